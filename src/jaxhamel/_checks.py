@@ -7,6 +7,7 @@ never inside a right-hand side, where one check by value costs a factor of three
 
 import jax
 import numpy as np
+from jax.core import Tracer
 
 
 def concrete(value):
@@ -16,7 +17,7 @@ def concrete(value):
     rebuilt: values are checked only where they are known, which is where a user's numbers enter.
     """
     known = int | float | np.number | np.ndarray | jax.Array
-    if isinstance(value, jax.core.Tracer) or not isinstance(value, known):
+    if isinstance(value, Tracer) or not isinstance(value, known):
         return None
     return np.asarray(value)
 
@@ -117,7 +118,7 @@ def _check_moments(name, moments, slack) -> None:
     largest, others = moments[2], moments[0] + moments[1]
     if largest > others + slack:
         raise ValueError(
-            f"`{name}` has the principal moments {moments}; of a rigid body none is larger than the "
+            f"`{name}` has the principal moments {moments}; no rigid body has one larger than the "
             f"sum of the other two (the triangle inequality), and {largest:.6g} > {others:.6g}. "
             "Check the units, the point it is taken about, the sign of the products of inertia."
         )
@@ -162,3 +163,19 @@ def _short(array) -> str:
 
 
 _UNIT = 1e-5  # loose enough for vectors written with seven digits or in single precision
+
+
+def check_frames(name: str, value, count: int) -> None:
+    """`value` has one row for each time of a picture, and every entry is finite."""
+    array = np.asarray(value)
+    if array.ndim == 0 or len(array) != count:
+        raise ValueError(
+            f"`{name}` has shape {array.shape}; its first axis must have length {count}, one row for each entry of `ts`. "
+            "Give arrays sampled at the same times."
+        )
+    if not np.all(np.isfinite(array)):
+        row = int(np.argwhere(~np.isfinite(array))[0][0])
+        raise ValueError(
+            f"`{name}` is not finite at row {row}; a picture needs finite numbers. "
+            "Cut the arrays before the time at which the simulation broke down."
+        )

@@ -1,0 +1,28 @@
+"""What a system does with a number given as a parameter."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax.typing import ArrayLike
+
+
+def as_parameter(value: ArrayLike) -> Any:
+    """A number or array as a floating-point JAX array: a leaf that can be differentiated.
+
+    Python numbers and integers get JAX's default precision, single or double as `jax_enable_x64`
+    says; arrays keep the precision they have as far as that allows. Never weakly typed: a number
+    from Python and one from an optimiser have the same type, and compile once. None stays None.
+    """
+    if value is None:
+        return None
+    kind = getattr(value, "dtype", None)
+    if kind is None or not jnp.issubdtype(kind, jnp.floating):
+        kind = jnp.result_type(float)
+    return jnp.asarray(value, dtype=jax.dtypes.canonicalize_dtype(kind))
+
+
+def parameter() -> Any:
+    """A field of a system that is a parameter; see `as_parameter`."""
+    return eqx.field(converter=as_parameter)
