@@ -1,9 +1,7 @@
-"""Named systems: one body per file, with its parameters, invariants, known solutions and source."""
+"""Named systems: one body per file, with its parameters, invariants, known solutions, source."""
 
-from jaxhamel.systems._rails import (
-    CircularRails as CircularRails,
-    EllipticRails as EllipticRails,
-    FigureEightRails as FigureEightRails,
-    MixedRails as MixedRails,
-    StraightRails as StraightRails,
-)
+from jaxhamel.systems._rails import CircularRails as CircularRails
+from jaxhamel.systems._rails import EllipticRails as EllipticRails
+from jaxhamel.systems._rails import FigureEightRails as FigureEightRails
+from jaxhamel.systems._rails import MixedRails as MixedRails
+from jaxhamel.systems._rails import StraightRails as StraightRails

@@ -1,0 +1,289 @@
+"""The ball of Putkaradze and Rogers (2018): rolling on a plane, driven by point masses on internal rails."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from jaxhamel import _checks
+from jaxhamel._typing import Configuration, Control, Scalar, Time, Vector3, Velocity
+from jaxhamel.geometry import SO3, Euclidean, Product, rotation_matrix
+from jaxhamel.mechanics import Constant, Points, Spins, System, acceleration, symmetric_solve
+from jaxhamel.mechanics._kinematics import prepare
+
+
+class Contact(NamedTuple):
+    """What the ground does to the ball: `normal` [N], and the friction coefficient `friction` that no slip needs."""
+
+    normal: Scalar
+    friction: Scalar
+
+
+class RollingBall(System):
+    """A ball that rolls without slipping on the plane z = 0 while n point masses move along rails inside it.
+
+        L = ½ m_0 |ṙ_0|² + ½ Ω·I Ω + Σ_i ½ m_i |ṙ_i|² − g Σ_i m_i e₃·r_i ,   r_i = z + Λ χ_i ,   χ_i = ζ_i(θ_i(t))
+        ż = ω × r e₃ ,   ω = Λ Ω                                                       (two constraint one-forms)
+
+    i = 0 is the shell's centre of mass, z the geometric centre, χ_i are in the body frame. Solved for dΩ/dt this is
+    Putkaradze–Rogers eq. (B.8), which `closed_form` evaluates as an independent check.
+
+    **Arguments:**
+
+    - `radius`: r [m].
+    - `shell_mass`: m_0 [kg]; `shell_inertia`: I about the shell's own centre of mass [kg m²], `(3,)` principal or `(3, 3)`;
+      `shell_com`: χ_0 from the geometric centre, body frame [m], `(3,)`.
+    - `masses`: m_i [kg], `(n,)`; zero is allowed. `rails`: θ `(n,)` → body-frame positions `(n, 3)` [m].
+    - `gravity`: g [m/s²], along −z.
+    - `external_force`: F_e on the geometric centre, space frame [N], `(3,)`; None for none.
+
+    Configuration `q = (quaternion (4,), position (2,))`, quasi-velocities `u = Ω` `(3,)` [rad/s], control θ(t) `(n,)`, a
+    callable whose rates come from autodiff; a constant keeps the masses where they are.
+
+    **Invariants:** energy, where the masses stand still and no force acts; for a homogeneous empty ball ω; for an empty
+    ball with its centre of mass in its centre Λ[I Ω + m r² (Ω − Γ Γ·Ω)].
+
+    **Raises:** `ValueError` for parameters that are not physical.
+    """
+
+    radius: Array
+    shell_mass: Array
+    shell_inertia: Array
+    shell_com: Array
+    masses: Array
+    rails: Callable[[Array], Array] | None
+    gravity: Array
+    external_force: Array | None
+
+    space = Product(SO3(), Euclidean(2))
+    n_constraints = 2
+    prescribed_motion = True
+
+    def __init__(
+        self,
+        radius: Any,
+        shell_mass: Any,
+        shell_inertia: Any,
+        shell_com: Any = (0.0, 0.0, 0.0),
+        masses: Any = (),
+        rails: Callable[[Array], Array] | None = None,
+        gravity: Any = 9.81,
+        external_force: Any = None,
+    ):
+        self.radius = _checks.as_float("radius", radius)
+        self.shell_mass = _checks.as_float("shell_mass", shell_mass)
+        self.shell_inertia = _checks.as_float("shell_inertia", shell_inertia)
+        self.shell_com = _checks.as_float("shell_com", shell_com)
+        self.masses = _checks.as_float("masses", masses)
+        self.rails = rails
+        self.gravity = _checks.as_float("gravity", gravity)
+        self.external_force = (
+            None if external_force is None else _checks.as_float("external_force", external_force)
+        )
+        self._check()
+
+    def _check(self) -> None:
+        _checks.check_positive("radius", self.radius)
+        _checks.check_positive("shell_mass", self.shell_mass)
+        _checks.check_inertia("shell_inertia", self.shell_inertia)
+        _checks.check_shape("shell_com", self.shell_com, (3,))
+        _checks.check_finite("shell_com", self.shell_com)
+        _checks.check_shape("masses", self.masses, ("n_masses",))
+        _checks.check_not_negative("masses", self.masses)
+        _checks.check_finite("gravity", self.gravity)
+        if self.external_force is not None:
+            _checks.check_shape("external_force", self.external_force, (3,))
+            _checks.check_finite("external_force", self.external_force)
+        if self.n_masses and not callable(self.rails):
+            raise ValueError(
+                f"`rails` is {self.rails!r} but there are {self.n_masses} masses; it must be a callable "
+                "theta (n_masses,) -> positions (n_masses, 3). Use CircularRails, StraightRails, ..."
+            )
+
+    @property
+    def n_masses(self) -> int:
+        """n, the number of moving masses."""
+        return self.masses.shape[0]
+
+    # --- the system, as the general equations take it -------------------------------------------------------------
+
+    def lagrangian(self, t: Time, q: Configuration, v: Velocity, control: Control = None) -> Scalar:
+        """L of the free ball (the constraints are the frame's business), all velocities in body axes."""
+        rotation = rotation_matrix(q[0])
+        omega = v[:3]
+        centre = v[3] * rotation[0] + v[4] * rotation[1]  # Λᵀ ż, ż horizontal
+        chi, chi_dot = self._positions_and_rates(t, control)
+        velocities = centre[None, :] + _cross(omega, chi) + chi_dot
+        mass = self._all_masses()
+        spin = 0.5 * jnp.dot(omega, self._inertia() @ omega)
+        height = chi @ rotation[2] + self.radius
+        squared = jnp.sum(velocities * velocities, axis=1)
+        return spin + jnp.dot(mass, 0.5 * squared - self.gravity * height)
+
+    def frame(self, t: Time, q: Configuration) -> Float[Array, "5 5"]:
+        """u = A v: (ẋ − r ω_y, ẏ + r ω_x, Ω), ω = Λ Ω: the slip of the contact point, then Ω."""
+        rotation = rotation_matrix(q[0])
+        slip = self.radius * jnp.stack([-rotation[1], rotation[0]])
+        return _block([[slip, _eye(2, rotation)], [_eye(3, rotation), _zeros(3, 2, rotation)]])
+
+    def inverse_frame(self, t: Time, q: Configuration) -> Float[Array, "5 5"]:
+        """B = A⁻¹, known without elimination."""
+        rotation = rotation_matrix(q[0])
+        roll = self.radius * jnp.stack([rotation[1], -rotation[0]])
+        return _block([[_zeros(3, 2, rotation), _eye(3, rotation)], [_eye(2, rotation), roll]])
+
+    def force(self, t: Time, q: Configuration, v: Velocity, control: Control) -> Float[Array, " 5"]:
+        """F_e acts at the geometric centre, so only its horizontal part does work: (0, 0, 0, F_x, F_y)."""
+        horizontal = (
+            jnp.zeros(2, v.dtype) if self.external_force is None else self.external_force[:2]
+        )
+        return jnp.concatenate([jnp.zeros(3, v.dtype), horizontal])
+
+    def bodies(self, t: Time, q: Configuration, v: Velocity, control: Control) -> tuple:
+        """The masses and the shell in body axes; the contact point is at rest, so V_i = Ω × s_i + χ̇_i, s_i = rΓ + χ_i."""
+        gamma = rotation_matrix(q[0])[2]
+        omega = v[:3]
+        chi, chi_dot = self._positions_and_rates(t, control)
+        mass = self._all_masses()
+        velocity = _cross(omega, chi + self.radius * gamma[None, :]) + chi_dot
+        weight = -self.gravity * mass[:, None] * gamma[None, :]
+        points = Points(mass, velocity, weight, omega)
+        spin = Spins(self._inertia()[None], omega[None], jnp.zeros_like(omega)[None])
+        return (
+            (points, spin) if self.external_force is None else (points, spin, self._push(q, omega))
+        )
+
+    def _push(self, q: Configuration, omega: Vector3) -> Points:
+        """F_e as a point without mass at the geometric centre."""
+        rotation = rotation_matrix(q[0])
+        velocity = jnp.cross(omega, self.radius * rotation[2])
+        return Points(
+            jnp.zeros(1, omega.dtype), velocity[None], (self.external_force @ rotation)[None], omega
+        )
+
+    def invariants(self, t, q, u, control) -> dict[str, Array]:
+        from jaxhamel.mechanics import energy
+
+        still = self.n_masses == 0 or isinstance(control, Constant)
+        return (
+            {"energy": energy(self, t, q, u, control)}
+            if still and self.external_force is None
+            else {}
+        )
+
+    def check_control(self, t: Time, control: Control) -> None:
+        """The control gives one θ for each mass."""
+        if self.n_masses:
+            _checks.check_control_value(t, control, (self.n_masses,), "the masses' positions theta")
+
+    # --- what this system knows beyond the general equations ------------------------------------------------------
+
+    @eqx.filter_jit
+    def closed_form(
+        self, t: Time, q: Configuration, u: Vector3, control: Control = None
+    ) -> Vector3:
+        """dΩ/dt from Putkaradze–Rogers (B.8), solved for it:
+
+            (I − Σ m_i ŝ_i²) Ω̇ = −Ω × I Ω − r Γ̃ × Γ − Σ m_i s_i × (g Γ + Ω × (Ω × χ_i + 2 χ̇_i) + χ̈_i)
+
+        with Γ = Λᵀ e₃, Γ̃ = Λᵀ F_e. Arguments as for `jaxhamel.acceleration`, which it equals; nothing is shared with it.
+        """
+        t, q, (omega,), control = prepare(q, u, t=t, control=control)
+        gamma = rotation_matrix(q[0])[2]
+        chi, rest = self._accelerations_at_rest(t, omega, control)
+        arm = chi + self.radius * gamma[None, :]
+        mass = self._all_masses()
+        inertia = self._inertia()
+        push = self.radius * jnp.cross(self._body_force(q), gamma)
+        moment = jnp.cross(arm, rest + self.gravity * gamma[None, :])
+        right = jnp.cross(omega, inertia @ omega) + push + mass @ moment
+        square = jnp.sum(arm * arm, axis=1)
+        outer = jnp.einsum("i,ij,ik->jk", mass, arm, arm)
+        about_contact = inertia + jnp.dot(mass, square) * _eye(3, inertia) - outer
+        return -symmetric_solve(about_contact, right)
+
+    @eqx.filter_jit
+    def contact_force(
+        self, t: Time, q: Configuration, u: Vector3, control: Control = None
+    ) -> Vector3:
+        """Force of the ground on the ball, space frame [N]:
+
+            F_c = Λ Σ m_i (g Γ + Ω̇ × s_i + Ω × (Ω × χ_i + 2 χ̇_i) + χ̈_i) − F_e .
+
+        Its first two components are the multipliers of the rolling constraints. Arguments as for `jaxhamel.acceleration`.
+        """
+        t, q, (omega,), control = prepare(q, u, t=t, control=control)
+        omega_dot = acceleration(self, t, q, omega, control)
+        rotation = rotation_matrix(q[0])
+        chi, rest = self._accelerations_at_rest(t, omega, control)
+        arm = chi + self.radius * rotation[2][None, :]
+        body = rest + _cross(omega_dot, arm) + self.gravity * rotation[2][None, :]
+        return rotation @ (self._all_masses() @ body - self._body_force(q))
+
+    def contact(self, t: Time, q: Configuration, u: Vector3, control: Control = None) -> Contact:
+        """Normal force N = F_c·e₃ [N] and the friction coefficient |F_c − N e₃| / N that rolling needs."""
+        force = self.contact_force(t, q, u, control)
+        tangential = jnp.sum(force[:2] ** 2)
+        safe = jnp.where(tangential > 0, tangential, 1.0)
+        return Contact(force[2], jnp.where(tangential > 0, jnp.sqrt(safe), 0.0) / force[2])
+
+    def contact_point(self, q: Configuration) -> Vector3:
+        """The point of contact in space, (x, y, 0) [m]: below the geometric centre, on the plane z = 0."""
+        return jnp.concatenate([q[1], jnp.zeros_like(q[1][:1])])
+
+    def centre(self, q: Configuration) -> Vector3:
+        """The geometric centre in space, (x, y, r) [m]."""
+        return jnp.concatenate([q[1], jnp.reshape(self.radius, (1,)).astype(q[1].dtype)])
+
+    def mass_positions(self, t: Time, control: Control) -> Float[Array, "n 3"]:
+        """ζ_i(θ_i(t)): the moving masses in the body frame [m]."""
+        return self._rail_positions(t, control)
+
+    def _rail_positions(self, t, control):
+        if self.n_masses == 0:
+            return jnp.zeros((0, 3), self.radius.dtype)
+        return self.rails(control(t))  # pyright: ignore[reportOptionalCall]
+
+    def _positions_and_rates(self, t, control):
+        """χ_i and χ̇_i, i = 0 … n, the shell's centre of mass first."""
+        positions = lambda t: self._rail_positions(t, control)  # noqa: E731
+        chi, chi_dot = jax.jvp(positions, (t,), (jnp.ones_like(t),))
+        shell = self.shell_com[None, :]
+        return jnp.concatenate([shell, chi]), jnp.concatenate([jnp.zeros_like(shell), chi_dot])
+
+    def _accelerations_at_rest(self, t, omega, control):
+        """χ_i and Ω × (Ω × χ_i + 2 χ̇_i) + χ̈_i: accelerations in body axes but for those of Ω̇ and of the centre."""
+        (chi, chi_dot), (_, chi_ddot) = jax.jvp(
+            lambda t: self._positions_and_rates(t, control), (t,), (jnp.ones_like(t),)
+        )
+        return chi, _cross(omega, _cross(omega, chi) + 2.0 * chi_dot) + chi_ddot
+
+    def _all_masses(self) -> Float[Array, " n+1"]:
+        return jnp.concatenate([self.shell_mass[None], self.masses])
+
+    def _inertia(self) -> Float[Array, "3 3"]:
+        return jnp.diag(self.shell_inertia) if self.shell_inertia.ndim == 1 else self.shell_inertia
+
+    def _body_force(self, q: Configuration) -> Vector3:
+        if self.external_force is None:
+            return jnp.zeros(3, q[0].dtype)
+        return self.external_force @ rotation_matrix(q[0])
+
+
+def _cross(vector: Vector3, rows: Float[Array, "n 3"]) -> Float[Array, "n 3"]:
+    return jnp.cross(jnp.broadcast_to(vector[None, :], rows.shape), rows)
+
+
+def _eye(n: int, like: Array) -> Array:
+    return jnp.eye(n, dtype=like.dtype)
+
+
+def _zeros(n: int, m: int, like: Array) -> Array:
+    return jnp.zeros((n, m), like.dtype)
+
+
+def _block(rows: list[list[Array]]) -> Array:
+    return jnp.concatenate([jnp.concatenate(row, axis=1) for row in rows])
