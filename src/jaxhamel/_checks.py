@@ -179,3 +179,218 @@ def check_frames(name: str, value, count: int) -> None:
             f"`{name}` is not finite at row {row}; a picture needs finite numbers. "
             "Cut the arrays before the time at which the simulation broke down."
         )
+
+
+def check_route(route, routes) -> None:
+    """A route to the equations of motion, by name."""
+    if route is not None and route not in routes:
+        raise ValueError(
+            f"`route` is {route!r}; it must be one of {', '.join(map(repr, routes))}, "
+            "or None for the fastest."
+        )
+
+
+def check_state(system, q, u) -> None:
+    """A configuration of the system's space and as many quasi-velocities as are independent."""
+    system.space.check(q, "q")
+    k = system.n_independent
+    if k < 0:
+        raise ValueError(
+            f"`n_constraints` of {type(system).__name__} is {system.n_constraints}; its space has "
+            f"only {system.space.dim} dimensions. Count the constraint one-forms again."
+        )
+    next_step = (
+        f"{type(system).__name__} has {k} independent quasi-velocities: {system.space.dim} "
+        f"dimensions less {system.n_constraints} constraints."
+    )
+    check_shape("u", u, (k,), next_step)
+    check_finite("u", u)
+
+
+def check_frame_at(system, t, q) -> None:
+    """A(t, q) is (n, n), finite and regular, and its constraint rows are independent."""
+    n, m = system.space.dim, system.n_constraints
+    matrix = system.frame(t, q)
+    check_shape("frame(t, q)", matrix, (n, n), "It is A of u = A v, one row a quasi-velocity.")
+    check_finite("frame(t, q)", matrix)
+    array = concrete(matrix)
+    if array is None or n == 0:
+        return
+    smallest = _smallest_relative_singular_value(array[:m])
+    if smallest < _singular(array):
+        raise ValueError(
+            f"the first {m} rows of `frame(t, q)` are dependent constraint one-forms at t = {t}: "
+            f"their smallest singular value is {smallest:.3g} of the largest. Constraints must be "
+            "independent; drop the one that follows from the others and lower `n_constraints`."
+        )
+    smallest = _smallest_relative_singular_value(array)
+    if smallest < _singular(array):
+        raise ValueError(
+            f"`frame(t, q)` is singular at t = {t}: its smallest singular value is {smallest:.3g} "
+            "of the largest. A of u = A v must be invertible; choose other quasi-velocities for "
+            "the free directions, or another start if the frame has a singular configuration."
+        )
+
+
+def _smallest_relative_singular_value(rows) -> float:
+    if rows.shape[0] == 0:
+        return 1.0
+    values = np.linalg.svd(rows, compute_uv=False)
+    return float(values[-1] / values[0]) if values[0] > 0 else 0.0
+
+
+def _singular(array) -> float:
+    return 100.0 * float(np.finfo(array.dtype).eps)
+
+
+def check_control_value(t, control, shape, meaning: str) -> None:
+    """A control gives an array of the given shape at time t, finite."""
+    accepts = f"a callable of t (or a constant) with values of shape {shape}: {meaning}"
+    if control is None:
+        raise ValueError(f"`control` is missing; this system takes {accepts}.")
+    value = control(t)
+    if getattr(value, "shape", None) != shape:
+        got = getattr(value, "shape", type(value).__name__)
+        raise ValueError(f"`control` has values of shape {got}; it must be {accepts}.")
+    array = concrete(value)
+    if array is not None and not np.all(np.isfinite(array)):
+        raise ValueError(
+            f"`control` is {_short(array)} at t = {t}; it must be finite at all times. "
+            "Look for a NaN among its coefficients or a time outside its span."
+        )
+
+
+def check_lie_group(solver, space, abstract_space: type) -> None:
+    """A solver that LieGroup can wrap, and a space."""
+    import diffrax
+
+    if not isinstance(solver, diffrax.AbstractERK):
+        raise TypeError(
+            f"`solver` is {_kind(solver)}; LieGroup wraps an explicit Runge-Kutta method of diffrax, "
+            "for example diffrax.Tsit5() or diffrax.Dopri8()."
+        )
+    if not isinstance(space, abstract_space):
+        raise TypeError(
+            f"`space` is {_kind(space)}; LieGroup needs the configuration space, "
+            "for example LieGroup(diffrax.Tsit5(), system.space)."
+        )
+
+
+def check_lie_group_state(space, y) -> None:
+    """y = (q, rest) with q shaped as a configuration of `space`: structure and shapes only."""
+    wanted = jax.eval_shape(space.identity)
+    if isinstance(y, tuple) and len(y) == 2 and _shapes(y[0]) == _shapes(wanted):
+        return
+    raise ValueError(
+        f"`y0` has the shapes {_shapes(y)}; LieGroup steps a pair (q, rest) with q of shapes "
+        f"{_shapes(wanted)} ({type(space).__name__}). Under BacksolveAdjoint the backward state is no "
+        "such pair: use RecursiveCheckpointAdjoint, DirectAdjoint or ForwardMode with LieGroup."
+    )
+
+
+def _kind(value) -> str:
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
+    return "None" if value is None else f"of type {type(value).__name__}"
+
+
+def _shapes(tree):
+    return jax.tree.map(lambda leaf: tuple(np.shape(leaf)), tree)
+
+
+def check_dimension(name: str, value) -> None:
+    """A dimension is a Python integer >= 0."""
+    if not isinstance(value, int | np.integer) or isinstance(value, bool):
+        raise TypeError(
+            f"`{name}` is {value!r}; a dimension must be an integer, 0 or more. "
+            "It fixes shapes, so give a plain int, not an array."
+        )
+    if value < 0:
+        raise ValueError(f"`{name}` is {value}; a dimension must be 0 or more. Give its size.")
+
+
+def check_spaces(spaces: tuple, kind: type) -> None:
+    """The factors of a product: one or more configuration spaces."""
+    if not spaces:
+        raise ValueError(
+            "`Product` got no spaces; it takes one or more. Use Euclidean(0) for a single point."
+        )
+    for i, space in enumerate(spaces):
+        if not isinstance(space, kind):
+            raise TypeError(
+                f"`spaces[{i}]` of Product is {space!r}; it must be a configuration space. "
+                "Write them as arguments, with parentheses: Product(SO3(), Euclidean(2))."
+            )
+
+
+def check_coordinates(name: str, value, shape: tuple[int, ...], what: str) -> None:
+    """The stored coordinates of a configuration: an array of the right shape, finite."""
+    if not hasattr(value, "shape"):
+        raise TypeError(
+            f"`{name}` is {value!r}; it must be an array of shape {shape}: {what}. "
+            "Wrap it in `jax.numpy.asarray(..., dtype=float)`."
+        )
+    check_shape(name, value, shape, f"It is {what}.")
+    check_finite(name, value)
+
+
+def check_unit_quaternion(name: str, value) -> None:
+    """The first four numbers are a unit quaternion: to 1e-6, in single precision to 1e-4."""
+    array = concrete(value)
+    if array is None:
+        return
+    norm = float(np.linalg.norm(array[:4].astype(np.float64)))
+    single = np.issubdtype(array.dtype, np.floating) and np.finfo(array.dtype).eps > 1e-8
+    if abs(norm - 1.0) > (1e-4 if single else 1e-6):
+        raise ValueError(
+            f"`{name}` has a quaternion of norm {norm:.9g}; it must be a unit quaternion "
+            "(w, x, y, z). Divide it by its norm, or use `space.normalise`."
+        )
+
+
+def check_tuple(name: str, value, length: int) -> None:
+    """The configuration of a product is a tuple with one entry for each factor."""
+    got = len(value) if isinstance(value, tuple | list) else None
+    if not isinstance(value, tuple) or got != length:
+        kind = type(value).__name__ + ("" if got is None else f" of length {got}")
+        raise ValueError(
+            f"`{name}` is a {kind}; it must be a tuple of {length} configurations, one for each "
+            "factor of the Product. `space.identity()` shows the structure."
+        )
+
+
+def check_last_axes(name: str, value, axes: tuple[int, ...], what: str) -> None:
+    """The last axes have the given lengths; any axes may go before."""
+    got = tuple(np.shape(value))
+    if got[-len(axes) :] != axes:
+        wanted = ", ".join(str(axis) for axis in axes)
+        raise ValueError(
+            f"`{name}` has shape {got}; it must have shape (..., {wanted}): {what}. "
+            "Put the batch axes first."
+        )
+
+
+def check_vector(name: str, value) -> None:
+    """An array with one axis."""
+    if not hasattr(value, "shape") or len(value.shape) != 1:
+        got = f"shape {value.shape}" if hasattr(value, "shape") else f"type {type(value).__name__}"
+        raise ValueError(
+            f"`{name}` has {got}; without a `space` it must be a point of Euclidean(n), an array "
+            "of shape (n,). Give `space=` for any other configuration."
+        )
+
+
+def check_frame_matrix(name: str, value, n: int) -> None:
+    """A(q) is (n, n), finite and regular."""
+    check_shape(name, value, (n, n), "It is A of u = A v, one row a quasi-velocity.")
+    check_finite(name, value)
+    array = concrete(value)
+    if array is None or n == 0:
+        return
+    smallest = _smallest_relative_singular_value(array)
+    if smallest < _singular(array):
+        raise ValueError(
+            f"`{name}` is singular: its smallest singular value is {smallest:.3g} of the largest. "
+            "A of u = A v must be invertible; choose another frame or move q away from where this "
+            "one breaks down."
+        )

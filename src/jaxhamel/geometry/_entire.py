@@ -1,0 +1,91 @@
+"""Entire functions behind every closed form of the geometry: Stumpff's C_k.
+
+    C_k(x) = Σ_j (−1)^j x^j / (2j + k)!,     x = θ²
+
+C_0 = cos θ, C_1 = sin θ / θ, C_2 = (1 − cos θ)/θ², C_3 = (θ − sin θ)/θ³, … They are entire in x, so what is
+written in them has no singularity at the identity; and their derivatives are of their own kind,
+
+    dC_k/dx = (k C_{k+2} − C_{k+1}) / 2 ,
+
+so derivatives of every order are as accurate as the functions (Stumpff 1959, Himmelsmechanik I, ch. V; his
+c_k is our C_k). Automatic differentiation of cos(√x) would instead divide by √x.
+"""
+
+from functools import lru_cache, partial
+from math import factorial
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from jaxhamel._typing import Scalar
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(0,))
+def entire(k: int, x: Float[Array, ""]) -> Scalar:
+    """C_k(x) = Σ_j (−1)^j x^j / (2j + k)!, accurate to a few units of rounding for x ≥ 0.
+
+    **Arguments:**
+
+    - `k`: order, a static integer ≥ 0.
+    - `x`: θ², `()` or any shape, of any floating dtype (kept), radians squared.
+
+    **Returns:** C_k(x), same shape and dtype; derivatives of every order in x are finite.
+    """
+    if k == 0:
+        return jnp.cos(jnp.sqrt(x))
+    if k == 1:
+        return _sinc(x)
+    if k == 2:
+        return _sinc(x / 4) ** 2 / 2  # half angle: no cancellation in 1 − cos θ
+    return _above_two(k, x)
+
+
+@entire.defjvp
+def _entire_jvp(k, primals, tangents):
+    (x,), (dx,) = primals, tangents
+    return entire(k, x), (k * entire(k + 2, x) - entire(k + 1, x)) / 2 * dx
+
+
+def _sinc(x):
+    """sin(√x)/√x; the derivative rule of `entire` never looks inside."""
+    theta = jnp.sqrt(jnp.where(x > 0, x, 1))
+    return jnp.where(x > 0, jnp.sin(theta) / theta, 1)
+
+
+def _above_two(k: int, x):
+    near = x < _switch(k)
+    series = _taylor(k, jnp.where(near, x, 0))
+    return jnp.where(near, series, _climb(k, jnp.where(near, _switch(k), x)))
+
+
+def _climb(k: int, x):
+    """Recurrence C_k = (1/(k−2)! − C_{k−2}) / x, from C_1 or C_2 upwards."""
+    start = 1 if k % 2 else 2
+    value = entire(start, x)
+    for j in range(start + 2, k + 1, 2):
+        value = (1 / factorial(j - 2) - value) / x
+    return value
+
+
+def _taylor(k: int, x):
+    """Horner's scheme, divided by the growing factor rather than by factorials (these overflow float32)."""
+    value = jnp.ones_like(x)
+    for j in range(_terms(k, float(jnp.finfo(x.dtype).eps)), 0, -1):
+        value = 1 - x * value / ((2 * j + k) * (2 * j + k - 1))
+    return value / factorial(k)
+
+
+def _switch(k: int) -> float:
+    """Where the recurrence takes over: each step loses a factor of about k(k−1)/x, the series little below it."""
+    return max(4.0, k * (k - 1) / 2)
+
+
+@lru_cache
+def _terms(k: int, eps: float) -> int:
+    """Terms after the first until they are below rounding at the switch."""
+    term, j = 1.0, 0
+    while term > eps / 8:
+        j += 1
+        term *= _switch(k) / ((2 * j + k) * (2 * j + k - 1))
+    return j

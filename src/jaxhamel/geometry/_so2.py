@@ -1,0 +1,57 @@
+"""Rotations of the plane SO(2), and the plane operations shared with SE(2) and Schoenflies."""
+
+import math
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from jaxhamel import _checks
+from jaxhamel._typing import Scalar, Velocity
+from jaxhamel.geometry._space import AbstractAbelianSpace
+
+
+def wrap(angle: Scalar) -> Scalar:
+    """The angle in (−π, π], equal to it modulo 2π; gradient exactly 1 off the cut.
+
+    An angle already in the interval returns bit for bit; `atan2(sin, cos)` would round it, and its derivatives.
+    """
+    return angle - 2 * math.pi * jnp.ceil((angle - math.pi) / (2 * math.pi))
+
+
+def rotate_plane(angle: Scalar, v: Float[Array, " 2"]) -> Float[Array, " 2"]:
+    """R(angle) v, `(2,)`."""
+    c, s = jnp.cos(angle), jnp.sin(angle)
+    return jnp.stack([c * v[0] - s * v[1], s * v[0] + c * v[1]])
+
+
+def quarter_turn(v: Float[Array, " 2"]) -> Float[Array, " 2"]:
+    """J v = (−v_y, v_x)."""
+    return jnp.stack([-v[1], v[0]])
+
+
+def plane_matrix(angle: Scalar) -> Float[Array, "2 2"]:
+    """R(angle) = [[cos, −sin], [sin, cos]]."""
+    c, s = jnp.cos(angle), jnp.sin(angle)
+    return jnp.stack([jnp.stack([c, -s]), jnp.stack([s, c])])
+
+
+class SO2(AbstractAbelianSpace):
+    """SO(2): q `(1,)` the angle (rad), v `(1,)` the angular velocity (rad/s).
+
+    The stored angle is never wrapped, so turns are counted; `log` and `local` return the shortest rotation,
+    in (−π, π].
+    """
+
+    @property
+    def dim(self) -> int:
+        return 1
+
+    def log(self, q: Float[Array, " 1"]) -> Velocity:
+        return wrap(q)
+
+    def matrix(self, q: Float[Array, " 1"]) -> Float[Array, "2 2"]:
+        """R(angle), `(2, 2)`."""
+        return plane_matrix(q[0])
+
+    def check(self, q: Float[Array, " 1"], name: str = "q") -> None:
+        _checks.check_coordinates(name, q, (1,), "an angle of SO2")

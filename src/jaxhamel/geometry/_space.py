@@ -1,0 +1,143 @@
+"""What a configuration space is: a Lie group with its exponential coordinates and its left-trivialised velocity.
+
+Every space here is a group, vector spaces included. A configuration q is stored as an array (a tuple of arrays
+on a product), a velocity v = q⁻¹ q̇ as `(dim,)`. With φ(t) exponential coordinates around q,
+
+    retract(q, φ) = q · exp(φ) ,      v = dexp(−φ) φ̇ ,      c^c_ab e_c = [e_a, e_b] .
+"""
+
+from abc import abstractmethod
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from jaxhamel._typing import Configuration, Velocity
+
+
+class AbstractSpace(eqx.Module):
+    """A configuration space Q that is a Lie group: the operations that mechanics needs, and nothing of time.
+
+    Spaces are pytrees without leaves (but for parameters such as a pitch), hashable, and free to construct:
+    `space = Product(SO3(), Euclidean(2))` may stand as a class attribute.
+    """
+
+    @property
+    @abstractmethod
+    def dim(self) -> int:
+        """n, the number of degrees of freedom (not of stored numbers)."""
+
+    @abstractmethod
+    def identity(self, dtype=None) -> Configuration:
+        """The neutral element e, in `dtype` (default: JAX's default float)."""
+
+    @abstractmethod
+    def compose(self, q1: Configuration, q2: Configuration) -> Configuration:
+        """q1 · q2."""
+
+    @abstractmethod
+    def inverse(self, q: Configuration) -> Configuration:
+        """q⁻¹."""
+
+    @abstractmethod
+    def exp(self, delta: Velocity) -> Configuration:
+        """exp(δ), δ `(dim,)`: the flow of the constant velocity δ from e after unit time."""
+
+    @abstractmethod
+    def log(self, q: Configuration) -> Velocity:
+        """The smallest δ with exp(δ) = q, `(dim,)`; discontinuous half a turn away from e."""
+
+    @abstractmethod
+    def Ad(self, q: Configuration) -> Float[Array, "n n"]:
+        """Ad_q: exp(Ad_q δ) = q exp(δ) q⁻¹; takes a body velocity to the spatial one."""
+
+    @abstractmethod
+    def ad(self, delta: Velocity) -> Float[Array, "n n"]:
+        """ad_δ: ad(x) y = [x, y], so ad(x)[c, b] = c^c_ab x^a."""
+
+    @abstractmethod
+    def dexp(self, delta: Velocity) -> Float[Array, "n n"]:
+        """dexp_δ = Σ ad_δ^k / (k+1)!, the right-trivialised differential of exp (Müller's and Iserles' dexp).
+
+        The spatial velocity of exp(φ(t)) is dexp(φ) φ̇, its body velocity dexp(−φ) φ̇. Books on robotics call
+        dexp(φ) the left and dexp(−φ) the right Jacobian.
+        """
+
+    @abstractmethod
+    def dexpinv(self, delta: Velocity) -> Float[Array, "n n"]:
+        """dexp_δ⁻¹ = Σ B_k ad_δ^k / k! in closed form; singular where a rotation reaches a full turn."""
+
+    @abstractmethod
+    def rate(self, q: Configuration, v: Velocity) -> Configuration:
+        """q̇ in storage coordinates at body velocity v; linear in v, structure and shapes of q."""
+
+    @abstractmethod
+    def velocity(self, q: Configuration, qdot: Configuration) -> Velocity:
+        """v of a storage rate q̇: the left inverse of `rate`, `velocity(q, rate(q, v)) = v`."""
+
+    @abstractmethod
+    def matrix(self, q: Configuration) -> Float[Array, "d d"]:
+        """A faithful matrix representation: `matrix(compose(a, b)) = matrix(a) @ matrix(b)`."""
+
+    @abstractmethod
+    def normalise(self, q: Configuration) -> Configuration:
+        """q with quaternions scaled to unit norm; other coordinates (angles too) are left as they are."""
+
+    @abstractmethod
+    def check(self, q: Configuration, name: str = "q") -> None:
+        """Raise `ValueError` unless q is a finite configuration of this space.
+
+        Values are looked at on the host and only when they are concrete: call this at a boundary, never in a
+        right-hand side.
+        """
+
+    def retract(self, q: Configuration, delta: Velocity) -> Configuration:
+        """q · exp(δ): a step of body increment δ `(dim,)` from q."""
+        return self.compose(q, self.exp(delta))
+
+    def local(self, q0: Configuration, q1: Configuration) -> Velocity:
+        """δ = log(q0⁻¹ q1), the inverse of `retract`: `retract(q0, local(q0, q1))` is q1."""
+        return self.log(self.compose(self.inverse(q0), q1))
+
+    def structure_constants(self, dtype=None) -> Float[Array, "n n n"]:
+        """c[c, a, b] = c^c_ab, [e_a, e_b] = c^c_ab e_c: the body-frame Hamel coefficients of the group."""
+        rows = jax.vmap(self.ad)(jnp.eye(self.dim, dtype=dtype))
+        return jnp.swapaxes(rows, 0, 1)
+
+
+class AbstractAbelianSpace(AbstractSpace):
+    """A commutative group stored in its own exponential coordinates: q ∈ R^n, exp the identity map."""
+
+    def identity(self, dtype=None) -> Float[Array, " n"]:
+        return jnp.zeros(self.dim, dtype=dtype)
+
+    def compose(self, q1: Configuration, q2: Configuration) -> Configuration:
+        return q1 + q2
+
+    def inverse(self, q: Configuration) -> Configuration:
+        return -q
+
+    def exp(self, delta: Velocity) -> Configuration:
+        return delta
+
+    def Ad(self, q: Configuration) -> Float[Array, "n n"]:
+        return jnp.eye(self.dim, dtype=q.dtype)
+
+    def ad(self, delta: Velocity) -> Float[Array, "n n"]:
+        return jnp.zeros((self.dim, self.dim), dtype=delta.dtype)
+
+    def dexp(self, delta: Velocity) -> Float[Array, "n n"]:
+        return jnp.eye(self.dim, dtype=delta.dtype)
+
+    def dexpinv(self, delta: Velocity) -> Float[Array, "n n"]:
+        return jnp.eye(self.dim, dtype=delta.dtype)
+
+    def rate(self, q: Configuration, v: Velocity) -> Configuration:
+        return v
+
+    def velocity(self, q: Configuration, qdot: Configuration) -> Velocity:
+        return qdot
+
+    def normalise(self, q: Configuration) -> Configuration:
+        return q
