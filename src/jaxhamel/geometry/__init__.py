@@ -1,12 +1,23 @@
 """Configuration spaces, frames and their Hamel coefficients: no time, no Lagrangian."""
 
 # Spaces
-# Hamel coefficients of a frame
 from jaxhamel.geometry._euclidean import Euclidean as Euclidean
-from jaxhamel.geometry._hamel import hamel_coefficients as hamel_coefficients
-from jaxhamel.geometry._hamel import hamel_contraction as hamel_contraction
 from jaxhamel.geometry._helical import Helical as Helical
 from jaxhamel.geometry._product import Product as Product
+from jaxhamel.geometry._schoenflies import Schoenflies as Schoenflies
+from jaxhamel.geometry._se2 import SE2 as SE2
+from jaxhamel.geometry._se3 import SE3 as SE3
+from jaxhamel.geometry._so2 import SO2 as SO2
+from jaxhamel.geometry._so3 import SO3 as SO3
+from jaxhamel.geometry._space import AbstractSpace as AbstractSpace
+
+# isort: split
+# Frames of quasi-velocities
+from jaxhamel.geometry._hamel import hamel_coefficients as hamel_coefficients
+from jaxhamel.geometry._hamel import hamel_contraction as hamel_contraction
+
+# isort: split
+# Quaternions and vectors of three
 from jaxhamel.geometry._quaternion import cross as cross
 from jaxhamel.geometry._quaternion import hat as hat
 from jaxhamel.geometry._quaternion import quaternion_conjugate as quaternion_conjugate
@@ -16,12 +27,9 @@ from jaxhamel.geometry._quaternion import quaternion_normalise as quaternion_nor
 from jaxhamel.geometry._quaternion import quaternion_rate as quaternion_rate
 from jaxhamel.geometry._quaternion import quaternion_rotate as quaternion_rotate
 from jaxhamel.geometry._quaternion import quaternion_velocity as quaternion_velocity
-from jaxhamel.geometry._schoenflies import Schoenflies as Schoenflies
-from jaxhamel.geometry._se2 import SE2 as SE2
-from jaxhamel.geometry._se3 import SE3 as SE3
-from jaxhamel.geometry._so2 import SO2 as SO2
-from jaxhamel.geometry._so3 import SO3 as SO3
-from jaxhamel.geometry._space import AbstractSpace as AbstractSpace
+
+# isort: split
+# Order of twists
 from jaxhamel.geometry._twist_order import angular_first as angular_first
 from jaxhamel.geometry._twist_order import angular_first_matrix as angular_first_matrix
 from jaxhamel.geometry._twist_order import linear_first as linear_first

@@ -3,8 +3,9 @@
     dexp_x    = Σ ad_x^k / (k+1)!        = 1 + C_2(θ²) ad + C_3(θ²) ad²
     dexp_x⁻¹  = Σ B_k ad_x^k / k!        = 1 − ad/2 + f(θ²) ad²,   f = (C_3 − 2 C_4) / (2 C_2)
 
-f = (1 − (θ/2) cot(θ/2)) / θ² and equals 1/12 at θ = 0 (Müller 2021, J. Nonlinear Sci. 31; Iserles et al. 2000, Acta Numerica 9).
-With C_k entire (see `_entire`) both are smooth through θ = 0; dexp⁻¹ has its first pole at θ = 2π.
+f = (1 − (θ/2) cot(θ/2)) / θ² and equals 1/12 at θ = 0 (Iserles, Munthe-Kaas, Nørsett and Zanna
+2000, Acta Numerica 9). With C_k entire (see `_entire`) both are smooth through θ = 0; dexp⁻¹ has
+its first pole at θ = 2π.
 """
 
 import jax

@@ -2,13 +2,14 @@
 
     C_k(x) = Σ_j (−1)^j x^j / (2j + k)!,     x = θ²
 
-C_0 = cos θ, C_1 = sin θ / θ, C_2 = (1 − cos θ)/θ², C_3 = (θ − sin θ)/θ³, … They are entire in x, so what is
-written in them has no singularity at the identity; and their derivatives are of their own kind,
+C_0 = cos θ, C_1 = sin θ / θ, C_2 = (1 − cos θ)/θ², C_3 = (θ − sin θ)/θ³, … They are entire in x,
+so what is written in them has no singularity at the identity, and their derivatives are of their
+own kind,
 
     dC_k/dx = (k C_{k+2} − C_{k+1}) / 2 ,
 
-so derivatives of every order are as accurate as the functions (Stumpff 1959, Himmelsmechanik I, ch. V; his
-c_k is our C_k). Automatic differentiation of cos(√x) would instead divide by √x.
+so derivatives of every order are as accurate as the functions (Stumpff 1959, Himmelsmechanik I).
+Automatic differentiation of cos(√x) would instead divide by √x.
 """
 
 from functools import lru_cache, partial
@@ -69,7 +70,7 @@ def _climb(k: int, x):
 
 
 def _taylor(k: int, x):
-    """Horner's scheme, divided by the growing factor rather than by factorials (these overflow float32)."""
+    """Horner's scheme; ratios of terms, because factorials overflow float32."""
     value = jnp.ones_like(x)
     for j in range(_terms(k, float(jnp.finfo(x.dtype).eps)), 0, -1):
         value = 1 - x * value / ((2 * j + k) * (2 * j + k - 1))
@@ -77,7 +78,7 @@ def _taylor(k: int, x):
 
 
 def _switch(k: int) -> float:
-    """Where the recurrence takes over: each step loses a factor of about k(k−1)/x, the series little below it."""
+    """Where the recurrence takes over: a step loses about k(k−1)/x, the series little below it."""
     return max(4.0, k * (k - 1) / 2)
 
 

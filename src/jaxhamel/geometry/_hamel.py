@@ -2,15 +2,16 @@
 
     γ^c_ab = (∂A^c_r/∂q^s − ∂A^c_s/∂q^r) B^r_a B^s_b ,   B = A⁻¹     (Müller 2021, eq. 12, on R^n)
 
-On a group the coordinates are exponential ones around q itself, retract(q, φ), and the one-forms u^c = θ^c_r φ̇^r have
-θ(φ) = A(retract(q, φ)) S(φ) with v = S(φ) φ̇, S = dexp(−φ) = 1 − ½ ad_φ + O(φ²). One derivative at φ = 0 is all
-that γ takes, so the first order of S suffices (From 2012, eq. 54, 57): it adds −½ A^c_d c^d_sr to ∂θ^c_r/∂φ^s, and
+On a group the coordinates are exponential ones around q itself, retract(q, φ), and the one-forms
+u^c = θ^c_r φ̇^r have θ(φ) = A(retract(q, φ)) S(φ) with v = S(φ) φ̇, S = dexp(−φ) = 1 − ½ ad_φ +
+O(φ²). One derivative at φ = 0 is all that γ takes, so the first order of S suffices (From 2012,
+eq. 54, 57): it adds −½ A^c_d c^d_sr to ∂θ^c_r/∂φ^s, and
 
     γ^c_ab = (e_s A^c_r − e_r A^c_s + A^c_d c^d_rs) B^r_a B^s_b ,
 
-where e_s is the derivative along the unit velocity s. With A = 1 these are the structure constants: γ is minus the exterior
-derivative of the one-forms, and the last term Maurer and Cartan's. The result is a tensor, so exponential
-coordinates leave no trace in it.
+where e_s is the derivative along the unit velocity s. With A = 1 these are the structure
+constants: γ is minus the exterior derivative of the one-forms, and the last term Maurer and
+Cartan's. The result is a tensor, so exponential coordinates leave no trace in it.
 """
 
 from collections.abc import Callable
@@ -29,7 +30,7 @@ FrameFunction = Callable[[Configuration], Frame]
 def hamel_coefficients(
     frame: FrameFunction, q: Configuration, space: AbstractSpace | None = None
 ) -> Hamel:
-    """γ^c_ab = (∂A^c_r/∂q^s − ∂A^c_s/∂q^r) B^r_a B^s_b, to look at; `hamel_contraction` is what equations use.
+    """γ^c_ab = (∂A^c_r/∂q^s − ∂A^c_s/∂q^r) B^r_a B^s_b, to look at; equations take the contraction.
 
     Body angular velocity gives γ[k, i, j] = +ε_kij, spatial angular velocity −ε_kij.
 
@@ -41,7 +42,8 @@ def hamel_coefficients(
 
     **Returns:** γ `(n, n, n)`, index order `[c, a, b]`, antisymmetric in a, b.
 
-    **Raises:** `ValueError` when q is no configuration of `space`, or A(q) has the wrong shape or is singular.
+    **Raises:** `ValueError` when q is no configuration of `space`, or A(q) has the wrong shape
+    or is singular.
 
     Müller 2021, J. Nonlinear Sci. 31, eq. (12). Some books index γ^a_bc with the opposite sign.
     """
@@ -61,9 +63,10 @@ def hamel_contraction(
     v: Velocity,
     space: AbstractSpace | None = None,
 ) -> Velocity:
-    """G_r = (∂θ_r/∂φ^s − ∂θ_s/∂φ^r) v^s of the one-form θ = Aᵀp with p held fixed: p_b γ^b_ac u^c = B^r_a G_r.
+    """p_b γ^b_ac u^c = B^r_a G_r with G_r = (∂θ_r/∂φ^s − ∂θ_s/∂φ^r) v^s, θ(φ) = (A S)ᵀ p, p fixed.
 
-    One derivative forward and one backward of q ↦ A(q)ᵀp, and −ad_vᵀ Aᵀp for the group; no tensor, no inverse.
+    One derivative forward and one backward of q ↦ A(q)ᵀp, and −ad_vᵀ Aᵀp for the group; no
+    tensor, no inverse.
 
     **Arguments:**
 

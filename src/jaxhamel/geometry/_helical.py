@@ -10,14 +10,15 @@ from jaxhamel.geometry._space import AbstractAbelianSpace
 
 
 class Helical(AbstractAbelianSpace):
-    """H_p, the screw motions about z: q `(1,)` the angle (rad), with the translation `pitch * angle` (m) along z.
+    """H_p, screw motions about z: q `(1,)` the angle, rad; the translation is `pitch * angle`, m.
 
-    Unlike `SO2`, `log` does not wrap: a full turn advances by 2π·pitch and is another configuration.
+    v `(1,)` is the angular velocity, rad/s. Unlike `SO2`, `log` does not wrap: a full turn advances
+    by 2π·pitch and is another configuration.
 
     **Arguments:**
 
-    - `pitch`: translation per angle, scalar, m/rad; a pytree leaf, differentiable (pass an array to have
-      `equinox` filters treat it so). It enters `matrix` alone.
+    - `pitch`: translation per angle, scalar, m/rad; a pytree leaf, differentiable (pass an array
+      to have `equinox` filters treat it so). It enters `matrix` alone.
     """
 
     pitch: Scalar | float
@@ -30,7 +31,7 @@ class Helical(AbstractAbelianSpace):
         return q
 
     def matrix(self, q: Float[Array, " 1"]) -> Float[Array, "4 4"]:
-        """The pose in SE(3), `(4, 4)` homogeneous: rotation `q` about z, translation `pitch * q` along z."""
+        """The pose in SE(3), `(4, 4)` homogeneous: rotation and translation along z."""
         height = jnp.asarray(self.pitch, dtype=q.dtype) * q[0]
         pose = jnp.eye(4, dtype=q.dtype).at[:2, :2].set(plane_matrix(q[0]))
         return pose.at[2, 3].set(height)

@@ -21,10 +21,11 @@ def _block_diagonal(blocks: list[Float[Array, "d d"]]) -> Float[Array, "n n"]:
 
 
 class Product(AbstractSpace):
-    """Q_1 × Q_2 × …: q is the tuple of configurations, v `(dim,)` the velocities one after the other.
+    """Q_1 × Q_2 × …: q is the tuple of configurations, v `(dim,)` the velocities side by side.
 
-    `Product(SO3(), Euclidean(3))` is the direct product of Müller (2021), whose translations do not turn with the
-    body: its linear velocity is ṗ in space (the hybrid twist), where that of `SE3` is Rᵀ ṗ. Products nest.
+    `Product(SO3(), Euclidean(3))` is the direct product of Müller (2021), whose translations do
+    not turn with the body: its linear velocity is ṗ in space (the hybrid twist), where that of
+    `SE3` is Rᵀ ṗ. Products nest.
 
     **Arguments:**
 

@@ -1,4 +1,4 @@
-"""Unit quaternions, scalar first: (w, x, y, z) = (cos θ/2, n sin θ/2), body to space by R(q) a = q a q*."""
+"""Unit quaternions, scalar first: (w, x, y, z) = (cos θ/2, n sin θ/2), R(q) a = q a q*."""
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -37,7 +37,7 @@ def quaternion_conjugate(q: Quaternion) -> Quaternion:
 
 
 def quaternion_rotate(q: Quaternion, a: Vector3) -> Vector3:
-    """R(q) a = a + 2 w (u × a) + 2 u × (u × a), u the vector part: body components to space components."""
+    """R(q) a = a + 2 w (u × a) + 2 u × (u × a), u the vector part: body to space components."""
     twice = 2 * cross(q[1:], a)
     return a + q[0] * twice + cross(q[1:], twice)
 

@@ -1,4 +1,4 @@
-"""The Schoenflies group X(z): translations of space and rotations about z (a SCARA robot's hand)."""
+"""The Schoenflies group X(z): translations of space and rotations about z, a SCARA robot's hand."""
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -22,9 +22,10 @@ def _pad(matrix: Float[Array, "3 3"], corner: float) -> Float[Array, "4 4"]:
 
 
 class Schoenflies(AbstractSpace):
-    """X(z) = SE(2) × R: q `(4,)` = (angle, x, y, z) in rad and m, v `(4,)` = (ω, vx, vy, vz) in the body.
+    """X(z) = SE(2) × R: q `(4,)` = (angle, x, y, z), rad and m; v `(4,)` = (ω, vx, vy, vz), body.
 
-    Rotation is about z. The stored angle is never wrapped; `log` and `local` take the shortest rotation.
+    Rotation is about z. The stored angle is never wrapped; `log` and `local` take the shortest
+    rotation.
     """
 
     @property

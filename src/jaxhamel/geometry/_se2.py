@@ -12,9 +12,10 @@ from jaxhamel.geometry._space import AbstractSpace
 
 
 class SE2(AbstractSpace):
-    """SE(2): q `(3,)` = (angle, x, y) in rad and m, v `(3,)` = (ω, vx, vy), linear velocity in the body, m/s.
+    """SE(2): q `(3,)` = (angle, x, y), rad and m; v `(3,)` = (ω, vx, vy), rad/s and m/s, body.
 
-    The stored angle is never wrapped, so turns are counted; `log` and `local` take the shortest rotation.
+    The stored angle is never wrapped, so turns are counted; `log` and `local` take the shortest
+    rotation.
     """
 
     @property

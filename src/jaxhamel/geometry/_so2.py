@@ -13,7 +13,8 @@ from jaxhamel.geometry._space import AbstractAbelianSpace
 def wrap(angle: Scalar) -> Scalar:
     """The angle in (−π, π], equal to it modulo 2π; gradient exactly 1 off the cut.
 
-    An angle already in the interval returns bit for bit; `atan2(sin, cos)` would round it, and its derivatives.
+    An angle already in the interval returns bit for bit; `atan2(sin, cos)` would round it, and
+    its derivatives.
     """
     return angle - 2 * math.pi * jnp.ceil((angle - math.pi) / (2 * math.pi))
 
@@ -38,8 +39,8 @@ def plane_matrix(angle: Scalar) -> Float[Array, "2 2"]:
 class SO2(AbstractAbelianSpace):
     """SO(2): q `(1,)` the angle (rad), v `(1,)` the angular velocity (rad/s).
 
-    The stored angle is never wrapped, so turns are counted; `log` and `local` return the shortest rotation,
-    in (−π, π].
+    The stored angle is never wrapped, so turns are counted; `log` and `local` return the
+    shortest rotation, in (−π, π].
     """
 
     @property

@@ -22,8 +22,9 @@ def exp_quaternion(phi: Vector3) -> Quaternion:
 def log_quaternion(q: Quaternion) -> Vector3:
     """φ = 2 atan2(|u|, w) u/|u|, u the vector part, of q or −q, whichever has w ≥ 0: |φ| ≤ π.
 
-    Homogeneous of degree 0 in q, so that d log(q) = dexp(−φ)⁻¹ Ω with Ω = 2 Im(q* dq)/|q|² for every dq. This
-    rule keeps derivatives of every order accurate where |u| → 0 and differentiating atan2(|u|, w)/|u| is not.
+    Homogeneous of degree 0 in q, so that d log(q) = dexp(−φ)⁻¹ Ω with Ω = 2 Im(q* dq)/|q|² for
+    every dq. This rule keeps derivatives of every order accurate where |u| → 0 and
+    differentiating atan2(|u|, w)/|u| is not.
     """
     q = jnp.where(q[0] < 0, -q, q)
     return _angle_over_sine(q[0], jnp.sum(q[1:] * q[1:])) * q[1:]
@@ -37,7 +38,7 @@ def _log_quaternion_jvp(primals, tangents):
 
 
 def _angle_over_sine(w, s):
-    """2 atan2(√s, w)/√s for w ≥ 0; three terms of its series in s/w² where the fourth is below rounding."""
+    """2 atan2(√s, w)/√s for w ≥ 0; by series in s/w² where its fourth term is below rounding."""
     near = s < w * w * jnp.finfo(w.dtype).eps ** (1 / 3)
     z = jnp.where(near, s, 0) / jnp.where(near, w * w, 1)
     series = 2 / jnp.where(near, w, 1) * (1 - z / 3 + z * z / 5)
@@ -68,7 +69,7 @@ def dexpinv_matrix(phi: Vector3) -> Float[Array, "3 3"]:
 
 
 class SO3(AbstractSpace):
-    """SO(3): q `(4,)` a unit quaternion (w, x, y, z), body to space; v `(3,)` the body angular velocity Ω, rad/s.
+    """SO(3): q `(4,)` a unit quaternion (w, x, y, z), body to space; v `(3,)` body Ω, rad/s.
 
     R' = R hat(Ω), c^k_ij = ε_kij. q and −q are the same rotation; `log` takes the shorter one.
     """

@@ -1,7 +1,8 @@
-"""What a configuration space is: a Lie group with its exponential coordinates and its left-trivialised velocity.
+"""A configuration space: a Lie group, its exponential coordinates, its left-trivialised velocity.
 
-Every space here is a group, vector spaces included. A configuration q is stored as an array (a tuple of arrays
-on a product), a velocity v = q⁻¹ q̇ as `(dim,)`. With φ(t) exponential coordinates around q,
+Every space here is a group, vector spaces included. A configuration q is stored as an array (a
+tuple of arrays on a product), a velocity v = q⁻¹ q̇ as `(dim,)`. With φ(t) exponential coordinates
+around q,
 
     retract(q, φ) = q · exp(φ) ,      v = dexp(−φ) φ̇ ,      c^c_ab e_c = [e_a, e_b] .
 """
@@ -17,10 +18,10 @@ from jaxhamel._typing import Configuration, Velocity
 
 
 class AbstractSpace(eqx.Module):
-    """A configuration space Q that is a Lie group: the operations that mechanics needs, and nothing of time.
+    """A configuration space Q that is a Lie group: what mechanics needs of it, nothing of time.
 
-    Spaces are pytrees without leaves (but for parameters such as a pitch), hashable, and free to construct:
-    `space = Product(SO3(), Euclidean(2))` may stand as a class attribute.
+    Spaces are pytrees without leaves (but for parameters such as a pitch), hashable, and free to
+    construct: `space = Product(SO3(), Euclidean(2))` may stand as a class attribute.
     """
 
     @property
@@ -58,15 +59,15 @@ class AbstractSpace(eqx.Module):
 
     @abstractmethod
     def dexp(self, delta: Velocity) -> Float[Array, "n n"]:
-        """dexp_δ = Σ ad_δ^k / (k+1)!, the right-trivialised differential of exp (Müller's and Iserles' dexp).
+        """dexp_δ = Σ ad_δ^k / (k+1)!, the right-trivialised differential of exp, `(dim, dim)`.
 
-        The spatial velocity of exp(φ(t)) is dexp(φ) φ̇, its body velocity dexp(−φ) φ̇. Books on robotics call
-        dexp(φ) the left and dexp(−φ) the right Jacobian.
+        The spatial velocity of exp(φ(t)) is dexp(φ) φ̇, its body velocity dexp(−φ) φ̇. Books on
+        robotics call dexp(φ) the left and dexp(−φ) the right Jacobian.
         """
 
     @abstractmethod
     def dexpinv(self, delta: Velocity) -> Float[Array, "n n"]:
-        """dexp_δ⁻¹ = Σ B_k ad_δ^k / k! in closed form; singular where a rotation reaches a full turn."""
+        """dexp_δ⁻¹ = Σ B_k ad_δ^k / k! in closed form; singular where a rotation is a full turn."""
 
     @abstractmethod
     def rate(self, q: Configuration, v: Velocity) -> Configuration:
@@ -82,14 +83,14 @@ class AbstractSpace(eqx.Module):
 
     @abstractmethod
     def normalise(self, q: Configuration) -> Configuration:
-        """q with quaternions scaled to unit norm; other coordinates (angles too) are left as they are."""
+        """q with quaternions scaled to unit norm; other coordinates, angles too, are left alone."""
 
     @abstractmethod
     def check(self, q: Configuration, name: str = "q") -> None:
         """Raise `ValueError` unless q is a finite configuration of this space.
 
-        Values are looked at on the host and only when they are concrete: call this at a boundary, never in a
-        right-hand side.
+        Values are looked at on the host and only when they are concrete: call this at a
+        boundary, never in a right-hand side.
         """
 
     def retract(self, q: Configuration, delta: Velocity) -> Configuration:
@@ -101,13 +102,13 @@ class AbstractSpace(eqx.Module):
         return self.log(self.compose(self.inverse(q0), q1))
 
     def structure_constants(self, dtype=None) -> Float[Array, "n n n"]:
-        """c[c, a, b] = c^c_ab, [e_a, e_b] = c^c_ab e_c: the body-frame Hamel coefficients of the group."""
+        """c[c, a, b] = c^c_ab of [e_a, e_b] = c^c_ab e_c: γ of the body frame of the group."""
         rows = jax.vmap(self.ad)(jnp.eye(self.dim, dtype=dtype))
         return jnp.swapaxes(rows, 0, 1)
 
 
 class AbstractAbelianSpace(AbstractSpace):
-    """A commutative group stored in its own exponential coordinates: q ∈ R^n, exp the identity map."""
+    """A commutative group stored in its own exponential coordinates: exp is the identity map."""
 
     def identity(self, dtype=None) -> Float[Array, " n"]:
         return jnp.zeros(self.dim, dtype=dtype)

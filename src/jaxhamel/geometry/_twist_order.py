@@ -1,8 +1,8 @@
-"""Between (ω, v), angular first, as here and in Müller 2021, and (v, ω), linear first, as in From 2012 and jaxlie.
+"""Between (ω, v), as here and in Müller 2021, and (v, ω), as in From 2012 and jaxlie.
 
-The change of order is the permutation P = [[0, 1], [1, 0]] (blocks of three), which is its own inverse and
-transpose. So twists go as P x, and so do wrenches, (moment, force) ↔ (force, moment), leaving the power
-wᵀx the same; matrices that act on either (Ad, ad, an inertia) go as P M P.
+The change of order is the permutation P = [[0, 1], [1, 0]] (blocks of three), its own inverse and
+transpose. So twists go as P x, and so do wrenches, (moment, force) ↔ (force, moment), which leaves
+the power wᵀx the same; matrices that act on either (Ad, ad, an inertia) go as P M P.
 """
 
 import jax.numpy as jnp
