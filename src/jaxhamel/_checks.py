@@ -394,3 +394,32 @@ def check_frame_matrix(name: str, value, n: int) -> None:
             "A of u = A v must be invertible; choose another frame or move q away from where this "
             "one breaks down."
         )
+
+
+def check_frame_axis(name: str, value) -> None:
+    """A vector that e_3 can be turned into by a unique shortest rotation: not zero, not along -e_3."""
+    check_finite(name, value)
+    array = concrete(value)
+    if array is None:
+        return
+    length = float(np.sqrt(np.sum(array * array)))
+    if length == 0.0 or array[2] < -(1.0 - _UNIT) * length:
+        raise ValueError(
+            f"`{name}` is {_short(array)}; it must be a vector that is neither zero nor along "
+            f"(0, 0, -1), where its frame is singular. `-{name}` is the same constraint."
+        )
+
+
+def check_rails(rails, n_masses: int) -> None:
+    """Rails for the moving masses: callable, and where they say how many they carry, as many."""
+    if n_masses and not callable(rails):
+        raise ValueError(
+            f"`rails` is {rails!r} but `masses` has {n_masses} entries; rails are a callable "
+            "theta (n,) -> positions (n, 3). Use CircularRails, StraightRails, ..."
+        )
+    carried = getattr(rails, "n_masses", n_masses)
+    if carried != n_masses:
+        raise ValueError(
+            f"`rails` carry {carried} masses but `masses` has {n_masses} entries; "
+            "both must be the same number. Give every mass its rail."
+        )

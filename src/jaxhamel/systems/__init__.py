@@ -1,7 +1,11 @@
 """Named systems: one body per file, with its parameters, invariants, known solutions, source."""
 
+from jaxhamel.systems._actuated_disk import ActuatedDisk as ActuatedDisk
+from jaxhamel.systems._free_rigid_body import FreeRigidBody as FreeRigidBody
+from jaxhamel.systems._heavy_top import HeavyTop as HeavyTop
 from jaxhamel.systems._rails import CircularRails as CircularRails
 from jaxhamel.systems._rails import EllipticRails as EllipticRails
 from jaxhamel.systems._rails import FigureEightRails as FigureEightRails
 from jaxhamel.systems._rails import MixedRails as MixedRails
 from jaxhamel.systems._rails import StraightRails as StraightRails
+from jaxhamel.systems._suslov import Suslov as Suslov

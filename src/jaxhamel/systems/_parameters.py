@@ -6,6 +6,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
+from jaxtyping import Array, Float
 
 
 def as_parameter(value: ArrayLike) -> Any:
@@ -13,16 +14,22 @@ def as_parameter(value: ArrayLike) -> Any:
 
     Python numbers and integers get JAX's default precision, single or double as `jax_enable_x64`
     says; arrays keep the precision they have as far as that allows. Never weakly typed: a number
-    from Python and one from an optimiser have the same type, and compile once. None stays None.
+    from Python and one from an optimiser have the same type, and compile once. None and callables
+    (a parameter that depends on time) stay as they are.
     """
-    if value is None:
-        return None
+    if value is None or callable(value):
+        return value
     kind = getattr(value, "dtype", None)
     if kind is None or not jnp.issubdtype(kind, jnp.floating):
         kind = jnp.result_type(float)
     return jnp.asarray(value, dtype=jax.dtypes.canonicalize_dtype(kind))
 
 
-def parameter() -> Any:
-    """A field of a system that is a parameter; see `as_parameter`."""
-    return eqx.field(converter=as_parameter)
+def parameter(**options: Any) -> Any:
+    """A field that is a parameter, see `as_parameter`; options as for a dataclass field."""
+    return eqx.field(converter=as_parameter, **options)
+
+
+def inertia_matrix(inertia: Array) -> Float[Array, "3 3"]:
+    """The inertia as a matrix, from three principal moments or from the matrix itself."""
+    return jnp.diag(inertia) if inertia.ndim == 1 else inertia

@@ -1,0 +1,83 @@
+"""The heavy top: a rigid body that turns about a fixed point under gravity."""
+
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from jaxhamel import _checks
+from jaxhamel._typing import Control, Quaternion, Scalar, Time, Vector3, Velocity
+from jaxhamel.geometry import SO3, cross, quaternion_matrix, quaternion_rotate
+from jaxhamel.mechanics import Spins, System
+from jaxhamel.systems._parameters import inertia_matrix, parameter
+
+
+class HeavyTop(System):
+    r"""The heavy top: I Ω̇ = (I Ω) × Ω + m g Γ × χ, Γ = Λᵀ e_3.
+
+        ℓ = ½ Ω·I Ω − m g χ·Γ on SO(3), u = Ω
+
+    **Arguments:**
+
+    - `mass`: m [kg].
+    - `inertia`: I about the *pivot* [kg m²], `(3,)` principal moments or `(3, 3)`. From the
+        inertia J about the centre of mass it is J + m (|χ|² 1 − χ χᵀ).
+    - `com`: χ, the centre of mass from the pivot, body frame [m], `(3,)`.
+    - `gravity`: g [m/s²], along −z of space.
+
+    Configuration `q (4,)`, quaternion (w, x, y, z); `u = Ω (3,)` [rad/s], body frame.
+
+    **Invariants:** energy; the angular momentum about the vertical, (I Ω)·Γ. With two equal moments
+    and χ on the third axis (Lagrange) also Ω on that axis; with I ∝ (2, 2, 1) and χ across
+    (Kovalevskaya) one more.
+
+    **Known solution:** Lagrange's top precesses steadily at ω_p and tilt β where
+    C ω_s = m g l / ω_p + (A − C) ω_p cos β, with l = |χ|, spin ω_s relative to the precessing axes,
+    moments A, A, C.
+
+    **Raises:** ValueError for a mass or inertia that is not physical, or a wrong shape.
+
+    Source: Putkaradze and Rogers 2018, eq. (A.16).
+    """
+
+    mass: Array = parameter()
+    inertia: Array = parameter()
+    com: Array = parameter()
+    gravity: Array = parameter(default=9.81)
+
+    space = SO3()
+
+    def __check_init__(self):
+        # The inertia about the centre of mass is left alone: the much-used top of Simo and Wong
+        # (1991) has a negative one.
+        _checks.check_shape("mass", self.mass, ())
+        _checks.check_positive("mass", self.mass)
+        _checks.check_inertia("inertia", self.inertia)
+        _checks.check_shape("com", self.com, (3,))
+        _checks.check_finite("com", self.com)
+        _checks.check_finite("gravity", self.gravity)
+
+    def lagrangian(self, t: Time, q: Quaternion, v: Velocity) -> Scalar:
+        kinetic = 0.5 * jnp.dot(v, inertia_matrix(self.inertia) @ v)
+        return kinetic - self._potential(q)
+
+    def bodies(self, t: Time, q: Quaternion, v: Velocity, control: Control) -> tuple:
+        torque = self.mass * self.gravity * cross(_vertical(q), self.com)
+        return (Spins(inertia_matrix(self.inertia)[None], v[None], torque[None]),)
+
+    def invariants(self, t: Time, q: Quaternion, u: Vector3, control: Control) -> dict[str, Array]:
+        momentum = inertia_matrix(self.inertia) @ u
+        return {
+            "energy": 0.5 * jnp.dot(u, momentum) + self._potential(q),
+            "vertical angular momentum": jnp.dot(momentum, _vertical(q)),
+        }
+
+    def centre_of_mass(self, q: Quaternion) -> Vector3:
+        """Λ χ: the centre of mass in space, from the pivot [m]."""
+        return quaternion_rotate(q, self.com)
+
+    def _potential(self, q: Quaternion) -> Scalar:
+        return self.mass * self.gravity * jnp.dot(self.com, _vertical(q))
+
+
+def _vertical(q: Quaternion) -> Vector3:
+    """Γ = Λᵀ e_3, the upward vertical in the body."""
+    return quaternion_matrix(q)[2]

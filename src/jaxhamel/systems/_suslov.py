@@ -1,0 +1,85 @@
+"""Suslov's problem: a rigid body about a fixed point that must not turn about one of its axes."""
+
+from collections.abc import Callable
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from jaxhamel import _checks
+from jaxhamel._typing import Control, Quaternion, Scalar, Time, Vector3, Velocity
+from jaxhamel.geometry import SO3
+from jaxhamel.mechanics import Spins, System
+from jaxhamel.systems._parameters import inertia_matrix, parameter
+
+
+class Suslov(System):
+    r"""Suslov's problem: I Ω̇ = (I Ω) × Ω + λ ξ with Ω·ξ = 0, ξ fixed in the body or moving there.
+
+        ℓ = ½ Ω·I Ω on SO(3),    u = (Ω·a, Ω·b),    constraint one-form ξ
+
+    **Arguments:**
+
+    - `inertia`: I about the fixed point [kg m²], `(3,)` principal moments or `(3, 3)`.
+    - `xi`: ξ `(3,)`, body frame, of any length but zero, or a callable pytree of t with such
+        values. λ is the multiplier of ξ as given.
+
+    Configuration `q (4,)`, quaternion (w, x, y, z). `u (2,)` [rad/s] is Ω along the unit vectors
+    a, b that the shortest rotation from e_3 to ξ makes of e_1, e_2: (Ω_1, Ω_2) for ξ = e_3. That
+    rotation does not exist for ξ along −e_3; −ξ is the same constraint.
+
+    **Invariants:** energy (the constraint does no work, however ξ moves).
+
+    **Known solution** for ξ = e_3 and I_12 = I_23 = 0, with I_11 Ω_1² + I_22 Ω_2² = E_2,
+    W = √(E_2/I_22), k = I_13 W/I_11: Ω_2 = W tanh k(t − t_0), Ω_1 = √(E_2/I_11) sech k(t − t_0).
+
+    **Raises:** ValueError for an inertia that no rigid body has, or a ξ that is zero or along −e_3.
+
+    Source: Putkaradze and Rogers 2018, eq. (A.36)–(A.38); the frame is that of Frisvad 2012.
+    """
+
+    inertia: Array = parameter()
+    xi: Array | Callable[[Time], Array] = parameter()
+
+    space = SO3()
+    n_constraints = 1
+
+    def __check_init__(self):
+        _checks.check_inertia("inertia", self.inertia)
+        if not callable(self.xi):
+            _checks.check_shape("xi", self.xi, (3,))
+            _checks.check_frame_axis("xi", self.xi)
+
+    def lagrangian(self, t: Time, q: Quaternion, v: Velocity) -> Scalar:
+        return 0.5 * jnp.dot(v, inertia_matrix(self.inertia) @ v)
+
+    def frame(self, t: Time, q: Quaternion) -> Float[Array, "3 3"]:
+        """Rows ξ, a, b."""
+        xi = self._xi(t)
+        return jnp.stack([xi, *_across(xi)])
+
+    def inverse_frame(self, t: Time, q: Quaternion) -> Float[Array, "3 3"]:
+        """Columns ξ/|ξ|², a, b."""
+        xi = self._xi(t)
+        return jnp.stack([xi / jnp.sum(xi * xi), *_across(xi)], axis=1)
+
+    def bodies(self, t: Time, q: Quaternion, v: Velocity, control: Control) -> tuple:
+        return (Spins(inertia_matrix(self.inertia)[None], v[None], jnp.zeros_like(v)[None]),)
+
+    def invariants(
+        self, t: Time, q: Quaternion, u: Float[Array, " 2"], control: Control
+    ) -> dict[str, Array]:
+        omega = self.inverse_frame(t, q)[:, 1:] @ u
+        return {"energy": self.lagrangian(t, q, omega)}
+
+    def _xi(self, t: Time) -> Vector3:
+        return self.xi(t) if callable(self.xi) else self.xi
+
+
+def _across(xi: Vector3) -> tuple[Vector3, Vector3]:
+    """Unit vectors a, b: e_1, e_2 turned by the shortest rotation e_3 → ξ/|ξ|."""
+    x, y, z = xi / jnp.sqrt(jnp.sum(xi * xi))
+    w = 1.0 / (1.0 + z)
+    return (
+        jnp.stack([1.0 - w * x * x, -w * x * y, -x]),
+        jnp.stack([-w * x * y, 1.0 - w * y * y, -y]),
+    )
