@@ -1,0 +1,164 @@
+"""A rolling ball to look at: its motion as plain arrays, the scene of it, and its plots."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+from numpy import ndarray
+
+from ._charts import Chart
+from ._figures import (
+    angles_figure,
+    cost_figure,
+    error_figure,
+    forces_figure,
+    path_figure,
+)
+from ._scene import Arrow, Curve, Points, Pose, Scene, Sphere, Thing, Trail
+from ._style import roles
+
+RAIL_POINTS = 73
+FULL_TURN = np.linspace(0.0, 2.0 * np.pi, RAIL_POINTS)
+
+
+@dataclass(frozen=True, eq=False)
+class BallMotion:
+    """Everything a picture of a rolling ball needs, sampled at `ts`.
+
+    **Arguments:**
+
+    - `ts`: `(T,)` s.
+    - `quaternion`: `(T, 4)`, scalar first, body to space.
+    - `position`: `(T, 2)` m, of the centre and of the contact point, on the ground.
+    - `radius`: m.
+    - `angles`: `(T, n)`, rail parameter of every mass (rad on closed rails, m on straight ones).
+    - `masses`: `(T, n, 3)` m, positions of the masses in the body frame.
+    - `rails`: `(n, P, 3)` m, every rail as a polyline in the body frame.
+    - `force`: `(T, 3)` N, of the ground on the ball, space frame; `None` when it was not computed.
+    - `weight`: N, of the whole ball.
+    - `reference`: `(T, 2)` m, where the ball was asked to be at `ts`; `None` without a task.
+    """
+
+    ts: Float[ndarray, " T"]
+    quaternion: Float[ndarray, "T 4"]
+    position: Float[ndarray, "T 2"]
+    radius: float
+    angles: Float[ndarray, "T n"]
+    masses: Float[ndarray, "T n 3"]
+    rails: Float[ndarray, "n P 3"]
+    force: Float[ndarray, "T 3"] | None = None
+    weight: float | None = None
+    reference: Float[ndarray, "T 2"] | None = None
+
+    @property
+    def error(self) -> Float[ndarray, " T"] | None:
+        """|z(t) − z_d(t)| in m, or `None` without a reference."""
+        if self.reference is None:
+            return None
+        return np.linalg.norm(self.position - self.reference, axis=1)
+
+
+def rail_lines(
+    rails: Callable[[Float[ndarray, " n"]], Float[ndarray, "n 3"]], angles: Float[ndarray, "T n"]
+) -> Float[ndarray, "n P 3"]:
+    """Every rail as a polyline: once around when it closes after 2π, else as far as its mass goes.
+
+    **Arguments:**
+
+    - `rails`: `(n,)` → `(n, 3)` m, as in `jaxhamel.systems`.
+    - `angles`: `(T, n)`, where the masses have been.
+    """
+    low, high = angles.min(axis=0), angles.max(axis=0)
+    closed = np.all(np.abs(_at(rails, low) - _at(rails, low + 2 * np.pi)) < 1e-5, axis=1)
+    share = np.linspace(-0.04, 1.04, RAIL_POINTS)[:, None]
+    grid = np.where(closed, FULL_TURN[:, None], low + share * (high - low))
+    return np.stack([_at(rails, theta) for theta in grid], axis=1)
+
+
+def _at(rails: Callable, theta: np.ndarray) -> np.ndarray:
+    return np.asarray(rails(theta), dtype=float)
+
+
+def ball_scene(motion: BallMotion, *, speed: float = 1.0) -> Scene:
+    """The ball rolling its path in 3-D, with its masses, rails and the force of the ground."""
+    above = np.full(len(motion.ts), motion.radius)
+    centre = np.column_stack([motion.position, above])
+    contact = centre - np.array([0.0, 0.0, motion.radius])
+    pose = Pose(motion.quaternion, centre)
+    return Scene(
+        motion.ts,
+        [*_on_the_ground(motion, contact), *_the_ball(motion, pose), *_force(motion, contact)],
+        focus=centre,
+        extent=2.0 * motion.radius,
+        speed=speed,
+        view=(-62.0, 22.0),
+    )
+
+
+def _on_the_ground(motion: BallMotion, contact: np.ndarray) -> list[Thing]:
+    trail = Trail(contact, label="path of the contact point")
+    if motion.reference is None:
+        return [trail]
+    asked = np.column_stack([motion.reference, np.zeros(len(motion.ts))])
+    kept = asked[:: max(1, len(asked) // 400)]
+    return [Curve(kept, role="reference", dashed=True, width=2.0, label="path asked for"), trail]
+
+
+def _the_ball(motion: BallMotion, pose: Pose) -> list[Thing]:
+    names = roles(motion.angles.shape[1])
+    rails = [
+        Curve(line, pose, role, width=2.2) for line, role in zip(motion.rails, names, strict=True)
+    ]
+    balls = Points(motion.masses, 0.085 * motion.radius, pose, names, label="masses on rails")
+    return [Sphere(motion.radius, pose), *rails, *([balls] if names else [])]
+
+
+def _force(motion: BallMotion, contact: np.ndarray) -> list[Thing]:
+    if motion.force is None:
+        return []
+    typical = motion.weight or float(np.median(np.abs(motion.force[:, 2])))
+    scale = 2.6 * motion.radius / max(typical, 1e-12)
+    return [Arrow(contact, motion.force, scale, label="contact force")]
+
+
+def ball_charts(
+    motion: BallMotion,
+    *,
+    costs: Float[ndarray, " K"] | None = None,
+    friction_limit: float | None = None,
+) -> list[Chart]:
+    """The plots that apply to a ball: path, angles, forces, error, cost."""
+    charts = [_path_chart(motion)]
+    if motion.error is not None:
+        charts.append(
+            Chart(
+                "error",
+                error_figure(motion.ts, motion.error),
+                "Distance between the ball and where it was asked to be, over time",
+            )
+        )
+    if motion.angles.shape[1]:
+        charts.append(
+            Chart(
+                "angles",
+                angles_figure(motion.ts, motion.angles),
+                "Position of each mass on its rail over time",
+            )
+        )
+    if motion.force is not None:
+        figure = forces_figure(
+            motion.ts, motion.force, weight=motion.weight, friction_limit=friction_limit
+        )
+        charts.append(Chart("forces", figure, "Normal force and friction needed over time"))
+    if costs is not None and len(costs):
+        charts.append(Chart("cost", cost_figure(costs), "Cost at every iteration of the optimiser"))
+    return charts
+
+
+def _path_chart(motion: BallMotion) -> Chart:
+    return Chart(
+        "path",
+        path_figure(motion.position, motion.reference),
+        "Path of the ball on the ground, seen from above",
+    )

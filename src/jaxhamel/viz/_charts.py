@@ -1,0 +1,79 @@
+"""A figure as inline SVG that follows the page's theme and knows where its time axes are."""
+
+import io
+import re
+from dataclasses import dataclass
+
+import numpy as np
+from matplotlib import rc_context
+from matplotlib.figure import Figure
+
+from ._style import LIGHT, MATPLOTLIB
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A figure with its `name` (of the PNG too) and a `description` for screen readers."""
+
+    name: str
+    figure: Figure
+    description: str
+
+
+def inline_svg(chart: Chart) -> str:
+    """The SVG element: no prologue, identifiers unique to the chart, colours as CSS variables."""
+    buffer = io.StringIO()
+    with rc_context({**MATPLOTLIB, "svg.hashsalt": chart.name}):
+        chart.figure.savefig(
+            buffer, format="svg", facecolor="none", metadata={"Date": None, "Creator": None}
+        )
+    svg = buffer.getvalue()
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    svg = re.sub(r'(\bid="|href="#|url\(#)([\w.:-]+)', rf"\1{chart.name}-\2", _coloured(svg))
+    return re.sub(r'(<svg[^>]*?) width="[^"]*"', r'\1 role="img"', _without_height(svg), count=1)
+
+
+def time_boxes(figure: Figure) -> list[dict]:
+    """Where each time axis lies (fractions from the top left), and the times at its ends."""
+    figure.draw_without_rendering()
+    return [
+        _box(axes) | {"t0": float(axes.get_xlim()[0]), "t1": float(axes.get_xlim()[1])}
+        for axes in figure.axes
+        if axes.get_label() == "time"
+    ]
+
+
+def path_boxes(figure: Figure) -> list[dict]:
+    """Where each path lies and the coordinates at its edges: there the page moves a dot."""
+    figure.draw_without_rendering()
+    return [
+        _box(axes) | {"xlim": _limits(axes.get_xlim()), "ylim": _limits(axes.get_ylim())}
+        for axes in figure.axes
+        if axes.get_label() == "path"
+    ]
+
+
+def _box(axes) -> dict:
+    place = axes.get_position()
+    return {
+        "left": round(place.x0, 5),
+        "right": round(place.x1, 5),
+        "top": round(1 - place.y1, 5),
+        "bottom": round(1 - place.y0, 5),
+    }
+
+
+def _limits(limits) -> list[float]:
+    return np.round(limits, 9).tolist()
+
+
+def _coloured(svg: str) -> str:
+    """Light colours of the palette become variables; text without a colour takes the page's ink."""
+    for role, colour in LIGHT.items():
+        svg = svg.replace(colour, f"var(--{role})")
+    return svg.replace("'DejaVu Sans', ", "").replace("sans-serif", "inherit")
+
+
+def _without_height(svg: str) -> str:
+    return re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", svg, count=1)

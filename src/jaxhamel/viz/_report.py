@@ -1,0 +1,136 @@
+"""`report.html`: the motion in 3-D, its plots and numbers, in one page without a network."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from importlib.resources import files
+
+from ._charts import Chart, inline_svg, path_boxes, time_boxes
+from ._scene import Arrow, Curve, Points, Scene, Trail
+from ._style import DARK, LIGHT, css_variables, roles
+
+SPEEDS = (0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2, 4, 8)
+SCRIPTS = ("geometry.js", "sphere.js", "draw.js", "player.js")
+
+
+@dataclass(frozen=True)
+class Report:
+    """What the page says.
+
+    **Arguments:**
+
+    - `title`, `lead`: heading and the sentence under it.
+    - `scene`: the motion that is animated.
+    - `charts`: plots below it, in order.
+    - `tiles`: the few numbers that matter, as `(value, meaning)`.
+    - `tables`: heading → rows; values may be numbers, text, or short lists of them.
+    - `warning`: a sentence that must be seen, such as why a simulation ended early.
+    """
+
+    title: str
+    lead: str
+    scene: Scene
+    charts: Sequence[Chart] = ()
+    tiles: Sequence[tuple[str, str]] = ()
+    tables: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    warning: str = ""
+    colophon: str = ""
+
+    def html(self) -> str:
+        """The page, self-contained: no link, font, script or image from elsewhere."""
+        return _filled(_asset("page.html"), self._parts())
+
+    def _parts(self) -> dict[str, str]:
+        return {
+            "title": escape(self.title),
+            "lead": escape(self.lead),
+            "warning": f'<p class="card warning" role="alert">{escape(self.warning)}</p>'
+            if self.warning
+            else "",
+            "alt": escape(f"3-D animation: {self.title}. {self.lead}"),
+            "css": _filled(
+                _asset("page.css"), {"light": css_variables(LIGHT), "dark": css_variables(DARK)}
+            ),
+            "keys": "".join(_keys(self.scene)),
+            "speeds": "".join(f'<option value="{s}">{s}×</option>' for s in SPEEDS),
+            "force": _force_switch(self.scene),
+            "tiles": "".join(_tile(*tile) for tile in self.tiles),
+            "charts": "\n".join(_chart(chart) for chart in self.charts),
+            "tables": "\n".join(_table(name, rows) for name, rows in self.tables.items()),
+            "colophon": escape(self.colophon),
+            "scene": _json(self.scene.payload()),
+            "script": "".join(_asset(name) for name in SCRIPTS),
+        }
+
+
+def _asset(name: str) -> str:
+    return (files("jaxhamel.viz") / "assets" / name).read_text(encoding="utf-8")
+
+
+def _filled(template: str, parts: Mapping[str, str]) -> str:
+    """Replace `{{name}}`, in one pass: what is put in is never searched again."""
+    return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], template)
+
+
+def _json(data: object) -> str:
+    """Compact JSON that cannot end the script element it stands in."""
+    return json.dumps(data, separators=(",", ":"), allow_nan=False).replace("</", "<\\/")
+
+
+def _keys(scene: Scene):
+    """The legend of the animation: every labelled thing in its colour."""
+    for thing in scene.things:
+        match thing:
+            case Points(label=label) if label:
+                names = thing.roles or roles(thing.positions.shape[-2])
+                dots = "".join(f'<i style="background:var(--{role})"></i>' for role in names)
+                yield f"<span>{dots}{escape(label)}</span>"
+            case Curve(label=label) | Trail(label=label) if label:
+                look = "dashed" if isinstance(thing, Curve) and thing.dashed else "dash"
+                mark = f'<i class="{look}" style="border-color:var(--{thing.role})"></i>'
+                yield f"<span>{mark}{escape(label)}</span>"
+
+
+def _force_switch(scene: Scene) -> str:
+    arrows = [thing for thing in scene.things if isinstance(thing, Arrow)]
+    if not arrows:
+        return ""
+    return f'<label><input id="force" type="checkbox" checked> {escape(arrows[0].label)}</label>'
+
+
+def _tile(value: str, meaning: str) -> str:
+    return f'<div class="card tile"><b>{escape(value)}</b><span>{escape(meaning)}</span></div>'
+
+
+def _chart(chart: Chart) -> str:
+    times, paths = json.dumps(time_boxes(chart.figure)), json.dumps(path_boxes(chart.figure))
+    svg = inline_svg(chart).replace(
+        'role="img"', f'role="img" aria-label="{escape(chart.description)}"', 1
+    )
+    data = f"data-times='{times}' data-paths='{paths}'"
+    inner = f'<div class="chart" id="chart-{chart.name}" {data}>{svg}</div>'
+    return f'<figure class="card">{inner}</figure>'
+
+
+def _table(heading: str, rows: Mapping[str, object]) -> str:
+    body = "".join(
+        f"<tr><th scope='row'>{escape(str(k))}</th><td>{escape(_shown(v))}</td></tr>"
+        for k, v in rows.items()
+    )
+    return f'<section class="card"><h2>{escape(heading)}</h2><table>{body}</table></section>'
+
+
+def _shown(value: object) -> str:
+    match value:
+        case bool():
+            return "yes" if value else "no"
+        case float():
+            return f"{value:.6g}"
+        case None:
+            return "none"
+        case list() | tuple():
+            return ", ".join(_shown(entry) for entry in value)
+        case _:
+            return str(value)

@@ -1,0 +1,216 @@
+"""What an animation shows: things, each with the rigid motion it is fixed to; plain arrays only.
+
+A point X of a thing with pose (R, p) is drawn at x(t) = R(t) X + p(t); a thing without a pose is
+given in the space frame. Arrays with a leading time axis move within their pose (masses along
+their rails).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from jaxtyping import Float
+from numpy import ndarray
+
+from .._checks import check_frames
+
+
+@dataclass(frozen=True, eq=False)
+class Pose:
+    """Motion of a rigid body, x = R(quaternion) X + position.
+
+    **Arguments:**
+
+    - `quaternion`: `(T, 4)`, unit, scalar first; maps body to space.
+    - `position`: `(T, 3)` m, of the body frame's origin.
+    """
+
+    quaternion: Float[ndarray, "T 4"]
+    position: Float[ndarray, "T 3"]
+
+
+@dataclass(frozen=True, eq=False)
+class Sphere:
+    """A translucent shell of `radius` (m) with coloured octants, centred at its pose's origin."""
+
+    radius: float
+    pose: Pose
+
+
+@dataclass(frozen=True, eq=False)
+class Points:
+    """Small balls.
+
+    **Arguments:**
+
+    - `positions`: `(n, 3)` or `(T, n, 3)` m.
+    - `radius`: m, as drawn.
+    - `roles`: colour of each ball, names of the palette; `("series1", ...)` when not given.
+    """
+
+    positions: Float[ndarray, "*T n 3"]
+    radius: float
+    pose: Pose | None = None
+    roles: Sequence[str] = ()
+    label: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """A polyline `(P, 3)` or `(T, P, 3)` m; `dashed` and `role` say how it looks."""
+
+    points: Float[ndarray, "*T P 3"]
+    pose: Pose | None = None
+    role: str = "muted"
+    dashed: bool = False
+    width: float = 1.5
+    label: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Trail:
+    """The path of a point, `(T, 3)` m in the space frame, drawn up to the present."""
+
+    points: Float[ndarray, "T 3"]
+    role: str = "path"
+    label: str = "path"
+
+
+@dataclass(frozen=True, eq=False)
+class Arrow:
+    """A vector `(T, 3)` at `origin` `(T, 3)`, space frame; `scale` in m per unit of the vector."""
+
+    origin: Float[ndarray, "T 3"]
+    vector: Float[ndarray, "T 3"]
+    scale: float
+    role: str = "force"
+    label: str = "force"
+
+
+@dataclass(frozen=True, eq=False)
+class Triad:
+    """The three axes of a pose, `length` m each: x, y, z in the first three series colours."""
+
+    length: float
+    pose: Pose
+
+
+Thing = Sphere | Points | Curve | Trail | Arrow | Triad
+
+
+@dataclass(frozen=True, eq=False)
+class Scene:
+    """A motion to look at.
+
+    **Arguments:**
+
+    - `ts`: `(T,)` s, increasing.
+    - `things`: what is drawn.
+    - `focus`: `(T, 3)` m, what the following camera looks at.
+    - `extent`: m, size of what should fill the view.
+    - `ground`: height of the ground plane in m; `None`: no ground.
+    - `speed`: playback speed the page starts with.
+    - `view`: azimuth and elevation of the camera in degrees.
+
+    **Raises:** `ValueError` when an array has not the `T` rows of `ts` or is not finite.
+    """
+
+    ts: Float[ndarray, " T"]
+    things: Sequence[Thing]
+    focus: Float[ndarray, "T 3"]
+    extent: float
+    ground: float | None = 0.0
+    speed: float = 1.0
+    view: tuple[float, float] = (-60.0, 24.0)
+    frames: int = field(default=1500, kw_only=True)
+
+    def __post_init__(self) -> None:
+        check_frames("focus", self.focus, len(self.ts))
+        for thing in self.things:
+            for name, array in _moving_arrays(thing):
+                check_frames(f"{type(thing).__name__}.{name}", array, len(self.ts))
+
+    def payload(self) -> dict:
+        """The scene as JSON-able data: at most `frames` frames, rounded to what can be seen."""
+        keep = _kept(len(self.ts), self.frames)
+        poses = list({id(p): p for p in map(_pose, self.things) if p is not None}.values())
+        number = {id(p): i for i, p in enumerate(poses)}
+        digits = max(2, 5 - int(np.floor(np.log10(self.extent))))
+        return {
+            "ts": _flat(self.ts[keep], 6),
+            "focus": _flat(self.focus[keep], digits),
+            "extent": self.extent,
+            "ground": self.ground,
+            "speed": self.speed,
+            "view": list(self.view),
+            "poses": [
+                {"q": _flat(p.quaternion[keep], 5), "p": _flat(p.position[keep], digits)}
+                for p in poses
+            ],
+            "things": [
+                _thing_payload(thing, number.get(id(_pose(thing)), -1), keep, digits)
+                for thing in self.things
+            ],
+        }
+
+
+def _pose(thing: Thing) -> Pose | None:
+    return getattr(thing, "pose", None)
+
+
+def _moving_arrays(thing: Thing):
+    """The arrays of a thing that have a time axis, with their names."""
+    if (pose := _pose(thing)) is not None:
+        yield "pose.quaternion", pose.quaternion
+        yield "pose.position", pose.position
+    match thing:
+        case Points(positions=array) if array.ndim == 3:
+            yield "positions", array
+        case Curve(points=array) if array.ndim == 3:
+            yield "points", array
+        case Trail(points=array):
+            yield "points", array
+        case Arrow(origin=origin, vector=vector):
+            yield "origin", origin
+            yield "vector", vector
+
+
+def _kept(count: int, most: int) -> np.ndarray:
+    return np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(int))
+
+
+def _flat(array: np.ndarray, digits: int) -> list:
+    rounded = np.round(np.asarray(array, dtype=float).ravel(), digits) + 0.0  # no "-0.0"
+    return [int(x) if x == int(x) else x for x in rounded.tolist()]
+
+
+def _in_time(array: np.ndarray, keep: np.ndarray, digits: int) -> dict:
+    moving = array.ndim == 3
+    values = array[keep] if moving else array
+    return {"moving": moving, "count": int(array.shape[-2]), "data": _flat(values, digits)}
+
+
+def _thing_payload(thing: Thing, pose: int, keep: np.ndarray, digits: int) -> dict:
+    common = {"kind": type(thing).__name__.lower(), "pose": pose}
+    match thing:
+        case Sphere(radius=radius):
+            return common | {"radius": radius}
+        case Triad(length=length):
+            return common | {"length": length}
+        case Points():
+            shape = {"radius": thing.radius, "roles": list(thing.roles), "label": thing.label}
+            return common | shape | _in_time(thing.positions, keep, digits)
+        case Curve():
+            look = {"role": thing.role, "dashed": thing.dashed, "width": thing.width}
+            return common | look | {"label": thing.label} | _in_time(thing.points, keep, digits)
+        case Trail():
+            look = {"role": thing.role, "label": thing.label}
+            return common | look | {"data": _flat(thing.points[keep], digits)}
+        case Arrow():
+            arrow = thing.vector[keep] * thing.scale
+            return common | {
+                "role": thing.role,
+                "label": thing.label,
+                "origin": _flat(thing.origin[keep], digits),
+                "vector": _flat(arrow, digits),
+            }

@@ -1,0 +1,253 @@
+"""One instant of a scene as a picture: the page's camera and shell, drawn with matplotlib."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from matplotlib import rc_context
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+
+from ._figures import canvas
+from ._scene import Arrow, Curve, Points, Pose, Scene, Sphere, Thing, Trail, Triad
+from ._style import LIGHT, MATPLOTLIB
+
+FOCAL = 1.9
+SHELL_PIXELS = 700
+
+
+@dataclass(frozen=True)
+class Camera:
+    """A pinhole at `eye`; the rows of `axes` are right, up and forward."""
+
+    eye: np.ndarray
+    axes: np.ndarray
+
+    @classmethod
+    def looking_at(cls, target: np.ndarray, view: Sequence[float], distance: float) -> "Camera":
+        azimuth, elevation = np.radians(view)
+        (sa, ca), (se, ce) = (
+            (np.sin(azimuth), np.cos(azimuth)),
+            (np.sin(elevation), np.cos(elevation)),
+        )
+        axes = np.array([[-sa, ca, 0.0], [-se * ca, -se * sa, ce], [-ce * ca, -ce * sa, -se]])
+        return cls(target - distance * axes[2], axes)
+
+    def see(self, points: np.ndarray) -> np.ndarray:
+        """Camera coordinates (right, up, depth) of points `(..., 3)`."""
+        return (points - self.eye) @ self.axes.T
+
+    def project(self, points: np.ndarray) -> np.ndarray:
+        """Picture coordinates `(..., 2)`: it reaches one unit above and below its middle."""
+        seen = self.see(points)
+        return FOCAL * 2.0 * seen[..., :2] / seen[..., 2:]
+
+
+def snapshot(
+    scene: Scene,
+    time: float | None = None,
+    *,
+    zoom: float = 1.0,
+    size: tuple[float, float] = (9.0, 5.0),
+    view: tuple[float, float] | None = None,
+    target: Sequence[float] | None = None,
+) -> Figure:
+    """The scene at `time` (default: its last instant).
+
+    **Arguments:**
+
+    - `zoom`: larger shows the body larger; 1 shows about three times `scene.extent`.
+    - `size`: inches.
+    - `view`: azimuth and elevation in degrees; default: the scene's.
+    - `target`: `(3,)` m, what the camera looks at; default: the scene's focus at that time.
+    """
+    i = len(scene.ts) - 1 if time is None else int(np.argmin(np.abs(scene.ts - time)))
+    distance = 2.9 * scene.extent / zoom
+    aim = scene.focus[i] if target is None else np.asarray(target, dtype=float)
+    camera = Camera.looking_at(aim, scene.view if view is None else view, distance)
+    with rc_context(MATPLOTLIB):
+        figure = canvas(*size, layout=None)
+        axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
+        axes.axis("off")
+        wide = size[0] / size[1]
+        axes.set(xlim=(-wide, wide), ylim=(-1.0, 1.0))
+        if scene.ground is not None:
+            _ground(axes, camera, aim, distance, scene)
+        for thing in scene.things:
+            _draw(axes, camera, thing, i)
+    return figure
+
+
+def _draw(axes, camera: Camera, thing: Thing, i: int) -> None:
+    match thing:
+        case Sphere(radius=radius, pose=pose):
+            _shell(axes, camera, radius, pose, i)
+        case Points():
+            _balls(axes, camera, thing, i)
+        case Curve():
+            depth = (
+                0
+                if thing.pose is None
+                else camera.see(_placed(thing.points, thing.pose, i)).mean(0)[2]
+            )
+            dashes = (4, 3) if thing.dashed else (None, None)
+            _line(
+                axes,
+                camera,
+                _placed(thing.points, thing.pose, i),
+                thing.role,
+                thing.width,
+                depth,
+                dashes=dashes,
+            )
+        case Trail(points=points, role=role):
+            _line(axes, camera, points, role, 1.0, 0, alpha=0.3)
+            _line(axes, camera, points[: i + 1], role, 2.4, 0)
+        case Arrow():
+            tip = thing.origin[i] + thing.scale * thing.vector[i]
+            _arrow(axes, camera, thing.origin[i], tip, thing.role)
+        case Triad(length=length, pose=pose):
+            for k, role in enumerate(("series1", "series2", "series3")):
+                ends = _placed(np.stack([np.zeros(3), length * np.eye(3)[k]]), pose, i)
+                _arrow(axes, camera, ends[0], ends[1], role)
+
+
+def _placed(points: np.ndarray, pose: Pose | None, i: int) -> np.ndarray:
+    now = points[i] if points.ndim == 3 else points
+    return now if pose is None else now @ _matrix(pose.quaternion[i]).T + pose.position[i]
+
+
+def _matrix(q: np.ndarray) -> np.ndarray:
+    w, x, y, z = q / np.linalg.norm(q)
+    cross = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
+    return np.eye(3) + 2 * w * cross + 2 * cross @ cross
+
+
+def _line(axes, camera, points, role, width, depth, **look) -> None:
+    """A polyline in front of the camera; what is far is drawn first."""
+    seen = camera.see(points)
+    flat = np.where(seen[:, 2:] > 0.02 * np.abs(seen).max(), camera.project(points), np.nan)
+    axes.plot(*flat.T, color=LIGHT[role], linewidth=width, zorder=-depth if depth else -1e6, **look)
+
+
+def _balls(axes, camera: Camera, thing: Points, i: int) -> None:
+    places = _placed(thing.positions, thing.pose, i)
+    for k, place in enumerate(places):
+        role = thing.roles[k] if thing.roles else f"series{k % 6 + 1}"
+        depth = camera.see(place)[2]
+        _sphere_image(axes, camera, place, thing.radius, np.eye(3), _solid(LIGHT[role]), -depth, 80)
+
+
+def _arrow(axes, camera: Camera, start, end, role: str) -> None:
+    a, b = camera.project(start), camera.project(end)
+    look = {"arrowstyle": "-|>", "color": LIGHT[role], "lw": 2.2, "shrinkA": 0, "shrinkB": 0}
+    place = {"xytext": a, "arrowprops": {**look, "mutation_scale": 16}, "annotation_clip": False}
+    axes.annotate("", b, zorder=-camera.see(end)[2], **place)
+
+
+def _ground(axes, camera: Camera, aim, distance: float, scene: Scene) -> None:
+    """The grid of the page: spacing 1, 2 or 5 times a power of ten, fading with distance."""
+    raw = 1.6 * distance / 15
+    power = 10.0 ** np.floor(np.log10(raw))
+    step = power * next(k for k in (1, 2, 5, 10) if k * power >= raw)
+    middle = np.round(aim[:2] / step)
+    for i in range(-15, 16):
+        for k in range(-15, 15, 3):
+            fade = 1.0 - np.hypot(i, k + 1.5) / 15
+            if fade > 0:
+                for swap in (False, True):
+                    cell = np.array([[i, k], [i, k + 3]])[:, :: -1 if swap else 1] + middle
+                    ends = np.column_stack([step * cell, np.full(2, scene.ground)])
+                    _line(axes, camera, ends, "line", 0.8, 0, alpha=fade)
+
+
+def _shell(axes, camera: Camera, radius: float, pose: Pose, i: int) -> None:
+    centre, matrix = pose.position[i], _matrix(pose.quaternion[i])
+    depth = camera.see(centre)[2]
+    _shadow(axes, camera, centre, radius)
+    for side, order in (("back", -depth - radius), ("front", -depth + radius)):
+        _sphere_image(
+            axes, camera, centre, radius, matrix, _octants(side), order, SHELL_PIXELS, side
+        )
+
+
+def _shadow(axes, camera: Camera, centre, radius: float) -> None:
+    angle = np.linspace(0, 2 * np.pi, 60)
+    ring = np.stack([np.cos(angle), np.sin(angle), 0 * angle], axis=1)
+    low = centre - np.array([0.0, 0.0, radius])
+    for share in np.arange(1.0, 0.2, -0.06):
+        flat = camera.project(low + share * radius * ring)
+        axes.fill(*flat.T, color="black", alpha=0.022, linewidth=0, zorder=-1e5)
+
+
+def _sphere_image(axes, camera, centre, radius, matrix, paint, order, pixels, side="front") -> None:
+    """Cast a ray through every pixel of a square about the sphere and paint what it meets."""
+    c = camera.see(centre)
+    squared = c @ c - radius**2
+    half = 1.08 * 2.0 * FOCAL * radius / np.sqrt(c[2] ** 2 - radius**2)
+    x0, y0 = camera.project(centre)
+    grid = np.linspace(-half, half, pixels)
+    rays = np.stack(
+        [*np.meshgrid(x0 + grid, y0 + grid), np.full((pixels, pixels), 2.0 * FOCAL)], -1
+    )
+    rays = rays / (2.0 * FOCAL)
+    a, b = np.sum(rays**2, -1), rays @ c
+    inside = b**2 - a * squared
+    root = np.sqrt(np.maximum(inside, 0.0)) * (1.0 if side == "back" else -1.0)
+    normal = (((b + root) / a)[..., None] * rays - c) / radius
+    coverage = np.clip(0.46 * pixels * inside / (2 * a * radius**2), 0.0, 1.0)
+    facing = np.abs(root) / (np.sqrt(a) * radius)
+    colour = paint(normal, normal @ (camera.axes @ matrix), facing, pixels)
+    colour[..., 3] *= coverage
+    box = (x0 - half, x0 + half, y0 - half, y0 + half)
+    axes.imshow(
+        np.clip(colour, 0, 1),
+        extent=box,
+        origin="lower",
+        zorder=order,
+        interpolation="bilinear",
+        aspect="auto",
+    )
+
+
+def _lit(normal: np.ndarray) -> np.ndarray:
+    return np.maximum(0.0, normal @ np.array([-0.42, 0.68, -0.6]))
+
+
+def _solid(colour: str):
+    def paint(normal, body, facing, pixels):
+        lit = _lit(normal)[..., None]
+        shaded = np.asarray(to_rgb(colour)) * (0.55 + 0.5 * lit)
+        shaded = shaded + (1 - shaded) * 0.8 * lit**20
+        return np.concatenate([shaded, np.ones_like(lit)], axis=-1)
+
+    return paint
+
+
+def _octants(side: str):
+    """The shell of the page: octants in two tints, three great circles, a rim, a highlight."""
+    front = side == "front"
+
+    def paint(normal, body, facing, pixels):
+        odd = np.logical_xor.reduce(body > 0, axis=-1)
+        line = np.clip(pixels / 260 + 0.5 - np.abs(body).min(-1) * 0.46 * pixels, 0, 1) * (
+            0.9 if front else 0.28
+        )
+        lit = _lit(normal) * (1.0 if front else 0.3)
+        shine = lit**24 if front else 0.0 * lit
+        alpha = (
+            np.where(odd, 0.34, 0.12) + 0.45 * (1 - facing) ** 2
+            if front
+            else np.where(odd, 0.16, 0.05)
+        )
+        alpha = alpha + line * (1 - alpha)
+        share = (line / alpha)[..., None]
+        tint = np.where(odd[..., None], to_rgb(LIGHT["series1"]), (1.0, 1.0, 1.0))
+        base = (
+            tint * (0.66 + 0.42 * lit[..., None]) * (1 - share)
+            + np.asarray(to_rgb(LIGHT["path"])) * share
+        )
+        base = base + (1 - base) * 0.85 * shine[..., None]
+        return np.concatenate([base, np.minimum(1, alpha + 0.7 * shine)[..., None]], axis=-1)
+
+    return paint
