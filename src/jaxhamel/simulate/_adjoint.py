@@ -1,0 +1,176 @@
+"""The adjoint that is used unless one is given: both modes of differentiation, each by the cheaper way."""
+
+from collections.abc import Callable
+from typing import Any
+
+import diffrax
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxhamel.simulate._linear_map import Program, linear_map
+
+
+class AutoAdjoint(diffrax.AbstractAdjoint):
+    """Differentiates a solve in forward *and* in reverse mode, and chooses how by the number of inputs that are differentiated.
+
+    diffrax's own adjoints do one or the other well: `ForwardMode` cannot be reversed, `RecursiveCheckpointAdjoint` cannot
+    be pushed forward, and `DirectAdjoint` does both at several times the cost. This one runs a plain loop for the solution y = F(x) and
+    attaches to it the tangent ẏ = F′(x) ẋ as a linear map with two programs:
+
+    | asked for                              | computed by                                                  |
+    |----------------------------------------|--------------------------------------------------------------|
+    | nothing                                | the plain loop; the adjoint costs nothing                    |
+    | F′ẋ (`jvp`, `jacfwd`)                  | `ForwardMode`                                                |
+    | F′ᵀȳ (`grad`, `jacrev`), few inputs    | the columns of F′, by one vmapped `ForwardMode`; then F′ᵀȳ  |
+    | F′ᵀȳ, many inputs                      | `RecursiveCheckpointAdjoint`                                 |
+    | second derivatives, forward over either| `ForwardMode` twice; over many inputs' reverse `DirectAdjoint` |
+    | second derivatives, reverse over either| `DirectAdjoint` (its cost grows with `max_steps`)            |
+
+    "Inputs" are the floating-point numbers that carry a tangent (q0, u0, parameters, control coefficients), counted
+    one by one. The number of outputs matters less: the columns of F′ serve all outputs at once, and a vmapped backward pass
+    shares its forward pass, but the caller who wants a Jacobian of many outputs should ask for it by `jacfwd`.
+
+    Works in `diffrax.diffeqsolve(..., adjoint=AutoAdjoint())` as well.
+
+    **Arguments:**
+
+    - `forward_up_to`: reverse mode goes by columns up to this many inputs.
+    - `reverse`: the adjoint for more inputs.
+    """
+
+    forward_up_to: int = eqx.field(static=True, default=10)
+    reverse: diffrax.AbstractAdjoint = diffrax.RecursiveCheckpointAdjoint()
+
+    def loop(self, *, terms, args, init_state, t0, **kwargs) -> Any:
+        terms = _without_closures(terms, t0, init_state.y, args)
+        inputs = dict(kwargs, terms=terms, args=args, init_state=init_state, t0=t0)
+        x, static = eqx.partition(inputs, eqx.is_array)
+        leaves, structure = jax.tree.flatten(x)
+
+        def solve_by(adjoint):
+            def solve(leaves):
+                filled = eqx.combine(jax.tree.unflatten(structure, leaves), static)
+                return adjoint.loop(**filled)
+
+            return solve
+
+        solves = [solve_by(a) for a in (diffrax.ForwardMode(), self.reverse, diffrax.DirectAdjoint())]
+        return _differentiable(*solves, self.forward_up_to)(leaves)
+
+
+def _without_closures(terms, t0, y0, args):
+    """The vector field traced once, with what it closes over as explicit inputs: a tangent hidden in a closure must be seen."""
+    if not isinstance(getattr(terms, "term", None), diffrax.ODETerm):
+        return terms
+    field = eqx.filter_closure_convert(terms.term.vector_field, t0 * terms.direction, y0, args)
+    return eqx.tree_at(lambda t: t.term.vector_field, terms, field)
+
+
+def _differentiable(forward: Callable, reverse: Callable, direct: Callable, forward_up_to: int) -> Callable:
+    """F as a function of a list of arrays, with the tangent map described in `AutoAdjoint`."""
+
+    @jax.custom_jvp
+    def solve(leaves):
+        return forward(leaves)
+
+    def rule(primals, tangents):
+        (leaves,), (leaves_dot,) = primals, tangents
+        out = solve(leaves)
+        moving = [i for i, t in enumerate(leaves_dot) if _is_tangent(t)]
+        maps = _tangent_maps(forward, reverse, direct, moving, leaves, forward_up_to)
+        flat, structure = jax.tree.flatten(out)
+        inexact = [y for y in flat if eqx.is_inexact_array(y)]
+        along = [leaves_dot[i] for i in moving]
+        flat_dot = iter(linear_map(*maps, leaves, along, inexact))
+        dots = [next(flat_dot) if eqx.is_inexact_array(y) else _no_tangent(y) for y in flat]
+        return out, jax.tree.unflatten(structure, dots)
+
+    solve.defjvp(rule, symbolic_zeros=True)
+    return solve
+
+
+def _is_tangent(t) -> bool:
+    if isinstance(t, jax.custom_derivatives.SymbolicZero):
+        return False
+    return jnp.issubdtype(jnp.result_type(t), jnp.inexact)
+
+
+def _no_tangent(y):
+    return np.zeros(jnp.shape(y), dtype=jax.dtypes.float0)
+
+
+def _tangent_maps(forward, reverse, direct, moving, leaves, forward_up_to) -> tuple[Program, Program]:
+    """F′ and F′ᵀ with respect to the leaves that move."""
+    jvp = _jvp_of(forward, moving)
+    jvp_direct, vjp_direct = _jvp_of(direct, moving), _vjp_of(direct, moving)
+    if sum(leaves[i].size for i in moving) <= forward_up_to:
+        by_columns = _by_columns(jvp, moving)
+        transpose = Program(by_columns, by_columns, vjp_direct)
+    else:
+        transpose = Program(_vjp_of(reverse, moving), vjp_direct, vjp_direct)
+    return Program(jvp, jvp, jvp_direct), transpose
+
+
+def _of_moving(solve, moving, leaves):
+    """F's floating-point outputs as a function of the leaves that move."""
+
+    def function(values):
+        filled = list(leaves)
+        for i, value in zip(moving, values, strict=True):
+            filled[i] = value
+        return [y for y in jax.tree.leaves(solve(filled)) if eqx.is_inexact_array(y)]
+
+    return function, [leaves[i] for i in moving]
+
+
+def _jvp_of(solve, moving):
+    def jvp(leaves, x_dot):
+        function, x = _of_moving(solve, moving, leaves)
+        return jax.jvp(function, (x,), (x_dot,))[1]
+
+    return jvp
+
+
+def _vjp_of(solve, moving):
+    def vjp(leaves, y_bar):
+        function, x = _of_moving(solve, moving, leaves)
+        return jax.vjp(function, x)[1](y_bar)[0]
+
+    return vjp
+
+
+def _by_columns(jvp, moving):
+    """x̄ = F′ᵀȳ from all columns of F′ at once. They do not depend on ȳ: a vmap over ȳ computes them once."""
+
+    def vjp(leaves, y_bar):
+        x = [leaves[i] for i in moving]
+        columns = jax.vmap(lambda e: jvp(leaves, e))(_basis(x))
+        total = sum(_dot(column, bar) for column, bar in zip(columns, y_bar, strict=True))
+        return _split(total, x)
+
+    return vjp
+
+
+def _basis(x):
+    """The unit vectors of a list of arrays, stacked: a list of arrays with one more leading axis."""
+    ends = np.cumsum([v.size for v in x])
+    eye = np.eye(ends[-1])
+    blocks = np.split(eye, ends[:-1], axis=1)
+    return [
+        jnp.asarray(block.reshape(-1, *v.shape), dtype=v.dtype) for block, v in zip(blocks, x, strict=True)
+    ]
+
+
+def _dot(column, bar):
+    # An output that nothing depends on has ȳ = 0, and may have an infinite tangent (an unused buffer): it counts nothing.
+    bar = bar[None, ...]
+    terms = jnp.where(bar == 0, jnp.zeros_like(column), column * bar)
+    return jnp.sum(terms.reshape(column.shape[0], -1), axis=1)
+
+
+def _split(total, x):
+    ends = np.cumsum([v.size for v in x])
+    pieces = jnp.split(total, ends[:-1])
+    return [piece.reshape(v.shape).astype(v.dtype) for piece, v in zip(pieces, x, strict=True)]

@@ -1,0 +1,148 @@
+"""A linear map whose values and whose transpose are two different programs: one JAX primitive.
+
+JAX transposes a linear function by transposing each of its operations, which it cannot do for a loop of unknown length.
+For a simulation both directions are known (forward mode, and backward through checkpoints), so they are given, and JAX
+calls the one that it needs; the other is never even traced. `jax.custom_derivatives.linear_call` does the same but cannot be
+vmapped; `jax.lax.custom_linear_solve` can, but traces both directions every time (and tracing the backward one is slow).
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax.extend.core import Primitive
+from jax.interpreters import ad, batching, mlir
+
+
+class Program(NamedTuple):
+    """One function of (parameters, x), linear in x, written in up to three ways that give the same numbers.
+
+    - `run`: the cheapest, run when nothing differentiates it with respect to the parameters;
+    - `for_jvp`: can be differentiated in forward mode, again and again;
+    - `for_any`: can be differentiated in both modes, again and again; the dearest.
+    """
+
+    run: Callable
+    for_jvp: Callable
+    for_any: Callable
+
+
+def linear_map(
+    forward: Program, transpose: Program, parameters: Sequence[Any], x: Sequence[Any], out: Sequence[Any]
+) -> list[Any]:
+    """y = forward(parameters, x), and parameters, ȳ ↦ x̄ = transpose(parameters, ȳ) for its transpose.
+
+    **Arguments:** `parameters`, `x`: lists of arrays, x inexact. `out`: shapes and dtypes of y. Both programs take two
+    lists of arrays and return one, and hold no tracers of their own.
+    """
+    return _linear_map_p.bind(
+        *parameters,
+        *x,
+        forward=forward,
+        transpose=transpose,
+        n=len(parameters),
+        out=tuple((jnp.shape(o), jnp.result_type(o)) for o in out),
+    )
+
+
+_linear_map_p = Primitive("jaxhamel_linear_map")
+_linear_map_p.multiple_results = True
+
+
+def _run(*arguments, forward, transpose, n, out):
+    del transpose, out
+    return forward.run(list(arguments[:n]), list(arguments[n:]))
+
+
+def _abstract(*arguments, out, **_):
+    del arguments
+    return [jax.core.ShapedArray(shape, dtype) for shape, dtype in out]
+
+
+def _jvp(primals, tangents, *, forward, transpose, n, out):
+    parameters, x = list(primals[:n]), list(primals[n:])
+    apply = lambda v: linear_map(forward, transpose, parameters, v, _structs(out))  # noqa: E731
+    y, y_dot = apply(x), apply([_dense(t) for t in tangents[n:]])
+    moving = [i for i, t in enumerate(tangents[:n]) if not isinstance(t, ad.Zero)]
+    if moving:
+        along = [tangents[i] for i in moving]
+        second = _along_parameters(forward, moving, parameters, x, along, _structs(out))
+        y_dot = [a + b for a, b in zip(y_dot, second, strict=True)]
+    return y, y_dot
+
+
+def _along_parameters(program, moving, parameters, x, along, out):
+    """∂forward(p, x)/∂p · ṗ: again a linear map, in ṗ, with a transpose of its own."""
+    n = len(parameters)
+
+    def partial(function, given):
+        fixed, v = given[:n], given[n:]
+        fill = lambda p: function(_replace(fixed, moving, p), v)  # noqa: E731
+        return fill, [fixed[i] for i in moving]
+
+    def forwards(function):
+        def tangent(given, p_dot):
+            fill, p = partial(function, given)
+            return jax.jvp(fill, (p,), (p_dot,))[1]
+
+        return tangent
+
+    def backwards(given, y_bar):
+        fill, p = partial(program.for_any, given)
+        return jax.vjp(fill, p)[1](y_bar)[0]
+
+    by_jvp = forwards(program.for_jvp)
+    forward = Program(by_jvp, by_jvp, forwards(program.for_any))
+    transpose = Program(backwards, backwards, backwards)
+    return linear_map(forward, transpose, parameters + x, along, out)
+
+
+def _transpose(y_bar, *arguments, forward, transpose, n, out):
+    parameters, x = list(arguments[:n]), arguments[n:]
+    avals = [v.aval if ad.is_undefined_primal(v) else v for v in x]
+    x_bar = linear_map(transpose, forward, parameters, [_dense(c) for c in y_bar], avals)
+    return [None] * n + list(x_bar)
+
+
+def _batch(arguments, axes, *, forward, transpose, n, out):
+    size = next(a.shape[i] for a, i in zip(arguments, axes, strict=True) if i is not None)
+    moved = [a if i is None else jnp.moveaxis(a, i, 0) for a, i in zip(arguments, axes, strict=True)]
+    p_axes = [None if i is None else 0 for i in axes[:n]]
+    # x is batched throughout, so that the transpose, whose x̄ is batched throughout, has the same shapes.
+    x = [
+        jnp.broadcast_to(a, (size, *a.shape)) if i is None else a
+        for a, i in zip(moved[n:], axes[n:], strict=True)
+    ]
+    outs = [jax.ShapeDtypeStruct((size, *shape), dtype) for shape, dtype in out]
+    y = linear_map(_vmapped(forward, p_axes), _vmapped(transpose, p_axes), moved[:n], x, outs)
+    return y, [0] * len(y)
+
+
+def _vmapped(program: Program, p_axes) -> Program:
+    if all(axis is None for axis in p_axes):
+        p_axes = None
+    return Program(*(jax.vmap(function, in_axes=(p_axes, 0)) for function in program))
+
+
+def _dense(tangent):
+    return ad.instantiate_zeros(tangent)
+
+
+def _structs(out):
+    return [jax.ShapeDtypeStruct(shape, dtype) for shape, dtype in out]
+
+
+def _replace(values, indices, new):
+    values = list(values)
+    for i, value in zip(indices, new, strict=True):
+        values[i] = value
+    return values
+
+
+_linear_map_p.def_impl(_run)
+_linear_map_p.def_abstract_eval(_abstract)
+ad.primitive_jvps[_linear_map_p] = _jvp
+ad.primitive_transposes[_linear_map_p] = _transpose
+batching.primitive_batchers[_linear_map_p] = _batch
+mlir.register_lowering(_linear_map_p, mlir.lower_fun(_run, multiple_results=True))

@@ -1,0 +1,84 @@
+"""How a simulation ended, in words: diffrax's results and two more causes."""
+
+from typing import Any
+
+import diffrax
+import numpy as np
+
+_Item: Any = type(diffrax.RESULTS.successful)
+
+
+class RESULTS(diffrax.RESULTS):  # pyright: ignore[reportGeneralTypeIssues]
+    """diffrax's results, and what a mechanical system can do besides."""
+
+    nonfinite_state = "The state or its rate of change became NaN or infinite."
+    step_too_small = (
+        "The steps needed became smaller than the rounding of time: the solution or its rate of "
+        "change runs off to infinity, or jumps."
+    )
+
+
+class Result(_Item):
+    """An item of `RESULTS` that can also be compared with items of `diffrax.RESULTS`."""
+
+    def __eq__(self, other):
+        return super().__eq__(_promoted(other))
+
+    def __ne__(self, other):
+        return super().__ne__(_promoted(other))
+
+
+def _promoted(other):
+    inherits = isinstance(other, _Item) and other._enumeration in RESULTS._base_offsets
+    return RESULTS.promote(other) if inherits else other
+
+
+def as_result(item) -> Result:
+    """Any item of `RESULTS` as a `Result`."""
+    return Result(item._value, RESULTS)
+
+
+def cause_of_end(result, nonfinite) -> Any:
+    """diffrax's result, with the causes of a step that could not be made smaller told apart."""
+    result = RESULTS.promote(result)
+    gave_up = result == RESULTS.dt_min_reached
+    small = RESULTS.where(nonfinite, RESULTS.nonfinite_state, RESULTS.step_too_small)
+    return RESULTS.where(gave_up, small, result)
+
+
+_ADVICE = {
+    "max_steps_reached": "Raise `max_steps`, or loosen the tolerances or lengthen `dt`.",
+    "nonfinite_state": (
+        "Look at the forces and the control just after this time; with a fixed step, try a "
+        "smaller `dt`."
+    ),
+    "step_too_small": (
+        "Look for a singular configuration or a force without bound near this time; stiff "
+        "problems on vector spaces take an implicit `solver`."
+    ),
+}
+
+
+def in_words(result, t_end) -> str:
+    """The cause, the time, and what to do, of one concrete result."""
+    name = name_of(result)
+    if name == "successful":
+        return "reached the end"
+    if name == "event_occurred":
+        return f"event at t = {float(t_end):.9g}"
+    sentence = f"stopped at t = {float(t_end):.9g}: {RESULTS[getattr(RESULTS, name)]}"
+    return f"{sentence} {_ADVICE.get(name, '')}".rstrip()
+
+
+def name_of(result) -> str:
+    """The name of a concrete item of `RESULTS`."""
+    value = int(np.asarray(result._value))
+    items = RESULTS._name_to_item.items()
+    return next(name for name, item in items if int(item._value) == value)
+
+
+def is_okay(result):
+    """Whether the end was the one asked for: the last time, or an event."""
+    return (result == RESULTS.successful) | (result == RESULTS.event_occurred)
+
+

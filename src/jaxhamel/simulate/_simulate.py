@@ -1,0 +1,213 @@
+"""simulate: from a system and an initial state to a trajectory, by diffrax."""
+
+import math
+from typing import Any
+
+import diffrax
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optimistix as optx
+from jaxtyping import ArrayLike
+
+from jaxhamel import _checks
+from jaxhamel._typing import Configuration, Control
+from jaxhamel.geometry import AbstractSpace, Product
+from jaxhamel.geometry._space import AbstractAbelianSpace
+from jaxhamel.mechanics import System, VectorField, as_control
+from jaxhamel.simulate._adjoint import AutoAdjoint
+from jaxhamel.simulate._lie_group import LieGroup
+from jaxhamel.simulate._progress import meter
+from jaxhamel.simulate._results import as_result, cause_of_end
+from jaxhamel.simulate._step_size import FixedStep, is_nonfinite, steps_between, watched_pid
+from jaxhamel.simulate._trajectory import Trajectory, _Given
+
+_MAX_STEPS = 2**16
+_MAX_STEPS_DENSE = 2**12  # dense output keeps all stages of that many steps
+
+
+def simulate(
+    system: System,
+    q0: Configuration,
+    u0: ArrayLike,
+    ts: ArrayLike,
+    control: Control = None,
+    *,
+    rtol: ArrayLike | None = None,
+    atol: ArrayLike | None = None,
+    dt: ArrayLike | None = None,
+    max_steps: int | None = None,
+    solver: diffrax.AbstractSolver | None = None,
+    adjoint: diffrax.AbstractAdjoint | None = None,
+    event: Any = None,
+    dense: bool = False,
+    progress: Any = None,
+    route: str | None = None,
+) -> Trajectory:
+    """The motion from (q0, u0) at `ts[0]` on, at the times `ts`:
+
+        q̇ = rate(q, v(t, q, u)) ,   u̇ = acceleration(system, t, q, u, control) .
+
+    **Main arguments:**
+
+    - `system`: the system; `q0`: initial configuration; `u0`: initial independent quasi-velocities, `(k,)`.
+    - `ts`: increasing times [s], `(T,)`; the first is the initial time.
+    - `control`: a callable pytree of t, or a constant.
+    - `rtol`, `atol`: tolerances of adaptive steps, relative and absolute; default 1e-8 and 1e-10 (1e-5 and 1e-6 in single
+      precision). Values between steps come from the solver's interpolant.
+    - `dt`: a fixed step instead. Each interval of `ts` is divided into equal steps not longer than `dt`, so every
+      time of `ts` is the end of a step. For a picture with more points than steps use `dense`.
+
+    **Other arguments:**
+
+    - `max_steps`: the most steps to take before giving up; default 65536 (4096 with `dense`), more where `dt` needs more.
+    - `solver`: any diffrax solver, default `diffrax.Tsit5()`. Where the configuration space is not flat an explicit
+      Runge–Kutta method is wrapped in `jaxhamel.LieGroup`.
+    - `adjoint`: any diffrax adjoint; default `jaxhamel.AutoAdjoint()`, for `jax.grad` as well as `jax.jvp`.
+    - `event`: a `diffrax.Event`, or a function `event(t, q, u)` of a real value whose zero ends the simulation.
+    - `dense`: whether `trajectory.evaluate(t)` shall give the state between the `ts`.
+    - `progress`: True for a line with the time left, or a diffrax progress meter.
+    - `route`: the route to the equations of motion, see `jaxhamel.acceleration`.
+
+    **Returns:** a `Trajectory`. A simulation that breaks down does not raise: its `result` has the cause, `t_end` the time, and what was
+    reached is kept. `simulate(...).raise_if_failed()` raises.
+
+    **Raises:** `ValueError` or `TypeError` for arguments that cannot be: wrong shapes, quaternions that are not unit, times out of order,
+    NaN in a control. Only concrete values are checked, never tracers.
+
+    Everything but the structure of the arguments is traced: other masses, states, controls, times, tolerances compile
+    nothing again. (A control written as a `lambda` is another function each time it is written; make it an
+    `equinox.Module` or a `jax.tree_util.Partial` with its numbers as leaves.)
+    """
+    control = as_control(control)
+    q0, u0, ts = _state_in_one_dtype(system, q0, u0, ts)
+    _checks.check_simulation(system, q0, u0, ts, control, dict(rtol=rtol, atol=atol, dt=dt))
+    _checks.check_options(solver, adjoint, max_steps, route)
+    steps = _tolerances(rtol, atol, dt, ts.dtype)
+    solver = _solver(system.space, solver)
+    _checks.check_adjoint(adjoint, solver)
+    options = dict(
+        solver=solver,
+        adjoint=AutoAdjoint() if adjoint is None else adjoint,
+        event=_event(event, ts.dtype),
+        max_steps=_max_steps(max_steps, ts, dt, dense),
+        dense=dense,
+        progress_meter=meter(progress),
+    )
+    solution = _solve(system, control, (q0, u0), ts, steps, options, route)
+    return Trajectory(ts=ts, given=_Given.of(system, control), **solution)
+
+
+@eqx.filter_jit
+def _solve(system, control, y0, ts, steps, options, route):
+    """Everything compiled, in one program: the solve and what it takes to describe its end."""
+    dense, event = options.pop("dense"), options.pop("event")
+    path, end = diffrax.SubSaveAt(ts=ts), diffrax.SubSaveAt(t1=True)
+    solution = diffrax.diffeqsolve(
+        diffrax.ODETerm(VectorField(route)),
+        t0=ts[0],
+        t1=ts[-1],
+        dt0=None,
+        y0=y0,
+        args=(system, control),
+        event=event,
+        saveat=diffrax.SaveAt(subs=(path, end), dense=dense, controller_state=True),
+        stepsize_controller=_controller(steps, ts),
+        throw=False,
+        **options,
+    )
+    return _description(solution)
+
+
+def _description(solution) -> dict[str, Any]:
+    (ts, (t_end,)), ((q, u), end) = solution.ts, solution.ys
+    valid = jnp.isfinite(ts)
+    q_end, u_end = jax.tree.map(lambda x: x[0], end)
+    return dict(
+        q=_nan_where(~valid, q),
+        u=_nan_where(~valid, u),
+        valid=valid,
+        t_end=t_end,
+        q_end=q_end,
+        u_end=u_end,
+        result=as_result(cause_of_end(solution.result, is_nonfinite(solution.controller_state))),
+        stats=solution.stats,
+        interpolation=solution.interpolation,
+    )
+
+
+def _nan_where(missing, tree):
+    def fill(x):
+        rows = missing.reshape(missing.shape + (1,) * (x.ndim - 1))
+        return jnp.where(rows, jnp.asarray(jnp.nan, x.dtype), x)
+
+    return jax.tree.map(fill, tree)
+
+
+def _state_in_one_dtype(system, q0, u0, ts):
+    """Initial state and times in the widest floating dtype of the state; integers become floats."""
+    _checks.check_arrays(q0=q0, u0=u0, ts=ts)
+    leaves = [jnp.asarray(x) for x in (*jax.tree.leaves(q0), u0)]
+    floats = [x.dtype for x in leaves if jnp.issubdtype(x.dtype, jnp.floating)]
+    dtype = jnp.result_type(*floats) if floats else jnp.result_type(float)
+    cast = lambda x: jnp.asarray(x, dtype=dtype)  # noqa: E731
+    return jax.tree.map(cast, q0), cast(u0), cast(ts)
+
+
+def _tolerances(rtol, atol, dt, dtype):
+    """(dt,) or (rtol, atol), as arrays."""
+    if dt is not None:
+        return (jnp.asarray(dt, dtype=dtype),)
+    single = jnp.finfo(dtype).eps > 1e-10
+    default = (1e-5, 1e-6) if single else (1e-8, 1e-10)
+    given = zip((rtol, atol), default, strict=True)
+    return tuple(jnp.asarray(d if x is None else x, dtype=dtype) for x, d in given)
+
+
+def _controller(steps, ts):
+    return FixedStep(ts, *steps) if len(steps) == 1 else watched_pid(*steps, ts)
+
+
+def _solver(space: AbstractSpace, solver):
+    solver = diffrax.Tsit5() if solver is None else solver
+    if is_flat(space) or isinstance(getattr(solver, "space", None), AbstractSpace):
+        return solver
+    return LieGroup(solver, space)
+
+
+def is_flat(space: AbstractSpace) -> bool:
+    """Whether q·exp(δ) = q + δ: any solver keeps such configurations where they are."""
+    if isinstance(space, Product):
+        return all(is_flat(factor) for factor in space.spaces)
+    return isinstance(space, AbstractAbelianSpace)
+
+
+def _event(event, dtype):
+    """A real function of (t, q, u) as a diffrax event, its zero found by Newton's method on the interpolant."""
+    if event is None or isinstance(event, diffrax.Event):
+        return event
+    tolerance = 8 * float(jnp.finfo(dtype).eps)
+    return diffrax.Event(_RealEvent(event), optx.Newton(rtol=tolerance, atol=tolerance))
+
+
+class _RealEvent(eqx.Module):
+    function: Any
+
+    def __call__(self, t, y, args, **_):
+        return self.function(t, *y)
+
+
+def _max_steps(max_steps, ts, dt, dense) -> int:
+    if max_steps is not None:
+        return max_steps
+    needed = _steps_needed(_checks.concrete(ts), None if dt is None else _checks.concrete(dt))
+    default = _MAX_STEPS_DENSE if dense else _MAX_STEPS
+    # Powers of two: a few other times or a slightly smaller step need no other program.
+    return max(default, 2 ** math.ceil(math.log2(needed + 1)))
+
+
+def _steps_needed(ts, dt) -> int:
+    if ts is None or dt is None or len(ts) < 2:
+        return 0
+    return int(np.sum(np.maximum(np.ceil(np.diff(ts) / dt - 1e-3), 1)))

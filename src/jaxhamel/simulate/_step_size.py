@@ -1,0 +1,121 @@
+"""Step size controllers that land on the times asked for, and that notice states that are not finite."""
+
+from typing import Any
+
+import diffrax
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from jaxhamel._typing import Scalar
+
+
+class FixedStep(diffrax.AbstractStepSizeController):
+    """Equal steps between neighbouring times of `ts`, none longer than `dt`.
+
+    Each interval [tᵢ, tᵢ₊₁] is divided into ⌈(tᵢ₊₁ − tᵢ)/dt⌉ equal steps, so that every time asked for is the end of a
+    step: the values there have the accuracy of the method, not that of its interpolant. (diffrax's
+    `ConstantStepSize` with `SaveAt(ts=...)` interpolates, for most methods with an order less.) Where the quotient exceeds
+    an integer by less than 1e-3, by rounding, that integer is taken.
+
+    Times and `dt` are arrays: changing them compiles nothing again. A step that ends in NaN or infinity is not
+    kept, and ends the simulation with the last finite state.
+    """
+
+    ts: Float[Array, " times"]
+    dt: Scalar
+
+    def wrap(self, direction):
+        return FixedStep(self.ts * direction, self.dt)
+
+    def init(self, terms, t0, t1, y0, dt0, args, func, error_order):
+        del terms, t0, t1, y0, dt0, args, func, error_order
+        interval, step = jnp.array(0), jnp.array(1)
+        return self._end_of(interval, step), (interval, step, jnp.array(False))
+
+    def adapt_step_size(self, t0, t1, y0, y1_candidate, args, y_error, error_order, controller_state):
+        del y0, args, y_error, error_order
+        interval, step, _ = controller_state
+        bad = ~_all_finite(y1_candidate)
+        last = step >= self._steps_in(interval)
+        interval, step = jnp.where(last, interval + 1, interval), jnp.where(last, 1, step + 1)
+        result = diffrax.RESULTS.where(
+            bad, diffrax.RESULTS.dt_min_reached, diffrax.RESULTS.successful
+        )
+        t0, t1 = jnp.where(bad, t0, t1), jnp.where(bad, t1, self._end_of(interval, step))
+        return ~bad, t0, t1, False, (interval, step, bad), result
+
+    def _ends(self, interval):
+        last = self.ts.shape[0] - 1
+        return self.ts[jnp.minimum(interval, last)], self.ts[jnp.minimum(interval + 1, last)]
+
+    def _steps_in(self, interval):
+        return steps_between(*self._ends(interval), self.dt)
+
+    def _end_of(self, interval, step):
+        start, end = self._ends(interval)
+        count = steps_between(start, end, self.dt)
+        fraction = step.astype(self.ts.dtype) / count.astype(self.ts.dtype)
+        return jnp.where(step == count, end, start + (end - start) * fraction)
+
+
+def steps_between(start, end, dt):
+    """How many equal steps `FixedStep` makes from one time to the next."""
+    return jnp.maximum(jnp.ceil((end - start) / dt - 1e-3), 1).astype(jnp.int32)
+
+
+class WatchedStep(diffrax.AbstractAdaptiveStepSizeController):
+    """diffrax's PID controller, with a memory of whether the last step tried was finite.
+
+    A right-hand side that gives NaN makes diffrax shrink the step; at the rounding of time it gives up. The
+    flag tells that apart from a solution whose steps really had to become that small.
+    """
+
+    controller: diffrax.PIDController
+
+    @property
+    def rtol(self):  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.controller.rtol
+
+    @property
+    def atol(self):  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.controller.atol
+
+    @property
+    def norm(self):  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.controller.norm
+
+    def wrap(self, direction):
+        return WatchedStep(self.controller.wrap(direction))
+
+    def init(self, terms, t0, t1, y0, dt0, args, func, error_order):
+        tnext, state = self.controller.init(terms, t0, t1, y0, dt0, args, func, error_order)
+        return tnext, (state, jnp.array(False))
+
+    def adapt_step_size(self, t0, t1, y0, y1_candidate, args, y_error, error_order, controller_state):
+        state, _ = controller_state
+        *decision, state, result = self.controller.adapt_step_size(
+            t0, t1, y0, y1_candidate, args, y_error, error_order, state
+        )
+        # diffrax has turned NaN in the error estimate into infinity.
+        bad = ~(_all_finite(y1_candidate) & _all_finite(y_error))
+        return *decision, (state, bad), result
+
+
+def watched_pid(rtol, atol, ts: Float[Array, " times"]) -> WatchedStep:
+    """Adaptive steps by tolerance, that give up when t + step can no longer be told from t."""
+    smallest = 16 * jnp.finfo(ts.dtype).eps * jnp.maximum(jnp.abs(ts[0]), jnp.abs(ts[-1]))
+    pid = diffrax.PIDController(rtol=rtol, atol=atol, dtmin=smallest, force_dtmin=False)
+    return WatchedStep(pid)
+
+
+def is_nonfinite(controller_state: Any):
+    """The flag that both controllers keep last in their state."""
+    return controller_state[-1]
+
+
+def _all_finite(y):
+    leaves = [jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(y)]
+    return jnp.all(jnp.stack(leaves))
+
+

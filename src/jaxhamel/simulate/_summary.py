@@ -1,0 +1,75 @@
+"""The summary that a printed trajectory shows."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxhamel.simulate._results import in_words
+
+
+def summary(trajectory) -> str:
+    """One line for the system and the span, one for each quantity that should not change."""
+    if np.ndim(trajectory.succeeded):
+        return _summary_of_many(trajectory)
+    rows = [_span(trajectory), _steps(trajectory), ("result", _result(trajectory))]
+    if bool(trajectory.valid.any()):
+        rows += list(_drifts(trajectory))
+    name = type(trajectory.system).__name__
+    return "\n".join([f"Trajectory of {name}", *(f"  {key:<22} {value}" for key, value in rows)])
+
+
+def _summary_of_many(trajectory) -> str:
+    good, shape = np.asarray(trajectory.succeeded), np.shape(trajectory.succeeded)
+    name = type(trajectory.system).__name__
+    return f"{good.size} trajectories of {name}, batch {shape}: {int(good.sum())} reached the end or an event"
+
+
+def _span(trajectory):
+    ts = np.asarray(trajectory.ts)
+    return "time [s]", f"{ts[0]:.6g} … {ts[-1]:.6g}, {len(ts)} times"
+
+
+def _steps(trajectory):
+    accepted = int(trajectory.stats["num_accepted_steps"])
+    return "steps", f"{accepted} accepted, {int(trajectory.stats['num_rejected_steps'])} rejected"
+
+
+def _result(trajectory) -> str:
+    return in_words(trajectory.result, trajectory.t_end)
+
+
+def _drifts(trajectory):
+    keep = np.asarray(trajectory.valid)
+    ts, q, u = jax.tree.map(lambda x: x[keep], (trajectory.ts, trajectory.q, trajectory.u))
+    kept, off_group, residual = _quantities(trajectory.system, trajectory.control, ts, q, u)
+    for name, values in kept.items():
+        yield f"drift of {name}", _drift(np.asarray(values))
+    if off_group is not None:
+        yield "distance from group", f"{float(off_group):.1e}"
+    if residual is not None:
+        yield "constraint residual", f"{float(residual):.1e}"
+
+
+def _drift(values) -> str:
+    change = float(np.max(np.abs(values - values[:1])))
+    scale = float(np.max(np.abs(values)))
+    relative = f"  ({change / scale:.1e} of its largest value)" if scale > 0 else ""
+    return f"{change:.1e}{relative}"
+
+
+@eqx.filter_jit
+def _quantities(system, control, ts, q, u):
+    kept = jax.vmap(lambda t, q, u: system.invariants(t, q, u, control))(ts, q, u)
+    on_group = jax.vmap(system.space.normalise)(q)
+    distances = [jnp.max(jnp.abs(a - b)) for a, b in zip(*map(jax.tree.leaves, (q, on_group)), strict=True)]
+    residual = jax.vmap(lambda t, q, u: _residual(system, t, q, u))(ts, q, u)
+    return kept, jnp.max(jnp.stack(distances)), None if residual.shape[1] == 0 else jnp.max(residual)
+
+
+def _residual(system, t, q, u):
+    """A_α v + a_α, which should vanish, from the v that u stands for."""
+    from jaxhamel.mechanics._kinematics import velocity_of
+
+    everything = system.frame(t, q) @ velocity_of(system, t, q, u) + system.drift(t, q)
+    return jnp.abs(everything[: system.n_constraints])

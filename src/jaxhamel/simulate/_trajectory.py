@@ -1,0 +1,105 @@
+"""What a simulation gives back: the motion, how it ended, and a summary to print."""
+
+from typing import Any
+
+import diffrax
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from jaxhamel import _checks
+from jaxhamel._typing import Configuration, QuasiVelocity, Scalar, Time
+from jaxhamel.simulate._results import Result, in_words, is_okay
+
+
+class _Given(eqx.Module):
+    """System and control, with what is no array out of JAX's sight: a trajectory can leave `jit` and `vmap`."""
+
+    arrays: Any
+    others: Any = eqx.field(static=True)
+
+    @classmethod
+    def of(cls, *values):
+        return cls(*eqx.partition(values, eqx.is_array))
+
+    def __call__(self):
+        return eqx.combine(self.arrays, self.others)
+
+
+class Trajectory(eqx.Module):
+    """The motion of a system at the times `ts`, whole or as far as it came.
+
+    - `ts`: the times given, `(T,)` [s].
+    - `q`, `u`: configurations and independent quasi-velocities there, with a leading time axis. Rows after an early end
+      (a failure, an event) are NaN, and False in `valid`, `(T,)`.
+    - `t_end`, `q_end`, `u_end`: the last state reached: at `ts[-1]`, at the event, or just before the failure.
+    - `result`: how it ended, an item of `jaxhamel.RESULTS`, comparable with those of `diffrax.RESULTS` too.
+    - `succeeded`: whether it reached the end or an event.
+    - `stats`: numbers of steps: `num_steps`, `num_accepted_steps`, `num_rejected_steps`, and `max_steps`.
+    - `system`, `control`: as given.
+
+    `print(trajectory)` shows a summary: steps, how it ended, drift of the invariants, constraint residual.
+    """
+
+    ts: Float[Array, " T"]
+    q: Configuration
+    u: Float[Array, "T k"]
+    valid: Bool[Array, " T"]
+    t_end: Scalar
+    q_end: Configuration
+    u_end: QuasiVelocity
+    result: Result
+    stats: dict[str, Any]
+    interpolation: diffrax.DenseInterpolation | None
+    given: _Given
+
+    @property
+    def system(self):
+        return self.given()[0]
+
+    @property
+    def control(self):
+        return self.given()[1]
+
+    @property
+    def succeeded(self) -> Bool[Array, ""]:
+        return is_okay(self.result)
+
+    def evaluate(self, t: Time) -> tuple[Configuration, QuasiVelocity]:
+        """(q, u) at any time between `ts[0]` and `t_end`, by the solver's interpolant; NaN outside.
+
+        **Raises:** `ValueError` without `simulate(..., dense=True)`.
+        """
+        _checks.check_dense(self.interpolation)
+        t = jnp.asarray(t, dtype=self.ts.dtype)
+        return self.interpolation.evaluate(t)  # pyright: ignore[reportOptionalMemberAccess]
+
+    def raise_if_failed(self) -> "Trajectory":
+        """Itself if it reached the end or an event; otherwise `RuntimeError` with the time and the cause.
+
+        Inside `jit` the error is raised when the compiled program runs (`equinox.error_if`), without the time.
+        """
+        if _is_traced(self):
+            ts = self.result.error_if(self.ts, ~self.succeeded)
+            return eqx.tree_at(lambda s: s.ts, self, ts)
+        for index in jnp.argwhere(~jnp.atleast_1d(self.succeeded)):
+            one = self if self.succeeded.ndim == 0 else jax.tree.map(lambda x: x[index[0]], self)
+            raise RuntimeError(f"the simulation of {_name(self)} {in_words(one.result, one.t_end)}")
+        return self
+
+    def __str__(self) -> str:
+        from jaxhamel.simulate._summary import summary
+
+        return f"Trajectory of {_name(self)} (traced)" if _is_traced(self) else summary(self)
+
+
+def _name(trajectory) -> str:
+    return type(trajectory.system).__name__
+
+
+def _is_traced(trajectory) -> bool:
+    leaves = jax.tree.leaves(trajectory)
+    return any(isinstance(leaf, jax.core.Tracer) for leaf in leaves) or not all(
+        eqx.is_array_like(leaf) for leaf in leaves
+    )
