@@ -11,13 +11,14 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from reference_integrator import STAGES, table
 
-from jaxhamel.mechanics import vector_field
+from jaxhamel.mechanics import as_control, vector_field
 
 
 @eqx.filter_jit
 def states(system, q0, u0, ts, control=None, steps=100):
     """(q, u) at the times ts, `steps` steps of order 8 from each to the next."""
     state, unravel = ravel_pytree((q0, u0))
+    control = as_control(control)
 
     def rate(t, x):
         return ravel_pytree(vector_field(t, unravel(x), (system, control)))[0]

@@ -1,0 +1,134 @@
+"""The rolling ball in motion: the regression trajectory, its contact forces, what it keeps."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from reference_ball import rotation
+from systems_ball import two_mass_ball
+from systems_motion import end_state, states
+
+from jaxhamel.geometry import quaternion_rotate
+from jaxhamel.mechanics import energy
+from jaxhamel.systems import RollingBall
+
+START = (jnp.array([1.0, 0, 0, 0]), jnp.zeros(2))
+
+# Two masses on circles: computed apart from this package to 1e-12 (order 8, tolerance 3e-14).
+RUN = {
+    1.0: (
+        (0.9949058970677, -0.0821090328686, 0.0584392350976, 0.0022844041752),
+        (-0.2377921198916, 0.2456900775545, 0.0268824342312),
+        (0.1171881183511, 0.1644508841809),
+        (-0.6393024283766, -1.8125848086418, 59.4017173439529),
+    ),
+    5.0: (
+        (0.8517548484693, -0.2456057602964, 0.3101555184691, 0.3435040654512),
+        (0.4400708004691, -0.2121340134323, 0.5068464739335),
+        (0.5155719853012, 0.7135407689736),
+        (-4.2973336464039, -9.6256863486617, 55.3167297059522),
+    ),
+}
+
+
+def two_waves(t):
+    return 0.3 * jnp.sin(2 * t + jnp.array([0.0, 0.5])) - jnp.pi / 2
+
+
+@pytest.fixture(scope="module")
+def run():
+    """The regression trajectory every 10 ms."""
+    ts = jnp.linspace(0.0, 5.0, 501)
+    return ts, *states(two_mass_ball(), START, jnp.zeros(3), ts, two_waves, jnp.asarray(1))
+
+
+@pytest.mark.parametrize("t", RUN)
+def test_regression_trajectory(run, t):
+    quaternion, omega, position, force = RUN[t]
+    at = round(t / 0.01)
+    q, u = jax.tree.map(lambda x: x[at], run[1:])
+    np.testing.assert_allclose(q[0], quaternion, rtol=0, atol=1e-11)
+    np.testing.assert_allclose(u, omega, rtol=0, atol=1e-11)
+    np.testing.assert_allclose(q[1], position, rtol=0, atol=1e-11)
+    got = two_mass_ball().contact_force(t, q, u, two_waves)
+    np.testing.assert_allclose(got, force, rtol=0, atol=1e-9)
+
+
+def test_smallest_normal_force_and_largest_friction(run):
+    """Over [0, 5]: min N = 55.31414, max |f|/N = 0.1925682 at t = 4.899."""
+    contact = jax.vmap(lambda t, q, u: two_mass_ball().contact(t, q, u, two_waves))
+    normal, friction = contact(*run)
+    np.testing.assert_allclose(np.min(normal), 55.31414, rtol=0, atol=2e-3)  # every 10 ms only
+    np.testing.assert_allclose(np.max(friction), 0.1925682, rtol=0, atol=1e-5)
+    assert abs(run[0][np.argmax(friction)] - 4.899) < 0.006
+
+
+def test_force_moves_the_centre_of_mass(run):
+    """Newton: F_c = M (r̈_CM + g e_3), r̈_CM by differences of the trajectory."""
+    ts, q, u = run
+    ball = two_mass_ball()
+
+    def centre_of_mass(t, q):
+        chi = jnp.concatenate([ball.shell_com[None], ball.rails(two_waves(t))])
+        mean = jnp.array([4.0, 1, 1]) @ chi / 6.0
+        return ball.centre(q) + quaternion_rotate(q[0], mean)
+
+    path = np.asarray(jax.vmap(centre_of_mass)(ts, q))
+    h, at = 0.01, 250
+    weights = np.array([2, -27, 270, -490, 270, -27, 2]) / (180 * h * h)
+    second = weights @ path[at - 3 : at + 4]
+    force = ball.contact_force(ts[at], *jax.tree.map(lambda x: x[at], (q, u)), two_waves)
+    np.testing.assert_allclose(force, 6.0 * (second + np.array([0, 0, 9.81])), atol=1e-6)
+
+
+def empty(inertia, mass=1.0, com=(0.0, 0.0, 0.0)):
+    return RollingBall(1.0, mass, inertia, com, [], None, 9.81)
+
+
+@pytest.mark.parametrize(
+    ("t", "quaternion", "omega", "position"),
+    [
+        (
+            1.0,
+            (0.9024953215786, 0.3410457288006, 0.0358449232973, -0.2605861601648),
+            (0.7276728873587, -0.0667571683598, -0.5421355665679),
+            (0.0840694499893, -0.6937801224863),
+        ),
+        (
+            10.0,
+            (-0.2983176300923, -0.4770887939105, 0.5388874542681, 0.6268916859662),
+            (-0.2155058102296, -0.8257372413957, -0.2432037648591),
+            (1.5615130293538, -4.5469252159984),
+        ),
+    ],
+)
+def test_chaplygin_sphere(t, quaternion, omega, position):
+    """I = (1, 2, 3), centred: K = Λ [I Ω + m r² (Ω − Γ Γ·Ω)] and the energy stay."""
+    ball, start = empty([1.0, 2, 3]), jnp.array([0.7, 0.2, -0.5])
+    q, u = end_state(ball, START, start, t, steps=int(40 * t))
+    np.testing.assert_allclose(q[0], quaternion, rtol=0, atol=1e-11)
+    np.testing.assert_allclose(u, omega, rtol=0, atol=1e-11)
+    np.testing.assert_allclose(q[1], position, rtol=0, atol=1e-11)
+    gamma = rotation(np.asarray(q[0]))[2]
+    body = np.array([1.0, 2, 3]) * u + u - gamma * (gamma @ u)
+    kept = rotation(np.asarray(q[0])) @ body
+    np.testing.assert_allclose(kept, [1.4, 0.6, -1.5], rtol=0, atol=1e-11)
+    # The potential of the centre at its height is a constant of the Lagrangian, not of 0.925.
+    rise = energy(ball, t, q, u) - energy(ball, t, q, jnp.zeros(3))
+    np.testing.assert_allclose(rise, 0.925, rtol=1e-12)
+
+
+def test_homogeneous_ball_keeps_its_spatial_velocity():
+    start = jnp.array([0.7, 0.2, -0.5])
+    q, u = end_state(empty([0.4, 0.4, 0.4]), START, start, 3.0)
+    np.testing.assert_allclose(quaternion_rotate(q[0], u), start, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(q[1], 3 * np.array([0.2, -0.7]), rtol=0, atol=1e-12)
+
+
+def test_energy_stays_where_the_masses_stand_still():
+    ball, angle = two_mass_ball(), jnp.array([0.4, -1.3])
+    start = jnp.array([0.7, 0.2, -0.5])
+    first = energy(ball, 0.0, START, start, angle)
+    q, u = end_state(ball, START, start, 5.0, angle, steps=400)
+    np.testing.assert_allclose(energy(ball, 5.0, q, u, angle), first, rtol=1e-12)
+    assert abs(energy(ball, 5.0, q, jnp.zeros(3), angle) - first) > 0.1  # it does move
