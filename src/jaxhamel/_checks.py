@@ -5,6 +5,7 @@ Values are checked where they are concrete, at the boundary (construction, the c
 never inside a right-hand side, where one check by value costs a factor of three in time.
 """
 
+import equinox as eqx
 import jax
 import numpy as np
 from jax.core import Tracer
@@ -546,7 +547,6 @@ def _any_tracer(tree) -> bool:
     return any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(tree))
 
 
+@eqx.filter_jit
 def _evaluate_control(control, ts):
-    import equinox as eqx
-
-    return eqx.filter_jit(lambda f, times: jax.vmap(f)(times))(control, ts)
+    return jax.vmap(control)(ts)

@@ -1,7 +1,7 @@
 """The ball of Putkaradze and Rogers (2018): rolling on a plane, driven by point masses on internal rails."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -10,9 +10,18 @@ from jaxtyping import Array, Float
 
 from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control, Scalar, Time, Vector3, Velocity
-from jaxhamel.geometry import SO3, Euclidean, Product, rotation_matrix
-from jaxhamel.mechanics import Constant, Points, Spins, System, acceleration, symmetric_solve
+from jaxhamel.geometry import SO3, Euclidean, Product, quaternion_matrix
+from jaxhamel.mechanics import (
+    Constant,
+    Points,
+    Spins,
+    System,
+    acceleration,
+    energy,
+    symmetric_solve,
+)
 from jaxhamel.mechanics._kinematics import prepare
+from jaxhamel.systems._parameters import parameter
 
 
 class Contact(NamedTuple):
@@ -49,43 +58,20 @@ class RollingBall(System):
     **Raises:** `ValueError` for parameters that are not physical.
     """
 
-    radius: Array
-    shell_mass: Array
-    shell_inertia: Array
-    shell_com: Array
-    masses: Array
-    rails: Callable[[Array], Array] | None
-    gravity: Array
-    external_force: Array | None
+    radius: Array = parameter()
+    shell_mass: Array = parameter()
+    shell_inertia: Array = parameter()
+    shell_com: Array = parameter()
+    masses: Array = parameter()
+    rails: Callable[[Array], Array] | None = None
+    gravity: Array = parameter(default=9.81)
+    external_force: Array | None = parameter(default=None)
 
     space = Product(SO3(), Euclidean(2))
     n_constraints = 2
     prescribed_motion = True
 
-    def __init__(
-        self,
-        radius: Any,
-        shell_mass: Any,
-        shell_inertia: Any,
-        shell_com: Any = (0.0, 0.0, 0.0),
-        masses: Any = (),
-        rails: Callable[[Array], Array] | None = None,
-        gravity: Any = 9.81,
-        external_force: Any = None,
-    ):
-        self.radius = _checks.as_float("radius", radius)
-        self.shell_mass = _checks.as_float("shell_mass", shell_mass)
-        self.shell_inertia = _checks.as_float("shell_inertia", shell_inertia)
-        self.shell_com = _checks.as_float("shell_com", shell_com)
-        self.masses = _checks.as_float("masses", masses)
-        self.rails = rails
-        self.gravity = _checks.as_float("gravity", gravity)
-        self.external_force = (
-            None if external_force is None else _checks.as_float("external_force", external_force)
-        )
-        self._check()
-
-    def _check(self) -> None:
+    def __check_init__(self):
         _checks.check_positive("radius", self.radius)
         _checks.check_positive("shell_mass", self.shell_mass)
         _checks.check_inertia("shell_inertia", self.shell_inertia)
@@ -99,8 +85,9 @@ class RollingBall(System):
             _checks.check_finite("external_force", self.external_force)
         if self.n_masses and not callable(self.rails):
             raise ValueError(
-                f"`rails` is {self.rails!r} but there are {self.n_masses} masses; it must be a callable "
-                "theta (n_masses,) -> positions (n_masses, 3). Use CircularRails, StraightRails, ..."
+                f"`rails` is {self.rails!r} but there are {self.n_masses} masses; it must be a "
+                "callable theta (n_masses,) -> positions (n_masses, 3) in the body frame. "
+                "Use CircularRails, StraightRails, EllipticRails or FigureEightRails."
             )
 
     @property
@@ -112,7 +99,7 @@ class RollingBall(System):
 
     def lagrangian(self, t: Time, q: Configuration, v: Velocity, control: Control = None) -> Scalar:
         """L of the free ball (the constraints are the frame's business), all velocities in body axes."""
-        rotation = rotation_matrix(q[0])
+        rotation = quaternion_matrix(q[0])
         omega = v[:3]
         centre = v[3] * rotation[0] + v[4] * rotation[1]  # Λᵀ ż, ż horizontal
         chi, chi_dot = self._positions_and_rates(t, control)
@@ -125,13 +112,13 @@ class RollingBall(System):
 
     def frame(self, t: Time, q: Configuration) -> Float[Array, "5 5"]:
         """u = A v: (ẋ − r ω_y, ẏ + r ω_x, Ω), ω = Λ Ω: the slip of the contact point, then Ω."""
-        rotation = rotation_matrix(q[0])
+        rotation = quaternion_matrix(q[0])
         slip = self.radius * jnp.stack([-rotation[1], rotation[0]])
         return _block([[slip, _eye(2, rotation)], [_eye(3, rotation), _zeros(3, 2, rotation)]])
 
     def inverse_frame(self, t: Time, q: Configuration) -> Float[Array, "5 5"]:
         """B = A⁻¹, known without elimination."""
-        rotation = rotation_matrix(q[0])
+        rotation = quaternion_matrix(q[0])
         roll = self.radius * jnp.stack([rotation[1], -rotation[0]])
         return _block([[_zeros(3, 2, rotation), _eye(3, rotation)], [_eye(2, rotation), roll]])
 
@@ -144,7 +131,7 @@ class RollingBall(System):
 
     def bodies(self, t: Time, q: Configuration, v: Velocity, control: Control) -> tuple:
         """The masses and the shell in body axes; the contact point is at rest, so V_i = Ω × s_i + χ̇_i, s_i = rΓ + χ_i."""
-        gamma = rotation_matrix(q[0])[2]
+        gamma = quaternion_matrix(q[0])[2]
         omega = v[:3]
         chi, chi_dot = self._positions_and_rates(t, control)
         mass = self._all_masses()
@@ -158,15 +145,13 @@ class RollingBall(System):
 
     def _push(self, q: Configuration, omega: Vector3) -> Points:
         """F_e as a point without mass at the geometric centre."""
-        rotation = rotation_matrix(q[0])
+        rotation = quaternion_matrix(q[0])
         velocity = jnp.cross(omega, self.radius * rotation[2])
         return Points(
             jnp.zeros(1, omega.dtype), velocity[None], (self.external_force @ rotation)[None], omega
         )
 
     def invariants(self, t, q, u, control) -> dict[str, Array]:
-        from jaxhamel.mechanics import energy
-
         still = self.n_masses == 0 or isinstance(control, Constant)
         return (
             {"energy": energy(self, t, q, u, control)}
@@ -192,7 +177,7 @@ class RollingBall(System):
         with Γ = Λᵀ e₃, Γ̃ = Λᵀ F_e. Arguments as for `jaxhamel.acceleration`, which it equals; nothing is shared with it.
         """
         t, q, (omega,), control = prepare(q, u, t=t, control=control)
-        gamma = rotation_matrix(q[0])[2]
+        gamma = quaternion_matrix(q[0])[2]
         chi, rest = self._accelerations_at_rest(t, omega, control)
         arm = chi + self.radius * gamma[None, :]
         mass = self._all_masses()
@@ -217,7 +202,7 @@ class RollingBall(System):
         """
         t, q, (omega,), control = prepare(q, u, t=t, control=control)
         omega_dot = acceleration(self, t, q, omega, control)
-        rotation = rotation_matrix(q[0])
+        rotation = quaternion_matrix(q[0])
         chi, rest = self._accelerations_at_rest(t, omega, control)
         arm = chi + self.radius * rotation[2][None, :]
         body = rest + _cross(omega_dot, arm) + self.gravity * rotation[2][None, :]
@@ -270,7 +255,7 @@ class RollingBall(System):
     def _body_force(self, q: Configuration) -> Vector3:
         if self.external_force is None:
             return jnp.zeros(3, q[0].dtype)
-        return self.external_force @ rotation_matrix(q[0])
+        return self.external_force @ quaternion_matrix(q[0])
 
 
 def _cross(vector: Vector3, rows: Float[Array, "n 3"]) -> Float[Array, "n 3"]:

@@ -1,0 +1,1 @@
+"""jaxhamel: differentiable dynamics of constrained mechanical systems in JAX."""

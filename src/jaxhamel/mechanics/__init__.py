@@ -1,0 +1,20 @@
+"""Equations of motion: one family of equations per file, named as in the literature."""
+
+from jaxhamel.mechanics._acceleration import ROUTES as ROUTES
+from jaxhamel.mechanics._acceleration import VectorField as VectorField
+from jaxhamel.mechanics._acceleration import acceleration as acceleration
+from jaxhamel.mechanics._acceleration import constraint_force as constraint_force
+from jaxhamel.mechanics._acceleration import quasi_velocity as quasi_velocity
+from jaxhamel.mechanics._acceleration import vector_field as vector_field
+from jaxhamel.mechanics._acceleration import velocity as velocity
+from jaxhamel.mechanics._gauss import Points as Points
+from jaxhamel.mechanics._gauss import Spins as Spins
+from jaxhamel.mechanics._invariants import PowerBalance as PowerBalance
+from jaxhamel.mechanics._invariants import energy as energy
+from jaxhamel.mechanics._invariants import momentum as momentum
+from jaxhamel.mechanics._invariants import power_balance as power_balance
+from jaxhamel.mechanics._small_solve import inverse as inverse
+from jaxhamel.mechanics._small_solve import symmetric_solve as symmetric_solve
+from jaxhamel.mechanics._system import Constant as Constant
+from jaxhamel.mechanics._system import System as System
+from jaxhamel.mechanics._system import as_control as as_control

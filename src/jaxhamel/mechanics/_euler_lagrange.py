@@ -1,0 +1,55 @@
+"""The unconstrained Euler–Lagrange equations in left-trivialised velocities, taken apart.
+
+    M v̇ = f ,     M = ∂²L/∂v∂v ,     f = Q + e(L) + ad_vᵀ P − (∂P/∂t + v(P)) ,     P = ∂L/∂v .
+
+On R^n these are Lagrange's equations; on a group, the Euler–Poincaré equations with the group's own directions e_r
+acting on L. The multiplier route and Gauss' principle both start from here.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from jaxhamel._typing import Configuration, Control, Scalar, Velocity
+from jaxhamel.mechanics._kinematics import along_motion, applied_force, covector, lagrangian
+from jaxhamel.mechanics._system import System, overrides
+
+
+class Unconstrained(NamedTuple):
+    """M v̇ = f without the forces of constraint."""
+
+    mass_matrix: Float[Array, "n n"]
+    force: Float[Array, " n"]
+
+
+def euler_lagrange(
+    system: System, t: Scalar, q: Configuration, v: Velocity, control: Control
+) -> Unconstrained:
+    """M(t, q, v) and f(t, q, v, control); unchecked, for right-hand sides."""
+
+    def momentum(t, q, v):
+        return jax.grad(lambda v: lagrangian(system, t, q, v, control))(v)
+
+    p, bias = along_motion(system, lambda t, q: momentum(t, q, v), t, q, v)
+    mass_matrix = jax.jacfwd(lambda v: momentum(t, q, v))(v)
+    gradient = jax.grad(lambda q: lagrangian(system, t, q, v, control))(q)
+    force = covector(system, q, gradient) + system.space.ad(v).T @ p - bias
+    if overrides(system, "force"):
+        force = force + applied_force(system, t, q, v, control)
+    return Unconstrained(mass_matrix, force)
+
+
+def frame_bias(
+    system: System, t: Scalar, q: Configuration, v: Velocity
+) -> Float[Array, " n"]:
+    """Ȧ v + ȧ: what u̇ = A v̇ + Ȧ v + ȧ has beside A v̇, all n rows."""
+    if not (overrides(system, "frame") or overrides(system, "drift")):
+        return jnp.zeros_like(v)
+
+    def quasi_velocity(t, q):
+        u = system.frame(t, q) @ v if overrides(system, "frame") else v
+        return u + system.drift(t, q) if overrides(system, "drift") else u
+
+    return along_motion(system, quasi_velocity, t, q, v)[1]

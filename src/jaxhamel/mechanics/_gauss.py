@@ -1,0 +1,117 @@
+"""Gauss' principle of least constraint: of all accelerations the constraints allow, the motion has the one that minimises
+
+    G(u̇) = ½ Σ m |a − F/m|² + ½ Σ (I Ω̇ + Ω × I Ω − τ)·I⁻¹(I Ω̇ + Ω × I Ω − τ)      (Massa–Vignolo, eq. 12–15)
+
+over points and bodies; Gibbs–Appell's and Kane's equations are the same normal equations Jᵀ m (a − F/m) = 0, J = ∂v/∂u.
+For a system given as points and bodies this needs first derivatives of velocities only, where the Lagrangian routes need
+second ones: on the rolling ball it is about twice as fast and compiles in half the time. For any other Lagrangian the
+metric is the mass matrix, G = ½ (v̇ − M⁻¹f)ᵀ M (v̇ − M⁻¹f).
+"""
+
+from collections.abc import Iterable
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar
+from jaxhamel.mechanics._euler_lagrange import euler_lagrange, frame_bias
+from jaxhamel.mechanics._kinematics import InverseFrame, along_motion, with_constraints
+from jaxhamel.mechanics._small_solve import symmetric_solve
+from jaxhamel.mechanics._system import System, overrides
+
+
+class Points(eqx.Module):
+    """Masses at points, with velocities in any moving axes: a = V̇ + axes × V.
+
+    **Fields:** `mass` `(b,)` [kg]; `velocity` V, `(b, 3)` [m/s], components in the chosen axes; `force` `(b, 3)` [N], in
+    the same axes (a point may have a force and no mass); `axes` `(3,)` [rad/s], the axes' own angular velocity in
+    themselves: zero for space axes, Ω for the axes of a body.
+    """
+
+    mass: Float[Array, " b"]
+    velocity: Float[Array, "b 3"]
+    force: Float[Array, "b 3"]
+    axes: Float[Array, " 3"]
+
+    def velocities(self) -> Float[Array, "b 3"]:
+        """What has to be differentiated in time: V."""
+        return self.velocity
+
+    def momentum_rate(self, rate: Float[Array, "b 3"]) -> Float[Array, "b 3"]:
+        """m a − F, the rate V̇ given."""
+        turning = jnp.cross(jnp.broadcast_to(self.axes[None, :], self.velocity.shape), self.velocity)
+        return self.mass[:, None] * (rate + turning) - self.force
+
+    def weigh(self, column: Float[Array, "b 3"]) -> Float[Array, "b 3"]:
+        """m J for one column J of ∂V/∂u."""
+        return self.mass[:, None] * column
+
+
+class Spins(eqx.Module):
+    """Rotations of rigid bodies, in their own axes: the rate of the angular momentum is I Ω̇ + Ω × I Ω.
+
+    **Fields:** `inertia` about the centres of mass, `(b, 3, 3)` [kg m²]; `omega` `(b, 3)` [rad/s]; `torque` about the
+    centres of mass, `(b, 3)` [N m].
+    """
+
+    inertia: Float[Array, "b 3 3"]
+    omega: Float[Array, "b 3"]
+    torque: Float[Array, "b 3"]
+
+    def velocities(self) -> Float[Array, "b 3"]:
+        """What has to be differentiated in time: Ω."""
+        return self.omega
+
+    def momentum_rate(self, rate: Float[Array, "b 3"]) -> Float[Array, "b 3"]:
+        """I Ω̇ + Ω × I Ω − τ."""
+        return self.weigh(rate) + jnp.cross(self.omega, self.weigh(self.omega)) - self.torque
+
+    def weigh(self, column: Float[Array, "b 3"]) -> Float[Array, "b 3"]:
+        """I J for one column J of ∂Ω/∂u."""
+        return jnp.einsum("bij,bj->bi", self.inertia, column)
+
+
+def gauss(
+    system: System, t: Scalar, q: Configuration, u: QuasiVelocity, control: Control
+) -> Float[Array, " k"]:
+    """u̇ that minimises Gauss' function; unchecked, for right-hand sides."""
+    if overrides(system, "bodies"):
+        return _of_bodies(system, t, q, u, control)
+    return _of_lagrangian(system, t, q, u, control)
+
+
+def _of_bodies(system, t, q, u, control):
+    inverse = InverseFrame.at(system, t, q)
+
+    def bodies_at(t, q, u):
+        v = inverse.velocity(t, q, with_constraints(system, u))
+        return tuple(system.bodies(t, q, v, control))
+
+    def velocities(t, q, u):
+        return tuple(part.velocities() for part in bodies_at(t, q, u))
+
+    parts = bodies_at(t, q, u)
+    v = inverse.velocity(t, q, with_constraints(system, u))
+    _, bias = along_motion(system, lambda t, q: velocities(t, q, u), t, q, v)
+    column = lambda e: jax.jvp(lambda u: velocities(t, q, u), (u,), (e,))[1]  # noqa: E731
+    jacobian = jax.vmap(column)(jnp.eye(u.shape[0], dtype=u.dtype))
+    weighed = [jax.vmap(part.weigh)(j) for part, j in zip(parts, jacobian, strict=True)]
+    residual = [part.momentum_rate(b) for part, b in zip(parts, bias, strict=True)]
+    mass_matrix = _pair(jacobian, weighed, "kbi,lbi->kl")
+    return -symmetric_solve(mass_matrix, _pair(jacobian, residual, "kbi,bi->k"))
+
+
+def _pair(jacobian: tuple[Array, ...], others: Iterable[Array], indices: str) -> Array:
+    pairs = zip(jacobian, others, strict=True)
+    return jnp.sum(jnp.stack([jnp.einsum(indices, j, x) for j, x in pairs]), axis=0)
+
+
+def _of_lagrangian(system, t, q, u, control):
+    inverse = InverseFrame.at(system, t, q)
+    v = inverse.velocity(t, q, with_constraints(system, u))
+    mass_matrix, force = euler_lagrange(system, t, q, v, control)
+    free = inverse.independent(t, q)
+    at_rest = -(inverse(t, q) @ frame_bias(system, t, q, v))  # v̇ where u̇ = 0
+    return symmetric_solve(free.T @ mass_matrix @ free, free.T @ (force - mass_matrix @ at_rest))

@@ -1,0 +1,98 @@
+"""Energy, momentum and the power balance."""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from jaxhamel import _checks
+from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar, Time
+from jaxhamel.mechanics._acceleration import ROUTES, choose_route
+from jaxhamel.mechanics._boltzmann_hamel import momentum_of
+from jaxhamel.mechanics._kinematics import applied_force, lagrangian, prepare, velocity_of
+from jaxhamel.mechanics._multipliers import multiplier_of_motion
+from jaxhamel.mechanics._system import System, overrides
+
+
+def energy(
+    system: System, t: Time, q: Configuration, u: QuasiVelocity, control: Control = None
+) -> Scalar:
+    """E = v·∂L/∂v − L [J], at the velocity v that u and the drift give.
+
+    For L = T − V with T quadratic in v it is T + V; with prescribed motion it is Jacobi's energy, in which the kinetic
+    energy of the prescribed velocities has the opposite sign.
+
+    **Arguments:** as for `acceleration`. **Returns:** a scalar.
+    """
+    t, q, (u,), control = prepare(q, u, t=t, control=control)
+    _checks.check_state(system, q, u)
+    return _energy(system, t, q, u, control)
+
+
+@eqx.filter_jit
+def _energy(system, t, q, u, control):
+    v = velocity_of(system, t, q, u)
+    value, rate = jax.jvp(lambda v: lagrangian(system, t, q, v, control), (v,), (v,))
+    return rate - value
+
+
+def momentum(
+    system: System, t: Time, q: Configuration, u: QuasiVelocity, control: Control = None
+) -> Float[Array, " n"]:
+    """p_a = ∂ℓ/∂u^a = B^r_a ∂L/∂v^r for all n quasi-velocities, those of the constraints first.
+
+    **Arguments:** as for `acceleration`. **Returns:** `(n,)`. Source: Müller 2021, eq. (14).
+    """
+    t, q, (u,), control = prepare(q, u, t=t, control=control)
+    _checks.check_state(system, q, u)
+    return _momentum(system, t, q, u, control)
+
+
+@eqx.filter_jit
+def _momentum(system, t, q, u, control):
+    return momentum_of(system, t, q, velocity_of(system, t, q, u), control)
+
+
+class PowerBalance(NamedTuple):
+    """dE/dt and what it is made of, all in W: `rate` = `force` + `constraint` + `explicit_time`.
+
+    `force` is Q·v; `constraint` is λ·(A_α v) = −λ·a_α, zero unless the constraints are affine; `explicit_time` is −∂L/∂t,
+    the power of prescribed motion among it.
+    """
+
+    rate: Scalar
+    force: Scalar
+    constraint: Scalar
+    explicit_time: Scalar
+
+
+def power_balance(
+    system: System, t: Time, q: Configuration, u: QuasiVelocity, control: Control = None
+) -> PowerBalance:
+    """dE/dt = Q·v + λ·(A_α v) − ∂L/∂t, each term on its own: the left side from the motion, the right from the forces.
+
+    **Arguments:** as for `acceleration`. **Returns:** a `PowerBalance`.
+    """
+    t, q, (u,), control = prepare(q, u, t=t, control=control)
+    _checks.check_state(system, q, u)
+    return _power_balance(system, t, q, u, control)
+
+
+@eqx.filter_jit
+def _power_balance(system, t, q, u, control):
+    v = velocity_of(system, t, q, u)
+    u_dot = ROUTES[choose_route(system, None)](system, t, q, u, control)
+    multiplier = multiplier_of_motion(system, t, q, u, u_dot, control)
+    _, rate = jax.jvp(
+        lambda t, q, u: _energy(system, t, q, u, control),
+        (t, q, u),
+        (jnp.ones_like(t), system.space.rate(q, v), u_dot),
+    )
+    explicit_time = -jax.grad(lambda t: lagrangian(system, t, q, v, control))(t)
+    force = jnp.dot(applied_force(system, t, q, v, control), v)
+    constraint = jnp.zeros_like(rate)
+    if overrides(system, "drift"):
+        constraint = -jnp.dot(multiplier, system.drift(t, q)[: system.n_constraints])
+    return PowerBalance(rate, force, constraint, explicit_time)

@@ -1,0 +1,116 @@
+"""Quasi-velocities and velocities, and derivatives along the motion.
+
+All derivatives with respect to the configuration are taken along v in storage coordinates, q̇ = rate(q, v). That is the
+derivative in exponential coordinates φ at φ = 0, d/dε f(q·exp(ε v)), without evaluating an exponential: to first order
+both agree, and no equation of motion needs more (From 2012, eq. 54, 57).
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar, Time, Velocity
+from jaxhamel.mechanics._small_solve import inverse, known_inverse
+from jaxhamel.mechanics._system import System, as_control, dtype_of, overrides
+
+
+class InverseFrame(eqx.Module):
+    """B(t, q) = A(t, q)⁻¹ as a function around one (t, q), at which it is inverted once however often it is differentiated.
+
+    Nothing is computed where the frame is the identity, and the system's own `inverse_frame` is used where it has one.
+    """
+
+    system: System
+    value: Float[Array, "n n"] | None
+
+    @classmethod
+    def at(cls, system: System, t: Time, q: Configuration) -> "InverseFrame":
+        """B around (t, q)."""
+        known = not overrides(system, "frame") or overrides(system, "inverse_frame")
+        return cls(system, None if known else inverse(system.frame(t, q)))
+
+    def __call__(self, t: Time, q: Configuration) -> Float[Array, "n n"]:
+        """B(t, q), `(n, n)`."""
+        if self.value is not None:
+            return known_inverse(self.system.frame(t, q), self.value)
+        if overrides(self.system, "inverse_frame"):
+            return self.system.inverse_frame(t, q)  # pyright: ignore[reportReturnType]
+        return jnp.eye(self.system.space.dim, dtype=dtype_of(q))
+
+    def velocity(self, t: Time, q: Configuration, u: Float[Array, " n"]) -> Velocity:
+        """v = B (u − a) for all n quasi-velocities, those of the constraints included."""
+        if overrides(self.system, "drift"):
+            u = u - self.system.drift(t, q)
+        return self(t, q) @ u if overrides(self.system, "frame") else u
+
+    def independent(self, t: Time, q: Configuration) -> Float[Array, "n k"]:
+        """B^r_i, i independent: the directions in which the constraints let the system move."""
+        return self(t, q)[:, self.system.n_constraints :]
+
+
+def with_constraints(system: System, u: QuasiVelocity) -> Float[Array, " n"]:
+    """All n quasi-velocities (0, u): the constrained ones vanish."""
+    return jnp.concatenate([jnp.zeros(system.n_constraints, dtype=u.dtype), u])
+
+
+def velocity_of(system: System, t: Time, q: Configuration, u: QuasiVelocity) -> Velocity:
+    """v = B ((0, u) − a), unchecked and untransformed: for use inside right-hand sides."""
+    return InverseFrame.at(system, t, q).velocity(t, q, with_constraints(system, u))
+
+
+def quasi_velocity_of(system: System, t: Time, q: Configuration, v: Velocity) -> QuasiVelocity:
+    """The independent rows of A v + a."""
+    u = system.frame(t, q) @ v if overrides(system, "frame") else v
+    if overrides(system, "drift"):
+        u = u + system.drift(t, q)
+    return u[system.n_constraints :]
+
+
+def lagrangian(system: System, t: Time, q: Configuration, v: Velocity, control: Control) -> Scalar:
+    """L(t, q, v), with the control passed on to systems whose parts move as it prescribes."""
+    if system.prescribed_motion:
+        return system.lagrangian(t, q, v, control)  # pyright: ignore[reportCallIssue]
+    return system.lagrangian(t, q, v)
+
+
+def applied_force(
+    system: System, t: Time, q: Configuration, v: Velocity, control: Control
+) -> Float[Array, " n"]:
+    """Q(t, q, v, control): the control's value at t, or the control itself where motion is prescribed."""
+    if control is None or system.prescribed_motion:
+        return system.force(t, q, v, control)
+    return system.force(t, q, v, control(t))
+
+
+def along_motion(
+    system: System, function: Callable[[Scalar, Configuration], Any], t: Scalar, q: Configuration, v: Velocity
+) -> tuple[Any, Any]:
+    """f(t, q) and its total time derivative ∂f/∂t + v(f), by one jvp."""
+    return jax.jvp(function, (t, q), (jnp.ones_like(t), system.space.rate(q, v)))
+
+
+def covector(system: System, q: Configuration, gradient: Configuration) -> Float[Array, " n"]:
+    """A gradient in storage coordinates as a covector dual to v: (∂f/∂q)·rate(q, e_r), one entry for each direction r."""
+    zero = jnp.zeros(system.space.dim, dtype=dtype_of(q))
+    _, pull_back = jax.vjp(lambda v: system.space.rate(q, v), zero)
+    return pull_back(gradient)[0]
+
+
+def prepare(
+    q: Configuration, *velocities: Array, t: Time, control: Control
+) -> tuple[Scalar, Configuration, tuple[Array, ...], Control]:
+    """Arguments of one call in one floating dtype, so that strict promotion has nothing to object to."""
+    leaves = [jnp.asarray(x) for x in (*jax.tree.leaves(q), *velocities)]
+    dtype = jnp.result_type(float, *leaves) if not any(_is_float(x) for x in leaves) else (
+        jnp.result_type(*(x for x in leaves if _is_float(x)))
+    )
+    cast = lambda x: jnp.asarray(x, dtype=dtype)  # noqa: E731
+    return cast(t), jax.tree.map(cast, q), tuple(map(cast, velocities)), as_control(control)
+
+
+def _is_float(x: Array) -> bool:
+    return jnp.issubdtype(x.dtype, jnp.floating)

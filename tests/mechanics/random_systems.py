@@ -1,0 +1,68 @@
+"""Random mechanical systems on any space: Lagrangian, frame, drift, force, all with random smooth coefficients."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxhamel.geometry import AbstractSpace
+from jaxhamel.mechanics import System
+
+
+def features(t, q):
+    """Smooth functions of time and configuration: the storage coordinates are globally defined, angles need no wrapping."""
+    leaves = [jnp.ravel(leaf) for leaf in jax.tree.leaves(q)]
+    return jnp.concatenate([*leaves, jnp.stack([jnp.sin(t), jnp.cos(2 * t)])])
+
+
+class RandomSystem(System):
+    """L = ½ vᵀ M v + b·v + ε Σ (w·v)⁴ − V with M, b, w, V, A, a and Q random functions of (t, q)."""
+
+    space: AbstractSpace
+    weights: dict
+    quartic: jax.Array
+    n_constraints: int = eqx.field(static=True)
+
+    def _field(self, name, t, q):
+        w = self.weights[name]
+        return jnp.tensordot(w["out"], jnp.sin(w["in"] @ features(t, q) + w["shift"]), axes=1)
+
+    def lagrangian(self, t, q, v):
+        root = self._field("mass", t, q)
+        stretched = v + 0.3 * root @ v  # M = (1 + 0.3 R)ᵀ(1 + 0.3 R)
+        kinetic = 0.5 * jnp.dot(stretched, stretched) + jnp.dot(self._field("gyro", t, q), v)
+        quartic = self.quartic * jnp.dot(self._field("quartic", t, q), v) ** 4
+        return kinetic + quartic - self._field("potential", t, q)[0]
+
+    def frame(self, t, q):
+        return jnp.eye(self.space.dim) + 0.3 * self._field("frame", t, q)
+
+    def drift(self, t, q):
+        return self._field("drift", t, q)
+
+    def force(self, t, q, v, control):
+        damping = 0.1 * v
+        return self._field("force", t, q) - damping + (0.0 if control is None else control)
+
+
+SHAPES = {"mass": 2, "frame": 2, "gyro": 1, "quartic": 1, "drift": 1, "force": 1, "potential": 0}
+
+
+def random_system(key, space, n_constraints, hidden=3):
+    """One random system and a random state (t, q, u) of it."""
+    n = space.dim
+    keys = iter(jax.random.split(key, 3 * len(SHAPES) + 4))
+    identity = space.identity(jnp.float64)
+    n_features = features(jnp.asarray(0.0), identity).shape[0]
+    normal = lambda *shape: jax.random.normal(next(keys), shape)  # noqa: E731
+    weights = {
+        name: {
+            "in": normal(hidden, n_features),
+            "shift": normal(hidden),
+            "out": normal(*((n,) * rank if rank else (1,)), hidden) / (n * hidden) ** 0.5,
+        }
+        for name, rank in SHAPES.items()
+    }
+    system = RandomSystem(
+        space=space, weights=weights, quartic=jnp.asarray(0.05), n_constraints=n_constraints
+    )
+    q = space.retract(identity, normal(n))
+    return system, normal()[()], q, normal(n - n_constraints)
