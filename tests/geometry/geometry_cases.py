@@ -142,3 +142,16 @@ def close(got, want, dtype, units: float = 16) -> None:
     scale = max(1.0, float(np.max(np.abs(want), initial=0)))
     error = float(np.max(np.abs(got.astype(np.float64) - want), initial=0))
     assert error <= units * np.finfo(dtype).eps * scale, (error / np.finfo(dtype).eps, got, want)
+
+
+def phi(matrix):
+    """φ_1(M) = Σ M^k/(k+1)!; 60 terms, for norms below 2π or so."""
+    total = term = np.eye(len(matrix))
+    for k in range(2, 60):
+        term = term @ matrix / k
+        total = total + term
+    return total
+
+
+def adjoint(case: Case, delta):
+    return np.asarray(compiled(case.space, "ad")(delta))

@@ -103,7 +103,7 @@ def test_ad_is_the_derivative_of_Ad_and_the_commutator(case: Case, dtype, data):
 
 
 def _components(case: Case, action):
-    """The matrix of a linear map of the algebra: basis elements through the map, then least squares."""
+    """The matrix of a linear map of the algebra, by least squares on its basis."""
     basis = [case.algebra(e) for e in np.eye(case.space.dim)]
     images = np.array([action(E).ravel() for E in basis]).T
     return np.linalg.lstsq(np.array([E.ravel() for E in basis]).T, images, rcond=None)[0]

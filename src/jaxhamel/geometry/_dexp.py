@@ -1,9 +1,9 @@
 """The differential of exp where ad is cubic: ad³ = −θ² ad (SO(3), SE(2), Schoenflies).
 
     dexp_x    = Σ ad_x^k / (k+1)!        = 1 + C_2(θ²) ad + C_3(θ²) ad²
-    dexp_x⁻¹  = Σ B_k ad_x^k / k!        = 1 − ad/2 + f(θ²) ad²,   f = (C_3 − 2 C_4) / (2 C_2)
+    dexp_x⁻¹  = Σ B_k ad_x^k / k!        = 1 − ad/2 + f(θ²) ad²,   f = (1 − (θ/2) cot(θ/2)) / θ²
 
-f = (1 − (θ/2) cot(θ/2)) / θ² and equals 1/12 at θ = 0 (Iserles, Munthe-Kaas, Nørsett and Zanna
+f(0) = 1/12 (Iserles, Munthe-Kaas, Nørsett and Zanna
 2000, Acta Numerica 9). With C_k entire (see `_entire`) both are smooth through θ = 0; dexp⁻¹ has
 its first pole at θ = 2π.
 """
@@ -34,8 +34,12 @@ def cubic_dexpinv(ad: Float[Array, "n n"], x: Scalar) -> Float[Array, "n n"]:
 
 
 def inverse_coefficient(x: Scalar) -> Scalar:
-    """f(x) = (1 − (θ/2) cot(θ/2)) / θ², x = θ²."""
-    return (entire(3, x) - 2 * entire(4, x)) / (2 * entire(2, x))
+    """f(x) = (1 − (θ/2) cot(θ/2)) / θ² = (C_2 − C_3) / (4 C_1) at x/4, x = θ².
+
+    The half angle takes one series (C_3); (C_3 − 2 C_4) / (2 C_2) at x, the same, takes two.
+    """
+    y = x / 4
+    return (entire(2, y) - entire(3, y)) / (4 * entire(1, y))
 
 
 def half_cotangent(x: Scalar) -> Scalar:
