@@ -3,6 +3,7 @@
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxhamel.geometry import AbstractSpace
 from jaxhamel.mechanics import System
 
@@ -46,13 +47,13 @@ class RandomSystem(System):
 SHAPES = {"mass": 2, "frame": 2, "gyro": 1, "quartic": 1, "drift": 1, "force": 1, "potential": 0}
 
 
-def random_system(key, space, n_constraints, hidden=3):
-    """One random system and a random state (t, q, u) of it."""
+def random_system(seed, space, n_constraints, batch=(), hidden=3):
+    """A random system (or a batch of them) and a random state (t, q, u) of each; numbers from NumPy, nothing to compile."""
     n = space.dim
-    keys = iter(jax.random.split(key, 3 * len(SHAPES) + 4))
-    identity = space.identity(jnp.float64)
-    n_features = features(jnp.asarray(0.0), identity).shape[0]
-    normal = lambda *shape: jax.random.normal(next(keys), shape)  # noqa: E731
+    generator = np.random.default_rng(seed)
+    normal = lambda *shape: jnp.asarray(generator.normal(size=(*batch, *shape)))  # noqa: E731
+    leaves = jax.tree.leaves(space.identity(jnp.float64))
+    n_features = sum(leaf.size for leaf in leaves) + 2
     weights = {
         name: {
             "in": normal(hidden, n_features),
@@ -61,8 +62,10 @@ def random_system(key, space, n_constraints, hidden=3):
         }
         for name, rank in SHAPES.items()
     }
-    system = RandomSystem(
-        space=space, weights=weights, quartic=jnp.asarray(0.05), n_constraints=n_constraints
-    )
-    q = space.retract(identity, normal(n))
-    return system, normal()[()], q, normal(n - n_constraints)
+    exp = space.exp
+    for _ in batch:
+        exp = jax.vmap(exp)
+    spaces = jax.tree.map(lambda leaf: jnp.full(batch, leaf), space)  # a pitch is a leaf, too
+    quartic = 0.05 * jnp.ones(batch)
+    system = RandomSystem(space=spaces, weights=weights, quartic=quartic, n_constraints=n_constraints)
+    return system, normal(), exp(normal(n)), normal(n - n_constraints)

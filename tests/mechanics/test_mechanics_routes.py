@@ -54,16 +54,15 @@ def ids(case):
 @pytest.mark.parametrize("case", CASES, ids=ids)
 def test_routes_agree(case):
     space, m = case
-    keys = jax.random.split(jax.random.key(space.dim * 10 + m), EACH)
+    batch = random_system(space.dim * 10 + m, space, m, batch=(EACH,))
 
     @jax.jit
     @jax.vmap
-    def by_all_routes(key):
-        system, t, q, u = random_system(key, space, m)
+    def by_all_routes(system, t, q, u):
         control = lambda t: jnp.full(space.dim, jnp.sin(t))  # noqa: E731
         return {name: route(system, t, q, u, control) for name, route in ROUTES.items()}
 
-    results = by_all_routes(keys)
+    results = by_all_routes(*batch)
     reference = results["boltzmann-hamel"]
     assert np.all(np.isfinite(reference))
     scale = 1.0 + np.max(np.abs(reference), axis=1, keepdims=True)
@@ -75,7 +74,7 @@ def test_routes_agree(case):
 def test_multipliers_close_the_equations(case):
     """M v̇ = f + A_αᵀ λ and the constraints hold, with λ from the public function and v̇ from the multiplier route."""
     space, m = case
-    system, t, q, u = random_system(jax.random.key(5), space, m)
+    system, t, q, u = random_system(5, space, m)
     v = velocity(system, t, q, u)
     v_dot, multiplier = solve_with_multipliers(system, t, q, v, None)
     mass_matrix, force = euler_lagrange(system, t, q, v, None)
@@ -88,7 +87,7 @@ def test_multipliers_close_the_equations(case):
 def test_power_balance(case):
     """dE/dt along the motion is the power of the forces, of the affine constraints, and −∂L/∂t."""
     space, m = case
-    system, t, q, u = random_system(jax.random.key(11), space, m)
+    system, t, q, u = random_system(11, space, m)
     balance = power_balance(system, t, q, u, jnp.ones(space.dim))
     parts = balance.force + balance.constraint + balance.explicit_time
     assert abs(balance.constraint) > 1e-6  # the drift does work: nothing is compared with zero
@@ -98,7 +97,7 @@ def test_power_balance(case):
 @pytest.mark.parametrize("case", [CASES[1], CASES[11]], ids=ids)
 def test_velocity_and_quasi_velocity_are_inverse(case):
     space, m = case
-    system, t, q, u = random_system(jax.random.key(2), space, m)
+    system, t, q, u = random_system(2, space, m)
     v = velocity(system, t, q, u)
     np.testing.assert_allclose(quasi_velocity(system, t, q, v), u, rtol=1e-12, atol=1e-13)
     constrained = (system.frame(t, q) @ v + system.drift(t, q))[:m]
@@ -107,7 +106,7 @@ def test_velocity_and_quasi_velocity_are_inverse(case):
 
 def test_momentum_and_energy_are_derivatives_of_the_lagrangian():
     """p_a by differentiating ℓ numerically, E by Euler's formula on the same differences."""
-    system, t, q, u = random_system(jax.random.key(3), SO3(), 0)
+    system, t, q, u = random_system(3, SO3(), 0)
 
     def reduced(u):
         return float(system.lagrangian(t, q, velocity(system, t, q, u)))
@@ -124,7 +123,7 @@ def test_momentum_and_energy_are_derivatives_of_the_lagrangian():
 
 @pytest.mark.parametrize("route", ROUTES)
 def test_gradients_reverse_equal_forward_equal_richardson(route):
-    system, t, q, u = random_system(jax.random.key(7), Product(SO3(), Euclidean(2)), 2)
+    system, t, q, u = random_system(7, Product(SO3(), Euclidean(2)), 2)
     direction = jnp.array([0.3, -0.2, 0.5])
 
     def scalar(u):
