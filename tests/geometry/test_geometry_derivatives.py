@@ -45,9 +45,10 @@ def blocks(lifted):
 @partial(jax.jit, static_argnums=(0, 1))
 def two_derivatives(space, name, delta, e, f):
     """function(δ), its derivative along e, and its second derivative along e and f."""
-    function = getattr(space, name)
-    if name == "exp":
-        function = lambda d: space.matrix(space.exp(d))  # noqa: E731
+
+    def function(d):
+        result = getattr(space, name)(d)
+        return space.matrix(result) if name == "exp" else result
 
     def along(d):
         return jax.jvp(function, (d,), (e,))

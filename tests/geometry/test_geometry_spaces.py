@@ -1,5 +1,7 @@
 """What a user meets first: shapes, dtypes, messages, static use in jit and classes, twist order."""
 
+from typing import cast
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -177,12 +179,16 @@ def test_normalise_mends_what_check_refuses():
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [
-        (lambda: Euclidean(2.0), TypeError, "`n` is 2.0; a dimension must be an integer"),
+        (
+            lambda: Euclidean(cast(int, 2.0)),
+            TypeError,
+            "`n` is 2.0; a dimension must be an integer",
+        ),
         (lambda: Euclidean(True), TypeError, "must be an integer"),
         (lambda: Euclidean(-1), ValueError, "`n` is -1"),
         (lambda: Product(), ValueError, "`Product` got no spaces"),
-        (lambda: Product(SO3(), Euclidean), TypeError, r"`spaces\[1\]`.*parentheses"),
-        (lambda: Product((SO3(), SO2())), TypeError, r"`spaces\[0\]`"),  # pyright: ignore
+        (lambda: Product(SO3(), cast(SO2, Euclidean)), TypeError, r"`spaces\[1\]`.*parentheses"),
+        (lambda: Product(cast(SO2, (SO3(), SO2()))), TypeError, r"`spaces\[0\]`"),
     ],
 )
 def test_bad_spaces(make, error, message):
