@@ -1,1 +1,63 @@
-"""jaxhamel: differentiable dynamics of constrained mechanical systems in JAX."""
+"""Differentiable dynamics of constrained mechanical systems in JAX.
+
+A Lagrangian, a frame of quasi-velocities u = A(q) v and constraint one-forms, as plain JAX functions, become a right-hand
+side that can be jitted, vmapped and differentiated through time:
+
+    d/dt ∂L/∂u^a − E_a(L) + ∂L/∂u^b γ^b_ac u^c = Q_a .
+"""
+
+from importlib.metadata import version as _version
+
+# Folders with names of their own
+from jaxhamel import control as control
+from jaxhamel import geometry as geometry
+from jaxhamel import mechanics as mechanics
+from jaxhamel import systems as systems
+
+# isort: split
+# Citation
+from jaxhamel._citation import citation as citation
+
+# isort: split
+# Configuration spaces
+from jaxhamel.geometry import SE2 as SE2
+from jaxhamel.geometry import SE3 as SE3
+from jaxhamel.geometry import SO2 as SO2
+from jaxhamel.geometry import SO3 as SO3
+from jaxhamel.geometry import AbstractSpace as AbstractSpace
+from jaxhamel.geometry import Euclidean as Euclidean
+from jaxhamel.geometry import Helical as Helical
+from jaxhamel.geometry import Product as Product
+from jaxhamel.geometry import Schoenflies as Schoenflies
+
+# isort: split
+# Quasi-velocities
+from jaxhamel.geometry import hamel_coefficients as hamel_coefficients
+from jaxhamel.geometry import hamel_contraction as hamel_contraction
+
+# isort: split
+# Systems and their equations of motion
+from jaxhamel.mechanics import Constant as Constant
+from jaxhamel.mechanics import Points as Points
+from jaxhamel.mechanics import PowerBalance as PowerBalance
+from jaxhamel.mechanics import Spins as Spins
+from jaxhamel.mechanics import System as System
+from jaxhamel.mechanics import VectorField as VectorField
+from jaxhamel.mechanics import acceleration as acceleration
+from jaxhamel.mechanics import constraint_force as constraint_force
+from jaxhamel.mechanics import energy as energy
+from jaxhamel.mechanics import momentum as momentum
+from jaxhamel.mechanics import power_balance as power_balance
+from jaxhamel.mechanics import quasi_velocity as quasi_velocity
+from jaxhamel.mechanics import vector_field as vector_field
+from jaxhamel.mechanics import velocity as velocity
+
+# isort: split
+# Simulation
+from jaxhamel.simulate import RESULTS as RESULTS
+from jaxhamel.simulate import AutoAdjoint as AutoAdjoint
+from jaxhamel.simulate import LieGroup as LieGroup
+from jaxhamel.simulate import Trajectory as Trajectory
+from jaxhamel.simulate import simulate as simulate
+
+__version__ = _version("jaxhamel")

@@ -1,0 +1,88 @@
+"""The package's shape: imports go one way, importing changes nothing, docstrings and README hold."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import jaxhamel
+import pytest
+from jaxhamel.systems import RollingBall
+
+SOURCE = Path(jaxhamel.__file__).parent
+# a folder may import from those before it; `simulate` and `systems` stand side by side
+LAYERS = {
+    "geometry": 0,
+    "mechanics": 1,
+    "simulate": 2,
+    "systems": 2,
+    "control": 3,
+    "identify": 3,
+    "ensemble": 3,
+    "viz": 4,
+    "cli": 5,
+}
+
+
+def imported_folders(path: Path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        modules = []
+        if isinstance(node, ast.ImportFrom) and node.level == 0:
+            modules = [node.module or ""]
+            if node.module == "jaxhamel":
+                modules = [f"jaxhamel.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Import):
+            modules = [alias.name for alias in node.names]
+        for module in modules:
+            parts = module.split(".")
+            if parts[0] == "jaxhamel" and len(parts) > 1 and parts[1] in LAYERS:
+                yield parts[1]
+
+
+@pytest.mark.parametrize("path", sorted(SOURCE.rglob("*.py")), ids=lambda p: str(p.relative_to(SOURCE)))
+def test_imports_go_one_way(path):
+    folder = path.relative_to(SOURCE).parts[0]
+    if folder not in LAYERS:
+        return  # __init__.py and the private modules at the top
+    for other in imported_folders(path):
+        assert other == folder or LAYERS[other] < LAYERS[folder], f"{path} imports {other}"
+
+
+def test_the_checks_module_imports_no_folder():
+    for name in ("_checks.py", "_typing.py", "_citation.py"):
+        assert not list(imported_folders(SOURCE / name))
+
+
+def test_import_changes_nothing():
+    """No precision switched, no device touched, nothing printed, no extra needed."""
+    program = (
+        "import sys, jax; before = jax.config.values.copy(); import jaxhamel; "
+        "from jax._src import xla_bridge; "
+        "assert jax.config.values == before, 'configuration changed'; "
+        "assert not xla_bridge._backends, 'a device was started'; "
+        "extras = {'matplotlib', 'typer', 'rich', 'scipy.stats'} & set(sys.modules); "
+        "assert not extras, extras"
+    )
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    assert run.stdout == ""
+    assert run.stderr == ""
+
+
+def public_objects():
+    for module in (jaxhamel, jaxhamel.geometry, jaxhamel.mechanics, jaxhamel.systems, jaxhamel.control):
+        for name in dir(module):
+            if not name.startswith("_") and getattr(module, name).__class__.__name__ != "module":
+                yield pytest.param(getattr(module, name), id=f"{module.__name__}.{name}")
+
+
+@pytest.mark.parametrize("thing", list(public_objects()))
+def test_everything_public_is_documented(thing):
+    assert (getattr(thing, "__doc__", None) or "").strip()
+
+
+def test_citation_names_what_was_used():
+    text = jaxhamel.citation(RollingBall)
+    assert "putkaradze2018dynamics" in text
+    assert text.count("mueller2021hamel") == 1
+    assert "putkaradze" not in jaxhamel.citation()
