@@ -1,0 +1,45 @@
+"""Optimal control: curves with free parameters, costs, and methods that find them."""
+
+# Control curves
+from jaxhamel.control._curves import AbstractCurve as AbstractCurve
+from jaxhamel.control._curves import FourierSeries as FourierSeries
+from jaxhamel.control._curves import Limited as Limited
+from jaxhamel.control._curves import Spline as Spline
+from jaxhamel.control._curves import free_parameters as free_parameters
+
+# isort: split
+# Reference paths
+from jaxhamel.control._paths import Circle as Circle
+from jaxhamel.control._paths import FigureEight as FigureEight
+from jaxhamel.control._paths import Line as Line
+
+# isort: split
+# Costs and constraints
+from jaxhamel.control._costs import AbstractConstraint as AbstractConstraint
+from jaxhamel.control._costs import AbstractCost as AbstractCost
+from jaxhamel.control._costs import ContactLimits as ContactLimits
+from jaxhamel.control._costs import ControlAt as ControlAt
+from jaxhamel.control._costs import ControlEnergy as ControlEnergy
+from jaxhamel.control._costs import Endpoint as Endpoint
+from jaxhamel.control._costs import MassAcceleration as MassAcceleration
+from jaxhamel.control._costs import RailLimits as RailLimits
+from jaxhamel.control._costs import Running as Running
+from jaxhamel.control._costs import StateAtEnd as StateAtEnd
+from jaxhamel.control._costs import Tracking as Tracking
+
+# isort: split
+# Problems, methods, results
+from jaxhamel.control._problem import ControlProblem as ControlProblem
+from jaxhamel.control._problem import TrackingProblem as TrackingProblem
+from jaxhamel.control._multiple_shooting import MultipleShooting as MultipleShooting
+from jaxhamel.control._multiple_shooting import Progress as Progress
+from jaxhamel.control._multiple_shooting import solve as solve
+from jaxhamel.control._result import Result as Result
+from jaxhamel.control._result import replay as replay
+
+# isort: split
+# The built-in problem
+from jaxhamel.control._figure_eight import figure_eight as figure_eight
+from jaxhamel.control._figure_eight import figure_eight_ball as figure_eight_ball
+from jaxhamel.control._figure_eight import figure_eight_solution as figure_eight_solution
+from jaxhamel.control._figure_eight import rolling_along as rolling_along

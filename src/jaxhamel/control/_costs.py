@@ -1,0 +1,209 @@
+r"""Costs and constraints, as residuals: J = ½ Σ_costs [ ∫ |r(t)|² dt + |r_end|² ] .
+
+Residuals rather than values, because Levenberg–Marquardt needs them; gradient descent takes half
+their squares. Weights w multiply the square, r = √w · (…), and are leaves.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float
+
+from jaxhamel import _checks
+from jaxhamel._typing import Configuration, Control, QuasiVelocity, Time
+from jaxhamel.mechanics import System
+from jaxhamel.systems._parameters import parameter
+
+
+def last_factor(q: Configuration) -> Array:
+    """The last factor of a product configuration (the ball's position), or q itself."""
+    return q[-1] if isinstance(q, tuple) else q
+
+
+def rate(control: Callable, t: Time) -> Array:
+    """θ̇(t)."""
+    t = jnp.asarray(t)
+    return jax.jvp(control, (t,), (jnp.ones_like(t),))[1]
+
+
+def second_rate(control: Callable, t: Time) -> Array:
+    """θ̈(t)."""
+    return rate(lambda t: rate(control, t), t)
+
+
+class AbstractCost(eqx.Module):
+    """A term of J. Both residuals are empty unless a cost defines them."""
+
+    def running(self, system: System, t, q, u, control) -> Float[Array, " r"]:
+        """r(t), under the integral."""
+        return jnp.zeros(0, u.dtype)
+
+    def final(self, system: System, t, q, u, control) -> Float[Array, " r"]:
+        """r_end, at the last time."""
+        return jnp.zeros(0, u.dtype)
+
+
+class Tracking(AbstractCost):
+    """½ w ∫ |output(q) − path(t)|² dt.
+
+    **Arguments:** `path`: t -> `(d,)`; `weight`: w; `output`: q -> `(d,)`, default the last factor
+    of q, which is the position of a rolling ball.
+    """
+
+    path: Callable
+    weight: Array = parameter(default=1.0)
+    output: Callable = last_factor
+
+    def error(self, t: Time, q: Configuration) -> Array:
+        """output(q) − path(t)."""
+        return self.output(q) - self.path(t)
+
+    def running(self, system: System, t, q, u, control):
+        return jnp.sqrt(self.weight) * self.error(t, q)
+
+
+class Endpoint(AbstractCost):
+    """½ w |(local(q_target, q), u − u_target)|² at the last time; a target that is None is left out."""
+
+    q: Configuration | None = None
+    u: Array | None = parameter(default=None)
+    weight: Array = parameter(default=1.0)
+
+    def final(self, system: System, t, q, u, control):
+        return jnp.sqrt(self.weight) * _distance(system, self.q, self.u, q, u)
+
+
+class ControlEnergy(AbstractCost):
+    """½ w ∫ |control(t)|² dt, for controls that are forces."""
+
+    weight: Array = parameter(default=1.0)
+
+    def running(self, system: System, t, q, u, control):
+        return jnp.sqrt(self.weight) * control(t)
+
+
+class MassAcceleration(AbstractCost):
+    """½ w ∫ |θ̈(t)|² dt, for controls that prescribe motion."""
+
+    weight: Array = parameter(default=1.0)
+
+    def running(self, system: System, t, q, u, control):
+        return jnp.sqrt(self.weight) * second_rate(control, t)
+
+
+class RailLimits(AbstractCost):
+    """½ w ∫ |max(θ − upper, 0)|² + |max(lower − θ, 0)|² dt: a soft limit. `Limited` is a hard one."""
+
+    lower: Array = parameter()
+    upper: Array = parameter()
+    weight: Array = parameter(default=1.0)
+
+    def __check_init__(self):
+        _checks.check_limits(self.lower, self.upper)
+
+    def running(self, system: System, t, q, u, control):
+        theta = control(t)
+        over = jnp.concatenate([theta - self.upper, self.lower - theta])
+        return jnp.sqrt(self.weight) * jnp.maximum(over, jnp.zeros_like(over))
+
+
+class ContactLimits(AbstractCost):
+    """Soft limits on the contact of a ball with the ground, from `system.contact_force`:
+
+        ½ w ∫ max(N_min − N, 0)² + max(|f| − μ N, 0)² dt .
+
+    **Arguments:** `normal`: N_min [N]; `friction`: μ; `weight`: w [1/N²].
+    """
+
+    normal: Array = parameter(default=0.0)
+    friction: Array = parameter(default=jnp.inf)
+    weight: Array = parameter(default=1.0)
+
+    def running(self, system: Any, t, q, u, control):
+        force = system.contact_force(t, q, u, control)
+        squared = force[0] ** 2 + force[1] ** 2
+        sliding = jnp.where(squared > 0, jnp.sqrt(jnp.where(squared > 0, squared, 1.0)), 0.0)
+        limited = jnp.isfinite(self.friction)
+        allowed = jnp.where(limited, self.friction, 0.0) * force[2]
+        over = jnp.stack([self.normal - force[2], jnp.where(limited, sliding - allowed, -1.0)])
+        return jnp.sqrt(self.weight) * jnp.maximum(over, jnp.zeros_like(over))
+
+
+class Running(AbstractCost):
+    """½ w ∫ |function(t, q, u, control)|² dt of any function to `(r,)`; `control` is the callable."""
+
+    function: Callable
+    weight: Array = parameter(default=1.0)
+
+    def running(self, system: System, t, q, u, control):
+        return jnp.sqrt(self.weight) * self.function(t, q, u, control)
+
+
+class AbstractConstraint(eqx.Module):
+    """Conditions at the first (`at_end` False) or the last time, met exactly: residual = 0."""
+
+    def residual(self, system: System, t, q, u, control) -> Float[Array, " r"]:
+        raise NotImplementedError
+
+
+class ControlAt(AbstractConstraint):
+    """θ = `value` and θ̇ = `rate` at the first or the last time; None leaves one out."""
+
+    value: Array | None = parameter(default=None)
+    rate: Array | None = parameter(default=None)
+    at_end: bool = eqx.field(static=True, default=False)
+
+    def residual(self, system: System, t, q, u, control):
+        pairs = ((self.value, control), (self.rate, lambda t: rate(control, t)))
+        return jnp.concatenate([f(t) - x for x, f in pairs if x is not None])
+
+
+class StateAtEnd(AbstractConstraint):
+    """q = `q` and u = `u` at the last time; None leaves one out."""
+
+    q: Configuration | None = None
+    u: Array | None = parameter(default=None)
+    at_end = True
+
+    def residual(self, system: System, t, q, u, control):
+        return _distance(system, self.q, self.u, q, u)
+
+
+def _distance(
+    system: System,
+    q_target: Configuration | None,
+    u_target: ArrayLike | None,
+    q: Configuration,
+    u: QuasiVelocity,
+) -> Array:
+    parts = [jnp.zeros(0, u.dtype)]
+    if q_target is not None:
+        parts.append(system.space.local(q_target, q))
+    if u_target is not None:
+        parts.append(u - u_target)
+    return jnp.concatenate(parts)
+
+
+def running_residual(costs, system: System, t, q, u, control: Control) -> Float[Array, " r"]:
+    """All running residuals, one after the other."""
+    parts = [cost.running(system, t, q, u, control) for cost in costs]
+    return jnp.concatenate([jnp.zeros(0, u.dtype), *parts])
+
+
+def final_residual(costs, system: System, t, q, u, control: Control) -> Float[Array, " r"]:
+    """All final residuals, one after the other."""
+    parts = [cost.final(system, t, q, u, control) for cost in costs]
+    return jnp.concatenate([jnp.zeros(0, u.dtype), *parts])
+
+
+def constraint_residual(
+    constraints, at_end: bool, system: System, t, q, u, control: Control
+) -> Float[Array, " r"]:
+    """All constraints at one end of time."""
+    chosen = [c for c in constraints if c.at_end == at_end]
+    parts = [c.residual(system, t, q, u, control) for c in chosen]
+    return jnp.concatenate([jnp.zeros(0, u.dtype), *parts])

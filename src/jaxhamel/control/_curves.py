@@ -1,0 +1,240 @@
+"""Control curves: what the masses (or motors) do, as functions of time with free parameters.
+
+A curve is a callable pytree t -> `(n,)`, twice differentiable in t by autodiff, so that it serves as
+`control` everywhere in the package. Its *free* parameters are what an optimiser moves.
+"""
+
+from math import comb, factorial
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+from jax.typing import ArrayLike
+from jaxtyping import Array, Bool, Float
+from numpy.polynomial import polynomial
+
+from jaxhamel import _checks
+from jaxhamel._typing import Scalar, Time
+from jaxhamel.systems._parameters import as_parameter
+
+
+def free_parameters(curve):
+    """(p, rebuild): the free parameters of a curve as one vector `(P,)`, and p -> curve.
+
+    For a curve of this module they are what its `free` says, for any other callable pytree all
+    floating-point arrays in it.
+    """
+    spec = curve.free if isinstance(curve, AbstractCurve) else eqx.is_inexact_array
+    free, fixed = eqx.partition(curve, spec)
+    p, unravel = ravel_pytree(free)
+    return p, lambda p: eqx.combine(unravel(p), fixed)
+
+
+def support(curve, t0: float, t1: float) -> Bool[np.ndarray, " P"]:
+    """Which free parameters the curve depends on between t0 and t1, on the host."""
+    if isinstance(curve, AbstractCurve):
+        return curve.support(t0, t1)
+    return np.ones(free_parameters(curve)[0].shape, dtype=bool)
+
+
+class AbstractCurve(eqx.Module):
+    """A control θ(t), `(n,)`, with free parameters."""
+
+    def __call__(self, t: Time) -> Float[Array, " n"]:
+        raise NotImplementedError
+
+    @property
+    def free(self):
+        """A filter: True at the leaves that an optimiser moves."""
+        return jax.tree.map(eqx.is_inexact_array, self)
+
+    def support(self, t0: float, t1: float) -> Bool[np.ndarray, " P"]:
+        """Which free parameters matter between t0 and t1; default: all of them."""
+        return np.ones(free_parameters(self)[0].shape, dtype=bool)
+
+
+class Spline(AbstractCurve):
+    r"""A uniform B-spline of degree d on [t0, t1], d − 1 times continuously differentiable:
+
+        θ(t) = Σ_j c_j N_d(x − j + d) ,    x = (t − t0) / h ,    h = (t1 − t0) / (J − d)
+
+    with J coefficients and N_d the cardinal B-spline, whose support is [0, d + 1]. On each of the
+    J − d segments only d + 1 coefficients matter. Before t0 and after t1 it goes on straight.
+
+    **Arguments:**
+
+    - `coefficients`: c, `(J, n)`, J > d. Free.
+    - `t0`, `t1`: the span [s].
+    - `degree`: d; 5 (the default) makes accelerations twice differentiable, 3 continuous.
+
+    Source: de Boor, A Practical Guide to Splines, ch. IX.
+    """
+
+    coefficients: Float[Array, "J n"]
+    t0: Scalar
+    t1: Scalar
+    degree: int = eqx.field(static=True)
+
+    def __init__(self, coefficients: ArrayLike, t0: ArrayLike, t1: ArrayLike, degree: int = 5):
+        self.coefficients = as_parameter(coefficients)
+        dtype = self.coefficients.dtype
+        self.t0, self.t1 = (jnp.asarray(t, dtype=dtype) for t in (t0, t1))
+        self.degree = degree
+        _checks.check_spline(self.coefficients, self.t0, self.t1, degree)
+
+    @classmethod
+    def constant(
+        cls, value: ArrayLike, t0: ArrayLike, t1: ArrayLike, n_coefficients: int, degree: int = 5
+    ) -> "Spline":
+        """The spline that is `value`, `(n,)`, at all times."""
+        value = as_parameter(value)
+        _checks.check_shape("value", value, ("n",))
+        rows = jnp.broadcast_to(value[None, :], (n_coefficients, value.shape[0]))
+        return cls(rows, t0, t1, degree)
+
+    @classmethod
+    def fit(
+        cls, ts: ArrayLike, values: ArrayLike, n_coefficients: int, degree: int = 5
+    ) -> "Spline":
+        """The spline on [ts[0], ts[-1]] nearest to the samples `values`, `(T, n)`, by least squares.
+
+        Interpolates where there are as many samples as coefficients, suitably spread.
+        """
+        ts, values = np.asarray(ts), np.asarray(values)
+        _checks.check_samples(ts, values, n_coefficients)
+        basis = _collocation(ts, n_coefficients, degree)
+        coefficients = np.linalg.lstsq(basis, values, rcond=None)[0]
+        return cls(coefficients, ts[0], ts[-1], degree)
+
+    @property
+    def n_segments(self) -> int:
+        """J − d."""
+        return self.coefficients.shape[0] - self.degree
+
+    def __call__(self, t: Time) -> Float[Array, " n"]:
+        t = jnp.asarray(t, dtype=self.t0.dtype)
+        before, after = t < self.t0, t > self.t1
+        inside = jnp.where(before, self.t0, jnp.where(after, self.t1, t))
+        x = (inside - self.t0) / (self.t1 - self.t0) * self.n_segments
+        segment = jnp.clip(jnp.floor(jax.lax.stop_gradient(x)), 0, self.n_segments - 1)
+        rows = jax.lax.dynamic_slice_in_dim(
+            self.coefficients, segment.astype(int), self.degree + 1
+        )
+        basis, slope = _horner(_local_basis(self.degree), x - segment)
+        straight = (t - inside) * self.n_segments / (self.t1 - self.t0)
+        return (basis + straight * slope) @ rows
+
+    @property
+    def free(self):
+        return eqx.tree_at(
+            lambda s: (s.coefficients, s.t0, s.t1), self, (True, False, False)
+        )
+
+    def support(self, t0: float, t1: float) -> Bool[np.ndarray, " P"]:
+        start, end = float(self.t0), float(self.t1)
+        x = (np.array([t0, t1]) - start) / (end - start) * self.n_segments
+        # A time just across a knot, by rounding, is no reason to take another coefficient.
+        first, last = np.floor(x[0] + 1e-9), np.ceil(x[1] - 1e-9) - 1
+        first, last = np.clip([first, max(first, last)], 0, self.n_segments - 1)
+        j = np.arange(self.coefficients.shape[0])
+        rows = (j >= first) & (j <= last + self.degree)
+        return np.repeat(rows, self.coefficients.shape[1])
+
+
+class FourierSeries(AbstractCurve):
+    r"""θ(t) = a_0 + Σ_k a_k cos(2πkt/T) + b_k sin(2πkt/T), k = 1 … K.
+
+    **Arguments:**
+
+    - `mean`: a_0, `(n,)`; `cosine`, `sine`: a_k and b_k, `(K, n)`. Free.
+    - `period`: T [s].
+    """
+
+    mean: Float[Array, " n"]
+    cosine: Float[Array, "K n"]
+    sine: Float[Array, "K n"]
+    period: Scalar
+
+    def __init__(self, mean: ArrayLike, cosine: ArrayLike, sine: ArrayLike, period: ArrayLike):
+        self.mean, self.cosine, self.sine = (as_parameter(x) for x in (mean, cosine, sine))
+        self.period = jnp.asarray(period, dtype=self.mean.dtype)
+        _checks.check_fourier(self.mean, self.cosine, self.sine, self.period)
+
+    def __call__(self, t: Time) -> Float[Array, " n"]:
+        k = jnp.arange(1, self.cosine.shape[0] + 1).astype(self.mean.dtype)
+        angle = (2 * np.pi * jnp.asarray(t, dtype=self.mean.dtype) / self.period) * k
+        return self.mean + jnp.cos(angle) @ self.cosine + jnp.sin(angle) @ self.sine
+
+    @property
+    def free(self):
+        every = jax.tree.map(eqx.is_inexact_array, self)
+        return eqx.tree_at(lambda s: s.period, every, False)
+
+
+class Limited(AbstractCurve):
+    r"""Another curve φ kept strictly inside rail limits, and nearly itself in their middle:
+
+        θ = m + w tanh((φ − m) / w) ,    m = (upper + lower)/2 ,    w = (upper − lower)/2 .
+
+    **Arguments:** `curve`: φ; `lower`, `upper`: the limits, `(n,)`.
+    """
+
+    curve: eqx.Module
+    lower: Float[Array, " n"]
+    upper: Float[Array, " n"]
+
+    def __init__(self, curve, lower: ArrayLike, upper: ArrayLike):
+        self.curve = curve
+        self.lower, self.upper = as_parameter(lower), as_parameter(upper)
+        _checks.check_limits(self.lower, self.upper)
+
+    def __call__(self, t: Time) -> Float[Array, " n"]:
+        middle, half = (self.upper + self.lower) / 2, (self.upper - self.lower) / 2
+        return middle + half * jnp.tanh((self.curve(t) - middle) / half)  # pyright: ignore
+
+    @property
+    def free(self):
+        inner = self.curve.free if isinstance(self.curve, AbstractCurve) else eqx.is_inexact_array
+        if not isinstance(self.curve, AbstractCurve):
+            inner = jax.tree.map(eqx.is_inexact_array, self.curve)
+        return eqx.tree_at(lambda s: (s.curve, s.lower, s.upper), self, (inner, False, False))
+
+    def support(self, t0: float, t1: float) -> Bool[np.ndarray, " P"]:
+        return support(self.curve, t0, t1)
+
+
+def _local_basis(degree: int) -> Float[np.ndarray, "d+1 d+1"]:
+    """Row j: the polynomial in x − i, on segment i, that multiplies coefficient i + j.
+
+    From N_d(x) = 1/d! Σ_k (−1)^k C(d+1, k) (x − k)_+^d at x = u + d − j.
+    """
+    rows = np.zeros((degree + 1, degree + 1))
+    for j in range(degree + 1):
+        for k in range(degree - j + 1):
+            power = polynomial.polypow([degree - j - k, 1.0], degree)
+            rows[j] += (-1) ** k * comb(degree + 1, k) / factorial(degree) * power
+    return rows
+
+
+def _horner(rows: Float[np.ndarray, "d+1 d+1"], x: Scalar) -> tuple[Array, Array]:
+    """Values and slopes of the polynomials with the given coefficient rows at x."""
+    columns = jnp.asarray(rows, dtype=x.dtype).T
+    value, slope = columns[-1], jnp.zeros_like(columns[-1])
+    for column in columns[-2::-1]:
+        slope = slope * x + value
+        value = value * x + column
+    return value, slope
+
+
+def _collocation(ts, n_coefficients: int, degree: int) -> Float[np.ndarray, "T J"]:
+    """Basis functions at the times, on the host."""
+    n_segments = n_coefficients - degree
+    x = (ts - ts[0]) / (ts[-1] - ts[0]) * n_segments
+    segment = np.clip(np.floor(x), 0, n_segments - 1).astype(int)
+    local = polynomial.polyval(x - segment, _local_basis(degree).T)
+    matrix = np.zeros((len(ts), n_coefficients))
+    for j, row in enumerate(local):
+        matrix[np.arange(len(ts)), segment + j] = row
+    return matrix

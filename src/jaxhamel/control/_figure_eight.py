@@ -1,0 +1,133 @@
+"""The built-in job: a ball of radius 0.1 m with three masses rolls a figure-eight of 2 m × 1 m."""
+
+import json
+from importlib import resources
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.typing import ArrayLike
+
+from jaxhamel.control._costs import ControlAt, rate
+from jaxhamel.control._curves import Spline
+from jaxhamel.control._paths import FigureEight
+from jaxhamel.control._problem import ControlProblem, TrackingProblem
+from jaxhamel.geometry import SO3, quaternion_matrix
+from jaxhamel.systems import CircularRails, RollingBall
+
+_REST = (0.0, -np.pi / 2, -np.pi / 2)  # masses at +x, −z, −x: their centre is below the ball's
+
+
+def figure_eight_ball() -> RollingBall:
+    """Ball of 0.1 m and 1 kg with three 0.5-kg masses on circles of 0.07 m in the planes xy, yz, zx: 24.5 N in all."""
+    radius, shell = 0.1, 1.0
+    thin_shell = 2 / 3 * shell * radius**2
+    return RollingBall(
+        radius=radius,
+        shell_mass=shell,
+        shell_inertia=jnp.full(3, thin_shell),
+        shell_com=jnp.zeros(3),
+        masses=jnp.full(3, 0.5),
+        rails=CircularRails(
+            radius=jnp.full(3, 0.07),
+            normal=jnp.array([[0.0, 0.0, 1.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]),
+            zero=jnp.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]),
+        ),
+        gravity=9.81,
+    )
+
+
+def figure_eight(
+    *,
+    width: float = 2.0,
+    height: float = 1.0,
+    period: float = 20.0,
+    ramp: float = 3.0,
+    duration: float | None = None,
+    n_coefficients: int = 60,
+    system: RollingBall | None = None,
+    rest: ArrayLike = _REST,
+    tracking_weight: float = 5e4,
+    acceleration_weight: float = 1e-6,
+) -> ControlProblem:
+    """The figure-eight as a `ControlProblem`: start at rest at the origin, one round in `period`.
+
+    **Arguments:**
+
+    - `width`, `height` [m], `period`, `ramp` [s]: see `FigureEight`; `duration`: only the first seconds of it.
+    - `n_coefficients`: of the spline of each mass, for a whole period.
+    - `system`: another rolling ball; `rest`: its masses' positions at the start, an equilibrium.
+    - `tracking_weight` [1/(m² s)], `acceleration_weight` [s³]: of the two costs.
+    """
+    system = figure_eight_ball() if system is None else system
+    rest = jnp.asarray(rest, dtype=system.radius.dtype)
+    path = FigureEight(width=width, height=height, period=period, ramp=ramp)
+    duration = period if duration is None else duration
+    n_coefficients = 5 + max(2, round((n_coefficients - 5) * duration / period))
+    curve = Spline.constant(rest, 0.0, duration, n_coefficients)
+    ts = jnp.linspace(0.0, duration, curve.n_segments + 1)
+    guess = rolling_along(path, ts, system.radius)
+    return TrackingProblem(
+        system,
+        q0=(jnp.array([1.0, 0.0, 0.0, 0.0]), jnp.zeros(2)),
+        u0=jnp.zeros(3),
+        ts=ts,
+        curve=curve,
+        path=path,
+        tracking_weight=tracking_weight,
+        acceleration_weight=acceleration_weight,
+        constraints=(ControlAt(value=rest, rate=jnp.zeros_like(rest)),),
+        guess=guess,
+    )
+
+
+def rolling_along(path, ts, radius, steps: int = 20):
+    """(q, u) at `ts` of a ball that rolls along `path` without spin about the vertical:
+
+        ω = e_3 × ẋ / r ,   Λ(t + h) = exp(h ω) Λ(t) ,   Ω = Λᵀ ω .
+
+    **Arguments:** `path`: t -> `(2,)`; `ts`: `(N+1,)`; `radius`: r; `steps`: of Λ between two times.
+    """
+    return _rolling_along(path, jnp.asarray(ts), radius, steps)
+
+
+@eqx.filter_jit
+def _rolling_along(path, ts, radius, steps):
+    group = SO3()
+
+    def omega(t):
+        x, y = rate(path, t)
+        return jnp.stack([-y, x, jnp.zeros_like(x)]) / radius
+
+    def interval(q, ends):
+        h = (ends[1] - ends[0]) / steps
+        turn = lambda i, q: group.compose(  # noqa: E731
+            group.exp(h * omega(ends[0] + (i + 0.5) * h)), q
+        )
+        q = jax.lax.fori_loop(0, steps, turn, q)
+        return q, q
+
+    first = group.identity(ts.dtype)
+    _, rest = jax.lax.scan(interval, first, jnp.stack([ts[:-1], ts[1:]], axis=1))
+    turns = jnp.concatenate([first[None], rest])
+    body = jax.vmap(lambda q, t: quaternion_matrix(q).T @ omega(t))(turns, ts)
+    return (turns, jax.vmap(path)(ts)), body
+
+
+def figure_eight_solution() -> tuple[ControlProblem, Spline]:
+    """The stored solution: the problem, and the control that was found for it.
+
+    `replay(*figure_eight_solution())` simulates it: nothing is optimised.
+    """
+    text = resources.files("jaxhamel.control").joinpath("data/figure_eight.json").read_text()
+    stored = json.loads(text)
+    problem = figure_eight(**stored["problem"])
+    return problem, Spline(jnp.array(stored["coefficients"]), 0.0, problem.ts[-1])
+
+
+def stored_text(problem: dict, result) -> str:
+    """The text of `data/figure_eight.json` for a result; numbers are written so that they read back exactly."""
+    rows = [[float(x) for x in row] for row in np.asarray(result.control.coefficients)]
+    stored = {"problem": problem, "reached": result.to_dict(), "coefficients": rows}
+    return json.dumps(stored, indent=1) + "\n"

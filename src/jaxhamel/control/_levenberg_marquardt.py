@@ -1,0 +1,125 @@
+r"""Levenberg–Marquardt with conditions: min ½|r(z)|² subject to d(z) = 0.
+
+With r ≈ r + Jz, d ≈ d + Dz, H = JᵀJ, g = Jᵀr the step z solves
+
+    [ H + λ1 + σ DᵀD   Dᵀ ] [ z ]     [ g + σ Dᵀd ]
+    [ D                0  ] [ y ] = − [ d         ]
+
+by two Cholesky factorisations, the second of S = D (H + λ1 + σDᵀD)⁻¹ Dᵀ. The term with σ changes
+nothing in the solution; it makes the first block positive definite. While d is large the conditions
+are only penalised (y = 0), which is a plain Levenberg–Marquardt step for |r|² + σ|d|².
+
+Two second-order corrections with the same factors bring d of the moved point back towards zero:
+without them the curvature of d makes every long step look bad (the Maratos effect; on the rolling
+ball they allow steps twenty times as long). Steps are judged by the augmented Lagrangian
+|r|²/2 + y·d + σ|d|²/2; λ follows the ratio of actual to predicted decrease.
+
+Source: Nielsen 1999 (update of λ); Nocedal–Wright, Numerical Optimization, ch. 18.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+from jax import tree
+from jax.scipy.linalg import cho_solve, solve_triangular
+from jaxtyping import Array, Bool, Float
+
+
+class Iterate(NamedTuple):
+    """A point with its quadratic model, and the candidate that the step from there leads to."""
+
+    point: Any
+    model: Any
+    candidate: Any
+    y: Float[Array, " c"]
+    predicted: Float[Array, ""]
+    damping: Float[Array, ""]
+    growth: Float[Array, ""]
+    exact: Bool[Array, ""]
+    started: Bool[Array, ""]
+    accepted: Bool[Array, ""]
+
+
+def first_iterate(point, model, damping) -> Iterate:
+    """Nothing evaluated yet: `model` gives shapes only, the candidate is the starting point."""
+    dtype = model.g.dtype
+    no, zero, two = jnp.asarray(False), jnp.zeros((), dtype), jnp.full((), 2.0, dtype)
+    damping, y = jnp.asarray(damping, dtype), jnp.zeros_like(model.d)
+    return Iterate(point, model, point, y, zero, damping, two, no, no, no)
+
+
+def step(
+    iterate: Iterate,
+    evaluate: Callable,
+    conditions: Callable,
+    move: Callable,
+    penalty: Float[Array, ""],
+    switch: Float[Array, ""],
+) -> Iterate:
+    """Judges the candidate, takes it or not, and finds the next one.
+
+    **Arguments:** `evaluate`: point -> model with `cost`, `g`, `H`, `d`, `D`; `conditions`: point -> d;
+    `move`: (point, z) -> point; `penalty`: σ; `switch`: the conditions are met exactly from max|d|
+    below this on.
+    """
+    there = evaluate(iterate.candidate)
+    iterate = _judge(iterate, there, penalty)
+    point, model = iterate.point, iterate.model
+    exact = iterate.exact | (jnp.max(jnp.abs(model.d), initial=0.0) < switch)
+    z, y = _direction(iterate, exact, lambda z: conditions(move(point, z)), penalty)
+    cost = model.cost + jnp.dot(model.g, z) + jnp.dot(z, model.H @ z) / 2
+    d = jnp.where(exact, 0.0, model.d + model.D @ z)
+    predicted = _merit(cost, d, y, penalty)
+    return iterate._replace(candidate=move(point, z), y=y, predicted=predicted, exact=exact)
+
+
+def _merit(cost, d, y, penalty):
+    return cost + jnp.dot(y, d) + penalty / 2 * jnp.dot(d, d)
+
+
+def _judge(iterate: Iterate, there, penalty) -> Iterate:
+    here = _merit(iterate.model.cost, iterate.model.d, iterate.y, penalty)
+    actual = here - _merit(there.cost, there.d, iterate.y, penalty)
+    ratio = actual / (here - iterate.predicted)
+    started = iterate.started
+    good = (ratio > 1e-4) & jnp.isfinite(there.cost) & jnp.all(jnp.isfinite(there.d))
+    accepted = good | ~started
+    point, model = tree.map(
+        lambda new, old: jnp.where(accepted, new, old),
+        (iterate.candidate, there),
+        (iterate.point, iterate.model),
+    )
+    less = iterate.damping * jnp.maximum(1 / 4, 1 - (2 * ratio - 1) ** 3)
+    less = jnp.where(started, less, iterate.damping)
+    return iterate._replace(
+        point=point,
+        model=model,
+        damping=jnp.where(accepted, less, iterate.damping * iterate.growth),
+        growth=jnp.where(accepted, 2.0, 2 * iterate.growth),
+        started=jnp.ones_like(started),
+        accepted=accepted,
+    )
+
+
+def _direction(iterate: Iterate, exact, conditions: Callable, penalty):
+    """(z, y): the step with its second-order corrections, and the multipliers."""
+    model = iterate.model
+    shifted = model.H + iterate.damping * jnp.eye(model.H.shape[0], dtype=model.H.dtype)
+    L = jnp.linalg.cholesky(shifted + penalty * model.D.T @ model.D)
+    forward = lambda b: solve_triangular(L, b, lower=True)  # noqa: E731
+    backward = lambda b: solve_triangular(L, b, lower=True, trans=1)  # noqa: E731
+
+    Z, w = forward(model.D.T), forward(model.g + penalty * model.D.T @ model.d)
+    factor = (jnp.linalg.cholesky(Z.T @ Z), True)
+    only_exact = lambda v: jnp.where(exact, v, jnp.zeros_like(v))  # noqa: E731
+    y = only_exact(cho_solve(factor, model.d - Z.T @ w))
+    z = -backward(w + Z @ y)
+    for _ in range(2):
+        z = z - backward(Z @ only_exact(cho_solve(factor, conditions(z))))
+    return z, y
+
+
+def stationarity(model, y) -> Float[Array, ""]:
+    """|g + Dᵀy|, the gradient of the Lagrangian."""
+    return jnp.linalg.norm(model.g + model.D.T @ y)

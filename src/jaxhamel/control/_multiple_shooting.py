@@ -1,0 +1,252 @@
+"""Multiple shooting: the method for tracking, where a single shot over the whole time is chaotic."""
+
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+import diffrax
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxhamel import _checks
+from jaxhamel.control._curves import free_parameters
+from jaxhamel.control._levenberg_marquardt import Iterate, first_iterate, stationarity, step
+from jaxhamel.control._problem import ControlProblem
+from jaxhamel.control._result import Result, measure, replay
+from jaxhamel.control._shooting import (
+    Grid,
+    Model,
+    Point,
+    Shooting,
+    _conditions,
+    _tangent,
+    grid_of,
+    move,
+    tableau_of,
+)
+
+
+class Progress(NamedTuple):
+    """Handed to `progress` after each iteration; `time_left` is an upper estimate [s]."""
+
+    iteration: int
+    cost: float
+    tracking_rms: float
+    defect: float
+    damping: float
+    accepted: bool
+    elapsed: float
+    time_left: float
+
+
+class MultipleShooting(eqx.Module):
+    r"""Levenberg–Marquardt on the states at the times `problem.ts` and the curve's parameters together.
+
+    Each interval is integrated on its own, so nothing grows over more than one interval; that the
+    pieces meet (`defect` = 0) is a condition, met to rounding at the end. The Jacobian of an interval
+    has a column only for its two nodes and for the parameters that matter in it.
+
+    **Arguments:**
+
+    - `steps`: integration steps in each interval, even; costs are integrated by Simpson's rule on them.
+    - `solver`: an explicit diffrax Runge–Kutta method, default `diffrax.Dopri8()`: unstable motion magnifies what
+      integration neglects, and six of its steps are cheaper than the 40 of a fourth-order method.
+    - `max_iterations`, `max_seconds`: when to stop, with what was reached by then.
+    - `cost_tolerance`: stop when ten iterations lower the cost by less than this share.
+    - `defect_tolerance`: largest gap that counts as none.
+    - `goal`: stop once the tracking RMS is below this; None for as low as it goes.
+    - `damping`: initial λ; `penalty`: σ; `switch`: see `jaxhamel.control._levenberg_marquardt`.
+    - `route`: route to the equations of motion, see `jaxhamel.acceleration`.
+
+    Memory and time of the linear algebra grow with the square and cube of the number of unknowns; about 1000 are comfortable.
+    """
+
+    steps: int = eqx.field(static=True, default=6)
+    solver: diffrax.AbstractSolver = eqx.field(default_factory=diffrax.Dopri8)
+    max_iterations: int = 400
+    max_seconds: float = 60.0
+    cost_tolerance: float = 1e-3
+    defect_tolerance: float = 1e-10
+    goal: float | None = None
+    damping: float = 100.0
+    penalty: float = 1e6
+    switch: float = 1e-2
+    route: str | None = eqx.field(static=True, default=None)
+
+    def __check_init__(self):
+        _checks.check_shooting(self)
+
+    def run(self, problem: ControlProblem, progress: Callable | None = None) -> Result:
+        """Solves one problem; `progress` gets a `Progress` after each iteration."""
+        search = _Search(self, problem, progress)
+        search.iterate(_start(problem, self.damping))
+        return search.result()
+
+    def shooting(self) -> Shooting:
+        return Shooting(tableau_of(self.solver), self.steps, self.route)
+
+
+@eqx.filter_jit
+def advance(shooting: Shooting, problem: ControlProblem, grid: Grid, iterate, penalty, switch):
+    """One Levenberg–Marquardt step and the numbers to report."""
+    penalty, switch = (jnp.asarray(x, problem.u0.dtype) for x in (penalty, switch))
+    iterate = step(
+        iterate,
+        evaluate=lambda point: shooting.model(problem, grid, point),
+        conditions=lambda point: shooting.defects(problem, grid, point),
+        move=lambda point, z: move(problem, point, z),
+        penalty=penalty,
+        switch=switch,
+    )
+    span = problem.ts[-1] - problem.ts[0]
+    numbers = {
+        "cost": iterate.model.cost,
+        "tracking_rms": jnp.sqrt(iterate.model.tracking / span),
+        "defect": jnp.max(jnp.abs(iterate.model.d)),
+        "gradient_norm": stationarity(iterate.model, iterate.y),
+        "damping": iterate.damping,
+        "accepted": iterate.accepted,
+    }
+    return iterate, numbers
+
+
+def _start(problem: ControlProblem, damping) -> Iterate:
+    p = free_parameters(problem.curve)[0]
+    q, u = problem.guess
+    given = lambda rows, first: rows.at[0].set(first)  # noqa: E731
+    point = Point(jax.tree.map(given, q, problem.q0), given(u, problem.u0), p)
+    return first_iterate(point, _blank(problem, point), damping)
+
+
+def _blank(problem, point: Point) -> Model:
+    """A model of the right shapes."""
+    n, N = _tangent(problem), point.u.shape[0] - 1
+    last = jax.tree.map(lambda a: a[-1], (point.q, point.u))
+    ends = eqx.filter_eval_shape(_conditions, problem, last, point.p).shape[0]
+    zeros = lambda *shape: jnp.zeros(shape, point.u.dtype)  # noqa: E731
+    z, c = n * N + point.p.shape[0], n * N + ends
+    return Model(zeros(), zeros(z), zeros(z, z), zeros(c), zeros(c, z), zeros())
+
+
+class _Search:
+    """The host's loop around `advance`: keeps the history, reports, decides when to stop."""
+
+    def __init__(self, method: MultipleShooting, problem: ControlProblem, progress):
+        self.method, self.problem, self.progress = method, problem, progress
+        self.began = time.monotonic()
+        self.shooting, self.grid = method.shooting(), grid_of(problem)
+        self.rows: list[dict[str, float]] = []
+        self.status, self.converged = "", False
+
+    def iterate(self, iterate: Iterate) -> None:
+        while not self.status:
+            iterate = self._advance(iterate)
+            self._decide()
+        self.last = self._land(iterate)
+
+    def _advance(self, iterate: Iterate) -> Iterate:
+        method = self.method
+        iterate, numbers = advance(
+            self.shooting, self.problem, self.grid, iterate, method.penalty, method.switch
+        )
+        row = {name: float(value) for name, value in numbers.items()}
+        self.rows.append(row | {"seconds": time.monotonic() - self.began})
+        if self.progress is not None:
+            self.progress(self._progress())
+        return iterate
+
+    def _progress(self) -> Progress:
+        row, n = self.rows[-1], len(self.rows)
+        first = self.rows[0]["seconds"]  # mostly compilation
+        pace = (row["seconds"] - first) / max(n - 1, 1)
+        left = min(
+            pace * max(self.method.max_iterations - n, 0), self.method.max_seconds - row["seconds"]
+        )
+        return Progress(
+            n,
+            row["cost"],
+            row["tracking_rms"],
+            row["defect"],
+            row["damping"],
+            bool(row["accepted"]),
+            row["seconds"],
+            max(left, 0.0),
+        )
+
+    def _decide(self) -> None:
+        method, row = self.method, self.rows[-1]
+        met = row["defect"] < method.switch
+        if method.goal is not None and met and row["tracking_rms"] < method.goal:
+            self._stop("the goal for the tracking error is reached", True)
+        elif met and self._stalled():
+            self._stop("the cost falls no further", True)
+        elif not np.isfinite(row["cost"]) or row["damping"] > 1e14:
+            self._stop("no step lowers the cost any more", False)
+        elif row["seconds"] > method.max_seconds:
+            self._stop(f"out of time ({method.max_seconds:g} s): best so far", False)
+        elif len(self.rows) >= method.max_iterations:
+            self._stop(f"out of iterations ({method.max_iterations}): best so far", False)
+
+    def _stalled(self, count: int = 10) -> bool:
+        """The last `count` accepted steps together lowered the cost by less than the tolerance."""
+        costs = [row["cost"] for row in self.rows if row["accepted"]]
+        if len(costs) <= count or self.rows[-count]["defect"] > self.method.switch:
+            return False
+        return costs[-count - 1] - costs[-1] < self.method.cost_tolerance * abs(costs[-1])
+
+    def _stop(self, status: str, converged: bool) -> None:
+        self.status, self.converged = status, converged
+
+    def _land(self, iterate: Iterate) -> Iterate:
+        """Closes the gaps to rounding: heavily damped steps are Newton steps on the conditions alone."""
+        heavy = jnp.maximum(iterate.damping, 1e3)
+        # The candidate at hand is a long step; stay where we are instead.
+        iterate = iterate._replace(candidate=iterate.point, started=jnp.zeros_like(iterate.started))
+        for _ in range(6):
+            iterate = self._advance(iterate._replace(damping=heavy))
+            if self.rows[-1]["defect"] < self.method.defect_tolerance:
+                break
+        else:
+            self.converged = False
+            self.status += f"; gaps of {self.rows[-1]['defect']:.1e} between intervals remain"
+        return iterate
+
+    def result(self) -> Result:
+        problem, row = self.problem, self.rows[-1]
+        control = free_parameters(problem.curve)[1](self.last.point.p)
+        trajectory = replay(problem, control)
+        numbers = measure(problem, trajectory, control)
+        if not bool(trajectory.succeeded):
+            self.converged, self.status = False, f"{self.status}; the simulation broke down"
+        history = {name: np.array([r[name] for r in self.rows]) for name in row}
+        return Result(
+            problem=problem,
+            control=control,
+            trajectory=trajectory,
+            cost=row["cost"],
+            gradient_norm=row["gradient_norm"],
+            **numbers,
+            history=history,
+            seconds=time.monotonic() - self.began,
+            converged=self.converged,
+            status=self.status,
+        )
+
+
+def solve(
+    problem: ControlProblem,
+    method: MultipleShooting | None = None,
+    *,
+    progress: Callable | None = None,
+) -> Result:
+    """Solves a control problem and simulates what was found, in one piece.
+
+    **Arguments:** `problem`: what is asked; `method`: `MultipleShooting(...)` (the default),
+    `GradientDescent(...)` or `SingleShooting(...)`; `progress`: called with a `Progress` after each iteration.
+
+    **Returns:** a `Result`; `print` it. Running out of time or iterations is no error: `converged` and `status` say so.
+    """
+    method = MultipleShooting() if method is None else method
+    return method.run(problem, progress)

@@ -1,0 +1,79 @@
+"""Reference paths in the plane: callables t -> `(2,)` [m] that start at rest at the origin."""
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from jaxhamel import _checks
+from jaxhamel._typing import Scalar, Time
+from jaxhamel.systems._parameters import parameter
+
+
+def eased(t: Time, ramp: Scalar, period: Scalar) -> Scalar:
+    r"""Share of the way s(t): from rest to constant speed in the time `ramp`, s(`period`) = 1:
+
+        ṡ = σ(t / ramp) / (period − ramp/2) ,    σ(x) = 10 x³ − 15 x⁴ + 6 x⁵ for 0 ≤ x ≤ 1, then 1 .
+
+    Speed and its first two derivatives are continuous.
+    """
+    t = jnp.asarray(t, dtype=period.dtype)
+    safe = jnp.where(ramp > 0, ramp, 1.0)
+    x = jnp.where(ramp > 0, jnp.clip(t / safe, 0.0, 1.0), 1.0)
+    started = ramp * x**4 * (2.5 + x * (x - 3.0))
+    beyond = jnp.where(t > ramp, t - ramp, 0.0)
+    return (started + beyond) / (period - ramp / 2)
+
+
+class _Eased(eqx.Module):
+    """A path run through once in `period`, after a start from rest that takes the time `ramp`."""
+
+    period: Array = parameter(default=20.0)
+    ramp: Array = parameter(default=3.0)
+
+    def __check_init__(self):
+        _checks.check_positive("period", self.period)
+        _checks.check_ramp(self.ramp, self.period)
+
+    def along(self, s: Scalar) -> Float[Array, " 2"]:
+        """The point at the share s of the way."""
+        raise NotImplementedError
+
+    def __call__(self, t: Time) -> Float[Array, " 2"]:
+        return self.along(eased(t, self.ramp, self.period))
+
+
+class FigureEight(_Eased):
+    r"""The lemniscate of Gerono: (W/2 sin φ, H/2 sin 2φ), φ = 2π s(t).
+
+    **Arguments:** `width`: W, `height`: H [m]; `period`: time of one round, start included [s];
+    `ramp`: time in which it gains speed [s].
+    """
+
+    width: Array = parameter(default=2.0)
+    height: Array = parameter(default=1.0)
+
+    def along(self, s: Scalar) -> Float[Array, " 2"]:
+        phase = 2 * np.pi * s
+        return jnp.stack(
+            [self.width / 2 * jnp.sin(phase), self.height / 2 * jnp.sin(2 * phase)]
+        )
+
+
+class Circle(_Eased):
+    """R (sin φ, 1 − cos φ), φ = 2π s(t): a circle through the origin, `radius` R [m]."""
+
+    radius: Array = parameter(default=1.0)
+
+    def along(self, s: Scalar) -> Float[Array, " 2"]:
+        phase = 2 * np.pi * s
+        return self.radius * jnp.stack([jnp.sin(phase), 1 - jnp.cos(phase)])
+
+
+class Line(_Eased):
+    """s(t) · `end`: straight to `end` [m], reached at `period`, and on at the same speed."""
+
+    end: Array = parameter(default=(1.0, 0.0))
+
+    def along(self, s: Scalar) -> Float[Array, " 2"]:
+        return s * self.end

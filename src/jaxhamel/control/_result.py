@@ -1,0 +1,126 @@
+"""What an optimisation reached, measured on one continuous simulation and said as it is."""
+
+from typing import Any, NamedTuple
+
+import diffrax
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxhamel.control._problem import ControlProblem
+from jaxhamel.simulate import Trajectory, simulate
+
+
+class Result(NamedTuple):
+    """The outcome of `solve`.
+
+    - `control`: the curve found. `trajectory`: the motion it gives, simulated in one piece, open loop.
+    - `cost`, `gradient_norm`: J and the norm of its gradient (of the Lagrangian, where conditions are met).
+    - `tracking_rms`: of the simulated output against the path; `path_size`: the longer side of the box around the path [m];
+      `path_length` [m].
+    - `min_normal_force` [N] and `friction_needed`, along the trajectory, of systems that have a contact force.
+    - `history`: one array for each quantity, an entry an iteration. `seconds`: time taken.
+    - `converged`, `status`: whether the tolerances were met, and why it ended.
+
+    What does not apply is None.
+    """
+
+    problem: ControlProblem
+    control: Any
+    trajectory: Trajectory
+    cost: float
+    gradient_norm: float
+    tracking_rms: float | None
+    path_size: float | None
+    path_length: float | None
+    min_normal_force: float | None
+    friction_needed: float | None
+    history: dict[str, np.ndarray]
+    seconds: float
+    converged: bool
+    status: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """The numbers and the status, for `summary.json`."""
+        keep = {k: v for k, v in self._asdict().items() if isinstance(v, int | float | str)}
+        keep["iterations"] = len(self.history["cost"])
+        keep["reached_end"] = bool(self.trajectory.succeeded)
+        return keep
+
+    def __str__(self) -> str:
+        rows = [
+            ("status", self.status),
+            ("cost", f"{self.cost:.6g}   (gradient norm {self.gradient_norm:.2g})"),
+            ("tracking RMS", _or_none(self.tracking_rms, "{:.3g} m" + self._share())),
+            ("smallest normal force", _or_none(self.min_normal_force, "{:.4g} N")),
+            ("friction needed", _or_none(self.friction_needed, "{:.3g}")),
+            ("iterations", f"{len(self.history['cost'])} in {self.seconds:.1f} s"),
+        ]
+        lines = [f"  {name:<22} {text}" for name, text in rows if text is not None]
+        head = "converged" if self.converged else "NOT converged"
+        return "\n".join([f"Control of {type(self.problem.system).__name__}: {head}", *lines])
+
+    def _share(self) -> str:
+        if self.path_size is None or self.tracking_rms is None:
+            return ""
+        percent = 100 * self.tracking_rms / self.path_size
+        return f"   ({percent:.2g} % of the path's size {self.path_size:.3g} m)"
+
+
+def _or_none(value, text: str) -> str | None:
+    return None if value is None else text.format(value)
+
+
+def report_times(problem: ControlProblem, per_interval: int = 16) -> np.ndarray:
+    """Times of the reported trajectory: each interval of the problem in equal parts."""
+    ts = np.asarray(problem.ts)
+    parts = [np.linspace(a, b, per_interval, endpoint=False) for a, b in zip(ts, ts[1:], strict=False)]
+    return np.concatenate([*parts, ts[-1:]])
+
+
+def replay(problem: ControlProblem, control, ts=None, **options) -> Trajectory:
+    """One continuous open-loop simulation, adaptive and tight: what is reported.
+
+    **Arguments:** `ts`: times, default a fine grid; `options`: for `jaxhamel.simulate`.
+    """
+    ts = report_times(problem) if ts is None else ts
+    single = problem.u0.dtype == jnp.float32
+    tolerances = {} if single else {"rtol": 1e-10, "atol": 1e-12}
+    options = {"solver": diffrax.Dopri8(), **tolerances, **options}
+    return simulate(problem.system, problem.q0, problem.u0, ts, control, **options)
+
+
+def measure(problem: ControlProblem, trajectory: Trajectory, control) -> dict[str, float | None]:
+    """Tracking error, path size and contact along a trajectory."""
+    tracking, contact = _measurements(problem, trajectory.ts, trajectory.q, trajectory.u, control)
+    numbers: dict[str, float | None] = dict.fromkeys(
+        ("tracking_rms", "path_size", "path_length", "min_normal_force", "friction_needed")
+    )
+    if tracking is not None:
+        numbers |= _tracking_numbers(*(np.asarray(x) for x in tracking), np.asarray(trajectory.ts))
+    if contact is not None:
+        force = np.asarray(contact)
+        numbers["min_normal_force"] = float(np.min(force[:, 2]))
+        numbers["friction_needed"] = float(np.max(np.hypot(force[:, 0], force[:, 1]) / force[:, 2]))
+    return numbers
+
+
+@eqx.filter_jit
+def _measurements(problem, ts, qs, us, control):
+    tracking = contact = None
+    if problem.tracking is not None:
+        tracking = jax.vmap(problem.tracking.path)(ts), jax.vmap(problem.tracking.error)(ts, qs)
+    if hasattr(problem.system, "contact_force"):
+        force = lambda t, q, u: problem.system.contact_force(t, q, u, control)  # noqa: E731
+        contact = jax.vmap(force)(ts, qs, us)
+    return tracking, contact
+
+
+def _tracking_numbers(path, error, ts):
+    squared = np.sum(error**2, axis=1)
+    return {
+        "tracking_rms": float(np.sqrt(np.trapezoid(squared, ts) / (ts[-1] - ts[0]))),
+        "path_size": float(np.max(np.ptp(path, axis=0))),
+        "path_length": float(np.sum(np.linalg.norm(np.diff(path, axis=0), axis=1))),
+    }

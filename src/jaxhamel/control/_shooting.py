@@ -1,0 +1,251 @@
+"""One interval of multiple shooting, and the sparse quadratic model that all intervals make together.
+
+The unknowns are z = (δ_1, …, δ_N, p): increments of the node states x_k = (q_k, u_k) in the tangent
+space, q_k·exp(δ), and the free parameters of the control. An interval depends on its two nodes and
+on the few parameters its stretch of the curve is made of, so its Jacobian has few columns.
+"""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from jaxhamel.control._costs import constraint_residual, final_residual, running_residual
+from jaxhamel.control._curves import free_parameters, support
+from jaxhamel.control._problem import ControlProblem
+from jaxhamel.mechanics import VectorField
+
+
+class Point(NamedTuple):
+    """Where the iteration stands: node states with a leading axis, and parameters."""
+
+    q: tuple
+    u: Float[Array, "N+1 k"]
+    p: Float[Array, " P"]
+
+
+class Model(NamedTuple):
+    """c + g·z + ½ zᵀHz of the cost and d + D z of the conditions, at a `Point`."""
+
+    cost: Float[Array, ""]
+    g: Float[Array, " z"]
+    H: Float[Array, "z z"]
+    d: Float[Array, " c"]
+    D: Float[Array, "c z"]
+    tracking: Float[Array, ""]  # ∫ |error|² dt
+
+
+class Grid(NamedTuple):
+    """Which parameters each interval depends on: indices `(N, a)`; P stands for none."""
+
+    active: Int[Array, "N a"]
+
+
+def grid_of(problem: ControlProblem) -> Grid:
+    """Looks on the host at which parameters matter where; the widest interval decides on a."""
+    ts = np.asarray(problem.ts)
+    masks = [support(problem.curve, a, b) for a, b in zip(ts[:-1], ts[1:], strict=True)]
+    width = max(int(mask.sum()) for mask in masks)
+    rows = [np.flatnonzero(mask) for mask in masks]
+    padded = [np.pad(row, (0, width - len(row)), constant_values=len(masks[0])) for row in rows]
+    return Grid(jnp.asarray(np.stack(padded)))
+
+
+class Shooting(eqx.Module):
+    """The model's evaluation: `steps` steps of an explicit Runge–Kutta method in each interval."""
+
+    tableau: tuple[np.ndarray, np.ndarray, np.ndarray]
+    steps: int = eqx.field(static=True)
+    route: str | None = eqx.field(static=True)
+
+    def states(self, problem: ControlProblem, x, control, t0, t1):
+        """States at the ends of the steps from x at t0 on, `(steps+1, …)`."""
+        field = VectorField(self.route)
+        h = (t1 - t0) / self.steps
+        rhs = lambda t, y: field(t, y, (problem.system, control))  # noqa: E731
+
+        def step(y, i):
+            y = runge_kutta_step(self.tableau, rhs, t0 + i * h, y, h)
+            return y, y
+
+        _, later = jax.lax.scan(step, x, jnp.arange(self.steps).astype(h.dtype))
+        return jax.tree.map(lambda a, b: jnp.concatenate([a[None], b]), x, later)
+
+    def arc(self, problem: ControlProblem, x, p, t0, t1):
+        """(residuals whose half square sum is the interval's cost, state at its end, ∫|error|²)."""
+        control = free_parameters(problem.curve)[1](p)
+        qs, us = self.states(problem, x, control, t0, t1)
+        ts = t0 + (t1 - t0) * jnp.linspace(0.0, 1.0, self.steps + 1, dtype=t0.dtype)
+        weights = (t1 - t0) * jnp.asarray(_simpson(self.steps), dtype=t0.dtype)
+        running = lambda t, q, u: running_residual(  # noqa: E731
+            problem.costs, problem.system, t, q, u, control
+        )
+        residual = jax.vmap(running)(ts, qs, us) * jnp.sqrt(weights)[:, None]
+        end = jax.tree.map(lambda a: a[-1], (qs, us))
+        return residual.ravel(), (problem.system.space.normalise(end[0]), end[1]), self._tracking(
+            problem, ts, qs, weights
+        )
+
+    def _tracking(self, problem, ts, qs, weights):
+        if problem.tracking is None:
+            return jnp.zeros((), ts.dtype)
+        error = jax.vmap(problem.tracking.error)(ts, qs)
+        return jnp.sum(weights * jnp.sum(error * error, axis=1))
+
+    def defects(self, problem: ControlProblem, grid: Grid, point: Point) -> Float[Array, " c"]:
+        """d alone: the gaps at the nodes, then the constraints."""
+
+        def gap(active, x, x_next, t0, t1):
+            del active
+            control = free_parameters(problem.curve)[1](point.p)
+            states = self.states(problem, x, control, t0, t1)
+            q, u = jax.tree.map(lambda a: a[-1], states)
+            return _local(problem, x_next, (problem.system.space.normalise(q), u))
+
+        gaps = jax.vmap(gap)(grid.active, *_neighbours(point), problem.ts[:-1], problem.ts[1:])
+        return jnp.concatenate([gaps.ravel(), _conditions(problem, _last(point), point.p)])
+
+    def model(self, problem: ControlProblem, grid: Grid, point: Point) -> Model:
+        """Cost, conditions and their derivatives."""
+        blocks = jax.vmap(lambda *args: self._interval(problem, point.p, *args))(
+            grid.active, *_neighbours(point), problem.ts[:-1], problem.ts[1:]
+        )
+        return _assemble(problem, grid, point, blocks)
+
+    def _interval(self, problem, p, active, x, x_next, t0, t1):
+        """(H, g, c, d, D, tracking) of one interval; columns: node, next node, active parameters."""
+        n = _tangent(problem)
+        dtype = x[1].dtype
+
+        def arc(z):
+            moved = p.at[active].add(z[n:], mode="drop")
+            residual, end, tracking = self.arc(problem, _retract(problem, x, z[:n]), moved, t0, t1)
+            gap = _local(problem, x_next, end)
+            return (residual, gap), (residual, gap, end, tracking)
+
+        zero = jnp.zeros(n + active.shape[0], dtype)
+        (J, D), (r, d, end, tracking) = jax.jacfwd(arc, has_aux=True)(zero)
+        gap_of_next = lambda z: _local(problem, _retract(problem, x_next, z), end)  # noqa: E731
+        D_next = jax.jacfwd(gap_of_next)(zero[:n])
+        D = jnp.concatenate([D[:, :n], D_next, D[:, n:]], axis=1)
+        J = jnp.concatenate([J[:, :n], jnp.zeros((J.shape[0], n), dtype), J[:, n:]], axis=1)
+        return J.T @ J, J.T @ r, jnp.dot(r, r) / 2, d, D, tracking
+
+
+def move(problem: ControlProblem, point: Point, z: Float[Array, " z"]) -> Point:
+    """The point with increments z: the first node stays where it is."""
+    n, N = _tangent(problem), point.u.shape[0] - 1
+    nodes = jnp.concatenate([jnp.zeros(n, z.dtype), z[: n * N]]).reshape(N + 1, n)
+    q, u = jax.vmap(lambda x, delta: _retract(problem, x, delta))((point.q, point.u), nodes)
+    return Point(q, u, point.p + z[n * N :])
+
+
+def runge_kutta_step(tableau, rhs, t, y, h):
+    """One step of an explicit Runge–Kutta method. The stages are a loop: one right-hand side to compile."""
+    a, b, c = (jnp.asarray(x, dtype=h.dtype) for x in tableau)
+    slopes = jax.tree.map(lambda leaf: jnp.zeros((len(b), *leaf.shape), leaf.dtype), y)
+    advance = lambda w, k: jax.tree.map(  # noqa: E731
+        lambda leaf, slope: leaf + h * jnp.tensordot(w, slope, 1), y, k
+    )
+
+    def stage(k, i):
+        new = rhs(t + c[i] * h, advance(a[i], k))
+        return jax.tree.map(lambda rows, row: rows.at[i].set(row), k, new), None
+
+    slopes, _ = jax.lax.scan(stage, slopes, jnp.arange(len(b)))
+    return advance(b, slopes)
+
+
+def tableau_of(solver) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(a, b, c) of an explicit diffrax Runge–Kutta solver, a as a square matrix."""
+    table = solver.tableau
+    stages = len(table.c) + 1
+    a = np.zeros((stages, stages))
+    for i, row in enumerate(table.a_lower):
+        a[i + 1, : len(row)] = row
+    return a, np.asarray(table.b_sol), np.concatenate([[0.0], table.c])
+
+
+def _simpson(steps: int) -> Float[np.ndarray, " steps+1"]:
+    """Weights of Simpson's rule on [0, 1]."""
+    inner = np.where(np.arange(steps + 1) % 2 == 1, 4.0, 2.0)
+    inner[[0, -1]] = 1.0
+    return inner / (3.0 * steps)
+
+
+def _tangent(problem) -> int:
+    return problem.system.space.dim + problem.system.n_independent
+
+
+def _retract(problem, x, delta):
+    n = problem.system.space.dim
+    return problem.system.space.retract(x[0], delta[:n]), x[1] + delta[n:]
+
+
+def _local(problem, x, y):
+    return jnp.concatenate([problem.system.space.local(x[0], y[0]), y[1] - x[1]])
+
+
+def _neighbours(point: Point):
+    """Nodes 0 … N−1 and 1 … N."""
+    x = (point.q, point.u)
+    return jax.tree.map(lambda a: a[:-1], x), jax.tree.map(lambda a: a[1:], x)
+
+
+def _last(point: Point):
+    return jax.tree.map(lambda a: a[-1], (point.q, point.u))
+
+
+def _conditions(problem, x, p):
+    """The constraints at both ends, of the last node and the parameters."""
+    control = free_parameters(problem.curve)[1](p)
+    first = (problem.system, problem.ts[0], problem.q0, problem.u0, control)
+    last = (problem.system, problem.ts[-1], *x, control)
+    return jnp.concatenate(
+        [
+            constraint_residual(problem.constraints, False, *first),
+            constraint_residual(problem.constraints, True, *last),
+        ]
+    )
+
+
+def _assemble(problem, grid: Grid, point: Point, blocks) -> Model:
+    """Adds the intervals' blocks up; the first node, which is given, has no column."""
+    Hs, gs, costs, ds, Ds, tracking = blocks
+    n, N, P = _tangent(problem), ds.shape[0], point.p.shape[0]
+    size = n * (N + 1) + P
+    k = jnp.arange(N)[:, None]
+    column = jnp.concatenate([k * n + jnp.arange(2 * n)[None, :], n * (N + 1) + grid.active], 1)
+    row = k * n + jnp.arange(n)[None, :]
+    dtype = gs.dtype
+    H = jnp.zeros((size, size), dtype).at[column[:, :, None], column[:, None, :]].add(Hs, mode="drop")
+    g = jnp.zeros(size, dtype).at[column].add(gs, mode="drop")
+    D = jnp.zeros((n * N, size), dtype).at[row[:, :, None], column[:, None, :]].add(Ds, mode="drop")
+    return _with_ends(problem, point, Model(jnp.sum(costs), g[n:], H[n:, n:], ds.ravel(), D[:, n:], jnp.sum(tracking)))
+
+
+def _with_ends(problem, point: Point, model: Model) -> Model:
+    """Adds the final costs and the constraints."""
+    n, last = _tangent(problem), _last(point)
+
+    def ends(z):
+        x, p = _retract(problem, last, z[:n]), point.p + z[n:]
+        control = free_parameters(problem.curve)[1](p)
+        r = final_residual(problem.costs, problem.system, problem.ts[-1], *x, control)
+        d = _conditions(problem, x, p)
+        return (r, d), (r, d)
+
+    (J, D), (r, d) = jax.jacfwd(ends, has_aux=True)(jnp.zeros(n + point.p.shape[0], model.g.dtype))
+    start = model.g.shape[0] - n - point.p.shape[0]
+    D = jnp.concatenate([jnp.zeros((d.shape[0], start), D.dtype), D], axis=1)
+    return Model(
+        model.cost + jnp.dot(r, r) / 2,
+        model.g.at[start:].add(J.T @ r),
+        model.H.at[start:, start:].add(J.T @ J),
+        jnp.concatenate([model.d, d]),
+        jnp.concatenate([model.D, D]),
+        model.tracking,
+    )
