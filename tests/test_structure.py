@@ -5,8 +5,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import jaxhamel
 import pytest
+
+import jaxhamel
 from jaxhamel.systems import RollingBall
 
 SOURCE = Path(jaxhamel.__file__).parent
@@ -39,7 +40,9 @@ def imported_folders(path: Path):
                 yield parts[1]
 
 
-@pytest.mark.parametrize("path", sorted(SOURCE.rglob("*.py")), ids=lambda p: str(p.relative_to(SOURCE)))
+@pytest.mark.parametrize(
+    "path", sorted(SOURCE.rglob("*.py")), ids=lambda p: str(p.relative_to(SOURCE))
+)
 def test_imports_go_one_way(path):
     folder = path.relative_to(SOURCE).parts[0]
     if folder not in LAYERS:
@@ -63,14 +66,22 @@ def test_import_changes_nothing():
         "extras = {'matplotlib', 'typer', 'rich', 'scipy.stats'} & set(sys.modules); "
         "assert not extras, extras"
     )
-    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    run = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
     assert run.returncode == 0, run.stderr
     assert run.stdout == ""
     assert run.stderr == ""
 
 
 def public_objects():
-    for module in (jaxhamel, jaxhamel.geometry, jaxhamel.mechanics, jaxhamel.systems, jaxhamel.control):
+    for module in (
+        jaxhamel,
+        jaxhamel.geometry,
+        jaxhamel.mechanics,
+        jaxhamel.systems,
+        jaxhamel.control,
+    ):
         for name in dir(module):
             if not name.startswith("_") and getattr(module, name).__class__.__name__ != "module":
                 yield pytest.param(getattr(module, name), id=f"{module.__name__}.{name}")

@@ -9,7 +9,8 @@ _PAPERS = {
     journal={Journal of Nonlinear Science}, volume={31}, year={2021}, doi={10.1007/s00332-021-09692-7}
 }""",
     "from2012": """@article{from2012explicit,
-    title={An Explicit Formulation of Singularity-Free Dynamic Equations of Mechanical Systems in Lagrangian Form -- Part one: Single Rigid Bodies},
+    title={An Explicit Formulation of Singularity-Free Dynamic Equations of Mechanical Systems in
+        Lagrangian Form -- Part one: Single Rigid Bodies},
     author={From, P{\\aa}l Johan},
     journal={Modeling, Identification and Control}, year={2012}
 }""",

@@ -4,6 +4,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+
 from jaxhamel.geometry import AbstractSpace
 from jaxhamel.mechanics import System
 
@@ -67,5 +68,7 @@ def random_system(seed, space, n_constraints, batch=(), hidden=3):
         exp = jax.vmap(exp)
     spaces = jax.tree.map(lambda leaf: jnp.full(batch, leaf), space)  # a pitch is a leaf, too
     quartic = 0.05 * jnp.ones(batch)
-    system = RandomSystem(space=spaces, weights=weights, quartic=quartic, n_constraints=n_constraints)
+    system = RandomSystem(
+        space=spaces, weights=weights, quartic=quartic, n_constraints=n_constraints
+    )
     return system, normal(), exp(normal(n)), normal(n - n_constraints)

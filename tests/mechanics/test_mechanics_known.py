@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+
 from jaxhamel.geometry import SE2, SE3, SO3, Euclidean, Product, quaternion_matrix
 from jaxhamel.mechanics import (
     ROUTES,
@@ -66,7 +67,9 @@ def test_a_lagrangian_that_is_not_quadratic(route):
     gamma = 1 / np.sqrt(1 - 0.5)
     expected = np.cross(v, [0, 0, 2]) / gamma
     q = jnp.array([1.0, 2.0, 3.0])
-    np.testing.assert_allclose(acceleration(Charge(), 0.0, q, v, route=route), expected, rtol=1e-12, atol=1e-15)
+    np.testing.assert_allclose(
+        acceleration(Charge(), 0.0, q, v, route=route), expected, rtol=1e-12, atol=1e-15
+    )
     np.testing.assert_allclose(energy(Charge(), 0.0, q, v), gamma, rtol=1e-14)
 
 
@@ -144,7 +147,9 @@ def test_ball_on_a_turntable(route):
     q = (jnp.array([0.5, 0.5, -0.5, 0.5]), jnp.array([0.6, -0.2]))
     v = velocity(table, 0.0, q, omega)
     x_dot, y_dot = v[3:]
-    np.testing.assert_allclose([x_dot, y_dot], [omega[1] + 0.2 * w, -omega[0] + 0.6 * w], rtol=1e-13)
+    np.testing.assert_allclose(
+        [x_dot, y_dot], [omega[1] + 0.2 * w, -omega[0] + 0.6 * w], rtol=1e-13
+    )
     omega_dot = acceleration(table, 0.0, q, omega, route=route)
     # ẍ = ω̇_y − w ẏ and ÿ = −ω̇_x + w ẋ, from differentiating the constraints
     acc = np.array([omega_dot[1] - w * y_dot, -omega_dot[0] + w * x_dot])
@@ -199,7 +204,9 @@ class Pendulum(System):
 @routes
 @pytest.mark.parametrize("angle", [0.0, 1e-7, 1.1, np.pi])
 def test_pendulum_from_points_and_from_its_lagrangian(route, angle):
-    u_dot = acceleration(Pendulum(jnp.asarray(0.7)), 0.0, jnp.array([angle]), jnp.array([0.4]), route=route)
+    u_dot = acceleration(
+        Pendulum(jnp.asarray(0.7)), 0.0, jnp.array([angle]), jnp.array([0.4]), route=route
+    )
     np.testing.assert_allclose(u_dot, [-9.81 / 0.7 * np.sin(angle)], rtol=1e-12, atol=1e-14)
 
 
@@ -223,13 +230,19 @@ class Wrong(System):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((jnp.eye(2), jnp.zeros(2), jnp.zeros(2)), r"`u` has shape \(2,\); it must have shape \(1,\)"),
+        (
+            (jnp.eye(2), jnp.zeros(2), jnp.zeros(2)),
+            r"`u` has shape \(2,\); it must have shape \(1,\)",
+        ),
         ((jnp.eye(2), jnp.zeros(3), jnp.zeros(1)), r"`q` has shape \(3,\)"),
         ((jnp.eye(2), jnp.full(2, jnp.nan), jnp.zeros(1)), r"`q` .*finite"),
         ((jnp.eye(2), jnp.zeros(2), jnp.full(1, jnp.nan)), r"`u` is .*finite"),
         ((jnp.eye(3), jnp.zeros(2), jnp.zeros(1)), r"`frame\(t, q\)` has shape \(3, 3\)"),
         ((jnp.ones((2, 2)), jnp.zeros(2), jnp.zeros(1)), r"`frame\(t, q\)` is singular at t = 0.0"),
-        ((jnp.zeros((2, 2)), jnp.zeros(2), jnp.zeros(1)), r"dependent constraint one-forms.*lower `n_constraints`"),
+        (
+            (jnp.zeros((2, 2)), jnp.zeros(2), jnp.zeros(1)),
+            r"dependent constraint one-forms.*lower `n_constraints`",
+        ),
     ],
 )
 def test_messages(arguments, message):
@@ -239,7 +252,9 @@ def test_messages(arguments, message):
 
 
 def test_unknown_route_is_named():
-    with pytest.raises(ValueError, match=r"`route` is 'kane'; it must be one of 'boltzmann-hamel', 'multipliers'"):
+    with pytest.raises(
+        ValueError, match=r"`route` is 'kane'; it must be one of 'boltzmann-hamel', 'multipliers'"
+    ):
         acceleration(Pendulum(jnp.asarray(1.0)), 0.0, jnp.zeros(1), jnp.zeros(1), route="kane")
 
 
@@ -247,5 +262,7 @@ def test_a_system_without_lagrangian_says_so():
     class Empty(System):
         space = Euclidean(1)
 
-    with pytest.raises(TypeError, match=r"Empty has no Lagrangian: define lagrangian\(self, t, q, v\)"):
+    with pytest.raises(
+        TypeError, match=r"Empty has no Lagrangian: define lagrangian\(self, t, q, v\)"
+    ):
         acceleration(Empty(), 0.0, jnp.zeros(1), jnp.zeros(1))

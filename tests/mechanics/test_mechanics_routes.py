@@ -4,6 +4,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from random_systems import random_system
+
 from jaxhamel.geometry import SE2, SE3, SO2, SO3, Euclidean, Helical, Product, Schoenflies
 from jaxhamel.mechanics import (
     ROUTES,
@@ -17,7 +19,6 @@ from jaxhamel.mechanics import (
 )
 from jaxhamel.mechanics._euler_lagrange import euler_lagrange
 from jaxhamel.mechanics._multipliers import solve_with_multipliers
-from random_systems import random_system
 
 # n = 2 … 8 and m = 0 … 4, every kind of space; 24 random systems of each: 528 in all
 CASES = [
@@ -79,7 +80,9 @@ def test_multipliers_close_the_equations(case):
     v_dot, multiplier = solve_with_multipliers(system, t, q, v, None)
     mass_matrix, force = euler_lagrange(system, t, q, v, None)
     rows = system.frame(t, q)[:m]
-    np.testing.assert_allclose(mass_matrix @ v_dot, force + rows.T @ multiplier, rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(
+        mass_matrix @ v_dot, force + rows.T @ multiplier, rtol=1e-10, atol=1e-10
+    )
     np.testing.assert_allclose(constraint_force(system, t, q, u), multiplier, rtol=1e-9, atol=1e-10)
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from jaxhamel.mechanics import inverse, symmetric_solve
 from jaxhamel.mechanics._small_solve import known_inverse
 

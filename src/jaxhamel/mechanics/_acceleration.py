@@ -11,7 +11,7 @@ from jaxhamel.mechanics._boltzmann_hamel import boltzmann_hamel
 from jaxhamel.mechanics._gauss import gauss
 from jaxhamel.mechanics._kinematics import prepare, quasi_velocity_of, velocity_of
 from jaxhamel.mechanics._multipliers import multiplier_of_motion, multipliers
-from jaxhamel.mechanics._system import System, overrides
+from jaxhamel.mechanics._system import System
 
 ROUTES: dict[str, Callable] = {
     "boltzmann-hamel": boltzmann_hamel,
@@ -62,6 +62,7 @@ def acceleration(
     t, q, (u,), control = prepare(q, u, t=t, control=control)
     _checks.check_state(system, q, u)
     _checks.check_frame_at(system, t, q)
+    system.check_control(t, control)
     return _accelerate(system, t, q, u, control, choose_route(system, route))
 
 

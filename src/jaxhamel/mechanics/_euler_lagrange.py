@@ -41,9 +41,7 @@ def euler_lagrange(
     return Unconstrained(mass_matrix, force)
 
 
-def frame_bias(
-    system: System, t: Scalar, q: Configuration, v: Velocity
-) -> Float[Array, " n"]:
+def frame_bias(system: System, t: Scalar, q: Configuration, v: Velocity) -> Float[Array, " n"]:
     """Ȧ v + ȧ: what u̇ = A v̇ + Ȧ v + ȧ has beside A v̇, all n rows."""
     if not (overrides(system, "frame") or overrides(system, "drift")):
         return jnp.zeros_like(v)

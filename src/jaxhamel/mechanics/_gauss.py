@@ -41,7 +41,9 @@ class Points(eqx.Module):
 
     def momentum_rate(self, rate: Float[Array, "b 3"]) -> Float[Array, "b 3"]:
         """m a − F, the rate V̇ given."""
-        turning = jnp.cross(jnp.broadcast_to(self.axes[None, :], self.velocity.shape), self.velocity)
+        turning = jnp.cross(
+            jnp.broadcast_to(self.axes[None, :], self.velocity.shape), self.velocity
+        )
         return self.mass[:, None] * (rate + turning) - self.force
 
     def weigh(self, column: Float[Array, "b 3"]) -> Float[Array, "b 3"]:

@@ -87,7 +87,11 @@ def applied_force(
 
 
 def along_motion(
-    system: System, function: Callable[[Scalar, Configuration], Any], t: Scalar, q: Configuration, v: Velocity
+    system: System,
+    function: Callable[[Scalar, Configuration], Any],
+    t: Scalar,
+    q: Configuration,
+    v: Velocity,
 ) -> tuple[Any, Any]:
     """f(t, q) and its total time derivative ∂f/∂t + v(f), by one jvp."""
     return jax.jvp(function, (t, q), (jnp.ones_like(t), system.space.rate(q, v)))
@@ -105,8 +109,10 @@ def prepare(
 ) -> tuple[Scalar, Configuration, tuple[Array, ...], Control]:
     """Arguments of one call in one floating dtype, so that strict promotion has nothing to object to."""
     leaves = [jnp.asarray(x) for x in (*jax.tree.leaves(q), *velocities)]
-    dtype = jnp.result_type(float, *leaves) if not any(_is_float(x) for x in leaves) else (
-        jnp.result_type(*(x for x in leaves if _is_float(x)))
+    dtype = (
+        jnp.result_type(float, *leaves)
+        if not any(_is_float(x) for x in leaves)
+        else (jnp.result_type(*(x for x in leaves if _is_float(x))))
     )
     cast = lambda x: jnp.asarray(x, dtype=dtype)  # noqa: E731
     return cast(t), jax.tree.map(cast, q), tuple(map(cast, velocities)), as_control(control)

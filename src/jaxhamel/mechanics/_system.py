@@ -65,9 +65,7 @@ class System(eqx.Module):
         """a(t, q) in u = A v + a: makes constraints affine (a turntable's speed, say); default: zero."""
         return jnp.zeros(self.space.dim, dtype=dtype_of(q))
 
-    def force(
-        self, t: Time, q: Configuration, v: Velocity, control: Any
-    ) -> Float[Array, " n"]:
+    def force(self, t: Time, q: Configuration, v: Velocity, control: Any) -> Float[Array, " n"]:
         """Generalised force Q dual to v ([N], [N m]); `control` is its value at t; default: zero."""
         return jnp.zeros(self.space.dim, dtype=dtype_of(q))
 
@@ -83,6 +81,9 @@ class System(eqx.Module):
     ) -> dict[str, Array]:
         """Quantities that the exact motion keeps, by name; a trajectory's summary shows their drift. Default: none."""
         return {}
+
+    def check_control(self, t: Time, control: Control) -> None:
+        """Raise a clear error where a control does not fit the system; called at the boundary only. Default: any fits."""
 
     @property
     def n_independent(self) -> int:
