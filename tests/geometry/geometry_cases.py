@@ -72,7 +72,8 @@ def _product(name: str, space: Product, parts: list[Case]) -> Case:
 
     def algebra(d):
         pairs = zip(parts, starts, strict=False)
-        return scipy.linalg.block_diag(*(c.algebra(d[s : s + c.space.dim]) for c, s in pairs))
+        blocks = [c.algebra(d[s : s + c.space.dim]) for c, s in pairs]
+        return np.asarray(scipy.linalg.block_diag(*blocks))
 
     rotations = tuple(
         slice(r.start + s, r.stop + s)

@@ -84,9 +84,9 @@ def _switch(k: int) -> float:
 
 @lru_cache
 def _terms(k: int, eps: float) -> int:
-    """Terms after the first until they are below rounding at the switch."""
+    """Terms after the first, to one that is below rounding at the switch."""
     term, j = 1.0, 0
-    while term > eps / 8:
+    while term > eps:
         j += 1
         term *= _switch(k) / ((2 * j + k) * (2 * j + k - 1))
     return j

@@ -38,12 +38,10 @@ def _log_quaternion_jvp(primals, tangents):
 
 
 def _angle_over_sine(w, s):
-    """2 atan2(√s, w)/√s for w ≥ 0; by series in s/w² where its fourth term is below rounding."""
-    near = s < w * w * jnp.finfo(w.dtype).eps ** (1 / 3)
-    z = jnp.where(near, s, 0) / jnp.where(near, w * w, 1)
-    series = 2 / jnp.where(near, w, 1) * (1 - z / 3 + z * z / 5)
+    """2 atan2(√s, w)/√s for w ≥ 0, and 2/w where that is the same (s may underflow)."""
+    near = s < w * w * jnp.finfo(w.dtype).eps
     norm = jnp.sqrt(jnp.where(near, 1, s))
-    return jnp.where(near, series, 2 * jnp.atan2(norm, w) / norm)
+    return jnp.where(near, 2 / jnp.where(near, w, 1), 2 * jnp.atan2(norm, w) / norm)
 
 
 def dexp_apply(phi: Vector3, a: Vector3) -> Vector3:
