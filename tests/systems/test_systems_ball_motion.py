@@ -1,5 +1,6 @@
 """The rolling ball in motion: the regression trajectory, its contact forces, what it keeps."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,6 +11,7 @@ from systems_motion import end_state, states
 
 from jaxhamel.geometry import quaternion_rotate
 from jaxhamel.mechanics import energy
+from jaxhamel.simulate import simulate
 from jaxhamel.systems import RollingBall
 
 START = (jnp.array([1.0, 0, 0, 0]), jnp.zeros(2))
@@ -52,6 +54,40 @@ def test_regression_trajectory(run, t):
     np.testing.assert_allclose(q[1], position, rtol=0, atol=1e-11)
     got = two_mass_ball().contact_force(t, q, u, two_waves)
     np.testing.assert_allclose(got, force, rtol=0, atol=1e-9)
+
+
+class CountedWaves(eqx.Module):
+    """The motion of the masses, with its numbers as leaves; says how often it is traced."""
+
+    frequency: jax.Array
+    calls: list = eqx.field(static=True)
+
+    def __call__(self, t):
+        self.calls.append(1)
+        return 0.3 * jnp.sin(self.frequency * t + jnp.array([0.0, 0.5])) - jnp.pi / 2
+
+
+def test_simulate_finds_the_regression_trajectory_and_other_values_compile_nothing():
+    calls, ts = [], jnp.array([0.0, 1.0, 5.0])
+
+    def run(frequency, **changes):
+        control = CountedWaves(jnp.asarray(frequency), calls)
+        return simulate(
+            two_mass_ball(**changes), START, jnp.zeros(3), ts, control, rtol=1e-11, atol=1e-12
+        )
+
+    found = run(2.0)
+    traced = len(calls)
+    for row, t in enumerate(RUN, start=1):
+        q, u = jax.tree.map(lambda x, row=row: x[row], (found.q, found.u))
+        got = np.concatenate([q[0], u, q[1]])
+        np.testing.assert_allclose(got, np.concatenate(RUN[t][:3]), rtol=0, atol=1e-9)
+        force = two_mass_ball().contact_force(t, q, u, two_waves)
+        np.testing.assert_allclose(force, RUN[t][3], rtol=0, atol=1e-8)
+    other = run(1.7, radius=1.1, masses=[1, 2], shell_inertia=(1.2, 1.1, 1.0), gravity=1.6)
+    assert np.all(np.isfinite(other.u))
+    assert np.any(other.u[-1] != found.u[-1])
+    assert len(calls) == traced
 
 
 def test_smallest_normal_force_and_largest_friction(run):

@@ -31,5 +31,9 @@ def parameter(**options: Any) -> Any:
 
 
 def inertia_matrix(inertia: Array) -> Float[Array, "3 3"]:
-    """The inertia as a matrix, from three principal moments or from the matrix itself."""
-    return jnp.diag(inertia) if inertia.ndim == 1 else inertia
+    """The inertia as a matrix, from three principal moments or from the matrix itself.
+
+    Only its symmetric part enters, as in ½ Ω·I Ω, so that the derivative with respect to a given
+    matrix is symmetric by every route to the equations of motion.
+    """
+    return jnp.diag(inertia) if inertia.ndim == 1 else 0.5 * (inertia + inertia.T)
