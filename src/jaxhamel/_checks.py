@@ -265,7 +265,7 @@ def check_lie_group(solver, space, abstract_space: type) -> None:
     """A solver that LieGroup can wrap, and a space."""
     import diffrax
 
-    if not isinstance(solver, diffrax.AbstractERK):
+    if not isinstance(solver, diffrax.AbstractERK | diffrax.Euler):
         raise TypeError(
             f"`solver` is {_kind(solver)}; LieGroup wraps an explicit Runge-Kutta method of diffrax, "
             "for example diffrax.Tsit5() or diffrax.Dopri8()."
@@ -677,3 +677,31 @@ def check_shooting(method) -> None:
         )
     for name in ("max_iterations", "max_seconds", "damping", "penalty", "defect_tolerance"):
         check_positive(name, getattr(method, name), "Give a number larger than zero.")
+
+
+def check_samples_per_interval(samples) -> None:
+    """An even number, for Simpson's rule."""
+    if not isinstance(samples, int) or samples < 2 or samples % 2:
+        raise ValueError(
+            f"`samples` is {samples!r}; it must be an even number, 2 or more: costs are integrated "
+            "by Simpson's rule."
+        )
+
+
+def check_optimiser(optimiser) -> None:
+    """An optax optimiser."""
+    if not hasattr(optimiser, "init") or not hasattr(optimiser, "update"):
+        raise TypeError(
+            f"`optimiser` is {_kind(optimiser)}; it must be an optax optimiser such as "
+            "optax.adam(1e-2) or optax.lbfgs(), with the parentheses."
+        )
+
+
+def check_method(method, name: str) -> None:
+    """A method of optimisation, able to do what is asked."""
+    if not callable(getattr(method, name, None)) or isinstance(method, type):
+        raise TypeError(
+            f"`method` is {_kind(method)}; it must be one that can `{name}`: "
+            "control.MultipleShooting(), control.GradientDescent(optax.adam(1e-2)) or, for one "
+            "start, control.SingleShooting()."
+        )

@@ -54,7 +54,7 @@ class AutoAdjoint(diffrax.AbstractAdjoint):
                 filled = eqx.combine(jax.tree.unflatten(structure, leaves), static)
                 return adjoint.loop(**filled)
 
-            return solve
+            return jax.jit(solve)  # traced once, however often it is differentiated
 
         solves = [solve_by(a) for a in (diffrax.ForwardMode(), self.reverse, diffrax.DirectAdjoint())]
         return _differentiable(*solves, self.forward_up_to)(leaves)

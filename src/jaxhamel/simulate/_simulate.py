@@ -54,7 +54,7 @@ def simulate(
     - `system`: the system; `q0`: initial configuration; `u0`: initial independent quasi-velocities, `(k,)`.
     - `ts`: increasing times [s], `(T,)`; the first is the initial time.
     - `control`: a callable pytree of t, or a constant.
-    - `rtol`, `atol`: tolerances of adaptive steps, relative and absolute; default 1e-8 and 1e-10 (1e-5 and 1e-6 in single
+    - `rtol`, `atol`: tolerances of adaptive steps, relative and absolute; default 1e-9 and 1e-11 (1e-5 and 1e-6 in single
       precision). Values between steps come from the solver's interpolant.
     - `dt`: a fixed step instead. Each interval of `ts` is divided into equal steps not longer than `dt`, so every
       time of `ts` is the end of a step. For a picture with more points than steps use `dense`.
@@ -160,7 +160,7 @@ def _tolerances(rtol, atol, dt, dtype):
     if dt is not None:
         return (jnp.asarray(dt, dtype=dtype),)
     single = jnp.finfo(dtype).eps > 1e-10
-    default = (1e-5, 1e-6) if single else (1e-8, 1e-10)
+    default = (1e-5, 1e-6) if single else (1e-9, 1e-11)
     given = zip((rtol, atol), default, strict=True)
     return tuple(jnp.asarray(d if x is None else x, dtype=dtype) for x, d in given)
 

@@ -1,0 +1,73 @@
+"""Motions known in closed form: q(t) = exp(c(t)), with the body velocity v(t) = dexp_{−c} ċ that makes it so."""
+
+import diffrax
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+import jaxhamel.geometry as geo
+from jaxhamel.simulate import LieGroup
+
+
+def exponent(t, dim):
+    """c(t): a curve through the identity whose values at different times do not commute."""
+    k = jnp.arange(1.0, dim + 1.0, dtype=t.dtype)
+    return 0.4 * jnp.sin(k * t / 2) + 0.2 * t * jnp.cos(k)
+
+
+def body_velocity(space, t):
+    c, c_dot = jax.jvp(lambda s: exponent(s, space.dim), (t,), (jnp.ones_like(t),))
+    return space.dexp(-c) @ c_dot
+
+
+def exact(space, t):
+    return _exact(space, jnp.asarray(t))
+
+
+@eqx.filter_jit
+def _exact(space, t):
+    return space.exp(exponent(t, space.dim))
+
+
+class Kinematics(eqx.Module):
+    """q̇ = rate(q, v(t) + gain·log(q⁻¹ q_exact(t))): the exact curve solves it, and the rest follows q's first coordinate.
+
+    The feedback term makes the right-hand side depend on q, as a mechanical system's does.
+    """
+
+    space: geo.AbstractSpace
+    gain: float = 0.5
+
+    def __call__(self, t, y, args):
+        q, rest = y
+        target = self.space.exp(exponent(t, self.space.dim))
+        v = body_velocity(self.space, t) + self.gain * self.space.local(q, target)
+        return self.space.rate(q, v), -rest + jnp.cos(t)
+
+
+def exact_rest(t):
+    """ẋ = −x + cos t, x(0) = 0."""
+    return (jnp.cos(t) + jnp.sin(t) - jnp.exp(-t)) / 2
+
+
+def start(space):
+    return space.identity(jnp.result_type(float)), jnp.zeros(())
+
+
+@eqx.filter_jit
+def distance(space, q1, q2):
+    return jnp.max(jnp.abs(space.local(q1, q2)))
+
+
+def solve(space, solver, t1, dt0, **options):
+    """The kinematic problem from 0 to t1; fixed steps unless a controller is given."""
+    solver = solver if isinstance(solver, LieGroup) else LieGroup(solver, space)
+    dt0 = None if dt0 is None else jnp.asarray(dt0)  # an array: one program for all steps
+    return _solve(space, solver, jnp.asarray(t1), dt0, start(space), options)
+
+
+@eqx.filter_jit
+def _solve(space, solver, t1, dt0, y0, options):
+    options.setdefault("adjoint", diffrax.ForwardMode())
+    term = diffrax.ODETerm(Kinematics(space))
+    return diffrax.diffeqsolve(term, solver, jnp.zeros(()), t1, dt0, y0, **options)

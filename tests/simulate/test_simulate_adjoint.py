@@ -1,0 +1,167 @@
+"""AutoAdjoint: forward and reverse mode of one function, against each other, diffrax's adjoints and differences."""
+
+import diffrax
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from small_systems import Body, Pendulum, Sines
+
+from jaxhamel.simulate import AutoAdjoint, simulate
+
+TS = jnp.linspace(0.0, 2.0, 5)
+AMPLITUDES = jnp.array([0.3, -0.2, 0.1])
+COLUMNS, CHECKPOINTS = AutoAdjoint(forward_up_to=1000), AutoAdjoint(forward_up_to=0)
+
+
+def motion(a, adjoint=None, k=2.0, **options):
+    options = {"dt": 0.05, "max_steps": 64} | options
+    path = simulate(
+        Pendulum(jnp.asarray(k)), [0.5], [0.1], TS, Sines(a), adjoint=adjoint, **options
+    )
+    return jnp.concatenate([path.q[-1], path.u[-1], path.q[2]])
+
+
+def loss(a, adjoint=None, **options):
+    return jnp.sum(motion(a, adjoint, **options) ** 2)
+
+
+@pytest.fixture(scope="module")
+def gradient():
+    """By Richardson's extrapolation of central differences."""
+
+    def central(h):
+        steps = h * jnp.eye(3)
+        f = jax.jit(jax.vmap(lambda d: loss(AMPLITUDES + d) - loss(AMPLITUDES - d)))
+        return f(steps) / (2 * h)
+
+    return np.asarray((4 * central(0.005) - central(0.01)) / 3)
+
+
+@pytest.mark.parametrize("adjoint", [None, COLUMNS, CHECKPOINTS], ids=["auto", "columns", "checkpoints"])
+@pytest.mark.parametrize("differentiate", [jax.grad, jax.jacfwd, jax.jacrev])
+def test_both_modes_give_the_gradient(adjoint, differentiate, gradient):
+    got = jax.jit(differentiate(lambda a: loss(a, adjoint)))(AMPLITUDES)
+    np.testing.assert_allclose(got, gradient, atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("adjoint", "differentiate"),
+    [
+        (diffrax.RecursiveCheckpointAdjoint(), jax.grad),
+        (diffrax.DirectAdjoint(), jax.grad),
+        (diffrax.ForwardMode(), jax.jacfwd),
+    ],
+    ids=["checkpoints", "direct", "forward"],
+)
+def test_given_adjoints_are_used(adjoint, differentiate, gradient):
+    np.testing.assert_allclose(differentiate(lambda a: loss(a, adjoint))(AMPLITUDES), gradient, atol=1e-8)
+
+
+def test_forward_mode_alone_still_refuses_reverse():
+    with pytest.raises(ValueError, match="Reverse-mode differentiation does not work"):
+        jax.grad(lambda a: loss(a, diffrax.ForwardMode()))(AMPLITUDES)
+
+
+def test_jacobians_of_many_outputs():
+    forward = jax.jacfwd(motion)(AMPLITUDES)
+    assert forward.shape == (3, 3)
+    for adjoint in (COLUMNS, CHECKPOINTS):
+        np.testing.assert_allclose(jax.jacrev(motion)(AMPLITUDES, adjoint), forward, atol=1e-12)
+
+
+@pytest.mark.parametrize("adjoint", [COLUMNS, CHECKPOINTS], ids=["columns", "checkpoints"])
+def test_vmap_of_grad_and_grad_of_vmap(adjoint):
+    batch = jnp.stack([AMPLITUDES, 2 * AMPLITUDES])
+    one_by_one = [jax.grad(loss)(a) for a in batch]
+    together = jax.vmap(jax.grad(lambda a: loss(a, adjoint)))(batch)
+    np.testing.assert_allclose(together, np.stack(one_by_one), atol=1e-12)
+    inside = jax.grad(lambda b: jnp.sum(jax.vmap(lambda a: loss(a, adjoint))(b)))(batch)
+    np.testing.assert_allclose(inside, together, atol=1e-12)
+
+
+SECOND = {
+    "forward over forward": lambda f: jax.jacfwd(jax.jacfwd(f)),
+    "forward over reverse": lambda f: jax.jacfwd(jax.jacrev(f)),
+    "reverse over forward": lambda f: jax.jacrev(jax.jacfwd(f)),
+}
+
+
+@pytest.fixture(scope="module")
+def hessian():
+    h = 1e-4
+    f = jax.jit(jax.vmap(jax.grad(loss)))
+    return np.asarray((f(AMPLITUDES + h * jnp.eye(3)) - f(AMPLITUDES - h * jnp.eye(3))) / (2 * h))
+
+
+@pytest.mark.parametrize("adjoint", [COLUMNS, CHECKPOINTS], ids=["columns", "checkpoints"])
+@pytest.mark.parametrize("order", SECOND)
+def test_second_derivatives(order, adjoint, hessian):
+    got = jax.jit(SECOND[order](lambda a: loss(a, adjoint)))(AMPLITUDES)
+    np.testing.assert_allclose(got, hessian, atol=1e-6)
+
+
+def test_adaptive_steps_and_a_group():
+    """The final attitude and Ω of a body with respect to inertia and both parts of the initial state."""
+    q0, u0 = jnp.array([0.6, 0.0, 0.8, 0.0]), jnp.array([0.3, 1.0, 0.2])
+
+    def final(inertia, u0, adjoint=None):
+        path = simulate(Body(inertia), q0, u0, [0.0, 3.0], rtol=1e-10, atol=1e-12, adjoint=adjoint)
+        return jnp.concatenate([path.q[-1], path.u[-1]])
+
+    inertia = jnp.array([1.0, 2.0, 2.5])
+    by_columns = jax.jacrev(final, (0, 1))(inertia, u0, COLUMNS)
+    by_checkpoints = jax.jacrev(final, (0, 1))(inertia, u0, CHECKPOINTS)
+    h, e = 1e-5, jnp.array([0.0, 1.0, 0.0])
+    difference = (final(inertia + h * e, u0) - final(inertia - h * e, u0)) / (2 * h)
+    np.testing.assert_allclose(by_columns[0] @ e, difference, atol=1e-7)
+    np.testing.assert_allclose(by_columns[0], by_checkpoints[0], atol=1e-7)
+    np.testing.assert_allclose(by_columns[1], by_checkpoints[1], atol=1e-7)
+
+
+def test_tangents_hidden_in_a_closure_are_seen():
+    """A control that is a lambda over the differentiated number."""
+
+    def final(a):
+        return simulate(Pendulum(jnp.asarray(2.0)), [0.5], [0.1], TS, lambda t: a * jnp.sin(t), dt=0.05).q[-1, 0]
+
+    h = 1e-5
+    difference = (final(0.3 + h) - final(0.3 - h)) / (2 * h)
+    np.testing.assert_allclose(jax.jacfwd(final)(0.3), difference, rtol=1e-8)
+    np.testing.assert_allclose(jax.grad(final)(0.3), difference, rtol=1e-8)
+
+
+def test_derivative_with_respect_to_the_times():
+    """∂q(t_i)/∂t_i is the velocity there; an autonomous system does not mind a shift of all times."""
+
+    def positions(ts):
+        return simulate(Pendulum(jnp.asarray(2.0)), [0.5], [0.1], ts, dt=0.01).q[:, 0]
+
+    slope = jax.jacfwd(positions)(TS)
+    u = simulate(Pendulum(jnp.asarray(2.0)), [0.5], [0.1], TS, dt=0.01).u[:, 0]
+    np.testing.assert_allclose(jnp.diag(slope)[1:], u[1:], atol=1e-8)
+    np.testing.assert_allclose(jnp.sum(slope, axis=1), 0.0, atol=1e-8)  # time does not matter, only differences
+
+
+def test_in_diffeqsolve_itself():
+    """AutoAdjoint is a diffrax adjoint like any other."""
+
+    def final(rate):
+        term = diffrax.ODETerm(lambda t, y, args: -args * y)
+        return diffrax.diffeqsolve(
+            term, diffrax.Tsit5(), 0.0, 1.0, 0.01, jnp.ones(()), rate, adjoint=AutoAdjoint()
+        ).ys[0]  # fmt: skip
+
+    for derivative in (jax.grad, jax.jacfwd):
+        np.testing.assert_allclose(derivative(final)(0.7), -jnp.exp(-0.7), rtol=1e-9)
+
+
+def test_the_adjoint_costs_nothing_where_nothing_is_differentiated():
+    """The compiled program is as long as that of a plain forward loop."""
+
+    def lines(adjoint):
+        f = eqx.filter_jit(lambda a: motion(a, adjoint))
+        return len(f.lower(AMPLITUDES).as_text().splitlines())
+
+    assert lines(None) < 1.1 * lines(diffrax.ForwardMode())

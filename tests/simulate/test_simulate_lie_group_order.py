@@ -1,0 +1,44 @@
+"""Slope of the error of the Lie-group solver: each inner method keeps its order on a group."""
+
+import diffrax
+import jax
+import numpy as np
+import pytest
+from curves_on_groups import distance, exact, exact_rest, solve
+
+import jaxhamel.geometry as geo
+
+SO3, SE3 = geo.SO3(), geo.SE3()
+
+# (space, method, order, numbers of steps): few enough steps that rounding plays no part.
+CASES = [
+    (SO3, diffrax.Euler(), 1, (64, 128)),
+    (SO3, diffrax.Midpoint(), 2, (32, 64)),
+    (SO3, diffrax.Heun(), 2, (32, 64)),
+    (SO3, diffrax.Bosh3(), 3, (16, 32)),
+    (SO3, diffrax.Dopri5(), 5, (8, 16)),
+    (SO3, diffrax.Tsit5(), 5, (8, 16)),
+    (SO3, diffrax.Dopri8(), 8, (5, 10)),
+    (SE3, diffrax.Euler(), 1, (64, 128)),
+    (SE3, diffrax.Bosh3(), 3, (16, 32)),
+    (SE3, diffrax.Tsit5(), 5, (8, 16)),
+    (SE3, diffrax.Dopri8(), 8, (5, 10)),
+]
+
+
+def final_errors(space, method, steps):
+    q, rest = jax.tree.map(lambda x: x[0], solve(space, method, 2.0, 2.0 / steps).ys)
+    return float(distance(space, q, exact(space, 2.0))), abs(float(rest - exact_rest(2.0)))
+
+
+def name(case):
+    return f"{type(case[1]).__name__} on {type(case[0]).__name__}"
+
+
+@pytest.mark.parametrize("case", CASES, ids=name)
+def test_order_is_that_of_the_method(case):
+    space, method, order, (few, many) = case
+    coarse, fine = final_errors(space, method, few), final_errors(space, method, many)
+    for one, other in zip(coarse, fine, strict=True):  # the configuration, and the rest
+        assert other > 1e-15  # the slope is not one of rounding
+        assert order - 0.4 < np.log2(one / other) < order + 1.6
