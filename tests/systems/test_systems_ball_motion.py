@@ -105,7 +105,7 @@ def test_force_moves_the_centre_of_mass(run):
     ball = two_mass_ball()
 
     def centre_of_mass(t, q):
-        chi = jnp.concatenate([ball.shell_com[None], ball.rails(two_waves(t))])
+        chi = jnp.concatenate([ball.shell_com[None], ball.mass_positions(t, two_waves)])
         mean = jnp.array([4.0, 1, 1]) @ chi / 6.0
         return ball.centre(q) + quaternion_rotate(q[0], mean)
 

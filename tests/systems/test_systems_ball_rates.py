@@ -115,7 +115,8 @@ def test_a_mass_at_rest_is_part_of_the_shell(at):
     t, q, omega, _ = at
     angle = jnp.array([0.4, -1.3])
     ball = two_mass_ball()
-    m, x = np.array([4.0, 1, 1]), np.concatenate([ball.shell_com[None], ball.rails(angle)])
+    m = np.array([4.0, 1, 1])
+    x = np.concatenate([ball.shell_com[None], ball.mass_positions(t, lambda t: angle)])
     com = m @ x / m.sum()
     away = x - com
     square = np.sum(away * away, axis=1)
@@ -133,7 +134,7 @@ def test_power_of_the_masses(at):
     """dE/dt = Σ θ̇_i ζ_i′ · (force of the ball on mass i) + F_e · ż, E = T + V of all."""
     t, q, omega, control = at
     ball = two_mass_ball(external_force=[0.7, -0.4, 0.3])
-    moving = lambda t: ball.rails(control(t))  # noqa: E731
+    moving = lambda t: ball.mass_positions(t, control)  # noqa: E731
     rates = lambda t: jax.jvp(moving, (t,), (1.0,))  # noqa: E731
 
     def energy(t, q, omega):
