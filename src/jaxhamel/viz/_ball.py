@@ -118,7 +118,7 @@ def _force(motion: BallMotion, contact: np.ndarray) -> list[Thing]:
     if motion.force is None:
         return []
     typical = motion.weight or float(np.median(np.abs(motion.force[:, 2])))
-    scale = 2.6 * motion.radius / max(typical, 1e-12)
+    scale = 2.3 * motion.radius / max(typical, 1e-12)
     return [Arrow(contact, motion.force, scale, label="contact force")]
 
 

@@ -220,7 +220,9 @@ def _figure() -> tuple[Figure, Axes]:
 
 
 def _time_axis(axes: Axes, ts: np.ndarray, title: str, ylabel: str, last: bool = True) -> None:
-    axes.set(title=title, ylabel=ylabel, xlim=(ts[0], ts[-1]))
+    axes.set(title=title, ylabel=ylabel)
+    if ts[-1] > ts[0]:
+        axes.set_xlim(ts[0], ts[-1])
     if last:
         axes.set_xlabel("t / s")
     axes.set_label("time")

@@ -12,6 +12,7 @@ from ._scene import Arrow, Curve, Points, Scene, Trail
 from ._style import DARK, LIGHT, css_variables, roles
 
 SPEEDS = (0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2, 4, 8)
+LONG_TABLE = 14  # rows; a longer table is folded away
 SCRIPTS = ("geometry.js", "sphere.js", "draw.js", "player.js")
 
 
@@ -119,7 +120,12 @@ def _table(heading: str, rows: Mapping[str, object]) -> str:
         f"<tr><th scope='row'>{escape(str(k))}</th><td>{escape(_shown(v))}</td></tr>"
         for k, v in rows.items()
     )
-    return f'<section class="card"><h2>{escape(heading)}</h2><table>{body}</table></section>'
+    title, table = f"<h2>{escape(heading)}</h2>", f"<table>{body}</table>"
+    if len(rows) > LONG_TABLE:
+        inner = f"<details><summary>{title}{len(rows)} entries</summary>{table}</details>"
+    else:
+        inner = title + table
+    return f'<section class="card">{inner}</section>'
 
 
 def _shown(value: object) -> str:

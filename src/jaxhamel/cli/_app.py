@@ -1,0 +1,207 @@
+"""Commands and options, and what their exit status means."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from ._outputs import Outcome
+from ._scenario import built_in, load
+from ._terminal import Terminal
+from ._validate import ScenarioError
+
+SUCCESS, FAILURE, BAD_SCENARIO = 0, 1, 2
+EXIT_STATUS = """
+[bold]Exit status[/bold]: 0 success; 1 the numbers failed (the message says what,
+at what time and what to try; what was reached is written); 2 bad scenario
+or option (the message names the key).
+"""
+
+app = typer.Typer(
+    name="jaxhamel",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=EXIT_STATUS,
+)
+
+ScenarioArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="SCENARIO",
+        help="A built-in name (see [bold]jaxhamel scenarios[/bold]) or a TOML file.",
+        show_default=False,
+    ),
+]
+OutOption = Annotated[
+    Path,
+    typer.Option(
+        "--out",
+        metavar="DIR",
+        help="Folder to write to. Files of the same names are overwritten, others are left alone.",
+    ),
+]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="Change a key of the scenario, e.g. [bold]--set time.end=5[/bold] or "
+        "[bold]--set system.rails.0.radius=0.06[/bold]. May be repeated.",
+        show_default=False,
+    ),
+]
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")]
+SeedOption = Annotated[
+    int, typer.Option("--seed", metavar="N", min=0, help="Seed of the random starts.")
+]
+SecondsOption = Annotated[
+    float | None,
+    typer.Option(
+        "--max-seconds",
+        metavar="S",
+        min=0.0,
+        help="Stop after this time and write the best found so far.",
+        show_default="the scenario's task.max_seconds",
+    ),
+]
+
+
+@app.callback()
+def jaxhamel() -> None:
+    """Mechanical systems with constraints: simulate them, and find controls for them.
+
+    A [bold]scenario[/bold] says what: a system with its parameters, an
+    initial state, how its masses move, a time span, and for
+    [bold]control[/bold] a task. Start with a built-in one and change it:
+
+      jaxhamel scenarios
+      jaxhamel simulate reference-ball --out out
+      jaxhamel control figure-eight --out out
+      jaxhamel simulate heavy-top --set time.end=1 --set system.mass=12 --out out
+
+    Then open [bold]out/report.html[/bold] in a browser: the motion in 3-D,
+    its plots, its numbers.
+    """
+    import jax
+
+    # Here, in the command's own process, and never when the package is imported.
+    jax.config.update("jax_enable_x64", True)
+
+
+@app.command(epilog=EXIT_STATUS)
+def simulate(
+    context: typer.Context,
+    scenario: ScenarioArgument,
+    out: OutOption = Path("out"),
+    changes: SetOption = None,
+    quiet: QuietOption = False,
+) -> None:
+    """Simulate a scenario and show the motion.
+
+    Writes into DIR:
+
+      summary.json     what was asked, what was reached, versions, seconds
+      trajectory.csv   one row for each time, with a header; SI units
+      *.png            path, positions of the masses, contact force, …
+      report.html      one self-contained page with the motion in 3-D
+
+    Examples:
+
+      jaxhamel simulate figure-eight --out out
+      jaxhamel simulate mine.toml --set solver.rtol=1e-10 --out out
+
+    The keys of a scenario are described in docs/scenarios.md.
+    """
+    from ._simulate import run_simulate
+
+    terminal = Terminal(quiet)
+    started = _started(context)
+    _finish(
+        scenario,
+        terminal,
+        out,
+        lambda: run_simulate(load(scenario, changes or ()), out, terminal, started),
+    )
+
+
+@app.command(epilog=EXIT_STATUS)
+def control(
+    context: typer.Context,
+    scenario: ScenarioArgument,
+    out: OutOption = Path("out"),
+    changes: SetOption = None,
+    seed: SeedOption = 0,
+    max_seconds: SecondsOption = None,
+    quiet: QuietOption = False,
+) -> None:
+    """Find motions of the internal masses that make the body do its task.
+
+    The scenario's \\[task] says what: a path to roll along, in what time,
+    how it is weighed against effort, and by which method it is solved.
+    Derivatives go through the simulation itself.
+
+    Writes into DIR:
+
+      solution.toml    the solution, a scenario for jaxhamel simulate
+      summary.json     what was asked, what was reached, versions, seconds
+      trajectory.csv   one row for each time, with a header; SI units
+      *.png            path, error, masses, contact force, cost
+      report.html      one self-contained page with the motion in 3-D
+
+    Examples:
+
+      jaxhamel control figure-eight --out out
+      jaxhamel control figure-eight --set task.size=\\[1.5,0.75] --max-seconds 60 --out out
+
+    The keys of a scenario are described in docs/scenarios.md.
+    """
+    from ._control import run_control
+
+    terminal = Terminal(quiet)
+    started = _started(context)
+
+    def job() -> Outcome:
+        return run_control(load(scenario, changes or ()), out, terminal, started, seed, max_seconds)
+
+    _finish(scenario, terminal, out, job)
+
+
+@app.command()
+def scenarios() -> None:
+    """List the built-in scenarios."""
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column()
+    table.add_column(style="dim", no_wrap=True)
+    for name, about in built_in().items():
+        table.add_row(name, about.description, ", ".join(about.commands))
+    Console().print(table)
+
+
+def run(started: float) -> None:
+    """Run the command line; `started` is the time on the monotonic clock at which it began."""
+    app(obj=started)
+
+
+def _started(context: typer.Context) -> float:
+    return time.monotonic() if context.obj is None else context.obj
+
+
+def _finish(scenario: str, terminal: Terminal, out: Path, job: Callable[[], Outcome]) -> None:
+    """Do the job, say how it ended, and leave with the exit status for that."""
+    try:
+        outcome = job()
+    except ScenarioError as error:
+        terminal.complain(f"{scenario}: {error}")
+        raise typer.Exit(BAD_SCENARIO) from None
+    if outcome.status == "failed":
+        terminal.complain(f"{outcome.message} What was reached is in {out}.")
+        raise typer.Exit(FAILURE)
+    terminal.say(f"{outcome.message}; {outcome.seconds:.1f} s in all. See {out / 'report.html'}")

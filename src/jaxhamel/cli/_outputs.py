@@ -1,0 +1,173 @@
+"""The files a command leaves in its folder: summary.json, trajectory.csv, figures, report.html."""
+
+import json
+import platform
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from jaxhamel.viz import Report, save
+
+from ._scenario import Scenario
+from ._validate import ScenarioError
+from ._views import Run, View, view
+
+PACKAGES = ("jaxhamel", "jax", "jaxlib", "diffrax", "equinox", "optax", "optimistix", "numpy")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a command ended.
+
+    `status` is `success` or `failed`, `message` says it in words, `started` is when the command
+    began on the monotonic clock; `tiles` and `lead` add to those of the motion in the report;
+    `files` are those that the command has written itself.
+    """
+
+    command: str
+    scenario: Scenario
+    status: str
+    message: str
+    started: float
+    seconds: float = 0.0
+    reached: Mapping[str, Any] = field(default_factory=dict)
+    tiles: tuple[tuple[str, str], ...] = ()
+    lead: str = ""
+    files: tuple[str, ...] = ()
+
+    def summary(self, files: list[str]) -> dict[str, Any]:
+        """What summary.json holds."""
+        return {
+            "command": self.command,
+            "scenario": self.scenario.name,
+            "status": self.status,
+            "message": self.message,
+            "asked": dict(self.scenario.tables),
+            "reached": dict(self.reached),
+            "seconds": round(self.seconds, 3),
+            "versions": versions(),
+            "files": [*files, *self.files],
+        }
+
+
+def write_all(out: Path, outcome: Outcome, run: Run) -> Outcome:
+    """Every file of a command; the outcome with all that was reached.
+
+    The summary is written last: a folder with a summary.json has all the others.
+    """
+    shown = view(outcome.scenario.kind, run)
+    outcome = replace(outcome, reached={**shown.reached, **outcome.reached})
+    write_trajectory(out / "trajectory.csv", run.ts, shown.columns)
+    figures = write_figures(out, shown)
+    outcome = replace(outcome, seconds=time.monotonic() - outcome.started)
+    summary = outcome.summary(["summary.json", "trajectory.csv", *figures, "report.html"])
+    write_report(out / "report.html", shown, outcome, summary)
+    write_summary(out / "summary.json", summary)
+    return outcome
+
+
+def folder(out: Path) -> Path:
+    """The folder to write to, made when absent. Files of other names in it are left alone."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ScenarioError(
+            f"--out {out}: the folder cannot be made ({error.strerror}). Give another one."
+        ) from None
+    return out
+
+
+def write_trajectory(path: Path, ts: np.ndarray, columns: Mapping[str, np.ndarray]) -> None:
+    """One row for each time, a header, and 17 digits: reading it gives the same numbers back."""
+    table = np.column_stack([ts, *columns.values()])
+    header = ",".join(["t", *columns])
+    np.savetxt(path, table, delimiter=",", header=header, comments="", fmt="%.17g")
+
+
+def write_figures(out: Path, view: View) -> list[str]:
+    """Every chart as `NAME.png`; the names written."""
+    for chart in view.charts:
+        save(chart.figure, out / f"{chart.name}.png")
+    return [f"{chart.name}.png" for chart in view.charts]
+
+
+def write_report(path: Path, shown: View, outcome: Outcome, summary: Mapping[str, Any]) -> None:
+    """The page, with the summary as its tables."""
+    used = summary["versions"]
+    report = Report(
+        title=outcome.scenario.title,
+        lead=outcome.lead or shown.lead,
+        scene=shown.scene,
+        charts=shown.charts,
+        tiles=[*shown.tiles, *outcome.tiles, (f"{outcome.seconds:.3g} s", "computed in")],
+        tables={
+            "Reached": _readable(summary["reached"]),
+            "Asked": dict(_flat(_asked_in_tables(summary["asked"]))),
+            "Made with": used,
+        },
+        warning="" if outcome.status == "success" else f"{outcome.message}",
+        colophon=f"Made by jaxhamel {used['jaxhamel']}.",
+    )
+    path.write_text(report.html(), encoding="utf-8")
+
+
+def write_summary(path: Path, summary: Mapping[str, Any]) -> None:
+    """The summary as JSON; numbers that are not finite become null."""
+    text = json.dumps(_plain(summary), indent=2, ensure_ascii=False, allow_nan=False)
+    path.write_text(text + "\n", encoding="utf-8")
+
+
+def versions() -> dict[str, str]:
+    """Versions of what computed the result."""
+    found = {"python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = "not installed"
+    return found
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _plain(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(entry) for entry in value]
+    if isinstance(value, np.ndarray | np.generic):
+        return _plain(value.tolist())
+    if isinstance(value, float) and not np.isfinite(value):
+        return None
+    return value
+
+
+def _readable(numbers: Mapping[str, Any]) -> dict[str, Any]:
+    return {key.replace("_", " "): value for key, value in numbers.items()}
+
+
+def _asked_in_tables(asked: Mapping[str, Any]) -> dict[str, Any]:
+    """Without title and description, which the page shows at its head."""
+    return {key: value for key, value in asked.items() if not isinstance(value, str)}
+
+
+def _flat(tables: Mapping[str, Any], path: str = ""):
+    """Nested tables as dotted keys; what is absent or empty is left out."""
+    for key, value in tables.items():
+        here = f"{path}.{key}" if path else key
+        if isinstance(value, Mapping):
+            yield from _flat(value, here)
+        elif isinstance(value, list) and value and isinstance(value[0], Mapping):
+            for i, entry in enumerate(value):
+                yield from _flat(entry, f"{here}.{i}")
+        elif value not in (None, "", []):
+            yield here, _brief(value)
+
+
+def _brief(value: Any) -> Any:
+    """Long lists are in summary.json; the page shows how long they are."""
+    size = np.size(value) if isinstance(value, list) else 1
+    return f"{size} numbers" if size > 12 else value

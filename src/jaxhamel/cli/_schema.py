@@ -1,0 +1,282 @@
+"""Every key of a scenario, with its kind, unit and default: the one place where they are declared.
+
+docs/scenarios.md is made from these tables, and a test holds the two together.
+"""
+
+from ._validate import Table, Tables, Variants
+from ._values import Key, choice, either, integer, number, numbers, rows, text
+
+POSITIVE = number(positive=True)
+INERTIA = either(numbers(3), rows(3))
+
+GRAVITY = Key(number(least=0.0), "acceleration of gravity, along −z", 9.81, "m/s²")
+MASSES = Key(numbers(), "the moving masses, one for each rail", [], "kg")
+
+IN_PLANE = {
+    "normal": Key(numbers(3), "unit normal of the rail's plane, body frame"),
+    "zero": Key(numbers(3), "unit direction of θ = 0 from the centre, perpendicular to `normal`"),
+    "centre": Key(numbers(3), "centre of the rail from the geometric centre", [0.0, 0.0, 0.0], "m"),
+}
+RAILS = Tables(
+    Variants(
+        by="kind",
+        about="shape of the rail",
+        tables={
+            "circular": Table({"radius": Key(POSITIVE, "radius", unit="m"), **IN_PLANE}),
+            "elliptic": Table(
+                {
+                    "semi_axes": Key(numbers(2), "half axes along `zero` and across", unit="m"),
+                    **IN_PLANE,
+                }
+            ),
+            "figure-eight": Table(
+                {
+                    "size": Key(POSITIVE, "from the crossing to the end of a loop", unit="m"),
+                    **IN_PLANE,
+                }
+            ),
+            "straight": Table(
+                {
+                    "origin": Key(numbers(3), "position at θ = 0, body frame", unit="m"),
+                    "direction": Key(numbers(3), "unit direction of growing θ, body frame"),
+                }
+            ),
+        },
+    ),
+    about="one table for each mass: the curve, fixed in the body, on which it moves",
+)
+
+ROLLING_BALL = Table(
+    {
+        "radius": Key(POSITIVE, "radius of the ball", unit="m"),
+        "shell_mass": Key(POSITIVE, "mass of the shell", unit="kg"),
+        "shell_inertia": Key(
+            INERTIA, "about the shell's centre of mass: principal or matrix", unit="kg m²"
+        ),
+        "shell_com": Key(
+            numbers(3), "centre of mass of the shell, body frame", [0.0, 0.0, 0.0], "m"
+        ),
+        "masses": MASSES,
+        "rails": RAILS,
+        "gravity": GRAVITY,
+        "external_force": Key(
+            numbers(3), "on the geometric centre, space frame", [0.0, 0.0, 0.0], "N"
+        ),
+    }
+)
+ACTUATED_DISK = Table(
+    {
+        "radius": Key(POSITIVE, "radius of the disk", unit="m"),
+        "disk_mass": Key(POSITIVE, "mass of the disk", unit="kg"),
+        "disk_inertia": Key(POSITIVE, "about the disk's centre of mass", unit="kg m²"),
+        "disk_com": Key(numbers(3), "centre of mass of the disk, body frame", [0.0, 0.0, 0.0], "m"),
+        "masses": MASSES,
+        "rails": RAILS,
+        "gravity": GRAVITY,
+        "external_force": Key(number(), "on the geometric centre, along x", 0.0, "N"),
+    }
+)
+HEAVY_TOP = Table(
+    {
+        "mass": Key(POSITIVE, "mass", unit="kg"),
+        "inertia": Key(INERTIA, "about the pivot: principal or matrix", unit="kg m²"),
+        "com": Key(numbers(3), "centre of mass from the pivot, body frame", unit="m"),
+        "gravity": GRAVITY,
+    }
+)
+SUSLOV = Table(
+    {
+        "inertia": Key(INERTIA, "about the fixed point: principal or matrix", unit="kg m²"),
+        "xi": Key(
+            numbers(3), "the body axis ξ about which the body does not turn", [0.0, 0.0, 1.0]
+        ),
+    }
+)
+FREE_RIGID_BODY = Table({"inertia": Key(INERTIA, "principal or matrix", unit="kg m²")})
+
+SYSTEM = Variants(
+    by="kind",
+    about="the system",
+    required=True,
+    tables={
+        "rolling-ball": ROLLING_BALL,
+        "actuated-disk": ACTUATED_DISK,
+        "heavy-top": HEAVY_TOP,
+        "suslov": SUSLOV,
+        "free-rigid-body": FREE_RIGID_BODY,
+    },
+)
+
+ORIENTATION = Key(numbers(4), "unit quaternion (w, x, y, z), body to space", [1.0, 0.0, 0.0, 0.0])
+OMEGA = Key(numbers(3), "angular velocity, body frame", [0.0, 0.0, 0.0], "rad/s")
+INITIAL = {
+    "rolling-ball": Table(
+        {
+            "orientation": ORIENTATION,
+            "position": Key(numbers(2), "of the centre over the ground", [0.0, 0.0], "m"),
+            "omega": OMEGA,
+        }
+    ),
+    "actuated-disk": Table(
+        {
+            "angle": Key(number(), "φ; the disk rolls towards −x as it grows", 0.0, "rad"),
+            "position": Key(number(), "of the centre along x", 0.0, "m"),
+            "rate": Key(number(), "φ̇", 0.0, "rad/s"),
+        }
+    ),
+    "heavy-top": Table({"orientation": ORIENTATION, "omega": OMEGA}),
+    "suslov": Table(
+        {
+            "orientation": ORIENTATION,
+            "omega": Key(
+                numbers(2), "along the two axes across ξ: (Ω₁, Ω₂) for ξ = e₃", [0.0, 0.0], "rad/s"
+            ),
+        }
+    ),
+    "free-rigid-body": Table({"orientation": ORIENTATION, "omega": OMEGA}),
+}
+
+DEGREE = Key(integer(2), "of the spline's polynomials; 5 makes accelerations smooth", 5)
+LIMITS = {
+    "lower": Key(
+        numbers(), "lower rail limits, one for each mass; none when empty", [], "rad or m"
+    ),
+    "upper": Key(numbers(), "upper rail limits", [], "rad or m"),
+}
+CONTROL = Variants(
+    by="curve",
+    about="how the masses move along their rails",
+    default="constant",
+    tables={
+        "constant": Table(
+            {"value": Key(numbers(), "θ of every mass; zeros when empty", [], "rad or m")}
+        ),
+        "sine": Table(
+            {
+                "mean": Key(
+                    numbers(), "θ₀ in θ = θ₀ + a sin(ω t + φ), one number each", unit="rad or m"
+                ),
+                "amplitude": Key(numbers(), "a", unit="rad or m"),
+                "frequency": Key(numbers(), "ω", unit="rad/s"),
+                "phase": Key(numbers(), "φ", [], "rad"),
+            }
+        ),
+        "fourier": Table(
+            {
+                "period": Key(POSITIVE, "T of the first harmonic", unit="s"),
+                "mean": Key(numbers(), "constant term of every mass", unit="rad or m"),
+                "cosine": Key(rows(), "row k: of harmonic k, for every mass", unit="rad or m"),
+                "sine": Key(rows(), "row k: of harmonic k, for every mass", unit="rad or m"),
+            }
+        ),
+        "spline": Table(
+            {
+                "coefficients": Key(
+                    rows(),
+                    "B-spline coefficients at equal spacing, a row for all masses",
+                    unit="rad or m",
+                ),
+                "start": Key(number(), "where the spline begins", 0.0, "s"),
+                "end": Key(number(), "where it ends", unit="s"),
+                "degree": DEGREE,
+                **LIMITS,
+            }
+        ),
+        "stored": Table(
+            {"name": Key(choice("figure-eight"), "a solution that comes with the package")}
+        ),
+    },
+)
+
+TIME = Table(
+    {
+        "start": Key(number(), "first time", 0.0, "s"),
+        "end": Key(number(), "last time, after `start`", unit="s"),
+        "samples": Key(integer(2), "number of times that are written, both ends among them", 1001),
+    },
+    about="when",
+    required=True,
+)
+METHODS = ("tsit5", "dopri5", "dopri8", "bosh3", "heun", "midpoint", "euler")
+SOLVER = Table(
+    {
+        "method": Key(
+            choice(*METHODS), "Runge–Kutta method, on the Lie group of the system", "tsit5"
+        ),
+        "rtol": Key(POSITIVE, "relative tolerance of adaptive steps", 1e-8),
+        "atol": Key(POSITIVE, "absolute tolerance of adaptive steps", 1e-10),
+        "dt": Key(number(least=0.0), "fixed step; 0 takes adaptive steps", 0.0, "s"),
+        "max_steps": Key(integer(1), "a simulation that needs more ends early", 100_000),
+    },
+    about="how the equations are integrated",
+)
+
+
+SEARCH = {
+    "period": Key(
+        number(least=0.0), "time of one round, start included; 0 takes `time.end`", 0.0, "s"
+    ),
+    "ramp": Key(number(least=0.0), "time in which the path gains its speed", 3.0, "s"),
+    "rest": Key(numbers(), "where the masses start, at rest; an equilibrium", unit="rad or m"),
+    "coefficients": Key(integer(8), "spline coefficients of each mass", 60),
+    "degree": DEGREE,
+    **LIMITS,
+    "tracking_weight": Key(
+        POSITIVE, "weight of the squared distance from the path", 5e4, "1/(m² s)"
+    ),
+    "acceleration_weight": Key(number(least=0.0), "weight of θ̈²", 1e-6, "s³"),
+    "friction_limit": Key(
+        number(least=0.0), "friction coefficient of the ground, a soft limit; 0: none", 0.0
+    ),
+    "contact_weight": Key(
+        number(least=0.0),
+        "weight of friction and normal force beyond their limits",
+        1.0,
+        "1/(N² s)",
+    ),
+    "perturbation": Key(
+        number(least=0.0), "random change of the start, by --seed; 0: none", 0.0, "rad or m"
+    ),
+    "steps": Key(integer(2), "integration steps between two knots of the spline, even", 6),
+    "cost_tolerance": Key(
+        POSITIVE, "solved when ten iterations lower the cost by less than this share", 1e-3
+    ),
+    "goal": Key(
+        number(least=0.0), "tracking error (RMS) that is enough; 0: as low as it goes", 0.0, "m"
+    ),
+    "max_iterations": Key(integer(1), "iterations after which the search gives up", 400),
+    "max_seconds": Key(POSITIVE, "seconds after which the search gives up", 90.0, "s"),
+}
+TASK = Variants(
+    by="path",
+    about="the path that the ball shall roll along, from rest at the origin",
+    tables={
+        "figure-eight": Table(
+            {
+                "width": Key(POSITIVE, "of the figure along x", 2.0, "m"),
+                "height": Key(POSITIVE, "of the figure along y", 1.0, "m"),
+                **SEARCH,
+            }
+        ),
+        "circle": Table({"radius": Key(POSITIVE, "of the path", 0.5, "m"), **SEARCH}),
+        "line": Table({"end": Key(numbers(2), "where it leads", [1.0, 0.0], "m"), **SEARCH}),
+    },
+)
+
+
+def scenario_schema(kind: object) -> Table:
+    """The schema of a scenario with a system of this kind; of any kind when none is like that."""
+    start = INITIAL.get(kind) if isinstance(kind, str) else None
+    anything = {name: key for table in INITIAL.values() for name, key in table.entries.items()}
+    return Table(
+        {
+            "title": Key(text(), "heading of the report", ""),
+            "description": Key(text(), "one sentence about the scenario", ""),
+            "system": SYSTEM,
+            "initial": start or Table(anything),
+            "control": CONTROL,
+            "time": TIME,
+            "solver": SOLVER,
+            "task": TASK,
+        }
+    )

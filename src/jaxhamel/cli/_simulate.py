@@ -1,0 +1,85 @@
+"""The command `simulate`: scenario in, motion out, everything written."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxhamel.simulate import Trajectory, simulate
+from jaxhamel.simulate._results import in_words
+
+from ._build import (
+    build_control,
+    build_initial,
+    build_system,
+    build_times,
+    named,
+    solver_options,
+)
+from ._outputs import Outcome, folder, write_all
+from ._scenario import Scenario
+from ._task import build_path
+from ._terminal import Terminal
+from ._views import Run
+
+
+def run_simulate(scenario: Scenario, out: Path, terminal: Terminal, started: float) -> Outcome:
+    """Simulate the scenario and write its files.
+
+    **Returns:** the outcome; its `status` is `failed` when the simulation broke down, and the
+    files hold the motion up to there.
+
+    **Raises:** `ScenarioError` before anything is written.
+    """
+    system = build_system(scenario)
+    control = build_control(scenario, system)
+    q0, u0 = build_initial(scenario)
+    ts, options = build_times(scenario), solver_options(scenario)
+    folder(out)
+    terminal.say(f"simulating {scenario.name}: {ts[0]:g} … {ts[-1]:g} s")
+    with named("scenario"):
+        trajectory = simulate(system, q0, u0, ts, control, **options)
+    reached = progress_of(trajectory)
+    outcome = Outcome("simulate", scenario, *status(trajectory), started, reached=reached)
+    return write_all(out, outcome, with_task(run_of(trajectory, system, control), scenario))
+
+
+def status(trajectory: Trajectory) -> tuple[str, str]:
+    """`success` or `failed`, and the sentence that says why."""
+    words = in_words(trajectory.result, trajectory.t_end)
+    return (
+        ("success", words) if bool(trajectory.succeeded) else ("failed", f"the simulation {words}")
+    )
+
+
+def progress_of(trajectory: Trajectory) -> dict[str, Any]:
+    """How far the simulation came and what it took."""
+    return {
+        "time": float(trajectory.t_end),
+        "steps": int(trajectory.stats["num_accepted_steps"]),
+        "rejected_steps": int(trajectory.stats["num_rejected_steps"]),
+    }
+
+
+def with_task(run: Run, scenario: Scenario) -> Run:
+    """The run with the path that the scenario's task asks for, if it has one."""
+    task = scenario["task"]
+    if task is None:
+        return run
+    path = jax.vmap(build_path(scenario))
+    limit = task["friction_limit"] or None
+    return replace(run, reference=np.asarray(path(run.ts)), friction_limit=limit)
+
+
+def run_of(trajectory: Trajectory, system: Any, control: Any) -> Run:
+    """The rows that were reached, and the very last state when the simulation stopped early."""
+    keep = np.asarray(trajectory.valid)
+    ts = np.asarray(trajectory.ts)[keep]
+    q, u = jax.tree.map(lambda x: np.asarray(x)[keep], (trajectory.q, trajectory.u))
+    if not keep.all() and float(trajectory.t_end) > ts[-1]:
+        ts = np.append(ts, float(trajectory.t_end))
+        append = lambda rows, last: np.concatenate([rows, np.asarray(last)[None]])  # noqa: E731
+        q, u = jax.tree.map(append, (q, u), (trajectory.q_end, trajectory.u_end))
+    return Run(system, control, ts, q, u)

@@ -1,0 +1,52 @@
+"""What the command line says: one updating line on a terminal, plain lines elsewhere."""
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+PLAIN_SECONDS = 5.0  # between plain lines, where no line can be overwritten
+
+
+class Terminal:
+    """Speaks on standard error, so that standard output stays free for other programs."""
+
+    def __init__(self, quiet: bool) -> None:
+        self.quiet = quiet
+        self.console = Console(stderr=True, highlight=False, soft_wrap=True)
+        self._live: Live | None = None
+        self._last = -PLAIN_SECONDS
+
+    def say(self, line: str) -> None:
+        """A line that stays."""
+        if not self.quiet:
+            self.console.print(Text(line))
+
+    def complain(self, line: str) -> None:
+        """A line about a failure; said even when quiet, so that a script's log has the reason."""
+        self.console.print(Text(f"jaxhamel: {line}"))
+
+    @contextmanager
+    def updating(self) -> Iterator[None]:
+        """While this lasts, `update` overwrites its line (on a terminal)."""
+        if self.quiet or not self.console.is_terminal:
+            yield
+            return
+        with Live(console=self.console, auto_refresh=False, transient=False) as self._live:
+            yield
+        self._live = None
+
+    def update(self, line: str, *, always: bool = False) -> None:
+        """The state of things: overwritten on a terminal, else a plain line every few seconds."""
+        if self.quiet:
+            return
+        if self._live is not None:
+            self._live.update(Text(line, no_wrap=True, overflow="ellipsis"), refresh=True)
+        elif always or time.monotonic() - self._last >= PLAIN_SECONDS:
+            self._last = time.monotonic()
+            self.console.print(Text(line))
+            sys.stderr.flush()

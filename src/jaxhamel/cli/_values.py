@@ -1,0 +1,121 @@
+"""What the value of a scenario's key may be: each kind has words for the message, and reads."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+REQUIRED = object()
+
+
+class NotAccepted(ValueError):
+    """A value is not of the kind its key accepts; the message is written where the key is known."""
+
+
+@dataclass(frozen=True)
+class Accepts:
+    """A kind of value: `words` complete "it must be …", `read` returns the value or raises."""
+
+    words: str
+    read: Callable[[Any], Any]
+
+
+@dataclass(frozen=True)
+class Key:
+    """One key of a scenario: what it accepts and means, its default (or `REQUIRED`), its unit."""
+
+    accepts: Accepts
+    about: str
+    default: Any = REQUIRED
+    unit: str = ""
+
+
+def number(*, positive: bool = False, least: float = -math.inf) -> Accepts:
+    """A finite number; integers are taken as numbers."""
+    limit = " larger than 0" if positive else f" of {least:g} or more" if least > -math.inf else ""
+
+    def read(value: Any) -> float:
+        result = _number(value)
+        if (positive and result <= 0) or result < least:
+            raise NotAccepted
+        return result
+
+    return Accepts(f"a number{limit}", read)
+
+
+def integer(least: int) -> Accepts:
+    """A whole number, `least` or more."""
+
+    def read(value: Any) -> int:
+        if not isinstance(value, int) or isinstance(value, bool) or value < least:
+            raise NotAccepted
+        return value
+
+    return Accepts(f"a whole number of {least} or more", read)
+
+
+def numbers(*counts: int) -> Accepts:
+    """A list of numbers, of one of the given lengths; of any length when none is given."""
+    size = " or ".join(map(str, counts)) + " numbers" if counts else "numbers"
+
+    def read(value: Any) -> list[float]:
+        if not isinstance(value, list) or (counts and len(value) not in counts):
+            raise NotAccepted
+        return [_number(entry) for entry in value]
+
+    return Accepts(f"a list of {size}", read)
+
+
+def rows(width: int | None = None) -> Accepts:
+    """A list of lists of numbers, all of the same length."""
+    size = f"{width} numbers" if width else "numbers, all equally long"
+
+    def read(value: Any) -> list[list[float]]:
+        if not isinstance(value, list) or not all(isinstance(row, list) for row in value):
+            raise NotAccepted
+        result = [[_number(entry) for entry in row] for row in value]
+        if len({len(row) for row in result} | ({width} if width else set())) > 1:
+            raise NotAccepted
+        return result
+
+    return Accepts(f"a list of lists of {size}", read)
+
+
+def either(first: Accepts, second: Accepts) -> Accepts:
+    """What one of two kinds accepts."""
+
+    def read(value: Any) -> Any:
+        try:
+            return first.read(value)
+        except NotAccepted:
+            return second.read(value)
+
+    return Accepts(f"{first.words}, or {second.words}", read)
+
+
+def choice(*names: str) -> Accepts:
+    """One of the given names."""
+
+    def read(value: Any) -> str:
+        if value not in names or not isinstance(value, str):
+            raise NotAccepted
+        return value
+
+    return Accepts("one of " + ", ".join(f'"{name}"' for name in names), read)
+
+
+def text() -> Accepts:
+    """A string."""
+
+    def read(value: Any) -> str:
+        if not isinstance(value, str):
+            raise NotAccepted
+        return value
+
+    return Accepts("a string", read)
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise NotAccepted
+    return float(value)

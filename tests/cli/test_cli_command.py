@@ -1,0 +1,64 @@
+"""The command itself: help that teaches, the list of scenarios, missing extras, documentation of keys."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import jaxhamel.cli
+from jaxhamel.cli._app import app
+from jaxhamel.cli._document import scenario_keys
+from jaxhamel.cli._scenario import built_in
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "scenarios.md"
+
+
+def said(*arguments):
+    result = CliRunner().invoke(app, arguments, env={"COLUMNS": "120", "NO_COLOR": "1"})
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def test_help_teaches():
+    text = said("--help")
+    assert "jaxhamel control figure-eight --out out" in text
+    assert "Exit status" in text
+    assert "report.html" in text
+
+
+@pytest.mark.parametrize("command", ["simulate", "control"])
+def test_help_of_a_command_names_files_examples_and_options(command):
+    text = said(command, "--help")
+    for part in ("summary.json", "trajectory.csv", "report.html", "Examples", "--set", "--quiet"):
+        assert part in text
+
+
+def test_scenarios_are_listed_with_a_line_each():
+    text = said("scenarios")
+    for name, about in built_in().items():
+        assert name in text
+        assert about.description[:30] in text
+    assert {"figure-eight", "reference-ball"} <= set(built_in())
+    assert built_in()["figure-eight"].commands == ("simulate", "control")
+
+
+def test_command_without_its_extra_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "jaxhamel.cli._app", None)
+    monkeypatch.setattr(jaxhamel.cli, "EXTRAS", (*jaxhamel.cli.EXTRAS, "jaxhamel.cli._app"))
+    with pytest.raises(SystemExit, match=r"get it with: pip install 'jaxhamel\[cli\]'"):
+        jaxhamel.cli.main()
+
+
+def test_importing_the_command_changes_no_configuration():
+    code = (
+        "import jax, jaxhamel.cli; before = jax.config.jax_enable_x64; import jaxhamel.cli._app; "
+        "raise SystemExit(before or jax.config.jax_enable_x64)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_every_key_is_documented():
+    """The tables of docs/scenarios.md are those that the schema gives."""
+    assert scenario_keys() in DOCUMENT.read_text(encoding="utf-8")
