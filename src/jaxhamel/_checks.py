@@ -448,6 +448,9 @@ def check_simulation(system, q0, u0, ts, control, steps) -> None:
     check_shape("u0", u0, (k,), f"{type(system).__name__} has {k} independent quasi-velocities.")
     check_finite("u0", u0)
     check_control_along(ts, control)
+    system.check_control(ts[0], control)
+    if system.n_constraints:
+        check_frame_at(system, ts[0], q0)
 
 
 def check_times(ts) -> None:
@@ -474,7 +477,7 @@ def check_steps(rtol, atol, dt) -> None:
             "`dt` is given together with `rtol` or `atol`; give `dt` alone for fixed steps, or the "
             "tolerances alone for adaptive ones."
         )
-    for name, value in dict(rtol=rtol, atol=atol, dt=dt).items():
+    for name, value in {"rtol": rtol, "atol": atol, "dt": dt}.items():
         if value is None:
             continue
         check_arrays(**{name: value})
@@ -488,9 +491,8 @@ def check_control_along(ts, control) -> None:
     times = concrete(ts)
     if control is None or times is None or _any_tracer(control):
         return
-    try:
-        values = _evaluate_control(control, ts)
-    except jax.errors.UnexpectedTracerError:  # a closure over traced values
+    values = _evaluate_control(control, ts)
+    if _any_tracer(values):  # the control closes over traced values
         return
     for leaf in jax.tree.leaves(values):
         bad = ~np.isfinite(np.asarray(leaf)).reshape(len(times), -1).all(axis=1)
@@ -667,8 +669,8 @@ def check_shooting(method) -> None:
     """Steps even and positive, an explicit Runge–Kutta solver, limits positive."""
     if not isinstance(method.steps, int) or method.steps < 2 or method.steps % 2:
         raise ValueError(
-            f"`steps` is {method.steps!r}; it must be an even number, 2 or more: costs are "
-            "integrated by Simpson's rule."
+            f"`steps` is {method.steps!r}; it must be an even number, 2 or more, best "
+            "a multiple of 6, for the rule that integrates costs."
         )
     if not hasattr(method.solver, "tableau") or not hasattr(method.solver.tableau, "a_lower"):
         raise TypeError(
@@ -680,11 +682,11 @@ def check_shooting(method) -> None:
 
 
 def check_samples_per_interval(samples) -> None:
-    """An even number, for Simpson's rule."""
+    """An even number, for the quadrature."""
     if not isinstance(samples, int) or samples < 2 or samples % 2:
         raise ValueError(
-            f"`samples` is {samples!r}; it must be an even number, 2 or more: costs are integrated "
-            "by Simpson's rule."
+            f"`samples` is {samples!r}; it must be an even number, 2 or more, best a multiple of "
+            "6, for the rule that integrates costs."
         )
 
 

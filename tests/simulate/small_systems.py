@@ -18,7 +18,7 @@ class Pendulum(System):
         return 0.5 * v[0] ** 2 + self.stiffness * jnp.cos(q[0])
 
     def force(self, t, q, v, control):
-        return jnp.zeros(1) if control is None else jnp.atleast_1d(control)
+        return jnp.zeros_like(v) if control is None else jnp.atleast_1d(control)
 
     def invariants(self, t, q, u, control):
         return {"energy": 0.5 * u[0] ** 2 - self.stiffness * jnp.cos(q[0])}

@@ -54,7 +54,7 @@ def test_free_rigid_body_by_elliptic_functions():
         diffrax.ODETerm(field), LieGroup(diffrax.Dopri8(), SO3), 0.0, 10.0, 0.01, y0, jnp.asarray(inertia),
         saveat=diffrax.SaveAt(ts=jnp.asarray(ts)), max_steps=None, adjoint=diffrax.ForwardMode(),
     )  # fmt: skip
-    q, w = solution.ys
+    q, w = solution.ys  # pyright: ignore[reportGeneralTypeIssues]
     np.testing.assert_allclose(w, expected, atol=1e-12)
     momentum = jax.vmap(geo.quaternion_rotate)(q, w * jnp.asarray(inertia)[None, :])
     np.testing.assert_allclose(momentum, np.tile(inertia * omega0, (21, 1)), atol=1e-12)
@@ -111,7 +111,9 @@ def test_dense_output_and_ts_agree_with_the_exact_motion(method):
     controller = diffrax.PIDController(rtol=1e-7, atol=1e-9)
     ts = jnp.linspace(0.0, 3.0, 17)
     saveat = diffrax.SaveAt(ts=ts, dense=True)
-    solution = solve(SE3, method, 3.0, None, stepsize_controller=controller, saveat=saveat, max_steps=20000)
+    solution = solve(
+        SE3, method, 3.0, None, stepsize_controller=controller, saveat=saveat, max_steps=20000
+    )
     q_dense, _ = jax.vmap(solution.evaluate)(ts)
     q_exact = jax.vmap(lambda t: exact(SE3, t))(ts)
     np.testing.assert_allclose(q_dense, solution.ys[0], atol=1e-12)
@@ -165,7 +167,9 @@ def test_misuse_is_explained():
         LieGroup(diffrax.Kvaerno5(), SO3)
     with pytest.raises(TypeError, match=r"`solver` is the class Tsit5"):
         LieGroup(diffrax.Tsit5, SO3)
-    with pytest.raises(TypeError, match=r"`space` is None.*LieGroup\(diffrax.Tsit5\(\), system.space\)"):
+    with pytest.raises(
+        TypeError, match=r"`space` is None.*LieGroup\(diffrax.Tsit5\(\), system.space\)"
+    ):
         LieGroup(diffrax.Tsit5())
     field = diffrax.ODETerm(lambda t, y, args: y)
     with pytest.raises(ValueError, match=r"LieGroup steps a pair \(q, rest\)"):

@@ -13,11 +13,11 @@ from jaxhamel.simulate._linear_map import Program, linear_map
 
 
 class AutoAdjoint(diffrax.AbstractAdjoint):
-    """Differentiates a solve in forward *and* in reverse mode, and chooses how by the number of inputs that are differentiated.
+    """Differentiates a solve in forward *and* in reverse mode, and chooses how by the number of inputs that move.
 
     diffrax's own adjoints do one or the other well: `ForwardMode` cannot be reversed, `RecursiveCheckpointAdjoint` cannot
-    be pushed forward, and `DirectAdjoint` does both at several times the cost. This one runs a plain loop for the solution y = F(x) and
-    attaches to it the tangent ẏ = F′(x) ẋ as a linear map with two programs:
+    be pushed forward, and `DirectAdjoint` does both at several times the cost. This one runs a plain loop for the
+    solution y = F(x) and attaches to it the tangent ẏ = F′(x) ẋ as a linear map with two programs:
 
     | asked for                              | computed by                                                  |
     |----------------------------------------|--------------------------------------------------------------|
@@ -56,19 +56,23 @@ class AutoAdjoint(diffrax.AbstractAdjoint):
 
             return jax.jit(solve)  # traced once, however often it is differentiated
 
-        solves = [solve_by(a) for a in (diffrax.ForwardMode(), self.reverse, diffrax.DirectAdjoint())]
-        return _differentiable(*solves, self.forward_up_to)(leaves)
+        solves = [
+            solve_by(a) for a in (diffrax.ForwardMode(), self.reverse, diffrax.DirectAdjoint())
+        ]
+        return _differentiable(*solves, forward_up_to=self.forward_up_to)(leaves)
 
 
 def _without_closures(terms, t0, y0, args):
-    """The vector field traced once, with what it closes over as explicit inputs: a tangent hidden in a closure must be seen."""
+    """The vector field traced once, with what it closes over as explicit inputs: a tangent hidden there must be seen."""
     if not isinstance(getattr(terms, "term", None), diffrax.ODETerm):
         return terms
     field = eqx.filter_closure_convert(terms.term.vector_field, t0 * terms.direction, y0, args)
     return eqx.tree_at(lambda t: t.term.vector_field, terms, field)
 
 
-def _differentiable(forward: Callable, reverse: Callable, direct: Callable, forward_up_to: int) -> Callable:
+def _differentiable(
+    forward: Callable, reverse: Callable, direct: Callable, *, forward_up_to: int
+) -> Callable:
     """F as a function of a list of arrays, with the tangent map described in `AutoAdjoint`."""
 
     @jax.custom_jvp
@@ -101,7 +105,9 @@ def _no_tangent(y):
     return np.zeros(jnp.shape(y), dtype=jax.dtypes.float0)
 
 
-def _tangent_maps(forward, reverse, direct, moving, leaves, forward_up_to) -> tuple[Program, Program]:
+def _tangent_maps(
+    forward, reverse, direct, moving, leaves, forward_up_to
+) -> tuple[Program, Program]:
     """F′ and F′ᵀ with respect to the leaves that move."""
     jvp = _jvp_of(forward, moving)
     jvp_direct, vjp_direct = _jvp_of(direct, moving), _vjp_of(direct, moving)
@@ -159,7 +165,8 @@ def _basis(x):
     eye = np.eye(ends[-1])
     blocks = np.split(eye, ends[:-1], axis=1)
     return [
-        jnp.asarray(block.reshape(-1, *v.shape), dtype=v.dtype) for block, v in zip(blocks, x, strict=True)
+        jnp.asarray(block.reshape(-1, *v.shape), dtype=v.dtype)
+        for block, v in zip(blocks, x, strict=True)
     ]
 
 

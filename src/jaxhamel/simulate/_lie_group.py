@@ -21,9 +21,9 @@ class LieGroup(AbstractWrappedSolver):
 
         q(t) = q₀·exp(φ(t)) ,   φ̇ = dexp⁻¹_{−φ} v(t, q₀·exp(φ), …) ,   φ(t₀) = 0 ,   q₁ = q₀·exp(φ₁) .
 
-    v is the left-trivialised velocity; dexp is the usual, right-trivialised one, and −φ makes it the left one. The inner method
-    sees an ordinary differential equation on a vector space and keeps its order, its error estimate and its interpolant;
-    configurations stay on their group. Works wherever diffrax takes a solver, for states y = (q, rest):
+    v is the left-trivialised velocity; dexp is the usual, right-trivialised one, and −φ makes it the left one. The inner
+    method sees an ordinary differential equation on a vector space and keeps its order, its error estimate and its
+    interpolant; configurations stay on their group. Works wherever diffrax takes a solver, for states y = (q, rest):
 
     ```python
     solver = jaxhamel.LieGroup(diffrax.Tsit5(), jaxhamel.SE3())
@@ -31,12 +31,12 @@ class LieGroup(AbstractWrappedSolver):
     ```
 
     The vector field gives q̇ in storage coordinates, as for any diffrax solver. Adaptive steps, dense output, events and
-    `RecursiveCheckpointAdjoint`, `DirectAdjoint`, `ForwardMode` work; `BacksolveAdjoint` does not, because its backward state is
-    no configuration (an error says so).
+    `RecursiveCheckpointAdjoint`, `DirectAdjoint`, `ForwardMode` work; `BacksolveAdjoint` does not, because its backward
+    state is no configuration (an error says so).
 
     At the end of each step q₁ is divided by its norm where it holds a quaternion. Without that the norm does a random walk
-    in the rounding (measured in double precision: ||q| − 1| up to 3e-14 in 10⁵ steps); with it ||q| − 1| stays below 3e-16. The right-hand side itself is
-    never evaluated at a renormalised configuration.
+    in the rounding (measured in double precision: ||q| − 1| up to 3e-14 in 10⁵ steps); with it ||q| − 1| stays below
+    3e-16. Inside a step nothing is renormalised, and the right-hand side least of all.
 
     Source: Munthe-Kaas 1999, algorithm RKMK, there for the action from the left (dexp⁻¹ of +φ); Hairer, Lubich and
     Wanner, Geometric Numerical Integration, IV.8.
@@ -88,13 +88,15 @@ class LieGroup(AbstractWrappedSolver):
             _LocalTerm(terms, self.space, q0), t0, t1, local_y0, args, solver_state, made_jump
         )
         q1 = _advance(self.space, q0, phi1)
-        error = None if local_error is None else (self.space.rate(q1, local_error[0]), local_error[1])
+        error = (
+            None if local_error is None else (self.space.rate(q1, local_error[0]), local_error[1])
+        )
         # The space travels with the data because its parameters (a helix' pitch) may be differentiated.
-        info = dict(space=jax.tree.map(jnp.asarray, self.space), q0=q0, local=local_info)
+        info = {"space": jax.tree.map(jnp.asarray, self.space), "q0": q0, "local": local_info}
         return (q1, rest1), error, info, _move_to_new_base(self.space, phi1, state), result
 
     @property
-    def _inner(self) -> diffrax.AbstractERK | diffrax.Euler:
+    def _inner(self) -> Any:
         """The inner method, its loop over stages of the kind that the adjoint wants.
 
         Forward and direct adjoints set `scan_kind` on the solver they are given, which is this wrapper, and the stages are
@@ -132,7 +134,7 @@ def _apply(operator: str, space: AbstractSpace, phi: Velocity, vector: Velocity)
 
 
 def _move_to_new_base(space: AbstractSpace, phi1: Velocity, state):
-    """The last stage's φ̇, which first-same-as-last methods keep for the next step, in coordinates around q₁: v = dexp_{−φ₁} φ̇₁."""
+    """The last stage's φ̇, kept by first-same-as-last methods, in coordinates around q₁: v = dexp_{−φ₁} φ̇₁."""
     if state is None:
         return None
     first_step, (phi_dot, rest_dot) = state
@@ -171,7 +173,9 @@ class _Interpolation(AbstractLocalInterpolation):
 
     def evaluate(self, t0, t1=None, left=True):
         if t1 is not None:
-            return jax.tree.map(jnp.subtract, self.evaluate(t1, left=left), self.evaluate(t0, left=left))
+            return jax.tree.map(
+                jnp.subtract, self.evaluate(t1, left=left), self.evaluate(t0, left=left)
+            )
         phi, rest = self.local.evaluate(t0, left=left)
         return _advance(self.space, self.q0, phi), rest
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
+import jax.core
 import jax.numpy as jnp
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
@@ -29,7 +30,11 @@ class Program(NamedTuple):
 
 
 def linear_map(
-    forward: Program, transpose: Program, parameters: Sequence[Any], x: Sequence[Any], out: Sequence[Any]
+    forward: Program,
+    transpose: Program,
+    parameters: Sequence[Any],
+    x: Sequence[Any],
+    out: Sequence[Any],
 ) -> list[Any]:
     """y = forward(parameters, x), and parameters, ȳ ↦ x̄ = transpose(parameters, ȳ) for its transpose.
 
@@ -107,7 +112,9 @@ def _transpose(y_bar, *arguments, forward, transpose, n, out):
 
 def _batch(arguments, axes, *, forward, transpose, n, out):
     size = next(a.shape[i] for a, i in zip(arguments, axes, strict=True) if i is not None)
-    moved = [a if i is None else jnp.moveaxis(a, i, 0) for a, i in zip(arguments, axes, strict=True)]
+    moved = [
+        a if i is None else jnp.moveaxis(a, i, 0) for a, i in zip(arguments, axes, strict=True)
+    ]
     p_axes = [None if i is None else 0 for i in axes[:n]]
     # x is batched throughout, so that the transpose, whose x̄ is batched throughout, has the same shapes.
     x = [

@@ -80,5 +80,3 @@ def name_of(result) -> str:
 def is_okay(result):
     """Whether the end was the one asked for: the last time, or an event."""
     return (result == RESULTS.successful) | (result == RESULTS.event_occurred)
-
-

@@ -20,7 +20,7 @@ from jaxhamel.simulate._adjoint import AutoAdjoint
 from jaxhamel.simulate._lie_group import LieGroup
 from jaxhamel.simulate._progress import meter
 from jaxhamel.simulate._results import as_result, cause_of_end
-from jaxhamel.simulate._step_size import FixedStep, is_nonfinite, steps_between, watched_pid
+from jaxhamel.simulate._step_size import FixedStep, is_nonfinite, watched_pid
 from jaxhamel.simulate._trajectory import Trajectory, _Given
 
 _MAX_STEPS = 2**16
@@ -70,11 +70,11 @@ def simulate(
     - `progress`: True for a line with the time left, or a diffrax progress meter.
     - `route`: the route to the equations of motion, see `jaxhamel.acceleration`.
 
-    **Returns:** a `Trajectory`. A simulation that breaks down does not raise: its `result` has the cause, `t_end` the time, and what was
-    reached is kept. `simulate(...).raise_if_failed()` raises.
+    **Returns:** a `Trajectory`. A simulation that breaks down does not raise: its `result` has the cause, `t_end` the
+    time, and what was reached is kept. `simulate(...).raise_if_failed()` raises.
 
-    **Raises:** `ValueError` or `TypeError` for arguments that cannot be: wrong shapes, quaternions that are not unit, times out of order,
-    NaN in a control. Only concrete values are checked, never tracers.
+    **Raises:** `ValueError` or `TypeError` for arguments that cannot be: wrong shapes, quaternions that are not unit,
+    times out of order, NaN in a control. Only concrete values are checked, never tracers.
 
     Everything but the structure of the arguments is traced: other masses, states, controls, times, tolerances compile
     nothing again. (A control written as a `lambda` is another function each time it is written; make it an
@@ -82,19 +82,19 @@ def simulate(
     """
     control = as_control(control)
     q0, u0, ts = _state_in_one_dtype(system, q0, u0, ts)
-    _checks.check_simulation(system, q0, u0, ts, control, dict(rtol=rtol, atol=atol, dt=dt))
+    _checks.check_simulation(system, q0, u0, ts, control, {"rtol": rtol, "atol": atol, "dt": dt})
     _checks.check_options(solver, adjoint, max_steps, route)
     steps = _tolerances(rtol, atol, dt, ts.dtype)
     solver = _solver(system.space, solver)
     _checks.check_adjoint(adjoint, solver)
-    options = dict(
-        solver=solver,
-        adjoint=AutoAdjoint() if adjoint is None else adjoint,
-        event=_event(event, ts.dtype),
-        max_steps=_max_steps(max_steps, ts, dt, dense),
-        dense=dense,
-        progress_meter=meter(progress),
-    )
+    options = {
+        "solver": solver,
+        "adjoint": AutoAdjoint() if adjoint is None else adjoint,
+        "event": _event(event, ts.dtype),
+        "max_steps": _max_steps(max_steps, ts, dt, dense),
+        "dense": dense,
+        "progress_meter": meter(progress),
+    }
     solution = _solve(system, control, (q0, u0), ts, steps, options, route)
     return Trajectory(ts=ts, given=_Given.of(system, control), **solution)
 
@@ -124,17 +124,17 @@ def _description(solution) -> dict[str, Any]:
     (ts, (t_end,)), ((q, u), end) = solution.ts, solution.ys
     valid = jnp.isfinite(ts)
     q_end, u_end = jax.tree.map(lambda x: x[0], end)
-    return dict(
-        q=_nan_where(~valid, q),
-        u=_nan_where(~valid, u),
-        valid=valid,
-        t_end=t_end,
-        q_end=q_end,
-        u_end=u_end,
-        result=as_result(cause_of_end(solution.result, is_nonfinite(solution.controller_state))),
-        stats=solution.stats,
-        interpolation=solution.interpolation,
-    )
+    return {
+        "q": _nan_where(~valid, q),
+        "u": _nan_where(~valid, u),
+        "valid": valid,
+        "t_end": t_end,
+        "q_end": q_end,
+        "u_end": u_end,
+        "result": as_result(cause_of_end(solution.result, is_nonfinite(solution.controller_state))),
+        "stats": solution.stats,
+        "interpolation": solution.interpolation,
+    }
 
 
 def _nan_where(missing, tree):
@@ -146,13 +146,23 @@ def _nan_where(missing, tree):
 
 
 def _state_in_one_dtype(system, q0, u0, ts):
-    """Initial state and times in the widest floating dtype of the state; integers become floats."""
+    """Initial state and times as arrays of the state's widest floating dtype; lists become arrays, integers floats."""
     _checks.check_arrays(q0=q0, u0=u0, ts=ts)
-    leaves = [jnp.asarray(x) for x in (*jax.tree.leaves(q0), u0)]
-    floats = [x.dtype for x in leaves if jnp.issubdtype(x.dtype, jnp.floating)]
+    q0, u0, ts = _lists_to_arrays(system.space, q0), jnp.asarray(u0), jnp.asarray(ts)
+    leaves = [*jax.tree.leaves(q0), u0]
+    floats = [jnp.result_type(x) for x in leaves]
+    floats = [d for d in floats if jnp.issubdtype(d, jnp.floating)]
     dtype = jnp.result_type(*floats) if floats else jnp.result_type(float)
     cast = lambda x: jnp.asarray(x, dtype=dtype)  # noqa: E731
     return jax.tree.map(cast, q0), cast(u0), cast(ts)
+
+
+def _lists_to_arrays(space, q0):
+    shapes = jax.eval_shape(space.identity)
+    try:
+        return jax.tree.map(lambda _, part: jnp.asarray(part), shapes, q0)
+    except (TypeError, ValueError):  # not of the space's structure: the space's own check says so
+        return q0
 
 
 def _tolerances(rtol, atol, dt, dtype):
@@ -188,7 +198,7 @@ def _event(event, dtype):
     if event is None or isinstance(event, diffrax.Event):
         return event
     tolerance = 8 * float(jnp.finfo(dtype).eps)
-    return diffrax.Event(_RealEvent(event), optx.Newton(rtol=tolerance, atol=tolerance))
+    return diffrax.Event(_RealEvent(event), optx.Newton(tolerance, tolerance))
 
 
 class _RealEvent(eqx.Module):

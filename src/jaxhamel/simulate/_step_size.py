@@ -33,7 +33,9 @@ class FixedStep(diffrax.AbstractStepSizeController):
         interval, step = jnp.array(0), jnp.array(1)
         return self._end_of(interval, step), (interval, step, jnp.array(False))
 
-    def adapt_step_size(self, t0, t1, y0, y1_candidate, args, y_error, error_order, controller_state):
+    def adapt_step_size(
+        self, t0, t1, y0, y1_candidate, args, y_error, error_order, controller_state
+    ):
         del y0, args, y_error, error_order
         interval, step, _ = controller_state
         bad = ~_all_finite(y1_candidate)
@@ -86,13 +88,15 @@ class WatchedStep(diffrax.AbstractAdaptiveStepSizeController):
         return self.controller.norm
 
     def wrap(self, direction):
-        return WatchedStep(self.controller.wrap(direction))
+        return WatchedStep(self.controller.wrap(direction))  # pyright: ignore[reportCallIssue]
 
     def init(self, terms, t0, t1, y0, dt0, args, func, error_order):
         tnext, state = self.controller.init(terms, t0, t1, y0, dt0, args, func, error_order)
         return tnext, (state, jnp.array(False))
 
-    def adapt_step_size(self, t0, t1, y0, y1_candidate, args, y_error, error_order, controller_state):
+    def adapt_step_size(
+        self, t0, t1, y0, y1_candidate, args, y_error, error_order, controller_state
+    ):
         state, _ = controller_state
         *decision, state, result = self.controller.adapt_step_size(
             t0, t1, y0, y1_candidate, args, y_error, error_order, state
@@ -106,7 +110,7 @@ def watched_pid(rtol, atol, ts: Float[Array, " times"]) -> WatchedStep:
     """Adaptive steps by tolerance, that give up when t + step can no longer be told from t."""
     smallest = 16 * jnp.finfo(ts.dtype).eps * jnp.maximum(jnp.abs(ts[0]), jnp.abs(ts[-1]))
     pid = diffrax.PIDController(rtol=rtol, atol=atol, dtmin=smallest, force_dtmin=False)
-    return WatchedStep(pid)
+    return WatchedStep(pid)  # pyright: ignore[reportCallIssue]
 
 
 def is_nonfinite(controller_state: Any):
@@ -117,5 +121,3 @@ def is_nonfinite(controller_state: Any):
 def _all_finite(y):
     leaves = [jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(y)]
     return jnp.all(jnp.stack(leaves))
-
-

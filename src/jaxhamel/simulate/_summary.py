@@ -62,9 +62,15 @@ def _drift(values) -> str:
 def _quantities(system, control, ts, q, u):
     kept = jax.vmap(lambda t, q, u: system.invariants(t, q, u, control))(ts, q, u)
     on_group = jax.vmap(system.space.normalise)(q)
-    distances = [jnp.max(jnp.abs(a - b)) for a, b in zip(*map(jax.tree.leaves, (q, on_group)), strict=True)]
+    distances = [
+        jnp.max(jnp.abs(a - b)) for a, b in zip(*map(jax.tree.leaves, (q, on_group)), strict=True)
+    ]
     residual = jax.vmap(lambda t, q, u: _residual(system, t, q, u))(ts, q, u)
-    return kept, jnp.max(jnp.stack(distances)), None if residual.shape[1] == 0 else jnp.max(residual)
+    return (
+        kept,
+        jnp.max(jnp.stack(distances)),
+        None if residual.shape[1] == 0 else jnp.max(residual),
+    )
 
 
 def _residual(system, t, q, u):

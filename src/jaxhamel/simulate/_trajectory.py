@@ -5,7 +5,9 @@ from typing import Any
 import diffrax
 import equinox as eqx
 import jax
+import jax.core
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from jaxhamel import _checks
@@ -83,9 +85,12 @@ class Trajectory(eqx.Module):
         if _is_traced(self):
             ts = self.result.error_if(self.ts, ~self.succeeded)
             return eqx.tree_at(lambda s: s.ts, self, ts)
-        for index in jnp.argwhere(~jnp.atleast_1d(self.succeeded)):
-            one = self if self.succeeded.ndim == 0 else jax.tree.map(lambda x: x[index[0]], self)
-            raise RuntimeError(f"the simulation of {_name(self)} {in_words(one.result, one.t_end)}")
+        failed = np.argwhere(
+            ~np.asarray(self.succeeded)
+        )  # one row for each, its index in the batch
+        if len(failed):
+            result, t_end = jax.tree.map(lambda x: x[tuple(failed[0])], (self.result, self.t_end))
+            raise RuntimeError(f"the simulation of {_name(self)} {in_words(result, t_end)}")
         return self
 
     def __str__(self) -> str:
