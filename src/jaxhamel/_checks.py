@@ -449,8 +449,7 @@ def check_simulation(system, q0, u0, ts, control, steps) -> None:
     check_finite("u0", u0)
     check_control_along(ts, control)
     system.check_control(ts[0], control)
-    if system.n_constraints:
-        check_frame_at(system, ts[0], q0)
+    check_frame_at(system, ts[0], q0)
 
 
 def check_times(ts) -> None:

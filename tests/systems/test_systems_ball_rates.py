@@ -237,6 +237,8 @@ def test_single_precision(float32):
         ({"gravity": np.nan}, "`gravity` .*finite"),
         ({"external_force": [1.0]}, r"`external_force` has shape \(1,\)"),
         ({"rails": None}, "`rails` .*callable"),
+        ({"masses": [1.0] * 3}, "`rails` carry 2 masses but `masses` has 3 entries"),
+        ({"radius": [1.0, 2.0]}, r"`radius` has shape \(2,\)"),
     ],
 )
 def test_messages(changes, message):

@@ -12,8 +12,6 @@ A frame that depends on time and a drift add p_c (∂A^c_r/∂t − ∂a^c/∂φ
 coordinate, whose velocity is 1.
 """
 
-from typing import NamedTuple
-
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -22,22 +20,14 @@ from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar, Velo
 from jaxhamel.geometry import hamel_contraction
 from jaxhamel.mechanics._kinematics import (
     InverseFrame,
-    along_motion,
     applied_force,
     covector,
+    derivatives,
     lagrangian,
     with_constraints,
 )
 from jaxhamel.mechanics._small_solve import symmetric_solve
 from jaxhamel.mechanics._system import System, overrides
-
-
-class MomentumRate(NamedTuple):
-    """p_a and the parts of its rate: ṗ_a = M_ai u̇^i + bias_a, i independent."""
-
-    momentum: Float[Array, " n"]
-    mass_matrix: Float[Array, "n k"]
-    bias: Float[Array, " n"]
 
 
 def boltzmann_hamel(
@@ -52,25 +42,19 @@ def boltzmann_hamel(
         """ℓ(t, q, u) = L(t, q, B(u − a)), u all n quasi-velocities."""
         return lagrangian(system, t, q, inverse.velocity(t, q, u), control)
 
-    rate = _momentum_rate(system, reduced_lagrangian, t, q, u, v)
-    force = covector(system, q, jax.grad(reduced_lagrangian, argnums=1)(t, q, u))
-    force = force - hamel_force(system, t, q, v, rate.momentum)
+    gradients = jax.grad(reduced_lagrangian, argnums=(2, 1))
+    free = slice(system.n_constraints, None)
+    directions = jnp.eye(u.shape[0], dtype=u.dtype)[free]
+    # p_a, e_r(ℓ); ∂p/∂t + v(p) at fixed u; M_ia = ∂p_a/∂u^i
+    (p, gradient), (bias, _), (mass_matrix, _) = derivatives(
+        system, gradients, t, q, v, u, directions
+    )
+    force = covector(system, q, gradient)
+    force = force - hamel_force(system, t, q, v, p)
     if overrides(system, "force"):
         force = force + applied_force(system, t, q, v, control)
-    k = slice(system.n_constraints, None)
     along = inverse.independent(t, q).T @ force
-    return symmetric_solve(rate.mass_matrix[k], along - rate.bias[k])
-
-
-def _momentum_rate(system, reduced_lagrangian, t, q, u, v) -> MomentumRate:
-    momentum = jax.grad(reduced_lagrangian, argnums=2)
-    p, bias = along_motion(system, lambda t, q: momentum(t, q, u), t, q, v)
-    n, m = system.space.dim, system.n_constraints
-    if n == m:
-        return MomentumRate(p, jnp.zeros((n, 0), u.dtype), bias)
-    directions = jnp.eye(n, dtype=u.dtype)[m:]
-    column = lambda e: jax.jvp(lambda u: momentum(t, q, u), (u,), (e,))[1]  # noqa: E731
-    return MomentumRate(p, jax.vmap(column, out_axes=1)(directions), bias)
+    return symmetric_solve(mass_matrix[:, free], along - bias[free])
 
 
 def hamel_force(

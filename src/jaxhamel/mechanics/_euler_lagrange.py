@@ -13,7 +13,13 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from jaxhamel._typing import Configuration, Control, Scalar, Velocity
-from jaxhamel.mechanics._kinematics import along_motion, applied_force, covector, lagrangian
+from jaxhamel.mechanics._kinematics import (
+    along_motion,
+    applied_force,
+    covector,
+    derivatives,
+    lagrangian,
+)
 from jaxhamel.mechanics._system import System, overrides
 
 
@@ -29,12 +35,10 @@ def euler_lagrange(
 ) -> Unconstrained:
     """M(t, q, v) and f(t, q, v, control); unchecked, for right-hand sides."""
 
-    def momentum(t, q, v):
-        return jax.grad(lambda v: lagrangian(system, t, q, v, control))(v)
-
-    p, bias = along_motion(system, lambda t, q: momentum(t, q, v), t, q, v)
-    mass_matrix = jax.jacfwd(lambda v: momentum(t, q, v))(v)
-    gradient = jax.grad(lambda q: lagrangian(system, t, q, v, control))(q)
+    gradients = jax.grad(lambda q, v, t: lagrangian(system, t, q, v, control), argnums=(1, 0))
+    (p, gradient), (bias, _), (mass_matrix, _) = derivatives(
+        system, lambda t, q, v: gradients(q, v, t), t, q, v, v, jnp.eye(v.shape[0], dtype=v.dtype)
+    )
     force = covector(system, q, gradient) + system.space.ad(v).T @ p - bias
     if overrides(system, "force"):
         force = force + applied_force(system, t, q, v, control)

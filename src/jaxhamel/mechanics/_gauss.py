@@ -17,7 +17,7 @@ from jaxtyping import Array, Float
 
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar
 from jaxhamel.mechanics._euler_lagrange import euler_lagrange, frame_bias
-from jaxhamel.mechanics._kinematics import InverseFrame, along_motion, with_constraints
+from jaxhamel.mechanics._kinematics import InverseFrame, derivatives, with_constraints
 from jaxhamel.mechanics._small_solve import symmetric_solve
 from jaxhamel.mechanics._system import System, overrides
 
@@ -91,14 +91,14 @@ def _of_bodies(system, t, q, u, control):
         v = inverse.velocity(t, q, with_constraints(system, u))
         return tuple(system.bodies(t, q, v, control))
 
-    def velocities(t, q, u):
-        return tuple(part.velocities() for part in bodies_at(t, q, u))
+    def bodies_and_velocities(t, q, u):
+        parts = bodies_at(t, q, u)
+        return parts, tuple(part.velocities() for part in parts)
 
-    parts = bodies_at(t, q, u)
     v = inverse.velocity(t, q, with_constraints(system, u))
-    _, bias = along_motion(system, lambda t, q: velocities(t, q, u), t, q, v)
-    column = lambda e: jax.jvp(lambda u: velocities(t, q, u), (u,), (e,))[1]  # noqa: E731
-    jacobian = jax.vmap(column)(jnp.eye(u.shape[0], dtype=u.dtype))
+    (parts, _), (_, bias), (_, jacobian) = derivatives(
+        system, bodies_and_velocities, t, q, v, u, jnp.eye(u.shape[0], dtype=u.dtype)
+    )
     weighed = [jax.vmap(part.weigh)(j) for part, j in zip(parts, jacobian, strict=True)]
     residual = [part.momentum_rate(b) for part, b in zip(parts, bias, strict=True)]
     mass_matrix = _pair(jacobian, weighed, "kbi,lbi->kl")

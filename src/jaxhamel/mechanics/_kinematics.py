@@ -97,6 +97,33 @@ def along_motion(
     return jax.jvp(function, (t, q), (jnp.ones_like(t), system.space.rate(q, v)))
 
 
+def derivatives(
+    system: System,
+    function: Callable[[Scalar, Configuration, Array], Any],
+    t: Scalar,
+    q: Configuration,
+    v: Velocity,
+    x: Float[Array, " n"],
+    directions: Float[Array, "k n"],
+) -> tuple[Any, Any, Any]:
+    """f(t, q, x), its rate ∂f/∂t + v(f) at fixed x, and ∂f/∂x along each of the `directions`, by one batched jvp.
+
+    One program evaluates f once for all k + 1 tangents. Separate calls leave it to XLA to find out that their values
+    are the same, and every later transformation works on all copies (rolling ball: 1,514 operations against 1,056).
+    """
+
+    def rows(first: Array) -> Array:
+        none = jnp.zeros((directions.shape[0], *first.shape), first.dtype)
+        return jnp.concatenate([first[None], none])
+
+    along = (rows(jnp.ones_like(t)), jax.tree.map(rows, system.space.rate(q, v)))
+    along_x = jnp.concatenate([jnp.zeros_like(x)[None], directions])
+    push = lambda *tangent: jax.jvp(function, (t, q, x), tangent)  # noqa: E731
+    value, tangents = jax.vmap(push, out_axes=(None, 0))(*along, along_x)
+    rate = jax.tree.map(lambda d: d[0], tangents)
+    return value, rate, jax.tree.map(lambda d: d[1:], tangents)
+
+
 def covector(system: System, q: Configuration, gradient: Configuration) -> Float[Array, " n"]:
     """A gradient in storage coordinates as a covector dual to v: (∂f/∂q)·rate(q, e_r), one entry for each direction r."""
     zero = jnp.zeros(system.space.dim, dtype=dtype_of(q))

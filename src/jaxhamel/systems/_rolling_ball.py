@@ -21,7 +21,7 @@ from jaxhamel.mechanics import (
     symmetric_solve,
 )
 from jaxhamel.mechanics._kinematics import prepare
-from jaxhamel.systems._parameters import parameter
+from jaxhamel.systems._parameters import inertia_matrix, parameter
 
 
 class Contact(NamedTuple):
@@ -72,6 +72,8 @@ class RollingBall(System):
     prescribed_motion = True
 
     def __check_init__(self):
+        for name in ("radius", "shell_mass", "gravity"):
+            _checks.check_shape(name, getattr(self, name), ())
         _checks.check_positive("radius", self.radius)
         _checks.check_positive("shell_mass", self.shell_mass)
         _checks.check_inertia("shell_inertia", self.shell_inertia)
@@ -83,12 +85,7 @@ class RollingBall(System):
         if self.external_force is not None:
             _checks.check_shape("external_force", self.external_force, (3,))
             _checks.check_finite("external_force", self.external_force)
-        if self.n_masses and not callable(self.rails):
-            raise ValueError(
-                f"`rails` is {self.rails!r} but there are {self.n_masses} masses; it must be a "
-                "callable theta (n_masses,) -> positions (n_masses, 3) in the body frame. "
-                "Use CircularRails, StraightRails, EllipticRails or FigureEightRails."
-            )
+        _checks.check_rails(self.rails, self.n_masses)
 
     @property
     def n_masses(self) -> int:
@@ -105,7 +102,7 @@ class RollingBall(System):
         chi, chi_dot = self._positions_and_rates(t, control)
         velocities = centre[None, :] + _cross(omega, chi) + chi_dot
         mass = self._all_masses()
-        spin = 0.5 * jnp.dot(omega, self._inertia() @ omega)
+        spin = 0.5 * jnp.dot(omega, inertia_matrix(self.shell_inertia) @ omega)
         height = chi @ rotation[2] + self.radius
         squared = jnp.sum(velocities * velocities, axis=1)
         return spin + jnp.dot(mass, 0.5 * squared - self.gravity * height)
@@ -138,18 +135,18 @@ class RollingBall(System):
         velocity = _cross(omega, chi + self.radius * gamma[None, :]) + chi_dot
         weight = -self.gravity * mass[:, None] * gamma[None, :]
         points = Points(mass, velocity, weight, omega)
-        spin = Spins(self._inertia()[None], omega[None], jnp.zeros_like(omega)[None])
+        spin = Spins(
+            inertia_matrix(self.shell_inertia)[None], omega[None], jnp.zeros_like(omega)[None]
+        )
         return (
             (points, spin) if self.external_force is None else (points, spin, self._push(q, omega))
         )
 
     def _push(self, q: Configuration, omega: Vector3) -> Points:
         """F_e as a point without mass at the geometric centre."""
-        rotation = quaternion_matrix(q[0])
-        velocity = jnp.cross(omega, self.radius * rotation[2])
-        return Points(
-            jnp.zeros(1, omega.dtype), velocity[None], (self.external_force @ rotation)[None], omega
-        )
+        velocity = jnp.cross(omega, self.radius * quaternion_matrix(q[0])[2])
+        no_mass = jnp.zeros(1, omega.dtype)
+        return Points(no_mass, velocity[None], self._body_force(q)[None], omega)
 
     def invariants(self, t, q, u, control) -> dict[str, Array]:
         still = self.n_masses == 0 or isinstance(control, Constant)
@@ -181,7 +178,7 @@ class RollingBall(System):
         chi, rest = self._accelerations_at_rest(t, omega, control)
         arm = chi + self.radius * gamma[None, :]
         mass = self._all_masses()
-        inertia = self._inertia()
+        inertia = inertia_matrix(self.shell_inertia)
         push = self.radius * jnp.cross(self._body_force(q), gamma)
         moment = jnp.cross(arm, rest + self.gravity * gamma[None, :])
         right = jnp.cross(omega, inertia @ omega) + push + mass @ moment
@@ -248,9 +245,6 @@ class RollingBall(System):
 
     def _all_masses(self) -> Float[Array, " n+1"]:
         return jnp.concatenate([self.shell_mass[None], self.masses])
-
-    def _inertia(self) -> Float[Array, "3 3"]:
-        return jnp.diag(self.shell_inertia) if self.shell_inertia.ndim == 1 else self.shell_inertia
 
     def _body_force(self, q: Configuration) -> Vector3:
         if self.external_force is None:

@@ -1,0 +1,79 @@
+"""README, docstring examples and notebooks run, and print what they say they print."""
+
+import doctest
+import os
+import re
+from pathlib import Path
+
+import nbclient
+import nbformat
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parents[1]
+NUMBER = re.compile(r"[-+]?(?:\d+\.\d*|\.\d+|\d+)(?:e[-+]?\d+)?")
+
+
+def python_blocks(text: str):
+    """(code, expected output): a ```python block, and the ```text block right behind it where there is one."""
+    pattern = re.compile(r"```python\n(.*?)```(?:\s*```text\n(.*?)```)?", re.DOTALL)
+    return [(m.group(1), m.group(2)) for m in pattern.finditer(text)]
+
+
+def same_output(printed: str, expected: str) -> None:
+    """The same words, and numbers equal to the digits shown (half a unit of the last, twice over)."""
+    assert NUMBER.sub("#", printed).split() == NUMBER.sub("#", expected).split()
+    for got, want in zip(NUMBER.findall(printed), NUMBER.findall(expected), strict=True):
+        decimals = len(want.split("e")[0].partition(".")[2])
+        exponent = int(want.partition("e")[2] or 0)
+        tolerance = 2.0 * 10.0 ** (exponent - decimals) if "." in want else 0.0
+        assert abs(float(got) - float(want)) <= tolerance, f"{got} is not {want}"
+
+
+def test_readme_code_runs_and_prints_what_it_shows(capsys):
+    blocks = python_blocks((ROOT / "README.md").read_text())
+    assert sum(expected is not None for _, expected in blocks) >= 1
+    scope: dict = {"__name__": "readme"}
+    for code, expected in blocks:
+        exec(compile(code, "README.md", "exec"), scope)
+        printed = capsys.readouterr().out
+        if expected is not None:
+            same_output(printed, expected)
+
+
+def test_readme_names_the_two_commands_and_shows_pictures_that_exist():
+    text = (ROOT / "README.md").read_text()
+    assert "pip install '.[cli]' && jaxhamel control figure-eight --out out" in text
+    assert "pip install '.[test]' && pytest" in text
+    pictures = re.findall(r"!\[.*?\]\((.*?)\)", text)
+    assert pictures
+    for picture in pictures:
+        assert (ROOT / picture).stat().st_size > 0
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "src").rglob("*.py")), ids=lambda p: p.stem)
+def test_docstring_examples(path):
+    """Examples written as `>>>` in docstrings."""
+    failures, _ = doctest.testfile(str(path), module_relative=False) if ">>>" in path.read_text() else (0, 0)
+    assert failures == 0
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "notebooks").glob("*.ipynb")), ids=lambda p: p.stem)
+def test_notebook_runs(path, tmp_path):
+    """Each notebook runs from top to bottom, is stored with outputs and stays under 1 MB."""
+    assert path.stat().st_size < 1_000_000
+    notebook = nbformat.read(path, as_version=4)
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    assert all(cell.execution_count for cell in code), "run the notebook before committing it"
+    assert not any(output.output_type == "error" for cell in code for output in cell.outputs)
+    os.environ.setdefault("PYDEVD_DISABLE_FILE_VALIDATION", "1")
+    nbclient.NotebookClient(notebook, timeout=300, resources={"metadata": {"path": tmp_path}}).execute()
+
+
+def test_output_comparison_can_fail():
+    same_output("x = 1.23456", "x = 1.2346")
+    with pytest.raises(AssertionError):
+        same_output("x = 1.24", "x = 1.20")
+    with pytest.raises(AssertionError):
+        same_output("y = 1.2", "x = 1.2")
+    assert np.array_equal(python_blocks("```python\na\n```\n```text\nb\n```"), [("a\n", "b\n")])
