@@ -56,7 +56,7 @@ def test_solves_and_says_what_it_reached(solved):
     assert reached["min_normal_force"] > 20
     assert 0 < reached["friction_needed"] < 0.2
     assert "tracking RMS" in result.stderr
-    assert "iteration   1   cost" in result.stderr
+    assert "iteration   1  cost" in result.stderr
 
 
 def test_writes_every_file(solved):
@@ -165,10 +165,7 @@ def test_progress_line_says_cost_error_and_time():
     from jaxhamel.control import Progress
 
     line = progress(Progress(12, 0.034, 0.00072, 1e-7, 1.0, True, 31.4, 58.6))
-    assert line.split("   ") == [
-        "iteration  12",
-        "cost 3.400e-02",
-        "tracking 0.72 mm",
-        "gap 1e-07",
-        "31 s, at most 59 s left",
-    ]
+    assert line == (
+        "iteration  12  cost 3.400e-02  tracking 0.72 mm  31 s, at most 59 s left  gap 1e-07"
+    )
+    assert line.index("gap") < 80  # the time left fits a narrow terminal

@@ -16,6 +16,7 @@ from jaxhamel.viz import (
     Scene,
     Trail,
     ball_charts,
+    ball_report,
     ball_scene,
     body_scene,
     box_edges,
@@ -187,6 +188,45 @@ def test_rotated_agrees_with_scipy():
     vector = np.array([0.3, -0.2, 0.9])
     expected = Rotation.from_quat(quaternion, scalar_first=True).apply(vector)
     np.testing.assert_allclose(rotated(quaternion, vector), expected, atol=1e-13)
+
+
+@pytest.fixture(scope="module")
+def trajectory():
+    import equinox as eqx
+    import jax.numpy as jnp
+
+    from jaxhamel.simulate import simulate
+    from jaxhamel.systems import CircularRails, RollingBall
+
+    class Swing(eqx.Module):
+        def __call__(self, t):
+            return jnp.stack([-1.2 + 0.3 * jnp.sin(2 * t)])
+
+    rails = CircularRails(jnp.array([0.07]), jnp.array([[0.0, -1, 0]]), jnp.array([[1.0, 0, 0]]))
+    ball = RollingBall(0.1, 1.0, jnp.full(3, 0.0067), jnp.zeros(3), jnp.array([0.5]), rails, 9.81)
+    start = (jnp.array([1.0, 0, 0, 0]), jnp.zeros(2))
+    return simulate(ball, start, jnp.zeros(3), np.linspace(0, 1, 11), Swing(), max_steps=20)
+
+
+def test_ball_motion_of_a_trajectory_as_far_as_it_came(trajectory):
+    assert not trajectory.succeeded  # too few steps, on purpose
+    motion = BallMotion.from_trajectory(trajectory, lambda t: np.array([0.1, 0.0]) * t)
+    count = int(np.sum(trajectory.valid))
+    assert 1 < count < 11
+    assert len(motion.ts) == count
+    theta = -1.2 + 0.3 * np.sin(2 * motion.ts)
+    expected = 0.07 * np.stack([np.cos(theta), 0 * theta, np.sin(theta)], axis=1)
+    np.testing.assert_allclose(motion.masses[:, 0], expected, atol=1e-15)
+    np.testing.assert_allclose(motion.reference[:, 0], 0.1 * motion.ts, rtol=1e-14)
+    assert motion.weight == pytest.approx(1.5 * 9.81)
+    force = trajectory.system.contact_force(
+        motion.ts[-1],
+        (motion.quaternion[-1], motion.position[-1]),
+        trajectory.u[count - 1],
+        trajectory.control,
+    )
+    np.testing.assert_allclose(motion.force[-1], force, rtol=1e-12)
+    assert "<canvas" in ball_report(motion).html()
 
 
 def test_rail_lines_close_where_the_rail_does():

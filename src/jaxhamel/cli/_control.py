@@ -59,9 +59,9 @@ def progress(state: Any) -> str:
     """The line that says how the search goes; the time left is known once iterations have a pace."""
     left = f", at most {state.time_left:.0f} s left" if state.iteration > 2 else ""
     return (
-        f"iteration {state.iteration:3d}   cost {state.cost:.3e}   "
-        f"tracking {_length(state.tracking_rms)}   gap {state.defect:.0e}   "
-        f"{state.elapsed:.0f} s{left}"
+        f"iteration {state.iteration:3d}  cost {state.cost:.3e}  "
+        f"tracking {_length(state.tracking_rms)}  {state.elapsed:.0f} s{left}  "
+        f"gap {state.defect:.0e}"
     )
 
 

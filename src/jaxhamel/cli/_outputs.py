@@ -20,6 +20,20 @@ from ._views import Run, View, view
 PACKAGES = ("jaxhamel", "jax", "jaxlib", "diffrax", "equinox", "optax", "optimistix", "numpy")
 
 
+UNITS = {
+    "distance": "m",
+    "displacement": "m",
+    "tracking_rms": "m",
+    "tracking_max": "m",
+    "path_size": "m",
+    "path_length": "m",
+    "min_normal_force": "N",
+    "final_omega": "rad/s",
+    "time": "s",
+    "search_seconds": "s",
+}
+
+
 @dataclass(frozen=True)
 class Outcome:
     """How a command ended.
@@ -146,7 +160,9 @@ def _plain(value: Any) -> Any:
 
 
 def _readable(numbers: Mapping[str, Any]) -> dict[str, Any]:
-    return {key.replace("_", " "): value for key, value in numbers.items()}
+    """With words and units as keys."""
+    units = {key: f" / {UNITS[key]}" if key in UNITS else "" for key in numbers}
+    return {key.replace("_", " ") + units[key]: value for key, value in numbers.items()}
 
 
 def _asked_in_tables(asked: Mapping[str, Any]) -> dict[str, Any]:

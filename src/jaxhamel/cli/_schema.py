@@ -245,7 +245,7 @@ SEARCH = {
         number(least=0.0), "tracking error (RMS) that is enough; 0: as low as it goes", 0.0, "m"
     ),
     "max_iterations": Key(integer(1), "iterations after which the search gives up", 400),
-    "max_seconds": Key(POSITIVE, "seconds after which the search gives up", 90.0, "s"),
+    "max_seconds": Key(POSITIVE, "seconds after which the search gives up", 80.0, "s"),
 }
 TASK = Variants(
     by="path",

@@ -68,9 +68,7 @@ def with_task(run: Run, scenario: Scenario) -> Run:
     task = scenario["task"]
     if task is None:
         return run
-    path = jax.vmap(build_path(scenario))
-    limit = task["friction_limit"] or None
-    return replace(run, reference=np.asarray(path(run.ts)), friction_limit=limit)
+    return replace(run, path=build_path(scenario), friction_limit=task["friction_limit"] or None)
 
 
 def run_of(trajectory: Trajectory, system: Any, control: Any) -> Run:

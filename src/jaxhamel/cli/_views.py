@@ -4,8 +4,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import equinox as eqx
-import jax
 import numpy as np
 
 from jaxhamel.mechanics import velocity
@@ -28,6 +26,7 @@ from jaxhamel.viz import (
     rotated,
     top_edges,
 )
+from jaxhamel.viz._along import along, mass_positions
 
 Columns = dict[str, np.ndarray]
 
@@ -36,7 +35,7 @@ Columns = dict[str, np.ndarray]
 class Run:
     """A simulated motion as NumPy arrays, up to the last finite state.
 
-    `reference` `(T, 2)` and `costs` `(K,)` are there for a control problem, else None.
+    `path` (t -> `(2,)`, asked for), `costs` `(K,)` and `friction_limit` are there for a task.
     """
 
     system: Any
@@ -44,7 +43,7 @@ class Run:
     ts: np.ndarray
     q: Any
     u: np.ndarray
-    reference: np.ndarray | None = None
+    path: Callable | None = None
     costs: np.ndarray | None = None
     friction_limit: float | None = None
 
@@ -67,21 +66,10 @@ def view(kind: str, run: Run) -> View:
 
 
 def _rolling_ball(run: Run) -> View:
-    system, control = run.system, run.control
-    angles, masses = _masses(run)
-    force = _along(system.contact_force, run, control)
-    motion = BallMotion(
-        ts=run.ts,
-        quaternion=run.q[0],
-        position=run.q[1],
-        radius=float(system.radius),
-        angles=angles,
-        masses=masses,
-        rails=_rails(system, angles),
-        force=force,
-        weight=_weight(system.shell_mass, system),
-        reference=run.reference,
-    )
+    system = run.system
+    motion = BallMotion.of(system, run.control, run.ts, run.q, run.u, run.path)
+    force, angles = motion.force, motion.angles
+    assert force is not None  # of a simulated ball it is known
     columns = _orientation(run.q[0]) | _named("xy", motion.position) | _omega(run.u)
     columns |= _thetas(angles) | _named(("force_x", "force_y", "force_z"), force)
     length, changes = _length(motion.position), _relative_changes(run)
@@ -98,12 +86,13 @@ def _rolling_ball(run: Run) -> View:
 
 def _actuated_disk(run: Run) -> View:
     system, control = run.system, run.control
-    angles, masses = _masses(run)
+    angles, masses = mass_positions(system, control, run.ts)
     angle, position = run.q[0][:, 0], run.q[1][:, 0]
-    force, changes = _along(system.contact_force, run, control), _relative_changes(run)
+    force = along(lambda *state: system.contact_force(*state, control), run.ts, run.q, run.u)
+    changes = _relative_changes(run)
     columns = {"phi": angle, "x": position, "phi_dot": run.u[:, 0]} | _thetas(angles)
     columns |= _named(("force_x", "force_y", "force_z"), force)
-    rails = _rails(system, angles)
+    rails = rail_lines(system.rails, angles)
     scene = disk_scene(run.ts, angle, position, float(system.radius), masses, rails)
     charts = [
         _quantities(run, "position", position[:, None], ["x"], "Position of the disk", "x / m")
@@ -111,7 +100,7 @@ def _actuated_disk(run: Run) -> View:
     if angles.shape[1]:
         figure = angles_figure(run.ts, angles)
         charts.append(Chart("angles", figure, "Position of each mass on its rail over time"))
-    figure = forces_figure(run.ts, force, weight=_weight(system.disk_mass, system))
+    figure = forces_figure(run.ts, force, weight=_weight(system))
     charts.append(Chart("forces", figure, "Normal force and friction needed over time"))
     reached = (
         {"displacement": float(position[-1] - position[0])} | _contact(force) | _drifts(changes)
@@ -139,7 +128,7 @@ def _heavy_top(run: Run) -> View:
 
 
 def _suslov(run: Run) -> View:
-    omega = _along(lambda t, q, u, _: velocity(run.system, t, q, u), run, run.control)
+    omega = along(lambda *state: velocity(run.system, *state), run.ts, run.q, run.u)
     xi = np.asarray(run.system.xi)
     axis = 0.75 * xi / np.linalg.norm(xi)
     edges = [*_box(run.system.inertia), np.stack([-axis, axis])]
@@ -184,30 +173,11 @@ def _body(run: Run, omega: np.ndarray, scene: Scene, charts: list[Chart], more: 
     return View(columns, scene, [*charts, *_drift_chart(run, changes)], reached, tiles, lead)
 
 
-# Arrays along a run.
+# Shapes.
 
 
-def _along(function: Callable, run: Run, control: Any) -> np.ndarray:
-    """function(t, q, u, control) at every time."""
-    at_once = eqx.filter_jit(jax.vmap(lambda t, q, u: function(t, q, u, control)))
-    return np.asarray(at_once(run.ts, run.q, run.u))
-
-
-def _masses(run: Run) -> tuple[np.ndarray, np.ndarray]:
-    """θ `(T, n)` and the masses' positions in the body `(T, n, 3)`."""
-    n = run.system.n_masses
-    if n == 0:
-        return np.zeros((len(run.ts), 0)), np.zeros((len(run.ts), 0, 3))
-    angles = jax.vmap(run.control)(run.ts)
-    return np.asarray(angles), np.asarray(jax.vmap(run.system.rails)(angles))
-
-
-def _rails(system: Any, angles: np.ndarray) -> np.ndarray:
-    return rail_lines(system.rails, angles) if system.n_masses else np.zeros((0, 2, 3))
-
-
-def _weight(body_mass: Any, system: Any) -> float:
-    return float(system.gravity) * (float(body_mass) + float(np.sum(np.asarray(system.masses))))
+def _weight(disk: Any) -> float:
+    return float(disk.gravity) * float(disk.disk_mass + np.sum(np.asarray(disk.masses)))
 
 
 def _box(inertia: Any) -> list[np.ndarray]:
@@ -265,10 +235,9 @@ def _tracking_tiles(motion: BallMotion) -> list[tuple[str, str]]:
     return [(f"{1e3 * found['tracking_rms']:.3g} mm", "tracking error, RMS")] if found else []
 
 
-def _invariants(run: Run) -> dict[str, np.ndarray]:
+def _invariants(run: Run) -> Columns:
     """Every invariant along the run, `(T, …)`."""
-    at_once = eqx.filter_jit(jax.vmap(lambda t, q, u: run.system.invariants(t, q, u, run.control)))
-    return {name: np.asarray(values) for name, values in at_once(run.ts, run.q, run.u).items()}
+    return along(lambda *state: run.system.invariants(*state, run.control), run.ts, run.q, run.u)
 
 
 def _relative_changes(run: Run) -> Columns:

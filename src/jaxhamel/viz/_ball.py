@@ -2,11 +2,14 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
+import jax
 import numpy as np
 from jaxtyping import Float
 from numpy import ndarray
 
+from ._along import along, mass_positions, rail_lines
 from ._charts import Chart
 from ._figures import (
     angles_figure,
@@ -15,11 +18,9 @@ from ._figures import (
     forces_figure,
     path_figure,
 )
+from ._report import Report
 from ._scene import Arrow, Curve, Points, Pose, Scene, Sphere, Thing, Trail
 from ._style import roles
-
-RAIL_POINTS = 73
-FULL_TURN = np.linspace(0.0, 2.0 * np.pi, RAIL_POINTS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,33 +52,48 @@ class BallMotion:
     weight: float | None = None
     reference: Float[ndarray, "T 2"] | None = None
 
+    @classmethod
+    def of(
+        cls,
+        system: Any,
+        control: Any,
+        ts: Float[ndarray, " T"],
+        q: tuple[Float[ndarray, "T 4"], Float[ndarray, "T 2"]],
+        u: Float[ndarray, "T 3"],
+        path: Callable | None = None,
+    ) -> "BallMotion":
+        """The motion of a `jaxhamel.systems.RollingBall` at states that were simulated.
+
+        **Arguments:** `path`: t -> `(2,)` m, where the ball was asked to be.
+        """
+        angles, masses = mass_positions(system, control, ts)
+        return cls(
+            ts=np.asarray(ts),
+            quaternion=np.asarray(q[0]),
+            position=np.asarray(q[1]),
+            radius=float(system.radius),
+            angles=angles,
+            masses=masses,
+            rails=rail_lines(system.rails, angles),
+            force=along(lambda *state: system.contact_force(*state, control), ts, q, u),
+            weight=float(system.gravity) * float(system.shell_mass + np.sum(system.masses)),
+            reference=None if path is None else along(path, ts),
+        )
+
+    @classmethod
+    def from_trajectory(cls, trajectory: Any, path: Callable | None = None) -> "BallMotion":
+        """The motion of a `jaxhamel.Trajectory` of a rolling ball, as far as it came."""
+        keep = np.asarray(trajectory.valid)
+        state = (trajectory.ts, trajectory.q, trajectory.u)
+        ts, q, u = jax.tree.map(lambda x: np.asarray(x)[keep], state)
+        return cls.of(trajectory.system, trajectory.control, ts, q, u, path)
+
     @property
     def error(self) -> Float[ndarray, " T"] | None:
         """|z(t) − z_d(t)| in m, or `None` without a reference."""
         if self.reference is None:
             return None
         return np.linalg.norm(self.position - self.reference, axis=1)
-
-
-def rail_lines(
-    rails: Callable[[Float[ndarray, " n"]], Float[ndarray, "n 3"]], angles: Float[ndarray, "T n"]
-) -> Float[ndarray, "n P 3"]:
-    """Every rail as a polyline: once around when it closes after 2π, else as far as its mass goes.
-
-    **Arguments:**
-
-    - `rails`: `(n,)` → `(n, 3)` m, as in `jaxhamel.systems`.
-    - `angles`: `(T, n)`, where the masses have been.
-    """
-    low, high = angles.min(axis=0), angles.max(axis=0)
-    closed = np.all(np.abs(_at(rails, low) - _at(rails, low + 2 * np.pi)) < 1e-5, axis=1)
-    share = np.linspace(-0.04, 1.04, RAIL_POINTS)[:, None]
-    grid = np.where(closed, FULL_TURN[:, None], low + share * (high - low))
-    return np.stack([_at(rails, theta) for theta in grid], axis=1)
-
-
-def _at(rails: Callable, theta: np.ndarray) -> np.ndarray:
-    return np.asarray(rails(theta), dtype=float)
 
 
 def ball_scene(motion: BallMotion, *, speed: float = 1.0) -> Scene:
@@ -162,3 +178,12 @@ def _path_chart(motion: BallMotion) -> Chart:
         path_figure(motion.position, motion.reference),
         "Path of the ball on the ground, seen from above",
     )
+
+
+def ball_report(
+    motion: BallMotion, *, title: str = "A rolling ball", costs: Float[ndarray, " K"] | None = None
+) -> Report:
+    """The page of a rolling ball: `Path("report.html").write_text(ball_report(motion).html())`."""
+    length = float(np.sum(np.linalg.norm(np.diff(motion.position, axis=0), axis=1)))
+    lead = f"The ball rolled {length:.3g} m in {motion.ts[-1] - motion.ts[0]:.4g} s."
+    return Report(title, lead, ball_scene(motion), ball_charts(motion, costs=costs))

@@ -12,7 +12,7 @@ from ._scene import Arrow, Curve, Points, Scene, Trail
 from ._style import DARK, LIGHT, css_variables, roles
 
 SPEEDS = (0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2, 4, 8)
-LONG_TABLE = 14  # rows; a longer table is folded away
+LONG_TABLE = 20  # rows; a longer table is folded away
 SCRIPTS = ("geometry.js", "sphere.js", "draw.js", "player.js")
 
 

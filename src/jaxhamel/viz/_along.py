@@ -1,0 +1,54 @@
+"""Quantities along a simulated motion, and the rails that masses move on, as NumPy arrays."""
+
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import numpy as np
+from jaxtyping import Float
+from numpy import ndarray
+
+RAIL_POINTS = 73
+FULL_TURN = np.linspace(0.0, 2.0 * np.pi, RAIL_POINTS)
+
+
+def along(function: Callable, *states: Any) -> Any:
+    """function(t, …) at every time: `states` have a leading time axis, and so has what is returned."""
+    # A function of its own: equinox warns where a module (a control, a path) is transformed itself.
+    mapped = eqx.filter_jit(jax.vmap(lambda *state: function(*state)))
+    return jax.tree.map(np.asarray, mapped(*states))
+
+
+def mass_positions(
+    system: Any, control: Any, ts: Float[ndarray, " T"]
+) -> tuple[Float[ndarray, "T n"], Float[ndarray, "T n 3"]]:
+    """θ(t) of every mass, and the masses in the body frame (m)."""
+    if system.n_masses == 0:
+        return np.zeros((len(ts), 0)), np.zeros((len(ts), 0, 3))
+    angles = along(control, ts)
+    return angles, along(system.rails, angles)
+
+
+def rail_lines(
+    rails: Callable[[Float[ndarray, " n"]], Float[ndarray, "n 3"]] | None,
+    angles: Float[ndarray, "T n"],
+) -> Float[ndarray, "n P 3"]:
+    """Every rail as a polyline: once around when it closes after 2π, else as far as its mass goes.
+
+    **Arguments:**
+
+    - `rails`: `(n,)` -> `(n, 3)` m, as in `jaxhamel.systems`; None where there are no masses.
+    - `angles`: `(T, n)`, where the masses have been.
+    """
+    if rails is None or angles.shape[1] == 0:
+        return np.zeros((0, RAIL_POINTS, 3))
+    low, high = angles.min(axis=0), angles.max(axis=0)
+    closed = np.all(np.abs(_at(rails, low) - _at(rails, low + 2 * np.pi)) < 1e-5, axis=1)
+    share = np.linspace(-0.04, 1.04, RAIL_POINTS)[:, None]
+    grid = np.where(closed, FULL_TURN[:, None], low + share * (high - low))
+    return np.stack([_at(rails, theta) for theta in grid], axis=1)
+
+
+def _at(rails: Callable, theta: np.ndarray) -> np.ndarray:
+    return np.asarray(rails(theta), dtype=float)
