@@ -31,7 +31,7 @@ BAD = {
     "adjoint": ({"adjoint": "reverse"}, TypeError, r"`adjoint` is of type str.*diffrax.ForwardMode"),
     "max_steps": ({"max_steps": 0}, ValueError, r"`max_steps` is 0.*positive whole number"),
     "route": ({"route": "newton"}, ValueError, r"`route` is 'newton'.*'gauss'"),
-    "control NaN": ({"control": lambda t: jnp.where(t > 0.4, jnp.nan, t)}, ValueError, r"`control` is not finite at t = 0.5"),
+    "control NaN": ({"control": lambda t: jnp.sqrt(0.4 - t)}, ValueError, r"`control` is not finite at t = 0.5.*"),
     "control NaN constant": ({"control": jnp.nan}, ValueError, r"`control` is not finite at t = 0"),
 }  # fmt: skip
 

@@ -68,7 +68,7 @@ def test_quaternions_stay_unit_over_many_steps():
 
 def test_adaptive_steps_follow_the_tolerance():
     errors, steps = [], []
-    for tolerance in (1e-5, 1e-8, 1e-11):
+    for tolerance in jnp.array([1e-5, 1e-8, 1e-11]):
         controller = diffrax.PIDController(rtol=tolerance, atol=tolerance)
         solution = solve(SE3, diffrax.Tsit5(), 5.0, None, stepsize_controller=controller)
         errors.append(float(distance(SE3, solution.ys[0][0], exact(SE3, 5.0))))

@@ -176,7 +176,10 @@ def _tolerances(rtol, atol, dt, dtype):
 
 
 def _controller(steps, ts):
-    return FixedStep(ts, *steps) if len(steps) == 1 else watched_pid(*steps, ts)
+    if len(steps) == 1:
+        return FixedStep(ts, steps[0])
+    rtol, atol = steps
+    return watched_pid(rtol, atol, ts)
 
 
 def _solver(space: AbstractSpace, solver):
