@@ -29,17 +29,23 @@ from jaxhamel.control._costs import Tracking as Tracking
 
 # isort: split
 # Problems, methods, results
+from jaxhamel.control._gradient_descent import GradientDescent as GradientDescent
+from jaxhamel.control._multiple_shooting import MultipleShooting as MultipleShooting
 from jaxhamel.control._problem import ControlProblem as ControlProblem
 from jaxhamel.control._problem import TrackingProblem as TrackingProblem
-from jaxhamel.control._multiple_shooting import MultipleShooting as MultipleShooting
-from jaxhamel.control._multiple_shooting import Progress as Progress
-from jaxhamel.control._multiple_shooting import solve as solve
+from jaxhamel.control._progress import Progress as Progress
 from jaxhamel.control._result import Result as Result
 from jaxhamel.control._result import replay as replay
+from jaxhamel.control._single_shooting import SingleShooting as SingleShooting
+from jaxhamel.control._single_shooting import residual as residual
+from jaxhamel.control._solve import perturbed_starts as perturbed_starts
+from jaxhamel.control._solve import solve as solve
+from jaxhamel.control._solve import solve_many as solve_many
 
 # isort: split
 # The built-in problem
 from jaxhamel.control._figure_eight import figure_eight as figure_eight
 from jaxhamel.control._figure_eight import figure_eight_ball as figure_eight_ball
+from jaxhamel.control._figure_eight import figure_eight_method as figure_eight_method
 from jaxhamel.control._figure_eight import figure_eight_solution as figure_eight_solution
 from jaxhamel.control._figure_eight import rolling_along as rolling_along

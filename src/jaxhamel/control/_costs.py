@@ -16,12 +16,16 @@ from jaxtyping import Array, Float
 from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Time
 from jaxhamel.mechanics import System
-from jaxhamel.systems._parameters import parameter
+from jaxhamel.systems._parameters import as_parameter, parameter
 
 
 def last_factor(q: Configuration) -> Array:
     """The last factor of a product configuration (the ball's position), or q itself."""
     return q[-1] if isinstance(q, tuple) else q
+
+
+def _as_configuration(q):
+    return jax.tree.map(as_parameter, q)
 
 
 def rate(control: Callable, t: Time) -> Array:
@@ -69,7 +73,7 @@ class Tracking(AbstractCost):
 class Endpoint(AbstractCost):
     """½ w |(local(q_target, q), u − u_target)|² at the last time; a target that is None is left out."""
 
-    q: Configuration | None = None
+    q: Configuration | None = eqx.field(default=None, converter=_as_configuration)
     u: Array | None = parameter(default=None)
     weight: Array = parameter(default=1.0)
 
@@ -165,7 +169,7 @@ class ControlAt(AbstractConstraint):
 class StateAtEnd(AbstractConstraint):
     """q = `q` and u = `u` at the last time; None leaves one out."""
 
-    q: Configuration | None = None
+    q: Configuration | None = eqx.field(default=None, converter=_as_configuration)
     u: Array | None = parameter(default=None)
     at_end = True
 

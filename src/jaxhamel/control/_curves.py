@@ -119,18 +119,14 @@ class Spline(AbstractCurve):
         inside = jnp.where(before, self.t0, jnp.where(after, self.t1, t))
         x = (inside - self.t0) / (self.t1 - self.t0) * self.n_segments
         segment = jnp.clip(jnp.floor(jax.lax.stop_gradient(x)), 0, self.n_segments - 1)
-        rows = jax.lax.dynamic_slice_in_dim(
-            self.coefficients, segment.astype(int), self.degree + 1
-        )
+        rows = jax.lax.dynamic_slice_in_dim(self.coefficients, segment.astype(int), self.degree + 1)
         basis, slope = _horner(_local_basis(self.degree), x - segment)
         straight = (t - inside) * self.n_segments / (self.t1 - self.t0)
         return (basis + straight * slope) @ rows
 
     @property
     def free(self):
-        return eqx.tree_at(
-            lambda s: (s.coefficients, s.t0, s.t1), self, (True, False, False)
-        )
+        return eqx.tree_at(lambda s: (s.coefficients, s.t0, s.t1), self, (True, False, False))
 
     def support(self, t0: float, t1: float) -> Bool[np.ndarray, " P"]:
         start, end = float(self.t0), float(self.t1)

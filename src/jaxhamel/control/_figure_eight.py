@@ -11,6 +11,7 @@ from jax.typing import ArrayLike
 
 from jaxhamel.control._costs import ControlAt, rate
 from jaxhamel.control._curves import Spline
+from jaxhamel.control._multiple_shooting import MultipleShooting
 from jaxhamel.control._paths import FigureEight
 from jaxhamel.control._problem import ControlProblem, TrackingProblem
 from jaxhamel.geometry import SO3, quaternion_matrix
@@ -80,6 +81,11 @@ def figure_eight(
         constraints=(ControlAt(value=rest, rate=jnp.zeros_like(rest)),),
         guess=guess,
     )
+
+
+def figure_eight_method(max_seconds: float = 60.0, goal: float = 4.5e-4) -> MultipleShooting:
+    """Multiple shooting that is content with a tracking error of `goal` [m] RMS, 0.02 % of the path's size."""
+    return MultipleShooting(max_seconds=max_seconds, goal=goal, cost_tolerance=0.02)
 
 
 def rolling_along(path, ts, radius, steps: int = 20):

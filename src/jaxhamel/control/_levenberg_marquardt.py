@@ -95,8 +95,8 @@ def _judge(iterate: Iterate, there, penalty) -> Iterate:
     return iterate._replace(
         point=point,
         model=model,
-        damping=jnp.where(accepted, less, iterate.damping * iterate.growth),
-        growth=jnp.where(accepted, 2.0, 2 * iterate.growth),
+        damping=jnp.where(accepted, less, jnp.minimum(iterate.damping * iterate.growth, 1e15)),
+        growth=jnp.where(accepted, 2.0, jnp.minimum(2 * iterate.growth, 1e6)),
         started=jnp.ones_like(started),
         accepted=accepted,
     )
@@ -111,13 +111,19 @@ def _direction(iterate: Iterate, exact, conditions: Callable, penalty):
     backward = lambda b: solve_triangular(L, b, lower=True, trans=1)  # noqa: E731
 
     Z, w = forward(model.D.T), forward(model.g + penalty * model.D.T @ model.d)
-    factor = (jnp.linalg.cholesky(Z.T @ Z), True)
+    factor = (jnp.linalg.cholesky(_regular(Z.T @ Z)), True)
     only_exact = lambda v: jnp.where(exact, v, jnp.zeros_like(v))  # noqa: E731
     y = only_exact(cho_solve(factor, model.d - Z.T @ w))
     z = -backward(w + Z @ y)
     for _ in range(2):
         z = z - backward(Z @ only_exact(cho_solve(factor, conditions(z))))
     return z, y
+
+
+def _regular(S):
+    """S with its diagonal raised by rounding: conditions may depend on each other."""
+    tiny = 10 * jnp.finfo(S.dtype).eps * jnp.max(jnp.diagonal(S))
+    return S + tiny * jnp.eye(S.shape[0], dtype=S.dtype)
 
 
 def stationarity(model, y) -> Float[Array, ""]:

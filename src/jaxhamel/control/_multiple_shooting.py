@@ -2,43 +2,31 @@
 
 import time
 from collections.abc import Callable
-from typing import NamedTuple
 
 import diffrax
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float
 
 from jaxhamel import _checks
 from jaxhamel.control._curves import free_parameters
 from jaxhamel.control._levenberg_marquardt import Iterate, first_iterate, stationarity, step
 from jaxhamel.control._problem import ControlProblem
-from jaxhamel.control._result import Result, measure, replay
+from jaxhamel.control._progress import Progress
+from jaxhamel.control._result import Result, report
 from jaxhamel.control._shooting import (
     Grid,
     Model,
     Point,
     Shooting,
-    _conditions,
-    _tangent,
+    conditions,
     grid_of,
     move,
     tableau_of,
+    tangent_dimension,
 )
-
-
-class Progress(NamedTuple):
-    """Handed to `progress` after each iteration; `time_left` is an upper estimate [s]."""
-
-    iteration: int
-    cost: float
-    tracking_rms: float
-    defect: float
-    damping: float
-    accepted: bool
-    elapsed: float
-    time_left: float
 
 
 class MultipleShooting(eqx.Module):
@@ -50,7 +38,7 @@ class MultipleShooting(eqx.Module):
 
     **Arguments:**
 
-    - `steps`: integration steps in each interval, even; costs are integrated by Simpson's rule on them.
+    - `steps`: integration steps in each interval, even; costs are integrated on them by a Newton–Cotes rule.
     - `solver`: an explicit diffrax Runge–Kutta method, default `diffrax.Dopri8()`: unstable motion magnifies what
       integration neglects, and six of its steps are cheaper than the 40 of a fourth-order method.
     - `max_iterations`, `max_seconds`: when to stop, with what was reached by then.
@@ -60,7 +48,8 @@ class MultipleShooting(eqx.Module):
     - `damping`: initial λ; `penalty`: σ; `switch`: see `jaxhamel.control._levenberg_marquardt`.
     - `route`: route to the equations of motion, see `jaxhamel.acceleration`.
 
-    Memory and time of the linear algebra grow with the square and cube of the number of unknowns; about 1000 are comfortable.
+    Memory and time of the linear algebra grow with the square and cube of the number of unknowns,
+    N (dim Q + k) + P; about 1000 are comfortable.
     """
 
     steps: int = eqx.field(static=True, default=6)
@@ -81,7 +70,15 @@ class MultipleShooting(eqx.Module):
     def run(self, problem: ControlProblem, progress: Callable | None = None) -> Result:
         """Solves one problem; `progress` gets a `Progress` after each iteration."""
         search = _Search(self, problem, progress)
-        search.iterate(_start(problem, self.damping))
+        search.iterate(_start(problem, self.damping, free_parameters(problem.curve)[0]))
+        return search.result()
+
+    def run_many(
+        self, problem: ControlProblem, starts: Float[Array, "S P"], progress: Callable | None = None
+    ) -> Result:
+        """From many starts at once; the best is returned, and reported meanwhile."""
+        search = _Search(self, problem, progress)
+        search.iterate(jax.vmap(lambda p: _start(problem, self.damping, p))(starts))
         return search.result()
 
     def shooting(self) -> Shooting:
@@ -90,8 +87,12 @@ class MultipleShooting(eqx.Module):
 
 @eqx.filter_jit
 def advance(shooting: Shooting, problem: ControlProblem, grid: Grid, iterate, penalty, switch):
-    """One Levenberg–Marquardt step and the numbers to report."""
-    penalty, switch = (jnp.asarray(x, problem.u0.dtype) for x in (penalty, switch))
+    """One Levenberg–Marquardt step, of one start or of each of many, and the numbers to report."""
+    one = lambda iterate: _advance_one(shooting, problem, grid, iterate, penalty, switch)  # noqa: E731
+    return one(iterate) if iterate.damping.ndim == 0 else jax.vmap(one)(iterate)
+
+
+def _advance_one(shooting, problem, grid, iterate: Iterate, penalty, switch):
     iterate = step(
         iterate,
         evaluate=lambda point: shooting.model(problem, grid, point),
@@ -112,8 +113,13 @@ def advance(shooting: Shooting, problem: ControlProblem, grid: Grid, iterate, pe
     return iterate, numbers
 
 
-def _start(problem: ControlProblem, damping) -> Iterate:
-    p = free_parameters(problem.curve)[0]
+def best_start(costs, defects, switch: float) -> int:
+    """Index of the start with the least cost among those whose conditions are nearly met, if any is."""
+    met = np.isfinite(costs) & (defects < switch)
+    return int(np.argmin(np.where(met, costs, np.inf) if met.any() else defects))
+
+
+def _start(problem: ControlProblem, damping, p) -> Iterate:
     q, u = problem.guess
     given = lambda rows, first: rows.at[0].set(first)  # noqa: E731
     point = Point(jax.tree.map(given, q, problem.q0), given(u, problem.u0), p)
@@ -122,9 +128,9 @@ def _start(problem: ControlProblem, damping) -> Iterate:
 
 def _blank(problem, point: Point) -> Model:
     """A model of the right shapes."""
-    n, N = _tangent(problem), point.u.shape[0] - 1
+    n, N = tangent_dimension(problem), point.u.shape[0] - 1
     last = jax.tree.map(lambda a: a[-1], (point.q, point.u))
-    ends = eqx.filter_eval_shape(_conditions, problem, last, point.p).shape[0]
+    ends = eqx.filter_eval_shape(conditions, problem, last, point.p).shape[0]
     zeros = lambda *shape: jnp.zeros(shape, point.u.dtype)  # noqa: E731
     z, c = n * N + point.p.shape[0], n * N + ends
     return Model(zeros(), zeros(z), zeros(z, z), zeros(c), zeros(c, z), zeros())
@@ -137,6 +143,8 @@ class _Search:
         self.method, self.problem, self.progress = method, problem, progress
         self.began = time.monotonic()
         self.shooting, self.grid = method.shooting(), grid_of(problem)
+        number = lambda x: jnp.asarray(x, problem.u0.dtype)  # noqa: E731
+        self.limits = number(method.penalty), number(method.switch)
         self.rows: list[dict[str, float]] = []
         self.status, self.converged = "", False
 
@@ -148,10 +156,10 @@ class _Search:
 
     def _advance(self, iterate: Iterate) -> Iterate:
         method = self.method
-        iterate, numbers = advance(
-            self.shooting, self.problem, self.grid, iterate, method.penalty, method.switch
-        )
-        row = {name: float(value) for name, value in numbers.items()}
+        iterate, numbers = advance(self.shooting, self.problem, self.grid, iterate, *self.limits)
+        rows = {name: np.atleast_1d(value) for name, value in numbers.items()}
+        self.best = best_start(rows["cost"], rows["defect"], method.switch)
+        row = {name: float(values[self.best]) for name, values in rows.items()}
         self.rows.append(row | {"seconds": time.monotonic() - self.began})
         if self.progress is not None:
             self.progress(self._progress())
@@ -161,9 +169,7 @@ class _Search:
         row, n = self.rows[-1], len(self.rows)
         first = self.rows[0]["seconds"]  # mostly compilation
         pace = (row["seconds"] - first) / max(n - 1, 1)
-        left = min(
-            pace * max(self.method.max_iterations - n, 0), self.method.max_seconds - row["seconds"]
-        )
+        left = min(pace * self._iterations_left(), self.method.max_seconds - row["seconds"])
         return Progress(
             n,
             row["cost"],
@@ -175,6 +181,17 @@ class _Search:
             max(left, 0.0),
         )
 
+    def _iterations_left(self) -> float:
+        """To the goal at the pace of the last ten, or to the limit."""
+        limit, errors = (
+            self.method.max_iterations - len(self.rows),
+            [r["tracking_rms"] for r in self.rows],
+        )
+        if self.method.goal is None or len(errors) < 11 or not errors[-11] > errors[-1] > 0:
+            return max(limit, 0)
+        pace = np.log(errors[-11] / errors[-1]) / 10
+        return float(np.clip(np.log(errors[-1] / self.method.goal) / pace, 0, max(limit, 0)))
+
     def _decide(self) -> None:
         method, row = self.method, self.rows[-1]
         met = row["defect"] < method.switch
@@ -183,18 +200,19 @@ class _Search:
         elif met and self._stalled():
             self._stop("the cost falls no further", True)
         elif not np.isfinite(row["cost"]) or row["damping"] > 1e14:
-            self._stop("no step lowers the cost any more", False)
+            self._stop("no step lowers the cost any more", bool(met))
         elif row["seconds"] > method.max_seconds:
             self._stop(f"out of time ({method.max_seconds:g} s): best so far", False)
         elif len(self.rows) >= method.max_iterations:
             self._stop(f"out of iterations ({method.max_iterations}): best so far", False)
 
     def _stalled(self, count: int = 10) -> bool:
-        """The last `count` accepted steps together lowered the cost by less than the tolerance."""
-        costs = [row["cost"] for row in self.rows if row["accepted"]]
-        if len(costs) <= count or self.rows[-count]["defect"] > self.method.switch:
+        """The last `count` accepted steps together changed the cost by less than the tolerance."""
+        met = [r for r in self.rows if r["accepted"] and r["defect"] < self.method.switch]
+        if len(met) <= count:
             return False
-        return costs[-count - 1] - costs[-1] < self.method.cost_tolerance * abs(costs[-1])
+        costs = [row["cost"] for row in met[-count - 1 :]]
+        return max(costs) - min(costs) < self.method.cost_tolerance * abs(costs[-1])
 
     def _stop(self, status: str, converged: bool) -> None:
         self.status, self.converged = status, converged
@@ -214,39 +232,12 @@ class _Search:
         return iterate
 
     def result(self) -> Result:
-        problem, row = self.problem, self.rows[-1]
-        control = free_parameters(problem.curve)[1](self.last.point.p)
-        trajectory = replay(problem, control)
-        numbers = measure(problem, trajectory, control)
-        if not bool(trajectory.succeeded):
-            self.converged, self.status = False, f"{self.status}; the simulation broke down"
+        row = self.rows[-1]
         history = {name: np.array([r[name] for r in self.rows]) for name in row}
-        return Result(
-            problem=problem,
-            control=control,
-            trajectory=trajectory,
-            cost=row["cost"],
-            gradient_norm=row["gradient_norm"],
-            **numbers,
-            history=history,
-            seconds=time.monotonic() - self.began,
-            converged=self.converged,
-            status=self.status,
-        )
+        control = free_parameters(self.problem.curve)[1](self._parameters())
+        numbers = (row["cost"], row["gradient_norm"], history, self.began)
+        return report(self.problem, control, *numbers, self.converged, self.status)
 
-
-def solve(
-    problem: ControlProblem,
-    method: MultipleShooting | None = None,
-    *,
-    progress: Callable | None = None,
-) -> Result:
-    """Solves a control problem and simulates what was found, in one piece.
-
-    **Arguments:** `problem`: what is asked; `method`: `MultipleShooting(...)` (the default),
-    `GradientDescent(...)` or `SingleShooting(...)`; `progress`: called with a `Progress` after each iteration.
-
-    **Returns:** a `Result`; `print` it. Running out of time or iterations is no error: `converged` and `status` say so.
-    """
-    method = MultipleShooting() if method is None else method
-    return method.run(problem, progress)
+    def _parameters(self):
+        p = self.last.point.p
+        return p if p.ndim == 1 else p[self.best]

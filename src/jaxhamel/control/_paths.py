@@ -18,11 +18,11 @@ def eased(t: Time, ramp: Scalar, period: Scalar) -> Scalar:
     Speed and its first two derivatives are continuous.
     """
     t = jnp.asarray(t, dtype=period.dtype)
-    safe = jnp.where(ramp > 0, ramp, 1.0)
-    x = jnp.where(ramp > 0, jnp.clip(t / safe, 0.0, 1.0), 1.0)
+    # Chosen by `where`, not clipped: the derivative of a clip at its ends is half of either side's.
+    x = t / jnp.where(ramp > 0, ramp, 1.0)
     started = ramp * x**4 * (2.5 + x * (x - 3.0))
-    beyond = jnp.where(t > ramp, t - ramp, 0.0)
-    return (started + beyond) / (period - ramp / 2)
+    gone = jnp.where(t >= ramp, t - ramp / 2, jnp.where(t > 0, started, 0.0))
+    return gone / (period - ramp / 2)
 
 
 class _Eased(eqx.Module):
@@ -55,9 +55,7 @@ class FigureEight(_Eased):
 
     def along(self, s: Scalar) -> Float[Array, " 2"]:
         phase = 2 * np.pi * s
-        return jnp.stack(
-            [self.width / 2 * jnp.sin(phase), self.height / 2 * jnp.sin(2 * phase)]
-        )
+        return jnp.stack([self.width / 2 * jnp.sin(phase), self.height / 2 * jnp.sin(2 * phase)])
 
 
 class Circle(_Eased):

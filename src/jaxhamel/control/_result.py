@@ -1,5 +1,7 @@
 """What an optimisation reached, measured on one continuous simulation and said as it is."""
 
+import time
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import diffrax
@@ -17,8 +19,8 @@ class Result(NamedTuple):
 
     - `control`: the curve found. `trajectory`: the motion it gives, simulated in one piece, open loop.
     - `cost`, `gradient_norm`: J and the norm of its gradient (of the Lagrangian, where conditions are met).
-    - `tracking_rms`: of the simulated output against the path; `path_size`: the longer side of the box around the path [m];
-      `path_length` [m].
+    - `tracking_rms`: of the simulated output against the path [m]; `path_size`: the longer side of
+      the box around the path, `path_length`: its length [m].
     - `min_normal_force` [N] and `friction_needed`, along the trajectory, of systems that have a contact force.
     - `history`: one array for each quantity, an entry an iteration. `seconds`: time taken.
     - `converged`, `status`: whether the tolerances were met, and why it ended.
@@ -75,7 +77,7 @@ def _or_none(value, text: str) -> str | None:
 def report_times(problem: ControlProblem, per_interval: int = 16) -> np.ndarray:
     """Times of the reported trajectory: each interval of the problem in equal parts."""
     ts = np.asarray(problem.ts)
-    parts = [np.linspace(a, b, per_interval, endpoint=False) for a, b in zip(ts, ts[1:], strict=False)]
+    parts = [np.linspace(a, b, per_interval, endpoint=False) for a, b in pairwise(ts)]
     return np.concatenate([*parts, ts[-1:]])
 
 
@@ -85,10 +87,39 @@ def replay(problem: ControlProblem, control, ts=None, **options) -> Trajectory:
     **Arguments:** `ts`: times, default a fine grid; `options`: for `jaxhamel.simulate`.
     """
     ts = report_times(problem) if ts is None else ts
-    single = problem.u0.dtype == jnp.float32
-    tolerances = {} if single else {"rtol": 1e-10, "atol": 1e-12}
+    tight = problem.u0.dtype == jnp.float64 and "dt" not in options
+    tolerances = {"rtol": 1e-10, "atol": 1e-12} if tight else {}
     options = {"solver": diffrax.Dopri8(), **tolerances, **options}
     return simulate(problem.system, problem.q0, problem.u0, ts, control, **options)
+
+
+def report(
+    problem: ControlProblem,
+    control,
+    cost: float,
+    gradient_norm: float,
+    history: dict[str, np.ndarray],
+    began: float,
+    converged: bool,
+    status: str,
+) -> Result:
+    """Replays a control and puts the result together; `began`: on the clock of `time.monotonic`."""
+    trajectory = replay(problem, control)
+    numbers = measure(problem, trajectory, control)
+    if not bool(trajectory.succeeded):
+        converged, status = False, f"{status}; the simulation of it broke down"
+    return Result(
+        problem=problem,
+        control=control,
+        trajectory=trajectory,
+        cost=cost,
+        gradient_norm=gradient_norm,
+        **numbers,  # pyright: ignore[reportArgumentType]
+        history=history,
+        seconds=time.monotonic() - began,
+        converged=converged,
+        status=status,
+    )
 
 
 def measure(problem: ControlProblem, trajectory: Trajectory, control) -> dict[str, float | None]:

@@ -5,6 +5,7 @@ space, q_k·exp(δ), and the free parameters of the control. An interval depends
 on the few parameters its stretch of the curve is made of, so its Jacobian has few columns.
 """
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import equinox as eqx
@@ -47,7 +48,7 @@ class Grid(NamedTuple):
 def grid_of(problem: ControlProblem) -> Grid:
     """Looks on the host at which parameters matter where; the widest interval decides on a."""
     ts = np.asarray(problem.ts)
-    masks = [support(problem.curve, a, b) for a, b in zip(ts[:-1], ts[1:], strict=True)]
+    masks = [support(problem.curve, a, b) for a, b in pairwise(ts)]
     width = max(int(mask.sum()) for mask in masks)
     rows = [np.flatnonzero(mask) for mask in masks]
     padded = [np.pad(row, (0, width - len(row)), constant_values=len(masks[0])) for row in rows]
@@ -79,14 +80,16 @@ class Shooting(eqx.Module):
         control = free_parameters(problem.curve)[1](p)
         qs, us = self.states(problem, x, control, t0, t1)
         ts = t0 + (t1 - t0) * jnp.linspace(0.0, 1.0, self.steps + 1, dtype=t0.dtype)
-        weights = (t1 - t0) * jnp.asarray(_simpson(self.steps), dtype=t0.dtype)
+        weights = (t1 - t0) * jnp.asarray(quadrature(self.steps), dtype=t0.dtype)
         running = lambda t, q, u: running_residual(  # noqa: E731
             problem.costs, problem.system, t, q, u, control
         )
         residual = jax.vmap(running)(ts, qs, us) * jnp.sqrt(weights)[:, None]
         end = jax.tree.map(lambda a: a[-1], (qs, us))
-        return residual.ravel(), (problem.system.space.normalise(end[0]), end[1]), self._tracking(
-            problem, ts, qs, weights
+        return (
+            residual.ravel(),
+            (problem.system.space.normalise(end[0]), end[1]),
+            self._tracking(problem, ts, qs, weights),
         )
 
     def _tracking(self, problem, ts, qs, weights):
@@ -106,7 +109,7 @@ class Shooting(eqx.Module):
             return _local(problem, x_next, (problem.system.space.normalise(q), u))
 
         gaps = jax.vmap(gap)(grid.active, *_neighbours(point), problem.ts[:-1], problem.ts[1:])
-        return jnp.concatenate([gaps.ravel(), _conditions(problem, _last(point), point.p)])
+        return jnp.concatenate([gaps.ravel(), conditions(problem, _last(point), point.p)])
 
     def model(self, problem: ControlProblem, grid: Grid, point: Point) -> Model:
         """Cost, conditions and their derivatives."""
@@ -117,7 +120,7 @@ class Shooting(eqx.Module):
 
     def _interval(self, problem, p, active, x, x_next, t0, t1):
         """(H, g, c, d, D, tracking) of one interval; columns: node, next node, active parameters."""
-        n = _tangent(problem)
+        n = tangent_dimension(problem)
         dtype = x[1].dtype
 
         def arc(z):
@@ -137,7 +140,7 @@ class Shooting(eqx.Module):
 
 def move(problem: ControlProblem, point: Point, z: Float[Array, " z"]) -> Point:
     """The point with increments z: the first node stays where it is."""
-    n, N = _tangent(problem), point.u.shape[0] - 1
+    n, N = tangent_dimension(problem), point.u.shape[0] - 1
     nodes = jnp.concatenate([jnp.zeros(n, z.dtype), z[: n * N]]).reshape(N + 1, n)
     q, u = jax.vmap(lambda x, delta: _retract(problem, x, delta))((point.q, point.u), nodes)
     return Point(q, u, point.p + z[n * N :])
@@ -169,14 +172,27 @@ def tableau_of(solver) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return a, np.asarray(table.b_sol), np.concatenate([[0.0], table.c])
 
 
-def _simpson(steps: int) -> Float[np.ndarray, " steps+1"]:
-    """Weights of Simpson's rule on [0, 1]."""
-    inner = np.where(np.arange(steps + 1) % 2 == 1, 4.0, 2.0)
-    inner[[0, -1]] = 1.0
-    return inner / (3.0 * steps)
+def quadrature(steps: int) -> Float[np.ndarray, " steps+1"]:
+    """Newton–Cotes weights on [0, 1] with equal steps, by groups of 6, 4 or 2, all positive.
+
+    On six steps exact to degree 7, so that a spline's θ̈² is integrated exactly on its segments: an optimiser finds the
+    gaps of a coarser rule and hides its control there (Simpson on two steps: a minimum 0.06 % too low).
+    """
+    group = next(size for size in (6, 4, 2) if steps % size == 0)
+    weights = np.zeros(steps + 1)
+    for start in range(0, steps, group):
+        weights[start : start + group + 1] += _NEWTON_COTES[group] * group / steps
+    return weights
 
 
-def _tangent(problem) -> int:
+_NEWTON_COTES = {
+    2: np.array([1, 4, 1]) / 6,
+    4: np.array([7, 32, 12, 32, 7]) / 90,
+    6: np.array([41, 216, 27, 272, 27, 216, 41]) / 840,
+}
+
+
+def tangent_dimension(problem) -> int:
     return problem.system.space.dim + problem.system.n_independent
 
 
@@ -199,7 +215,7 @@ def _last(point: Point):
     return jax.tree.map(lambda a: a[-1], (point.q, point.u))
 
 
-def _conditions(problem, x, p):
+def conditions(problem, x, p):
     """The constraints at both ends, of the last node and the parameters."""
     control = free_parameters(problem.curve)[1](p)
     first = (problem.system, problem.ts[0], problem.q0, problem.u0, control)
@@ -215,27 +231,35 @@ def _conditions(problem, x, p):
 def _assemble(problem, grid: Grid, point: Point, blocks) -> Model:
     """Adds the intervals' blocks up; the first node, which is given, has no column."""
     Hs, gs, costs, ds, Ds, tracking = blocks
-    n, N, P = _tangent(problem), ds.shape[0], point.p.shape[0]
+    n, N, P = tangent_dimension(problem), ds.shape[0], point.p.shape[0]
     size = n * (N + 1) + P
     k = jnp.arange(N)[:, None]
     column = jnp.concatenate([k * n + jnp.arange(2 * n)[None, :], n * (N + 1) + grid.active], 1)
     row = k * n + jnp.arange(n)[None, :]
     dtype = gs.dtype
-    H = jnp.zeros((size, size), dtype).at[column[:, :, None], column[:, None, :]].add(Hs, mode="drop")
+    H = (
+        jnp.zeros((size, size), dtype)
+        .at[column[:, :, None], column[:, None, :]]
+        .add(Hs, mode="drop")
+    )
     g = jnp.zeros(size, dtype).at[column].add(gs, mode="drop")
     D = jnp.zeros((n * N, size), dtype).at[row[:, :, None], column[:, None, :]].add(Ds, mode="drop")
-    return _with_ends(problem, point, Model(jnp.sum(costs), g[n:], H[n:, n:], ds.ravel(), D[:, n:], jnp.sum(tracking)))
+    return _with_ends(
+        problem,
+        point,
+        Model(jnp.sum(costs), g[n:], H[n:, n:], ds.ravel(), D[:, n:], jnp.sum(tracking)),
+    )
 
 
 def _with_ends(problem, point: Point, model: Model) -> Model:
     """Adds the final costs and the constraints."""
-    n, last = _tangent(problem), _last(point)
+    n, last = tangent_dimension(problem), _last(point)
 
     def ends(z):
         x, p = _retract(problem, last, z[:n]), point.p + z[n:]
         control = free_parameters(problem.curve)[1](p)
         r = final_residual(problem.costs, problem.system, problem.ts[-1], *x, control)
-        d = _conditions(problem, x, p)
+        d = conditions(problem, x, p)
         return (r, d), (r, d)
 
     (J, D), (r, d) = jax.jacfwd(ends, has_aux=True)(jnp.zeros(n + point.p.shape[0], model.g.dtype))

@@ -1,0 +1,29 @@
+"""What an optimisation tells while it runs."""
+
+from typing import NamedTuple
+
+
+class Progress(NamedTuple):
+    """Handed to `progress` after each iteration. What a method does not have is NaN.
+
+    - `iteration`, `cost`; `tracking_rms` of the pieces, `defect`: largest gap between them;
+      `damping`; `accepted`: whether the last step was taken.
+    - `elapsed`, `time_left`: seconds; the second an estimate.
+    """
+
+    iteration: int
+    cost: float
+    tracking_rms: float
+    defect: float
+    damping: float
+    accepted: bool
+    elapsed: float
+    time_left: float
+
+    def __str__(self) -> str:
+        parts = [f"{self.iteration:4d}", f"cost {self.cost:.4g}"]
+        if self.tracking_rms == self.tracking_rms:
+            parts.append(f"tracking {self.tracking_rms:.3g} m")
+        if self.defect == self.defect:
+            parts.append(f"gaps {self.defect:.1e}")
+        return "   ".join([*parts, f"{self.elapsed:.0f} s", f"{self.time_left:.0f} s left"])

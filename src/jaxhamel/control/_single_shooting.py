@@ -1,0 +1,115 @@
+"""Single shooting: one simulation over the whole time, for problems that are short or stable."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optimistix as optx
+from jaxtyping import Array, Float
+
+from jaxhamel import _checks
+from jaxhamel.control._costs import constraint_residual, final_residual, running_residual
+from jaxhamel.control._curves import free_parameters
+from jaxhamel.control._problem import ControlProblem
+from jaxhamel.control._result import Result, report
+from jaxhamel.control._shooting import quadrature
+from jaxhamel.simulate import simulate
+
+
+def residual(
+    problem: ControlProblem,
+    p: Float[Array, " P"],
+    *,
+    samples: int = 6,
+    penalty: float = 1e4,
+    options: dict | None = None,
+) -> Float[Array, " r"]:
+    """r(p) with J = ½|r|²: costs by quadrature on `samples` parts of each interval, constraints times √penalty.
+
+    Differentiable by both modes, through `jaxhamel.simulate`. `options`: for `simulate`.
+    """
+    control = free_parameters(problem.curve)[1](p)
+    share = jnp.linspace(0.0, 1.0, samples + 1, dtype=problem.ts.dtype)
+    lengths = jnp.diff(problem.ts)
+    grid = problem.ts[:-1, None] + lengths[:, None] * share[None, :]
+    ts = jnp.append(grid[:, :-1].ravel(), problem.ts[-1])
+    motion = simulate(problem.system, problem.q0, problem.u0, ts, control, **(options or {}))
+    running = jax.vmap(
+        lambda t, q, u: running_residual(problem.costs, problem.system, t, q, u, control)
+    )(ts, motion.q, motion.u)
+    weights = jnp.sqrt(_composite(lengths, samples))
+    q, u = jax.tree.map(lambda x: x[-1], (motion.q, motion.u))
+    first = (problem.system, ts[0], problem.q0, problem.u0, control)
+    last = (problem.system, ts[-1], q, u, control)
+    stiff = jnp.sqrt(jnp.asarray(penalty, u.dtype))
+    return jnp.concatenate(
+        [
+            (running * weights[:, None]).ravel(),
+            final_residual(problem.costs, *last),
+            stiff * constraint_residual(problem.constraints, False, *first),
+            stiff * constraint_residual(problem.constraints, True, *last),
+        ]
+    )
+
+
+def _composite(lengths: Float[Array, " N"], samples: int) -> Float[Array, " T"]:
+    """Weights on all intervals, neighbours' shared ends added up."""
+    each = lengths[:, None] * jnp.asarray(quadrature(samples), lengths.dtype)[None, :]
+    whole = jnp.append(each[:, :-1].ravel(), each[-1, -1])
+    return whole.at[samples:-1:samples].add(each[:-1, -1])
+
+
+class SingleShooting(eqx.Module):
+    r"""Least squares of one simulation: min ½|r(p)|² by an optimistix least-squares solver.
+
+    For few parameters and motion that does not magnify errors; otherwise take `MultipleShooting`.
+
+    **Arguments:**
+
+    - `solver`: default `optimistix.LevenbergMarquardt(rtol, atol)`.
+    - `max_steps`, `rtol`, `atol`: of that solver.
+    - `samples`, `penalty`, `options`: see `jaxhamel.control.residual`.
+    """
+
+    solver: Any = None
+    max_steps: int = 100
+    rtol: float = 1e-10
+    atol: float = 1e-10
+    samples: int = eqx.field(static=True, default=6)
+    penalty: float = 1e8
+    options: dict = eqx.field(default_factory=dict)
+
+    def __check_init__(self):
+        _checks.check_samples_per_interval(self.samples)
+
+    def run(self, problem: ControlProblem, progress: Callable | None = None) -> Result:
+        """Solves one problem. optimistix runs in one compiled piece, so `progress` is not called."""
+        began = time.monotonic()
+        p, cost, gradient, result, steps = _least_squares(self, problem)
+        converged = bool(result == optx.RESULTS.successful)
+        status = "converged" if converged else optx.RESULTS[result]
+        history = {"cost": np.array([float(cost)]), "gradient_norm": np.array([float(gradient)])}
+        control = free_parameters(problem.curve)[1](p)
+        status = f"{status} after {int(steps)} steps"
+        return report(
+            problem, control, float(cost), float(gradient), history, began, converged, status
+        )
+
+
+@eqx.filter_jit
+def _least_squares(method: SingleShooting, problem: ControlProblem):
+    solver = method.solver
+    if solver is None:
+        solver = optx.LevenbergMarquardt(method.rtol, method.atol)
+    function = lambda p, _: residual(  # noqa: E731
+        problem, p, samples=method.samples, penalty=method.penalty, options=method.options
+    )
+    start = free_parameters(problem.curve)[0]
+    found = optx.least_squares(function, solver, start, max_steps=method.max_steps, throw=False)
+    value, pull = jax.vjp(lambda p: function(p, None), found.value)
+    norm = jnp.linalg.norm(pull(value)[0])
+    return found.value, jnp.dot(value, value) / 2, norm, found.result, found.stats["num_steps"]

@@ -1,0 +1,57 @@
+"""solve and solve_many: a problem and a method in, a result out."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from jaxhamel import _checks
+from jaxhamel.control._curves import free_parameters
+from jaxhamel.control._multiple_shooting import MultipleShooting
+from jaxhamel.control._problem import ControlProblem
+from jaxhamel.control._result import Result
+
+
+def solve(
+    problem: ControlProblem, method: Any = None, *, progress: Callable | None = None
+) -> Result:
+    """Solves a control problem and simulates what was found, in one piece.
+
+    **Arguments:** `problem`: what is asked; `method`: `MultipleShooting(...)` (the default),
+    `GradientDescent(...)` or `SingleShooting(...)`; `progress`: called with a `Progress` after each iteration.
+
+    **Returns:** a `Result`; `print` it. Running out of time or iterations is no error: `converged` and `status` say so.
+    """
+    method = MultipleShooting() if method is None else method
+    _checks.check_method(method, "run")
+    return method.run(problem, progress)
+
+
+def solve_many(
+    problem: ControlProblem,
+    starts: Float[Array, "S P"],
+    method: Any = None,
+    *,
+    progress: Callable | None = None,
+) -> Result:
+    """Solves from many starts at once, by vmap, and returns the best.
+
+    **Arguments:** `starts`: free parameters of the curve to start from, a row each, see `perturbed_starts`;
+    the others as for `solve`. The history is that of whichever start was best at the time.
+    """
+    method = MultipleShooting() if method is None else method
+    _checks.check_method(method, "run_many")
+    p = free_parameters(problem.curve)[0]
+    _checks.check_shape("starts", starts, ("S", p.shape[0]), "A row of free parameters a start.")
+    return method.run_many(problem, jnp.asarray(starts, p.dtype), progress)
+
+
+def perturbed_starts(
+    problem: ControlProblem, key: PRNGKeyArray, count: int, scale: float = 0.1
+) -> Float[Array, "S P"]:
+    """The problem's own curve, and `count` − 1 with normal noise of size `scale` on their parameters."""
+    p = free_parameters(problem.curve)[0]
+    noise = scale * jax.random.normal(key, (count, p.shape[0]), p.dtype)
+    return p[None, :] + noise.at[0].set(0.0)

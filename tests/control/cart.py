@@ -1,0 +1,39 @@
+"""A cart pushed along a line: m ẍ = f(t). Rest to rest over the distance 1 in the time 1 with least ∫ f²/2 has
+f = 6 − 12 t, J = 6 m² (Bryson and Ho 1975, ch. 2: the double integrator)."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import jaxhamel
+from jaxhamel import control
+
+
+class Cart(jaxhamel.System):
+    mass: jax.Array
+    space = jaxhamel.Euclidean(1)
+
+    def lagrangian(self, t, q, v):
+        return 0.5 * self.mass * jnp.sum(v * v)
+
+    def force(self, t, q, v, control):
+        return control
+
+
+def least_energy(n_intervals=4, degree=3, **changes):
+    """The problem above, with f a spline; it contains the solution, a straight line."""
+    curve = control.Spline.constant(jnp.zeros(1), 0.0, 1.0, n_intervals + degree, degree)
+    arguments = {
+        "q0": jnp.zeros(1),
+        "u0": jnp.zeros(1),
+        "ts": jnp.linspace(0.0, 1.0, n_intervals + 1),
+        "curve": curve,
+        "costs": (control.ControlEnergy(),),
+        "constraints": (control.StateAtEnd(q=jnp.ones(1), u=jnp.zeros(1)),),
+    }
+    return control.ControlProblem(Cart(jnp.array(1.0)), **(arguments | changes))
+
+
+def error_of_force(curve) -> float:
+    ts = np.linspace(0.0, 1.0, 7)
+    return float(np.max(np.abs(jax.vmap(curve)(ts)[:, 0] - (6 - 12 * ts))))

@@ -1,0 +1,80 @@
+"""The built-in job: its stored solution, and its first seconds solved anew."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxhamel import control
+from jaxhamel.control._costs import rate
+from jaxhamel.control._figure_eight import stored_text
+from jaxhamel.control._result import measure
+
+
+def test_stored_solution_rolls_the_figure_eight():
+    problem, curve = control.figure_eight_solution()
+    motion = control.replay(problem, curve)
+    numbers = measure(problem, motion, curve)
+    assert bool(motion.succeeded)
+    assert numbers["tracking_rms"] < 1e-3
+    assert numbers["tracking_rms"] <= 1e-3 * numbers["path_size"]
+    assert numbers["path_length"] > 10 * float(problem.system.radius)
+    assert numbers["min_normal_force"] > 0
+    assert numbers["friction_needed"] < 0.2
+    # Start at rest, in equilibrium.
+    np.testing.assert_allclose(rate(curve, 0.0), 0.0, atol=1e-9)
+    force = problem.system.contact_force(0.0, problem.q0, problem.u0, curve(0.0))
+    np.testing.assert_allclose(force, [0, 0, 2.5 * 9.81], atol=1e-6)
+
+
+def test_looser_tolerances_find_the_same_motion():
+    problem, curve = control.figure_eight_solution()
+    motion = control.replay(problem, curve, rtol=1e-8, atol=1e-10)
+    assert measure(problem, motion, curve)["tracking_rms"] < 1e-3
+
+
+def test_first_seconds_are_solved_anew():
+    problem = control.figure_eight(duration=3.0)
+    method = control.figure_eight_method(goal=1e-3)
+    result = control.solve(problem, method)
+    assert result.converged, result
+    assert result.tracking_rms < 1.01e-3
+    # What multiple shooting saw is what one continuous simulation does.
+    np.testing.assert_allclose(result.history["tracking_rms"][-1], result.tracking_rms, rtol=1e-3)
+    assert result.history["defect"][-1] < 1e-10
+    assert result.min_normal_force > 20
+    assert result.friction_needed < 0.2
+    text = str(result)
+    assert "converged" in text and "% of the path's size" in text and "N" in text  # noqa: PT018
+    assert result.to_dict()["tracking_rms"] == result.tracking_rms
+    assert '"coefficients"' in stored_text({}, result)
+
+
+def test_guess_rolls_along_the_path():
+    problem = control.figure_eight()
+    q, u = problem.guess
+    path = problem.tracking.path
+    np.testing.assert_allclose(q[1], jax.vmap(path)(problem.ts), atol=1e-14)
+    velocity = jax.vmap(lambda t: rate(path, t))(problem.ts)
+    centre = jax.vmap(lambda q, u: problem.system.inverse_frame(0.0, q)[3:, 2:] @ u)(q, u)
+    np.testing.assert_allclose(centre, velocity, atol=1e-12)
+
+
+def test_contact_limits_cost_only_what_is_beyond_them():
+    problem, curve = control.figure_eight_solution()
+    state = (jnp.asarray(1.0), problem.q0, problem.u0, curve)
+    normal, friction = problem.system.contact(*state)
+    value = lambda **limits: control.ContactLimits(**limits).running(problem.system, *state)  # noqa: E731
+    np.testing.assert_array_equal(value(), [0.0, 0.0])
+    np.testing.assert_array_equal(value(normal=normal - 1, friction=friction + 0.1), [0.0, 0.0])
+    np.testing.assert_allclose(value(normal=normal + 2.0, weight=9.0), [6.0, 0.0], rtol=1e-9)
+    np.testing.assert_allclose(value(friction=0.0), [0.0, normal * friction], rtol=1e-9)
+    gradient = jax.grad(
+        lambda x: jnp.sum(control.ContactLimits(normal=x).running(problem.system, *state))
+    )
+    assert np.isfinite(gradient(jnp.asarray(30.0)))
+
+
+@pytest.mark.parametrize("name", ["figure_eight", "figure_eight_method", "solve", "Spline"])
+def test_public_names_are_documented(name):
+    assert getattr(control, name).__doc__
