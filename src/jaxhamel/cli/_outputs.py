@@ -124,7 +124,7 @@ def write_report(path: Path, shown: View, outcome: Outcome, summary: Mapping[str
             "Asked": dict(_flat(_asked_in_tables(summary["asked"]))),
             "Made with": used,
         },
-        warning="" if outcome.status == "success" else f"{outcome.message}",
+        warning="" if outcome.status == "success" else _sentence(outcome.message),
         colophon=f"Made by jaxhamel {used['jaxhamel']}.",
     )
     path.write_text(report.html(), encoding="utf-8")
@@ -168,6 +168,10 @@ def _readable(numbers: Mapping[str, Any]) -> dict[str, Any]:
 def _asked_in_tables(asked: Mapping[str, Any]) -> dict[str, Any]:
     """Without title and description, which the page shows at its head."""
     return {key: value for key, value in asked.items() if not isinstance(value, str)}
+
+
+def _sentence(message: str) -> str:
+    return message[:1].upper() + message[1:]
 
 
 def _flat(tables: Mapping[str, Any], path: str = ""):

@@ -297,7 +297,8 @@ def _rolled(body: str, length: float, run: Run, path: np.ndarray) -> str:
 
 
 def _place(point: np.ndarray) -> str:
-    return "(" + ", ".join(f"{x:.3g}" for x in point + 0.0) + ") m"
+    shown = ", ".join(f"{x:.3g}" for x in point + 0.0)
+    return f"({shown}) m" if len(point) > 1 else f"{shown} m"
 
 
 def _speed(omega: np.ndarray) -> float:
