@@ -32,6 +32,22 @@ class AutoAdjoint(diffrax.AbstractAdjoint):
     one by one. The number of outputs matters less: the columns of F′ serve all outputs at once, and a vmapped backward pass
     shares its forward pass, but the caller who wants a Jacobian of many outputs should ask for it by `jacfwd`.
 
+    Measured on the rolling ball with two masses (5 s, Tsit5, 145 adaptive steps, one busy core, double precision; CPU
+    seconds for trace and compile, CPU milliseconds for a run):
+
+    |                                | trace + compile | run      |
+    |--------------------------------|-----------------|----------|
+    | the solution alone             | 2.7 s           | 9 ms     |
+    | `jacfwd`, 10 inputs            | 9.8 s           | 89 ms    |
+    | … by `ForwardMode` itself      | 8.3 s           | 78 ms    |
+    | `grad` by columns, 4 inputs    | 9.1 s           | 54 ms    |
+    | `grad` by columns, 10 inputs   | 9.4 s           | 89 ms    |
+    | `grad` by columns, 32 inputs   | 10.7 s          | 164 ms   |
+    | `grad` by checkpoints, 10 / 32 | 21 s            | 70 ms    |
+    | … by `RecursiveCheckpointAdjoint` itself, 32 | 20 s | 38 ms |
+
+    Around ten inputs a run costs about the same either way, and columns compile in half the time.
+
     Works in `diffrax.diffeqsolve(..., adjoint=AutoAdjoint())` as well.
 
     **Arguments:**
