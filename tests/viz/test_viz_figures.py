@@ -15,6 +15,7 @@ from jaxhamel.viz import (
     friction_needed,
     path_figure,
     quantities_figure,
+    root_mean_square,
     save,
     snapshot,
 )
@@ -62,6 +63,12 @@ def test_error_is_shown_in_millimetres_when_small():
     assert figure.axes[0].get_ylabel() == "tracking error / mm"
     assert "RMS 3 mm" in lines(figure)
     assert error_figure(TS, 1 + TS).axes[0].get_ylabel() == "tracking error / m"
+
+
+def test_root_mean_square_weighs_by_time():
+    ts = np.array([0.0, 1.0, 1.0 + 1e-9, 2.0])
+    assert root_mean_square(ts, np.array([0.0, 0.0, 1.0, 1.0])) == pytest.approx(np.sqrt(0.5))
+    assert root_mean_square(np.zeros(1), np.array([3.0])) == 3.0
 
 
 def test_cost_is_logarithmic_where_positive_and_leaves_out_what_is_not_finite():

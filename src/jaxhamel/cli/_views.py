@@ -23,6 +23,7 @@ from jaxhamel.viz import (
     path_figure,
     quantities_figure,
     rail_lines,
+    root_mean_square,
     rotated,
     top_edges,
 )
@@ -226,7 +227,7 @@ def _contact_tiles(force: np.ndarray) -> list[tuple[str, str]]:
 def _tracking(motion: BallMotion) -> dict[str, float]:
     if motion.error is None:
         return {}
-    rms = float(np.sqrt(np.mean(motion.error**2)))
+    rms = root_mean_square(motion.ts, motion.error)
     return {"tracking_rms": rms, "tracking_max": float(np.max(motion.error))}
 
 

@@ -19,6 +19,7 @@ from jaxhamel.viz._figures import forces_figure as forces_figure
 from jaxhamel.viz._figures import friction_needed as friction_needed
 from jaxhamel.viz._figures import path_figure as path_figure
 from jaxhamel.viz._figures import quantities_figure as quantities_figure
+from jaxhamel.viz._figures import root_mean_square as root_mean_square
 from jaxhamel.viz._figures import save as save
 from jaxhamel.viz._report import Report as Report
 from jaxhamel.viz._scene import Arrow as Arrow

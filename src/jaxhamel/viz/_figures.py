@@ -153,7 +153,7 @@ def error_figure(
     """Tracking error |z(t) − z_d(t)| and its root mean square."""
     factor, unit = (1e3, "mm") if unit == "m" and np.max(error) < 0.1 else (1.0, unit)
     figure, axes = _figure()
-    rms = factor * float(np.sqrt(np.mean(error**2)))
+    rms = factor * root_mean_square(ts, error)
     axes.plot(ts, factor * error, color=LIGHT["series2"], label="error")
     axes.axhline(
         rms, color=LIGHT["muted"], linestyle=":", linewidth=1.2, label=f"RMS {rms:.3g} {unit}"
@@ -191,6 +191,13 @@ def cost_figure(
         _second_axis(axes, iterations, horizon)
     axes.set_label("cost")
     return figure
+
+
+def root_mean_square(ts: Float[ndarray, " T"], values: Float[ndarray, " T"]) -> float:
+    """√(∫ x² dt / ∫ dt), by the trapezoidal rule."""
+    span = ts[-1] - ts[0]
+    mean = np.trapezoid(values**2, ts) / span if span > 0 else np.mean(values**2)
+    return float(np.sqrt(mean))
 
 
 def friction_needed(

@@ -48,7 +48,7 @@ function render() {
   slider.value = String(state.time);
   slider.setAttribute("aria-valuetext", state.time.toFixed(digits) + " seconds");
   readout.textContent = `${state.time.toFixed(digits)} s / ${last.toFixed(digits)} s`;
-  if (painter.gridStep) find("scale").textContent = ` · grid ${painter.gridStep >= 0.1 ? painter.gridStep.toPrecision(1) : painter.gridStep.toExponential(0)} m`;
+  if (painter.gridStep) find("scale").textContent = `grid ${painter.gridStep >= 0.1 ? painter.gridStep.toPrecision(1) : painter.gridStep.toExponential(0)} m`;
   moveCursors(instant);
 }
 
