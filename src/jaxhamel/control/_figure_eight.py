@@ -1,6 +1,7 @@
 """The built-in job: a ball of radius 0.1 m with three masses rolls a figure-eight of 2 m × 1 m."""
 
 import json
+from collections.abc import Sequence
 from importlib import resources
 
 import equinox as eqx
@@ -22,7 +23,7 @@ _REST = (0.0, -np.pi / 2, -np.pi / 2)  # masses at +x, −z, −x: their centre 
 
 def figure_eight_ball() -> RollingBall:
     """Ball of 0.1 m and 1 kg with three 0.5-kg masses on circles of 0.07 m in the planes xy, yz, zx: 24.5 N in all."""
-    radius, shell = 0.1, 1.0
+    radius, shell, gravity = (jnp.asarray(x, dtype=float) for x in (0.1, 1.0, 9.81))
     thin_shell = 2 / 3 * shell * radius**2
     return RollingBall(
         radius=radius,
@@ -35,7 +36,7 @@ def figure_eight_ball() -> RollingBall:
             normal=jnp.array([[0.0, 0.0, 1.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]),
             zero=jnp.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]),
         ),
-        gravity=9.81,
+        gravity=gravity,
     )
 
 
@@ -48,7 +49,7 @@ def figure_eight(
     duration: float | None = None,
     n_coefficients: int = 60,
     system: RollingBall | None = None,
-    rest: ArrayLike = _REST,
+    rest: ArrayLike | Sequence[float] = _REST,
     tracking_weight: float = 5e4,
     acceleration_weight: float = 1e-6,
 ) -> ControlProblem:
@@ -83,9 +84,10 @@ def figure_eight(
     )
 
 
-def figure_eight_method(max_seconds: float = 60.0, goal: float = 4.5e-4) -> MultipleShooting:
-    """Multiple shooting that is content with a tracking error of `goal` [m] RMS, 0.02 % of the path's size."""
-    return MultipleShooting(max_seconds=max_seconds, goal=goal, cost_tolerance=0.02)
+def figure_eight_method(max_seconds: float = 90.0, goal: float = 5e-4) -> MultipleShooting:
+    """Multiple shooting that is content with a tracking error of `goal` [m] RMS, 0.025 % of the path's size."""
+    # Four steps of Dopri8 in 0.36 s already agree with a tight simulation to 1e-6 m.
+    return MultipleShooting(steps=4, max_seconds=max_seconds, goal=goal, cost_tolerance=0.02)
 
 
 def rolling_along(path, ts, radius, steps: int = 20):

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -128,7 +128,8 @@ def _descend(method: GradientDescent, problem: ControlProblem, descent: Descent)
         )
         better = value < at.least
         best, least = jnp.where(better, at.p, at.best), jnp.where(better, value, at.least)
-        new = Descent(optax.apply_updates(at.p, update), state, best, least)
+        p: Any = optax.apply_updates(at.p, update)
+        new = Descent(p, state, best, least)
         return new, {"cost": value, "gradient_norm": jnp.linalg.norm(gradient)}
 
     return one(descent) if descent.p.ndim == 1 else jax.vmap(one)(descent)

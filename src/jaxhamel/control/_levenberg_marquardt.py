@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 from jax import tree
+from jax.lax import fori_loop
 from jax.scipy.linalg import cho_solve, solve_triangular
 from jaxtyping import Array, Bool, Float
 
@@ -115,9 +116,11 @@ def _direction(iterate: Iterate, exact, conditions: Callable, penalty):
     only_exact = lambda v: jnp.where(exact, v, jnp.zeros_like(v))  # noqa: E731
     y = only_exact(cho_solve(factor, model.d - Z.T @ w))
     z = -backward(w + Z @ y)
-    for _ in range(2):
-        z = z - backward(Z @ only_exact(cho_solve(factor, conditions(z))))
-    return z, y
+
+    def correct(_, z):
+        return z - backward(Z @ only_exact(cho_solve(factor, conditions(z))))
+
+    return fori_loop(0, 2, correct, z), y
 
 
 def _regular(S):

@@ -1,5 +1,7 @@
 """Reference paths in the plane: callables t -> `(2,)` [m] that start at rest at the origin."""
 
+from typing import Any
+
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
@@ -28,8 +30,8 @@ def eased(t: Time, ramp: Scalar, period: Scalar) -> Scalar:
 class _Eased(eqx.Module):
     """A path run through once in `period`, after a start from rest that takes the time `ramp`."""
 
-    period: Array = parameter(default=20.0)
-    ramp: Array = parameter(default=3.0)
+    period: Any = parameter(default=20.0)
+    ramp: Any = parameter(default=3.0)
 
     def __check_init__(self):
         _checks.check_positive("period", self.period)
@@ -50,8 +52,8 @@ class FigureEight(_Eased):
     `ramp`: time in which it gains speed [s].
     """
 
-    width: Array = parameter(default=2.0)
-    height: Array = parameter(default=1.0)
+    width: Any = parameter(default=2.0)
+    height: Any = parameter(default=1.0)
 
     def along(self, s: Scalar) -> Float[Array, " 2"]:
         phase = 2 * np.pi * s
@@ -61,7 +63,7 @@ class FigureEight(_Eased):
 class Circle(_Eased):
     """R (sin φ, 1 − cos φ), φ = 2π s(t): a circle through the origin, `radius` R [m]."""
 
-    radius: Array = parameter(default=1.0)
+    radius: Any = parameter(default=1.0)
 
     def along(self, s: Scalar) -> Float[Array, " 2"]:
         phase = 2 * np.pi * s
@@ -71,7 +73,7 @@ class Circle(_Eased):
 class Line(_Eased):
     """s(t) · `end`: straight to `end` [m], reached at `period`, and on at the same speed."""
 
-    end: Array = parameter(default=(1.0, 0.0))
+    end: Any = parameter(default=(1.0, 0.0))
 
     def along(self, s: Scalar) -> Float[Array, " 2"]:
         return s * self.end

@@ -129,7 +129,8 @@ def measure(problem: ControlProblem, trajectory: Trajectory, control) -> dict[st
         ("tracking_rms", "path_size", "path_length", "min_normal_force", "friction_needed")
     )
     if tracking is not None:
-        numbers |= _tracking_numbers(*(np.asarray(x) for x in tracking), np.asarray(trajectory.ts))
+        path, error = tracking
+        numbers |= _tracking_numbers(np.asarray(path), np.asarray(error), np.asarray(trajectory.ts))
     if contact is not None:
         force = np.asarray(contact)
         numbers["min_normal_force"] = float(np.min(force[:, 2]))

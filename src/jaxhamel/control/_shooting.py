@@ -163,13 +163,16 @@ def runge_kutta_step(tableau, rhs, t, y, h):
 
 
 def tableau_of(solver) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(a, b, c) of an explicit diffrax Runge–Kutta solver, a as a square matrix."""
+    """(a, b, c) of an explicit diffrax Runge–Kutta solver, a as a square matrix.
+
+    Stages at the end that only serve an error estimate are left out.
+    """
     table = solver.tableau
-    stages = len(table.c) + 1
+    stages = 1 + int(np.flatnonzero(table.b_sol)[-1])
     a = np.zeros((stages, stages))
-    for i, row in enumerate(table.a_lower):
+    for i, row in enumerate(table.a_lower[: stages - 1]):
         a[i + 1, : len(row)] = row
-    return a, np.asarray(table.b_sol), np.concatenate([[0.0], table.c])
+    return a, np.asarray(table.b_sol)[:stages], np.concatenate([[0.0], table.c])[:stages]
 
 
 def quadrature(steps: int) -> Float[np.ndarray, " steps+1"]:
@@ -218,14 +221,11 @@ def _last(point: Point):
 def conditions(problem, x, p):
     """The constraints at both ends, of the last node and the parameters."""
     control = free_parameters(problem.curve)[1](p)
-    first = (problem.system, problem.ts[0], problem.q0, problem.u0, control)
-    last = (problem.system, problem.ts[-1], *x, control)
-    return jnp.concatenate(
-        [
-            constraint_residual(problem.constraints, False, *first),
-            constraint_residual(problem.constraints, True, *last),
-        ]
+    start, end = problem.ts[0], problem.ts[-1]
+    at = lambda at_end, t, q, u: constraint_residual(  # noqa: E731
+        problem.constraints, at_end, problem.system, t, q, u, control
     )
+    return jnp.concatenate([at(False, start, problem.q0, problem.u0), at(True, end, x[0], x[1])])
 
 
 def _assemble(problem, grid: Grid, point: Point, blocks) -> Model:
