@@ -9,6 +9,7 @@ from random_systems import random_system
 from jaxhamel.geometry import SE2, SE3, SO2, SO3, Euclidean, Helical, Product, Schoenflies
 from jaxhamel.mechanics import (
     ROUTES,
+    System,
     acceleration,
     constraint_force,
     energy,
@@ -138,3 +139,39 @@ def test_gradients_reverse_equal_forward_equal_richardson(route):
     richardson = (4 * difference(5e-4) - difference(1e-3)) / 3
     np.testing.assert_allclose(forward, reverse, rtol=1e-11)
     np.testing.assert_allclose(forward, richardson, rtol=1e-8)
+
+
+class Redundant(System):
+    """Another system under the same constraints, written with rows that are nearly the same: A_1, A_1 + δ A_2."""
+
+    other: System
+    closeness: jax.Array
+    space = Product(SO3(), Euclidean(2))
+    n_constraints = 2
+
+    def lagrangian(self, t, q, v):
+        return self.other.lagrangian(t, q, v)
+
+    def frame(self, t, q):
+        rows = self.other.frame(t, q)
+        return jnp.concatenate([rows[:1], (rows[0] + self.closeness * rows[1])[None], rows[2:]])
+
+    def drift(self, t, q):
+        a = self.other.drift(t, q)
+        return jnp.concatenate([a[:1], (a[0] + self.closeness * a[1])[None], a[2:]])
+
+    def force(self, t, q, v, control):
+        return self.other.force(t, q, v, control)
+
+
+@pytest.mark.parametrize("route", ROUTES)
+@pytest.mark.parametrize("closeness", [1e-3, 1e-6])
+def test_nearly_dependent_constraints(route, closeness):
+    """The distribution is the same, so is the motion, as far as the condition number lets it be known."""
+    system, t, q, u = random_system(4, Product(SO3(), Euclidean(2)), 2)
+    redundant = Redundant(system, jnp.asarray(closeness))
+    expected = acceleration(system, t, q, u)
+    got = acceleration(redundant, t, q, u, route=route)
+    # A_α M⁻¹ A_αᵀ of the multiplier route squares the condition number, the other two do not
+    condition = closeness**-2 if route == "multipliers" else 1 / closeness
+    np.testing.assert_allclose(got, expected, rtol=0, atol=1e-14 * condition)
