@@ -86,7 +86,7 @@ def figure_eight(
 
 def figure_eight_method(max_seconds: float = 90.0, goal: float = 5e-4) -> MultipleShooting:
     """Multiple shooting that is content with a tracking error of `goal` [m] RMS, 0.025 % of the path's size."""
-    # Four steps of Dopri8 in 0.36 s already agree with a tight simulation to 1e-6 m.
+    # Chained over 20 s, four steps of Dopri8 in 0.36 s end within 1e-5 m of a tight simulation, six within 3e-7 m.
     return MultipleShooting(steps=4, max_seconds=max_seconds, goal=goal, cost_tolerance=0.02)
 
 
