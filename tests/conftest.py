@@ -23,3 +23,10 @@ def float32():
     """Run one test in single precision."""
     with jax.enable_x64(False):
         yield
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _forget_compiled_programs():
+    """One file's programs are of no use to the next: without this a worker grows to 5 GB."""
+    yield
+    jax.clear_caches()

@@ -59,7 +59,9 @@ def test_readme_names_the_two_commands_and_shows_pictures_that_exist():
 @pytest.mark.parametrize("path", sorted((ROOT / "src").rglob("*.py")), ids=lambda p: p.stem)
 def test_docstring_examples(path):
     """Examples written as `>>>` in docstrings."""
-    failures, _ = doctest.testfile(str(path), module_relative=False) if ">>>" in path.read_text() else (0, 0)
+    failures, _ = (
+        doctest.testfile(str(path), module_relative=False) if ">>>" in path.read_text() else (0, 0)
+    )
     assert failures == 0
 
 
@@ -72,7 +74,9 @@ def test_notebook_runs(path, tmp_path):
     assert all(cell.execution_count for cell in code), "run the notebook before committing it"
     assert not any(output.output_type == "error" for cell in code for output in cell.outputs)
     os.environ.setdefault("PYDEVD_DISABLE_FILE_VALIDATION", "1")
-    nbclient.NotebookClient(notebook, timeout=300, resources={"metadata": {"path": tmp_path}}).execute()
+    nbclient.NotebookClient(
+        notebook, timeout=300, resources={"metadata": {"path": tmp_path}}
+    ).execute()
 
 
 def test_output_comparison_can_fail():

@@ -1,0 +1,94 @@
+"""Checks of what bodies are made of: inertias, rails, axes."""
+
+import numpy as np
+
+from jaxhamel._checks._values import _UNIT, _short, check_finite, concrete
+
+
+def check_inertia(name: str, value) -> None:
+    """An inertia that a rigid body can have: symmetric, positive definite, triangle inequality.
+
+    **Arguments:**
+
+    - `name`: the argument as the user knows it.
+    - `value`: `(3,)` principal moments along the body axes, or `(3, 3)`, kg m². Of tracers only
+        the shape is known, and only that is checked.
+
+    **Raises:** ValueError that names the argument, what it got, what it accepts and what to do.
+    """
+    shape = tuple(getattr(value, "shape", (3,)))
+    if shape not in ((3,), (3, 3)):
+        raise ValueError(
+            f"`{name}` has shape {shape}; an inertia is (3,), the principal moments along the body "
+            "axes, or (3, 3), the whole symmetric matrix, in kg m². "
+            "For a batch of bodies make the system inside `jax.vmap`."
+        )
+    check_finite(name, value)
+    array = concrete(value)
+    if array is not None:
+        _check_moments(name, _principal_moments(name, array), _rounding(array))
+
+
+def _principal_moments(name, array):
+    """Eigenvalues, ascending; symmetry is checked here because eigvalsh reads one triangle only."""
+    if array.ndim == 1:
+        return np.sort(array)
+    asymmetry = np.max(np.abs(array - array.T))
+    if asymmetry > _rounding(array):
+        raise ValueError(
+            f"`{name}` is not symmetric: it differs from its transpose by up to {asymmetry:.3g}. "
+            "An inertia matrix is symmetric: look at its products of inertia, "
+            "or take (I + I.T) / 2 if the difference is rounding."
+        )
+    return np.linalg.eigvalsh(array)
+
+
+def _check_moments(name, moments, slack) -> None:
+    if moments[0] <= 0:
+        raise ValueError(
+            f"`{name}` has the principal moments {moments}; all three must be positive "
+            "(a positive definite inertia). "
+            "Give a thin rod or a point a small positive moment about every axis."
+        )
+    largest, others = moments[2], moments[0] + moments[1]
+    if largest > others + slack:
+        raise ValueError(
+            f"`{name}` has the principal moments {moments}; no rigid body has one larger than the "
+            f"sum of the other two (the triangle inequality), and {largest:.6g} > {others:.6g}. "
+            "Check the units, the point it is taken about, the sign of the products of inertia."
+        )
+
+
+def _rounding(array) -> float:
+    """Slack for the rounding of the array's own precision, relative to its largest entry."""
+    precision = np.finfo(array.dtype).eps if np.issubdtype(array.dtype, np.floating) else 0.0
+    return 64.0 * float(precision) * float(np.max(np.abs(array)))
+
+
+def check_frame_axis(name: str, value) -> None:
+    """A vector that e_3 can be turned into by a unique shortest rotation: not zero, not along -e_3."""
+    check_finite(name, value)
+    array = concrete(value)
+    if array is None:
+        return
+    length = float(np.sqrt(np.sum(array * array)))
+    if length == 0.0 or array[2] < -(1.0 - _UNIT) * length:
+        raise ValueError(
+            f"`{name}` is {_short(array)}; it must be a vector that is neither zero nor along "
+            f"(0, 0, -1), where its frame is singular. `-{name}` is the same constraint."
+        )
+
+
+def check_rails(rails, n_masses: int) -> None:
+    """Rails for the moving masses: callable, and where they say how many they carry, as many."""
+    if n_masses and not callable(rails):
+        raise ValueError(
+            f"`rails` is {rails!r} but `masses` has {n_masses} entries; rails are a callable "
+            "theta (n,) -> positions (n, 3). Use CircularRails, StraightRails, ..."
+        )
+    carried = getattr(rails, "n_masses", n_masses)
+    if carried != n_masses:
+        raise ValueError(
+            f"`rails` carry {carried} masses but `masses` has {n_masses} entries; "
+            "both must be the same number. Give every mass its rail."
+        )

@@ -1,0 +1,156 @@
+"""Checks of what `simulate` is given."""
+
+import equinox as eqx
+import jax
+import numpy as np
+
+from jaxhamel._checks._systems import check_frame_at
+from jaxhamel._checks._values import (
+    _any_tracer,
+    _kind,
+    _shapes,
+    _short,
+    check_arrays,
+    check_finite,
+    check_positive,
+    check_shape,
+    concrete,
+)
+
+
+def check_lie_group(solver, space, abstract_space: type) -> None:
+    """A solver that LieGroup can wrap, and a space."""
+    import diffrax
+
+    if not isinstance(solver, diffrax.AbstractERK | diffrax.Euler):
+        raise TypeError(
+            f"`solver` is {_kind(solver)}; LieGroup wraps an explicit Runge-Kutta method of diffrax, "
+            "for example diffrax.Tsit5() or diffrax.Dopri8()."
+        )
+    if not isinstance(space, abstract_space):
+        raise TypeError(
+            f"`space` is {_kind(space)}; LieGroup needs the configuration space, "
+            "for example LieGroup(diffrax.Tsit5(), system.space)."
+        )
+
+
+def check_lie_group_state(space, y) -> None:
+    """y = (q, rest) with q shaped as a configuration of `space`: structure and shapes only."""
+    wanted = jax.eval_shape(space.identity)
+    if isinstance(y, tuple) and len(y) == 2 and _shapes(y[0]) == _shapes(wanted):
+        return
+    raise ValueError(
+        f"`y0` has the shapes {_shapes(y)}; LieGroup steps a pair (q, rest) with q of shapes "
+        f"{_shapes(wanted)} ({type(space).__name__}). Under BacksolveAdjoint the backward state is no "
+        "such pair: use RecursiveCheckpointAdjoint, DirectAdjoint or ForwardMode with LieGroup."
+    )
+
+
+def check_simulation(system, q0, u0, ts, control, steps) -> None:
+    """What `simulate` is given, where it is concrete: times, state, frame, control, tolerances."""
+    check_times(ts)
+    check_steps(**steps)
+    system.space.check(q0, "q0")
+    k = system.space.dim - system.n_constraints
+    check_shape("u0", u0, (k,), f"{type(system).__name__} has {k} independent quasi-velocities.")
+    check_finite("u0", u0)
+    check_control_along(ts, control)
+    system.check_control(ts[0], control)
+    check_frame_at(system, ts[0], q0)
+
+
+def check_times(ts) -> None:
+    """One-dimensional, not empty, finite, strictly increasing."""
+    check_shape("ts", ts, ("T",), "Give the times in a list or an array, ts[0] the initial time.")
+    if ts.shape[0] == 0:
+        raise ValueError("`ts` is empty; it must have at least the initial time as `ts[0]`.")
+    check_finite("ts", ts)
+    array = concrete(ts)
+    if array is None or np.all(np.diff(array) > 0):
+        return
+    at = int(np.argmax(np.diff(array) <= 0))
+    raise ValueError(
+        f"`ts` is out of order: ts[{at}] = {array[at]:.9g} and ts[{at + 1}] = {array[at + 1]:.9g}; "
+        "times must be strictly increasing. Sort them, or drop repeated ones; to go backwards in "
+        "time use diffrax.diffeqsolve with jaxhamel.vector_field."
+    )
+
+
+def check_steps(rtol, atol, dt) -> None:
+    """Tolerances or a step, each a positive scalar."""
+    if dt is not None and (rtol is not None or atol is not None):
+        raise ValueError(
+            "`dt` is given together with `rtol` or `atol`; give `dt` alone for fixed steps, or the "
+            "tolerances alone for adaptive ones."
+        )
+    for name, value in {"rtol": rtol, "atol": atol, "dt": dt}.items():
+        if value is None:
+            continue
+        check_arrays(**{name: value})
+        if np.shape(value) != ():
+            raise ValueError(f"`{name}` has shape {np.shape(value)}; it must be one number.")
+        check_positive(name, value, "It is a step [s] or a tolerance, say dt=0.01 or rtol=1e-8.")
+
+
+def check_control_along(ts, control) -> None:
+    """A control is finite at all times of `ts`, where both are concrete."""
+    times = concrete(ts)
+    if control is None or times is None or _any_tracer(control):
+        return
+    values = _evaluate_control(control, ts)
+    if _any_tracer(values):  # the control closes over traced values
+        return
+    for leaf in jax.tree.leaves(values):
+        bad = ~np.isfinite(np.asarray(leaf)).reshape(len(times), -1).all(axis=1)
+        if bad.any():
+            raise ValueError(
+                f"`control` is not finite at t = {times[np.argmax(bad)]:.9g}: "
+                f"{_short(np.asarray(leaf)[np.argmax(bad)])}. It must be finite at all times; look "
+                "for a NaN among its coefficients or a time outside its span."
+            )
+
+
+def check_options(solver, adjoint, max_steps, route) -> None:
+    """Solver and adjoint are diffrax's, max_steps is a positive integer."""
+    import diffrax
+
+    if solver is not None and not isinstance(solver, diffrax.AbstractSolver):
+        raise TypeError(
+            f"`solver` is {_kind(solver)}; it must be a diffrax solver such as diffrax.Tsit5() or "
+            "jaxhamel.LieGroup(diffrax.Dopri8(), system.space), with the parentheses."
+        )
+    if adjoint is not None and not isinstance(adjoint, diffrax.AbstractAdjoint):
+        raise TypeError(
+            f"`adjoint` is {_kind(adjoint)}; it must be a diffrax adjoint such as "
+            "diffrax.ForwardMode(), or None to have it chosen."
+        )
+    is_count = isinstance(max_steps, int | np.integer) and not isinstance(max_steps, bool)
+    if max_steps is not None and not (is_count and max_steps > 0):
+        raise ValueError(
+            f"`max_steps` is {max_steps!r}; it must be a positive whole number, or None."
+        )
+
+
+def check_adjoint(adjoint, solver) -> None:
+    """BacksolveAdjoint integrates a state backwards that is no configuration."""
+    import diffrax
+
+    if isinstance(adjoint, diffrax.BacksolveAdjoint) and hasattr(solver, "space"):
+        raise ValueError(
+            "`adjoint` is BacksolveAdjoint, which cannot step the state of a LieGroup solver "
+            "backwards; use diffrax.RecursiveCheckpointAdjoint(), diffrax.ForwardMode(), or None."
+        )
+
+
+def check_dense(interpolation) -> None:
+    """There is something to interpolate."""
+    if interpolation is None:
+        raise ValueError(
+            "this trajectory has only the states at `ts`; call simulate(..., dense=True) to be "
+            "able to evaluate it in between."
+        )
+
+
+@eqx.filter_jit
+def _evaluate_control(control, ts):
+    return jax.vmap(control)(ts)

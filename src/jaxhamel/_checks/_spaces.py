@@ -1,0 +1,83 @@
+"""Checks of configuration spaces, configurations and frames."""
+
+import numpy as np
+
+from jaxhamel._checks._systems import _singular, _smallest_relative_singular_value
+from jaxhamel._checks._values import check_finite, check_shape, concrete
+
+
+def check_dimension(name: str, value) -> None:
+    """A dimension is a Python integer >= 0."""
+    if not isinstance(value, int | np.integer) or isinstance(value, bool):
+        raise TypeError(
+            f"`{name}` is {value!r}; a dimension must be an integer, 0 or more. "
+            "It fixes shapes, so give a plain int, not an array."
+        )
+    if value < 0:
+        raise ValueError(f"`{name}` is {value}; a dimension must be 0 or more. Give its size.")
+
+
+def check_spaces(spaces: tuple, kind: type) -> None:
+    """The factors of a product: one or more configuration spaces."""
+    if not spaces:
+        raise ValueError(
+            "`Product` got no spaces; it takes one or more. Use Euclidean(0) for a single point."
+        )
+    for i, space in enumerate(spaces):
+        if not isinstance(space, kind):
+            raise TypeError(
+                f"`spaces[{i}]` of Product is {space!r}; it must be a configuration space. "
+                "Write them as arguments, with parentheses: Product(SO3(), Euclidean(2))."
+            )
+
+
+def check_coordinates(name: str, value, shape: tuple[int, ...], what: str) -> None:
+    """The stored coordinates of a configuration: an array of the right shape, finite."""
+    if not hasattr(value, "shape"):
+        raise TypeError(
+            f"`{name}` is {value!r}; it must be an array of shape {shape}: {what}. "
+            "Wrap it in `jax.numpy.asarray(..., dtype=float)`."
+        )
+    check_shape(name, value, shape, f"It is {what}.")
+    check_finite(name, value)
+
+
+def check_unit_quaternion(name: str, value) -> None:
+    """The first four numbers are a unit quaternion: to 1e-6, in single precision to 1e-4."""
+    array = concrete(value)
+    if array is None:
+        return
+    norm = float(np.linalg.norm(array[:4].astype(np.float64)))
+    single = np.issubdtype(array.dtype, np.floating) and np.finfo(array.dtype).eps > 1e-8
+    if abs(norm - 1.0) > (1e-4 if single else 1e-6):
+        raise ValueError(
+            f"`{name}` has a quaternion of norm {norm:.9g}; it must be a unit quaternion "
+            "(w, x, y, z). Divide it by its norm, or use `space.normalise`."
+        )
+
+
+def check_tuple(name: str, value, length: int) -> None:
+    """The configuration of a product is a tuple with one entry for each factor."""
+    got = len(value) if isinstance(value, tuple | list) else None
+    if not isinstance(value, tuple) or got != length:
+        kind = type(value).__name__ + ("" if got is None else f" of length {got}")
+        raise ValueError(
+            f"`{name}` is a {kind}; it must be a tuple of {length} configurations, one for each "
+            "factor of the Product. `space.identity()` shows the structure."
+        )
+
+
+def check_frame_matrix(name: str, value, n: int) -> None:
+    """A(q) is (n, n), finite and regular."""
+    check_shape(name, value, (n, n), "It is A of u = A v, one row a quasi-velocity.")
+    check_finite(name, value)
+    array = concrete(value)
+    if array is None or n == 0:
+        return
+    smallest = _smallest_relative_singular_value(array)
+    if smallest < _singular(array):
+        raise ValueError(
+            f"`{name}` is singular: its smallest singular value is {smallest:.3g} of the largest. "
+            "A of u = A v must be invertible; choose another frame or move q away from where this "
+            "one breaks down."
+        )

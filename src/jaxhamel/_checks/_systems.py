@@ -1,0 +1,84 @@
+"""Checks of a system at a state: route, state, frame, control."""
+
+import numpy as np
+
+from jaxhamel._checks._values import _short, check_finite, check_shape, concrete
+
+
+def check_route(route, routes) -> None:
+    """A route to the equations of motion, by name."""
+    if route is not None and route not in routes:
+        raise ValueError(
+            f"`route` is {route!r}; it must be one of {', '.join(map(repr, routes))}, "
+            "or None for the fastest."
+        )
+
+
+def check_state(system, q, u) -> None:
+    """A configuration of the system's space and as many quasi-velocities as are independent."""
+    system.space.check(q, "q")
+    k = system.n_independent
+    if k < 0:
+        raise ValueError(
+            f"`n_constraints` of {type(system).__name__} is {system.n_constraints}; its space has "
+            f"only {system.space.dim} dimensions. Count the constraint one-forms again."
+        )
+    next_step = (
+        f"{type(system).__name__} has {k} independent quasi-velocities: {system.space.dim} "
+        f"dimensions less {system.n_constraints} constraints."
+    )
+    check_shape("u", u, (k,), next_step)
+    check_finite("u", u)
+
+
+def check_frame_at(system, t, q) -> None:
+    """A(t, q) is (n, n), finite and regular, and its constraint rows are independent."""
+    n, m = system.space.dim, system.n_constraints
+    matrix = system.frame(t, q)
+    check_shape("frame(t, q)", matrix, (n, n), "It is A of u = A v, one row a quasi-velocity.")
+    check_finite("frame(t, q)", matrix)
+    array = concrete(matrix)
+    if array is None or n == 0:
+        return
+    smallest = _smallest_relative_singular_value(array[:m])
+    if smallest < _singular(array):
+        raise ValueError(
+            f"the first {m} rows of `frame(t, q)` are dependent constraint one-forms at t = {t}: "
+            f"their smallest singular value is {smallest:.3g} of the largest. Constraints must be "
+            "independent; drop the one that follows from the others and lower `n_constraints`."
+        )
+    smallest = _smallest_relative_singular_value(array)
+    if smallest < _singular(array):
+        raise ValueError(
+            f"`frame(t, q)` is singular at t = {t}: its smallest singular value is {smallest:.3g} "
+            "of the largest. A of u = A v must be invertible; choose other quasi-velocities for "
+            "the free directions, or another start if the frame has a singular configuration."
+        )
+
+
+def _smallest_relative_singular_value(rows) -> float:
+    if rows.shape[0] == 0:
+        return 1.0
+    values = np.linalg.svd(rows, compute_uv=False)
+    return float(values[-1] / values[0]) if values[0] > 0 else 0.0
+
+
+def _singular(array) -> float:
+    return 100.0 * float(np.finfo(array.dtype).eps)
+
+
+def check_control_value(t, control, shape, meaning: str) -> None:
+    """A control gives an array of the given shape at time t, finite."""
+    accepts = f"a callable of t (or a constant) with values of shape {shape}: {meaning}"
+    if control is None:
+        raise ValueError(f"`control` is missing; this system takes {accepts}.")
+    value = control(t)
+    if getattr(value, "shape", None) != shape:
+        got = getattr(value, "shape", type(value).__name__)
+        raise ValueError(f"`control` has values of shape {got}; it must be {accepts}.")
+    array = concrete(value)
+    if array is not None and not np.all(np.isfinite(array)):
+        raise ValueError(
+            f"`control` is {_short(array)} at t = {t}; it must be finite at all times. "
+            "Look for a NaN among its coefficients or a time outside its span."
+        )

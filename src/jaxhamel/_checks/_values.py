@@ -1,0 +1,154 @@
+"""Checks of values by themselves: shape, finiteness, sign, unit length."""
+
+import jax
+import numpy as np
+from jax.core import Tracer
+
+
+def concrete(value):
+    """The value as a NumPy array, or None where there is nothing to look at.
+
+    Under jit, vmap or grad the leaves are tracers, and None or a placeholder while a pytree is
+    rebuilt: values are checked only where they are known, which is where a user's numbers enter.
+    """
+    known = int | float | np.number | np.ndarray | jax.Array
+    if isinstance(value, Tracer) or not isinstance(value, known):
+        return None
+    return np.asarray(value)
+
+
+def check_shape(name: str, value, shape: tuple[int | str, ...], next_step: str = "") -> None:
+    """`value` has the given shape; an entry that is a string (an axis name) accepts any length."""
+    got = getattr(value, "shape", None)
+    if got is None or _same_shape(tuple(got), shape):
+        return
+    wanted = ", ".join(str(axis) for axis in shape) + ("," if len(shape) == 1 else "")
+    raise ValueError(
+        f"`{name}` has shape {tuple(got)}; it must have shape ({wanted}). {next_step}".rstrip()
+    )
+
+
+def _same_shape(got, wanted) -> bool:
+    return len(got) == len(wanted) and all(
+        isinstance(want, str) or want == have for want, have in zip(wanted, got, strict=True)
+    )
+
+
+def check_finite(name: str, value) -> None:
+    """No NaN and no infinity."""
+    array = concrete(value)
+    if array is not None and not np.all(np.isfinite(array)):
+        raise ValueError(
+            f"`{name}` is {_short(array)}; every entry must be a finite number. "
+            "Look where it was computed for a missing value or a division by zero."
+        )
+
+
+def check_positive(
+    name: str, value, next_step: str = "Give it in SI units, larger than zero."
+) -> None:
+    """Every entry is finite and > 0."""
+    check_finite(name, value)
+    array = concrete(value)
+    if array is not None and not np.all(array > 0):
+        raise ValueError(f"`{name}` is {_short(array)}; it must be positive. {next_step}")
+
+
+def check_not_negative(name: str, value, next_step: str = "Give it in SI units.") -> None:
+    """Every entry is finite and >= 0."""
+    check_finite(name, value)
+    array = concrete(value)
+    if array is not None and not np.all(array >= 0):
+        raise ValueError(
+            f"`{name}` is {_short(array)}; no entry may be negative, zero or more is accepted. "
+            f"{next_step}"
+        )
+
+
+def check_unit_vectors(name: str, value) -> None:
+    """Every vector (last axis 3) has length 1, to 1e-5."""
+    check_finite(name, value)
+    array = concrete(value)
+    if array is None:
+        return
+    length = np.sqrt(np.sum(array * array, axis=-1))
+    if np.any(np.abs(length - 1.0) > _UNIT):
+        raise ValueError(
+            f"`{name}` has vectors of length {_short(length)}; each must be a unit vector. "
+            f"Divide it by `np.linalg.norm({name}, axis=-1, keepdims=True)`."
+        )
+
+
+def check_perpendicular(name: str, value, other_name: str, other) -> None:
+    """Two arrays of unit vectors, perpendicular row by row, to 1e-5."""
+    array, reference = concrete(value), concrete(other)
+    if array is None or reference is None:
+        return
+    cosine = np.sum(array * reference, axis=-1)
+    if np.any(np.abs(cosine) > _UNIT):
+        raise ValueError(
+            f"`{name}` must be perpendicular to `{other_name}`, row by row; the cosines of their "
+            f"angles are {_short(cosine)}. "
+            f"Subtract the part along `{other_name}` and make it a unit vector again."
+        )
+
+
+def _short(array) -> str:
+    return np.array2string(np.asarray(array), precision=6, threshold=12)
+
+
+_UNIT = 1e-5  # loose enough for vectors written with seven digits or in single precision
+
+
+def _kind(value) -> str:
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
+    return "None" if value is None else f"of type {type(value).__name__}"
+
+
+def _shapes(tree):
+    return jax.tree.map(lambda leaf: tuple(np.shape(leaf)), tree)
+
+
+def check_last_axes(name: str, value, axes: tuple[int, ...], what: str) -> None:
+    """The last axes have the given lengths; any axes may go before."""
+    got = tuple(np.shape(value))
+    if got[-len(axes) :] != axes:
+        wanted = ", ".join(str(axis) for axis in axes)
+        raise ValueError(
+            f"`{name}` has shape {got}; it must have shape (..., {wanted}): {what}. "
+            "Put the batch axes first."
+        )
+
+
+def check_vector(name: str, value) -> None:
+    """An array with one axis."""
+    if not hasattr(value, "shape") or len(value.shape) != 1:
+        got = f"shape {value.shape}" if hasattr(value, "shape") else f"type {type(value).__name__}"
+        raise ValueError(
+            f"`{name}` has {got}; without a `space` it must be a point of Euclidean(n), an array "
+            "of shape (n,). Give `space=` for any other configuration."
+        )
+
+
+def check_arrays(**named) -> None:
+    """Every leaf can become a real array."""
+    for name, value in named.items():
+        for leaf in jax.tree.leaves(value, is_leaf=lambda x: x is None):
+            kind = getattr(leaf, "dtype", None)
+            kind = np.asarray(leaf).dtype if kind is None else np.dtype(kind)
+            if kind.kind not in "iufV":  # V: bfloat16 and its like
+                raise TypeError(
+                    f"`{name}` is {_kind(leaf)} of dtype {kind}; it must be made of real numbers. "
+                    "Give an array, a list of numbers, or a tuple of those on a product space."
+                )
+
+
+def _any_tracer(tree) -> bool:
+    return any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(tree))
+
+
+def check_callable(name: str, value, signature: str) -> None:
+    """A function is a function."""
+    if not callable(value):
+        raise TypeError(f"`{name}` is {_kind(value)}; it must be a callable {signature}.")
