@@ -1,0 +1,3 @@
+"""Many short integrations at once."""
+
+from jaxhamel.ensemble._lanes import lanes as lanes

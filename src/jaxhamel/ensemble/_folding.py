@@ -1,0 +1,145 @@
+"""What is known of an operation without computing it: constants, and 0·x, 1·x, x + 0, 0/x, −(−x).
+
+The results are those of exact arithmetic for finite x, and x ≠ 0 in 0/x. Where x is infinite or NaN, 0·x and 0/x become 0
+instead of NaN; −0 + 0 stays −0. Nothing else changes a rounding: sums keep their order.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from jax import lax
+
+
+def _convert(x, new_dtype, **_):
+    return np.asarray(x).astype(new_dtype)
+
+
+def _select(which, *cases):
+    return cases[int(which)]
+
+
+def _by(function: Callable) -> Callable:
+    """A NumPy function for a primitive whose parameters do not matter to values (`accuracy`)."""
+    return lambda *values, **_: function(*values)
+
+
+def _float_only(function: Callable) -> Callable:
+    """Division of integers truncates in JAX and not in NumPy."""
+
+    def folded(x, y, **_):
+        integer = not np.issubdtype(np.asarray(x).dtype, np.inexact)
+        return np.asarray(lax.div(int(x), int(y))) if integer else function(x, y)
+
+    return folded
+
+
+# by primitive; what is not here is computed by JAX like anything else
+FOLDED: dict[str, Callable] = {
+    "add": _by(np.add),
+    "sub": _by(np.subtract),
+    "mul": _by(np.multiply),
+    "div": _float_only(np.divide),
+    "neg": _by(np.negative),
+    "abs": _by(np.abs),
+    "sign": _by(np.sign),
+    "max": _by(np.maximum),
+    "min": _by(np.minimum),
+    "square": _by(np.square),
+    "sqrt": _by(np.sqrt),
+    "sin": _by(np.sin),
+    "cos": _by(np.cos),
+    "eq": _by(np.equal),
+    "ne": _by(np.not_equal),
+    "lt": _by(np.less),
+    "le": _by(np.less_equal),
+    "gt": _by(np.greater),
+    "ge": _by(np.greater_equal),
+    "and": _by(np.bitwise_and),
+    "or": _by(np.bitwise_or),
+    "not": _by(np.invert),
+    "select_n": _select,
+    "convert_element_type": _convert,
+    "stop_gradient": _by(np.positive),
+}
+
+
+def _is(graph, node: int, number) -> bool:
+    value = graph.value(node)
+    return value is not None and value.dtype != np.bool_ and value == number
+
+
+def _negative(graph, node: int, dtype) -> int:
+    return graph.apply(lax.neg_p, (node,), dtype)
+
+
+def _multiply(graph, operands, dtype, params):
+    for x, y in (operands, operands[::-1]):
+        if _is(graph, x, 0) or _is(graph, y, 1):
+            return x
+        if _is(graph, x, -1):
+            return _negative(graph, y, dtype)
+    for x, y in (operands, operands[::-1]):
+        positive = graph.negated(x)
+        if positive is not None:  # −x·y = −(x·y): the product may be there already
+            product = graph.apply(lax.mul_p, (positive, y), dtype, params)
+            return _negative(graph, product, dtype)
+    return None
+
+
+def _add(graph, operands, dtype, params):
+    for x, y in (operands, operands[::-1]):
+        if _is(graph, x, 0):
+            return y
+        positive = graph.negated(x)
+        if positive is not None:
+            return graph.apply(lax.sub_p, (y, positive), dtype)
+    return None
+
+
+def _subtract(graph, operands, dtype, params):
+    x, y = operands
+    if _is(graph, y, 0):
+        return x
+    if _is(graph, x, 0):
+        return _negative(graph, y, dtype)
+    positive = graph.negated(y)
+    return None if positive is None else graph.apply(lax.add_p, (x, positive), dtype)
+
+
+def _divide(graph, operands, dtype, params):
+    x, y = operands
+    return x if _is(graph, x, 0) or _is(graph, y, 1) else None
+
+
+def _negate(graph, operands, dtype, params):
+    return graph.negated(operands[0])
+
+
+def _choose(graph, operands, dtype, params):
+    which, *cases = operands
+    value = graph.value(which)
+    if value is not None:
+        return cases[int(value)]
+    return cases[0] if all(case == cases[0] for case in cases) else None
+
+
+def _cast(graph, operands, dtype, params):
+    return operands[0] if graph.nodes[operands[0]].dtype == dtype else None
+
+
+def _power(graph, operands, dtype, params):
+    return operands[0] if params["y"] == 1 else None
+
+
+# (graph, operands, dtype, params) -> a node that has the same value, or None
+SIMPLIFIED: dict[str, Callable[..., Any]] = {
+    "mul": _multiply,
+    "add": _add,
+    "sub": _subtract,
+    "div": _divide,
+    "neg": _negate,
+    "select_n": _choose,
+    "convert_element_type": _cast,
+    "integer_pow": _power,
+}

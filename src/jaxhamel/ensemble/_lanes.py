@@ -1,0 +1,193 @@
+"""lanes: `jax.vmap` that holds every array element as its own batch vector."""
+
+import functools
+import warnings
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import jax
+import jax.core
+import jax.numpy as jnp
+import numpy as np
+from jax.custom_derivatives import SymbolicZero
+
+from jaxhamel import _checks
+from jaxhamel.ensemble._lane_rules import Unsupported
+from jaxhamel.ensemble._program import has_own_derivative, scalarise
+
+
+def lanes(f: Callable, in_axes: Any = 0) -> Callable:
+    """`jax.vmap(f, in_axes)`, computed with every array element as a batch vector of its own:
+
+        lanes(f)(x)[b] = f(x[b]) .
+
+    For right-hand sides of small systems, whose 3-vectors and 5 × 5 matrices fill no vector register: f is traced for one
+    trajectory, written out as scalar operations, known values folded (0·x, 1·x, x + 0, 0/x), repeated expressions
+    computed once, and each operation done for the whole batch. Call it under `jax.jit`: outside, the operations run one
+    by one.
+
+    **Arguments:**
+
+    - `f`: a function of pytrees of arrays, made of the elementwise, shape, sum and product primitives that mechanical
+      systems use. Anything else (a loop, a LAPACK call, a random number) gives a warning that names it, and `jax.vmap`.
+    - `in_axes`: as for `jax.vmap`: an integer, None, or a pytree prefix of the arguments.
+
+    **Returns:** a function like `f` whose results have a leading batch axis. It composes with jit, grad, jvp and vmap;
+    derivative rules that `f` carries (`jax.custom_jvp`) are kept.
+
+    **Raises:** `ValueError` for arguments without a common batch size.
+
+    Folding takes x to be finite, and not zero in 0/x: 0·x is 0 in every lane, also where x is infinite or NaN.
+    """
+
+    @functools.wraps(f)
+    def batched(*args):
+        leaves, structure = jax.tree.flatten(args)
+        axes = _flat_axes(in_axes, args)
+        size = _checks.check_batch(leaves, axes)
+        varying = [i for i, axis in enumerate(axes) if axis is not None]
+        columns = [jnp.moveaxis(jnp.asarray(leaves[i]), axes[i], 0) for i in varying]
+        found = []
+
+        def single(*entries):
+            filled = list(leaves)
+            for i, entry in zip(varying, entries, strict=True):
+                filled[i] = entry
+            out, out_structure = jax.tree.flatten(f(*jax.tree.unflatten(structure, filled)))
+            found.append(out_structure)
+            return [jnp.asarray(leaf) for leaf in out]
+
+        out = _run(single, [True] * len(columns), size, columns)
+        return jax.tree.unflatten(found[0], out)
+
+    return batched
+
+
+def _flat_axes(in_axes, args) -> list[int | None]:
+    """One axis for each leaf of the arguments."""
+    in_axes = tuple(in_axes) if isinstance(in_axes, list) else in_axes
+    absent = lambda x: x is None  # noqa: E731
+    try:
+        full = jax.tree.map(
+            lambda axis, part: [axis] * len(jax.tree.leaves(part)), in_axes, args, is_leaf=absent
+        )
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"`in_axes` is {in_axes!r}, which does not fit the arguments: {error}. Give an integer, "
+            "None, or one entry for each argument."
+        ) from None
+    return jax.tree.leaves(full, is_leaf=absent)
+
+
+def _run(function: Callable, batched: list[bool], size: int, values: list) -> list:
+    """A flat function of one trajectory on a batch; whatever it closes over is the same for all lanes."""
+    closed = jax.make_jaxpr(function)(*map(_single, batched, values))
+    closed, traced = _traced_constants_first(closed)
+    batched, values = [False] * len(traced) + batched, traced + values
+    evaluate = partial(_evaluate, closed, batched, size)
+    if has_own_derivative(closed.jaxpr):
+        evaluate = _with_derivative(evaluate, closed, batched, size)
+    return list(evaluate(*values))
+
+
+def _single(batched: bool, value) -> jax.ShapeDtypeStruct:
+    aval = jax.typeof(value)
+    shape = aval.shape[1:] if batched else aval.shape
+    return jax.ShapeDtypeStruct(shape, aval.dtype, weak_type=aval.weak_type)
+
+
+def _traced_constants_first(closed):
+    """A jaxpr with its traced constants as first inputs; those known stay, to be folded."""
+    is_traced = [isinstance(value, jax.core.Tracer) for value in closed.consts]
+    if not any(is_traced):
+        return closed, []
+    jaxpr = closed.jaxpr
+    pairs = list(zip(jaxpr.constvars, closed.consts, is_traced, strict=True))
+    moved = [v for v, _, traced in pairs if traced]
+    jaxpr = jaxpr.replace(
+        constvars=[v for v, _, traced in pairs if not traced],
+        invars=[*moved, *jaxpr.invars],
+        debug_info=jaxpr.debug_info._replace(arg_names=None),
+    )
+    known = [value for _, value, traced in pairs if not traced]
+    return jax.extend.core.ClosedJaxpr(jaxpr, known), [c for _, c, traced in pairs if traced]
+
+
+def _evaluate(closed, batched, size, *values) -> tuple:
+    try:
+        program = scalarise(closed, batched)
+    except Unsupported as missing:
+        return _fall_back(closed, batched, size, values, missing)
+    entries = program(*map(_entries, batched, values))
+    return tuple(
+        _joined(each, aval, size) for each, aval in zip(entries, closed.out_avals, strict=True)
+    )
+
+
+def _entries(batched: bool, value) -> list:
+    """The scalars of an unbatched array, the (B,) vectors of a batched one."""
+    if not batched:
+        return list(jnp.ravel(value)) if np.ndim(value) else [value]
+    flat = jnp.reshape(value, (value.shape[0], -1))
+    return [flat[:, i] for i in range(flat.shape[1])]
+
+
+def _joined(entries: list, aval, size: int):
+    if not entries:
+        return jnp.zeros((size, *aval.shape), aval.dtype)
+    columns = [jnp.broadcast_to(jnp.asarray(x, aval.dtype), (size,)) for x in entries]
+    return jnp.reshape(jnp.stack(columns, axis=1), (size, *aval.shape))
+
+
+def _fall_back(closed, batched, size, values, missing) -> tuple:
+    warnings.warn(
+        f"lanes cannot take {missing}; the whole function runs under jax.vmap instead. Write it with "
+        "elementwise operations, sums and products, or use jax.vmap to be rid of this warning.",
+        UserWarning,
+        stacklevel=2,
+    )
+    axes = [0 if varies else None for varies in batched]
+    function = jax.extend.core.jaxpr_as_fun(closed)
+    return tuple(jax.vmap(function, axes, axis_size=size)(*values))
+
+
+def _with_derivative(evaluate: Callable, closed, batched, size: int) -> Callable:
+    """Differentiated as f is, by f's own rules, and the derivative run in lanes again."""
+
+    def jvp(primals, tangents):
+        active = [i for i, t in enumerate(tangents) if not isinstance(t, SymbolicZero)]
+        directions = [tangents[i] for i in active]
+        both = [*batched, *(batched[i] for i in active)]
+        function = _derivative(jax.extend.core.jaxpr_as_fun(closed), active, len(primals))
+        out = _run(function, both, size, [*primals, *directions])
+        values, rates = out[: len(closed.out_avals)], iter(out[len(closed.out_avals) :])
+        return tuple(values), tuple(
+            next(rates) if _is_float(x) else np.zeros(x.shape, jax.dtypes.float0) for x in values
+        )
+
+    evaluate = jax.custom_jvp(evaluate)
+    evaluate.defjvp(jvp, symbolic_zeros=True)
+    return evaluate
+
+
+def _derivative(function: Callable, active: list[int], count: int) -> Callable:
+    """(x, ẋ) → (f, ḟ), ẋ for the active arguments alone, ḟ for results that are not integers."""
+
+    def both(*values):
+        primals, directions = values[:count], values[count:]
+
+        def of_active(*moving):
+            filled = list(primals)
+            for i, value in zip(active, moving, strict=True):
+                filled[i] = value
+            return function(*filled)
+
+        out, rates = jax.jvp(of_active, tuple(primals[i] for i in active), directions)
+        return [*out, *(rate for x, rate in zip(out, rates, strict=True) if _is_float(x))]
+
+    return both
+
+
+def _is_float(x) -> bool:
+    return jnp.issubdtype(jnp.result_type(x), jnp.inexact)

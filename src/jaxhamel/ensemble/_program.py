@@ -1,0 +1,119 @@
+"""From a jaxpr to a program of scalars, and back to JAX with one vector for each scalar."""
+
+from typing import NamedTuple
+
+import jax
+import numpy as np
+
+from jaxhamel.ensemble._graph import Graph
+from jaxhamel.ensemble._lane_rules import RULES, Nodes, Unsupported
+
+# Beyond this many scalars a program written out compiles more slowly than it runs.
+LARGEST = 100_000
+
+# primitives that are a function by another name, and the parameter that holds it
+_CALLS = {
+    "jit": "jaxpr",
+    "pjit": "jaxpr",
+    "closed_call": "call_jaxpr",
+    "core_call": "call_jaxpr",
+    "remat": "jaxpr",
+    "checkpoint": "jaxpr",
+    "custom_jvp_call": "call_jaxpr",
+}
+
+
+class Program(NamedTuple):
+    """A function of arrays as scalar operations: `inputs` and `outputs` are arrays of nodes."""
+
+    graph: Graph
+    inputs: list[Nodes]
+    outputs: list[Nodes]
+
+    def operations(self):
+        """How many scalar operations it takes, by name."""
+        return self.graph.operations(self._ends())
+
+    def _ends(self) -> list[int]:
+        return [node for nodes in self.outputs for node in nodes.ravel().tolist()]
+
+    def __call__(self, *inputs: list) -> list[list]:
+        """From one list of entries for each input to one for each output: (B,) vectors, scalars where nothing varies."""
+        values = {}
+        for nodes, entries in zip(self.inputs, inputs, strict=True):
+            values.update(zip(nodes.ravel().tolist(), entries, strict=True))
+        for i in self.graph.needed(self._ends()):
+            node = self.graph.nodes[i]
+            if node.primitive is not None:
+                operands = (values[j] for j in node.operands)
+                values[i] = node.primitive.bind(*operands, **dict(node.params))
+            elif node.value is not None:
+                values[i] = node.value
+        return [[values[i] for i in nodes.ravel().tolist()] for nodes in self.outputs]
+
+
+def scalarise(closed_jaxpr, batched: list[bool]) -> Program:
+    """The program of a jaxpr whose inputs vary from lane to lane where `batched` says so.
+
+    **Raises:** `Unsupported`, naming the primitive that has no rule.
+    """
+    graph = Graph()
+    inputs = [
+        _new_input(graph, aval, varies)
+        for aval, varies in zip(closed_jaxpr.in_avals, batched, strict=True)
+    ]
+    return Program(graph, inputs, _interpret(graph, closed_jaxpr, inputs))
+
+
+def _new_input(graph: Graph, aval, varies) -> Nodes:
+    _check_array(aval)
+    nodes = [graph.input(aval.dtype, varies) for _ in range(int(np.prod(aval.shape, dtype=int)))]
+    return np.array(nodes, dtype=int).reshape(aval.shape)
+
+
+def _check_array(aval) -> None:
+    if jax.dtypes.issubdtype(aval.dtype, jax.dtypes.extended):
+        raise Unsupported(f"values of dtype {aval.dtype}")
+
+
+def _constants(graph: Graph, value) -> Nodes:
+    _check_array(jax.typeof(value))
+    value = np.asarray(value)
+    nodes = [graph.constant(entry) for entry in value.ravel()]
+    return np.array(nodes, dtype=int).reshape(value.shape)
+
+
+def _interpret(graph: Graph, closed_jaxpr, inputs: list[Nodes]) -> list[Nodes]:
+    jaxpr = closed_jaxpr.jaxpr
+    nodes = dict(zip(jaxpr.invars, inputs, strict=True))
+    constants = (_constants(graph, value) for value in closed_jaxpr.consts)
+    nodes.update(zip(jaxpr.constvars, constants, strict=True))
+    read = lambda v: _constants(graph, v.val) if hasattr(v, "val") else nodes[v]  # noqa: E731
+    for equation in jaxpr.eqns:
+        operands = [read(v) for v in equation.invars]
+        nodes.update(zip(equation.outvars, _outputs(graph, equation, operands), strict=True))
+    return [read(v) for v in jaxpr.outvars]
+
+
+def _outputs(graph: Graph, equation, operands) -> list[Nodes]:
+    name = equation.primitive.name
+    if name in _CALLS:
+        return _interpret(graph, _closed(equation.params[_CALLS[name]]), operands)
+    if name not in RULES:
+        raise Unsupported(f"the primitive `{name}`")
+    if len(graph.nodes) > LARGEST or any(v.aval.size > LARGEST for v in equation.outvars):
+        raise Unsupported(f"more than {LARGEST} scalars")
+    return RULES[name](graph, equation, *operands)
+
+
+def _closed(jaxpr):
+    return jaxpr if hasattr(jaxpr, "consts") else jax.extend.core.ClosedJaxpr(jaxpr, ())
+
+
+def has_own_derivative(jaxpr) -> bool:
+    """Whether anything in a jaxpr has a derivative rule of its own, which a program written out would lose."""
+    return any(
+        equation.primitive.name == "custom_jvp_call"
+        or any(map(has_own_derivative, jax.core.jaxprs_in_params(equation.params)))
+        for equation in jaxpr.eqns
+    )
