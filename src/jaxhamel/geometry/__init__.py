@@ -17,6 +17,19 @@ from jaxhamel.geometry._hamel import hamel_coefficients as hamel_coefficients
 from jaxhamel.geometry._hamel import hamel_contraction as hamel_contraction
 
 # isort: split
+# Connections: constraints along the fibre of a bundle
+from jaxhamel.geometry._connection import bundle_frame as bundle_frame
+from jaxhamel.geometry._connection import fibre_velocity as fibre_velocity
+from jaxhamel.geometry._connection import kinematic_connection as kinematic_connection
+from jaxhamel.geometry._connection import principal_frame as principal_frame
+from jaxhamel.geometry._curvature import bundle_curvature as bundle_curvature
+from jaxhamel.geometry._curvature import curvature as curvature
+from jaxhamel.geometry._phase import geometric_phase as geometric_phase
+from jaxhamel.geometry._phase import loop_area as loop_area
+from jaxhamel.geometry._phase import reconstruct as reconstruct
+from jaxhamel.geometry._phase import small_loop_phase as small_loop_phase
+
+# isort: split
 # Quaternions and vectors of three
 from jaxhamel.geometry._quaternion import cross as cross
 from jaxhamel.geometry._quaternion import hat as hat

@@ -1,0 +1,99 @@
+"""Kinematic connections: constraints solved for the velocities along the fibre of a bundle.
+
+    trivial bundle S × R:             u^α = ṡ^α + A^α_I(s, r) ṙ^I      (Müller 2023, eq. 3.8)
+    principal bundle G × R^m, left:   u^α = ξ^α + A^α_I(r) ṙ^I ,  ξ = g⁻¹ġ      (eq. 4.1)
+    the same, right:                  u^α = ξ̂^α + A^α_I(r) ṙ^I ,  ξ̂ = ġg⁻¹ = Ad_g ξ
+
+With u^I = ṙ^I these are the frame [[1, A], [0, 1]], whose Hamel coefficients γ^α_IJ are the
+curvature of the connection (see `_curvature`), and motion with u^α = 0 is its horizontal lift,
+ξ = −A(r) ṙ (see `_phase`).
+
+Müller's A has the sign of u = ξ + A ṙ: books that write ξ = A ṙ have −A.
+"""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from jaxhamel._typing import Configuration, Frame, Velocity
+from jaxhamel.geometry._space import AbstractSpace
+
+Shape = Float[Array, " m"]
+ConnectionMatrix = Float[Array, "f m"]  # f fibre directions, m shape coordinates
+Connection = Callable[[Shape], ConnectionMatrix]
+BundleConnection = Callable[[Float[Array, " f"], Shape], ConnectionMatrix]
+
+
+def kinematic_connection(rows: Float[Array, "f n"]) -> ConnectionMatrix:
+    """A = A_1⁻¹ A_2 of the constraint one-forms A_1 ξ + A_2 ṙ = 0.
+
+    **Arguments:**
+
+    - `rows`: [A_1 A_2] `(f, f + m)`, as many constraints as there are fibre directions, which
+      come first; A_1 regular.
+
+    **Returns:** A `(f, m)`; inf or NaN where the fibre is not transversal to the constraints.
+
+    Müller 2021, eq. (30); Müller 2023, eq. (3.8). One library solve: for right-hand sides write
+    A down or use `jaxhamel.mechanics.chaplygin`.
+    """
+    fibre = rows.shape[0]
+    return jnp.linalg.solve(rows[:, :fibre], rows[:, fibre:])
+
+
+def fibre_velocity(connection: ConnectionMatrix, rdot: Shape) -> Float[Array, " f"]:
+    """ξ = −A ṙ (or ṡ = −A ṙ): the velocity along the fibre that the constraints u^α = 0 leave.
+
+    **Arguments:** `connection`: A at the configuration, `(f, m)`; `rdot`: ṙ `(m,)`.
+
+    **Returns:** ξ `(f,)`: g⁻¹ġ of a left, ġg⁻¹ of a right connection. Müller 2023, eq. (3.13).
+    """
+    return -jnp.matmul(connection, rdot, precision=jax.lax.Precision.HIGHEST)
+
+
+def bundle_frame(connection: BundleConnection, fibre: int) -> Callable[[Velocity], Frame]:
+    """The frame [[1, A(s, r)], [0, 1]] on R^n, q = (s, r) in one array.
+
+    **Arguments:** `connection`: `connection(s, r)` → A `(f, m)`; `fibre`: f, the length of s.
+
+    **Returns:** `frame(q)` → `(n, n)`, for `hamel_coefficients` or a `System` with f constraints.
+
+    Müller 2021, eq. (32); Müller 2023, eq. (3.9).
+    """
+
+    def frame(q: Velocity) -> Frame:
+        A = connection(q[:fibre], q[fibre:])
+        return _bordered(jnp.eye(fibre, dtype=A.dtype), A)
+
+    return frame
+
+
+def principal_frame(
+    connection: Connection, space: AbstractSpace, *, right: bool = False
+) -> Callable[[Configuration], Frame]:
+    """The frame [[1, A(r)], [0, 1]] on `Product(space, Euclidean(m))`, q = (g, r).
+
+    **Arguments:**
+
+    - `connection`: `connection(r)` → A `(dim, m)`.
+    - `space`: the structure group G.
+    - `right`: for a right connection, u = ġg⁻¹ + A ṙ; its frame is [[Ad_g, A], [0, 1]].
+
+    **Returns:** `frame(q)` → `(n, n)`. Müller 2023, eq. (4.1), remark 4.1.
+    """
+
+    def frame(q: Configuration) -> Frame:
+        g, r = q
+        A = connection(r)
+        first = space.Ad(g) if right else jnp.eye(space.dim, dtype=A.dtype)
+        return _bordered(first, A)
+
+    return frame
+
+
+def _bordered(first: Float[Array, "f f"], A: ConnectionMatrix) -> Frame:
+    fibre, m = A.shape
+    below = jnp.eye(fibre + m, dtype=A.dtype)[fibre:]
+    return jnp.concatenate([jnp.concatenate([first, A], axis=1), below])
