@@ -7,6 +7,11 @@ from jaxhamel.mechanics._acceleration import constraint_force as constraint_forc
 from jaxhamel.mechanics._acceleration import quasi_velocity as quasi_velocity
 from jaxhamel.mechanics._acceleration import vector_field as vector_field
 from jaxhamel.mechanics._acceleration import velocity as velocity
+from jaxhamel.mechanics._chaplygin import chaplygin as chaplygin
+from jaxhamel.mechanics._chaplygin import hamel_chaplygin as hamel_chaplygin
+from jaxhamel.mechanics._chaplygin import kinematic_coefficients as kinematic_coefficients
+from jaxhamel.mechanics._chaplygin import kinematic_curvature as kinematic_curvature
+from jaxhamel.mechanics._chaplygin import voronets as voronets
 from jaxhamel.mechanics._gauss import Points as Points
 from jaxhamel.mechanics._gauss import Spins as Spins
 from jaxhamel.mechanics._invariants import PowerBalance as PowerBalance

@@ -1,0 +1,207 @@
+"""Chaplygin's and Voronets' equations: coordinates q = (s, r), constraints ṡ = −F̄(q) ṙ, state (q, ṙ).
+
+    u^α = ṡ^α + F̄^α_I ṙ^I ,     F̄ = A_1⁻¹ A_2 ,     q̇ = F ṙ ,   F = [−F̄ ; 1]      (Müller 2021, eq. 30–32)
+    γ^α_IJ = ∂F̄^α_I/∂r^J − ∂F̄^α_J/∂r^I + ∂F̄^α_J/∂s^β F̄^β_I − ∂F̄^α_I/∂s^β F̄^β_J      (eq. 33)
+
+Three ways to write one motion, each a residual of r̈ that is affine in it, and each solved for r̈ as it stands:
+
+    Hamel–Chaplygin (34)   d/dt ∂ℒ/∂ṙ^I − ∂ℒ/∂r^I + F̄^α_I ∂ℒ/∂s^α + ∂ℒ/∂u^α (γ^α_IJ ṙ^J + ∂F̄^α_I/∂t) = F^a_I Q_a
+    Chaplygin (35)         d/dt ∂L_c/∂ṙ^I − ∂L_c/∂r^I + F̄^α_I ∂L_c/∂s^α = −∂L/∂ṡ^α (γ^α_IJ ṙ^J + ∂F̄^α_I/∂t) + F^a_I Q_a
+    Voronets (36)          d/dt ∂L/∂ṙ^I − ∂L/∂r^I − F̄^α_I (d/dt ∂L/∂ṡ^α − ∂L/∂s^α) = F^a_I Q_a
+
+with ℒ(s, r, u^α, ṙ) = L(q, u^α − F̄ṙ, ṙ) and L_c = ℒ at u^α = 0. Printed (34) has no F̄ ∂ℒ/∂s, which is right only where
+ℒ does not depend on s; (35) has it. F̄ may depend on time, which adds the terms with ∂F̄/∂t.
+"""
+
+from collections.abc import Callable
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from jaxhamel import _checks
+from jaxhamel._typing import Configuration, Control, Scalar, Time
+from jaxhamel.geometry import Euclidean, bundle_curvature
+from jaxhamel.mechanics._kinematics import applied_force, lagrangian, prepare
+from jaxhamel.mechanics._small_solve import inverse, symmetric_solve
+from jaxhamel.mechanics._system import System, overrides
+
+ShapeRate = Float[Array, " k"]
+ShapeAcceleration = Float[Array, " k"]
+
+
+def kinematic_coefficients(system: System, t: Time, q: Configuration) -> Float[Array, "m k"]:
+    """F̄ = A_1⁻¹ A_2 of the constraint rows [A_1 A_2]: ṡ = −F̄ ṙ.
+
+    **Arguments:** `system` on R^n, s being its first m coordinates; `t`; `q` `(n,)`. **Returns:** F̄ `(m, k)`.
+
+    Müller 2021, eq. (30): the coefficients of the kinematic (Ehresmann) connection; (3.8) of Müller 2023 calls them A.
+    """
+    m = system.n_constraints
+    rows = system.frame(t, q)[:m]
+    return inverse(rows[:, :m]) @ rows[:, m:]
+
+
+def kinematic_curvature(system: System, t: Time, q: Configuration) -> Float[Array, "m k k"]:
+    """γ^α_IJ, eq. (33) of Müller 2021, of the constraints of `system`. **Returns:** `(m, k, k)`, index order `[α, I, J]`."""
+    m = system.n_constraints
+    connection = lambda s, r: kinematic_coefficients(system, t, jnp.concatenate([s, r]))  # noqa: E731
+    return bundle_curvature(connection, q[:m], q[m:])
+
+
+def hamel_chaplygin(
+    system: System, t: Time, q: Configuration, rdot: ShapeRate, control: Control = None
+) -> ShapeAcceleration:
+    """r̈ from the Hamel equations of (s, r), with u^α kept while differentiating and then put to zero:
+
+        d/dt ∂ℒ/∂ṙ^I − ∂ℒ/∂r^I + F̄^α_I ∂ℒ/∂s^α + ∂ℒ/∂u^α (γ^α_IJ ṙ^J + ∂F̄^α_I/∂t) = F^a_I Q_a .
+
+    **Arguments:**
+
+    - `system`: on `Euclidean(n)`, q = (s, r), s its first m coordinates; the constraint rows [A_1 A_2] have A_1 regular,
+      and no drift. The rest of its frame is not used: the independent velocities are ṙ.
+    - `t`: time [s]; `q` `(n,)`; `rdot`: ṙ `(k,)`; `control`: a callable of t, or a constant.
+
+    **Returns:** r̈ `(k,)`: `jaxhamel.acceleration` of a system whose last rows are (0, 1).
+
+    **Raises:** `TypeError` on another space, `ValueError` with a drift, wrong shapes or a singular A_1.
+
+    Müller 2021, eq. (34), with the term F̄ ∂ℒ/∂s that follows from (14) and that (34) drops; Müller 2023, eq. (3.12).
+    """
+    return _solved(_hamel_chaplygin, system, t, q, rdot, control)
+
+
+def chaplygin(
+    system: System, t: Time, q: Configuration, rdot: ShapeRate, control: Control = None
+) -> ShapeAcceleration:
+    """r̈ from Chaplygin's equations, with the constrained Lagrangian L_c(q, ṙ) = L(q, −F̄ṙ, ṙ):
+
+        d/dt ∂L_c/∂ṙ^I − ∂L_c/∂r^I + F̄^α_I ∂L_c/∂s^α = −∂L/∂ṡ^α (γ^α_IJ ṙ^J + ∂F̄^α_I/∂t) + F^a_I Q_a .
+
+    Without the first term on the right they would be Lagrange's equations of L_c, true of holonomic constraints alone.
+
+    **Arguments, Returns, Raises:** as for `hamel_chaplygin`.
+
+    Müller 2021, eq. (35); Müller 2023, eq. (3.14), where the dot of ∂L/∂ṡ is missing.
+    """
+    return _solved(_chaplygin, system, t, q, rdot, control)
+
+
+def voronets(
+    system: System, t: Time, q: Configuration, rdot: ShapeRate, control: Control = None
+) -> ShapeAcceleration:
+    """r̈ from Voronets' equations, which need no derivative of F̄ but the one in q̈ = F r̈ + Ḟ ṙ:
+
+        d/dt ∂L/∂ṙ^I − ∂L/∂r^I − F̄^α_I (d/dt ∂L/∂ṡ^α − ∂L/∂s^α) = F^a_I Q_a .
+
+    **Arguments, Returns, Raises:** as for `hamel_chaplygin`.
+
+    Müller 2021, eq. (36), F^α_I = −F̄^α_I; Müller 2023, eq. (3.15), has +A = +F̄, which is a misprint.
+    """
+    return _solved(_voronets, system, t, q, rdot, control)
+
+
+def _solved(residual: Callable, system, t, q, rdot, control) -> ShapeAcceleration:
+    t, q, (rdot,), control = prepare(q, rdot, t=t, control=control)
+    _check(system, t, q, rdot)
+    return _solve(residual, system, t, q, rdot, control)
+
+
+def _check(system: System, t: Scalar, q: Configuration, rdot: ShapeRate) -> None:
+    name, m = type(system).__name__, system.n_constraints
+    if not isinstance(system.space, Euclidean):
+        raise TypeError(
+            f"`system` {name} has the space {system.space}; the equations of Chaplygin and Voronets are written in "
+            "coordinates q = (s, r) of Euclidean(n). Use `jaxhamel.acceleration` on any other space."
+        )
+    if overrides(system, "drift"):
+        raise ValueError(
+            f"`system` {name} has a drift; these equations hold for constraints without one. "
+            "Use `jaxhamel.acceleration`, which takes affine constraints."
+        )
+    _checks.check_state(system, q, rdot)
+    _checks.check_frame_matrix("A_1 of frame(t, q)", system.frame(t, q)[:m, :m], m)
+
+
+@eqx.filter_jit
+def _solve(residual, system, t, q, rdot, control):
+    """r̈ of a residual M r̈ + h, affine in r̈ with symmetric M."""
+    of_acceleration = lambda rddot: residual(system, t, q, rdot, rddot, control)  # noqa: E731
+    mass_matrix, bias = jax.jacfwd(of_acceleration, has_aux=True)(jnp.zeros_like(rdot))
+    return symmetric_solve(mass_matrix, -bias)
+
+
+def _hamel_chaplygin(system, t, q, rdot, rddot, control):
+    def reduced(t, q, u, rdot):
+        """ℒ(t, q, u^α, ṙ)."""
+        sdot = u - kinematic_coefficients(system, t, q) @ rdot
+        return lagrangian(system, t, q, jnp.concatenate([sdot, rdot]), control)
+
+    zero = jnp.zeros(system.n_constraints, dtype=rdot.dtype)
+    momentum = lambda t, q, rdot: jax.grad(reduced, argnums=3)(t, q, zero, rdot)  # noqa: E731
+    rate = _time_derivative(system, momentum, t, q, rdot, rddot)
+    by_q, by_u = jax.grad(reduced, argnums=(1, 2))(t, q, zero, rdot)
+    force = _along(system, t, q, by_q + _force(system, t, q, rdot, control))
+    return _twice(rate - force + by_u @ _turning(system, t, q, rdot))
+
+
+def _chaplygin(system, t, q, rdot, rddot, control):
+    def constrained(t, q, rdot):
+        """L_c(t, q, ṙ)."""
+        return lagrangian(system, t, q, _velocity(system, t, q, rdot), control)
+
+    rate = _time_derivative(system, jax.grad(constrained, argnums=2), t, q, rdot, rddot)
+    by_q = jax.grad(constrained, argnums=1)(t, q, rdot)
+    force = _along(system, t, q, by_q + _force(system, t, q, rdot, control))
+    p = _momenta(system, t, q, rdot, control)[: system.n_constraints]
+    return _twice(rate - force + p @ _turning(system, t, q, rdot))
+
+
+def _voronets(system, t, q, rdot, rddot, control):
+    momenta = lambda t, q, rdot: _momenta(system, t, q, rdot, control)  # noqa: E731
+    rate = _time_derivative(system, momenta, t, q, rdot, rddot)
+    v = _velocity(system, t, q, rdot)
+    by_q = jax.grad(lambda q: lagrangian(system, t, q, v, control))(q)
+    force = by_q + _force(system, t, q, rdot, control)
+    return _twice(_along(system, t, q, rate - force))
+
+
+def _velocity(system, t, q, rdot):
+    """q̇ = F ṙ = (−F̄ ṙ, ṙ)."""
+    return jnp.concatenate([-kinematic_coefficients(system, t, q) @ rdot, rdot])
+
+
+def _along(system, t, q, covector):
+    """F^a_I f_a = f_I − F̄^α_I f_α."""
+    m = system.n_constraints
+    return covector[m:] - covector[:m] @ kinematic_coefficients(system, t, q)
+
+
+def _momenta(system, t, q, rdot, control):
+    """∂L/∂q̇ `(n,)`, all coordinates as if they were free, at q̇ = F ṙ."""
+    v = _velocity(system, t, q, rdot)
+    return jax.grad(lambda v: lagrangian(system, t, q, v, control))(v)
+
+
+def _force(system, t, q, rdot, control):
+    if not overrides(system, "force"):
+        return jnp.zeros_like(q)
+    return applied_force(system, t, q, _velocity(system, t, q, rdot), control)
+
+
+def _time_derivative(system, function, t, q, rdot, rddot):
+    """d/dt f(t, q, ṙ) along the motion with the given r̈."""
+    tangents = (jnp.ones_like(t), _velocity(system, t, q, rdot), rddot)
+    return jax.jvp(function, (t, q, rdot), tangents)[1]
+
+
+def _turning(system, t, q, rdot):
+    """γ^α_IJ ṙ^J + ∂F̄^α_I/∂t, `(m, k)`."""
+    coefficients = lambda t: kinematic_coefficients(system, t, q)  # noqa: E731
+    _, in_time = jax.jvp(coefficients, (t,), (jnp.ones_like(t),))
+    return kinematic_curvature(system, t, q) @ rdot + in_time
+
+
+def _twice(value):
+    return value, value
