@@ -9,6 +9,7 @@ from jaxhamel.geometry import SE2, SE3, SO3, Euclidean, Product, quaternion_matr
 from jaxhamel.mechanics import (
     ROUTES,
     Points,
+    Spins,
     System,
     acceleration,
     constraint_force,
@@ -208,6 +209,44 @@ def test_pendulum_from_points_and_from_its_lagrangian(route, angle):
         Pendulum(jnp.asarray(0.7)), 0.0, jnp.array([angle]), jnp.array([0.4]), route=route
     )
     np.testing.assert_allclose(u_dot, [-9.81 / 0.7 * np.sin(angle)], rtol=1e-12, atol=1e-14)
+
+
+class ThrownBody(System):
+    """A rigid body in free flight on SE(3), its reference point off its centre of mass; in body axes throughout."""
+
+    mass: jax.Array
+    inertia: jax.Array
+    com: jax.Array
+    space = SE3()
+
+    def velocity_of_com(self, v):
+        return v[3:] + jnp.cross(v[:3], self.com)
+
+    def lagrangian(self, t, q, v):
+        height = (q[4:] + quaternion_matrix(q[:4]) @ self.com)[2]
+        speed = self.velocity_of_com(v)
+        spin = 0.5 * jnp.dot(v[:3], self.inertia @ v[:3])
+        return spin + 0.5 * self.mass * jnp.dot(speed, speed) - 9.81 * self.mass * height
+
+    def bodies(self, t, q, v, control):
+        weight = -9.81 * self.mass * quaternion_matrix(q[:4])[2]
+        centre = Points(self.mass[None], self.velocity_of_com(v)[None], weight[None], v[:3])
+        return centre, Spins(self.inertia[None], v[None, :3], jnp.zeros((1, 3)))
+
+
+@routes
+def test_body_from_its_point_and_spin_and_from_its_lagrangian(route):
+    """Euler's equations about the centre of mass, which falls: a_com = −g e_3, whatever the reference point."""
+    root = np.random.default_rng(2).normal(size=(3, 3))
+    inertia, com = jnp.asarray(root @ root.T + np.eye(3)), jnp.array([0.3, -0.2, 0.5])
+    body = ThrownBody(jnp.asarray(1.7), inertia, com)
+    q, v = SE3().exp(jnp.arange(6.0) / 3), jnp.array([0.8, -1.1, 0.4, 0.2, 0.7, -0.5])
+    v_dot = acceleration(body, 0.0, q, v, route=route)
+    omega, omega_dot = v[:3], v_dot[:3]
+    euler = np.linalg.solve(inertia, -np.cross(omega, inertia @ omega))
+    np.testing.assert_allclose(omega_dot, euler, rtol=1e-12)
+    of_com = v_dot[3:] + np.cross(omega_dot, com) + np.cross(omega, body.velocity_of_com(v))
+    np.testing.assert_allclose(quaternion_matrix(q[:4]) @ of_com, [0, 0, -9.81], atol=1e-12)
 
 
 def test_hamel_route_on_zero_velocity_has_finite_gradients():
