@@ -23,6 +23,25 @@ _PAPERS = {
     author={Putkaradze, Vakhtang and Rogers, Stuart},
     journal={Meccanica}, volume={53}, pages={3839--3868}, year={2018}, doi={10.1007/s11012-018-0904-5}
 }""",
+    "mueller2023": """@article{mueller2023hamel,
+    title={Hamel's equations and geometric mechanics of constrained and floating multibody and space systems},
+    author={M{\\"u}ller, Andreas},
+    journal={Proceedings of the Royal Society A}, volume={479}, pages={20220732}, year={2023}
+}""",
+    "bloch2003": """@book{bloch2003nonholonomic,
+    title={Nonholonomic Mechanics and Control},
+    author={Bloch, Anthony M.}, publisher={Springer}, year={2003}
+}""",
+    "weltner1979": """@article{weltner1979stable,
+    title={Stable circular orbits of freely moving balls on rotating discs},
+    author={Weltner, Klaus},
+    journal={American Journal of Physics}, volume={47}, pages={984--986}, year={1979}
+}""",
+    "lesaux2005": """@article{lesaux2005dynamics,
+    title={Dynamics of a Rolling Disk in the Presence of Dry Friction},
+    author={Le Saux, C. and Leine, R. I. and Glocker, C.},
+    journal={Journal of Nonlinear Science}, volume={15}, pages={27--61}, year={2005}, doi={10.1007/s00332-004-0655-4}
+}""",
     "diffrax": """@phdthesis{kidger2021on,
     title={On Neural Differential Equations},
     author={Kidger, Patrick}, school={University of Oxford}, year={2021}
@@ -40,6 +59,11 @@ _BY_NAME = {
     "ActuatedDisk": ("putkaradze2018",),
     "HeavyTop": ("putkaradze2018",),
     "Suslov": ("putkaradze2018",),
+    "ChaplyginSleigh": ("bloch2003",),
+    "KnifeEdge": ("bloch2003",),
+    "NonSpinningBall": ("mueller2023",),
+    "BallOnTurntable": ("weltner1979",),
+    "RollingDisk": ("lesaux2005",),
     "Points": ("massa-vignolo",),
     "Spins": ("massa-vignolo",),
 }

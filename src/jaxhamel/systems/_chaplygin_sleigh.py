@@ -1,0 +1,107 @@
+"""Chaplygin's sleigh: a body on the plane that a blade keeps from moving sideways at one point."""
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from jaxhamel import _checks
+from jaxhamel._typing import Control, Scalar, Time, Velocity
+from jaxhamel.geometry import SE2
+from jaxhamel.mechanics import Points, Spins, System
+from jaxhamel.systems._parameters import parameter
+
+
+class ChaplyginSleigh(System):
+    r"""Chaplygin's sleigh: v̇ = a ω², (I + m a²) ω̇ = −m a v ω.
+
+        L = ½ m (v_1² + (v_2 + a ω)²) + ½ I ω² on SE(2) ,    v_2 = 0 ,    u = (v, ω) = (v_1, ω)
+
+    **Arguments:**
+
+    - `mass`: m [kg].
+    - `inertia`: I about the *centre of mass* [kg m²].
+    - `offset`: a [m], the centre of mass ahead of the blade, along the blade; of either sign.
+
+    Configuration `q (3,)`: the blade's (angle, x, y), along e_1 of the body; `u = (v, ω)` [m/s, rad/s].
+
+    **Invariants:** energy, ½ (m v² + (I + m a²) ω²).
+
+    **Known solution:** with k² = (I + m a²)/m and V² = v² + k² ω²: v = V tanh(a V (t − t_0)/k²) and
+    ω = (V/k) sech(a V (t − t_0)/k²), see `solution`. From t = −∞ to ∞ the sleigh turns by π k/a,
+    see `total_turn`, and ends with the centre of mass ahead of the blade, though energy is kept.
+
+    **Raises:** ValueError for parameters that are not physical.
+
+    Source: Bloch 2003, section 1.7. Books differ in the origin: with the centre of mass as the
+    configuration's point the constraint is v_2 = a ω instead.
+    """
+
+    mass: Array = parameter()
+    inertia: Array = parameter()
+    offset: Array = parameter()
+
+    space = SE2()
+    n_constraints = 1
+
+    def __check_init__(self):
+        for name in ("mass", "inertia", "offset"):
+            _checks.check_shape(name, getattr(self, name), ())
+        _checks.check_positive("mass", self.mass)
+        _checks.check_positive("inertia", self.inertia)
+        _checks.check_finite("offset", self.offset)
+
+    def lagrangian(self, t: Time, q: Float[Array, " 3"], v: Velocity) -> Scalar:
+        sideways = v[2] + self.offset * v[0]
+        return 0.5 * (self.mass * (v[1] * v[1] + sideways * sideways) + self.inertia * v[0] * v[0])
+
+    def frame(self, t: Time, q: Float[Array, " 3"]) -> Float[Array, "3 3"]:
+        """u = (v_2, v_1, ω)."""
+        return jnp.eye(3, dtype=q.dtype)[::-1]
+
+    def inverse_frame(self, t: Time, q: Float[Array, " 3"]) -> Float[Array, "3 3"]:
+        return jnp.eye(3, dtype=q.dtype)[::-1]
+
+    def bodies(self, t: Time, q: Float[Array, " 3"], v: Velocity, control: Control) -> tuple:
+        zero = jnp.zeros_like(v[0])
+        omega = jnp.stack([zero, zero, v[0]])
+        velocity = jnp.stack([v[1], v[2] + self.offset * v[0], zero])
+        none = jnp.zeros((1, 3), v.dtype)
+        inertia = self.inertia * jnp.eye(3, dtype=v.dtype)  # only its last entry counts
+        return Points(self.mass[None], velocity[None], none, omega), Spins(
+            inertia[None], omega[None], none
+        )
+
+    def invariants(
+        self, t: Time, q: Float[Array, " 3"], u: Float[Array, " 2"], control: Control
+    ) -> dict[str, Array]:
+        return {"energy": 0.5 * self.mass * (u[0] * u[0] + self._gyration() * u[1] * u[1])}
+
+    # --- what this system knows beyond the general equations --------------------------------------
+
+    def closed_form(
+        self, t: Time, q: Float[Array, " 3"], u: Float[Array, " 2"], control: Control = None
+    ) -> Float[Array, " 2"]:
+        """(v̇, ω̇) = (a ω², −a v ω/k²). Arguments as for `jaxhamel.acceleration`, which it equals."""
+        return self.offset * jnp.stack([u[1] * u[1], -u[0] * u[1] / self._gyration()])
+
+    def solution(self, t: Time, u0: Float[Array, " 2"]) -> Float[Array, " 2"]:
+        """(v, ω) a time t after (v_0, ω_0) ≠ 0, exactly:
+
+            v = V (τ + s)/(1 + s τ) ,   ω = ω_0 √(1 − τ²)/(1 + s τ) ,   τ = tanh(a V t/k²), s = v_0/V .
+
+        It is tanh and sech with the start put in by their addition theorems.
+        """
+        k2 = self._gyration()
+        speed = jnp.sqrt(u0[0] * u0[0] + k2 * u0[1] * u0[1])
+        phase = self.offset * speed * t / k2
+        start, grown = u0[0] / speed, jnp.tanh(phase)
+        denominator = 1.0 + start * grown
+        forward = speed * (start + grown) / denominator
+        return jnp.stack([forward, u0[1] / (jnp.cosh(phase) * denominator)])
+
+    def total_turn(self) -> Scalar:
+        """π k/|a| [rad]: the angle between the directions in which it comes and goes."""
+        return jnp.pi * jnp.sqrt(self._gyration()) / jnp.abs(self.offset)
+
+    def _gyration(self) -> Scalar:
+        """k² = (I + m a²)/m."""
+        return self.inertia / self.mass + self.offset * self.offset

@@ -1,0 +1,33 @@
+"""What the balls that roll on the plane z = 0 have in common: the slip of the contact point as one-forms."""
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from jaxhamel._typing import Quaternion
+from jaxhamel.geometry import quaternion_matrix
+
+
+def rolling_frame(radius: Array, q: Quaternion) -> Float[Array, "5 5"]:
+    """A of u = (ẋ − r ω_y, ẏ + r ω_x, Ω), ω = Λ Ω, on v = (Ω, ẋ, ẏ): the slip, then Ω."""
+    rotation = quaternion_matrix(q)
+    slip = radius * jnp.stack([-rotation[1], rotation[0]])
+    eye, zero = jnp.eye(3, dtype=slip.dtype), jnp.zeros((3, 2), slip.dtype)
+    return jnp.block([[slip, eye[:2, :2]], [eye, zero]])
+
+
+def rolling_inverse_frame(radius: Array, q: Quaternion) -> Float[Array, "5 5"]:
+    """B = A⁻¹ of `rolling_frame`."""
+    rotation = quaternion_matrix(q)
+    roll = radius * jnp.stack([rotation[1], -rotation[0]])
+    eye, zero = jnp.eye(3, dtype=roll.dtype), jnp.zeros((3, 2), roll.dtype)
+    return jnp.block([[zero, eye], [eye[:2, :2], roll]])
+
+
+def horizontal(x: Float[Array, " 2"]) -> Float[Array, " 3"]:
+    """(x, y, 0)."""
+    return jnp.concatenate([x, jnp.zeros(1, x.dtype)])
+
+
+def quarter(x: Float[Array, " 2"]) -> Float[Array, " 2"]:
+    """e_3 × x = (−y, x)."""
+    return jnp.stack([-x[1], x[0]])

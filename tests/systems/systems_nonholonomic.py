@@ -1,0 +1,64 @@
+"""What the tests of nonholonomic systems share: every route at random states, derivatives two ways."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+
+from jaxhamel.mechanics import ROUTES, acceleration
+
+STATES = 4
+
+
+def assert_routes_agree(system, q, u, control=None, value=None):
+    """Every route equals the closed form at all states (leading axis) to 1e-12 of their size."""
+
+    @jax.jit
+    @jax.vmap
+    def rates(q, u):
+        found = {name: acceleration(system, 0.3, q, u, control, route=name) for name in ROUTES}
+        return found, system.closed_form(0.3, q, u, value)
+
+    found, wanted = rates(*jax.tree.map(jnp.asarray, (q, u)))
+    size = np.max(np.abs(wanted)) + 1.0
+    assert np.max(np.abs(wanted)) > 1e-3  # something happens
+    for name, rate in found.items():
+        assert np.max(np.abs(rate - wanted)) < 1e-12 * size, name
+
+
+def assert_parameter_gradients_agree(system, q, u, control=None):
+    """∂(w·u̇)/∂parameters, reverse and forward, and forward of the closed form."""
+    parameters, rebuild = ravel_pytree(system)
+    q, u = jax.tree.map(jnp.asarray, (q, u))
+    weights = 1.0 + jnp.arange(u.size, dtype=u.dtype)
+
+    def of_routes(parameters):
+        return weights @ acceleration(rebuild(parameters), 0.0, q, u, control)
+
+    def of_closed_form(parameters):
+        return weights @ rebuild(parameters).closed_form(0.0, q, u)
+
+    reverse = jax.jit(jax.grad(of_routes))(parameters)
+    forward = jax.jit(jax.jacfwd(of_routes))(parameters)
+    known = jax.jit(jax.jacfwd(of_closed_form))(parameters)
+    assert np.max(np.abs(reverse)) > 1e-3
+    np.testing.assert_allclose(reverse, forward, rtol=1e-11, atol=1e-12)
+    np.testing.assert_allclose(reverse, known, rtol=1e-10, atol=1e-11)
+
+
+def first(states):
+    """The first of the states."""
+    return jax.tree.map(lambda x: x[0], states)
+
+
+def kept(system, path, control=None):
+    """The invariants along a path (q, u), by name."""
+    return jax.vmap(lambda q, u: system.invariants(0.0, q, u, control))(*path)
+
+
+def assert_kept(system, path, tolerance=1e-10, control=None):
+    """No invariant moves along the path by more than `tolerance`."""
+    found = kept(system, path, control)
+    assert found
+    for name, values in found.items():
+        assert np.max(np.abs(values - values[:1])) < tolerance, name
