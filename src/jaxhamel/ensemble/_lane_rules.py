@@ -22,13 +22,20 @@ class Unsupported(Exception):
     """A primitive, or a use of one, that has no rule; the message names it."""
 
 
-ELEMENTWISE = set(
-    "abs acos acosh add add_any and asin asinh atan atan2 atanh cbrt ceil clamp convert_element_type "
-    "copy cos cosh digamma div eq erf erf_inv erfc exp exp2 expm1 floor ge gt integer_pow is_finite le "
-    "lgamma log log1p logistic lt max min mul ne neg nextafter not or pow rem round rsqrt select_n "
-    "shift_left shift_right_arithmetic shift_right_logical sign sin sinh sqrt square stop_gradient "
-    "sub tan tanh xor".split()
-)
+# fmt: off
+ELEMENTWISE = {
+    "abs", "acos", "acosh", "add", "add_any", "and", "asin",
+    "asinh", "atan", "atan2", "atanh", "cbrt", "ceil", "clamp",
+    "convert_element_type", "copy", "cos", "cosh", "digamma", "div", "eq",
+    "erf", "erf_inv", "erfc", "exp", "exp2", "expm1", "floor",
+    "ge", "gt", "integer_pow", "is_finite", "le", "lgamma", "log",
+    "log1p", "logistic", "lt", "max", "min", "mul", "ne",
+    "neg", "nextafter", "not", "or", "pow", "rem", "round",
+    "rsqrt", "select_n", "shift_left", "shift_right_arithmetic", "shift_right_logical", "sign", "sin",
+    "sinh", "sqrt", "square", "stop_gradient", "sub", "tan", "tanh",
+    "xor",
+}
+# fmt: on
 
 
 def elementwise(graph: Graph, equation, *operands: Nodes) -> list[Nodes]:
@@ -63,7 +70,7 @@ def _broadcast_in_dim(x, shape, broadcast_dimensions, **_):
 def _pad(x, filling, padding_config):
     for axis, (low, high, inner) in enumerate(padding_config):
         length = max(x.shape[axis] + max(x.shape[axis] - 1, 0) * inner, 0)
-        wide = np.full(x.shape[:axis] + (length,) + x.shape[axis + 1 :], filling)
+        wide = np.full((*x.shape[:axis], length, *x.shape[axis + 1 :]), filling)
         wide[_along(axis, slice(None, None, inner + 1))] = x
         edges = [(0, 0)] * x.ndim
         edges[axis] = (max(low, 0), max(high, 0))

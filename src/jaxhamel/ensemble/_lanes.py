@@ -1,6 +1,7 @@
 """lanes: `jax.vmap` that holds every array element as its own batch vector."""
 
 import functools
+import math
 import warnings
 from collections.abc import Callable
 from functools import partial
@@ -11,6 +12,7 @@ import jax.core
 import jax.numpy as jnp
 import numpy as np
 from jax.custom_derivatives import SymbolicZero
+from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 
 from jaxhamel import _checks
 from jaxhamel.ensemble._lane_rules import Unsupported
@@ -111,7 +113,7 @@ def _traced_constants_first(closed):
         debug_info=jaxpr.debug_info._replace(arg_names=None),
     )
     known = [value for _, value, traced in pairs if not traced]
-    return jax.extend.core.ClosedJaxpr(jaxpr, known), [c for _, c, traced in pairs if traced]
+    return ClosedJaxpr(jaxpr, known), [c for _, c, traced in pairs if traced]
 
 
 def _evaluate(closed, batched, size, *values) -> tuple:
@@ -129,7 +131,7 @@ def _entries(batched: bool, value) -> list:
     """The scalars of an unbatched array, the (B,) vectors of a batched one."""
     if not batched:
         return list(jnp.ravel(value)) if np.ndim(value) else [value]
-    flat = jnp.reshape(value, (value.shape[0], -1))
+    flat = jnp.reshape(value, (value.shape[0], math.prod(value.shape[1:])))
     return [flat[:, i] for i in range(flat.shape[1])]
 
 
@@ -148,20 +150,25 @@ def _fall_back(closed, batched, size, values, missing) -> tuple:
         stacklevel=2,
     )
     axes = [0 if varies else None for varies in batched]
-    function = jax.extend.core.jaxpr_as_fun(closed)
+    function = jaxpr_as_fun(closed)
     return tuple(jax.vmap(function, axes, axis_size=size)(*values))
 
 
 def _with_derivative(evaluate: Callable, closed, batched, size: int) -> Callable:
-    """Differentiated as f is, by f's own rules, and the derivative run in lanes again."""
+    """Differentiated as f is, by f's own rules, and the derivative run in lanes again.
+
+    What does not depend on the directions is a program of its own, which keeps the rules for the next derivative.
+    """
+    function = jaxpr_as_fun(closed)
 
     def jvp(primals, tangents):
         active = [i for i, t in enumerate(tangents) if not isinstance(t, SymbolicZero)]
+        known, linear = _linearised(function, active)
+        out = _run(known, batched, size, list(primals))
+        values, residuals = out[: len(closed.out_avals)], out[len(closed.out_avals) :]
         directions = [tangents[i] for i in active]
-        both = [*batched, *(batched[i] for i in active)]
-        function = _derivative(jax.extend.core.jaxpr_as_fun(closed), active, len(primals))
-        out = _run(function, both, size, [*primals, *directions])
-        values, rates = out[: len(closed.out_avals)], iter(out[len(closed.out_avals) :])
+        varies = [True] * len(residuals) + [batched[i] for i in active]
+        rates = iter(_run(linear, varies, size, residuals + directions))
         return tuple(values), tuple(
             next(rates) if _is_float(x) else np.zeros(x.shape, jax.dtypes.float0) for x in values
         )
@@ -171,22 +178,29 @@ def _with_derivative(evaluate: Callable, closed, batched, size: int) -> Callable
     return evaluate
 
 
-def _derivative(function: Callable, active: list[int], count: int) -> Callable:
-    """(x, ẋ) → (f, ḟ), ẋ for the active arguments alone, ḟ for results that are not integers."""
+def _linearised(function: Callable, active: list[int]):
+    """x → (f, residuals) and (residuals, ẋ) → ḟ: ẋ for the active arguments, ḟ for results that are not integers."""
+    found = []
 
-    def both(*values):
-        primals, directions = values[:count], values[count:]
-
+    def known(*primals):
         def of_active(*moving):
             filled = list(primals)
             for i, value in zip(active, moving, strict=True):
                 filled[i] = value
             return function(*filled)
 
-        out, rates = jax.jvp(of_active, tuple(primals[i] for i in active), directions)
-        return [*out, *(rate for x, rate in zip(out, rates, strict=True) if _is_float(x))]
+        out, rate = jax.linearize(of_active, *(primals[i] for i in active))
+        residuals, structure = jax.tree.flatten(rate)
+        found.append((structure, [_is_float(x) for x in out]))
+        return [*out, *residuals]
 
-    return both
+    def linear(*values):
+        structure, floats = found[-1]
+        residuals, directions = values[: structure.num_leaves], values[structure.num_leaves :]
+        rates = jax.tree.unflatten(structure, residuals)(*directions)
+        return [rate for rate, is_float in zip(rates, floats, strict=True) if is_float]
+
+    return known, linear
 
 
 def _is_float(x) -> bool:

@@ -3,7 +3,9 @@
 from typing import NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
+from jax.extend.core import ClosedJaxpr
 
 from jaxhamel.ensemble._graph import Graph
 from jaxhamel.ensemble._lane_rules import RULES, Nodes, Unsupported
@@ -45,11 +47,18 @@ class Program(NamedTuple):
         for i in self.graph.needed(self._ends()):
             node = self.graph.nodes[i]
             if node.primitive is not None:
-                operands = (values[j] for j in node.operands)
-                values[i] = node.primitive.bind(*operands, **dict(node.params))
+                values[i] = _bind(node, [values[j] for j in node.operands])
             elif node.value is not None:
                 values[i] = node.value
         return [[values[i] for i in nodes.ravel().tolist()] for nodes in self.outputs]
+
+
+def _bind(node, operands: list):
+    """The operation on vectors and scalars; JAX's own rules broadcast scalars, except among the cases of a choice."""
+    if node.primitive.name in ("select_n", "clamp") and node.batched:
+        shape = next(np.shape(x) for x in operands if np.ndim(x))
+        operands = [jnp.broadcast_to(jnp.asarray(x), shape) for x in operands]
+    return node.primitive.bind(*operands, **dict(node.params))
 
 
 def scalarise(closed_jaxpr, batched: list[bool]) -> Program:
@@ -107,13 +116,22 @@ def _outputs(graph: Graph, equation, operands) -> list[Nodes]:
 
 
 def _closed(jaxpr):
-    return jaxpr if hasattr(jaxpr, "consts") else jax.extend.core.ClosedJaxpr(jaxpr, ())
+    return jaxpr if hasattr(jaxpr, "consts") else ClosedJaxpr(jaxpr, ())
 
 
 def has_own_derivative(jaxpr) -> bool:
     """Whether anything in a jaxpr has a derivative rule of its own, which a program written out would lose."""
     return any(
         equation.primitive.name == "custom_jvp_call"
-        or any(map(has_own_derivative, jax.core.jaxprs_in_params(equation.params)))
+        or any(map(has_own_derivative, inner_jaxprs(equation)))
         for equation in jaxpr.eqns
     )
+
+
+def inner_jaxprs(equation):
+    """The functions that an equation calls, loops over or chooses among."""
+    for value in equation.params.values():
+        for each in value if isinstance(value, list | tuple) else [value]:
+            jaxpr = getattr(each, "jaxpr", each)
+            if hasattr(jaxpr, "eqns"):
+                yield jaxpr

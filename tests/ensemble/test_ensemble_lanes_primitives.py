@@ -1,0 +1,248 @@
+"""Every primitive that lanes knows, against jax.vmap of the original function."""
+
+import warnings
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jax import lax
+
+from jaxhamel.ensemble import lanes
+from jaxhamel.ensemble._lane_rules import RULES
+
+BATCH = 5
+
+X = np.random.default_rng(0).uniform(0.2, 0.9, (BATCH, 3, 4))
+INTEGERS = np.random.default_rng(1).integers(-5, 6, (BATCH, 3, 4))
+
+UNARY = {
+    "abs": jnp.abs,
+    "acos": jnp.arccos,
+    "acosh": lambda x: jnp.arccosh(1.0 + x),
+    "asin": jnp.arcsin,
+    "asinh": jnp.arcsinh,
+    "atan": jnp.arctan,
+    "atanh": jnp.arctanh,
+    "cbrt": jnp.cbrt,
+    "ceil": lambda x: jnp.ceil(3.0 * x),
+    "clamp": lambda x: lax.clamp(0.3, x, 0.6),
+    "copy": jnp.copy,
+    "cos": jnp.cos,
+    "cosh": jnp.cosh,
+    "digamma": lambda x: lax.digamma(x),
+    "erf": lax.erf,
+    "erf_inv": lax.erf_inv,
+    "erfc": lax.erfc,
+    "exp": jnp.exp,
+    "exp2": jnp.exp2,
+    "expm1": jnp.expm1,
+    "floor": lambda x: jnp.floor(3.0 * x),
+    "integer_pow": lambda x: x**3 + x**-2,
+    "is_finite": jnp.isfinite,
+    "lgamma": lax.lgamma,
+    "log": jnp.log,
+    "log1p": jnp.log1p,
+    "logistic": jax.nn.sigmoid,
+    "neg": jnp.negative,
+    "round": lambda x: jnp.round(5.0 * x),
+    "rsqrt": lax.rsqrt,
+    "sign": lambda x: jnp.sign(x - 0.5),
+    "sin": jnp.sin,
+    "sinh": jnp.sinh,
+    "sqrt": jnp.sqrt,
+    "square": jnp.square,
+    "stop_gradient": lax.stop_gradient,
+    "tan": jnp.tan,
+    "tanh": jnp.tanh,
+}
+BINARY = {
+    "add": jnp.add,
+    "atan2": jnp.arctan2,
+    "div": jnp.divide,
+    "eq": jnp.equal,
+    "ge": jnp.greater_equal,
+    "gt": jnp.greater,
+    "le": jnp.less_equal,
+    "lt": jnp.less,
+    "max": jnp.maximum,
+    "min": jnp.minimum,
+    "mul": jnp.multiply,
+    "ne": jnp.not_equal,
+    "nextafter": jnp.nextafter,
+    "pow": jnp.power,
+    "rem": lax.rem,
+    "sub": jnp.subtract,
+}
+LOGICAL = {
+    "and": jnp.bitwise_and,
+    "or": jnp.bitwise_or,
+    "xor": jnp.bitwise_xor,
+    "not": lambda x, y: ~x,
+    "shift_left": lambda x, y: lax.shift_left(x, jnp.abs(y)),
+    "shift_right_arithmetic": lambda x, y: lax.shift_right_arithmetic(x, jnp.abs(y)),
+    "shift_right_logical": lambda x, y: lax.shift_right_logical(x, jnp.abs(y)),
+    "integer division": lambda x, y: x // (jnp.abs(y) + 1),
+    "integer remainder": lambda x, y: x % (jnp.abs(y) + 1),
+}
+SHAPED = {
+    "broadcast_in_dim": lambda x: jnp.broadcast_to(x[None], (2, 3, 4)) * 2.0,
+    "concatenate": lambda x: jnp.concatenate([x, 2.0 * x], axis=1),
+    "convert_element_type": lambda x: x.astype(np.float32),
+    "cumprod": lambda x: jnp.cumprod(x, axis=0),
+    "cumsum": lambda x: jnp.cumsum(x, axis=1),
+    "cumsum reversed": lambda x: lax.cumsum(x, axis=0, reverse=True),
+    "dot_general": lambda x: x @ x.T,
+    "dot_general vector": lambda x: jnp.dot(x[0], x[1]),
+    "dot_general batched": lambda x: jnp.einsum("ij,ikj->ik", x, jnp.stack([x, 2.0 * x], axis=1)),
+    "dynamic_slice": lambda x: lax.dynamic_slice(x, (1, 7), (2, 2)),
+    "empty": lambda x: x[:0],
+    "expand_dims": lambda x: lax.expand_dims(x, (1,)),
+    "gather": lambda x: x[np.array([2, 0, 2])],
+    "gather pairs": lambda x: x[np.array([2, 0]), np.array([1, 3])],
+    "iota": lambda x: x + jnp.arange(4.0)[None, :],
+    "optimization_barrier": lambda x: lax.optimization_barrier(x),
+    "pad": lambda x: lax.pad(x, 7.0, ((1, 2, 1), (-1, 1, 0))),
+    "reduce_and": lambda x: jnp.all(x > 0.3, axis=0),
+    "reduce_max": lambda x: jnp.max(x, axis=1),
+    "reduce_min": lambda x: jnp.min(x),
+    "reduce_or": lambda x: jnp.any(x > 0.8, axis=0),
+    "reduce_prod": lambda x: jnp.prod(x, axis=0),
+    "reduce_sum": lambda x: jnp.sum(x, axis=(0, 1)),
+    "reduce_sum of nothing": lambda x: jnp.sum(x[:, :0], axis=1),
+    "reshape": lambda x: jnp.reshape(x, (2, 6)),
+    "rev": lambda x: x[::-1, ::-1],
+    "scatter": lambda x: x.at[1, np.array([0, 2])].set(x[0, :2]),
+    "scatter-add": lambda x: x.at[np.array([0, 2, 0])].add(x),
+    "select_n": lambda x: jnp.where(x > 0.5, x, -x),
+    "select_n scalar": lambda x: lax.select_n(x[0, 0] > 0.5, x, -x),
+    "slice": lambda x: x[1:, ::2],
+    "split": lambda x: jnp.split(x, [1, 2], axis=1),
+    "squeeze": lambda x: jnp.squeeze(x[:1]),
+    "stack": lambda x: jnp.stack([x, x + 1.0], axis=2),
+    "transpose": lambda x: jnp.transpose(x),
+    "unstack": lambda x: jnp.unstack(x, axis=1),
+}
+
+
+def same(f, *args, rtol=1e-14, **kwargs):
+    found, wanted = jax.jit(lanes(f, **kwargs))(*args), jax.vmap(f, **kwargs)(*args)
+    assert jax.tree.structure(found) == jax.tree.structure(wanted)
+    for x, y in zip(jax.tree.leaves(found), jax.tree.leaves(wanted), strict=True):
+        assert x.dtype == y.dtype
+        np.testing.assert_allclose(x, y, rtol=rtol, atol=1e-15)
+
+
+@pytest.mark.parametrize("name", UNARY)
+def test_unary(name):
+    same(UNARY[name], X[:, 0], rtol=1e-13)
+
+
+@pytest.mark.parametrize("name", BINARY)
+def test_binary(name):
+    same(BINARY[name], X[:, 0], np.roll(X[:, 0], 1).round(1), rtol=1e-13)
+
+
+@pytest.mark.parametrize("name", LOGICAL)
+def test_integers(name):
+    same(LOGICAL[name], INTEGERS[:, 0], INTEGERS[:, 1])
+
+
+@pytest.mark.parametrize("name", SHAPED)
+def test_shapes_sums_and_products(name):
+    same(SHAPED[name], X)
+
+
+def test_every_rule_is_tested():
+    """By name, so that a new rule cannot be forgotten; `add_any` comes from derivatives."""
+    tested = UNARY | BINARY | LOGICAL | SHAPED
+    assert {"asin", "dot_general", "scatter-add"} <= set(RULES)
+    assert set(RULES) - set(tested) == {"add_any"}
+
+
+def test_add_any():
+    f = jax.grad(lambda x: jnp.sum(jnp.sin(x) * x))
+    assert "add_any" in str(jax.make_jaxpr(f)(X[0]))
+    same(f, X)
+
+
+@pytest.mark.parametrize("place", [-2, 0, 1, 3, 9])
+def test_an_index_that_differs_from_lane_to_lane(place):
+    """`x[i]` with i data: negative ones count from the end, those outside go to the nearest."""
+    places = place + np.arange(BATCH) % 2
+    same(lambda x, i: lax.dynamic_slice_in_dim(x, i, 2, axis=1), X, places)
+    same(lambda x, i: x[0][i], X, np.clip(places, -4, 3))
+
+
+def test_constants_beyond_an_array_are_what_the_mode_says():
+    same(lambda x: jnp.take(x, np.array([0, 9]), axis=0, mode="fill"), X)
+    same(lambda x: jnp.take(x, np.array([0, 9]), axis=0, mode="clip"), X)
+
+
+def test_single_precision_stays_single(float32):
+    x = X.astype(np.float32)
+    same(lambda x: jnp.sin(x) @ x.T + 2.0 * jnp.eye(3, dtype=x.dtype), x, rtol=2e-6)
+
+
+OPERATIONS = [
+    lambda x, y, c: x * y,
+    lambda x, y, c: x + y,
+    lambda x, y, c: x - y,
+    lambda x, y, c: c * x,
+    lambda x, y, c: x + c,
+    lambda x, y, c: c - x,
+    lambda x, y, c: -x,
+    lambda x, y, c: c / (2.0 + y * y),
+    lambda x, y, c: jnp.sin(x),
+    lambda x, y, c: jnp.where(x > y, x, c * y),
+    lambda x, y, c: x * jnp.zeros_like(y) + y,
+    lambda x, y, c: jnp.stack([x[1], y[0]]),
+    lambda x, y, c: jnp.eye(2) @ x,
+]
+CONSTANTS = st.sampled_from([0.0, 1.0, -1.0, 2.0, 0.5])
+STEPS = st.lists(
+    st.tuples(st.integers(0, len(OPERATIONS) - 1), st.integers(0, 9), st.integers(0, 9), CONSTANTS),
+    min_size=1,
+    max_size=8,
+)
+
+
+@settings(max_examples=40)
+@given(STEPS)
+def test_any_program_of_a_few_operations(steps):
+    """Whatever is folded, the values and the gradient are those of the original."""
+
+    def f(x):
+        known = [x, jnp.array([0.0, 1.0])]
+        for which, i, j, c in steps:
+            known.append(OPERATIONS[which](known[i % len(known)], known[j % len(known)], c))
+        return known[-1]
+
+    x = X[:, :2, 0]
+    same(f, x, rtol=1e-12)
+    total = lambda transform: jax.grad(lambda x: jnp.sum(jnp.cos(transform(f)(x))))  # noqa: E731
+    np.testing.assert_allclose(total(lanes)(x), total(jax.vmap)(x), rtol=1e-11, atol=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("named", "f"),
+    {
+        "sort": lambda x: jnp.sort(x[0]),
+        "scan": lambda x: lax.scan(lambda c, r: (c + r, c), x[0], x)[0],
+        "cholesky": lambda x: jnp.linalg.cholesky(x @ x.T),
+        "gather with an index": lambda x: jnp.take(x[0], jnp.astype(4.0 * x[1], int)),
+        "argmax": lambda x: jnp.argmax(x[0]),
+    }.items(),
+)
+def test_what_has_no_rule_is_named_and_runs_under_vmap(named, f):
+    with pytest.warns(UserWarning, match=f"lanes cannot take .*{named}.*jax.vmap instead"):
+        found = lanes(f)(X)
+    np.testing.assert_allclose(found, jax.vmap(f)(X), rtol=1e-13)
+
+
+def test_no_warning_without_cause():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        lanes(jnp.sin)(X)
