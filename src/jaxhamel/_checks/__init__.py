@@ -19,6 +19,7 @@ from jaxhamel._checks._control import check_samples_per_interval as check_sample
 from jaxhamel._checks._control import check_shooting as check_shooting
 from jaxhamel._checks._control import check_spline as check_spline
 from jaxhamel._checks._ensemble import check_batch as check_batch
+from jaxhamel._checks._ensemble import check_trajectories as check_trajectories
 from jaxhamel._checks._pictures import check_frames as check_frames
 from jaxhamel._checks._simulation import check_adjoint as check_adjoint
 from jaxhamel._checks._simulation import check_control_along as check_control_along
@@ -32,6 +33,7 @@ from jaxhamel._checks._simulation import check_times as check_times
 from jaxhamel._checks._spaces import check_coordinates as check_coordinates
 from jaxhamel._checks._spaces import check_dimension as check_dimension
 from jaxhamel._checks._spaces import check_frame_matrix as check_frame_matrix
+from jaxhamel._checks._spaces import check_independent_rows as check_independent_rows
 from jaxhamel._checks._spaces import check_spaces as check_spaces
 from jaxhamel._checks._spaces import check_tuple as check_tuple
 from jaxhamel._checks._spaces import check_unit_quaternion as check_unit_quaternion

@@ -81,3 +81,18 @@ def check_frame_matrix(name: str, value, n: int) -> None:
             "A of u = A v must be invertible; choose another frame or move q away from where this "
             "one breaks down."
         )
+
+
+def check_independent_rows(name: str, value) -> None:
+    """The rows of constraint one-forms are finite and linearly independent."""
+    check_finite(name, value)
+    array = concrete(value)
+    if array is None:
+        return
+    smallest = _smallest_relative_singular_value(array)
+    if array.shape[0] > array.shape[1] or smallest < _singular(array):
+        raise ValueError(
+            f"`{name}` has dependent rows: the smallest singular value is {smallest:.3g} of the "
+            "largest. Constraint one-forms must be independent; drop the one that follows from "
+            "the others."
+        )

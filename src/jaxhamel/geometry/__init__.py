@@ -17,6 +17,13 @@ from jaxhamel.geometry._hamel import hamel_coefficients as hamel_coefficients
 from jaxhamel.geometry._hamel import hamel_contraction as hamel_contraction
 
 # isort: split
+# Distributions: what constraints allow
+from jaxhamel.geometry._distribution import Distribution as Distribution
+from jaxhamel.geometry._distribution import distribution as distribution
+from jaxhamel.geometry._distribution import frobenius as frobenius
+from jaxhamel.geometry._distribution import lie_bracket as lie_bracket
+
+# isort: split
 # Connections: constraints along the fibre of a bundle
 from jaxhamel.geometry._connection import bundle_frame as bundle_frame
 from jaxhamel.geometry._connection import fibre_velocity as fibre_velocity

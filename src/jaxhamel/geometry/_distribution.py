@@ -1,0 +1,274 @@
+"""The distribution of velocities that constraint one-forms allow: is it integrable, how does it grow?
+
+    D = { v : A_α(q) v = 0 }      D¹ = D ,   D^{i+1} = D^i + [D, D^i]
+    (∂A^α_a/∂q^b − ∂A^α_b/∂q^a) X^a_I X^b_J ≡ 0      (Müller 2021, eq. 25, 29; Frobenius)
+
+The coefficients on the independent directions X_I are the Hamel coefficients γ^α_IJ. They vanish
+identically if and only if the constraints are holonomic. If they do not, brackets of more than
+two fields decide how far motion can reach: the growth vector (dim D¹, dim D², …) ends with the
+dimension of the involutive closure. The full n: any configuration can be reached (Chow and
+Rashevskii). A smaller d: n − d combinations of the constraints integrate after all.
+
+Everything is numerical, at one configuration and two neighbours. So that the ranks mean
+something, the fields are a basis of D that is orthonormal at q and fixed by the constraints
+alone, X(q') = [A(q'); N]⁻¹ [0; 1] with N an orthonormal kernel of A(q): no choice of
+quasi-velocities or scale of the constraint forms enters, only the units of the velocities.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from jaxhamel import _checks
+from jaxhamel._typing import Configuration, Hamel, Velocity
+from jaxhamel.geometry._euclidean import Euclidean
+from jaxhamel.geometry._hamel import hamel_coefficients
+from jaxhamel.geometry._space import AbstractSpace
+
+Constraints = Callable[[Configuration], Float[Array, "m n"]]
+Fields = Callable[[Configuration], Float[Array, "n f"]]
+
+
+class Distribution(NamedTuple):
+    """What constraints allow at a configuration; `print` says it in words.
+
+    - `dimension`: n of the space; `constraints`: m.
+    - `growth`: ranks of D¹ ⊂ D² ⊂ … at q, as far as brackets were taken or the rank was full.
+    - `nearby`: the largest ranks at two neighbouring configurations, which are generic where q is
+      special.
+    - `curvature`: the largest |γ^α_IJ| of (29) at q, rows and directions orthonormal.
+    - `tolerance`: below it a singular value counts as zero.
+    """
+
+    dimension: int
+    constraints: int
+    growth: tuple[int, ...]
+    nearby: tuple[int, ...]
+    curvature: float
+    tolerance: float
+
+    @property
+    def closure(self) -> int:
+        """Dimension of the involutive closure at q: of what can be reached from there."""
+        return self.growth[-1]
+
+    @property
+    def regular(self) -> bool:
+        """Whether the growth is the same nearby."""
+        return self.growth == self.nearby
+
+    @property
+    def holonomic(self) -> bool:
+        """Whether the constraints integrate, here and nearby: (29) holds."""
+        return max(self.closure, self.nearby[-1]) == self.growth[0]
+
+    @property
+    def completely_nonholonomic(self) -> bool:
+        """Whether brackets span every direction at q: no combination of the constraints integrates."""
+        return self.closure == self.dimension and self.constraints > 0
+
+    def __str__(self) -> str:
+        growth = ", ".join(map(str, self.growth))
+        text = f"{_verdict(self)}; growth ({growth}) in dimension {self.dimension}"
+        if not self.regular:
+            text += f"; singular here, growth ({', '.join(map(str, self.nearby))}) nearby"
+        return text
+
+
+def _verdict(d: Distribution) -> str:
+    if d.constraints == 0:
+        return "unconstrained"
+    if d.holonomic:
+        return f"holonomic: all {d.constraints} constraints integrate"
+    if d.completely_nonholonomic:
+        return "completely nonholonomic: every configuration can be reached"
+    integrals = d.dimension - d.closure
+    return (
+        f"partially nonholonomic: {integrals} of {d.constraints} constraints integrate, "
+        f"motion stays on surfaces of dimension {d.closure}"
+    )
+
+
+def lie_bracket(
+    x: Callable[[Configuration], Velocity],
+    y: Callable[[Configuration], Velocity],
+    q: Configuration,
+    space: AbstractSpace | None = None,
+) -> Velocity:
+    """[X, Y]^c = X(Y^c) − Y(X^c) + c^c_ab X^a Y^b, in left-trivialised components.
+
+    **Arguments:** `x`, `y`: fields q → `(n,)`; `q`: configuration of `space`, default `Euclidean(n)`.
+
+    **Returns:** `(n,)`. Of the fields of a frame, [B_a, B_b] = γ^c_ab B_c (Müller 2021, eq. 18).
+    """
+    columns = lambda field: lambda q: field(q)[:, None]  # noqa: E731
+    space = _space_of(q, space)
+    return _brackets(columns(x), columns(y), space)(q)[:, 0]
+
+
+def frobenius(
+    constraints: Constraints, q: Configuration, space: AbstractSpace | None = None
+) -> Hamel:
+    """γ^α_IJ = (∂A^α_a/∂q^b − ∂A^α_b/∂q^a) X^a_I X^b_J, zero everywhere for holonomic constraints.
+
+    **Arguments:**
+
+    - `constraints`: `constraints(q)` → the rows A_α `(m, n)` of A_α v = 0; of a system's frame the
+      first m rows.
+    - `q`: configuration of `space`, default `Euclidean(n)`.
+
+    **Returns:** γ `(m, k, k)`, on an orthonormal basis X of the allowed velocities. Another basis
+    of them, B_I = X T, has Tᵀ γ T: the block γ^α_IJ of `hamel_coefficients` of a whole frame.
+
+    **Raises:** `ValueError` for a wrong shape of q or of the rows, or dependent constraints.
+
+    Müller 2021, eq. (25), (29). On a group the structure constants add A^α_d c^d_ab X^a_I X^b_J.
+    """
+    space = _space_of(q, space)
+    rows, kernel = _rows_and_kernel(constraints, q, space)
+    m = rows.shape[0]
+    frame = lambda q: jnp.concatenate([constraints(q), kernel])  # noqa: E731
+    return hamel_coefficients(frame, q, space)[:m, m:, m:]
+
+
+def distribution(
+    constraints: Constraints,
+    q: Configuration,
+    space: AbstractSpace | None = None,
+    *,
+    depth: int | None = None,
+    tolerance: float | None = None,
+) -> Distribution:
+    """Growth vector of D = ker A_α(q) and its verdict: holonomic, completely or partially not.
+
+    ```python
+    print(jaxhamel.geometry.distribution(lambda q: system.frame(0.0, q)[:m], q, system.space))
+    ```
+
+    **Arguments:**
+
+    - `constraints`, `q`, `space`: as for `frobenius`.
+    - `depth`: how many fields a bracket may have. The default m + 1 suffices where the
+      distribution is regular, since each level but the last adds a direction; where q is
+      special (`regular` is false) more may be needed.
+    - `tolerance`: singular values below it are zero; default √eps of q's precision. They are
+      those of all brackets side by side, each at most of length 1, the basis of D orthonormal.
+      So 1e-8 means directions that turn by less than 1e-8 rad as q moves by one unit: choose
+      units in which the system has a size of about one, or pass a tolerance to match.
+
+    **Returns:** a `Distribution`.
+
+    **Raises:** as `frobenius`.
+
+    Müller 2021, remarks 4 to 6. Not for use under jit: ranks are integers of numbers known here.
+    """
+    space = _space_of(q, space)
+    rows, _ = _rows_and_kernel(constraints, q, space)
+    m, n = rows.shape
+    depth = m + 1 if depth is None else depth
+    _checks.check_positive("depth", depth, "1 takes no bracket, 2 those of two fields.")
+    if tolerance is None:
+        tolerance = float(np.sqrt(jnp.finfo(rows.dtype).eps))
+    levels = [_level(constraints, space, i) for i in range(depth)]
+    points = [q, *_neighbours(q, space)]
+    kernels = [_rows_and_kernel(constraints, p, space)[1] for p in points]
+    growths = [_growth(levels, *at, tolerance) for at in zip(points, kernels, strict=True)]
+    growth, nearby = growths[0], max(growths[1:], key=lambda g: (g[-1], g))
+    curvature = _size_of(_orthonormal_coefficients(constraints, q, space))
+    return Distribution(n, m, growth, nearby, curvature, tolerance)
+
+
+def _orthonormal_coefficients(
+    constraints: Constraints, q: Configuration, space: AbstractSpace
+) -> np.ndarray:
+    """γ of `frobenius` with the constraint rows, too, orthonormal at q: free of their scale."""
+    rows, _ = _rows_and_kernel(constraints, q, space)
+    triangle = np.linalg.qr(np.asarray(rows).T)[1]
+    gamma = np.asarray(frobenius(constraints, q, space))
+    return np.einsum("ab,bij->aij", np.linalg.inv(triangle.T), gamma)
+
+
+def _size_of(array: np.ndarray) -> float:
+    return float(np.max(np.abs(array), initial=0.0))
+
+
+def _space_of(q: Configuration, space: AbstractSpace | None) -> AbstractSpace:
+    if space is not None:
+        return space
+    _checks.check_vector("q", q)
+    return Euclidean(q.shape[0])
+
+
+def _rows_and_kernel(constraints, q, space) -> tuple[Array, Array]:
+    """A_α(q) `(m, n)` and an orthonormal basis of its kernel, `(k, n)`."""
+    space.check(q, "q")
+    _checks.check_callable("constraints", constraints, "q -> (m, n)")
+    rows = constraints(q)
+    _checks.check_shape("constraints(q)", rows, ("m", space.dim), "One row a constraint one-form.")
+    _checks.check_independent_rows("constraints(q)", rows)
+    right = np.linalg.svd(np.asarray(rows))[2] if rows.shape[0] else np.eye(space.dim)
+    return rows, jnp.asarray(right[rows.shape[0] :], dtype=rows.dtype)
+
+
+def _neighbours(q: Configuration, space: AbstractSpace) -> list[Configuration]:
+    """Two generic configurations some hundredths away: no symmetry of q is likely to be theirs."""
+    dtype = jnp.result_type(*jax.tree.leaves(q))
+    angles = jnp.arange(1, space.dim + 1, dtype=dtype) ** 2
+    return [space.retract(q, 0.05 * jnp.cos(angles * turn)) for turn in (1.0, 1.7)]
+
+
+def _level(constraints: Constraints, space: AbstractSpace, brackets: int) -> Callable:
+    """(q, N) → the fields [X_i, [X_j, … ]] with that many brackets, `(n, k^(brackets + 1))`."""
+
+    def fields(q, kernel):
+        def basis(q):  # X with A X = 0 and N X = 1
+            frame = jnp.concatenate([constraints(q), kernel])
+            return jnp.linalg.inv(frame)[:, space.dim - kernel.shape[0] :]
+
+        level = basis
+        for _ in range(brackets):
+            level = _brackets(basis, level, space)
+        return level(q)
+
+    return jax.jit(fields)
+
+
+def _growth(levels: list[Callable], q: Configuration, kernel: Array, tolerance: float):
+    """Ranks of D¹, D², … at q, until one is full (or there is nothing to take brackets of)."""
+    k, n = kernel.shape
+    columns, ranks = np.zeros((n, 0)), []
+    for level in levels:
+        columns = np.concatenate([columns, np.asarray(level(q, kernel))], axis=1)
+        ranks.append(_rank(columns, tolerance))
+        if ranks[-1] == n or k == 0:
+            break
+    return tuple(ranks)
+
+
+def _rank(columns: np.ndarray, tolerance: float) -> int:
+    """Brackets longer than 1 are shortened to it; short ones stay, for rounding has no direction."""
+    lengths = np.linalg.norm(columns, axis=0)
+    values = np.linalg.svd(columns / np.maximum(lengths, 1.0), compute_uv=False)
+    return int(np.sum(values > tolerance))
+
+
+def _brackets(x: Fields, y: Fields, space: AbstractSpace) -> Fields:
+    """All [X_i, Y_j] of two families of fields, side by side."""
+
+    def along(fields, q, v):
+        return jax.jvp(fields, (q,), (space.rate(q, v),))[1]
+
+    def bracket(q):
+        X, Y = x(q), y(q)
+        by_x = jax.vmap(lambda v: along(y, q, v), in_axes=1)(X)  # [i, :, j]
+        by_y = jax.vmap(lambda v: along(x, q, v), in_axes=1)(Y)  # [j, :, i]
+        c = space.structure_constants(X.dtype)
+        twist = jnp.einsum("cab,ai,bj->icj", c, X, Y, precision=jax.lax.Precision.HIGHEST)
+        result = by_x - jnp.transpose(by_y, (2, 1, 0)) + twist
+        return jnp.moveaxis(result, 1, 0).reshape(space.dim, -1)
+
+    return bracket
