@@ -63,6 +63,7 @@ _BY_NAME = {
     "KnifeEdge": ("bloch2003",),
     "NonSpinningBall": ("mueller2023",),
     "BallOnTurntable": ("weltner1979",),
+    "UnderwaterBody": ("massa-vignolo",),
     "RollingDisk": ("lesaux2005",),
     "Points": ("massa-vignolo",),
     "Spins": ("massa-vignolo",),

@@ -5,6 +5,7 @@ Values are checked where they are concrete, at the boundary (construction, the c
 never inside a right-hand side, where one check by value costs a factor of three in time.
 """
 
+from jaxhamel._checks._bodies import check_added_mass as check_added_mass
 from jaxhamel._checks._bodies import check_frame_axis as check_frame_axis
 from jaxhamel._checks._bodies import check_inertia as check_inertia
 from jaxhamel._checks._bodies import check_rails as check_rails

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from jaxhamel._checks._values import _UNIT, _short, check_finite, concrete
+from jaxhamel._checks._values import _UNIT, _short, check_finite, check_shape, concrete
 
 
 def check_inertia(name: str, value) -> None:
@@ -63,6 +63,23 @@ def _rounding(array) -> float:
     """Slack for the rounding of the array's own precision, relative to its largest entry."""
     precision = np.finfo(array.dtype).eps if np.issubdtype(array.dtype, np.floating) else 0.0
     return 64.0 * float(precision) * float(np.max(np.abs(array)))
+
+
+def check_added_mass(name: str, value) -> None:
+    """An added mass that a fluid can have: (6, 6), symmetric, no negative eigenvalue."""
+    check_shape(name, value, (6, 6), "It is for (omega, v), angular first.")
+    check_finite(name, value)
+    array = concrete(value)
+    if array is None:
+        return
+    asymmetry, slack = np.max(np.abs(array - array.T)), _rounding(array)
+    smallest = np.linalg.eigvalsh(array)[0]
+    if asymmetry > slack or smallest < -slack:
+        raise ValueError(
+            f"`{name}` differs from its transpose by up to {asymmetry:.3g} and has the smallest "
+            f"eigenvalue {smallest:.6g}; it must be symmetric, without negative eigenvalues. "
+            "Check the order (omega, v) and the signs of the coupling blocks."
+        )
 
 
 def check_frame_axis(name: str, value) -> None:

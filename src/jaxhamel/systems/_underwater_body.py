@@ -1,0 +1,119 @@
+"""A rigid body in an ideal fluid at rest at infinity (Kirchhoff)."""
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from jaxhamel import _checks
+from jaxhamel._typing import Control, Scalar, Time, Vector3, Velocity
+from jaxhamel.geometry import SE3, cross, hat, quaternion_matrix
+from jaxhamel.mechanics import System, symmetric_solve
+from jaxhamel.systems._parameters import inertia_matrix, parameter
+
+
+class UnderwaterBody(System):
+    r"""Kirchhoff's equations: π̇ = π × ω + p × v + τ, ṗ = p × ω + f, (π, p) = M (ω, v).
+
+        ℓ = ½ (ω, v)·M (ω, v) − m g e_3·(x + Λ χ) + m_w g e_3·(x + Λ χ_b) on SE(3) ,    u = (ω, v)
+        M = [[I − m χ̂ χ̂, m χ̂], [−m χ̂, m 1]] + M_added
+        f = (m_w − m) g Γ ,    τ = −m g χ × Γ + m_w g χ_b × Γ ,    Γ = Λᵀ e_3
+
+    The fluid moves only because the body does, without circulation; all it does is add to the mass.
+
+    **Arguments:**
+
+    - `mass`: m [kg].
+    - `inertia`: I about the centre of mass [kg m²], `(3,)` principal moments or `(3, 3)`.
+    - `added_mass`: M_added `(6, 6)`, symmetric, for (ω, v) at the body frame's origin
+        [kg m², kg m; kg m, kg].
+    - `displaced_mass`: m_w [kg], of the displaced water; equal to `mass` for a neutral body.
+    - `com`, `centre_of_buoyancy`: χ, χ_b from the body frame's origin, body frame [m], `(3,)`.
+    - `gravity`: g [m/s²], along −z of space.
+
+    Configuration `q (7,)`: quaternion and x, the origin of the body frame in space;
+    `u = (ω, v) (6,)` [rad/s, m/s], the body twist.
+
+    **Invariants:** energy; the horizontal impulse (Λ p)_x, (Λ p)_y; the vertical angular impulse about
+    the origin of space, (Λ π + x × Λ p)_z.
+
+    **Known solution:** a sphere has the added mass m_w/2 and rises at (m_w − m) g/(m + m_w/2): a
+    bubble at 2 g. A neutral body with M diagonal that moves in a plane at the constant impulse P is a
+    pendulum in twice its angle: I_3 θ̈ = −(m_1 − m_2) P² sin θ cos θ/(m_1 m_2) (Munk's moment), so that it
+    is stable only broadside on, where the added mass is largest.
+
+    **Raises:** ValueError for parameters that are not physical.
+
+    Source: Massa and Vignolo, section on Kirchhoff's equations; Lamb 1932, chapter VI. Books of naval
+    engineering put v before ω and z downwards.
+    """
+
+    mass: Array = parameter()
+    inertia: Array = parameter()
+    added_mass: Array = parameter()
+    displaced_mass: Array = parameter()
+    com: Array = parameter(default=(0.0, 0.0, 0.0))
+    centre_of_buoyancy: Array = parameter(default=(0.0, 0.0, 0.0))
+    gravity: Array = parameter(default=9.81)
+
+    space = SE3()
+
+    def __check_init__(self):
+        for name in ("mass", "displaced_mass", "gravity"):
+            _checks.check_shape(name, getattr(self, name), ())
+        _checks.check_positive("mass", self.mass)
+        _checks.check_not_negative("displaced_mass", self.displaced_mass)
+        _checks.check_finite("gravity", self.gravity)
+        _checks.check_inertia("inertia", self.inertia)
+        _checks.check_added_mass("added_mass", self.added_mass)
+        for name in ("com", "centre_of_buoyancy"):
+            _checks.check_shape(name, getattr(self, name), (3,))
+            _checks.check_finite(name, getattr(self, name))
+
+    def lagrangian(self, t: Time, q: Float[Array, " 7"], v: Velocity) -> Scalar:
+        return 0.5 * jnp.dot(v, self.mass_matrix() @ v) - self._potential(q)
+
+    def invariants(
+        self, t: Time, q: Float[Array, " 7"], u: Float[Array, " 6"], control: Control
+    ) -> dict[str, Array]:
+        angular, linear = self.impulse(q, u)
+        energy = 0.5 * jnp.dot(u, self.mass_matrix() @ u) + self._potential(q)
+        return {
+            "energy": energy,
+            "horizontal impulse": linear[:2],
+            "vertical angular impulse": angular[2],
+        }
+
+    # --- what this system knows beyond the general equations --------------------------------------
+
+    def mass_matrix(self) -> Float[Array, "6 6"]:
+        """M of (ω, v): body and fluid. Only the symmetric part of the added mass enters."""
+        lever = self.mass * hat(self.com)
+        about_origin = inertia_matrix(self.inertia) - lever @ hat(self.com)
+        body = jnp.block(
+            [[about_origin, lever], [-lever, self.mass * jnp.eye(3, dtype=lever.dtype)]]
+        )
+        return body + 0.5 * (self.added_mass + self.added_mass.T)
+
+    def impulse(self, q: Float[Array, " 7"], u: Float[Array, " 6"]) -> tuple[Vector3, Vector3]:
+        """(Λ π + x × Λ p, Λ p): the impulse of body and fluid in space, about its origin."""
+        rotation = quaternion_matrix(q[:4])
+        momentum = self.mass_matrix() @ u
+        linear = rotation @ momentum[3:]
+        return rotation @ momentum[:3] + cross(q[4:], linear), linear
+
+    def closed_form(
+        self, t: Time, q: Float[Array, " 7"], u: Float[Array, " 6"], control: Control = None
+    ) -> Float[Array, " 6"]:
+        """(ω̇, v̇) from Kirchhoff's equations. Arguments as for `jaxhamel.acceleration`, which it equals."""
+        matrix, gamma = self.mass_matrix(), quaternion_matrix(q[:4])[2]
+        momentum = matrix @ u
+        weight, lift = self.mass * self.gravity * gamma, self.displaced_mass * self.gravity * gamma
+        torque = cross(self.centre_of_buoyancy, lift) - cross(self.com, weight)
+        angular = cross(momentum[:3], u[:3]) + cross(momentum[3:], u[3:]) + torque
+        linear = cross(momentum[3:], u[:3]) + lift - weight
+        return symmetric_solve(matrix, jnp.concatenate([angular, linear]))
+
+    def _potential(self, q: Float[Array, " 7"]) -> Scalar:
+        vertical = quaternion_matrix(q[:4])[2]
+        low = self.mass * (q[6] + jnp.dot(vertical, self.com))
+        high = self.displaced_mass * (q[6] + jnp.dot(vertical, self.centre_of_buoyancy))
+        return self.gravity * (low - high)
