@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from jaxhamel._checks._values import check_finite
+
 
 def check_batch(leaves, axes) -> int:
     """The common length of the mapped axes."""
@@ -34,3 +36,13 @@ def _length(shape, axis, i) -> int:
             "has, or None for what all lanes share."
         )
     return shape[axis]
+
+
+def check_trajectories(size: int, u0) -> None:
+    """At least one trajectory, and finite velocities."""
+    if size == 0:
+        raise ValueError(
+            "the ensemble has zero trajectories: the mapped axes have length 0. Give at least one entry "
+            "along each axis named in `in_axes`."
+        )
+    check_finite("u0", u0)

@@ -46,7 +46,7 @@ def lanes(f: Callable, in_axes: Any = 0) -> Callable:
     @functools.wraps(f)
     def batched(*args):
         leaves, structure = jax.tree.flatten(args)
-        axes = _flat_axes(in_axes, args)
+        axes = flat_axes(in_axes, args)
         size = _checks.check_batch(leaves, axes)
         varying = [i for i, axis in enumerate(axes) if axis is not None]
         columns = [jnp.moveaxis(jnp.asarray(leaves[i]), axes[i], 0) for i in varying]
@@ -66,7 +66,7 @@ def lanes(f: Callable, in_axes: Any = 0) -> Callable:
     return batched
 
 
-def _flat_axes(in_axes, args) -> list[int | None]:
+def flat_axes(in_axes, args) -> list[int | None]:
     """One axis for each leaf of the arguments."""
     in_axes = tuple(in_axes) if isinstance(in_axes, list) else in_axes
     absent = lambda x: x is None  # noqa: E731

@@ -1,0 +1,111 @@
+"""An ensemble is its trajectories, one by one; what cannot be is refused with its index."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from systems_ball import two_mass_ball
+from systems_motion import unit_quaternions
+
+import jaxhamel
+from jaxhamel import ensemble
+from jaxhamel.systems import FreeRigidBody, HeavyTop
+
+RNG = np.random.default_rng(3)
+B = 4
+Q = unit_quaternions(RNG, B)
+U = RNG.normal(size=(B, 3))
+TS = np.linspace(0.0, 0.5, 6)
+BODY = FreeRigidBody([1.0, 2.0, 2.5])
+
+
+class Swing(eqx.Module):
+    amplitude: jax.Array
+
+    def __call__(self, t):
+        return self.amplitude * jnp.sin(2.0 * t) - jnp.pi / 2
+
+
+def entry(tree, index):
+    return jax.tree.map(lambda x: x[index], tree)
+
+
+@pytest.mark.parametrize("options", [{}, {"dt": 0.05}])
+def test_each_trajectory_is_that_of_simulate(options):
+    """Its own system, states and control in each; adaptive and fixed steps."""
+    masses = jnp.asarray(RNG.uniform(0.5, 1.5, (B, 2)))
+    balls = jax.vmap(lambda m: two_mass_ball(masses=m))(masses)
+    q0, control = (Q, RNG.normal(size=(B, 2))), Swing(jnp.asarray(RNG.uniform(0.1, 0.5, (B, 2))))
+    many = ensemble.simulate(balls, q0, U, TS, control, **options)
+    assert many.q[0].shape == (B, len(TS), 4)
+    assert np.all(many.result == jaxhamel.RESULTS.successful)
+    for i in range(B):
+        one = jaxhamel.simulate(
+            entry(balls, i), entry(q0, i), U[i], TS, entry(control, i), **options
+        )
+        found = jax.tree.leaves((entry(many.q, i), many.u[i], many.stats["num_steps"][i]))
+        wanted = jax.tree.leaves((one.q, one.u, one.stats["num_steps"]))
+        for x, y in zip(found, wanted, strict=True):
+            np.testing.assert_allclose(x, y, rtol=0, atol=1e-11)
+
+
+def test_one_system_from_many_states():
+    many = ensemble.simulate(BODY, Q, U, TS, in_axes=(None, 0, 0, None), dt=0.05)
+    same = ensemble.simulate(BODY, Q, U.T, TS, in_axes=(None, 0, 1, None), dt=0.05)
+    np.testing.assert_array_equal(many.u, same.u)
+    one = jaxhamel.simulate(BODY, Q[2], U[2], TS, dt=0.05)
+    np.testing.assert_allclose(many.u[2], one.u, atol=1e-12)
+
+
+def test_lists_and_a_function_as_control():
+    top = HeavyTop(15.0, [15.2, 0.47, 15.2], [0, 1, 0], 9.81)
+    many = ensemble.simulate(
+        top,
+        [1.0, 0, 0, 0],
+        [[0.0, 1, 2], [0.0, 2, 1]],
+        [0.0, 0.1],
+        lambda t: t,
+        in_axes=(None, None, 0, 0),
+    )
+    assert many.u.shape == (2, 2, 3)
+
+
+def test_one_that_breaks_down_leaves_the_others_alone():
+    u = np.array(U)
+    u[1] *= 1e200  # overflows
+    many = ensemble.simulate(BODY, Q, u, TS, in_axes=(None, 0, 0, None))
+    np.testing.assert_array_equal(many.succeeded, [True, False, True, True])
+    np.testing.assert_allclose(many.u[2], jaxhamel.simulate(BODY, Q[2], U[2], TS).u, atol=1e-12)
+
+
+def test_gradient_is_the_sum_of_gradients():
+    ts, options = TS[:2], {"dt": 0.05}
+
+    def total(u):
+        many = ensemble.simulate(BODY, Q, u, ts, in_axes=(None, 0, 0, None), **options)
+        return jnp.sum(many.u[:, -1] ** 2)
+
+    one = lambda u: jnp.sum(jaxhamel.simulate(BODY, Q[1], u, ts, **options).u[-1] ** 2)  # noqa: E731
+    np.testing.assert_allclose(jax.grad(total)(U)[1], jax.grad(one)(jnp.asarray(U[1])), rtol=1e-9)
+
+
+SHARED = (None, 0, 0, None)
+
+
+@pytest.mark.parametrize(
+    ("q0", "u0", "in_axes", "message"),
+    [
+        (Q, U[:3], SHARED, "batch sizes differ: 4 along axis 0 .* 3 along axis 0"),
+        (Q[:0], U[:0], SHARED, "zero trajectories"),
+        (Q[0], U[0], None, "maps no array"),
+        (Q, U, (None, 0, 0), "does not fit the arguments"),
+        (Q * np.array([[1.0], [1.0], [2.0], [1.0]]), U, SHARED, "q0 of trajectory 2"),
+        (Q, np.where(U[1, 1] == U, np.nan, U), SHARED, "`u0` is"),
+        (Q, U[:, :2], SHARED, "`u0` has shape \\(2,\\)"),
+        (Q[:, :3], U, SHARED, "q0 of trajectory 0"),
+    ],
+)
+def test_what_cannot_be(q0, u0, in_axes, message):
+    with pytest.raises(ValueError, match=message):
+        ensemble.simulate(BODY, q0, u0, TS, in_axes=in_axes)
