@@ -99,7 +99,7 @@ def test_growth(name):
     assert (result.curvature < 1e-12) == result.holonomic
 
 
-@pytest.mark.parametrize("name", ["ball", "disk", "mixed", "sphere"])
+@pytest.mark.parametrize("name", ["ball", "mixed"])
 def test_frame_independence(name):
     """Constraint rows mixed and scaled by functions of q define the same distribution: the same
     growth, the same curvature in orthonormal directions."""
@@ -130,7 +130,7 @@ def _singular_values(constraints, q, space):
     return np.linalg.svd((root.T @ gamma.reshape(len(gamma), -1)), compute_uv=False)
 
 
-@pytest.mark.parametrize("name", ["ball", "ball-no-spin", "disk", "mixed"])
+@pytest.mark.parametrize("name", ["ball-no-spin", "mixed"])
 def test_frobenius_is_the_block_of_a_whole_frame(name):
     """Tᵀ γ T = γ^α_IJ of `hamel_coefficients` for any completion of the frame, B_I = X T."""
     constraints, q, space, *_ = KNOWN[name]
@@ -138,7 +138,7 @@ def test_frobenius_is_the_block_of_a_whole_frame(name):
     m, n = rows.shape
     below = jnp.asarray(np.random.default_rng(0).normal(size=(n - m, n)))
     frame = lambda q: jnp.concatenate([constraints(q), below])  # noqa: E731
-    expected = hamel_coefficients(frame, q, space)[:m, m:, m:]
+    expected = jax.jit(lambda q: hamel_coefficients(frame, q, space)[:m, m:, m:])(q)
     basis = np.linalg.inv(frame(q))[:, m:]
     kernel = np.linalg.svd(rows)[2][m:]
     gamma = np.einsum(
@@ -187,9 +187,9 @@ def test_nothing_and_everything_constrained():
 
 
 def test_single_precision(float32):
-    q = jnp.asarray([0.3, 0.8, -0.4, 0.6])
-    assert distribution(disk, q).growth == (2, 3, 4)
-    assert distribution(sphere, q[:3]).holonomic
+    result = distribution(trailer, jnp.asarray([0.3, 0.8, -0.4, 0.6]))
+    assert result.growth == (2, 3, 4)
+    assert result.tolerance > 1e-4
 
 
 def test_bad_input_is_named():

@@ -11,7 +11,6 @@ from random_connections import by_group, random_connection
 
 from jaxhamel.geometry import (
     SE2,
-    SE3,
     SO2,
     SO3,
     curvature,
@@ -135,7 +134,7 @@ def test_small_loops(space, right):
     np.testing.assert_allclose(slopes, expected, atol=0.15)
 
 
-@pytest.mark.parametrize(("space", "right"), [(SO3(), True), (SE2(), False), (SE3(), False)])
+@pytest.mark.parametrize(("space", "right"), [(SO3(), True), (SE2(), False)])
 def test_stepper_has_order_four(space, right):
     connection = random_connection(2, space.dim, 2, 2)
     loop = ellipse(0.5, (0.1, 0.2))
@@ -175,9 +174,7 @@ def test_gradient_of_a_gait():
     too, where the loop is a point."""
     phase = lambda size: geometric_phase(plane_connection, ellipse(size), SO2(), steps=40)[0]  # noqa: E731
     np.testing.assert_allclose(jax.jit(jax.grad(phase))(0.8), -1.2 * math.pi * 0.8, rtol=1e-5)
-    twist = random_connection(1, 3, 2, 2)
-    group = lambda size: SE2().log(geometric_phase(twist, ellipse(size), SE2(), steps=10))[1]  # noqa: E731
-    assert abs(jax.jit(jax.grad(group))(0.0)) < 1e-12
+    np.testing.assert_array_equal(jax.jit(jax.grad(phase))(0.0), 0.0)
 
 
 def test_bad_input_is_named():

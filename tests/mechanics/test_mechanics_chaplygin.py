@@ -48,14 +48,14 @@ def split_system(seed, n, m):
 
 @pytest.mark.parametrize(("n", "m"), [(3, 1), (4, 2), (5, 3)])
 def test_random_systems(n, m):
-    """r̈ by (34), (35) and (36) is u̇ by every route, for A_1 ≠ 1, F̄(t, s, r), a force and a control."""
+    """r̈ by (34), (35) and (36) is u̇ by the general routes, for A_1 ≠ 1, F̄(t, s, r), a force and a control."""
     control = lambda t: jnp.full(n, jnp.sin(t))  # noqa: E731
     for seed in (1, 2):
         system, t, q, rdot = split_system(seed, n, m)
         reference = acceleration(system, t, q, rdot, control, route="multipliers")
         assert np.max(np.abs(reference)) > 1e-2
         results = {f.__name__: f(system, t, q, rdot, control) for f in EQUATIONS}
-        for route in ROUTES if seed == 1 else ():
+        for route in ROUTES if (seed, n) == (1, 4) else ():  # they agree: test_routes_agree
             results[route] = acceleration(system, t, q, rdot, control, route=route)
         scale = 1 + np.max(np.abs(reference))
         for name, value in results.items():
@@ -171,7 +171,7 @@ def test_single_precision(equation, float32):
     np.testing.assert_allclose(result, [3.0, 0.5], rtol=1e-5)
 
 
-@by_equation
+@pytest.mark.parametrize("equation", [chaplygin, voronets])
 def test_gradient_in_a_parameter(equation):
     """∂θ̈/∂m = −τ R²/(J + m R²)²."""
 

@@ -132,7 +132,7 @@ def frobenius(
     rows, kernel = _rows_and_kernel(constraints, q, space)
     m = rows.shape[0]
     frame = lambda q: jnp.concatenate([constraints(q), kernel])  # noqa: E731
-    return hamel_coefficients(frame, q, space)[:m, m:, m:]
+    return jax.jit(lambda q: hamel_coefficients(frame, q, space)[:m, m:, m:])(q)
 
 
 def distribution(
