@@ -48,13 +48,13 @@ def lanes(f: Callable, in_axes: Any = 0) -> Callable:
         leaves, structure = jax.tree.flatten(args)
         axes = flat_axes(in_axes, args)
         size = _checks.check_batch(leaves, axes)
-        varying = [i for i, axis in enumerate(axes) if axis is not None]
-        columns = [jnp.moveaxis(jnp.asarray(leaves[i]), axes[i], 0) for i in varying]
+        mapped = {i: axis for i, axis in enumerate(axes) if axis is not None}
+        columns = [jnp.moveaxis(jnp.asarray(leaves[i]), axis, 0) for i, axis in mapped.items()]
         found = []
 
         def single(*entries):
             filled = list(leaves)
-            for i, entry in zip(varying, entries, strict=True):
+            for i, entry in zip(mapped, entries, strict=True):
                 filled[i] = entry
             out, out_structure = jax.tree.flatten(f(*jax.tree.unflatten(structure, filled)))
             found.append(out_structure)

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.extend.core import ClosedJaxpr
 
+from jaxhamel.ensemble._cuts import CUT_ABOVE, one_at_run_time, shared_values
 from jaxhamel.ensemble._graph import Graph
 from jaxhamel.ensemble._lane_rules import RULES, Nodes, Unsupported
 
@@ -42,12 +43,15 @@ class Program(NamedTuple):
     def __call__(self, *inputs: list) -> list[list]:
         """From one list of entries for each input to one for each output: (B,) vectors, scalars where nothing varies."""
         values = {}
+        cuts = shared_values(self.graph, self._ends(), CUT_ABOVE)
+        one = one_at_run_time(next(x for entries in inputs for x in entries)) if cuts else None
         for nodes, entries in zip(self.inputs, inputs, strict=True):
             values.update(zip(nodes.ravel().tolist(), entries, strict=True))
         for i in self.graph.needed(self._ends()):
             node = self.graph.nodes[i]
             if node.primitive is not None:
                 values[i] = _bind(node, [values[j] for j in node.operands])
+                values[i] = values[i] / one if i in cuts else values[i]
             elif node.value is not None:
                 values[i] = node.value
         return [[values[i] for i in nodes.ravel().tolist()] for nodes in self.outputs]

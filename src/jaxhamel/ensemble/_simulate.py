@@ -62,7 +62,7 @@ def simulate(
     return jax.vmap(one, [axes[i] for i in arrays])(*(jnp.asarray(leaves[i]) for i in arrays))
 
 
-def _arrays(value):
+def _arrays(value) -> Any:
     """Lists and numbers as arrays; a configuration's tuple stays one."""
     if isinstance(value, tuple):
         return tuple(_arrays(part) for part in value)
