@@ -38,9 +38,8 @@ def assert_parameter_gradients_agree(system, q, u, control=None):
     def of_closed_form(parameters):
         return weights @ rebuild(parameters).closed_form(0.0, q, u)
 
-    reverse = jax.jit(jax.grad(of_routes))(parameters)
-    forward = jax.jit(jax.jacfwd(of_routes))(parameters)
-    known = jax.jit(jax.jacfwd(of_closed_form))(parameters)
+    derivatives = (jax.grad(of_routes), jax.jacfwd(of_routes), jax.jacfwd(of_closed_form))
+    reverse, forward, known = jax.jit(lambda x: [of(x) for of in derivatives])(parameters)
     assert np.max(np.abs(reverse)) > 1e-3
     np.testing.assert_allclose(reverse, forward, rtol=1e-11, atol=1e-12)
     np.testing.assert_allclose(reverse, known, rtol=1e-10, atol=1e-11)
