@@ -10,6 +10,7 @@ from importlib.metadata import version as _version
 
 # Folders with names of their own
 from jaxhamel import control as control
+from jaxhamel import ensemble as ensemble
 from jaxhamel import geometry as geometry
 from jaxhamel import mechanics as mechanics
 from jaxhamel import systems as systems
