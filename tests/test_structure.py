@@ -83,6 +83,7 @@ def public_objects():
         jaxhamel.mechanics,
         jaxhamel.systems,
         jaxhamel.control,
+        jaxhamel.ensemble,
     ):
         for name in dir(module):
             if not name.startswith("_") and getattr(module, name).__class__.__name__ != "module":
