@@ -4,6 +4,7 @@ Residuals rather than values, because Levenberg–Marquardt needs them; gradient
 their squares. Weights w multiply the square, r = √w · (…), and are leaves.
 """
 
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any
 
@@ -150,8 +151,9 @@ class Running(AbstractCost):
 class AbstractConstraint(eqx.Module):
     """Conditions at the first (`at_end` False) or the last time, met exactly: residual = 0."""
 
+    @abstractmethod
     def residual(self, system: System, t, q, u, control) -> Float[Array, " r"]:
-        raise NotImplementedError
+        """The conditions' residual at one state; `control` is the callable."""
 
 
 class ControlAt(AbstractConstraint):

@@ -4,6 +4,7 @@ A curve is a callable pytree t -> `(n,)`, twice differentiable in t by autodiff,
 `control` everywhere in the package. Its *free* parameters are what an optimiser moves.
 """
 
+from abc import abstractmethod
 from math import comb, factorial
 
 import equinox as eqx
@@ -42,8 +43,9 @@ def support(curve, t0: float, t1: float) -> Bool[np.ndarray, " P"]:
 class AbstractCurve(eqx.Module):
     """A control θ(t), `(n,)`, with free parameters."""
 
+    @abstractmethod
     def __call__(self, t: Time) -> Float[Array, " n"]:
-        raise NotImplementedError
+        """θ(t)."""
 
     @property
     def free(self):

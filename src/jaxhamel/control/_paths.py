@@ -1,5 +1,6 @@
 """Reference paths in the plane: callables t -> `(2,)` [m] that start at rest at the origin."""
 
+from abc import abstractmethod
 from typing import Any
 
 import equinox as eqx
@@ -37,9 +38,9 @@ class _Eased(eqx.Module):
         _checks.check_positive("period", self.period)
         _checks.check_ramp(self.ramp, self.period)
 
+    @abstractmethod
     def along(self, s: Scalar) -> Float[Array, " 2"]:
         """The point at the share s of the way."""
-        raise NotImplementedError
 
     def __call__(self, t: Time) -> Float[Array, " 2"]:
         return self.along(eased(t, self.ramp, self.period))
