@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from reference_ball import rotation
+from reference_runs import CHAPLYGIN_SPHERE, RUN
 from systems_ball import two_mass_ball
 from systems_motion import end_state, states
 
@@ -15,22 +16,6 @@ from jaxhamel.simulate import simulate
 from jaxhamel.systems import RollingBall
 
 START = (jnp.array([1.0, 0, 0, 0]), jnp.zeros(2))
-
-# Two masses on circles: computed apart from this package to 1e-12 (order 8, tolerance 3e-14).
-RUN = {
-    1.0: (
-        (0.9949058970677, -0.0821090328686, 0.0584392350976, 0.0022844041752),
-        (-0.2377921198916, 0.2456900775545, 0.0268824342312),
-        (0.1171881183511, 0.1644508841809),
-        (-0.6393024283766, -1.8125848086418, 59.4017173439529),
-    ),
-    5.0: (
-        (0.8517548484693, -0.2456057602964, 0.3101555184691, 0.3435040654512),
-        (0.4400708004691, -0.2121340134323, 0.5068464739335),
-        (0.5155719853012, 0.7135407689736),
-        (-4.2973336464039, -9.6256863486617, 55.3167297059522),
-    ),
-}
 
 
 def two_waves(t):
@@ -126,25 +111,10 @@ def empty(inertia, mass=1.0, com=(0.0, 0.0, 0.0)):
     return RollingBall(1.0, mass, inertia, com, [], None, 9.81)
 
 
-@pytest.mark.parametrize(
-    ("t", "quaternion", "omega", "position"),
-    [
-        (
-            1.0,
-            (0.9024953215786, 0.3410457288006, 0.0358449232973, -0.2605861601648),
-            (0.7276728873587, -0.0667571683598, -0.5421355665679),
-            (0.0840694499893, -0.6937801224863),
-        ),
-        (
-            10.0,
-            (-0.2983176300923, -0.4770887939105, 0.5388874542681, 0.6268916859662),
-            (-0.2155058102296, -0.8257372413957, -0.2432037648591),
-            (1.5615130293538, -4.5469252159984),
-        ),
-    ],
-)
-def test_chaplygin_sphere(t, quaternion, omega, position):
+@pytest.mark.parametrize("t", CHAPLYGIN_SPHERE)
+def test_chaplygin_sphere(t):
     """I = (1, 2, 3), centred: K = Λ [I Ω + m r² (Ω − Γ Γ·Ω)] and the energy stay."""
+    quaternion, omega, position = CHAPLYGIN_SPHERE[t]
     ball, start = empty([1.0, 2, 3]), jnp.array([0.7, 0.2, -0.5])
     q, u = end_state(ball, START, start, t, steps=int(40 * t))
     np.testing.assert_allclose(q[0], quaternion, rtol=0, atol=1e-11)

