@@ -42,6 +42,11 @@ _PAPERS = {
     author={Le Saux, C. and Leine, R. I. and Glocker, C.},
     journal={Journal of Nonlinear Science}, volume={15}, pages={27--61}, year={2005}, doi={10.1007/s00332-004-0655-4}
 }""",
+    "kane1982": """@article{kane1982realistic,
+    title={Realistic mathematical modeling of the rattleback},
+    author={Kane, Thomas R. and Levinson, David A.},
+    journal={International Journal of Non-Linear Mechanics}, volume={17}, pages={175--186}, year={1982}
+}""",
     "diffrax": """@phdthesis{kidger2021on,
     title={On Neural Differential Equations},
     author={Kidger, Patrick}, school={University of Oxford}, year={2021}
@@ -65,6 +70,7 @@ _BY_NAME = {
     "BallOnTurntable": ("weltner1979",),
     "UnderwaterBody": ("massa-vignolo",),
     "RollingDisk": ("lesaux2005",),
+    "Rattleback": ("kane1982",),
     "Points": ("massa-vignolo",),
     "Spins": ("massa-vignolo",),
 }

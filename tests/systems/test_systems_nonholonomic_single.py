@@ -16,6 +16,11 @@ CASES = {
     "turntable": (lambda: systems.BallOnTurntable(0.5, 2, 0.2, 3), (TURNED, [0.1, 0.2]), 3),
     "no spin": (lambda: systems.NonSpinningBall(0.5, 2, [0.2, 0.3, 0.4]), (TURNED, [0.1, 0.2]), 2),
     "disk": (lambda: systems.RollingDisk(0.5, 2), (TURNED, [0.1, 0.2, 0.4]), 3),
+    "rattleback": (
+        lambda: systems.Rattleback([3, 2, 1.5], 1, [1, 2, 2.5], [0, 0, 0.3], 0.1),
+        (TURNED, [0.1, 0.2, 0.4]),
+        3,
+    ),
     "water": (
         lambda: systems.UnderwaterBody(1, [1, 2, 2.5], np.eye(6), 0.9),
         [*TURNED, 0.1, 0.2, 0.3],

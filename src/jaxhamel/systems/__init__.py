@@ -13,6 +13,7 @@ from jaxhamel.systems._rails import EllipticRails as EllipticRails
 from jaxhamel.systems._rails import FigureEightRails as FigureEightRails
 from jaxhamel.systems._rails import MixedRails as MixedRails
 from jaxhamel.systems._rails import StraightRails as StraightRails
+from jaxhamel.systems._rattleback import Rattleback as Rattleback
 from jaxhamel.systems._rolling_ball import RollingBall as RollingBall
 from jaxhamel.systems._rolling_disk import RollingDisk as RollingDisk
 from jaxhamel.systems._suslov import Suslov as Suslov
