@@ -35,6 +35,7 @@ from jaxhamel._checks._spaces import check_coordinates as check_coordinates
 from jaxhamel._checks._spaces import check_dimension as check_dimension
 from jaxhamel._checks._spaces import check_frame_matrix as check_frame_matrix
 from jaxhamel._checks._spaces import check_independent_rows as check_independent_rows
+from jaxhamel._checks._spaces import check_space_kind as check_space_kind
 from jaxhamel._checks._spaces import check_spaces as check_spaces
 from jaxhamel._checks._spaces import check_tuple as check_tuple
 from jaxhamel._checks._spaces import check_unit_quaternion as check_unit_quaternion
@@ -44,6 +45,7 @@ from jaxhamel._checks._systems import check_route as check_route
 from jaxhamel._checks._systems import check_state as check_state
 from jaxhamel._checks._values import check_arrays as check_arrays
 from jaxhamel._checks._values import check_callable as check_callable
+from jaxhamel._checks._values import check_choice as check_choice
 from jaxhamel._checks._values import check_finite as check_finite
 from jaxhamel._checks._values import check_last_axes as check_last_axes
 from jaxhamel._checks._values import check_not_negative as check_not_negative

@@ -31,6 +31,15 @@ def check_spaces(spaces: tuple, kind: type) -> None:
             )
 
 
+def check_space_kind(name: str, value, kinds, accepts: str) -> None:
+    """A space of the kinds that have what is asked of it."""
+    if not isinstance(value, kinds):
+        raise TypeError(
+            f"`{name}` is {value!r}; it must be {accepts}. For another space write the frame as a "
+            "function of q, q -> A (n, n)."
+        )
+
+
 def check_coordinates(name: str, value, shape: tuple[int, ...], what: str) -> None:
     """The stored coordinates of a configuration: an array of the right shape, finite."""
     if not hasattr(value, "shape"):

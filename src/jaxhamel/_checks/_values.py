@@ -152,3 +152,11 @@ def check_callable(name: str, value, signature: str) -> None:
     """A function is a function."""
     if not callable(value):
         raise TypeError(f"`{name}` is {_kind(value)}; it must be a callable {signature}.")
+
+
+def check_choice(name: str, value, choices) -> None:
+    """A choice by name among the keys given."""
+    if value not in choices:
+        raise ValueError(
+            f"`{name}` is {value!r}; it must be one of {', '.join(map(repr, choices))}."
+        )

@@ -15,6 +15,11 @@ from jaxhamel.geometry._space import AbstractSpace as AbstractSpace
 # Frames of quasi-velocities
 from jaxhamel.geometry._hamel import hamel_coefficients as hamel_coefficients
 from jaxhamel.geometry._hamel import hamel_contraction as hamel_contraction
+from jaxhamel.geometry._twist_frames import body_frame as body_frame
+from jaxhamel.geometry._twist_frames import euler_frame as euler_frame
+from jaxhamel.geometry._twist_frames import hybrid_frame as hybrid_frame
+from jaxhamel.geometry._twist_frames import mixed_frame as mixed_frame
+from jaxhamel.geometry._twist_frames import spatial_frame as spatial_frame
 
 # isort: split
 # Distributions: what constraints allow

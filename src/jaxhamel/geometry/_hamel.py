@@ -12,6 +12,13 @@ eq. 54, 57): it adds −½ A^c_d c^d_sr to ∂θ^c_r/∂φ^s, and
 where e_s is the derivative along the unit velocity s. With A = 1 these are the structure
 constants: γ is minus the exterior derivative of the one-forms, and the last term Maurer and
 Cartan's. The result is a tensor, so exponential coordinates leave no trace in it.
+
+Two more forms of the same (Müller 2021, remark 2), each its own arithmetic, E_a = B^s_a e_s:
+
+    γ^c_ab = (B^r_a B^s_b − B^s_a B^r_b) e_s A^c_r + A^c_d c^d_rs B^r_a B^s_b      (eq. 16)
+    γ^c_ab = A^c_r (E_a B^r_b − E_b B^r_a + c^r_st B^s_a B^t_b) = A^c_r [B_a, B_b]^r      (eq. 17, 18)
+
+Printed (17) and (18) have ∂/∂q^a where the derivative along the frame, E_a = ∂/∂π^a, is meant.
 """
 
 from collections.abc import Callable
@@ -28,7 +35,11 @@ FrameFunction = Callable[[Configuration], Frame]
 
 
 def hamel_coefficients(
-    frame: FrameFunction, q: Configuration, space: AbstractSpace | None = None
+    frame: FrameFunction,
+    q: Configuration,
+    space: AbstractSpace | None = None,
+    *,
+    form: str = "exterior",
 ) -> Hamel:
     """γ^c_ab = (∂A^c_r/∂q^s − ∂A^c_s/∂q^r) B^r_a B^s_b, to look at; equations take the contraction.
 
@@ -39,21 +50,24 @@ def hamel_coefficients(
     - `frame`: `frame(q)` → A `(n, n)` of u = A(q) v.
     - `q`: configuration of `space`.
     - `space`: default `Euclidean(n)`, where v = q̇.
+    - `form`: which of three equal expressions is evaluated: `"exterior"` (12), the exterior
+      derivatives of the one-forms; `"alternated"` (16), the slopes of A alternated with B;
+      `"bracket"` (17), the Lie brackets of the frame fields B_a. They agree to rounding.
 
     **Returns:** γ `(n, n, n)`, index order `[c, a, b]`, antisymmetric in a, b.
 
-    **Raises:** `ValueError` when q is no configuration of `space`, or A(q) has the wrong shape
-    or is singular.
+    **Raises:** `ValueError` when q is no configuration of `space`, A(q) has the wrong shape or is
+    singular, or `form` is none of the three.
 
-    Müller 2021, J. Nonlinear Sci. 31, eq. (12). Some books index γ^a_bc with the opposite sign.
+    Müller 2021, J. Nonlinear Sci. 31, eq. (12), (16), (17). Some books index γ^a_bc with the
+    opposite sign.
     """
+    _checks.check_choice("form", form, FORMS)
     space = _space_of(q, space)
     space.check(q, "q")
     A = frame(q)
     _checks.check_frame_matrix("frame(q)", A, space.dim)
-    B = jnp.linalg.inv(A)
-    D = _exterior(frame, q, A, space)
-    return jnp.einsum("crs,ra,sb->cab", D, B, B, precision=jax.lax.Precision.HIGHEST)
+    return FORMS[form](frame, q, A, jnp.linalg.inv(A), space)
 
 
 def hamel_contraction(
@@ -106,11 +120,41 @@ def _first_order(space: AbstractSpace, q: Configuration, phi: Velocity) -> Confi
     return jax.tree.map(jnp.add, q, space.rate(q, phi))
 
 
-def _exterior(frame: FrameFunction, q: Configuration, A: Frame, space: AbstractSpace) -> Hamel:
-    """D[c, r, s] = e_s A^c_r − e_r A^c_s + A^c_d c^d_rs."""
+def _exterior(frame: FrameFunction, q: Configuration, A: Frame, B: Frame, space: AbstractSpace):
+    """(12): D[c, r, s] = e_s A^c_r − e_r A^c_s + A^c_d c^d_rs, then its components in the frame."""
+    slope = _slope(frame, q, A, space)
+    D = slope - jnp.swapaxes(slope, 1, 2) + _einsum("cd,drs->crs", A, _constants(A, space))
+    return _einsum("crs,ra,sb->cab", D, B, B)
+
+
+def _alternated(frame: FrameFunction, q: Configuration, A: Frame, B: Frame, space: AbstractSpace):
+    """(16): the slopes of A as they are, alternated by the B they are contracted with."""
+    pairs = _einsum("ra,sb->rsab", B, B)
+    pairs = pairs - jnp.swapaxes(pairs, 0, 1)
+    group = _einsum("cd,drs,ra,sb->cab", A, _constants(A, space), B, B)
+    return _einsum("crs,rsab->cab", _slope(frame, q, A, space), pairs) + group
+
+
+def _bracket(frame: FrameFunction, q: Configuration, A: Frame, B: Frame, space: AbstractSpace):
+    """(17): the components of the Lie brackets [B_a, B_b] of the frame fields."""
+    slope = _slope(lambda q: jnp.linalg.inv(frame(q)), q, A, space)  # e_s B^r_b
+    along = _einsum("rbs,sa->rab", slope, B)  # E_a B^r_b
+    group = _einsum("rst,sa,tb->rab", _constants(A, space), B, B)
+    return _einsum("cr,rab->cab", A, along - jnp.swapaxes(along, 1, 2) + group)
+
+
+FORMS = {"exterior": _exterior, "alternated": _alternated, "bracket": _bracket}
+
+
+def _slope(matrix: FrameFunction, q: Configuration, A: Frame, space: AbstractSpace) -> Hamel:
+    """e_s of a matrix field at q, s the last index."""
     origin = jnp.zeros(space.dim, dtype=A.dtype)
-    slope = jax.jacfwd(lambda phi: frame(_first_order(space, q, phi)))(origin)
-    bracket = jnp.einsum(
-        "cd,drs->crs", A, space.structure_constants(A.dtype), precision=jax.lax.Precision.HIGHEST
-    )
-    return slope - jnp.swapaxes(slope, 1, 2) + bracket
+    return jax.jacfwd(lambda phi: matrix(_first_order(space, q, phi)))(origin)
+
+
+def _constants(A: Frame, space: AbstractSpace) -> Hamel:
+    return space.structure_constants(A.dtype)
+
+
+def _einsum(indices: str, *operands: jax.Array) -> jax.Array:
+    return jnp.einsum(indices, *operands, precision=jax.lax.Precision.HIGHEST)
