@@ -39,9 +39,12 @@ from jaxhamel._checks._spaces import check_space_kind as check_space_kind
 from jaxhamel._checks._spaces import check_spaces as check_spaces
 from jaxhamel._checks._spaces import check_tuple as check_tuple
 from jaxhamel._checks._spaces import check_unit_quaternion as check_unit_quaternion
+from jaxhamel._checks._systems import check_bundle as check_bundle
+from jaxhamel._checks._systems import check_constraint_count as check_constraint_count
 from jaxhamel._checks._systems import check_control_value as check_control_value
 from jaxhamel._checks._systems import check_frame_at as check_frame_at
 from jaxhamel._checks._systems import check_route as check_route
+from jaxhamel._checks._systems import check_same_metric as check_same_metric
 from jaxhamel._checks._systems import check_state as check_state
 from jaxhamel._checks._values import check_arrays as check_arrays
 from jaxhamel._checks._values import check_callable as check_callable

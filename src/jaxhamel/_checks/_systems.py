@@ -82,3 +82,36 @@ def check_control_value(t, control, shape, meaning: str) -> None:
             f"`control` is {_short(array)} at t = {t}; it must be finite at all times. "
             "Look for a NaN among its coefficients or a time outside its span."
         )
+
+
+def check_bundle(system, is_bundle: bool) -> None:
+    """A system on G × R^m, the group first and the shape second."""
+    if not is_bundle:
+        raise TypeError(
+            f"`system` {type(system).__name__} has the space {system.space}; connections and the "
+            "Lagrange–Poincaré equations are written on Product(G, Euclidean(m)), the group first "
+            "and the shape second. Order the factors so, or use `jaxhamel.acceleration`."
+        )
+
+
+def check_constraint_count(system, wanted: int, why: str) -> None:
+    """A system has as many constraints as an equation is written for."""
+    if system.n_constraints != wanted:
+        raise ValueError(
+            f"`system` {type(system).__name__} has {system.n_constraints} constraints; here it must "
+            f"have {wanted}. {why}"
+        )
+
+
+def check_same_metric(system, here, at_identity) -> None:
+    """The mass matrix does not depend on the group part of q: at q and at the identity it is the same."""
+    one, other = concrete(here), concrete(at_identity)
+    if one is None or other is None:
+        return
+    change, size = np.max(np.abs(one - other), initial=0.0), np.max(np.abs(one), initial=0.0)
+    if change > 1e4 * float(np.finfo(one.dtype).eps) * size:
+        raise ValueError(
+            f"the kinetic energy of `system` {type(system).__name__} changes with g: its mass matrix "
+            f"differs by up to {change:.3g} between q and the identity of the group. The "
+            "Lagrange–Poincaré equations need a left-invariant metric; use `jaxhamel.acceleration`."
+        )

@@ -18,6 +18,17 @@ from jaxhamel.mechanics._invariants import PowerBalance as PowerBalance
 from jaxhamel.mechanics._invariants import energy as energy
 from jaxhamel.mechanics._invariants import momentum as momentum
 from jaxhamel.mechanics._invariants import power_balance as power_balance
+from jaxhamel.mechanics._lagrange_poincare import LagrangePoincareTerms as LagrangePoincareTerms
+from jaxhamel.mechanics._lagrange_poincare import lagrange_poincare as lagrange_poincare
+from jaxhamel.mechanics._lagrange_poincare import lagrange_poincare_terms as lagrange_poincare_terms
+from jaxhamel.mechanics._lagrange_poincare import lagrange_routh as lagrange_routh
+from jaxhamel.mechanics._mechanical_connection import LockedFrame as LockedFrame
+from jaxhamel.mechanics._mechanical_connection import MassBlocks as MassBlocks
+from jaxhamel.mechanics._mechanical_connection import MechanicalConnection as MechanicalConnection
+from jaxhamel.mechanics._mechanical_connection import locked_inertia as locked_inertia
+from jaxhamel.mechanics._mechanical_connection import locked_velocity as locked_velocity
+from jaxhamel.mechanics._mechanical_connection import mass_blocks as mass_blocks
+from jaxhamel.mechanics._mechanical_connection import mechanical_connection as mechanical_connection
 from jaxhamel.mechanics._small_solve import inverse as inverse
 from jaxhamel.mechanics._small_solve import symmetric_solve as symmetric_solve
 from jaxhamel.mechanics._system import Constant as Constant

@@ -16,5 +16,6 @@ from jaxhamel.systems._rails import StraightRails as StraightRails
 from jaxhamel.systems._rattleback import Rattleback as Rattleback
 from jaxhamel.systems._rolling_ball import RollingBall as RollingBall
 from jaxhamel.systems._rolling_disk import RollingDisk as RollingDisk
+from jaxhamel.systems._space_robot import SpaceRobot as SpaceRobot
 from jaxhamel.systems._suslov import Suslov as Suslov
 from jaxhamel.systems._underwater_body import UnderwaterBody as UnderwaterBody
