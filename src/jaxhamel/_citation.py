@@ -47,6 +47,16 @@ _PAPERS = {
     author={Kane, Thomas R. and Levinson, David A.},
     journal={International Journal of Non-Linear Mechanics}, volume={17}, pages={175--186}, year={1982}
 }""",
+    "bloch1996": """@article{bloch1996nonholonomic,
+    title={Nonholonomic Mechanical Systems with Symmetry},
+    author={Bloch, Anthony M. and Krishnaprasad, P. S. and Marsden, Jerrold E. and Murray, Richard M.},
+    journal={Archive for Rational Mechanics and Analysis}, volume={136}, pages={21--99}, year={1996}
+}""",
+    "shammas2007": """@article{shammas2007geometric,
+    title={Geometric Motion Planning Analysis for Two Classes of Underactuated Mechanical Systems},
+    author={Shammas, Elie A. and Choset, Howie and Rizzi, Alfred A.},
+    journal={The International Journal of Robotics Research}, volume={26}, pages={1043--1073}, year={2007}
+}""",
     "diffrax": """@phdthesis{kidger2021on,
     title={On Neural Differential Equations},
     author={Kidger, Patrick}, school={University of Oxford}, year={2021}
@@ -66,6 +76,8 @@ _BY_NAME = {
     "Suslov": ("putkaradze2018",),
     "ChaplyginSleigh": ("bloch2003",),
     "KnifeEdge": ("bloch2003",),
+    "Snakeboard": ("bloch1996",),
+    "CoupledSnakeboard": ("bloch1996", "shammas2007"),
     "NonSpinningBall": ("mueller2023",),
     "Satellite": ("mueller2023",),
     "SatelliteMixed": ("mueller2023",),
