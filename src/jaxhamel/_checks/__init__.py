@@ -21,6 +21,8 @@ from jaxhamel._checks._control import check_shooting as check_shooting
 from jaxhamel._checks._control import check_spline as check_spline
 from jaxhamel._checks._ensemble import check_batch as check_batch
 from jaxhamel._checks._ensemble import check_trajectories as check_trajectories
+from jaxhamel._checks._gaits import check_gait_problem as check_gait_problem
+from jaxhamel._checks._gaits import check_mechanism as check_mechanism
 from jaxhamel._checks._pictures import check_frames as check_frames
 from jaxhamel._checks._simulation import check_adjoint as check_adjoint
 from jaxhamel._checks._simulation import check_control_along as check_control_along

@@ -43,6 +43,15 @@ from jaxhamel.control._solve import solve as solve
 from jaxhamel.control._solve import solve_many as solve_many
 
 # isort: split
+# Gaits
+from jaxhamel.control._gait import GaitProblem as GaitProblem
+from jaxhamel.control._gait import GaitResult as GaitResult
+from jaxhamel.control._gait import elliptic_gait as elliptic_gait
+from jaxhamel.control._gait import optimise_gait as optimise_gait
+from jaxhamel.control._gait_motion import gait_displacement as gait_displacement
+from jaxhamel.control._gait_motion import gait_motion as gait_motion
+
+# isort: split
 # The built-in problem
 from jaxhamel.control._figure_eight import figure_eight as figure_eight
 from jaxhamel.control._figure_eight import figure_eight_ball as figure_eight_ball
