@@ -94,7 +94,7 @@ class GaitProblem(eqx.Module):
     def reached(self, curve: FourierSeries) -> tuple[Configuration, Scalar]:
         """(g, value): the displacement, and w·log g or the function of g asked for."""
         g = self.displacement(curve)
-        of = self.objective
+        of: Any = self.objective
         return g, of(g) if callable(of) else of @ self.space.log(g)
 
     def value(self, curve: FourierSeries) -> Scalar:
