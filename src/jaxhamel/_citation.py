@@ -56,6 +56,10 @@ _PAPERS = {
     title={Geometric Motion Planning Analysis for Two Classes of Underactuated Mechanical Systems},
     author={Shammas, Elie A. and Choset, Howie and Rizzi, Alfred A.},
     journal={The International Journal of Robotics Research}, volume={26}, pages={1043--1073}, year={2007}
+    "borisov2012": """@article{borisov2012how,
+    title={How to control Chaplygin's sphere using rotors},
+    author={Borisov, Alexey V. and Kilin, Alexander A. and Mamaev, Ivan S.},
+    journal={Regular and Chaotic Dynamics}, volume={17}, pages={258--272}, year={2012}
 }""",
     "diffrax": """@phdthesis{kidger2021on,
     title={On Neural Differential Equations},
@@ -71,6 +75,8 @@ _PAPERS = {
 _ALWAYS = ("mueller2021", "from2012", "diffrax", "jax")
 _BY_NAME = {
     "RollingBall": ("putkaradze2018",),
+    "RollingPendulumBall": ("putkaradze2018",),
+    "RollingRotorBall": ("borisov2012", "putkaradze2018"),
     "ActuatedDisk": ("putkaradze2018",),
     "HeavyTop": ("putkaradze2018",),
     "Suslov": ("putkaradze2018",),

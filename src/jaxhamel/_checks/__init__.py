@@ -8,7 +8,10 @@ never inside a right-hand side, where one check by value costs a factor of three
 from jaxhamel._checks._bodies import check_added_mass as check_added_mass
 from jaxhamel._checks._bodies import check_frame_axis as check_frame_axis
 from jaxhamel._checks._bodies import check_inertia as check_inertia
+from jaxhamel._checks._bodies import check_inertias as check_inertias
+from jaxhamel._checks._bodies import check_pendula as check_pendula
 from jaxhamel._checks._bodies import check_rails as check_rails
+from jaxhamel._checks._bodies import check_rotors as check_rotors
 from jaxhamel._checks._control import check_control_problem as check_control_problem
 from jaxhamel._checks._control import check_fourier as check_fourier
 from jaxhamel._checks._control import check_limits as check_limits
@@ -36,7 +39,9 @@ from jaxhamel._checks._simulation import check_times as check_times
 from jaxhamel._checks._spaces import check_coordinates as check_coordinates
 from jaxhamel._checks._spaces import check_dimension as check_dimension
 from jaxhamel._checks._spaces import check_frame_matrix as check_frame_matrix
+from jaxhamel._checks._spaces import check_generators as check_generators
 from jaxhamel._checks._spaces import check_independent_rows as check_independent_rows
+from jaxhamel._checks._spaces import check_regular as check_regular
 from jaxhamel._checks._spaces import check_space_kind as check_space_kind
 from jaxhamel._checks._spaces import check_spaces as check_spaces
 from jaxhamel._checks._spaces import check_tuple as check_tuple

@@ -50,6 +50,10 @@ def _check_moments(name, moments, slack) -> None:
             "(a positive definite inertia). "
             "Give a thin rod or a point a small positive moment about every axis."
         )
+    _check_triangle(name, moments, slack)
+
+
+def _check_triangle(name, moments, slack) -> None:
     largest, others = moments[2], moments[0] + moments[1]
     if largest > others + slack:
         raise ValueError(
@@ -63,6 +67,56 @@ def _rounding(array) -> float:
     """Slack for the rounding of the array's own precision, relative to its largest entry."""
     precision = np.finfo(array.dtype).eps if np.issubdtype(array.dtype, np.floating) else 0.0
     return 64.0 * float(precision) * float(np.max(np.abs(array)))
+
+
+def check_inertias(name: str, value, n: int) -> None:
+    """Inertias of n bodies, (n, 3) or (n, 3, 3), as `check_inertia` but for zero moments, which a point or a rod has."""
+    shape = tuple(getattr(value, "shape", (n, 3)))
+    if shape not in ((n, 3), (n, 3, 3)):
+        raise ValueError(
+            f"`{name}` has shape {shape}; it must be ({n}, 3), principal moments of each body, or "
+            f"({n}, 3, 3), in kg m². Give one row for each; zeros for a point mass."
+        )
+    check_finite(name, value)
+    array = concrete(value)
+    for place, body in enumerate(() if array is None else array):
+        moments, slack = _principal_moments(f"{name}[{place}]", body), _rounding(body)
+        if moments[0] < -slack:
+            raise ValueError(
+                f"`{name}[{place}]` has the principal moments {moments}; none may be negative. "
+                "Check the signs of the products of inertia, and the point it is taken about."
+            )
+        _check_triangle(f"{name}[{place}]", moments, slack)
+
+
+def check_pendula(masses, inertias, axes, coms) -> None:
+    """Each pendulum has inertia about its axis: a·J a + m |a × c|² > 0."""
+    m, inertia, a, c = (concrete(value) for value in (masses, inertias, axes, coms))
+    if m is None or inertia is None or a is None or c is None:
+        return
+    offset = np.cross(a, c)
+    about = np.einsum("ni,nij,nj->n", a, inertia, a) + m * np.sum(offset * offset, axis=1)
+    if np.any(about <= 0):
+        raise ValueError(
+            f"`coms` and `inertias` give the pendula the moments of inertia {_short(about)} about "
+            "their axes; each must be positive, or a torque has nothing to turn. Move the centre "
+            "of mass off the axis, or give the pendulum an inertia."
+        )
+
+
+def check_rotors(inertia, axes, rotor_inertias) -> None:
+    """What is left of the ball's inertia without that of its rotors about their axes is a body's."""
+    whole, a, j = (concrete(value) for value in (inertia, axes, rotor_inertias))
+    if whole is None or a is None or j is None:
+        return
+    whole = np.diag(whole) if whole.ndim == 1 else whole
+    left = np.linalg.eigvalsh(whole - np.einsum("n,ni,nj->ij", j, a, a))
+    if left[0] <= 0:
+        raise ValueError(
+            f"`inertia` less the rotors' own about their axes has the principal moments {left}; "
+            "all must be positive, because `inertia` is that of the ball with its rotors held. "
+            "Add the rotors to `inertia`, or make `rotor_inertias` smaller."
+        )
 
 
 def check_added_mass(name: str, value) -> None:

@@ -105,3 +105,44 @@ def check_independent_rows(name: str, value) -> None:
             "largest. Constraint one-forms must be independent; drop the one that follows from "
             "the others."
         )
+
+
+def check_generators(name: str, value) -> None:
+    """Generators of a matrix Lie group: (n, d, d), finite, independent, closed under commutators."""
+    shape = tuple(np.shape(value))
+    if len(shape) != 3 or shape[1] != shape[2] or shape[0] == 0:
+        raise ValueError(
+            f"`{name}` has shape {shape}; it must be (n, d, d): n square matrices, a basis of the Lie algebra. "
+            "Stack them, or give one matrix as a list of one."
+        )
+    check_finite(name, value)
+    array = concrete(value)
+    if array is None:
+        return
+    array = np.asarray(array, dtype=np.float64)
+    flat = array.reshape(shape[0], -1)
+    if _smallest_relative_singular_value(flat) < 1e-6 or shape[0] > flat.shape[1]:
+        raise ValueError(
+            f"`{name}` are linearly dependent; they must be a basis of the Lie algebra. Leave out the one that follows "
+            "from the others."
+        )
+    products = np.einsum("aij,bjk->abik", array, array)
+    brackets = (products - np.swapaxes(products, 0, 1)).reshape(-1, flat.shape[1])
+    outside = brackets - brackets @ np.linalg.pinv(flat) @ flat
+    worst = np.max(np.abs(outside), axis=1)
+    if np.max(worst) > 1e-6 * np.max(np.abs(flat)) ** 2:
+        a, b = divmod(int(np.argmax(worst)), shape[0])
+        raise ValueError(
+            f"`{name}` do not generate a group of their dimension: the commutator of {name}[{a}] and {name}[{b}] is no "
+            "linear combination of them. Add it to the list, and what it makes with the others."
+        )
+
+
+def check_regular(name: str, value) -> None:
+    """A matrix that has an inverse."""
+    array = concrete(value)
+    if array is not None and _smallest_relative_singular_value(array) < _singular(array):
+        raise ValueError(
+            f"`{name}` is a singular matrix; elements of a group have inverses. Start from `space.identity()` or "
+            "`space.exp(delta)`."
+        )

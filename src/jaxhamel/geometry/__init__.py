@@ -3,10 +3,12 @@
 # Spaces
 from jaxhamel.geometry._euclidean import Euclidean as Euclidean
 from jaxhamel.geometry._helical import Helical as Helical
+from jaxhamel.geometry._matrix_group import MatrixGroup as MatrixGroup
 from jaxhamel.geometry._product import Product as Product
 from jaxhamel.geometry._schoenflies import Schoenflies as Schoenflies
 from jaxhamel.geometry._se2 import SE2 as SE2
 from jaxhamel.geometry._se3 import SE3 as SE3
+from jaxhamel.geometry._selection import selection_matrix as selection_matrix
 from jaxhamel.geometry._so2 import SO2 as SO2
 from jaxhamel.geometry._so3 import SO3 as SO3
 from jaxhamel.geometry._space import AbstractSpace as AbstractSpace

@@ -12,6 +12,16 @@ from jaxhamel.mechanics._chaplygin import hamel_chaplygin as hamel_chaplygin
 from jaxhamel.mechanics._chaplygin import kinematic_coefficients as kinematic_coefficients
 from jaxhamel.mechanics._chaplygin import kinematic_curvature as kinematic_curvature
 from jaxhamel.mechanics._chaplygin import voronets as voronets
+from jaxhamel.mechanics._euler_poincare import EulerPoincareSystem as EulerPoincareSystem
+from jaxhamel.mechanics._euler_poincare import coadjoint as coadjoint
+from jaxhamel.mechanics._euler_poincare import diamond as diamond
+from jaxhamel.mechanics._euler_poincare import euler_poincare as euler_poincare
+from jaxhamel.mechanics._euler_poincare import infinitesimal_action as infinitesimal_action
+from jaxhamel.mechanics._exponential_coordinates import body_acceleration as body_acceleration
+from jaxhamel.mechanics._exponential_coordinates import coriolis_matrix as coriolis_matrix
+from jaxhamel.mechanics._exponential_coordinates import (
+    velocity_transformation as velocity_transformation,
+)
 from jaxhamel.mechanics._gauss import Points as Points
 from jaxhamel.mechanics._gauss import Spins as Spins
 from jaxhamel.mechanics._invariants import PowerBalance as PowerBalance

@@ -17,6 +17,8 @@ from jaxhamel.systems._rails import StraightRails as StraightRails
 from jaxhamel.systems._rattleback import Rattleback as Rattleback
 from jaxhamel.systems._rolling_ball import RollingBall as RollingBall
 from jaxhamel.systems._rolling_disk import RollingDisk as RollingDisk
+from jaxhamel.systems._rolling_pendulum_ball import RollingPendulumBall as RollingPendulumBall
+from jaxhamel.systems._rolling_rotor_ball import RollingRotorBall as RollingRotorBall
 from jaxhamel.systems._snakeboard import Snakeboard as Snakeboard
 from jaxhamel.systems._space_robot import SpaceRobot as SpaceRobot
 from jaxhamel.systems._suslov import Suslov as Suslov

@@ -1,10 +1,26 @@
-"""What the balls that roll on the plane z = 0 have in common: the slip of the contact point as one-forms."""
+"""What the balls that roll on the plane z = 0 have in common: the slip of the contact point as one-forms, the friction."""
+
+from typing import NamedTuple
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from jaxhamel._typing import Quaternion
+from jaxhamel._typing import Quaternion, Scalar, Vector3
 from jaxhamel.geometry import quaternion_matrix
+
+
+class Contact(NamedTuple):
+    """What the ground does to the ball: `normal` [N], and the friction coefficient `friction` that no slip needs."""
+
+    normal: Scalar
+    friction: Scalar
+
+
+def contact_of(force: Vector3) -> Contact:
+    """N = F_c·e₃ and |F_c − N e₃| / N of a contact force in space."""
+    tangential = jnp.sum(force[:2] ** 2)
+    safe = jnp.where(tangential > 0, tangential, 1.0)
+    return Contact(force[2], jnp.where(tangential > 0, jnp.sqrt(safe), 0.0) / force[2])
 
 
 def rolling_frame(radius: Array, q: Quaternion) -> Float[Array, "5 5"]:

@@ -1,7 +1,6 @@
 """The ball of Putkaradze and Rogers (2018): rolling on a plane, driven by point masses on internal rails."""
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -22,14 +21,12 @@ from jaxhamel.mechanics import (
 )
 from jaxhamel.mechanics._kinematics import prepare
 from jaxhamel.systems._parameters import inertia_matrix, parameter
-from jaxhamel.systems._rolling import rolling_frame, rolling_inverse_frame
-
-
-class Contact(NamedTuple):
-    """What the ground does to the ball: `normal` [N], and the friction coefficient `friction` that no slip needs."""
-
-    normal: Scalar
-    friction: Scalar
+from jaxhamel.systems._rolling import (
+    Contact,
+    contact_of,
+    rolling_frame,
+    rolling_inverse_frame,
+)
 
 
 class RollingBall(System):
@@ -204,10 +201,7 @@ class RollingBall(System):
 
     def contact(self, t: Time, q: Configuration, u: Vector3, control: Control = None) -> Contact:
         """Normal force N = F_c·e₃ [N] and the friction coefficient |F_c − N e₃| / N that rolling needs."""
-        force = self.contact_force(t, q, u, control)
-        tangential = jnp.sum(force[:2] ** 2)
-        safe = jnp.where(tangential > 0, tangential, 1.0)
-        return Contact(force[2], jnp.where(tangential > 0, jnp.sqrt(safe), 0.0) / force[2])
+        return contact_of(self.contact_force(t, q, u, control))
 
     def contact_point(self, q: Configuration) -> Vector3:
         """The point of contact in space, (x, y, 0) [m]: below the geometric centre, on the plane z = 0."""

@@ -1,0 +1,150 @@
+"""Any matrix Lie group, from the generators of its Lie algebra alone."""
+
+import jax
+import jax.numpy as jnp
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float
+
+from jaxhamel import _checks
+from jaxhamel._typing import Velocity
+from jaxhamel.geometry._space import AbstractSpace
+
+Element = Float[Array, "d d"]
+
+_TAYLOR = 16  # 0.5^17/17! is below rounding
+_SQUARINGS = 20  # for matrices up to a norm of 2^19
+_ROOTS, _ROOT_STEPS, _LOG_TERMS = 6, 20, 9
+
+
+class MatrixGroup(AbstractSpace):
+    """The connected group of the matrices exp(δ^a G_a) and their products: q `(d, d)` itself, v `(n,)` with q̇ = q v^a G_a.
+
+    c^c_ab of [G_a, G_b] = c^c_ab G_c, ad, Ad, exp and dexp come from the generators; every equation of the package holds on
+    it (From 2012, theorem 5.1: M v̇ − ad_vᵀ M v = τ on any Lie group). Groups with a class of their own are faster, and know
+    their quaternions; nothing projects a product that has rounded its way off the group back onto it.
+
+    **Arguments:**
+
+    - `generators`: G, `(n, d, d)`, linearly independent, their commutators linear combinations of them.
+
+    **Raises:** `ValueError` for the wrong shape, dependent generators, or commutators that leave their span.
+
+    `inverse`, `log`, `velocity` and `dexpinv` call LAPACK; `rate`, `ad` and with them the equations of motion do not.
+    """
+
+    generators: Float[Array, "n d d"]
+    dual: Float[Array, "n d d"]
+    constants: Float[Array, "n n n"]
+
+    def __init__(self, generators: ArrayLike):
+        _checks.check_generators("generators", generators)
+        G = jnp.asarray(generators, dtype=jnp.result_type(float))
+        n, d = G.shape[0], G.shape[1]
+        flat = G.reshape(n, d * d)
+        self.generators = G
+        self.dual = jnp.linalg.solve(flat @ flat.T, flat).reshape(n, d, d)
+        products = jnp.einsum("aij,bjk->abik", G, G)
+        brackets = products - jnp.swapaxes(products, 0, 1)
+        self.constants = jnp.einsum("cij,abij->cab", self.dual, brackets)
+
+    @property
+    def dim(self) -> int:
+        return self.generators.shape[0]
+
+    def hat(self, v: Velocity) -> Element:
+        """v^a G_a, `(d, d)`."""
+        return jnp.einsum("a,aij->ij", v, self.generators.astype(v.dtype))
+
+    def vee(self, matrix: Element) -> Velocity:
+        """The components of a matrix of the Lie algebra, `(n,)`: the inverse of `hat`."""
+        return jnp.einsum("aij,ij->a", self.dual.astype(matrix.dtype), matrix)
+
+    def identity(self, dtype=None) -> Element:
+        return jnp.eye(self.generators.shape[1], dtype=dtype)
+
+    def compose(self, q1: Element, q2: Element) -> Element:
+        return q1 @ q2
+
+    def inverse(self, q: Element) -> Element:
+        return jnp.linalg.inv(q)
+
+    def exp(self, delta: Velocity) -> Element:
+        return _expm(self.hat(delta))
+
+    def log(self, q: Element) -> Velocity:
+        """The principal logarithm; there is none for an eigenvalue on the negative real axis (half a turn)."""
+        return self.vee(_logm(q))
+
+    def Ad(self, q: Element) -> Float[Array, "n n"]:
+        moved = q @ self.generators.astype(q.dtype) @ jnp.linalg.inv(q)
+        return jnp.einsum("aij,bij->ab", self.dual.astype(q.dtype), moved)
+
+    def ad(self, delta: Velocity) -> Float[Array, "n n"]:
+        return jnp.einsum("cab,a->cb", self.constants.astype(delta.dtype), delta)
+
+    def dexp(self, delta: Velocity) -> Float[Array, "n n"]:
+        """Σ ad^k/(k + 1)!, the corner of exp [[ad, 1], [0, 0]]."""
+        ad, n = self.ad(delta), self.dim
+        eye, zero = jnp.eye(n, dtype=ad.dtype), jnp.zeros_like(ad)
+        return _expm(jnp.block([[ad, eye], [zero, zero]]))[:n, n:]
+
+    def dexpinv(self, delta: Velocity) -> Float[Array, "n n"]:
+        return jnp.linalg.inv(self.dexp(delta))
+
+    def rate(self, q: Element, v: Velocity) -> Element:
+        return q @ self.hat(v)
+
+    def velocity(self, q: Element, qdot: Element) -> Velocity:
+        return self.vee(jnp.linalg.solve(q, qdot))
+
+    def matrix(self, q: Element) -> Element:
+        return q
+
+    def normalise(self, q: Element) -> Element:
+        return q
+
+    def structure_constants(self, dtype=None) -> Float[Array, "n n n"]:
+        return self.constants if dtype is None else self.constants.astype(dtype)
+
+    def check(self, q: Element, name: str = "q") -> None:
+        d = self.generators.shape[1]
+        _checks.check_coordinates(name, q, (d, d), "a matrix of the group")
+        _checks.check_regular(name, q)
+
+
+def _expm(matrix: Element) -> Element:
+    """Taylor's series of A/2^s, squared s times; derivatives of both modes, no LAPACK."""
+    eye = jnp.eye(matrix.shape[0], dtype=matrix.dtype)
+    norm = jax.lax.stop_gradient(jnp.max(jnp.sum(jnp.abs(matrix), axis=1)))
+    s = jnp.clip(jnp.ceil(jnp.log2(jnp.maximum(norm, 0.25))) + 1.0, 0.0, _SQUARINGS)
+    scaled = matrix * jnp.exp2(-s)
+
+    def horner(k, value):
+        return eye + scaled @ value / (_TAYLOR - k).astype(matrix.dtype)
+
+    def square(k, value):
+        return jnp.where(k < s, value @ value, value)
+
+    return jax.lax.fori_loop(0, _SQUARINGS, square, jax.lax.fori_loop(0, _TAYLOR, horner, eye))
+
+
+def _logm(matrix: Element) -> Element:
+    """2^k log of the 2^k-th root, log X = 2 artanh (X − 1)(X + 1)⁻¹; roots by Denman and Beavers' iteration."""
+    eye = jnp.eye(matrix.shape[0], dtype=matrix.dtype)
+
+    def improve(_, pair):
+        root, inverse_root = pair
+        return (
+            0.5 * (root + jnp.linalg.inv(inverse_root)),
+            0.5 * (inverse_root + jnp.linalg.inv(root)),
+        )
+
+    def root(_, value):
+        return jax.lax.fori_loop(0, _ROOT_STEPS, improve, (value, eye))[0]
+
+    near = jax.lax.fori_loop(0, _ROOTS, root, matrix)
+    y = jnp.linalg.solve(near + eye, near - eye)
+    y2, total = y @ y, jnp.zeros_like(y)
+    for k in reversed(range(_LOG_TERMS)):
+        total = eye / (2 * k + 1) + y2 @ total
+    return 2.0**_ROOTS * 2.0 * y @ total

@@ -1,0 +1,134 @@
+"""Euler–Poincaré equations with advected parameters, on any Lie group.
+
+    d/dt ∂ℓ/∂ξ − ad*_ξ ∂ℓ/∂ξ = ∂ℓ/∂a ⋄ a + f ,      ȧ = −ξ a            (left: ξ = g⁻¹ġ, a = g⁻¹ a_0)
+    d/dt ∂ℓ/∂ξ + ad*_ξ ∂ℓ/∂ξ = −∂ℓ/∂a ⋄ a + f ,     ȧ = +ξ a            (right: ξ = ġg⁻¹, a = g a_0)
+
+for a reduced Lagrangian ℓ(ξ, a), with ⟨ad*_ξ μ, η⟩ = ⟨μ, [ξ, η]⟩ and the diamond ⟨w ⋄ a, η⟩ = −⟨w, η a⟩. What a group does
+to the parameter is its action: ξ a is linear in both, a alone may be any pytree. (Putkaradze and Rogers 2018, eq. (A.17) to
+(A.31); they give the sign of ad* for right invariance, the signs of ⋄ and ȧ follow in the same way.)
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PyTree
+
+from jaxhamel import _checks
+from jaxhamel._typing import Configuration, Scalar, Velocity
+from jaxhamel.geometry import AbstractSpace
+from jaxhamel.mechanics._small_solve import symmetric_solve
+from jaxhamel.mechanics._system import System
+
+Parameter = PyTree[Array]
+Action = Callable[[Velocity, Parameter], Parameter]
+Representation = Callable[[Configuration, Parameter], Parameter]
+ReducedLagrangian = Callable[[Velocity, Parameter], Scalar]
+
+
+def infinitesimal_action(representation: Representation, space: AbstractSpace) -> Action:
+    """ξ a = d/dε exp(εξ)·a at ε = 0, from how the group acts, by one derivative forward.
+
+    **Arguments:** `representation(g, a)` → g·a, linear in a, for g a configuration of `space`.
+
+    **Returns:** `action(xi, a)` → ξ a, of the structure of a.
+    """
+    _checks.check_callable("representation", representation, "(g, a) -> g·a")
+
+    def action(xi: Velocity, a: Parameter) -> Parameter:
+        identity = space.identity(xi.dtype)
+        along = space.rate(identity, xi)
+        return jax.jvp(lambda g: representation(g, a), (identity,), (along,))[1]
+
+    return action
+
+
+def diamond(action: Action, w: Parameter, a: Parameter, dim: int) -> Float[Array, " n"]:
+    """w ⋄ a in the dual of the Lie algebra, ⟨w ⋄ a, ξ⟩ = −⟨w, ξ a⟩ for all ξ.
+
+    **Arguments:** `action(xi, a)` → ξ a; `w` in the dual of the parameters' space, of the structure of `a`; `dim`: that of
+    the group. **Returns:** `(dim,)`. Putkaradze and Rogers 2018, eq. (A.28), (A.29).
+    """
+    zero = jnp.zeros(dim, jnp.result_type(*jax.tree.leaves(a)))
+    _, pull_back = jax.vjp(lambda xi: action(xi, a), zero)
+    return -pull_back(w)[0]
+
+
+def coadjoint(space: AbstractSpace, xi: Velocity, mu: Float[Array, " n"]) -> Float[Array, " n"]:
+    """ad*_ξ μ, ⟨ad*_ξ μ, η⟩ = ⟨μ, [ξ, η]⟩, `(dim,)`. Putkaradze and Rogers 2018, eq. (A.22)."""
+    return space.ad(xi).T @ mu
+
+
+def euler_poincare(
+    lagrangian: ReducedLagrangian,
+    space: AbstractSpace,
+    xi: Velocity,
+    a: Parameter = (),
+    *,
+    action: Action | None = None,
+    force: Float[Array, " n"] | None = None,
+    right: bool = False,
+) -> tuple[Float[Array, " n"], Parameter]:
+    """(ξ̇, ȧ) of the Euler–Poincaré equations with advected parameter a,
+
+        d/dt ∂ℓ/∂ξ − ad*_ξ ∂ℓ/∂ξ = ∂ℓ/∂a ⋄ a + f ,     ȧ = −ξ a .
+
+    **Arguments:**
+
+    - `lagrangian`: ℓ(ξ, a), with ∂²ℓ/∂ξ² regular; it need not be quadratic.
+    - `space`: the group G.
+    - `xi`: ξ `(dim,)`. `a`: the parameter, a pytree; `()` for none, and then these are (A.25).
+    - `action`: `action(xi, a)` → ξ a; see `infinitesimal_action` for one from a representation of G.
+    - `force`: f, dual to ξ, `(dim,)`.
+    - `right`: for a right-invariant Lagrangian, ξ = ġg⁻¹, a = g a_0; both brackets change sign.
+
+    **Returns:** (ξ̇ `(dim,)`, ȧ of the structure of a): a right-hand side for any solver, after which g follows from
+    ġ = gξ (or ξg). Nothing is checked but that a parameter has an action.
+
+    **Raises:** `TypeError` where there are parameters and no action.
+
+    Putkaradze and Rogers 2018, eq. (A.31).
+    """
+    if action is None and jax.tree.leaves(a):
+        _checks.check_callable("action", action, "(xi, a) -> ξ a, how the group moves `a`")
+    sign = -1.0 if right else 1.0
+    momentum = jax.grad(lagrangian, argnums=0)
+    mu, w = jax.grad(lagrangian, argnums=(0, 1))(xi, a)
+    moved = () if action is None else action(xi, a)
+    a_dot = jax.tree.map(lambda x: -sign * x, moved)
+    turning = coadjoint(space, xi, mu)
+    if action is not None:
+        turning = turning + diamond(action, w, a, space.dim)
+    mu_dot = sign * turning if force is None else sign * turning + force
+    _, by_parameter = jax.jvp(lambda a: momentum(xi, a), (a,), (a_dot,))
+    mass_matrix = jax.jacfwd(momentum)(xi, a)
+    return symmetric_solve(mass_matrix, mu_dot - by_parameter), a_dot
+
+
+class EulerPoincareSystem(System):
+    """The system on G whose reduction is ℓ: L(g, v) = ℓ(v, g⁻¹ a_0), v = g⁻¹ġ, for `simulate` and all that takes a system.
+
+    Its `acceleration`, by the Boltzmann–Hamel equations on G, is the ξ̇ of `euler_poincare` at a = g⁻¹ a_0.
+
+    **Arguments:**
+
+    - `space`: the group G.
+    - `reduced_lagrangian`: ℓ(ξ, a), a callable pytree.
+    - `representation`: `representation(g, a)` → g·a.
+    - `a0`: the parameter in space, a pytree.
+
+    Putkaradze and Rogers 2018, eq. (A.27).
+    """
+
+    space: AbstractSpace  # pyright: ignore[reportIncompatibleVariableOverride]
+    reduced_lagrangian: ReducedLagrangian
+    representation: Representation
+    a0: Any
+
+    def advected(self, q: Configuration) -> Parameter:
+        """a = g⁻¹ a_0."""
+        return self.representation(self.space.inverse(q), self.a0)
+
+    def lagrangian(self, t, q: Configuration, v: Velocity) -> Scalar:
+        return self.reduced_lagrangian(v, self.advected(q))

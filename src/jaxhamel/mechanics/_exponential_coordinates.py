@@ -1,0 +1,55 @@
+"""A body on a Lie group in exponential coordinates, evaluated at φ = 0: no singularity, no coordinates left.
+
+    M v̇ + C(v) v = τ ,     C_ij(v) = Σ_k (∂S_ki/∂φ_j − ∂S_kj/∂φ_i)|_{φ=0} (M v)_k ,     v = S(φ) φ̇      (From 2012, eq. 57)
+
+with S(φ) = 1 − ½ ad_φ + ⅙ ad_φ² − … = dexp(−φ). On every Lie group C_ij = c^k_ij (Mv)_k, so that C(v) v = −ad_vᵀ M v:
+theorem 5.1. C is one of many matrices with that product; it is skew, so that it does no work.
+"""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from jaxhamel._typing import Velocity
+from jaxhamel.geometry import AbstractSpace
+from jaxhamel.mechanics._small_solve import symmetric_solve
+
+
+def velocity_transformation(space: AbstractSpace, phi: Velocity) -> Float[Array, "n n"]:
+    """S(φ) of v = S(φ) φ̇, q = q̄·exp(φ): S = 1 − ½ ad_φ + ⅙ ad_φ² − … = dexp(−φ), in closed form, `(n, n)`.
+
+    From 2012, eq. (28), (29), (59), table 2.
+    """
+    return space.dexp(-phi)
+
+
+def coriolis_matrix(space: AbstractSpace, momentum: Float[Array, " n"]) -> Float[Array, "n n"]:
+    """C_ij = Σ_k (∂S_ki/∂φ_j − ∂S_kj/∂φ_i)|_{φ=0} p_k, with p = M v: the matrix of M v̇ + C(v) v = τ, by autodiff of S.
+
+    **Arguments:** `space`: the group; `momentum`: p = M v, dual to v, `(n,)`. **Returns:** C `(n, n)`, skew.
+
+    From 2012, eq. (57), (109), tables 1 and 2. Twists are (ω, v) here; `linear_first_matrix` gives its order.
+    """
+    slope = jax.jacfwd(lambda phi: velocity_transformation(space, phi))(jnp.zeros_like(momentum))
+    return jnp.einsum("kij,k->ij", slope - jnp.swapaxes(slope, 1, 2), momentum)
+
+
+def body_acceleration(
+    space: AbstractSpace,
+    inertia: Float[Array, "n n"],
+    v: Velocity,
+    force: Float[Array, " n"] | None = None,
+) -> Velocity:
+    """v̇ of M v̇ + C(v) v = τ: a body with left-invariant kinetic energy ½ vᵀ M v on any Lie group.
+
+    **Arguments:**
+
+    - `space`: the group: a named one, or `MatrixGroup` from generators.
+    - `inertia`: M `(n, n)`, constant in the body; Hᵀ I_b H on a subgroup of SE(3), see `geometry.selection_matrix`.
+    - `v`: body velocity `(n,)`; `force`: τ, dual to v, `(n,)`, None for none.
+
+    **Returns:** v̇ `(n,)`. From 2012, eq. (48), (104), theorem 5.1.
+    """
+    momentum = inertia @ v
+    right = -(coriolis_matrix(space, momentum) @ v)
+    return symmetric_solve(inertia, right if force is None else force + right)

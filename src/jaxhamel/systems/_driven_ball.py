@@ -1,0 +1,183 @@
+"""What balls with a drive inside have in common: rolling, torques, Newton's and Euler's laws about the contact.
+
+A drive is a real degree of freedom: its angle is part of the configuration, its torque is the control, and the ball feels
+the reaction. With F and M_P the force and the moment about the contact point P that a motion takes, and τ the torques,
+
+    M_P(q, u, u̇) = 0 ,      τ(q, u, u̇) = control(t) ,      F_c = F(q, u, u̇) ,
+
+all affine in u̇ = (Ω̇, θ̈). A system says what (F, M_P, τ) are; here they are solved, for the motion or for the torques.
+"""
+
+from abc import abstractmethod
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from jaxhamel import _checks
+from jaxhamel._typing import (
+    Configuration,
+    Control,
+    QuasiVelocity,
+    Time,
+    Vector3,
+    Velocity,
+)
+from jaxhamel.geometry import SO3, Euclidean, Product, quaternion_matrix
+from jaxhamel.mechanics import Constant, System, acceleration, energy, symmetric_solve
+from jaxhamel.mechanics._kinematics import prepare
+from jaxhamel.systems._rolling import (
+    Contact,
+    contact_of,
+    rolling_frame,
+    rolling_inverse_frame,
+)
+
+
+class Wrench(NamedTuple):
+    """What a motion takes, in the body frame: force [N], moment about the contact point and torques of the drives [N m]."""
+
+    force: Vector3
+    moment: Vector3
+    torques: Float[Array, " n"]
+
+
+class AbstractDrivenBall(System):
+    """A ball on the plane z = 0 with n driven angles: q = (quaternion, position, angles), u = (Ω, rates of the angles)."""
+
+    radius: eqx.AbstractVar[Array]
+
+    n_constraints = 2
+
+    @property
+    @abstractmethod
+    def n_drives(self) -> int:
+        """n, the number of drives."""
+
+    @abstractmethod
+    def newton_euler(self, q: Configuration, u: QuasiVelocity, u_dot: Float[Array, " k"]) -> Wrench:
+        """(F, M_P, τ) of the motion with the given u̇, by Newton's and Euler's laws in the body frame; unchecked."""
+
+    @property
+    def space(self) -> Product:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """SO(3) × R² × Rⁿ: the drives' angles are not wrapped, so that turns are counted."""
+        return Product(SO3(), Euclidean(2), Euclidean(self.n_drives))
+
+    def frame(self, t: Time, q: Configuration) -> Float[Array, "n n"]:
+        """u = A v: the slip of the contact point (ẋ − r ω_y, ẏ + r ω_x), then Ω, then the rates of the angles."""
+        return _beside(rolling_frame(self.radius, q[0]), self.n_drives)
+
+    def inverse_frame(self, t: Time, q: Configuration) -> Float[Array, "n n"]:
+        """B = A⁻¹, known without elimination."""
+        return _beside(rolling_inverse_frame(self.radius, q[0]), self.n_drives)
+
+    def force(self, t: Time, q: Configuration, v: Velocity, control: Control) -> Float[Array, " n"]:
+        """The torques act between ball and drive, so they do work on the drives' own angles alone: (0, 0, τ)."""
+        torques = jnp.zeros(self.n_drives, v.dtype) if control is None else control
+        return jnp.concatenate([jnp.zeros(5, v.dtype), torques])
+
+    def invariants(
+        self, t: Time, q: Configuration, u: QuasiVelocity, control: Control
+    ) -> dict[str, Array]:
+        if control is None:
+            return {"energy": energy(self, t, q, u)}
+        if isinstance(control, Constant):
+            work = jnp.dot(control.value, q[2])
+            return {"energy less the drives' work": energy(self, t, q, u) - work}
+        return {}
+
+    def check_control(self, t: Time, control: Control) -> None:
+        """The control gives one torque for each drive; None is no torque."""
+        if control is not None:
+            _checks.check_control_value(
+                t, control, (self.n_drives,), "the drives' torques, or None for no torque"
+            )
+
+    @eqx.filter_jit
+    def closed_form(
+        self, t: Time, q: Configuration, u: QuasiVelocity, control: Control = None
+    ) -> Float[Array, " k"]:
+        """u̇ from M_P = 0 and τ = control(t): Newton's and Euler's laws, which share nothing with the Lagrangian.
+
+        Arguments as for `jaxhamel.acceleration`, which it equals.
+        """
+        t, q, (u,), control = prepare(q, u, t=t, control=control)
+        torques = self._torques(t, u.dtype, control)
+        matrix, bias = _affine(lambda u_dot: _equations(self.newton_euler(q, u, u_dot)), u)
+        given = jnp.concatenate([jnp.zeros(3, u.dtype), torques])
+        return symmetric_solve(matrix, given - bias)
+
+    @eqx.filter_jit
+    def drive_torques(
+        self, q: Configuration, u: QuasiVelocity, angle_acceleration: Float[Array, " n"]
+    ) -> Float[Array, " n"]:
+        """τ that gives the drives' angles the accelerations θ̈, whatever the ball then does: M_P(q, u, (Ω̇, θ̈)) = 0 is
+        solved for Ω̇, and τ(q, u, (Ω̇, θ̈)) read off (inverse dynamics of the drives).
+
+        **Arguments:** `q`, `u` as for `jaxhamel.acceleration`; `angle_acceleration`: θ̈ `(n,)` [rad/s²].
+
+        **Returns:** τ `(n,)` [N m]. With them the ball moves as one whose inner masses follow θ(t) by prescription.
+        """
+        _, q, (u, rate), _ = prepare(q, u, angle_acceleration, t=0.0, control=None)
+        motion = lambda omega_dot: self.newton_euler(q, u, jnp.concatenate([omega_dot, rate]))  # noqa: E731
+        matrix, bias = _affine(lambda omega_dot: motion(omega_dot).moment, u[:3])
+        return motion(-symmetric_solve(matrix, bias)).torques
+
+    @eqx.filter_jit
+    def contact_force(
+        self, t: Time, q: Configuration, u: QuasiVelocity, control: Control = None
+    ) -> Vector3:
+        """Force of the ground on the ball, space frame [N]: F_c = Λ Σ m_i (g Γ + a_i), its first two components the
+        multipliers of the rolling constraints. Arguments as for `jaxhamel.acceleration`.
+        """
+        t, q, (u,), control = prepare(q, u, t=t, control=control)
+        u_dot = acceleration(self, t, q, u, control)
+        return quaternion_matrix(q[0]) @ self.newton_euler(q, u, u_dot).force
+
+    def contact(
+        self, t: Time, q: Configuration, u: QuasiVelocity, control: Control = None
+    ) -> Contact:
+        """Normal force N = F_c·e₃ [N] and the friction coefficient |F_c − N e₃| / N that rolling needs."""
+        return contact_of(self.contact_force(t, q, u, control))
+
+    def contact_point(self, q: Configuration) -> Vector3:
+        """The point of contact in space, (x, y, 0) [m]."""
+        return jnp.concatenate([q[1], jnp.zeros_like(q[1][:1])])
+
+    def centre(self, q: Configuration) -> Vector3:
+        """The geometric centre in space, (x, y, r) [m]."""
+        return jnp.concatenate([q[1], jnp.reshape(self.radius, (1,)).astype(q[1].dtype)])
+
+    def _torques(self, t: Time, dtype, control: Control) -> Float[Array, " n"]:
+        return jnp.zeros(self.n_drives, dtype) if control is None else control(t)
+
+
+def unit(axes: Float[Array, "n 3"]) -> Float[Array, "n 3"]:
+    """Unit vectors: only the direction of an axis enters, and so do only its turns in a gradient."""
+    return axes / jnp.sqrt(jnp.sum(axes * axes, axis=1, keepdims=True))
+
+
+def cross_rows(a: Float[Array, "n 3"], b: Float[Array, "n 3"]) -> Float[Array, "n 3"]:
+    """a_i × b_i; a single row of either is taken for all of the other's."""
+    rows = (max(a.shape[0], b.shape[0]), 3)
+    return jnp.cross(jnp.broadcast_to(a, rows), jnp.broadcast_to(b, rows))
+
+
+def _equations(wrench: Wrench) -> Float[Array, " k"]:
+    return jnp.concatenate([wrench.moment, wrench.torques])
+
+
+def _affine(function, like: Array) -> tuple[Array, Array]:
+    """(∂f/∂x, f(0)) of an affine f, at once."""
+    zero = jnp.zeros_like(like)
+    push = lambda tangent: jax.jvp(function, (zero,), (tangent,))  # noqa: E731
+    bias, columns = jax.vmap(push, out_axes=(None, 1))(jnp.eye(like.shape[0], dtype=like.dtype))
+    return columns, bias
+
+
+def _beside(block: Float[Array, "5 5"], n: int) -> Float[Array, "n n"]:
+    """[[block, 0], [0, 1]]."""
+    above, below = jnp.zeros((5, n), block.dtype), jnp.zeros((n, 5), block.dtype)
+    return jnp.block([[block, above], [below, jnp.eye(n, dtype=block.dtype)]])

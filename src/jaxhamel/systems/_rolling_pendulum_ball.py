@@ -1,0 +1,177 @@
+"""A ball that rolls, driven by pendula inside it: the drive is a degree of freedom, its torque the control."""
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from jaxhamel import _checks
+from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar, Time, Velocity
+from jaxhamel.geometry import quaternion_matrix
+from jaxhamel.mechanics import Points, Spins
+from jaxhamel.systems._driven_ball import AbstractDrivenBall, Wrench, cross_rows, unit
+from jaxhamel.systems._parameters import inertia_matrix, parameter
+
+
+class RollingPendulumBall(AbstractDrivenBall):
+    """A ball that rolls without slipping on the plane z = 0, with n pendula in it, each driven about an axis of the ball.
+
+        L = ½ m_0 |ṙ_0|² + ½ Ω·I Ω + Σ_i (½ m_i |ṙ_i|² + ½ ω_i·J_i ω_i) − g Σ_i m_i e₃·r_i
+        r_i = z + Λ χ_i ,  χ_i = b_i + R_i c_i ,  R_i = exp(θ_i â_i) ,  ω_i = R_iᵀ Ω + θ̇_i a_i
+        ż = ω × r e₃ ,  ω = Λ Ω                                                (two constraint one-forms)
+
+    i = 0 is the shell, z the geometric centre. Where the masses of `RollingBall` follow θ(t) whatever it takes, a
+    pendulum follows its torque: `drive_torques` gives the τ for which both move alike.
+
+    **Arguments:**
+
+    - `radius`: r [m].
+    - `shell_mass`: m_0 [kg]; `shell_inertia`: I about the shell's own centre of mass [kg m²], `(3,)` principal or `(3, 3)`;
+      `shell_com`: χ_0 from the geometric centre, body frame [m], `(3,)`.
+    - `masses`: m_i [kg], `(n,)`.
+    - `inertias`: J_i about the pendulum's own centre of mass [kg m²], `(n, 3)` principal or `(n, 3, 3)`, in axes that
+      are those of the ball at θ_i = 0. Zero for a point mass.
+    - `pivots`: b_i, a point of each axis [m], `(n, 3)`; `axes`: a_i, unit vectors, `(n, 3)`; θ_i counts right-handed.
+    - `coms`: c_i, from the pivot to the pendulum's centre of mass where θ_i = 0, body frame [m], `(n, 3)`.
+    - `gravity`: g [m/s²], along −z.
+
+    Configuration `q = (quaternion (4,), position (2,), angles (n,))`; quasi-velocities `u = (Ω, θ̇)` `(3 + n,)` [rad/s];
+    control: the torques τ `(n,)` [N m] of the ball on the pendula, a callable of t or a constant; None for none.
+
+    **Invariants:** energy, where no torque acts; with constant torques the energy less their work, E − τ·θ.
+
+    **Known solution:** none in general; `closed_form` has Newton's and Euler's laws about the point of contact.
+
+    **Raises:** `ValueError` for parameters that are not physical, and for a pendulum without inertia about its axis.
+
+    Source: Putkaradze and Rogers 2018, eq. (B.8), with the pendula's own equations beside it.
+    """
+
+    radius: Array = parameter()
+    shell_mass: Array = parameter()
+    shell_inertia: Array = parameter()
+    shell_com: Array = parameter()
+    masses: Array = parameter()
+    inertias: Array = parameter()
+    pivots: Array = parameter()
+    axes: Array = parameter()
+    coms: Array = parameter()
+    gravity: Array = parameter(default=9.81)
+
+    def __check_init__(self):
+        for name in ("radius", "shell_mass", "gravity"):
+            _checks.check_shape(name, getattr(self, name), ())
+        _checks.check_positive("radius", self.radius)
+        _checks.check_positive("shell_mass", self.shell_mass)
+        _checks.check_inertia("shell_inertia", self.shell_inertia)
+        _checks.check_shape("shell_com", self.shell_com, (3,))
+        _checks.check_finite("shell_com", self.shell_com)
+        _checks.check_finite("gravity", self.gravity)
+        _checks.check_shape("masses", self.masses, ("n",), "One entry for each pendulum.")
+        _checks.check_positive("masses", self.masses)
+        for name in ("pivots", "axes", "coms"):
+            _checks.check_shape(
+                name, getattr(self, name), (self.n_drives, 3), "One row for each pendulum."
+            )
+            _checks.check_finite(name, getattr(self, name))
+        _checks.check_unit_vectors("axes", self.axes)
+        _checks.check_inertias("inertias", self.inertias, self.n_drives)
+        _checks.check_pendula(self.masses, self._own_inertias(), self.axes, self.coms)
+
+    @property
+    def n_drives(self) -> int:
+        """n, the number of pendula."""
+        return self.masses.shape[0]
+
+    def lagrangian(self, t: Time, q: Configuration, v: Velocity) -> Scalar:
+        """L of the free ball (the constraints are the frame's business), all velocities in body axes."""
+        rotation = quaternion_matrix(q[0])
+        centre = v[3] * rotation[0] + v[4] * rotation[1]  # Λᵀ ż, ż horizontal
+        chi, slope, turned = self._pose(q[2])
+        velocity = centre[None] + cross_rows(v[None, :3], chi) + _with_shell(v[5:, None] * slope)
+        mass = self._all_masses()
+        spins = self._spins(turned, v[:3], v[5:])
+        turning = 0.5 * jnp.einsum("bi,bij,bj->", spins.omega, spins.inertia, spins.omega)
+        height = chi @ rotation[2] + self.radius
+        squared = jnp.sum(velocity * velocity, axis=1)
+        return turning + jnp.dot(mass, 0.5 * squared - self.gravity * height)
+
+    def bodies(self, t: Time, q: Configuration, v: Velocity, control: Control) -> tuple:
+        """Points in the ball's axes, spins in each body's own; the contact point is at rest, so V_i = Ω × s_i + θ̇_i χ_i′."""
+        gamma = quaternion_matrix(q[0])[2]
+        omega, rates = v[:3], v[5:]
+        chi, slope, turned = self._pose(q[2])
+        mass = self._all_masses()
+        arm = chi + self.radius * gamma[None]
+        velocity = cross_rows(omega[None], arm) + _with_shell(rates[:, None] * slope)
+        weight = -self.gravity * mass[:, None] * gamma[None]
+        torque = self._torques(t, v.dtype, control)[:, None] * unit(self.axes)
+        reaction = -jnp.sum(torque, axis=0)[None]
+        points = Points(mass, velocity, weight, omega)
+        return points, self._spins(turned, omega, rates, jnp.concatenate([reaction, torque]))
+
+    def newton_euler(self, q: Configuration, u: QuasiVelocity, u_dot: Float[Array, " k"]) -> Wrench:
+        gamma = quaternion_matrix(q[0])[2]
+        (omega, rates), (omega_dot, seconds) = (u[None, :3], u[3:, None]), (u_dot[:3], u_dot[3:])
+        chi, slope, turned = self._pose(q[2])
+        axes, arm = unit(self.axes), chi + self.radius * gamma[None]
+        chi_dot = _with_shell(rates * slope)
+        chi_ddot = _with_shell(seconds[:, None] * slope + rates**2 * cross_rows(axes, slope))
+        moving = cross_rows(omega, cross_rows(omega, chi) + 2.0 * chi_dot) + chi_ddot
+        needed = moving + cross_rows(omega_dot[None], arm) + self.gravity * gamma[None]
+        force = self._all_masses()[:, None] * needed
+
+        inertia = jnp.einsum("bij,bjk,blk->bil", turned, self._own_inertias(), turned)
+        spin = omega + rates * axes
+        spin_dot = omega_dot[None] + seconds[:, None] * axes + rates * cross_rows(omega, axes)
+        couple = _euler(inertia, spin, spin_dot)
+        shell = _euler(inertia_matrix(self.shell_inertia)[None], omega, omega_dot[None])
+        moment = jnp.sum(cross_rows(arm, force), axis=0) + jnp.sum(couple, axis=0) + shell[0]
+        torques = jnp.sum(axes * couple + slope * force[1:], axis=1)
+        return Wrench(jnp.sum(force, axis=0), moment, torques)
+
+    def pendulum_positions(self, angles: Float[Array, " n"]) -> Float[Array, "n 3"]:
+        """χ_i = b_i + R_i c_i: the pendula's centres of mass in the body frame [m]."""
+        return self._pose(angles)[0][1:]
+
+    def _pose(self, angles: Float[Array, " n"]) -> tuple[Array, Array, Array]:
+        """χ_i, i = 0 … n, dχ_i/dθ_i and R_i, i = 1 … n."""
+        turned = _rotations(unit(self.axes), angles)
+        arm = jnp.einsum("nij,nj->ni", turned, self.coms)
+        chi = jnp.concatenate([self.shell_com[None], self.pivots + arm])
+        return chi, cross_rows(unit(self.axes), arm), turned
+
+    def _spins(self, turned, omega, rates, torque=None) -> Spins:
+        """The shell and the pendula as spins, each in its own axes."""
+        own = jnp.einsum("nji,j->ni", turned, omega) + rates[:, None] * unit(self.axes)
+        inertia = jnp.concatenate([inertia_matrix(self.shell_inertia)[None], self._own_inertias()])
+        spin = jnp.concatenate([omega[None], own])
+        return Spins(inertia, spin, jnp.zeros_like(spin) if torque is None else torque)
+
+    def _own_inertias(self) -> Float[Array, "n 3 3"]:
+        if self.inertias.ndim == 2:
+            return self.inertias[:, :, None] * jnp.eye(3, dtype=self.inertias.dtype)[None]
+        return 0.5 * (self.inertias + jnp.swapaxes(self.inertias, 1, 2))
+
+    def _all_masses(self) -> Float[Array, " n+1"]:
+        return jnp.concatenate([self.shell_mass[None], self.masses])
+
+
+def _with_shell(rows: Float[Array, "n 3"]) -> Float[Array, "n+1 3"]:
+    """The shell's centre of mass, at rest in the body, and the rows."""
+    return jnp.concatenate([jnp.zeros((1, 3), rows.dtype), rows])
+
+
+def _euler(inertia: Array, omega: Array, omega_dot: Array) -> Float[Array, "n 3"]:
+    """K α + ω × K ω, row by row."""
+    times = lambda rows: jnp.einsum("bij,bj->bi", inertia, rows)  # noqa: E731
+    return times(omega_dot) + cross_rows(omega, times(omega))
+
+
+def _rotations(axes: Float[Array, "n 3"], angles: Float[Array, " n"]) -> Float[Array, "n 3 3"]:
+    """exp(θ_i â_i) = cos θ_i 1 + sin θ_i â_i + (1 − cos θ_i) a_i a_iᵀ."""
+    x, y, z = axes[:, 0], axes[:, 1], axes[:, 2]
+    zero = jnp.zeros_like(x)
+    rows = ([zero, -z, y], [z, zero, -x], [-y, x, zero])
+    skew = jnp.stack([jnp.stack(row, axis=1) for row in rows], axis=1)
+    cos, sin = jnp.cos(angles)[:, None, None], jnp.sin(angles)[:, None, None]
+    along = axes[:, :, None] * axes[:, None, :]
+    return cos * jnp.eye(3, dtype=axes.dtype)[None] + sin * skew + (1.0 - cos) * along

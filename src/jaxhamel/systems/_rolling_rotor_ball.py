@@ -1,0 +1,138 @@
+"""A ball that rolls, driven by rotors inside it: a gyrostat on a plane."""
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from jaxhamel import _checks
+from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar, Time, Vector3, Velocity
+from jaxhamel.geometry import cross, quaternion_matrix
+from jaxhamel.mechanics import Points, Spins
+from jaxhamel.systems._driven_ball import AbstractDrivenBall, Wrench, unit
+from jaxhamel.systems._parameters import inertia_matrix, parameter
+
+
+class RollingRotorBall(AbstractDrivenBall):
+    """A ball that rolls without slipping on the plane z = 0, with n balanced rotors driven about axes fixed in it.
+
+        L = ½ m |ṙ|² + ½ Ω·I Ω + Σ_i j_i (½ ψ̇_i² + ψ̇_i a_i·Ω) − m g e₃·r ,   r = z + Λ χ
+        ż = ω × r e₃ ,  ω = Λ Ω                                                (two constraint one-forms)
+
+    Where a rotor sits does not matter: its mass and what its inertia has across its axis are the ball's.
+
+    **Arguments:**
+
+    - `radius`: r [m].
+    - `mass`: m of the ball with its rotors [kg].
+    - `inertia`: I of the ball with its rotors held, about the centre of mass [kg m²], `(3,)` principal or `(3, 3)`.
+    - `axes`: a_i, unit vectors, body frame, `(n, 3)`; ψ_i counts right-handed.
+    - `rotor_inertias`: j_i, moments of inertia of the rotors about their axes [kg m²], `(n,)`.
+    - `com`: χ, the centre of mass from the geometric centre, body frame [m], `(3,)`; None for the centre itself.
+    - `gravity`: g [m/s²], along −z; of no effect with the centre of mass in the centre.
+
+    Configuration `q = (quaternion (4,), position (2,), rotor angles (n,))`; `u = (Ω, ψ̇)` `(3 + n,)` [rad/s]; control: the
+    torques τ `(n,)` [N m] of the ball on the rotors, a callable of t or a constant; None for none.
+
+    **Invariants:** with the centre of mass in the centre, and whatever the torques, K = Λ [I Ω + Σ j_i ψ̇_i a_i +
+    m r² (Ω − Γ Γ·Ω)], the angular momentum about the point of contact, in space. Energy where no torque acts (with
+    constant torques E − τ·ψ), and then also every rotor's own momentum j_i (a_i·Ω + ψ̇_i).
+
+    **Known solution:** a homogeneous ball from rest, one rotor about a horizontal axis a: the rotor's momentum comes out
+    of the ball's, (I + m r²) Ω = −j (ψ̇ + Ω), so it rolls by r j/(I + m r²) for each radian that the rotor turns in space.
+
+    **Raises:** `ValueError` for parameters that are not physical, and for rotors with more inertia than the whole.
+
+    Source: Borisov, Kilin and Mamaev 2012, *How to control Chaplygin's sphere using rotors*; Putkaradze and Rogers 2018.
+    """
+
+    radius: Array = parameter()
+    mass: Array = parameter()
+    inertia: Array = parameter()
+    axes: Array = parameter()
+    rotor_inertias: Array = parameter()
+    com: Array | None = parameter(default=None)
+    gravity: Array = parameter(default=9.81)
+
+    def __check_init__(self):
+        for name in ("radius", "mass", "gravity"):
+            _checks.check_shape(name, getattr(self, name), ())
+        _checks.check_positive("radius", self.radius)
+        _checks.check_positive("mass", self.mass)
+        _checks.check_inertia("inertia", self.inertia)
+        _checks.check_shape("rotor_inertias", self.rotor_inertias, ("n",), "One for each rotor.")
+        _checks.check_positive("rotor_inertias", self.rotor_inertias)
+        _checks.check_shape("axes", self.axes, (self.n_drives, 3), "One row for each rotor.")
+        _checks.check_unit_vectors("axes", self.axes)
+        _checks.check_rotors(self.inertia, self.axes, self.rotor_inertias)
+        _checks.check_finite("gravity", self.gravity)
+        if self.com is not None:
+            _checks.check_shape("com", self.com, (3,))
+            _checks.check_finite("com", self.com)
+
+    @property
+    def n_drives(self) -> int:
+        """n, the number of rotors."""
+        return self.rotor_inertias.shape[0]
+
+    def lagrangian(self, t: Time, q: Configuration, v: Velocity) -> Scalar:
+        """L of the free ball (the constraints are the frame's business), all velocities in body axes."""
+        rotation, omega, rates = quaternion_matrix(q[0]), v[:3], v[5:]
+        com = self._com(v.dtype)
+        velocity = v[3] * rotation[0] + v[4] * rotation[1] + cross(omega, com)
+        momentum = inertia_matrix(self.inertia) @ omega + 2.0 * self._rotor_momentum(rates)
+        spin = jnp.dot(omega, momentum) + jnp.dot(self.rotor_inertias, rates * rates)
+        height = jnp.dot(com, rotation[2]) + self.radius
+        kinetic = 0.5 * (self.mass * jnp.dot(velocity, velocity) + spin)
+        return kinetic - self.mass * self.gravity * height
+
+    def bodies(self, t: Time, q: Configuration, v: Velocity, control: Control) -> tuple:
+        """In the ball's axes: the mass, the ball less its rotors' axial inertia, and each rotor's j a aᵀ at Ω + ψ̇ a."""
+        gamma, omega = quaternion_matrix(q[0])[2], v[:3]
+        arm = self._com(v.dtype) + self.radius * gamma
+        weight = -self.gravity * self.mass * gamma
+        centre = Points(self.mass[None], cross(omega, arm)[None], weight[None], omega)
+        axes = unit(self.axes)
+        torque = self._torques(t, v.dtype, control)[:, None] * axes
+        axial = self.rotor_inertias[:, None, None] * axes[:, :, None] * axes[:, None, :]
+        carrier = inertia_matrix(self.inertia) - jnp.sum(axial, axis=0)
+        spins = Spins(
+            jnp.concatenate([carrier[None], axial]),
+            jnp.concatenate([omega[None], omega[None] + v[5:, None] * axes]),
+            jnp.concatenate([-jnp.sum(torque, axis=0)[None], torque]),
+        )
+        return centre, spins
+
+    def newton_euler(self, q: Configuration, u: QuasiVelocity, u_dot: Float[Array, " k"]) -> Wrench:
+        gamma, omega, omega_dot = quaternion_matrix(q[0])[2], u[:3], u_dot[:3]
+        com, inertia = self._com(u.dtype), inertia_matrix(self.inertia)
+        arm = com + self.radius * gamma
+        needed = cross(omega_dot, arm) + cross(omega, cross(omega, com)) + self.gravity * gamma
+        momentum = inertia @ omega + self._rotor_momentum(u[3:])
+        momentum_dot = inertia @ omega_dot + self._rotor_momentum(u_dot[3:])
+        force = self.mass * needed
+        moment = momentum_dot + cross(omega, momentum) + cross(arm, force)
+        torques = self.rotor_inertias * (unit(self.axes) @ omega_dot + u_dot[3:])
+        return Wrench(force, moment, torques)
+
+    def invariants(
+        self, t: Time, q: Configuration, u: QuasiVelocity, control: Control
+    ) -> dict[str, Array]:
+        found = super().invariants(t, q, u, control)
+        if control is None:
+            found["rotors' momenta"] = self.rotor_inertias * (unit(self.axes) @ u[:3] + u[3:])
+        if self.com is None:
+            found["momentum about the contact"] = self.contact_momentum(q, u)
+        return found
+
+    def contact_momentum(self, q: Configuration, u: QuasiVelocity) -> Vector3:
+        """Angular momentum about the point of contact, in space: Λ [I Ω + Σ j_i ψ̇_i a_i + m s × (Ω × s)], s = rΓ + χ."""
+        rotation, omega = quaternion_matrix(q[0]), u[:3]
+        arm = self._com(u.dtype) + self.radius * rotation[2]
+        own = inertia_matrix(self.inertia) @ omega + self._rotor_momentum(u[3:])
+        return rotation @ (own + self.mass * cross(arm, cross(omega, arm)))
+
+    def _rotor_momentum(self, rates: Float[Array, " n"]) -> Vector3:
+        """Σ j_i ψ̇_i a_i."""
+        return (self.rotor_inertias * rates) @ unit(self.axes)
+
+    def _com(self, dtype) -> Vector3:
+        return jnp.zeros(3, dtype) if self.com is None else self.com
