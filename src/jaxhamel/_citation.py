@@ -56,6 +56,7 @@ _PAPERS = {
     title={Geometric Motion Planning Analysis for Two Classes of Underactuated Mechanical Systems},
     author={Shammas, Elie A. and Choset, Howie and Rizzi, Alfred A.},
     journal={The International Journal of Robotics Research}, volume={26}, pages={1043--1073}, year={2007}
+}""",
     "borisov2012": """@article{borisov2012how,
     title={How to control Chaplygin's sphere using rotors},
     author={Borisov, Alexey V. and Kilin, Alexander A. and Mamaev, Ivan S.},
