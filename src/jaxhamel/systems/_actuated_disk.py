@@ -66,6 +66,8 @@ class ActuatedDisk(System):
         _checks.check_shape("disk_com", self.disk_com, (3,))
         _checks.check_shape("masses", self.masses, ("n_masses",))
         _checks.check_not_negative("masses", self.masses)
+        for name in ("gravity", "external_force"):
+            _checks.check_shape(name, getattr(self, name), ())
         for name in ("disk_com", "gravity", "external_force"):
             _checks.check_finite(name, getattr(self, name))
         _checks.check_rails(self.rails, self.n_masses)

@@ -53,6 +53,7 @@ class HeavyTop(System):
         _checks.check_inertia("inertia", self.inertia)
         _checks.check_shape("com", self.com, (3,))
         _checks.check_finite("com", self.com)
+        _checks.check_shape("gravity", self.gravity, ())
         _checks.check_finite("gravity", self.gravity)
 
     def lagrangian(self, t: Time, q: Quaternion, v: Velocity) -> Scalar:

@@ -53,7 +53,12 @@ class RollingBall(System):
     **Invariants:** energy, where the masses stand still and no force acts; for a homogeneous empty ball ω; for an empty
     ball with its centre of mass in its centre Λ[I Ω + m r² (Ω − Γ Γ·Ω)].
 
+    **Known solution:** a homogeneous empty ball goes straight on at constant ω. With masses at rest below its centre the
+    ball is a pendulum: in a plane it is `ActuatedDisk`.
+
     **Raises:** `ValueError` for parameters that are not physical.
+
+    Source: Putkaradze and Rogers 2018, eq. (3.23), (B.8); the momentum of an empty ball is Müller's (2021), eq. (142).
     """
 
     radius: Array = parameter()

@@ -1,0 +1,182 @@
+"""One case for every named system: parameters that are nowhere special, a control, what has to be positive."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from systems_motion import inertias
+
+from jaxhamel import systems
+from jaxhamel.mechanics import Constant, System
+
+_rng = np.random.default_rng(2026)
+I1, I2 = (inertia.round(3) for inertia in inertias(_rng, 2))
+TURNED = np.array([0.8, 0.5, 0.2, np.sqrt(0.07)])
+
+
+@dataclass
+class Case:
+    """A system by its parameters, all of them, and what the general tests need to know beside.
+
+    - `positive`: the parameters that have to be positive; `bare`: those that have no value here, on purpose.
+    - `control` for the routes, `value` what the closed form takes for it (by default the same).
+    - `still`: a control under which the invariants are kept.
+    - `start`: state to start from, where a random one would not do; `seconds` and `steps` of the motion.
+    """
+
+    make: Callable[..., System]
+    parameters: dict[str, Any]
+    positive: tuple[str, ...]
+    bare: tuple[str, ...] = ()
+    control: Any = None
+    value: Any = None
+    still: Any = None
+    start: Callable[[System], tuple] | None = None
+    seconds: float = 1.0
+    steps: int = 60
+
+    def __call__(self) -> System:
+        return self.make(**self.parameters)
+
+    @property
+    def name(self) -> str:
+        return self.make.__name__
+
+
+def _waves(middle, t):
+    """Angles that swing about `middle`."""
+    return middle + 0.4 * jnp.sin(2.0 * t + jnp.arange(middle.size, dtype=middle.dtype))
+
+
+def _swinging(*middle):
+    return jax.tree_util.Partial(_waves, jnp.asarray(middle))
+
+
+def _rails():
+    normal, zero = [[0, -0.6, 0.8], [1, 0, 0]], [[1.0, 0, 0], [0, 0.6, -0.8]]
+    return systems.CircularRails([0.8, 0.6], normal, zero, [[0, 0, 0.1], [0.05, 0, 0]])
+
+
+def _flat_rails():
+    return systems.CircularRails([0.5, 0.3], [[0, -1.0, 0]] * 2, [[1.0, 0, 0]] * 2)
+
+
+def _on_the_ground(system):
+    """Leaning, turning, the contact point at (0.1, −0.2)."""
+    q = system.configuration(jnp.asarray(TURNED), jnp.array([0.1, -0.2]))
+    return q, jnp.array([0.4, 0.9, 3.0])
+
+
+ALL = (
+    Case(
+        systems.FreeRigidBody,
+        {"inertia": I1},
+        (),
+    ),
+    Case(
+        systems.HeavyTop,
+        {"mass": 1.3, "inertia": I1, "com": [0.1, 0.2, 0.4], "gravity": 9.5},
+        ("mass",),
+    ),
+    Case(
+        systems.Suslov,
+        {"inertia": I1, "xi": [0.3, -0.5, 0.8]},
+        (),
+    ),
+    Case(
+        systems.UnderwaterBody,
+        {
+            "mass": 1.2,
+            "inertia": I1,
+            "added_mass": np.diag([0.1, 0.2, 0.3, 0.4, 0.9, 1.1]),
+            "displaced_mass": 1.1,
+            "com": [0.02, -0.03, -0.1],
+            "centre_of_buoyancy": [0.01, 0.02, 0.05],
+            "gravity": 9.5,
+        },
+        ("mass", "displaced_mass"),
+    ),
+    Case(
+        systems.RollingBall,
+        {
+            "radius": 1.1,
+            "shell_mass": 3.0,
+            "shell_inertia": I1,
+            "shell_com": [0.02, -0.03, -0.1],
+            "masses": [0.7, 0.4],
+            "rails": _rails(),
+            "gravity": 9.5,
+        },
+        ("radius", "shell_mass", "masses"),
+        bare=("external_force",),
+        control=_swinging(-1.5, 0.4),
+        value=_swinging(-1.5, 0.4),
+        still=Constant(jnp.array([-1.5, 0.4])),
+    ),
+    Case(
+        systems.ActuatedDisk,
+        {
+            "radius": 0.7,
+            "disk_mass": 2.0,
+            "disk_inertia": 0.6,
+            "disk_com": [0.02, 0.0, -0.05],
+            "masses": [0.7, 0.4],
+            "rails": _flat_rails(),
+            "gravity": 9.5,
+            "external_force": 0.3,
+        },
+        ("radius", "disk_mass", "disk_inertia", "masses"),
+        control=_swinging(-1.5, 0.4),
+        value=_swinging(-1.5, 0.4),
+        still=Constant(jnp.array([-1.5, 0.4])),
+    ),
+    Case(
+        systems.ChaplyginSphere,
+        {"radius": 1.2, "mass": 0.8, "inertia": I1},
+        ("radius", "mass"),
+    ),
+    Case(
+        systems.BallOnTurntable,
+        {"radius": 0.5, "mass": 2.0, "inertia": 0.3, "turn_rate": -1.7},
+        ("radius", "mass", "inertia"),
+    ),
+    Case(
+        systems.NonSpinningBall,
+        {"radius": 0.8, "mass": 1.1, "inertia": I1},
+        ("radius", "mass"),
+        control=Constant(jnp.array([0.3, -0.2])),
+        value=jnp.array([0.3, -0.2]),
+    ),
+    Case(
+        systems.RollingDisk,
+        {"radius": 0.4, "mass": 1.5, "inertia": I1, "gravity": 9.5},
+        ("radius", "mass"),
+        start=_on_the_ground,
+    ),
+    Case(
+        systems.Rattleback,
+        {
+            "surface": [0.6, 0.4, 0.3],
+            "mass": 1.5,
+            "inertia": I2,
+            "com": [0.02, -0.03, 0.05],
+            "gravity": 9.5,
+        },
+        ("surface", "mass"),
+        bare=("damping",),
+        start=_on_the_ground,
+    ),
+    Case(
+        systems.ChaplyginSleigh,
+        {"mass": 2.0, "inertia": 0.3, "offset": -0.4},
+        ("mass", "inertia"),
+    ),
+    Case(
+        systems.KnifeEdge,
+        {"mass": 1.3, "inertia": 0.2, "slope": 0.4, "gravity": 9.5},
+        ("mass", "inertia"),
+    ),
+)
