@@ -70,6 +70,15 @@ def _on_the_ground(system):
     return q, jnp.array([0.4, 0.9, 3.0])
 
 
+_BOARD = {
+    "mass": 3.0,
+    "inertia": 0.11,
+    "rotor_inertia": 0.05,
+    "wheel_inertia": 0.013,
+    "half_length": 0.3,
+}
+
+
 ALL = (
     Case(
         systems.FreeRigidBody,
@@ -178,5 +187,68 @@ ALL = (
         systems.KnifeEdge,
         {"mass": 1.3, "inertia": 0.2, "slope": 0.4, "gravity": 9.5},
         ("mass", "inertia"),
+    ),
+    Case(
+        systems.RollingPendulumBall,
+        {
+            "radius": 0.7,
+            "shell_mass": 1.3,
+            "shell_inertia": I1,
+            "shell_com": [0.02, -0.03, -0.1],
+            "masses": [0.7, 0.4],
+            "inertias": [I1 / 10, I2 / 20],
+            "pivots": [[0.1, 0, 0.05], [0, -0.1, 0]],
+            "axes": [[0, 0.6, 0.8], [1.0, 0, 0]],
+            "coms": [[0.3, 0, -0.1], [0.1, -0.2, -0.2]],
+            "gravity": 9.5,
+        },
+        ("radius", "shell_mass", "masses"),
+        control=Constant(jnp.array([0.3, -0.2])),
+        value=jnp.array([0.3, -0.2]),
+        still=Constant(jnp.array([0.3, -0.2])),
+    ),
+    Case(
+        systems.RollingRotorBall,
+        {
+            "radius": 0.7,
+            "mass": 1.3,
+            "inertia": I1,
+            "axes": [[0, 0.6, 0.8], [1.0, 0, 0]],
+            "rotor_inertias": [0.05, 0.07],
+            "com": [0.02, -0.03, -0.1],
+            "gravity": 9.5,
+        },
+        ("radius", "mass", "rotor_inertias"),
+        control=Constant(jnp.array([0.3, -0.2])),
+        value=jnp.array([0.3, -0.2]),
+    ),
+    Case(
+        systems.Snakeboard,
+        _BOARD,
+        tuple(_BOARD),
+        control=Constant(jnp.array([0.4, -0.3, 0.2])),
+        value=jnp.array([0.4, -0.3, 0.2]),
+    ),
+    Case(
+        systems.CoupledSnakeboard,
+        _BOARD,
+        tuple(_BOARD),
+        control=Constant(jnp.array([0.4, -0.3])),
+        value=jnp.array([0.4, -0.3]),
+    ),
+    Case(
+        systems.SpaceRobot,
+        {
+            "base_mass": 10.0,
+            "base_inertia": 1.3,
+            "mount": [0.4, 0.1],
+            "lengths": [0.6, 0.5],
+            "coms": [0.3, 0.2],
+            "masses": [2.0, 1.0],
+            "inertias": [0.06, 0.03],
+        },
+        ("base_mass", "base_inertia", "masses", "inertias"),
+        control=Constant(jnp.array([0.7, -1.1])),
+        value=jnp.array([0.7, -1.1]),
     ),
 )

@@ -83,7 +83,7 @@ def test_routes_agree_and_invariants_are_kept(case):
 def test_docstring_says_what_a_user_needs(case):
     """Parameters with units, state, invariants, a known solution, errors, source."""
     text = case.make.__doc__
-    for heading in ("**Arguments:**", "**Invariants:**", "**Known solution", "**Raises:**"):
+    for heading in ("**Arguments:**", "**Invariants", "**Known solution", "**Raises:**"):
         assert heading in text, heading
     assert re.search(r"^\s*Source: ", text, re.MULTILINE)
     assert re.search(r"Configuration\s+`q", text)
