@@ -84,6 +84,7 @@ def public_objects():
         jaxhamel.systems,
         jaxhamel.control,
         jaxhamel.ensemble,
+        jaxhamel.identify,
     ):
         for name in dir(module):
             if not name.startswith("_") and getattr(module, name).__class__.__name__ != "module":

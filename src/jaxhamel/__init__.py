@@ -12,6 +12,7 @@ from importlib.metadata import version as _version
 from jaxhamel import control as control
 from jaxhamel import ensemble as ensemble
 from jaxhamel import geometry as geometry
+from jaxhamel import identify as identify
 from jaxhamel import mechanics as mechanics
 from jaxhamel import systems as systems
 

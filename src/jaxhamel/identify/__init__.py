@@ -1,0 +1,56 @@
+"""Identification: parameters of a system from measured motion, with their uncertainty."""
+
+# What is asked
+from jaxhamel.identify._problem import Problem as Problem
+from jaxhamel.identify._runs import Run as Run
+
+# isort: split
+# Parameters
+from jaxhamel.identify._bodies import BodyInertia as BodyInertia
+from jaxhamel.identify._bodies import RotationalInertia as RotationalInertia
+from jaxhamel.identify._inertia import from_log_cholesky as from_log_cholesky
+from jaxhamel.identify._inertia import log_cholesky as log_cholesky
+from jaxhamel.identify._inertia import pseudo_inertia as pseudo_inertia
+from jaxhamel.identify._parameters import AbstractParameter as AbstractParameter
+from jaxhamel.identify._parameters import Bounded as Bounded
+from jaxhamel.identify._parameters import Free as Free
+from jaxhamel.identify._parameters import Positive as Positive
+from jaxhamel.identify._parameters import Prior as Prior
+from jaxhamel.identify._paths import leaf_paths as leaf_paths
+
+# isort: split
+# Measurements
+from jaxhamel.identify._measurements import AbstractMeasurement as AbstractMeasurement
+from jaxhamel.identify._measurements import Accelerometer as Accelerometer
+from jaxhamel.identify._measurements import AngularRate as AngularRate
+from jaxhamel.identify._measurements import Coordinate as Coordinate
+from jaxhamel.identify._measurements import Measured as Measured
+from jaxhamel.identify._measurements import Orientation as Orientation
+from jaxhamel.identify._measurements import Position as Position
+
+# isort: split
+# Losses
+from jaxhamel.identify._losses import AbstractLoss as AbstractLoss
+from jaxhamel.identify._losses import Cauchy as Cauchy
+from jaxhamel.identify._losses import Huber as Huber
+from jaxhamel.identify._losses import SoftL1 as SoftL1
+from jaxhamel.identify._losses import Squares as Squares
+
+# isort: split
+# Runs from files
+from jaxhamel.identify._csv import DataError as DataError
+from jaxhamel.identify._csv import read_csv as read_csv
+
+# isort: split
+# Fits
+from jaxhamel.identify._estimate import Estimate as Estimate
+from jaxhamel.identify._fit import fit as fit
+from jaxhamel.identify._fit import fit_many as fit_many
+from jaxhamel.identify._fit import perturbed_starts as perturbed_starts
+from jaxhamel.identify._flat import Flat as Flat
+from jaxhamel.identify._information import information as information
+from jaxhamel.identify._predict import Prediction as Prediction
+from jaxhamel.identify._predict import compared as compared
+from jaxhamel.identify._predict import predict as predict
+from jaxhamel.identify._predict import with_noise as with_noise
+from jaxhamel.identify._progress import Progress as Progress

@@ -1,0 +1,237 @@
+"""What a fit found: values with standard errors, what the data do not determine, and how well the motion is met."""
+
+import csv
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxhamel.identify._flat import Flat, flat_directions
+from jaxhamel.identify._information import information
+from jaxhamel.identify._losses import Squares
+from jaxhamel.identify._model import Unknowns
+from jaxhamel.identify._problem import Problem
+from jaxhamel.mechanics import System
+
+
+class Estimate(NamedTuple):
+    """The outcome of `fit`.
+
+    - `system`: with the values found. `x`: states, offsets and coordinates.
+    - `names`, `values`, `errors`, `units`, `frozen`: of each quantity; `errors` are standard errors in the units of the
+      values, zero where frozen, infinite where the data do not determine it. `correlation`: `(r, r)`.
+    - `information`, `covariance`: of the coordinates z, `(P, P)`; the second leaves flat directions out.
+    - `flat`: what the data do not determine, each a `Flat` with its `words`. `bounds`: quantities at a bound, in words.
+    - `noise`: standard deviation of each error, as given or estimated; `rms`: what is left of each, in its unit; `counts`.
+    - `cost`, `gap`: ½ Σ of squares in units of the noise, and the largest gap between segments.
+    - `converged`, `status`: whether it came to its end, and how. `history`, `seconds`.
+    - `others`: costs of other starts, where there were any.
+    """
+
+    problem: Problem
+    system: System
+    x: Unknowns
+    names: list[str]
+    values: np.ndarray
+    errors: np.ndarray
+    units: list[str]
+    frozen: list[bool]
+    correlation: np.ndarray
+    information: np.ndarray
+    covariance: np.ndarray
+    flat: list[Flat]
+    bounds: list[str]
+    noise: np.ndarray
+    rms: dict[str, float]
+    counts: dict[str, int]
+    cost: float
+    gap: float
+    history: dict[str, np.ndarray]
+    seconds: float
+    converged: bool
+    status: str
+    others: np.ndarray | None = None
+
+    def __str__(self) -> str:
+        width = max([len(name) for name in self.names] + [9])
+        rows = [
+            f"  {name:<{width}} {value:>12.6g}  {_error(error, frozen):>16}  {unit}"
+            for name, value, error, frozen, unit in zip(
+                self.names, self.values, self.errors, self.frozen, self.units, strict=True
+            )
+        ]
+        head = "converged" if self.converged else "NOT converged"
+        top = f"Estimate of {type(self.system).__name__}: {head}, {self.status}"
+        left = [f"  {k:<{width}} {v:>12.4g}  RMS of what is left" for k, v in self.rms.items()]
+        said = [f"  {sentence}" for sentence in self.remarks]
+        return "\n".join(
+            [top, f"  {'':<{width}} {'estimate':>12}  {'standard error':>16}", *rows, *left, *said]
+        )
+
+    @property
+    def remarks(self) -> list[str]:
+        """What the data do not determine, and what is at a bound, in sentences."""
+        return [*(flat.words for flat in self.flat), *self.bounds]
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One for each quantity: name, estimate, standard error, unit, frozen, remark."""
+        return [
+            {
+                "parameter": name,
+                "estimate": float(value),
+                "standard_error": float(error),
+                "unit": unit,
+                "frozen": bool(frozen),
+                "remark": "" if np.isfinite(error) else "not determined by the data",
+            }
+            for name, value, error, unit, frozen in zip(
+                self.names, self.values, self.errors, self.units, self.frozen, strict=True
+            )
+        ]
+
+    def to_csv(self, path: str | Path) -> None:
+        """Writes `rows` with a header; 17 digits, `inf` where the data do not determine a quantity."""
+        with open(path, "w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow(["parameter", "estimate", "standard_error", "unit", "frozen", "remark"])
+            for row in self.rows():
+                numbers = [f"{row[key]:.17g}" for key in ("estimate", "standard_error")]
+                writer.writerow(
+                    [
+                        row["parameter"],
+                        *numbers,
+                        row["unit"],
+                        str(row["frozen"]).lower(),
+                        row["remark"],
+                    ]
+                )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The numbers and sentences, for `summary.json`."""
+        return {
+            "converged": self.converged,
+            "status": self.status,
+            "parameters": {row.pop("parameter"): row for row in self.rows()},
+            "rms": self.rms,
+            "noise": dict(zip(self.rms, self.noise.tolist(), strict=True)),
+            "measurements": self.counts,
+            "cost": self.cost,
+            "gap": self.gap,
+            "iterations": len(self.history["cost"]),
+            "not_determined": [flat.words for flat in self.flat],
+            "at_bounds": self.bounds,
+            "fit_seconds": self.seconds,
+        }
+
+
+def _error(error: float, frozen: bool) -> str:
+    if frozen:
+        return "frozen"
+    return f"± {error:.3g}" if np.isfinite(error) else "not determined"
+
+
+def error_names(measurements) -> list[str]:
+    """A name for each error: the column, or axes of a rotation vector."""
+    names = []
+    for m in measurements:
+        same = m.error_size == len(m.columns)
+        names += m.columns if same else [f"{m.name}.{axis}" for axis in "xyz"[: m.error_size]]
+    return names
+
+
+def estimate_of(search: Any) -> Estimate:
+    """Puts together what a search has reached."""
+    problem, x, model = search.problem, search.x, search.problem.model
+    parts = search._linearised(x)
+    F = np.asarray(information(model, problem.groups, parts, x))
+    values, jacobian, sizes = (np.asarray(a) for a in _quantities(model, x))
+    plain, there = search._residuals(parts)
+    factor = 1.0 if isinstance(model.loss, Squares) else _efficiency(model.loss, plain, there)
+    frozen = [f for p in problem.parameters for f in p.is_frozen()]
+    names = [name for p in problem.parameters for name in p.names()]
+    covariance, flat, loose = flat_directions(F, jacobian, values, sizes, names)
+    covariance = covariance * factor
+    spread = jacobian @ covariance @ jacobian.T
+    errors = np.where(
+        frozen, 0.0, np.where(loose, np.inf, np.sqrt(np.maximum(np.diagonal(spread), 0.0)))
+    )
+    rms, counts = _left(problem, search.noise, plain, there)
+    return Estimate(
+        problem=problem,
+        system=model.system_at(x.z),
+        x=x,
+        names=names,
+        values=values,
+        errors=errors,
+        units=[unit for p in problem.parameters for unit in p.units()],
+        frozen=frozen,
+        correlation=_correlation(spread),
+        information=F / factor,
+        covariance=covariance,
+        flat=flat,
+        bounds=_at_bounds(problem, values),
+        noise=search.noise,
+        rms=rms,
+        counts=counts,
+        cost=search.history["cost"][-1],
+        gap=search.history["gap"][-1],
+        history={key: np.array(value) for key, value in search.history.items()},
+        seconds=time.monotonic() - search.began,
+        converged=search.converged,
+        status=search.status or f"{search.iteration} iterations",
+    )
+
+
+@eqx.filter_jit
+def _quantities(model, x: Unknowns):
+    sizes = [p.sizes(model.system_at(x.z)) for p in model.parameters]
+    sizes = jnp.concatenate([*sizes, jnp.zeros(0, x.z.dtype)])
+    none = jnp.zeros((sizes.shape[0], 0), x.z.dtype)
+    jacobian = jax.jacfwd(model.quantities)(x.z) if x.z.shape[0] else none
+    return model.quantities(x.z), jacobian, sizes
+
+
+def _efficiency(loss, plain, there) -> float:
+    """E ψ² / (E ψ′)²: how much wider an M-estimate scatters than F⁻¹ says. Huber 1964, eq. (16).
+
+    F itself is made of the transformed residual's slope, which is ψ′-like near zero and smaller in the tails.
+    """
+    r = jnp.asarray(plain[there > 0])
+    psi, slope = loss.psi(r), loss.slope(r)
+    used = jax.vmap(jax.grad(loss.transformed))(r) ** 2
+    return float(jnp.mean(psi**2) * jnp.mean(used) / jnp.mean(slope) ** 2)
+
+
+def _correlation(spread: np.ndarray) -> np.ndarray:
+    width = np.sqrt(np.maximum(np.diagonal(spread), 0.0))
+    outer = width[:, None] * width[None, :]
+    return np.where(outer > 0, spread / np.where(outer > 0, outer, 1.0), np.eye(len(width)))
+
+
+def _left(problem, noise, plain, there):
+    """RMS and number of the errors of each column, in their own units."""
+    counts = there.sum(axis=0)
+    squares = np.sum(np.where(there > 0, plain * noise, 0.0) ** 2, axis=0)
+    rms = np.sqrt(squares / np.maximum(counts, 1))
+    names = error_names(problem.measurements)
+    return dict(zip(names, rms.tolist(), strict=True)), dict(
+        zip(names, counts.astype(int).tolist(), strict=True)
+    )
+
+
+def _at_bounds(problem, values) -> list[str]:
+    said, start = [], 0
+    for parameter in problem.parameters:
+        names = parameter.names()
+        part = values[start : start + len(names)]
+        for name, value, side in zip(names, part, parameter.bound(part), strict=True):
+            if side:
+                said.append(
+                    f"{name} is at its {side} bound, {value:.4g}: the data ask for more room, or do not determine it."
+                )
+        start += len(names)
+    return said

@@ -1,0 +1,98 @@
+"""Directions in which the data do not determine the parameters, and how to say so.
+
+F's eigenvectors with small eigenvalues: along a unit vector in z, dimensionless, the standard deviation is 1/√λ. More than
+`LOOSE`, a change of 100 % in one parameter, counts as not determined; so does what is lost in rounding.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+
+LOOSE = 1.0
+ROUNDING = 1e-13
+PART = 0.05  # a quantity takes part in a direction where it changes by this share of the one that changes most
+
+
+class Flat(NamedTuple):
+    """A direction that is not determined: `words`, relative `change` of each quantity along it, `width`: σ along it."""
+
+    words: str
+    change: Float[np.ndarray, " r"]
+    width: float
+
+
+def flat_directions(F, jacobian, values, sizes, names):
+    """(covariance of the rest, flat directions, which quantities they move).
+
+    **Arguments:** `F`: information of z; `jacobian`: of the quantities in z, `(r, P)`; `sizes`: what counts as a change of
+    100 % of each quantity.
+    """
+    if F.shape[0] == 0:
+        return np.zeros((0, 0)), [], np.zeros(len(values), bool)
+    eigenvalues, vectors = np.linalg.eigh((F + F.T) / 2)
+    floor = max(1.0 / LOOSE**2, ROUNDING * max(eigenvalues[-1], 0.0))
+    loose = eigenvalues < floor
+    kept = vectors[:, ~loose]
+    covariance = kept @ np.diag(1 / eigenvalues[~loose]) @ kept.T
+    relative = jacobian / np.where(sizes > 0, sizes, 1.0)[:, None]
+    changes = relative @ _simple(vectors[:, loose], relative)
+    moved = np.zeros(len(values), bool)
+    if changes.shape[1]:
+        largest = np.max(np.abs(changes))
+        moved = np.max(np.abs(changes), axis=1) > 1e-3 * largest if largest > 0 else moved
+    widths = 1 / np.sqrt(np.maximum(eigenvalues[loose], np.finfo(float).tiny))
+    own = np.where(np.abs(values) > 1e-6 * sizes, sizes / np.where(values == 0, 1.0, values), 0.0)
+    flat = [
+        Flat(in_words(change, change * own, names), change, float(width))
+        for change, width in zip(changes.T, widths, strict=True)
+    ]
+    return covariance, flat, moved
+
+
+def _simple(flat: np.ndarray, relative: np.ndarray) -> np.ndarray:
+    """Another basis of the same flat space in which each direction moves as few quantities as possible.
+
+    Row-reduces what the directions do to the quantities, largest pivot first.
+    """
+    basis = flat.copy()
+    count = basis.shape[1]
+    if count < 2:
+        return basis
+    for column in range(count):
+        changes = relative @ basis[:, column:]
+        row, best = np.unravel_index(np.argmax(np.abs(changes)), changes.shape)
+        best += column
+        basis[:, [column, best]] = basis[:, [best, column]]
+        moved = relative[row] @ basis
+        for other in range(count):
+            if other != column and moved[column] != 0:
+                basis[:, other] -= basis[:, column] * moved[other] / moved[column]
+    return basis / np.linalg.norm(basis, axis=0)
+
+
+def in_words(change: np.ndarray, own: np.ndarray, names: list[str]) -> str:
+    """One sentence. `change`: relative to what counts as 100 %; `own`: relative to the value itself."""
+    largest = np.max(np.abs(change), initial=0.0)
+    taking = np.flatnonzero(np.abs(change) > PART * largest) if largest > 0 else np.array([], int)
+    if len(taking) == 0:
+        return "The data leave a direction open that changes none of the reported quantities."
+    named = [names[i] for i in taking]
+    if len(taking) == 1:
+        return f"The data do not determine {named[0]}."
+    shares = own[taking] / own[taking[0]] if own[taking[0]] else np.full(len(taking), np.nan)
+    if np.allclose(shares, 1.0, rtol=0.05):
+        if len(taking) == 2:
+            return f"Only the ratio of {_and(named)} is determined, not each of them."
+        return f"Only the ratios of {_and(named)} are determined: a common factor of all of them is not."
+    if len(taking) == 2 and np.allclose(shares, [1.0, -1.0], rtol=0.05):
+        return f"Only the product of {_and(named)} is determined, not each of them."
+    parts = [
+        f"{name} by {100 * change[i] / largest:+.0f} %"
+        for i, name in zip(taking, named, strict=True)
+    ]
+    return f"{_and(named)} are not determined separately: the data allow to change {_and(parts)} together."
+
+
+def _and(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

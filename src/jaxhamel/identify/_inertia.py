@@ -1,0 +1,94 @@
+"""The ten inertial parameters of a rigid body, and coordinates in which every one of them is possible."""
+
+import jax.numpy as jnp
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float
+
+from jaxhamel import _checks
+from jaxhamel._typing import Scalar, Vector3
+
+
+def pseudo_inertia(mass: ArrayLike, com: ArrayLike, inertia: ArrayLike) -> Float[Array, "4 4"]:
+    r"""The pseudo-inertia matrix about the body's origin:
+
+        J = ∫ (x, 1)(x, 1)ᵀ dm = [ Σ_C + m c cᵀ   m c ]       Σ_C = ½ tr(I_C) 1 − I_C
+                                 [ m cᵀ           m   ]
+
+    J is positive definite if and only if the body can be made of positive mass (density realisable):
+    that is m > 0, I_C > 0 and the triangle inequality of its principal moments, all at once.
+
+    **Arguments:** `mass`: m [kg]; `com`: c, from the origin [m], `(3,)`; `inertia`: I_C about the centre of
+    mass [kg m²], `(3, 3)` or the three principal moments `(3,)`.
+
+    **Returns:** J, `(4, 4)`.
+
+    Source: Wensing, Kim and Slotine 2018, eq. (14); Rucker and Wensing 2022, eq. (4).
+    """
+    mass, com, inertia = jnp.asarray(mass), jnp.asarray(com), jnp.asarray(inertia)
+    first = mass * com
+    second = second_moments(inertia) + mass * com[:, None] * com[None, :]
+    return jnp.block([[second, first[:, None]], [first[None, :], mass[None, None]]])
+
+
+def second_moments(inertia: Float[Array, "..."]) -> Float[Array, "3 3"]:
+    """Σ = ∫ x xᵀ dm = ½ tr(I) 1 − I, from a rotational inertia about the same point; its own inverse map but for ½."""
+    matrix = jnp.diag(inertia) if inertia.ndim == 1 else 0.5 * (inertia + inertia.T)
+    return 0.5 * jnp.trace(matrix) * jnp.eye(3, dtype=matrix.dtype) - matrix
+
+
+def inertia_of(second: Float[Array, "3 3"]) -> Float[Array, "3 3"]:
+    """I = tr(Σ) 1 − Σ."""
+    return jnp.trace(second) * jnp.eye(3, dtype=second.dtype) - second
+
+
+def log_cholesky(mass: ArrayLike, com: ArrayLike, inertia: ArrayLike) -> Float[Array, " 10"]:
+    r"""θ = (α, d_1, d_2, d_3, s_12, s_23, s_13, t_1, t_2, t_3) of J = U Uᵀ,
+
+            [ e^d_1  s_12   s_13   t_1 ]
+        U = e^α [ 0      e^d_2  s_23   t_2 ]
+            [ 0      0      e^d_3  t_3 ]
+            [ 0      0      0      1   ]
+
+    so that m = e^2α, c = t, and Σ_C / m is the product of the upper left block with its transpose. Every θ in
+    R¹⁰ is a body that can exist, and every body has exactly one θ.
+
+    **Arguments:** as for `pseudo_inertia`. **Returns:** θ, `(10,)`.
+
+    **Raises:** `ValueError` for an inertia that no body can have.
+
+    Source: Rucker and Wensing 2022, eq. (11), (12).
+    """
+    mass, com, inertia = jnp.asarray(mass), jnp.asarray(com), jnp.asarray(inertia)
+    _checks.check_positive("mass", mass)
+    _checks.check_shape("com", com, (3,))
+    _checks.check_realisable("inertia", inertia)
+    upper = upper_cholesky(second_moments(inertia) / mass)
+    return jnp.concatenate(
+        [0.5 * jnp.log(mass)[None], jnp.log(jnp.diagonal(upper)), _above(upper), com]
+    )
+
+
+def from_log_cholesky(
+    theta: Float[Array, " 10"],
+) -> tuple[Scalar, Vector3, Float[Array, "3 3"]]:
+    """(m, c, I_C) of the coordinates θ of `log_cholesky`: the inverse map, defined everywhere."""
+    mass = jnp.exp(2 * theta[0])
+    upper = upper_triangle(jnp.exp(theta[1:4]), theta[4:7])
+    return mass, theta[7:], mass * inertia_of(upper @ upper.T)
+
+
+def upper_cholesky(matrix: Float[Array, "3 3"]) -> Float[Array, "3 3"]:
+    """U, upper triangular with positive diagonal, of M = U Uᵀ."""
+    lower = jnp.linalg.cholesky(matrix[::-1, ::-1])
+    return lower[::-1, ::-1]
+
+
+def upper_triangle(diagonal: Float[Array, " 3"], above: Float[Array, " 3"]) -> Float[Array, "3 3"]:
+    """The matrix with a diagonal and (s_12, s_23, s_13) above it."""
+    matrix = jnp.diag(diagonal)
+    rows, columns = jnp.array([0, 1, 0]), jnp.array([1, 2, 2])
+    return matrix.at[rows, columns].set(above)
+
+
+def _above(upper: Float[Array, "3 3"]) -> Float[Array, " 3"]:
+    return jnp.stack([upper[0, 1], upper[1, 2], upper[0, 2]])

@@ -1,0 +1,95 @@
+"""Losses ρ(r) of a residual in units of its noise, and the residual s(r) with s²/2 = ρ(r) that least squares takes.
+
+A robust loss grows slowly where |r| is large, so that outliers pull little. ψ = ρ′.
+"""
+
+from abc import abstractmethod
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array
+
+
+class AbstractLoss(eqx.Module):
+    """ρ, even, convex or not, with ρ ≈ r²/2 where |r| is small."""
+
+    @abstractmethod
+    def rho(self, r: Array) -> Array:
+        """ρ(r)."""
+
+    @abstractmethod
+    def psi(self, r: Array) -> Array:
+        """ψ(r) = ρ′(r)."""
+
+    @abstractmethod
+    def slope(self, r: Array) -> Array:
+        """ψ′(r)."""
+
+    def transformed(self, r: Array) -> Array:
+        """s = sign(r) √(2ρ(r)), as smooth at zero as r itself."""
+        small = jnp.abs(r) < 1e-3
+        safe = jnp.where(small, 1.0, r)
+        return jnp.where(small, r, r * jnp.sqrt(2 * self.rho(safe)) / jnp.abs(safe))
+
+
+class Squares(AbstractLoss):
+    """ρ = r²/2: least squares, the maximum of the likelihood under Gaussian noise."""
+
+    def rho(self, r):
+        return r * r / 2
+
+    def psi(self, r):
+        return r
+
+    def slope(self, r):
+        return jnp.ones_like(r)
+
+    def transformed(self, r):
+        return r
+
+
+class Huber(AbstractLoss):
+    """ρ = r²/2 up to |r| = k, straight beyond: k |r| − k²/2. Huber 1964; k = 1.345 costs 5 % under Gaussian noise."""
+
+    k: float = 1.345
+
+    def rho(self, r):
+        size = jnp.abs(r)
+        return jnp.where(size < self.k, r * r / 2, self.k * size - self.k**2 / 2)
+
+    def psi(self, r):
+        return jnp.clip(r, -self.k, self.k)
+
+    def slope(self, r):
+        return (jnp.abs(r) < self.k).astype(r.dtype)
+
+
+class SoftL1(AbstractLoss):
+    """ρ = k² (√(1 + (r/k)²) − 1): Huber's, without corners."""
+
+    k: float = 1.345
+
+    def rho(self, r):
+        return self.k**2 * (jnp.sqrt(1 + (r / self.k) ** 2) - 1)
+
+    def psi(self, r):
+        return r / jnp.sqrt(1 + (r / self.k) ** 2)
+
+    def slope(self, r):
+        return (1 + (r / self.k) ** 2) ** -1.5
+
+
+class Cauchy(AbstractLoss):
+    """ρ = k²/2 log(1 + (r/k)²): outliers hardly count at all. k = 2.385 costs 5 % under Gaussian noise."""
+
+    k: float = 2.385
+
+    def rho(self, r):
+        return self.k**2 / 2 * jnp.log1p((r / self.k) ** 2)
+
+    def psi(self, r):
+        return r / (1 + (r / self.k) ** 2)
+
+    def slope(self, r):
+        share = (r / self.k) ** 2
+        return (1 - share) / (1 + share) ** 2

@@ -1,0 +1,259 @@
+"""What is measured: functions of the state, with their error, their noise and their unknown offset.
+
+A measurement is a callable pytree `(system, t, q, u, control) -> (d,)`; any function of the state becomes one by `Measured`.
+"""
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float
+
+from jaxhamel import _checks
+from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar, Time, Vector3
+from jaxhamel.geometry import SO3, quaternion_matrix
+from jaxhamel.mechanics import System, VectorField
+from jaxhamel.mechanics._kinematics import velocity_of
+
+Value = Float[Array, " d"]
+
+
+class AbstractMeasurement(eqx.Module):
+    """A measured quantity.
+
+    - `name`: by which runs hold its values. `columns`: of a CSV file. `unit`: SI.
+    - `noise`: standard deviation, one or one for each component; None: it is estimated.
+    - `offset`: None where the sensor has none; else the standard deviation, beforehand, of a constant offset that each run
+      has of its own (`jnp.inf`: nothing is known).
+    - `limit`: a value beyond it in a file is taken for a wrong unit.
+    """
+
+    name: eqx.AbstractVar[str]
+    columns: eqx.AbstractVar[tuple[str, ...]]
+    unit: eqx.AbstractVar[str]
+    noise: eqx.AbstractVar[Any]
+    offset: eqx.AbstractVar[float | None]
+    limit: eqx.AbstractVar[float]
+
+    @abstractmethod
+    def __call__(
+        self, system: System, t: Time, q: Configuration, u: QuasiVelocity, control: Control
+    ) -> Value:
+        """The value without noise and offset."""
+
+    def error(self, measured: Value, value: Value, offset: Value) -> Float[Array, " r"]:
+        """value + offset − measured."""
+        return value + offset - measured
+
+    @property
+    def size(self) -> int:
+        """d, of the measured value."""
+        return len(self.columns)
+
+    @property
+    def error_size(self) -> int:
+        """r, of the error."""
+        return len(self.columns)
+
+    @property
+    def missing(self) -> tuple[float, ...]:
+        """What stands in the place of a missing value: anything that the error can be computed of."""
+        return (0.0,) * self.size
+
+    def guess(
+        self, measured: Value, q: Configuration, u: QuasiVelocity
+    ) -> tuple[Configuration, QuasiVelocity]:
+        """(q, u) with what the measured value says of them put in; default: as they are."""
+        return q, u
+
+
+class Measured(AbstractMeasurement):
+    """Any function of the state: `function(system, t, q, u, control) -> (d,)`, a callable pytree.
+
+    **Arguments:** `function`; `columns`: one name for each component; the others as for all measurements.
+    """
+
+    function: Callable[..., Any]
+    columns: tuple[str, ...] = eqx.field(static=True)
+    name: str = eqx.field(static=True, default="measured")
+    unit: str = eqx.field(static=True, default="")
+    noise: Any = None
+    offset: float | None = None
+    limit: float = eqx.field(static=True, default=float("inf"))
+
+    def __call__(self, system, t, q, u, control):
+        return jnp.atleast_1d(self.function(system, t, q, u, control))
+
+
+class Coordinate(AbstractMeasurement):
+    """A joint angle or another entry of the configuration as stored: `q[index]`, `q[part][index]` of a tuple.
+
+    **Arguments:** `index`; `part`: which factor of a product, None where q is one array; `rate`: its time
+    derivative instead.
+    """
+
+    index: int = eqx.field(static=True)
+    part: int | None = eqx.field(static=True, default=None)
+    rate: bool = eqx.field(static=True, default=False)
+    name: str = eqx.field(static=True, default="coordinate")
+    columns: tuple[str, ...] = eqx.field(static=True, default=("coordinate",))
+    unit: str = eqx.field(static=True, default="rad")
+    noise: Any = None
+    offset: float | None = None
+    limit: float = eqx.field(static=True, default=4 * jnp.pi)
+
+    def __call__(self, system, t, q, u, control):
+        if self.rate:
+            q = system.space.rate(q, velocity_of(system, t, q, u))
+        return _part(q, self.part)[self.index][None]
+
+    def guess(self, measured, q, u):
+        return (q, u) if self.rate else (_with_part(q, self.part, self.index, measured[0]), u)
+
+
+class Position(AbstractMeasurement):
+    """The position of the body's origin, of an SE3 or SE2 configuration or of the vector factor `part` of a product [m]."""
+
+    part: int | None = eqx.field(static=True, default=1)
+    name: str = eqx.field(static=True, default="position")
+    columns: tuple[str, ...] = eqx.field(static=True, default=("x", "y"))
+    unit: str = eqx.field(static=True, default="m")
+    noise: Any = None
+    offset: float | None = None
+    limit: float = eqx.field(static=True, default=1e3)
+
+    def __call__(self, system, t, q, u, control):
+        return _position(q, self.part)
+
+    def guess(self, measured, q, u):
+        start = {7: 4, 3: 1}.get(q.shape[0], 0) if not isinstance(q, tuple) else 0
+        place = jnp.arange(start, start + self.size)
+        return _with_part(q, self.part if isinstance(q, tuple) else None, place, measured), u
+
+
+class Orientation(AbstractMeasurement):
+    r"""A unit quaternion (w, x, y, z), body to space; the error is a rotation vector in the body frame [rad]:
+
+        e = log(q_measured⁻¹ q exp(offset)) ∈ R³ ,
+
+    the same for q and −q. `part`: which factor of a product holds it.
+    """
+
+    part: int | None = eqx.field(static=True, default=0)
+    name: str = eqx.field(static=True, default="orientation")
+    columns: tuple[str, ...] = eqx.field(static=True, default=("qw", "qx", "qy", "qz"))
+    unit: str = eqx.field(static=True, default="rad")
+    noise: Any = None
+    offset: float | None = None
+    limit: float = eqx.field(static=True, default=1.01)
+
+    def __call__(self, system, t, q, u, control):
+        return _quaternion(q, self.part)
+
+    def error(self, measured, value, offset):
+        return SO3().local(measured, SO3().retract(value, offset))
+
+    @property
+    def error_size(self):
+        return 3
+
+    @property
+    def missing(self):
+        return (1.0, 0.0, 0.0, 0.0)
+
+    def guess(self, measured, q, u):
+        part = self.part if isinstance(q, tuple) else None
+        return _with_part(q, part, jnp.arange(4), SO3().normalise(measured)), u
+
+
+class AngularRate(AbstractMeasurement):
+    """A gyroscope: the body's angular velocity in body axes, entries `axes` of the velocity v [rad/s]."""
+
+    axes: tuple[int, ...] = eqx.field(static=True, default=(0, 1, 2))
+    name: str = eqx.field(static=True, default="angular_rate")
+    columns: tuple[str, ...] = eqx.field(static=True, default=("Omega_x", "Omega_y", "Omega_z"))
+    unit: str = eqx.field(static=True, default="rad/s")
+    noise: Any = None
+    offset: float | None = None
+    limit: float = eqx.field(static=True, default=100.0)
+
+    def __call__(self, system, t, q, u, control):
+        return velocity_of(system, t, q, u)[jnp.array(self.axes)]
+
+
+class Accelerometer(AbstractMeasurement):
+    r"""An accelerometer at a point of the body: specific force in body axes, gravity included [m/s²]:
+
+        f = Rᵀ (p̈ + g e_3) ,   p = x + R s .
+
+    At rest it shows g upwards. p̈ is differentiated along the motion, with the acceleration of the equations of motion.
+
+    **Arguments:** `point`: s, body frame [m], a leaf that may be sought; `gravity`: g, None takes the system's own;
+    `part`: of the orientation and of the position in a product, None where the body's origin rests.
+    """
+
+    point: Vector3 = eqx.field(converter=jnp.asarray, default=(0.0, 0.0, 0.0))
+    gravity: Any = None
+    part: tuple[int | None, int | None] = eqx.field(static=True, default=(0, 1))
+    name: str = eqx.field(static=True, default="accelerometer")
+    columns: tuple[str, ...] = eqx.field(static=True, default=("ax", "ay", "az"))
+    unit: str = eqx.field(static=True, default="m/s²")
+    noise: Any = None
+    offset: float | None = None
+    limit: float = eqx.field(static=True, default=400.0)
+
+    def __check_init__(self):
+        _checks.check_shape("point", self.point, (3,), "Body frame, in m.")
+
+    def __call__(self, system, t, q, u, control):
+        t, one = jnp.asarray(t, u.dtype), jnp.ones((), u.dtype)
+        q_dot, u_dot = VectorField()(t, (q, u), (system, control))
+        # v̇ and q̈ along the motion, each by one derivative in one direction
+        v, v_dot = jax.jvp(lambda *x: velocity_of(system, *x), (t, q, u), (one, q_dot, u_dot))
+        second = jax.jvp(system.space.rate, (q, v), (q_dot, v_dot))[1]
+        omega, s = v[:3], self.point.astype(u.dtype)
+        turning = jnp.cross(v_dot[:3], s) + jnp.cross(omega, jnp.cross(omega, s))
+        upwards = jnp.zeros(3, u.dtype).at[2].set(jnp.asarray(self._gravity(system), u.dtype))
+        centre = self._of_centre(q, second) + upwards
+        return turning + centre @ quaternion_matrix(_quaternion(q, self.part[0]))
+
+    def _gravity(self, system) -> Scalar | float:
+        return getattr(system, "gravity", 9.81) if self.gravity is None else self.gravity
+
+    def _of_centre(self, q, second) -> Vector3:
+        """ẍ of the body's origin, from the second time derivative of q as it is stored."""
+        rests = self.part[1] is None if isinstance(q, tuple) else q.shape[0] < 7
+        if rests:
+            return jnp.zeros(3, jnp.result_type(*jax.tree.leaves(q)))
+        x = _position(second, self.part[1])
+        return jnp.concatenate([x, jnp.zeros(3 - x.shape[0], x.dtype)])
+
+
+def _part(q: Configuration, part: int | None) -> Array:
+    return q if part is None else q[part]
+
+
+def _with_part(q, part, index, value):
+    if part is None:
+        return q.at[index].set(jnp.asarray(value, q.dtype))
+    new = q[part].at[index].set(jnp.asarray(value, q[part].dtype))
+    return (*q[:part], new, *q[part + 1 :])
+
+
+def _quaternion(q: Configuration, part: int | None) -> Array:
+    return q[0 if part is None else part] if isinstance(q, tuple) else q[:4]
+
+
+def _position(q: Configuration, part: int | None) -> Array:
+    if isinstance(q, tuple):
+        return q[-1 if part is None else part]
+    return q[4:] if q.shape[0] == 7 else q[1:] if q.shape[0] == 3 else q
+
+
+def as_offset(measurement: AbstractMeasurement) -> ArrayLike:
+    """The prior standard deviation of the offset, infinite where nothing is known."""
+    return jnp.inf if measurement.offset is None else measurement.offset

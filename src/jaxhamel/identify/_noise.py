@@ -1,0 +1,68 @@
+"""Standard deviations of the measurements: as given, guessed from the data before a fit, or estimated by it."""
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from jaxhamel.identify._losses import Squares
+from jaxhamel.identify._problem import Problem
+
+
+def given(problem: Problem) -> Float[np.ndarray, " r"]:
+    """What is known, NaN where the noise is to be estimated."""
+    rows = [
+        np.full(m.error_size, np.nan)
+        if m.noise is None
+        else np.broadcast_to(np.asarray(m.noise, float), (m.error_size,))
+        for m in problem.measurements
+    ]
+    return np.concatenate([*rows, np.zeros(0)])
+
+
+def guessed(problem: Problem) -> Float[np.ndarray, " r"]:
+    """Where it is not given from second differences, which smooth motion hardly has; 1 % of the RMS at least."""
+    known = given(problem)
+    rough = np.concatenate([_of_measurement(problem, m) for m in problem.measurements])
+    return np.where(np.isnan(known), rough, known)
+
+
+def _of_measurement(problem: Problem, measurement) -> np.ndarray:
+    columns = [
+        run.values[measurement.name] for run in problem.runs if measurement.name in run.values
+    ]
+    if not columns:
+        return np.ones(measurement.error_size)
+    second = np.concatenate([np.diff(c, n=2, axis=0) for c in columns])
+    centred = np.concatenate([c - np.nanmean(c, axis=0) for c in columns])
+    with np.errstate(invalid="ignore"):
+        noise = 1.4826 * np.nanmedian(np.abs(second), axis=0) / np.sqrt(6)
+        least = 0.01 * np.sqrt(np.nanmean(centred**2, axis=0))
+    width = np.nan_to_num(np.maximum(noise, least), nan=0.0)
+    if (
+        measurement.error_size != measurement.size
+    ):  # a rotation vector is twice as large as a quaternion's change
+        width = np.full(measurement.error_size, 2 * np.max(width))
+    return np.where(width > 0, width, 1e-3)
+
+
+def estimated(
+    problem: Problem, noise: np.ndarray, plain: np.ndarray, there: np.ndarray, unknowns: int
+) -> Float[np.ndarray, " r"]:
+    """From the residuals of a fit, `(M, r)` in units of `noise`; corrected for the number of unknowns that were fitted."""
+    known = given(problem)
+    counts = there.sum(axis=0)
+    share = counts.sum() / max(counts.sum() - unknowns, 1.0)
+    seen = np.where(there > 0, plain, np.nan)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        if isinstance(problem.model.loss, Squares):
+            spread = np.sqrt(share * np.nansum(seen**2, axis=0) / counts)
+        else:
+            middle = [np.nanmedian(np.abs(c)) if np.isfinite(c).any() else np.nan for c in seen.T]
+            spread = 1.4826 * np.sqrt(share) * np.array(middle)
+    found = noise * np.where(np.isfinite(spread) & (spread > 0), spread, 1.0)
+    return np.where(np.isnan(known), np.maximum(found, 1e-12), known)
+
+
+def as_array(noise: np.ndarray):
+    """In JAX's default precision."""
+    return jnp.asarray(noise, jnp.result_type(float))

@@ -1,0 +1,140 @@
+"""predict: the initial state from the first moments of a run, then the whole run by simulation alone."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxhamel import _checks
+from jaxhamel.identify._estimate import Estimate, error_names
+from jaxhamel.identify._fit import fit
+from jaxhamel.identify._measurements import AbstractMeasurement
+from jaxhamel.identify._model import Model
+from jaxhamel.identify._problem import Problem
+from jaxhamel.identify._runs import Run
+from jaxhamel.mechanics import System
+from jaxhamel.simulate import Trajectory, simulate
+
+
+class Prediction(NamedTuple):
+    """What `predict` found.
+
+    - `trajectory`: the motion at the times of the run. `shown`: what each measurement would show, by name, `(T, d)`,
+      offsets included. `errors`: by name of the error (a column, or an axis of a rotation vector), `(T,)`, NaN where
+      nothing was measured.
+    - `rms`: of each error, over all that follows the first `seconds`. `initial`: the fit of the initial state.
+    """
+
+    run: Run
+    seconds: float
+    trajectory: Trajectory
+    shown: dict[str, np.ndarray]
+    errors: dict[str, np.ndarray]
+    rms: dict[str, float]
+    initial: Estimate
+
+
+def predict(
+    system: System,
+    measurements: Sequence[AbstractMeasurement],
+    run: Run,
+    seconds: float = 0.5,
+    *,
+    dt: float | None = None,
+    **options: Any,
+) -> Prediction:
+    """The prediction of a run with the parameters that `system` has.
+
+    **Arguments:**
+
+    - `system`: with its parameters, `estimate.system` for instance. `measurements`: what the run measures; with the
+      noise that was estimated, see `with_noise`.
+    - `seconds`: of the run from which its initial state (and offsets) are found; the rest is only compared with.
+    - `dt`: fixed step [s] of fit and simulation; None: adaptive. `options`: for `jaxhamel.simulate`.
+
+    **Returns:** a `Prediction`; its trajectory says whether the simulation reached the end.
+
+    **Raises:** `ValueError` where the first seconds hold too little, or all of the run.
+    """
+    start = float(run.ts[0])
+    _checks.check_first_seconds(run.ts, start, seconds)
+    problem = Problem(system, (), measurements, [run.until(start + seconds)], segments=1, dt=dt)
+    initial = fit(problem)
+    q0, u0 = jax.tree.map(lambda x: x[0], (initial.x.q, initial.x.u))
+    options = {"dt": dt} | options if dt is not None else options
+    motion = simulate(system, q0, u0, run.ts, run.control, **options)
+    model = problem.model
+    values, errors = _compared(model, run, motion, initial.x.offsets[0])
+    after = run.ts > start + seconds
+    rms = {name: _rms(error[after]) for name, error in errors.items()}
+    return Prediction(run, seconds, motion, values, errors, rms, initial)
+
+
+def with_noise(
+    measurements: Sequence[AbstractMeasurement], noise: np.ndarray
+) -> tuple[AbstractMeasurement, ...]:
+    """The measurements with a noise `(r,)`, as an `Estimate` has it."""
+    found, start = [], 0
+    for m in measurements:
+        part = noise[start : start + m.error_size]
+        found.append(eqx.tree_at(lambda m: m.noise, m, part, is_leaf=lambda x: x is None))
+        start += m.error_size
+    return tuple(found)
+
+
+def compared(estimate: Estimate, index: int = 0) -> tuple[Trajectory, dict, dict]:
+    """(motion, what is shown, errors) of a run of a fit: simulated in one piece from its estimated initial state."""
+    problem = estimate.problem
+    run, first = problem.runs[index], _first_node(problem, index)
+    q0, u0 = jax.tree.map(lambda x: x[first], (estimate.x.q, estimate.x.u))
+    motion = simulate(estimate.system, q0, u0, run.ts, run.control, **problem.step_options())
+    model = eqx.tree_at(lambda m: m.system, problem.model, estimate.system)
+    return motion, *_compared(model, run, motion, estimate.x.offsets[index])
+
+
+def _first_node(problem: Problem, index: int) -> int:
+    runs = np.concatenate([np.asarray(group.run) for group in problem.groups])
+    return int(np.flatnonzero(runs == index)[0])
+
+
+def _compared(model: Model, run: Run, motion: Trajectory, offsets):
+    """What each measurement shows along a motion, by name, and the errors, by theirs."""
+    errors, shown = {}, {}
+    pieces = model.split_offsets(offsets)
+    for m, offset in zip(model.measurements, pieces, strict=True):
+        value = np.asarray(_along(m, model.system, motion, run.control))
+        shift = np.asarray(offset) if m.size == m.error_size else 0.0
+        shown[m.name] = value + shift
+        given = run.values.get(m.name, np.full(value.shape, np.nan))
+        filled = np.where(np.isfinite(given), given, np.asarray(m.missing))
+        error = np.asarray(_errors(m, jnp.asarray(filled), jnp.asarray(value), offset))
+        known = np.isfinite(given)
+        if m.size != m.error_size:
+            known = np.broadcast_to(known.all(axis=1, keepdims=True), error.shape)
+        error = np.where(known, error, np.nan)
+        errors |= dict(zip(_names(m), error.T, strict=True))
+    return shown, errors
+
+
+@eqx.filter_jit
+def _along(measurement, system, motion: Trajectory, control):
+    return jax.vmap(lambda t, q, u: measurement(system, t, q, u, control))(
+        motion.ts, motion.q, motion.u
+    )
+
+
+@eqx.filter_jit
+def _errors(measurement, given, value, offset):
+    return jax.vmap(measurement.error, (0, 0, None))(given, value, offset)
+
+
+def _names(measurement) -> list[str]:
+    return error_names([measurement])
+
+
+def _rms(error: np.ndarray) -> float:
+    known = error[np.isfinite(error)]
+    return float(np.sqrt(np.mean(known**2))) if len(known) else float("nan")

@@ -1,0 +1,127 @@
+"""What is asked: a system, runs, what they measure, and which parameters are sought."""
+
+from collections.abc import Sequence
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxhamel import _checks
+from jaxhamel.identify._losses import AbstractLoss, Squares
+from jaxhamel.identify._measurements import AbstractMeasurement
+from jaxhamel.identify._model import Model, Unknowns
+from jaxhamel.identify._parameters import AbstractParameter
+from jaxhamel.identify._runs import Run
+from jaxhamel.identify._segments import Segments, segments_of
+from jaxhamel.mechanics import System
+
+SECONDS = 0.5  # of a segment, unless `segments` says how many
+MOST = 40  # segments of one run, unless it says so
+
+
+class Problem:
+    r"""Find the parameters z, the states x_k at the nodes and the offsets o that minimise
+
+        Σ ρ( (h(x(t), z) + o − y) / σ ) + priors    subject to the equations of motion between the nodes,
+                                                     and to each segment ending where the next one begins.
+
+    **Arguments:**
+
+    - `system`: with the values to start from, and to keep where they are not sought.
+    - `parameters`: which leaves are sought, see `identify.Positive` and its siblings.
+    - `measurements`: what `runs` measure. `runs`: one or more `identify.Run`.
+    - `segments`: of each run, one number or one for each; None takes about two a second, 40 at most; 1 is single shooting.
+    - `dt`: longest integration step [s] (classical Runge–Kutta on the group); None steps from one time to the next.
+    - `loss`: `identify.Squares()` (the default), `Huber()`, `SoftL1()`, `Cauchy()`.
+
+    **Raises:** `ValueError` or `TypeError` for what does not fit together.
+    """
+
+    model: Model
+    groups: tuple[Segments, ...]
+    runs: tuple[Run, ...]
+    measurements: tuple[AbstractMeasurement, ...]
+    dt: float | None
+
+    def __init__(
+        self,
+        system: System,
+        parameters: Sequence[AbstractParameter],
+        measurements: Sequence[AbstractMeasurement],
+        runs: Sequence[Run],
+        *,
+        segments: int | Sequence[int] | None = None,
+        dt: float | None = None,
+        loss: AbstractLoss | None = None,
+    ):
+        parameters, measurements = tuple(parameters), tuple(measurements)
+        _checks.check_parameters(parameters)
+        _checks.check_measured(measurements, runs)
+        for measurement in measurements:
+            _checks.check_noise(measurement.name, measurement.noise)
+        bare = tuple(_without_noise(m) for m in measurements)
+        resolved = tuple(parameter.resolved(system) for parameter in parameters)
+        self.model = Model(system, resolved, bare, Squares() if loss is None else loss)
+        self.groups = segments_of(runs, measurements, _counts(segments, runs), dt)
+        self.runs, self.measurements, self.dt = tuple(runs), measurements, dt
+
+    @property
+    def parameters(self) -> tuple[AbstractParameter, ...]:
+        """With what they took from the system."""
+        return self.model.parameters
+
+    def step_options(self) -> dict:
+        """For `jaxhamel.simulate`: the fixed step of the fit, where it has one."""
+        return {} if self.dt is None else {"dt": self.dt}
+
+    def guess(self) -> Unknowns:
+        """Where a fit starts: states from the measured values, or as a run says; the system's own parameters."""
+        dtype = jnp.result_type(float)
+        nodes = [self._guess_at(self.runs[i], row) for i, row in self._nodes()]
+        q, u = jax.tree.map(lambda *leaves: jnp.asarray(np.stack(leaves), dtype), *nodes)
+        offsets = jnp.zeros((len(self.runs), self.model.offset_size), dtype)
+        return Unknowns(q, u, offsets, self.model.coordinates())
+
+    def _nodes(self):
+        for group in self.groups:
+            yield from zip(np.asarray(group.run), group.row, strict=True)
+
+    def _guess_at(self, run: Run, row: int):
+        if run.guess is not None:
+            return jax.tree.map(lambda x: np.asarray(x)[row], run.guess)
+        dtype = jnp.result_type(float)
+        state = (
+            self.model.system.space.identity(dtype),
+            jnp.zeros(self.model.system.n_independent, dtype),
+        )
+        for measurement in self.measurements:
+            measured = run.values.get(measurement.name)
+            if measured is not None:
+                state = measurement.guess(jnp.asarray(_nearest(measured, row)), *state)
+        return jax.tree.map(np.asarray, state)
+
+
+def _without_noise(measurement):
+    """A compiled program gets the noise as a number, so that another one compiles nothing again."""
+    return eqx.tree_at(lambda m: m.noise, measurement, None, is_leaf=lambda x: x is None)
+
+
+def _nearest(measured: np.ndarray, row: int) -> np.ndarray:
+    """The values at a row; where one is missing, that of the nearest row that has it. Zero if none has."""
+    rows = np.arange(len(measured))
+    out = np.zeros(measured.shape[1])
+    for column, values in enumerate(measured.T):
+        there = rows[np.isfinite(values)]
+        if len(there):
+            out[column] = values[there[np.argmin(np.abs(there - row))]]
+    return out
+
+
+def _counts(segments, runs) -> list[int]:
+    if segments is None:
+        return [int(np.clip(round((r.ts[-1] - r.ts[0]) / SECONDS), 1, MOST)) for r in runs]
+    counts = [segments] * len(runs) if isinstance(segments, int) else list(segments)
+    for count in counts:
+        _checks.check_segments(count)
+    return counts

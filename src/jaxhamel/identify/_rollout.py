@@ -1,0 +1,113 @@
+"""One segment: its states, what they say of the measurements, and derivatives, all forward."""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from jaxhamel.identify._model import Model
+from jaxhamel.identify._segments import Segments
+from jaxhamel.mechanics import VectorField
+
+
+class Blocks(NamedTuple):
+    """Linearised segments, N of them: residual r ≈ r + J_x δ + J_z dz + J_o do, end ≈ end·exp(d + G δ + H dz)."""
+
+    r: Float[Array, "N m"]
+    J_x: Float[Array, "N m n"]
+    J_z: Float[Array, "N m P"]
+    J_o: Float[Array, "N m o"]
+    gap: Float[Array, "N n"]
+    G: Float[Array, "N n n"]
+    H: Float[Array, "N n P"]
+    plain: Float[Array, "N m"]  # residuals before the loss: errors in units of their noise
+
+
+def states(model: Model, z, control, x, ts: Float[Array, " K+1"]):
+    """(q, u) at the times, by the classical Runge–Kutta method from x on, `(K+1, …)`.
+
+    Stages are taken in storage coordinates, where the field is tangent to the group; each step ends on it.
+    """
+    field, system = VectorField(), model.system_at(z)
+    rhs = lambda t, y: field(t, y, (system, control))  # noqa: E731
+
+    def step(x, interval):
+        t, h = interval
+        q, u = runge_kutta(rhs, t, x, h)
+        x = system.space.normalise(q), u
+        return x, x
+
+    _, later = jax.lax.scan(step, x, (ts[:-1], jnp.diff(ts)))
+    return jax.tree.map(lambda a, b: jnp.concatenate([a[None], b]), x, later)
+
+
+def runge_kutta(rhs, t, y, h):
+    """A step of the classical method. The stages are a loop: one right-hand side to compile."""
+    share = jnp.array([0.0, 0.5, 0.5, 1.0], h.dtype)
+    weight = jnp.array([1.0, 2.0, 2.0, 1.0], h.dtype) / 6
+
+    def stage(carry, c):
+        slope, total = carry
+        c, w = c
+        slope = rhs(t + c * h, jax.tree.map(lambda a, k: a + c * h * k, y, slope))
+        return (slope, jax.tree.map(lambda s, k: s + w * k, total, slope)), None
+
+    zero = jax.tree.map(jnp.zeros_like, y)
+    (_, total), _ = jax.lax.scan(stage, (zero, zero), (share, weight))
+    return jax.tree.map(lambda a, k: a + h * k, y, total)
+
+
+def predicted(model: Model, system, control, motion, ts) -> list[Float[Array, "K+1 d"]]:
+    """What each measurement would show along a motion, without noise and offset."""
+    return [
+        jax.vmap(lambda t, q, u, m=m: m(system, t, q, u, control))(ts, *motion)
+        for m in model.measurements
+    ]
+
+
+def residual(model: Model, values, there, shown, offsets, noise):
+    """Errors in units of their noise, `(m,)`; zero where nothing was measured."""
+    errors = [
+        jax.vmap(m.error, (0, 0, None))(value, one, offset)
+        for m, value, one, offset in zip(
+            model.measurements, values, shown, model.split_offsets(offsets), strict=True
+        )
+    ]
+    whole = jnp.concatenate(errors, axis=1) / noise[None, :]
+    return jnp.where(there > 0, whole, jnp.zeros_like(whole)).ravel()
+
+
+def blocks(model: Model, segments: Segments, x, x_next, offsets, z, noise) -> Blocks:
+    """All segments of a group with their derivatives. `offsets`: of each segment's run, `(N, o)`."""
+    arrays, others = eqx.partition(segments.control, eqx.is_array)
+
+    def one(ts, values, there, arrays, *states):
+        control = eqx.combine(arrays, others)
+        return _block(model, ts, values, there, control, *states, z, noise)
+
+    given = (segments.ts, segments.values, segments.there, arrays)
+    return jax.vmap(one)(*given, x, x_next, offsets)
+
+
+def _block(model: Model, ts, values, there, control, x, x_next, offsets, z, noise) -> Blocks:
+    n = model.tangent_size
+
+    def arc(increments):
+        moved = z + increments[n:]
+        motion = states(model, moved, control, model.retract(x, increments[:n]), ts)
+        end = jax.tree.map(lambda a: a[-1], motion)
+        shown = predicted(model, model.system_at(moved), control, motion, ts)
+        plain = residual(model, values, there, shown, offsets, noise)
+        r, gap = model.loss.transformed(plain), model.local(x_next, end)
+        return (r, gap), (r, gap, shown, plain)
+
+    zero = jnp.zeros(n + z.shape[0], z.dtype)
+    (J, D), (r, gap, shown, plain) = jax.jacfwd(arc, has_aux=True)(zero)
+    shifted = lambda o: model.loss.transformed(  # noqa: E731
+        residual(model, values, there, shown, o, noise)
+    )
+    none = jnp.zeros((r.shape[0], 0), r.dtype)
+    J_o = jax.jacfwd(shifted)(offsets) if offsets.shape[0] else none
+    return Blocks(r, J[:, :n], J[:, n:], J_o, gap, D[:, :n], D[:, n:], plain)

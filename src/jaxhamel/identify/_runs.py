@@ -1,0 +1,59 @@
+"""One measured run: times, values with gaps, and how the masses or motors moved meanwhile."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from jax.typing import ArrayLike
+
+from jaxhamel import _checks
+from jaxhamel._typing import Control
+from jaxhamel.mechanics import as_control
+
+
+class Run:
+    """What was measured in one go: times as they come, values with gaps; initial state and offsets are unknown.
+
+    **Arguments:**
+
+    - `ts`: increasing times [s], `(T,)`.
+    - `values`: by the name of the measurement, `(T, d)` in SI units (`(T,)` for d = 1); NaN where a value is missing.
+    - `control`: the control during the run, a callable pytree of t, or a constant.
+    - `name`: for messages and tables.
+    - `guess`: states to start from, `(q, u)` with a leading axis of T; default: from the measured values.
+
+    **Raises:** `ValueError` for times out of order, shapes that do not fit, infinite values, nothing measured.
+    """
+
+    ts: np.ndarray
+    values: dict[str, np.ndarray]
+    control: Any
+    name: str
+    guess: tuple | None
+
+    def __init__(
+        self,
+        ts: ArrayLike,
+        values: Mapping[str, ArrayLike],
+        control: Control = None,
+        name: str = "run",
+        guess: tuple | None = None,
+    ):
+        columns = {key: np.asarray(value, dtype=float) for key, value in values.items()}
+        self.ts = np.asarray(ts, dtype=float)
+        self.values = {k: v[:, None] if v.ndim == 1 else v for k, v in columns.items()}
+        self.control, self.name, self.guess = as_control(control), name, guess
+        _checks.check_run(self.ts, self.values, name)
+
+    def until(self, t: float) -> "Run":
+        """The part with times up to t."""
+        return self._rows(self.ts <= t)
+
+    def _rows(self, keep: np.ndarray) -> "Run":
+        values = {key: value[keep] for key, value in self.values.items()}
+        return Run(self.ts[keep], values, self.control, self.name)
+
+    def __repr__(self) -> str:
+        measured = ", ".join(f"{k} {v.shape[1]}" for k, v in self.values.items())
+        span = f"{self.ts[0]:.4g} … {self.ts[-1]:.4g} s"
+        return f"Run({self.name}: {len(self.ts)} times, {span}; {measured})"
