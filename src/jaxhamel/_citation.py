@@ -62,6 +62,16 @@ _PAPERS = {
     author={Borisov, Alexey V. and Kilin, Alexander A. and Mamaev, Ivan S.},
     journal={Regular and Chaotic Dynamics}, volume={17}, pages={258--272}, year={2012}
 }""",
+    "pravecek2025": """@article{pravecek2025empirically,
+    title={Empirically Compensated Setpoint Tracking for Spherical Robots With Pressurized Soft-Shells},
+    author={Pravecek, D. J. and others},
+    journal={IEEE Robotics and Automation Letters}, volume={10}, number={3}, pages={2136--2143}, year={2025}
+}""",
+    "canudas1995": """@article{canudas1995new,
+    title={A new model for control of systems with friction},
+    author={Canudas de Wit, C. and Olsson, H. and {\\AA}str{\\"o}m, K. J. and Lischinsky, P.},
+    journal={IEEE Transactions on Automatic Control}, volume={40}, pages={419--425}, year={1995}
+}""",
     "diffrax": """@phdthesis{kidger2021on,
     title={On Neural Differential Equations},
     author={Kidger, Patrick}, school={University of Oxford}, year={2021}
@@ -88,6 +98,7 @@ _BY_NAME = {
     "NonSpinningBall": ("mueller2023",),
     "Satellite": ("mueller2023",),
     "SatelliteMixed": ("mueller2023",),
+    "SoftRollingPendulum": ("pravecek2025", "canudas1995"),
     "SpaceRobot": ("mueller2023",),
     "BallOnTurntable": ("weltner1979",),
     "UnderwaterBody": ("massa-vignolo",),

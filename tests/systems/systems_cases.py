@@ -78,6 +78,29 @@ _BOARD = {
     "half_length": 0.3,
 }
 
+_SOFT = {
+    "radius": 0.4,
+    "shell_mass": 5.0,
+    "shell_inertia": 0.7,
+    "centre_mass": 2.0,
+    "centre_inertia": 0.05,
+    "centre_com": [0.02, -0.06],
+    "pendulum_mass": 6.0,
+    "pendulum_inertia": 0.2,
+    "pendulum_com": [0.03, -0.1],
+    "joint_coulomb": 0.3,
+    "joint_viscous": 0.2,
+    "contact_stiffness": 8.0,
+    "rest_angle": 0.1,
+    "rolling_coulomb": 0.4,
+    "rolling_viscous": 0.5,
+    "slip_rate": 0.3,
+    "gravity": 9.5,
+}
+_SOFT_POSITIVE = tuple(
+    k for k in _SOFT if k not in ("centre_com", "pendulum_com", "rest_angle", "gravity")
+)
+
 
 ALL = (
     Case(
@@ -250,5 +273,15 @@ ALL = (
         ("base_mass", "base_inertia", "masses", "inertias"),
         control=Constant(jnp.array([0.7, -1.1])),
         value=jnp.array([0.7, -1.1]),
+    ),
+    Case(
+        systems.SoftRollingPendulum,
+        _SOFT,
+        _SOFT_POSITIVE,
+    ),
+    Case(
+        systems.PendulumInStand,
+        _SOFT,
+        _SOFT_POSITIVE,
     ),
 )

@@ -9,6 +9,7 @@ from jaxhamel.systems._free_rigid_body import FreeRigidBody as FreeRigidBody
 from jaxhamel.systems._heavy_top import HeavyTop as HeavyTop
 from jaxhamel.systems._knife_edge import KnifeEdge as KnifeEdge
 from jaxhamel.systems._non_spinning_ball import NonSpinningBall as NonSpinningBall
+from jaxhamel.systems._pendulum_in_stand import PendulumInStand as PendulumInStand
 from jaxhamel.systems._rails import CircularRails as CircularRails
 from jaxhamel.systems._rails import EllipticRails as EllipticRails
 from jaxhamel.systems._rails import FigureEightRails as FigureEightRails
@@ -20,6 +21,7 @@ from jaxhamel.systems._rolling_disk import RollingDisk as RollingDisk
 from jaxhamel.systems._rolling_pendulum_ball import RollingPendulumBall as RollingPendulumBall
 from jaxhamel.systems._rolling_rotor_ball import RollingRotorBall as RollingRotorBall
 from jaxhamel.systems._snakeboard import Snakeboard as Snakeboard
+from jaxhamel.systems._soft_rolling_pendulum import SoftRollingPendulum as SoftRollingPendulum
 from jaxhamel.systems._space_robot import SpaceRobot as SpaceRobot
 from jaxhamel.systems._suslov import Suslov as Suslov
 from jaxhamel.systems._underwater_body import UnderwaterBody as UnderwaterBody

@@ -1,0 +1,217 @@
+"""A soft-shelled ball driven by a pendulum, rolling in the plane: contact stiffness, rolling and joint friction."""
+
+from dataclasses import fields
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from jaxhamel import _checks
+from jaxhamel._typing import Configuration, Control, Scalar, Time, Velocity
+from jaxhamel.geometry import Euclidean
+from jaxhamel.mechanics import System
+from jaxhamel.mechanics._kinematics import prepare
+from jaxhamel.systems._parameters import parameter
+
+
+class SoftRollingPendulum(System):
+    r"""A ball with a soft, pressurised shell and a pendulum inside, rolling in the plane of e_2, e_3.
+
+        L = ½ m_s R² φ̇² + ½ I_s φ̇² + ½ I_c φ̇² + ½ I_p (φ̇ + θ̇)² + ½ m_c |ẋ_c|² + ½ m_p |ẋ_p|²
+            − g (m_c h_c + m_p h_p) − ½ k e^κ (φ − φ_0)² + ½ κ̇² ,        ẏ = −R φ̇
+        τ_θ = −(F_j s(θ̇) + c_j θ̇) ,   τ_φ = −(F_g s(φ̇) + c_g φ̇) ,   s(w) = w / √(w² + ε²)
+        κ̇ = 0                                                           (constraint one-form)
+
+    The shell touches the ground with a patch, not a point: leaning by φ shifts the resultant of the
+    contact pressure by k (φ − φ_0) / (m g) ahead of the centre, a restoring torque of stiffness k,
+    and rolling it on dissipates, in part whatever the speed (hysteresis of the shell), in part in
+    proportion to it. The stiffness differs from one run to the next with the pressure and the side
+    the ball lies on; κ, a coordinate that a constraint keeps where it starts, carries the logarithm of
+    that factor, so that a run's stiffness is part of its *initial state*. κ = 0 is the nominal one.
+
+    **Arguments:**
+
+    - `radius`: R [m]. `shell_mass`: m_s [kg], its centre of mass in the centre; `shell_inertia`: I_s [kg m²].
+    - `centre_mass`, `centre_inertia`, `centre_com`: m_c, I_c about its own centre of mass, and where
+        that is `(2,)` (lateral, vertical) [m]; this body turns with the shell.
+    - `pendulum_mass`, `pendulum_inertia`, `pendulum_com`: m_p, I_p, `(2,)`, of the body that the joint turns.
+    - `joint_coulomb`: F_j [N m]; `joint_viscous`: c_j [N m s/rad].
+    - `contact_stiffness`: k [N m/rad]; `rest_angle`: φ_0 [rad], where the shell's own weight does not turn it
+        (a slope α of the ground moves it by m g R sin α / k).
+    - `rolling_coulomb`: F_g [N m]; `rolling_viscous`: c_g [N m s/rad].
+    - `slip_rate`: ε [rad/s]. Below it friction is viscous, so that a joint that sticks creeps at less
+        than ε. `gravity`: g [m/s²].
+
+    Configuration `q (3,) = (φ, θ, κ)`: rotation of the shell and of the pendulum relative to it, both
+    about e_1 [rad], and κ. `u (2,) = (φ̇, θ̇)`. The ball rolls towards −e_2 as φ grows.
+
+    **Invariants:** κ. Without friction also the energy.
+
+    **Known solution:** held in a stand it is `PendulumInStand`. With a weightless, frictionless
+    pendulum and centre, φ swings about φ_0 with ω² = k / (I_s + m_s R²).
+
+    **Raises:** ValueError for parameters that are not physical.
+
+    Source: Pravecek et al. 2025, eq. (8), for the rigid ball (`closed_form`, with a second contact
+    term); friction that is Coulomb's but smooth at rest: Canudas de Wit et al. 1995 compare such
+    laws, whose own one keeps a bristle's deflection as a state instead.
+    """
+
+    radius: Array = parameter()
+    shell_mass: Array = parameter()
+    shell_inertia: Array = parameter()
+    centre_mass: Array = parameter()
+    centre_inertia: Array = parameter()
+    centre_com: Array = parameter()
+    pendulum_mass: Array = parameter()
+    pendulum_inertia: Array = parameter()
+    pendulum_com: Array = parameter()
+    joint_coulomb: Array = parameter(default=0.0)
+    joint_viscous: Array = parameter(default=0.0)
+    contact_stiffness: Array = parameter(default=0.0)
+    rest_angle: Array = parameter(default=0.0)
+    rolling_coulomb: Array = parameter(default=0.0)
+    rolling_viscous: Array = parameter(default=0.0)
+    slip_rate: Array = parameter(default=0.02)
+    gravity: Array = parameter(default=9.81)
+
+    space = Euclidean(3)
+    n_constraints = 1
+
+    @classmethod
+    def roboball(cls, **changed) -> "SoftRollingPendulum":
+        """RoboBall II by its drawing (its URDF) and its reported joint friction; contact as for a ball without any.
+
+        What a drawing cannot tell, the soft contact, has to be given or identified. `changed`: other values.
+        """
+        drawn = {
+            "radius": 0.3175,
+            "shell_mass": 16.53649,
+            "shell_inertia": 1.04,
+            "centre_mass": 2.77934,
+            "centre_inertia": 0.01841,
+            "centre_com": (0.0, -0.05),
+            "pendulum_mass": 22.03,
+            "pendulum_inertia": 0.44235,
+            "pendulum_com": (0.0033714, -0.095),
+            "joint_coulomb": 0.45,
+            "joint_viscous": 0.204,
+        }
+        return cls(**(drawn | changed))
+
+    @classmethod
+    def of(cls, robot: "SoftRollingPendulum") -> "SoftRollingPendulum":
+        """A robot with the parameters of another: `PendulumInStand.of(robot)` puts it into its stand."""
+        return cls(**{field.name: getattr(robot, field.name) for field in fields(robot)})
+
+    def __check_init__(self):
+        for name in ("radius", "shell_mass", "shell_inertia", "pendulum_inertia", "slip_rate"):
+            _checks.check_shape(name, getattr(self, name), ())
+            _checks.check_positive(name, getattr(self, name))
+        for name in _NOT_NEGATIVE:
+            _checks.check_shape(name, getattr(self, name), ())
+            _checks.check_not_negative(name, getattr(self, name))
+        for name in ("centre_com", "pendulum_com"):
+            _checks.check_shape(name, getattr(self, name), (2,), "(lateral, vertical), in m.")
+        for name in ("rest_angle", "gravity"):
+            _checks.check_shape(name, getattr(self, name), ())
+        for field in fields(self):
+            _checks.check_finite(field.name, getattr(self, field.name))
+
+    # --- the system, as the general equations take it ---------------------------------------------
+
+    def lagrangian(self, t: Time, q: Configuration, v: Velocity) -> Scalar:
+        half = 0.5 * (self.shell_inertia + self.shell_mass * self.radius**2) * v[0] ** 2
+        bodies = (
+            (self.centre_mass, self.centre_inertia, self.centre_com, q[0], v[0]),
+            (
+                self.pendulum_mass,
+                self.pendulum_inertia,
+                self.pendulum_com,
+                q[0] + q[1],
+                v[0] + v[1],
+            ),
+        )
+        for mass, inertia, com, angle, rate in bodies:
+            across, height = _turned(com, angle)
+            squared = (self.radius * v[0] + height * rate) ** 2 + (across * rate) ** 2
+            half = half + 0.5 * (mass * squared + inertia * rate**2) - mass * self.gravity * height
+        lean = q[0] - self.rest_angle
+        contact = 0.5 * self.contact_stiffness * jnp.exp(q[2]) * lean**2
+        return half - contact + 0.5 * v[2] ** 2
+
+    def frame(self, t: Time, q: Configuration) -> Float[Array, "3 3"]:
+        """u = (κ̇, φ̇, θ̇), the first of them zero."""
+        return jnp.roll(jnp.eye(3, dtype=q.dtype), 1, axis=0)
+
+    def inverse_frame(self, t: Time, q: Configuration) -> Float[Array, "3 3"]:
+        return jnp.roll(jnp.eye(3, dtype=q.dtype), 1, axis=1)
+
+    def force(self, t: Time, q: Configuration, v: Velocity, control: Control) -> Float[Array, " 3"]:
+        """(τ_φ, τ_θ, 0): rolling and joint friction."""
+        rolling = _dry_friction(v[0], self.rolling_coulomb, self.rolling_viscous, self.slip_rate)
+        joint = _dry_friction(v[1], self.joint_coulomb, self.joint_viscous, self.slip_rate)
+        return jnp.stack([rolling, joint, jnp.zeros_like(joint)])
+
+    def invariants(
+        self, t: Time, q: Configuration, u: Float[Array, " 2"], control: Control
+    ) -> dict[str, Array]:
+        return {"contact": q[2]}
+
+    # --- what this system knows beyond the general equations --------------------------------------
+
+    @eqx.filter_jit
+    def closed_form(
+        self, t: Time, q: Configuration, u: Float[Array, " 2"], control: Control = None
+    ) -> Float[Array, " 2"]:
+        """(φ̈, θ̈) with the absolute angle ψ = φ + θ in place of θ, where the inertia is a short matrix:
+
+            M_11 φ̈ + M_12 ψ̈ = −m_c (g + R φ̇²) a_c − m_p R ψ̇² a_p + τ_φ − τ_θ − k e^κ (φ − φ_0)
+            M_12 φ̈ + M_22 ψ̈ = −m_p g a_p + τ_θ
+            M_11 = I_s + I_c + m_c |c_c|² + (m_s + m_c + m_p) R² + 2 m_c R b_c ,
+            M_12 = m_p R b_p ,    M_22 = I_p + m_p |c_p|² ,
+
+        (a, b) the lateral and vertical position of a centre of mass, turned by φ or ψ.
+        Arguments as for `jaxhamel.acceleration`, which it equals; nothing is shared with it.
+        """
+        _, q, (u,), _ = prepare(q, u, t=t, control=control)
+        R, g, m_c, m_p = self.radius, self.gravity, self.centre_mass, self.pendulum_mass
+        psi_dot = u[0] + u[1]
+        a_c, b_c = _turned(self.centre_com, q[0])
+        a_p, b_p = _turned(self.pendulum_com, q[0] + q[1])
+        smooth = lambda w: w / jnp.hypot(w, self.slip_rate)  # noqa: E731
+        joint = -self.joint_coulomb * smooth(u[1]) - self.joint_viscous * u[1]
+        ground = -self.rolling_coulomb * smooth(u[0]) - self.rolling_viscous * u[0]
+        ground = ground - self.contact_stiffness * jnp.exp(q[2]) * (q[0] - self.rest_angle)
+        M_11 = self.shell_inertia + self.centre_inertia + m_c * jnp.sum(self.centre_com**2)
+        M_11 = M_11 + (self.shell_mass + m_c + m_p) * R**2 + 2 * m_c * R * b_c
+        M_12 = m_p * R * b_p
+        M_22 = self.pendulum_inertia + m_p * jnp.sum(self.pendulum_com**2)
+        f_1 = -m_c * (g + R * u[0] ** 2) * a_c - m_p * R * psi_dot**2 * a_p + ground - joint
+        f_2 = -m_p * g * a_p + joint
+        determinant = M_11 * M_22 - M_12**2
+        phi = (M_22 * f_1 - M_12 * f_2) / determinant
+        return jnp.stack([phi, (M_11 * f_2 - M_12 * f_1) / determinant - phi])
+
+
+_NOT_NEGATIVE = (
+    "centre_mass",
+    "centre_inertia",
+    "pendulum_mass",
+    "joint_coulomb",
+    "joint_viscous",
+    "contact_stiffness",
+    "rolling_coulomb",
+    "rolling_viscous",
+)
+
+
+def _turned(com: Float[Array, " 2"], angle: Scalar) -> tuple[Scalar, Scalar]:
+    """(lateral, vertical) in space of a point of a body turned by `angle` about e_1."""
+    sin, cos = jnp.sin(angle), jnp.cos(angle)
+    return com[0] * cos - com[1] * sin, com[0] * sin + com[1] * cos
+
+
+def _dry_friction(rate: Scalar, coulomb: Scalar, viscous: Scalar, slip_rate: Scalar) -> Scalar:
+    """−(F s(w) + c w): Coulomb's law with a finite slope at rest, where a gradient needs one."""
+    return -(coulomb / jnp.sqrt(rate * rate + slip_rate * slip_rate) + viscous) * rate
