@@ -28,7 +28,7 @@ def test_help_teaches():
     assert "report.html" in text
 
 
-@pytest.mark.parametrize("command", ["simulate", "control"])
+@pytest.mark.parametrize("command", ["simulate", "control", "montecarlo"])
 def test_help_of_a_command_names_files_examples_and_options(command):
     text = said(command, "--help")
     for part in ("summary.json", "trajectory.csv", "report.html", "Examples", "--set", "--quiet"):
@@ -41,7 +41,7 @@ def test_scenarios_are_listed_with_a_line_each():
         assert name in text
         assert about.description[:30] in text
     assert {"figure-eight", "reference-ball"} <= set(built_in())
-    assert built_in()["figure-eight"].commands == ("simulate", "control")
+    assert built_in()["figure-eight"].commands == ("simulate", "control", "montecarlo")
 
 
 def test_command_without_its_extra_says_what_to_install(monkeypatch):

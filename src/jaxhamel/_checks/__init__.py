@@ -23,6 +23,8 @@ from jaxhamel._checks._control import check_samples_per_interval as check_sample
 from jaxhamel._checks._control import check_shooting as check_shooting
 from jaxhamel._checks._control import check_spline as check_spline
 from jaxhamel._checks._ensemble import check_batch as check_batch
+from jaxhamel._checks._ensemble import check_explicit_method as check_explicit_method
+from jaxhamel._checks._ensemble import check_rollout_times as check_rollout_times
 from jaxhamel._checks._ensemble import check_trajectories as check_trajectories
 from jaxhamel._checks._gaits import check_gait_problem as check_gait_problem
 from jaxhamel._checks._gaits import check_mechanism as check_mechanism
@@ -41,6 +43,11 @@ from jaxhamel._checks._identify import check_same_structure as check_same_struct
 from jaxhamel._checks._identify import check_segments as check_segments
 from jaxhamel._checks._identify import check_solver as check_solver
 from jaxhamel._checks._identify import check_width as check_width
+from jaxhamel._checks._monte_carlo import check_accuracy as check_accuracy
+from jaxhamel._checks._monte_carlo import check_distribution as check_distribution
+from jaxhamel._checks._monte_carlo import check_quantities as check_quantities
+from jaxhamel._checks._monte_carlo import check_same_run as check_same_run
+from jaxhamel._checks._monte_carlo import check_sampling as check_sampling
 from jaxhamel._checks._pictures import check_frames as check_frames
 from jaxhamel._checks._simulation import check_adjoint as check_adjoint
 from jaxhamel._checks._simulation import check_control_along as check_control_along

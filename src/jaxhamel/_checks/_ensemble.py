@@ -1,8 +1,10 @@
 """Checks of what ensembles are given: one batch size, at least one trajectory."""
 
 import numpy as np
+from jax.core import Tracer
 
-from jaxhamel._checks._values import check_finite
+from jaxhamel._checks._simulation import check_steps, check_times
+from jaxhamel._checks._values import _kind, check_finite
 
 
 def check_batch(leaves, axes) -> int:
@@ -46,3 +48,24 @@ def check_trajectories(size: int, u0) -> None:
             "along each axis named in `in_axes`."
         )
     check_finite("u0", u0)
+
+
+def check_rollout_times(ts, dt) -> None:
+    """Times and step as for `simulate`, and known: they decide how many steps there are."""
+    for name, value in {"ts": ts, "dt": dt}.items():
+        if isinstance(value, Tracer):
+            raise ValueError(
+                f"`{name}` is traced; `rollout` takes as many steps as its value says, which must be known. "
+                "Keep it out of jit's arguments (a closure or a static argument)."
+            )
+    check_steps(None, None, dt)
+    check_times(np.asarray(ts))
+
+
+def check_explicit_method(method, explicit: type) -> None:
+    """ "rk4" or an explicit Runge-Kutta method."""
+    if not isinstance(method, explicit):
+        raise TypeError(
+            f'`method` is {method!r} ({_kind(method)}); it must be "rk4" or an explicit Runge-Kutta method of '
+            "diffrax such as diffrax.Tsit5() or diffrax.Dopri8(), with the parentheses."
+        )

@@ -61,6 +61,20 @@ QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing bu
 SeedOption = Annotated[
     int, typer.Option("--seed", metavar="N", min=0, help="Seed of the random starts.")
 ]
+TrajectoriesOption = Annotated[
+    int | None,
+    typer.Option(
+        "--trajectories",
+        "-n",
+        metavar="N",
+        min=1,
+        help="How many.",
+        show_default="the scenario's montecarlo.trajectories",
+    ),
+]
+ResumeOption = Annotated[
+    bool, typer.Option("--resume", help="Go on with the run that DIR holds.", show_default=False)
+]
 SecondsOption = Annotated[
     float | None,
     typer.Option(
@@ -169,6 +183,51 @@ def control(
 
     def job() -> Outcome:
         return run_control(load(scenario, changes or ()), out, terminal, started, seed, max_seconds)
+
+    _finish(scenario, terminal, out, job)
+
+
+@app.command(epilog=EXIT_STATUS)
+def montecarlo(
+    context: typer.Context,
+    scenario: ScenarioArgument,
+    trajectories: TrajectoriesOption = None,
+    out: OutOption = Path("out"),
+    changes: SetOption = None,
+    seed: SeedOption = 0,
+    resume: ResumeOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Simulate a scenario many times with spread parameters.
+
+    The scenario's \\[\\[montecarlo.spread]] tables say what differs from
+    trajectory to trajectory. What is computed is on disk after each block of
+    trajectories: a run that was interrupted, however hard, goes on with
+    --resume, and ends with the same bytes.
+
+    Writes into DIR:
+
+      summary.json     trajectories, failed, statistics with standard errors
+      values.zarr      what each trajectory did, one row for each
+      trajectory.csv   the nominal motion
+      *.png            paths, where they end, histograms, the nominal motion
+      report.html      one self-contained page with the motion in 3-D
+
+    Examples:
+
+      jaxhamel montecarlo figure-eight --trajectories 2000 --seed 1 --out out
+      jaxhamel montecarlo figure-eight --trajectories 2000 --seed 1 --out out --resume
+
+    The keys of a scenario are described in docs/scenarios.md.
+    """
+    from ._montecarlo import run_montecarlo
+
+    terminal = Terminal(quiet)
+    started = _started(context)
+
+    def job() -> Outcome:
+        loaded = load(scenario, changes or ())
+        return run_montecarlo(loaded, out, terminal, started, trajectories, seed, resume)
 
     _finish(scenario, terminal, out, job)
 

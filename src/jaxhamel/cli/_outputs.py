@@ -3,7 +3,7 @@
 import json
 import platform
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxhamel.viz import Report, save
+from jaxhamel.viz import Chart, Report, save
 
 from ._scenario import Scenario
 from ._validate import ScenarioError
@@ -40,7 +40,7 @@ class Outcome:
 
     `status` is `success` or `failed`, `message` says it in words, `started` is when the command
     began on the monotonic clock; `tiles` and `lead` add to those of the motion in the report;
-    `files` are those that the command has written itself.
+    `files` are those that the command has written itself; `top` are entries of summary.json beside the usual ones.
     """
 
     command: str
@@ -53,6 +53,7 @@ class Outcome:
     tiles: tuple[tuple[str, str], ...] = ()
     lead: str = ""
     files: tuple[str, ...] = ()
+    top: Mapping[str, Any] = field(default_factory=dict)
 
     def summary(self, files: list[str]) -> dict[str, Any]:
         """What summary.json holds."""
@@ -62,6 +63,7 @@ class Outcome:
             "status": self.status,
             "message": self.message,
             "asked": dict(self.scenario.tables),
+            **self.top,
             "reached": dict(self.reached),
             "seconds": round(self.seconds, 3),
             "versions": versions(),
@@ -69,12 +71,13 @@ class Outcome:
         }
 
 
-def write_all(out: Path, outcome: Outcome, run: Run) -> Outcome:
-    """Every file of a command; the outcome with all that was reached.
+def write_all(out: Path, outcome: Outcome, run: Run, charts: Sequence[Chart] = ()) -> Outcome:
+    """Every file of a command; the outcome with all that was reached. `charts` come before those of the motion.
 
     The summary is written last: a folder with a summary.json has all the others.
     """
     shown = view(outcome.scenario.kind, run)
+    shown = replace(shown, charts=[*charts, *shown.charts])
     outcome = replace(outcome, reached={**shown.reached, **outcome.reached})
     write_trajectory(out / "trajectory.csv", run.ts, shown.columns)
     figures = write_figures(out, shown)

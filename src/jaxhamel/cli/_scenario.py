@@ -45,6 +45,10 @@ def load(source: str, changes: Iterable[str] = ()) -> Scenario:
     return Scenario(name, read(scenario_schema(_kind_of(data)), data))
 
 
+# commands by the table that they need
+COMMANDS = {"task": "control", "montecarlo": "montecarlo"}
+
+
 @dataclass(frozen=True)
 class About:
     """What a built-in scenario says of itself, and the commands that take it."""
@@ -64,7 +68,7 @@ def built_in() -> dict[str, About]:
 
 def _about(content: str) -> About:
     data = tomllib.loads(content)
-    commands = ("simulate", "control") if "task" in data else ("simulate",)
+    commands = ("simulate", *(name for table, name in COMMANDS.items() if table in data))
     return About(data["description"], commands)
 
 

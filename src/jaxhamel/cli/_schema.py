@@ -4,7 +4,7 @@ docs/scenarios.md is made from these tables, and a test holds the two together.
 """
 
 from ._validate import Table, Tables, Variants
-from ._values import Key, choice, either, integer, number, numbers, rows, text
+from ._values import Key, boolean, choice, either, integer, number, numbers, rows, text
 
 POSITIVE = number(positive=True)
 INERTIA = either(numbers(3), rows(3))
@@ -263,6 +263,55 @@ TASK = Variants(
     },
 )
 
+WHAT_SPREADS = Key(
+    text(),
+    "`system.<parameter>` (dotted), `initial.q` (a body increment of the configuration), "
+    "`initial.u`, `control.offset`, `control.scale` or `control.delay`",
+)
+SPREAD = Tables(
+    Variants(
+        by="distribution",
+        about="how it is distributed about the scenario's value, each entry for itself",
+        default="normal",
+        tables={
+            "normal": Table(
+                {
+                    "key": WHAT_SPREADS,
+                    "std": Key(POSITIVE, "standard deviation", unit="as the key"),
+                    "relative": Key(boolean(), "whether `std` is a share of the value", False),
+                }
+            ),
+            "uniform": Table(
+                {
+                    "key": WHAT_SPREADS,
+                    "half_width": Key(POSITIVE, "largest deviation", unit="as the key"),
+                    "relative": Key(boolean(), "whether it is a share of the value", False),
+                }
+            ),
+            "lognormal": Table(
+                {
+                    "key": WHAT_SPREADS,
+                    "sigma": Key(POSITIVE, "standard deviation of the logarithm"),
+                }
+            ),
+        },
+    ),
+    about="what differs from trajectory to trajectory",
+)
+MONTECARLO = Table(
+    {
+        "trajectories": Key(integer(1), "how many, where --trajectories does not say", 1000),
+        "sampler": Key(
+            choice("random", "latin-hypercube", "sobol"), "how they are drawn", "random"
+        ),
+        "dt": Key(POSITIVE, "fixed step of the classical Runge–Kutta method", 0.01, "s"),
+        "samples": Key(integer(2), "times at which each trajectory is looked at", 101),
+        "friction_limit": Key(number(least=0.0), "friction coefficient of the ground; 0: any", 0.0),
+        "spread": SPREAD,
+    },
+    about="for `montecarlo`: what differs from trajectory to trajectory",
+)
+
 
 def scenario_schema(kind: object) -> Table:
     """The schema of a scenario with a system of this kind; of any kind when none is like that."""
@@ -278,5 +327,6 @@ def scenario_schema(kind: object) -> Table:
             "time": TIME,
             "solver": SOLVER,
             "task": TASK,
+            "montecarlo": MONTECARLO,
         }
     )

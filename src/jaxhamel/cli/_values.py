@@ -43,6 +43,17 @@ def number(*, positive: bool = False, least: float = -math.inf) -> Accepts:
     return Accepts(f"a number{limit}", read)
 
 
+def boolean() -> Accepts:
+    """true or false."""
+
+    def read(value: Any) -> bool:
+        if not isinstance(value, bool):
+            raise NotAccepted
+        return value
+
+    return Accepts("true or false", read)
+
+
 def integer(least: int) -> Accepts:
     """A whole number, `least` or more."""
 

@@ -1,4 +1,9 @@
 """Many short integrations at once."""
 
+from jaxhamel.ensemble._distributions import Distribution as Distribution
 from jaxhamel.ensemble._lanes import lanes as lanes
+from jaxhamel.ensemble._monte_carlo import monte_carlo as monte_carlo
+from jaxhamel.ensemble._rollout import rollout as rollout
+from jaxhamel.ensemble._sampling import Samples as Samples
 from jaxhamel.ensemble._simulate import simulate as simulate
+from jaxhamel.ensemble._study import Study as Study

@@ -204,25 +204,41 @@ def _known(graph: Graph, nodes: Nodes, equation, what="an index that is computed
     return np.array(values).reshape(nodes.shape)
 
 
+class _Pick:
+    """x_i of (i, x_0, x_1, …), i in range: one entry of a table, at an index that is data."""
+
+    name = "pick"
+
+    @staticmethod
+    def bind(index, *table):
+        shape = jnp.broadcast_shapes(*map(np.shape, table), np.shape(index))
+        column = jnp.stack([jnp.broadcast_to(jnp.asarray(x), shape) for x in table])
+        if np.ndim(index) == 0:
+            return lax.dynamic_index_in_dim(column, index, keepdims=False)
+        return jnp.take_along_axis(column, index[None], axis=0, mode="promise_in_bounds")[0]
+
+
 def dynamic_slice(graph: Graph, equation, x: Nodes, *starts: Nodes) -> list[Nodes]:
-    """A window whose place is data: along each such axis the one of all windows that starts there."""
+    """A window whose place is data: each of its entries is picked from all that may stand there."""
     for axis, start in enumerate(starts):
         size = equation.params["slice_sizes"][axis]
-        last = x.shape[axis] - size
-        windows = [x[_along(axis, slice(i, i + size))] for i in range(last + 1)]
-        x = _one_of(graph, windows, int(start), equation)
+        if size < x.shape[axis]:
+            x = _window(graph, x, axis, size, int(start), equation.outvars[0].aval.dtype)
     return [x]
 
 
-def _one_of(graph: Graph, windows: list[Nodes], start: int, equation) -> Nodes:
-    out, kind = equation.outvars[0].aval.dtype, graph.nodes[start].dtype
-    chosen = windows[0]
-    for i in range(1, len(windows)):
-        here = graph.apply(lax.ge_p, (start, graph.constant(np.asarray(i, kind))), np.bool_)
-        pairs = zip(chosen.ravel().tolist(), windows[i].ravel().tolist(), strict=True)
-        nodes = [graph.apply(lax.select_n_p, (here, *pair), out) for pair in pairs]
-        chosen = np.array(nodes, dtype=int).reshape(chosen.shape)
-    return chosen
+def _window(graph: Graph, x: Nodes, axis: int, size: int, start: int, dtype) -> Nodes:
+    kind, last = graph.nodes[start].dtype, x.shape[axis] - size
+    first = lambda i: graph.constant(np.asarray(i, kind))  # noqa: E731
+    start = graph.apply(lax.max_p, (start, first(0)), kind)  # as JAX does: the window stays inside
+    start = graph.apply(lax.min_p, (start, first(last)), kind)
+    windows = np.stack([x[_along(axis, slice(i, i + size))] for i in range(last + 1)])
+    table = windows.reshape(last + 1, -1).T.tolist()
+    known = graph.value(start)
+    if known is not None:
+        return windows[int(known)]
+    nodes = [graph.apply(_Pick, (start, *column), dtype, {}) for column in table]
+    return np.array(nodes, dtype=int).reshape(windows.shape[1:])
 
 
 def gather(graph: Graph, equation, x: Nodes, indices: Nodes) -> list[Nodes]:

@@ -7,7 +7,6 @@ import diffrax
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 import optimistix as optx
 from jaxtyping import ArrayLike
 
@@ -20,7 +19,7 @@ from jaxhamel.simulate._adjoint import AutoAdjoint
 from jaxhamel.simulate._lie_group import LieGroup
 from jaxhamel.simulate._progress import meter
 from jaxhamel.simulate._results import as_result, cause_of_end
-from jaxhamel.simulate._step_size import FixedStep, is_nonfinite, watched_pid
+from jaxhamel.simulate._step_size import FixedStep, is_nonfinite, steps_in, watched_pid
 from jaxhamel.simulate._trajectory import Trajectory, _Given
 
 _MAX_STEPS = 2**16
@@ -223,4 +222,4 @@ def _max_steps(max_steps, ts, dt, dense) -> int:
 def _steps_needed(ts, dt) -> int:
     if ts is None or dt is None or len(ts) < 2:
         return 0
-    return int(np.sum(np.maximum(np.ceil(np.diff(ts) / dt - 1e-3), 1)))
+    return sum(steps_in(ts, dt))

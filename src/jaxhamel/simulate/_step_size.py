@@ -5,6 +5,7 @@ from typing import Any
 import diffrax
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from jaxhamel._typing import Scalar
@@ -64,6 +65,11 @@ class FixedStep(diffrax.AbstractStepSizeController):
 def steps_between(start, end, dt):
     """How many equal steps `FixedStep` makes from one time to the next."""
     return jnp.maximum(jnp.ceil((end - start) / dt - 1e-3), 1).astype(jnp.int32)
+
+
+def steps_in(ts: np.ndarray, dt: float) -> list[int]:
+    """`steps_between` for each interval of known times, as plain numbers."""
+    return np.maximum(np.ceil(np.diff(ts) / dt - 1e-3), 1).astype(int).tolist()
 
 
 class WatchedStep(diffrax.AbstractAdaptiveStepSizeController):

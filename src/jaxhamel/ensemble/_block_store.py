@@ -1,0 +1,83 @@
+"""What an ensemble has computed, on disk: one table, a row for each trajectory, written block by block.
+
+The table is a Zarr array `values.zarr` whose chunks are the blocks. Zarr writes a chunk to a file of its own and renames
+it, so that a block is there whole or not at all, whenever the process is killed or the disk fills.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from jaxhamel import _checks
+
+
+class BlockStore:
+    """The rows of an ensemble in a folder, or in memory where there is none.
+
+    **Arguments:**
+
+    - `folder`: where; None keeps everything in memory.
+    - `columns`: names of the columns; the last one is never NaN in a row that was written.
+    - `size`, `block`: rows altogether, and in a block.
+    - `asked`: what decides the numbers (seed, distributions, …), as JSON; a folder that holds something else is refused.
+    - `resume`: whether to go on with what the folder holds.
+
+    **Raises:** `ValueError` for a folder with another run, or with any run when `resume` is False.
+    """
+
+    def __init__(
+        self,
+        folder: Path | str | None,
+        columns: list[str],
+        size: int,
+        block: int,
+        asked: dict[str, Any],
+        resume: bool = False,
+    ):
+        self.columns, self.size, self.block = columns, size, block
+        self._memory = np.full((size, len(columns)), np.nan)
+        self._disk = None if folder is None else self._opened(Path(folder), asked, resume)
+
+    def _opened(self, folder: Path, asked: dict[str, Any], resume: bool):
+        import zarr
+
+        path, asked = folder / "values.zarr", json.loads(json.dumps(asked))
+        if (path / "zarr.json").exists():
+            disk = zarr.open_array(path, mode="r+")
+            _checks.check_same_run(folder, dict(disk.attrs.get("asked", {})), asked, resume)  # pyright: ignore
+            self._memory[:] = disk[:]
+            return disk
+        return zarr.create_array(
+            path,
+            shape=self._memory.shape,
+            chunks=(min(self.block, self.size), len(self.columns)),
+            dtype="f8",
+            fill_value=np.nan,
+            attributes={"columns": self.columns, "asked": asked},
+        )
+
+    def rows(self, index: int) -> slice:
+        """The rows of block `index`."""
+        return slice(index * self.block, min((index + 1) * self.block, self.size))
+
+    def has(self, index: int) -> bool:
+        """Whether block `index` was written."""
+        return not np.isnan(self._memory[self.rows(index), -1]).any()
+
+    def write(self, index: int, values: Float[np.ndarray, "B c"]) -> None:
+        """Block `index`: to disk first. **Raises:** `OSError` when the disk is full; nothing written before is lost."""
+        if self._disk is not None:
+            self._disk[self.rows(index)] = values
+        self._memory[self.rows(index)] = values
+
+    def __getitem__(self, index: int) -> Float[np.ndarray, "B c"]:
+        """The rows of block `index`."""
+        return self._memory[self.rows(index)]
+
+    def read(self, blocks: int) -> dict[str, Float[np.ndarray, " N"]]:
+        """The first `blocks` blocks, by column."""
+        table = self._memory[: blocks * self.block]
+        return dict(zip(self.columns, table.T.copy(), strict=True))

@@ -1,0 +1,46 @@
+"""A batch of pytrees as columns, one vector for each number of an entry, and back."""
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+
+class Layout(eqx.Module):
+    """Structure and shapes of one entry of a batch."""
+
+    structure: Any = eqx.field(static=True)
+    shapes: tuple[tuple[int, ...], ...] = eqx.field(static=True)
+
+    @classmethod
+    def of(cls, batch: Any) -> "Layout":
+        """Of arrays `(B, …)`, one batch axis in front."""
+        leaves, structure = jax.tree.flatten(batch)
+        return cls(structure, tuple(x.shape[1:] for x in leaves))
+
+    def columns(self, batch: Any) -> tuple[Array, ...]:
+        """Arrays `(B, …)` as vectors `(B,)`, one for each number of an entry."""
+        flat = (jnp.reshape(x, (len(x), math.prod(x.shape[1:]))) for x in jax.tree.leaves(batch))
+        return tuple(x[:, i] for x in flat for i in range(x.shape[1]))
+
+    def numbers(self, entry: Any) -> tuple[Array, ...]:
+        """The numbers of one entry, in the order of `columns`."""
+        return tuple(number for x in jax.tree.leaves(entry) for number in jnp.ravel(x))
+
+    def entries(self, columns: Iterable[Array]) -> Any:
+        """Columns of any common shape as arrays whose leading axes have that shape; scalars as one entry."""
+        columns = iter(columns)
+        leaves = [
+            _assembled([next(columns) for _ in range(math.prod(shape))], shape)
+            for shape in self.shapes
+        ]
+        return jax.tree.unflatten(self.structure, leaves)
+
+
+def _assembled(columns: list[Array], shape: tuple[int, ...]) -> Array:
+    joined = jnp.stack(columns, axis=-1)
+    return jnp.reshape(joined, (*joined.shape[:-1], *shape))

@@ -1,0 +1,102 @@
+"""The members of an ensemble: what each has for itself and what all share."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxhamel import _checks
+from jaxhamel.ensemble._lanes import flat_axes
+from jaxhamel.geometry import AbstractSpace
+from jaxhamel.mechanics import System
+
+
+class Members(eqx.Module):
+    """(system, q0, u0, control) of every trajectory: leaves have a batch axis in front where `batched` says so."""
+
+    leaves: list
+    structure: Any = eqx.field(static=True)
+    batched: tuple[bool, ...] = eqx.field(static=True)
+    size: int = eqx.field(static=True)
+
+    @classmethod
+    def of(cls, system: System, q0: Any, u0: Any, control: Any, in_axes: Any) -> "Members":
+        """Checked: one batch size, at least one trajectory, configurations of the system's space.
+
+        **Raises:** `ValueError` that names the argument, and the trajectory where it is one.
+        """
+        parts = (system, _arrays(q0), _arrays(u0), _arrays(control))
+        axes = _one_a_leaf(in_axes, parts)
+        leaves, structure = jax.tree.flatten(parts)
+        size = _checks.check_batch(leaves, axes)
+        _checks.check_trajectories(size, parts[2])
+        _check_states(system.space, parts[1], axes[len(jax.tree.leaves(system)) :], size)
+        front = [
+            x if axis is None else jnp.moveaxis(jnp.asarray(x), axis, 0)
+            for x, axis in zip(leaves, axes, strict=True)
+        ]
+        return cls(front, structure, tuple(axis is not None for axis in axes), size)
+
+    @property
+    def own(self) -> list:
+        """The leaves that differ from trajectory to trajectory, batch axis in front."""
+        return [x for x, varies in zip(self.leaves, self.batched, strict=True) if varies]
+
+    def with_own(self, entries: Any) -> tuple:
+        """(system, q0, u0, control) of one trajectory, from its own leaves."""
+        entries = iter(entries)
+        pairs = zip(self.leaves, self.batched, strict=True)
+        filled = [next(entries) if varies else x for x, varies in pairs]
+        return jax.tree.unflatten(self.structure, filled)
+
+
+def _arrays(value: Any) -> Any:
+    """Lists and numbers as arrays; a configuration's tuple stays one."""
+    if isinstance(value, tuple):
+        return tuple(_arrays(part) for part in value)
+    return jnp.asarray(value) if isinstance(value, list | float | int | np.ndarray) else value
+
+
+def _one_a_leaf(in_axes, parts) -> list[int | None]:
+    """One axis for each leaf; what is no array (a function among the leaves) is shared."""
+    axes = flat_axes(in_axes, parts)
+    leaves = jax.tree.leaves(parts)
+    return [axis if hasattr(x, "shape") else None for axis, x in zip(axes, leaves, strict=True)]
+
+
+def _check_states(space: AbstractSpace, q0, axes, size: int) -> None:
+    """Each initial configuration is one, where the numbers are known: all are looked at together, a bad one by itself."""
+    parts, structure = jax.tree.flatten(q0)
+    known = [_checks.concrete(part) for part in parts]
+    if any(part is None for part in known) or structure != jax.tree.structure(_identity(space)):
+        return  # nothing to look at, or for `jaxhamel.simulate` to explain
+    columns = [_leading(part, axis, size) for part, axis in zip(known, axes, strict=False)]
+    for index in _suspects(space, structure, columns):
+        entry = jax.tree.unflatten(structure, [jnp.asarray(column[index]) for column in columns])
+        space.check(entry, f"q0 of trajectory {index}")
+
+
+def _identity(space: AbstractSpace):
+    return jax.eval_shape(space.identity)
+
+
+def _leading(part, axis: int | None, size: int):
+    return (
+        np.broadcast_to(part, (size, *part.shape)) if axis is None else np.moveaxis(part, axis, 0)
+    )
+
+
+def _suspects(space: AbstractSpace, structure, columns) -> list[int]:
+    """Indices of configurations that `normalise` changes or that are not finite, or the first where shapes are wrong."""
+    wanted = [x.shape for x in jax.tree.leaves(_identity(space))]
+    if [column.shape[1:] for column in columns] != wanted:
+        return [0]
+    with jax.ensure_compile_time_eval():  # under jit, too, these are numbers
+        normal = jax.vmap(space.normalise)(jax.tree.unflatten(structure, map(jnp.asarray, columns)))
+    fine = [
+        np.isclose(column, x, rtol=0, atol=1e-6).reshape(len(column), -1).all(axis=1)
+        for column, x in zip(columns, jax.tree.leaves(normal), strict=True)
+    ]
+    return np.flatnonzero(~np.all(fine, axis=0)).tolist()

@@ -1,0 +1,84 @@
+"""Statistics of an ensemble with their standard errors: of N independent values x, σ their standard deviation,
+
+    mean ± σ/√N ,   σ ± √((m₄ − σ⁴)/(4 N σ²)) ,   probability: Wilson's interval ,
+    quantile p ± half the distance of the order statistics N p ± √(N p (1 − p)) ,
+
+m₄ the fourth central moment; the error of a quantile needs no density (David and Nagaraja, Order Statistics, 7.1).
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+
+
+def summarise(values: Mapping[str, Float[np.ndarray, " N"]]) -> dict[str, Any]:
+    """mean, standard deviation, extremes and quantiles of each quantity, each with its standard error, and covariances.
+
+    **Arguments:** `values`: by name, finite, in the order of the trajectories; sums run in that order, so that the result
+    is the same to the last bit however they were computed.
+    """
+    found: dict[str, Any] = {name: _of_one(np.asarray(x, float)) for name, x in values.items()}
+    table = np.array([np.asarray(x, float) for x in values.values()])
+    return {"quantities": found, "covariance": _covariance(table, list(values))}
+
+
+def probability(happened: Bool[np.ndarray, " N"]) -> dict[str, float]:
+    """The share of True with its standard error, and Wilson's 95 % interval, which is right also for none in N."""
+    n, z = len(happened), 1.959963984540054
+    if n == 0:
+        return {"probability": 0.0, "error": 0.0, "low": 0.0, "high": 1.0}
+    p = int(np.count_nonzero(happened)) / n
+    middle = (p + z * z / (2 * n)) / (1 + z * z / n)
+    half = z / (1 + z * z / n) * np.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
+    return {
+        "probability": p,
+        "error": float(np.sqrt(p * (1 - p) / n)),
+        "low": float(max(middle - half, 0.0)),
+        "high": float(min(middle + half, 1.0)),
+    }
+
+
+def _of_one(x: Float[np.ndarray, " N"]) -> dict[str, Any]:
+    n = len(x)
+    if n == 0:
+        return {"n": 0}
+    mean = float(np.mean(x))
+    deviation = x - mean
+    variance = float(np.sum(deviation**2) / max(n - 1, 1))
+    std, fourth = float(np.sqrt(variance)), float(np.mean(deviation**4))
+    std_error = (
+        np.sqrt(max(fourth - variance**2, 0.0) / (4 * n * variance)) if variance > 0 else 0.0
+    )
+    return {
+        "n": n,
+        "mean": mean,
+        "mean_error": std / float(np.sqrt(n)),
+        "std": std,
+        "std_error": float(std_error),
+        "min": float(np.min(x)),
+        "max": float(np.max(x)),
+        "quantiles": {str(p): _quantile(np.sort(x), p) for p in QUANTILES},
+    }
+
+
+def _quantile(ordered: Float[np.ndarray, " N"], p: float) -> dict[str, float]:
+    n = len(ordered)
+    width = np.sqrt(n * p * (1 - p))
+    low, high = (int(np.clip(np.round(n * p + s * width), 0, n - 1)) for s in (-1, 1))
+    return {
+        "value": float(np.quantile(ordered, p)),
+        "error": float(ordered[high] - ordered[low]) / 2,
+    }
+
+
+def _covariance(table, names: list[str]) -> dict[str, dict[str, float]]:
+    if table.size == 0 or table.shape[1] < 2:
+        return {}
+    matrix = np.atleast_2d(np.cov(table))
+    return {
+        a: dict(zip(names, row.tolist(), strict=True)) for a, row in zip(names, matrix, strict=True)
+    }

@@ -1,0 +1,76 @@
+"""What a Monte Carlo run gives back: the numbers of every trajectory, and their statistics."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from jaxhamel.ensemble._sampling import Samples
+from jaxhamel.ensemble._statistics import probability, summarise
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """N trajectories and what came of them.
+
+    - `values`: by quantity one number for each trajectory, `(N,)`, NaN where it failed.
+    - `failed`: indices of the trajectories that failed, `(f,)`.
+    - `trajectories`: N, how many were run; `asked`: how many were asked for (more, where an accuracy was reached).
+    - `statistics`: means, standard deviations, quantiles, covariances with standard errors, of those that did not
+      fail, and the probability of failure.
+
+    `print(study)` shows them as a table.
+    """
+
+    values: dict[str, Float[np.ndarray, " N"]]
+    failed: Int[np.ndarray, " f"]
+    samples: Samples
+
+    @classmethod
+    def of(cls, columns: dict[str, np.ndarray], samples: Samples) -> "Study":
+        """From the table's columns, `failed` among them."""
+        values = {name: x for name, x in columns.items() if name != "failed"}
+        return cls(values, np.flatnonzero(columns["failed"]), samples)
+
+    @property
+    def trajectories(self) -> int:
+        """N."""
+        return len(next(iter(self.values.values())))
+
+    @property
+    def asked(self) -> int:
+        """How many were asked for."""
+        return self.samples.size
+
+    @cached_property
+    def statistics(self) -> dict[str, Any]:
+        """See the class."""
+        bad = np.zeros(self.trajectories, bool)
+        bad[self.failed] = True
+        finite = {name: x[~bad] for name, x in self.values.items()}
+        return {"failure": probability(bad), **summarise(finite)}
+
+    def sample(self, index: int) -> dict[str, np.ndarray]:
+        """The parameters of one trajectory, to run it again alone."""
+        block, row = divmod(int(index), self.samples.block)
+        return {name: x[row] for name, x in self.samples[block].items()}
+
+    def __str__(self) -> str:
+        head = f"{self.trajectories} trajectories, {len(self.failed)} failed"
+        head += f" (seed {self.samples.seed}, {self.samples.sampler})"
+        rows = [_row(name, found) for name, found in self.statistics["quantities"].items()]
+        width = max((len(row[0]) for row in rows), default=0)
+        lines = [f"  {name:<{width}}  {rest}" for name, rest in rows]
+        return "\n".join([head, *lines])
+
+
+def _row(name: str, found: dict[str, Any]) -> tuple[str, str]:
+    if found["n"] == 0:
+        return name, "no trajectory that did not fail"
+    quantiles = found["quantiles"]
+    return name, (
+        f"{found['mean']: .6g} ± {found['mean_error']:.2g}   std {found['std']:.4g}   "
+        f"5 % {quantiles['0.05']['value']: .5g}   95 % {quantiles['0.95']['value']: .5g}"
+    )

@@ -1,0 +1,99 @@
+"""Pictures of many motions: fans of paths, where they end, histograms."""
+
+from collections.abc import Mapping
+
+import numpy as np
+from jaxtyping import Float
+from matplotlib.figure import Figure
+from matplotlib.patches import Ellipse
+from numpy import ndarray
+
+from ._figures import _figure, _legend, _styled, canvas
+from ._style import LIGHT, roles
+
+# |x|² of a normal distribution in two dimensions: half and 95 % of all points lie inside these
+SHARES = {"50 %": 2.0 * np.log(2.0), "95 %": 2.0 * np.log(20.0)}
+
+
+@_styled
+def fan_figure(
+    paths: Float[ndarray, "B T 2"],
+    nominal: Float[ndarray, "T 2"] | None = None,
+    *,
+    title: str = "Paths",
+    unit: str = "m",
+) -> Figure:
+    """Many paths on the ground, thin, and the nominal one; equal scales.
+
+    **Arguments:** `paths`: `(B, T, 2)` m, NaN where one broke off; `nominal`: `(T, 2)` m.
+    """
+    figure, axes = _figure()
+    alpha = float(np.clip(20.0 / max(len(paths), 1), 0.12, 0.6))
+    for path in paths:
+        axes.plot(*path.T, color=LIGHT["series1"], alpha=alpha, linewidth=0.9)
+    axes.plot([], [], color=LIGHT["series1"], label=f"{len(paths)} trajectories")
+    if nominal is not None:
+        axes.plot(*nominal.T, color=LIGHT["ink"], label="nominal")
+    axes.set_aspect("equal", adjustable="datalim")
+    axes.set(title=title, xlabel=f"x / {unit}", ylabel=f"y / {unit}")
+    _legend(axes)
+    return figure
+
+
+@_styled
+def landing_figure(
+    ends: Float[ndarray, "N 2"],
+    nominal: Float[ndarray, " 2"] | None = None,
+    *,
+    title: str = "Where they end",
+    unit: str = "m",
+) -> Figure:
+    """End points with the ellipses that hold half and 95 % of a normal distribution of their mean and covariance.
+
+    **Arguments:** `ends`: `(N, 2)` m, those that ended; `nominal`: `(2,)` m.
+    """
+    figure, axes = _figure()
+    size = float(np.clip(2000.0 / max(len(ends), 1), 1.5, 14.0))
+    axes.scatter(*ends.T, s=size, color=LIGHT["series1"], alpha=0.5, linewidths=0)
+    if len(ends) > 2:
+        for (label, level), role in zip(SHARES.items(), ("series2", "force"), strict=True):
+            axes.add_patch(_ellipse(ends, level, edgecolor=LIGHT[role], label=label))
+    if nominal is not None:
+        axes.plot(*nominal, "+", color=LIGHT["ink"], markersize=10, label="nominal")
+    axes.set_aspect("equal", adjustable="datalim")
+    axes.set(title=title, xlabel=f"x / {unit}", ylabel=f"y / {unit}")
+    _legend(axes)
+    return figure
+
+
+def _ellipse(points: Float[ndarray, "N 2"], level: float, **look) -> Ellipse:
+    """{x : (x − x̄)ᵀ C⁻¹ (x − x̄) = level}."""
+    values, vectors = np.linalg.eigh(np.cov(points.T))
+    width, height = 2.0 * np.sqrt(np.maximum(values, 0.0) * level)
+    angle = np.degrees(np.arctan2(vectors[1, 0], vectors[0, 0]))
+    middle = points.mean(axis=0)
+    return Ellipse(tuple(middle), width, height, angle=angle, fill=False, linewidth=1.6, **look)
+
+
+@_styled
+def histograms_figure(
+    values: Mapping[str, Float[ndarray, " N"]], *, title: str = "Distribution of what came out"
+) -> Figure:
+    """A histogram of each quantity with its median and the 5 % and 95 % quantiles.
+
+    **Arguments:** `values`: by the label of the axis, finite, `(N,)`.
+    """
+    columns = min(len(values), 3)
+    rows = -(-len(values) // columns)
+    figure = canvas(height=1.9 * rows + 0.5)
+    cells = np.ravel(figure.subplots(rows, columns, squeeze=False))
+    for cell, (label, x), role in zip(cells, values.items(), roles(len(values)), strict=False):
+        cell.hist(x, bins="auto" if len(x) < 5000 else 70, color=LIGHT[role], alpha=0.75)
+        for p in (0.05, 0.5, 0.95):
+            look = "-" if p == 0.5 else ":"
+            cell.axvline(np.quantile(x, p), color=LIGHT["ink"], linestyle=look, linewidth=1.1)
+        cell.set(xlabel=label, yticks=[])
+    for cell in cells[len(values) :]:
+        cell.set_visible(False)
+    figure.suptitle(title, x=0.01, ha="left", fontsize=11, fontweight="bold")
+    return figure

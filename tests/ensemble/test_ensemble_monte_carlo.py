@@ -1,0 +1,201 @@
+"""Monte Carlo against exact moments and probabilities; the same bytes however often it is interrupted."""
+
+import json
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+from jaxhamel import ensemble
+from jaxhamel.ensemble import Distribution, Samples, monte_carlo
+from jaxhamel.ensemble._moments import Moments
+from jaxhamel.ensemble._statistics import probability, summarise
+
+SPREAD = {
+    "a": Distribution("normal", mean=[1.0, 2.0], std=0.5),
+    "b": Distribution("uniform", low=0.0, high=1.0),
+}
+
+
+def model(sample):
+    return {"sum": jnp.sum(sample["a"]) + sample["b"], "b": sample["b"]}
+
+
+def fragile(sample):
+    return {"root": jnp.sqrt(sample["a"][0]), "failed": (sample["b"] > 0.9).astype(float)}
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters", "frozen"),
+    [
+        ("normal", {"mean": 1.0, "std": 0.3}, stats.norm(1.0, 0.3)),
+        ("uniform", {"low": -1.0, "high": 2.0}, stats.uniform(-1.0, 3.0)),
+        ("triangular", {"low": 0.0, "mode": 1.0, "high": 3.0}, stats.triang(1 / 3, 0.0, 3.0)),
+        ("lognormal", {"median": 2.0, "sigma": 0.4}, stats.lognorm(0.4, scale=2.0)),
+        ("truncated-normal", {"mean": 0.0, "std": 1.0, "low": 0.0, "high": 9.0}, stats.halfnorm()),
+    ],
+)
+def test_distributions_are_what_their_names_say(name, parameters, frozen):
+    """Kolmogorov–Smirnov against SciPy's own, 2,000 samples."""
+    drawn = Samples({"x": Distribution(name, **parameters)}, 2000, 7, 500)
+    x = np.concatenate([block["x"] for block in drawn])
+    assert stats.kstest(x, frozen.cdf).pvalue > 1e-3
+    assert stats.kstest(x, stats.norm(5.0, 1.0).cdf).pvalue < 1e-9  # the test can fail
+
+
+@pytest.mark.parametrize("sampler", ["random", "latin-hypercube", "sobol"])
+def test_mean_and_deviation_are_within_their_errors(sampler):
+    """a₀ + a₁ + b: mean 3.5, variance 0.5² + 0.5² + 1/12, correlation of sum and b √(1/12)/σ."""
+    study = monte_carlo(model, SPREAD, 4096, seed=1, sampler=sampler)
+    found = study.statistics["quantities"]["sum"]
+    variance = 0.5 + 1 / 12
+    assert abs(found["mean"] - 3.5) < 4 * found["mean_error"]
+    assert abs(found["std"] - np.sqrt(variance)) < 4 * found["std_error"]
+    np.testing.assert_allclose(found["mean_error"], np.sqrt(variance / 4096), rtol=0.1)
+    covariance = study.statistics["covariance"]["sum"]["b"]
+    np.testing.assert_allclose(covariance, 1 / 12, rtol=0.1)
+    if sampler != "random":  # far more even: a tenth of the error stated, for a sum
+        assert abs(found["mean"] - 3.5) < 0.2 * found["mean_error"]
+
+
+def test_stated_errors_are_those_of_repeated_runs():
+    """Means, deviations, quantiles and probabilities of 300 runs of 200 normal numbers scatter as they say."""
+    rng = np.random.default_rng(2)
+    runs = [summarise({"x": rng.normal(size=200)})["quantities"]["x"] for _ in range(300)]
+    for key in ("mean", "std"):
+        scatter = np.std([run[key] for run in runs])
+        np.testing.assert_allclose(
+            np.mean([run[f"{key}_error"] for run in runs]), scatter, rtol=0.15
+        )
+    tails = [run["quantiles"]["0.05"] for run in runs]
+    scatter = np.std([tail["value"] for tail in tails])
+    np.testing.assert_allclose(np.mean([tail["error"] for tail in tails]), scatter, rtol=0.3)
+    intervals = [probability(rng.random(50) < 0.03) for _ in range(400)]
+    assert np.mean([low["low"] <= 0.03 <= low["high"] for low in intervals]) > 0.92
+
+
+def test_moments_merge_as_if_they_had_come_at_once():
+    rng = np.random.default_rng(3)
+    x = 1e6 + rng.normal(size=(1000, 3)) @ rng.normal(size=(3, 3))
+    parts = [Moments.of(x[i : i + 77]) for i in range(0, 1000, 77)]
+    merged = sum(parts, Moments.none(3))
+    assert merged.n == 1000
+    np.testing.assert_allclose(merged.mean, x.mean(axis=0), rtol=1e-14)
+    np.testing.assert_allclose(merged.covariance, np.cov(x.T), rtol=1e-9)
+
+
+def test_interrupted_run_ends_with_the_same_bytes(tmp_path):
+    """Interrupted twice at different places; the last block is not full."""
+    whole = monte_carlo(fragile, SPREAD, 1000, seed=3)
+
+    class Interrupted(Exception):
+        pass
+
+    def interrupt_at(done):
+        def look(progress):
+            if progress.done >= done:
+                raise Interrupted
+
+        return look
+
+    for done, resume in ((256, False), (768, True)):
+        with pytest.raises(Interrupted):
+            monte_carlo(
+                fragile,
+                SPREAD,
+                1000,
+                seed=3,
+                folder=tmp_path,
+                resume=resume,
+                progress=interrupt_at(done),
+            )
+    resumed = monte_carlo(fragile, SPREAD, 1000, seed=3, folder=tmp_path, resume=True)
+    assert json.dumps(resumed.statistics) == json.dumps(whole.statistics)
+    np.testing.assert_array_equal(resumed.failed, whole.failed)
+
+
+def test_a_torn_or_unfinished_block_is_computed_again(tmp_path):
+    """What a kill leaves behind (a file that was not renamed, a chunk that is missing) is not taken for a result."""
+    whole = monte_carlo(model, SPREAD, 600, seed=3, folder=tmp_path)
+    chunks = sorted((tmp_path / "values.zarr" / "c").rglob("*"))
+    victim = next(path for path in chunks if path.is_file() and path.parent.name == "1")
+    victim.rename(victim.with_suffix(".0123.partial"))
+    again = monte_carlo(model, SPREAD, 600, seed=3, folder=tmp_path, resume=True)
+    assert json.dumps(again.statistics) == json.dumps(whole.statistics)
+    assert victim.exists()
+
+
+def test_failures_are_counted_kept_and_left_out():
+    """b > 0.9 fails; √a₀ of a negative a₀ does too: each with its index, and can be drawn again alone."""
+    study = monte_carlo(fragile, SPREAD, 600, seed=3)
+    drawn = [study.sample(i) for i in range(600)]
+    bad = [i for i, s in enumerate(drawn) if s["b"] > 0.9 or s["a"][0] < 0]
+    np.testing.assert_array_equal(study.failed, bad)
+    assert study.statistics["quantities"]["root"]["n"] == 600 - len(bad)
+    good = [np.sqrt(s["a"][0]) for i, s in enumerate(drawn) if i not in set(bad)]
+    np.testing.assert_allclose(
+        study.statistics["quantities"]["root"]["mean"], np.mean(good), rtol=1e-13
+    )
+    assert f"600 trajectories, {len(bad)} failed" in str(study)
+
+
+def test_stops_when_it_is_accurate_enough():
+    study = monte_carlo(model, SPREAD, 100_000, seed=3, accuracy={"sum": 0.02})
+    assert study.trajectories < study.asked
+    assert study.statistics["quantities"]["sum"]["mean_error"] <= 0.02
+    assert study.trajectories <= (0.5 + 1 / 12) / 0.02**2 * 1.1 + 256
+
+
+def test_messages(tmp_path):
+    run = lambda **options: monte_carlo(model, SPREAD, **{"trajectories": 10, **options})  # noqa: E731
+    cases = {
+        "`trajectories` is 0; it must be a whole number, at least 1": {"trajectories": 0},
+        "`seed` is -1": {"seed": -1},
+        "`sampler` is 'lhs'; it must be one of 'random', 'latin-hypercube', 'sobol'": {
+            "sampler": "lhs"
+        },
+        "`accuracy` names 'end', which `model` does not give; it gives b, sum": {
+            "accuracy": {"end": 1}
+        },
+    }
+    for message, options in cases.items():
+        with pytest.raises(ValueError, match=message.replace("(", r"\(")):
+            run(**options)
+    run(folder=tmp_path)
+    with pytest.raises(
+        ValueError, match=r"holds a run already \(10 trajectories, seed 0\); nothing was"
+    ):
+        run(folder=tmp_path)
+    with pytest.raises(ValueError, match="holds another run: its `seed` is 0, asked for is 5"):
+        run(folder=tmp_path, seed=5, resume=True)
+    with pytest.raises(ValueError, match=r"no distribution 'gauss'; take one of 'normal'"):
+        Distribution("gauss", mean=0.0)
+    with pytest.raises(ValueError, match=r"'normal' got mean; it takes mean, std"):
+        Distribution("normal", mean=0.0)
+    with pytest.raises(ValueError, match=r"`low` must be below `high`"):
+        Distribution("uniform", low=1.0, high=0.0)
+    with pytest.raises(ValueError, match=r"gives 'x' of shape \(2,\) for one trajectory"):
+        monte_carlo(lambda s: {"x": s["a"]}, SPREAD, 10)
+    with pytest.raises(ValueError, match="names nothing to draw"):
+        monte_carlo(model, {}, 10)
+
+
+def test_a_ball_in_batches():
+    """`rollout` as a batched model: homogeneous ball on a plane, whose velocity stays: exact displacement u t."""
+    from jaxhamel.systems import RollingBall
+
+    ball = RollingBall(0.5, 1.0, [0.1] * 3, [0, 0, 0], [], None)
+    spread = {"omega": Distribution("normal", mean=[0.0, 1.0, 0.0], std=0.2)}
+
+    def rolled(sample):
+        q0 = (jnp.array([1.0, 0, 0, 0]), jnp.zeros(2))
+        q, _ = ensemble.rollout(
+            ball, q0, sample["omega"], [0.0, 2.0], dt=0.1, in_axes=(None, None, 0, None)
+        )
+        return {"x": q[1][:, -1, 0], "y": q[1][:, -1, 1]}
+
+    study = monte_carlo(rolled, spread, 100, batched=True, block=64)
+    omega = np.array([study.sample(i)["omega"] for i in range(100)])
+    np.testing.assert_allclose(study.values["x"], 2.0 * 0.5 * omega[:, 1], atol=1e-6)
+    np.testing.assert_allclose(study.values["y"], -2.0 * 0.5 * omega[:, 0], atol=1e-6)
