@@ -102,6 +102,7 @@ _BY_NAME = {
     "SpaceRobot": ("mueller2023",),
     "BallOnTurntable": ("weltner1979",),
     "UnderwaterBody": ("massa-vignolo",),
+    "RigidBody": ("massa-vignolo",),
     "RollingDisk": ("lesaux2005",),
     "Rattleback": ("kane1982",),
     "Points": ("massa-vignolo",),

@@ -51,6 +51,17 @@ class Points(eqx.Module):
         """m J for one column J of ∂V/∂u."""
         return self.mass[:, None] * column
 
+    def constraint(self, rate: Float[Array, "b 3"]) -> Scalar:
+        """½ Σ m |a − F/m|², the rate V̇ given; −F·a for a point without mass."""
+        turning = jnp.cross(
+            jnp.broadcast_to(self.axes[None, :], self.velocity.shape), self.velocity
+        )
+        a = rate + turning
+        some = self.mass > 0
+        square = jnp.sum(self.force * self.force, axis=1)
+        constant = jnp.where(some, 0.5 * square / jnp.where(some, self.mass, 1.0), 0.0)
+        return jnp.sum((0.5 * self.mass[:, None] * a - self.force) * a) + jnp.sum(constant)
+
 
 class Spins(eqx.Module):
     """Rotations of rigid bodies, in their own axes: the rate of the angular momentum is I Ω̇ + Ω × I Ω.
@@ -75,6 +86,13 @@ class Spins(eqx.Module):
         """I J for one column J of ∂Ω/∂u."""
         return jnp.einsum("bij,bj->bi", self.inertia, column)
 
+    def constraint(self, rate: Float[Array, "b 3"]) -> Scalar:
+        """½ Σ (I Ω̇ + h)·I⁻¹(I Ω̇ + h), h = Ω × I Ω − τ; along an axis without inertia Ω̇·h alone."""
+        bias = self.momentum_rate(jnp.zeros_like(rate))
+        linear = jnp.sum((0.5 * self.weigh(rate) + bias) * rate)
+        inverse = jax.vmap(lambda inertia: jnp.linalg.pinv(inertia, hermitian=True))(self.inertia)
+        return linear + 0.5 * jnp.einsum("bi,bij,bj->", bias, inverse, bias)
+
 
 def gauss(
     system: System, t: Scalar, q: Configuration, u: QuasiVelocity, control: Control
@@ -86,6 +104,17 @@ def gauss(
 
 
 def _of_bodies(system, t, q, u, control):
+    parts, bias, jacobian = bodies_in_motion(system, t, q, u, control)
+    weighed = [jax.vmap(part.weigh)(j) for part, j in zip(parts, jacobian, strict=True)]
+    residual = [part.momentum_rate(b) for part, b in zip(parts, bias, strict=True)]
+    mass_matrix = _pair(jacobian, weighed, "kbi,lbi->kl")
+    return -symmetric_solve(mass_matrix, _pair(jacobian, residual, "kbi,bi->k"))
+
+
+def bodies_in_motion(
+    system: System, t: Scalar, q: Configuration, u: QuasiVelocity, control: Control
+) -> tuple[tuple, tuple, tuple]:
+    """The bodies, the rates of their velocities at u̇ = 0, and J = ∂(velocities)/∂u, index u̇ first."""
     inverse = InverseFrame.at(system, t, q)
 
     def bodies_at(t, q, u):
@@ -100,10 +129,7 @@ def _of_bodies(system, t, q, u, control):
     (parts, _), (_, bias), (_, jacobian) = derivatives(
         system, bodies_and_velocities, t, q, v, u, jnp.eye(u.shape[0], dtype=u.dtype)
     )
-    weighed = [jax.vmap(part.weigh)(j) for part, j in zip(parts, jacobian, strict=True)]
-    residual = [part.momentum_rate(b) for part, b in zip(parts, bias, strict=True)]
-    mass_matrix = _pair(jacobian, weighed, "kbi,lbi->kl")
-    return -symmetric_solve(mass_matrix, _pair(jacobian, residual, "kbi,bi->k"))
+    return parts, bias, jacobian
 
 
 def _pair(jacobian: tuple[Array, ...], others: Iterable[Array], indices: str) -> Array:
@@ -112,9 +138,16 @@ def _pair(jacobian: tuple[Array, ...], others: Iterable[Array], indices: str) ->
 
 
 def _of_lagrangian(system, t, q, u, control):
+    mass_matrix, force, at_rest, free = lagrangian_in_motion(system, t, q, u, control)
+    return symmetric_solve(free.T @ mass_matrix @ free, free.T @ (force - mass_matrix @ at_rest))
+
+
+def lagrangian_in_motion(
+    system: System, t: Scalar, q: Configuration, u: QuasiVelocity, control: Control
+) -> tuple[Array, Array, Array, Array]:
+    """M and f of M v̇ = f, and v̇ = at_rest + free u̇."""
     inverse = InverseFrame.at(system, t, q)
     v = inverse.velocity(t, q, with_constraints(system, u))
     mass_matrix, force = euler_lagrange(system, t, q, v, control)
-    free = inverse.independent(t, q)
-    at_rest = -(inverse(t, q) @ frame_bias(system, t, q, v))  # v̇ where u̇ = 0
-    return symmetric_solve(free.T @ mass_matrix @ free, free.T @ (force - mass_matrix @ at_rest))
+    at_rest = -(inverse(t, q) @ frame_bias(system, t, q, v))
+    return mass_matrix, force, at_rest, inverse.independent(t, q)

@@ -7,6 +7,7 @@ from jaxhamel.systems._chaplygin_sphere import ChaplyginSphere as ChaplyginSpher
 from jaxhamel.systems._coupled_snakeboard import CoupledSnakeboard as CoupledSnakeboard
 from jaxhamel.systems._free_rigid_body import FreeRigidBody as FreeRigidBody
 from jaxhamel.systems._heavy_top import HeavyTop as HeavyTop
+from jaxhamel.systems._inhomogeneous_ball import InhomogeneousBall as InhomogeneousBall
 from jaxhamel.systems._knife_edge import KnifeEdge as KnifeEdge
 from jaxhamel.systems._non_spinning_ball import NonSpinningBall as NonSpinningBall
 from jaxhamel.systems._pendulum_in_stand import PendulumInStand as PendulumInStand
@@ -16,6 +17,7 @@ from jaxhamel.systems._rails import FigureEightRails as FigureEightRails
 from jaxhamel.systems._rails import MixedRails as MixedRails
 from jaxhamel.systems._rails import StraightRails as StraightRails
 from jaxhamel.systems._rattleback import Rattleback as Rattleback
+from jaxhamel.systems._rigid_body import RigidBody as RigidBody
 from jaxhamel.systems._rolling_ball import RollingBall as RollingBall
 from jaxhamel.systems._rolling_disk import RollingDisk as RollingDisk
 from jaxhamel.systems._rolling_pendulum_ball import RollingPendulumBall as RollingPendulumBall
