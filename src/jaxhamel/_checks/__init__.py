@@ -49,6 +49,10 @@ from jaxhamel._checks._monte_carlo import check_quantities as check_quantities
 from jaxhamel._checks._monte_carlo import check_same_run as check_same_run
 from jaxhamel._checks._monte_carlo import check_sampling as check_sampling
 from jaxhamel._checks._pictures import check_frames as check_frames
+from jaxhamel._checks._pictures import check_gait_curve as check_gait_curve
+from jaxhamel._checks._pictures import check_names as check_names
+from jaxhamel._checks._pictures import check_planar_path as check_planar_path
+from jaxhamel._checks._pictures import check_shape_plane as check_shape_plane
 from jaxhamel._checks._simulation import check_adjoint as check_adjoint
 from jaxhamel._checks._simulation import check_control_along as check_control_along
 from jaxhamel._checks._simulation import check_dense as check_dense

@@ -17,3 +17,57 @@ def check_frames(name: str, value, count: int) -> None:
             f"`{name}` is not finite at row {row}; a picture needs finite numbers. "
             "Cut the arrays before the time at which the simulation broke down."
         )
+
+
+def check_shape_plane(limits, plane, at) -> None:
+    """Two increasing intervals, two different shape coordinates, and values for the others."""
+    array = np.asarray(limits, dtype=float)
+    if (
+        array.shape != (2, 2)
+        or not np.all(np.isfinite(array))
+        or not np.all(array[:, 0] < array[:, 1])
+    ):
+        raise ValueError(
+            f"`limits` is {limits!r}; it must be ((low, high), (low, high)), low below high, of the two "
+            "shape coordinates drawn. Give for example ((-1.5, 1.5), (-1.5, 1.5))."
+        )
+    m = 2 if at is None else np.size(at)
+    if len(set(plane)) != 2 or not all(0 <= axis < m for axis in plane):
+        raise ValueError(
+            f"`plane` is {plane!r}; it must be two different shape coordinates below {m}, such as (0, 1). "
+            "With more than two shape coordinates give all their values in `at`."
+        )
+
+
+def check_names(name: str, value, count: int) -> None:
+    """A name for each row."""
+    if len(value) != count:
+        raise ValueError(
+            f"`{name}` has {len(value)} entries; the connection has {count} rows, one for each group "
+            f"direction. Give {count}."
+        )
+
+
+def check_gait_curve(name: str, value) -> None:
+    """A curve in shape space: rows of at least two coordinates, finite, enough of them to draw."""
+    array = np.asarray(value)
+    if (
+        array.ndim != 2
+        or array.shape[0] < 9
+        or array.shape[1] < 2
+        or not np.all(np.isfinite(array))
+    ):
+        raise ValueError(
+            f"the gait {name!r} in `gaits` has shape {array.shape}; it must be finite points (T, m) along "
+            "the loop, T at least 9. Sample the curve: jax.vmap(curve)(times)."
+        )
+
+
+def check_planar_path(name: str, value) -> None:
+    """Poses in the plane, finite."""
+    array = np.asarray(value)
+    if array.ndim != 2 or array.shape[1] != 3 or len(array) < 2 or not np.all(np.isfinite(array)):
+        raise ValueError(
+            f"`{name}` has shape {array.shape}; it must be finite poses (angle, x, y), (T, 3), such as g of "
+            "control.gait_motion on SE2()."
+        )

@@ -19,7 +19,7 @@ from jaxtyping import Array, Float
 
 from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Scalar
-from jaxhamel.geometry import AbstractSpace, reconstruct
+from jaxhamel.geometry import AbstractSpace, fibre_velocity
 
 
 def gait_motion(
@@ -44,17 +44,14 @@ def gait_motion(
     **Raises:** `TypeError` for a mechanism that is neither.
     """
     _checks.check_mechanism(mechanism)
-    if not hasattr(mechanism, "momentum_rate"):
-        g = reconstruct(_connection(mechanism), curve, times, space)
-        return g, jnp.zeros((times.shape[0], 0), times.dtype)
+    rates = _rates_with_momentum if hasattr(mechanism, "momentum_rate") else _rates
     if momentum is None:
-        Gamma = mechanism.momentum_velocity(curve(times[0]))
-        momentum = jnp.zeros(Gamma.shape[1], times.dtype)
+        momentum = _none(mechanism, curve, times)
 
     def step(state, ends):
         g, p = state
-        rates = lambda t, eta, p: _rates(mechanism, curve, space, t, eta, p)  # noqa: E731
-        eta, p = _runge_kutta(rates, ends[0], ends[1] - ends[0], jnp.zeros(space.dim, p.dtype), p)
+        slope = lambda t, eta, p: rates(mechanism, curve, space, t, eta, p)  # noqa: E731
+        eta, p = _runge_kutta(slope, ends[0], ends[1] - ends[0], jnp.zeros(space.dim, p.dtype), p)
         state = space.retract(g, eta), p
         return state, state
 
@@ -87,14 +84,25 @@ def gait_displacement(
     return jax.tree.map(lambda x: x[-1], g)
 
 
-def _connection(mechanism: Any) -> Callable:
-    return mechanism.connection if hasattr(mechanism, "connection") else mechanism
+def _none(mechanism: Any, curve: Callable, times: Float[Array, " T"]) -> Float[Array, " k"]:
+    """Momentum zero, `(0,)` for a mechanism without."""
+    if not hasattr(mechanism, "momentum_rate"):
+        return jnp.zeros(0, times.dtype)
+    Gamma = jax.eval_shape(lambda t: mechanism.momentum_velocity(curve(t)), times[0])
+    return jnp.zeros(Gamma.shape[1], times.dtype)
 
 
 def _rates(mechanism, curve, space, t, eta, p):
-    """(η̇, ṗ) of g = g_0 exp(η): η̇ = dexp⁻¹(−η) ξ."""
+    """(η̇, nothing) of g = g_0 exp(η): η̇ = dexp⁻¹(−η) ξ."""
     r, rdot = jax.jvp(curve, (t,), (jnp.ones_like(t),))
-    xi = mechanism.momentum_velocity(r) @ p - mechanism.connection(r) @ rdot
+    connection = getattr(mechanism, "connection", mechanism)
+    return space.dexpinv(-eta) @ fibre_velocity(connection(r), rdot), p
+
+
+def _rates_with_momentum(mechanism, curve, space, t, eta, p):
+    """(η̇, ṗ)."""
+    r, rdot = jax.jvp(curve, (t,), (jnp.ones_like(t),))
+    xi = fibre_velocity(mechanism.connection(r), rdot) + mechanism.momentum_velocity(r) @ p
     return space.dexpinv(-eta) @ xi, mechanism.momentum_rate(r, rdot, p)
 
 

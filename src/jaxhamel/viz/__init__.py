@@ -12,6 +12,9 @@ from jaxhamel.viz._bodies import inertia_box as inertia_box
 from jaxhamel.viz._bodies import rotated as rotated
 from jaxhamel.viz._bodies import top_edges as top_edges
 from jaxhamel.viz._charts import Chart as Chart
+from jaxhamel.viz._connection import connection_figure as connection_figure
+from jaxhamel.viz._connection import curvature_figure as curvature_figure
+from jaxhamel.viz._connection import gait_figure as gait_figure
 from jaxhamel.viz._ensembles import fan_figure as fan_figure
 from jaxhamel.viz._ensembles import histograms_figure as histograms_figure
 from jaxhamel.viz._ensembles import landing_figure as landing_figure
