@@ -94,8 +94,9 @@ class GaitProblem(eqx.Module):
     def reached(self, curve: FourierSeries) -> tuple[Configuration, Scalar]:
         """(g, value): the displacement, and w·log g or the function of g asked for."""
         g = self.displacement(curve)
-        of: Any = self.objective
-        return g, of(g) if callable(of) else of @ self.space.log(g)
+        of = self.objective
+        value: Any = of(g) if callable(of) else of @ self.space.log(g)
+        return g, value
 
     def value(self, curve: FourierSeries) -> Scalar:
         """The objective, not divided by the length."""
