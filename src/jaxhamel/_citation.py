@@ -72,6 +72,11 @@ _PAPERS = {
     author={Canudas de Wit, C. and Olsson, H. and {\\AA}str{\\"o}m, K. J. and Lischinsky, P.},
     journal={IEEE Transactions on Automatic Control}, volume={40}, pages={419--425}, year={1995}
 }""",
+    "meijaard2007": """@article{meijaard2007linearized,
+    title={Linearized dynamics equations for the balance and steer of a bicycle: a benchmark and review},
+    author={Meijaard, J. P. and Papadopoulos, Jim M. and Ruina, Andy and Schwab, A. L.},
+    journal={Proceedings of the Royal Society A}, volume={463}, pages={1955--1982}, year={2007}
+}""",
     "diffrax": """@phdthesis{kidger2021on,
     title={On Neural Differential Equations},
     author={Kidger, Patrick}, school={University of Oxford}, year={2021}
@@ -105,6 +110,7 @@ _BY_NAME = {
     "RigidBody": ("massa-vignolo",),
     "RollingDisk": ("lesaux2005",),
     "Rattleback": ("kane1982",),
+    "WhippleBicycle": ("meijaard2007",),
     "Points": ("massa-vignolo",),
     "Spins": ("massa-vignolo",),
 }

@@ -100,6 +100,7 @@ _SOFT = {
 _SOFT_POSITIVE = tuple(
     k for k in _SOFT if k not in ("centre_com", "pendulum_com", "rest_angle", "gravity")
 )
+_BICYCLE = ("rear", "frame", "fork", "front")
 
 
 ALL = (
@@ -283,5 +284,33 @@ ALL = (
         systems.PendulumInStand,
         _SOFT,
         _SOFT_POSITIVE,
+    ),
+    Case(
+        systems.WhippleBicycle,
+        {
+            "wheel_base": 1.05,
+            "trail": 0.07,
+            "steer_axis_tilt": 0.3,
+            "rear_radius": 0.31,
+            "rear_mass": 2.1,
+            "rear_inertia": [0.06, 0.11, 0.07],
+            "frame_mass": 60.0,
+            "frame_com": [0.35, 0.02, 0.9],
+            "frame_inertia": 9 * I1,
+            "fork_mass": 4.2,
+            "fork_com": [0.9, -0.01, 0.7],
+            "fork_inertia": I2 / 10,
+            "front_radius": 0.34,
+            "front_mass": 2.9,
+            "front_inertia": [0.14, 0.27, 0.15],
+            "gravity": 9.5,
+        },
+        ("wheel_base", "rear_radius", "front_radius", *(f"{part}_mass" for part in _BICYCLE)),
+        control=Constant(jnp.array([5.0, -0.7, 3.0])),
+        start=lambda system: (
+            system.configuration(0.1, -0.15, 0.3, [0.1, -0.2]),
+            jnp.array([0.4, 0.3, 14.0]),
+        ),
+        seconds=0.4,
     ),
 )

@@ -27,3 +27,4 @@ from jaxhamel.systems._soft_rolling_pendulum import SoftRollingPendulum as SoftR
 from jaxhamel.systems._space_robot import SpaceRobot as SpaceRobot
 from jaxhamel.systems._suslov import Suslov as Suslov
 from jaxhamel.systems._underwater_body import UnderwaterBody as UnderwaterBody
+from jaxhamel.systems._whipple_bicycle import WhippleBicycle as WhippleBicycle
