@@ -313,4 +313,20 @@ ALL = (
         ),
         seconds=0.4,
     ),
+    Case(
+        systems.RigidBody,
+        {
+            "mass": 1.3,
+            "inertia": I1,
+            "com": [0.1, 0.2, 0.4],
+            "gravity": 9.5,
+            "representation": "spatial",
+        },
+        ("mass",),
+    ),
+    Case(
+        systems.InhomogeneousBall,
+        {"radius": 1.2, "mass": 0.8, "inertia": I1, "gravity": 9.5},
+        ("radius", "mass"),
+    ),
 )
