@@ -58,8 +58,11 @@ from jaxhamel.mechanics import velocity as velocity
 # Simulation
 from jaxhamel.simulate import RESULTS as RESULTS
 from jaxhamel.simulate import AutoAdjoint as AutoAdjoint
+from jaxhamel.simulate import CommutatorFree2 as CommutatorFree2
+from jaxhamel.simulate import CommutatorFree4 as CommutatorFree4
 from jaxhamel.simulate import LieGroup as LieGroup
 from jaxhamel.simulate import Trajectory as Trajectory
+from jaxhamel.simulate import Variational as Variational
 from jaxhamel.simulate import simulate as simulate
 
 __version__ = _version("jaxhamel")

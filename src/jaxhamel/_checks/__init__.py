@@ -56,12 +56,17 @@ from jaxhamel._checks._pictures import check_shape_plane as check_shape_plane
 from jaxhamel._checks._simulation import check_adjoint as check_adjoint
 from jaxhamel._checks._simulation import check_control_along as check_control_along
 from jaxhamel._checks._simulation import check_dense as check_dense
+from jaxhamel._checks._simulation import check_fixed_step as check_fixed_step
+from jaxhamel._checks._simulation import check_group_solver_state as check_group_solver_state
 from jaxhamel._checks._simulation import check_lie_group as check_lie_group
 from jaxhamel._checks._simulation import check_lie_group_state as check_lie_group_state
 from jaxhamel._checks._simulation import check_options as check_options
 from jaxhamel._checks._simulation import check_simulation as check_simulation
+from jaxhamel._checks._simulation import check_solver_space as check_solver_space
 from jaxhamel._checks._simulation import check_steps as check_steps
 from jaxhamel._checks._simulation import check_times as check_times
+from jaxhamel._checks._simulation import check_variational_args as check_variational_args
+from jaxhamel._checks._simulation import check_variational_order as check_variational_order
 from jaxhamel._checks._spaces import check_coordinates as check_coordinates
 from jaxhamel._checks._spaces import check_dimension as check_dimension
 from jaxhamel._checks._spaces import check_frame_matrix as check_frame_matrix

@@ -36,14 +36,66 @@ def check_lie_group(solver, space, abstract_space: type) -> None:
 
 def check_lie_group_state(space, y) -> None:
     """y = (q, rest) with q shaped as a configuration of `space`: structure and shapes only."""
+    _check_pair("LieGroup", space, y)
+
+
+def _check_pair(name, space, y) -> None:
     wanted = jax.eval_shape(space.identity)
     if isinstance(y, tuple) and len(y) == 2 and _shapes(y[0]) == _shapes(wanted):
         return
     raise ValueError(
-        f"`y0` has the shapes {_shapes(y)}; LieGroup steps a pair (q, rest) with q of shapes "
+        f"`y0` has the shapes {_shapes(y)}; {name} steps a pair (q, rest) with q of shapes "
         f"{_shapes(wanted)} ({type(space).__name__}). Under BacksolveAdjoint the backward state is no "
-        "such pair: use RecursiveCheckpointAdjoint, DirectAdjoint or ForwardMode with LieGroup."
+        f"such pair: use RecursiveCheckpointAdjoint, DirectAdjoint or ForwardMode with {name}."
     )
+
+
+def check_solver_space(space, solver: str, abstract_space: type) -> None:
+    """A space, or None for the one of the system that is simulated."""
+    if space is not None and not isinstance(space, abstract_space):
+        raise TypeError(
+            f"`space` is {_kind(space)}; {solver} needs the configuration space, for example "
+            f"{solver}(space=system.space), or nothing in jaxhamel.simulate."
+        )
+
+
+def check_group_solver_state(solver, y) -> None:
+    """The solver has a space, and y = (q, rest) with q shaped as a configuration of it."""
+    name = type(solver).__name__
+    if solver.space is None:
+        raise ValueError(
+            f"`space` of {name} is missing: in diffrax.diffeqsolve give it as {name}(space=system.space); "
+            "only jaxhamel.simulate can take it from the system."
+        )
+    _check_pair(name, solver.space, y)
+
+
+def check_variational_order(order, known: tuple) -> None:
+    """An order there is a composition for."""
+    if order not in known:
+        raise ValueError(f"`order` is {order!r}; Variational has the orders {known}.")
+
+
+def check_variational_args(args) -> None:
+    """args = (system, control)."""
+    if isinstance(args, tuple) and len(args) == 2 and hasattr(args[0], "lagrangian"):
+        return
+    raise ValueError(
+        f"`args` is {_kind(args)}; Variational integrates the Lagrangian of a system, not a vector "
+        "field: give args=(system, control), control a callable of t or None."
+    )
+
+
+def check_fixed_step(solver, dt) -> None:
+    """A solver without error estimate gets a step."""
+    import diffrax
+
+    adaptive = isinstance(solver, diffrax.AbstractAdaptiveSolver | diffrax.AbstractWrappedSolver)
+    if dt is None and not adaptive:
+        raise ValueError(
+            f"`dt` is missing: {type(solver).__name__} has no error estimate to choose steps by. Give a "
+            "fixed step, for example simulate(..., dt=0.01), or another solver."
+        )
 
 
 def check_simulation(system, q0, u0, ts, control, steps) -> None:
@@ -137,8 +189,8 @@ def check_adjoint(adjoint, solver) -> None:
 
     if isinstance(adjoint, diffrax.BacksolveAdjoint) and hasattr(solver, "space"):
         raise ValueError(
-            "`adjoint` is BacksolveAdjoint, which cannot step the state of a LieGroup solver "
-            "backwards; use diffrax.RecursiveCheckpointAdjoint(), diffrax.ForwardMode(), or None."
+            f"`adjoint` is BacksolveAdjoint, which cannot step the state of a {type(solver).__name__} "
+            "solver backwards; use diffrax.RecursiveCheckpointAdjoint(), diffrax.ForwardMode(), or None."
         )
 
 

@@ -12,8 +12,8 @@ from diffrax import AbstractLocalInterpolation, AbstractWrappedSolver
 
 from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Velocity
-from jaxhamel.geometry import AbstractSpace, Product
-from jaxhamel.geometry._space import AbstractAbelianSpace
+from jaxhamel.geometry import AbstractSpace
+from jaxhamel.simulate._factors import advance, apply
 
 
 class LieGroup(AbstractWrappedSolver):
@@ -87,7 +87,7 @@ class LieGroup(AbstractWrappedSolver):
         (phi1, rest1), local_error, local_info, state, result = self._inner.step(
             _LocalTerm(terms, self.space, q0), t0, t1, local_y0, args, solver_state, made_jump
         )
-        q1 = _advance(self.space, q0, phi1)
+        q1 = advance(self.space, q0, phi1)
         error = (
             None if local_error is None else (self.space.rate(q1, local_error[0]), local_error[1])
         )
@@ -119,26 +119,12 @@ def _origin(space: AbstractSpace, q0: Configuration) -> Velocity:
     return jnp.zeros(space.dim, dtype=jnp.result_type(*jax.tree.leaves(q0)))
 
 
-def _advance(space: AbstractSpace, q0: Configuration, phi: Velocity) -> Configuration:
-    return space.normalise(space.retract(q0, phi))
-
-
-def _apply(operator: str, space: AbstractSpace, phi: Velocity, vector: Velocity) -> Velocity:
-    """dexp_φ or its inverse times a vector, factor by factor: no block matrix with its zeros is built."""
-    if isinstance(space, Product):
-        factors = zip(space.spaces, space.split(phi), space.split(vector), strict=True)
-        return jnp.concatenate([_apply(operator, *factor) for factor in factors])
-    if isinstance(space, AbstractAbelianSpace):
-        return vector
-    return getattr(space, operator)(phi) @ vector
-
-
 def _move_to_new_base(space: AbstractSpace, phi1: Velocity, state):
     """The last stage's φ̇, kept by first-same-as-last methods, in coordinates around q₁: v = dexp_{−φ₁} φ̇₁."""
     if state is None:
         return None
     first_step, (phi_dot, rest_dot) = state
-    return first_step, (_apply("dexp", space, -phi1, phi_dot), rest_dot)
+    return first_step, (apply("dexp", space, -phi1, phi_dot), rest_dot)
 
 
 class _LocalTerm(diffrax.AbstractTerm):
@@ -153,7 +139,7 @@ class _LocalTerm(diffrax.AbstractTerm):
         q = self.space.retract(self.q0, phi)
         q_dot, rest_dot = self.term.vf(t, (q, rest), args)
         v = self.space.velocity(q, q_dot)
-        return _apply("dexpinv", self.space, -phi, v), rest_dot
+        return apply("dexpinv", self.space, -phi, v), rest_dot
 
     def contr(self, t0, t1, **kwargs):
         return self.term.contr(t0, t1, **kwargs)
@@ -177,7 +163,7 @@ class _Interpolation(AbstractLocalInterpolation):
                 jnp.subtract, self.evaluate(t1, left=left), self.evaluate(t0, left=left)
             )
         phi, rest = self.local.evaluate(t0, left=left)
-        return _advance(self.space, self.q0, phi), rest
+        return advance(self.space, self.q0, phi), rest
 
 
 @dataclass(frozen=True)

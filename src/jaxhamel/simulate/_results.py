@@ -52,6 +52,7 @@ _ADVICE = {
         "Look at the forces and the control just after this time; with a fixed step, try a "
         "smaller `dt`."
     ),
+    "nonlinear_divergence": "The equations of an implicit step have no solution near: try a smaller `dt`.",
     "step_too_small": (
         "Look for a singular configuration or a force without bound near this time; stiff "
         "problems on vector spaces take an implicit `solver`."

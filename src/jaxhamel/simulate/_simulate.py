@@ -12,10 +12,11 @@ from jaxtyping import ArrayLike
 
 from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control
-from jaxhamel.geometry import AbstractSpace, Product
-from jaxhamel.geometry._space import AbstractAbelianSpace
+from jaxhamel.geometry import AbstractSpace
 from jaxhamel.mechanics import System, VectorField, as_control
 from jaxhamel.simulate._adjoint import AutoAdjoint
+from jaxhamel.simulate._factors import is_flat
+from jaxhamel.simulate._group_solver import AbstractGroupSolver
 from jaxhamel.simulate._lie_group import LieGroup
 from jaxhamel.simulate._progress import meter
 from jaxhamel.simulate._results import as_result, cause_of_end
@@ -62,7 +63,8 @@ def simulate(
 
     - `max_steps`: the most steps to take before giving up; default 65536 (4096 with `dense`), more where `dt` needs more.
     - `solver`: any diffrax solver, default `diffrax.Tsit5()`. Where the configuration space is not flat an explicit
-      Runge–Kutta method is wrapped in `jaxhamel.LieGroup`.
+      Runge–Kutta method is wrapped in `jaxhamel.LieGroup`. `jaxhamel.CommutatorFree2()`, `CommutatorFree4()` and
+      `Variational()` take the space from the system.
     - `adjoint`: any diffrax adjoint; default `jaxhamel.AutoAdjoint()`, for `jax.grad` as well as `jax.jvp`.
     - `event`: a `diffrax.Event`, or a function `event(t, q, u)` of a real value whose zero ends the simulation.
     - `dense`: whether `trajectory.evaluate(t)` shall give the state between the `ts`.
@@ -86,6 +88,7 @@ def simulate(
     steps = _tolerances(rtol, atol, dt, ts.dtype)
     solver = _solver(system.space, solver)
     _checks.check_adjoint(adjoint, solver)
+    _checks.check_fixed_step(solver, dt)
     options = {
         "solver": solver,
         "adjoint": AutoAdjoint() if adjoint is None else adjoint,
@@ -183,16 +186,11 @@ def _controller(steps, ts):
 
 def _solver(space: AbstractSpace, solver):
     solver = diffrax.Tsit5() if solver is None else solver
+    if isinstance(solver, AbstractGroupSolver):
+        return solver.on(space)
     if is_flat(space) or isinstance(getattr(solver, "space", None), AbstractSpace):
         return solver
     return LieGroup(solver, space)
-
-
-def is_flat(space: AbstractSpace) -> bool:
-    """Whether q·exp(δ) = q + δ: any solver keeps such configurations where they are."""
-    if isinstance(space, Product):
-        return all(is_flat(factor) for factor in space.spaces)
-    return isinstance(space, AbstractAbelianSpace)
 
 
 def _event(event, dtype):

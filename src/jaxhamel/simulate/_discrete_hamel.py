@@ -1,0 +1,121 @@
+"""The discrete Hamel equations: one step of the Lagrange–d'Alembert principle on a group, constraints and all.
+
+    q_{k+1} = q_k·exp(h ξ) ,   q_m = q_k·exp(h ξ/2) ,   L_d = h L(t_m, q_m, ξ) ,   A_α(t_m, q_m) ξ + a_α(t_m, q_m) = 0
+
+With p = ∂L/∂v and f = ∂L/∂q + Q at the midpoint, left-trivialised variations η of the two ends change L_d by
+P⁺·η_{k+1} − P⁻·η_k (exactly, whatever h is), where
+
+    P⁻ = dexp⁻ᵀ_{hξ} (p − h/2 dexpᵀ_{hξ/2} f) ,      P⁺ = dexp⁻ᵀ_{−hξ} (p + h/2 dexpᵀ_{−hξ/2} f) .
+
+The principle allows the variations η = B_i that the constraints at the node do, which leaves the k momenta
+
+    π_i(k) = B_iᵀ(q_k) P⁻ = B_iᵀ(q_k) P⁺ of the step before .
+
+(π_i(k+1) − π_i(k))/h is Hamel's equation at the midpoint to second order: the change of B_i from node to node makes its
+γ-term, dexp⁻¹ that of the group.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar, Velocity
+from jaxhamel.mechanics._boltzmann_hamel import momentum_of
+from jaxhamel.mechanics._kinematics import (
+    InverseFrame,
+    applied_force,
+    covector,
+    lagrangian,
+    with_constraints,
+)
+from jaxhamel.mechanics._system import System, overrides
+from jaxhamel.simulate._chord import root
+from jaxhamel.simulate._factors import advance, apply_dual
+
+
+class Node(NamedTuple):
+    """What one step hands to the next: q, the momenta π `(k,)` along the free directions, and a guess of ξ `(n,)`."""
+
+    t: Scalar
+    q: Configuration
+    momenta: Float[Array, " k"]
+    guess: Velocity
+    solved: Bool[Array, ""]
+
+
+def free_momenta(
+    system: System, t: Scalar, q: Configuration, u: QuasiVelocity, control: Control
+) -> Float[Array, " k"]:
+    """π_i = ∂ℓ/∂u^i = B_iᵀ ∂L/∂v, i independent: the Legendre transformation on the constraints."""
+    v = InverseFrame.at(system, t, q).velocity(t, q, with_constraints(system, u))
+    return momentum_of(system, t, q, v, control)[system.n_constraints :]
+
+
+def node(system: System, t: Scalar, q: Configuration, u: QuasiVelocity, control: Control) -> Node:
+    """The node of a state."""
+    v = InverseFrame.at(system, t, q).velocity(t, q, with_constraints(system, u))
+    momenta = free_momenta(system, t, q, u, control)
+    return Node(t, q, momenta, v, jnp.array(True))
+
+
+def quasi_velocity_at(
+    system: System, at: Node, guess: QuasiVelocity, control: Control
+) -> tuple[QuasiVelocity, Bool[Array, ""]]:
+    """u with the momenta of the node, the inverse of `free_momenta`."""
+    return root(
+        lambda u: free_momenta(system, at.t, at.q, u, control) - at.momenta,
+        guess,
+    )
+
+
+def discrete_hamel(system: System, at: Node, h: Scalar, control: Control) -> Node:
+    """The next node. n equations for ξ: the constraints at the midpoint, the momenta at the node.
+
+    **Arguments:** `system`; `at`: the node; `h`: the step [s], of either sign; `control`: a callable of t.
+
+    **Returns:** the node at t + h; not `solved` where no ξ was found.
+    """
+    free = InverseFrame.at(system, at.t, at.q).independent(at.t, at.q)
+
+    def equations(xi):
+        before, _ = _end_momenta(system, at, h, xi, control)
+        return jnp.concatenate(
+            [_constraints(system, at, h, xi), jnp.sum(free * before[:, None], axis=0) - at.momenta]
+        )
+
+    xi, solved = root(equations, at.guess)
+    t1, q1 = at.t + h, advance(system.space, at.q, h * xi)
+    _, after = _end_momenta(system, at, h, xi, control)
+    free1 = InverseFrame.at(system, t1, q1).independent(t1, q1)
+    momenta = jnp.sum(free1 * after[:, None], axis=0)
+    return Node(t1, q1, momenta, xi, at.solved & solved)
+
+
+def _midpoint(system, at, h, xi):
+    return at.t + h / 2, system.space.retract(at.q, (h / 2) * xi)
+
+
+def _constraints(system, at, h, xi):
+    """A_α ξ + a_α at the midpoint."""
+    t, q = _midpoint(system, at, h, xi)
+    m = system.n_constraints
+    residual = system.frame(t, q)[:m] @ xi if overrides(system, "frame") else xi[:m]
+    return residual + system.drift(t, q)[:m] if overrides(system, "drift") else residual
+
+
+def _end_momenta(system, at, h, xi, control):
+    """P⁻ and P⁺."""
+    t, q = _midpoint(system, at, h, xi)
+    by_q, p = jax.grad(lambda q, v: lagrangian(system, t, q, v, control), argnums=(0, 1))(q, xi)
+    force = covector(system, q, by_q)
+    if overrides(system, "force"):
+        force = force + applied_force(system, t, q, xi, control)
+    return _end_momentum(system, p, force, -h, xi), _end_momentum(system, p, force, h, xi)
+
+
+def _end_momentum(system, p, force, h, xi):
+    """dexp⁻ᵀ_{−hξ} (p + h/2 dexpᵀ_{−hξ/2} f): P⁺, and P⁻ with −h."""
+    impulse = (h / 2) * apply_dual("dexp", system.space, (-h / 2) * xi, force)
+    return apply_dual("dexpinv", system.space, -h * xi, p + impulse)
