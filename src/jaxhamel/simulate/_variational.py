@@ -80,7 +80,7 @@ class Variational(AbstractGroupSolver):
         start = node(system, jnp.asarray(t, u0.dtype), q0, u0, control)
         end = self._substeps(system, start, jnp.asarray(h, u0.dtype), control)
         u1, found = quasi_velocity_at(system, end, u0, control)
-        result = diffrax.RESULTS.where(
+        result = diffrax.RESULTS.where(  # pyright: ignore[reportArgumentType]
             end.solved & found,
             diffrax.RESULTS.successful,
             diffrax.RESULTS.nonlinear_divergence,
