@@ -61,7 +61,7 @@ def distance(space, q1, q2):
 
 def solve(space, solver, t1, dt0, **options):
     """The kinematic problem from 0 to t1; fixed steps unless a controller is given."""
-    solver = solver if isinstance(solver, LieGroup) else LieGroup(solver, space)
+    solver = solver if hasattr(solver, "space") else LieGroup(solver, space)
     dt0 = None if dt0 is None else jnp.asarray(dt0)  # an array: one program for all steps
     return _solve(space, solver, jnp.asarray(t1), dt0, start(space), options)
 
