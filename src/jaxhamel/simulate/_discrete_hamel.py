@@ -22,7 +22,6 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar, Velocity
-from jaxhamel.mechanics._boltzmann_hamel import momentum_of
 from jaxhamel.mechanics._kinematics import (
     InverseFrame,
     applied_force,
@@ -36,38 +35,51 @@ from jaxhamel.simulate._factors import advance, apply_dual
 
 
 class Node(NamedTuple):
-    """What one step hands to the next: q, the momenta π `(k,)` along the free directions, and a guess of ξ `(n,)`."""
+    """What one step hands to the next: B(t, q), the momenta π `(k,)` along its free columns, and a guess of ξ `(n,)`."""
 
     t: Scalar
     q: Configuration
+    inverse_frame: Float[Array, "n n"]
     momenta: Float[Array, " k"]
     guess: Velocity
     solved: Bool[Array, ""]
 
 
-def free_momenta(
-    system: System, t: Scalar, q: Configuration, u: QuasiVelocity, control: Control
-) -> Float[Array, " k"]:
-    """π_i = ∂ℓ/∂u^i = B_iᵀ ∂L/∂v, i independent: the Legendre transformation on the constraints."""
-    v = InverseFrame.at(system, t, q).velocity(t, q, with_constraints(system, u))
-    return momentum_of(system, t, q, v, control)[system.n_constraints :]
-
-
 def node(system: System, t: Scalar, q: Configuration, u: QuasiVelocity, control: Control) -> Node:
     """The node of a state."""
-    v = InverseFrame.at(system, t, q).velocity(t, q, with_constraints(system, u))
-    momenta = free_momenta(system, t, q, u, control)
-    return Node(t, q, momenta, v, jnp.array(True))
+    frame = InverseFrame.at(system, t, q)(t, q)
+    momenta, v = _momenta_and_velocity(system, t, q, frame, u, control)
+    return Node(t, q, frame, momenta, v, jnp.array(True))
 
 
-def quasi_velocity_at(
+def state_of(
     system: System, at: Node, guess: QuasiVelocity, control: Control
-) -> tuple[QuasiVelocity, Bool[Array, ""]]:
-    """u with the momenta of the node, the inverse of `free_momenta`."""
-    return root(
-        lambda u: free_momenta(system, at.t, at.q, u, control) - at.momenta,
-        guess,
-    )
+) -> tuple[QuasiVelocity, Velocity, Bool[Array, ""]]:
+    """u with the momenta of the node (Legendre's transformation on the constraints, inverted), v, and whether it was found."""
+
+    def equations(u):
+        momenta, _ = _momenta_and_velocity(system, at.t, at.q, at.inverse_frame, u, control)
+        return momenta - at.momenta
+
+    u, found = root(equations, guess)
+    return u, _velocity(system, at.t, at.q, at.inverse_frame, u), found
+
+
+def _momenta_and_velocity(system, t, q, inverse_frame, u, control):
+    """π_i = ∂ℓ/∂u^i = B_iᵀ ∂L/∂v, i independent, at v = B ((0, u) − a)."""
+    v = _velocity(system, t, q, inverse_frame, u)
+    p = jax.grad(lambda v: lagrangian(system, t, q, v, control))(v)
+    return _along(system, inverse_frame, p), v
+
+
+def _velocity(system, t, q, inverse_frame, u):
+    u = with_constraints(system, u)
+    return inverse_frame @ (u - system.drift(t, q) if overrides(system, "drift") else u)
+
+
+def _along(system, inverse_frame, covector):
+    """B_iᵀ p for the independent i."""
+    return covector @ inverse_frame[:, system.n_constraints :]
 
 
 def discrete_hamel(system: System, at: Node, h: Scalar, control: Control) -> Node:
@@ -77,20 +89,17 @@ def discrete_hamel(system: System, at: Node, h: Scalar, control: Control) -> Nod
 
     **Returns:** the node at t + h; not `solved` where no ξ was found.
     """
-    free = InverseFrame.at(system, at.t, at.q).independent(at.t, at.q)
 
     def equations(xi):
         before, _ = _end_momenta(system, at, h, xi, control)
-        return jnp.concatenate(
-            [_constraints(system, at, h, xi), jnp.sum(free * before[:, None], axis=0) - at.momenta]
-        )
+        along = _along(system, at.inverse_frame, before) - at.momenta
+        return jnp.concatenate([_constraints(system, at, h, xi), along])
 
     xi, solved = root(equations, at.guess)
-    t1, q1 = at.t + h, advance(system.space, at.q, h * xi)
     _, after = _end_momenta(system, at, h, xi, control)
-    free1 = InverseFrame.at(system, t1, q1).independent(t1, q1)
-    momenta = jnp.sum(free1 * after[:, None], axis=0)
-    return Node(t1, q1, momenta, xi, at.solved & solved)
+    t1, q1 = at.t + h, advance(system.space, at.q, h * xi)
+    frame1 = InverseFrame.at(system, t1, q1)(t1, q1)
+    return Node(t1, q1, frame1, _along(system, frame1, after), xi, at.solved & solved)
 
 
 def _midpoint(system, at, h, xi):

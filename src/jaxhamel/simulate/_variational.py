@@ -10,8 +10,7 @@ import numpy as np
 
 from jaxhamel import _checks
 from jaxhamel.geometry import AbstractSpace
-from jaxhamel.mechanics._kinematics import velocity_of
-from jaxhamel.simulate._discrete_hamel import discrete_hamel, node, quasi_velocity_at
+from jaxhamel.simulate._discrete_hamel import discrete_hamel, node, state_of
 from jaxhamel.simulate._group_solver import AbstractGroupSolver, traced
 
 _SUZUKI = 1 / (4 - 4 ** (1 / 3))
@@ -79,13 +78,13 @@ class Variational(AbstractGroupSolver):
         h, t = terms.contr(t0, t1), getattr(terms, "direction", 1) * t0
         start = node(system, jnp.asarray(t, u0.dtype), q0, u0, control)
         end = self._substeps(system, start, jnp.asarray(h, u0.dtype), control)
-        u1, found = quasi_velocity_at(system, end, u0, control)
-        result = diffrax.RESULTS.where(  # pyright: ignore[reportArgumentType]
+        u1, v1, found = state_of(system, end, u0, control)
+        result = diffrax.RESULTS.where(
             end.solved & found,
             diffrax.RESULTS.successful,
-            diffrax.RESULTS.nonlinear_divergence,
+            diffrax.RESULTS.nonlinear_divergence,  # pyright: ignore[reportArgumentType]
         )
-        info = self._dense_info(system, h, start, end, u0, u1)
+        info = self._dense_info(system, terms.contr(t0, t1), start, end, (u0, u1), v1)
         return (end.q, u1), None, info, None, result
 
     def _substeps(self, system, start, h, control):
@@ -98,8 +97,8 @@ class Variational(AbstractGroupSolver):
 
         return jax.lax.scan(substep, start, jnp.asarray(np.array(fractions), h.dtype))[0]
 
-    def _dense_info(self, system, h, start, end, u0, u1):
-        dq1 = h * velocity_of(system, end.t, end.q, u1)
-        ends = {"q0": start.q, "q1": end.q, "dq0": h * start.guess, "dq1": dq1}
+    def _dense_info(self, system, h, start, end, u, v1):
+        h, (u0, u1) = jnp.asarray(h, v1.dtype), u
+        ends = {"q0": start.q, "q1": end.q, "dq0": h * start.guess, "dq1": h * v1}
         line = {"rest0": u0, "rest1": u1, "drest0": u1 - u0, "drest1": u1 - u0}
         return {"space": traced(system.space), **ends, **line}
