@@ -77,6 +77,25 @@ _PAPERS = {
     author={Meijaard, J. P. and Papadopoulos, Jim M. and Ruina, Andy and Schwab, A. L.},
     journal={Proceedings of the Royal Society A}, volume={463}, pages={1955--1982}, year={2007}
 }""",
+    "celledoni2003": """@article{celledoni2003commutator,
+    title={Commutator-free Lie group methods},
+    author={Celledoni, Elena and Marthinsen, Arne and Owren, Brynjulf},
+    journal={Future Generation Computer Systems}, volume={19}, pages={341--352}, year={2003}
+}""",
+    "munthe-kaas1999": """@article{munthekaas1999high,
+    title={High order Runge--Kutta methods on manifolds},
+    author={Munthe-Kaas, Hans}, journal={Applied Numerical Mathematics}, volume={29}, pages={115--127}, year={1999}
+}""",
+    "cortes2001": """@article{cortes2001nonholonomic,
+    title={Non-holonomic integrators},
+    author={Cort{\\'e}s, Jorge and Mart{\\'i}nez, Sonia},
+    journal={Nonlinearity}, volume={14}, pages={1365--1392}, year={2001}
+}""",
+    "ball2015": """@incollection{ball2015hamel,
+    title={Hamel's Formalism and Variational Integrators},
+    author={Ball, Kenneth R. and Zenkov, Dmitry V.},
+    booktitle={Geometry, Mechanics, and Dynamics}, publisher={Springer}, year={2015}, doi={10.1007/978-1-4939-2441-7_20}
+}""",
     "diffrax": """@phdthesis{kidger2021on,
     title={On Neural Differential Equations},
     author={Kidger, Patrick}, school={University of Oxford}, year={2021}
@@ -90,6 +109,9 @@ _PAPERS = {
 
 _ALWAYS = ("mueller2021", "from2012", "diffrax", "jax")
 _BY_NAME = {
+    "LieGroup": ("munthe-kaas1999",),
+    "AbstractCommutatorFree": ("celledoni2003",),
+    "Variational": ("cortes2001", "ball2015"),
     "RollingBall": ("putkaradze2018",),
     "RollingPendulumBall": ("putkaradze2018",),
     "RollingRotorBall": ("borisov2012", "putkaradze2018"),

@@ -55,7 +55,7 @@ def node(system: System, t: Scalar, q: Configuration, u: QuasiVelocity, control:
 def state_of(
     system: System, at: Node, guess: QuasiVelocity, control: Control
 ) -> tuple[QuasiVelocity, Velocity, Bool[Array, ""]]:
-    """u with the momenta of the node (Legendre's transformation on the constraints, inverted), v, and whether it was found."""
+    """u with the momenta of the node (Legendre's transformation inverted on the constraints), v, whether it was found."""
 
     def equations(u):
         momenta, _ = _momenta_and_velocity(system, at.t, at.q, at.inverse_frame, u, control)
