@@ -28,7 +28,8 @@ def root(
     """
     if guess.shape[0] == 0:
         return guess, jnp.array(True)
-    return jax.lax.custom_root(function, guess, _chord, _solve_linear, has_aux=True)
+    x, found = jax.lax.custom_root(function, guess, _chord, _solve_linear, has_aux=True)
+    return x, found > 0
 
 
 class _Iterate(NamedTuple):
@@ -56,7 +57,8 @@ def _chord(function, guess):
     infinite = jnp.array(jnp.inf, guess.dtype)
     start = _Iterate(guess, infinite, jnp.array(0), jnp.array(False))
     end = jax.lax.while_loop(goes_on, step, start)
-    return end.x, end.done & jnp.all(jnp.isfinite(end.x))
+    found = end.done & jnp.all(jnp.isfinite(end.x))
+    return end.x, found.astype(guess.dtype)  # a number: custom_root gives its tangent this dtype
 
 
 def _solve_linear(linear, rhs):
