@@ -115,3 +115,28 @@ def check_same_metric(system, here, at_identity) -> None:
             f"differs by up to {change:.3g} between q and the identity of the group. The "
             "Lagrange–Poincaré equations need a left-invariant metric; use `jaxhamel.acceleration`."
         )
+
+
+def check_invariant_constraints(system, here, wanted, right: bool) -> None:
+    """The kinematic connection at q is the one at the identity, carried along by the group."""
+    one, other = concrete(here), concrete(wanted)
+    if one is None or other is None:
+        return
+    change, size = np.max(np.abs(one - other), initial=0.0), np.max(np.abs(one), initial=1.0)
+    if change > 1e4 * float(np.finfo(one.dtype).eps) * size:
+        side, other_side = ("right", "left") if right else ("left", "right")
+        raise ValueError(
+            f"the constraints of `system` {type(system).__name__} are not {side}-invariant: their "
+            f"connection differs by up to {change:.3g} from the one at the identity of the group. "
+            f"Say `right={not right}` if they are {other_side}-invariant, or use "
+            "`jaxhamel.acceleration`."
+        )
+
+
+def check_rigid_motions(system, moves_rigidly: bool) -> None:
+    """The group is that of the motions of a rigid body."""
+    if not moves_rigidly:
+        raise TypeError(
+            f"`system` {type(system).__name__} has the space {system.space}; a centre of mass needs "
+            "Product(SE3(), Euclidean(m)) or Product(SE2(), Euclidean(m))."
+        )

@@ -39,6 +39,7 @@ from jaxhamel.geometry._connection import principal_frame as principal_frame
 from jaxhamel.geometry._curvature import bundle_curvature as bundle_curvature
 from jaxhamel.geometry._curvature import curvature as curvature
 from jaxhamel.geometry._phase import geometric_phase as geometric_phase
+from jaxhamel.geometry._phase import group_motion as group_motion
 from jaxhamel.geometry._phase import loop_area as loop_area
 from jaxhamel.geometry._phase import reconstruct as reconstruct
 from jaxhamel.geometry._phase import small_loop_phase as small_loop_phase

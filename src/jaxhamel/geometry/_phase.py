@@ -59,42 +59,61 @@ def reconstruct(
     """
     _checks.check_callable("connection", connection, "r -> A(r)")
     _checks.check_callable("path", path, "t -> r(t)")
-    start = space.identity(times.dtype) if start is None else start
-    space.check(start, "start")
 
-    def velocity(t: Scalar) -> Velocity:
+    def velocity(t: Scalar, g: Configuration) -> Velocity:
         r, rdot = jax.jvp(path, (t,), (jnp.ones_like(t),))
         return fibre_velocity(connection(r), rdot)
 
+    return group_motion(velocity, times, space, start, right=right)
+
+
+def group_motion(
+    velocity: Callable[[Scalar, Configuration], Velocity],
+    times: Float[Array, " t"],
+    space: AbstractSpace,
+    start: Configuration | None = None,
+    *,
+    right: bool = False,
+) -> Configuration:
+    """g(t) of ġ = g ξ(t, g), one step of order 4 from each time to the next.
+
+    **Arguments:**
+
+    - `velocity`: `velocity(t, g)` → ξ `(dim,)`: the body velocity g⁻¹ġ; with `right` the spatial one, ġ = ξ g.
+    - `times`: `(t,)`, in order; `space`: G; `start`: g at the first time, default the identity.
+
+    **Returns:** g at each time, a configuration of `space` with a leading axis of length t.
+
+    **Raises:** `TypeError` when `velocity` is no function, `ValueError` when `start` is no configuration of `space`.
+
+    Müller 2023, eq. (4.10), solved as (4.11), and (6.5), where ξ depends on g.
+    """
+    _checks.check_callable("velocity", velocity, "(t, g) -> xi")
+    start = space.identity(times.dtype) if start is None else start
+    space.check(start, "start")
+
+    def moved(g, eta):
+        step = space.exp(eta)
+        return space.compose(step, g) if right else space.compose(g, step)
+
     def step(g, ends):
-        eta = _rkmk4(velocity, ends[0], ends[1] - ends[0], space, right)
-        moved = space.exp(eta)
-        g = space.compose(moved, g) if right else space.compose(g, moved)
+        t, h = ends[0], ends[1] - ends[0]
+        slope = lambda t, eta: _slope(velocity(t, moved(g, eta)), eta, space, right)  # noqa: E731
+        k1 = velocity(t, g)
+        k2 = slope(t + h / 2, h / 2 * k1)
+        k3 = slope(t + h / 2, h / 2 * k2)
+        k4 = slope(t + h, h * k3)
+        g = moved(g, h / 6 * (k1 + 2 * k2 + 2 * k3 + k4))
         return g, g
 
     _, later = jax.lax.scan(step, start, jnp.stack([times[:-1], times[1:]], axis=1))
     return jax.tree.map(lambda g, gs: jnp.concatenate([g[None], gs]), start, later)
 
 
-def _rkmk4(
-    velocity: Callable[[Scalar], Velocity],
-    t: Scalar,
-    h: Scalar,
-    space: AbstractSpace,
-    right: bool,
-) -> Velocity:
-    """η(t + h) of η̇ = dexp⁻¹(∓η) ξ, η(t) = 0, by the classical Runge–Kutta step."""
-
-    def slope(xi, eta):
-        matrix = space.dexpinv(eta if right else -eta)
-        return jnp.matmul(matrix, xi, precision=jax.lax.Precision.HIGHEST)
-
-    middle, end = velocity(t + h / 2), velocity(t + h)
-    k1 = velocity(t)
-    k2 = slope(middle, h / 2 * k1)
-    k3 = slope(middle, h / 2 * k2)
-    k4 = slope(end, h * k3)
-    return h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
+def _slope(xi: Velocity, eta: Velocity, space: AbstractSpace, right: bool) -> Velocity:
+    """η̇ = dexp⁻¹(∓η) ξ."""
+    matrix = space.dexpinv(eta if right else -eta)
+    return jnp.matmul(matrix, xi, precision=jax.lax.Precision.HIGHEST)
 
 
 def geometric_phase(

@@ -29,6 +29,12 @@ from jaxhamel.mechanics._invariants import PowerBalance as PowerBalance
 from jaxhamel.mechanics._invariants import energy as energy
 from jaxhamel.mechanics._invariants import momentum as momentum
 from jaxhamel.mechanics._invariants import power_balance as power_balance
+from jaxhamel.mechanics._lagrange_dalembert_poincare import (
+    lagrange_dalembert_poincare as lagrange_dalembert_poincare,
+)
+from jaxhamel.mechanics._lagrange_dalembert_poincare import (
+    principal_connection as principal_connection,
+)
 from jaxhamel.mechanics._lagrange_poincare import LagrangePoincareTerms as LagrangePoincareTerms
 from jaxhamel.mechanics._lagrange_poincare import lagrange_poincare as lagrange_poincare
 from jaxhamel.mechanics._lagrange_poincare import lagrange_poincare_terms as lagrange_poincare_terms
@@ -40,6 +46,15 @@ from jaxhamel.mechanics._mechanical_connection import locked_inertia as locked_i
 from jaxhamel.mechanics._mechanical_connection import locked_velocity as locked_velocity
 from jaxhamel.mechanics._mechanical_connection import mass_blocks as mass_blocks
 from jaxhamel.mechanics._mechanical_connection import mechanical_connection as mechanical_connection
+from jaxhamel.mechanics._momentum import Centroidal as Centroidal
+from jaxhamel.mechanics._momentum import centroidal as centroidal
+from jaxhamel.mechanics._momentum import reconstruct_with_momentum as reconstruct_with_momentum
+from jaxhamel.mechanics._momentum import spatial_momentum as spatial_momentum
+from jaxhamel.mechanics._riemann import levi_civita as levi_civita
+from jaxhamel.mechanics._riemann import neighbouring_motion as neighbouring_motion
+from jaxhamel.mechanics._riemann import riemann_curvature as riemann_curvature
+from jaxhamel.mechanics._riemann import sectional_curvature as sectional_curvature
+from jaxhamel.mechanics._riemann import stability_matrix as stability_matrix
 from jaxhamel.mechanics._small_solve import inverse as inverse
 from jaxhamel.mechanics._small_solve import symmetric_solve as symmetric_solve
 from jaxhamel.mechanics._system import Constant as Constant

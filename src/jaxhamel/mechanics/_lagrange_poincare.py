@@ -16,6 +16,7 @@ symmetry, and terms of L linear in v are allowed. The mass matrix is block diago
 Zero momentum leaves (6.3) in shape space; a kinematic connection in place of the mechanical one gives (4.9).
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import equinox as eqx
@@ -98,7 +99,7 @@ def lagrange_poincare_terms(
 def _terms(system, t, q, u, control) -> LagrangePoincareTerms:
     group = structure_group(system)
     f = group.dim
-    connection = first_order(lambda t, r: mechanical_connection(system, t, control)(r), t, q[1])
+    connection = linear_model(lambda t, r: mechanical_connection(system, t, control)(r), t, q[1])
 
     def velocity(t, q, u):
         return jnp.concatenate([u[:f] - connection(t, q[1]) @ u[f:], u[f:]])
@@ -111,7 +112,7 @@ def _terms(system, t, q, u, control) -> LagrangePoincareTerms:
     v = velocity(t, q, u)
     basis = jnp.eye(u.shape[0], dtype=u.dtype)
     (p, gradient), (bias, _), (inertia, _) = derivatives(system, gradients, t, q, v, u, basis)
-    force = covector(system, q, gradient) + _force(system, t, q, v, control)
+    force = covector(system, q, gradient) + force_on(system, t, q, v, control)
     A = connection(t, q[1])
     fibre_turning, shape_turning = _turning(group, connection, t, q[1], p[:f], u[:f], u[f:])
     return LagrangePoincareTerms(
@@ -189,7 +190,9 @@ def velocity_of_momentum(
     return symmetric_solve(mass_matrix(system, t, q, control)[:f, :f], body)
 
 
-def first_order(connection, t: Scalar, r: Shape):
+def linear_model(
+    connection: Callable[[Scalar, Shape], ConnectionMatrix], t: Scalar, r: Shape
+) -> Callable[[Scalar, Shape], ConnectionMatrix]:
     """A connection A(t, r) by its value and slope at (t, r): no equation of motion needs more, and A = L⁻¹K is costly to
     differentiate again and again."""
     value = connection(t, r)
@@ -201,7 +204,10 @@ def first_order(connection, t: Scalar, r: Shape):
     return model
 
 
-def _force(system, t, q, v, control):
+def force_on(
+    system: System, t: Scalar, q: Configuration, v: Velocity, control: Control
+) -> Float[Array, " n"]:
+    """Q dual to v; zero without arithmetic where the system has no force."""
     if not overrides(system, "force"):
         return jnp.zeros_like(v)
     return applied_force(system, t, q, v, control)

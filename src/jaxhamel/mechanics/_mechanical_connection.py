@@ -194,6 +194,6 @@ class LockedFrame(System):
 
 def structure_group(system: System) -> AbstractSpace:
     """G of a system on `Product(G, Euclidean(m))`; `TypeError` on any other space."""
-    factors = system.space.spaces if isinstance(system.space, Product) else ()
-    _checks.check_bundle(system, len(factors) == 2 and isinstance(factors[-1], Euclidean))
+    factors = list(system.space.spaces) if isinstance(system.space, Product) else []
+    _checks.check_bundle(system, len(factors) == 2 and isinstance(factors[1], Euclidean))
     return factors[0]

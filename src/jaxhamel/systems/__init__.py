@@ -22,6 +22,8 @@ from jaxhamel.systems._rolling_ball import RollingBall as RollingBall
 from jaxhamel.systems._rolling_disk import RollingDisk as RollingDisk
 from jaxhamel.systems._rolling_pendulum_ball import RollingPendulumBall as RollingPendulumBall
 from jaxhamel.systems._rolling_rotor_ball import RollingRotorBall as RollingRotorBall
+from jaxhamel.systems._satellite import Satellite as Satellite
+from jaxhamel.systems._satellite import SatelliteMixed as SatelliteMixed
 from jaxhamel.systems._snakeboard import Snakeboard as Snakeboard
 from jaxhamel.systems._soft_rolling_pendulum import SoftRollingPendulum as SoftRollingPendulum
 from jaxhamel.systems._space_robot import SpaceRobot as SpaceRobot

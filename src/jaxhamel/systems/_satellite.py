@@ -1,0 +1,295 @@
+"""A satellite with reaction wheels, free in space: on SE(3), and about its centre of mass on SO(3) × R^3."""
+
+from abc import abstractmethod
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from jaxhamel import _checks
+from jaxhamel._typing import Configuration, Control, Scalar, Time, Vector3, Velocity
+from jaxhamel.geometry import (
+    SE3,
+    SO3,
+    AbstractSpace,
+    Euclidean,
+    Product,
+    cross,
+    hat,
+    quaternion_matrix,
+    quaternion_rotate,
+)
+from jaxhamel.mechanics import Points, Spins, System, symmetric_solve
+from jaxhamel.systems._parameters import inertia_matrix, parameter
+
+
+class _AbstractSatellite(System):
+    """What both satellites share: wheels of axial inertia J_i about unit axes a_i, driven by motors.
+
+    L = ½ V·L_0 V + V·K φ̇ + ½ Σ J_i φ̇_i² ,    K_i = (J_i a_i, 0)
+    """
+
+    wheel_axes: Array = parameter()
+    wheel_inertias: Array = parameter()
+
+    def _check_wheels(self) -> None:
+        _checks.check_shape("wheel_axes", self.wheel_axes, ("n", 3), "One unit vector a wheel.")
+        _checks.check_unit_vectors("wheel_axes", self.wheel_axes)
+        wheels = self.wheel_axes.shape[:1]
+        _checks.check_shape("wheel_inertias", self.wheel_inertias, wheels, "One entry a wheel.")
+        _checks.check_positive("wheel_inertias", self.wheel_inertias)
+
+    @abstractmethod
+    def locked_inertia(self) -> Float[Array, "6 6"]:
+        """L_0 of V = (ω, v): the whole satellite, wheels locked."""
+
+    def coupling(self) -> Float[Array, "6 n"]:
+        """K = ∂Π/∂φ̇: columns (J_i a_i, 0)."""
+        spin = self.wheel_inertias[None] * self.wheel_axes.T
+        return jnp.concatenate([spin, jnp.zeros_like(spin)])
+
+    def body_momentum(self, v: Velocity) -> Float[Array, " 6"]:
+        """Π = L_0 V + K φ̇ (angular about the frame's origin, linear) [N m s, N s], along the frame's axes."""
+        return self.locked_inertia() @ v[:6] + self.coupling() @ v[6:]
+
+    def lagrangian(self, t: Time, q: Configuration, v: Velocity) -> Scalar:
+        body = 0.5 * jnp.dot(v[:6], self.locked_inertia() @ v[:6] + 2.0 * self.coupling() @ v[6:])
+        return body + 0.5 * jnp.sum(self.wheel_inertias * v[6:] ** 2)
+
+    def force(self, t: Time, q: Configuration, v: Velocity, control: Control) -> Float[Array, " k"]:
+        """(0, τ)."""
+        torque = jnp.zeros_like(v[6:]) if control is None else control
+        return jnp.concatenate([jnp.zeros_like(v[:6]), torque])
+
+    def check_control(self, t: Time, control: Control) -> None:
+        """Wheel torques, or none."""
+        if control is not None:
+            wheels = self.wheel_inertias.shape
+            _checks.check_control_value(t, control, wheels, "wheel torques [N m]")
+
+    def invariants(
+        self, t: Time, q: Configuration, u: Float[Array, " k"], control: Control
+    ) -> dict[str, Array]:
+        kept = {"momentum": self.momentum(q, u)}
+        return kept if control is not None else {**kept, "energy": self.lagrangian(t, q, u)}
+
+    @abstractmethod
+    def momentum(self, q: Configuration, u: Float[Array, " k"]) -> Float[Array, " 6"]:
+        """In space."""
+
+    def closed_form(
+        self, t: Time, q: Configuration, u: Float[Array, " k"], control: Control = None
+    ) -> Float[Array, " k"]:
+        """(V̇, φ̈) with the wheels eliminated, J_i (φ̈_i + a_i·ω̇) = τ_i:
+
+            (L_0 − Σ K_i K_iᵀ/J_i) V̇ = ad_Vᵀ Π − Σ (a_i, 0) τ_i
+
+        `control` is a value here, the torques [N m], or None.
+        """
+        torque = jnp.zeros_like(u[6:]) if control is None else control
+        K = self.coupling()
+        reduced = self.locked_inertia() - (K / self.wheel_inertias[None]) @ K.T
+        reaction = jnp.concatenate([self.wheel_axes.T @ torque, jnp.zeros(3, u.dtype)])
+        base = symmetric_solve(reduced, self._gyroscopic(u) - reaction)
+        return jnp.concatenate([base, torque / self.wheel_inertias - self.wheel_axes @ base[:3]])
+
+    @abstractmethod
+    def _gyroscopic(self, u: Float[Array, " k"]) -> Float[Array, " 6"]:
+        """ad_Vᵀ Π."""
+
+    def _spins(
+        self, hull: Float[Array, "3 3"], wheels: Float[Array, "n 3 3"], q, v, control: Control, t
+    ) -> Spins:
+        """The hull in its axes, each wheel in axes that turn with the wheel."""
+        torque = jnp.zeros_like(v[6:]) if control is None else control(t)
+        exponential = SO3().exp
+
+        def in_wheel(angle, axis, x):
+            return quaternion_rotate(exponential(-angle * axis), x)
+
+        omega = v[None, :3] + v[6:, None] * self.wheel_axes
+        omega = jax.vmap(in_wheel)(q[1], self.wheel_axes, omega)
+        on_wheels = torque[:, None] * self.wheel_axes
+        return Spins(
+            jnp.concatenate([hull[None], wheels]),
+            jnp.concatenate([v[None, :3], omega]),
+            jnp.concatenate([-jnp.sum(on_wheels, axis=0)[None], on_wheels]),
+        )
+
+
+class Satellite(_AbstractSatellite):
+    r"""A rigid body with n reaction wheels anywhere in it, free in space, in body velocities.
+
+        d/dt Π = ad_Vᵀ Π ,    Π = L_0 V + Σ (J_i a_i, 0) φ̇_i ,    J_i (φ̈_i + a_i·ω̇) = τ_i    on SE(3) × R^n
+        L_0 = [[Θ, m d̂], [−m d̂, m 1]] ,    Θ = I − m_b d̂_b² + Σ (I_i − m_i d̂_i²)
+
+    Each wheel spins about its own centre of mass, so its spin adds the momentum (J_i a_i, 0) and no linear
+    one, wherever it sits; L_0 contains the masses of the wheels where they are.
+
+    **Arguments:**
+
+    - `wheel_axes`: a_i, unit vectors, body frame, `(n, 3)`.
+    - `wheel_inertias`: J_i about the axes [kg m²], `(n,)`.
+    - `mass`: m_b [kg], `inertia`: I [kg m²], `(3,)` principal moments or `(3, 3)`, about its own centre of mass
+        d_b = `com` [m] `(3,)`: the body without wheels. The frame's origin may be anywhere on it.
+    - `wheel_masses`: m_i [kg], `(n,)`; `wheel_positions`: d_i [m], body frame, `(n, 3)`;
+        `wheel_transverse_inertias`: of I_i across its axis [kg m²], `(n,)`, J_i/2 for thin discs.
+
+    Configuration `q = ((quaternion, position) (7,), wheel angles (n,))`; `u = (ω, v, φ̇)`, body twist of the
+    frame; control: wheel torques τ `(n,)` [N m], or None.
+
+    **Invariants:** the momentum in space, (angular about the origin, linear) [N m s, N s], under any
+    torques; energy, without.
+
+    **Known solution:** at zero momentum ω = −A φ̇, A = Θ_c⁻¹ (J_i a_i) with Θ_c about the centre of mass, which
+    rests: one wheel alone turns the body about a fixed axis and back (no phase); a small loop of area S in
+    (φ_1, φ_2) turns it by S A_1 × A_2.
+
+    **Raises:** ValueError for parameters that are not physical.
+
+    Source: Müller 2023, section 5(f)(ii). His (5.26)–(5.27) spin the wheels about axes through the frame's
+    origin, with Θ^i about it: right where a_i × d_i = 0 only, see docs/errata.md.
+    """
+
+    mass: Array = parameter(kw_only=True)
+    inertia: Array = parameter(kw_only=True)
+    com: Array = parameter(kw_only=True, default=(0.0, 0.0, 0.0))
+    wheel_masses: Array = parameter(kw_only=True)
+    wheel_positions: Array = parameter(kw_only=True)
+    wheel_transverse_inertias: Array = parameter(kw_only=True)
+
+    def __check_init__(self):
+        self._check_wheels()
+        wheels = self.wheel_inertias.shape
+        _checks.check_shape("mass", self.mass, ())
+        _checks.check_positive("mass", self.mass)
+        _checks.check_inertia("inertia", self.inertia)
+        _checks.check_shape("com", self.com, (3,))
+        _checks.check_finite("com", self.com)
+        for name in ("wheel_masses", "wheel_transverse_inertias"):
+            _checks.check_shape(name, getattr(self, name), wheels, "One entry a wheel.")
+            _checks.check_not_negative(name, getattr(self, name))
+        _checks.check_shape("wheel_positions", self.wheel_positions, (*wheels, 3))
+        _checks.check_finite("wheel_positions", self.wheel_positions)
+
+    @property
+    def space(self) -> AbstractSpace:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """SE(3) × R^n."""
+        return Product(SE3(), Euclidean(self.wheel_inertias.shape[0]))
+
+    def bodies(self, t: Time, q: Configuration, v: Velocity, control: Control) -> tuple:
+        """Masses in body axes; the hull's spin and each wheel's own."""
+        places = jnp.concatenate([self.com[None], self.wheel_positions])
+        masses = jnp.concatenate([self.mass[None], self.wheel_masses])
+        velocity = v[None, 3:6] + places @ hat(v[:3]).T
+        points = Points(masses, velocity, jnp.zeros_like(velocity), v[:3])
+        hull = inertia_matrix(self.inertia)
+        return points, self._spins(hull, self.wheel_inertia_matrices(), q, v, control, t)
+
+    # --- what this system knows beyond the general equations --------------------------------------
+
+    def wheel_inertia_matrices(self) -> Float[Array, "n 3 3"]:
+        """I_i = J_i a aᵀ + J_⊥ (1 − a aᵀ), each about its own centre, body axes."""
+        across = self.wheel_transverse_inertias[:, None, None]
+        along = self.wheel_inertias[:, None, None] - across
+        axes = self.wheel_axes
+        unit = jnp.eye(3, dtype=axes.dtype)[None]
+        return along * axes[:, :, None] * axes[:, None, :] + across * unit
+
+    def locked_inertia(self) -> Float[Array, "6 6"]:
+        hull = _about_origin(inertia_matrix(self.inertia), self.mass, self.com)
+        wheels = jax.vmap(_about_origin)(
+            self.wheel_inertia_matrices(), self.wheel_masses, self.wheel_positions
+        )
+        return hull + jnp.sum(wheels, axis=0)
+
+    def momentum(self, q: Configuration, u: Float[Array, " k"]) -> Float[Array, " 6"]:
+        """(Λ π + x × Λ p, Λ p): angular about the origin of space, linear [N m s, N s]."""
+        rotation = quaternion_matrix(q[0][:4])
+        momentum = self.body_momentum(u)
+        linear = rotation @ momentum[3:]
+        return jnp.concatenate([rotation @ momentum[:3] + cross(q[0][4:], linear), linear])
+
+    def centre_of_mass(self) -> Vector3:
+        """d, of the whole satellite, body frame [m]."""
+        moment = self.mass * self.com + self.wheel_masses @ self.wheel_positions
+        return moment / (self.mass + jnp.sum(self.wheel_masses))
+
+    def mixed(self) -> "SatelliteMixed":
+        """The same satellite in mixed velocities about its centre of mass."""
+        lever = hat(self.centre_of_mass())
+        locked = self.locked_inertia()
+        inertia = locked[:3, :3] + locked[5, 5] * lever @ lever
+        return SatelliteMixed(
+            self.wheel_axes, self.wheel_inertias, mass=locked[5, 5], inertia=inertia
+        )
+
+    def _gyroscopic(self, u: Float[Array, " k"]) -> Float[Array, " 6"]:
+        angular, linear = jnp.split(self.body_momentum(u), 2)
+        turning = cross(angular, u[:3]) + cross(linear, u[3:6])
+        return jnp.concatenate([turning, cross(linear, u[:3])])
+
+
+class SatelliteMixed(_AbstractSatellite):
+    r"""The satellite in mixed velocities: ω in the body, the centre of mass in space, where they decouple.
+
+        Θ ω̇ + ω × Θ ω + Σ J_i (a_i φ̈_i + ω × a_i φ̇_i) = 0 ,    m ẍ = 0 ,    J_i (φ̈_i + a_i·ω̇) = τ_i    on (SO(3) × R^3) × R^n
+
+    **Arguments:**
+
+    - `wheel_axes`: a_i, unit vectors, body frame, `(n, 3)`; `wheel_inertias`: J_i about the axes [kg m²], `(n,)`.
+    - `mass`: of everything [kg]; `inertia`: Θ of everything, wheels locked, about the centre of mass of
+        everything [kg m²], `(3,)` or `(3, 3)`.
+
+    Configuration `q = ((quaternion (4,), centre of mass in space (3,)), wheel angles (n,))`;
+    `u = (ω, ẋ, φ̇)`; control: wheel torques τ `(n,)` [N m], or None.
+
+    **Invariants:** angular momentum about the centre of mass and linear momentum, in space, under any
+    torques; energy, without.
+
+    **Known solution:** as for `Satellite`; A = Θ⁻¹ (J_i a_i) is constant.
+
+    **Raises:** ValueError for parameters that are not physical.
+
+    Source: Müller 2023, section 5(f)(i), eq. (5.18)–(5.21) with the dots that are missing there, J_i the wheel's
+    own inertia and not that about the total centre of mass.
+    """
+
+    mass: Array = parameter(kw_only=True)
+    inertia: Array = parameter(kw_only=True)
+
+    def __check_init__(self):
+        self._check_wheels()
+        _checks.check_shape("mass", self.mass, ())
+        _checks.check_positive("mass", self.mass)
+        _checks.check_inertia("inertia", self.inertia)
+
+    @property
+    def space(self) -> AbstractSpace:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """(SO(3) × R^3) × R^n."""
+        wheels = self.wheel_inertias.shape[0]
+        return Product(Product(SO3(), Euclidean(3)), Euclidean(wheels))
+
+    def locked_inertia(self) -> Float[Array, "6 6"]:
+        linear = self.mass * jnp.eye(3, dtype=self.mass.dtype)
+        angular = jnp.pad(inertia_matrix(self.inertia), ((0, 3), (0, 3)))
+        return angular + jnp.pad(linear, ((3, 0), (3, 0)))
+
+    def momentum(self, q: Configuration, u: Float[Array, " k"]) -> Float[Array, " 6"]:
+        """(Λ π, p): angular about the centre of mass, linear, in space [N m s, N s]."""
+        momentum = self.body_momentum(u)
+        angular = quaternion_matrix(q[0][0]) @ momentum[:3]
+        return jnp.concatenate([angular, momentum[3:]])
+
+    def _gyroscopic(self, u: Float[Array, " k"]) -> Float[Array, " 6"]:
+        angular = cross(self.body_momentum(u)[:3], u[:3])
+        return jnp.concatenate([angular, jnp.zeros_like(angular)])
+
+
+def _about_origin(
+    inertia: Float[Array, "3 3"], mass: Scalar, place: Vector3
+) -> Float[Array, "6 6"]:
+    """[[I − m d̂², m d̂], [−m d̂, m 1]] of a body with its centre of mass at d."""
+    lever = mass * hat(place)
+    linear = mass * jnp.eye(3, dtype=lever.dtype)
+    return jnp.block([[inertia - lever @ hat(place), lever], [-lever, linear]])
