@@ -15,7 +15,7 @@ from systems_nonholonomic import (
     first,
 )
 
-from jaxhamel.geometry import SE3, curvature, geometric_phase, group_motion, reconstruct
+from jaxhamel.geometry import SE3, curvature, geometric_phase, reconstruct
 from jaxhamel.mechanics import (
     acceleration,
     mass_blocks,
@@ -50,15 +50,29 @@ def wheel_path(t):
     return jnp.pi * jnp.stack([jnp.cos(phase) - 1, jnp.sin(phase), jnp.sin(2 * phase) / 2])
 
 
+ONE_WHEEL = Satellite(
+    AXES[1:2],
+    [0.4],
+    mass=20.0,
+    inertia=[1.0, 1.2, 0.9],
+    com=[0.02, 0.0, -0.05],
+    wheel_masses=[3.0],
+    wheel_positions=[[0.0, 0.3, 0.1]],
+    wheel_transverse_inertias=[0.25],
+)
+
+
 def test_routes_and_gradients():
-    q, u = random_states(np.random.default_rng(1))
-    assert_routes_agree(SATELLITE, q, u, jnp.asarray(TORQUE), jnp.asarray(TORQUE))
-    assert_parameter_gradients_agree(MIXED, *in_mixed(*first((q, u))))
+    """Of one wheel, which compiles in a third of the time; three are in the other tests."""
+    (pose, angles), u = random_states(np.random.default_rng(1))
+    q, u, torque = (pose, angles[:, :1]), u[:, :7], jnp.asarray(TORQUE[:1])
+    assert_routes_agree(ONE_WHEEL, q, u, torque, torque)
+    assert_parameter_gradients_agree(ONE_WHEEL.mixed(), *in_mixed(*first((q, u)), ONE_WHEEL))
 
 
-def in_mixed(q, u):
+def in_mixed(q, u, satellite=SATELLITE):
     """The same state in (Λ, x_c), (ω, ẋ_c, φ̇): the twist of the centre of mass, turned to space."""
-    pose, com = jnp.asarray(q[0]), SATELLITE.centre_of_mass()
+    pose, com = jnp.asarray(q[0]), satellite.centre_of_mass()
     rotation = SE3().matrix(pose)[:3, :3]
     velocity = rotation @ (u[3:6] + jnp.cross(u[:3], com))
     place = pose[4:] + rotation @ com
@@ -117,17 +131,9 @@ def test_wheels_with_momentum():
     @jax.jit
     def paths():
         moving = reconstruct_with_momentum(SATELLITE, wheel_path, times, mu)
-        # the same by the flow of the momentum alone where the wheels rest
-        resting = reconstruct_with_momentum(SATELLITE, lambda t: 0 * wheel_path(t), times, mu)
+        return moving, connection(jnp.zeros(3))
 
-        def locked(t, g):
-            inverse = jnp.linalg.inv(blocks.locked)
-            return inverse @ (SE3().Ad(g).T @ mu)
-
-        return moving, resting, group_motion(locked, times, SE3()), connection(jnp.zeros(3))
-
-    moving, resting, locked, A = paths()
-    np.testing.assert_allclose(resting, locked, atol=1e-12)
+    moving, A = paths()
     np.testing.assert_allclose(moving[1] - moving[0], 0, atol=1e-6)  # at rest at first, to O(h²)
     xi = SE3().local(moving[-2], moving[-1]) / h
     r_dot = (wheel_path(1.0 + h) - wheel_path(1.0)) / h
@@ -135,7 +141,7 @@ def test_wheels_with_momentum():
     middle = SE3().retract(moving[-2], xi * h / 2)
     found = SE3().Ad(SE3().inverse(middle)).T @ body
     np.testing.assert_allclose(found, mu, atol=1e-4 * np.max(np.abs(mu)))
-    assert np.max(np.abs(moving[-2] - resting[-2])) > 1e-2
+    assert np.linalg.norm(moving[-2, 4:]) > 1e-2
 
 
 def test_phases():

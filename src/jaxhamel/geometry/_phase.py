@@ -96,14 +96,22 @@ def group_motion(
         step = space.exp(eta)
         return space.compose(step, g) if right else space.compose(g, step)
 
+    nodes = jnp.asarray([0.0, 0.5, 0.5, 1.0], times.dtype)
+    weights = jnp.asarray([1.0, 2.0, 2.0, 1.0], times.dtype) / 6
+
     def step(g, ends):
         t, h = ends[0], ends[1] - ends[0]
-        slope = lambda t, eta: _slope(velocity(t, moved(g, eta)), eta, space, right)  # noqa: E731
-        k1 = velocity(t, g)
-        k2 = slope(t + h / 2, h / 2 * k1)
-        k3 = slope(t + h / 2, h / 2 * k2)
-        k4 = slope(t + h, h * k3)
-        g = moved(g, h / 6 * (k1 + 2 * k2 + 2 * k3 + k4))
+
+        def stage(carry, node):  # a loop, so that the velocity is compiled once
+            k, increment = carry
+            c, weight = node
+            eta = c * h * k
+            k = _slope(velocity(t + c * h, moved(g, eta)), eta, space, right)
+            return (k, increment + weight * h * k), None
+
+        zero = jnp.zeros(space.dim, times.dtype)
+        (_, increment), _ = jax.lax.scan(stage, (zero, zero), (nodes, weights))
+        g = moved(g, increment)
         return g, g
 
     _, later = jax.lax.scan(step, start, jnp.stack([times[:-1], times[1:]], axis=1))
