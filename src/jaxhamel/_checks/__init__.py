@@ -26,6 +26,10 @@ from jaxhamel._checks._ensemble import check_batch as check_batch
 from jaxhamel._checks._ensemble import check_explicit_method as check_explicit_method
 from jaxhamel._checks._ensemble import check_rollout_times as check_rollout_times
 from jaxhamel._checks._ensemble import check_trajectories as check_trajectories
+from jaxhamel._checks._experiments import check_criterion as check_criterion
+from jaxhamel._checks._experiments import check_for_posterior as check_for_posterior
+from jaxhamel._checks._experiments import check_informative as check_informative
+from jaxhamel._checks._experiments import check_noise_given as check_noise_given
 from jaxhamel._checks._gaits import check_gait_problem as check_gait_problem
 from jaxhamel._checks._gaits import check_mechanism as check_mechanism
 from jaxhamel._checks._identify import check_first_seconds as check_first_seconds

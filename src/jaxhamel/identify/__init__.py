@@ -54,3 +54,11 @@ from jaxhamel.identify._predict import compared as compared
 from jaxhamel.identify._predict import predict as predict
 from jaxhamel.identify._predict import with_noise as with_noise
 from jaxhamel.identify._progress import Progress as Progress
+
+# isort: split
+# What to measure next, and what the data say altogether
+from jaxhamel.identify._design import Design as Design
+from jaxhamel.identify._design import Experiment as Experiment
+from jaxhamel.identify._design import design as design
+from jaxhamel.identify._posterior import Posterior as Posterior
+from jaxhamel.identify._posterior import posterior as posterior

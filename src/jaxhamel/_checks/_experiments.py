@@ -1,0 +1,46 @@
+"""Checks of what experiment design and posterior sampling are given."""
+
+import numpy as np
+
+
+def check_noise_given(measurements) -> None:
+    """Every measurement says how exact it is."""
+    for measurement in measurements:
+        if measurement.noise is None:
+            raise ValueError(
+                f"measurement {measurement.name!r} has no `noise`; an experiment can only be planned for sensors whose "
+                "standard deviation is known. Give it, in the unit of the measurement."
+            )
+
+
+def check_criterion(criterion, criteria) -> None:
+    """A known criterion."""
+    if criterion not in criteria:
+        raise ValueError(
+            f"`criterion` is {criterion!r}; it must be one of {', '.join(map(repr, criteria))}: volume of the "
+            "ellipsoid of confidence, mean variance, worst direction."
+        )
+
+
+def check_informative(information) -> None:
+    """All parameters are determined at the start of a search: there is something to improve."""
+    values = np.linalg.eigvalsh(information)
+    if not np.all(np.isfinite(values)) or values[0] <= 1e-13 * max(values[-1], 1.0):
+        raise ValueError(
+            "the experiment to start from does not determine all parameters: the eigenvalues of its information go "
+            f"from {values[0]:.3g} to {values[-1]:.3g}. Start from a curve that moves everything, freeze what no motion can "
+            "tell, or measure more."
+        )
+
+
+def check_for_posterior(estimate, squares: type) -> None:
+    """Normal errors, and parameters that the data determine."""
+    loss = estimate.problem.model.loss
+    if not isinstance(loss, squares):
+        raise ValueError(
+            f"the fit's loss is {type(loss).__name__}; a posterior needs a density: fit with Squares()."
+        )
+    if estimate.flat:
+        raise ValueError(
+            f"the data do not determine all parameters: {estimate.flat[0].words} Freeze some, or give priors."
+        )

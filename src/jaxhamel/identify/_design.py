@@ -1,0 +1,249 @@
+r"""Experiment design: the motion of masses or motors whose measurement tells most about the parameters.
+
+    F(θ) = J_zᵀ J_z − J_zᵀ J_w (J_wᵀ J_w + W)⁻¹ J_wᵀ J_z ,    J = ∂(h/σ)/∂(w, z) along the motion under the curve θ(t)
+
+F is the information about the coordinates z of the parameters, the initial state w (known beforehand to W^{−1/2}) being
+eliminated. What is minimised over the free parameters of the curve, P the number of coordinates:
+
+    D   −log det F / P      the volume of the ellipsoid of confidence
+    A   log(tr F⁻¹ / P)     the mean variance
+    E   −log λ_min(F)       the worst direction
+
+Source: Fedorov 1972, Theory of Optimal Experiments; Swevers et al. 1997 for the excitation of robots.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optimistix as optx
+from jaxtyping import Array, ArrayLike, Float
+
+from jaxhamel import _checks
+from jaxhamel._typing import Configuration, Scalar
+from jaxhamel.control import free_parameters
+from jaxhamel.identify._losses import Squares
+from jaxhamel.identify._measurements import AbstractMeasurement
+from jaxhamel.identify._model import Model
+from jaxhamel.identify._parameters import AbstractParameter
+from jaxhamel.identify._rollout import predicted, states
+from jaxhamel.mechanics import System
+
+CRITERIA = ("D", "A", "E")
+SOFT = 1e3  # weight of squared excess over the largest rate or acceleration, in units of that limit
+
+
+class Experiment:
+    """A planned run: what is measured, when and how exactly, of which parameters, from which state.
+
+    **Arguments:**
+
+    - `system`: with the values that the parameters are expected to have.
+    - `parameters`, `measurements`: as for `identify.Problem`; each measurement with its `noise`.
+    - `ts`: times of the measurements [s], `(T,)`, which are the integration steps too.
+    - `q0`, `u0`: where the run starts.
+    - `state_error`: how exactly that is known, the standard deviation of each of its n + k coordinates; small numbers
+      mean known, large ones unknown.
+    - `max_rate`, `max_acceleration`: of the curve, soft limits on |θ̇| and |θ̈|, one number or one for each entry.
+
+    **Raises:** `ValueError` for what does not fit together, or a measurement without noise.
+    """
+
+    def __init__(
+        self,
+        system: System,
+        parameters: Sequence[AbstractParameter],
+        measurements: Sequence[AbstractMeasurement],
+        ts: ArrayLike,
+        q0: Configuration,
+        u0: ArrayLike,
+        *,
+        state_error: float = 1.0,
+        max_rate: ArrayLike | None = None,
+        max_acceleration: ArrayLike | None = None,
+    ):
+        _checks.check_parameters(tuple(parameters))
+        _checks.check_times(jnp.asarray(ts))
+        _checks.check_noise_given(measurements)
+        _checks.check_positive("state_error", jnp.asarray(state_error))
+        resolved = tuple(parameter.resolved(system) for parameter in parameters)
+        self.model = Model(system, resolved, tuple(measurements), Squares())
+        dtype = jnp.result_type(float)
+        self.ts = jnp.asarray(ts, dtype)
+        self.start = (
+            jax.tree.map(lambda x: jnp.asarray(x, dtype), q0),
+            jnp.asarray(u0, dtype),
+        )
+        self.state_error = jnp.asarray(state_error, dtype)
+        self.limits = tuple(
+            None if x is None else jnp.asarray(x, dtype) for x in (max_rate, max_acceleration)
+        )
+
+    def information(self, curve: Any) -> Float[Array, "P P"]:
+        """F of the coordinates z when the masses (motors) move along the curve."""
+        return _information(self.model, curve, self.start, self.ts, self.state_error)
+
+    def errors(self, curve: Any) -> dict[str, float]:
+        """The standard error that each quantity would get, by name, in its own unit; 0 where it is frozen."""
+        F, z = self.information(curve), self.model.coordinates()
+        J = jax.jacfwd(self.model.quantities)(z)
+        spread = np.asarray(J) @ np.linalg.pinv(np.asarray(F), hermitian=True) @ np.asarray(J).T
+        names = [name for p in self.model.parameters for name in p.names()]
+        return dict(zip(names, np.sqrt(np.maximum(np.diagonal(spread), 0.0)).tolist(), strict=True))
+
+
+class Design(NamedTuple):
+    """A curve that was found.
+
+    - `curve`; `information`: F `(P, P)` there; `start_information`: at the curve the search began with.
+    - `gain`: (det F / det F_start)^{1/P}: by how much a parameter's information grew, on the geometric mean.
+    - `errors`: standard errors by quantity; `criterion`, `history`: its values; `seconds`; `converged`.
+    """
+
+    curve: Any
+    information: np.ndarray
+    start_information: np.ndarray
+    gain: float
+    errors: dict[str, float]
+    criterion: str
+    history: np.ndarray
+    seconds: float
+    converged: bool
+
+    def __str__(self) -> str:
+        width = max(len(name) for name in self.errors)
+        rows = [f"  {name:<{width}}  ± {error:.3g}" for name, error in self.errors.items()]
+        how = "converged" if self.converged else "stopped"
+        head = f"{self.criterion}-optimal experiment, {how} after {len(self.history) - 1} steps"
+        return "\n".join([head, f"  information per parameter × {self.gain:.3g}", *rows])
+
+
+def design(
+    experiment: Experiment,
+    curve: Any,
+    criterion: str = "D",
+    *,
+    max_steps: int = 100,
+    tolerance: float = 1e-3,
+    progress: Callable[[int, float], None] | None = None,
+) -> Design:
+    """The curve from which the experiment learns most, near the one given: BFGS on the gradient through the simulation.
+
+    **Arguments:**
+
+    - `experiment`: see `Experiment`.
+    - `curve`: a control, t ↦ `(n,)`, whose free parameters are moved; `jaxhamel.control.Limited(…)` keeps it within the
+      rails.
+    - `criterion`: `"D"`, `"A"` or `"E"`.
+    - `max_steps`; `tolerance`: it ends when a step changes criterion and curve by less than this share.
+    - `progress`: called with the number of the step and the criterion.
+
+    **Returns:** a `Design`, the best curve found, however it ended.
+
+    **Raises:** `ValueError` for an unknown criterion, or where the first curve leaves a parameter undetermined.
+    """
+    _checks.check_criterion(criterion, CRITERIA)
+    began, (p, rebuild) = time.monotonic(), free_parameters(curve)
+    first = experiment.information(curve)
+    _checks.check_informative(np.asarray(first))
+    arrays = (experiment.model, experiment.start, experiment.ts, experiment.state_error)
+
+    def cost(p, arrays):
+        model, start, ts, state_error = arrays
+        moved = rebuild(p)
+        found = _criterion(criterion, _information(model, moved, start, ts, state_error))
+        return found + _excess(moved, ts, experiment.limits)
+
+    best, history, converged = _descend(cost, p, arrays, max_steps, tolerance, progress)
+    found, P = rebuild(best), first.shape[0]
+    last = experiment.information(found)
+    ratio = np.linalg.slogdet(last)[1] - np.linalg.slogdet(first)[1]
+    return Design(
+        found,
+        np.asarray(last),
+        np.asarray(first),
+        float(np.exp(ratio / P)),
+        experiment.errors(found),
+        criterion,
+        history,
+        time.monotonic() - began,
+        converged,
+    )
+
+
+@eqx.filter_jit
+def _information(model: Model, curve, start, ts, state_error) -> Float[Array, "P P"]:
+    z = model.coordinates()
+    n = model.tangent_size
+
+    def shown(increments):
+        moved = z + increments[n:]
+        motion = states(model, moved, curve, model.retract(start, increments[:n]), ts)
+        return predicted(model, model.system_at(moved), curve, motion, ts)
+
+    values = jax.tree.map(jax.lax.stop_gradient, shown(jnp.zeros(n + z.shape[0], z.dtype)))
+
+    def errors(increments):
+        pairs = zip(model.measurements, values, shown(increments), strict=True)
+        return jnp.concatenate([_in_noise(m, at, moved) for m, at, moved in pairs])
+
+    J = jax.jacfwd(errors)(jnp.zeros(n + z.shape[0], z.dtype))
+    F = J.T @ J
+    inner = F[:n, :n] + jnp.eye(n, dtype=F.dtype) / state_error**2
+    return F[n:, n:] - F[n:, :n] @ jnp.linalg.solve(inner, F[:n, n:])
+
+
+def _in_noise(measurement: AbstractMeasurement, at, moved) -> Float[Array, " m"]:
+    none = jnp.zeros(measurement.error_size, moved.dtype)
+    error = jax.vmap(lambda a, b: measurement.error(a, b, none))(at, moved)
+    return (error / jnp.asarray(measurement.noise, error.dtype)).ravel()
+
+
+def _criterion(name: str, F: Float[Array, "P P"]) -> Scalar:
+    P = F.shape[0]
+    if name == "D":
+        return -jnp.linalg.slogdet(F)[1] / P
+    if name == "A":
+        return jnp.log(jnp.trace(jnp.linalg.inv(F)) / P)
+    return -jnp.log(jnp.linalg.eigvalsh(F)[0])
+
+
+def _excess(curve, ts, limits) -> Scalar:
+    """Mean squared excess of |θ̇| and |θ̈| over their limits, in units of these."""
+    rate = lambda t: jax.jvp(curve, (t,), (jnp.ones_like(t),))[1]  # noqa: E731
+    acceleration = lambda t: jax.jvp(rate, (t,), (jnp.ones_like(t),))[1]  # noqa: E731
+    total = jnp.zeros((), ts.dtype)
+    for function, limit in zip((rate, acceleration), limits, strict=True):
+        if limit is not None:
+            share = (
+                jnp.abs(jax.vmap(function)(ts)) / jnp.broadcast_to(limit, curve(ts[0]).shape)[None]
+            )
+            total = total + SOFT * jnp.mean(jnp.maximum(share - 1.0, 0.0) ** 2)
+    return total
+
+
+def _descend(cost, p, arrays, max_steps: int, tolerance: float, progress):
+    """Steps of optimistix' BFGS one by one: the best p, the costs, whether it converged."""
+    solver = optx.BFGS(rtol=tolerance, atol=tolerance)
+    function = lambda p, arrays: (cost(p, arrays), None)  # noqa: E731
+    shape = jax.eval_shape(lambda: jnp.zeros((), p.dtype)), None
+    state = solver.init(function, p, arrays, {}, *shape, frozenset())
+    step = eqx.filter_jit(lambda p, state, a: solver.step(function, p, a, {}, state, frozenset()))
+    value = eqx.filter_jit(cost)
+    best, history, done = p, [float(value(p, arrays))], False
+    for number in range(1, max_steps + 1):
+        p, state, _ = step(p, state, arrays)
+        now = float(value(p, arrays))
+        if np.isfinite(now) and now < min(history):
+            best = p
+        history.append(now)
+        if progress is not None:
+            progress(number, now)
+        done = bool(solver.terminate(function, p, arrays, {}, state, frozenset())[0])
+        if done:
+            break
+    return best, np.array(history), done

@@ -1,0 +1,216 @@
+r"""The posterior of the parameters by Hamiltonian Monte Carlo (NUTS, blackjax), on the same simulation as the fit.
+
+    log p(w, z | data) = −½ Σ ((h(x(t; w, z)) + o − y)/σ)² − ½ (priors)²
+
+over the initial states and offsets w of all runs and the coordinates z, in units of the fit's standard errors, so that the
+posterior of a well-determined problem is nearly a unit normal distribution. Its standard deviations are the check of those
+that the Fisher information gives.
+"""
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from jaxhamel import _checks
+from jaxhamel.identify._estimate import Estimate
+from jaxhamel.identify._losses import Squares
+from jaxhamel.identify._model import Model, Unknowns
+from jaxhamel.identify._rollout import predicted, residual, states
+from jaxhamel.identify._segments import Segments, segments_of
+
+
+class Posterior(NamedTuple):
+    """Samples of the posterior.
+
+    - `samples`: of the quantities, `(chains, draws, r)`; `coordinates`: of z, `(chains, draws, P)`.
+    - `names`, `units`, `mean`, `std`: of each quantity; `fisher`: its standard error by the fit, for comparison.
+    - `r_hat`, `effective`: Gelman and Rubin's factor, and how many independent samples the draws are worth.
+    - `divergent`: how many draws ended in a divergence; `acceptance`: mean of the chains.
+    """
+
+    samples: Float[np.ndarray, "c s r"]
+    coordinates: Float[np.ndarray, "c s P"]
+    names: list[str]
+    units: list[str]
+    mean: np.ndarray
+    std: np.ndarray
+    fisher: np.ndarray
+    r_hat: np.ndarray
+    effective: np.ndarray
+    divergent: int
+    acceptance: float
+
+    def __str__(self) -> str:
+        width = max(len(name) for name in self.names)
+        chains, draws = self.samples.shape[:2]
+        head = f"Posterior: {chains} chains of {draws} draws, {self.divergent} divergent"
+        titles = (
+            f"  {'':<{width}} {'mean':>12} {'std':>10} {'by Fisher':>10} {'r_hat':>6} {'eff.':>6}"
+        )
+        rows = [
+            f"  {name:<{width}} {m:>12.6g} {s:>10.3g} {f:>10.3g} {r:>6.3f} {e:>6.0f}  {unit}"
+            for name, m, s, f, r, e, unit in zip(
+                self.names, self.mean, self.std, self.fisher, self.r_hat, self.effective, self.units,
+                strict=True,
+            )
+        ]  # fmt: skip
+        return "\n".join([head, titles, *rows])
+
+
+def posterior(
+    estimate: Estimate, key: Array, *, draws: int = 500, warmup: int = 200, chains: int = 2
+) -> Posterior:
+    """Samples of the posterior around an estimate.
+
+    **Arguments:**
+
+    - `estimate`: of `fit`, with squares as its loss, and converged.
+    - `key`: a JAX random key.
+    - `draws`, `warmup`: of each chain; `chains`: run side by side, from points scattered as the estimate says.
+
+    **Returns:** a `Posterior`.
+
+    **Raises:** `ImportError` without blackjax (`pip install 'jaxhamel[identify]'`); `ValueError` for a robust loss or an
+    estimate that leaves parameters undetermined.
+    """
+    blackjax: Any = import_module("blackjax")
+    _checks.check_for_posterior(estimate, Squares)
+    target = _Target.of(estimate)
+    density = _log_density(target)
+    start_key, warm_key, run_key = jax.random.split(key, 3)
+    size = target.size
+    starts = jax.random.normal(start_key, (chains, size), jnp.result_type(float))
+
+    def one(start, warm_key, run_key):
+        adaptation = blackjax.window_adaptation(blackjax.nuts, density)
+        (state, tuned), _ = adaptation.run(warm_key, start, num_steps=warmup)
+        kernel = blackjax.nuts(density, **tuned)
+
+        def draw(state, key):
+            state, info = kernel.step(key, state)
+            return state, (state.position, info.is_divergent, info.acceptance_rate)
+
+        return jax.lax.scan(draw, state, jax.random.split(run_key, draws))[1]
+
+    keys = jax.random.split(warm_key, chains), jax.random.split(run_key, chains)
+    with (
+        jax.numpy_dtype_promotion("standard"),
+        jax.numpy_rank_promotion("allow"),
+    ):  # blackjax mixes integers and floats
+        y, divergent, acceptance = eqx.filter_jit(jax.vmap(one))(starts, *keys)
+    draws_of = (np.asarray(y), int(jnp.sum(divergent)), float(jnp.mean(acceptance)))
+    with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
+        return _summarised(estimate, target, *draws_of, blackjax.diagnostics)
+
+
+class _Target(eqx.Module):
+    """The problem as single shooting around the estimate: y ↦ (increments of initial states, offsets, z)."""
+
+    model: Model
+    groups: tuple[Segments, ...]
+    base: Unknowns
+    scale: Float[Array, " D"]
+    noise: Float[Array, " r"]
+
+    @classmethod
+    def of(cls, estimate: Estimate) -> "_Target":
+        old = estimate.problem
+        groups = segments_of(old.runs, old.measurements, [1] * len(old.runs), old.dt)
+        base = _starts_of_runs(estimate)
+        noise = jnp.asarray(estimate.noise, jnp.result_type(float))
+        bare = cls(old.model, groups, base, jnp.ones(0, noise.dtype), noise)
+        scale = 1.0 / jnp.sqrt(jnp.maximum(_curvature(bare), 1e-12))
+        return eqx.tree_at(lambda t: t.scale, bare, scale)
+
+    @property
+    def size(self) -> int:
+        """D."""
+        return self.scale.shape[0]
+
+
+def _starts_of_runs(estimate: Estimate) -> Unknowns:
+    """The states at the first node of every run, in the order of single shooting's groups, and the rest as it is."""
+    x = estimate.x
+    keep = np.flatnonzero(np.concatenate([group.first for group in estimate.problem.groups]))
+    q, u = jax.tree.map(lambda a: a[keep], (x.q, x.u))
+    return Unknowns(q, u, x.offsets, x.z)
+
+
+def _errors(target: _Target, increments: Float[Array, " D"]) -> Float[Array, " M"]:
+    """All residuals, priors among them, at increments of (states, offsets, z)."""
+    model, base = target.model, target.base
+    n, R = model.tangent_size, base.offsets.shape[0]
+    offsets = base.offsets + increments[R * n : R * n + base.offsets.size].reshape(
+        base.offsets.shape
+    )
+    z = base.z + increments[R * n + base.offsets.size :]
+    delta, parts, start = increments[: R * n].reshape(R, n), [], 0
+    for group in target.groups:
+        here = slice(start, start + group.count)
+        node = jax.tree.map(lambda a, here=here: a[here], (base.q, base.u))
+        moved = jax.vmap(model.retract)(node, delta[here])
+        parts.append(_of_group(model, group, moved, offsets[group.run], z, target.noise).ravel())
+        start += group.count
+    widths = jnp.broadcast_to(model.offset_widths()[None, :], offsets.shape)
+    return jnp.concatenate([*parts, model.prior_residual(z), (offsets / widths).ravel()])
+
+
+def _of_group(model: Model, group: Segments, nodes, offsets, z, noise):
+    arrays, others = eqx.partition(group.control, eqx.is_array)
+
+    def one(ts, values, there, arrays, node, offset):
+        control = eqx.combine(arrays, others)
+        motion = states(model, z, control, node, ts)
+        shown = predicted(model, model.system_at(z), control, motion, ts)
+        return residual(model, values, there, shown, offset, noise)
+
+    return jax.vmap(one)(group.ts, group.values, group.there, arrays, nodes, offsets)
+
+
+@eqx.filter_jit
+def _curvature(target: _Target) -> Float[Array, " D"]:
+    """1/σ² of each unknown, the others free: from the diagonal of the inverse of JᵀJ."""
+    D = target.base.u.shape[0] * target.model.tangent_size
+    D = D + target.base.offsets.size + target.base.z.shape[0]
+    J = jax.jacfwd(lambda y: _errors(target, y))(jnp.zeros(D, target.base.z.dtype))
+    F = J.T @ J
+    ridge = 1e-10 * jnp.max(jnp.diagonal(F)) * jnp.eye(D, dtype=F.dtype)
+    return 1.0 / jnp.diagonal(jnp.linalg.inv(F + ridge))
+
+
+def _log_density(target: _Target) -> Callable[[Float[Array, " D"]], Array]:
+    """−½|r|² of the scaled unknowns; its gradient −Jᵀr by forward mode: there are few of them, and many residuals."""
+    errors = lambda y: _errors(target, target.scale * y)  # noqa: E731
+
+    @jax.custom_vjp
+    def density(y):
+        return -0.5 * jnp.sum(errors(y) ** 2)
+
+    def forward(y):
+        push = lambda v: jax.jvp(errors, (y,), (v,))  # noqa: E731
+        r, J = jax.vmap(push, out_axes=(None, 0))(jnp.eye(y.shape[0], dtype=y.dtype))
+        return -0.5 * jnp.sum(r**2), -(J @ r)
+
+    density.defvjp(forward, lambda gradient, g: (g * gradient,))
+    return density
+
+
+def _summarised(estimate, target: _Target, y, divergent, acceptance, diagnostics) -> Posterior:
+    P = estimate.x.z.shape[0]
+    z = np.asarray(estimate.x.z) + y[..., -P:] * np.asarray(target.scale[-P:])
+    quantities = jax.jit(jax.vmap(jax.vmap(target.model.quantities)))(jnp.asarray(z))
+    flat = np.asarray(quantities)
+    moving = np.ptp(flat, axis=(0, 1)) > 0
+    safe = jnp.where(jnp.asarray(moving), quantities, quantities + jnp.asarray(y[..., :1]))
+    r_hat = np.where(moving, diagnostics.potential_scale_reduction(safe), 1.0)
+    effective = np.where(moving, diagnostics.effective_sample_size(safe), 0.0)
+    return Posterior(
+        flat, z, estimate.names, estimate.units, flat.mean(axis=(0, 1)), flat.std(axis=(0, 1)),
+        estimate.errors, r_hat, effective, divergent, acceptance,
+    )  # fmt: skip

@@ -1,0 +1,54 @@
+"""The posterior of a linear problem is the normal distribution of least squares."""
+
+import jax
+import numpy as np
+import pytest
+from identify_systems import PLACE, Particle
+
+from jaxhamel import identify
+
+TS = np.linspace(0.0, 2.0, 21)
+
+
+@pytest.fixture(scope="module")
+def estimate():
+    rng = np.random.default_rng(4)
+    place = 0.3 - 0.2 * TS + 0.5 * 1.4 * TS**2 + 0.1 * rng.normal(size=TS.shape)
+    runs = [identify.Run(TS, {"place": place})]
+    sought = [identify.Free("thrust", unit="m/s²")]
+    return identify.fit(identify.Problem(Particle(1.0, 1.0), sought, [PLACE], runs, segments=3))
+
+
+def test_is_the_normal_distribution_of_least_squares(estimate):
+    """Mean and standard deviation of a in x = x₀ + v₀ t + a t²/2, the start unknown; many draws, so few per cent."""
+    place = estimate.problem.runs[0].values["place"][:, 0]
+    columns = np.column_stack([np.ones_like(TS), TS, TS**2 / 2])
+    mean = np.linalg.lstsq(columns, place, rcond=None)[0][2]
+    std = 0.1 * np.sqrt(np.linalg.inv(columns.T @ columns)[2, 2])
+    found = identify.posterior(estimate, jax.random.key(0), draws=800, warmup=150)
+    assert found.samples.shape == (2, 800, 1)
+    assert found.divergent == 0
+    assert abs(found.mean[0] - mean) < 5 * std / np.sqrt(found.effective[0])
+    np.testing.assert_allclose(found.std, [std], rtol=0.12)
+    np.testing.assert_allclose(found.fisher, [std], rtol=1e-3)
+    assert found.r_hat[0] < 1.02
+    assert "thrust" in str(found)
+
+
+def test_messages(estimate):
+    flat = estimate._replace(
+        flat=[identify.Flat("The data do not determine mass.", np.ones(1), 1.0)]
+    )
+    with pytest.raises(
+        ValueError, match=r"The data do not determine mass\. Freeze some, or give priors"
+    ):
+        identify.posterior(flat, jax.random.key(0))
+    problem = identify.Problem(
+        Particle(1.0, 1.0),
+        [identify.Free("thrust")],
+        [PLACE],
+        estimate.problem.runs,
+        loss=identify.Huber(),
+    )
+    with pytest.raises(ValueError, match="the fit's loss is Huber; a posterior needs a density"):
+        identify.posterior(estimate._replace(problem=problem), jax.random.key(0))
