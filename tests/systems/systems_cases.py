@@ -329,4 +329,32 @@ ALL = (
         {"radius": 1.2, "mass": 0.8, "inertia": I1, "gravity": 9.5},
         ("radius", "mass"),
     ),
+    Case(
+        systems.Satellite,
+        {
+            "wheel_axes": [[0, 0.6, 0.8], [1.0, 0, 0]],
+            "wheel_inertias": [0.05, 0.07],
+            "mass": 5.0,
+            "inertia": I1,
+            "com": [0.02, -0.03, -0.1],
+            "wheel_masses": [0.4, 0.5],
+            "wheel_positions": [[0.2, 0.1, 0], [0, -0.3, 0.1]],
+            "wheel_transverse_inertias": [0.03, 0.04],
+        },
+        ("wheel_inertias", "mass", "wheel_masses", "wheel_transverse_inertias"),
+        control=Constant(jnp.array([0.3, -0.2])),
+        value=jnp.array([0.3, -0.2]),
+    ),
+    Case(
+        systems.SatelliteMixed,
+        {
+            "wheel_axes": [[0, 0.6, 0.8], [1.0, 0, 0]],
+            "wheel_inertias": [0.05, 0.07],
+            "mass": 5.0,
+            "inertia": I1,
+        },
+        ("wheel_inertias", "mass"),
+        control=Constant(jnp.array([0.3, -0.2])),
+        value=jnp.array([0.3, -0.2]),
+    ),
 )
