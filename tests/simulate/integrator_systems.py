@@ -135,7 +135,14 @@ def sleigh():
 def end_of_sleigh(x, solver, adjoint):
     sleigh = ChaplyginSleigh(mass=x[0], inertia=0.5, offset=x[1])
     run = simulate(
-        sleigh, AT_START[0], x[2:], [0.0, 1.0], dt=0.1, solver=solver, adjoint=adjoint, max_steps=16
+        sleigh,
+        jnp.zeros(3),
+        x[2:],
+        [0.0, 1.0],
+        dt=0.1,
+        solver=solver,
+        adjoint=adjoint,
+        max_steps=16,
     )
     return run.q_end[1] + run.u_end[1]  # fmt: skip
 

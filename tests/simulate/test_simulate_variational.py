@@ -141,7 +141,7 @@ def test_a_rod_given_as_one_form_keeps_its_length():
         y = run(Variational(), Rod(), y, 0.0, jnp.array(0.1), jnp.array(500))
         assert abs(float(jnp.sum(y[0] ** 2)) - 1) < 5e-14
         energies.append(float(energy(Rod(), 0.0, *y)))
-    assert np.max(np.abs(np.array(energies) - float(energy(Rod(), 0.0, *ROD_AT)))) < 1e-3
+    assert np.max(np.abs(np.array(energies) - float(energy(Rod(), 0.0, *ROD_AT)))) < 5e-3
 
 
 def test_constraint_at_the_midpoint_and_reversal():
