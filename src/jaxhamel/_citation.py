@@ -96,6 +96,12 @@ _PAPERS = {
     author={Ball, Kenneth R. and Zenkov, Dmitry V.},
     booktitle={Geometry, Mechanics, and Dynamics}, publisher={Springer}, year={2015}, doi={10.1007/978-1-4939-2441-7_20}
 }""",
+    "rucker2022": """@article{rucker2022smooth,
+    title={Smooth Parameterization of Rigid-Body Inertia},
+    author={Rucker, Caleb and Wensing, Patrick M.},
+    journal={IEEE Robotics and Automation Letters}, volume={7}, number={2}, pages={2771--2778}, year={2022},
+    doi={10.1109/LRA.2022.3144517}
+}""",
     "diffrax": """@phdthesis{kidger2021on,
     title={On Neural Differential Equations},
     author={Kidger, Patrick}, school={University of Oxford}, year={2021}
@@ -133,6 +139,8 @@ _BY_NAME = {
     "RollingDisk": ("lesaux2005",),
     "Rattleback": ("kane1982",),
     "WhippleBicycle": ("meijaard2007",),
+    "BodyInertia": ("rucker2022",),
+    "RotationalInertia": ("rucker2022",),
     "Points": ("massa-vignolo",),
     "Spins": ("massa-vignolo",),
 }

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ._outputs import Outcome
-from ._scenario import built_in, load
+from ._scenario import built_in, load, load_identification
 from ._terminal import Terminal
 from ._validate import ScenarioError
 
@@ -84,6 +84,32 @@ SecondsOption = Annotated[
         help="Stop after this time and write the best found so far.",
         show_default="the scenario's task.max_seconds",
     ),
+]
+
+
+DataOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--data",
+        metavar="DIR",
+        help="Folder with the measured runs, CSV files. A scenario with [bold]\\[truth][/bold] makes its own.",
+        show_default=False,
+    ),
+]
+FittedArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="FITTED",
+        help="The folder that [bold]jaxhamel identify[/bold] wrote to, or its fitted.toml.",
+        show_default=False,
+    ),
+]
+RunArgument = Annotated[
+    Path, typer.Argument(metavar="RUN.csv", help="The run to predict.", show_default=False)
+]
+FirstSecondsOption = Annotated[
+    float,
+    typer.Option("--seconds", metavar="S", min=0.0, help="From which the initial state is found."),
 ]
 
 
@@ -230,6 +256,87 @@ def montecarlo(
         return run_montecarlo(loaded, out, terminal, started, trajectories, seed, resume)
 
     _finish(scenario, terminal, out, job)
+
+
+@app.command(epilog=EXIT_STATUS)
+def identify(
+    context: typer.Context,
+    scenario: ScenarioArgument,
+    data: DataOption = None,
+    out: OutOption = Path("out"),
+    changes: SetOption = None,
+    seed: SeedOption = 0,
+    max_seconds: SecondsOption = None,
+    quiet: QuietOption = False,
+) -> None:
+    """Find parameters of a system from measured runs, and how sure they are.
+
+    The scenario says what is measured and what is sought; the runs are CSV
+    files. What the data cannot determine is said in words.
+
+    Writes into DIR:
+
+      parameters.csv   estimate, standard error, unit, frozen or not
+      fitted.toml      the parameters found, for jaxhamel predict
+      summary.json     what was asked, what was reached, versions, seconds
+      *.png            measured and fitted, errors, correlations
+      report.html      one self-contained page
+
+    Examples:
+
+      jaxhamel identify ball-inertia --out out
+      jaxhamel identify mine.toml --data runs --out out
+
+    The keys of a scenario are described in docs/identification.md.
+    """
+    from ._identify import run_identify
+
+    terminal = Terminal(quiet)
+    started = _started(context)
+
+    def job() -> Outcome:
+        asked = load_identification(scenario, changes or ())
+        return run_identify(asked, out, terminal, started, data, seed, max_seconds)
+
+    _finish(scenario, terminal, out, job)
+
+
+@app.command(epilog=EXIT_STATUS)
+def predict(
+    context: typer.Context,
+    fitted: FittedArgument,
+    run: RunArgument,
+    out: OutOption = Path("out"),
+    seconds: FirstSecondsOption = 0.5,
+    changes: SetOption = None,
+    quiet: QuietOption = False,
+) -> None:
+    """Predict a run that was not fitted, from its first moments on.
+
+    The state at the start is found from the first seconds of the run, with
+    the parameters that jaxhamel identify left in FITTED; the rest is
+    simulated and compared.
+
+    Writes into DIR:
+
+      summary.json     rms: one number for each measured column
+      *.png            measured and predicted, errors
+      report.html      one self-contained page
+
+    Example:
+
+      jaxhamel predict out other-run.csv --out prediction
+    """
+    from ._predict import fitted_file, run_predict
+
+    terminal = Terminal(quiet)
+    started = _started(context)
+
+    def job() -> Outcome:
+        asked = load_identification(fitted_file(fitted), changes or ())
+        return run_predict(asked, run, out, terminal, started, seconds)
+
+    _finish(fitted, terminal, out, job)
 
 
 @app.command()

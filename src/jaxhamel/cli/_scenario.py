@@ -8,6 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from ._identify_schema import identify_schema
 from ._schema import scenario_schema
 from ._validate import ScenarioError, nearest, read
 
@@ -38,11 +39,27 @@ def load(source: str, changes: Iterable[str] = ()) -> Scenario:
 
     **Raises:** `ScenarioError`, one line, when there is no such scenario or it is wrong.
     """
+    name, data = _changed(source, changes)
+    if "measurements" in data:
+        raise ScenarioError(
+            "`measurements` belong to a scenario for `jaxhamel identify`; this command takes another one, "
+            "see `jaxhamel scenarios`."
+        )
+    return Scenario(name, read(scenario_schema(_kind_of(data)), data))
+
+
+def load_identification(source: str, changes: Iterable[str] = ()) -> Scenario:
+    """The same for a scenario of `jaxhamel identify`, which has other tables."""
+    name, data = _changed(source, changes)
+    return Scenario(name, read(identify_schema(_kind_of(data)), data))
+
+
+def _changed(source: str, changes: Iterable[str]) -> tuple[str, dict[str, Any]]:
     name, content = _found(source)
     data = _parsed(content)
     for change in changes:
         _apply(data, change)
-    return Scenario(name, read(scenario_schema(_kind_of(data)), data))
+    return name, data
 
 
 # commands by the table that they need
@@ -68,6 +85,8 @@ def built_in() -> dict[str, About]:
 
 def _about(content: str) -> About:
     data = tomllib.loads(content)
+    if "measurements" in data:
+        return About(data["description"], ("identify",))
     commands = ("simulate", *(name for table, name in COMMANDS.items() if table in data))
     return About(data["description"], commands)
 

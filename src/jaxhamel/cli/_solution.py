@@ -18,6 +18,11 @@ def write_solution(path: Path, scenario: Scenario, result: Result) -> None:
     tables["control"] = _control(result.control)
     tables["solver"] = {**tables["solver"], "method": "dopri8", "dt": 0.0}
     tables["solver"] |= {"rtol": 1e-10, "atol": 1e-12}  # as the result itself was simulated
+    write_tables(path, tables)
+
+
+def write_tables(path: Path, tables: Mapping[str, Any]) -> None:
+    """Tables of a scenario as TOML."""
     path.write_text("\n".join(_lines(tables)) + "\n", encoding="utf-8")
 
 

@@ -26,7 +26,7 @@ from jaxhamel.identify._search import (
 )
 from jaxhamel.identify._segments import shortened
 
-LOOSE, TIGHT = 3.0, 1e3  # weights of the gaps: first they may help, then they close
+LOOSE, TIGHT = (3.0, 20.0), 150.0  # weights of the gaps: first they may help, then they close
 SHORT = 0.2  # share of each segment whose measurements count at first: there wrong parameters do little yet
 HOLD = 2.0  # 1/σ by which coordinates are held meanwhile, where they begin
 
@@ -95,7 +95,7 @@ class _Fit:
         self.began, self.iteration = time.monotonic(), 0
         self.history: dict[str, list] = {"stage": [], "cost": [], "gap": []}
         self.converged, self.status = False, ""
-        self.groups = problem.groups
+        self.groups, self.stage_began = problem.groups, 0
 
     def run(self) -> Estimate:
         several = any(not bool(group.last.all()) for group in self.problem.groups)
@@ -104,7 +104,8 @@ class _Fit:
         for share in (SHORT, 0.5) if several else (SHORT, 0.25, 0.5):
             self._stage("short", gap=0.1, share=share, hold=start, limit=10)
         if several:
-            self._stage("loose", gap=LOOSE, limit=20)
+            for gap in LOOSE:
+                self._stage("loose", gap=gap, limit=20)
         self._stage("fit", gap=TIGHT)
         if self.estimates_noise:
             self._with_noise()
@@ -133,6 +134,7 @@ class _Fit:
         if self.status:
             return False
         model, base, self.converged = self.problem.model, self.x, False
+        self.stage_began = self.iteration
         self.groups = tuple(shortened(group, share) for group in self.problem.groups)
         parts = self._linearised(base)
         weights = weights_of(
@@ -183,9 +185,16 @@ class _Fit:
         return np.isfinite(cost)
 
     def _is_there(self, told) -> bool:
-        """No step lowers the cost by what could be seen: 1e-6 moves nothing by more than a thousandth of its error."""
+        """No step lowers the cost by what could be seen, 1e-5: nothing moves by more than a 200th of its error."""
         cost, eps = float(told["cost"]), float(jnp.finfo(self.x.z.dtype).eps)
-        return float(told["decrement"]) < 1e-6 + eps**0.6 * cost
+        return float(told["decrement"]) < 1e-5 + eps**0.6 * cost or self._stays(cost)
+
+    def _stays(self, cost: float, count: int = 10) -> bool:
+        """The last steps of the stage together lowered the cost by less than 1e-4."""
+        costs = self.history["cost"][self.stage_began :]
+        if len(costs) <= count:
+            return False
+        return min(costs[:-count]) - min(costs[-count:]) < 1e-4 + 1e-9 * cost
 
     def _out_of_budget(self) -> bool:
         elapsed = time.monotonic() - self.began
@@ -219,9 +228,10 @@ def weights_of(model, groups, parts, x: Unknowns, gap, only_states, hold, z) -> 
     plain = Weights(jnp.zeros(n, dtype), jnp.ones(D, dtype), hold, z)
     squares = jnp.sum(assembled(model, groups, parts, x, plain)[1] ** 2, axis=0)
     told = jnp.sqrt(jnp.mean(squares[:nodes].reshape(-1, n), axis=0))
-    weight = jnp.maximum(told, 1e-3 * jnp.max(told)) * gap
-    joined = jnp.pad(2 * jnp.tile(weight, x.u.shape[0]) ** 2, (0, D - nodes))
-    length = jnp.sqrt(squares + joined)
+    natural = jnp.maximum(told, 1e-3 * jnp.max(told))
+    weight = natural * gap
+    # Gaps count little here: a damping that is light for them would be heavy for motions that open none.
+    length = jnp.sqrt(squares + jnp.pad(jnp.tile(natural, x.u.shape[0]) ** 2, (0, D - nodes)))
     scale = SHARPNESS / jnp.maximum(length, 1e-8 * jnp.max(length))
     keeps = only_states & (jnp.arange(D) >= nodes)
     return Weights(weight, jnp.where(keeps, 0.0, scale), hold, z)

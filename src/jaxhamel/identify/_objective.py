@@ -120,7 +120,7 @@ def _inner(group: Segments, part: Blocks) -> Float[Array, "N n"]:
 def _decrement(r, J):
     """By how much a Gauss–Newton step would lower ½|r|²; directions that hardly matter are left out."""
     H, g = J.T @ J, J.T @ r
-    size = 1e-9 * jnp.max(jnp.diagonal(H))
+    size = 1e3 * jnp.finfo(r.dtype).eps * jnp.max(jnp.diagonal(H))
     factor = jax.scipy.linalg.cho_factor(
         H + jnp.where(size > 0, size, 1.0) * jnp.eye(H.shape[0], dtype=H.dtype)
     )

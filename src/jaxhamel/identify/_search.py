@@ -83,6 +83,7 @@ def _state(solver, y, leaves, r, J, told) -> Any:
 def _descend(optimiser, y, state, r, J):
     """A step of an optax optimiser on ½|r|²."""
     gradient = r @ J
-    step, state = optimiser.update(gradient, state, y)
+    with jax.numpy_dtype_promotion("standard"):  # as optimistix does: it is not our code
+        step, state = optimiser.update(gradient, state, y)
     done = jnp.linalg.norm(gradient) < 1e-4 * SHARPNESS
     return y + step, jax.tree.leaves(eqx.filter(state, eqx.is_array)), done

@@ -27,6 +27,9 @@ from jaxhamel.viz._figures import path_figure as path_figure
 from jaxhamel.viz._figures import quantities_figure as quantities_figure
 from jaxhamel.viz._figures import root_mean_square as root_mean_square
 from jaxhamel.viz._figures import save as save
+from jaxhamel.viz._identification import correlation_figure as correlation_figure
+from jaxhamel.viz._identification import fit_figure as fit_figure
+from jaxhamel.viz._identification import residuals_figure as residuals_figure
 from jaxhamel.viz._report import Report as Report
 from jaxhamel.viz._scene import Arrow as Arrow
 from jaxhamel.viz._scene import Curve as Curve

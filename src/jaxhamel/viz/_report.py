@@ -23,7 +23,7 @@ class Report:
     **Arguments:**
 
     - `title`, `lead`: heading and the sentence under it.
-    - `scene`: the motion that is animated.
+    - `scene`: the motion that is animated; None leaves the animation out.
     - `charts`: plots below it, in order.
     - `tiles`: the few numbers that matter, as `(value, meaning)`.
     - `tables`: heading → rows; values may be numbers, text, or short lists of them.
@@ -32,7 +32,7 @@ class Report:
 
     title: str
     lead: str
-    scene: Scene
+    scene: Scene | None = None
     charts: Sequence[Chart] = ()
     tiles: Sequence[tuple[str, str]] = ()
     tables: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
@@ -41,7 +41,8 @@ class Report:
 
     def html(self) -> str:
         """The page, self-contained: no link, font, script or image from elsewhere."""
-        return _filled(_asset("page.html"), self._parts())
+        page = _asset("page.html") if self.scene else _still(_asset("page.html"))
+        return _filled(page, self._parts())
 
     def _parts(self) -> dict[str, str]:
         return {
@@ -54,14 +55,14 @@ class Report:
             "css": _filled(
                 _asset("page.css"), {"light": css_variables(LIGHT), "dark": css_variables(DARK)}
             ),
-            "keys": "".join(_keys(self.scene)),
+            "keys": "".join(_keys(self.scene)) if self.scene else "",
             "speeds": "".join(f'<option value="{s}">{s}×</option>' for s in SPEEDS),
-            "force": _force_switch(self.scene),
+            "force": _force_switch(self.scene) if self.scene else "",
             "tiles": "".join(_tile(*tile) for tile in self.tiles),
             "charts": "\n".join(_chart(chart) for chart in self.charts),
             "tables": "\n".join(_table(name, rows) for name, rows in self.tables.items()),
             "colophon": escape(self.colophon),
-            "scene": _json(self.scene.payload()),
+            "scene": _json(self.scene.payload()) if self.scene else "",
             "script": "".join(_asset(name) for name in SCRIPTS),
         }
 
@@ -73,6 +74,17 @@ def _asset(name: str) -> str:
 def _filled(template: str, parts: Mapping[str, str]) -> str:
     """Replace `{{name}}`, in one pass: what is put in is never searched again."""
     return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], template)
+
+
+def _still(page: str) -> str:
+    """The page without the animation, its controls and its program."""
+    for part in (
+        r'<section class="card stage".*?</section>\n',
+        r"<script.*</script>\n",
+        r"Click in a plot.*?view\. ",
+    ):
+        page = re.sub(part, "", page, count=1, flags=re.DOTALL)
+    return page
 
 
 def _json(data: object) -> str:

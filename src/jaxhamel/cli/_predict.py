@@ -1,0 +1,98 @@
+"""The command `predict`: an unseen run, from its first moments on, with the parameters that `identify` found."""
+
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from jaxhamel import identify
+from jaxhamel.viz import Chart, Report, residuals_figure, save
+
+from ._build import build_control, named
+from ._identification import build_identified_system, build_measurements, read_run
+from ._identify import measured_chart
+from ._outputs import Outcome, folder, write_summary
+from ._scenario import Scenario
+from ._simulate import run_of, status
+from ._terminal import Terminal
+from ._validate import ScenarioError
+from ._views import VIEWS, view
+
+
+def fitted_file(source: str) -> str:
+    """The scenario that `identify` left: FITTED is its folder, or the file itself."""
+    path = Path(source)
+    path = path / "fitted.toml" if path.is_dir() else path
+    if not path.is_file():
+        raise ScenarioError(
+            "there is no fitted.toml; give the folder that `jaxhamel identify` wrote to, or that file."
+        )
+    return str(path)
+
+
+def run_predict(
+    scenario: Scenario, run: Path, out: Path, terminal: Terminal, started: float, seconds: float
+) -> Outcome:
+    """Predicts the run and writes the files."""
+    if not scenario["fitted"]:
+        raise ScenarioError(
+            "`fitted` is missing; give the fitted.toml that `jaxhamel identify` wrote."
+        )
+    system = build_identified_system(scenario)
+    control, measurements = build_control(scenario, system), build_measurements(scenario)
+    data = read_run(scenario, run, measurements, control)
+    folder(out)
+    terminal.say(
+        f"{run.name}: the state at its start from the first {seconds:g} s, then by simulation"
+    )
+    with named("predict"):
+        found = identify.predict(
+            system, measurements, data, seconds, dt=scenario["fit"]["dt"] or None
+        )
+    ended = status(found.trajectory)
+    reached = {"rms": found.rms, "seconds_used": seconds, "time": float(found.trajectory.t_end)}
+    outcome = Outcome("predict", scenario, *ended, started, reached=reached)
+    outcome = write_prediction(out, outcome, found, measurements)
+    told = ", ".join(f"{name} {value:.4g}" for name, value in found.rms.items())
+    terminal.say(f"RMS after the first {seconds:g} s: {told}")
+    return outcome
+
+
+def write_prediction(out: Path, outcome: Outcome, found, measurements) -> Outcome:
+    """Figures, report, then the summary, which has `rms` at its top level."""
+    run, charts = found.run, []
+    used = run.ts[0] + found.seconds
+    for m in measurements:
+        if m.name in run.values:
+            name = m.name.replace("_", "-").replace(" ", "-")
+            charts.append(measured_chart(run, m, found.shown[m.name], name, start=used))
+    errors = {name: e for name, e in found.errors.items() if np.isfinite(e).any()}
+    unit = dict.fromkeys(errors, 1.0)
+    scale = {name: max(found.rms[name], 1e-12) for name in unit}
+    figure = residuals_figure(
+        run.ts, errors, scale, title=f"{run.name}: errors in units of their RMS"
+    )
+    charts.append(Chart("errors", figure, "Error of each predicted signal over time"))
+    for chart in charts:
+        save(chart.figure, out / f"{chart.name}.png")
+    outcome = replace(outcome, seconds=time.monotonic() - outcome.started)
+    files = ["summary.json", *(f"{c.name}.png" for c in charts), "report.html"]
+    summary = {"rms": found.rms, **outcome.summary(files)}
+    scene = None
+    if outcome.scenario.kind in VIEWS:
+        moving = run_of(found.trajectory, found.trajectory.system, run.control)
+        scene = view(outcome.scenario.kind, moving).scene
+    report = Report(
+        title=f"{outcome.scenario.title}: {run.name} predicted",
+        lead=f"The state at the start is from the first {found.seconds:g} s; the rest was only compared with.",
+        scene=scene,
+        charts=charts,
+        tiles=[(f"{value:.3g}", f"RMS of {name}") for name, value in found.rms.items()],
+        tables={"RMS after the first seconds": found.rms, "Made with": summary["versions"]},
+        warning="" if outcome.status == "success" else outcome.message,
+        colophon=f"Made by jaxhamel {summary['versions']['jaxhamel']}.",
+    )
+    (out / "report.html").write_text(report.html(), encoding="utf-8")
+    write_summary(out / "summary.json", summary)
+    return outcome

@@ -1,0 +1,74 @@
+"""Figures of an identification: measured against fitted, what is left, which parameters go together."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from matplotlib.figure import Figure
+from numpy import ndarray
+
+from ._figures import _legend, _styled, _time_axis, canvas
+from ._style import LIGHT, roles
+
+
+@_styled
+def fit_figure(
+    ts: ndarray,
+    measured: ndarray,
+    shown: ndarray,
+    names: Sequence[str],
+    *,
+    title: str,
+    ylabel: str,
+    start: float | None = None,
+) -> Figure:
+    """Measured values as dots, the model's as lines: `measured` and `shown` are `(T, d)`; NaN where nothing was measured.
+
+    `start`: a time up to which values were used, marked by a line.
+    """
+    figure = canvas()
+    axes = figure.subplots()
+    for data, line, name, role in zip(measured.T, shown.T, names, roles(len(names)), strict=True):
+        axes.plot(ts, data, ".", color=LIGHT[role], markersize=2.5, alpha=0.45)
+        axes.plot(ts, line, color=LIGHT[role], label=name, linewidth=1.2)
+    _time_axis(axes, ts, title, ylabel)
+    if start is not None:
+        axes.axvline(start, color=LIGHT["limit"], linewidth=1.2, linestyle="--")
+    _legend(axes)
+    return figure
+
+
+@_styled
+def residuals_figure(
+    ts: ndarray, errors: Mapping[str, ndarray], noise: Mapping[str, float], *, title: str
+) -> Figure:
+    """Errors in units of their noise, a row for each: without pattern where the model is right."""
+    figure = canvas(6.4, 0.9 + 0.75 * max(len(errors), 2))
+    rows = figure.subplots(len(errors), 1, sharex=True, squeeze=False)[:, 0]
+    for k, (axes, (name, error)) in enumerate(zip(rows, errors.items(), strict=True)):
+        axes.plot(ts, error / noise[name], ".", color=LIGHT["series1"], markersize=2)
+        axes.axhspan(-2, 2, color=LIGHT["line"], alpha=0.35, linewidth=0)
+        size = max(4.0, float(np.nanmax(np.abs(error / noise[name]), initial=0.0)) * 1.05)
+        _time_axis(axes, ts, title if k == 0 else "", "", last=k == len(rows) - 1)
+        axes.set_ylim(-size, size)
+        axes.set_ylabel(name, rotation=0, ha="right", va="center", fontsize=8)
+    return figure
+
+
+@_styled
+def correlation_figure(correlation: ndarray, names: Sequence[str], *, title: str) -> Figure:
+    """The correlation matrix of the estimates as a chequer: ±1 where the data see only a combination of two."""
+    size = 2.2 + 0.32 * len(names)
+    figure = canvas(size + 0.8, size)
+    axes = figure.subplots()
+    image = axes.imshow(correlation, cmap="RdBu_r", vmin=-1, vmax=1)
+    axes.set_xticks(range(len(names)), names, rotation=60, ha="right", fontsize=7.5)
+    axes.set_yticks(range(len(names)), names, fontsize=7.5)
+    axes.grid(False)
+    axes.set_title(title)
+    for i, j in np.argwhere(np.abs(correlation) > 0.3):
+        if i != j:
+            ink = "white" if abs(correlation[i, j]) > 0.7 else LIGHT["ink"]
+            text = f"{correlation[i, j]:.1f}".replace("0.", ".").replace("-", "−")
+            axes.text(j, i, text, ha="center", va="center", fontsize=6.5, color=ink)
+    figure.colorbar(image, ax=axes, shrink=0.8)
+    return figure

@@ -1,0 +1,166 @@
+"""`jaxhamel identify` and `jaxhamel predict`: made-up data, files, messages."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from jaxhamel.cli._app import app
+from jaxhamel.cli._identification import build_parameters
+from jaxhamel.cli._scenario import load, load_identification
+from jaxhamel.cli._validate import ScenarioError
+
+TOP = """
+title = "A top"
+[system]
+kind = "heavy-top"
+mass = 1.3
+inertia = [0.02, 0.021, 0.004]
+com = [0.0, 0.0, 0.1]
+[[measurements]]
+quantity = "orientation"
+noise = 0.01
+[[measurements]]
+quantity = "angular-rate"
+noise = [0.05, 0.05, 0.05]
+[[parameters]]
+kind = "positive"
+path = "mass"
+unit = "kg"
+[[parameters]]
+kind = "rotational-inertia"
+path = "inertia"
+frozen = true
+[truth]
+mass = 1.0
+[synthetic]
+seconds = 2.0
+rate = 25.0
+speed = 1.0
+[fit]
+segments = 2
+"""
+
+
+def jaxhamel(*arguments):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+@pytest.fixture
+def scenario(tmp_path):
+    def write(content=TOP):
+        path = tmp_path / "top.toml"
+        path.write_text(content, encoding="utf-8")
+        return str(path)
+
+    return write
+
+
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("identify")
+    (folder / "top.toml").write_text(TOP, encoding="utf-8")
+    result = jaxhamel("identify", folder / "top.toml", "--out", folder / "out", "--seed", 2)
+    assert result.exit_code == 0, result.stderr
+    return folder / "out", result
+
+
+def test_finds_the_truth_of_made_up_data_and_says_so(fitted):
+    folder, result = fitted
+    with open(folder / "parameters.csv", newline="", encoding="utf-8") as file:
+        mass, *others = csv.DictReader(file)
+    assert mass["parameter"] == "mass"
+    assert abs(float(mass["estimate"]) - 1.0) < 4 * float(mass["standard_error"])
+    assert 0 < float(mass["standard_error"]) < 0.05
+    assert [row["frozen"] for row in others] == ["true"] * 3
+    assert [float(row["standard_error"]) for row in others] == [0.0] * 3
+    said = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
+    assert said["status"] == "success"
+    assert said["reached"]["parameters"]["mass"]["unit"] == "kg"
+    assert said["reached"]["not_determined"] == []
+    assert "converged" in result.stderr
+
+
+def test_writes_every_file(fitted):
+    folder, _ = fitted
+    said = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
+    written = {path.name for path in folder.iterdir() if path.is_file()}
+    assert set(said["files"]) == written
+    assert {"parameters.csv", "fitted.toml", "report.html", "residuals-1.png"} <= written
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    assert "Estimates with standard errors" in page
+    assert "http://" not in page.replace("http://www.w3.org", "")
+
+
+def test_predicts_another_run_from_its_first_moments(fitted, tmp_path):
+    folder, _ = fitted
+    assert jaxhamel(
+        "identify", folder.parent / "top.toml", "--out", tmp_path, "--max-seconds", 1, "-q"
+    )
+    run = tmp_path / "data" / "run1.csv"
+    result = jaxhamel("predict", folder, run, "--out", tmp_path / "there", "--seconds", 0.6)
+    assert result.exit_code == 0, result.stderr
+    said = json.loads((tmp_path / "there" / "summary.json").read_text(encoding="utf-8"))
+    assert set(said["rms"]) == {
+        *(f"orientation.{axis}" for axis in "xyz"),
+        *(f"Omega_{axis}" for axis in "xyz"),
+    }
+    table = np.loadtxt(run, delimiter=",", skiprows=1)
+    spread = np.sqrt(np.mean(table[:, 5:] ** 2))
+    assert all(0 < said["rms"][f"Omega_{axis}"] < 0.2 * spread for axis in "xyz")
+    assert set(said["files"]) == {path.name for path in (tmp_path / "there").iterdir()}
+
+
+def refused(source, *options):
+    result = jaxhamel("identify", source, *options)
+    assert result.exit_code == 2, result.output
+    assert result.stderr.count("\n") == 1
+    return result.stderr
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('path = "mass"', 'path = "mas"', "`parameters.mas` is no parameter of HeavyTop"),
+        (
+            'kind = "positive"',
+            'kind = "negative"',
+            '`parameters.0.kind` is "negative"; it must be one',
+        ),
+        ('quantity = "orientation"', 'quantity = "smell"', "it must be one of"),
+        ("noise = 0.01", "nois = 0.01", "Did you mean `noise`?"),
+        ("segments = 2", "segments = -2", "`fit.segments` is -2; it must be a whole number"),
+        ("[truth]\nmass = 1.0", "", "--data is missing; give the folder"),
+        ("seconds = 2.0", "seconds = 0", "`synthetic.seconds` is 0; it must be a number larger"),
+    ],
+)
+def test_bad_scenarios_get_one_line(scenario, tmp_path, old, new, message):
+    assert old in TOP
+    assert message in refused(scenario(TOP.replace(old, new)), "--out", tmp_path / "out")
+
+
+def test_missing_folders_and_files_get_one_line(scenario, tmp_path):
+    assert "there is no such folder" in refused(scenario(), "--data", tmp_path / "no")
+    (tmp_path / "empty").mkdir()
+    assert "it has no file like *.csv" in refused(scenario(), "--data", tmp_path / "empty")
+    (tmp_path / "empty" / "a.csv").write_text("t,x\n0,1\n1,2\n")
+    assert "there is no column `qw`; the file has t, x" in refused(
+        scenario(), "--data", tmp_path / "empty"
+    )
+    result = jaxhamel("predict", tmp_path / "no", "run.csv")
+    assert result.exit_code == 2
+    assert "there is no fitted.toml" in result.stderr
+
+
+def test_each_command_takes_its_own_scenarios(scenario):
+    with pytest.raises(ScenarioError, match="belong to a scenario for `jaxhamel identify`"):
+        load("ball-inertia")
+    with pytest.raises(ScenarioError, match="`time` is not a key of a scenario"):
+        load_identification("heavy-top")
+
+
+def test_built_in_scenario_seeks_ten_inertial_parameters():
+    (body,) = build_parameters(load_identification("ball-inertia"))
+    assert (body.mass, body.com, body.path) == ("shell_mass", "shell_com", "shell_inertia")
