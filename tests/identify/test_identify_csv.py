@@ -1,0 +1,114 @@
+"""CSV files of measurements: units, gaps, and one clear line with file, line and column for what is wrong."""
+
+import numpy as np
+import pytest
+
+from jaxhamel.identify import AngularRate, Coordinate, DataError, Orientation, read_csv
+
+ANGLE = Coordinate(0, name="angle", columns=("angle",))
+TABLE = "t,angle,other\n0.0,0.1,a\n0.02,,b\n0.05,0.3,c\n"
+
+
+@pytest.fixture
+def file(tmp_path):
+    def write(content):
+        path = tmp_path / "run.csv"
+        path.write_text(content, encoding="utf-8")
+        return path
+
+    return write
+
+
+def refused(path, *measurements, **options):
+    with pytest.raises(DataError) as caught:
+        read_csv(path, measurements or [ANGLE], **options)
+    message = str(caught.value)
+    assert "\n" not in message
+    assert "run.csv" in message or "no.csv" in message
+    return message
+
+
+def test_reads_what_is_measured_with_gaps_and_leaves_other_columns_alone(file):
+    run = read_csv(file(TABLE), [ANGLE])
+    np.testing.assert_array_equal(run.ts, [0.0, 0.02, 0.05])
+    np.testing.assert_array_equal(run.values["angle"], [[0.1], [np.nan], [0.3]])
+    assert run.name == "run"
+
+
+def test_units_become_si_and_times_may_start_at_zero(file):
+    run = read_csv(
+        file("time,angle\n5000000000,90\n5020000000,-180\n5040000000,nan\n"),
+        [ANGLE],
+        time="time",
+        units={"time": "ns", "angle": "deg"},
+        from_zero=True,
+    )
+    np.testing.assert_allclose(run.ts, [0.0, 0.02, 0.04], atol=1e-12)
+    np.testing.assert_allclose(run.values["angle"][:2, 0], [np.pi / 2, -np.pi])
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "message"),
+    [
+        ("t,angel\n0,1\n1,2\n", {}, "line 1: there is no column `angle`; the file has t, angel."),
+        ("time,angle\n0,1\n1,2\n", {}, "line 1: there is no column `t`"),
+        ("t,angle,angle\n0,1,1\n1,2,2\n", {}, "line 1: the column `angle` is there twice"),
+        ("t,angle\n0,1\n0.1,x\n", {}, "line 3, column `angle`: 'x' is not a number."),
+        ("t,angle\n0,1\n0.1,inf\n", {}, "line 3, column `angle`: 'inf' is not finite."),
+        ("t,angle\n0,1\n,2\n0.2,2\n", {}, "line 3, column `t`: the value is missing"),
+        (
+            "t,angle\n0,1\n0.1,\n",
+            {"required": ["angle"]},
+            "line 3, column `angle`: the value is missing",
+        ),
+        (
+            "t,angle\n0,1\n0.2,1\n0.1,1\n",
+            {},
+            "line 4, column `t`: the time 0.1 is before the one above it",
+        ),
+        ("t,angle\n0,1\n0.2,1\n0.2,1\n", {}, "line 4, column `t`: the time 0.2 is repeated"),
+        ("t,angle\n0,1\n0.2,1,3\n0.3,1\n", {}, "line 3: it has 3 cells; the header has 2 columns."),
+        ("t,angle\n0,1\n", {}, "it has 1 rows of values; it needs a header and two rows"),
+        (
+            "t,angle\n0,1\n20000000,1\n40000000,1\n",
+            {},
+            'read in s, the times are 2e+07 s apart; that cannot be right. Give the unit of the column, such as "ns".',
+        ),
+        (
+            "t,angle\n0,1\n0.1,90\n",
+            {},
+            "line 3, column `angle`: 90 rad, read in rad, is beyond 12.5664",
+        ),
+        (
+            "t,angle\n0,1\n0.1,1\n",
+            {"units": {"angle": "grad"}},
+            "`angle` is given as 'grad'; it must be one of",
+        ),
+        ("t,angle\n0,\n0.1,\n", {}, "every value is NaN"),
+    ],
+)
+def test_bad_files_get_one_line(file, content, options, message):
+    assert message in refused(file(content), **options)
+
+
+def test_file_that_is_not_there(tmp_path):
+    assert "the file cannot be read (No such file or directory)" in refused(tmp_path / "no.csv")
+
+
+def test_quaternions_are_unit_and_whole(file):
+    whole = "t,qw,qx,qy,qz\n0,1,0,0,0\n0.1,1,0.5,0,0\n"
+    assert "line 3, columns qw, qx, qy, qz: the norm is 1.118" in refused(
+        file(whole), Orientation()
+    )
+    part = "t,qw,qx,qy\n0,1,0,0\n0.1,1,0,0\n"
+    assert "there is no column `qz`" in refused(file(part), Orientation())
+
+
+def test_rates_in_degrees_are_noticed(file):
+    table = "t,Omega_x,Omega_y,Omega_z\n0,0,0,0\n0.1,0,250,0\n"
+    message = refused(file(table), AngularRate())
+    assert "column `Omega_y`: 250 rad/s, read in rad/s, is beyond 100" in message
+    assert '("deg/s"?)' in message
+    units = {f"Omega_{axis}": "deg/s" for axis in "xyz"}
+    run = read_csv(file(table), [AngularRate()], units=units)
+    assert run.values["angular_rate"][1, 1] == pytest.approx(np.deg2rad(250))
