@@ -29,6 +29,7 @@ from jaxhamel.geometry import SO3 as SO3
 from jaxhamel.geometry import AbstractSpace as AbstractSpace
 from jaxhamel.geometry import Euclidean as Euclidean
 from jaxhamel.geometry import Helical as Helical
+from jaxhamel.geometry import MatrixGroup as MatrixGroup
 from jaxhamel.geometry import Product as Product
 from jaxhamel.geometry import Schoenflies as Schoenflies
 

@@ -338,6 +338,19 @@ def test_only_the_direction_of_an_axis_counts(rng):
 # --- both -----------------------------------------------------------------------------------------
 
 
+def test_inverse_dynamics_gives_the_torques_back(rng):
+    """τ → θ̈ by Gauss' principle → τ by Newton and Euler, at every state."""
+    torques, at = jnp.array([0.8, -1.3]), jax.tree.map(jnp.asarray, random_states(rng))
+    pendula = RollingPendulumBall(**pendulum_parameters(rng))
+    for system in (RollingRotorBall(**rotor_parameters(rng)[1]), pendula):
+
+        def there_and_back(q, u, system=system):
+            return system.drive_torques(q, u, acceleration(system, 0.0, q, u, torques)[3:])
+
+        found = jax.jit(jax.vmap(there_and_back))(*at)
+        np.testing.assert_allclose(found, [torques] * STATES, rtol=1e-10)
+
+
 def test_new_values_compile_nothing(rng):
     parts = pendulum_parameters(rng)
     q, u = one(random_states(rng), 0)
