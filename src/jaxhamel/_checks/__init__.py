@@ -42,6 +42,7 @@ from jaxhamel._checks._identify import check_parameters as check_parameters
 from jaxhamel._checks._identify import check_path as check_path
 from jaxhamel._checks._identify import check_prior as check_prior
 from jaxhamel._checks._identify import check_realisable as check_realisable
+from jaxhamel._checks._identify import check_rolling_runs as check_rolling_runs
 from jaxhamel._checks._identify import check_run as check_run
 from jaxhamel._checks._identify import check_same_structure as check_same_structure
 from jaxhamel._checks._identify import check_segments as check_segments

@@ -207,3 +207,12 @@ def check_first_seconds(ts, start: float, seconds: float) -> None:
             f"`seconds` is {seconds:g}: {before} of the {len(ts)} times of the run lie in it; at least three are needed "
             f"for the initial state, and at least one to predict. The run lasts {float(ts[-1]) - start:.4g} s."
         )
+
+
+def check_rolling_runs(runs) -> None:
+    """There is a run of the robot with the shell's angle."""
+    if not runs:
+        raise ValueError(
+            "no run has the angle of the shell, column `ball_roll.position`; runs in the stand alone do not tell how the "
+            "robot rolls. Give a run with the columns timestamp, ball_roll.position and roll_joint.position."
+        )
