@@ -40,8 +40,8 @@ MEMORY = 0.08  # s, time in which the weight of older values falls to 1/e when a
 SPREAD = 0.3  # of log stiffness between runs, where fewer than two runs tell it
 STEP = 0.01  # s
 
-JOINT_ANGLE = Coordinate(1, name="joint", columns=(JOINT,), noise=MODEL_ERROR)
-SHELL_ANGLE = Coordinate(0, name="shell", columns=(SHELL,), noise=MODEL_ERROR)
+JOINT_ANGLE = Coordinate(index=1, name="joint", columns=(JOINT,), noise=MODEL_ERROR)
+SHELL_ANGLE = Coordinate(index=0, name="shell", columns=(SHELL,), noise=MODEL_ERROR)
 
 
 class RoboBallFit(NamedTuple):
@@ -82,7 +82,7 @@ class RoboBallFit(NamedTuple):
 
 
 class RoboBallPrediction(NamedTuple):
-    """What `predict_roboball` found: the motion at the run's times, errors (model − measured) and their RMS after `seconds`."""
+    """What `predict_roboball` found: the motion at the run's times, errors (model − measured), their RMS after `seconds`."""
 
     run: Run
     seconds: float
@@ -133,7 +133,7 @@ def fit_roboball(
         "progress": progress,
     }
     stand = fit(stand_problem(start, held, dt), **budget) if held else None
-    system = start if stand is None else SoftRollingPendulum.of(stand.system)
+    system = start if stand is None else _rolling(stand.system)
     estimate = fit(rolling_problem(system, rolling, dt), **budget)
     return _gathered(stand, estimate)
 
@@ -199,7 +199,7 @@ def predict_roboball(
     weight = np.exp((first.ts - end) / (2 * MEMORY))[:, None]
     guess = _guess(first.ts, angles)
     recent = Measured(
-        _Recent(jnp.asarray(end)),
+        function=_Recent(jnp.asarray(end)),
         columns=(SHELL, JOINT),
         name="recent",
         unit="rad",
@@ -235,7 +235,7 @@ def _kappa(system, t, q, u, control):
 def _contact(spread: float, run: Run) -> Measured:
     """κ is 0 give or take `spread`: the prior of an initial state, put in as a measurement that all rows share."""
     noise = spread * np.sqrt(len(run.ts))
-    return Measured(_kappa, columns=("contact",), name="contact", noise=noise)
+    return Measured(function=_kappa, columns=("contact",), name="contact", noise=noise)
 
 
 def _with_contact(run: Run) -> Run:
@@ -251,15 +251,19 @@ def _guess(ts: np.ndarray, angles: np.ndarray):
     return q, np.tile(rate, (len(ts), 1))
 
 
+def _rolling(system: Any) -> SoftRollingPendulum:
+    """The robot out of its stand."""
+    return SoftRollingPendulum.of(system)
+
+
 def _gathered(stand: Estimate | None, rolling: Estimate) -> RoboBallFit:
     """The nominal stiffness is the geometric mean of those of the runs: κ is shifted so that its mean is zero."""
     runs = rolling.problem.runs
     kappa = np.asarray(rolling.x.q[:, 2])
     mean = kappa.mean()
     spread = float(kappa.std(ddof=1)) if len(kappa) > 1 else SPREAD
-    system = with_leaf(
-        rolling.system, "contact_stiffness", rolling.system.contact_stiffness * np.exp(mean)
-    )
+    found = _rolling(rolling.system)
+    system = with_leaf(found, "contact_stiffness", found.contact_stiffness * np.exp(mean))
     rms, squares = {}, []
     for i, run in enumerate(runs):
         motion = simulate(
