@@ -54,9 +54,9 @@ def test_prediction_of_a_run_with_another_stiffness():
     kappa = np.log(1.2)
     motion = simulate(system, jnp.array([-0.36, 0.37, kappa]), jnp.array([0.2, -0.1]), ts, dt=0.01)
     angles = {"shell": np.asarray(motion.q[:, 0]), "joint": np.asarray(motion.q[:, 1])}
-    found = identify.predict_roboball(system, identify.Run(ts, angles, name="made up"), spread=1.0)
+    found = identify.predict_roboball(system, identify.Run(ts, angles, name="made up"), spread=30.0)
     np.testing.assert_allclose(found.initial.x.q[0], [-0.36, 0.37, kappa], atol=5e-3)
-    assert max(found.rms.values()) < 1e-3
+    assert max(found.rms.values()) < 2e-3
     assert set(found.rms) == {"ball_roll.position", "roll_joint.position"}
 
 
