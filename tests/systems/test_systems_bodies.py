@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import reference_bodies
 from reference_ball import rotation
+from scipy.special import ellipj
 from systems_motion import end_state, inertias, states, unit_quaternions
 
 from jaxhamel.mechanics import ROUTES, acceleration, constraint_force, energy, quasi_velocity
@@ -50,15 +51,51 @@ def test_top_published_spatial_velocity(top):
     np.testing.assert_allclose((rotation(np.asarray(q)) @ omega)[1], 149.8473939540758, rtol=1e-12)
 
 
-def test_top_after_two_seconds(top):
-    """ω_y in space −106.16380414 (published), and the converged state."""
-    q, omega = end_state(top, IDENTITY, SPIN, 2.0, steps=2500)
-    wanted = (0.1229471350413, -0.4910798925503, 0.3504300303435, -0.7879868875504)
-    np.testing.assert_allclose(q, wanted, rtol=0, atol=1e-10)
-    in_space = rotation(np.asarray(q)) @ omega
+# converged: t: quaternion, centre of mass in space
+TOP = {
+    0.2: (
+        (-0.7082791529743, 0.4387810881266, 0.5457283961454, 0.0893997528240),
+        (0.6055505613771, 0.5989576817949, -0.5239830274300),
+    ),
+    0.8: (
+        (-0.1811812487445, 0.2147573338205, -0.9595714351087, -0.0165922752219),
+        (-0.4181624243169, 0.9072079679466, -0.0459770571445),
+    ),
+    1.0: (
+        (0.7329439806796, -0.2782857193377, 0.5318246113341, -0.3201761427363),
+        (0.1733439640983, 0.6400885920703, -0.7484907911338),
+    ),
+    2.0: (
+        (0.1229471350413, -0.4910798925503, 0.3504300303435, -0.7879868875504),
+        (-0.1504168227461, -0.7241655916372, -0.6730222695600),
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def spinning(top):
+    times = jnp.array([0.0, *TOP])
+    return states(top, IDENTITY, SPIN, times, None, jnp.asarray(1300))
+
+
+def test_top_at_all_times(top, spinning):
+    """The converged states at 0.2, 0.8, 1 and 2 s."""
+    q, omega = spinning
+    for i, (attitude, position) in enumerate(TOP.values(), start=1):
+        np.testing.assert_allclose(q[i], attitude, rtol=0, atol=1e-10)
+        np.testing.assert_allclose(top.centre_of_mass(q[i]), position, rtol=0, atol=1e-10)
+    of_body = (-2.6915909121429, 150, 4.9172609898943)
+    np.testing.assert_allclose(omega[1], of_body, rtol=0, atol=1e-8)
+
+
+def test_top_after_two_seconds(spinning):
+    """ω_y in space −106.16380414 (published), and the converged angular velocity."""
+    q, omega = jax.tree.map(lambda x: np.asarray(x[-1]), spinning)
+    np.testing.assert_allclose(omega, [0.12223321949, 150, -5.8556245892], rtol=0, atol=1e-8)
+    in_space = rotation(q) @ omega
     np.testing.assert_allclose(in_space[1], -106.16380414, rtol=0, atol=5e-9)
-    position = (-0.1504168227461, -0.7241655916372, -0.6730222695600)
-    np.testing.assert_allclose(top.centre_of_mass(q), position, rtol=0, atol=1e-10)
+    wanted = (-27.6585155259, -106.1638041432, -102.4624638053)
+    np.testing.assert_allclose(in_space, wanted, rtol=0, atol=2e-8)
 
 
 def test_top_invariants(top):
@@ -72,15 +109,24 @@ def test_top_invariants(top):
 
 
 def test_simo_wong_top():
-    """Simo and Wong 1991: H = 1269.975; the state at t = 1."""
+    """Simo and Wong 1991: H = 1269.975; the states at t = 1 and 10."""
     top = HeavyTop(mass=20.0, inertia=[5, 5, 1], com=[0, 0, 1], gravity=1.0)
     start, omega = turned(0.05), jnp.array([0.0, 0, 50])
     np.testing.assert_allclose(energy(top, 0.0, start, omega), 1269.9750052078991, rtol=1e-14)
-    q, _ = end_state(top, start, omega, 1.0, steps=400)
-    wanted = (0.9908733218746, 0.0233724054258, 0.0139837107575, -0.1320160842291)
-    np.testing.assert_allclose(q, wanted, rtol=0, atol=1e-11)
-    position = (0.0215411049743, -0.0500103354834, 0.9985163729961)
-    np.testing.assert_allclose(top.centre_of_mass(q), position, rtol=0, atol=1e-11)
+    q, spin = states(top, start, omega, jnp.array([0.0, 1.0, 10.0]), None, jnp.asarray(4000))
+    wanted = {
+        1: (0.9908733218746, 0.0233724054258, 0.0139837107575, -0.1320160842291),
+        2: (0.2438016485942, 0.0195997964217, -0.0187249229593, -0.9694462240801),
+    }
+    position = {
+        1: (0.0215411049743, -0.0500103354834, 0.9985163729961),
+        2: (-0.047132231442, 0.0267486863587, 0.9985304504808),
+    }
+    for i in (1, 2):
+        np.testing.assert_allclose(q[i], wanted[i], rtol=0, atol=1e-10)
+        np.testing.assert_allclose(top.centre_of_mass(q[i]), position[i], rtol=0, atol=1e-10)
+        last = energy(top, 0.0, q[i], spin[i])
+        np.testing.assert_allclose(last, 1269.9750052078991, rtol=1e-11)
 
 
 def test_steady_precession():
@@ -120,6 +166,19 @@ def test_symmetric_free_body_turns_uniformly():
     phase = (3 - 2) * 1.2 / 2 * 5
     wanted = [0.3 * np.cos(phase), 0.3 * np.sin(phase), 1.2]
     np.testing.assert_allclose(omega, wanted, rtol=0, atol=1e-12)
+
+
+def test_free_body_in_elliptic_functions():
+    """y′ = (y_2 y_3, −y_1 y_3, −0.51 y_1 y_2) from (0, 1, 1): y = (sn, cn, dn)(t | 0.51) for 20 s.
+
+    It is I = (2, 3, 1) with Ω = (√1.53 y_1, √0.51 y_2, √3 y_3).
+    """
+    scale = jnp.sqrt(jnp.array([1.53, 0.51, 3.0]))
+    times = jnp.linspace(0.0, 20.0, 11)
+    start = scale * jnp.array([0.0, 1.0, 1.0])
+    _, omega = states(FreeRigidBody([2.0, 3, 1]), IDENTITY, start, times, None, jnp.asarray(60))
+    wanted = np.stack(ellipj(np.asarray(times), 0.51)[:3], axis=1)
+    np.testing.assert_allclose(omega / scale[None], wanted, rtol=0, atol=1e-12)
 
 
 def test_free_body_keeps_energy_and_spatial_momentum(rng):
