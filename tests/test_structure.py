@@ -18,10 +18,10 @@ LAYERS = {
     "simulate": 2,
     "systems": 2,
     "control": 3,
-    "identify": 3,
     "ensemble": 3,
-    "viz": 4,
-    "cli": 5,
+    "identify": 4,  # designs experiments by moving control curves
+    "viz": 5,
+    "cli": 6,
 }
 
 
