@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ._outputs import Outcome
-from ._scenario import built_in, load, load_identification
+from ._scenario import WITHOUT_FILE, built_in, load, load_identification
 from ._terminal import Terminal
 from ._validate import ScenarioError
 
@@ -286,15 +286,19 @@ def identify(
 
       jaxhamel identify ball-inertia --out out
       jaxhamel identify mine.toml --data runs --out out
+      jaxhamel identify roboball --data runs --out out
 
     The keys of a scenario are described in docs/identification.md.
     """
     from ._identify import run_identify
+    from ._roboball import NAME, run_identify_roboball
 
     terminal = Terminal(quiet)
     started = _started(context)
 
     def job() -> Outcome:
+        if scenario == NAME:
+            return run_identify_roboball(out, terminal, started, data, max_seconds, changes or ())
         asked = load_identification(scenario, changes or ())
         return run_identify(asked, out, terminal, started, data, seed, max_seconds)
 
@@ -328,11 +332,14 @@ def predict(
       jaxhamel predict out other-run.csv --out prediction
     """
     from ._predict import fitted_file, run_predict
+    from ._roboball import fitted_roboball, run_predict_roboball
 
     terminal = Terminal(quiet)
     started = _started(context)
 
     def job() -> Outcome:
+        if robot := fitted_roboball(fitted):
+            return run_predict_roboball(robot, run, out, terminal, started, seconds)
         asked = load_identification(fitted_file(fitted), changes or ())
         return run_predict(asked, run, out, terminal, started, seconds)
 
@@ -346,7 +353,7 @@ def scenarios() -> None:
     table.add_column(style="bold", no_wrap=True)
     table.add_column()
     table.add_column(style="dim", no_wrap=True)
-    for name, about in built_in().items():
+    for name, about in sorted({**built_in(), **WITHOUT_FILE}.items()):
         table.add_row(name, about.description, ", ".join(about.commands))
     Console().print(table)
 

@@ -74,6 +74,15 @@ class About:
     commands: tuple[str, ...]
 
 
+# a robot with two kinds of runs and two stages of fitting: a command of its own, see _roboball.py
+WITHOUT_FILE = {
+    "roboball": About(
+        "RoboBall II, a soft-shelled ball driven by a pendulum: measured runs (--data).",
+        ("identify",),
+    )
+}
+
+
 def built_in() -> dict[str, About]:
     """The built-in scenarios by name."""
     folder = files("jaxhamel.cli") / "scenarios"
@@ -97,6 +106,8 @@ def _found(source: str) -> tuple[str, str]:
         return path.stem, _file_text(path)
     if source in (names := built_in()):
         return source, (files("jaxhamel.cli") / "scenarios" / f"{source}.toml").read_text("utf-8")
+    if source in WITHOUT_FILE:
+        raise ScenarioError("it is for `jaxhamel identify`, and for `jaxhamel predict` after that.")
     raise ScenarioError(
         f"there is no such scenario.{nearest(source, names)} "
         f"Give a TOML file or one of {', '.join(names)}."
