@@ -59,7 +59,6 @@ def test_only_the_ratio_of_friction_and_mass_is_determined():
 def test_frozen_and_bounded():
     kept = identify.Positive("length", unit="m", frozen=True)
     narrow = identify.Bounded("damping", unit="N m s", lower=0.15, upper=0.3)
-    problem = identify.Problem(START, [kept, narrow], [ANGLE], [pendulum_run(0)], segments=6)
     problem = identify.Problem(
         Pendulum(2.0, 0.5, 0.2), [kept, narrow], [ANGLE], [pendulum_run(0)], segments=6
     )

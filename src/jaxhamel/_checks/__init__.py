@@ -48,6 +48,7 @@ from jaxhamel._checks._identify import check_same_structure as check_same_struct
 from jaxhamel._checks._identify import check_segments as check_segments
 from jaxhamel._checks._identify import check_solver as check_solver
 from jaxhamel._checks._identify import check_width as check_width
+from jaxhamel._checks._identify import is_least_squares as is_least_squares
 from jaxhamel._checks._monte_carlo import check_accuracy as check_accuracy
 from jaxhamel._checks._monte_carlo import check_distribution as check_distribution
 from jaxhamel._checks._monte_carlo import check_quantities as check_quantities

@@ -188,10 +188,14 @@ def check_same_structure(name: str, got, wanted) -> None:
         )
 
 
+def is_least_squares(solver) -> bool:
+    """Whether it is a solver of optimistix, and no optimiser of optax."""
+    return hasattr(solver, "step") and hasattr(solver, "terminate")
+
+
 def check_solver(solver) -> None:
     """An optimistix least-squares solver or an optax optimiser."""
-    steps = hasattr(solver, "step") and hasattr(solver, "terminate")
-    if isinstance(solver, type) or not (steps or hasattr(solver, "update")):
+    if isinstance(solver, type) or not (is_least_squares(solver) or hasattr(solver, "update")):
         raise TypeError(
             f"`solver` is {_kind(solver)}; it must be an optimistix least-squares solver such as "
             "optimistix.LevenbergMarquardt(rtol=1e-8, atol=1e-4), or an optax optimiser such as optax.adam(1e-2)."

@@ -189,8 +189,9 @@ class _Fit:
         cost, eps = float(told["cost"]), float(jnp.finfo(self.x.z.dtype).eps)
         return float(told["decrement"]) < 1e-5 + eps**0.6 * cost or self._stays(cost)
 
-    def _stays(self, cost: float, count: int = 10) -> bool:
-        """The last steps of the stage together lowered the cost by less than 1e-4."""
+    def _stays(self, cost: float) -> bool:
+        """The last steps of the stage together lowered the cost by less than 1e-4; optimisers by gradient take more."""
+        count = 10 if _checks.is_least_squares(self.solver) else 100
         costs = self.history["cost"][self.stage_began :]
         if len(costs) <= count:
             return False
