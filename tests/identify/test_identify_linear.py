@@ -154,3 +154,31 @@ def test_running_out_of_iterations_is_said_and_keeps_what_there_is():
     assert [state.iteration for state in told] == [1, 2]
     assert "at most" in str(told[0])
     assert jnp.isfinite(found.cost)
+
+
+def test_offset_of_a_speedometer_beside_a_position_is_found():
+    """v is measured with a constant offset b, x without: the normal equations in (x0, v0, b, a)."""
+    rng, ts, b = np.random.default_rng(4), np.linspace(0.0, 2.0, 21), 0.4
+    place = 0.3 - ts + A * ts**2 / 2 + SIGMA * rng.normal(size=21)
+    speed = -1 + A * ts + b + 0.2 * rng.normal(size=21)
+    meter = identify.Coordinate(
+        0, rate=True, name="speed", columns=("speed",), unit="m/s", noise=0.2, offset=np.inf
+    )
+    run = identify.Run(ts, {"place": place, "speed": speed})
+    thrust = identify.Free("thrust", unit="m/s²")
+    found = identify.fit(
+        identify.Problem(Particle(1.0, 0.1), [thrust], [PLACE, meter], [run], segments=2)
+    )
+    one, none = np.ones(21), np.zeros(21)
+    rows = np.concatenate(
+        [
+            np.stack([one, ts, none, ts**2 / 2], axis=1) / SIGMA,
+            np.stack([none, one, one, ts], axis=1) / 0.2,
+        ]
+    )
+    inverse = np.linalg.inv(rows.T @ rows)
+    best = inverse @ rows.T @ np.concatenate([place / SIGMA, speed / 0.2])
+    errors = np.sqrt(np.diagonal(inverse))
+    assert found.values[0] == pytest.approx(best[3], abs=1e-2 * errors[3])
+    assert found.errors[0] == pytest.approx(errors[3], rel=1e-5)
+    assert found.x.offsets[0, 0] == pytest.approx(best[2], abs=2e-2 * errors[2])
