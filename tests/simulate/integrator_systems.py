@@ -8,7 +8,6 @@ import numpy as np
 
 import jaxhamel.geometry as geo
 from jaxhamel.mechanics import System, vector_field
-from jaxhamel.simulate import simulate
 from jaxhamel.simulate._group_solver import AbstractGroupSolver
 from jaxhamel.systems import ChaplyginSleigh
 
@@ -93,11 +92,15 @@ def on_space(solver, system):
     return solver.on(system.space) if isinstance(solver, AbstractGroupSolver) else solver
 
 
-@eqx.filter_jit
 def run(solver, system, y0, t0, h, steps, control=None):
-    """y after a number of steps (an array: one program for all numbers)."""
-    term, args, solver = diffrax.ODETerm(vector_field), (system, control), on_space(solver, system)
-    t0, h = jnp.asarray(t0), jnp.asarray(h)
+    """y after a number of steps. One program for all numbers of steps, times and steps' lengths."""
+    t0, h = jnp.array(float(t0)), jnp.array(float(h))
+    return _run(on_space(solver, system), system, y0, t0, h, jnp.array(steps), control)
+
+
+@eqx.filter_jit
+def _run(solver, system, y0, t0, h, steps, control):
+    term, args = diffrax.ODETerm(vector_field), (system, control)
 
     def step(k, carry):
         y, state = carry
@@ -113,7 +116,7 @@ def slope(solver, system, y0, t1, counts, exact, control=None):
     """log₂ of the ratio of the errors for two numbers of steps, the second twice the first; and the smaller error."""
     errors = []
     for n in counts:
-        end = run(solver, system, y0, 0.0, jnp.asarray(t1 / n), jnp.array(n), control)
+        end = run(solver, system, y0, 0.0, t1 / n, n, control)
         errors.append(float(largest(end, exact)))
     return float(jnp.log2(errors[0] / errors[1])), errors[1]
 
@@ -132,28 +135,31 @@ def sleigh():
 
 
 @eqx.filter_jit
-def end_of_sleigh(x, solver, adjoint):
-    sleigh = ChaplyginSleigh(mass=x[0], inertia=0.5, offset=x[1])
-    run = simulate(
-        sleigh,
-        jnp.zeros(3),
-        x[2:],
-        [0.0, 1.0],
-        dt=0.1,
-        solver=solver,
-        adjoint=adjoint,
-        max_steps=16,
-    )
-    return run.q_end[1] + run.u_end[1]  # fmt: skip
+def end_of_sleigh(x, solver):
+    """Something of the state after five steps, a function of mass, offset and u0."""
+    system = ChaplyginSleigh(mass=x[0], inertia=0.5, offset=x[1])
+    solver, term, h = on_space(solver, system), diffrax.ODETerm(vector_field), jnp.asarray(0.2)
+    args, y0 = (system, None), (jnp.zeros(3), x[2:])
+
+    def step(carry, t):
+        y, state = carry
+        y, _, _, state, _ = solver.step(term, t, t + h, y, args, state, False)
+        return (y, state), None
+
+    start = y0, solver.init(term, jnp.zeros(()), h, y0, args)
+    ((q, u), _), _ = jax.lax.scan(step, start, h * jnp.arange(5.0))
+    return q[1] + u[1]
 
 
 def check_derivatives(solver):
     """Reverse = forward = central differences with Richardson's extrapolation."""
     x = jnp.array([1.2, 0.3, 0.4, 1.3])
-    reverse = jax.grad(end_of_sleigh)(x, solver, diffrax.RecursiveCheckpointAdjoint())
-    forward = jax.jacfwd(end_of_sleigh)(x, solver, diffrax.ForwardMode())
-    np.testing.assert_allclose(reverse, forward, rtol=1e-12, atol=1e-14)
+    function = lambda x: end_of_sleigh(x, solver)  # noqa: E731
     step = jnp.concatenate([jnp.eye(4), -jnp.eye(4), 2 * jnp.eye(4), -2 * jnp.eye(4)]) * 1e-3
-    values = jax.vmap(lambda d: end_of_sleigh(x + d, solver, diffrax.ForwardMode()))(step)
-    near, far = (values[:4] - values[4:8]) / 2e-3, (values[8:12] - values[12:]) / 4e-3
-    np.testing.assert_allclose(forward, (4 * near - far) / 3, rtol=2e-9, atol=1e-10)
+    points = jnp.concatenate([x[None], x[None] + step])
+    values, reverse = jax.vmap(jax.value_and_grad(function))(points)  # one program for both
+    near, far = (values[1:5] - values[5:9]) / 2e-3, (values[9:13] - values[13:]) / 4e-3
+    np.testing.assert_allclose(reverse[0], (4 * near - far) / 3, rtol=2e-9, atol=1e-10)
+    along = jnp.array([0.3, -0.5, 0.7, 0.2])
+    forward = jax.jvp(function, (x,), (along,))[1]
+    np.testing.assert_allclose(reverse[0] @ along, forward, rtol=1e-12)
