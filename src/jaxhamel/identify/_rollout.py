@@ -83,9 +83,9 @@ def blocks(model: Model, segments: Segments, x, x_next, offsets, z, noise) -> Bl
     """All segments of a group with their derivatives. `offsets`: of each segment's run, `(N, o)`."""
     arrays, others = eqx.partition(segments.control, eqx.is_array)
 
-    def one(ts, values, there, arrays, *states):
+    def one(ts, values, there, arrays, x, x_next, offsets):
         control = eqx.combine(arrays, others)
-        return _block(model, ts, values, there, control, *states, z, noise)
+        return _block(model, ts, values, there, control, x, x_next, offsets, z, noise)
 
     given = (segments.ts, segments.values, segments.there, arrays)
     return jax.vmap(one)(*given, x, x_next, offsets)

@@ -75,8 +75,8 @@ class _Known(eqx.Module):
 def _first(solver, y, r, J, told) -> Any:
     if not isinstance(solver, optx.AbstractLeastSquaresSolver):
         return solver.init(y)
-    shapes = jax.eval_shape(lambda: (r, told))
-    return solver.init(_Known(r, J, told), y, None, {}, *shapes, frozenset())
+    out, aside = jax.eval_shape(lambda: (r, told))
+    return solver.init(_Known(r, J, told), y, None, {}, out, aside, frozenset())
 
 
 def _state(solver, y, leaves, r, J, told) -> Any:
