@@ -228,6 +228,7 @@ def test_any_solver_takes_the_reduced_equations():
         start,
         saveat=diffrax.SaveAt(ts=jnp.array([0.0, 1.0])),
     )
+    assert found.ys is not None
     omega, gamma = found.ys
     energy = 0.5 * np.einsum("ti,ij,tj->t", omega, INERTIA, omega) + MASS * GRAVITY * gamma @ COM
     kept = (energy, np.einsum("ti,ij,tj->t", gamma, INERTIA, omega), np.sum(gamma**2, axis=1))

@@ -46,7 +46,8 @@ def check_path(system, path) -> None:
             place = place[int(part)] if part.isdigit() else getattr(place, part)
     except (AttributeError, IndexError, TypeError):
         place = None
-    if not hasattr(place, "dtype") or np.dtype(place.dtype).kind not in "fV":
+    kind = getattr(place, "dtype", None)
+    if kind is None or np.dtype(kind).kind not in "fV":
         raise ValueError(
             f"`{path}` is no parameter of {type(system).__name__}; it has {', '.join(_paths(system))}. "
             "Give one of these paths."
