@@ -1,8 +1,11 @@
 """Everything is tested in double precision unless a test asks for single, with strict promotion."""
 
+import atexit
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 
 import jax
 import pytest
@@ -30,7 +33,28 @@ def _compile_fast():
         os.environ["XLA_FLAGS"] = FAST
 
 
-_compile_fast()  # XLA reads them when it first compiles
+def _compile_once():
+    """Programs are kept on disk while the tests run, each worker's for itself: many small ones stand in every file.
+
+    Notebooks and commands that tests start find them by the environment.
+    """
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        os.environ[PROGRAMS] = tempfile.mkdtemp()
+        atexit.register(shutil.rmtree, os.environ[PROGRAMS], ignore_errors=True)
+    own = os.path.join(os.environ[PROGRAMS], os.environ.get("PYTEST_XDIST_WORKER", "alone"))
+    settings_of_cache = {
+        "jax_compilation_cache_dir": own,
+        "jax_persistent_cache_min_compile_time_secs": 0.0,
+        "jax_persistent_cache_min_entry_size_bytes": -1,
+    }
+    for name, value in settings_of_cache.items():
+        jax.config.update(name, value)
+        os.environ[name.upper()] = str(value)
+
+
+PROGRAMS = "JAXHAMEL_TEST_PROGRAMS"
+_compile_fast()  # XLA reads the flags when it first compiles
+_compile_once()
 
 settings.register_profile(
     "default",
