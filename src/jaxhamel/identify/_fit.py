@@ -28,6 +28,7 @@ from jaxhamel.identify._segments import shortened
 
 LOOSE, TIGHT = (3.0, 20.0), 150.0  # weights of the gaps: first they may help, then they close
 SHORT = 0.2  # share of each segment whose measurements count at first: there wrong parameters do little yet
+ROUGH = 1e-3  # a stage that only prepares the next one ends where a step would lower the cost by less than this share
 HOLD = 2.0  # 1/σ by which coordinates are held meanwhile, where they begin
 
 
@@ -106,7 +107,7 @@ class _Fit:
         if several:
             for gap in LOOSE:
                 self._stage("loose", gap=gap, limit=20)
-        self._stage("fit", gap=TIGHT)
+        self._stage("fit", gap=TIGHT, rough=self.estimates_noise)
         if self.estimates_noise:
             self._with_noise()
         return estimate_of(self)
@@ -118,7 +119,9 @@ class _Fit:
             self.noise = noises.estimated(
                 self.problem, self.noise, *self._residuals(), self._size()
             )
-            if not self._stage("noise", gap=TIGHT) or np.allclose(before, self.noise, rtol=0.02):
+            if not self._stage("noise", gap=TIGHT, rough=False) or np.allclose(
+                before, self.noise, rtol=0.02
+            ):
                 return
 
     def _stage(
@@ -129,9 +132,10 @@ class _Fit:
         only_states: bool = False,
         hold: Array | None = None,
         limit: int = 10**6,
+        rough: bool = True,
     ) -> bool:
         """One search around the present point; whether it went on to its end."""
-        if self.status:
+        if self.status or self._out_of_budget():
             return False
         model, base, self.converged = self.problem.model, self.x, False
         self.stage_began = self.iteration
@@ -151,11 +155,11 @@ class _Fit:
         known = assembled(model, self.groups, parts, base, weights)
         state = begin(self.solver, y, *known)
         for _ in range(limit):
-            if not self._tell(name, known[2]):
+            if not self._tell(name, known[3]):
                 break
             y, state, done = advance(self.solver, y, state, *known)
             self.x = placed(model, base, weights, y)
-            if bool(done) or self._is_there(known[2]):
+            if bool(done) or self._is_there(known[3], rough):
                 self.converged = True
                 break
             if self._out_of_budget():
@@ -184,10 +188,11 @@ class _Fit:
             self.status = f"the motion broke down in stage {stage!r}: start from other parameters"
         return np.isfinite(cost)
 
-    def _is_there(self, told) -> bool:
+    def _is_there(self, told, rough: bool) -> bool:
         """No step lowers the cost by what could be seen, 1e-5: nothing moves by more than a 200th of its error."""
         cost, eps = float(told["cost"]), float(jnp.finfo(self.x.z.dtype).eps)
-        return float(told["decrement"]) < 1e-5 + eps**0.6 * cost or self._stays(cost)
+        share = ROUGH if rough else eps**0.6
+        return float(told["decrement"]) < 1e-5 + share * cost or self._stays(cost)
 
     def _stays(self, cost: float) -> bool:
         """The last steps of the stage together lowered the cost by less than 1e-4; optimisers by gradient take more."""
@@ -227,7 +232,7 @@ def weights_of(model, groups, parts, x: Unknowns, gap, only_states, hold, z) -> 
     D, n, dtype = size_of(model, x), model.tangent_size, x.z.dtype
     nodes = n * x.u.shape[0]
     plain = Weights(jnp.zeros(n, dtype), jnp.ones(D, dtype), hold, z)
-    squares = jnp.sum(assembled(model, groups, parts, x, plain)[1] ** 2, axis=0)
+    squares = assembled(model, groups, parts, x, plain)[2].diagonal
     told = jnp.sqrt(jnp.mean(squares[:nodes].reshape(-1, n), axis=0))
     natural = jnp.maximum(told, 1e-3 * jnp.max(told))
     weight = natural * gap
