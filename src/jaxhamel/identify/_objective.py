@@ -112,8 +112,8 @@ def _gap_rows(x: Unknowns, group: Segments, part: Blocks, start: int, weight) ->
     after = jnp.broadcast_to(-jnp.eye(n, dtype=weight.dtype)[None], (N, n, n))
     none = jnp.zeros((N, n, part.J_o.shape[2]), weight.dtype)
     border = jnp.concatenate([none, part.H], axis=2)
-    weighed = [on[:, :, None] * J for J in (part.G, after, border)]
-    return Rows(on * part.gap, *weighed, _places(x, group), start)
+    node, after, border = (on[:, :, None] * J for J in (part.G, after, border))
+    return Rows(on * part.gap, node, after, border, _places(x, group), start)
 
 
 def _held(x: Unknowns, weights: Weights):
