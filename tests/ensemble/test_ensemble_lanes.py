@@ -9,7 +9,7 @@ from systems_ball import two_mass_ball
 from systems_motion import unit_quaternions
 
 from jaxhamel.ensemble import lanes
-from jaxhamel.ensemble._program import inner_jaxprs, scalarise
+from jaxhamel.ensemble._program import scalarise
 from jaxhamel.mechanics import ROUTES, VectorField
 from jaxhamel.systems import ActuatedDisk, CircularRails, FreeRigidBody, HeavyTop, Suslov
 
@@ -255,6 +255,15 @@ def test_parameters_of_each_lane():
         )
     )
     close(total(lanes)(*args), total(jax.vmap)(*args), rtol=1e-12)
+
+
+def inner_jaxprs(equation):
+    """The functions that an equation calls, loops over or chooses among."""
+    for value in equation.params.values():
+        for each in value if isinstance(value, list | tuple) else [value]:
+            jaxpr = getattr(each, "jaxpr", each)
+            if hasattr(jaxpr, "eqns"):
+                yield jaxpr
 
 
 def naive_products(f, *args) -> int:

@@ -98,6 +98,7 @@ SHAPED = {
     "dot_general vector": lambda x: jnp.dot(x[0], x[1]),
     "dot_general batched": lambda x: jnp.einsum("ij,ikj->ik", x, jnp.stack([x, 2.0 * x], axis=1)),
     "dynamic_slice": lambda x: lax.dynamic_slice(x, (1, 7), (2, 2)),
+    "dynamic_update_slice": lambda x: lax.dynamic_update_slice(x, 2.0 * x[:2, 1:], (7, 1)),
     "empty": lambda x: x[:0],
     "expand_dims": lambda x: lax.expand_dims(x, (1,)),
     "gather": lambda x: x[np.array([2, 0, 2])],
@@ -174,6 +175,41 @@ def test_an_index_that_differs_from_lane_to_lane(place):
     places = place + np.arange(BATCH) % 2
     same(lambda x, i: lax.dynamic_slice_in_dim(x, i, 2, axis=1), X, places)
     same(lambda x, i: x[0][i], X, np.clip(places, -4, 3))
+
+
+@pytest.mark.parametrize("place", [-2, 1, 9])
+def test_a_window_written_where_data_say(place):
+    places = place + np.arange(BATCH) % 2
+    update = lax.dynamic_update_slice
+    same(lambda x, i: update(x, 2.0 * x[:2], (i, 0)), X, places)
+    same(lambda x, i: update(x, 2.0 * x[:2, :3], (i, i - 1)), X, places)
+
+
+WITHOUT_DERIVATIVE = {"digamma", "nextafter"}  # polygamma has no rule; JAX has none
+
+
+@pytest.mark.parametrize(
+    ("group", "arguments"),
+    [(UNARY, X[:, 0]), (BINARY, (X[:, 0], np.roll(X[:, 0], 1) + 0.05)), (SHAPED, X)],
+    ids=["unary", "binary", "shaped"],
+)
+def test_derivatives_of_every_primitive_stay_in_lanes(group, arguments):
+    """All in one function; a warning that one has no rule would be an error here."""
+    arguments = arguments if isinstance(arguments, tuple) else (arguments,)
+
+    def every(transform, *x):
+        def f(*x):
+            found = [group[name](*x) for name in group if name not in WITHOUT_DERIVATIVE]
+            return [y for y in jax.tree.leaves(found) if jnp.issubdtype(y.dtype, jnp.floating)]
+
+        return sum(jnp.sum(jnp.cos(y.astype(float))) for y in transform(f)(*x))
+
+    for by in range(len(arguments)):
+        found, wanted = (
+            jax.jit(jax.grad(lambda *x, t=t: every(t, *x), by))(*arguments)
+            for t in (lanes, jax.vmap)
+        )
+        np.testing.assert_allclose(found, wanted, rtol=1e-11, atol=1e-13)
 
 
 def test_constants_beyond_an_array_are_what_the_mode_says():

@@ -227,11 +227,16 @@ def dynamic_slice(graph: Graph, equation, x: Nodes, *starts: Nodes) -> list[Node
     return [x]
 
 
+def _inside(graph: Graph, start: int, last: int) -> int:
+    """As JAX does: the window stays inside."""
+    kind = graph.nodes[start].dtype
+    start = graph.apply(lax.max_p, (start, graph.constant(np.asarray(0, kind))), kind)
+    return graph.apply(lax.min_p, (start, graph.constant(np.asarray(last, kind))), kind)
+
+
 def _window(graph: Graph, x: Nodes, axis: int, size: int, start: int, dtype) -> Nodes:
-    kind, last = graph.nodes[start].dtype, x.shape[axis] - size
-    first = lambda i: graph.constant(np.asarray(i, kind))  # noqa: E731
-    start = graph.apply(lax.max_p, (start, first(0)), kind)  # as JAX does: the window stays inside
-    start = graph.apply(lax.min_p, (start, first(last)), kind)
+    last = x.shape[axis] - size
+    start = _inside(graph, start, last)
     windows = np.stack([x[_along(axis, slice(i, i + size))] for i in range(last + 1)])
     table = windows.reshape(last + 1, -1).T.tolist()
     known = graph.value(start)
@@ -239,6 +244,48 @@ def _window(graph: Graph, x: Nodes, axis: int, size: int, start: int, dtype) -> 
         return windows[int(known)]
     nodes = [graph.apply(_Pick, (start, *column), dtype, {}) for column in table]
     return np.array(nodes, dtype=int).reshape(windows.shape[1:])
+
+
+def dynamic_update_slice(
+    graph: Graph, equation, x: Nodes, update: Nodes, *starts: Nodes
+) -> list[Nodes]:
+    """x with a window replaced whose place is data: each entry by comparing the place with those that concern it."""
+    dtype, here = equation.outvars[0].aval.dtype, np.full(update.shape, graph.constant(True))
+    for axis, start in enumerate(starts):
+        if update.shape[axis] < x.shape[axis]:
+            start = _inside(graph, int(start), x.shape[axis] - update.shape[axis])
+            update, here = _placed(graph, update, here, axis, x.shape[axis], start, dtype)
+    chosen = zip(here.ravel().tolist(), x.ravel().tolist(), update.ravel().tolist(), strict=True)
+    nodes = [graph.apply(lax.select_n_p, each, dtype) for each in chosen]
+    return [np.array(nodes, dtype=int).reshape(x.shape)]
+
+
+def _placed(graph: Graph, update: Nodes, here: Nodes, axis, length, start: int, dtype):
+    """A window spread over an axis, and where it is: entry j has its row m where it starts at j − m."""
+    size, kind = update.shape[axis], graph.nodes[start].dtype
+    starts_at = lambda i: graph.apply(  # noqa: E731
+        lax.eq_p, (start, graph.constant(np.asarray(i, kind))), bool
+    )
+    values, masks = [], []
+    for j in range(length):
+        value, mask = (
+            np.take(update, 0, axis),
+            np.full_like(np.take(here, 0, axis), graph.constant(False)),
+        )
+        for m in range(max(0, j - (length - size)), min(size, j + 1)):
+            at = np.full_like(mask, starts_at(j - m))
+            value = _each(graph, lax.select_n_p, dtype, at, value, np.take(update, m, axis))
+            found = _each(graph, lax.and_p, bool, at, np.take(here, m, axis))
+            mask = _each(graph, lax.or_p, bool, mask, found)
+        values.append(value)
+        masks.append(mask)
+    return np.stack(values, axis), np.stack(masks, axis)
+
+
+def _each(graph: Graph, primitive, dtype, *operands: Nodes) -> Nodes:
+    columns = zip(*(x.ravel().tolist() for x in operands), strict=True)
+    nodes = [graph.apply(primitive, each, dtype) for each in columns]
+    return np.array(nodes, dtype=int).reshape(operands[0].shape)
 
 
 def gather(graph: Graph, equation, x: Nodes, indices: Nodes) -> list[Nodes]:
@@ -300,6 +347,7 @@ RULES: dict[str, Callable] = {
     "dot_general": dot_general,
     "iota": iota,
     "dynamic_slice": dynamic_slice,
+    "dynamic_update_slice": dynamic_update_slice,
     "gather": gather,
     "scatter": scatter,
     "scatter-add": scatter_add,

@@ -11,12 +11,12 @@ import jax
 import jax.core
 import jax.numpy as jnp
 import numpy as np
-from jax.custom_derivatives import SymbolicZero
 from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 
 from jaxhamel import _checks
+from jaxhamel.ensemble._lane_derivatives import with_derivative
 from jaxhamel.ensemble._lane_rules import Unsupported
-from jaxhamel.ensemble._program import has_own_derivative, scalarise
+from jaxhamel.ensemble._program import scalarise
 
 
 def lanes(f: Callable, in_axes: Any = 0) -> Callable:
@@ -88,8 +88,7 @@ def _run(function: Callable, batched: list[bool], size: int, values: list) -> li
     closed, traced = _traced_constants_first(closed)
     batched, values = [False] * len(traced) + batched, traced + values
     evaluate = partial(_evaluate, closed, batched, size)
-    if has_own_derivative(closed.jaxpr):
-        evaluate = _with_derivative(evaluate, closed, batched, size)
+    evaluate = with_derivative(_run, evaluate, closed, batched, size)
     return list(evaluate(*values))
 
 
@@ -152,56 +151,3 @@ def _fall_back(closed, batched, size, values, missing) -> tuple:
     axes = [0 if varies else None for varies in batched]
     function = jaxpr_as_fun(closed)
     return tuple(jax.vmap(function, axes, axis_size=size)(*values))
-
-
-def _with_derivative(evaluate: Callable, closed, batched, size: int) -> Callable:
-    """Differentiated as f is, by f's own rules, and the derivative run in lanes again.
-
-    What does not depend on the directions is a program of its own, which keeps the rules for the next derivative.
-    """
-    function = jaxpr_as_fun(closed)
-
-    def jvp(primals, tangents):
-        active = [i for i, t in enumerate(tangents) if not isinstance(t, SymbolicZero)]
-        known, linear = _linearised(function, active)
-        out = _run(known, batched, size, list(primals))
-        values, residuals = out[: len(closed.out_avals)], out[len(closed.out_avals) :]
-        directions = [tangents[i] for i in active]
-        varies = [True] * len(residuals) + [batched[i] for i in active]
-        rates = iter(_run(linear, varies, size, residuals + directions))
-        return tuple(values), tuple(
-            next(rates) if _is_float(x) else np.zeros(x.shape, jax.dtypes.float0) for x in values
-        )
-
-    evaluate = jax.custom_jvp(evaluate)
-    evaluate.defjvp(jvp, symbolic_zeros=True)
-    return evaluate
-
-
-def _linearised(function: Callable, active: list[int]):
-    """x → (f, residuals) and (residuals, ẋ) → ḟ: ẋ for the active arguments, ḟ for results that are not integers."""
-    found = []
-
-    def known(*primals):
-        def of_active(*moving):
-            filled = list(primals)
-            for i, value in zip(active, moving, strict=True):
-                filled[i] = value
-            return function(*filled)
-
-        out, rate = jax.linearize(of_active, *(primals[i] for i in active))
-        residuals, structure = jax.tree.flatten(rate)
-        found.append((structure, [_is_float(x) for x in out]))
-        return [*out, *residuals]
-
-    def linear(*values):
-        structure, floats = found[-1]
-        residuals, directions = values[: structure.num_leaves], values[structure.num_leaves :]
-        rates = jax.tree.unflatten(structure, residuals)(*directions)
-        return [rate for rate, is_float in zip(rates, floats, strict=True) if is_float]
-
-    return known, linear
-
-
-def _is_float(x) -> bool:
-    return jnp.issubdtype(jnp.result_type(x), jnp.inexact)

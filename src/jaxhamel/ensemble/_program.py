@@ -121,21 +121,3 @@ def _outputs(graph: Graph, equation, operands) -> list[Nodes]:
 
 def _closed(jaxpr):
     return jaxpr if hasattr(jaxpr, "consts") else ClosedJaxpr(jaxpr, ())
-
-
-def has_own_derivative(jaxpr) -> bool:
-    """Whether anything in a jaxpr has a derivative rule of its own, which a program written out would lose."""
-    return any(
-        equation.primitive.name == "custom_jvp_call"
-        or any(map(has_own_derivative, inner_jaxprs(equation)))
-        for equation in jaxpr.eqns
-    )
-
-
-def inner_jaxprs(equation):
-    """The functions that an equation calls, loops over or chooses among."""
-    for value in equation.params.values():
-        for each in value if isinstance(value, list | tuple) else [value]:
-            jaxpr = getattr(each, "jaxpr", each)
-            if hasattr(jaxpr, "eqns"):
-                yield jaxpr
