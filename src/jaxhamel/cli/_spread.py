@@ -88,8 +88,9 @@ def check_extremes(samples: Samples, nominal: Nominal) -> None:
 
 
 def _disturbed(control: Control, own: Mapping[str, Array]) -> Disturbed:
-    like = next(iter(own.values()))
-    zero, one = jnp.zeros((), like.dtype), jnp.ones((), like.dtype)
+    # NumPy's, which a trace leaves alone: a time that all trajectories share finds its knots once for all
+    dtype = next(iter(own.values())).dtype
+    zero, one = np.zeros((), dtype), np.ones((), dtype)
     return Disturbed(control, **{"offset": zero, "scale": one, "delay": zero, **own})
 
 

@@ -44,7 +44,9 @@ class Program(NamedTuple):
         """From one list of entries for each input to one for each output: (B,) vectors, scalars where nothing varies."""
         values = {}
         cuts = shared_values(self.graph, self._ends(), CUT_ABOVE)
-        one = one_at_run_time(next(x for entries in inputs for x in entries)) if cuts else None
+        # from a column: of a shared number, such as the time, XLA may know that it is finite
+        columns = (x for entries in inputs for x in entries if np.ndim(x))
+        one = one_at_run_time(next(columns)) if cuts else None
         for nodes, entries in zip(self.inputs, inputs, strict=True):
             values.update(zip(nodes.ravel().tolist(), entries, strict=True))
         for i in self.graph.needed(self._ends()):
