@@ -8,7 +8,6 @@ rates contradict each other in the eighth digit.
 import sys
 from pathlib import Path
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
