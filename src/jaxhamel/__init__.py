@@ -62,6 +62,7 @@ from jaxhamel.simulate import AutoAdjoint as AutoAdjoint
 from jaxhamel.simulate import CommutatorFree2 as CommutatorFree2
 from jaxhamel.simulate import CommutatorFree4 as CommutatorFree4
 from jaxhamel.simulate import LieGroup as LieGroup
+from jaxhamel.simulate import Projected as Projected
 from jaxhamel.simulate import Trajectory as Trajectory
 from jaxhamel.simulate import Variational as Variational
 from jaxhamel.simulate import simulate as simulate

@@ -102,6 +102,10 @@ _PAPERS = {
     journal={IEEE Robotics and Automation Letters}, volume={7}, number={2}, pages={2771--2778}, year={2022},
     doi={10.1109/LRA.2022.3144517}
 }""",
+    "hairer2006": """@book{hairer2006geometric,
+    title={Geometric Numerical Integration},
+    author={Hairer, Ernst and Lubich, Christian and Wanner, Gerhard}, publisher={Springer}, edition={2}, year={2006}
+}""",
     "diffrax": """@phdthesis{kidger2021on,
     title={On Neural Differential Equations},
     author={Kidger, Patrick}, school={University of Oxford}, year={2021}
@@ -116,6 +120,7 @@ _PAPERS = {
 _ALWAYS = ("mueller2021", "from2012", "diffrax", "jax")
 _BY_NAME = {
     "LieGroup": ("munthe-kaas1999",),
+    "Projected": ("hairer2006",),
     "AbstractCommutatorFree": ("celledoni2003",),
     "Variational": ("cortes2001", "ball2015"),
     "RollingBall": ("putkaradze2018",),

@@ -11,7 +11,7 @@ from scipy.special import ellipk
 from small_systems import Body, Pendulum, Rolling, Runaway, Sines
 
 from jaxhamel.mechanics import vector_field
-from jaxhamel.simulate import RESULTS, LieGroup, simulate
+from jaxhamel.simulate import RESULTS, LieGroup, Projected, simulate
 
 PENDULUM = Pendulum(jnp.asarray(2.0))
 TS = np.array([0.0, 0.3, 1.0, 1.01, 2.0])
@@ -89,8 +89,11 @@ def test_group_solvers_are_chosen_and_given_ones_kept():
     q0, u0, ts = [1.0, 0.0, 0.0, 0.0], [0.3, 1.0, 0.2], [0.0, 1.0, 10.0]
     wrapped = simulate(body, q0, u0, ts, solver=diffrax.Dopri8())
     np.testing.assert_allclose(jnp.linalg.norm(wrapped.q, axis=1), 1.0, atol=4e-16)
-    given = simulate(body, q0, u0, ts, solver=LieGroup(diffrax.Dopri8(), body.space))
+    given = simulate(body, q0, u0, ts, solver=Projected(diffrax.Dopri8(), body.space))
     np.testing.assert_array_equal(given.q, wrapped.q)
+    other = simulate(body, q0, u0, ts, solver=LieGroup(diffrax.Dopri8(), body.space))
+    assert np.max(np.abs(other.q - wrapped.q)) > 0
+    np.testing.assert_allclose(other.q, wrapped.q, atol=1e-9)
     by_hand = diffrax.diffeqsolve(
         diffrax.ODETerm(vector_field), LieGroup(diffrax.Dopri8(), body.space), 0.0, 10.0, None,
         (given.q[0], given.u[0]), (body, None), stepsize_controller=diffrax.PIDController(1e-11, 1e-12),

@@ -64,9 +64,10 @@ from jaxhamel._checks._simulation import check_control_along as check_control_al
 from jaxhamel._checks._simulation import check_dense as check_dense
 from jaxhamel._checks._simulation import check_fixed_step as check_fixed_step
 from jaxhamel._checks._simulation import check_group_solver_state as check_group_solver_state
+from jaxhamel._checks._simulation import check_group_state as check_group_state
 from jaxhamel._checks._simulation import check_lie_group as check_lie_group
-from jaxhamel._checks._simulation import check_lie_group_state as check_lie_group_state
 from jaxhamel._checks._simulation import check_options as check_options
+from jaxhamel._checks._simulation import check_projected as check_projected
 from jaxhamel._checks._simulation import check_simulation as check_simulation
 from jaxhamel._checks._simulation import check_solver_space as check_solver_space
 from jaxhamel._checks._simulation import check_steps as check_steps

@@ -34,9 +34,29 @@ def check_lie_group(solver, space, abstract_space: type) -> None:
         )
 
 
-def check_lie_group_state(space, y) -> None:
+def check_projected(solver, space, abstract_space: type) -> None:
+    """A solver, and a space whose configurations can be projected."""
+    import diffrax
+
+    if not isinstance(solver, diffrax.AbstractSolver):
+        raise TypeError(
+            f"`solver` is {_kind(solver)}; Projected wraps a method of diffrax, for example diffrax.Tsit5()."
+        )
+    if not isinstance(space, abstract_space):
+        raise TypeError(
+            f"`space` is {_kind(space)}; Projected needs the configuration space, "
+            "for example Projected(diffrax.Tsit5(), system.space)."
+        )
+    if not getattr(space, "projects", True):
+        raise ValueError(
+            f"`space` is {type(space).__name__}, whose stored numbers cannot be projected back onto the group; use "
+            "LieGroup, which steps in exponential coordinates."
+        )
+
+
+def check_group_state(name: str, space, y) -> None:
     """y = (q, rest) with q shaped as a configuration of `space`: structure and shapes only."""
-    _check_pair("LieGroup", space, y)
+    _check_pair(name, space, y)
 
 
 def _check_pair(name, space, y) -> None:
@@ -90,8 +110,7 @@ def check_fixed_step(solver, dt) -> None:
     """A solver without error estimate gets a step."""
     import diffrax
 
-    adaptive = isinstance(solver, diffrax.AbstractAdaptiveSolver | diffrax.AbstractWrappedSolver)
-    if dt is None and not adaptive:
+    if dt is None and not isinstance(solver, diffrax.AbstractAdaptiveSolver):
         raise ValueError(
             f"`dt` is missing: {type(solver).__name__} has no error estimate to choose steps by. Give a "
             "fixed step, for example simulate(..., dt=0.01), or another solver."

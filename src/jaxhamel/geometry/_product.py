@@ -91,6 +91,10 @@ class Product(AbstractSpace):
         """Block diagonal of the factors' matrices."""
         return _block_diagonal(self._each("matrix", q))
 
+    @property
+    def projects(self) -> bool:
+        return all(space.projects for space in self.spaces)
+
     def normalise(self, q: Configuration) -> Configuration:
         return tuple(self._each("normalise", q))
 

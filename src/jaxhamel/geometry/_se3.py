@@ -81,6 +81,10 @@ class SE3(AbstractSpace):
         pose = jnp.eye(4, dtype=q.dtype).at[:3, :3].set(quat.quaternion_matrix(q[:4]))
         return pose.at[:3, 3].set(q[4:])
 
+    @property
+    def projects(self) -> bool:
+        return True
+
     def normalise(self, q: Float[Array, " 7"]) -> Float[Array, " 7"]:
         return jnp.concatenate([quat.quaternion_normalise(q[:4]), q[4:]])
 

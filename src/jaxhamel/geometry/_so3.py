@@ -113,6 +113,10 @@ class SO3(AbstractSpace):
         """R(q), `(3, 3)`, body to space."""
         return quat.quaternion_matrix(q)
 
+    @property
+    def projects(self) -> bool:
+        return True
+
     def normalise(self, q: Quaternion) -> Quaternion:
         return quat.quaternion_normalise(q)
 

@@ -85,6 +85,17 @@ class AbstractSpace(eqx.Module):
     def normalise(self, q: Configuration) -> Configuration:
         """q with quaternions scaled to unit norm; other coordinates, angles too, are left alone."""
 
+    @property
+    def independent(self) -> bool:
+        """Whether a configuration is stored in as many numbers as the space has dimensions: any numbers are one."""
+        stored = jax.tree.leaves(jax.eval_shape(self.identity))
+        return sum(part.size for part in stored) == self.dim
+
+    @property
+    def projects(self) -> bool:
+        """Whether `normalise` brings any numbers near a configuration onto the group; a solver may then step them."""
+        return self.independent
+
     @abstractmethod
     def check(self, q: Configuration, name: str = "q") -> None:
         """Raise `ValueError` unless q is a finite configuration of this space.

@@ -4,6 +4,7 @@ from jaxhamel.simulate._adjoint import AutoAdjoint as AutoAdjoint
 from jaxhamel.simulate._commutator_free import CommutatorFree2 as CommutatorFree2
 from jaxhamel.simulate._commutator_free import CommutatorFree4 as CommutatorFree4
 from jaxhamel.simulate._lie_group import LieGroup as LieGroup
+from jaxhamel.simulate._projected import Projected as Projected
 from jaxhamel.simulate._results import RESULTS as RESULTS
 from jaxhamel.simulate._simulate import simulate as simulate
 from jaxhamel.simulate._step_size import FixedStep as FixedStep

@@ -32,10 +32,3 @@ def _each(product, operator, space, phi, x):
 def advance(space: AbstractSpace, q: Configuration, delta: Velocity) -> Configuration:
     """q·exp(δ), back on the group where rounding has led off it: the end of a step."""
     return space.normalise(space.retract(q, delta))
-
-
-def is_flat(space: AbstractSpace) -> bool:
-    """Whether q·exp(δ) = q + δ: any solver keeps such configurations where they are."""
-    if isinstance(space, Product):
-        return all(is_flat(factor) for factor in space.spaces)
-    return isinstance(space, AbstractAbelianSpace)

@@ -2,21 +2,21 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import diffrax
-import equinox as eqx
 import jax
 import jax.numpy as jnp
-from diffrax import AbstractLocalInterpolation, AbstractWrappedSolver
+from diffrax import AbstractLocalInterpolation
 
 from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Velocity
 from jaxhamel.geometry import AbstractSpace
 from jaxhamel.simulate._factors import advance, apply
+from jaxhamel.simulate._wrapped_method import AbstractWrappedMethod
 
 
-class LieGroup(AbstractWrappedSolver):
+class LieGroup(AbstractWrappedMethod):
     """A Runge–Kutta method in exponential coordinates φ around the base point q₀ of each step:
 
         q(t) = q₀·exp(φ(t)) ,   φ̇ = dexp⁻¹_{−φ} v(t, q₀·exp(φ), …) ,   φ(t₀) = 0 ,   q₁ = q₀·exp(φ₁) .
@@ -34,6 +34,9 @@ class LieGroup(AbstractWrappedSolver):
     `RecursiveCheckpointAdjoint`, `DirectAdjoint`, `ForwardMode` work; `BacksolveAdjoint` does not, because its backward
     state is no configuration (an error says so).
 
+    `jaxhamel.Projected`, which `simulate` takes where q is stored as unit quaternions and plain coordinates, is as
+    accurate and a fifth faster; this one keeps any group, a matrix group too.
+
     At the end of each step q₁ is divided by its norm where it holds a quaternion. Without that the norm does a random walk
     in the rounding (measured in double precision: ||q| − 1| up to 3e-14 in 10⁵ steps); with it ||q| − 1| stays below
     3e-16. Inside a step nothing is renormalised, and the right-hand side least of all.
@@ -44,10 +47,7 @@ class LieGroup(AbstractWrappedSolver):
 
     solver: diffrax.AbstractERK | diffrax.Euler
     space: AbstractSpace
-    # diffrax's ForwardMode and DirectAdjoint set this field on anything that is a Runge–Kutta method (see `_inner`).
     scan_kind: str | None = None
-
-    term_structure: ClassVar[type] = diffrax.AbstractTerm
 
     def __init__(self, solver: Any = None, space: Any = None, scan_kind: str | None = None):
         """**Arguments:**
@@ -66,25 +66,16 @@ class LieGroup(AbstractWrappedSolver):
     def interpolation_cls(self):  # pyright: ignore[reportIncompatibleVariableOverride]
         return _InterpolationFactory(self.solver.interpolation_cls)
 
-    def order(self, terms):
-        return self.solver.order(terms)
-
-    def error_order(self, terms):
-        return self.solver.error_order(terms)
-
-    def func(self, terms, t0, y0, args):
-        return self.solver.func(terms, t0, y0, args)
-
     def init(self, terms, t0, t1, y0, args):
-        _checks.check_lie_group_state(self.space, y0)
+        _checks.check_group_state("LieGroup", self.space, y0)
         q0, rest0 = y0
         terms, local_y0 = _LocalTerm(terms, self.space, q0), (_origin(self.space, q0), rest0)
-        return self._inner.init(terms, t0, t1, local_y0, args)
+        return self.inner.init(terms, t0, t1, local_y0, args)
 
     def step(self, terms, t0, t1, y0, args, solver_state, made_jump):
         q0, rest0 = y0
         local_y0 = (_origin(self.space, q0), rest0)
-        (phi1, rest1), local_error, local_info, state, result = self._inner.step(
+        (phi1, rest1), local_error, local_info, state, result = self.inner.step(
             _LocalTerm(terms, self.space, q0), t0, t1, local_y0, args, solver_state, made_jump
         )
         q1 = advance(self.space, q0, phi1)
@@ -94,25 +85,6 @@ class LieGroup(AbstractWrappedSolver):
         # The space travels with the data because its parameters (a helix' pitch) may be differentiated.
         info = {"space": jax.tree.map(jnp.asarray, self.space), "q0": q0, "local": local_info}
         return (q1, rest1), error, info, _move_to_new_base(self.space, phi1, state), result
-
-    @property
-    def _inner(self) -> Any:
-        """The inner method, its loop over stages of the kind that the adjoint wants.
-
-        Forward and direct adjoints set `scan_kind` on the solver they are given, which is this wrapper, and the stages are
-        looped over by the inner one.
-        """
-        if self.scan_kind is None:
-            return self.solver
-        return _with_scan_kind(self.solver, self.scan_kind)
-
-
-def _with_scan_kind(solver, scan_kind):
-    if isinstance(solver, diffrax.HalfSolver):
-        return diffrax.HalfSolver(_with_scan_kind(solver.solver, scan_kind))
-    if getattr(solver, "scan_kind", "none of its own") is not None:
-        return solver
-    return eqx.tree_at(lambda s: s.scan_kind, solver, scan_kind, is_leaf=lambda x: x is None)
 
 
 def _origin(space: AbstractSpace, q0: Configuration) -> Velocity:

@@ -15,10 +15,10 @@ from jaxhamel._typing import Configuration, Control
 from jaxhamel.geometry import AbstractSpace
 from jaxhamel.mechanics import System, VectorField, as_control
 from jaxhamel.simulate._adjoint import AutoAdjoint
-from jaxhamel.simulate._factors import is_flat
 from jaxhamel.simulate._group_solver import AbstractGroupSolver
 from jaxhamel.simulate._lie_group import LieGroup
 from jaxhamel.simulate._progress import meter
+from jaxhamel.simulate._projected import Projected
 from jaxhamel.simulate._results import as_result, cause_of_end
 from jaxhamel.simulate._step_size import FixedStep, is_nonfinite, steps_in, watched_pid
 from jaxhamel.simulate._trajectory import Trajectory, _Given
@@ -62,8 +62,8 @@ def simulate(
     **Other arguments:**
 
     - `max_steps`: the most steps to take before giving up; default 65536 (4096 with `dense`), more where `dt` needs more.
-    - `solver`: any diffrax solver, default `diffrax.Tsit5()`. Where the configuration space is not flat an explicit
-      Runge–Kutta method is wrapped in `jaxhamel.LieGroup`. `jaxhamel.CommutatorFree2()`, `CommutatorFree4()` and
+    - `solver`: any diffrax solver, default `diffrax.Tsit5()`. Where configurations hold quaternions it is wrapped in
+      `jaxhamel.Projected`, on a matrix group in `jaxhamel.LieGroup`. `jaxhamel.CommutatorFree2()`, `CommutatorFree4()` and
       `Variational()` take the space from the system.
     - `adjoint`: any diffrax adjoint; default `jaxhamel.AutoAdjoint()`, for `jax.grad` as well as `jax.jvp`.
     - `event`: a `diffrax.Event`, or a function `event(t, q, u)` of a real value whose zero ends the simulation.
@@ -188,9 +188,9 @@ def _solver(space: AbstractSpace, solver):
     solver = diffrax.Tsit5() if solver is None else solver
     if isinstance(solver, AbstractGroupSolver):
         return solver.on(space)
-    if is_flat(space) or isinstance(getattr(solver, "space", None), AbstractSpace):
+    if space.independent or isinstance(getattr(solver, "space", None), AbstractSpace):
         return solver
-    return LieGroup(solver, space)
+    return Projected(solver, space) if space.projects else LieGroup(solver, space)
 
 
 def _event(event, dtype):

@@ -1,0 +1,56 @@
+"""What solvers have in common that wrap a method of diffrax and step states (q, rest) on a group."""
+
+from typing import Any, ClassVar
+
+import diffrax
+import equinox as eqx
+
+from jaxhamel.geometry import AbstractSpace
+
+
+class AbstractWrappedMethod(diffrax.AbstractWrappedSolver):
+    """A method of diffrax, and the space of q."""
+
+    solver: eqx.AbstractVar[Any]
+    space: eqx.AbstractVar[AbstractSpace]
+    # diffrax's ForwardMode and DirectAdjoint set this field on anything that is a Runge–Kutta method (see `inner`).
+    scan_kind: eqx.AbstractVar[str | None]
+
+    term_structure: ClassVar[type] = diffrax.AbstractTerm
+
+    def order(self, terms):
+        return self.solver.order(terms)
+
+    def error_order(self, terms):
+        return self.solver.error_order(terms)
+
+    def func(self, terms, t0, y0, args):
+        return self.solver.func(terms, t0, y0, args)
+
+    @property
+    def root_finder(self):
+        """Of an implicit method; diffrax sets its tolerances."""
+        return self.solver.root_finder
+
+    @property
+    def root_find_max_steps(self):
+        return self.solver.root_find_max_steps
+
+    @property
+    def inner(self) -> Any:
+        """The inner method, its loop over stages of the kind that the adjoint wants.
+
+        Forward and direct adjoints set `scan_kind` on the solver they are given, which is this wrapper, and the stages are
+        looped over by the inner one.
+        """
+        if self.scan_kind is None:
+            return self.solver
+        return _with_scan_kind(self.solver, self.scan_kind)
+
+
+def _with_scan_kind(solver, scan_kind):
+    if isinstance(solver, diffrax.HalfSolver):
+        return diffrax.HalfSolver(_with_scan_kind(solver.solver, scan_kind))
+    if getattr(solver, "scan_kind", "none of its own") is not None:
+        return solver
+    return eqx.tree_at(lambda s: s.scan_kind, solver, scan_kind, is_leaf=lambda x: x is None)
