@@ -64,6 +64,12 @@ def test_an_implicit_method():
     solution = solve(SO3, solver, 2.0, None, stepsize_controller=controller)
     assert float(distance(SO3, solution.ys[0][0], exact(SO3, 2.0))) < 1e-6
     assert abs(np.linalg.norm(np.asarray(solution.ys[0][0])) - 1.0) < 4e-16
+    body, q0, u0, ts = Body(jnp.array([1.0, 2.0, 2.5])), [1.0, 0, 0, 0], [0.3, 1.0, 0.2], [0.0, 1.0]
+    runs = [
+        simulate(body, q0, u0, ts, solver=solver, rtol=1e-9, atol=1e-9)
+        for solver in (diffrax.Kvaerno5(), None)
+    ]
+    np.testing.assert_allclose(runs[0].q[-1], runs[1].q[-1], atol=1e-6)
 
 
 def test_gradient_backward_forward_and_by_richardson():
