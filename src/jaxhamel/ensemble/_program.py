@@ -1,6 +1,6 @@
 """From a jaxpr to a program of scalars, and back to JAX with one vector for each scalar."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -10,6 +10,7 @@ from jax.extend.core import ClosedJaxpr
 from jaxhamel.ensemble._cuts import CUT_ABOVE, one_at_run_time, shared_values
 from jaxhamel.ensemble._graph import Graph
 from jaxhamel.ensemble._lane_rules import RULES, Nodes, Unsupported
+from jaxhamel.ensemble._one_loop import one_loop_works, run_in_one_loop, split
 
 # Beyond this many scalars a program written out compiles more slowly than it runs.
 LARGEST = 100_000
@@ -42,21 +43,34 @@ class Program(NamedTuple):
 
     def __call__(self, *inputs: list) -> list[list]:
         """From one list of entries for each input to one for each output: (B,) vectors, scalars where nothing varies."""
-        values = {}
-        cuts = shared_values(self.graph, self._ends(), CUT_ABOVE)
-        # from a column: of a shared number, such as the time, XLA may know that it is finite
-        columns = (x for entries in inputs for x in entries if np.ndim(x))
-        one = one_at_run_time(next(columns)) if cuts else None
+        values: dict[int, Any] = {}
         for nodes, entries in zip(self.inputs, inputs, strict=True):
             values.update(zip(nodes.ravel().tolist(), entries, strict=True))
-        for i in self.graph.needed(self._ends()):
+        varies = any(self.graph.nodes[i].batched for i in self._ends())
+        (self._in_one_loop if varies and one_loop_works() else self._one_by_one)(values)
+        return [[values[i] for i in nodes.ravel().tolist()] for nodes in self.outputs]
+
+    def _in_one_loop(self, values: dict[int, Any]) -> None:
+        size = next(np.shape(x)[0] for i, x in values.items() if self.graph.nodes[i].batched)
+        parts = split(self.graph, self._ends())
+        self._compute(parts.before, values, set(), None)
+        values.update(run_in_one_loop(self.graph, parts, values, size))
+
+    def _one_by_one(self, values: dict[int, Any]) -> None:
+        cuts = shared_values(self.graph, self._ends(), CUT_ABOVE)
+        # from a column: of a shared number, such as the time, XLA may know that it is finite
+        columns = (x for x in values.values() if np.ndim(x))
+        one = one_at_run_time(next(columns)) if cuts else None
+        self._compute(self.graph.needed(self._ends()), values, cuts, one)
+
+    def _compute(self, nodes: list[int], values: dict[int, Any], cuts: set[int], one) -> None:
+        for i in nodes:
             node = self.graph.nodes[i]
             if node.primitive is not None:
                 values[i] = _bind(node, [values[j] for j in node.operands])
                 values[i] = values[i] / one if i in cuts else values[i]
             elif node.value is not None:
                 values[i] = node.value
-        return [[values[i] for i in nodes.ravel().tolist()] for nodes in self.outputs]
 
 
 def _bind(node, operands: list):
