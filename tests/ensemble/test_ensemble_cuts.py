@@ -48,6 +48,7 @@ def multiplications() -> int:
 
 def test_shared_values_are_computed_once(monkeypatch):
     """If this fails XLA may have learnt it, and the divisions can go."""
+    monkeypatch.setattr(_program, "one_loop_works", lambda: False)
     found = multiplications()
     monkeypatch.setattr(_program, "CUT_ABOVE", np.inf)
     without = multiplications()

@@ -44,6 +44,20 @@ class Members(eqx.Module):
         """The leaves that differ from trajectory to trajectory, batch axis in front."""
         return [x for x, varies in zip(self.leaves, self.batched, strict=True) if varies]
 
+    @property
+    def shared(self) -> tuple[list, list]:
+        """The leaves that all share: arrays, and what is no array; None in each stands for one of the other."""
+        return eqx.partition(
+            [x for x, varies in zip(self.leaves, self.batched, strict=True) if not varies],
+            eqx.is_array,
+        )
+
+    def with_numbers(self, entries: Any, shared: list, fixed: list) -> tuple:
+        """(system, q0, u0, control) of one trajectory from its own leaves and both kinds of shared ones."""
+        own, others = iter(entries), iter(eqx.combine(shared, fixed))
+        filled = [next(own) if varies else next(others) for varies in self.batched]
+        return jax.tree.unflatten(self.structure, filled)
+
     def with_own(self, entries: Any) -> tuple:
         """(system, q0, u0, control) of one trajectory, from its own leaves."""
         entries = iter(entries)

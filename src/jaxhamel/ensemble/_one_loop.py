@@ -49,6 +49,8 @@ def split(graph, ends: Iterable[int]) -> Split:
 
 def run_in_one_loop(graph, parts: Split, values: dict[int, Any], size: int) -> dict[int, Any]:
     """The results' values, (size,) vectors, from those of what is given: vectors and scalars."""
+    if not parts.results:
+        return {}
     shared = [i for i in parts.given if not graph.nodes[i].batched]
     own = [i for i in parts.given if graph.nodes[i].batched]
     slots = _slots(graph, shared, own, parts.results)

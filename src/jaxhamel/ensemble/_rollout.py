@@ -29,6 +29,9 @@ from jaxhamel.simulate._step_size import steps_in
 
 Columns = tuple[Float[Array, " B"], ...]
 
+# A step of so many stages is one program.
+AT_ONCE = 6
+
 
 def rollout(
     system: System,
@@ -83,8 +86,7 @@ class _Plan(NamedTuple):
 def _rollout(members: Members, ts: Float[Array, " T"], plan: _Plan):
     state, own = Layout.of(_first_states(members)), Layout.of(members.own)
     y = state.columns(_first_states(members))
-    slope, normalise = _in_lanes(members, state, own, plan.route)
-    step = partial(_step, slope, normalise, plan.method)
+    step = _in_lanes(members, state, own, plan)
     paths, first = [tuple(x[None] for x in y)], 0
     for count, group in groupby(
         plan.counts
@@ -110,20 +112,37 @@ def _first_states(members: Members):
     return jax.vmap(lambda own: members.with_own(own)[1:3])(members.own)
 
 
-def _in_lanes(members: Members, state: Layout, own: Layout, route: str | None):
-    """y, t ↦ ẏ and y ↦ N(y) on columns."""
-    field, space = VectorField(route), members.with_own(members.own)[0].space
+def _in_lanes(members: Members, state: Layout, own: Layout, plan: "_Plan") -> Callable:
+    """(t, h, y) ↦ y₁, one step on columns: in one program where that is small enough, else a stage at a time.
 
-    def rate(t, y, mine):
-        system, _, _, control = members.with_own(own.entries(mine))
+    Derivatives go a stage at a time, too: the whole step backward would be a program of thousands of operations.
+    """
+    field, space = VectorField(plan.route), members.with_own(members.own)[0].space
+    shared, fixed = members.shared
+
+    @jax.jit
+    def rate(t, y, mine, shared):
+        system, _, _, control = members.with_numbers(own.entries(mine), shared, fixed)
         return state.numbers(field(t, state.entries(y), (system, control)))
 
     def unit(y):
         q, u = state.entries(y)
         return state.numbers((space.normalise(q), u))
 
-    mine, rates = own.columns(members.own), lanes(rate, (None, 0, 0))
-    return lambda t, y: rates(t, y, mine), lanes(unit)
+    def one_step(t, h, y, mine, shared):
+        slope = lambda t, y: rate(t, y, mine, shared)  # noqa: E731
+        return unit(_written_out(slope, plan.method, t, h, y))
+
+    def by_stages(t, h, y, mine, shared):
+        slope = lambda t, y: lanes(rate, (None, 0, 0, None))(t, y, mine, shared)  # noqa: E731
+        return lanes(unit)(
+            (_chained if plan.method.chained else _full)(slope, plan.method, t, h, y)
+        )
+
+    at_once = len(plan.method.b) <= AT_ONCE
+    step = jax.custom_jvp(lanes(one_step, (None, None, 0, 0, None)) if at_once else by_stages)
+    step.defjvp(partial(jax.jvp, by_stages))
+    return lambda t, h, y: step(t, h, y, own.columns(members.own), shared)
 
 
 def _advance(step: Callable, count: int, y: Columns, start, h) -> Columns:
@@ -135,8 +154,18 @@ def _advance(step: Callable, count: int, y: Columns, start, h) -> Columns:
     return jax.lax.scan(one, y, jnp.arange(count).astype(h.dtype))[0]
 
 
-def _step(slope: Callable, normalise: Callable, method: Tableau, t, h, y: Columns) -> Columns:
-    return normalise((_chained if method.chained else _full)(slope, method, t, h, y))
+def _written_out(slope: Callable, method: Tableau, t, h, y: Columns) -> Columns:
+    """One stage after the other, for one trajectory."""
+    slopes: list[Columns] = []
+
+    def along(weights):
+        used = [(w, k) for w, k in zip(weights, slopes, strict=False) if w]
+        rates = (sum(h.dtype.type(w) * k[i] for w, k in used) for i in range(len(y)))
+        return tuple(x + h * rate for x, rate in zip(y, rates, strict=True)) if used else y
+
+    for row, c in zip(method.a, method.c, strict=True):
+        slopes.append(slope(t + h.dtype.type(c) * h, along(row)))
+    return along(method.b)
 
 
 def _chained(slope: Callable, method: Tableau, t, h, y: Columns) -> Columns:
