@@ -11,6 +11,7 @@ import jax
 import jax.core
 import jax.numpy as jnp
 import numpy as np
+from jax.custom_batching import custom_vmap
 from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 
 from jaxhamel import _checks
@@ -120,10 +121,32 @@ def _evaluate(closed, batched, size, *values) -> tuple:
         program = scalarise(closed, batched)
     except Unsupported as missing:
         return _fall_back(closed, batched, size, values, missing)
-    entries = program(*map(_entries, batched, values))
-    return tuple(
-        _joined(each, aval, size) for each, aval in zip(entries, closed.out_avals, strict=True)
-    )
+
+    @custom_vmap
+    def of_columns(*values):
+        entries = program(*map(_entries, batched, values))
+        return tuple(
+            _joined(each, aval, size) for each, aval in zip(entries, closed.out_avals, strict=True)
+        )
+
+    of_columns.def_vmap(partial(_of_more_lanes, closed, batched, size))
+    return of_columns(*values)
+
+
+def _of_more_lanes(closed, batched, size, times: int, moved, *values):
+    """`vmap` of a batch is a larger batch."""
+    many = [_all_lanes(*each, size, times) for each in zip(batched, moved, values, strict=True)]
+    varies = [a or b for a, b in zip(batched, moved, strict=True)]
+    out = _evaluate(closed, varies, times * size, *many)
+    return tuple(x.reshape(times, size, *x.shape[1:]) for x in out), (True,) * len(out)
+
+
+def _all_lanes(varies: bool, moved: bool, value, size: int, times: int):
+    if not (varies or moved):
+        return value
+    rest = value.shape[varies + moved :]
+    lanes = (times if moved else 1, size if varies else 1)
+    return jnp.broadcast_to(value.reshape(*lanes, *rest), (times, size, *rest)).reshape(-1, *rest)
 
 
 def _entries(batched: bool, value) -> list:

@@ -6,9 +6,12 @@ one element of a `reduce_window` takes any function of scalars, with as many arg
     out_i[b] = f_i(shared, x[b]) ,
 
 and XLA's CPU compiler makes of it one loop, whose body LLVM vectorises. The values that all lanes share are the initial
-values of the reduction; what depends on them alone LLVM computes before the loop. Rolling ball with three masses, own
-parameters of each motion in each lane, double precision, multiplications in optimised HLO for 244 in the program: 790 with the divisions
-of `_cuts`, 269 in one loop; compiled in 0.3 s instead of 1.4 s.
+values of the reduction; what depends on them alone LLVM computes before the loop.
+
+Rolling ball with three masses moving differently in each lane, double precision, 1,024 lanes, RK4, one run on two quiet
+cores: 304 µs a step with the divisions of `_cuts`, 214 µs in one loop, 66 µs with sines of `_sine`, 54 µs with all four
+stages in the loop; compiled in 0.4 s instead of 1.4 s. HLO has the program's 244 multiplications, and 790 with `_cuts`.
+Not taken: `lax.reduce` over the stages (146 µs where this took 212, but it relies on the order in which XLA reduces).
 """
 
 from collections.abc import Iterable

@@ -1,0 +1,92 @@
+"""Lanes as one loop: what XLA makes of it, against the same program without; sines against the C library's."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from test_ensemble_cuts import multiplications
+
+from jaxhamel.ensemble import _program, lanes
+from jaxhamel.ensemble._one_loop import one_loop_works
+from jaxhamel.ensemble._sine import sine_and_cosine
+
+RNG = np.random.default_rng(8)
+X = RNG.normal(size=(4, 5, 3))
+S = RNG.normal(size=4)
+
+
+def mixed(x, s):
+    """Own and shared numbers, results of three dtypes, one of them the same for all lanes."""
+    chosen = jnp.where(x > s, jnp.sin(x) * s, jnp.cos(2.0 * s))
+    return chosen, x.astype(jnp.float32) * 2, jnp.floor(3 * x).astype(int), s * s, x[0] > s
+
+
+def test_xla_takes_the_window_for_what_it_is():
+    """If this fails XLA has changed: lanes go on, operation by operation and several times slower."""
+    assert one_loop_works()
+
+
+def test_nothing_is_computed_twice(monkeypatch):
+    """Multiplications in HLO, of the sines' polynomials too: those of the program, once."""
+    loop = multiplications()
+    monkeypatch.setattr(_program, "one_loop_works", lambda: False)
+    assert loop < 0.5 * multiplications()  # 268 and 648 with jax 0.10.2
+
+
+def test_it_is_one_loop_with_vectors():
+    """One window reduction in HLO, no other operation of arithmetic on lanes."""
+    f = lambda x: jnp.stack([jnp.sin(x @ x) * x[0], x[1] / (x @ x), jnp.cos(x @ x)])  # noqa: E731
+    text = jax.jit(lanes(f)).lower(X[0]).compile().as_text()
+    assert text.count(" reduce-window(") == 1
+    inside = [line for line in text.splitlines() if " multiply(" in line or " divide(" in line]
+    assert inside
+    assert all("f64[]" in line for line in inside)
+
+
+@pytest.mark.parametrize("loop", [True, False])
+def test_both_ways_are_vmap(loop, monkeypatch):
+    if not loop:
+        monkeypatch.setattr(_program, "one_loop_works", lambda: False)
+    found = jax.jit(lanes(mixed, (0, None)))(X[0], S[0])
+    for a, b in zip(found, jax.vmap(mixed, (0, None))(X[0], S[0]), strict=True):
+        assert a.dtype == b.dtype
+        np.testing.assert_allclose(a, b, rtol=3e-16, atol=3e-16)
+
+
+@pytest.mark.parametrize("axes", [(0, 0), (0, None), (None, 0)])
+def test_vmap_of_lanes_is_more_lanes(axes):
+    """Also where it moves what the lanes share; with derivatives."""
+    f = lambda x, s: jnp.sin(x @ x) * s + jnp.cos(s) * x  # noqa: E731
+    args = tuple(v if axis == 0 else v[0] for v, axis in zip((X, S), axes, strict=True))
+
+    def both(transform):
+        g = jax.vmap(lambda x, s: transform(f, (0, None))(x, s), axes)
+        return jax.jit(lambda a: (g(*a), jax.grad(lambda a: jnp.sum(g(*a) ** 2))(a)))(args)
+
+    for a, b in zip(jax.tree.leaves(both(lanes)), jax.tree.leaves(both(jax.vmap)), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-13, atol=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "size", "error"),
+    [(float, 1, 3e-16), (float, 1.5e6, 3e-16), (np.float32, 1, 2e-7), (np.float32, 3e3, 2e-7)],
+)
+def test_sine_and_cosine_to_rounding(dtype, size, error):
+    x = RNG.uniform(-size, size, 100_000).astype(dtype)
+    x[:9] = np.arange(-4, 5) * (np.pi / 2)
+    sine, cosine = jax.jit(sine_and_cosine)(x)
+    exact = x.astype(np.longdouble)
+    assert sine.dtype == dtype
+    assert np.max(np.abs(np.asarray(sine, np.longdouble) - np.sin(exact))) < error
+    assert np.max(np.abs(np.asarray(cosine, np.longdouble) - np.cos(exact))) < error
+
+
+def test_sines_of_what_is_large_or_not_finite():
+    """Beyond the range to a rounding of x; never outside [−1, 1]; NaN as the library has it."""
+    x = np.array([3e7 + 0.1, 1e12, 1e300, np.inf, np.nan])
+    sine, cosine = map(np.asarray, sine_and_cosine(jnp.asarray(x)))
+    np.testing.assert_allclose(sine[:2], np.sin(x[:2]), atol=1e-3)
+    assert np.abs(sine[:3]).max() <= 1
+    assert np.abs(cosine[:3]).max() <= 1
+    assert np.isnan(sine[3:]).all()
+    assert np.isnan(cosine[3:]).all()
