@@ -38,7 +38,10 @@ class RollingPendulumBall(AbstractDrivenBall):
 
     **Invariants:** energy, where no torque acts; with constant torques the energy less their work, E − τ·θ.
 
-    **Known solution:** none in general; `closed_form` has Newton's and Euler's laws about the point of contact.
+    **Known solution:** one free pendulum about a horizontal axis through the centre, in a ball that rolls across it: with
+    A = I + (m_0 + m) r², φ the angle rolled and ψ the pendulum's in space, P = A φ̇ − m r l cos ψ ψ̇ is constant and ψ swings
+    or turns with the period ∮ dψ/ψ̇ of E = P²/2A + ½ (J + m l² − (m r l cos ψ)²/A) ψ̇² − m g l cos ψ. In general
+    `closed_form` has Newton's and Euler's laws about the point of contact.
 
     **Raises:** `ValueError` for parameters that are not physical, and for a pendulum without inertia about its axis.
 
