@@ -24,7 +24,10 @@ from jaxhamel._checks._control import check_shooting as check_shooting
 from jaxhamel._checks._control import check_spline as check_spline
 from jaxhamel._checks._ensemble import check_batch as check_batch
 from jaxhamel._checks._ensemble import check_explicit_method as check_explicit_method
+from jaxhamel._checks._ensemble import check_initial_values as check_initial_values
+from jaxhamel._checks._ensemble import check_kernel as check_kernel
 from jaxhamel._checks._ensemble import check_rollout_times as check_rollout_times
+from jaxhamel._checks._ensemble import check_slope as check_slope
 from jaxhamel._checks._ensemble import check_trajectories as check_trajectories
 from jaxhamel._checks._experiments import check_criterion as check_criterion
 from jaxhamel._checks._experiments import check_for_posterior as check_for_posterior

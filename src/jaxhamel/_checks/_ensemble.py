@@ -1,5 +1,7 @@
 """Checks of what ensembles are given: one batch size, at least one trajectory."""
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
@@ -42,12 +44,63 @@ def _length(shape, axis, i) -> int:
 
 def check_trajectories(size: int, u0) -> None:
     """At least one trajectory, and finite velocities."""
+    check_size(size)
+    check_finite("u0", u0)
+
+
+def check_size(size: int) -> None:
+    """At least one trajectory."""
     if size == 0:
         raise ValueError(
             "the ensemble has zero trajectories: the mapped axes have length 0. Give at least one entry "
             "along each axis named in `in_axes`."
         )
-    check_finite("u0", u0)
+
+
+def check_initial_values(size: int, y0) -> None:
+    """At least one trajectory; finite numbers of one floating dtype."""
+    check_size(size)
+    for part in jax.tree.leaves(y0):
+        check_finite("y0", part)
+    kinds = sorted({str(jnp.result_type(part)) for part in jax.tree.leaves(y0)})
+    if len(kinds) != 1 or not kinds[0].startswith("float"):
+        raise ValueError(
+            f"`y0` holds numbers of {' and '.join(kinds) or 'no dtype'}; all must have one floating dtype. Convert them: "
+            "jax.tree.map(lambda x: x.astype(float), y0)."
+        )
+
+
+def check_slope(slope, y) -> None:
+    """dy/dt has the structure, shapes and dtypes of y."""
+    found, wanted = (jax.tree.map(_form, x) for x in (slope, y))
+    if found != wanted:
+        raise ValueError(
+            f"`f` returned {_described(slope)} for a state {_described(y)}; dy/dt must have the structure, shapes and "
+            "dtype of y. Return jax.tree.map of y's parts, arrays from jnp.stack."
+        )
+
+
+def _form(x):
+    return jnp.shape(x), str(jnp.result_type(x))
+
+
+def _described(tree) -> str:
+    names = jax.tree.map(lambda x: f"{_form(x)[1]}{list(_form(x)[0])}", tree)
+    return str(names).replace("'", "")
+
+
+def check_kernel(kernel, options: type) -> None:
+    """None, True, False or options whose block is a power of two."""
+    if kernel is not None and not isinstance(kernel, bool | options):
+        raise TypeError(
+            f"`kernel` is {kernel!r} ({_kind(kernel)}); it must be None (where there is a GPU), True, False, or "
+            "jaxhamel.ensemble.Kernel(...)."
+        )
+    block = getattr(kernel, "block", 1)
+    if block < 1 or block & (block - 1):
+        raise ValueError(
+            f"`block` is {block}; it must be a power of two, at least 1: GPU kernels take no other shapes. Try 128."
+        )
 
 
 def check_rollout_times(ts, dt) -> None:

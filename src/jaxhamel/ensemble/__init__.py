@@ -1,6 +1,8 @@
 """Many short integrations at once."""
 
 from jaxhamel.ensemble._distributions import Distribution as Distribution
+from jaxhamel.ensemble._integrate import integrate as integrate
+from jaxhamel.ensemble._kernel_options import Kernel as Kernel
 from jaxhamel.ensemble._lanes import lanes as lanes
 from jaxhamel.ensemble._monte_carlo import monte_carlo as monte_carlo
 from jaxhamel.ensemble._rollout import rollout as rollout

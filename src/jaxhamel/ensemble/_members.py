@@ -33,11 +33,20 @@ class Members(eqx.Module):
         size = _checks.check_batch(leaves, axes)
         _checks.check_trajectories(size, parts[2])
         _check_states(system.space, parts[1], axes[len(jax.tree.leaves(system)) :], size)
-        front = [
-            x if axis is None else jnp.moveaxis(jnp.asarray(x), axis, 0)
-            for x, axis in zip(leaves, axes, strict=True)
-        ]
-        return cls(front, structure, tuple(axis is not None for axis in axes), size)
+        return cls(_in_front(leaves, axes), structure, tuple(a is not None for a in axes), size)
+
+    @classmethod
+    def gathered(cls, parts: tuple, in_axes: Any) -> "Members":
+        """Of any tuple of pytrees, initial values first: one batch size, at least one trajectory.
+
+        **Raises:** `ValueError` that names the argument.
+        """
+        parts = tuple(_arrays(part) for part in parts)
+        axes = _one_a_leaf(in_axes, parts)
+        leaves, structure = jax.tree.flatten(parts)
+        size = _checks.check_batch(leaves, axes)
+        _checks.check_initial_values(size, parts[0])
+        return cls(_in_front(leaves, axes), structure, tuple(a is not None for a in axes), size)
 
     @property
     def own(self) -> list:
@@ -64,6 +73,14 @@ class Members(eqx.Module):
         pairs = zip(self.leaves, self.batched, strict=True)
         filled = [next(entries) if varies else x for x, varies in pairs]
         return jax.tree.unflatten(self.structure, filled)
+
+
+def _in_front(leaves: list, axes: list[int | None]) -> list:
+    """The batch axis first, where there is one."""
+    return [
+        x if axis is None else jnp.moveaxis(jnp.asarray(x), axis, 0)
+        for x, axis in zip(leaves, axes, strict=True)
+    ]
 
 
 def _arrays(value: Any) -> Any:

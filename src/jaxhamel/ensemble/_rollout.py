@@ -7,30 +7,21 @@ method, of the same order: Hairer, Lubich and Wanner, Geometric Numerical Integr
 steps, one inside it over the stages, so that XLA compiles and optimises one right-hand side.
 """
 
-from collections.abc import Callable
-from functools import partial
-from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
 from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control
 from jaxhamel.ensemble._columns import Layout
-from jaxhamel.ensemble._lanes import lanes
+from jaxhamel.ensemble._equal_steps import Motion, Plan
+from jaxhamel.ensemble._kernel_options import Kernel
 from jaxhamel.ensemble._members import Members
-from jaxhamel.ensemble._tableaus import Tableau, tableau
+from jaxhamel.ensemble._paths import paths
 from jaxhamel.mechanics import ROUTES, System, VectorField
-from jaxhamel.simulate._step_size import steps_in
-
-Columns = tuple[Float[Array, " B"], ...]
-
-# A step of so many stages is one program.
-AT_ONCE = 6
 
 
 def rollout(
@@ -45,6 +36,7 @@ def rollout(
     method: Any = "rk4",
     route: str | None = None,
     checkpoint: bool = True,
+    kernel: Kernel | bool | None = None,
 ) -> tuple[Configuration, Float[Array, "B T k"]]:
     """The states of an ensemble at `ts` by equal steps no longer than `dt`, without error control: the fast way.
 
@@ -57,6 +49,8 @@ def rollout(
     - `route`: to the equations of motion, see `jaxhamel.acceleration`.
     - `checkpoint`: whether reverse mode keeps the states at `ts` only and computes those between again: with as many
       steps between two times as there are times, memory grows like the square root of the number of steps.
+    - `kernel`: whether one GPU kernel does all steps, a `jaxhamel.ensemble.Kernel` or True; in programs for other devices
+      that changes nothing. None: where JAX finds a GPU; False: nowhere.
 
     **Returns:** (q, u), arrays with leading axes (B, T): what `jaxhamel.ensemble.simulate` has as `q` and `u`. A trajectory
     that breaks down is NaN or infinite from there on, and disturbs no other.
@@ -68,134 +62,29 @@ def rollout(
     """
     members = Members.of(system, q0, u0, control, in_axes)
     _checks.check_route(route, ROUTES)
-    _checks.check_rollout_times(ts, dt)
-    counts = tuple(steps_in(np.asarray(ts, float), float(dt)))
-    return _rollout(members, jnp.asarray(ts), _Plan(tableau(method), counts, route, checkpoint))
-
-
-class _Plan(NamedTuple):
-    """All that decides which program is compiled."""
-
-    method: Tableau
-    counts: tuple[int, ...]
-    route: str | None
-    checkpoint: bool
+    plan = Plan.of(ts, dt, method, checkpoint, kernel)
+    return _rollout(members, jnp.asarray(ts), route, plan)
 
 
 @eqx.filter_jit
-def _rollout(members: Members, ts: Float[Array, " T"], plan: _Plan):
+def _rollout(members: Members, ts: Float[Array, " T"], route: str | None, plan: Plan):
     state, own = Layout.of(_first_states(members)), Layout.of(members.own)
-    y = state.columns(_first_states(members))
-    step = _in_lanes(members, state, own, plan)
-    paths, first = [tuple(x[None] for x in y)], 0
-    for count, group in groupby(
-        plan.counts
-    ):  # neighbouring intervals of as many steps share a loop
-        last = first + len(list(group))
-        advance = partial(_advance, step, count)
-        advance = jax.checkpoint(advance) if plan.checkpoint else advance
-        span = ts[first : last + 1].astype(y[0].dtype)
-        intervals = (span[:-1], (span[1:] - span[:-1]) / count)
-        y, path = jax.lax.scan(partial(_interval, advance), y, intervals)
-        paths.append(path)
-        first = last
-    return state.entries(jnp.concatenate(each).T for each in zip(*paths, strict=True))
+    field, space = VectorField(route), members.with_own(members.own)[0].space
+    shared, fixed = members.shared
 
+    def rate(t, y, mine, shared):
+        system, _, _, control = members.with_numbers(own.entries(mine), shared, fixed)
+        return state.numbers(field(t, state.entries(y), (system, control)))
 
-def _interval(advance: Callable, y: Columns, at: tuple[Array, Array]) -> tuple[Columns, Columns]:
-    end = advance(y, *at)
-    return end, end
+    def unit(y, shared):
+        q, u = state.entries(y)
+        return state.numbers((space.normalise(q), u))
+
+    y, mine = state.columns(_first_states(members)), own.columns(members.own)
+    rows = paths(Motion(rate, unit, y, mine, shared), ts, plan)
+    return state.entries(row.T for row in rows)
 
 
 def _first_states(members: Members):
     """(q0, u0) with a batch axis in every array."""
     return jax.vmap(lambda own: members.with_own(own)[1:3])(members.own)
-
-
-def _in_lanes(members: Members, state: Layout, own: Layout, plan: "_Plan") -> Callable:
-    """(t, h, y) ↦ y₁, one step on columns: in one program where that is small enough, else a stage at a time.
-
-    Derivatives go a stage at a time, too: the whole step backward would be a program of thousands of operations.
-    """
-    field, space = VectorField(plan.route), members.with_own(members.own)[0].space
-    shared, fixed = members.shared
-
-    @jax.jit
-    def rate(t, y, mine, shared):
-        system, _, _, control = members.with_numbers(own.entries(mine), shared, fixed)
-        return state.numbers(field(t, state.entries(y), (system, control)))
-
-    def unit(y):
-        q, u = state.entries(y)
-        return state.numbers((space.normalise(q), u))
-
-    def one_step(t, h, y, mine, shared):
-        slope = lambda t, y: rate(t, y, mine, shared)  # noqa: E731
-        return unit(_written_out(slope, plan.method, t, h, y))
-
-    def by_stages(t, h, y, mine, shared):
-        slope = lambda t, y: lanes(rate, (None, 0, 0, None))(t, y, mine, shared)  # noqa: E731
-        return lanes(unit)(
-            (_chained if plan.method.chained else _full)(slope, plan.method, t, h, y)
-        )
-
-    at_once = len(plan.method.b) <= AT_ONCE
-    step = jax.custom_jvp(lanes(one_step, (None, None, 0, 0, None)) if at_once else by_stages)
-    step.defjvp(partial(jax.jvp, by_stages))
-    return lambda t, h, y: step(t, h, y, own.columns(members.own), shared)
-
-
-def _advance(step: Callable, count: int, y: Columns, start, h) -> Columns:
-    """`count` steps of size h."""
-
-    def one(y, n):
-        return step(start + n * h, h, y), None
-
-    return jax.lax.scan(one, y, jnp.arange(count).astype(h.dtype))[0]
-
-
-def _written_out(slope: Callable, method: Tableau, t, h, y: Columns) -> Columns:
-    """One stage after the other, for one trajectory."""
-    slopes: list[Columns] = []
-
-    def along(weights):
-        used = [(w, k) for w, k in zip(weights, slopes, strict=False) if w]
-        rates = (sum(h.dtype.type(w) * k[i] for w, k in used) for i in range(len(y)))
-        return tuple(x + h * rate for x, rate in zip(y, rates, strict=True)) if used else y
-
-    for row, c in zip(method.a, method.c, strict=True):
-        slopes.append(slope(t + h.dtype.type(c) * h, along(row)))
-    return along(method.b)
-
-
-def _chained(slope: Callable, method: Tableau, t, h, y: Columns) -> Columns:
-    """Stages that need only the one before: two vectors for each number of the state."""
-    ahead = [*(row[i] for i, row in enumerate(method.a[1:])), 0.0]
-
-    def stage(carry, numbers):
-        here, total = carry
-        ahead, b, c = numbers
-        k = slope(t + c * h, here)
-        here = tuple(x + (ahead * h) * k for x, k in zip(y, k, strict=True))
-        return (here, tuple(s + (b * h) * k for s, k in zip(total, k, strict=True))), None
-
-    numbers = tuple(jnp.asarray(x, y[0].dtype) for x in (ahead, method.b, method.c))
-    return jax.lax.scan(stage, (y, y), numbers)[0][1]
-
-
-def _full(slope: Callable, method: Tableau, t, h, y: Columns) -> Columns:
-    """All slopes so far are kept, `(s, B)` for each number of the state."""
-    a, b, c = (jnp.asarray(x, y[0].dtype) for x in method)
-    stages = len(method.b)
-
-    def along(weights, slopes):
-        return tuple(x + h * jnp.tensordot(weights, k, 1) for x, k in zip(y, slopes, strict=True))
-
-    def stage(slopes, numbers):
-        i, weights, c = numbers
-        k = slope(t + c * h, along(weights, slopes))
-        return tuple(all_k.at[i].set(k) for all_k, k in zip(slopes, k, strict=True)), None
-
-    slopes = tuple(jnp.zeros((stages, *x.shape), x.dtype) for x in y)
-    slopes, _ = jax.lax.scan(stage, slopes, (jnp.arange(stages), a, c))
-    return along(b, slopes)

@@ -59,7 +59,7 @@ def sine_and_cosine(x: Array) -> tuple[Array, Array]:
     """sin x and cos x; NaN where x is not finite."""
     dtype = np.dtype(x.dtype)
     numbers, of = _NUMBERS[dtype], dtype.type
-    n = lax.round(x * of(2 / np.pi), lax.RoundingMethod.TO_NEAREST_EVEN)
+    n = lax.floor(x * of(2 / np.pi) + of(0.5))  # GPU kernels know no `round`
     r = x
     for piece in numbers.half_pi:
         r = r - n * of(piece)

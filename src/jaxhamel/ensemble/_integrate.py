@@ -1,0 +1,78 @@
+"""integrate: the same equation for many parameters and initial values, in equal steps."""
+
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Float, PyTree
+
+from jaxhamel import _checks
+from jaxhamel.ensemble._columns import Layout
+from jaxhamel.ensemble._equal_steps import Motion, Plan
+from jaxhamel.ensemble._kernel_options import Kernel
+from jaxhamel.ensemble._members import Members
+from jaxhamel.ensemble._paths import paths
+
+
+def integrate(
+    f: Callable,
+    y0: PyTree,
+    ts: ArrayLike,
+    args: PyTree = None,
+    *,
+    dt: float,
+    in_axes: Any = 0,
+    method: Any = "rk4",
+    checkpoint: bool = True,
+    kernel: Kernel | bool | None = None,
+) -> PyTree[Float[Array, "B T ..."]]:
+    """Many solutions of an ordinary differential equation at `ts`, by equal steps no longer than `dt`:
+
+        dy/dt = f(t, y, args) ,     y(ts[0]) = y0 .
+
+    `jaxhamel.ensemble.rollout` is this for mechanical systems.
+
+    **Arguments:**
+
+    - `f`: `(t, y, args)` to dy/dt, for one trajectory; a function made of what `jaxhamel.ensemble.lanes` takes, or a
+      callable pytree. dy/dt has the structure, shapes and dtype of y.
+    - `y0`: a pytree of arrays of one floating dtype.
+    - `ts`: times, `(T,)`, increasing and concrete (they decide how many steps there are); the same for all.
+    - `args`: any pytree, handed to `f`.
+    - `dt`: the longest step, concrete; each interval of `ts` is divided into equal steps.
+    - `in_axes`: as for `jax.vmap` over `(y0, args)`: an integer, None, or one entry for each of the two.
+    - `method`, `checkpoint`, `kernel`: as for `jaxhamel.ensemble.rollout`.
+
+    **Returns:** the states, arrays with leading axes (B, T). A trajectory that breaks down is NaN or infinite from there on.
+
+    **Raises:** `ValueError` for shapes that do not fit, times out of order or traced, `dt` that is not positive.
+
+    Works under jit, grad and jvp.
+
+        rho = jnp.linspace(0.0, 21.0, 1000)
+        lorenz = lambda t, y, rho: jnp.stack([10 * (y[1] - y[0]), y[0] * (rho - y[2]) - y[1], y[0] * y[1] - 8 / 3 * y[2]])
+        ends = integrate(lorenz, jnp.array([1.0, 0.0, 0.0]), [0.0, 1.0], rho, dt=1e-3, in_axes=(None, 0))[:, -1]
+    """
+    of_both = in_axes if isinstance(in_axes, tuple | list) else (in_axes, in_axes)
+    members = Members.gathered((y0, args, f), (*of_both, None))
+    plan = Plan.of(ts, dt, method, checkpoint, kernel)
+    return _integrate(members, jnp.asarray(ts), plan)
+
+
+@eqx.filter_jit
+def _integrate(members: Members, ts: Float[Array, " T"], plan: Plan):
+    first = jax.vmap(lambda own: members.with_own(own)[0])(members.own)
+    state, own = Layout.of(first), Layout.of(members.own)
+    shared, fixed = members.shared
+
+    def rate(t, y, mine, shared):
+        y, (_, args, f) = state.entries(y), members.with_numbers(own.entries(mine), shared, fixed)
+        slope = f(t, y, args)
+        _checks.check_slope(slope, y)
+        return state.numbers(slope)
+
+    y, mine = state.columns(first), own.columns(members.own)
+    motion = Motion(rate, lambda y, shared: y, y, mine, shared)
+    return state.entries(row.T for row in paths(motion, ts, plan))

@@ -1,0 +1,31 @@
+"""The states of an ensemble at `ts`, by the kernel where it is wanted and possible, by XLA's lanes elsewhere."""
+
+import warnings
+
+from jaxtyping import Array, Float
+
+from jaxhamel.ensemble._equal_steps import Motion, Plan, in_lanes
+from jaxhamel.ensemble._kernel_paths import KernelPaths
+from jaxhamel.ensemble._lane_rules import Unsupported
+
+
+def paths(motion: Motion, ts: Float[Array, " T"], plan: Plan) -> list[Float[Array, "T B"]]:
+    """The numbers of the states at `ts`."""
+    ts = ts.astype(motion.y[0].dtype)
+    if plan.kernel is None:
+        return in_lanes(motion, ts, plan)
+    try:
+        kernel, values = KernelPaths.of(motion, ts, plan, plan.kernel)
+    except Unsupported as missing:
+        return _fall_back(motion, ts, plan, missing)
+    return kernel(values)
+
+
+def _fall_back(motion: Motion, ts, plan: Plan, missing: Unsupported):
+    warnings.warn(
+        f"the kernel of an ensemble cannot take {missing}; the ensemble runs in XLA's lanes instead, or under vmap. Write "
+        "the equations with elementwise operations, sums and products, or give kernel=False to be rid of this warning.",
+        UserWarning,
+        stacklevel=2,
+    )
+    return in_lanes(motion, ts, plan)
