@@ -17,6 +17,7 @@ from jaxhamel.mechanics import (
     acceleration,
     lagrange_poincare,
     lagrange_routh,
+    mass_blocks,
     mechanical_connection,
     spatial_momentum,
 )
@@ -69,6 +70,43 @@ def test_locked_frame_is_a_system_of_its_own():
 
     rate, wanted = both(t, q, u)
     np.testing.assert_allclose(rate, wanted, rtol=0, atol=1e-10)
+
+
+class Slider(System):
+    """A plane body, a mass at (r, h(t)) in it: h as the control prescribes, r free, held by a spring."""
+
+    space = Product(SE2(), Euclidean(1))
+    prescribed_motion = True
+
+    def lagrangian(self, t, q, v, control):
+        (omega, x, y, r_dot), (r,) = v, q[1]
+        h, h_dot = jax.jvp(control, (t,), (jnp.ones_like(t),))
+        along, across = x - omega * h + r_dot, y + omega * r + h_dot
+        body = 1.5 * (x * x + y * y) + 0.4 * omega * omega
+        return body + 0.35 * (along * along + across * across) - 0.8 * r * r
+
+
+def test_locked_frame_under_prescribed_motion():
+    """The frame takes the motion too: block-diagonal mass matrix, and the formula's (Ω̇, r̈), the body at rest or not."""
+    system, t = Slider(), jnp.asarray(0.3)
+    q, u = (jnp.array([0.4, 1.0, -2.0]), jnp.array([0.6])), jnp.array([0.5, -0.7, 1.1, 0.9])
+    locked = LockedFrame(system, jnp.sin)
+
+    @jax.jit
+    def everything(t, q, u):
+        route = lambda name: acceleration(locked, t, q, u, jnp.sin, route=name)  # noqa: E731
+        rates = [route("boltzmann-hamel"), route("multipliers")]
+        B, blocks = locked.inverse_frame(t, q), mass_blocks(system, t, q, jnp.sin)
+        return rates, lagrange_poincare(system, t, q, u, jnp.sin), B, blocks
+
+    rates, wanted, B, (L, K, S) = everything(t, q, u)
+    for rate in rates:
+        np.testing.assert_allclose(rate, wanted, rtol=0, atol=1e-12)
+    whole = B.T @ np.block([[L, K], [np.transpose(K), S]]) @ B
+    np.testing.assert_allclose(whole[:3, 3], 0.0, atol=1e-14)
+    assert np.max(np.abs(K)) > 0.1
+    with pytest.raises(ValueError, match=r"`motion` is missing: the kinetic energy of Slider"):
+        LockedFrame(system)
 
 
 def test_at_given_momentum():

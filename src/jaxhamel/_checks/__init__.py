@@ -92,6 +92,7 @@ from jaxhamel._checks._systems import check_constraint_count as check_constraint
 from jaxhamel._checks._systems import check_control_value as check_control_value
 from jaxhamel._checks._systems import check_frame_at as check_frame_at
 from jaxhamel._checks._systems import check_invariant_constraints as check_invariant_constraints
+from jaxhamel._checks._systems import check_motion_given as check_motion_given
 from jaxhamel._checks._systems import check_rigid_motions as check_rigid_motions
 from jaxhamel._checks._systems import check_route as check_route
 from jaxhamel._checks._systems import check_same_metric as check_same_metric

@@ -103,6 +103,16 @@ def check_constraint_count(system, wanted: int, why: str) -> None:
         )
 
 
+def check_motion_given(system, motion) -> None:
+    """What a frame has to know of a system whose parts move as a control prescribes."""
+    if system.prescribed_motion and motion is None:
+        raise ValueError(
+            f"`motion` is missing: the kinetic energy of {type(system).__name__} depends on the motion that "
+            "its control prescribes, and so does the locked velocity. Pass LockedFrame(system, motion) "
+            "the control of which `acceleration` is taken."
+        )
+
+
 def check_same_metric(system, here, at_identity) -> None:
     """The mass matrix does not depend on the group part of q: at q and at the identity it is the same."""
     one, other = concrete(here), concrete(at_identity)

@@ -146,18 +146,23 @@ class LockedFrame(System):
     `acceleration(LockedFrame(system), t, q, (Ω, ṙ))` is (Ω̇, r̈) by the general routes, where `lagrange_poincare` has it
     by the formula of its own; `hamel_coefficients` of this frame are (5.6)–(5.8).
 
-    **Arguments:** `base`: a system as for `mechanical_connection`, without constraints.
+    **Arguments:** `base`: a system as for `mechanical_connection`, without constraints; `motion`: of a base with
+    `prescribed_motion`, the control of which its kinetic energy depends, the same as `acceleration` is given: a frame
+    gets no control. Under another one Ω is that of the masses' places in `motion`; the equations hold all the same.
 
-    **Raises:** `TypeError` on another space, `ValueError` where the base has constraints.
+    **Raises:** `TypeError` on another space, `ValueError` where the base has constraints, or prescribed motion and no
+    `motion`.
 
     Müller 2023, eq. (5.11).
     """
 
     base: System
+    motion: Control = None
 
     def __check_init__(self):
         structure_group(self.base)
         _checks.check_constraint_count(self.base, 0, "The locked velocity needs every direction.")
+        _checks.check_motion_given(self.base, self.motion)
 
     @property
     def space(self) -> AbstractSpace:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -174,11 +179,11 @@ class LockedFrame(System):
 
     def frame(self, t: Time, q: Configuration) -> Float[Array, "n n"]:
         """[[1, A], [0, 1]]."""
-        return self._bordered(mechanical_connection(self.base, t)(q[1]))
+        return self._bordered(self._connection(t, q))
 
     def inverse_frame(self, t: Time, q: Configuration) -> Float[Array, "n n"]:
         """[[1, −A], [0, 1]]."""
-        return self._bordered(-mechanical_connection(self.base, t)(q[1]))
+        return self._bordered(-self._connection(t, q))
 
     def force(self, t: Time, q: Configuration, v: Velocity, control: Control) -> Velocity:
         return self.base.force(t, q, v, control)
@@ -186,6 +191,9 @@ class LockedFrame(System):
     def check_control(self, t: Time, control: Control) -> None:
         """As the base."""
         self.base.check_control(t, control)
+
+    def _connection(self, t: Time, q: Configuration) -> ConnectionMatrix:
+        return mechanical_connection(self.base, t, self.motion)(q[1])
 
     def _bordered(self, A: ConnectionMatrix) -> Float[Array, "n n"]:
         fibre = A.shape[0]
