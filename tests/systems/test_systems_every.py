@@ -2,6 +2,7 @@
 
 import dataclasses
 import re
+from pathlib import Path
 
 import equinox as eqx
 import jax
@@ -91,6 +92,46 @@ def test_routes_agree_and_invariants_are_kept(case, both_triangles):
     for name, values in kept.items():
         scale = 1.0 + np.max(np.abs(values[0]))
         assert np.max(np.abs(values - values[:1])) < 1e-11 * scale, name
+
+
+# --- known solutions ------------------------------------------------------------------------------
+
+# where what a system's docstring calls its known solution is compared with its motion or its equations
+KNOWN = {
+    "ActuatedDisk": "disk::test_small_oscillation",
+    "BallOnTurntable": "nonholonomic_balls::test_turntable_solution_and_invariants",
+    "ChaplyginSleigh": "nonholonomic_plane::test_sleigh_solution",
+    "ChaplyginSphere": "nonholonomic_balls::test_sphere_keeps_its_density",
+    "CoupledSnakeboard": "snakeboard::test_coupled_board_glides_round_a_circle",
+    "FreeRigidBody": "bodies::test_free_body_in_elliptic_functions",
+    "HeavyTop": "bodies::test_steady_precession",
+    "InhomogeneousBall": "inhomogeneous_ball::test_it_is_chaplygins_sphere",
+    "KnifeEdge": "nonholonomic_plane::test_knife_edge_from_any_start",
+    "NonSpinningBall": "nonholonomic_balls::test_non_spinning_ball_round_a_circle",
+    "PendulumInStand": "soft_rolling_pendulum::test_stand_swings_as_a_pendulum",
+    "Rattleback": "rattleback::test_reversal",
+    "RigidBody": "rigid_body::test_one_motion_by_five_choices",
+    "RollingBall": "ball_motion::test_homogeneous_ball_keeps_its_spatial_velocity",
+    "RollingDisk": "nonholonomic_disk::test_steady_circle_closes",
+    "RollingPendulumBall": "pendulum_ball_period::test_swings",
+    "RollingRotorBall": "driven_balls::test_a_rotor_rolls_the_ball_by_what_its_angle_is_worth",
+    "Satellite": "satellite::test_phases",
+    "SatelliteMixed": "satellite::test_both_groups_are_one_satellite",
+    "Snakeboard": "snakeboard::test_ellipsograph",
+    "SoftRollingPendulum": "soft_rolling_pendulum::test_contact_is_a_spring_about_the_rest_angle",
+    "SpaceRobot": "space_robot::test_cycle_of_zero_phase",
+    "Suslov": "bodies::test_suslov_exact_solution",
+    "UnderwaterBody": "underwater_body::test_munk_moment_is_a_pendulum",
+    "WhippleBicycle": "whipple_bicycle::test_wheels_carry_the_bicycle",
+}
+
+
+@pytest.mark.parametrize("case", EVERY)
+def test_known_solution_has_a_test(case):
+    """One is named here for every system, and it exists."""
+    where, test = KNOWN[case.name].split("::")
+    text = (Path(__file__).parent / f"test_systems_{where}.py").read_text()
+    assert f"def {test}(" in text
 
 
 # --- parameters and documentation -----------------------------------------------------------------

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.special import ellipj, ellipk
 from systems_motion import states
 
 from jaxhamel.mechanics import acceleration, energy
@@ -49,6 +50,30 @@ def test_rigid_ball_swings_as_published():
     rate = acceleration(rigid, 0.0, jnp.array([q[0], q[1] - q[0], 0.0]), jnp.zeros(2))
     wanted = np.linalg.solve(M, -G @ q)
     np.testing.assert_allclose([rate[0], rate[0] + rate[1]], wanted, rtol=1e-9)
+
+
+def test_stand_swings_as_a_pendulum():
+    """Without friction from 2 rad: sin θ/2 = k sn(K − ω t); with viscous friction the roots −δ ± i √(ω² − δ²) about rest."""
+    weight, inertia = 22.03 * 9.81 * 0.095, 0.44235 + 22.03 * 0.095**2
+    omega, k = np.sqrt(weight / inertia), np.sin(1.0)
+    stand = lambda viscous: PendulumInStand.of(  # noqa: E731
+        SoftRollingPendulum.roboball(
+            pendulum_com=(0.0, -0.095), joint_coulomb=0.0, joint_viscous=viscous
+        )
+    )
+    times = jnp.linspace(0.0, 5.0, 6)
+    start = jnp.array([0.0, 2.0, 0.0])
+    q, u = states(stand(0.0), start, jnp.zeros(1), times, steps=jnp.asarray(100))
+    sn, cn, _, _ = ellipj(ellipk(k * k) - omega * np.asarray(times), k * k)
+    np.testing.assert_allclose(q[:, 1], 2 * np.arcsin(k * sn), rtol=0, atol=1e-9)
+    np.testing.assert_allclose(u[:, 0], -2 * k * omega * cn, rtol=0, atol=1e-9)
+
+    damped, still = stand(0.3), jnp.zeros(3)
+    rate = lambda x: acceleration(damped, 0.0, still.at[1].set(x[0]), x[1:])[0]  # noqa: E731
+    roots = np.linalg.eigvals(np.stack([[0.0, 1.0], jax.jacfwd(rate)(jnp.zeros(2))]))
+    delta = 0.3 / (2 * inertia)
+    wanted = -delta + 1j * np.sqrt(omega**2 - delta**2) * np.array([1, -1])
+    np.testing.assert_allclose(np.sort_complex(roots), np.sort_complex(wanted), rtol=1e-12)
 
 
 def test_coulomb_friction_shortens_each_half_swing_by_as_much():
