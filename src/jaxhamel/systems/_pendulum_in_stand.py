@@ -26,7 +26,8 @@ class PendulumInStand(SoftRollingPendulum):
 
     **Invariants:** φ and κ. Without friction also the energy.
 
-    **Known solution:** without friction sin θ/2 = k sn(K − ω t); without dry friction small swings have ω² = m_p g |c| / (I_p + m_p |c|²) − δ²,
+    **Known solution:** without friction sin θ/2 = k sn(K − ω t); without dry friction small swings have
+    ω² = m_p g |c| / (I_p + m_p |c|²) − δ²,
     δ = c_j / (2 (I_p + m_p |c|²)); with Coulomb friction alone each half swing shrinks by
     2 F_j / (m_p g |c|), until friction holds the pendulum.
 
