@@ -10,14 +10,14 @@ import jaxhamel
 import jaxhamel.viz
 
 ROOT = Path(__file__).parents[2]
-PAGES = ("equations.md", "errata.md")
+PAGES = ("docs/equations.md", "ERRATA.md")
 TEST = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")
 PAPERS = ("Müller 2021", "Müller 2023", "Massa–Vignolo", "Putkaradze–Rogers", "From 2012")
 
 
 def sections(page: str) -> dict[str, str]:
     """The page's text by its second-level headings."""
-    parts = re.split(r"^## (.+)$", (ROOT / "docs" / page).read_text(), flags=re.MULTILINE)[1:]
+    parts = re.split(r"^## (.+)$", (ROOT / page).read_text(), flags=re.MULTILINE)[1:]
     return dict(zip(parts[::2], parts[1::2], strict=True))
 
 
@@ -38,7 +38,7 @@ def resolve(name: str):
 
 
 def all_rows():
-    for title, text in sections("equations.md").items():
+    for title, text in sections("docs/equations.md").items():
         for cells in rows(text):
             yield pytest.param(cells, id=f"{title} {cells[0]}")
 
@@ -55,14 +55,14 @@ def test_row_names_things_that_exist(cells):
 
 @pytest.mark.parametrize("page", PAGES)
 def test_tests_named_on_the_page_exist(page):
-    text = (ROOT / "docs" / page).read_text()
+    text = (ROOT / page).read_text()
     for path, name in TEST.findall(text):
         assert f"def {name}(" in (ROOT / path).read_text(), f"{path}::{name}"
 
 
 @pytest.mark.parametrize("paper", PAPERS)
 def test_every_paper_has_rows(paper):
-    assert len(list(rows(sections("equations.md")[paper]))) >= 1
+    assert len(list(rows(sections("docs/equations.md")[paper]))) >= 1
 
 
 def test_unknown_names_are_found_out():
