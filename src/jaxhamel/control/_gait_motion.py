@@ -20,6 +20,7 @@ from jaxtyping import Array, Float
 from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Scalar
 from jaxhamel.geometry import AbstractSpace, fibre_velocity
+from jaxhamel.simulate._classical import classical_step
 
 
 def gait_motion(
@@ -50,8 +51,9 @@ def gait_motion(
 
     def step(state, ends):
         g, p = state
-        slope = lambda t, eta, p: rates(mechanism, curve, space, t, eta, p)  # noqa: E731
-        eta, p = _runge_kutta(slope, ends[0], ends[1] - ends[0], jnp.zeros(space.dim, p.dtype), p)
+        slope = lambda t, y: rates(mechanism, curve, space, t, *y)  # noqa: E731
+        start = jnp.zeros(space.dim, p.dtype), p
+        eta, p = classical_step(slope, ends[0], ends[1] - ends[0], start)
         state = space.retract(g, eta), p
         return state, state
 
@@ -104,19 +106,3 @@ def _rates_with_momentum(mechanism, curve, space, t, eta, p):
     r, rdot = jax.jvp(curve, (t,), (jnp.ones_like(t),))
     xi = fibre_velocity(mechanism.connection(r), rdot) + mechanism.momentum_velocity(r) @ p
     return space.dexpinv(-eta) @ xi, mechanism.momentum_rate(r, rdot, p)
-
-
-def _runge_kutta(rates, t, h, eta, p):
-    """The classical step of order 4 for (η, p), its stages in a loop: one body to compile."""
-    axpy = lambda c, k, x: jax.tree.map(lambda k, x: x + c * k, k, x)  # noqa: E731
-    nodes, weights = (0.0, 0.5, 0.5, 1.0), (1 / 6, 1 / 3, 1 / 3, 1 / 6)
-    table = jnp.stack([jnp.asarray(nodes, t.dtype), jnp.asarray(weights, t.dtype)], axis=1)
-
-    def stage(state, row):
-        slope, moved = state
-        slope = rates(t + row[0] * h, *axpy(row[0] * h, slope, (eta, p)))
-        return (slope, axpy(row[1] * h, slope, moved)), None
-
-    still = jax.tree.map(jnp.zeros_like, (eta, p))
-    (_, moved), _ = jax.lax.scan(stage, (still, (eta, p)), table)
-    return moved

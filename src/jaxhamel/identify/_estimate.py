@@ -29,6 +29,7 @@ class Estimate(NamedTuple):
     - `noise`: standard deviation of each error, as given or estimated; `rms`: what is left of each, in its unit; `counts`.
     - `cost`, `gap`: ½ Σ of squares in units of the noise, and the largest gap between segments.
     - `converged`, `status`: whether it came to its end, and how. `history`, `seconds`.
+    - `refinement`: how many times as many integration steps it took as the problem says, so that their error is small.
     - `others`: costs of other starts, where there were any.
     """
 
@@ -54,6 +55,7 @@ class Estimate(NamedTuple):
     seconds: float
     converged: bool
     status: str
+    refinement: int = 1
     others: np.ndarray | None = None
 
     def __str__(self) -> str:
@@ -183,6 +185,7 @@ def estimate_of(search: Any) -> Estimate:
         seconds=time.monotonic() - search.began,
         converged=search.converged,
         status=search.status or f"{search.iteration} iterations",
+        refinement=search.refinement,
     )
 
 

@@ -13,6 +13,7 @@ from jaxtyping import Array, ArrayLike, Float
 from jaxhamel import _checks
 from jaxhamel.identify import _noise as noises
 from jaxhamel.identify._estimate import Estimate, estimate_of
+from jaxhamel.identify._information import information
 from jaxhamel.identify._model import Unknowns
 from jaxhamel.identify._objective import Weights, assembled, linearised, placed, size_of
 from jaxhamel.identify._problem import Problem
@@ -24,11 +25,13 @@ from jaxhamel.identify._search import (
     candidate,
     levenberg_marquardt,
 )
-from jaxhamel.identify._segments import shortened
+from jaxhamel.identify._segments import refined, shortened
 
 LOOSE, TIGHT = (3.0, 20.0), 150.0  # weights of the gaps: first they may help, then they close
 SHORT = 0.2  # share of each segment whose measurements count at first: there wrong parameters do little yet
 ROUGH = 1e-3  # a stage that only prepares the next one ends where a step would lower the cost by less than this share
+FINEST = 32  # steps from one measurement to the next, at most, unless `dt` says how many
+BIAS = 0.01  # share of the mean squared score that the error of the steps may add
 HOLD = 2.0  # 1/σ by which coordinates are held meanwhile, where they begin
 
 
@@ -45,7 +48,8 @@ def fit(
 
     First the states at the nodes are fitted to the measurements around them, at the parameters to start from;
     then everything while gaps between segments are cheap; then everything with gaps closed. Noise that is not
-    given is estimated and the last stage repeated with it.
+    given is estimated and the last stage repeated with it. Where the problem has no `dt`, steps are halved until
+    their error is small beside the standard errors.
 
     **Arguments:**
 
@@ -94,9 +98,9 @@ class _Fit:
         self.noise = noises.guessed(problem)
         self.estimates_noise = bool(np.isnan(noises.given(problem)).any())
         self.began, self.iteration = time.monotonic(), 0
-        self.history: dict[str, list] = {"stage": [], "cost": [], "gap": []}
+        self.history: dict[str, list] = {key: [] for key in ("stage", "cost", "gap", "decrement")}
         self.converged, self.status = False, ""
-        self.groups, self.stage_began = problem.groups, 0
+        self.groups, self.stage_began, self.refinement = problem.groups, 0, 1
 
     def run(self) -> Estimate:
         several = any(not bool(group.last.all()) for group in self.problem.groups)
@@ -108,20 +112,35 @@ class _Fit:
             for gap in LOOSE:
                 self._stage("loose", gap=gap, limit=20)
         self._stage("fit", gap=TIGHT, rough=self.estimates_noise)
-        if self.estimates_noise:
-            self._with_noise()
+        self._with_noise()
+        if self.problem.dt is None:
+            self._with_finer_steps()
         return estimate_of(self)
 
     def _with_noise(self) -> None:
         """Noise and fit in turn until the noise stays."""
-        for _ in range(4):
-            before = self.noise
-            self.noise = noises.estimated(
-                self.problem, self.noise, *self._residuals(), self._size()
-            )
-            if not self._stage("noise", gap=TIGHT, rough=False) or np.allclose(
-                before, self.noise, rtol=0.02
-            ):
+        for _ in range(4 if self.estimates_noise else 0):
+            before, there = self.noise, self._residuals()
+            self.noise = noises.estimated(self.problem, before, *there, self._size())
+            if np.allclose(before, self.noise, rtol=0.02):
+                return
+            if not self._stage("noise", gap=TIGHT, rough=False):
+                return
+
+    def _with_finer_steps(self) -> None:
+        """Half the steps until what is left of their error is small beside the standard errors.
+
+        The error is of order 4: halving them again would change the estimate 15 times less. On a ball measured at
+        50 Hz, one step for each measurement shifted ten parameters by up to 0.8 standard errors, χ² by 15.
+        """
+        while not self.status and self.refinement < FINEST:
+            self.refinement, before = 2 * self.refinement, self.x.z
+            if not self._stage("steps", gap=TIGHT, rough=False):
+                return
+            F = information(self.problem.model, self.groups, self.parts, self.x)
+            shift = np.asarray(self.x.z - before)
+            self._with_noise()
+            if shift @ np.asarray(F) @ shift / 15**2 <= BIAS * len(shift):
                 return
 
     def _stage(
@@ -139,7 +158,9 @@ class _Fit:
             return False
         model, base, self.converged = self.problem.model, self.x, False
         self.stage_began = self.iteration
-        self.groups = tuple(shortened(group, share) for group in self.problem.groups)
+        self.groups = tuple(
+            refined(shortened(group, share), self.refinement) for group in self.problem.groups
+        )
         parts = self._linearised(base)
         weights = weights_of(
             model,
@@ -171,7 +192,9 @@ class _Fit:
 
     def _linearised(self, x: Unknowns):
         """The segments at x."""
-        return linearised(self.problem.model, self.groups, x, noises.as_array(self.noise))
+        noise = noises.as_array(self.noise)
+        self.parts = linearised(self.problem.model, self.groups, x, noise)
+        return self.parts
 
     def _tell(self, stage: str, told) -> bool:
         cost, gap = float(told["cost"]), float(told["gap"])

@@ -22,7 +22,7 @@ from jaxhamel.identify._estimate import Estimate
 from jaxhamel.identify._losses import Squares
 from jaxhamel.identify._model import Model, Unknowns
 from jaxhamel.identify._rollout import predicted, residual, states
-from jaxhamel.identify._segments import Segments, segments_of
+from jaxhamel.identify._segments import Segments, refined, segments_of
 
 
 class Posterior(NamedTuple):
@@ -121,7 +121,8 @@ class _Target(eqx.Module):
     @classmethod
     def of(cls, estimate: Estimate) -> "_Target":
         old = estimate.problem
-        groups = segments_of(old.runs, old.measurements, [1] * len(old.runs), old.dt)
+        whole = segments_of(old.runs, old.measurements, [1] * len(old.runs), old.dt)
+        groups = tuple(refined(group, estimate.refinement) for group in whole)
         base = _starts_of_runs(estimate)
         noise = jnp.asarray(estimate.noise, jnp.result_type(float))
         bare = cls(old.model, groups, base, jnp.ones(0, noise.dtype), noise)
@@ -166,7 +167,7 @@ def _of_group(model: Model, group: Segments, nodes, offsets, z, noise):
 
     def one(ts, values, there, arrays, node, offset):
         control = eqx.combine(arrays, others)
-        motion = states(model, z, control, node, ts)
+        motion = states(model, z, control, node, ts, group.counts)
         shown = predicted(model, model.system_at(z), control, motion, ts)
         return residual(model, values, there, shown, offset, noise)
 

@@ -32,7 +32,8 @@ class Problem:
     - `parameters`: which leaves are sought, see `identify.Positive` and its siblings.
     - `measurements`: what `runs` measure. `runs`: one or more `identify.Run`.
     - `segments`: of each run, one number or one for each; None takes about two a second, 40 at most; 1 is single shooting.
-    - `dt`: longest integration step [s] (classical Runge–Kutta on the group); None steps from one time to the next.
+    - `dt`: longest integration step [s] (classical Runge–Kutta on the group). None steps from one time to the next, and
+      the fit halves that until the error of the steps is small beside the standard errors.
     - `loss`: `identify.Squares()` (the default), `Huber()`, `SoftL1()`, `Cauchy()`.
 
     **Raises:** `ValueError` or `TypeError` for what does not fit together.

@@ -10,6 +10,7 @@ from jaxtyping import Array, Float
 from jaxhamel.identify._model import Model
 from jaxhamel.identify._segments import Segments
 from jaxhamel.mechanics import VectorField
+from jaxhamel.simulate._classical import classical_step
 
 
 class Blocks(NamedTuple):
@@ -25,38 +26,30 @@ class Blocks(NamedTuple):
     plain: Float[Array, "N m"]  # residuals before the loss: errors in units of their noise
 
 
-def states(model: Model, z, control, x, ts: Float[Array, " K+1"]):
+def states(model: Model, z, control, x, ts: Float[Array, " K+1"], counts=None):
     """(q, u) at the times, by the classical Runge–Kutta method from x on, `(K+1, …)`.
 
-    Stages are taken in storage coordinates, where the field is tangent to the group; each step ends on it.
+    `counts`: steps from each time to the next, `(K,)`, which may be traced; None for one each. Stages are taken in
+    storage coordinates, where the field is tangent to the group; each step ends on it.
     """
     field, system = VectorField(), model.system_at(z)
-    rhs = lambda t, y: field(t, y, (system, control))  # noqa: E731
+    rate = lambda t, y: field(t, y, (system, control))  # noqa: E731
 
-    def step(x, interval):
-        t, h = interval
-        q, u = runge_kutta(rhs, t, x, h)
-        x = system.space.normalise(q), u
+    def step(t, h, x):
+        q, u = classical_step(rate, t, h, x)
+        return system.space.normalise(q), u
+
+    def interval(x, given):
+        t, h, count = given
+        if counts is None:
+            x = step(t, h, x)
+        else:
+            h = h / jnp.asarray(count, h.dtype)
+            x = jax.lax.fori_loop(0, count, lambda i, x: step(t + i.astype(h.dtype) * h, h, x), x)
         return x, x
 
-    _, later = jax.lax.scan(step, x, (ts[:-1], jnp.diff(ts)))
+    _, later = jax.lax.scan(interval, x, (ts[:-1], jnp.diff(ts), counts))
     return jax.tree.map(lambda a, b: jnp.concatenate([a[None], b]), x, later)
-
-
-def runge_kutta(rhs, t, y, h):
-    """A step of the classical method. The stages are a loop: one right-hand side to compile."""
-    share = jnp.array([0.0, 0.5, 0.5, 1.0], h.dtype)
-    weight = jnp.array([1.0, 2.0, 2.0, 1.0], h.dtype) / 6
-
-    def stage(carry, c):
-        slope, total = carry
-        c, w = c
-        slope = rhs(t + c * h, jax.tree.map(lambda a, k: a + c * h * k, y, slope))
-        return (slope, jax.tree.map(lambda s, k: s + w * k, total, slope)), None
-
-    zero = jax.tree.map(jnp.zeros_like, y)
-    (_, total), _ = jax.lax.scan(stage, (zero, zero), (share, weight))
-    return jax.tree.map(lambda a, k: a + h * k, y, total)
 
 
 def predicted(model: Model, system, control, motion, ts) -> list[Float[Array, "K+1 d"]]:
@@ -85,18 +78,21 @@ def blocks(model: Model, segments: Segments, x, x_next, offsets, z, noise) -> Bl
 
     def one(ts, values, there, arrays, x, x_next, offsets):
         control = eqx.combine(arrays, others)
-        return _block(model, ts, values, there, control, x, x_next, offsets, z, noise)
+        counts = segments.counts
+        return _block(model, ts, counts, values, there, control, x, x_next, offsets, z, noise)
 
     given = (segments.ts, segments.values, segments.there, arrays)
     return jax.vmap(one)(*given, x, x_next, offsets)
 
 
-def _block(model: Model, ts, values, there, control, x, x_next, offsets, z, noise) -> Blocks:
+def _block(
+    model: Model, ts, counts, values, there, control, x, x_next, offsets, z, noise
+) -> Blocks:
     n = model.tangent_size
 
     def arc(increments):
         moved = z + increments[n:]
-        motion = states(model, moved, control, model.retract(x, increments[:n]), ts)
+        motion = states(model, moved, control, model.retract(x, increments[:n]), ts, counts)
         end = jax.tree.map(lambda a: a[-1], motion)
         shown = predicted(model, model.system_at(moved), control, motion, ts)
         plain = residual(model, values, there, shown, offsets, noise)

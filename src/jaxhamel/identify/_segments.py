@@ -1,7 +1,7 @@
 """Runs cut into segments of one shape, so that all of them are integrated side by side.
 
-A segment has the grid times t_0 < … < t_K: those of the measurements, and more where these lie further apart than `dt`. It
-starts at a node, whose state is unknown. Shorter ones are filled up with steps of length zero that measure nothing.
+A segment has the times t_0 < … < t_K of its measurements, and goes from each to the next in one or more steps. It starts at
+a node, whose state is unknown. Shorter ones are filled up with intervals of length zero that measure nothing.
 """
 
 from collections.abc import Sequence
@@ -21,13 +21,15 @@ from jaxhamel.identify._runs import Run
 class Segments(eqx.Module):
     """N segments of runs whose controls have one structure.
 
-    - `ts`: `(N, K+1)`. `values`: for each measurement `(N, K+1, d)`; `there`: 1 where there is a value, else 0,
-      `(N, K+1, r)` over the errors of all measurements side by side.
+    - `ts`: `(N, K+1)`; `counts`: steps in each interval, `(K,)`, the same for all segments.
+    - `values`: for each measurement `(N, K+1, d)`; `there`: 1 where there is a value, else 0, `(N, K+1, r)` over the
+      errors of all measurements side by side.
     - `run`: number of the run, `(N,)`; `first`, `last`: whether a segment begins or ends it.
     - `control`: each array with a leading axis of N; `row`: of the node in its run.
     """
 
     ts: Float[Array, "N K+1"]
+    counts: Int[Array, " K"]
     values: tuple[Float[Array, "N K+1 d"], ...]
     there: Float[Array, "N K+1 r"]
     run: Int[Array, " N"]
@@ -64,9 +66,7 @@ def _structure(control) -> Any:
 
 def _group(runs, members, measurements, count, dt) -> Segments:
     pieces = [
-        (i, row, *piece)
-        for i in members
-        for row, piece in _pieces(runs[i], measurements, count[i], dt)
+        (i, row, *piece) for i in members for row, piece in _pieces(runs[i], measurements, count[i])
     ]
     length = max(len(ts) for _, _, ts, _, _ in pieces)
     dtype = jnp.result_type(float)
@@ -79,6 +79,7 @@ def _group(runs, members, measurements, count, dt) -> Segments:
     run = np.array([i for i, *_ in pieces])
     return Segments(
         ts=jnp.asarray(ts, dtype),
+        counts=jnp.asarray(_steps(ts, dt)),
         values=tuple(jnp.asarray(v, dtype) for v in values),
         there=jnp.asarray(there, dtype),
         run=jnp.asarray(run),
@@ -95,7 +96,7 @@ def _stacked(controls: list) -> Any:
     return eqx.combine(jax.tree.map(lambda *leaves: jnp.stack(leaves), *arrays), others)
 
 
-def _pieces(run: Run, measurements, count: int, dt: float | None):
+def _pieces(run: Run, measurements, count: int):
     """(row of the node, (times, values, there)) of each segment."""
     rows = len(run.ts)
     nodes = np.unique(np.linspace(0, rows - 1, min(count, max(rows - 1, 1)) + 1).astype(int))
@@ -107,7 +108,7 @@ def _pieces(run: Run, measurements, count: int, dt: float | None):
         seen = there[keep].copy()
         if k < len(ends) - 1:
             seen[-1] = 0.0  # the next segment's first row
-        yield start, _with_steps(run.ts[keep], [v[keep] for v in values], seen, dt)
+        yield start, (run.ts[keep], [v[keep] for v in values], seen)
 
 
 def _filled(run: Run, measurements):
@@ -126,20 +127,12 @@ def _filled(run: Run, measurements):
     return values, np.concatenate(there, axis=1)
 
 
-def _with_steps(ts, values, there, dt: float | None):
-    """More times where the given ones are further apart than dt; nothing is measured there."""
-    if dt is None or len(ts) < 2:
-        return ts, values, there
-    parts = np.maximum(np.ceil(np.diff(ts) / dt - 1e-6).astype(int), 1)
-    place = np.concatenate([[0], np.cumsum(parts)])
-    fine = np.concatenate(
-        [ts[k] + (ts[k + 1] - ts[k]) * np.arange(n) / n for k, n in enumerate(parts)]
-    )
-    fine = np.append(fine, ts[-1])
-    source = np.repeat(np.arange(len(ts)), np.append(parts, 1))
-    seen = np.zeros((len(fine), there.shape[1]))
-    seen[place] = there
-    return fine, [v[source] for v in values], seen
+def _steps(ts: np.ndarray, dt: float | None) -> np.ndarray:
+    """How many steps no longer than dt each interval takes, `(K,)`: as many as its longest one needs."""
+    longest = np.max(np.diff(ts, axis=1), axis=0)
+    if dt is None:
+        return np.ones(len(longest), int)
+    return np.maximum(np.ceil(longest / dt - 1e-6).astype(int), 1)
 
 
 def _padded(length: int, ts, values, there):
@@ -156,3 +149,8 @@ def shortened(group: Segments, share: float) -> Segments:
     early[:, :3] = True
     there = group.there * jnp.asarray(early[:, :, None], group.there.dtype)
     return eqx.tree_at(lambda g: g.there, group, there)
+
+
+def refined(group: Segments, factor: int) -> Segments:
+    """With `factor` times as many steps."""
+    return eqx.tree_at(lambda g: g.counts, group, group.counts * factor)
