@@ -82,10 +82,23 @@ def posterior(
     blackjax: Any = import_module("blackjax")
     _checks.check_for_posterior(estimate, Squares)
     target = _Target.of(estimate)
-    density = _log_density(target)
     start_key, warm_key, run_key = jax.random.split(key, 3)
-    size = target.size
-    starts = jax.random.normal(start_key, (chains, size), jnp.result_type(float))
+    starts = jax.random.normal(start_key, (chains, target.size), jnp.result_type(float))
+    keys = jax.random.split(warm_key, chains), jax.random.split(run_key, chains)
+    with (
+        jax.numpy_dtype_promotion("standard"),
+        jax.numpy_rank_promotion("allow"),
+    ):  # blackjax mixes integers and floats
+        y, divergent, acceptance = _chains(target, starts, *keys, warmup, draws)
+        draws_of = (np.asarray(y), int(jnp.sum(divergent)), float(jnp.mean(acceptance)))
+        return _summarised(estimate, target, *draws_of, blackjax.diagnostics)
+
+
+@eqx.filter_jit
+def _chains(target: "_Target", starts, warm_keys, run_keys, warmup: int, draws: int):
+    """(y, divergent, acceptance rate) of each draw of each chain; other data of the same shape compile nothing again."""
+    blackjax: Any = import_module("blackjax")
+    density = _log_density(target)
 
     def one(start, warm_key, run_key):
         adaptation = blackjax.window_adaptation(blackjax.nuts, density)
@@ -98,15 +111,7 @@ def posterior(
 
         return jax.lax.scan(draw, state, jax.random.split(run_key, draws))[1]
 
-    keys = jax.random.split(warm_key, chains), jax.random.split(run_key, chains)
-    with (
-        jax.numpy_dtype_promotion("standard"),
-        jax.numpy_rank_promotion("allow"),
-    ):  # blackjax mixes integers and floats
-        y, divergent, acceptance = eqx.filter_jit(jax.vmap(one))(starts, *keys)
-    draws_of = (np.asarray(y), int(jnp.sum(divergent)), float(jnp.mean(acceptance)))
-    with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
-        return _summarised(estimate, target, *draws_of, blackjax.diagnostics)
+    return jax.vmap(one)(starts, warm_keys, run_keys)
 
 
 class _Target(eqx.Module):
