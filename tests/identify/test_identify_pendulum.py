@@ -186,3 +186,14 @@ def test_other_bad_arguments():
         identify.fit(identify.Problem(START, parameters(), [ANGLE], [pendulum_run(0)]), "lm")
     with pytest.raises(ValueError, match=r"`seconds` is 0.001: 1 of the 120 times"):
         identify.predict(START, [ANGLE], pendulum_run(0), 0.001)
+
+
+@pytest.mark.parametrize(("dt", "right"), [(None, True), (1.0, False)])
+def test_steps_are_halved_until_their_error_is_small(dt, right):
+    """Nearly exact data: one step from each time to the next is seen in the estimate, smaller ones are not."""
+    exact = identify.Coordinate(0, name="angle", columns=("angle",), noise=1e-6)
+    runs = [pendulum_run(0, noise=1e-6), pendulum_run(1, start=0.6, noise=1e-6)]
+    found = identify.fit(identify.Problem(START, parameters(), [exact], runs, segments=6, dt=dt))
+    assert found.converged
+    assert (found.refinement > 1) == right
+    assert np.all(np.abs(found.values - [0.5, 0.1]) < 4 * found.errors) == right

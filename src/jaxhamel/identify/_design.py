@@ -44,7 +44,7 @@ class Experiment:
 
     - `system`: with the values that the parameters are expected to have.
     - `parameters`, `measurements`: as for `identify.Problem`; each measurement with its `noise`.
-    - `ts`: times of the measurements [s], `(T,)`, which are the integration steps too.
+    - `ts`: times of the measurements [s], `(T,)`; `dt`: longest integration step [s], None steps from one to the next.
     - `q0`, `u0`: where the run starts.
     - `state_error`: how exactly that is known, the standard deviation of each of its n + k coordinates; small numbers
       mean known, large ones unknown.
@@ -65,6 +65,7 @@ class Experiment:
         state_error: float = 1.0,
         max_rate: ArrayLike | None = None,
         max_acceleration: ArrayLike | None = None,
+        dt: float | None = None,
     ):
         _checks.check_parameters(tuple(parameters))
         _checks.check_times(jnp.asarray(ts))
@@ -74,6 +75,7 @@ class Experiment:
         self.model = Model(system, resolved, tuple(measurements), Squares())
         dtype = jnp.result_type(float)
         self.ts = jnp.asarray(ts, dtype)
+        self.steps = 1 if dt is None else _steps(np.asarray(ts, float), dt)
         self.start = (
             jax.tree.map(lambda x: jnp.asarray(x, dtype), q0),
             jnp.asarray(u0, dtype),
@@ -85,7 +87,7 @@ class Experiment:
 
     def information(self, curve: Any) -> Float[Array, "P P"]:
         """F of the coordinates z when the masses (motors) move along the curve."""
-        return _information(self.model, curve, self.start, self.ts, self.state_error)
+        return _information(self.model, curve, self.start, self.ts, self.state_error, self.steps)
 
     def errors(self, curve: Any) -> dict[str, float]:
         """The standard error that each quantity would get, by name, in its own unit; 0 where it is frozen."""
@@ -94,6 +96,10 @@ class Experiment:
         spread = np.asarray(J) @ np.linalg.pinv(np.asarray(F), hermitian=True) @ np.asarray(J).T
         names = [name for p in self.model.parameters for name in p.names()]
         return dict(zip(names, np.sqrt(np.maximum(np.diagonal(spread), 0.0)).tolist(), strict=True))
+
+
+def _steps(ts: np.ndarray, dt: float) -> int:
+    return max(int(np.ceil(np.max(np.diff(ts)) / dt - 1e-6)), 1)
 
 
 class Design(NamedTuple):
@@ -155,7 +161,9 @@ def design(
     def cost(p, arrays):
         model, start, ts, state_error = arrays
         moved = rebuild(p)
-        found = _criterion(criterion, _information(model, moved, start, ts, state_error))
+        found = _criterion(
+            criterion, _information(model, moved, start, ts, state_error, experiment.steps)
+        )
         return found + _excess(moved, ts, experiment.limits)
 
     best, history, converged = _descend(cost, p, arrays, max_steps, tolerance, progress)
@@ -176,13 +184,13 @@ def design(
 
 
 @eqx.filter_jit
-def _information(model: Model, curve, start, ts, state_error) -> Float[Array, "P P"]:
+def _information(model: Model, curve, start, ts, state_error, steps: int) -> Float[Array, "P P"]:
     z = model.coordinates()
     n = model.tangent_size
 
     def shown(increments):
         moved = z + increments[n:]
-        motion = states(model, moved, curve, model.retract(start, increments[:n]), ts)
+        motion = states(model, moved, curve, model.retract(start, increments[:n]), ts, steps)
         return predicted(model, model.system_at(moved), curve, motion, ts)
 
     values = jax.tree.map(jax.lax.stop_gradient, shown(jnp.zeros(n + z.shape[0], z.dtype)))

@@ -1,6 +1,6 @@
 """One segment: its states, what they say of the measurements, and derivatives, all forward."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -26,11 +26,11 @@ class Blocks(NamedTuple):
     plain: Float[Array, "N m"]  # residuals before the loss: errors in units of their noise
 
 
-def states(model: Model, z, control, x, ts: Float[Array, " K+1"], counts=None):
+def states(model: Model, z, control, x, ts: Float[Array, " K+1"], counts: Any = 1):
     """(q, u) at the times, by the classical Runge–Kutta method from x on, `(K+1, …)`.
 
-    `counts`: steps from each time to the next, `(K,)`, which may be traced; None for one each. Stages are taken in
-    storage coordinates, where the field is tangent to the group; each step ends on it.
+    `counts`: steps from each time to the next, `(K,)`, which may be traced; or one number for all, which reverse mode
+    needs. Stages are taken in storage coordinates, where the field is tangent to the group; each step ends on it.
     """
     field, system = VectorField(), model.system_at(z)
     rate = lambda t, y: field(t, y, (system, control))  # noqa: E731
@@ -41,14 +41,13 @@ def states(model: Model, z, control, x, ts: Float[Array, " K+1"], counts=None):
 
     def interval(x, given):
         t, h, count = given
-        if counts is None:
-            x = step(t, h, x)
-        else:
-            h = h / jnp.asarray(count, h.dtype)
-            x = jax.lax.fori_loop(0, count, lambda i, x: step(t + i.astype(h.dtype) * h, h, x), x)
+        count = counts if isinstance(counts, int) else count
+        h = h / jnp.asarray(count, h.dtype)
+        x = jax.lax.fori_loop(0, count, lambda i, x: step(t + jnp.asarray(i, h.dtype) * h, h, x), x)
         return x, x
 
-    _, later = jax.lax.scan(interval, x, (ts[:-1], jnp.diff(ts), counts))
+    each = None if isinstance(counts, int) else counts
+    _, later = jax.lax.scan(interval, x, (ts[:-1], jnp.diff(ts), each))
     return jax.tree.map(lambda a, b: jnp.concatenate([a[None], b]), x, later)
 
 
