@@ -52,7 +52,8 @@ def run_identify(
     problem = build_problem(scenario, system, measurements, runs)
     folder(out)
     count = problem.model.coordinates().shape[0]
-    terminal.say(f"{scenario.name}: {count} coordinates, {len(runs)} runs from {data}; compiling …")
+    told = f"{len(runs)} run{'s' if len(runs) > 1 else ''} from {data}"
+    terminal.say(f"{scenario.name}: {count} coordinates, {told}; compiling …")
     with terminal.updating():
         estimate = _fit(scenario, problem, terminal, seed, max_seconds, started)
     ended = status(estimate, stopped=max_seconds is not None)
