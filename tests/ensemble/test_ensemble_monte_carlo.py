@@ -38,8 +38,7 @@ def fragile(sample):
 )
 def test_distributions_are_what_their_names_say(name, parameters, frozen):
     """Kolmogorov–Smirnov against SciPy's own, 2,000 samples."""
-    drawn = Samples({"x": Distribution(name, **parameters)}, 2000, 7, 500)
-    x = np.concatenate([block["x"] for block in drawn])
+    x = Samples({"x": Distribution(name, **parameters)}, 2000, 7)[:]["x"]
     assert stats.kstest(x, frozen.cdf).pvalue > 1e-3
     assert stats.kstest(x, stats.norm(5.0, 1.0).cdf).pvalue < 1e-9  # the test can fail
 
@@ -73,6 +72,17 @@ def test_stated_errors_are_those_of_repeated_runs():
     np.testing.assert_allclose(np.mean([tail["error"] for tail in tails]), scatter, rtol=0.3)
     intervals = [probability(rng.random(50) < 0.03) for _ in range(400)]
     assert np.mean([low["low"] <= 0.03 <= low["high"] for low in intervals]) > 0.92
+
+
+@pytest.mark.parametrize("sampler", ["random", "latin-hypercube", "sobol"])
+def test_a_sample_does_not_depend_on_those_drawn_with_it(sampler):
+    samples = Samples(SPREAD, 1000, 3, sampler)
+    whole = samples[:]
+    for first, last in ((0, 7), (7, 256), (255, 1000), (999, 2000)):
+        for name, x in samples[first:last].items():
+            np.testing.assert_array_equal(x, whole[name][first:last])
+    np.testing.assert_array_equal(samples[617]["a"], whole["a"][617])
+    assert np.unique(whole["b"]).size == 1000
 
 
 def test_moments_merge_as_if_they_had_come_at_once():
@@ -141,10 +151,43 @@ def test_failures_are_counted_kept_and_left_out():
 
 
 def test_stops_when_it_is_accurate_enough():
-    study = monte_carlo(model, SPREAD, 100_000, seed=3, accuracy={"sum": 0.02})
+    options = {"seed": 3, "block": 256}
+    study = monte_carlo(model, SPREAD, 100_000, accuracy={"sum": 0.02}, **options)
     assert study.trajectories < study.asked
     assert study.statistics["quantities"]["sum"]["mean_error"] <= 0.02
     assert study.trajectories <= (0.5 + 1 / 12) / 0.02**2 * 1.1 + 256
+    by_quantile = monte_carlo(model, SPREAD, 100_000, accuracy={("b", 0.95): 0.005}, **options)
+    # of a uniform number the quantile's error is √(p (1 − p)/N), found here from some twenty values: to a quarter
+    assert 0.4 < by_quantile.trajectories / (0.95 * 0.05 / 0.005**2) < 1.6
+    assert by_quantile.statistics["quantities"]["b"]["quantiles"]["0.95"]["error"] <= 0.005
+
+
+def test_a_rare_failure_is_not_taken_for_none():
+    """One in 500 fails: the first blocks hold none, and say little; N of the target by Wilson's interval."""
+
+    def rare(sample):
+        return {"b": sample["b"], "constant": 1.0, "failed": sample["b"] > 0.998}
+
+    options = {"seed": 3, "block": 256, "accuracy": {"failed": 5e-4}}
+    study = monte_carlo(rare, SPREAD, 100_000, **options)
+    assert 3000 < study.trajectories < 20_000
+    assert study.statistics["failure"]["low"] < 0.002 < study.statistics["failure"]["high"]
+    never = monte_carlo(rare, SPREAD, 1000, seed=3, accuracy={"constant": 1e-9})
+    assert never.trajectories == 1000  # what has not varied is not accurate yet
+
+
+def test_progress_says_what_was_found_so_far():
+    seen = []
+    monte_carlo(fragile, SPREAD, 1000, seed=3, progress=seen.append)
+    assert [at.done for at in seen] == [256, 512, 768, 1000]
+    last = seen[-1].statistics
+    assert last == monte_carlo(fragile, SPREAD, 1000, seed=3).statistics
+    mean, error = seen[-1].means["root"]
+    np.testing.assert_allclose(mean, last["quantities"]["root"]["mean"], rtol=1e-13)
+    np.testing.assert_allclose(error, last["quantities"]["root"]["mean_error"], rtol=1e-12)
+    assert seen[-1].quantile("root", 0.95) == last["quantities"]["root"]["quantiles"]["0.95"]
+    assert seen[-1].failure == last["failure"]
+    assert seen[-1].left == 0 < seen[0].left
 
 
 def test_messages(tmp_path):
@@ -158,6 +201,8 @@ def test_messages(tmp_path):
         "`accuracy` names 'end', which `model` does not give; it gives b, sum": {
             "accuracy": {"end": 1}
         },
+        "the quantile 95 of 'sum'; it must be between 0 and 1": {"accuracy": {("sum", 95): 1}},
+        "`block` is 0; it must be a whole number": {"block": 0},
     }
     for message, options in cases.items():
         with pytest.raises(ValueError, match=message.replace("(", r"\(")):
@@ -169,6 +214,10 @@ def test_messages(tmp_path):
         run(folder=tmp_path)
     with pytest.raises(ValueError, match="holds another run: its `seed` is 0, asked for is 5"):
         run(folder=tmp_path, seed=5, resume=True)
+    with pytest.raises(ValueError, match=r"its `about.step` is None, asked for is 0.1; nothing"):
+        run(folder=tmp_path, resume=True, about={"step": 0.1})
+    with pytest.raises(ValueError, match=r"no trajectory 10; there are 10, counted from 0 to 9"):
+        Samples(SPREAD, 10)[10]
     with pytest.raises(ValueError, match=r"no distribution 'gauss'; take one of 'normal'"):
         Distribution("gauss", mean=0.0)
     with pytest.raises(ValueError, match=r"'normal' got mean; it takes mean, std"):
@@ -179,6 +228,50 @@ def test_messages(tmp_path):
         monte_carlo(lambda s: {"x": s["a"]}, SPREAD, 10)
     with pytest.raises(ValueError, match="names nothing to draw"):
         monte_carlo(model, {}, 10)
+
+
+def test_parameters_that_cannot_be_are_found_before_anything_runs():
+    """The system itself refuses; the message has its words, the trajectory and the seed."""
+
+    def build(sample):
+        if np.any(sample["a"] <= 0):
+            raise ValueError("`a` must be positive.")
+
+    drawn = Samples(SPREAD, 5000, 3)[:]["a"]
+    worst = {int(i) for i in np.argmin(drawn, axis=0)}
+    with pytest.raises(ValueError, match="draw parameters that cannot be: in trajectory") as found:
+        monte_carlo(lambda sample: 1 / 0, SPREAD, 5000, seed=3, check=build)
+    assert any(
+        f"in trajectory {i} (seed 3), `a` must be positive" in str(found.value) for i in worst
+    )
+
+
+def test_a_full_disk_loses_nothing(tmp_path):
+    """No file may grow beyond 1 kB after the first block: what the system says, what is kept, and the run goes on."""
+    resource = pytest.importorskip("resource")
+    allowed = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    def fill(progress):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, allowed[1]))
+
+    run = lambda **options: monte_carlo(model, SPREAD, 1000, seed=3, **options)  # noqa: E731
+    whole = run()
+    try:
+        with pytest.raises(OSError, match="takes no more; the 256 trajectories written before are"):
+            run(folder=tmp_path, progress=fill)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, allowed)
+    seen = []
+    again = run(folder=tmp_path, resume=True, progress=seen.append)
+    assert json.dumps(again.statistics) == json.dumps(whole.statistics)
+    assert seen[0].rate == 0 < seen[1].rate  # the first block was there
+
+
+def test_a_folder_with_something_else_is_left_alone(tmp_path):
+    (tmp_path / "values.zarr").mkdir()
+    (tmp_path / "values.zarr" / "mine.txt").write_text("mine")
+    with pytest.raises(ValueError, match="is there and no run that this package wrote; nothing"):
+        monte_carlo(model, SPREAD, 10, folder=tmp_path)
 
 
 def test_a_ball_in_batches():

@@ -54,9 +54,15 @@ from jaxhamel._checks._identify import check_width as check_width
 from jaxhamel._checks._identify import is_least_squares as is_least_squares
 from jaxhamel._checks._monte_carlo import check_accuracy as check_accuracy
 from jaxhamel._checks._monte_carlo import check_distribution as check_distribution
+from jaxhamel._checks._monte_carlo import check_index as check_index
+from jaxhamel._checks._monte_carlo import check_left_over as check_left_over
+from jaxhamel._checks._monte_carlo import check_no_stranger as check_no_stranger
 from jaxhamel._checks._monte_carlo import check_quantities as check_quantities
 from jaxhamel._checks._monte_carlo import check_same_run as check_same_run
 from jaxhamel._checks._monte_carlo import check_sampling as check_sampling
+from jaxhamel._checks._monte_carlo import check_whole as check_whole
+from jaxhamel._checks._monte_carlo import drawn_badly as drawn_badly
+from jaxhamel._checks._monte_carlo import writing as writing
 from jaxhamel._checks._pictures import check_frames as check_frames
 from jaxhamel._checks._pictures import check_gait_curve as check_gait_curve
 from jaxhamel._checks._pictures import check_names as check_names

@@ -1,6 +1,9 @@
 """Checks of what a Monte Carlo run is given: distributions, samples, quantities, a folder."""
 
-from collections.abc import Mapping
+import errno
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from itertools import pairwise
 
 import numpy as np
@@ -36,16 +39,14 @@ def check_distribution(name, parameters, known) -> None:
             )
 
 
-def check_sampling(distributions, size, seed, block, sampler, samplers) -> None:
+def check_sampling(distributions, size, seed, sampler, samplers) -> None:
     """Something to draw, whole positive numbers, a known sampler."""
     if not isinstance(distributions, Mapping) or not distributions:
         raise ValueError(
             "`distributions` names nothing to draw; give a dictionary such as "
             '{"mass": Distribution("normal", mean=1.0, std=0.02)}.'
         )
-    for name, value in {"trajectories": size, "block": block}.items():
-        if not _is_whole(value) or value < 1:
-            raise ValueError(f"`{name}` is {value!r}; it must be a whole number, at least 1.")
+    check_whole("trajectories", size)
     if not _is_whole(seed) or seed < 0:
         raise ValueError(f"`seed` is {seed!r}; it must be a whole number, 0 or more.")
     if sampler not in samplers:
@@ -70,18 +71,56 @@ def check_quantities(found, block) -> list[str]:
     return [name for name in found if name != "failed"]
 
 
-def check_accuracy(accuracy, names) -> np.ndarray:
-    """Standard errors that are enough, by quantity; infinite where none is asked, and never reached without any."""
-    accuracy = accuracy or {}
-    for name, value in accuracy.items():
-        if name not in names:
+def check_whole(name, value) -> int:
+    """A whole number, at least 1."""
+    if not _is_whole(value) or value < 1:
+        raise ValueError(f"`{name}` is {value!r}; it must be a whole number, at least 1.")
+    return int(value)
+
+
+def check_index(index, size) -> int:
+    """Of one of `size` trajectories."""
+    if not _is_whole(index) or not 0 <= index < size:
+        raise ValueError(
+            f"there is no trajectory {index!r}; there are {size}, counted from 0 to {size - 1}."
+        )
+    return int(index)
+
+
+def check_left_over(used, samples) -> None:
+    """Enough base samples in which nothing failed."""
+    if used < 2:
+        raise ValueError(
+            f"of {samples} base samples only {used} had no trajectory that failed; sensitivity needs at least 2. "
+            "Take narrower distributions, or more samples."
+        )
+
+
+def drawn_badly(index, seed, error) -> str:
+    """What to say of parameters that were drawn and cannot be."""
+    return (
+        f"the distributions draw parameters that cannot be: in trajectory {index} (seed {seed}), {error} Take a "
+        "smaller spread, or a distribution that keeps to what is possible, such as lognormal or truncated-normal."
+    )
+
+
+def check_accuracy(accuracy, names) -> list[tuple[str, float | None, float]]:
+    """(column, share of a quantile or None, standard error) of each; `failed` is a column."""
+    found = []
+    for key, value in (accuracy or {}).items():
+        name, share = key if isinstance(key, tuple) else (key, None)
+        if name not in (*names, "failed"):
             raise ValueError(
-                f"`accuracy` names {name!r}, which `model` does not give; it gives {', '.join(names)}."
+                f"`accuracy` names {name!r}, which `model` does not give; it gives {', '.join(names)}, and "
+                "`failed` is the share of trajectories that fail."
             )
-        check_positive(f"accuracy[{name!r}]", np.asarray(value, float), "It is a standard error.")
-    if not accuracy:
-        return np.full(len(names), -1.0)
-    return np.array([accuracy.get(name, np.inf) for name in names], float)
+        if share is not None and not 0 < share < 1:
+            raise ValueError(
+                f"`accuracy` asks for the quantile {share!r} of {name!r}; it must be between 0 and 1."
+            )
+        check_positive(f"accuracy[{key!r}]", np.asarray(value, float), "It is a standard error.")
+        found.append((name, share, float(value)))
+    return found
 
 
 def check_same_run(folder, there, asked, resume) -> None:
@@ -91,6 +130,7 @@ def check_same_run(folder, there, asked, resume) -> None:
             f"the folder {folder} holds a run already ({there.get('trajectories')} trajectories, seed "
             f"{there.get('seed')}); nothing was changed. Resume it, or give another folder."
         )
+    there, asked = dict(_flat(there)), dict(_flat(asked))
     differs = [key for key in {**there, **asked} if there.get(key) != asked.get(key)]
     if differs:
         key = differs[0]
@@ -98,6 +138,41 @@ def check_same_run(folder, there, asked, resume) -> None:
             f"the folder {folder} holds another run: its `{key}` is {there.get(key)!r}, asked for is "
             f"{asked.get(key)!r}; nothing was changed. Ask for the same, or give another folder."
         )
+
+
+def _flat(table, path=""):
+    """Nested tables and lists of tables as dotted keys."""
+    pairs = table.items() if isinstance(table, Mapping) else enumerate(table)
+    for key, value in pairs:
+        nested = isinstance(value, Mapping) or (
+            isinstance(value, list) and any(isinstance(entry, Mapping) for entry in value)
+        )
+        if nested:
+            yield from _flat(value, f"{path}{key}.")
+        else:
+            yield f"{path}{key}", value
+
+
+def check_no_stranger(path) -> None:
+    """Nothing stands where the table goes, but what a run killed at its very start leaves."""
+    if path.is_file() or (path.is_dir() and any(path.iterdir())):
+        raise ValueError(
+            f"{path} is there and no run that this package wrote; nothing was changed. Give another folder."
+        )
+
+
+@contextmanager
+def writing(folder, done) -> Iterator[None]:
+    """What the system says when it cannot write, with what is kept and how to go on."""
+    try:
+        yield
+    except OSError as error:
+        number = error.errno or errno.EIO
+        raise OSError(
+            number,
+            f"{os.strerror(number)}: {folder} takes no more; the {done} trajectories written before are kept. "
+            "Make room there and resume the run",
+        ) from error
 
 
 def _is_whole(value) -> bool:

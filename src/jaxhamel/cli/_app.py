@@ -75,6 +75,26 @@ TrajectoriesOption = Annotated[
 ResumeOption = Annotated[
     bool, typer.Option("--resume", help="Go on with the run that DIR holds.", show_default=False)
 ]
+AccuracyOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--accuracy",
+        metavar="QUANTITY=ERROR",
+        help="Stop when the mean of a quantity has this standard error ([bold]failed[/bold]: the share that "
+        "fails), e.g. [bold]--accuracy tracking_rms=1e-4[/bold]. May be repeated.",
+        show_default=False,
+    ),
+]
+IndexOption = Annotated[
+    int | None,
+    typer.Option(
+        "--index",
+        metavar="I",
+        min=0,
+        help="Run only trajectory I of that ensemble again, with the scenario's solver, and show it.",
+        show_default=False,
+    ),
+]
 SecondsOption = Annotated[
     float | None,
     typer.Option(
@@ -222,6 +242,8 @@ def montecarlo(
     changes: SetOption = None,
     seed: SeedOption = 0,
     resume: ResumeOption = False,
+    accuracy: AccuracyOption = None,
+    index: IndexOption = None,
     quiet: QuietOption = False,
 ) -> None:
     """Simulate a scenario many times with spread parameters.
@@ -243,17 +265,20 @@ def montecarlo(
 
       jaxhamel montecarlo figure-eight --trajectories 2000 --seed 1 --out out
       jaxhamel montecarlo figure-eight --trajectories 2000 --seed 1 --out out --resume
+      jaxhamel montecarlo figure-eight --trajectories 2000 --seed 1 --index 17 --out one
 
     The keys of a scenario are described in docs/scenarios.md.
     """
-    from ._montecarlo import run_montecarlo
+    from ._montecarlo import accuracies, run_montecarlo, run_one
 
     terminal = Terminal(quiet)
     started = _started(context)
 
     def job() -> Outcome:
-        loaded = load(scenario, changes or ())
-        return run_montecarlo(loaded, out, terminal, started, trajectories, seed, resume)
+        loaded, wanted = load(scenario, changes or ()), accuracies(accuracy or ())
+        if index is not None:
+            return run_one(loaded, out, terminal, started, index, trajectories, seed)
+        return run_montecarlo(loaded, out, terminal, started, trajectories, seed, resume, wanted)
 
     _finish(scenario, terminal, out, job)
 
@@ -374,6 +399,9 @@ def _finish(scenario: str, terminal: Terminal, out: Path, job: Callable[[], Outc
     except ScenarioError as error:
         terminal.complain(f"{scenario}: {error}")
         raise typer.Exit(BAD_SCENARIO) from None
+    except OSError as error:
+        terminal.complain(f"{scenario}: {error.strerror or error}. What was written is in {out}.")
+        raise typer.Exit(FAILURE) from None
     if outcome.status == "failed":
         terminal.complain(f"{outcome.message} What was reached is in {out}.")
         raise typer.Exit(FAILURE)

@@ -1,37 +1,30 @@
 """The command `montecarlo`: a scenario with spread parameters in, statistics and pictures out."""
 
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-import equinox as eqx
-import jax
-import jax.core
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
 
-from jaxhamel.ensemble import Samples, Study, monte_carlo, rollout
+from jaxhamel.ensemble import Samples, Study, monte_carlo
+from jaxhamel.ensemble._running import Progress
 from jaxhamel.ensemble._statistics import probability
 from jaxhamel.simulate import simulate
-from jaxhamel.systems import RollingBall
-from jaxhamel.viz import Chart, fan_figure, histograms_figure, landing_figure
-from jaxhamel.viz._along import along
 
 from ._build import build_control, build_initial, build_system, build_times, solver_options
+from ._ensemble_model import Model
+from ._montecarlo_report import charts, tiles
 from ._outputs import Outcome, folder, write_all
 from ._scenario import Scenario
-from ._simulate import run_of, with_task
-from ._spread import Nominal, check_extremes, distributions, member
-from ._task import build_path
+from ._simulate import progress_of, run_of, status, with_task
+from ._spread import Nominal, check_system, distributions, member
 from ._terminal import Terminal
 from ._validate import ScenarioError
 from ._views import Run
 
-BLOCK = 256
-SHOWN = 200  # trajectories in the fan
+SECONDS = 0.5  # between two lines that are shown
 
 
 def run_montecarlo(
@@ -42,124 +35,139 @@ def run_montecarlo(
     trajectories: int | None = None,
     seed: int = 0,
     resume: bool = False,
+    accuracy: Mapping[str, float] | None = None,
 ) -> Outcome:
     """Run the scenario's ensemble and write its files; what was computed stays in `values.zarr`.
 
     **Raises:** `ScenarioError` before anything is written, and where the folder holds another run.
     """
-    table = _table(scenario)
-    control = build_control(scenario, system := build_system(scenario))
-    nominal = Nominal(system, *build_initial(scenario), control)
-    spread, size = distributions(table["spread"], nominal), trajectories or table["trajectories"]
-    check_extremes(Samples(spread, size, seed, BLOCK, table["sampler"]), nominal)
+    table, nominal, spread = _ensemble(scenario)
+    size = trajectories or table["trajectories"]
     model = Model(scenario, nominal)
+    with _as_one_line():
+        Samples(spread, size, seed, table["sampler"]).check(lambda x: check_system(x, nominal))
+    folder(out)
     terminal.say(f"{scenario.name}: {size} trajectories of {model.ts[-1]:g} s; compiling …")
-    options = {"sampler": table["sampler"], "batched": True, "block": BLOCK}
     with terminal.updating(), _as_one_line():
         study = monte_carlo(
             model,
             spread,
             size,
             seed=seed,
-            folder=folder(out),
+            sampler=table["sampler"],
+            batched=True,
+            accuracy=accuracy,
+            folder=out,
             resume=resume,
-            progress=lambda at: terminal.update(_line(at)),
-            **options,
+            about=_about(scenario),
+            progress=_shown(terminal),
         )
     terminal.say(str(study))
     return _write(out, scenario, study, model, started)
 
 
-class Model:
-    """From a block of samples to what each trajectory does, by `rollout`."""
+def run_one(
+    scenario: Scenario,
+    out: Path,
+    terminal: Terminal,
+    started: float,
+    index: int,
+    trajectories: int | None = None,
+    seed: int = 0,
+) -> Outcome:
+    """One trajectory of an ensemble again, alone, with the scenario's own solver.
 
-    def __init__(self, scenario: Scenario, nominal: Nominal):
-        table = scenario["montecarlo"]
-        self.nominal, self.dt = nominal, table["dt"]
-        full = build_times(scenario)
-        self.ts = np.linspace(full[0], full[-1], table["samples"])
-        self.asked = None
-        if scenario["task"]:
-            self.asked = along(build_path(scenario), self.ts)
-
-    def __call__(self, samples: Mapping[str, Any]) -> dict[str, Array]:
-        system, axes, (q, u), control = self.states(samples)
-        of_one = _of_ball if isinstance(system, RollingBall) else _of_any
-        measure = partial(of_one, self.ts, self.asked)
-        return jax.vmap(measure, (axes.system, axes.control, 0, 0))(system, control, q, u)
-
-    def states(self, samples: Mapping[str, Any]):
-        """(systems, axes, (q, u), controls); what all trajectories share has the axis None."""
-        shapes = []
-
-        def varied(sample):
-            leaves, structure = jax.tree.flatten(member(sample, self.nominal))
-            changes = [isinstance(x, jax.core.Tracer) for x in leaves]
-            shapes.append((leaves, structure, changes))
-            return [x for x, differs in zip(leaves, changes, strict=True) if differs]
-
-        own = iter(jax.vmap(varied)(dict(samples)))
-        leaves, structure, changes = shapes[-1]
-        filled = [next(own) if differs else x for x, differs in zip(leaves, changes, strict=True)]
-        members = jax.tree.unflatten(structure, filled)
-        axes = jax.tree.unflatten(structure, [0 if differs else None for differs in changes])
-        system, q0, u0, control = members
-        state = rollout(system, q0, u0, self.ts, control, dt=self.dt, in_axes=tuple(axes))
-        return system, axes, state, control
+    **Raises:** `ScenarioError` before anything is written, for an index that there is not, too.
+    """
+    table, nominal, spread = _ensemble(scenario)
+    size = trajectories or table["trajectories"]
+    with _as_one_line():
+        sample = Samples(spread, size, seed, table["sampler"])[index]
+    system, q0, u0, control = member(sample, nominal)
+    folder(out)
+    terminal.say(f"{scenario.name}: trajectory {index} of {size}, seed {seed}")
+    ts, options = build_times(scenario), solver_options(scenario)
+    trajectory = simulate(system, q0, u0, ts, control, **options)
+    drawn = {name: x.tolist() for name, x in sample.items()}
+    outcome = Outcome(
+        "montecarlo",
+        scenario,
+        *status(trajectory),
+        started,
+        reached=progress_of(trajectory),
+        lead=f"Trajectory {index} of {size}, drawn with seed {seed}.",
+        top={"index": index, "trajectories": size, "seed": seed, "sample": drawn},
+    )
+    return write_all(out, outcome, with_task(run_of(trajectory, system, control), scenario))
 
 
-def _of_ball(ts, asked, system, control, q, u) -> dict[str, Array]:
-    """Where a ball ends, how well it keeps to its path, what the ground has to do."""
-    force = jax.vmap(lambda t, q, u: system.contact_force(t, q, u, control))(jnp.asarray(ts), q, u)
-    tangential = jnp.sqrt(jnp.sum(force[:, :2] ** 2, axis=1))
-    found = {
-        "end_x": q[1][-1, 0],
-        "end_y": q[1][-1, 1],
-        "min_normal_force": jnp.min(force[:, 2]),
-        "max_friction": jnp.max(tangential / force[:, 2]),
-    }
-    if asked is None:
-        return found
-    away = jnp.sum((q[1] - asked) ** 2, axis=1)
-    return found | {
-        "tracking_rms": jnp.sqrt(jnp.mean(away)),
-        "tracking_max": jnp.sqrt(jnp.max(away)),
-    }
+def accuracies(said: Sequence[str]) -> dict[str, float]:
+    """`QUANTITY=ERROR` as a dictionary. **Raises:** `ScenarioError` for anything else."""
+    found = {}
+    for entry in said:
+        name, equals, value = entry.partition("=")
+        try:
+            found[name.strip()] = float(value)
+        except ValueError:
+            equals = ""
+        if not equals:
+            raise ScenarioError(
+                f"`--accuracy {entry}` is not of the form QUANTITY=ERROR, such as tracking_rms=1e-4."
+            )
+    return found
 
 
-def _of_any(ts, asked, system, control, q, u) -> dict[str, Array]:
-    """The last state."""
-    ends = [x[-1] for x in jax.tree.leaves(q)]
-    numbers = {f"end_q{i}": x for i, x in enumerate(jnp.concatenate([jnp.ravel(x) for x in ends]))}
-    return numbers | {f"end_u{i}": x for i, x in enumerate(u[-1])}
-
-
-def _table(scenario: Scenario) -> Mapping[str, Any]:
+def _ensemble(scenario: Scenario):
+    """The table of the scenario, its own values, and the distributions about them."""
     table = scenario["montecarlo"]
     if table is None or not table["spread"]:
         raise ScenarioError(
             "`montecarlo.spread` is missing; montecarlo needs at least one [[montecarlo.spread]]: what differs "
             "from trajectory to trajectory."
         )
-    return table
+    control = build_control(scenario, system := build_system(scenario))
+    nominal = Nominal(system, *build_initial(scenario), control)
+    return table, nominal, distributions(table["spread"], nominal)
+
+
+def _about(scenario: Scenario) -> dict[str, Any]:
+    """All of the scenario that decides the numbers."""
+    words = ("title", "description")
+    return {key: table for key, table in scenario.tables.items() if key not in words}
 
 
 @contextmanager
 def _as_one_line() -> Iterator[None]:
-    """What the library says about a folder that holds another run, as a scenario's error."""
+    """What the library says of what it was given, as a scenario's error."""
     try:
         yield
     except ValueError as error:
-        raise ScenarioError(
-            " ".join(str(error).split()) + " On the command line: --resume, --out."
-        ) from None
+        line = " ".join(str(error).split())
+        hint = " On the command line: --resume, --out." if "the folder" in line else ""
+        raise ScenarioError(line + hint) from None
 
 
-def _line(at: Any) -> str:
-    rate = at.done / at.elapsed if at.elapsed > 0 else 0.0
+def _shown(terminal: Terminal) -> Callable[[Progress], None]:
+    last = -SECONDS
+
+    def show(progress: Progress) -> None:
+        nonlocal last
+        if progress.done == progress.size or time.monotonic() - last >= SECONDS:
+            last = time.monotonic()
+            terminal.update(_line(progress))
+
+    return show
+
+
+def _line(at: Progress) -> str:
+    """How far, how fast, and what comes out so far."""
+    names = list(at.means)
+    name = "tracking_rms" if "tracking_rms" in names else names[0]
+    mean, error = at.means[name]
+    most = at.quantile(name, 0.95)["value"] if at.failed < at.done else np.nan
     return (
-        f"{at.done} of {at.size} trajectories, {at.failed} failed  {rate:.0f}/s  "
-        f"{at.elapsed:.0f} s, about {at.left:.0f} s left"
+        f"{at.done} of {at.size} trajectories, {at.failed} failed   {at.rate:.0f}/s, about {at.left:.0f} s left   "
+        f"{name}: mean {mean:.4g} ± {error:.1g}, 95 % below {most:.4g}"
     )
 
 
@@ -170,24 +178,28 @@ def _write(out: Path, scenario: Scenario, study: Study, model: Model, started: f
         good = study.values["max_friction"][np.isfinite(study.values["max_friction"])]
         statistics["slip"] = probability(good > limit)
     n, failed = study.trajectories, len(study.failed)
-    reached = {"trajectories": n, "failed": failed, "failed_indices": study.failed[:100].tolist()}
     message = f"{n} trajectories, {failed} failed"
-    status = "failed" if failed == n else "success"
-    tiles = ((f"{n}", "trajectories"), (f"{failed}", "failed"), *_tiles(statistics))
+    top = {
+        "trajectories": n,
+        "failed": failed,
+        "seed": study.samples.seed,
+        "failed_indices": study.failed.tolist(),
+        "statistics": statistics,
+    }
     outcome = Outcome(
         "montecarlo",
         scenario,
-        status,
+        "failed" if failed == n else "success",
         message,
         started,
-        reached=reached,
-        tiles=tiles,
+        reached={"trajectories": n, "failed": failed},
+        tiles=((f"{n}", "trajectories"), (f"{failed}", "failed"), *tiles(statistics)),
         lead=f"{message}; the moving ball is the nominal one.",
         files=("values.zarr",),
-        top={"trajectories": n, "failed": failed, "statistics": statistics},
+        top=top,
     )
     run = with_task(_nominal_run(scenario, model), scenario)
-    return write_all(out, outcome, run, charts=_charts(study, model, run))
+    return write_all(out, outcome, run, charts=charts(study, model, run))
 
 
 def _nominal_run(scenario: Scenario, model: Model) -> Run:
@@ -196,51 +208,3 @@ def _nominal_run(scenario: Scenario, model: Model) -> Run:
         system, q0, u0, build_times(scenario), control, **solver_options(scenario)
     )
     return run_of(trajectory, system, control)
-
-
-def _tiles(statistics: Mapping[str, Any]) -> list[tuple[str, str]]:
-    tiles = []
-    if "slip" in statistics:
-        tiles.append((f"{100 * statistics['slip']['probability']:.3g} %", "would slip"))
-    rms = statistics["quantities"].get("tracking_rms", {})
-    if rms.get("n"):
-        tiles.append(
-            (f"{1e3 * rms['quantiles']['0.95']['value']:.3g} mm", "tracking error, 95 % below")
-        )
-    return tiles
-
-
-LABELS = {
-    "end_x": "x at the end / m",
-    "end_y": "y at the end / m",
-    "min_normal_force": "smallest normal force / N",
-    "max_friction": "friction coefficient needed",
-    "tracking_rms": "tracking error, RMS / m",
-    "tracking_max": "tracking error, largest / m",
-}
-
-
-def _charts(study: Study, model: Model, run: Run) -> list[Chart]:
-    finite = {name: x[np.isfinite(x)] for name, x in study.values.items()}
-    shown = {LABELS.get(name, name): x for name, x in finite.items() if len(x)}
-    charts = []
-    if "end_x" in finite and len(finite["end_x"]):
-        charts += _ball_charts(
-            study, model, run, np.column_stack([finite["end_x"], finite["end_y"]])
-        )
-    if shown:
-        figure = histograms_figure(shown)
-        charts.append(Chart("histograms", figure, "Histogram of each quantity with its quantiles"))
-    return charts
-
-
-def _ball_charts(study: Study, model: Model, run: Run, ends: np.ndarray) -> list[Chart]:
-    first = {name: x[:SHOWN] for name, x in study.samples[0].items()}
-    _, _, (q, _), _ = eqx.filter_jit(model.states)(first)
-    nominal = np.asarray(run.q[1])
-    fan = fan_figure(np.asarray(q[1])[: study.trajectories], nominal, title="Paths on the ground")
-    landing = landing_figure(ends, nominal[-1])
-    return [
-        Chart("fan", fan, "Paths of many trajectories and the nominal one"),
-        Chart("landing", landing, "Where the trajectories end, with the ellipses of half and 95 %"),
-    ]

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Array
 
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Time
-from jaxhamel.ensemble import Distribution, Samples
+from jaxhamel.ensemble import Distribution
 from jaxhamel.mechanics import System
 
 from ._build import named
@@ -70,21 +70,17 @@ def member(sample: Mapping[str, Array], nominal: Nominal) -> Nominal:
     return Nominal(system, q0, u0, _disturbed(control, own) if own else control)
 
 
-def check_extremes(samples: Samples, nominal: Nominal) -> None:
-    """The most extreme parameters that were drawn make a system.
+def check_system(sample: Mapping[str, np.ndarray], nominal: Nominal) -> None:
+    """The parameters of one sample make a system.
 
-    **Raises:** `ScenarioError` with the trajectory's index and the system's own message.
+    **Raises:** `ValueError` with the system's own message, the parameter named as in a scenario.
     """
-    for index, sample in _extremes(samples):
-        system = member({key: jnp.asarray(x) for key, x in sample.items()}, nominal).system
-        try:
-            with named("system"):
-                type(system)(**{name: getattr(system, name) for name in _fields(system)})
-        except ScenarioError as error:
-            raise ScenarioError(
-                f"`montecarlo.spread` draws parameters that cannot be: in trajectory {index}, {error} "
-                "Take a smaller spread, or the distribution lognormal, which stays positive."
-            ) from None
+    system = member({key: jnp.asarray(x) for key, x in sample.items()}, nominal).system
+    try:
+        with named("system"):
+            type(system)(**{name: getattr(system, name) for name in _fields(system)})
+    except ScenarioError as error:
+        raise ValueError(str(error)) from None
 
 
 def _disturbed(control: Control, own: Mapping[str, Array]) -> Disturbed:
@@ -149,19 +145,3 @@ def _width(entry: Mapping[str, Any], name: str, scale: np.ndarray) -> np.ndarray
             "give an absolute one."
         )
     return entry[name] * scale
-
-
-def _extremes(samples: Samples):
-    """The samples with the smallest and the largest value of each parameter, with their indices."""
-    lows: dict[Any, tuple] = {}
-    for block in range(samples.blocks):
-        first = samples.rows(block).start
-        drawn = samples[block]
-        for name, x in drawn.items():
-            flat = x.reshape(len(x), -1)
-            for sign in (1.0, -1.0):
-                for column, row in enumerate(np.argmin(sign * flat, axis=0)):
-                    key, value = (name, column, sign), sign * flat[row, column]
-                    if key not in lows or value < lows[key][0]:
-                        lows[key] = (value, first + row, {k: v[row] for k, v in drawn.items()})
-    return {int(index): sample for _, index, sample in lows.values()}.items()

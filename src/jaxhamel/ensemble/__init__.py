@@ -7,5 +7,8 @@ from jaxhamel.ensemble._lanes import lanes as lanes
 from jaxhamel.ensemble._monte_carlo import monte_carlo as monte_carlo
 from jaxhamel.ensemble._rollout import rollout as rollout
 from jaxhamel.ensemble._sampling import Samples as Samples
+from jaxhamel.ensemble._sensitivity import Sensitivity as Sensitivity
+from jaxhamel.ensemble._sensitivity import derivative_bounds as derivative_bounds
+from jaxhamel.ensemble._sensitivity import sobol_indices as sobol_indices
 from jaxhamel.ensemble._simulate import simulate as simulate
 from jaxhamel.ensemble._study import Study as Study

@@ -15,15 +15,17 @@ from jaxhamel import _checks
 
 
 class BlockStore:
-    """The rows of an ensemble in a folder, or in memory where there is none.
+    """The rows of an ensemble, in a folder as well where there is one.
 
     **Arguments:**
 
-    - `folder`: where; None keeps everything in memory.
+    - `folder`: where; None keeps everything in memory only.
     - `columns`: names of the columns; the last one is never NaN in a row that was written.
     - `size`, `block`: rows altogether, and in a block.
     - `asked`: what decides the numbers (seed, distributions, …), as JSON; a folder that holds something else is refused.
     - `resume`: whether to go on with what the folder holds.
+
+    In memory a row takes 8 bytes for each column, and nothing else grows.
 
     **Raises:** `ValueError` for a folder with another run, or with any run when `resume` is False.
     """
@@ -38,7 +40,7 @@ class BlockStore:
         resume: bool = False,
     ):
         self.columns, self.size, self.block = columns, size, block
-        self._memory = np.full((size, len(columns)), np.nan)
+        self.folder, self.table = folder, np.full((size, len(columns)), np.nan)
         self._disk = None if folder is None else self._opened(Path(folder), asked, resume)
 
     def _opened(self, folder: Path, asked: dict[str, Any], resume: bool):
@@ -48,36 +50,48 @@ class BlockStore:
         if (path / "zarr.json").exists():
             disk = zarr.open_array(path, mode="r+")
             _checks.check_same_run(folder, dict(disk.attrs.get("asked", {})), asked, resume)  # pyright: ignore
-            self._memory[:] = disk[:]
+            self.table[:] = disk[:]
             return disk
-        return zarr.create_array(
-            path,
-            shape=self._memory.shape,
-            chunks=(min(self.block, self.size), len(self.columns)),
-            dtype="f8",
-            fill_value=np.nan,
-            attributes={"columns": self.columns, "asked": asked},
-        )
+        _checks.check_no_stranger(path)
+        with _checks.writing(folder, 0):
+            return zarr.create_array(
+                path,
+                shape=self.table.shape,
+                chunks=(min(self.block, self.size), len(self.columns)),
+                dtype="f8",
+                fill_value=np.nan,
+                attributes={"columns": self.columns, "asked": asked},
+            )
+
+    @property
+    def blocks(self) -> int:
+        """How many there are."""
+        return -(-self.size // self.block)
 
     def rows(self, index: int) -> slice:
         """The rows of block `index`."""
         return slice(index * self.block, min((index + 1) * self.block, self.size))
 
-    def has(self, index: int) -> bool:
-        """Whether block `index` was written."""
-        return not np.isnan(self._memory[self.rows(index), -1]).any()
+    @property
+    def missing(self) -> list[int]:
+        """The blocks that are not there yet."""
+        first = self.table[:: self.block, -1]
+        return np.flatnonzero(np.isnan(first)).tolist()
 
     def write(self, index: int, values: Float[np.ndarray, "B c"]) -> None:
-        """Block `index`: to disk first. **Raises:** `OSError` when the disk is full; nothing written before is lost."""
+        """Block `index`: to disk first.
+
+        **Raises:** `OSError` when it cannot be written, the disk being full, say; nothing written before is lost.
+        """
         if self._disk is not None:
-            self._disk[self.rows(index)] = values
-        self._memory[self.rows(index)] = values
+            with _checks.writing(self.folder, np.count_nonzero(~np.isnan(self.table[:, -1]))):
+                self._disk[self.rows(index)] = values
+        self.table[self.rows(index)] = values
 
     def __getitem__(self, index: int) -> Float[np.ndarray, "B c"]:
         """The rows of block `index`."""
-        return self._memory[self.rows(index)]
+        return self.table[self.rows(index)]
 
-    def read(self, blocks: int) -> dict[str, Float[np.ndarray, " N"]]:
-        """The first `blocks` blocks, by column."""
-        table = self._memory[: blocks * self.block]
-        return dict(zip(self.columns, table.T.copy(), strict=True))
+    def first(self, rows: int) -> dict[str, Float[np.ndarray, " N"]]:
+        """The first rows, by column."""
+        return dict(zip(self.columns, self.table[:rows].T, strict=True))

@@ -31,7 +31,8 @@ class Moments(NamedTuple):
             return cls.none(values.shape[1])
         mean = values.mean(axis=0)
         away = values - mean
-        return cls(len(values), mean, away.T @ away)
+        # not by BLAS, whose sums depend on how many threads it has
+        return cls(len(values), mean, np.einsum("ni,nj->ij", away, away))
 
     def __add__(self, other: "Moments") -> "Moments":  # pyright: ignore[reportIncompatibleMethodOverride]
         n = self.n + other.n

@@ -1,35 +1,19 @@
 """monte_carlo: from distributions of parameters to statistics of what a motion does, reproducible to the last bit."""
 
-import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
-import equinox as eqx
 import jax
 import numpy as np
 from jaxtyping import Array
 
 from jaxhamel import _checks
-from jaxhamel.ensemble._block_store import BlockStore
 from jaxhamel.ensemble._distributions import Distributions
-from jaxhamel.ensemble._moments import Moments
+from jaxhamel.ensemble._run import Run
+from jaxhamel.ensemble._running import Goal, Progress, Target
 from jaxhamel.ensemble._sampling import Samples
 from jaxhamel.ensemble._study import Study
-
-# Trajectories in a block. A block always runs as one program on as many trajectories, the last one filled up, so that
-# rounding does not depend on how many there are, nor on when the run was interrupted.
-BLOCK = 256
-
-
-class Progress(NamedTuple):
-    """How far a run is: `done` of `size` trajectories, `failed` of them, `elapsed` and `left` [s]."""
-
-    done: int
-    size: int
-    failed: int
-    elapsed: float
-    left: float
 
 
 def monte_carlo(
@@ -40,10 +24,12 @@ def monte_carlo(
     seed: int = 0,
     sampler: str = "random",
     batched: bool = False,
-    block: int = BLOCK,
-    accuracy: Mapping[str, float] | None = None,
+    block: int | None = None,
+    accuracy: Mapping[str | tuple[str, float], float] | None = None,
+    check: Callable[[dict[str, np.ndarray]], Any] | None = None,
     folder: Path | str | None = None,
     resume: bool = False,
+    about: Mapping[str, Any] | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> Study:
     """What N motions do whose parameters are drawn from distributions.
@@ -56,63 +42,31 @@ def monte_carlo(
       a trajectory as failed.
     - `distributions`: `Distribution`s by name.
     - `trajectories`: N; `seed`; `sampler`: `"random"`, `"latin-hypercube"` or `"sobol"`.
-    - `block`: trajectories that run together.
-    - `accuracy`: by quantity the standard error of the mean that is enough: the run stops at the first block after which
-      all are reached (a random sample only).
-    - `folder`: where the numbers are written block by block; `resume`: go on with what is there.
-    - `progress`: called after each block.
+    - `accuracy`: standard errors that are enough: `{"end": 0.01}` of a mean, `{("end", 0.95): 0.02}` of a quantile,
+      `{"failed": 1e-3}` of the probability of failure. The run stops at the first block after which all are reached.
+    - `check`: called before anything runs with the samples in which any number is smallest or largest: let it build the
+      system, which refuses a mass that is not positive.
+    - `folder`: where the numbers are written block by block; `resume`: go on with what is there; `about`: what else
+      decides the numbers (a model's own parameters), as JSON: a folder about something else is refused.
+    - `progress`: called with a `Progress` as blocks are done.
+    - `block`: trajectories that run together on one device; by default what suits N. A smaller one takes less memory.
+
+    All devices that JAX has are used, under `jax.distributed` those of all processes (each calls this alike and gets
+    everything; process 0 writes the folder), and all cores of a processor.
 
     **Returns:** a `Study`. Failed trajectories are counted and listed, and are in no statistic.
 
-    **Raises:** `ValueError` for no trajectories, an unknown sampler or quantity, a folder that holds another run.
+    **Raises:** `ValueError` for no trajectories, an unknown sampler or quantity, a folder that holds another run, parameters
+    that `check` refuses (with the trajectory's index); `OSError` where the folder cannot be written: all blocks written
+    before stay, and `resume` goes on with them.
 
-    The same N, seed, sampler and block give the same numbers to the last bit, in one go or in many.
+    The same N and seed give the same numbers to the last bit, in one go or in many, on one device or many.
     """
-    samples = Samples(distributions, trajectories, seed, block, sampler)
-    run = eqx.filter_jit(model if batched else jax.vmap(model))
-    names = _quantities(run, samples)
-    wanted = _checks.check_accuracy(accuracy, names)
-    asked = {"trajectories": trajectories, "seed": seed, "sampler": sampler, "block": block}
+    samples = Samples(distributions, trajectories, seed, sampler)
+    if check is not None:
+        samples.check(check)
+    asked = {"trajectories": trajectories, "seed": seed, "sampler": sampler, "about": about}
     asked["distributions"] = {name: repr(each) for name, each in distributions.items()}
-    store = BlockStore(folder, [*names, "failed"], trajectories, block, asked, resume)
-    started, fresh, index, moments = time.monotonic(), 0, 0, Moments.none(len(names))
-    for index in range(samples.blocks):
-        if not store.has(index):
-            store.write(index, _evaluate(run, samples[index], names, block))
-            fresh += 1
-        moments += Moments.of(store[index][:, :-1])
-        if progress is not None:
-            done = samples.rows(index).stop
-            progress(_progress(done, moments.n, samples, time.monotonic() - started, fresh, index))
-        if np.all(moments.mean_error <= wanted):
-            break
-    return Study.of(store.read(index + 1), samples)
-
-
-def _quantities(run: Callable, samples: Samples) -> list[str]:
-    """The names of what the model gives, found without computing anything."""
-    full = jax.eval_shape(run, _filled_up(samples[0], samples.block))
-    return _checks.check_quantities(full, samples.block)
-
-
-def _evaluate(run: Callable, sample: dict, names: list[str], block: int) -> np.ndarray:
-    """The rows of one block: the quantities, NaN where a trajectory failed, and whether it did."""
-    size = len(next(iter(sample.values())))
-    found = {name: np.asarray(x)[:size] for name, x in run(_filled_up(sample, block)).items()}
-    rows = np.stack([found[name].astype(float) for name in names], axis=1)
-    failed = ~np.isfinite(rows).all(axis=1) | (found.get("failed", np.zeros(size)) != 0)
-    rows[failed] = np.nan
-    return np.concatenate([rows, failed[:, None].astype(float)], axis=1)
-
-
-def _filled_up(sample: dict, block: int) -> dict:
-    """A block of full length: its last sample repeated."""
-    missing = block - len(next(iter(sample.values())))
-    return {
-        name: np.concatenate([x, np.repeat(x[-1:], missing, axis=0)]) for name, x in sample.items()
-    }
-
-
-def _progress(done, good, samples: Samples, elapsed, fresh, index) -> Progress:
-    left = elapsed / max(fresh, 1) * (samples.blocks - 1 - index)
-    return Progress(done, samples.size, done - good, elapsed, left)
+    run = Run(model if batched else jax.vmap(model), samples, asked, block, folder, resume)
+    targets = [Target(*each) for each in _checks.check_accuracy(accuracy, run.names)]
+    return Study.of(run.values(Goal(targets), progress), samples)

@@ -6,7 +6,7 @@
 m₄ the fourth central moment; the error of a quantile needs no density (David and Nagaraja, Order Statistics, 7.1).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,8 +22,7 @@ def summarise(values: Mapping[str, Float[np.ndarray, " N"]]) -> dict[str, Any]:
     is the same to the last bit however they were computed.
     """
     found: dict[str, Any] = {name: _of_one(np.asarray(x, float)) for name, x in values.items()}
-    table = np.array([np.asarray(x, float) for x in values.values()])
-    return {"quantities": found, "covariance": _covariance(table, list(values))}
+    return {"quantities": found, "covariance": _covariance(values)}
 
 
 def probability(happened: Bool[np.ndarray, " N"]) -> dict[str, float]:
@@ -61,8 +60,14 @@ def _of_one(x: Float[np.ndarray, " N"]) -> dict[str, Any]:
         "std_error": float(std_error),
         "min": float(np.min(x)),
         "max": float(np.max(x)),
-        "quantiles": {str(p): _quantile(np.sort(x), p) for p in QUANTILES},
+        "quantiles": quantiles(x, QUANTILES),
     }
+
+
+def quantiles(x: Float[np.ndarray, " N"], shares: Sequence[float]) -> dict[str, dict[str, float]]:
+    """By the share p that lies below, as text: `value` and standard `error`."""
+    ordered = np.sort(x)
+    return {str(p): _quantile(ordered, p) for p in shares}
 
 
 def _quantile(ordered: Float[np.ndarray, " N"], p: float) -> dict[str, float]:
@@ -75,10 +80,12 @@ def _quantile(ordered: Float[np.ndarray, " N"], p: float) -> dict[str, float]:
     }
 
 
-def _covariance(table, names: list[str]) -> dict[str, dict[str, float]]:
-    if table.size == 0 or table.shape[1] < 2:
+def _covariance(values: Mapping[str, Float[np.ndarray, " N"]]) -> dict[str, dict[str, float]]:
+    """Σ (x − x̄)(y − ȳ)/(N − 1); not by BLAS, whose sums depend on how many threads it has."""
+    n = min((len(x) for x in values.values()), default=0)
+    if n < 2:
         return {}
-    matrix = np.atleast_2d(np.cov(table))
+    away = {name: x - np.mean(x) for name, x in values.items()}
     return {
-        a: dict(zip(names, row.tolist(), strict=True)) for a, row in zip(names, matrix, strict=True)
+        a: {b: float(np.sum(x * y)) / (n - 1) for b, y in away.items()} for a, x in away.items()
     }

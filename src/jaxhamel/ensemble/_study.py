@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
+from jaxhamel.ensemble._running import statistics_of
 from jaxhamel.ensemble._sampling import Samples
-from jaxhamel.ensemble._statistics import probability, summarise
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,15 +47,13 @@ class Study:
     @cached_property
     def statistics(self) -> dict[str, Any]:
         """See the class."""
-        bad = np.zeros(self.trajectories, bool)
-        bad[self.failed] = True
-        finite = {name: x[~bad] for name, x in self.values.items()}
-        return {"failure": probability(bad), **summarise(finite)}
+        bad = np.zeros(self.trajectories)
+        bad[self.failed] = 1.0
+        return statistics_of({**self.values, "failed": bad})
 
     def sample(self, index: int) -> dict[str, np.ndarray]:
         """The parameters of one trajectory, to run it again alone."""
-        block, row = divmod(int(index), self.samples.block)
-        return {name: x[row] for name, x in self.samples[block].items()}
+        return self.samples[int(index)]
 
     def __str__(self) -> str:
         head = f"{self.trajectories} trajectories, {len(self.failed)} failed"

@@ -1,0 +1,271 @@
+"""Which parameter's spread matters: Sobol indices by sampling, and bounds on them by derivatives.
+
+Of a quantity f(x) of independent parameters x_i with variance V,
+
+    S_i = Var(E[f | x_i])/V ,     T_i = E[Var(f | x_j, j ≠ i)]/V ,
+
+the share of the variance that x_i explains alone, and with all its interactions (Sobol 1993; Homma and Saltelli 1996).
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+from numpy import ndarray
+
+from jaxhamel import _checks
+from jaxhamel.ensemble._distributions import Distributions
+from jaxhamel.ensemble._run import Run
+from jaxhamel.ensemble._running import Goal, Progress
+from jaxhamel.ensemble._sampling import (
+    SAMPLERS,
+    Probabilities,
+    Samples,
+    column_names,
+    dimension,
+    quantiles,
+)
+
+Model = Callable[[dict[str, Array]], Mapping[str, Array]]
+
+
+@dataclass(frozen=True, eq=False)
+class Sensitivity:
+    """Indices of each parameter, by quantity.
+
+    - `parameters`: d names, one for each number that is drawn.
+    - `indices`: by quantity and kind (`first`, `total`, `bound`) `(d,)`; `low`, `high`: ends of their 95 % intervals.
+    - `variance`: by quantity; `used`: base samples without a failure; `failed`: those with one, which are left out.
+
+    `print(sensitivity)` shows them as a table.
+    """
+
+    parameters: list[str]
+    indices: dict[str, dict[str, Float[ndarray, " d"]]]
+    low: dict[str, dict[str, Float[ndarray, " d"]]]
+    high: dict[str, dict[str, Float[ndarray, " d"]]]
+    variance: dict[str, float]
+    used: int
+    failed: int
+
+    def __str__(self) -> str:
+        lines = [f"{self.used} base samples, {self.failed} left out (a trajectory failed)"]
+        width = max(map(len, self.parameters))
+        for name, kinds in self.indices.items():
+            lines.append(f"{name} (variance {self.variance[name]:.4g})")
+            for i, parameter in enumerate(self.parameters):
+                cells = [self._cell(name, kind, i) for kind in kinds]
+                lines.append(f"  {parameter:<{width}}  {'   '.join(cells)}")
+        return "\n".join(lines)
+
+    def _cell(self, name: str, kind: str, i: int) -> str:
+        low, high = self.low[name][kind][i], self.high[name][kind][i]
+        return f"{kind} {self.indices[name][kind][i]: .3f} ({low: .3f} … {high: .3f})"
+
+
+def sobol_indices(
+    model: Model,
+    distributions: Distributions,
+    samples: int,
+    *,
+    seed: int = 0,
+    sampler: str = "sobol",
+    batched: bool = False,
+    block: int | None = None,
+    bootstrap: int = 200,
+    folder: Path | str | None = None,
+    resume: bool = False,
+    about: Mapping[str, Any] | None = None,
+    progress: Callable[[Progress], None] | None = None,
+) -> Sensitivity:
+    """First-order and total Sobol indices of every number that is drawn, from N (d + 2) trajectories.
+
+    With two independent samples A, B of f(x), and A_i that is A but for x_i, which is B's (Saltelli and others 2010),
+
+        S_i = ⟨B (A_i − A)⟩/V ,     T_i = ⟨(A − A_i)²⟩/(2 V) .
+
+    **Arguments:** `samples`: N, a power of two for the `"sobol"` sampler; `bootstrap`: how often the N are drawn again
+    for the 95 % intervals; the others as for `monte_carlo`, and all that is said there of devices, folders and seeds
+    holds. A base sample of which any trajectory fails is left out and counted.
+
+    **Returns:** a `Sensitivity` with the kinds `first` and `total`. An index of a quantity that does not vary is NaN.
+
+    **Raises:** as `monte_carlo`.
+    """
+    points = _Saltelli(distributions, samples, seed, sampler)
+    asked = {"what": "sobol-indices", "samples": samples, "seed": seed, "sampler": sampler}
+    asked |= {"about": about, "distributions": {n: repr(d) for n, d in distributions.items()}}
+    run = Run(model if batched else jax.vmap(model), points, asked, block, folder, resume)
+    values = run.values(Goal([]), progress)
+    shape = (samples, points.together)
+    good = (values.pop("failed").reshape(shape) == 0).all(axis=1)
+    tables = {name: x.reshape(shape)[good] for name, x in values.items()}
+    return _of_tables(_saltelli_indices, tables, distributions, samples, bootstrap, seed)
+
+
+def derivative_bounds(
+    model: Model,
+    distributions: Distributions,
+    samples: int,
+    *,
+    seed: int = 0,
+    sampler: str = "random",
+    batched: bool = False,
+    block: int | None = None,
+    bootstrap: int = 200,
+    folder: Path | str | None = None,
+    resume: bool = False,
+    about: Mapping[str, Any] | None = None,
+    progress: Callable[[Progress], None] | None = None,
+) -> Sensitivity:
+    """Upper bounds on the total Sobol indices from N gradients: derivative-based global sensitivity measures.
+
+    Each parameter is x_i = F_i⁻¹(Φ(z_i)) of a standard normal z_i, whose Poincaré constant is one, so that
+
+        T_i ≤ ⟨(∂f/∂z_i)²⟩/V ,     ∂f/∂z_i = ∂f/∂x_i · φ(z_i)/p_i(x_i)
+
+    (Sobol and Kucherenko 2009; Roustant, Barthe and Iooss 2017). Equal for a linear f of normal parameters; a parameter
+    with a small bound does not matter. The derivatives come from forward mode through the model: N (d + 1) motions
+    instead of N (d + 2), and far fewer N are needed than for the indices themselves.
+
+    **Arguments:**, **Raises:** as for `sobol_indices`; the model has to be differentiable, and of a batched one each
+    result may depend only on the sample of its own row.
+
+    **Returns:** a `Sensitivity` of the kind `bound`.
+    """
+    points = Samples(distributions, samples, seed, sampler)
+    names = column_names(distributions)
+    asked = {"what": "derivative-bounds", "samples": samples, "seed": seed, "sampler": sampler}
+    asked |= {"about": about, "distributions": {n: repr(d) for n, d in distributions.items()}}
+    slopes = _with_slopes(model if batched else jax.vmap(model), names)
+    run = Run(slopes, _Scaled(points), asked, block, folder, resume)
+    values = run.values(Goal([]), progress)
+    good = values.pop("failed") == 0
+    quantities = [name for name in values if _SLOPE not in name]
+    tables = {
+        name: np.stack([values[name], *(values[name + _SLOPE + i] for i in names)], axis=1)[good]
+        for name in quantities
+    }
+    return _of_tables(_bound, tables, distributions, samples, bootstrap, seed)
+
+
+class _Saltelli:
+    """Row j of base sample i: A (j = 0), B (j = 1), A with number j − 2 of B; rows in the order i (d + 2) + j."""
+
+    def __init__(self, distributions: Distributions, base: int, seed: int, sampler: str):
+        _checks.check_sampling(distributions, base, seed, sampler, SAMPLERS)
+        self.distributions, d = distributions, dimension(distributions)
+        self._points = Probabilities(2 * d, base, seed, sampler)
+        self.together, self.size = d + 2, base * (d + 2)
+
+    def __getitem__(self, rows: slice) -> dict[str, ndarray]:
+        first, last, _ = rows.indices(self.size)
+        base, which = np.divmod(np.arange(first, last), self.together)
+        p = self._points[base[0] : base[-1] + 1][base - base[0]]
+        a, b = np.split(p, 2, axis=1)
+        from_b = (which[:, None] == 1) | (which[:, None] - 2 == np.arange(a.shape[1]))
+        return quantiles(self.distributions, np.where(from_b, b, a))
+
+
+class _Scaled:
+    """Samples and, as `name` + `_RATE`, dx/dz of each of their numbers."""
+
+    def __init__(self, samples: Samples):
+        self.samples, self.size = samples, samples.size
+
+    def __getitem__(self, rows: slice) -> dict[str, ndarray]:
+        from scipy import special
+
+        drawn = self.samples[rows]
+        step = 1e-4  # of z: central differences of a smooth quantile function, exact to 1e-8 of it
+        p = self.samples.probabilities(rows)
+        z = special.ndtri(p)
+        ahead, behind = (
+            quantiles(self.samples.distributions, special.ndtr(z + h)) for h in (step, -step)
+        )
+        rates = {n + _RATE: (ahead[n] - behind[n]) / (2 * step) for n in drawn}
+        return drawn | rates
+
+
+_RATE, _SLOPE = " by z", " by "
+
+
+def _with_slopes(model: Model, names: list[str]) -> Model:
+    """The quantities and their derivatives by each z_i, one direction after the other."""
+
+    def sloped(samples):
+        rates = {n[: -len(_RATE)]: x for n, x in samples.items() if n.endswith(_RATE)}
+        sample = {n: samples[n] for n in rates}
+        flat, structure = jax.tree.flatten(rates)
+        columns = jnp.concatenate([x.reshape(len(x), -1) for x in flat], axis=1)
+        found = model(sample)
+
+        def along(i):
+            chosen = jnp.where(jnp.arange(columns.shape[1]) == i, columns, 0.0)
+            ends = np.cumsum([x[0].size for x in flat])[:-1]
+            parts = jnp.split(chosen, ends, axis=1)
+            direction = jax.tree.unflatten(
+                structure, [part.reshape(x.shape) for part, x in zip(parts, flat, strict=True)]
+            )
+            return jax.jvp(model, (sample,), (direction,))[1]
+
+        slopes = jax.lax.map(along, jnp.arange(len(names)))
+        each = {
+            f"{name}{_SLOPE}{parameter}": slope[i]
+            for name, slope in slopes.items()
+            if name != "failed"
+            for i, parameter in enumerate(names)
+        }
+        return {**found, **each}
+
+    return sloped
+
+
+def _saltelli_indices(table: Float[ndarray, "N c"]) -> tuple[float, dict[str, ndarray]]:
+    a, b, mixed = table[:, :1], table[:, 1:2], table[:, 2:]
+    both = np.concatenate([a, b])
+    variance = float(np.var(both))
+    a, b, mixed = (x - both.mean() for x in (a, b, mixed))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        first = np.mean(b * (mixed - a), axis=0) / variance
+        total = np.mean((a - mixed) ** 2, axis=0) / (2 * variance)
+    return variance, {"first": first, "total": total}
+
+
+def _bound(table: Float[ndarray, "N c"]) -> tuple[float, dict[str, ndarray]]:
+    variance = float(np.var(table[:, 0], ddof=1))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return variance, {"bound": np.mean(table[:, 1:] ** 2, axis=0) / variance}
+
+
+def _of_tables(indices, tables, distributions, samples, bootstrap, seed) -> Sensitivity:
+    """Indices of each quantity, and the 2.5 % and 97.5 % quantiles of them over rows drawn again."""
+    used = len(next(iter(tables.values())))
+    _checks.check_left_over(used, samples)
+    found: dict[str, dict] = {"index": {}, "low": {}, "high": {}, "variance": {}}
+    for name, table in tables.items():
+        found["variance"][name], found["index"][name] = indices(table)
+        rng = np.random.default_rng([seed, 1])
+        again = [
+            indices(table[rng.integers(0, used, used)])[1]
+            for _ in range(_checks.check_whole("bootstrap", bootstrap))
+        ]
+        for end, share in {"low": 0.025, "high": 0.975}.items():
+            found[end][name] = {
+                kind: np.quantile([each[kind] for each in again], share, axis=0)
+                for kind in found["index"][name]
+            }
+    return Sensitivity(
+        column_names(distributions),
+        found["index"],
+        found["low"],
+        found["high"],
+        found["variance"],
+        used,
+        samples - used,
+    )

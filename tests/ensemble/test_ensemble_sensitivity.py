@@ -1,0 +1,123 @@
+"""Sobol indices and derivative bounds against closed forms: Ishigami's function, Sobol's g-function, linear models."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxhamel.ensemble import Distribution, derivative_bounds, sobol_indices
+
+ANGLES = {"x": Distribution("uniform", low=[-np.pi] * 3, high=[np.pi] * 3)}
+A, B = 7.0, 0.1
+
+
+def ishigami(sample):
+    """sin x₁ + a sin² x₂ + b x₃⁴ sin x₁ (Ishigami and Homma 1990)."""
+    x = sample["x"]
+    return {"f": jnp.sin(x[0]) + A * jnp.sin(x[1]) ** 2 + B * x[2] ** 4 * jnp.sin(x[0])}
+
+
+def ishigami_exact():
+    """(variance, first, total)."""
+    pi4 = np.pi**4
+    first = np.array([0.5 * (1 + B * pi4 / 5) ** 2, A**2 / 8, 0.0])
+    both = 8 * B**2 * pi4**2 / 225
+    variance = first.sum() + both
+    return variance, first / variance, (first + [both, 0.0, both]) / variance
+
+
+WEIGHTS = np.array([0.0, 1.0, 4.5, 9.0])
+UNIT = {"x": Distribution("uniform", low=[0.0] * 4, high=[1.0] * 4)}
+
+
+def g_function(sample):
+    """Π (|4 x_i − 2| + a_i)/(1 + a_i) (Saltelli and Sobol 1995)."""
+    return {"g": jnp.prod((jnp.abs(4 * sample["x"] - 2) + WEIGHTS) / (1 + WEIGHTS))}
+
+
+def g_exact():
+    each = 1 / (3 * (1 + WEIGHTS) ** 2)
+    variance = np.prod(1 + each) - 1
+    return variance, each / variance, each * np.prod(1 + each) / (1 + each) / variance
+
+
+# an interval of 95 % misses one time in twenty: allow it twice its width, and the estimate its own scatter
+@pytest.mark.parametrize(
+    ("model", "spread", "exact"),
+    [(ishigami, ANGLES, ishigami_exact), (g_function, UNIT, g_exact)],
+)
+def test_sobol_indices_are_the_closed_forms(model, spread, exact):
+    found = sobol_indices(model, spread, 4096, seed=2)
+    ((name, kinds),) = found.indices.items()
+    variance, first, total = exact()
+    np.testing.assert_allclose(found.variance[name], variance, rtol=0.02)
+    for kind, wanted in {"first": first, "total": total}.items():
+        np.testing.assert_allclose(kinds[kind], wanted, atol=0.02)
+        low, high = found.low[name][kind], found.high[name][kind]
+        assert np.all(low - (high - low) / 2 <= wanted)
+        assert np.all(wanted <= high + (high - low) / 2)
+        assert np.all(high - low < 0.2)
+    assert (found.used, found.failed) == (4096, 0)
+    assert found.parameters == [f"x[{i}]" for i in range(len(first))]
+    assert "x[0]  first" in str(found)
+
+
+NORMAL = {
+    "a": Distribution("normal", mean=1.0, std=2.0),
+    "b": Distribution("lognormal", median=[1.0, 3.0], sigma=[0.5, 0.1]),
+}
+
+
+def linear(sample):
+    """3 a + 2 log b₁ + log b₂ of normal a and log b: variances 36, 1, 0.01; `b` fails now and then."""
+    return {"f": 3 * sample["a"] + 2 * jnp.log(sample["b"][0]) + jnp.log(sample["b"][1])}
+
+
+def test_bounds_are_the_indices_of_a_linear_model():
+    """Every gradient is the same: ν_i = c_i² σ_i² exactly, and T_i of the sampled variance."""
+    found = derivative_bounds(linear, NORMAL, 500, seed=2)
+    wanted = np.array([36.0, 1.0, 0.01])
+    np.testing.assert_allclose(found.indices["f"]["bound"] * found.variance["f"], wanted, rtol=1e-6)
+    np.testing.assert_allclose(found.variance["f"], 37.01, rtol=0.15)
+    assert found.parameters == ["a", "b[0]", "b[1]"]
+    indices = sobol_indices(linear, NORMAL, 1024, seed=2).indices["f"]
+    for kind in ("first", "total"):
+        np.testing.assert_allclose(indices[kind], wanted / 37.01, atol=0.03)
+
+
+def test_bounds_are_not_below_the_total_indices():
+    """Ishigami's function: E[(∂f/∂x_i · 2π φ(z))²] by quadrature, above T_i V."""
+    found = derivative_bounds(ishigami, ANGLES, 4096, seed=2)
+    _, _, total = ishigami_exact()
+    assert np.all(found.indices["f"]["bound"] > total)
+    from scipy import stats
+
+    p = (np.arange(200) + 0.5) / 200
+    x, weight = 2 * np.pi * p - np.pi, (2 * np.pi * stats.norm.pdf(stats.norm.ppf(p))) ** 2
+    by_x2 = np.mean((A * np.sin(2 * x)) ** 2 * weight)
+    np.testing.assert_allclose(
+        found.indices["f"]["bound"][1] * found.variance["f"], by_x2, rtol=0.05
+    )
+
+
+def test_a_batched_model_and_samples_that_fail():
+    """The same numbers as one by one; a base sample is left out whole when one of its trajectories fails."""
+
+    def batched(samples):
+        a = samples["a"]
+        return {"f": 3 * a + 2 * jnp.log(samples["b"][:, 0]), "failed": a > 5.0}
+
+    found = sobol_indices(batched, NORMAL, 256, seed=2, batched=True)
+    assert 0 < found.failed < 40
+    assert found.used + found.failed == 256
+    assert np.isfinite(found.indices["f"]["first"]).all()
+    slopes = derivative_bounds(batched, NORMAL, 64, seed=2, batched=True)
+    np.testing.assert_allclose(
+        slopes.indices["f"]["bound"] * slopes.variance["f"], [36.0, 1.0, 0.0], rtol=1e-6
+    )
+
+
+def test_messages():
+    with pytest.raises(ValueError, match="`trajectories` is 0; it must be a whole number"):
+        sobol_indices(linear, NORMAL, 0)
+    with pytest.raises(ValueError, match="of 64 base samples only 0 had no trajectory that failed"):
+        sobol_indices(lambda s: {"f": s["a"], "failed": True}, NORMAL, 64)
