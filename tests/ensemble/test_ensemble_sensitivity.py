@@ -22,7 +22,7 @@ def ishigami_exact():
     first = np.array([0.5 * (1 + B * pi4 / 5) ** 2, A**2 / 8, 0.0])
     both = 8 * B**2 * pi4**2 / 225
     variance = first.sum() + both
-    return variance, first / variance, (first + [both, 0.0, both]) / variance
+    return variance, first / variance, (first + np.array([both, 0.0, both])) / variance
 
 
 WEIGHTS = np.array([0.0, 1.0, 4.5, 9.0])
