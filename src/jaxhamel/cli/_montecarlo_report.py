@@ -7,7 +7,7 @@ import equinox as eqx
 import numpy as np
 
 from jaxhamel.ensemble import Study
-from jaxhamel.viz import Chart, fan_figure, histograms_figure, landing_figure
+from jaxhamel.viz import Chart, fan_figure, growth_figure, histograms_figure, landing_figure
 
 from ._ensemble_model import Model
 from ._views import Run
@@ -57,7 +57,10 @@ def _ball_charts(study: Study, model: Model, run: Run, ends: np.ndarray) -> list
     nominal = np.asarray(run.q[1])
     fan = fan_figure(paths, nominal, title="Paths on the ground")
     landing = landing_figure(ends, nominal[-1])
+    there = np.column_stack([np.interp(model.ts, run.ts, x) for x in nominal.T])
+    growth = growth_figure(model.ts, np.linalg.norm(paths - there, axis=-1))
     return [
         Chart("fan", fan, "Paths of many trajectories and the nominal one"),
+        Chart("growth", growth, "How far the trajectories are from the nominal one at each time"),
         Chart("landing", landing, "Where the trajectories end, with the ellipses of half and 95 %"),
     ]

@@ -16,6 +16,7 @@ from jaxhamel.viz._connection import connection_figure as connection_figure
 from jaxhamel.viz._connection import curvature_figure as curvature_figure
 from jaxhamel.viz._connection import gait_figure as gait_figure
 from jaxhamel.viz._ensembles import fan_figure as fan_figure
+from jaxhamel.viz._ensembles import growth_figure as growth_figure
 from jaxhamel.viz._ensembles import histograms_figure as histograms_figure
 from jaxhamel.viz._ensembles import landing_figure as landing_figure
 from jaxhamel.viz._figures import angles_figure as angles_figure

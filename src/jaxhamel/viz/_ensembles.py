@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Ellipse
 from numpy import ndarray
 
-from ._figures import _figure, _legend, _styled, canvas
+from ._figures import _figure, _legend, _styled, _time_axis, canvas
 from ._style import LIGHT, roles
 
 # |x|² of a normal distribution in two dimensions: half and 95 % of all points lie inside these
@@ -50,6 +50,8 @@ def landing_figure(
 ) -> Figure:
     """End points with the ellipses that hold half and 95 % of a normal distribution of their mean and covariance.
 
+    The legend says how many of the points themselves lie inside: other shares, where they are not distributed normally.
+
     **Arguments:** `ends`: `(N, 2)` m, those that ended; `nominal`: `(2,)` m.
     """
     figure, axes = _figure()
@@ -57,7 +59,8 @@ def landing_figure(
     axes.scatter(*ends.T, s=size, color=LIGHT["series1"], alpha=0.5, linewidths=0)
     if len(ends) > 2:
         for (label, level), role in zip(SHARES.items(), ("series2", "force"), strict=True):
-            axes.add_patch(_ellipse(ends, level, edgecolor=LIGHT[role], label=label))
+            inside = f"{label} if normal, here {100 * _share_inside(ends, level):.0f} %"
+            axes.add_patch(_ellipse(ends, level, edgecolor=LIGHT[role], label=inside))
     if nominal is not None:
         axes.plot(*nominal, "+", color=LIGHT["ink"], markersize=10, label="nominal")
     axes.set_aspect("equal", adjustable="datalim")
@@ -73,6 +76,41 @@ def _ellipse(points: Float[ndarray, "N 2"], level: float, **look) -> Ellipse:
     angle = np.degrees(np.arctan2(vectors[1, 0], vectors[0, 0]))
     middle = points.mean(axis=0)
     return Ellipse(tuple(middle), width, height, angle=angle, fill=False, linewidth=1.6, **look)
+
+
+def _share_inside(points: Float[ndarray, "N 2"], level: float) -> float:
+    """Of the points, those in the ellipse."""
+    away = points - points.mean(axis=0)
+    squares = np.sum(away * (away @ np.linalg.pinv(np.cov(points.T))), axis=1)
+    return float(np.mean(squares <= level))
+
+
+@_styled
+def growth_figure(
+    ts: Float[ndarray, " T"],
+    distances: Float[ndarray, "B T"],
+    *,
+    title: str = "Distance from the nominal path",
+    unit: str = "m",
+) -> Figure:
+    """How far many trajectories are from the nominal one at each time: median, half and nine tenths of them, logarithmic.
+
+    A straight line is exponential growth: an unstable motion, which no small spread holds on its path for long.
+
+    **Arguments:** `ts`: `(T,)` s; `distances`: `(B, T)` m, NaN where one broke off.
+    """
+    figure, axes = _figure()
+    known = np.isfinite(distances).any(axis=0) & (np.nanmax(distances, axis=0, initial=0.0) > 0)
+    at, found = ts[known], distances[:, known]
+    for low, high, alpha in ((0.05, 0.95, 0.18), (0.25, 0.75, 0.3)):
+        ends = np.nanquantile(found, [low, high], axis=0)
+        label = f"{100 * (high - low):.0f} % of them"
+        axes.fill_between(at, *ends, color=LIGHT["series1"], alpha=alpha, linewidth=0, label=label)
+    axes.plot(at, np.nanmedian(found, axis=0), color=LIGHT["series1"], label="median")
+    axes.set_yscale("log")
+    _time_axis(axes, ts, title, f"distance / {unit}")
+    _legend(axes)
+    return figure
 
 
 @_styled
