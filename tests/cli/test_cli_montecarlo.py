@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 from test_cli_simulate import jaxhamel
 
@@ -91,6 +92,10 @@ def test_resumed_run_has_the_same_statistics(scenario, done, tmp_path):
     [
         (["--seed", "5"], "holds a run already (300 trajectories, seed 4); nothing was changed"),
         (["--seed", "5", "--resume"], "holds another run: its `seed` is 4, asked for is 5"),
+        (
+            ["--seed", "4", "--resume", "--set", "time.end=2"],
+            "holds another run: its `about.time.end` is 1.0, asked for is 2",
+        ),
     ],
 )
 def test_folder_with_a_run_is_left_alone(scenario, done, arguments, message):
@@ -99,6 +104,56 @@ def test_folder_with_a_run_is_left_alone(scenario, done, arguments, message):
     assert found.exit_code == 2
     assert message in found.stderr
     assert {path: path.read_bytes() for path in done.glob("*.json")} == before
+
+
+def test_one_trajectory_again_alone(scenario, done, tmp_path):
+    """Its parameters are those of the ensemble, and it ends where it did there: a homogeneous ball keeps ω."""
+    import zarr
+
+    out = tmp_path / "one"
+    arguments = ["-n", 300, "--seed", 4, "--index", 17]
+    found = jaxhamel("montecarlo", scenario, *arguments, "--out", out)
+    assert found.exit_code == 0, found.stderr
+    said = summary(out)
+    omega = said["sample"]["initial.u"]
+    table = zarr.open_array(done / "values.zarr", mode="r")
+    column = list(table.attrs["columns"]).index("end_x")
+    np.testing.assert_allclose(table[17, column], 0.1 * omega[1], rtol=1e-6)
+    assert (said["index"], said["seed"]) == (17, 4)
+    end = np.loadtxt(out / "trajectory.csv", delimiter=",", skiprows=1)[-1]
+    assert np.isclose(end, 0.1 * omega[1], atol=1e-6).any()
+    refused = jaxhamel("montecarlo", scenario, "-n", 10, "--index", 10, "--out", tmp_path / "no")
+    assert refused.exit_code == 2
+    assert "there is no trajectory 10; there are 10, counted from 0 to 9" in refused.stderr
+
+
+def test_stops_at_an_accuracy(scenario, tmp_path):
+    """Deviation 0.2 m/s · 0.1 m · 1 s: 0.02/√256 = 0.00125 after the first block."""
+    arguments = ["-n", 600, "--accuracy", "end_x=0.0014", "--out", tmp_path]
+    found = jaxhamel("montecarlo", scenario, *arguments)
+    assert found.exit_code == 0, found.stderr
+    assert summary(tmp_path)["trajectories"] == 256
+    for said, message in {
+        "end_x": "is not of the form QUANTITY=ERROR",
+        "end=1": "`accuracy` names 'end', which `model` does not give",
+    }.items():
+        refused = jaxhamel("montecarlo", scenario, "--accuracy", said, "--out", tmp_path / "no")
+        assert refused.exit_code == 2
+        assert message in refused.stderr
+
+
+def test_full_disk_is_one_line(scenario, tmp_path, monkeypatch):
+    """Exit status 1; the folder says what stays."""
+
+    def full(self, rows, values):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("zarr.Array.__setitem__", full)
+    found = jaxhamel("montecarlo", scenario, "-n", 300, "--out", tmp_path)
+    assert found.exit_code == 1
+    assert "No space left on device: " in found.stderr
+    assert "the 0 trajectories written before are kept" in found.stderr
+    assert "Traceback" not in found.stderr
 
 
 @pytest.mark.parametrize(
@@ -129,6 +184,6 @@ def test_parameters_that_cannot_be_are_named_with_their_trajectory(scenario, tmp
     path.write_text(data)
     found = jaxhamel("montecarlo", path, "-n", "200", "--out", tmp_path / "out")
     assert found.exit_code == 2
-    assert "draws parameters that cannot be: in trajectory" in found.stderr
+    assert "draw parameters that cannot be: in trajectory" in found.stderr
     assert "`system.shell_mass`" in found.stderr
     assert not (tmp_path / "out").exists()

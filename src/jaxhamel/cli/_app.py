@@ -1,5 +1,6 @@
 """Commands and options, and what their exit status means."""
 
+import json
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -369,6 +370,31 @@ def predict(
         return run_predict(asked, run, out, terminal, started, seconds)
 
     _finish(fitted, terminal, out, job)
+
+
+@app.command()
+def bench(
+    as_json: Annotated[
+        bool, typer.Option("--json", help="One JSON object instead of a table.", show_default=False)
+    ] = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Measure this machine: a table to paste, of the ball with three masses.
+
+    What autodiff costs against the closed form, steps of an ensemble in
+    double and single precision, its reverse-mode gradient, and how long a
+    fresh process takes to its first trajectory. About half a minute; let the
+    machine do nothing else.
+
+    Examples:
+
+      jaxhamel bench
+      jaxhamel bench --json --quiet
+    """
+    from . import _bench
+
+    found = _bench.run_bench(Terminal(quiet))
+    print(json.dumps(_bench.as_json(found)) if as_json else _bench.as_table(found))
 
 
 @app.command()

@@ -194,12 +194,21 @@ def _write(out: Path, scenario: Scenario, study: Study, model: Model, started: f
         started,
         reached={"trajectories": n, "failed": failed},
         tiles=((f"{n}", "trajectories"), (f"{failed}", "failed"), *tiles(statistics)),
-        lead=f"{message}; the moving ball is the nominal one.",
+        lead=f"{message}; the moving ball is the nominal one.{_open_loop(model)}",
         files=("values.zarr",),
         top=top,
     )
     run = with_task(_nominal_run(scenario, model), scenario)
     return write_all(out, outcome, run, charts=charts(study, model, run))
+
+
+def _open_loop(model: Model) -> str:
+    if model.nominal.control is None:
+        return ""
+    return (
+        " The masses replay one motion whatever the ball does: nothing is corrected, and a small error grows "
+        "where the motion is unstable."
+    )
 
 
 def _nominal_run(scenario: Scenario, model: Model) -> Run:
