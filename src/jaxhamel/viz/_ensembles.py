@@ -100,10 +100,10 @@ def growth_figure(
     **Arguments:** `ts`: `(T,)` s; `distances`: `(B, T)` m, NaN where one broke off.
     """
     figure, axes = _figure()
-    known = np.isfinite(distances).any(axis=0) & (np.nanmax(distances, axis=0, initial=0.0) > 0)
+    known = (np.nan_to_num(distances) > 0).any(axis=0)  # not the start, where all are together
     at, found = ts[known], distances[:, known]
     for low, high, alpha in ((0.05, 0.95, 0.18), (0.25, 0.75, 0.3)):
-        ends = np.nanquantile(found, [low, high], axis=0)
+        ends = [np.nanquantile(found, share, axis=0) for share in (low, high)]
         label = f"{100 * (high - low):.0f} % of them"
         axes.fill_between(at, *ends, color=LIGHT["series1"], alpha=alpha, linewidth=0, label=label)
     axes.plot(at, np.nanmedian(found, axis=0), color=LIGHT["series1"], label="median")

@@ -1,0 +1,38 @@
+"""Pictures of many motions: what they are of, read from their axes."""
+
+import numpy as np
+
+from jaxhamel.viz import growth_figure, landing_figure
+
+RNG = np.random.default_rng(1)
+
+
+def test_growth_shows_the_median_and_leaves_out_the_start():
+    """Distances a e^t: the median is a straight line of slope one; one that broke off is left out from there on."""
+    ts = np.linspace(0.0, 2.0, 21)
+    distances = np.outer([1.0, 2.0, 3.0], np.exp(ts))
+    distances[:, 0] = 0.0
+    distances[2, 15:] = np.nan
+    axes = growth_figure(ts, distances).axes[0]
+    (line,) = axes.lines
+    assert axes.get_yscale() == "log"
+    np.testing.assert_allclose(line.get_xdata(), ts[1:])
+    np.testing.assert_allclose(line.get_ydata()[:14], 2 * np.exp(ts[1:15]))
+    np.testing.assert_allclose(line.get_ydata()[14:], 1.5 * np.exp(ts[15:]))
+    assert not growth_figure(ts, np.zeros((3, 21))).axes[0].lines[0].get_xdata().size
+
+
+def test_ellipses_say_what_they_hold():
+    """Of normal points half and 95 %; of points on a circle none and all."""
+
+    def labels(ends):
+        return landing_figure(ends).axes[0].get_legend_handles_labels()[1]
+
+    half, most = labels(RNG.normal(size=(4000, 2)) @ [[2.0, 1.0], [0.0, 0.5]])
+    assert abs(float(half.split()[-2]) - 50) < 3
+    assert abs(float(most.split()[-2]) - 95) < 2
+    angle = np.linspace(0, 2 * np.pi, 100)
+    assert labels(np.column_stack([np.cos(angle), np.sin(angle)])) == [
+        "50 % if normal, here 0 %",
+        "95 % if normal, here 100 %",
+    ]
