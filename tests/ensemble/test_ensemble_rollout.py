@@ -91,6 +91,17 @@ def test_a_spline_as_control_needs_no_vmap():
     np.testing.assert_allclose(q[1][1, -1], one.q[1][-1], atol=2e-5)
 
 
+def test_a_ball_without_masses_of_its_own_in_each_lane():
+    """An array without numbers has a batch axis, too."""
+    from jaxhamel.systems import RollingBall
+
+    make = lambda m: RollingBall(0.5, m, [0.1] * 3, [0, 0, 0], [], None)  # noqa: E731
+    ts, dt = [0.0, 0.2], 0.1
+    q, _ = ensemble.rollout(jax.vmap(make)(jnp.ones(B)), Q0, U0, ts, dt=dt, in_axes=(0, 0, 0, None))
+    wanted, _ = ensemble.rollout(make(1.0), Q0, U0, ts, dt=dt, in_axes=(None, 0, 0, None))
+    np.testing.assert_allclose(q[1], wanted[1], rtol=1e-14)
+
+
 def test_one_that_breaks_down_leaves_the_others_alone():
     u = np.array(U0)
     u[1] *= 1e200

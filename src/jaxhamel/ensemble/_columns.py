@@ -33,14 +33,18 @@ class Layout(eqx.Module):
 
     def entries(self, columns: Iterable[Array]) -> Any:
         """Columns of any common shape as arrays whose leading axes have that shape; scalars as one entry."""
-        columns = iter(columns)
+        columns = list(columns)
+        rest, like = iter(columns), columns[:1]
         leaves = [
-            _assembled([next(columns) for _ in range(math.prod(shape))], shape)
+            _assembled([next(rest) for _ in range(math.prod(shape))], shape, like)
             for shape in self.shapes
         ]
         return jax.tree.unflatten(self.structure, leaves)
 
 
-def _assembled(columns: list[Array], shape: tuple[int, ...]) -> Array:
+def _assembled(columns: list[Array], shape: tuple[int, ...], like: list[Array]) -> Array:
+    """Of one leaf; one without numbers (the masses of a ball that has none) is shaped like the others."""
+    if not columns:
+        return jnp.zeros((*(like[0].shape if like else ()), *shape))
     joined = jnp.stack(columns, axis=-1)
     return jnp.reshape(joined, (*joined.shape[:-1], *shape))

@@ -1,0 +1,21 @@
+"""The page on ensembles says what happens: its Monte Carlo code runs, and finds what the page says it finds."""
+
+import re
+from pathlib import Path
+
+PAGE = Path(__file__).parents[2] / "docs" / "ensembles.md"
+
+
+def test_monte_carlo_on_the_page(capsys):
+    section = PAGE.read_text().split("\n## Monte Carlo\n")[1].split("\n## ")[0]
+    blocks = re.findall(r"```python\n(.*?)```", section, re.S)
+    assert len(blocks) == 2
+    scope = {}
+    for block in blocks:
+        exec(compile(block, str(PAGE), "exec"), scope)
+    said = capsys.readouterr().out
+    assert "1000 trajectories, 0 failed" in said
+    assert "256 base samples, 0 left out" in said
+    indices = scope["sobol_indices"](scope["rolled"], scope["spread"], 256, batched=True).indices
+    assert indices["x"]["total"][2] > 0.8  # "the speed about the axis across the path decides"
+    assert indices["x"]["total"][0] < 0.1  # "the mass hardly matters"
