@@ -69,7 +69,14 @@ def test_statistics_are_those_of_the_exact_motion(done):
 
 def test_files_are_there(done):
     names = {path.name for path in done.iterdir()}
-    assert names >= {"fan.png", "growth.png", "landing.png", "histograms.png", "report.html", "values.zarr"}
+    assert names >= {
+        "fan.png",
+        "growth.png",
+        "landing.png",
+        "histograms.png",
+        "report.html",
+        "values.zarr",
+    }
     assert set(summary(done)["files"]) <= names
     assert "moving ball is the nominal one" in (done / "report.html").read_text()
 
