@@ -2,7 +2,7 @@
 
     k_i = f(t + c_i h, y + h Σ_j a_ij k_j) ,     y₁ = N(y + h Σ_i b_i k_i)
 
-One loop runs over the steps, one inside it over the stages, so that XLA compiles and optimises one right-hand side.
+One loop runs over the steps; a step is one program, or another loop over its stages. Reverse mode: `_adjoint_sweep`.
 """
 
 from collections.abc import Callable, Iterator
@@ -16,8 +16,10 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from jaxhamel import _checks
+from jaxhamel.ensemble._adjoint_sweep import Steps, with_adjoint
 from jaxhamel.ensemble._kernel_options import Kernel
 from jaxhamel.ensemble._lanes import lanes
+from jaxhamel.ensemble._own_derivative import differentiated_as
 from jaxhamel.ensemble._tableaus import Tableau, tableau
 from jaxhamel.simulate._step_size import steps_in
 
@@ -57,8 +59,7 @@ def in_lanes(motion: Motion, ts: Float[Array, " T"], plan: Plan) -> list[Float[A
     """By XLA."""
     y, rows = motion.y, [tuple(x[None] for x in motion.y)]
     for count, part in neighbours(plan.counts):
-        advance = advancing(motion, plan.method, count)
-        advance = jax.checkpoint(advance) if plan.checkpoint else advance
+        advance = advancing(motion, plan.method, count, plan.checkpoint)
         y, path = jax.lax.scan(partial(_interval, advance), y, intervals(ts, part, count))
         rows.append(path)
     return [jnp.concatenate(each) for each in zip(*rows, strict=True)]
@@ -79,9 +80,13 @@ def intervals(ts: Float[Array, " T"], part: slice, count) -> tuple[Array, Array]
     return start, (end - start) / count
 
 
-def advancing(motion: Motion, method: Tableau, count: int) -> Callable:
-    """(y, start, h) ↦ the state `count` steps later."""
-    return partial(_advance, _stepping(motion, method), count)
+def advancing(motion: Motion, method: Tableau, count: int, checkpoint: bool = True) -> Callable:
+    """(y, start, h) ↦ the state `count` steps later; with `checkpoint` reverse mode keeps nothing in between."""
+    step, stages = _stepping(motion, method)
+    advance = partial(_advance, step, count)
+    if checkpoint:
+        advance = with_adjoint(advance, Steps(motion.rate, motion.unit, stages, method), count)
+    return lambda y, start, h: advance(y, start, h, motion.mine, motion.shared)
 
 
 def _interval(advance: Callable, y: Columns, at: tuple[Array, Array]) -> tuple[Columns, Columns]:
@@ -89,40 +94,46 @@ def _interval(advance: Callable, y: Columns, at: tuple[Array, Array]) -> tuple[C
     return end, end
 
 
-def _stepping(motion: Motion, method: Tableau) -> Callable:
-    """(t, h, y) ↦ y₁, one step on columns: in one program where that is small enough, else a stage at a time.
+def _stepping(motion: Motion, method: Tableau) -> tuple[Callable, Callable]:
+    """(t, h, y, mine, shared) ↦ y₁, one step on columns, and ↦ its stages and its end before N.
 
-    Derivatives go a stage at a time, too: the whole step backward would be a program of thousands of operations.
+    A step is one program where that is small enough, else a stage at a time. Derivatives go a stage at a time, too: the
+    whole step backward, a program of six thousand operations, compiled for more than 90 s.
     """
-    rate = jax.jit(motion.rate)
+    rate, unit = jax.jit(motion.rate), motion.unit
+    axes, at_once = (None, None, 0, 0, None), len(method.b) <= AT_ONCE
+
+    def written_out(t, h, y, mine, shared):
+        return _written_out(lambda t, y: rate(t, y, mine, shared), method, t, h, y)
 
     def one_step(t, h, y, mine, shared):
-        slope = lambda t, y: rate(t, y, mine, shared)  # noqa: E731
-        return motion.unit(_written_out(slope, method, t, h, y), shared)
+        return unit(written_out(t, h, y, mine, shared)[1], shared)
 
-    def by_stages(t, h, y, mine, shared):
+    def in_turn(run, t, h, y, mine, shared):
         slope = lambda t, y: lanes(rate, (None, 0, 0, None))(t, y, mine, shared)  # noqa: E731
-        ends = (_chained if method.chained else _full)(slope, method, t, h, y)
-        return lanes(motion.unit, (0, None))(ends, shared)
+        return run(slope, method, t, h, y)
 
-    at_once = len(method.b) <= AT_ONCE
-    step = jax.custom_jvp(lanes(one_step, (None, None, 0, 0, None)) if at_once else by_stages)
-    step.defjvp(partial(jax.jvp, by_stages))
-    return lambda t, h, y: step(t, h, y, motion.mine, motion.shared)
+    def by_stages(*at):
+        end = in_turn(_chained, *at) if method.chained else in_turn(_full, *at)[1]
+        return tuple(lanes(unit, (0, None))(end, at[-1]))
+
+    step = differentiated_as(lanes(one_step, axes), by_stages) if at_once else by_stages
+    return step, lanes(written_out, axes) if at_once else partial(in_turn, _full)
 
 
-def _advance(step: Callable, count: int, y: Columns, start, h) -> Columns:
+def _advance(step: Callable, count: int, y: Columns, start, h, mine, shared) -> Columns:
     """`count` steps of size h."""
 
     def one(y, n):
-        return step(start + n * h, h, y), None
+        return tuple(step(start + n * h, h, y, mine, shared)), None
 
     return jax.lax.scan(one, y, jnp.arange(count).astype(h.dtype))[0]
 
 
-def _written_out(slope: Callable, method: Tableau, t, h, y: Columns) -> Columns:
-    """One stage after the other, for one trajectory."""
+def _written_out(slope: Callable, method: Tableau, t, h, y: Columns):
+    """One stage after the other, for one trajectory: the stages, and the end."""
     slopes: list[Columns] = []
+    stages: list[Columns] = []
 
     def along(weights):
         used = [(w, k) for w, k in zip(weights, slopes, strict=False) if w]
@@ -130,8 +141,9 @@ def _written_out(slope: Callable, method: Tableau, t, h, y: Columns) -> Columns:
         return tuple(x + h * rate for x, rate in zip(y, rates, strict=True)) if used else y
 
     for row, c in zip(method.a, method.c, strict=True):
-        slopes.append(slope(t + h.dtype.type(c) * h, along(row)))
-    return along(method.b)
+        stages.append(along(row))
+        slopes.append(slope(t + h.dtype.type(c) * h, stages[-1]))
+    return stages, along(method.b)
 
 
 def _chained(slope: Callable, method: Tableau, t, h, y: Columns) -> Columns:
@@ -149,13 +161,14 @@ def _chained(slope: Callable, method: Tableau, t, h, y: Columns) -> Columns:
     return jax.lax.scan(stage, (y, y), numbers)[0][1]
 
 
-def _full(slope: Callable, method: Tableau, t, h, y: Columns) -> Columns:
-    """All slopes so far are kept, `(s, B)` for each number of the state."""
+def _full(slope: Callable, method: Tableau, t, h, y: Columns):
+    """All slopes so far are kept, `(s, B)` for each number of the state; the stages, and the end."""
     a, b, c = (jnp.asarray(x, y[0].dtype) for x in method)
     stages = len(method.b)
 
     def along(weights, slopes):
-        return tuple(x + h * jnp.tensordot(weights, k, 1) for x, k in zip(y, slopes, strict=True))
+        sums = (jnp.tensordot(weights, k, 1) for k in slopes)
+        return tuple(jnp.broadcast_to(x, s.shape) + h * s for x, s in zip(y, sums, strict=True))
 
     def stage(slopes, numbers):
         i, weights, c = numbers
@@ -164,4 +177,5 @@ def _full(slope: Callable, method: Tableau, t, h, y: Columns) -> Columns:
 
     slopes = tuple(jnp.zeros((stages, *x.shape), x.dtype) for x in y)
     slopes, _ = jax.lax.scan(stage, slopes, (jnp.arange(stages), a, c))
-    return along(b, slopes)
+    found = along(a, slopes)
+    return [tuple(x[i] for x in found) for i in range(stages)], along(b, slopes)

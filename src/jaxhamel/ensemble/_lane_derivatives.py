@@ -12,10 +12,9 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
-from jax.custom_derivatives import SymbolicZero
 from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 
+from jaxhamel.ensemble._own_derivative import own_derivative
 from jaxhamel.simulate._linear_map import Program, linear_map
 
 # (function of one trajectory, which inputs vary from lane to lane, batch size, inputs) -> results of the batch
@@ -28,20 +27,20 @@ def with_derivative(
     """`evaluate`, a jaxpr on a batch, differentiated as the jaxpr is, both derivatives in lanes again, of any order."""
     function = jaxpr_as_fun(closed)
     floats = [is_float(aval) for aval in closed.out_avals]
+    shapes = [jax.ShapeDtypeStruct((size, *x.shape), x.dtype) for x in closed.out_avals]
 
-    def jvp(primals, tangents):
+    def rule(primals, tangents):
         out = evaluated(*primals)
-        active = [i for i, t in enumerate(tangents) if _moves(t)]
+        active = [i for i, t in enumerate(tangents) if t is not None]
         forward = _forward(run, function, floats, active, batched, size)
         backward = _backward(run, function, floats, active, batched, size)
         along, wanted = [tangents[i] for i in active], _only(floats, out)
-        rates = iter(linear_map(_same(forward), _same(backward), list(primals), along, wanted))
-        return out, tuple(
-            next(rates) if of_float else _none(x) for x, of_float in zip(out, floats, strict=True)
-        )
+        rates = iter(linear_map(_same(forward), _same(backward), primals, along, wanted))
+        return out, [next(rates) if of_float else None for of_float in floats]
 
-    evaluated = jax.custom_jvp(evaluate)
-    evaluated.defjvp(jvp, symbolic_zeros=True)
+    def evaluated(*values):
+        return own_derivative(evaluate, rule, values, shapes)
+
     return evaluated
 
 
@@ -96,14 +95,6 @@ def _of_active(function, floats, active, x):
 
 def _only(floats, values):
     return [value for value, of_float in zip(values, floats, strict=True) if of_float]
-
-
-def _moves(tangent) -> bool:
-    return not isinstance(tangent, SymbolicZero) and is_float(tangent)
-
-
-def _none(x):
-    return np.zeros(x.shape, jax.dtypes.float0)
 
 
 def _same(function) -> Program:

@@ -1,0 +1,203 @@
+"""Reverse mode of equal steps in lanes: the adjoint of an explicit Runge–Kutta method is again a sweep over stages.
+
+    Y_i = y + h Σ_j a_ij k_j ,   k_i = f(t + c_i h, Y_i, p) ,   z = y + h Σ_i b_i k_i ,   y₁ = N(z)
+
+    w = N′(z)ᵀ ȳ₁ ,   κ_i = h (b_i w + Σ_{j>i} a_ji Ȳ_j) ,   Ȳ_i = f_y(Y_i)ᵀ κ_i ,
+    ȳ = w + Σ_i Ȳ_i ,   p̄ += Σ_i f_p(Y_i)ᵀ κ_i
+
+(Hager, Numerische Mathematik 87, 2000; Sanz-Serna, SIAM Review 58, 2016): exact derivatives of the computed trajectory. All
+that is kept of an interval is its initial state; its stages are computed again, and one program goes backward through any
+of them. What all lanes share has a derivative in each lane, summed at the end of the interval.
+
+Rolling ball with three masses, 1,024 lanes, RK4: JAX's own transpose of the loops takes 8 to 10 times as long as the steps.
+"""
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from jaxhamel.ensemble._lanes import lanes
+from jaxhamel.ensemble._own_derivative import own_derivative
+from jaxhamel.ensemble._tableaus import Tableau
+from jaxhamel.simulate._linear_map import Program, linear_map
+
+Columns = tuple[Float[Array, " B"], ...]
+
+
+class Steps(NamedTuple):
+    """Of one trajectory f(t, y, mine, shared) and N(y, shared); of all of them (t, h, y, mine, shared) ↦ ([Y₁, …], z)."""
+
+    rate: Callable
+    unit: Callable
+    stages: Callable
+    method: Tableau
+
+
+def with_adjoint(advance: Callable, steps: Steps, count: int) -> Callable:
+    """(y, start, h, mine, shared) ↦ y after `count` steps, with the reverse mode above.
+
+    `y` and `mine` are columns, `shared` arrays. Forward mode, and further derivatives in either mode, are JAX's.
+    """
+
+    def differentiable(*arguments):
+        leaves, structure = jax.tree.flatten(arguments)
+        flat = lambda *leaves: list(advance(*jax.tree.unflatten(structure, leaves)))  # noqa: E731
+
+        def rule(leaves, tangents):
+            out = differentiable(*jax.tree.unflatten(structure, leaves))
+            active = [i for i, t in enumerate(tangents) if t is not None]
+            forward = partial(_forward, advance, structure, active)
+            backward = partial(_backward, steps, count, structure, active)
+            programs = (Program(f, f, f) for f in (forward, backward))
+            return out, linear_map(*programs, leaves, [tangents[i] for i in active], out)
+
+        return tuple(own_derivative(flat, rule, leaves, arguments[0]))
+
+    return differentiable
+
+
+def _filled(leaves, active, values, structure):
+    leaves = list(leaves)
+    for i, value in zip(active, values, strict=True):
+        leaves[i] = value
+    return jax.tree.unflatten(structure, leaves)
+
+
+def _forward(advance, structure, active, leaves, along):
+    moving = lambda *values: advance(*_filled(leaves, active, values, structure))  # noqa: E731
+    return list(jax.jvp(moving, [leaves[i] for i in active], list(along))[1])
+
+
+def _backward(steps: Steps, count: int, structure, active, leaves, bars):
+    """The cotangents of the active leaves, `start` and `h` not among them: times are known when a rollout is traced."""
+    y, start, h, mine, shared = jax.tree.unflatten(structure, leaves)
+    own = [i - len(y) - 2 for i in active if i >= len(y)]
+    of_y = [i for i in active if i < len(y)]
+    parameters = _Parameters(
+        [i for i in own if i < len(mine)], [i - len(mine) for i in own if i >= len(mine)]
+    )
+    times = start + jnp.arange(count).astype(h.dtype) * h
+    y_bar, p_bar = _sweep(steps, parameters, times, h, tuple(y), mine, shared, tuple(bars))
+    return [*(y_bar[i] for i in of_y), *parameters.arrays(p_bar, shared)]
+
+
+class _Parameters(NamedTuple):
+    """Which numbers of each trajectory and which arrays of all are differentiated by."""
+
+    mine: list[int]
+    shared: list[int]
+
+    def of(self, mine, shared) -> tuple[tuple, tuple]:
+        """Their values."""
+        arrays = jax.tree.leaves(shared)
+        return tuple(mine[i] for i in self.mine), tuple(arrays[i] for i in self.shared)
+
+    def filled(self, values, mine, shared):
+        """(mine, shared) with other values of them."""
+        arrays, structure = jax.tree.flatten(shared)
+        mine = _replaced(mine, self.mine, values[0])
+        return mine, jax.tree.unflatten(structure, _replaced(arrays, self.shared, values[1]))
+
+    def zeros(self, like: Array, shared) -> Columns:
+        """A column for each of their numbers."""
+        arrays = jax.tree.leaves(shared)
+        many = len(self.mine) + sum(arrays[i].size for i in self.shared)
+        return (jnp.zeros_like(like),) * many
+
+    def arrays(self, columns: Columns, shared) -> list[Array]:
+        """From the columns: what trajectories have of their own as it is, what they share summed."""
+        found, arrays = list(columns[: len(self.mine)]), jax.tree.leaves(shared)
+        rest = iter(columns[len(self.mine) :])
+        for i in self.shared:
+            sums = [jnp.sum(next(rest)) for _ in range(arrays[i].size)]
+            found.append(jnp.reshape(jnp.stack(sums), arrays[i].shape).astype(arrays[i].dtype))
+        return found
+
+
+def _replaced(values, places, new):
+    values = list(values)
+    for i, value in zip(places, new, strict=True):
+        values[i] = value
+    return tuple(values)
+
+
+def _sweep(steps: Steps, parameters: _Parameters, ts, h, y: Columns, mine, shared, y_bar):
+    """ȳ at the interval's start and p̄, in columns: over the steps forward, and back."""
+    unit, unit_back = lanes(steps.unit, (0, None)), _unit_back(steps.unit, parameters)
+    stage_back = _stage_back(steps.rate, parameters, steps.method)
+
+    def forward(y, t):
+        stages, z = steps.stages(t, h, y, mine, shared)
+        return tuple(unit(z, shared)), (stages, z)
+
+    def back(bars, step):
+        (y_bar, p_bar), (t, (stages, z)) = bars, step
+        w, p_bar = unit_back(z, mine, shared, y_bar, p_bar)
+        one = partial(stage_back, t, h, mine, shared)
+        return _stages_back(steps.method, one, stages, tuple(w), p_bar), None
+
+    _, kept = jax.lax.scan(forward, y, ts)
+    bars = (y_bar, parameters.zeros(y[0], shared))
+    return jax.lax.scan(back, bars, (ts, kept), reverse=True)[0]
+
+
+def _unit_back(unit: Callable, parameters: _Parameters) -> Callable:
+    """w, and p̄ with what N adds to it."""
+
+    def single(z, mine, shared, bar, p_bar):
+        of = lambda z, p: unit(z, parameters.filled(p, mine, shared)[1])  # noqa: E731
+        w, bars = jax.vjp(of, z, parameters.of(mine, shared))[1](bar)
+        return w, _sum(p_bar, _numbers(bars))
+
+    return lanes(single, (0, 0, None, 0, 0))
+
+
+def _stages_back(method: Tableau, one: Callable, stages: list[Columns], w: Columns, p_bar: Columns):
+    """ȳ and p̄ at the beginning of a step; `one` is the same program for every stage."""
+    found: list[Columns] = [()] * len(method.b)
+    y_bar = w
+    for i in reversed(range(len(method.b))):
+        after = [(row[i], found[j]) for j, row in enumerate(method.a) if row[i]]
+        found[i], y_bar, p_bar = one(i, _combined(after, w), stages[i], w, y_bar, p_bar)
+    return tuple(y_bar), tuple(p_bar)
+
+
+def _combined(terms: list[tuple[float, Columns]], w: Columns) -> tuple[float, Columns]:
+    """Σ a Ȳ as (a, Ȳ) of one term."""
+    if len(terms) == 1:
+        return terms[0]
+    zero = (jnp.zeros_like(x) for x in w)
+    sums = (sum((a * x[n] for a, x in terms), start=z) for n, z in enumerate(zero))
+    return 1.0, tuple(sums)
+
+
+def _stage_back(rate: Callable, parameters: _Parameters, method: Tableau) -> Callable:
+    """Ȳ_i, and ȳ and p̄ with what stage i adds to them: one program for all stages of all steps."""
+
+    def single(t, weights, here, mine, shared, w, later, y_bar, p_bar):
+        kappa = tuple(weights[0] * x + weights[1] * k for x, k in zip(w, later, strict=True))
+        of = lambda here, p: rate(t, here, *parameters.filled(p, mine, shared))  # noqa: E731
+        here_bar, bars = jax.vjp(of, here, parameters.of(mine, shared))[1](kappa)
+        return here_bar, _sum(y_bar, here_bar), _sum(p_bar, _numbers(bars))
+
+    batched = jax.jit(lanes(single, (None, None, 0, 0, None, 0, 0, 0, 0)))
+
+    def of_columns(t, h, mine, shared, i, after, here, w, y_bar, p_bar):
+        a, later = after
+        weights = (h * h.dtype.type(method.b[i]), h * h.dtype.type(a))
+        at = t + h.dtype.type(method.c[i]) * h
+        return batched(at, weights, here, mine, shared, w, later, y_bar, p_bar)
+
+    return of_columns
+
+
+def _numbers(tree) -> list:
+    return [number for x in jax.tree.leaves(tree) for number in jnp.ravel(x)]
+
+
+def _sum(xs: Iterable, ys: Iterable) -> tuple:
+    return tuple(x + y for x, y in zip(xs, ys, strict=True))
