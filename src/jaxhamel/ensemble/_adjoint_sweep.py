@@ -20,10 +20,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from jaxhamel.ensemble._lane_derivatives import same
 from jaxhamel.ensemble._lanes import lanes
 from jaxhamel.ensemble._own_derivative import own_derivative
 from jaxhamel.ensemble._tableaus import Tableau
-from jaxhamel.simulate._linear_map import Program, linear_map
+from jaxhamel.simulate._linear_map import linear_map
 
 Columns = tuple[Float[Array, " B"], ...]
 
@@ -52,8 +53,8 @@ def with_adjoint(advance: Callable, steps: Steps, count: int) -> Callable:
             active = [i for i, t in enumerate(tangents) if t is not None]
             forward = partial(_forward, advance, structure, active)
             backward = partial(_backward, steps, count, structure, active)
-            programs = (Program(f, f, f) for f in (forward, backward))
-            return out, linear_map(*programs, leaves, [tangents[i] for i in active], out)
+            along, out = [tangents[i] for i in active], list(out)
+            return out, linear_map(same(forward), same(backward), leaves, along, out)
 
         return tuple(own_derivative(flat, rule, leaves, arguments[0]))
 

@@ -35,7 +35,7 @@ def with_derivative(
         forward = _forward(run, function, floats, active, batched, size)
         backward = _backward(run, function, floats, active, batched, size)
         along, wanted = [tangents[i] for i in active], _only(floats, out)
-        rates = iter(linear_map(_same(forward), _same(backward), primals, along, wanted))
+        rates = iter(linear_map(same(forward), same(backward), primals, along, wanted))
         return out, [next(rates) if of_float else None for of_float in floats]
 
     def evaluated(*values):
@@ -97,6 +97,6 @@ def _only(floats, values):
     return [value for value, of_float in zip(values, floats, strict=True) if of_float]
 
 
-def _same(function) -> Program:
-    """One program for all purposes: in lanes it can be differentiated both ways."""
+def same(function) -> Program:
+    """One program for all purposes: of lanes, it can be differentiated both ways."""
     return Program(function, function, function)

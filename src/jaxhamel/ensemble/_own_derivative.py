@@ -71,7 +71,9 @@ def _jvp(primals, tangents, *, function, rule, out):
     along = [t if moves(t) else None for t in tangents]
     values, rates = rule(list(primals), along)
     pairs = zip(values, rates, strict=True)
-    return list(values), [ad.Zero.from_primal_value(x) if r is None else r for x, r in pairs]
+    return list(values), [
+        ad.Zero(jax.typeof(x).to_tangent_aval()) if r is None else r for x, r in pairs
+    ]
 
 
 def moves(tangent: Any) -> bool:
