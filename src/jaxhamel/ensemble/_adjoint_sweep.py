@@ -9,7 +9,8 @@
 that is kept of an interval is its initial state; its stages are computed again, and one program goes backward through any
 of them. What all lanes share has a derivative in each lane, summed at the end of the interval.
 
-Rolling ball with three masses, 1,024 lanes, RK4: JAX's own transpose of the loops takes 8 to 10 times as long as the steps.
+Rolling ball with three masses, 1,024 lanes, 100 steps of RK4 in ten intervals, two quiet cores: value and gradient take 3.9
+to 4.3 times as long as the motion, by JAX's own transpose of the loops 8 to 10 times; compiled in 3.4 s.
 """
 
 from collections.abc import Callable, Iterable
