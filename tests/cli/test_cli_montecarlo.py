@@ -125,10 +125,10 @@ def test_one_trajectory_again_alone(scenario, done, tmp_path):
     omega = said["sample"]["initial.u"]
     table = zarr.open_array(done / "values.zarr", mode="r")
     column = list(table.attrs["columns"]).index("end_x")
-    np.testing.assert_allclose(table[17, column], 0.1 * omega[1], rtol=1e-6)
+    np.testing.assert_allclose(table[17, column], 0.1 * (1 + omega[1]), rtol=1e-6)
     assert (said["index"], said["seed"]) == (17, 4)
     end = np.loadtxt(out / "trajectory.csv", delimiter=",", skiprows=1)[-1]
-    assert np.isclose(end, 0.1 * omega[1], atol=1e-6).any()
+    assert np.isclose(end, 0.1 * (1 + omega[1]), atol=1e-6).any()
     refused = jaxhamel("montecarlo", scenario, "-n", 10, "--index", 10, "--out", tmp_path / "no")
     assert refused.exit_code == 2
     assert "there is no trajectory 10; there are 10, counted from 0 to 9" in refused.stderr

@@ -23,20 +23,22 @@ SPREAD = {
     "omega": Distribution("normal", mean=[0.0, 1.0, 0.0], std=0.2),
     "masses": Distribution("lognormal", median=[0.5, 0.4], sigma=0.1),
 }
-RAILS = CircularRails(
-    radius=[0.07, 0.07], normal=[[0, -1, 0], [1, 0, 0]], zero=[[1, 0, 0], [0, 1, 0]]
-)
-SWING = FourierSeries(mean=[-1.5, -1.5], cosine=[[0.3, 0.0]], sine=[[0.0, 0.3]], period=2.0)
+RAILS = {
+    "radius": [0.07, 0.07],
+    "normal": [[0, -1, 0], [1, 0, 0]],
+    "zero": [[1, 0, 0], [0, 1, 0]],
+}
+SWING = {"mean": [-1.5, -1.5], "cosine": [[0.3, 0.0]], "sine": [[0.0, 0.3]], "period": 2.0}
 
 
 def rolled(samples):
     """Where each ball is after half a second, in lanes."""
-    balls = jax.vmap(lambda m: RollingBall(0.1, 1.0, [6e-3] * 3, [0, 0, 0], m, RAILS))(
-        samples["masses"]
-    )
+    rails, swing = CircularRails(**RAILS), FourierSeries(**SWING)
+    make = lambda m: RollingBall(0.1, 1.0, [6e-3] * 3, [0, 0, 0], m, rails)  # noqa: E731
+    balls = jax.vmap(make)(samples["masses"])
     q0 = (jnp.array([1.0, 0, 0, 0]), jnp.zeros(2))
     axes = (jax.tree.map(lambda x: 0, balls), None, 0, None)
-    q, u = rollout(balls, q0, samples["omega"], [0.0, 0.5], SWING, dt=0.1, in_axes=axes)
+    q, u = rollout(balls, q0, samples["omega"], [0.0, 0.5], swing, dt=0.1, in_axes=axes)
     return {"x": q[1][:, -1, 0], "y": q[1][:, -1, 1], "spin": u[:, -1, 2]}
 
 

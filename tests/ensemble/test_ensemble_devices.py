@@ -28,10 +28,11 @@ def start(folder, *arguments, devices=1):
     )
 
 
-def answer(process):
-    out, errors = process.communicate(timeout=200)
-    assert process.returncode == 0, errors
-    return json.loads(out.splitlines()[-1])
+def answers(processes):
+    said = [process.communicate(timeout=200) for process in processes]
+    for process, (_, errors) in zip(processes, said, strict=True):
+        assert process.returncode == 0, errors
+    return [json.loads(out.splitlines()[-1]) for out, _ in said]
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +58,7 @@ def test_two_processes(alone, tmp_path):
         free.bind(("localhost", 0))
         port = free.getsockname()[1]
     processes = [start(tmp_path / str(i), port, i, 2, devices=2) for i in range(2)]
-    for found in map(answer, processes):
+    for found in answers(processes):
         assert found["devices"] == 4
         assert json.dumps(found["statistics"]) == alone
     assert (tmp_path / "0" / "values.zarr").is_dir()
@@ -84,9 +85,9 @@ def test_a_sharded_ensemble_axis():
     """Arrays that are sharded go through `rollout`, and come out sharded, without any exchange between devices."""
     program = (
         "import jax, numpy as np, many_devices as m; jax.config.update('jax_enable_x64', True); "
-        "from jax.sharding import NamedSharding, PartitionSpec as P; "
+        "from jax.sharding import Mesh, NamedSharding, PartitionSpec as P; "
         "from jaxhamel.ensemble import Samples; s = Samples(m.SPREAD, 64, 4)[:]; "
-        "axis = NamedSharding(jax.make_mesh((4,), ('ensemble',)), P('ensemble')); "
+        "axis = NamedSharding(Mesh(np.array(jax.devices()), ('ensemble',)), P('ensemble')); "
         "program = jax.jit(m.rolled).lower(jax.device_put(s, axis)).compile(); "
         "found = program(jax.device_put(s, axis)); text = program.as_text(); "
         "assert found['x'].sharding.spec == P('ensemble'), found['x'].sharding; "

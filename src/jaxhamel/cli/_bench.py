@@ -57,11 +57,13 @@ class Swing(eqx.Module):
 def ball() -> RollingBall:
     """Radius 1 m, shell 4 kg, three masses of 1 kg on circles of 0.8 m."""
     rails = CircularRails(
-        radius=[0.8] * 3,
-        normal=[[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]],
-        zero=[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [1.0, 0.0, 0.0]],
+        radius=jnp.full(3, 0.8),
+        normal=jnp.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]),
+        zero=jnp.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [1.0, 0.0, 0.0]]),
     )
-    return RollingBall(1.0, 4.0, [1.0, 1.1, 1.2], [0.0, 0.0, -0.05], jnp.ones(3), rails)
+    shell = {"radius": 1.0, "shell_mass": 4.0, "shell_inertia": [1.0, 1.1, 1.2]}
+    numbers = {**shell, "shell_com": [0.0, 0.0, -0.05], "masses": [1.0, 1.0, 1.0]}
+    return RollingBall(rails=rails, **{name: jnp.array(x) for name, x in numbers.items()})
 
 
 def start(batch: int):
@@ -117,7 +119,7 @@ def right_hand_side() -> Iterator[Figure]:
         def step(y, n):
             return lanes(ahead, (None, 0, 0, 0))(n * DT, *y, amplitude), None
 
-        steps = jnp.arange(STEPS) * 1.0
+        steps = jnp.arange(float(STEPS))
         return jax.jit(lambda *y: jax.lax.scan(step, y, steps)[0])
 
     y = ((quaternion, position), u)

@@ -56,7 +56,7 @@ def distributions(spread: list[Mapping[str, Any]], nominal: Nominal) -> dict[str
     return found
 
 
-def member(sample: Mapping[str, Array], nominal: Nominal) -> Nominal:
+def member(sample: Mapping[str, Any], nominal: Nominal) -> Nominal:
     """System, initial state and control of one trajectory."""
     system, q0, u0, control = nominal
     for key, x in sample.items():

@@ -25,7 +25,7 @@ def monte_carlo(
     sampler: str = "random",
     batched: bool = False,
     block: int | None = None,
-    accuracy: Mapping[str | tuple[str, float], float] | None = None,
+    accuracy: Mapping[Any, float] | None = None,
     check: Callable[[dict[str, np.ndarray]], Any] | None = None,
     folder: Path | str | None = None,
     resume: bool = False,

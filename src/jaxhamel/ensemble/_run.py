@@ -1,7 +1,7 @@
 """The blocks of an ensemble, run on all devices and kept, in order, until there are enough."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
@@ -84,7 +84,7 @@ class Run:
         arriving.close()
         return {name: x.copy() for name, x in store.first(done).items()}
 
-    def _arriving(self, missing: list[int]) -> Iterator[Float[np.ndarray, "B c"]]:
+    def _arriving(self, missing: list[int]) -> Generator[Float[np.ndarray, "B c"], None, None]:
         """The rows of the missing blocks, in their order: of all processes, each of which runs its share of them."""
         mine, here, each = self._threads(missing), jax.process_index(), len(missing)
         if jax.process_count() > 1:

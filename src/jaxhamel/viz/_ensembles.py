@@ -103,9 +103,11 @@ def growth_figure(
     known = (np.nan_to_num(distances) > 0).any(axis=0)  # not the start, where all are together
     at, found = ts[known], distances[:, known]
     for low, high, alpha in ((0.05, 0.95, 0.18), (0.25, 0.75, 0.3)):
-        ends = [np.nanquantile(found, share, axis=0) for share in (low, high)]
+        below, above = (np.nanquantile(found, share, axis=0) for share in (low, high))
         label = f"{100 * (high - low):.0f} % of them"
-        axes.fill_between(at, *ends, color=LIGHT["series1"], alpha=alpha, linewidth=0, label=label)
+        axes.fill_between(
+            at, below, above, color=LIGHT["series1"], alpha=alpha, linewidth=0, label=label
+        )
     axes.plot(at, np.nanmedian(found, axis=0), color=LIGHT["series1"], label="median")
     axes.set_yscale("log")
     _time_axis(axes, ts, title, f"distance / {unit}")
