@@ -19,7 +19,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jax.experimental import pallas as pl
-from jax.experimental.pallas import triton as pallas_triton
 from jaxtyping import Array, Float
 
 from jaxhamel.ensemble._kernel_lane import Lane, Packed
@@ -64,11 +63,18 @@ def integrated(
         grid=(state.shape[1] // how.block,),
         in_specs=specs + [_block(x.shape, how.block) for x in [*own_arrays, state]],
         out_specs=_block(out, how.block),
-        compiler_params=pallas_triton.CompilerParams(num_warps=how.warps, num_stages=1),
+        compiler_params=_for_triton(how),
         interpret=how.interpret,
         name="ensemble",
     )
     return call(*inputs)[..., :lanes_given]
+
+
+def _for_triton(how: Kernel):
+    """Imported here: it is not part of every jaxlib. Stages of Triton's are for loads in loops; here are none."""
+    from jax.experimental.pallas import triton
+
+    return triton.CompilerParams(num_warps=how.warps, num_stages=1)
 
 
 def _filled(columns: Float[Array, "n B"], block: int) -> Float[Array, "n P"]:

@@ -105,7 +105,6 @@ class KernelPaths(NamedTuple):
     def _along(self, count: int, values: Values, rates: Values, delta: Columns, at: tuple):
         start, t, h = at
 
-        @jax.checkpoint
         def end(values):
             motion = self._motion(values)
             return advancing(motion, self.plan.method, count)(motion.y, t, h)

@@ -2,7 +2,7 @@
 
 Two ways to the same numbers. Written out, each stage has a right-hand side of its own and what is zero in the tableau is
 left out: fewest operations, for small right-hand sides. In a loop there is one right-hand side, so that the program
-is as many times shorter as there are stages (the ball's: 3,900 instructions written out, RK4); registers have no index, so
+is as many times shorter as there are stages (the ball's: 611 instructions a stage, RK4); registers have no index, so
 a method whose stages need more than the one before keeps its slopes by a choice for each: s·n more operations a stage.
 """
 
