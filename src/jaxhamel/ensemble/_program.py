@@ -8,6 +8,7 @@ import numpy as np
 from jax.extend.core import ClosedJaxpr
 
 from jaxhamel.ensemble._cuts import CUT_ABOVE, one_at_run_time, shared_values
+from jaxhamel.ensemble._factoring import factored
 from jaxhamel.ensemble._graph import Graph
 from jaxhamel.ensemble._lane_rules import RULES, Nodes, Unsupported
 from jaxhamel.ensemble._one_loop import one_loop_works, run_in_one_loop, split
@@ -91,7 +92,16 @@ def scalarise(closed_jaxpr, batched: list[bool]) -> Program:
         _new_input(graph, aval, varies)
         for aval, varies in zip(closed_jaxpr.in_avals, batched, strict=True)
     ]
-    return Program(graph, inputs, _interpret(graph, closed_jaxpr, inputs))
+    return _factored(Program(graph, inputs, _interpret(graph, closed_jaxpr, inputs)))
+
+
+def _factored(program: Program) -> Program:
+    starts = [i for nodes in program.inputs for i in nodes.ravel().tolist()]
+    graph, place = factored(program.graph, starts, program._ends())
+    moved = lambda nodes: np.array(  # noqa: E731
+        [place[i] for i in nodes.ravel().tolist()], dtype=int
+    ).reshape(nodes.shape)
+    return Program(graph, [*map(moved, program.inputs)], [*map(moved, program.outputs)])
 
 
 def _new_input(graph: Graph, aval, varies) -> Nodes:

@@ -132,7 +132,7 @@ class RollingBall(System):
         chi, chi_dot = self._positions_and_rates(t, control)
         mass = self._all_masses()
         velocity = _cross(omega, chi + self.radius * gamma[None, :]) + chi_dot
-        weight = -self.gravity * mass[:, None] * gamma[None, :]
+        weight = mass[:, None] * (-self.gravity * gamma)[None, :]
         points = Points(mass, velocity, weight, omega)
         spin = Spins(
             inertia_matrix(self.shell_inertia)[None], omega[None], jnp.zeros_like(omega)[None]

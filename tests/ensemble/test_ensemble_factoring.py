@@ -1,0 +1,60 @@
+"""Common factors out of sums: fewer operations, the same values and derivatives; nothing shared is written twice."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxhamel.ensemble import lanes
+from jaxhamel.ensemble._program import scalarise
+
+X = np.random.default_rng(9).normal(size=(6, 8))
+
+# the function, and its multiplications and additions afterwards
+CASES = {
+    "two products": (lambda a, b, c, *_: a * b + a * c, 1, 1),
+    "signs": (lambda a, b, c, d, *_: -(a * b) - c * a - d, 1, 3),
+    "all negative": (lambda a, b, c, *_: -(a * b) - a * c, 1, 2),
+    "most common first": (lambda a, b, c, d, *_: a * b + c * d + a * c + a * d, 2, 3),
+    "nested": (lambda a, b, c, d, e, *_: a * b * (c * d + c * e) + a * b, 3, 2),
+    "twice the same": (lambda a, b, *_: a * a + a * b + b * b, 2, 2),
+    "cross products": (
+        lambda a, b, c, d, e, f, *_: (
+            jnp.cross(jnp.stack([a, b, c]), jnp.stack([d, e, f]))
+            + jnp.cross(jnp.stack([a, b, c]), jnp.stack([f, d, e]))
+        ),
+        6,
+        9,
+    ),
+    "no common factor": (lambda a, b, c, d, *_: a * b + c * d, 2, 1),
+    "shared product stays": (lambda a, b, c, *_: (a * b + a * c, a * b), 2, 1),
+    "shared sum stays": (lambda a, b, c, d, *_: (a * d + (a * b + c), a * b + c), 2, 2),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_operations_and_values(name):
+    f, products, sums = CASES[name]
+    program = scalarise(jax.make_jaxpr(lambda x: f(*x))(X[0]), [True])
+    found = program.operations()
+    assert found["mul"] == products
+    assert found["add"] + found["sub"] + found["neg"] == sums
+    both = [jax.tree.leaves(jax.jit(t(lambda x: f(*x)))(X)) for t in (lanes, jax.vmap)]
+    for a, b in zip(*both, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-13, atol=1e-14)
+
+
+def test_derivatives_of_all():
+    """Both ways, one function of all the cases."""
+
+    def every(x):
+        return jnp.stack([jnp.sum(y) for f, *_ in CASES.values() for y in jax.tree.leaves(f(*x))])
+
+    total = lambda t: jax.jit(jax.grad(lambda x: jnp.sum(jnp.sin(t(every)(x)))))(X)  # noqa: E731
+    np.testing.assert_allclose(total(lanes), total(jax.vmap), rtol=1e-11, atol=1e-13)
+
+
+def test_whole_numbers_are_left_alone():
+    k = np.arange(12).reshape(4, 3)
+    f = lambda k: k[0] * k[1] + k[0] * k[2]  # noqa: E731
+    np.testing.assert_array_equal(lanes(f)(k), jax.vmap(f)(k))
