@@ -2,6 +2,7 @@
 
 from jaxhamel.ensemble._distributions import Distribution as Distribution
 from jaxhamel.ensemble._integrate import integrate as integrate
+from jaxhamel.ensemble._jit import jit as jit
 from jaxhamel.ensemble._kernel_options import Kernel as Kernel
 from jaxhamel.ensemble._lanes import lanes as lanes
 from jaxhamel.ensemble._monte_carlo import monte_carlo as monte_carlo

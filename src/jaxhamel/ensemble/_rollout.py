@@ -9,7 +9,6 @@ steps, one inside it over the stages, so that XLA compiles and optimises one rig
 
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float
@@ -18,6 +17,7 @@ from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control
 from jaxhamel.ensemble._columns import Layout
 from jaxhamel.ensemble._equal_steps import Motion, Plan
+from jaxhamel.ensemble._jit import jit
 from jaxhamel.ensemble._kernel_options import Kernel
 from jaxhamel.ensemble._members import Members
 from jaxhamel.ensemble._paths import paths
@@ -66,7 +66,7 @@ def rollout(
     return _rollout(members, jnp.asarray(ts), route, plan)
 
 
-@eqx.filter_jit
+@jit
 def _rollout(members: Members, ts: Float[Array, " T"], route: str | None, plan: Plan):
     state, own = Layout.of(_first_states(members)), Layout.of(members.own)
     field, space = VectorField(route), members.with_own(members.own)[0].space
