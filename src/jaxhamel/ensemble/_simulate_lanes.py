@@ -1,0 +1,118 @@
+"""simulate with equal steps: a rollout in lanes, described as a `Trajectory`."""
+
+import warnings
+from typing import Any
+
+import diffrax
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, ArrayLike, Float
+
+from jaxhamel import _checks
+from jaxhamel._typing import Configuration
+from jaxhamel.ensemble._members import Members
+from jaxhamel.ensemble._rollout import rollout
+from jaxhamel.mechanics import as_control
+from jaxhamel.simulate import RESULTS, Trajectory
+from jaxhamel.simulate._results import as_result
+from jaxhamel.simulate._simulate import _max_steps, _nan_where, _state_in_one_dtype
+from jaxhamel.simulate._step_size import steps_in
+from jaxhamel.simulate._trajectory import _Given
+
+
+def takes_equal_steps(members: Members, ts: ArrayLike, options: dict[str, Any]) -> bool:
+    """Whether `rollout` takes the steps that `jaxhamel.simulate` would: `dt` and an explicit method, nothing else asked."""
+    given = {name for name, value in options.items() if value is not None}
+    solver = options.get("solver")
+    return (
+        "dt" in given
+        and given <= {"dt", "solver", "route"}
+        and not any(isinstance(x, jax.core.Tracer) for x in (ts, options["dt"]))
+        and (solver is None or isinstance(solver, diffrax.AbstractERK))
+        and _is_plain(members)
+    )
+
+
+def _is_plain(members: Members) -> bool:
+    """Whether stored numbers can be stepped as they are, and are of one kind."""
+    system, q0, u0, _ = members.with_own(members.own)
+    kinds = {jnp.result_type(x) for x in jax.tree.leaves((q0, u0))}
+    floats = all(jnp.issubdtype(kind, jnp.floating) for kind in kinds)
+    return (system.space.independent or system.space.projects) and len(kinds) == 1 and floats
+
+
+def in_equal_steps(
+    members: Members,
+    parts: tuple,
+    ts: ArrayLike,
+    in_axes: Any,
+    dt: ArrayLike,
+    solver: Any = None,
+    route: str | None = None,
+) -> Trajectory:
+    """As `jax.vmap` of `jaxhamel.simulate` gives it, of a trajectory that breaks down what was reached of `ts`."""
+    system, q0, u0, control = parts
+
+    def check(*own):
+        system, q0, u0, control = members.with_own(own)
+        control = as_control(control)
+        q0, u0, times = _state_in_one_dtype(system, q0, u0, ts)
+        given = {"rtol": None, "atol": None, "dt": dt}
+        _checks.check_simulation(system, q0, u0, times, control, given)
+        return times
+
+    times = jax.eval_shape(jax.vmap(check), *members.own)
+    method = diffrax.Tsit5() if solver is None else solver
+    with warnings.catch_warnings():  # nobody has asked for lanes: where they cannot, this is vmap
+        warnings.filterwarnings("ignore", message="lanes cannot take")
+        options = {"dt": float(dt), "in_axes": in_axes, "method": method, "route": route}
+        q, u = rollout(system, q0, u0, ts, control, **options)
+    taken = np.cumsum([0, *steps_in(np.asarray(ts, float), float(dt))])
+    return _described(
+        members, jnp.asarray(ts, times.dtype), taken, _max_steps(None, ts, dt, False), q, u
+    )
+
+
+@eqx.filter_jit
+def _described(
+    members: Members,
+    ts: Float[Array, " T"],
+    taken: np.ndarray,
+    max_steps: int,
+    q: Configuration,
+    u: Float[Array, "B T k"],
+) -> Trajectory:
+    def one(own, q, u):
+        system, _, _, control = members.with_own(own)
+        valid = jnp.cumprod(_finite_rows((q, u))).astype(bool)
+        last = jnp.maximum(jnp.sum(valid) - 1, 0)
+        q_end, u_end = jax.tree.map(lambda x: x[last], (q, u))
+        steps = jnp.asarray(taken)[last]
+        whole = jnp.all(valid)
+        return Trajectory(
+            ts=ts,
+            q=_nan_where(~valid, q),
+            u=_nan_where(~valid, u),
+            valid=valid,
+            t_end=ts[last],
+            q_end=q_end,
+            u_end=u_end,
+            result=as_result(RESULTS.where(whole, RESULTS.successful, RESULTS.nonfinite_state)),
+            stats={
+                "num_steps": steps,
+                "num_accepted_steps": steps,
+                "num_rejected_steps": jnp.zeros_like(steps),
+                "max_steps": max_steps,
+            },
+            interpolation=None,
+            given=_Given.of(system, as_control(control)),
+        )
+
+    return jax.vmap(one)(members.own, q, u)
+
+
+def _finite_rows(state):
+    rows = [jnp.isfinite(x).reshape(len(x), -1).all(axis=1) for x in jax.tree.leaves(state)]
+    return jnp.all(jnp.stack(rows), axis=0)
