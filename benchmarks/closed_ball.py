@@ -33,7 +33,7 @@ def _mass(m: int, mass: str) -> list[str]:
     if m == 3:  # the shell's centre of mass
         lines += ["c2 = -0.05", "a0 = o1 * 0.0 + 0.0"]
     else:
-        first, second = present
+        first, second = _RAILS[m]
         lines += [
             f"th = A{m} * sin2t - 1.5707963267948966",
             f"dth = 2.0 * A{m} * cos2t",

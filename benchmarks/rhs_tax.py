@@ -6,7 +6,7 @@ The ball with three masses, double precision, 1,024 trajectories with states and
 order 4 in one `lax.scan`, its four stages in another. Four programs: closed form (Putkaradze-Rogers B.8) and autodiff
 (Gauss' principle, what `jaxhamel` uses by default), each under `jax.vmap` and under `jaxhamel.ensemble.lanes`. The runs
 alternate; times are medians, `spread` is (largest - smallest) / median. The last line is one JSON object; its `ratio` is
-autodiff over closed form, both in lanes.
+autodiff over closed form, both in lanes; `ratio_single` the same for one trajectory.
 """
 
 import argparse
@@ -149,6 +149,12 @@ def main() -> None:
     error = max(
         float(jnp.max(jnp.abs(a - b))) for end in ends for a, b in zip(end, ends[0], strict=True)
     )
+    single = {
+        what.__name__: make_program(what(ball), lanes, tuple(c[:1] for c in control), 20 * steps)
+        for what in (closed_form, autodiff)
+    }
+    alone, _ = measure(single, tuple(x[:1] for x in y), repeats)
+    alone = {name: statistics.median(each) for name, each in alone.items()}
     ratio = {
         how: median[f"{how} autodiff"] / median[f"{how} closed_form"] for how in ("vmap", "lanes")
     }
@@ -156,6 +162,7 @@ def main() -> None:
         "benchmark": "rhs_tax",
         "ratio": round(ratio["lanes"], 3),
         "target": 1.1,
+        "ratio_single": round(alone["autodiff"] / alone["closed_form"], 3),
         "ratio_vmap": round(ratio["vmap"], 3),
         "batch": BATCH,
         "trajectory_steps_per_second": {n: round(BATCH * steps / t) for n, t in median.items()},

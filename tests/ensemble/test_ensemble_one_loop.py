@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from test_ensemble_cuts import multiplications
 
-from jaxhamel.ensemble import _program, lanes
+from jaxhamel.ensemble import _one_loop, _program, lanes
 from jaxhamel.ensemble._one_loop import one_loop_works
 from jaxhamel.ensemble._sine import sine_and_cosine
 
@@ -41,6 +41,21 @@ def test_it_is_one_loop_with_vectors():
     inside = [line for line in text.splitlines() if " multiply(" in line or " divide(" in line]
     assert inside
     assert all("f64[]" in line for line in inside)
+
+
+def test_a_long_program_is_several_loops(monkeypatch):
+    """Values that cross, also such as all lanes share, and sines on both sides of a cut."""
+    monkeypatch.setattr(_one_loop, "LONGEST", 100)
+
+    def f(x, s):
+        for i in range(12):
+            x = jnp.stack([jnp.sin(x[1]) * s, x[0] * x[2] + jnp.cos(s + i), jnp.cos(x[1]) - x[0]])
+        return x, x > s
+
+    run = jax.jit(lanes(f, (0, None)))
+    assert 5 < run.lower(X[0], S[0]).compile().as_text().count(" reduce-window(") < 40
+    for a, b in zip(run(X[0], S[0]), jax.vmap(f, (0, None))(X[0], S[0]), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-13)
 
 
 @pytest.mark.parametrize("loop", [True, False])

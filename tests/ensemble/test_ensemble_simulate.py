@@ -10,6 +10,7 @@ from systems_motion import unit_quaternions
 
 import jaxhamel
 from jaxhamel import ensemble
+from jaxhamel.ensemble import _simulate
 from jaxhamel.systems import FreeRigidBody, HeavyTop
 
 RNG = np.random.default_rng(3)
@@ -48,6 +49,24 @@ def test_each_trajectory_is_that_of_simulate(options):
         wanted = jax.tree.leaves((one.q, one.u, one.stats["num_steps"]))
         for x, y in zip(found, wanted, strict=True):
             np.testing.assert_allclose(x, y, rtol=0, atol=1e-11)
+
+
+def test_equal_steps_are_taken_in_lanes_and_nothing_else_changes(monkeypatch):
+    """The whole `Trajectory` but for the last digits, one that breaks down among them, except what it reached."""
+    u = np.array(U)
+    u[1] *= 1e200
+    run = lambda: ensemble.simulate(BODY, Q, u, TS, in_axes=(None, 0, 0, None), dt=0.05)  # noqa: E731
+    found = run()
+    monkeypatch.setattr(_simulate, "takes_equal_steps", lambda *_: False)
+    wanted = run()
+    assert jax.tree.structure(found) == jax.tree.structure(wanted)
+    assert found.t_end[1] == 0.0  # the last of TS before
+    np.testing.assert_array_equal(found.succeeded, wanted.succeeded)
+    good = np.array([0, 2, 3])
+    for a, b in zip(jax.tree.leaves(found), jax.tree.leaves(wanted), strict=True):
+        assert a.shape == b.shape
+        assert a.dtype == b.dtype
+        np.testing.assert_allclose(np.asarray(a)[good], np.asarray(b)[good], rtol=0, atol=1e-13)
 
 
 def test_one_system_from_many_states():

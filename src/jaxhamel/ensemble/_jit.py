@@ -3,10 +3,11 @@
 import functools
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 import equinox as eqx
 import jax
+import jax.core
 import jax.numpy as jnp
 import numpy as np
 
@@ -27,8 +28,9 @@ def jit(f: Callable, **options: Any) -> Callable:
 
     **Returns:** a function like `f`.
     """
-    plain = eqx.filter_jit(f, **options)
-    wide = eqx.filter_jit(f, compiler_options=WIDE, **options)
+    filter_jit = cast(Any, eqx.filter_jit)
+    plain = filter_jit(f, **options)
+    wide = filter_jit(f, compiler_options=WIDE, **options)
 
     @functools.wraps(f)
     def compiled(*args, **kwargs):

@@ -88,15 +88,15 @@ _SINE = 30
 
 def pieces(graph, parts: Split) -> list[Split]:
     """The program in parts that are not too long, cut where few values cross."""
-    cost = np.cumsum([_length(graph.nodes[i]) for i in parts.inside])
+    cost = np.cumsum([_length(graph.nodes[i]) for i in parts.inside], dtype=int)
     many = -(-int(cost[-1]) // LONGEST) if len(cost) else 0
     if many < 2:
         return [parts] if parts.results else []
     crossing = _crossing(graph, parts.inside)
     cuts, first = [], 0
     while cost[-1] - (cost[first - 1] if first else 0) > LONGEST:
-        begun = cost[first - 1] if first else 0
-        low, high = np.searchsorted(cost, [begun + LONGEST // 2, begun + LONGEST])
+        begun = int(cost[first - 1]) if first else 0
+        low, high = np.searchsorted(cost, np.array([begun + LONGEST // 2, begun + LONGEST]))
         first = low + 1 + int(np.argmin(crossing[low + 1 : high + 1]))
         cuts.append(first)
     bounds = [0, *cuts, len(parts.inside)]

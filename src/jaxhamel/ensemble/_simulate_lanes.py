@@ -6,6 +6,7 @@ from typing import Any
 import diffrax
 import equinox as eqx
 import jax
+import jax.core
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float
@@ -20,6 +21,8 @@ from jaxhamel.simulate._results import as_result
 from jaxhamel.simulate._simulate import _max_steps, _nan_where, _state_in_one_dtype
 from jaxhamel.simulate._step_size import steps_in
 from jaxhamel.simulate._trajectory import _Given
+
+_ENDS: Any = (RESULTS.successful, RESULTS.nonfinite_state)
 
 
 def takes_equal_steps(members: Members, ts: ArrayLike, options: dict[str, Any]) -> bool:
@@ -48,7 +51,7 @@ def in_equal_steps(
     parts: tuple,
     ts: ArrayLike,
     in_axes: Any,
-    dt: ArrayLike,
+    dt: Any,
     solver: Any = None,
     route: str | None = None,
 ) -> Trajectory:
@@ -90,7 +93,7 @@ def _described(
         last = jnp.maximum(jnp.sum(valid) - 1, 0)
         q_end, u_end = jax.tree.map(lambda x: x[last], (q, u))
         steps = jnp.asarray(taken)[last]
-        whole = jnp.all(valid)
+        ended = RESULTS.where(jnp.all(valid), *_ENDS)
         return Trajectory(
             ts=ts,
             q=_nan_where(~valid, q),
@@ -99,7 +102,7 @@ def _described(
             t_end=ts[last],
             q_end=q_end,
             u_end=u_end,
-            result=as_result(RESULTS.where(whole, RESULTS.successful, RESULTS.nonfinite_state)),
+            result=as_result(ended),
             stats={
                 "num_steps": steps,
                 "num_accepted_steps": steps,
