@@ -1,6 +1,7 @@
 """Everything is tested in double precision unless a test asks for single, with strict promotion."""
 
 import atexit
+import gc
 import os
 import shutil
 import subprocess
@@ -19,8 +20,8 @@ jax.config.update("jax_numpy_dtype_promotion", "strict")
 # 6.4 s of CPU instead of 21.3) and its programs are slower. A flag that another version of XLA does not know ends the
 # process: they are tried once, before the workers start, which inherit the environment.
 FAST = (
-    "--xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=1 "
-    "--xla_llvm_disable_expensive_passes=true"
+    "--xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=0 "
+    "--xla_llvm_disable_expensive_passes=true --xla_cpu_parallel_codegen_split_count=1"
 )
 
 
@@ -52,9 +53,16 @@ def _compile_once():
         os.environ[name.upper()] = str(value)
 
 
+def _collect_seldom():
+    """Tracing makes many small objects that live: looking for cycles among them was a third of its time."""
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 100)
+
+
 PROGRAMS = "JAXHAMEL_TEST_PROGRAMS"
 _compile_fast()  # XLA reads the flags when it first compiles
 _compile_once()
+_collect_seldom()
 
 settings.register_profile(
     "default",
