@@ -1,6 +1,7 @@
 """README, docstring examples and notebooks run, and print what they say they print."""
 
 import doctest
+import gc
 import os
 import re
 from pathlib import Path
@@ -75,7 +76,12 @@ def test_notebook_runs(path, tmp_path):
     assert not any(output.output_type == "error" for cell in code for output in cell.outputs)
     os.environ.setdefault("PYDEVD_DISABLE_FILE_VALIDATION", "1")
     nbclient.NotebookClient(
-        notebook, timeout=300, resources={"metadata": {"path": tmp_path}}
+        notebook,
+        timeout=300,
+        resources={"metadata": {"path": tmp_path}},
+        extra_arguments=[
+            f"--IPKernelApp.exec_lines=import gc; gc.set_threshold{gc.get_threshold()}"
+        ],
     ).execute()
 
 
