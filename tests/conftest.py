@@ -16,13 +16,12 @@ jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 
-# Tests compile far more than they compute. With these flags XLA takes less than a third of the time (Boltzmann-Hamel of the
-# bicycle: 6.4 s of CPU instead of 21.3 at optimisation level 1; level 0 halves `jacfwd` of a rolling ball's motion, 3.6 s to
-# 2.0, and a run of it takes 0.5 s instead of 0.3). A flag that another version of XLA does not know ends the process: they
-# are tried once, before the workers start, which inherit the environment.
+# Tests compile far more than they compute. With these flags XLA takes a third of the time (Boltzmann-Hamel of the bicycle:
+# 6.4 s of CPU instead of 21.3) and its programs are slower. A flag that another version of XLA does not know ends the
+# process: they are tried once, before the workers start, which inherit the environment.
 FAST = (
-    "--xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=0 "
-    "--xla_llvm_disable_expensive_passes=true --xla_cpu_parallel_codegen_split_count=1"
+    "--xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=1 "
+    "--xla_llvm_disable_expensive_passes=true"
 )
 
 
