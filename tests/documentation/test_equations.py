@@ -10,7 +10,7 @@ import jaxhamel
 import jaxhamel.viz
 
 ROOT = Path(__file__).parents[2]
-PAGES = ("docs/equations.md", "ERRATA.md")
+PAGES = ("docs/equations.md", "docs/ERRATA.md")
 TEST = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")
 PAPERS = ("Müller 2021", "Müller 2023", "Massa–Vignolo", "Putkaradze–Rogers", "From 2012")
 

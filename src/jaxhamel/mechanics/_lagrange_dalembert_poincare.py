@@ -5,7 +5,7 @@
 
 with ℓ(g, r, u^α, ṙ) = L(g, r, u − A ṙ, ṙ), u put to zero after differentiating, B the curvature (4.3) or (4.7) of the
 kinematic connection A, and E_I = ∂/∂r^I − A^α_I e_α: the paper's ∂ℓ/∂r^I where L is invariant as well (the "principal
-kinematic case"). Printed (4.9) has +∂ℓ/∂u B, against (1.2), of which it is the case Ω = 0; see ERRATA.md. The base
+kinematic case"). Printed (4.9) has +∂ℓ/∂u B, against (1.2), of which it is the case Ω = 0; see docs/ERRATA.md. The base
 follows by `jaxhamel.geometry.reconstruct`.
 """
 

@@ -162,7 +162,7 @@ def lagrange_routh(
     **Returns:** r̈ `(m,)`.
 
     Müller 2023, section 6(c), says that (6.3) holds with a momentum as well: it lacks γ^β_Iα Ω^α and the derivative of
-    ½ Ω·L(r) Ω, see ERRATA.md. Marsden, Ratiu and Scheurle (2000) call these the Lagrange–Routh equations.
+    ½ Ω·L(r) Ω, see docs/ERRATA.md. Marsden, Ratiu and Scheurle (2000) call these the Lagrange–Routh equations.
     """
     group = structure_group(system)
     momentum = jnp.zeros(group.dim) if momentum is None else momentum

@@ -148,7 +148,7 @@ class Satellite(_AbstractSatellite):
     **Raises:** ValueError for parameters that are not physical.
 
     Source: Müller 2023, section 5(f)(ii). His (5.26)–(5.27) spin the wheels about axes through the frame's
-    origin, with Θ^i about it: right where a_i × d_i = 0 only, see ERRATA.md.
+    origin, with Θ^i about it: right where a_i × d_i = 0 only, see docs/ERRATA.md.
     """
 
     mass: Array = parameter(kw_only=True)
