@@ -33,4 +33,4 @@ def test_it_compiles_once():
 
 def test_xla_takes_the_option():
     """If this fails XLA has another name for it: ensembles go on, at half the speed where vectors have 512 bits."""
-    assert _jit._takes_options()
+    assert _jit.takes_options()

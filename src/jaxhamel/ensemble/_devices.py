@@ -15,6 +15,8 @@ from typing import Any
 import jax
 import numpy as np
 
+from jaxhamel.ensemble._jit import WIDE, takes_options
+
 AHEAD = 2  # tasks a thread has waiting, so that it need not wait for the reader
 
 
@@ -41,7 +43,8 @@ class Devices:
         placed = jax.device_put(sample, self._devices[i])
         with self._locks[i]:
             if self._compiled[i] is None:
-                self._compiled[i] = self._program.lower(placed).compile()
+                options = WIDE if takes_options() else None
+                self._compiled[i] = self._program.lower(placed).compile(compiler_options=options)
         return {name: np.asarray(x) for name, x in self._compiled[i](placed).items()}
 
 

@@ -34,7 +34,7 @@ def jit(f: Callable, **options: Any) -> Callable:
 
     @functools.wraps(f)
     def compiled(*args, **kwargs):
-        alone = _outermost((args, kwargs)) and _takes_options()
+        alone = _outermost((args, kwargs)) and takes_options()
         return (wide if alone else plain)(*args, **kwargs)
 
     return compiled
@@ -49,7 +49,7 @@ def _outermost(arguments) -> bool:
 
 
 @cache
-def _takes_options() -> bool:
+def takes_options() -> bool:
     """Whether this is a CPU, and its XLA knows the option."""
     if jax.default_backend() != "cpu":
         return False

@@ -17,7 +17,9 @@ from jaxhamel.ensemble._devices import Devices, in_order
 from jaxhamel.ensemble._moments import Moments
 from jaxhamel.ensemble._running import Goal, Progress
 
-SMALLEST, LARGEST = 256, 4096  # trajectories in a block, where nobody says how many
+# Trajectories in a block, where nobody says how many. The figure-eight's ensemble on one core: 8.6e6 trajectory-steps/s
+# in blocks of 1,024, 6.5e6 in blocks of 4,096.
+SMALLEST, LARGEST = 256, 1024
 ROUND = 4  # blocks for each thread of a process before the processes tell each other
 
 

@@ -15,6 +15,9 @@ from ._style import LIGHT, roles
 SHARES = {"50 %": 2.0 * np.log(2.0), "95 %": 2.0 * np.log(20.0)}
 
 
+DOTS = 10_000  # more cannot be told apart, and a million take a gigabyte to draw
+
+
 @_styled
 def fan_figure(
     paths: Float[ndarray, "B T 2"],
@@ -51,12 +54,13 @@ def landing_figure(
     """End points with the ellipses that hold half and 95 % of a normal distribution of their mean and covariance.
 
     The legend says how many of the points themselves lie inside: other shares, where they are not distributed normally.
+    Of more than ten thousand points the first ones are drawn; the ellipses are those of all.
 
     **Arguments:** `ends`: `(N, 2)` m, those that ended; `nominal`: `(2,)` m.
     """
     figure, axes = _figure()
     size = float(np.clip(2000.0 / max(len(ends), 1), 1.5, 14.0))
-    axes.scatter(*ends.T, s=size, color=LIGHT["series1"], alpha=0.5, linewidths=0)
+    axes.scatter(*ends[:DOTS].T, s=size, color=LIGHT["series1"], alpha=0.5, linewidths=0)
     if len(ends) > 2:
         for (label, level), role in zip(SHARES.items(), ("series2", "force"), strict=True):
             inside = f"{label} if normal, here {100 * _share_inside(ends, level):.0f} %"
