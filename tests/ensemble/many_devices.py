@@ -1,0 +1,67 @@
+"""A program that tests start: an ensemble of balls on several devices, or as one of several processes.
+
+    python many_devices.py FOLDER [kill]            on the devices that XLA was told to have; kill: dies in the middle
+    python many_devices.py FOLDER PORT PROCESS OF   as one process of several, by jax.distributed on this machine
+
+The last line is the run's statistics as JSON.
+"""
+
+import json
+import os
+import signal
+import sys
+
+import jax
+import jax.numpy as jnp
+
+from jaxhamel.control import FourierSeries
+from jaxhamel.ensemble import Distribution, monte_carlo, rollout
+from jaxhamel.systems import CircularRails, RollingBall
+
+TRAJECTORIES, BLOCK = 300, 64
+SPREAD = {
+    "omega": Distribution("normal", mean=[0.0, 1.0, 0.0], std=0.2),
+    "masses": Distribution("lognormal", median=[0.5, 0.4], sigma=0.1),
+}
+RAILS = {
+    "radius": [0.07, 0.07],
+    "normal": [[0, -1, 0], [1, 0, 0]],
+    "zero": [[1, 0, 0], [0, 1, 0]],
+}
+SWING = {"mean": [-1.5, -1.5], "cosine": [[0.3, 0.0]], "sine": [[0.0, 0.3]], "period": 2.0}
+
+
+def rolled(samples):
+    """Where each ball is after half a second, in lanes."""
+    rails, swing = CircularRails(**RAILS), FourierSeries(**SWING)
+    make = lambda m: RollingBall(0.1, 1.0, [6e-3] * 3, [0, 0, 0], m, rails)  # noqa: E731
+    balls = jax.vmap(make)(samples["masses"])
+    q0 = (jnp.array([1.0, 0, 0, 0]), jnp.zeros(2))
+    axes = (jax.tree.map(lambda x: 0, balls), None, 0, None)
+    q, u = rollout(balls, q0, samples["omega"], [0.0, 0.5], swing, dt=0.1, in_axes=axes)
+    return {"x": q[1][:, -1, 0], "y": q[1][:, -1, 1], "spin": u[:, -1, 2]}
+
+
+def run(folder=None, **options):
+    """The ensemble."""
+    options = {"seed": 4, "batched": True, "block": BLOCK, **options}
+    return monte_carlo(rolled, SPREAD, TRAJECTORIES, folder=folder, **options)
+
+
+def killed(progress):
+    """kill -9, after the second block."""
+    if progress.done >= 2 * BLOCK:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def main() -> None:
+    folder, *rest = sys.argv[1:]
+    if len(rest) == 3:
+        jax.distributed.initialize(f"localhost:{rest[0]}", int(rest[2]), int(rest[1]))
+    study = run(folder, progress=killed if rest == ["kill"] else None)
+    print(json.dumps({"devices": jax.device_count(), "statistics": study.statistics}))
+
+
+if __name__ == "__main__":
+    jax.config.update("jax_enable_x64", True)
+    main()
