@@ -43,7 +43,7 @@ class Devices:
         placed = jax.device_put(sample, self._devices[i])
         with self._locks[i]:
             if self._compiled[i] is None:
-                options = WIDE if takes_options() else None
+                options: Any = WIDE if takes_options() else None
                 self._compiled[i] = self._program.lower(placed).compile(compiler_options=options)
         return {name: np.asarray(x) for name, x in self._compiled[i](placed).items()}
 
