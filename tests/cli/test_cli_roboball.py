@@ -1,6 +1,7 @@
 """`jaxhamel identify roboball` and `jaxhamel predict` after it: listed, messages, and a prediction with known parameters."""
 
 import json
+from types import SimpleNamespace
 
 import jax.numpy as jnp
 import numpy as np
@@ -8,6 +9,7 @@ from typer.testing import CliRunner
 
 from jaxhamel import simulate
 from jaxhamel.cli._app import app
+from jaxhamel.cli._roboball import _ended
 from jaxhamel.systems import SoftRollingPendulum
 
 HEADER = "timestamp,ball_roll.position,roll_joint.position\n"
@@ -61,3 +63,21 @@ def test_prediction_from_the_files(tmp_path):
     assert set(rms) == {"ball_roll.position", "roll_joint.position"}
     assert max(rms.values()) < 2e-3
     assert (out / "report.html").stat().st_size > 10_000
+
+
+def test_a_fit_that_did_not_converge_says_so():
+    """Exit status 1 (`failed`), but for one that was asked to stop early; the figure is told all the same."""
+
+    def ended(converged, stopped, total=0.0156):
+        found = SimpleNamespace(converged=converged, total=total, status="rolling: 60 iterations")
+        return _ended(found, stopped)
+
+    assert ended(True, False) == (
+        "success",
+        "RMS 0.0156 rad over all rolling runs and both angles",
+    )
+    status, message = ended(False, False)
+    assert status == "failed"
+    assert message.startswith("not converged (rolling: 60 iterations); RMS 0.0156 rad")
+    assert ended(False, True)[0] == "stopped"
+    assert ended(False, True, np.nan)[0] == ended(True, True, np.nan)[0] == "failed"

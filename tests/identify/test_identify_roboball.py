@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from jaxhamel import identify, simulate
+from jaxhamel.identify._correlated import widening
 from jaxhamel.systems import SoftRollingPendulum
 
 ROOT = Path(__file__).parents[2]
@@ -76,3 +77,14 @@ def test_measured_runs():
     told = identify.predict_roboball(found.system, run, spread=found.spread).rms
     assert told["ball_roll.position"] < 0.033
     assert told["roll_joint.position"] < 0.044
+
+
+def test_correlated_errors_widen_the_standard_errors():
+    """AR(1) noise with coefficient a: τ = (1 + a) / (1 − a); white noise: 1."""
+    rng = np.random.default_rng(0)
+    white = rng.normal(size=20_000)
+    red = np.zeros_like(white)
+    for i in range(1, len(red)):
+        red[i] = 0.8 * red[i - 1] + white[i]
+    np.testing.assert_allclose(widening([white]), 1.0, atol=0.03)
+    np.testing.assert_allclose(widening([red]), 3.0, rtol=0.08)

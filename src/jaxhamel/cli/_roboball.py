@@ -71,9 +71,9 @@ def run_identify_roboball(
         "parameters": {row["parameter"]: row for row in found.rows()},
         "fit": {"stand": found.stand and found.stand.status, "rolling": found.rolling.status},
     }
-    message = f"RMS {found.total:.4f} rad over all rolling runs and both angles"
-    status = "success" if np.isfinite(found.total) else "failed"
-    outcome = Outcome("identify", scenario, status, message, started, reached=reached)
+    outcome = Outcome(
+        "identify", scenario, *_ended(found, max_seconds is not None), started, reached=reached
+    )
     _write_fitted(out, found)
     charts = [_run_chart(found, index) for index in range(len(found.contacts))]
     rows = {
@@ -116,6 +116,16 @@ def run_predict_roboball(
     )
     table = {"RMS after the first seconds": found.rms}
     return _write(out, outcome, [chart], [], tiles, lead, table)
+
+
+def _ended(found: Any, stopped: bool) -> tuple[str, str]:
+    """`success`, `stopped` (asked to end early) or `failed`, and the sentence that says how good it is."""
+    message = f"RMS {found.total:.4f} rad over all rolling runs and both angles"
+    if found.converged and np.isfinite(found.total):
+        return "success", message
+    if not found.converged:
+        message = f"not converged ({found.status}); {message}"
+    return ("stopped" if stopped and np.isfinite(found.total) else "failed"), message
 
 
 def _start(changes: Iterable[str]) -> SoftRollingPendulum:

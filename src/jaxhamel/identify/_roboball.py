@@ -4,8 +4,9 @@ Two kinds of runs, told apart by their columns: the ball rolls (angles of shell 
 (angle of the joint). What is found from which:
 
 - stand: the joint's friction, and the pendulum's inertia from the frequency of its swings;
-- rolling: rolling friction, the shell's rest angle, the pendulum's lateral centre of mass, and of each run the stiffness of
-  its contact, which is part of the run's initial state: see `systems.SoftRollingPendulum`;
+- rolling: rolling resistance (hysteresis, whatever the speed), the shell's rest angle, the pendulum's lateral centre of
+  mass, and of each run the stiffness of its contact, which is part of the run's initial state: see
+  `systems.SoftRollingPendulum`;
 - masses, arms, radius and the other inertias stay as drawn.
 """
 
@@ -19,6 +20,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxhamel import _checks
+from jaxhamel.identify._clock import steady_clock
+from jaxhamel.identify._correlated import widening
 from jaxhamel.identify._csv import read_csv
 from jaxhamel.identify._estimate import Estimate
 from jaxhamel.identify._fit import fit
@@ -36,7 +39,7 @@ MODEL_ERROR = (
     0.01  # rad, what the model leaves of either angle over a run; weighs runs against priors
 )
 SENSOR_NOISE = 0.003  # rad, of an angle at the end of the first seconds, where a prediction starts
-MEMORY = 0.08  # s, time in which the weight of older values falls to 1/e when a prediction starts
+MEMORY = 0.15  # s, time in which the weight of older values falls to 1/e when a prediction starts
 SPREAD = 0.3  # of log stiffness between runs, where fewer than two runs tell it
 STEP = 0.01  # s
 
@@ -52,6 +55,8 @@ class RoboBallFit(NamedTuple):
     - `contacts`: κ of each rolling run, the logarithm of its stiffness relative to that mean; `spread`: their standard
       deviation, which a prediction takes as prior.
     - `rms`: of each angle of each rolling run [rad]; `total`: over all of them.
+    - `widening`: by how much the standard errors of each stage grow in `rows`, √τ: what the model leaves is alike from
+      one sample to the next, and τ = 1 + 2 Σ ρ samples tell as much as one independent one.
     """
 
     system: SoftRollingPendulum
@@ -61,11 +66,23 @@ class RoboBallFit(NamedTuple):
     spread: float
     rms: dict[str, dict[str, float]]
     total: float
+    widening: dict[str, float]
+
+    @property
+    def converged(self) -> bool:
+        """Whether both stages came to their end."""
+        return self.rolling.converged and (self.stand is None or self.stand.converged)
+
+    @property
+    def status(self) -> str:
+        """How each stage ended."""
+        rolling = f"rolling: {self.rolling.status}"
+        return rolling if self.stand is None else f"stand: {self.stand.status}; {rolling}"
 
     def rows(self) -> list[dict[str, Any]]:
         """One for each quantity, as `Estimate.rows`, with `runs`: which runs determine it."""
-        rows = [] if self.stand is None else [{**row, "runs": "stand"} for row in self.stand.rows()]
-        rows += [{**row, "runs": "rolling"} for row in self.rolling.rows() if not row["frozen"]]
+        rows = [] if self.stand is None else self._stage("stand", self.stand.rows())
+        rows += self._stage("rolling", [row for row in self.rolling.rows() if not row["frozen"]])
         stiffness = float(self.system.contact_stiffness)
         rows.append(
             {
@@ -79,6 +96,12 @@ class RoboBallFit(NamedTuple):
             }
         )
         return rows
+
+    def _stage(self, runs: str, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        wide = self.widening[runs]
+        return [
+            {**row, "runs": runs, "standard_error": row["standard_error"] * wide} for row in rows
+        ]
 
 
 class RoboBallPrediction(NamedTuple):
@@ -123,6 +146,7 @@ def fit_roboball(
 
     **Raises:** `ValueError` where no run has the shell's angle.
     """
+    runs = [_steady(run) for run in runs]
     rolling = [run for run in runs if "shell" in run.values]
     held = [run for run in runs if "shell" not in run.values]
     _checks.check_rolling_runs(rolling)
@@ -141,8 +165,8 @@ def fit_roboball(
 FIRST_GUESS = {
     "contact_stiffness": 22.0,
     "rest_angle": 0.05,
-    "rolling_coulomb": 0.5,
-    "rolling_viscous": 2.0,
+    "rolling_coulomb": 1.2,
+    "rolling_viscous": 0.0,  # a rubber's hysteresis does not depend on its rate
 }
 
 
@@ -163,10 +187,9 @@ def stand_problem(start: SoftRollingPendulum, held: Sequence[Run], dt: float = S
 def rolling_problem(
     system: SoftRollingPendulum, rolling: Sequence[Run], dt: float = STEP
 ) -> Problem:
-    """Rolling friction, rest angle and lateral centre of mass from rolling runs; the stiffness is of each run's state."""
+    """Rolling resistance, rest angle and lateral centre of mass from rolling runs; the stiffness is of each run's state."""
     sought = (
         Positive("rolling_coulomb", "N m"),
-        Positive("rolling_viscous", "N m s/rad"),
         Free("rest_angle", "rad", scale=0.1),
         Free("pendulum_com", "m", frozen=[False, True], scale=0.003),
     )
@@ -184,7 +207,7 @@ def predict_roboball(
     """The prediction of a rolling run from its first seconds.
 
     The initial state (angles, rates, and κ, with the prior that earlier runs give it) is fitted to the first seconds. The
-    weight of a value falls with its age, e^(−age/τ) in the square, τ = 0.08 s: a model that is not perfect should be at
+    weight of a value falls with its age, e^(−age/τ) in the square, τ = 0.15 s: a model that is not perfect should be at
     the right place at the end of that time, not at its beginning.
 
     **Arguments:** `spread`: standard deviation of κ beforehand, of `RoboBallFit`; the others as for `identify.predict`.
@@ -193,7 +216,8 @@ def predict_roboball(
     """
     _checks.check_rolling_runs([run] if "shell" in run.values else [])
     _checks.check_first_seconds(run.ts, float(run.ts[0]), seconds)
-    first = run.until(float(run.ts[0]) + seconds)
+    first = _steady(run.until(float(run.ts[0]) + seconds))
+    times = _continued(first.ts, run.ts)
     end = float(first.ts[-1])
     angles = np.concatenate([first.values["shell"], first.values["joint"]], axis=1)
     weight = np.exp((first.ts - end) / (2 * MEMORY))[:, None]
@@ -209,7 +233,7 @@ def predict_roboball(
     measured = (recent, _contact(spread, first))
     initial = fit(Problem(system, (), measured, [_with_contact(weighed)], segments=1, dt=dt))
     q0, u0 = jax.tree.map(lambda x: x[0], (initial.x.q, initial.x.u))
-    motion = simulate(system, q0, u0, run.ts, dt=dt)
+    motion = simulate(system, q0, u0, times, dt=dt)
     errors = {
         SHELL: np.asarray(motion.q[:, 0]) - run.values["shell"][:, 0],
         JOINT: np.asarray(motion.q[:, 1]) - run.values["joint"][:, 0],
@@ -238,6 +262,17 @@ def _contact(spread: float, run: Run) -> Measured:
     return Measured(function=_kappa, columns=("contact",), name="contact", noise=noise)
 
 
+def _steady(run: Run) -> Run:
+    """At the times of the sensor's clock, not at those when a message arrived, up to 35 ms later."""
+    return Run(steady_clock(run.ts), run.values, run.control, run.name, run.guess)
+
+
+def _continued(first: np.ndarray, ts: np.ndarray) -> np.ndarray:
+    """The clock's times of the first seconds, then the stamps as they are: nothing later is used to begin with."""
+    times = np.concatenate([first, ts[len(first) :]])
+    return np.maximum.accumulate(times) + 1e-9 * np.arange(len(times))
+
+
 def _with_contact(run: Run) -> Run:
     values = {**run.values, "contact": np.zeros(len(run.ts))}
     return Run(run.ts, values, run.control, run.name, run.guess)
@@ -264,20 +299,33 @@ def _gathered(stand: Estimate | None, rolling: Estimate) -> RoboBallFit:
     spread = float(kappa.std(ddof=1)) if len(kappa) > 1 else SPREAD
     found = _rolling(rolling.system)
     system = with_leaf(found, "contact_stiffness", found.contact_stiffness * np.exp(mean))
-    rms, squares = {}, []
-    for i, run in enumerate(runs):
-        motion = simulate(
-            rolling.system, rolling.x.q[i], rolling.x.u[i], run.ts, **rolling.problem.step_options()
-        )
-        errors = [
-            np.asarray(motion.q[:, j]) - run.values[name][:, 0]
-            for j, name in enumerate(("shell", "joint"))
-        ]
-        rms[run.name] = dict(zip((SHELL, JOINT), map(_rms, errors), strict=True))
-        squares.append(np.concatenate(errors) ** 2)
+    left = _left(rolling, {SHELL: (0, "shell"), JOINT: (1, "joint")})
+    rms = {
+        run.name: {k: _rms(e) for k, e in one.items()} for run, one in zip(runs, left, strict=True)
+    }
     contacts = {run.name: float(value - mean) for run, value in zip(runs, kappa, strict=True)}
-    total = float(np.sqrt(np.nanmean(np.concatenate(squares))))
-    return RoboBallFit(system, stand, rolling, contacts, spread, rms, total)
+    series = [error for one in left for error in one.values()]
+    wider = {"rolling": widening(series)}
+    if stand is not None:
+        held = _left(stand, {JOINT: (1, "joint")})
+        wider["stand"] = widening([one[JOINT] for one in held])
+    total = _rms(np.concatenate(series))
+    return RoboBallFit(system, stand, rolling, contacts, spread, rms, total, wider)
+
+
+def _left(estimate: Estimate, columns: dict[str, tuple[int, str]]) -> list[dict[str, np.ndarray]]:
+    """Model − measured of each run, by column: (place in q, name of the measurement)."""
+    left = []
+    for i, run in enumerate(estimate.problem.runs):
+        start = (estimate.x.q[i], estimate.x.u[i])
+        motion = simulate(estimate.system, *start, run.ts, **estimate.problem.step_options())
+        left.append(
+            {
+                column: np.asarray(motion.q[:, place]) - run.values[name][:, 0]
+                for column, (place, name) in columns.items()
+            }
+        )
+    return left
 
 
 def _rms(error: np.ndarray) -> float:
