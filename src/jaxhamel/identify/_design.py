@@ -241,17 +241,15 @@ def _descend(cost, p, arrays, max_steps: int, tolerance: float, progress):
     shape = jax.eval_shape(lambda: jnp.zeros((), p.dtype)), None
     state = solver.init(function, p, arrays, {}, *shape, frozenset())
     step = eqx.filter_jit(lambda p, state, a: solver.step(function, p, a, {}, state, frozenset()))
-    value = eqx.filter_jit(cost)
-    best, history, done = p, [float(value(p, arrays))], False
-    for number in range(1, max_steps + 1):
+    done, history = False, []
+    for number in range(max_steps + 1):  # the first one only evaluates where it begins
         p, state, _ = step(p, state, arrays)
-        now = float(value(p, arrays))
-        if np.isfinite(now) and now < min(history):
-            best = p
-        history.append(now)
-        if progress is not None:
-            progress(number, now)
+        history.append(
+            float(state.f_info.f)
+        )  # at p, which is the best so far: no step up is accepted
+        if progress is not None and number:
+            progress(number, history[-1])
         done = bool(solver.terminate(function, p, arrays, {}, state, frozenset())[0])
         if done:
             break
-    return best, np.array(history), done
+    return p, np.array(history), done
