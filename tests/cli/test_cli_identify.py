@@ -2,6 +2,8 @@
 
 import csv
 import json
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ from typer.testing import CliRunner
 
 from jaxhamel.cli._app import app
 from jaxhamel.cli._identification import build_parameters
+from jaxhamel.cli._predict import _ended
 from jaxhamel.cli._scenario import load, load_identification
 from jaxhamel.cli._validate import ScenarioError
 
@@ -94,6 +97,20 @@ def test_writes_every_file(fitted):
     assert "http://" not in page.replace("http://www.w3.org", "")
 
 
+def test_a_fit_out_of_iterations_is_no_success_and_keeps_what_it_has(fitted, tmp_path):
+    folder, _ = fitted
+    options = ("--data", folder / "data", "--set", "fit.max_iterations=2", "--out", tmp_path)
+    result = jaxhamel("identify", folder.parent / "top.toml", *options)
+    assert result.exit_code == 1
+    assert "the fit failed: out of iterations (2)" in result.stderr
+    said = json.loads((tmp_path / "summary.json").read_text(encoding="utf-8"))
+    assert said["status"] == "failed"
+    assert not said["reached"]["converged"]
+    assert said["reached"]["iterations"] == 2
+    assert (tmp_path / "parameters.csv").exists()
+    assert "The fit failed: out of iterations" in (tmp_path / "report.html").read_text("utf-8")
+
+
 def test_predicts_another_run_from_its_first_moments(fitted, tmp_path):
     folder, _ = fitted
     assert jaxhamel(
@@ -111,6 +128,14 @@ def test_predicts_another_run_from_its_first_moments(fitted, tmp_path):
     spread = np.sqrt(np.mean(table[:, 5:] ** 2))
     assert all(0 < said["rms"][f"Omega_{axis}"] < 0.2 * spread for axis in "xyz")
     assert set(said["files"]) == {path.name for path in (tmp_path / "there").iterdir()}
+
+
+def test_a_prediction_from_a_start_that_was_not_found_has_failed():
+    start = SimpleNamespace(converged=False, status="out of iterations (100)")
+    found: Any = SimpleNamespace(initial=start, seconds=0.5)
+    how, message = _ended(found)
+    assert how == "failed"
+    assert "was not found: out of iterations (100). Give more than 0.5 s with --seconds." in message
 
 
 def refused(source, *options):

@@ -50,13 +50,23 @@ def run_predict(
         found = identify.predict(
             system, measurements, data, seconds, dt=scenario["fit"]["dt"] or None
         )
-    ended = status(found.trajectory)
+    ended = _ended(found)
     reached = {"rms": found.rms, "seconds_used": seconds, "time": float(found.trajectory.t_end)}
     outcome = Outcome("predict", scenario, *ended, started, reached=reached)
     outcome = write_prediction(out, outcome, found, measurements)
     told = ", ".join(f"{name} {value:.4g}" for name, value in found.rms.items())
     terminal.say(f"RMS after the first {seconds:g} s: {told}")
     return outcome
+
+
+def _ended(found: identify.Prediction) -> tuple[str, str]:
+    """A prediction from a start that was not found is none."""
+    if found.initial.converged:
+        return status(found.trajectory)
+    return "failed", (
+        f"the state at the start was not found: {found.initial.status}. "
+        f"Give more than {found.seconds:g} s with --seconds."
+    )
 
 
 def write_prediction(out: Path, outcome: Outcome, found, measurements) -> Outcome:
