@@ -12,7 +12,8 @@ of nine such sines (0.6, 0.9, 1.15 rad; 0.2, 0.4, 0.8 Hz) is taken as well. The 
 harmonics of 0.2 Hz within the rails, from the first sine on by gradient: the D-optimum near it.
 
 `ratio` is (det F_designed / det F_sine)^(1/10), the gain in information per parameter on the geometric mean; `ratio_best`
-the same against the best of the nine. F is computed again with four times as many integration steps for both.
+the same against the best of the nine. F is computed again with four times as many integration steps for both. Compiling the
+gradient takes 44 s on two idle cores, so that --quick takes longer than others: about a minute.
 """
 
 import argparse
@@ -86,8 +87,10 @@ def largest(curve) -> dict:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="six steps of the search")
-    parser.add_argument("--steps", type=int, default=60, help="of the search, at most")
+    parser.add_argument(
+        "--quick", action="store_true", help="six steps of the search; compiling takes most of it"
+    )
+    parser.add_argument("--steps", type=int, default=300, help="of the search, at most")
     arguments = parser.parse_args()
     began, coarse, fine = time.perf_counter(), planned(None), planned(0.005)
     limited = lambda curve: Limited(curve, MIDDLE - REACH, MIDDLE + REACH)  # noqa: E731
