@@ -38,13 +38,13 @@ def child(threads: int, quick: bool) -> None:
     ball, (y, amplitude) = make_ball(), states(BATCH)
     y, amplitude = np.array(y), np.array(amplitude)
 
-    def rollout(batch, steps, **options):
+    def rollout(batch, end, dt=DT, **options):
         q0 = (y[:4, :batch].T.copy(), y[4:6, :batch].T.copy())
-        swing, ts = Swing(jnp.asarray(amplitude[:, :batch].T)), np.array([0.0, steps * DT])
+        swing, ts = Swing(jnp.asarray(amplitude[:, :batch].T)), np.array([0.0, end])
         axes, u0 = (None, 0, 0, 0), y[6:, :batch].T.copy()
 
         def run():
-            q, u = ensemble.rollout(ball, q0, u0, ts, swing, dt=DT, in_axes=axes, **options)
+            q, u = ensemble.rollout(ball, q0, u0, ts, swing, dt=dt, in_axes=axes, **options)
             return np.concatenate([q[0][:, -1].T, q[1][:, -1].T, u[:, -1].T])
 
         return run
@@ -53,7 +53,7 @@ def child(threads: int, quick: bool) -> None:
         own, rails = np.ascontiguousarray(y[:, :batch]), np.ascontiguousarray(amplitude[:, :batch])
         return lambda: function(own, rails, steps, DT, threads)
 
-    programs = {"C": by_hand(compiled_c(), BATCH), "rollout": rollout(BATCH, steps)}
+    programs = {"C": by_hand(compiled_c(), BATCH), "rollout": rollout(BATCH, steps * DT)}
     numba = None if quick and threads == 1 else compiled_numba()  # compiles for ten seconds
     if numba is not None:
         programs["numba"] = by_hand(numba, BATCH)
@@ -62,11 +62,11 @@ def child(threads: int, quick: bool) -> None:
         "steps_per_second": {name: round(BATCH * steps / s) for name, s in seconds.items()},
         "ratio": round(seconds["C"] / seconds["rollout"], 3),
         "first_call": {name: round(s, 2) for name, s in first.items()},
-        "largest_difference": max(float(np.max(np.abs(x - end["C"]))) for x in end.values()),
+        "largest_difference": max(largest(x, end["C"]) for x in end.values()),
     }
     if numba is not None:
         found["ratio_numba"] = round(seconds["numba"] / seconds["rollout"], 2)
-    small = {"C": by_hand(compiled_c(), 1024), "rollout": rollout(1024, steps)}
+    small = {"C": by_hand(compiled_c(), 1024), "rollout": rollout(1024, steps * DT)}
     seconds, _, _ = measure(small, 5 * repeats)
     found["ratio_1024"] = round(seconds["C"] / seconds["rollout"], 3)
     found |= beside_diffrax(rollout, ball, y, amplitude, quick)
@@ -78,7 +78,6 @@ def beside_diffrax(rollout, ball, y, amplitude, quick):
     import diffrax
     import jax
     import jax.numpy as jnp
-    import numpy as np
     from rhs_tax import closed_form, on_scalars
 
     batch, steps = (512, 50) if quick else (2048, 100)
@@ -103,17 +102,29 @@ def beside_diffrax(rollout, ball, y, amplitude, quick):
         return jax.vmap(one)(y, c).T
 
     y, c = jnp.asarray(y[:, :batch].T), jnp.asarray(amplitude[:, :batch].T)
-    end = steps * DT
-    seconds, _, ends = measure(
-        {
-            "diffrax": lambda: solve(y, c, end, None),
-            "rollout": rollout(batch, steps, method=diffrax.Tsit5()),
-        },
-        3,
+    end, given = steps * DT, {"method": diffrax.Tsit5()}
+    fixed = {"diffrax": lambda: solve(y, c, end, None), "rollout": rollout(batch, end, **given)}
+    seconds, _, ends = measure(fixed, 3)
+    found = {
+        "ratio_diffrax_fixed": round(seconds["diffrax"] / seconds["rollout"], 1),
+        "difference_fixed": largest(ends["diffrax"], ends["rollout"]),
+    }
+    exact = rollout(batch, 1.0, 0.005, method=diffrax.Dopri8())()
+    adaptive = lambda: solve(y, c, 1.0, 1e-6)  # noqa: E731
+    error = largest(adaptive(), exact)
+    dt, run = next(
+        (dt, run)
+        for dt in (1 / 10, 1 / 20, 1 / 40, 1 / 80, 1 / 160, 1 / 320, 1 / 640)
+        if largest((run := rollout(batch, 1.0, dt))(), exact) <= error
     )
-    same = float(np.max(np.abs(np.asarray(ends["diffrax"]) - ends["rollout"])))
-    fixed = seconds["diffrax"] / seconds["rollout"]
-    return {"ratio_diffrax_fixed": round(fixed, 1), "difference_fixed": same}
+    seconds, _, _ = measure({"diffrax": adaptive, "rollout": run}, 3)
+    found |= {"ratio_diffrax_adaptive": round(seconds["diffrax"] / seconds["rollout"], 1)}
+    return found | {"error_adaptive": error, "dt_of_that_error": dt}
+
+
+def largest(one, other) -> float:
+    """Difference of two ends."""
+    return float(abs(one - other).max())
 
 
 def measure(programs, repeats):

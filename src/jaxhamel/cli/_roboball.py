@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from jaxhamel import identify
 from jaxhamel.identify._roboball import FIRST_GUESS, JOINT, SHELL
 from jaxhamel.systems import SoftRollingPendulum
-from jaxhamel.viz import Chart, Report, save
+from jaxhamel.viz import Chart, Report, fit_figure, save
 
 from ._outputs import Outcome, folder, write_summary
 from ._scenario import Scenario
@@ -107,9 +106,7 @@ def run_predict_roboball(
     if not np.all(np.isfinite(list(found.rms.values()))):
         ended = ("failed", "the prediction broke down. Try other --seconds.")
     outcome = Outcome("predict", scenario, *ended, started, reached=reached, top={"rms": found.rms})
-    chart = _chart(
-        "prediction", run, np.asarray(found.trajectory.q), f"{run.name} predicted", seconds
-    )
+    chart = _chart("prediction", run, found.trajectory, f"{run.name} predicted", seconds)
     tiles = [(f"{value:.3g} rad", f"RMS of {name}") for name, value in found.rms.items()]
     lead = (
         f"The state at the start is from the first {seconds:g} s; the rest was only compared with."
@@ -167,20 +164,21 @@ def _write_fitted(out: Path, found: Any) -> None:
 def _run_chart(found: Any, index: int) -> Chart:
     run = found.rolling.problem.runs[index]
     motion, _, _ = identify.compared(found.rolling, index)
-    return _chart(f"run-{index + 1}", run, np.asarray(motion.q), f"{run.name} fitted")
+    return _chart(f"run-{index + 1}", run, motion, f"{run.name} fitted")
 
 
-def _chart(name: str, run: Any, q: np.ndarray, title: str, start: float | None = None) -> Chart:
-    """Measured dots and the model's lines, of both angles."""
-    figure = Figure(figsize=(7.5, 3.2), layout="constrained")
-    axes = figure.subplots()
-    for column, key, label in ((0, "shell", SHELL), (1, "joint", JOINT)):
-        (line,) = axes.plot(run.ts, q[:, column], label=label)
-        axes.plot(run.ts, run.values[key][:, 0], ".", ms=3, color=line.get_color(), alpha=0.5)
-    if start is not None:
-        axes.axvline(run.ts[0] + start, color="0.5", lw=0.8, ls=":")
-    axes.set(xlabel="t / s", ylabel="angle / rad", title=title)
-    axes.legend(frameon=False)
+def _chart(name: str, run: Any, motion: Any, title: str, start: float | None = None) -> Chart:
+    """Measured dots and the model's lines, of both angles, at the times at which they were measured."""
+    measured = np.concatenate([run.values["shell"], run.values["joint"]], axis=1)
+    figure = fit_figure(
+        np.asarray(motion.ts),
+        measured,
+        np.asarray(motion.q)[:, :2],
+        (SHELL, JOINT),
+        title=title,
+        ylabel="angle / rad",
+        start=None if start is None else float(run.ts[0]) + start,
+    )
     return Chart(name, figure, f"{title}: measured (dots) and model (lines) over time")
 
 

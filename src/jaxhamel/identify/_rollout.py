@@ -47,9 +47,7 @@ def states(model: Model, z, control, x, ts: Float[Array, " K+1"], counts: Any = 
         return x, x
 
     each = None if isinstance(counts, int) else counts
-    if isinstance(
-        counts, int
-    ):  # reverse mode keeps states, not all that each stage computes: a tenth of the memory
+    if isinstance(counts, int):  # reverse mode keeps states, not all that each stage computes
         interval = jax.checkpoint(interval)
     _, later = jax.lax.scan(interval, x, (ts[:-1], jnp.diff(ts), each))
     return jax.tree.map(lambda a, b: jnp.concatenate([a[None], b]), x, later)
