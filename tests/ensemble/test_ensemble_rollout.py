@@ -12,6 +12,7 @@ from test_ensemble_simulate import Swing
 import jaxhamel
 from jaxhamel import ensemble
 from jaxhamel.control import Spline
+from jaxhamel.ensemble._equal_steps import FEW
 from jaxhamel.ensemble._tableaus import RK4, tableau
 from jaxhamel.systems import FreeRigidBody
 
@@ -78,6 +79,25 @@ def test_derivatives_backward_forward_and_by_differences():
     along = sum(jnp.vdot(g, d) for g, d in zip(reverse, direction, strict=True))
     np.testing.assert_allclose(along, forward, rtol=1e-12)
     np.testing.assert_allclose(forward, richardson, rtol=1e-9)
+
+
+def test_few_lanes_and_many():
+    """A long method takes a few lanes a stage at a time and many at once: the same values, the same gradient."""
+
+    def mean_square(inertia, u0):
+        options = {"dt": 0.1, "in_axes": (None, None, 0, None), "method": diffrax.Tsit5()}
+        q, u = ensemble.rollout(FreeRigidBody(inertia), Q0[0][0], u0, [0.0, 0.3], **options)
+        return jnp.mean(u[:, -1] ** 2) + jnp.mean(q[:, -1, 1] ** 2), (q, u)
+
+    run = jax.jit(jax.value_and_grad(mean_square, has_aux=True))
+    inertia = jnp.array([1.0, 2.0, 2.5])
+    (few, few_states), of_few = run(inertia, jnp.asarray(U0))
+    (many, many_states), of_many = run(inertia, jnp.tile(jnp.asarray(U0), (3, 1)))
+    assert len(U0) < FEW <= len(many_states[1])
+    np.testing.assert_allclose(few, many, rtol=1e-13)
+    np.testing.assert_allclose(of_few, of_many, rtol=1e-11)
+    for one, other in zip(few_states, many_states, strict=True):
+        np.testing.assert_allclose(one, other[:B], atol=1e-14)
 
 
 def test_a_spline_as_control_needs_no_vmap():

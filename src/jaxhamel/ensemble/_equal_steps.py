@@ -28,6 +28,10 @@ Columns = tuple[Float[Array, " B"], ...]
 # A step of so many stages is one program. Rolling ball with three masses, 1,024 lanes, µs a step at once and by stages:
 # RK4 69 and 174, Tsit5 176 and 270, Dopri8 289 and 610 (one run each on two quiet cores).
 AT_ONCE = 13
+# With fewer lanes than this a step of more stages than RK4 has goes a stage at a time. Rolling ball with two masses, 25
+# steps of Tsit5, ms at once and by stages: 0.38 and 0.20 with one lane, 0.39 and 0.27 with four, 0.43 and 1.02 with
+# sixteen; RK4 is faster at once with one lane, too (3.9 and 5.5 µs a step).
+FEW = 8
 
 
 class Plan(NamedTuple):
@@ -102,7 +106,8 @@ def _stepping(motion: Motion, method: Tableau) -> tuple[Callable, Callable]:
     whole step backward, a program of six thousand operations, compiled for more than 90 s.
     """
     rate, unit = jax.jit(motion.rate), motion.unit
-    axes, at_once = (None, None, 0, 0, None), len(method.b) <= AT_ONCE
+    axes, most = (None, None, 0, 0, None), AT_ONCE if motion.y[0].shape[0] >= FEW else 4
+    at_once = len(method.b) <= most
 
     def written_out(t, h, y, mine, shared):
         return _written_out(lambda t, y: rate(t, y, mine, shared), method, t, h, y)
