@@ -33,7 +33,8 @@ class AutoAdjoint(diffrax.AbstractAdjoint):
     shares its forward pass, but the caller who wants a Jacobian of many outputs should ask for it by `jacfwd`.
 
     Measured on the rolling ball with two masses (5 s, Tsit5, 145 adaptive steps, one busy core, double precision; CPU
-    seconds for trace and compile, CPU milliseconds for a run):
+    seconds for trace and compile, CPU milliseconds for a run; in exponential coordinates, which `simulate` has left since:
+    its projected steps need a fifth to a third less):
 
     |                                | trace + compile | run      |
     |--------------------------------|-----------------|----------|
