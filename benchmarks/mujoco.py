@@ -234,7 +234,9 @@ def mjx_figures(peer: MuJoCo, chosen, repeats: int) -> dict:
             qpos = data.qpos.at[7:].set(amplitude * jnp.sin(2 * t + both) - jnp.pi / 2)
             qvel = data.qvel.at[6:].set(2 * amplitude * jnp.cos(2 * t + both))
             push = -4 * amplitude * jnp.sin(2 * (t + dt / 2) + both)
-            return mjx.step(model, data.replace(qpos=qpos, qvel=qvel, ctrl=push)), None
+            later = mjx.step(model, data.replace(qpos=qpos, qvel=qvel, ctrl=push))
+            # in double precision MJX hands some whole numbers back in another width than it took them
+            return jax.tree.map(lambda new, old: jnp.asarray(new, old.dtype), later, data), None
 
         return jax.lax.scan(step, first, at)[0].qpos[:2]
 
