@@ -27,7 +27,7 @@ import numpy as np
 from rhs_tax import Swing, make_ball
 
 from jaxhamel import ensemble
-from jaxhamel.ensemble._program import scalarise
+from jaxhamel._lanes._program import scalarise
 from jaxhamel.mechanics import VectorField
 
 jax.config.update("jax_enable_x64", True)

@@ -13,6 +13,7 @@ from jaxhamel.systems import RollingBall
 SOURCE = Path(jaxhamel.__file__).parent
 # a folder may import from those before it; `simulate` and `systems` stand side by side
 LAYERS = {
+    "_lanes": -1,
     "geometry": 0,
     "mechanics": 1,
     "simulate": 2,

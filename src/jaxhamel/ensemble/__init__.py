@@ -1,10 +1,10 @@
 """Many short integrations at once."""
 
+from jaxhamel._lanes._jit import jit as jit
+from jaxhamel._lanes._transform import lanes as lanes
 from jaxhamel.ensemble._distributions import Distribution as Distribution
 from jaxhamel.ensemble._integrate import integrate as integrate
-from jaxhamel.ensemble._jit import jit as jit
 from jaxhamel.ensemble._kernel_options import Kernel as Kernel
-from jaxhamel.ensemble._lanes import lanes as lanes
 from jaxhamel.ensemble._monte_carlo import monte_carlo as monte_carlo
 from jaxhamel.ensemble._rollout import rollout as rollout
 from jaxhamel.ensemble._sampling import Samples as Samples

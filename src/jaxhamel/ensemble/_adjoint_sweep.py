@@ -22,11 +22,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from jaxhamel.ensemble._lane_derivatives import same
-from jaxhamel.ensemble._lanes import lanes
-from jaxhamel.ensemble._own_derivative import own_derivative
+from jaxhamel._lanes._derivatives import same
+from jaxhamel._lanes._linear_map import linear_map
+from jaxhamel._lanes._own_derivative import own_derivative
+from jaxhamel._lanes._transform import lanes
 from jaxhamel.ensemble._tableaus import Tableau
-from jaxhamel.simulate._linear_map import linear_map
 
 Columns = tuple[Float[Array, " B"], ...]
 

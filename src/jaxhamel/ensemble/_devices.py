@@ -15,7 +15,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxhamel.ensemble._jit import WIDE, takes_options
+from jaxhamel._lanes._jit import WIDE, takes_options
 
 AHEAD = 2  # tasks a thread has waiting, so that it need not wait for the reader
 

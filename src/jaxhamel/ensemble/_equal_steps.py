@@ -16,10 +16,10 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from jaxhamel import _checks
+from jaxhamel._lanes._own_derivative import differentiated_as
+from jaxhamel._lanes._transform import lanes
 from jaxhamel.ensemble._adjoint_sweep import Steps, with_adjoint
 from jaxhamel.ensemble._kernel_options import Kernel
-from jaxhamel.ensemble._lanes import lanes
-from jaxhamel.ensemble._own_derivative import differentiated_as
 from jaxhamel.ensemble._tableaus import Tableau, tableau
 from jaxhamel.simulate._step_size import steps_in
 

@@ -12,10 +12,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxhamel.ensemble._graph import Graph, Node
-from jaxhamel.ensemble._lane_rules import ELEMENTWISE, Unsupported
-from jaxhamel.ensemble._program import Program
-from jaxhamel.ensemble._sine import has_sine, sine_and_cosine
+from jaxhamel._lanes._graph import Graph, Node
+from jaxhamel._lanes._program import Program
+from jaxhamel._lanes._rules import ELEMENTWISE, Unsupported
+from jaxhamel._lanes._sine import has_sine, sine_and_cosine
 
 # Operations of lanes that JAX does not lower to Triton (0.10.1 and 0.10.2).
 NOT_IN_TRITON = {"copy", "digamma", "erf", "erfc", "lgamma", "round"}

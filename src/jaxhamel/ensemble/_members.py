@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxhamel import _checks
-from jaxhamel.ensemble._lanes import flat_axes
+from jaxhamel._lanes._transform import flat_axes
 from jaxhamel.geometry import AbstractSpace
 from jaxhamel.mechanics import System
 

@@ -4,9 +4,9 @@ import warnings
 
 from jaxtyping import Array, Float
 
+from jaxhamel._lanes._rules import Unsupported
 from jaxhamel.ensemble._equal_steps import Motion, Plan, in_lanes
 from jaxhamel.ensemble._kernel_paths import KernelPaths
-from jaxhamel.ensemble._lane_rules import Unsupported
 
 
 def paths(motion: Motion, ts: Float[Array, " T"], plan: Plan) -> list[Float[Array, "T B"]]:

@@ -14,10 +14,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float
 
 from jaxhamel import _checks
+from jaxhamel._lanes._jit import jit
 from jaxhamel._typing import Configuration, Control
 from jaxhamel.ensemble._columns import Layout
 from jaxhamel.ensemble._equal_steps import Motion, Plan
-from jaxhamel.ensemble._jit import jit
 from jaxhamel.ensemble._kernel_options import Kernel
 from jaxhamel.ensemble._members import Members
 from jaxhamel.ensemble._paths import paths

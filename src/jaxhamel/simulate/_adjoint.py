@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxhamel.simulate._linear_map import Program, linear_map
+from jaxhamel._lanes._linear_map import Program, linear_map
 
 
 class AutoAdjoint(diffrax.AbstractAdjoint):

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxhamel.ensemble._graph import Graph
+from jaxhamel._lanes._graph import Graph
 
 # A value used more than once is kept if computing it again takes more operations than this.
 CUT_ABOVE = 30

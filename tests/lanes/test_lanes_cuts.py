@@ -6,7 +6,8 @@ import numpy as np
 from systems_ball import two_mass_ball
 from systems_motion import unit_quaternions
 
-from jaxhamel.ensemble import _program, lanes
+from jaxhamel._lanes import _program
+from jaxhamel.ensemble import lanes
 from jaxhamel.mechanics import VectorField
 
 X = np.random.default_rng(4).normal(size=(64, 3))

@@ -9,7 +9,7 @@ import jax
 import numpy as np
 from jax import lax
 
-from jaxhamel.ensemble._folding import FOLDED, SIMPLIFIED
+from jaxhamel._lanes._folding import FOLDED, SIMPLIFIED
 
 
 class Node(NamedTuple):

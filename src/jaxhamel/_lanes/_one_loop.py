@@ -24,7 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxhamel.ensemble._sine import has_sine, sine_and_cosine
+from jaxhamel._lanes._sine import has_sine, sine_and_cosine
 
 
 class Split(NamedTuple):

@@ -4,11 +4,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from test_ensemble_cuts import multiplications
+from test_lanes_cuts import multiplications
 
-from jaxhamel.ensemble import _one_loop, _program, lanes
-from jaxhamel.ensemble._one_loop import one_loop_works
-from jaxhamel.ensemble._sine import sine_and_cosine
+from jaxhamel._lanes import _one_loop, _program
+from jaxhamel._lanes._one_loop import one_loop_works
+from jaxhamel._lanes._sine import sine_and_cosine
+from jaxhamel.ensemble import lanes
 
 RNG = np.random.default_rng(8)
 X = RNG.normal(size=(4, 5, 3))

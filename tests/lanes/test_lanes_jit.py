@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxhamel.ensemble import _jit
+from jaxhamel._lanes import _jit
 from jaxhamel.ensemble import jit as ensemble_jit
 
 X = np.arange(3.0)

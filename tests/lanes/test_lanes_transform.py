@@ -8,8 +8,8 @@ import pytest
 from systems_ball import two_mass_ball
 from systems_motion import unit_quaternions
 
+from jaxhamel._lanes._program import scalarise
 from jaxhamel.ensemble import lanes
-from jaxhamel.ensemble._program import scalarise
 from jaxhamel.mechanics import ROUTES, VectorField
 from jaxhamel.systems import ActuatedDisk, CircularRails, FreeRigidBody, HeavyTop, Suslov
 

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jax import lax
 
+from jaxhamel._lanes._rules import RULES
 from jaxhamel.ensemble import lanes
-from jaxhamel.ensemble._lane_rules import RULES
 
 BATCH = 5
 

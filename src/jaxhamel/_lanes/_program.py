@@ -7,11 +7,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax.extend.core import ClosedJaxpr
 
-from jaxhamel.ensemble._cuts import CUT_ABOVE, one_at_run_time, shared_values
-from jaxhamel.ensemble._factoring import factored
-from jaxhamel.ensemble._graph import Graph
-from jaxhamel.ensemble._lane_rules import RULES, Nodes, Unsupported
-from jaxhamel.ensemble._one_loop import one_loop_works, run_in_one_loop, split
+from jaxhamel._lanes._cuts import CUT_ABOVE, one_at_run_time, shared_values
+from jaxhamel._lanes._factoring import factored
+from jaxhamel._lanes._graph import Graph
+from jaxhamel._lanes._one_loop import one_loop_works, run_in_one_loop, split
+from jaxhamel._lanes._rules import RULES, Nodes, Unsupported
 
 # Beyond this many scalars a program written out compiles more slowly than it runs.
 LARGEST = 100_000

@@ -15,9 +15,9 @@ from jax.custom_batching import custom_vmap
 from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 
 from jaxhamel import _checks
-from jaxhamel.ensemble._lane_derivatives import with_derivative
-from jaxhamel.ensemble._lane_rules import Unsupported
-from jaxhamel.ensemble._program import scalarise
+from jaxhamel._lanes._derivatives import with_derivative
+from jaxhamel._lanes._program import scalarise
+from jaxhamel._lanes._rules import Unsupported
 
 
 def lanes(f: Callable, in_axes: Any = 0) -> Callable:

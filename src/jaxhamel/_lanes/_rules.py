@@ -13,7 +13,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Int
 
-from jaxhamel.ensemble._graph import Graph
+from jaxhamel._lanes._graph import Graph
 
 Nodes = Int[np.ndarray, "..."]
 

@@ -14,8 +14,8 @@ import jax
 import jax.numpy as jnp
 from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 
-from jaxhamel.ensemble._own_derivative import own_derivative
-from jaxhamel.simulate._linear_map import Program, linear_map
+from jaxhamel._lanes._linear_map import Program, linear_map
+from jaxhamel._lanes._own_derivative import own_derivative
 
 # (function of one trajectory, which inputs vary from lane to lane, batch size, inputs) -> results of the batch
 Run = Callable[[Callable, list[bool], int, list], list]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from jax import lax
 
-from jaxhamel.ensemble._graph import Graph
+from jaxhamel._lanes._graph import Graph
 
 # a term: its sign, and the one or two factors of its product
 Term = tuple[int, tuple[int, ...]]

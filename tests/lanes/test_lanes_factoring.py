@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from jaxhamel._lanes._program import scalarise
 from jaxhamel.ensemble import lanes
-from jaxhamel.ensemble._program import scalarise
 
 X = np.random.default_rng(9).normal(size=(6, 8))
 
