@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, PyTree
 
 from jaxhamel import _checks
+from jaxhamel._lanes._jit import jit
 from jaxhamel.ensemble._columns import Layout
 from jaxhamel.ensemble._equal_steps import Motion, Plan
 from jaxhamel.ensemble._kernel_options import Kernel
@@ -61,7 +61,7 @@ def integrate(
     return _integrate(members, jnp.asarray(ts), plan)
 
 
-@eqx.filter_jit
+@jit
 def _integrate(members: Members, ts: Float[Array, " T"], plan: Plan):
     first = jax.vmap(lambda own: members.with_own(own)[0])(members.own)
     state, own = Layout.of(first), Layout.of(members.own)

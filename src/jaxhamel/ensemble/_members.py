@@ -6,9 +6,11 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Bool
 
 from jaxhamel import _checks
 from jaxhamel._lanes._transform import flat_axes
+from jaxhamel.ensemble._known import Known
 from jaxhamel.geometry import AbstractSpace
 from jaxhamel.mechanics import System
 
@@ -20,6 +22,7 @@ class Members(eqx.Module):
     structure: Any = eqx.field(static=True)
     batched: tuple[bool, ...] = eqx.field(static=True)
     size: int = eqx.field(static=True)
+    known: Known = eqx.field(static=True)
 
     @classmethod
     def of(cls, system: System, q0: Any, u0: Any, control: Any, in_axes: Any) -> "Members":
@@ -33,7 +36,7 @@ class Members(eqx.Module):
         size = _checks.check_batch(leaves, axes)
         _checks.check_trajectories(size, parts[2])
         _check_states(system.space, parts[1], axes[len(jax.tree.leaves(system)) :], size)
-        return cls(_in_front(leaves, axes), structure, tuple(a is not None for a in axes), size)
+        return cls._of_leaves(leaves, structure, axes, size)
 
     @classmethod
     def gathered(cls, parts: tuple, in_axes: Any) -> "Members":
@@ -46,7 +49,13 @@ class Members(eqx.Module):
         leaves, structure = jax.tree.flatten(parts)
         size = _checks.check_batch(leaves, axes)
         _checks.check_initial_values(size, parts[0])
-        return cls(_in_front(leaves, axes), structure, tuple(a is not None for a in axes), size)
+        return cls._of_leaves(leaves, structure, axes, size)
+
+    @classmethod
+    def _of_leaves(cls, leaves: list, structure, axes: list[int | None], size: int) -> "Members":
+        known = Known.of([x for x, axis in zip(leaves, axes, strict=True) if axis is None])
+        batched = tuple(axis is not None for axis in axes)
+        return cls(_in_front(leaves, axes), structure, batched, size, known)
 
     @property
     def own(self) -> list:
@@ -62,8 +71,11 @@ class Members(eqx.Module):
         )
 
     def with_numbers(self, entries: Any, shared: list, fixed: list) -> tuple:
-        """(system, q0, u0, control) of one trajectory from its own leaves and both kinds of shared ones."""
-        own, others = iter(entries), iter(eqx.combine(shared, fixed))
+        """(system, q0, u0, control) of one trajectory from its own leaves and both kinds of shared ones.
+
+        Shared numbers that are known to be 0, 1 or −1 are constants there.
+        """
+        own, others = iter(entries), iter(self.known.filled(eqx.combine(shared, fixed)))
         filled = [next(own) if varies else next(others) for varies in self.batched]
         return jax.tree.unflatten(self.structure, filled)
 
@@ -109,8 +121,14 @@ def _check_states(space: AbstractSpace, q0, axes, size: int) -> None:
         space.check(entry, f"q0 of trajectory {index}")
 
 
+@jax.jit
+def _identity_of(space: AbstractSpace):
+    return space.identity()
+
+
 def _identity(space: AbstractSpace):
-    return jax.eval_shape(space.identity)
+    """Shapes of a configuration; traced once for each kind of space (2 ms of a call otherwise)."""
+    return _identity_of.eval_shape(space)
 
 
 def _leading(part, axis: int | None, size: int):
@@ -125,9 +143,16 @@ def _suspects(space: AbstractSpace, structure, columns) -> list[int]:
     if [column.shape[1:] for column in columns] != wanted:
         return [0]
     with jax.ensure_compile_time_eval():  # under jit, too, these are numbers
-        normal = jax.vmap(space.normalise)(jax.tree.unflatten(structure, map(jnp.asarray, columns)))
-    fine = [
-        np.isclose(column, x, rtol=0, atol=1e-6).reshape(len(column), -1).all(axis=1)
-        for column, x in zip(columns, jax.tree.leaves(normal), strict=True)
-    ]
-    return np.flatnonzero(~np.all(fine, axis=0)).tolist()
+        fine = _unchanged(space, jax.tree.unflatten(structure, map(jnp.asarray, columns)))
+    return np.flatnonzero(~np.asarray(fine)).tolist()
+
+
+@jax.jit
+def _unchanged(space: AbstractSpace, q: Any) -> Bool[Array, " B"]:
+    """Which configurations `normalise` leaves as they are, to 1e-6; those that are not finite it does not."""
+
+    def one(q):
+        pairs = zip(*map(jax.tree.leaves, (q, space.normalise(q))), strict=True)
+        return jnp.all(jnp.stack([jnp.all(jnp.isclose(x, y, 0, 1e-6)) for x, y in pairs]))
+
+    return jax.vmap(one)(q)

@@ -58,7 +58,8 @@ def rollout(
     **Raises:** `ValueError` for shapes that do not fit, times out of order or traced, `dt` that is not positive.
 
     Works under jit, grad and jvp; derivatives reach what differs from trajectory to trajectory and what all share. Other
-    numbers compile nothing again, other times do only where they change the number of steps.
+    numbers compile nothing again, save that the program knows which of the numbers that all share are 0, 1 or −1; other
+    times do only where they change the number of steps.
     """
     members = Members.of(system, q0, u0, control, in_axes)
     _checks.check_route(route, ROUTES)

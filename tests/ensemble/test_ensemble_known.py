@@ -1,0 +1,92 @@
+"""Numbers that all trajectories share and that are 0, 1 or −1: the same motion, fewer operations, others at no cost."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxhamel import ensemble
+from jaxhamel._lanes._program import scalarise
+from jaxhamel.ensemble._known import Known
+from jaxhamel.ensemble._members import Members
+from jaxhamel.systems import FreeRigidBody
+
+U0 = np.random.default_rng(3).normal(size=(5, 3))
+TS = np.array([0.0, 0.1, 0.2])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_what_is_known(dtype):
+    """Zeros and ones of either sign; not −0, which divides to −∞; nothing of tables, integers and what is traced."""
+    leaf = np.array([[0.0, 1.0, -1.0], [-0.0, 2.0, np.nan]], dtype)
+    known = Known.of([leaf, np.zeros(100), np.arange(3), None, np.array([2.0])])
+    assert [codes is None for codes in known.of_leaves] == [False, True, True, True, True]
+    seen = jax.make_jaxpr(lambda x: known.filled([x, None, None, None, None])[0])(leaf)
+    np.testing.assert_array_equal(
+        jax.core.eval_jaxpr(seen.jaxpr, seen.consts, 7 * leaf + 5)[0],
+        np.where([[1, 1, 1], [0, 0, 0]], leaf, 7 * leaf + 5),
+    )
+    jax.jit(lambda x: pytest.fail("known") if any(Known.of([x]).of_leaves) else x)(leaf)
+
+
+TRACES = []
+
+
+def lorenz(t, y, args):
+    TRACES.append(None)
+    s, r, b = args
+    return jnp.stack([s * (y[1] - y[0]), y[0] * (r - y[2]) - y[1], y[0] * y[1] - b * y[2]])
+
+
+def operations(coefficients) -> int:
+    """In the lanes of Lorenz' equations."""
+    members = Members.gathered((jnp.ones((4, 3)), coefficients), (0, None))
+    rate = lambda y, shared: lorenz(0.0, *members.with_numbers([y], shared, [None]))  # noqa: E731
+    closed = jax.make_jaxpr(rate)(jnp.ones(3), [coefficients])
+    return sum(scalarise(closed, [True, False]).operations().values())
+
+
+def test_what_is_known_is_folded():
+    """Eight operations; without 1·x, 0·z and the subtraction of it, five."""
+    assert operations(jnp.array([10.0, 28.0, 2.5])) == 8
+    assert operations(jnp.array([1.0, 28.0, 0.0])) == 5
+
+
+def rolled(inertia, u0=U0):
+    q0 = jnp.array([1.0, 0.0, 0.0, 0.0])
+    return ensemble.rollout(
+        FreeRigidBody(inertia), q0, u0, TS, dt=0.05, in_axes=(None, None, 0, None)
+    )
+
+
+def test_same_motion_known_or_not():
+    """Euler's top with two moments of inertia equal to one: given as numbers, and as variables of a `jit`."""
+    inertia = jnp.array([1.0, 1.0, 1.5])
+    for known, traced in zip(rolled(inertia), jax.jit(rolled)(inertia), strict=True):
+        np.testing.assert_allclose(known, traced, rtol=0, atol=1e-15)
+
+
+def test_derivatives_where_a_number_is_one():
+    """By what the program would otherwise know: of a variable it knows nothing; by the start, with known numbers."""
+    mean = lambda inertia, u0: jnp.mean(rolled(inertia, u0)[1][:, -1] ** 2)  # noqa: E731
+    inertia, step = jnp.array([1.0, 1.0, 1.5]), 1e-4
+    found = jax.grad(mean)(inertia, U0)
+    for i, e in enumerate(np.eye(3)):
+        ends = [mean(inertia + s * step * e, U0) for s in (1, -1)]
+        np.testing.assert_allclose(found[i], (ends[0] - ends[1]) / (2 * step), atol=1e-8)
+    known, traced = (f(mean, 1)(inertia, U0) for f in (jax.grad, lambda *a: jax.jit(jax.grad(*a))))
+    np.testing.assert_allclose(known, traced, rtol=1e-13, atol=1e-16)
+
+
+def test_other_values_compile_nothing_again():
+    """Nor does another number beside the same one; a number that becomes zero does, once."""
+
+    def traces(*coefficients):
+        before, y0 = len(TRACES), jnp.ones((4, 3))
+        ensemble.integrate(lorenz, y0, TS, jnp.array(coefficients), dt=0.05, in_axes=(0, None))
+        return len(TRACES) - before
+
+    assert traces(10.0, 28.0, 1.0) > 0
+    assert traces(9.0, 20.0, 1.0) == 0
+    assert traces(10.0, 0.0, 1.0) > 0
+    assert traces(9.0, 0.0, 1.0) == traces(8.0, 2.0, 1.0) == 0
