@@ -8,7 +8,7 @@ One loop runs over the steps; a step is one program, or another loop over its st
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
@@ -19,8 +19,9 @@ from jaxhamel import _checks
 from jaxhamel._lanes._own_derivative import differentiated_as
 from jaxhamel._lanes._transform import lanes
 from jaxhamel.ensemble._adjoint_sweep import Steps, with_adjoint
+from jaxhamel.ensemble._group_steps import GroupMethod
 from jaxhamel.ensemble._kernel_options import Kernel
-from jaxhamel.ensemble._tableaus import Tableau, tableau
+from jaxhamel.ensemble._tableaus import Tableau
 from jaxhamel.simulate._step_size import steps_in
 
 Columns = tuple[Float[Array, " B"], ...]
@@ -33,31 +34,37 @@ AT_ONCE = 13
 # sixteen; RK4 is faster at once with one lane, too (3.9 and 5.5 µs a step).
 FEW = 8
 
+_AXES = (None, None, 0, 0, None)  # of t, h, y, mine, shared
+
 
 class Plan(NamedTuple):
     """All that decides which program is compiled."""
 
-    method: Tableau
+    method: Tableau | GroupMethod
     counts: tuple[int, ...]
     checkpoint: bool
     kernel: Kernel | None
 
     @classmethod
-    def of(cls, ts, dt, method, checkpoint: bool, kernel) -> "Plan":
+    def of(cls, ts, dt, method: Tableau | GroupMethod, checkpoint: bool, kernel) -> "Plan":
         """Checked; the times decide how many steps there are."""
         _checks.check_rollout_times(ts, dt)
         counts = tuple(steps_in(np.asarray(ts, float), float(dt)))
-        return cls(tableau(method), counts, checkpoint, Kernel.chosen(kernel))
+        return cls(method, counts, checkpoint, Kernel.chosen(kernel))
 
 
 class Motion(NamedTuple):
-    """Functions of one lane's numbers, (t, y, mine, shared) ↦ ẏ and (y, shared) ↦ N(y), and the columns of all lanes."""
+    """Functions of one lane's numbers, (t, y, mine, shared) ↦ ẏ and (y, shared) ↦ N(y), and the columns of all lanes.
+
+    A group method has a step of its own, (t, h, y, mine, shared) ↦ y₁.
+    """
 
     rate: Callable
     unit: Callable
     y: Columns
     mine: Columns
     shared: Any  # a pytree of arrays
+    step: Callable | None = None
 
 
 def in_lanes(motion: Motion, ts: Float[Array, " T"], plan: Plan) -> list[Float[Array, "T B"]]:
@@ -85,12 +92,18 @@ def intervals(ts: Float[Array, " T"], part: slice, count) -> tuple[Array, Array]
     return start, (end - start) / count
 
 
-def advancing(motion: Motion, method: Tableau, count: int, checkpoint: bool = True) -> Callable:
+def advancing(
+    motion: Motion, method: Tableau | GroupMethod, count: int, checkpoint: bool = True
+) -> Callable:
     """(y, start, h) ↦ the state `count` steps later; with `checkpoint` reverse mode keeps nothing in between."""
-    step, stages = _stepping(motion, method)
-    advance = partial(_advance, step, count)
-    if checkpoint:
-        advance = with_adjoint(advance, Steps(motion.rate, motion.unit, stages, method), count)
+    if isinstance(method, Tableau):
+        step, stages = _stepping(motion, method)
+        advance = partial(_advance, step, count)
+        if checkpoint:
+            advance = with_adjoint(advance, Steps(motion.rate, motion.unit, stages, method), count)
+    else:
+        advance = partial(_advance, lanes(cast(Callable, motion.step), _AXES), count)
+        advance = jax.checkpoint(advance) if checkpoint else advance
     return lambda y, start, h: advance(y, start, h, motion.mine, motion.shared)
 
 
@@ -106,7 +119,7 @@ def _stepping(motion: Motion, method: Tableau) -> tuple[Callable, Callable]:
     whole step backward, a program of six thousand operations, compiled for more than 90 s.
     """
     rate, unit = jax.jit(motion.rate), motion.unit
-    axes, most = (None, None, 0, 0, None), AT_ONCE if motion.y[0].shape[0] >= FEW else 4
+    most = AT_ONCE if motion.y[0].shape[0] >= FEW else 4
     at_once = len(method.b) <= most
 
     def written_out(t, h, y, mine, shared):
@@ -123,8 +136,8 @@ def _stepping(motion: Motion, method: Tableau) -> tuple[Callable, Callable]:
         end = in_turn(_chained, *at) if method.chained else in_turn(_full, *at)[1]
         return tuple(lanes(unit, (0, None))(end, at[-1]))
 
-    step = differentiated_as(lanes(one_step, axes), by_stages) if at_once else by_stages
-    return step, lanes(written_out, axes) if at_once else partial(in_turn, _full)
+    step = differentiated_as(lanes(one_step, _AXES), by_stages) if at_once else by_stages
+    return step, lanes(written_out, _AXES) if at_once else partial(in_turn, _full)
 
 
 def _advance(step: Callable, count: int, y: Columns, start, h, mine, shared) -> Columns:

@@ -14,6 +14,7 @@ from jaxhamel.ensemble._equal_steps import Motion, Plan
 from jaxhamel.ensemble._kernel_options import Kernel
 from jaxhamel.ensemble._members import Members
 from jaxhamel.ensemble._paths import paths
+from jaxhamel.ensemble._tableaus import tableau
 
 
 def integrate(
@@ -57,7 +58,7 @@ def integrate(
     """
     of_both = in_axes if isinstance(in_axes, tuple | list) else (in_axes, in_axes)
     members = Members.gathered((y0, args, f), (*of_both, None))
-    plan = Plan.of(ts, dt, method, checkpoint, kernel)
+    plan = Plan.of(ts, dt, tableau(method), checkpoint, kernel)
     return _integrate(members, jnp.asarray(ts), plan)
 
 

@@ -5,12 +5,13 @@ result itself; what lies between is computed again, in XLA's lanes.
 """
 
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from jaxhamel._lanes._rules import Unsupported
 from jaxhamel.ensemble._equal_steps import (
     Columns,
     Motion,
@@ -23,6 +24,7 @@ from jaxhamel.ensemble._equal_steps import (
 from jaxhamel.ensemble._kernel_call import Intervals, integrated
 from jaxhamel.ensemble._kernel_lane import Lane
 from jaxhamel.ensemble._kernel_options import Kernel
+from jaxhamel.ensemble._tableaus import Tableau
 
 
 class Values(NamedTuple):
@@ -48,6 +50,8 @@ class KernelPaths(NamedTuple):
         cls, motion: Motion, ts: Float[Array, " T"], plan: Plan, how: Kernel
     ) -> "tuple[KernelPaths, Values]":
         """**Raises:** `Unsupported`, naming what a kernel cannot do."""
+        if motion.step is not None:
+            raise Unsupported("Lie-group methods")
         rate = lambda t, y, mine: motion.rate(t, y, mine, motion.shared)  # noqa: E731
         unit = lambda y: motion.unit(y, motion.shared)  # noqa: E731
         rate = Lane.of(rate, ts[0], motion.y, motion.mine, varying=(False, True, True))
@@ -70,8 +74,9 @@ class KernelPaths(NamedTuple):
         starts, ends = values.ts[:-1], values.ts[1:]
         counts = jnp.asarray(self.plan.counts, jnp.int32)
         times = Intervals(starts, (ends - starts) / counts.astype(starts.dtype), counts)
+        method = cast(Tableau, self.plan.method)  # see `of`
         rate, unit = self._lanes(values)
-        states = integrated(rate, unit, values.y, values.mine, times, self.plan.method, self.how)
+        states = integrated(rate, unit, values.y, values.mine, times, method, self.how)
         return tuple(states[:, i] for i in range(len(values.y)))
 
     def _by_xla(self, values: Values) -> tuple:

@@ -7,6 +7,7 @@ method, of the same order: Hairer, Lubich and Wanner, Geometric Numerical Integr
 steps, one inside it over the stages, so that XLA compiles and optimises one right-hand side.
 """
 
+from functools import partial
 from typing import Any
 
 import jax
@@ -18,9 +19,11 @@ from jaxhamel._lanes._jit import jit
 from jaxhamel._typing import Configuration, Control
 from jaxhamel.ensemble._columns import Layout
 from jaxhamel.ensemble._equal_steps import Motion, Plan
+from jaxhamel.ensemble._group_steps import GroupMethod, in_velocities, method_on
 from jaxhamel.ensemble._kernel_options import Kernel
 from jaxhamel.ensemble._members import Members
 from jaxhamel.ensemble._paths import paths
+from jaxhamel.ensemble._tableaus import Tableau
 from jaxhamel.mechanics import ROUTES, System, VectorField
 
 
@@ -45,7 +48,9 @@ def rollout(
     - `system`, `q0`, `u0`, `control`, `in_axes`: as for `jaxhamel.ensemble.simulate`.
     - `ts`: times [s], `(T,)`, increasing and concrete (they decide how many steps there are); the same for all.
     - `dt`: the longest step [s], concrete; each interval of `ts` is divided into equal steps.
-    - `method`: `"rk4"`, or an explicit Runge–Kutta method of diffrax (`diffrax.Tsit5()`, `diffrax.Dopri8()`, …).
+    - `method`: `"rk4"`, an explicit Runge–Kutta method of diffrax (`diffrax.Tsit5()`, `diffrax.Dopri8()`, …), or a method
+      on groups: `jaxhamel.LieGroup(diffrax.Tsit5(), space)`, `jaxhamel.CommutatorFree2()`, `jaxhamel.CommutatorFree4()`. On
+      a matrix group a Runge–Kutta method is taken as `LieGroup` takes it.
     - `route`: to the equations of motion, see `jaxhamel.acceleration`.
     - `checkpoint`: whether reverse mode keeps the states at `ts` only and computes those between again: with as many
       steps between two times as there are times, memory grows like the square root of the number of steps.
@@ -63,7 +68,7 @@ def rollout(
     """
     members = Members.of(system, q0, u0, control, in_axes)
     _checks.check_route(route, ROUTES)
-    plan = Plan.of(ts, dt, method, checkpoint, kernel)
+    plan = Plan.of(ts, dt, method_on(system.space, method), checkpoint, kernel)
     return _rollout(members, jnp.asarray(ts), route, plan)
 
 
@@ -73,16 +78,26 @@ def _rollout(members: Members, ts: Float[Array, " T"], route: str | None, plan: 
     field, space = VectorField(route), members.with_own(members.own)[0].space
     shared, fixed = members.shared
 
-    def rate(t, y, mine, shared):
+    def at(mine, shared):
         system, _, _, control = members.with_numbers(own.entries(mine), shared, fixed)
-        return state.numbers(field(t, state.entries(y), (system, control)))
+        return system, lambda t, y: field(t, y, (system, control))
+
+    def rate(t, y, mine, shared):
+        return state.numbers(at(mine, shared)[1](t, state.entries(y)))
+
+    def step(method: GroupMethod, t, h, y, mine, shared):
+        system, rate = at(mine, shared)
+        slope = in_velocities(system.space, rate)
+        return state.numbers(method.step(system.space, slope, t, h, state.entries(y)))
 
     def unit(y, shared):
         q, u = state.entries(y)
         return state.numbers((space.normalise(q), u))
 
     y, mine = state.columns(_first_states(members)), own.columns(members.own)
-    rows = paths(Motion(rate, unit, y, mine, shared), ts, plan)
+    method = plan.method
+    own_step = None if isinstance(method, Tableau) else partial(step, method)
+    rows = paths(Motion(rate, unit, y, mine, shared, own_step), ts, plan)
     return state.entries(row.T for row in rows)
 
 

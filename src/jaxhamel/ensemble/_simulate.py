@@ -36,7 +36,7 @@ def simulate(
       `in_axes=(None, 0, 0, None)` is one system under one control from many states.
     - `options`: as for `jaxhamel.simulate`: `rtol`, `atol`, `dt`, `solver`, `route`, …
 
-    With `dt`, and nothing else than `solver` (an explicit Runge–Kutta method of diffrax, default `Tsit5()`) and `route`, the
+    With `dt`, and nothing else than `solver` (explicit: of Runge–Kutta or on groups; default `Tsit5()`) and `route`, the
     steps are taken in lanes, see `jaxhamel.ensemble.rollout`: the same numbers to rounding, many times faster; of a
     trajectory that breaks down `t_end` is then the last of `ts` that was reached.
 

@@ -16,7 +16,7 @@ from jaxhamel._typing import Configuration
 from jaxhamel.ensemble._members import Members
 from jaxhamel.ensemble._rollout import rollout
 from jaxhamel.mechanics import as_control
-from jaxhamel.simulate import RESULTS, Trajectory
+from jaxhamel.simulate import RESULTS, CommutatorFree2, CommutatorFree4, LieGroup, Trajectory
 from jaxhamel.simulate._results import as_result
 from jaxhamel.simulate._simulate import _max_steps, _nan_where, _state_in_one_dtype
 from jaxhamel.simulate._step_size import steps_in
@@ -33,17 +33,27 @@ def takes_equal_steps(members: Members, ts: ArrayLike, options: dict[str, Any]) 
         "dt" in given
         and given <= {"dt", "solver", "route"}
         and not any(isinstance(x, jax.core.Tracer) for x in (ts, options["dt"]))
-        and (solver is None or isinstance(solver, diffrax.AbstractERK))
-        and _is_plain(members)
+        and _is_explicit(solver, members)
+        and _is_of_one_kind(members)
     )
 
 
-def _is_plain(members: Members) -> bool:
-    """Whether stored numbers can be stepped as they are, and are of one kind."""
-    system, q0, u0, _ = members.with_own(members.own)
+def _is_explicit(solver: Any, members: Members) -> bool:
+    """A Runge–Kutta method, or one on the group that the system's space is."""
+    if solver is None or isinstance(solver, diffrax.AbstractERK):
+        return True
+    if not isinstance(solver, LieGroup | CommutatorFree2 | CommutatorFree4):
+        return False
+    space = members.with_own(members.own)[0].space
+    same = jax.tree.structure(solver.space) == jax.tree.structure(space)
+    return solver.space is None or (same and not jax.tree.leaves(space))
+
+
+def _is_of_one_kind(members: Members) -> bool:
+    """Whether all numbers of the state are floats of one kind."""
+    _, q0, u0, _ = members.with_own(members.own)
     kinds = {jnp.result_type(x) for x in jax.tree.leaves((q0, u0))}
-    floats = all(jnp.issubdtype(kind, jnp.floating) for kind in kinds)
-    return (system.space.independent or system.space.projects) and len(kinds) == 1 and floats
+    return len(kinds) == 1 and all(jnp.issubdtype(kind, jnp.floating) for kind in kinds)
 
 
 def in_equal_steps(
