@@ -24,14 +24,22 @@ def _by(function: Callable) -> Callable:
     return lambda *values, **_: function(*values)
 
 
-def _float_only(function: Callable) -> Callable:
-    """Division of integers truncates in JAX and not in NumPy."""
+def _quotient(x, y, **_):
+    """Of integers, as JAX has it: towards zero; −1 of a division by zero."""
+    if np.issubdtype(np.asarray(x).dtype, np.inexact):
+        return np.divide(x, y)
+    x, y = int(x), int(y)
+    return abs(x) // abs(y) * (1 if (x < 0) == (y < 0) else -1) if y else -1
 
-    def folded(x, y, **_):
-        integer = not np.issubdtype(np.asarray(x).dtype, np.inexact)
-        return np.asarray(lax.div(int(x), int(y))) if integer else function(x, y)
 
-    return folded
+def _remainder(x, y, **_):
+    """It has the sign of x; of integers, x itself for y = 0."""
+    integer = not np.issubdtype(np.asarray(x).dtype, np.inexact)
+    return x if integer and y == 0 else np.fmod(x, y)
+
+
+def _clamp(low, x, high, **_):
+    return np.minimum(np.maximum(x, low), high)
 
 
 # by primitive; what is not here is computed by JAX like anything else
@@ -39,7 +47,12 @@ FOLDED: dict[str, Callable] = {
     "add": _by(np.add),
     "sub": _by(np.subtract),
     "mul": _by(np.multiply),
-    "div": _float_only(np.divide),
+    "div": _quotient,
+    "rem": _remainder,
+    "clamp": _clamp,
+    "floor": _by(np.floor),
+    "ceil": _by(np.ceil),
+    "is_finite": _by(np.isfinite),
     "neg": _by(np.negative),
     "abs": _by(np.abs),
     "sign": _by(np.sign),
@@ -58,6 +71,7 @@ FOLDED: dict[str, Callable] = {
     "and": _by(np.bitwise_and),
     "or": _by(np.bitwise_or),
     "not": _by(np.invert),
+    "xor": _by(np.bitwise_xor),
     "select_n": _select,
     "convert_element_type": _convert,
     "stop_gradient": _by(np.positive),
@@ -128,6 +142,10 @@ def _cast(graph, operands, dtype, params):
     return operands[0] if graph.nodes[operands[0]].dtype == dtype else None
 
 
+def _same(graph, operands, dtype, params):
+    return operands[0]
+
+
 def _power(graph, operands, dtype, params):
     return operands[0] if params["y"] == 1 else None
 
@@ -142,4 +160,6 @@ SIMPLIFIED: dict[str, Callable[..., Any]] = {
     "select_n": _choose,
     "convert_element_type": _cast,
     "integer_pow": _power,
+    "stop_gradient": _same,  # derivatives were taken before anything is written out
+    "copy": _same,
 }

@@ -38,11 +38,14 @@ def _usual_params(name: str) -> dict:
 _SCALAR, _BOOL = jax.ShapeDtypeStruct((), np.float32), jax.ShapeDtypeStruct((), np.bool_)
 _SIGNATURE = {
     "neg": (_SCALAR,),
+    "abs": (_SCALAR,),
+    "sqrt": (_SCALAR,),
+    "not": (_BOOL,),
     "select_n": (_BOOL, _SCALAR, _SCALAR),
     "and": (_BOOL, _BOOL),
     "or": (_BOOL, _BOOL),
 }
-_FUNCTION = {"and": lax.bitwise_and, "or": lax.bitwise_or}
+_FUNCTION = {"and": lax.bitwise_and, "or": lax.bitwise_or, "not": lax.bitwise_not}
 
 
 class Graph:

@@ -5,27 +5,17 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.extend.core import ClosedJaxpr
 
+from jaxhamel._lanes._control_flow import CONTROL_FLOW
 from jaxhamel._lanes._cuts import CUT_ABOVE, one_at_run_time, shared_values
 from jaxhamel._lanes._factoring import factored
 from jaxhamel._lanes._graph import Graph
+from jaxhamel._lanes._nodes import Nodes, Unsupported
 from jaxhamel._lanes._one_loop import one_loop_works, run_in_one_loop, split
-from jaxhamel._lanes._rules import RULES, Nodes, Unsupported
+from jaxhamel._lanes._rules import RULES
 
 # Beyond this many scalars a program written out compiles more slowly than it runs.
 LARGEST = 100_000
-
-# primitives that are a function by another name, and the parameter that holds it
-_CALLS = {
-    "jit": "jaxpr",
-    "pjit": "jaxpr",
-    "closed_call": "call_jaxpr",
-    "core_call": "call_jaxpr",
-    "remat": "jaxpr",
-    "checkpoint": "jaxpr",
-    "custom_jvp_call": "call_jaxpr",
-}
 
 
 class Program(NamedTuple):
@@ -130,20 +120,17 @@ def _interpret(graph: Graph, closed_jaxpr, inputs: list[Nodes]) -> list[Nodes]:
     read = lambda v: _constants(graph, v.val) if hasattr(v, "val") else nodes[v]  # noqa: E731
     for equation in jaxpr.eqns:
         operands = [read(v) for v in equation.invars]
-        nodes.update(zip(equation.outvars, _outputs(graph, equation, operands), strict=True))
+        out = map(np.asarray, _outputs(graph, equation, operands))  # a single node as well
+        nodes.update(zip(equation.outvars, out, strict=True))
     return [read(v) for v in jaxpr.outvars]
 
 
 def _outputs(graph: Graph, equation, operands) -> list[Nodes]:
     name = equation.primitive.name
-    if name in _CALLS:
-        return _interpret(graph, _closed(equation.params[_CALLS[name]]), operands)
+    if name in CONTROL_FLOW:
+        return CONTROL_FLOW[name](graph, equation, _interpret, *operands)
     if name not in RULES:
         raise Unsupported(f"the primitive `{name}`")
     if len(graph.nodes) > LARGEST or any(v.aval.size > LARGEST for v in equation.outvars):
         raise Unsupported(f"more than {LARGEST} scalars")
     return RULES[name](graph, equation, *operands)
-
-
-def _closed(jaxpr):
-    return jaxpr if hasattr(jaxpr, "consts") else ClosedJaxpr(jaxpr, ())

@@ -7,30 +7,24 @@ node for each entry; sums and products are written out.
 from collections.abc import Callable
 from functools import reduce
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Int
 
 from jaxhamel._lanes._graph import Graph
-
-Nodes = Int[np.ndarray, "..."]
-
-
-class Unsupported(Exception):
-    """A primitive, or a use of one, that has no rule; the message names it."""
-
+from jaxhamel._lanes._indexing import INDEXING
+from jaxhamel._lanes._linear_algebra import LINEAR_ALGEBRA
+from jaxhamel._lanes._nodes import Nodes, Unsupported, along
+from jaxhamel._lanes._order import ORDER
 
 # fmt: off
 ELEMENTWISE = {
     "abs", "acos", "acosh", "add", "add_any", "and", "asin",
-    "asinh", "atan", "atan2", "atanh", "cbrt", "ceil", "clamp",
-    "convert_element_type", "copy", "cos", "cosh", "digamma", "div", "eq",
+    "asinh", "atan", "atan2", "atanh", "bitcast_convert_type", "cbrt", "ceil", "clamp",
+    "clz", "complex", "conj", "convert_element_type", "copy", "cos", "cosh", "digamma", "div", "eq",
     "erf", "erf_inv", "erfc", "exp", "exp2", "expm1", "floor",
-    "ge", "gt", "integer_pow", "is_finite", "le", "lgamma", "log",
-    "log1p", "logistic", "lt", "max", "min", "mul", "ne",
-    "neg", "nextafter", "not", "or", "pow", "rem", "round",
+    "ge", "gt", "imag", "integer_pow", "is_finite", "le", "le_to", "lgamma", "log",
+    "log1p", "logistic", "lt", "lt_to", "max", "min", "mul", "ne",
+    "neg", "nextafter", "not", "or", "population_count", "pow", "real", "reduce_precision", "rem", "round",
     "rsqrt", "select_n", "shift_left", "shift_right_arithmetic", "shift_right_logical", "sign", "sin",
     "sinh", "sqrt", "square", "stop_gradient", "sub", "tan", "tanh",
     "xor",
@@ -40,6 +34,8 @@ ELEMENTWISE = {
 
 def elementwise(graph: Graph, equation, *operands: Nodes) -> list[Nodes]:
     out = equation.outvars[0].aval
+    if equation.primitive.name == "bitcast_convert_type" and out.shape != operands[0].shape:
+        raise Unsupported("bitcast_convert_type between widths")
     spread = [np.broadcast_to(x, out.shape).ravel().tolist() for x in operands]
     params = dict(equation.params)
     if equation.primitive.name == "convert_element_type":
@@ -71,17 +67,13 @@ def _pad(x, filling, padding_config):
     for axis, (low, high, inner) in enumerate(padding_config):
         length = max(x.shape[axis] + max(x.shape[axis] - 1, 0) * inner, 0)
         wide = np.full((*x.shape[:axis], length, *x.shape[axis + 1 :]), filling)
-        wide[_along(axis, slice(None, None, inner + 1))] = x
+        wide[along(axis, slice(None, None, inner + 1))] = x
         edges = [(0, 0)] * x.ndim
         edges[axis] = (max(low, 0), max(high, 0))
         wide = np.pad(wide, edges, constant_values=filling)
         end = wide.shape[axis] + min(high, 0)
-        x = wide[_along(axis, slice(max(-low, 0), end))]
+        x = wide[along(axis, slice(max(-low, 0), end))]
     return x
-
-
-def _along(axis, index):
-    return (slice(None),) * axis + (index,)
 
 
 def _unstack(x, axis, **_):
@@ -95,6 +87,7 @@ def _split(x, sizes, axis):
 MOVES: dict[str, Callable] = {
     "slice": _slice,
     "squeeze": lambda x, dimensions, **_: np.squeeze(x, axis=tuple(dimensions)),
+    "tile": lambda x, reps: np.tile(x, reps),
     "expand_dims": lambda x, dimensions, **_: np.expand_dims(x, tuple(dimensions)),
     "reshape": lambda x, new_sizes, **_: x.reshape(new_sizes),
     "broadcast_in_dim": _broadcast_in_dim,
@@ -185,7 +178,7 @@ def _inner(graph: Graph, row, column, zero, dtype) -> int:
     return reduce(lambda x, y: graph.apply(lax.add_p, (x, y), dtype), terms, zero)
 
 
-# --- constants and indices ------------------------------------------------------------------------
+# --- constants --------------------------------------------------------------------------------
 
 
 def iota(graph: Graph, equation) -> list[Nodes]:
@@ -197,141 +190,10 @@ def iota(graph: Graph, equation) -> list[Nodes]:
     return [_broadcast_in_dim(line, shape, (axis,))]
 
 
-def _known(graph: Graph, nodes: Nodes, equation, what="an index that is computed"):
-    """The values of an array of constants."""
-    values = [graph.value(node) for node in nodes.ravel().tolist()]
-    if any(value is None for value in values):
-        raise Unsupported(f"{equation.primitive.name} with {what}")
-    return np.array(values).reshape(nodes.shape)
-
-
-class _Pick:
-    """x_i of (i, x_0, x_1, …), i in range: one entry of a table, at an index that is data."""
-
-    name = "pick"
-
-    @staticmethod
-    def bind(index, *table):
-        shape = jnp.broadcast_shapes(*map(np.shape, table), np.shape(index))
-        column = jnp.stack([jnp.broadcast_to(jnp.asarray(x), shape) for x in table])
-        if np.ndim(index) == 0:
-            return lax.dynamic_index_in_dim(column, index, keepdims=False)
-        return jnp.take_along_axis(column, index[None], axis=0, mode="promise_in_bounds")[0]
-
-
-def dynamic_slice(graph: Graph, equation, x: Nodes, *starts: Nodes) -> list[Nodes]:
-    """A window whose place is data: each of its entries is picked from all that may stand there."""
-    for axis, start in enumerate(starts):
-        size = equation.params["slice_sizes"][axis]
-        if size < x.shape[axis]:
-            x = _window(graph, x, axis, size, int(start), equation.outvars[0].aval.dtype)
-    return [x]
-
-
-def _inside(graph: Graph, start: int, last: int) -> int:
-    """As JAX does: the window stays inside."""
-    kind = graph.nodes[start].dtype
-    start = graph.apply(lax.max_p, (start, graph.constant(np.asarray(0, kind))), kind)
-    return graph.apply(lax.min_p, (start, graph.constant(np.asarray(last, kind))), kind)
-
-
-def _window(graph: Graph, x: Nodes, axis: int, size: int, start: int, dtype) -> Nodes:
-    last = x.shape[axis] - size
-    start = _inside(graph, start, last)
-    windows = np.stack([x[_along(axis, slice(i, i + size))] for i in range(last + 1)])
-    table = windows.reshape(last + 1, -1).T.tolist()
-    known = graph.value(start)
-    if known is not None:
-        return windows[int(known)]
-    nodes = [graph.apply(_Pick, (start, *column), dtype, {}) for column in table]
-    return np.array(nodes, dtype=int).reshape(windows.shape[1:])
-
-
-def dynamic_update_slice(
-    graph: Graph, equation, x: Nodes, update: Nodes, *starts: Nodes
-) -> list[Nodes]:
-    """x with a window replaced whose place is data: each entry by comparing the place with those that concern it."""
-    dtype, here = equation.outvars[0].aval.dtype, np.full(update.shape, graph.constant(True))
-    for axis, start in enumerate(starts):
-        if update.shape[axis] < x.shape[axis]:
-            start = _inside(graph, int(start), x.shape[axis] - update.shape[axis])
-            update, here = _placed(graph, update, here, axis, x.shape[axis], start, dtype)
-    chosen = zip(here.ravel().tolist(), x.ravel().tolist(), update.ravel().tolist(), strict=True)
-    nodes = [graph.apply(lax.select_n_p, each, dtype) for each in chosen]
-    return [np.array(nodes, dtype=int).reshape(x.shape)]
-
-
-def _placed(graph: Graph, update: Nodes, here: Nodes, axis, length, start: int, dtype):
-    """A window spread over an axis, and where it is: entry j has its row m where it starts at j − m."""
-    size, kind = update.shape[axis], graph.nodes[start].dtype
-    starts_at = lambda i: graph.apply(  # noqa: E731
-        lax.eq_p, (start, graph.constant(np.asarray(i, kind))), bool
-    )
-    values, masks = [], []
-    for j in range(length):
-        value, mask = (
-            np.take(update, 0, axis),
-            np.full_like(np.take(here, 0, axis), graph.constant(False)),
-        )
-        for m in range(max(0, j - (length - size)), min(size, j + 1)):
-            at = np.full_like(mask, starts_at(j - m))
-            value = _each(graph, lax.select_n_p, dtype, at, value, np.take(update, m, axis))
-            found = _each(graph, lax.and_p, bool, at, np.take(here, m, axis))
-            mask = _each(graph, lax.or_p, bool, mask, found)
-        values.append(value)
-        masks.append(mask)
-    return np.stack(values, axis), np.stack(masks, axis)
-
-
-def _each(graph: Graph, primitive, dtype, *operands: Nodes) -> Nodes:
-    columns = zip(*(x.ravel().tolist() for x in operands), strict=True)
-    nodes = [graph.apply(primitive, each, dtype) for each in columns]
-    return np.array(nodes, dtype=int).reshape(operands[0].shape)
-
-
-def gather(graph: Graph, equation, x: Nodes, indices: Nodes) -> list[Nodes]:
-    """With constant indices: the primitive itself, on node numbers."""
-    out = equation.outvars[0].aval
-    where = _known(graph, indices, equation)
-    missing = equation.params["fill_value"]
-    missing = np.nan if missing is None and np.issubdtype(out.dtype, np.inexact) else missing
-    nodes = _by_primitive(equation, equation.params | {"fill_value": -1}, x, where)
-    if (nodes < 0).any():
-        if missing is None:
-            raise Unsupported("gather beyond the end of an integer array")
-        nodes = np.where(nodes < 0, graph.constant(np.asarray(missing, out.dtype)), nodes)
-    return [nodes]
-
-
-def scatter(graph: Graph, equation, x: Nodes, indices: Nodes, updates: Nodes) -> list[Nodes]:
-    """x.at[indices].set(updates) with constant indices."""
-    if equation.params["update_jaxpr"] is not None:
-        raise Unsupported("scatter with a function")
-    return [_by_primitive(equation, equation.params, x, _known(graph, indices, equation), updates)]
-
-
-def scatter_add(graph: Graph, equation, x: Nodes, indices: Nodes, updates: Nodes) -> list[Nodes]:
-    """x.at[indices].add(updates) with constant indices: where each update goes is found by adding units."""
-    where, dtype = _known(graph, indices, equation), equation.outvars[0].aval.dtype
-    nodes = x.ravel().tolist()
-    for i, update in enumerate(updates.ravel().tolist()):
-        unit = np.zeros(updates.size, dtype)
-        unit[i] = 1
-        added = _by_primitive(
-            equation, equation.params, np.zeros(x.shape, dtype), where, unit.reshape(updates.shape)
-        )
-        for target in np.flatnonzero(added):
-            nodes[target] = graph.apply(lax.add_p, (nodes[target], update), dtype)
-    return [np.array(nodes, dtype=int).reshape(x.shape)]
-
-
-def _by_primitive(equation, params, first, indices, *rest):
-    with jax.ensure_compile_time_eval():
-        narrow = [np.asarray(a, np.int32) if a.dtype == int else a for a in (first, *rest)]
-        indices = np.asarray(indices, np.int32)
-        operands = [jnp.asarray(a) for a in (narrow[0], indices, *narrow[1:])]
-        found = np.asarray(equation.primitive.bind(*operands, **params))
-    return found.astype(int) if first.dtype == int else found
+def empty(graph: Graph, equation) -> list[Nodes]:
+    """An array whose entries nobody reads, of the branch of a derivative that is not taken: zeros."""
+    aval = equation.outvars[0].aval
+    return [np.full(aval.shape, graph.constant(np.zeros((), aval.dtype)))]
 
 
 RULES: dict[str, Callable] = {
@@ -343,13 +205,15 @@ RULES: dict[str, Callable] = {
     "reduce_min": _reduction(lax.min_p, np.inf),
     "reduce_and": _reduction(lax.and_p, True),
     "reduce_or": _reduction(lax.or_p, False),
+    "cummax": _cumulative(lax.max_p),
+    "cummin": _cumulative(lax.min_p),
     "cumsum": _cumulative(lax.add_p),
     "cumprod": _cumulative(lax.mul_p),
     "dot_general": dot_general,
     "iota": iota,
-    "dynamic_slice": dynamic_slice,
-    "dynamic_update_slice": dynamic_update_slice,
-    "gather": gather,
-    "scatter": scatter,
-    "scatter-add": scatter_add,
+    "empty": empty,
+    "empty2": empty,
+    **INDEXING,
+    **ORDER,
+    **LINEAR_ALGEBRA,
 }

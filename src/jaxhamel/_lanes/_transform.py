@@ -16,8 +16,8 @@ from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 
 from jaxhamel import _checks
 from jaxhamel._lanes._derivatives import with_derivative
+from jaxhamel._lanes._nodes import Unsupported
 from jaxhamel._lanes._program import scalarise
-from jaxhamel._lanes._rules import Unsupported
 
 
 def lanes(f: Callable, in_axes: Any = 0) -> Callable:
@@ -32,12 +32,15 @@ def lanes(f: Callable, in_axes: Any = 0) -> Callable:
 
     **Arguments:**
 
-    - `f`: a function of pytrees of arrays, made of the elementwise, shape, sum and product primitives that mechanical
-      systems use. Anything else (a loop, a LAPACK call, a random number) gives a warning that names it, and `jax.vmap`.
+    - `f`: a function of pytrees of arrays, made of the primitives that mechanical systems use: elementwise ones, shapes,
+      sums and products, indices that are data, branches (all are computed, then chosen from), loops of a known number of
+      turns that are short when written out, LU and Cholesky factors of up to 8 rows, functions with rules of their own.
+      Anything else (a loop that ends when data say so, eigenvalues, a random number) gives a warning that names it, and
+      `jax.vmap`.
     - `in_axes`: as for `jax.vmap`: an integer, None, or a pytree prefix of the arguments.
 
     **Returns:** a function like `f` whose results have a leading batch axis. It composes with jit, grad, jvp and vmap;
-    derivative rules that `f` carries (`jax.custom_jvp`) are kept.
+    derivative rules that `f` carries (`jax.custom_jvp`, `jax.custom_vjp`) are kept.
 
     **Raises:** `ValueError` for arguments without a common batch size.
 

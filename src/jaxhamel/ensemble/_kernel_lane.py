@@ -8,8 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.extend.core import jaxpr_as_fun
 
+from jaxhamel._lanes._nodes import Unsupported
 from jaxhamel._lanes._program import scalarise
-from jaxhamel._lanes._rules import Unsupported
 from jaxhamel._lanes._transform import _traced_constants_first
 from jaxhamel.ensemble._kernel_program import Routine
 

@@ -13,12 +13,27 @@ import numpy as np
 from jax import lax
 
 from jaxhamel._lanes._graph import Graph, Node
+from jaxhamel._lanes._nodes import Unsupported
 from jaxhamel._lanes._program import Program
-from jaxhamel._lanes._rules import ELEMENTWISE, Unsupported
+from jaxhamel._lanes._rules import ELEMENTWISE
 from jaxhamel._lanes._sine import has_sine, sine_and_cosine
 
 # Operations of lanes that JAX does not lower to Triton (0.10.1 and 0.10.2).
-NOT_IN_TRITON = {"copy", "digamma", "erf", "erfc", "lgamma", "round"}
+NOT_IN_TRITON = {
+    *(
+        "bitcast_convert_type",
+        "clz",
+        "complex",
+        "conj",
+        "copy",
+        "digamma",
+        "erf",
+        "erfc",
+        "imag",
+        "lgamma",
+    ),
+    *("population_count", "real", "reduce_precision", "round"),
+}
 
 # A table of computed values longer than this is no chain of choices any more.
 LONGEST_CHAIN = 64

@@ -4,7 +4,7 @@ import warnings
 
 from jaxtyping import Array, Float
 
-from jaxhamel._lanes._rules import Unsupported
+from jaxhamel._lanes._nodes import Unsupported
 from jaxhamel.ensemble._equal_steps import Motion, Plan, in_lanes
 from jaxhamel.ensemble._kernel_paths import KernelPaths
 
