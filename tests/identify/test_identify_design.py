@@ -11,6 +11,7 @@ import jaxhamel
 from jaxhamel import identify
 from jaxhamel.control import Limited
 from jaxhamel.identify._design import _criterion
+from jaxhamel.identify._rollout import predicted, states
 from jaxhamel.systems._parameters import parameter
 
 TS = np.linspace(0.0, 2.0, 9)
@@ -97,6 +98,53 @@ def test_criteria_and_their_gradients():
         found = jax.value_and_grad(lambda d, name=name: _criterion(name, jnp.diag(d)))(F)
         np.testing.assert_allclose(found[0], value, rtol=1e-12)
         np.testing.assert_allclose(found[1], slope, rtol=1e-10, atol=1e-12)
+
+
+class Spun(jaxhamel.System):
+    """A rigid body with a torque in body axes."""
+
+    inertia: jax.Array = parameter()
+    space = jaxhamel.SO3()
+
+    def lagrangian(self, t, q, v):
+        return 0.5 * jnp.sum(self.inertia * v**2)
+
+    def force(self, t, q, v, control):
+        return control
+
+
+SENSORS = (
+    identify.Orientation(noise=[0.01, 0.03, 0.1], part=None),
+    identify.Accelerometer(point=[0.3, 0.1, 0.2], noise=0.05),
+)
+
+
+@pytest.fixture(scope="module")
+def spun():
+    start = jnp.array([1.0, 0.0, 0.0, 0.0]), jnp.array([0.4, -0.3, 0.2])
+    sought = [identify.Positive("inertia", unit="kg m²")]
+    return identify.Experiment(
+        Spun([1.0, 2.0, 2.5]), sought, SENSORS, TS, *start, state_error=0.1, dt=0.13
+    )
+
+
+def test_gradient_of_the_information_where_errors_are_not_linear(spun):
+    """Orientation errors are logarithms, and each axis has a noise of its own: against central differences."""
+    torque, along, h = jnp.array([0.7, -0.5, 0.9]), jnp.array([0.3, 0.8, -0.5]), 1e-4
+    found = jax.jvp(lambda p: spun.information(Push(p)), (torque,), (along,))[1]
+    ahead, behind = (spun.information(Push(torque + s * along)) for s in (h, -h))
+    expected = (ahead - behind) / (2 * h)
+    np.testing.assert_allclose(found, expected, atol=1e-7 * np.max(np.abs(expected)))
+
+
+def test_values_with_the_rates_of_the_motion_are_those_of_the_state(spun):
+    """The accelerometer takes the acceleration from the steps; by itself it solves the equations of motion."""
+    model, curve, ts = spun.model, Push(jnp.array([0.7, -0.5, 0.9])), spun.ts
+    for counts in (3, jnp.full(len(TS) - 1, 3)):
+        motion = states(model, model.coordinates(), curve, spun.start, ts, counts)
+        shown = predicted(model, model.system, curve, motion, ts)[1]
+        alone = jax.vmap(lambda t, q, u: SENSORS[1](model.system, t, q, u, curve))
+        np.testing.assert_allclose(shown, alone(ts, motion.q, motion.u), rtol=1e-11)
 
 
 def test_messages():

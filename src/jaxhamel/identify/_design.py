@@ -26,6 +26,7 @@ from jaxtyping import Array, ArrayLike, Float
 from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Scalar
 from jaxhamel.control import free_parameters
+from jaxhamel.identify._compiled_sooner import jit_compiled_sooner
 from jaxhamel.identify._losses import Squares
 from jaxhamel.identify._measurements import AbstractMeasurement
 from jaxhamel.identify._model import Model
@@ -87,7 +88,9 @@ class Experiment:
 
     def information(self, curve: Any) -> Float[Array, "P P"]:
         """F of the coordinates z when the masses (motors) move along the curve."""
-        return _information(self.model, curve, self.start, self.ts, self.state_error, self.steps)
+        # as data, so that finer steps are the same program
+        steps = jnp.full(self.ts.shape[0] - 1, self.steps)
+        return _information(self.model, curve, self.start, self.ts, self.state_error, steps)
 
     def errors(self, curve: Any) -> dict[str, float]:
         """The standard error that each quantity would get, by name, in its own unit; 0 where it is frozen."""
@@ -184,31 +187,30 @@ def design(
 
 
 @eqx.filter_jit
-def _information(model: Model, curve, start, ts, state_error, steps: int) -> Float[Array, "P P"]:
+def _information(model: Model, curve, start, ts, state_error, steps) -> Float[Array, "P P"]:
     z = model.coordinates()
     n = model.tangent_size
 
     def shown(increments):
         moved = z + increments[n:]
         motion = states(model, moved, curve, model.retract(start, increments[:n]), ts, steps)
-        return predicted(model, model.system_at(moved), curve, motion, ts)
+        values = predicted(model, model.system_at(moved), curve, motion, ts)
+        return values, values
 
-    values = jax.tree.map(jax.lax.stop_gradient, shown(jnp.zeros(n + z.shape[0], z.dtype)))
-
-    def errors(increments):
-        pairs = zip(model.measurements, values, shown(increments), strict=True)
-        return jnp.concatenate([_in_noise(m, at, moved) for m, at, moved in pairs])
-
-    J = jax.jacfwd(errors)(jnp.zeros(n + z.shape[0], z.dtype))
+    slopes, values = jax.jacfwd(shown, has_aux=True)(jnp.zeros(n + z.shape[0], z.dtype))
+    J = jnp.concatenate(list(map(_in_noise, model.measurements, values, slopes)))
     F = J.T @ J
     inner = F[:n, :n] + jnp.eye(n, dtype=F.dtype) / state_error**2
     return F[n:, n:] - F[n:, :n] @ jnp.linalg.solve(inner, F[:n, n:])
 
 
-def _in_noise(measurement: AbstractMeasurement, at, moved) -> Float[Array, " m"]:
-    none = jnp.zeros(measurement.error_size, moved.dtype)
-    error = jax.vmap(lambda a, b: measurement.error(a, b, none))(at, moved)
-    return (error / jnp.asarray(measurement.noise, error.dtype)).ravel()
+def _in_noise(measurement: AbstractMeasurement, values, slopes) -> Float[Array, "m D"]:
+    """∂(error/σ) of one measurement at all times, from its values `(T, d)` and their derivatives `(T, d, D)`."""
+    none = jnp.zeros(measurement.error_size, values.dtype)
+    of_error = jax.jacfwd(lambda at, moved: measurement.error(at, moved, none), 1)
+    J = jax.vmap(of_error)(values, values) @ slopes
+    noise = jnp.broadcast_to(jnp.asarray(measurement.noise, J.dtype), J.shape[1:2])
+    return (J / noise[None, :, None]).reshape(-1, J.shape[-1])
 
 
 def _criterion(name: str, F: Float[Array, "P P"]) -> Scalar:
@@ -240,7 +242,9 @@ def _descend(cost, p, arrays, max_steps: int, tolerance: float, progress):
     function = lambda p, arrays: (cost(p, arrays), None)  # noqa: E731
     shape = jax.eval_shape(lambda: jnp.zeros((), p.dtype)), None
     state = solver.init(function, p, arrays, {}, *shape, frozenset())
-    step = eqx.filter_jit(lambda p, state, a: solver.step(function, p, a, {}, state, frozenset()))
+    step = jit_compiled_sooner(
+        lambda p, state, a: solver.step(function, p, a, {}, state, frozenset())
+    )
     done, history = False, []
     for number in range(max_steps + 1):  # the first one only evaluates where it begins
         p, state, _ = step(p, state, arrays)

@@ -45,6 +45,18 @@ class AbstractMeasurement(eqx.Module):
     ) -> Value:
         """The value without noise and offset."""
 
+    def along(self, system: System, t: Time, q, u, rates: Any, control: Control) -> Value:
+        """The value where the motion has the rates (q̇, u̇), None where these are not at hand; default: without them.
+
+        What is computed of the equations of motion is half the work and half the program if it takes them from here.
+        """
+        return self(system, t, q, u, control)
+
+    @property
+    def uses_rates(self) -> bool:
+        """Whether `along` looks at the rates."""
+        return False
+
     def error(self, measured: Value, value: Value, offset: Value) -> Float[Array, " r"]:
         """value + offset − measured."""
         return value + offset - measured
@@ -210,8 +222,18 @@ class Accelerometer(AbstractMeasurement):
         _checks.check_shape("point", self.point, (3,), "Body frame, in m.")
 
     def __call__(self, system, t, q, u, control):
-        t, one = jnp.asarray(t, u.dtype), jnp.ones((), u.dtype)
-        q_dot, u_dot = VectorField()(t, (q, u), (system, control))
+        t = jnp.asarray(t, u.dtype)
+        rates = VectorField()(t, (q, u), (system, control))
+        return self.along(system, t, q, u, rates, control)
+
+    @property
+    def uses_rates(self) -> bool:
+        """Yes: the acceleration."""
+        return True
+
+    def along(self, system, t, q, u, rates, control):
+        """The value where the motion has the rates (q̇, u̇)."""
+        t, one, (q_dot, u_dot) = jnp.asarray(t, u.dtype), jnp.ones((), u.dtype), rates
         # v̇ and q̈ along the motion, each by one derivative in one direction
         v, v_dot = jax.jvp(lambda *x: velocity_of(system, *x), (t, q, u), (one, q_dot, u_dot))
         second = jax.jvp(system.space.rate, (q, v), (q_dot, v_dot))[1]

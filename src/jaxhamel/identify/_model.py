@@ -83,6 +83,11 @@ class Model(eqx.Module):
     # --- states ----------------------------------------------------------------------------------------------------
 
     @property
+    def uses_rates(self) -> bool:
+        """Whether any measurement does."""
+        return any(m.uses_rates for m in self.measurements)
+
+    @property
     def tangent_size(self) -> int:
         """n + k, the dimension of a state."""
         return self.system.space.dim + self.system.n_independent

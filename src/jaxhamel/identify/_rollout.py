@@ -7,10 +7,19 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from jaxhamel._typing import Configuration
 from jaxhamel.identify._model import Model
 from jaxhamel.identify._segments import Segments
 from jaxhamel.mechanics import VectorField
-from jaxhamel.simulate._classical import classical_step
+from jaxhamel.simulate._classical import classical_step_and_slopes
+
+
+class Motion(NamedTuple):
+    """States at the times, and their rates (q̇, u̇) where a measurement asks for them, else None; leading axis time."""
+
+    q: Configuration
+    u: Float[Array, "K+1 k"]
+    rates: tuple[Configuration, Float[Array, "K+1 k"]] | None
 
 
 class Blocks(NamedTuple):
@@ -26,37 +35,56 @@ class Blocks(NamedTuple):
     plain: Float[Array, "N m"]  # residuals before the loss: errors in units of their noise
 
 
-def states(model: Model, z, control, x, ts: Float[Array, " K+1"], counts: Any = 1):
-    """(q, u) at the times, by the classical Runge–Kutta method from x on, `(K+1, …)`.
+def states(model: Model, z, control, x, ts: Float[Array, " K+1"], counts: Any = 1) -> Motion:
+    """The motion at the times, by the classical Runge–Kutta method from x on.
 
     `counts`: steps from each time to the next, `(K,)`, which may be traced; or one number for all, which reverse mode
     needs. Stages are taken in storage coordinates, where the field is tangent to the group; each step ends on it.
     """
     field, system = VectorField(), model.system_at(z)
     rate = lambda t, y: field(t, y, (system, control))  # noqa: E731
+    starts, lengths, each = ts[:-1], jnp.diff(ts), counts
+    if isinstance(counts, int):  # reverse mode keeps states, not all that each stage computes
+        rate, each = jax.checkpoint(rate, prevent_cse=False), jnp.full(lengths.shape, counts)
+    if not model.uses_rates:
+        interval = _interval(rate, system.space.normalise, counts)
+        end, (before, _) = jax.lax.scan(interval, x, (starts, lengths, each))
+        q, u = jax.tree.map(lambda a, b: jnp.concatenate([a, b[None]]), before, end)
+        return Motion(q, u, None)
+    # the rates are slopes at the start of a step; at the last time, of one that goes nowhere
+    lengths = jnp.concatenate([lengths, jnp.zeros(1, ts.dtype)])
+    each = jnp.concatenate([each, jnp.ones(1, each.dtype)])
+    interval = _interval(rate, system.space.normalise, counts)
+    _, ((q, u), rates) = jax.lax.scan(interval, x, (ts, lengths, each))
+    return Motion(q, u, rates)
+
+
+def _interval(rate, normalise, counts):
+    """For `lax.scan`: x and (t, h, number of steps) -> x after them, (x, ẋ) before."""
 
     def step(t, h, x):
-        q, u = classical_step(rate, t, h, x)
-        return system.space.normalise(q), u
+        (q, u), slopes = classical_step_and_slopes(rate, t, h, x)
+        return (normalise(q), u), jax.tree.map(lambda k: k[0], slopes)
 
     def interval(x, given):
         t, h, count = given
-        count = counts if isinstance(counts, int) else count
         h = h / jnp.asarray(count, h.dtype)
-        x = jax.lax.fori_loop(0, count, lambda i, x: step(t + jnp.asarray(i, h.dtype) * h, h, x), x)
-        return x, x
 
-    each = None if isinstance(counts, int) else counts
-    if isinstance(counts, int):  # reverse mode keeps states, not all that each stage computes
-        interval = jax.checkpoint(interval)
-    _, later = jax.lax.scan(interval, x, (ts[:-1], jnp.diff(ts), each))
-    return jax.tree.map(lambda a, b: jnp.concatenate([a[None], b]), x, later)
+        def substep(i, carry):
+            moved, slope = step(t + jnp.asarray(i, h.dtype) * h, h, carry[0])
+            return moved, jax.tree.map(lambda a, b: jnp.where(i == 0, b, a), carry[1], slope)
+
+        bounds = 0, counts if isinstance(counts, int) else count
+        later, slope = jax.lax.fori_loop(*bounds, substep, (x, jax.tree.map(jnp.zeros_like, x)))
+        return later, (x, slope)
+
+    return interval
 
 
-def predicted(model: Model, system, control, motion, ts) -> list[Float[Array, "K+1 d"]]:
+def predicted(model: Model, system, control, motion: Motion, ts) -> list[Float[Array, "K+1 d"]]:
     """What each measurement would show along a motion, without noise and offset."""
     return [
-        jax.vmap(lambda t, q, u, m=m: m(system, t, q, u, control))(ts, *motion)
+        jax.vmap(lambda t, *at, m=m: m.along(system, t, *at, control))(ts, *motion)
         for m in model.measurements
     ]
 
@@ -94,7 +122,7 @@ def _block(
     def arc(increments):
         moved = z + increments[n:]
         motion = states(model, moved, control, model.retract(x, increments[:n]), ts, counts)
-        end = jax.tree.map(lambda a: a[-1], motion)
+        end = jax.tree.map(lambda a: a[-1], (motion.q, motion.u))
         shown = predicted(model, model.system_at(moved), control, motion, ts)
         plain = residual(model, values, there, shown, offsets, noise)
         r, gap = model.loss.transformed(plain), model.local(x_next, end)

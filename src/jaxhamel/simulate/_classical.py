@@ -24,6 +24,13 @@ def classical_step(rate: Callable[[Time, Y], Y], t: Time, h: Scalar, y: Y) -> Y:
 
     **Returns:** y₁. Source: Kutta 1901.
     """
+    return classical_step_and_slopes(rate, t, h, y)[0]
+
+
+def classical_step_and_slopes(
+    rate: Callable[[Time, Y], Y], t: Time, h: Scalar, y: Y
+) -> tuple[Y, Y]:
+    """`classical_step`, and its slopes k_1 … k_4 along a leading axis; k_1 is the rate where it starts."""
     nodes, weights = (0.0, 0.5, 0.5, 1.0), (1 / 6, 1 / 3, 1 / 3, 1 / 6)
     table = jnp.asarray([nodes, weights], h.dtype).T
 
@@ -31,9 +38,10 @@ def classical_step(rate: Callable[[Time, Y], Y], t: Time, h: Scalar, y: Y) -> Y:
         slope, total = carry
         ahead, weight = numbers[0] * h, numbers[1] * h
         slope = rate(t + ahead, _moved(y, ahead, slope))
-        return (slope, _moved(total, weight, slope)), None
+        return (slope, _moved(total, weight, slope)), slope
 
-    return jax.lax.scan(stage, (jax.tree.map(jnp.zeros_like, y), y), table)[0][1]
+    (_, end), slopes = jax.lax.scan(stage, (jax.tree.map(jnp.zeros_like, y), y), table)
+    return end, slopes
 
 
 def _moved(y: Y, h: Scalar, slope: Y) -> Y:

@@ -8,6 +8,7 @@ import numpy as np
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
+from ._dots import joined_dots
 from ._style import LIGHT, MATPLOTLIB
 
 
@@ -28,7 +29,7 @@ def inline_svg(chart: Chart) -> str:
             buffer, format="svg", facecolor="none", metadata={"Date": None, "Creator": None}
         )
     svg = buffer.getvalue()
-    svg = svg[svg.index("<svg") :]
+    svg = joined_dots(svg[svg.index("<svg") :])
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     svg = re.sub(r'(\bid="|href="#|url\(#)([\w.:-]+)', rf"\1{chart.name}-\2", _coloured(svg))
     return re.sub(r'(<svg[^>]*?) width="[^"]*"', r'\1 role="img"', _without_height(svg), count=1)
