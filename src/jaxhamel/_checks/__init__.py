@@ -109,6 +109,7 @@ from jaxhamel._checks._values import check_choice as check_choice
 from jaxhamel._checks._values import check_finite as check_finite
 from jaxhamel._checks._values import check_last_axes as check_last_axes
 from jaxhamel._checks._values import check_not_negative as check_not_negative
+from jaxhamel._checks._values import check_numbers as check_numbers
 from jaxhamel._checks._values import check_perpendicular as check_perpendicular
 from jaxhamel._checks._values import check_positive as check_positive
 from jaxhamel._checks._values import check_shape as check_shape

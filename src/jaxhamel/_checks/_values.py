@@ -154,6 +154,16 @@ def check_callable(name: str, value, signature: str) -> None:
         raise TypeError(f"`{name}` is {_kind(value)}; it must be a callable {signature}.")
 
 
+def check_numbers(owner, positive: tuple[str, ...] = (), finite: tuple[str, ...] = ()) -> None:
+    """These fields of a system are single numbers, finite, and those of `positive` > 0."""
+    for name in (*positive, *finite):
+        check_shape(name, getattr(owner, name), ())
+    for name in positive:
+        check_positive(name, getattr(owner, name))
+    for name in finite:
+        check_finite(name, getattr(owner, name))
+
+
 def check_choice(name: str, value, choices) -> None:
     """A choice by name among the keys given."""
     if value not in choices:

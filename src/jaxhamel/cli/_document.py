@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ._schema import INITIAL, scenario_schema
+from ._schema import scenario_schema
+from ._system_schema import INITIAL
 from ._validate import Table, Tables, Variants, keys_of
 from ._values import REQUIRED, Key
 

@@ -185,13 +185,6 @@ def _report(outcome: Outcome, estimate: Any, charts: list, scene: Any, summary: 
         for row in estimate.rows()
     }
     left = {f"{k} ({estimate.counts[k]} values)": v for k, v in estimate.rms.items()}
-    free = sum(not f for f in estimate.frozen)
-    tiles = [
-        (str(free), "quantities sought"),
-        (str(sum(estimate.counts.values())), "measured values"),
-        (str(len(estimate.flat)), "directions not determined"),
-        (f"{outcome.seconds:.3g} s", "computed in"),
-    ]
     remarks = {f"{i + 1}": text for i, text in enumerate(estimate.remarks)}
     warning = (
         "" if outcome.status == "success" else outcome.message[:1].upper() + outcome.message[1:]
@@ -201,7 +194,7 @@ def _report(outcome: Outcome, estimate: Any, charts: list, scene: Any, summary: 
         lead=_lead(estimate),
         scene=scene,
         charts=charts,
-        tiles=tiles,
+        tiles=_tiles(outcome, estimate),
         tables={
             "Estimates with standard errors": rows,
             **({"What the data do not say": remarks} if remarks else {}),
@@ -212,6 +205,15 @@ def _report(outcome: Outcome, estimate: Any, charts: list, scene: Any, summary: 
         warning=warning,
         colophon=f"Made by jaxhamel {summary['versions']['jaxhamel']}.",
     ).html()
+
+
+def _tiles(outcome: Outcome, estimate: Any) -> list[tuple[str, str]]:
+    return [
+        (str(sum(not f for f in estimate.frozen)), "quantities sought"),
+        (str(sum(estimate.counts.values())), "measured values"),
+        (str(len(estimate.flat)), "directions not determined"),
+        (f"{outcome.seconds:.3g} s", "computed in"),
+    ]
 
 
 def _in_words(row: dict) -> str:

@@ -1,6 +1,7 @@
 """Every key of a scenario for `identify`: the system to start from, what is measured, what is sought."""
 
-from ._schema import CONTROL, POSITIVE, SYSTEM
+from ._schema import CONTROL
+from ._system_schema import POSITIVE, SYSTEM
 from ._validate import Table, Tables, Variants
 from ._values import Accepts, Key, NotAccepted, choice, either, integer, number, numbers, rows, text
 

@@ -16,13 +16,13 @@ from jaxhamel.simulate import simulate
 from ._build import build_control, build_initial, build_system, build_times, solver_options
 from ._ensemble_model import Model
 from ._montecarlo_report import charts, tiles
+from ._motion import Run
 from ._outputs import Outcome, folder, write_all
 from ._scenario import Scenario
 from ._simulate import progress_of, run_of, status, with_task
 from ._spread import Nominal, check_system, distributions, member
 from ._terminal import Terminal
 from ._validate import ScenarioError
-from ._views import Run
 
 SECONDS = 0.5  # between two lines that are shown
 

@@ -10,7 +10,7 @@ from jaxhamel.ensemble import Study
 from jaxhamel.viz import Chart, fan_figure, growth_figure, histograms_figure, landing_figure
 
 from ._ensemble_model import Model
-from ._views import Run
+from ._motion import Run
 
 SHOWN = 200  # trajectories in the fan
 

@@ -13,9 +13,10 @@ import numpy as np
 
 from jaxhamel.viz import Chart, Report, save
 
+from ._motion import Run
 from ._scenario import Scenario
 from ._validate import ScenarioError
-from ._views import Run, View, view
+from ._views import View, view
 
 PACKAGES = ("jaxhamel", "jax", "jaxlib", "diffrax", "equinox", "optax", "optimistix", "numpy")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from jaxhamel import identify
-from jaxhamel.viz import Chart, Report, residuals_figure, save
+from jaxhamel.viz import Chart, Report, Scene, residuals_figure, save
 
 from ._build import build_control, named
 from ._identification import build_identified_system, build_measurements, read_run
@@ -71,32 +71,16 @@ def _ended(found: identify.Prediction) -> tuple[str, str]:
 
 def write_prediction(out: Path, outcome: Outcome, found, measurements) -> Outcome:
     """Figures, report, then the summary, which has `rms` at its top level."""
-    run, charts = found.run, []
-    used = run.ts[0] + found.seconds
-    for m in measurements:
-        if m.name in run.values:
-            name = m.name.replace("_", "-").replace(" ", "-")
-            charts.append(measured_chart(run, m, found.shown[m.name], name, start=used))
-    errors = {name: e for name, e in found.errors.items() if np.isfinite(e).any()}
-    unit = dict.fromkeys(errors, 1.0)
-    scale = {name: max(found.rms[name], 1e-12) for name in unit}
-    figure = residuals_figure(
-        run.ts, errors, scale, title=f"{run.name}: errors in units of their RMS"
-    )
-    charts.append(Chart("errors", figure, "Error of each predicted signal over time"))
+    charts = [*_measured_charts(found, measurements), _error_chart(found)]
     for chart in charts:
         save(chart.figure, out / f"{chart.name}.png")
     outcome = replace(outcome, seconds=time.monotonic() - outcome.started)
     files = ["summary.json", *(f"{c.name}.png" for c in charts), "report.html"]
     summary = {"rms": found.rms, **outcome.summary(files)}
-    scene = None
-    if outcome.scenario.kind in VIEWS:
-        moving = run_of(found.trajectory, found.trajectory.system, run.control)
-        scene = view(outcome.scenario.kind, moving).scene
     report = Report(
-        title=f"{outcome.scenario.title}: {run.name} predicted",
+        title=f"{outcome.scenario.title}: {found.run.name} predicted",
         lead=f"The state at the start is from the first {found.seconds:g} s; the rest was only compared with.",
-        scene=scene,
+        scene=_scene(outcome.scenario.kind, found),
         charts=charts,
         tiles=[(f"{value:.3g}", f"RMS of {name}") for name, value in found.rms.items()],
         tables={"RMS after the first seconds": found.rms, "Made with": summary["versions"]},
@@ -106,3 +90,30 @@ def write_prediction(out: Path, outcome: Outcome, found, measurements) -> Outcom
     (out / "report.html").write_text(report.html(), encoding="utf-8")
     write_summary(out / "summary.json", summary)
     return outcome
+
+
+def _measured_charts(found, measurements) -> list[Chart]:
+    """Measured and predicted, of each quantity that the run has, with the time up to which it was used."""
+    run, used = found.run, found.run.ts[0] + found.seconds
+    there = [m for m in measurements if m.name in run.values]
+    names = [m.name.replace("_", "-").replace(" ", "-") for m in there]
+    return [
+        measured_chart(run, m, found.shown[m.name], name, start=used)
+        for m, name in zip(there, names, strict=True)
+    ]
+
+
+def _error_chart(found) -> Chart:
+    errors = {name: e for name, e in found.errors.items() if np.isfinite(e).any()}
+    scale = {name: max(found.rms[name], 1e-12) for name in errors}
+    title = f"{found.run.name}: errors in units of their RMS"
+    figure = residuals_figure(found.run.ts, errors, scale, title=title)
+    return Chart("errors", figure, "Error of each predicted signal over time")
+
+
+def _scene(kind: str, found) -> Scene | None:
+    """The moving body, of kinds that have a picture."""
+    if kind not in VIEWS:
+        return None
+    moving = run_of(found.trajectory, found.trajectory.system, found.run.control)
+    return view(kind, moving).scene

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from jaxhamel import identify
-from jaxhamel.identify._roboball import FIRST_GUESS, JOINT, SHELL
+from jaxhamel.identify._roboball import FIRST_GUESS
+from jaxhamel.identify._roboball_runs import JOINT, SHELL
 from jaxhamel.systems import SoftRollingPendulum
 from jaxhamel.viz import Chart, Report, fit_figure, save
 
@@ -44,14 +45,7 @@ def run_identify_roboball(
 
     **Raises:** `ScenarioError` before anything is written.
     """
-    if data is None:
-        raise ScenarioError("--data is missing; give the folder with the measured runs, CSV files.")
-    runs = [_read(path) for path in sorted(data.glob("*.csv"))]
-    if not any("shell" in run.values for run in runs):
-        raise ScenarioError(
-            f"--data {data}: none of its {len(runs)} CSV files has a column `{SHELL}`; one is needed at least."
-        )
-    start = _start(changes)
+    runs, start = _runs_in(data), _start(changes)
     folder(out)
     terminal.say(f"{NAME}: {len(runs)} runs from {data}; the joint first, then the contact")
     with terminal.updating():
@@ -62,28 +56,15 @@ def run_identify_roboball(
             progress=lambda state: terminal.update(str(state)),
         )
     scenario = Scenario(NAME, {"data": str(data), "runs": [run.name for run in runs]})
-    reached = {
-        "rms": found.rms,
-        "rms_total": found.total,
-        "spread": found.spread,
-        "contacts": found.contacts,
-        "parameters": {row["parameter"]: row for row in found.rows()},
-        "fit": {"stand": found.stand and found.stand.status, "rolling": found.rolling.status},
-    }
-    outcome = Outcome(
-        "identify", scenario, *_ended(found, max_seconds is not None), started, reached=reached
-    )
+    ended = _ended(found, max_seconds is not None)
+    outcome = Outcome("identify", scenario, *ended, started, reached=_reached(found))
     _write_fitted(out, found)
     charts = [_run_chart(found, index) for index in range(len(found.contacts))]
-    rows = {
-        f"{row['parameter']} / {row['unit']}": f"{row['estimate']:.5g} ± {row['standard_error']:.2g} ({row['runs']})"
-        for row in found.rows()
-        if not row["frozen"]
-    }
     tiles = [(f"{found.total:.4f}", "RMS in rad"), (str(len(runs)), "runs")]
     lead = "The joint from the runs in the stand; the contact from those of rolling; the rest as drawn."
     files = [FITTED, "parameters.csv"]
-    return _write(out, outcome, charts, files, tiles, lead, {"Estimates": rows, "RMS": found.rms})
+    tables = {"Estimates": _estimates(found), "RMS": found.rms}
+    return _write(out, outcome, charts, files, tiles, lead, tables)
 
 
 def run_predict_roboball(
@@ -113,6 +94,38 @@ def run_predict_roboball(
     )
     table = {"RMS after the first seconds": found.rms}
     return _write(out, outcome, [chart], [], tiles, lead, table)
+
+
+def _runs_in(data: Path | None) -> list:
+    """The runs in the folder, one of which rolls at least."""
+    if data is None:
+        raise ScenarioError("--data is missing; give the folder with the measured runs, CSV files.")
+    runs = [_read(path) for path in sorted(data.glob("*.csv"))]
+    if not any("shell" in run.values for run in runs):
+        raise ScenarioError(
+            f"--data {data}: none of its {len(runs)} CSV files has a column `{SHELL}`; one is needed at least."
+        )
+    return runs
+
+
+def _reached(found: Any) -> dict[str, Any]:
+    return {
+        "rms": found.rms,
+        "rms_total": found.total,
+        "spread": found.spread,
+        "contacts": found.contacts,
+        "parameters": {row["parameter"]: row for row in found.rows()},
+        "fit": {"stand": found.stand and found.stand.status, "rolling": found.rolling.status},
+    }
+
+
+def _estimates(found: Any) -> dict[str, str]:
+    """What was sought, in words."""
+    return {
+        f"{row['parameter']} / {row['unit']}": f"{row['estimate']:.5g} ± {row['standard_error']:.2g} ({row['runs']})"
+        for row in found.rows()
+        if not row["frozen"]
+    }
 
 
 def _ended(found: Any, stopped: bool) -> tuple[str, str]:

@@ -18,11 +18,11 @@ from ._build import (
     named,
     solver_options,
 )
+from ._motion import Run
 from ._outputs import Outcome, folder, write_all
 from ._scenario import Scenario
 from ._task import build_path
 from ._terminal import Terminal
-from ._views import Run
 
 
 def run_simulate(scenario: Scenario, out: Path, terminal: Terminal, started: float) -> Outcome:

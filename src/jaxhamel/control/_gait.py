@@ -203,13 +203,10 @@ def _solve(problem: GaitProblem, tolerances, iterations: int):
     """One program: the minimiser, and what there is to report."""
     start, _ = free_parameters(problem.curve)
     mode = "fwd" if start.shape[0] <= _FORWARD else "bwd"
+    search, options = optx.BFGS(*tolerances), {"autodiff_mode": mode}
+    cost = lambda p, _: problem.cost(p)  # noqa: E731
     solution = optx.minimise(
-        lambda p, _: problem.cost(p),
-        optx.BFGS(*tolerances),
-        start,
-        max_steps=iterations,
-        throw=False,
-        options={"autodiff_mode": mode},
+        cost, search, start, max_steps=iterations, throw=False, options=options
     )
     curves = jax.tree.map(
         lambda *x: jnp.stack(x), *[problem.loop(p) for p in (start, solution.value)]

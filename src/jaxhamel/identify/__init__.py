@@ -66,7 +66,7 @@ from jaxhamel.identify._posterior import posterior as posterior
 # isort: split
 # A real robot
 from jaxhamel.identify._roboball import RoboBallFit as RoboBallFit
-from jaxhamel.identify._roboball import RoboBallPrediction as RoboBallPrediction
 from jaxhamel.identify._roboball import fit_roboball as fit_roboball
-from jaxhamel.identify._roboball import predict_roboball as predict_roboball
-from jaxhamel.identify._roboball import read_roboball as read_roboball
+from jaxhamel.identify._roboball_prediction import RoboBallPrediction as RoboBallPrediction
+from jaxhamel.identify._roboball_prediction import predict_roboball as predict_roboball
+from jaxhamel.identify._roboball_runs import read_roboball as read_roboball

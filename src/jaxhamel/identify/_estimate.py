@@ -156,11 +156,7 @@ def estimate_of(search: Any) -> Estimate:
     frozen = [f for p in problem.parameters for f in p.is_frozen()]
     names = [name for p in problem.parameters for name in p.names()]
     covariance, flat, loose = flat_directions(F, jacobian, values, sizes, names)
-    covariance = covariance * factor
-    spread = jacobian @ covariance @ jacobian.T
-    errors = np.where(
-        frozen, 0.0, np.where(loose, np.inf, np.sqrt(np.maximum(np.diagonal(spread), 0.0)))
-    )
+    spread = jacobian @ (covariance * factor) @ jacobian.T
     rms, counts = _left(problem, search.noise, plain, there)
     return Estimate(
         problem=problem,
@@ -168,25 +164,38 @@ def estimate_of(search: Any) -> Estimate:
         x=x,
         names=names,
         values=values,
-        errors=errors,
+        errors=_errors(spread, frozen, loose),
         units=[unit for p in problem.parameters for unit in p.units()],
         frozen=frozen,
         correlation=_correlation(spread),
         information=F / factor,
-        covariance=covariance,
+        covariance=covariance * factor,
         flat=flat,
         bounds=_at_bounds(problem, values),
-        noise=search.noise,
         rms=rms,
         counts=counts,
-        cost=search.history["cost"][-1],
-        gap=search.history["gap"][-1],
-        history={key: np.array(value) for key, value in search.history.items()},
-        seconds=time.monotonic() - search.began,
-        converged=search.converged,
-        status=search.status or f"{search.iteration} iterations",
-        refinement=search.refinement,
+        **_told_of(search),
     )
+
+
+def _told_of(search: Any) -> dict[str, Any]:
+    """How it went and ended."""
+    return {
+        "noise": search.noise,
+        "cost": search.history["cost"][-1],
+        "gap": search.history["gap"][-1],
+        "history": {key: np.array(value) for key, value in search.history.items()},
+        "seconds": time.monotonic() - search.began,
+        "converged": search.converged,
+        "status": search.status or f"{search.iteration} iterations",
+        "refinement": search.refinement,
+    }
+
+
+def _errors(spread: np.ndarray, frozen, loose) -> np.ndarray:
+    """Standard errors: none where frozen, infinite where the data say nothing."""
+    known = np.sqrt(np.maximum(np.diagonal(spread), 0.0))
+    return np.where(frozen, 0.0, np.where(loose, np.inf, known))
 
 
 @eqx.filter_jit

@@ -185,16 +185,7 @@ class _Fit:
             refined(shortened(group, share), self.refinement) for group in self.problem.groups
         )
         parts = self._linearised(base)
-        weights = weights_of(
-            model,
-            self.groups,
-            parts,
-            base,
-            jnp.asarray(gap, base.z.dtype),
-            jnp.asarray(only_states),
-            jnp.asarray(0.0 if hold is None else HOLD, base.z.dtype),
-            base.z if hold is None else hold,
-        )
+        weights = self._weights(parts, gap, only_states, hold)
         y = jnp.zeros_like(weights.scale)
         known = assembled(model, self.groups, parts, base, weights)
         state = begin(self.solver, y, *known)
@@ -212,6 +203,20 @@ class _Fit:
             parts = self._linearised(trial)
             known = assembled(model, self.groups, parts, trial, weights)
         return not self.status
+
+    def _weights(self, parts, gap: float, only_states: bool, hold: Array | None):
+        """Of a search around the present point."""
+        base, dtype = self.x, self.x.z.dtype
+        return weights_of(
+            self.problem.model,
+            self.groups,
+            parts,
+            base,
+            jnp.asarray(gap, dtype),
+            jnp.asarray(only_states),
+            jnp.asarray(0.0 if hold is None else HOLD, dtype),
+            base.z if hold is None else hold,
+        )
 
     def _linearised(self, x: Unknowns):
         """The segments at x."""

@@ -11,40 +11,33 @@ Two kinds of runs, told apart by their columns: the ball rolls (angles of shell 
 """
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
-import equinox as eqx
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from jaxhamel import _checks
-from jaxhamel.identify._clock import steady_clock
 from jaxhamel.identify._correlated import widening
-from jaxhamel.identify._csv import read_csv
 from jaxhamel.identify._estimate import Estimate
 from jaxhamel.identify._fit import fit
 from jaxhamel.identify._losses import SoftL1
-from jaxhamel.identify._measurements import Coordinate, Measured
 from jaxhamel.identify._parameters import Free, Positive
 from jaxhamel.identify._paths import with_leaf
 from jaxhamel.identify._problem import Problem
-from jaxhamel.identify._runs import Run
-from jaxhamel.simulate import Trajectory, simulate
-from jaxhamel.systems import PendulumInStand, SoftRollingPendulum
-
-SHELL, JOINT = "ball_roll.position", "roll_joint.position"
-MODEL_ERROR = (
-    0.01  # rad, what the model leaves of either angle over a run; weighs runs against priors
+from jaxhamel.identify._roboball_runs import (
+    JOINT,
+    JOINT_ANGLE,
+    SHELL,
+    SHELL_ANGLE,
+    SPREAD,
+    STEP,
+    contact,
+    rms_of,
+    steady,
+    with_contact,
 )
-SENSOR_NOISE = 0.003  # rad, of an angle at the end of the first seconds, where a prediction starts
-MEMORY = 0.15  # s, time in which the weight of older values falls to 1/e when a prediction starts
-SPREAD = 0.3  # of log stiffness between runs, where fewer than two runs tell it
-STEP = 0.01  # s
-
-JOINT_ANGLE = Coordinate(index=1, name="joint", columns=(JOINT,), noise=MODEL_ERROR)
-SHELL_ANGLE = Coordinate(index=0, name="shell", columns=(SHELL,), noise=MODEL_ERROR)
+from jaxhamel.identify._runs import Run
+from jaxhamel.simulate import simulate
+from jaxhamel.systems import PendulumInStand, SoftRollingPendulum
 
 
 class RoboBallFit(NamedTuple):
@@ -104,32 +97,6 @@ class RoboBallFit(NamedTuple):
         ]
 
 
-class RoboBallPrediction(NamedTuple):
-    """What `predict_roboball` found: the motion at the run's times, errors (model − measured), their RMS after `seconds`."""
-
-    run: Run
-    seconds: float
-    trajectory: Trajectory
-    errors: dict[str, np.ndarray]
-    rms: dict[str, float]
-    initial: Estimate
-
-
-def read_roboball(path: str | Path) -> Run:
-    """A run from one of the robot's files: `timestamp` [ns], the joint's angle and, where the ball rolls, the shell's.
-
-    **Raises:** `DataError`, one line with file, line and column, for a file that cannot be used.
-    """
-    return read_csv(
-        path,
-        (SHELL_ANGLE, JOINT_ANGLE),
-        time="timestamp",
-        units={"timestamp": "ns"},
-        required=(JOINT,),
-        from_zero=True,
-    )
-
-
 def fit_roboball(
     runs: Sequence[Run],
     start: SoftRollingPendulum | None = None,
@@ -146,7 +113,7 @@ def fit_roboball(
 
     **Raises:** `ValueError` where no run has the shell's angle.
     """
-    runs = [_steady(run) for run in runs]
+    runs = [steady(run) for run in runs]
     rolling = [run for run in runs if "shell" in run.values]
     held = [run for run in runs if "shell" not in run.values]
     _checks.check_rolling_runs(rolling)
@@ -177,8 +144,8 @@ def stand_problem(start: SoftRollingPendulum, held: Sequence[Run], dt: float = S
         Positive("joint_viscous", "N m s/rad"),
         Positive("pendulum_inertia", "kg m²"),
     )
-    runs = [_with_contact(run) for run in held]
-    measured = (JOINT_ANGLE, _contact(SPREAD, held[0]))
+    runs = [with_contact(run) for run in held]
+    measured = (JOINT_ANGLE, contact(SPREAD, held[0]))
     return Problem(
         PendulumInStand.of(start), sought, measured, runs, segments=1, dt=dt, loss=SoftL1()
     )
@@ -196,96 +163,6 @@ def rolling_problem(
     return Problem(system, sought, (SHELL_ANGLE, JOINT_ANGLE), list(rolling), segments=1, dt=dt)
 
 
-def predict_roboball(
-    system: SoftRollingPendulum,
-    run: Run,
-    seconds: float = 0.5,
-    *,
-    spread: float = SPREAD,
-    dt: float = STEP,
-) -> RoboBallPrediction:
-    """The prediction of a rolling run from its first seconds.
-
-    The initial state (angles, rates, and κ, with the prior that earlier runs give it) is fitted to the first seconds. The
-    weight of a value falls with its age, e^(−age/τ) in the square, τ = 0.15 s: a model that is not perfect should be at
-    the right place at the end of that time, not at its beginning.
-
-    **Arguments:** `spread`: standard deviation of κ beforehand, of `RoboBallFit`; the others as for `identify.predict`.
-
-    **Raises:** `ValueError` where the first seconds hold too little, or all of the run.
-    """
-    _checks.check_rolling_runs([run] if "shell" in run.values else [])
-    _checks.check_first_seconds(run.ts, float(run.ts[0]), seconds)
-    first = _steady(run.until(float(run.ts[0]) + seconds))
-    times = _continued(first.ts, run.ts)
-    end = float(first.ts[-1])
-    angles = np.concatenate([first.values["shell"], first.values["joint"]], axis=1)
-    weight = np.exp((first.ts - end) / (2 * MEMORY))[:, None]
-    guess = _guess(first.ts, angles)
-    recent = Measured(
-        function=_Recent(jnp.asarray(end)),
-        columns=(SHELL, JOINT),
-        name="recent",
-        unit="rad",
-        noise=SENSOR_NOISE,
-    )
-    weighed = Run(first.ts, {"recent": weight * angles}, name=run.name, guess=guess)
-    measured = (recent, _contact(spread, first))
-    initial = fit(Problem(system, (), measured, [_with_contact(weighed)], segments=1, dt=dt))
-    q0, u0 = jax.tree.map(lambda x: x[0], (initial.x.q, initial.x.u))
-    motion = simulate(system, q0, u0, times, dt=dt)
-    errors = {
-        SHELL: np.asarray(motion.q[:, 0]) - run.values["shell"][:, 0],
-        JOINT: np.asarray(motion.q[:, 1]) - run.values["joint"][:, 0],
-    }
-    after = run.ts > float(run.ts[0]) + seconds
-    rms = {name: _rms(error[after]) for name, error in errors.items()}
-    return RoboBallPrediction(run, seconds, motion, errors, rms, initial)
-
-
-class _Recent(eqx.Module):
-    """Both angles, with weights that fade with the age of a value."""
-
-    end: jax.Array
-
-    def __call__(self, system, t, q, u, control):
-        return jnp.exp((t - self.end) / (2 * MEMORY)) * q[:2]
-
-
-def _kappa(system, t, q, u, control):
-    return q[2]
-
-
-def _contact(spread: float, run: Run) -> Measured:
-    """κ is 0 give or take `spread`: the prior of an initial state, put in as a measurement that all rows share."""
-    noise = spread * np.sqrt(len(run.ts))
-    return Measured(function=_kappa, columns=("contact",), name="contact", noise=noise)
-
-
-def _steady(run: Run) -> Run:
-    """At the times of the sensor's clock, not at those when a message arrived, up to 35 ms later."""
-    return Run(steady_clock(run.ts), run.values, run.control, run.name, run.guess)
-
-
-def _continued(first: np.ndarray, ts: np.ndarray) -> np.ndarray:
-    """The clock's times of the first seconds, then the stamps as they are: nothing later is used to begin with."""
-    times = np.concatenate([first, ts[len(first) :]])
-    return np.maximum.accumulate(times) + 1e-9 * np.arange(len(times))
-
-
-def _with_contact(run: Run) -> Run:
-    values = {**run.values, "contact": np.zeros(len(run.ts))}
-    return Run(run.ts, values, run.control, run.name, run.guess)
-
-
-def _guess(ts: np.ndarray, angles: np.ndarray):
-    """States to start from: the measured angles, mean rates."""
-    known = np.where(np.isfinite(angles), angles, np.nanmean(angles, axis=0))
-    rate = (known[-1] - known[0]) / (ts[-1] - ts[0])
-    q = np.concatenate([known, np.zeros((len(ts), 1))], axis=1)
-    return q, np.tile(rate, (len(ts), 1))
-
-
 def _rolling(system: Any) -> SoftRollingPendulum:
     """The robot out of its stand."""
     return SoftRollingPendulum.of(system)
@@ -301,7 +178,8 @@ def _gathered(stand: Estimate | None, rolling: Estimate) -> RoboBallFit:
     system = with_leaf(found, "contact_stiffness", found.contact_stiffness * np.exp(mean))
     left = _left(rolling, {SHELL: (0, "shell"), JOINT: (1, "joint")})
     rms = {
-        run.name: {k: _rms(e) for k, e in one.items()} for run, one in zip(runs, left, strict=True)
+        run.name: {k: rms_of(e) for k, e in one.items()}
+        for run, one in zip(runs, left, strict=True)
     }
     contacts = {run.name: float(value - mean) for run, value in zip(runs, kappa, strict=True)}
     series = [error for one in left for error in one.values()]
@@ -309,7 +187,7 @@ def _gathered(stand: Estimate | None, rolling: Estimate) -> RoboBallFit:
     if stand is not None:
         held = _left(stand, {JOINT: (1, "joint")})
         wider["stand"] = widening([one[JOINT] for one in held])
-    total = _rms(np.concatenate(series))
+    total = rms_of(np.concatenate(series))
     return RoboBallFit(system, stand, rolling, contacts, spread, rms, total, wider)
 
 
@@ -326,7 +204,3 @@ def _left(estimate: Estimate, columns: dict[str, tuple[int, str]]) -> list[dict[
             }
         )
     return left
-
-
-def _rms(error: np.ndarray) -> float:
-    return float(np.sqrt(np.nanmean(error**2)))

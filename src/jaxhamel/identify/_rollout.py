@@ -84,7 +84,7 @@ def _interval(rate, normalise, counts):
 def predicted(model: Model, system, control, motion: Motion, ts) -> list[Float[Array, "K+1 d"]]:
     """What each measurement would show along a motion, without noise and offset."""
     return [
-        jax.vmap(lambda t, *at, m=m: m.along(system, t, *at, control))(ts, *motion)
+        jax.vmap(lambda t, q, u, rates, m=m: m.along(system, t, q, u, rates, control))(ts, *motion)
         for m in model.measurements
     ]
 

@@ -60,16 +60,12 @@ class ActuatedDisk(System):
     prescribed_motion = True
 
     def __check_init__(self):
-        for name in ("radius", "disk_mass", "disk_inertia"):
-            _checks.check_shape(name, getattr(self, name), ())
-            _checks.check_positive(name, getattr(self, name))
+        positive, finite = ("radius", "disk_mass", "disk_inertia"), ("gravity", "external_force")
+        _checks.check_numbers(self, positive, finite)
         _checks.check_shape("disk_com", self.disk_com, (3,))
+        _checks.check_finite("disk_com", self.disk_com)
         _checks.check_shape("masses", self.masses, ("n_masses",))
         _checks.check_not_negative("masses", self.masses)
-        for name in ("gravity", "external_force"):
-            _checks.check_shape(name, getattr(self, name), ())
-        for name in ("disk_com", "gravity", "external_force"):
-            _checks.check_finite(name, getattr(self, name))
         _checks.check_rails(self.rails, self.n_masses)
 
     @property

@@ -47,11 +47,7 @@ class BallOnTurntable(System):
     n_constraints = 2
 
     def __check_init__(self):
-        for name in ("radius", "mass", "inertia", "turn_rate"):
-            _checks.check_shape(name, getattr(self, name), ())
-        for name in ("radius", "mass", "inertia"):
-            _checks.check_positive(name, getattr(self, name))
-        _checks.check_finite("turn_rate", self.turn_rate)
+        _checks.check_numbers(self, positive=("radius", "mass", "inertia"), finite=("turn_rate",))
 
     def lagrangian(self, t: Time, q: Configuration, v: Velocity) -> Scalar:
         spin, motion = jnp.dot(v[:3], v[:3]), jnp.dot(v[3:], v[3:])

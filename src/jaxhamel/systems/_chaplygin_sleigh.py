@@ -43,11 +43,7 @@ class ChaplyginSleigh(System):
     n_constraints = 1
 
     def __check_init__(self):
-        for name in ("mass", "inertia", "offset"):
-            _checks.check_shape(name, getattr(self, name), ())
-        _checks.check_positive("mass", self.mass)
-        _checks.check_positive("inertia", self.inertia)
-        _checks.check_finite("offset", self.offset)
+        _checks.check_numbers(self, positive=("mass", "inertia"), finite=("offset",))
 
     def lagrangian(self, t: Time, q: Float[Array, " 3"], v: Velocity) -> Scalar:
         sideways = v[2] + self.offset * v[0]

@@ -46,15 +46,12 @@ class HeavyTop(System):
     space = SO3()
 
     def __check_init__(self):
+        _checks.check_numbers(self, positive=("mass",), finite=("gravity",))
         # The inertia about the centre of mass is left alone: the much-used top of Simo and Wong
         # (1991) has a negative one.
-        _checks.check_shape("mass", self.mass, ())
-        _checks.check_positive("mass", self.mass)
         _checks.check_inertia("inertia", self.inertia)
         _checks.check_shape("com", self.com, (3,))
         _checks.check_finite("com", self.com)
-        _checks.check_shape("gravity", self.gravity, ())
-        _checks.check_finite("gravity", self.gravity)
 
     def lagrangian(self, t: Time, q: Quaternion, v: Velocity) -> Scalar:
         kinetic = 0.5 * jnp.dot(v, inertia_matrix(self.inertia) @ v)

@@ -45,12 +45,7 @@ class KnifeEdge(System):
     n_constraints = 1
 
     def __check_init__(self):
-        for name in ("mass", "inertia", "slope", "gravity"):
-            _checks.check_shape(name, getattr(self, name), ())
-        _checks.check_positive("mass", self.mass)
-        _checks.check_positive("inertia", self.inertia)
-        _checks.check_finite("slope", self.slope)
-        _checks.check_finite("gravity", self.gravity)
+        _checks.check_numbers(self, positive=("mass", "inertia"), finite=("slope", "gravity"))
 
     def lagrangian(self, t: Time, q: Float[Array, " 3"], v: Velocity) -> Scalar:
         squared = v[1] * v[1] + v[2] * v[2]

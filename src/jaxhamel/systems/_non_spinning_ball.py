@@ -53,9 +53,7 @@ class NonSpinningBall(System):
     n_constraints = 3
 
     def __check_init__(self):
-        for name in ("radius", "mass"):
-            _checks.check_shape(name, getattr(self, name), ())
-            _checks.check_positive(name, getattr(self, name))
+        _checks.check_numbers(self, positive=("radius", "mass"))
         _checks.check_inertia("inertia", self.inertia)
 
     def lagrangian(self, t: Time, q: Configuration, v: Velocity) -> Scalar:

@@ -64,16 +64,13 @@ class Rattleback(System):
         if not callable(self.surface):
             _checks.check_shape("surface", self.surface, (3,), "It has the three semi-axes.")
             _checks.check_positive("surface", self.surface)
-        for name in ("mass", "gravity"):
-            _checks.check_shape(name, getattr(self, name), ())
-        _checks.check_positive("mass", self.mass)
+        _checks.check_numbers(self, positive=("mass",), finite=("gravity",))
         _checks.check_inertia("inertia", self.inertia)
         _checks.check_shape("com", self.com, (3,))
         _checks.check_finite("com", self.com)
         if self.damping is not None:
             _checks.check_shape("damping", self.damping, ())
             _checks.check_not_negative("damping", self.damping)
-        _checks.check_finite("gravity", self.gravity)
 
     def lagrangian(self, t: Time, q: Configuration, v: Velocity) -> Scalar:
         spin = 0.5 * jnp.dot(v[:3], inertia_matrix(self.inertia) @ v[:3])

@@ -72,10 +72,7 @@ class RigidBody(System):
     space = SE3()
 
     def __check_init__(self):
-        for name in ("mass", "gravity"):
-            _checks.check_shape(name, getattr(self, name), ())
-        _checks.check_positive("mass", self.mass)
-        _checks.check_finite("gravity", self.gravity)
+        _checks.check_numbers(self, positive=("mass",), finite=("gravity",))
         _checks.check_inertia("inertia", self.inertia)
         _checks.check_shape("com", self.com, (3,))
         _checks.check_finite("com", self.com)

@@ -75,16 +75,12 @@ class RollingBall(System):
     prescribed_motion = True
 
     def __check_init__(self):
-        for name in ("radius", "shell_mass", "gravity"):
-            _checks.check_shape(name, getattr(self, name), ())
-        _checks.check_positive("radius", self.radius)
-        _checks.check_positive("shell_mass", self.shell_mass)
+        _checks.check_numbers(self, positive=("radius", "shell_mass"), finite=("gravity",))
         _checks.check_inertia("shell_inertia", self.shell_inertia)
         _checks.check_shape("shell_com", self.shell_com, (3,))
         _checks.check_finite("shell_com", self.shell_com)
         _checks.check_shape("masses", self.masses, ("n_masses",))
         _checks.check_not_negative("masses", self.masses)
-        _checks.check_finite("gravity", self.gravity)
         if self.external_force is not None:
             _checks.check_shape("external_force", self.external_force, (3,))
             _checks.check_finite("external_force", self.external_force)

@@ -53,13 +53,9 @@ class RollingDisk(System):
     n_constraints = 3
 
     def __check_init__(self):
-        for name in ("radius", "mass"):
-            _checks.check_shape(name, getattr(self, name), ())
-            _checks.check_positive(name, getattr(self, name))
+        _checks.check_numbers(self, positive=("radius", "mass"), finite=("gravity",))
         if self.inertia is not None:
             _checks.check_inertia("inertia", self.inertia)
-        _checks.check_shape("gravity", self.gravity, ())
-        _checks.check_finite("gravity", self.gravity)
 
     def lagrangian(self, t: Time, q: Configuration, v: Velocity) -> Scalar:
         spin = 0.5 * jnp.dot(v[:3], self.inertia_matrix() @ v[:3])

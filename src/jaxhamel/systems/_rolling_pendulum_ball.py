@@ -60,14 +60,10 @@ class RollingPendulumBall(AbstractDrivenBall):
     gravity: Array = parameter(default=9.81)
 
     def __check_init__(self):
-        for name in ("radius", "shell_mass", "gravity"):
-            _checks.check_shape(name, getattr(self, name), ())
-        _checks.check_positive("radius", self.radius)
-        _checks.check_positive("shell_mass", self.shell_mass)
+        _checks.check_numbers(self, positive=("radius", "shell_mass"), finite=("gravity",))
         _checks.check_inertia("shell_inertia", self.shell_inertia)
         _checks.check_shape("shell_com", self.shell_com, (3,))
         _checks.check_finite("shell_com", self.shell_com)
-        _checks.check_finite("gravity", self.gravity)
         _checks.check_shape("masses", self.masses, ("n",), "One entry for each pendulum.")
         _checks.check_positive("masses", self.masses)
         for name in ("pivots", "axes", "coms"):

@@ -53,17 +53,13 @@ class RollingRotorBall(AbstractDrivenBall):
     gravity: Array = parameter(default=9.81)
 
     def __check_init__(self):
-        for name in ("radius", "mass", "gravity"):
-            _checks.check_shape(name, getattr(self, name), ())
-        _checks.check_positive("radius", self.radius)
-        _checks.check_positive("mass", self.mass)
+        _checks.check_numbers(self, positive=("radius", "mass"), finite=("gravity",))
         _checks.check_inertia("inertia", self.inertia)
         _checks.check_shape("rotor_inertias", self.rotor_inertias, ("n",), "One for each rotor.")
         _checks.check_positive("rotor_inertias", self.rotor_inertias)
         _checks.check_shape("axes", self.axes, (self.n_drives, 3), "One row for each rotor.")
         _checks.check_unit_vectors("axes", self.axes)
         _checks.check_rotors(self.inertia, self.axes, self.rotor_inertias)
-        _checks.check_finite("gravity", self.gravity)
         if self.com is not None:
             _checks.check_shape("com", self.com, (3,))
             _checks.check_finite("com", self.com)

@@ -63,9 +63,9 @@ class Snakeboard(System):
     n_constraints = 2
 
     def __check_init__(self):
-        for name in ("mass", "inertia", "rotor_inertia", "wheel_inertia", "half_length"):
-            _checks.check_shape(name, getattr(self, name), ())
-            _checks.check_positive(name, getattr(self, name))
+        _checks.check_numbers(
+            self, positive=("mass", "inertia", "rotor_inertia", "wheel_inertia", "half_length")
+        )
 
     def lagrangian(self, t: Time, q: Configuration, v: Velocity) -> Scalar:
         spins = v[0] + v[3:]

@@ -105,16 +105,13 @@ class SoftRollingPendulum(System):
         return cls(**{field.name: getattr(robot, field.name) for field in fields(robot)})
 
     def __check_init__(self):
-        for name in ("radius", "shell_mass", "shell_inertia", "pendulum_inertia", "slip_rate"):
-            _checks.check_shape(name, getattr(self, name), ())
-            _checks.check_positive(name, getattr(self, name))
+        positive = ("radius", "shell_mass", "shell_inertia", "pendulum_inertia", "slip_rate")
+        _checks.check_numbers(self, positive, finite=("rest_angle", "gravity"))
         for name in _NOT_NEGATIVE:
             _checks.check_shape(name, getattr(self, name), ())
             _checks.check_not_negative(name, getattr(self, name))
         for name in ("centre_com", "pendulum_com"):
             _checks.check_shape(name, getattr(self, name), (2,), "(lateral, vertical), in m.")
-        for name in ("rest_angle", "gravity"):
-            _checks.check_shape(name, getattr(self, name), ())
         for field in fields(self):
             _checks.check_finite(field.name, getattr(self, field.name))
 

@@ -55,9 +55,7 @@ class SpaceRobot(System):
     inertias: Array = parameter()
 
     def __check_init__(self):
-        for name in ("base_mass", "base_inertia"):
-            _checks.check_shape(name, getattr(self, name), ())
-            _checks.check_positive(name, getattr(self, name))
+        _checks.check_numbers(self, positive=("base_mass", "base_inertia"))
         _checks.check_shape("mount", self.mount, (2,))
         _checks.check_finite("mount", self.mount)
         _checks.check_shape("masses", self.masses, ("n",), "One entry a link.")

@@ -57,11 +57,8 @@ class UnderwaterBody(System):
     space = SE3()
 
     def __check_init__(self):
-        for name in ("mass", "displaced_mass", "gravity"):
-            _checks.check_shape(name, getattr(self, name), ())
-        _checks.check_positive("mass", self.mass)
+        _checks.check_numbers(self, positive=("mass",), finite=("displaced_mass", "gravity"))
         _checks.check_not_negative("displaced_mass", self.displaced_mass)
-        _checks.check_finite("gravity", self.gravity)
         _checks.check_inertia("inertia", self.inertia)
         _checks.check_added_mass("added_mass", self.added_mass)
         for name in ("com", "centre_of_buoyancy"):

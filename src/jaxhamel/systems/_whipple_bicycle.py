@@ -115,12 +115,11 @@ class WhippleBicycle(System):
     n_constraints = 6
 
     def __check_init__(self):
-        for name in ("wheel_base", "rear_radius", "front_radius"):
-            _checks.check_shape(name, getattr(self, name), ())
-            _checks.check_positive(name, getattr(self, name))
-        for name in ("trail", "steer_axis_tilt", "gravity"):
-            _checks.check_shape(name, getattr(self, name), ())
-            _checks.check_finite(name, getattr(self, name))
+        _checks.check_numbers(
+            self,
+            positive=("wheel_base", "rear_radius", "front_radius"),
+            finite=("trail", "steer_axis_tilt", "gravity"),
+        )
         for part in ("rear", "frame", "fork", "front"):
             _checks.check_shape(f"{part}_mass", getattr(self, f"{part}_mass"), ())
             _checks.check_positive(f"{part}_mass", getattr(self, f"{part}_mass"))

@@ -85,21 +85,7 @@ def _draw(axes, camera: Camera, thing: Thing, i: int) -> None:
         case Points():
             _balls(axes, camera, thing, i)
         case Curve():
-            depth = (
-                0
-                if thing.pose is None
-                else camera.see(_placed(thing.points, thing.pose, i)).mean(0)[2]
-            )
-            dashes = (4, 3) if thing.dashed else (None, None)
-            _line(
-                axes,
-                camera,
-                _placed(thing.points, thing.pose, i),
-                thing.role,
-                thing.width,
-                depth,
-                dashes=dashes,
-            )
+            _curve(axes, camera, thing, i)
         case Trail(points=points, role=role):
             _line(axes, camera, points, role, 1.0, 0, alpha=0.3)
             _line(axes, camera, points[: i + 1], role, 2.4, 0)
@@ -110,6 +96,13 @@ def _draw(axes, camera: Camera, thing: Thing, i: int) -> None:
             for k, role in enumerate(("series1", "series2", "series3")):
                 ends = _placed(np.stack([np.zeros(3), length * np.eye(3)[k]]), pose, i)
                 _arrow(axes, camera, ends[0], ends[1], role)
+
+
+def _curve(axes, camera: Camera, curve: Curve, i: int) -> None:
+    points = _placed(curve.points, curve.pose, i)
+    depth = 0 if curve.pose is None else camera.see(points).mean(0)[2]
+    dashes = (4, 3) if curve.dashed else (None, None)
+    _line(axes, camera, points, curve.role, curve.width, depth, dashes=dashes)
 
 
 def _placed(points: np.ndarray, pose: Pose | None, i: int) -> np.ndarray:

@@ -1,0 +1,108 @@
+"""The commands that start from measurements: `identify` and `predict`."""
+
+from pathlib import Path
+
+import typer
+
+from ._exit_status import finish, started_at
+from ._options import (
+    DataOption,
+    FirstSecondsOption,
+    FittedArgument,
+    OutOption,
+    QuietOption,
+    RunArgument,
+    ScenarioArgument,
+    SecondsOption,
+    SeedOption,
+    SetOption,
+)
+from ._outputs import Outcome
+from ._scenario import load_identification
+from ._terminal import Terminal
+
+
+def identify(
+    context: typer.Context,
+    scenario: ScenarioArgument,
+    data: DataOption = None,
+    out: OutOption = Path("out"),
+    changes: SetOption = None,
+    seed: SeedOption = 0,
+    max_seconds: SecondsOption = None,
+    quiet: QuietOption = False,
+) -> None:
+    """Find parameters of a system from measured runs, and how sure they are.
+
+    The scenario says what is measured and what is sought; the runs are CSV
+    files. What the data cannot determine is said in words.
+
+    Writes into DIR:
+
+      parameters.csv   estimate, standard error, unit, frozen or not
+      fitted.toml      the parameters found, for jaxhamel predict
+      summary.json     what was asked, what was reached, versions, seconds
+      *.png            measured and fitted, errors, correlations
+      report.html      one self-contained page
+
+    Examples:
+
+      jaxhamel identify ball-inertia --out out
+      jaxhamel identify mine.toml --data runs --out out
+      jaxhamel identify roboball --data runs --out out
+
+    The keys of a scenario are described in docs/identification.md.
+    """
+    from ._identify import run_identify
+    from ._roboball import NAME, run_identify_roboball
+
+    terminal = Terminal(quiet)
+    started = started_at(context)
+
+    def job() -> Outcome:
+        if scenario == NAME:
+            return run_identify_roboball(out, terminal, started, data, max_seconds, changes or ())
+        asked = load_identification(scenario, changes or ())
+        return run_identify(asked, out, terminal, started, data, seed, max_seconds)
+
+    finish(scenario, terminal, out, job)
+
+
+def predict(
+    context: typer.Context,
+    fitted: FittedArgument,
+    run: RunArgument,
+    out: OutOption = Path("out"),
+    seconds: FirstSecondsOption = 0.5,
+    changes: SetOption = None,
+    quiet: QuietOption = False,
+) -> None:
+    """Predict a run that was not fitted, from its first moments on.
+
+    The state at the start is found from the first seconds of the run, with
+    the parameters that jaxhamel identify left in FITTED; the rest is
+    simulated and compared.
+
+    Writes into DIR:
+
+      summary.json     rms: one number for each measured column
+      *.png            measured and predicted, errors
+      report.html      one self-contained page
+
+    Example:
+
+      jaxhamel predict out other-run.csv --out prediction
+    """
+    from ._predict import fitted_file, run_predict
+    from ._roboball import fitted_roboball, run_predict_roboball
+
+    terminal = Terminal(quiet)
+    started = started_at(context)
+
+    def job() -> Outcome:
+        if robot := fitted_roboball(fitted):
+            return run_predict_roboball(robot, run, out, terminal, started, seconds)
+        asked = load_identification(fitted_file(fitted), changes or ())
+        return run_predict(asked, run, out, terminal, started, seconds)
+
+    finish(fitted, terminal, out, job)

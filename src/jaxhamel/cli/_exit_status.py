@@ -1,0 +1,39 @@
+"""How a command begins and ends: its exit status, and the sentence that goes with it."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import typer
+
+from ._outputs import Outcome
+from ._terminal import Terminal
+from ._validate import ScenarioError
+
+SUCCESS, FAILURE, BAD_SCENARIO = 0, 1, 2
+EXIT_STATUS = """
+[bold]Exit status[/bold]: 0 success; 1 the numbers failed (the message says what,
+at what time and what to try; what was reached is written); 2 bad scenario
+or option (the message names the key).
+"""
+
+
+def started_at(context: typer.Context) -> float:
+    """On the monotonic clock: when the process began, where that is known."""
+    return time.monotonic() if context.obj is None else context.obj
+
+
+def finish(scenario: str, terminal: Terminal, out: Path, job: Callable[[], Outcome]) -> None:
+    """Do the job, say how it ended, and leave with the exit status for that."""
+    try:
+        outcome = job()
+    except ScenarioError as error:
+        terminal.complain(f"{scenario}: {error}")
+        raise typer.Exit(BAD_SCENARIO) from None
+    except OSError as error:
+        terminal.complain(f"{scenario}: {error.strerror or error}. What was written is in {out}.")
+        raise typer.Exit(FAILURE) from None
+    if outcome.status == "failed":
+        terminal.complain(f"{outcome.message} What was reached is in {out}.")
+        raise typer.Exit(FAILURE)
+    terminal.say(f"{outcome.message}; {outcome.seconds:.1f} s in all. See {out / 'report.html'}")

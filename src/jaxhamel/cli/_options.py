@@ -1,0 +1,105 @@
+"""Arguments and options that commands share."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+ScenarioArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="SCENARIO",
+        help="A built-in name (see [bold]jaxhamel scenarios[/bold]) or a TOML file.",
+        show_default=False,
+    ),
+]
+OutOption = Annotated[
+    Path,
+    typer.Option(
+        "--out",
+        metavar="DIR",
+        help="Folder to write to. Files of the same names are overwritten, others are left alone.",
+    ),
+]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="Change a key of the scenario, e.g. [bold]--set time.end=5[/bold] or "
+        "[bold]--set system.rails.0.radius=0.06[/bold]. May be repeated.",
+        show_default=False,
+    ),
+]
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")]
+SeedOption = Annotated[
+    int, typer.Option("--seed", metavar="N", min=0, help="Seed of the random starts.")
+]
+TrajectoriesOption = Annotated[
+    int | None,
+    typer.Option(
+        "--trajectories",
+        "-n",
+        metavar="N",
+        min=1,
+        help="How many.",
+        show_default="the scenario's montecarlo.trajectories",
+    ),
+]
+ResumeOption = Annotated[
+    bool, typer.Option("--resume", help="Go on with the run that DIR holds.", show_default=False)
+]
+AccuracyOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--accuracy",
+        metavar="QUANTITY=ERROR",
+        help="Stop when the mean of a quantity has this standard error ([bold]failed[/bold]: the share that "
+        "fails), e.g. [bold]--accuracy tracking_rms=1e-4[/bold]. May be repeated.",
+        show_default=False,
+    ),
+]
+IndexOption = Annotated[
+    int | None,
+    typer.Option(
+        "--index",
+        metavar="I",
+        min=0,
+        help="Run only trajectory I of that ensemble again, with the scenario's solver, and show it.",
+        show_default=False,
+    ),
+]
+SecondsOption = Annotated[
+    float | None,
+    typer.Option(
+        "--max-seconds",
+        metavar="S",
+        min=0.0,
+        help="Stop after this time and write the best found so far.",
+        show_default="the scenario's task.max_seconds",
+    ),
+]
+DataOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--data",
+        metavar="DIR",
+        help="Folder with the measured runs, CSV files. A scenario with [bold]\\[truth][/bold] makes its own.",
+        show_default=False,
+    ),
+]
+FittedArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="FITTED",
+        help="The folder that [bold]jaxhamel identify[/bold] wrote to, or its fitted.toml.",
+        show_default=False,
+    ),
+]
+RunArgument = Annotated[
+    Path, typer.Argument(metavar="RUN.csv", help="The run to predict.", show_default=False)
+]
+FirstSecondsOption = Annotated[
+    float,
+    typer.Option("--seconds", metavar="S", min=0.0, help="From which the initial state is found."),
+]
