@@ -1,0 +1,161 @@
+"""Each trajectory in steps of its own length, by an embedded Runge–Kutta pair, and its states at `ts` between them.
+
+`_adaptive_step` is one step of one trajectory, `_queue` who steps when; here the two are put together.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from jaxhamel._lanes._transform import lanes
+from jaxhamel.ensemble._adaptive_step import (
+    ARRIVED,
+    Columns,
+    Inside,
+    Lane,
+    Limits,
+    first_lane,
+    step,
+    within,
+)
+from jaxhamel.ensemble._embedded_pairs import Pair
+from jaxhamel.ensemble._equal_steps import Motion
+from jaxhamel.ensemble._queue import Ends, through_lanes
+
+# Rolling ball with three masses, Tsit5, µs a step of so many lanes on two quiet cores: 8: 13, 64: 19, 120: 28, 240: 41,
+# 480: 72, 1,000: 113, 1,920: 146, 3,840: 255 (one run). No power of two: 1,000 lanes took 107, 1,024 took 163, because
+# their columns lie at the same places of the cache.
+WIDEST, NARROW = 1920, 64
+
+Widths = tuple[tuple[int, int], ...]
+
+
+class Pen(NamedTuple):
+    """Which of the times between the first and the last is to be written next, and that time; infinite after them."""
+
+    place: Int[Array, " W"]
+    time: Float[Array, " W"]
+
+
+class Kept(NamedTuple):
+    """The steps just kept: whether, from when, to when, what is known of the time between, whose."""
+
+    kept: Bool[Array, " W"]
+    start: Float[Array, " W"]
+    end: Float[Array, " W"]
+    inside: Inside
+    whose: Int[Array, " W"]
+
+
+class Programs(NamedTuple):
+    """In lanes: the first lane, a step, and the state within it."""
+
+    first: Callable[..., Lane]
+    step: Callable[..., Any]
+    point: Callable[..., Columns]
+
+    @classmethod
+    def of(cls, motion: Motion, pair: Pair, rebuilt: Callable) -> "Programs":
+        """`rebuilt` makes of scalars what the trajectories share."""
+        rate = jax.jit(lambda t, y, mine, shared: motion.rate(t, y, mine, rebuilt(shared)))
+        unit = lambda y, shared: motion.unit(y, rebuilt(shared))  # noqa: E731
+
+        def first(t, y, mine, shared, limits):
+            return first_lane(lambda t, y: rate(t, y, mine, shared), pair, t, y, limits)
+
+        def one(lane, mine, shared, limits):
+            own = lambda t, y: rate(t, y, mine, shared)  # noqa: E731
+            return step(own, lambda y: unit(y, shared), pair, lane, limits)
+
+        def point(inside, theta, shared):
+            return unit(within(inside, theta), shared)
+
+        return cls(
+            lanes(first, (None, 0, 0, None, None)),
+            lanes(one, (0, 0, None, None)),
+            lanes(point, (0, 0, None)),
+        )
+
+
+def widths_for(size: int, widest: int = WIDEST) -> Widths:
+    """How many lanes, and with how many of them at work fewer take over: see `through_lanes`."""
+    width = -(-min(size, widest) // 8) * 8  # whole vectors
+    width += 8 * (width % 512 == 0)
+    if width < 2 * NARROW:
+        return ((width, 0),)
+    return (width, max(width // 4, NARROW)), (NARROW, 0)
+
+
+def adaptive(
+    motion: Motion, ts: Float[Array, " T"], pair: Pair, limits: Limits, widths: Widths
+) -> tuple[list[Float[Array, "B T"]], Ends]:
+    """Each number of the states at `ts`, two times or more, NaN beyond the end; and the ends."""
+    shared, rebuilt = _as_scalars(motion.shared)
+    programs = Programs.of(motion, pair, rebuilt)
+    inner = jnp.concatenate([ts[1:-1], jnp.full(1, jnp.inf, ts.dtype)])
+    size, many = len(motion.y[0]), len(ts) - 2
+    written = tuple(jnp.full((size, many), jnp.nan, ts.dtype) for _ in motion.y) if many else ()
+
+    def one(lane: Lane, mine, whose, written):
+        new, inside = programs.step(lane._replace(pen=()), mine, shared, limits)
+        if not many:
+            return new, written
+        just = Kept(new.kept > lane.kept, lane.t, lane.end, inside, whose)
+        point = lambda theta: programs.point(inside, theta, shared)  # noqa: E731
+        pen, written = _written(point, just, inner, lane.pen, written)
+        return new._replace(pen=pen), written
+
+    first = programs.first(ts[0], motion.y, motion.mine, shared, limits)
+    if many:
+        pen = Pen(jnp.zeros(size, jnp.int32), jnp.broadcast_to(inner[0], (size,)))
+        first = first._replace(pen=pen)
+    ends, written = through_lanes(one, first, motion.mine, written, widths)
+    last = tuple(jnp.where(ends.stands == ARRIVED, x, jnp.nan) for x in ends.y)
+    start = lanes(motion.unit, (0, None))(motion.y, motion.shared)
+    return [_row(*each) for each in zip(start, written or ((),) * len(last), last)], ends
+
+
+def _row(first, written, last) -> Float[Array, "B T"]:
+    between = [written] if len(written) else []
+    return jnp.concatenate([first[:, None], *between, last[:, None]], axis=1)
+
+
+def _as_scalars(tree) -> tuple[Any, Callable]:
+    """An array's entries one by one, and back: sliced once here, not in every step."""
+    leaves, structure = jax.tree.flatten(tree)
+    scalars = [[jnp.ravel(x)[i] for i in range(jnp.size(x))] for x in leaves]
+    like = [(jnp.shape(x), jnp.result_type(x)) for x in leaves]
+
+    def rebuilt(scalars):
+        arrays = [
+            jnp.stack(each).reshape(shape) if each else jnp.zeros(shape, dtype)
+            for each, (shape, dtype) in zip(scalars, like, strict=True)
+        ]
+        return jax.tree.unflatten(structure, arrays)
+
+    return scalars, rebuilt
+
+
+def _written(point: Callable, just: Kept, inner: Float[Array, " m"], pen: Pen, written):
+    """The states at all times that the steps just kept have passed."""
+
+    def due(pen: Pen):
+        return just.kept & (pen.time <= just.end)
+
+    def one(now):
+        pen, written = now
+        here = due(pen)
+        time = jnp.where(here, pen.time, just.end)
+        values = point((time - just.start) / (just.end - just.start))
+        whose = jnp.where(here, just.whose, len(written[0]))
+        written = tuple(
+            all_.at[whose, pen.place].set(x, mode="drop")
+            for all_, x in zip(written, values, strict=True)
+        )
+        place = pen.place + here
+        return Pen(place, inner[place]), written
+
+    return jax.lax.while_loop(lambda now: jnp.any(due(now[0])), one, (pen, written))
