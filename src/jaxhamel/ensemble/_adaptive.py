@@ -30,6 +30,9 @@ from jaxhamel.ensemble._queue import Ends, through_lanes
 # their columns lie at the same places of the cache.
 WIDEST, NARROW = 1920, 64
 
+# No fewer lanes than this: of a loop over eight LLVM makes none and compiles for 90 s instead of 3.
+FEWEST = 32
+
 Widths = tuple[tuple[int, int], ...]
 
 
@@ -82,7 +85,7 @@ class Programs(NamedTuple):
 
 def widths_for(size: int, widest: int = WIDEST) -> Widths:
     """How many lanes, and with how many of them at work fewer take over: see `through_lanes`."""
-    width = -(-min(size, widest) // 8) * 8  # whole vectors
+    width = max(-(-min(size, widest) // 8) * 8, FEWEST)  # whole vectors
     width += 8 * (width % 512 == 0)
     if width < 2 * NARROW:
         return ((width, 0),)
@@ -115,7 +118,8 @@ def adaptive(
     ends, written = through_lanes(one, first, motion.mine, written, widths)
     last = tuple(jnp.where(ends.stands == ARRIVED, x, jnp.nan) for x in ends.y)
     start = lanes(motion.unit, (0, None))(motion.y, motion.shared)
-    return [_row(*each) for each in zip(start, written or ((),) * len(last), last)], ends
+    between = written or ((),) * len(last)
+    return [_row(*each) for each in zip(start, between, last, strict=True)], ends
 
 
 def _row(first, written, last) -> Float[Array, "B T"]:
@@ -155,7 +159,7 @@ def _written(point: Callable, just: Kept, inner: Float[Array, " m"], pen: Pen, w
             all_.at[whose, pen.place].set(x, mode="drop")
             for all_, x in zip(written, values, strict=True)
         )
-        place = pen.place + here
+        place = pen.place + here.astype(pen.place.dtype)
         return Pen(place, inner[place]), written
 
     return jax.lax.while_loop(lambda now: jnp.any(due(now[0])), one, (pen, written))

@@ -14,7 +14,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxhamel import _checks
 from jaxhamel.ensemble._tableaus import Row
 
 # The highest power of θ looked for; Dopri8's interpolant has six.
@@ -37,12 +36,14 @@ class Pair(NamedTuple):
     reuses: bool
 
 
-def embedded_pair(method: Any) -> Pair:
-    """Of an explicit Runge–Kutta method of diffrax that estimates its error.
+def is_embedded_pair(method: Any) -> bool:
+    """Whether it is an explicit Runge–Kutta method of diffrax that estimates its error."""
+    explicit = isinstance(method, diffrax.AbstractERK)
+    return explicit and bool(np.any(method.tableau.b_error))  # pyright: ignore
 
-    **Raises:** `TypeError` for anything else.
-    """
-    _checks.check_embedded_pair(method, diffrax.AbstractERK)
+
+def embedded_pair(method: Any) -> Pair:
+    """Of an explicit Runge–Kutta method of diffrax that estimates its error."""
     return _pair(type(method))
 
 

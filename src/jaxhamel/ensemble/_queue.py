@@ -101,7 +101,9 @@ def _nobody(queue: Queue, ends: Ends, written, width: int) -> Work:
     fill = lambda x: jnp.broadcast_to(x[:1], (width, *x.shape[1:]))  # noqa: E731
     lane, mine, whose = jax.tree.map(fill, (queue.lane, queue.mine, queue.whose))
     lane = lane._replace(stands=jnp.full_like(lane.stands, ARRIVED))
-    return Work(lane, mine, jnp.full_like(whose, len(ends.t)), jnp.zeros_like(queue.many), ends, written)
+    return Work(
+        lane, mine, jnp.full_like(whose, len(ends.t)), jnp.zeros_like(queue.many), ends, written
+    )
 
 
 def _noted(work: Work) -> Ends:

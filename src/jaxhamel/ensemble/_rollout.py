@@ -7,24 +7,22 @@ method, of the same order: Hairer, Lubich and Wanner, Geometric Numerical Integr
 steps, one inside it over the stages, so that XLA compiles and optimises one right-hand side.
 """
 
-from functools import partial
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float
 
 from jaxhamel import _checks
 from jaxhamel._lanes._jit import jit
 from jaxhamel._typing import Configuration, Control
-from jaxhamel.ensemble._columns import Layout
-from jaxhamel.ensemble._equal_steps import Motion, Plan
-from jaxhamel.ensemble._group_steps import GroupMethod, in_velocities, method_on
+from jaxhamel.ensemble._equal_steps import Plan
+from jaxhamel.ensemble._group_steps import method_on
 from jaxhamel.ensemble._kernel_options import Kernel
+from jaxhamel.ensemble._mechanical import mechanical
 from jaxhamel.ensemble._members import Members
 from jaxhamel.ensemble._paths import paths
 from jaxhamel.ensemble._tableaus import Tableau
-from jaxhamel.mechanics import ROUTES, System, VectorField
+from jaxhamel.mechanics import ROUTES, System
 
 
 def rollout(
@@ -74,33 +72,6 @@ def rollout(
 
 @jit
 def _rollout(members: Members, ts: Float[Array, " T"], route: str | None, plan: Plan):
-    state, own = Layout.of(_first_states(members)), Layout.of(members.own)
-    field, space = VectorField(route), members.with_own(members.own)[0].space
-    shared, fixed = members.shared
-
-    def at(mine, shared):
-        system, _, _, control = members.with_numbers(own.entries(mine), shared, fixed)
-        return system, lambda t, y: field(t, y, (system, control))
-
-    def rate(t, y, mine, shared):
-        return state.numbers(at(mine, shared)[1](t, state.entries(y)))
-
-    def step(method: GroupMethod, t, h, y, mine, shared):
-        system, rate = at(mine, shared)
-        slope = in_velocities(system.space, rate)
-        return state.numbers(method.step(system.space, slope, t, h, state.entries(y)))
-
-    def unit(y, shared):
-        q, u = state.entries(y)
-        return state.numbers((space.normalise(q), u))
-
-    y, mine = state.columns(_first_states(members)), own.columns(members.own)
-    method = plan.method
-    own_step = None if isinstance(method, Tableau) else partial(step, method)
-    rows = paths(Motion(rate, unit, y, mine, shared, own_step), ts, plan)
-    return state.entries(row.T for row in rows)
-
-
-def _first_states(members: Members):
-    """(q0, u0) with a batch axis in every array."""
-    return jax.vmap(lambda own: members.with_own(own)[1:3])(members.own)
+    group = None if isinstance(plan.method, Tableau) else plan.method
+    state, motion = mechanical(members, route, group)
+    return state.entries(row.T for row in paths(motion, ts, plan))

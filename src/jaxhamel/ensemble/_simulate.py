@@ -7,6 +7,7 @@ from jaxtyping import ArrayLike
 
 from jaxhamel._typing import Configuration, Control
 from jaxhamel.ensemble._members import Members
+from jaxhamel.ensemble._simulate_adaptive import in_adaptive_steps, takes_adaptive_steps
 from jaxhamel.ensemble._simulate_lanes import in_equal_steps, takes_equal_steps
 from jaxhamel.mechanics import System
 from jaxhamel.simulate import Trajectory
@@ -36,6 +37,10 @@ def simulate(
       `in_axes=(None, 0, 0, None)` is one system under one control from many states.
     - `options`: as for `jaxhamel.simulate`: `rtol`, `atol`, `dt`, `solver`, `route`, …
 
+    Without `dt`, by an explicit Runge–Kutta method of diffrax with an error estimate, and with no other option than `rtol`, `atol`,
+    `max_steps` and `route`, each trajectory takes steps of its own length in lanes: the steps of `jaxhamel.simulate`, and no
+    trajectory waits for another. Derivatives are computed one trajectory at a time, under `jax.vmap`.
+
     With `dt`, and nothing else than `solver` (explicit: of Runge–Kutta or on groups; default `Tsit5()`) and `route`, the
     steps are taken in lanes, see `jaxhamel.ensemble.rollout`: the same numbers to rounding, many times faster; of a
     trajectory that breaks down `t_end` is then the last of `ts` that was reached.
@@ -52,6 +57,8 @@ def simulate(
 
     if takes_equal_steps(members, ts, options):
         return in_equal_steps(members, (system, q0, u0, control), ts, in_axes, **options)
+    if takes_adaptive_steps(members, ts, options):
+        return in_adaptive_steps(members, ts, options)
     return jax.vmap(one)(*members.own)
 
 

@@ -34,7 +34,7 @@ def takes_equal_steps(members: Members, ts: ArrayLike, options: dict[str, Any]) 
         and given <= {"dt", "solver", "route"}
         and not any(isinstance(x, jax.core.Tracer) for x in (ts, options["dt"]))
         and _is_explicit(solver, members)
-        and _is_of_one_kind(members)
+        and is_of_one_kind(members)
     )
 
 
@@ -49,7 +49,7 @@ def _is_explicit(solver: Any, members: Members) -> bool:
     return solver.space is None or (same and not jax.tree.leaves(space))
 
 
-def _is_of_one_kind(members: Members) -> bool:
+def is_of_one_kind(members: Members) -> bool:
     """Whether all numbers of the state are floats of one kind."""
     _, q0, u0, _ = members.with_own(members.own)
     kinds = {jnp.result_type(x) for x in jax.tree.leaves((q0, u0))}

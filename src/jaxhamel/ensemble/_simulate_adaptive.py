@@ -1,0 +1,111 @@
+"""simulate with steps by tolerance in lanes, described as a `Trajectory`."""
+
+import warnings
+from typing import Any
+
+import diffrax
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, ArrayLike, Float
+
+from jaxhamel import _checks
+from jaxhamel._lanes._jit import jit
+from jaxhamel.ensemble._adaptive_paths import Asked, Paths, adaptive_paths
+from jaxhamel.ensemble._adaptive_step import ARRIVED, NOT_FINITE, TOO_MANY
+from jaxhamel.ensemble._embedded_pairs import is_embedded_pair
+from jaxhamel.ensemble._mechanical import mechanical_equation
+from jaxhamel.ensemble._members import Members
+from jaxhamel.ensemble._simulate_lanes import is_of_one_kind
+from jaxhamel.mechanics import as_control
+from jaxhamel.simulate import RESULTS, Trajectory
+from jaxhamel.simulate._results import as_result
+from jaxhamel.simulate._simulate import (
+    _max_steps,
+    _nan_where,
+    _state_in_one_dtype,
+    _tolerances,
+)
+from jaxhamel.simulate._trajectory import _Given
+
+_OPTIONS = {"rtol", "atol", "solver", "max_steps", "route"}
+
+
+def takes_adaptive_steps(members: Members, ts: ArrayLike, options: dict[str, Any]) -> bool:
+    """Whether lanes take the steps that `jaxhamel.simulate` would: by tolerance, an explicit pair, nothing else asked."""
+    given = {name for name, value in options.items() if value is not None}
+    solver = options.get("solver")
+    space = members.with_own(members.own)[0].space
+    return (
+        given <= _OPTIONS
+        and (solver is None or is_embedded_pair(solver))
+        and (space.independent or space.projects)
+        and is_of_one_kind(members)
+        and len(np.shape(ts)) == 1
+        and np.shape(ts)[0] > 1
+    )
+
+
+def in_adaptive_steps(members: Members, ts: ArrayLike, options: dict[str, Any]) -> Trajectory:
+    """As `jax.vmap` of `jaxhamel.simulate` gives it."""
+    rtol, atol, solver, max_steps, route = (
+        options.get(name) for name in ("rtol", "atol", "solver", "max_steps", "route")
+    )
+
+    def check(*own):
+        system, q0, u0, control = members.with_own(own)
+        control = as_control(control)
+        q0, u0, times = _state_in_one_dtype(system, q0, u0, ts)
+        steps = {"rtol": rtol, "atol": atol, "dt": None}
+        _checks.check_simulation(system, q0, u0, times, control, steps)
+        _checks.check_options(solver, None, max_steps, route)
+        return times
+
+    times = jnp.asarray(ts, jax.eval_shape(jax.vmap(check), *members.own).dtype)
+    tolerances = _tolerances(rtol, atol, None, times.dtype)
+    solver = diffrax.Tsit5() if solver is None else solver
+    most = _max_steps(max_steps, ts, None, False)
+    with warnings.catch_warnings():  # nobody has asked for lanes: where they cannot, this is vmap
+        warnings.filterwarnings("ignore", message="lanes cannot take")
+        return _described(members, times, route, Asked(solver, most, *tolerances))
+
+
+@jit
+def _described(
+    members: Members, ts: Float[Array, " T"], route: str | None, asked: Asked
+) -> Trajectory:
+    def one(own, found: Paths) -> Trajectory:
+        system, _, _, control = members.with_own(own)
+        valid = ts <= found.t_end
+        (q, u), (q_end, u_end) = found.states, found.end
+        kept = jnp.asarray(found.kept, int)
+        tried = jnp.asarray(found.tried, int)
+        return Trajectory(
+            ts=ts,
+            q=_nan_where(~valid, q),
+            u=_nan_where(~valid, u),
+            valid=valid,
+            t_end=found.t_end,
+            q_end=q_end,
+            u_end=u_end,
+            result=as_result(_cause(found.stands)),
+            stats={
+                "num_steps": tried,
+                "num_accepted_steps": kept,
+                "num_rejected_steps": tried - kept,
+                "max_steps": asked.max_steps,
+            },
+            interpolation=None,
+            given=_Given.of(system, as_control(control)),
+        )
+
+    return jax.vmap(one)(
+        members.own, adaptive_paths(mechanical_equation(route), members, ts, asked)
+    )
+
+
+def _cause(stands) -> Any:
+    results: Any = RESULTS
+    broken = results.where(stands == NOT_FINITE, results.nonfinite_state, results.step_too_small)
+    late = results.where(stands == TOO_MANY, results.max_steps_reached, broken)
+    return results.where(stands == ARRIVED, results.successful, late)
