@@ -37,9 +37,9 @@ def simulate(
       `in_axes=(None, 0, 0, None)` is one system under one control from many states.
     - `options`: as for `jaxhamel.simulate`: `rtol`, `atol`, `dt`, `solver`, `route`, …
 
-    Without `dt`, by an explicit Runge–Kutta method of diffrax with an error estimate, and with no other option than `rtol`, `atol`,
-    `max_steps` and `route`, each trajectory takes steps of its own length in lanes: the steps of `jaxhamel.simulate`, and no
-    trajectory waits for another. Derivatives are computed one trajectory at a time, under `jax.vmap`.
+    Without `dt`, and with nothing else than `solver` (explicit, of Runge–Kutta, with an error estimate), `rtol`, `atol`,
+    `max_steps` and `route`, each trajectory takes steps of its own length in lanes: the steps of `jaxhamel.simulate`, and
+    no trajectory waits for another. Derivatives are then computed by diffrax under `jax.vmap`.
 
     With `dt`, and nothing else than `solver` (explicit: of Runge–Kutta or on groups; default `Tsit5()`) and `route`, the
     steps are taken in lanes, see `jaxhamel.ensemble.rollout`: the same numbers to rounding, many times faster; of a
