@@ -11,6 +11,9 @@ from jax import lax
 
 from jaxhamel._lanes._folding import FOLDED, SIMPLIFIED
 
+# Beyond this many scalars a program written out compiles more slowly than it runs.
+LARGEST = 100_000
+
 
 class Node(NamedTuple):
     """One scalar: an operation on others, or an input or a constant (no `primitive`)."""
@@ -54,7 +57,8 @@ class Graph:
     Two operations are the same if primitive, parameters and operands are (the operands of a commuting one in any order).
     """
 
-    def __init__(self):
+    def __init__(self, largest: int = LARGEST):
+        self.largest = largest
         self.nodes: list[Node] = []
         self._known: dict[Any, int] = {}
 

@@ -9,13 +9,10 @@ import numpy as np
 from jaxhamel._lanes._control_flow import CONTROL_FLOW
 from jaxhamel._lanes._cuts import CUT_ABOVE, one_at_run_time, shared_values
 from jaxhamel._lanes._factoring import factored
-from jaxhamel._lanes._graph import Graph
+from jaxhamel._lanes._graph import LARGEST, Graph
 from jaxhamel._lanes._nodes import Nodes, Unsupported
-from jaxhamel._lanes._one_loop import one_loop_works, run_in_one_loop, split
+from jaxhamel._lanes._one_loop import length, one_loop_works, run_in_one_loop, split
 from jaxhamel._lanes._rules import RULES
-
-# Beyond this many scalars a program written out compiles more slowly than it runs.
-LARGEST = 100_000
 
 
 class Program(NamedTuple):
@@ -28,6 +25,11 @@ class Program(NamedTuple):
     def operations(self):
         """How many scalar operations it takes, by name."""
         return self.graph.operations(self._ends())
+
+    def length(self) -> int:
+        """How many operations a processor has to do, about."""
+        nodes = (self.graph.nodes[i] for i in self.graph.needed(self._ends()))
+        return sum(length(node) for node in nodes if node.primitive is not None)
 
     def _ends(self) -> list[int]:
         return [node for nodes in self.outputs for node in nodes.ravel().tolist()]
@@ -72,12 +74,12 @@ def _bind(node, operands: list):
     return node.primitive.bind(*operands, **dict(node.params))
 
 
-def scalarise(closed_jaxpr, batched: list[bool]) -> Program:
+def scalarise(closed_jaxpr, batched: list[bool], largest: int = LARGEST) -> Program:
     """The program of a jaxpr whose inputs vary from lane to lane where `batched` says so.
 
-    **Raises:** `Unsupported`, naming the primitive that has no rule.
+    **Raises:** `Unsupported`, naming the primitive that has no rule, or where there are more scalars than `largest`.
     """
-    graph = Graph()
+    graph = Graph(largest)
     inputs = [
         _new_input(graph, aval, varies)
         for aval, varies in zip(closed_jaxpr.in_avals, batched, strict=True)
@@ -131,6 +133,9 @@ def _outputs(graph: Graph, equation, operands) -> list[Nodes]:
         return CONTROL_FLOW[name](graph, equation, _interpret, *operands)
     if name not in RULES:
         raise Unsupported(f"the primitive `{name}`")
-    if len(graph.nodes) > LARGEST or any(v.aval.size > LARGEST for v in equation.outvars):
-        raise Unsupported(f"more than {LARGEST} scalars")
+    if any(
+        size > graph.largest
+        for size in (len(graph.nodes), *(v.aval.size for v in equation.outvars))
+    ):
+        raise Unsupported(f"more than {graph.largest} scalars")
     return RULES[name](graph, equation, *operands)

@@ -17,6 +17,8 @@ from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 from jaxhamel import _checks
 from jaxhamel._lanes._derivatives import with_derivative
 from jaxhamel._lanes._nodes import Unsupported
+from jaxhamel._lanes._one_kernel import FEW, as_one_kernel
+from jaxhamel._lanes._one_loop import one_kernel_works
 from jaxhamel._lanes._program import scalarise
 
 
@@ -64,7 +66,7 @@ def lanes(f: Callable, in_axes: Any = 0) -> Callable:
             found.append(out_structure)
             return [jnp.asarray(leaf) for leaf in out]
 
-        out = _run(single, [True] * len(columns), size, columns)
+        out = run(single, [True] * len(columns), size, columns)
         return jax.tree.unflatten(found[0], out)
 
     return batched
@@ -86,13 +88,25 @@ def flat_axes(in_axes, args) -> list[int | None]:
     return jax.tree.leaves(full, is_leaf=absent)
 
 
-def _run(function: Callable, batched: list[bool], size: int, values: list) -> list:
+def run(
+    function: Callable, batched: list[bool], size: int, values: list, quiet: bool = False
+) -> list:
     """A flat function of one trajectory on a batch; whatever it closes over is the same for all lanes."""
+    return run_traced(*traced(function, batched, values), size, quiet)
+
+
+def traced(function: Callable, batched: list[bool], values: list):
+    """Its jaxpr for one trajectory, which inputs vary from lane to lane, and the inputs: what it closes over is one."""
     closed = jax.make_jaxpr(function)(*map(_single, batched, values))
-    closed, traced = _traced_constants_first(closed)
-    batched, values = [False] * len(traced) + batched, traced + values
-    evaluate = partial(_evaluate, closed, batched, size)
-    evaluate = with_derivative(_run, evaluate, closed, batched, size)
+    closed, constants = _traced_constants_first(closed)
+    return closed, [False] * len(constants) + batched, constants + values
+
+
+def run_traced(
+    closed: ClosedJaxpr, batched: list[bool], values: list, size: int, quiet: bool
+) -> list:
+    evaluate = partial(_evaluate, closed, batched, size, quiet)
+    evaluate = with_derivative(partial(run, quiet=quiet), evaluate, closed, batched, size)
     return list(evaluate(*values))
 
 
@@ -119,28 +133,34 @@ def _traced_constants_first(closed):
     return ClosedJaxpr(jaxpr, known), [c for _, c, traced in pairs if traced]
 
 
-def _evaluate(closed, batched, size, *values) -> tuple:
+def _evaluate(closed, batched, size, quiet, *values) -> tuple:
     try:
         program = scalarise(closed, batched)
     except Unsupported as missing:
-        return _fall_back(closed, batched, size, values, missing)
+        if not quiet:
+            _warn(missing)
+        return _mapped(closed, batched, size, values)
 
-    @custom_vmap
-    def of_columns(*values):
+    def joined(*values):
         entries = program(*map(_entries, batched, values))
         return tuple(
             _joined(each, aval, size) for each, aval in zip(entries, closed.out_avals, strict=True)
         )
 
-    of_columns.def_vmap(partial(_of_more_lanes, closed, batched, size))
+    @custom_vmap
+    def of_columns(*values):
+        small = bool(closed.out_avals) and size <= FEW and one_kernel_works()
+        return (as_one_kernel(joined) if small else joined)(*values)
+
+    of_columns.def_vmap(partial(_of_more_lanes, closed, batched, size, quiet))
     return of_columns(*values)
 
 
-def _of_more_lanes(closed, batched, size, times: int, moved, *values):
+def _of_more_lanes(closed, batched, size, quiet, times: int, moved, *values):
     """`vmap` of a batch is a larger batch."""
     many = [_all_lanes(*each, size, times) for each in zip(batched, moved, values, strict=True)]
     varies = [a or b for a, b in zip(batched, moved, strict=True)]
-    out = _evaluate(closed, varies, times * size, *many)
+    out = _evaluate(closed, varies, times * size, quiet, *many)
     return tuple(x.reshape(times, size, *x.shape[1:]) for x in out), (True,) * len(out)
 
 
@@ -149,7 +169,8 @@ def _all_lanes(varies: bool, moved: bool, value, size: int, times: int):
         return value
     rest = value.shape[varies + moved :]
     lanes = (times if moved else 1, size if varies else 1)
-    return jnp.broadcast_to(value.reshape(*lanes, *rest), (times, size, *rest)).reshape(-1, *rest)
+    full = jnp.broadcast_to(value.reshape(*lanes, *rest), (times, size, *rest))
+    return full.reshape(times * size, *rest)
 
 
 def _entries(batched: bool, value) -> list:
@@ -167,13 +188,16 @@ def _joined(entries: list, aval, size: int):
     return jnp.reshape(jnp.stack(columns, axis=1), (size, *aval.shape))
 
 
-def _fall_back(closed, batched, size, values, missing) -> tuple:
+def _warn(missing: Unsupported) -> None:
     warnings.warn(
         f"lanes cannot take {missing}; the whole function runs under jax.vmap instead. Write it with "
         "elementwise operations, sums and products, or use jax.vmap to be rid of this warning.",
         UserWarning,
-        stacklevel=2,
+        stacklevel=3,
     )
+
+
+def _mapped(closed, batched, size, values) -> tuple:
     axes = [0 if varies else None for varies in batched]
     function = jaxpr_as_fun(closed)
     return tuple(jax.vmap(function, axes, axis_size=size)(*values))

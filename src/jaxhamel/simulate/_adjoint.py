@@ -63,13 +63,14 @@ class AutoAdjoint(diffrax.AbstractAdjoint):
     def loop(self, *, terms, args, init_state, t0, **kwargs) -> Any:
         terms = _without_closures(terms, t0, init_state.y, args)
         inputs = dict(kwargs, terms=terms, args=args, init_state=init_state, t0=t0)
+        inputs = self.taken_apart(inputs)
         x, static = eqx.partition(inputs, eqx.is_array)
         leaves, structure = jax.tree.flatten(x)
 
         def solve_by(adjoint):
             def solve(leaves):
                 filled = eqx.combine(jax.tree.unflatten(structure, leaves), static)
-                return adjoint.loop(**filled)
+                return adjoint.loop(**self.put_together(filled))
 
             return jax.jit(solve)  # traced once, however often it is differentiated
 
@@ -77,6 +78,14 @@ class AutoAdjoint(diffrax.AbstractAdjoint):
             solve_by(a) for a in (diffrax.ForwardMode(), self.reverse, diffrax.DirectAdjoint())
         ]
         return _differentiable(*solves, forward_up_to=self.forward_up_to)(leaves)
+
+    def taken_apart(self, inputs: dict[str, Any]) -> dict[str, Any]:
+        """The loop's inputs as they are counted."""
+        return inputs
+
+    def put_together(self, inputs: dict[str, Any]) -> dict[str, Any]:
+        """The loop's inputs as it needs them."""
+        return inputs
 
 
 def _without_closures(terms, t0, y0, args):

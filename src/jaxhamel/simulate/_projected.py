@@ -38,8 +38,15 @@ class Projected(AbstractWrappedMethod):
     solver: diffrax.AbstractSolver
     space: AbstractSpace
     scan_kind: str | None = None
+    layout: Any = None  # of a state (q, rest) that is one vector, as `simulate` has it
 
-    def __init__(self, solver: Any = None, space: Any = None, scan_kind: str | None = None):
+    def __init__(
+        self,
+        solver: Any = None,
+        space: Any = None,
+        scan_kind: str | None = None,
+        layout: Any = None,
+    ):
         """**Arguments:**
 
         - `solver`: a method of diffrax, explicit or implicit, default `Tsit5()`.
@@ -51,21 +58,31 @@ class Projected(AbstractWrappedMethod):
         solver = diffrax.Tsit5() if solver is None else solver
         _checks.check_projected(solver, space, AbstractSpace)
         self.solver, self.space, self.scan_kind = solver, space, scan_kind
+        self.layout = layout
 
     @property
     def interpolation_cls(self):  # pyright: ignore[reportIncompatibleVariableOverride]
-        return _InterpolationFactory(self.solver.interpolation_cls)
+        return _InterpolationFactory(self.solver.interpolation_cls, self.layout)
 
     def init(self, terms, t0, t1, y0, args):
-        _checks.check_group_state("Projected", self.space, y0)
+        is_vector = self.layout is not None and isinstance(y0, jax.Array)
+        _checks.check_group_state(
+            "Projected", self.space, self.layout.parts(y0) if is_vector else y0
+        )
         return self.inner.init(terms, t0, t1, y0, args)
 
     def step(self, terms, t0, t1, y0, args, solver_state, made_jump):
-        (q1, rest1), error, inside, state, result = self.inner.step(
+        y1, error, inside, state, result = self.inner.step(
             terms, t0, t1, y0, args, solver_state, made_jump
         )
         info = {"space": jax.tree.map(jnp.asarray, self.space), "inside": inside}
-        return (self.space.normalise(q1), rest1), error, info, state, result
+        return _projected(y1, self.space, self.layout), error, info, state, result
+
+
+def _projected(y, space: AbstractSpace, layout):
+    q, rest = y if layout is None else layout.parts(y)
+    y = space.normalise(q), rest
+    return y if layout is None else layout.vector(y)
 
 
 class _Interpolation(diffrax.AbstractLocalInterpolation):
@@ -75,13 +92,13 @@ class _Interpolation(diffrax.AbstractLocalInterpolation):
     t1: Any
     space: AbstractSpace
     inside: diffrax.AbstractLocalInterpolation
+    layout: Any
 
     def evaluate(self, t0, t1=None, left=True):
         if t1 is not None:
             ends = self.evaluate(t1, left=left), self.evaluate(t0, left=left)
             return jax.tree.map(jnp.subtract, *ends)
-        q, rest = self.inside.evaluate(t0, left=left)
-        return self.space.normalise(q), rest
+        return _projected(self.inside.evaluate(t0, left=left), self.space, self.layout)
 
 
 @dataclass(frozen=True)
@@ -89,6 +106,7 @@ class _InterpolationFactory:
     """Builds the interpolation of one step; two are equal if their inner methods are, so that nothing is compiled twice."""
 
     inside_cls: Callable
+    layout: Any
 
     def __call__(self, *, t0, t1, space, inside):
-        return _Interpolation(t0, t1, space, self.inside_cls(t0=t0, t1=t1, **inside))
+        return _Interpolation(t0, t1, space, self.inside_cls(t0=t0, t1=t1, **inside), self.layout)

@@ -11,12 +11,14 @@ import optimistix as optx
 from jaxtyping import ArrayLike
 
 from jaxhamel import _checks
+from jaxhamel._lanes._one_lane import one_lane
 from jaxhamel._typing import Configuration, Control
 from jaxhamel.geometry import AbstractSpace
 from jaxhamel.mechanics import System, VectorField, as_control
 from jaxhamel.simulate._adjoint import AutoAdjoint
 from jaxhamel.simulate._group_solver import AbstractGroupSolver
 from jaxhamel.simulate._lie_group import LieGroup
+from jaxhamel.simulate._one_vector import Layout, OfParts, OfVector, can_be_one_vector
 from jaxhamel.simulate._progress import meter
 from jaxhamel.simulate._projected import Projected
 from jaxhamel.simulate._results import as_result, cause_of_end
@@ -86,44 +88,72 @@ def simulate(
     _checks.check_simulation(system, q0, u0, ts, control, {"rtol": rtol, "atol": atol, "dt": dt})
     _checks.check_options(solver, adjoint, max_steps, route)
     steps = _tolerances(rtol, atol, dt, ts.dtype)
-    solver = _solver(system.space, solver)
+    layout = Layout.of((q0, u0)) if can_be_one_vector(solver, event) else None
+    solver = _solver(system.space, solver, layout)
+    layout = layout if _steps_vectors(solver) else None
     _checks.check_adjoint(adjoint, solver)
     _checks.check_fixed_step(solver, dt)
     options = {
         "solver": solver,
         "adjoint": AutoAdjoint() if adjoint is None else adjoint,
-        "event": _event(event, ts.dtype),
+        "event": _event(event, ts.dtype, layout),
         "max_steps": _max_steps(max_steps, ts, dt, dense),
         "dense": dense,
         "progress_meter": meter(progress),
     }
-    solution = _solve(system, control, (q0, u0), ts, steps, options, route)
+    solution = _solve(system, control, (q0, u0), ts, steps, options, route, layout)
     return Trajectory(ts=ts, given=_Given.of(system, control), **solution)
 
 
 @eqx.filter_jit
-def _solve(system, control, y0, ts, steps, options, route):
+def _solve(system, control, y0, ts, steps, options, route, layout):
     """Everything compiled, in one program: the solve and what it takes to describe its end."""
     dense, event = options.pop("dense"), options.pop("event")
     path, end = diffrax.SubSaveAt(ts=ts), diffrax.SubSaveAt(t1=True)
+    args, field = (system, control), VectorField(route)
+    if layout is not None:
+        field, options["adjoint"] = OfVector(field, layout), _counting(options, y0, layout)
+        y0 = layout.vector(y0)
     solution = diffrax.diffeqsolve(
-        diffrax.ODETerm(VectorField(route)),
+        diffrax.ODETerm(_traced_once(_OneLane(field), ts[0], y0, args)),
         t0=ts[0],
         t1=ts[-1],
         dt0=None,
         y0=y0,
-        args=(system, control),
+        args=args,
         event=event,
         saveat=diffrax.SaveAt(subs=(path, end), dense=dense, controller_state=True),
         stepsize_controller=_controller(steps, ts),
         throw=False,
         **options,
     )
-    return _description(solution)
+    return _description(solution, layout)
 
 
-def _description(solution) -> dict[str, Any]:
-    (ts, (t_end,)), ((q, u), end) = solution.ts, solution.ys
+def _counting(options, y0, layout: Layout):
+    adjoint = options["adjoint"]
+    return OfParts.like(adjoint, y0, layout) if isinstance(adjoint, AutoAdjoint) else adjoint
+
+
+class _OneLane(eqx.Module):
+    """A vector field as one kernel where that is good."""
+
+    field: Any
+
+    def __call__(self, t, y, args):
+        arrays, others = eqx.partition(args, eqx.is_array)
+        rate = lambda y, t, arrays: self.field(t, y, eqx.combine(arrays, others))  # noqa: E731
+        return one_lane(rate)(y, t, arrays)
+
+
+def _traced_once(field, t, y, args):
+    """The vector field as a program: diffrax calls it four times before it runs, to see what it gives."""
+    return eqx.filter_closure_convert(field, t, y, args)
+
+
+def _description(solution, layout: Layout | None) -> dict[str, Any]:
+    (ts, (t_end,)), ys = solution.ts, solution.ys
+    (q, u), end = ys if layout is None else map(layout.parts, ys)
     valid = jnp.isfinite(ts)
     q_end, u_end = jax.tree.map(lambda x: x[0], end)
     return {
@@ -184,28 +214,34 @@ def _controller(steps, ts):
     return watched_pid(rtol, atol, ts)
 
 
-def _solver(space: AbstractSpace, solver):
+def _solver(space: AbstractSpace, solver, layout):
     solver = diffrax.Tsit5() if solver is None else solver
     if isinstance(solver, AbstractGroupSolver):
         return solver.on(space)
     if space.independent or isinstance(getattr(solver, "space", None), AbstractSpace):
         return solver
-    return Projected(solver, space) if space.projects else LieGroup(solver, space)
+    return Projected(solver, space, layout=layout) if space.projects else LieGroup(solver, space)
 
 
-def _event(event, dtype):
+def _steps_vectors(solver) -> bool:
+    """Whether a solver given a layout steps vectors: not those that need q beside the rest."""
+    return getattr(solver, "layout", None) is not None or not hasattr(solver, "space")
+
+
+def _event(event, dtype, layout):
     """A real function of (t, q, u) as a diffrax event, its zero found by Newton's method on the interpolant."""
     if event is None or isinstance(event, diffrax.Event):
         return event
     tolerance = 8 * float(jnp.finfo(dtype).eps)
-    return diffrax.Event(_RealEvent(event), optx.Newton(tolerance, tolerance))
+    return diffrax.Event(_RealEvent(event, layout), optx.Newton(tolerance, tolerance))
 
 
 class _RealEvent(eqx.Module):
     function: Any
+    layout: Layout | None
 
     def __call__(self, t, y, args, **_):
-        return self.function(t, *y)
+        return self.function(t, *(y if self.layout is None else self.layout.parts(y)))
 
 
 def _max_steps(max_steps, ts, dt, dense) -> int:

@@ -12,6 +12,7 @@ from jaxtyping import Array, Bool, Float
 
 from jaxhamel import _checks
 from jaxhamel._typing import Configuration, QuasiVelocity, Scalar, Time
+from jaxhamel.simulate._one_vector import Layout
 from jaxhamel.simulate._results import Result, in_words, is_okay
 
 
@@ -75,7 +76,9 @@ class Trajectory(eqx.Module):
         """
         _checks.check_dense(self.interpolation)
         t = jnp.asarray(t, dtype=self.ts.dtype)
-        return self.interpolation.evaluate(t)  # pyright: ignore[reportOptionalMemberAccess]
+        y = self.interpolation.evaluate(t)  # pyright: ignore[reportOptionalMemberAccess]
+        is_vector = isinstance(y, jax.Array)
+        return Layout.of((self.q_end, self.u_end)).parts(y) if is_vector else y
 
     def raise_if_failed(self) -> "Trajectory":
         """Itself if it reached the end or an event; otherwise `RuntimeError` with the time and the cause.

@@ -1,0 +1,77 @@
+"""The state of a simulation as one vector, and which simulations have it so."""
+
+import math
+from typing import Any
+
+import diffrax
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from jaxhamel.simulate._adjoint import AutoAdjoint
+
+
+class Layout(eqx.Module):
+    """Where the numbers of a state (q, u) stand in one vector.
+
+    diffrax steps a state leaf by leaf, and on a CPU each of its small operations costs as much as a right-hand side: a ball
+    has three leaves (quaternion, place, u).
+    """
+
+    structure: Any = eqx.field(static=True)
+    shapes: tuple[tuple[int, ...], ...] = eqx.field(static=True)
+
+    @classmethod
+    def of(cls, y) -> "Layout":
+        leaves, structure = jax.tree.flatten(y)
+        return cls(structure, tuple(jnp.shape(x) for x in leaves))
+
+    def vector(self, y) -> Float[Array, " n"]:
+        """All leaves one after the other."""
+        return jnp.concatenate([jnp.ravel(x) for x in jax.tree.leaves(y)])
+
+    def parts(self, vector):
+        """The state from its vector; axes before the last one stay in front."""
+        ends = np.cumsum([math.prod(shape) for shape in self.shapes])
+        pieces = jnp.split(vector, ends[:-1], axis=-1)
+        pairs = zip(pieces, self.shapes, strict=True)
+        leaves = [piece.reshape(vector.shape[:-1] + shape) for piece, shape in pairs]
+        return jax.tree.unflatten(self.structure, leaves)
+
+
+class OfVector(eqx.Module):
+    """A vector field of (q, u) on the vector."""
+
+    field: Any
+    layout: Layout
+
+    def __call__(self, t, y, args):
+        return self.layout.vector(self.field(t, self.layout.parts(y), args))
+
+
+class OfParts(AutoAdjoint):
+    """`AutoAdjoint` for a state that is one vector: what it counts are the numbers of the leaves that move."""
+
+    y0: Any = None
+    layout: Layout | None = None
+
+    @classmethod
+    def like(cls, adjoint: AutoAdjoint, y0, layout: Layout) -> "OfParts":
+        return cls(adjoint.forward_up_to, adjoint.reverse, y0, layout)
+
+    def taken_apart(self, inputs):
+        state = eqx.tree_at(lambda s: s.y, inputs["init_state"], None)
+        return inputs | {"init_state": state, "y0": self.y0}
+
+    def put_together(self, inputs):
+        y = self.layout.vector(inputs.pop("y0"))  # pyright: ignore[reportOptionalMemberAccess]
+        state = eqx.tree_at(lambda s: s.y, inputs["init_state"], y, is_leaf=lambda x: x is None)
+        return inputs | {"init_state": state}
+
+
+def can_be_one_vector(solver: Any, event: Any) -> bool:
+    """Whether a solver, as it was given, and an event know nothing of the state's structure: diffrax's own, and ours."""
+    known = solver is None or type(solver).__module__.split(".")[0] == "diffrax"
+    return known and not isinstance(event, diffrax.Event)

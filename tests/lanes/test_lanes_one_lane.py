@@ -1,0 +1,137 @@
+"""One trajectory as one lane: the same values and derivatives, in one kernel; what is not worth it as it is."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxhamel._lanes import _transform
+from jaxhamel._lanes._one_kernel import as_one_kernel
+from jaxhamel._lanes._one_lane import one_lane
+from jaxhamel._lanes._one_loop import one_kernel_works
+
+RNG = np.random.default_rng(9)
+X = {"q": RNG.normal(size=3), "u": RNG.normal(size=2)}
+S = RNG.normal(size=4)
+MARK = 'inlineable="false"'
+
+
+def rate(x, s):
+    """Of a pytree, with a table looked up where the state says, an input that counts for nothing, another dtype."""
+    table = jax.lax.dynamic_index_in_dim(s, (x["u"][0] > 0).astype(int), keepdims=False)
+    turned = jnp.cross(x["q"], jnp.sin(x["q"]) * s[:3]) / (1 + x["q"] @ x["q"])
+    return {"q": turned * table, "u": (x["u"] * s[3], x["u"] > 0), "none": jnp.zeros(0)}
+
+
+def flat(f):
+    """(the numbers of f, (x, s)) as one vector that can be differentiated."""
+
+    def numbers(x, s):
+        leaves = [v for v in jax.tree.leaves(f(x, s)) if jnp.issubdtype(v.dtype, jnp.floating)]
+        return jnp.concatenate([v.ravel() for v in leaves])
+
+    return numbers
+
+
+def hlo(f, *args) -> str:
+    return jax.jit(f).lower(*args).compile().as_text() or ""
+
+
+def test_xla_compiles_a_marked_call():
+    """If this fails XLA has changed: one lane goes on, a kernel for each operation and two to three times slower."""
+    assert one_kernel_works()
+    assert MARK in hlo(one_lane(rate), X, S)
+
+
+def test_it_is_the_function():
+    found, wanted = jax.jit(one_lane(rate))(X, S), rate(X, S)
+    assert jax.tree.structure(found) == jax.tree.structure(wanted)
+    for a, b in zip(jax.tree.leaves(found), jax.tree.leaves(wanted), strict=True):
+        assert (a.dtype, a.shape) == (b.dtype, b.shape)
+        np.testing.assert_allclose(a, b, rtol=1e-15, atol=1e-16)
+
+
+def test_derivatives_are_those_of_the_function():
+    def all_of(f):
+        g = flat(f)
+        both = jax.jacfwd(g, (0, 1)), jax.jacrev(g, (0, 1)), jax.hessian(lambda x, s: g(x, s).sum())
+        many = jax.vmap(g, (None, 0))
+        return jax.jit(lambda x, s: [*(d(x, s) for d in both), many(x, jnp.stack([s, 2 * s]))])
+
+    found, wanted = all_of(one_lane(rate))(X, S), all_of(rate)(X, S)
+    for a, b in zip(jax.tree.leaves(found), jax.tree.leaves(wanted), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-13, atol=1e-14)
+
+
+def test_an_argument_that_counts_for_nothing_does_no_harm():
+    """XLA ends the process at a marked call with an argument that nothing uses, also one that its simplifier finds dead."""
+    empty = np.zeros((3, 0))
+
+    def some(x, empty, n, b):
+        del empty
+        return x[0] * 2.0, (n - n) + 1, jnp.where(b, 1.0, 1.0)
+
+    found = jax.jit(as_one_kernel(some))(S, empty, np.arange(3), np.array(True))
+    np.testing.assert_allclose(found[0], 2 * S[0])
+    np.testing.assert_array_equal(found[1], 1)
+    np.testing.assert_array_equal(found[2], 1.0)
+
+
+def test_results_that_are_arguments_or_known():
+    f = lambda x, s: (x, s, jnp.ones(2), x[0])  # noqa: E731
+    for a, b in zip(jax.jit(one_lane(f))(S, X["q"]), f(S, X["q"]), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+def test_other_precisions(dtype):
+    x = jax.tree.map(lambda v: jnp.asarray(v, dtype), X)
+    found, wanted = (
+        jax.jit(one_lane(rate))(x, jnp.asarray(S, dtype)),
+        rate(x, jnp.asarray(S, dtype)),
+    )
+    for a, b in zip(jax.tree.leaves(found), jax.tree.leaves(wanted), strict=True):
+        assert a.dtype == b.dtype
+        np.testing.assert_allclose(a, b, rtol=10 * float(jnp.finfo(dtype).eps))
+
+
+def test_loops_and_what_has_no_rule_stay_as_they_are_without_a_word():
+    drawing = lambda x, s: x + s * jax.random.uniform(jax.random.key(0), (4,))  # noqa: E731
+    assert MARK not in hlo(one_lane(drawing), S, S)
+
+    def looping(x, s):
+        return jax.lax.fori_loop(0, 3, lambda i, y: y + s, x)
+
+    np.testing.assert_allclose(jax.jit(one_lane(looping))(S, S), 4 * S)
+    assert MARK not in hlo(one_lane(looping), S, S)
+
+
+def test_a_derivative_without_a_rule_is_taken_without_a_word():
+    @jax.custom_jvp
+    def f(x):
+        return x @ x
+
+    f.defjvp(lambda x, t: (f(*x), jax.lax.fori_loop(0, 2, lambda i, y: y + x[0] @ t[0], 0.0)))
+    found = jax.jit(jax.jvp, static_argnums=0)(one_lane(f), (S,), (S,))
+    np.testing.assert_allclose(found, (S @ S, 2 * S @ S))
+
+
+def test_long_arrays_stay_arrays():
+    """What is a hundred scalars for each operation compiles faster as it is."""
+    f = lambda x, s: jnp.sin(x) * s  # noqa: E731
+    assert MARK in hlo(one_lane(f), S, S)
+    long = RNG.normal(size=100)
+    assert MARK not in hlo(one_lane(f), long, long)
+
+
+def test_without_kernels_it_is_the_same(monkeypatch):
+    monkeypatch.setattr(_transform, "one_kernel_works", lambda: False)
+    assert MARK not in hlo(one_lane(rate), X, S)
+    found, wanted = jax.jit(flat(one_lane(rate)))(X, S), flat(rate)(X, S)
+    np.testing.assert_allclose(found, wanted, rtol=1e-15, atol=1e-16)
+
+
+def test_many_lanes_are_no_kernel_of_their_own():
+    many = jax.vmap(one_lane(flat(rate)), (None, 0))
+    assert MARK in hlo(many, X, np.stack([S] * 16))
+    assert MARK not in hlo(many, X, np.stack([S] * 17))
