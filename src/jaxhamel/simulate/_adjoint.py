@@ -32,20 +32,19 @@ class AutoAdjoint(diffrax.AbstractAdjoint):
     one by one. The number of outputs matters less: the columns of F′ serve all outputs at once, and a vmapped backward pass
     shares its forward pass, but the caller who wants a Jacobian of many outputs should ask for it by `jacfwd`.
 
-    Measured on the rolling ball with two masses (5 s, Tsit5, 145 adaptive steps, one busy core, double precision; CPU
-    seconds for trace and compile, CPU milliseconds for a run; in exponential coordinates, which `simulate` has left since:
-    its projected steps need a fifth to a third less):
+    Measured on the rolling ball with two masses (`simulate` for 5 s, Tsit5, 145 adaptive steps, two quiet cores, double
+    precision):
 
     |                                | trace + compile | run      |
     |--------------------------------|-----------------|----------|
-    | the solution alone             | 2.7 s           | 9 ms     |
-    | `jacfwd`, 10 inputs            | 9.8 s           | 89 ms    |
-    | … by `ForwardMode` itself      | 8.3 s           | 78 ms    |
-    | `grad` by columns, 4 inputs    | 9.1 s           | 54 ms    |
-    | `grad` by columns, 10 inputs   | 9.4 s           | 89 ms    |
-    | `grad` by columns, 32 inputs   | 10.7 s          | 164 ms   |
-    | `grad` by checkpoints, 10 / 32 | 21 s            | 70 ms    |
-    | … by `RecursiveCheckpointAdjoint` itself, 32 | 20 s | 38 ms |
+    | the solution alone             | 1.3 s           | 0.9 ms   |
+    | `jacfwd`, 10 inputs            | 3.0 s           | 7.4 ms   |
+    | … by `ForwardMode` itself      | 2.5 s           | 7.0 ms   |
+    | `grad` by columns, 4 inputs    | 2.6 s           | 5.1 ms   |
+    | `grad` by columns, 10 inputs   | 2.1 s           | 6.3 ms   |
+    | `grad` by columns, 32 inputs   | 3.2 s           | 10.1 ms  |
+    | `grad` by checkpoints, 10 / 32 | 4.9 / 6.9 s     | 6.4 ms   |
+    | … by `RecursiveCheckpointAdjoint` itself, 32 | 6.2 s | 5.9 ms |
 
     Around ten inputs a run costs about the same either way, and columns compile in half the time.
 
@@ -210,7 +209,7 @@ def _basis(x):
     eye = np.eye(ends[-1])
     blocks = np.split(eye, ends[:-1], axis=1)
     return [
-        jnp.asarray(block.reshape(-1, *v.shape), dtype=v.dtype)
+        jnp.asarray(block.reshape(ends[-1], *v.shape), dtype=v.dtype)
         for block, v in zip(blocks, x, strict=True)
     ]
 

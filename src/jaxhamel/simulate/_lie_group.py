@@ -35,7 +35,7 @@ class LieGroup(AbstractWrappedMethod):
     state is no configuration (an error says so).
 
     `jaxhamel.Projected`, which `simulate` takes where q is stored as unit quaternions and plain coordinates, is as
-    accurate and a fifth faster; this one keeps any group, a matrix group too.
+    accurate and takes half the time; this one keeps any group, a matrix group too.
 
     At the end of each step q₁ is divided by its norm where it holds a quaternion. Without that the norm does a random walk
     in the rounding (measured in double precision: ||q| − 1| up to 3e-14 in 10⁵ steps); with it ||q| − 1| stays below
