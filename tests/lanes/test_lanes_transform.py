@@ -42,6 +42,11 @@ def test_axes(in_axes, args):
     close(jax.jit(lanes(f, in_axes))(*args), jax.vmap(f, in_axes)(*args))
 
 
+def test_arguments_by_name_are_mapped_along_their_first_axis():
+    f = lambda x, *, y: x @ y["a"]  # noqa: E731
+    close(lanes(f, 1)(B, y={"a": A}), jax.vmap(f, 1)(B, y={"a": A}))
+
+
 def test_axes_as_a_prefix_of_pytrees():
     f = lambda p, x: (p["a"] @ x + p["b"][0], None, p["b"][1] * 2.0)  # noqa: E731
     args = ({"a": C, "b": (A[0], A)}, A)

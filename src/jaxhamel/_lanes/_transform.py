@@ -50,9 +50,9 @@ def lanes(f: Callable, in_axes: Any = 0) -> Callable:
     """
 
     @functools.wraps(f)
-    def batched(*args):
-        leaves, structure = jax.tree.flatten(args)
-        axes = flat_axes(in_axes, args)
+    def batched(*args, **named):
+        leaves, structure = jax.tree.flatten((args, named))
+        axes = flat_axes(in_axes, args) + [0] * len(jax.tree.leaves(named))  # as vmap has it
         size = _checks.check_batch(leaves, axes)
         mapped = {i: axis for i, axis in enumerate(axes) if axis is not None}
         columns = [jnp.moveaxis(jnp.asarray(leaves[i]), axis, 0) for i, axis in mapped.items()]
@@ -62,7 +62,8 @@ def lanes(f: Callable, in_axes: Any = 0) -> Callable:
             filled = list(leaves)
             for i, entry in zip(mapped, entries, strict=True):
                 filled[i] = entry
-            out, out_structure = jax.tree.flatten(f(*jax.tree.unflatten(structure, filled)))
+            args, named = jax.tree.unflatten(structure, filled)
+            out, out_structure = jax.tree.flatten(f(*args, **named))
             found.append(out_structure)
             return [jnp.asarray(leaf) for leaf in out]
 

@@ -8,10 +8,9 @@ import jax
 import numpy as np
 from jaxtyping import Array
 
-from jaxhamel import _checks
 from jaxhamel.ensemble._distributions import Distributions
 from jaxhamel.ensemble._run import Run
-from jaxhamel.ensemble._running import Goal, Progress, Target
+from jaxhamel.ensemble._running import Progress
 from jaxhamel.ensemble._sampling import Samples
 from jaxhamel.ensemble._study import Study
 
@@ -67,6 +66,7 @@ def monte_carlo(
         samples.check(check)
     asked = {"trajectories": trajectories, "seed": seed, "sampler": sampler, "about": about}
     asked["distributions"] = {name: repr(each) for name, each in distributions.items()}
-    run = Run(model if batched else jax.vmap(model), samples, asked, block, folder, resume)
-    targets = [Target(*each) for each in _checks.check_accuracy(accuracy, run.names)]
-    return Study.of(run.values(Goal(targets), progress), samples)
+    run = Run(
+        model if batched else jax.vmap(model), samples, asked, block, folder, resume, accuracy
+    )
+    return Study.of(run.values(progress), samples)

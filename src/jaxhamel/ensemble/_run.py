@@ -15,7 +15,7 @@ from jaxhamel import _checks
 from jaxhamel.ensemble._block_store import BlockStore
 from jaxhamel.ensemble._devices import Devices, in_order
 from jaxhamel.ensemble._moments import Moments
-from jaxhamel.ensemble._running import Goal, Progress
+from jaxhamel.ensemble._running import Goal, Progress, Target
 
 # Trajectories in a block, where nobody says how many. The figure-eight's ensemble on one core: 8.6e6 trajectory-steps/s
 # in blocks of 1,024, 6.5e6 in blocks of 4,096.
@@ -45,6 +45,7 @@ class Run:
         block: int | None = None,
         folder: Path | str | None = None,
         resume: bool = False,
+        accuracy: Mapping[Any, float] | None = None,
     ):
         self.samples, self.block = (
             samples,
@@ -53,6 +54,9 @@ class Run:
         self._devices = Devices(model)
         shapes = jax.eval_shape(model, self._filled_up(0))
         self.names = _checks.check_quantities(shapes, self.block)
+        # before the folder is there: what is asked wrongly leaves none behind
+        targets = _checks.check_accuracy(accuracy, self.names)
+        self._goal = Goal([Target(*each) for each in targets])
         columns = [*self.names, "failed"]
         asked = {**asked, "block": self.block, "precision": _precision()}
         with _one_for_all():  # under jax.distributed one process has the folder
@@ -63,9 +67,9 @@ class Run:
             self._store.table = np.array(table)
 
     def values(
-        self, goal: Goal, progress: Callable[[Progress], None] | None = None
+        self, progress: Callable[[Progress], None] | None = None
     ) -> dict[str, Float[np.ndarray, " N"]]:
-        """By column, up to the block with which the goal is reached."""
+        """By column, up to the block with which the accuracy is reached."""
         store, moments, started = self._store, Moments.none(len(self.names)), time.monotonic()
         missing, fresh, done = store.missing, 0, 0
         arriving = self._arriving(missing)
@@ -81,7 +85,7 @@ class Run:
                 elapsed = time.monotonic() - started
                 run, rest = (self.block * n for n in (fresh, len(missing) - fresh))
                 progress(Progress(here, store.size, moments, elapsed, run, rest))
-            if goal.reached(here, moments):
+            if self._goal.reached(here, moments):
                 break
         arriving.close()
         return {name: x.copy() for name, x in store.first(done).items()}

@@ -21,7 +21,7 @@ from numpy import ndarray
 from jaxhamel import _checks
 from jaxhamel.ensemble._distributions import Distributions
 from jaxhamel.ensemble._run import Run
-from jaxhamel.ensemble._running import Goal, Progress
+from jaxhamel.ensemble._running import Progress
 from jaxhamel.ensemble._sampling import (
     SAMPLERS,
     Probabilities,
@@ -101,7 +101,7 @@ def sobol_indices(
     asked = {"what": "sobol-indices", "samples": samples, "seed": seed, "sampler": sampler}
     asked |= {"about": about, "distributions": {n: repr(d) for n, d in distributions.items()}}
     run = Run(model if batched else jax.vmap(model), points, asked, block, folder, resume)
-    values = run.values(Goal([]), progress)
+    values = run.values(progress)
     shape = (samples, points.together)
     good = (values.pop("failed").reshape(shape) == 0).all(axis=1)
     tables = {name: x.reshape(shape)[good] for name, x in values.items()}
@@ -144,7 +144,7 @@ def derivative_bounds(
     asked |= {"about": about, "distributions": {n: repr(d) for n, d in distributions.items()}}
     slopes = _with_slopes(model if batched else jax.vmap(model), names)
     run = Run(slopes, _Scaled(points), asked, block, folder, resume)
-    values = run.values(Goal([]), progress)
+    values = run.values(progress)
     good = values.pop("failed") == 0
     quantities = [name for name in values if _SLOPE not in name]
     tables = {
