@@ -4,7 +4,11 @@ import json
 
 import numpy as np
 import pytest
+import typer
 from test_cli_simulate import jaxhamel
+
+from jaxhamel.cli._exit_status import finish
+from jaxhamel.cli._terminal import Terminal
 
 SCENARIO = """
 [system]
@@ -147,6 +151,23 @@ def test_stops_at_an_accuracy(scenario, tmp_path):
         refused = jaxhamel("montecarlo", scenario, "--accuracy", said, "--out", tmp_path / "no")
         assert refused.exit_code == 2
         assert message in refused.stderr
+
+
+def test_interrupted_run_says_how_to_go_on(tmp_path, capfd):
+    """Ctrl-C: the status that shells expect, what is kept, and nothing of Python's."""
+
+    def job():
+        (tmp_path / "values.zarr").mkdir()
+        raise KeyboardInterrupt
+
+    with pytest.raises(typer.Exit) as found:
+        finish("circle", Terminal(quiet=True), tmp_path, job)
+    assert found.value.exit_code == 130
+    said = capfd.readouterr().err
+    assert (
+        said
+        == f"jaxhamel: circle: interrupted. What was written is in {tmp_path}; go on with --resume.\n"
+    )
 
 
 def test_full_disk_is_one_line(scenario, tmp_path, monkeypatch):

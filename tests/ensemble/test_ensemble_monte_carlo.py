@@ -54,6 +54,9 @@ def test_mean_and_deviation_are_within_their_errors(sampler):
     np.testing.assert_allclose(found["mean_error"], np.sqrt(variance / 4096), rtol=0.1)
     covariance = study.statistics["covariance"]["sum"]["b"]
     np.testing.assert_allclose(covariance, 1 / 12, rtol=0.1)
+    error = study.statistics["covariance_error"]["sum"]["b"]  # E (a + b)² b² = 1/24 + 1/80
+    np.testing.assert_allclose(error, np.sqrt((1 / 24 + 1 / 80 - 1 / 144) / 4096), rtol=0.05)
+    assert abs(covariance - 1 / 12) < 4 * error
     if sampler != "random":  # far more even: a tenth of the error stated, for a sum
         assert abs(found["mean"] - 3.5) < 0.2 * found["mean_error"]
 
@@ -206,7 +209,8 @@ def test_messages(tmp_path):
     }
     for message, options in cases.items():
         with pytest.raises(ValueError, match=message.replace("(", r"\(")):
-            run(**options)
+            run(**options, folder=tmp_path / "none")
+        assert not (tmp_path / "none").exists()
     run(folder=tmp_path)
     with pytest.raises(
         ValueError, match=r"holds a run already \(10 trajectories, seed 0\); nothing was"

@@ -10,7 +10,7 @@ from ._outputs import Outcome
 from ._terminal import Terminal
 from ._validate import ScenarioError
 
-SUCCESS, FAILURE, BAD_SCENARIO = 0, 1, 2
+SUCCESS, FAILURE, BAD_SCENARIO, INTERRUPTED = 0, 1, 2, 130
 EXIT_STATUS = """
 [bold]Exit status[/bold]: 0 success; 1 the numbers failed (the message says what,
 at what time and what to try; what was reached is written); 2 bad scenario
@@ -33,6 +33,10 @@ def finish(scenario: str, terminal: Terminal, out: Path, job: Callable[[], Outco
     except OSError as error:
         terminal.complain(f"{scenario}: {error.strerror or error}. What was written is in {out}.")
         raise typer.Exit(FAILURE) from None
+    except KeyboardInterrupt:
+        kept = "" if not (out / "values.zarr").exists() else "; go on with --resume"
+        terminal.complain(f"{scenario}: interrupted. What was written is in {out}{kept}.")
+        raise typer.Exit(INTERRUPTED) from None
     if outcome.status == "failed":
         terminal.complain(f"{outcome.message} What was reached is in {out}.")
         raise typer.Exit(FAILURE)

@@ -165,8 +165,9 @@ def _line(at: Progress) -> str:
     name = "tracking_rms" if "tracking_rms" in names else names[0]
     mean, error = at.means[name]
     most = at.quantile(name, 0.95)["value"] if at.failed < at.done else np.nan
+    pace = f"{at.rate:.0f}/s, about {at.left:.0f} s left   " if at.rate else ""
     return (
-        f"{at.done} of {at.size} trajectories, {at.failed} failed   {at.rate:.0f}/s, about {at.left:.0f} s left   "
+        f"{at.done} of {at.size} trajectories, {at.failed} failed   {pace}"
         f"{name}: mean {mean:.4g} ± {error:.1g}, 95 % below {most:.4g}"
     )
 

@@ -6,6 +6,7 @@ another way as soon as there are two, and rounds differently: seen with jax 0.10
 """
 
 import os
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -30,6 +31,9 @@ class Devices:
         self._program, self._devices = jax.jit(model), jax.local_devices()
         self._compiled: list[Any] = [None] * len(self._devices)
         self._locks = [Lock() for _ in self._devices]
+        self.ready: float | None = (
+            None  # on the monotonic clock: when the first of them was compiled
+        )
 
     @property
     def threads(self) -> int:
@@ -45,6 +49,7 @@ class Devices:
             if self._compiled[i] is None:
                 options: Any = WIDE if takes_options() else None
                 self._compiled[i] = self._program.lower(placed).compile(compiler_options=options)
+                self.ready = self.ready or time.monotonic()
         return {name: np.asarray(x) for name, x in self._compiled[i](placed).items()}
 
 

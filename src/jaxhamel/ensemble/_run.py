@@ -82,9 +82,10 @@ class Run:
             done = store.rows(index).stop
             here = store.first(done)
             if progress is not None:
-                elapsed = time.monotonic() - started
+                now = time.monotonic()
+                running = now - (self._devices.ready or now)
                 run, rest = (self.block * n for n in (fresh, len(missing) - fresh))
-                progress(Progress(here, store.size, moments, elapsed, run, rest))
+                progress(Progress(here, store.size, moments, now - started, running, run, rest))
             if self._goal.reached(here, moments):
                 break
         arriving.close()

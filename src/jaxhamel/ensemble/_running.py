@@ -20,7 +20,7 @@ class Progress:
     """How far a run is, and what it says so far.
 
     - `done` of `size` trajectories, `failed` of them; `elapsed` [s]; `rate` [1/s] of those that were run now (not found
-      in a folder); `left` [s] for the `missing` others.
+      in a folder), since the program was compiled; `left` [s] for the `missing` others, NaN as long as none was run.
     - `means`: by quantity (mean, standard error), kept from block to block.
     - `quantile(name, share)`: its value and error; `failure`: probability of it with its error and 95 % interval.
     - `statistics`: all that a `Study` has, computed when it is asked for (it sorts).
@@ -32,6 +32,7 @@ class Progress:
         size: int,
         moments: Moments,
         elapsed: float,
+        running: float,
         fresh: int,
         missing: int,
     ):
@@ -39,12 +40,14 @@ class Progress:
         self.done = len(next(iter(values.values())))
         self.failed = self.done - moments.n
         self.elapsed, self.missing = elapsed, missing
-        self.rate = fresh / elapsed if elapsed > 0 else 0.0
+        self.rate = fresh / running if running > 0 else 0.0
 
     @property
     def left(self) -> float:
         """See the class."""
-        return self.missing / self.rate if self.rate > 0 else 0.0
+        if self.missing == 0:
+            return 0.0
+        return self.missing / self.rate if self.rate > 0 else math.nan
 
     def quantile(self, name: str, share: float) -> dict[str, float]:
         """See the class."""

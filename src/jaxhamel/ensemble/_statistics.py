@@ -2,10 +2,13 @@
 
     mean ± σ/√N ,   σ ± √((m₄ − σ⁴)/(4 N σ²)) ,   probability: Wilson's interval ,
     quantile p ± half the distance of the order statistics N p ± √(N p (1 − p)) ,
+    covariance c ± √(m₂₂ − c²)/√N ,
 
-m₄ the fourth central moment; the error of a quantile needs no density (David and Nagaraja, Order Statistics, 7.1).
+m₄ the fourth central moment, m₂₂ the mean of (x − x̄)² (y − ȳ)²; the error of a quantile needs no density (David and
+Nagaraja, Order Statistics, 7.1).
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -16,13 +19,14 @@ QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
 def summarise(values: Mapping[str, Float[np.ndarray, " N"]]) -> dict[str, Any]:
-    """mean, standard deviation, extremes and quantiles of each quantity, each with its standard error, and covariances.
+    """mean, standard deviation, extremes and quantiles of each quantity, and covariances, each with its standard error.
 
     **Arguments:** `values`: by name, finite, in the order of the trajectories; sums run in that order, so that the result
     is the same to the last bit however they were computed.
     """
     found: dict[str, Any] = {name: _of_one(np.asarray(x, float)) for name, x in values.items()}
-    return {"quantities": found, "covariance": _covariance(values)}
+    covariance, error = _covariance(values)
+    return {"quantities": found, "covariance": covariance, "covariance_error": error}
 
 
 def probability(happened: Bool[np.ndarray, " N"]) -> dict[str, float]:
@@ -80,12 +84,20 @@ def _quantile(ordered: Float[np.ndarray, " N"], p: float) -> dict[str, float]:
     }
 
 
-def _covariance(values: Mapping[str, Float[np.ndarray, " N"]]) -> dict[str, dict[str, float]]:
-    """Σ (x − x̄)(y − ȳ)/(N − 1); not by BLAS, whose sums depend on how many threads it has."""
+def _covariance(values: Mapping[str, Float[np.ndarray, " N"]]) -> tuple[dict, dict]:
+    """Σ (x − x̄)(y − ȳ)/(N − 1) and its standard error; not by BLAS, whose sums depend on how many threads it has."""
     n = min((len(x) for x in values.values()), default=0)
     if n < 2:
-        return {}
+        return {}, {}
     away = {name: x - np.mean(x) for name, x in values.items()}
-    return {
-        a: {b: float(np.sum(x * y)) / (n - 1) for b, y in away.items()} for a, x in away.items()
-    }
+    pairs = {a: {b: _of_products(x * y) for b, y in away.items()} for a, x in away.items()}
+    value, error = (
+        {a: {b: pair[i] for b, pair in row.items()} for a, row in pairs.items()} for i in (0, 1)
+    )
+    return value, error
+
+
+def _of_products(products: Float[np.ndarray, " N"]) -> tuple[float, float]:
+    n, total = len(products), float(np.sum(products))
+    variance = float(np.mean(products**2)) - (total / n) ** 2
+    return total / (n - 1), math.sqrt(max(variance, 0.0) / n)

@@ -137,6 +137,9 @@ def histograms_figure(
             look = "-" if p == 0.5 else ":"
             cell.axvline(np.quantile(x, p), color=LIGHT["ink"], linestyle=look, linewidth=1.1)
         cell.set(xlabel=label, yticks=[])
+        # a number beside the axis that is to be added to its ticks ("1e-6+2.04e-2") stood in the label
+        cell.ticklabel_format(axis="x", useOffset=False)
+        cell.locator_params(axis="x", nbins=2)
     for cell in cells[len(values) :]:
         cell.set_visible(False)
     figure.suptitle(title, x=0.01, ha="left", fontsize=11, fontweight="bold")
