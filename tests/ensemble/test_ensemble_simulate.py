@@ -123,8 +123,12 @@ SHARED = (None, 0, 0, None)
         (Q, np.where(U[1, 1] == U, np.nan, U), SHARED, "`u0` is"),
         (Q, U[:, :2], SHARED, "`u0` has shape \\(2,\\)"),
         (Q[:, :3], U, SHARED, "q0 of trajectory 0"),
+        ((Q, Q[:, :2]), U, SHARED, "`q0 of one trajectory` is .* an array of shape \\(4,\\)"),
     ],
 )
 def test_what_cannot_be(q0, u0, in_axes, message):
-    with pytest.raises(ValueError, match=message):
+    kind = TypeError if isinstance(q0, tuple) else ValueError
+    with pytest.raises(kind, match=message):
         ensemble.simulate(BODY, q0, u0, TS, in_axes=in_axes)
+    with pytest.raises(kind, match=message):
+        ensemble.rollout(BODY, q0, u0, TS, dt=0.1, in_axes=in_axes)

@@ -46,6 +46,12 @@ def check_sampling(distributions, size, seed, sampler, samplers) -> None:
             "`distributions` names nothing to draw; give a dictionary such as "
             '{"mass": Distribution("normal", mean=1.0, std=0.02)}.'
         )
+    for name, each in distributions.items():
+        if not hasattr(each, "quantile"):
+            raise ValueError(
+                f"`distributions` has {each!r} for {name!r}, which is no Distribution. Write a fixed number into `model`, "
+                'or give Distribution("normal", mean=1.0, std=0.02), say.'
+            )
     check_whole("trajectories", size)
     if not _is_whole(seed) or seed < 0:
         raise ValueError(f"`seed` is {seed!r}; it must be a whole number, 0 or more.")

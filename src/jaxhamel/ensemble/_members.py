@@ -36,6 +36,7 @@ class Members(eqx.Module):
         size = _checks.check_batch(leaves, axes)
         _checks.check_trajectories(size, parts[2])
         _check_states(system.space, parts[1], axes[len(jax.tree.leaves(system)) :], size)
+        _check_velocities(system, parts[2], axes[len(jax.tree.leaves(parts[:2])) :])
         return cls._of_leaves(leaves, structure, axes, size)
 
     @classmethod
@@ -112,13 +113,29 @@ def _one_a_leaf(in_axes, parts) -> list[int | None]:
 def _check_states(space: AbstractSpace, q0, axes, size: int) -> None:
     """Each initial configuration is one, where the numbers are known: all are looked at together, a bad one by itself."""
     parts, structure = jax.tree.flatten(q0)
+    if structure != jax.tree.structure(_identity(space)):
+        first = [x if a is None else jnp.take(x, 0, a) for x, a in zip(parts, axes, strict=False)]
+        space.check(jax.tree.unflatten(structure, first), "q0 of one trajectory")
     known = [_checks.concrete(part) for part in parts]
-    if any(part is None for part in known) or structure != jax.tree.structure(_identity(space)):
-        return  # nothing to look at, or for `jaxhamel.simulate` to explain
+    if any(part is None for part in known):
+        return  # nothing to look at
     columns = [_leading(part, axis, size) for part, axis in zip(known, axes, strict=False)]
     for index in _suspects(space, structure, columns):
         entry = jax.tree.unflatten(structure, [jnp.asarray(column[index]) for column in columns])
         space.check(entry, f"q0 of trajectory {index}")
+
+
+def _check_velocities(system: System, u0, axes) -> None:
+    """As many as are independent, in each trajectory."""
+    shape, k = list(np.shape(u0)), system.n_independent
+    if shape and axes[0] is not None:
+        del shape[axes[0]]
+    _checks.check_shape(
+        "u0",
+        np.zeros(shape),
+        (k,),
+        f"{type(system).__name__} has {k} independent quasi-velocities; that is what one trajectory has.",
+    )
 
 
 @jax.jit
