@@ -230,7 +230,7 @@ def test_messages(tmp_path):
         Distribution("uniform", low=1.0, high=0.0)
     with pytest.raises(ValueError, match=r"gives 'x' of shape \(2,\) for one trajectory"):
         monte_carlo(lambda s: {"x": s["a"]}, SPREAD, 10)
-    with pytest.raises(ValueError, match="has 1.0 for 'a', which is no Distribution"):
+    with pytest.raises(ValueError, match=r"has 1\.0 for 'a', which is no Distribution"):
         monte_carlo(model, {"a": 1.0}, 10)
     with pytest.raises(ValueError, match="names nothing to draw"):
         monte_carlo(model, {}, 10)
