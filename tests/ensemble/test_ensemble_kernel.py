@@ -123,6 +123,29 @@ def test_look_ups(own):
     np.testing.assert_allclose(follow(INTERPRET), follow(False), rtol=1e-12, atol=1e-14)
 
 
+def test_interpolation_and_branches():
+    """`jnp.interp` and `lax.cond`, which lanes write out, in the kernel as well, without a warning."""
+    knots, values = np.linspace(0.0, 1.0, 7), np.cos(np.arange(7.0))
+
+    def bounce(t, y, stiffness):
+        wall = jax.lax.cond(y[0] > 1, lambda x: stiffness * (1 - x), lambda x: 0.0 * x, y[0])
+        return jnp.stack([y[1], jnp.interp(t, knots, values) + wall])
+
+    found, wanted = (
+        ensemble.integrate(
+            bounce,
+            jnp.array([0.9, 0.5]),
+            [0, 0.5, 1],
+            RHO,
+            dt=0.1,
+            in_axes=(None, 0),
+            kernel=kernel,
+        )
+        for kernel in (INTERPRET, False)
+    )
+    np.testing.assert_allclose(found, wanted, rtol=1e-12)
+
+
 LIBDEVICE = {np.float32: "__nv_atan2f", np.float64: "__nv_atan2"}
 
 

@@ -14,8 +14,9 @@ from jax import lax
 from jaxhamel._lanes._graph import Graph
 from jaxhamel._lanes._nodes import Nodes, Unsupported, along, constant, each
 
-# So many places, at most, are told apart by comparisons, which stay in the loop over the lanes; a look into a table does
-# not, nor what it depends on. LU factors written out (each row exchanged with one of those below) took minutes to compile.
+# So many places, at most, a gather tells apart by comparisons, which stay in the loop over the lanes; a look into a table
+# does not, nor what it depends on: a matrix exponential, whose LU factors permute rows, compiled for minutes. A window (of
+# a spline's coefficients) stays a look-up: a GPU kernel reads it from memory instead of keeping the table in registers.
 FEW = 8
 
 
@@ -39,24 +40,24 @@ def dynamic_slice(graph: Graph, equation, x: Nodes, *starts: Nodes) -> list[Node
     return [_windowed(graph, x, dict(enumerate(map(int, starts))), sizes, dtype)]
 
 
-def _windowed(graph: Graph, x: Nodes, starts: dict[int, int], sizes, dtype) -> Nodes:
-    """x from `starts` (axis: node), `sizes` long; along other axes from the beginning."""
+def _windowed(graph: Graph, x: Nodes, starts: dict[int, int], sizes, dtype, few=0) -> Nodes:
+    """x from `starts` (axis: node), `sizes` long; along other axes from the beginning. See `FEW`."""
     for axis, size in enumerate(sizes):
         if axis in starts and size < x.shape[axis]:
-            x = _window(graph, x, axis, size, starts[axis], dtype)
+            x = _window(graph, x, axis, size, starts[axis], dtype, few)
         else:
             x = x[along(axis, slice(size))]
     return x
 
 
-def _window(graph: Graph, x: Nodes, axis: int, size: int, start: int, dtype) -> Nodes:
+def _window(graph: Graph, x: Nodes, axis: int, size: int, start: int, dtype, few) -> Nodes:
     last = x.shape[axis] - size
     start = _inside(graph, start, last)
     known = graph.value(start)
     if known is not None:
         return x[along(axis, slice(int(known), int(known) + size))]
     windows = np.stack([x[along(axis, slice(i, i + size))] for i in range(last + 1)])
-    if last < FEW:
+    if last < few:
         return _chosen(graph, windows, start, dtype)
     table = windows.reshape(last + 1, -1).T.tolist()
     nodes = [graph.apply(_Pick, (start, *column), dtype, {}) for column in table]
@@ -126,7 +127,7 @@ def gather(graph: Graph, equation, x: Nodes, indices: Nodes) -> list[Nodes]:
     windows = []
     for row, starts in _rows(graph, indices, numbers.start_index_map):
         part = _of_row(x, row, numbers.operand_batching_dims, numbers.start_indices_batching_dims)
-        window = _windowed(graph, part, starts, sizes, out.dtype)
+        window = _windowed(graph, part, starts, sizes, out.dtype, FEW)
         if filled:
             fits = _fits(graph, starts, x.shape, sizes)
             missing = constant(graph, params["fill_value"], out.dtype)

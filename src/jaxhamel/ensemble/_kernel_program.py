@@ -19,21 +19,16 @@ from jaxhamel._lanes._rules import ELEMENTWISE
 from jaxhamel._lanes._sine import has_sine, sine_and_cosine
 
 # Operations of lanes that JAX does not lower to Triton (0.10.1 and 0.10.2).
+# fmt: off
 NOT_IN_TRITON = {
-    *(
-        "bitcast_convert_type",
-        "clz",
-        "complex",
-        "conj",
-        "copy",
-        "digamma",
-        "erf",
-        "erfc",
-        "imag",
-        "lgamma",
-    ),
-    *("population_count", "real", "reduce_precision", "round"),
+    "bitcast_convert_type", "clz", "complex", "conj", "copy", "digamma", "erf", "erfc", "imag", "lgamma",
+    "population_count", "real", "reduce_precision", "round",
 }
+# fmt: on
+
+# Comparisons that put −0 below 0 and NaN above all (`jnp.searchsorted`, `jnp.interp`), and what a kernel does instead: a
+# place one further on in a table whose entries are equal there.
+ORDERED = {"lt_to": lax.lt_p, "le_to": lax.le_p}
 
 # A table of computed values longer than this is no chain of choices any more.
 LONGEST_CHAIN = 64
@@ -150,7 +145,8 @@ def _bind(node: Node, operands: list):
     if node.primitive.name in ("select_n", "clamp") and node.batched:
         shape = next(np.shape(x) for x in operands if np.ndim(x))
         operands = [jnp.broadcast_to(jnp.asarray(x), shape) for x in operands]
-    return node.primitive.bind(*operands, **dict(node.params))
+    primitive = ORDERED.get(node.primitive.name, node.primitive)
+    return primitive.bind(*operands, **dict(node.params))
 
 
 def _chain(index, *table):
