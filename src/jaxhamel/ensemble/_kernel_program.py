@@ -28,7 +28,7 @@ NOT_IN_TRITON = {
 
 # Comparisons that put −0 below 0 and NaN above all (`jnp.searchsorted`, `jnp.interp`), and what a kernel does instead: a
 # place one further on in a table whose entries are equal there.
-ORDERED = {"lt_to": lax.lt_p, "le_to": lax.le_p}
+ORDERED: dict[str, Any] = {"lt_to": lax.lt_p, "le_to": lax.le_p}
 
 # A table of computed values longer than this is no chain of choices any more.
 LONGEST_CHAIN = 64
@@ -145,7 +145,7 @@ def _bind(node: Node, operands: list):
     if node.primitive.name in ("select_n", "clamp") and node.batched:
         shape = next(np.shape(x) for x in operands if np.ndim(x))
         operands = [jnp.broadcast_to(jnp.asarray(x), shape) for x in operands]
-    primitive = ORDERED.get(node.primitive.name, node.primitive)
+    primitive: Any = ORDERED.get(node.primitive.name, node.primitive)
     return primitive.bind(*operands, **dict(node.params))
 
 
