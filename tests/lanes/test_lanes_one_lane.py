@@ -1,5 +1,9 @@
 """One trajectory as one lane: the same values and derivatives, in one kernel; what is not worth it as it is."""
 
+import subprocess
+import sys
+from pathlib import Path
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -75,6 +79,13 @@ def test_an_argument_that_counts_for_nothing_does_no_harm():
     np.testing.assert_allclose(found[0], 2 * S[0])
     np.testing.assert_array_equal(found[1], 1)
     np.testing.assert_array_equal(found[2], 1.0)
+
+
+def test_no_program_ends_the_process():
+    """Arguments and results that are dead, known, empty, the same, of all kinds, in loops, branches and derivatives."""
+    program = Path(__file__).with_name("one_kernel_programs.py")
+    run = subprocess.run([sys.executable, program], capture_output=True, text=True, check=False)
+    assert run.stdout == "no program ended the process\n", run.stderr[-2000:]
 
 
 def test_results_that_are_arguments_or_known():

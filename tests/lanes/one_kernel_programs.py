@@ -1,0 +1,107 @@
+"""Programs that could end the process: run as a script by test_lanes_one_lane.py, which sees it if one does.
+
+XLA takes a marked call with an argument that nothing uses for an error of its own, whether the program was so written, or
+its simplifier or the removal of dead results made it so.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from jaxhamel._lanes._one_kernel import as_one_kernel
+from jaxhamel._lanes._one_lane import one_lane
+
+jax.config.update("jax_enable_x64", True)
+
+ARGUMENTS = (
+    jnp.arange(3.0),
+    jnp.array(2.0),
+    jnp.zeros((2, 0)),
+    jnp.arange(2),
+    jnp.array(True),
+    jnp.ones((1, 1), jnp.float32),
+    jnp.ones(1, jnp.float16),
+)
+
+PROGRAMS = {
+    "uses one": lambda x, a, *_: (x * a,),
+    "uses none": lambda *_: (jnp.ones(2), jnp.array(3)),
+    "is its arguments": lambda *each: each + each,
+    "cancels": lambda x, a, e, n, b, *_: ((n - n) + 1, b & False, n * 0, jnp.where(b, a, a)),
+    "is not finite": lambda x, a, *_: ((x - x) / 0.0, jnp.sum(x) * jnp.nan, a / jnp.inf),
+    "picks": lambda x, a, e, n, b, *_: (
+        lax.dynamic_index_in_dim(x, n[0], keepdims=False),
+        lax.dynamic_index_in_dim(jnp.linspace(0.0, 1.0, 500), n[1], keepdims=False),
+    ),
+    "twice the same": lambda x, a, *_: (jnp.sin(x), jnp.sin(x), x[:0]),
+    "decides": lambda x, a, e, n, b, f, h: (jnp.where(b, x, -x), f > 0, jnp.sum(h), n[0] // n[1]),
+}
+
+
+def total(results):
+    return sum(jnp.sum(jnp.asarray(r, float)) for r in results)
+
+
+def repeated(f, *each):
+    return lax.fori_loop(0, 3, lambda _, c: c + total(f(*each)), jnp.zeros(()))
+
+
+def by_turns(f, *each):
+    step = lambda c, _: (c + total(f(*each)), c)  # noqa: E731
+    return lax.scan(step, jnp.zeros(()), None, length=2)
+
+
+def in_a_branch(f, *each):
+    return lax.cond(each[4], lambda: total(f(*each)), lambda: jnp.zeros(()))
+
+
+def remembered(f, *each):
+    return jax.grad(jax.checkpoint(lambda x: total(f(x, *each[1:]))))(each[0])
+
+
+def twofold(f, *each):
+    return jax.hessian(lambda x, a: total(f(x, a, *each[2:])), (0, 1))(*each[:2])
+
+
+def many(f, *each):
+    return jax.vmap(f)(*(jnp.stack([x, x]) for x in each))
+
+
+def first_only(f, *each):
+    return f(*each)[0]
+
+
+def last_only(f, *each):
+    return f(*each)[-1]
+
+
+def all_of(f, *each):
+    return f(*each)
+
+
+IN_KERNELS = (all_of, first_only, last_only, repeated, in_a_branch)
+IN_LANES = (all_of, by_turns, many, remembered, twofold)
+
+
+def check(name, way, transformed):
+    """The same as without; not where numbers are not finite, since to lanes 0·NaN is 0."""
+    f = PROGRAMS[name]
+    found, wanted = (jax.jit(way, static_argnums=0)(g, *ARGUMENTS) for g in (transformed(f), f))
+    for a, b in zip(jax.tree.leaves(found), jax.tree.leaves(wanted), strict=True):
+        assert (a.shape, a.dtype) == (b.shape, b.dtype), (name, way)
+        if name != "is not finite":
+            np.testing.assert_allclose(np.asarray(a, float), np.asarray(b, float), rtol=1e-6)
+
+
+def lane(f):
+    return lambda *each: one_lane(lambda each: f(*each))(each)
+
+
+if __name__ == "__main__":
+    for name in PROGRAMS:
+        for way in IN_KERNELS:
+            check(name, way, as_one_kernel)
+        for way in IN_LANES:
+            check(name, way, lane)
+    print("no program ended the process")
