@@ -193,6 +193,14 @@ def test_progress_says_what_was_found_so_far():
     assert seen[-1].left == 0 < seen[0].left
 
 
+def test_one_trajectory_has_no_error_that_could_be_stated():
+    """0 would say that it is exact."""
+    found = monte_carlo(model, SPREAD, 1).statistics["quantities"]["sum"]
+    errors = [found["mean_error"], found["std"], found["std_error"]]
+    assert np.isnan([*errors, *(q["error"] for q in found["quantiles"].values())]).all()
+    assert np.isfinite(found["mean"])
+
+
 def test_messages(tmp_path):
     run = lambda **options: monte_carlo(model, SPREAD, **{"trajectories": 10, **options})  # noqa: E731
     cases = {

@@ -49,6 +49,14 @@ def _of_one(x: Float[np.ndarray, " N"]) -> dict[str, Any]:
     n = len(x)
     if n == 0:
         return {"n": 0}
+    if n == 1:  # no error can be stated: NaN, not 0
+        return {
+            "n": 1,
+            "mean": float(x[0]),
+            "mean_error": math.nan,
+            "std": math.nan,
+            "std_error": math.nan,
+        } | {"min": float(x[0]), "max": float(x[0]), "quantiles": quantiles(x, QUANTILES)}
     mean = float(np.mean(x))
     deviation = x - mean
     variance = float(np.sum(deviation**2) / max(n - 1, 1))
@@ -80,7 +88,7 @@ def _quantile(ordered: Float[np.ndarray, " N"], p: float) -> dict[str, float]:
     low, high = (int(np.clip(np.round(n * p + s * width), 0, n - 1)) for s in (-1, 1))
     return {
         "value": float(np.quantile(ordered, p)),
-        "error": float(ordered[high] - ordered[low]) / 2,
+        "error": float(ordered[high] - ordered[low]) / 2 if n > 1 else math.nan,
     }
 
 
