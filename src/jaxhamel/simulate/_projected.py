@@ -66,10 +66,9 @@ class Projected(AbstractWrappedMethod):
         return _InterpolationFactory(self.solver.interpolation_cls, self.layout)
 
     def init(self, terms, t0, t1, y0, args):
-        is_vector = self.layout is not None and isinstance(y0, jax.Array)
-        _checks.check_group_state(
-            "Projected", self.space, self.layout.parts(y0) if is_vector else y0
-        )
+        vector = self.layout is not None and isinstance(y0, jax.Array)
+        state = self.layout.parts(y0) if vector else y0  # pyright: ignore[reportOptionalMemberAccess]
+        _checks.check_group_state("Projected", self.space, state)
         return self.inner.init(terms, t0, t1, y0, args)
 
     def step(self, terms, t0, t1, y0, args, solver_state, made_jump):
