@@ -1,5 +1,6 @@
 """One trajectory as one lane: the same values and derivatives, in one kernel; what is not worth it as it is."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -86,6 +87,31 @@ def test_no_program_ends_the_process():
     program = Path(__file__).with_name("one_kernel_programs.py")
     run = subprocess.run([sys.executable, program], capture_output=True, text=True, check=False)
     assert run.stdout == "no program ended the process\n", run.stderr[-2000:]
+
+
+SHARDED = """
+import jax, jax.numpy as jnp
+from jaxhamel._lanes._one_lane import one_lane
+from jaxhamel.ensemble import lanes
+mesh = jax.make_mesh((2,), ("i",), axis_types=(jax.sharding.AxisType.Auto,))
+x = jax.device_put(jnp.arange(8.0).reshape(4, 2), jax.NamedSharding(mesh, jax.P("i")))
+f = lambda x: jnp.sin(x @ x) * x
+for g in (jax.vmap(one_lane(f)), jax.vmap(jax.grad(lambda x: one_lane(f)(x)[0])), lanes(f)):
+    print(jax.jit(g)(x).shape)
+"""
+
+
+def test_several_devices_may_share_the_lanes():
+    """XLA divides programs among devices, and cannot divide a marked call: it said `Failed to materialize symbols`."""
+    flags = os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=2"
+    run = subprocess.run(
+        [sys.executable, "-c", SHARDED],
+        env={**os.environ, "XLA_FLAGS": flags},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.stdout == "(4, 2)\n" * 3, run.stderr[-2000:]
 
 
 def test_results_that_are_arguments_or_known():
