@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+import numpy as np
+
 PAGE = Path(__file__).parents[2] / "docs" / "ensembles.md"
 
 
@@ -19,3 +21,14 @@ def test_monte_carlo_on_the_page(capsys):
     indices = scope["sobol_indices"](scope["rolled"], scope["spread"], 256, batched=True).indices
     assert indices["x"]["total"][2] > 0.8  # "the speed about the axis across the path decides"
     assert indices["x"]["total"][0] < 0.1  # "the mass hardly matters"
+
+
+def test_steps_by_tolerance_on_the_page():
+    section = PAGE.read_text().split("\n## Steps by tolerance")[1].split("\n## ")[0]
+    (block,) = re.findall(r"```python\n(.*?)```", section, re.S)
+    scope = {}
+    exec(compile(block, str(PAGE), "exec"), scope)
+    steps = np.asarray(scope["motion"].stats["num_steps"])
+    assert steps[::100].mean() > 10 * np.delete(steps, np.s_[::100]).mean()
+    np.testing.assert_allclose(scope["u"], scope["motion"].u, atol=1e-3)
+    np.testing.assert_allclose(scope["q"][100:101], scope["motion"].q[100:101], atol=1e-4)

@@ -23,6 +23,7 @@ from jaxhamel._checks._control import check_samples_per_interval as check_sample
 from jaxhamel._checks._control import check_shooting as check_shooting
 from jaxhamel._checks._control import check_spline as check_spline
 from jaxhamel._checks._ensemble import check_batch as check_batch
+from jaxhamel._checks._ensemble import check_embedded_pair as check_embedded_pair
 from jaxhamel._checks._ensemble import check_explicit_method as check_explicit_method
 from jaxhamel._checks._ensemble import check_initial_values as check_initial_values
 from jaxhamel._checks._ensemble import check_kernel as check_kernel

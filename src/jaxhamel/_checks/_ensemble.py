@@ -122,3 +122,12 @@ def check_explicit_method(method, explicit: type) -> None:
             f'`method` is {method!r} ({_kind(method)}); it must be "rk4" or an explicit Runge-Kutta method of '
             "diffrax such as diffrax.Tsit5() or diffrax.Dopri8(), with the parentheses."
         )
+
+
+def check_embedded_pair(method, is_one: bool) -> None:
+    """An explicit Runge-Kutta method with an error estimate."""
+    if not is_one:
+        raise TypeError(
+            f"`method` is {method!r} ({_kind(method)}); steps by tolerance need an explicit Runge-Kutta method of diffrax "
+            "with an error estimate, such as diffrax.Tsit5() or diffrax.Dopri8(). Give `dt` for equal steps."
+        )

@@ -40,10 +40,13 @@ class Paths(NamedTuple):
 
 class Equation(NamedTuple):
     """The same equation twice: for lanes, how a state is laid out and its motion, of the members; and by diffrax (states
-    at `ts`, last time, last state) of (one member, ts, asked)."""
+    at `ts`, last time, last state) of (one member, ts, asked). And the first state of one member.
+
+    A static argument: equal ones have to be the same."""
 
     in_lanes: Callable[[Members], tuple[Layout, Motion]]
     alone: Callable[[tuple, Float[Array, " T"], Asked], tuple[PyTree, Any, PyTree]]
+    first: Callable[[tuple], PyTree]
 
 
 def adaptive_paths(

@@ -3,16 +3,16 @@
 from collections.abc import Callable
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, PyTree
 
 from jaxhamel import _checks
 from jaxhamel._lanes._jit import jit
-from jaxhamel.ensemble._columns import Layout
-from jaxhamel.ensemble._equal_steps import Motion, Plan
+from jaxhamel.ensemble._by_tolerance import by_tolerance
+from jaxhamel.ensemble._equal_steps import Plan
 from jaxhamel.ensemble._kernel_options import Kernel
 from jaxhamel.ensemble._members import Members
+from jaxhamel.ensemble._ordinary import ordinary, ordinary_equation
 from jaxhamel.ensemble._paths import paths
 from jaxhamel.ensemble._tableaus import tableau
 
@@ -23,13 +23,16 @@ def integrate(
     ts: ArrayLike,
     args: PyTree = None,
     *,
-    dt: float,
+    dt: float | None = None,
+    rtol: ArrayLike | None = None,
+    atol: ArrayLike | None = None,
+    max_steps: int | None = None,
     in_axes: Any = 0,
-    method: Any = "rk4",
+    method: Any = None,
     checkpoint: bool = True,
     kernel: Kernel | bool | None = None,
 ) -> PyTree[Float[Array, "B T ..."]]:
-    """Many solutions of an ordinary differential equation at `ts`, by equal steps no longer than `dt`:
+    """Many solutions of an ordinary differential equation at `ts`, by equal steps or by steps of its own for each:
 
         dy/dt = f(t, y, args) ,     y(ts[0]) = y0 .
 
@@ -40,9 +43,10 @@ def integrate(
     - `f`: `(t, y, args)` to dy/dt, for one trajectory; a function made of what `jaxhamel.ensemble.lanes` takes, or a
       callable pytree. dy/dt has the structure, shapes and dtype of y.
     - `y0`: a pytree of arrays of one floating dtype.
-    - `ts`: times, `(T,)`, increasing and concrete (they decide how many steps there are); the same for all.
+    - `ts`: times, `(T,)`, increasing; the same for all. With `dt` they have to be concrete.
     - `args`: any pytree, handed to `f`.
-    - `dt`: the longest step, concrete; each interval of `ts` is divided into equal steps.
+    - `dt`: the longest step, concrete; each interval of `ts` is divided into equal steps. Without it steps are chosen by
+      error estimates, for each trajectory by itself; `rtol`, `atol`, `max_steps` are of these steps.
     - `in_axes`: as for `jax.vmap` over `(y0, args)`: an integer, None, or one entry for each of the two.
     - `method`, `checkpoint`, `kernel`: as for `jaxhamel.ensemble.rollout`.
 
@@ -58,22 +62,14 @@ def integrate(
     """
     of_both = in_axes if isinstance(in_axes, tuple | list) else (in_axes, in_axes)
     members = Members.gathered((y0, args, f), (*of_both, None))
-    plan = Plan.of(ts, dt, tableau(method), checkpoint, kernel)
+    if dt is None:
+        return by_tolerance(ordinary_equation(), members, ts, rtol, atol, method, max_steps)
+    _checks.check_steps(rtol, atol, dt)
+    plan = Plan.of(ts, dt, tableau("rk4" if method is None else method), checkpoint, kernel)
     return _integrate(members, jnp.asarray(ts), plan)
 
 
 @jit
 def _integrate(members: Members, ts: Float[Array, " T"], plan: Plan):
-    first = jax.vmap(lambda own: members.with_own(own)[0])(members.own)
-    state, own = Layout.of(first), Layout.of(members.own)
-    shared, fixed = members.shared
-
-    def rate(t, y, mine, shared):
-        y, (_, args, f) = state.entries(y), members.with_numbers(own.entries(mine), shared, fixed)
-        slope = f(t, y, args)
-        _checks.check_slope(slope, y)
-        return state.numbers(slope)
-
-    y, mine = state.columns(first), own.columns(members.own)
-    motion = Motion(rate, lambda y, shared: y, y, mine, shared)
+    state, motion = ordinary(members)
     return state.entries(row.T for row in paths(motion, ts, plan))

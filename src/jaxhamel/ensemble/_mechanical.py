@@ -1,7 +1,7 @@
 """An ensemble of mechanical systems as functions of one lane's numbers."""
 
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import jax
@@ -42,9 +42,14 @@ def mechanical(members: Members, route: str | None, method: Any = None) -> tuple
     return state, Motion(rate, unit, y, mine, shared, None if method is None else step)
 
 
+@cache
 def mechanical_equation(route: str | None) -> Equation:
     """For steps by tolerance."""
-    return Equation(partial(mechanical, route=route), partial(_alone, route))
+    return Equation(partial(mechanical, route=route), partial(_alone, route), _first)
+
+
+def _first(member: tuple):
+    return member[1:3]
 
 
 def _alone(route: str | None, member: tuple, ts, asked: Asked):

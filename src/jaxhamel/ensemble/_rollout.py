@@ -15,10 +15,11 @@ from jaxtyping import Array, ArrayLike, Float
 from jaxhamel import _checks
 from jaxhamel._lanes._jit import jit
 from jaxhamel._typing import Configuration, Control
+from jaxhamel.ensemble._by_tolerance import by_tolerance
 from jaxhamel.ensemble._equal_steps import Plan
 from jaxhamel.ensemble._group_steps import method_on
 from jaxhamel.ensemble._kernel_options import Kernel
-from jaxhamel.ensemble._mechanical import mechanical
+from jaxhamel.ensemble._mechanical import mechanical, mechanical_equation
 from jaxhamel.ensemble._members import Members
 from jaxhamel.ensemble._paths import paths
 from jaxhamel.ensemble._tableaus import Tableau
@@ -32,23 +33,32 @@ def rollout(
     ts: ArrayLike,
     control: Control = None,
     *,
-    dt: float,
+    dt: float | None = None,
+    rtol: ArrayLike | None = None,
+    atol: ArrayLike | None = None,
+    max_steps: int | None = None,
     in_axes: Any = 0,
-    method: Any = "rk4",
+    method: Any = None,
     route: str | None = None,
     checkpoint: bool = True,
     kernel: Kernel | bool | None = None,
 ) -> tuple[Configuration, Float[Array, "B T k"]]:
-    """The states of an ensemble at `ts` by equal steps no longer than `dt`, without error control: the fast way.
+    """The states of an ensemble at `ts`, by equal steps no longer than `dt` or by steps of its own for each trajectory.
 
     **Arguments:**
 
     - `system`, `q0`, `u0`, `control`, `in_axes`: as for `jaxhamel.ensemble.simulate`.
-    - `ts`: times [s], `(T,)`, increasing and concrete (they decide how many steps there are); the same for all.
-    - `dt`: the longest step [s], concrete; each interval of `ts` is divided into equal steps.
-    - `method`: `"rk4"`, an explicit Runge–Kutta method of diffrax (`diffrax.Tsit5()`, `diffrax.Dopri8()`, …), or a method
-      on groups: `jaxhamel.LieGroup(diffrax.Tsit5(), space)`, `jaxhamel.CommutatorFree2()`, `jaxhamel.CommutatorFree4()`. On
-      a matrix group a Runge–Kutta method is taken as `LieGroup` takes it.
+    - `ts`: times [s], `(T,)`, increasing; the same for all. With `dt` they have to be concrete: they decide how many steps
+      there are.
+    - `dt`: the longest step [s], concrete; each interval of `ts` is divided into equal steps. Without it steps are chosen
+      by error estimates, as `jaxhamel.simulate` chooses them, for each trajectory by itself: none waits for another.
+    - `rtol`, `atol`, `max_steps`: of these steps, as for `jaxhamel.simulate`. The method is then one of diffrax that
+      estimates its error, default `Tsit5()`; derivatives are computed by diffrax, trajectory by trajectory under
+      `jax.vmap`; `checkpoint` and `kernel` mean nothing.
+    - `method`: with `dt`, `"rk4"` (default), an explicit Runge–Kutta method of diffrax (`diffrax.Tsit5()`,
+      `diffrax.Dopri8()`, …), or a method on groups: `jaxhamel.LieGroup(diffrax.Tsit5(), space)`,
+      `jaxhamel.CommutatorFree2()`, `jaxhamel.CommutatorFree4()`. On a matrix group a Runge–Kutta method is taken as
+      `LieGroup` takes it.
     - `route`: to the equations of motion, see `jaxhamel.acceleration`.
     - `checkpoint`: whether reverse mode keeps the states at `ts` only and computes those between again: with as many
       steps between two times as there are times, memory grows like the square root of the number of steps.
@@ -66,6 +76,11 @@ def rollout(
     """
     members = Members.of(system, q0, u0, control, in_axes)
     _checks.check_route(route, ROUTES)
+    if dt is None:
+        equation = mechanical_equation(route)
+        return by_tolerance(equation, members, ts, rtol, atol, method, max_steps)
+    _checks.check_steps(rtol, atol, dt)
+    method = "rk4" if method is None else method
     plan = Plan.of(ts, dt, method_on(system.space, method), checkpoint, kernel)
     return _rollout(members, jnp.asarray(ts), route, plan)
 

@@ -1,0 +1,116 @@
+"""Steps by tolerance where a few trajectories need many: `jaxhamel.ensemble.rollout` beside diffrax under vmap.
+
+    python benchmarks/adaptive.py [--quick]
+
+Free rigid bodies in double precision, Tsit5, rtol 1e-7, to t = 1 s. Of 20,000 bodies one in a hundred turns thirty times as
+fast as the others and needs about thirty times as many steps. Four programs alternate, times are medians: the whole
+ensemble and the ensemble without the fast ones, each by `rollout` and by diffrax's `diffeqsolve` of the same equations under
+`jax.vmap`, where every trajectory waits for the slowest. The last line is one JSON object: `ratio` is the time of vmap over
+that of `rollout`, the whole ensemble; `ratio_alike` the same without the fast ones; `extra` is what the fast ones add to
+the time of `rollout`, over the share that their steps add to the steps: 1 where time goes with steps.
+"""
+
+import argparse
+import json
+import statistics
+import time
+
+import diffrax
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxhamel import VectorField, ensemble
+from jaxhamel.systems import FreeRigidBody
+
+RTOL, ATOL, FASTER, EVERY = 1e-7, 1e-9, 30.0, 100
+
+
+def bodies(size: int):
+    """(q0, u0) and which are fast."""
+    omega = np.random.default_rng(0).normal(size=(size, 3))
+    fast = np.arange(size) % EVERY == 0
+    omega[fast] *= FASTER
+    return np.tile([1.0, 0, 0, 0], (size, 1)), omega, fast
+
+
+def programs(body, q0, u0):
+    """By `rollout` and by diffrax under vmap: the ends."""
+    ts = np.array([0.0, 1.0])
+
+    def in_lanes():
+        axes = (None, 0, 0, None)
+        q, u = ensemble.rollout(body, q0, u0, ts, rtol=RTOL, atol=ATOL, in_axes=axes)
+        return jnp.concatenate([q[:, -1], u[:, -1]], axis=1)
+
+    def one(y):
+        found = diffrax.diffeqsolve(
+            diffrax.ODETerm(VectorField()),
+            diffrax.Tsit5(),
+            0.0,
+            1.0,
+            None,
+            y,
+            (body, None),
+            stepsize_controller=diffrax.PIDController(rtol=RTOL, atol=ATOL),
+            adjoint=diffrax.DirectAdjoint(),
+            max_steps=None,
+        )
+        q, u = found.ys  # pyright: ignore
+        return jnp.concatenate([body.space.normalise(q[0]), u[0]])
+
+    mapped = jax.jit(jax.vmap(one))
+    start = (jnp.asarray(q0), jnp.asarray(u0))
+    return in_lanes, lambda: mapped(start)
+
+
+def steps(body, q0, u0) -> int:
+    """Steps tried by all together."""
+    axes = (None, 0, 0, None)
+    motion = ensemble.simulate(body, q0, u0, [0.0, 1.0], in_axes=axes, rtol=RTOL, atol=ATOL)
+    return int(np.sum(motion.stats["num_steps"]))
+
+
+def measure(named: dict, repeats: int):
+    """Median seconds of each, in turns, and what they return."""
+    ends = {name: np.asarray(run()) for name, run in named.items()}
+    seconds = {name: [] for name in named}
+    for _ in range(repeats):
+        for name, run in named.items():
+            started = time.perf_counter()
+            jax.block_until_ready(run())
+            seconds[name].append(time.perf_counter() - started)
+    return {name: statistics.median(each) for name, each in seconds.items()}, ends
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="fewer repetitions and bodies")
+    quick = parser.parse_args().quick
+    jax.config.update("jax_enable_x64", True)
+    size = 5_000 if quick else 20_000
+    body, (q0, u0, fast) = FreeRigidBody([1.0, 2.0, 2.5]), bodies(size)
+    whole, alike = programs(body, q0, u0), programs(body, q0[~fast], u0[~fast])
+    named = {"rollout": whole[0], "vmap": whole[1]}
+    named |= {"rollout, alike": alike[0], "vmap, alike": alike[1]}
+    seconds, ends = measure(named, 3 if quick else 7)
+    taken, without = steps(body, q0, u0), steps(body, q0[~fast], u0[~fast])
+    for name, value in seconds.items():
+        print(f"{name:16} {1e3 * value:9.1f} ms")
+    extra = seconds["rollout"] / seconds["rollout, alike"] - 1
+    result = {
+        "benchmark": "adaptive",
+        "ratio": round(seconds["vmap"] / seconds["rollout"], 1),
+        "ratio_alike": round(seconds["vmap, alike"] / seconds["rollout, alike"], 1),
+        "extra": round(extra / (taken / without - 1), 2),
+        "bodies": size,
+        "steps": taken,
+        "steps_alike": without,
+        "milliseconds": {name: round(1e3 * value, 1) for name, value in seconds.items()},
+        "largest_difference": float(np.abs(ends["rollout"] - ends["vmap"]).max()),
+    }
+    print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()

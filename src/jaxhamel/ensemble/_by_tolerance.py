@@ -1,0 +1,44 @@
+"""What `rollout` and `integrate` do when they are given tolerances instead of a step."""
+
+import diffrax
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Float, PyTree
+
+from jaxhamel import _checks
+from jaxhamel._lanes._jit import jit
+from jaxhamel.ensemble._adaptive_paths import Asked, Equation, adaptive_paths
+from jaxhamel.ensemble._embedded_pairs import is_embedded_pair
+from jaxhamel.ensemble._members import Members
+from jaxhamel.simulate._simulate import _MAX_STEPS, _tolerances
+
+
+def by_tolerance(
+    equation: Equation,
+    members: Members,
+    ts: ArrayLike,
+    rtol: ArrayLike | None,
+    atol: ArrayLike | None,
+    method: object,
+    max_steps: int | None,
+) -> PyTree[Float[Array, "B T ..."]]:
+    """The states at `ts`; NaN from where a trajectory breaks down.
+
+    **Raises:** `ValueError` for times, tolerances and numbers of steps that cannot be, `TypeError` for a method without an
+    error estimate.
+    """
+    first = jax.tree.leaves(equation.first(members.with_own(members.own)))
+    times = jnp.asarray(ts, jnp.result_type(*first))
+    _checks.check_times(times)
+    _checks.check_steps(rtol, atol, None)
+    method = diffrax.Tsit5() if method is None else method
+    _checks.check_embedded_pair(method, is_embedded_pair(method))
+    most = _MAX_STEPS if max_steps is None else max_steps
+    _checks.check_options(None, None, most, None)
+    asked = Asked(method, most, *_tolerances(rtol, atol, None, times.dtype))  # pyright: ignore
+    return _states(equation, members, times, asked)
+
+
+@jit
+def _states(equation: Equation, members: Members, ts: Float[Array, " T"], asked: Asked):
+    return adaptive_paths(equation, members, ts, asked).states

@@ -1,0 +1,64 @@
+"""An ensemble of one ordinary differential equation dy/dt = f(t, y, args), members (y0, args, f)."""
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import diffrax
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from jaxhamel import _checks
+from jaxhamel.ensemble._adaptive_paths import Asked, Equation
+from jaxhamel.ensemble._columns import Layout
+from jaxhamel.ensemble._equal_steps import Motion
+from jaxhamel.ensemble._members import Members
+from jaxhamel.simulate import AutoAdjoint
+from jaxhamel.simulate._simulate import _nan_where
+from jaxhamel.simulate._step_size import watched_pid
+
+
+def ordinary(members: Members) -> tuple[Layout, Motion]:
+    """How y is laid out, and its motion."""
+    first = jax.vmap(lambda own: members.with_own(own)[0])(members.own)
+    state, own = Layout.of(first), Layout.of(members.own)
+    shared, fixed = members.shared
+
+    def rate(t, y, mine, shared):
+        y, (_, args, f) = state.entries(y), members.with_numbers(own.entries(mine), shared, fixed)
+        slope = f(t, y, args)
+        _checks.check_slope(slope, y)
+        return state.numbers(slope)
+
+    y, mine = state.columns(first), own.columns(members.own)
+    return state, Motion(rate, lambda y, shared: y, y, mine, shared)
+
+
+@cache
+def ordinary_equation() -> Equation:
+    """For steps by tolerance."""
+    return Equation(ordinary, _alone, lambda member: member[0])
+
+
+def _alone(member: tuple, ts: Float[Array, " T"], asked: Asked) -> tuple[Any, Array, Any]:
+    y0, args, f = member
+    slope: Callable = lambda t, y, args: f(t, y, args)  # noqa: E731
+    path, end = diffrax.SubSaveAt(ts=ts), diffrax.SubSaveAt(t1=True)
+    found: Any = diffrax.diffeqsolve(
+        diffrax.ODETerm(slope),
+        asked.solver,
+        ts[0],
+        ts[-1],
+        None,
+        y0,
+        args,
+        saveat=diffrax.SaveAt(subs=(path, end)),
+        stepsize_controller=watched_pid(asked.rtol, asked.atol, ts),
+        adjoint=AutoAdjoint(),
+        max_steps=asked.max_steps,
+        throw=False,
+    )
+    (times, (t_end,)), (states, last) = found.ts, found.ys
+    states = _nan_where(~jnp.isfinite(times), states)
+    return states, t_end, jax.tree.map(lambda x: x[0], last)
