@@ -138,6 +138,22 @@ def test_one_trajectory_again_alone(scenario, done, tmp_path):
     assert "there is no trajectory 10; there are 10, counted from 0 to 9" in refused.stderr
 
 
+def test_steps_by_tolerance_end_where_equal_steps_do(scenario):
+    """A homogeneous ball keeps ω and ends at r ω t."""
+    from jaxhamel.cli._build import build_control, build_initial, build_system
+    from jaxhamel.cli._ensemble_model import Model
+    from jaxhamel.cli._scenario import load
+    from jaxhamel.cli._spread import Nominal
+
+    told = load(str(scenario), ["montecarlo.rtol=1e-8"])
+    system = build_system(told)
+    model = Model(told, Nominal(system, *build_initial(told), build_control(told, system)))
+    assert model.steps == {"rtol": 1e-8, "atol": 1e-10}
+    more = np.random.default_rng(0).normal(0.0, 0.2, (5, 3))
+    found = model({"initial.u": more})
+    np.testing.assert_allclose(found["end_x"], 0.1 * (1 + more[:, 1]), rtol=1e-6)
+
+
 def test_stops_at_an_accuracy(scenario, tmp_path):
     """Deviation 0.2 m/s · 0.1 m · 1 s: 0.02/√256 = 0.00125 after the first block."""
     arguments = ["-n", 600, "--accuracy", "end_x=0.0014", "--out", tmp_path]

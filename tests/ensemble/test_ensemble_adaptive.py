@@ -8,6 +8,7 @@ import pytest
 
 from jaxhamel import RESULTS, ensemble, simulate
 from jaxhamel.ensemble import _adaptive_paths
+from jaxhamel.ensemble._adaptive import widths_for
 from jaxhamel.ensemble._embedded_pairs import embedded_pair
 from jaxhamel.ensemble._members import Members
 from jaxhamel.ensemble._simulate_adaptive import takes_adaptive_steps
@@ -15,6 +16,7 @@ from jaxhamel.systems import FreeRigidBody
 
 RNG = np.random.default_rng(7)
 TS = np.linspace(0.0, 0.4, 6)
+WEIGHTS = np.array([[1.0, 2.0, 3.0]])
 METHODS = [diffrax.Tsit5(), diffrax.Dopri5(), diffrax.Dopri8(), diffrax.Bosh3(), diffrax.Heun()]
 
 
@@ -47,37 +49,37 @@ def bodies(size):
     return np.tile([1.0, 0, 0, 0], (size, 1)), omega
 
 
-@pytest.fixture
-def few_lanes(monkeypatch):
-    """Two widths for few trajectories: a queue, and what is left in fewer lanes."""
-
-    def use(*widths):
-        monkeypatch.setattr(_adaptive_paths, "widths_for", lambda size: widths)
-        jax.clear_caches()
-
-    yield use
-    jax.clear_caches()
-
-
 def turned(q0, u0, **options):
-    body = FreeRigidBody([1.0, 2.0, 2.5])
+    body = FreeRigidBody(jnp.array([1.0, 2.0, 2.5], u0.dtype))
     return ensemble.simulate(body, q0, u0, TS, in_axes=(None, 0, 0, None), **options)
 
 
-def test_a_trajectory_does_not_depend_on_its_neighbours(few_lanes):
+def test_a_trajectory_does_not_depend_on_its_neighbours(monkeypatch):
     """To the last bit: in the queue or not, in other company, in another order, handed on to fewer lanes."""
-    q0, u0 = bodies(150)
+    q0, u0 = bodies(70)
     options = {"rtol": 1e-7, "atol": 1e-9}
-    together = turned(q0, u0, **options)  # 152 lanes, then 64
-    few_lanes((48, 16), (32, 0))
-    order = RNG.permutation(150)
-    queued = turned(q0[order], u0[order], **options)
-    for a, b in zip(jax.tree.leaves(together), jax.tree.leaves(queued), strict=True):
-        if len(a) == 150:
-            np.testing.assert_array_equal(np.asarray(a)[order], b)
+    together = turned(q0, u0, **options)  # 72 lanes
+    monkeypatch.setattr(_adaptive_paths, "widths_for", lambda size: ((40, 36), (32, 0)))
+    order = RNG.permutation(70)
+    queued = turned(q0[order], u0[order], **options, max_steps=60_000)  # another program
+    names = ("q", "u", "t_end", "q_end", "u_end", "valid")
+    for a, b in zip(
+        *(jax.tree.leaves([getattr(x, n) for n in names]) for x in (together, queued)), strict=True
+    ):
+        np.testing.assert_array_equal(np.asarray(a)[order], b)
     steps = np.asarray(together.stats["num_steps"])
+    np.testing.assert_array_equal(steps[order], queued.stats["num_steps"])
     assert steps[::7].mean() > 10 * steps[1::7].mean()
     assert np.all(together.result == RESULTS.successful)
+
+
+def test_lanes_for_many_and_for_few():
+    for size in (1, 30, 127, 128, 512, 1920, 10**6):
+        widths = widths_for(size)
+        assert widths[-1][1] == 0
+        assert all(width % 8 == 0 and width % 512 for width, _ in widths)
+        assert all(width > fewer for width, fewer in widths)
+        assert min(size, 1920) <= widths[0][0] <= 1920 + 8
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -101,7 +103,7 @@ def test_ends_that_are_no_ends():
     found = turned(q0, u0, max_steps=20)
     ended = {0: RESULTS.max_steps_reached, 3: RESULTS.nonfinite_state, 5: RESULTS.successful}
     for i, result in ended.items():
-        assert found.result[i] == result
+        assert (found.result == result)[i]
     assert 0 < found.t_end[0] < TS[-1]
     assert found.stats["num_steps"][0] == 20
     np.testing.assert_array_equal(found.valid[0], found.t_end[0] >= TS)
@@ -117,12 +119,12 @@ def test_derivatives_are_those_of_simulate():
     def cost(inertia, u0):
         body = FreeRigidBody(inertia)
         motion = ensemble.simulate(body, q0, u0, TS, in_axes=(None, 0, 0, None), rtol=1e-8)
-        return jnp.sum(motion.u[:, -1] ** 2 * jnp.arange(1.0, 4)) + jnp.sum(motion.t_end)
+        return jnp.sum(motion.u[:, -1] ** 2 * WEIGHTS) + jnp.sum(motion.t_end)
 
     def one_by_one(inertia, u0):
 
         one = lambda q, u: simulate(FreeRigidBody(inertia), q, u, TS, rtol=1e-8).u[-1]  # noqa: E731
-        return jnp.sum(jax.vmap(one)(q0, u0) ** 2 * jnp.arange(1.0, 4))
+        return jnp.sum(jax.vmap(one)(q0, u0) ** 2 * WEIGHTS)
 
     at = (jnp.array([1.0, 2.0, 2.5]), jnp.asarray(u0))
     found = jax.jit(jax.grad(cost, (0, 1)))(*at)

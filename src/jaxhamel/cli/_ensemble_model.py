@@ -34,7 +34,8 @@ class Model:
 
     def __init__(self, scenario: Scenario, nominal: Nominal):
         table = scenario["montecarlo"]
-        self.nominal, self.dt = nominal, table["dt"]
+        self.nominal, names = nominal, ("rtol", "atol") if table["rtol"] else ("dt",)
+        self.steps: dict[str, Any] = {name: table[name] for name in names}
         full = build_times(scenario)
         self.ts = np.linspace(full[0], full[-1], table["samples"])
         self.asked = along(build_path(scenario), self.ts) if scenario["task"] else None
@@ -60,7 +61,7 @@ class Model:
         filled = [next(own) if differs else x for x, differs in zip(leaves, changes, strict=True)]
         system, q0, u0, control = jax.tree.unflatten(structure, filled)
         axes = jax.tree.unflatten(structure, [0 if differs else None for differs in changes])
-        q, u = rollout(system, q0, u0, self.ts, control, dt=self.dt, in_axes=tuple(axes))
+        q, u = rollout(system, q0, u0, self.ts, control, in_axes=tuple(axes), **self.steps)
         return Motions(system, control, axes, q, u)
 
 

@@ -174,6 +174,12 @@ MONTECARLO = Table(
             choice("random", "latin-hypercube", "sobol"), "how they are drawn", "random"
         ),
         "dt": Key(POSITIVE, "fixed step of the classical Runge–Kutta method", 0.01, "s"),
+        "rtol": Key(
+            number(least=0.0),
+            "relative tolerance of steps that each trajectory chooses for itself, instead of `dt`; 0 takes `dt`",
+            0.0,
+        ),
+        "atol": Key(POSITIVE, "absolute tolerance of these steps", 1e-10),
         "samples": Key(integer(2), "times at which each trajectory is looked at", 101),
         "friction_limit": Key(number(least=0.0), "friction coefficient of the ground; 0: any", 0.0),
         "spread": SPREAD,

@@ -30,6 +30,9 @@ from jaxhamel.ensemble._queue import Ends, through_lanes
 # their columns lie at the same places of the cache.
 WIDEST, NARROW = 1920, 64
 
+# Where threads are many and a loop's pass costs the same for one lane as for thousands. Not measured.
+ON_GPU = 2**17
+
 # No fewer lanes than this: of a loop over eight LLVM makes none and compiles for 90 s instead of 3.
 FEWEST = 32
 
@@ -83,9 +86,11 @@ class Programs(NamedTuple):
         )
 
 
-def widths_for(size: int, widest: int = WIDEST) -> Widths:
+def widths_for(size: int) -> Widths:
     """How many lanes, and with how many of them at work fewer take over: see `through_lanes`."""
-    width = max(-(-min(size, widest) // 8) * 8, FEWEST)  # whole vectors
+    if jax.default_backend() != "cpu":
+        return ((min(size, ON_GPU), 0),)
+    width = max(-(-min(size, WIDEST) // 8) * 8, FEWEST)  # whole vectors
     width += 8 * (width % 512 == 0)
     if width < 2 * NARROW:
         return ((width, 0),)
