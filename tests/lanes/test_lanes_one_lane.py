@@ -82,10 +82,18 @@ def test_an_argument_that_counts_for_nothing_does_no_harm():
     np.testing.assert_array_equal(found[2], 1.0)
 
 
+def as_users_run(arguments: list[str], flags: str):
+    """Python without the flags of XLA that make these tests compile faster."""
+    env = {**os.environ, "XLA_FLAGS": flags}
+    return subprocess.run(
+        [sys.executable, *arguments], env=env, capture_output=True, text=True, check=False
+    )
+
+
 def test_no_program_ends_the_process():
     """Arguments and results that are dead, known, empty, the same, of all kinds, in loops, branches and derivatives."""
     program = Path(__file__).with_name("one_kernel_programs.py")
-    run = subprocess.run([sys.executable, program], capture_output=True, text=True, check=False)
+    run = as_users_run([str(program)], "")
     assert run.stdout == "no program ended the process\n", run.stderr[-2000:]
 
 
@@ -103,14 +111,7 @@ for g in (jax.vmap(one_lane(f)), jax.vmap(jax.grad(lambda x: one_lane(f)(x)[0]))
 
 def test_several_devices_may_share_the_lanes():
     """XLA divides programs among devices, and cannot divide a marked call: it said `Failed to materialize symbols`."""
-    flags = os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=2"
-    run = subprocess.run(
-        [sys.executable, "-c", SHARDED],
-        env={**os.environ, "XLA_FLAGS": flags},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    run = as_users_run(["-c", SHARDED], "--xla_force_host_platform_device_count=2")
     assert run.stdout == "(4, 2)\n" * 3, run.stderr[-2000:]
 
 
