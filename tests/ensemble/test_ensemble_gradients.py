@@ -149,7 +149,8 @@ def test_memory_grows_like_the_square_root_of_the_steps():
         def total(u0):
             body, axes = FreeRigidBody(INERTIA), (None, 0, 0, None)
             start = jnp.tile(QUATERNION[:1], (64, 1))
-            _, u = ensemble.rollout(body, start, u0, ts, dt=1.001 / intervals**2, in_axes=axes)
+            options = {"dt": 1.001 / intervals**2, "in_axes": axes, "checkpoint": True}
+            _, u = ensemble.rollout(body, start, u0, ts, **options)
             return jnp.mean(u[:, -1] ** 2)
 
         compiled = jax.jit(jax.grad(total)).lower(jnp.ones((64, 3))).compile()

@@ -11,7 +11,8 @@ from jaxhamel._lanes._cuts import CUT_ABOVE, one_at_run_time, shared_values
 from jaxhamel._lanes._factoring import factored
 from jaxhamel._lanes._graph import LARGEST, Graph
 from jaxhamel._lanes._nodes import Nodes, Unsupported
-from jaxhamel._lanes._one_loop import length, one_loop_works, run_in_one_loop, split
+from jaxhamel._lanes._one_loop import one_loop_works, run_in_one_loop, split
+from jaxhamel._lanes._parts import length
 from jaxhamel._lanes._rules import RULES
 
 

@@ -5,18 +5,24 @@
     w = N′(z)ᵀ ȳ₁ ,   κ_i = h (b_i w + Σ_{j>i} a_ji Ȳ_j) ,   Ȳ_i = f_y(Y_i)ᵀ κ_i ,
     ȳ = w + Σ_i Ȳ_i ,   p̄ += Σ_i f_p(Y_i)ᵀ κ_i
 
-(Hager, Numerische Mathematik 87, 2000; Sanz-Serna, SIAM Review 58, 2016): exact derivatives of the computed trajectory. All
-that is kept of an interval is its initial state; its stages are computed again, and one program goes backward through any
-of them. What all lanes share has a derivative in each lane, summed at the end of the interval.
+(Hager, Numerische Mathematik 87, 2000; Sanz-Serna, SIAM Review 58, 2016): exact derivatives of the computed trajectory. What
+is kept is the state before each step, or an interval's initial state only; the stages are computed again, and one program
+goes backward through any of them. What all lanes share has a derivative in each lane, summed at the end of the interval.
 
-Rolling ball with three masses, 1,024 lanes, 100 steps of RK4 in ten intervals, two quiet cores, each lane's own masses and
-control: value and gradient take 0.29 ms a step, 4.7 times the motion's 0.06 ms; by JAX's transpose of the loops 0.6 to
-1.0 ms in an earlier run. Compiled in 3 to 5 s. Backward through a stage are 3.1 times the operations of the stage.
+Rolling ball with three masses, 1,024 lanes, 100 steps of RK4 in ten intervals, two cores, each lane's own masses and
+control: value and gradient take 0.36 ms a step where the motion takes 0.077 ms, 4.7 times as long (medians of 21 runs); in
+an earlier run 0.36 and 0.067 ms, 5.4 times, when the stages of an interval were kept (45 vectors a step instead of 9). With
+states at the ends of intervals only 4 to 7 % more. By JAX's transpose of the loops 0.6 to 1.0 ms. Compiled in 3 to 5 s.
+
+In scalar operations a step forward is 2,980, a stage backward 1,810, its own 830 forward included. Not taken:
+- a step backward as one program: 6,980 operations that LLVM makes no vectors of (`_lanes._one_loop.LONGEST`): 0.48 ms instead
+  of 0.29 ms a step; cut into several loops, 230 to 410 values go from one to the next, and it takes 12 ms;
+- keeping all stages of all steps (not measured): 37 MB here, to be written and read in the time that they are computed in.
 """
 
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -32,18 +38,20 @@ Columns = tuple[Float[Array, " B"], ...]
 
 
 class Steps(NamedTuple):
-    """Of one trajectory f(t, y, mine, shared) and N(y, shared); of all of them (t, h, y, mine, shared) ↦ ([Y₁, …], z)."""
+    """Of one trajectory f(t, y, mine, shared) and N(y, shared); of all (t, h, y, mine, shared) ↦ ([Y₁, …], z) and ↦ y₁."""
 
     rate: Callable
     unit: Callable
     stages: Callable
+    step: Callable
     method: Tableau
 
 
-def with_adjoint(advance: Callable, steps: Steps, count: int) -> Callable:
+def with_adjoint(advance: Callable, steps: Steps, count: int, keep: bool) -> Callable:
     """(y, start, h, mine, shared) ↦ y after `count` steps, with the reverse mode above.
 
-    `y` and `mine` are columns, `shared` arrays. Forward mode, and further derivatives in either mode, are JAX's.
+    `y` and `mine` are columns, `shared` arrays. With `keep` the first run keeps the state before each step. Forward mode,
+    and further derivatives in either mode, are JAX's.
     """
 
     def differentiable(*arguments):
@@ -51,16 +59,27 @@ def with_adjoint(advance: Callable, steps: Steps, count: int) -> Callable:
         flat = lambda *leaves: list(advance(*jax.tree.unflatten(structure, leaves)))  # noqa: E731
 
         def rule(leaves, tangents):
-            out = differentiable(*jax.tree.unflatten(structure, leaves))
+            out, path = first_run(*jax.tree.unflatten(structure, leaves))
             active = [i for i, t in enumerate(tangents) if t is not None]
             forward = partial(_forward, advance, structure, active)
             backward = partial(_backward, steps, count, structure, active)
             along, out = [tangents[i] for i in active], list(out)
-            return out, linear_map(same(forward), same(backward), leaves, along, out)
+            return out, linear_map(same(forward), same(backward), [*leaves, *path], along, out)
 
         return tuple(own_derivative(flat, rule, leaves, arguments[0]))
 
+    keeping = lambda y, *rest: states(steps.step, count, tuple(y), *rest)  # noqa: E731
+    first_run = keeping if keep else lambda *arguments: (differentiable(*arguments), ())
     return differentiable
+
+
+def states(step: Callable, count: int, y: Columns, start, h, mine, shared):
+    """The state after `count` steps of size h, and that before each of them."""
+
+    def one(y, n):
+        return tuple(step(start + n * h, h, y, mine, shared)), y
+
+    return jax.lax.scan(one, y, jnp.arange(count).astype(h.dtype))
 
 
 def _filled(leaves, active, values, structure):
@@ -70,13 +89,15 @@ def _filled(leaves, active, values, structure):
     return jax.tree.unflatten(structure, leaves)
 
 
-def _forward(advance, structure, active, leaves, along):
+def _forward(advance, structure, active, given, along):
+    leaves = given[: structure.num_leaves]
     moving = lambda *values: advance(*_filled(leaves, active, values, structure))  # noqa: E731
     return list(jax.jvp(moving, [leaves[i] for i in active], list(along))[1])
 
 
-def _backward(steps: Steps, count: int, structure, active, leaves, bars):
+def _backward(steps: Steps, count: int, structure, active, given, bars):
     """The cotangents of the active leaves, `start` and `h` not among them: times are known when a rollout is traced."""
+    leaves, path = given[: structure.num_leaves], given[structure.num_leaves :]
     y, start, h, mine, shared = jax.tree.unflatten(structure, leaves)
     own = [i - len(y) - 2 for i in active if i >= len(y)]
     of_y = [i for i in active if i < len(y)]
@@ -84,7 +105,11 @@ def _backward(steps: Steps, count: int, structure, active, leaves, bars):
         [i for i in own if i < len(mine)], [i - len(mine) for i in own if i >= len(mine)]
     )
     times = start + jnp.arange(count).astype(h.dtype) * h
-    y_bar, p_bar = _sweep(steps, parameters, times, h, tuple(y), mine, shared, tuple(bars))
+    interval = _Interval(steps, parameters, times, h, mine, shared)
+    if path:
+        y_bar, p_bar = interval.back(interval.stages, tuple(path), tuple(bars))
+    else:
+        y_bar, p_bar = interval.back(lambda t, known: known, interval.path(tuple(y)), tuple(bars))
     return [*(y_bar[i] for i in of_y), *parameters.arrays(p_bar, shared)]
 
 
@@ -128,24 +153,44 @@ def _replaced(values, places, new):
     return tuple(values)
 
 
-def _sweep(steps: Steps, parameters: _Parameters, ts, h, y: Columns, mine, shared, y_bar):
-    """ȳ at the interval's start and p̄, in columns: over the steps forward, and back."""
-    unit, unit_back = lanes(steps.unit, (0, None)), _unit_back(steps.unit, parameters)
-    stage_back = _stage_back(steps.rate, parameters, steps.method)
+class _Interval(NamedTuple):
+    """Steps of equal size, with what is differentiated by and all that stays the same."""
 
-    def forward(y, t):
-        stages, z = steps.stages(t, h, y, mine, shared)
-        return tuple(unit(z, shared)), (stages, z)
+    steps: Steps
+    parameters: _Parameters
+    times: Array
+    h: Array
+    mine: Columns
+    shared: Any
 
-    def back(bars, step):
-        (y_bar, p_bar), (t, (stages, z)) = bars, step
-        w, p_bar = unit_back(z, mine, shared, y_bar, p_bar)
-        one = partial(stage_back, t, h, mine, shared)
-        return _stages_back(steps.method, one, stages, tuple(w), p_bar), None
+    def stages(self, t, y: Columns) -> tuple[list[Columns], Columns]:
+        """Of the step from y, and its end before N."""
+        return self.steps.stages(t, self.h, y, self.mine, self.shared)
 
-    _, kept = jax.lax.scan(forward, y, ts)
-    bars = (y_bar, parameters.zeros(y[0], shared))
-    return jax.lax.scan(back, bars, (ts, kept), reverse=True)[0]
+    def path(self, y: Columns):
+        """The stages of all steps from y, and their ends before N."""
+        unit = lanes(self.steps.unit, (0, None))
+
+        def one(y, t):
+            stages, z = self.stages(t, y)
+            return tuple(unit(z, self.shared)), (stages, z)
+
+        return jax.lax.scan(one, y, self.times)[1]
+
+    def back(self, stages: Callable, path, y_bar: Columns) -> tuple[Columns, Columns]:
+        """ȳ at the start and p̄, in columns; the stages of a step and its end before N from t and what the path has of it."""
+        unit_back = _unit_back(self.steps.unit, self.parameters)
+        stage_back = _stage_back(self.steps.rate, self.parameters, self.steps.method)
+
+        def back(bars, at):
+            (y_bar, p_bar), (t, known) = bars, at
+            here, z = stages(t, known)
+            w, p_bar = unit_back(z, self.mine, self.shared, y_bar, p_bar)
+            one = partial(stage_back, t, self.h, self.mine, self.shared)
+            return _stages_back(self.steps.method, one, here, tuple(w), p_bar), None
+
+        bars = (y_bar, self.parameters.zeros(y_bar[0], self.shared))
+        return jax.lax.scan(back, bars, (self.times, path), reverse=True)[0]
 
 
 def _unit_back(unit: Callable, parameters: _Parameters) -> Callable:

@@ -18,7 +18,7 @@ from jaxtyping import Array, Float
 from jaxhamel import _checks
 from jaxhamel._lanes._own_derivative import differentiated_as
 from jaxhamel._lanes._transform import lanes
-from jaxhamel.ensemble._adjoint_sweep import Steps, with_adjoint
+from jaxhamel.ensemble._adjoint_sweep import Steps, states, with_adjoint
 from jaxhamel.ensemble._group_steps import GroupMethod
 from jaxhamel.ensemble._kernel_options import Kernel
 from jaxhamel.ensemble._tableaus import Tableau
@@ -42,11 +42,11 @@ class Plan(NamedTuple):
 
     method: Tableau | GroupMethod
     counts: tuple[int, ...]
-    checkpoint: bool
+    checkpoint: bool | None
     kernel: Kernel | None
 
     @classmethod
-    def of(cls, ts, dt, method: Tableau | GroupMethod, checkpoint: bool, kernel) -> "Plan":
+    def of(cls, ts, dt, method: Tableau | GroupMethod, checkpoint: bool | None, kernel) -> "Plan":
         """Checked; the times decide how many steps there are."""
         _checks.check_rollout_times(ts, dt)
         counts = tuple(steps_in(np.asarray(ts, float), float(dt)))
@@ -70,11 +70,24 @@ class Motion(NamedTuple):
 def in_lanes(motion: Motion, ts: Float[Array, " T"], plan: Plan) -> list[Float[Array, "T B"]]:
     """By XLA."""
     y, rows = motion.y, [tuple(x[None] for x in motion.y)]
+    checkpoint = _checkpoint(motion, plan)
     for count, part in neighbours(plan.counts):
-        advance = advancing(motion, plan.method, count, plan.checkpoint)
+        advance = advancing(motion, plan.method, count, checkpoint)
         y, path = jax.lax.scan(partial(_interval, advance), y, intervals(ts, part, count))
         rows.append(path)
     return [jnp.concatenate(each) for each in zip(*rows, strict=True)]
+
+
+# Bytes of the states of all steps, up to which reverse mode keeps them unless told otherwise.
+KEPT = 2**26
+
+
+def _checkpoint(motion: Motion, plan: Plan) -> bool:
+    """Whether reverse mode computes the states between `ts` again. Of group methods JAX would keep all values there are."""
+    if plan.checkpoint is not None:
+        return plan.checkpoint
+    kept = sum(plan.counts) * sum(x.size * x.dtype.itemsize for x in motion.y)
+    return kept > KEPT or not isinstance(plan.method, Tableau)
 
 
 def neighbours(counts: tuple[int, ...]) -> Iterator[tuple[int, slice]]:
@@ -95,12 +108,13 @@ def intervals(ts: Float[Array, " T"], part: slice, count) -> tuple[Array, Array]
 def advancing(
     motion: Motion, method: Tableau | GroupMethod, count: int, checkpoint: bool = True
 ) -> Callable:
-    """(y, start, h) ↦ the state `count` steps later; with `checkpoint` reverse mode keeps nothing in between."""
+    """(y, start, h) ↦ the state `count` steps later.
+
+    With `checkpoint` reverse mode keeps nothing in between, else, of the steps of a tableau, the state before each of them.
+    """
     if isinstance(method, Tableau):
-        step, stages = _stepping(motion, method)
-        advance = partial(_advance, step, count)
-        if checkpoint:
-            advance = with_adjoint(advance, Steps(motion.rate, motion.unit, stages, method), count)
+        steps = _stepping(motion, method)
+        advance = with_adjoint(partial(_advance, steps.step, count), steps, count, not checkpoint)
     else:
         advance = partial(_advance, lanes(cast(Callable, motion.step), _AXES), count)
         advance = jax.checkpoint(advance) if checkpoint else advance
@@ -112,8 +126,13 @@ def _interval(advance: Callable, y: Columns, at: tuple[Array, Array]) -> tuple[C
     return end, end
 
 
-def _stepping(motion: Motion, method: Tableau) -> tuple[Callable, Callable]:
-    """(t, h, y, mine, shared) ↦ y₁, one step on columns, and ↦ its stages and its end before N.
+def _advance(step: Callable, count: int, *at) -> Columns:
+    """`count` steps of size h from (y, start, h, mine, shared)."""
+    return states(step, count, *at)[0]
+
+
+def _stepping(motion: Motion, method: Tableau) -> Steps:
+    """What one step is made of, forward and backward.
 
     A step is one program where that is small enough, else a stage at a time. Derivatives go a stage at a time, too: the
     whole step backward, a program of six thousand operations, compiled for more than 90 s.
@@ -137,16 +156,8 @@ def _stepping(motion: Motion, method: Tableau) -> tuple[Callable, Callable]:
         return tuple(lanes(unit, (0, None))(end, at[-1]))
 
     step = differentiated_as(lanes(one_step, _AXES), by_stages) if at_once else by_stages
-    return step, lanes(written_out, _AXES) if at_once else partial(in_turn, _full)
-
-
-def _advance(step: Callable, count: int, y: Columns, start, h, mine, shared) -> Columns:
-    """`count` steps of size h."""
-
-    def one(y, n):
-        return tuple(step(start + n * h, h, y, mine, shared)), None
-
-    return jax.lax.scan(one, y, jnp.arange(count).astype(h.dtype))[0]
+    stages = lanes(written_out, _AXES) if at_once else partial(in_turn, _full)
+    return Steps(motion.rate, unit, stages, step, method)
 
 
 def _written_out(slope: Callable, method: Tableau, t, h, y: Columns):

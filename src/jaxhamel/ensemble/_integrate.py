@@ -29,7 +29,7 @@ def integrate(
     max_steps: int | None = None,
     in_axes: Any = 0,
     method: Any = None,
-    checkpoint: bool = True,
+    checkpoint: bool | None = None,
     kernel: Kernel | bool | None = None,
 ) -> PyTree[Float[Array, "B T ..."]]:
     """Many solutions of an ordinary differential equation at `ts`, by equal steps or by steps of its own for each:

@@ -40,7 +40,7 @@ def rollout(
     in_axes: Any = 0,
     method: Any = None,
     route: str | None = None,
-    checkpoint: bool = True,
+    checkpoint: bool | None = None,
     kernel: Kernel | bool | None = None,
 ) -> tuple[Configuration, Float[Array, "B T k"]]:
     """The states of an ensemble at `ts`, by equal steps no longer than `dt` or by steps of its own for each trajectory.
@@ -61,7 +61,8 @@ def rollout(
       `LieGroup` takes it.
     - `route`: to the equations of motion, see `jaxhamel.acceleration`.
     - `checkpoint`: whether reverse mode keeps the states at `ts` only and computes those between again: with as many
-      steps between two times as there are times, memory grows like the square root of the number of steps.
+      steps between two times as there are times, memory grows like the square root of the number of steps. False: it
+      keeps the states of all steps. None: it does that where they take no more than 64 MiB.
     - `kernel`: whether one GPU kernel does all steps, a `jaxhamel.ensemble.Kernel` or True; in programs for other devices
       that changes nothing. None: where JAX finds a GPU; False: nowhere.
 
