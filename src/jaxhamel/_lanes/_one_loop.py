@@ -81,7 +81,7 @@ def run_in_one_loop(graph, parts: Split, values: dict[int, Any], size: int) -> d
 
 
 # LLVM writes a function of more than some 3,000 operations not into the loop that calls it, and then there are no vectors:
-# a step of the ball backward, 6,800 operations, took 480 µs where the same in four loops took 290. Not less either: two
+# a step of the ball backward, 6,800 operations, took 480 µs where a loop for each stage takes some 250. Not less either: two
 # loops with 27 values between them take 1.5 to 2 times as long as one.
 LONGEST = 2800
 

@@ -15,8 +15,8 @@ an earlier run 0.36 and 0.067 ms, 5.4 times, when the stages of an interval were
 states at the ends of intervals only 4 to 7 % more. By JAX's transpose of the loops 0.6 to 1.0 ms. Compiled in 3 to 5 s.
 
 In scalar operations a step forward is 2,980, a stage backward 1,810, its own 830 forward included. Not taken:
-- a step backward as one program: 6,980 operations that LLVM makes no vectors of (`_lanes._one_loop.LONGEST`): 0.48 ms instead
-  of 0.29 ms a step; cut into several loops, 230 to 410 values go from one to the next, and it takes 12 ms;
+- a step backward as one program: 6,980 operations that LLVM makes no vectors of (`_lanes._one_loop.LONGEST`), 0.48 ms a step
+  backward instead of some 0.25 ms; cut into several loops, 230 to 410 values go from one to the next;
 - keeping all stages of all steps (not measured): 37 MB here, to be written and read in the time that they are computed in.
 """
 
