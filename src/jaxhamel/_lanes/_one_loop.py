@@ -72,7 +72,7 @@ def run_in_one_loop(graph, parts: Split, values: dict[int, Any], size: int) -> d
 
     A long program is several loops, one after the other: see `LONGEST`. What all lanes share goes from one to the next as a
     vector, too. Computed ahead of them and given to each as scalars it takes as many vectors, the results of positions
-    that have none: twenty masses 2.0e5 steps/s instead of 9.2e5, ten masses 2.7e6 instead of 5.3e6.
+    that have none: in one run twenty masses 0.2e6 steps/s instead of 0.9e6, ten masses 2.7e6 instead of 5.3e6.
     """
     known = dict(values)
     for piece in pieces(graph, parts):
@@ -80,10 +80,12 @@ def run_in_one_loop(graph, parts: Split, values: dict[int, Any], size: int) -> d
     return {i: known[i] for i in parts.results}
 
 
-# LLVM writes a function of more than some 3,000 operations not into the loop that calls it, and then there are no vectors:
-# a step of the ball backward, 6,800 operations, took 480 µs where a loop for each stage takes some 250. Not less either: two
-# loops with 27 values between them take 1.5 to 2 times as long as one.
-LONGEST = 2800
+# LLVM writes a function of more than some 3,000 of its operations, loads and stores included, not into the loop that calls
+# it, and then there are no vectors: a step of the ball backward, 6,800 operations, took 480 µs where a loop for each stage
+# takes some 250. Not less either: two loops with 27 values between them take 1.5 to 2 times as long as one. Rolling ball
+# with 5, 10 and 20 masses, 1e6 trajectory-steps/s: 7.3, 3.4 and 0.45 with 2,800 here, 8.0, 6.1 and 1.2 with 3,300 (in one
+# run; in another 0.87 and 2.2 with 20 masses, 1.1 with 3,500 and 0.5 with 3,800).
+LONGEST = 3300
 
 
 def pieces(graph, parts: Split) -> list[Split]:

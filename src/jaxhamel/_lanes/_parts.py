@@ -6,7 +6,8 @@ operations took 8 ms a lane instead of 4 µs (jaxlib 0.10.2). So a long program 
 computation inside it, a `reduce_window` of one element, that takes what is still needed and holds the rest. All of it is one
 function again before LLVM sees it, one loop, whose values stay in registers.
 
-Rolling ball with 10 and 20 masses, 1,024 lanes, RK4, trajectory-steps/s: 3.8e6 and 2.3e5 without, 5.3e6 and 9.2e5 so.
+Rolling ball with 10 and 20 masses, 1,024 lanes, RK4, trajectory-steps/s: 3.5e6 and 7.5e5 without, 5.6e6 and 8.7e5 so (one
+run each on two cores).
 """
 
 from itertools import zip_longest
