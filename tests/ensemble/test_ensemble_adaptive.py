@@ -85,7 +85,7 @@ def test_lanes_for_many_and_for_few():
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_states_are_those_of_a_much_smaller_tolerance(dtype):
     """Values between the steps too."""
-    q0, u0 = bodies(8)
+    q0, u0 = bodies(35)
     given = [x.astype(dtype) for x in (q0, u0)]
     found = turned(*given, rtol=1e-5, atol=1e-6)
     exact = turned(q0, u0, dt=1e-3)
@@ -98,7 +98,7 @@ def test_states_are_those_of_a_much_smaller_tolerance(dtype):
 
 def test_ends_that_are_no_ends():
     """Too many steps; never finite; and the others as if nothing had been."""
-    q0, u0 = bodies(14)
+    q0, u0 = bodies(35)
     u0[3] *= 1e200
     found = turned(q0, u0, max_steps=20)
     ended = {0: RESULTS.max_steps_reached, 3: RESULTS.nonfinite_state, 5: RESULTS.successful}
@@ -114,7 +114,7 @@ def test_ends_that_are_no_ends():
 
 def test_derivatives_are_those_of_simulate():
     """Both modes, by what each has for itself and what all share, values from lanes."""
-    q0, u0 = bodies(3)
+    q0, u0 = bodies(35)
 
     def cost(inertia, u0):
         body = FreeRigidBody(inertia)
@@ -136,7 +136,7 @@ def test_derivatives_are_those_of_simulate():
 
 
 def test_what_lanes_cannot_give_is_left_to_diffrax():
-    members = Members.of(FreeRigidBody([1, 2, 3]), *bodies(2), None, (None, 0, 0, None))
+    members = Members.of(FreeRigidBody([1, 2, 3]), *bodies(40), None, (None, 0, 0, None))
     assert takes_adaptive_steps(members, TS, {"rtol": 1e-3, "solver": diffrax.Dopri8()})
     for options in ({"dense": True}, {"solver": diffrax.Kvaerno5()}, {"dt": 0.1}, {"event": len}):
         assert not takes_adaptive_steps(members, TS, options)

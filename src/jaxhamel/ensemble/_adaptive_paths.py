@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PyTree
 
-from jaxhamel.ensemble._adaptive import adaptive, widths_for
+from jaxhamel.ensemble._adaptive import FEWEST, adaptive, widths_for
 from jaxhamel.ensemble._adaptive_step import Limits
 from jaxhamel.ensemble._columns import Layout
 from jaxhamel.ensemble._derivatives_of import with_derivatives_of
@@ -71,4 +71,5 @@ def adaptive_paths(
         none = jnp.zeros(members.size, jnp.int32)
         return Paths(states, t_end, end, none, none, none)
 
-    return with_derivatives_of(one_by_one, in_lanes)(arrays)
+    values = in_lanes if members.size >= FEWEST else one_by_one
+    return with_derivatives_of(one_by_one, values)(arrays)

@@ -11,6 +11,7 @@ from jaxtyping import Array, ArrayLike, Float
 
 from jaxhamel import _checks
 from jaxhamel._lanes._jit import jit
+from jaxhamel.ensemble._adaptive import FEWEST
 from jaxhamel.ensemble._adaptive_paths import Asked, Paths, adaptive_paths
 from jaxhamel.ensemble._adaptive_step import ARRIVED, NOT_FINITE, TOO_MANY
 from jaxhamel.ensemble._embedded_pairs import is_embedded_pair
@@ -43,6 +44,7 @@ def takes_adaptive_steps(members: Members, ts: ArrayLike, options: dict[str, Any
         and is_of_one_kind(members)
         and len(np.shape(ts)) == 1
         and np.shape(ts)[0] > 1
+        and members.size >= FEWEST
     )
 
 
