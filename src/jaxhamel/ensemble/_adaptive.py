@@ -34,8 +34,7 @@ WIDEST, NARROW = 1920, 64
 ON_GPU = 2**17
 
 # No fewer lanes than this: of a loop over eight LLVM makes none and compiles for 90 s instead of 3. Fewer trajectories are
-# left to diffrax under vmap, which is as fast then (16 balls: 13 ms here, 16 ms); XLA 0.10.2 also ends the process, with a
-# failed check of its own, on the compiled gradient of three.
+# left to diffrax under vmap, which is as fast then (16 balls: 13 ms here, 16 ms).
 FEWEST = 32
 
 Widths = tuple[tuple[int, int], ...]
