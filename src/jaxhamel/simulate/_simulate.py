@@ -155,7 +155,9 @@ def _description(solution, layout: Layout | None) -> dict[str, Any]:
     (ts, (t_end,)), ys = solution.ts, solution.ys
     (q, u), end = ys if layout is None else map(layout.parts, ys)
     valid = jnp.isfinite(ts)
-    q_end, u_end = jax.tree.map(lambda x: x[0], end)
+    # At the last of `ts` the two are the same state, but XLA may round its projection in two ways.
+    last = lambda row, x: jnp.where(valid[-1], row[-1], x[0])  # noqa: E731
+    q_end, u_end = jax.tree.map(last, (q, u), end)
     return {
         "q": _nan_where(~valid, q),
         "u": _nan_where(~valid, u),
