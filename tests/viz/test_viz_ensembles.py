@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from jaxhamel.viz import growth_figure, landing_figure
+from jaxhamel.viz import growth_figure, histograms_figure, landing_figure
 
 RNG = np.random.default_rng(1)
 
@@ -36,3 +36,21 @@ def test_ellipses_say_what_they_hold():
         "50 % if normal, here 0 %",
         "95 % if normal, here 100 %",
     ]
+
+
+def test_one_far_away_does_not_hide_the_others():
+    """A million standard deviations out: not shown, and said so; without it, and where all are equal, all are shown."""
+
+    def drawn(x):
+        axes = histograms_figure({"x / m": x}).axes[0]
+        return axes.get_xlabel(), [bar.get_x() for bar in axes.patches], axes.patches
+
+    x = RNG.normal(size=4000)
+    label, places, bars = drawn(np.append(x, 1e6))
+    assert label == "x / m\n(1 not shown)"
+    assert -8 < min(places) < max(places) < 8
+    assert sum(bar.get_height() for bar in bars) == 4000
+    for values in (x, np.full(5, 2.0)):
+        label, _, bars = drawn(values)
+        assert label == "x / m"
+        assert sum(bar.get_height() for bar in bars) == len(values)

@@ -119,6 +119,13 @@ def growth_figure(
     return figure
 
 
+def _shown(x: Float[ndarray, " N"]) -> tuple[float, float]:
+    """The middle 99.8 % of the values and as much again: one far away would make a line of all others."""
+    low, high = np.quantile(x, (0.001, 0.999))
+    room = (high - low) / 2
+    return max(float(x.min()), low - room), min(float(x.max()), high + room)
+
+
 @_styled
 def histograms_figure(
     values: Mapping[str, Float[ndarray, " N"]], *, title: str = "Distribution of what came out"
@@ -132,11 +139,14 @@ def histograms_figure(
     figure = canvas(height=1.9 * rows + 0.5)
     cells = np.ravel(figure.subplots(rows, columns, squeeze=False))
     for cell, (label, x), role in zip(cells, values.items(), roles(len(values)), strict=False):
-        cell.hist(x, bins="auto" if len(x) < 5000 else 70, color=LIGHT[role], alpha=0.75)
+        shown = _shown(x)
+        bins = "auto" if len(x) < 5000 else 70
+        cell.hist(x, bins=bins, range=shown, color=LIGHT[role], alpha=0.75)
         for p in (0.05, 0.5, 0.95):
             look = "-" if p == 0.5 else ":"
             cell.axvline(np.quantile(x, p), color=LIGHT["ink"], linestyle=look, linewidth=1.1)
-        cell.set(xlabel=label, yticks=[])
+        beyond = np.count_nonzero((x < shown[0]) | (x > shown[1]))
+        cell.set(xlabel=f"{label}\n({beyond} not shown)" if beyond else label, yticks=[])
         # a number beside the axis that is to be added to its ticks ("1e-6+2.04e-2") stood in the label
         cell.ticklabel_format(axis="x", useOffset=False)
         cell.locator_params(axis="x", nbins=2)
