@@ -7,13 +7,14 @@ from jaxtyping import Array, Float
 from jaxhamel._lanes._nodes import Unsupported
 from jaxhamel.ensemble._equal_steps import Motion, Plan, in_lanes
 from jaxhamel.ensemble._kernel_paths import KernelPaths
+from jaxhamel.ensemble._spread_columns import spread
 
 
 def paths(motion: Motion, ts: Float[Array, " T"], plan: Plan) -> list[Float[Array, "T B"]]:
     """The numbers of the states at `ts`."""
     ts = ts.astype(motion.y[0].dtype)
     if plan.kernel is None:
-        return in_lanes(motion, ts, plan)
+        return _in_lanes(motion, ts, plan)
     try:
         kernel, values = KernelPaths.of(motion, ts, plan, plan.kernel)
     except Unsupported as missing:
@@ -28,4 +29,9 @@ def _fall_back(motion: Motion, ts, plan: Plan, missing: Unsupported):
         UserWarning,
         stacklevel=2,
     )
-    return in_lanes(motion, ts, plan)
+    return _in_lanes(motion, ts, plan)
+
+
+def _in_lanes(motion: Motion, ts: Float[Array, " T"], plan: Plan) -> list[Float[Array, "T B"]]:
+    size = len(motion.y[0])
+    return [x[:, :size] for x in in_lanes(spread(motion), ts, plan)]
