@@ -1,5 +1,6 @@
 """The command itself: help that teaches, the list of scenarios, missing extras, documentation of keys."""
 
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -26,6 +27,14 @@ def test_help_teaches():
     assert "jaxhamel control figure-eight --out out" in text
     assert "Exit status" in text
     assert "report.html" in text
+
+
+def test_python_m_is_the_command(monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["jaxhamel", "scenarios"])
+    with pytest.raises(SystemExit) as end:
+        runpy.run_module("jaxhamel", run_name="__main__")
+    assert not end.value.code
+    assert "figure-eight" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("command", ["simulate", "control", "montecarlo"])

@@ -12,6 +12,7 @@ from jaxhamel import _checks
 from jaxhamel._lanes._transform import flat_axes
 from jaxhamel.ensemble._known import Known
 from jaxhamel.geometry import AbstractSpace
+from jaxhamel.geometry._space import identity_shapes
 from jaxhamel.mechanics import System
 
 
@@ -113,7 +114,7 @@ def _one_a_leaf(in_axes, parts) -> list[int | None]:
 def _check_states(space: AbstractSpace, q0, axes, size: int) -> None:
     """Each initial configuration is one, where the numbers are known: all are looked at together, a bad one by itself."""
     parts, structure = jax.tree.flatten(q0)
-    if structure != jax.tree.structure(_identity(space)):
+    if structure != jax.tree.structure(identity_shapes(space)):
         first = [x if a is None else jnp.take(x, 0, a) for x, a in zip(parts, axes, strict=False)]
         space.check(jax.tree.unflatten(structure, first), "q0 of one trajectory")
     known = [_checks.concrete(part) for part in parts]
@@ -138,16 +139,6 @@ def _check_velocities(system: System, u0, axes) -> None:
     )
 
 
-@jax.jit
-def _identity_of(space: AbstractSpace):
-    return space.identity()
-
-
-def _identity(space: AbstractSpace):
-    """Shapes of a configuration; traced once for each kind of space (2 ms of a call otherwise)."""
-    return _identity_of.eval_shape(space)
-
-
 def _leading(part, axis: int | None, size: int):
     return (
         np.broadcast_to(part, (size, *part.shape)) if axis is None else np.moveaxis(part, axis, 0)
@@ -156,7 +147,7 @@ def _leading(part, axis: int | None, size: int):
 
 def _suspects(space: AbstractSpace, structure, columns) -> list[int]:
     """Indices of configurations that `normalise` changes or that are not finite, or the first where shapes are wrong."""
-    wanted = [x.shape for x in jax.tree.leaves(_identity(space))]
+    wanted = [x.shape for x in jax.tree.leaves(identity_shapes(space))]
     if [column.shape[1:] for column in columns] != wanted:
         return [0]
     with jax.ensure_compile_time_eval():  # under jit, too, these are numbers

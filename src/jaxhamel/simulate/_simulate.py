@@ -14,6 +14,7 @@ from jaxhamel import _checks
 from jaxhamel._lanes._one_lane import one_lane
 from jaxhamel._typing import Configuration, Control
 from jaxhamel.geometry import AbstractSpace
+from jaxhamel.geometry._space import identity_shapes
 from jaxhamel.mechanics import System, VectorField, as_control
 from jaxhamel.simulate._adjoint import AutoAdjoint
 from jaxhamel.simulate._group_solver import AbstractGroupSolver
@@ -192,7 +193,7 @@ def _state_in_one_dtype(system, q0, u0, ts):
 
 
 def _lists_to_arrays(space, q0):
-    shapes = jax.eval_shape(space.identity)
+    shapes = identity_shapes(space)
     try:
         return jax.tree.map(lambda _, part: jnp.asarray(part), shapes, q0)
     except (TypeError, ValueError):  # not of the space's structure: the space's own check says so

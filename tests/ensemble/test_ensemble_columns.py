@@ -1,0 +1,53 @@
+"""Lanes added for the cache's sake: enough, few, and nobody sees them."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jaxhamel.ensemble import integrate
+from jaxhamel.ensemble._spread_columns import lanes_for
+
+TS = [0.0, 0.5, 1.0]
+
+
+@given(size=st.integers(256, 10**6), itemsize=st.sampled_from([4, 8]))
+def test_columns_begin_in_many_sets_of_the_cache(size, itemsize):
+    lanes = lanes_for(size, itemsize)
+    lines = -(-lanes * itemsize // 64)
+    begins = {n * lines % 64 for n in range(64)}
+    assert len(begins) >= 8
+    assert size <= lanes < size + 2 * 64 / itemsize
+
+
+@pytest.mark.parametrize("size", [1, 7, 100, 255, 1000])
+def test_few_lanes_and_those_that_lie_well_are_left_alone(size):
+    assert lanes_for(size, 8) == size
+
+
+def cost(length, lengths, angles):
+    """Of pendulums that share one length and have one each."""
+    rate = lambda t, y, args: jnp.stack([y[1], -(args[0] + args[1]) * jnp.sin(y[0])])  # noqa: E731
+    y0 = jnp.stack([angles, jnp.zeros_like(angles)], axis=1)
+    path = integrate(rate, y0, TS, (length, lengths), dt=0.1, in_axes=(0, (None, 0)))
+    assert path.shape == (len(angles), len(TS), 2)
+    return jnp.sum(path[:, -1] ** 2), path
+
+
+def test_nobody_sees_the_lanes_added():
+    """512 trajectories, which take 520 lanes, are 300 and 212, which take as many as they are."""
+    assert [lanes_for(n, 8) for n in (512, 300, 212)] == [520, 300, 212]
+    angles, lengths = np.linspace(0.1, 2.0, 512), np.linspace(0.0, 1.0, 512)
+    run = jax.value_and_grad(cost, (0, 1, 2), has_aux=True)
+    at = lambda part: (jnp.asarray(1.3), jnp.asarray(lengths[part]), jnp.asarray(angles[part]))  # noqa: E731
+    (value, path), bars = run(*at(slice(None)))
+    parts = [run(*at(slice(300))), run(*at(slice(300, None)))]
+    joined = np.concatenate([path for (_, path), _ in parts])
+    np.testing.assert_allclose(path, joined, rtol=0, atol=4e-15)
+    np.testing.assert_allclose(value, sum(value for (value, _), _ in parts), rtol=1e-13)
+    np.testing.assert_allclose(bars[0], sum(bars[0] for _, bars in parts), rtol=1e-13)
+    for n in (1, 2):
+        apart = np.concatenate([bars[n] for _, bars in parts])
+        np.testing.assert_allclose(bars[n], apart, rtol=1e-12, atol=1e-14)
