@@ -9,6 +9,7 @@ from matplotlib import rc_context
 from matplotlib.figure import Figure
 
 from ._dots import joined_dots
+from ._figures import settle
 from ._style import LIGHT, MATPLOTLIB
 
 
@@ -37,7 +38,7 @@ def inline_svg(chart: Chart) -> str:
 
 def time_boxes(figure: Figure) -> list[dict]:
     """Where each time axis lies (fractions from the top left), and the times at its ends."""
-    figure.draw_without_rendering()
+    settle(figure)
     return [
         _box(axes) | {"t0": float(axes.get_xlim()[0]), "t1": float(axes.get_xlim()[1])}
         for axes in figure.axes
@@ -47,7 +48,7 @@ def time_boxes(figure: Figure) -> list[dict]:
 
 def path_boxes(figure: Figure) -> list[dict]:
     """Where each path lies and the coordinates at its edges: there the page moves a dot."""
-    figure.draw_without_rendering()
+    settle(figure)
     return [
         _box(axes) | {"xlim": _limits(axes.get_xlim()), "ylim": _limits(axes.get_ylim())}
         for axes in figure.axes

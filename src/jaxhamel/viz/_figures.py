@@ -16,6 +16,7 @@ from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import PlaceHolderLayoutEngine
 from numpy import ndarray
 
 from ._style import LIGHT, MATPLOTLIB, roles
@@ -211,7 +212,15 @@ def friction_needed(
 
 def save(figure: Figure, path: Path, *, dpi: int = 150) -> None:
     """Write a figure as PNG; the same figure gives the same bytes."""
+    settle(figure)
     figure.savefig(path, dpi=dpi, format="png", facecolor="white", metadata={"Software": None})
+
+
+def settle(figure: Figure) -> None:
+    """Lay the figure out once and for all: drawing it again takes half the time, and changes nothing."""
+    if not isinstance(figure.get_layout_engine(), PlaceHolderLayoutEngine):
+        figure.draw_without_rendering()
+        figure.set_layout_engine("none")
 
 
 def canvas(width: float = 6.4, height: float = 3.7, layout: LayoutName = "constrained") -> Figure:
