@@ -38,20 +38,24 @@ Columns = tuple[Float[Array, " B"], ...]
 
 
 class Steps(NamedTuple):
-    """Of one trajectory f(t, y, mine, shared) and N(y, shared); of all (t, h, y, mine, shared) ↦ ([Y₁, …], z) and ↦ y₁."""
+    """Of one trajectory f(t, y, mine, shared) and N(y, shared); of all (t, h, y, mine, shared) ↦ [Y₁, …] and ↦ (y₁, z).
+
+    Of z only the numbers on which N′ depends: `ends` says which.
+    """
 
     rate: Callable
     unit: Callable
     stages: Callable
     step: Callable
+    ends: list[int]
     method: Tableau
 
 
 def with_adjoint(advance: Callable, steps: Steps, count: int, keep: bool) -> Callable:
     """(y, start, h, mine, shared) ↦ y after `count` steps, with the reverse mode above.
 
-    `y` and `mine` are columns, `shared` arrays. With `keep` the first run keeps the state before each step. Forward mode,
-    and further derivatives in either mode, are JAX's.
+    `y` and `mine` are columns, `shared` arrays. With `keep` the first run keeps the path, else it is found again. Forward
+    mode, and further derivatives in either mode, are JAX's.
     """
 
     def differentiable(*arguments):
@@ -59,27 +63,29 @@ def with_adjoint(advance: Callable, steps: Steps, count: int, keep: bool) -> Cal
         flat = lambda *leaves: list(advance(*jax.tree.unflatten(structure, leaves)))  # noqa: E731
 
         def rule(leaves, tangents):
-            out, path = first_run(*jax.tree.unflatten(structure, leaves))
+            out, kept = first_run(*jax.tree.unflatten(structure, leaves))
+            given = [*leaves, *jax.tree.leaves(kept)]
             active = [i for i, t in enumerate(tangents) if t is not None]
             forward = partial(_forward, advance, structure, active)
             backward = partial(_backward, steps, count, structure, active)
             along, out = [tangents[i] for i in active], list(out)
-            return out, linear_map(same(forward), same(backward), [*leaves, *path], along, out)
+            return out, linear_map(same(forward), same(backward), given, along, out)
 
         return tuple(own_derivative(flat, rule, leaves, arguments[0]))
 
-    keeping = lambda y, *rest: states(steps.step, count, tuple(y), *rest)  # noqa: E731
+    keeping = partial(path, steps.step, count)
     first_run = keeping if keep else lambda *arguments: (differentiable(*arguments), ())
     return differentiable
 
 
-def states(step: Callable, count: int, y: Columns, start, h, mine, shared):
-    """The state after `count` steps of size h, and that before each of them."""
+def path(step: Callable, count: int, y: Columns, start, h, mine, shared):
+    """The state after `count` steps of size h, and of each of them the state before it and what it gives besides y₁."""
 
     def one(y, n):
-        return tuple(step(start + n * h, h, y, mine, shared)), y
+        end, *more = step(start + n * h, h, y, mine, shared)
+        return tuple(end), (y, *more)
 
-    return jax.lax.scan(one, y, jnp.arange(count).astype(h.dtype))
+    return jax.lax.scan(one, tuple(y), jnp.arange(count).astype(h.dtype))
 
 
 def _filled(leaves, active, values, structure):
@@ -97,19 +103,19 @@ def _forward(advance, structure, active, given, along):
 
 def _backward(steps: Steps, count: int, structure, active, given, bars):
     """The cotangents of the active leaves, `start` and `h` not among them: times are known when a rollout is traced."""
-    leaves, path = given[: structure.num_leaves], given[structure.num_leaves :]
+    leaves, kept = given[: structure.num_leaves], tuple(given[structure.num_leaves :])
     y, start, h, mine, shared = jax.tree.unflatten(structure, leaves)
     own = [i - len(y) - 2 for i in active if i >= len(y)]
     of_y = [i for i in active if i < len(y)]
     parameters = _Parameters(
         [i for i in own if i < len(mine)], [i - len(mine) for i in own if i >= len(mine)]
     )
+    found = (kept[: len(y)], kept[len(y) :])
+    if not kept:
+        found = path(steps.step, count, y, start, h, mine, shared)[1]
     times = start + jnp.arange(count).astype(h.dtype) * h
     interval = _Interval(steps, parameters, times, h, mine, shared)
-    if path:
-        y_bar, p_bar = interval.back(interval.stages, tuple(path), tuple(bars))
-    else:
-        y_bar, p_bar = interval.back(lambda t, known: known, interval.path(tuple(y)), tuple(bars))
+    y_bar, p_bar = interval.back(found, tuple(bars))
     return [*(y_bar[i] for i in of_y), *parameters.arrays(p_bar, shared)]
 
 
@@ -163,41 +169,28 @@ class _Interval(NamedTuple):
     mine: Columns
     shared: Any
 
-    def stages(self, t, y: Columns) -> tuple[list[Columns], Columns]:
-        """Of the step from y, and its end before N."""
-        return self.steps.stages(t, self.h, y, self.mine, self.shared)
-
-    def path(self, y: Columns):
-        """The stages of all steps from y, and their ends before N."""
-        unit = lanes(self.steps.unit, (0, None))
-
-        def one(y, t):
-            stages, z = self.stages(t, y)
-            return tuple(unit(z, self.shared)), (stages, z)
-
-        return jax.lax.scan(one, y, self.times)[1]
-
-    def back(self, stages: Callable, path, y_bar: Columns) -> tuple[Columns, Columns]:
-        """ȳ at the start and p̄, in columns; the stages of a step and its end before N from t and what the path has of it."""
-        unit_back = _unit_back(self.steps.unit, self.parameters)
+    def back(self, path: tuple[Columns, Columns], y_bar: Columns) -> tuple[Columns, Columns]:
+        """ȳ at the start and p̄, in columns."""
+        unit_back = _unit_back(self.steps, self.parameters)
         stage_back = _stage_back(self.steps.rate, self.parameters, self.steps.method)
 
         def back(bars, at):
-            (y_bar, p_bar), (t, known) = bars, at
-            here, z = stages(t, known)
+            (y_bar, p_bar), (t, (y, z)) = bars, at
+            stages = self.steps.stages(t, self.h, y, self.mine, self.shared)
             w, p_bar = unit_back(z, self.mine, self.shared, y_bar, p_bar)
             one = partial(stage_back, t, self.h, self.mine, self.shared)
-            return _stages_back(self.steps.method, one, here, tuple(w), p_bar), None
+            return _stages_back(self.steps.method, one, stages, tuple(w), p_bar), None
 
         bars = (y_bar, self.parameters.zeros(y_bar[0], self.shared))
         return jax.lax.scan(back, bars, (self.times, path), reverse=True)[0]
 
 
-def _unit_back(unit: Callable, parameters: _Parameters) -> Callable:
-    """w, and p̄ with what N adds to it."""
+def _unit_back(steps: Steps, parameters: _Parameters) -> Callable:
+    """w, and p̄ with what N adds to it, from the numbers of z that matter."""
 
-    def single(z, mine, shared, bar, p_bar):
-        of = lambda z, p: unit(z, parameters.filled(p, mine, shared)[1])  # noqa: E731
+    def single(ends, mine, shared, bar, p_bar):
+        z = _replaced([jnp.zeros_like(x) for x in bar], steps.ends, ends)
+        of = lambda z, p: steps.unit(z, parameters.filled(p, mine, shared)[1])  # noqa: E731
         w, bars = jax.vjp(of, z, parameters.of(mine, shared))[1](bar)
         return w, _sum(p_bar, _numbers(bars))
 

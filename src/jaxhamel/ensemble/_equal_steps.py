@@ -16,9 +16,11 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from jaxhamel import _checks
+from jaxhamel._lanes._nodes import Unsupported
 from jaxhamel._lanes._own_derivative import differentiated_as
+from jaxhamel._lanes._program import scalarise
 from jaxhamel._lanes._transform import lanes
-from jaxhamel.ensemble._adjoint_sweep import Steps, states, with_adjoint
+from jaxhamel.ensemble._adjoint_sweep import Steps, path, with_adjoint
 from jaxhamel.ensemble._group_steps import GroupMethod
 from jaxhamel.ensemble._kernel_options import Kernel
 from jaxhamel.ensemble._tableaus import Tableau
@@ -116,7 +118,8 @@ def advancing(
         steps = _stepping(motion, method)
         advance = with_adjoint(partial(_advance, steps.step, count), steps, count, not checkpoint)
     else:
-        advance = partial(_advance, lanes(cast(Callable, motion.step), _AXES), count)
+        step = lanes(cast(Callable, motion.step), _AXES)
+        advance = partial(_advance, lambda *at: (step(*at),), count)
         advance = jax.checkpoint(advance) if checkpoint else advance
     return lambda y, start, h: advance(y, start, h, motion.mine, motion.shared)
 
@@ -128,7 +131,7 @@ def _interval(advance: Callable, y: Columns, at: tuple[Array, Array]) -> tuple[C
 
 def _advance(step: Callable, count: int, *at) -> Columns:
     """`count` steps of size h from (y, start, h, mine, shared)."""
-    return states(step, count, *at)[0]
+    return path(step, count, *at)[0]
 
 
 def _stepping(motion: Motion, method: Tableau) -> Steps:
@@ -140,24 +143,43 @@ def _stepping(motion: Motion, method: Tableau) -> Steps:
     rate, unit = jax.jit(motion.rate), motion.unit
     most = AT_ONCE if motion.y[0].shape[0] >= FEW else 4
     at_once = len(method.b) <= most
+    ends = _ends_that_matter(motion)
+    some = lambda z: tuple(z[i] for i in ends)  # noqa: E731
 
     def written_out(t, h, y, mine, shared):
         return _written_out(lambda t, y: rate(t, y, mine, shared), method, t, h, y)
 
     def one_step(t, h, y, mine, shared):
-        return unit(written_out(t, h, y, mine, shared)[1], shared)
+        z = written_out(t, h, y, mine, shared)[1]
+        return unit(z, shared), some(z)
 
     def in_turn(run, t, h, y, mine, shared):
         slope = lambda t, y: lanes(rate, (None, 0, 0, None))(t, y, mine, shared)  # noqa: E731
         return run(slope, method, t, h, y)
 
     def by_stages(*at):
-        end = in_turn(_chained, *at) if method.chained else in_turn(_full, *at)[1]
-        return tuple(lanes(unit, (0, None))(end, at[-1]))
+        z = in_turn(_chained, *at) if method.chained else in_turn(_full, *at)[1]
+        return tuple(lanes(unit, (0, None))(z, at[-1])), some(z)
 
-    step = differentiated_as(lanes(one_step, _AXES), by_stages) if at_once else by_stages
-    stages = lanes(written_out, _AXES) if at_once else partial(in_turn, _full)
-    return Steps(motion.rate, unit, stages, step, method)
+    if not at_once:
+        return Steps(motion.rate, unit, lambda *at: in_turn(_full, *at)[0], by_stages, ends, method)
+    step = differentiated_as(lanes(one_step, _AXES), by_stages)
+    stages = lanes(lambda *at: written_out(*at)[0], _AXES)
+    return Steps(motion.rate, unit, stages, step, ends, method)
+
+
+def _ends_that_matter(motion: Motion) -> list[int]:
+    """The numbers of z on which N′ may depend: those of which N makes others (of a quaternion all four)."""
+    y = [jax.ShapeDtypeStruct((), x.dtype) for x in motion.y]
+    closed = jax.make_jaxpr(motion.unit)(y, motion.shared)
+    try:
+        program = scalarise(closed, [True] * len(y) + [False] * (len(closed.in_avals) - len(y)))
+    except Unsupported:
+        return list(range(len(y)))
+    numbers = [int(x) for x in program.inputs[: len(y)]]
+    made = [int(x) for x, number in zip(program.outputs, numbers, strict=True) if x != number]
+    used = set(program.graph.needed(made))
+    return [i for i, number in enumerate(numbers) if number in used]
 
 
 def _written_out(slope: Callable, method: Tableau, t, h, y: Columns):
