@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from test_lanes_cuts import multiplications
 
-from jaxhamel._lanes import _one_loop, _parts, _program
+from jaxhamel._lanes import _one_loop, _parts, _program, _threads
 from jaxhamel._lanes._one_loop import one_loop_works
 from jaxhamel._lanes._sine import sine_and_cosine
 from jaxhamel.ensemble import lanes
@@ -58,6 +58,26 @@ def test_a_long_program_is_parts_in_each_other_and_several_loops(module, limit, 
     assert 5 < run.lower(x, S[0]).compile().as_text().count(" reduce-window(") < 40
     for a, b in zip(run(x, S[0]), jax.vmap(f, (0, None))(x, S[0]), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-13)
+
+
+def long_chain(x, s):
+    """Some 900 operations on three numbers."""
+    for i in range(60):
+        x = jnp.stack([x[1] * s + i, x[0] * x[2] - x[1], x[0] / (1.5 + x[1] ** 2)])
+        x = x / (2.0 + jnp.abs(x))
+    return x
+
+
+@pytest.mark.skipif(_threads._cores() < 2, reason="one core")
+@pytest.mark.parametrize(("lanes_of", "tasks"), [(1500, 2), (30, 1)])
+def test_what_computes_much_is_divided_among_threads(lanes_of, tasks):
+    """And gives what it gave; if it is not divided XLA has changed its count: `_threads`."""
+    x, run = np.resize(X, (lanes_of, 3)), jax.jit(lanes(long_chain, (0, None)))
+    lowered = run.lower(x, S[0])
+    compiled = lowered.compile({"xla_cpu_use_fusion_emitters": True})  # as outside of tests
+    assert ('"outer_dimension_partitions":["2"]' in compiled.as_text()) == (tasks == 2)
+    wanted = jax.vmap(long_chain, (0, None))(x, S[0])
+    np.testing.assert_allclose(compiled(x, S[0]), wanted, rtol=1e-12)
 
 
 @pytest.mark.parametrize("loop", [True, False])

@@ -26,6 +26,7 @@ from jax import lax
 
 from jaxhamel._lanes._one_kernel import FEW, as_one_kernel
 from jaxhamel._lanes._parts import compute, compute_in_parts, length, name_of
+from jaxhamel._lanes._threads import spare_vectors
 
 
 class Split(NamedTuple):
@@ -129,7 +130,7 @@ def _piece(graph, parts: Split, first: int, last: int) -> Split:
 def _run(graph, parts: Split, values: dict[int, Any], size: int) -> dict[int, Any]:
     shared = [i for i in parts.given if not np.ndim(values[i])]
     own = [i for i in parts.given if np.ndim(values[i])]
-    slots = _slots(graph, shared, own, parts.results)
+    slots = _in_two_tasks(graph, parts.inside, _slots(graph, shared, own, parts.results), size)
 
     def body(initial, element):
         found = dict(_present(slots, "shared", initial)) | dict(_present(slots, "own", element))
@@ -145,6 +146,14 @@ def _run(graph, parts: Split, values: dict[int, Any], size: int) -> dict[int, An
     operands = [jnp.zeros(size, s.dtype) if s.own is None else values[s.own] for s in slots]
     out = lax.reduce_window(tuple(operands), initial, body, (1,), (1,), "VALID")
     return {slot.result: x for slot, x in zip(slots, out, strict=True) if slot.result is not None}
+
+
+def _in_two_tasks(graph, inside: list[int], slots: list["_Slot"], size: int) -> list["_Slot"]:
+    """With as many positions more, of zeros, as it takes for two threads to have a part of the loop each."""
+    columns = [s.dtype for s in slots] + [s.dtype for s in slots if s.own is not None]
+    operations = sum(length(graph.nodes[i]) for i in inside)
+    more = spare_vectors(columns, operations, size)
+    return slots + [_Slot(dtype, None, None, None) for dtype in more]
 
 
 class _Slot(NamedTuple):
