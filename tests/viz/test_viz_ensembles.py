@@ -54,3 +54,9 @@ def test_one_far_away_does_not_hide_the_others():
         label, _, bars = drawn(values)
         assert label == "x / m"
         assert sum(bar.get_height() for bar in bars) == len(values)
+    nearly_all_the_same = np.append(
+        np.full(1990, 3.0) + 1e-6 * RNG.normal(size=1990), np.linspace(2, 2.9, 10)
+    )
+    _, _, bars = drawn(nearly_all_the_same)
+    assert len(bars) <= 70
+    assert max(bar.get_height() for bar in bars) >= 1990

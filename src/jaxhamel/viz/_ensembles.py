@@ -11,6 +11,8 @@ from numpy import ndarray
 from ._figures import _figure, _legend, _styled, _time_axis, canvas
 from ._style import LIGHT, roles
 
+MOST_BINS = 70  # in a histogram
+
 # |x|² of a normal distribution in two dimensions: half and 95 % of all points lie inside these
 SHARES = {"50 %": 2.0 * np.log(2.0), "95 %": 2.0 * np.log(20.0)}
 
@@ -126,6 +128,15 @@ def _shown(x: Float[ndarray, " N"]) -> tuple[float, float]:
     return max(float(x.min()), low - room), min(float(x.max()), high + room)
 
 
+def _bins(x: Float[ndarray, " N"], shown: tuple[float, float]) -> int:
+    """As many as suit the number of values, and none so narrow that it cannot be seen."""
+    return MOST_BINS if len(x) >= 5000 else min(_suitable(x, shown), MOST_BINS)
+
+
+def _suitable(x: Float[ndarray, " N"], shown: tuple[float, float]) -> int:
+    return len(np.histogram_bin_edges(x, "auto", shown)) - 1
+
+
 @_styled
 def histograms_figure(
     values: Mapping[str, Float[ndarray, " N"]], *, title: str = "Distribution of what came out"
@@ -140,8 +151,7 @@ def histograms_figure(
     cells = np.ravel(figure.subplots(rows, columns, squeeze=False))
     for cell, (label, x), role in zip(cells, values.items(), roles(len(values)), strict=False):
         shown = _shown(x)
-        bins = "auto" if len(x) < 5000 else 70
-        cell.hist(x, bins=bins, range=shown, color=LIGHT[role], alpha=0.75)
+        cell.hist(x, bins=_bins(x, shown), range=shown, color=LIGHT[role], alpha=0.75)
         for p in (0.05, 0.5, 0.95):
             look = "-" if p == 0.5 else ":"
             cell.axvline(np.quantile(x, p), color=LIGHT["ink"], linestyle=look, linewidth=1.1)
