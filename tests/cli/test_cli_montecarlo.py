@@ -133,6 +133,15 @@ def test_one_trajectory_again_alone(scenario, done, tmp_path):
     assert (said["index"], said["seed"]) == (17, 4)
     end = np.loadtxt(out / "trajectory.csv", delimiter=",", skiprows=1)[-1]
     assert np.isclose(end, 0.1 * (1 + omega[1]), atol=1e-6).any()
+    before = (done / "summary.json").read_bytes()
+    for command, more in (("montecarlo", arguments), ("simulate", [])):
+        refused = jaxhamel(command, scenario, *more, "--out", done)
+        assert refused.exit_code == 2
+        assert "the folder holds an ensemble (values.zarr); nothing was changed" in refused.stderr
+    assert (done / "summary.json").read_bytes() == before
+    refused = jaxhamel("montecarlo", scenario, "-n", 300, "--out", out)
+    assert refused.exit_code == 2
+    assert "the folder holds another command's result; nothing was changed" in refused.stderr
     refused = jaxhamel("montecarlo", scenario, "-n", 10, "--index", 10, "--out", tmp_path / "no")
     assert refused.exit_code == 2
     assert "there is no trajectory 10; there are 10, counted from 0 to 9" in refused.stderr
@@ -167,6 +176,14 @@ def test_stops_at_an_accuracy(scenario, tmp_path):
         refused = jaxhamel("montecarlo", scenario, "--accuracy", said, "--out", tmp_path / "no")
         assert refused.exit_code == 2
         assert message in refused.stderr
+        assert not (tmp_path / "no").exists()
+
+
+def test_no_trajectories_at_all(scenario, tmp_path):
+    refused = jaxhamel("montecarlo", scenario, "-n", 0, "--out", tmp_path / "no")
+    assert refused.exit_code == 2
+    assert "`trajectories` is 0; it must be a whole number, at least 1" in refused.stderr
+    assert not (tmp_path / "no").exists()
 
 
 def test_interrupted_run_says_how_to_go_on(tmp_path, capfd):

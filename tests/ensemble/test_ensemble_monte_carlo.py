@@ -1,6 +1,7 @@
 """Monte Carlo against exact moments and probabilities; the same bytes however often it is interrupted."""
 
 import json
+import re
 
 import jax.numpy as jnp
 import numpy as np
@@ -133,10 +134,16 @@ def test_a_torn_or_unfinished_block_is_computed_again(tmp_path):
     whole = monte_carlo(model, SPREAD, 600, seed=3, folder=tmp_path)
     chunks = sorted((tmp_path / "values.zarr" / "c").rglob("*"))
     victim = next(path for path in chunks if path.is_file() and path.parent.name == "1")
+    stored = victim.read_bytes()
+    flipped = bytearray(stored)
+    flipped[len(flipped) // 2] ^= 1
     victim.rename(victim.with_suffix(".0123.partial"))
-    again = monte_carlo(model, SPREAD, 600, seed=3, folder=tmp_path, resume=True)
-    assert json.dumps(again.statistics) == json.dumps(whole.statistics)
-    assert victim.exists()
+    for left in (None, stored[:100], b"", flipped):
+        if left is not None:  # a machine that stopped, a bad disk
+            victim.write_bytes(left)
+        again = monte_carlo(model, SPREAD, 600, seed=3, folder=tmp_path, resume=True)
+        assert json.dumps(again.statistics) == json.dumps(whole.statistics)
+        assert victim.read_bytes() == stored
 
 
 def test_failures_are_counted_kept_and_left_out():
@@ -244,6 +251,106 @@ def test_messages(tmp_path):
         monte_carlo(model, {}, 10)
 
 
+@pytest.mark.parametrize(
+    ("call", "kind", "message"),
+    [
+        (
+            lambda: Distribution("normal", mean=[1.0, 2.0], std=[1.0, 2.0, 3.0]),
+            ValueError,
+            "`mean` of shape (2,), `std` of shape (3,); they must broadcast to one shape",
+        ),
+        (
+            lambda: Distribution("normal", mean="a", std=1.0),
+            ValueError,
+            "`mean` is 'a'; it must be a number or an array of numbers",
+        ),
+        (
+            lambda: Distribution("normal", mean=[], std=1.0),
+            ValueError,
+            "nothing to draw. Give at least one number",
+        ),
+        (
+            lambda: Distribution("lognormal", median=0.0, sigma=1.0),
+            ValueError,
+            "`median` is 0.; it must be positive. A lognormal number is positive",
+        ),
+        (lambda: Distribution(["normal"], mean=0.0, std=1.0), ValueError, "take one of 'normal'"),
+        (
+            lambda: monte_carlo(model, SPREAD, 10**12),
+            ValueError,
+            "`trajectories` is 1000000000000; their table of 2 columns takes 1.49e+04 GiB of memory",
+        ),
+        (
+            lambda: monte_carlo(3, SPREAD, 10),
+            TypeError,
+            "`model` is of type int; it must be a callable",
+        ),  # pyright: ignore
+        (
+            lambda: monte_carlo(lambda s: {"x": s["b"].astype(complex)}, SPREAD, 10),
+            ValueError,
+            "gives 'x' as numbers of dtype complex128; each quantity must be one real number",
+        ),
+        (
+            lambda: monte_carlo(lambda s: {"x": {"y": s["b"]}}, SPREAD, 10),
+            ValueError,
+            "gives 'x' as a dict; each quantity must be one real number",
+        ),
+        (
+            lambda: monte_carlo(lambda s: {1: s["b"]}, SPREAD, 10),  # pyright: ignore
+            ValueError,
+            "a quantity named 1, of type int; a name must be text",
+        ),
+        (
+            lambda: monte_carlo(lambda s: {"x": s["b"][0]}, SPREAD, 10, batched=True),
+            ValueError,
+            "gives 'x' of shape () for 256 samples; a batched one must give one number for each of them",
+        ),
+        (
+            lambda: monte_carlo(model, SPREAD, 10, accuracy=0.1),  # pyright: ignore
+            TypeError,
+            "`accuracy` is 0.1; it must be a dictionary of standard errors, such as {'b': 0.01}",
+        ),
+        (
+            lambda: monte_carlo(model, SPREAD, 10, accuracy={"b": "small"}),  # pyright: ignore
+            ValueError,
+            "`accuracy['b']` is 'small'; it must be a number, a standard error",
+        ),
+        (
+            lambda: monte_carlo(model, SPREAD, 10, accuracy={("failed", 0.5): 0.1}),
+            ValueError,
+            "a quantile of 'failed', which is 0 or 1",
+        ),
+        (
+            lambda: monte_carlo(model, SPREAD, 10, about={"x": np.zeros(2)}),
+            TypeError,
+            "it must be a dictionary that JSON takes",
+        ),
+        (
+            lambda: monte_carlo(model, SPREAD, 10).sample(1.7),  # pyright: ignore
+            ValueError,
+            "there is no trajectory 1.7; there are 10",
+        ),
+    ],
+)
+def test_what_cannot_be_is_named(call, kind, message):
+    """Which argument, what it is, what it may be; before anything runs."""
+    with pytest.raises(kind, match=re.escape(message)):
+        call()
+
+
+def test_whole_numbers_of_numpy_are_whole_numbers(tmp_path):
+    """Of a folder, too, whose JSON knows none of NumPy's; a block longer than the run is cut to it."""
+    found = monte_carlo(model, SPREAD, np.int64(10), seed=np.int64(3), folder=tmp_path, block=10**9)
+    assert found.statistics == monte_carlo(model, SPREAD, 10, seed=3).statistics
+
+
+def test_a_folder_that_cannot_be_written_to(tmp_path):
+    """Not a full disk, and nothing to resume."""
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(OSError, match=r"file/run cannot be written to; nothing is lost\. Make it"):
+        monte_carlo(model, SPREAD, 10, folder=tmp_path / "file" / "run")
+
+
 def test_parameters_that_cannot_be_are_found_before_anything_runs():
     """The system itself refuses; the message has its words, the trajectory and the seed."""
 
@@ -283,9 +390,22 @@ def test_a_full_disk_loses_nothing(tmp_path):
 
 def test_a_folder_with_something_else_is_left_alone(tmp_path):
     (tmp_path / "values.zarr").mkdir()
-    (tmp_path / "values.zarr" / "mine.txt").write_text("mine")
-    with pytest.raises(ValueError, match="is there and no run that this package wrote; nothing"):
-        monte_carlo(model, SPREAD, 10, folder=tmp_path)
+    table, refused = (
+        tmp_path / "values.zarr",
+        "is there and no run that this package wrote; nothing",
+    )
+    for name in ("mine.txt", "zarr.json"):
+        (table / name).write_text("mine")
+        for resume in (False, True):
+            with pytest.raises(ValueError, match=refused):
+                monte_carlo(model, SPREAD, 10, folder=tmp_path, resume=resume)
+        (table / name).unlink()
+    (table / "zarr.0123.partial").write_text("{")  # killed before the table was there
+    monte_carlo(model, SPREAD, 10, folder=tmp_path)
+    with pytest.raises(
+        ValueError, match=r"its `quantities` is \['b', 'sum'\], asked for is \['x'\]"
+    ):
+        monte_carlo(lambda s: {"x": s["b"]}, SPREAD, 10, folder=tmp_path, resume=True)
 
 
 def test_a_ball_in_batches():

@@ -117,7 +117,12 @@ def test_a_batched_model_and_samples_that_fail():
 
 
 def test_messages():
-    with pytest.raises(ValueError, match="`trajectories` is 0; it must be a whole number"):
-        sobol_indices(linear, NORMAL, 0)
+    for indices in (sobol_indices, derivative_bounds):
+        with pytest.raises(ValueError, match="`samples` is 0; it must be a whole number"):
+            indices(linear, NORMAL, 0)
+        with pytest.raises(ValueError, match="`bootstrap` is 0; it must be a whole number"):
+            indices(lambda sample: 1 / 0, NORMAL, 8, bootstrap=0)  # before anything runs
+    with pytest.raises(ValueError, match="gives 'f' of dtype bool, which has no derivative"):
+        derivative_bounds(lambda s: {"f": s["a"] > 0}, NORMAL, 8)
     with pytest.raises(ValueError, match="of 64 base samples only 0 had no trajectory that failed"):
         sobol_indices(lambda s: {"f": s["a"], "failed": True}, NORMAL, 64)

@@ -6,8 +6,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 
+from jaxhamel import _checks
 from jaxhamel.ensemble import Samples, Study, monte_carlo
 from jaxhamel.ensemble._running import Progress
 from jaxhamel.ensemble._statistics import probability
@@ -42,11 +44,14 @@ def run_montecarlo(
     **Raises:** `ScenarioError` before anything is written, and where the folder holds another run.
     """
     table, nominal, spread = _ensemble(scenario)
-    size = trajectories or table["trajectories"]
+    size = table["trajectories"] if trajectories is None else trajectories
     model = Model(scenario, nominal)
     with _as_one_line():
-        Samples(spread, size, seed, table["sampler"]).check(lambda x: check_system(x, nominal))
-    folder(out)
+        samples = Samples(spread, size, seed, table["sampler"])
+        samples.check(lambda x: check_system(x, nominal))
+        if accuracy:
+            _checks.check_accuracy(accuracy, list(jax.eval_shape(model, samples[:1])))
+    folder(out, of_ensemble=True)
     terminal.say(f"{scenario.name}: {size} trajectories of {model.ts[-1]:g} s; compiling …")
     with terminal.updating(), _as_one_line():
         study = monte_carlo(
@@ -80,7 +85,7 @@ def run_one(
     **Raises:** `ScenarioError` before anything is written, for an index that there is not, too.
     """
     table, nominal, spread = _ensemble(scenario)
-    size = trajectories or table["trajectories"]
+    size = table["trajectories"] if trajectories is None else trajectories
     with _as_one_line():
         sample = Samples(spread, size, seed, table["sampler"])[index]
     system, q0, u0, control = member(sample, nominal)

@@ -18,7 +18,8 @@ OutOption = Annotated[
     typer.Option(
         "--out",
         metavar="DIR",
-        help="Folder to write to. Files of the same names are overwritten, others are left alone.",
+        help="Folder to write to. Files of the same names are overwritten, others are left alone; "
+        "a folder with an ensemble is not written to by other commands.",
     ),
 ]
 SetOption = Annotated[
@@ -33,7 +34,7 @@ SetOption = Annotated[
 ]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")]
 SeedOption = Annotated[
-    int, typer.Option("--seed", metavar="N", min=0, help="Seed of the random starts.")
+    int, typer.Option("--seed", metavar="N", min=0, help="Seed of the random starts or samples.")
 ]
 TrajectoriesOption = Annotated[
     int | None,
@@ -41,7 +42,6 @@ TrajectoriesOption = Annotated[
         "--trajectories",
         "-n",
         metavar="N",
-        min=1,
         help="How many.",
         show_default="the scenario's montecarlo.trajectories",
     ),
@@ -64,7 +64,6 @@ IndexOption = Annotated[
     typer.Option(
         "--index",
         metavar="I",
-        min=0,
         help="Run only trajectory I of that ensemble again, with the scenario's solver, and show it.",
         show_default=False,
     ),

@@ -89,8 +89,18 @@ def write_all(out: Path, outcome: Outcome, run: Run, charts: Sequence[Chart] = (
     return outcome
 
 
-def folder(out: Path) -> Path:
-    """The folder to write to, made when absent. Files of other names in it are left alone."""
+def folder(out: Path, *, of_ensemble: bool = False) -> Path:
+    """The folder to write to, made when absent. Files of other names in it are left alone.
+
+    **Raises:** `ScenarioError` where it cannot be, or where the files would take the place of an ensemble's, which took
+    longer than they; an ensemble's take no others' place.
+    """
+    ensemble, result = (out / "values.zarr").exists(), (out / "summary.json").exists()
+    if (result and not ensemble) if of_ensemble else ensemble:
+        there = "another command's result" if of_ensemble else "an ensemble (values.zarr)"
+        raise ScenarioError(
+            f"--out {out}: the folder holds {there}; nothing was changed. Give another one."
+        )
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:

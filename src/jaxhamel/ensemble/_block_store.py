@@ -45,12 +45,14 @@ class BlockStore:
 
     def _opened(self, folder: Path, asked: dict[str, Any], resume: bool):
         import zarr
+        from zarr.codecs import ZstdCodec
 
         path, asked = folder / "values.zarr", json.loads(json.dumps(asked))
         if (path / "zarr.json").exists():
-            disk = zarr.open_array(path, mode="r+")
-            _checks.check_same_run(folder, dict(disk.attrs.get("asked", {})), asked, resume)  # pyright: ignore
-            self.table[:] = disk[:]
+            disk = _of_this_package(path)
+            _checks.check_same_run(folder, dict(disk.attrs["asked"]), asked, resume)  # pyright: ignore
+            for index in range(self.blocks):
+                self.table[self.rows(index)] = _block(disk, self.rows(index))
             return disk
         _checks.check_no_stranger(path)
         with _checks.writing(folder, 0):
@@ -59,6 +61,7 @@ class BlockStore:
                 shape=self.table.shape,
                 chunks=(min(self.block, self.size), len(self.columns)),
                 dtype="f8",
+                compressors=ZstdCodec(checksum=True),  # pyright: ignore[reportArgumentType]
                 fill_value=np.nan,
                 attributes={"columns": self.columns, "asked": asked},
             )
@@ -95,3 +98,28 @@ class BlockStore:
     def first(self, rows: int) -> dict[str, Float[np.ndarray, " N"]]:
         """The first rows, by column."""
         return dict(zip(self.columns, self.table[:rows].T, strict=True))
+
+
+def _of_this_package(path: Path):
+    """The table in a folder. **Raises:** `ValueError` where something else is there."""
+    import zarr
+
+    try:
+        disk = zarr.open_array(path, mode="r+")
+    except OSError:
+        raise
+    except Exception as error:  # a group, a file cut short: zarr and json have errors of their own
+        raise _checks.a_stranger(path) from error
+    if "asked" not in disk.attrs:
+        raise _checks.a_stranger(path)
+    return disk
+
+
+def _block(disk, rows: slice):
+    """NaN, as if it were missing, where the file is broken: a machine that stopped, a bad disk."""
+    try:
+        return disk[rows]
+    except OSError:
+        raise
+    except Exception:  # what the decompression raises, by its kind
+        return np.nan

@@ -8,6 +8,7 @@ import jax
 import numpy as np
 from jaxtyping import Array
 
+from jaxhamel import _checks
 from jaxhamel.ensemble._distributions import Distributions
 from jaxhamel.ensemble._run import Run
 from jaxhamel.ensemble._running import Progress
@@ -62,9 +63,13 @@ def monte_carlo(
     The same N and seed give the same numbers to the last bit, in one go or in many, on one device or many.
     """
     samples = Samples(distributions, trajectories, seed, sampler)
+    _checks.check_callable("model", model, "of a dictionary of arrays, one for each distribution")
+    _checks.check_about(about)
     if check is not None:
+        _checks.check_callable("check", check, "of one sample, a dictionary of arrays")
         samples.check(check)
-    asked = {"trajectories": trajectories, "seed": seed, "sampler": sampler, "about": about}
+    asked = {"trajectories": samples.size, "seed": samples.seed}
+    asked |= {"sampler": sampler, "about": about}
     asked["distributions"] = {name: repr(each) for name, each in distributions.items()}
     run = Run(
         model if batched else jax.vmap(model), samples, asked, block, folder, resume, accuracy

@@ -47,18 +47,19 @@ class Run:
         resume: bool = False,
         accuracy: Mapping[Any, float] | None = None,
     ):
-        self.samples, self.block = (
-            samples,
-            _checks.check_whole("block", _suitable(samples.size) if block is None else block),
-        )
+        wanted = _checks.check_whole("block", _suitable(samples.size) if block is None else block)
+        # lanes that no trajectory needs cost time and memory; the default is a few sizes, for few programs
+        self.samples, self.block = samples, wanted if block is None else min(wanted, samples.size)
         self._devices = Devices(model)
         shapes = jax.eval_shape(model, self._filled_up(0))
         self.names = _checks.check_quantities(shapes, self.block)
+        _checks.check_room("trajectories", samples.size, len(self.names) + 1)
         # before the folder is there: what is asked wrongly leaves none behind
         targets = _checks.check_accuracy(accuracy, self.names)
         self._goal = Goal([Target(*each) for each in targets])
         columns = [*self.names, "failed"]
-        asked = {**asked, "block": self.block, "precision": _precision()}
+        asked = {**asked, "quantities": self.names, "block": self.block}
+        asked["precision"] = _precision()
         with _one_for_all():  # under jax.distributed one process has the folder
             mine = folder if jax.process_index() == 0 else None
             self._store = BlockStore(mine, columns, samples.size, self.block, asked, resume)

@@ -71,8 +71,8 @@ class Samples:
     ):
         _checks.check_sampling(distributions, size, seed, sampler, SAMPLERS)
         self.distributions, self.size = dict(distributions), int(size)
-        self.seed, self.sampler = seed, sampler
-        self._points = Probabilities(dimension(distributions), self.size, seed, sampler)
+        self.seed, self.sampler = int(seed), sampler
+        self._points = Probabilities(dimension(distributions), self.size, self.seed, sampler)
 
     def __len__(self) -> int:
         return self.size

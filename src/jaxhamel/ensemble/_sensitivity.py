@@ -97,15 +97,15 @@ def sobol_indices(
 
     **Raises:** as `monte_carlo`.
     """
+    again = _checked(model, distributions, samples, seed, sampler, bootstrap, about)
     points = _Saltelli(distributions, samples, seed, sampler)
-    asked = {"what": "sobol-indices", "samples": samples, "seed": seed, "sampler": sampler}
-    asked |= {"about": about, "distributions": {n: repr(d) for n, d in distributions.items()}}
+    asked = _asked("sobol-indices", distributions, samples, seed, sampler, about)
     run = Run(model if batched else jax.vmap(model), points, asked, block, folder, resume)
     values = run.values(progress)
     shape = (samples, points.together)
     good = (values.pop("failed").reshape(shape) == 0).all(axis=1)
     tables = {name: x.reshape(shape)[good] for name, x in values.items()}
-    return _of_tables(_saltelli_indices, tables, distributions, samples, bootstrap, seed)
+    return _of_tables(_saltelli_indices, tables, distributions, samples, again, seed)
 
 
 def derivative_bounds(
@@ -138,27 +138,41 @@ def derivative_bounds(
 
     **Returns:** a `Sensitivity` of the kind `bound`.
     """
+    again = _checked(model, distributions, samples, seed, sampler, bootstrap, about)
     points = Samples(distributions, samples, seed, sampler)
+    many = model if batched else jax.vmap(model)
+    found = jax.eval_shape(many, points[:1])
+    quantities = _checks.check_quantities(found, 1)
+    _checks.check_slopes(found, quantities)
     names = column_names(distributions)
-    asked = {"what": "derivative-bounds", "samples": samples, "seed": seed, "sampler": sampler}
-    asked |= {"about": about, "distributions": {n: repr(d) for n, d in distributions.items()}}
-    slopes = _with_slopes(model if batched else jax.vmap(model), names)
-    run = Run(slopes, _Scaled(points), asked, block, folder, resume)
+    asked = _asked("derivative-bounds", distributions, samples, seed, sampler, about)
+    run = Run(_with_slopes(many, names), _Scaled(points), asked, block, folder, resume)
     values = run.values(progress)
     good = values.pop("failed") == 0
-    quantities = [name for name in values if _SLOPE not in name]
     tables = {
         name: np.stack([values[name], *(values[name + _SLOPE + i] for i in names)], axis=1)[good]
         for name in quantities
     }
-    return _of_tables(_bound, tables, distributions, samples, bootstrap, seed)
+    return _of_tables(_bound, tables, distributions, samples, again, seed)
+
+
+def _checked(model, distributions, samples, seed, sampler, bootstrap, about) -> int:
+    """Before anything runs; the number of times that rows are drawn again."""
+    _checks.check_sampling(distributions, samples, seed, sampler, SAMPLERS, "samples")
+    _checks.check_callable("model", model, "of a dictionary of arrays, one for each distribution")
+    _checks.check_about(about)
+    return _checks.check_whole("bootstrap", bootstrap)
+
+
+def _asked(what: str, distributions, samples, seed, sampler, about) -> dict[str, Any]:
+    asked = {"what": what, "samples": int(samples), "seed": int(seed), "sampler": sampler}
+    return asked | {"about": about, "distributions": {n: repr(d) for n, d in distributions.items()}}
 
 
 class _Saltelli:
     """Row j of base sample i: A (j = 0), B (j = 1), A with number j − 2 of B; rows in the order i (d + 2) + j."""
 
     def __init__(self, distributions: Distributions, base: int, seed: int, sampler: str):
-        _checks.check_sampling(distributions, base, seed, sampler, SAMPLERS)
         self.distributions, d = distributions, dimension(distributions)
         self._points = Probabilities(2 * d, base, seed, sampler)
         self.together, self.size = d + 2, base * (d + 2)
@@ -251,10 +265,7 @@ def _of_tables(indices, tables, distributions, samples, bootstrap, seed) -> Sens
     for name, table in tables.items():
         found["variance"][name], found["index"][name] = indices(table)
         rng = np.random.default_rng([seed, 1])
-        again = [
-            indices(table[rng.integers(0, used, used)])[1]
-            for _ in range(_checks.check_whole("bootstrap", bootstrap))
-        ]
+        again = [indices(table[rng.integers(0, used, used)])[1] for _ in range(bootstrap)]
         for end, share in {"low": 0.025, "high": 0.975}.items():
             found[end][name] = {
                 kind: np.quantile([each[kind] for each in again], share, axis=0)

@@ -53,7 +53,7 @@ class Study:
 
     def sample(self, index: int) -> dict[str, np.ndarray]:
         """The parameters of one trajectory, to run it again alone."""
-        return self.samples[int(index)]
+        return self.samples[index]
 
     def __str__(self) -> str:
         head = f"{self.trajectories} trajectories, {len(self.failed)} failed"
