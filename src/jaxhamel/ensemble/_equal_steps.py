@@ -23,6 +23,7 @@ from jaxhamel._lanes._transform import lanes
 from jaxhamel.ensemble._adjoint_sweep import Steps, path, with_adjoint
 from jaxhamel.ensemble._group_steps import GroupMethod
 from jaxhamel.ensemble._kernel_options import Kernel
+from jaxhamel.ensemble._pieces import in_pieces
 from jaxhamel.ensemble._tableaus import Tableau
 from jaxhamel.simulate._step_size import steps_in
 
@@ -112,16 +113,19 @@ def advancing(
 ) -> Callable:
     """(y, start, h) ↦ the state `count` steps later.
 
-    With `checkpoint` reverse mode keeps nothing in between, else, of the steps of a tableau, the state before each of them.
+    With `checkpoint` reverse mode keeps √count states in between, else, of the steps of a tableau, that before each of them.
     """
-    if isinstance(method, Tableau):
-        steps = _stepping(motion, method)
-        advance = with_adjoint(partial(_advance, steps.step, count), steps, count, not checkpoint)
-    else:
-        step = lanes(cast(Callable, motion.step), _AXES)
-        advance = partial(_advance, lambda *at: (step(*at),), count)
-        advance = jax.checkpoint(advance) if checkpoint else advance
+    some = partial(_some, _stepping(motion, method), checkpoint)
+    advance = in_pieces(some, count) if checkpoint else some(count)
     return lambda y, start, h: advance(y, start, h, motion.mine, motion.shared)
+
+
+def _some(step: Steps | Callable, checkpoint: bool, count: int) -> Callable:
+    """(y, start, h, mine, shared) ↦ the state `count` steps later, with its reverse mode."""
+    if isinstance(step, Steps):
+        return with_adjoint(partial(_advance, step.step, count), step, count, not checkpoint)
+    advance = partial(_advance, step, count)
+    return jax.checkpoint(advance) if checkpoint else advance
 
 
 def _interval(advance: Callable, y: Columns, at: tuple[Array, Array]) -> tuple[Columns, Columns]:
@@ -134,12 +138,15 @@ def _advance(step: Callable, count: int, *at) -> Columns:
     return path(step, count, *at)[0]
 
 
-def _stepping(motion: Motion, method: Tableau) -> Steps:
-    """What one step is made of, forward and backward.
+def _stepping(motion: Motion, method: Tableau | GroupMethod) -> Steps | Callable:
+    """What one step is made of, forward and backward; of a method on groups the step itself.
 
     A step is one program where that is small enough, else a stage at a time. Derivatives go a stage at a time, too: the
     whole step backward, a program of six thousand operations, compiled for more than 90 s.
     """
+    if not isinstance(method, Tableau):
+        of_group = lanes(cast(Callable, motion.step), _AXES)
+        return lambda *at: (of_group(*at),)
     rate, unit = jax.jit(motion.rate), motion.unit
     most = AT_ONCE if motion.y[0].shape[0] >= FEW else 4
     at_once = len(method.b) <= most
