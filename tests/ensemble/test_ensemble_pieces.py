@@ -70,4 +70,5 @@ def test_memory_grows_like_the_square_root(cost, method):
 def test_lengths_of_pieces():
     """A divisor about the root where there is one, so that one program does for all pieces."""
     wanted = {1: (1, 0), 32: (32, 0), 100: (10, 0), 1000: (25, 0), 37: (6, 1), 101: (10, 1)}
-    assert {n: lengths(n) for n in wanted} == wanted
+    assert {n: lengths(n, n) for n in wanted} == wanted
+    assert [lengths(n, 10_000) for n in (100, 200, 1000)] == [(100, 0), (100, 0), (100, 0)]

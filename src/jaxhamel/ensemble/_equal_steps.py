@@ -75,7 +75,7 @@ def in_lanes(motion: Motion, ts: Float[Array, " T"], plan: Plan) -> list[Float[A
     y, rows = motion.y, [tuple(x[None] for x in motion.y)]
     checkpoint = _checkpoint(motion, plan)
     for count, part in neighbours(plan.counts):
-        advance = advancing(motion, plan.method, count, checkpoint)
+        advance = advancing(motion, plan, count, checkpoint)
         y, path = jax.lax.scan(partial(_interval, advance), y, intervals(ts, part, count))
         rows.append(path)
     return [jnp.concatenate(each) for each in zip(*rows, strict=True)]
@@ -108,15 +108,13 @@ def intervals(ts: Float[Array, " T"], part: slice, count) -> tuple[Array, Array]
     return start, (end - start) / count
 
 
-def advancing(
-    motion: Motion, method: Tableau | GroupMethod, count: int, checkpoint: bool = True
-) -> Callable:
+def advancing(motion: Motion, plan: Plan, count: int, checkpoint: bool = True) -> Callable:
     """(y, start, h) ↦ the state `count` steps later.
 
-    With `checkpoint` reverse mode keeps √count states in between, else, of the steps of a tableau, that before each of them.
+    With `checkpoint` reverse mode keeps few states in between, else, of the steps of a tableau, that before each of them.
     """
-    some = partial(_some, _stepping(motion, method), checkpoint)
-    advance = in_pieces(some, count) if checkpoint else some(count)
+    some = partial(_some, _stepping(motion, plan.method), checkpoint)
+    advance = in_pieces(some, count, sum(plan.counts)) if checkpoint else some(count)
     return lambda y, start, h: advance(y, start, h, motion.mine, motion.shared)
 
 

@@ -112,7 +112,7 @@ class KernelPaths(NamedTuple):
 
         def end(values):
             motion = self._motion(values)
-            return advancing(motion, self.plan.method, count)(motion.y, t, h)
+            return advancing(motion, self.plan, count)(motion.y, t, h)
 
         _, delta = jax.jvp(end, (values._replace(y=start),), (rates._replace(y=delta),))
         return delta, delta

@@ -15,9 +15,9 @@ import jax.numpy as jnp
 WHOLE = 32
 
 
-def in_pieces(advancing: Callable[[int], Callable], count: int) -> Callable:
-    """(y, start, h, …) ↦ y after `count` steps of size h, from `advancing(n)` for n of them."""
-    length, rest = lengths(count)
+def in_pieces(advancing: Callable[[int], Callable], count: int, total: int) -> Callable:
+    """(y, start, h, …) ↦ y after `count` steps of size h, from `advancing(n)` for n of them; `total` in all intervals."""
+    length, rest = lengths(count, total)
     if length == count:
         return advancing(count)
     piece, last = advancing(length), advancing(rest) if rest else None
@@ -32,11 +32,14 @@ def in_pieces(advancing: Callable[[int], Callable], count: int) -> Callable:
     return advance
 
 
-def lengths(count: int) -> tuple[int, int]:
-    """How many steps a piece has, and the last one where it has fewer: about √count, a divisor if there is one nearby."""
-    if count <= WHOLE:
+def lengths(count: int, total: int) -> tuple[int, int]:
+    """How many steps a piece has, and the last one where it has fewer: about √total, a divisor if there is one nearby.
+
+    Each interval's first state is kept anyway: with many intervals none is divided.
+    """
+    root = math.sqrt(total)
+    if count <= max(WHOLE, root):
         return count, 0
-    root = math.sqrt(count)
     near = [n for n in range(math.ceil(root / 2), int(2 * root) + 1) if count % n == 0]
     best = min(near, key=lambda n: abs(math.log(n / root)), default=round(root))
     return best, count % best
