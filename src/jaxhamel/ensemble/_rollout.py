@@ -61,8 +61,8 @@ def rollout(
       `LieGroup` takes it.
     - `route`: to the equations of motion, see `jaxhamel.acceleration`.
     - `checkpoint`: whether reverse mode keeps the states at `ts` and, where these are few, about √n of all n besides, and
-      computes the others again: memory grows like the square root of the number of steps. False: it keeps the states of all steps.
-      None: it does that where they take no more than 64 MiB.
+      computes the others again: memory grows like the square root of the number of steps. False: it keeps
+      the states of all steps. None: it does that where they take no more than 64 MiB.
     - `kernel`: whether one GPU kernel does all steps, a `jaxhamel.ensemble.Kernel` or True; in programs for other devices
       that changes nothing. None: where JAX finds a GPU; False: nowhere.
 
