@@ -6,6 +6,7 @@ import numpy as np
 
 from jaxhamel._lanes import _jit
 from jaxhamel.ensemble import jit as ensemble_jit
+from jaxhamel.identify import _compiled_sooner
 
 X = np.arange(3.0)
 
@@ -31,6 +32,11 @@ def test_it_compiles_once():
     assert len(traces) == 1
 
 
-def test_xla_takes_the_option():
-    """If this fails XLA has another name for it: ensembles go on, at half the speed where vectors have 512 bits."""
-    assert _jit.takes_options()
+def test_xla_takes_the_options():
+    """If this fails XLA has other names for them: ensembles go on, at half the speed where vectors have 512 bits."""
+    for options in (_jit.WIDE, _compiled_sooner.WITHOUT):
+        assert _jit.known_here(options) == options
+
+
+def test_an_option_that_xla_does_not_know_is_left_out():
+    assert _jit.known_here({"xla_cpu_no_such_option": 1}) == {}

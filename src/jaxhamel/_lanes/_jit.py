@@ -34,7 +34,7 @@ def jit(f: Callable, **options: Any) -> Callable:
 
     @functools.wraps(f)
     def compiled(*args, **kwargs):
-        alone = _outermost((args, kwargs)) and takes_options()
+        alone = _outermost((args, kwargs)) and known_here(WIDE)
         return (wide if alone else plain)(*args, **kwargs)
 
     return compiled
@@ -48,13 +48,17 @@ def _outermost(arguments) -> bool:
     )
 
 
+def known_here(options: dict[str, Any]) -> dict[str, Any]:
+    """Options of XLA's CPU compiler as they are, on a CPU whose XLA knows them; none elsewhere."""
+    return options if _are_known(*options.items()) else {}
+
+
 @cache
-def takes_options() -> bool:
-    """Whether this is a CPU, and its XLA knows the option."""
+def _are_known(*options: tuple[str, Any]) -> bool:
     if jax.default_backend() != "cpu":
         return False
     try:
-        jax.jit(jnp.negative, compiler_options=WIDE).lower(np.float32(0)).compile()
+        jax.jit(jnp.negative, compiler_options=dict(options)).lower(np.float32(0)).compile()
     except (RuntimeError, ValueError):
         return False
     return True

@@ -16,7 +16,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxhamel._lanes._jit import WIDE, takes_options
+from jaxhamel._lanes._jit import WIDE, known_here
 
 AHEAD = 2  # tasks a thread has waiting, so that it need not wait for the reader
 
@@ -47,7 +47,7 @@ class Devices:
         placed = jax.device_put(sample, self._devices[i])
         with self._locks[i]:
             if self._compiled[i] is None:
-                options: Any = WIDE if takes_options() else None
+                options: Any = known_here(WIDE)
                 self._compiled[i] = self._program.lower(placed).compile(compiler_options=options)
                 self.ready = self.ready or time.monotonic()
         return {name: np.asarray(x) for name, x in self._compiled[i](placed).items()}

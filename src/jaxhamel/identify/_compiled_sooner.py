@@ -1,12 +1,11 @@
 """jit for one long program that is run some hundred times: compiled in less time, as fast after."""
 
 from collections.abc import Callable
-from functools import cache
 from typing import Any, cast
 
 import equinox as eqx
-import jax
-import jax.numpy as jnp
+
+from jaxhamel._lanes._jit import known_here
 
 # XLA's newer way of writing loops on a CPU. Gradient of the information of a rolling ball with three masses (ten
 # parameters, 21 of the curve, 24,600 lines of StableHLO), CPU seconds of one run: compiled in 25.6 with it and 16.2
@@ -16,17 +15,4 @@ WITHOUT = {"xla_cpu_use_fusion_emitters": False}
 
 def jit_compiled_sooner(f: Callable) -> Callable:
     """`equinox.filter_jit(f)`, not to be called inside another transform."""
-    options = {"compiler_options": WITHOUT} if _takes_options() else {}
-    return cast(Any, eqx.filter_jit)(f, **options)
-
-
-@cache
-def _takes_options() -> bool:
-    """Whether this is a CPU, and its XLA knows the option."""
-    if jax.default_backend() != "cpu":
-        return False
-    try:
-        jax.jit(jnp.negative, compiler_options=WITHOUT).lower(0.0).compile()
-    except (RuntimeError, ValueError):
-        return False
-    return True
+    return cast(Any, eqx.filter_jit)(f, compiler_options=known_here(WITHOUT))
