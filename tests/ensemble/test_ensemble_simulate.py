@@ -109,6 +109,55 @@ def test_gradient_is_the_sum_of_gradients():
     np.testing.assert_allclose(jax.grad(total)(U)[1], jax.grad(one)(jnp.asarray(U[1])), rtol=1e-9)
 
 
+FRAMES = []
+
+
+class Pushed(jaxhamel.System):
+    """A point of 2 kg on a line, the force its control."""
+
+    space = jaxhamel.Euclidean(1)
+
+    def lagrangian(self, t, q, v):
+        return v[0] ** 2
+
+    def frame(self, t, q):
+        FRAMES.append(t)
+        return jnp.ones((1, 1)) if q.dtype == float else jnp.ones((1, 2))
+
+    def force(self, t, q, v, control):
+        return control
+
+
+PATHS = [
+    lambda *given, **options: ensemble.simulate(Pushed(), *given, **options).q,
+    lambda *given, **options: ensemble.rollout(Pushed(), *given, **options)[0],
+]
+
+
+@pytest.mark.parametrize("axis", [0, None])
+@pytest.mark.parametrize("path", PATHS, ids=["simulate", "rollout"])
+def test_constant_controls_in_lanes(path, axis):
+    """x = F t²/4; a second call traces nothing again, its checks neither."""
+    start, forces = np.zeros((3, 1)), np.array([[1.0], [2.0], [-3.0]])
+    control = forces if axis == 0 else forces[0]
+    options = {"in_axes": (None, 0, 0, axis), "dt": 0.1}
+    wanted = np.broadcast_to(control, (3, 1))[:, None] * TS[:, None] ** 2 / 4
+    np.testing.assert_allclose(path(start, start, TS, control, **options), wanted, atol=1e-15)
+    traced = len(FRAMES)
+    path(start + 1, start, TS, control, **options)
+    assert len(FRAMES) == traced
+
+
+def test_what_all_share_is_looked_at():
+    """Values of a shared control; shapes of what each has for itself."""
+    start, narrow = np.zeros((2, 1)), np.zeros((2, 1), np.float32)
+    for options in ({"dt": 0.1}, {}):
+        with pytest.raises(ValueError, match=r"`control` is not finite at t = 0: \[nan\]"):
+            ensemble.simulate(Pushed(), start, start, TS, [np.nan], in_axes=SHARED, **options)
+        with pytest.raises(ValueError, match=r"`frame\(t, q\)` has shape \(1, 2\)"):
+            ensemble.simulate(Pushed(), narrow, narrow, TS, [1.0], in_axes=SHARED, **options)
+
+
 SHARED = (None, 0, 0, None)
 
 

@@ -44,6 +44,17 @@ def test_message(case):
         simulate(PENDULUM, **arguments)
 
 
+class Pushed(Pendulum):
+    def check_control(self, t, control):
+        if control(t) < 0:
+            raise ValueError("it can only be pushed")
+
+
+def test_a_check_of_the_users_own_may_look_at_values():
+    with pytest.raises(ValueError, match="it can only be pushed"):
+        simulate(Pushed(jnp.asarray(2.0)), [0.5], [0.1], [0.0, 1.0], -1.0)
+
+
 def test_quaternions_must_be_unit():
     with pytest.raises(ValueError, match=r"`q0`.*unit|`q0`.*length|`q0`.*norm"):
         simulate(BODY, [1.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.0, 1.0])

@@ -1,8 +1,11 @@
 """Checks of a system at a state: route, state, frame, control."""
 
+from functools import partial
+
+import equinox as eqx
 import numpy as np
 
-from jaxhamel._checks._values import _short, check_finite, check_shape, concrete
+from jaxhamel._checks._values import _any_tracer, _short, check_finite, check_shape, concrete
 
 
 def check_route(route, routes) -> None:
@@ -34,7 +37,7 @@ def check_state(system, q, u) -> None:
 def check_frame_at(system, t, q) -> None:
     """A(t, q) is (n, n), finite and regular, and its constraint rows are independent."""
     n, m = system.space.dim, system.n_constraints
-    matrix = system.frame(t, q)
+    matrix = (system.frame if _any_tracer((system, t, q)) else partial(_frame, system))(t, q)
     check_shape("frame(t, q)", matrix, (n, n), "It is A of u = A v, one row a quasi-velocity.")
     check_finite("frame(t, q)", matrix)
     array = concrete(matrix)
@@ -54,6 +57,12 @@ def check_frame_at(system, t, q) -> None:
             "of the largest. A of u = A v must be invertible; choose other quasi-velocities for "
             "the free directions, or another start if the frame has a singular configuration."
         )
+
+
+@eqx.filter_jit
+def _frame(system, t, q):
+    """One program: a rolling ball's frame costs 2 ms operation by operation."""
+    return system.frame(t, q)
 
 
 def _smallest_relative_singular_value(rows) -> float:

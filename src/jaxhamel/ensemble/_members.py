@@ -12,8 +12,7 @@ from jaxhamel import _checks
 from jaxhamel._lanes._transform import flat_axes
 from jaxhamel.ensemble._known import Known
 from jaxhamel.geometry import AbstractSpace
-from jaxhamel.geometry._space import identity_shapes
-from jaxhamel.mechanics import System
+from jaxhamel.mechanics import System, as_control
 
 
 class Members(eqx.Module):
@@ -33,7 +32,7 @@ class Members(eqx.Module):
         """
         parts = (system, _arrays(q0), _arrays(u0), _arrays(control))
         axes = _one_a_leaf(in_axes, parts)
-        leaves, structure = jax.tree.flatten(parts)
+        leaves, structure = jax.tree.flatten((*parts[:3], as_control(parts[3])))
         size = _checks.check_batch(leaves, axes)
         _checks.check_trajectories(size, parts[2])
         _check_states(system.space, parts[1], axes[len(jax.tree.leaves(system)) :], size)
@@ -71,6 +70,10 @@ class Members(eqx.Module):
             [x for x, varies in zip(self.leaves, self.batched, strict=True) if not varies],
             eqx.is_array,
         )
+
+    def shares(self, part: int) -> bool:
+        """Whether a part, counted from 0, is the same for all trajectories."""
+        return not any(jax.tree.leaves(jax.tree.unflatten(self.structure, self.batched)[part]))
 
     def with_numbers(self, entries: Any, shared: list, fixed: list) -> tuple:
         """(system, q0, u0, control) of one trajectory from its own leaves and both kinds of shared ones.
@@ -114,7 +117,7 @@ def _one_a_leaf(in_axes, parts) -> list[int | None]:
 def _check_states(space: AbstractSpace, q0, axes, size: int) -> None:
     """Each initial configuration is one, where the numbers are known: all are looked at together, a bad one by itself."""
     parts, structure = jax.tree.flatten(q0)
-    if structure != jax.tree.structure(identity_shapes(space)):
+    if structure != jax.tree.structure(space.stored):
         first = [x if a is None else jnp.take(x, 0, a) for x, a in zip(parts, axes, strict=False)]
         space.check(jax.tree.unflatten(structure, first), "q0 of one trajectory")
     known = [_checks.concrete(part) for part in parts]
@@ -147,7 +150,7 @@ def _leading(part, axis: int | None, size: int):
 
 def _suspects(space: AbstractSpace, structure, columns) -> list[int]:
     """Indices of configurations that `normalise` changes or that are not finite, or the first where shapes are wrong."""
-    wanted = [x.shape for x in jax.tree.leaves(identity_shapes(space))]
+    wanted = [x.shape for x in jax.tree.leaves(space.stored)]
     if [column.shape[1:] for column in columns] != wanted:
         return [0]
     with jax.ensure_compile_time_eval():  # under jit, too, these are numbers

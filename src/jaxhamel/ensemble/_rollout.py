@@ -83,11 +83,14 @@ def rollout(
     _checks.check_steps(rtol, atol, dt)
     method = "rk4" if method is None else method
     plan = Plan.of(ts, dt, method_on(system.space, method), checkpoint, kernel)
-    return _rollout(members, jnp.asarray(ts), route, plan)
+    return _compiled(members, jnp.asarray(ts), route, plan)
 
 
-@jit
-def _rollout(members: Members, ts: Float[Array, " T"], route: str | None, plan: Plan):
+def rolled_out(members: Members, ts: Float[Array, " T"], route: str | None, plan: Plan):
+    """Being compiled: the states of all members at `ts`."""
     group = None if isinstance(plan.method, Tableau) else plan.method
     state, motion = mechanical(members, route, group)
     return state.entries(row.T for row in paths(motion, ts, plan))
+
+
+_compiled = jit(rolled_out)

@@ -2,16 +2,20 @@
 
 from typing import Any
 
+import equinox as eqx
 import jax
+import jax.numpy as jnp
 from jaxtyping import ArrayLike
 
 from jaxhamel._typing import Configuration, Control
 from jaxhamel.ensemble._members import Members
 from jaxhamel.ensemble._simulate_adaptive import in_adaptive_steps, takes_adaptive_steps
+from jaxhamel.ensemble._simulate_checks import times_checked
 from jaxhamel.ensemble._simulate_lanes import in_equal_steps, takes_equal_steps
 from jaxhamel.mechanics import System
 from jaxhamel.simulate import Trajectory
 from jaxhamel.simulate import simulate as simulate_one
+from jaxhamel.simulate._simulate import most_steps
 
 
 def simulate(
@@ -51,18 +55,30 @@ def simulate(
     **Raises:** `ValueError` for no trajectory at all, batch sizes that differ, or a state that cannot be, with its index.
     """
     members = Members.of(system, q0, u0, control, in_axes)
-
-    def one(*own):
-        return simulate_one(*_at(members.with_own(own), ts), **options)
-
+    times = times_checked(members, ts, options)
     if takes_equal_steps(members, ts, options):
-        return in_equal_steps(members, (system, q0, u0, control), ts, in_axes, **options)
+        return in_equal_steps(members, times, **options)
     if takes_adaptive_steps(members, ts, options):
-        return in_adaptive_steps(members, ts, options)
+        return in_adaptive_steps(members, times, options)
+    return _by_vmap(members, times, _as_arrays(options) | {"max_steps": _most(ts, options)})
+
+
+def _as_arrays(options: dict[str, Any]) -> dict[str, Any]:
+    """Other numbers compile nothing again."""
+    numbers = {"rtol", "atol", "dt"} & {name for name, x in options.items() if x is not None}
+    return options | {name: jnp.asarray(options[name]) for name in numbers}
+
+
+def _most(ts: ArrayLike, options: dict[str, Any]) -> int:
+    """`max_steps`, by the values of times and step, which the program does not know."""
+    max_steps, dt = options.get("max_steps"), options.get("dt")
+    return most_steps(max_steps, ts, dt, bool(options.get("dense")))
+
+
+@eqx.filter_jit
+def _by_vmap(members: Members, ts: ArrayLike, options: dict[str, Any]) -> Trajectory:
+    def one(*own):
+        system, q0, u0, control = members.with_own(own)
+        return simulate_one(system, q0, u0, ts, control, **options)
+
     return jax.vmap(one)(*members.own)
-
-
-def _at(member: tuple, ts: ArrayLike) -> tuple:
-    """The arguments of `jaxhamel.simulate` in order."""
-    system, q0, u0, control = member
-    return system, q0, u0, ts, control

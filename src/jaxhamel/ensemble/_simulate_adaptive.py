@@ -9,7 +9,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
-from jaxhamel import _checks
 from jaxhamel._lanes._jit import jit
 from jaxhamel.ensemble._adaptive import FEWEST
 from jaxhamel.ensemble._adaptive_paths import Asked, Paths, adaptive_paths
@@ -18,15 +17,9 @@ from jaxhamel.ensemble._embedded_pairs import is_embedded_pair
 from jaxhamel.ensemble._mechanical import mechanical_equation
 from jaxhamel.ensemble._members import Members
 from jaxhamel.ensemble._simulate_lanes import is_of_one_kind
-from jaxhamel.mechanics import as_control
 from jaxhamel.simulate import RESULTS, Trajectory
 from jaxhamel.simulate._results import as_result
-from jaxhamel.simulate._simulate import (
-    _max_steps,
-    _nan_where,
-    _state_in_one_dtype,
-    _tolerances,
-)
+from jaxhamel.simulate._simulate import _nan_where, _tolerances, most_steps
 from jaxhamel.simulate._trajectory import _Given
 
 _OPTIONS = {"rtol", "atol", "solver", "max_steps", "route"}
@@ -50,26 +43,12 @@ def takes_adaptive_steps(members: Members, ts: ArrayLike, options: dict[str, Any
 
 def in_adaptive_steps(members: Members, ts: ArrayLike, options: dict[str, Any]) -> Trajectory:
     """As `jax.vmap` of `jaxhamel.simulate` gives it."""
-    rtol, atol, solver, max_steps, route = (
-        options.get(name) for name in ("rtol", "atol", "solver", "max_steps", "route")
-    )
-
-    def check(*own):
-        system, q0, u0, control = members.with_own(own)
-        control = as_control(control)
-        q0, u0, times = _state_in_one_dtype(system, q0, u0, ts)
-        steps = {"rtol": rtol, "atol": atol, "dt": None}
-        _checks.check_simulation(system, q0, u0, times, control, steps)
-        _checks.check_options(solver, None, max_steps, route)
-        return times
-
-    times = jnp.asarray(ts, jax.eval_shape(jax.vmap(check), *members.own).dtype)
-    tolerances = _tolerances(rtol, atol, None, times.dtype)
-    solver = diffrax.Tsit5() if solver is None else solver
-    most = _max_steps(max_steps, ts, None, False)
+    tolerances = _tolerances(options.get("rtol"), options.get("atol"), None, jnp.result_type(ts))
+    solver = diffrax.Tsit5() if options.get("solver") is None else options["solver"]
+    most = most_steps(options.get("max_steps"), ts, None, False)
     with warnings.catch_warnings():  # nobody has asked for lanes: where they cannot, this is vmap
         warnings.filterwarnings("ignore", message="lanes cannot take")
-        return _described(members, times, route, Asked(solver, most, *tolerances))
+        return _described(members, ts, options.get("route"), Asked(solver, most, *tolerances))
 
 
 @jit
@@ -98,7 +77,7 @@ def _described(
                 "max_steps": asked.max_steps,
             },
             interpolation=None,
-            given=_Given.of(system, as_control(control)),
+            given=_Given.of(system, control),
         )
 
     return jax.vmap(one)(

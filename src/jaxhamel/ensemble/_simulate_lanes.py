@@ -4,22 +4,20 @@ import warnings
 from typing import Any
 
 import diffrax
-import equinox as eqx
 import jax
 import jax.core
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
-from jaxhamel import _checks
-from jaxhamel._typing import Configuration
+from jaxhamel._lanes._jit import jit
+from jaxhamel.ensemble._equal_steps import Plan
+from jaxhamel.ensemble._group_steps import method_on
 from jaxhamel.ensemble._members import Members
-from jaxhamel.ensemble._rollout import rollout
-from jaxhamel.mechanics import as_control
+from jaxhamel.ensemble._rollout import rolled_out
 from jaxhamel.simulate import RESULTS, CommutatorFree2, CommutatorFree4, LieGroup, Trajectory
 from jaxhamel.simulate._results import as_result
-from jaxhamel.simulate._simulate import _max_steps, _nan_where, _state_in_one_dtype
-from jaxhamel.simulate._step_size import steps_in
+from jaxhamel.simulate._simulate import _nan_where, most_steps
 from jaxhamel.simulate._trajectory import _Given
 
 _ENDS: Any = (RESULTS.successful, RESULTS.nonfinite_state)
@@ -58,44 +56,29 @@ def is_of_one_kind(members: Members) -> bool:
 
 def in_equal_steps(
     members: Members,
-    parts: tuple,
     ts: ArrayLike,
-    in_axes: Any,
     dt: Any,
     solver: Any = None,
     route: str | None = None,
 ) -> Trajectory:
     """As `jax.vmap` of `jaxhamel.simulate` gives it, of a trajectory that breaks down what was reached of `ts`."""
-    system, q0, u0, control = parts
-
-    def check(*own):
-        system, q0, u0, control = members.with_own(own)
-        control = as_control(control)
-        q0, u0, times = _state_in_one_dtype(system, q0, u0, ts)
-        given = {"rtol": None, "atol": None, "dt": dt}
-        _checks.check_simulation(system, q0, u0, times, control, given)
-        return times
-
-    times = jax.eval_shape(jax.vmap(check), *members.own)
-    method = diffrax.Tsit5() if solver is None else solver
+    space = members.with_own(members.own)[0].space
+    method = method_on(space, diffrax.Tsit5() if solver is None else solver)
+    plan = Plan.of(ts, dt, method, None, None)
+    taken = np.cumsum([0, *plan.counts])
     with warnings.catch_warnings():  # nobody has asked for lanes: where they cannot, this is vmap
         warnings.filterwarnings("ignore", message="lanes cannot take")
-        options = {"dt": float(dt), "in_axes": in_axes, "method": method, "route": route}
-        q, u = rollout(system, q0, u0, ts, control, **options)
-    taken = np.cumsum([0, *steps_in(np.asarray(ts, float), float(dt))])
-    return _described(
-        members, jnp.asarray(ts, times.dtype), taken, _max_steps(None, ts, dt, False), q, u
-    )
+        return _described(members, ts, route, plan, taken, most_steps(None, ts, dt, False))
 
 
-@eqx.filter_jit
+@jit
 def _described(
     members: Members,
     ts: Float[Array, " T"],
+    route: str | None,
+    plan: Plan,
     taken: np.ndarray,
     max_steps: int,
-    q: Configuration,
-    u: Float[Array, "B T k"],
 ) -> Trajectory:
     def one(own, q, u):
         system, _, _, control = members.with_own(own)
@@ -120,10 +103,10 @@ def _described(
                 "max_steps": max_steps,
             },
             interpolation=None,
-            given=_Given.of(system, as_control(control)),
+            given=_Given.of(system, control),
         )
 
-    return jax.vmap(one)(members.own, q, u)
+    return jax.vmap(one)(members.own, *rolled_out(members, ts, route, plan))
 
 
 def _finite_rows(state):

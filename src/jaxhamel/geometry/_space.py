@@ -12,8 +12,9 @@ from abc import abstractmethod
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, PyTree
 
+from jaxhamel._shapes import shapes_of
 from jaxhamel._typing import Configuration, Velocity
 
 
@@ -86,10 +87,14 @@ class AbstractSpace(eqx.Module):
         """q with quaternions scaled to unit norm; other coordinates, angles too, are left alone."""
 
     @property
+    def stored(self) -> PyTree[jax.ShapeDtypeStruct]:
+        """The arrays a configuration is stored in: structure and shapes of `identity()`."""
+        return _identity_of(self)
+
+    @property
     def independent(self) -> bool:
         """Whether a configuration is stored in as many numbers as the space has dimensions: any numbers are one."""
-        stored = jax.tree.leaves(identity_shapes(self))
-        return sum(part.size for part in stored) == self.dim
+        return sum(part.size for part in jax.tree.leaves(self.stored)) == self.dim
 
     @property
     def projects(self) -> bool:
@@ -118,14 +123,9 @@ class AbstractSpace(eqx.Module):
         return jnp.swapaxes(rows, 0, 1)
 
 
-@jax.jit
-def _identity_of(space: AbstractSpace):
+@shapes_of
+def _identity_of(space: AbstractSpace) -> Configuration:
     return space.identity()
-
-
-def identity_shapes(space: AbstractSpace):
-    """Shapes of a configuration; traced once for each kind of space (2 ms of a call otherwise)."""
-    return _identity_of.eval_shape(space)
 
 
 class AbstractAbelianSpace(AbstractSpace):

@@ -14,7 +14,6 @@ from jaxhamel import _checks
 from jaxhamel._lanes._one_lane import one_lane
 from jaxhamel._typing import Configuration, Control
 from jaxhamel.geometry import AbstractSpace
-from jaxhamel.geometry._space import identity_shapes
 from jaxhamel.mechanics import System, VectorField, as_control
 from jaxhamel.simulate._adjoint import AutoAdjoint
 from jaxhamel.simulate._group_solver import AbstractGroupSolver
@@ -98,7 +97,7 @@ def simulate(
         "solver": solver,
         "adjoint": AutoAdjoint() if adjoint is None else adjoint,
         "event": _event(event, ts.dtype, layout),
-        "max_steps": _max_steps(max_steps, ts, dt, dense),
+        "max_steps": most_steps(max_steps, ts, dt, dense),
         "dense": dense,
         "progress_meter": meter(progress),
     }
@@ -184,18 +183,21 @@ def _state_in_one_dtype(system, q0, u0, ts):
     """Initial state and times as arrays of the state's widest floating dtype; lists become arrays, integers floats."""
     _checks.check_arrays(q0=q0, u0=u0, ts=ts)
     q0, u0, ts = _lists_to_arrays(system.space, q0), jnp.asarray(u0), jnp.asarray(ts)
-    leaves = [*jax.tree.leaves(q0), u0]
-    floats = [jnp.result_type(x) for x in leaves]
-    floats = [d for d in floats if jnp.issubdtype(d, jnp.floating)]
-    dtype = jnp.result_type(*floats) if floats else jnp.result_type(float)
+    dtype = dtype_of_state(q0, u0)
     cast = lambda x: jnp.asarray(x, dtype=dtype)  # noqa: E731
     return jax.tree.map(cast, q0), cast(u0), cast(ts)
 
 
+def dtype_of_state(q0, u0):
+    """The widest floating dtype among the arrays of a state; JAX's own where all are integers."""
+    floats = [jnp.result_type(x) for x in jax.tree.leaves((q0, u0))]
+    floats = [d for d in floats if jnp.issubdtype(d, jnp.floating)]
+    return jnp.result_type(*floats) if floats else jnp.result_type(float)
+
+
 def _lists_to_arrays(space, q0):
-    shapes = identity_shapes(space)
     try:
-        return jax.tree.map(lambda _, part: jnp.asarray(part), shapes, q0)
+        return jax.tree.map(lambda _, part: jnp.asarray(part), space.stored, q0)
     except (TypeError, ValueError):  # not of the space's structure: the space's own check says so
         return q0
 
@@ -247,7 +249,7 @@ class _RealEvent(eqx.Module):
         return self.function(t, *(y if self.layout is None else self.layout.parts(y)))
 
 
-def _max_steps(max_steps, ts, dt, dense) -> int:
+def most_steps(max_steps, ts, dt, dense) -> int:
     if max_steps is not None:
         return max_steps
     needed = _steps_needed(_checks.concrete(ts), None if dt is None else _checks.concrete(dt))
