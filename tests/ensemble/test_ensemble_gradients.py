@@ -1,31 +1,75 @@
-"""Derivatives of rollout: against the same steps written plainly under vmap, in both modes, of second order, in memory."""
+"""Derivatives of equal steps: against the same steps written plainly under vmap, in both modes, of second order, in memory.
+
+Most of it on a small motion, a pendulum whose position is a unit vector, because what takes time here is compiling.
+"""
+
+from functools import cache
+from itertools import pairwise
 
 import diffrax
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.flatten_util import ravel_pytree
 from systems_ball import two_mass_ball
 from systems_motion import unit_quaternions
 from test_ensemble_simulate import Swing
 
 from jaxhamel import ensemble
+from jaxhamel.ensemble._equal_steps import Motion, Plan, in_lanes
 from jaxhamel.ensemble._tableaus import tableau
 from jaxhamel.mechanics import VectorField
 from jaxhamel.systems import FreeRigidBody
 
 RNG = np.random.default_rng(8)
 B = 3
-TS, DT = np.array([0.0, 0.1, 0.3]), 0.05
+TS, DT = np.array([0.0, 0.1, 0.3]), 0.05  # intervals of two steps and of four
+ENDS = np.array([0.0, 0.2])
 QUATERNION, U0 = unit_quaternions(RNG, B), jnp.asarray(RNG.normal(size=(B, 3)))
 Q0 = (QUATERNION, jnp.asarray(RNG.normal(size=(B, 2))))
 MASSES, INERTIA = jnp.asarray(RNG.uniform(0.5, 1.5, (B, 2))), jnp.array([1.0, 2.0, 2.5])
 
+# --- a pendulum: y = (x, z, ω), x² + z² = 1; damping of its own, weight and torques of all -----------
 
-def plain(system, q0, u0, control, method):
-    """One trajectory's last state, step by step."""
-    table = tableau(method)
+
+def rate(t, y, mine, shared):
+    (x, z, omega), (damping,), (weight, torque) = y, mine, shared
+    drive = torque[0] * jnp.cos(t) + torque[1] * omega * x
+    return -omega * z, omega * x, drive - weight * x - damping * omega
+
+
+def unit(y, shared):
+    x, z, omega = y
+    r = jnp.sqrt(x * x + z * z)
+    return x / r, z / r, omega
+
+
+def pendulums(dtype=np.float64):
+    """The columns of the state, of what each has and what all share."""
+    angle, omega, damping = RNG.uniform(0.2, 1.0, (3, B)).astype(dtype)
+    y = tuple(map(jnp.asarray, (1.1 * np.cos(angle), 1.1 * np.sin(angle), omega)))
+    return y, (jnp.asarray(damping),), (jnp.asarray(dtype(1.3)), jnp.asarray([0.4, -0.3], dtype))
+
+
+def total(columns):
+    return sum(jnp.mean(jnp.sin(x) * x) for x in columns)
+
+
+def in_steps(method, checkpoint=None, times=TS):
+    """Of a mean cost of the states at the times."""
+    plan = Plan.of(times, DT, tableau(method), checkpoint, False)
+
+    def of(y, mine, shared):
+        motion, ts = Motion(rate, unit, y, mine, shared), jnp.asarray(times, y[0].dtype)
+        return total(x[1:] for x in in_lanes(motion, ts, plan))
+
+    return of
+
+
+def plain(slope, normalised, y, method, times):
+    """One trajectory's states at `times`, step by step."""
+    table, found = tableau(method), []
 
     def ahead(y, weights, slopes):
         used = [(w, k) for w, k in zip(weights, slopes, strict=False) if w]
@@ -36,77 +80,49 @@ def plain(system, q0, u0, control, method):
         slopes = []
         for row, c in zip(table.a, table.c, strict=True):
             slopes.append(slope(t + c * DT, ahead(y, row, slopes)))
-        q, u = ahead(y, table.b, slopes)
-        return (system.space.normalise(q), u), None
+        return normalised(ahead(y, table.b, slopes)), None
 
-    slope = jax.jit(lambda t, y: VectorField()(t, y, (system, control)))
-    return jax.lax.scan(step, (q0, u0), DT * jnp.arange(round(TS[-1] / DT), dtype=float))[0]
-
-
-def cost(q, u):
-    return sum(jnp.mean(jnp.sin(x) * x) for x in jax.tree.leaves((q, u)))
+    for start, end in pairwise(times):
+        count = round((end - start) / DT)
+        y = jax.lax.scan(step, y, start + DT * jnp.arange(count, dtype=float))[0]
+        found.append(y)
+    return jax.tree.map(lambda *x: jnp.stack(x), *found)
 
 
-def rolled(method):
-    """Of a mean cost of balls by their masses, starts and the control that all share."""
+def in_plain_steps(method, times=TS):
+    def of(y, mine, shared):
+        slope = lambda mine: jax.jit(lambda t, y: rate(t, y, mine, shared))  # noqa: E731
+        normalised = lambda y: unit(y, shared)  # noqa: E731
+        one = lambda y, mine: plain(slope(mine), normalised, y, method, times)  # noqa: E731
+        return total(jax.vmap(one)(y, mine))
 
-    def total(masses, u0, swing):
-        balls = jax.vmap(lambda m: two_mass_ball(masses=m))(masses)
-        axes = (0, 0, 0, None)
-        q, u = ensemble.rollout(balls, Q0, u0, TS, swing, dt=DT, in_axes=axes, method=method)
-        return cost(jax.tree.map(lambda x: x[:, -1], q), u[:, -1])
-
-    return total
+    return of
 
 
-def by_vmap(method):
-    def total(masses, u0, swing):
-        one = lambda m, q, u: plain(two_mass_ball(masses=m), q, u, swing, method)  # noqa: E731
-        return cost(*jax.vmap(one)(masses, Q0, u0))
-
-    return total
-
-
-def test_gradient_is_that_of_the_plain_steps():
-    at = (MASSES, U0, Swing(jnp.array([0.3, 0.2])))
-    found, wanted = (jax.jit(jax.grad(f("rk4"), (0, 1, 2)))(*at) for f in (rolled, by_vmap))
+@pytest.mark.parametrize(
+    ("method", "checkpoint", "times"),
+    [
+        ("rk4", True, TS),
+        ("rk4", None, TS),
+        (diffrax.Heun(), False, TS),
+        (diffrax.Tsit5(), True, ENDS),
+        (diffrax.Dopri8(), None, ENDS),
+    ],
+)
+def test_gradient_is_that_of_the_plain_steps(method, checkpoint, times):
+    at = pendulums()
+    functions = in_steps(method, checkpoint, times), in_plain_steps(method, times)
+    found, wanted = (jax.jit(jax.grad(f, (0, 1, 2)))(*at) for f in functions)
     for x, y in zip(jax.tree.leaves(found), jax.tree.leaves(wanted), strict=True):
         np.testing.assert_allclose(x, y, rtol=1e-11, atol=1e-13)
 
 
-def spinning(method="rk4", checkpoint=True):
-    """Of a body's inertia, which all share, and of its starts."""
-
-    def total(inertia, u0):
-        body, axes = FreeRigidBody(inertia), (None, 0, 0, None)
-        options = {"dt": DT, "in_axes": axes, "method": method, "checkpoint": checkpoint}
-        q, u = ensemble.rollout(body, QUATERNION, u0, TS, **options)
-        return cost(q[:, -1], u[:, -1])
-
-    return total
-
-
-@pytest.mark.parametrize("method", [diffrax.Heun(), diffrax.Tsit5(), diffrax.Dopri8()])
-def test_stages_that_need_all_those_before(method):
-    def wanted(inertia, u0):
-        one = lambda q, u: plain(FreeRigidBody(inertia), q, u, None, method)  # noqa: E731
-        return cost(*jax.vmap(one)(QUATERNION, u0))
-
-    for x, y in zip(
-        jax.jit(jax.grad(spinning(method), (0, 1)))(INERTIA, U0),
-        jax.jit(jax.grad(wanted, (0, 1)))(INERTIA, U0),
-        strict=True,
-    ):
-        np.testing.assert_allclose(x, y, rtol=1e-11, atol=1e-13)
-
-
-def test_every_mode_and_order():
+@pytest.mark.parametrize(("method", "checkpoint"), [(diffrax.Heun(), True), ("rk4", False)])
+def test_every_mode_and_order(method, checkpoint):
     """Forward, backward, forward over backward, backward over backward, vmap of backward: one Hessian."""
-    f, v = (
-        (lambda x: spinning()(x[:3], jnp.reshape(x[3:], (B, 3)))),
-        jnp.linspace(0.5, -0.7, 3 + 3 * B),
-    )
-    x = jnp.concatenate([INERTIA, U0.ravel()])
+    x, rebuilt = ravel_pytree(pendulums())
+    of, v = in_steps(method, checkpoint, ENDS), jnp.linspace(0.5, -0.7, x.size)
+    f = lambda x: of(*rebuilt(x))  # noqa: E731
     gradient = jax.grad(f)
     found = jax.jit(
         lambda x, v: {
@@ -124,19 +140,53 @@ def test_every_mode_and_order():
     np.testing.assert_allclose(found["forward"], differences, rtol=1e-7, atol=1e-9)
 
 
-def test_with_and_without_checkpoints():
-    found, wanted = (jax.jit(jax.grad(spinning(checkpoint=c)))(INERTIA, U0) for c in (True, False))
-    np.testing.assert_allclose(found, wanted, rtol=1e-12)
+def test_single_precision_stays_single(float32):
+    found = jax.jit(jax.grad(in_steps("rk4"), (0, 1, 2)))(*pendulums(np.float32))
+    assert all(x.dtype == np.float32 for x in jax.tree.leaves(found))
+
+
+# --- balls and bodies, by rollout ---------------------------------------------------------------------
+
+
+def cost(q, u):
+    return total(jax.tree.leaves((q, u)))
+
+
+def of_balls(masses, u0, swing, q0):
+    """Of a mean cost of balls by their masses, starts and the control that all share."""
+    balls = jax.vmap(lambda m: two_mass_ball(masses=m))(masses)
+    q, u = ensemble.rollout(balls, q0, u0, ENDS, swing, dt=DT, in_axes=(0, 0, 0, None))
+    return cost(jax.tree.map(lambda x: x[:, -1], q), u[:, -1])
+
+
+def of_plain_balls(masses, u0, swing, q0):
+    def one(masses, q, u):
+        ball = two_mass_ball(masses=masses)
+        slope = jax.jit(lambda t, y: VectorField()(t, y, (ball, swing)))
+        normalised = lambda y: (ball.space.normalise(y[0]), y[1])  # noqa: E731
+        return jax.tree.map(lambda x: x[-1], plain(slope, normalised, (q, u), "rk4", ENDS))
+
+    return cost(*jax.vmap(one)(masses, q0, u0))
+
+
+@cache
+def gradient_of_balls():
+    return jax.jit(jax.grad(of_balls, (0, 1, 2)))
+
+
+def test_balls():
+    """Along a direction: the rates of the plain steps are compiled in a third of the time of their gradient."""
+    at = (MASSES, U0, Swing(jnp.array([0.3, 0.2])))
+    along = jax.tree.map(lambda x: jnp.asarray(RNG.normal(size=x.shape)), at)
+    rate_along = jax.jit(lambda *at: jax.jvp(lambda *x: of_plain_balls(*x, Q0), at, along)[1])
+    terms = jax.tree.map(lambda x, v: jnp.sum(x * v), gradient_of_balls()(*at, Q0), along)
+    np.testing.assert_allclose(sum(jax.tree.leaves(terms)), rate_along(*at), rtol=1e-11)
 
 
 def test_finite_at_rest_and_at_the_identity():
-    def total(u0, swing):
-        identity = (jnp.tile(jnp.eye(4)[0], (B, 1)), jnp.zeros((B, 2)))
-        axes = (None, 0, 0, None)
-        q, u = ensemble.rollout(two_mass_ball(), identity, u0, TS, swing, dt=DT, in_axes=axes)
-        return cost(q, u)
-
-    found = jax.jit(jax.grad(total, (0, 1)))(jnp.zeros((B, 3)), Swing(jnp.zeros(2)))
+    identity = (jnp.tile(jnp.eye(4)[0], (B, 1)), jnp.zeros((B, 2)))
+    at_rest = (jnp.zeros((B, 3)), Swing(jnp.zeros(2)), identity)
+    found = gradient_of_balls()(MASSES, *at_rest)
     assert all(np.isfinite(x).all() and np.any(x) for x in jax.tree.leaves(found))
 
 
@@ -158,15 +208,3 @@ def test_memory_grows_like_the_square_root_of_the_steps():
 
     few, many = bytes_for(24), bytes_for(96)
     assert 3.0 < many / few < 5.0
-
-
-def test_single_precision_stays_single(float32):
-    body = FreeRigidBody(jnp.asarray(INERTIA, np.float32))
-    start, u0 = jnp.asarray(QUATERNION, np.float32), jnp.asarray(U0, np.float32)
-
-    def total(u0, body):
-        _, u = ensemble.rollout(body, start, u0, TS, dt=DT, in_axes=(None, 0, 0, None))
-        return jnp.mean(u[:, -1] ** 2)
-
-    found = eqx.filter_jit(eqx.filter_grad(lambda x: total(*x)))((u0, body))
-    assert all(x.dtype == np.float32 for x in jax.tree.leaves(eqx.filter(found, eqx.is_array)))
