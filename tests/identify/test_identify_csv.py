@@ -68,7 +68,7 @@ def test_units_become_si_and_times_may_start_at_zero(file):
         ),
         ("t,angle\n0,1\n0.2,1\n0.2,1\n", {}, "line 4, column `t`: the time 0.2 is repeated"),
         ("t,angle\n0,1\n0.2,1,3\n0.3,1\n", {}, "line 3: it has 3 cells; the header has 2 columns."),
-        ("t,angle\n0,1\n", {}, "it has 1 rows of values; it needs a header and two rows"),
+        ("t,angle\n0,1\n", {}, "it has 1 row of values; it needs a header and two rows"),
         (
             "t,angle\n0,1\n20000000,1\n40000000,1\n",
             {},

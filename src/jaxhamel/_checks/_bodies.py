@@ -3,6 +3,7 @@
 import numpy as np
 
 from jaxhamel._checks._values import _UNIT, _short, check_finite, check_shape, concrete
+from jaxhamel._words import counted
 
 
 def check_inertia(name: str, value) -> None:
@@ -160,6 +161,6 @@ def check_rails(rails, n_masses: int) -> None:
     carried = getattr(rails, "n_masses", n_masses)
     if carried != n_masses:
         raise ValueError(
-            f"`rails` carry {carried} masses but `masses` has {n_masses} entries; "
+            f"`rails` carry {counted(carried, 'mass', 'masses')} but `masses` has {counted(n_masses, 'entry')}; "
             "both must be the same number. Give every mass its rail."
         )

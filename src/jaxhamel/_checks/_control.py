@@ -15,6 +15,7 @@ from jaxhamel._checks._values import (
     check_shape,
     concrete,
 )
+from jaxhamel._words import counted
 
 
 def check_spline(coefficients, t0, t1, degree) -> None:
@@ -27,7 +28,7 @@ def check_spline(coefficients, t0, t1, degree) -> None:
         )
     if coefficients.shape[0] <= degree:
         raise ValueError(
-            f"`coefficients` has {coefficients.shape[0]} rows; a spline of degree {degree} takes "
+            f"`coefficients` has {counted(coefficients.shape[0], 'row')}; a spline of degree {degree} takes "
             f"at least {degree + 1}. Give more coefficients or a lower `degree`."
         )
     _check_span("t0", t0, "t1", t1)
@@ -50,7 +51,7 @@ def check_samples(ts, values, n_coefficients) -> None:
     check_finite("values", values)
     if len(ts) < n_coefficients:
         raise ValueError(
-            f"`ts` has {len(ts)} samples; {n_coefficients} coefficients take at least as many. "
+            f"`ts` has {counted(len(ts), 'sample')}; {n_coefficients} coefficients take at least as many. "
             "Give more samples or fewer coefficients."
         )
 

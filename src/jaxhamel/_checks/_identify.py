@@ -9,6 +9,7 @@ from jax.tree_util import tree_flatten_with_path
 from jaxhamel._checks._bodies import check_inertia
 from jaxhamel._checks._simulation import check_times
 from jaxhamel._checks._values import _kind, _short, check_finite, check_positive, concrete
+from jaxhamel._words import counted
 
 
 def check_realisable(name: str, value) -> None:
@@ -150,7 +151,8 @@ def check_width(run_name: str, name: str, got: int, wanted: int) -> None:
     """As many columns as the measurement has components."""
     if got != wanted:
         raise ValueError(
-            f"{run_name}: `{name}` has {got} columns; the measurement of that name has {wanted} components."
+            f"{run_name}: `{name}` has {counted(got, 'column')}; the measurement of that name has "
+            f"{counted(wanted, 'component')}."
         )
 
 

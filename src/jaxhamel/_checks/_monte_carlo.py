@@ -12,6 +12,7 @@ import jax
 import numpy as np
 
 from jaxhamel._checks._values import _kind, check_finite, check_positive
+from jaxhamel._words import counted
 
 _WIDTHS = {
     "std": "It is the width of a distribution.",
@@ -245,7 +246,7 @@ def check_same_run(folder, there, asked, resume) -> None:
     """The folder's run is the one asked for, and is to be gone on with."""
     if not resume:
         raise ValueError(
-            f"the folder {folder} holds a run already ({there.get('trajectories')} trajectories, seed "
+            f"the folder {folder} holds a run already ({counted(there.get('trajectories'), 'trajectory')}, seed "
             f"{there.get('seed')}); nothing was changed. Resume it, or give another folder."
         )
     there, asked = dict(_flat(there)), dict(_flat(asked))
@@ -295,7 +296,7 @@ def writing(folder, done) -> Iterator[None]:
         full = number in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
         what = "takes no more" if full else "cannot be written to"
         kept = (
-            f"the {done} trajectories written before are kept"
+            f"the {counted(done, 'trajectory')} written before {'is' if done == 1 else 'are'} kept"
             if done or full
             else "nothing is lost"
         )

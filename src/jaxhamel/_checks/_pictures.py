@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from jaxhamel._words import counted
+
 
 def check_frames(name: str, value, count: int) -> None:
     """`value` has one row for each time of a picture, and every entry is finite."""
@@ -43,7 +45,7 @@ def check_names(name: str, value, count: int) -> None:
     """A name for each row."""
     if len(value) != count:
         raise ValueError(
-            f"`{name}` has {len(value)} entries; the connection has {count} rows, one for each group "
+            f"`{name}` has {counted(len(value), 'entry')}; the connection has {counted(count, 'row')}, one for each group "
             f"direction. Give {count}."
         )
 

@@ -9,6 +9,7 @@ import jax
 import numpy as np
 
 from jaxhamel import identify
+from jaxhamel._words import counted
 from jaxhamel.simulate import Trajectory
 from jaxhamel.viz import Chart, Report, correlation_figure, fit_figure, residuals_figure, save
 
@@ -52,7 +53,7 @@ def run_identify(
     problem = build_problem(scenario, system, measurements, runs)
     folder(out)
     count = problem.model.coordinates().shape[0]
-    told = f"{len(runs)} run{'s' if len(runs) > 1 else ''} from {data}"
+    told = f"{counted(len(runs), 'run')} from {data}"
     terminal.say(f"{scenario.name}: {count} coordinates, {told}; compiling …")
     with terminal.updating():
         estimate = _fit(scenario, problem, terminal, seed, max_seconds, started)
@@ -228,5 +229,5 @@ def _in_words(row: dict) -> str:
 
 def _lead(estimate: Any) -> str:
     runs, values = len(estimate.problem.runs), sum(estimate.counts.values())
-    head = f"Fitted to {values} measured values of {runs} run{'s' if runs > 1 else ''}."
+    head = f"Fitted to {counted(values, 'measured value')} of {counted(runs, 'run')}."
     return " ".join([head, *estimate.remarks[:2]])

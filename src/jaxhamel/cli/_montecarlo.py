@@ -10,6 +10,7 @@ import jax
 import numpy as np
 
 from jaxhamel import _checks
+from jaxhamel._words import counted
 from jaxhamel.ensemble import Samples, Study, monte_carlo
 from jaxhamel.ensemble._running import Progress
 from jaxhamel.ensemble._statistics import probability
@@ -52,7 +53,9 @@ def run_montecarlo(
         if accuracy:
             _checks.check_accuracy(accuracy, list(jax.eval_shape(model, samples[:1])))
     folder(out, of_ensemble=True)
-    terminal.say(f"{scenario.name}: {size} trajectories of {model.ts[-1]:g} s; compiling …")
+    terminal.say(
+        f"{scenario.name}: {counted(size, 'trajectory')} of {model.ts[-1]:g} s; compiling …"
+    )
     with terminal.updating(), _as_one_line():
         study = monte_carlo(
             model,
@@ -172,7 +175,7 @@ def _line(at: Progress) -> str:
     most = at.quantile(name, 0.95)["value"] if at.failed < at.done else np.nan
     pace = f"{at.rate:.0f}/s, about {at.left:.0f} s left   " if at.rate else ""
     return (
-        f"{at.done} of {at.size} trajectories, {at.failed} failed   {pace}"
+        f"{at.done} of {counted(at.size, 'trajectory')}, {at.failed} failed   {pace}"
         f"{name}: mean {mean:.4g} ± {error:.1g}, 95 % below {most:.4g}"
     )
 
@@ -184,7 +187,7 @@ def _write(out: Path, scenario: Scenario, study: Study, model: Model, started: f
         good = study.values["max_friction"][np.isfinite(study.values["max_friction"])]
         statistics["slip"] = probability(good > limit)
     n, failed = study.trajectories, len(study.failed)
-    message = f"{n} trajectories, {failed} failed"
+    message = f"{counted(n, 'trajectory')}, {failed} failed"
     top = {
         "trajectories": n,
         "failed": failed,
@@ -199,7 +202,11 @@ def _write(out: Path, scenario: Scenario, study: Study, model: Model, started: f
         message,
         started,
         reached={"trajectories": n, "failed": failed},
-        tiles=((f"{n}", "trajectories"), (f"{failed}", "failed"), *tiles(statistics)),
+        tiles=(
+            (f"{n}", "trajectory" if n == 1 else "trajectories"),
+            (f"{failed}", "failed"),
+            *tiles(statistics),
+        ),
         lead=f"{message}; the moving ball is the nominal one.{_open_loop(model)}",
         files=("values.zarr",),
         top=top,

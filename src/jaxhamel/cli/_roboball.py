@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from jaxhamel import identify
+from jaxhamel._words import counted
 from jaxhamel.identify._roboball import FIRST_GUESS
 from jaxhamel.identify._roboball_runs import JOINT, SHELL
 from jaxhamel.systems import SoftRollingPendulum
@@ -47,7 +48,9 @@ def run_identify_roboball(
     """
     runs, start = _runs_in(data), _start(changes)
     folder(out)
-    terminal.say(f"{NAME}: {len(runs)} runs from {data}; the joint first, then the contact")
+    terminal.say(
+        f"{NAME}: {counted(len(runs), 'run')} from {data}; the joint first, then the contact"
+    )
     with terminal.updating():
         found = identify.fit_roboball(
             runs,

@@ -12,6 +12,7 @@ import optax
 from jaxtyping import Array, Float
 
 from jaxhamel import _checks
+from jaxhamel._words import counted
 from jaxhamel.control._curves import free_parameters
 from jaxhamel.control._problem import ControlProblem
 from jaxhamel.control._progress import Progress
@@ -96,7 +97,9 @@ class GradientDescent(eqx.Module):
         if row["seconds"] > self.max_seconds:
             return f"out of time ({self.max_seconds:g} s): best so far"
         return (
-            "" if len(rows) < self.iterations else f"{self.iterations} iterations done: best so far"
+            ""
+            if len(rows) < self.iterations
+            else f"{counted(self.iterations, 'iteration')} done: best so far"
         )
 
     def _progress(self, rows) -> Progress:

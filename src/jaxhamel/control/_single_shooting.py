@@ -12,6 +12,7 @@ import optimistix as optx
 from jaxtyping import Array, Float
 
 from jaxhamel import _checks
+from jaxhamel._words import counted
 from jaxhamel.control._costs import constraint_residual, final_residual, running_residual
 from jaxhamel.control._curves import free_parameters
 from jaxhamel.control._problem import ControlProblem
@@ -94,7 +95,7 @@ class SingleShooting(eqx.Module):
         status = "converged" if converged else optx.RESULTS[result]
         history = {"cost": np.array([float(cost)]), "gradient_norm": np.array([float(gradient)])}
         control = free_parameters(problem.curve)[1](p)
-        status = f"{status} after {int(steps)} steps"
+        status = f"{status} after {counted(int(steps), 'step')}"
         return report(
             problem, control, float(cost), float(gradient), history, began, converged, status
         )

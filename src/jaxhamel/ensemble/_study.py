@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
+from jaxhamel._words import counted
 from jaxhamel.ensemble._running import statistics_of
 from jaxhamel.ensemble._sampling import Samples
 
@@ -56,7 +57,7 @@ class Study:
         return self.samples[index]
 
     def __str__(self) -> str:
-        head = f"{self.trajectories} trajectories, {len(self.failed)} failed"
+        head = f"{counted(self.trajectories, 'trajectory')}, {len(self.failed)} failed"
         head += f" (seed {self.samples.seed}, {self.samples.sampler})"
         rows = [_row(name, found) for name, found in self.statistics["quantities"].items()]
         width = max((len(row[0]) for row in rows), default=0)

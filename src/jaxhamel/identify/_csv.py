@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from jaxhamel._words import counted
 from jaxhamel.identify._measurements import AbstractMeasurement
 from jaxhamel.identify._runs import Run
 
@@ -104,13 +105,13 @@ def _table(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
         raise DataError(f"{path}: the file cannot be read ({reason}).") from None
     if len(lines) < 3:
         raise DataError(
-            f"{path}: it has {max(len(lines) - 1, 0)} rows of values; it needs a header and two rows or more."
+            f"{path}: it has {counted(max(len(lines) - 1, 0), 'row')} of values; it needs a header and two rows or more."
         )
     header = [cell.strip() for cell in lines[0][1]]
     for line, row in lines[1:]:
         if len(row) != len(header):
             raise DataError(
-                f"{path}, line {line}: it has {len(row)} cells; the header has {len(header)} columns."
+                f"{path}, line {line}: it has {counted(len(row), 'cell')}; the header has {counted(len(header), 'column')}."
             )
     return header, lines[1:]
 

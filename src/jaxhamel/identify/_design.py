@@ -25,6 +25,7 @@ from jaxtyping import Array, ArrayLike, Float
 
 from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Scalar
+from jaxhamel._words import counted
 from jaxhamel.control import free_parameters
 from jaxhamel.identify._compiled_sooner import jit_compiled_sooner
 from jaxhamel.identify._losses import Squares
@@ -127,7 +128,7 @@ class Design(NamedTuple):
         width = max(len(name) for name in self.errors)
         rows = [f"  {name:<{width}}  ± {error:.3g}" for name, error in self.errors.items()]
         how = "converged" if self.converged else "stopped"
-        head = f"{self.criterion}-optimal experiment, {how} after {len(self.history) - 1} steps"
+        head = f"{self.criterion}-optimal experiment, {how} after {counted(len(self.history) - 1, 'step')}"
         return "\n".join([head, f"  information per parameter × {self.gain:.3g}", *rows])
 
 

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxhamel._words import counted
 from jaxhamel.identify._flat import Flat, flat_directions
 from jaxhamel.identify._information import information
 from jaxhamel.identify._losses import Squares
@@ -187,7 +188,7 @@ def _told_of(search: Any) -> dict[str, Any]:
         "history": {key: np.array(value) for key, value in search.history.items()},
         "seconds": time.monotonic() - search.began,
         "converged": search.converged,
-        "status": search.status or f"{search.iteration} iterations",
+        "status": search.status or counted(search.iteration, "iteration"),
         "refinement": search.refinement,
     }
 

@@ -18,6 +18,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from jaxhamel import _checks
+from jaxhamel._words import counted
 from jaxhamel.identify._estimate import Estimate
 from jaxhamel.identify._losses import Squares
 from jaxhamel.identify._model import Model, Unknowns
@@ -49,7 +50,7 @@ class Posterior(NamedTuple):
     def __str__(self) -> str:
         width = max(len(name) for name in self.names)
         chains, draws = self.samples.shape[:2]
-        head = f"Posterior: {chains} chains of {draws} draws, {self.divergent} divergent"
+        head = f"Posterior: {counted(chains, 'chain')} of {counted(draws, 'draw')}, {self.divergent} divergent"
         titles = (
             f"  {'':<{width}} {'mean':>12} {'std':>10} {'by Fisher':>10} {'r_hat':>6} {'eff.':>6}"
         )

@@ -8,6 +8,7 @@ from jax.typing import ArrayLike
 
 from jaxhamel import _checks
 from jaxhamel._typing import Control
+from jaxhamel._words import counted
 from jaxhamel.mechanics import as_control
 
 
@@ -56,4 +57,4 @@ class Run:
     def __repr__(self) -> str:
         measured = ", ".join(f"{k} {v.shape[1]}" for k, v in self.values.items())
         span = f"{self.ts[0]:.4g} … {self.ts[-1]:.4g} s"
-        return f"Run({self.name}: {len(self.ts)} times, {span}; {measured})"
+        return f"Run({self.name}: {counted(len(self.ts), 'time')}, {span}; {measured})"

@@ -5,6 +5,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxhamel._words import counted
 from jaxhamel.simulate._results import in_words
 
 
@@ -22,12 +23,12 @@ def summary(trajectory) -> str:
 def _summary_of_many(trajectory) -> str:
     good, shape = np.asarray(trajectory.succeeded), np.shape(trajectory.succeeded)
     name = type(trajectory.system).__name__
-    return f"{good.size} trajectories of {name}, batch {shape}: {int(good.sum())} reached the end or an event"
+    return f"{counted(good.size, 'trajectory')} of {name}, batch {shape}: {int(good.sum())} reached the end or an event"
 
 
 def _span(trajectory):
     ts = np.asarray(trajectory.ts)
-    return "time [s]", f"{ts[0]:.6g} … {ts[-1]:.6g}, {len(ts)} times"
+    return "time [s]", f"{ts[0]:.6g} … {ts[-1]:.6g}, {counted(len(ts), 'time')}"
 
 
 def _steps(trajectory):

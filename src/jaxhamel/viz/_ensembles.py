@@ -8,6 +8,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Ellipse
 from numpy import ndarray
 
+from jaxhamel._words import counted
+
 from ._figures import _figure, _legend, _styled, _time_axis, canvas
 from ._style import LIGHT, roles
 
@@ -36,7 +38,7 @@ def fan_figure(
     alpha = float(np.clip(20.0 / max(len(paths), 1), 0.12, 0.6))
     for path in paths:
         axes.plot(*path.T, color=LIGHT["series1"], alpha=alpha, linewidth=0.9)
-    axes.plot([], [], color=LIGHT["series1"], label=f"{len(paths)} trajectories")
+    axes.plot([], [], color=LIGHT["series1"], label=f"{counted(len(paths), 'trajectory')}")
     if nominal is not None:
         axes.plot(*nominal.T, color=LIGHT["ink"], label="nominal")
     axes.set_aspect("equal", adjustable="datalim")
