@@ -6,18 +6,27 @@
     ȳ = w + Σ_i Ȳ_i ,   p̄ += Σ_i f_p(Y_i)ᵀ κ_i
 
 (Hager, Numerische Mathematik 87, 2000; Sanz-Serna, SIAM Review 58, 2016): exact derivatives of the computed trajectory. What
-is kept is the state before each step, or an interval's initial state only; the stages are computed again, and one program
-goes backward through any of them. What all lanes share has a derivative in each lane, summed at the end of the interval.
+is kept is the state before each step and what N′ depends on of its end, or an interval's initial state only, from which
+the rest is found again; the stages are computed again, and one program goes backward through any of them. What all lanes
+share has a derivative in each lane, summed at the end of the interval.
 
-Rolling ball with three masses, 1,024 lanes, 100 steps of RK4 in ten intervals, two cores, each lane's own masses and
-control: value and gradient take 0.36 ms a step where the motion takes 0.077 ms, 4.7 times as long (medians of 21 runs); in
-an earlier run 0.36 and 0.067 ms, 5.4 times, when the stages of an interval were kept (45 vectors a step instead of 9). With
-states at the ends of intervals only 4 to 7 % more. By JAX's transpose of the loops 0.6 to 1.0 ms. Compiled in 3 to 5 s.
+Rolling ball with three masses, 1,024 lanes, 100 steps of RK4 in ten intervals, two cores, µs a step of the motion and of
+value and gradient: 47 and 175, where each lane has masses and control of its own, 42 and 150, where all have the same (four
+runs in quiet minutes, each the medians of 25 to 31, 3.6 to 3.8 times as long; with other work on the machine all took 1.7
+times as long, and 4.0 to 4.4 times as long as the motion). With the path found again 202 and 175. 8,192 lanes 311 and 1,672,
+where the 88 vectors that a stage reads and writes leave the second-level cache. Compiled in 3 to 4 s; by JAX's transpose of
+the loops the gradient took 0.6 to 1.0 ms a step.
 
-In scalar operations a step forward is 2,980, a stage backward 1,810, its own 830 forward included. Not taken:
+In scalar operations a step forward is 2,980, its stages again 2,120, a stage backward 1,810; alone on a core, each of them
+takes as long for its operations as the others. Not taken:
 - a step backward as one program: 6,980 operations that LLVM makes no vectors of (`_lanes._one_loop.LONGEST`), 0.48 ms a step
   backward instead of some 0.25 ms; cut into several loops, 230 to 410 values go from one to the next;
-- keeping all stages of all steps (not measured): 37 MB here, to be written and read in the time that they are computed in.
+- keeping the stages, too, 27 vectors a step more: 160 instead of 168 µs, and 142 instead of 145 (the shortest times); with
+  2,048 lanes, where they are 66 MB, 431 instead of 351;
+- keeping values between a stage and its way back: of the 730 operations that do not depend on κ a minimum cut leaves 180
+  if 37 values are kept, but each is one more vector that a loop reads and, as windows are, one that it writes for nothing;
+- w in the program of the last stage, two steps in a turn of the loop, numbers that all share as scalars outside of the
+  loops: no difference that could be seen.
 """
 
 from collections.abc import Callable, Iterable
