@@ -1,0 +1,132 @@
+"""Where the parts of a Whipple bicycle are and how they move: functions of the bicycle, which has the parameters."""
+
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from jaxhamel._typing import Configuration, Scalar, Vector3, Velocity
+from jaxhamel.geometry import cross, hat, quaternion_matrix
+from jaxhamel.systems._parameters import inertia_matrix
+
+
+class Geometry(NamedTuple):
+    """Where things are at q, in the axes of the rear frame unless said otherwise.
+
+    `up`: Γ; `steered`: S, fork to rear frame; `rear`, `front`: hub to point of contact, r d, front in
+    fork axes; `steer_arm`: from the foot of the steer axis to the front point of contact, fork axes;
+    `reach`: from the rear hub to the front point of contact; `heading`: horizontal, across the axle.
+    """
+
+    up: Vector3
+    steered: Float[Array, "3 3"]
+    rear: Vector3
+    front: Vector3
+    steer_arm: Vector3
+    reach: Vector3
+    heading: Vector3
+
+
+def steer_axis(bicycle: Any) -> Vector3:
+    """e, downwards."""
+    tilt = bicycle.steer_axis_tilt
+    return jnp.stack([jnp.sin(tilt), jnp.zeros_like(tilt), -jnp.cos(tilt)])
+
+
+def foot(bicycle: Any) -> Vector3:
+    """Where the steer axis meets the ground, from the rear point of contact, upright."""
+    zero = jnp.zeros_like(bicycle.trail)
+    return jnp.stack([bicycle.wheel_base + bicycle.trail, zero, zero])
+
+
+def rear_hub(bicycle: Any) -> Vector3:
+    """From the rear point of contact, upright."""
+    return bicycle.rear_radius * jnp.eye(3, dtype=bicycle.rear_radius.dtype)[2]
+
+
+def front_hub(bicycle: Any) -> Vector3:
+    """From the foot of the steer axis, fork axes."""
+    return jnp.stack([-bicycle.trail, jnp.zeros_like(bicycle.trail), bicycle.front_radius])
+
+
+def geometry(bicycle: Any, q: Configuration) -> Geometry:
+    """At a configuration."""
+    return geometry_of(bicycle, quaternion_matrix(q[0])[2], q[2][0])
+
+
+def geometry_of(bicycle: Any, up: Vector3, steer: Scalar) -> Geometry:
+    """Of the vertical in the axes of the rear frame and the steer angle: all there is to know."""
+    steered = rotation_about(steer_axis(bicycle), steer)
+    rear, front = bicycle.rear_radius * down(up), bicycle.front_radius * down(up @ steered)
+    steer_arm = front_hub(bicycle) + front
+    reach = foot(bicycle) - rear_hub(bicycle) + steered @ steer_arm
+    heading = cross(down(up), jnp.eye(3, dtype=up.dtype)[1])
+    return Geometry(up, steered, rear, front, steer_arm, reach, heading)
+
+
+def centres(bicycle: Any, q: Configuration) -> Float[Array, "4 3"]:
+    """Centres of mass of R, B, H, F from the rear hub, rear frame's axes."""
+    steered = rotation_about(steer_axis(bicycle), q[2][0])
+    fork = jnp.stack([bicycle.fork_com - foot(bicycle), front_hub(bicycle)]) @ steered.T
+    fork = fork + (foot(bicycle) - rear_hub(bicycle))[None]
+    frame = bicycle.frame_com - rear_hub(bicycle)
+    return jnp.concatenate([jnp.stack([jnp.zeros_like(frame), frame]), fork])
+
+
+def velocities(
+    bicycle: Any, q: Configuration, v: Velocity
+) -> tuple[Float[Array, "4 3"], Float[Array, "4 3"]]:
+    """Of R, B, H, F: velocities in the axes of the rear frame, angular velocities each in its own."""
+    omega, (steer, rear, front) = v[:3], q[2]
+    axis, axle = steer_axis(bicycle), jnp.eye(3, dtype=v.dtype)[1]
+    steered = rotation_about(axis, steer)
+    of_fork = omega @ steered + v[6] * axis
+    hub, on_axis = v[3:6] @ quaternion_matrix(q[0]), foot(bicycle)
+    of_axis = hub + cross(omega, on_axis - rear_hub(bicycle))
+    arms = jnp.stack([bicycle.fork_com - on_axis, front_hub(bicycle)])
+    fork = of_axis[None] + jnp.stack([steered @ cross(of_fork, arm) for arm in arms])
+    frame = hub + cross(omega, bicycle.frame_com - rear_hub(bicycle))
+    velocity = jnp.concatenate([jnp.stack([hub, frame]), fork])
+    of_rear = omega @ rotation_about(axle, rear) + v[7] * axle
+    of_front = of_fork @ rotation_about(axle, front) + v[8] * axle
+    return velocity, jnp.stack([of_rear, omega, of_fork, of_front])
+
+
+def masses(bicycle: Any) -> Float[Array, " 4"]:
+    """Of R, B, H, F."""
+    return jnp.stack([bicycle.rear_mass, bicycle.frame_mass, bicycle.fork_mass, bicycle.front_mass])
+
+
+def inertias(bicycle: Any) -> Float[Array, "4 3 3"]:
+    """Of R, B, H, F about their centres of mass."""
+    given = (
+        bicycle.rear_inertia,
+        bicycle.frame_inertia,
+        bicycle.fork_inertia,
+        bicycle.front_inertia,
+    )
+    return jnp.stack([inertia_matrix(inertia) for inertia in given])
+
+
+def down(up: Vector3) -> Vector3:
+    """d: the unit vector across the axle e_2 that points down most."""
+    zero = jnp.zeros_like(up[0])
+    return -jnp.stack([up[0], zero, up[2]]) / jnp.sqrt(up[0] * up[0] + up[2] * up[2])
+
+
+def up_at(lean: Scalar, pitch: Scalar) -> Vector3:
+    """Γ of the rear frame, leaned and then pitched."""
+    across = jnp.cos(lean)
+    return jnp.stack([-across * jnp.sin(pitch), jnp.sin(lean), across * jnp.cos(pitch)])
+
+
+def rotation_about(axis: Vector3, angle: Scalar) -> Float[Array, "3 3"]:
+    """cos θ + sin θ â + (1 − cos θ) a aᵀ (Rodrigues)."""
+    sin, cos = jnp.sin(angle), jnp.cos(angle)
+    eye = jnp.eye(3, dtype=axis.dtype)
+    return cos * eye + sin * hat(axis) + (1.0 - cos) * outer(axis, axis)
+
+
+def outer(a: Array, b: Array) -> Array:
+    """a bᵀ."""
+    return a[:, None] * b[None, :]
