@@ -16,7 +16,6 @@ from jaxhamel.systems import FreeRigidBody
 
 RNG = np.random.default_rng(7)
 TS = np.linspace(0.0, 0.4, 6)
-WEIGHTS = np.array([[1.0, 2.0, 3.0]])
 METHODS = [diffrax.Tsit5(), diffrax.Dopri5(), diffrax.Dopri8(), diffrax.Bosh3(), diffrax.Heun()]
 
 
@@ -122,29 +121,6 @@ def test_ends_that_are_no_ends():
     np.testing.assert_array_equal(np.isfinite(found.u[0, :, 0]), found.valid[0])
     assert found.t_end[3] == 0.0
     np.testing.assert_array_equal(found.u_end[3], u0[3])
-
-
-def test_derivatives_are_those_of_simulate():
-    """Both modes, by what each has for itself and what all share, values from lanes."""
-    q0, u0 = bodies(35)
-
-    def cost(inertia, u0):
-        body = FreeRigidBody(inertia)
-        motion = ensemble.simulate(body, q0, u0, TS, in_axes=(None, 0, 0, None), rtol=1e-8)
-        return jnp.sum(motion.u[:, -1] ** 2 * WEIGHTS) + jnp.sum(motion.t_end)
-
-    def one_by_one(inertia, u0):
-
-        one = lambda q, u: simulate(FreeRigidBody(inertia), q, u, TS, rtol=1e-8).u[-1]  # noqa: E731
-        return jnp.sum(jax.vmap(one)(q0, u0) ** 2 * WEIGHTS)
-
-    at = (jnp.array([1.0, 2.0, 2.5]), jnp.asarray(u0))
-    found = jax.grad(cost, (0, 1))(*at)
-    wanted = jax.grad(one_by_one, (0, 1))(*at)
-    along = jax.jvp(cost, at, (jnp.ones(3), jnp.zeros_like(at[1])))[1]
-    np.testing.assert_allclose(along, jnp.sum(found[0]), rtol=1e-9)
-    for a, b in zip(found, wanted, strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9)
 
 
 def test_what_lanes_cannot_give_is_left_to_diffrax():

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from jaxhamel._lanes._own_derivative import differentiated_as
 from jaxhamel._lanes._transform import lanes
 from jaxhamel.ensemble._adaptive_step import (
     ARRIVED,
@@ -58,7 +59,7 @@ class Kept(NamedTuple):
 
 
 class Programs(NamedTuple):
-    """In lanes: the first lane, a step, and the state within it."""
+    """In lanes: the first lane, a step (whose derivatives go a stage at a time), and the state within it."""
 
     first: Callable[..., Lane]
     step: Callable[..., Any]
@@ -75,14 +76,19 @@ class Programs(NamedTuple):
 
         def one(lane, mine, shared, limits):
             own = lambda t, y: rate(t, y, mine, shared)  # noqa: E731
-            return step(own, lambda y: unit(y, shared), pair, lane, limits)
+            return step(own, lambda y: unit(y, shared), pair, lane, limits)[:2]
+
+        def by_stages(lane, mine, shared, limits):
+            of_lanes = lambda t, y: lanes(rate, (0, 0, 0, None))(t, y, mine, shared)  # noqa: E731
+            ends = lambda y: lanes(unit, (0, None))(y, shared)  # noqa: E731
+            return step(of_lanes, ends, pair, lane, limits)[:2]
 
         def point(inside, theta, shared):
             return unit(within(inside, theta), shared)
 
         return cls(
             lanes(first, (None, 0, 0, None, None)),
-            lanes(one, (0, 0, None, None)),
+            differentiated_as(lanes(one, (0, 0, None, None)), by_stages),
             lanes(point, (0, 0, None)),
         )
 
@@ -102,7 +108,7 @@ def adaptive(
     motion: Motion, ts: Float[Array, " T"], pair: Pair, limits: Limits, widths: Widths
 ) -> tuple[list[Float[Array, "B T"]], Ends]:
     """Each number of the states at `ts`, two times or more, NaN beyond the end; and the ends."""
-    shared, rebuilt = _as_scalars(motion.shared)
+    shared, rebuilt = as_scalars(motion.shared)
     programs = Programs.of(motion, pair, rebuilt)
     inner = jnp.concatenate([ts[1:-1], jnp.full(1, jnp.inf, ts.dtype)])
     size, many = len(motion.y[0]), len(ts) - 2
@@ -122,10 +128,15 @@ def adaptive(
         pen = Pen(jnp.zeros(size, jnp.int32), jnp.broadcast_to(inner[0], (size,)))
         first = first._replace(pen=pen)
     ends, written = through_lanes(one, first, motion.mine, written, widths)
-    last = tuple(jnp.where(ends.stands == ARRIVED, x, jnp.nan) for x in ends.y)
-    start = lanes(motion.unit, (0, None))(motion.y, motion.shared)
-    between = written or ((),) * len(last)
-    return [_row(*each) for each in zip(start, between, last, strict=True)], ends
+    return joined(motion, motion.y, written, ends.y, ends.stands), ends
+
+
+def joined(motion: Motion, y: Columns, written, end: Columns, stands) -> list[Float[Array, "B T"]]:
+    """The numbers of the states at the first time, at those between, at the last, which is NaN where it was not reached."""
+    start = lanes(motion.unit, (0, None))(y, motion.shared)
+    between = written or ((),) * len(y)
+    last = (jnp.where(stands == ARRIVED, x, jnp.nan) for x in end)
+    return [_row(*each) for each in zip(start, between, last, strict=True)]
 
 
 def _row(first, written, last) -> Float[Array, "B T"]:
@@ -133,7 +144,7 @@ def _row(first, written, last) -> Float[Array, "B T"]:
     return jnp.concatenate([first[:, None], *between, last[:, None]], axis=1)
 
 
-def _as_scalars(tree) -> tuple[Any, Callable]:
+def as_scalars(tree) -> tuple[Any, Callable]:
     """An array's entries one by one, and back: sliced once here, not in every step."""
     leaves, structure = jax.tree.flatten(tree)
     scalars = [[jnp.ravel(x)[i] for i in range(jnp.size(x))] for x in leaves]

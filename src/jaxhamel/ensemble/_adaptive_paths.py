@@ -9,10 +9,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PyTree
 
+from jaxhamel._lanes._derivatives import is_float
 from jaxhamel.ensemble._adaptive import FEWEST, adaptive, widths_for
+from jaxhamel.ensemble._adaptive_reverse import reverse
 from jaxhamel.ensemble._adaptive_step import Limits
 from jaxhamel.ensemble._columns import Layout
-from jaxhamel.ensemble._derivatives_of import with_derivatives_of
+from jaxhamel.ensemble._derivatives_of import Faster, replaced, with_derivatives_of
 from jaxhamel.ensemble._embedded_pairs import embedded_pair
 from jaxhamel.ensemble._equal_steps import Motion
 from jaxhamel.ensemble._members import Members
@@ -52,9 +54,10 @@ class Equation(NamedTuple):
 def adaptive_paths(
     equation: Equation, members: Members, ts: Float[Array, " T"], asked: Asked
 ) -> Paths:
-    """Values by lanes; derivatives by diffrax under `jax.vmap`, in forward and in reverse mode."""
-    pair = embedded_pair(asked.solver)
+    """Values and first derivatives by lanes; further derivatives, those by times, and those of few members by diffrax under
+    `jax.vmap`."""
     arrays, fixed = eqx.partition((members, ts, asked), eqx.is_array)
+    pair = embedded_pair(asked.solver)
 
     def in_lanes(arrays) -> Paths:
         members, ts, asked = eqx.combine(arrays, fixed)
@@ -71,5 +74,37 @@ def adaptive_paths(
         none = jnp.zeros(members.size, jnp.int32)
         return Paths(states, t_end, end, none, none, none)
 
-    values = in_lanes if members.size >= FEWEST else one_by_one
-    return with_derivatives_of(one_by_one, values)(arrays)
+    if members.size < FEWEST:
+        return with_derivatives_of(one_by_one, one_by_one)(arrays)
+    return with_derivatives_of(one_by_one, in_lanes, _faster(equation, in_lanes, arrays, fixed))(
+        arrays
+    )
+
+
+def _faster(equation: Equation, in_lanes: Callable, arrays: Any, fixed: Any) -> Faster:
+    """By numbers of the members."""
+    structure, many = jax.tree.structure(arrays), len(jax.tree.leaves(arrays[0]))
+
+    def whole(leaves, active, values):
+        return jax.tree.unflatten(structure, replaced(leaves, active, values))
+
+    def forward(leaves, active, along):
+        def moving(*values):
+            found = in_lanes(whole(leaves, active, values))
+            return [x for x in jax.tree.leaves(found) if is_float(x)]
+
+        return list(jax.jvp(moving, [leaves[i] for i in active], list(along))[1])
+
+    def backward(leaves, counts, active, bars):
+        def ensemble_of(*values):
+            return equation.in_lanes(eqx.combine(whole(leaves, active, values), fixed)[0])
+
+        _, ts, asked = eqx.combine(jax.tree.unflatten(structure, leaves), fixed)
+        limits = Limits.of(asked.rtol, asked.atol, ts, asked.max_steps)
+        tried, _, stands = counts
+        of_states = len(bars) // 2  # then that of the last time, which no member changes
+        bars = [*bars[:of_states], *bars[of_states + 1 :]]
+        values, pair = [leaves[i] for i in active], embedded_pair(asked.solver)
+        return list(reverse(ensemble_of, values, ts, pair, limits, (tried, stands), bars))
+
+    return Faster(lambda active: max(active) < many, forward, backward)

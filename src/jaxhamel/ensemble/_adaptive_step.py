@@ -77,12 +77,19 @@ def first_lane(rate: Callable, pair: Pair, t, y: Columns, limits: Limits) -> Lan
     return Lane(t, jnp.minimum(t + h, limits.last), y, slope, none, none, none)
 
 
+class Within(NamedTuple):
+    """The states at which a step looked, the first is that at its start, and its end before it is projected."""
+
+    stages: tuple[Columns, ...]
+    end: Columns
+
+
 def step(
     rate: Callable, unit: Callable, pair: Pair, lane: Lane, limits: Limits
-) -> tuple[Lane, Inside]:
+) -> tuple[Lane, Inside, Within]:
     """The lane after one more step; as it was where it is not under way. `rate` is of (t, y), `unit` of y."""
     h = lane.end - lane.t
-    slopes, end = _stages(rate, pair, h, lane)
+    stages, slopes, end = _stages(rate, pair, h, lane)
     projected = unit(end)
     error = _sums(pair.error, slopes, h)
     estimate = _estimate(error, lane.y, projected, limits)
@@ -97,17 +104,17 @@ def step(
     moving = lane.stands == UNDER_WAY
     new = jax.tree.map(lambda a, b: jnp.where(moving, a, b), new, lane)
     powers = tuple(_sums(weights, slopes, h) for weights in zip(*pair.inside, strict=True))
-    return new, Inside(lane.y, powers)
+    return new, Inside(lane.y, powers), Within(tuple(stages), end)
 
 
-def _stages(rate: Callable, pair: Pair, h, lane: Lane) -> tuple[list[Columns], Columns]:
-    """The slopes, and y + h Σ b k."""
-    slopes = [lane.slope if pair.reuses else rate(lane.t, lane.y)]
-    at = lane.y
+def _stages(rate: Callable, pair: Pair, h, lane: Lane) -> tuple[list, list, Columns]:
+    """The stages, the slopes there, and y + h Σ b k."""
+    slopes, stages = [lane.slope if pair.reuses else rate(lane.t, lane.y)], [lane.y]
     for row, c in zip(pair.a[1:], pair.c[1:], strict=True):
-        at = _along(lane.y, row, slopes, h)
-        slopes.append(rate(lane.t + c * h, at))
-    return slopes, at if pair.reuses else _along(lane.y, pair.b, slopes, h)
+        stages.append(_along(lane.y, row, slopes, h))
+        slopes.append(rate(lane.t + c * h, stages[-1]))
+    end = stages[-1] if pair.reuses else _along(lane.y, pair.b, slopes, h)
+    return stages, slopes, end
 
 
 def _along(y: Columns, weights, slopes, h) -> Columns:

@@ -53,8 +53,8 @@ def rollout(
     - `dt`: the longest step [s], concrete; each interval of `ts` is divided into equal steps. Without it steps are chosen
       by error estimates, as `jaxhamel.simulate` chooses them, for each trajectory by itself: none waits for another.
     - `rtol`, `atol`, `max_steps`: of these steps, as for `jaxhamel.simulate`. The method is then one of diffrax that
-      estimates its error, default `Tsit5()`; derivatives are computed by diffrax, trajectory by trajectory under
-      `jax.vmap`; `checkpoint` and `kernel` mean nothing.
+      estimates its error, default `Tsit5()`; derivatives are those of the steps taken, their lengths held fixed;
+      `checkpoint` and `kernel` mean nothing.
     - `method`: with `dt`, `"rk4"` (default), an explicit Runge–Kutta method of diffrax (`diffrax.Tsit5()`,
       `diffrax.Dopri8()`, …), or a method on groups: `jaxhamel.LieGroup(diffrax.Tsit5(), space)`,
       `jaxhamel.CommutatorFree2()`, `jaxhamel.CommutatorFree4()`. On a matrix group a Runge–Kutta method is taken as

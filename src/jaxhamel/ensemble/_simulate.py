@@ -43,7 +43,7 @@ def simulate(
 
     Without `dt`, and with nothing else than `solver` (explicit, of Runge–Kutta, with an error estimate), `rtol`, `atol`,
     `max_steps` and `route`, each trajectory takes steps of its own length in lanes: the steps of `jaxhamel.simulate`, and
-    no trajectory waits for another. Derivatives are then computed by diffrax under `jax.vmap`.
+    no trajectory waits for another, in derivatives either: they are those of `jaxhamel.simulate`.
 
     With `dt`, and nothing else than `solver` (explicit: of Runge–Kutta or on groups; default `Tsit5()`) and `route`, the
     steps are taken in lanes, see `jaxhamel.ensemble.rollout`: the same numbers to rounding, many times faster; of a
