@@ -40,8 +40,8 @@ def probability(happened: Bool[np.ndarray, " N"]) -> dict[str, float]:
     return {
         "probability": p,
         "error": float(np.sqrt(p * (1 - p) / n)),
-        "low": float(max(middle - half, 0.0)),
-        "high": float(min(middle + half, 1.0)),
+        "low": float(min(max(middle - half, 0.0), p)),  # p itself is in it, whatever the rounding
+        "high": float(max(min(middle + half, 1.0), p)),
     }
 
 

@@ -1,0 +1,146 @@
+"""Statistics by hand for a few numbers, merging, the rule to stop, progress: what many random numbers would not notice."""
+
+import jax
+import numpy as np
+import pytest
+from scipy import stats
+
+from jaxhamel.ensemble import Distribution, Samples, monte_carlo
+from jaxhamel.ensemble._moments import Moments
+from jaxhamel.ensemble._running import Goal, Progress, Target, statistics_of
+from jaxhamel.ensemble._sampling import Probabilities
+from jaxhamel.ensemble._statistics import probability, quantiles, summarise
+
+X, Y = np.array([0.0, 0.0, 0.0, 10.0]), np.array([1.0, 2.0, 3.0, 4.0])
+SPREAD = {
+    "a": Distribution("normal", mean=[1.0, 2.0], std=0.5),
+    "b": Distribution("uniform", low=0.0, high=1.0),
+}
+
+
+def test_four_numbers_by_hand():
+    """Deviations −2.5 (thrice) and 7.5: Σd² = 75, Σd⁴/4 = 820.3125; with y: Σ d_x d_y = 15, mean of squares 35.9375."""
+    found = summarise({"x": X, "y": Y})
+    x = found["quantities"]["x"]
+    assert (x["n"], x["min"], x["max"], x["mean"], x["std"]) == (4, 0.0, 10.0, 2.5, 5.0)
+    assert x["mean_error"] == 2.5
+    np.testing.assert_allclose(x["std_error"], np.sqrt((820.3125 - 625) / (4 * 4 * 25)), rtol=1e-14)
+    for a, b in (("x", "y"), ("y", "x")):
+        np.testing.assert_allclose(found["covariance"][a][b], 5.0, rtol=1e-14)
+        error = np.sqrt((35.9375 - 3.75**2) / 4)
+        np.testing.assert_allclose(found["covariance_error"][a][b], error, rtol=1e-14)
+    np.testing.assert_allclose(found["covariance"]["x"]["x"], 25.0, rtol=1e-14)
+
+
+def test_quantiles_of_evenly_spaced_numbers():
+    """Of 0 … 100 the value is 100 p; np ± √(n p (1 − p)) rounded are the places 3 and 7, 21 and 30, 45 and 56, 94 and 98."""
+    mixed = np.random.default_rng(0).permutation(101.0 - np.arange(101)) - 1.0
+    found = quantiles(mixed, (0.05, 0.25, 0.5, 0.95))
+    for p, error in ((0.05, 2.0), (0.25, 4.5), (0.5, 5.5), (0.95, 2.0)):
+        np.testing.assert_allclose(found[str(p)]["value"], 100 * p, rtol=1e-13)
+        assert found[str(p)]["error"] == error
+
+
+@pytest.mark.parametrize(("happened", "n"), [(0, 10), (8, 10), (10, 10), (3, 1000)])
+def test_wilsons_interval_is_scipys(happened, n):
+    found = probability(np.arange(n) < happened)
+    wanted = stats.binomtest(happened, n).proportion_ci(0.95, "wilson")
+    np.testing.assert_allclose([found["low"], found["high"]], wanted, rtol=1e-12, atol=1e-15)
+    assert 0.0 <= found["low"] <= found["probability"] <= found["high"] <= 1.0
+    p = happened / n
+    np.testing.assert_allclose(found["error"], np.sqrt(p * (1 - p) / n), rtol=1e-14)
+
+
+def test_of_nothing_nothing_is_known():
+    found = probability(np.zeros(0, bool))
+    assert (found["low"], found["high"]) == (0.0, 1.0)
+    assert summarise({"x": np.zeros(0)})["covariance"] == {}
+    assert np.isinf(Moments.of(np.array([[1.0]])).mean_error).all()
+
+
+def test_a_row_that_is_not_whole_is_left_out_of_the_moments():
+    moments = Moments.of(np.array([[1.0, 2.0], [np.nan, 5.0], [3.0, np.inf], [3.0, 6.0]]))
+    assert moments.n == 2
+    np.testing.assert_array_equal(moments.mean, [2.0, 4.0])
+    np.testing.assert_array_equal(moments.covariance, [[2.0, 4.0], [4.0, 8.0]])
+    np.testing.assert_allclose(moments.mean_error, [1.0, 2.0])
+
+
+def columns(x, failed=()):
+    bad = np.isin(np.arange(len(x)), failed).astype(float)
+    return {"x": np.where(bad != 0, np.nan, x), "failed": bad}
+
+
+def test_a_run_stops_when_all_targets_are_reached():
+    values = columns(np.arange(100.0), failed=[7])
+    moments = Moments.of(values["x"][:, None])
+    easy, hard = Target("x", None, 10.0), Target("x", 0.5, 1e-3)
+    assert Goal([easy]).reached(values, moments)
+    assert not Goal([easy, hard]).reached(values, moments)
+    assert not Goal([hard, easy]).reached(values, moments)
+    assert Goal([easy, Target("x", 0.5, 10.0)]).reached(
+        values, moments
+    )  # of those that did not fail
+    half_failed = columns(np.arange(100.0), failed=np.arange(0, 100, 2))
+    assert Goal([Target("x", 0.5, 10.0)]).reached(half_failed, moments)
+    assert not Goal([]).reached(values, moments)
+    found = probability(values["failed"] != 0)
+    half = (found["high"] - found["low"]) / (2 * stats.norm.ppf(0.975))
+    assert Goal([Target("failed", None, half * 1.001)]).reached(values, moments)
+    assert not Goal([Target("failed", None, half * 0.999)]).reached(values, moments)
+
+
+def test_quantiles_are_looked_at_again_after_some_more():
+    """Two in a hundred: sorting all after each block would cost more than the motions."""
+    goal = Goal([Target("x", 0.5, 1e-9)])
+    for done, again in ((100, 102), (101, 102), (102, 105)):
+        values = columns(np.arange(float(done)))
+        assert not goal.reached(values, Moments.of(values["x"][:, None]))
+        assert goal._next == again
+
+
+def test_progress_counts_what_failed_and_the_time_that_is_left():
+    """40 were done now in 4 s, 60 are missing: 6 s."""
+    values = columns(np.arange(50.0), failed=[3, 4])
+    now = Progress(values, 110, Moments.of(values["x"][:, None]), 5.0, 4.0, 40, 60)
+    assert (now.done, now.failed, now.rate, now.left) == (50, 2, 10.0, 6.0)
+    assert now.failure["probability"] == 2 / 50
+    assert now.statistics == statistics_of(values)
+    assert now.statistics["quantities"]["x"]["n"] == 48
+    assert np.isnan(Progress(values, 110, Moments.none(1), 5.0, 0.0, 0, 60).left)
+
+
+def test_the_check_sees_the_smallest_and_the_largest_of_each_number():
+    """Also beyond the samples that are looked at together (65,536)."""
+    samples, seen = Samples(SPREAD, 100_000, 3), []
+    drawn = samples[:]
+    samples.check(lambda sample: seen.append((sample["a"][0], sample["a"][1], sample["b"])))
+    numbers = np.column_stack([drawn["a"], drawn["b"]])
+    rows = {*numbers.argmin(axis=0).tolist(), *numbers.argmax(axis=0).tolist()}
+    assert max(rows) > 65_536  # else the seed tests nothing
+    np.testing.assert_array_equal(seen, numbers[sorted(rows)])
+
+
+def test_every_sample_is_finite():
+    """Where a generator gives 0 or 1 itself, once in 2⁵³."""
+    points = Probabilities(1, 3, 0, "latin-hypercube")
+    points._strata = np.array([[0.0], [0.5], [1.0]])
+    p = points[0:3]
+    assert ((p > 0) & (p < 1)).all()
+    assert np.isfinite(Distribution("normal", mean=0.0, std=1.0).quantile(p)).all()
+
+
+@pytest.mark.parametrize("sampler", ["random", "latin-hypercube", "sobol"])
+def test_another_seed_gives_other_samples(sampler):
+    one, same, other = (Samples(SPREAD, 64, seed, sampler)[:]["b"] for seed in (1, 1, 2))
+    np.testing.assert_array_equal(one, same)
+    assert not np.isin(one, other).any()
+
+
+def test_a_run_in_another_precision_is_another_run(tmp_path):
+    def model(sample):
+        return {"b": sample["b"]}
+
+    monte_carlo(model, SPREAD, 10, folder=tmp_path)
+    with jax.enable_x64(False), pytest.raises(ValueError, match="its `precision` is 'float64'"):
+        monte_carlo(model, SPREAD, 10, folder=tmp_path, resume=True)
