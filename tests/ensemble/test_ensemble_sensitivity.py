@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from jaxhamel.ensemble import Distribution, derivative_bounds, sobol_indices
+from jaxhamel.ensemble._sensitivity import _bound, _of_tables, _saltelli_indices
 
 ANGLES = {"x": Distribution("uniform", low=[-np.pi] * 3, high=[np.pi] * 3)}
 A, B = 7.0, 0.1
@@ -114,6 +115,40 @@ def test_a_batched_model_and_samples_that_fail():
     np.testing.assert_allclose(
         slopes.indices["f"]["bound"] * slopes.variance["f"], [36.0, 1.0, 0.0], rtol=1e-6
     )
+
+
+def test_indices_of_a_small_table():
+    """Rows A, B, A with one number of B, about 100: the estimators by hand, wherever the values lie."""
+    a, b, mixed = np.array([1.0, -1.0, 2.0]), np.array([0.0, 1.0, -3.0]), np.array([1.5, 1.0, -2.0])
+    for middle in (0.0, 100.0):
+        variance, found = _saltelli_indices(middle + np.column_stack([a, b, mixed]))
+        assert variance == pytest.approx(16 / 6)  # of all six, whose mean is 0
+        # 0 (1.5 − 1) + 1 (1 + 1) − 3 (−2 − 2), a third of it; 0.5² + 2² + 4², a sixth
+        assert found["first"] == pytest.approx([14 / 3 / (16 / 6)])
+        assert found["total"] == pytest.approx([20.25 / 6 / (16 / 6)])
+    variance, found = _bound(np.column_stack([a, b, mixed]))
+    assert variance == pytest.approx(7 / 3)  # Σ (a − 2/3)²/2
+    assert found["bound"] == pytest.approx(np.array([10 / 3, 7.25 / 3]) / (7 / 3))
+
+
+def test_intervals_by_drawing_again():
+    """Of a mean of N normal numbers 1.96 σ/√N to either side; the same for the same seed."""
+    spread = {"x": Distribution("normal", mean=[0.0, 0.0], std=1.0)}
+    rows = np.random.default_rng(5).normal([1.0, 2.0], [1.0, 3.0], (400, 2))
+
+    def intervals(seed):
+        means = lambda table: (1.0, {"mean": table.mean(axis=0)})  # noqa: E731
+        found = _of_tables(means, {"f": rows}, spread, 410, 2000, seed)
+        assert (found.used, found.failed) == (400, 10)
+        return np.stack([found.low["f"]["mean"], found.high["f"]["mean"]])
+
+    wide = 1.96 * rows.std(axis=0) / np.sqrt(400)
+    exact = rows.mean(axis=0) + np.array([[-1.0], [1.0]]) * wide
+    first = intervals(3)
+    np.testing.assert_allclose(first, exact, atol=0.1 * wide.max())
+    np.testing.assert_allclose(first[:, 0], exact[:, 0], atol=0.1 * wide[0])
+    np.testing.assert_array_equal(first, intervals(3))
+    assert (first != intervals(4)).any()
 
 
 def test_messages():

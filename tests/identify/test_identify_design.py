@@ -10,7 +10,7 @@ from identify_systems import PLACE
 import jaxhamel
 from jaxhamel import identify
 from jaxhamel.control import Limited
-from jaxhamel.identify._design import _criterion
+from jaxhamel.identify._design import _criterion, _gain, _steps
 from jaxhamel.identify._rollout import predicted, states
 from jaxhamel.systems._parameters import parameter
 
@@ -71,6 +71,27 @@ def test_pushes_as_hard_as_it_may():
     np.testing.assert_allclose(found.gain, (after / before) ** 2, rtol=1e-6)
     assert found.history[-1] < found.history[0]
     assert "D-optimal experiment" in str(found)
+    one = identify.design(planned(), curve, max_steps=1)
+    assert (len(one.history), one.converged) == (2, False)  # where it began, and a step
+
+
+def test_gain_is_the_geometric_mean():
+    """Both eigenvalues four times as large: each parameter has four times the information."""
+    turn = np.array([[0.6, -0.8], [0.8, 0.6]])
+    first = turn @ np.diag([1.0, 9.0]) @ turn.T
+    np.testing.assert_allclose(_gain(first, 4.0 * first), 4.0, rtol=1e-13)
+    np.testing.assert_allclose(_gain(first, np.diag([9.0, 36.0])), 6.0, rtol=1e-13)
+
+
+def test_steps_fit_into_the_longest_interval():
+    wanted = {
+        (0.0, 0.1, 0.4): 6,
+        (0.0, 0.3, 0.4): 6,
+        (0.0, 0.05): 1,
+        (0.0, 0.04): 1,
+        (0.0, 0.051): 2,
+    }
+    assert {ts: _steps(np.array(ts), 0.05) for ts in wanted} == wanted
 
 
 def test_soft_limit_on_the_rate():
@@ -82,7 +103,14 @@ def test_soft_limit_on_the_rate():
         def __call__(self, t):
             return self.slope * t
 
-    found = identify.design(planned(max_rate=0.5), Ramp(jnp.array([0.1])), max_steps=40)
+    seen = []
+    found = identify.design(
+        planned(max_rate=0.5),
+        Ramp(jnp.array([0.1])),
+        progress=lambda *at: seen.append(at),
+        max_steps=40,
+    )
+    assert seen == [*enumerate(found.history)][1:]  # the first one is where it began
     assert 0.5 < float(found.curve.slope[0]) < 0.55
 
 

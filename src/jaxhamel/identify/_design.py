@@ -171,20 +171,25 @@ def design(
         return found + _excess(moved, ts, experiment.limits)
 
     best, history, converged = _descend(cost, p, arrays, max_steps, tolerance, progress)
-    found, P = rebuild(best), first.shape[0]
+    found = rebuild(best)
     last = experiment.information(found)
-    ratio = np.linalg.slogdet(last)[1] - np.linalg.slogdet(first)[1]
     return Design(
         found,
         np.asarray(last),
         np.asarray(first),
-        float(np.exp(ratio / P)),
+        _gain(np.asarray(first), np.asarray(last)),
         experiment.errors(found),
         criterion,
         history,
         time.monotonic() - began,
         converged,
     )
+
+
+def _gain(first: np.ndarray, last: np.ndarray) -> float:
+    """(det F / det F_start)^{1/P}."""
+    ratio = np.linalg.slogdet(last)[1] - np.linalg.slogdet(first)[1]
+    return float(np.exp(ratio / len(first)))
 
 
 @eqx.filter_jit
