@@ -10,7 +10,7 @@ Rolling ball with two masses, one trajectory, Dopri8 at a tolerance of 1e-9, dou
 Both marks are needed: without `inlineable` XLA puts the operations in the place of the call.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import jax
 import jax.numpy as jnp
@@ -23,8 +23,13 @@ FEW = 16
 _MARKS = {"xla_cpu_small_call": "true", "inlineable": "false"}
 
 
-def as_one_kernel(function: Callable[..., tuple]) -> Callable[..., tuple]:
+def as_one_kernel(
+    function: Callable[..., tuple], shapes: Sequence[jax.ShapeDtypeStruct] | None = None
+) -> Callable[..., tuple]:
     """`function` of arrays, at least one result, as one kernel; as it is if no result is a floating-point number.
+
+    `shapes` of the results, where they are known: otherwise the function is traced once more to see them (a gradient of
+    `simulate` 1.63 s instead of 1.55).
 
     XLA ends the process at a marked call with an argument that nothing in it uses. It makes such calls: it removes results
     that nobody wants and what these need, and puts constants that are arguments in the place of their uses. So one entry
@@ -35,8 +40,8 @@ def as_one_kernel(function: Callable[..., tuple]) -> Callable[..., tuple]:
     def run(*values):
         held = [i for i, x in enumerate(values) if np.size(x)]
         like = [jax.ShapeDtypeStruct(np.shape(x), jnp.result_type(x)) for x in values]
-        shapes = jax.eval_shape(function, *values)
-        kinds = sorted({x.dtype for x in shapes}, key=lambda d: (not _is_float(d), str(d)))
+        out = jax.eval_shape(function, *values) if shapes is None else shapes
+        kinds = sorted({x.dtype for x in out}, key=lambda d: (not _is_float(d), str(d)))
         if not _is_float(kinds[0]):
             return function(*values)
 
@@ -49,7 +54,7 @@ def as_one_kernel(function: Callable[..., tuple]) -> Callable[..., tuple]:
 
         kept = jax.lax.optimization_barrier([jnp.asarray(values[i]) for i in held])
         first, *rest = called(*kept)
-        return _divided((set_xla_metadata(first, **_MARKS), *rest), kinds, shapes)
+        return _divided((set_xla_metadata(first, **_MARKS), *rest), kinds, out)
 
     return run
 

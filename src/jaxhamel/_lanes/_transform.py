@@ -142,6 +142,8 @@ def _evaluate(closed, batched, size, quiet, *values) -> tuple:
             _warn(missing)
         return _mapped(closed, batched, size, values)
 
+    shapes = [jax.ShapeDtypeStruct((size, *x.shape), x.dtype) for x in closed.out_avals]
+
     def joined(*values):
         entries = program(*map(_entries, batched, values))
         return tuple(
@@ -150,8 +152,8 @@ def _evaluate(closed, batched, size, quiet, *values) -> tuple:
 
     @custom_vmap
     def of_columns(*values):
-        small = bool(closed.out_avals) and size <= FEW and one_kernel_works()
-        return (as_one_kernel(joined) if small else joined)(*values)
+        small = bool(shapes) and size <= FEW and one_kernel_works()
+        return (as_one_kernel(joined, shapes) if small else joined)(*values)
 
     of_columns.def_vmap(partial(_of_more_lanes, closed, batched, size, quiet))
     return of_columns(*values)
