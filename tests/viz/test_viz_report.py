@@ -77,9 +77,9 @@ def test_text_is_escaped(page):
 
 
 def test_tables_show_values(page):
-    assert "<td>1.25e-05</td>" in page
-    assert "<td>yes</td>" in page
-    assert "<td>0.5, 0.25</td>" in page
+    assert "<td class='short'>1.25e-05</td>" in page
+    assert "<td class='short'>yes</td>" in page
+    assert "<td class='short'>0.5, 0.25</td>" in page
 
 
 def test_identifiers_are_unique(page):

@@ -13,6 +13,7 @@ from ._style import DARK, LIGHT, css_variables, roles
 
 SPEEDS = (0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2, 4, 8)
 LONG_TABLE = 20  # rows; a longer table is folded away
+SHORT = 26  # characters of a value that stands on one line: 1.23e-06 ± 4e-07 breaks at its minus otherwise
 SCRIPTS = ("geometry.js", "sphere.js", "draw.js", "player.js")
 
 
@@ -128,16 +129,18 @@ def _chart(chart: Chart) -> str:
 
 
 def _table(heading: str, rows: Mapping[str, object]) -> str:
-    body = "".join(
-        f"<tr><th scope='row'>{escape(str(k))}</th><td>{escape(_shown(v))}</td></tr>"
-        for k, v in rows.items()
-    )
+    body = "".join(_row(str(k), _shown(v)) for k, v in rows.items())
     title, table = f"<h2>{escape(heading)}</h2>", f"<table>{body}</table>"
     if len(rows) > LONG_TABLE:
         inner = f"<details><summary>{title}{len(rows)} entries</summary>{table}</details>"
     else:
         inner = title + table
     return f'<section class="card">{inner}</section>'
+
+
+def _row(name: str, value: str) -> str:
+    kind = " class='short'" if len(value) <= SHORT else ""
+    return f"<tr><th scope='row'>{escape(name)}</th><td{kind}>{escape(value)}</td></tr>"
 
 
 def _shown(value: object) -> str:
