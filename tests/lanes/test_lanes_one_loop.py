@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from test_lanes_cuts import multiplications
 
-from jaxhamel._lanes import _one_loop, _parts, _program, _threads
+from jaxhamel._lanes import _parts, _pieces, _program, _threads
 from jaxhamel._lanes._one_loop import one_loop_works
 from jaxhamel._lanes._sine import sine_and_cosine
 from jaxhamel.ensemble import lanes
@@ -44,7 +44,7 @@ def test_it_is_one_loop_with_vectors():
     assert all("f64[]" in line for line in inside)
 
 
-@pytest.mark.parametrize(("module", "limit"), [(_parts, "PART"), (_one_loop, "LONGEST")])
+@pytest.mark.parametrize(("module", "limit"), [(_parts, "PART"), (_pieces, "LONGEST")])
 def test_a_long_program_is_parts_in_each_other_and_several_loops(module, limit, monkeypatch):
     """Values that cross, also such as all lanes share, and sines on both sides of a cut."""
     monkeypatch.setattr(module, limit, 100)

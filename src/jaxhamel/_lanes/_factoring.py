@@ -61,26 +61,48 @@ class _Rewriting:
         return node if sign > 0 else self._apply(lax.neg_p, (node,), self.old.nodes[i].dtype)
 
     def _as_it_was(self, i: int) -> int:
-        """The node with what is inside it."""
+        """The node with what is inside it, a sum of any length."""
+        found: dict[int, int] = {}
+        if self.inner.isdisjoint(self.old.nodes[i].operands):
+            return self._copied(i, found)
+        waiting = [i]
+        while waiting:
+            j = waiting[-1]
+            missing = [
+                k for k in self.old.nodes[j].operands if k not in self.place and k not in found
+            ]
+            waiting += missing
+            if not missing:
+                found[waiting.pop()] = self._copied(j, found)
+        return found[i]
+
+    def _copied(self, i: int, inside: dict[int, int]) -> int:
         node = self.old.nodes[i]
         if node.value is not None:
             return self.new.constant(node.value)
-        operands = [self.place[j] if j in self.place else self._as_it_was(j) for j in node.operands]
+        operands = [inside[j] if j in inside else self.place[j] for j in node.operands]
         return self._apply(node.primitive, operands, node.dtype, dict(node.params))
 
     def _terms(self, i: int, sign: int) -> list[Term]:
         """Of the sum whose root is `i`, in order."""
-        name, operands = self._name(i), self.old.nodes[i].operands
-        if self._is_sum(i):
-            signs = {"add": (sign, sign), "sub": (sign, -sign), "neg": (-sign,)}[name or ""]
-            return [t for j, s in zip(operands, signs, strict=True) for t in self._term(j, s)]
-        return [(sign, (self.place[i],))]
+        terms: list[Term] = []
+        waiting = self._summands(i, sign)[::-1]
+        while waiting:
+            j, sign = waiting.pop()
+            if j not in self.inner:
+                terms.append((sign, (self.place[j],)))
+            elif self._is_sum(j):
+                waiting += self._summands(j, sign)[::-1]
+            else:
+                x, y = (self.place[k] for k in self.old.nodes[j].operands)
+                terms.append((sign, (x, y)))
+        return terms
 
-    def _term(self, i: int, sign: int) -> list[Term]:
-        if i in self.inner and self._name(i) == "mul":
-            x, y = (self.place[j] for j in self.old.nodes[i].operands)
-            return [(sign, (x, y))]
-        return self._terms(i, sign) if i in self.inner else [(sign, (self.place[i],))]
+    def _summands(self, i: int, sign: int) -> list[tuple[int, int]]:
+        """What is added, and its sign."""
+        signs = {"add": (sign, sign), "sub": (sign, -sign), "neg": (-sign,)}
+        operands = self.old.nodes[i].operands
+        return [*zip(operands, signs[self._name(i) or ""], strict=True)]
 
     def _sum(self, terms: list[Term], dtype) -> tuple[int, int]:
         """A node and its sign."""

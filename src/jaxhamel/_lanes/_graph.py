@@ -60,7 +60,18 @@ class Graph:
     def __init__(self, largest: int = LARGEST):
         self.largest = largest
         self.nodes: list[Node] = []
+        self.axis: int | None = None  # how long the axis is along which there are entries
+        self.entries: dict[int, int] = {}  # of nodes that lie along it, where
         self._known: dict[Any, int] = {}
+
+    def mark(self, nodes: np.ndarray, first: int) -> None:
+        """Notes where nodes are that lie along the axis; those before `first` were there already, for all entries."""
+        if self.axis not in nodes.shape or np.max(nodes) < first:
+            return
+        place = np.indices(nodes.shape)[nodes.shape.index(self.axis)]
+        for node, entry in zip(nodes.ravel().tolist(), place.ravel().tolist(), strict=True):
+            if node >= first:
+                self.entries.setdefault(node, entry)
 
     def input(self, dtype, batched: bool) -> int:
         return self._append(Node(None, (), (), np.dtype(dtype), batched))

@@ -16,7 +16,6 @@ Not taken: `lax.reduce` over the stages (146 µs where this took 212, but it rel
 
 from collections.abc import Callable, Iterable
 from functools import cache
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import jax
@@ -25,17 +24,9 @@ import numpy as np
 from jax import lax
 
 from jaxhamel._lanes._one_kernel import FEW, as_one_kernel
-from jaxhamel._lanes._parts import compute, compute_in_parts, length, name_of
+from jaxhamel._lanes._parts import compute, compute_in_parts, name_of
+from jaxhamel._lanes._pieces import Split, pieces, total
 from jaxhamel._lanes._threads import spare_vectors
-
-
-class Split(NamedTuple):
-    """The nodes computed before the loop, those in it, what it needs from outside, and what it gives."""
-
-    before: list[int]
-    inside: list[int]
-    given: list[int]
-    results: list[int]
 
 
 def split(graph, ends: Iterable[int]) -> Split:
@@ -88,60 +79,14 @@ def _vectors(graph, parts: Split) -> int:
 def run_in_one_loop(graph, parts: Split, values: dict[int, Any], size: int) -> dict[int, Any]:
     """The results' values, (size,) vectors, from those of what is given: vectors and scalars.
 
-    A long program is several loops, one after the other: see `LONGEST`. What all lanes share goes from one to the next as a
-    vector, too. Computed ahead of them and given to each as scalars it takes as many vectors, the results of positions
-    that have none: in one run twenty masses 0.2e6 steps/s instead of 0.9e6, ten masses 2.7e6 instead of 5.3e6.
+    A long program is several loops, one after the other: see `_pieces`. What all lanes share is computed in each. Computed
+    ahead of them and given as scalars it takes as many vectors, the results of positions that have none: in one run twenty
+    masses 0.2e6 steps/s instead of 0.9e6, ten masses 2.7e6 instead of 5.3e6.
     """
     known = dict(values)
     for piece in pieces(graph, parts):
         known.update(_run(graph, piece, known, size))
     return {i: known[i] for i in parts.results}
-
-
-# LLVM writes a function of more than some 3,000 of its operations, loads and stores included, not into the loop that calls
-# it, and then there are no vectors: a step of the ball backward, 6,800 operations, took 480 µs where a loop for each stage
-# takes some 250. Not less either: two loops with 27 values between them take 1.5 to 2 times as long as one. Rolling ball
-# with 5, 10 and 20 masses, 1e6 trajectory-steps/s: 7.3, 3.4 and 0.45 with 2,800 here, 8.0, 6.1 and 1.2 with 3,300 (in one
-# run; in another 0.87 and 2.2 with 20 masses, 1.1 with 3,500 and 0.5 with 3,800).
-LONGEST = 3300
-
-
-def pieces(graph, parts: Split) -> list[Split]:
-    """The program in parts that are not too long, cut where few values cross."""
-    cost = np.cumsum([length(graph.nodes[i]) for i in parts.inside], dtype=int)
-    many = -(-int(cost[-1]) // LONGEST) if len(cost) else 0
-    if many < 2:
-        return [parts] if parts.results else []
-    crossing = _crossing(graph, parts.inside)
-    cuts, first = [], 0
-    while cost[-1] - (cost[first - 1] if first else 0) > LONGEST:
-        begun = int(cost[first - 1]) if first else 0
-        low, high = np.searchsorted(cost, np.array([begun + LONGEST // 2, begun + LONGEST]))
-        first = low + 1 + int(np.argmin(crossing[low + 1 : high + 1]))
-        cuts.append(first)
-    bounds = [0, *cuts, len(parts.inside)]
-    return [_piece(graph, parts, *each) for each in pairwise(bounds)]
-
-
-def _crossing(graph, inside: list[int]) -> np.ndarray:
-    """How many values are needed on the other side of a cut before the n-th node."""
-    place = {i: n for n, i in enumerate(inside)}
-    last = {}
-    for n, i in enumerate(inside):
-        last.update({place[j]: n for j in graph.nodes[i].operands if j in place})
-    change = np.zeros(len(inside) + 2, int)
-    for n, end in last.items():
-        change[n + 1] += 1
-        change[end + 1] -= 1
-    return np.cumsum(change)
-
-
-def _piece(graph, parts: Split, first: int, last: int) -> Split:
-    inside, later = parts.inside[first:last], parts.inside[last:]
-    used = {j for i in inside for j in graph.nodes[i].operands} - set(inside)
-    wanted = {j for i in later for j in graph.nodes[i].operands} | set(parts.results)
-    given = sorted(j for j in used if graph.nodes[j].value is None)
-    return Split([], inside, given, [i for i in inside if i in wanted])
 
 
 def _run(graph, parts: Split, values: dict[int, Any], size: int) -> dict[int, Any]:
@@ -168,8 +113,7 @@ def _run(graph, parts: Split, values: dict[int, Any], size: int) -> dict[int, An
 def _in_two_tasks(graph, inside: list[int], slots: list["_Slot"], size: int) -> list["_Slot"]:
     """With as many positions more, of zeros, as it takes for two threads to have a part of the loop each."""
     columns = [s.dtype for s in slots] + [s.dtype for s in slots if s.own is not None]
-    operations = sum(length(graph.nodes[i]) for i in inside)
-    more = spare_vectors(columns, operations, size)
+    more = spare_vectors(columns, total(graph, inside), size)
     return slots + [_Slot(dtype, None, None, None) for dtype in more]
 
 

@@ -13,6 +13,8 @@ from jaxhamel._lanes._graph import LARGEST, Graph
 from jaxhamel._lanes._nodes import Nodes, Unsupported
 from jaxhamel._lanes._one_loop import one_loop_works, run_in_one_loop, split
 from jaxhamel._lanes._parts import length
+from jaxhamel._lanes._pieces import LONGEST, cost, pieces
+from jaxhamel._lanes._ranks import entries_axis
 from jaxhamel._lanes._rules import RULES
 
 
@@ -81,6 +83,7 @@ def scalarise(closed_jaxpr, batched: list[bool], largest: int = LARGEST) -> Prog
     **Raises:** `Unsupported`, naming the primitive that has no rule, or where there are more scalars than `largest`.
     """
     graph = Graph(largest)
+    graph.axis = entries_axis(closed_jaxpr)
     inputs = [
         _new_input(graph, aval, varies)
         for aval, varies in zip(closed_jaxpr.in_avals, batched, strict=True)
@@ -94,7 +97,14 @@ def _factored(program: Program) -> Program:
     moved = lambda nodes: np.array(  # noqa: E731
         [place[i] for i in nodes.ravel().tolist()], dtype=int
     ).reshape(nodes.shape)
-    return Program(graph, [*map(moved, program.inputs)], [*map(moved, program.outputs)])
+    graph.entries = {place[i]: k for i, k in program.graph.entries.items() if i in place}
+    shorter = Program(graph, [*map(moved, program.inputs)], [*map(moved, program.outputs)])
+    return shorter if shorter.length() <= LONGEST else min(shorter, program, key=_cost)
+
+
+def _cost(program: Program) -> float:
+    graph, ends = program.graph, program._ends()
+    return cost(graph, pieces(graph, split(graph, ends)))
 
 
 def _new_input(graph: Graph, aval, varies) -> Nodes:
@@ -122,8 +132,10 @@ def _interpret(graph: Graph, closed_jaxpr, inputs: list[Nodes]) -> list[Nodes]:
     nodes.update(zip(jaxpr.constvars, constants, strict=True))
     read = lambda v: _constants(graph, v.val) if hasattr(v, "val") else nodes[v]  # noqa: E731
     for equation in jaxpr.eqns:
-        operands = [read(v) for v in equation.invars]
-        out = map(np.asarray, _outputs(graph, equation, operands))  # a single node as well
+        operands, first = [read(v) for v in equation.invars], len(graph.nodes)
+        out = [*map(np.asarray, _outputs(graph, equation, operands))]  # a single node as well
+        for each in out:
+            graph.mark(each, first)
         nodes.update(zip(equation.outvars, out, strict=True))
     return [read(v) for v in jaxpr.outvars]
 

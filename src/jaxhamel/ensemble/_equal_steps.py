@@ -21,6 +21,7 @@ from jaxhamel._lanes._own_derivative import differentiated_as
 from jaxhamel._lanes._program import scalarise
 from jaxhamel._lanes._transform import lanes
 from jaxhamel.ensemble._adjoint_sweep import Steps, path, with_adjoint
+from jaxhamel.ensemble._at_once import is_at_once
 from jaxhamel.ensemble._group_steps import GroupMethod
 from jaxhamel.ensemble._kernel_options import Kernel
 from jaxhamel.ensemble._pieces import in_pieces
@@ -28,14 +29,6 @@ from jaxhamel.ensemble._tableaus import Tableau
 from jaxhamel.simulate._step_size import steps_in
 
 Columns = tuple[Float[Array, " B"], ...]
-
-# A step of so many stages is one program. Rolling ball with three masses, 1,024 lanes, µs a step at once and by stages:
-# RK4 69 and 174, Tsit5 176 and 270, Dopri8 289 and 610 (one run each on two quiet cores).
-AT_ONCE = 13
-# With fewer lanes than this a step of more stages than RK4 has goes a stage at a time. Rolling ball with two masses, 25
-# steps of Tsit5, ms at once and by stages: 0.38 and 0.20 with one lane, 0.39 and 0.27 with four, 0.43 and 1.02 with
-# sixteen; RK4 is faster at once with one lane, too (3.9 and 5.5 µs a step).
-FEW = 8
 
 _AXES = (None, None, 0, 0, None)  # of t, h, y, mine, shared
 
@@ -149,8 +142,6 @@ def _stepping(motion: Motion, method: Tableau | GroupMethod) -> Steps | Callable
         of_group = lanes(cast(Callable, motion.step), _AXES)
         return lambda *at: (of_group(*at),)
     rate, unit = jax.jit(motion.rate), motion.unit
-    most = AT_ONCE if motion.y[0].shape[0] >= FEW else 4
-    at_once = len(method.b) <= most
     ends = _ends_that_matter(motion)
     some = lambda z: tuple(z[i] for i in ends)  # noqa: E731
 
@@ -169,7 +160,7 @@ def _stepping(motion: Motion, method: Tableau | GroupMethod) -> Steps | Callable
         z = in_turn(_chained, *at) if method.chained else in_turn(_full, *at)[1]
         return tuple(lanes(unit, (0, None))(z, at[-1])), some(z)
 
-    if not at_once:
+    if not is_at_once(rate, motion, method):
         return Steps(motion.rate, unit, lambda *at: in_turn(_full, *at)[0], by_stages, ends, method)
     step = differentiated_as(lanes(one_step, _AXES), by_stages)
     stages = lanes(lambda *at: written_out(*at)[0], _AXES)
