@@ -95,9 +95,9 @@ def test_the_axis_is_that_of_the_masses():
 
 
 def test_several_loops_are_vmap(monkeypatch):
-    """Loops of 300 operations, a sum in several of them, sines in each."""
-    monkeypatch.setattr(_pieces, "LONGEST", 300)
-    values = arguments(12)
+    """Loops of 1,000 operations, a sum in several of them, sines in each."""
+    monkeypatch.setattr(_pieces, "LONGEST", 1000)
+    values = arguments(15)
     axes = (None, 0, None, None)
     run = jax.jit(lanes(pulled, axes))
     assert run.lower(*values).as_text().count("reduce_window") > 2
