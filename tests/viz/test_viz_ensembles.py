@@ -3,6 +3,7 @@
 import numpy as np
 
 from jaxhamel.viz import growth_figure, histograms_figure, landing_figure
+from jaxhamel.viz._ensembles import _without_overlap
 
 RNG = np.random.default_rng(1)
 
@@ -57,6 +58,23 @@ def test_one_far_away_does_not_hide_the_others():
     nearly_all_the_same = np.append(
         np.full(1990, 3.0) + 1e-6 * RNG.normal(size=1990), np.linspace(2, 2.9, 10)
     )
-    _, _, bars = drawn(nearly_all_the_same)
+    label, _, bars = drawn(nearly_all_the_same)
+    assert label == "x / m\n(10 not shown)"
     assert len(bars) <= 70
-    assert max(bar.get_height() for bar in bars) >= 1990
+    assert sum(bar.get_height() for bar in bars) == 1990
+    assert max(bar.get_height() for bar in bars) < 400  # not one bar: what they are can be seen
+    label, _, bars = drawn(np.append(np.full(1990, 3.0), np.linspace(2, 2.9, 10)))
+    assert (label, max(bar.get_height() for bar in bars)) == ("x / m", 1990)
+
+
+def test_long_numbers_do_not_stand_over_one_another():
+    """The first and the last tick; short numbers all stay."""
+    cell = histograms_figure({"N": RNG.normal(size=100)}).axes[0]
+    for ticks, kept in (
+        ([24.23825, 24.2385, 24.23875], [24.23825, 24.23875]),
+        ([24.2, 24.3, 24.4], [24.2, 24.3, 24.4]),
+    ):
+        cell.set_xlim(ticks[0] - 1e-4, ticks[-1] + 1e-4)
+        cell.set_xticks(ticks)
+        _without_overlap(cell)
+        np.testing.assert_array_equal(cell.get_xticks(), kept)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 from jaxtyping import Float
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Ellipse
 from numpy import ndarray
@@ -19,6 +20,7 @@ MOST_BINS = 70  # in a histogram
 SHARES = {"50 %": 2.0 * np.log(2.0), "95 %": 2.0 * np.log(20.0)}
 
 
+LONG = 18  # characters that fit under a histogram
 DOTS = 10_000  # more cannot be told apart, and a million take a gigabyte to draw
 
 
@@ -124,9 +126,14 @@ def growth_figure(
 
 
 def _shown(x: Float[ndarray, " N"]) -> tuple[float, float]:
-    """The middle 99.8 % of the values and as much again: one far away would make a line of all others."""
-    low, high = np.quantile(x, (0.001, 0.999))
-    room = (high - low) / 2
+    """Nine tenths of the values and four times as much: a few far away would make a line of all others.
+
+    Of a normal distribution that is 6.6 standard deviations to either side.
+    """
+    low, high = np.quantile(x, (0.05, 0.95))
+    if high == low:  # nearly all are equal: show the others
+        low, high = x.min(), x.max()
+    room = 1.5 * (high - low)
     return max(float(x.min()), low - room), min(float(x.max()), high + room)
 
 
@@ -136,6 +143,15 @@ def _bins(x: Float[ndarray, " N"], shown: tuple[float, float]) -> int:
     if span >= MOST_BINS * width:
         return MOST_BINS
     return min(int(np.ceil(max(span / width, np.log2(len(x)) + 1))), MOST_BINS)
+
+
+def _without_overlap(cell: Axes) -> None:
+    """Long numbers at the first and the last tick only: 24.23825 and 24.23850 stood over one another."""
+    low, high = cell.get_xlim()
+    ticks = [tick for tick in cell.get_xticks() if low <= tick <= high]
+    texts = cell.xaxis.get_major_formatter().format_ticks(ticks)
+    if sum(map(len, texts)) > LONG:
+        cell.set_xticks(ticks[:: max(len(ticks) - 1, 1)])
 
 
 @_styled
@@ -161,6 +177,7 @@ def histograms_figure(
         # a number beside the axis that is to be added to its ticks ("1e-6+2.04e-2") stood in the label
         cell.ticklabel_format(axis="x", useOffset=False)
         cell.locator_params(axis="x", nbins=2)
+        _without_overlap(cell)
     for cell in cells[len(values) :]:
         cell.set_visible(False)
     figure.suptitle(title, x=0.01, ha="left", fontsize=11, fontweight="bold")
