@@ -18,7 +18,8 @@ where the 88 vectors that a stage reads and writes leave the second-level cache.
 the loops the gradient took 0.6 to 1.0 ms a step.
 
 In scalar operations a step forward is 2,980, its stages again 2,120, a stage backward 1,810, and 31, 23.5 and 22 µs of each
-of two threads: what the loops take alone is 4.6 times that of the motion, which has more of its time between them. Not taken:
+of two threads: what the loops take alone is 4.6 times that of the motion, which has more of its time between them.
+Not taken:
 - a step backward as one program: 6,980 operations that LLVM makes no vectors of (`_lanes._one_loop.LONGEST`), 0.48 ms a step
   backward instead of some 0.25 ms; cut into several loops, 230 to 410 values go from one to the next;
 - keeping the stages, too, 27 vectors a step more: 160 instead of 168 µs, and 142 instead of 145 (the shortest times); with
