@@ -9,17 +9,16 @@ ensemble and the ensemble without the fast ones, each by `rollout` and by diffra
 that of `rollout`, the whole ensemble; `ratio_alike` the same without the fast ones; `extra` is what the fast ones add to
 the time of `rollout`, over the share that their steps add to the steps: 1 where time goes with steps.
 
-Then the gradient of the mean cost of 1,024 rolling balls with three masses, each with its own masses and swing, by these
-6,144 numbers; Tsit5, rtol 1e-6, 4 s, eleven times: value and gradient by `rollout`, its value alone, and value and gradient
-by `jaxhamel.simulate`, which is diffrax, under `jax.vmap`. `gradient_ratio` is the last over the first,
-`gradient_over_value` the first over the second.
+Then gradients. Of a cost of the bodies without the fast ones by their initial velocities: value and gradient by `rollout`,
+its value alone, value and gradient by diffrax under vmap; `gradient_ratio` is the last over the first,
+`gradient_over_value` the first over the second. Without `--quick` (compiling takes 25 s) the same of 1,024 rolling balls
+with three masses, each with its own masses and swing, by these 6,144 numbers, rtol 1e-6, 4 s, eleven times: `of_balls`.
 """
 
 import argparse
 import json
 import statistics
 import time
-from typing import Any
 
 import diffrax
 import equinox as eqx
@@ -79,26 +78,48 @@ def steps(body, q0, u0) -> int:
     return int(np.sum(motion.stats["num_steps"]))
 
 
-def gradients():
-    """Of the balls: value and gradient by `rollout`, the value, value and gradient by diffrax under vmap."""
+def three(in_lanes, mapped, at):
+    """Value and gradient, value, and value and gradient of what is to be compared with, as flat arrays."""
+    places = tuple(range(len(at)))
+    of = {"gradient": jax.value_and_grad(in_lanes, places), "value": in_lanes}
+    of |= {"vmap, gradient": jax.value_and_grad(mapped, places)}
+    flat = lambda found: jnp.concatenate([jnp.ravel(x) for x in jax.tree.leaves(found)])  # noqa: E731
+    compiled = {name: ensemble.jit(f) for name, f in of.items()}
+    return {name: lambda f=f: flat(f(*at)) for name, f in compiled.items()}
+
+
+def gradients_of_bodies(body, q0, u0):
+    """By the initial velocities."""
+    ts, options = np.array([0.0, 1.0]), {"rtol": RTOL, "atol": ATOL}
+
+    def in_lanes(u0):
+        axes = (None, 0, 0, None)
+        return jnp.mean(ensemble.rollout(body, q0, u0, ts, in_axes=axes, **options)[0][:, -1, 1])
+
+    def mapped(u0):
+        one = lambda q, u: simulate(body, q, u, ts, **options).q[-1, 1]  # noqa: E731
+        return jnp.mean(jax.vmap(one)(jnp.asarray(q0), u0))
+
+    return three(in_lanes, mapped, (jnp.asarray(u0),))
+
+
+def gradients_of_balls():
+    """By masses and swing."""
     y, amplitude = (jnp.stack(x) for x in states(BATCH))
     q0, u0 = (y[:4].T, y[4:6].T), 0.1 * y[6:].T
     masses = jnp.asarray(np.random.default_rng(1).uniform(0.5, 1.5, (BATCH, 3)))
-    at, ts = (masses, amplitude.T), np.linspace(0.0, 4.0, 11)
     of_masses = lambda tree: tree.masses  # noqa: E731
     with_masses = lambda masses: eqx.tree_at(of_masses, make_ball(), masses)  # noqa: E731
     none = jax.tree.map(lambda _: None, make_ball())
     of_system = eqx.tree_at(of_masses, none, 0, is_leaf=lambda x: x is None)
-    options: dict[str, Any] = {"rtol": 1e-6, "atol": 1e-8}
+    ts, options = np.linspace(0.0, 4.0, 11), {"rtol": 1e-6, "atol": 1e-8}
 
     def cost(q, u):
         return jnp.mean(q[1][:, -1] ** 2) + jnp.mean(u**2)
 
     def in_lanes(masses, amplitude):
-        system, axes = with_masses(masses), (of_system, 0, 0, 0)
-        return cost(
-            *ensemble.rollout(system, q0, u0, ts, Swing(amplitude), in_axes=axes, **options)
-        )
+        given = (with_masses(masses), q0, u0, ts, Swing(amplitude))
+        return cost(*ensemble.rollout(*given, in_axes=(of_system, 0, 0, 0), **options))
 
     def one(masses, amplitude, q0, u0):
         motion = simulate(with_masses(masses), q0, u0, ts, Swing(amplitude), **options)
@@ -107,11 +128,20 @@ def gradients():
     def mapped(masses, amplitude):
         return cost(*jax.vmap(one)(masses, amplitude, q0, u0))
 
-    of = {"gradient": jax.value_and_grad(in_lanes, (0, 1)), "value": in_lanes}
-    of |= {"vmap, gradient": jax.value_and_grad(mapped, (0, 1))}
-    programs = {name: ensemble.jit(f) for name, f in of.items()}
-    flat = lambda found: jnp.concatenate([jnp.ravel(x) for x in jax.tree.leaves(found)])  # noqa: E731
-    return {name: lambda f=f: flat(f(*at)) for name, f in programs.items()}
+    return three(in_lanes, mapped, (masses, amplitude.T))
+
+
+def of_gradients(named: dict, repeats: int) -> dict:
+    """Their figures."""
+    seconds, found = measure(named, repeats)
+    for name, value in seconds.items():
+        print(f"{name:16} {1e3 * value:9.1f} ms")
+    return {
+        "gradient_ratio": round(seconds["vmap, gradient"] / seconds["gradient"], 1),
+        "gradient_over_value": round(seconds["gradient"] / seconds["value"], 1),
+        "gradient_milliseconds": {name: round(1e3 * value, 1) for name, value in seconds.items()},
+        "gradient_difference": float(np.abs(found["gradient"] - found["vmap, gradient"]).max()),
+    }
 
 
 def measure(named: dict, repeats: int):
@@ -141,23 +171,20 @@ def main() -> None:
     for name, value in seconds.items():
         print(f"{name:16} {1e3 * value:9.1f} ms")
     extra = seconds["rollout"] / seconds["rollout, alike"] - 1
-    times, found = measure(gradients(), 3 if quick else 7)
-    for name, value in times.items():
-        print(f"{name:16} {1e3 * value:9.1f} ms")
     result = {
         "benchmark": "adaptive",
         "ratio": round(seconds["vmap"] / seconds["rollout"], 1),
         "ratio_alike": round(seconds["vmap, alike"] / seconds["rollout, alike"], 1),
         "extra": round(extra / (taken / without - 1), 2),
-        "gradient_ratio": round(times["vmap, gradient"] / times["gradient"], 1),
-        "gradient_over_value": round(times["gradient"] / times["value"], 1),
         "bodies": size,
         "steps": taken,
         "steps_alike": without,
-        "milliseconds": {name: round(1e3 * value, 1) for name, value in (seconds | times).items()},
-        "gradient_difference": float(np.abs(found["gradient"] - found["vmap, gradient"]).max()),
+        "milliseconds": {name: round(1e3 * value, 1) for name, value in seconds.items()},
         "largest_difference": float(np.abs(ends["rollout"] - ends["vmap"]).max()),
     }
+    result |= of_gradients(gradients_of_bodies(body, q0[~fast], u0[~fast]), 5)
+    if not quick:
+        result["of_balls"] = of_gradients(gradients_of_balls(), 7)
     print(json.dumps(result))
 
 

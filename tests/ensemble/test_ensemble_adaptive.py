@@ -132,7 +132,7 @@ def test_what_lanes_cannot_give_is_left_to_diffrax():
 
 
 def test_integrate_by_tolerance():
-    """Values and derivatives of y = exp(−k t); NaN after the most steps."""
+    """y = exp(−k t); NaN after the most steps."""
     rates, ts = jnp.append(jnp.linspace(0.5, 1.0, 34), 40.0), jnp.array([0.0, 0.7, 1.0])
     decay = lambda t, y, k: -k * y  # noqa: E731
 
@@ -142,8 +142,6 @@ def test_integrate_by_tolerance():
     options = {"rtol": 1e-9, "atol": 1e-12}
     wanted = np.exp(-np.outer(rates, ts))
     np.testing.assert_allclose(solved(rates, **options)[..., 0], wanted, rtol=1e-7, atol=1e-10)
-    along = jax.grad(lambda rates: jnp.sum(solved(rates, **options)[:, 1]))(rates)
-    np.testing.assert_allclose(along, -0.7 * wanted[:, 1], rtol=1e-6, atol=1e-9)
     short = solved(rates, rtol=1e-9, atol=1e-12, max_steps=30)
     np.testing.assert_array_equal(np.isfinite(short[:, -1, 0]), rates < 40)
 

@@ -20,8 +20,8 @@ WEIGHTS = jnp.asarray(RNG.normal(size=(1, 1, 6, 4)))
 
 @pytest.fixture(autouse=True)
 def few_rows(monkeypatch):
-    """Three groups, and of a long trajectory every kind of way back: see `_adaptive_sweep`."""
-    monkeypatch.setattr(_adaptive_sweep, "GROUP", 16)
+    """Two groups, and of a long trajectory every kind of way back: see `_adaptive_sweep`."""
+    monkeypatch.setattr(_adaptive_sweep, "GROUP", 24)
     monkeypatch.setattr(_adaptive_sweep, "ROWS", 8)
     monkeypatch.setattr(_adaptive_sweep, "PLACES", 4)
 
@@ -36,9 +36,9 @@ def weighed(motion):
 def test_derivatives_are_those_of_simulate():
     """To rounding, by what each lane has. One body turns sixty times as fast as the others; one takes too many steps and
     has the derivatives of where it stopped; one never moves, of which diffrax makes NaN."""
-    u0, options = OMEGA.copy(), {"rtol": 1e-6, "atol": 1e-8, "max_steps": 300}
+    u0, options = OMEGA.copy(), {"rtol": 1e-6, "atol": 1e-8, "max_steps": 200}
     u0[3] *= 60
-    u0[7] *= 1000
+    u0[7] *= 400
     u0[5] *= 1e200
 
     def one_by_one(inertia, u0):
@@ -91,10 +91,12 @@ STIFFNESS, DAMPING = jnp.linspace(0.5, 3.0, SIZE), jnp.array(0.1)
 Y0 = jnp.asarray(RNG.normal(size=(SIZE, 2)))
 
 
-@pytest.mark.parametrize("method", [diffrax.Bosh3(), diffrax.Heun()], ids=["Bosh3", "Heun"])
-def test_derivatives_are_differences_of_the_same_steps(method):
-    """A tolerance that every step meets by far: each is ten times as long as the one before. Many times in one."""
-    ts = np.append(np.linspace(0.0, 0.5, 12) ** 2, 1.5)
+MANY = np.append(np.linspace(0.0, 0.5, 12) ** 2, 1.5)
+
+
+@pytest.mark.parametrize("method, ts", [(diffrax.Bosh3(), MANY[[0, -1]]), (diffrax.Heun(), MANY)])
+def test_derivatives_are_differences_of_the_same_steps(method, ts):
+    """A tolerance that every step meets by far: each is ten times as long as the one before. Many times in one; and two."""
     weights = jnp.asarray(RNG.normal(size=(SIZE, len(ts), 2)))
 
     @jax.jit

@@ -190,8 +190,9 @@ def swept(sweep: Sweep, own: Ensemble) -> tuple[Columns, Columns]:
     width = min(GROUP, size)
     order = jnp.argsort(-own.tried)
     padded = jnp.concatenate([order, jnp.zeros(-size % width, order.dtype)])
-    groups = jax.tree.map(lambda x: x[padded].reshape(-1, width, *x.shape[1:]), own)
-    real = (jnp.arange(len(padded)) < size).reshape(-1, width)
+    many = len(padded) // width
+    groups = jax.tree.map(lambda x: x[padded].reshape(many, width, *x.shape[1:]), own)
+    real = (jnp.arange(len(padded)) < size).reshape(many, width)
     groups = groups._replace(tried=jnp.where(real, groups.tried, 0))
     store = _empty(sweep, jax.tree.map(lambda x: x[0], groups))
     found = jax.lax.scan(sweep.group, store, groups)[1]
