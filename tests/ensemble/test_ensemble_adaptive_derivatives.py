@@ -94,7 +94,9 @@ Y0 = jnp.asarray(RNG.normal(size=(SIZE, 2)))
 MANY = np.append(np.linspace(0.0, 0.5, 12) ** 2, 1.5)
 
 
-@pytest.mark.parametrize("method, ts", [(diffrax.Bosh3(), MANY[[0, -1]]), (diffrax.Heun(), MANY)])
+@pytest.mark.parametrize(
+    ("method", "ts"), [(diffrax.Bosh3(), MANY[[0, -1]]), (diffrax.Heun(), MANY)]
+)
 def test_derivatives_are_differences_of_the_same_steps(method, ts):
     """A tolerance that every step meets by far: each is ten times as long as the one before. Many times in one; and two."""
     weights = jnp.asarray(RNG.normal(size=(SIZE, len(ts), 2)))
