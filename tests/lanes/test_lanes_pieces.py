@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxhamel._lanes import _pieces
+from jaxhamel._lanes import _one_loop, _pieces
 from jaxhamel._lanes._length import operations
 from jaxhamel._lanes._one_loop import split
 from jaxhamel._lanes._pieces import LONGEST, handed_over, pieces, total
@@ -95,9 +95,10 @@ def test_the_axis_is_that_of_the_masses():
 
 
 def test_several_loops_are_vmap(monkeypatch):
-    """Loops of 1,000 operations, a sum in several of them, sines in each."""
-    monkeypatch.setattr(_pieces, "LONGEST", 1000)
-    values = arguments(15)
+    """Loops of 450 operations, a sum in several of them, sines in each."""
+    monkeypatch.setattr(_pieces, "LONGEST", 450)
+    monkeypatch.setattr(_one_loop, "_MOST_SHARED", 0)
+    values = arguments(8)
     axes = (None, 0, None, None)
     run = jax.jit(lanes(pulled, axes))
     assert run.lower(*values).as_text().count("reduce_window") > 2
