@@ -30,6 +30,7 @@ from jaxhamel._checks._ensemble import check_kernel as check_kernel
 from jaxhamel._checks._ensemble import check_rollout_times as check_rollout_times
 from jaxhamel._checks._ensemble import check_slope as check_slope
 from jaxhamel._checks._ensemble import check_trajectories as check_trajectories
+from jaxhamel._checks._ensemble import wrong_member as wrong_member
 from jaxhamel._checks._experiments import check_criterion as check_criterion
 from jaxhamel._checks._experiments import check_for_posterior as check_for_posterior
 from jaxhamel._checks._experiments import check_informative as check_informative

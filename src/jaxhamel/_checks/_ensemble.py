@@ -113,6 +113,20 @@ def check_rollout_times(ts, dt) -> None:
             )
     check_steps(None, None, dt)
     check_times(np.asarray(ts))
+    longest = float(np.max(np.diff(np.asarray(ts, float)), initial=0.0))
+    if longest > _MOST * float(dt):
+        raise ValueError(
+            f"`dt` is {dt}, but an interval of `ts` is {longest:g} long; more than 2³¹ − 1 equal steps are too many. Take a "
+            "longer step, or tolerances."
+        )
+
+
+_MOST = 2.0**31 - 1
+
+
+def wrong_member(index, error) -> ValueError:
+    """What to say of a system that refuses the numbers of one trajectory."""
+    return ValueError(f"`system` of trajectory {index} cannot be: {error}")
 
 
 def check_explicit_method(method, explicit: type) -> None:

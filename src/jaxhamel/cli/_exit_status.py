@@ -31,13 +31,18 @@ def finish(scenario: str, terminal: Terminal, out: Path, job: Callable[[], Outco
         terminal.complain(f"{scenario}: {error}")
         raise typer.Exit(BAD_SCENARIO) from None
     except OSError as error:
-        terminal.complain(f"{scenario}: {error.strerror or error}. What was written is in {out}.")
+        kept = _to_go_on(out) if "resume" not in str(error) else ""
+        what = f"{error.strerror or error}. What was written is in {out}{kept}."
+        terminal.complain(f"{scenario}: {what}")
         raise typer.Exit(FAILURE) from None
     except KeyboardInterrupt:
-        kept = "" if not (out / "values.zarr").exists() else "; go on with --resume"
-        terminal.complain(f"{scenario}: interrupted. What was written is in {out}{kept}.")
+        terminal.complain(f"{scenario}: interrupted. What was written is in {out}{_to_go_on(out)}.")
         raise typer.Exit(INTERRUPTED) from None
     if outcome.status == "failed":
         terminal.complain(f"{outcome.message} What was reached is in {out}.")
         raise typer.Exit(FAILURE)
     terminal.say(f"{outcome.message}; {outcome.seconds:.1f} s in all. See {out / 'report.html'}")
+
+
+def _to_go_on(out: Path) -> str:
+    return "; go on with --resume" if (out / "values.zarr").exists() else ""

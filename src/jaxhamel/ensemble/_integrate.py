@@ -61,6 +61,7 @@ def integrate(
         ends = integrate(lorenz, jnp.array([1.0, 0.0, 0.0]), [0.0, 1.0], rho, dt=1e-3, in_axes=(None, 0))[:, -1]
     """
     of_both = in_axes if isinstance(in_axes, tuple | list) else (in_axes, in_axes)
+    _checks.check_callable("f", f, "(t, y, args) to dy/dt")
     members = Members.gathered((y0, args, f), (*of_both, None))
     if dt is None:
         return by_tolerance(ordinary_equation(), members, ts, rtol, atol, method, max_steps)

@@ -35,6 +35,7 @@ class Members(eqx.Module):
         leaves, structure = jax.tree.flatten((*parts[:3], as_control(parts[3])))
         size = _checks.check_batch(leaves, axes)
         _checks.check_trajectories(size, parts[2])
+        _check_systems(system, axes)
         _check_states(system.space, parts[1], axes[len(jax.tree.leaves(system)) :], size)
         _check_velocities(system, parts[2], axes[len(jax.tree.leaves(parts[:2])) :])
         return cls._of_leaves(leaves, structure, axes, size)
@@ -112,6 +113,32 @@ def _one_a_leaf(in_axes, parts) -> list[int | None]:
     axes = flat_axes(in_axes, parts)
     leaves = jax.tree.leaves(parts)
     return [axis if hasattr(x, "shape") else None for axis, x in zip(axes, leaves, strict=True)]
+
+
+def _check_systems(system: System, axes: list[int | None]) -> None:
+    """A system built under `jax.vmap` saw no numbers: its own checks see those that stand out, where they are known.
+
+    For each of its arrays the trajectory with the smallest entry, where that is not positive, or with one that is no number.
+    """
+    check = getattr(type(system), "__check_init__", None)
+    leaves, structure = jax.tree.flatten(system)
+    known = [_checks.concrete(x) for x in leaves]
+    batched = {i: a for i, a in enumerate(axes[: len(leaves)]) if a is not None}
+    if check is None or any(known[i] is None for i in batched):
+        return
+    rows = {i: np.moveaxis(known[i], a, 0) for i, a in batched.items()}
+    for index in sorted({place for x in rows.values() for place in _standing_out(x)}):
+        own = [jnp.asarray(rows[i][index]) if i in rows else x for i, x in enumerate(leaves)]
+        try:
+            check(jax.tree.unflatten(structure, own))
+        except ValueError as error:
+            raise _checks.wrong_member(index, error) from None
+
+
+def _standing_out(x: np.ndarray) -> list[int]:
+    least = x.reshape(len(x), -1).min(axis=1, initial=np.inf)  # NaN where there is one
+    place = int(np.argmin(least))
+    return [] if least[place] > 0 else [place]
 
 
 def _check_states(space: AbstractSpace, q0, axes, size: int) -> None:

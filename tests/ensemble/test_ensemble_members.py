@@ -1,0 +1,48 @@
+"""What cannot be among the members of an ensemble is named with its trajectory, and so are steps that are too many."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxhamel import ensemble
+from jaxhamel.systems import FreeRigidBody, HeavyTop
+
+Q0, U0 = np.array([1.0, 0.0, 0.0, 0.0]), np.ones((8, 3))
+
+
+def turned(inertia, axis=0, dt=0.5):
+    bodies = jax.vmap(FreeRigidBody, axis, axis)(inertia)
+    return ensemble.rollout(bodies, Q0, U0, [0.0, 1.0], dt=dt, in_axes=(axis, None, 0, None))
+
+
+@pytest.mark.parametrize("wrong", [-1.0, 0.0, np.nan])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_a_system_that_cannot_be(wrong, axis):
+    """Under vmap its constructor saw no numbers; others around it are fine."""
+    inertia = np.tile([1.0, 1.5, 2.0], (8, 1))
+    inertia[5, 1] = wrong
+    with pytest.raises(ValueError, match=r"`system` of trajectory 5 cannot be: `inertia` (is|has)"):
+        turned(jnp.moveaxis(jnp.asarray(inertia), 0, axis), axis)
+
+
+def test_numbers_that_may_be_negative_are_let_through():
+    """Gravity may point upwards, and under jit there is nothing to look at."""
+    tops = jax.vmap(
+        lambda g: HeavyTop(1.0, jnp.array([1.0, 1.0, 0.5]), jnp.array([0.0, 0.0, 0.1]), g)
+    )(jnp.linspace(-9.8, 9.8, 8))
+    options = {"dt": 0.5, "in_axes": (0, None, 0, None)}
+    _, u = ensemble.rollout(tops, Q0, U0, [0.0, 1.0], **options)
+    assert np.isfinite(u).all()
+    assert jax.jit(turned)(jnp.full((8, 3), -1.0))[1].shape == (8, 2, 3)
+
+
+def test_too_many_steps():
+    """They overflowed, and the initial state came back as the last one."""
+    with pytest.raises(ValueError, match=r"`dt` is 1e-300, but an interval of `ts` is 1 long"):
+        turned(jnp.ones((8, 3)), dt=1e-300)
+
+
+def test_an_equation_is_a_function():
+    with pytest.raises(TypeError, match="`f` is of type int; it must be a callable"):
+        ensemble.integrate(3, jnp.ones((4, 2)), [0.0, 1.0], dt=0.5)  # pyright: ignore
