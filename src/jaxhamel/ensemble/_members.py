@@ -122,11 +122,11 @@ def _check_systems(system: System, axes: list[int | None]) -> None:
     """
     check = getattr(type(system), "__check_init__", None)
     leaves, structure = jax.tree.flatten(system)
-    known = [_checks.concrete(x) for x in leaves]
     batched = {i: a for i, a in enumerate(axes[: len(leaves)]) if a is not None}
-    if check is None or any(known[i] is None for i in batched):
+    known = {i: _checks.concrete(leaves[i]) for i in batched}
+    rows = {i: np.moveaxis(x, batched[i], 0) for i, x in known.items() if x is not None}
+    if check is None or len(rows) < len(batched):
         return
-    rows = {i: np.moveaxis(known[i], a, 0) for i, a in batched.items()}
     for index in sorted({place for x in rows.values() for place in _standing_out(x)}):
         own = [jnp.asarray(rows[i][index]) if i in rows else x for i, x in enumerate(leaves)]
         try:
