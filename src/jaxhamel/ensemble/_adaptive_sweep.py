@@ -30,7 +30,11 @@ from jaxhamel.ensemble._embedded_pairs import Pair
 from jaxhamel.ensemble._equal_steps import Motion
 
 ROWS, PLACES = 48, 64
-GROUP = 120
+
+# Value and gradient of 1,024 rolling balls with three masses, 25 to 74 steps of Tsit5, ms in groups of so many on two quiet
+# cores: 72: 48 and 52, 120: 46 and 48, 128: 47 and 48, 256: 59 and 62, 512: 64 and 68 (two runs each). On a GPU, where a
+# pass costs the same for one lane as for thousands, not measured: memory (50 kB a lane of that ball) sets the limit.
+GROUP, GROUP_ON_GPU = 120, 2**14
 
 
 class Ensemble(NamedTuple):
@@ -187,7 +191,7 @@ def _put(all_: Any, new: Any, place) -> Any:
 def swept(sweep: Sweep, own: Ensemble) -> tuple[Columns, Columns]:
     """ȳ at the start and p̄ of all trajectories, a group after the other."""
     size = len(own.tried)
-    width = min(GROUP, size)
+    width = min(GROUP if jax.default_backend() == "cpu" else GROUP_ON_GPU, size)
     order = jnp.argsort(-own.tried)
     padded = jnp.concatenate([order, jnp.zeros(-size % width, order.dtype)])
     many = len(padded) // width
