@@ -19,6 +19,7 @@ import argparse
 import json
 import statistics
 import time
+from typing import Any
 
 import diffrax
 import equinox as eqx
@@ -90,7 +91,7 @@ def three(in_lanes, mapped, at):
 
 def gradients_of_bodies(body, q0, u0):
     """By the initial velocities."""
-    ts, options = np.array([0.0, 1.0]), {"rtol": RTOL, "atol": ATOL}
+    ts, options = np.array([0.0, 1.0]), dict[str, Any](rtol=RTOL, atol=ATOL)
 
     def in_lanes(u0):
         axes = (None, 0, 0, None)
@@ -112,7 +113,7 @@ def gradients_of_balls():
     with_masses = lambda masses: eqx.tree_at(of_masses, make_ball(), masses)  # noqa: E731
     none = jax.tree.map(lambda _: None, make_ball())
     of_system = eqx.tree_at(of_masses, none, 0, is_leaf=lambda x: x is None)
-    ts, options = np.linspace(0.0, 4.0, 11), {"rtol": 1e-6, "atol": 1e-8}
+    ts, options = np.linspace(0.0, 4.0, 11), dict[str, Any](rtol=1e-6, atol=1e-8)
 
     def cost(q, u):
         return jnp.mean(q[1][:, -1] ** 2) + jnp.mean(u**2)
