@@ -9,7 +9,7 @@ from small_systems import Body
 
 import jaxhamel
 from jaxhamel.geometry import SO3
-from jaxhamel.simulate import _adjoint, _one_vector
+from jaxhamel.simulate import _adjoint
 from jaxhamel.simulate._one_vector import Layout, can_be_one_vector
 
 BODY = Body(jnp.array([1.0, 2.0, 3.5]))
@@ -32,12 +32,6 @@ def test_a_layout_goes_there_and_back():
     for a, b in zip(jax.tree.leaves(many), jax.tree.leaves(y), strict=True):
         np.testing.assert_array_equal(a, np.broadcast_to(b, (5, *np.shape(b))))
     assert layout == Layout.of(jax.tree.map(jnp.asarray, y))
-    halves = Layout.of(y, diffrax.Tsit5())  # 9 numbers in 7 stages are 504 bytes
-    assert halves == layout
-    halves = Layout.of((y, 0.0), diffrax.Tsit5())
-    assert [list(x) for x in halves.vector((y, 0.0))] == [[0, 1, 2, 3, 4], [5, 7, 0, 1, 0]]
-    assert halves.parts([np.ones((5, 5))] * 2)[1].shape == (5,)
-    assert not Layout.of((y, 0.0), diffrax.Dopri8()).halved  # too much for two, either
 
 
 def test_whose_state_keeps_its_structure():
@@ -49,12 +43,8 @@ def test_whose_state_keeps_its_structure():
     assert not can_be_one_vector(None, diffrax.Event(lambda t, y, args, **_: False))
 
 
-@pytest.mark.parametrize(
-    ("small", "event"), [(512, None), (256, lambda t, q, u: u[0] - 0.3 + 0 * q[0])]
-)
-def test_the_trajectory_is_that_of_the_structured_state(monkeypatch, small, event):
-    """As one vector, and as two."""
-    monkeypatch.setattr(_one_vector, "SMALL", small)
+@pytest.mark.parametrize("event", [None, lambda t, q, u: u[0] - 0.3 + 0 * q[0]])
+def test_the_trajectory_is_that_of_the_structured_state(event):
     a, b = (motion(solver=s, event=event, dense=True) for s in (None, STRUCTURED))
     told = lambda s: (s.q, s.u, s.valid, s.t_end, s.q_end, s.u_end, s.stats, s.evaluate(0.3))  # noqa: E731
     assert jax.tree.structure(told(a)) == jax.tree.structure(told(b))
@@ -69,13 +59,12 @@ def test_an_event_of_diffrax_sees_q_and_u():
     assert motion(event=event).u_end[0] > 0.3
 
 
-def test_derivatives_are_those_of_the_structured_state(monkeypatch):
-    """By columns of one vector, forward mode, and by checkpoints of two; equal steps are compiled sooner."""
+def test_derivatives_are_those_of_the_structured_state():
+    """By columns and by checkpoints, of two programs that are compiled sooner with equal steps; columns are forward mode."""
     cost = lambda x, **how: jnp.sum(motion(*x, dt=0.2, **how).q[-1] * jnp.arange(4.0))  # noqa: E731
     at = BODY.inertia, U0
     wanted = jax.jacfwd(lambda x: cost(x, solver=STRUCTURED))(at)
-    for forward_up_to, small in ((16, 512), (0, 256)):
-        monkeypatch.setattr(_one_vector, "SMALL", small)
+    for forward_up_to in (16, 0):
         adjoint = jaxhamel.AutoAdjoint(forward_up_to=forward_up_to)
         found = jax.grad(lambda x: cost(x, adjoint=adjoint))(at)  # noqa: B023
         np.testing.assert_allclose(np.stack(found), np.stack(wanted), rtol=1e-9, atol=1e-11)

@@ -1,4 +1,4 @@
-"""The state of a simulation as one vector, or two, and which simulations have it so."""
+"""The state of a simulation as one vector, and which simulations have it so."""
 
 import math
 from typing import Any
@@ -12,18 +12,9 @@ from jaxtyping import Array, Float
 
 from jaxhamel.simulate._adjoint import AutoAdjoint
 
-Vector = Float[Array, " n"] | list[Float[Array, " m"]]
-
-
-# XLA's CPU runtime works through a loop's operations in order where none of them touches more bytes than this; otherwise
-# it hands them to threads. The slopes of all stages are one array: 7 of 13 numbers are more. µs a step of Tsit5 as one
-# vector and as two (one run each on two quiet cores): UnderwaterBody 6.0 and 4.4, RigidBody 4.8 and 3.4, Rattleback 4.6
-# and 4.2; a ball, whose nine numbers fit: 3.4 and 4.8.
-SMALL = 512
-
 
 class Layout(eqx.Module):
-    """Where the numbers of a state (q, u) stand in one vector, or in two of about the same length.
+    """Where the numbers of a state (q, u) stand in one vector.
 
     diffrax steps a state leaf by leaf, and on a CPU each of its small operations costs as much as a right-hand side: a ball
     has three leaves (quaternion, place, u).
@@ -31,26 +22,18 @@ class Layout(eqx.Module):
 
     structure: Any = eqx.field(static=True)
     shapes: tuple[tuple[int, ...], ...] = eqx.field(static=True)
-    halved: bool = eqx.field(static=True, default=False)
 
     @classmethod
-    def of(cls, y, solver: Any = None) -> "Layout":
-        """Two vectors where the slopes of the solver's stages are small then, and would not be as one."""
+    def of(cls, y) -> "Layout":
         leaves, structure = jax.tree.flatten(y)
-        stages = getattr(getattr(solver, "tableau", None), "num_stages", 0)
-        bytes_ = stages * sum(np.size(x) * jnp.result_type(x).itemsize for x in leaves)
-        shapes = tuple(jnp.shape(x) for x in leaves)
-        return cls(structure, shapes, SMALL < bytes_ <= 2 * SMALL)
+        return cls(structure, tuple(jnp.shape(x) for x in leaves))
 
-    def vector(self, y) -> Vector:
-        """All leaves one after the other; halved, a list of two."""
-        whole = jnp.concatenate([jnp.ravel(x) for x in jax.tree.leaves(y)])
-        return jnp.array_split(whole, 2) if self.halved else whole
+    def vector(self, y) -> Float[Array, " n"]:
+        """All leaves one after the other."""
+        return jnp.concatenate([jnp.ravel(x) for x in jax.tree.leaves(y)])
 
-    def parts(self, vector: Vector):
+    def parts(self, vector):
         """The state from its vector; axes before the last one stay in front."""
-        if isinstance(vector, list):
-            vector = jnp.concatenate(vector, axis=-1)
         ends = np.cumsum([math.prod(shape) for shape in self.shapes])
         pieces = jnp.split(vector, ends[:-1], axis=-1)
         pairs = zip(pieces, self.shapes, strict=True)

@@ -66,7 +66,7 @@ class Projected(AbstractWrappedMethod):
         return _InterpolationFactory(self.solver.interpolation_cls, self.layout)
 
     def init(self, terms, t0, t1, y0, args):
-        vector = self.layout is not None and isinstance(y0, jax.Array | list)
+        vector = self.layout is not None and isinstance(y0, jax.Array)
         state = self.layout.parts(y0) if vector else y0  # pyright: ignore[reportOptionalMemberAccess]
         _checks.check_group_state("Projected", self.space, state)
         return self.inner.init(terms, t0, t1, y0, args)

@@ -88,8 +88,7 @@ def simulate(
     _checks.check_simulation(system, q0, u0, ts, control, {"rtol": rtol, "atol": atol, "dt": dt})
     _checks.check_options(solver, adjoint, max_steps, route)
     steps = _tolerances(rtol, atol, dt, ts.dtype)
-    solver, given = diffrax.Tsit5() if solver is None else solver, solver
-    layout = Layout.of((q0, u0), solver) if can_be_one_vector(given, event) else None
+    layout = Layout.of((q0, u0)) if can_be_one_vector(solver, event) else None
     solver = _solver(system.space, solver, layout)
     layout = layout if _steps_vectors(solver) else None
     _checks.check_adjoint(adjoint, solver)
@@ -221,6 +220,7 @@ def _controller(steps, ts):
 
 
 def _solver(space: AbstractSpace, solver, layout):
+    solver = diffrax.Tsit5() if solver is None else solver
     if isinstance(solver, AbstractGroupSolver):
         return solver.on(space)
     if space.independent or isinstance(getattr(solver, "space", None), AbstractSpace):

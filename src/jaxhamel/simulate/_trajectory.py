@@ -77,7 +77,7 @@ class Trajectory(eqx.Module):
         _checks.check_dense(self.interpolation)
         t = jnp.asarray(t, dtype=self.ts.dtype)
         y = self.interpolation.evaluate(t)  # pyright: ignore[reportOptionalMemberAccess]
-        is_vector = isinstance(y, jax.Array | list)
+        is_vector = isinstance(y, jax.Array)
         return Layout.of((self.q_end, self.u_end)).parts(y) if is_vector else y
 
     def raise_if_failed(self) -> "Trajectory":
