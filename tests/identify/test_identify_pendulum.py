@@ -154,7 +154,7 @@ def test_best_of_many_starts(estimate):
         (
             {"runs": [identify.Run([0.0, 1.0], {"angle": np.zeros((2, 2))})]},
             ValueError,
-            "`angle` has 2 columns; the measurement of that name has 1 components",
+            "`angle` has 2 columns; the measurement of that name has 1 component",
         ),
     ],
 )

@@ -166,7 +166,7 @@ def test_disk_alone_at_rest_stays_and_carries_its_weight():
         ({"masses": [1.0]}, "`rails` is None but `masses` has 1"),
         (
             {"masses": [1.0, 2], "rails": CircularRails([1.0], [[0.0, -1, 0]], [[1.0, 0, 0]])},
-            "`rails` carry 1 masses but `masses` has 2",
+            "`rails` carry 1 mass but `masses` has 2",
         ),
         ({"external_force": np.nan}, "`external_force` .*finite"),
     ],

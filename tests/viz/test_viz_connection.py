@@ -97,7 +97,7 @@ def test_gait_figure_shows_path_poses_and_cycles(tmp_path):
         ({"limits": (1, 2)}, "`limits` is .*low below high"),
         ({"plane": (0, 0)}, "`plane` is .*two different"),
         ({"plane": (0, 2)}, "`plane` is .*`at`"),
-        ({"names": ("turn",)}, "`names` has 1 entries; the connection has 3 rows"),
+        ({"names": ("turn",)}, "`names` has 1 entry; the connection has 3 rows"),
         ({"units": ("rad",) * 4}, "`units` has 4 entries"),
         ({"gaits": {"g": LOOP[:3]}}, r"the gait 'g' in `gaits` has shape \(3, 2\)"),
     ],

@@ -66,7 +66,7 @@ class Graph:
 
     def mark(self, nodes: np.ndarray, first: int) -> None:
         """Notes where nodes are that lie along the axis; those before `first` were there already, for all entries."""
-        if self.axis not in nodes.shape or np.max(nodes) < first:
+        if not nodes.size or self.axis not in nodes.shape or np.max(nodes) < first:
             return
         place = np.indices(nodes.shape)[nodes.shape.index(self.axis)]
         for node, entry in zip(nodes.ravel().tolist(), place.ravel().tolist(), strict=True):

@@ -21,8 +21,8 @@ from jaxtyping import Array, Bool, Float, Int
 
 from jaxhamel._lanes._transform import lanes
 from jaxhamel.ensemble._adaptive_step import Columns, Inside, within
-from jaxhamel.ensemble._adjoint_sweep import _numbers, _Parameters, _sum
 from jaxhamel.ensemble._embedded_pairs import Pair
+from jaxhamel.ensemble._parameters import Parameters, added, numbers
 
 
 class Row(NamedTuple):
@@ -60,7 +60,7 @@ class Given(NamedTuple):
 
     mine: Columns
     shared: Any
-    parameters: _Parameters
+    parameters: Parameters
 
 
 class Backward(NamedTuple):
@@ -73,13 +73,13 @@ class Backward(NamedTuple):
     point: Callable
 
     @classmethod
-    def of(cls, rate: Callable, unit: Callable, pair: Pair, parameters: _Parameters) -> "Backward":
+    def of(cls, rate: Callable, unit: Callable, pair: Pair, parameters: Parameters) -> "Backward":
         """`rate` is of (t, y, mine, shared), `unit` of (y, shared), for one lane."""
 
         def end(kept, z, bar, moments, shared):
             w = _unit_back(unit, z, bar, shared)
             w = tuple(jnp.where(kept, a, b) for a, b in zip(w, bar, strict=True))
-            return w, _sum(w, moments) if moments else w
+            return w, added(w, moments) if moments else w
 
         stage = partial(_stage_back, rate, parameters)
         return cls(
@@ -100,18 +100,18 @@ def _kappa(pair: Pair, i: int, at, w: Columns, after: dict[int, Columns], moment
     used = [(a, x) for a, x in terms if a]
     sums = [h * sum(a * x[n] for a, x in used) if used else 0.0 * h for n in range(len(w))]
     if pair.reuses and i == len(pair.b) - 1:
-        sums = _sum(sums, slope)
+        sums = added(sums, slope)
     elif pair.reuses and i == 0:
         sums = (jnp.where(kept, a, b) for a, b in zip(sums, slope, strict=True))
     return t + pair.c[i] * h, tuple(sums)
 
 
-def _stage_back(rate, parameters: _Parameters, t, kept, kappa, here, mine, shared, y_bar, p_bar):
+def _stage_back(rate, parameters: Parameters, t, kept, kappa, here, mine, shared, y_bar, p_bar):
     """Ȳ, and ȳ and p̄ with what the stage adds to them, nothing where the step was not kept."""
     of = lambda here, p: rate(t, here, *parameters.filled(p, mine, shared))  # noqa: E731
     here_bar, bars = jax.vjp(of, here, parameters.of(mine, shared))[1](kappa)
-    here_bar, more = (_where(kept, x) for x in (here_bar, _numbers(bars)))
-    return here_bar, _sum(y_bar, here_bar), _sum(p_bar, more)
+    here_bar, more = (_where(kept, x) for x in (here_bar, numbers(bars)))
+    return here_bar, added(y_bar, here_bar), added(p_bar, more)
 
 
 def _where(kept, values) -> tuple:

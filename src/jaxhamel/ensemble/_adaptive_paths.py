@@ -14,10 +14,11 @@ from jaxhamel.ensemble._adaptive import FEWEST, adaptive, widths_for
 from jaxhamel.ensemble._adaptive_reverse import reverse
 from jaxhamel.ensemble._adaptive_step import Limits
 from jaxhamel.ensemble._columns import Layout
-from jaxhamel.ensemble._derivatives_of import Faster, replaced, with_derivatives_of
+from jaxhamel.ensemble._derivatives_of import Faster, with_derivatives_of
 from jaxhamel.ensemble._embedded_pairs import embedded_pair
 from jaxhamel.ensemble._equal_steps import Motion
 from jaxhamel.ensemble._members import Members
+from jaxhamel.ensemble._parameters import replaced
 
 
 class Asked(NamedTuple):

@@ -9,11 +9,11 @@ from jaxtyping import Array, Float, Int
 from jaxhamel.ensemble._adaptive import as_scalars, joined
 from jaxhamel.ensemble._adaptive_step import Limits
 from jaxhamel.ensemble._adaptive_sweep import Ensemble, Sweep, swept
-from jaxhamel.ensemble._adjoint_sweep import _Parameters
 from jaxhamel.ensemble._columns import Layout
 from jaxhamel.ensemble._dependence import moved, used
 from jaxhamel.ensemble._embedded_pairs import Pair
 from jaxhamel.ensemble._equal_steps import Motion
+from jaxhamel.ensemble._parameters import Parameters
 
 
 def reverse(
@@ -53,7 +53,7 @@ def reverse(
     return jax.vjp(numbers, *values)[1](found)
 
 
-def _parameters(motion: Motion, scalars, rebuilt: Callable, moves: list[bool]) -> _Parameters:
+def _parameters(motion: Motion, scalars, rebuilt: Callable, moves: list[bool]) -> Parameters:
     """Those of the numbers that move and that the rate needs."""
     y, mine = motion.y, motion.mine
     one = lambda x: jax.ShapeDtypeStruct((), x.dtype)  # noqa: E731
@@ -62,7 +62,7 @@ def _parameters(motion: Motion, scalars, rebuilt: Callable, moves: list[bool]) -
     wanted = [a and b for a, b in zip(moves, needed, strict=True)][len(y) :]
     places = [i for i, each in enumerate(wanted) if each]
     many = len(mine)
-    return _Parameters([i for i in places if i < many], [i - many for i in places if i >= many])
+    return Parameters([i for i in places if i < many], [i - many for i in places if i >= many])
 
 
 def _apart(state: Layout, motion: Motion, many: int, stands, bars: list[Array]):

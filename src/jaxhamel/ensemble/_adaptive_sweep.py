@@ -25,9 +25,9 @@ from jaxhamel.ensemble._adaptive_step import (
     first_lane,
     step,
 )
-from jaxhamel.ensemble._adjoint_sweep import _Parameters
 from jaxhamel.ensemble._embedded_pairs import Pair
 from jaxhamel.ensemble._equal_steps import Motion
+from jaxhamel.ensemble._parameters import Parameters
 
 ROWS, PLACES = 48, 64
 
@@ -73,7 +73,7 @@ class Sweep(NamedTuple):
     start: Float[Array, ""]
     inner: Float[Array, " m"]
     shared: Any
-    parameters: _Parameters
+    parameters: Parameters
     forward: Callable
     first: Callable
     backward: Backward
@@ -177,10 +177,9 @@ class Sweep(NamedTuple):
         if not self.pair.reuses:
             return bars.y, bars.p
         moves = jnp.any(jnp.stack([x != 0 for x in bars.slope]), axis=0)
-        known = (own.y, given.mine, given.shared, bars.y, bars.p)
-        return self.backward.stage(jnp.full_like(own.y[0], self.start), moves, bars.slope, *known)[
-            1:
-        ]
+        at = (jnp.full_like(own.y[0], self.start), moves, bars.slope)
+        _, *found = self.backward.stage(*at, own.y, given.mine, given.shared, bars.y, bars.p)
+        return found[0], found[1]
 
 
 def _put(all_: Any, new: Any, place) -> Any:

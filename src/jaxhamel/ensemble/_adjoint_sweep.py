@@ -32,21 +32,20 @@ Not taken:
   loops: no difference that could be seen.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array
 
 from jaxhamel._lanes._derivatives import same
 from jaxhamel._lanes._linear_map import linear_map
 from jaxhamel._lanes._own_derivative import own_derivative
 from jaxhamel._lanes._transform import lanes
+from jaxhamel.ensemble._parameters import Columns, Parameters, added, numbers, replaced
 from jaxhamel.ensemble._tableaus import Tableau
-
-Columns = tuple[Float[Array, " B"], ...]
 
 
 class Steps(NamedTuple):
@@ -100,16 +99,12 @@ def path(step: Callable, count: int, y: Columns, start, h, mine, shared):
     return jax.lax.scan(one, tuple(y), jnp.arange(count).astype(h.dtype))
 
 
-def _filled(leaves, active, values, structure):
-    leaves = list(leaves)
-    for i, value in zip(active, values, strict=True):
-        leaves[i] = value
-    return jax.tree.unflatten(structure, leaves)
-
-
 def _forward(advance, structure, active, given, along):
     leaves = given[: structure.num_leaves]
-    moving = lambda *values: advance(*_filled(leaves, active, values, structure))  # noqa: E731
+
+    def moving(*values):
+        return advance(*jax.tree.unflatten(structure, replaced(leaves, active, values)))
+
     return list(jax.jvp(moving, [leaves[i] for i in active], list(along))[1])
 
 
@@ -119,7 +114,7 @@ def _backward(steps: Steps, count: int, structure, active, given, bars):
     y, start, h, mine, shared = jax.tree.unflatten(structure, leaves)
     own = [i - len(y) - 2 for i in active if i >= len(y)]
     of_y = [i for i in active if i < len(y)]
-    parameters = _Parameters(
+    parameters = Parameters(
         [i for i in own if i < len(mine)], [i - len(mine) for i in own if i >= len(mine)]
     )
     found = (kept[: len(y)], kept[len(y) :])
@@ -131,51 +126,11 @@ def _backward(steps: Steps, count: int, structure, active, given, bars):
     return [*(y_bar[i] for i in of_y), *parameters.arrays(p_bar, shared)]
 
 
-class _Parameters(NamedTuple):
-    """Which numbers of each trajectory and which arrays of all are differentiated by."""
-
-    mine: list[int]
-    shared: list[int]
-
-    def of(self, mine, shared) -> tuple[tuple, tuple]:
-        """Their values."""
-        arrays = jax.tree.leaves(shared)
-        return tuple(mine[i] for i in self.mine), tuple(arrays[i] for i in self.shared)
-
-    def filled(self, values, mine, shared):
-        """(mine, shared) with other values of them."""
-        arrays, structure = jax.tree.flatten(shared)
-        mine = _replaced(mine, self.mine, values[0])
-        return mine, jax.tree.unflatten(structure, _replaced(arrays, self.shared, values[1]))
-
-    def zeros(self, like: Array, shared) -> Columns:
-        """A column for each of their numbers."""
-        arrays = jax.tree.leaves(shared)
-        many = len(self.mine) + sum(arrays[i].size for i in self.shared)
-        return (jnp.zeros_like(like),) * many
-
-    def arrays(self, columns: Columns, shared) -> list[Array]:
-        """From the columns: what trajectories have of their own as it is, what they share summed."""
-        found, arrays = list(columns[: len(self.mine)]), jax.tree.leaves(shared)
-        rest = iter(columns[len(self.mine) :])
-        for i in self.shared:
-            sums = [jnp.sum(next(rest)) for _ in range(arrays[i].size)]
-            found.append(jnp.reshape(jnp.stack(sums), arrays[i].shape).astype(arrays[i].dtype))
-        return found
-
-
-def _replaced(values, places, new):
-    values = list(values)
-    for i, value in zip(places, new, strict=True):
-        values[i] = value
-    return tuple(values)
-
-
 class _Interval(NamedTuple):
     """Steps of equal size, with what is differentiated by and all that stays the same."""
 
     steps: Steps
-    parameters: _Parameters
+    parameters: Parameters
     times: Array
     h: Array
     mine: Columns
@@ -197,14 +152,14 @@ class _Interval(NamedTuple):
         return jax.lax.scan(back, bars, (self.times, path), reverse=True)[0]
 
 
-def _unit_back(steps: Steps, parameters: _Parameters) -> Callable:
+def _unit_back(steps: Steps, parameters: Parameters) -> Callable:
     """w, and p̄ with what N adds to it, from the numbers of z that matter."""
 
     def single(ends, mine, shared, bar, p_bar):
         z = _replaced([jnp.zeros_like(x) for x in bar], steps.ends, ends)
         of = lambda z, p: steps.unit(z, parameters.filled(p, mine, shared)[1])  # noqa: E731
         w, bars = jax.vjp(of, z, parameters.of(mine, shared))[1](bar)
-        return w, _sum(p_bar, _numbers(bars))
+        return w, added(p_bar, numbers(bars))
 
     return lanes(single, (0, 0, None, 0, 0))
 
@@ -228,14 +183,14 @@ def _combined(terms: list[tuple[float, Columns]], w: Columns) -> tuple[float, Co
     return 1.0, tuple(sums)
 
 
-def _stage_back(rate: Callable, parameters: _Parameters, method: Tableau) -> Callable:
+def _stage_back(rate: Callable, parameters: Parameters, method: Tableau) -> Callable:
     """Ȳ_i, and ȳ and p̄ with what stage i adds to them: one program for all stages of all steps."""
 
     def single(t, weights, here, mine, shared, w, later, y_bar, p_bar):
         kappa = tuple(weights[0] * x + weights[1] * k for x, k in zip(w, later, strict=True))
         of = lambda here, p: rate(t, here, *parameters.filled(p, mine, shared))  # noqa: E731
         here_bar, bars = jax.vjp(of, here, parameters.of(mine, shared))[1](kappa)
-        return here_bar, _sum(y_bar, here_bar), _sum(p_bar, _numbers(bars))
+        return here_bar, added(y_bar, here_bar), added(p_bar, numbers(bars))
 
     batched = jax.jit(lanes(single, (None, None, 0, 0, None, 0, 0, 0, 0)))
 
@@ -246,11 +201,3 @@ def _stage_back(rate: Callable, parameters: _Parameters, method: Tableau) -> Cal
         return batched(at, weights, here, mine, shared, w, later, y_bar, p_bar)
 
     return of_columns
-
-
-def _numbers(tree) -> list:
-    return [number for x in jax.tree.leaves(tree) for number in jnp.ravel(x)]
-
-
-def _sum(xs: Iterable, ys: Iterable) -> tuple:
-    return tuple(x + y for x, y in zip(xs, ys, strict=True))

@@ -9,6 +9,7 @@ import jax
 from jaxhamel._lanes._derivatives import is_float, same
 from jaxhamel._lanes._linear_map import Program, linear_map
 from jaxhamel._lanes._own_derivative import own_derivative
+from jaxhamel.ensemble._parameters import replaced
 
 
 class Faster(NamedTuple):
@@ -87,11 +88,3 @@ def _of_active(function: Callable, floats: list[int], active: list[int], leaves)
         return [out[i] for i in floats]
 
     return moving, [leaves[i] for i in active]
-
-
-def replaced(leaves, places: list[int], values) -> list:
-    """A list with other values at some places."""
-    filled = list(leaves)
-    for i, value in zip(places, values, strict=True):
-        filled[i] = value
-    return filled
