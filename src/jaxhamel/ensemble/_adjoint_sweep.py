@@ -156,7 +156,7 @@ def _unit_back(steps: Steps, parameters: Parameters) -> Callable:
     """w, and p̄ with what N adds to it, from the numbers of z that matter."""
 
     def single(ends, mine, shared, bar, p_bar):
-        z = _replaced([jnp.zeros_like(x) for x in bar], steps.ends, ends)
+        z = tuple(replaced([jnp.zeros_like(x) for x in bar], steps.ends, ends))
         of = lambda z, p: steps.unit(z, parameters.filled(p, mine, shared)[1])  # noqa: E731
         w, bars = jax.vjp(of, z, parameters.of(mine, shared))[1](bar)
         return w, added(p_bar, numbers(bars))
