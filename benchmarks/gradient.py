@@ -6,7 +6,8 @@ Ensemble: 1,024 rolling balls with three masses, double precision, 100 equal Run
 `jaxhamel.ensemble.rollout` in ten intervals; each ball has its own state and, in `own`, masses and control of its own; in
 `shared` all have the same. The mean cost is differentiated by masses and control: 6,144 numbers, and 6. Single:
 `jaxhamel.simulate` (adaptive, its defaults) of one ball for 5 s by 16 numbers, in reverse mode. Runs alternate; times are
-medians, `spread` is (largest - smallest) / median. `compile_seconds` are those of the gradient, tracing included. The last
+medians, `spread` is (largest - smallest) / median; `ratio_in_a_row` is of as many runs of the one, then of the other, which
+find their memory in the cache. `compile_seconds` are those of the gradient, tracing included. The last
 line is one JSON object; its `ratio` is the larger one of the two ensembles'.
 """
 
@@ -66,7 +67,7 @@ def of_one():
 
 
 def measure(cost, at, repeats):
-    """Seconds of cost and of cost and gradient, in turns, and of compiling each."""
+    """Seconds of cost and of cost and gradient, in turns; medians of each in a row; seconds of compiling each."""
     gradient = jax.value_and_grad(cost, tuple(range(len(at))))
     programs, compiled, seconds = {}, {}, {"forward": [], "gradient": []}
     for name, function in {"forward": cost, "gradient": gradient}.items():
@@ -76,10 +77,18 @@ def measure(cost, at, repeats):
         jax.block_until_ready(programs[name](*at))
     for _ in range(repeats):
         for name, program in programs.items():
-            started = time.perf_counter()
-            jax.block_until_ready(program(*at))
-            seconds[name].append(time.perf_counter() - started)
-    return seconds, compiled
+            seconds[name].append(timed(program, at))
+    in_a_row = {
+        name: statistics.median(timed(program, at) for _ in range(repeats))
+        for name, program in programs.items()
+    }
+    return seconds, in_a_row, compiled
+
+
+def timed(program, at) -> float:
+    started = time.perf_counter()
+    jax.block_until_ready(program(*at))
+    return time.perf_counter() - started
 
 
 def main() -> None:
@@ -89,7 +98,7 @@ def main() -> None:
     result = {}
     cases = {"own": of_ensemble(True), "shared": of_ensemble(False), "single": of_one()}
     for name, (cost, at) in cases.items():
-        seconds, compiled = measure(cost, at, repeats)
+        seconds, in_a_row, compiled = measure(cost, at, repeats)
         median = {what: statistics.median(each) for what, each in seconds.items()}
         spread = {w: (max(each) - min(each)) / median[w] for w, each in seconds.items()}
         ratio = median["gradient"] / median["forward"]
@@ -100,6 +109,7 @@ def main() -> None:
         )
         result[name] = {
             "ratio": round(ratio, 2),
+            "ratio_in_a_row": round(in_a_row["gradient"] / in_a_row["forward"], 2),
             "forward_ms": round(median["forward"] * 1e3, 3),
             "gradient_ms": round(median["gradient"] * 1e3, 3),
             "compile_seconds": round(compiled["gradient"], 2),

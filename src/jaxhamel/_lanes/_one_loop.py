@@ -36,7 +36,7 @@ def split(graph, ends: Iterable[int]) -> Split:
     is computed in it, by LLVM ahead of the lanes. Before it, XLA makes a small program of each, and moves out of a loop over
     the steps what stays the same there. Rolling ball with three masses, µs a step of RK4, before and in the loop: all lanes
     the same masses 2.6 and 1.7 with 24 lanes, 33 and 28 with 1,024, 282 and 268 with 16,384 (18 vectors and 12); each its
-    own 50 and 84 with 1,024 (49 vectors and 41; two runs).
+    own 38 and 43 with 1,024 (49 vectors and 41; medians of four runs).
     """
     ends = list(ends)
     needed = graph.needed(ends)
