@@ -13,9 +13,9 @@ share has a derivative in each lane, summed at the end of the interval.
 Rolling ball with three masses, 1,024 lanes, 100 steps of RK4 in ten intervals, two cores, µs a step of the motion and of
 value and gradient: 47 and 175, where each lane has masses and control of its own, 42 and 150, where all have the same (four
 runs in quiet minutes, each the medians of 25 to 31 in turns, 3.6 to 3.8 times as long; now and then all take 1.7 times as
-long, and 4.0 to 4.4 times as long as the motion); 39 and 187 where each runs forty times in a row, 4.8 times. With the path found again 202 and 175. 8,192 lanes 311 and 1,672,
-where the 88 vectors that a stage reads and writes leave the second-level cache. Compiled in 3 to 4 s; by JAX's transpose of
-the loops the gradient took 0.6 to 1.0 ms a step.
+long, and 4.0 to 4.4 times as long as the motion); 39 and 187 where each runs forty times in a row, 4.8 times. With the path
+found again 202 and 175. 8,192 lanes 311 and 1,672, where the 88 vectors that a stage reads and writes leave the second-level
+cache. Compiled in 3 to 4 s; by JAX's transpose of the loops the gradient took 0.6 to 1.0 ms a step.
 
 In scalar operations a step forward is 2,980, its stages again 2,120, a stage backward 1,810, and 31, 23.5 and 22 µs of each
 of two threads: what the loops take alone is 4.6 times that of the motion, which has more of its time between them.
