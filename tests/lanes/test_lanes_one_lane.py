@@ -7,13 +7,18 @@ from pathlib import Path
 
 import jax
 import jax.numpy as jnp
+import jaxlib.version
 import numpy as np
 import pytest
 
 from jaxhamel._lanes import _one_lane
 from jaxhamel._lanes._one_kernel import as_one_kernel
 from jaxhamel._lanes._one_lane import one_lane
-from jaxhamel._lanes._one_loop import one_kernel_works
+from jaxhamel._lanes._one_loop import OLDEST, one_kernel_works
+
+pytestmark = pytest.mark.skipif(
+    jaxlib.version.__version_info__ < OLDEST, reason="with this XLA lanes are no windows"
+)
 
 RNG = np.random.default_rng(9)
 X = {"q": RNG.normal(size=3), "u": RNG.normal(size=2)}

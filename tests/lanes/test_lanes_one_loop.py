@@ -2,14 +2,19 @@
 
 import jax
 import jax.numpy as jnp
+import jaxlib.version
 import numpy as np
 import pytest
 from test_lanes_cuts import multiplications
 
 from jaxhamel._lanes import _parts, _pieces, _program, _threads
-from jaxhamel._lanes._one_loop import one_loop_works
+from jaxhamel._lanes._one_loop import OLDEST, one_loop_works
 from jaxhamel._lanes._sine import sine_and_cosine
 from jaxhamel.ensemble import lanes
+
+pytestmark = pytest.mark.skipif(
+    jaxlib.version.__version_info__ < OLDEST, reason="with this XLA lanes are no windows"
+)
 
 RNG = np.random.default_rng(8)
 X = RNG.normal(size=(4, 5, 3))

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import jaxlib.version
 import numpy as np
 from jax import lax
 
@@ -158,9 +159,14 @@ def one_kernel_works() -> bool:
     return jax.device_count() == 1 and _tried()[1]
 
 
+# XLA's fusion emitters, which are on unless a flag says otherwise, end the process on windows before this version
+# ("operand_maps.size() == 1" in jaxlib 0.10.1): there lanes are divided as in `_cuts`, right and several times as slow.
+OLDEST = (0, 10, 2)
+
+
 @cache
 def _tried() -> list[bool]:
-    if jax.default_backend() != "cpu":
+    if jax.default_backend() != "cpu" or jaxlib.version.__version_info__ < OLDEST:
         return [False, False]
     try:
         return _give_the_function(lambda run: run, as_one_kernel)
