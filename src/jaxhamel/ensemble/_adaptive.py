@@ -14,7 +14,6 @@ from jaxhamel._lanes._own_derivative import differentiated_as
 from jaxhamel._lanes._transform import lanes
 from jaxhamel.ensemble._adaptive_step import (
     ARRIVED,
-    Columns,
     Inside,
     Lane,
     Limits,
@@ -22,6 +21,7 @@ from jaxhamel.ensemble._adaptive_step import (
     step,
     within,
 )
+from jaxhamel.ensemble._columns import Columns
 from jaxhamel.ensemble._embedded_pairs import Pair
 from jaxhamel.ensemble._equal_steps import Motion
 from jaxhamel.ensemble._queue import Ends, through_lanes

@@ -20,7 +20,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from jaxhamel._lanes._transform import lanes
-from jaxhamel.ensemble._adaptive_step import Columns, Inside, within
+from jaxhamel.ensemble._adaptive_step import Inside, within
+from jaxhamel.ensemble._columns import Columns
 from jaxhamel.ensemble._embedded_pairs import Pair
 from jaxhamel.ensemble._parameters import Parameters, added, numbers
 

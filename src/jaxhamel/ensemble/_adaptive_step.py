@@ -14,9 +14,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from jaxhamel.ensemble._columns import Columns
 from jaxhamel.ensemble._embedded_pairs import Pair
-
-Columns = tuple[Float[Array, "..."], ...]
 
 SAFETY, LARGEST, SMALLEST = 0.9, 10.0, 0.2
 

@@ -19,12 +19,12 @@ from jaxhamel.ensemble._adaptive_adjoint import Backward, Bars, Given, Row, Save
 from jaxhamel.ensemble._adaptive_step import (
     ARRIVED,
     UNDER_WAY,
-    Columns,
     Lane,
     Limits,
     first_lane,
     step,
 )
+from jaxhamel.ensemble._columns import Columns
 from jaxhamel.ensemble._embedded_pairs import Pair
 from jaxhamel.ensemble._equal_steps import Motion
 from jaxhamel.ensemble._parameters import Parameters

@@ -44,7 +44,8 @@ from jaxhamel._lanes._derivatives import same
 from jaxhamel._lanes._linear_map import linear_map
 from jaxhamel._lanes._own_derivative import own_derivative
 from jaxhamel._lanes._transform import lanes
-from jaxhamel.ensemble._parameters import Columns, Parameters, added, numbers, replaced
+from jaxhamel.ensemble._columns import Columns
+from jaxhamel.ensemble._parameters import Parameters, added, numbers, replaced
 from jaxhamel.ensemble._tableaus import Tableau
 
 

@@ -7,7 +7,10 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array
+from jaxtyping import Array, Float
+
+# one array of each number: in lanes (B,), of one trajectory alone ()
+Columns = tuple[Float[Array, "*B"], ...]
 
 
 class Layout(eqx.Module):
@@ -22,7 +25,7 @@ class Layout(eqx.Module):
         leaves, structure = jax.tree.flatten(batch)
         return cls(structure, tuple(x.shape[1:] for x in leaves))
 
-    def columns(self, batch: Any) -> tuple[Array, ...]:
+    def columns(self, batch: Any) -> Columns:
         """Arrays `(B, …)` as vectors `(B,)`, one for each number of an entry."""
         flat = (jnp.reshape(x, (len(x), math.prod(x.shape[1:]))) for x in jax.tree.leaves(batch))
         return tuple(x[:, i] for x in flat for i in range(x.shape[1]))

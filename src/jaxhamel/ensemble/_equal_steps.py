@@ -22,13 +22,12 @@ from jaxhamel._lanes._program import scalarise
 from jaxhamel._lanes._transform import lanes
 from jaxhamel.ensemble._adjoint_sweep import Steps, path, with_adjoint
 from jaxhamel.ensemble._at_once import is_at_once
+from jaxhamel.ensemble._columns import Columns
 from jaxhamel.ensemble._group_steps import GroupMethod
 from jaxhamel.ensemble._kernel_options import Kernel
 from jaxhamel.ensemble._pieces import in_pieces
 from jaxhamel.ensemble._tableaus import Tableau
 from jaxhamel.simulate._step_size import steps_in
-
-Columns = tuple[Float[Array, " B"], ...]
 
 _AXES = (None, None, 0, 0, None)  # of t, h, y, mine, shared
 

@@ -21,12 +21,11 @@ from jax import lax
 from jax.experimental import pallas as pl
 from jaxtyping import Array, Float
 
+from jaxhamel.ensemble._columns import Columns
 from jaxhamel.ensemble._kernel_lane import Lane, Packed
 from jaxhamel.ensemble._kernel_options import Kernel
 from jaxhamel.ensemble._kernel_steps import stepper
 from jaxhamel.ensemble._tableaus import Tableau
-
-Columns = tuple[Float[Array, " B"], ...]
 
 
 class Intervals(NamedTuple):

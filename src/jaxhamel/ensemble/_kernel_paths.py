@@ -12,8 +12,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from jaxhamel._lanes._rules import Unsupported
+from jaxhamel.ensemble._columns import Columns
 from jaxhamel.ensemble._equal_steps import (
-    Columns,
     Motion,
     Plan,
     advancing,

@@ -5,9 +5,9 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array
 
-Columns = tuple[Float[Array, " B"], ...]
+from jaxhamel.ensemble._columns import Columns
 
 
 class Parameters(NamedTuple):

@@ -13,7 +13,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PyTree
 
-from jaxhamel.ensemble._adaptive_step import ARRIVED, UNDER_WAY, Columns, Lane
+from jaxhamel.ensemble._adaptive_step import ARRIVED, UNDER_WAY, Lane
+from jaxhamel.ensemble._columns import Columns
 
 # A lane that has come to its end waits until a WAITING-th of all have: taking in takes a fifth of a step's time.
 WAITING = 8
