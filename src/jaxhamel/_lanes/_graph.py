@@ -62,6 +62,7 @@ class Graph:
         self.nodes: list[Node] = []
         self.axis: int | None = None  # how long the axis is along which there are entries
         self.entries: dict[int, int] = {}  # of nodes that lie along it, where
+        self.cut: Any = None  # the program last cut in pieces, and these, see `_pieces`
         self._known: dict[Any, int] = {}
 
     def mark(self, nodes: np.ndarray, first: int) -> None:

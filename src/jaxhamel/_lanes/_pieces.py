@@ -37,9 +37,15 @@ LONGEST = 3300
 
 
 def pieces(graph, parts: Split) -> list[Split]:
-    """The program in parts that are not too long, cut where few values cross."""
+    """The program in parts that are not too long, cut where few values cross; of the last one asked for it is known."""
     if not parts.results:
         return []
+    if graph.cut is None or graph.cut[0] != parts:
+        graph.cut = (parts, _best_pieces(graph, parts))
+    return graph.cut[1]
+
+
+def _best_pieces(graph, parts: Split) -> list[Split]:
     if total(graph, parts.inside) <= LONGEST:
         return [parts]
     own = [i for i in parts.inside if graph.nodes[i].batched]
@@ -82,14 +88,14 @@ def _pieces(graph, parts: Split, order: list[int], shared_again: bool) -> list[S
     crossing, bounds = _crossing(graph, order), [0]
     while bounds[-1] < len(order):
         first = bounds[-1]
-        cost = np.cumsum(_costs(graph, order[first:], needs))
+        cost = np.array(_costs(graph, order[first:], needs))
         low, high = np.searchsorted(cost, [LONGEST // 2, LONGEST], side="right")
         if not high:
             return []
         some = slice(min(low, high - 1), high)
         per_operation = crossing[first + 1 :][some] / cost[some]
         best = some.start + int(np.argmin(per_operation)) + 1
-        bounds.append(len(order) if high == len(cost) else first + best)
+        bounds.append(len(order) if first + high == len(order) else first + best)
     return [_piece(graph, parts, order, needs, *each) for each in pairwise(bounds)]
 
 
@@ -113,9 +119,15 @@ def _with_shared(graph, node: int, needs: dict[int, list[int]], known: set[int])
 
 
 def _costs(graph, order: list[int], needs) -> list[int]:
-    """Of each node, with what it is the first to need."""
+    """Of the first nodes together, each with what it is the first to need, until they are too many."""
     known: set[int] = set()
-    return [total(graph, [i, *_with_shared(graph, i, needs, known)]) for i in order]
+    costs, cost = [], 0
+    for i in order:
+        cost += length(graph.nodes[i]) + total(graph, _with_shared(graph, i, needs, known))
+        costs.append(cost)
+        if cost > LONGEST:
+            break
+    return costs
 
 
 def _crossing(graph, order: list[int]) -> np.ndarray:
