@@ -128,7 +128,7 @@ def _check_systems(system: System, axes: list[int | None]) -> None:
     if check is None or len(rows) < len(batched):
         return
     for index in sorted({place for x in rows.values() for place in _standing_out(x)}):
-        own = [jnp.asarray(rows[i][index]) if i in rows else x for i, x in enumerate(leaves)]
+        own = [np.asarray(rows[i][index]) if i in rows else x for i, x in enumerate(leaves)]
         try:
             check(jax.tree.unflatten(structure, own))
         except ValueError as error:
@@ -136,9 +136,12 @@ def _check_systems(system: System, axes: list[int | None]) -> None:
 
 
 def _standing_out(x: np.ndarray) -> list[int]:
-    least = x.reshape(len(x), -1).min(axis=1, initial=np.inf)  # NaN where there is one
-    place = int(np.argmin(least))
-    return [] if least[place] > 0 else [place]
+    entries = x.reshape(-1)
+    if not entries.size:
+        return []
+    # in one pass: the least of each row first took 3 ms of (100000, 3), as long as one step of the balls
+    place = int(np.argmin(entries))  # of a NaN where there is one
+    return [] if entries[place] > 0 else [place * len(x) // entries.size]
 
 
 def _check_states(space: AbstractSpace, q0, axes, size: int) -> None:
