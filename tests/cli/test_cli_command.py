@@ -53,17 +53,21 @@ def test_scenarios_are_listed_with_a_line_each():
     assert built_in()["figure-eight"].commands == ("simulate", "control", "montecarlo")
 
 
-def test_command_without_its_extra_says_what_to_install(monkeypatch):
-    monkeypatch.setitem(sys.modules, "jaxhamel.cli._app", None)
-    monkeypatch.setattr(jaxhamel.cli, "EXTRAS", (*jaxhamel.cli.EXTRAS, "jaxhamel.cli._app"))
+@pytest.mark.parametrize("missing", ["jaxhamel.cli._app", "jaxhamel.cli._simulate"])
+def test_command_without_its_extra_says_what_to_install(missing, monkeypatch):
+    """Whether it is needed at once or by one command, pictures for instance."""
+    monkeypatch.setattr("sys.argv", ["jaxhamel", "simulate", "heavy-top"])
+    monkeypatch.setitem(sys.modules, missing, None)
+    monkeypatch.setattr(jaxhamel.cli, "EXTRAS", (*jaxhamel.cli.EXTRAS, missing))
     with pytest.raises(SystemExit, match=r"get it with: pip install 'jaxhamel\[cli\]'"):
         jaxhamel.cli.main()
 
 
-def test_importing_the_command_changes_no_configuration():
+def test_importing_the_command_changes_no_configuration_and_takes_no_pictures_along():
+    """`jaxhamel --help`, a list and a misspelt scenario need no matplotlib."""
     code = (
-        "import jax, jaxhamel.cli; before = jax.config.jax_enable_x64; import jaxhamel.cli._app; "
-        "raise SystemExit(before or jax.config.jax_enable_x64)"
+        "import sys, jax, jaxhamel.cli; before = jax.config.jax_enable_x64; import jaxhamel.cli._app; "
+        "raise SystemExit(before or jax.config.jax_enable_x64 or 'matplotlib' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 

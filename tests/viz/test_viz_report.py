@@ -4,6 +4,9 @@ import json
 import re
 from html.parser import HTMLParser
 
+import equinox as eqx
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from viz_motions import circular_rails, figure_eight_motion, rolled
@@ -27,6 +30,7 @@ from jaxhamel.viz import (
     snapshot,
     top_edges,
 )
+from jaxhamel.viz._along import along
 
 
 @pytest.fixture(scope="module")
@@ -227,6 +231,24 @@ def test_ball_motion_of_a_trajectory_as_far_as_it_came(trajectory):
     )
     np.testing.assert_allclose(motion.force[-1], force, rtol=1e-12)
     assert "<canvas" in ball_report(motion).html()
+
+
+def test_other_numbers_compile_nothing_again():
+    """The command line compiles what its pictures need of a standing ball, while the rolling one is simulated."""
+    traced = []
+
+    class Scaled(eqx.Module):
+        factor: jax.Array
+
+        def of(self, t, x, y):
+            traced.append(x)
+            return self.factor * t * (x + y)
+
+    ts, x = np.linspace(0.0, 1.0, 5), np.arange(10.0).reshape(5, 2)
+    for factor in (2.0, 3.0):
+        found = along(Scaled(jnp.asarray(factor)).of, ts, factor * x, fixed=(np.ones(2),))
+        np.testing.assert_allclose(found, factor * ts[:, None] * (factor * x + 1))
+    assert len(traced) == 1
 
 
 def test_rail_lines_close_where_the_rail_does():

@@ -22,7 +22,7 @@ from ._options import (
     SetOption,
     TrajectoriesOption,
 )
-from ._outputs import Outcome
+from ._outcome import Outcome
 from ._scenario import WITHOUT_FILE, built_in, load
 from ._terminal import Terminal
 

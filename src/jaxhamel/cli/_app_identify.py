@@ -17,7 +17,7 @@ from ._options import (
     SeedOption,
     SetOption,
 )
-from ._outputs import Outcome
+from ._outcome import Outcome
 from ._scenario import load_identification
 from ._terminal import Terminal
 

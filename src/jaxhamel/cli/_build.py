@@ -14,7 +14,8 @@ from jaxtyping import Array, Float
 
 from jaxhamel import systems
 from jaxhamel._typing import Configuration, QuasiVelocity, Time
-from jaxhamel.control import FourierSeries, Limited, Spline, figure_eight_solution
+from jaxhamel.control import FourierSeries, Limited, Spline
+from jaxhamel.control._figure_eight import figure_eight_curve
 from jaxhamel.mechanics import as_control
 
 from ._scenario import Scenario
@@ -211,7 +212,7 @@ def _spline(table: Mapping[str, Any], n: int) -> Spline:
 def _stored(table: Mapping[str, Any], n: int) -> Any:
     if n != 3:
         raise ScenarioError(f"`control.name` is a solution for 3 masses; the system has {n}.")
-    return figure_eight_solution()[1]
+    return figure_eight_curve()
 
 
 def limited(curve: Any, table: Mapping[str, Any], n: int, name: str = "control") -> Any:

@@ -10,7 +10,8 @@ import numpy as np
 
 from jaxhamel.control import Result, solve
 
-from ._outputs import Outcome, folder, write_all
+from ._outcome import Outcome
+from ._outputs import folder, write_all
 from ._scenario import Scenario
 from ._simulate import progress_of, run_of, with_task
 from ._solution import write_solution

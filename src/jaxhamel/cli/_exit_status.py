@@ -6,7 +6,7 @@ from pathlib import Path
 
 import typer
 
-from ._outputs import Outcome
+from ._outcome import Outcome
 from ._terminal import Terminal
 from ._validate import ScenarioError
 

@@ -22,7 +22,8 @@ from ._identification import (
     read_runs,
     with_fitted,
 )
-from ._outputs import Outcome, _asked_in_tables, _flat, folder, write_summary
+from ._outcome import Outcome
+from ._outputs import _asked_in_tables, _flat, folder, write_summary
 from ._scenario import Scenario
 from ._simulate import run_of
 from ._solution import write_tables

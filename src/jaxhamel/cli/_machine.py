@@ -7,7 +7,7 @@ from pathlib import Path
 
 import jax
 
-from ._outputs import versions
+from ._outcome import versions
 
 
 def machine() -> dict[str, str]:

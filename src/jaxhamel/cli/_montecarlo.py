@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,9 +21,10 @@ from ._build import build_control, build_initial, build_system, build_times, sol
 from ._ensemble_model import Model
 from ._montecarlo_report import charts, tiles
 from ._motion import Run
-from ._outputs import Outcome, folder, write_all
+from ._outcome import Outcome
+from ._outputs import folder, write_all
 from ._scenario import Scenario
-from ._simulate import progress_of, run_of, status, with_task
+from ._simulate import prepared, progress_of, run_of, standing, status, with_task
 from ._spread import Nominal, check_system, distributions, member
 from ._terminal import Terminal
 from ._validate import ScenarioError
@@ -56,6 +58,7 @@ def run_montecarlo(
     terminal.say(
         f"{scenario.name}: {counted(size, 'trajectory')} of {model.ts[-1]:g} s; compiling …"
     )
+    nominal_run = _meanwhile(lambda: _nominal_run(scenario, model))
     with terminal.updating(), _as_one_line():
         study = monte_carlo(
             model,
@@ -71,7 +74,7 @@ def run_montecarlo(
             progress=_shown(terminal),
         )
     terminal.say(str(study))
-    return _write(out, scenario, study, model, started)
+    return _write(out, scenario, study, model, nominal_run.result(), started)
 
 
 def run_one(
@@ -180,7 +183,9 @@ def _line(at: Progress) -> str:
     )
 
 
-def _write(out: Path, scenario: Scenario, study: Study, model: Model, started: float) -> Outcome:
+def _write(
+    out: Path, scenario: Scenario, study: Study, model: Model, run: Run, started: float
+) -> Outcome:
     statistics = dict(study.statistics)
     limit = scenario["montecarlo"]["friction_limit"]
     if limit and "max_friction" in study.values:
@@ -211,7 +216,6 @@ def _write(out: Path, scenario: Scenario, study: Study, model: Model, started: f
         files=("values.zarr",),
         top=top,
     )
-    run = with_task(_nominal_run(scenario, model), scenario)
     return write_all(out, outcome, run, charts=charts(study, model, run))
 
 
@@ -224,9 +228,18 @@ def _open_loop(model: Model) -> str:
     )
 
 
+def _meanwhile(job: Callable[[], Any]) -> Future:
+    """The job in a thread: it waits for XLA's compiler most of the time, as the ensemble does in its first seconds."""
+    pool = ThreadPoolExecutor(1)
+    try:
+        return pool.submit(job)
+    finally:
+        pool.shutdown(wait=False)
+
+
 def _nominal_run(scenario: Scenario, model: Model) -> Run:
     system, q0, u0, control = model.nominal
-    trajectory = simulate(
-        system, q0, u0, build_times(scenario), control, **solver_options(scenario)
-    )
-    return run_of(trajectory, system, control)
+    ts, options = build_times(scenario), solver_options(scenario)
+    with prepared(scenario, standing(system, control, q0, u0, ts)):
+        trajectory = simulate(system, q0, u0, ts, control, **options)
+    return with_task(run_of(trajectory, system, control), scenario)

@@ -87,7 +87,7 @@ def tracking_tiles(motion: BallMotion) -> list[tuple[str, str]]:
 
 def _invariants(run: Run) -> Columns:
     """Every invariant along the run, `(T, …)`."""
-    return along(lambda *state: run.system.invariants(*state, run.control), run.ts, run.q, run.u)
+    return along(run.system.invariants, run.ts, run.q, run.u, fixed=(run.control,))
 
 
 def relative_changes(run: Run) -> Columns:

@@ -1,11 +1,9 @@
 """The files a command leaves in its folder: summary.json, trajectory.csv, figures, report.html."""
 
 import json
-import platform
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from importlib.metadata import PackageNotFoundError, version
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +12,9 @@ import numpy as np
 from jaxhamel.viz import Chart, Report, save
 
 from ._motion import Run
-from ._scenario import Scenario
+from ._outcome import Outcome
 from ._validate import ScenarioError
 from ._views import View, view
-
-PACKAGES = ("jaxhamel", "jax", "jaxlib", "diffrax", "equinox", "optax", "optimistix", "numpy")
-
 
 UNITS = {
     "distance": "m",
@@ -33,43 +28,6 @@ UNITS = {
     "time": "s",
     "search_seconds": "s",
 }
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """How a command ended.
-
-    `status` is `success` or `failed`, `message` says it in words, `started` is when the command
-    began on the monotonic clock; `tiles` and `lead` add to those of the motion in the report;
-    `files` are those that the command has written itself; `top` are entries of summary.json beside the usual ones.
-    """
-
-    command: str
-    scenario: Scenario
-    status: str
-    message: str
-    started: float
-    seconds: float = 0.0
-    reached: Mapping[str, Any] = field(default_factory=dict)
-    tiles: tuple[tuple[str, str], ...] = ()
-    lead: str = ""
-    files: tuple[str, ...] = ()
-    top: Mapping[str, Any] = field(default_factory=dict)
-
-    def summary(self, files: list[str]) -> dict[str, Any]:
-        """What summary.json holds."""
-        return {
-            "command": self.command,
-            "scenario": self.scenario.name,
-            "status": self.status,
-            "message": self.message,
-            "asked": dict(self.scenario.tables),
-            **self.top,
-            "reached": dict(self.reached),
-            "seconds": round(self.seconds, 3),
-            "versions": versions(),
-            "files": [*files, *self.files],
-        }
 
 
 def write_all(out: Path, outcome: Outcome, run: Run, charts: Sequence[Chart] = ()) -> Outcome:
@@ -148,17 +106,6 @@ def write_summary(path: Path, summary: Mapping[str, Any]) -> None:
     """The summary as JSON; numbers that are not finite become null."""
     text = json.dumps(_plain(summary), indent=2, ensure_ascii=False, allow_nan=False)
     path.write_text(text + "\n", encoding="utf-8")
-
-
-def versions() -> dict[str, str]:
-    """Versions of what computed the result."""
-    found = {"python": platform.python_version()}
-    for package in PACKAGES:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            found[package] = "not installed"
-    return found
 
 
 def _plain(value: Any) -> Any:

@@ -12,7 +12,8 @@ from jaxhamel.viz import Chart, Report, Scene, residuals_figure, save
 from ._build import build_control, named
 from ._identification import build_identified_system, build_measurements, read_run
 from ._identify import measured_chart
-from ._outputs import Outcome, folder, write_summary
+from ._outcome import Outcome
+from ._outputs import folder, write_summary
 from ._scenario import Scenario
 from ._simulate import run_of, status
 from ._terminal import Terminal

@@ -17,7 +17,8 @@ from jaxhamel.identify._roboball_runs import JOINT, SHELL
 from jaxhamel.systems import SoftRollingPendulum
 from jaxhamel.viz import Chart, Report, fit_figure, save
 
-from ._outputs import Outcome, folder, write_summary
+from ._outcome import Outcome
+from ._outputs import folder, write_summary
 from ._scenario import Scenario
 from ._terminal import Terminal
 from ._validate import ScenarioError

@@ -1,7 +1,10 @@
 """The command `simulate`: scenario in, motion out, everything written."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import jax
@@ -19,10 +22,12 @@ from ._build import (
     solver_options,
 )
 from ._motion import Run
-from ._outputs import Outcome, folder, write_all
+from ._outcome import Outcome
+from ._outputs import folder, write_all
 from ._scenario import Scenario
 from ._task import build_path
 from ._terminal import Terminal
+from ._views import prepare
 
 
 def run_simulate(scenario: Scenario, out: Path, terminal: Terminal, started: float) -> Outcome:
@@ -39,11 +44,33 @@ def run_simulate(scenario: Scenario, out: Path, terminal: Terminal, started: flo
     ts, options = build_times(scenario), solver_options(scenario)
     folder(out)
     terminal.say(f"simulating {scenario.name}: {ts[0]:g} … {ts[-1]:g} s")
-    with named("scenario"):
+    with named("scenario"), prepared(scenario, standing(system, control, q0, u0, ts)):
         trajectory = simulate(system, q0, u0, ts, control, **options)
     reached = progress_of(trajectory)
     outcome = Outcome("simulate", scenario, *status(trajectory), started, reached=reached)
     return write_all(out, outcome, with_task(run_of(trajectory, system, control), scenario))
+
+
+@contextmanager
+def prepared(scenario: Scenario, like: Run) -> Iterator[None]:
+    """Meanwhile, in a thread, what the pictures of a run like this one need is compiled."""
+
+    def job() -> None:
+        with suppress(Exception):  # it is met again with the run itself
+            prepare(scenario.kind, with_task(like, scenario))
+
+    thread = Thread(target=job)
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.join()
+
+
+def standing(system: Any, control: Any, q0: Any, u0: Any, ts: np.ndarray) -> Run:
+    """A run that stays where it starts."""
+    repeat = lambda x: np.broadcast_to(x, (len(ts), *np.shape(x)))  # noqa: E731
+    return Run(system, control, ts, *jax.tree.map(repeat, (q0, u0)))
 
 
 def status(trajectory: Trajectory) -> tuple[str, str]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from jax.tree_util import Partial
 
 from jaxhamel.mechanics import velocity
 from jaxhamel.viz import (
@@ -66,9 +67,34 @@ def view(kind: str, run: Run) -> View:
     return VIEWS[kind](run)
 
 
+def prepare(kind: str, run: Run) -> None:
+    """Computes what the view of such a run does, of as many times; what is compiled for it is known from then on."""
+    relative_changes(run)
+    if kind in COMPUTED:
+        COMPUTED[kind](run)
+
+
+def _ball_motion(run: Run) -> BallMotion:
+    return BallMotion.of(run.system, run.control, run.ts, run.q, run.u, run.path)
+
+
+def _disk_force(run: Run) -> np.ndarray:
+    return along(run.system.contact_force, run.ts, run.q, run.u, fixed=(run.control,))
+
+
+def _space_rates(run: Run) -> np.ndarray:
+    return along(Partial(velocity, run.system), run.ts, run.q, run.u)
+
+
+COMPUTED: dict[str, Callable[[Run], Any]] = {
+    "rolling-ball": _ball_motion,
+    "actuated-disk": _disk_force,
+    "suslov": _space_rates,
+}
+
+
 def _rolling_ball(run: Run) -> View:
-    system = run.system
-    motion = BallMotion.of(system, run.control, run.ts, run.q, run.u, run.path)
+    motion = _ball_motion(run)
     force, angles = motion.force, motion.angles
     assert force is not None  # of a simulated ball it is known
     columns = (
@@ -96,7 +122,7 @@ def _actuated_disk(run: Run) -> View:
     system, control = run.system, run.control
     angles, masses = mass_positions(system, control, run.ts)
     angle, position = run.q[0][:, 0], run.q[1][:, 0]
-    force = along(lambda *state: system.contact_force(*state, control), run.ts, run.q, run.u)
+    force = _disk_force(run)
     changes = relative_changes(run)
     columns = {"phi": angle, "x": position, "phi_dot": run.u[:, 0]} | theta_columns(angles)
     columns |= named_columns(("force_x", "force_y", "force_z"), force)
@@ -138,7 +164,7 @@ def _heavy_top(run: Run) -> View:
 
 
 def _suslov(run: Run) -> View:
-    omega = along(lambda *state: velocity(run.system, *state), run.ts, run.q, run.u)
+    omega = _space_rates(run)
     xi = np.asarray(run.system.xi)
     axis = 0.75 * xi / np.linalg.norm(xi)
     edges = [*_box(run.system.inertia), np.stack([-axis, axis])]

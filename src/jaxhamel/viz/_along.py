@@ -13,11 +13,18 @@ RAIL_POINTS = 73
 FULL_TURN = np.linspace(0.0, 2.0 * np.pi, RAIL_POINTS)
 
 
-def along(function: Callable, *states: Any) -> Any:
-    """function(t, …) at every time: `states` have a leading time axis, and so has what is returned."""
-    # A function of its own: equinox warns where a module (a control, a path) is transformed itself.
-    mapped = eqx.filter_jit(jax.vmap(lambda *state: function(*state)))
-    return jax.tree.map(np.asarray, mapped(*states))
+def along(function: Callable, *states: Any, fixed: tuple = ()) -> Any:
+    """function(t, …, *fixed) at every time: `states` have a leading time axis, and so has what is returned.
+
+    Where the function is a module or a method of one, other numbers in it compile nothing again.
+    """
+    return jax.tree.map(np.asarray, _mapped(function, states, fixed))
+
+
+@eqx.filter_jit
+def _mapped(function: Callable, states: tuple, fixed: tuple) -> Any:
+    # a function of its own: equinox warns where a module (a control, a path) is transformed itself
+    return jax.vmap(lambda *state: function(*state, *fixed))(*states)
 
 
 def mass_positions(
@@ -44,11 +51,17 @@ def rail_lines(
     if rails is None or angles.shape[1] == 0:
         return np.zeros((0, RAIL_POINTS, 3))
     low, high = angles.min(axis=0), angles.max(axis=0)
-    closed = np.all(np.abs(_at(rails, low) - _at(rails, low + 2 * np.pi)) < 1e-5, axis=1)
-    share = np.linspace(-0.04, 1.04, RAIL_POINTS)[:, None]
-    grid = np.where(closed, FULL_TURN[:, None], low + share * (high - low))
-    return np.stack([_at(rails, theta) for theta in grid], axis=1)
+    between = low + np.linspace(-0.04, 1.04, RAIL_POINTS)[:, None] * (high - low)
+    around = np.broadcast_to(FULL_TURN[:, None], between.shape)
+    found = _at(rails, np.concatenate([[low, low + 2 * np.pi], around, between]))
+    start, end, around, between = np.split(found, [1, 2, 2 + RAIL_POINTS])
+    closed = np.all(np.abs(start - end) < 1e-5, axis=-1)[..., None]
+    return np.moveaxis(np.where(closed, around, between), 1, 0)
 
 
-def _at(rails: Callable, theta: np.ndarray) -> np.ndarray:
-    return np.asarray(rails(theta), dtype=float)
+def _at(rails: Callable, thetas: Float[ndarray, "P n"]) -> Float[ndarray, "P n 3"]:
+    if issubclass(
+        type(rails), eqx.Module
+    ):  # operation by operation these were eight small programs
+        return along(rails, thetas)
+    return np.stack([np.asarray(rails(theta), dtype=float) for theta in thetas])

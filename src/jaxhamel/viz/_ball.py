@@ -75,7 +75,7 @@ class BallMotion:
             angles=angles,
             masses=masses,
             rails=rail_lines(system.rails, angles),
-            force=along(lambda *state: system.contact_force(*state, control), ts, q, u),
+            force=along(system.contact_force, ts, q, u, fixed=(control,)),
             weight=float(system.gravity) * float(system.shell_mass + np.sum(system.masses)),
             reference=None if path is None else along(path, ts),
         )
