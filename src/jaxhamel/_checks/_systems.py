@@ -124,11 +124,8 @@ def check_motion_given(system, motion) -> None:
 
 def check_same_metric(system, here, at_identity) -> None:
     """The mass matrix does not depend on the group part of q: at q and at the identity it is the same."""
-    one, other = concrete(here), concrete(at_identity)
-    if one is None or other is None:
-        return
-    change, size = np.max(np.abs(one - other), initial=0.0), np.max(np.abs(one), initial=0.0)
-    if change > 1e4 * float(np.finfo(one.dtype).eps) * size:
+    change = _change(here, at_identity, 0.0)
+    if change:
         raise ValueError(
             f"the kinetic energy of `system` {type(system).__name__} changes with g: its mass matrix "
             f"differs by up to {change:.3g} between q and the identity of the group. The "
@@ -138,11 +135,8 @@ def check_same_metric(system, here, at_identity) -> None:
 
 def check_invariant_constraints(system, here, wanted, right: bool) -> None:
     """The kinematic connection at q is the one at the identity, carried along by the group."""
-    one, other = concrete(here), concrete(wanted)
-    if one is None or other is None:
-        return
-    change, size = np.max(np.abs(one - other), initial=0.0), np.max(np.abs(one), initial=1.0)
-    if change > 1e4 * float(np.finfo(one.dtype).eps) * size:
+    change = _change(here, wanted, 1.0)
+    if change:
         side, other_side = ("right", "left") if right else ("left", "right")
         raise ValueError(
             f"the constraints of `system` {type(system).__name__} are not {side}-invariant: their "
@@ -150,6 +144,15 @@ def check_invariant_constraints(system, here, wanted, right: bool) -> None:
             f"Say `right={not right}` if they are {other_side}-invariant, or use "
             "`jaxhamel.acceleration`."
         )
+
+
+def _change(here, wanted, least: float) -> float:
+    """By how much two arrays differ; 0 where that may be rounding of their size, at least `least`, or is not known."""
+    one, other = concrete(here), concrete(wanted)
+    if one is None or other is None:
+        return 0.0
+    change, size = np.max(np.abs(one - other), initial=0.0), np.max(np.abs(one), initial=least)
+    return float(change) if change > 1e4 * float(np.finfo(one.dtype).eps) * size else 0.0
 
 
 def check_rigid_motions(system, moves_rigidly: bool) -> None:

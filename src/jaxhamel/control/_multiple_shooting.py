@@ -25,8 +25,8 @@ from jaxhamel.control._shooting import (
     grid_of,
     move,
     tableau_of,
-    tangent_dimension,
 )
+from jaxhamel.mechanics._tangent import tangent_size
 
 
 class MultipleShooting(eqx.Module):
@@ -128,7 +128,7 @@ def _start(problem: ControlProblem, damping, p) -> Iterate:
 
 def _blank(problem, point: Point) -> Model:
     """A model of the right shapes."""
-    n, N = tangent_dimension(problem), point.u.shape[0] - 1
+    n, N = tangent_size(problem.system), point.u.shape[0] - 1
     last = jax.tree.map(lambda a: a[-1], (point.q, point.u))
     ends = eqx.filter_eval_shape(conditions, problem, last, point.p).shape[0]
     zeros = lambda *shape: jnp.zeros(shape, point.u.dtype)  # noqa: E731

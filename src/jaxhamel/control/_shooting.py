@@ -18,6 +18,7 @@ from jaxhamel.control._costs import constraint_residual, final_residual, running
 from jaxhamel.control._curves import free_parameters, support
 from jaxhamel.control._problem import ControlProblem
 from jaxhamel.mechanics import VectorField
+from jaxhamel.mechanics._tangent import local, retract, tangent_size
 
 
 class Point(NamedTuple):
@@ -106,7 +107,7 @@ class Shooting(eqx.Module):
             control = free_parameters(problem.curve)[1](point.p)
             states = self.states(problem, x, control, t0, t1)
             q, u = jax.tree.map(lambda a: a[-1], states)
-            return _local(problem, x_next, (problem.system.space.normalise(q), u))
+            return local(problem.system, x_next, (problem.system.space.normalise(q), u))
 
         gaps = jax.vmap(gap)(grid.active, *_neighbours(point), problem.ts[:-1], problem.ts[1:])
         return jnp.concatenate([gaps.ravel(), conditions(problem, _last(point), point.p)])
@@ -120,18 +121,20 @@ class Shooting(eqx.Module):
 
     def _interval(self, problem, p, active, x, x_next, t0, t1):
         """(H, g, c, d, D, tracking) of one interval; columns: node, next node, active parameters."""
-        n = tangent_dimension(problem)
+        n = tangent_size(problem.system)
         dtype = x[1].dtype
 
         def arc(z):
             moved = p.at[active].add(z[n:], mode="drop")
-            residual, end, tracking = self.arc(problem, _retract(problem, x, z[:n]), moved, t0, t1)
-            gap = _local(problem, x_next, end)
+            residual, end, tracking = self.arc(
+                problem, retract(problem.system, x, z[:n]), moved, t0, t1
+            )
+            gap = local(problem.system, x_next, end)
             return (residual, gap), (residual, gap, end, tracking)
 
         zero = jnp.zeros(n + active.shape[0], dtype)
         (J, D), (r, d, end, tracking) = jax.jacfwd(arc, has_aux=True)(zero)
-        gap_of_next = lambda z: _local(problem, _retract(problem, x_next, z), end)  # noqa: E731
+        gap_of_next = lambda z: local(problem.system, retract(problem.system, x_next, z), end)  # noqa: E731
         D_next = jax.jacfwd(gap_of_next)(zero[:n])
         D = jnp.concatenate([D[:, :n], D_next, D[:, n:]], axis=1)
         J = jnp.concatenate([J[:, :n], jnp.zeros((J.shape[0], n), dtype), J[:, n:]], axis=1)
@@ -140,9 +143,9 @@ class Shooting(eqx.Module):
 
 def move(problem: ControlProblem, point: Point, z: Float[Array, " z"]) -> Point:
     """The point with increments z: the first node stays where it is."""
-    n, N = tangent_dimension(problem), point.u.shape[0] - 1
+    n, N = tangent_size(problem.system), point.u.shape[0] - 1
     nodes = jnp.concatenate([jnp.zeros(n, z.dtype), z[: n * N]]).reshape(N + 1, n)
-    q, u = jax.vmap(lambda x, delta: _retract(problem, x, delta))((point.q, point.u), nodes)
+    q, u = jax.vmap(lambda x, delta: retract(problem.system, x, delta))((point.q, point.u), nodes)
     return Point(q, u, point.p + z[n * N :])
 
 
@@ -195,19 +198,6 @@ _NEWTON_COTES = {
 }
 
 
-def tangent_dimension(problem) -> int:
-    return problem.system.space.dim + problem.system.n_independent
-
-
-def _retract(problem, x, delta):
-    n = problem.system.space.dim
-    return problem.system.space.retract(x[0], delta[:n]), x[1] + delta[n:]
-
-
-def _local(problem, x, y):
-    return jnp.concatenate([problem.system.space.local(x[0], y[0]), y[1] - x[1]])
-
-
 def _neighbours(point: Point):
     """Nodes 0 … N−1 and 1 … N."""
     x = (point.q, point.u)
@@ -231,7 +221,7 @@ def conditions(problem, x, p):
 def _assemble(problem, grid: Grid, point: Point, blocks) -> Model:
     """Adds the intervals' blocks up; the first node, which is given, has no column."""
     Hs, gs, costs, ds, Ds, tracking = blocks
-    n, N, P = tangent_dimension(problem), ds.shape[0], point.p.shape[0]
+    n, N, P = tangent_size(problem.system), ds.shape[0], point.p.shape[0]
     size = n * (N + 1) + P
     k = jnp.arange(N)[:, None]
     column = jnp.concatenate([k * n + jnp.arange(2 * n)[None, :], n * (N + 1) + grid.active], 1)
@@ -253,10 +243,10 @@ def _assemble(problem, grid: Grid, point: Point, blocks) -> Model:
 
 def _with_ends(problem, point: Point, model: Model) -> Model:
     """Adds the final costs and the constraints."""
-    n, last = tangent_dimension(problem), _last(point)
+    n, last = tangent_size(problem.system), _last(point)
 
     def ends(z):
-        x, p = _retract(problem, last, z[:n]), point.p + z[n:]
+        x, p = retract(problem.system, last, z[:n]), point.p + z[n:]
         control = free_parameters(problem.curve)[1](p)
         r = final_residual(problem.costs, problem.system, problem.ts[-1], *x, control)
         d = conditions(problem, x, p)

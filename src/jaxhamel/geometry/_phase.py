@@ -92,30 +92,34 @@ def group_motion(
     start = space.identity(times.dtype) if start is None else start
     space.check(start, "start")
 
-    def moved(g, eta):
-        step = space.exp(eta)
-        return space.compose(step, g) if right else space.compose(g, step)
-
-    nodes = jnp.asarray([0.0, 0.5, 0.5, 1.0], times.dtype)
-    weights = jnp.asarray([1.0, 2.0, 2.0, 1.0], times.dtype) / 6
-
     def step(g, ends):
-        t, h = ends[0], ends[1] - ends[0]
-
-        def stage(carry, node):  # a loop, so that the velocity is compiled once
-            k, increment = carry
-            c, weight = node
-            eta = c * h * k
-            k = _slope(velocity(t + c * h, moved(g, eta)), eta, space, right)
-            return (k, increment + weight * h * k), None
-
-        zero = jnp.zeros(space.dim, times.dtype)
-        (_, increment), _ = jax.lax.scan(stage, (zero, zero), (nodes, weights))
-        g = moved(g, increment)
+        g = _moved(g, _increment(velocity, g, ends, space, right), space, right)
         return g, g
 
     _, later = jax.lax.scan(step, start, jnp.stack([times[:-1], times[1:]], axis=1))
     return jax.tree.map(lambda g, gs: jnp.concatenate([g[None], gs]), start, later)
+
+
+def _increment(velocity: Callable, g: Configuration, ends, space: AbstractSpace, right: bool):
+    """η with g exp(η) (`right`: exp(η) g) at the second of the ends: one step of order 4 of η̇ = dexp⁻¹(∓η) ξ."""
+    t, h = ends[0], ends[1] - ends[0]
+    zero = jnp.zeros(space.dim, t.dtype)
+    nodes = jnp.asarray([0.0, 0.5, 0.5, 1.0], t.dtype)
+    weights = jnp.asarray([1.0, 2.0, 2.0, 1.0], t.dtype) / 6
+
+    def stage(carry, node):  # a loop, so that the velocity is compiled once
+        k, increment = carry
+        c, weight = node
+        eta = c * h * k
+        k = _slope(velocity(t + c * h, _moved(g, eta, space, right)), eta, space, right)
+        return (k, increment + weight * h * k), None
+
+    return jax.lax.scan(stage, (zero, zero), (nodes, weights))[0][1]
+
+
+def _moved(g: Configuration, eta: Velocity, space: AbstractSpace, right: bool) -> Configuration:
+    step = space.exp(eta)
+    return space.compose(step, g) if right else space.compose(g, step)
 
 
 def _slope(xi: Velocity, eta: Velocity, space: AbstractSpace, right: bool) -> Velocity:

@@ -34,6 +34,7 @@ from jaxhamel.identify._model import Model
 from jaxhamel.identify._parameters import AbstractParameter
 from jaxhamel.identify._rollout import predicted, states
 from jaxhamel.mechanics import System
+from jaxhamel.mechanics._tangent import retract, tangent_size
 
 CRITERIA = ("D", "A", "E")
 SOFT = 1e3  # weight of squared excess over the largest rate or acceleration, in units of that limit
@@ -160,16 +161,7 @@ def design(
     began, (p, rebuild) = time.monotonic(), free_parameters(curve)
     first = experiment.information(curve)
     _checks.check_informative(np.asarray(first))
-    arrays = (experiment.model, experiment.start, experiment.ts, experiment.state_error)
-
-    def cost(p, arrays):
-        model, start, ts, state_error = arrays
-        moved = rebuild(p)
-        found = _criterion(
-            criterion, _information(model, moved, start, ts, state_error, experiment.steps)
-        )
-        return found + _excess(moved, ts, experiment.limits)
-
+    cost, arrays = _cost(experiment, criterion, rebuild)
     best, history, converged = _descend(cost, p, arrays, max_steps, tolerance, progress)
     found = rebuild(best)
     last = experiment.information(found)
@@ -186,6 +178,18 @@ def design(
     )
 
 
+def _cost(experiment: Experiment, criterion: str, rebuild: Callable) -> tuple[Callable, tuple]:
+    """A function of a curve's parameters and the experiment's arrays, and these: they are no constants."""
+
+    def cost(p, arrays):
+        model, start, ts, state_error = arrays
+        curve = rebuild(p)
+        F = _information(model, curve, start, ts, state_error, experiment.steps)
+        return _criterion(criterion, F) + _excess(curve, ts, experiment.limits)
+
+    return cost, (experiment.model, experiment.start, experiment.ts, experiment.state_error)
+
+
 def _gain(first: np.ndarray, last: np.ndarray) -> float:
     """(det F / det F_start)^{1/P}."""
     ratio = np.linalg.slogdet(last)[1] - np.linalg.slogdet(first)[1]
@@ -195,11 +199,13 @@ def _gain(first: np.ndarray, last: np.ndarray) -> float:
 @eqx.filter_jit
 def _information(model: Model, curve, start, ts, state_error, steps) -> Float[Array, "P P"]:
     z = model.coordinates()
-    n = model.tangent_size
+    n = tangent_size(model.system)
 
     def shown(increments):
         moved = z + increments[n:]
-        motion = states(model, moved, curve, model.retract(start, increments[:n]), ts, steps)
+        motion = states(
+            model, moved, curve, retract(model.system, start, increments[:n]), ts, steps
+        )
         values = predicted(model, model.system_at(moved), curve, motion, ts)
         return values, values
 

@@ -28,6 +28,7 @@ from jaxhamel.identify._search import (
     levenberg_marquardt,
 )
 from jaxhamel.identify._segments import refined, shortened
+from jaxhamel.mechanics._tangent import tangent_size
 
 LOOSE, TIGHT = (3.0, 20.0), 150.0  # weights of the gaps: first they may help, then they close
 SHORT = 0.2  # share of each segment whose measurements count at first: there wrong parameters do little yet
@@ -179,13 +180,17 @@ class _Fit:
         """One search around the present point; whether it went on to its end."""
         if self.status or self._out_of_budget():
             return False
-        model, base, self.converged = self.problem.model, self.x, False
-        self.stage_began = self.iteration
+        self.converged, self.stage_began = False, self.iteration
         self.groups = tuple(
             refined(shortened(group, share), self.refinement) for group in self.problem.groups
         )
-        parts = self._linearised(base)
-        weights = self._weights(parts, gap, only_states, hold)
+        parts = self._linearised(self.x)
+        self._search(name, parts, self._weights(parts, gap, only_states, hold), limit, rough)
+        return not self.status
+
+    def _search(self, name: str, parts, weights, limit: int, rough: bool) -> None:
+        """Steps from the present point until one is the last, or there may be no more."""
+        model, base = self.problem.model, self.x
         y = jnp.zeros_like(weights.scale)
         known = assembled(model, self.groups, parts, base, weights)
         state = begin(self.solver, y, *known)
@@ -200,9 +205,7 @@ class _Fit:
             if self._out_of_budget():
                 break
             trial = placed(model, base, weights, candidate(self.solver, y, state, *known))
-            parts = self._linearised(trial)
-            known = assembled(model, self.groups, parts, trial, weights)
-        return not self.status
+            known = assembled(model, self.groups, self._linearised(trial), trial, weights)
 
     def _weights(self, parts, gap: float, only_states: bool, hold: Array | None):
         """Of a search around the present point."""
@@ -274,13 +277,15 @@ class _Fit:
     def _size(self) -> int:
         """Unknowns of the motion: parameters, and of each run its state and offsets."""
         runs = len(self.problem.runs)
-        return self.x.z.shape[0] + runs * self.problem.model.tangent_size + self.x.offsets.size
+        return (
+            self.x.z.shape[0] + runs * tangent_size(self.problem.model.system) + self.x.offsets.size
+        )
 
 
 @eqx.filter_jit
 def weights_of(model, groups, parts, x: Unknowns, gap, only_states, hold, z) -> Weights:
     """Gaps weighed by what the measurements tell of a state, unknowns by the length of their columns."""
-    D, n, dtype = size_of(model, x), model.tangent_size, x.z.dtype
+    D, n, dtype = size_of(model, x), tangent_size(model.system), x.z.dtype
     nodes = n * x.u.shape[0]
     plain = Weights(jnp.zeros(n, dtype), jnp.ones(D, dtype), hold, z)
     squares = assembled(model, groups, parts, x, plain)[2].diagonal

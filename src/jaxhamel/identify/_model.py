@@ -80,23 +80,7 @@ class Model(eqx.Module):
             start += size
         return pieces
 
-    # --- states ----------------------------------------------------------------------------------------------------
-
     @property
     def uses_rates(self) -> bool:
         """Whether any measurement does."""
         return any(m.uses_rates for m in self.measurements)
-
-    @property
-    def tangent_size(self) -> int:
-        """n + k, the dimension of a state."""
-        return self.system.space.dim + self.system.n_independent
-
-    def retract(self, x, delta):
-        """(q·exp(δ_q), u + δ_u)."""
-        n = self.system.space.dim
-        return self.system.space.retract(x[0], delta[:n]), x[1] + delta[n:]
-
-    def local(self, x, y):
-        """δ with retract(x, δ) = y."""
-        return jnp.concatenate([self.system.space.local(x[0], y[0]), y[1] - x[1]])

@@ -6,6 +6,7 @@ its many residuals by as many as it has columns, with the same ½|r|², Jᵀr an
 weighed by how well a segment's measurements determine its state, times a factor that is raised until they close.
 """
 
+from functools import partial
 from typing import NamedTuple
 
 import equinox as eqx
@@ -17,6 +18,7 @@ from jaxhamel.identify._arrow import Linear, Rows, arrow_of
 from jaxhamel.identify._model import Model, Unknowns
 from jaxhamel.identify._rollout import Blocks, blocks
 from jaxhamel.identify._segments import Segments
+from jaxhamel.mechanics._tangent import retract, tangent_size
 
 
 class Weights(NamedTuple):
@@ -78,16 +80,16 @@ def placed(model: Model, base: Unknowns, weights: Weights, y: Float[Array, " D"]
 
 def moved(model: Model, x: Unknowns, increments: Float[Array, " D"]) -> Unknowns:
     """The unknowns with increments in their tangent spaces."""
-    n, N, P = model.tangent_size, x.u.shape[0], x.z.shape[0]
+    n, N, P = tangent_size(model.system), x.u.shape[0], x.z.shape[0]
     nodes = increments[: n * N].reshape(N, n)
-    q, u = jax.vmap(model.retract)((x.q, x.u), nodes)
+    q, u = jax.vmap(partial(retract, model.system))((x.q, x.u), nodes)
     offsets = increments[n * N : increments.shape[0] - P].reshape(x.offsets.shape)
     return Unknowns(q, u, x.offsets + offsets, x.z + increments[increments.shape[0] - P :])
 
 
 def size_of(model: Model, x: Unknowns) -> int:
     """D, the number of unknowns."""
-    return model.tangent_size * x.u.shape[0] + x.offsets.size + x.z.shape[0]
+    return tangent_size(model.system) * x.u.shape[0] + x.offsets.size + x.z.shape[0]
 
 
 def _places(x: Unknowns, group: Segments):

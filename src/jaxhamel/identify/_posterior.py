@@ -8,6 +8,7 @@ that the Fisher information gives.
 """
 
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -24,6 +25,7 @@ from jaxhamel.identify._losses import Squares
 from jaxhamel.identify._model import Model, Unknowns
 from jaxhamel.identify._rollout import predicted, residual, states
 from jaxhamel.identify._segments import Segments, refined, segments_of
+from jaxhamel.mechanics._tangent import retract, tangent_size
 
 
 class Posterior(NamedTuple):
@@ -152,7 +154,7 @@ def _starts_of_runs(estimate: Estimate) -> Unknowns:
 def _errors(target: _Target, increments: Float[Array, " D"]) -> Float[Array, " M"]:
     """All residuals, priors among them, at increments of (states, offsets, z)."""
     model, base = target.model, target.base
-    n, R = model.tangent_size, base.offsets.shape[0]
+    n, R = tangent_size(model.system), base.offsets.shape[0]
     offsets = base.offsets + increments[R * n : R * n + base.offsets.size].reshape(
         base.offsets.shape
     )
@@ -161,7 +163,7 @@ def _errors(target: _Target, increments: Float[Array, " D"]) -> Float[Array, " M
     for group in target.groups:
         here = slice(start, start + group.count)
         node = jax.tree.map(lambda a, here=here: a[here], (base.q, base.u))
-        moved = jax.vmap(model.retract)(node, delta[here])
+        moved = jax.vmap(partial(retract, model.system))(node, delta[here])
         parts.append(_of_group(model, group, moved, offsets[group.run], z, target.noise).ravel())
         start += group.count
     widths = jnp.broadcast_to(model.offset_widths()[None, :], offsets.shape)
@@ -183,7 +185,7 @@ def _of_group(model: Model, group: Segments, nodes, offsets, z, noise):
 @eqx.filter_jit
 def _curvature(target: _Target) -> Float[Array, " D"]:
     """1/σ² of each unknown, the others free: from the diagonal of the inverse of JᵀJ."""
-    D = target.base.u.shape[0] * target.model.tangent_size
+    D = target.base.u.shape[0] * tangent_size(target.model.system)
     D = D + target.base.offsets.size + target.base.z.shape[0]
     J = jax.jacfwd(lambda y: _errors(target, y))(jnp.zeros(D, target.base.z.dtype))
     F = J.T @ J

@@ -62,7 +62,20 @@ def predict_roboball(
     _checks.check_rolling_runs([run] if "shell" in run.values else [])
     _checks.check_first_seconds(run.ts, float(run.ts[0]), seconds)
     first = steady(run.until(float(run.ts[0]) + seconds))
-    times = _continued(first.ts, run.ts)
+    initial = fit(_problem(system, first, spread, dt))
+    q0, u0 = jax.tree.map(lambda x: x[0], (initial.x.q, initial.x.u))
+    motion = simulate(system, q0, u0, _continued(first.ts, run.ts), dt=dt)
+    errors = {
+        SHELL: np.asarray(motion.q[:, 0]) - run.values["shell"][:, 0],
+        JOINT: np.asarray(motion.q[:, 1]) - run.values["joint"][:, 0],
+    }
+    after = run.ts > float(run.ts[0]) + seconds
+    rms = {name: rms_of(error[after]) for name, error in errors.items()}
+    return RoboBallPrediction(run, seconds, motion, errors, rms, initial)
+
+
+def _problem(system: SoftRollingPendulum, first: Run, spread: float, dt: float) -> Problem:
+    """Nothing unknown but the initial state; the angles of the first seconds weighed by their age, and κ."""
     end = float(first.ts[-1])
     angles = np.concatenate([first.values["shell"], first.values["joint"]], axis=1)
     weight = np.exp((first.ts - end) / (2 * MEMORY))[:, None]
@@ -74,18 +87,9 @@ def predict_roboball(
         unit="rad",
         noise=SENSOR_NOISE,
     )
-    weighed = Run(first.ts, {"recent": weight * angles}, name=run.name, guess=guess)
+    weighed = Run(first.ts, {"recent": weight * angles}, name=first.name, guess=guess)
     measured = (recent, contact(spread, first))
-    initial = fit(Problem(system, (), measured, [with_contact(weighed)], segments=1, dt=dt))
-    q0, u0 = jax.tree.map(lambda x: x[0], (initial.x.q, initial.x.u))
-    motion = simulate(system, q0, u0, times, dt=dt)
-    errors = {
-        SHELL: np.asarray(motion.q[:, 0]) - run.values["shell"][:, 0],
-        JOINT: np.asarray(motion.q[:, 1]) - run.values["joint"][:, 0],
-    }
-    after = run.ts > float(run.ts[0]) + seconds
-    rms = {name: rms_of(error[after]) for name, error in errors.items()}
-    return RoboBallPrediction(run, seconds, motion, errors, rms, initial)
+    return Problem(system, (), measured, [with_contact(weighed)], segments=1, dt=dt)
 
 
 class _Recent(eqx.Module):

@@ -11,6 +11,7 @@ from jaxhamel._typing import Configuration
 from jaxhamel.identify._model import Model
 from jaxhamel.identify._segments import Segments
 from jaxhamel.mechanics import VectorField
+from jaxhamel.mechanics._tangent import local, retract, tangent_size
 from jaxhamel.simulate._classical import classical_step_and_slopes
 
 
@@ -117,15 +118,15 @@ def blocks(model: Model, segments: Segments, x, x_next, offsets, z, noise) -> Bl
 def _block(
     model: Model, ts, counts, values, there, control, x, x_next, offsets, z, noise
 ) -> Blocks:
-    n = model.tangent_size
+    n = tangent_size(model.system)
 
     def arc(increments):
         moved = z + increments[n:]
-        motion = states(model, moved, control, model.retract(x, increments[:n]), ts, counts)
+        motion = states(model, moved, control, retract(model.system, x, increments[:n]), ts, counts)
         end = jax.tree.map(lambda a: a[-1], (motion.q, motion.u))
         shown = predicted(model, model.system_at(moved), control, motion, ts)
         plain = residual(model, values, there, shown, offsets, noise)
-        r, gap = model.loss.transformed(plain), model.local(x_next, end)
+        r, gap = model.loss.transformed(plain), local(model.system, x_next, end)
         return (r, gap), (r, gap, shown, plain)
 
     zero = jnp.zeros(n + z.shape[0], z.dtype)

@@ -23,7 +23,7 @@ from numpy import ndarray
 from jaxhamel import _checks
 from jaxhamel.geometry import AbstractSpace, curvature
 
-from ._figures import _legend, _styled, canvas
+from ._figures import _ground, _legend, _styled, canvas
 from ._style import LIGHT, roles
 
 Limits = tuple[tuple[float, float], tuple[float, float]]
@@ -142,8 +142,7 @@ def gait_figure(
     plane.plot(path[:, 1], path[:, 2], color=LIGHT["path"], label="centre")
     span = float(np.max(np.ptp(path[:, 1:], axis=0)))
     _sticks(plane, path, poses, length or (span / 10 if span > 0 else 1.0))
-    plane.set_aspect("equal", adjustable="datalim")
-    plane.set(title=title, xlabel="x / m", ylabel="y / m")
+    _ground(plane, title, "m")
     time = np.linspace(0.0, cycles, len(path))
     for column, name, role in zip(path.T[1:], ("x", "y"), roles(2), strict=True):
         position.plot(time, column, color=LIGHT[role], label=name)

@@ -11,7 +11,7 @@ from numpy import ndarray
 
 from jaxhamel._words import counted
 
-from ._figures import _figure, _legend, _styled, _time_axis, canvas
+from ._figures import _figure, _ground, _legend, _styled, _time_axis, canvas
 from ._style import LIGHT, roles
 
 MOST_BINS = 70  # in a histogram
@@ -43,8 +43,7 @@ def fan_figure(
     axes.plot([], [], color=LIGHT["series1"], label=f"{counted(len(paths), 'trajectory')}")
     if nominal is not None:
         axes.plot(*nominal.T, color=LIGHT["ink"], label="nominal")
-    axes.set_aspect("equal", adjustable="datalim")
-    axes.set(title=title, xlabel=f"x / {unit}", ylabel=f"y / {unit}")
+    _ground(axes, title, unit)
     _legend(axes)
     return figure
 
@@ -73,8 +72,7 @@ def landing_figure(
             axes.add_patch(_ellipse(ends, level, edgecolor=LIGHT[role], label=inside))
     if nominal is not None:
         axes.plot(*nominal, "+", color=LIGHT["ink"], markersize=10, label="nominal")
-    axes.set_aspect("equal", adjustable="datalim")
-    axes.set(title=title, xlabel=f"x / {unit}", ylabel=f"y / {unit}")
+    _ground(axes, title, unit)
     _legend(axes)
     return figure
 

@@ -65,8 +65,7 @@ def path_figure(
     axes.plot(*path.T, color=LIGHT["path"], label="reached" if reference is not None else "path")
     axes.plot(*path[0], "o", color=LIGHT["series3"], markersize=6, label="start")
     axes.plot(*path[-1], "s", color=LIGHT["series2"], markersize=5.5, label="end")
-    axes.set_aspect("equal", adjustable="datalim")
-    axes.set(title=title, xlabel=f"{labels[0]} / {unit}", ylabel=f"{labels[1]} / {unit}")
+    _ground(axes, title, unit, labels)
     _legend(axes)
     axes.set_label("path")
     return figure
@@ -242,6 +241,12 @@ def _time_axis(axes: Axes, ts: np.ndarray, title: str, ylabel: str, last: bool =
     if last:
         axes.set_xlabel("t / s")
     axes.set_label("time")
+
+
+def _ground(axes: Axes, title: str, unit: str, labels: tuple[str, str] = ("x", "y")) -> None:
+    """A plane with equal scales."""
+    axes.set_aspect("equal", adjustable="datalim")
+    axes.set(title=title, xlabel=f"{labels[0]} / {unit}", ylabel=f"{labels[1]} / {unit}")
 
 
 def _legend(axes: Axes) -> None:

@@ -1,0 +1,25 @@
+"""States x = (q, u) and their tangent vectors δ = (δ_q, δ_u), for searches among states."""
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from jaxhamel._typing import Configuration
+from jaxhamel.mechanics._system import System
+
+State = tuple[Configuration, Float[Array, " k"]]
+
+
+def tangent_size(system: System) -> int:
+    """n + k, the dimension of a state."""
+    return system.space.dim + system.n_independent
+
+
+def retract(system: System, x: State, delta: Float[Array, " n+k"]) -> State:
+    """(q·exp(δ_q), u + δ_u)."""
+    n = system.space.dim
+    return system.space.retract(x[0], delta[:n]), x[1] + delta[n:]
+
+
+def local(system: System, x: State, y: State) -> Float[Array, " n+k"]:
+    """δ with retract(x, δ) = y."""
+    return jnp.concatenate([system.space.local(x[0], y[0]), y[1] - x[1]])
