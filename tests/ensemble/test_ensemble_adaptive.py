@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from jaxhamel import RESULTS, ensemble, simulate
+from jaxhamel._lanes._one_loop import one_loop_works
 from jaxhamel.ensemble import _adaptive_paths
 from jaxhamel.ensemble._adaptive import widths_for
 from jaxhamel.ensemble._embedded_pairs import embedded_pair
@@ -54,7 +55,10 @@ def turned(q0, u0, **options):
 
 
 def test_a_trajectory_does_not_depend_on_its_neighbours(monkeypatch):
-    """To the last bit: in the queue or not, in other company, in another order, handed on to fewer lanes."""
+    """In the queue or not, in other company, in another order, handed on to fewer lanes.
+
+    To the last bit where lanes are one loop; elsewhere XLA compiles two programs in two ways.
+    """
     q0, u0 = bodies(70)
     options = {"rtol": 1e-7, "atol": 1e-9}
     together = turned(q0, u0, **options)  # 72 lanes
@@ -65,7 +69,8 @@ def test_a_trajectory_does_not_depend_on_its_neighbours(monkeypatch):
     for a, b in zip(
         *(jax.tree.leaves([getattr(x, n) for n in names]) for x in (together, queued)), strict=True
     ):
-        np.testing.assert_array_equal(np.asarray(a)[order], b)
+        tolerance = 0 if one_loop_works() else 1e-12
+        np.testing.assert_allclose(np.asarray(a)[order], b, rtol=0, atol=tolerance)
     steps = np.asarray(together.stats["num_steps"])
     np.testing.assert_array_equal(steps[order], queued.stats["num_steps"])
     assert steps[::7].mean() > 10 * steps[1::7].mean()

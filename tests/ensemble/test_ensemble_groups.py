@@ -11,6 +11,7 @@ from test_ensemble_simulate import Swing
 
 import jaxhamel
 from jaxhamel import ensemble
+from jaxhamel._lanes._one_loop import one_loop_works
 from jaxhamel.geometry import MatrixGroup
 from jaxhamel.systems import FreeRigidBody
 
@@ -39,7 +40,8 @@ def test_steps_are_those_of_simulate(name):
     plain = ensemble.rollout(BODY, Q0, U0, TS, dt=0.1, method="rk4", **AXES)
     assert np.max(np.abs(plain[0] - q)) > 1e-9
     trajectory = ensemble.simulate(BODY, Q0, U0, TS, dt=0.1, solver=SOLVERS[name], **AXES)
-    np.testing.assert_array_equal(trajectory.q, q)
+    rounding = 0 if one_loop_works() else 1e-15  # elsewhere XLA compiles it in two ways
+    np.testing.assert_allclose(trajectory.q, q, rtol=0, atol=rounding)
 
 
 def test_derivatives_backward_and_forward():

@@ -7,7 +7,7 @@ import pytest
 
 from jaxhamel._lanes import _one_loop, _pieces
 from jaxhamel._lanes._length import operations
-from jaxhamel._lanes._one_loop import split
+from jaxhamel._lanes._one_loop import one_loop_works, split
 from jaxhamel._lanes._pieces import LONGEST, handed_over, pieces, total
 from jaxhamel._lanes._program import scalarise
 from jaxhamel._lanes._ranks import entries_axis, ranked
@@ -111,7 +111,8 @@ def test_several_loops_are_vmap(monkeypatch):
     values = arguments(8)
     axes = (None, 0, None, None)
     run = jax.jit(lanes(pulled, axes))
-    assert run.lower(*values).as_text().count("reduce_window") > 2
+    loops = run.lower(*values).as_text().count("reduce_window")
+    assert loops > 2 if one_loop_works() else loops == 0
     for a, b in zip(run(*values), jax.vmap(pulled, axes)(*values), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-12)
 

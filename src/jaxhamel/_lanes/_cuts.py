@@ -2,6 +2,7 @@
 
 from collections import Counter
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -38,7 +39,11 @@ def _cost(node, cost) -> int:
 
 
 def one_at_run_time(x):
-    """1.0 in double precision, which XLA cannot know: whether the first of some numbers is below −∞."""
-    first = lax.stop_gradient(jnp.ravel(x)[:1]).astype(np.float64)
-    never = jnp.squeeze(first < -np.inf, axis=0)
+    """1.0 in double precision, which XLA cannot know: whether the first of some numbers is below −∞.
+
+    With several devices one for each lane, by its own number: all would have to ask the device that has the first.
+    """
+    several = jax.device_count() > 1
+    asked = lax.stop_gradient(x if several else jnp.ravel(x)[:1]).astype(np.float64)
+    never = asked < -np.inf if several else jnp.squeeze(asked < -np.inf, axis=0)
     return jnp.where(never, np.float64(2.0), np.float64(1.0))
