@@ -31,7 +31,7 @@ def least_energy(n_intervals=4, degree=3, **changes):
         "costs": (control.ControlEnergy(),),
         "constraints": (control.StateAtEnd(q=jnp.ones(1), u=jnp.zeros(1)),),
     }
-    return control.ControlProblem(Cart(jnp.array(1.0)), **(arguments | changes))
+    return control.ControlProblem(**({"system": Cart(jnp.array(1.0))} | arguments | changes))
 
 
 def error_of_force(curve) -> float:

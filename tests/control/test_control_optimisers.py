@@ -35,8 +35,7 @@ def test_gradient_descent_by_any_optax_optimiser():
     method = control.GradientDescent(
         optax.lbfgs(), iterations=60, penalty=1e6, gradient_tolerance=1e-3, options={"dt": 0.25}
     )
-    with jax.numpy_dtype_promotion("standard"):  # optax.lbfgs counts in int32
-        result = control.solve(least_energy(n_intervals=2, degree=2), method)
+    result = control.solve(least_energy(n_intervals=2, degree=2), method)
     np.testing.assert_allclose(result.cost, 6.0, rtol=1e-4)
     assert error_of_force(result.control) < 1e-2
     assert result.converged
@@ -61,8 +60,7 @@ def test_many_starts_return_the_best():
     descent = control.GradientDescent(
         optax.adam(0.3), iterations=20, penalty=100.0, options={"dt": 0.25}
     )
-    with jax.numpy_dtype_promotion("standard"):  # so does optax.adam
-        _check_descent(problem, starts, descent)
+    _check_descent(problem, starts, descent)
 
 
 def _check_descent(problem, starts, descent):

@@ -132,7 +132,7 @@ def test_best_of_many_starts(estimate):
             ValueError,
             "it has mass, length, damping, gravity",
         ),
-        ({"parameters": ["length"]}, TypeError, "`parameters` holds of type str"),
+        ({"parameters": ["length"]}, TypeError, "`parameters` holds an object of type str"),
         (
             {"parameters": [identify.Positive("length"), identify.Free("length")]},
             ValueError,
@@ -145,7 +145,7 @@ def test_best_of_many_starts(estimate):
         ),
         ({"measurements": [ANGLE, ANGLE]}, ValueError, "each must be another one"),
         ({"runs": []}, ValueError, "`runs` is empty"),
-        ({"segments": 0}, ValueError, "`segments` is 0; it must be a whole number of 1"),
+        ({"segments": 0}, ValueError, "`segments` is 0; it must be a whole number, 1 or more"),
         (
             {"runs": [identify.Run([0.0, 1.0], {"place": [0.0, 1.0]})]},
             ValueError,

@@ -1,8 +1,11 @@
 """Checks of curves, control problems and the methods that solve them."""
 
+import diffrax
+import equinox as eqx
 import jax
 import numpy as np
 
+from jaxhamel._checks._fits import check_budget, check_count, check_seconds, is_least_squares
 from jaxhamel._checks._simulation import check_control_along, check_times
 from jaxhamel._checks._systems import check_state
 from jaxhamel._checks._values import (
@@ -22,16 +25,23 @@ def check_spline(coefficients, t0, t1, degree) -> None:
     """Coefficients `(J, n)`, more than the degree; times in order."""
     check_shape("coefficients", coefficients, ("n_coefficients", "n"), "One row for each basis.")
     check_finite("coefficients", coefficients)
+    check_spline_size("coefficients", coefficients.shape[0], degree)
+    _check_span("t0", t0, "t1", t1)
+
+
+def check_spline_size(name: str, count, degree) -> None:
+    """A degree there is a basis for, and more coefficients than that."""
     if not isinstance(degree, int) or not 2 <= degree <= 9:
         raise ValueError(
             f"`degree` is {degree!r}; it must be a whole number from 2 to 9. Take 5, or 3."
         )
-    if coefficients.shape[0] <= degree:
+    check_count(name, count, 0)
+    if count <= degree:
+        got = f"has {counted(count, 'row')}" if name == "coefficients" else f"is {count}"
         raise ValueError(
-            f"`coefficients` has {counted(coefficients.shape[0], 'row')}; a spline of degree {degree} takes "
-            f"at least {degree + 1}. Give more coefficients or a lower `degree`."
+            f"`{name}` {got}; a spline of degree {degree} takes at least {degree + 1}. Give more coefficients or a lower "
+            "`degree`."
         )
-    _check_span("t0", t0, "t1", t1)
 
 
 def _check_span(first: str, t0, last: str, t1) -> None:
@@ -96,14 +106,78 @@ def check_control_problem(problem) -> None:
     check_times(problem.ts)
     check_callable("curve", problem.curve, "pytree t -> (n,), such as control.Spline")
     check_control_along(problem.ts, problem.curve)
-    for name, kind in (("costs", "running"), ("constraints", "residual")):
-        for item in getattr(problem, name):
-            if not hasattr(item, kind):
-                raise TypeError(
-                    f"`{name}` holds {_kind(item)}; it takes objects of jaxhamel.control with a "
-                    f"method `{kind}`, in a tuple."
-                )
+    _check_curve(problem)
+    for item in (*problem.costs, *problem.constraints):
+        item.check(problem.system, problem.ts, problem.q0, problem.u0)
     _check_guess(problem)
+
+
+def _check_curve(problem) -> None:
+    """Two times at least, a vector at each, and something to move."""
+    if len(problem.ts) < 2:
+        raise ValueError(
+            f"`ts` has {counted(len(problem.ts), 'time')}; give the first and the last at least."
+        )
+    shape = eqx.filter_eval_shape(problem.curve, problem.ts[0]).shape
+    if len(shape) != 1:
+        raise ValueError(
+            f"`curve` gives an array of shape {shape}; it must be (n,), one entry for each motor or mass."
+        )
+    if not any(eqx.is_inexact_array(leaf) for leaf in jax.tree.leaves(problem.curve)):
+        raise ValueError(
+            "`curve` has no floating-point arrays, so there is nothing to search for. Give a pytree whose leaves are the "
+            "free parameters, such as control.Spline or an equinox.Module, not a bare function."
+        )
+
+
+def check_terms(cost, system, ts, q0) -> None:
+    """output(q) and path(t) of a tracking cost have one shape, and the path is finite."""
+    shown, wanted = (
+        eqx.filter_eval_shape(f, x).shape for f, x in ((cost.output, q0), (cost.path, ts[0]))
+    )
+    if shown != wanted:
+        raise ValueError(
+            f"`path` gives an array of shape {wanted} and `output` one of shape {shown} of a configuration of "
+            f"{type(system).__name__}; they must be the same. Give `output=`, a function of q."
+        )
+    check_control_along(ts, cost.path, "path")
+
+
+def check_target(term, system) -> None:
+    """A state of the system, or a part of one."""
+    name = type(term).__name__
+    if term.q is not None:
+        system.space.check(term.q, f"q` of `{name}")
+        for leaf in jax.tree.leaves(term.q):
+            check_finite(f"q` of `{name}", leaf)
+    if term.u is not None:
+        k = system.n_independent
+        check_shape(
+            f"u` of `{name}", term.u, (k,), f"{type(system).__name__} has {k} quasi-velocities."
+        )
+        check_finite(f"u` of `{name}", term.u)
+
+
+def check_some_given(term, names: tuple[str, str]) -> None:
+    """Not both are None."""
+    if all(getattr(term, name) is None for name in names):
+        raise ValueError(
+            f"`{type(term).__name__}` asks for nothing: give `{names[0]}`, `{names[1]}` or both."
+        )
+
+
+def check_weight(weight) -> None:
+    """Its root is taken."""
+    check_not_negative("weight", weight, "To push something away, give a `Running` cost.")
+
+
+def check_has_contact(system) -> None:
+    """Contact forces can be asked for."""
+    if not hasattr(system, "contact_force"):
+        raise TypeError(
+            f"`ContactLimits` needs a system with a method contact_force(t, q, u, control); {type(system).__name__} has "
+            "none. For `constraint_force` write a `Running` cost."
+        )
 
 
 def _check_guess(problem) -> None:
@@ -127,16 +201,50 @@ def check_shooting(method) -> None:
             f"`steps` is {method.steps!r}; it must be an even number, 2 or more, best "
             "a multiple of 6, for the rule that integrates costs."
         )
-    if not hasattr(method.solver, "tableau") or not hasattr(method.solver.tableau, "a_lower"):
+    if not isinstance(method.solver, diffrax.AbstractERK):
         raise TypeError(
             f"`solver` is {_kind(method.solver)}; multiple shooting takes an explicit Runge–Kutta "
             "method of diffrax, such as diffrax.Dopri8() or diffrax.Tsit5()."
         )
-    for name in ("max_iterations", "max_seconds", "damping", "penalty", "defect_tolerance"):
+    check_budget(method.max_iterations, method.max_seconds)
+    if method.goal is not None:
+        check_positive("goal", method.goal, "It is an RMS in m, or None: as low as it goes.")
+    for name in ("cost_tolerance", "damping", "penalty", "switch", "defect_tolerance"):
         check_positive(name, getattr(method, name), "Give a number larger than zero.")
 
 
-def check_samples_per_interval(samples) -> None:
+def check_descent(method) -> None:
+    """An optimiser, how long, and what the residual takes."""
+    check_optimiser(method.optimiser)
+    check_count("iterations", method.iterations)
+    check_seconds(method.max_seconds)
+    check_not_negative("gradient_tolerance", method.gradient_tolerance)
+    _check_residual(method)
+
+
+def check_least_squares(method) -> None:
+    """An optimistix solver or None, how long, and what the residual takes."""
+    if method.solver is not None and not is_least_squares(method.solver):
+        raise TypeError(
+            f"`solver` is {_kind(method.solver)}; it must be an optimistix least-squares solver such as "
+            "optimistix.LevenbergMarquardt(rtol=1e-8, atol=1e-8), or None."
+        )
+    check_count("max_steps", method.max_steps)
+    for name in ("rtol", "atol"):
+        check_positive(name, getattr(method, name), "It is a tolerance, say 1e-10.")
+    _check_residual(method)
+
+
+def _check_residual(method) -> None:
+    _check_samples_per_interval(method.samples)
+    check_positive("penalty", method.penalty, "Give a number larger than zero.")
+    if not isinstance(method.options, dict):
+        raise TypeError(
+            f"`options` is {_kind(method.options)}; it must be a dict of keywords for jaxhamel.simulate."
+        )
+
+
+def _check_samples_per_interval(samples) -> None:
     """An even number, for the quadrature."""
     if not isinstance(samples, int) or samples < 2 or samples % 2:
         raise ValueError(

@@ -2,104 +2,117 @@
 
 from collections.abc import Mapping
 
+import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.tree_util import tree_flatten_with_path
 
-from jaxhamel._checks._bodies import check_inertia
+from jaxhamel._checks._fits import check_count, check_kind, check_outside
+from jaxhamel._checks._parameters import path_of
 from jaxhamel._checks._simulation import check_times
 from jaxhamel._checks._values import _kind, _short, check_finite, check_positive, concrete
 from jaxhamel._words import counted
 
 
-def check_realisable(name: str, value) -> None:
-    """An inertia of a body that fills space: the triangle inequality holds strictly."""
-    check_inertia(name, value)
-    array = concrete(value)
-    if array is None:
-        return
-    moments = np.sort(array) if array.ndim == 1 else np.linalg.eigvalsh(array)
-    if moments[0] + moments[1] - moments[2] <= 1e-9 * moments[2]:
-        raise ValueError(
-            f"`{name}` has the principal moments {_short(moments)}, of a flat body: the largest is the sum of the "
-            "others, where the logarithm of its thickness is infinite. Start with a body of some thickness: "
-            "make the largest moment a percent smaller."
-        )
-
-
-def check_prior(mean, std, relative: bool) -> None:
-    """Finite mean, positive width; a positive mean where it is relative."""
-    check_finite("mean", mean)
-    if not np.all(np.asarray(std) > 0):
-        raise ValueError(
-            f"`std` is {_short(std)}; it must be positive, the standard deviation of what is known. "
-            "Take `frozen` for what is known exactly."
-        )
-    if relative:
-        check_positive("mean", mean, "A relative prior is one of log x.")
-
-
-def check_path(system, path) -> None:
-    """A floating-point leaf is there."""
-    place = system
-    try:
-        for part in str(path).split("."):
-            place = place[int(part)] if part.isdigit() else getattr(place, part)
-    except (AttributeError, IndexError, TypeError):
-        place = None
-    kind = getattr(place, "dtype", None)
-    if kind is None or np.dtype(kind).kind not in "fV":
-        raise ValueError(
-            f"`{path}` is no parameter of {type(system).__name__}; it has {', '.join(_paths(system))}. "
-            "Give one of these paths."
-        )
-
-
-def _paths(system) -> list[str]:
-    name = lambda key: str(getattr(key, "name", getattr(key, "idx", key)))  # noqa: E731
-    return [".".join(name(k) for k in keys) for keys, _ in tree_flatten_with_path(system)[0]]
-
-
-def check_frozen(path: str, frozen, shape: tuple[int, ...]) -> tuple[bool, ...]:
-    """The mask, flat: one entry for each of the leaf."""
-    mask = np.asarray(frozen)
-    if mask.dtype != bool or mask.shape not in ((), shape):
-        raise ValueError(
-            f"`frozen` of `{path}` is {frozen!r}; it must be True, False, or such a value for each entry, "
-            f"shape {shape}."
-        )
-    return tuple(np.broadcast_to(mask, shape).ravel().tolist())
-
-
-def check_frozen_names(path: str, frozen, names: tuple[str, ...]) -> tuple[str, ...]:
-    """Some of the names, none twice."""
-    given = (frozen,) if isinstance(frozen, str) else tuple(frozen)
-    if not set(given) <= set(names):
-        raise ValueError(
-            f"`frozen` of `{path}` is {given}; it may name {', '.join(map(repr, names))}, in a tuple."
-        )
-    return given
-
-
-def check_inside(path: str, values, lower: float, upper: float) -> None:
-    """Bounds in order, the start between them."""
-    if not lower < upper:
-        raise ValueError(
-            f"`lower` of `{path}` is {lower:g} and `upper` {upper:g}; each lower bound must be below its upper one."
-        )
-    if not np.all((values > lower) & (values < upper)):
-        raise ValueError(
-            f"`{path}` is {_short(values)}; it must start inside its bounds, {lower:g} to {upper:g}, not on them. "
-            "Move the start or the bounds."
-        )
-
-
-def check_noise(name: str, noise) -> None:
-    """None (estimate it), or positive."""
+def check_noise(measurement) -> None:
+    """None (estimate it), or positive, one or one for each error; likewise the offset, one number."""
+    name, noise, offset = measurement.name, measurement.noise, measurement.offset
     if noise is not None:
+        known = np.asarray(noise)
         check_positive(
-            f"noise of {name}", noise, "Give the standard deviation, or None: estimate it."
+            f"noise of {name}", known, "Give the standard deviation, or None: estimate it."
         )
+        if known.shape not in ((), (1,), (measurement.error_size,)):
+            raise ValueError(
+                f"`noise of {name}` has shape {known.shape}; it must be one number, or one for each of the "
+                f"{measurement.error_size} errors."
+            )
+    if offset is not None and not (np.shape(offset) == () and offset > 0):
+        raise ValueError(
+            f"`offset of {name}` is {offset}; it must be one positive number, the standard deviation of the offset "
+            "beforehand (jnp.inf: nothing is known), or None: the sensor has none."
+        )
+
+
+def check_identified(system, kind: type) -> None:
+    """A system of known values, none of them NaN."""
+    check_kind("system", system, kind, "it must be a jaxhamel.System with its values.")
+    for keys, leaf in tree_flatten_with_path(system)[0]:
+        check_outside(f"system.{path_of(keys)}", leaf)
+        values = concrete(leaf)
+        if values is not None and values.dtype.kind in "fV" and np.any(np.isnan(values)):
+            raise ValueError(
+                f"`system.{path_of(keys)}` is {_short(values)}; a NaN there would be one in all of the motion."
+            )
+
+
+def check_loss(loss, kind: type) -> None:
+    """A loss, with a positive width where it has one."""
+    check_kind("loss", loss, kind, "it must be identify.Squares(), Huber(), SoftL1() or Cauchy().")
+    if hasattr(loss, "k"):
+        check_positive("loss.k", loss.k, "It is in units of the noise, 1 to 3 mostly.")
+
+
+def check_shown(system, measurements, run) -> None:
+    """Each measurement shows as many numbers as it has columns.
+
+    Those that need accelerations are left out: they are long to trace.
+    """
+    for m in measurements:
+        if m.uses_rates:
+            continue
+        shape = _shape_shown(m, system, run.ts[0], run.control)
+        if shape != (m.size,):
+            raise ValueError(
+                f"measurement {m.name!r} gives an array of shape {shape} and has {counted(m.size, 'column')}, "
+                f"{', '.join(m.columns)}. Give `columns=` one name for each component, and look whether "
+                f"{type(m).__name__} fits the configuration of {type(system).__name__}."
+            )
+
+
+def _shape_shown(measurement, system, t, control) -> tuple:
+    dtype = jnp.result_type(float)
+    q, u = system.space.identity(dtype), jnp.zeros(system.n_independent, dtype)
+    return eqx.filter_eval_shape(measurement, system, jnp.asarray(t, dtype), q, u, control).shape
+
+
+def check_entries(owner: str, indices, size: int) -> None:
+    """Indices of a vector."""
+    if not all(-size <= i < size for i in indices):
+        raise ValueError(
+            f"{owner} takes entries {tuple(indices)} of {size}; count from 0 to {size - 1}."
+        )
+
+
+def check_guess(run, space, k: int) -> None:
+    """States at all times of the run, of the system's shapes, finite."""
+    if run.guess is None:
+        return
+    rows = len(run.ts)
+    wanted = (jax.tree.map(lambda x: (rows, *np.shape(x)), space.stored), (rows, k))
+    got = jax.tree.map(np.shape, run.guess)
+    if got != wanted:
+        raise ValueError(
+            f"{run.name}: `guess` has shapes {got}; it must be (q, u) at each of the {rows} times: {wanted}."
+        )
+    for leaf in jax.tree.leaves(run.guess):
+        check_finite(f"guess of {run.name}", leaf)
+
+
+def check_values(values, name: str) -> None:
+    """Real numbers by name of the measurement."""
+    if not isinstance(values, Mapping):
+        raise TypeError(
+            f"{name}: `values` is {_kind(values)}; give arrays by the name of the measurement, such as "
+            '{"position": x}.'
+        )
+    for key, value in values.items():
+        if np.asarray(value).dtype.kind not in "iufb":
+            raise TypeError(
+                f"{name}: `{key}` has dtype {np.asarray(value).dtype}; it must be made of real numbers, NaN where a "
+                "value is missing."
+            )
 
 
 def check_run(ts, values: Mapping[str, np.ndarray], name: str) -> None:
@@ -156,29 +169,14 @@ def check_width(run_name: str, name: str, got: int, wanted: int) -> None:
         )
 
 
-def check_parameters(parameters) -> None:
-    """Objects of this package, no leaf twice."""
-    for parameter in parameters:
-        if not hasattr(parameter, "coordinates"):
-            raise TypeError(
-                f"`parameters` holds {_kind(parameter)}; it takes identify.Positive(...), Free, Bounded, "
-                "BodyInertia or RotationalInertia, in a tuple."
-            )
-    paths = [
-        getattr(p, key) for p in parameters for key in ("path", "mass", "com") if hasattr(p, key)
-    ]
-    twice = sorted({path for path in paths if paths.count(path) > 1})
-    if twice:
+def check_segments(counts, runs) -> None:
+    """One whole number for each run, one or more."""
+    for count in counts:
+        check_count("segments", count)
+    if len(counts) != len(runs):
         raise ValueError(
-            f"`parameters` has {', '.join(twice)} more than once; give each leaf once."
-        )
-
-
-def check_segments(segments) -> None:
-    """A whole number, one or more."""
-    if not isinstance(segments, int) or isinstance(segments, bool) or segments < 1:
-        raise ValueError(
-            f"`segments` is {segments!r}; it must be a whole number of 1 (single shooting) or more."
+            f"`segments` has {counted(len(counts), 'number')} and `runs` {counted(len(runs), 'run')}; give one number "
+            "for each run, or one for all."
         )
 
 
@@ -188,20 +186,6 @@ def check_same_structure(name: str, got, wanted) -> None:
     if jax.tree.structure(got) != jax.tree.structure(wanted) or shapes(got) != shapes(wanted):
         raise ValueError(
             f"`{name}` has shapes {shapes(got)}; it must have {shapes(wanted)}, as the others do."
-        )
-
-
-def is_least_squares(solver) -> bool:
-    """Whether it is a solver of optimistix, and no optimiser of optax."""
-    return hasattr(solver, "step") and hasattr(solver, "terminate")
-
-
-def check_solver(solver) -> None:
-    """An optimistix least-squares solver or an optax optimiser."""
-    if isinstance(solver, type) or not (is_least_squares(solver) or hasattr(solver, "update")):
-        raise TypeError(
-            f"`solver` is {_kind(solver)}; it must be an optimistix least-squares solver such as "
-            "optimistix.LevenbergMarquardt(rtol=1e-8, atol=1e-4), or an optax optimiser such as optax.adam(1e-2)."
         )
 
 

@@ -184,7 +184,7 @@ def check_steps(rtol, atol, dt) -> None:
         check_positive(name, value, "It is a step [s] or a tolerance, say dt=0.01 or rtol=1e-8.")
 
 
-def check_control_along(ts, control) -> None:
+def check_control_along(ts, control, name: str = "control") -> None:
     """A control is finite at all times of `ts`, where both are concrete."""
     times = concrete(ts)
     if control is None or times is None or _any_tracer(control):
@@ -196,7 +196,7 @@ def check_control_along(ts, control) -> None:
         bad = ~np.isfinite(np.asarray(leaf)).reshape(len(times), -1).all(axis=1)
         if bad.any():
             raise ValueError(
-                f"`control` is not finite at t = {times[np.argmax(bad)]:.9g}: "
+                f"`{name}` is not finite at t = {times[np.argmax(bad)]:.9g}: "
                 f"{_short(np.asarray(leaf)[np.argmax(bad)])}. It must be finite at all times; look "
                 "for a NaN among its coefficients or a time outside its span."
             )

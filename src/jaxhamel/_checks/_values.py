@@ -94,7 +94,8 @@ def check_perpendicular(name: str, value, other_name: str, other) -> None:
 
 
 def _short(array) -> str:
-    return np.array2string(np.asarray(array), precision=6, threshold=12)
+    """On one line."""
+    return " ".join(np.array2string(np.asarray(array), precision=6, threshold=12).split())
 
 
 _UNIT = 1e-5  # loose enough for vectors written with seven digits or in single precision

@@ -79,13 +79,15 @@ def _outcome(scenario: Scenario, result: Result, ended: tuple[str, str], started
 
 
 def _status(result: Result, tolerance: float, stopped: bool) -> tuple[str, str]:
-    """`success`, `stopped` or `failed`, and a sentence that says why.
+    """`success`, `stopped`, `interrupted` or `failed`, and a sentence that says why.
 
     Stopped: the search ended before it converged, with a control that does what is written of it;
     or as soon as it was asked to, with whatever it had.
     """
     if result.converged:
         return "success", f"solved: {result.status}"
+    if result.status.startswith("interrupted"):
+        return "interrupted", result.status
     closed = float(result.history["defect"][-1]) < tolerance
     if bool(result.trajectory.succeeded) and (stopped or closed):
         return "stopped", f"not converged: {result.status}"

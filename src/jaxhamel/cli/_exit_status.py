@@ -14,7 +14,8 @@ SUCCESS, FAILURE, BAD_SCENARIO, INTERRUPTED = 0, 1, 2, 130
 EXIT_STATUS = """
 [bold]Exit status[/bold]: 0 success; 1 the numbers failed (the message says what,
 at what time and what to try; what was reached is written); 2 bad scenario
-or option (the message names the key).
+or option (the message names the key); 130 interrupted by Ctrl-C (a
+search writes what it had found by then).
 """
 
 
@@ -38,6 +39,9 @@ def finish(scenario: str, terminal: Terminal, out: Path, job: Callable[[], Outco
     except KeyboardInterrupt:
         terminal.complain(f"{scenario}: interrupted. What was written is in {out}{_to_go_on(out)}.")
         raise typer.Exit(INTERRUPTED) from None
+    if outcome.status == "interrupted":
+        terminal.complain(f"{scenario}: {outcome.message}. What was reached is in {out}.")
+        raise typer.Exit(INTERRUPTED)
     if outcome.status == "failed":
         terminal.complain(f"{outcome.message} What was reached is in {out}.")
         raise typer.Exit(FAILURE)

@@ -95,9 +95,11 @@ def _fit(scenario, problem, terminal, seed, max_seconds, started) -> Any:
 
 
 def status(estimate: Any, stopped: bool) -> tuple[str, str]:
-    """`success`, `stopped` (asked to end early) or `failed`, and the sentence that says why."""
+    """`success`, `stopped` (asked to end early), `interrupted` or `failed`, and the sentence that says why."""
     if estimate.converged:
         return "success", f"fitted: {estimate.status}"
+    if estimate.status.startswith("interrupted"):
+        return "interrupted", estimate.status
     if stopped and np.isfinite(estimate.cost):
         return "stopped", f"not converged: {estimate.status}"
     return "failed", f"the fit failed: {estimate.status}. {ADVICE}"

@@ -15,7 +15,7 @@ PACKAGES = ("jaxhamel", "jax", "jaxlib", "diffrax", "equinox", "optax", "optimis
 class Outcome:
     """How a command ended.
 
-    `status` is `success` or `failed`, `message` says it in words, `started` is when the command
+    `status` is `success`, `stopped`, `interrupted` or `failed`, `message` says it in words, `started` is when the command
     began on the monotonic clock; `tiles` and `lead` add to those of the motion in the report;
     `files` are those that the command has written itself; `top` are entries of summary.json beside the usual ones.
     """

@@ -26,7 +26,8 @@ def last_factor(q: Configuration) -> Array:
 
 
 def _as_configuration(q):
-    return jax.tree.map(as_parameter, q)
+    """A list is an array, a tuple a point of a product."""
+    return jax.tree.map(as_parameter, q, is_leaf=lambda x: isinstance(x, list))
 
 
 def rate(control: Callable, t: Time) -> Array:
@@ -51,6 +52,10 @@ class AbstractCost(eqx.Module):
         """r_end, at the last time."""
         return jnp.zeros(0, u.dtype)
 
+    def check(self, system: System, ts, q0, u0) -> None:
+        """Raises where it does not fit the problem; default: looks at `weight`, where there is one."""
+        _checks.check_weight(getattr(self, "weight", None))
+
 
 class Tracking(AbstractCost):
     """½ w ∫ |output(q) − path(t)|² dt.
@@ -67,6 +72,10 @@ class Tracking(AbstractCost):
         """output(q) − path(t)."""
         return self.output(q) - self.path(t)
 
+    def check(self, system: System, ts, q0, u0) -> None:
+        super().check(system, ts, q0, u0)
+        _checks.check_terms(self, system, ts, q0)
+
     def running(self, system: System, t, q, u, control):
         return jnp.sqrt(self.weight) * self.error(t, q)
 
@@ -77,6 +86,13 @@ class Endpoint(AbstractCost):
     q: Configuration | None = eqx.field(default=None, converter=_as_configuration)
     u: Any = parameter(default=None)
     weight: Any = parameter(default=1.0)
+
+    def __check_init__(self):
+        _checks.check_some_given(self, ("q", "u"))
+
+    def check(self, system: System, ts, q0, u0) -> None:
+        super().check(system, ts, q0, u0)
+        _checks.check_target(self, system)
 
     def final(self, system: System, t, q, u, control):
         return jnp.sqrt(self.weight) * _distance(system, self.q, self.u, q, u)
@@ -128,6 +144,10 @@ class ContactLimits(AbstractCost):
     friction: Any = parameter(default=jnp.inf)
     weight: Any = parameter(default=1.0)
 
+    def check(self, system: System, ts, q0, u0) -> None:
+        super().check(system, ts, q0, u0)
+        _checks.check_has_contact(system)
+
     def running(self, system: Any, t, q, u, control):
         force = system.contact_force(t, q, u, control)
         squared = force[0] ** 2 + force[1] ** 2
@@ -155,6 +175,9 @@ class AbstractConstraint(eqx.Module):
     def residual(self, system: System, t, q, u, control) -> Float[Array, " r"]:
         """The conditions' residual at one state; `control` is the callable."""
 
+    def check(self, system: System, ts, q0, u0) -> None:
+        """Raises where it does not fit the problem; default: never."""
+
 
 class ControlAt(AbstractConstraint):
     """θ = `value` and θ̇ = `rate` at the first or the last time; None leaves one out."""
@@ -162,6 +185,9 @@ class ControlAt(AbstractConstraint):
     value: Any = parameter(default=None)
     rate: Any = parameter(default=None)
     at_end: bool = eqx.field(static=True, default=False)
+
+    def __check_init__(self):
+        _checks.check_some_given(self, ("value", "rate"))
 
     def residual(self, system: System, t, q, u, control):
         pairs = ((self.value, control), (self.rate, lambda t: rate(control, t)))
@@ -174,6 +200,12 @@ class StateAtEnd(AbstractConstraint):
     q: Configuration | None = eqx.field(default=None, converter=_as_configuration)
     u: Any = parameter(default=None)
     at_end = True
+
+    def __check_init__(self):
+        _checks.check_some_given(self, ("q", "u"))
+
+    def check(self, system: System, ts, q0, u0) -> None:
+        _checks.check_target(self, system)
 
     def residual(self, system: System, t, q, u, control):
         return _distance(system, self.q, self.u, q, u)

@@ -93,6 +93,7 @@ class Spline(AbstractCurve):
         """The spline that is `value`, `(n,)`, at all times."""
         row: Array = as_parameter(value)
         _checks.check_shape("value", row, ("n",))
+        _checks.check_spline_size("n_coefficients", n_coefficients, degree)
         rows = jnp.broadcast_to(row[None, :], (n_coefficients, row.shape[0]))
         return cls(rows, t0, t1, degree)
 
@@ -105,6 +106,7 @@ class Spline(AbstractCurve):
         Interpolates where there are as many samples as coefficients, suitably spread.
         """
         ts, values = np.asarray(ts), np.asarray(values)
+        _checks.check_spline_size("n_coefficients", n_coefficients, degree)
         _checks.check_samples(ts, values, n_coefficients)
         basis = _collocation(ts, n_coefficients, degree)
         coefficients = np.linalg.lstsq(basis, values, rcond=None)[0]
@@ -184,6 +186,7 @@ class Limited(AbstractCurve):
     upper: Float[Array, " n"]
 
     def __init__(self, curve, lower: ArrayLike, upper: ArrayLike):
+        _checks.check_callable("curve", curve, "pytree t -> (n,), such as control.Spline")
         self.curve = curve
         self.lower, self.upper = as_parameter(lower), as_parameter(upper)
         _checks.check_limits(self.lower, self.upper)

@@ -50,8 +50,7 @@ class GradientDescent(eqx.Module):
     options: dict = eqx.field(default_factory=dict)
 
     def __check_init__(self):
-        _checks.check_optimiser(self.optimiser)
-        _checks.check_samples_per_interval(self.samples)
+        _checks.check_descent(self)
 
     def cost(self, problem: ControlProblem, p: Float[Array, " P"]) -> Float[Array, ""]:
         """J(p), constraints penalised."""
@@ -72,26 +71,29 @@ class GradientDescent(eqx.Module):
         began, rows = time.monotonic(), []
         descent = _begin(self, p)
         status = ""
-        while not status:
-            descent, numbers = _descend(self, problem, descent)
-            rows.append(_best_of(numbers) | {"seconds": time.monotonic() - began})
-            if progress is not None:
-                progress(self._progress(rows))
-            status = self._status(rows)
+        try:
+            while not status:
+                descent, numbers = _descend(self, problem, descent)
+                rows.append(_best_of(numbers) | {"seconds": time.monotonic() - began})
+                if progress is not None:
+                    progress(self._progress(rows))
+                status = self._status(rows)
+        except KeyboardInterrupt:
+            if not rows:  # nothing was reached
+                raise
+            status = f"interrupted after {counted(len(rows), 'iteration')}: best so far"
         best, least = np.atleast_2d(descent.best), np.atleast_1d(descent.least)
         control = free_parameters(problem.curve)[1](jnp.asarray(best[np.nanargmin(least)]))
         history = {name: np.array([row[name] for row in rows]) for name in rows[0]}
-        cost, gradient = (
-            float(np.nanmin(least)),
-            rows[int(np.nanargmin(history["cost"]))]["gradient_norm"],
-        )
+        lowest = int(np.argmin(np.nan_to_num(history["cost"], nan=np.inf)))
+        cost, gradient = rows[lowest]["cost"], rows[lowest]["gradient_norm"]
         converged = "gradient" in status
         return report(problem, control, cost, gradient, history, began, converged, status)
 
     def _status(self, rows) -> str:
         row = rows[-1]
         if not np.isfinite(row["cost"]):
-            return "the cost is not finite any more: best so far. Try a smaller learning rate"
+            return _way_out(len(rows))
         if row["gradient_norm"] < self.gradient_tolerance:
             return "the gradient is below its tolerance"
         if row["seconds"] > self.max_seconds:
@@ -110,6 +112,12 @@ class GradientDescent(eqx.Module):
         return Progress(n, row["cost"], nan, nan, nan, True, row["seconds"], max(left, 0.0))
 
 
+def _way_out(iteration: int) -> str:
+    if iteration == 1:
+        return "the cost is not finite where the search starts: look for a NaN in costs and control"
+    return "the cost is not finite any more: best so far. Try a smaller learning rate"
+
+
 @eqx.filter_jit
 def _begin(method: GradientDescent, p) -> Descent:
     begin = lambda p: Descent(  # noqa: E731
@@ -126,9 +134,10 @@ def _descend(method: GradientDescent, problem: ControlProblem, descent: Descent)
 
     def one(at: Descent):
         value, gradient = jax.value_and_grad(cost)(at.p)
-        update, state = optimiser.update(
-            gradient, at.state, at.p, value=value, grad=gradient, value_fn=cost
-        )
+        with jax.numpy_dtype_promotion("standard"):  # optax counts in int32
+            update, state = optimiser.update(
+                gradient, at.state, at.p, value=value, grad=gradient, value_fn=cost
+            )
         better = value < at.least
         best, least = jnp.where(better, at.p, at.best), jnp.where(better, value, at.least)
         p: Any = optax.apply_updates(at.p, update)

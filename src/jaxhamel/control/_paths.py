@@ -56,6 +56,9 @@ class FigureEight(_Eased):
     width: Any = parameter(default=2.0)
     height: Any = parameter(default=1.0)
 
+    def __check_init__(self):
+        _checks.check_numbers(self, finite=("width", "height"))
+
     def along(self, s: Scalar) -> Float[Array, " 2"]:
         phase = 2 * np.pi * s
         return jnp.stack([self.width / 2 * jnp.sin(phase), self.height / 2 * jnp.sin(2 * phase)])
@@ -66,6 +69,9 @@ class Circle(_Eased):
 
     radius: Any = parameter(default=1.0)
 
+    def __check_init__(self):
+        _checks.check_numbers(self, finite=("radius",))
+
     def along(self, s: Scalar) -> Float[Array, " 2"]:
         phase = 2 * np.pi * s
         return self.radius * jnp.stack([jnp.sin(phase), 1 - jnp.cos(phase)])
@@ -75,6 +81,10 @@ class Line(_Eased):
     """s(t) · `end`: straight to `end` [m], reached at `period`, and on at the same speed."""
 
     end: Any = parameter(default=(1.0, 0.0))
+
+    def __check_init__(self):
+        _checks.check_shape("end", self.end, (2,), "A point of the plane.")
+        _checks.check_finite("end", self.end)
 
     def along(self, s: Scalar) -> Float[Array, " 2"]:
         return s * self.end

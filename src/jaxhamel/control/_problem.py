@@ -11,7 +11,13 @@ from jaxtyping import Array, Float
 
 from jaxhamel import _checks
 from jaxhamel._typing import Configuration, QuasiVelocity
-from jaxhamel.control._costs import MassAcceleration, Tracking, last_factor
+from jaxhamel.control._costs import (
+    AbstractConstraint,
+    AbstractCost,
+    MassAcceleration,
+    Tracking,
+    last_factor,
+)
 from jaxhamel.mechanics import System
 
 
@@ -28,7 +34,8 @@ class ControlProblem(eqx.Module):
     - `costs`, `constraints`: see `jaxhamel.control.Tracking` and its siblings.
     - `guess`: states at `ts` to start from, `(q, u)` with leading time axes; default (q0, u0) at all times.
 
-    **Raises:** `ValueError` for shapes that do not fit, NaN, times out of order.
+    **Raises:** `ValueError` or `TypeError` for shapes that do not fit, NaN, times out of order, a curve without free
+    parameters.
     """
 
     system: System
@@ -51,6 +58,9 @@ class ControlProblem(eqx.Module):
         constraints: tuple = (),
         guess: tuple | None = None,
     ):
+        _checks.check_kind(
+            "system", system, System, "it must be a jaxhamel.System with its values."
+        )
         _checks.check_arrays(q0=q0, u0=u0, ts=ts)
         leaves = [jnp.asarray(x) for x in (*jax.tree.leaves(q0), u0)]
         dtype = jnp.result_type(*[x.dtype for x in leaves])
@@ -58,7 +68,8 @@ class ControlProblem(eqx.Module):
         cast = lambda tree: jax.tree.map(lambda x: jnp.asarray(x, dtype=dtype), tree)  # noqa: E731
         self.system, self.curve = system, curve
         self.q0, self.u0, self.ts = cast(q0), cast(u0), cast(ts)
-        self.costs, self.constraints = tuple(costs), tuple(constraints)
+        self.costs = _checks.each_of("costs", costs, AbstractCost)
+        self.constraints = _checks.each_of("constraints", constraints, AbstractConstraint)
         self.guess = _constant(self.q0, self.u0, self.ts) if guess is None else cast(guess)
         _checks.check_control_problem(self)
 

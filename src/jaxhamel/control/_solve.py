@@ -22,11 +22,21 @@ def solve(
     **Arguments:** `problem`: what is asked; `method`: `MultipleShooting(...)` (the default),
     `GradientDescent(...)` or `SingleShooting(...)`; `progress`: called with a `Progress` after each iteration.
 
-    **Returns:** a `Result`; `print` it. Running out of time or iterations is no error: `converged` and `status` say so.
+    **Returns:** a `Result`; `print` it. Running out of time or iterations is no error, nor is Ctrl-C: `converged` and
+    `status` say so, with the best that was found.
+
+    **Raises:** `TypeError` for arguments that cannot be, and under jit, vmap or grad.
     """
     method = MultipleShooting() if method is None else method
-    _checks.check_method(method, "run")
+    _check(problem, method, "run", progress)
     return method.run(problem, progress)
+
+
+def _check(problem, method, does: str, progress) -> None:
+    _checks.check_kind("problem", problem, ControlProblem, "it must be a control.ControlProblem.")
+    _checks.check_outside("problem", problem)
+    _checks.check_method(method, does)
+    _checks.check_progress(progress)
 
 
 def solve_many(
@@ -40,11 +50,13 @@ def solve_many(
 
     **Arguments:** `starts`: free parameters of the curve to start from, a row each, see `perturbed_starts`;
     the others as for `solve`. The history is that of whichever start was best at the time.
+
+    **Returns:** the best `Result`. **Raises:** as `solve`, and `ValueError` for starts of another shape, or NaN.
     """
     method = MultipleShooting() if method is None else method
-    _checks.check_method(method, "run_many")
+    _check(problem, method, "run_many", progress)
     p = free_parameters(problem.curve)[0]
-    _checks.check_shape("starts", starts, ("S", p.shape[0]), "A row of free parameters a start.")
+    _checks.check_starts(starts, p.shape[0], "A row of free parameters a start.")
     return method.run_many(problem, jnp.asarray(starts, p.dtype), progress)
 
 
@@ -52,6 +64,7 @@ def perturbed_starts(
     problem: ControlProblem, key: PRNGKeyArray, count: int, scale: float = 0.1
 ) -> Float[Array, "S P"]:
     """The problem's own curve, and `count` − 1 with normal noise of size `scale` on their parameters."""
+    _checks.check_count("count", count)
     p = free_parameters(problem.curve)[0]
     noise = scale * jax.random.normal(key, (count, p.shape[0]), p.dtype)
     return p[None, :] + noise.at[0].set(0.0)

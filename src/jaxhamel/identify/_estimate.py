@@ -24,12 +24,14 @@ class Estimate(NamedTuple):
 
     - `system`: with the values found. `x`: states, offsets and coordinates.
     - `names`, `values`, `errors`, `units`, `frozen`: of each quantity; `errors` are standard errors in the units of the
-      values, zero where frozen, infinite where the data do not determine it. `correlation`: `(r, r)`.
+      values, zero where frozen, infinite where the data do not determine it, NaN where the motion broke down.
+      `correlation`: `(r, r)`.
     - `information`, `covariance`: of the coordinates z, `(P, P)`; the second leaves flat directions out.
     - `flat`: what the data do not determine, each a `Flat` with its `words`. `bounds`: quantities at a bound, in words.
     - `noise`: standard deviation of each error, as given or estimated; `rms`: what is left of each, in its unit; `counts`.
-    - `cost`, `gap`: ½ Σ of squares in units of the noise, and the largest gap between segments.
-    - `converged`, `status`: whether it came to its end, and how. `history`, `seconds`.
+    - `cost`, `gap`: ½ Σ of squares in units of the noise, and the largest gap between segments, of `x`.
+    - `converged`, `status`: whether it came to its end, and how. `seconds`; `history`: of each iteration, refused steps
+      among them.
     - `refinement`: how many times as many integration steps it took as the problem says, so that their error is small.
     - `others`: costs of other starts, where there were any.
     """
@@ -89,7 +91,7 @@ class Estimate(NamedTuple):
                 "standard_error": float(error),
                 "unit": unit,
                 "frozen": bool(frozen),
-                "remark": "" if np.isfinite(error) else "not determined by the data",
+                "remark": _remark(float(error)),
             }
             for name, value, error, unit, frozen in zip(
                 self.names, self.values, self.errors, self.units, self.frozen, strict=True
@@ -134,7 +136,15 @@ class Estimate(NamedTuple):
 def _error(error: float, frozen: bool) -> str:
     if frozen:
         return "frozen"
+    if np.isnan(error):
+        return "unknown"
     return f"± {error:.3g}" if np.isfinite(error) else "not determined"
+
+
+def _remark(error: float) -> str:
+    if np.isnan(error):
+        return "unknown: the motion broke down"
+    return "" if np.isfinite(error) else "not determined by the data"
 
 
 def error_names(measurements) -> list[str]:
@@ -149,7 +159,7 @@ def error_names(measurements) -> list[str]:
 def estimate_of(search: Any) -> Estimate:
     """Puts together what a search has reached."""
     problem, x, model = search.problem, search.x, search.problem.model
-    parts = search._linearised(x)
+    parts, (cost, gap) = search.weighed()
     F = np.asarray(information(model, problem.groups, parts, x))
     values, jacobian, sizes = (np.asarray(a) for a in _quantities(model, x))
     plain, there = search._residuals(parts)
@@ -175,6 +185,8 @@ def estimate_of(search: Any) -> Estimate:
         bounds=_at_bounds(problem, values),
         rms=rms,
         counts=counts,
+        cost=cost,
+        gap=gap,
         **_told_of(search),
     )
 
@@ -183,8 +195,6 @@ def _told_of(search: Any) -> dict[str, Any]:
     """How it went and ended."""
     return {
         "noise": search.noise,
-        "cost": search.history["cost"][-1],
-        "gap": search.history["gap"][-1],
         "history": {key: np.array(value) for key, value in search.history.items()},
         "seconds": time.monotonic() - search.began,
         "converged": search.converged,

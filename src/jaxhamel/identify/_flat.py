@@ -30,6 +30,10 @@ def flat_directions(F, jacobian, values, sizes, names):
     """
     if F.shape[0] == 0:
         return np.zeros((0, 0)), [], np.zeros(len(values), bool)
+    if not (
+        np.isfinite(F).all() and np.isfinite(jacobian).all()
+    ):  # there is no motion to tell anything
+        return np.full(F.shape, np.nan), [], np.zeros(len(values), bool)
     eigenvalues, vectors = np.linalg.eigh((F + F.T) / 2)
     floor = max(1.0 / LOOSE**2, ROUNDING * max(eigenvalues[-1], 0.0))
     loose = eigenvalues < floor

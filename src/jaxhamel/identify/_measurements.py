@@ -121,7 +121,9 @@ class Coordinate(AbstractMeasurement):
     def __call__(self, system, t, q, u, control):
         if self.rate:
             q = system.space.rate(q, velocity_of(system, t, q, u))
-        return _part(q, self.part)[self.index][None]
+        x = _part(q, self.part)
+        _checks.check_entries(f"measurement {self.name!r}", (self.index,), x.shape[0])
+        return x[self.index][None]
 
     def guess(self, measured, q, u):
         return (q, u) if self.rate else (_with_part(q, self.part, self.index, measured[0]), u)
@@ -194,7 +196,9 @@ class AngularRate(AbstractMeasurement):
     limit: float = eqx.field(static=True, default=100.0)
 
     def __call__(self, system, t, q, u, control):
-        return velocity_of(system, t, q, u)[jnp.array(self.axes)]
+        v = velocity_of(system, t, q, u)
+        _checks.check_entries(f"measurement {self.name!r}", self.axes, v.shape[0])
+        return v[jnp.array(self.axes)]
 
 
 class Accelerometer(AbstractMeasurement):

@@ -32,17 +32,26 @@ def _of_measurement(problem: Problem, measurement) -> np.ndarray:
     ]
     if not columns:
         return np.ones(measurement.error_size)
-    second = np.concatenate([np.diff(c, n=2, axis=0) for c in columns])
-    centred = np.concatenate([c - np.nanmean(c, axis=0) for c in columns])
-    with np.errstate(invalid="ignore"):
-        noise = 1.4826 * np.nanmedian(np.abs(second), axis=0) / np.sqrt(6)
-        least = 0.01 * np.sqrt(np.nanmean(centred**2, axis=0))
-    width = np.nan_to_num(np.maximum(noise, least), nan=0.0)
+    width = np.array([_of_column([c[:, j] for c in columns]) for j in range(measurement.size)])
     if (
         measurement.error_size != measurement.size
     ):  # a rotation vector is twice as large as a quaternion's change
         width = np.full(measurement.error_size, 2 * np.max(width))
     return np.where(width > 0, width, 1e-3)
+
+
+def _of_column(runs: list[np.ndarray]) -> float:
+    """Of one column of all runs; 0 where nothing tells it."""
+    second = np.concatenate([_known(np.diff(values, n=2)) for values in runs])
+    known = [found for found in map(_known, runs) if len(found)]
+    if not known:
+        return 0.0
+    least = 0.01 * np.std(np.concatenate([found - np.mean(found) for found in known]))
+    return max(1.4826 * np.median(np.abs(second)) / np.sqrt(6) if len(second) else 0.0, least)
+
+
+def _known(values: np.ndarray) -> np.ndarray:
+    return values[np.isfinite(values)]
 
 
 def estimated(

@@ -77,6 +77,7 @@ def with_noise(
     measurements: Sequence[AbstractMeasurement], noise: np.ndarray
 ) -> tuple[AbstractMeasurement, ...]:
     """The measurements with a noise `(r,)`, as an `Estimate` has it."""
+    _checks.check_shape("noise", np.asarray(noise), (sum(m.error_size for m in measurements),))
     found, start = [], 0
     for m in measurements:
         part = noise[start : start + m.error_size]
@@ -88,6 +89,7 @@ def with_noise(
 def compared(estimate: Estimate, index: int = 0) -> tuple[Trajectory, dict, dict]:
     """(motion, what is shown, errors) of a run of a fit: simulated in one piece from its estimated initial state."""
     problem = estimate.problem
+    _checks.check_entries("`index` of a run", (index,), len(problem.runs))
     run, first = problem.runs[index], _first_node(problem, index)
     q0, u0 = jax.tree.map(lambda x: x[first], (estimate.x.q, estimate.x.u))
     motion = simulate(estimate.system, q0, u0, run.ts, run.control, **problem.step_options())
@@ -97,7 +99,7 @@ def compared(estimate: Estimate, index: int = 0) -> tuple[Trajectory, dict, dict
 
 def _first_node(problem: Problem, index: int) -> int:
     runs = np.concatenate([np.asarray(group.run) for group in problem.groups])
-    return int(np.flatnonzero(runs == index)[0])
+    return int(np.flatnonzero(runs == index % len(problem.runs))[0])
 
 
 def _compared(model: Model, run: Run, motion: Trajectory, offsets):

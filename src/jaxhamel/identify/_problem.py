@@ -11,7 +11,7 @@ from jaxhamel import _checks
 from jaxhamel.identify._losses import AbstractLoss, Squares
 from jaxhamel.identify._measurements import AbstractMeasurement
 from jaxhamel.identify._model import Model, Unknowns
-from jaxhamel.identify._parameters import AbstractParameter
+from jaxhamel.identify._parameters import AbstractParameter, Prior
 from jaxhamel.identify._runs import Run
 from jaxhamel.identify._segments import Segments, segments_of
 from jaxhamel.mechanics import System
@@ -36,7 +36,7 @@ class Problem:
       the fit halves that until the error of the steps is small beside the standard errors.
     - `loss`: `identify.Squares()` (the default), `Huber()`, `SoftL1()`, `Cauchy()`.
 
-    **Raises:** `ValueError` or `TypeError` for what does not fit together.
+    **Raises:** `ValueError` or `TypeError` for what does not fit together; not under jit, vmap or grad.
     """
 
     model: Model
@@ -56,14 +56,26 @@ class Problem:
         dt: float | None = None,
         loss: AbstractLoss | None = None,
     ):
-        parameters, measurements = tuple(parameters), tuple(measurements)
+        _checks.check_identified(system, System)
+        parameters = _checks.each_of("parameters", parameters, AbstractParameter)
+        measurements = _checks.each_of("measurements", measurements, AbstractMeasurement)
+        runs = _checks.each_of("runs", runs, Run)
+        loss = Squares() if loss is None else loss
+        _checks.check_loss(loss, AbstractLoss)
         _checks.check_parameters(parameters)
         _checks.check_measured(measurements, runs)
         for measurement in measurements:
-            _checks.check_noise(measurement.name, measurement.noise)
+            _checks.check_noise(measurement)
+        for run in runs:
+            _checks.check_shown(system, measurements, run)
+            _checks.check_guess(run, system.space, system.n_independent)
+        _checks.check_steps(None, None, dt)
         bare = tuple(_without_noise(m) for m in measurements)
         resolved = tuple(parameter.resolved(system) for parameter in parameters)
-        self.model = Model(system, resolved, bare, Squares() if loss is None else loss)
+        for parameter in resolved:
+            names = parameter.names()
+            _checks.check_prior_fits(parameter.path, parameter.prior, len(names), Prior)
+        self.model = Model(system, resolved, bare, loss)
         self.groups = segments_of(runs, measurements, _counts(segments, runs), dt)
         self.runs, self.measurements, self.dt = tuple(runs), measurements, dt
 
@@ -122,7 +134,6 @@ def _nearest(measured: np.ndarray, row: int) -> np.ndarray:
 def _counts(segments, runs) -> list[int]:
     if segments is None:
         return [int(np.clip(round((r.ts[-1] - r.ts[0]) / SECONDS), 1, MOST)) for r in runs]
-    counts = [segments] * len(runs) if isinstance(segments, int) else list(segments)
-    for count in counts:
-        _checks.check_segments(count)
+    counts = list(segments) if isinstance(segments, Sequence) else [segments] * len(runs)
+    _checks.check_segments(counts, runs)
     return counts

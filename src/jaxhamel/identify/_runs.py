@@ -40,6 +40,7 @@ class Run:
         name: str = "run",
         guess: tuple | None = None,
     ):
+        _checks.check_values(values, name)
         columns = {key: np.asarray(value, dtype=float) for key, value in values.items()}
         self.ts = np.asarray(ts, dtype=float)
         self.values = {k: v[:, None] if v.ndim == 1 else v for k, v in columns.items()}

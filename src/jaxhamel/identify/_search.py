@@ -5,10 +5,12 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optimistix as optx
 
 from jaxhamel.identify._arrow import Arrow
 
+HUGE = 1e15  # a residual whose square is still a number in single precision
 SHARPNESS = (
     30.0  # unknowns are scaled to columns of this length: a damping of 1 is then a light one
 )
@@ -79,6 +81,15 @@ def _with_arrow(solver, arrow: Arrow):
     if not isinstance(getattr(solver, "descent", None), ArrowDescent):
         return solver
     return eqx.tree_at(lambda s: s.descent, solver, ArrowDescent(arrow))
+
+
+def refusable(known):
+    """What `assembled` gave, with a residual that every solver refuses where the motion broke down there."""
+    r, J, arrow, told = known
+    if np.isfinite(float(told["cost"])):
+        return known
+    zeros = lambda tree: jax.tree.map(jnp.zeros_like, tree)  # noqa: E731
+    return jnp.full_like(r, HUGE), zeros(J), zeros(arrow), told
 
 
 class _Known(eqx.Module):

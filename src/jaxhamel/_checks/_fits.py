@@ -1,0 +1,114 @@
+"""Checks of what `fit` and its siblings are given beside the problem."""
+
+import numpy as np
+
+from jaxhamel._checks._values import (
+    _any_tracer,
+    _kind,
+    check_arrays,
+    check_callable,
+    check_finite,
+    check_shape,
+)
+
+
+def check_kind(name: str, value, kind: type, next_step: str) -> None:
+    """An object of the class wanted, not the class itself."""
+    if not isinstance(value, kind):
+        raise TypeError(f"`{name}` is {_kind(value)}; {next_step}")
+
+
+def each_of(name: str, given, kind: type) -> tuple:
+    """The entries of a list or tuple as a tuple, each of one class."""
+    if isinstance(given, kind):
+        raise TypeError(
+            f"`{name}` is one {type(given).__name__}; give it in a list, even where it is the only one."
+        )
+    if isinstance(given, str) or not hasattr(given, "__iter__"):
+        raise TypeError(f"`{name}` is {_kind(given)}; it must be a list or tuple.")
+    entries = tuple(given)
+    for entry in entries:
+        if not isinstance(entry, kind):
+            what = _kind(entry).replace("of type", "an object of type")
+            raise TypeError(
+                f"`{name}` holds {what}; it takes objects such as {EXAMPLES[kind.__name__]}, in a list or tuple."
+            )
+    return entries
+
+
+EXAMPLES = {
+    "AbstractParameter": 'identify.Positive("mass"), Free, Bounded, BodyInertia or RotationalInertia',
+    "AbstractMeasurement": "identify.Position(), AngularRate() or Measured(function, columns)",
+    "Run": "identify.Run(ts, values)",
+    "AbstractCost": "control.Tracking(path), Endpoint(q=…), ControlEnergy() or Running(function)",
+    "AbstractConstraint": "control.StateAtEnd(q=…) or ControlAt(value=…)",
+}
+
+
+def is_least_squares(solver) -> bool:
+    """Whether it is a solver of optimistix, and no optimiser of optax."""
+    return hasattr(solver, "step") and hasattr(solver, "terminate")
+
+
+def check_solver(solver) -> None:
+    """An optimistix least-squares solver or an optax optimiser."""
+    if isinstance(solver, type) or not (is_least_squares(solver) or hasattr(solver, "update")):
+        raise TypeError(
+            f"`solver` is {_kind(solver)}; it must be an optimistix least-squares solver such as "
+            "optimistix.LevenbergMarquardt(rtol=1e-8, atol=1e-4), or an optax optimiser such as optax.adam(1e-2)."
+        )
+
+
+def check_outside(name: str, value) -> None:
+    """No value of it is traced."""
+    if _any_tracer(value):
+        raise TypeError(f"`{name}` is traced; {OUTSIDE}")
+
+
+def check_start(name: str, start, shape: tuple, what: str) -> None:
+    """Coordinates to start from, concrete and finite."""
+    check_arrays(**{name: start})
+    check_outside(name, start)
+    check_shape(name, np.asarray(start), shape, what)
+    check_finite(name, np.asarray(start))
+
+
+def check_starts(starts, size: int, what: str) -> None:
+    """One start or more, a row each."""
+    check_start("starts", starts, ("S", size), what)
+    if np.shape(starts)[0] == 0:
+        raise ValueError("`starts` has no row; give one start at least, see `perturbed_starts`.")
+
+
+def check_progress(progress) -> None:
+    """A function, or None."""
+    if progress is not None:
+        check_callable("progress", progress, "of a `Progress`, such as print")
+
+
+def check_budget(max_iterations, max_seconds) -> None:
+    """A number of iterations, and seconds (0: only look at the start)."""
+    check_count("max_iterations", max_iterations)
+    check_seconds(max_seconds)
+
+
+def check_seconds(max_seconds) -> None:
+    """A number, 0 or more."""
+    check_arrays(max_seconds=max_seconds)
+    if np.shape(max_seconds) != () or not max_seconds >= 0:
+        raise ValueError(
+            f"`max_seconds` is {max_seconds}; it must be a number of seconds, 0 or more; 0 looks at the start alone."
+        )
+
+
+def check_count(name: str, value, least: int = 1) -> None:
+    """A whole number, `least` or more."""
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not whole or value < least:
+        raise ValueError(f"`{name}` is {value!r}; it must be a whole number, {least} or more.")
+
+
+OUTSIDE = (
+    "a search runs its iterations in Python, not under jit, vmap or grad. Call it outside them; what can be "
+    "differentiated is `jaxhamel.simulate`, and `control.residual`."
+)

@@ -1,0 +1,128 @@
+"""Checks of the parameters that are sought: paths, bounds, priors, inertias."""
+
+import numpy as np
+from jax.tree_util import tree_flatten_with_path
+
+from jaxhamel._checks._bodies import check_inertia
+from jaxhamel._checks._fits import check_kind
+from jaxhamel._checks._values import _kind, _short, check_finite, check_positive, concrete
+from jaxhamel._words import counted
+
+
+def check_realisable(name: str, value) -> None:
+    """An inertia of a body that fills space: the triangle inequality holds strictly."""
+    check_inertia(name, value)
+    array = concrete(value)
+    if array is None:
+        return
+    moments = np.sort(array) if array.ndim == 1 else np.linalg.eigvalsh(array)
+    if moments[0] + moments[1] - moments[2] <= 1e-9 * moments[2]:
+        raise ValueError(
+            f"`{name}` has the principal moments {_short(moments)}, of a flat body: the largest is the sum of the "
+            "others, where the logarithm of its thickness is infinite. Start with a body of some thickness: "
+            "make the largest moment a percent smaller."
+        )
+
+
+def check_prior(mean, std, relative: bool) -> None:
+    """Finite mean, positive width; a positive mean where it is relative."""
+    check_finite("mean", mean)
+    if not np.all(np.asarray(std) > 0):
+        raise ValueError(
+            f"`std` is {_short(std)}; it must be positive, the standard deviation of what is known. "
+            "Take `frozen` for what is known exactly."
+        )
+    if relative:
+        check_positive("mean", mean, "A relative prior is one of log x.")
+
+
+def check_prior_fits(path: str, prior, count: int, kind: type) -> None:
+    """One mean and width, or one for each quantity."""
+    if prior is None:
+        return
+    check_kind(f"prior` of `{path}", prior, kind, "it must be identify.Prior(mean, std).")
+    for name in ("mean", "std"):
+        shape = np.shape(getattr(prior, name))
+        if shape not in ((), (1,), (count,)):
+            raise ValueError(
+                f"`{name}` of the prior of `{path}` has shape {shape}; it must be one number, or one for each of "
+                f"{counted(count, 'quantity', 'quantities')}."
+            )
+
+
+def check_path(system, path) -> None:
+    """A floating-point leaf is there."""
+    place = system
+    try:
+        for part in str(path).split("."):
+            place = place[int(part)] if part.isdigit() else getattr(place, part)
+    except (AttributeError, IndexError, TypeError):
+        place = None
+    kind = getattr(place, "dtype", None)
+    if kind is not None and np.dtype(kind).kind in "fV":
+        return
+    if kind is not None or isinstance(place, int | float):
+        raise ValueError(
+            f"`{path}` of {type(system).__name__} is {_kind(place)}{'' if kind is None else f' and dtype {kind}'}; what is "
+            f"sought must be a JAX array of floating-point numbers. Give jnp.asarray({place}, float)."
+        )
+    raise ValueError(
+        f"`{path}` is no parameter of {type(system).__name__}; it has {', '.join(_paths(system))}. "
+        "Give one of these paths."
+    )
+
+
+def _paths(system) -> list[str]:
+    return [path_of(keys) for keys, _ in tree_flatten_with_path(system)[0]]
+
+
+def path_of(keys) -> str:
+    return ".".join(str(getattr(key, "name", getattr(key, "idx", key))) for key in keys)
+
+
+def check_frozen(path: str, frozen, shape: tuple[int, ...]) -> tuple[bool, ...]:
+    """The mask, flat: one entry for each of the leaf."""
+    mask = np.asarray(frozen)
+    if mask.dtype != bool or mask.shape not in ((), shape):
+        raise ValueError(
+            f"`frozen` of `{path}` is {frozen!r}; it must be True, False, or such a value for each entry, "
+            f"shape {shape}."
+        )
+    return tuple(np.broadcast_to(mask, shape).ravel().tolist())
+
+
+def check_frozen_names(path: str, frozen, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Some of the names, none twice."""
+    given = (frozen,) if isinstance(frozen, str) else tuple(frozen)
+    if not set(given) <= set(names):
+        raise ValueError(
+            f"`frozen` of `{path}` is {given}; it may name {', '.join(map(repr, names))}, in a tuple."
+        )
+    return given
+
+
+def check_inside(path: str, values, lower: float, upper: float) -> None:
+    """Bounds in order, the start between them."""
+    for name, bound in (("lower", lower), ("upper", upper)):
+        check_finite(f"{name}` of `{path}", bound)
+    if not lower < upper:
+        raise ValueError(
+            f"`lower` of `{path}` is {lower:g} and `upper` {upper:g}; each lower bound must be below its upper one."
+        )
+    if not np.all((values > lower) & (values < upper)):
+        raise ValueError(
+            f"`{path}` is {_short(values)}; it must start inside its bounds, {lower:g} to {upper:g}, not on them. "
+            "Move the start or the bounds."
+        )
+
+
+def check_parameters(parameters) -> None:
+    """No leaf twice."""
+    paths = [
+        getattr(p, key) for p in parameters for key in ("path", "mass", "com") if hasattr(p, key)
+    ]
+    twice = sorted({path for path in paths if paths.count(path) > 1})
+    if twice:
+        raise ValueError(
+            f"`parameters` has {', '.join(twice)} more than once; give each leaf once."
+        )
