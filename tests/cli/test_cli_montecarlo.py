@@ -159,8 +159,9 @@ def test_steps_by_tolerance_end_where_equal_steps_do(scenario):
     model = Model(told, Nominal(system, *build_initial(told), build_control(told, system)))
     assert model.steps == {"rtol": 1e-8, "atol": 1e-10}
     more = np.random.default_rng(0).normal(0.0, 0.2, (5, 3))
-    found = model({"initial.u": more})
+    found, path = model({"initial.u": more})
     np.testing.assert_allclose(found["end_x"], 0.1 * (1 + more[:, 1]), rtol=1e-6)
+    np.testing.assert_array_equal(found["end_y"], path[:, -1, 1])
 
 
 def test_stops_at_an_accuracy(scenario, tmp_path):

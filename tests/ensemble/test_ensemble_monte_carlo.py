@@ -146,6 +146,24 @@ def test_a_torn_or_unfinished_block_is_computed_again(tmp_path):
         assert victim.read_bytes() == stored
 
 
+def test_arrays_beside_the_quantities(tmp_path):
+    """Of the first block, also of a run that was done already; the numbers are those of a model without them."""
+
+    def with_path(sample):
+        return model(sample), {"path": jnp.outer(jnp.arange(3.0), sample["a"])}
+
+    given = {"has_aux": True, "folder": tmp_path}
+    study = monte_carlo(with_path, SPREAD, 300, seed=1, block=256, **given)
+    a = study.samples[:256]["a"]
+    np.testing.assert_array_equal(study.first["path"], a[:, None] * np.arange(3.0)[:, None])
+    assert study.statistics == monte_carlo(model, SPREAD, 300, seed=1, block=256).statistics
+    again = monte_carlo(with_path, SPREAD, 300, seed=1, block=256, resume=True, **given)
+    np.testing.assert_array_equal(again.first["path"], study.first["path"])
+    few = monte_carlo(with_path, SPREAD, 5, has_aux=True)
+    assert few.first["path"].shape == (5, 3, 2)
+    assert monte_carlo(model, SPREAD, 5).first is None
+
+
 def test_failures_are_counted_kept_and_left_out():
     """b > 0.9 fails; √a₀ of a negative a₀ does too: each with its index, and can be drawn again alone."""
     study = monte_carlo(fragile, SPREAD, 600, seed=3)
@@ -304,6 +322,16 @@ def test_messages(tmp_path):
             lambda: monte_carlo(lambda s: {"x": s["b"][0]}, SPREAD, 10, batched=True),
             ValueError,
             "gives 'x' of shape () for 256 samples; a batched one must give one number for each of them",
+        ),
+        (
+            lambda: monte_carlo(model, SPREAD, 10, has_aux=True),
+            ValueError,
+            "`model` gives a dict; with `has_aux=True` it must give a pair, (quantities, arrays)",
+        ),
+        (
+            lambda: monte_carlo(lambda s: (s, s["b"][0]), SPREAD, 10, batched=True, has_aux=True),
+            ValueError,
+            "gives an array of shape () for 256 samples beside its quantities; its first axis must be",
         ),
         (
             lambda: monte_carlo(model, SPREAD, 10, accuracy=0.1),  # pyright: ignore

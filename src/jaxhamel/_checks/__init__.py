@@ -72,6 +72,7 @@ from jaxhamel._checks._identify import check_width as check_width
 from jaxhamel._checks._monte_carlo import a_stranger as a_stranger
 from jaxhamel._checks._monte_carlo import check_about as check_about
 from jaxhamel._checks._monte_carlo import check_accuracy as check_accuracy
+from jaxhamel._checks._monte_carlo import check_aux as check_aux
 from jaxhamel._checks._monte_carlo import check_distribution as check_distribution
 from jaxhamel._checks._monte_carlo import check_index as check_index
 from jaxhamel._checks._monte_carlo import check_left_over as check_left_over

@@ -116,6 +116,21 @@ def _memory() -> float:
         return math.inf
 
 
+def check_aux(found, block) -> tuple:
+    """A pair: the quantities, and arrays with one entry for each trajectory."""
+    if not isinstance(found, tuple) or len(found) != 2:
+        raise ValueError(
+            f"`model` gives {_said(found)}; with `has_aux=True` it must give a pair, (quantities, arrays)."
+        )
+    for value in jax.tree.leaves(found[1]):
+        if value.shape[:1] != (block,):
+            raise ValueError(
+                f"`model` gives an array of shape {value.shape} for {block} samples beside its quantities; its first axis "
+                "must be that of the samples."
+            )
+    return found
+
+
 def check_quantities(found, block) -> list[str]:
     """A dictionary of one number for each trajectory; the names but `failed`."""
     if not isinstance(found, Mapping) or not set(found) - {"failed"}:

@@ -106,8 +106,13 @@ class Graph:
         return self._interned(primitive, operands, dtype, params) if found is None else found
 
     def _folded(self, name, operands, dtype, params):
-        values = [self.nodes[i].value for i in operands]
-        if name not in FOLDED or any(value is None for value in values):
+        values = []
+        for i in operands:  # most operations end here
+            value = self.nodes[i].value
+            if value is None:
+                return None
+            values.append(value)
+        if name not in FOLDED:
             return None
         with np.errstate(all="ignore"):
             return self.constant(np.asarray(FOLDED[name](*values, **params), dtype=dtype))

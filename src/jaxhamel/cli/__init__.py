@@ -13,8 +13,10 @@ def main() -> None:
     try:
         from ._app import run
 
-        # a million objects of what was imported, which stay: looked through at each collection they took 0.9 s of 7
+        # a million objects of what was imported, which stay: looked through at each collection they took 0.9 s of 7;
+        # what tracing makes is gone with its last reference, mostly
         gc.freeze()
+        gc.set_threshold(100_000, 20, 20)
         run(started)
     except ModuleNotFoundError as error:
         if error.name not in EXTRAS:

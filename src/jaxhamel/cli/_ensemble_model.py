@@ -40,11 +40,12 @@ class Model:
         self.ts = np.linspace(full[0], full[-1], table["samples"])
         self.asked = along(build_path(scenario), self.ts) if scenario["task"] else None
 
-    def __call__(self, samples: Mapping[str, Any]) -> dict[str, Array]:
+    def __call__(self, samples: Mapping[str, Any]) -> tuple[dict[str, Array], Array | None]:
+        """What each trajectory does, and of a ball its path on the ground."""
         motions = self.motions(samples)
         if isinstance(motions.system, RollingBall):
-            return _of_ball(self.ts, self.asked, motions)
-        return _of_any(motions)
+            return _of_ball(self.ts, self.asked, motions), motions.q[1]
+        return _of_any(motions), None
 
     def motions(self, samples: Mapping[str, Any]) -> Motions:
         """What all trajectories share stays one, with the axis None."""

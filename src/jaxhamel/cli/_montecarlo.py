@@ -53,7 +53,7 @@ def run_montecarlo(
         samples = Samples(spread, size, seed, table["sampler"])
         samples.check(lambda x: check_system(x, nominal))
         if accuracy:
-            _checks.check_accuracy(accuracy, list(jax.eval_shape(model, samples[:1])))
+            _checks.check_accuracy(accuracy, list(jax.eval_shape(model, samples[:1])[0]))
     folder(out, of_ensemble=True)
     terminal.say(
         f"{scenario.name}: {counted(size, 'trajectory')} of {model.ts[-1]:g} s; compiling …"
@@ -67,6 +67,7 @@ def run_montecarlo(
             seed=seed,
             sampler=table["sampler"],
             batched=True,
+            has_aux=True,
             accuracy=accuracy,
             folder=out,
             resume=resume,

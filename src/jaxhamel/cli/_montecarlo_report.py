@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Any
 
-import equinox as eqx
 import numpy as np
 
 from jaxhamel.ensemble import Study
@@ -51,9 +50,7 @@ def charts(study: Study, model: Model, run: Run) -> list[Chart]:
 
 
 def _ball_charts(study: Study, model: Model, run: Run, ends: np.ndarray) -> list[Chart]:
-    count = min(SHOWN, study.trajectories)
-    samples = study.samples[: -(-count // 8) * 8]  # few lengths, few programs
-    paths = np.asarray(eqx.filter_jit(lambda s: model.motions(s).q[1])(samples))[:count]
+    paths = study.first[: min(SHOWN, study.trajectories)]
     nominal = np.asarray(run.q[1])
     fan = fan_figure(paths, nominal, title="Paths on the ground")
     landing = landing_figure(ends, nominal[-1])

@@ -41,7 +41,7 @@ class Devices:
         alone = len(self._devices) == 1 and jax.default_backend() == "cpu"
         return _cores() if alone else len(self._devices)
 
-    def __call__(self, number: int, sample: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    def __call__(self, number: int, sample: dict[str, np.ndarray]) -> Any:
         """The results of one block, on the device whose turn it is; may be called from several threads."""
         i = number % len(self._devices)
         placed = jax.device_put(sample, self._devices[i])
@@ -50,7 +50,7 @@ class Devices:
                 options: Any = known_here(WIDE)
                 self._compiled[i] = self._program.lower(placed).compile(compiler_options=options)
                 self.ready = self.ready or time.monotonic()
-        return {name: np.asarray(x) for name, x in self._compiled[i](placed).items()}
+        return self._compiled[i](placed)
 
 
 def in_order(work: Callable[[Any], Any], tasks: Iterable[Any], threads: int) -> Iterator[Any]:

@@ -17,13 +17,14 @@ from jaxhamel.ensemble._study import Study
 
 
 def monte_carlo(
-    model: Callable[[dict[str, Array]], Mapping[str, Array]],
+    model: Callable[[dict[str, Array]], Any],
     distributions: Distributions,
     trajectories: int,
     *,
     seed: int = 0,
     sampler: str = "random",
     batched: bool = False,
+    has_aux: bool = False,
     block: int | None = None,
     accuracy: Mapping[Any, float] | None = None,
     check: Callable[[dict[str, np.ndarray]], Any] | None = None,
@@ -42,6 +43,8 @@ def monte_carlo(
       a trajectory as failed.
     - `distributions`: `Distribution`s by name.
     - `trajectories`: N; `seed`; `sampler`: `"random"`, `"latin-hypercube"` or `"sobol"`.
+    - `has_aux`: as for `jax.grad`: whether `model` gives a pair, its quantities and arrays of anything else, paths to be
+      drawn for instance; those of the first block are in `Study.first`.
     - `accuracy`: standard errors that are enough: `{"end": 0.01}` of a mean, `{("end", 0.95): 0.02}` of a quantile,
       `{"failed": 1e-3}` of the probability of failure. The run stops at the first block after which all are reached.
     - `check`: called before anything runs with the samples in which any number is smallest or largest: let it build the
@@ -72,6 +75,13 @@ def monte_carlo(
     asked |= {"sampler": sampler, "about": about}
     asked["distributions"] = {name: repr(each) for name, each in distributions.items()}
     run = Run(
-        model if batched else jax.vmap(model), samples, asked, block, folder, resume, accuracy
+        model if batched else jax.vmap(model),
+        samples,
+        asked,
+        block,
+        folder,
+        resume,
+        accuracy,
+        has_aux,
     )
-    return Study.of(run.values(progress), samples)
+    return Study.of(run.values(progress), samples, run.first())

@@ -39,20 +39,22 @@ class Run:
 
     def __init__(
         self,
-        model: Callable[[dict[str, Array]], Mapping[str, Array]],
+        model: Callable[[dict[str, Array]], Any],
         samples: Rows,
         asked: dict[str, Any],
         block: int | None = None,
         folder: Path | str | None = None,
         resume: bool = False,
         accuracy: Mapping[Any, float] | None = None,
+        has_aux: bool = False,
     ):
         wanted = _checks.check_whole("block", _suitable(samples.size) if block is None else block)
         # lanes that no trajectory needs cost time and memory; the default is a few sizes, for few programs
         self.samples, self.block = samples, wanted if block is None else min(wanted, samples.size)
-        self._devices = Devices(model)
+        self._devices, self._has_aux, self._first = Devices(model), has_aux, None
         shapes = jax.eval_shape(model, self._filled_up(0))
-        self.names = _checks.check_quantities(shapes, self.block)
+        quantities = _checks.check_aux(shapes, self.block)[0] if has_aux else shapes
+        self.names = _checks.check_quantities(quantities, self.block)
         _checks.check_room("trajectories", samples.size, len(self.names) + 1)
         # before the folder is there: what is asked wrongly leaves none behind
         targets = _checks.check_accuracy(accuracy, self.names)
@@ -92,6 +94,12 @@ class Run:
         arriving.close()
         return {name: x.copy() for name, x in store.first(done).items()}
 
+    def first(self) -> Any:
+        """What else the model gives of the first block, with `has_aux`: from another run's folder it is computed again."""
+        if self._has_aux and self._first is None:
+            self._rows((0, 0))
+        return self._first
+
     def _arriving(self, missing: list[int]) -> Generator[Float[np.ndarray, "B c"], None, None]:
         """The rows of the missing blocks, in their order: of all processes, each of which runs its share of them."""
         mine, here, each = self._threads(missing), jax.process_index(), len(missing)
@@ -120,6 +128,12 @@ class Run:
         number, index = numbered
         found = self._devices(number, self._filled_up(index))
         size = min(self.block, self.samples.size - index * self.block)
+        if self._has_aux:
+            found, aux = found
+            self._first = (
+                jax.tree.map(lambda x: np.asarray(x)[:size], aux) if index == 0 else self._first
+            )
+        found = {name: np.asarray(x) for name, x in found.items()}
         rows = np.stack([found[name][:size].astype(float) for name in self.names], axis=1)
         failed = ~np.isfinite(rows).all(axis=1)
         failed |= np.asarray(found.get("failed", np.zeros(size)))[:size] != 0

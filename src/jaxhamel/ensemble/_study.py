@@ -21,6 +21,8 @@ class Study:
     - `trajectories`: N, how many were run; `asked`: how many were asked for (more, where an accuracy was reached).
     - `statistics`: means, standard deviations, quantiles, covariances with standard errors, of those that did not
       fail, and the probability of failure.
+    - `first`: what the model gave beside its quantities of the first trajectories, a block of them; None without
+      `has_aux`.
 
     `print(study)` shows them as a table.
     """
@@ -28,12 +30,13 @@ class Study:
     values: dict[str, Float[np.ndarray, " N"]]
     failed: Int[np.ndarray, " f"]
     samples: Samples
+    first: Any = None
 
     @classmethod
-    def of(cls, columns: dict[str, np.ndarray], samples: Samples) -> "Study":
+    def of(cls, columns: dict[str, np.ndarray], samples: Samples, first: Any = None) -> "Study":
         """From the table's columns, `failed` among them."""
         values = {name: x for name, x in columns.items() if name != "failed"}
-        return cls(values, np.flatnonzero(columns["failed"]), samples)
+        return cls(values, np.flatnonzero(columns["failed"]), samples, first)
 
     @property
     def trajectories(self) -> int:
