@@ -183,3 +183,40 @@ def test_messages():
     bare = identify.Coordinate(0, name="place", columns=("place",), unit="m")
     with pytest.raises(ValueError, match=r"measurement 'place' has no `noise`"):
         identify.Experiment(Pushed(1.0), [identify.Positive("mass")], [bare], TS, [0.0], [0.0])
+
+
+REFUSED = {
+    "`state_error` has shape (3,)": lambda: planned(state_error=np.ones(3)),
+    "`max_rate` is -1": lambda: planned(max_rate=-1.0),
+    "`dt` is -1": lambda: planned(dt=-1.0),
+    "`system.mass` is nan": lambda: planned(mass=np.nan),
+    "`max_steps` is 0": lambda: identify.design(planned(), PUSH, max_steps=0),
+    "`tolerance` is -1": lambda: identify.design(planned(), PUSH, tolerance=-1.0),
+    "`curve` has no floating-point": lambda: identify.design(planned(), lambda t: jnp.ones(1)),
+    "`curve` is of type float": lambda: identify.design(planned(), 3.0),
+    "`experiment` is of type Pushed": lambda: identify.design(Pushed(1.0), PUSH),
+    "`progress` is of type bool": lambda: identify.design(planned(), PUSH, progress=True),
+}
+PUSH = Push(jnp.array([0.7]))
+
+
+@pytest.mark.parametrize("message", REFUSED)
+def test_what_cannot_be_is_refused_before_anything_runs(message):
+    with pytest.raises((ValueError, TypeError)) as caught:
+        REFUSED[message]()
+    assert str(caught.value).startswith(message)
+
+
+def test_what_the_experiment_does_not_determine_has_no_finite_error():
+    """Nothing pushes, so nothing tells the mass; a pseudo-inverse would call it exactly known."""
+    assert planned().errors(Push(jnp.zeros(1)))["mass"] == np.inf
+    assert planned().errors(PUSH)["mass"] < np.inf
+
+
+def test_an_interrupted_search_returns_the_best_curve():
+    def interrupt(number, value):
+        raise KeyboardInterrupt
+
+    found = identify.design(planned(max_rate=1.0), PUSH, max_steps=5, progress=interrupt)
+    assert not found.converged
+    assert found.gain >= 1.0

@@ -5,6 +5,7 @@ import threading
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 from identify_systems import ANGLE, PLACE, Particle, Pendulum, pendulum_run
 
@@ -108,6 +109,13 @@ def test_a_step_into_motion_that_breaks_down_is_refused():
     assert not np.isfinite(estimate.history["cost"]).all()
     assert estimate.converged, estimate.status
     np.testing.assert_allclose(estimate.values, 2.0, atol=4 * float(estimate.errors[0]))
+
+
+def test_an_optimiser_that_steps_into_nothing_leaves_what_was_before():
+    estimate = identify.fit(problem(), optax.sgd(1e9))
+    assert estimate.status.startswith("the motion broke down")
+    assert np.isfinite(estimate.values).all()
+    assert np.isfinite(estimate.cost)
 
 
 def test_a_sensor_that_failed_in_one_run_is_no_matter():

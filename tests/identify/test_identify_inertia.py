@@ -117,6 +117,8 @@ def test_coordinates_differentiate_as_complex_step_of_the_matrix_says():
 
 
 def test_flat_body_and_unknown_names_are_refused():
+    with pytest.raises(ValueError, match=r"`theta` has shape \(9,\); it must have shape \(10,\)"):
+        from_log_cholesky(jnp.zeros(9))
     with pytest.raises(ValueError, match="of a flat body"):
         log_cholesky(1.0, np.zeros(3), [1.0, 2.0, 3.0])
     with pytest.raises(ValueError, match=r"`mass` is -1.*; it must be positive"):

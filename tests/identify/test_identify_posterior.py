@@ -72,5 +72,9 @@ def test_messages(estimate):
         estimate.problem.runs,
         loss=identify.Huber(),
     )
+    with pytest.raises(ValueError, match="`draws` is 0; it must be a whole number, 1 or more"):
+        identify.posterior(estimate, jax.random.key(0), draws=0)
+    with pytest.raises(TypeError, match="`estimate` is of type Problem"):
+        identify.posterior(problem, jax.random.key(0))
     with pytest.raises(ValueError, match="the fit's loss is Huber; a posterior needs a density"):
         identify.posterior(estimate._replace(problem=problem), jax.random.key(0))

@@ -13,6 +13,7 @@ from jaxhamel._checks._bodies import check_pendula as check_pendula
 from jaxhamel._checks._bodies import check_rails as check_rails
 from jaxhamel._checks._bodies import check_rotors as check_rotors
 from jaxhamel._checks._control import check_control_problem as check_control_problem
+from jaxhamel._checks._control import check_curve as check_curve
 from jaxhamel._checks._control import check_descent as check_descent
 from jaxhamel._checks._control import check_fourier as check_fourier
 from jaxhamel._checks._control import check_has_contact as check_has_contact
@@ -42,6 +43,7 @@ from jaxhamel._checks._experiments import check_criterion as check_criterion
 from jaxhamel._checks._experiments import check_for_posterior as check_for_posterior
 from jaxhamel._checks._experiments import check_informative as check_informative
 from jaxhamel._checks._experiments import check_noise_given as check_noise_given
+from jaxhamel._checks._experiments import check_planned as check_planned
 from jaxhamel._checks._fits import check_budget as check_budget
 from jaxhamel._checks._fits import check_count as check_count
 from jaxhamel._checks._fits import check_kind as check_kind

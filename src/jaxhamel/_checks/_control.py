@@ -104,26 +104,26 @@ def check_control_problem(problem) -> None:
     problem.system.space.check(problem.q0, "q0")
     check_finite("u0", problem.u0)
     check_times(problem.ts)
-    check_callable("curve", problem.curve, "pytree t -> (n,), such as control.Spline")
-    check_control_along(problem.ts, problem.curve)
-    _check_curve(problem)
+    if len(problem.ts) < 2:
+        raise ValueError(
+            f"`ts` has {counted(len(problem.ts), 'time')}; give the first and the last at least."
+        )
+    check_curve(problem.curve, problem.ts)
     for item in (*problem.costs, *problem.constraints):
         item.check(problem.system, problem.ts, problem.q0, problem.u0)
     _check_guess(problem)
 
 
-def _check_curve(problem) -> None:
-    """Two times at least, a vector at each, and something to move."""
-    if len(problem.ts) < 2:
-        raise ValueError(
-            f"`ts` has {counted(len(problem.ts), 'time')}; give the first and the last at least."
-        )
-    shape = eqx.filter_eval_shape(problem.curve, problem.ts[0]).shape
+def check_curve(curve, ts) -> None:
+    """A finite vector at each time, and something to move."""
+    check_callable("curve", curve, "pytree t -> (n,), such as control.Spline")
+    check_control_along(ts, curve)
+    shape = eqx.filter_eval_shape(curve, ts[0]).shape
     if len(shape) != 1:
         raise ValueError(
             f"`curve` gives an array of shape {shape}; it must be (n,), one entry for each motor or mass."
         )
-    if not any(eqx.is_inexact_array(leaf) for leaf in jax.tree.leaves(problem.curve)):
+    if not any(eqx.is_inexact_array(leaf) for leaf in jax.tree.leaves(curve)):
         raise ValueError(
             "`curve` has no floating-point arrays, so there is nothing to search for. Give a pytree whose leaves are the "
             "free parameters, such as control.Spline or an equinox.Module, not a bare function."

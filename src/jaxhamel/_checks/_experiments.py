@@ -1,6 +1,11 @@
 """Checks of what experiment design and posterior sampling are given."""
 
+import jax
 import numpy as np
+
+from jaxhamel._checks._simulation import check_steps
+from jaxhamel._checks._systems import check_state
+from jaxhamel._checks._values import check_finite, check_positive
 
 
 def check_noise_given(measurements) -> None:
@@ -11,6 +16,24 @@ def check_noise_given(measurements) -> None:
                 f"measurement {measurement.name!r} has no `noise`; an experiment can only be planned for sensors whose "
                 "standard deviation is known. Give it, in the unit of the measurement."
             )
+
+
+def check_planned(system, q0, u0, state_error, limits, dt) -> None:
+    """A state of the system, how exactly it is known, positive limits, a step."""
+    check_state(system, q0, jax.numpy.asarray(u0))
+    for leaf in jax.tree.leaves(q0):
+        check_finite("q0", np.asarray(leaf))
+    check_positive("state_error", np.asarray(state_error))
+    size = system.space.dim + system.n_independent
+    if np.shape(state_error) not in ((), (size,)):
+        raise ValueError(
+            f"`state_error` has shape {np.shape(state_error)}; it must be one number, or one for each of the {size} "
+            "coordinates of the state."
+        )
+    for name, limit in zip(("max_rate", "max_acceleration"), limits, strict=True):
+        if limit is not None:
+            check_positive(name, np.asarray(limit), "It is a limit on the curve, or None.")
+    check_steps(None, None, dt)
 
 
 def check_criterion(criterion, criteria) -> None:

@@ -28,6 +28,8 @@ from jaxhamel._typing import Configuration, Scalar
 from jaxhamel._words import counted
 from jaxhamel.control import free_parameters
 from jaxhamel.identify._compiled_sooner import jit_compiled_sooner
+from jaxhamel.identify._estimate import quantities
+from jaxhamel.identify._flat import flat_directions
 from jaxhamel.identify._losses import Squares
 from jaxhamel.identify._measurements import AbstractMeasurement
 from jaxhamel.identify._model import Model
@@ -70,10 +72,13 @@ class Experiment:
         max_acceleration: ArrayLike | None = None,
         dt: float | None = None,
     ):
-        _checks.check_parameters(tuple(parameters))
+        _checks.check_identified(system, System)
+        parameters = _checks.each_of("parameters", parameters, AbstractParameter)
+        measurements = _checks.each_of("measurements", measurements, AbstractMeasurement)
+        _checks.check_parameters(parameters)
         _checks.check_times(jnp.asarray(ts))
         _checks.check_noise_given(measurements)
-        _checks.check_positive("state_error", jnp.asarray(state_error))
+        _checks.check_planned(system, q0, u0, state_error, (max_rate, max_acceleration), dt)
         resolved = tuple(parameter.resolved(system) for parameter in parameters)
         self.model = Model(system, resolved, tuple(measurements), Squares())
         dtype = jnp.result_type(float)
@@ -95,12 +100,17 @@ class Experiment:
         return _information(self.model, curve, self.start, self.ts, self.state_error, steps)
 
     def errors(self, curve: Any) -> dict[str, float]:
-        """The standard error that each quantity would get, by name, in its own unit; 0 where it is frozen."""
-        F, z = self.information(curve), self.model.coordinates()
-        J = jax.jacfwd(self.model.quantities)(z)
-        spread = np.asarray(J) @ np.linalg.pinv(np.asarray(F), hermitian=True) @ np.asarray(J).T
-        names = [name for p in self.model.parameters for name in p.names()]
-        return dict(zip(names, np.sqrt(np.maximum(np.diagonal(spread), 0.0)).tolist(), strict=True))
+        """The standard error that each quantity would get, by name, in its own unit.
+
+        0 where it is frozen, infinite where the experiment would not determine it.
+        """
+        F, model = self.information(curve), self.model
+        names = [name for p in model.parameters for name in p.names()]
+        known = (np.asarray(x) for x in quantities(model, model.coordinates()))
+        values, J, sizes = known
+        covariance, _, loose = flat_directions(np.asarray(F), J, values, sizes, names)
+        spread = np.sqrt(np.maximum(np.diagonal(J @ covariance @ J.T), 0.0))
+        return dict(zip(names, np.where(loose, np.inf, spread).tolist(), strict=True))
 
 
 def _steps(ts: np.ndarray, dt: float) -> int:
@@ -153,10 +163,16 @@ def design(
     - `max_steps`; `tolerance`: it ends when a step changes criterion and curve by less than this share.
     - `progress`: called with the number of the step and the criterion.
 
-    **Returns:** a `Design`, the best curve found, however it ended.
+    **Returns:** a `Design`, the best curve found, however it ended; Ctrl-C ends it too.
 
-    **Raises:** `ValueError` for an unknown criterion, or where the first curve leaves a parameter undetermined.
+    **Raises:** `ValueError` or `TypeError` for arguments that cannot be, such as an unknown criterion; `ValueError` where
+    the first curve leaves a parameter undetermined.
     """
+    _checks.check_kind("experiment", experiment, Experiment, "it must be an identify.Experiment.")
+    _checks.check_curve(curve, experiment.ts)
+    _checks.check_count("max_steps", max_steps)
+    _checks.check_positive("tolerance", tolerance, "Say, 1e-3.")
+    _checks.check_progress(progress)
     _checks.check_criterion(criterion, CRITERIA)
     began, (p, rebuild) = time.monotonic(), free_parameters(curve)
     first = experiment.information(curve)
@@ -258,14 +274,17 @@ def _descend(cost, p, arrays, max_steps: int, tolerance: float, progress):
         lambda p, state, a: solver.step(function, p, a, {}, state, frozenset())
     )
     done, history = False, []
-    for number in range(max_steps + 1):  # the first one only evaluates where it begins
-        p, state, _ = step(p, state, arrays)
-        history.append(
-            float(state.f_info.f)
-        )  # at p, which is the best so far: no step up is accepted
-        if progress is not None and number:
-            progress(number, history[-1])
-        done = bool(solver.terminate(function, p, arrays, {}, state, frozenset())[0])
-        if done:
-            break
+    try:
+        for number in range(max_steps + 1):  # the first one only evaluates where it begins
+            p, state, _ = step(p, state, arrays)
+            # at p, which is the best so far: no step up is accepted
+            history.append(float(state.f_info.f))
+            if progress is not None and number:
+                progress(number, history[-1])
+            done = bool(solver.terminate(function, p, arrays, {}, state, frozenset())[0])
+            if done:
+                break
+    except KeyboardInterrupt:
+        if not history:  # nothing was reached
+            raise
     return p, np.array(history), done

@@ -9,6 +9,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array
 
 from jaxhamel._words import counted
 from jaxhamel.identify._flat import Flat, flat_directions
@@ -161,7 +162,7 @@ def estimate_of(search: Any) -> Estimate:
     problem, x, model = search.problem, search.x, search.problem.model
     parts, (cost, gap) = search.weighed()
     F = np.asarray(information(model, problem.groups, parts, x))
-    values, jacobian, sizes = (np.asarray(a) for a in _quantities(model, x))
+    values, jacobian, sizes = (np.asarray(a) for a in quantities(model, x.z))
     plain, there = search._residuals(parts)
     factor = 1.0 if isinstance(model.loss, Squares) else _efficiency(model.loss, plain, there)
     frozen = [f for p in problem.parameters for f in p.is_frozen()]
@@ -210,12 +211,13 @@ def _errors(spread: np.ndarray, frozen, loose) -> np.ndarray:
 
 
 @eqx.filter_jit
-def _quantities(model, x: Unknowns):
-    sizes = [p.sizes(model.system_at(x.z)) for p in model.parameters]
-    sizes = jnp.concatenate([*sizes, jnp.zeros(0, x.z.dtype)])
-    none = jnp.zeros((sizes.shape[0], 0), x.z.dtype)
-    jacobian = jax.jacfwd(model.quantities)(x.z) if x.z.shape[0] else none
-    return model.quantities(x.z), jacobian, sizes
+def quantities(model, z: Array):
+    """(values, derivatives in z, what counts as a change of 100 %) of all that is reported, `(r,)`, `(r, P)`, `(r,)`."""
+    sizes = [p.sizes(model.system_at(z)) for p in model.parameters]
+    sizes = jnp.concatenate([*sizes, jnp.zeros(0, z.dtype)])
+    none = jnp.zeros((sizes.shape[0], 0), z.dtype)
+    jacobian = jax.jacfwd(model.quantities)(z) if z.shape[0] else none
+    return model.quantities(z), jacobian, sizes
 
 
 def _efficiency(loss, plain, there) -> float:

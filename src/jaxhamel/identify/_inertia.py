@@ -22,9 +22,13 @@ def pseudo_inertia(mass: ArrayLike, com: ArrayLike, inertia: ArrayLike) -> Float
 
     **Returns:** J, `(4, 4)`.
 
+    **Raises:** `ValueError` for a `com` of another shape. What no body can have is not refused: its J is not positive
+    definite.
+
     Source: Wensing, Kim and Slotine 2018, eq. (14); Rucker and Wensing 2022, eq. (4).
     """
     mass, com, inertia = jnp.asarray(mass), jnp.asarray(com), jnp.asarray(inertia)
+    _checks.check_shape("com", com, (3,))
     first = mass * com
     second = second_moments(inertia) + mass * com[:, None] * com[None, :]
     return jnp.block([[second, first[:, None]], [first[None, :], mass[None, None]]])
@@ -71,7 +75,14 @@ def log_cholesky(mass: ArrayLike, com: ArrayLike, inertia: ArrayLike) -> Float[A
 def from_log_cholesky(
     theta: Float[Array, " 10"],
 ) -> tuple[Scalar, Vector3, Float[Array, "3 3"]]:
-    """(m, c, I_C) of the coordinates θ of `log_cholesky`: the inverse map, defined everywhere."""
+    """(m, c, I_C) of the coordinates θ of `log_cholesky`: the inverse map, defined everywhere.
+
+    **Arguments:** `theta`: θ, `(10,)`. **Returns:** m [kg], c [m] `(3,)`, I_C [kg m²] `(3, 3)`.
+
+    **Raises:** `ValueError` for another shape. Source: as for `log_cholesky`.
+    """
+    theta = jnp.asarray(theta)
+    _checks.check_shape("theta", theta, (10,))
     mass = jnp.exp(2 * theta[0])
     upper = upper_triangle(jnp.exp(theta[1:4]), theta[4:7])
     return mass, theta[7:], mass * inertia_of(upper @ upper.T)

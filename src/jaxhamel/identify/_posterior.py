@@ -83,6 +83,9 @@ def posterior(
     estimate that leaves parameters undetermined.
     """
     blackjax: Any = import_module("blackjax")
+    _checks.check_kind("estimate", estimate, Estimate, "it must be what identify.fit returned.")
+    for name, value in (("draws", draws), ("warmup", warmup), ("chains", chains)):
+        _checks.check_count(name, value)
     _checks.check_for_posterior(estimate, Squares)
     target = _Target.of(estimate)
     start_key, warm_key, run_key = jax.random.split(key, 3)

@@ -145,9 +145,12 @@ class Fit:
         y = jnp.zeros_like(weights.scale)
         known = assembled(model, self.groups, parts, base, weights)
         state = begin(self.solver, y, *known)
+        last = base  # where the motion was seen not to break down
         for _ in range(limit):
             if not self._tell(name, known[3]):
+                self.x = last
                 break
+            last = self.x
             y, state, done = advance(self.solver, y, state, *known)
             self.x = placed(model, base, weights, y)
             if bool(done) or self._is_there(known[3], rough):
