@@ -1,7 +1,10 @@
 """`jaxhamel control`: from a task to a solution that `simulate` replays, and how a search may end."""
 
 import json
+import logging
+import re
 
+import jax
 import numpy as np
 import pytest
 from typer.testing import CliRunner
@@ -22,6 +25,16 @@ SHORT = (
 )
 
 
+COMPILED: set[str] = set()
+
+
+class Listening(logging.Handler):
+    """To what JAX says it compiles."""
+
+    def emit(self, record):
+        COMPILED.update(re.findall(r"jit\(\w+\)", record.getMessage()))
+
+
 def jaxhamel(*arguments):
     return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
@@ -32,9 +45,15 @@ def changes(*pairs):
 
 @pytest.fixture(scope="module")
 def solved(tmp_path_factory):
+    """What the result needs is compiled beside the search, for the control that it starts with."""
     folder = tmp_path_factory.mktemp("control")
-    result = jaxhamel("control", "circle", "--out", folder, *changes(*SHORT))
+    with pytest.MonkeyPatch.context() as patch, jax.log_compiles():  # of this thread alone
+        patch.setattr("jaxhamel.cli._meanwhile.cores", lambda: 2)
+        patch.setattr(logging.getLogger("jax"), "handlers", [Listening()])
+        result = jaxhamel("control", "circle", "--out", folder, *changes(*SHORT))
     assert result.exit_code == 0, result.stderr
+    assert "jit(advance)" in COMPILED
+    assert not COMPILED & {"jit(_solve)", "jit(_measurements)", "jit(_mapped)"}
     return folder, result
 
 

@@ -2,6 +2,7 @@
 
 import json
 
+import jax
 import numpy as np
 import pytest
 from typer.testing import CliRunner
@@ -43,6 +44,17 @@ def summary(folder):
 
 
 SIMULATED = {name for name, about in built_in().items() if "simulate" in about.commands}
+
+
+@pytest.mark.parametrize("name", ["reference-ball", "suslov"])
+def test_pictures_are_compiled_beside_the_simulation(name, tmp_path, monkeypatch, caplog):
+    """For a body that stands still in a thread; then this one, which alone is listened to here, compiles none for them."""
+    monkeypatch.setattr("jaxhamel.cli._meanwhile.cores", lambda: 2)
+    with jax.log_compiles():
+        result = jaxhamel("simulate", name, "--out", tmp_path, *changes(*QUICK, "time.end=0.37"))
+    assert result.exit_code == 0, result.stderr
+    assert "jit(_solve)" in caplog.text
+    assert "jit(_mapped)" not in caplog.text
 
 
 @pytest.mark.parametrize("name", sorted(SIMULATED - ELSEWHERE))

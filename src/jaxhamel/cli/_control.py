@@ -8,8 +8,10 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxhamel.control import Result, solve
+from jaxhamel.control import ControlProblem, Result, replay, solve
+from jaxhamel.control._result import measure
 
+from ._meanwhile import meanwhile
 from ._outcome import Outcome
 from ._outputs import folder, write_all
 from ._scenario import Scenario
@@ -17,6 +19,7 @@ from ._simulate import progress_of, run_of, with_task
 from ._solution import write_solution
 from ._task import build_method, build_problem
 from ._terminal import Terminal
+from ._views import prepare
 
 ADVICE = (
     "Raise task.max_seconds or task.max_iterations, ask for a slower or smaller path, or start "
@@ -45,7 +48,7 @@ def run_control(
     folder(out)
     unknowns = np.size(jax.tree.leaves(problem.curve)[0])
     terminal.say(f"{scenario.name}: {unknowns} coefficients, up to {budget:g} s; compiling …")
-    with terminal.updating():
+    with terminal.updating(), meanwhile(lambda: _shown_at_first(problem, scenario)):
         result = solve(problem, method, progress=lambda state: terminal.update(progress(state)))
     ended = _status(result, method.defect_tolerance, stopped=max_seconds is not None)
     outcome = _outcome(scenario, result, ended, started)
@@ -54,6 +57,14 @@ def run_control(
     outcome = write_all(out, outcome, replace(run, costs=result.history["cost"]))
     terminal.say(str(result))
     return outcome
+
+
+def _shown_at_first(problem: ControlProblem, scenario: Scenario) -> None:
+    """What is done with the result, of the control that the search starts with: all that it needs is compiled then."""
+    trajectory = replay(problem, problem.curve)
+    measure(problem, trajectory, problem.curve)
+    run = run_of(trajectory, problem.system, problem.curve)
+    prepare(scenario.kind, with_task(run, scenario))
 
 
 def progress(state: Any) -> str:

@@ -1,10 +1,8 @@
 """The command `simulate`: scenario in, motion out, everything written."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import jax
@@ -21,6 +19,7 @@ from ._build import (
     named,
     solver_options,
 )
+from ._meanwhile import meanwhile
 from ._motion import Run
 from ._outcome import Outcome
 from ._outputs import folder, write_all
@@ -51,20 +50,9 @@ def run_simulate(scenario: Scenario, out: Path, terminal: Terminal, started: flo
     return write_all(out, outcome, with_task(run_of(trajectory, system, control), scenario))
 
 
-@contextmanager
-def prepared(scenario: Scenario, like: Run) -> Iterator[None]:
-    """Meanwhile, in a thread, what the pictures of a run like this one need is compiled."""
-
-    def job() -> None:
-        with suppress(Exception):  # it is met again with the run itself
-            prepare(scenario.kind, with_task(like, scenario))
-
-    thread = Thread(target=job)
-    thread.start()
-    try:
-        yield
-    finally:
-        thread.join()
+def prepared(scenario: Scenario, like: Run) -> AbstractContextManager[None]:
+    """Meanwhile what the pictures of a run like this one need is compiled."""
+    return meanwhile(lambda: prepare(scenario.kind, with_task(like, scenario)))
 
 
 def standing(system: Any, control: Any, q0: Any, u0: Any, ts: np.ndarray) -> Run:
