@@ -304,6 +304,11 @@ def test_messages(tmp_path):
             "`model` is of type int; it must be a callable",
         ),  # pyright: ignore
         (
+            lambda: monte_carlo(model, SPREAD, 10, progress=True),  # pyright: ignore
+            TypeError,
+            "`progress` is of type bool; it must be a callable",
+        ),
+        (
             lambda: monte_carlo(lambda s: {"x": s["b"].astype(complex)}, SPREAD, 10),
             ValueError,
             "gives 'x' as numbers of dtype complex128; each quantity must be one real number",

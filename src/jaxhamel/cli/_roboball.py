@@ -133,12 +133,14 @@ def _estimates(found: Any) -> dict[str, str]:
 
 
 def _ended(found: Any, stopped: bool) -> tuple[str, str]:
-    """`success`, `stopped` (asked to end early) or `failed`, and the sentence that says how good it is."""
+    """`success`, `stopped` (asked to end early), `interrupted` or `failed`, and the sentence that says how good it is."""
     message = f"RMS {found.total:.4f} rad over all rolling runs and both angles"
     if found.converged and np.isfinite(found.total):
         return "success", message
     if not found.converged:
         message = f"not converged ({found.status}); {message}"
+    if "interrupted" in found.status:
+        return "interrupted", message
     return ("stopped" if stopped and np.isfinite(found.total) else "failed"), message
 
 

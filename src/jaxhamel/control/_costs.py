@@ -81,7 +81,10 @@ class Tracking(AbstractCost):
 
 
 class Endpoint(AbstractCost):
-    """½ w |(local(q_target, q), u − u_target)|² at the last time; a target that is None is left out."""
+    """½ w |(local(q_target, q), u − u_target)|² at the last time.
+
+    **Arguments:** `q`, `u`: the targets, a configuration and `(k,)`, one of which may be None: it is left out; `weight`: w.
+    """
 
     q: Configuration | None = eqx.field(default=None, converter=_as_configuration)
     u: Any = parameter(default=None)
@@ -99,7 +102,7 @@ class Endpoint(AbstractCost):
 
 
 class ControlEnergy(AbstractCost):
-    """½ w ∫ |control(t)|² dt, for controls that are forces."""
+    """½ w ∫ |control(t)|² dt, for controls that are forces; `weight`: w."""
 
     weight: Any = parameter(default=1.0)
 
@@ -108,7 +111,7 @@ class ControlEnergy(AbstractCost):
 
 
 class MassAcceleration(AbstractCost):
-    """½ w ∫ |θ̈(t)|² dt, for controls that prescribe motion."""
+    """½ w ∫ |θ̈(t)|² dt, for controls that prescribe motion; `weight`: w."""
 
     weight: Any = parameter(default=1.0)
 
@@ -117,7 +120,10 @@ class MassAcceleration(AbstractCost):
 
 
 class RailLimits(AbstractCost):
-    """½ w ∫ |max(θ − upper, 0)|² + |max(lower − θ, 0)|² dt: a soft limit. `Limited` is a hard one."""
+    """½ w ∫ |max(θ − upper, 0)|² + |max(lower − θ, 0)|² dt: a soft limit. `Limited` is a hard one.
+
+    **Arguments:** `lower`, `upper`: `(n,)`, in the unit of θ; `weight`: w.
+    """
 
     lower: Any = parameter()
     upper: Any = parameter()
@@ -159,7 +165,7 @@ class ContactLimits(AbstractCost):
 
 
 class Running(AbstractCost):
-    """½ w ∫ |function(t, q, u, control)|² dt of any function to `(r,)`; `control` is the callable."""
+    """½ w ∫ |function(t, q, u, control)|² dt of any function to `(r,)`; `control` is the callable, `weight` is w."""
 
     function: Callable
     weight: Any = parameter(default=1.0)
@@ -180,7 +186,7 @@ class AbstractConstraint(eqx.Module):
 
 
 class ControlAt(AbstractConstraint):
-    """θ = `value` and θ̇ = `rate` at the first or the last time; None leaves one out."""
+    """θ = `value` and θ̇ = `rate`, each `(n,)`, at the first time or with `at_end` at the last; None leaves one out."""
 
     value: Any = parameter(default=None)
     rate: Any = parameter(default=None)

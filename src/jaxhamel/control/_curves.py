@@ -26,6 +26,9 @@ def free_parameters(curve):
 
     For a curve of this module they are what its `free` says, for any other callable pytree all
     floating-point arrays in it.
+
+    **Arguments:** `curve`. **Returns:** p, and a function that gives the curve with other parameters: `rebuild(p)` is
+    `curve`.
     """
     spec = curve.free if isinstance(curve, AbstractCurve) else eqx.is_inexact_array
     free, fixed = eqx.partition(curve, spec)

@@ -61,6 +61,8 @@ def figure_eight(
     - `n_coefficients`: of the spline of each mass, for a whole period.
     - `system`: another rolling ball; `rest`: its masses' positions at the start, an equilibrium.
     - `tracking_weight` [1/(m² s)], `acceleration_weight` [s³]: of the two costs.
+
+    **Returns:** a `ControlProblem`, for `figure_eight_method()`. **Raises:** `ValueError` for numbers that cannot be.
     """
     system = figure_eight_ball() if system is None else system
     rest = jnp.asarray(rest, dtype=system.radius.dtype)
@@ -85,7 +87,10 @@ def figure_eight(
 
 
 def figure_eight_method(max_seconds: float = 90.0, goal: float = 5e-4) -> MultipleShooting:
-    """Multiple shooting that is content with a tracking error of `goal` [m] RMS, 0.025 % of the path's size."""
+    """Multiple shooting that is content with a tracking error of `goal` [m] RMS, 0.025 % of the path's size.
+
+    **Arguments:** `max_seconds` and `goal` as for `MultipleShooting`. **Returns:** the method.
+    """
     # Chained over 20 s, four steps of Dopri8 in 0.36 s end within 1e-5 m of a tight simulation, six within 3e-7 m.
     return MultipleShooting(steps=4, max_seconds=max_seconds, goal=goal, cost_tolerance=0.02)
 
@@ -95,7 +100,9 @@ def rolling_along(path, ts, radius, steps: int = 20):
 
         ω = e_3 × ẋ / r ,   Λ(t + h) = exp(h ω) Λ(t) ,   Ω = Λᵀ ω .
 
-    **Arguments:** `path`: t -> `(2,)`; `ts`: `(N+1,)`; `radius`: r; `steps`: of Λ between two times.
+    **Arguments:** `path`: t -> `(2,)` [m]; `ts`: `(N+1,)` [s]; `radius`: r [m]; `steps`: of Λ between two times.
+
+    **Returns:** ((quaternions `(N+1, 4)`, positions `(N+1, 2)`), Ω `(N+1, 3)`): a `guess` for `ControlProblem`.
     """
     return _rolling_along(path, jnp.asarray(ts), radius, steps)
 

@@ -73,7 +73,8 @@ def gait_displacement(
 ) -> Configuration:
     """g after `cycles` cycles of a gait, from the identity and from rest (momentum zero).
 
-    **Arguments:** as for `gait_motion`; `period`: of the curve [s]; `steps`: of order 4, in each cycle.
+    **Arguments:** `mechanism`, `curve`, `space` as for `gait_motion`; `period`: of the curve [s]; `steps`: of order 4, in
+    each cycle.
 
     **Returns:** g. The velocities ξ are homogeneous in time without friction, so the displacement from
     rest does not depend on the period; with momentum it does depend on the pacing within it.

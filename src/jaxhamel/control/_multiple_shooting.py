@@ -88,6 +88,7 @@ class MultipleShooting(eqx.Module):
         return search.result()
 
     def shooting(self) -> Shooting:
+        """What integrates the intervals and makes the quadratic model of all."""
         return Shooting(tableau_of(self.solver), self.steps, self.route)
 
 

@@ -65,7 +65,10 @@ class FigureEight(_Eased):
 
 
 class Circle(_Eased):
-    """R (sin φ, 1 − cos φ), φ = 2π s(t): a circle through the origin, `radius` R [m]."""
+    """R (sin φ, 1 − cos φ), φ = 2π s(t): a circle through the origin.
+
+    **Arguments:** `radius`: R [m]; `period`, `ramp` [s] as for `FigureEight`.
+    """
 
     radius: Any = parameter(default=1.0)
 
@@ -78,7 +81,10 @@ class Circle(_Eased):
 
 
 class Line(_Eased):
-    """s(t) · `end`: straight to `end` [m], reached at `period`, and on at the same speed."""
+    """s(t) · `end`: straight on, at the same speed after `period`.
+
+    **Arguments:** `end`: where it is at `period`, `(2,)` [m]; `period`, `ramp` [s] as for `FigureEight`.
+    """
 
     end: Any = parameter(default=(1.0, 0.0))
 

@@ -98,7 +98,11 @@ def TrackingProblem(
 
         J = ½ ∫ w |output(q) − path(t)|² + a |θ̈|² dt + further `costs` .
 
-    **Arguments:** as for `ControlProblem`; `tracking_weight`: w; `acceleration_weight`: a.
+    **Arguments:** `system`, `q0`, `u0`, `ts`, `curve`, `constraints` and `guess` as for `ControlProblem`; `path`: t ->
+    `(d,)`, `output`: q -> `(d,)`, default the last factor of q; `tracking_weight`: w; `acceleration_weight`: a; `costs`:
+    further ones.
+
+    **Returns:** a `ControlProblem`. **Raises:** as that does.
     """
     _checks.check_callable("path", path, "t -> (d,)")
     follow = Tracking(path, tracking_weight, output)

@@ -17,6 +17,7 @@ from jaxhamel.simulate import Trajectory, simulate
 class Result(NamedTuple):
     """The outcome of `solve`.
 
+    - `problem`: as it was given.
     - `control`: the curve found. `trajectory`: the motion it gives, simulated in one piece, open loop.
     - `cost`, `gradient_norm`: J and the norm of its gradient (of the Lagrangian, where conditions are met).
     - `tracking_rms`: of the simulated output against the path [m]; `path_size`: the longer side of
@@ -84,7 +85,8 @@ def report_times(problem: ControlProblem, per_interval: int = 16) -> np.ndarray:
 def replay(problem: ControlProblem, control, ts=None, **options) -> Trajectory:
     """One continuous open-loop simulation, adaptive and tight: what is reported.
 
-    **Arguments:** `ts`: times, default a fine grid; `options`: for `jaxhamel.simulate`.
+    **Arguments:** `problem`; `control`: a callable pytree t -> `(n,)`, `Result.control` for instance; `ts`: times, default
+    a fine grid; `options`: for `jaxhamel.simulate`. **Returns:** a `Trajectory`.
     """
     ts = report_times(problem) if ts is None else ts
     tight = problem.u0.dtype == jnp.float64 and "dt" not in options

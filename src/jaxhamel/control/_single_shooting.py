@@ -31,8 +31,10 @@ def residual(
 ) -> Float[Array, " r"]:
     """r(p) with J = ½|r|²: costs by quadrature on `samples` parts of each interval, constraints times √penalty.
 
-    Differentiable by both modes, through `jaxhamel.simulate`, in p and in every leaf of the problem. `options`: for
-    `simulate`.
+    Differentiable by both modes, through `jaxhamel.simulate`, in p and in every leaf of the problem.
+
+    **Arguments:** `problem`; `p`: free parameters of its curve, see `free_parameters`; `samples`: even; `options`: for
+    `simulate`. **Returns:** r. **Raises:** `ValueError` for a p of another shape.
     """
     count = free_parameters(problem.curve)[0].shape
     _checks.check_shape("p", p, count, "One entry for each free parameter of the curve.")

@@ -49,7 +49,7 @@ def solve_many(
     """Solves from many starts at once, by vmap, and returns the best.
 
     **Arguments:** `starts`: free parameters of the curve to start from, a row each, see `perturbed_starts`;
-    the others as for `solve`. The history is that of whichever start was best at the time.
+    `problem`, `method`, `progress` as for `solve`. The history is that of whichever start was best at the time.
 
     **Returns:** the best `Result`. **Raises:** as `solve`, and `ValueError` for starts of another shape, or NaN.
     """
@@ -63,7 +63,12 @@ def solve_many(
 def perturbed_starts(
     problem: ControlProblem, key: PRNGKeyArray, count: int, scale: float = 0.1
 ) -> Float[Array, "S P"]:
-    """The problem's own curve, and `count` − 1 with normal noise of size `scale` on their parameters."""
+    """p + `scale` · noise: parameters of the problem's own curve, and of `count` − 1 with normal noise on them.
+
+    **Arguments:** `key`: a JAX random key; `scale`: in the unit of the parameters. **Returns:** starts for `solve_many`.
+
+    **Raises:** `ValueError` for a count below 1.
+    """
     _checks.check_count("count", count)
     p = free_parameters(problem.curve)[0]
     noise = scale * jax.random.normal(key, (count, p.shape[0]), p.dtype)

@@ -68,6 +68,7 @@ def monte_carlo(
     samples = Samples(distributions, trajectories, seed, sampler)
     _checks.check_callable("model", model, "of a dictionary of arrays, one for each distribution")
     _checks.check_about(about)
+    _checks.check_progress(progress)
     if check is not None:
         _checks.check_callable("check", check, "of one sample, a dictionary of arrays")
         samples.check(check)

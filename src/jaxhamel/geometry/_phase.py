@@ -145,6 +145,9 @@ def geometric_phase(
     - `loop`: `loop(x)` → r `(m,)` for x in [0, 1], loop(1) = loop(0).
     - `steps`: equal steps of order 4; the error falls like steps⁻⁴.
     - `right`: for a right connection, ġ = −A(r) ṙ g.
+    - `dtype`: of x, default JAX's float.
+
+    **Raises:** `ValueError` for a number of steps that is not positive.
 
     **Returns:** g, a configuration of `space`. Started at g_0 the body ends at g_0 g (left) or
     g g_0 (right). Another starting point on the loop conjugates g.
@@ -162,7 +165,7 @@ def loop_area(loop: Path, *, samples: int = 200, dtype=None) -> Float[Array, "m 
     the loop turns from axis 1 to axis 2.
 
     **Arguments:** `loop`: as for `geometric_phase`; `samples`: of the trapezoid rule, which
-    converges faster than any power on a smooth closed loop (an ellipse takes four).
+    converges faster than any power on a smooth closed loop (an ellipse takes four); `dtype`: of x.
 
     **Returns:** a `(m, m)`.
     """
@@ -182,7 +185,7 @@ def small_loop_phase(
 ) -> Velocity:
     """log g ≈ ½ B^α_IJ(r̄) ∮ x^I dx^J: the phase of a small loop, by the curvature at its mean.
 
-    **Arguments:** as for `geometric_phase` and `loop_area`.
+    **Arguments:** `connection`, `loop`, `space`, `right` as for `geometric_phase`; `samples`, `dtype` as for `loop_area`.
 
     **Returns:** `(dim,)`, in the Lie algebra; error O(ε³) for a loop of size ε whose area is
     O(ε²).

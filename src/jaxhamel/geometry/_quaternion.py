@@ -59,10 +59,10 @@ def quaternion_normalise(q: Quaternion) -> Quaternion:
 
 
 def quaternion_rate(q: Quaternion, omega: Vector3) -> Quaternion:
-    """q̇ = ½ q (0, Ω) at body angular velocity Ω, rad/s (Putkaradze and Rogers 2018, eq. D.21)."""
+    """q̇ = ½ q (0, Ω) at body angular velocity Ω = `omega` `(3,)` [rad/s] (Putkaradze and Rogers 2018, eq. D.21)."""
     return quaternion_multiply(q, quaternion(jnp.zeros_like(q[0]), omega)) / 2
 
 
 def quaternion_velocity(q: Quaternion, qdot: Quaternion) -> Vector3:
-    """Ω = 2 Im(q* q̇) / |q|², the left inverse of `quaternion_rate`; blind to q̇ along q."""
+    """Ω = 2 Im(q* q̇) / |q|², q̇ = `qdot` `(4,)` [1/s]: the left inverse of `quaternion_rate`; blind to q̇ along q."""
     return 2 * quaternion_multiply(quaternion_conjugate(q), qdot)[1:] / jnp.sum(q * q)

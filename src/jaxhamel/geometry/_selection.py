@@ -30,6 +30,7 @@ def selection_matrix(space: AbstractSpace, dtype=None) -> Float[Array, "6 m"]:
 
     **Arguments:** `space`: `SE3`, `SO3`, `SE2` (the plane z = 0), `Schoenflies`, `Euclidean(n)` with n ≤ 3 (translations
     along the first axes), `SO2` (turns about z), `Helical(pitch)`, or a `MatrixGroup` of homogeneous 4 × 4 matrices.
+    `dtype`: of H, default JAX's float.
 
     **Returns:** H `(6, m)`. For the (v, ω) order of From 2012 take `linear_first(H.T).T`.
 

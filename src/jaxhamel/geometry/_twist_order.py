@@ -16,13 +16,19 @@ def _swap(x, axis: int):
 
 
 def linear_first(x: Float[Array, "*batch 6"]) -> Float[Array, "*batch 6"]:
-    """(ω, v) → (v, ω) of twists, (moment, force) → (force, moment) of wrenches, `(..., 6)`."""
+    """(ω, v) → (v, ω) of twists, (moment, force) → (force, moment) of wrenches.
+
+    **Arguments:** `x`: `(..., 6)`. **Returns:** P x, `(..., 6)`. **Raises:** `ValueError` for another last axis.
+    """
     _checks.check_last_axes("x", x, (6,), "twists or wrenches")
     return _swap(x, -1)
 
 
 def angular_first(x: Float[Array, "*batch 6"]) -> Float[Array, "*batch 6"]:
-    """(v, ω) → (ω, v) of twists, (force, moment) → (moment, force) of wrenches, `(..., 6)`."""
+    """(v, ω) → (ω, v) of twists, (force, moment) → (moment, force) of wrenches; the same permutation as `linear_first`.
+
+    **Arguments:** `x`: `(..., 6)`. **Returns:** P x, `(..., 6)`. **Raises:** `ValueError` for another last axis.
+    """
     return linear_first(x)
 
 

@@ -30,7 +30,7 @@ class BodyInertia(AbstractParameter):
     - `mass`, `com`, `path`: paths of the leaves; `path` is that of the inertia.
     - `about_com`: whether the inertia leaf is about the centre of mass (else about the body's origin).
     - `frozen`: any of `"mass"`, `"com"`, `"inertia"`, which are kept as they are.
-    - `prior`: of the quantities m, c_x, c_y, c_z, then the inertia's xx, yy, zz, xy, yz, xz.
+    - `prior`: of the quantities m, c_x, c_y, c_z, then the inertia's xx, yy, zz, xy, yz, xz; `unit`: of the inertia.
 
     Source: Rucker and Wensing 2022.
     """

@@ -62,7 +62,8 @@ def fit_many(
     The first fit compiles the program that all share; the others run beside one another in threads, which XLA's
     programs do not hold up.
 
-    **Arguments:** as for `fit`; `at_once`: how many threads, default one for each core. `progress` is called from all.
+    **Arguments:** `problem`, `solver` and `options` (but for `start`) as for `fit`; `at_once`: how many threads, default one
+    for each core. `progress` is called from all.
     Ctrl-C stops all of them, each with what it has reached.
 
     **Returns:** the best `Estimate`; its `others` holds the cost that each start ended at.
@@ -95,7 +96,10 @@ def fit_many(
 
 
 def perturbed_starts(problem: Problem, key, count: int, scale: float = 0.3) -> Float[Array, "S P"]:
-    """The problem's own coordinates, and `count` − 1 with normal noise of size `scale`: 0.3 is 30 % of a positive number."""
+    """The problem's own coordinates, and `count` − 1 with normal noise of size `scale`: 0.3 is 30 % of a positive number.
+
+    **Arguments:** `key`: a JAX random key. **Returns:** starts for `fit_many`. **Raises:** `ValueError` for a count below 1.
+    """
     _checks.check_count("count", count)
     z = problem.model.coordinates()
     noise = scale * jax.random.normal(key, (count, z.shape[0]), z.dtype)

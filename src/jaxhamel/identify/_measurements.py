@@ -86,7 +86,8 @@ class AbstractMeasurement(eqx.Module):
 class Measured(AbstractMeasurement):
     """Any function of the state: `function(system, t, q, u, control) -> (d,)`, a callable pytree.
 
-    **Arguments:** `function`; `columns`: one name for each component; the others as for all measurements.
+    **Arguments:** `function`; `columns`: one name for each component; `name`, `unit`, `noise`, `offset`, `limit` as for all
+    measurements.
     """
 
     function: Callable[..., Any]
@@ -105,7 +106,7 @@ class Coordinate(AbstractMeasurement):
     """A joint angle or another entry of the configuration as stored: `q[index]`, `q[part][index]` of a tuple.
 
     **Arguments:** `index`; `part`: which factor of a product, None where q is one array; `rate`: its time
-    derivative instead.
+    derivative instead; `name`, `columns`, `unit`, `noise`, `offset`, `limit` as for all measurements.
     """
 
     index: int = eqx.field(static=True)
@@ -130,7 +131,10 @@ class Coordinate(AbstractMeasurement):
 
 
 class Position(AbstractMeasurement):
-    """The position of the body's origin, of an SE3 or SE2 configuration or of the vector factor `part` of a product [m]."""
+    """The position of the body's origin, of an SE3 or SE2 configuration or of the vector factor `part` of a product [m].
+
+    Give as many `columns` as there are coordinates; `name`, `unit`, `noise`, `offset`, `limit` as for all measurements.
+    """
 
     part: int | None = eqx.field(static=True, default=1)
     name: str = eqx.field(static=True, default="position")
@@ -154,7 +158,8 @@ class Orientation(AbstractMeasurement):
 
         e = log(q_measured⁻¹ q exp(offset)) ∈ R³ ,
 
-    the same for q and −q. `part`: which factor of a product holds it.
+    the same for q and −q. `part`: which factor of a product holds it; `name`, `columns`, `unit`, `noise` (of e, one number
+    or three), `offset`, `limit` as for all measurements.
     """
 
     part: int | None = eqx.field(static=True, default=0)
@@ -185,7 +190,10 @@ class Orientation(AbstractMeasurement):
 
 
 class AngularRate(AbstractMeasurement):
-    """A gyroscope: the body's angular velocity in body axes, entries `axes` of the velocity v [rad/s]."""
+    """A gyroscope: the body's angular velocity in body axes, entries `axes` of the velocity v [rad/s].
+
+    Give as many `columns` as `axes`; `name`, `unit`, `noise`, `offset`, `limit` as for all measurements.
+    """
 
     axes: tuple[int, ...] = eqx.field(static=True, default=(0, 1, 2))
     name: str = eqx.field(static=True, default="angular_rate")
@@ -209,7 +217,8 @@ class Accelerometer(AbstractMeasurement):
     At rest it shows g upwards. p̈ is differentiated along the motion, with the acceleration of the equations of motion.
 
     **Arguments:** `point`: s, body frame [m], a leaf that may be sought; `gravity`: g, None takes the system's own;
-    `part`: of the orientation and of the position in a product, None where the body's origin rests.
+    `part`: of the orientation and of the position in a product, None where the body's origin rests; `name`, `columns`,
+    `unit`, `noise`, `offset`, `limit` as for all measurements.
     """
 
     point: Vector3 = eqx.field(converter=jnp.asarray, default=(0.0, 0.0, 0.0))

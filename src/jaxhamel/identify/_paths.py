@@ -20,7 +20,7 @@ def with_leaf(tree: Any, path: str, value: Any) -> Any:
 
 
 def leaf_paths(tree: Any) -> dict[str, Any]:
-    """Every floating-point leaf by its path."""
+    """Every floating-point leaf of a system or another pytree `tree` by its path: what a parameter may name."""
     found = tree_flatten_with_path(tree)[0]
     return {
         ".".join(_name(key) for key in keys): leaf

@@ -87,7 +87,11 @@ def with_noise(
 
 
 def compared(estimate: Estimate, index: int = 0) -> tuple[Trajectory, dict, dict]:
-    """(motion, what is shown, errors) of a run of a fit: simulated in one piece from its estimated initial state."""
+    """A run of a fit, simulated in one piece from its estimated initial state.
+
+    **Arguments:** `estimate`; `index`: of the run among the problem's. **Returns:** (motion, what each measurement shows by
+    name, errors by name), as in a `Prediction`. **Raises:** `ValueError` for a run that is not there.
+    """
     problem = estimate.problem
     _checks.check_entries("`index` of a run", (index,), len(problem.runs))
     run, first = problem.runs[index], _first_node(problem, index)

@@ -109,7 +109,10 @@ def fit_roboball(
     """The robot's parameters from its runs, rolling ones and ones in the stand, as `read_roboball` gives them.
 
     **Arguments:** `runs`; `start`: what to start from and to keep where nothing is sought, by default the robot as drawn;
-    the others as for `identify.fit`, for each of the two stages.
+    `dt`: longest integration step [s]; `max_iterations`, `max_seconds` and `progress` as for `identify.fit`, the iterations
+    for each of the two stages, the seconds for both.
+
+    **Returns:** a `RoboBallFit`, however it ended; Ctrl-C ends it too.
 
     **Raises:** `ValueError` where no run has the shell's angle.
     """
@@ -125,6 +128,8 @@ def fit_roboball(
     }
     stand = fit(stand_problem(start, held, dt), **budget) if held else None
     system = start if stand is None else _rolling(stand.system)
+    if stand is not None and stand.status.startswith("interrupted"):
+        budget["max_seconds"] = 0.0
     estimate = fit(rolling_problem(system, rolling, dt), **budget)
     return _gathered(stand, estimate)
 

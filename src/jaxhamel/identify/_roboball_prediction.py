@@ -31,7 +31,11 @@ MEMORY = 0.15  # s, time in which the weight of older values falls to 1/e when a
 
 
 class RoboBallPrediction(NamedTuple):
-    """What `predict_roboball` found: the motion at the run's times, errors (model − measured), their RMS after `seconds`."""
+    """What `predict_roboball` found.
+
+    - `trajectory`: the motion at the times of `run`. `errors`: of each angle, model − measured [rad], `(T,)`; `rms`: of
+      each, over all that follows the first `seconds`. `initial`: the fit of the initial state.
+    """
 
     run: Run
     seconds: float
@@ -55,7 +59,10 @@ def predict_roboball(
     weight of a value falls with its age, e^(−age/τ) in the square, τ = 0.15 s: a model that is not perfect should be at
     the right place at the end of that time, not at its beginning.
 
-    **Arguments:** `spread`: standard deviation of κ beforehand, of `RoboBallFit`; the others as for `identify.predict`.
+    **Arguments:** `system`: with the parameters found, `RoboBallFit.system`; `run` and `seconds` as for
+    `identify.predict`; `spread`: standard deviation of κ beforehand, of `RoboBallFit`; `dt`: longest step [s].
+
+    **Returns:** a `RoboBallPrediction`.
 
     **Raises:** `ValueError` where the first seconds hold too little, or all of the run.
     """

@@ -22,6 +22,8 @@ SHELL_ANGLE = Coordinate(index=0, name="shell", columns=(SHELL,), noise=MODEL_ER
 def read_roboball(path: str | Path) -> Run:
     """A run from one of the robot's files: `timestamp` [ns], the joint's angle and, where the ball rolls, the shell's.
 
+    **Arguments:** `path`: of the CSV file. **Returns:** a `Run`, its times from zero.
+
     **Raises:** `DataError`, one line with file, line and column, for a file that cannot be used.
     """
     return read_csv(
