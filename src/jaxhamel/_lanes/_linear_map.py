@@ -60,6 +60,11 @@ def _run(*arguments, forward, transpose, n, out):
     return forward.run(list(arguments[:n]), list(arguments[n:]))
 
 
+def _traced_once(*arguments, forward, **others):
+    """`_run` where it is compiled: JAX keeps what it has traced, for `_whole_loop` looks into it before."""
+    return _run(*arguments, forward=forward._replace(run=jax.jit(forward.run)), **others)
+
+
 def _abstract(*arguments, out, **_):
     del arguments
     return [jax.core.ShapedArray(shape, dtype) for shape, dtype in out]
@@ -152,4 +157,4 @@ _linear_map_p.def_abstract_eval(_abstract)
 ad.primitive_jvps[_linear_map_p] = _jvp
 ad.primitive_transposes[_linear_map_p] = _transpose
 batching.primitive_batchers[_linear_map_p] = _batch
-mlir.register_lowering(_linear_map_p, mlir.lower_fun(_run, multiple_results=True))
+mlir.register_lowering(_linear_map_p, mlir.lower_fun(_traced_once, multiple_results=True))

@@ -61,6 +61,11 @@ def _run(*values, function, rule, out):
     return list(function(*values))
 
 
+def _traced_once(*values, function, rule, out):
+    """`_run` where it is compiled: JAX keeps what it has traced, for `_whole_loop` looks into it before."""
+    return _run(*values, function=jax.jit(function), rule=rule, out=out)
+
+
 def _abstract(*values, out, **_):
     del values
     return [ShapedArray(shape, dtype) for shape, dtype in out]
@@ -100,4 +105,4 @@ _own_derivative_p.def_impl(_run)
 _own_derivative_p.def_abstract_eval(_abstract)
 ad.primitive_jvps[_own_derivative_p] = _jvp
 batching.primitive_batchers[_own_derivative_p] = _batch
-mlir.register_lowering(_own_derivative_p, mlir.lower_fun(_run, multiple_results=True))
+mlir.register_lowering(_own_derivative_p, mlir.lower_fun(_traced_once, multiple_results=True))

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxhamel._lanes._linear_map import Program, linear_map
+from jaxhamel._lanes._whole_loop import whole_loop
 
 
 class AutoAdjoint(diffrax.AbstractAdjoint):
@@ -121,7 +122,7 @@ def _differentiable(
 
     @jax.custom_jvp
     def solve(leaves):
-        return forward(leaves)
+        return whole_loop(forward)(leaves)
 
     def rule(primals, tangents):
         (leaves,), (leaves_dot,) = primals, tangents
@@ -157,10 +158,11 @@ def _tangent_maps(
     jvp_direct, vjp_direct = _jvp_of(direct, moving), _vjp_of(direct, moving)
     if sum(leaves[i].size for i in moving) <= forward_up_to:
         by_columns = _by_columns(jvp, moving)
-        transpose = Program(by_columns, by_columns, vjp_direct)
+        quick = _by_columns(whole_loop(jvp), moving)
+        transpose = Program(quick, by_columns, vjp_direct)
     else:
         transpose = Program(_vjp_of(reverse, moving), vjp_direct, vjp_direct)
-    return Program(jvp, jvp, jvp_direct), transpose
+    return Program(whole_loop(jvp), jvp, jvp_direct), transpose
 
 
 def _of_moving(solve, moving, leaves):

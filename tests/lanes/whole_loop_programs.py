@@ -1,0 +1,126 @@
+"""Programs with loops as users run them, without the tests' flags of XLA: run as a script by test_lanes_whole_loop.py.
+
+What cannot be in one kernel must be found out before: XLA says so when it compiles, or ends the process.
+"""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from jaxhamel import simulate
+from jaxhamel._lanes import _whole_loop
+from jaxhamel._lanes._whole_loop import whole_loop
+from jaxhamel.mechanics import Constant
+from jaxhamel.systems import ChaplyginSleigh, FreeRigidBody, Snakeboard
+
+jax.config.update("jax_enable_x64", True)
+RNG = np.random.default_rng(5)
+MATRIX, LONG = RNG.normal(size=(12, 12)) + 8 * np.eye(12), RNG.normal(size=5000)
+SMALL = MATRIX[:3, :3]
+
+
+def turns(f, x, n=3):
+    """f again and again, each result kept."""
+    step = lambda i, c: (f(c[0]), c[1].at[i].set(c[0]))  # noqa: E731
+    return lax.fori_loop(0, n, step, (x, jnp.zeros((3, *x.shape))))
+
+
+def solved(x):
+    return x + jnp.linalg.solve(MATRIX, x)
+
+
+def in_order(x):
+    return jnp.sort(x) * 0.9 + x[jnp.argsort(x)]
+
+
+def called_back(x):
+    like = jax.ShapeDtypeStruct(x.shape, x.dtype)
+    return jax.pure_callback(np.sin, like, x, vmap_method="broadcast_all")
+
+
+def long_sum(x):
+    return x / jnp.sum(x * x) + jnp.max(x)
+
+
+def of_matrices(x):
+    return jnp.tanh(x @ MATRIX / 50)
+
+
+def of_vector(x):
+    return jnp.cross(SMALL @ x, x) / jnp.sqrt(1 + x @ x)
+
+
+def scattered(x):
+    return x.at[jnp.array([0, 2])].add(jnp.arange(2.0) * x[1])
+
+
+PROGRAMS = {
+    solved: (MATRIX[0], False),
+    in_order: (MATRIX[0], False),
+    called_back: (MATRIX[0], False),
+    long_sum: (LONG, False),
+    of_matrices: (MATRIX, False),
+    scattered: (MATRIX[0], False),
+    of_vector: (SMALL[0], True),
+    jnp.cumsum: (MATRIX[0], False),
+    lambda x: lax.cond(x[0] > 0, lambda: jnp.exp(-x), lambda: x + 1): (SMALL[0], True),
+    lambda x: x * 0 + 1: (SMALL[0], True),
+    lambda x: jnp.asarray(SMALL[1]): (SMALL[0], True),
+}
+
+
+def check(f, x, marked: bool):
+    compiled = jax.jit(whole_loop(partial(turns, f))).lower(x).compile()
+    assert ('inlineable="false"' in compiled.as_text()) == marked, f
+    close(compiled(x), turns(f, jnp.asarray(x)))
+    few = jnp.stack([x, 2 * x])
+    close(jax.jit(jax.vmap(whole_loop(partial(turns, f))))(few), jax.vmap(partial(turns, f))(few))
+
+
+def close(found, wanted):
+    for a, b in zip(jax.tree.leaves(found), jax.tree.leaves(wanted), strict=True):
+        assert (a.shape, a.dtype) == (b.shape, b.dtype)
+        rtol = 1e-11 if a.dtype == jnp.float64 else 3e-5
+        np.testing.assert_allclose(a, b, rtol, rtol)
+
+
+def motions():
+    """(system, q0, u0, control, whether with derivatives): a short rate, one in single precision, one that is in no lane."""
+    control = Constant(jnp.array([0.4, -0.3, 0.2]))
+    board, single = Snakeboard(3.0, 0.11, 0.05, 0.013, 0.3), jnp.float32
+    sleigh = ChaplyginSleigh(*jnp.array([2.0, 0.3, -0.4], single))
+    body = FreeRigidBody([1.0, 2.0, 2.5])
+    yield body, jnp.array([1.0, 0, 0, 0]), jnp.ones(3), None, True
+    yield sleigh, jnp.zeros(3, single), jnp.ones(2, single), None, False
+    size = board.space.dim - board.n_constraints
+    yield board, board.space.identity(jnp.float64), jnp.ones(size), control, False
+
+
+def check_motion(system, q0, u0, control, several: bool):
+    ts = jnp.linspace(0, 0.5, 6, dtype=u0.dtype)
+
+    def end(u0):
+        motion = simulate(system, q0, u0, ts, control)
+        return jnp.concatenate([jnp.ravel(x[-1]) for x in jax.tree.leaves((motion.q, motion.u))])
+
+    results = []
+    for works in (_whole_loop.one_kernel_works, lambda: False):
+        _whole_loop.one_kernel_works = works
+        jax.clear_caches()
+        of_all = [end, jax.jacfwd(end), jax.grad(lambda u: jnp.sum(end(u) ** 2))]
+        run = jax.jit(lambda u, of_all=of_all: [f(u) for f in of_all[: 3 if several else 1]])
+        results.append(run(u0))
+    close(*results)
+
+
+if __name__ == "__main__":
+    for f, (x, marked) in PROGRAMS.items():
+        check(f, x, marked)
+    works = _whole_loop.one_kernel_works
+    for motion in motions():
+        _whole_loop.one_kernel_works = works
+        check_motion(*motion)
+    print("as without")
