@@ -202,8 +202,8 @@ def bench(
 
     What autodiff costs against the closed form, steps of an ensemble in
     double and single precision, its reverse-mode gradient, and how long a
-    fresh process takes to its first trajectory. About half a minute; let the
-    machine do nothing else.
+    fresh process takes to its first trajectory. About a quarter of a minute;
+    let the machine do nothing else.
 
     Examples:
 
