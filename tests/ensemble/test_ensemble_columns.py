@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jaxhamel.ensemble import integrate
-from jaxhamel.ensemble._spread_columns import lanes_for
+from jaxhamel.ensemble._equal_steps import Motion
+from jaxhamel.ensemble._spread_columns import lanes_for, spread
 
 TS = [0.0, 0.5, 1.0]
 
@@ -25,6 +26,16 @@ def test_columns_begin_in_many_sets_of_the_cache(size, itemsize):
 @pytest.mark.parametrize("size", [1, 7, 100, 255, 1000])
 def test_few_lanes_and_those_that_lie_well_are_left_alone(size):
     assert lanes_for(size, 8) == size
+
+
+def test_the_lanes_added_are_the_last_trajectory_and_have_no_derivative():
+    x = jnp.asarray(np.linspace(1.0, 2.0, 512))
+    motion = lambda x: spread(Motion(len, len, (x,), (3 * x,), None))  # noqa: E731
+    found = motion(x)
+    for column, whole in ((found.y[0], x), (found.mine[0], 3 * x)):
+        np.testing.assert_array_equal(column[:512], whole)
+        np.testing.assert_array_equal(column[512:], np.full(8, whole[-1]))
+    np.testing.assert_array_equal(jax.grad(lambda x: jnp.sum(motion(x).y[0]))(x), 1.0)
 
 
 def cost(length, lengths, angles):

@@ -82,11 +82,14 @@ def test_results_come_in_order_and_errors_arrive():
 
 
 def test_a_sharded_ensemble_axis():
-    """Arrays that are sharded go through `rollout`, and come out sharded, without any exchange between devices."""
+    """Arrays that are sharded go through `rollout`, and come out sharded, without any exchange between devices.
+
+    Of 512, which one device would make 520.
+    """
     program = (
         "import jax, numpy as np, many_devices as m; jax.config.update('jax_enable_x64', True); "
         "from jax.sharding import Mesh, NamedSharding, PartitionSpec as P; "
-        "from jaxhamel.ensemble import Samples; s = Samples(m.SPREAD, 64, 4)[:]; "
+        "from jaxhamel.ensemble import Samples; s = Samples(m.SPREAD, 512, 4)[:]; "
         "axis = NamedSharding(Mesh(np.array(jax.devices()), ('ensemble',)), P('ensemble')); "
         "program = jax.jit(m.rolled).lower(jax.device_put(s, axis)).compile(); "
         "found = program(jax.device_put(s, axis)); text = program.as_text(); "
@@ -108,4 +111,4 @@ def test_a_sharded_ensemble_axis():
     )
     assert run.returncode == 0, run.stderr
     found = json.loads(run.stdout.splitlines()[-1])
-    np.testing.assert_allclose(found, many_devices.run().values["x"][:64], rtol=1e-12)
+    np.testing.assert_allclose(found[:300], many_devices.run().values["x"], rtol=1e-12)

@@ -19,6 +19,7 @@ from jaxhamel.viz import (
     save,
     snapshot,
 )
+from jaxhamel.viz._figures import settle
 
 TS = np.linspace(0.0, 4.0, 50)
 
@@ -96,6 +97,23 @@ def test_png_is_written_opaque_and_repeatable(tmp_path, name):
     from matplotlib.image import imread
 
     assert imread(tmp_path / "a.png")[..., 3].min() == 1.0
+
+
+def test_a_settled_figure_stays_as_it_was_laid_out():
+    """Its axes lie where laying out puts them, and do not move when a label grows; settling again lays nothing out."""
+    laid_out, settled = (path_figure(np.outer(TS, [1, 2])) for _ in range(2))
+    before = laid_out.axes[0].get_position().bounds
+    laid_out.draw_without_rendering()
+    settle(settled)
+    wanted = laid_out.axes[0].get_position().bounds
+    assert settled.axes[0].get_position().bounds == wanted != before
+    for figure in (laid_out, settled):
+        figure.axes[0].set_ylabel("y", fontsize=40)
+    settle(settled)
+    settled.draw_without_rendering()
+    laid_out.draw_without_rendering()
+    assert settled.axes[0].get_position().bounds == wanted
+    assert laid_out.axes[0].get_position().bounds != wanted
 
 
 def test_style_of_the_reader_is_left_alone():
