@@ -31,3 +31,10 @@ def test_a_steady_clock_and_no_clock_are_kept():
     np.testing.assert_array_equal(steady_clock(scattered), scattered)
     few = np.array([0.0, 0.02, 0.045])
     np.testing.assert_array_equal(steady_clock(few), few)
+
+
+def test_stamps_that_are_later_from_a_time_on_are_no_missing_sample():
+    """Two fifths of a period: nobody waits a whole one."""
+    number = np.arange(100)
+    found = steady_clock(0.02 * number + 0.008 * (number >= 50))
+    assert np.ptp(np.diff(found)) < 1e-9

@@ -94,6 +94,8 @@ def test_losses_are_what_they_say():
         step = 1e-6
         slope = (loss.rho(r + step) - loss.rho(r - step)) / (2 * step)
         np.testing.assert_allclose(loss.psi(r), slope, atol=1e-6)
+        bend = (loss.psi(r + step) - loss.psi(r - step)) / (2 * step)
+        np.testing.assert_allclose(loss.slope(r), bend, atol=1e-6)
 
 
 def test_prediction_uses_only_the_first_moments(estimate):
