@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 from jaxhamel import control
 from jaxhamel.control import _levenberg_marquardt as lm
 from jaxhamel.control import replay
-from jaxhamel.control._shooting import quadrature, runge_kutta_step, tableau_of
+from jaxhamel.control._shooting import Model, quadrature, runge_kutta_step, tableau_of
 
 
 def test_multiple_shooting_finds_the_least_energy():
@@ -128,8 +128,6 @@ class Quadratic(eqx.Module):
         return jnp.stack([x[0] ** 2 / 4 + x[1] ** 2 - 1.0])
 
     def __call__(self, x):
-        from jaxhamel.control._shooting import Model
-
         r, J = self.residual(x), jax.jacfwd(self.residual)(x)
         d, D = self.conditions(x), jax.jacfwd(self.conditions)(x)
         return Model(r @ r / 2, J.T @ r, J.T @ J, d, D, jnp.zeros(()))
@@ -156,6 +154,36 @@ def test_levenberg_marquardt_on_rosenbrock_on_an_ellipse():
     np.testing.assert_allclose(iterate.point, peer.x, atol=1e-6)
     assert float(jnp.abs(iterate.model.d[0])) < 1e-12
     assert float(lm.stationarity(iterate.model, iterate.y)) < 1e-6
+
+
+class Valley(eqx.Module):
+    """√(1 + x²) on y = 0: full Newton steps from |x| > 1 go further away each time, x ↦ −x³."""
+
+    def conditions(self, x):
+        return x[1:]
+
+    def __call__(self, x):
+        root = jnp.sqrt(1 + x[0] ** 2)
+        g, H = jnp.stack([x[0] / root, 0.0]), jnp.diag(jnp.stack([root**-3, 1.0]))
+        return Model(root, g, H, x[1:], jnp.array([[0.0, 1.0]]), jnp.zeros(()))
+
+
+def test_levenberg_marquardt_refuses_steps_that_lead_up_until_they_are_short():
+    start, valley = jnp.array([3.0, 0.0]), Valley()
+    iterate = lm.first_iterate(start, jax.tree.map(jnp.zeros_like, valley(start)), 1e-6)
+    advance = jax.jit(
+        lambda it: lm.step(
+            it, valley, valley.conditions, lambda x, z: x + z, jnp.array(1.0), jnp.array(1e-2)
+        )
+    )
+    costs, refused = [], 0
+    for _ in range(40):
+        iterate = advance(iterate)
+        costs.append(float(iterate.model.cost))
+        refused += not iterate.accepted
+    assert np.all(np.diff(costs) <= 0)
+    assert 3 < refused < 12  # the damping is raised faster each time
+    np.testing.assert_allclose(iterate.point, 0.0, atol=1e-6)
 
 
 @pytest.mark.parametrize(("steps", "degree"), [(2, 3), (4, 5), (6, 7), (8, 5), (10, 3), (12, 7)])
