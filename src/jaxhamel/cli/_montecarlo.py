@@ -12,7 +12,9 @@ import numpy as np
 
 from jaxhamel import _checks
 from jaxhamel._words import counted
-from jaxhamel.ensemble import Samples, Study, monte_carlo
+from jaxhamel.ensemble import Samples, Study
+from jaxhamel.ensemble._monte_carlo import asked_of
+from jaxhamel.ensemble._run import Run as EnsembleRun
 from jaxhamel.ensemble._running import Progress
 from jaxhamel.ensemble._statistics import probability
 from jaxhamel.simulate import simulate
@@ -58,22 +60,12 @@ def run_montecarlo(
     terminal.say(
         f"{scenario.name}: {counted(size, 'trajectory')} of {model.ts[-1]:g} s; compiling …"
     )
-    nominal_run = _meanwhile(lambda: _nominal_run(scenario, model))
+    with _as_one_line():
+        asked = asked_of(samples, _about(scenario))
+        run = EnsembleRun(model, samples, asked, None, out, resume, accuracy, has_aux=True)
+    nominal_run = _in_a_thread(lambda: _nominal_run(scenario, model))
     with terminal.updating(), _as_one_line():
-        study = monte_carlo(
-            model,
-            spread,
-            size,
-            seed=seed,
-            sampler=table["sampler"],
-            batched=True,
-            has_aux=True,
-            accuracy=accuracy,
-            folder=out,
-            resume=resume,
-            about=_about(scenario),
-            progress=_shown(terminal),
-        )
+        study = Study.of(run.values(_shown(terminal)), samples, run.first())
     terminal.say(str(study))
     return _write(out, scenario, study, model, nominal_run.result(), started)
 
@@ -229,7 +221,7 @@ def _open_loop(model: Model) -> str:
     )
 
 
-def _meanwhile(job: Callable[[], Any]) -> Future:
+def _in_a_thread(job: Callable[[], Any]) -> Future:
     """The job in a thread: it waits for XLA's compiler most of the time, as the ensemble does in its first seconds."""
     pool = ThreadPoolExecutor(1)
     try:

@@ -72,13 +72,10 @@ def monte_carlo(
     if check is not None:
         _checks.check_callable("check", check, "of one sample, a dictionary of arrays")
         samples.check(check)
-    asked = {"trajectories": samples.size, "seed": samples.seed}
-    asked |= {"sampler": sampler, "about": about}
-    asked["distributions"] = {name: repr(each) for name, each in distributions.items()}
     run = Run(
         model if batched else jax.vmap(model),
         samples,
-        asked,
+        asked_of(samples, about),
         block,
         folder,
         resume,
@@ -86,3 +83,10 @@ def monte_carlo(
         has_aux,
     )
     return Study.of(run.values(progress), samples, run.first())
+
+
+def asked_of(samples: Samples, about: Mapping[str, Any] | None) -> dict[str, Any]:
+    """What decides the numbers of a run, as a folder keeps it."""
+    asked = {"trajectories": samples.size, "seed": samples.seed}
+    asked |= {"sampler": samples.sampler, "about": about}
+    return asked | {"distributions": {n: repr(d) for n, d in samples.distributions.items()}}
