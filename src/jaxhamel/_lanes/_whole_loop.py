@@ -33,8 +33,9 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import jaxlib.version
 import numpy as np
-from jax.extend.core import Primitive, jaxprs_in_params
+from jax.extend.core import Primitive, jaxpr_as_fun, jaxprs_in_params
 from jax.interpreters import ad, batching, mlir
 
 from jaxhamel._lanes._control_flow import CALLS
@@ -58,9 +59,8 @@ def whole_loop(function: Callable, few: int = FEW) -> Callable:
             found.append(of_results)
             return out
 
-        jitted = jax.jit(flat)  # traced once, for its shapes, for what is in it, and to be compiled
-        jax.eval_shape(jitted, *leaves)
-        return jax.tree.unflatten(found[0], _whole_loop_p.bind(*leaves, function=jitted, few=few))
+        program = jax.make_jaxpr(flat)(*leaves)
+        return jax.tree.unflatten(found[0], _whole_loop_p.bind(*leaves, program=program, few=few))
 
     return run
 
@@ -69,30 +69,39 @@ _whole_loop_p = Primitive("jaxhamel_whole_loop")
 _whole_loop_p.multiple_results = True
 
 
-def _plain(*values, function, few):
+def _plain(*values, program, few):
     del few
-    return function(*values)
+    return jaxpr_as_fun(program)(*values)
 
 
-def _abstract(*values, function, few):
-    del few
-    return jax.make_jaxpr(function)(*values).out_avals
+def _abstract(*values, program, few):
+    del values, few
+    return program.out_avals
 
 
-def _compiled(*values, function, few):
+def _compiled(*values, program, few):
     """Decided as late as this, because a `vmap` may be to come before."""
-    if not few or not one_kernel_works() or not _loops_work():
+    function = jaxpr_as_fun(program)
+    possible = few and program.out_avals and one_kernel_works() and _loops_work()
+    if not possible or not fits(program.jaxpr):
         return function(*values)
-    closed = jax.make_jaxpr(function)(*values)
-    if not closed.out_avals or not fits(closed.jaxpr):
-        return function(*values)
-    return list(as_one_kernel(function, closed.out_avals)(*values))
+    return list(as_one_kernel(function, program.out_avals)(*values))
+
+
+# Of jaxlib: the version that all this was measured with.
+SEEN = (0, 10, 2)
 
 
 @cache
 def _loops_work() -> bool:
-    """Whether XLA here takes a loop with a sum, a product and a buffer that it fills into a marked call; 50 ms."""
+    """Whether XLA here takes a loop with a sum, a product and a buffer that it fills into a marked call.
 
+    To try takes 0.12 s; what tests have seen to work is not tried.
+    """
+    return jaxlib.version.__version_info__ == SEEN or tried()
+
+
+def tried() -> bool:
     def program(a, x, turns):
         turn = lambda i, c: (c[0] @ a / jnp.sum(c[0]), c[1].at[i].set(c[0][0]))  # noqa: E731
         return jax.lax.fori_loop(0, turns, turn, (x, x))
@@ -106,15 +115,16 @@ def _loops_work() -> bool:
     return np.allclose(y, [13 / 6, 19 / 6]) and np.allclose(kept, [1.0, 2.5])
 
 
-def _jvp(primals, tangents, *, function, few):
+def _jvp(primals, tangents, *, program, few):
     del few
-    return jax.jvp(function, primals, tuple(ad.instantiate_zeros(t) for t in tangents))
+    dense = tuple(ad.instantiate_zeros(t) for t in tangents)
+    return jax.jvp(lambda *x: jaxpr_as_fun(program)(*x), primals, dense)
 
 
-def _batch(values, axes, *, function, few):
+def _batch(values, axes, *, program, few):
     size = next(x.shape[i] for x, i in zip(values, axes, strict=True) if i is not None)
-    many = jax.jit(jax.vmap(function, axes, axis_size=size))
-    out = _whole_loop_p.bind(*values, function=many, few=few // size)
+    many = jax.make_jaxpr(jax.vmap(jaxpr_as_fun(program), axes, axis_size=size))(*values)
+    out = _whole_loop_p.bind(*values, program=many, few=few // size)
     return out, [0] * len(out)
 
 
