@@ -13,11 +13,10 @@ only when it compiles: the user's program would fail. What is not known runs as 
 
 |                                    | run, ms      | first, s   | gradient by u0, ms | first, s   |
 |------------------------------------|--------------|------------|--------------------|------------|
-| heavy top, 46 steps                | 0.17    0.08 | 0.96  1.17 | 0.71          0.19 | 2.17  1.99 |
-| underwater body, 37                | 0.35    0.16 | 1.33  1.49 | 1.32          0.71 | 2.77  3.16 |
-| rolling disk, 75                   | 0.40    0.13 | 1.34  1.22 | 1.33          0.46 | 2.39  2.49 |
-| ball with two masses, 180          | 0.77    0.31 | 1.30  1.32 | 3.36          1.11 | 2.46  3.07 |
-| bicycle, 37                        | 0.93    0.61 | 2.14  2.53 | 3.43    (not done) |            |
+| heavy top, 46 steps                | 0.22    0.11 | 1.12  0.86 | 0.69          0.20 | 2.35  2.42 |
+| underwater body, 37                | 0.55    0.24 | 1.36  1.35 | 1.41          0.73 | 3.00  3.27 |
+| rolling disk, 75                   | 0.44    0.14 | 0.99  1.21 | 1.52          0.55 | 2.69  3.03 |
+| ball with two masses, 180          | 0.80    0.32 | 1.09  1.31 | 4.29          1.23 | 3.13  3.42 |
 
 With other work on the machine: 100,001 times of a heavy top 66 ms and 5.5; all 25 systems 1.3 to 5 times as fast, 18 of
 them with the same bits, the others to 3e-14. Dense output has its buffers copied once more, 0.17 ms and 0.21. Not taken, and
