@@ -94,6 +94,11 @@ def test_prior_is_one_more_measurement():
     assert found.errors[0] == pytest.approx(error, rel=1e-6)
 
 
+def test_relative_prior_is_one_of_the_logarithm():
+    prior = identify.Prior([2.0, 4.0], 0.1, relative=True)
+    np.testing.assert_allclose(prior.residual(np.array([2 * np.e, 4.0])), [10.0, 0.0], rtol=1e-12)
+
+
 def test_offset_that_nothing_tells_from_the_start_leaves_the_rest_as_it_is():
     """x0 and the sensor's offset are seen only as their sum; the acceleration does not mind."""
     with_offset = identify.Coordinate(
