@@ -13,6 +13,7 @@ from jaxhamel.geometry import (
     SE3,
     SO3,
     Euclidean,
+    Helical,
     Product,
     hamel_coefficients,
     hamel_contraction,
@@ -254,3 +255,14 @@ def test_wrong_shapes_are_refused():
 def test_frames_with_nan_are_refused():
     with pytest.raises(ValueError, match=r"(?s)`frame\(q\)` is .*finite"):
         hamel_coefficients(lambda q: jnp.full((2, 2), jnp.nan), jnp.zeros(2))
+
+
+def test_a_matrix_is_no_frame_and_a_class_no_space():
+    with pytest.raises(TypeError, match=r"`frame` is of type .*; it must be a callable"):
+        hamel_coefficients(jnp.eye(2), jnp.zeros(2))
+    with pytest.raises(
+        TypeError, match=r"`space` is the class SO3; it must be a space such as SO3\(\)"
+    ):
+        hamel_coefficients(lambda q: jnp.eye(3), jnp.zeros(4), SO3)
+    with pytest.raises(ValueError, match="`pitch` is nan"):
+        Helical(jnp.asarray(jnp.nan))

@@ -183,5 +183,13 @@ def test_bad_input_is_named():
     times = jnp.linspace(0, 1, 3)
     with pytest.raises(ValueError, match="start"):
         reconstruct(plane_connection, ellipse(1.0), times, SO2(), jnp.zeros(2))
+    with pytest.raises(ValueError, match=r"`loop` goes from \[0\. 0\.\] at 0 to \[1\. 1\.\] at 1"):
+        geometric_phase(plane_connection, lambda x: jnp.stack([x, x]), SO2())
+    with pytest.raises(ValueError, match=r"`connection\(r\)` has shape .*must have shape \(3, 2\)"):
+        geometric_phase(plane_connection, ellipse(1.0), SO3())
+    with pytest.raises(TypeError, match="`connection` is of type"):
+        geometric_phase(jnp.zeros((1, 2)), ellipse(1.0), SO2())
+    with pytest.raises(ValueError, match=r"`steps` is 2.5"):
+        geometric_phase(plane_connection, ellipse(1.0), SO2(), steps=2.5)
     with pytest.raises(ValueError, match="steps"):
         geometric_phase(plane_connection, ellipse(1.0), SO2(), steps=0)

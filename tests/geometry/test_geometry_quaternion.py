@@ -110,3 +110,16 @@ def test_hat_map(rng):
     np.testing.assert_allclose(hat(a) @ b, np.cross(a, b), atol=1e-15)
     np.testing.assert_allclose(cross(a, b), np.cross(a, b), atol=1e-15)
     np.testing.assert_allclose(hat(a) @ hat(b) - hat(b) @ hat(a), hat(cross(a, b)), atol=1e-15)
+
+
+def test_three_numbers_are_no_quaternion():
+    """JAX clips an index that is out of range: R of (1, 1, 1) would be that of (1, 1, 1, 1)."""
+    three, four = jnp.ones(3), jnp.ones(4)
+    for call in (
+        lambda: quaternion_matrix(three),
+        lambda: quaternion_multiply(three, four),
+        lambda: quaternion_multiply(four, three),
+        lambda: quaternion_rotate(three, three),
+    ):
+        with pytest.raises(ValueError, match=r"has shape \(3,\); it must have shape \(4,\)"):
+            call()

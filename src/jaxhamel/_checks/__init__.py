@@ -115,11 +115,13 @@ from jaxhamel._checks._simulation import check_steps as check_steps
 from jaxhamel._checks._simulation import check_times as check_times
 from jaxhamel._checks._simulation import check_variational_args as check_variational_args
 from jaxhamel._checks._simulation import check_variational_order as check_variational_order
+from jaxhamel._checks._spaces import check_components as check_components
 from jaxhamel._checks._spaces import check_coordinates as check_coordinates
 from jaxhamel._checks._spaces import check_dimension as check_dimension
 from jaxhamel._checks._spaces import check_frame_matrix as check_frame_matrix
 from jaxhamel._checks._spaces import check_generators as check_generators
 from jaxhamel._checks._spaces import check_independent_rows as check_independent_rows
+from jaxhamel._checks._spaces import check_loop as check_loop
 from jaxhamel._checks._spaces import check_regular as check_regular
 from jaxhamel._checks._spaces import check_space_kind as check_space_kind
 from jaxhamel._checks._spaces import check_spaces as check_spaces

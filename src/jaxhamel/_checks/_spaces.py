@@ -3,7 +3,7 @@
 import numpy as np
 
 from jaxhamel._checks._systems import _singular, _smallest_relative_singular_value
-from jaxhamel._checks._values import check_finite, check_shape, concrete
+from jaxhamel._checks._values import _short, check_finite, check_shape, concrete
 
 
 def check_dimension(name: str, value) -> None:
@@ -62,6 +62,26 @@ def check_unit_quaternion(name: str, value) -> None:
         raise ValueError(
             f"`{name}` has a quaternion of norm {norm:.9g}; it must be a unit quaternion "
             "(w, x, y, z). Divide it by its norm, or use `space.normalise`."
+        )
+
+
+def check_components(name: str, value, count: int, what: str) -> None:
+    """The first axis has `count` entries: an index beyond it would be clipped in silence."""
+    got = np.shape(value)
+    if not got or got[0] != count:
+        raise ValueError(f"`{name}` has shape {got}; it must have shape ({count},), {what}.")
+
+
+def check_loop(start, end) -> None:
+    """A loop ends where it starts, to rounding of a sum over it."""
+    first, last = concrete(start), concrete(end)
+    if first is None or last is None:
+        return
+    room = 1e3 * np.finfo(first.dtype).eps * (1 + np.max(np.abs(first), initial=0.0))
+    if np.max(np.abs(last - first), initial=0.0) > room:
+        raise ValueError(
+            f"`loop` goes from {_short(first)} at 0 to {_short(last)} at 1; a loop must close. For another path take "
+            "`reconstruct`."
         )
 
 

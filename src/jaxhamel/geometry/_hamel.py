@@ -63,6 +63,7 @@ def hamel_coefficients(
     opposite sign.
     """
     _checks.check_choice("form", form, FORMS)
+    _checks.check_callable("frame", frame, "q -> A(q)")
     space = _space_of(q, space)
     space.check(q, "q")
     A = frame(q)
@@ -106,6 +107,7 @@ def hamel_contraction(
 
 def _space_of(q: Configuration, space: AbstractSpace | None) -> AbstractSpace:
     if space is not None:
+        _checks.check_kind("space", space, AbstractSpace, "it must be a space such as SO3().")
         return space
     _checks.check_vector("q", q)
     return Euclidean(q.shape[0])

@@ -23,6 +23,9 @@ class Helical(AbstractAbelianSpace):
 
     pitch: Scalar | float
 
+    def __check_init__(self):
+        _checks.check_numbers(self, finite=("pitch",))
+
     @property
     def dim(self) -> int:
         return 1

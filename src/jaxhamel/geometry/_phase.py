@@ -147,14 +147,23 @@ def geometric_phase(
     - `right`: for a right connection, ġ = −A(r) ṙ g.
     - `dtype`: of x, default JAX's float.
 
-    **Raises:** `ValueError` for a number of steps that is not positive.
+    **Raises:** `ValueError` for a number of steps that is not positive, a path that does not close, a connection of
+    another shape.
 
     **Returns:** g, a configuration of `space`. Started at g_0 the body ends at g_0 g (left) or
     g g_0 (right). Another starting point on the loop conjugates g.
 
     Müller 2023, eq. (4.8), first form, solved on the group as (4.11).
     """
-    _checks.check_positive("steps", steps, "It is the number of steps round the loop.")
+    _checks.check_count("steps", steps)
+    _checks.check_callable("connection", connection, "r -> A(r)")
+    _checks.check_callable("loop", loop, "x -> r(x)")
+    ends = [loop(x) for x in jnp.linspace(0, 1, 2, dtype=dtype)]
+    _checks.check_loop(*ends)
+    A = jax.eval_shape(connection, ends[0])
+    _checks.check_shape(
+        "connection(r)", A, (space.dim, *ends[0].shape), "One row a dimension of G."
+    )
     times = jnp.linspace(0, 1, steps + 1, dtype=dtype)
     path = reconstruct(connection, loop, times, space, right=right)
     return jax.tree.map(lambda g: g[-1], path)
