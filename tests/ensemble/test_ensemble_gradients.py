@@ -17,7 +17,10 @@ from systems_motion import unit_quaternions
 from test_ensemble_simulate import Swing
 
 from jaxhamel import ensemble
-from jaxhamel.ensemble._equal_steps import Motion, Plan, in_lanes
+from jaxhamel._lanes._length import operations, written
+from jaxhamel.ensemble import _equal_steps
+from jaxhamel.ensemble._equal_steps import Motion, Plan, groups_of, in_lanes
+from jaxhamel.ensemble._needed import Needed
 from jaxhamel.ensemble._tableaus import tableau
 from jaxhamel.mechanics import VectorField
 from jaxhamel.systems import FreeRigidBody
@@ -120,6 +123,45 @@ def test_gradient_is_that_of_the_plain_steps(method, checkpoint, times):
     wanted = gradient_of_plain_steps(method, tuple(times))
     for x, y in zip(jax.tree.leaves(found), jax.tree.leaves(wanted), strict=True):
         np.testing.assert_allclose(x, y, rtol=1e-11, atol=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("method", "most", "size"),
+    [("rk4", 1, 1), ("rk4", 2, 2), ("rk4", 3, 2), (diffrax.Tsit5(), 5, 1)],
+)
+def test_groups_of_stages(method, most, size, monkeypatch):
+    """Stages go backward one by one, in pairs or all at once, as many as one program can hold."""
+    at, table = pendulums(), tableau(method)
+    length = operations(rate, (False, True, True, False), jnp.zeros(()), *at)
+    assert groups_of(length, table) == [(0, len(table.b))]
+    monkeypatch.setattr(_equal_steps, "WHOLE", (most + 0.5) * _equal_steps._BACKWARD * length)
+    assert {many for _, many in groups_of(length, table)} == {size}
+    found, wanted = (
+        jax.jit(jax.grad(f, (0, 1, 2)))(*at)
+        for f in (in_steps(method, False, ENDS), in_plain_steps(method, ENDS))
+    )
+    for x, y in zip(jax.tree.leaves(found), jax.tree.leaves(wanted), strict=True):
+        np.testing.assert_allclose(x, y, rtol=1e-11, atol=1e-13)
+
+
+def test_numbers_that_matter():
+    """Of a disk's x, y nothing depends on its place, N changes two numbers of its direction and takes these only."""
+
+    def disk(t, y, mine, shared):
+        cosine, sine = y[2:]
+        return cosine, sine, -sine * mine[0], cosine * mine[0]
+
+    def on_circle(y, shared):
+        r = jnp.hypot(y[2], y[3])
+        return y[0], y[1], y[2] / r, y[3] / r
+
+    y, mine = (jnp.ones(3),) * 4, (jnp.ones(3),)
+    found = written(disk, (False, True, True, False), jnp.zeros(()), y, mine, ())
+    needed = Needed.by(Motion(disk, on_circle, y, mine, ()), found)
+    assert needed == Needed(rate=[2, 3], ends=[2, 3], made=[2, 3])
+    assert needed.kept == [2, 3]
+    unknown = Needed.by(Motion(disk, lambda y, shared: y, y, mine, ()), None)
+    assert unknown == Needed(rate=[0, 1, 2, 3], ends=[], made=[])
 
 
 @pytest.mark.parametrize(("method", "checkpoint"), [(diffrax.Heun(), True), ("rk4", False)])

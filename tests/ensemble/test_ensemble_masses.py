@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from jaxhamel import ensemble
+from jaxhamel._lanes._length import operations
 from jaxhamel.control import FourierSeries
 from jaxhamel.ensemble._at_once import is_at_once
 from jaxhamel.ensemble._equal_steps import Motion
@@ -72,4 +73,6 @@ def test_a_long_step_goes_a_stage_at_a_time(terms, lanes, at_once):
         return (sum(jnp.sin(k * y[0]) for k in range(1, terms)),)
 
     motion = Motion(rate, lambda y, shared: y, (jnp.ones(lanes),), (), ())
-    assert is_at_once(rate, motion, RK4) is at_once
+    at = (jnp.zeros(()), motion.y, (), ())
+    length = operations(rate, (False, True, True, False), *at)
+    assert is_at_once(length, motion, RK4) is at_once

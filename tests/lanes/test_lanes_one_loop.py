@@ -49,10 +49,13 @@ def test_it_is_one_loop_with_vectors():
     assert all("f64[]" in line for line in inside)
 
 
-@pytest.mark.parametrize(("module", "limit"), [(_parts, "PART"), (_pieces, "LONGEST")])
-def test_a_long_program_is_parts_in_each_other_and_several_loops(module, limit, monkeypatch):
+@pytest.mark.parametrize(
+    ("module", "limits"), [(_parts, ["PART"]), (_pieces, ["LONGEST", "WHOLE"])]
+)
+def test_a_long_program_is_parts_in_each_other_and_several_loops(module, limits, monkeypatch):
     """Values that cross, also such as all lanes share, and sines on both sides of a cut."""
-    monkeypatch.setattr(module, limit, 100)
+    for limit in limits:
+        monkeypatch.setattr(module, limit, 100)
 
     def f(x, s):
         for i in range(12):

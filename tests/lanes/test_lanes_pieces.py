@@ -107,6 +107,7 @@ def test_the_axis_is_that_of_the_masses():
 def test_several_loops_are_vmap(monkeypatch):
     """Loops of 450 operations, a sum in several of them, sines in each."""
     monkeypatch.setattr(_pieces, "LONGEST", 450)
+    monkeypatch.setattr(_pieces, "WHOLE", 450)
     monkeypatch.setattr(_one_loop, "_MOST_SHARED", 0)
     values = arguments(8)
     axes = (None, 0, None, None)

@@ -1,17 +1,29 @@
-"""How long a function is, written out for lanes."""
+"""A function written out for lanes: how long it is, and on what it depends."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 
 from jaxhamel._lanes._nodes import Unsupported
-from jaxhamel._lanes._program import scalarise
+from jaxhamel._lanes._program import Program, scalarise
 from jaxhamel._lanes._transform import traced
 
 
-def operations(f: Callable, batched: Sequence[bool], *arguments: Any) -> int:
-    """About how many operations a processor does for one lane; 0 where the function cannot be written out.
+class Written(NamedTuple):
+    """A program and the nodes of its arguments and of its results, leaf by leaf and number by number."""
+
+    program: Program
+    arguments: list[list[int]]
+    results: list[list[int]]
+
+    def needed(self, results: Sequence[int]) -> set[int]:
+        """The nodes that these results depend on."""
+        return set(self.program.graph.needed(results))
+
+
+def written(f: Callable, batched: Sequence[bool], *arguments: Any) -> Written | None:
+    """f of one lane; nothing where it cannot be written out.
 
     **Arguments:** `batched`: of which arguments the arrays have an axis of lanes in front.
     """
@@ -24,6 +36,16 @@ def operations(f: Callable, batched: Sequence[bool], *arguments: Any) -> int:
 
     closed, varies, _ = traced(flat, varies, leaves)
     try:
-        return scalarise(closed, varies).length()
+        program = scalarise(closed, varies)
     except Unsupported:
-        return 0
+        return None
+    given = program.inputs[len(varies) - len(leaves) :]  # what it closes over comes first
+    return Written(
+        program, *([x.ravel().tolist() for x in nodes] for nodes in (given, program.outputs))
+    )
+
+
+def operations(f: Callable, batched: Sequence[bool], *arguments: Any) -> int:
+    """About how many operations a processor does for one lane; 0 where the function cannot be written out."""
+    found = written(f, batched, *arguments)
+    return 0 if found is None else found.program.length()

@@ -55,7 +55,7 @@ def _split(graph, ends: list[int], needed: list[int], early: list[int]) -> Split
     own = set(inside)
     used = {j for i in inside for j in graph.nodes[i].operands} - own
     given = sorted(j for j in used if graph.nodes[j].value is None)
-    return Split(before, inside, given, list(dict.fromkeys(i for i in ends if i in own)))
+    return Split(before, inside, given, list(dict.fromkeys(i for i in ends if i in own)), ends)
 
 
 # So many numbers that all lanes share, at most, are computed before the loop.
@@ -75,6 +75,27 @@ def _vectors(graph, parts: Split) -> int:
     """How many go through the loop: scalars that are given take one each, too."""
     own = sum(graph.nodes[i].batched for i in parts.given)
     return max(own, len(parts.given) - own, len(parts.results))
+
+
+def together(graph, parts: Split, values: dict[int, Any]) -> bool:
+    """Whether what is computed before the loop is done, by one kernel: adds the values of what is needed of it.
+
+    XLA would make a kernel of each of a few of them.
+    """
+    nodes = [graph.nodes[i] for i in parts.before]
+    own = {i for i, node in zip(parts.before, nodes, strict=True) if node.primitive is not None}
+    if len(own) < 2 or any(name_of(node) == "pick" for node in nodes):
+        return False
+    values.update(
+        {i: n.value for i, n in zip(parts.before, nodes, strict=True) if n.value is not None}
+    )
+    used = {j for i in own for j in graph.nodes[i].operands} - own
+    given = sorted(j for j in used if graph.nodes[j].value is None)
+    wanted = [i for i in parts.before if i in own and i in {*parts.given, *parts.ends}]
+    of_one = Split([], sorted(own), given, wanted, [])
+    found = _run(graph, of_one, values, 1)
+    values.update({i: lax.squeeze(x, (0,)) for i, x in found.items()})
+    return True
 
 
 def run_in_one_loop(graph, parts: Split, values: dict[int, Any], size: int) -> dict[int, Any]:
@@ -106,7 +127,10 @@ def _run(graph, parts: Split, values: dict[int, Any], size: int) -> dict[int, An
 
     zero = lambda slot: np.zeros((), slot.dtype)  # noqa: E731
     initial = tuple(zero(s) if s.shared is None else values[s.shared] for s in slots)
-    operands = [jnp.zeros(size, s.dtype) if s.own is None else values[s.own] for s in slots]
+    # where a position has nothing to be read, what is there already: zeros XLA would write anew in each turn of a loop
+    some = {graph.nodes[i].dtype: values[i] for i in own}
+    spare = lambda dtype: some[dtype] if dtype in some else jnp.zeros(size, dtype)  # noqa: E731
+    operands = [spare(s.dtype) if s.own is None else values[s.own] for s in slots]
     out = lax.reduce_window(tuple(operands), initial, body, (1,), (1,), "VALID")
     return {slot.result: x for slot, x in zip(slots, out, strict=True) if slot.result is not None}
 

@@ -20,12 +20,13 @@ from jaxhamel._lanes._ranks import ranked
 
 
 class Split(NamedTuple):
-    """The nodes computed before the loop, those in it, what it needs from outside, and what it gives."""
+    """The nodes computed before the loop, those in it, what it needs from outside, what it gives; all that is wanted."""
 
     before: list[int]
     inside: list[int]
     given: list[int]
     results: list[int]
+    ends: list[int]
 
 
 # LLVM writes a function of more than some 3,000 of its operations, loads and stores included, not into the loop that calls
@@ -34,6 +35,9 @@ class Split(NamedTuple):
 # with 5, 10 and 20 masses, 1e6 trajectory-steps/s: 7.3, 3.4 and 0.45 with 2,800 here, 8.0, 6.1 and 1.2 with 3,300 (in one
 # run; in another 0.87 and 2.2 with 20 masses, 1.1 with 3,500 and 0.5 with 3,800).
 LONGEST = 3300
+# A program of so many operations is one loop all the same: XLA makes one of 3,930, of 4,290 none (jaxlib 0.10.2; sums and
+# products, and its own operations count what loads and stores are).
+WHOLE = 3700
 
 
 def pieces(graph, parts: Split) -> list[Split]:
@@ -46,7 +50,7 @@ def pieces(graph, parts: Split) -> list[Split]:
 
 
 def _best_pieces(graph, parts: Split) -> list[Split]:
-    if total(graph, parts.inside) <= LONGEST:
+    if total(graph, parts.inside) <= WHOLE:
         return [parts]
     own = [i for i in parts.inside if graph.nodes[i].batched]
     found = [_pieces(graph, parts, parts.inside, False)]
@@ -149,4 +153,4 @@ def _piece(graph, parts: Split, order: list[int], needs, first: int, last: int) 
     used = {j for i in inside for j in graph.nodes[i].operands} - set(inside)
     wanted = {j for i in order[last:] for j in graph.nodes[i].operands} | set(parts.results)
     given = sorted(j for j in used if graph.nodes[j].value is None)
-    return Split([], inside, given, [i for i in order[first:last] if i in wanted])
+    return Split([], inside, given, [i for i in order[first:last] if i in wanted], [])

@@ -11,9 +11,9 @@ from jaxhamel._lanes._cuts import CUT_ABOVE, one_at_run_time, shared_values
 from jaxhamel._lanes._factoring import factored
 from jaxhamel._lanes._graph import LARGEST, Graph
 from jaxhamel._lanes._nodes import Nodes, Unsupported
-from jaxhamel._lanes._one_loop import one_loop_works, run_in_one_loop, split
+from jaxhamel._lanes._one_loop import one_loop_works, run_in_one_loop, split, together
 from jaxhamel._lanes._parts import length
-from jaxhamel._lanes._pieces import LONGEST, cost, pieces
+from jaxhamel._lanes._pieces import WHOLE, cost, pieces
 from jaxhamel._lanes._ranks import entries_axis
 from jaxhamel._lanes._rules import RULES
 
@@ -49,7 +49,8 @@ class Program(NamedTuple):
     def _in_one_loop(self, values: dict[int, Any]) -> None:
         size = next(np.shape(x)[0] for i, x in values.items() if self.graph.nodes[i].batched)
         parts = split(self.graph, self._ends())
-        self._compute(parts.before, values, set(), None)
+        if not together(self.graph, parts, values):
+            self._compute(parts.before, values, set(), None)
         values.update(run_in_one_loop(self.graph, parts, values, size))
 
     def _one_by_one(self, values: dict[int, Any]) -> None:
@@ -99,7 +100,7 @@ def _factored(program: Program) -> Program:
     ).reshape(nodes.shape)
     graph.entries = {place[i]: k for i, k in program.graph.entries.items() if i in place}
     shorter = Program(graph, [*map(moved, program.inputs)], [*map(moved, program.outputs)])
-    return shorter if shorter.length() <= LONGEST else min(shorter, program, key=_cost)
+    return shorter if shorter.length() <= WHOLE else min(shorter, program, key=_cost)
 
 
 def _cost(program: Program) -> float:

@@ -5,31 +5,31 @@
     w = N′(z)ᵀ ȳ₁ ,   κ_i = h (b_i w + Σ_{j>i} a_ji Ȳ_j) ,   Ȳ_i = f_y(Y_i)ᵀ κ_i ,
     ȳ = w + Σ_i Ȳ_i ,   p̄ += Σ_i f_p(Y_i)ᵀ κ_i
 
-(Hager, Numerische Mathematik 87, 2000; Sanz-Serna, SIAM Review 58, 2016): exact derivatives of the computed trajectory. What
-is kept is the state before each step and what N′ depends on of its end, or an interval's initial state only, from which
-the rest is found again; the stages are computed again, and one program goes backward through any of them. What all lanes
-share has a derivative in each lane, summed at the end of the interval.
+(Hager, Numerische Mathematik 87, 2000; Sanz-Serna, SIAM Review 58, 2016): exact derivatives of the computed trajectory. As
+many neighbouring stages as fit into one loop go backward together, found again from the first of them, and one program does
+for all such groups: a whole step of a small system, two stages of RK4 with a rolling ball, one of a large system. Kept are,
+of each step, the z that it begins with and the first stages of its groups, and of these only the numbers on which f or N′
+depends (`_needed`); or nothing but an interval's initial state, from which the rest is found again. What all lanes share has
+a derivative in each lane, summed at the end.
 
 Rolling ball with three masses, 1,024 lanes, 100 steps of RK4 in ten intervals, two cores, µs a step of the motion and of
-value and gradient: 47 and 175, where each lane has masses and control of its own, 42 and 150, where all have the same (four
-runs in quiet minutes, each the medians of 25 to 31 in turns, 3.6 to 3.8 times as long; now and then all take 1.7 times as
-long, and 4.0 to 4.4 times as long as the motion); 39 and 187 where each runs forty times in a row, 4.8 times. With the path
-found again 202 and 175. 8,192 lanes 311 and 1,672, where the 88 vectors that a stage reads and writes leave the second-level
-cache. Compiled in 3 to 4 s; by JAX's transpose of the loops the gradient took 0.6 to 1.0 ms a step.
+value and gradient, where each lane has masses and control of its own, where all have the same: 38 and 161, 32 and 146
+(medians of 96 runs, twelve of one and twelve of the other in turn; the least 34 and 136, 28 and 124); before, a stage at a
+time, stages found again and the whole state kept: 38 and 180, 33 and 165. In scalar operations on lanes f is 534 where each
+lane has its own, two stages backward 3,156; 381 and 2,850 where all have the same: a step of four stages backward takes
+2.95 and 3.7 times as many as the four forward, which have to be done as well.
+Compiled in 3 to 4 s; by JAX's transpose of the loops the gradient took 0.6 to 1.0 ms a step.
 
-In scalar operations a step forward is 2,980, its stages again 2,120, a stage backward 1,810, and 31, 23.5 and 22 µs of each
-of two threads: what the loops take alone is 4.6 times that of the motion, which has more of its time between them.
-Not taken:
-- a step backward as one program: 6,980 operations that LLVM makes no vectors of (`_lanes._one_loop.LONGEST`), 0.48 ms a step
-  backward instead of some 0.25 ms; cut into several loops, 230 to 410 values go from one to the next;
-- keeping the stages, too, 27 vectors a step more: 160 instead of 168 µs, and 142 instead of 145 (the shortest times); with
-  2,048 lanes, where they are 66 MB, 431 instead of 351;
-- keeping values between a stage and its way back, chosen by a minimum cut of the 730 operations that do not depend on κ, the
-  price of a value being so many operations: 14 (25 values of a stage, and 10 where all have the same control) 184 and 143 µs
-  beside 169 and 147, 8 (33 and 27) 189 and 162, 5 (43 and 28) 200 and 171. Each is one more vector that a loop reads and, as
-  windows are, one that it writes for nothing;
-- w in the program of the last stage, two steps in a turn of the loop, numbers that all share as scalars outside of the
-  loops: no difference that could be seen.
+Not taken (the same ball; medians as above):
+- a stage at a time, all stages kept: 179 and 162 µs;
+- a step backward as one program: 6,980 operations that XLA makes no loop of (`_lanes._pieces.WHOLE`), 0.48 ms a step
+  backward; cut into several loops, 230 to 410 values go from one to the next;
+- keeping values between a stage and its way back, chosen by a minimum cut: 184 and 143 µs where a stage at a time took 169
+  and 147. Each is one more vector that a loop reads and, as windows are, one that it writes for nothing;
+- two steps in a turn of the loop, without the copies that XLA makes between turns: 167 and 149 µs, the motion alone 15 %
+  slower; w in the program of the last stage: no difference that could be seen;
+- the virtual power of the residual, λ·(M a + bias), differentiated in place of J and M: 1,290 operations for a stage, 1,300
+  as it is.
 """
 
 from collections.abc import Callable
@@ -45,30 +45,35 @@ from jaxhamel._lanes._linear_map import linear_map
 from jaxhamel._lanes._own_derivative import own_derivative
 from jaxhamel._lanes._transform import lanes
 from jaxhamel.ensemble._columns import Columns
+from jaxhamel.ensemble._needed import Needed, filled, some
 from jaxhamel.ensemble._parameters import Parameters, added, numbers, replaced
 from jaxhamel.ensemble._tableaus import Tableau
 
 
 class Steps(NamedTuple):
-    """Of one trajectory f(t, y, mine, shared) and N(y, shared); of all (t, h, y, mine, shared) ↦ [Y₁, …] and ↦ (y₁, z).
+    """Of one trajectory f(t, y, mine, shared) and N(y, shared); of all two forms of a step, (t, h, y, mine, shared) ↦ (y₁,)
+    and ↦ (y₁, z, stages).
 
-    Of z only the numbers on which N′ depends: `ends` says which.
+    `traced` gives of z the numbers that N makes others of, and the first stages of all `groups` but the first, of each the
+    numbers that f depends on. A group is neighbouring stages, given as (first, how many).
     """
 
     rate: Callable
     unit: Callable
-    stages: Callable
     step: Callable
-    ends: list[int]
+    traced: Callable
+    needed: Needed
     method: Tableau
+    groups: list[tuple[int, int]]
 
 
-def with_adjoint(advance: Callable, steps: Steps, count: int, keep: bool) -> Callable:
-    """(y, start, h, mine, shared) ↦ y after `count` steps, with the reverse mode above.
+def with_adjoint(steps: Steps, count: int, keep: bool) -> Callable:
+    """(y, starts, h, mine, shared) ↦ y after each interval of `count` steps, with the reverse mode above.
 
-    `y` and `mine` are columns, `shared` arrays. With `keep` the first run keeps the path, else it is found again. Forward
-    mode, and further derivatives in either mode, are JAX's.
+    `y` and `mine` are columns, `shared` arrays; `starts` and `h` have an entry for each interval. With `keep` the first run
+    keeps the path, else it is found again. Forward mode, and further derivatives in either mode, are JAX's.
     """
+    advance = partial(advanced, steps.step, count)
 
     def differentiable(*arguments):
         leaves, structure = jax.tree.flatten(arguments)
@@ -83,21 +88,57 @@ def with_adjoint(advance: Callable, steps: Steps, count: int, keep: bool) -> Cal
             along, out = [tangents[i] for i in active], list(out)
             return out, linear_map(same(forward), same(backward), given, along, out)
 
-        return tuple(own_derivative(flat, rule, leaves, arguments[0]))
+        return tuple(own_derivative(flat, rule, leaves, jax.eval_shape(flat, *leaves)))
 
-    keeping = partial(path, steps.step, count)
+    keeping = partial(_path, steps, count)
     first_run = keeping if keep else lambda *arguments: (differentiable(*arguments), ())
     return differentiable
 
 
-def path(step: Callable, count: int, y: Columns, start, h, mine, shared):
-    """The state after `count` steps of size h, and of each of them the state before it and what it gives besides y₁."""
+def advanced(step: Callable, count: int, y: Columns, starts, h, mine, shared) -> Columns:
+    """The states after intervals of `count` steps of size h: a row for each."""
 
-    def one(y, n):
-        end, *more = step(start + n * h, h, y, mine, shared)
-        return tuple(end), (y, *more)
+    def interval(y, at):
+        start, h = at
 
-    return jax.lax.scan(one, tuple(y), jnp.arange(count).astype(h.dtype))
+        def one(y, n):
+            return tuple(step(start + n * h, h, y, mine, shared)[0]), None
+
+        y, _ = jax.lax.scan(one, y, jnp.arange(count).astype(h.dtype))
+        return y, y
+
+    return jax.lax.scan(interval, tuple(y), (starts, h))[1]
+
+
+def _path(steps: Steps, count: int, y: Columns, starts, h, mine, shared):
+    """The same; of the z that each step began with, and of the last, what is needed, and the stages: a row for each step."""
+    needed, many = steps.needed, count * len(starts)
+    y = tuple(y)
+    begun = tuple(
+        jnp.zeros((many + 1, *x.shape), x.dtype).at[0].set(x) for x in some(y, needed.kept)
+    )
+    ahead = tuple(
+        tuple(jnp.zeros((many, *x.shape), x.dtype) for x in some(y, needed.rate))
+        for _ in steps.groups[1:]
+    )
+
+    def interval(carry, at):
+        start, h, first = at
+
+        def one(carry, n):
+            y, (begun, ahead) = carry
+            y, z, stages = steps.traced(start + n.astype(h.dtype) * h, h, y, mine, shared)
+            z = some(replaced(y, needed.made, z), needed.kept)
+            write = lambda i, rows, x: jax.lax.dynamic_update_index_in_dim(rows, x, i, 0)  # noqa: E731
+            begun = jax.tree.map(partial(write, first + n + 1), begun, z)
+            return (y, (begun, jax.tree.map(partial(write, first + n), ahead, stages))), None
+
+        carry, _ = jax.lax.scan(one, carry, jnp.arange(count))
+        return carry, carry[0]
+
+    at = (starts, h, count * jnp.arange(len(starts)))
+    (_, path), rows = jax.lax.scan(interval, (y, (begun, ahead)), at)
+    return rows, path
 
 
 def _forward(advance, structure, active, given, along):
@@ -110,95 +151,184 @@ def _forward(advance, structure, active, given, along):
 
 
 def _backward(steps: Steps, count: int, structure, active, given, bars):
-    """The cotangents of the active leaves, `start` and `h` not among them: times are known when a rollout is traced."""
-    leaves, kept = given[: structure.num_leaves], tuple(given[structure.num_leaves :])
-    y, start, h, mine, shared = jax.tree.unflatten(structure, leaves)
+    """The cotangents of the active leaves, `starts` and `h` not among them: times are known when a rollout is traced."""
+    leaves, kept = given[: structure.num_leaves], given[structure.num_leaves :]
+    y, starts, h, mine, shared = at = jax.tree.unflatten(structure, leaves)
     own = [i - len(y) - 2 for i in active if i >= len(y)]
     of_y = [i for i in active if i < len(y)]
     parameters = Parameters(
         [i for i in own if i < len(mine)], [i - len(mine) for i in own if i >= len(mine)]
     )
-    found = (kept[: len(y)], kept[len(y) :])
-    if not kept:
-        found = path(steps.step, count, y, start, h, mine, shared)[1]
-    times = start + jnp.arange(count).astype(h.dtype) * h
-    interval = _Interval(steps, parameters, times, h, mine, shared)
-    y_bar, p_bar = interval.back(found, tuple(bars))
+    path = jax.eval_shape(partial(_path, steps, count), *at)[1]
+    found = (
+        jax.tree.unflatten(jax.tree.structure(path), kept) if kept else _path(steps, count, *at)[1]
+    )
+    sweep = _Sweep(steps, parameters, count, starts, h, mine, shared)
+    y_bar, p_bar = sweep.back(found, tuple(bars))
     return [*(y_bar[i] for i in of_y), *parameters.arrays(p_bar, shared)]
 
 
-class _Interval(NamedTuple):
-    """Steps of equal size, with what is differentiated by and all that stays the same."""
+class _Sweep(NamedTuple):
+    """Intervals of `count` steps, with what is differentiated by and all that stays the same."""
 
     steps: Steps
     parameters: Parameters
-    times: Array
+    count: int
+    starts: Array
     h: Array
     mine: Columns
     shared: Any
 
-    def back(self, path: tuple[Columns, Columns], y_bar: Columns) -> tuple[Columns, Columns]:
-        """ȳ at the start and p̄, in columns."""
+    def back(self, path: tuple, bars: Columns) -> tuple[Columns, Columns]:
+        """ȳ at the start and p̄, in columns, from those of the states after each interval."""
+        begun, ahead = path
+        needed = self.steps.needed
         unit_back = _unit_back(self.steps, self.parameters)
-        stage_back = _stage_back(self.steps.rate, self.parameters, self.steps.method)
+        groups_back = _groups_back(self.steps, self.parameters)
+        row = lambda rows, n: jax.lax.dynamic_index_in_dim(rows, n, 0, keepdims=False)  # noqa: E731
 
-        def back(bars, at):
-            (y_bar, p_bar), (t, (y, z)) = bars, at
-            stages = self.steps.stages(t, self.h, y, self.mine, self.shared)
-            w, p_bar = unit_back(z, self.mine, self.shared, y_bar, p_bar)
-            one = partial(stage_back, t, self.h, self.mine, self.shared)
-            return _stages_back(self.steps.method, one, stages, tuple(w), p_bar), None
+        def interval(carry, at):
+            start, h, first, bars = at
+            y_bar, p_bar = carry
 
-        bars = (y_bar, self.parameters.zeros(y_bar[0], self.shared))
-        return jax.lax.scan(back, bars, (self.times, path), reverse=True)[0]
+            def back(carry, n):
+                y_bar, p_bar = carry
+                i = first + n
+                z, stages = jax.tree.map(lambda x: row(x, i), (begun, ahead))
+                after = tuple(row(x, i + 1) for x in _among(begun, needed.kept, needed.ends))
+                y, w, p_bar = unit_back(i == 0, z, after, self.mine, self.shared, y_bar, p_bar)
+                at = (start + n.astype(h.dtype) * h, h, self.mine, self.shared)
+                return groups_back(at, (y, *stages), w, p_bar), None
+
+            carry = (added(y_bar, bars), p_bar)
+            return jax.lax.scan(back, carry, jnp.arange(self.count), reverse=True)[0], None
+
+        like = bars[0][0]
+        zeros = (jnp.zeros_like(like),) * len(bars)
+        carry = (zeros, self.parameters.zeros(like, self.shared))
+        at = (self.starts, self.h, self.count * jnp.arange(len(self.starts)), bars)
+        return jax.lax.scan(interval, carry, at, reverse=True)[0]
+
+
+def _among(values: Columns, places: list[int], wanted: list[int]) -> Columns:
+    """Those wanted of the numbers at some places."""
+    return tuple(values[places.index(i)] for i in wanted)
 
 
 def _unit_back(steps: Steps, parameters: Parameters) -> Callable:
-    """w, and p̄ with what N adds to it, from the numbers of z that matter."""
+    """(first, z, z₁, …, ȳ₁, p̄) ↦ y of the numbers f depends on, w, and p̄ with what N adds to it.
 
-    def single(ends, mine, shared, bar, p_bar):
-        z = tuple(replaced([jnp.zeros_like(x) for x in bar], steps.ends, ends))
+    y = N(z), in the first step z; z and z₁ are the numbers that matter.
+    """
+    needed = steps.needed
+
+    def single(first, z, after, mine, shared, bar, p_bar):
+        fill = lambda values, places: filled(values, places, bar[0], len(bar))  # noqa: E731
         of = lambda z, p: steps.unit(z, parameters.filled(p, mine, shared)[1])  # noqa: E731
-        w, bars = jax.vjp(of, z, parameters.of(mine, shared))[1](bar)
-        return w, added(p_bar, numbers(bars))
+        p, z = parameters.of(mine, shared), fill(z, needed.kept)
+        y = [jnp.where(first, x, n) for x, n in zip(z, of(z, p), strict=True)]
+        w, bars = jax.vjp(of, fill(after, needed.ends), p)[1](bar)
+        return some(y, needed.rate), w, added(p_bar, numbers(bars))
 
-    return lanes(single, (0, 0, None, 0, 0))
+    def nothing(first, z, after, mine, shared, bar, p_bar):
+        return _among(z, needed.kept, needed.rate), bar, p_bar
 
-
-def _stages_back(method: Tableau, one: Callable, stages: list[Columns], w: Columns, p_bar: Columns):
-    """ȳ and p̄ at the beginning of a step; `one` is the same program for every stage."""
-    found: list[Columns] = [()] * len(method.b)
-    y_bar = w
-    for i in reversed(range(len(method.b))):
-        after = [(row[i], found[j]) for j, row in enumerate(method.a) if row[i]]
-        found[i], y_bar, p_bar = one(i, _combined(after, w), stages[i], w, y_bar, p_bar)
-    return tuple(y_bar), tuple(p_bar)
+    return lanes(single, (None, 0, 0, 0, None, 0, 0)) if needed.made else nothing
 
 
-def _combined(terms: list[tuple[float, Columns]], w: Columns) -> tuple[float, Columns]:
-    """Σ a Ȳ as (a, Ȳ) of one term."""
-    if len(terms) == 1:
-        return terms[0]
-    zero = (jnp.zeros_like(x) for x in w)
-    sums = (sum((a * x[n] for a, x in terms), start=z) for n, z in enumerate(zero))
-    return 1.0, tuple(sums)
+def _groups_back(steps: Steps, parameters: Parameters) -> Callable:
+    """(…, first stages of the groups, w, p̄) ↦ ȳ and p̄ at the beginning of a step, one group of stages after the other."""
+    method, moving = steps.method, steps.needed.rate
+    program = jax.jit(lanes(partial(_group_back, steps, parameters), _GROUP))
+
+    def back(at, stages: list[Columns], w: Columns, p_bar: Columns):
+        t, h, mine, shared = at
+        found: dict[int, Columns] = {}
+        y_bar: Columns = ()
+        for (i, many), here in reversed(list(zip(steps.groups, stages, strict=True))):
+            last = i + many - 1
+            a, later = _combined(
+                [(method.a[j][last], found[j]) for j in found if method.a[j][last]]
+            )
+            times = [t + h.dtype.type(c) * h for c in method.c[i : i + many]]
+            inside = [[_times(h, x) for x in row[i : i + many]] for row in method.a[i : i + many]]
+            weights = (
+                inside,
+                h * h.dtype.type(a),
+                [h * h.dtype.type(b) for b in method.b[i : i + many]],
+            )
+            y = stages[0] if i and many > 1 else ()
+            found[i], y_bar, p_bar = program(
+                times, weights, y, here, mine, shared, w, later, y_bar, p_bar
+            )
+        return tuple(replaced(w, moving, y_bar)), tuple(p_bar)
+
+    return back
 
 
-def _stage_back(rate: Callable, parameters: Parameters, method: Tableau) -> Callable:
-    """Ȳ_i, and ȳ and p̄ with what stage i adds to them: one program for all stages of all steps."""
+_GROUP = (None, None, 0, 0, 0, None, 0, 0, 0, 0)
 
-    def single(t, weights, here, mine, shared, w, later, y_bar, p_bar):
-        kappa = tuple(weights[0] * x + weights[1] * k for x, k in zip(w, later, strict=True))
-        of = lambda here, p: rate(t, here, *parameters.filled(p, mine, shared))  # noqa: E731
-        here_bar, bars = jax.vjp(of, here, parameters.of(mine, shared))[1](kappa)
-        return here_bar, added(y_bar, here_bar), added(p_bar, numbers(bars))
 
-    batched = jax.jit(lanes(single, (None, None, 0, 0, None, 0, 0, 0, 0)))
+def _times(h, weight: float):
+    """h a; nothing for zero."""
+    return h * h.dtype.type(weight) if weight else None
 
-    def of_columns(t, h, mine, shared, i, after, here, w, y_bar, p_bar):
-        a, later = after
-        weights = (h * h.dtype.type(method.b[i]), h * h.dtype.type(a))
-        at = t + h.dtype.type(method.c[i]) * h
-        return batched(at, weights, here, mine, shared, w, later, y_bar, p_bar)
 
-    return of_columns
+def _combined(terms: list[tuple[float, Columns]]) -> tuple[float, Columns]:
+    """Σ a Ȳ as (a, Ȳ) of one term; without any, without numbers."""
+    if len(terms) < 2:
+        return terms[0] if terms else (0.0, ())
+    factors, columns = zip(*terms, strict=True)
+    zero = [jnp.zeros_like(x) for x in columns[0]]
+    return 1.0, _ahead(zero, factors, columns)
+
+
+def _group_back(
+    steps: Steps,
+    parameters: Parameters,
+    times,
+    weights,
+    y,
+    here,
+    mine,
+    shared,
+    w,
+    later,
+    y_bar,
+    p_bar,
+):
+    """Ȳ of the first stage of a group, ȳ and p̄ with what its stages add to them, in one lane.
+
+    `times` of the stages; `weights` h a among them, h a of the stage after them, whose Ȳ is `later`, and h b. Of stages and
+    their cotangents the numbers on which f depends. `y` is left out where it is the first stage or not needed, `later`
+    where there is none, ȳ where it is w so far: what is not read is not written, either.
+    """
+    (inside, ahead, b), moving = weights, steps.needed.rate
+    whole = lambda numbers: filled(numbers, moving[: len(numbers)], w[0], len(w))  # noqa: E731
+
+    def rate_at(t):
+        return lambda here, p: steps.rate(t, whole(here), *parameters.filled(p, mine, shared))
+
+    y, y_bar, p = y or here, y_bar or some(w, moving), parameters.of(mine, shared)
+    pulls, slopes = [], []
+    for n, t in enumerate(times):
+        k, pull = jax.vjp(rate_at(t), _ahead(y, inside[n], slopes) if n else here, p)
+        pulls.append(pull)
+        slopes.append(some(k, moving))
+    found = [later] * len(times)
+    for n in reversed(range(len(times))):
+        after = [row[n] for row in inside[n + 1 :]]
+        sums = _ahead([b[n] * x for x in some(w, moving)], after, found[n + 1 :])
+        if later and n == len(times) - 1:
+            sums = _ahead(sums, [ahead], [later])
+        kappa = tuple(replaced([b[n] * x for x in w], moving, sums))
+        found[n], bars = pulls[n](kappa)
+        y_bar, p_bar = added(y_bar, found[n]), added(p_bar, numbers(bars))
+    return found[0], tuple(y_bar), p_bar
+
+
+def _ahead(start, weights, columns) -> tuple:
+    """start + Σ weight · column; a weight of None is zero."""
+    for a, x in zip(weights, columns, strict=False):
+        start = start if a is None else [s + a * v for s, v in zip(start, x, strict=True)]
+    return tuple(start)

@@ -11,12 +11,8 @@ rails in any planes 5 masses 1.3e7 and 1.1e7, 10 masses 8.0e6 and 8.9e6, 20 mass
 and 3.4e6 (medians of 9 runs on two quiet cores).
 """
 
-from collections.abc import Callable
 from typing import Any
 
-import jax.numpy as jnp
-
-from jaxhamel._lanes._length import operations
 from jaxhamel._lanes._pieces import LONGEST
 from jaxhamel.ensemble._tableaus import Tableau
 
@@ -31,12 +27,10 @@ FEW = 8
 MANY, MOST_LOOPS, MOST_LOOPS_OF_FEW = 512, 3, 4
 
 
-def is_at_once(rate: Callable, motion: Any, method: Tableau) -> bool:
-    """Whether a step of the motion is one program; `rate` is its own, of one lane's numbers."""
+def is_at_once(length: int, motion: Any, method: Tableau) -> bool:
+    """Whether a step of the motion, whose f is so many operations, is one program."""
     stages, size = len(method.b), len(motion.y[0])
     if stages > (AT_ONCE if size >= FEW else 4):
         return False
     most = MOST_LOOPS if size >= MANY else MOST_LOOPS_OF_FEW
-    t = jnp.zeros((), motion.y[0].dtype)
-    found = operations(rate, (False, True, True, False), t, motion.y, motion.mine, motion.shared)
-    return stages * found <= most * LONGEST
+    return stages * length <= most * LONGEST

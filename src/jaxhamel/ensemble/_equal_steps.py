@@ -16,15 +16,17 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from jaxhamel import _checks
-from jaxhamel._lanes._nodes import Unsupported
+from jaxhamel._lanes._length import written
 from jaxhamel._lanes._own_derivative import differentiated_as
-from jaxhamel._lanes._program import scalarise
+from jaxhamel._lanes._pieces import WHOLE
 from jaxhamel._lanes._transform import lanes
-from jaxhamel.ensemble._adjoint_sweep import Steps, path, with_adjoint
+from jaxhamel.ensemble._adjoint_sweep import Steps, advanced, with_adjoint
 from jaxhamel.ensemble._at_once import is_at_once
 from jaxhamel.ensemble._columns import Columns
 from jaxhamel.ensemble._group_steps import GroupMethod
 from jaxhamel.ensemble._kernel_options import Kernel
+from jaxhamel.ensemble._needed import Needed, some
+from jaxhamel.ensemble._parameters import numbers
 from jaxhamel.ensemble._pieces import in_pieces
 from jaxhamel.ensemble._tableaus import Tableau
 from jaxhamel.simulate._step_size import steps_in
@@ -64,28 +66,56 @@ class Motion(NamedTuple):
 
 def in_lanes(motion: Motion, ts: Float[Array, " T"], plan: Plan) -> list[Float[Array, "T B"]]:
     """By XLA."""
+    motion = _in_numbers(motion)
     y, rows = motion.y, [tuple(x[None] for x in motion.y)]
-    checkpoint = _checkpoint(motion, plan)
+    step = _stepping(motion, plan.method)
+    checkpoint = _checkpoint(step, motion, plan)
     for count, part in neighbours(plan.counts):
-        advance = advancing(motion, plan, count, checkpoint)
-        y, path = jax.lax.scan(partial(_interval, advance), y, intervals(ts, part, count))
+        at = intervals(ts, part, count)
+        if isinstance(step, Steps) and not checkpoint:
+            path = with_adjoint(step, count, True)(y, *at, motion.mine, motion.shared)
+            y = tuple(x[-1] for x in path)
+        else:
+            advance = _advancing(step, motion, plan, count, checkpoint)
+            y, path = jax.lax.scan(partial(_interval, advance), y, at)
         rows.append(path)
     return [jnp.concatenate(each) for each in zip(*rows, strict=True)]
 
 
-# Bytes of the states of all steps and of what is kept of their ends, up to which reverse mode does keep them unless told
-# otherwise. Beyond it is no faster: 8,192 lanes of the ball with three masses, 85 MB, 1.67 ms a step both ways.
+# Arrays that all lanes share with so many numbers, at most, are taken apart before the loops.
+_FEW_NUMBERS = 64
+
+
+def _in_numbers(motion: Motion) -> Motion:
+    """The same with small shared arrays taken apart: in a loop XLA makes a program of each number that is taken out."""
+    leaves, structure = jax.tree.flatten(motion.shared)
+    small = [0 < x.size <= _FEW_NUMBERS for x in leaves]
+    shared = [numbers(x) if few else x for few, x in zip(small, leaves, strict=True)]
+
+    def whole(shared):
+        pairs = zip(leaves, small, shared, strict=True)
+        arrays = [jnp.reshape(jnp.stack(x), like.shape) if few else x for like, few, x in pairs]
+        return jax.tree.unflatten(structure, arrays)
+
+    def of_numbers(function):
+        return function and (lambda *at: function(*at[:-1], whole(at[-1])))
+
+    rate, unit, step = map(of_numbers, (motion.rate, motion.unit, motion.step))
+    return motion._replace(rate=rate, unit=unit, step=step, shared=shared)
+
+
+# Bytes of what reverse mode keeps of the states of all steps, up to which it does unless told otherwise.
 KEPT = 2**26
 
 
-def _checkpoint(motion: Motion, plan: Plan) -> bool:
+def _checkpoint(step: Steps | Callable, motion: Motion, plan: Plan) -> bool:
     """Whether reverse mode computes the states between `ts` again. Of group methods JAX would keep all values there are."""
     if plan.checkpoint is not None:
         return plan.checkpoint
-    if not isinstance(plan.method, Tableau):
+    if not isinstance(step, Steps):
         return True
-    columns = [*motion.y, *(motion.y[i] for i in _ends_that_matter(motion))]
-    return sum(plan.counts) * sum(x.size * x.dtype.itemsize for x in columns) > KEPT
+    many = len(step.needed.kept) + (len(step.groups) - 1) * len(step.needed.rate)
+    return sum(plan.counts) * many * motion.y[0].size * motion.y[0].dtype.itemsize > KEPT
 
 
 def neighbours(counts: tuple[int, ...]) -> Iterator[tuple[int, slice]]:
@@ -103,32 +133,32 @@ def intervals(ts: Float[Array, " T"], part: slice, count) -> tuple[Array, Array]
     return start, (end - start) / count
 
 
-def advancing(motion: Motion, plan: Plan, count: int, checkpoint: bool = True) -> Callable:
-    """(y, start, h) ↦ the state `count` steps later.
+def advancing(motion: Motion, plan: Plan, count: int) -> Callable:
+    """(y, start, h) ↦ the state `count` steps later, of which reverse mode keeps few states in between."""
+    return _advancing(_stepping(motion, plan.method), motion, plan, count, True)
 
-    With `checkpoint` reverse mode keeps few states in between, else, of the steps of a tableau, that before each of them.
-    """
-    some = partial(_some, _stepping(motion, plan.method), checkpoint)
+
+def _advancing(step: Steps | Callable, motion: Motion, plan: Plan, count: int, checkpoint: bool):
+    """Without `checkpoint` reverse mode keeps, of the steps of a tableau, what is needed of each."""
+    some = partial(_some, step, checkpoint)
     advance = in_pieces(some, count, sum(plan.counts)) if checkpoint else some(count)
     return lambda y, start, h: advance(y, start, h, motion.mine, motion.shared)
 
 
 def _some(step: Steps | Callable, checkpoint: bool, count: int) -> Callable:
     """(y, start, h, mine, shared) ↦ the state `count` steps later, with its reverse mode."""
-    if isinstance(step, Steps):
-        return with_adjoint(partial(_advance, step.step, count), step, count, not checkpoint)
-    advance = partial(_advance, step, count)
-    return jax.checkpoint(advance) if checkpoint else advance
+    mine = isinstance(step, Steps)
+    run = with_adjoint(step, count, not checkpoint) if mine else partial(advanced, step, count)
+
+    def advance(y, start, h, *more):
+        return tuple(x[0] for x in run(y, start[None], h[None], *more))
+
+    return jax.checkpoint(advance) if checkpoint and not mine else advance
 
 
 def _interval(advance: Callable, y: Columns, at: tuple[Array, Array]) -> tuple[Columns, Columns]:
     end = advance(y, *at)
     return end, end
-
-
-def _advance(step: Callable, count: int, *at) -> Columns:
-    """`count` steps of size h from (y, start, h, mine, shared)."""
-    return path(step, count, *at)[0]
 
 
 def _stepping(motion: Motion, method: Tableau | GroupMethod) -> Steps | Callable:
@@ -141,43 +171,53 @@ def _stepping(motion: Motion, method: Tableau | GroupMethod) -> Steps | Callable
         of_group = lanes(cast(Callable, motion.step), _AXES)
         return lambda *at: (of_group(*at),)
     rate, unit = jax.jit(motion.rate), motion.unit
-    ends = _ends_that_matter(motion)
-    some = lambda z: tuple(z[i] for i in ends)  # noqa: E731
+    t = jnp.zeros((), motion.y[0].dtype)
+    found = written(rate, (False, True, True, False), t, motion.y, motion.mine, motion.shared)
+    length, needed = 0 if found is None else found.program.length(), Needed.by(motion, found)
+    groups = groups_of(length, method)
 
-    def written_out(t, h, y, mine, shared):
-        return _written_out(lambda t, y: rate(t, y, mine, shared), method, t, h, y)
+    def kept(y1, z, stages):
+        heads = [some(stages[i], needed.rate) for i, _ in groups[1:]]
+        return tuple(y1), some(z, needed.made), tuple(heads)
 
     def one_step(t, h, y, mine, shared):
-        z = written_out(t, h, y, mine, shared)[1]
-        return unit(z, shared), some(z)
+        stages, z = _written_out(lambda t, y: rate(t, y, mine, shared), method, t, h, y)
+        return kept(unit(z, shared), z, stages)
 
     def in_turn(run, t, h, y, mine, shared):
         slope = lambda t, y: lanes(rate, (None, 0, 0, None))(t, y, mine, shared)  # noqa: E731
         return run(slope, method, t, h, y)
 
     def by_stages(*at):
+        stages, z = in_turn(_full, *at)
+        return kept(lanes(unit, (0, None))(z, at[-1]), z, stages)
+
+    def end_by_stages(*at):
         z = in_turn(_chained, *at) if method.chained else in_turn(_full, *at)[1]
-        return tuple(lanes(unit, (0, None))(z, at[-1])), some(z)
+        return (tuple(lanes(unit, (0, None))(z, at[-1])),)
 
-    if not is_at_once(rate, motion, method):
-        return Steps(motion.rate, unit, lambda *at: in_turn(_full, *at)[0], by_stages, ends, method)
-    step = differentiated_as(lanes(one_step, _AXES), by_stages)
-    stages = lanes(lambda *at: written_out(*at)[0], _AXES)
-    return Steps(motion.rate, unit, stages, step, ends, method)
+    if not is_at_once(length, motion, method):
+        return Steps(motion.rate, unit, end_by_stages, by_stages, needed, method, groups)
+    step = differentiated_as(lanes(lambda *at: one_step(*at)[:1], _AXES), end_by_stages)
+    return Steps(motion.rate, unit, step, lanes(one_step, _AXES), needed, method, groups)
 
 
-def _ends_that_matter(motion: Motion) -> list[int]:
-    """The numbers of z on which N′ may depend: those of which N makes others (of a quaternion all four)."""
-    y = [jax.ShapeDtypeStruct((), x.dtype) for x in motion.y]
-    closed = jax.make_jaxpr(motion.unit)(y, motion.shared)
-    try:
-        program = scalarise(closed, [True] * len(y) + [False] * (len(closed.in_avals) - len(y)))
-    except Unsupported:
-        return list(range(len(y)))
-    numbers = [int(x) for x in program.inputs[: len(y)]]
-    made = [int(x) for x, number in zip(program.outputs, numbers, strict=True) if x != number]
-    used = set(program.graph.needed(made))
-    return [i for i, number in enumerate(numbers) if number in used]
+# A stage backward is so many times as many operations as f: 2.3 for the rolling ball by state, masses and control.
+_BACKWARD = 2.3
+
+
+def groups_of(length: int, method: Tableau) -> list[tuple[int, int]]:
+    """The stages that go backward in one program, (first, how many) of each group: as many as one loop can hold.
+
+    A step's all, or, where each stage needs only the one before, equal parts of them; one where f cannot be written out.
+    """
+    stages = len(method.b)
+    most = WHOLE / (_BACKWARD * length) if length else 1
+    sizes = [
+        n for n in range(1, stages + 1) if stages % n == 0 and (method.chained or n in (1, stages))
+    ]
+    size = max(n for n in sizes if n <= max(1, most))
+    return [(i, size) for i in range(0, stages, size)]
 
 
 def _written_out(slope: Callable, method: Tableau, t, h, y: Columns):
