@@ -162,6 +162,21 @@ def test_numbers_that_matter():
     assert unknown == Needed(rate=[0, 1, 2, 3], ends=[], made=[])
 
 
+def test_a_rate_that_depends_on_no_number():
+    """y = y₀ + p t³/3: nothing of the path is needed."""
+    plan = Plan.of(ENDS, DT, tableau("rk4"), False, False)
+
+    def end(y, mine):
+        motion = Motion(
+            lambda t, y, mine, shared: (mine[0] * t**2,), lambda y, shared: y, y, mine, ()
+        )
+        return jnp.sum(in_lanes(motion, jnp.asarray(ENDS), plan)[0][-1])
+
+    (y_bar,), (p_bar,) = jax.jit(jax.grad(end, (0, 1)))((jnp.ones(B),), (jnp.arange(1.0, B + 1),))
+    np.testing.assert_allclose(y_bar, 1.0)
+    np.testing.assert_allclose(p_bar, ENDS[-1] ** 3 / 3, rtol=1e-14)
+
+
 @pytest.mark.parametrize(("method", "checkpoint"), [(diffrax.Heun(), True), ("rk4", False)])
 def test_every_mode_and_order(method, checkpoint):
     """Forward, backward, forward over backward, backward over backward, vmap of backward: one Hessian."""

@@ -1,6 +1,7 @@
 """Loops in one kernel: marked where it is safe, the same numbers and derivatives as without."""
 
 import os
+import platform
 import subprocess
 import sys
 from pathlib import Path
@@ -18,7 +19,8 @@ from jaxhamel._lanes._whole_loop import fits, whole_loop
 from jaxhamel.systems import FreeRigidBody
 
 pytestmark = pytest.mark.skipif(
-    jaxlib.version.__version_info__ < OLDEST, reason="with this XLA lanes are no windows"
+    jaxlib.version.__version_info__ < OLDEST or platform.machine() not in _whole_loop.PROCESSORS,
+    reason="nothing is marked with this XLA or on this processor",
 )
 
 X = np.random.default_rng(3).normal(size=3)
@@ -28,6 +30,11 @@ M = np.random.default_rng(4).normal(size=(9, 9))
 def test_xla_takes_loops_into_a_marked_call():
     """If this fails XLA has changed: `simulate` goes on, and starts a kernel for each group of operations again."""
     assert _whole_loop.tried()
+
+
+def test_on_a_processor_not_seen_nothing_is_marked(monkeypatch):
+    monkeypatch.setattr(platform, "machine", lambda: "arm64")
+    assert not _whole_loop._loops_work.__wrapped__()
 
 
 @pytest.mark.parametrize(
