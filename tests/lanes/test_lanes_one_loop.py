@@ -135,3 +135,18 @@ def test_sines_of_what_is_large_or_not_finite():
     assert np.abs(cosine[:3]).max() <= 1
     assert np.isnan(sine[3:]).all()
     assert np.isnan(cosine[3:]).all()
+
+
+@pytest.mark.parametrize(("sines", "kernels"), [(20, 2), (40, 1)])
+def test_what_all_lanes_share_is_one_kernel_unless_it_is_long(sines, kernels):
+    """Sines count thirty; more than 900 operations XLA would compute again and again."""
+
+    def f(x, s):
+        for _ in range(sines):
+            s = jnp.sin(s) + 0.1
+        return x * s
+
+    run = jax.jit(lanes(f, (0, None)))
+    x, s = np.linspace(0.0, 1.0, 100), np.array(0.3)
+    assert run.lower(x, s).as_text().count("stablehlo.reduce_window") == kernels
+    np.testing.assert_allclose(run(x, s), jax.vmap(f, (0, None))(x, s), rtol=1e-14)

@@ -25,7 +25,7 @@ import numpy as np
 from jax import lax
 
 from jaxhamel._lanes._one_kernel import FEW, as_one_kernel
-from jaxhamel._lanes._parts import compute, compute_in_parts, name_of
+from jaxhamel._lanes._parts import PART, compute, compute_in_parts, name_of
 from jaxhamel._lanes._pieces import Split, pieces, total
 from jaxhamel._lanes._threads import spare_vectors
 
@@ -80,11 +80,13 @@ def _vectors(graph, parts: Split) -> int:
 def together(graph, parts: Split, values: dict[int, Any]) -> bool:
     """Whether what is computed before the loop is done, by one kernel: adds the values of what is needed of it.
 
-    XLA would make a kernel of each of a few of them.
+    XLA would make a kernel of each of a few of them. Not of a long one, which XLA would compute many times over (`_parts`).
     """
     nodes = [graph.nodes[i] for i in parts.before]
     own = {i for i, node in zip(parts.before, nodes, strict=True) if node.primitive is not None}
-    if len(own) < 2 or any(name_of(node) == "pick" for node in nodes):
+    if len(own) < 2 or total(graph, list(own)) > PART:
+        return False
+    if any(name_of(node) == "pick" for node in nodes):
         return False
     values.update(
         {i: n.value for i, n in zip(parts.before, nodes, strict=True) if n.value is not None}
