@@ -164,8 +164,8 @@ def _interval(advance: Callable, y: Columns, at: tuple[Array, Array]) -> tuple[C
 def _stepping(motion: Motion, method: Tableau | GroupMethod) -> Steps | Callable:
     """What one step is made of, forward and backward; of a method on groups the step itself.
 
-    A step is one program where that is small enough, else a stage at a time. Derivatives go a stage at a time, too: the
-    whole step backward, a program of six thousand operations, compiled for more than 90 s.
+    A step is one program where that is small enough, else a stage at a time. Forward mode goes a stage at a time, too, and
+    reverse mode by groups of stages: the whole step backward, six thousand operations, compiled for more than 90 s.
     """
     if not isinstance(method, Tableau):
         of_group = lanes(cast(Callable, motion.step), _AXES)
