@@ -40,7 +40,7 @@ def lorenz(t, y, args):
 
 def operations(coefficients) -> int:
     """In the lanes of Lorenz' equations."""
-    members = Members.gathered((jnp.ones((4, 3)), coefficients), (0, None))
+    members = Members.gathered({"y0": jnp.ones((4, 3)), "args": coefficients}, (0, None))
     rate = lambda y, shared: lorenz(0.0, *members.with_numbers([y], shared, [None]))  # noqa: E731
     closed = jax.make_jaxpr(rate)(jnp.ones(3), [coefficients])
     return sum(scalarise(closed, [True, False]).operations().values())

@@ -46,3 +46,14 @@ def test_too_many_steps():
 def test_an_equation_is_a_function():
     with pytest.raises(TypeError, match="`f` is of type int; it must be a callable"):
         ensemble.integrate(3, jnp.ones((4, 2)), [0.0, 1.0], dt=0.5)  # pyright: ignore
+
+
+def test_axes_of_an_equation():
+    """Two entries, though f is a member, too; a part of `args` is named as it is written."""
+    for axes, message in [
+        ((0, None, None), r"length 3; it must be .* each of \(y0, args\)"),
+        (0, r"has axis 0 for `args\['rate'\]`, which has no axis"),
+        ((0, {"rate": 0}), "has axis 0 for `args"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            ensemble.integrate(len, U0, [0.0, 1.0], {"rate": jnp.ones(())}, dt=0.5, in_axes=axes)

@@ -164,10 +164,27 @@ SHARED = (None, 0, 0, None)
 @pytest.mark.parametrize(
     ("q0", "u0", "in_axes", "message"),
     [
-        (Q, U[:3], SHARED, "batch sizes differ: 4 along axis 0 .* 3 along axis 0"),
+        (
+            Q,
+            U[:3],
+            SHARED,
+            "sizes differ: `q0` of .* has 4 along axis 0, `u0` of .* has 3 along axis 0",
+        ),
+        (Q, U, 0, r"sizes differ: `system.inertia` of shape \(3,\) has 3 along axis 0, `q0`"),
         (Q[:0], U[:0], SHARED, "zero trajectories"),
         (Q[0], U[0], None, "maps no array"),
-        (Q, U, (None, 0, 0), "does not fit the arguments"),
+        (
+            Q,
+            U,
+            (None, 0, 0),
+            r"length 3; .* one entry for each of \(system, q0, u0, control\)\. Give 0",
+        ),
+        (
+            Q,
+            U,
+            (None, 0, (0, 0), None),
+            "for `u0`, which is an array of .* built like `u0` with an",
+        ),
         (Q * np.array([[1.0], [1.0], [2.0], [1.0]]), U, SHARED, "q0 of trajectory 2"),
         (Q, np.where(U[1, 1] == U, np.nan, U), SHARED, "`u0` is"),
         (Q, U[:, :2], SHARED, "`u0` has shape \\(2,\\)"),

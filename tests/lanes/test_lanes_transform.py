@@ -64,18 +64,54 @@ def test_no_lane_at_all():
     assert lanes(lambda x: jnp.dot(x, x))(np.zeros((0, 3))).shape == (0,)
 
 
+ONE_FOR_EACH = r"it must be an integer, None, or one entry for each of \(x, y\)"
+
+
 @pytest.mark.parametrize(
     ("in_axes", "args", "message"),
     [
-        (0, (A, B), "batch sizes differ: 6 along axis 0 .*, 3 along axis 0"),
-        (None, (A, A), "maps no array"),
-        (3, (A, A), "has axis 3 for leaf 0 of the arguments, of shape \\(6, 3\\)"),
-        ((0, 0, 0), (A, A), "does not fit the arguments"),
+        (
+            0,
+            (A, B),
+            r"sizes differ: `x` of shape \(6, 3\) has 6 along axis 0, `y` of .* has 3 along",
+        ),
+        (None, (A, A), r"maps no array of \(x, y\)"),
+        (3, (A, A), r"has axis 3 for `x`, of shape \(6, 3\); its axes are -2 to 1"),
+        (0, (A, 2.0), "has axis 0 for `y`, which has no axis. Give it one entry"),
+        (0, (A, {"a": (A, B)}), r"sizes differ: `x` .*, `y\['a'\]\[1\]` of shape \(3, 6\) has 3"),
+        ((0, 0, 0), (A, A), rf"is \(0, 0, 0\), of length 3; {ONE_FOR_EACH}. Give 0 where"),
+        ({"x": 0}, (A, A), rf"is {{'x': 0}}; {ONE_FOR_EACH}, in a tuple"),
+        (
+            (0, (0, 0)),
+            (A, A),
+            r"has \(0, 0\) for `y`, which is an array of shape \(6, 3\); it must",
+        ),
+        (0.0, (A, A), f"is 0.0, of type float; {ONE_FOR_EACH}"),
+        (("0", 0), (A, A), "has '0', of type str, for `x`; it must be an integer or None. Give 0"),
+        ((0, True), (A, A), "has True, of type bool, for `y`; it must be an integer or None"),
     ],
 )
 def test_axes_that_cannot_be(in_axes, args, message):
-    with pytest.raises(ValueError, match=message):
-        lanes(lambda x, y: x + y, in_axes)(*args)
+    with pytest.raises((ValueError, TypeError), match=message):
+        lanes(lambda x, y: x, in_axes)(*args)
+
+
+def test_what_has_no_name_is_counted():
+    """Arguments after those a signature names, and of a function that shows none; by name they are called that."""
+    for f, named in [(lambda x, *more: x, "x"), (Opaque(), "argument 0")]:
+        with pytest.raises(ValueError, match=f"`{named}` of .*, `argument 1` of shape"):
+            lanes(f)(A, B)
+    with pytest.raises(
+        ValueError, match=r"differ: `x` of .*, `z` of shape \(3, 6\) has 3 along axis 0"
+    ):
+        lanes(lambda x, **others: x)(A, z=B, a=A)
+
+
+class Opaque:
+    __signature__ = "none that can be read"
+
+    def __call__(self, x, y):
+        return x
 
 
 # --- under the other transforms ---------------------------------------------------------------

@@ -5,6 +5,9 @@ Values are checked where they are concrete, at the boundary (construction, the c
 never inside a right-hand side, where one check by value costs a factor of three in time.
 """
 
+from jaxhamel._checks._axes import check_axis_kinds as check_axis_kinds
+from jaxhamel._checks._axes import check_batch as check_batch
+from jaxhamel._checks._axes import wrong_axes as wrong_axes
 from jaxhamel._checks._bodies import check_added_mass as check_added_mass
 from jaxhamel._checks._bodies import check_frame_axis as check_frame_axis
 from jaxhamel._checks._bodies import check_inertia as check_inertia
@@ -30,7 +33,6 @@ from jaxhamel._checks._control import check_spline_size as check_spline_size
 from jaxhamel._checks._control import check_target as check_target
 from jaxhamel._checks._control import check_terms as check_terms
 from jaxhamel._checks._control import check_weight as check_weight
-from jaxhamel._checks._ensemble import check_batch as check_batch
 from jaxhamel._checks._ensemble import check_embedded_pair as check_embedded_pair
 from jaxhamel._checks._ensemble import check_explicit_method as check_explicit_method
 from jaxhamel._checks._ensemble import check_initial_values as check_initial_values

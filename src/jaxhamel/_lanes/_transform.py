@@ -1,10 +1,12 @@
 """lanes: `jax.vmap` that holds every array element as its own batch vector."""
 
 import functools
+import inspect
 import math
 import warnings
 from collections.abc import Callable
 from functools import partial
+from itertools import islice, zip_longest
 from typing import Any
 
 import jax
@@ -44,7 +46,7 @@ def lanes(f: Callable, in_axes: Any = 0) -> Callable:
     **Returns:** a function like `f` whose results have a leading batch axis. It composes with jit, grad, jvp and vmap;
     derivative rules that `f` carries (`jax.custom_jvp`, `jax.custom_vjp`) are kept.
 
-    **Raises:** `ValueError` for arguments without a common batch size.
+    **Raises:** `ValueError` that names the argument, for axes that do not fit or differ in length.
 
     Folding takes x to be finite, and not zero in 0/x: 0·x is 0 in every lane, also where x is infinite or NaN.
     """
@@ -52,8 +54,9 @@ def lanes(f: Callable, in_axes: Any = 0) -> Callable:
     @functools.wraps(f)
     def batched(*args, **named):
         leaves, structure = jax.tree.flatten((args, named))
-        axes = flat_axes(in_axes, args) + [0] * len(jax.tree.leaves(named))  # as vmap has it
-        size = _checks.check_batch(leaves, axes)
+        given = dict(zip(_names(f, len(args)), args, strict=True))
+        axes = flat_axes(in_axes, given) + [0] * len(jax.tree.leaves(named))  # as vmap has it
+        size = _checks.check_batch(given | named, axes)
         mapped = {i: axis for i, axis in enumerate(axes) if axis is not None}
         columns = [jnp.moveaxis(jnp.asarray(leaves[i]), axis, 0) for i, axis in mapped.items()]
         found = []
@@ -73,20 +76,29 @@ def lanes(f: Callable, in_axes: Any = 0) -> Callable:
     return batched
 
 
-def flat_axes(in_axes, args) -> list[int | None]:
-    """One axis for each leaf of the arguments."""
+def flat_axes(in_axes, given: dict[str, Any]) -> list[int | None]:
+    """One axis for each leaf of the arguments, which are given by name."""
     in_axes = tuple(in_axes) if isinstance(in_axes, list) else in_axes
     absent = lambda x: x is None  # noqa: E731
+    spread = lambda axis, part: [axis] * len(jax.tree.leaves(part))  # noqa: E731
     try:
-        full = jax.tree.map(
-            lambda axis, part: [axis] * len(jax.tree.leaves(part)), in_axes, args, is_leaf=absent
-        )
-    except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"`in_axes` is {in_axes!r}, which does not fit the arguments: {error}. Give an integer, "
-            "None, or one entry for each argument."
-        ) from None
-    return jax.tree.leaves(full, is_leaf=absent)
+        full = jax.tree.map(spread, in_axes, tuple(given.values()), is_leaf=absent)
+    except (TypeError, ValueError):
+        raise _checks.wrong_axes(in_axes, given) from None
+    axes = jax.tree.leaves(full, is_leaf=absent)
+    _checks.check_axis_kinds(in_axes, axes, given)
+    return axes
+
+
+def _names(f: Callable, count: int) -> list[str]:
+    """What f calls the arguments that it gets by position."""
+    try:
+        parameters = inspect.signature(f).parameters.values()
+    except (TypeError, ValueError):  # what is not written in Python has none
+        parameters = ()
+    shown = (p.name if p.kind is p.POSITIONAL_OR_KEYWORD else None for p in parameters)
+    pairs = zip_longest(range(count), islice(shown, count))
+    return [name or f"argument {i}" for i, name in pairs]
 
 
 def run(

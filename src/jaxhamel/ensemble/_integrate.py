@@ -60,9 +60,8 @@ def integrate(
         lorenz = lambda t, y, rho: jnp.stack([10 * (y[1] - y[0]), y[0] * (rho - y[2]) - y[1], y[0] * y[1] - 8 / 3 * y[2]])
         ends = integrate(lorenz, jnp.array([1.0, 0.0, 0.0]), [0.0, 1.0], rho, dt=1e-3, in_axes=(None, 0))[:, -1]
     """
-    of_both = in_axes if isinstance(in_axes, tuple | list) else (in_axes, in_axes)
     _checks.check_callable("f", f, "(t, y, args) to dy/dt")
-    members = Members.gathered((y0, args, f), (*of_both, None))
+    members = Members.gathered({"y0": y0, "args": args}, in_axes, (f,))
     if dt is None:
         return by_tolerance(ordinary_equation(), members, ts, rtol, atol, method, max_steps)
     _checks.check_steps(rtol, atol, dt)

@@ -14,6 +14,8 @@ from jaxhamel.ensemble._known import Known
 from jaxhamel.geometry import AbstractSpace
 from jaxhamel.mechanics import System, as_control
 
+_PARTS: tuple[str, ...] = ("system", "q0", "u0", "control")
+
 
 class Members(eqx.Module):
     """(system, q0, u0, control) of every trajectory: leaves have a batch axis in front where `batched` says so."""
@@ -31,9 +33,10 @@ class Members(eqx.Module):
         **Raises:** `ValueError` that names the argument, and the trajectory where it is one.
         """
         parts = (system, _arrays(q0), _arrays(u0), _arrays(control))
-        axes = _one_a_leaf(in_axes, parts)
+        given = dict(zip(_PARTS, parts, strict=True))
+        axes = _one_a_leaf(in_axes, given)
         leaves, structure = jax.tree.flatten((*parts[:3], as_control(parts[3])))
-        size = _checks.check_batch(leaves, axes)
+        size = _checks.check_batch(given, axes)
         _checks.check_trajectories(size, parts[2])
         _check_systems(system, axes)
         _check_states(system.space, parts[1], axes[len(jax.tree.leaves(system)) :], size)
@@ -41,16 +44,17 @@ class Members(eqx.Module):
         return cls._of_leaves(leaves, structure, axes, size)
 
     @classmethod
-    def gathered(cls, parts: tuple, in_axes: Any) -> "Members":
-        """Of any tuple of pytrees, initial values first: one batch size, at least one trajectory.
+    def gathered(cls, given: dict[str, Any], in_axes: Any, shared: tuple = ()) -> "Members":
+        """Of pytrees by name, initial values first, and others that all share: one batch size, at least one trajectory.
 
         **Raises:** `ValueError` that names the argument.
         """
-        parts = tuple(_arrays(part) for part in parts)
-        axes = _one_a_leaf(in_axes, parts)
-        leaves, structure = jax.tree.flatten(parts)
-        size = _checks.check_batch(leaves, axes)
-        _checks.check_initial_values(size, parts[0])
+        given = {name: _arrays(part) for name, part in given.items()}
+        axes = _one_a_leaf(in_axes, given)
+        size = _checks.check_batch(given, axes)
+        _checks.check_initial_values(size, next(iter(given.values())))
+        leaves, structure = jax.tree.flatten((*given.values(), *map(_arrays, shared)))
+        axes += [None] * (len(leaves) - len(axes))
         return cls._of_leaves(leaves, structure, axes, size)
 
     @classmethod
@@ -108,10 +112,9 @@ def _arrays(value: Any) -> Any:
     return jnp.asarray(value) if isinstance(value, list | float | int | np.ndarray) else value
 
 
-def _one_a_leaf(in_axes, parts) -> list[int | None]:
+def _one_a_leaf(in_axes, given: dict[str, Any]) -> list[int | None]:
     """One axis for each leaf; what is no array (a function among the leaves) is shared."""
-    axes = flat_axes(in_axes, parts)
-    leaves = jax.tree.leaves(parts)
+    axes, leaves = flat_axes(in_axes, given), jax.tree.leaves(tuple(given.values()))
     return [axis if hasattr(x, "shape") else None for axis, x in zip(axes, leaves, strict=True)]
 
 

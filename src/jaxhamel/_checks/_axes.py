@@ -1,0 +1,116 @@
+"""Checks of `in_axes`: an entry for each argument, an axis that its arrays have, one length of them all."""
+
+import jax
+import numpy as np
+from jax.tree_util import keystr, tree_leaves_with_path
+
+from jaxhamel._checks._values import _kind
+
+
+def wrong_axes(in_axes, given) -> ValueError:
+    """What to say of `in_axes` that is no prefix of the arguments, which are given by name."""
+    if not isinstance(in_axes, tuple):
+        return ValueError(f"`in_axes` is {_brief(in_axes)}; {_wanted(given)}, in a tuple. {_WHICH}")
+    if len(in_axes) != len(given):
+        return ValueError(
+            f"`in_axes` is {_brief(in_axes)}, of length {len(in_axes)}; {_wanted(given)}. {_WHICH}"
+        )
+    pairs = zip(in_axes, given, strict=True)
+    entry, name = next((entry, name) for entry, name in pairs if not _fits(entry, given[name]))
+    return ValueError(
+        f"`in_axes` has {_brief(entry)} for `{name}`, which is {_described(given[name])}; it must be an integer, None, or "
+        f"built like `{name}` with an integer or None in place of its arrays. {_WHICH}"
+    )
+
+
+def check_axis_kinds(in_axes, axes, given) -> None:
+    """Each axis, one for a leaf of the arguments, is an integer or None."""
+    for i, axis in enumerate(axes):
+        if axis is None or (isinstance(axis, int | np.integer) and not isinstance(axis, bool)):
+            continue
+        if not isinstance(in_axes, tuple):
+            raise TypeError(
+                f"`in_axes` is {_brief(axis)}, {_kind(axis)}; {_wanted(given)}. {_WHICH}"
+            )
+        raise TypeError(
+            f"`in_axes` has {_brief(axis)}, {_kind(axis)}, for `{_names(given)[i]}`; it must be an integer or None. {_WHICH}"
+        )
+
+
+def _wanted(given) -> str:
+    return f"it must be an integer, None, or one entry for each of ({', '.join(given)})"
+
+
+def check_batch(given, axes) -> int:
+    """The common length of the mapped axes, one axis for each leaf of the arguments."""
+    shapes = [np.shape(leaf) for leaf in jax.tree.leaves(tuple(given.values()))]
+    pairs = enumerate(zip(axes, shapes, strict=True))
+    mapped = {i: pair for i, pair in pairs if pair[0] is not None}
+    for i, (axis, shape) in mapped.items():
+        if not -len(shape) <= axis < len(shape):
+            raise _no_such_axis(axis, shape, _names(given)[i])
+    sizes = {i: shape[axis] for i, (axis, shape) in mapped.items()}
+    if not sizes:
+        raise ValueError(
+            f"`in_axes` maps no array of ({', '.join(given)}); at least one must have a batch axis. Give 0 for an argument "
+            "that differs from lane to lane."
+        )
+    if len(set(sizes.values())) > 1:
+        raise _different(sizes, mapped, _names(given))
+    return next(iter(sizes.values()))
+
+
+def _no_such_axis(axis, shape, name) -> ValueError:
+    if not shape:
+        return ValueError(
+            f"`in_axes` has axis {axis} for `{name}`, which has no axis. Give it one entry for each lane, "
+            "or None in `in_axes` for what all lanes share."
+        )
+    return ValueError(
+        f"`in_axes` has axis {axis} for `{name}`, of shape {shape}; its axes are {-len(shape)} to {len(shape) - 1}. Give "
+        "one of them, or None for what all lanes share."
+    )
+
+
+def _different(sizes, mapped, names) -> ValueError:
+    """The first leaf of each length is named."""
+    first = {size: i for i, size in reversed(sizes.items())}
+    said = [
+        f"`{names[i]}` of shape {mapped[i][1]} has {size} along axis {mapped[i][0]}"
+        for size, i in sorted(first.items(), key=lambda pair: pair[1])
+    ]
+    return ValueError(
+        f"the batch sizes differ: {', '.join(said)}. All mapped axes must have the same length; give None in `in_axes` for "
+        "what all lanes share."
+    )
+
+
+def _names(given) -> list[str]:
+    """Of the leaves, as a user writes them: `system.masses`, `q0[1]`."""
+    return [
+        name + keystr(path)
+        for name, part in given.items()
+        for path, _ in tree_leaves_with_path(part)
+    ]
+
+
+def _fits(entry, part) -> bool:
+    try:
+        jax.tree.map(lambda axis, part: None, entry, part, is_leaf=lambda x: x is None)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _described(part) -> str:
+    shape = getattr(part, "shape", None)
+    return _kind(part) if shape is None else f"an array of shape {tuple(shape)}"
+
+
+def _brief(value) -> str:
+    """As it is written, where that is short."""
+    text = repr(value)
+    return text if len(text) <= 60 else f"{_kind(value).removeprefix('of type ')}(…)"
+
+
+_WHICH = "Give 0 where arrays have a batch axis in front, None for what all lanes share."
