@@ -1,6 +1,7 @@
 """`jaxhamel identify roboball` and `jaxhamel predict` after it: listed, messages, and a prediction with known parameters."""
 
 import json
+import signal
 from types import SimpleNamespace
 
 import jax.numpy as jnp
@@ -9,7 +10,8 @@ from typer.testing import CliRunner
 
 from jaxhamel import simulate
 from jaxhamel.cli._app import app
-from jaxhamel.cli._roboball import _ended
+from jaxhamel.cli._roboball import _ended, fitted_roboball
+from jaxhamel.cli._terminal import Terminal
 from jaxhamel.systems import SoftRollingPendulum
 
 HEADER = "timestamp,ball_roll.position,roll_joint.position\n"
@@ -63,6 +65,37 @@ def test_prediction_from_the_files(tmp_path):
     assert set(rms) == {"ball_roll.position", "roll_joint.position"}
     assert max(rms.values()) < 2e-3
     assert (out / "report.html").stat().st_size > 10_000
+
+
+def test_ctrl_c_writes_what_was_found(tmp_path, monkeypatch):
+    """The signal comes while an iteration is told; `predict` takes what is written."""
+    system = SoftRollingPendulum.roboball(contact_stiffness=20.0, rolling_coulomb=0.45)
+    ts = jnp.linspace(0.0, 0.5, 26)
+    motion = simulate(system, jnp.array([-0.36, 0.37, 0.0]), jnp.zeros(2), ts, dt=0.02)
+    rows = np.column_stack([1e9 * np.asarray(ts), np.asarray(motion.q[:, :2])])
+    np.savetxt(tmp_path / "run.csv", rows, "%.17g", ",", header=HEADER.strip(), comments="")
+    seen = []
+
+    def interrupted(self, line):
+        seen.append(line)
+        if len(seen) == 3:
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(Terminal, "update", interrupted)
+    out = tmp_path / "out"
+    code, text = told("identify", "roboball", "--data", tmp_path, "--out", out)
+    assert code == 130
+    said = "roboball: not converged (rolling: interrupted after 3 iterations: best so far); RMS 0."
+    assert said in text
+    assert f"What was reached is in {out}" in text
+    summary = json.loads((out / "summary.json").read_text())
+    assert summary["status"] == "interrupted"
+    assert summary["reached"]["fit"] == {
+        "stand": None,
+        "rolling": "interrupted after 3 iterations: best so far",
+    }
+    assert {path.name for path in out.iterdir()} >= {*summary["files"], "fitted.json"}
+    assert fitted_roboball(str(out)) == out / "fitted.json"
 
 
 def test_a_fit_that_did_not_converge_says_so():

@@ -1,6 +1,7 @@
 """RoboBall: its files, the prediction of a made-up run, and, where the data are, what the fit reaches."""
 
 import os
+import signal
 from pathlib import Path
 
 import jax.numpy as jnp
@@ -8,8 +9,9 @@ import numpy as np
 import pytest
 
 from jaxhamel import identify, simulate
+from jaxhamel.identify import _roboball
 from jaxhamel.identify._correlated import widening
-from jaxhamel.systems import SoftRollingPendulum
+from jaxhamel.systems import PendulumInStand, SoftRollingPendulum
 
 ROOT = Path(__file__).parents[2]
 PLACES = (
@@ -44,6 +46,68 @@ def test_messages_about_files_and_runs(tmp_path):
     rolling = identify.Run([0.0, 0.1, 0.2], {"joint": [0.1] * 3, "shell": [0.1] * 3})
     with pytest.raises(ValueError, match=r"`seconds` is 0.1: 2 of the 3 times"):
         identify.predict_roboball(SoftRollingPendulum.roboball(), rolling, 0.1)
+
+
+def made_up(system, q0, columns):
+    """Half a second of its motion."""
+    ts = jnp.linspace(0.0, 0.5, 26)
+    u0 = jnp.array([0.2, -0.1])[: system.n_independent]
+    motion = simulate(system, jnp.array(q0), u0, ts, dt=0.02)
+    return identify.Run(ts, {name: np.asarray(motion.q[:, i]) for name, i in columns.items()})
+
+
+def interrupting(stage, iteration):
+    """Ctrl-C, as the system sends it, in an iteration of the first or second stage."""
+    seen = []
+
+    def progress(state):
+        seen.append(state.iteration)
+        if seen.count(1) == stage and state.iteration == iteration:
+            signal.raise_signal(signal.SIGINT)
+
+    return progress
+
+
+def test_ctrl_c_leaves_what_was_found(monkeypatch):
+    """In either stage, and between them: the joint's friction is kept."""
+    system = SoftRollingPendulum.roboball(
+        contact_stiffness=20.0, rest_angle=0.06, rolling_coulomb=0.45, joint_viscous=0.3
+    )
+    held = made_up(PendulumInStand.of(system), [0.0, 0.37, 0.0], {"joint": 1})
+    rolling = made_up(system, [-0.36, 0.37, 0.1], {"shell": 0, "joint": 1})
+
+    def found(progress=None):
+        return identify.fit_roboball([held, rolling], dt=0.02, progress=progress)
+
+    begun = "rolling: interrupted before its first iteration"
+    cut, late = found(interrupting(1, 6)), found(interrupting(2, 5))
+    monkeypatch.setattr(_roboball, "fit", interrupted_second(_roboball.fit))
+    between = found()
+    assert cut.status == f"stand: interrupted after 6 iterations: best so far; {begun}"
+    assert late.status.endswith("rolling: interrupted after 5 iterations: best so far")
+    assert between.status == f"stand: {late.stand.status}; {begun}"
+    for result in (cut, late, between):
+        assert not result.converged
+        assert result.system.joint_viscous == result.stand.system.joint_viscous
+        assert {row["runs"] for row in result.rows()} == {"stand", "rolling"}
+        assert np.isfinite(result.total)
+    for result in (late, between):
+        assert result.stand.converged
+        np.testing.assert_allclose(result.system.joint_viscous, 0.3, rtol=0.05)
+    assert late.total < between.total
+
+
+def interrupted_second(fit):
+    """The second of several fits is interrupted before it has done anything."""
+    calls = []
+
+    def one(*given, **options):
+        calls.append(given)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return fit(*given, **options)
+
+    return one
 
 
 def test_prediction_of_a_run_with_another_stiffness():

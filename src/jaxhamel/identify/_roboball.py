@@ -128,10 +128,20 @@ def fit_roboball(
     }
     stand = fit(stand_problem(start, held, dt), **budget) if held else None
     system = start if stand is None else _rolling(stand.system)
-    if stand is not None and stand.status.startswith("interrupted"):
-        budget["max_seconds"] = 0.0
-    estimate = fit(rolling_problem(system, rolling, dt), **budget)
+    estimate = _rolled(rolling_problem(system, rolling, dt), stand, budget)
     return _gathered(stand, estimate)
+
+
+def _rolled(problem: Problem, stand: Estimate | None, budget: dict[str, Any]) -> Estimate:
+    """The second stage; as it begins, where Ctrl-C came before its first iteration: what the stand told is kept."""
+    if stand is None:
+        return fit(problem, **budget)
+    if not stand.status.startswith("interrupted"):
+        try:
+            return fit(problem, **budget)
+        except KeyboardInterrupt:  # only where nothing was reached
+            pass
+    return fit(problem, max_seconds=0.0)._replace(status="interrupted before its first iteration")
 
 
 FIRST_GUESS = {
