@@ -85,6 +85,20 @@ def test_bounds_are_the_indices_of_a_linear_model():
         np.testing.assert_allclose(indices[kind], wanted / 37.01, atol=0.03)
 
 
+def test_the_parameters_keep_their_names():
+    """f = 10 b + a of standard normals, b given first: 100/101 and 1/101, each beside its own name, by both ways."""
+    spread = {name: Distribution("normal", mean=0.0, std=1.0) for name in ("b", "a")}
+    steep = lambda s: {"f": 10 * s["b"] + s["a"]}  # noqa: E731
+    for found, kind in (
+        (derivative_bounds(steep, spread, 32), "bound"),
+        (sobol_indices(steep, spread, 256), "total"),
+    ):
+        shares = dict(
+            zip(found.parameters, found.indices["f"][kind] * found.variance["f"], strict=True)
+        )
+        assert shares == {"b": pytest.approx(100.0, rel=0.1), "a": pytest.approx(1.0, rel=0.1)}
+
+
 def test_bounds_are_not_below_the_total_indices():
     """Ishigami's function: E[(∂f/∂x_i · 2π φ(z))²] by quadrature, above T_i V."""
     found = derivative_bounds(ishigami, ANGLES, 4096, seed=2)

@@ -144,3 +144,13 @@ def test_a_run_in_another_precision_is_another_run(tmp_path):
     monte_carlo(model, SPREAD, 10, folder=tmp_path)
     with jax.enable_x64(False), pytest.raises(ValueError, match="its `precision` is 'float64'"):
         monte_carlo(model, SPREAD, 10, folder=tmp_path, resume=True)
+
+
+def test_the_precision_of_a_context_is_that_of_every_thread():
+    """The numbers drawn come back: in double precision to the last bit, in single precision rounded."""
+    for double in (True, False):
+        with jax.enable_x64(double):
+            study = monte_carlo(lambda sample: {"b": sample["b"]}, SPREAD, 10)
+        drawn = study.samples[:]["b"]
+        wanted = drawn if double else drawn.astype(np.float32).astype(float)
+        np.testing.assert_array_equal(study.values["b"], wanted)

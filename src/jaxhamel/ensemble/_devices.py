@@ -31,6 +31,9 @@ class Devices:
         self._program, self._devices = jax.jit(model), jax.local_devices()
         self._compiled: list[Any] = [None] * len(self._devices)
         self._locks = [Lock() for _ in self._devices]
+        self._double = (
+            jax.config.jax_enable_x64
+        )  # set by a context, it holds for the thread that set it
         self.ready: float | None = (
             None  # on the monotonic clock: when the first of them was compiled
         )
@@ -43,7 +46,10 @@ class Devices:
 
     def __call__(self, number: int, sample: dict[str, np.ndarray]) -> Any:
         """The results of one block, on the device whose turn it is; may be called from several threads."""
-        i = number % len(self._devices)
+        with jax.enable_x64(self._double):
+            return self._run(number % len(self._devices), sample)
+
+    def _run(self, i: int, sample: dict[str, np.ndarray]) -> Any:
         placed = jax.device_put(sample, self._devices[i])
         with self._locks[i]:
             if self._compiled[i] is None:

@@ -146,7 +146,7 @@ def derivative_bounds(
     _checks.check_slopes(found, quantities)
     names = column_names(distributions)
     asked = _asked("derivative-bounds", distributions, samples, seed, sampler, about)
-    run = Run(_with_slopes(many, names), _Scaled(points), asked, block, folder, resume)
+    run = Run(_with_slopes(many, distributions), _Scaled(points), asked, block, folder, resume)
     values = run.values(progress)
     good = values.pop("failed") == 0
     tables = {
@@ -209,35 +209,36 @@ class _Scaled:
 _RATE, _SLOPE = " by z", " by "
 
 
-def _with_slopes(model: Model, names: list[str]) -> Model:
+def _with_slopes(model: Model, distributions: Distributions) -> Model:
     """The quantities and their derivatives by each z_i, one direction after the other."""
+    # a dictionary that went through `jit` has its keys sorted: the order of the numbers is that of the distributions
+    names, order = column_names(distributions), list(distributions)
+    ends = np.cumsum([distributions[name].size for name in order])[:-1]
 
     def sloped(samples):
-        rates = {n[: -len(_RATE)]: x for n, x in samples.items() if n.endswith(_RATE)}
-        sample = {n: samples[n] for n in rates}
-        flat, structure = jax.tree.flatten(rates)
-        columns = jnp.concatenate([x.reshape(len(x), -1) for x in flat], axis=1)
-        found = model(sample)
+        sample = {name: samples[name] for name in order}
+        rates = [samples[name + _RATE] for name in order]
+        columns = jnp.concatenate([x.reshape(len(x), -1) for x in rates], axis=1)
 
         def along(i):
             chosen = jnp.where(jnp.arange(columns.shape[1]) == i, columns, 0.0)
-            ends = np.cumsum([x[0].size for x in flat])[:-1]
             parts = jnp.split(chosen, ends, axis=1)
-            direction = jax.tree.unflatten(
-                structure, [part.reshape(x.shape) for part, x in zip(parts, flat, strict=True)]
-            )
-            return jax.jvp(model, (sample,), (direction,))[1]
+            shaped = (part.reshape(x.shape) for part, x in zip(parts, rates, strict=True))
+            return jax.jvp(model, (sample,), (dict(zip(order, shaped, strict=True)),))[1]
 
         slopes = jax.lax.map(along, jnp.arange(len(names)))
-        each = {
-            f"{name}{_SLOPE}{parameter}": slope[i]
-            for name, slope in slopes.items()
-            if name != "failed"
-            for i, parameter in enumerate(names)
-        }
-        return {**found, **each}
+        return {**model(sample), **_by_name(slopes, names)}
 
     return sloped
+
+
+def _by_name(slopes: Mapping[str, Array], names: list[str]) -> dict[str, Array]:
+    return {
+        f"{quantity}{_SLOPE}{name}": slope[i]
+        for quantity, slope in slopes.items()
+        if quantity != "failed"
+        for i, name in enumerate(names)
+    }
 
 
 def _saltelli_indices(table: Float[ndarray, "N c"]) -> tuple[float, dict[str, ndarray]]:

@@ -1,0 +1,87 @@
+"""Checks of the folder that a Monte Carlo run is kept in: no other run's, nobody else's, one that can be written to."""
+
+import errno
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from jaxhamel._words import counted
+
+
+def check_about(about) -> None:
+    """What is kept beside the numbers, as JSON."""
+    if about is None:
+        return
+    try:
+        fits = isinstance(about, Mapping) and bool(json.dumps(about))
+    except (TypeError, ValueError):
+        fits = False
+    if not fits:
+        raise TypeError(
+            f"`about` is {about!r}; it must be a dictionary that JSON takes: text, numbers, lists and dictionaries of "
+            "those. Write arrays as lists, x.tolist()."
+        )
+
+
+def check_same_run(folder, there, asked, resume) -> None:
+    """The folder's run is the one asked for, and is to be gone on with."""
+    if not resume:
+        raise ValueError(
+            f"the folder {folder} holds a run already ({counted(there.get('trajectories'), 'trajectory')}, seed "
+            f"{there.get('seed')}); nothing was changed. Resume it, or give another folder."
+        )
+    there, asked = dict(_flat(there)), dict(_flat(asked))
+    differs = [key for key in {**there, **asked} if there.get(key) != asked.get(key)]
+    if differs:
+        key = differs[0]
+        raise ValueError(
+            f"the folder {folder} holds another run: its `{key}` is {there.get(key)!r}, asked for is "
+            f"{asked.get(key)!r}; nothing was changed. Ask for the same, or give another folder."
+        )
+
+
+def _flat(table, path=""):
+    """Nested tables and lists of tables as dotted keys."""
+    pairs = table.items() if isinstance(table, Mapping) else enumerate(table)
+    for key, value in pairs:
+        nested = isinstance(value, Mapping) or (
+            isinstance(value, list) and any(isinstance(entry, Mapping) for entry in value)
+        )
+        if nested:
+            yield from _flat(value, f"{path}{key}.")
+        else:
+            yield f"{path}{key}", value
+
+
+def check_no_stranger(path) -> None:
+    """Nothing stands where the table goes, but what a run killed at its very start leaves."""
+    begun = path.is_dir() and all(part.name.endswith(".partial") for part in path.iterdir())
+    if path.exists() and not begun:
+        raise a_stranger(path)
+
+
+def a_stranger(path) -> ValueError:
+    """What to say of something else where the table goes."""
+    return ValueError(
+        f"{path} is there and no run that this package wrote; nothing was changed. Give another folder."
+    )
+
+
+@contextmanager
+def writing(folder, done) -> Iterator[None]:
+    """What the system says when it cannot write, with what is kept and how to go on."""
+    try:
+        yield
+    except OSError as error:
+        number = error.errno or errno.EIO
+        full = number in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+        what = "takes no more" if full else "cannot be written to"
+        kept = (
+            f"the {counted(done, 'trajectory')} written before {'is' if done == 1 else 'are'} kept"
+            if done or full
+            else "nothing is lost"
+        )
+        then = "Make room there" if full else "Make it writable"
+        then += " and resume the run" if done or full else ", or give another folder"
+        raise OSError(number, f"{os.strerror(number)}: {folder} {what}; {kept}. {then}") from error

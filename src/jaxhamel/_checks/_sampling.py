@@ -1,0 +1,139 @@
+"""Checks of what is drawn: distributions, how many samples of them, with which seed and sampler."""
+
+import math
+import os
+from collections.abc import Mapping
+from itertools import pairwise
+
+import numpy as np
+
+from jaxhamel._checks._values import check_finite, check_positive
+
+_WIDTHS = {
+    "std": "It is the width of a distribution.",
+    "sigma": "It is the standard deviation of the logarithm.",
+    "median": "A lognormal number is positive; take the distribution normal for one that may not be.",
+}
+
+
+def check_distribution(name, parameters, known) -> None:
+    """A known name, exactly its parameters, finite numbers of shapes that fit and that give it a width."""
+    if not isinstance(name, str) or name not in known:
+        raise ValueError(
+            f"there is no distribution {name!r}; take one of {', '.join(map(repr, known))}."
+        )
+    if set(parameters) != set(known[name]):
+        raise ValueError(
+            f"distribution {name!r} got {', '.join(parameters) or 'no parameters'}; it takes "
+            f"{', '.join(known[name])}."
+        )
+    numbers = {key: _numbers_of(key, value) for key, value in parameters.items()}
+    for key, value in numbers.items():
+        check_finite(key, value)
+    for key in _WIDTHS.keys() & numbers.keys():
+        check_positive(key, numbers[key], _WIDTHS[key])
+    _check_one_shape(name, numbers)
+    ends = [numbers[key] for key in ("low", "mode", "high") if key in numbers]
+    for low, high in pairwise(ends):
+        if not np.all(low <= high) or not np.all(ends[0] < ends[-1]):
+            raise ValueError(
+                f"distribution {name!r} goes from {low} to {high}; `low` must be below `high`, and `mode` between."
+            )
+
+
+def _numbers_of(key, value):
+    """An array of real numbers, or one of them."""
+    try:
+        return np.asarray(value, float)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"`{key}` is {value!r}; it must be a number or an array of numbers."
+        ) from None
+
+
+def _check_one_shape(name, numbers) -> None:
+    """Parameters broadcast to one shape, that of what is drawn, with a number in it."""
+    shapes = {key: value.shape for key, value in numbers.items()}
+    said = ", ".join(f"`{key}` of shape {shape}" for key, shape in shapes.items())
+    try:
+        shape = np.broadcast_shapes(*shapes.values())
+    except ValueError:
+        raise ValueError(
+            f"distribution {name!r} got {said}; they must broadcast to one shape, that of what is drawn. Give single "
+            "numbers for what all entries share."
+        ) from None
+    if 0 in shape:
+        raise ValueError(
+            f"distribution {name!r} got {said}: nothing to draw. Give at least one number."
+        )
+
+
+def check_sampling(
+    distributions, size, seed, sampler, samplers, called: str = "trajectories"
+) -> None:
+    """Something to draw, whole positive numbers, a known sampler; `called` is what the size is named."""
+    if not isinstance(distributions, Mapping) or not distributions:
+        raise ValueError(
+            "`distributions` names nothing to draw; give a dictionary such as "
+            '{"mass": Distribution("normal", mean=1.0, std=0.02)}.'
+        )
+    for name, each in distributions.items():
+        if not hasattr(each, "quantile"):
+            raise ValueError(
+                f"`distributions` has {each!r} for {name!r}, which is no Distribution. Write a fixed number into `model`, "
+                'or give Distribution("normal", mean=1.0, std=0.02), say.'
+            )
+    check_whole(called, size)
+    check_room(called, size, 2)  # one quantity, and whether it failed
+    if not _is_whole(seed) or seed < 0:
+        raise ValueError(f"`seed` is {seed!r}; it must be a whole number, 0 or more.")
+    if not isinstance(sampler, str) or sampler not in samplers:
+        raise ValueError(
+            f"`sampler` is {sampler!r}; it must be one of {', '.join(map(repr, samplers))}."
+        )
+
+
+def check_room(name, size, numbers) -> None:
+    """A table of so many numbers a row fits into this machine's memory, of which nothing is taken yet."""
+    there, wanted = _memory(), 8 * int(size) * numbers
+    if wanted > there:
+        raise ValueError(
+            f"`{name}` is {size}; their table of {numbers} columns takes {wanted / 2**30:.3g} GiB of memory, and this "
+            f"machine has {there / 2**30:.3g}. Take fewer, or fewer quantities."
+        )
+
+
+def _memory() -> float:
+    """Of this machine, bytes; without a bound where it does not say."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return math.inf
+
+
+def check_whole(name, value) -> int:
+    """A whole number, at least 1."""
+    if not _is_whole(value) or value < 1:
+        raise ValueError(f"`{name}` is {value!r}; it must be a whole number, at least 1.")
+    return int(value)
+
+
+def check_index(index, size) -> int:
+    """Of one of `size` trajectories."""
+    if not _is_whole(index) or not 0 <= index < size:
+        raise ValueError(
+            f"there is no trajectory {index!r}; there are {size}, counted from 0 to {size - 1}."
+        )
+    return int(index)
+
+
+def drawn_badly(index, seed, error) -> str:
+    """What to say of parameters that were drawn and cannot be."""
+    return (
+        f"the distributions draw parameters that cannot be: in trajectory {index} (seed {seed}), {error} Take a "
+        "smaller spread, or a distribution that keeps to what is possible, such as lognormal or truncated-normal."
+    )
+
+
+def _is_whole(value) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
