@@ -54,12 +54,34 @@ def killed(progress):
         os.kill(os.getpid(), signal.SIGKILL)
 
 
+def trouble() -> str:
+    """What a process says when process 1 cannot go on, in the middle of a run."""
+
+    def look(progress):
+        if jax.process_index() == 1 and progress.done >= 4 * BLOCK:
+            raise ValueError("process 1 has enough")
+
+    try:
+        monte_carlo(lambda s: {"x": s["omega"][0]}, SPREAD, 10_000, block=BLOCK, progress=look)
+    except Exception as error:
+        return str(error)
+    return "nothing"
+
+
+def large_numbers() -> list[float]:
+    """Whole numbers that single precision does not have, in single precision, as all processes get them."""
+    with jax.enable_x64(False):
+        study = monte_carlo(lambda s: {"n": 2**24 + (s["omega"][0] > 0).astype(int)}, SPREAD, 100)
+    return sorted(set(study.values["n"].tolist()))
+
+
 def main() -> None:
     folder, *rest = sys.argv[1:]
     if len(rest) == 3:
         jax.distributed.initialize(f"localhost:{rest[0]}", int(rest[2]), int(rest[1]))
     study = run(folder, progress=killed if rest == ["kill"] else None)
-    print(json.dumps({"devices": jax.device_count(), "statistics": study.statistics}))
+    said = {"devices": jax.device_count(), "statistics": study.statistics}
+    print(json.dumps(said | {"trouble": trouble(), "large": large_numbers()}))
 
 
 if __name__ == "__main__":

@@ -53,13 +53,17 @@ def test_four_devices_killed_and_resumed_on_one(alone, tmp_path):
 
 
 def test_two_processes(alone, tmp_path):
-    """jax.distributed: each runs its share on two devices, both get everything, one writes."""
+    """jax.distributed: each runs its share on two devices, both get everything, one writes; one fails, and both end."""
     with socket.socket() as free:
         free.bind(("localhost", 0))
         port = free.getsockname()[1]
     processes = [start(tmp_path / str(i), port, i, 2, devices=2) for i in range(2)]
-    for found in answers(processes):
+    here, there = answers(processes)
+    assert here["trouble"] == "process 1 could not go on; its own message says why."
+    assert there["trouble"] == "process 1 has enough"
+    for found in (here, there):
         assert found["devices"] == 4
+        assert found["large"] == [2.0**24, 2.0**24 + 1]
         assert json.dumps(found["statistics"]) == alone
     assert (tmp_path / "0" / "values.zarr").is_dir()
     assert not (tmp_path / "1").exists()

@@ -31,9 +31,8 @@ class Devices:
         self._program, self._devices = jax.jit(model), jax.local_devices()
         self._compiled: list[Any] = [None] * len(self._devices)
         self._locks = [Lock() for _ in self._devices]
-        self._double = (
-            jax.config.jax_enable_x64
-        )  # set by a context, it holds for the thread that set it
+        # set by a context, the precision holds for the thread that set it
+        self._double = jax.dtypes.canonicalize_dtype(float) == np.float64
         self.ready: float | None = (
             None  # on the monotonic clock: when the first of them was compiled
         )

@@ -1,20 +1,19 @@
 """The blocks of an ensemble, run on all devices and kept, in order, until there are enough."""
 
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
 import jax
 import numpy as np
-from jax.experimental import multihost_utils
 from jaxtyping import Array, Float
 
 from jaxhamel import _checks
 from jaxhamel.ensemble._block_store import BlockStore
 from jaxhamel.ensemble._devices import Devices, in_order
 from jaxhamel.ensemble._moments import Moments
+from jaxhamel.ensemble._processes import gathered, of_the_first, together
 from jaxhamel.ensemble._running import Goal, Progress, Target
 
 # Trajectories in a block, where nobody says how many. The figure-eight's ensemble on one core: 8.6e6 trajectory-steps/s
@@ -62,17 +61,20 @@ class Run:
         columns = [*self.names, "failed"]
         asked = {**asked, "quantities": self.names, "block": self.block}
         asked["precision"] = _precision()
-        with _one_for_all():  # under jax.distributed one process has the folder
+        with together():  # under jax.distributed one process has the folder
             mine = folder if jax.process_index() == 0 else None
             self._store = BlockStore(mine, columns, samples.size, self.block, asked, resume)
         if jax.process_count() > 1:
-            table = multihost_utils.broadcast_one_to_all(self._store.table)
-            self._store.table = np.array(table)
+            self._store.table = of_the_first(self._store.table)
 
     def values(
         self, progress: Callable[[Progress], None] | None = None
     ) -> dict[str, Float[np.ndarray, " N"]]:
         """By column, up to the block with which the accuracy is reached."""
+        with together():
+            return self._values(progress)
+
+    def _values(self, progress: Callable[[Progress], None] | None) -> dict[str, np.ndarray]:
         store, moments, started = self._store, Moments.none(len(self.names)), time.monotonic()
         missing, fresh, done = store.missing, 0, 0
         arriving = self._arriving(missing)
@@ -121,7 +123,7 @@ class Run:
         padded = np.full((each, self.block, len(self.names) + 1), np.nan)
         for place, block in zip(padded, rows, strict=False):
             place[: len(block)] = block
-        return multihost_utils.process_allgather(padded).reshape(-1, *padded.shape[1:])
+        return gathered(padded).reshape(-1, *padded.shape[1:])
 
     def _rows(self, numbered: tuple[int, int]) -> Float[np.ndarray, "B c"]:
         """Of a block, run as the number-th: the quantities of each trajectory, NaN where it failed, and whether it did."""
@@ -154,19 +156,3 @@ def _suitable(size: int) -> int:
 
 def _precision() -> str:
     return jax.dtypes.canonicalize_dtype(float).name
-
-
-@contextmanager
-def _one_for_all() -> Iterator[None]:
-    """What goes wrong in process 0 ends the others, which would wait for it for ever."""
-    error = None
-    try:
-        yield
-    except Exception as raised:
-        error = raised
-    if jax.process_count() > 1:
-        wrong = multihost_utils.broadcast_one_to_all(np.asarray(error is not None))
-        if wrong and error is None:
-            raise RuntimeError("process 0 could not open the folder; its own message says why.")
-    if error is not None:
-        raise error
