@@ -164,6 +164,39 @@ def test_arrays_beside_the_quantities(tmp_path):
     assert monte_carlo(model, SPREAD, 5).first is None
 
 
+@pytest.mark.parametrize("sampler", ["random", "latin-hypercube", "sobol"])
+def test_samples_from_here_and_there(sampler):
+    """By indices, every third, backwards, none: those of the whole."""
+    samples = Samples(SPREAD, 40, 3, sampler)
+    whole = samples[:]["a"]
+    for rows in (
+        [7, 3, 39],
+        np.array([5]),
+        slice(1, 40, 3),
+        slice(None, None, -1),
+        slice(9, 2),
+        [],
+    ):
+        found = samples[rows]["a"]
+        np.testing.assert_array_equal(found, whole[rows] if len(found) else whole[:0])
+    with pytest.raises(ValueError, match="there is no trajectory 40; there are 40"):
+        samples[[1, 40]]
+
+
+def test_a_normal_number_cut_off_at_one_end():
+    """Of mean 0 above 0: half a normal one; the mirror image below."""
+    ends = {"up": (0.0, np.inf), "down": (-np.inf, 0.0)}
+    spread = {
+        name: Distribution("truncated-normal", mean=0.0, std=1.0, low=low, high=high)
+        for name, (low, high) in ends.items()
+    }
+    drawn = Samples(spread, 2000, 7)[:]
+    assert stats.kstest(drawn["up"], stats.halfnorm().cdf).pvalue > 1e-3
+    assert stats.kstest(-drawn["down"], stats.halfnorm().cdf).pvalue > 1e-3
+    assert np.isfinite(drawn["up"]).all()
+    assert drawn["up"].min() > 0 > drawn["down"].max()
+
+
 def test_failures_are_counted_kept_and_left_out():
     """b > 0.9 fails; √a₀ of a negative a₀ does too: each with its index, and can be drawn again alone."""
     study = monte_carlo(fragile, SPREAD, 600, seed=3)
@@ -176,6 +209,8 @@ def test_failures_are_counted_kept_and_left_out():
         study.statistics["quantities"]["root"]["mean"], np.mean(good), rtol=1e-13
     )
     assert f"600 trajectories, {len(bad)} failed" in str(study)
+    again = monte_carlo(fragile, SPREAD, 600, seed=3).samples[study.failed]  # all of them at once
+    np.testing.assert_array_equal(again["a"], [drawn[i]["a"] for i in bad])
 
 
 def test_stops_when_it_is_accurate_enough():
@@ -359,6 +394,41 @@ def test_messages(tmp_path):
             "it must be a dictionary that JSON takes",
         ),
         (
+            lambda: monte_carlo(model, SPREAD, 10, resume=True),
+            ValueError,
+            "`resume` is True and `folder` is None: there is no run to go on with",
+        ),
+        (
+            lambda: monte_carlo(model, SPREAD, 10, folder=3),  # pyright: ignore
+            TypeError,
+            "`folder` is 3; it must be a path, text or a pathlib.Path",
+        ),
+        (
+            lambda: monte_carlo(model, SPREAD, 10, folder=""),
+            TypeError,
+            "`folder` is ''; it must be",
+        ),
+        (
+            lambda: monte_carlo(model, {1: SPREAD["a"], "b": SPREAD["b"]}, 10),  # pyright: ignore
+            ValueError,
+            "`distributions` names a parameter 1, of type int; a name must be text",
+        ),
+        (
+            lambda: Distribution("truncated-normal", mean=0.0, std=1.0, low=np.inf, high=np.inf),
+            ValueError,
+            "`low` must be below `high`",
+        ),
+        (
+            lambda: Distribution("truncated-normal", mean=0.0, std=1.0, low=0.0, high=np.nan),
+            ValueError,
+            "`high` is nan; every entry must be a finite number",
+        ),
+        (
+            lambda: Distribution("uniform", low=0.0, high=np.inf),
+            ValueError,
+            "`high` is inf; every entry must be a finite number",
+        ),
+        (
             lambda: monte_carlo(model, SPREAD, 10).sample(1.7),  # pyright: ignore
             ValueError,
             "there is no trajectory 1.7; there are 10",
@@ -398,6 +468,38 @@ def test_parameters_that_cannot_be_are_found_before_anything_runs():
     assert any(
         f"in trajectory {i} (seed 3), `a` must be positive" in str(found.value) for i in worst
     )
+
+
+def test_a_check_may_give_false_or_fail_in_its_own_way():
+    """False, or an array with False in it, is a refusal; an error of its own comes with the trajectory."""
+    run = lambda check: monte_carlo(lambda s: 1 / 0, SPREAD, 5000, seed=3, check=check)  # noqa: E731
+
+    def asserted(sample):
+        assert np.all(sample["a"] > 0), "`a` is negative."
+
+    for check in (
+        lambda s: s["a"] > 0,
+        lambda s: jnp.all(s["a"] > 0),
+        lambda s: bool(s["a"][0] > 0),
+    ):
+        with pytest.raises(ValueError, match=r"in trajectory \d+ \(seed 3\), `check` gives False"):
+            run(check)
+    with pytest.raises(ValueError, match=r"in trajectory \d+ \(seed 3\), `a` is negative"):
+        run(asserted)
+    with pytest.raises(KeyError) as found:
+        run(lambda s: s["c"])
+    assert re.match(r"`check` was given trajectory \d+ \(seed 3\)", found.value.__notes__[0])
+    good = monte_carlo(model, SPREAD, 10, check=lambda s: s["a"] < 100)
+    assert good.trajectories == 10
+
+
+def test_a_folder_without_zarr(tmp_path, monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(
+        ModuleNotFoundError, match=r"a run with a folder needs zarr.* 'jaxhamel\[cli\]'"
+    ):
+        monte_carlo(model, SPREAD, 10, folder=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_full_disk_loses_nothing(tmp_path):

@@ -169,6 +169,8 @@ def test_messages():
     for indices in (sobol_indices, derivative_bounds):
         with pytest.raises(ValueError, match="`samples` is 0; it must be a whole number"):
             indices(linear, NORMAL, 0)
+        with pytest.raises(ValueError, match="`samples` is 1; sensitivity needs at least 2"):
+            indices(lambda sample: 1 / 0, NORMAL, 1)
         with pytest.raises(ValueError, match="`bootstrap` is 0; it must be a whole number"):
             indices(lambda sample: 1 / 0, NORMAL, 8, bootstrap=0)  # before anything runs
     with pytest.raises(ValueError, match="gives 'f' of dtype bool, which has no derivative"):

@@ -88,11 +88,14 @@ from jaxhamel._checks._pictures import check_planar_path as check_planar_path
 from jaxhamel._checks._pictures import check_shape_plane as check_shape_plane
 from jaxhamel._checks._quantities import check_accuracy as check_accuracy
 from jaxhamel._checks._quantities import check_aux as check_aux
+from jaxhamel._checks._quantities import check_base_samples as check_base_samples
 from jaxhamel._checks._quantities import check_left_over as check_left_over
 from jaxhamel._checks._quantities import check_quantities as check_quantities
 from jaxhamel._checks._quantities import check_slopes as check_slopes
 from jaxhamel._checks._run_folder import a_stranger as a_stranger
 from jaxhamel._checks._run_folder import check_about as check_about
+from jaxhamel._checks._run_folder import check_folder as check_folder
+from jaxhamel._checks._run_folder import check_installed as check_installed
 from jaxhamel._checks._run_folder import check_no_stranger as check_no_stranger
 from jaxhamel._checks._run_folder import check_same_run as check_same_run
 from jaxhamel._checks._run_folder import writing as writing
@@ -102,6 +105,7 @@ from jaxhamel._checks._sampling import check_room as check_room
 from jaxhamel._checks._sampling import check_sampling as check_sampling
 from jaxhamel._checks._sampling import check_whole as check_whole
 from jaxhamel._checks._sampling import drawn_badly as drawn_badly
+from jaxhamel._checks._sampling import refuses as refuses
 from jaxhamel._checks._simulation import check_adjoint as check_adjoint
 from jaxhamel._checks._simulation import check_control_along as check_control_along
 from jaxhamel._checks._simulation import check_dense as check_dense

@@ -70,6 +70,12 @@ def check_slopes(found, names) -> None:
             )
 
 
+def check_base_samples(samples) -> None:
+    """Two at least: a variance needs as many."""
+    if samples < 2:
+        raise ValueError(f"`samples` is {samples}; sensitivity needs at least 2.")
+
+
 def check_left_over(used, samples) -> None:
     """Enough base samples in which nothing failed."""
     if used < 2:

@@ -1,6 +1,7 @@
 """Checks of the folder that a Monte Carlo run is kept in: no other run's, nobody else's, one that can be written to."""
 
 import errno
+import importlib.util
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -21,6 +22,27 @@ def check_about(about) -> None:
         raise TypeError(
             f"`about` is {about!r}; it must be a dictionary that JSON takes: text, numbers, lists and dictionaries of "
             "those. Write arrays as lists, x.tolist()."
+        )
+
+
+def check_folder(folder, resume) -> None:
+    """A path, where there is one; and one where a run is to be gone on with."""
+    if folder is None and resume:
+        raise ValueError(
+            "`resume` is True and `folder` is None: there is no run to go on with. Give the folder it was written to."
+        )
+    if folder is not None and (not isinstance(folder, str | os.PathLike) or not os.fspath(folder)):
+        raise TypeError(
+            f"`folder` is {folder!r}; it must be a path, text or a pathlib.Path, or None to keep nothing on disk."
+        )
+
+
+def check_installed(module, what, extra) -> None:
+    """A package that only some need."""
+    if importlib.util.find_spec(module) is None:
+        raise ModuleNotFoundError(
+            f"{what} needs {module}, which is not installed; get it with: pip install 'jaxhamel[{extra}]'",
+            name=module,
         )
 
 

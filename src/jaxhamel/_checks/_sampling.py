@@ -5,15 +5,17 @@ import os
 from collections.abc import Mapping
 from itertools import pairwise
 
+import jax
 import numpy as np
 
-from jaxhamel._checks._values import check_finite, check_positive
+from jaxhamel._checks._values import _kind, check_finite, check_positive
 
 _WIDTHS = {
     "std": "It is the width of a distribution.",
     "sigma": "It is the standard deviation of the logarithm.",
     "median": "A lognormal number is positive; take the distribution normal for one that may not be.",
 }
+_OPEN_ENDS = {"truncated-normal": ("low", "high")}
 
 
 def check_distribution(name, parameters, known) -> None:
@@ -29,7 +31,8 @@ def check_distribution(name, parameters, known) -> None:
         )
     numbers = {key: _numbers_of(key, value) for key, value in parameters.items()}
     for key, value in numbers.items():
-        check_finite(key, value)
+        open_end = key in _OPEN_ENDS.get(name, ()) and np.isinf(value)
+        check_finite(key, np.where(open_end, 0.0, value))
     for key in _WIDTHS.keys() & numbers.keys():
         check_positive(key, numbers[key], _WIDTHS[key])
     _check_one_shape(name, numbers)
@@ -78,6 +81,10 @@ def check_sampling(
             '{"mass": Distribution("normal", mean=1.0, std=0.02)}.'
         )
     for name, each in distributions.items():
+        if not isinstance(name, str):
+            raise ValueError(
+                f"`distributions` names a parameter {name!r}, {_kind(name)}; a name must be text."
+            )
         if not hasattr(each, "quantile"):
             raise ValueError(
                 f"`distributions` has {each!r} for {name!r}, which is no Distribution. Write a fixed number into `model`, "
@@ -125,6 +132,12 @@ def check_index(index, size) -> int:
             f"there is no trajectory {index!r}; there are {size}, counted from 0 to {size - 1}."
         )
     return int(index)
+
+
+def refuses(said) -> bool:
+    """Of what a check gives back: whether it is False, or an array with False in it."""
+    known = isinstance(said, bool | np.bool_ | np.ndarray | jax.Array)
+    return known and np.asarray(said).dtype == bool and not np.all(said)
 
 
 def drawn_badly(index, seed, error) -> str:

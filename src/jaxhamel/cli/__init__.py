@@ -4,7 +4,7 @@ import gc
 import sys
 import time
 
-EXTRAS = ("typer", "rich", "matplotlib")
+EXTRAS = ("typer", "rich", "matplotlib", "zarr")
 
 
 def main() -> None:

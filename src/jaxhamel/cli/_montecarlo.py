@@ -166,14 +166,7 @@ def _shown(terminal: Terminal) -> Callable[[Progress], None]:
 def _line(at: Progress) -> str:
     """How far, how fast, and what comes out so far."""
     names = list(at.means)
-    name = "tracking_rms" if "tracking_rms" in names else names[0]
-    mean, error = at.means[name]
-    most = at.quantile(name, 0.95)["value"] if at.failed < at.done else np.nan
-    pace = f"{at.rate:.0f}/s, about {at.left:.0f} s left   " if at.rate else ""
-    return (
-        f"{at.done} of {counted(at.size, 'trajectory')}, {at.failed} failed   {pace}"
-        f"{name}: mean {mean:.4g} ± {error:.1g}, 95 % below {most:.4g}"
-    )
+    return at.line("tracking_rms" if "tracking_rms" in names else names[0])
 
 
 def _write(

@@ -44,6 +44,7 @@ class BlockStore:
         self._disk = None if folder is None else self._opened(Path(folder), asked, resume)
 
     def _opened(self, folder: Path, asked: dict[str, Any], resume: bool):
+        _checks.check_installed("zarr", "a run with a folder", "cli")
         import zarr
         from zarr.codecs import ZstdCodec
 

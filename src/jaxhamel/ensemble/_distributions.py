@@ -36,8 +36,8 @@ class Distribution:
     """A random array whose entries are independent: the quantiles of uniform numbers.
 
     **Arguments:** `name`: one of `normal` (mean, std), `uniform` (low, high), `triangular` (low, mode, high), `lognormal`
-    (median, sigma: the standard deviation of the logarithm), `truncated-normal` (mean, std, low, high). The parameters are
-    numbers or arrays that broadcast to the shape of what is drawn.
+    (median, sigma: the standard deviation of the logarithm), `truncated-normal` (mean, std, low, high, one of which may be
+    infinite). The parameters are numbers or arrays that broadcast to the shape of what is drawn.
 
     **Raises:** `ValueError` for an unknown name, missing or other parameters, no width or no finite numbers.
     """

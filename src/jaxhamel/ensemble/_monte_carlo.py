@@ -48,10 +48,11 @@ def monte_carlo(
     - `accuracy`: standard errors that are enough: `{"end": 0.01}` of a mean, `{("end", 0.95): 0.02}` of a quantile,
       `{"failed": 1e-3}` of the probability of failure. The run stops at the first block after which all are reached.
     - `check`: called before anything runs with the samples in which any number is smallest or largest: let it build the
-      system, which refuses a mass that is not positive.
+      system, which refuses a mass that is not positive, or give False. A model cannot look at the values of what it is
+      traced with: without `check` a negative mass moves like any other.
     - `folder`: where the numbers are written block by block; `resume`: go on with what is there; `about`: what else
       decides the numbers (a model's own parameters), as JSON: a folder about something else is refused.
-    - `progress`: called with a `Progress` as blocks are done.
+    - `progress`: called with a `Progress` as blocks are done; `print` shows a line each time.
     - `block`: trajectories that run together on one device; by default what suits N. A smaller one takes less memory.
 
     All devices that JAX has are used, under `jax.distributed` those of all processes (each calls this alike and gets
@@ -59,9 +60,10 @@ def monte_carlo(
 
     **Returns:** a `Study`. Failed trajectories are counted and listed, and are in no statistic.
 
-    **Raises:** `ValueError` for no trajectories, an unknown sampler or quantity, a folder that holds another run, parameters
-    that `check` refuses (with the trajectory's index); `OSError` where the folder cannot be written: all blocks written
-    before stay, and `resume` goes on with them.
+    **Raises:** `ValueError` for no trajectories, an unknown sampler or quantity, a folder that holds another run, `resume`
+    without a folder, parameters that `check` refuses (with the trajectory's index); `OSError` where the folder cannot be
+    written: all blocks written before stay, and `resume` goes on with them; `ModuleNotFoundError` for a folder without zarr
+    (`pip install 'jaxhamel[cli]'`). Under `jax.distributed` what is wrong in one process ends all of them.
 
     The same N and seed give the same numbers to the last bit, in one go or in many, on one device or many.
     """

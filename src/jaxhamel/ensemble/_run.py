@@ -47,6 +47,7 @@ class Run:
         accuracy: Mapping[Any, float] | None = None,
         has_aux: bool = False,
     ):
+        _checks.check_folder(folder, resume)
         wanted = _checks.check_whole("block", _suitable(samples.size) if block is None else block)
         # lanes that no trajectory needs cost time and memory; the default is a few sizes, for few programs
         self.samples, self.block = samples, wanted if block is None else min(wanted, samples.size)

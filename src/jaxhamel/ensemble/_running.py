@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float
 
+from jaxhamel._words import counted
 from jaxhamel.ensemble._moments import Moments
 from jaxhamel.ensemble._statistics import probability, quantiles, summarise
 
@@ -24,6 +25,8 @@ class Progress:
     - `means`: by quantity (mean, standard error), kept from block to block.
     - `quantile(name, share)`: its value and error; `failure`: probability of it with its error and 95 % interval.
     - `statistics`: all that a `Study` has, computed when it is asked for (it sorts).
+
+    `print(progress)` shows one line, so that `print` itself will do where such a function is asked for.
     """
 
     def __init__(
@@ -41,6 +44,19 @@ class Progress:
         self.failed = self.done - moments.n
         self.elapsed, self.missing = elapsed, missing
         self.rate = fresh / running if running > 0 else 0.0
+
+    def __str__(self) -> str:
+        return self.line(next(iter(self.means)))
+
+    def line(self, name: str) -> str:
+        """How far, how fast, and what comes out of one quantity so far."""
+        mean, error = self.means[name]
+        most = self.quantile(name, 0.95)["value"] if self.failed < self.done else math.nan
+        pace = f"{self.rate:.0f}/s, about {self.left:.0f} s left   " if self.rate else ""
+        return (
+            f"{self.done} of {counted(self.size, 'trajectory')}, {self.failed} failed   {pace}"
+            f"{name}: mean {mean:.4g} ± {error:.1g}, 95 % below {most:.4g}"
+        )
 
     @property
     def left(self) -> float:

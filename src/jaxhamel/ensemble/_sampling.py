@@ -1,10 +1,10 @@
 """Samples of an ensemble: each the same whatever was drawn before it, together with it, and by whom."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from jaxhamel import _checks
 from jaxhamel.ensemble._distributions import Distributions
@@ -27,6 +27,7 @@ class Probabilities:
 
     def __getitem__(self, rows: slice) -> Float[np.ndarray, "B d"]:
         first, last, _ = rows.indices(self.size)
+        last = max(first, last)
         if self.sampler == "random":
             bits = np.random.PCG64DXSM(self.seed).advance(first * self.dimension)
             p = np.random.Generator(bits).random((last - first, self.dimension))
@@ -54,7 +55,8 @@ class Probabilities:
 
 
 class Samples:
-    """N samples of named distributions: `samples[i]` is one, `samples[first:last]` has a leading axis.
+    """N samples of named distributions: `samples[i]` is one, `samples[first:last]` and `samples[[i, j]]` have a leading
+    axis.
 
     - `random`: independent; sample i does not depend on N either.
     - `latin-hypercube`: one sample in each of N equally probable strata of every number. The mean of a nearly additive
@@ -77,12 +79,25 @@ class Samples:
     def __len__(self) -> int:
         return self.size
 
-    def __getitem__(self, rows: int | slice) -> dict[str, Float[np.ndarray, "..."]]:
+    def __getitem__(
+        self, rows: int | slice | Sequence[int] | Int[np.ndarray, " n"]
+    ) -> dict[str, Float[np.ndarray, "..."]]:
         """Samples by name."""
         if isinstance(rows, slice):
-            return quantiles(self.distributions, self.probabilities(rows))
+            first, last, step = rows.indices(self.size)
+            if step == 1:
+                return quantiles(self.distributions, self.probabilities(slice(first, last)))
+            rows = range(first, last, step)
+        if np.ndim(rows) == 1:
+            return quantiles(self.distributions, self._scattered(rows))
         index = _checks.check_index(rows, self.size)
         return {name: x[0] for name, x in self[index : index + 1].items()}
+
+    def _scattered(self, rows) -> Float[np.ndarray, "B d"]:
+        """Points from here and there."""
+        checked = [_checks.check_index(i, self.size) for i in rows]
+        points = [self.probabilities(slice(i, i + 1)) for i in checked]
+        return np.concatenate([np.zeros((0, self._points.dimension)), *points])
 
     def probabilities(self, rows: slice) -> Float[np.ndarray, "B d"]:
         """P(X ≤ x) of each number of the samples: points of the unit cube."""
@@ -91,13 +106,19 @@ class Samples:
     def check(self, one: Callable[[dict[str, np.ndarray]], Any]) -> None:
         """Call `one` with the samples in which any number is smallest or largest.
 
-        **Raises:** `ValueError` with the trajectory's index for what `one` raises.
+        **Raises:** `ValueError` with the trajectory's index where `one` raises that, or gives False.
         """
         for index in sorted(self._extremes()):
             try:
-                one(self[index])
-            except ValueError as error:
+                said = one(self[index])
+            except (ValueError, AssertionError) as error:
                 raise ValueError(_checks.drawn_badly(index, self.seed, error)) from error
+            except Exception as error:
+                error.add_note(f"`check` was given trajectory {index} (seed {self.seed}).")
+                raise
+            if _checks.refuses(said):
+                refusal = "`check` gives False."
+                raise ValueError(_checks.drawn_badly(index, self.seed, refusal))
 
     def _extremes(self) -> set[int]:
         """Indices of the samples with the smallest and the largest value of each number."""

@@ -159,6 +159,7 @@ def derivative_bounds(
 def _checked(model, distributions, samples, seed, sampler, bootstrap, about) -> int:
     """Before anything runs; the number of times that rows are drawn again."""
     _checks.check_sampling(distributions, samples, seed, sampler, SAMPLERS, "samples")
+    _checks.check_base_samples(samples)
     _checks.check_callable("model", model, "of a dictionary of arrays, one for each distribution")
     _checks.check_about(about)
     return _checks.check_whole("bootstrap", bootstrap)

@@ -1,11 +1,13 @@
 """Statistics of an ensemble with their standard errors: of N independent values x, σ their standard deviation,
 
-    mean ± σ/√N ,   σ ± √((m₄ − σ⁴)/(4 N σ²)) ,   probability: Wilson's interval ,
-    quantile p ± half the distance of the order statistics N p ± √(N p (1 − p)) ,
+    mean ± σ/√N ,   σ ± √((N − 1)/N Σ (σ_i − σ̄)²) ,   probability: Wilson's interval ,
+    quantile p ± half the distance of the order statistics (N − 1) p ± √(N p (1 − p)), counted from 0 ,
     covariance c ± √(m₂₂ − c²)/√N ,
 
-m₄ the fourth central moment, m₂₂ the mean of (x − x̄)² (y − ȳ)²; the error of a quantile needs no density (David and
-Nagaraja, Order Statistics, 7.1).
+σ_i that of the N − 1 values without x_i, σ̄ the mean of them (the jackknife: of five normal numbers it says what the
+deviation scatters by, where √((m₄ − σ⁴)/(4 N σ²)) says a quarter), m₂₂ the mean of (x − x̄)² (y − ȳ)²; the error of a
+quantile needs no density (David and Nagaraja, Order Statistics, 7.1). Between two order statistics lies a straight line;
+where there are none so far out, the distance of those that there are is stretched. What cannot be stated is NaN, not 0.
 """
 
 import math
@@ -58,22 +60,27 @@ def _of_one(x: Float[np.ndarray, " N"]) -> dict[str, Any]:
             "std_error": math.nan,
         } | {"min": float(x[0]), "max": float(x[0]), "quantiles": quantiles(x, QUANTILES)}
     mean = float(np.mean(x))
-    deviation = x - mean
-    variance = float(np.sum(deviation**2) / max(n - 1, 1))
-    std, fourth = float(np.sqrt(variance)), float(np.mean(deviation**4))
-    std_error = (
-        np.sqrt(max(fourth - variance**2, 0.0) / (4 * n * variance)) if variance > 0 else 0.0
-    )
+    away = x - mean
+    std = float(np.sqrt(np.sum(away**2) / (n - 1)))
     return {
         "n": n,
         "mean": mean,
         "mean_error": std / float(np.sqrt(n)),
         "std": std,
-        "std_error": float(std_error),
+        "std_error": _std_error(away),
         "min": float(np.min(x)),
         "max": float(np.max(x)),
         "quantiles": quantiles(x, QUANTILES),
     }
+
+
+def _std_error(away: Float[np.ndarray, " N"]) -> float:
+    """Of the standard deviation, from those without one value each; of two values none can be stated."""
+    n, squares = len(away), away**2
+    if n == 2:
+        return math.nan
+    without = np.sqrt(np.maximum(np.sum(squares) - squares * (n / (n - 1)), 0.0) / (n - 2))
+    return float(np.sqrt(np.sum((without - np.mean(without)) ** 2) * ((n - 1) / n)))
 
 
 def quantiles(x: Float[np.ndarray, " N"], shares: Sequence[float]) -> dict[str, dict[str, float]]:
@@ -83,13 +90,13 @@ def quantiles(x: Float[np.ndarray, " N"], shares: Sequence[float]) -> dict[str, 
 
 
 def _quantile(ordered: Float[np.ndarray, " N"], p: float) -> dict[str, float]:
-    n = len(ordered)
-    width = np.sqrt(n * p * (1 - p))
-    low, high = (int(np.clip(np.round(n * p + s * width), 0, n - 1)) for s in (-1, 1))
-    return {
-        "value": float(np.quantile(ordered, p)),
-        "error": float(ordered[high] - ordered[low]) / 2 if n > 1 else math.nan,
-    }
+    last = len(ordered) - 1
+    if last == 0:
+        return {"value": float(ordered[0]), "error": math.nan}
+    width = math.sqrt(len(ordered) * p * (1 - p))
+    low, high = max(last * p - width, 0.0), min(last * p + width, float(last))
+    value, below, above = np.quantile(ordered, [p, low / last, high / last])
+    return {"value": float(value), "error": float(width * (above - below) / (high - low))}
 
 
 def _covariance(values: Mapping[str, Float[np.ndarray, " N"]]) -> tuple[dict, dict]:
@@ -108,4 +115,5 @@ def _covariance(values: Mapping[str, Float[np.ndarray, " N"]]) -> tuple[dict, di
 def _of_products(products: Float[np.ndarray, " N"]) -> tuple[float, float]:
     n, total = len(products), float(np.sum(products))
     variance = float(np.mean(products**2)) - (total / n) ** 2
-    return total / (n - 1), math.sqrt(max(variance, 0.0) / n)
+    error = math.sqrt(max(variance, 0.0) / n) if n > 2 else math.nan  # two products are the same
+    return total / (n - 1), error

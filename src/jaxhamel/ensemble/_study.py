@@ -21,6 +21,8 @@ class Study:
     - `trajectories`: N, how many were run; `asked`: how many were asked for (more, where an accuracy was reached).
     - `statistics`: means, standard deviations, quantiles, covariances with standard errors, of those that did not
       fail, and the probability of failure.
+    - `samples`: the parameters of all, drawn again when they are asked for: `samples[17]` is what `sample(17)` gives,
+      `samples[failed]` has those of all that failed, with a leading axis.
     - `first`: what the model gave beside its quantities of the first trajectories, a block of them; None without
       `has_aux`.
 
