@@ -1,5 +1,7 @@
 """How a search ends where it cannot go on: what was reached is kept, and the status says why."""
 
+from contextlib import contextmanager
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -9,6 +11,7 @@ import pytest
 from cart import Cart, error_of_force, least_energy
 
 from jaxhamel import control
+from jaxhamel.control import _stepwise
 from jaxhamel.control._multiple_shooting import best_start
 
 BROKEN = control.Running(lambda t, q, u, control: jnp.sqrt(-1 - u))
@@ -32,6 +35,61 @@ def test_an_interrupted_search_keeps_what_it_has(name):
     assert len(result.history["cost"]) >= 3
     assert np.isfinite(result.cost)
     assert bool(result.trajectory.succeeded)
+
+
+def at_once(monkeypatch, seconds):
+    """How long a piece of a search by optimistix may take."""
+    monkeypatch.setattr(_stepwise, "AT_ONCE", seconds)
+
+
+@contextmanager
+def nothing_compiled():
+    compiled = []
+    record = lambda name, *_, **__: compiled.append(name) if "backend_compile" in name else None  # noqa: E731
+    jax.monitoring.register_event_duration_secs_listener(record)
+    try:
+        yield
+    finally:
+        jax.monitoring.unregister_event_duration_listener(record)
+    assert compiled == []
+
+
+def test_single_shooting_in_pieces(monkeypatch):
+    """Whatever their size the steps are the same; one program; Ctrl-C keeps what it has, a second one ends it."""
+    at_once(monkeypatch, 0.0)  # one step each
+    method = control.SingleShooting(options={"dt": 0.125})
+    told = []
+    whole = control.solve(least_energy(), method, progress=told.append)
+    assert whole.converged
+    assert whole.status == f"converged after {len(told)} steps"
+    assert [state.iteration for state in told] == list(range(1, len(told) + 1))
+    assert all(state.time_left >= 0 and "left" in str(state) for state in told[:-1])
+    np.testing.assert_array_equal([state.cost for state in told], whole.history["cost"])
+    np.testing.assert_allclose(whole.history["cost"][-1], whole.cost, rtol=1e-12)
+    assert np.all(np.diff(whole.history["cost"]) <= 0)
+    cut = control.solve(least_energy(), method, progress=interrupt)
+    assert not cut.converged
+    assert cut.status == "interrupted after 3 steps: best so far"
+    np.testing.assert_array_equal(cut.history["cost"], whole.history["cost"][:3])
+    np.testing.assert_allclose(cut.cost, cut.history["cost"][-1], rtol=1e-12)
+    at_once(monkeypatch, 10.0)
+    with nothing_compiled():
+        together = control.solve(least_energy(), method)
+        others = [eqx.tree_at(lambda m: m.max_steps, method, few) for few in (1, 3)]
+        shorter = [control.solve(least_energy(), other) for other in others]
+    np.testing.assert_array_equal(together.history["cost"], whole.history["cost"])
+    for few, short in zip((1, 3), shorter, strict=True):
+        assert short.status == f"out of steps after {few} step{'s'[few == 1 :]}"
+        assert short.cost == whole.history["cost"][few - 1]
+
+
+def test_an_interrupt_before_the_first_step_is_one(monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(_stepwise, "_advance", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        control.solve(least_energy(), METHODS["single shooting"])
 
 
 @pytest.mark.parametrize("name", METHODS)

@@ -12,6 +12,7 @@ from jaxhamel import SE2, SO2, System, simulate
 from jaxhamel.control import (
     FourierSeries,
     GaitProblem,
+    _stepwise,
     elliptic_gait,
     free_parameters,
     gait_displacement,
@@ -80,6 +81,31 @@ def test_unbounded_loop_is_the_zero_level_of_the_height():
     assert found.gradient_norm < 1e-5
     assert "converged" in str(found)
     assert found.start < 0.5  # it had something to do
+
+
+def test_a_search_that_is_interrupted_keeps_its_gait(monkeypatch):
+    """The cost falls with each iteration that is told; in pieces of any size the iterations are the same."""
+    monkeypatch.setattr(_stepwise, "AT_ONCE", 0.0)
+    problem, told = GaitProblem(height(1.0, 1.0), SO2(), START, TURN, steps=40), []
+
+    def progress(state):
+        told.append(state)
+        if state.iteration == 6:
+            raise KeyboardInterrupt
+
+    cut = optimise_gait(problem, rtol=1e-7, atol=1e-7, progress=progress)
+    assert cut.status == "interrupted after 6 steps: best so far"
+    assert not cut.converged
+    assert cut.iterations == len(told) == 6
+    np.testing.assert_array_equal([state.cost for state in told], cut.costs)
+    np.testing.assert_allclose([cut.cost, -cut.value], cut.costs[-1], rtol=1e-12)
+    assert cut.start < cut.value < math.pi / 2
+    assert "NOT converged" in str(cut)
+    monkeypatch.setattr(_stepwise, "AT_ONCE", 10.0)
+    whole = optimise_gait(problem, rtol=1e-7, atol=1e-7)
+    assert whole.status == "out of steps after 150 steps, the gradient below its tolerance"
+    assert whole.converged
+    np.testing.assert_array_equal(whole.costs[:6], cut.costs)
 
 
 def test_most_efficient_loop():

@@ -25,6 +25,7 @@ from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Scalar
 from jaxhamel.control._curves import FourierSeries, free_parameters
 from jaxhamel.control._gait_motion import gait_displacement
+from jaxhamel.control._stepwise import AbstractTask, Search
 from jaxhamel.geometry import AbstractSpace
 from jaxhamel.systems._parameters import as_parameter
 
@@ -131,7 +132,8 @@ class GaitResult(NamedTuple):
     - `curve`: the gait found; `displacement`: g after the problem's cycles; `phase`: log g, `(dim,)`.
     - `value`: of the objective, not divided; `length`: ∮ |dr|; `effort`: ∮ c dt, both of one cycle.
     - `cost`, `gradient_norm`: what was minimised, at the gait found; `start`: the objective at the first gait.
-    - `iterations`, `seconds`; `converged`: whether the tolerances were met.
+    - `iterations`, `seconds`; `converged`, `status`: whether the tolerances were met, and why it ended.
+    - `costs`: what was minimised, after each iteration.
     """
 
     problem: GaitProblem
@@ -147,10 +149,13 @@ class GaitResult(NamedTuple):
     iterations: int
     seconds: float
     converged: bool
+    status: str
+    costs: Float[np.ndarray, " i"]
 
     def __str__(self) -> str:
         phase = ", ".join(f"{x:.5g}" for x in np.asarray(self.phase))
         rows = [
+            ("status", self.status),
             ("objective", f"{self.value:.8g}   (at the start {self.start:.5g})"),
             ("cost", f"{self.cost:.8g}   (gradient norm {self.gradient_norm:.2g})"),
             (f"log g, {self.problem.cycles} cycle(s)", f"({phase})"),
@@ -164,7 +169,12 @@ class GaitResult(NamedTuple):
 
 
 def optimise_gait(
-    problem: GaitProblem, *, rtol: float = 1e-8, atol: float = 1e-8, iterations: int = 150
+    problem: GaitProblem,
+    *,
+    rtol: float = 1e-8,
+    atol: float = 1e-8,
+    iterations: int = 150,
+    progress: Callable | None = None,
 ) -> GaitResult:
     """The best gait near the one given, by gradients of its exact displacement (BFGS).
 
@@ -174,61 +184,72 @@ def optimise_gait(
     - `rtol`, `atol`: converged when neither gait nor cost changes by more in a step, or when the
       gradient is below 100 `atol`.
     - `iterations`: at most.
+    - `progress`: called with a `Progress` after as many iterations as fit into a fifth of a second.
 
     Without momentum or effort the cost does not depend on how fast the loop is run through, so
     minimisers are not isolated; that slows nothing down.
 
-    **Returns:** a `GaitResult`; `print` it. Not converging is no error: `converged` says so.
+    **Returns:** a `GaitResult`; `print` it. Not converging is no error, nor is Ctrl-C: `converged` and `status` say so,
+    with the best that was found.
     """
     for name, value in (("rtol", rtol), ("atol", atol), ("iterations", iterations)):
         _checks.check_positive(name, value, "Give a number larger than zero.")
+    _checks.check_progress(progress)
     began = time.monotonic()
     tolerances = tuple(jnp.asarray(x, problem.curve.mean.dtype) for x in (rtol, atol))
-    found, numbers = _solve(problem, tolerances, iterations)
-    numbers = {name: float(x) for name, x in numbers.items()}
+    ended = Search(_Gait(problem, tolerances), iterations, progress, began).run()
+    found, numbers = ended.told
+    numbers: dict[str, Any] = {name: float(x) for name, x in numbers.items()}
+    flat = numbers["gradient_norm"] < 100 * atol
+    but = ", the gradient below its tolerance" if flat and not ended.converged else ""
     return GaitResult(
         problem=problem,
         **found,
-        **{
-            **numbers,
-            "iterations": int(numbers["iterations"]),
-            "converged": bool(numbers["converged"]),
-        },
+        **numbers,
+        iterations=len(ended.costs),
         seconds=time.monotonic() - began,
+        converged=ended.converged or flat,
+        status=ended.status + but,
+        costs=ended.costs,
     )
 
 
-@eqx.filter_jit
-def _solve(problem: GaitProblem, tolerances, iterations: int):
-    """One program: the minimiser, and what there is to report."""
-    start, _ = free_parameters(problem.curve)
-    mode = "fwd" if start.shape[0] <= _FORWARD else "bwd"
-    search, options = optx.BFGS(*tolerances), {"autodiff_mode": mode}
-    cost = lambda p, _: problem.cost(p)  # noqa: E731
-    solution = optx.minimise(
-        cost, search, start, max_steps=iterations, throw=False, options=options
-    )
-    curves = jax.tree.map(
-        lambda *x: jnp.stack(x), *[problem.loop(p) for p in (start, solution.value)]
-    )
-    g, value = jax.lax.map(problem.reached, curves)
-    curve, g_end = jax.tree.map(lambda x: x[1], (curves, g))
-    length, effort = problem.length_of(curve), problem.effort_of(curve)
-    gradient = _norm(solution.state.f_info.grad)
-    share = length if problem.per == "length" else jnp.ones_like(length)
-    numbers = {
-        "value": value[1],
-        "length": length,
-        "effort": effort,
-        "cost": problem.effort_weight * effort - value[1] / share,
-        "gradient_norm": gradient,
-        "start": value[0],
-        "iterations": solution.stats["num_steps"],
-        "converged": (solution.result == optx.RESULTS.successful)
-        | (gradient < 100 * tolerances[1]),
-    }
-    found = {"curve": curve, "displacement": g_end, "phase": problem.space.log(g_end)}
-    return found, numbers
+class _Gait(AbstractTask):
+    """The cost of a problem's free parameters, by BFGS."""
+
+    problem: GaitProblem
+    tolerances: tuple[Scalar, ...]
+
+    def start(self) -> Float[Array, " P"]:
+        return free_parameters(self.problem.curve)[0]
+
+    def solver(self) -> tuple[Any, dict[str, Any]]:
+        mode = "fwd" if self.start().shape[0] <= _FORWARD else "bwd"
+        return optx.BFGS(*self.tolerances), {"autodiff_mode": mode}  # pyright: ignore[reportArgumentType]
+
+    def function(self, y: Float[Array, " P"]) -> tuple[Scalar, Scalar]:
+        cost = self.problem.cost(y)
+        return cost, cost
+
+    def report(self, y: Float[Array, " P"], state: Any):
+        """The gait found, and the numbers of it and of the first."""
+        problem = self.problem
+        curves = jax.tree.map(
+            lambda *x: jnp.stack(x), *[problem.loop(p) for p in (self.start(), y)]
+        )
+        g, value = jax.lax.map(problem.reached, curves)
+        curve, g_end = jax.tree.map(lambda x: x[1], (curves, g))
+        length, effort = problem.length_of(curve), problem.effort_of(curve)
+        share = length if problem.per == "length" else jnp.ones_like(length)
+        numbers = {
+            "value": value[1],
+            "length": length,
+            "effort": effort,
+            "cost": problem.effort_weight * effort - value[1] / share,
+            "gradient_norm": _norm(state.f_info.grad),
+            "start": value[0],
+        }
+        return {"curve": curve, "displacement": g_end, "phase": problem.space.log(g_end)}, numbers
 
 
 # Few parameters are differentiated forward, which compiles faster: snakeboard, 10 parameters, 6.0 s

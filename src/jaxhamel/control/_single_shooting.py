@@ -12,12 +12,12 @@ import optimistix as optx
 from jaxtyping import Array, Float
 
 from jaxhamel import _checks
-from jaxhamel._words import counted
 from jaxhamel.control._costs import constraint_residual, final_residual, running_residual
 from jaxhamel.control._curves import free_parameters
 from jaxhamel.control._problem import ControlProblem
 from jaxhamel.control._result import Result, report
 from jaxhamel.control._shooting import quadrature
+from jaxhamel.control._stepwise import AbstractTask, Search
 from jaxhamel.simulate import simulate
 
 
@@ -96,40 +96,47 @@ class SingleShooting(eqx.Module):
         _checks.check_least_squares(self)
 
     def run(self, problem: ControlProblem, progress: Callable | None = None) -> Result:
-        """Solves one problem. optimistix runs in one compiled piece, so `progress` is not called."""
+        """Solves one problem; `progress` gets a `Progress` after as many steps as fit into a fifth of a second."""
         began = time.monotonic()
-        p, cost, gradient, result, steps = _least_squares(self, problem)
-        converged = bool(result == optx.RESULTS.successful)
-        status = _why(result)
-        history = {"cost": np.array([float(cost)]), "gradient_norm": np.array([float(gradient)])}
-        control = free_parameters(problem.curve)[1](p)
-        status = f"{status} after {counted(int(steps), 'step')}"
-        return report(
-            problem, control, float(cost), float(gradient), history, began, converged, status
-        )
+        task = _LeastSquares(
+            eqx.tree_at(lambda m: m.max_steps, self, 0), problem
+        )  # not of the program
+        found = Search(task, self.max_steps, progress, began).run()
+        cost, gradient = map(float, found.told)
+        gradients = np.full(len(found.costs), np.nan)  # known of the end alone
+        gradients[-1] = gradient
+        history = {"cost": found.costs, "gradient_norm": gradients}
+        control = free_parameters(problem.curve)[1](found.y)
+        ended = found.converged, found.status
+        return report(problem, control, cost, gradient, history, began, *ended)
 
 
-def _why(result) -> str:
-    """optimistix' own words, but for the two that happen most."""
-    if bool(result == optx.RESULTS.nonlinear_max_steps_reached):
-        return "out of steps"
-    if bool(result == optx.RESULTS.successful):
-        return "converged"
-    return "broken off: " + optx.RESULTS[result].split("\n")[0]
+class _LeastSquares(AbstractTask):
+    """½|r|² of a problem's parameters; a minimiser of optimistix is given that, another solver r."""
 
+    method: SingleShooting
+    problem: ControlProblem
 
-@eqx.filter_jit
-def _least_squares(method: SingleShooting, problem: ControlProblem):
-    solver = method.solver
-    if solver is None:
-        solver = optx.LevenbergMarquardt(method.rtol, method.atol)
-    start = free_parameters(problem.curve)[0]
-    # 1e8 in single precision: "converged" 37 % away from the optimum of the cart in the tests; 1e4: 1.5 %.
-    most = method.penalty if start.dtype == jnp.float64 else min(method.penalty, 1e4)
-    function = lambda p, _: residual(  # noqa: E731
-        problem, p, samples=method.samples, penalty=most, options=method.options
-    )
-    found = optx.least_squares(function, solver, start, max_steps=method.max_steps, throw=False)
-    value, pull = jax.vjp(lambda p: function(p, None), found.value)
-    norm = jnp.linalg.norm(pull(value)[0])
-    return found.value, jnp.dot(value, value) / 2, norm, found.result, found.stats["num_steps"]
+    def start(self) -> Float[Array, " P"]:
+        return free_parameters(self.problem.curve)[0]
+
+    def solver(self) -> tuple[Any, dict[str, Any]]:
+        method = self.method
+        return method.solver or optx.LevenbergMarquardt(method.rtol, method.atol), {}
+
+    def function(self, y: Float[Array, " P"]):
+        r = self._residual(y)
+        cost = jnp.dot(r, r) / 2
+        return (cost if isinstance(self.method.solver, optx.AbstractMinimiser) else r), cost
+
+    def report(self, y: Float[Array, " P"], state: Any):
+        """Cost and norm of its gradient."""
+        r, pull = jax.vjp(self._residual, y)
+        return jnp.dot(r, r) / 2, jnp.linalg.norm(pull(r)[0])
+
+    def _residual(self, p: Float[Array, " P"]) -> Float[Array, " r"]:
+        method = self.method
+        # 1e8 in single precision: "converged" 37 % away from the optimum of the cart in the tests; 1e4: 1.5 %.
+        most = method.penalty if p.dtype == jnp.float64 else min(method.penalty, 1e4)
+        given = {"samples": method.samples, "penalty": most, "options": method.options}
+        return residual(self.problem, p, **given)

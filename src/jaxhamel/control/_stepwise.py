@@ -1,0 +1,177 @@
+"""A search by optimistix in pieces: what it has is kept outside the program, so that it can be told and interrupted.
+
+optimistix takes all steps in one call, which tells nothing until it ends and loses everything where it is interrupted.
+Here its solvers take the same steps, as many in a call as fit into `AT_ONCE`, of one program, compiled once.
+"""
+
+import time
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optimistix as optx
+from jaxtyping import Array, Bool, Float, Int, PyTree
+
+from jaxhamel._words import counted
+from jaxhamel.control._progress import Progress
+
+AT_ONCE = 0.2  # s: progress and Ctrl-C may wait so long
+MOST = 64  # steps of one call
+
+
+class AbstractTask(eqx.Module):
+    """What is searched for, by which of optimistix' solvers, and what is asked of the end."""
+
+    @abstractmethod
+    def start(self) -> Float[Array, " P"]:
+        """The point to start from."""
+
+    @abstractmethod
+    def solver(self) -> tuple[Any, dict[str, Any]]:
+        """The solver and its options."""
+
+    @abstractmethod
+    def function(self, y: Float[Array, " P"]) -> tuple[Any, Array]:
+        """(what the solver is given, cost)."""
+
+    @abstractmethod
+    def report(self, y: Float[Array, " P"], state: Any) -> PyTree[Array]:
+        """What is asked of the end, with the solver's state there."""
+
+
+class At(NamedTuple):
+    """Where a search stands: point, arrays of the solver's state, steps taken, whether it is over, with which result."""
+
+    y: Float[Array, " P"]
+    leaves: list[Array]
+    steps: Int[Array, ""]
+    over: Bool[Array, ""]
+    result: Any
+
+
+class Found(NamedTuple):
+    """How a search ended: at y, of which the task's `report` says `told`; the cost after each step; in words."""
+
+    y: Float[Array, " P"]
+    told: Any
+    costs: np.ndarray
+    converged: bool
+    status: str
+
+
+class Search:
+    """The host's loop around `_advance`: tells how it goes, and ends with what there is."""
+
+    def __init__(self, task: AbstractTask, most: int, progress: Callable | None, began: float):
+        self.task, self.most, self.progress = task, most, progress
+        self.at, self.costs, self.times = _begin(task), [], [began]
+        self.end: tuple[Any, Any] = (self.at.y, None)
+        self.pace = np.inf  # s a step, as the last piece had it
+
+    def run(self) -> Found:
+        """To its end, to `most` steps, or to Ctrl-C."""
+        try:
+            while not self._over():
+                self._piece()
+        except KeyboardInterrupt:
+            if not self.costs:  # nothing was reached
+                raise
+            if not self._over():
+                return self._interrupted()
+        converged = self._why() == "converged"
+        status = f"{self._why()} after {counted(len(self.costs), 'step')}"
+        return Found(*self.end, np.array(self.costs), converged, status)
+
+    def _over(self) -> bool:
+        return bool(self.at.over) or len(self.costs) >= self.most
+
+    def _piece(self) -> None:
+        left = self.most - len(self.costs)
+        many = max(1, min(int(AT_ONCE / self.pace), MOST, left))
+        self.at, costs, self.end = _advance(self.task, self.at, *_asked(many, many == left))
+        self.costs += np.asarray(costs)[: int(self.at.steps) - len(self.costs)].tolist()
+        self.times.append(time.monotonic())
+        if len(self.times) > 2:  # the first piece is mostly compilation
+            self.pace = max((self.times[-1] - self.times[-2]) / many, 1e-9)
+        if self.progress is not None:
+            self.progress(self._progress())
+
+    def _progress(self) -> Progress:
+        steps, elapsed, nan = len(self.costs), self.times[-1] - self.times[0], float("nan")
+        left = (self.times[-1] - self.times[1]) / max(steps - 1, 1) * (self.most - steps)
+        return Progress(steps, self.costs[-1], nan, nan, nan, True, elapsed, left)
+
+    def _interrupted(self) -> Found:
+        _, _, end = _advance(self.task, self.at, *_asked(0, True))
+        status = f"interrupted after {counted(len(self.costs), 'step')}: best so far"
+        return Found(*end, np.array(self.costs), False, status)
+
+    def _why(self) -> str:
+        """optimistix' own words, but for the two that happen most."""
+        if not bool(self.at.over):
+            return "out of steps"
+        if bool(self.at.result == optx.RESULTS.successful):
+            return "converged"
+        return "broken off: " + optx.RESULTS[self.at.result].split("\n")[0]
+
+
+def _asked(many: int, last: bool) -> tuple[Array, Array]:
+    return jnp.asarray(many, int), jnp.asarray(last)
+
+
+@eqx.filter_jit
+def _begin(task: AbstractTask) -> At:
+    """Nothing done. A program of its own, and a small one: shapes are all it needs of the function."""
+    y, *_, arrays, _ = _first(task)
+    strong = lambda x: jnp.asarray(x, x.dtype)  # as `_advance` gives them: it is not compiled again  # noqa: E731
+    y, leaves, result = jax.tree.map(strong, (y, jax.tree.leaves(arrays), optx.RESULTS.successful))
+    return At(y, leaves, jnp.zeros((), int), jnp.zeros((), bool), result)
+
+
+@eqx.filter_jit
+def _function(task: AbstractTask, y: Float[Array, " P"]):
+    """By itself, so that it is traced once for all that use it."""
+    return task.function(y)
+
+
+def _first(task: AbstractTask):
+    """Where it begins: (y, f, solver, options, arrays of the state, all else of it)."""
+    (solver, options), y = task.solver(), task.start()
+    f = lambda y, _: _function(task, y)  # noqa: E731
+    state = solver.init(f, y, None, options, *jax.eval_shape(f, y, None), frozenset())
+    return y, f, solver, options, *eqx.partition(state, eqx.is_array)
+
+
+@eqx.filter_jit
+def _advance(task: AbstractTask, at: At, many: Int[Array, ""], last: Bool[Array, ""]):
+    """(at, the cost after each step, (y, report)), the report where the search is over or this is the last call."""
+    _, f, solver, options, arrays, others = _first(task)
+    arrays, known = jax.tree.unflatten(jax.tree.structure(arrays), at.leaves), (frozenset(),)
+
+    def goes_on(carry):
+        taken, at, _, _ = carry
+        return (taken < many) & ~at.over
+
+    def body(carry):
+        taken, at, arrays, costs = carry
+        state = eqx.combine(others, arrays)
+        y, state, cost = solver.step(f, at.y, None, options, state, *known)
+        over, result = solver.terminate(f, y, None, options, state, *known)
+        result = optx.RESULTS.where(jnp.all(jnp.isfinite(y)), result, optx.RESULTS.nonfinite)
+        over = over | (result != optx.RESULTS.successful)
+        cost = state.f_info.as_min() if hasattr(state, "f_info") else cost
+        at = At(y, [], at.steps + 1, over, result)
+        return taken + 1, at, eqx.filter(state, eqx.is_array), costs.at[taken].set(cost)
+
+    carry = (jnp.zeros_like(many), at._replace(leaves=[]), arrays, jnp.zeros(MOST, at.y.dtype))
+    _, at, arrays, costs = jax.lax.while_loop(goes_on, body, carry)
+    state = eqx.combine(others, arrays)
+    y, *_ = solver.postprocess(f, at.y, None, None, options, state, *known, at.result)
+    report = eqx.filter_closure_convert(lambda y: task.report(y, state), y)
+    nothing = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), report.out_struct)
+    told = jax.lax.cond(at.over | last, lambda y: report(y), lambda y: nothing, y)
+    return at._replace(leaves=jax.tree.leaves(arrays)), costs, (y, told)
