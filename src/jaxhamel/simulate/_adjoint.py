@@ -33,21 +33,21 @@ class AutoAdjoint(diffrax.AbstractAdjoint):
     one by one. The number of outputs matters less: the columns of F′ serve all outputs at once, and a vmapped backward pass
     shares its forward pass, but the caller who wants a Jacobian of many outputs should ask for it by `jacfwd`.
 
-    Measured on the rolling ball with two masses (`simulate` for 5 s, Tsit5, 145 adaptive steps, two quiet cores, double
-    precision):
+    Measured on the rolling ball with two masses (`simulate` for 5 s at rtol 1e-6, Tsit5, 121 adaptive steps; by the
+    coefficients of its control, a Fourier series; two quiet cores, double precision, two processes each):
 
     |                                | trace + compile | run      |
     |--------------------------------|-----------------|----------|
-    | the solution alone             | 1.3 s           | 0.9 ms   |
-    | `jacfwd`, 10 inputs            | 3.0 s           | 7.4 ms   |
-    | … by `ForwardMode` itself      | 2.5 s           | 7.0 ms   |
-    | `grad` by columns, 4 inputs    | 2.6 s           | 5.1 ms   |
-    | `grad` by columns, 10 inputs   | 2.1 s           | 6.3 ms   |
-    | `grad` by columns, 32 inputs   | 3.2 s           | 10.1 ms  |
-    | `grad` by checkpoints, 10 / 32 | 4.9 / 6.9 s     | 6.4 ms   |
-    | … by `RecursiveCheckpointAdjoint` itself, 32 | 6.2 s | 5.9 ms |
+    | the solution alone             | 1.4 s           | 0.3 ms   |
+    | `jacfwd`, 10 inputs            | 3.8 s           | 2.8 ms   |
+    | … by `ForwardMode` itself      | 3.0 s           | 5.1 ms   |
+    | `grad` by columns, 6 inputs    | 4.3 s           | 1.7 ms   |
+    | `grad` by columns, 10 inputs   | 4.0 s           | 2.5 ms   |
+    | `grad` by columns, 34 inputs   | 4.3 s           | 8.0 ms   |
+    | `grad` by checkpoints, 10 / 34 | 6.5 / 7.5 s     | 4.4 / 7.3 ms |
+    | … by `RecursiveCheckpointAdjoint` itself, 34 | 5.3 s | 4.4 ms |
 
-    Around ten inputs a run costs about the same either way, and columns compile in half the time.
+    Up to ten inputs columns run in about half the time, and compile in two thirds of it.
 
     Works in `diffrax.diffeqsolve(..., adjoint=AutoAdjoint())` as well.
 
