@@ -59,7 +59,10 @@ def test_prediction_from_the_files(tmp_path):
     rows = np.column_stack([7e12 + 1e9 * np.asarray(ts), np.asarray(motion.q[:, :2])])
     np.savetxt(tmp_path / "run.csv", rows, "%.17g", ",", header=HEADER.strip(), comments="")
     out = tmp_path / "out"
-    code, text = told("predict", tmp_path, tmp_path / "run.csv", "--out", out)
+    asked = ("predict", tmp_path, tmp_path / "run.csv", "--out", out)
+    code, text = told(*asked, "--set", "system.radius=1")
+    assert (code, "--set: there is nothing to set" in text) == (2, True)
+    code, text = told(*asked)
     assert code == 0, text
     rms = json.loads((out / "summary.json").read_text())["rms"]
     assert set(rms) == {"ball_roll.position", "roll_joint.position"}

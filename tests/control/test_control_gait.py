@@ -101,6 +101,7 @@ def test_a_search_that_is_interrupted_keeps_its_gait(monkeypatch):
     np.testing.assert_allclose([cut.cost, -cut.value], cut.costs[-1], rtol=1e-12)
     assert cut.start < cut.value < math.pi / 2
     assert "NOT converged" in str(cut)
+    assert cut.status in str(cut)
     monkeypatch.setattr(_stepwise, "AT_ONCE", 10.0)
     whole = optimise_gait(problem, rtol=1e-7, atol=1e-7)
     assert whole.status == "out of steps after 150 steps, the gradient below its tolerance"

@@ -39,7 +39,7 @@ app = typer.Typer(
 
 @app.callback()
 def jaxhamel() -> None:
-    """Mechanical systems with constraints: simulate them, and find controls for them.
+    """Mechanical systems with constraints: simulate one or many, find controls and parameters.
 
     A [bold]scenario[/bold] says what: a system with its parameters, an
     initial state, how its masses move, a time span, and for
@@ -194,7 +194,10 @@ app.command(epilog=EXIT_STATUS)(predict)
 @app.command()
 def bench(
     as_json: Annotated[
-        bool, typer.Option("--json", help="One JSON object instead of a table.", show_default=False)
+        bool,
+        typer.Option(
+            "--json", metavar="", help="One JSON object instead of a table.", show_default=False
+        ),
     ] = False,
     quiet: QuietOption = False,
 ) -> None:

@@ -8,18 +8,19 @@ from ._exit_status import finish, started_at
 from ._options import (
     DataOption,
     FirstSecondsOption,
+    FitSecondsOption,
     FittedArgument,
     OutOption,
     QuietOption,
     RunArgument,
     ScenarioArgument,
-    SecondsOption,
     SeedOption,
     SetOption,
 )
 from ._outcome import Outcome
 from ._scenario import load_identification
 from ._terminal import Terminal
+from ._validate import ScenarioError
 
 
 def identify(
@@ -29,7 +30,7 @@ def identify(
     out: OutOption = Path("out"),
     changes: SetOption = None,
     seed: SeedOption = 0,
-    max_seconds: SecondsOption = None,
+    max_seconds: FitSecondsOption = None,
     quiet: QuietOption = False,
 ) -> None:
     """Find parameters of a system from measured runs, and how sure they are.
@@ -41,6 +42,7 @@ def identify(
 
       parameters.csv   estimate, standard error, unit, frozen or not
       fitted.toml      the parameters found, for jaxhamel predict
+                       (of roboball fitted.json)
       summary.json     what was asked, what was reached, versions, seconds
       *.png            measured and fitted, errors, correlations
       report.html      one self-contained page
@@ -101,6 +103,8 @@ def predict(
 
     def job() -> Outcome:
         if robot := fitted_roboball(fitted):
+            if changes:
+                raise ScenarioError("--set: there is nothing to set in a prediction of roboball.")
             return run_predict_roboball(robot, run, out, terminal, started, seconds)
         asked = load_identification(fitted_file(fitted), changes or ())
         return run_predict(asked, run, out, terminal, started, seconds)

@@ -32,7 +32,10 @@ SetOption = Annotated[
         show_default=False,
     ),
 ]
-QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")]
+# An empty metavar: flags take no value, and typer would show one.
+QuietOption = Annotated[
+    bool, typer.Option("--quiet", "-q", metavar="", help="Say nothing but errors.")
+]
 SeedOption = Annotated[
     int, typer.Option("--seed", metavar="N", min=0, help="Seed of the random starts or samples.")
 ]
@@ -42,12 +45,15 @@ TrajectoriesOption = Annotated[
         "--trajectories",
         "-n",
         metavar="N",
-        help="How many.",
+        help="How many to simulate.",
         show_default="the scenario's montecarlo.trajectories",
     ),
 ]
 ResumeOption = Annotated[
-    bool, typer.Option("--resume", help="Go on with the run that DIR holds.", show_default=False)
+    bool,
+    typer.Option(
+        "--resume", metavar="", help="Go on with the run that DIR holds.", show_default=False
+    ),
 ]
 AccuracyOption = Annotated[
     list[str] | None,
@@ -68,16 +74,21 @@ IndexOption = Annotated[
         show_default=False,
     ),
 ]
-SecondsOption = Annotated[
-    float | None,
-    typer.Option(
+
+
+def _seconds(key: str):
+    """When a search stops; `key`: of the scenario, where it is said else."""
+    return typer.Option(
         "--max-seconds",
         metavar="S",
         min=0.0,
         help="Stop after this time and write the best found so far.",
-        show_default="the scenario's task.max_seconds",
-    ),
-]
+        show_default=f"the scenario's {key}",
+    )
+
+
+SecondsOption = Annotated[float | None, _seconds("task.max_seconds")]
+FitSecondsOption = Annotated[float | None, _seconds("fit.max_seconds")]
 DataOption = Annotated[
     Path | None,
     typer.Option(
@@ -91,7 +102,7 @@ FittedArgument = Annotated[
     str,
     typer.Argument(
         metavar="FITTED",
-        help="The folder that [bold]jaxhamel identify[/bold] wrote to, or its fitted.toml.",
+        help="The folder that [bold]jaxhamel identify[/bold] wrote to, or its fitted.toml (of roboball fitted.json).",
         show_default=False,
     ),
 ]
@@ -100,5 +111,10 @@ RunArgument = Annotated[
 ]
 FirstSecondsOption = Annotated[
     float,
-    typer.Option("--seconds", metavar="S", min=0.0, help="From which the initial state is found."),
+    typer.Option(
+        "--seconds",
+        metavar="S",
+        min=0.0,
+        help="How much of the run's beginning the initial state is found from.",
+    ),
 ]

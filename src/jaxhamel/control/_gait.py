@@ -154,8 +154,9 @@ class GaitResult(NamedTuple):
 
     def __str__(self) -> str:
         phase = ", ".join(f"{x:.5g}" for x in np.asarray(self.phase))
+        why = [] if self.converged else [("status", self.status)]
         rows = [
-            ("status", self.status),
+            *why,
             ("objective", f"{self.value:.8g}   (at the start {self.start:.5g})"),
             ("cost", f"{self.cost:.8g}   (gradient norm {self.gradient_norm:.2g})"),
             (f"log g, {self.problem.cycles} cycle(s)", f"({phase})"),
