@@ -172,20 +172,10 @@ def _line(at: Progress) -> str:
 def _write(
     out: Path, scenario: Scenario, study: Study, model: Model, run: Run, started: float
 ) -> Outcome:
-    statistics = dict(study.statistics)
-    limit = scenario["montecarlo"]["friction_limit"]
-    if limit and "max_friction" in study.values:
-        good = study.values["max_friction"][np.isfinite(study.values["max_friction"])]
-        statistics["slip"] = probability(good > limit)
+    statistics = _statistics(study, scenario["montecarlo"]["friction_limit"])
     n, failed = study.trajectories, len(study.failed)
     message = f"{counted(n, 'trajectory')}, {failed} failed"
-    top = {
-        "trajectories": n,
-        "failed": failed,
-        "seed": study.samples.seed,
-        "failed_indices": study.failed.tolist(),
-        "statistics": statistics,
-    }
+    numbers = ((f"{n}", "trajectory" if n == 1 else "trajectories"), (f"{failed}", "failed"))
     outcome = Outcome(
         "montecarlo",
         scenario,
@@ -193,16 +183,31 @@ def _write(
         message,
         started,
         reached={"trajectories": n, "failed": failed},
-        tiles=(
-            (f"{n}", "trajectory" if n == 1 else "trajectories"),
-            (f"{failed}", "failed"),
-            *tiles(statistics),
-        ),
+        tiles=(*numbers, *tiles(statistics)),
         lead=f"{message}; the moving ball is the nominal one.{_open_loop(model)}",
         files=("values.zarr",),
-        top=top,
+        top=_summary(study, statistics),
     )
     return write_all(out, outcome, run, charts=charts(study, model, run))
+
+
+def _statistics(study: Study, limit: float | None) -> dict[str, Any]:
+    """The study's own, and how often the ground would have to hold more than it can."""
+    if not limit or "max_friction" not in study.values:
+        return study.statistics
+    friction = study.values["max_friction"]
+    slip = probability(friction[np.isfinite(friction)] > limit)
+    return {**study.statistics, "slip": slip}
+
+
+def _summary(study: Study, statistics: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "trajectories": study.trajectories,
+        "failed": len(study.failed),
+        "seed": study.samples.seed,
+        "failed_indices": study.failed.tolist(),
+        "statistics": statistics,
+    }
 
 
 def _open_loop(model: Model) -> str:
