@@ -182,7 +182,7 @@ def test_missing_folders_and_files_get_one_line(scenario, tmp_path):
 def test_each_command_takes_its_own_scenarios(scenario):
     with pytest.raises(ScenarioError, match="belong to a scenario for `jaxhamel identify`"):
         load("ball-inertia")
-    with pytest.raises(ScenarioError, match="is not a key of a scenario"):
+    with pytest.raises(ScenarioError, match="it is a scenario for `jaxhamel simulate`"):
         load_identification("heavy-top")
 
 

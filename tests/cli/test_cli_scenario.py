@@ -168,6 +168,9 @@ def test_scenario_that_does_not_exist(tmp_path):
     message = refused("heavy-tap")
     assert message.startswith("there is no such scenario. Did you mean `heavy-top`?")
     assert "suslov" in message
+    assert "ball-inertia" not in message  # which is for another command
+    with pytest.raises(ScenarioError, match="Give a TOML file or one of ball-inertia, roboball"):
+        load_identification("no-such-thing")
     assert refused(str(tmp_path / "no.toml")) == (
         "the file cannot be read (No such file or directory)."
     )

@@ -39,7 +39,7 @@ def load(source: str, changes: Iterable[str] = ()) -> Scenario:
 
     **Raises:** `ScenarioError`, one line, when there is no such scenario or it is wrong.
     """
-    name, data = _changed(source, changes)
+    name, data = _changed(source, changes, "simulate")
     if "measurements" in data:
         raise ScenarioError(
             "`measurements` belong to a scenario for `jaxhamel identify`; this command takes another one, "
@@ -50,12 +50,17 @@ def load(source: str, changes: Iterable[str] = ()) -> Scenario:
 
 def load_identification(source: str, changes: Iterable[str] = ()) -> Scenario:
     """The same for a scenario of `jaxhamel identify`, which has other tables."""
-    name, data = _changed(source, changes)
+    name, data = _changed(source, changes, "identify")
+    if "time" in data and "measurements" not in data:
+        raise ScenarioError(
+            "it is a scenario for `jaxhamel simulate`; this command takes another one, with [[measurements]], see "
+            "`jaxhamel scenarios`."
+        )
     return Scenario(name, read(identify_schema(_kind_of(data)), data))
 
 
-def _changed(source: str, changes: Iterable[str]) -> tuple[str, dict[str, Any]]:
-    name, content = _found(source)
+def _changed(source: str, changes: Iterable[str], command: str) -> tuple[str, dict[str, Any]]:
+    name, content = _found(source, command)
     data = _parsed(content)
     for change in changes:
         _apply(data, change)
@@ -100,7 +105,7 @@ def _about(content: str) -> About:
     return About(data["description"], commands)
 
 
-def _found(source: str) -> tuple[str, str]:
+def _found(source: str, command: str) -> tuple[str, str]:
     path = Path(source)
     if path.suffix == ".toml" or path.is_file():
         return path.stem, _file_text(path)
@@ -108,9 +113,10 @@ def _found(source: str) -> tuple[str, str]:
         return source, (files("jaxhamel.cli") / "scenarios" / f"{source}.toml").read_text("utf-8")
     if source in WITHOUT_FILE:
         raise ScenarioError("it is for `jaxhamel identify`, and for `jaxhamel predict` after that.")
+    known = {**names, **WITHOUT_FILE}
+    fit = [name for name, about in known.items() if command in about.commands]
     raise ScenarioError(
-        f"there is no such scenario.{nearest(source, names)} "
-        f"Give a TOML file or one of {', '.join(names)}."
+        f"there is no such scenario.{nearest(source, known)} Give a TOML file or one of {', '.join(fit)}."
     )
 
 
