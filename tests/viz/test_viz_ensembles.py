@@ -2,8 +2,9 @@
 
 import numpy as np
 
-from jaxhamel.viz import growth_figure, histograms_figure, landing_figure
+from jaxhamel.viz import growth_figure, histograms_figure, landing_figure, residuals_figure
 from jaxhamel.viz._ensembles import _without_overlap
+from jaxhamel.viz._ticks import labelled
 
 RNG = np.random.default_rng(1)
 
@@ -78,3 +79,31 @@ def test_long_numbers_do_not_stand_over_one_another():
         cell.set_xticks(ticks)
         _without_overlap(cell)
         np.testing.assert_array_equal(cell.get_xticks(), kept)
+
+
+def test_what_all_numbers_share_stands_in_the_label():
+    """Ends within 10⁻⁵ m about (12, −3.4): matplotlib's own "1e−5−3.4" stood behind the legend."""
+    ends = np.array([12.0, -3.4]) + 1e-5 * RNG.normal(size=(100, 2))
+    figure = landing_figure(ends)
+    for _ in range(2):  # the second time nothing is added to what was written
+        figure.canvas.draw()
+        (axes,) = figure.axes
+        assert axes.get_xlabel() == "(x − 12 m) / $10^{-4}$ m"  # the wider axis
+        assert axes.get_ylabel() == "(y + 3.4 m) / $10^{-5}$ m"
+        assert not axes.xaxis.get_offset_text().get_text() + axes.yaxis.get_offset_text().get_text()
+    plain = landing_figure(1e5 * (ends - [12.0, -3.4]))
+    plain.canvas.draw()
+    assert (plain.axes[0].get_xlabel(), plain.axes[0].get_ylabel()) == ("x / m", "y / m")
+    ts = np.linspace(0.0, 1.0, 5)
+    rows = residuals_figure(
+        ts, {"gyro x": ts, "gyro y": 1e8 * ts}, {"gyro x": 1.0, "gyro y": 1.0}, title=""
+    )
+    rows.canvas.draw()
+    assert [axes.get_ylabel() for axes in rows.axes] == ["gyro x", "gyro y / $10^{8}$"]
+
+
+def test_labels_of_shared_numbers():
+    assert labelled("x, y / m", 0.0, 0) == "x, y / m"
+    assert labelled("energy / J", 9.81, -7) == "(energy − 9.81 J) / $10^{-7}$ J"
+    assert labelled("friction needed", 0.0, -3) == "friction needed / $10^{-3}$"
+    assert labelled("friction needed", 1.0, 0) == "(friction needed − 1)"

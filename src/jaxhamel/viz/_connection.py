@@ -25,6 +25,7 @@ from jaxhamel.geometry import AbstractSpace, curvature
 
 from ._figures import _ground, _legend, _styled, canvas
 from ._style import LIGHT, roles
+from ._ticks import share_in_label
 
 Limits = tuple[tuple[float, float], tuple[float, float]]
 Gaits = Mapping[str, Float[ndarray, "T m"]]
@@ -152,6 +153,7 @@ def gait_figure(
     for axes in (position, angle):
         axes.set_xlim(0, cycles)
         axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=8))
+        share_in_label(axes.yaxis)
     position.tick_params(labelbottom=False)
     _legend(position)
     return figure

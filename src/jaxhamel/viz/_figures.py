@@ -20,6 +20,7 @@ from matplotlib.layout_engine import PlaceHolderLayoutEngine
 from numpy import ndarray
 
 from ._style import LIGHT, MATPLOTLIB, roles
+from ._ticks import share_in_label
 
 P = ParamSpec("P")
 LayoutName = Literal["constrained"] | None
@@ -239,6 +240,7 @@ def _figure() -> tuple[Figure, Axes]:
 
 def _time_axis(axes: Axes, ts: np.ndarray, title: str, ylabel: str, last: bool = True) -> None:
     axes.set(title=title, ylabel=ylabel)
+    share_in_label(axes.yaxis)
     if ts[-1] > ts[0]:
         axes.set_xlim(ts[0], ts[-1])
     if last:
@@ -250,6 +252,8 @@ def _ground(axes: Axes, title: str, unit: str, labels: tuple[str, str] = ("x", "
     """A plane with equal scales."""
     axes.set_aspect("equal", adjustable="datalim")
     axes.set(title=title, xlabel=f"{labels[0]} / {unit}", ylabel=f"{labels[1]} / {unit}")
+    for axis in (axes.xaxis, axes.yaxis):
+        share_in_label(axis)
 
 
 def _legend(axes: Axes) -> None:
