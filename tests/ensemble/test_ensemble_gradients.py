@@ -18,8 +18,9 @@ from test_ensemble_simulate import Swing
 
 from jaxhamel import ensemble
 from jaxhamel._lanes._length import operations, written
-from jaxhamel.ensemble import _equal_steps
-from jaxhamel.ensemble._equal_steps import Motion, Plan, groups_of, in_lanes
+from jaxhamel.ensemble import _adjoint_groups
+from jaxhamel.ensemble._adjoint_groups import groups_of
+from jaxhamel.ensemble._equal_steps import Motion, Plan, in_lanes
 from jaxhamel.ensemble._needed import Needed
 from jaxhamel.ensemble._tableaus import tableau
 from jaxhamel.mechanics import VectorField
@@ -134,7 +135,7 @@ def test_groups_of_stages(method, most, size, monkeypatch):
     table = tableau(method)
     length = operations(rate, (False, True, True, False), jnp.zeros(()), *AT)
     assert groups_of(length, table) == [(0, len(table.b))]
-    monkeypatch.setattr(_equal_steps, "WHOLE", (most + 0.5) * _equal_steps._BACKWARD * length)
+    monkeypatch.setattr(_adjoint_groups, "WHOLE", (most + 0.5) * _adjoint_groups._BACKWARD * length)
     assert {many for _, many in groups_of(length, table)} == {size}
     found = jax.jit(jax.grad(in_steps(method, False, ENDS), (0, 1, 2)))(*AT)
     wanted = gradient_of_plain_steps(method, tuple(ENDS))

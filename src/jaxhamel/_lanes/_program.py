@@ -14,6 +14,7 @@ from jaxhamel._lanes._nodes import Nodes, Unsupported
 from jaxhamel._lanes._one_loop import one_loop_works, run_in_one_loop, split, together
 from jaxhamel._lanes._parts import length
 from jaxhamel._lanes._pieces import WHOLE, cost, pieces
+from jaxhamel._lanes._pullback import written_out
 from jaxhamel._lanes._ranks import entries_axis
 from jaxhamel._lanes._rules import RULES
 
@@ -143,6 +144,8 @@ def _interpret(graph: Graph, closed_jaxpr, inputs: list[Nodes]) -> list[Nodes]:
 
 def _outputs(graph: Graph, equation, operands) -> list[Nodes]:
     name = equation.primitive.name
+    if name == "jaxhamel_pullback":
+        return written_out(graph, equation, _interpret, *operands)
     if name in CONTROL_FLOW:
         return CONTROL_FLOW[name](graph, equation, _interpret, *operands)
     if name not in RULES:

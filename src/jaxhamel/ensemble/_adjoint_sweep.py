@@ -44,27 +44,10 @@ from jaxhamel._lanes._derivatives import same
 from jaxhamel._lanes._linear_map import linear_map
 from jaxhamel._lanes._own_derivative import own_derivative
 from jaxhamel._lanes._transform import lanes
+from jaxhamel.ensemble._adjoint_groups import Steps, groups_back
 from jaxhamel.ensemble._columns import Columns
-from jaxhamel.ensemble._needed import Needed, filled, some
+from jaxhamel.ensemble._needed import filled, some
 from jaxhamel.ensemble._parameters import Parameters, added, numbers, replaced
-from jaxhamel.ensemble._tableaus import Tableau
-
-
-class Steps(NamedTuple):
-    """Of one trajectory f(t, y, mine, shared) and N(y, shared); of all two forms of a step, (t, h, y, mine, shared) ↦ (y₁,)
-    and ↦ (y₁, z, stages).
-
-    `traced` gives of z the numbers that N makes others of, and the first stages of all `groups` but the first, of each the
-    numbers that f depends on. A group is neighbouring stages, given as (first, how many).
-    """
-
-    rate: Callable
-    unit: Callable
-    step: Callable
-    traced: Callable
-    needed: Needed
-    method: Tableau
-    groups: list[tuple[int, int]]
 
 
 def with_adjoint(steps: Steps, count: int, keep: bool) -> Callable:
@@ -184,7 +167,7 @@ class _Sweep(NamedTuple):
         begun, ahead = path
         needed = self.steps.needed
         unit_back = _unit_back(self.steps, self.parameters)
-        groups_back = _groups_back(self.steps, self.parameters)
+        stages_back = groups_back(self.steps, self.parameters)
         row = lambda rows, n: jax.lax.dynamic_index_in_dim(rows, n, 0, keepdims=False)  # noqa: E731
 
         def interval(carry, at):
@@ -198,7 +181,7 @@ class _Sweep(NamedTuple):
                 after = tuple(row(x, i + 1) for x in _among(begun, needed.kept, needed.ends))
                 y, w, p_bar = unit_back(i == 0, z, after, self.mine, self.shared, y_bar, p_bar)
                 at = (start + n.astype(h.dtype) * h, h, self.mine, self.shared)
-                return groups_back(at, (y, *stages), w, p_bar), None
+                return stages_back(at, (y, *stages), w, p_bar), None
 
             carry = (added(y_bar, bars), p_bar)
             return jax.lax.scan(back, carry, jnp.arange(self.count), reverse=True)[0], None
@@ -234,101 +217,3 @@ def _unit_back(steps: Steps, parameters: Parameters) -> Callable:
         return _among(z, needed.kept, needed.rate), bar, p_bar
 
     return lanes(single, (None, 0, 0, 0, None, 0, 0)) if needed.made else nothing
-
-
-def _groups_back(steps: Steps, parameters: Parameters) -> Callable:
-    """(…, first stages of the groups, w, p̄) ↦ ȳ and p̄ at the beginning of a step, one group of stages after the other."""
-    method, moving = steps.method, steps.needed.rate
-    program = jax.jit(lanes(partial(_group_back, steps, parameters), _GROUP))
-
-    def back(at, stages: list[Columns], w: Columns, p_bar: Columns):
-        t, h, mine, shared = at
-        found: dict[int, Columns] = {}
-        y_bar: Columns = ()
-        for (i, many), here in reversed(list(zip(steps.groups, stages, strict=True))):
-            last = i + many - 1
-            a, later = _combined(
-                [(method.a[j][last], found[j]) for j in found if method.a[j][last]]
-            )
-            times = [t + h.dtype.type(c) * h for c in method.c[i : i + many]]
-            inside = [[_times(h, x) for x in row[i : i + many]] for row in method.a[i : i + many]]
-            weights = (
-                inside,
-                h * h.dtype.type(a),
-                [h * h.dtype.type(b) for b in method.b[i : i + many]],
-            )
-            y = stages[0] if i and many > 1 else ()
-            found[i], y_bar, p_bar = program(
-                times, weights, y, here, mine, shared, w, later, y_bar, p_bar
-            )
-        return tuple(replaced(w, moving, y_bar)), tuple(p_bar)
-
-    return back
-
-
-_GROUP = (None, None, 0, 0, 0, None, 0, 0, 0, 0)
-
-
-def _times(h, weight: float):
-    """h a; nothing for zero."""
-    return h * h.dtype.type(weight) if weight else None
-
-
-def _combined(terms: list[tuple[float, Columns]]) -> tuple[float, Columns]:
-    """Σ a Ȳ as (a, Ȳ) of one term; without any, without numbers."""
-    if len(terms) < 2:
-        return terms[0] if terms else (0.0, ())
-    factors, columns = zip(*terms, strict=True)
-    zero = [jnp.zeros_like(x) for x in columns[0]]
-    return 1.0, _ahead(zero, factors, columns)
-
-
-def _group_back(
-    steps: Steps,
-    parameters: Parameters,
-    times,
-    weights,
-    y,
-    here,
-    mine,
-    shared,
-    w,
-    later,
-    y_bar,
-    p_bar,
-):
-    """Ȳ of the first stage of a group, ȳ and p̄ with what its stages add to them, in one lane.
-
-    `times` of the stages; `weights` h a among them, h a of the stage after them, whose Ȳ is `later`, and h b. Of stages and
-    their cotangents the numbers on which f depends. `y` is left out where it is the first stage or not needed, `later`
-    where there is none, ȳ where it is w so far: what is not read is not written, either.
-    """
-    (inside, ahead, b), moving = weights, steps.needed.rate
-    whole = lambda numbers: filled(numbers, moving[: len(numbers)], w[0], len(w))  # noqa: E731
-
-    def rate_at(t):
-        return lambda here, p: steps.rate(t, whole(here), *parameters.filled(p, mine, shared))
-
-    y, y_bar, p = y or here, y_bar or some(w, moving), parameters.of(mine, shared)
-    pulls, slopes = [], []
-    for n, t in enumerate(times):
-        k, pull = jax.vjp(rate_at(t), _ahead(y, inside[n], slopes) if n else here, p)
-        pulls.append(pull)
-        slopes.append(some(k, moving))
-    found = [later] * len(times)
-    for n in reversed(range(len(times))):
-        after = [row[n] for row in inside[n + 1 :]]
-        sums = _ahead([b[n] * x for x in some(w, moving)], after, found[n + 1 :])
-        if later and n == len(times) - 1:
-            sums = _ahead(sums, [ahead], [later])
-        kappa = tuple(replaced([b[n] * x for x in w], moving, sums))
-        found[n], bars = pulls[n](kappa)
-        y_bar, p_bar = added(y_bar, found[n]), added(p_bar, numbers(bars))
-    return found[0], tuple(y_bar), p_bar
-
-
-def _ahead(start, weights, columns) -> tuple:
-    """start + Σ weight · column; a weight of None is zero."""
-    for a, x in zip(weights, columns, strict=False):
-        start = start if a is None else [s + a * v for s, v in zip(start, x, strict=True)]
-    return tuple(start)

@@ -18,9 +18,9 @@ from jaxtyping import Array, Float
 from jaxhamel import _checks
 from jaxhamel._lanes._length import written
 from jaxhamel._lanes._own_derivative import differentiated_as
-from jaxhamel._lanes._pieces import WHOLE
 from jaxhamel._lanes._transform import lanes
-from jaxhamel.ensemble._adjoint_sweep import Steps, advanced, with_adjoint
+from jaxhamel.ensemble._adjoint_groups import Steps, groups_of
+from jaxhamel.ensemble._adjoint_sweep import advanced, with_adjoint
 from jaxhamel.ensemble._at_once import is_at_once
 from jaxhamel.ensemble._columns import Columns
 from jaxhamel.ensemble._group_steps import GroupMethod
@@ -197,27 +197,9 @@ def _stepping(motion: Motion, method: Tableau | GroupMethod) -> Steps | Callable
         return (tuple(lanes(unit, (0, None))(z, at[-1])),)
 
     if not is_at_once(length, motion, method):
-        return Steps(motion.rate, unit, end_by_stages, by_stages, needed, method, groups)
+        return Steps(rate, unit, end_by_stages, by_stages, needed, method, groups)
     step = differentiated_as(lanes(lambda *at: one_step(*at)[:1], _AXES), end_by_stages)
-    return Steps(motion.rate, unit, step, lanes(one_step, _AXES), needed, method, groups)
-
-
-# A stage backward is so many times as many operations as f: 2.3 for the rolling ball by state, masses and control.
-_BACKWARD = 2.3
-
-
-def groups_of(length: int, method: Tableau) -> list[tuple[int, int]]:
-    """The stages that go backward in one program, (first, how many) of each group: as many as one loop can hold.
-
-    A step's all, or, where each stage needs only the one before, equal parts of them; one where f cannot be written out.
-    """
-    stages = len(method.b)
-    most = WHOLE / (_BACKWARD * length) if length else 1
-    sizes = [
-        n for n in range(1, stages + 1) if stages % n == 0 and (method.chained or n in (1, stages))
-    ]
-    size = max(n for n in sizes if n <= max(1, most))
-    return [(i, size) for i in range(0, stages, size)]
+    return Steps(rate, unit, step, lanes(one_step, _AXES), needed, method, groups)
 
 
 def _written_out(slope: Callable, method: Tableau, t, h, y: Columns):
