@@ -182,11 +182,13 @@ class _Edges:
         return value is not None and abs(value) == 1
 
     def back(self, bars: dict[int, int]) -> dict[int, int]:
-        """All cotangents, from those of the ends."""
-        bars = dict(bars)
+        """All cotangents, from those of the ends; each lies where its node does."""
+        bars, entries = dict(bars), self.graph.entries
         for k in reversed(self.nodes):
             if k not in bars:
                 continue
+            if k in entries:
+                entries.setdefault(bars[k], entries[k])
             for i, factor in self.before[k].items():
                 term = self.apply(lax.mul_p, bars[k], factor)
                 bars[i] = self.apply(lax.add_p, bars[i], term) if i in bars else term
