@@ -94,8 +94,37 @@ def test_mass_by_mass_is_an_order():
     assert all(
         place[j] < n for n, i in enumerate(order) for j in graph.nodes[i].operands if j in place
     )
-    alive = [int(np.max(_pieces._crossing(graph, each))) for each in (own, order)]
+    alive = [
+        int(np.max(_pieces._crossing(*_pieces._uses(graph, each, [])))) for each in (own, order)
+    ]
     assert alive[1] < 30 < 120 < alive[0]  # 16 and 137
+
+
+def folded(x):
+    """Each number with all the others, and then the other way round: many values are needed much later."""
+    for _ in range(2):
+        y = [x[0] * jnp.sin(x[1])]
+        for i in range(1, len(x)):
+            y.append(y[-1] * x[i] + x[len(x) - 1 - i])
+        x = y[::-1]
+    return jnp.stack(x)
+
+
+@pytest.mark.parametrize(("numbers", "length"), [(40, 20_000), (24, 80)])
+def test_no_loop_has_more_vectors_than_llvm_takes(numbers, length, monkeypatch):
+    """Cut sooner where it would; each read is a position that is written, too."""
+    monkeypatch.setattr(_pieces, "WHOLE", length)
+    monkeypatch.setattr(_pieces, "LONGEST", length)
+    monkeypatch.setattr(_pieces, "MOST_VECTORS", 60)
+    found = scalarise(jax.make_jaxpr(folded)(jnp.ones(numbers)), [True])
+    graph, parts = found.graph, split(found.graph, found._ends())
+    loops = pieces(graph, parts)
+    assert len(loops) > 1
+    for loop in loops:
+        given = [i for i in loop.given if graph.nodes[i].batched]
+        assert len(given) + max(len(given), len(loop.results)) <= 60
+    x = RNG.uniform(0.5, 0.9, size=(3, numbers))
+    np.testing.assert_allclose(jax.jit(lanes(folded))(x), jax.vmap(folded)(x), rtol=1e-12)
 
 
 def test_the_axis_is_that_of_the_masses():
