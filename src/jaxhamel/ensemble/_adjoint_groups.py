@@ -5,7 +5,7 @@
 Where w are the cotangents of the step's end and Ȳ those of the stage after the group, those of the first stage, of y and
 of p are the transpose of
 
-    (Y_0, y, p) ↦ (h Σ_n b_n k_n , h a k_last)        applied to (w, Ȳ) .
+    (Y_0, y, p) ↦ (Σ_n b_n k_n , h a k_last)        applied to (h w, Ȳ) .
 
 So a group is one function, transposed at once (`_lanes._pullback`): what its stages have in common, as the motion of rails
 at the same time, has one cotangent. Scalar operations on lanes for the rolling ball with three masses, f and two stages
@@ -65,46 +65,52 @@ def groups_of(length: int, method: Tableau) -> list[tuple[int, int]]:
 
 
 def groups_back(steps: Steps, parameters: Parameters) -> Callable:
-    """(…, first stages of the groups, w, p̄) ↦ ȳ and p̄ at the beginning of a step, one group of stages after the other."""
-    method, moving = steps.method, steps.needed.rate
+    """(…, kept numbers, w, p̄) ↦ w of the step before and p̄, one group of stages after the other."""
+    needed = steps.needed
     program = jax.jit(lanes(partial(_group_back, steps, parameters), _AXES))
+    of_first = jax.jit(lanes(partial(_first_group_back, steps, parameters), _AXES))
 
-    def back(at, stages: list[Columns], w: Columns, p_bar: Columns):
-        t, h, mine, shared = at
+    def back(at, begins, kept: tuple[Columns, tuple[Columns, ...]], w: Columns, p_bar: Columns):
+        *at, mine, shared = at
+        z, heads = kept
         found: dict[int, Columns] = {}
         y_bar: Columns = ()
-        for (i, many), here in reversed(list(zip(steps.groups, stages, strict=True))):
-            last = i + many - 1
-            a, later = _combined(
-                [(method.a[j][last], found[j]) for j in found if method.a[j][last]]
-            )
-            times = [t + h.dtype.type(c) * h for c in method.c[i : i + many]]
-            inside = [[_times(h, x) for x in row[i : i + many]] for row in method.a[i : i + many]]
-            b = [h * h.dtype.type(b) for b in method.b[i : i + many]]
-            weights = Weights(inside, b, h * h.dtype.type(a))
-            y = stages[0] if i and many > 1 else ()
-            found[i], y_bar, p_bar = program(
-                times, weights, y, here, mine, shared, w, later, y_bar, p_bar
-            )
-        return tuple(replaced(w, moving, y_bar)), tuple(p_bar)
+        hw: Columns = ()
+        for group, here in reversed(list(zip(steps.groups[1:], heads, strict=True))):
+            stages, later = _stages(steps.method, *at, *group, found)
+            z_of = z if group[1] > 1 else ()
+            given = (z_of, here, mine, shared, w, later, y_bar, p_bar)
+            found[group[0]], y_bar, p_bar, hw = program(begins, stages, *given)
+        stages, later = _stages(steps.method, *at, *steps.groups[0], found)
+        given = (z, hw, mine, shared, w, later, y_bar, p_bar)
+        found, p_bar = of_first(begins, stages, *given)
+        return tuple(replaced(w, needed.moved, found)), p_bar
 
     return back
-
-
-class Weights(NamedTuple):
-    """h a among the stages of a group, None for zero; h b; h a of the stage after them."""
-
-    inside: list[list]
-    b: list
-    ahead: jax.Array
 
 
 _AXES = (None, None, 0, 0, 0, None, 0, 0, 0, 0)
 
 
-def _times(h, weight: float):
-    """h a; nothing for zero."""
-    return h * h.dtype.type(weight) if weight else None
+class _Stages(NamedTuple):
+    """Of a group: h; the times of its stages; h a among them, None for zero; b; h a of the stage after them."""
+
+    h: jax.Array
+    times: list
+    inside: list[list]
+    b: list
+    ahead: jax.Array
+
+
+def _stages(method: Tableau, t, h, first: int, many: int, found: dict[int, Columns]):
+    """The stages of a group, and Ȳ of the stage after them."""
+    last, own = first + many - 1, slice(first, first + many)
+    later = [(method.a[j][last], found[j]) for j in found if method.a[j][last]]
+    ahead, column = _combined(later)
+    of = h.dtype.type
+    times = [t + of(c) * h for c in method.c[own]]
+    inside = [[h * of(x) if x else None for x in row[own]] for row in method.a[own]]
+    return _Stages(h, times, inside, [*map(of, method.b[own])], h * of(ahead)), column
 
 
 def _combined(terms: list[tuple[float, Columns]]) -> tuple[float, Columns]:
@@ -119,9 +125,9 @@ def _combined(terms: list[tuple[float, Columns]]) -> tuple[float, Columns]:
 def _group_back(
     steps: Steps,
     parameters: Parameters,
-    times,
-    weights: Weights,
-    y,
+    begins,
+    stages: _Stages,
+    z,
     here,
     mine,
     shared,
@@ -130,29 +136,79 @@ def _group_back(
     y_bar,
     p_bar,
 ):
-    """Ȳ of the first stage of a group, ȳ and p̄ with what its stages add to them, in one lane.
+    """Ȳ of the first stage of a group, ȳ and p̄ with what its stages add to them, and h w, in one lane.
 
-    Of stages and their cotangents the numbers on which f depends. `y` is left out where it is the first stage or not
-    needed, `later`, Ȳ of the stage after them, where there is none, ȳ where it is w so far: what is not read is not
-    written, either.
+    Of stages and their cotangents the numbers on which f depends. `z` is left out where it is not needed, `later`, Ȳ of the
+    stage after them, where there is none, ȳ where it is w so far: what is not read is not written, either.
     """
     moving = steps.needed.rate
-    whole = lambda numbers: filled(numbers, moving, w[0], len(w))  # noqa: E731
+    y = some(_began(steps, begins, z, shared, w), moving) if z else ()
 
     def along(x):
         here, y, p = x
-        of = parameters.filled(p, mine, shared)
-        slopes: list = []
-        for t, inside in zip(times, weights.inside, strict=True):
-            here = _ahead(y, inside, [some(k, moving) for k in slopes]) if slopes else here
-            slopes.append(steps.rate(t, whole(here), *of))
-        total = _ahead([jnp.zeros_like(w[0])] * len(w), weights.b, slopes)
-        return total, [weights.ahead * k for k in some(slopes[-1], moving)] if later else []
+        return _sums(steps, stages, y, here, parameters.filled(p, mine, shared), w, later)
 
     x = (here, y or here, parameters.of(mine, shared))
-    here_bar, more, bars = pullback(along, x, (w, later))
+    hw = [stages.h * v for v in w]
+    here_bar, more, bars = pullback(along, x, (hw, later))
     y_bar = added(added(y_bar or some(w, moving), here_bar), more)
-    return here_bar, y_bar, added(p_bar, numbers(bars))
+    return here_bar, y_bar, added(p_bar, numbers(bars)), tuple(hw)
+
+
+def _first_group_back(
+    steps: Steps,
+    parameters: Parameters,
+    begins,
+    stages: _Stages,
+    z,
+    hw,
+    mine,
+    shared,
+    w,
+    later,
+    y_bar,
+    p_bar,
+):
+    """w of the step before, of the numbers that a step changes, and p̄, from what the groups after the first give.
+
+    h w comes from the last of them, in which it is a result for nothing: so w is not read while it is written anew, and XLA
+    copies none of it.
+    """
+    needed = steps.needed
+    full = filled(z, needed.kept, w[0], len(w))
+
+    def along(x):
+        z, p = x
+        mine_of, shared_of = parameters.filled(p, mine, shared)
+        y = _began(steps, begins, some(replaced(full, needed.moved, z), needed.kept), shared_of, w)
+        here = some(y, needed.rate)
+        return y, _sums(steps, stages, here, here, (mine_of, shared_of), w, later)
+
+    y_bar = tuple(replaced(w, needed.rate, y_bar or some(w, needed.rate)))
+    x = (some(full, needed.moved), parameters.of(mine, shared))
+    hw = hw or [stages.h * v for v in w]
+    z_bar, bars = pullback(along, x, (y_bar, (hw, later)))
+    return z_bar, added(p_bar, numbers(bars))
+
+
+def _began(steps: Steps, begins, z, shared, like) -> tuple:
+    """y = N(z), in the first step of all z, from the numbers that are kept; the others zero."""
+    z = filled(z, steps.needed.kept, like[0], len(like))
+    if not steps.needed.made:
+        return z
+    return tuple(jnp.where(begins > 0, x, y) for x, y in zip(z, steps.unit(z, shared), strict=True))
+
+
+def _sums(steps: Steps, stages: _Stages, y, here, of, w, later) -> tuple[tuple, list]:
+    """Σ b k, and h a k of the last stage where there is one after the group."""
+    moving = steps.needed.rate
+    whole = lambda numbers: filled(numbers, moving, w[0], len(w))  # noqa: E731
+    slopes: list = []
+    for t, inside in zip(stages.times, stages.inside, strict=True):
+        here = _ahead(y, inside, [some(k, moving) for k in slopes]) if slopes else here
+        slopes.append(steps.rate(t, whole(here), *of))
+    total = _ahead([jnp.zeros_like(w[0])] * len(w), stages.b, slopes)
+    return total, [stages.ahead * k for k in some(slopes[-1], moving)] if later else []
 
 
 def _ahead(start, weights, columns) -> tuple:

@@ -165,25 +165,22 @@ class _Sweep(NamedTuple):
     def back(self, path: tuple, bars: Columns) -> tuple[Columns, Columns]:
         """ȳ at the start and p̄, in columns, from those of the states after each interval."""
         begun, ahead = path
-        needed = self.steps.needed
         unit_back = _unit_back(self.steps, self.parameters)
         stages_back = groups_back(self.steps, self.parameters)
-        row = lambda rows, n: jax.lax.dynamic_index_in_dim(rows, n, 0, keepdims=False)  # noqa: E731
+        row = lambda n, rows: jax.lax.dynamic_index_in_dim(rows, n, 0, keepdims=False)  # noqa: E731
 
         def interval(carry, at):
             start, h, first, bars = at
-            y_bar, p_bar = carry
 
             def back(carry, n):
-                y_bar, p_bar = carry
                 i = first + n
-                z, stages = jax.tree.map(lambda x: row(x, i), (begun, ahead))
-                after = tuple(row(x, i + 1) for x in _among(begun, needed.kept, needed.ends))
-                y, w, p_bar = unit_back(i == 0, z, after, self.mine, self.shared, y_bar, p_bar)
+                kept = jax.tree.map(partial(row, i), (begun, ahead))
                 at = (start + n.astype(h.dtype) * h, h, self.mine, self.shared)
-                return stages_back(at, (y, *stages), w, p_bar), None
+                return stages_back(at, (i == 0).astype(h.dtype), kept, *carry), None
 
-            carry = (added(y_bar, bars), p_bar)
+            end = some(begun, self._ends)
+            z = tuple(row(first + self.count, x) for x in end)
+            carry = unit_back(z, self.mine, self.shared, bars, *carry)
             return jax.lax.scan(back, carry, jnp.arange(self.count), reverse=True)[0], None
 
         like = bars[0][0]
@@ -192,28 +189,24 @@ class _Sweep(NamedTuple):
         at = (self.starts, self.h, self.count * jnp.arange(len(self.starts)), bars)
         return jax.lax.scan(interval, carry, at, reverse=True)[0]
 
-
-def _among(values: Columns, places: list[int], wanted: list[int]) -> Columns:
-    """Those wanted of the numbers at some places."""
-    return tuple(values[places.index(i)] for i in wanted)
+    @property
+    def _ends(self) -> list[int]:
+        """Where among the kept numbers those are on which N′ depends."""
+        needed = self.steps.needed
+        return [needed.kept.index(i) for i in needed.ends]
 
 
 def _unit_back(steps: Steps, parameters: Parameters) -> Callable:
-    """(first, z, z₁, …, ȳ₁, p̄) ↦ y of the numbers f depends on, w, and p̄ with what N adds to it.
-
-    y = N(z), in the first step z; z and z₁ are the numbers that matter.
-    """
+    """(z, …, ȳ, w, p̄) ↦ w and p̄ with what ȳ of the state N(z) adds to them; of z the numbers on which N′ depends."""
     needed = steps.needed
 
-    def single(first, z, after, mine, shared, bar, p_bar):
-        fill = lambda values, places: filled(values, places, bar[0], len(bar))  # noqa: E731
+    def single(z, mine, shared, bar, w, p_bar):
         of = lambda z, p: steps.unit(z, parameters.filled(p, mine, shared)[1])  # noqa: E731
-        p, z = parameters.of(mine, shared), fill(z, needed.kept)
-        y = [jnp.where(first, x, n) for x, n in zip(z, of(z, p), strict=True)]
-        w, bars = jax.vjp(of, fill(after, needed.ends), p)[1](bar)
-        return some(y, needed.rate), w, added(p_bar, numbers(bars))
+        z = filled(z, needed.ends, w[0], len(w))
+        more, bars = jax.vjp(of, z, parameters.of(mine, shared))[1](tuple(bar))
+        return added(w, more), added(p_bar, numbers(bars))
 
-    def nothing(first, z, after, mine, shared, bar, p_bar):
-        return _among(z, needed.kept, needed.rate), bar, p_bar
+    def nothing(z, mine, shared, bar, w, p_bar):
+        return added(w, bar), p_bar
 
-    return lanes(single, (None, 0, 0, 0, None, 0, 0)) if needed.made else nothing
+    return lanes(single, (0, 0, None, 0, 0, 0)) if needed.made else nothing

@@ -26,6 +26,11 @@ class Needed(NamedTuple):
         """All that is needed of the z that a step begins with."""
         return sorted({*self.rate, *self.ends})
 
+    @property
+    def moved(self) -> list[int]:
+        """Those whose cotangents a step changes."""
+        return sorted({*self.rate, *self.ends, *self.made})
+
     @classmethod
     def by(cls, motion: Any, rate: Written | None) -> "Needed":
         """`rate`: the motion's f, written out as (t, y, mine, shared)."""
