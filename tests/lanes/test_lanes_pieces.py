@@ -116,6 +116,7 @@ def test_no_loop_has_more_vectors_than_llvm_takes(numbers, length, monkeypatch):
     monkeypatch.setattr(_pieces, "WHOLE", length)
     monkeypatch.setattr(_pieces, "LONGEST", length)
     monkeypatch.setattr(_pieces, "MOST_VECTORS", 60)
+    monkeypatch.setattr(_pieces, "_SLOWER", 100)  # cut at any price: there is little to be computed
     found = scalarise(jax.make_jaxpr(folded)(jnp.ones(numbers)), [True])
     graph, parts = found.graph, split(found.graph, found._ends())
     loops = pieces(graph, parts)
