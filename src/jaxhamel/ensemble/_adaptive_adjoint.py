@@ -19,6 +19,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from jaxhamel._lanes._pullback import pullback
 from jaxhamel._lanes._transform import lanes
 from jaxhamel.ensemble._adaptive_step import Inside, within
 from jaxhamel.ensemble._columns import Columns
@@ -109,8 +110,8 @@ def _kappa(pair: Pair, i: int, at, w: Columns, after: dict[int, Columns], moment
 
 def _stage_back(rate, parameters: Parameters, t, kept, kappa, here, mine, shared, y_bar, p_bar):
     """Ȳ, and ȳ and p̄ with what the stage adds to them, nothing where the step was not kept."""
-    of = lambda here, p: rate(t, here, *parameters.filled(p, mine, shared))  # noqa: E731
-    here_bar, bars = jax.vjp(of, here, parameters.of(mine, shared))[1](kappa)
+    of = lambda x: rate(t, x[0], *parameters.filled(x[1], mine, shared))  # noqa: E731
+    here_bar, bars = pullback(of, (here, parameters.of(mine, shared)), kappa)
     here_bar, more = (_where(kept, x) for x in (here_bar, numbers(bars)))
     return here_bar, added(y_bar, here_bar), added(p_bar, more)
 
