@@ -178,6 +178,26 @@ def test_a_rate_that_depends_on_no_number():
     np.testing.assert_allclose(p_bar, ENDS[-1] ** 3 / 3, rtol=1e-14)
 
 
+def test_numbers_that_only_n_changes():
+    """y₁ = tanh(y + p (t₁³ − t³)/3), which RK4 integrates exactly: f depends on no number, N′ on one."""
+    plan, times = Plan.of(TS, DT, tableau("rk4"), False, False), np.linspace(0.0, 0.3, 7)
+
+    def end(y, mine):
+        rate = lambda t, y, mine, shared: (mine[0] * t**2,)  # noqa: E731
+        motion = Motion(rate, lambda y, shared: (jnp.tanh(y[0]),), y, mine, ())
+        return jnp.sum(in_lanes(motion, jnp.asarray(TS), plan)[0][-1])
+
+    def plain(y, mine):
+        (y,), (p,) = y, mine
+        for t, t1 in pairwise(times):
+            y = jnp.tanh(y + p * (t1**3 - t**3) / 3)
+        return jnp.sum(y)
+
+    at = ((jnp.linspace(-1.0, 1.0, B),), (jnp.arange(1.0, B + 1),))
+    found, wanted = (jax.tree.leaves(jax.jit(jax.grad(f, (0, 1)))(*at)) for f in (end, plain))
+    np.testing.assert_allclose(found, wanted, rtol=1e-12)
+
+
 @pytest.mark.parametrize(("method", "checkpoint"), [(diffrax.Heun(), True), ("rk4", False)])
 def test_every_mode_and_order(method, checkpoint):
     """Forward, backward, forward over backward, backward over backward, vmap of backward: one Hessian."""
