@@ -71,20 +71,18 @@ def groups_back(steps: Steps, parameters: Parameters) -> Callable:
     of_first = jax.jit(lanes(partial(_first_group_back, steps, parameters), _AXES))
 
     def back(at, begins, kept: tuple[Columns, tuple[Columns, ...]], w: Columns, p_bar: Columns):
-        *at, mine, shared = at
+        t, h, mine, shared = at
         z, heads = kept
         found: dict[int, Columns] = {}
-        y_bar: Columns = ()
-        hw: Columns = ()
+        y_bar, hw = (), ()
         for group, here in reversed(list(zip(steps.groups[1:], heads, strict=True))):
-            stages, later = _stages(steps.method, *at, *group, found)
-            z_of = z if group[1] > 1 else ()
-            given = (z_of, here, mine, shared, w, later, y_bar, p_bar)
+            stages, later = _stages(steps.method, t, h, group, found)
+            given = (z if group[1] > 1 else (), here, mine, shared, w, later, y_bar, p_bar)
             found[group[0]], y_bar, p_bar, hw = program(begins, stages, *given)
-        stages, later = _stages(steps.method, *at, *steps.groups[0], found)
+        stages, later = _stages(steps.method, t, h, steps.groups[0], found)
         given = (z, hw, mine, shared, w, later, y_bar, p_bar)
-        found, p_bar = of_first(begins, stages, *given)
-        return tuple(replaced(w, needed.moved, found)), p_bar
+        changed, p_bar = of_first(begins, stages, *given)
+        return tuple(replaced(w, needed.moved, changed)), p_bar
 
     return back
 
@@ -102,9 +100,9 @@ class _Stages(NamedTuple):
     ahead: jax.Array
 
 
-def _stages(method: Tableau, t, h, first: int, many: int, found: dict[int, Columns]):
+def _stages(method: Tableau, t, h, group: tuple[int, int], found: dict[int, Columns]):
     """The stages of a group, and Ȳ of the stage after them."""
-    last, own = first + many - 1, slice(first, first + many)
+    last, own = sum(group) - 1, slice(group[0], sum(group))
     later = [(method.a[j][last], found[j]) for j in found if method.a[j][last]]
     ahead, column = _combined(later)
     of = h.dtype.type
