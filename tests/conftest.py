@@ -4,6 +4,7 @@ import atexit
 import gc
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -88,3 +89,11 @@ def _forget_compiled_programs():
     """One file's programs are of no use to the next: without this a worker grows to 5 GB."""
     yield
     jax.clear_caches()
+
+
+@pytest.fixture
+def interruptible():
+    """SIGINT is Ctrl-C, also in the background of a shell, which has the programs that it starts there ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from typer.testing import CliRunner
 
 from jaxhamel import simulate
@@ -70,6 +71,7 @@ def test_prediction_from_the_files(tmp_path):
     assert (out / "report.html").stat().st_size > 10_000
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_writes_what_was_found(tmp_path, monkeypatch):
     """The signal comes while an iteration is told; `predict` takes what is written."""
     system = SoftRollingPendulum.roboball(contact_stiffness=20.0, rolling_coulomb=0.45)

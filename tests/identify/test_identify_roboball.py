@@ -68,6 +68,7 @@ def interrupting(stage, iteration):
     return progress
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_leaves_what_was_found(monkeypatch):
     """In either stage, and between them: the joint's friction is kept."""
     system = SoftRollingPendulum.roboball(
