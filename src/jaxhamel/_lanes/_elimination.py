@@ -147,18 +147,17 @@ class _Edges:
 
     def _groups(self, nodes: list[int]) -> list[list[int]]:
         """Those that an edge connects, each group in order."""
-        own, group = set(nodes), {}
+        left, groups = set(nodes), []
         for i in nodes:
-            if i in group:
-                continue
             found, waiting = [], [i]
             while waiting:
                 k = waiting.pop()
-                if k in own and k not in group:
-                    group[k] = found
+                if k in left:
+                    left.remove(k)
                     found.append(k)
                     waiting += [*self.before[k], *self.after[k]]
-        return [sorted(each) for each in {id(found): found for found in group.values()}.values()]
+            groups += [sorted(found)] if found else []
+        return groups
 
     def _is_worth_it(self, group: list[int]) -> bool:
         """Whether the edges from what is before it to what is after it cost no more."""
