@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 
 import jaxhamel.cli
 from jaxhamel.cli._app import app
-from jaxhamel.cli._document import scenario_keys
-from jaxhamel.cli._scenario import built_in
+from jaxhamel.cli._scenario._document import scenario_keys
+from jaxhamel.cli._scenario._scenario import built_in
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "scenarios.md"
 
@@ -53,7 +53,7 @@ def test_scenarios_are_listed_with_a_line_each():
     assert built_in()["figure-eight"].commands == ("simulate", "control", "montecarlo")
 
 
-@pytest.mark.parametrize("missing", ["jaxhamel.cli._app", "jaxhamel.cli._simulate"])
+@pytest.mark.parametrize("missing", ["jaxhamel.cli._app", "jaxhamel.cli._commands._simulate"])
 def test_command_without_its_extra_says_what_to_install(missing, monkeypatch):
     """Whether it is needed at once or by one command, pictures for instance."""
     monkeypatch.setattr("sys.argv", ["jaxhamel", "simulate", "heavy-top"])

@@ -10,8 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 from jaxhamel.cli._app import app
-from jaxhamel.cli._control import progress
-from jaxhamel.cli._scenario import load
+from jaxhamel.cli._commands._control import progress
+from jaxhamel.cli._scenario._scenario import load
 from jaxhamel.control import figure_eight_ball
 
 # Four short intervals of the arc: enough for a search to work, quick to solve.
@@ -48,7 +48,7 @@ def solved(tmp_path_factory):
     """What the result needs is compiled beside the search, for the control that it starts with."""
     folder = tmp_path_factory.mktemp("control")
     with pytest.MonkeyPatch.context() as patch, jax.log_compiles():  # of this thread alone
-        patch.setattr("jaxhamel.cli._meanwhile.cores", lambda: 2)
+        patch.setattr("jaxhamel.cli._commands._meanwhile.cores", lambda: 2)
         patch.setattr(logging.getLogger("jax"), "handlers", [Listening()])
         result = jaxhamel("control", "circle", "--out", folder, *changes(*SHORT))
     assert result.exit_code == 0, result.stderr
@@ -147,9 +147,9 @@ def test_bad_task_exits_2_with_one_line(tmp_path, scenario, change, message):
 
 
 def test_task_is_for_a_ball():
-    from jaxhamel.cli._scenario import Scenario
-    from jaxhamel.cli._task import build_problem
-    from jaxhamel.cli._validate import ScenarioError
+    from jaxhamel.cli._objects._task import build_problem
+    from jaxhamel.cli._scenario._scenario import Scenario
+    from jaxhamel.cli._scenario._validate import ScenarioError
 
     disk = load("disk")
     tables = {**disk.tables, "task": load("circle")["task"]}
@@ -160,13 +160,13 @@ def test_task_is_for_a_ball():
 def test_figure_eight_scenario_is_the_ball_of_the_stored_solution():
     import equinox as eqx
 
-    from jaxhamel.cli._build import build_system
+    from jaxhamel.cli._objects._build import build_system
 
     assert eqx.tree_equal(build_system(load("figure-eight")), figure_eight_ball(), rtol=1e-15)
 
 
 def test_seed_changes_the_start_only_where_asked():
-    from jaxhamel.cli._task import build_problem
+    from jaxhamel.cli._objects._task import build_problem
 
     still = load("circle", SHORT)
     moved = load("circle", (*SHORT, "task.perturbation=0.1"))

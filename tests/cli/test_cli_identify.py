@@ -10,10 +10,10 @@ import pytest
 from typer.testing import CliRunner
 
 from jaxhamel.cli._app import app
-from jaxhamel.cli._identification import build_parameters
-from jaxhamel.cli._predict import _ended
-from jaxhamel.cli._scenario import load, load_identification
-from jaxhamel.cli._validate import ScenarioError
+from jaxhamel.cli._commands._predict import _ended
+from jaxhamel.cli._objects._identification import build_parameters
+from jaxhamel.cli._scenario._scenario import load, load_identification
+from jaxhamel.cli._scenario._validate import ScenarioError
 
 TOP = """
 title = "A top"

@@ -149,10 +149,10 @@ def test_one_trajectory_again_alone(scenario, done, tmp_path):
 
 def test_steps_by_tolerance_end_where_equal_steps_do(scenario):
     """A homogeneous ball keeps ω and ends at r ω t."""
-    from jaxhamel.cli._build import build_control, build_initial, build_system
-    from jaxhamel.cli._ensemble_model import Model
-    from jaxhamel.cli._scenario import load
-    from jaxhamel.cli._spread import Nominal
+    from jaxhamel.cli._objects._build import build_control, build_initial, build_system
+    from jaxhamel.cli._objects._ensemble_model import Model
+    from jaxhamel.cli._objects._spread import Nominal
+    from jaxhamel.cli._scenario._scenario import load
 
     told = load(str(scenario), ["montecarlo.rtol=1e-8"])
     system = build_system(told)

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from jaxhamel import simulate
 from jaxhamel.cli._app import app
-from jaxhamel.cli._roboball import _ended, fitted_roboball
+from jaxhamel.cli._commands._roboball import _ended, fitted_roboball
 from jaxhamel.cli._terminal import Terminal
 from jaxhamel.systems import SoftRollingPendulum
 

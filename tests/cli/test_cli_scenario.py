@@ -2,8 +2,8 @@
 
 import pytest
 
-from jaxhamel.cli._scenario import built_in, load, load_identification
-from jaxhamel.cli._validate import ScenarioError
+from jaxhamel.cli._scenario._scenario import built_in, load, load_identification
+from jaxhamel.cli._scenario._validate import ScenarioError
 
 TOP = """
 [system]

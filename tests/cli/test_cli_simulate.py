@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from jaxhamel.cli._app import app
-from jaxhamel.cli._scenario import built_in
+from jaxhamel.cli._scenario._scenario import built_in
 
 # Short, coarse, and by a solver that is quick to compile.
 QUICK = ("time.samples=21", "solver.method=tsit5", "solver.dt=0", "solver.rtol=1e-8")
@@ -49,7 +49,7 @@ SIMULATED = {name for name, about in built_in().items() if "simulate" in about.c
 @pytest.mark.parametrize("name", ["reference-ball", "suslov"])
 def test_pictures_are_compiled_beside_the_simulation(name, tmp_path, monkeypatch, caplog):
     """For a body that stands still in a thread; then this one, which alone is listened to here, compiles none for them."""
-    monkeypatch.setattr("jaxhamel.cli._meanwhile.cores", lambda: 2)
+    monkeypatch.setattr("jaxhamel.cli._commands._meanwhile.cores", lambda: 2)
     with jax.log_compiles():
         result = jaxhamel("simulate", name, "--out", tmp_path, *changes(*QUICK, "time.end=0.37"))
     assert result.exit_code == 0, result.stderr
@@ -115,7 +115,7 @@ def test_table_reloads_as_the_simulation_gave_it(reference):
     import diffrax
     import jax.numpy as jnp
 
-    from jaxhamel.cli._build import Sine
+    from jaxhamel.cli._objects._build import Sine
     from jaxhamel.simulate import simulate
     from jaxhamel.systems import CircularRails, RollingBall
 

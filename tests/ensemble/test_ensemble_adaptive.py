@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from jaxhamel import RESULTS, ensemble, simulate
-from jaxhamel._lanes._one_loop import one_loop_works
+from jaxhamel._lanes._xla_cpu._one_loop import one_loop_works
 from jaxhamel.ensemble import _adaptive_paths
-from jaxhamel.ensemble._adaptive import widths_for
-from jaxhamel.ensemble._embedded_pairs import embedded_pair
-from jaxhamel.ensemble._members import Members
+from jaxhamel.ensemble._adaptive_steps._adaptive import widths_for
+from jaxhamel.ensemble._members._members import Members
+from jaxhamel.ensemble._methods._embedded_pairs import embedded_pair
 from jaxhamel.ensemble._simulate_adaptive import takes_adaptive_steps
 from jaxhamel.systems import FreeRigidBody
 

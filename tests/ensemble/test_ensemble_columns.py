@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jaxhamel.ensemble import integrate
-from jaxhamel.ensemble._equal_steps import Motion
-from jaxhamel.ensemble._spread_columns import lanes_for, spread
+from jaxhamel.ensemble._equal_steps._equal_steps import Motion
+from jaxhamel.ensemble._equal_steps._spread_columns import lanes_for, spread
 
 TS = [0.0, 0.5, 1.0]
 

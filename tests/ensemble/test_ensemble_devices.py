@@ -12,7 +12,7 @@ import many_devices
 import numpy as np
 import pytest
 
-from jaxhamel.ensemble._devices import in_order
+from jaxhamel.ensemble._study._devices import in_order
 
 PROGRAM = Path(many_devices.__file__)
 

@@ -19,10 +19,10 @@ from test_ensemble_simulate import Swing
 from jaxhamel import ensemble
 from jaxhamel._lanes._length import operations, written
 from jaxhamel.ensemble import _adjoint_groups
-from jaxhamel.ensemble._adjoint_groups import groups_of
-from jaxhamel.ensemble._equal_steps import Motion, Plan, in_lanes
-from jaxhamel.ensemble._needed import Needed
-from jaxhamel.ensemble._tableaus import tableau
+from jaxhamel.ensemble._equal_steps._adjoint_groups import groups_of
+from jaxhamel.ensemble._equal_steps._equal_steps import Motion, Plan, in_lanes
+from jaxhamel.ensemble._equal_steps._needed import Needed
+from jaxhamel.ensemble._methods._tableaus import tableau
 from jaxhamel.mechanics import VectorField
 from jaxhamel.systems import FreeRigidBody
 

@@ -11,7 +11,7 @@ from test_ensemble_simulate import Swing
 
 import jaxhamel
 from jaxhamel import ensemble
-from jaxhamel._lanes._one_loop import one_loop_works
+from jaxhamel._lanes._xla_cpu._one_loop import one_loop_works
 from jaxhamel.geometry import MatrixGroup
 from jaxhamel.systems import FreeRigidBody
 

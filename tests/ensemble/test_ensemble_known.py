@@ -7,8 +7,8 @@ import pytest
 
 from jaxhamel import ensemble
 from jaxhamel._lanes._program import scalarise
-from jaxhamel.ensemble._known import Known
-from jaxhamel.ensemble._members import Members
+from jaxhamel.ensemble._members._known import Known
+from jaxhamel.ensemble._members._members import Members
 from jaxhamel.systems import FreeRigidBody
 
 U0 = np.random.default_rng(3).normal(size=(5, 3))

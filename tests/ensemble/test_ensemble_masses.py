@@ -8,9 +8,9 @@ import pytest
 from jaxhamel import ensemble
 from jaxhamel._lanes._length import operations
 from jaxhamel.control import FourierSeries
-from jaxhamel.ensemble._at_once import is_at_once
-from jaxhamel.ensemble._equal_steps import Motion
-from jaxhamel.ensemble._tableaus import RK4
+from jaxhamel.ensemble._equal_steps._at_once import is_at_once
+from jaxhamel.ensemble._equal_steps._equal_steps import Motion
+from jaxhamel.ensemble._methods._tableaus import RK4
 from jaxhamel.mechanics import VectorField
 from jaxhamel.systems import CircularRails, RollingBall
 

@@ -10,8 +10,8 @@ from scipy import stats
 
 from jaxhamel import ensemble
 from jaxhamel.ensemble import Distribution, Samples, monte_carlo
-from jaxhamel.ensemble._moments import Moments
-from jaxhamel.ensemble._statistics import probability, summarise
+from jaxhamel.ensemble._study._moments import Moments
+from jaxhamel.ensemble._study._statistics import probability, summarise
 
 SPREAD = {
     "a": Distribution("normal", mean=[1.0, 2.0], std=0.5),

@@ -12,8 +12,8 @@ from test_ensemble_simulate import Swing
 import jaxhamel
 from jaxhamel import ensemble
 from jaxhamel.control import Spline
-from jaxhamel.ensemble._at_once import FEW
-from jaxhamel.ensemble._tableaus import RK4, tableau
+from jaxhamel.ensemble._equal_steps._at_once import FEW
+from jaxhamel.ensemble._methods._tableaus import RK4, tableau
 from jaxhamel.systems import FreeRigidBody
 
 RNG = np.random.default_rng(5)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from jaxhamel.ensemble import Distribution, derivative_bounds, sobol_indices
-from jaxhamel.ensemble._sensitivity import _bound, _of_tables, _saltelli_indices
+from jaxhamel.ensemble._study._sensitivity import _bound, _of_tables, _saltelli_indices
 
 ANGLES = {"x": Distribution("uniform", low=[-np.pi] * 3, high=[np.pi] * 3)}
 A, B = 7.0, 0.1

@@ -6,10 +6,10 @@ import pytest
 from scipy import stats
 
 from jaxhamel.ensemble import Distribution, Samples, monte_carlo
-from jaxhamel.ensemble._moments import Moments
-from jaxhamel.ensemble._running import Goal, Progress, Target, statistics_of
-from jaxhamel.ensemble._sampling import Probabilities
-from jaxhamel.ensemble._statistics import probability, quantiles, summarise
+from jaxhamel.ensemble._study._moments import Moments
+from jaxhamel.ensemble._study._running import Goal, Progress, Target, statistics_of
+from jaxhamel.ensemble._study._sampling import Probabilities
+from jaxhamel.ensemble._study._statistics import probability, quantiles, summarise
 
 X, Y = np.array([0.0, 0.0, 0.0, 10.0]), np.array([1.0, 2.0, 3.0, 4.0])
 SPREAD = {

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxhamel.identify._arrow import Linear, Rows, arrow_of
+from jaxhamel.identify._linearised._arrow import Linear, Rows, arrow_of
 
 NODES, N, BORDER = 5, 3, 6  # two runs of 3 and 2 nodes; two offsets of each run, two parameters
 

@@ -11,7 +11,7 @@ import jaxhamel
 from jaxhamel import identify
 from jaxhamel.control import Limited
 from jaxhamel.identify._design import _criterion, _gain, _steps
-from jaxhamel.identify._rollout import predicted, states
+from jaxhamel.identify._linearised._rollout import predicted, states
 from jaxhamel.systems._parameters import parameter
 
 TS = np.linspace(0.0, 2.0, 9)

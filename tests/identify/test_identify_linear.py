@@ -78,7 +78,7 @@ def test_segments_change_nothing():
 
 
 def test_other_data_of_the_same_shape_compile_nothing_again(single):
-    from jaxhamel.identify._objective import linearised
+    from jaxhamel.identify._linearised._objective import linearised
 
     before = linearised._cached._cache_size()
     other = fitted(runs(), prior=None)

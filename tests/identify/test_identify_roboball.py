@@ -10,7 +10,7 @@ import pytest
 
 from jaxhamel import identify, simulate
 from jaxhamel.identify import _roboball
-from jaxhamel.identify._correlated import widening
+from jaxhamel.identify._roboball._correlated import widening
 from jaxhamel.systems import PendulumInStand, SoftRollingPendulum
 
 ROOT = Path(__file__).parents[2]

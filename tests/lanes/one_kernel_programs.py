@@ -10,8 +10,8 @@ import numpy as np
 from jax import lax
 
 from jaxhamel import ensemble
-from jaxhamel._lanes._one_kernel import as_one_kernel
 from jaxhamel._lanes._one_lane import one_lane
+from jaxhamel._lanes._xla_cpu._one_kernel import as_one_kernel
 from jaxhamel.ensemble import _adaptive_paths, _simulate_adaptive
 from jaxhamel.systems import FreeRigidBody
 

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from jaxhamel._lanes import _one_lane
-from jaxhamel._lanes._one_kernel import as_one_kernel
 from jaxhamel._lanes._one_lane import one_lane
-from jaxhamel._lanes._one_loop import OLDEST, one_kernel_works
+from jaxhamel._lanes._xla_cpu._one_kernel import as_one_kernel
+from jaxhamel._lanes._xla_cpu._one_loop import OLDEST, one_kernel_works
 
 pytestmark = pytest.mark.skipif(
     jaxlib.version.__version_info__ < OLDEST, reason="with this XLA lanes are no windows"

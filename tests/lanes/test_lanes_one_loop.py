@@ -8,8 +8,8 @@ import pytest
 from test_lanes_cuts import multiplications
 
 from jaxhamel._lanes import _parts, _pieces, _program, _threads
-from jaxhamel._lanes._one_loop import OLDEST, one_loop_works
-from jaxhamel._lanes._sine import sine_and_cosine
+from jaxhamel._lanes._xla_cpu._one_loop import OLDEST, one_loop_works
+from jaxhamel._lanes._xla_cpu._sine import sine_and_cosine
 from jaxhamel.ensemble import lanes
 
 pytestmark = pytest.mark.skipif(

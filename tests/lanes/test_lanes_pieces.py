@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from jaxhamel._lanes import _one_loop, _pieces
+from jaxhamel._lanes._graph._ranks import entries_axis, ranked
 from jaxhamel._lanes._length import operations
-from jaxhamel._lanes._one_loop import one_loop_works, split
-from jaxhamel._lanes._pieces import LONGEST, handed_over, pieces, total
 from jaxhamel._lanes._program import scalarise
-from jaxhamel._lanes._ranks import entries_axis, ranked
+from jaxhamel._lanes._xla_cpu._one_loop import one_loop_works, split
+from jaxhamel._lanes._xla_cpu._pieces import LONGEST, handed_over, pieces, total
 from jaxhamel.ensemble import lanes
 
 RNG = np.random.default_rng(3)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jax import lax
 
-from jaxhamel._lanes._rules import RULES
+from jaxhamel._lanes._rules._rules import RULES
 from jaxhamel.ensemble import lanes
 
 BATCH = 5

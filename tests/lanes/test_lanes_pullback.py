@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from jax.test_util import check_grads
 
 from jaxhamel._lanes import _pullback
+from jaxhamel._lanes._derivatives._pullback import pullback
 from jaxhamel._lanes._length import written
-from jaxhamel._lanes._pullback import pullback
 from jaxhamel.ensemble import lanes
 
 RNG = np.random.default_rng(21)

@@ -14,8 +14,8 @@ import pytest
 
 from jaxhamel import simulate
 from jaxhamel._lanes import _whole_loop
-from jaxhamel._lanes._one_loop import OLDEST
-from jaxhamel._lanes._whole_loop import fits, whole_loop
+from jaxhamel._lanes._xla_cpu._one_loop import OLDEST
+from jaxhamel._lanes._xla_cpu._whole_loop import fits, whole_loop
 from jaxhamel.systems import FreeRigidBody
 
 pytestmark = pytest.mark.skipif(

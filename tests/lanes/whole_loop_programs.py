@@ -12,7 +12,7 @@ from jax import lax
 
 from jaxhamel import simulate
 from jaxhamel._lanes import _whole_loop
-from jaxhamel._lanes._whole_loop import whole_loop
+from jaxhamel._lanes._xla_cpu._whole_loop import whole_loop
 from jaxhamel.systems import ChaplyginSleigh, FreeRigidBody
 
 jax.config.update("jax_enable_x64", True)

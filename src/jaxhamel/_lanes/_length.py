@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import jax
 
-from jaxhamel._lanes._nodes import Unsupported
+from jaxhamel._lanes._graph._nodes import Unsupported
 from jaxhamel._lanes._program import Program, scalarise
 from jaxhamel._lanes._transform import traced
 

@@ -8,11 +8,11 @@ import jax
 import jax.numpy as jnp
 from jax.extend.core import jaxpr_as_fun
 
-from jaxhamel._lanes._control_flow import CALLS
-from jaxhamel._lanes._nodes import Unsupported
-from jaxhamel._lanes._one_loop import one_kernel_works
+from jaxhamel._lanes._graph._nodes import Unsupported
 from jaxhamel._lanes._program import scalarise
+from jaxhamel._lanes._rules._control_flow import CALLS
 from jaxhamel._lanes._transform import run_traced, traced
+from jaxhamel._lanes._xla_cpu._one_loop import one_kernel_works
 
 # As many scalar operations for each operation on arrays, at most. A right-hand side with long arrays compiles faster than
 # its scalars: with ten masses (2.0 scalar operations for each) the rolling ball's first trajectory took 2.0 s as scalars

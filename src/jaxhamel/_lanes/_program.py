@@ -6,17 +6,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxhamel._lanes._control_flow import CONTROL_FLOW
-from jaxhamel._lanes._cuts import CUT_ABOVE, one_at_run_time, shared_values
-from jaxhamel._lanes._factoring import factored
-from jaxhamel._lanes._graph import LARGEST, Graph
-from jaxhamel._lanes._nodes import Nodes, Unsupported
-from jaxhamel._lanes._one_loop import one_loop_works, run_in_one_loop, split, together
-from jaxhamel._lanes._parts import length
-from jaxhamel._lanes._pieces import WHOLE, cost, pieces
-from jaxhamel._lanes._pullback import written_out
-from jaxhamel._lanes._ranks import entries_axis
-from jaxhamel._lanes._rules import RULES
+from jaxhamel._lanes._derivatives._pullback import written_out
+from jaxhamel._lanes._graph._factoring import factored
+from jaxhamel._lanes._graph._graph import LARGEST, Graph
+from jaxhamel._lanes._graph._nodes import Nodes, Unsupported
+from jaxhamel._lanes._graph._ranks import entries_axis
+from jaxhamel._lanes._rules._control_flow import CONTROL_FLOW
+from jaxhamel._lanes._rules._rules import RULES
+from jaxhamel._lanes._xla_cpu._cuts import CUT_ABOVE, one_at_run_time, shared_values
+from jaxhamel._lanes._xla_cpu._one_loop import one_loop_works, run_in_one_loop, split, together
+from jaxhamel._lanes._xla_cpu._parts import length
+from jaxhamel._lanes._xla_cpu._pieces import WHOLE, cost, pieces
 
 
 class Program(NamedTuple):

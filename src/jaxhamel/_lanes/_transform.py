@@ -17,11 +17,11 @@ from jax.custom_batching import custom_vmap
 from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 
 from jaxhamel import _checks
-from jaxhamel._lanes._derivatives import with_derivative
-from jaxhamel._lanes._nodes import Unsupported
-from jaxhamel._lanes._one_kernel import FEW, as_one_kernel
-from jaxhamel._lanes._one_loop import one_kernel_works
+from jaxhamel._lanes._derivatives._derivatives import with_derivative
+from jaxhamel._lanes._graph._nodes import Unsupported
 from jaxhamel._lanes._program import scalarise
+from jaxhamel._lanes._xla_cpu._one_kernel import FEW, as_one_kernel
+from jaxhamel._lanes._xla_cpu._one_loop import one_kernel_works
 
 
 def lanes(f: Callable, in_axes: Any = 0) -> Callable:

@@ -11,7 +11,7 @@ def main() -> None:
     """Entry point of the command `jaxhamel`."""
     started = time.monotonic()
     try:
-        from ._app import run
+        from jaxhamel.cli._app import run
 
         # a million objects of what was imported, which stay: looked through at each collection they took 0.9 s of 7;
         # what tracing makes is gone with its last reference, mostly

@@ -8,9 +8,9 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from ._app_identify import identify, predict
-from ._exit_status import EXIT_STATUS, finish, started_at
-from ._options import (
+from jaxhamel.cli._app_identify import identify, predict
+from jaxhamel.cli._exit_status import EXIT_STATUS, finish, started_at
+from jaxhamel.cli._options import (
     AccuracyOption,
     IndexOption,
     OutOption,
@@ -22,9 +22,9 @@ from ._options import (
     SetOption,
     TrajectoriesOption,
 )
-from ._outcome import Outcome
-from ._scenario import WITHOUT_FILE, built_in, load
-from ._terminal import Terminal
+from jaxhamel.cli._results._outcome import Outcome
+from jaxhamel.cli._scenario._scenario import WITHOUT_FILE, built_in, load
+from jaxhamel.cli._terminal import Terminal
 
 app = typer.Typer(
     name="jaxhamel",
@@ -83,7 +83,7 @@ def simulate(
 
     The keys of a scenario are described in docs/scenarios.md.
     """
-    from ._simulate import run_simulate
+    from jaxhamel.cli._commands._simulate import run_simulate
 
     terminal = Terminal(quiet)
     started = started_at(context)
@@ -126,7 +126,7 @@ def control(
 
     The keys of a scenario are described in docs/scenarios.md.
     """
-    from ._control import run_control
+    from jaxhamel.cli._commands._control import run_control
 
     terminal = Terminal(quiet)
     started = started_at(context)
@@ -173,7 +173,7 @@ def montecarlo(
 
     The keys of a scenario are described in docs/scenarios.md.
     """
-    from ._montecarlo import accuracies, run_montecarlo, run_one
+    from jaxhamel.cli._commands._montecarlo import accuracies, run_montecarlo, run_one
 
     terminal = Terminal(quiet)
     started = started_at(context)
@@ -213,7 +213,7 @@ def bench(
       jaxhamel bench
       jaxhamel bench --json --quiet
     """
-    from . import _bench
+    from jaxhamel.cli._commands import _bench
 
     found = _bench.run_bench(Terminal(quiet))
     print(json.dumps(_bench.as_json(found)) if as_json else _bench.as_table(found))

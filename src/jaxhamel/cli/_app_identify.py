@@ -4,8 +4,8 @@ from pathlib import Path
 
 import typer
 
-from ._exit_status import finish, started_at
-from ._options import (
+from jaxhamel.cli._exit_status import finish, started_at
+from jaxhamel.cli._options import (
     DataOption,
     FirstSecondsOption,
     FitSecondsOption,
@@ -17,10 +17,10 @@ from ._options import (
     SeedOption,
     SetOption,
 )
-from ._outcome import Outcome
-from ._scenario import load_identification
-from ._terminal import Terminal
-from ._validate import ScenarioError
+from jaxhamel.cli._results._outcome import Outcome
+from jaxhamel.cli._scenario._scenario import load_identification
+from jaxhamel.cli._scenario._validate import ScenarioError
+from jaxhamel.cli._terminal import Terminal
 
 
 def identify(
@@ -55,8 +55,8 @@ def identify(
 
     The keys of a scenario are described in docs/identification.md.
     """
-    from ._identify import run_identify
-    from ._roboball import NAME, run_identify_roboball
+    from jaxhamel.cli._commands._identify import run_identify
+    from jaxhamel.cli._commands._roboball import NAME, run_identify_roboball
 
     terminal = Terminal(quiet)
     started = started_at(context)
@@ -95,8 +95,8 @@ def predict(
 
       jaxhamel predict out other-run.csv --out prediction
     """
-    from ._predict import fitted_file, run_predict
-    from ._roboball import fitted_roboball, run_predict_roboball
+    from jaxhamel.cli._commands._predict import fitted_file, run_predict
+    from jaxhamel.cli._commands._roboball import fitted_roboball, run_predict_roboball
 
     terminal = Terminal(quiet)
     started = started_at(context)

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import typer
 
-from ._outcome import Outcome
-from ._terminal import Terminal
-from ._validate import ScenarioError
+from jaxhamel.cli._results._outcome import Outcome
+from jaxhamel.cli._scenario._validate import ScenarioError
+from jaxhamel.cli._terminal import Terminal
 
 SUCCESS, FAILURE, BAD_SCENARIO, INTERRUPTED = 0, 1, 2, 130
 EXIT_STATUS = """

@@ -6,10 +6,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, PyTree
 
 from jaxhamel import _checks
-from jaxhamel._lanes._jit import jit
-from jaxhamel.ensemble._adaptive_paths import Asked, Equation, adaptive_paths
-from jaxhamel.ensemble._embedded_pairs import is_embedded_pair
-from jaxhamel.ensemble._members import Members
+from jaxhamel._lanes._xla_cpu._jit import jit
+from jaxhamel.ensemble._adaptive_steps._adaptive_paths import Asked, Equation, adaptive_paths
+from jaxhamel.ensemble._members._members import Members
+from jaxhamel.ensemble._methods._embedded_pairs import is_embedded_pair
 from jaxhamel.simulate._simulate import _MAX_STEPS, _tolerances
 
 

@@ -7,14 +7,14 @@ import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, PyTree
 
 from jaxhamel import _checks
-from jaxhamel._lanes._jit import jit
+from jaxhamel._lanes._xla_cpu._jit import jit
 from jaxhamel.ensemble._by_tolerance import by_tolerance
-from jaxhamel.ensemble._equal_steps import Plan
-from jaxhamel.ensemble._kernel_options import Kernel
-from jaxhamel.ensemble._members import Members
+from jaxhamel.ensemble._equal_steps._equal_steps import Plan
+from jaxhamel.ensemble._equal_steps._kernel_options import Kernel
+from jaxhamel.ensemble._members._members import Members
+from jaxhamel.ensemble._methods._tableaus import tableau
 from jaxhamel.ensemble._ordinary import ordinary, ordinary_equation
 from jaxhamel.ensemble._paths import paths
-from jaxhamel.ensemble._tableaus import tableau
 
 
 def integrate(

@@ -6,11 +6,11 @@ from typing import Any
 
 import jax
 
-from jaxhamel.ensemble._adaptive_paths import Asked, Equation
-from jaxhamel.ensemble._columns import Layout
-from jaxhamel.ensemble._equal_steps import Motion
-from jaxhamel.ensemble._group_steps import in_velocities
-from jaxhamel.ensemble._members import Members
+from jaxhamel.ensemble._adaptive_steps._adaptive_paths import Asked, Equation
+from jaxhamel.ensemble._equal_steps._equal_steps import Motion
+from jaxhamel.ensemble._members._columns import Layout
+from jaxhamel.ensemble._members._members import Members
+from jaxhamel.ensemble._methods._group_steps import in_velocities
 from jaxhamel.mechanics import VectorField
 from jaxhamel.simulate import simulate
 

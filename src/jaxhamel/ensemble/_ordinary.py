@@ -10,10 +10,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from jaxhamel import _checks
-from jaxhamel.ensemble._adaptive_paths import Asked, Equation
-from jaxhamel.ensemble._columns import Layout
-from jaxhamel.ensemble._equal_steps import Motion
-from jaxhamel.ensemble._members import Members
+from jaxhamel.ensemble._adaptive_steps._adaptive_paths import Asked, Equation
+from jaxhamel.ensemble._equal_steps._equal_steps import Motion
+from jaxhamel.ensemble._members._columns import Layout
+from jaxhamel.ensemble._members._members import Members
 from jaxhamel.simulate import AutoAdjoint
 from jaxhamel.simulate._simulate import _nan_where
 from jaxhamel.simulate._step_size import watched_pid

@@ -4,10 +4,10 @@ import warnings
 
 from jaxtyping import Array, Float
 
-from jaxhamel._lanes._nodes import Unsupported
-from jaxhamel.ensemble._equal_steps import Motion, Plan, in_lanes
-from jaxhamel.ensemble._kernel_paths import KernelPaths
-from jaxhamel.ensemble._spread_columns import spread
+from jaxhamel._lanes._graph._nodes import Unsupported
+from jaxhamel.ensemble._equal_steps._equal_steps import Motion, Plan, in_lanes
+from jaxhamel.ensemble._equal_steps._spread_columns import spread
+from jaxhamel.ensemble._gpu_kernel._kernel_paths import KernelPaths
 
 
 def paths(motion: Motion, ts: Float[Array, " T"], plan: Plan) -> list[Float[Array, "T B"]]:

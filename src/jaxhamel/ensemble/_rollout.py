@@ -13,16 +13,16 @@ import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float
 
 from jaxhamel import _checks
-from jaxhamel._lanes._jit import jit
+from jaxhamel._lanes._xla_cpu._jit import jit
 from jaxhamel._typing import Configuration, Control
 from jaxhamel.ensemble._by_tolerance import by_tolerance
-from jaxhamel.ensemble._equal_steps import Plan
-from jaxhamel.ensemble._group_steps import method_on
-from jaxhamel.ensemble._kernel_options import Kernel
+from jaxhamel.ensemble._equal_steps._equal_steps import Plan
+from jaxhamel.ensemble._equal_steps._kernel_options import Kernel
 from jaxhamel.ensemble._mechanical import mechanical, mechanical_equation
-from jaxhamel.ensemble._members import Members
+from jaxhamel.ensemble._members._members import Members
+from jaxhamel.ensemble._methods._group_steps import method_on
+from jaxhamel.ensemble._methods._tableaus import Tableau
 from jaxhamel.ensemble._paths import paths
-from jaxhamel.ensemble._tableaus import Tableau
 from jaxhamel.mechanics import ROUTES, System
 
 

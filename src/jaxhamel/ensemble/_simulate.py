@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import ArrayLike
 
 from jaxhamel._typing import Configuration, Control
-from jaxhamel.ensemble._members import Members
+from jaxhamel.ensemble._members._members import Members
 from jaxhamel.ensemble._simulate_adaptive import in_adaptive_steps, takes_adaptive_steps
 from jaxhamel.ensemble._simulate_checks import times_checked
 from jaxhamel.ensemble._simulate_lanes import in_equal_steps, takes_equal_steps

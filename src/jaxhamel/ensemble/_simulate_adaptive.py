@@ -9,13 +9,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
-from jaxhamel._lanes._jit import jit
-from jaxhamel.ensemble._adaptive import FEWEST
-from jaxhamel.ensemble._adaptive_paths import Asked, Paths, adaptive_paths
-from jaxhamel.ensemble._adaptive_step import ARRIVED, NOT_FINITE, TOO_MANY
-from jaxhamel.ensemble._embedded_pairs import is_embedded_pair
+from jaxhamel._lanes._xla_cpu._jit import jit
+from jaxhamel.ensemble._adaptive_steps._adaptive import FEWEST
+from jaxhamel.ensemble._adaptive_steps._adaptive_paths import Asked, Paths, adaptive_paths
+from jaxhamel.ensemble._adaptive_steps._adaptive_step import ARRIVED, NOT_FINITE, TOO_MANY
 from jaxhamel.ensemble._mechanical import mechanical_equation
-from jaxhamel.ensemble._members import Members
+from jaxhamel.ensemble._members._members import Members
+from jaxhamel.ensemble._methods._embedded_pairs import is_embedded_pair
 from jaxhamel.ensemble._simulate_lanes import is_of_one_kind
 from jaxhamel.simulate import RESULTS, Trajectory
 from jaxhamel.simulate._results import as_result

@@ -10,7 +10,7 @@ from jaxtyping import Array, ArrayLike, Float
 
 from jaxhamel import _checks
 from jaxhamel._shapes import shapes_of
-from jaxhamel.ensemble._members import Members
+from jaxhamel.ensemble._members._members import Members
 from jaxhamel.mechanics import ROUTES
 from jaxhamel.simulate._simulate import dtype_of_state
 

@@ -10,10 +10,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
-from jaxhamel._lanes._jit import jit
-from jaxhamel.ensemble._equal_steps import Plan
-from jaxhamel.ensemble._group_steps import method_on
-from jaxhamel.ensemble._members import Members
+from jaxhamel._lanes._xla_cpu._jit import jit
+from jaxhamel.ensemble._equal_steps._equal_steps import Plan
+from jaxhamel.ensemble._members._members import Members
+from jaxhamel.ensemble._methods._group_steps import method_on
 from jaxhamel.ensemble._rollout import rolled_out
 from jaxhamel.simulate import RESULTS, CommutatorFree2, CommutatorFree4, LieGroup, Trajectory
 from jaxhamel.simulate._results import as_result

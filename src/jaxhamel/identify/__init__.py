@@ -1,45 +1,45 @@
 """Identification: parameters of a system from measured motion, with their uncertainty."""
 
 # What is asked
+from jaxhamel.identify._data._runs import Run as Run
 from jaxhamel.identify._problem import Problem as Problem
-from jaxhamel.identify._runs import Run as Run
 
 # isort: split
 # Parameters
-from jaxhamel.identify._bodies import BodyInertia as BodyInertia
-from jaxhamel.identify._bodies import RotationalInertia as RotationalInertia
-from jaxhamel.identify._inertia import from_log_cholesky as from_log_cholesky
-from jaxhamel.identify._inertia import log_cholesky as log_cholesky
-from jaxhamel.identify._inertia import pseudo_inertia as pseudo_inertia
-from jaxhamel.identify._parameters import AbstractParameter as AbstractParameter
-from jaxhamel.identify._parameters import Bounded as Bounded
-from jaxhamel.identify._parameters import Free as Free
-from jaxhamel.identify._parameters import Positive as Positive
-from jaxhamel.identify._parameters import Prior as Prior
-from jaxhamel.identify._paths import leaf_paths as leaf_paths
+from jaxhamel.identify._parameters._bodies import BodyInertia as BodyInertia
+from jaxhamel.identify._parameters._bodies import RotationalInertia as RotationalInertia
+from jaxhamel.identify._parameters._inertia import from_log_cholesky as from_log_cholesky
+from jaxhamel.identify._parameters._inertia import log_cholesky as log_cholesky
+from jaxhamel.identify._parameters._inertia import pseudo_inertia as pseudo_inertia
+from jaxhamel.identify._parameters._parameters import AbstractParameter as AbstractParameter
+from jaxhamel.identify._parameters._parameters import Bounded as Bounded
+from jaxhamel.identify._parameters._parameters import Free as Free
+from jaxhamel.identify._parameters._parameters import Positive as Positive
+from jaxhamel.identify._parameters._parameters import Prior as Prior
+from jaxhamel.identify._parameters._paths import leaf_paths as leaf_paths
 
 # isort: split
 # Measurements
-from jaxhamel.identify._measurements import AbstractMeasurement as AbstractMeasurement
-from jaxhamel.identify._measurements import Accelerometer as Accelerometer
-from jaxhamel.identify._measurements import AngularRate as AngularRate
-from jaxhamel.identify._measurements import Coordinate as Coordinate
-from jaxhamel.identify._measurements import Measured as Measured
-from jaxhamel.identify._measurements import Orientation as Orientation
-from jaxhamel.identify._measurements import Position as Position
+from jaxhamel.identify._data._measurements import AbstractMeasurement as AbstractMeasurement
+from jaxhamel.identify._data._measurements import Accelerometer as Accelerometer
+from jaxhamel.identify._data._measurements import AngularRate as AngularRate
+from jaxhamel.identify._data._measurements import Coordinate as Coordinate
+from jaxhamel.identify._data._measurements import Measured as Measured
+from jaxhamel.identify._data._measurements import Orientation as Orientation
+from jaxhamel.identify._data._measurements import Position as Position
 
 # isort: split
 # Losses
-from jaxhamel.identify._losses import AbstractLoss as AbstractLoss
-from jaxhamel.identify._losses import Cauchy as Cauchy
-from jaxhamel.identify._losses import Huber as Huber
-from jaxhamel.identify._losses import SoftL1 as SoftL1
-from jaxhamel.identify._losses import Squares as Squares
+from jaxhamel.identify._linearised._losses import AbstractLoss as AbstractLoss
+from jaxhamel.identify._linearised._losses import Cauchy as Cauchy
+from jaxhamel.identify._linearised._losses import Huber as Huber
+from jaxhamel.identify._linearised._losses import SoftL1 as SoftL1
+from jaxhamel.identify._linearised._losses import Squares as Squares
 
 # isort: split
 # Runs from files
-from jaxhamel.identify._csv import DataError as DataError
-from jaxhamel.identify._csv import read_csv as read_csv
+from jaxhamel.identify._data._csv import DataError as DataError
+from jaxhamel.identify._data._csv import read_csv as read_csv
 
 # isort: split
 # Fits
@@ -48,7 +48,7 @@ from jaxhamel.identify._fit import fit as fit
 from jaxhamel.identify._fit import fit_many as fit_many
 from jaxhamel.identify._fit import perturbed_starts as perturbed_starts
 from jaxhamel.identify._flat import Flat as Flat
-from jaxhamel.identify._information import information as information
+from jaxhamel.identify._linearised._information import information as information
 from jaxhamel.identify._predict import Prediction as Prediction
 from jaxhamel.identify._predict import compared as compared
 from jaxhamel.identify._predict import predict as predict
@@ -65,8 +65,10 @@ from jaxhamel.identify._posterior import posterior as posterior
 
 # isort: split
 # A real robot
-from jaxhamel.identify._roboball import RoboBallFit as RoboBallFit
-from jaxhamel.identify._roboball import fit_roboball as fit_roboball
-from jaxhamel.identify._roboball_prediction import RoboBallPrediction as RoboBallPrediction
-from jaxhamel.identify._roboball_prediction import predict_roboball as predict_roboball
-from jaxhamel.identify._roboball_runs import read_roboball as read_roboball
+from jaxhamel.identify._roboball._roboball import RoboBallFit as RoboBallFit
+from jaxhamel.identify._roboball._roboball import fit_roboball as fit_roboball
+from jaxhamel.identify._roboball._roboball_prediction import (
+    RoboBallPrediction as RoboBallPrediction,
+)
+from jaxhamel.identify._roboball._roboball_prediction import predict_roboball as predict_roboball
+from jaxhamel.identify._roboball._roboball_runs import read_roboball as read_roboball

@@ -27,14 +27,14 @@ from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Scalar
 from jaxhamel._words import counted
 from jaxhamel.control import free_parameters
-from jaxhamel.identify._compiled_sooner import jit_compiled_sooner
+from jaxhamel.identify._data._measurements import AbstractMeasurement
 from jaxhamel.identify._estimate import quantities
 from jaxhamel.identify._flat import flat_directions
-from jaxhamel.identify._losses import Squares
-from jaxhamel.identify._measurements import AbstractMeasurement
-from jaxhamel.identify._model import Model
-from jaxhamel.identify._parameters import AbstractParameter
-from jaxhamel.identify._rollout import predicted, states
+from jaxhamel.identify._linearised._compiled_sooner import jit_compiled_sooner
+from jaxhamel.identify._linearised._losses import Squares
+from jaxhamel.identify._linearised._model import Model
+from jaxhamel.identify._linearised._rollout import predicted, states
+from jaxhamel.identify._parameters._parameters import AbstractParameter
 from jaxhamel.mechanics import System
 from jaxhamel.mechanics._tangent import retract, tangent_size
 

@@ -13,9 +13,9 @@ from jaxtyping import Array
 
 from jaxhamel._words import counted
 from jaxhamel.identify._flat import Flat, flat_directions
-from jaxhamel.identify._information import information
-from jaxhamel.identify._losses import Squares
-from jaxhamel.identify._model import Unknowns
+from jaxhamel.identify._linearised._information import information
+from jaxhamel.identify._linearised._losses import Squares
+from jaxhamel.identify._linearised._model import Unknowns
 from jaxhamel.identify._problem import Problem
 from jaxhamel.mechanics import System
 

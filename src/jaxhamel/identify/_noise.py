@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from jaxhamel.identify._losses import Squares
+from jaxhamel.identify._linearised._losses import Squares
 from jaxhamel.identify._problem import Problem
 
 

@@ -20,11 +20,11 @@ from jaxtyping import Array, Float
 
 from jaxhamel import _checks
 from jaxhamel._words import counted
+from jaxhamel.identify._data._segments import Segments, refined, segments_of
 from jaxhamel.identify._estimate import Estimate
-from jaxhamel.identify._losses import Squares
-from jaxhamel.identify._model import Model, Unknowns
-from jaxhamel.identify._rollout import predicted, residual, states
-from jaxhamel.identify._segments import Segments, refined, segments_of
+from jaxhamel.identify._linearised._losses import Squares
+from jaxhamel.identify._linearised._model import Model, Unknowns
+from jaxhamel.identify._linearised._rollout import predicted, residual, states
 from jaxhamel.mechanics._tangent import retract, tangent_size
 
 

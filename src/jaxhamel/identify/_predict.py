@@ -9,12 +9,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxhamel import _checks
+from jaxhamel.identify._data._measurements import AbstractMeasurement
+from jaxhamel.identify._data._runs import Run
 from jaxhamel.identify._estimate import Estimate, error_names
 from jaxhamel.identify._fit import fit
-from jaxhamel.identify._measurements import AbstractMeasurement
-from jaxhamel.identify._model import Model
+from jaxhamel.identify._linearised._model import Model
 from jaxhamel.identify._problem import Problem
-from jaxhamel.identify._runs import Run
 from jaxhamel.mechanics import System
 from jaxhamel.simulate import Trajectory, simulate
 

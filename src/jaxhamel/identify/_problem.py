@@ -8,12 +8,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxhamel import _checks
-from jaxhamel.identify._losses import AbstractLoss, Squares
-from jaxhamel.identify._measurements import AbstractMeasurement
-from jaxhamel.identify._model import Model, Unknowns
-from jaxhamel.identify._parameters import AbstractParameter, Prior
-from jaxhamel.identify._runs import Run
-from jaxhamel.identify._segments import Segments, segments_of
+from jaxhamel.identify._data._measurements import AbstractMeasurement
+from jaxhamel.identify._data._runs import Run
+from jaxhamel.identify._data._segments import Segments, segments_of
+from jaxhamel.identify._linearised._losses import AbstractLoss, Squares
+from jaxhamel.identify._linearised._model import Model, Unknowns
+from jaxhamel.identify._parameters._parameters import AbstractParameter, Prior
 from jaxhamel.mechanics import System
 
 SECONDS = 0.5  # of a segment, unless `segments` says how many

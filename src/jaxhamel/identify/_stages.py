@@ -13,13 +13,12 @@ from jaxtyping import Array, ArrayLike
 from jaxhamel import _checks
 from jaxhamel._words import counted
 from jaxhamel.identify import _noise as noises
+from jaxhamel.identify._data._segments import refined, shortened
 from jaxhamel.identify._estimate import Estimate, estimate_of
-from jaxhamel.identify._information import information
-from jaxhamel.identify._model import Unknowns
-from jaxhamel.identify._objective import Weights, assembled, linearised, placed, size_of
-from jaxhamel.identify._problem import Problem
-from jaxhamel.identify._progress import Progress
-from jaxhamel.identify._search import (
+from jaxhamel.identify._linearised._information import information
+from jaxhamel.identify._linearised._model import Unknowns
+from jaxhamel.identify._linearised._objective import Weights, assembled, linearised, placed, size_of
+from jaxhamel.identify._linearised._search import (
     SHARPNESS,
     advance,
     begin,
@@ -27,7 +26,8 @@ from jaxhamel.identify._search import (
     levenberg_marquardt,
     refusable,
 )
-from jaxhamel.identify._segments import refined, shortened
+from jaxhamel.identify._problem import Problem
+from jaxhamel.identify._progress import Progress
 from jaxhamel.mechanics._tangent import tangent_size
 
 LOOSE, TIGHT = (3.0, 20.0), 150.0  # weights of the gaps: first they may help, then they close

@@ -9,8 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxhamel._lanes._linear_map import Program, linear_map
-from jaxhamel._lanes._whole_loop import whole_loop
+from jaxhamel._lanes._derivatives._linear_map import Program, linear_map
+from jaxhamel._lanes._xla_cpu._whole_loop import whole_loop
 
 
 class AutoAdjoint(diffrax.AbstractAdjoint):

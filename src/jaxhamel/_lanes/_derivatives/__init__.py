@@ -1,0 +1,1 @@
+"""Both derivatives of functions in lanes."""

@@ -1,0 +1,1 @@
+"""The graph of scalar operations, and the transformations that make it smaller."""

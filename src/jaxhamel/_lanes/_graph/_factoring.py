@@ -1,0 +1,156 @@
+"""Common factors taken out of sums:  a b + a c − d b  =  a (b + c) − d b ,  the most common factor first.
+
+Autodiff writes Ω × ṡ + Ω × V, with twelve products for each mass, where a person writes Ω × (ṡ + V) with six. Only
+products and partial sums that nothing else uses are touched, so that no operation is added. The order of the terms of a
+sum that has a common factor changes, and with it the rounding; other sums are left as they are.
+"""
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+from jax import lax
+
+from jaxhamel._lanes._graph._graph import Graph
+
+# a term: its sign, and the one or two factors of its product
+Term = tuple[int, tuple[int, ...]]
+
+_SUMS = ("add", "sub", "neg")
+
+
+def factored(graph: Graph, inputs: list[int], ends: list[int]) -> tuple[Graph, dict[int, int]]:
+    """The same program with fewer operations, and where in it the inputs and the ends are."""
+    return _Rewriting(graph, ends).run(inputs)
+
+
+class _Rewriting:
+    def __init__(self, graph: Graph, ends: list[int]):
+        self.old, self.new = graph, Graph()
+        self.needed = graph.needed(ends)
+        self.place: dict[int, int] = {}
+        self.inner = self._inner(Counter(ends))
+
+    def _inner(self, uses: Counter) -> set[int]:
+        """Nodes that are part of one sum and of nothing else."""
+        summed = set()
+        for i in self.needed:
+            node = self.old.nodes[i]
+            uses.update(node.operands)
+            if self._is_sum(i):
+                summed.update(node.operands)
+        of_sums = (i for i in summed if uses[i] == 1)
+        return {i for i in of_sums if self._is_sum(i) or self._name(i) == "mul"}
+
+    def run(self, inputs: list[int]) -> tuple[Graph, dict[int, int]]:
+        for i in inputs:
+            self.place[i] = self.new.input(self.old.nodes[i].dtype, self.old.nodes[i].batched)
+        for i in self.needed:
+            if i not in self.inner and i not in self.place:
+                self.place[i] = self._moved(i)
+        return self.new, self.place
+
+    def _moved(self, i: int) -> int:
+        if not self._is_sum(i):
+            return self._as_it_was(i)
+        terms = self._terms(i, 1)
+        repeated = Counter(f for _, factors in terms if len(factors) == 2 for f in set(factors))
+        if max(repeated.values(), default=0) < 2:
+            return self._as_it_was(i)
+        sign, node = self._sum(terms, self.old.nodes[i].dtype)
+        return node if sign > 0 else self._apply(lax.neg_p, (node,), self.old.nodes[i].dtype)
+
+    def _as_it_was(self, i: int) -> int:
+        """The node with what is inside it, a sum of any length."""
+        found: dict[int, int] = {}
+        if self.inner.isdisjoint(self.old.nodes[i].operands):
+            return self._copied(i, found)
+        waiting = [i]
+        while waiting:
+            j = waiting[-1]
+            missing = [
+                k for k in self.old.nodes[j].operands if k not in self.place and k not in found
+            ]
+            waiting += missing
+            if not missing:
+                found[waiting.pop()] = self._copied(j, found)
+        return found[i]
+
+    def _copied(self, i: int, inside: dict[int, int]) -> int:
+        node = self.old.nodes[i]
+        if node.value is not None:
+            return self.new.constant(node.value)
+        operands = [inside[j] if j in inside else self.place[j] for j in node.operands]
+        return self._apply(node.primitive, operands, node.dtype, dict(node.params))
+
+    def _terms(self, i: int, sign: int) -> list[Term]:
+        """Of the sum whose root is `i`, in order."""
+        terms: list[Term] = []
+        waiting = self._summands(i, sign)[::-1]
+        while waiting:
+            j, sign = waiting.pop()
+            if j not in self.inner:
+                terms.append((sign, (self.place[j],)))
+            elif self._is_sum(j):
+                waiting += self._summands(j, sign)[::-1]
+            else:
+                x, y = (self.place[k] for k in self.old.nodes[j].operands)
+                terms.append((sign, (x, y)))
+        return terms
+
+    def _summands(self, i: int, sign: int) -> list[tuple[int, int]]:
+        """What is added, and its sign."""
+        signs = {"add": (sign, sign), "sub": (sign, -sign), "neg": (-sign,)}
+        operands = self.old.nodes[i].operands
+        return [*zip(operands, signs[self._name(i) or ""], strict=True)]
+
+    def _sum(self, terms: list[Term], dtype) -> tuple[int, int]:
+        """A node and its sign."""
+        while True:
+            common = _most_common(terms)
+            if common is None:
+                return self._chain(terms, dtype)
+            group = [t for t in terms if len(t[1]) == 2 and common in t[1]]
+            sign, inner = self._sum([(s, _without(f, common)) for s, f in group], dtype)
+            terms = [
+                (sign, (common, inner)) if t is group[0] else t
+                for t in terms
+                if t is group[0] or t not in group
+            ]
+
+    def _chain(self, terms: list[Term], dtype) -> tuple[int, int]:
+        leading = next((t for t in terms if t[0] > 0), None)
+        if leading is None:
+            return -1, self._chain([(1, factors) for _, factors in terms], dtype)[1]
+        total = self._product(leading, dtype)
+        for term in terms:
+            if term is not leading:
+                primitive = lax.add_p if term[0] > 0 else lax.sub_p
+                total = self._apply(primitive, (total, self._product(term, dtype)), dtype)
+        return 1, total
+
+    def _product(self, term: Term, dtype) -> int:
+        factors = term[1]
+        return factors[0] if len(factors) == 1 else self._apply(lax.mul_p, factors, dtype)
+
+    def _apply(self, primitive, operands, dtype, params: Any = None) -> int:
+        return self.new.apply(primitive, operands, dtype, params)
+
+    def _name(self, i: int) -> str | None:
+        primitive = self.old.nodes[i].primitive
+        return None if primitive is None else primitive.name
+
+    def _is_sum(self, i: int) -> bool:
+        node = self.old.nodes[i]
+        return self._name(i) in _SUMS and np.issubdtype(node.dtype, np.floating)
+
+
+def _most_common(terms: list[Term]) -> int | None:
+    counts = Counter(f for _, factors in terms if len(factors) == 2 for f in set(factors))
+    factor, count = max(counts.items(), key=lambda pair: pair[1], default=(None, 0))
+    return factor if count > 1 else None
+
+
+def _without(factors: tuple[int, ...], factor: int) -> tuple[int, ...]:
+    x, y = factors
+    return (y,) if x == factor else (x,)

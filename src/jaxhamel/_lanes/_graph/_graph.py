@@ -1,0 +1,147 @@
+"""A program of scalars: every value one node, equal nodes one, constants folded as it is built."""
+
+from collections import Counter
+from collections.abc import Iterable
+from functools import cache
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from jax import lax
+
+from jaxhamel._lanes._graph._folding import FOLDED, SIMPLIFIED
+
+# Beyond this many scalars a program written out compiles more slowly than it runs.
+LARGEST = 100_000
+
+
+class Node(NamedTuple):
+    """One scalar: an operation on others, or an input or a constant (no `primitive`)."""
+
+    primitive: Any
+    params: tuple
+    operands: tuple[int, ...]
+    dtype: np.dtype
+    batched: bool
+    value: Any = None  # of a constant
+
+
+_COMMUTE = {"add", "mul", "max", "min", "eq", "ne", "and", "or", "xor"}
+_SAME = {"add_any": lax.add_p}
+
+
+@cache
+def _usual_params(name: str) -> dict:
+    """The parameters with which JAX itself binds an operation that a rule makes (`out_dtype` of a product, say)."""
+    function = _FUNCTION.get(name) or getattr(lax, name)
+    arguments = _SIGNATURE.get(name, (_SCALAR, _SCALAR))
+    return dict(jax.make_jaxpr(function)(*arguments).eqns[0].params)
+
+
+_SCALAR, _BOOL = jax.ShapeDtypeStruct((), np.float32), jax.ShapeDtypeStruct((), np.bool_)
+_SIGNATURE = {
+    "neg": (_SCALAR,),
+    "abs": (_SCALAR,),
+    "sqrt": (_SCALAR,),
+    "not": (_BOOL,),
+    "select_n": (_BOOL, _SCALAR, _SCALAR),
+    "and": (_BOOL, _BOOL),
+    "or": (_BOOL, _BOOL),
+}
+_FUNCTION = {"and": lax.bitwise_and, "or": lax.bitwise_or, "not": lax.bitwise_not}
+
+
+class Graph:
+    """Nodes in the order in which they can be computed; an operation that is there already is found again.
+
+    Two operations are the same if primitive, parameters and operands are (the operands of a commuting one in any order).
+    """
+
+    def __init__(self, largest: int = LARGEST):
+        self.largest = largest
+        self.nodes: list[Node] = []
+        self.axis: int | None = None  # how long the axis is along which there are entries
+        self.entries: dict[int, int] = {}  # of nodes that lie along it, where
+        self.cut: Any = None  # the program last cut in pieces, and these, see `_pieces`
+        self._known: dict[Any, int] = {}
+
+    def mark(self, nodes: np.ndarray, first: int) -> None:
+        """Notes where nodes are that lie along the axis; those before `first` were there already, for all entries."""
+        if not nodes.size or self.axis not in nodes.shape or np.max(nodes) < first:
+            return
+        place = np.indices(nodes.shape)[nodes.shape.index(self.axis)]
+        for node, entry in zip(nodes.ravel().tolist(), place.ravel().tolist(), strict=True):
+            if node >= first:
+                self.entries.setdefault(node, entry)
+
+    def input(self, dtype, batched: bool) -> int:
+        return self._append(Node(None, (), (), np.dtype(dtype), batched))
+
+    def constant(self, value) -> int:
+        value = np.asarray(value)[()]
+        key = (value.dtype, value.tobytes())  # by bits: 0 and −0 differ
+        if key not in self._known:
+            self._known[key] = self._append(Node(None, (), (), value.dtype, False, value))
+        return self._known[key]
+
+    def value(self, node: int):
+        """The value of a constant, None of anything else."""
+        return self.nodes[node].value
+
+    def negated(self, node: int) -> int | None:
+        """x where the node is −x."""
+        found = self.nodes[node]
+        is_negative = found.primitive is not None and found.primitive.name == "neg"
+        return found.operands[0] if is_negative else None
+
+    def apply(self, primitive, operands: Iterable[int], dtype, params: dict | None = None) -> int:
+        """The node of an elementwise operation: a constant, something simpler, one known, or a new one."""
+        if primitive.name in _SAME:
+            primitive, params = _SAME[primitive.name], None
+        params = _usual_params(primitive.name) if params is None else params
+        operands, dtype = tuple(operands), np.dtype(dtype)
+        found = self._folded(primitive.name, operands, dtype, params)
+        if found is None and primitive.name in SIMPLIFIED:
+            found = SIMPLIFIED[primitive.name](self, operands, dtype, params)
+        return self._interned(primitive, operands, dtype, params) if found is None else found
+
+    def _folded(self, name, operands, dtype, params):
+        values = []
+        for i in operands:  # most operations end here
+            value = self.nodes[i].value
+            if value is None:
+                return None
+            values.append(value)
+        if name not in FOLDED:
+            return None
+        with np.errstate(all="ignore"):
+            return self.constant(np.asarray(FOLDED[name](*values, **params), dtype=dtype))
+
+    def _interned(self, primitive, operands, dtype, params):
+        if primitive.name in _COMMUTE:
+            operands = tuple(sorted(operands))
+        params = tuple(sorted(params.items()))
+        key = (primitive.name, params, operands, dtype)
+        if key not in self._known:
+            batched = any(self.nodes[i].batched for i in operands)
+            self._known[key] = self._append(Node(primitive, params, operands, dtype, batched))
+        return self._known[key]
+
+    def _append(self, node: Node) -> int:
+        self.nodes.append(node)
+        return len(self.nodes) - 1
+
+    def needed(self, outputs: Iterable[int]) -> list[int]:
+        """The nodes that the outputs depend on, in order; everything else is dead."""
+        alive, waiting = set(), list(outputs)
+        while waiting:
+            node = waiting.pop()
+            if node not in alive:
+                alive.add(node)
+                waiting.extend(self.nodes[node].operands)
+        return sorted(alive)
+
+    def operations(self, outputs: Iterable[int]) -> Counter:
+        """How many scalar operations of each name the outputs take."""
+        needed = (self.nodes[i].primitive for i in self.needed(outputs))
+        return Counter(primitive.name for primitive in needed if primitive is not None)

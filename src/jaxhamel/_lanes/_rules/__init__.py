@@ -1,0 +1,1 @@
+"""How each JAX primitive becomes scalar operations."""

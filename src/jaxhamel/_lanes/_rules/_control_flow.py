@@ -1,0 +1,162 @@
+"""Functions in functions: branches, loops, and those that carry a rule of their own.
+
+Of branches that data decide all are computed, and what they give is chosen from; a loop is written out turn by turn.
+"""
+
+from collections.abc import Callable, Iterable
+
+import numpy as np
+from jax import lax
+from jax.extend.core import ClosedJaxpr
+
+from jaxhamel._lanes._graph._graph import Graph
+from jaxhamel._lanes._graph._nodes import Nodes, Unsupported, constant, each
+
+# (graph, jaxpr, inputs) -> outputs
+Interpret = Callable[[Graph, ClosedJaxpr, list[Nodes]], list[Nodes]]
+
+# A loop that would have more operations than this is better left a loop: so many compile for about 3 s.
+LONGEST_LOOP = 10_000
+MOST_TURNS = 1_000
+
+# primitives that are a function by another name, and the parameter that holds it
+CALLS = {
+    "jit": "jaxpr",
+    "pjit": "jaxpr",
+    "closed_call": "call_jaxpr",
+    "core_call": "call_jaxpr",
+    "remat": "jaxpr",
+    "remat2": "jaxpr",
+    "checkpoint": "jaxpr",
+    "custom_jvp_call": "call_jaxpr",
+    "custom_vjp_call": "call_jaxpr",
+}
+
+
+def call(graph: Graph, equation, interpret: Interpret, *operands: Nodes) -> list[Nodes]:
+    jaxpr = equation.params[CALLS[equation.primitive.name]]
+    return interpret(graph, _closed(jaxpr), list(operands))
+
+
+def _closed(jaxpr) -> ClosedJaxpr:
+    return jaxpr if hasattr(jaxpr, "consts") else ClosedJaxpr(jaxpr, ())
+
+
+def linear_solve(graph: Graph, equation, interpret: Interpret, *operands: Nodes) -> list[Nodes]:
+    """`lax.custom_linear_solve`: its own solver, on the constants of that and the right-hand side."""
+    lengths, solver = equation.params["const_lengths"], equation.params["jaxprs"].solve
+    first = lengths.matvec + lengths.vecmat
+    constants = operands[first : first + lengths.solve]
+    right = operands[first + lengths.solve + lengths.transpose_solve :]
+    return interpret(graph, _closed(solver), [*constants, *right])
+
+
+def forward_of_reverse_only(graph: Graph, equation, interpret: Interpret, *operands: Nodes):
+    """What JAX leaves of a `jax.custom_vjp` under forward mode. **Raises:** `TypeError`, as JAX does."""
+    del graph, equation, interpret, operands
+    raise TypeError(
+        "can't apply forward-mode differentiation (jvp) to a custom_vjp function: it has a rule for reverse mode only."
+    )
+
+
+# --- branches -------------------------------------------------------------------------------------
+
+
+def cond(graph: Graph, equation, interpret: Interpret, which: Nodes, *operands) -> list[Nodes]:
+    """The branch that is known, or a choice between the results of all."""
+    branches, known = equation.params["branches"], graph.value(int(which))
+    if known is not None:
+        return interpret(graph, branches[int(known)], list(operands))
+    results = [interpret(graph, branch, list(operands)) for branch in branches]
+    dtypes = [v.aval.dtype for v in equation.outvars]
+    chosen = results[-1]
+    for i in range(len(branches) - 2, -1, -1):
+        other = _differs(graph, int(which), i)
+        chosen = [
+            each(graph, lax.select_n_p, dtype, other, x, y)
+            for dtype, x, y in zip(dtypes, results[i], chosen, strict=True)
+        ]
+    return chosen
+
+
+def _differs(graph: Graph, which: int, i: int) -> Nodes:
+    """Whether another branch than the i-th is taken; of two, by the very condition that the user gave."""
+    node = graph.nodes[which]
+    is_flag = node.primitive is not None and node.primitive.name == "convert_element_type"
+    if i == 0 and is_flag and graph.nodes[node.operands[0]].dtype == np.bool_:
+        return np.array(node.operands[0])
+    return each(graph, lax.ne_p, bool, np.array(which), constant(graph, i, node.dtype))
+
+
+def platform_index(graph: Graph, equation, interpret: Interpret) -> list[Nodes]:
+    """Of `lax.platform_dependent`: what is right on every platform."""
+    del interpret
+    platforms = list(equation.params["platforms"])
+    if None not in platforms:
+        raise Unsupported("the primitive `platform_index` without a default")
+    return [constant(graph, platforms.index(None), np.int32)]
+
+
+# --- loops ----------------------------------------------------------------------------------------
+
+
+def scan(graph: Graph, equation, interpret: Interpret, *operands: Nodes) -> list[Nodes]:
+    params = equation.params
+    length, n = params["length"], params["num_consts"]
+    fixed, carry, columns = _parts(operands, n, n + params["num_carry"])
+    rows, first = [], len(graph.nodes)
+    turns: Iterable[int] = range(length)
+    for i in reversed(range(length)) if params["reverse"] else turns:
+        row = [np.asarray(x[i]) for x in columns]
+        out = interpret(graph, params["jaxpr"], [*fixed, *carry, *row])
+        carry, given = out[: len(carry)], out[len(carry) :]
+        rows.append(given)
+        _check_short(equation, length, (len(graph.nodes) - first) * length / len(rows))
+    rows = rows[::-1] if params["reverse"] else rows
+    shapes = [v.aval.shape for v in equation.outvars[len(carry) :]]
+    stacked = [
+        np.array([row[k] for row in rows], dtype=int).reshape(shape)
+        for k, shape in enumerate(shapes)
+    ]
+    return [*carry, *stacked]
+
+
+def _parts(values, first: int, second: int) -> tuple[list, list, list]:
+    return list(values[:first]), list(values[first:second]), list(values[second:])
+
+
+def _check_short(equation, turns: int, operations: float) -> None:
+    if operations > LONGEST_LOOP:
+        raise Unsupported(
+            f"the primitive `{equation.primitive.name}` of {turns} turns, written out about "
+            f"{operations:.0f} operations (at most {LONGEST_LOOP})"
+        )
+
+
+def while_loop(graph: Graph, equation, interpret: Interpret, *operands: Nodes) -> list[Nodes]:
+    """As many turns as are known to be made before there are data; written out."""
+    params = equation.params
+    n = params["cond_nconsts"]
+    of_test, of_body, carry = _parts(operands, n, n + params["body_nconsts"])
+    first = len(graph.nodes)
+    for turn in range(MOST_TURNS):
+        (goes_on,) = interpret(graph, params["cond_jaxpr"], [*of_test, *carry])
+        known = graph.value(int(goes_on))
+        if known is None:
+            raise Unsupported("the primitive `while` whose number of turns is data")
+        if not known:
+            return carry
+        carry = interpret(graph, params["body_jaxpr"], [*of_body, *carry])
+        _check_short(equation, turn + 1, len(graph.nodes) - first)
+    raise Unsupported(f"the primitive `while` of more than {MOST_TURNS} turns")
+
+
+CONTROL_FLOW: dict[str, Callable] = {
+    **dict.fromkeys(CALLS, call),
+    "custom_lin": forward_of_reverse_only,
+    "custom_linear_solve": linear_solve,
+    "cond": cond,
+    "platform_index": platform_index,
+    "scan": scan,
+    "while": while_loop,
+}

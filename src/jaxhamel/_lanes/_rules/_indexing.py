@@ -1,0 +1,239 @@
+"""Windows of arrays, read and written: where they are may be known or data that differ from lane to lane.
+
+At a place that is known, node numbers are moved. At one that is data an entry is picked from all that may stand there, and
+one that is written is a choice between old and new.
+"""
+
+from collections.abc import Callable, Iterator
+from itertools import product
+
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from jaxhamel._lanes._graph._graph import Graph
+from jaxhamel._lanes._graph._nodes import Nodes, Unsupported, along, constant, each
+
+# So many places, at most, a gather tells apart by comparisons, which stay in the loop over the lanes; a look into a table
+# does not, nor what it depends on: a matrix exponential, whose LU factors permute rows, compiled for minutes. A window (of
+# a spline's coefficients) stays a look-up: a GPU kernel reads it from memory instead of keeping the table in registers.
+FEW = 8
+
+
+class _Pick:
+    """x_i of (i, x_0, x_1, …), i in range: one entry of a table, at an index that is data."""
+
+    name = "pick"
+
+    @staticmethod
+    def bind(index, *table):
+        shape = jnp.broadcast_shapes(*map(np.shape, table), np.shape(index))
+        column = jnp.stack([jnp.broadcast_to(jnp.asarray(x), shape) for x in table])
+        if np.ndim(index) == 0:
+            return lax.dynamic_index_in_dim(column, index, keepdims=False)
+        return jnp.take_along_axis(column, index[None], axis=0, mode="promise_in_bounds")[0]
+
+
+def dynamic_slice(graph: Graph, equation, x: Nodes, *starts: Nodes) -> list[Nodes]:
+    """A window whose place is data, kept inside as JAX does."""
+    sizes, dtype = equation.params["slice_sizes"], equation.outvars[0].aval.dtype
+    return [_windowed(graph, x, dict(enumerate(map(int, starts))), sizes, dtype)]
+
+
+def _windowed(graph: Graph, x: Nodes, starts: dict[int, int], sizes, dtype, few=0) -> Nodes:
+    """x from `starts` (axis: node), `sizes` long; along other axes from the beginning. See `FEW`."""
+    for axis, size in enumerate(sizes):
+        if axis in starts and size < x.shape[axis]:
+            x = _window(graph, x, axis, size, starts[axis], dtype, few)
+        else:
+            x = x[along(axis, slice(size))]
+    return x
+
+
+def _window(graph: Graph, x: Nodes, axis: int, size: int, start: int, dtype, few) -> Nodes:
+    last = x.shape[axis] - size
+    start = _inside(graph, start, last)
+    known = graph.value(start)
+    if known is not None:
+        return x[along(axis, slice(int(known), int(known) + size))]
+    windows = np.stack([x[along(axis, slice(i, i + size))] for i in range(last + 1)])
+    if last < few:
+        return _chosen(graph, windows, start, dtype)
+    table = windows.reshape(last + 1, -1).T.tolist()
+    nodes = [graph.apply(_Pick, (start, *column), dtype, {}) for column in table]
+    return np.array(nodes, dtype=int).reshape(windows.shape[1:])
+
+
+def _chosen(graph: Graph, windows: Nodes, start: int, dtype) -> Nodes:
+    found = windows[-1]
+    for i, window in enumerate(windows[:-1]):
+        here = np.array(_is(graph, start, i))
+        found = each(graph, lax.select_n_p, dtype, here, found, window)
+    return found
+
+
+def _inside(graph: Graph, start: int, last: int) -> int:
+    """As JAX does: the window stays inside."""
+    kind = graph.nodes[start].dtype
+    start = graph.apply(lax.max_p, (start, graph.constant(np.asarray(0, kind))), kind)
+    return graph.apply(lax.min_p, (start, graph.constant(np.asarray(last, kind))), kind)
+
+
+def dynamic_update_slice(
+    graph: Graph, equation, x: Nodes, update: Nodes, *starts: Nodes
+) -> list[Nodes]:
+    """x with a window replaced whose place is data: each entry by comparing the place with those that concern it."""
+    dtype, here = equation.outvars[0].aval.dtype, np.full(update.shape, graph.constant(True))
+    for axis, start in enumerate(starts):
+        if update.shape[axis] < x.shape[axis]:
+            start = _inside(graph, int(start), x.shape[axis] - update.shape[axis])
+            update, here = _placed(graph, update, here, axis, x.shape[axis], start, dtype)
+    return [each(graph, lax.select_n_p, dtype, here, x, update)]
+
+
+def _placed(graph: Graph, update: Nodes, here: Nodes, axis, length, start: int, dtype):
+    """A window spread over an axis, and where it is: entry j has its row m where it starts at j − m."""
+    size = update.shape[axis]
+    values, masks = [], []
+    for j in range(length):
+        value, mask = (
+            np.take(update, 0, axis),
+            np.full_like(np.take(here, 0, axis), graph.constant(False)),
+        )
+        for m in range(max(0, j - (length - size)), min(size, j + 1)):
+            at = np.full_like(mask, _is(graph, start, j - m))
+            value = each(graph, lax.select_n_p, dtype, at, value, np.take(update, m, axis))
+            found = each(graph, lax.and_p, bool, at, np.take(here, m, axis))
+            mask = each(graph, lax.or_p, bool, mask, found)
+        values.append(value)
+        masks.append(mask)
+    return np.stack(values, axis), np.stack(masks, axis)
+
+
+def _is(graph: Graph, start: int, place: int) -> int:
+    kind = graph.nodes[start].dtype
+    return graph.apply(lax.eq_p, (start, graph.constant(np.asarray(place, kind))), bool)
+
+
+# --- gather and scatter ---------------------------------------------------------------------------
+
+
+def gather(graph: Graph, equation, x: Nodes, indices: Nodes) -> list[Nodes]:
+    """One window of x for each row of indices: x[indices] of NumPy, `jnp.take`, `jnp.take_along_axis`."""
+    params, out = equation.params, equation.outvars[0].aval
+    numbers, sizes = params["dimension_numbers"], params["slice_sizes"]
+    dropped = (*numbers.collapsed_slice_dims, *numbers.operand_batching_dims)
+    filled = _name(params["mode"]) == "FILL_OR_DROP"
+    windows = []
+    for row, starts in _rows(graph, indices, numbers.start_index_map):
+        part = _of_row(x, row, numbers.operand_batching_dims, numbers.start_indices_batching_dims)
+        window = _windowed(graph, part, starts, sizes, out.dtype, FEW)
+        if filled:
+            fits = _fits(graph, starts, x.shape, sizes)
+            missing = constant(graph, params["fill_value"], out.dtype)
+            window = each(graph, lax.select_n_p, out.dtype, fits, missing, window)
+        windows.append(np.squeeze(window, dropped))
+    kept = [size for axis, size in enumerate(sizes) if axis not in dropped]
+    stacked = np.array(windows, dtype=int).reshape((*indices.shape[:-1], *kept))
+    return [np.moveaxis(stacked, range(indices.ndim - 1, stacked.ndim), numbers.offset_dims)]
+
+
+def _rows(graph: Graph, indices: Nodes, axes) -> Iterator[tuple[tuple[int, ...], dict[int, int]]]:
+    """Each place among the indices, and the starts there by axis of the array."""
+    for row in np.ndindex(indices.shape[:-1]):
+        yield row, dict(zip(axes, indices[row].tolist(), strict=True))
+
+
+def _of_row(x: Nodes, row, axes, places) -> Nodes:
+    """The part of x that a row is about, where x and the indices have axes in common."""
+    for axis, place in zip(axes, places, strict=True):
+        x = x[along(axis, slice(row[place], row[place] + 1))]
+    return x
+
+
+def _fits(graph: Graph, starts: dict[int, int], shape, sizes) -> Nodes:
+    """Whether all of a window is inside."""
+    fits = graph.constant(True)
+    for axis, start in starts.items():
+        zero, last = (
+            graph.constant(np.asarray(i, graph.nodes[start].dtype))
+            for i in (0, shape[axis] - sizes[axis])
+        )
+        for pair in ((zero, start), (start, last)):
+            inside = graph.apply(lax.le_p, pair, bool)
+            fits = graph.apply(lax.and_p, (fits, inside), bool)
+    return np.array(fits)
+
+
+def _scatter(combine: Callable) -> Callable:
+    """x.at[indices].set(updates), or add and the like: one window after the other, none where one does not fit."""
+
+    def rule(graph: Graph, equation, x: Nodes, indices: Nodes, updates: Nodes) -> list[Nodes]:
+        params, dtype = equation.params, equation.outvars[0].aval.dtype
+        if combine is _replaced and params["update_jaxpr"] is not None:
+            raise Unsupported("scatter with a function")
+        numbers, x = params["dimension_numbers"], x.copy()
+        inserted = (*numbers.inserted_window_dims, *numbers.operand_batching_dims)
+        rows = indices.ndim - 1
+        updates = np.moveaxis(updates, numbers.update_window_dims, range(rows, updates.ndim))
+        clipped = _name(params["mode"]) == "CLIP"
+        for row, starts in _rows(graph, indices, numbers.scatter_dims_to_operand_dims):
+            part = _of_row(
+                x, row, numbers.operand_batching_dims, numbers.scatter_indices_batching_dims
+            )
+            update = np.expand_dims(updates[row], inserted)
+            if clipped:
+                starts = {
+                    a: _inside(graph, i, x.shape[a] - update.shape[a]) for a, i in starts.items()
+                }
+            _write(graph, part, update, starts, combine, dtype)
+        return [x]
+
+    return rule
+
+
+def _write(graph: Graph, x: Nodes, update: Nodes, starts: dict[int, int], combine, dtype) -> None:
+    """A window of x changed in place; where its start is data, all that may be it."""
+    possible = [_possible(graph, i, x.shape[a] - update.shape[a]) for a, i in starts.items()]
+    for places in product(*possible):
+        here = graph.constant(True)
+        for start, place in zip(starts.values(), places, strict=True):
+            here = graph.apply(lax.and_p, (here, _is(graph, start, place)), bool)
+        at = [slice(0, size) for size in update.shape]
+        for axis, place in zip(starts, places, strict=True):
+            at[axis] = slice(place, place + update.shape[axis])
+        old = x[tuple(at)]
+        x[tuple(at)] = each(
+            graph, lax.select_n_p, dtype, np.array(here), old, combine(graph, old, update, dtype)
+        )
+
+
+def _possible(graph: Graph, start: int, last: int) -> list[int]:
+    known = graph.value(start)
+    return [i for i in range(last + 1) if known is None or i == known]
+
+
+def _replaced(graph: Graph, old: Nodes, new: Nodes, dtype) -> Nodes:
+    del graph, old, dtype
+    return new
+
+
+def _by(primitive) -> Callable:
+    return lambda graph, old, new, dtype: each(graph, primitive, dtype, old, new)
+
+
+def _name(mode) -> str:
+    return getattr(mode, "name", str(mode))
+
+
+INDEXING: dict[str, Callable] = {
+    "dynamic_slice": dynamic_slice,
+    "dynamic_update_slice": dynamic_update_slice,
+    "gather": gather,
+    "scatter": _scatter(_replaced),
+    "scatter-add": _scatter(_by(lax.add_p)),
+    "scatter-sub": _scatter(_by(lax.sub_p)),
+    "scatter-mul": _scatter(_by(lax.mul_p)),
+    "scatter-min": _scatter(_by(lax.min_p)),
+    "scatter-max": _scatter(_by(lax.max_p)),
+}

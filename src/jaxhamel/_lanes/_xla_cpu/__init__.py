@@ -1,0 +1,1 @@
+"""Programs written in the form that XLA's CPU compiler turns into fast loops."""

@@ -1,0 +1,49 @@
+"""Values that XLA shall compute once: without help it computes a shared value again in every fusion that uses it."""
+
+from collections import Counter
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from jaxhamel._lanes._graph._graph import Graph
+
+# A value used more than once is kept if computing it again takes more operations than this.
+CUT_ABOVE = 30
+
+# XLA does not repeat a division, and repeats a sine, which costs as much as this many operations.
+_REPEATED = dict.fromkeys(("sin", "cos", "tan", "tanh", "exp", "log", "pow", "atan2"), 100)
+
+
+def shared_values(graph: Graph, outputs: list[int], above: float = CUT_ABOVE) -> set[int]:
+    """The nodes to keep: double precision, varying, used twice or more, more than `above` operations to repeat."""
+    needed = graph.needed(outputs)
+    uses = Counter(outputs)
+    for i in needed:
+        uses.update(set(graph.nodes[i].operands))
+    kept, cost = set(), {}
+    for i in needed:
+        node = graph.nodes[i]
+        cost[i] = _cost(node, cost)
+        if uses[i] > 1 and cost[i] > above and node.batched and node.dtype == np.float64:
+            kept.add(i)
+            cost[i] = 0
+    return kept
+
+
+def _cost(node, cost) -> int:
+    if node.primitive is None or node.primitive.name == "div":
+        return 0
+    return _REPEATED.get(node.primitive.name, 1) + sum(cost[i] for i in node.operands)
+
+
+def one_at_run_time(x):
+    """1.0 in double precision, which XLA cannot know: whether the first of some numbers is below −∞.
+
+    With several devices one for each lane, by its own number: all would have to ask the device that has the first.
+    """
+    several = jax.device_count() > 1
+    asked = lax.stop_gradient(x if several else jnp.ravel(x)[:1]).astype(np.float64)
+    never = asked < -np.inf if several else jnp.squeeze(asked < -np.inf, axis=0)
+    return jnp.where(never, np.float64(2.0), np.float64(1.0))

@@ -1,0 +1,222 @@
+"""The command `bench`: this machine's figures, on the rolling ball with three masses.
+
+Every figure is a median of runs that alternate with those it is compared with, after one run that compiles.
+"""
+
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from jaxhamel._typing import Time
+from jaxhamel.cli._results._machine import cores, machine
+from jaxhamel.cli._terminal import Terminal
+from jaxhamel.ensemble import lanes, rollout
+from jaxhamel.mechanics import VectorField, velocity
+from jaxhamel.systems import CircularRails, RollingBall
+
+BATCH, STEPS, DT, REPEATS = 1024, 100, 1e-3, 5
+COLD = """
+import jax; jax.config.update("jax_enable_x64", True)
+from jaxhamel import simulate
+from jaxhamel.cli._commands._bench import ball, Swing, start
+q, u, amplitude = start(1)
+jax.block_until_ready(simulate(ball(), (q[0][0], q[1][0]), u[0], [0.0, 1.0, 5.0], Swing(amplitude[0])).u)
+"""
+
+
+class Figure(NamedTuple):
+    """One row: what was measured, its value, and its unit."""
+
+    key: str
+    words: str
+    value: float
+    unit: str
+
+
+class Swing(eqx.Module):
+    """θ(t) = a sin 2t − π/2."""
+
+    amplitude: Array
+
+    def __call__(self, t: Time) -> Array:
+        return self.amplitude * jnp.sin(2.0 * t) - np.pi / 2
+
+
+def ball() -> RollingBall:
+    """Radius 1 m, shell 4 kg, three masses of 1 kg on circles of 0.8 m."""
+    rails = CircularRails(
+        radius=jnp.full(3, 0.8),
+        normal=jnp.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]),
+        zero=jnp.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [1.0, 0.0, 0.0]]),
+    )
+    shell = {"radius": 1.0, "shell_mass": 4.0, "shell_inertia": [1.0, 1.1, 1.2]}
+    numbers = {**shell, "shell_com": [0.0, 0.0, -0.05], "masses": [1.0, 1.0, 1.0]}
+    return RollingBall(rails=rails, **{name: jnp.array(x) for name, x in numbers.items()})
+
+
+def start(batch: int):
+    """(q, u, amplitude) of a batch, each trajectory its own."""
+    rng = np.random.default_rng(0)
+    quaternion = rng.normal(size=(batch, 4))
+    quaternion /= np.linalg.norm(quaternion, axis=1, keepdims=True)
+    q = (jnp.asarray(quaternion), jnp.asarray(rng.normal(size=(batch, 2))))
+    return (
+        q,
+        jnp.asarray(rng.normal(size=(batch, 3))),
+        jnp.asarray(rng.uniform(0.1, 0.5, (batch, 3))),
+    )
+
+
+def run_bench(terminal: Terminal) -> dict[str, Any]:
+    """`machine` and `figures` by their keys; what is being measured is said on the way."""
+    figures: list[Figure] = []
+    for words, measured in MEASUREMENTS.items():
+        terminal.say(f"measuring {words} …")
+        figures += measured()
+    return {"machine": machine(), "figures": figures}
+
+
+def as_table(found: Mapping[str, Any]) -> str:
+    """Markdown."""
+    where = [f"| {name} | {value} |" for name, value in found["machine"].items()]
+    rows = [f"| {f.words} | {f.value:.3g} {f.unit} |" for f in found["figures"]]
+    return "\n".join(["| jaxhamel bench | |", "|---|---|", *where, *rows])
+
+
+def as_json(found: Mapping[str, Any]) -> dict[str, Any]:
+    """One entry for each figure."""
+    return {"machine": found["machine"], **{f.key: f.value for f in found["figures"]}}
+
+
+def right_hand_side() -> Iterator[Figure]:
+    """Closed form against autodiff, both in lanes, double precision: seconds of one evaluation for one trajectory."""
+    system = ball()
+    (quaternion, position), u, amplitude = start(BATCH)
+
+    def closed(t, q, u, control):
+        v = velocity(system, t, q, u)
+        return system.space.rate(q, v), system.closed_form(t, q, u, control)
+
+    def autodiff(t, q, u, control):
+        return VectorField()(t, (q, u), (system, control))
+
+    def program(rate):
+        def ahead(t, q, u, amplitude):
+            return jax.tree.map(lambda x, k: x + DT * k, (q, u), rate(t, q, u, Swing(amplitude)))
+
+        def step(y, n):
+            return lanes(ahead, (None, 0, 0, 0))(n * DT, *y, amplitude), None
+
+        steps = jnp.arange(float(STEPS))
+        return jax.jit(lambda *y: jax.lax.scan(step, y, steps)[0])
+
+    y = ((quaternion, position), u)
+    seconds = alternating({f.__name__: partial(program(f), *y) for f in (closed, autodiff)})
+    each = {name: 1e9 * s / (BATCH * STEPS) for name, s in seconds.items()}
+    yield Figure("rhs_closed_form", "right-hand side, closed form", each["closed"], "ns")
+    yield Figure("rhs_autodiff", "right-hand side, autodiff", each["autodiff"], "ns")
+    ratio = each["autodiff"] / each["closed"]
+    yield Figure("rhs_ratio", "autodiff over closed form", ratio, "")
+
+
+def ensembles() -> Iterator[Figure]:
+    """Runge-Kutta steps of `rollout`, one program on one core and one on each core."""
+    for precision, double in {"float64": True, "float32": False}.items():
+        with jax.enable_x64(double):
+            run, arguments = _ensemble()
+            compiled = run.lower(*arguments).compile()
+            one = partial(compiled, *arguments)
+            alone = alternating({"one": one})["one"]
+            rate = BATCH * STEPS / alone
+            words = f"trajectory-steps, {precision}, batch {BATCH}"
+            yield Figure(f"steps_per_second_{precision}", words, rate, "1/s")
+            if cores() > 1 and jax.default_backend() == "cpu":
+                rate = _on_all_cores(one)
+                words = f"the same, {cores()} threads"
+                yield Figure(f"steps_per_second_{precision}_all_cores", words, rate, "1/s")
+
+
+def gradients() -> Iterator[Figure]:
+    """Reverse mode through the ensemble, of a mean cost by states, masses and controls, over the run itself."""
+    run, arguments = _ensemble()
+    cost = lambda *x: jnp.mean(run(*x) ** 2)  # noqa: E731
+    forward, backward = jax.jit(cost), jax.jit(jax.value_and_grad(cost, (0, 1, 2)))
+    seconds = alternating(
+        {"run": partial(forward, *arguments), "gradient": partial(backward, *arguments)}
+    )
+    ratio = seconds["gradient"] / seconds["run"]
+    yield Figure("gradient_ratio", "reverse-mode gradient over the run", ratio, "")
+
+
+def cold_start() -> Iterator[Figure]:
+    """A fresh Python process until it has its first trajectory of 5 s: import, compile, run."""
+    started = time.perf_counter()
+    subprocess.run([sys.executable, "-c", COLD], check=True)
+    yield Figure(
+        "cold_start", "fresh process to first trajectory", time.perf_counter() - started, "s"
+    )
+
+
+MEASUREMENTS: dict[str, Callable[[], Iterator[Figure]]] = {
+    "right-hand sides": right_hand_side,
+    "ensembles": ensembles,
+    "the gradient": gradients,
+    "a cold start": cold_start,
+}
+
+
+def alternating(programs: Mapping[str, Callable[[], Any]]) -> dict[str, float]:
+    """Median seconds of each program's runs, in turns, after one that is not counted."""
+    seconds: dict[str, list[float]] = {name: [] for name in programs}
+    for repeat in range(REPEATS + 1):
+        for name, program in programs.items():
+            started = time.perf_counter()
+            jax.block_until_ready(program())
+            if repeat:
+                seconds[name].append(time.perf_counter() - started)
+    return {name: statistics.median(each) for name, each in seconds.items()}
+
+
+def _ensemble():
+    """From angular velocities, masses and amplitudes to where the balls are after STEPS steps; and what to run it on."""
+    q, u, amplitude = start(BATCH)
+    masses = jnp.asarray(np.random.default_rng(1).uniform(0.5, 1.5, (BATCH, 3)), u.dtype)
+    balls, swings = eqx.tree_at(lambda b: b.masses, ball(), masses), Swing(amplitude)
+    axes = eqx.tree_at(lambda b: b.masses, jax.tree.map(lambda x: None, balls), 0, is_leaf=_absent)
+
+    @jax.jit
+    def run(u, masses, amplitude):
+        system = eqx.tree_at(lambda b: b.masses, balls, masses)
+        ts = np.linspace(0.0, STEPS * DT, 11)
+        control = eqx.tree_at(lambda s: s.amplitude, swings, amplitude)
+        return rollout(system, q, u, ts, control, dt=DT, in_axes=(axes, 0, 0, 0))[0][1][:, -1]
+
+    return run, (u, masses, amplitude)
+
+
+def _absent(x) -> bool:
+    return x is None
+
+
+def _on_all_cores(program: Callable[[], Any]) -> float:
+    """Trajectory-steps each second of all threads together."""
+
+    def several(_):
+        for _ in range(REPEATS):
+            jax.block_until_ready(program())
+
+    started = time.perf_counter()
+    with ThreadPoolExecutor(cores()) as pool:
+        list(pool.map(several, range(cores())))
+    return cores() * REPEATS * BATCH * STEPS / (time.perf_counter() - started)

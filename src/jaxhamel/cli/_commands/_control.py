@@ -1,0 +1,116 @@
+"""The command `control`: search for a control, say how it goes, write what was reached."""
+
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxhamel.cli._commands._meanwhile import meanwhile
+from jaxhamel.cli._commands._simulate import progress_of, run_of, with_task
+from jaxhamel.cli._objects._task import build_method, build_problem
+from jaxhamel.cli._results._outcome import Outcome
+from jaxhamel.cli._results._outputs import folder, write_all
+from jaxhamel.cli._results._solution import write_solution
+from jaxhamel.cli._results._views import prepare
+from jaxhamel.cli._scenario._scenario import Scenario
+from jaxhamel.cli._terminal import Terminal
+from jaxhamel.control import ControlProblem, Result, replay, solve
+from jaxhamel.control._result import measure
+
+ADVICE = (
+    "Raise task.max_seconds or task.max_iterations, ask for a slower or smaller path, or start "
+    "elsewhere with task.perturbation=0.01 and another --seed."
+)
+
+
+def run_control(
+    scenario: Scenario,
+    out: Path,
+    terminal: Terminal,
+    started: float,
+    seed: int = 0,
+    max_seconds: float | None = None,
+) -> Outcome:
+    """Solve the scenario's task and write its files.
+
+    **Arguments:** `max_seconds`: when to end the search, counted from `started`; None takes the
+    scenario's own.
+
+    **Raises:** `ScenarioError` before anything is written.
+    """
+    problem = build_problem(scenario, seed)
+    budget = scenario["task"]["max_seconds"] if max_seconds is None else max_seconds
+    method = build_method(scenario, max(budget - (time.monotonic() - started), 1.0))
+    folder(out)
+    unknowns = np.size(jax.tree.leaves(problem.curve)[0])
+    terminal.say(f"{scenario.name}: {unknowns} coefficients, up to {budget:g} s; compiling …")
+    with terminal.updating(), meanwhile(lambda: _shown_at_first(problem, scenario)):
+        result = solve(problem, method, progress=lambda state: terminal.update(progress(state)))
+    ended = _status(result, method.defect_tolerance, stopped=max_seconds is not None)
+    outcome = _outcome(scenario, result, ended, started)
+    run = with_task(run_of(result.trajectory, problem.system, result.control), scenario)
+    write_solution(out / "solution.toml", scenario, result)
+    outcome = write_all(out, outcome, replace(run, costs=result.history["cost"]))
+    terminal.say(str(result))
+    return outcome
+
+
+def _shown_at_first(problem: ControlProblem, scenario: Scenario) -> None:
+    """What is done with the result, of the control that the search starts with: all that it needs is compiled then."""
+    trajectory = replay(problem, problem.curve)
+    measure(problem, trajectory, problem.curve)
+    run = run_of(trajectory, problem.system, problem.curve)
+    prepare(scenario.kind, with_task(run, scenario))
+
+
+def progress(state: Any) -> str:
+    """The line that says how the search goes; the time left is known once iterations have a pace."""
+    left = f", at most {state.time_left:.0f} s left" if state.iteration > 2 else ""
+    return (
+        f"iteration {state.iteration:3d}  cost {state.cost:.3e}  "
+        f"tracking {_length(state.tracking_rms)}  {state.elapsed:.0f} s{left}  "
+        f"gap {state.defect:.0e}"
+    )
+
+
+def _length(metres: float) -> str:
+    return f"{1e3 * metres:.3g} mm" if metres < 1 else f"{metres:.3g} m"
+
+
+def _outcome(scenario: Scenario, result: Result, ended: tuple[str, str], started: float) -> Outcome:
+    reached = {key: value for key, value in result.to_dict().items() if key != "seconds"}
+    reached |= {"search_seconds": result.seconds, **progress_of(result.trajectory)}
+    tiles = ((str(len(result.history["cost"])), "iterations"),)
+    more = {"reached": reached, "tiles": tiles, "lead": _lead(result), "files": ("solution.toml",)}
+    return Outcome("control", scenario, *ended, started, **more)
+
+
+def _status(result: Result, tolerance: float, stopped: bool) -> tuple[str, str]:
+    """`success`, `stopped`, `interrupted` or `failed`, and a sentence that says why.
+
+    Stopped: the search ended before it converged, with a control that does what is written of it;
+    or as soon as it was asked to, with whatever it had.
+    """
+    if result.converged:
+        return "success", f"solved: {result.status}"
+    if result.status.startswith("interrupted"):
+        return "interrupted", result.status
+    closed = float(result.history["defect"][-1]) < tolerance
+    if bool(result.trajectory.succeeded) and (stopped or closed):
+        return "stopped", f"not converged: {result.status}"
+    end = float(result.trajectory.t_end)
+    return "failed", f"the search failed: {result.status}; simulated to t = {end:.6g} s. {ADVICE}"
+
+
+def _lead(result: Result) -> str:
+    rms, size = result.tracking_rms, result.path_size
+    if rms is None or not size:
+        return ""
+    share = f"{100 * rms / size:.2g} % of its size"
+    return (
+        f"The ball rolls {result.path_length:.3g} m and stays within {_length(rms)} (RMS) of the "
+        f"path asked for, {share}. The masses' motion was found by gradients through the simulation."
+    )

@@ -1,0 +1,235 @@
+"""The command `identify`: measured runs in, parameters with their uncertainty out."""
+
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxhamel import identify
+from jaxhamel._words import counted
+from jaxhamel.cli._commands._simulate import run_of
+from jaxhamel.cli._objects._build import build_control
+from jaxhamel.cli._objects._identification import (
+    build_identified_system,
+    build_measurements,
+    build_problem,
+    make_runs,
+    read_runs,
+    with_fitted,
+)
+from jaxhamel.cli._results._outcome import Outcome
+from jaxhamel.cli._results._outputs import _asked_in_tables, _flat, folder, write_summary
+from jaxhamel.cli._results._solution import write_tables
+from jaxhamel.cli._results._views import VIEWS, view
+from jaxhamel.cli._scenario._scenario import Scenario
+from jaxhamel.cli._scenario._validate import ScenarioError
+from jaxhamel.cli._terminal import Terminal
+from jaxhamel.simulate import Trajectory
+from jaxhamel.viz import Chart, Report, correlation_figure, fit_figure, residuals_figure, save
+
+ADVICE = "Start nearer with --set system.…, give more runs, freeze or add a prior to what is not determined."
+
+
+def run_identify(
+    scenario: Scenario,
+    out: Path,
+    terminal: Terminal,
+    started: float,
+    data: Path | None = None,
+    seed: int = 0,
+    max_seconds: float | None = None,
+) -> Outcome:
+    """Fits the scenario's parameters to the runs in `data`, or to made-up ones, and writes the files.
+
+    **Raises:** `ScenarioError` before anything is written, but for made-up data.
+    """
+    system = build_identified_system(scenario)
+    control, measurements = build_control(scenario, system), build_measurements(scenario)
+    data = _data(scenario, out, data, measurements, control, seed)
+    runs = read_runs(scenario, data, measurements, control)
+    problem = build_problem(scenario, system, measurements, runs)
+    folder(out)
+    count = problem.model.coordinates().shape[0]
+    told = f"{counted(len(runs), 'run')} from {data}"
+    terminal.say(f"{scenario.name}: {count} coordinates, {told}; compiling …")
+    with terminal.updating():
+        estimate = _fit(scenario, problem, terminal, seed, max_seconds, started)
+    ended = status(estimate, stopped=max_seconds is not None)
+    outcome = Outcome("identify", scenario, *ended, started, reached=estimate.to_dict())
+    outcome = write_identification(out, outcome, estimate)
+    terminal.say(str(estimate))
+    return outcome
+
+
+def _data(scenario, out, data, measurements, control, seed) -> Path:
+    """The folder with the runs; made-up ones are written first."""
+    if data is not None:
+        return data
+    if not any(value is not None for value in scenario["truth"].values()):
+        raise ScenarioError(
+            "--data is missing; give the folder with the measured runs, CSV files as [data] of the scenario "
+            "says. (Data are made up only for a scenario with [truth].)"
+        )
+    folder(out)
+    make_runs(scenario, out / "data", measurements, control, seed)
+    return out / "data"
+
+
+def _fit(scenario, problem, terminal, seed, max_seconds, started) -> Any:
+    table = scenario["fit"]
+    budget = table["max_seconds"] if max_seconds is None else max_seconds
+    options = {
+        "max_iterations": table["max_iterations"],
+        "max_seconds": max(budget - (time.monotonic() - started), 1.0),
+        "progress": lambda state: terminal.update(str(state)),
+    }
+    if table["starts"] == 1:
+        return identify.fit(problem, **options)
+    key = jax.random.key(seed)
+    starts = identify.perturbed_starts(problem, key, table["starts"], table["spread"])
+    return identify.fit_many(problem, starts, **options)
+
+
+def status(estimate: Any, stopped: bool) -> tuple[str, str]:
+    """`success`, `stopped` (asked to end early), `interrupted` or `failed`, and the sentence that says why."""
+    if estimate.converged:
+        return "success", f"fitted: {estimate.status}"
+    if estimate.status.startswith("interrupted"):
+        return "interrupted", estimate.status
+    if stopped and np.isfinite(estimate.cost):
+        return "stopped", f"not converged: {estimate.status}"
+    return "failed", f"the fit failed: {estimate.status}. {ADVICE}"
+
+
+def write_identification(out: Path, outcome: Outcome, estimate: Any) -> Outcome:
+    """Every file of the command; the summary last."""
+    scenario = outcome.scenario
+    estimate.to_csv(out / "parameters.csv")
+    write_tables(out / "fitted.toml", with_fitted(scenario, estimate).tables)
+    charts, scene = [], None
+    for index in range(len(estimate.problem.runs)):
+        motion, shown, errors = identify.compared(estimate, index)
+        charts += run_charts(estimate, index, shown, errors)
+        scene = scene or _scene(scenario, estimate, index, motion)
+    free = [not f and np.isfinite(e) for f, e in zip(estimate.frozen, estimate.errors, strict=True)]
+    if sum(free) > 1:
+        names = [name for name, f in zip(estimate.names, free, strict=True) if f]
+        matrix = estimate.correlation[np.ix_(free, free)]
+        figure = correlation_figure(matrix, names, title="Correlation of the estimates")
+        charts.append(Chart("correlation", figure, "Correlation of each pair of estimates"))
+    for chart in charts:
+        save(chart.figure, out / f"{chart.name}.png")
+    files = [
+        "summary.json",
+        "parameters.csv",
+        "fitted.toml",
+        *(f"{c.name}.png" for c in charts),
+        "report.html",
+    ]
+    outcome = replace(outcome, seconds=time.monotonic() - outcome.started)
+    summary = outcome.summary(files)
+    (out / "report.html").write_text(_report(outcome, estimate, charts, scene, summary), "utf-8")
+    write_summary(out / "summary.json", summary)
+    return outcome
+
+
+def run_charts(estimate: Any, index: int, shown: dict, errors: dict) -> list[Chart]:
+    """Measured against fitted for each quantity of a run, and what is left."""
+    run, charts = estimate.problem.runs[index], []
+    for m in estimate.problem.measurements:
+        if m.name in run.values:
+            charts.append(measured_chart(run, m, shown[m.name], f"{_key(m.name)}-{index + 1}"))
+    noise = dict(zip(errors, estimate.noise, strict=True))
+    known = {name: error for name, error in errors.items() if np.isfinite(error).any()}
+    title = f"{run.name}: errors in units of their noise"
+    figure = residuals_figure(run.ts, known, noise, title=title)
+    return [
+        *charts,
+        Chart(f"residuals-{index + 1}", figure, f"What is left of each signal of {run.name}"),
+    ]
+
+
+def measured_chart(
+    run: Any, m: Any, shown: np.ndarray, name: str, start: float | None = None
+) -> Chart:
+    """Dots and lines of one measurement."""
+    unit = f" / ({m.unit})" if "/" in m.unit else f" / {m.unit}" if m.unit else ""
+    quantity = m.name.replace("_", " ").replace("-", " ")
+    figure = fit_figure(
+        run.ts,
+        run.values[m.name],
+        shown,
+        m.columns,
+        title=f"{run.name}: {quantity}, measured (dots) and model",
+        ylabel=f"{quantity}{unit if m.size == m.error_size else ''}",
+        start=start,
+    )
+    return Chart(name, figure, f"Measured and modelled {quantity} of {run.name} over time")
+
+
+def _key(name: str) -> str:
+    return name.replace("_", "-").replace(" ", "-")
+
+
+def _scene(scenario: Scenario, estimate: Any, index: int, motion: Trajectory) -> Any:
+    """The moving body, of kinds that have a picture."""
+    if scenario.kind not in VIEWS:
+        return None
+    run = estimate.problem.runs[index]
+    return view(scenario.kind, run_of(motion, estimate.system, run.control)).scene
+
+
+def _report(outcome: Outcome, estimate: Any, charts: list, scene: Any, summary: dict) -> str:
+    rows = {
+        f"{row['parameter']}{' / ' + row['unit'] if row['unit'] else ''}": _in_words(row)
+        for row in estimate.rows()
+    }
+    left = {f"{k} ({estimate.counts[k]} values)": v for k, v in estimate.rms.items()}
+    remarks = {f"{i + 1}": text for i, text in enumerate(estimate.remarks)}
+    warning = (
+        "" if outcome.status == "success" else outcome.message[:1].upper() + outcome.message[1:]
+    )
+    return Report(
+        title=outcome.scenario.title,
+        lead=_lead(estimate),
+        scene=scene,
+        charts=charts,
+        tiles=_tiles(outcome, estimate),
+        tables={
+            "Estimates with standard errors": rows,
+            **({"What the data do not say": remarks} if remarks else {}),
+            "What is left (RMS)": left,
+            "Asked": dict(_flat(_asked_in_tables(summary["asked"]))),
+            "Made with": summary["versions"],
+        },
+        warning=warning,
+        colophon=f"Made by jaxhamel {summary['versions']['jaxhamel']}.",
+    ).html()
+
+
+def _tiles(outcome: Outcome, estimate: Any) -> list[tuple[str, str]]:
+    return [
+        (str(sum(not f for f in estimate.frozen)), "quantities sought"),
+        (str(sum(estimate.counts.values())), "measured values"),
+        (str(len(estimate.flat)), "directions not determined"),
+        (f"{outcome.seconds:.3g} s", "computed in"),
+    ]
+
+
+def _in_words(row: dict) -> str:
+    value = f"{row['estimate']:.6g}"
+    if row["frozen"]:
+        return f"{value} (frozen)"
+    error = row["standard_error"]
+    return (
+        f"{value} ± {error:.2g}" if np.isfinite(error) else f"{value}, not determined by the data"
+    )
+
+
+def _lead(estimate: Any) -> str:
+    runs, values = len(estimate.problem.runs), sum(estimate.counts.values())
+    head = f"Fitted to {counted(values, 'measured value')} of {counted(runs, 'run')}."
+    return " ".join([head, *estimate.remarks[:2]])

@@ -1,0 +1,248 @@
+"""The command `montecarlo`: a scenario with spread parameters in, statistics and pictures out."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxhamel import _checks
+from jaxhamel._words import counted
+from jaxhamel.cli._commands._montecarlo_report import charts, tiles
+from jaxhamel.cli._commands._simulate import (
+    prepared,
+    progress_of,
+    run_of,
+    standing,
+    status,
+    with_task,
+)
+from jaxhamel.cli._objects._build import (
+    build_control,
+    build_initial,
+    build_system,
+    build_times,
+    solver_options,
+)
+from jaxhamel.cli._objects._ensemble_model import Model
+from jaxhamel.cli._objects._spread import Nominal, check_system, distributions, member
+from jaxhamel.cli._results._motion import Run
+from jaxhamel.cli._results._outcome import Outcome
+from jaxhamel.cli._results._outputs import folder, write_all
+from jaxhamel.cli._scenario._scenario import Scenario
+from jaxhamel.cli._scenario._validate import ScenarioError
+from jaxhamel.cli._terminal import Terminal
+from jaxhamel.ensemble import Samples, Study
+from jaxhamel.ensemble._study._monte_carlo import asked_of
+from jaxhamel.ensemble._study._run import Run as EnsembleRun
+from jaxhamel.ensemble._study._running import Progress
+from jaxhamel.ensemble._study._statistics import probability
+from jaxhamel.simulate import simulate
+
+SECONDS = 0.5  # between two lines that are shown
+
+
+def run_montecarlo(
+    scenario: Scenario,
+    out: Path,
+    terminal: Terminal,
+    started: float,
+    trajectories: int | None = None,
+    seed: int = 0,
+    resume: bool = False,
+    accuracy: Mapping[str, float] | None = None,
+) -> Outcome:
+    """Run the scenario's ensemble and write its files; what was computed stays in `values.zarr`.
+
+    **Raises:** `ScenarioError` before anything is written, and where the folder holds another run.
+    """
+    table, nominal, spread = _ensemble(scenario)
+    size = table["trajectories"] if trajectories is None else trajectories
+    model = Model(scenario, nominal)
+    with _as_one_line():
+        samples = Samples(spread, size, seed, table["sampler"])
+        samples.check(lambda x: check_system(x, nominal))
+        if accuracy:
+            _checks.check_accuracy(accuracy, list(jax.eval_shape(model, samples[:1])[0]))
+    folder(out, of_ensemble=True)
+    terminal.say(
+        f"{scenario.name}: {counted(size, 'trajectory')} of {model.ts[-1]:g} s; compiling …"
+    )
+    with _as_one_line():
+        asked = asked_of(samples, _about(scenario))
+        run = EnsembleRun(model, samples, asked, None, out, resume, accuracy, has_aux=True)
+    nominal_run = _in_a_thread(lambda: _nominal_run(scenario, model))
+    with terminal.updating(), _as_one_line():
+        study = Study.of(run.values(_shown(terminal)), samples, run.first())
+    terminal.say(str(study))
+    return _write(out, scenario, study, model, nominal_run.result(), started)
+
+
+def run_one(
+    scenario: Scenario,
+    out: Path,
+    terminal: Terminal,
+    started: float,
+    index: int,
+    trajectories: int | None = None,
+    seed: int = 0,
+) -> Outcome:
+    """One trajectory of an ensemble again, alone, with the scenario's own solver.
+
+    **Raises:** `ScenarioError` before anything is written, for an index that there is not, too.
+    """
+    table, nominal, spread = _ensemble(scenario)
+    size = table["trajectories"] if trajectories is None else trajectories
+    with _as_one_line():
+        sample = Samples(spread, size, seed, table["sampler"])[index]
+    system, q0, u0, control = member(sample, nominal)
+    folder(out)
+    terminal.say(f"{scenario.name}: trajectory {index} of {size}, seed {seed}")
+    ts, options = build_times(scenario), solver_options(scenario)
+    trajectory = simulate(system, q0, u0, ts, control, **options)
+    drawn = {name: x.tolist() for name, x in sample.items()}
+    outcome = Outcome(
+        "montecarlo",
+        scenario,
+        *status(trajectory),
+        started,
+        reached=progress_of(trajectory),
+        lead=f"Trajectory {index} of {size}, drawn with seed {seed}.",
+        top={"index": index, "trajectories": size, "seed": seed, "sample": drawn},
+    )
+    return write_all(out, outcome, with_task(run_of(trajectory, system, control), scenario))
+
+
+def accuracies(said: Sequence[str]) -> dict[str, float]:
+    """`QUANTITY=ERROR` as a dictionary. **Raises:** `ScenarioError` for anything else."""
+    found = {}
+    for entry in said:
+        name, equals, value = entry.partition("=")
+        try:
+            found[name.strip()] = float(value)
+        except ValueError:
+            equals = ""
+        if not equals:
+            raise ScenarioError(
+                f"`--accuracy {entry}` is not of the form QUANTITY=ERROR, such as tracking_rms=1e-4."
+            )
+    return found
+
+
+def _ensemble(scenario: Scenario):
+    """The table of the scenario, its own values, and the distributions about them."""
+    table = scenario["montecarlo"]
+    if table is None or not table["spread"]:
+        raise ScenarioError(
+            "`montecarlo.spread` is missing; montecarlo needs at least one [[montecarlo.spread]]: what differs "
+            "from trajectory to trajectory."
+        )
+    control = build_control(scenario, system := build_system(scenario))
+    nominal = Nominal(system, *build_initial(scenario), control)
+    return table, nominal, distributions(table["spread"], nominal)
+
+
+def _about(scenario: Scenario) -> dict[str, Any]:
+    """All of the scenario that decides the numbers."""
+    words = ("title", "description")
+    return {key: table for key, table in scenario.tables.items() if key not in words}
+
+
+@contextmanager
+def _as_one_line() -> Iterator[None]:
+    """What the library says of what it was given, as a scenario's error."""
+    try:
+        yield
+    except ValueError as error:
+        line = " ".join(str(error).split())
+        hint = " On the command line: --resume, --out." if "the folder" in line else ""
+        raise ScenarioError(line + hint) from None
+
+
+def _shown(terminal: Terminal) -> Callable[[Progress], None]:
+    last = -SECONDS
+
+    def show(progress: Progress) -> None:
+        nonlocal last
+        if progress.done == progress.size or time.monotonic() - last >= SECONDS:
+            last = time.monotonic()
+            terminal.update(_line(progress))
+
+    return show
+
+
+def _line(at: Progress) -> str:
+    """How far, how fast, and what comes out so far."""
+    names = list(at.means)
+    return at.line("tracking_rms" if "tracking_rms" in names else names[0])
+
+
+def _write(
+    out: Path, scenario: Scenario, study: Study, model: Model, run: Run, started: float
+) -> Outcome:
+    statistics = _statistics(study, scenario["montecarlo"]["friction_limit"])
+    n, failed = study.trajectories, len(study.failed)
+    message = f"{counted(n, 'trajectory')}, {failed} failed"
+    numbers = ((f"{n}", "trajectory" if n == 1 else "trajectories"), (f"{failed}", "failed"))
+    outcome = Outcome(
+        "montecarlo",
+        scenario,
+        "failed" if failed == n else "success",
+        message,
+        started,
+        reached={"trajectories": n, "failed": failed},
+        tiles=(*numbers, *tiles(statistics)),
+        lead=f"{message}; the moving ball is the nominal one.{_open_loop(model)}",
+        files=("values.zarr",),
+        top=_summary(study, statistics),
+    )
+    return write_all(out, outcome, run, charts=charts(study, model, run))
+
+
+def _statistics(study: Study, limit: float | None) -> dict[str, Any]:
+    """The study's own, and how often the ground would have to hold more than it can."""
+    if not limit or "max_friction" not in study.values:
+        return study.statistics
+    friction = study.values["max_friction"]
+    slip = probability(friction[np.isfinite(friction)] > limit)
+    return {**study.statistics, "slip": slip}
+
+
+def _summary(study: Study, statistics: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "trajectories": study.trajectories,
+        "failed": len(study.failed),
+        "seed": study.samples.seed,
+        "failed_indices": study.failed.tolist(),
+        "statistics": statistics,
+    }
+
+
+def _open_loop(model: Model) -> str:
+    if model.nominal.control is None:
+        return ""
+    return (
+        " The masses replay one motion whatever the ball does: nothing is corrected, and a small error grows "
+        "where the motion is unstable."
+    )
+
+
+def _in_a_thread(job: Callable[[], Any]) -> Future:
+    """The job in a thread: it waits for XLA's compiler most of the time, as the ensemble does in its first seconds."""
+    pool = ThreadPoolExecutor(1)
+    try:
+        return pool.submit(job)
+    finally:
+        pool.shutdown(wait=False)
+
+
+def _nominal_run(scenario: Scenario, model: Model) -> Run:
+    system, q0, u0, control = model.nominal
+    ts, options = build_times(scenario), solver_options(scenario)
+    with prepared(scenario, standing(system, control, q0, u0, ts)):
+        trajectory = simulate(system, q0, u0, ts, control, **options)
+    return with_task(run_of(trajectory, system, control), scenario)

@@ -1,0 +1,123 @@
+"""The command `predict`: an unseen run, from its first moments on, with the parameters that `identify` found."""
+
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from jaxhamel import identify
+from jaxhamel.cli._commands._identify import measured_chart
+from jaxhamel.cli._commands._simulate import run_of, status
+from jaxhamel.cli._objects._build import build_control, named
+from jaxhamel.cli._objects._identification import (
+    build_identified_system,
+    build_measurements,
+    read_run,
+)
+from jaxhamel.cli._results._outcome import Outcome
+from jaxhamel.cli._results._outputs import folder, write_summary
+from jaxhamel.cli._results._views import VIEWS, view
+from jaxhamel.cli._scenario._scenario import Scenario
+from jaxhamel.cli._scenario._validate import ScenarioError
+from jaxhamel.cli._terminal import Terminal
+from jaxhamel.viz import Chart, Report, Scene, residuals_figure, save
+
+
+def fitted_file(source: str) -> str:
+    """The scenario that `identify` left: FITTED is its folder, or the file itself."""
+    path = Path(source)
+    path = path / "fitted.toml" if path.is_dir() else path
+    if not path.is_file():
+        raise ScenarioError(
+            "there is no fitted.toml; give the folder that `jaxhamel identify` wrote to, or that file."
+        )
+    return str(path)
+
+
+def run_predict(
+    scenario: Scenario, run: Path, out: Path, terminal: Terminal, started: float, seconds: float
+) -> Outcome:
+    """Predicts the run and writes the files."""
+    if not scenario["fitted"]:
+        raise ScenarioError(
+            "`fitted` is missing; give the fitted.toml that `jaxhamel identify` wrote."
+        )
+    system = build_identified_system(scenario)
+    control, measurements = build_control(scenario, system), build_measurements(scenario)
+    data = read_run(scenario, run, measurements, control)
+    folder(out)
+    terminal.say(
+        f"{run.name}: the state at its start from the first {seconds:g} s, then by simulation"
+    )
+    with named("predict"):
+        found = identify.predict(
+            system, measurements, data, seconds, dt=scenario["fit"]["dt"] or None
+        )
+    ended = _ended(found)
+    reached = {"rms": found.rms, "seconds_used": seconds, "time": float(found.trajectory.t_end)}
+    outcome = Outcome("predict", scenario, *ended, started, reached=reached)
+    outcome = write_prediction(out, outcome, found, measurements)
+    told = ", ".join(f"{name} {value:.4g}" for name, value in found.rms.items())
+    terminal.say(f"RMS after the first {seconds:g} s: {told}")
+    return outcome
+
+
+def _ended(found: identify.Prediction) -> tuple[str, str]:
+    """A prediction from a start that was not found is none."""
+    if found.initial.converged:
+        return status(found.trajectory)
+    return "failed", (
+        f"the state at the start was not found: {found.initial.status}. "
+        f"Give more than {found.seconds:g} s with --seconds."
+    )
+
+
+def write_prediction(out: Path, outcome: Outcome, found, measurements) -> Outcome:
+    """Figures, report, then the summary, which has `rms` at its top level."""
+    charts = [*_measured_charts(found, measurements), _error_chart(found)]
+    for chart in charts:
+        save(chart.figure, out / f"{chart.name}.png")
+    outcome = replace(outcome, seconds=time.monotonic() - outcome.started)
+    files = ["summary.json", *(f"{c.name}.png" for c in charts), "report.html"]
+    summary = {"rms": found.rms, **outcome.summary(files)}
+    report = Report(
+        title=f"{outcome.scenario.title}: {found.run.name} predicted",
+        lead=f"The state at the start is from the first {found.seconds:g} s; the rest was only compared with.",
+        scene=_scene(outcome.scenario.kind, found),
+        charts=charts,
+        tiles=[(f"{value:.3g}", f"RMS of {name}") for name, value in found.rms.items()],
+        tables={"RMS after the first seconds": found.rms, "Made with": summary["versions"]},
+        warning="" if outcome.status == "success" else outcome.message,
+        colophon=f"Made by jaxhamel {summary['versions']['jaxhamel']}.",
+    )
+    (out / "report.html").write_text(report.html(), encoding="utf-8")
+    write_summary(out / "summary.json", summary)
+    return outcome
+
+
+def _measured_charts(found, measurements) -> list[Chart]:
+    """Measured and predicted, of each quantity that the run has, with the time up to which it was used."""
+    run, used = found.run, found.run.ts[0] + found.seconds
+    there = [m for m in measurements if m.name in run.values]
+    names = [m.name.replace("_", "-").replace(" ", "-") for m in there]
+    return [
+        measured_chart(run, m, found.shown[m.name], name, start=used)
+        for m, name in zip(there, names, strict=True)
+    ]
+
+
+def _error_chart(found) -> Chart:
+    errors = {name: e for name, e in found.errors.items() if np.isfinite(e).any()}
+    scale = {name: max(found.rms[name], 1e-12) for name in errors}
+    title = f"{found.run.name}: errors in units of their RMS"
+    figure = residuals_figure(found.run.ts, errors, scale, title=title)
+    return Chart("errors", figure, "Error of each predicted signal over time")
+
+
+def _scene(kind: str, found) -> Scene | None:
+    """The moving body, of kinds that have a picture."""
+    if kind not in VIEWS:
+        return None
+    moving = run_of(found.trajectory, found.trajectory.system, found.run.control)
+    return view(kind, moving).scene

@@ -1,0 +1,230 @@
+"""`identify roboball`, and `predict` for it: two kinds of runs, two stages of fitting, see `identify.fit_roboball`."""
+
+import csv
+import json
+import time
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from jaxhamel import identify
+from jaxhamel._words import counted
+from jaxhamel.cli._results._outcome import Outcome
+from jaxhamel.cli._results._outputs import folder, write_summary
+from jaxhamel.cli._scenario._scenario import Scenario
+from jaxhamel.cli._scenario._validate import ScenarioError
+from jaxhamel.cli._terminal import Terminal
+from jaxhamel.identify._roboball._roboball import FIRST_GUESS
+from jaxhamel.identify._roboball._roboball_runs import JOINT, SHELL
+from jaxhamel.systems import SoftRollingPendulum
+from jaxhamel.viz import Chart, Report, fit_figure, save
+
+NAME = "roboball"
+FITTED = "fitted.json"
+COLUMNS = ["parameter", "estimate", "standard_error", "unit", "frozen", "remark", "runs"]
+
+
+def fitted_roboball(source: str) -> Path | None:
+    """The file that `identify roboball` left in a folder (or that file itself); None where there is none."""
+    path = Path(source)
+    path = path / FITTED if path.is_dir() else path
+    return path if path.is_file() and path.name == FITTED else None
+
+
+def run_identify_roboball(
+    out: Path,
+    terminal: Terminal,
+    started: float,
+    data: Path | None,
+    max_seconds: float | None,
+    changes: Iterable[str] = (),
+) -> Outcome:
+    """Fits the robot to the runs in `data` and writes the files.
+
+    **Raises:** `ScenarioError` before anything is written.
+    """
+    runs, start = _runs_in(data), _start(changes)
+    folder(out)
+    terminal.say(
+        f"{NAME}: {counted(len(runs), 'run')} from {data}; the joint first, then the contact"
+    )
+    with terminal.updating():
+        found = identify.fit_roboball(
+            runs,
+            start,
+            max_seconds=600.0 if max_seconds is None else max_seconds,
+            progress=lambda state: terminal.update(str(state)),
+        )
+    scenario = Scenario(NAME, {"data": str(data), "runs": [run.name for run in runs]})
+    ended = _ended(found, max_seconds is not None)
+    outcome = Outcome("identify", scenario, *ended, started, reached=_reached(found))
+    _write_fitted(out, found)
+    charts = [_run_chart(found, index) for index in range(len(found.contacts))]
+    tiles = [(f"{found.total:.4f}", "RMS in rad"), (str(len(runs)), "runs")]
+    lead = "The joint from the runs in the stand; the contact from those of rolling; the rest as drawn."
+    files = [FITTED, "parameters.csv"]
+    tables = {"Estimates": _estimates(found), "RMS": found.rms}
+    return _write(out, outcome, charts, files, tiles, lead, tables)
+
+
+def run_predict_roboball(
+    fitted: Path, path: Path, out: Path, terminal: Terminal, started: float, seconds: float
+) -> Outcome:
+    """Predicts the run in the file `path` from its first seconds and writes the files."""
+    content = json.loads(fitted.read_text("utf-8"))
+    system = SoftRollingPendulum(**content["system"])
+    run = _read(path)
+    terminal.say(f"{run.name}: the state at its start from the first {seconds:g} s")
+    try:
+        found = identify.predict_roboball(system, run, seconds, spread=content["spread"])
+    except ValueError as error:
+        raise ScenarioError(f"{path}: {error}") from None
+    folder(out)
+    scenario = Scenario(NAME, {"fitted": str(fitted), "run": str(path), "seconds": seconds})
+    reached = {"contact": float(found.initial.x.q[0, 2]), "time": float(found.trajectory.t_end)}
+    told = ", ".join(f"{name} {value:.4g} rad" for name, value in found.rms.items())
+    ended = ("success", f"RMS after the first {seconds:g} s: {told}")
+    if not np.all(np.isfinite(list(found.rms.values()))):
+        ended = ("failed", "the prediction broke down. Try other --seconds.")
+    outcome = Outcome("predict", scenario, *ended, started, reached=reached, top={"rms": found.rms})
+    chart = _chart("prediction", run, found.trajectory, f"{run.name} predicted", seconds)
+    tiles = [(f"{value:.3g} rad", f"RMS of {name}") for name, value in found.rms.items()]
+    lead = (
+        f"The state at the start is from the first {seconds:g} s; the rest was only compared with."
+    )
+    table = {"RMS after the first seconds": found.rms}
+    return _write(out, outcome, [chart], [], tiles, lead, table)
+
+
+def _runs_in(data: Path | None) -> list:
+    """The runs in the folder, one of which rolls at least."""
+    if data is None:
+        raise ScenarioError("--data is missing; give the folder with the measured runs, CSV files.")
+    runs = [_read(path) for path in sorted(data.glob("*.csv"))]
+    if not any("shell" in run.values for run in runs):
+        raise ScenarioError(
+            f"--data {data}: none of its {len(runs)} CSV files has a column `{SHELL}`; one is needed at least."
+        )
+    return runs
+
+
+def _reached(found: Any) -> dict[str, Any]:
+    return {
+        "rms": found.rms,
+        "rms_total": found.total,
+        "spread": found.spread,
+        "contacts": found.contacts,
+        "parameters": {row["parameter"]: row for row in found.rows()},
+        "fit": {"stand": found.stand and found.stand.status, "rolling": found.rolling.status},
+    }
+
+
+def _estimates(found: Any) -> dict[str, str]:
+    """What was sought, in words."""
+    return {
+        f"{row['parameter']} / {row['unit']}": f"{row['estimate']:.5g} ± {row['standard_error']:.2g} ({row['runs']})"
+        for row in found.rows()
+        if not row["frozen"]
+    }
+
+
+def _ended(found: Any, stopped: bool) -> tuple[str, str]:
+    """`success`, `stopped` (asked to end early), `interrupted` or `failed`, and the sentence that says how good it is."""
+    message = f"RMS {found.total:.4f} rad over all rolling runs and both angles"
+    if found.converged and np.isfinite(found.total):
+        return "success", message
+    if not found.converged:
+        message = f"not converged ({found.status}); {message}"
+    if "interrupted" in found.status:
+        return "interrupted", message
+    return ("stopped" if stopped and np.isfinite(found.total) else "failed"), message
+
+
+def _start(changes: Iterable[str]) -> SoftRollingPendulum:
+    """The robot as drawn and a first guess of its contact, with `system.NAME=VALUE` changes."""
+    start = SoftRollingPendulum.roboball(**FIRST_GUESS)
+    values = {name: np.asarray(value).tolist() for name, value in vars(start).items()}
+    for change in changes:
+        key, _, text = change.partition("=")
+        name = key.removeprefix("system.")
+        if not key.startswith("system.") or name not in values:
+            raise ScenarioError(
+                f"`{key}` is no key of {NAME}; it takes {', '.join(f'system.{n}' for n in values)}."
+            )
+        try:
+            values[name] = json.loads(text)
+            start = SoftRollingPendulum(**values)
+        except (ValueError, TypeError) as error:
+            raise ScenarioError(f"`{key}`: {error}") from None
+    return start
+
+
+def _read(path: Path) -> Any:
+    try:
+        return identify.read_roboball(path)
+    except identify.DataError as error:
+        raise ScenarioError(str(error)) from None
+
+
+def _write_fitted(out: Path, found: Any) -> None:
+    """The parameters for `predict`, and the table."""
+    system = {name: np.asarray(value).tolist() for name, value in vars(found.system).items()}
+    write_summary(out / FITTED, {"robot": NAME, "system": system, "spread": found.spread})
+    with open(out / "parameters.csv", "w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(found.rows())
+
+
+def _run_chart(found: Any, index: int) -> Chart:
+    run = found.rolling.problem.runs[index]
+    motion, _, _ = identify.compared(found.rolling, index)
+    return _chart(f"run-{index + 1}", run, motion, f"{run.name} fitted")
+
+
+def _chart(name: str, run: Any, motion: Any, title: str, start: float | None = None) -> Chart:
+    """Measured dots and the model's lines, of both angles, at the times at which they were measured."""
+    measured = np.concatenate([run.values["shell"], run.values["joint"]], axis=1)
+    figure = fit_figure(
+        np.asarray(motion.ts),
+        measured,
+        np.asarray(motion.q)[:, :2],
+        (SHELL, JOINT),
+        title=title,
+        ylabel="angle / rad",
+        start=None if start is None else float(run.ts[0]) + start,
+    )
+    return Chart(name, figure, f"{title}: measured (dots) and model (lines) over time")
+
+
+def _write(
+    out: Path, outcome: Outcome, charts: list, files: list, tiles: list, lead: str, tables: dict
+) -> Outcome:
+    """Figures, report, and the summary last."""
+    for chart in charts:
+        save(chart.figure, out / f"{chart.name}.png")
+    outcome = replace(outcome, seconds=time.monotonic() - outcome.started)
+    names = ["summary.json", *files, *(f"{c.name}.png" for c in charts), "report.html"]
+    summary = outcome.summary(names)
+    flat = {
+        heading: {
+            key: ", ".join(f"{v:.4g}" for v in value.values()) if isinstance(value, dict) else value
+            for key, value in rows.items()
+        }
+        for heading, rows in tables.items()
+    }
+    report = Report(
+        title=f"RoboBall II: {outcome.command}",
+        lead=lead,
+        charts=charts,
+        tiles=tiles,
+        tables={**flat, "Made with": summary["versions"]},
+        warning="" if outcome.status == "success" else outcome.message,
+        colophon=f"Made by jaxhamel {summary['versions']['jaxhamel']}.",
+    )
+    (out / "report.html").write_text(report.html(), encoding="utf-8")
+    write_summary(out / "summary.json", summary)
+    return outcome

@@ -1,0 +1,1 @@
+"""The package's objects made from a scenario."""

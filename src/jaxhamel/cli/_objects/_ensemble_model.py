@@ -1,0 +1,104 @@
+"""What each trajectory of a scenario's ensemble does: from blocks of samples to numbers."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import jax
+import jax.core
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from jaxhamel.cli._objects._build import build_times
+from jaxhamel.cli._objects._spread import Nominal, member
+from jaxhamel.cli._objects._task import build_path
+from jaxhamel.cli._scenario._scenario import Scenario
+from jaxhamel.ensemble import lanes, rollout
+from jaxhamel.systems import RollingBall
+from jaxhamel.viz._along import along
+
+
+class Motions(NamedTuple):
+    """A block of motions: system and control with axes as in `axes`, (q, u) with axes (B, T) in front."""
+
+    system: Any
+    control: Any
+    axes: Nominal
+    q: Any
+    u: Float[Array, "B T k"]
+
+
+class Model:
+    """From a block of samples to what each trajectory does, by `rollout`."""
+
+    def __init__(self, scenario: Scenario, nominal: Nominal):
+        table = scenario["montecarlo"]
+        self.nominal, names = nominal, ("rtol", "atol") if table["rtol"] else ("dt",)
+        self.steps: dict[str, Any] = {name: table[name] for name in names}
+        full = build_times(scenario)
+        self.ts = np.linspace(full[0], full[-1], table["samples"])
+        self.asked = along(build_path(scenario), self.ts) if scenario["task"] else None
+
+    def __call__(self, samples: Mapping[str, Any]) -> tuple[dict[str, Array], Array | None]:
+        """What each trajectory does, and of a ball its path on the ground."""
+        motions = self.motions(samples)
+        if isinstance(motions.system, RollingBall):
+            return _of_ball(self.ts, self.asked, motions), motions.q[1]
+        return _of_any(motions), None
+
+    def motions(self, samples: Mapping[str, Any]) -> Motions:
+        """What all trajectories share stays one, with the axis None."""
+        shapes = []
+
+        def varied(sample):
+            leaves, structure = jax.tree.flatten(member(sample, self.nominal))
+            changes = [isinstance(x, jax.core.Tracer) for x in leaves]
+            shapes.append((leaves, structure, changes))
+            return [x for x, differs in zip(leaves, changes, strict=True) if differs]
+
+        own = iter(jax.vmap(varied)(dict(samples)))
+        leaves, structure, changes = shapes[-1]
+        filled = [next(own) if differs else x for x, differs in zip(leaves, changes, strict=True)]
+        system, q0, u0, control = jax.tree.unflatten(structure, filled)
+        axes = jax.tree.unflatten(structure, [0 if differs else None for differs in changes])
+        q, u = rollout(system, q0, u0, self.ts, control, in_axes=tuple(axes), **self.steps)
+        return Motions(system, control, axes, q, u)
+
+
+def _of_ball(ts, asked, motions: Motions) -> dict[str, Array]:
+    """Where a ball ends, how well it keeps to its path, what the ground has to do."""
+    force, position = _contact_forces(ts, motions), motions.q[1]
+    tangential = jnp.sqrt(jnp.sum(force[..., :2] ** 2, axis=-1))
+    found = {
+        "end_x": position[:, -1, 0],
+        "end_y": position[:, -1, 1],
+        "min_normal_force": jnp.min(force[..., 2], axis=0),
+        "max_friction": jnp.max(tangential / force[..., 2], axis=0),
+    }
+    if asked is None:
+        return found
+    away = jnp.sum((position - jnp.asarray(asked)[None]) ** 2, axis=-1)
+    return found | {
+        "tracking_rms": jnp.sqrt(jnp.mean(away, axis=1)),
+        "tracking_max": jnp.sqrt(jnp.max(away, axis=1)),
+    }
+
+
+def _contact_forces(ts: np.ndarray, motions: Motions) -> Float[Array, "T B 3"]:
+    """Of the ground on each ball at each time, in lanes, one time after the other."""
+    axes = (motions.axes.system, motions.axes.control, 0, 0)
+
+    def at(now):
+        t, q, u = now
+        of_one = lanes(lambda system, control, q, u: system.contact_force(t, q, u, control), axes)
+        return of_one(motions.system, motions.control, q, u)
+
+    by_time = jax.tree.map(lambda x: jnp.moveaxis(x, 1, 0), (motions.q, motions.u))
+    return jax.lax.map(at, (jnp.asarray(ts), *by_time))
+
+
+def _of_any(motions: Motions) -> dict[str, Array]:
+    """The last state."""
+    ends = [x[:, -1].reshape(len(x), -1) for x in jax.tree.leaves(motions.q)]
+    q, u = jnp.concatenate(ends, axis=1), motions.u[:, -1]
+    return {f"end_q{i}": x for i, x in enumerate(q.T)} | {f"end_u{i}": x for i, x in enumerate(u.T)}

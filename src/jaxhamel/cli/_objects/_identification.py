@@ -1,0 +1,227 @@
+"""A scenario for `identify` as objects of the library: measurements, parameters, runs, the problem."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxhamel import identify
+from jaxhamel.cli._objects._build import build_system, named
+from jaxhamel.cli._scenario._scenario import Scenario
+from jaxhamel.cli._scenario._validate import ScenarioError
+from jaxhamel.geometry import SO3
+from jaxhamel.identify._parameters._paths import leaf_of, with_leaf
+from jaxhamel.simulate import simulate
+
+QUANTITIES: dict[str, Callable[..., Any]] = {
+    "position": identify.Position,
+    "orientation": identify.Orientation,
+    "angular-rate": identify.AngularRate,
+    "accelerometer": identify.Accelerometer,
+    "coordinate": identify.Coordinate,
+}
+LOSSES = {
+    "squares": identify.Squares,
+    "huber": identify.Huber,
+    "soft-l1": identify.SoftL1,
+    "cauchy": identify.Cauchy,
+}
+ENTRIES = {
+    "positive": identify.Positive,
+    "free": identify.Free,
+    "bounded": identify.Bounded,
+    "rotational-inertia": identify.RotationalInertia,
+}
+
+
+def build_identified_system(scenario: Scenario) -> Any:
+    """The system of `[system]` with what `identify` has found, where the scenario has that."""
+    system = build_system(scenario)
+    for entry in scenario["fitted"]:
+        path = entry["path"]
+        with named("fitted"):
+            leaf = _leaf(system, path)
+        value = np.asarray(entry["value"], dtype=float)
+        if value.shape != leaf.shape:
+            raise ScenarioError(f"`fitted`: `{path}` has shape {leaf.shape}, not {value.shape}.")
+        system = with_leaf(system, path, jnp.asarray(value, leaf.dtype))
+    return system
+
+
+def _leaf(system: Any, path: str) -> Any:
+    try:
+        return leaf_of(system, path)
+    except (AttributeError, IndexError, TypeError):
+        raise ValueError(f"`path` is {path}, which this system has not.") from None
+
+
+def build_measurements(scenario: Scenario) -> tuple[Any, ...]:
+    """The measurements of `[[measurements]]`."""
+    return tuple(_measurement(i, dict(t)) for i, t in enumerate(scenario["measurements"]))
+
+
+def _measurement(place: int, table: dict[str, Any]) -> Any:
+    quantity, where = table.pop("quantity"), f"measurements.{place}"
+    table.pop("unit")
+    options = {key: value for key, value in table.items() if value not in ("", [], 0.0)}
+    for key in ("index", "part", "rate"):
+        if key in table and table[key] != "":
+            options[key] = table[key]
+    if "columns" in options:
+        options["columns"] = tuple(options["columns"])
+    options.setdefault("name", quantity if quantity != "coordinate" else f"coordinate-{place}")
+    if isinstance(noise := options.get("noise"), list):
+        options["noise"] = np.asarray(noise)
+    with named(where):
+        found = QUANTITIES[quantity](**options)
+    return found
+
+
+def units_of(scenario: Scenario, measurements: tuple[Any, ...]) -> dict[str, str]:
+    """Units of the columns that are not in SI."""
+    tables = zip(measurements, scenario["measurements"], strict=True)
+    units = {c: table["unit"] for m, table in tables if table["unit"] for c in m.columns}
+    return units | {scenario["data"]["time"]: scenario["data"]["time_unit"]}
+
+
+def build_parameters(scenario: Scenario) -> tuple[Any, ...]:
+    """The parameters of `[[parameters]]`."""
+    return tuple(_parameter(i, dict(t)) for i, t in enumerate(scenario["parameters"]))
+
+
+def _parameter(place: int, table: dict[str, Any]) -> Any:
+    kind, where = table.pop("kind"), f"parameters.{place}"
+    mean, std, relative = (table.pop(f"prior_{key}") for key in ("mean", "std", "relative"))
+    with named(where):
+        prior = identify.Prior(_one_or_all(mean), _one_or_all(std), relative) if mean else None
+    if kind == "body":
+        paths = {"mass": table["mass"], "com": table["com"], "path": table["inertia"]}
+        return identify.BodyInertia(
+            **paths, about_com=table["about_com"], frozen=tuple(table["frozen"]), prior=prior
+        )
+    options = {key: value for key, value in table.items() if value not in ("", [])}
+    if not options.get("scale", 1.0):
+        options.pop("scale")
+    if isinstance(options["frozen"], list) and kind != "rotational-inertia":
+        options["frozen"] = tuple(options["frozen"])
+    return ENTRIES[kind](**options, prior=prior)
+
+
+def _one_or_all(values: list[float]) -> Any:
+    return values[0] if len(values) == 1 else np.asarray(values)
+
+
+def read_runs(
+    scenario: Scenario, folder: Path, measurements: tuple[Any, ...], control: Any
+) -> list:
+    """Every run in the folder of --data."""
+    if not folder.is_dir():
+        raise ScenarioError(
+            f"--data {folder}: there is no such folder. Give one with the CSV files."
+        )
+    patterns = scenario["data"]["files"]
+    paths = sorted({path for pattern in patterns for path in folder.glob(pattern)})
+    if not paths:
+        raise ScenarioError(f"--data {folder}: it has no file like {', '.join(patterns)}.")
+    return [read_run(scenario, path, measurements, control) for path in paths]
+
+
+def read_run(scenario: Scenario, path: Path, measurements: tuple[Any, ...], control: Any) -> Any:
+    """One run; what is wrong with the file is said in one line."""
+    data = scenario["data"]
+    try:
+        return identify.read_csv(
+            path,
+            measurements,
+            time=data["time"],
+            units=units_of(scenario, measurements),
+            control=control,
+            required=data["required"],
+            from_zero=data["from_zero"],
+        )
+    except identify.DataError as error:
+        raise ScenarioError(str(error)) from None
+
+
+def build_problem(scenario: Scenario, system: Any, measurements: tuple, runs: list) -> Any:
+    """The problem of the scenario; what does not fit together is said in one line."""
+    fit = scenario["fit"]
+    with named("parameters"):
+        return identify.Problem(
+            system,
+            build_parameters(scenario),
+            measurements,
+            runs,
+            segments=fit["segments"] or None,
+            dt=fit["dt"] or None,
+            loss=LOSSES[fit["loss"]](),
+        )
+
+
+# Made-up data.
+
+
+def make_runs(
+    scenario: Scenario, folder: Path, measurements: tuple, control: Any, seed: int
+) -> None:
+    """Writes `[synthetic]` runs of the system of `[truth]` as CSV files."""
+    table = scenario["synthetic"]
+    given = {key: value for key, value in scenario["truth"].items() if value is not None}
+    truth = Scenario(scenario.name, {**scenario.tables, "system": {**scenario["system"], **given}})
+    system, rng = build_system(truth), np.random.default_rng(seed)
+    ts = np.arange(round(table["seconds"] * table["rate"]) + 1) / table["rate"]
+    folder.mkdir(parents=True, exist_ok=True)
+    for number in range(table["runs"]):
+        u0 = jnp.asarray(table["speed"] * rng.normal(size=system.n_independent))
+        q0 = system.space.identity(u0.dtype)
+        motion = simulate(system, q0, u0, ts, control).raise_if_failed()
+        columns = {"t": ts}
+        for m in measurements:
+            exact = np.asarray(_along(m, system, motion, control))
+            columns |= dict(zip(m.columns, _noisy(m, exact, table["noise"], rng).T, strict=True))
+        write_columns(folder / f"run{number + 1}.csv", columns)
+
+
+@eqx.filter_jit
+def _along(measurement, system, motion, control):
+    at = lambda t, q, u: measurement(system, t, q, u, control)  # noqa: E731
+    return jax.vmap(at)(motion.ts, motion.q, motion.u)
+
+
+def _noisy(measurement, exact: np.ndarray, share: float, rng) -> np.ndarray:
+    """With normal noise, a share of each column's RMS; of a rotation, of one radian."""
+    if measurement.size == measurement.error_size:
+        return exact + share * np.sqrt(np.mean(exact**2, axis=0)) * rng.normal(size=exact.shape)
+    turn = jnp.asarray(share * rng.normal(size=(len(exact), 3)))
+    return np.asarray(jax.vmap(SO3().retract)(jnp.asarray(exact), turn))
+
+
+def write_columns(path: Path, columns: Mapping[str, np.ndarray]) -> None:
+    """A CSV file with a header; 17 digits."""
+    table = np.column_stack(list(columns.values()))
+    header = ",".join(columns)
+    np.savetxt(path, table, delimiter=",", header=header, comments="", fmt="%.17g")
+
+
+def with_fitted(scenario: Scenario, estimate: Any) -> Scenario:
+    """The scenario with what was found, and with the noise that was estimated: what `predict` starts from."""
+    paths = []
+    for p in estimate.problem.parameters:
+        paths += [getattr(p, key) for key in ("mass", "com", "path") if hasattr(p, key)]
+    fitted = [
+        {"path": path, "value": np.asarray(leaf_of(estimate.system, path), float).tolist()}
+        for path in paths
+    ]
+    measurements, start = [], 0
+    for m, table in zip(estimate.problem.measurements, scenario["measurements"], strict=True):
+        noise = estimate.noise[start : start + m.error_size]
+        measurements.append({**table, "noise": noise.tolist()})
+        start += m.error_size
+    tables = {**scenario.tables, "fitted": fitted, "measurements": measurements}
+    tables["truth"] = {k: v for k, v in scenario["truth"].items() if v is not None}
+    return replace(scenario, tables=tables)

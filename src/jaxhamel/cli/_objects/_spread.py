@@ -1,0 +1,146 @@
+"""`[[montecarlo.spread]]`: distributions about a scenario's values, and the system that one sample makes of it."""
+
+from collections.abc import Mapping
+from dataclasses import fields
+from functools import reduce
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from jaxhamel._typing import Configuration, Control, QuasiVelocity, Time
+from jaxhamel.cli._objects._build import named
+from jaxhamel.cli._scenario._validate import ScenarioError, nearest
+from jaxhamel.ensemble import Distribution
+from jaxhamel.mechanics import System
+
+CONTROL_KEYS = {"control.offset": "offset", "control.scale": "scale", "control.delay": "delay"}
+INITIAL_KEYS = ("initial.q", "initial.u")
+
+
+class Nominal(NamedTuple):
+    """What the scenario itself says."""
+
+    system: System
+    q0: Configuration
+    u0: QuasiVelocity
+    control: Control
+
+
+class Disturbed(eqx.Module):
+    """θ(t) = offset + scale θ₀(t − delay), every field `(n,)` or a number."""
+
+    control: Any
+    offset: Array
+    scale: Array
+    delay: Array
+
+    def __call__(self, t: Time) -> Array:
+        return self.offset + self.scale * self.control(t - self.delay)
+
+
+def distributions(spread: list[Mapping[str, Any]], nominal: Nominal) -> dict[str, Distribution]:
+    """One distribution of deviations (factors, where they are relative) for each entry of the table.
+
+    **Raises:** `ScenarioError` for a key that is nothing of the scenario, or one that stands twice.
+    """
+    found: dict[str, Distribution] = {}
+    for i, entry in enumerate(spread):
+        if entry["key"] in found:
+            raise ScenarioError(f"`montecarlo.spread.{i}.key` {entry['key']!r} stands there twice.")
+        value = _value(entry["key"], nominal, f"montecarlo.spread.{i}.key")
+        found[entry["key"]] = _distribution(entry, value)
+    return found
+
+
+def member(sample: Mapping[str, Any], nominal: Nominal) -> Nominal:
+    """System, initial state and control of one trajectory."""
+    system, q0, u0, control = nominal
+    for key, x in sample.items():
+        if key == "initial.q":
+            q0 = system.space.retract(q0, x)
+        elif key == "initial.u":
+            u0 = u0 + x
+        elif key not in CONTROL_KEYS:
+            system = eqx.tree_at(lambda s, key=key: _leaf(s, key), system, x)
+    own = {field: sample[key] for key, field in CONTROL_KEYS.items() if key in sample}
+    return Nominal(system, q0, u0, _disturbed(control, own) if own else control)
+
+
+def check_system(sample: Mapping[str, np.ndarray], nominal: Nominal) -> None:
+    """The parameters of one sample make a system.
+
+    **Raises:** `ValueError` with the system's own message, the parameter named as in a scenario.
+    """
+    system = member({key: jnp.asarray(x) for key, x in sample.items()}, nominal).system
+    try:
+        with named("system"):
+            type(system)(**{name: getattr(system, name) for name in _fields(system)})
+    except ScenarioError as error:
+        raise ValueError(str(error)) from None
+
+
+def _disturbed(control: Control, own: Mapping[str, Array]) -> Disturbed:
+    # NumPy's, which a trace leaves alone: a time that all trajectories share finds its knots once for all
+    dtype = next(iter(own.values())).dtype
+    zero, one = np.zeros((), dtype), np.ones((), dtype)
+    return Disturbed(control, **{"offset": zero, "scale": one, "delay": zero, **own})
+
+
+def _value(key: str, nominal: Nominal, where: str) -> np.ndarray:
+    """The nominal value: what a deviation is added to."""
+    n = getattr(nominal.system, "n_masses", 0)
+    known = {
+        "initial.q": np.zeros(nominal.system.space.dim),
+        "initial.u": np.zeros(np.shape(nominal.u0)),
+        **({"control.offset": np.zeros(n), "control.scale": np.ones(n)} if n else {}),
+        **({"control.delay": np.zeros(())} if n else {}),
+    }
+    if key in known:
+        return known[key]
+    if key.startswith("system.") and eqx.is_inexact_array(leaf := _leaf(nominal.system, key)):
+        return np.asarray(leaf)
+    names = [*(f"system.{name}" for name in _fields(nominal.system)), *known]
+    raise ScenarioError(
+        f"`{where}` is {key!r}, which is no number of this scenario.{nearest(key, names)} "
+        f"It may be one of {', '.join(names)}."
+    )
+
+
+def _leaf(system: System, key: str) -> Any:
+    return reduce(lambda x, name: getattr(x, name, None), key.split(".")[1:], system)
+
+
+def _fields(system: System) -> list[str]:
+    return [field.name for field in fields(system) if getattr(system, field.name) is not None]
+
+
+def _distribution(entry: Mapping[str, Any], value: np.ndarray) -> Distribution:
+    """Of the value itself, the deviation put onto the scenario's."""
+    scale = np.abs(value) if entry.get("relative") else np.ones_like(value)
+    match entry["distribution"]:
+        case "normal":
+            return Distribution("normal", mean=value, std=_width(entry, "std", scale))
+        case "uniform":
+            half = _width(entry, "half_width", scale)
+            return Distribution("uniform", low=value - half, high=value + half)
+        case _:
+            if np.any(value <= 0):
+                raise ScenarioError(
+                    f"`montecarlo.spread` of {entry['key']!r} is lognormal, but the scenario's value is "
+                    f"{value.tolist()}; it must be positive. Take the distribution normal."
+                )
+            return Distribution(
+                "lognormal", median=value, sigma=np.full(value.shape, entry["sigma"])
+            )
+
+
+def _width(entry: Mapping[str, Any], name: str, scale: np.ndarray) -> np.ndarray:
+    if np.any(scale == 0):
+        raise ScenarioError(
+            f"`montecarlo.spread` of {entry['key']!r} is relative, but an entry of the scenario's value is 0; "
+            "give an absolute one."
+        )
+    return entry[name] * scale

@@ -1,0 +1,1 @@
+"""What commands write: tables, summaries, figures, pages."""

@@ -1,0 +1,39 @@
+"""What a figure was measured on: processor, accelerator, versions."""
+
+import os
+import platform
+import re
+from pathlib import Path
+
+import jax
+
+from jaxhamel.cli._results._outcome import versions
+
+
+def machine() -> dict[str, str]:
+    """Names by what they name, ready to be pasted."""
+    known = versions()
+    return {
+        "processor": _processor(),
+        "cores": str(cores()),
+        "device": f"{jax.device_count()} × {jax.devices()[0].device_kind}",
+        "system": f"{platform.system()} {platform.machine()}",
+        "versions": ", ".join(f"{name} {known[name]}" for name in ("jaxhamel", "jax", "python")),
+    }
+
+
+def cores() -> int:
+    """That this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on Linux
+        return os.cpu_count() or 1
+
+
+def _processor() -> str:
+    """Its name in words: Linux has it in a file, others where Python looks."""
+    try:
+        found = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text())
+    except OSError:
+        found = None
+    return found[1].strip() if found else platform.processor() or platform.machine()

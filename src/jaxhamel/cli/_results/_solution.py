@@ -1,0 +1,67 @@
+"""solution.toml: what `control` found, as a scenario that `simulate` replays."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from jaxhamel.cli._scenario._scenario import Scenario
+from jaxhamel.control import Limited, Result, Spline
+
+
+def write_solution(path: Path, scenario: Scenario, result: Result) -> None:
+    """The scenario with the control that was found in it; floats read back exactly."""
+    tables = dict(scenario.tables)
+    tables["control"] = _control(result.control)
+    tables["solver"] = {**tables["solver"], "method": "dopri8", "dt": 0.0}
+    tables["solver"] |= {"rtol": 1e-10, "atol": 1e-12}  # as the result itself was simulated
+    write_tables(path, tables)
+
+
+def write_tables(path: Path, tables: Mapping[str, Any]) -> None:
+    """Tables of a scenario as TOML."""
+    path.write_text("\n".join(_lines(tables)) + "\n", encoding="utf-8")
+
+
+def _control(curve: Any) -> dict[str, Any]:
+    bounds = {}
+    if isinstance(curve, Limited):
+        bounds = {"lower": _list(curve.lower), "upper": _list(curve.upper)}
+        curve = curve.curve
+    assert isinstance(curve, Spline)  # the only kind that `control` searches among
+    times = {"start": float(curve.t0), "end": float(curve.t1), "degree": curve.degree}
+    return {"curve": "spline", "coefficients": _list(curve.coefficients), **times, **bounds}
+
+
+def _list(array: Any) -> list:
+    return np.asarray(array, dtype=float).tolist()
+
+
+def _lines(table: Mapping[str, Any], path: str = ""):
+    """A table as TOML: its values, then its tables, then its arrays of tables."""
+    tables = {key: value for key, value in table.items() if isinstance(value, Mapping)}
+    arrays = {key: value for key, value in table.items() if _is_array_of_tables(value)}
+    for key, value in table.items():
+        if key not in tables and key not in arrays and value is not None:
+            yield f"{key} = {_value(value)}"
+    for key, value in tables.items():
+        yield from ("", f"[{path}{key}]")
+        yield from _lines(value, f"{path}{key}.")
+    for key, entries in arrays.items():
+        for entry in entries:
+            yield from ("", f"[[{path}{key}]]")
+            yield from _lines(entry, f"{path}{key}.")
+
+
+def _is_array_of_tables(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and isinstance(value[0], Mapping)
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, list) and value and isinstance(value[0], list):
+        return "[\n" + "".join(f"  {_value(row)},\n" for row in value) + "]"
+    return json.dumps(
+        value, ensure_ascii=False
+    )  # of strings, numbers and lists, TOML writes the same

@@ -1,0 +1,74 @@
+"""The tables of docs/scenarios.md, made from the schema: `python -m jaxhamel.cli._scenario._document`."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from jaxhamel.cli._scenario._schema import scenario_schema
+from jaxhamel.cli._scenario._system_schema import INITIAL
+from jaxhamel.cli._scenario._validate import Table, Tables, Variants, keys_of
+from jaxhamel.cli._scenario._values import REQUIRED, Key
+
+
+def scenario_keys() -> str:
+    """Every key with what it accepts, its unit, its default and its meaning, as Markdown."""
+    schema = scenario_schema(None).entries
+    texts = [_keys("Top level", {k: v for k, v in schema.items() if isinstance(v, Key)})]
+    for name, node in schema.items():
+        if name == "initial":
+            texts += [_keys(f"[initial] of {kind}", t.entries) for kind, t in INITIAL.items()]
+        elif not isinstance(node, Key):
+            texts += list(_sections(name, node))
+    return "\n".join(texts)
+
+
+def _sections(name: str, node: Table | Variants | Tables) -> Iterator[str]:
+    match node:
+        case Table(entries=entries):
+            yield _keys(f"[{name}]", entries)
+        case Variants():
+            yield from _variants(f"[{name}]", node)
+        case Tables(entry=Variants() as entry):
+            yield from _variants(f"[[{name}]]", entry)
+    for key, inner in _inner(node).items():
+        yield from _sections(f"{name}.{key}", inner)
+
+
+def _variants(heading: str, node: Variants) -> Iterator[str]:
+    """A table of the keys that all variants share, then one for each variant."""
+    first, *others = [table.entries for table in node.tables.values()]
+    shared = {k: v for k, v in first.items() if all(t.get(k) is v for t in others)}
+    if shared:
+        yield _keys(f"{heading}, whatever its `{node.by}`", shared)
+    for variant, table in node.tables.items():
+        own = {key: value for key, value in table.entries.items() if key not in shared}
+        yield _keys(f'{heading} with {node.by} = "{variant}"{_default(node, variant)}', own)
+
+
+def _inner(node: Table | Variants | Tables) -> dict[str, Tables]:
+    """The arrays of tables inside a table."""
+    if isinstance(node, Tables):
+        return {}
+    return {key: value for key, value in keys_of(node).items() if isinstance(value, Tables)}
+
+
+def _default(node: Variants, variant: str) -> str:
+    return " (the default)" if node.default == variant else ""
+
+
+def _keys(heading: str, entries: Mapping[str, Any]) -> str:
+    rows = [_row(name, entry) for name, entry in entries.items() if isinstance(entry, Key)]
+    lines = ["| key | accepts | unit | default | meaning |", "|---|---|---|---|---|", *rows]
+    return f"### {heading}\n\n" + "\n".join(lines) + "\n"
+
+
+def _row(name: str, key: Key) -> str:
+    default = "required" if key.default is REQUIRED else _shown(key.default)
+    return f"| `{name}` | {key.accepts.words} | {key.unit} | {default} | {key.about} |"
+
+
+def _shown(value: Any) -> str:
+    return "empty" if value in ("", []) else f"`{value}`"
+
+
+if __name__ == "__main__":
+    print(scenario_keys())

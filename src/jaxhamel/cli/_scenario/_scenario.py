@@ -1,0 +1,186 @@
+"""Scenarios: found by name or file, changed by `--set`, checked against the schema."""
+
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from jaxhamel.cli._scenario._identify_schema import identify_schema
+from jaxhamel.cli._scenario._schema import scenario_schema
+from jaxhamel.cli._scenario._validate import ScenarioError, nearest, read
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A checked scenario: its name, and its tables with every default filled in."""
+
+    name: str
+    tables: Mapping[str, Any]
+
+    def __getitem__(self, table: str) -> Any:
+        return self.tables[table]
+
+    @property
+    def kind(self) -> str:
+        """The kind of system, `rolling-ball` for instance."""
+        return self.tables["system"]["kind"]
+
+    @property
+    def title(self) -> str:
+        """The heading of the report."""
+        return self.tables["title"] or self.name
+
+
+def load(source: str, changes: Iterable[str] = ()) -> Scenario:
+    """The scenario of a built-in name or a TOML file, with `key=value` changes.
+
+    **Raises:** `ScenarioError`, one line, when there is no such scenario or it is wrong.
+    """
+    name, data = _changed(source, changes, "simulate")
+    if "measurements" in data:
+        raise ScenarioError(
+            "`measurements` belong to a scenario for `jaxhamel identify`; this command takes another one, "
+            "see `jaxhamel scenarios`."
+        )
+    return Scenario(name, read(scenario_schema(_kind_of(data)), data))
+
+
+def load_identification(source: str, changes: Iterable[str] = ()) -> Scenario:
+    """The same for a scenario of `jaxhamel identify`, which has other tables."""
+    name, data = _changed(source, changes, "identify")
+    if "time" in data and "measurements" not in data:
+        raise ScenarioError(
+            "it is a scenario for `jaxhamel simulate`; this command takes another one, with [[measurements]], see "
+            "`jaxhamel scenarios`."
+        )
+    return Scenario(name, read(identify_schema(_kind_of(data)), data))
+
+
+def _changed(source: str, changes: Iterable[str], command: str) -> tuple[str, dict[str, Any]]:
+    name, content = _found(source, command)
+    data = _parsed(content)
+    for change in changes:
+        _apply(data, change)
+    return name, data
+
+
+# commands by the table that they need
+COMMANDS = {"task": "control", "montecarlo": "montecarlo"}
+
+
+@dataclass(frozen=True)
+class About:
+    """What a built-in scenario says of itself, and the commands that take it."""
+
+    description: str
+    commands: tuple[str, ...]
+
+
+# a robot with two kinds of runs and two stages of fitting: a command of its own, see _roboball.py
+WITHOUT_FILE = {
+    "roboball": About(
+        "RoboBall II, a soft-shelled ball driven by a pendulum: measured runs (--data).",
+        ("identify",),
+    )
+}
+
+
+def built_in() -> dict[str, About]:
+    """The built-in scenarios by name."""
+    folder = files("jaxhamel.cli") / "scenarios"
+    names = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".toml"))
+    return {
+        name.removesuffix(".toml"): _about((folder / name).read_text("utf-8")) for name in names
+    }
+
+
+def _about(content: str) -> About:
+    data = tomllib.loads(content)
+    if "measurements" in data:
+        return About(data["description"], ("identify",))
+    commands = ("simulate", *(name for table, name in COMMANDS.items() if table in data))
+    return About(data["description"], commands)
+
+
+def _found(source: str, command: str) -> tuple[str, str]:
+    path = Path(source)
+    if path.suffix == ".toml" or path.is_file():
+        return path.stem, _file_text(path)
+    if source in (names := built_in()):
+        return source, (files("jaxhamel.cli") / "scenarios" / f"{source}.toml").read_text("utf-8")
+    if source in WITHOUT_FILE:
+        raise ScenarioError("it is for `jaxhamel identify`, and for `jaxhamel predict` after that.")
+    known = {**names, **WITHOUT_FILE}
+    fit = [name for name, about in known.items() if command in about.commands]
+    raise ScenarioError(
+        f"there is no such scenario.{nearest(source, known)} Give a TOML file or one of {', '.join(fit)}."
+    )
+
+
+def _file_text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise ScenarioError(f"the file cannot be read ({reason}).") from None
+
+
+def _parsed(content: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(content)
+    except tomllib.TOMLDecodeError as error:
+        raise ScenarioError(
+            f"not valid TOML: {error}. See docs/scenarios.md for the format."
+        ) from None
+
+
+def _kind_of(data: Mapping[str, Any]) -> object:
+    system = data.get("system")
+    return system.get("kind") if isinstance(system, Mapping) else None
+
+
+def _apply(data: dict[str, Any], change: str) -> None:
+    """Set one dotted key, `system.rails.0.radius=0.06`; tables on the way are made when absent."""
+    key, equals, value = change.partition("=")
+    parts = key.strip().split(".")
+    if not equals or not all(parts):
+        raise ScenarioError(
+            f"--set {change}: it must be key=value with a dotted key, such as --set time.end=5."
+        )
+    place: Any = data
+    for part in parts[:-1]:
+        place = _stepped(place, part, change)
+    if isinstance(place, list):
+        place[_index(place, parts[-1], change)] = _value(value)
+    else:
+        place[parts[-1]] = _value(value)
+
+
+def _stepped(place: Any, part: str, change: str) -> Any:
+    inner = (
+        place[_index(place, part, change)]
+        if isinstance(place, list)
+        else place.setdefault(part, {})
+    )
+    if not isinstance(inner, dict | list):
+        raise ScenarioError(f"--set {change}: `{part}` is a value, not a table; it has no keys.")
+    return inner
+
+
+def _index(place: list, part: str, change: str) -> int:
+    if not re.fullmatch(r"\d+", part) or int(part) >= len(place):
+        raise ScenarioError(
+            f"--set {change}: `{part}` must be the number of an entry, 0 to {len(place) - 1}."
+        )
+    return int(part)
+
+
+def _value(text: str) -> Any:
+    """A value as TOML writes it; a bare word is a string."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text.strip()

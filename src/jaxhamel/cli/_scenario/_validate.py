@@ -1,0 +1,205 @@
+"""Reading a scenario against its schema: unknown keys first, then values, then missing keys.
+
+Every message about the form of a scenario is made here; those about physical parameters come from
+`jaxhamel._checks`, and `_build` puts the key's full name into them.
+"""
+
+import difflib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+from jaxhamel.cli._scenario._values import REQUIRED, Key, NotAccepted, choice
+
+
+class ScenarioError(ValueError):
+    """The scenario cannot be used as it is; the message is one line that names the key."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of a scenario; `required` says whether a scenario without it is refused."""
+
+    entries: Mapping[str, "Key | Table | Variants | Tables"]
+    about: str = ""
+    required: bool = False
+
+
+@dataclass(frozen=True)
+class Variants:
+    """A table whose keys depend on the value of its key `by`; `default` when that is absent."""
+
+    by: str
+    tables: Mapping[str, Table]
+    about: str = ""
+    required: bool = False
+    default: str | None = None
+
+    def chosen(self, data: Mapping[str, Any]) -> Table | None:
+        """The variant `data` asks for, or None when it asks for none that exists."""
+        name = data.get(self.by, self.default)
+        return self.tables.get(name) if isinstance(name, str) else None
+
+    def key(self) -> Key:
+        """The key that chooses."""
+        return Key(choice(*self.tables), self.about, self.default or REQUIRED)
+
+
+@dataclass(frozen=True)
+class Tables:
+    """An array of tables, `[[name]]`, each read as `entry`."""
+
+    entry: Table | Variants
+    about: str = ""
+    required: bool = False
+
+
+Node = Table | Variants | Tables
+
+
+def read(node: Node, data: Any, path: str = "") -> Any:
+    """The data with every value read and every default filled in.
+
+    **Raises:** `ScenarioError` for the first thing that is wrong: an unknown key anywhere, else a
+    value that is not accepted, else a missing key.
+    """
+    found = chain(_unknown(node, data, path), _wrong(node, data, path), _missing(node, data, path))
+    if (first := next(found, None)) is not None:
+        raise ScenarioError(first)
+    return _filled(node, data)
+
+
+def keys_of(node: Table | Variants) -> dict[str, Any]:
+    """Every key a table may have; for variants, of all of them, with the key that chooses."""
+    if isinstance(node, Table):
+        return dict(node.entries)
+    merged = {
+        name: entry for table in node.tables.values() for name, entry in table.entries.items()
+    }
+    return {node.by: node.key(), **merged}
+
+
+def nearest(name: str, names: Any) -> str:
+    """ "did you mean …?" when one of the names is near, else nothing."""
+    close = difflib.get_close_matches(name, list(names), n=1, cutoff=0.6)
+    return f" Did you mean `{close[0]}`?" if close else ""
+
+
+def _known(node: Table | Variants, data: Mapping[str, Any]) -> dict[str, Any]:
+    if isinstance(node, Variants) and (table := node.chosen(data)) is not None:
+        return {node.by: node.key(), **table.entries}
+    return keys_of(node)
+
+
+def _unknown(node: Node, data: Any, path: str) -> Iterator[str]:
+    if isinstance(node, Tables):
+        for i, entry in enumerate(data if isinstance(data, list) else []):
+            yield from _unknown(node.entry, entry, f"{path}.{i}")
+        return
+    if not isinstance(data, Mapping):
+        return
+    known = _known(node, data)
+    for name, value in data.items():
+        here = f"{path}.{name}" if path else name
+        if name not in known:
+            yield _unknown_message(here, name, value, known, node, data, path)
+        elif not isinstance(known[name], Key):
+            yield from _unknown(known[name], value, here)
+
+
+def _unknown_message(here, name, value, known, node, data, path) -> str:
+    chosen = isinstance(node, Variants) and node.by in data and node.chosen(data)
+    kind = f' of a "{data[node.by]}"' if chosen else ""
+    where = f"`{path}`{kind}" if path else "a scenario"
+    return (
+        f"`{here}` is not a key of {where} (it is {_short(value)})."
+        f"{nearest(name, known)} Accepted keys: {', '.join(known)}."
+    )
+
+
+def _wrong(node: Node, data: Any, path: str) -> Iterator[str]:
+    if isinstance(node, Tables):
+        if not isinstance(data, list) or not all(isinstance(entry, Mapping) for entry in data):
+            yield f"`{path}` is {_short(data)}; it must be an array of tables, [[{path}]]."
+            return
+        for i, entry in enumerate(data):
+            yield from _wrong(node.entry, entry, f"{path}.{i}")
+        return
+    if not isinstance(data, Mapping):
+        yield f"`{path}` is {_short(data)}; it must be a table, [{path}]."
+        return
+    for name, entry in _known(node, data).items():
+        if name in data:
+            here = f"{path}.{name}" if path else name
+            yield from _wrong_entry(entry, data[name], here)
+
+
+def _wrong_entry(entry: Key | Node, value: Any, here: str) -> Iterator[str]:
+    if not isinstance(entry, Key):
+        yield from _wrong(entry, value, here)
+        return
+    try:
+        entry.accepts.read(value)
+    except NotAccepted:
+        unit = f" ({entry.unit})" if entry.unit else ""
+        yield f"`{here}` is {_short(value)}; it must be {entry.accepts.words}{unit}: {entry.about}."
+
+
+def _missing(node: Node, data: Any, path: str) -> Iterator[str]:
+    if isinstance(node, Tables):
+        for i, entry in enumerate(data):
+            yield from _missing(node.entry, entry, f"{path}.{i}")
+        return
+    for name, entry in _known(node, data).items():
+        here = f"{path}.{name}" if path else name
+        if isinstance(entry, Key):
+            if name not in data and entry.default is REQUIRED:
+                yield _missing_message(here, entry)
+        elif name in data:
+            yield from _missing(entry, data[name], here)
+        elif entry.required:
+            yield f"`{here}` is missing; a scenario needs a table [{here}]: {entry.about}."
+
+
+def _missing_message(here: str, entry: Key) -> str:
+    accepted = f"{entry.accepts.words}{_unit(entry)}"
+    return f"`{here}` is missing; it must be {accepted}: {entry.about}."
+
+
+def _unit(entry: Key) -> str:
+    return f" ({entry.unit})" if entry.unit else ""
+
+
+def _filled(node: Node, data: Any) -> Any:
+    if isinstance(node, Tables):
+        return [_filled(node.entry, entry) for entry in data]
+    result = {}
+    for name, entry in _known(node, data).items():
+        if isinstance(entry, Key):
+            result[name] = entry.accepts.read(data[name]) if name in data else entry.default
+        elif name in data:
+            result[name] = _filled(entry, data[name])
+        elif isinstance(entry, Tables):
+            result[name] = []
+        else:
+            result[name] = _filled(entry, {}) if _all_default(entry) else None
+    return result
+
+
+def _all_default(node: Table | Variants) -> bool:
+    """Whether an absent table can be filled with defaults."""
+    if isinstance(node, Variants):
+        return node.default is not None and _all_default(node.tables[node.default])
+    return all(
+        entry.default is not REQUIRED if isinstance(entry, Key) else not entry.required
+        for entry in node.entries.values()
+    )
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "a table"
+    shown = repr(value).replace("True", "true").replace("False", "false")
+    shown = shown.replace("'", '"')
+    return shown if len(shown) <= 60 else shown[:57] + "..."

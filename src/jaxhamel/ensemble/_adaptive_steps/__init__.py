@@ -1,0 +1,1 @@
+"""Integration in which each trajectory chooses its own steps, and its derivatives."""

@@ -1,0 +1,182 @@
+"""Each trajectory in steps of its own length, by an embedded Runge–Kutta pair, and its states at `ts` between them.
+
+`_adaptive_step` is one step of one trajectory, `_queue` who steps when; here the two are put together.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from jaxhamel._lanes._derivatives._own_derivative import differentiated_as
+from jaxhamel._lanes._transform import lanes
+from jaxhamel.ensemble._adaptive_steps._adaptive_step import (
+    ARRIVED,
+    Inside,
+    Lane,
+    Limits,
+    first_lane,
+    step,
+    within,
+)
+from jaxhamel.ensemble._adaptive_steps._queue import Ends, through_lanes
+from jaxhamel.ensemble._equal_steps._equal_steps import Motion
+from jaxhamel.ensemble._members._columns import Columns
+from jaxhamel.ensemble._methods._embedded_pairs import Pair
+
+# Rolling ball with three masses, Tsit5, µs a step of so many lanes on two quiet cores: 8: 13, 64: 19, 120: 28, 240: 41,
+# 480: 72, 1,000: 113, 1,920: 146, 3,840: 255 (one run). No power of two: 1,000 lanes took 107, 1,024 took 163, because
+# their columns lie at the same places of the cache.
+WIDEST, NARROW = 1920, 64
+
+# Where threads are many and a loop's pass costs the same for one lane as for thousands. Not measured.
+ON_GPU = 2**17
+
+# No fewer lanes than this: of a loop over eight LLVM makes none and compiles for 90 s instead of 3. Fewer trajectories are
+# left to diffrax under vmap, which is as fast then (16 balls: 13 ms here, 16 ms).
+FEWEST = 32
+
+Widths = tuple[tuple[int, int], ...]
+
+
+class Pen(NamedTuple):
+    """Which of the times between the first and the last is to be written next, and that time; infinite after them."""
+
+    place: Int[Array, " W"]
+    time: Float[Array, " W"]
+
+
+class Kept(NamedTuple):
+    """The steps just kept: whether, from when, to when, what is known of the time between, whose."""
+
+    kept: Bool[Array, " W"]
+    start: Float[Array, " W"]
+    end: Float[Array, " W"]
+    inside: Inside
+    whose: Int[Array, " W"]
+
+
+class Programs(NamedTuple):
+    """In lanes: the first lane, a step (whose derivatives go a stage at a time), and the state within it."""
+
+    first: Callable[..., Lane]
+    step: Callable[..., Any]
+    point: Callable[..., Columns]
+
+    @classmethod
+    def of(cls, motion: Motion, pair: Pair, rebuilt: Callable) -> "Programs":
+        """`rebuilt` makes of scalars what the trajectories share."""
+        rate = jax.jit(lambda t, y, mine, shared: motion.rate(t, y, mine, rebuilt(shared)))
+        unit = lambda y, shared: motion.unit(y, rebuilt(shared))  # noqa: E731
+
+        def first(t, y, mine, shared, limits):
+            return first_lane(lambda t, y: rate(t, y, mine, shared), pair, t, y, limits)
+
+        def one(lane, mine, shared, limits):
+            own = lambda t, y: rate(t, y, mine, shared)  # noqa: E731
+            return step(own, lambda y: unit(y, shared), pair, lane, limits)[:2]
+
+        def by_stages(lane, mine, shared, limits):
+            of_lanes = lambda t, y: lanes(rate, (0, 0, 0, None))(t, y, mine, shared)  # noqa: E731
+            ends = lambda y: lanes(unit, (0, None))(y, shared)  # noqa: E731
+            return step(of_lanes, ends, pair, lane, limits)[:2]
+
+        def point(inside, theta, shared):
+            return unit(within(inside, theta), shared)
+
+        return cls(
+            lanes(first, (None, 0, 0, None, None)),
+            differentiated_as(lanes(one, (0, 0, None, None)), by_stages),
+            lanes(point, (0, 0, None)),
+        )
+
+
+def widths_for(size: int) -> Widths:
+    """How many lanes, and with how many of them at work fewer take over: see `through_lanes`."""
+    if jax.default_backend() != "cpu":
+        return ((min(size, ON_GPU), 0),)
+    width = max(-(-min(size, WIDEST) // 8) * 8, FEWEST)  # whole vectors
+    width += 8 * (width % 512 == 0)
+    if width < 2 * NARROW:
+        return ((width, 0),)
+    return (width, max(width // 4, NARROW)), (NARROW, 0)
+
+
+def adaptive(
+    motion: Motion, ts: Float[Array, " T"], pair: Pair, limits: Limits, widths: Widths
+) -> tuple[list[Float[Array, "B T"]], Ends]:
+    """Each number of the states at `ts`, two times or more, NaN beyond the end; and the ends."""
+    shared, rebuilt = as_scalars(motion.shared)
+    programs = Programs.of(motion, pair, rebuilt)
+    inner = jnp.concatenate([ts[1:-1], jnp.full(1, jnp.inf, ts.dtype)])
+    size, many = len(motion.y[0]), len(ts) - 2
+    written = tuple(jnp.full((size, many), jnp.nan, ts.dtype) for _ in motion.y) if many else ()
+
+    def one(lane: Lane, mine, whose, written):
+        new, inside = programs.step(lane._replace(pen=()), mine, shared, limits)
+        if not many:
+            return new, written
+        just = Kept(new.kept > lane.kept, lane.t, lane.end, inside, whose)
+        point = lambda theta: programs.point(inside, theta, shared)  # noqa: E731
+        pen, written = _written(point, just, inner, lane.pen, written)
+        return new._replace(pen=pen), written
+
+    first = programs.first(ts[0], motion.y, motion.mine, shared, limits)
+    if many:
+        pen = Pen(jnp.zeros(size, jnp.int32), jnp.broadcast_to(inner[0], (size,)))
+        first = first._replace(pen=pen)
+    ends, written = through_lanes(one, first, motion.mine, written, widths)
+    return joined(motion, motion.y, written, ends.y, ends.stands), ends
+
+
+def joined(motion: Motion, y: Columns, written, end: Columns, stands) -> list[Float[Array, "B T"]]:
+    """The numbers of the states at the first time, at those between, at the last, which is NaN where it was not reached."""
+    start = lanes(motion.unit, (0, None))(y, motion.shared)
+    between = written or ((),) * len(y)
+    last = (jnp.where(stands == ARRIVED, x, jnp.nan) for x in end)
+    return [_row(*each) for each in zip(start, between, last, strict=True)]
+
+
+def _row(first, written, last) -> Float[Array, "B T"]:
+    between = [written] if len(written) else []
+    return jnp.concatenate([first[:, None], *between, last[:, None]], axis=1)
+
+
+def as_scalars(tree) -> tuple[Any, Callable]:
+    """An array's entries one by one, and back: sliced once here, not in every step."""
+    leaves, structure = jax.tree.flatten(tree)
+    scalars = [[jnp.ravel(x)[i] for i in range(jnp.size(x))] for x in leaves]
+    like = [(jnp.shape(x), jnp.result_type(x)) for x in leaves]
+
+    def rebuilt(scalars):
+        arrays = [
+            jnp.stack(each).reshape(shape) if each else jnp.zeros(shape, dtype)
+            for each, (shape, dtype) in zip(scalars, like, strict=True)
+        ]
+        return jax.tree.unflatten(structure, arrays)
+
+    return scalars, rebuilt
+
+
+def _written(point: Callable, just: Kept, inner: Float[Array, " m"], pen: Pen, written):
+    """The states at all times that the steps just kept have passed."""
+
+    def due(pen: Pen):
+        return just.kept & (pen.time <= just.end)
+
+    def one(now):
+        pen, written = now
+        here = due(pen)
+        time = jnp.where(here, pen.time, just.end)
+        values = point((time - just.start) / (just.end - just.start))
+        whose = jnp.where(here, just.whose, len(written[0]))
+        written = tuple(
+            all_.at[whose, pen.place].set(x, mode="drop")
+            for all_, x in zip(written, values, strict=True)
+        )
+        place = pen.place + here.astype(pen.place.dtype)
+        return Pen(place, inner[place]), written
+
+    return jax.lax.while_loop(lambda now: jnp.any(due(now[0])), one, (pen, written))

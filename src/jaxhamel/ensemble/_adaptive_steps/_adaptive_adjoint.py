@@ -1,0 +1,179 @@
+"""One step by tolerance backward, in lanes: the adjoint of an embedded Runge–Kutta pair and of the states within a step.
+
+    Y_i = y + h Σ_j a_ij k_j ,   k_i = f(t + c_i h, Y_i, p) ,   z = y + h Σ_i b_i k_i ,   y₁ = N(z) ,
+    y(t + θh) = N(z_θ) ,   z_θ = y + h Σ_m θ^m Σ_i w_im k_i
+
+    w = N′(z)ᵀ ȳ₁ ,   v_θ = N′(z_θ)ᵀ ȳ(t + θh) ,   M_m = Σ_θ θ^m v_θ ,
+    κ_i = h (b_i w + Σ_m w_im M_m + Σ_{j>i} a_ji Ȳ_j) ,   Ȳ_i = f_y(Y_i)ᵀ κ_i ,
+    ȳ = w + M_0 + Σ_i Ȳ_i ,   p̄ += Σ_i f_p(Y_i)ᵀ κ_i
+
+Lengths of steps are numbers: what the error estimate says has no derivative (diffrax stops it, too). Where the last slope is
+the first of the next step, f is not asked for the first: its κ goes back to the step before, whose last stage it belongs to.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from jaxhamel._lanes._derivatives._pullback import pullback
+from jaxhamel._lanes._transform import lanes
+from jaxhamel.ensemble._adaptive_steps._adaptive_step import Inside, within
+from jaxhamel.ensemble._members._columns import Columns
+from jaxhamel.ensemble._members._parameters import Parameters, added, numbers
+from jaxhamel.ensemble._methods._embedded_pairs import Pair
+
+
+class Row(NamedTuple):
+    """What a step leaves for the way back: its times, whether it was kept, the states it looked at, its end before N, and,
+    where there are times between the first and the last, what is known of the time within it."""
+
+    t: Float[Array, " W"]
+    end: Float[Array, " W"]
+    kept: Bool[Array, " W"]
+    stages: tuple[Columns, ...]
+    z: Columns
+    powers: tuple[Columns, ...]
+
+
+class Saved(NamedTuple):
+    """Of the times between the first and the last, and the cotangents of the states there, `(W, m)` for each number."""
+
+    times: Float[Array, " m"]
+    bars: tuple[Float[Array, "W m"], ...]
+
+
+class Bars(NamedTuple):
+    """Cotangents on the way back: of the state, of the first slope where it is reused, of the parameters; which of the saved
+    times comes next (−1: none); and room for M."""
+
+    y: Columns
+    slope: Columns
+    p: Columns
+    place: Int[Array, " W"]
+    moments: tuple[Columns, ...]
+
+
+class Given(NamedTuple):
+    """What each lane has of its own and what all share, and by which numbers of these is differentiated."""
+
+    mine: Columns
+    shared: Any
+    parameters: Parameters
+
+
+class Backward(NamedTuple):
+    """In lanes: κ of each stage and when that stage is; a stage backward, the same program for all; the end of a step; a
+    state within it."""
+
+    kappas: tuple[Callable, ...]
+    stage: Callable
+    end: Callable
+    point: Callable
+
+    @classmethod
+    def of(cls, rate: Callable, unit: Callable, pair: Pair, parameters: Parameters) -> "Backward":
+        """`rate` is of (t, y, mine, shared), `unit` of (y, shared), for one lane."""
+
+        def end(kept, z, bar, moments, shared):
+            w = _unit_back(unit, z, bar, shared)
+            w = tuple(jnp.where(kept, a, b) for a, b in zip(w, bar, strict=True))
+            return w, added(w, moments) if moments else w
+
+        stage = partial(_stage_back, rate, parameters)
+        return cls(
+            tuple(lanes(partial(_kappa, pair, i)) for i in range(len(pair.b))),
+            jax.jit(lanes(stage, (0, 0, 0, 0, 0, None, 0, 0))),
+            lanes(end, (0, 0, 0, 0, None)),
+            lanes(partial(_point_back, unit), (0, 0, 0, 0, 0, None, None)),
+        )
+
+
+def _kappa(pair: Pair, i: int, at, w: Columns, after: dict[int, Columns], moments, slope: Columns):
+    """t + c_i h, and h (b_i w + Σ_j a_ji Ȳ_j + Σ_m w_im M_m): of the last stage with what the next step's first slope gets;
+    of the first, where it is reused, what that was where the step was not kept."""
+    t, end, kept = at
+    h = end - t
+    terms = [(pair.b[i], w), *((pair.a[j][i], found) for j, found in after.items())]
+    terms += list(zip(pair.inside[i], moments[1:], strict=False))
+    used = [(a, x) for a, x in terms if a]
+    sums = [h * sum(a * x[n] for a, x in used) if used else 0.0 * h for n in range(len(w))]
+    if pair.reuses and i == len(pair.b) - 1:
+        sums = added(sums, slope)
+    elif pair.reuses and i == 0:
+        sums = (jnp.where(kept, a, b) for a, b in zip(sums, slope, strict=True))
+    return t + pair.c[i] * h, tuple(sums)
+
+
+def _stage_back(rate, parameters: Parameters, t, kept, kappa, here, mine, shared, y_bar, p_bar):
+    """Ȳ, and ȳ and p̄ with what the stage adds to them, nothing where the step was not kept."""
+    of = lambda x: rate(t, x[0], *parameters.filled(x[1], mine, shared))  # noqa: E731
+    here_bar, bars = pullback(of, (here, parameters.of(mine, shared)), kappa)
+    here_bar, more = (_where(kept, x) for x in (here_bar, numbers(bars)))
+    return here_bar, added(y_bar, here_bar), added(p_bar, more)
+
+
+def _where(kept, values) -> tuple:
+    return tuple(jnp.where(kept, x, jnp.zeros_like(x)) for x in values)
+
+
+def _unit_back(unit: Callable, z: Columns, bar: Columns, shared) -> Columns:
+    return jax.vjp(lambda z: unit(z, shared), z)[1](bar)[0]
+
+
+def _point_back(unit: Callable, inside: Inside, theta, here, bar, moments, shared, begins):
+    """M with one more θ, from nothing where this is the first."""
+    v = _where(here, _unit_back(unit, within(inside, theta), bar, shared))
+    found, power = [], jnp.ones_like(theta)
+    for before in moments:
+        known = (jnp.where(begins, jnp.zeros_like(x), x) for x in before)
+        found.append(tuple(x + power * each for x, each in zip(known, v, strict=True)))
+        power = power * theta
+    return tuple(found)
+
+
+def step_back(programs: Backward, pair: Pair, row: Row, saved: Saved, given: Given, bars: Bars):
+    """The cotangents before a step, from those after it."""
+    at, size = (row.t, row.end, row.kept), len(pair.b)
+    if len(saved.times):
+        bars = _states_within(programs, row, saved, given, bars)
+    at_start = bars.moments[0] if bars.moments else ()
+    end = row.stages[-1] if pair.reuses else row.z
+    w, y_bar = programs.end(row.kept, end, bars.y, at_start, given.shared)
+    p_bar, after = bars.p, {}
+
+    def kappa(i):
+        used = {j: found for j, found in after.items() if pair.a[j][i]}
+        return programs.kappas[i](at, w, used, bars.moments, bars.slope)
+
+    for i in reversed(range(1 if pair.reuses else 0, size)):
+        t, along = kappa(i)
+        known = (row.stages[i], given.mine, given.shared, y_bar, p_bar)
+        after[i], y_bar, p_bar = programs.stage(t, row.kept, along, *known)
+    slope_bar = kappa(0)[1] if pair.reuses else ()
+    return bars._replace(y=y_bar, slope=slope_bar, p=p_bar)
+
+
+def _states_within(programs: Backward, row: Row, saved: Saved, given: Given, bars: Bars) -> Bars:
+    """With M of all saved times in the step."""
+    inside, h = Inside(row.stages[0], row.powers), row.end - row.t
+
+    def due(place):
+        time = jnp.where(place < 0, -jnp.inf, saved.times[jnp.maximum(place, 0)])
+        return row.kept & (time > row.t)
+
+    def one(now):
+        _, place, moments = now
+        here, which = due(place), jnp.maximum(place, 0)
+        theta = jnp.where(here, (saved.times[which] - row.t) / h, jnp.zeros_like(h))
+        bar = tuple(jnp.take_along_axis(x, which[:, None], 1)[:, 0] for x in saved.bars)
+        moments = programs.point(inside, theta, here, bar, moments, given.shared, now[0])
+        return jnp.array(False), place - here.astype(place.dtype), moments
+
+    going = lambda now: now[0] | jnp.any(due(now[1]))  # noqa: E731
+    start = (jnp.array(True), bars.place, bars.moments)
+    _, place, moments = jax.lax.while_loop(going, one, start)
+    return bars._replace(place=place, moments=moments)

@@ -1,0 +1,78 @@
+"""From cotangents of an ensemble's paths to those of its members' numbers, by the sweep of `_adaptive_sweep`."""
+
+from collections.abc import Callable, Sequence
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from jaxhamel.ensemble._adaptive_steps._adaptive import as_scalars, joined
+from jaxhamel.ensemble._adaptive_steps._adaptive_step import Limits
+from jaxhamel.ensemble._adaptive_steps._adaptive_sweep import Ensemble, Sweep, swept
+from jaxhamel.ensemble._adaptive_steps._dependence import moved, used
+from jaxhamel.ensemble._equal_steps._equal_steps import Motion
+from jaxhamel.ensemble._members._columns import Layout
+from jaxhamel.ensemble._members._parameters import Parameters
+from jaxhamel.ensemble._methods._embedded_pairs import Pair
+
+
+def reverse(
+    ensemble_of: Callable[..., tuple[Layout, Motion]],
+    values: Sequence[Array],
+    ts: Float[Array, " T"],
+    pair: Pair,
+    limits: Limits,
+    counts: tuple[Int[Array, " B"], Int[Array, " B"]],
+    bars: list[Array],
+) -> Sequence[Array]:
+    """The cotangents of `values`, of which the ensemble is made.
+
+    `counts`: steps tried by each trajectory, and how it stands at its end; `bars`: the cotangents of the states at `ts` and
+    of the states at the end, leaf by leaf."""
+    tried, stands = counts
+    state, motion = ensemble_of(*values)
+    scalars, rebuilt = as_scalars(motion.shared)
+
+    def numbers(*values):
+        motion = ensemble_of(*values)[1]
+        return motion.y, motion.mine, as_scalars(motion.shared)[0]
+
+    parameters = _parameters(motion, scalars, rebuilt, moved(numbers, *values))
+    y_bar, between, end = _apart(state, motion, len(ts) - 2, stands, bars)
+    sweep = Sweep.of(motion, rebuilt, scalars, pair, limits, ts, parameters)
+    own = Ensemble(motion.y, motion.mine, end, between, tried)
+    of_y, of_p = swept(sweep, own)
+    of_y = tuple(a + b for a, b in zip(of_y, y_bar, strict=True))
+    of_p = parameters.arrays(of_p, scalars)
+    mine, shared = [jnp.zeros_like(x) for x in motion.mine], jax.tree.leaves(scalars)
+    shared = [jnp.zeros_like(x) for x in shared]
+    for places, all_ in ((parameters.mine, mine), (parameters.shared, shared)):
+        for i in places:
+            all_[i] = of_p.pop(0)
+    found = (of_y, tuple(mine), jax.tree.unflatten(jax.tree.structure(scalars), shared))
+    return jax.vjp(numbers, *values)[1](found)
+
+
+def _parameters(motion: Motion, scalars, rebuilt: Callable, moves: list[bool]) -> Parameters:
+    """Those of the numbers that move and that the rate needs."""
+    y, mine = motion.y, motion.mine
+    one = lambda x: jax.ShapeDtypeStruct((), x.dtype)  # noqa: E731
+    rate = lambda t, y, mine, scalars: motion.rate(t, y, mine, rebuilt(scalars))  # noqa: E731
+    needed = used(rate, *jax.tree.map(one, (y[0], y, mine, scalars)))[1:]
+    wanted = [a and b for a, b in zip(moves, needed, strict=True)][len(y) :]
+    places = [i for i, each in enumerate(wanted) if each]
+    many = len(mine)
+    return Parameters([i for i in places if i < many], [i - many for i in places if i >= many])
+
+
+def _apart(state: Layout, motion: Motion, many: int, stands, bars: list[Array]):
+    """The cotangents of the initial numbers as they are the first row, of the states between, of those at the end."""
+
+    def leaves(y, between, ends):
+        rows = joined(motion, y, between, ends, stands)
+        return jax.tree.leaves((state.entries(rows), state.entries(ends)))
+
+    y = motion.y
+    between = tuple(jnp.zeros((len(x), many), x.dtype) for x in y) if many else ()
+    y_bar, between, end = jax.vjp(leaves, y, between, y)[1](bars)
+    return y_bar, between or tuple(jnp.zeros((len(x), 0), x.dtype) for x in y), end

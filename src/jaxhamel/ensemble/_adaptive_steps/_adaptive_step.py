@@ -1,0 +1,181 @@
+"""One step of one trajectory by an embedded Runge–Kutta pair: tried, judged, kept or not, and the length of the next.
+
+    ε = ‖ h Σ_i e_i k_i / (atol + rtol max(|y|, |y₁|)) ‖ ,     kept where ε < 1 ,     h ← h · clip(0.9 ε^(−1/p))
+
+with the root mean square as the norm and factors from 1 (0.2 where the step is not kept) to 10 (0.9): the choices of
+`diffrax.PIDController`, by which `jaxhamel.simulate` steps (Söderlind, ACM Transactions on Mathematical Software 29,
+2003). All of it is scalar operations, so that a step of all lanes is one program.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from jaxhamel.ensemble._members._columns import Columns
+from jaxhamel.ensemble._methods._embedded_pairs import Pair
+
+SAFETY, LARGEST, SMALLEST = 0.9, 10.0, 0.2
+
+# The first step tried [s], as long as diffrax's: 0.7.2 chooses it by slopes only where it is handed an `ODETerm`, and
+# `diffeqsolve` hands it that in a wrapper.
+FIRST = 0.01
+
+# How a trajectory stands: on its way, at its end, or why it did not get there.
+UNDER_WAY, ARRIVED, TOO_MANY, NOT_FINITE, TOO_SMALL = range(5)
+
+
+class Limits(NamedTuple):
+    """What all trajectories share: tolerances, last time, from where on a step goes to it, shortest step, most steps."""
+
+    rtol: Float[Array, ""]
+    atol: Float[Array, ""]
+    last: Float[Array, ""]
+    nearly: Float[Array, ""]
+    shortest: Float[Array, ""]
+    most: Int[Array, ""]
+
+    @classmethod
+    def of(cls, rtol, atol, ts, most: int) -> "Limits":
+        """A step shorter than the shortest can hardly be told from rounding of the time."""
+        eps = jnp.finfo(ts.dtype).eps
+        furthest = jnp.maximum(jnp.abs(ts[0]), jnp.abs(ts[-1]))
+        nearly = ts[-1] - 100 * eps * jnp.abs(ts[-1])
+        rtol, atol = (jnp.asarray(x, ts.dtype) for x in (rtol, atol))
+        return cls(rtol, atol, ts[-1], nearly, 16 * eps * furthest, jnp.asarray(most, jnp.int32))
+
+
+class Lane(NamedTuple):
+    """Where a trajectory is: time, end of the step to be tried, state, first slope (where the pair reuses it), numbers of
+    steps tried and kept, how it stands, and what the step does not concern. Scalars of one, columns of many."""
+
+    t: Float[Array, "..."]
+    end: Float[Array, "..."]
+    y: Columns
+    slope: Columns
+    tried: Int[Array, "..."]
+    kept: Int[Array, "..."]
+    stands: Int[Array, "..."]
+    pen: Any = ()
+
+
+class Inside(NamedTuple):
+    """Of a step that was kept: state at its start, and h Σ_i w_im k_i for each power of θ."""
+
+    y: Columns
+    powers: tuple[Columns, ...]
+
+
+def first_lane(rate: Callable, pair: Pair, t, y: Columns, limits: Limits) -> Lane:
+    """At the initial state."""
+    h = jnp.maximum(jnp.asarray(FIRST, t.dtype), limits.shortest)
+    none = jnp.zeros((), jnp.int32)
+    slope = rate(t, y) if pair.reuses else ()
+    return Lane(t, jnp.minimum(t + h, limits.last), y, slope, none, none, none)
+
+
+class Within(NamedTuple):
+    """The states at which a step looked, the first is that at its start, and its end before it is projected."""
+
+    stages: tuple[Columns, ...]
+    end: Columns
+
+
+def step(
+    rate: Callable, unit: Callable, pair: Pair, lane: Lane, limits: Limits
+) -> tuple[Lane, Inside, Within]:
+    """The lane after one more step; as it was where it is not under way. `rate` is of (t, y), `unit` of y."""
+    h = lane.end - lane.t
+    stages, slopes, end = _stages(rate, pair, h, lane)
+    projected = unit(end)
+    error = _sums(pair.error, slopes, h)
+    estimate = _estimate(error, lane.y, projected, limits)
+    kept = estimate < 1
+    new = _next(pair, lane, limits, h, kept, estimate)
+    finite = _all_finite(projected + error)
+    new = _judged(new, kept, finite, limits)
+    chosen = (projected, slopes[-1] if pair.reuses else ())
+    before = (lane.y, lane.slope)
+    y, slope = jax.tree.map(lambda a, b: jnp.where(kept, a, b), chosen, before)
+    new = new._replace(y=y, slope=slope)
+    moving = lane.stands == UNDER_WAY
+    new = jax.tree.map(lambda a, b: jnp.where(moving, a, b), new, lane)
+    powers = tuple(_sums(weights, slopes, h) for weights in zip(*pair.inside, strict=True))
+    return new, Inside(lane.y, powers), Within(tuple(stages), end)
+
+
+def _stages(rate: Callable, pair: Pair, h, lane: Lane) -> tuple[list, list, Columns]:
+    """The stages, the slopes there, and y + h Σ b k."""
+    slopes, stages = [lane.slope if pair.reuses else rate(lane.t, lane.y)], [lane.y]
+    for row, c in zip(pair.a[1:], pair.c[1:], strict=True):
+        stages.append(_along(lane.y, row, slopes, h))
+        slopes.append(rate(lane.t + c * h, stages[-1]))
+    end = stages[-1] if pair.reuses else _along(lane.y, pair.b, slopes, h)
+    return stages, slopes, end
+
+
+def _along(y: Columns, weights, slopes, h) -> Columns:
+    return tuple(x + d for x, d in zip(y, _sums(weights, slopes, h), strict=True))
+
+
+def _sums(weights, slopes: list[Columns], h) -> Columns:
+    """h Σ w k."""
+    used = [(w, k) for w, k in zip(weights, slopes, strict=False) if w]
+    return tuple(h * sum(w * k[i] for w, k in used) for i in range(len(slopes[0])))
+
+
+def _estimate(error: Columns, y: Columns, end: Columns, limits: Limits):
+    """ε, infinite where anything is not finite."""
+    larger = (jnp.maximum(jnp.abs(a), jnp.abs(b)) for a, b in zip(y, end, strict=True))
+    scale = tuple(limits.atol + limits.rtol * x for x in larger)
+    found = _norm(error, scale)
+    return jnp.where(_all_finite((found, *end)), found, jnp.full_like(found, jnp.inf))
+
+
+def _norm(values: Columns, scale: Columns):
+    squares = ((x / s) * (x / s) for x, s in zip(values, scale, strict=True))
+    return jnp.sqrt(sum(squares) / len(values))
+
+
+def _next(pair: Pair, lane: Lane, limits: Limits, h, kept, estimate) -> Lane:
+    """Times, counts, and whether steps became too short; y and slope as before."""
+    wanted = SAFETY * _power(estimate, -1.0 / pair.order)
+    one = jnp.ones_like(wanted)
+    low, high = jnp.where(kept, one, SMALLEST * one), jnp.where(kept, LARGEST * one, SAFETY * one)
+    h = h * jax.lax.stop_gradient(jnp.minimum(jnp.maximum(wanted, low), high))
+    t = jnp.where(kept, lane.end, lane.t)
+    to_last = jnp.where(kept, limits.last, lane.t + 0.5 * (limits.last - lane.t))
+    end = jnp.where(t + h > limits.nearly, to_last, t + h)
+    stands = jnp.where(h >= limits.shortest, UNDER_WAY, TOO_SMALL)
+    count = kept.astype(jnp.int32)
+    return Lane(t, end, lane.y, lane.slope, lane.tried + 1, lane.kept + count, stands)
+
+
+def _judged(lane: Lane, kept, finite, limits: Limits) -> Lane:
+    whole = jnp.where(lane.tried < limits.most, UNDER_WAY, TOO_MANY)
+    whole = jnp.where(kept & (lane.t >= limits.last), ARRIVED, whole)
+    broken = jnp.where(finite, TOO_SMALL, NOT_FINITE)
+    stands = jnp.where(lane.stands == TOO_SMALL, broken, whole)
+    return lane._replace(stands=stands.astype(jnp.int32))
+
+
+def _power(x, exponent: float):
+    """x^exponent for x ≥ 0."""
+    return jnp.exp(jnp.log(x) * exponent)
+
+
+def _all_finite(values: Any) -> Bool[Array, "..."]:
+    found = jnp.isfinite(values[0])
+    for x in values[1:]:
+        found = found & jnp.isfinite(x)
+    return found
+
+
+def within(inside: Inside, theta) -> Columns:
+    """y at t + θh, before it is projected."""
+    at = inside.powers[-1]
+    for powers in inside.powers[-2::-1]:
+        at = tuple(p + theta * x for p, x in zip(powers, at, strict=True))
+    return tuple(y + theta * x for y, x in zip(inside.y, at, strict=True))

@@ -1,0 +1,221 @@
+"""Reverse mode of steps by tolerance: groups of trajectories run once more, and back through the steps they took.
+
+The motion tells how many steps each trajectory tries. Those that try about as many make a group, so that none waits for
+another, and a group goes through the same passes: forward, leaving a `Row` of each pass, then back through the rows. Of
+more passes than ROWS the first ones are run again from states kept on the way, PLACES of them at most: memory is that of
+one group, whatever the number of trajectories and of steps. A trajectory of up to ROWS steps is run once more, of up to
+ROWS · PLACES twice more, of more passes (k + 1)/2 times more for k · ROWS · PLACES of them.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from jaxhamel._lanes._transform import lanes
+from jaxhamel.ensemble._adaptive_steps._adaptive_adjoint import (
+    Backward,
+    Bars,
+    Given,
+    Row,
+    Saved,
+    step_back,
+)
+from jaxhamel.ensemble._adaptive_steps._adaptive_step import (
+    ARRIVED,
+    UNDER_WAY,
+    Lane,
+    Limits,
+    first_lane,
+    step,
+)
+from jaxhamel.ensemble._equal_steps._equal_steps import Motion
+from jaxhamel.ensemble._members._columns import Columns
+from jaxhamel.ensemble._members._parameters import Parameters
+from jaxhamel.ensemble._methods._embedded_pairs import Pair
+
+ROWS, PLACES = 48, 64
+
+# Value and gradient of 1,024 rolling balls with three masses, 25 to 74 steps of Tsit5, ms in groups of so many on two quiet
+# cores: 72: 48 and 52, 120: 46 and 48, 128: 47 and 48, 256: 59 and 62, 512: 64 and 68 (two runs each). On a GPU, where a
+# pass costs the same for one lane as for thousands, not measured: memory (50 kB a lane of that ball) sets the limit.
+GROUP, GROUP_ON_GPU = 120, 2**14
+
+
+class Ensemble(NamedTuple):
+    """Trajectories by their numbers: initial states, what is their own, cotangents of the ends and of the states at the
+    times between, `(B, m)`; how many steps each tries."""
+
+    y: Columns
+    mine: Columns
+    end: Columns
+    between: tuple[Float[Array, "B m"], ...]
+    tried: Int[Array, " B"]
+
+
+class Store(NamedTuple):
+    """Rows of the last passes and lanes at places on the way."""
+
+    rows: Row
+    lanes: Lane
+
+
+class Way(NamedTuple):
+    """How far a group is: whether still on its way forward, from which place it runs next and for how many passes."""
+
+    forward: Bool[Array, ""]
+    place: Int[Array, ""]
+    passes: Int[Array, ""]
+    store: Store
+    bars: Bars
+
+
+class Sweep(NamedTuple):
+    """One group's programs and what all groups share."""
+
+    pair: Pair
+    limits: Limits
+    start: Float[Array, ""]
+    inner: Float[Array, " m"]
+    shared: Any
+    parameters: Parameters
+    forward: Callable
+    first: Callable
+    backward: Backward
+
+    @classmethod
+    def of(cls, motion: Motion, rebuilt, shared, pair, limits, ts, parameters) -> "Sweep":
+        """`rebuilt` makes of the scalars `shared` what the trajectories share."""
+        rate = jax.jit(lambda t, y, mine, shared: motion.rate(t, y, mine, rebuilt(shared)))
+        unit = lambda y, shared: motion.unit(y, rebuilt(shared))  # noqa: E731
+        many = len(ts) > 2
+
+        def one(lane: Lane, mine, shared, limits) -> tuple[Lane, Row]:
+            own = lambda t, y: rate(t, y, mine, shared)  # noqa: E731
+            new, inside, seen = step(own, lambda y: unit(y, shared), pair, lane, limits)
+            z, powers = () if pair.reuses else seen.end, inside.powers if many else ()
+            return new, Row(lane.t, lane.end, new.kept > lane.kept, seen.stages, z, powers)
+
+        def first(t, y, mine, shared, limits):
+            return first_lane(lambda t, y: rate(t, y, mine, shared), pair, t, y, limits)
+
+        return cls(
+            pair,
+            limits,
+            ts[0],
+            ts[1:-1],
+            shared,
+            parameters,
+            lanes(one, (0, 0, None, None)),
+            lanes(first, (None, 0, 0, None, None)),
+            Backward.of(rate, unit, pair, parameters),
+        )
+
+    def group(self, store: Store, own: Ensemble) -> tuple[Store, tuple[Columns, Columns]]:
+        """ȳ at the start and p̄ of one group; those that try no step at all stay as they are."""
+        given, saved = Given(own.mine, self.shared, self.parameters), Saved(self.inner, own.between)
+        lane = self.first(self.start, own.y, own.mine, self.shared, self.limits)
+        lane = lane._replace(stands=jnp.where(own.tried > 0, UNDER_WAY, ARRIVED).astype(jnp.int32))
+        rows, places = len(store.rows.t), len(store.lanes.t) - 1  # and one for what nobody needs
+        between = jnp.max(own.tried) // (rows * places) * rows + rows
+
+        def one(way: Way) -> Way:
+            lane = jax.tree.map(lambda x: x[way.place], way.store.lanes)
+            last = way.forward & (way.place == places - 1)
+            most = jnp.where(last, jnp.iinfo(jnp.int32).max, way.passes)
+            lane, store, done = self._run(lane, way.store, most, given)
+            goes_on = way.forward & jnp.any(lane.stands == UNDER_WAY)
+            kept = _put(store.lanes, lane, jnp.where(goes_on, way.place + 1, places))
+            turns = way.forward & ~goes_on
+            place = jnp.where(turns, self._passed(lane), way.bars.place)
+            back = jnp.where(goes_on | (done == 0), 0, (done - 1) % rows + 1)
+            bars = self._back(store.rows, back, saved, given, way.bars._replace(place=place))
+            left = jnp.where(goes_on, 0, done - back)
+            down = jnp.where(left == 0, way.place - 1, way.place)
+            there = jnp.where(goes_on, way.place + 1, down)
+            passes = jnp.where(left == 0, between, left)
+            return Way(goes_on, there, passes, store._replace(lanes=kept), bars)
+
+        store = store._replace(lanes=_put(store.lanes, lane, jnp.zeros((), jnp.int32)))
+        start = Way(jnp.array(True), jnp.array(0, jnp.int32), between, store, self._bars(own))
+        way = jax.lax.while_loop(lambda way: way.forward | (way.place >= 0), one, start)
+        return way.store, self._at_start(own, given, way.bars)
+
+    def _run(self, lane: Lane, store: Store, most, given: Given):
+        """So many passes at most: the lanes, the rows of the last passes, and how many there were."""
+
+        def one(now):
+            lane, rows, done = now
+            lane, row = self.forward(lane, given.mine, self.shared, self.limits)
+            return lane, _put(rows, row, done % len(rows.t)), done + 1
+
+        def going(now):
+            return (now[2] < most) & jnp.any(now[0].stands == UNDER_WAY)
+
+        start = (lane, store.rows, jnp.zeros((), jnp.int32))
+        lane, rows, done = jax.lax.while_loop(going, one, start)
+        return lane, store._replace(rows=rows), done
+
+    def _back(self, rows: Row, many, saved: Saved, given: Given, bars: Bars) -> Bars:
+        """Through the first so many rows, the last of them first."""
+
+        def one(n, bars):
+            row = jax.tree.map(lambda x: x[many - 1 - n], rows)
+            return step_back(self.backward, self.pair, row, saved, given, bars)
+
+        return jax.lax.fori_loop(0, many, one, bars)
+
+    def _passed(self, lane: Lane) -> Int[Array, " W"]:
+        """The last of the times between that each lane has reached."""
+        return jnp.sum(self.inner[None] <= lane.t[:, None], axis=1, dtype=jnp.int32) - 1
+
+    def _bars(self, own: Ensemble) -> Bars:
+        """At the end."""
+        none = tuple(jnp.zeros_like(x) for x in own.y)
+        powers = len(self.pair.inside[0]) + 1 if len(self.inner) else 0
+        p = self.parameters.zeros(own.y[0], self.shared)
+        place = jnp.zeros(own.tried.shape, jnp.int32)
+        return Bars(own.end, none if self.pair.reuses else (), p, place, (none,) * powers)
+
+    def _at_start(self, own: Ensemble, given: Given, bars: Bars) -> tuple[Columns, Columns]:
+        """With what comes through the first slope, where it was computed ahead of the steps."""
+        if not self.pair.reuses:
+            return bars.y, bars.p
+        moves = jnp.any(jnp.stack([x != 0 for x in bars.slope]), axis=0)
+        at = (jnp.full_like(own.y[0], self.start), moves, bars.slope)
+        _, *found = self.backward.stage(*at, own.y, given.mine, given.shared, bars.y, bars.p)
+        return found[0], found[1]
+
+
+def _put(all_: Any, new: Any, place) -> Any:
+    update = jax.lax.dynamic_update_index_in_dim
+    return jax.tree.map(lambda a, x: update(a, x, place, 0), all_, new)
+
+
+def swept(sweep: Sweep, own: Ensemble) -> tuple[Columns, Columns]:
+    """ȳ at the start and p̄ of all trajectories, a group after the other."""
+    size = len(own.tried)
+    width = min(GROUP if jax.default_backend() == "cpu" else GROUP_ON_GPU, size)
+    order = jnp.argsort(-own.tried)
+    padded = jnp.concatenate([order, jnp.zeros(-size % width, order.dtype)])
+    many = len(padded) // width
+    groups = jax.tree.map(lambda x: x[padded].reshape(many, width, *x.shape[1:]), own)
+    real = (jnp.arange(len(padded)) < size).reshape(many, width)
+    groups = groups._replace(tried=jnp.where(real, groups.tried, 0))
+    store = _empty(sweep, jax.tree.map(lambda x: x[0], groups))
+    found = jax.lax.scan(sweep.group, store, groups)[1]
+    back = jnp.argsort(order)
+    return jax.tree.map(lambda x: x.reshape(-1)[back], found)
+
+
+def _empty(sweep: Sweep, group: Ensemble) -> Store:
+    """Room for rows and lanes."""
+    pair, y = sweep.pair, group.y
+    powers = (y,) * len(pair.inside[0]) if len(sweep.inner) else ()
+    t, count = y[0], group.tried
+    row = Row(t, t, count > 0, (y,) * len(pair.b), () if pair.reuses else y, powers)
+    lane = Lane(t, t, y, y if pair.reuses else (), count, count, count)
+    room = lambda many: lambda x: jnp.zeros((many, *x.shape), x.dtype)  # noqa: E731
+    return Store(jax.tree.map(room(ROWS), row), jax.tree.map(room(PLACES + 1), lane))

@@ -1,0 +1,1 @@
+"""Integration with equal steps for all trajectories, and its reverse mode."""

@@ -1,0 +1,253 @@
+"""Equal steps of an explicit Runge–Kutta method in XLA's lanes.
+
+    k_i = f(t + c_i h, y + h Σ_j a_ij k_j) ,     y₁ = N(y + h Σ_i b_i k_i)
+
+One loop runs over the steps; a step is one program, or another loop over its stages. Reverse mode: `_adjoint_sweep`.
+"""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import groupby
+from typing import Any, NamedTuple, cast
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from jaxhamel import _checks
+from jaxhamel._lanes._derivatives._own_derivative import differentiated_as
+from jaxhamel._lanes._length import written
+from jaxhamel._lanes._transform import lanes
+from jaxhamel.ensemble._equal_steps._adjoint_groups import Steps, groups_of
+from jaxhamel.ensemble._equal_steps._adjoint_sweep import advanced, with_adjoint
+from jaxhamel.ensemble._equal_steps._at_once import is_at_once
+from jaxhamel.ensemble._equal_steps._kernel_options import Kernel
+from jaxhamel.ensemble._equal_steps._needed import Needed, some
+from jaxhamel.ensemble._equal_steps._pieces import in_pieces
+from jaxhamel.ensemble._members._columns import Columns
+from jaxhamel.ensemble._members._parameters import numbers
+from jaxhamel.ensemble._methods._group_steps import GroupMethod
+from jaxhamel.ensemble._methods._tableaus import Tableau
+from jaxhamel.simulate._step_size import steps_in
+
+_AXES = (None, None, 0, 0, None)  # of t, h, y, mine, shared
+
+
+class Plan(NamedTuple):
+    """All that decides which program is compiled."""
+
+    method: Tableau | GroupMethod
+    counts: tuple[int, ...]
+    checkpoint: bool | None
+    kernel: Kernel | None
+
+    @classmethod
+    def of(cls, ts, dt, method: Tableau | GroupMethod, checkpoint: bool | None, kernel) -> "Plan":
+        """Checked; the times decide how many steps there are."""
+        _checks.check_rollout_times(ts, dt)
+        counts = tuple(steps_in(np.asarray(ts, float), float(dt)))
+        return cls(method, counts, checkpoint, Kernel.chosen(kernel))
+
+
+class Motion(NamedTuple):
+    """Functions of one lane's numbers, (t, y, mine, shared) ↦ ẏ and (y, shared) ↦ N(y), and the columns of all lanes.
+
+    A group method has a step of its own, (t, h, y, mine, shared) ↦ y₁.
+    """
+
+    rate: Callable
+    unit: Callable
+    y: Columns
+    mine: Columns
+    shared: Any  # a pytree of arrays
+    step: Callable | None = None
+
+
+def in_lanes(motion: Motion, ts: Float[Array, " T"], plan: Plan) -> list[Float[Array, "T B"]]:
+    """By XLA."""
+    motion = _in_numbers(motion)
+    y, rows = motion.y, [tuple(x[None] for x in motion.y)]
+    step = _stepping(motion, plan.method)
+    checkpoint = _checkpoint(step, motion, plan)
+    for count, part in neighbours(plan.counts):
+        at = intervals(ts, part, count)
+        if isinstance(step, Steps) and not checkpoint:
+            path = with_adjoint(step, count, True)(y, *at, motion.mine, motion.shared)
+            y = tuple(x[-1] for x in path)
+        else:
+            advance = _advancing(step, motion, plan, count, checkpoint)
+            y, path = jax.lax.scan(partial(_interval, advance), y, at)
+        rows.append(path)
+    return [jnp.concatenate(each) for each in zip(*rows, strict=True)]
+
+
+# Arrays that all lanes share with so many numbers, at most, are taken apart before the loops.
+_FEW_NUMBERS = 64
+
+
+def _in_numbers(motion: Motion) -> Motion:
+    """The same with small shared arrays taken apart: in a loop XLA makes a program of each number that is taken out."""
+    leaves, structure = jax.tree.flatten(motion.shared)
+    small = [0 < x.size <= _FEW_NUMBERS for x in leaves]
+    shared = [numbers(x) if few else x for few, x in zip(small, leaves, strict=True)]
+
+    def whole(shared):
+        pairs = zip(leaves, small, shared, strict=True)
+        arrays = [jnp.reshape(jnp.stack(x), like.shape) if few else x for like, few, x in pairs]
+        return jax.tree.unflatten(structure, arrays)
+
+    def of_numbers(function):
+        return function and (lambda *at: function(*at[:-1], whole(at[-1])))
+
+    rate, unit, step = map(of_numbers, (motion.rate, motion.unit, motion.step))
+    return motion._replace(rate=rate, unit=unit, step=step, shared=shared)
+
+
+# Bytes of what reverse mode keeps of the states of all steps, up to which it does unless told otherwise.
+KEPT = 2**26
+
+
+def _checkpoint(step: Steps | Callable, motion: Motion, plan: Plan) -> bool:
+    """Whether reverse mode computes the states between `ts` again. Of group methods JAX would keep all values there are."""
+    if plan.checkpoint is not None:
+        return plan.checkpoint
+    if not isinstance(step, Steps):
+        return True
+    many = len(step.needed.kept) + (len(step.groups) - 1) * len(step.needed.rate)
+    return sum(plan.counts) * many * motion.y[0].size * motion.y[0].dtype.itemsize > KEPT
+
+
+def neighbours(counts: tuple[int, ...]) -> Iterator[tuple[int, slice]]:
+    """Neighbouring intervals of as many steps, which share a loop: the number of steps, which intervals."""
+    first = 0
+    for count, group in groupby(counts):
+        last = first + len(list(group))
+        yield count, slice(first, last)
+        first = last
+
+
+def intervals(ts: Float[Array, " T"], part: slice, count) -> tuple[Array, Array]:
+    """Where each starts and how long its steps are."""
+    start, end = ts[:-1][part], ts[1:][part]
+    return start, (end - start) / count
+
+
+def advancing(motion: Motion, plan: Plan, count: int) -> Callable:
+    """(y, start, h) ↦ the state `count` steps later, of which reverse mode keeps few states in between."""
+    return _advancing(_stepping(motion, plan.method), motion, plan, count, True)
+
+
+def _advancing(step: Steps | Callable, motion: Motion, plan: Plan, count: int, checkpoint: bool):
+    """Without `checkpoint` reverse mode keeps, of the steps of a tableau, what is needed of each."""
+    some = partial(_some, step, checkpoint)
+    advance = in_pieces(some, count, sum(plan.counts)) if checkpoint else some(count)
+    return lambda y, start, h: advance(y, start, h, motion.mine, motion.shared)
+
+
+def _some(step: Steps | Callable, checkpoint: bool, count: int) -> Callable:
+    """(y, start, h, mine, shared) ↦ the state `count` steps later, with its reverse mode."""
+    mine = isinstance(step, Steps)
+    run = with_adjoint(step, count, not checkpoint) if mine else partial(advanced, step, count)
+
+    def advance(y, start, h, *more):
+        return tuple(x[0] for x in run(y, start[None], h[None], *more))
+
+    return jax.checkpoint(advance) if checkpoint and not mine else advance
+
+
+def _interval(advance: Callable, y: Columns, at: tuple[Array, Array]) -> tuple[Columns, Columns]:
+    end = advance(y, *at)
+    return end, end
+
+
+def _stepping(motion: Motion, method: Tableau | GroupMethod) -> Steps | Callable:
+    """What one step is made of, forward and backward; of a method on groups the step itself.
+
+    A step is one program where that is small enough, else a stage at a time. Forward mode goes a stage at a time, too, and
+    reverse mode by groups of stages: the whole step backward, six thousand operations, compiled for more than 90 s.
+    """
+    if not isinstance(method, Tableau):
+        of_group = lanes(cast(Callable, motion.step), _AXES)
+        return lambda *at: (of_group(*at),)
+    rate, unit = jax.jit(motion.rate), motion.unit
+    t = jnp.zeros((), motion.y[0].dtype)
+    found = written(rate, (False, True, True, False), t, motion.y, motion.mine, motion.shared)
+    length, needed = 0 if found is None else found.program.length(), Needed.by(motion, found)
+    groups = groups_of(length, method)
+
+    def kept(y1, z, stages):
+        heads = [some(stages[i], needed.rate) for i, _ in groups[1:]]
+        return tuple(y1), some(z, needed.made), tuple(heads)
+
+    def one_step(t, h, y, mine, shared):
+        stages, z = _written_out(lambda t, y: rate(t, y, mine, shared), method, t, h, y)
+        return kept(unit(z, shared), z, stages)
+
+    def in_turn(run, t, h, y, mine, shared):
+        slope = lambda t, y: lanes(rate, (None, 0, 0, None))(t, y, mine, shared)  # noqa: E731
+        return run(slope, method, t, h, y)
+
+    def by_stages(*at):
+        stages, z = in_turn(_full, *at)
+        return kept(lanes(unit, (0, None))(z, at[-1]), z, stages)
+
+    def end_by_stages(*at):
+        z = in_turn(_chained, *at) if method.chained else in_turn(_full, *at)[1]
+        return (tuple(lanes(unit, (0, None))(z, at[-1])),)
+
+    if not is_at_once(length, motion, method):
+        return Steps(rate, unit, end_by_stages, by_stages, needed, method, groups)
+    step = differentiated_as(lanes(lambda *at: one_step(*at)[:1], _AXES), end_by_stages)
+    return Steps(rate, unit, step, lanes(one_step, _AXES), needed, method, groups)
+
+
+def _written_out(slope: Callable, method: Tableau, t, h, y: Columns):
+    """One stage after the other, for one trajectory: the stages, and the end."""
+    slopes: list[Columns] = []
+    stages: list[Columns] = []
+
+    def along(weights):
+        used = [(w, k) for w, k in zip(weights, slopes, strict=False) if w]
+        rates = (sum(h.dtype.type(w) * k[i] for w, k in used) for i in range(len(y)))
+        return tuple(x + h * rate for x, rate in zip(y, rates, strict=True)) if used else y
+
+    for row, c in zip(method.a, method.c, strict=True):
+        stages.append(along(row))
+        slopes.append(slope(t + h.dtype.type(c) * h, stages[-1]))
+    return stages, along(method.b)
+
+
+def _chained(slope: Callable, method: Tableau, t, h, y: Columns) -> Columns:
+    """Stages that need only the one before: two vectors for each number of the state."""
+    ahead = [*(row[i] for i, row in enumerate(method.a[1:])), 0.0]
+
+    def stage(carry, numbers):
+        here, total = carry
+        ahead, b, c = numbers
+        k = slope(t + c * h, here)
+        here = tuple(x + (ahead * h) * k for x, k in zip(y, k, strict=True))
+        return (here, tuple(s + (b * h) * k for s, k in zip(total, k, strict=True))), None
+
+    numbers = tuple(jnp.asarray(x, y[0].dtype) for x in (ahead, method.b, method.c))
+    return jax.lax.scan(stage, (y, y), numbers)[0][1]
+
+
+def _full(slope: Callable, method: Tableau, t, h, y: Columns):
+    """All slopes so far are kept, `(s, B)` for each number of the state; the stages, and the end."""
+    a, b, c = (jnp.asarray(x, y[0].dtype) for x in method)
+    stages = len(method.b)
+
+    def along(weights, slopes):
+        sums = (jnp.tensordot(weights, k, 1) for k in slopes)
+        return tuple(jnp.broadcast_to(x, s.shape) + h * s for x, s in zip(y, sums, strict=True))
+
+    def stage(slopes, numbers):
+        i, weights, c = numbers
+        k = slope(t + c * h, along(weights, slopes))
+        return tuple(all_k.at[i].set(k) for all_k, k in zip(slopes, k, strict=True)), None
+
+    slopes = tuple(jnp.zeros((stages, *x.shape), x.dtype) for x in y)
+    slopes, _ = jax.lax.scan(stage, slopes, (jnp.arange(stages), a, c))
+    found = along(a, slopes)
+    return [tuple(x[i] for x in found) for i in range(stages)], along(b, slopes)

@@ -1,0 +1,1 @@
+"""All steps of a trajectory in one GPU kernel."""

@@ -1,0 +1,162 @@
+"""One kernel for an ensemble: each block of lanes goes from the first time to the last in registers.
+
+    write y₀
+    for each interval of ts:                      one loop; how many steps it has is data
+        for each step in it:                      one loop
+            y ← N(y + h Σ_i b_i k_i)              stages written out
+        write y                                   the only traffic with memory after the start
+
+A thread holds one lane (block = 32 × warps): the state, the slopes of the stages, what differs from lane to lane and the
+intermediate values of one right-hand side. The last block is filled up with copies of the last lane.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.experimental import pallas as pl
+from jaxtyping import Array, Float
+
+from jaxhamel.ensemble._equal_steps._kernel_options import Kernel
+from jaxhamel.ensemble._gpu_kernel._kernel_lane import Lane, Packed
+from jaxhamel.ensemble._gpu_kernel._kernel_steps import stepper
+from jaxhamel.ensemble._members._columns import Columns
+from jaxhamel.ensemble._methods._tableaus import Tableau
+
+
+class Intervals(NamedTuple):
+    """Where each interval starts, its step and how many there are, `(T − 1,)` each."""
+
+    start: Array
+    step: Array
+    count: Array
+
+
+def integrated(
+    rate: Lane,
+    unit: Lane,
+    y: Columns,
+    mine: Columns,
+    times: Intervals,
+    method: Tableau,
+    how: Kernel,
+) -> Float[Array, "T n B"]:
+    """The states at the start and at the end of each interval."""
+    lanes_given = y[0].shape[0]
+    shared, own = Packed.vectors([*rate.shared, *unit.shared]), Packed.rows(mine)
+    own_arrays = [_filled(x, how.block) for x in own.arrays]
+    state = _filled(jnp.stack(y), how.block)
+    advance, tableau = stepper(method, rate.routine.operations, how.longest)
+    body = partial(_body, rate, unit, shared.places, own.places, advance)
+    out = (len(times.start) + 1, *state.shape)
+    for_all = [*times, jnp.asarray(tableau, state.dtype), *shared.arrays]
+    inputs = [*for_all, *own_arrays, state]
+    specs = [_whole(x) for x in for_all]
+    call = pl.pallas_call(
+        body,
+        out_shape=jax.ShapeDtypeStruct(out, state.dtype),
+        grid=(state.shape[1] // how.block,),
+        in_specs=specs + [_block(x.shape, how.block) for x in [*own_arrays, state]],
+        out_specs=_block(out, how.block),
+        compiler_params=_for_triton(how),
+        interpret=how.interpret,
+        name="ensemble",
+    )
+    return call(*inputs)[..., :lanes_given]
+
+
+def _for_triton(how: Kernel):
+    """Imported here: it is not part of every jaxlib. Stages of Triton's are for loads in loops; here are none."""
+    from jax.experimental.pallas import triton
+
+    return triton.CompilerParams(num_warps=how.warps, num_stages=1)
+
+
+def _filled(columns: Float[Array, "n B"], block: int) -> Float[Array, "n P"]:
+    """A whole number of blocks."""
+    missing = -columns.shape[1] % block
+    return jnp.pad(columns, ((0, 0), (0, missing)), mode="edge") if missing else columns
+
+
+def _whole(array) -> pl.BlockSpec:
+    return pl.BlockSpec(array.shape, lambda i: (0,) * array.ndim)
+
+
+def _block(shape, block: int) -> pl.BlockSpec:
+    return pl.BlockSpec((*shape[:-1], block), lambda i: (*(0 for _ in shape[:-1]), i))
+
+
+def _body(rate: Lane, unit: Lane, shared_places, own_places, advance: Callable, *refs):
+    start, step, count, tableau, *refs, y_ref, out_ref = refs
+    memory = Memory(refs, shared_places, own_places)
+    slope = memory.bound(rate, 0, len(own_places))
+    normalise = memory.bound(unit, rate.numbers_shared, 0)
+    rows = y_ref.shape[0]
+    y = tuple(y_ref[i, :] for i in range(rows))
+    _write(out_ref, np.int32(0), y)
+
+    def interval(j, y):
+        t, h = start[j], step[j]
+        at = lambda n: t + n.astype(h.dtype) * h  # noqa: E731
+        one = lambda n, y: normalise(advance(slope, tableau, at(n), h, y))  # noqa: E731
+        y = lax.fori_loop(np.int32(0), count[j], one, y)
+        _write(out_ref, j + np.int32(1), y)
+        return y
+
+    lax.fori_loop(np.int32(0), np.int32(out_ref.shape[0] - 1), interval, y)
+
+
+def _write(out_ref, j, y) -> None:
+    for i, x in enumerate(y):
+        out_ref[j, i, :] = x
+
+
+class Memory(NamedTuple):
+    """The kernel's arrays: first those of what all lanes share, then those of what each has for itself."""
+
+    refs: list
+    shared: list[tuple[int, int]]
+    own: list[tuple[int, int]]
+
+    def bound(self, lane: Lane, offset: int, n_own: int) -> Callable:
+        """The function on vectors: parameters are read once, before the loops that call it."""
+        routine, n_shared = lane.routine, lane.numbers_shared
+        n_inputs = len(routine.position)
+        first_own = n_inputs - n_own
+
+        def place(number: int):
+            if number < n_shared:
+                array, row = self.shared[offset + number]
+                return self.refs[array], row
+            array, row = self.own[number - first_own]
+            return self.refs[array + self._shared_arrays], row
+
+        parameters = [*range(n_shared), *range(first_own, n_inputs)]
+        loaded = {i: _read(*place(i)) for i in parameters if i in routine.loaded}
+
+        def read(first, stride, index):
+            ref, row = place(first)
+            return _read(ref, row + index.astype(np.int32) * np.int32(stride))
+
+        def function(*moving):
+            inputs = loaded | dict(enumerate(jax.tree.leaves(moving), start=n_shared))
+            return tuple(routine(inputs, read))
+
+        return function
+
+    @property
+    def _shared_arrays(self) -> int:
+        return 1 + max((array for array, _ in self.shared), default=-1)
+
+
+def _read(ref, row):
+    """One number that all lanes share, or the vector of a block of lanes; `row` may differ from lane to lane."""
+    if ref.ndim == 1:
+        return ref[row]
+    if np.ndim(row) == 0:
+        return ref[row, :]
+    return ref[row, jnp.arange(ref.shape[1], dtype=np.int32)]

@@ -1,0 +1,76 @@
+"""A function of one lane's numbers, as a kernel runs it and as XLA does, with what it shares among the lanes taken out."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.extend.core import jaxpr_as_fun
+
+from jaxhamel._lanes._graph._nodes import Unsupported
+from jaxhamel._lanes._program import scalarise
+from jaxhamel._lanes._transform import _traced_constants_first
+from jaxhamel.ensemble._gpu_kernel._kernel_program import Routine
+
+
+class Lane(NamedTuple):
+    """`function(*shared, *arguments)` and the same as a routine on scalars."""
+
+    function: Callable
+    routine: Routine
+    shared: list
+
+    @classmethod
+    def of(cls, function: Callable, *arguments: Any, varying: tuple[bool, ...]) -> "Lane":
+        """Of a function of tuples of columns; `varying` says for each argument whether it differs from lane to lane.
+
+        **Raises:** `Unsupported`, naming what a kernel cannot do.
+        """
+        one = jax.tree.map(lambda x: jax.ShapeDtypeStruct((), x.dtype), arguments)
+        closed, traced = _traced_constants_first(jax.make_jaxpr(function)(*one))
+        each = [len(jax.tree.leaves(argument)) for argument in arguments]
+        batched = [False] * len(traced)
+        for varies, count in zip(varying, each, strict=True):
+            batched += [varies] * count
+        return cls(jaxpr_as_fun(closed), Routine.of(scalarise(closed, batched)), traced)
+
+    @property
+    def numbers_shared(self) -> int:
+        """How many numbers the lanes share."""
+        return sum(x.size for x in self.shared)
+
+    def __call__(self, *arguments) -> tuple:
+        """On numbers, by XLA."""
+        return tuple(self.function(*self.shared, *jax.tree.leaves(arguments)))
+
+
+class Packed(NamedTuple):
+    """Numbers of several dtypes: one array for each dtype, and where each number stands, (array, row)."""
+
+    arrays: list
+    places: list[tuple[int, int]]
+
+    @classmethod
+    def of(cls, groups: Sequence) -> "Packed":
+        """Of arrays whose leading axis counts numbers."""
+        if any(x.dtype == np.bool_ for x in groups):
+            raise Unsupported("parameters that are true or false")
+        kinds: dict[Any, list] = {x.dtype: [] for x in groups}
+        order, places = list(kinds), []
+        for x in groups:
+            which, rows = order.index(x.dtype), kinds[x.dtype]
+            start = sum(map(len, rows))
+            places += [(which, start + i) for i in range(len(x))]
+            rows.append(x)
+        return cls([jnp.concatenate(rows) for rows in kinds.values()], places)
+
+    @classmethod
+    def vectors(cls, arrays: Sequence) -> "Packed":
+        """The numbers of any arrays, in their order."""
+        return cls.of([jnp.ravel(x) for x in arrays])
+
+    @classmethod
+    def rows(cls, columns: Sequence) -> "Packed":
+        """Columns `(B,)`, each a row of `(rows, B)`."""
+        return cls.of([x[None] for x in columns])

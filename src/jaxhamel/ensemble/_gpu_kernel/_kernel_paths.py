@@ -1,0 +1,118 @@
+"""The kernel as a function that JAX can differentiate, and that other machines than CUDA's run in XLA's lanes.
+
+Forward and reverse mode start each interval at the state that the kernel wrote, so that what is kept for reverse mode is the
+result itself; what lies between is computed again, in XLA's lanes.
+"""
+
+from functools import partial
+from typing import NamedTuple, cast
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from jaxhamel._lanes._rules._rules import Unsupported
+from jaxhamel.ensemble._equal_steps._equal_steps import (
+    Motion,
+    Plan,
+    advancing,
+    in_lanes,
+    intervals,
+    neighbours,
+)
+from jaxhamel.ensemble._equal_steps._kernel_options import Kernel
+from jaxhamel.ensemble._gpu_kernel._kernel_call import Intervals, integrated
+from jaxhamel.ensemble._gpu_kernel._kernel_lane import Lane
+from jaxhamel.ensemble._members._columns import Columns
+from jaxhamel.ensemble._methods._tableaus import Tableau
+
+
+class Values(NamedTuple):
+    """All that can be differentiated: of each lane, and what they share."""
+
+    y: Columns
+    mine: Columns
+    of_rate: list
+    of_unit: list
+    ts: Float[Array, " T"]
+
+
+class KernelPaths(NamedTuple):
+    """The functions of one lane, and how they are integrated. It holds no array: rules of derivatives outlive them."""
+
+    rate: Lane
+    unit: Lane
+    plan: Plan
+    how: Kernel
+
+    @classmethod
+    def of(
+        cls, motion: Motion, ts: Float[Array, " T"], plan: Plan, how: Kernel
+    ) -> "tuple[KernelPaths, Values]":
+        """**Raises:** `Unsupported`, naming what a kernel cannot do."""
+        if motion.step is not None:
+            raise Unsupported("Lie-group methods")
+        rate = lambda t, y, mine: motion.rate(t, y, mine, motion.shared)  # noqa: E731
+        unit = lambda y: motion.unit(y, motion.shared)  # noqa: E731
+        rate = Lane.of(rate, ts[0], motion.y, motion.mine, varying=(False, True, True))
+        unit = Lane.of(unit, motion.y, varying=(True,))
+        values = Values(motion.y, motion.mine, rate.shared, unit.shared, ts)
+        return cls(rate._replace(shared=[]), unit._replace(shared=[]), plan, how), values
+
+    def __call__(self, values: Values) -> list[Float[Array, "T B"]]:
+        """The numbers of the states at `ts`."""
+        run = jax.custom_jvp(self._states)
+        run.defjvp(self._jvp)
+        return list(run(values))
+
+    def _states(self, values: Values) -> tuple:
+        if self.how.interpret:
+            return self._by_kernel(values)
+        return jax.lax.platform_dependent(values, cuda=self._by_kernel, default=self._by_xla)
+
+    def _by_kernel(self, values: Values) -> tuple:
+        starts, ends = values.ts[:-1], values.ts[1:]
+        counts = jnp.asarray(self.plan.counts, jnp.int32)
+        times = Intervals(starts, (ends - starts) / counts.astype(starts.dtype), counts)
+        method = cast(Tableau, self.plan.method)  # see `of`
+        rate, unit = self._lanes(values)
+        states = integrated(rate, unit, values.y, values.mine, times, method, self.how)
+        return tuple(states[:, i] for i in range(len(values.y)))
+
+    def _by_xla(self, values: Values) -> tuple:
+        return tuple(in_lanes(self._motion(values), values.ts, self.plan))
+
+    def _lanes(self, values: Values) -> tuple[Lane, Lane]:
+        return self.rate._replace(shared=values.of_rate), self.unit._replace(shared=values.of_unit)
+
+    def _motion(self, values: Values) -> Motion:
+        def rate(t, y, mine, shared):
+            return self.rate._replace(shared=shared[0])(t, y, mine)
+
+        def unit(y, shared):
+            return self.unit._replace(shared=shared[1])(y)
+
+        shared = (values.of_rate, values.of_unit)
+        return Motion(rate, unit, values.y, values.mine, shared)
+
+    def _jvp(self, primals, tangents):
+        """δ along each interval in turn, from the state that the kernel has at its start."""
+        (values,), (rates,) = primals, tangents
+        states = self._states(values)
+        delta, rows = rates.y, [tuple(x[None] for x in rates.y)]
+        for count, part in neighbours(self.plan.counts):
+            along = partial(self._along, count, values, rates)
+            starts = tuple(x[:-1][part] for x in states)
+            delta, path = jax.lax.scan(along, delta, (starts, *intervals(values.ts, part, count)))
+            rows.append(path)
+        return states, tuple(jnp.concatenate(each) for each in zip(*rows, strict=True))
+
+    def _along(self, count: int, values: Values, rates: Values, delta: Columns, at: tuple):
+        start, t, h = at
+
+        def end(values):
+            motion = self._motion(values)
+            return advancing(motion, self.plan, count)(motion.y, t, h)
+
+        _, delta = jax.jvp(end, (values._replace(y=start),), (rates._replace(y=delta),))
+        return delta, delta

@@ -1,0 +1,94 @@
+"""One Runge–Kutta step on vectors held in registers.
+
+Two ways to the same numbers. Written out, each stage has a right-hand side of its own and what is zero in the tableau is
+left out: fewest operations, for small right-hand sides. In a loop there is one right-hand side, so that the program
+is as many times shorter as there are stages (the ball's: 611 instructions a stage, RK4); registers have no index, so
+a method whose stages need more than the one before keeps its slopes by a choice for each: s·n more operations a stage.
+"""
+
+from collections.abc import Callable
+from functools import partial
+
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from jaxhamel.ensemble._methods._tableaus import Tableau
+
+Row = tuple
+Read = Callable  # (first, index) -> a number of the tableau, kept in memory
+
+
+def written_out(rate: Callable, method: Tableau, t, h, y: Row) -> Row:
+    """y + h Σ_i b_i k_i, k_i = f(t + c_i h, y + h Σ_j a_ij k_j)."""
+    slopes: list[Row] = []
+    for weights, c in zip(method.a, method.c, strict=True):
+        slopes.append(rate(t + number(c, h) * h, _along(y, h, weights, slopes)))
+    return _along(y, h, method.b, slopes)
+
+
+def _along(y: Row, h, weights, slopes: list[Row]) -> Row:
+    """y + Σ_i (h w_i) k_i over the weights that are not zero."""
+    terms = [(number(w, h) * h, k) for w, k in zip(weights, slopes, strict=False) if w]
+    for weight, k in terms:
+        y = tuple(x + weight * slope for x, slope in zip(y, k, strict=True))
+    return y
+
+
+def number(value: float, like):
+    """A number of the tableau in the precision of the states."""
+    return np.asarray(value, like.dtype)[()]
+
+
+def table(method: Tableau) -> np.ndarray:
+    """The tableau as one row of numbers for `chained` and `looped`: a (or what leads to the next stage), b, c."""
+    a = [*(row[i] for i, row in enumerate(method.a[1:])), 0.0] if method.chained else method.a
+    return np.concatenate([np.ravel(a), method.b, method.c])
+
+
+def chained(rate: Callable, tableau, stages: int, t, h, y: Row) -> Row:
+    """A loop over stages that need only the one before: two vectors for each number of the state."""
+
+    def stage(i, carry):
+        here, total = carry
+        ahead, b, c = (tableau[i + np.int32(k * stages)] for k in range(3))
+        k = rate(t + c * h, here)
+        here = tuple(x + (ahead * h) * slope for x, slope in zip(y, k, strict=True))
+        return here, tuple(s + (b * h) * slope for s, slope in zip(total, k, strict=True))
+
+    return lax.fori_loop(np.int32(0), np.int32(stages), stage, (y, y))[1]
+
+
+def looped(rate: Callable, tableau, stages: int, t, h, y: Row) -> Row:
+    """A loop over the stages of any explicit method; the slopes to come are zero."""
+    b, c = np.int32(stages * stages), np.int32(stages * stages + stages)
+
+    def along(first, slopes):
+        total = tuple(jnp.zeros_like(x) for x in y)
+        for j, k in enumerate(slopes):
+            weight = tableau[first + np.int32(j)]
+            total = tuple(s + weight * slope for s, slope in zip(total, k, strict=True))
+        return tuple(x + h * s for x, s in zip(y, total, strict=True))
+
+    def stage(i, slopes):
+        k = rate(t + tableau[c + i] * h, along(i * np.int32(stages), slopes))
+        return tuple(_where(i == np.int32(j), k, kept) for j, kept in enumerate(slopes))
+
+    none = tuple(tuple(jnp.zeros_like(x) for x in y) for _ in range(stages))
+    return along(b, lax.fori_loop(np.int32(0), np.int32(stages), stage, none))
+
+
+def _where(here, new: Row, kept: Row) -> Row:
+    return tuple(jnp.where(here, x, y) for x, y in zip(new, kept, strict=True))
+
+
+def stepper(method: Tableau, operations: int, longest: int) -> tuple[Callable, np.ndarray]:
+    """(rate, tableau, t, h, y) ↦ y₁ and the numbers it wants as `tableau` (at least one: no array of a kernel is empty)."""
+    stages = len(method.b)
+    if stages * operations <= longest:
+        return lambda rate, tableau, *at: written_out(rate, method, *at), np.zeros(1)
+    return partial(_staged, chained if method.chained else looped, stages), table(method)
+
+
+def _staged(loop: Callable, stages: int, rate: Callable, tableau, *at):
+    return loop(rate, tableau, stages, *at)

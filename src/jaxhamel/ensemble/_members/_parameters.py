@@ -1,0 +1,61 @@
+"""What a motion is differentiated by: numbers of each trajectory's own, arrays that all share."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from jaxhamel.ensemble._members._columns import Columns
+
+
+class Parameters(NamedTuple):
+    """Which numbers of each trajectory and which arrays of all are differentiated by."""
+
+    mine: list[int]
+    shared: list[int]
+
+    def of(self, mine, shared) -> tuple[tuple, tuple]:
+        """Their values."""
+        arrays = jax.tree.leaves(shared)
+        return tuple(mine[i] for i in self.mine), tuple(arrays[i] for i in self.shared)
+
+    def filled(self, values, mine, shared):
+        """(mine, shared) with other values of them."""
+        arrays, structure = jax.tree.flatten(shared)
+        mine = tuple(replaced(mine, self.mine, values[0]))
+        return mine, jax.tree.unflatten(structure, replaced(arrays, self.shared, values[1]))
+
+    def zeros(self, like: Array, shared) -> Columns:
+        """A column for each of their numbers."""
+        arrays = jax.tree.leaves(shared)
+        many = len(self.mine) + sum(arrays[i].size for i in self.shared)
+        return (jnp.zeros_like(like),) * many
+
+    def arrays(self, columns: Columns, shared) -> list[Array]:
+        """From the columns: what trajectories have of their own as it is, what they share summed."""
+        found, arrays = list(columns[: len(self.mine)]), jax.tree.leaves(shared)
+        rest = iter(columns[len(self.mine) :])
+        for i in self.shared:
+            sums = [jnp.sum(next(rest)) for _ in range(arrays[i].size)]
+            found.append(jnp.reshape(jnp.stack(sums), arrays[i].shape).astype(arrays[i].dtype))
+        return found
+
+
+def replaced(values: Sequence, places: Sequence[int], new: Sequence) -> list:
+    """A list with other values at some places."""
+    filled = list(values)
+    for i, value in zip(places, new, strict=True):
+        filled[i] = value
+    return filled
+
+
+def numbers(tree: Any) -> list:
+    """All of them, one by one."""
+    return [number for x in jax.tree.leaves(tree) for number in jnp.ravel(x)]
+
+
+def added(xs: Iterable, ys: Iterable) -> tuple:
+    """x + y of each pair."""
+    return tuple(x + y for x, y in zip(xs, ys, strict=True))

@@ -1,0 +1,1 @@
+"""The Runge–Kutta methods that ensembles step with."""

@@ -1,0 +1,82 @@
+"""Embedded Runge–Kutta pairs as numbers: with k_i = f(t + c_i h, y + h Σ_j a_ij k_j),
+
+    y₁ = y + h Σ_i b_i k_i ,     error = h Σ_i e_i k_i ,     y(t + θh) ≈ y + h Σ_i Σ_m w_im θ^m k_i .
+
+The interpolant's weights w are read off diffrax's own interpolation: it is linear in y, y₁ and the slopes, so it is known
+by what it makes of one slope after the other.
+"""
+
+from functools import cache
+from typing import Any, NamedTuple
+
+import diffrax
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxhamel.ensemble._methods._tableaus import Row
+
+# The highest power of θ looked for; Dopri8's interpolant has six.
+_MOST_POWERS = 8
+
+
+class Pair(NamedTuple):
+    """`a` s × s, strictly lower triangular; `b`, `c`, `error` of length s; `inside` s rows of w, powers from θ¹ on.
+
+    `order` is the exponent of the error estimate in the choice of the next step; `reuses`: whether the last slope is the
+    first of the next step. Plain numbers, so that it can be a static argument.
+    """
+
+    a: tuple[Row, ...]
+    b: Row
+    c: Row
+    error: Row
+    inside: tuple[Row, ...]
+    order: int
+    reuses: bool
+
+
+def is_embedded_pair(method: Any) -> bool:
+    """Whether it is an explicit Runge–Kutta method of diffrax that estimates its error."""
+    explicit = isinstance(method, diffrax.AbstractERK)
+    return explicit and bool(np.any(method.tableau.b_error))  # pyright: ignore
+
+
+def embedded_pair(method: Any) -> Pair:
+    """Of an explicit Runge–Kutta method of diffrax that estimates its error."""
+    return _pair(type(method))
+
+
+@cache
+def _pair(kind: Any) -> Pair:
+    given, s = kind.tableau, len(kind.tableau.b_sol)
+    a = np.zeros((s, s))
+    for i, row in enumerate(given.a_lower, start=1):
+        a[i, : len(row)] = row
+    return Pair(
+        a=_rows(a),
+        b=tuple(given.b_sol.tolist()),
+        c=(0.0, *given.c.tolist()),
+        error=tuple(given.b_error.tolist()),
+        inside=_rows(_inside(kind.interpolation_cls, np.asarray(given.b_sol))),
+        order=kind().error_order(diffrax.ODETerm(lambda t, y, args: y)),
+        reuses=bool(given.fsal),
+    )
+
+
+def _rows(matrix) -> tuple[Row, ...]:
+    return tuple(map(tuple, np.asarray(matrix).tolist()))
+
+
+def _inside(interpolation: Any, b: np.ndarray) -> np.ndarray:
+    """w: a polynomial through the interpolant's values for each slope by itself."""
+    with jax.ensure_compile_time_eval(), jax.enable_x64(True):
+        zero, one = np.zeros(()), np.ones(())
+        y0, y1, k = map(jnp.asarray, (np.zeros(len(b)), b, np.eye(len(b))))
+        of = interpolation(t0=zero, t1=one, y0=y0, y1=y1, k=k)
+        at = 0.5 - 0.5 * np.cos(np.pi * (np.arange(_MOST_POWERS) + 0.5) / _MOST_POWERS)
+        values = np.stack([np.asarray(of.evaluate(x)) for x in at])
+    powers = at[:, None] ** np.arange(1, _MOST_POWERS + 1)
+    weights = np.linalg.solve(powers, values).T
+    weights[np.abs(weights) < 1e-9] = 0.0  # all others are larger than 1e-3
+    return weights[:, : 1 + np.flatnonzero(weights.any(axis=0))[-1]]

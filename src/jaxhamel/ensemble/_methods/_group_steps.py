@@ -1,0 +1,105 @@
+"""Steps of Lie-group methods, written out for one trajectory: what `rollout` does in lanes where q moves along a group.
+
+    q_i = q₀·exp(…) ,   v_i = v(t_i, q_i, rest_i) ,   q₁ = N(q₀·exp(…)·exp(…)…)
+
+The methods are those of `jaxhamel.LieGroup` (Runge–Kutta–Munthe-Kaas) and `jaxhamel.CommutatorFree2`, `CommutatorFree4`. A
+step is one program of scalars; its derivatives, in both modes, are programs of scalars that start from the state before it.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxhamel._typing import Configuration
+from jaxhamel.ensemble._methods._tableaus import Tableau, tableau
+from jaxhamel.geometry import AbstractSpace
+from jaxhamel.simulate import CommutatorFree2, CommutatorFree4, LieGroup
+from jaxhamel.simulate._factors import advance, apply
+
+State = tuple[Configuration, Any]  # (q, rest)
+Slope = Callable[[Any, State], tuple]  # (t, (q, rest)) -> (v, d(rest)/dt)
+
+
+class MuntheKaas(NamedTuple):
+    """A Runge–Kutta method in exponential coordinates around q₀: φ̇ = dexp⁻¹_{−φ} v, φ(0) = 0."""
+
+    tableau: Tableau
+
+    def step(self, space: AbstractSpace, slope: Slope, t, h, y: State) -> State:
+        q0, rest0 = y
+        slopes: list[tuple] = []
+
+        def at(weights):
+            phi, change = _combined(h, weights, slopes)
+            return phi, jax.tree.map(jnp.add, rest0, change)
+
+        for weights, c in zip(self.tableau.a, self.tableau.c, strict=True):
+            t_i = t + h.dtype.type(c) * h
+            if not slopes:  # at the start of the step φ is zero, and dexp the identity
+                slopes.append(slope(t, y))
+                continue
+            phi, rest = at(weights)
+            v, rest_dot = slope(t_i, (space.retract(q0, phi), rest))
+            slopes.append((apply("dexpinv", space, -phi, v), rest_dot))
+        phi, rest = at(self.tableau.b)
+        return advance(space, q0, phi), rest
+
+
+class CommutatorFree(NamedTuple):
+    """Several exponentials to a stage. Unlike the solver of that name a step does not hand its last slope to the next."""
+
+    nodes: tuple[float, ...]
+    exponents: tuple[tuple[tuple[float, ...], ...], ...]
+
+    def step(self, space: AbstractSpace, slope: Slope, t, h, y: State) -> State:
+        slopes = [slope(t, y)]
+        for node, factors in zip(self.nodes[:-1], self.exponents[:-1], strict=True):
+            state = _moved(space, h, y, factors, slopes)
+            slopes.append(slope(t + h.dtype.type(node) * h, state))
+        q, rest = _moved(space, h, y, self.exponents[-1], slopes)
+        return space.normalise(q), rest
+
+
+GroupMethod = MuntheKaas | CommutatorFree
+
+
+def in_velocities(space: AbstractSpace, rate: Callable) -> Slope:
+    """(t, (q, rest)) ↦ (v, d(rest)/dt) from a right-hand side that gives q̇ in storage coordinates."""
+
+    def slope(t, y: State):
+        q_dot, rest_dot = rate(t, y)
+        return space.velocity(y[0], q_dot), rest_dot
+
+    return slope
+
+
+def _moved(space, h, y: State, factors, slopes) -> State:
+    """The state after the exponentials of one point; the rest moves by the sum of their exponents."""
+    q, rest = y
+    for weights in factors:
+        if any(weights):
+            q = space.retract(q, _combined(h, weights, slopes)[0])
+    total = [sum(column) for column in zip(*factors, strict=True)]
+    return q, jax.tree.map(jnp.add, rest, _combined(h, total, slopes)[1])
+
+
+def _combined(h, weights, slopes: list[tuple]) -> tuple:
+    """h Σ w_l k_l over the slopes there are."""
+    used = [(w, k) for w, k in zip(weights, slopes, strict=False) if w]
+    add = lambda *ks: sum((h.dtype.type(w) * h) * k for (w, _), k in zip(used, ks, strict=True))  # noqa: E731
+    return jax.tree.map(add, *(k for _, k in used))
+
+
+def method_on(space: AbstractSpace, method: Any) -> Tableau | GroupMethod:
+    """What `rollout` steps with: a group method for a solver that is one, and wherever q cannot be stepped as it is stored.
+
+    **Raises:** `TypeError` for what is neither "rk4" nor an explicit Runge–Kutta or Lie-group method.
+    """
+    if isinstance(method, CommutatorFree2 | CommutatorFree4):
+        return CommutatorFree(method.tableau.nodes, method.tableau.exponents)
+    if isinstance(method, LieGroup):
+        return MuntheKaas(tableau(method.solver))
+    as_stored = space.independent or space.projects
+    return tableau(method) if as_stored else MuntheKaas(tableau(method))

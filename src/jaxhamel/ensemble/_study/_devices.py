@@ -1,0 +1,81 @@
+"""Where the blocks of an ensemble run: on all devices of this process, or on the cores of a processor.
+
+Every device runs the same program of one device on a block of the same length, so that no digit of a trajectory depends on
+where it ran and what ran beside it. (One program spread over the devices, as `jax.shard_map` makes, is optimised in
+another way as soon as there are two, and rounds differently: seen with jax 0.10.2 on the rolling ball.)
+"""
+
+import os
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from threading import Lock
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxhamel._lanes._xla_cpu._jit import WIDE, known_here
+
+AHEAD = 2  # tasks a thread has waiting, so that it need not wait for the reader
+
+
+class Devices:
+    """A model of one block of trajectories on the devices of this process, compiled once on each.
+
+    **Arguments:** `model`: from arrays with a leading axis to arrays with that axis.
+    """
+
+    def __init__(self, model: Callable[[dict], Any]):
+        self._program, self._devices = jax.jit(model), jax.local_devices()
+        self._compiled: list[Any] = [None] * len(self._devices)
+        self._locks = [Lock() for _ in self._devices]
+        # set by a context, the precision holds for the thread that set it
+        self._double = jax.dtypes.canonicalize_dtype(float) == np.float64
+        self.ready: float | None = (
+            None  # on the monotonic clock: when the first of them was compiled
+        )
+
+    @property
+    def threads(self) -> int:
+        """That give work to the devices: one each, but a processor's only device runs a program of lanes on one core."""
+        alone = len(self._devices) == 1 and jax.default_backend() == "cpu"
+        return _cores() if alone else len(self._devices)
+
+    def __call__(self, number: int, sample: dict[str, np.ndarray]) -> Any:
+        """The results of one block, on the device whose turn it is; may be called from several threads."""
+        with jax.enable_x64(self._double):
+            return self._run(number % len(self._devices), sample)
+
+    def _run(self, i: int, sample: dict[str, np.ndarray]) -> Any:
+        placed = jax.device_put(sample, self._devices[i])
+        with self._locks[i]:
+            if self._compiled[i] is None:
+                options: Any = known_here(WIDE)
+                self._compiled[i] = self._program.lower(placed).compile(compiler_options=options)
+                self.ready = self.ready or time.monotonic()
+        return self._compiled[i](placed)
+
+
+def in_order(work: Callable[[Any], Any], tasks: Iterable[Any], threads: int) -> Iterator[Any]:
+    """work(task) of each task, in their order, by some threads, which keep a few tasks ahead of the reader."""
+    waiting: deque[Future] = deque()
+    with ThreadPoolExecutor(threads) as pool:
+        try:
+            for task in tasks:
+                waiting.append(pool.submit(work, task))
+                if len(waiting) > AHEAD * threads:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:  # also where the reader stops early
+            for future in waiting:
+                future.cancel()
+
+
+def _cores() -> int:
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on Linux
+        return os.cpu_count() or 1

@@ -1,0 +1,159 @@
+"""The blocks of an ensemble, run on all devices and kept, in order, until there are enough."""
+
+import time
+from collections.abc import Callable, Generator, Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+import jax
+import numpy as np
+from jaxtyping import Array, Float
+
+from jaxhamel import _checks
+from jaxhamel.ensemble._study._block_store import BlockStore
+from jaxhamel.ensemble._study._devices import Devices, in_order
+from jaxhamel.ensemble._study._moments import Moments
+from jaxhamel.ensemble._study._processes import gathered, of_the_first, together
+from jaxhamel.ensemble._study._running import Goal, Progress, Target
+
+# Trajectories in a block, where nobody says how many. The figure-eight's ensemble on one core: 8.6e6 trajectory-steps/s
+# in blocks of 1,024, 6.5e6 in blocks of 4,096.
+SMALLEST, LARGEST = 256, 1024
+ROUND = 4  # blocks for each thread of a process before the processes tell each other
+
+
+class Rows(Protocol):
+    """What is run: samples by their indices."""
+
+    size: int
+
+    def __getitem__(self, rows: slice, /) -> dict[str, np.ndarray]: ...
+
+
+class Run:
+    """A model on samples, block by block.
+
+    **Arguments:** as for `monte_carlo`; `model` takes and gives whole blocks; `asked` is what decides the numbers.
+    """
+
+    def __init__(
+        self,
+        model: Callable[[dict[str, Array]], Any],
+        samples: Rows,
+        asked: dict[str, Any],
+        block: int | None = None,
+        folder: Path | str | None = None,
+        resume: bool = False,
+        accuracy: Mapping[Any, float] | None = None,
+        has_aux: bool = False,
+    ):
+        _checks.check_folder(folder, resume)
+        wanted = _checks.check_whole("block", _suitable(samples.size) if block is None else block)
+        # lanes that no trajectory needs cost time and memory; the default is a few sizes, for few programs
+        self.samples, self.block = samples, wanted if block is None else min(wanted, samples.size)
+        self._devices, self._has_aux, self._first = Devices(model), has_aux, None
+        shapes = jax.eval_shape(model, self._filled_up(0))
+        quantities = _checks.check_aux(shapes, self.block)[0] if has_aux else shapes
+        self.names = _checks.check_quantities(quantities, self.block)
+        _checks.check_room("trajectories", samples.size, len(self.names) + 1)
+        # before the folder is there: what is asked wrongly leaves none behind
+        targets = _checks.check_accuracy(accuracy, self.names)
+        self._goal = Goal([Target(*each) for each in targets])
+        columns = [*self.names, "failed"]
+        asked = {**asked, "quantities": self.names, "block": self.block}
+        asked["precision"] = _precision()
+        with together():  # under jax.distributed one process has the folder
+            mine = folder if jax.process_index() == 0 else None
+            self._store = BlockStore(mine, columns, samples.size, self.block, asked, resume)
+        if jax.process_count() > 1:
+            self._store.table = of_the_first(self._store.table)
+
+    def values(
+        self, progress: Callable[[Progress], None] | None = None
+    ) -> dict[str, Float[np.ndarray, " N"]]:
+        """By column, up to the block with which the accuracy is reached."""
+        with together():
+            return self._values(progress)
+
+    def _values(self, progress: Callable[[Progress], None] | None) -> dict[str, np.ndarray]:
+        store, moments, started = self._store, Moments.none(len(self.names)), time.monotonic()
+        missing, fresh, done = store.missing, 0, 0
+        arriving = self._arriving(missing)
+        for index in range(store.blocks):
+            if fresh < len(missing) and missing[fresh] == index:
+                rows = store.rows(index)
+                store.write(index, next(arriving)[: rows.stop - rows.start])
+                fresh += 1
+            moments += Moments.of(store[index][:, :-1])
+            done = store.rows(index).stop
+            here = store.first(done)
+            if progress is not None:
+                now = time.monotonic()
+                running = now - (self._devices.ready or now)
+                run, rest = (self.block * n for n in (fresh, len(missing) - fresh))
+                progress(Progress(here, store.size, moments, now - started, running, run, rest))
+            if self._goal.reached(here, moments):
+                break
+        arriving.close()
+        return {name: x.copy() for name, x in store.first(done).items()}
+
+    def first(self) -> Any:
+        """What else the model gives of the first block, with `has_aux`: from another run's folder it is computed again."""
+        if self._has_aux and self._first is None:
+            self._rows((0, 0))
+        return self._first
+
+    def _arriving(self, missing: list[int]) -> Generator[Float[np.ndarray, "B c"], None, None]:
+        """The rows of the missing blocks, in their order: of all processes, each of which runs its share of them."""
+        mine, here, each = self._threads(missing), jax.process_index(), len(missing)
+        if jax.process_count() > 1:
+            each = ROUND * mine
+        for first in range(0, len(missing), max(each * jax.process_count(), 1)):
+            share = missing[first + here * each :][:each]
+            found = in_order(self._rows, list(enumerate(share)), mine)
+            if jax.process_count() > 1:
+                yield from self._gathered(list(found), each)[: len(missing) - first]
+            else:
+                yield from found
+
+    def _threads(self, missing: list[int]) -> int:
+        return max(min(self._devices.threads, len(missing)), 1)
+
+    def _gathered(self, rows: list[np.ndarray], each: int) -> Float[np.ndarray, "R B c"]:
+        """Those of all processes, one share after the other."""
+        padded = np.full((each, self.block, len(self.names) + 1), np.nan)
+        for place, block in zip(padded, rows, strict=False):
+            place[: len(block)] = block
+        return gathered(padded).reshape(-1, *padded.shape[1:])
+
+    def _rows(self, numbered: tuple[int, int]) -> Float[np.ndarray, "B c"]:
+        """Of a block, run as the number-th: the quantities of each trajectory, NaN where it failed, and whether it did."""
+        number, index = numbered
+        found = self._devices(number, self._filled_up(index))
+        size = min(self.block, self.samples.size - index * self.block)
+        if self._has_aux:
+            found, aux = found
+            self._first = (
+                jax.tree.map(lambda x: np.asarray(x)[:size], aux) if index == 0 else self._first
+            )
+        found = {name: np.asarray(x) for name, x in found.items()}
+        rows = np.stack([found[name][:size].astype(float) for name in self.names], axis=1)
+        failed = ~np.isfinite(rows).all(axis=1)
+        failed |= np.asarray(found.get("failed", np.zeros(size)))[:size] != 0
+        rows[failed] = np.nan
+        return np.concatenate([rows, failed[:, None].astype(float)], axis=1)
+
+    def _filled_up(self, index: int) -> dict[str, np.ndarray]:
+        """The samples of one block, its last sample repeated where there are no more."""
+        sample = self.samples[index * self.block : (index + 1) * self.block]
+        missing = self.block - len(next(iter(sample.values())))
+        return {n: np.concatenate([x, np.repeat(x[-1:], missing, 0)]) for n, x in sample.items()}
+
+
+def _suitable(size: int) -> int:
+    """By N alone, not by the machine: a thirty-second of it, between two powers of two."""
+    return int(np.clip(2 ** round(np.log2(max(size, 1) / 32)), SMALLEST, LARGEST))
+
+
+def _precision() -> str:
+    return jax.dtypes.canonicalize_dtype(float).name

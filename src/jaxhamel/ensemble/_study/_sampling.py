@@ -1,0 +1,157 @@
+"""Samples of an ensemble: each the same whatever was drawn before it, together with it, and by whom."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from jaxhamel import _checks
+from jaxhamel.ensemble._study._distributions import Distributions
+
+SAMPLERS = ("random", "latin-hypercube", "sobol")
+# The smallest and largest probability: every distribution is finite there.
+_EDGE = 2.0**-53
+_MANY = 1 << 16  # samples that are looked at together
+
+
+class Probabilities:
+    """N points of the unit cube, `points[first:last]` without those before: `(last - first, dimension)`.
+
+    `random`: one generator, whose steps can be jumped over (PCG64 DXSM); point i has its steps i·d to (i + 1)·d − 1.
+    """
+
+    def __init__(self, dimension: int, size: int, seed: int, sampler: str):
+        self.dimension, self.size, self.seed, self.sampler = dimension, size, seed, sampler
+        self._strata = self._latin_hypercube() if sampler == "latin-hypercube" else None
+
+    def __getitem__(self, rows: slice) -> Float[np.ndarray, "B d"]:
+        first, last, _ = rows.indices(self.size)
+        last = max(first, last)
+        if self.sampler == "random":
+            bits = np.random.PCG64DXSM(self.seed).advance(first * self.dimension)
+            p = np.random.Generator(bits).random((last - first, self.dimension))
+        elif self._strata is not None:
+            p = self._strata[first:last]
+        else:
+            p = self._sobol(first, last)
+        return np.clip(p, _EDGE, 1.0 - _EDGE)
+
+    def _latin_hypercube(self):
+        from scipy.stats import qmc
+
+        generator = np.random.default_rng(self.seed)
+        return qmc.LatinHypercube(self.dimension, rng=generator).random(self.size)
+
+    def _sobol(self, first: int, last: int):
+        from scipy.stats import qmc
+
+        sequence = qmc.Sobol(self.dimension, rng=np.random.default_rng(self.seed))
+        if first:
+            sequence.fast_forward(first)
+        # SciPy warns of a beginning whose length is no power of two, block by block a pointless thing to say
+        count = last - first if first else 1 << (last - 1).bit_length()
+        return sequence.random(count)[: last - first]
+
+
+class Samples:
+    """N samples of named distributions: `samples[i]` is one, `samples[first:last]` and `samples[[i, j]]` have a leading
+    axis.
+
+    - `random`: independent; sample i does not depend on N either.
+    - `latin-hypercube`: one sample in each of N equally probable strata of every number. The mean of a nearly additive
+      quantity has a smaller error than the one stated, which is that of independent samples. N × d numbers are kept.
+    - `sobol`: a scrambled Sobol sequence (Owen); N should be a power of two. The same holds.
+
+    **Arguments:** `distributions`: by name; `size`: N; `seed`.
+
+    **Raises:** `ValueError` for nothing to draw, no trajectories, an unknown sampler.
+    """
+
+    def __init__(
+        self, distributions: Distributions, size: int, seed: int = 0, sampler: str = "random"
+    ):
+        _checks.check_sampling(distributions, size, seed, sampler, SAMPLERS)
+        self.distributions, self.size = dict(distributions), int(size)
+        self.seed, self.sampler = int(seed), sampler
+        self._points = Probabilities(dimension(distributions), self.size, self.seed, sampler)
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __getitem__(
+        self, rows: int | slice | Sequence[int] | Int[np.ndarray, " n"]
+    ) -> dict[str, Float[np.ndarray, "..."]]:
+        """Samples by name."""
+        if isinstance(rows, slice):
+            first, last, step = rows.indices(self.size)
+            if step == 1:
+                return quantiles(self.distributions, self.probabilities(slice(first, last)))
+            rows = range(first, last, step)
+        if np.ndim(rows) == 1:
+            return quantiles(self.distributions, self._scattered(rows))
+        index = _checks.check_index(rows, self.size)
+        return {name: x[0] for name, x in self[index : index + 1].items()}
+
+    def _scattered(self, rows) -> Float[np.ndarray, "B d"]:
+        """Points from here and there."""
+        checked = [_checks.check_index(i, self.size) for i in rows]
+        points = [self.probabilities(slice(i, i + 1)) for i in checked]
+        return np.concatenate([np.zeros((0, self._points.dimension)), *points])
+
+    def probabilities(self, rows: slice) -> Float[np.ndarray, "B d"]:
+        """P(X ≤ x) of each number of the samples: points of the unit cube."""
+        return self._points[rows]
+
+    def check(self, one: Callable[[dict[str, np.ndarray]], Any]) -> None:
+        """Call `one` with the samples in which any number is smallest or largest.
+
+        **Raises:** `ValueError` with the trajectory's index where `one` raises that, or gives False.
+        """
+        for index in sorted(self._extremes()):
+            try:
+                said = one(self[index])
+            except (ValueError, AssertionError) as error:
+                raise ValueError(_checks.drawn_badly(index, self.seed, error)) from error
+            except Exception as error:
+                error.add_note(f"`check` was given trajectory {index} (seed {self.seed}).")
+                raise
+            if _checks.refuses(said):
+                refusal = "`check` gives False."
+                raise ValueError(_checks.drawn_badly(index, self.seed, refusal))
+
+    def _extremes(self) -> set[int]:
+        """Indices of the samples with the smallest and the largest value of each number."""
+        best: dict[Any, tuple[float, int]] = {}
+        for first in range(0, self.size, _MANY):
+            for name, x in self[first : first + _MANY].items():
+                flat = x.reshape(len(x), -1)
+                for sign in (1.0, -1.0):
+                    for column, row in enumerate(np.argmin(sign * flat, axis=0)):
+                        found = (float(sign * flat[row, column]), first + int(row))
+                        key = (name, column, sign)
+                        best[key] = min(best.get(key, found), found)
+        return {index for _, index in best.values()}
+
+
+def dimension(distributions: Distributions) -> int:
+    """How many numbers one sample has."""
+    return sum(distribution.size for distribution in distributions.values())
+
+
+def quantiles(distributions: Distributions, p: Float[np.ndarray, "B d"]) -> dict[str, np.ndarray]:
+    """From points of the unit cube to samples by name."""
+    drawn, first = {}, 0
+    for name, distribution in distributions.items():
+        drawn[name] = distribution.quantile(p[:, first : first + distribution.size])
+        first += distribution.size
+    return drawn
+
+
+def column_names(distributions: Distributions) -> list[str]:
+    """One name for each number of a sample: `masses[1]`, `shell_mass`."""
+    return [
+        name + "".join(f"[{i}]" for i in index)
+        for name, distribution in distributions.items()
+        for index in np.ndindex(distribution.shape)
+    ]

@@ -1,0 +1,1 @@
+"""Measurements, runs, and the files that hold them."""

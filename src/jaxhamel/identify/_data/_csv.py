@@ -1,0 +1,228 @@
+"""Runs from CSV files: units become SI, and what cannot be right is refused with its file, line and column."""
+
+import csv
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from jaxhamel._words import counted
+from jaxhamel.identify._data._measurements import AbstractMeasurement
+from jaxhamel.identify._data._runs import Run
+
+TO_SI = {
+    "s": 1.0,
+    "ms": 1e-3,
+    "us": 1e-6,
+    "µs": 1e-6,
+    "ns": 1e-9,
+    "min": 60.0,
+    "m": 1.0,
+    "cm": 1e-2,
+    "mm": 1e-3,
+    "rad": 1.0,
+    "mrad": 1e-3,
+    "deg": math.pi / 180,
+    "turn": 2 * math.pi,
+    "rad/s": 1.0,
+    "deg/s": math.pi / 180,
+    "rpm": math.pi / 30,
+    "m/s": 1.0,
+    "m/s²": 1.0,
+    "m/s^2": 1.0,
+    "g": 9.80665,
+    "N": 1.0,
+    "N m": 1.0,
+    "": 1.0,
+}
+LONGEST, SHORTEST = (
+    60.0,
+    1e-6,
+)  # median spacing of times [s] beyond which the unit of time is taken for wrong
+
+
+class DataError(ValueError):
+    """A file of measurements that cannot be used; the message is one line with file, line and column."""
+
+
+def read_csv(
+    path: str | Path,
+    measurements: Sequence[AbstractMeasurement],
+    *,
+    time: str = "t",
+    units: Mapping[str, str] | None = None,
+    control: Any = None,
+    required: Sequence[str] = (),
+    from_zero: bool = False,
+    name: str | None = None,
+) -> Run:
+    """A `Run` from a CSV file with a header.
+
+    **Arguments:**
+
+    - `path`: the file. `measurements`: what to read; each names its `columns`. Other columns are left alone.
+    - `time`: name of the time column. `units`: of columns that are not in SI, `{"t": "ns", "angle": "deg"}`.
+    - `control`: of the run. `required`: columns in which no value may be missing; elsewhere an empty cell or `nan` is one.
+    - `from_zero`: whether the first time becomes zero. `name`: default the file's.
+
+    **Returns:** the run, in SI units; measurements none of whose columns are in the file are not part of it.
+
+    **Raises:** `DataError` for a file that cannot be read, columns that are missing, text or infinities among the numbers,
+    times missing, repeated or out of order, values or spacings that the unit cannot be right for.
+    """
+    path, units = Path(path), dict(units or {})
+    header, rows = _table(path)
+    wanted = _wanted(path, header, measurements, time, units, required)
+    table = {column: _numbers(path, header, rows, column) for column in wanted}
+    for column in (time, *required):
+        _check_complete(path, column, table[column], rows)
+    _check_times(path, time, table[time], rows)
+    for column, values in table.items():
+        table[column] = values * TO_SI[units.get(column, "")]
+    _check_spacing(path, time, table[time], units.get(time, "s"))
+    values = {}
+    for measurement in measurements:
+        if all(column in table for column in measurement.columns):
+            values[measurement.name] = np.stack([table[c] for c in measurement.columns], axis=1)
+            _check_size(path, measurement, values[measurement.name], rows, units)
+    ts = table[time] - (table[time][0] if from_zero else 0.0)
+    try:
+        return Run(ts, values, control, path.stem if name is None else name)
+    except ValueError as error:
+        raise DataError(f"{path}: {' '.join(str(error).split())}") from None
+
+
+def _table(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
+    """The header, and each row with the number of its line; blank lines are left out."""
+    try:
+        with open(path, newline="", encoding="utf-8-sig") as file:
+            reader = csv.reader(file)
+            lines = [(reader.line_num, row) for row in reader if any(cell.strip() for cell in row)]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        reason = getattr(error, "strerror", None) or "it is not a CSV file in UTF-8"
+        raise DataError(f"{path}: the file cannot be read ({reason}).") from None
+    if len(lines) < 3:
+        raise DataError(
+            f"{path}: it has {counted(max(len(lines) - 1, 0), 'row')} of values; it needs a header and two rows or more."
+        )
+    header = [cell.strip() for cell in lines[0][1]]
+    for line, row in lines[1:]:
+        if len(row) != len(header):
+            raise DataError(
+                f"{path}, line {line}: it has {counted(len(row), 'cell')}; the header has {counted(len(header), 'column')}."
+            )
+    return header, lines[1:]
+
+
+def _wanted(path, header, measurements, time, units, required) -> list[str]:
+    """The columns to read, or what is wrong with them."""
+    twice = [column for column in header if header.count(column) > 1]
+    if twice:
+        raise DataError(
+            f"{path}, line 1: the column `{twice[0]}` is there twice; give each one name."
+        )
+    known = {time, *(c for m in measurements for c in m.columns)}
+    missing = [c for c in (time, *required) if c not in header]
+    for measurement in measurements:
+        there = [c for c in measurement.columns if c in header]
+        if there and len(there) < len(measurement.columns):
+            missing += [c for c in measurement.columns if c not in header]
+    if not any(c in header for m in measurements for c in m.columns):
+        missing += [c for m in measurements for c in m.columns]
+    if missing:
+        raise DataError(
+            f"{path}, line 1: there is no column `{missing[0]}`; the file has {', '.join(header)}."
+        )
+    for column, unit in units.items():
+        if unit not in TO_SI:
+            raise DataError(
+                f"{path}: the unit of `{column}` is given as {unit!r}; it must be one of "
+                f"{', '.join(repr(u) for u in TO_SI if u)}."
+            )
+    return [column for column in header if column in known | set(required)]
+
+
+def _numbers(path, header, rows, column) -> np.ndarray:
+    """The numbers of a column; NaN where a cell is empty."""
+    place, values = header.index(column), np.empty(len(rows))
+    for i, (line, row) in enumerate(rows):
+        cell = row[place].strip()
+        try:
+            values[i] = float(cell) if cell else np.nan
+        except ValueError:
+            raise DataError(
+                f"{path}, line {line}, column `{column}`: {cell!r} is not a number. "
+                "Leave the cell empty where a value is missing."
+            ) from None
+        if np.isinf(values[i]):
+            raise DataError(f"{path}, line {line}, column `{column}`: {cell!r} is not finite.")
+    return values
+
+
+def _check_complete(path, column, values, rows) -> None:
+    gone = np.flatnonzero(np.isnan(values))
+    if len(gone):
+        raise DataError(
+            f"{path}, line {rows[gone[0]][0]}, column `{column}`: the value is missing; this column needs one in "
+            "each row. Leave the row out."
+        )
+
+
+def _check_times(path, column, ts, rows) -> None:
+    back = np.flatnonzero(np.diff(ts) <= 0)
+    if len(back):
+        i = back[0] + 1
+        what = "repeated" if ts[i] == ts[i - 1] else "before the one above it"
+        raise DataError(
+            f"{path}, line {rows[i][0]}, column `{column}`: the time {ts[i]:.12g} is {what} ({ts[i - 1]:.12g}); "
+            "times must increase. Sort the rows, and keep one of each time."
+        )
+
+
+def _check_spacing(path, column, ts, unit) -> None:
+    middle = float(np.median(np.diff(ts)))
+    if not SHORTEST <= middle <= LONGEST:
+        raise DataError(
+            f"{path}, line 2, column `{column}`: read in {unit}, the times are {middle:.3g} s apart; that cannot be "
+            f'right. Give the unit of the column, such as "{_likely(middle, unit)}".'
+        )
+
+
+def _likely(middle: float, unit: str) -> str:
+    """The unit in which the spacing is nearest to 20 ms."""
+    raw = middle / TO_SI[unit]
+    return min(("s", "ms", "us", "ns"), key=lambda u: abs(math.log(raw * TO_SI[u] / 0.02)))
+
+
+def _check_size(path, measurement, values, rows, units) -> None:
+    """Nothing beyond the measurement's limit; quaternions are unit."""
+    if measurement.size == 4 and measurement.error_size == 3:
+        _check_unit(path, measurement, values, rows)
+    with np.errstate(invalid="ignore"):
+        far = np.argwhere(np.abs(values) > measurement.limit)
+    if len(far):
+        i, j = far[0]
+        column = measurement.columns[j]
+        unit = units.get(column, measurement.unit)
+        raise DataError(
+            f"{path}, line {rows[i][0]}, column `{column}`: {values[i, j]:.6g} {measurement.unit}, read in {unit}, is "
+            f"beyond {measurement.limit:.6g}; that cannot be right. Give the unit of the column{_advice(unit)}, "
+            "or a larger limit."
+        )
+
+
+def _advice(unit: str) -> str:
+    return {"rad": ' ("deg"?)', "rad/s": ' ("deg/s"?)', "m": ' ("mm"?)'}.get(unit, "")
+
+
+def _check_unit(path, measurement, values, rows) -> None:
+    norms = np.linalg.norm(values, axis=1)
+    with np.errstate(invalid="ignore"):
+        wrong = np.flatnonzero(np.abs(norms - 1) > 0.01)
+    if len(wrong):
+        raise DataError(
+            f"{path}, line {rows[wrong[0]][0]}, columns {', '.join(measurement.columns)}: the norm is "
+            f"{norms[wrong[0]]:.4g}; it must be a unit quaternion (w, x, y, z)."
+        )

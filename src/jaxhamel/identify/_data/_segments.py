@@ -1,0 +1,156 @@
+"""Runs cut into segments of one shape, so that all of them are integrated side by side.
+
+A segment has the times t_0 < … < t_K of its measurements, and goes from each to the next in one or more steps. It starts at
+a node, whose state is unknown. Shorter ones are filled up with intervals of length zero that measure nothing.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int
+
+from jaxhamel import _checks
+from jaxhamel.identify._data._measurements import AbstractMeasurement
+from jaxhamel.identify._data._runs import Run
+
+
+class Segments(eqx.Module):
+    """N segments of runs whose controls have one structure.
+
+    - `ts`: `(N, K+1)`; `counts`: steps in each interval, `(K,)`, the same for all segments.
+    - `values`: for each measurement `(N, K+1, d)`; `there`: 1 where there is a value, else 0, `(N, K+1, r)` over the
+      errors of all measurements side by side.
+    - `run`: number of the run, `(N,)`; `first`, `last`: whether a segment begins or ends it.
+    - `control`: each array with a leading axis of N; `row`: of the node in its run.
+    """
+
+    ts: Float[Array, "N K+1"]
+    counts: Int[Array, " K"]
+    values: tuple[Float[Array, "N K+1 d"], ...]
+    there: Float[Array, "N K+1 r"]
+    run: Int[Array, " N"]
+    first: Bool[Array, " N"]
+    last: Bool[Array, " N"]
+    control: Any
+    row: np.ndarray = eqx.field(static=False)
+
+    @property
+    def count(self) -> int:
+        """N."""
+        return self.ts.shape[0]
+
+
+def segments_of(
+    runs: Sequence[Run],
+    measurements: tuple[AbstractMeasurement, ...],
+    count: Sequence[int],
+    dt: float | None,
+) -> tuple[Segments, ...]:
+    """The segments of all runs, `count` of each, in groups of runs whose controls have one structure."""
+    groups: dict[Any, list[int]] = {}
+    for i, run in enumerate(runs):
+        groups.setdefault(_structure(run.control), []).append(i)
+    return tuple(_group(runs, members, measurements, count, dt) for members in groups.values())
+
+
+def _structure(control) -> Any:
+    arrays, others = eqx.partition(control, eqx.is_array)
+    shapes = tuple(leaf.shape for leaf in jax.tree.leaves(arrays))
+    structure = jax.tree.structure(arrays)
+    return structure, shapes, tuple(jax.tree.leaves(others))
+
+
+def _group(runs, members, measurements, count, dt) -> Segments:
+    pieces = [
+        (i, row, *piece) for i in members for row, piece in _pieces(runs[i], measurements, count[i])
+    ]
+    length = max(len(ts) for _, _, ts, _, _ in pieces)
+    dtype = jnp.result_type(float)
+    padded = [_padded(length, ts, values, there) for _, _, ts, values, there in pieces]
+    ts, values, there = (
+        np.stack([p[0] for p in padded]),
+        [np.stack(v) for v in zip(*(p[1] for p in padded), strict=True)],
+        np.stack([p[2] for p in padded]),
+    )
+    run = np.array([i for i, *_ in pieces])
+    return Segments(
+        ts=jnp.asarray(ts, dtype),
+        counts=jnp.asarray(_steps(ts, dt)),
+        values=tuple(jnp.asarray(v, dtype) for v in values),
+        there=jnp.asarray(there, dtype),
+        run=jnp.asarray(run),
+        first=jnp.asarray(np.append(True, np.diff(run) != 0)),
+        last=jnp.asarray(np.append(np.diff(run) != 0, True)),
+        control=_stacked([runs[i].control for i in run]),
+        row=np.array([row for _, row, *_ in pieces]),
+    )
+
+
+def _stacked(controls: list) -> Any:
+    arrays = [eqx.filter(control, eqx.is_array) for control in controls]
+    others = eqx.filter(controls[0], eqx.is_array, inverse=True)
+    return eqx.combine(jax.tree.map(lambda *leaves: jnp.stack(leaves), *arrays), others)
+
+
+def _pieces(run: Run, measurements, count: int):
+    """(row of the node, (times, values, there)) of each segment."""
+    rows = len(run.ts)
+    nodes = np.unique(np.linspace(0, rows - 1, min(count, max(rows - 1, 1)) + 1).astype(int))
+    values, there = _filled(run, measurements)
+    ends = nodes[1:] if len(nodes) > 1 else np.array([0])
+    for k, end in enumerate(ends):
+        start = int(nodes[k])
+        keep = np.arange(start, end + 1)
+        seen = there[keep].copy()
+        if k < len(ends) - 1:
+            seen[-1] = 0.0  # the next segment's first row
+        yield start, (run.ts[keep], [v[keep] for v in values], seen)
+
+
+def _filled(run: Run, measurements):
+    """Values with missing ones replaced, and where there are any."""
+    values, there = [], []
+    for measurement in measurements:
+        given = run.values.get(measurement.name)
+        if given is None:
+            given = np.full((len(run.ts), measurement.size), np.nan)
+        _checks.check_width(run.name, measurement.name, given.shape[1], measurement.size)
+        known = np.isfinite(given)
+        if measurement.error_size != measurement.size:
+            known = np.broadcast_to(known.all(axis=1, keepdims=True), known.shape)
+        values.append(np.where(known, given, np.asarray(measurement.missing)))
+        there.append(known[:, : measurement.error_size].astype(float))
+    return values, np.concatenate(there, axis=1)
+
+
+def _steps(ts: np.ndarray, dt: float | None) -> np.ndarray:
+    """How many steps no longer than dt each interval takes, `(K,)`: as many as its longest one needs."""
+    longest = np.max(np.diff(ts, axis=1), axis=0)
+    if dt is None:
+        return np.ones(len(longest), int)
+    return np.maximum(np.ceil(longest / dt - 1e-6).astype(int), 1)
+
+
+def _padded(length: int, ts, values, there):
+    more = length - len(ts)
+    repeat = lambda x: np.concatenate([x, np.repeat(x[-1:], more, axis=0)])  # noqa: E731
+    nothing = np.zeros((more, there.shape[1]))
+    return repeat(ts), [repeat(v) for v in values], np.concatenate([there, nothing])
+
+
+def shortened(group: Segments, share: float) -> Segments:
+    """Only the measurements in the first part of each segment, three times at least."""
+    ts = np.asarray(group.ts)
+    early = ts <= ts[:, :1] + share * (ts[:, -1:] - ts[:, :1]) + 1e-12
+    early[:, :3] = True
+    there = group.there * jnp.asarray(early[:, :, None], group.there.dtype)
+    return eqx.tree_at(lambda g: g.there, group, there)
+
+
+def refined(group: Segments, factor: int) -> Segments:
+    """With `factor` times as many steps."""
+    return eqx.tree_at(lambda g: g.counts, group, group.counts * factor)

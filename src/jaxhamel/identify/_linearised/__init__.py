@@ -1,0 +1,1 @@
+"""Residuals of a fit, their linearisation, and the search on it."""

@@ -1,0 +1,83 @@
+r"""Fisher information of the parameters, initial states and offsets eliminated.
+
+At the solution the segments join, so each is a function of its run's initial state: with end = G δ + H dz,
+
+    δ_0 = δ ,   δ_k+1 = G_k δ_k + H_k dz    ⟹    δ_k = A_k δ + B_k dz ,
+
+and what a run says of the parameters alone is the Schur complement F_zz − F_zw F_ww⁺ F_wz, w its initial state and offsets.
+The pseudo-inverse leaves out what a run cannot tell of its own state (where it starts, where only rates are measured).
+"""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from jaxhamel.identify._data._segments import Segments
+from jaxhamel.identify._linearised._model import Model, Unknowns
+from jaxhamel.identify._linearised._rollout import Blocks
+
+
+@eqx.filter_jit
+def information(
+    model: Model,
+    groups: tuple[Segments, ...],
+    parts: list[Blocks],
+    x: Unknowns,
+    *,
+    with_prior: bool = True,
+) -> Float[Array, "P P"]:
+    """F, `(P, P)`: its inverse is the covariance of the coordinates z. `parts`: of `linearised`, at the solution."""
+    R, P = x.offsets.shape[0], x.z.shape[0]
+    total = jnp.zeros((P, P), x.z.dtype)
+    for group, part in zip(groups, parts, strict=True):
+        total = total + _group(model, group, part, R)
+    if with_prior:
+        J = jax.jacfwd(model.prior_residual)(x.z) if P else jnp.zeros((0, 0), x.z.dtype)
+        total = total + J.T @ J
+    return total
+
+
+def _group(model: Model, group: Segments, part: Blocks, R: int) -> Float[Array, "P P"]:
+    wide = jnp.concatenate([_from_start(group, part), part.J_o, _of_z(group, part)], axis=2)
+    each = jnp.einsum("sma,smb->sab", wide, wide)
+    runs = jnp.zeros((R, *each.shape[1:]), each.dtype).at[group.run].add(each)
+    P = part.J_z.shape[2]
+    w = each.shape[1] - P
+    o = part.J_o.shape[2]
+    known = jnp.concatenate([jnp.zeros(w - o, each.dtype), 1 / model.offset_widths() ** 2])
+    inner = runs[:, :w, :w] + jnp.diag(known)[None]
+    return jnp.sum(runs[:, w:, w:] - _eliminated(inner, runs[:, :w, w:]), axis=0)
+
+
+def _eliminated(inner: Float[Array, "R w w"], outer: Float[Array, "R w P"]):
+    """F_zw F_ww⁺ F_wz, F_ww scaled to a unit diagonal first."""
+    size = jnp.sqrt(jnp.diagonal(inner, axis1=1, axis2=2))
+    size = jnp.where(size > 0, size, 1.0)
+    unit = inner / size[:, :, None] / size[:, None, :]
+    values, vectors = jnp.linalg.eigh(unit)
+    floor = 1e3 * jnp.finfo(inner.dtype).eps * values[:, -1:]
+    inverse = jnp.where(values > floor, 1 / jnp.where(values > floor, values, 1.0), 0.0)
+    across = jnp.einsum("rwk,rwp->rkp", vectors, outer / size[:, :, None])
+    return jnp.einsum("rkp,rk,rkq->rpq", across, inverse, across)
+
+
+def _chain(group: Segments, part: Blocks):
+    """A_k and B_k of each segment."""
+    n, P = part.H.shape[1:]
+    start = jnp.eye(n, dtype=part.G.dtype), jnp.zeros((n, P), part.G.dtype)
+
+    def link(carry, segment):
+        first, G, H = segment
+        A, B = jax.tree.map(lambda new, old: jnp.where(first, new, old), start, carry)
+        return (G @ A, G @ B + H), (A, B)
+
+    return jax.lax.scan(link, start, (group.first, part.G, part.H))[1]
+
+
+def _from_start(group: Segments, part: Blocks):
+    return jnp.einsum("smn,snk->smk", part.J_x, _chain(group, part)[0])
+
+
+def _of_z(group: Segments, part: Blocks):
+    return part.J_z + jnp.einsum("smn,snp->smp", part.J_x, _chain(group, part)[1])

@@ -1,0 +1,86 @@
+"""A system with parameters, what is measured of it, and how errors are weighed: everything but the data."""
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from jaxhamel._typing import Configuration
+from jaxhamel.identify._data._measurements import AbstractMeasurement, as_offset
+from jaxhamel.identify._linearised._losses import AbstractLoss
+from jaxhamel.identify._parameters._parameters import AbstractParameter
+from jaxhamel.mechanics import System
+
+
+class Unknowns(eqx.Module):
+    """What a fit looks for: states at the nodes, offsets of each run, coordinates of the parameters."""
+
+    q: Configuration
+    u: Float[Array, "N k"]
+    offsets: Float[Array, "R o"]
+    z: Float[Array, " P"]
+
+
+class Model(eqx.Module):
+    """The system as a function of its coordinates z, and the space its states and offsets live in."""
+
+    system: System
+    parameters: tuple[AbstractParameter, ...]
+    measurements: tuple[AbstractMeasurement, ...]
+    loss: AbstractLoss
+
+    # --- parameters ------------------------------------------------------------------------------------------------
+
+    def coordinates(self, system: System | None = None) -> Float[Array, " P"]:
+        """z of a system, by default of the one given."""
+        system = self.system if system is None else system
+        pieces = [p.coordinates(system) for p in self.parameters]
+        return jnp.concatenate([*pieces, jnp.zeros(0, jnp.result_type(float))])
+
+    def system_at(self, z: Float[Array, " P"]) -> System:
+        """The system with the parameters z."""
+        system, start = self.system, 0
+        for parameter in self.parameters:
+            size = parameter.coordinates(self.system).shape[0]
+            system = parameter.put(system, z[start : start + size])
+            start += size
+        return system
+
+    def quantities(self, z: Float[Array, " P"]) -> Float[Array, " r"]:
+        """What is reported of z, frozen ones too."""
+        system = self.system_at(z)
+        pieces = [p.quantities(system) for p in self.parameters]
+        return jnp.concatenate([*pieces, jnp.zeros(0, z.dtype)])
+
+    def prior_residual(self, z: Float[Array, " P"]) -> Float[Array, " p"]:
+        """Of all parameters with a prior."""
+        system = self.system_at(z)
+        pieces = [p.prior.residual(p.quantities(system)) for p in self.parameters if p.prior]
+        return jnp.concatenate([*pieces, jnp.zeros(0, z.dtype)])
+
+    # --- offsets ---------------------------------------------------------------------------------------------------
+
+    @property
+    def offset_size(self) -> int:
+        """Number of offsets of one run."""
+        return sum(m.error_size for m in self.measurements if m.offset is not None)
+
+    def offset_widths(self) -> Float[Array, " o"]:
+        """Standard deviations of the offsets beforehand."""
+        known = [m for m in self.measurements if m.offset is not None]
+        rows = [jnp.full(m.error_size, as_offset(m), jnp.result_type(float)) for m in known]
+        return jnp.concatenate([*rows, jnp.zeros(0, jnp.result_type(float))])
+
+    def split_offsets(self, offsets: Float[Array, " o"]) -> list[Float[Array, " r"]]:
+        """One for each measurement, zero where it has none."""
+        pieces, start = [], 0
+        for m in self.measurements:
+            size = 0 if m.offset is None else m.error_size
+            given = offsets[start : start + size]
+            pieces.append(given if size else jnp.zeros(m.error_size, offsets.dtype))
+            start += size
+        return pieces
+
+    @property
+    def uses_rates(self) -> bool:
+        """Whether any measurement does."""
+        return any(m.uses_rates for m in self.measurements)

@@ -1,0 +1,139 @@
+r"""The least-squares residual of multiple shooting, with the Jacobian its structure gives.
+
+Unknowns are increments of the node states, of each run's offsets and of the parameters, in that order. A segment depends on
+its own node, its run's offsets and the parameters, so its Jacobian has few columns (`_arrow`); a QR factorisation replaces
+its many residuals by as many as it has columns, with the same ½|r|², Jᵀr and JᵀJ. Gaps between segments are residuals too,
+weighed by how well a segment's measurements determine its state, times a factor that is raised until they close.
+"""
+
+from functools import partial
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from jaxhamel.identify._data._segments import Segments
+from jaxhamel.identify._linearised._arrow import Linear, Rows, arrow_of
+from jaxhamel.identify._linearised._model import Model, Unknowns
+from jaxhamel.identify._linearised._rollout import Blocks, blocks
+from jaxhamel.mechanics._tangent import retract, tangent_size
+
+
+class Weights(NamedTuple):
+    """How residuals and unknowns are weighed: what changes from stage to stage, and compiles nothing again.
+
+    - `gap`: of each component of a state, `(n,)`.
+    - `hold`: of the distance of the coordinates from `z`.
+    - `scale`: unknowns are y · scale, so that each matters alike; zero keeps one where it is, `(D,)`.
+    """
+
+    gap: Float[Array, " n"]
+    scale: Float[Array, " D"]
+    hold: Float[Array, ""]
+    z: Float[Array, " P"]
+
+
+@eqx.filter_jit
+def linearised(model: Model, groups: tuple[Segments, ...], x: Unknowns, noise) -> list[Blocks]:
+    """The segments of each group with their derivatives: the one program that integrates, and takes long to compile."""
+    found, start = [], 0
+    for group in groups:
+        here = slice(start, start + group.count)
+        node = jax.tree.map(lambda a, here=here: a[here], (x.q, x.u))
+        after = jax.tree.map(lambda a: jnp.concatenate([a[1:], a[-1:]]), node)
+        found.append(blocks(model, group, node, after, x.offsets[group.run], x.z, noise))
+        start += group.count
+    return found
+
+
+@eqx.filter_jit
+def assembled(model: Model, groups, parts: list[Blocks], x: Unknowns, weights: Weights):
+    """(r, dr/dy, normal equations, numbers to report) of all segments together."""
+    rows, told = [], []
+    for group, part, start in zip(groups, parts, _starts(groups), strict=True):
+        gaps = _gap_rows(x, group, part, start, weights.gap)
+        rows += [_compressed(x, group, part, start), gaps]
+        told.append((jnp.sum(part.r**2) / 2, jnp.max(jnp.abs(gaps.r))))
+    border = [*_priors(model, x), _held(x, weights)]
+    r_border, J_border = (jnp.concatenate(pieces) for pieces in zip(*border, strict=True))
+    nodes = x.u.shape[0]
+    r = jnp.concatenate([*(row.r.ravel() for row in rows), r_border])
+    J = Linear(tuple(rows), J_border, weights.scale, nodes)
+    arrow = arrow_of(tuple(rows), nodes, r_border, J_border).scaled(weights.scale)
+    data, gaps = (jnp.stack(column) for column in zip(*told, strict=True))
+    numbers = {"cost": jnp.dot(r, r) / 2, "data": jnp.sum(data), "gap": jnp.max(gaps)}
+    return r, J, arrow, numbers | {"decrement": arrow.decrement()}
+
+
+def _starts(groups: tuple[Segments, ...]) -> list[int]:
+    """Number of the first node of each group."""
+    return [sum(group.count for group in groups[:i]) for i in range(len(groups))]
+
+
+@eqx.filter_jit
+def placed(model: Model, base: Unknowns, weights: Weights, y: Float[Array, " D"]) -> Unknowns:
+    """The unknowns that y stands for, around a base point."""
+    return moved(model, base, y * weights.scale)
+
+
+def moved(model: Model, x: Unknowns, increments: Float[Array, " D"]) -> Unknowns:
+    """The unknowns with increments in their tangent spaces."""
+    n, N, P = tangent_size(model.system), x.u.shape[0], x.z.shape[0]
+    nodes = increments[: n * N].reshape(N, n)
+    q, u = jax.vmap(partial(retract, model.system))((x.q, x.u), nodes)
+    offsets = increments[n * N : increments.shape[0] - P].reshape(x.offsets.shape)
+    return Unknowns(q, u, x.offsets + offsets, x.z + increments[increments.shape[0] - P :])
+
+
+def size_of(model: Model, x: Unknowns) -> int:
+    """D, the number of unknowns."""
+    return tangent_size(model.system) * x.u.shape[0] + x.offsets.size + x.z.shape[0]
+
+
+def _places(x: Unknowns, group: Segments):
+    """Of each segment's offsets and parameters in the border, `(N, o + P)`."""
+    (R, o), P = x.offsets.shape, x.z.shape[0]
+    offset = group.run[:, None] * o + jnp.arange(o)[None, :]
+    z = jnp.broadcast_to((R * o + jnp.arange(P))[None, :], (group.count, P))
+    return jnp.concatenate([offset, z], axis=1)
+
+
+def _compressed(x: Unknowns, group: Segments, part: Blocks, start: int) -> Rows:
+    """The measurements, as few rows as a segment has columns."""
+    wide = jnp.concatenate([part.J_x, part.J_o, part.J_z, part.r[:, :, None]], axis=2)
+    R, n = jnp.linalg.qr(wide, mode="r"), part.J_x.shape[2]
+    return Rows(R[:, :, -1], R[:, :, :n], None, R[:, :, n:-1], _places(x, group), start)
+
+
+def _gap_rows(x: Unknowns, group: Segments, part: Blocks, start: int, weight) -> Rows:
+    """The gaps; at the end of a run there is none."""
+    N, n = part.gap.shape
+    on = jnp.where(group.last[:, None], 0.0, weight[None, :])
+    after = jnp.broadcast_to(-jnp.eye(n, dtype=weight.dtype)[None], (N, n, n))
+    none = jnp.zeros((N, n, part.J_o.shape[2]), weight.dtype)
+    border = jnp.concatenate([none, part.H], axis=2)
+    node, after, border = (on[:, :, None] * J for J in (part.G, after, border))
+    return Rows(on * part.gap, node, after, border, _places(x, group), start)
+
+
+def _held(x: Unknowns, weights: Weights):
+    """(r, J) of the coordinates' distance from where they are held."""
+    P, dtype = x.z.shape[0], x.z.dtype
+    none = jnp.zeros((P, x.offsets.size), dtype)
+    J = jnp.concatenate([none, weights.hold * jnp.eye(P, dtype=dtype)], axis=1)
+    return weights.hold * (x.z - weights.z), J
+
+
+def _priors(model: Model, x: Unknowns):
+    """(r, J) of priors on parameters, then on offsets, J by what stands in the border."""
+    P, O = x.z.shape[0], x.offsets.size
+    r = model.prior_residual(x.z)
+    if r.shape[0]:
+        J = jax.jacfwd(model.prior_residual)(x.z)
+        yield r, jnp.concatenate([jnp.zeros((r.shape[0], O), r.dtype), J], axis=1)
+    if O:
+        share = (jnp.ones_like(x.offsets) / model.offset_widths()[None, :]).ravel()
+        J = jnp.concatenate([jnp.diag(share), jnp.zeros((O, P), r.dtype)], axis=1)
+        yield share * x.offsets.ravel(), J

@@ -1,0 +1,139 @@
+"""One segment: its states, what they say of the measurements, and derivatives, all forward."""
+
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from jaxhamel._typing import Configuration
+from jaxhamel.identify._data._segments import Segments
+from jaxhamel.identify._linearised._model import Model
+from jaxhamel.mechanics import VectorField
+from jaxhamel.mechanics._tangent import local, retract, tangent_size
+from jaxhamel.simulate._classical import classical_step_and_slopes
+
+
+class Motion(NamedTuple):
+    """States at the times, and their rates (q̇, u̇) where a measurement asks for them, else None; leading axis time."""
+
+    q: Configuration
+    u: Float[Array, "K+1 k"]
+    rates: tuple[Configuration, Float[Array, "K+1 k"]] | None
+
+
+class Blocks(NamedTuple):
+    """Linearised segments, N of them: residual r ≈ r + J_x δ + J_z dz + J_o do, end ≈ end·exp(d + G δ + H dz)."""
+
+    r: Float[Array, "N m"]
+    J_x: Float[Array, "N m n"]
+    J_z: Float[Array, "N m P"]
+    J_o: Float[Array, "N m o"]
+    gap: Float[Array, "N n"]
+    G: Float[Array, "N n n"]
+    H: Float[Array, "N n P"]
+    plain: Float[Array, "N m"]  # residuals before the loss: errors in units of their noise
+
+
+def states(model: Model, z, control, x, ts: Float[Array, " K+1"], counts: Any = 1) -> Motion:
+    """The motion at the times, by the classical Runge–Kutta method from x on.
+
+    `counts`: steps from each time to the next, `(K,)`, which may be traced; or one number for all, which reverse mode
+    needs. Stages are taken in storage coordinates, where the field is tangent to the group; each step ends on it.
+    """
+    field, system = VectorField(), model.system_at(z)
+    rate = lambda t, y: field(t, y, (system, control))  # noqa: E731
+    starts, lengths, each = ts[:-1], jnp.diff(ts), counts
+    if isinstance(counts, int):  # reverse mode keeps states, not all that each stage computes
+        rate, each = jax.checkpoint(rate, prevent_cse=False), jnp.full(lengths.shape, counts)
+    if not model.uses_rates:
+        interval = _interval(rate, system.space.normalise, counts)
+        end, (before, _) = jax.lax.scan(interval, x, (starts, lengths, each))
+        q, u = jax.tree.map(lambda a, b: jnp.concatenate([a, b[None]]), before, end)
+        return Motion(q, u, None)
+    # the rates are slopes at the start of a step; at the last time, of one that goes nowhere
+    lengths = jnp.concatenate([lengths, jnp.zeros(1, ts.dtype)])
+    each = jnp.concatenate([each, jnp.ones(1, each.dtype)])
+    interval = _interval(rate, system.space.normalise, counts)
+    _, ((q, u), rates) = jax.lax.scan(interval, x, (ts, lengths, each))
+    return Motion(q, u, rates)
+
+
+def _interval(rate, normalise, counts):
+    """For `lax.scan`: x and (t, h, number of steps) -> x after them, (x, ẋ) before."""
+
+    def step(t, h, x):
+        (q, u), slopes = classical_step_and_slopes(rate, t, h, x)
+        return (normalise(q), u), jax.tree.map(lambda k: k[0], slopes)
+
+    def interval(x, given):
+        t, h, count = given
+        h = h / jnp.asarray(count, h.dtype)
+
+        def substep(i, carry):
+            moved, slope = step(t + jnp.asarray(i, h.dtype) * h, h, carry[0])
+            return moved, jax.tree.map(lambda a, b: jnp.where(i == 0, b, a), carry[1], slope)
+
+        bounds = 0, counts if isinstance(counts, int) else count
+        later, slope = jax.lax.fori_loop(*bounds, substep, (x, jax.tree.map(jnp.zeros_like, x)))
+        return later, (x, slope)
+
+    return interval
+
+
+def predicted(model: Model, system, control, motion: Motion, ts) -> list[Float[Array, "K+1 d"]]:
+    """What each measurement would show along a motion, without noise and offset."""
+    return [
+        jax.vmap(lambda t, q, u, rates, m=m: m.along(system, t, q, u, rates, control))(ts, *motion)
+        for m in model.measurements
+    ]
+
+
+def residual(model: Model, values, there, shown, offsets, noise):
+    """Errors in units of their noise, `(m,)`; zero where nothing was measured."""
+    errors = [
+        jax.vmap(m.error, (0, 0, None))(value, one, offset)
+        for m, value, one, offset in zip(
+            model.measurements, values, shown, model.split_offsets(offsets), strict=True
+        )
+    ]
+    whole = jnp.concatenate(errors, axis=1) / noise[None, :]
+    return jnp.where(there > 0, whole, jnp.zeros_like(whole)).ravel()
+
+
+def blocks(model: Model, segments: Segments, x, x_next, offsets, z, noise) -> Blocks:
+    """All segments of a group with their derivatives. `offsets`: of each segment's run, `(N, o)`."""
+    arrays, others = eqx.partition(segments.control, eqx.is_array)
+
+    def one(ts, values, there, arrays, x, x_next, offsets):
+        control = eqx.combine(arrays, others)
+        counts = segments.counts
+        return _block(model, ts, counts, values, there, control, x, x_next, offsets, z, noise)
+
+    given = (segments.ts, segments.values, segments.there, arrays)
+    return jax.vmap(one)(*given, x, x_next, offsets)
+
+
+def _block(
+    model: Model, ts, counts, values, there, control, x, x_next, offsets, z, noise
+) -> Blocks:
+    n = tangent_size(model.system)
+
+    def arc(increments):
+        moved = z + increments[n:]
+        motion = states(model, moved, control, retract(model.system, x, increments[:n]), ts, counts)
+        end = jax.tree.map(lambda a: a[-1], (motion.q, motion.u))
+        shown = predicted(model, model.system_at(moved), control, motion, ts)
+        plain = residual(model, values, there, shown, offsets, noise)
+        r, gap = model.loss.transformed(plain), local(model.system, x_next, end)
+        return (r, gap), (r, gap, shown, plain)
+
+    zero = jnp.zeros(n + z.shape[0], z.dtype)
+    (J, D), (r, gap, shown, plain) = jax.jacfwd(arc, has_aux=True)(zero)
+    shifted = lambda o: model.loss.transformed(  # noqa: E731
+        residual(model, values, there, shown, o, noise)
+    )
+    none = jnp.zeros((r.shape[0], 0), r.dtype)
+    J_o = jax.jacfwd(shifted)(offsets) if offsets.shape[0] else none
+    return Blocks(r, J[:, :n], J[:, n:], J_o, gap, D[:, :n], D[:, n:], plain)

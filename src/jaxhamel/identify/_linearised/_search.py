@@ -1,0 +1,133 @@
+"""One stage of a fit: optimistix or optax, step by step, so that it can tell how it goes and keep what it has."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optimistix as optx
+
+from jaxhamel.identify._linearised._arrow import Arrow
+
+HUGE = 1e15  # a residual whose square is still a number in single precision
+SHARPNESS = (
+    30.0  # unknowns are scaled to columns of this length: a damping of 1 is then a light one
+)
+
+
+class ArrowDescent(optx.AbstractDescent):
+    """optimistix' damped Newton descent, (H + λ)⁻¹ Jᵀr with λ = 1/step size, solved in the pattern of `Arrow`.
+
+    `arrow` is that of the candidate, put here for each step. On a ball's 1090 × 330 matrix, mostly zeros, QR took 2.6 s of
+    a core, Cholesky on dense normal equations 0.06 s, this 0.001 s. A step that rounding spoils is not finite, is refused,
+    and comes again with more damping.
+    """
+
+    arrow: Arrow | None = None
+
+    def init(self, y, f_info_struct):
+        return jax.tree.map(jnp.zeros_like, self.arrow)
+
+    def query(self, y, f_info, state):
+        return self.arrow
+
+    def step(self, step_size, state):
+        tiny = jnp.finfo(step_size.dtype).eps
+        damping = 1 / jnp.maximum(step_size, tiny)
+        return -state.solved(damping.astype(state.g.dtype)), optx.RESULTS.successful
+
+
+def levenberg_marquardt(tolerance: float = 1e-4) -> optx.AbstractLeastSquaresSolver:
+    """optimistix' Levenberg–Marquardt, with a damping that follows the ratio of actual to predicted decrease faster.
+
+    optimistix lengthens steps by 3.5 where the ratio is above 0.99; a fit is through earlier with 10 above 0.75.
+    """
+    solver = optx.LevenbergMarquardt(rtol=1e-8, atol=tolerance)
+    search = optx.ClassicalTrustRegion(high_cutoff=0.75, high_constant=10.0)
+    where = lambda s: (s.descent, s.search)  # noqa: E731
+    return eqx.tree_at(where, solver, (ArrowDescent(), search))
+
+
+@eqx.filter_jit
+def begin(solver, y, r, J, arrow, told):
+    """The solver's first state, as a list of arrays: what else it holds is remade by each step."""
+    return jax.tree.leaves(eqx.filter(_first(solver, y, r, J, arrow, told), eqx.is_array))
+
+
+@eqx.filter_jit
+def candidate(solver, y, leaves, r, J, arrow, told):
+    """Where the solver wants the residual next."""
+    if not isinstance(solver, optx.AbstractLeastSquaresSolver):
+        return y
+    return _state(solver, y, leaves, r, J, arrow, told).y_eval
+
+
+@eqx.filter_jit
+def advance(solver, y, leaves, r, J, arrow, told):
+    """(y, state, whether it has converged) after one step; the rest is what `assembled` gave at its candidate."""
+    state = _state(solver, y, leaves, r, J, arrow, told)
+    if not isinstance(solver, optx.AbstractLeastSquaresSolver):
+        return _descend(solver, y, state, arrow.gradient)
+    solver, function = _with_arrow(solver, arrow), _Known(r, J, told)
+    options = ({}, state, frozenset())
+    y, state, _ = solver.step(function, y, None, *options)
+    done = solver.terminate(function, y, None, {}, state, frozenset())[0]
+    return y, jax.tree.leaves(eqx.filter(state, eqx.is_array)), done
+
+
+def _with_arrow(solver, arrow: Arrow):
+    """The solver, its descent knowing the normal equations if it is ours."""
+    if not isinstance(getattr(solver, "descent", None), ArrowDescent):
+        return solver
+    return eqx.tree_at(lambda s: s.descent, solver, ArrowDescent(arrow))
+
+
+def refusable(known):
+    """What `assembled` gave, with a residual that every solver refuses where the motion broke down there."""
+    r, J, arrow, told = known
+    if np.isfinite(float(told["cost"])):
+        return known
+    zeros = lambda tree: jax.tree.map(jnp.zeros_like, tree)  # noqa: E731
+    return jnp.full_like(r, HUGE), zeros(J), zeros(arrow), told
+
+
+class _Known(eqx.Module):
+    """A function whose value and derivative at the one place where they are asked for are known."""
+
+    r: Any
+    J: Any
+    told: Any
+
+    def __call__(self, y, args=None):
+        @jax.custom_jvp
+        def function(y, r, J, told):
+            return r, told
+
+        @function.defjvp
+        def rule(primals, tangents):
+            _, r, J, told = primals
+            return (r, told), (J @ tangents[0], jax.tree.map(jnp.zeros_like, told))
+
+        return function(y, self.r, self.J, self.told)
+
+
+def _first(solver, y, r, J, arrow, told) -> Any:
+    if not isinstance(solver, optx.AbstractLeastSquaresSolver):
+        return solver.init(y)
+    out, aside = jax.eval_shape(lambda: (r, told))
+    solver = _with_arrow(solver, arrow)
+    return solver.init(_Known(r, J, told), y, None, {}, out, aside, frozenset())
+
+
+def _state(solver, y, leaves, *known) -> Any:
+    arrays, others = eqx.partition(_first(solver, y, *known), eqx.is_array)
+    return eqx.combine(jax.tree.unflatten(jax.tree.structure(arrays), leaves), others)
+
+
+def _descend(optimiser, y, state, gradient):
+    """A step of an optax optimiser on ½|r|²."""
+    with jax.numpy_dtype_promotion("standard"):  # as optimistix does: it is not our code
+        step, state = optimiser.update(gradient, state, y)
+    done = jnp.linalg.norm(gradient) < 1e-4 * SHARPNESS
+    return y + step, jax.tree.leaves(eqx.filter(state, eqx.is_array)), done

@@ -1,0 +1,1 @@
+"""Parameters to be identified, and inertias that are physical by construction."""

@@ -1,0 +1,225 @@
+"""Which leaves of a system are sought, and in which coordinates: positive numbers stay positive, bodies possible.
+
+A parameter takes the part of a system it stands for to *coordinates* z, dimensionless and without bounds, and back. What
+is reported are its *quantities*, in their own units.
+"""
+
+import dataclasses
+from abc import abstractmethod
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float
+
+from jaxhamel import _checks
+from jaxhamel.identify._parameters._paths import leaf_of, with_leaf
+
+
+class Prior(eqx.Module):
+    r"""What is known beforehand: Gaussian, (x − mean)/std a further residual for each entry.
+
+    **Arguments:** `mean`, `std`: in the unit of the parameter, one number or one for each of its quantities; where `std` is
+    infinite nothing is known. `relative`: log(x/mean)/std instead, for positive quantities: `std=0.1` is 10 %.
+    """
+
+    mean: Array
+    std: Array
+    relative: bool = eqx.field(static=True, default=False)
+
+    def __init__(self, mean: ArrayLike, std: ArrayLike, relative: bool = False):
+        dtype = jnp.result_type(float)
+        self.mean, self.std = jnp.asarray(mean, dtype), jnp.asarray(std, dtype)
+        self.relative = relative
+        _checks.check_prior(self.mean, self.std, relative)
+
+    def residual(self, quantities: Float[Array, " r"]) -> Float[Array, " r"]:
+        """One entry for each quantity."""
+        mean, std = (
+            jnp.broadcast_to(x, quantities.shape).astype(quantities.dtype)
+            for x in (self.mean, self.std)
+        )
+        change = jnp.log(quantities / mean) if self.relative else quantities - mean
+        return change / std
+
+
+class AbstractParameter(eqx.Module):
+    """A part of a system that is sought.
+
+    - `path`: where its leaf is, `"masses"`, `"rails.radius"`, `"rails.groups.0.radius"`.
+    - `unit`: for the tables. `frozen`: entries that are kept as they are. `prior`: a `Prior`, or None.
+    """
+
+    path: eqx.AbstractVar[str]
+    unit: eqx.AbstractVar[str]
+    prior: eqx.AbstractVar[Prior | None]
+
+    @abstractmethod
+    def resolved(self, system: Any) -> "AbstractParameter":
+        """Itself with what it takes from the system at the start (scales, which entries there are); checks that too."""
+
+    @abstractmethod
+    def coordinates(self, system: Any) -> Float[Array, " k"]:
+        """z of the system's own values, those that are not frozen."""
+
+    @abstractmethod
+    def put(self, system: Any, z: Float[Array, " k"]) -> Any:
+        """The system with the values of z."""
+
+    @abstractmethod
+    def quantities(self, system: Any) -> Float[Array, " r"]:
+        """The numbers that are reported, frozen ones too."""
+
+    @abstractmethod
+    def names(self) -> list[str]:
+        """Of the quantities."""
+
+    @abstractmethod
+    def units(self) -> list[str]:
+        """Of the quantities."""
+
+    @abstractmethod
+    def is_frozen(self) -> list[bool]:
+        """Of the quantities."""
+
+    @abstractmethod
+    def sizes(self, system: Any) -> Float[Array, " r"]:
+        """What counts as a change of 100 % of each quantity."""
+
+    def bound(self, value: Float[np.ndarray, " r"]) -> list[str]:
+        """For each quantity `"lower"`, `"upper"` or `""`: the bound it has run into."""
+        return [""] * len(value)
+
+
+class _Entries(AbstractParameter):
+    """The entries of one leaf, each with a coordinate of its own."""
+
+    path: str = eqx.field(static=True)
+    unit: str = eqx.field(static=True, default="")
+    frozen: Any = eqx.field(static=True, default=False)
+    prior: Prior | None = None
+    shape: tuple[int, ...] | None = eqx.field(static=True, default=None, kw_only=True)
+
+    @abstractmethod
+    def to_coordinate(self, x: Array) -> Array:
+        """z of the free entries' values."""
+
+    @abstractmethod
+    def from_coordinate(self, z: Array) -> Array:
+        """Values of the free entries."""
+
+    def resolved(self, system):
+        _checks.check_path(system, self.path)
+        leaf = leaf_of(system, self.path)
+        mask = _checks.check_frozen(self.path, self.frozen, leaf.shape)
+        resolved = dataclasses.replace(self, frozen=mask, shape=leaf.shape)
+        resolved.check(np.asarray(leaf)[~np.array(mask, bool).reshape(leaf.shape)])
+        return resolved
+
+    def check(self, values: np.ndarray) -> None:
+        """Whether the values to start from have coordinates."""
+        _checks.check_finite(self.path, values)
+
+    @property
+    def _free(self) -> np.ndarray:
+        return np.flatnonzero(~np.array(self.frozen, dtype=bool))
+
+    def coordinates(self, system):
+        return self.to_coordinate(leaf_of(system, self.path).ravel()[self._free])
+
+    def put(self, system, z):
+        leaf = leaf_of(system, self.path)
+        new = leaf.ravel().at[self._free].set(self.from_coordinate(z).astype(leaf.dtype))
+        return with_leaf(system, self.path, new.reshape(leaf.shape))
+
+    def quantities(self, system):
+        return leaf_of(system, self.path).ravel()
+
+    def names(self):
+        shape = self.shape or ()
+        places = ["".join(f"[{i}]" for i in index) for index in np.ndindex(*shape)]
+        return [f"{self.path}{place}" for place in places]
+
+    def units(self):
+        return [self.unit] * len(self.names())
+
+    def is_frozen(self):
+        return [bool(x) for x in np.ravel(self.frozen)]
+
+    def sizes(self, system):
+        return jnp.abs(self.quantities(system))
+
+
+class Positive(_Entries):
+    r"""Numbers that are positive: z = log x. A change of z by 0.01 is one of 1 %.
+
+    **Arguments:** `path`, `unit`, `prior`; `frozen`: True, or a list with True for each entry that is kept.
+    """
+
+    def to_coordinate(self, x):
+        return jnp.log(x)
+
+    def from_coordinate(self, z):
+        return jnp.exp(z)
+
+    def check(self, values):
+        _checks.check_positive(
+            self.path, values, "Positive takes log x: start above zero, or take Free or Bounded."
+        )
+
+
+class Free(_Entries):
+    r"""Numbers of any sign: z = x / scale.
+
+    **Arguments:** `path`, `unit`, `frozen`, `prior` as for `Positive`; `scale`: what counts as a large
+    change, in the unit of x; None takes the largest |x| to start from, or 1 where all are zero.
+    """
+
+    scale: Any = None
+
+    def resolved(self, system):
+        mine = super().resolved(system)
+        size = float(np.max(np.abs(np.asarray(leaf_of(system, self.path))), initial=0.0))
+        scale = (size or 1.0) if self.scale is None else self.scale
+        _checks.check_positive("scale", scale)
+        return dataclasses.replace(mine, scale=jnp.asarray(scale, jnp.result_type(float)))
+
+    def to_coordinate(self, x):
+        return x / self.scale
+
+    def from_coordinate(self, z):
+        return self.scale * z
+
+    def sizes(self, system):
+        x = self.quantities(system)
+        return jnp.broadcast_to(self.scale.astype(x.dtype), x.shape)
+
+
+class Bounded(_Entries):
+    r"""Numbers between two bounds: x = l + (u − l) / (1 + e^−z).
+
+    **Arguments:** `path`, `unit`, `frozen`, `prior` as for `Positive`; `lower`, `upper`: l < u, in the unit of x.
+    """
+
+    lower: float = 0.0
+    upper: float = 1.0
+
+    def check(self, values):
+        _checks.check_inside(self.path, values, self.lower, self.upper)
+
+    def to_coordinate(self, x):
+        share = (x - self.lower) / (self.upper - self.lower)
+        return jnp.log(share / (1 - share))
+
+    def from_coordinate(self, z):
+        return self.lower + (self.upper - self.lower) / (1 + jnp.exp(-z))
+
+    def sizes(self, system):
+        x = self.quantities(system)
+        return jnp.full(x.shape, self.upper - self.lower, x.dtype)
+
+    def bound(self, value):
+        share = (np.asarray(value) - self.lower) / (self.upper - self.lower)
+        return ["lower" if s < 1e-3 else "upper" if s > 1 - 1e-3 else "" for s in share]

@@ -1,0 +1,1 @@
+"""An application: the published runs of a real robot."""
