@@ -1,12 +1,14 @@
 """`jaxhamel montecarlo`: its files, resuming, what it refuses."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import typer
 from test_cli_simulate import jaxhamel
 
+from jaxhamel.cli._commands._montecarlo import _statistics
 from jaxhamel.cli._exit_status import finish
 from jaxhamel.cli._terminal import Terminal
 
@@ -147,21 +149,39 @@ def test_one_trajectory_again_alone(scenario, done, tmp_path):
     assert "there is no trajectory 10; there are 10, counted from 0 to 9" in refused.stderr
 
 
-def test_steps_by_tolerance_end_where_equal_steps_do(scenario):
-    """A homogeneous ball keeps ω and ends at r ω t."""
+def model_of(scenario, *changes):
     from jaxhamel.cli._objects._build import build_control, build_initial, build_system
     from jaxhamel.cli._objects._ensemble_model import Model
     from jaxhamel.cli._objects._spread import Nominal
     from jaxhamel.cli._scenario._scenario import load
 
-    told = load(str(scenario), ["montecarlo.rtol=1e-8"])
+    told = load(str(scenario), list(changes))
     system = build_system(told)
-    model = Model(told, Nominal(system, *build_initial(told), build_control(told, system)))
+    return Model(told, Nominal(system, *build_initial(told), build_control(told, system)))
+
+
+def test_steps_by_tolerance_end_where_equal_steps_do(scenario):
+    """A homogeneous ball keeps ω and ends at r ω t."""
+    model = model_of(scenario, "montecarlo.rtol=1e-8")
     assert model.steps == {"rtol": 1e-8, "atol": 1e-10}
     more = np.random.default_rng(0).normal(0.0, 0.2, (5, 3))
     found, path = model({"initial.u": more})
     np.testing.assert_allclose(found["end_x"], 0.1 * (1 + more[:, 1]), rtol=1e-6)
     np.testing.assert_array_equal(found["end_y"], path[:, -1, 1])
+
+
+def test_balls_that_leave_the_ground_count_as_slipping_and_stay_in_the_statistics(scenario):
+    """The weight is above the centre at the start: N = m (g − ρ ω²) there, negative beyond ω = 19.8."""
+    model = model_of(scenario, "system.shell_com=[0.0, 0.0, 0.025]", "montecarlo.dt=0.005")
+    more = np.array([[0.0, 5.0, 0.0], [0.0, 20.0, 0.0], [0.0, 30.0, 0.0]])  # added to ω_y = 1
+    found = {name: np.asarray(x) for name, x in model({"initial.u": more})[0].items()}
+    leaves = found["min_normal_force"] <= 0
+    np.testing.assert_array_equal(leaves, [False, True, True])
+    assert all(np.all(np.isfinite(x)) for x in found.values())
+    assert np.all(found["max_friction"] >= 0)
+    statistics = _statistics(SimpleNamespace(values=found, statistics={}), 1e9)
+    assert statistics["lift_off"]["probability"] == pytest.approx(2 / 3)
+    assert statistics["slip"]["probability"] == pytest.approx(2 / 3)  # no coefficient is enough
 
 
 def test_stops_at_an_accuracy(scenario, tmp_path):

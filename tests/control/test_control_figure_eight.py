@@ -1,5 +1,8 @@
 """The built-in job: its stored solution, and its first seconds solved anew."""
 
+from types import SimpleNamespace
+
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -82,3 +85,26 @@ def test_contact_limits_cost_only_what_is_beyond_them():
 @pytest.mark.parametrize("name", ["figure_eight", "figure_eight_method", "solve", "Spline"])
 def test_public_names_are_documented(name):
     assert getattr(control, name).__doc__
+
+
+class Pressed(eqx.Module):
+    """A body whose contact force is the control."""
+
+    def contact_force(self, t, q, u, control):
+        return control(t)
+
+
+class OnGround(eqx.Module):
+    system: Pressed = Pressed()
+    tracking: None = None
+
+
+@pytest.mark.parametrize(("ascent", "needed"), [(4.0, 1.5), (5.0, np.inf), (6.0, np.inf)])
+def test_no_friction_is_enough_for_a_motion_that_leaves_the_ground(ascent, needed):
+    """|f| = 1.5 N and N falls from 5 N to 5 N − ascent: never a negative coefficient, and not the largest of the rest."""
+    ts = jnp.arange(3.0)
+    motion = SimpleNamespace(ts=ts, q=jnp.zeros((3, 1)), u=jnp.zeros((3, 1)))
+    force = lambda t: jnp.stack([0 * t, 0 * t + 1.5, 5.0 - ascent * t / 2])  # noqa: E731
+    numbers = measure(OnGround(), motion, force)
+    np.testing.assert_allclose(numbers["friction_needed"], needed)
+    np.testing.assert_allclose(numbers["min_normal_force"], 5.0 - ascent)

@@ -11,6 +11,7 @@ from systems_ball import CircularRails, package_of, random_balls, reference_of, 
 from jaxhamel.geometry import quaternion_matrix, quaternion_rate
 from jaxhamel.mechanics import ROUTES, acceleration, constraint_force, velocity
 from jaxhamel.systems import RollingBall
+from jaxhamel.systems._rolling import friction_needed
 
 STATES = 1000
 TIME = 0.37
@@ -177,6 +178,41 @@ def test_contact_summary(at):
     np.testing.assert_allclose(normal, force[2], rtol=1e-15)
     np.testing.assert_allclose(friction, np.hypot(force[0], force[1]) / force[2], rtol=1e-14)
     np.testing.assert_allclose(ball.contact_point(at[1]), [0.3, -0.2, 0], atol=0)
+
+
+def test_a_ball_that_leaves_the_ground_does_not_roll():
+    """A weight above the centre, spun about the y axis: N = m (g − ρ ω²), and where N ≤ 0 no friction coefficient does."""
+    ball = RollingBall(1.0, 2.0, [0.5, 0.6, 0.7], [0.0, 0.0, 0.4], [], None, 9.81)
+    q = (jnp.array([1.0, 0.0, 0.0, 0.0]), jnp.zeros(2))
+
+    @jax.jit
+    @jax.vmap
+    def contact(rate):
+        found = lambda w: ball.contact(0.0, q, jnp.stack([0.3 * w, w, 0.2 * w]))  # noqa: E731
+        return *found(rate), jax.grad(lambda w: found(w).friction)(rate)
+
+    h, rates = 1e-3, np.array([2.0, 3.0, 4.0, 6.0, 30.0])
+    _, below, _ = contact(jnp.asarray(rates - h))
+    _, above, _ = contact(jnp.asarray(rates + h))
+    normal, friction, slope = contact(jnp.asarray(rates))
+    np.testing.assert_allclose(normal, 2.0 * (9.81 - 0.4 * 1.09 * rates**2), rtol=1e-12)
+    touches = rates**2 < 9.81 / (0.4 * 1.09)
+    np.testing.assert_array_equal(touches, [True, True, True, False, False])
+    assert np.all(np.isfinite(friction[touches]))
+    np.testing.assert_allclose(slope[touches], (above - below)[touches] / (2 * h), rtol=1e-5)
+    np.testing.assert_array_equal(friction[~touches], np.inf)
+    np.testing.assert_array_equal(slope[~touches], 0.0)
+
+
+def test_friction_needed_at_its_edges():
+    """Forces upward and none: no sliding; N = 0 and N < 0: no coefficient; derivatives finite at all of them."""
+    force = jnp.array(
+        [[3.0, -4.0, 2.0], [0.0, 0.0, 2.0], [3, 4, 0], [0, 0, 0], [3, 4, -2], [0, 0, -2]]
+    )
+    np.testing.assert_array_equal(friction_needed(force), [2.5, 0.0, *[np.inf] * 4])
+    slopes = jax.jit(jax.vmap(jax.grad(friction_needed)))(force)
+    np.testing.assert_allclose(slopes[0], [0.3, -0.4, -1.25], rtol=1e-15)
+    np.testing.assert_array_equal(slopes[1:], 0.0)
 
 
 class CountingRails(eqx.Module):

@@ -12,6 +12,7 @@ import numpy as np
 
 from jaxhamel.control._problem import ControlProblem
 from jaxhamel.simulate import Trajectory, simulate
+from jaxhamel.systems._rolling import friction_needed
 
 
 class Result(NamedTuple):
@@ -22,7 +23,8 @@ class Result(NamedTuple):
     - `cost`, `gradient_norm`: J and the norm of its gradient (of the Lagrangian, where conditions are met).
     - `tracking_rms`: of the simulated output against the path [m]; `path_size`: the longer side of
       the box around the path, `path_length`: its length [m].
-    - `min_normal_force` [N] and `friction_needed`, along the trajectory, of systems that have a contact force.
+    - `min_normal_force` [N] and `friction_needed` (inf if the normal force is not positive throughout), along the
+      trajectory, of systems that have a contact force.
     - `history`: one array for each quantity, an entry an iteration. `seconds`: time taken.
     - `converged`, `status`: whether the tolerances were met, and why it ended.
 
@@ -136,7 +138,7 @@ def measure(problem: ControlProblem, trajectory: Trajectory, control) -> dict[st
     if contact is not None:
         force = np.asarray(contact)
         numbers["min_normal_force"] = float(np.min(force[:, 2]))
-        numbers["friction_needed"] = float(np.max(np.hypot(force[:, 0], force[:, 1]) / force[:, 2]))
+        numbers["friction_needed"] = float(np.max(friction_needed(contact)))
     return numbers
 
 

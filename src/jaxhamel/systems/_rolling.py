@@ -10,17 +10,26 @@ from jaxhamel.geometry import quaternion_matrix
 
 
 class Contact(NamedTuple):
-    """What the ground does to the ball: `normal` [N], and the friction coefficient `friction` that no slip needs."""
+    """What the ground does to the ball: `normal` N [N], and `friction`, the friction coefficient that no slip needs.
+
+    `friction` is +inf where N ≤ 0: no coefficient holds a ball that leaves the ground, so `friction < mu` is False there.
+    """
 
     normal: Scalar
     friction: Scalar
 
 
 def contact_of(force: Vector3) -> Contact:
-    """N = F_c·e₃ and |F_c − N e₃| / N of a contact force in space."""
-    tangential = jnp.sum(force[:2] ** 2)
-    safe = jnp.where(tangential > 0, tangential, 1.0)
-    return Contact(force[2], jnp.where(tangential > 0, jnp.sqrt(safe), 0.0) / force[2])
+    """N = F_c·e₃ and the coefficient of a contact force in space."""
+    return Contact(force[2], friction_needed(force))
+
+
+def friction_needed(force: Float[Array, "*batch 3"]) -> Float[Array, "*batch"]:
+    """|F_c − N e₃| / N of contact forces in space, N = F_c·e₃; +inf where N ≤ 0, derivative 0 there and where F_c = N e₃."""
+    normal, squared = force[..., 2], jnp.sum(force[..., :2] ** 2, axis=-1)
+    slides, presses = squared > 0, normal > 0
+    tangential = jnp.where(slides, jnp.sqrt(jnp.where(slides, squared, 1.0)), 0.0)
+    return jnp.where(presses, tangential / jnp.where(presses, normal, 1.0), jnp.inf)
 
 
 def rolling_frame(radius: Array, q: Quaternion) -> Float[Array, "5 5"]:

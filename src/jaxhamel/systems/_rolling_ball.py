@@ -201,7 +201,7 @@ class RollingBall(System):
         return rotation @ (self._all_masses() @ body - self._body_force(q))
 
     def contact(self, t: Time, q: Configuration, u: Vector3, control: Control = None) -> Contact:
-        """Normal force N = F_c·e₃ [N] and the friction coefficient |F_c − N e₃| / N that rolling needs."""
+        """Normal force N = F_c·e₃ [N] and the friction coefficient that rolling needs, |F_c − N e₃| / N or +inf if N ≤ 0."""
         return contact_of(self.contact_force(t, q, u, control))
 
     def contact_point(self, q: Configuration) -> Vector3:

@@ -204,12 +204,15 @@ def _write(
 
 
 def _statistics(study: Study, limit: float | None) -> dict[str, Any]:
-    """The study's own, and how often the ground would have to hold more than it can."""
-    if not limit or "max_friction" not in study.values:
+    """The study's own; how often a ball leaves the ground, and how often the ground would have to hold more than it can."""
+    values = {name: x[np.isfinite(x)] for name, x in study.values.items()}
+    if "max_friction" not in values:
         return study.statistics
-    friction = study.values["max_friction"]
-    slip = probability(friction[np.isfinite(friction)] > limit)
-    return {**study.statistics, "slip": slip}
+    leaves = values["min_normal_force"] <= 0
+    found = {**study.statistics, "lift_off": probability(leaves)}
+    if limit:
+        found["slip"] = probability(leaves | (values["max_friction"] > limit))
+    return found
 
 
 def _summary(study: Study, statistics: dict[str, Any]) -> dict[str, Any]:

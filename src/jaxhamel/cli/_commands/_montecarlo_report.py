@@ -16,7 +16,7 @@ LABELS = {
     "end_x": "x at the end / m",
     "end_y": "y at the end / m",
     "min_normal_force": "smallest normal force / N",
-    "max_friction": "friction coefficient needed",
+    "max_friction": "friction coefficient needed in contact",
     "tracking_rms": "tracking error, RMS / m",
     "tracking_max": "tracking error, largest / m",
 }
@@ -25,6 +25,10 @@ LABELS = {
 def tiles(statistics: Mapping[str, Any]) -> list[tuple[str, str]]:
     """What matters, in a few words."""
     found = []
+    if statistics.get("lift_off", {}).get("probability"):
+        found.append(
+            (f"{100 * statistics['lift_off']['probability']:.3g} %", "would leave the ground")
+        )
     if "slip" in statistics:
         found.append((f"{100 * statistics['slip']['probability']:.3g} %", "would slip"))
     rms = statistics["quantities"].get("tracking_rms", {})

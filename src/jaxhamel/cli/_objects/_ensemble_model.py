@@ -15,6 +15,7 @@ from jaxhamel.cli._objects._task import build_path
 from jaxhamel.cli._scenario._scenario import Scenario
 from jaxhamel.ensemble import lanes, rollout
 from jaxhamel.systems import RollingBall
+from jaxhamel.systems._rolling import friction_needed
 from jaxhamel.viz._along import along
 
 
@@ -68,12 +69,14 @@ class Model:
 def _of_ball(ts, asked, motions: Motions) -> dict[str, Array]:
     """Where a ball ends, how well it keeps to its path, what the ground has to do."""
     force, position = _contact_forces(ts, motions), motions.q[1]
-    tangential = jnp.sqrt(jnp.sum(force[..., :2] ** 2, axis=-1))
+    pressed = (
+        force[..., 2] > 0
+    )  # a ball that leaves the ground is told by its normal force and stays in the statistics
     found = {
         "end_x": position[:, -1, 0],
         "end_y": position[:, -1, 1],
         "min_normal_force": jnp.min(force[..., 2], axis=0),
-        "max_friction": jnp.max(tangential / force[..., 2], axis=0),
+        "max_friction": jnp.max(jnp.where(pressed, friction_needed(force), 0.0), axis=0),
     }
     if asked is None:
         return found
