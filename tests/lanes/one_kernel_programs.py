@@ -1,4 +1,4 @@
-"""Programs that could end the process: run as a script by test_lanes_one_lane.py, which sees it if one does.
+"""Programs that could end the process: run as a script by test_one_lane.py, which sees it if one does.
 
 XLA takes a marked call with an argument that nothing uses for an error of its own, whether the program was so written, or
 its simplifier or the removal of dead results made it so.
@@ -12,7 +12,8 @@ from jax import lax
 from jaxhamel import ensemble
 from jaxhamel._lanes._one_lane import one_lane
 from jaxhamel._lanes._xla_cpu._one_kernel import as_one_kernel
-from jaxhamel.ensemble import _adaptive_paths, _simulate_adaptive
+from jaxhamel.ensemble import _simulate_adaptive
+from jaxhamel.ensemble._adaptive_steps import _adaptive_paths
 from jaxhamel.systems import FreeRigidBody
 
 jax.config.update("jax_enable_x64", True)

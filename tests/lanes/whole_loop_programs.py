@@ -1,4 +1,4 @@
-"""Programs with loops as users run them, without the tests' flags of XLA: run as a script by test_lanes_whole_loop.py.
+"""Programs with loops as users run them, without the tests' flags of XLA: run as a script by test_whole_loop.py.
 
 What cannot be in one kernel must be found out before: XLA says so when it compiles, or ends the process.
 """
@@ -11,7 +11,7 @@ import numpy as np
 from jax import lax
 
 from jaxhamel import simulate
-from jaxhamel._lanes import _whole_loop
+from jaxhamel._lanes._xla_cpu import _whole_loop
 from jaxhamel._lanes._xla_cpu._whole_loop import whole_loop
 from jaxhamel.systems import ChaplyginSleigh, FreeRigidBody
 

@@ -1,0 +1,43 @@
+"""`jaxhamel bench`: its table and its JSON; the measurements on small runs."""
+
+import json
+
+import pytest
+
+from jaxhamel.cli._commands import _bench
+from tests.cli.test_simulate import jaxhamel
+
+
+def two():
+    yield _bench.Figure("seconds", "a run", 0.01234, "s")
+    yield _bench.Figure("ratio", "one over the other", 2.0, "")
+
+
+@pytest.fixture
+def short(monkeypatch):
+    monkeypatch.setattr(_bench, "MEASUREMENTS", {"two things": two})
+
+
+def test_table_and_json(short):
+    table = jaxhamel("bench")
+    assert table.exit_code == 0, table.stderr
+    assert "| a run | 0.0123 s |" in table.stdout
+    assert "| cores |" in table.stdout
+    assert "measuring two things …" in table.stderr
+    lines = table.stdout.splitlines()
+    assert all(line.count("|") == 3 for line in lines if line)
+    found = json.loads(jaxhamel("bench", "--json", "--quiet").stdout)
+    assert found["seconds"] == 0.01234
+    assert "jax " in found["machine"]["versions"]
+
+
+def test_measurements_measure(monkeypatch):
+    """Eight lanes, few steps: every figure is there, positive, and the two routes go to the same place."""
+    monkeypatch.setattr(_bench, "BATCH", 8)
+    monkeypatch.setattr(_bench, "STEPS", 10)
+    monkeypatch.setattr(_bench, "REPEATS", 1)
+    figures = [*_bench.right_hand_side(), *_bench.ensembles()]
+    keys = {figure.key: figure.value for figure in figures}
+    assert {"rhs_ratio", "steps_per_second_float64", "steps_per_second_float32"} <= set(keys)
+    assert all(value > 0 for value in keys.values())
+    assert keys["rhs_ratio"] == keys["rhs_autodiff"] / keys["rhs_closed_form"]

@@ -1,0 +1,271 @@
+"""`jaxhamel montecarlo`: its files, resuming, what it refuses."""
+
+import json
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import typer
+
+from jaxhamel.cli._commands._montecarlo import _statistics
+from jaxhamel.cli._exit_status import finish
+from jaxhamel.cli._terminal import Terminal
+from tests.cli.test_simulate import jaxhamel
+
+SCENARIO = """
+[system]
+kind = "rolling-ball"
+radius = 0.1
+shell_mass = 1.0
+shell_inertia = [0.0067, 0.0067, 0.0067]
+
+[initial]
+omega = [0.0, 1.0, 0.0]
+
+[time]
+end = 1.0
+samples = 11
+
+[montecarlo]
+dt = 0.1
+samples = 3
+
+[[montecarlo.spread]]
+key = "initial.u"
+std = 0.2
+
+[[montecarlo.spread]]
+key = "system.shell_mass"
+distribution = "lognormal"
+sigma = 0.1
+"""
+
+
+@pytest.fixture(scope="module")
+def scenario(tmp_path_factory):
+    path = tmp_path_factory.mktemp("scenario") / "spread.toml"
+    path.write_text(SCENARIO)
+    return path
+
+
+@pytest.fixture(scope="module")
+def done(scenario, tmp_path_factory):
+    out = tmp_path_factory.mktemp("out")
+    found = jaxhamel("montecarlo", scenario, "--trajectories", 300, "--seed", 4, "--out", out)
+    assert found.exit_code == 0, found.stderr
+    return out
+
+
+def summary(folder):
+    return json.loads((folder / "summary.json").read_text(encoding="utf-8"))
+
+
+def test_statistics_are_those_of_the_exact_motion(done):
+    """A homogeneous ball keeps ω: it ends at r ω t, its mean and deviation those of what was drawn."""
+    said = summary(done)
+    assert said["trajectories"] == 300
+    assert said["failed"] == 0
+    end = said["statistics"]["quantities"]["end_x"]
+    assert abs(end["mean"] - 0.1) < 4 * end["mean_error"]
+    assert abs(end["std"] - 0.02) < 4 * end["std_error"]
+    force = said["statistics"]["quantities"]["min_normal_force"]
+    median = force["quantiles"]["0.5"]
+    assert abs(median["value"] - 9.81) < 4 * median["error"]  # g times the median of the mass
+
+
+def test_files_are_there(done):
+    names = {path.name for path in done.iterdir()}
+    assert names >= {
+        "fan.png",
+        "growth.png",
+        "landing.png",
+        "histograms.png",
+        "report.html",
+        "values.zarr",
+    }
+    assert set(summary(done)["files"]) <= names
+    assert "moving ball is the nominal one" in (done / "report.html").read_text()
+
+
+def test_resumed_run_has_the_same_statistics(scenario, done, tmp_path):
+    """Half of it is taken away, as if it had been killed there."""
+    before = json.dumps(summary(done)["statistics"])
+    chunk = done / "values.zarr" / "c" / "1" / "0"
+    assert chunk.is_file()
+    chunk.unlink()
+    again = jaxhamel(
+        "montecarlo", scenario, "--trajectories", 300, "--seed", 4, "--out", done, "--resume"
+    )
+    assert again.exit_code == 0, again.stderr
+    assert json.dumps(summary(done)["statistics"]) == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--seed", "5"], "holds a run already (300 trajectories, seed 4); nothing was changed"),
+        (["--seed", "5", "--resume"], "holds another run: its `seed` is 4, asked for is 5"),
+        (
+            ["--seed", "4", "--resume", "--set", "time.end=2"],
+            "holds another run: its `about.time.end` is 1.0, asked for is 2",
+        ),
+    ],
+)
+def test_folder_with_a_run_is_left_alone(scenario, done, arguments, message):
+    before = {path: path.read_bytes() for path in done.glob("*.json")}
+    found = jaxhamel("montecarlo", scenario, "-n", "300", "--out", done, *arguments)
+    assert found.exit_code == 2
+    assert message in found.stderr
+    assert {path: path.read_bytes() for path in done.glob("*.json")} == before
+
+
+def test_one_trajectory_again_alone(scenario, done, tmp_path):
+    """Its parameters are those of the ensemble, and it ends where it did there: a homogeneous ball keeps ω."""
+    import zarr
+
+    out = tmp_path / "one"
+    arguments = ["-n", 300, "--seed", 4, "--index", 17]
+    found = jaxhamel("montecarlo", scenario, *arguments, "--out", out)
+    assert found.exit_code == 0, found.stderr
+    said = summary(out)
+    omega = said["sample"]["initial.u"]
+    table = zarr.open_array(done / "values.zarr", mode="r")
+    column = list(table.attrs["columns"]).index("end_x")
+    np.testing.assert_allclose(table[17, column], 0.1 * (1 + omega[1]), rtol=1e-6)
+    assert (said["index"], said["seed"]) == (17, 4)
+    end = np.loadtxt(out / "trajectory.csv", delimiter=",", skiprows=1)[-1]
+    assert np.isclose(end, 0.1 * (1 + omega[1]), atol=1e-6).any()
+    before = (done / "summary.json").read_bytes()
+    for command, more in (("montecarlo", arguments), ("simulate", [])):
+        refused = jaxhamel(command, scenario, *more, "--out", done)
+        assert refused.exit_code == 2
+        assert "the folder holds an ensemble (values.zarr); nothing was changed" in refused.stderr
+    assert (done / "summary.json").read_bytes() == before
+    refused = jaxhamel("montecarlo", scenario, "-n", 300, "--out", out)
+    assert refused.exit_code == 2
+    assert "the folder holds another command's result; nothing was changed" in refused.stderr
+    refused = jaxhamel("montecarlo", scenario, "-n", 10, "--index", 10, "--out", tmp_path / "no")
+    assert refused.exit_code == 2
+    assert "there is no trajectory 10; there are 10, counted from 0 to 9" in refused.stderr
+
+
+def model_of(scenario, *changes):
+    from jaxhamel.cli._objects._build import build_control, build_initial, build_system
+    from jaxhamel.cli._objects._ensemble_model import Model
+    from jaxhamel.cli._objects._spread import Nominal
+    from jaxhamel.cli._scenario._scenario import load
+
+    told = load(str(scenario), list(changes))
+    system = build_system(told)
+    return Model(told, Nominal(system, *build_initial(told), build_control(told, system)))
+
+
+def test_steps_by_tolerance_end_where_equal_steps_do(scenario):
+    """A homogeneous ball keeps ω and ends at r ω t."""
+    model = model_of(scenario, "montecarlo.rtol=1e-8")
+    assert model.steps == {"rtol": 1e-8, "atol": 1e-10}
+    more = np.random.default_rng(0).normal(0.0, 0.2, (5, 3))
+    found, path = model({"initial.u": more})
+    np.testing.assert_allclose(found["end_x"], 0.1 * (1 + more[:, 1]), rtol=1e-6)
+    np.testing.assert_array_equal(found["end_y"], path[:, -1, 1])
+
+
+def test_balls_that_leave_the_ground_count_as_slipping_and_stay_in_the_statistics(scenario):
+    """The weight is above the centre at the start: N = m (g − ρ ω²) there, negative beyond ω = 19.8."""
+    model = model_of(scenario, "system.shell_com=[0.0, 0.0, 0.025]", "montecarlo.dt=0.005")
+    more = np.array([[0.0, 5.0, 0.0], [0.0, 20.0, 0.0], [0.0, 30.0, 0.0]])  # added to ω_y = 1
+    found = {name: np.asarray(x) for name, x in model({"initial.u": more})[0].items()}
+    leaves = found["min_normal_force"] <= 0
+    np.testing.assert_array_equal(leaves, [False, True, True])
+    assert all(np.all(np.isfinite(x)) for x in found.values())
+    assert np.all(found["max_friction"] >= 0)
+    statistics = _statistics(SimpleNamespace(values=found, statistics={}), 1e9)
+    assert statistics["lift_off"]["probability"] == pytest.approx(2 / 3)
+    assert statistics["slip"]["probability"] == pytest.approx(2 / 3)  # no coefficient is enough
+
+
+def test_stops_at_an_accuracy(scenario, tmp_path):
+    """Deviation 0.2 m/s · 0.1 m · 1 s: 0.02/√256 = 0.00125 after the first block."""
+    arguments = ["-n", 600, "--accuracy", "end_x=0.0014", "--out", tmp_path]
+    found = jaxhamel("montecarlo", scenario, *arguments)
+    assert found.exit_code == 0, found.stderr
+    assert summary(tmp_path)["trajectories"] == 256
+    for said, message in {
+        "end_x": "is not of the form QUANTITY=ERROR",
+        "end=1": "`accuracy` names 'end', which `model` does not give",
+    }.items():
+        refused = jaxhamel("montecarlo", scenario, "--accuracy", said, "--out", tmp_path / "no")
+        assert refused.exit_code == 2
+        assert message in refused.stderr
+        assert not (tmp_path / "no").exists()
+
+
+def test_no_trajectories_at_all(scenario, tmp_path):
+    refused = jaxhamel("montecarlo", scenario, "-n", 0, "--out", tmp_path / "no")
+    assert refused.exit_code == 2
+    assert "`trajectories` is 0; it must be a whole number, at least 1" in refused.stderr
+    assert not (tmp_path / "no").exists()
+
+
+def test_interrupted_run_says_how_to_go_on(tmp_path, capfd):
+    """Ctrl-C: the status that shells expect, what is kept, and nothing of Python's."""
+
+    def job():
+        (tmp_path / "values.zarr").mkdir()
+        raise KeyboardInterrupt
+
+    with pytest.raises(typer.Exit) as found:
+        finish("circle", Terminal(quiet=True), tmp_path, job)
+    assert found.value.exit_code == 130
+    said = capfd.readouterr().err
+    assert (
+        said
+        == f"jaxhamel: circle: interrupted. What was written is in {tmp_path}; go on with --resume.\n"
+    )
+
+
+def test_full_disk_is_one_line(scenario, tmp_path, monkeypatch):
+    """Exit status 1; the folder says what stays."""
+
+    def full(self, rows, values):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("zarr.Array.__setitem__", full)
+    found = jaxhamel("montecarlo", scenario, "-n", 300, "--out", tmp_path)
+    assert found.exit_code == 1
+    assert "No space left on device: " in found.stderr
+    assert "the 0 trajectories written before are kept" in found.stderr
+    assert "Traceback" not in found.stderr
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("montecarlo.spread.0.key=system.shel_mass", "Did you mean `system.shell_mass`?"),
+        ("montecarlo.spread.0.key=control.offset", "which is no number of this scenario"),
+        (
+            "montecarlo.spread.0.relative=true",
+            "is relative, but an entry of the scenario's value is 0",
+        ),
+        ("montecarlo.dt=0", "`montecarlo.dt` is 0; it must be a number larger than 0"),
+        ("montecarlo.spread=[]", "`montecarlo.spread` is missing"),
+        ("montecarlo.sampler=lhs", '`montecarlo.sampler` is "lhs"; it must be one of "random"'),
+    ],
+)
+def test_bad_scenarios_are_refused(scenario, tmp_path, change, message):
+    found = jaxhamel("montecarlo", scenario, "--out", tmp_path / "out", "--set", change)
+    assert found.exit_code == 2
+    assert message in found.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_parameters_that_cannot_be_are_named_with_their_trajectory(scenario, tmp_path):
+    data = SCENARIO.replace('distribution = "lognormal"\nsigma = 0.1', "std = 0.6")
+    assert data != SCENARIO
+    path = tmp_path / "wide.toml"
+    path.write_text(data)
+    found = jaxhamel("montecarlo", path, "-n", "200", "--out", tmp_path / "out")
+    assert found.exit_code == 2
+    assert "draw parameters that cannot be: in trajectory" in found.stderr
+    assert "`system.shell_mass`" in found.stderr
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,144 @@
+"""How a search ends where it cannot go on: what was reached is kept, and the status says why."""
+
+from contextlib import contextmanager
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from jaxhamel import control
+from jaxhamel.control import _stepwise
+from jaxhamel.control._multiple_shooting import best_start
+from tests.control.cart import Cart, error_of_force, least_energy
+
+BROKEN = control.Running(lambda t, q, u, control: jnp.sqrt(-1 - u))
+METHODS = {
+    "multiple shooting": control.MultipleShooting(),
+    "descent": control.GradientDescent(optax.adam(0.1)),
+    "single shooting": control.SingleShooting(),
+}
+
+
+def interrupt(state):
+    if state.iteration == 3:
+        raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("name", ["multiple shooting", "descent"])
+def test_an_interrupted_search_keeps_what_it_has(name):
+    result = control.solve(least_energy(), METHODS[name], progress=interrupt)
+    assert not result.converged
+    assert result.status.startswith("interrupted after 3 iterations: best so far")
+    assert len(result.history["cost"]) >= 3
+    assert np.isfinite(result.cost)
+    assert bool(result.trajectory.succeeded)
+
+
+def at_once(monkeypatch, seconds):
+    """How long a piece of a search by optimistix may take."""
+    monkeypatch.setattr(_stepwise, "AT_ONCE", seconds)
+
+
+@contextmanager
+def nothing_compiled():
+    compiled = []
+    record = lambda name, *_, **__: compiled.append(name) if "backend_compile" in name else None  # noqa: E731
+    jax.monitoring.register_event_duration_secs_listener(record)
+    try:
+        yield
+    finally:
+        jax.monitoring.unregister_event_duration_listener(record)
+    assert compiled == []
+
+
+def test_single_shooting_in_pieces(monkeypatch):
+    """Whatever their size the steps are the same; one program; Ctrl-C keeps what it has, a second one ends it."""
+    at_once(monkeypatch, 0.0)  # one step each
+    method = control.SingleShooting(options={"dt": 0.125})
+    told = []
+    whole = control.solve(least_energy(), method, progress=told.append)
+    assert whole.converged
+    assert whole.status == f"converged after {len(told)} steps"
+    assert [state.iteration for state in told] == list(range(1, len(told) + 1))
+    assert all(state.time_left >= 0 and "left" in str(state) for state in told[:-1])
+    np.testing.assert_array_equal([state.cost for state in told], whole.history["cost"])
+    np.testing.assert_allclose(whole.history["cost"][-1], whole.cost, rtol=1e-12)
+    assert np.all(np.diff(whole.history["cost"]) <= 0)
+    cut = control.solve(least_energy(), method, progress=interrupt)
+    assert not cut.converged
+    assert cut.status == "interrupted after 3 steps: best so far"
+    np.testing.assert_array_equal(cut.history["cost"], whole.history["cost"][:3])
+    np.testing.assert_allclose(cut.cost, cut.history["cost"][-1], rtol=1e-12)
+    at_once(monkeypatch, 10.0)
+    with nothing_compiled():
+        together = control.solve(least_energy(), method)
+        others = [eqx.tree_at(lambda m: m.max_steps, method, few) for few in (1, 3)]
+        shorter = [control.solve(least_energy(), other) for other in others]
+    np.testing.assert_array_equal(together.history["cost"], whole.history["cost"])
+    for few, short in zip((1, 3), shorter, strict=True):
+        assert short.status == f"out of steps after {few} step{'s'[few == 1 :]}"
+        assert short.cost == whole.history["cost"][few - 1]
+
+
+def test_an_interrupt_before_the_first_step_is_one(monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(_stepwise, "_advance", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        control.solve(least_energy(), METHODS["single shooting"])
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_cost_that_is_not_finite_is_said(name):
+    result = control.solve(least_energy(costs=(BROKEN,)), METHODS[name])
+    assert not result.converged
+    assert np.isnan(result.cost)
+    assert "finite" in result.status
+    assert "\n" not in result.status
+
+
+@pytest.mark.parametrize("name", ["multiple shooting", "descent"])
+def test_no_time_at_all_returns_the_start(name):
+    method = eqx.tree_at(lambda m: m.max_seconds, METHODS[name], 0.0)
+    result = control.solve(least_energy(), method)
+    assert not result.converged
+    assert result.status.startswith("out of time (0 s): best so far")
+
+
+def test_constraints_that_contradict_each_other_are_said():
+    at = lambda x: control.ControlAt(value=[x])  # noqa: E731
+    problem = least_energy(constraints=(at(0.0), at(1.0)))
+    result = control.solve(problem, control.MultipleShooting(max_iterations=30))
+    assert not result.converged
+    assert "the constraints are missed by 5.0e-01: they contradict" in result.status
+
+
+def test_a_start_that_breaks_down_does_not_hide_the_others():
+    costs, gaps = np.array([1.0, np.nan, 2.0]), np.array([1.0, np.nan, 0.5])
+    assert best_start(costs, gaps, 1e-2) == 2
+    assert best_start(costs, np.full(3, 1e-3), 1e-2) == 0
+
+
+def test_nothing_tracked_is_not_told_as_zero():
+    told = []
+    control.solve(least_energy(), control.MultipleShooting(goal=1e-3), progress=told.append)
+    assert all(np.isnan(state.tracking_rms) for state in told)
+    assert "tracking" not in str(told[0])
+    assert len(told) > 3  # and a goal for it is not met at once
+
+
+@pytest.mark.parametrize("name", ["multiple shooting", "single shooting"])
+def test_single_precision_finds_the_optimum(name):
+    with jax.enable_x64(False):
+        single = lambda tree: jax.tree.map(  # noqa: E731
+            lambda x: jnp.asarray(x, jnp.float32) if jnp.asarray(x).dtype == float else x, tree
+        )
+        problem = single(least_energy(system=Cart(jnp.asarray(1.0))))
+        result = control.solve(problem, METHODS[name])
+        assert result.trajectory.u.dtype == jnp.float32
+        assert error_of_force(result.control) < 0.2  # of 6
+    assert result.converged

@@ -1,0 +1,118 @@
+"""One device, four, two processes, killed and resumed: the same bytes."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from jaxhamel.ensemble._study._devices import in_order
+from tests.ensemble import many_devices
+
+PROGRAM = Path(many_devices.__file__)
+
+
+def start(folder, *arguments, devices=1):
+    flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count={devices}"
+    return subprocess.Popen(
+        [sys.executable, PROGRAM, str(folder), *map(str, arguments)],
+        env={**os.environ, "XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def answers(processes):
+    said = [process.communicate(timeout=200) for process in processes]
+    for process, (_, errors) in zip(processes, said, strict=True):
+        assert process.returncode == 0, errors
+    return [json.loads(out.splitlines()[-1]) for out, _ in said]
+
+
+@pytest.fixture(scope="module")
+def alone():
+    """On the one device of this process."""
+    return json.dumps(many_devices.run().statistics)
+
+
+def test_four_devices_killed_and_resumed_on_one(alone, tmp_path):
+    """kill -9 in the middle of a run on four devices; one device goes on: the bytes of one that was never interrupted."""
+    victim = start(tmp_path, "kill", devices=4)
+    _, errors = victim.communicate(timeout=200)
+    assert victim.returncode == -signal.SIGKILL, errors
+    written = []
+    resumed = many_devices.run(tmp_path, resume=True, progress=written.append)
+    assert json.dumps(resumed.statistics) == alone
+    assert written[1].rate == 0 < written[-1].rate  # two blocks were there
+
+
+def test_two_processes(alone, tmp_path):
+    """jax.distributed: each runs its share on two devices, both get everything, one writes; one fails, and both end."""
+    with socket.socket() as free:
+        free.bind(("localhost", 0))
+        port = free.getsockname()[1]
+    processes = [start(tmp_path / str(i), port, i, 2, devices=2) for i in range(2)]
+    here, there = answers(processes)
+    assert here["trouble"] == "process 1 could not go on; its own message says why."
+    assert there["trouble"] == "process 1 has enough"
+    for found in (here, there):
+        assert found["devices"] == 4
+        assert found["large"] == [2.0**24, 2.0**24 + 1]
+        assert json.dumps(found["statistics"]) == alone
+    assert (tmp_path / "0" / "values.zarr").is_dir()
+    assert not (tmp_path / "1").exists()
+
+
+def test_another_block_rounds_the_same(alone):
+    """In lanes every trajectory is by itself, also in its last digit: 300 in blocks of 64, or of 104."""
+    assert json.dumps(many_devices.run(block=104).statistics) == alone
+
+
+def test_results_come_in_order_and_errors_arrive():
+    assert list(in_order(lambda x: x * x, range(50), 3)) == [x * x for x in range(50)]
+    started = []
+    few = in_order(lambda x: started.append(x) or x, range(1000), 2)
+    assert next(few) == 0
+    few.close()
+    assert len(started) < 20  # the reader stopped: so do they
+    with pytest.raises(ZeroDivisionError):
+        list(in_order(lambda x: 1 / (x - 3), range(5), 2))
+
+
+def test_a_sharded_ensemble_axis():
+    """Arrays that are sharded go through `rollout`, and come out sharded, without any exchange between devices.
+
+    Of 512, which one device would make 520.
+    """
+    program = (
+        "import jax, numpy as np, many_devices as m; jax.config.update('jax_enable_x64', True); "
+        "from jax.sharding import Mesh, NamedSharding, PartitionSpec as P; "
+        "from jaxhamel.ensemble import Samples; s = Samples(m.SPREAD, 512, 4)[:]; "
+        "axis = NamedSharding(Mesh(np.array(jax.devices()), ('ensemble',)), P('ensemble')); "
+        "program = jax.jit(m.rolled).lower(jax.device_put(s, axis)).compile(); "
+        "found = program(jax.device_put(s, axis)); text = program.as_text(); "
+        "assert found['x'].sharding.spec == P('ensemble'), found['x'].sharding; "
+        "assert not [w for w in ('all-gather', 'all-reduce', 'all-to-all', 'permute(') if w in text]; "
+        "spread = jax.shard_map(m.rolled, mesh=axis.mesh, in_specs=P('ensemble'), "
+        "out_specs=P('ensemble'), check_vma=False); again = jax.jit(spread)(s); "
+        "np.testing.assert_allclose(again['x'], found['x'], rtol=1e-12); "
+        "print([float(x) for x in found['x']])"
+    )
+    flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=4"
+    run = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program],
+        env={**os.environ, "XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"},
+        cwd=PROGRAM.parent,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    found = json.loads(run.stdout.splitlines()[-1])
+    np.testing.assert_allclose(found[:300], many_devices.run().values["x"], rtol=1e-12)

@@ -1,0 +1,80 @@
+"""The posterior of a linear problem is the normal distribution of least squares."""
+
+import jax
+import numpy as np
+import pytest
+
+from jaxhamel import identify
+from tests.identify.systems import PLACE, Particle
+
+TS = np.linspace(0.0, 2.0, 21)
+DRAWS = 1500
+
+
+@pytest.fixture(scope="module")
+def estimate():
+    rng = np.random.default_rng(4)
+    place = 0.3 - 0.2 * TS + 0.5 * 1.4 * TS**2 + 0.1 * rng.normal(size=TS.shape)
+    runs = [identify.Run(TS, {"place": place})]
+    sought = [identify.Free("thrust", unit="m/s²")]
+    return identify.fit(identify.Problem(Particle(1.0, 1.0), sought, [PLACE], runs, segments=3))
+
+
+@pytest.fixture(scope="module")
+def found(estimate):
+    return identify.posterior(estimate, jax.random.key(0), draws=DRAWS, warmup=150)
+
+
+def test_is_the_normal_distribution_of_least_squares(estimate, found):
+    """Mean and standard deviation of a in x = x₀ + v₀ t + a t²/2, the start unknown; many draws, so few per cent."""
+    place = estimate.problem.runs[0].values["place"][:, 0]
+    columns = np.column_stack([np.ones_like(TS), TS, TS**2 / 2])
+    mean = np.linalg.lstsq(columns, place, rcond=None)[0][2]
+    std = 0.1 * np.sqrt(np.linalg.inv(columns.T @ columns)[2, 2])
+    assert found.samples.shape == (2, DRAWS, 1)
+    assert found.divergent == 0
+    assert abs(found.mean[0] - mean) < 5 * std / np.sqrt(found.effective[0])
+    assert found.effective[0] > 300
+    np.testing.assert_allclose(found.std, [std], rtol=4 / np.sqrt(2 * found.effective[0]))
+    np.testing.assert_allclose(found.fisher, [std], rtol=1e-3)
+    assert found.r_hat[0] < 1.02
+    assert "thrust" in str(found)
+
+
+def test_other_numbers_compile_nothing_again(estimate, found):
+    """Same shapes, other data and key: the chains' program is there."""
+    from jaxhamel.identify._posterior import _chains
+
+    before = _chains._cached._cache_size()
+    run = estimate.problem.runs[0]
+    moved = identify.Run(run.ts, {"place": run.values["place"] + 0.1})
+    sought = [identify.Free("thrust", unit="m/s²")]
+    other = identify.Problem(Particle(1.0, 1.0), sought, [PLACE], [moved], segments=3)
+    again = identify.posterior(identify.fit(other), jax.random.key(1), draws=DRAWS, warmup=150)
+    assert _chains._cached._cache_size() == before
+    assert again.mean[0] == pytest.approx(
+        found.mean[0], abs=0.05
+    )  # the start moves, not the thrust
+
+
+def test_messages(estimate):
+    flat = estimate._replace(
+        flat=[identify.Flat("The data do not determine mass.", np.ones(1), 1.0)]
+    )
+    with pytest.raises(
+        ValueError, match=r"The data do not determine mass\. Freeze some, or give priors"
+    ):
+        identify.posterior(flat, jax.random.key(0))
+    problem = identify.Problem(
+        Particle(1.0, 1.0),
+        [identify.Free("thrust")],
+        [PLACE],
+        estimate.problem.runs,
+        loss=identify.Huber(),
+    )
+    with pytest.raises(ValueError, match="`draws` is 0; it must be a whole number, 1 or more"):
+        identify.posterior(estimate, jax.random.key(0), draws=0)
+    with pytest.raises(TypeError, match="`estimate` is of type Problem"):
+        identify.posterior(problem, jax.random.key(0))
+    with pytest.raises(ValueError, match="the fit's loss is Huber; a posterior needs a density"):
+        identify.posterior(estimate._replace(problem=problem), jax.random.key(0))

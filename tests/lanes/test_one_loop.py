@@ -1,0 +1,153 @@
+"""Lanes as one loop: what XLA makes of it, against the same program without; sines against the C library's."""
+
+import jax
+import jax.numpy as jnp
+import jaxlib.version
+import numpy as np
+import pytest
+
+from jaxhamel._lanes import _program
+from jaxhamel._lanes._xla_cpu import _parts, _pieces, _threads
+from jaxhamel._lanes._xla_cpu._one_loop import OLDEST, one_loop_works
+from jaxhamel._lanes._xla_cpu._sine import sine_and_cosine
+from jaxhamel.ensemble import lanes
+from tests.lanes.test_cuts import multiplications
+
+pytestmark = pytest.mark.skipif(
+    jaxlib.version.__version_info__ < OLDEST, reason="with this XLA lanes are no windows"
+)
+
+RNG = np.random.default_rng(8)
+X = RNG.normal(size=(4, 5, 3))
+S = RNG.normal(size=4)
+
+
+def mixed(x, s):
+    """Own and shared numbers, results of three dtypes, one of them the same for all lanes."""
+    chosen = jnp.where(x > s, jnp.sin(x) * s, jnp.cos(2.0 * s))
+    return chosen, x.astype(jnp.float32) * 2, jnp.floor(3 * x).astype(int), s * s, x[0] > s
+
+
+def test_xla_takes_the_window_for_what_it_is():
+    """If this fails XLA has changed: lanes go on, operation by operation and several times slower."""
+    assert one_loop_works()
+
+
+def test_nothing_is_computed_twice(monkeypatch):
+    """Multiplications in HLO, of the sines' polynomials too: those of the program, once."""
+    loop = multiplications()
+    monkeypatch.setattr(_program, "one_loop_works", lambda: False)
+    assert loop < 0.5 * multiplications()  # 268 and 648 with jax 0.10.2
+
+
+def test_it_is_one_loop_with_vectors():
+    """One window reduction in HLO, no other operation of arithmetic on lanes."""
+    f = lambda x: jnp.stack([jnp.sin(x @ x) * x[0], x[1] / (x @ x), jnp.cos(x @ x)])  # noqa: E731
+    text = jax.jit(lanes(f)).lower(X[0]).compile().as_text()
+    assert text.count(" reduce-window(") == 1
+    inside = [line for line in text.splitlines() if " multiply(" in line or " divide(" in line]
+    assert inside
+    assert all("f64[]" in line for line in inside)
+
+
+@pytest.mark.parametrize(
+    ("module", "limits"), [(_parts, ["PART"]), (_pieces, ["LONGEST", "WHOLE"])]
+)
+def test_a_long_program_is_parts_in_each_other_and_several_loops(module, limits, monkeypatch):
+    """Values that cross, also such as all lanes share, and sines on both sides of a cut."""
+    for limit in limits:
+        monkeypatch.setattr(module, limit, 100)
+
+    def f(x, s):
+        for i in range(12):
+            x = jnp.stack([jnp.sin(x[1]) * s, x[0] * x[2] + jnp.cos(s + i), jnp.cos(x[1]) - x[0]])
+        return x, x > s
+
+    x, run = np.tile(X[0], (4, 1)), jax.jit(lanes(f, (0, None)))
+    assert 5 < run.lower(x, S[0]).compile().as_text().count(" reduce-window(") < 40
+    for a, b in zip(run(x, S[0]), jax.vmap(f, (0, None))(x, S[0]), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-13)
+
+
+def long_chain(x, s):
+    """Some 900 operations on three numbers."""
+    for i in range(60):
+        x = jnp.stack([x[1] * s + i, x[0] * x[2] - x[1], x[0] / (1.5 + x[1] ** 2)])
+        x = x / (2.0 + jnp.abs(x))
+    return x
+
+
+@pytest.mark.skipif(_threads._cores() < 2, reason="one core")
+@pytest.mark.parametrize(("lanes_of", "tasks"), [(1500, 2), (30, 1)])
+def test_what_computes_much_is_divided_among_threads(lanes_of, tasks):
+    """And gives what it gave; if it is not divided XLA has changed its count: `_threads`."""
+    x, run = np.resize(X, (lanes_of, 3)), jax.jit(lanes(long_chain, (0, None)))
+    lowered = run.lower(x, S[0])
+    compiled = lowered.compile({"xla_cpu_use_fusion_emitters": True})  # as outside of tests
+    assert ('"outer_dimension_partitions":["2"]' in compiled.as_text()) == (tasks == 2)
+    wanted = jax.vmap(long_chain, (0, None))(x, S[0])
+    np.testing.assert_allclose(compiled(x, S[0]), wanted, rtol=1e-12)
+
+
+@pytest.mark.parametrize("loop", [True, False])
+def test_both_ways_are_vmap(loop, monkeypatch):
+    if not loop:
+        monkeypatch.setattr(_program, "one_loop_works", lambda: False)
+    found = jax.jit(lanes(mixed, (0, None)))(X[0], S[0])
+    for a, b in zip(found, jax.vmap(mixed, (0, None))(X[0], S[0]), strict=True):
+        assert a.dtype == b.dtype
+        np.testing.assert_allclose(a, b, rtol=3e-16, atol=3e-16)
+
+
+@pytest.mark.parametrize("axes", [(0, 0), (0, None), (None, 0)])
+def test_vmap_of_lanes_is_more_lanes(axes):
+    """Also where it moves what the lanes share; with derivatives."""
+    f = lambda x, s: jnp.sin(x @ x) * s + jnp.cos(s) * x  # noqa: E731
+    args = tuple(v if axis == 0 else v[0] for v, axis in zip((X, S), axes, strict=True))
+
+    def both(transform):
+        g = jax.vmap(lambda x, s: transform(f, (0, None))(x, s), axes)
+        return jax.jit(lambda a: (g(*a), jax.grad(lambda a: jnp.sum(g(*a) ** 2))(a)))(args)
+
+    for a, b in zip(jax.tree.leaves(both(lanes)), jax.tree.leaves(both(jax.vmap)), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-13, atol=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "size", "error"),
+    [(float, 1, 3e-16), (float, 1.5e6, 3e-16), (np.float32, 1, 2e-7), (np.float32, 3e3, 2e-7)],
+)
+def test_sine_and_cosine_to_rounding(dtype, size, error):
+    x = RNG.uniform(-size, size, 100_000).astype(dtype)
+    x[:9] = np.arange(-4, 5) * (np.pi / 2)
+    sine, cosine = jax.jit(sine_and_cosine)(x)
+    exact = x.astype(np.longdouble)
+    assert sine.dtype == dtype
+    assert np.max(np.abs(np.asarray(sine, np.longdouble) - np.sin(exact))) < error
+    assert np.max(np.abs(np.asarray(cosine, np.longdouble) - np.cos(exact))) < error
+
+
+def test_sines_of_what_is_large_or_not_finite():
+    """Beyond the range to a rounding of x; never outside [−1, 1]; NaN as the library has it."""
+    x = np.array([3e7 + 0.1, 1e12, 1e300, np.inf, np.nan])
+    sine, cosine = map(np.asarray, sine_and_cosine(jnp.asarray(x)))
+    np.testing.assert_allclose(sine[:2], np.sin(x[:2]), atol=1e-3)
+    assert np.abs(sine[:3]).max() <= 1
+    assert np.abs(cosine[:3]).max() <= 1
+    assert np.isnan(sine[3:]).all()
+    assert np.isnan(cosine[3:]).all()
+
+
+@pytest.mark.parametrize(("sines", "kernels"), [(20, 2), (40, 1)])
+def test_what_all_lanes_share_is_one_kernel_unless_it_is_long(sines, kernels):
+    """Sines count thirty; more than 900 operations XLA would compute again and again."""
+
+    def f(x, s):
+        for _ in range(sines):
+            s = jnp.sin(s) + 0.1
+        return x * s
+
+    run = jax.jit(lanes(f, (0, None)))
+    x, s = np.linspace(0.0, 1.0, 100), np.array(0.3)
+    assert run.lower(x, s).as_text().count("stablehlo.reduce_window") == kernels
+    np.testing.assert_allclose(run(x, s), jax.vmap(f, (0, None))(x, s), rtol=1e-14)

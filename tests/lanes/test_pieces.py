@@ -1,0 +1,176 @@
+"""Long programs as several loops: sums over many masses, in an order in which few values go from one loop to the next."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxhamel._lanes._graph._ranks import entries_axis, ranked
+from jaxhamel._lanes._length import operations
+from jaxhamel._lanes._program import scalarise
+from jaxhamel._lanes._xla_cpu import _one_loop, _pieces
+from jaxhamel._lanes._xla_cpu._one_loop import one_loop_works, split
+from jaxhamel._lanes._xla_cpu._pieces import LONGEST, handed_over, pieces, total
+from jaxhamel.ensemble import lanes
+
+RNG = np.random.default_rng(3)
+
+
+def pulled(t, x, mass, arm):
+    """Moments of masses that swing in their planes, as in all lanes, about a point, then about where they pull it."""
+    in_a_plane = np.resize([[0.0, 1, 1], [1, 0, 1], [1, 1, 0]], arm.shape)
+    swing = in_a_plane * (arm * jnp.sin(t + arm) + jnp.cos(t * mass)[:, None])
+    for _ in range(2):
+        away = swing + x[None]
+        inertia = jnp.einsum("i,ij,ik->jk", mass, away, away)
+        x = x + jnp.sum(jnp.cross(away, swing) * mass[:, None], axis=0) / inertia[0, 0]
+    return x, jnp.sum(mass[:, None] * (swing - x[None]) ** 2, axis=0)
+
+
+def arguments(masses: int):
+    return (
+        RNG.uniform(),
+        RNG.normal(size=(18, 3)),
+        *(RNG.uniform(size=s) for s in (masses, (masses, 3))),
+    )
+
+
+def program(masses: int):
+    t, x, mass, arm = arguments(masses)
+    return scalarise(jax.make_jaxpr(pulled)(t, x[0], mass, arm), [False, True, False, False])
+
+
+def pieces_of(masses: int):
+    found = program(masses)
+    graph, parts = found.graph, split(found.graph, found._ends())
+    return graph, parts, pieces(graph, parts)
+
+
+def check_pieces(graph, parts, found):
+    """Each loop is short enough, they give all that is asked for, and none needs what none before it has given."""
+    assert len(found) > 1
+    assert max(total(graph, piece.inside) for piece in found) <= LONGEST
+    known = set(parts.given)
+    for piece in found:
+        assert set(piece.given) <= known
+        known |= set(piece.results)
+    assert set(parts.results) <= known
+
+
+@pytest.mark.parametrize("masses", [40, 80])
+def test_what_is_handed_on_does_not_grow_with_the_masses(masses):
+    """What all lanes share is computed again, and not handed on."""
+    graph, parts, found = pieces_of(masses)
+    assert len(found) > 1
+    assert max(total(graph, piece.inside) for piece in found) <= LONGEST
+    assert set(parts.results) <= {i for piece in found for i in piece.results}
+    known = set(parts.given)
+    for piece in found:
+        assert set(piece.given) <= known
+        known |= set(piece.results)
+        assert all(
+            graph.nodes[i].batched for i in piece.results
+        )  # shared numbers are computed again
+    assert handed_over(graph, found) < 25 * len(found)
+
+
+def test_the_last_cut_is_known_until_another_program_is_asked_for():
+    """Choosing between two programs and running the better one cut it twice: 0.6 s of a first call with ten masses."""
+    graph, parts, found = pieces_of(40)
+    assert pieces(graph, split(graph, parts.results)) is found
+    some = split(graph, parts.results[:1])
+    assert [i for piece in pieces(graph, some) for i in piece.results if i in parts.results] == (
+        some.results
+    )
+
+
+def test_mass_by_mass_is_an_order():
+    """Every operand before its use; without it nearly as many values are alive as there are masses' own."""
+    graph, parts, _ = pieces_of(40)
+    own = [i for i in parts.inside if graph.nodes[i].batched]
+    order = ranked(graph, own)
+    assert sorted(order) == own
+    place = {i: n for n, i in enumerate(order)}
+    assert all(
+        place[j] < n for n, i in enumerate(order) for j in graph.nodes[i].operands if j in place
+    )
+    alive = [
+        int(np.max(_pieces._crossing(*_pieces._uses(graph, each, [])))) for each in (own, order)
+    ]
+    assert alive[1] < 30 < 120 < alive[0]  # 16 and 137
+
+
+def folded(x):
+    """Each number with all the others, and then the other way round: many values are needed much later."""
+    for _ in range(2):
+        y = [x[0] * jnp.sin(x[1])]
+        for i in range(1, len(x)):
+            y.append(y[-1] * x[i] + x[len(x) - 1 - i])
+        x = y[::-1]
+    return jnp.stack(x)
+
+
+@pytest.mark.parametrize(("numbers", "length"), [(40, 20_000), (24, 80)])
+def test_no_loop_has_more_vectors_than_llvm_takes(numbers, length, monkeypatch):
+    """Cut sooner where it would; each read is a position that is written, too."""
+    monkeypatch.setattr(_pieces, "WHOLE", length)
+    monkeypatch.setattr(_pieces, "LONGEST", length)
+    monkeypatch.setattr(_pieces, "MOST_VECTORS", 60)
+    monkeypatch.setattr(_pieces, "_SLOWER", 100)  # cut at any price: there is little to be computed
+    found = scalarise(jax.make_jaxpr(folded)(jnp.ones(numbers)), [True])
+    graph, parts = found.graph, split(found.graph, found._ends())
+    loops = pieces(graph, parts)
+    assert len(loops) > 1
+    for loop in loops:
+        given = [i for i in loop.given if graph.nodes[i].batched]
+        assert len(given) + max(len(given), len(loop.results)) <= 60
+    x = RNG.uniform(0.5, 0.9, size=(3, numbers))
+    np.testing.assert_allclose(jax.jit(lanes(folded))(x), jax.vmap(folded)(x), rtol=1e-12)
+
+
+def test_the_axis_is_that_of_the_masses():
+    t, x, mass, arm = arguments(7)
+    assert entries_axis(jax.make_jaxpr(pulled)(t, x[0], mass, arm)) == 7
+    assert entries_axis(jax.make_jaxpr(jnp.cross)(x[0], x[1])) is None
+
+
+def test_several_loops_are_vmap(monkeypatch):
+    """Loops of 450 operations, a sum in several of them, sines in each."""
+    monkeypatch.setattr(_pieces, "LONGEST", 450)
+    monkeypatch.setattr(_pieces, "WHOLE", 450)
+    monkeypatch.setattr(_one_loop, "_MOST_SHARED", 0)
+    values = arguments(8)
+    axes = (None, 0, None, None)
+    run = jax.jit(lanes(pulled, axes))
+    loops = run.lower(*values).as_text().count("reduce_window")
+    assert loops > 2 if one_loop_works() else loops == 0
+    for a, b in zip(run(*values), jax.vmap(pulled, axes)(*values), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12)
+
+
+def test_numbers_that_all_share_and_that_fill_a_loop():
+    """Every operation on lanes needs more shared operations than a loop takes: these are loops of their own."""
+
+    def f(x, s):
+        shared = jnp.sum(jnp.sin(s[:, None] * s[None, :]))
+        return x[None, :] * (shared * s)[:, None]
+
+    closed = jax.make_jaxpr(f)(np.ones(3), np.ones(50))
+    found = scalarise(closed, [True, False])
+    graph, parts = found.graph, split(found.graph, found._ends())
+    check_pieces(graph, parts, pieces(graph, parts))
+
+
+def test_how_long_a_function_is():
+    """A sine counts thirty; what cannot be written out, nothing."""
+    x, s = jnp.ones((4, 3)), jnp.ones(3)
+    assert operations(lambda x, s: jnp.sin(x) * s, (True, False), x, s) == 3 * 31
+    assert operations(lambda x, s: jnp.linalg.eigvalsh(jnp.outer(x, s)), (True, False), x, s) == 0
+
+
+def test_arrays_without_numbers_beside_long_ones():
+    """Of a system with six coordinates and no masses: (6, 0) has the axis of the entries, and nothing in it."""
+    none = jnp.zeros((6, 0))
+    f = lambda x: x * jnp.sum(x) + (none @ none.T) @ x  # noqa: E731
+    x = np.random.default_rng(2).normal(size=(20, 6))
+    np.testing.assert_allclose(lanes(f)(x), jax.vmap(f)(x), rtol=1e-14)

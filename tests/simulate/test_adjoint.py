@@ -1,0 +1,138 @@
+"""AutoAdjoint: forward and reverse mode of one function, against each other, diffrax's adjoints and differences."""
+
+import diffrax
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxhamel._lanes._xla_cpu import _whole_loop
+from jaxhamel.simulate import AutoAdjoint, simulate
+from tests.simulate.small_systems import Pendulum, Sines
+
+TS = jnp.linspace(0.0, 2.0, 5)
+AMPLITUDES = jnp.array([0.3, -0.2, 0.1])
+COLUMNS, CHECKPOINTS = AutoAdjoint(forward_up_to=1000), AutoAdjoint(forward_up_to=0)
+
+
+def motion(a, adjoint=None, k=2.0, **options):
+    options = {"dt": 0.05, "max_steps": 64} | options
+    path = simulate(
+        Pendulum(jnp.asarray(k)), [0.5], [0.1], TS, Sines(a), adjoint=adjoint, **options
+    )
+    return jnp.concatenate([path.q[-1], path.u[-1], path.q[2]])
+
+
+def loss(a, adjoint=None, **options):
+    return jnp.sum(motion(a, adjoint, **options) ** 2)
+
+
+@pytest.fixture(scope="module")
+def gradient():
+    """By Richardson's extrapolation of central differences."""
+
+    def central(h):
+        steps = h * jnp.eye(3)
+        f = jax.jit(jax.vmap(lambda d: loss(AMPLITUDES + d) - loss(AMPLITUDES - d)))
+        return f(steps) / (2 * h)
+
+    return np.asarray((4 * central(0.005) - central(0.01)) / 3)
+
+
+@pytest.mark.parametrize(
+    ("adjoint", "differentiate"),
+    [(None, jax.grad), (None, jax.jacfwd), (CHECKPOINTS, jax.grad)],
+    ids=["grad by columns", "jacfwd", "grad by checkpoints"],
+)
+def test_both_modes_give_the_gradient(adjoint, differentiate, gradient):
+    got = jax.jit(differentiate(lambda a: loss(a, adjoint)))(AMPLITUDES)
+    np.testing.assert_allclose(got, gradient, atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("adjoint", "differentiate"),
+    [
+        (diffrax.RecursiveCheckpointAdjoint(), jax.grad),
+        (diffrax.ForwardMode(), jax.jacfwd),
+    ],
+    ids=["checkpoints", "forward"],
+)
+def test_given_adjoints_are_used(adjoint, differentiate, gradient):
+    got = jax.jit(differentiate(lambda a: loss(a, adjoint)))(AMPLITUDES)
+    np.testing.assert_allclose(got, gradient, atol=1e-8)
+
+
+def test_forward_mode_alone_still_refuses_reverse():
+    with pytest.raises(ValueError, match="Reverse-mode differentiation does not work"):
+        jax.grad(lambda a: loss(a, diffrax.ForwardMode()))(AMPLITUDES)
+
+
+def test_jacobians_of_many_outputs():
+    forward = jax.jit(jax.jacfwd(motion))(AMPLITUDES)
+    assert forward.shape == (3, 3)
+    for adjoint in (COLUMNS, CHECKPOINTS):
+        reverse = jax.jit(jax.jacrev(lambda a: motion(a, adjoint)))(AMPLITUDES)  # noqa: B023
+        np.testing.assert_allclose(reverse, forward, atol=1e-12)
+
+
+def test_vmap_of_grad_and_grad_of_vmap():
+    batch = jnp.stack([AMPLITUDES, 2 * AMPLITUDES])
+    by_jacfwd = jax.jit(jax.vmap(jax.jacfwd(loss)))(batch)
+    together = jax.jit(jax.vmap(jax.grad(lambda a: loss(a, COLUMNS))))(batch)
+    np.testing.assert_allclose(together, by_jacfwd, atol=1e-12)
+    total = lambda b: jnp.sum(jax.vmap(lambda a: loss(a, CHECKPOINTS))(b))  # noqa: E731
+    np.testing.assert_allclose(jax.jit(jax.grad(total))(batch), by_jacfwd, atol=1e-12)
+
+
+def test_tangents_hidden_in_a_closure_are_seen():
+    """A control that is a lambda over the differentiated number."""
+
+    def final(a):
+        return simulate(
+            Pendulum(jnp.asarray(2.0)), [0.5], [0.1], TS, lambda t: a * jnp.sin(t), dt=0.05
+        ).q[-1, 0]
+
+    h = 1e-5
+    difference = (final(0.3 + h) - final(0.3 - h)) / (2 * h)
+    np.testing.assert_allclose(jax.grad(final)(0.3), difference, rtol=1e-8)
+
+
+def test_derivative_with_respect_to_the_times():
+    """∂q(t_i)/∂t_i is the velocity there; an autonomous system does not mind a shift of all times."""
+
+    def positions(ts):
+        return simulate(Pendulum(jnp.asarray(2.0)), [0.5], [0.1], ts, dt=0.01).q[:, 0]
+
+    slope = jax.jit(jax.jacfwd(positions))(TS)
+    u = simulate(Pendulum(jnp.asarray(2.0)), [0.5], [0.1], TS, dt=0.01).u[:, 0]
+    np.testing.assert_allclose(jnp.diag(slope)[1:], u[1:], atol=1e-8)
+    np.testing.assert_allclose(
+        jnp.sum(slope, axis=1), 0.0, atol=1e-8
+    )  # time does not matter, only differences
+
+
+def test_in_diffeqsolve_itself():
+    """AutoAdjoint is a diffrax adjoint like any other."""
+
+    def final(rate):
+        term = diffrax.ODETerm(lambda t, y, args: -args * y)
+        return diffrax.diffeqsolve(
+            term, diffrax.Tsit5(), 0.0, 1.0, 0.01, jnp.ones(()), rate, adjoint=AutoAdjoint()
+        ).ys[0]  # fmt: skip
+
+    for derivative in (jax.grad, jax.jacfwd):
+        np.testing.assert_allclose(derivative(final)(0.7), -jnp.exp(-0.7), rtol=1e-9)
+
+
+def test_the_adjoint_costs_nothing_where_nothing_is_differentiated(monkeypatch):
+    """The program has the loops of a plain forward one, and is as long but for what makes one kernel of it."""
+
+    def program(adjoint) -> str:
+        return eqx.filter_jit(lambda a: motion(a, adjoint)).lower(AMPLITUDES).as_text()
+
+    plain = program(diffrax.ForwardMode())
+    assert program(None).count("stablehlo.while") == plain.count("stablehlo.while")
+    monkeypatch.setattr(_whole_loop, "one_kernel_works", lambda: False)
+    jax.clear_caches()
+    assert len(program(None).splitlines()) < 1.1 * len(plain.splitlines())

@@ -1,0 +1,51 @@
+"""Second derivatives through AutoAdjoint in three orders, against differences of first ones."""
+
+import diffrax
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxhamel.simulate import AutoAdjoint, simulate
+from tests.simulate.small_systems import Pendulum, Sines
+
+AMPLITUDES = jnp.array([0.3, -0.2])
+COLUMNS, CHECKPOINTS = AutoAdjoint(forward_up_to=1000), AutoAdjoint(forward_up_to=0)
+
+
+def loss(a, adjoint=None):
+    """Few steps: the derivative of the discrete solution is exact, however coarse that is."""
+    path = simulate(
+        Pendulum(jnp.asarray(2.0)), [0.5], [0.1], [0.0, 1.0], Sines(a),
+        dt=0.25, max_steps=4, solver=diffrax.Heun(), adjoint=adjoint,
+    )  # fmt: skip
+    return jnp.sum(path.q[-1] ** 2) + jnp.sum(path.u[-1] ** 3)
+
+
+SECOND = {
+    "forward over forward": lambda f: jax.jacfwd(jax.jacfwd(f)),
+    "forward over reverse": lambda f: jax.jacfwd(jax.jacrev(f)),
+    "reverse over forward": lambda f: jax.jacrev(jax.jacfwd(f)),
+}
+
+
+@pytest.fixture(scope="module")
+def hessian():
+    h = 1e-4
+    f = jax.jit(jax.vmap(lambda d: jax.jacfwd(loss)(AMPLITUDES + d)))
+    steps = h * jnp.eye(2)
+    return np.asarray((f(steps) - f(-steps)) / (2 * h))
+
+
+@pytest.mark.parametrize(
+    ("order", "adjoint"),
+    [
+        ("forward over forward", COLUMNS),
+        ("forward over reverse", COLUMNS),
+        ("forward over reverse", CHECKPOINTS),
+        ("reverse over forward", COLUMNS),
+    ],
+)
+def test_second_derivatives(order, adjoint, hessian):
+    got = jax.jit(SECOND[order](lambda a: loss(a, adjoint)))(AMPLITUDES)
+    np.testing.assert_allclose(got, hessian, atol=1e-6)

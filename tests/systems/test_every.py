@@ -1,0 +1,180 @@
+"""What holds for every named system: routes agree, invariants stay, the docstring is whole, bad parameters are refused."""
+
+import dataclasses
+import re
+from pathlib import Path
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxhamel import systems
+from jaxhamel.mechanics import ROUTES, System, _small_solve, as_control
+from tests.systems.cases import ALL
+from tests.systems.motion import states
+
+EACH = 3  # random states of each system
+FAST_TO_COMPILE = {"xla_backend_optimization_level": 0}  # a quarter less; each program runs once
+EVERY = [pytest.param(case, id=case.name) for case in ALL]
+
+
+def named_systems():
+    """The classes of systems in `jaxhamel.systems`."""
+    public = (getattr(systems, name) for name in dir(systems))
+    return {
+        thing.__name__
+        for thing in public
+        if isinstance(thing, type) and issubclass(thing, System) and thing is not System
+    }
+
+
+def test_every_system_has_a_case():
+    assert named_systems() == {case.name for case in ALL}
+
+
+def random_states(space, k):
+    """q = exp(δ), δ normal, and u normal: nowhere special."""
+    rng = np.random.default_rng(17)
+    delta = jnp.asarray(rng.normal(size=(EACH, space.dim)))
+    q = jax.vmap(lambda delta: space.retract(space.identity(jnp.float64), delta))(delta)
+    return q, jnp.asarray(rng.normal(size=(EACH, k)))
+
+
+@pytest.fixture
+def both_triangles(monkeypatch):
+    """`symmetric_solve` reads one triangle of a matrix: here an error in the other makes the solution NaN."""
+    solve = _small_solve._symmetric_solve
+
+    def checked(matrix, rhs):
+        odd = jnp.max(jnp.abs(matrix - matrix.T)) > 1e-12 * jnp.max(jnp.abs(matrix))
+        return jnp.where(odd, jnp.nan, solve(matrix, rhs))
+
+    monkeypatch.setattr(_small_solve, "_symmetric_solve", checked)
+
+
+@pytest.mark.parametrize("case", EVERY)
+def test_routes_agree_and_invariants_are_kept(case, both_triangles):
+    """Every route and the closed form to 1e-12 of their size; every invariant along a motion to 1e-11 of its size.
+
+    Every mass matrix that is solved on the way is symmetric.
+    """
+    system, (control, still) = case(), map(as_control, (case.control, case.still))
+    k = system.n_independent
+    q, u = random_states(system.space, k)
+    start = case.start(system) if case.start else jax.tree.map(lambda x: x[0], (q, u))
+    times = jnp.linspace(0.0, case.seconds, 4)
+
+    def everything(system, q, u, start):
+        rates = {
+            name: jax.vmap(lambda q, u, route=route: route(system, 0.3, q, u, control))(q, u)
+            for name, route in ROUTES.items()
+        }
+        if hasattr(system, "closed_form"):
+            form = case.make.closed_form  # its own body: it may have been traced before
+            traced_here = getattr(form, "__wrapped__", form)
+            closed_form = lambda q, u: traced_here(system, 0.3, q, u, case.value)  # noqa: E731
+            rates["closed form"] = jax.vmap(closed_form)(q, u)
+        path = states(system, *start, times, still, steps=case.steps // 3)
+        kept = jax.vmap(lambda t, q, u: system.invariants(t, q, u, still))(times, *path)
+        return rates, path, kept
+
+    program = jax.jit(everything, compiler_options=FAST_TO_COMPILE)
+    rates, path, kept = program(system, q, u, start)
+    wanted = rates["multipliers"]
+    assert wanted.shape == (EACH, k)
+    size = 1.0 + np.max(np.abs(wanted))
+    for name, rate in rates.items():
+        assert np.max(np.abs(rate - wanted)) < 1e-12 * size, name
+    assert np.max(np.abs(path[1][-1] - path[1][0])) > 1e-3  # something moves
+    assert kept
+    for name, values in kept.items():
+        scale = 1.0 + np.max(np.abs(values[0]))
+        assert np.max(np.abs(values - values[:1])) < 1e-11 * scale, name
+
+
+# --- known solutions ------------------------------------------------------------------------------
+
+# where what a system's docstring calls its known solution is compared with its motion or its equations
+KNOWN = {
+    "ActuatedDisk": "disk::test_small_oscillation",
+    "BallOnTurntable": "nonholonomic_balls::test_turntable_solution_and_invariants",
+    "ChaplyginSleigh": "nonholonomic_plane::test_sleigh_solution",
+    "ChaplyginSphere": "nonholonomic_balls::test_sphere_keeps_its_density",
+    "CoupledSnakeboard": "snakeboard::test_coupled_board_glides_round_a_circle",
+    "FreeRigidBody": "bodies::test_free_body_in_elliptic_functions",
+    "HeavyTop": "bodies::test_steady_precession",
+    "InhomogeneousBall": "inhomogeneous_ball::test_it_is_chaplygins_sphere",
+    "KnifeEdge": "nonholonomic_plane::test_knife_edge_from_any_start",
+    "NonSpinningBall": "nonholonomic_balls::test_non_spinning_ball_round_a_circle",
+    "PendulumInStand": "soft_rolling_pendulum::test_stand_swings_as_a_pendulum",
+    "Rattleback": "rattleback::test_reversal",
+    "RigidBody": "rigid_body::test_one_motion_by_five_choices",
+    "RollingBall": "ball_motion::test_homogeneous_ball_keeps_its_spatial_velocity",
+    "RollingDisk": "nonholonomic_disk::test_steady_circle_closes",
+    "RollingPendulumBall": "pendulum_ball_period::test_swings",
+    "RollingRotorBall": "driven_balls::test_a_rotor_rolls_the_ball_by_what_its_angle_is_worth",
+    "Satellite": "satellite::test_phases",
+    "SatelliteMixed": "satellite::test_both_groups_are_one_satellite",
+    "Snakeboard": "snakeboard::test_ellipsograph",
+    "SoftRollingPendulum": "soft_rolling_pendulum::test_contact_is_a_spring_about_the_rest_angle",
+    "SpaceRobot": "space_robot::test_cycle_of_zero_phase",
+    "Suslov": "bodies::test_suslov_exact_solution",
+    "UnderwaterBody": "underwater_body::test_munk_moment_is_a_pendulum",
+    "WhippleBicycle": "whipple_bicycle::test_wheels_carry_the_bicycle",
+}
+
+
+@pytest.mark.parametrize("case", EVERY)
+def test_known_solution_has_a_test(case):
+    """One is named here for every system, and it exists."""
+    where, test = KNOWN[case.name].split("::")
+    text = (Path(__file__).parent / f"test_{where}.py").read_text()
+    assert f"def {test}(" in text
+
+
+# --- parameters and documentation -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("case", EVERY)
+def test_docstring_says_what_a_user_needs(case):
+    """Parameters with units, state, invariants, a known solution, errors, source."""
+    text = case.make.__doc__
+    for heading in ("**Arguments:**", "**Invariants", "**Known solution", "**Raises:**"):
+        assert heading in text, heading
+    assert re.search(r"^\s*Source: ", text, re.MULTILINE)
+    assert re.search(r"Configuration\s+`q", text)
+    arguments = text.split("**Arguments:**")[1].split("Configuration")[0]
+    for field in dataclasses.fields(case.make):
+        assert f"`{field.name}`" in arguments, field.name
+    assert "[kg" in arguments
+
+
+@pytest.mark.parametrize("case", EVERY)
+def test_parameters_are_leaves(case):
+    """All of them have a value in the case, and every number is a leaf that can be differentiated."""
+    given, system = case.parameters, case()
+    assert {*given, *case.bare} == {field.name for field in dataclasses.fields(case.make)}
+    leaves = jax.tree.leaves(system)
+    assert all(eqx.is_inexact_array(leaf) for leaf in leaves)
+    numbers = [value for value in given.values() if not (callable(value) or isinstance(value, str))]
+    assert len(leaves) >= len(numbers)
+
+
+@pytest.mark.parametrize("case", EVERY)
+def test_bad_parameters_are_refused_by_name(case):
+    """NaN, a wrong shape, a negative mass or length, an inertia that no body has: a ValueError that names the argument."""
+    for name, good in case.parameters.items():
+        if callable(good):
+            continue
+        bad = [np.full(np.shape(good), np.nan), np.ones((7, 5, 7))]
+        if isinstance(good, str):
+            bad = ["nonsense"]
+        if name in case.positive:
+            bad.append(-np.asarray(good))
+        if name.endswith("inertia") and np.shape(good):
+            bad += [np.array([1.0, 1.0, 3.0]), -np.asarray(good)]
+        for value in bad:
+            with pytest.raises(ValueError, match=f"`{name}`"):
+                case.make(**{**case.parameters, name: value})

@@ -1,0 +1,131 @@
+"""Figures: what they plot is what they were given, and pyplot never hears of them."""
+
+import sys
+
+import numpy as np
+import pytest
+
+from jaxhamel.viz import (
+    angles_figure,
+    ball_scene,
+    cost_figure,
+    error_figure,
+    forces_figure,
+    friction_needed,
+    path_figure,
+    quantities_figure,
+    root_mean_square,
+    save,
+    snapshot,
+)
+from jaxhamel.viz._figures import settle
+from tests.viz.motions import figure_eight_motion
+
+TS = np.linspace(0.0, 4.0, 50)
+
+
+def lines(figure, k=0):
+    return {line.get_label(): line for line in figure.axes[k].lines}
+
+
+def test_friction_needed_is_the_ratio_of_the_components():
+    force = np.array([[3.0, 4.0, 10.0], [0.0, 0.0, 5.0], [1.0, 0.0, -2.0]])
+    normal, ratio = friction_needed(force)
+    np.testing.assert_allclose(normal, [10.0, 5.0, -2.0])
+    np.testing.assert_allclose(ratio, [0.5, 0.0, np.nan])
+
+
+def test_path_has_equal_scales_and_units():
+    path = np.column_stack([np.cos(TS), 0.2 * np.sin(TS)])
+    figure = path_figure(path, 1.01 * path)
+    axes = figure.axes[0]
+    assert axes.get_aspect() == 1.0
+    assert axes.get_xlabel() == "x / m"
+    np.testing.assert_array_equal(lines(figure)["reached"].get_xydata(), path)
+    np.testing.assert_array_equal(lines(figure)["asked"].get_xydata(), 1.01 * path)
+
+
+def test_angles_have_one_line_for_each_mass():
+    angles = np.column_stack([np.sin(TS), np.cos(TS)])
+    found = lines(angles_figure(TS, angles))
+    np.testing.assert_array_equal(found["mass 2"].get_ydata(), angles[:, 1])
+    assert set(found) == {"mass 1", "mass 2"}
+
+
+def test_forces_show_zero_when_the_ball_nearly_leaves_the_ground():
+    force = np.column_stack([0 * TS, 0 * TS, 10 + 9 * np.sin(TS)])
+    assert forces_figure(TS, force).axes[0].get_ylim()[0] <= 0
+    calm = np.column_stack([0 * TS, 0 * TS, 10 + 0.1 * np.sin(TS)])
+    assert forces_figure(TS, calm).axes[0].get_ylim()[0] > 9
+
+
+def test_error_is_shown_in_millimetres_when_small():
+    figure = error_figure(TS, np.full_like(TS, 0.003))
+    assert figure.axes[0].get_ylabel() == "tracking error / mm"
+    assert "RMS 3 mm" in lines(figure)
+    assert error_figure(TS, 1 + TS).axes[0].get_ylabel() == "tracking error / m"
+
+
+def test_root_mean_square_weighs_by_time():
+    ts = np.array([0.0, 1.0, 1.0 + 1e-9, 2.0])
+    assert root_mean_square(ts, np.array([0.0, 0.0, 1.0, 1.0])) == pytest.approx(np.sqrt(0.5))
+    assert root_mean_square(np.zeros(1), np.array([3.0])) == 3.0
+
+
+def test_cost_is_logarithmic_where_positive_and_leaves_out_what_is_not_finite():
+    figure = cost_figure(np.array([1.0, np.nan, 0.1]))
+    assert figure.axes[0].get_yscale() == "log"
+    np.testing.assert_array_equal(figure.axes[0].lines[0].get_xdata(), [1, 3])
+    assert cost_figure(np.array([1.0, -1.0])).axes[0].get_yscale() == "linear"
+
+
+def test_horizon_has_its_own_axis():
+    figure = cost_figure(np.array([1.0, 0.5]), horizon=np.array([0.75, 1.5]))
+    assert figure.axes[1].get_ylabel() == "horizon / s"
+
+
+@pytest.mark.parametrize("name", ["path", "snapshot"])
+def test_png_is_written_opaque_and_repeatable(tmp_path, name):
+    motion = figure_eight_motion(samples=60)
+    make = {
+        "path": lambda: path_figure(motion.position),
+        "snapshot": lambda: snapshot(ball_scene(motion), 3.0),
+    }[name]
+    save(make(), tmp_path / "a.png", dpi=60)
+    save(make(), tmp_path / "b.png", dpi=60)
+    assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
+    from matplotlib.image import imread
+
+    assert imread(tmp_path / "a.png")[..., 3].min() == 1.0
+
+
+def test_a_settled_figure_stays_as_it_was_laid_out():
+    """Its axes lie where laying out puts them, and do not move when a label grows; settling again lays nothing out."""
+    laid_out, settled = (path_figure(np.outer(TS, [1, 2])) for _ in range(2))
+    before = laid_out.axes[0].get_position().bounds
+    laid_out.draw_without_rendering()
+    settle(settled)
+    wanted = laid_out.axes[0].get_position().bounds
+    assert settled.axes[0].get_position().bounds == wanted != before
+    for figure in (laid_out, settled):
+        figure.axes[0].set_ylabel("y", fontsize=40)
+    settle(settled)
+    settled.draw_without_rendering()
+    laid_out.draw_without_rendering()
+    assert settled.axes[0].get_position().bounds == wanted
+    assert laid_out.axes[0].get_position().bounds != wanted
+
+
+def test_style_of_the_reader_is_left_alone():
+    import matplotlib
+
+    before = dict(matplotlib.rcParams)
+    quantities_figure(TS, TS[:, None], ["t"], title="t", ylabel="t / s")
+    assert dict(matplotlib.rcParams) == before
+
+
+def test_pyplot_is_not_imported():
+    import subprocess
+
+    code = "import sys, jaxhamel.viz; sys.exit('matplotlib.pyplot' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
