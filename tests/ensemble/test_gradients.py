@@ -19,8 +19,8 @@ from jaxhamel.ensemble._equal_steps import _adjoint_groups
 from jaxhamel.ensemble._equal_steps._adjoint_groups import groups_of
 from jaxhamel.ensemble._equal_steps._equal_steps import Motion, Plan, in_lanes
 from jaxhamel.ensemble._equal_steps._needed import Needed
-from jaxhamel.ensemble._methods._tableaus import tableau
 from jaxhamel.mechanics import VectorField
+from jaxhamel.simulate._runge_kutta import tableau
 from jaxhamel.systems import FreeRigidBody
 from tests.ensemble.test_simulate import Swing
 from tests.systems.ball import two_mass_ball

@@ -10,8 +10,8 @@ from jaxhamel._lanes._length import operations
 from jaxhamel.control import FourierSeries
 from jaxhamel.ensemble._equal_steps._at_once import is_at_once
 from jaxhamel.ensemble._equal_steps._equal_steps import Motion
-from jaxhamel.ensemble._methods._tableaus import RK4
 from jaxhamel.mechanics import VectorField
+from jaxhamel.simulate._runge_kutta import RK4
 from jaxhamel.systems import CircularRails, RollingBall
 
 RNG = np.random.default_rng(11)

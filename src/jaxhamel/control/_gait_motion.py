@@ -20,7 +20,7 @@ from jaxtyping import Array, Float
 from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Scalar
 from jaxhamel.geometry import AbstractSpace, fibre_velocity
-from jaxhamel.simulate._classical import classical_step
+from jaxhamel.simulate._runge_kutta import RK4, looped
 
 
 def gait_motion(
@@ -53,7 +53,7 @@ def gait_motion(
         g, p = state
         slope = lambda t, y: rates(mechanism, curve, space, t, *y)  # noqa: E731
         start = jnp.zeros(space.dim, p.dtype), p
-        eta, p = classical_step(slope, ends[0], ends[1] - ends[0], start)
+        eta, p = looped(slope, RK4, ends[0], ends[1] - ends[0], start)[0]
         state = space.retract(g, eta), p
         return state, state
 

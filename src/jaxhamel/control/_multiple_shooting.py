@@ -25,10 +25,10 @@ from jaxhamel.control._shooting import (
     conditions,
     grid_of,
     move,
-    tableau_of,
 )
 from jaxhamel.mechanics import ROUTES
 from jaxhamel.mechanics._tangent import tangent_size
+from jaxhamel.simulate._runge_kutta import tableau
 
 NOT_FINITE = "the cost or the motion is not finite where the search starts: look for a NaN in costs and control"
 
@@ -89,7 +89,7 @@ class MultipleShooting(eqx.Module):
 
     def shooting(self) -> Shooting:
         """What integrates the intervals and makes the quadratic model of all."""
-        return Shooting(tableau_of(self.solver), self.steps, self.route)
+        return Shooting(tableau(self.solver), self.steps, self.route)
 
 
 @eqx.filter_jit

@@ -19,6 +19,7 @@ from jaxhamel.control._curves import free_parameters, support
 from jaxhamel.control._problem import ControlProblem
 from jaxhamel.mechanics import VectorField
 from jaxhamel.mechanics._tangent import local, retract, tangent_size
+from jaxhamel.simulate._runge_kutta import Tableau, looped
 
 
 class Point(NamedTuple):
@@ -59,7 +60,7 @@ def grid_of(problem: ControlProblem) -> Grid:
 class Shooting(eqx.Module):
     """The model's evaluation: `steps` steps of an explicit Runge–Kutta method in each interval."""
 
-    tableau: tuple[np.ndarray, np.ndarray, np.ndarray]
+    method: Tableau = eqx.field(static=True)
     steps: int = eqx.field(static=True)
     route: str | None = eqx.field(static=True)
 
@@ -70,7 +71,7 @@ class Shooting(eqx.Module):
         rhs = lambda t, y: field(t, y, (problem.system, control))  # noqa: E731
 
         def step(y, i):
-            y = runge_kutta_step(self.tableau, rhs, t0 + i * h, y, h)
+            y = looped(rhs, self.method, t0 + i * h, h, y)[0]
             return y, y
 
         _, later = jax.lax.scan(step, x, jnp.arange(self.steps).astype(h.dtype))
@@ -147,35 +148,6 @@ def move(problem: ControlProblem, point: Point, z: Float[Array, " z"]) -> Point:
     nodes = jnp.concatenate([jnp.zeros(n, z.dtype), z[: n * N]]).reshape(N + 1, n)
     q, u = jax.vmap(lambda x, delta: retract(problem.system, x, delta))((point.q, point.u), nodes)
     return Point(q, u, point.p + z[n * N :])
-
-
-def runge_kutta_step(tableau, rhs, t, y, h):
-    """One step of an explicit Runge–Kutta method. The stages are a loop: one right-hand side to compile."""
-    a, b, c = (jnp.asarray(x, dtype=h.dtype) for x in tableau)
-    slopes = jax.tree.map(lambda leaf: jnp.zeros((len(b), *leaf.shape), leaf.dtype), y)
-    advance = lambda w, k: jax.tree.map(  # noqa: E731
-        lambda leaf, slope: leaf + h * jnp.tensordot(w, slope, 1), y, k
-    )
-
-    def stage(k, i):
-        new = rhs(t + c[i] * h, advance(a[i], k))
-        return jax.tree.map(lambda rows, row: rows.at[i].set(row), k, new), None
-
-    slopes, _ = jax.lax.scan(stage, slopes, jnp.arange(len(b)))
-    return advance(b, slopes)
-
-
-def tableau_of(solver) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(a, b, c) of an explicit diffrax Runge–Kutta solver, a as a square matrix.
-
-    Stages at the end that only serve an error estimate are left out.
-    """
-    table = solver.tableau
-    stages = 1 + int(np.flatnonzero(table.b_sol)[-1])
-    a = np.zeros((stages, stages))
-    for i, row in enumerate(table.a_lower[: stages - 1]):
-        a[i + 1, : len(row)] = row
-    return a, np.asarray(table.b_sol)[:stages], np.concatenate([[0.0], table.c])[:stages]
 
 
 def quadrature(steps: int) -> Float[np.ndarray, " steps+1"]:

@@ -12,9 +12,9 @@ from jaxhamel.ensemble._by_tolerance import by_tolerance
 from jaxhamel.ensemble._equal_steps._equal_steps import Plan
 from jaxhamel.ensemble._equal_steps._kernel_options import Kernel
 from jaxhamel.ensemble._members._members import Members
-from jaxhamel.ensemble._methods._tableaus import tableau
 from jaxhamel.ensemble._ordinary import ordinary, ordinary_equation
 from jaxhamel.ensemble._paths import paths
+from jaxhamel.simulate._runge_kutta import tableau
 
 
 def integrate(

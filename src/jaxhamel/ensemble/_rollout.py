@@ -21,9 +21,9 @@ from jaxhamel.ensemble._equal_steps._kernel_options import Kernel
 from jaxhamel.ensemble._mechanical import mechanical, mechanical_equation
 from jaxhamel.ensemble._members._members import Members
 from jaxhamel.ensemble._methods._group_steps import method_on
-from jaxhamel.ensemble._methods._tableaus import Tableau
 from jaxhamel.ensemble._paths import paths
 from jaxhamel.mechanics import ROUTES, System
+from jaxhamel.simulate._runge_kutta import Tableau
 
 
 def rollout(

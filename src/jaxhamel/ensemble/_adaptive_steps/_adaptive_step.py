@@ -16,6 +16,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from jaxhamel.ensemble._members._columns import Columns
 from jaxhamel.ensemble._methods._embedded_pairs import Pair
+from jaxhamel.simulate._runge_kutta import increment, moved, stages
 
 SAFETY, LARGEST, SMALLEST = 0.9, 10.0, 0.2
 
@@ -88,9 +89,11 @@ def step(
 ) -> tuple[Lane, Inside, Within]:
     """The lane after one more step; as it was where it is not under way. `rate` is of (t, y), `unit` of y."""
     h = lane.end - lane.t
-    stages, slopes, end = _stages(rate, pair, h, lane)
+    first = lane.slope if pair.reuses else None
+    points, slopes = stages(rate, pair, lane.t, h, lane.y, first)
+    end = points[-1] if pair.reuses else moved(lane.y, h, pair.b, slopes)
     projected = unit(end)
-    error = _sums(pair.error, slopes, h)
+    error = increment(h, pair.error, slopes)
     estimate = _estimate(error, lane.y, projected, limits)
     kept = estimate < 1
     new = _next(pair, lane, limits, h, kept, estimate)
@@ -102,28 +105,8 @@ def step(
     new = new._replace(y=y, slope=slope)
     moving = lane.stands == UNDER_WAY
     new = jax.tree.map(lambda a, b: jnp.where(moving, a, b), new, lane)
-    powers = tuple(_sums(weights, slopes, h) for weights in zip(*pair.inside, strict=True))
-    return new, Inside(lane.y, powers), Within(tuple(stages), end)
-
-
-def _stages(rate: Callable, pair: Pair, h, lane: Lane) -> tuple[list, list, Columns]:
-    """The stages, the slopes there, and y + h Σ b k."""
-    slopes, stages = [lane.slope if pair.reuses else rate(lane.t, lane.y)], [lane.y]
-    for row, c in zip(pair.a[1:], pair.c[1:], strict=True):
-        stages.append(_along(lane.y, row, slopes, h))
-        slopes.append(rate(lane.t + c * h, stages[-1]))
-    end = stages[-1] if pair.reuses else _along(lane.y, pair.b, slopes, h)
-    return stages, slopes, end
-
-
-def _along(y: Columns, weights, slopes, h) -> Columns:
-    return tuple(x + d for x, d in zip(y, _sums(weights, slopes, h), strict=True))
-
-
-def _sums(weights, slopes: list[Columns], h) -> Columns:
-    """h Σ w k."""
-    used = [(w, k) for w, k in zip(weights, slopes, strict=False) if w]
-    return tuple(h * sum(w * k[i] for w, k in used) for i in range(len(slopes[0])))
+    powers = tuple(increment(h, weights, slopes) for weights in zip(*pair.inside, strict=True))
+    return new, Inside(lane.y, powers), Within(tuple(points), end)
 
 
 def _estimate(error: Columns, y: Columns, end: Columns, limits: Limits):

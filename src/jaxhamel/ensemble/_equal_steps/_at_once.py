@@ -14,7 +14,7 @@ and 3.4e6 (medians of 9 runs on two quiet cores).
 from typing import Any
 
 from jaxhamel._lanes._xla_cpu._pieces import LONGEST
-from jaxhamel.ensemble._methods._tableaus import Tableau
+from jaxhamel.simulate._runge_kutta import Tableau
 
 # A step of so many stages is one program. Rolling ball with three masses, 1,024 lanes, µs a step at once and by stages:
 # RK4 69 and 174, Tsit5 176 and 270, Dopri8 289 and 610 (one run each on two quiet cores).

@@ -28,7 +28,7 @@ from jaxhamel.ensemble._equal_steps._pieces import in_pieces
 from jaxhamel.ensemble._members._columns import Columns
 from jaxhamel.ensemble._members._parameters import numbers
 from jaxhamel.ensemble._methods._group_steps import GroupMethod
-from jaxhamel.ensemble._methods._tableaus import Tableau
+from jaxhamel.simulate._runge_kutta import Tableau, looped, moved, point_of, stages
 from jaxhamel.simulate._step_size import steps_in
 
 _AXES = (None, None, 0, 0, None)  # of t, h, y, mine, shared
@@ -176,78 +176,29 @@ def _stepping(motion: Motion, method: Tableau | GroupMethod) -> Steps | Callable
     length, needed = 0 if found is None else found.program.length(), Needed.by(motion, found)
     groups = groups_of(length, method)
 
-    def kept(y1, z, stages):
-        heads = [some(stages[i], needed.rate) for i, _ in groups[1:]]
+    def kept(y1, z, points):
+        heads = [some(points[i], needed.rate) for i, _ in groups[1:]]
         return tuple(y1), some(z, needed.made), tuple(heads)
 
     def one_step(t, h, y, mine, shared):
-        stages, z = _written_out(lambda t, y: rate(t, y, mine, shared), method, t, h, y)
-        return kept(unit(z, shared), z, stages)
+        points, slopes = stages(lambda t, y: rate(t, y, mine, shared), method, t, h, y)
+        z = moved(y, h, method.b, slopes)
+        return kept(unit(z, shared), z, points)
 
-    def in_turn(run, t, h, y, mine, shared):
+    def in_turn(t, h, y, mine, shared):
         slope = lambda t, y: lanes(rate, (None, 0, 0, None))(t, y, mine, shared)  # noqa: E731
-        return run(slope, method, t, h, y)
+        return looped(slope, method, t, h, y)
 
-    def by_stages(*at):
-        stages, z = in_turn(_full, *at)
-        return kept(lanes(unit, (0, None))(z, at[-1]), z, stages)
+    def by_stages(t, h, y, mine, shared):
+        z, slopes = in_turn(t, h, y, mine, shared)
+        rows = point_of(h, y, jnp.asarray(method.a, h.dtype), slopes)
+        points = [tuple(x[i] for x in rows) for i in range(len(method.b))]
+        return kept(lanes(unit, (0, None))(z, shared), z, points)
 
     def end_by_stages(*at):
-        z = in_turn(_chained, *at) if method.chained else in_turn(_full, *at)[1]
-        return (tuple(lanes(unit, (0, None))(z, at[-1])),)
+        return (tuple(lanes(unit, (0, None))(in_turn(*at)[0], at[-1])),)
 
     if not is_at_once(length, motion, method):
         return Steps(rate, unit, end_by_stages, by_stages, needed, method, groups)
     step = differentiated_as(lanes(lambda *at: one_step(*at)[:1], _AXES), end_by_stages)
     return Steps(rate, unit, step, lanes(one_step, _AXES), needed, method, groups)
-
-
-def _written_out(slope: Callable, method: Tableau, t, h, y: Columns):
-    """One stage after the other, for one trajectory: the stages, and the end."""
-    slopes: list[Columns] = []
-    stages: list[Columns] = []
-
-    def along(weights):
-        used = [(w, k) for w, k in zip(weights, slopes, strict=False) if w]
-        rates = (sum(h.dtype.type(w) * k[i] for w, k in used) for i in range(len(y)))
-        return tuple(x + h * rate for x, rate in zip(y, rates, strict=True)) if used else y
-
-    for row, c in zip(method.a, method.c, strict=True):
-        stages.append(along(row))
-        slopes.append(slope(t + h.dtype.type(c) * h, stages[-1]))
-    return stages, along(method.b)
-
-
-def _chained(slope: Callable, method: Tableau, t, h, y: Columns) -> Columns:
-    """Stages that need only the one before: two vectors for each number of the state."""
-    ahead = [*(row[i] for i, row in enumerate(method.a[1:])), 0.0]
-
-    def stage(carry, numbers):
-        here, total = carry
-        ahead, b, c = numbers
-        k = slope(t + c * h, here)
-        here = tuple(x + (ahead * h) * k for x, k in zip(y, k, strict=True))
-        return (here, tuple(s + (b * h) * k for s, k in zip(total, k, strict=True))), None
-
-    numbers = tuple(jnp.asarray(x, y[0].dtype) for x in (ahead, method.b, method.c))
-    return jax.lax.scan(stage, (y, y), numbers)[0][1]
-
-
-def _full(slope: Callable, method: Tableau, t, h, y: Columns):
-    """All slopes so far are kept, `(s, B)` for each number of the state; the stages, and the end."""
-    a, b, c = (jnp.asarray(x, y[0].dtype) for x in method)
-    stages = len(method.b)
-
-    def along(weights, slopes):
-        sums = (jnp.tensordot(weights, k, 1) for k in slopes)
-        return tuple(jnp.broadcast_to(x, s.shape) + h * s for x, s in zip(y, sums, strict=True))
-
-    def stage(slopes, numbers):
-        i, weights, c = numbers
-        k = slope(t + c * h, along(weights, slopes))
-        return tuple(all_k.at[i].set(k) for all_k, k in zip(slopes, k, strict=True)), None
-
-    slopes = tuple(jnp.zeros((stages, *x.shape), x.dtype) for x in y)
-    slopes, _ = jax.lax.scan(stage, slopes, (jnp.arange(stages), a, c))
-    found = along(a, slopes)
-    return [tuple(x[i] for x in found) for i in range(stages)], along(b, slopes)

@@ -13,31 +13,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxhamel.ensemble._methods._tableaus import Tableau
+from jaxhamel.simulate._runge_kutta import Tableau, step
 
 Row = tuple
 Read = Callable  # (first, index) -> a number of the tableau, kept in memory
-
-
-def written_out(rate: Callable, method: Tableau, t, h, y: Row) -> Row:
-    """y + h Σ_i b_i k_i, k_i = f(t + c_i h, y + h Σ_j a_ij k_j)."""
-    slopes: list[Row] = []
-    for weights, c in zip(method.a, method.c, strict=True):
-        slopes.append(rate(t + number(c, h) * h, _along(y, h, weights, slopes)))
-    return _along(y, h, method.b, slopes)
-
-
-def _along(y: Row, h, weights, slopes: list[Row]) -> Row:
-    """y + Σ_i (h w_i) k_i over the weights that are not zero."""
-    terms = [(number(w, h) * h, k) for w, k in zip(weights, slopes, strict=False) if w]
-    for weight, k in terms:
-        y = tuple(x + weight * slope for x, slope in zip(y, k, strict=True))
-    return y
-
-
-def number(value: float, like):
-    """A number of the tableau in the precision of the states."""
-    return np.asarray(value, like.dtype)[()]
 
 
 def table(method: Tableau) -> np.ndarray:
@@ -86,7 +65,7 @@ def stepper(method: Tableau, operations: int, longest: int) -> tuple[Callable, n
     """(rate, tableau, t, h, y) ↦ y₁ and the numbers it wants as `tableau` (at least one: no array of a kernel is empty)."""
     stages = len(method.b)
     if stages * operations <= longest:
-        return lambda rate, tableau, *at: written_out(rate, method, *at), np.zeros(1)
+        return lambda rate, tableau, *at: step(rate, method, *at), np.zeros(1)
     return partial(_staged, chained if method.chained else looped, stages), table(method)
 
 

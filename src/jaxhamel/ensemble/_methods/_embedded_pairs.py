@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxhamel.ensemble._methods._tableaus import Row
+from jaxhamel.simulate._runge_kutta import Weights, numbers_of
 
 # The highest power of θ looked for; Dopri8's interpolant has six.
 _MOST_POWERS = 8
@@ -27,11 +27,11 @@ class Pair(NamedTuple):
     first of the next step. Plain numbers, so that it can be a static argument.
     """
 
-    a: tuple[Row, ...]
-    b: Row
-    c: Row
-    error: Row
-    inside: tuple[Row, ...]
+    a: tuple[Weights, ...]
+    b: Weights
+    c: Weights
+    error: Weights
+    inside: tuple[Weights, ...]
     order: int
     reuses: bool
 
@@ -49,22 +49,19 @@ def embedded_pair(method: Any) -> Pair:
 
 @cache
 def _pair(kind: Any) -> Pair:
-    given, s = kind.tableau, len(kind.tableau.b_sol)
-    a = np.zeros((s, s))
-    for i, row in enumerate(given.a_lower, start=1):
-        a[i, : len(row)] = row
+    given, (a, b, c) = kind.tableau, numbers_of(kind.tableau)
     return Pair(
         a=_rows(a),
-        b=tuple(given.b_sol.tolist()),
-        c=(0.0, *given.c.tolist()),
+        b=tuple(b.tolist()),
+        c=tuple(c.tolist()),
         error=tuple(given.b_error.tolist()),
-        inside=_rows(_inside(kind.interpolation_cls, np.asarray(given.b_sol))),
+        inside=_rows(_inside(kind.interpolation_cls, b)),
         order=kind().error_order(diffrax.ODETerm(lambda t, y, args: y)),
         reuses=bool(given.fsal),
     )
 
 
-def _rows(matrix) -> tuple[Row, ...]:
+def _rows(matrix) -> tuple[Weights, ...]:
     return tuple(map(tuple, np.asarray(matrix).tolist()))
 
 

@@ -13,10 +13,10 @@ import jax
 import jax.numpy as jnp
 
 from jaxhamel._typing import Configuration
-from jaxhamel.ensemble._methods._tableaus import Tableau, tableau
 from jaxhamel.geometry import AbstractSpace
 from jaxhamel.simulate import CommutatorFree2, CommutatorFree4, LieGroup
 from jaxhamel.simulate._factors import advance, apply
+from jaxhamel.simulate._runge_kutta import Tableau, increment, step, tableau
 
 State = tuple[Configuration, Any]  # (q, rest)
 Slope = Callable[[Any, State], tuple]  # (t, (q, rest)) -> (v, d(rest)/dt)
@@ -29,21 +29,15 @@ class MuntheKaas(NamedTuple):
 
     def step(self, space: AbstractSpace, slope: Slope, t, h, y: State) -> State:
         q0, rest0 = y
-        slopes: list[tuple] = []
 
-        def at(weights):
-            phi, change = _combined(h, weights, slopes)
-            return phi, jax.tree.map(jnp.add, rest0, change)
+        def rate(t, exponential: State):
+            phi, rest = exponential
+            v, rest_dot = slope(t, (space.retract(q0, phi), rest))
+            return apply("dexpinv", space, -phi, v), rest_dot
 
-        for weights, c in zip(self.tableau.a, self.tableau.c, strict=True):
-            t_i = t + h.dtype.type(c) * h
-            if not slopes:  # at the start of the step φ is zero, and dexp the identity
-                slopes.append(slope(t, y))
-                continue
-            phi, rest = at(weights)
-            v, rest_dot = slope(t_i, (space.retract(q0, phi), rest))
-            slopes.append((apply("dexpinv", space, -phi, v), rest_dot))
-        phi, rest = at(self.tableau.b)
+        first = slope(t, y)  # at the start of the step φ is zero, and dexp the identity
+        start = (jnp.zeros_like(first[0]), rest0)
+        phi, rest = step(rate, self.tableau, t, h, start, first)
         return advance(space, q0, phi), rest
 
 
@@ -80,16 +74,9 @@ def _moved(space, h, y: State, factors, slopes) -> State:
     q, rest = y
     for weights in factors:
         if any(weights):
-            q = space.retract(q, _combined(h, weights, slopes)[0])
+            q = space.retract(q, increment(h, weights, slopes)[0])
     total = [sum(column) for column in zip(*factors, strict=True)]
-    return q, jax.tree.map(jnp.add, rest, _combined(h, total, slopes)[1])
-
-
-def _combined(h, weights, slopes: list[tuple]) -> tuple:
-    """h Σ w_l k_l over the slopes there are."""
-    used = [(w, k) for w, k in zip(weights, slopes, strict=False) if w]
-    add = lambda *ks: sum((h.dtype.type(w) * h) * k for (w, _), k in zip(used, ks, strict=True))  # noqa: E731
-    return jax.tree.map(add, *(k for _, k in used))
+    return q, jax.tree.map(jnp.add, rest, increment(h, total, slopes)[1])
 
 
 def method_on(space: AbstractSpace, method: Any) -> Tableau | GroupMethod:

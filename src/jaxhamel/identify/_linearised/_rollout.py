@@ -12,7 +12,7 @@ from jaxhamel.identify._data._segments import Segments
 from jaxhamel.identify._linearised._model import Model
 from jaxhamel.mechanics import VectorField
 from jaxhamel.mechanics._tangent import local, retract, tangent_size
-from jaxhamel.simulate._classical import classical_step_and_slopes
+from jaxhamel.simulate._runge_kutta import RK4, looped
 
 
 class Motion(NamedTuple):
@@ -64,7 +64,7 @@ def _interval(rate, normalise, counts):
     """For `lax.scan`: x and (t, h, number of steps) -> x after them, (x, ẋ) before."""
 
     def step(t, h, x):
-        (q, u), slopes = classical_step_and_slopes(rate, t, h, x)
+        (q, u), slopes = looped(rate, RK4, t, h, x)
         return (normalise(q), u), jax.tree.map(lambda k: k[0], slopes)
 
     def interval(x, given):

@@ -1,0 +1,163 @@
+"""Explicit Runge–Kutta methods: their numbers, their stages, their step.
+
+    k_i = f(t + c_i h, Y_i) ,   Y_i = y + h Σ_{j<i} a_ij k_j ,   y₁ = y + h Σ_i b_i k_i .
+
+Everything that steps by such a method steps by this module, on any pytree y. `step` writes the stages out, one right-hand
+side for each, and leaves zero weights out: fewest operations. `looped` runs a loop over the stages: one right-hand side to
+compile.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol, TypeVar, cast
+
+import diffrax
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, PyTree
+
+from jaxhamel import _checks
+from jaxhamel._typing import Scalar, Time
+
+Y = TypeVar("Y", bound=PyTree[Float[Array, "..."]])
+Rate = Callable[[Time, Y], Y]
+Weights = tuple[float, ...]
+
+
+class Method(Protocol):
+    """The numbers that a step needs: `a` s × s, strictly lower triangular; `b`, `c` of length s."""
+
+    @property
+    def a(self) -> tuple[Weights, ...]: ...
+    @property
+    def b(self) -> Weights: ...
+    @property
+    def c(self) -> Weights: ...
+
+
+class Tableau(NamedTuple):
+    """A method without an error estimate. Plain numbers, so that it can be a static argument."""
+
+    a: tuple[Weights, ...]
+    b: Weights
+    c: Weights
+
+    @classmethod
+    def of(cls, a, b, c) -> "Tableau":
+        """The tableau with the numbers of arrays."""
+        return cls(tuple(map(tuple, np.asarray(a).tolist())), tuple(b), tuple(c))
+
+    @property
+    def chained(self) -> bool:
+        """Whether each stage needs only the one before it: then a running sum is all that has to be kept."""
+        a = np.asarray(self.a)
+        return not np.any(a - np.diag(np.diag(a, -1), -1))
+
+
+RK4 = Tableau.of(  # Kutta 1901
+    [[0.0, 0.0, 0.0, 0.0], [0.5, 0.0, 0.0, 0.0], [0.0, 0.5, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0]],
+    b=(1 / 6, 1 / 3, 1 / 3, 1 / 6),
+    c=(0.0, 0.5, 0.5, 1.0),
+)
+
+
+def tableau(method: Any) -> Tableau:
+    """The tableau of `"rk4"` (Kutta 1901) or of an explicit Runge–Kutta method of diffrax, without its error estimate.
+
+    A last stage that only serves the error estimate, or is the first stage of the next step, is left out.
+
+    **Raises:** `TypeError` for anything else.
+    """
+    if isinstance(method, str) and method == "rk4":
+        return RK4
+    _checks.check_explicit_method(method, diffrax.AbstractERK)
+    a, b, c = numbers_of(cast(Any, method).tableau)
+    last = int(np.flatnonzero(b)[-1]) + 1
+    s = 1 + max(i for i in range(len(b)) if b[i] or np.any(a[:last, i]))
+    return Tableau.of(a[:s, :s], b[:s].tolist(), c[:s].tolist())
+
+
+def numbers_of(given: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """a as a square matrix, b and c, each with all s stages, of a diffrax `ButcherTableau`."""
+    stages = len(given.b_sol)
+    a = np.zeros((stages, stages))
+    for i, row in enumerate(given.a_lower, start=1):
+        a[i, : len(row)] = row
+    return a, np.asarray(given.b_sol), np.concatenate([[0.0], given.c])
+
+
+def increment(h: Scalar, weights: Sequence[float], slopes: Sequence[Y]) -> Y:
+    """h Σ_i w_i k_i over the slopes found so far."""
+    used = [(h.dtype.type(w), k) for w, k in zip(weights, slopes, strict=False) if w]
+    if not used:
+        return jax.tree.map(jnp.zeros_like, slopes[0])
+    add = lambda *ks: h * sum(w * k for (w, _), k in zip(used, ks, strict=True))  # noqa: E731
+    return jax.tree.map(add, *(k for _, k in used))
+
+
+def moved(y: Y, h: Scalar, weights: Sequence[float], slopes: Sequence[Y]) -> Y:
+    """y + h Σ_i w_i k_i."""
+    if not any(weights[: len(slopes)]):
+        return y
+    return jax.tree.map(lambda x, d: x + d, y, increment(h, weights, slopes))
+
+
+def stages(
+    rate: Rate, method: Method, t: Time, h: Scalar, y: Y, first: Y | None = None
+) -> tuple[list[Y], list[Y]]:
+    """The stages Y_1 … Y_s and their slopes k_1 … k_s, written out; `first` is k_1 where it is known."""
+    points, slopes = [y], [rate(t, y) if first is None else first]
+    for weights, c in zip(method.a[1:], method.c[1:], strict=True):
+        points.append(moved(y, h, weights, slopes))
+        slopes.append(rate(t + h.dtype.type(c) * h, points[-1]))
+    return points, slopes
+
+
+def step(rate: Rate, method: Method, t: Time, h: Scalar, y: Y, first: Y | None = None) -> Y:
+    """y₁, with all stages written out; `first` is k_1 where it is known."""
+    return moved(y, h, method.b, stages(rate, method, t, h, y, first)[1])
+
+
+def looped(rate: Rate, method: Tableau, t: Time, h: Scalar, y: Y) -> tuple[Y, Y]:
+    """y₁ and the slopes along a leading axis, by a loop over the stages."""
+    return (_chained if method.chained else _full)(rate, method, t, h, y)
+
+
+def _chained(rate: Rate, method: Tableau, t: Time, h: Scalar, y: Y) -> tuple[Y, Y]:
+    """Each stage needs only the slope before it: the loop carries one point and one running sum."""
+    ahead = [*(row[i] for i, row in enumerate(method.a[1:])), 0.0]
+    along = lambda y, d, k: jax.tree.map(lambda x, k: x + d * k, y, k)  # noqa: E731
+
+    def stage(carry, numbers):
+        point, total = carry
+        ahead, b, c = numbers
+        k = rate(t + c * h, point)
+        return (along(y, ahead * h, k), along(total, b * h, k)), k
+
+    numbers = tuple(jnp.asarray(x, h.dtype) for x in (ahead, method.b, method.c))
+    (_, end), slopes = jax.lax.scan(stage, (y, y), numbers)
+    return end, slopes
+
+
+def _full(rate: Rate, method: Tableau, t: Time, h: Scalar, y: Y) -> tuple[Y, Y]:
+    """All slopes are kept; those still to come are zero."""
+    a, b, c = (jnp.asarray(x, h.dtype) for x in method)
+
+    def stage(slopes, numbers):
+        i, weights, c = numbers
+        k = rate(t + c * h, point_of(h, y, weights, slopes))
+        return jax.tree.map(lambda all_k, k: all_k.at[i].set(k), slopes, k), None
+
+    slopes = jax.tree.map(lambda x: jnp.zeros((len(method.b), *x.shape), x.dtype), y)
+    slopes, _ = jax.lax.scan(stage, slopes, (jnp.arange(len(method.b)), a, c))
+    return point_of(h, y, b, slopes), slopes
+
+
+def point_of(h: Scalar, y: Y, weights: Float[Array, "... s"], slopes: Y) -> Y:
+    """y + h Σ_i w_i k_i of slopes along a leading axis; rows of weights give rows of points."""
+
+    def along(x, k):
+        total = jnp.tensordot(weights, k, 1)
+        return jnp.broadcast_to(x, total.shape) + h * total
+
+    return jax.tree.map(along, y, slopes)
