@@ -6,6 +6,7 @@ from pathlib import Path
 
 import typer
 
+from jaxhamel.cli._results._folder import release
 from jaxhamel.cli._results._outcome import Outcome
 from jaxhamel.cli._scenario._validate import ScenarioError
 from jaxhamel.cli._terminal import Terminal
@@ -39,6 +40,8 @@ def finish(scenario: str, terminal: Terminal, out: Path, job: Callable[[], Outco
     except KeyboardInterrupt:
         terminal.complain(f"{scenario}: interrupted. What was written is in {out}{_to_go_on(out)}.")
         raise typer.Exit(INTERRUPTED) from None
+    finally:
+        release()
     if outcome.status == "interrupted":
         terminal.complain(f"{scenario}: {outcome.message}. What was reached is in {out}.")
         raise typer.Exit(INTERRUPTED)

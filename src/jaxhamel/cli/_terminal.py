@@ -9,6 +9,8 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from jaxhamel._words import visible
+
 PLAIN_SECONDS = 5.0  # between plain lines, where no line can be overwritten
 
 
@@ -24,11 +26,11 @@ class Terminal:
     def say(self, line: str) -> None:
         """A line that stays."""
         if not self.quiet:
-            self.console.print(Text(line))
+            self.console.print(_plain(line))
 
     def complain(self, line: str) -> None:
         """A line about a failure; said even when quiet, so that a script's log has the reason."""
-        self.console.print(Text(f"jaxhamel: {line}"))
+        self.console.print(Text(visible(f"jaxhamel: {line}")))
 
     @contextmanager
     def updating(self) -> Iterator[None]:
@@ -45,8 +47,13 @@ class Terminal:
         if self.quiet:
             return
         if self._live is not None:
-            self._live.update(Text(line, no_wrap=True, overflow="ellipsis"), refresh=True)
+            self._live.update(Text(visible(line), no_wrap=True, overflow="ellipsis"), refresh=True)
         elif always or time.monotonic() - self._last >= PLAIN_SECONDS:
             self._last = time.monotonic()
-            self.console.print(Text(line))
+            self.console.print(_plain(line))
             sys.stderr.flush()
+
+
+def _plain(line: str) -> Text:
+    """Text without anything that a terminal obeys; lines of a table stay lines."""
+    return Text(visible(line, lines=True))

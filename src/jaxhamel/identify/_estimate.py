@@ -3,7 +3,7 @@
 import csv
 import time
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from jaxhamel._words import counted
+from jaxhamel._words import cell, counted
 from jaxhamel.identify._flat import Flat, flat_directions
 from jaxhamel.identify._linearised._information import information
 from jaxhamel.identify._linearised._losses import Squares
@@ -99,22 +99,20 @@ class Estimate(NamedTuple):
             )
         ]
 
-    def to_csv(self, path: str | Path) -> None:
-        """Writes `rows` with a header; 17 digits, `inf` where the data do not determine a quantity."""
-        with open(path, "w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(["parameter", "estimate", "standard_error", "unit", "frozen", "remark"])
-            for row in self.rows():
-                numbers = [f"{row[key]:.17g}" for key in ("estimate", "standard_error")]
-                writer.writerow(
-                    [
-                        row["parameter"],
-                        *numbers,
-                        row["unit"],
-                        str(row["frozen"]).lower(),
-                        row["remark"],
-                    ]
-                )
+    def to_csv(self, path: str | Path | IO[str]) -> None:
+        """Writes `rows` with a header, to a path or an open file; 17 digits, `inf` for a quantity that is not determined.
+
+        Text that begins with `=`, `+`, `-` or `@`, a formula for a spreadsheet, gets an apostrophe.
+        """
+        if isinstance(path, str | Path):
+            with open(path, "w", newline="", encoding="utf-8") as file:
+                return self.to_csv(file)
+        writer = csv.writer(path, lineterminator="\n")
+        writer.writerow(["parameter", "estimate", "standard_error", "unit", "frozen", "remark"])
+        for row in self.rows():
+            numbers = [f"{row[key]:.17g}" for key in ("estimate", "standard_error")]
+            name, unit, remark = (cell(row[key]) for key in ("parameter", "unit", "remark"))
+            writer.writerow([name, *numbers, unit, str(row["frozen"]).lower(), remark])
 
     def to_dict(self) -> dict[str, Any]:
         """The numbers and sentences, for `summary.json`."""

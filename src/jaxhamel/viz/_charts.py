@@ -2,11 +2,14 @@
 
 import io
 import re
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from matplotlib import rc_context
 from matplotlib.figure import Figure
+
+from jaxhamel._words import slug
 
 from ._dots import joined_dots
 from ._figures import settle
@@ -15,24 +18,41 @@ from ._style import LIGHT, MATPLOTLIB
 
 @dataclass(frozen=True)
 class Chart:
-    """A figure with its `name` (of the PNG too) and a `description` for screen readers."""
+    """A figure with its `name` and a `description` for screen readers."""
 
     name: str
     figure: Figure
     description: str
 
+    @property
+    def key(self) -> str:
+        """The name as an identifier, and as that of a file: letters, digits, dots and hyphens."""
+        return slug(self.name)
+
+
+def distinct(charts: Sequence[Chart]) -> list[Chart]:
+    """The charts with keys that differ, also where capitals do not count: numbers are added where they don't."""
+    found: dict[str, Chart] = {}
+    for chart in charts:
+        key, number = chart.key, 1
+        while key.lower() in found:
+            number += 1
+            key = f"{chart.key[:50]}-{number}"
+        found[key.lower()] = replace(chart, name=key)
+    return list(found.values())
+
 
 def inline_svg(chart: Chart) -> str:
     """The SVG element: no prologue, identifiers unique to the chart, colours as CSS variables."""
     buffer = io.StringIO()
-    with rc_context({**MATPLOTLIB, "svg.hashsalt": chart.name}):
+    with rc_context({**MATPLOTLIB, "svg.hashsalt": chart.key}):
         chart.figure.savefig(
             buffer, format="svg", facecolor="none", metadata={"Date": None, "Creator": None}
         )
     svg = buffer.getvalue()
     svg = joined_dots(svg[svg.index("<svg") :])
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
-    svg = re.sub(r'(\bid="|href="#|url\(#)([\w.:-]+)', rf"\1{chart.name}-\2", _coloured(svg))
+    svg = re.sub(r'(\bid="|href="#|url\(#)([\w.:-]+)', rf"\1{chart.key}-\2", _coloured(svg))
     return re.sub(r'(<svg[^>]*?) width="[^"]*"', r'\1 role="img"', _without_height(svg), count=1)
 
 

@@ -5,10 +5,11 @@ it as PNG. Axes whose abscissa is time carry the label `time`, by which the repo
 moving cursor.
 """
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from pathlib import Path
-from typing import Literal, ParamSpec
+from typing import IO, Any, Literal, ParamSpec
 
 import numpy as np
 from jaxtyping import Float
@@ -19,6 +20,8 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import PlaceHolderLayoutEngine
 from numpy import ndarray
 
+from jaxhamel._words import visible
+
 from ._style import LIGHT, MATPLOTLIB, roles
 from ._ticks import share_in_label
 
@@ -27,14 +30,28 @@ LayoutName = Literal["constrained"] | None
 
 
 def _styled(make: Callable[P, Figure]) -> Callable[P, Figure]:
-    """Run `make` under the package's style, and leave the reader's rcParams as they were."""
+    """Run `make` under the package's style, and leave the reader's rcParams as they were.
+
+    Text that it is given is shown as it is: no formula of matplotlib's, which may not be one, and no control characters.
+    """
 
     @wraps(make)
     def styled(*args: P.args, **kwargs: P.kwargs) -> Figure:
         with rc_context(MATPLOTLIB):
-            return make(*args, **kwargs)
+            return make(*map(_literal, args), **{k: _literal(x) for k, x in kwargs.items()})  # pyright: ignore
 
     return styled
+
+
+def _literal(value: Any) -> Any:
+    """Text, and lists and dictionaries with it, with dollar signs that are no marks of a formula."""
+    if isinstance(value, str):
+        return re.sub(r"(?<!\\)\$", r"\$", visible(value))
+    if isinstance(value, Mapping):
+        return {_literal(key): _literal(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple) and any(isinstance(entry, str) for entry in value):
+        return [_literal(entry) for entry in value]
+    return value
 
 
 @_styled
@@ -210,8 +227,8 @@ def friction_needed(
     return normal, np.where(normal > 0, tangential / np.where(normal > 0, normal, 1.0), np.nan)
 
 
-def save(figure: Figure, path: Path, *, dpi: int = 150) -> None:
-    """Write a figure as PNG; the same figure gives the same bytes."""
+def save(figure: Figure, path: Path | IO[bytes], *, dpi: int = 150) -> None:
+    """Write a figure as PNG, to a path or an open file; the same figure gives the same bytes."""
     settle(figure)
     figure.savefig(path, dpi=dpi, format="png", facecolor="white", metadata={"Software": None})
 

@@ -1,13 +1,17 @@
 """`report.html`: the motion in 3-D, its plots and numbers, in one page without a network."""
 
+import base64
+import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from html import escape
+from html import escape as _escape
 from importlib.resources import files
 
-from ._charts import Chart, inline_svg, path_boxes, time_boxes
+from jaxhamel._words import visible
+
+from ._charts import Chart, distinct, inline_svg, path_boxes, time_boxes
 from ._scene import Arrow, Curve, Points, Scene, Trail
 from ._style import DARK, LIGHT, css_variables, roles
 
@@ -15,6 +19,11 @@ SPEEDS = (0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2, 4, 8)
 LONG_TABLE = 20  # rows; a longer table is folded away
 SHORT = 26  # characters of a value that stands on one line: 1.23e-06 ± 4e-07 breaks at its minus otherwise
 SCRIPTS = ("geometry.js", "sphere.js", "draw.js", "player.js")
+# nothing is loaded, sent, framed or run but the page's own script, known by its hash
+POLICY = (
+    "default-src 'none'; script-src {}; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
+    "form-action 'none'"
+)
 
 
 @dataclass(frozen=True)
@@ -46,7 +55,9 @@ class Report:
         return _filled(page, self._parts())
 
     def _parts(self) -> dict[str, str]:
+        script = f'\n"use strict";\n{"".join(_asset(name) for name in SCRIPTS)}'
         return {
+            "policy": escape(POLICY.format(_hash(script) if self.scene else "'none'")),
             "title": escape(self.title),
             "lead": escape(self.lead),
             "warning": f'<p class="card warning" role="alert">{escape(self.warning)}</p>'
@@ -60,12 +71,22 @@ class Report:
             "speeds": "".join(f'<option value="{s}">{s}×</option>' for s in SPEEDS),
             "force": _force_switch(self.scene) if self.scene else "",
             "tiles": "".join(_tile(*tile) for tile in self.tiles),
-            "charts": "\n".join(_chart(chart) for chart in self.charts),
+            "charts": "\n".join(_chart(chart) for chart in distinct(self.charts)),
             "tables": "\n".join(_table(name, rows) for name, rows in self.tables.items()),
             "colophon": escape(self.colophon),
             "scene": _json(self.scene.payload()) if self.scene else "",
-            "script": "".join(_asset(name) for name in SCRIPTS),
+            "script": script,
         }
+
+
+def escape(text: str) -> str:
+    """Text as HTML shows it, within an element or a quoted attribute."""
+    return _escape(visible(text))
+
+
+def _hash(script: str) -> str:
+    """By which a content security policy knows a script."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
 
 
 def _asset(name: str) -> str:
@@ -89,8 +110,8 @@ def _still(page: str) -> str:
 
 
 def _json(data: object) -> str:
-    """Compact JSON that cannot end the script element it stands in."""
-    return json.dumps(data, separators=(",", ":"), allow_nan=False).replace("</", "<\\/")
+    """Compact JSON without a `<`, which could end the script element it stands in or begin a comment."""
+    return json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
 
 
 def _keys(scene: Scene):
@@ -99,11 +120,13 @@ def _keys(scene: Scene):
         match thing:
             case Points(label=label) if label:
                 names = thing.roles or roles(thing.positions.shape[-2])
-                dots = "".join(f'<i style="background:var(--{role})"></i>' for role in names)
+                dots = "".join(
+                    f'<i style="background:var(--{escape(role)})"></i>' for role in names
+                )
                 yield f"<span>{dots}{escape(label)}</span>"
             case Curve(label=label) | Trail(label=label) if label:
                 look = "dashed" if isinstance(thing, Curve) and thing.dashed else "dash"
-                mark = f'<i class="{look}" style="border-color:var(--{thing.role})"></i>'
+                mark = f'<i class="{look}" style="border-color:var(--{escape(thing.role)})"></i>'
                 yield f"<span>{mark}{escape(label)}</span>"
 
 
@@ -123,8 +146,8 @@ def _chart(chart: Chart) -> str:
     svg = inline_svg(chart).replace(
         'role="img"', f'role="img" aria-label="{escape(chart.description)}"', 1
     )
-    data = f"data-times='{times}' data-paths='{paths}'"
-    inner = f'<div class="chart" id="chart-{chart.name}" {data}>{svg}</div>'
+    data = f"data-times='{times}' data-paths='{paths}'"  # of numbers alone
+    inner = f'<div class="chart" id="chart-{chart.key}" {data}>{svg}</div>'
     return f'<figure class="card">{inner}</figure>'
 
 

@@ -11,8 +11,9 @@ import numpy as np
 from jaxhamel.cli._commands._meanwhile import meanwhile
 from jaxhamel.cli._commands._simulate import progress_of, run_of, with_task
 from jaxhamel.cli._objects._task import build_method, build_problem
+from jaxhamel.cli._results._folder import folder
 from jaxhamel.cli._results._outcome import Outcome
-from jaxhamel.cli._results._outputs import folder, write_all
+from jaxhamel.cli._results._outputs import write_all
 from jaxhamel.cli._results._solution import write_solution
 from jaxhamel.cli._results._views import prepare
 from jaxhamel.cli._scenario._scenario import Scenario

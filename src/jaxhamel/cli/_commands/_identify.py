@@ -9,7 +9,8 @@ import jax
 import numpy as np
 
 from jaxhamel import identify
-from jaxhamel._words import counted
+from jaxhamel._files import made, write_text, written
+from jaxhamel._words import counted, slug
 from jaxhamel.cli._commands._simulate import run_of
 from jaxhamel.cli._objects._build import build_control
 from jaxhamel.cli._objects._identification import (
@@ -20,15 +21,17 @@ from jaxhamel.cli._objects._identification import (
     read_runs,
     with_fitted,
 )
+from jaxhamel.cli._results._folder import folder
 from jaxhamel.cli._results._outcome import Outcome
-from jaxhamel.cli._results._outputs import _asked_in_tables, _flat, folder, write_summary
+from jaxhamel.cli._results._outputs import _asked_in_tables, _flat, write_figures, write_summary
 from jaxhamel.cli._results._solution import write_tables
 from jaxhamel.cli._results._views import VIEWS, view
 from jaxhamel.cli._scenario._scenario import Scenario
 from jaxhamel.cli._scenario._validate import ScenarioError
 from jaxhamel.cli._terminal import Terminal
 from jaxhamel.simulate import Trajectory
-from jaxhamel.viz import Chart, Report, correlation_figure, fit_figure, residuals_figure, save
+from jaxhamel.viz import Chart, Report, correlation_figure, fit_figure, residuals_figure
+from jaxhamel.viz._charts import distinct
 
 ADVICE = "Start nearer with --set system.…, give more runs, freeze or add a prior to what is not determined."
 
@@ -73,9 +76,9 @@ def _data(scenario, out, data, measurements, control, seed) -> Path:
             "--data is missing; give the folder with the measured runs, CSV files as [data] of the scenario "
             "says. (Data are made up only for a scenario with [truth].)"
         )
-    folder(out)
-    make_runs(scenario, out / "data", measurements, control, seed)
-    return out / "data"
+    made_up = made(folder(out) / "data")
+    make_runs(scenario, made_up, measurements, control, seed)
+    return made_up
 
 
 def _fit(scenario, problem, terminal, seed, max_seconds, started) -> Any:
@@ -107,7 +110,8 @@ def status(estimate: Any, stopped: bool) -> tuple[str, str]:
 def write_identification(out: Path, outcome: Outcome, estimate: Any) -> Outcome:
     """Every file of the command; the summary last."""
     scenario = outcome.scenario
-    estimate.to_csv(out / "parameters.csv")
+    with written(out / "parameters.csv") as file:
+        estimate.to_csv(file)
     write_tables(out / "fitted.toml", with_fitted(scenario, estimate).tables)
     charts, scene = [], None
     for index in range(len(estimate.problem.runs)):
@@ -120,18 +124,12 @@ def write_identification(out: Path, outcome: Outcome, estimate: Any) -> Outcome:
         matrix = estimate.correlation[np.ix_(free, free)]
         figure = correlation_figure(matrix, names, title="Correlation of the estimates")
         charts.append(Chart("correlation", figure, "Correlation of each pair of estimates"))
-    for chart in charts:
-        save(chart.figure, out / f"{chart.name}.png")
-    files = [
-        "summary.json",
-        "parameters.csv",
-        "fitted.toml",
-        *(f"{c.name}.png" for c in charts),
-        "report.html",
-    ]
+    charts = distinct(charts)
+    figures = write_figures(out, charts)
+    files = ["summary.json", "parameters.csv", "fitted.toml", *figures, "report.html"]
     outcome = replace(outcome, seconds=time.monotonic() - outcome.started)
     summary = outcome.summary(files)
-    (out / "report.html").write_text(_report(outcome, estimate, charts, scene, summary), "utf-8")
+    write_text(out / "report.html", _report(outcome, estimate, charts, scene, summary))
     write_summary(out / "summary.json", summary)
     return outcome
 
@@ -141,7 +139,7 @@ def run_charts(estimate: Any, index: int, shown: dict, errors: dict) -> list[Cha
     run, charts = estimate.problem.runs[index], []
     for m in estimate.problem.measurements:
         if m.name in run.values:
-            charts.append(measured_chart(run, m, shown[m.name], f"{_key(m.name)}-{index + 1}"))
+            charts.append(measured_chart(run, m, shown[m.name], f"{slug(m.name)}-{index + 1}"))
     noise = dict(zip(errors, estimate.noise, strict=True))
     known = {name: error for name, error in errors.items() if np.isfinite(error).any()}
     title = f"{run.name}: errors in units of their noise"
@@ -168,10 +166,6 @@ def measured_chart(
         start=start,
     )
     return Chart(name, figure, f"Measured and modelled {quantity} of {run.name} over time")
-
-
-def _key(name: str) -> str:
-    return name.replace("_", "-").replace(" ", "-")
 
 
 def _scene(scenario: Scenario, estimate: Any, index: int, motion: Trajectory) -> Any:

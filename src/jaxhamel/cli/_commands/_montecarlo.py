@@ -30,9 +30,10 @@ from jaxhamel.cli._objects._build import (
 )
 from jaxhamel.cli._objects._ensemble_model import Model
 from jaxhamel.cli._objects._spread import Nominal, check_system, distributions, member
+from jaxhamel.cli._results._folder import folder, remove_summary
 from jaxhamel.cli._results._motion import Run
 from jaxhamel.cli._results._outcome import Outcome
-from jaxhamel.cli._results._outputs import folder, write_all
+from jaxhamel.cli._results._outputs import write_all
 from jaxhamel.cli._scenario._scenario import Scenario
 from jaxhamel.cli._scenario._validate import ScenarioError
 from jaxhamel.cli._terminal import Terminal
@@ -75,6 +76,7 @@ def run_montecarlo(
     with _as_one_line():
         asked = asked_of(samples, _about(scenario))
         run = EnsembleRun(model, samples, asked, None, out, resume, accuracy, has_aux=True)
+    remove_summary(out)
     nominal_run = _in_a_thread(lambda: _nominal_run(scenario, model))
     with terminal.updating(), _as_one_line():
         study = Study.of(run.values(_shown(terminal)), samples, run.first())

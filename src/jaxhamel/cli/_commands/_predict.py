@@ -7,6 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from jaxhamel import identify
+from jaxhamel._files import write_text
+from jaxhamel._words import slug
 from jaxhamel.cli._commands._identify import measured_chart
 from jaxhamel.cli._commands._simulate import run_of, status
 from jaxhamel.cli._objects._build import build_control, named
@@ -15,13 +17,15 @@ from jaxhamel.cli._objects._identification import (
     build_measurements,
     read_run,
 )
+from jaxhamel.cli._results._folder import folder
 from jaxhamel.cli._results._outcome import Outcome
-from jaxhamel.cli._results._outputs import folder, write_summary
+from jaxhamel.cli._results._outputs import write_figures, write_summary
 from jaxhamel.cli._results._views import VIEWS, view
 from jaxhamel.cli._scenario._scenario import Scenario
 from jaxhamel.cli._scenario._validate import ScenarioError
 from jaxhamel.cli._terminal import Terminal
-from jaxhamel.viz import Chart, Report, Scene, residuals_figure, save
+from jaxhamel.viz import Chart, Report, Scene, residuals_figure
+from jaxhamel.viz._charts import distinct
 
 
 def fitted_file(source: str) -> str:
@@ -75,11 +79,10 @@ def _ended(found: identify.Prediction) -> tuple[str, str]:
 
 def write_prediction(out: Path, outcome: Outcome, found, measurements) -> Outcome:
     """Figures, report, then the summary, which has `rms` at its top level."""
-    charts = [*_measured_charts(found, measurements), _error_chart(found)]
-    for chart in charts:
-        save(chart.figure, out / f"{chart.name}.png")
+    charts = distinct([*_measured_charts(found, measurements), _error_chart(found)])
+    figures = write_figures(out, charts)
     outcome = replace(outcome, seconds=time.monotonic() - outcome.started)
-    files = ["summary.json", *(f"{c.name}.png" for c in charts), "report.html"]
+    files = ["summary.json", *figures, "report.html"]
     summary = {"rms": found.rms, **outcome.summary(files)}
     report = Report(
         title=f"{outcome.scenario.title}: {found.run.name} predicted",
@@ -91,7 +94,7 @@ def write_prediction(out: Path, outcome: Outcome, found, measurements) -> Outcom
         warning="" if outcome.status == "success" else outcome.message,
         colophon=f"Made by jaxhamel {summary['versions']['jaxhamel']}.",
     )
-    (out / "report.html").write_text(report.html(), encoding="utf-8")
+    write_text(out / "report.html", report.html())
     write_summary(out / "summary.json", summary)
     return outcome
 
@@ -100,11 +103,7 @@ def _measured_charts(found, measurements) -> list[Chart]:
     """Measured and predicted, of each quantity that the run has, with the time up to which it was used."""
     run, used = found.run, found.run.ts[0] + found.seconds
     there = [m for m in measurements if m.name in run.values]
-    names = [m.name.replace("_", "-").replace(" ", "-") for m in there]
-    return [
-        measured_chart(run, m, found.shown[m.name], name, start=used)
-        for m, name in zip(there, names, strict=True)
-    ]
+    return [measured_chart(run, m, found.shown[m.name], slug(m.name), start=used) for m in there]
 
 
 def _error_chart(found) -> Chart:

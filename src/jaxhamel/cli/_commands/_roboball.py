@@ -11,16 +11,19 @@ from typing import Any
 import numpy as np
 
 from jaxhamel import identify
+from jaxhamel._files import write_text, written
 from jaxhamel._words import counted
+from jaxhamel.cli._objects._identification import files_in
+from jaxhamel.cli._results._folder import folder
 from jaxhamel.cli._results._outcome import Outcome
-from jaxhamel.cli._results._outputs import folder, write_summary
+from jaxhamel.cli._results._outputs import write_figures, write_summary
 from jaxhamel.cli._scenario._scenario import Scenario
 from jaxhamel.cli._scenario._validate import ScenarioError
 from jaxhamel.cli._terminal import Terminal
 from jaxhamel.identify._roboball._roboball import FIRST_GUESS
 from jaxhamel.identify._roboball._roboball_runs import JOINT, SHELL
 from jaxhamel.systems import SoftRollingPendulum
-from jaxhamel.viz import Chart, Report, fit_figure, save
+from jaxhamel.viz import Chart, Report, fit_figure
 
 NAME = "roboball"
 FITTED = "fitted.json"
@@ -103,7 +106,7 @@ def _runs_in(data: Path | None) -> list:
     """The runs in the folder, one of which rolls at least."""
     if data is None:
         raise ScenarioError("--data is missing; give the folder with the measured runs, CSV files.")
-    runs = [_read(path) for path in sorted(data.glob("*.csv"))]
+    runs = [_read(path) for path in files_in(data, ["*.csv"])]
     if not any("shell" in run.values for run in runs):
         raise ScenarioError(
             f"--data {data}: none of its {len(runs)} CSV files has a column `{SHELL}`; one is needed at least."
@@ -173,7 +176,7 @@ def _write_fitted(out: Path, found: Any) -> None:
     """The parameters for `predict`, and the table."""
     system = {name: np.asarray(value).tolist() for name, value in vars(found.system).items()}
     write_summary(out / FITTED, {"robot": NAME, "system": system, "spread": found.spread})
-    with open(out / "parameters.csv", "w", newline="", encoding="utf-8") as file:
+    with written(out / "parameters.csv") as file:
         writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
         writer.writeheader()
         writer.writerows(found.rows())
@@ -204,10 +207,9 @@ def _write(
     out: Path, outcome: Outcome, charts: list, files: list, tiles: list, lead: str, tables: dict
 ) -> Outcome:
     """Figures, report, and the summary last."""
-    for chart in charts:
-        save(chart.figure, out / f"{chart.name}.png")
+    figures = write_figures(out, charts)
     outcome = replace(outcome, seconds=time.monotonic() - outcome.started)
-    names = ["summary.json", *files, *(f"{c.name}.png" for c in charts), "report.html"]
+    names = ["summary.json", *files, *figures, "report.html"]
     summary = outcome.summary(names)
     flat = {
         heading: {
@@ -225,6 +227,6 @@ def _write(
         warning="" if outcome.status == "success" else outcome.message,
         colophon=f"Made by jaxhamel {summary['versions']['jaxhamel']}.",
     )
-    (out / "report.html").write_text(report.html(), encoding="utf-8")
+    write_text(out / "report.html", report.html())
     write_summary(out / "summary.json", summary)
     return outcome

@@ -18,9 +18,10 @@ from jaxhamel.cli._objects._build import (
     solver_options,
 )
 from jaxhamel.cli._objects._task import build_path
+from jaxhamel.cli._results._folder import folder
 from jaxhamel.cli._results._motion import Run
 from jaxhamel.cli._results._outcome import Outcome
-from jaxhamel.cli._results._outputs import folder, write_all
+from jaxhamel.cli._results._outputs import write_all
 from jaxhamel.cli._results._views import prepare
 from jaxhamel.cli._scenario._scenario import Scenario
 from jaxhamel.cli._terminal import Terminal

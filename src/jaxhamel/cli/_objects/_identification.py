@@ -1,6 +1,6 @@
 """A scenario for `identify` as objects of the library: measurements, parameters, runs, the problem."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ import numpy as np
 
 from jaxhamel import identify
 from jaxhamel.cli._objects._build import build_system, named
+from jaxhamel.cli._results._outputs import write_columns
 from jaxhamel.cli._scenario._scenario import Scenario
 from jaxhamel.cli._scenario._validate import ScenarioError
 from jaxhamel.geometry import SO3
@@ -124,11 +125,31 @@ def read_runs(
         raise ScenarioError(
             f"--data {folder}: there is no such folder. Give one with the CSV files."
         )
-    patterns = scenario["data"]["files"]
-    paths = sorted({path for pattern in patterns for path in folder.glob(pattern)})
-    if not paths:
-        raise ScenarioError(f"--data {folder}: it has no file like {', '.join(patterns)}.")
+    paths = files_in(folder, scenario["data"]["files"])
     return [read_run(scenario, path, measurements, control) for path in paths]
+
+
+def files_in(folder: Path, patterns: list[str]) -> list[Path]:
+    """The files of a folder that a pattern fits, all of them inside of it, links followed.
+
+    **Raises:** `ScenarioError` where there is none, or one that is elsewhere.
+    """
+    found: set[Path] = set()
+    for pattern in patterns:
+        if not pattern or ".." in Path(pattern).parts or Path(pattern).is_absolute():
+            raise ScenarioError(
+                f"`data.files` has {pattern!r}; it must be a pattern of files in the folder of --data, such as "
+                '"*.csv".'
+            )
+        found.update(path for path in folder.glob(pattern) if path.is_file())
+    for path in sorted(found):
+        if not path.resolve().is_relative_to(folder.resolve()):
+            raise ScenarioError(
+                f"--data {folder}: {path.name} is a link to a file outside of the folder. Copy the file into it."
+            )
+    if not found:
+        raise ScenarioError(f"--data {folder}: it has no file like {', '.join(patterns)}.")
+    return sorted(found)
 
 
 def read_run(scenario: Scenario, path: Path, measurements: tuple[Any, ...], control: Any) -> Any:
@@ -175,7 +196,6 @@ def make_runs(
     truth = Scenario(scenario.name, {**scenario.tables, "system": {**scenario["system"], **given}})
     system, rng = build_system(truth), np.random.default_rng(seed)
     ts = np.arange(round(table["seconds"] * table["rate"]) + 1) / table["rate"]
-    folder.mkdir(parents=True, exist_ok=True)
     for number in range(table["runs"]):
         u0 = jnp.asarray(table["speed"] * rng.normal(size=system.n_independent))
         q0 = system.space.identity(u0.dtype)
@@ -199,13 +219,6 @@ def _noisy(measurement, exact: np.ndarray, share: float, rng) -> np.ndarray:
         return exact + share * np.sqrt(np.mean(exact**2, axis=0)) * rng.normal(size=exact.shape)
     turn = jnp.asarray(share * rng.normal(size=(len(exact), 3)))
     return np.asarray(jax.vmap(SO3().retract)(jnp.asarray(exact), turn))
-
-
-def write_columns(path: Path, columns: Mapping[str, np.ndarray]) -> None:
-    """A CSV file with a header; 17 digits."""
-    table = np.column_stack(list(columns.values()))
-    header = ",".join(columns)
-    np.savetxt(path, table, delimiter=",", header=header, comments="", fmt="%.17g")
 
 
 def with_fitted(scenario: Scenario, estimate: Any) -> Scenario:

@@ -1,5 +1,6 @@
 """The files a command leaves in its folder: summary.json, trajectory.csv, figures, report.html."""
 
+import csv
 import json
 import time
 from collections.abc import Mapping, Sequence
@@ -9,11 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from jaxhamel._files import sync, write_text, written
+from jaxhamel._words import cell
 from jaxhamel.cli._results._motion import Run
 from jaxhamel.cli._results._outcome import Outcome
 from jaxhamel.cli._results._views import View, view
-from jaxhamel.cli._scenario._validate import ScenarioError
 from jaxhamel.viz import Chart, Report, save
+from jaxhamel.viz._charts import distinct
 
 UNITS = {
     "distance": "m",
@@ -35,10 +38,10 @@ def write_all(out: Path, outcome: Outcome, run: Run, charts: Sequence[Chart] = (
     The summary is written last: a folder with a summary.json has all the others.
     """
     shown = view(outcome.scenario.kind, run)
-    shown = replace(shown, charts=[*charts, *shown.charts])
+    shown = replace(shown, charts=distinct([*charts, *shown.charts]))
     outcome = replace(outcome, reached={**shown.reached, **outcome.reached})
     write_trajectory(out / "trajectory.csv", run.ts, shown.columns)
-    figures = write_figures(out, shown)
+    figures = write_figures(out, shown.charts)
     outcome = replace(outcome, seconds=time.monotonic() - outcome.started)
     summary = outcome.summary(["summary.json", "trajectory.csv", *figures, "report.html"])
     write_report(out / "report.html", shown, outcome, summary)
@@ -46,39 +49,25 @@ def write_all(out: Path, outcome: Outcome, run: Run, charts: Sequence[Chart] = (
     return outcome
 
 
-def folder(out: Path, *, of_ensemble: bool = False) -> Path:
-    """The folder to write to, made when absent. Files of other names in it are left alone.
-
-    **Raises:** `ScenarioError` where it cannot be, or where the files would take the place of an ensemble's, which took
-    longer than they; an ensemble's take no others' place.
-    """
-    ensemble, result = (out / "values.zarr").exists(), (out / "summary.json").exists()
-    if (result and not ensemble) if of_ensemble else ensemble:
-        there = "another command's result" if of_ensemble else "an ensemble (values.zarr)"
-        raise ScenarioError(
-            f"--out {out}: the folder holds {there}; nothing was changed. Give another one."
-        )
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ScenarioError(
-            f"--out {out}: the folder cannot be made ({error.strerror}). Give another one."
-        ) from None
-    return out
-
-
 def write_trajectory(path: Path, ts: np.ndarray, columns: Mapping[str, np.ndarray]) -> None:
     """One row for each time, a header, and 17 digits: reading it gives the same numbers back."""
-    table = np.column_stack([ts, *columns.values()])
-    header = ",".join(["t", *columns])
-    np.savetxt(path, table, delimiter=",", header=header, comments="", fmt="%.17g")
+    write_columns(path, {"t": ts, **columns})
 
 
-def write_figures(out: Path, view: View) -> list[str]:
-    """Every chart as `NAME.png`; the names written."""
-    for chart in view.charts:
-        save(chart.figure, out / f"{chart.name}.png")
-    return [f"{chart.name}.png" for chart in view.charts]
+def write_columns(path: Path, columns: Mapping[str, np.ndarray]) -> None:
+    """A CSV file with a header; 17 digits."""
+    with written(path) as file:
+        csv.writer(file, lineterminator="\n").writerow(map(cell, columns))
+        np.savetxt(file, np.column_stack(list(columns.values())), delimiter=",", fmt="%.17g")
+
+
+def write_figures(out: Path, charts: Sequence[Chart]) -> list[str]:
+    """Every chart as `KEY.png`; the names written."""
+    names = [f"{chart.key}.png" for chart in charts]
+    for chart, name in zip(charts, names, strict=True):
+        with written(out / name, binary=True) as file:
+            save(chart.figure, file)
+    return names
 
 
 def write_report(path: Path, shown: View, outcome: Outcome, summary: Mapping[str, Any]) -> None:
@@ -98,13 +87,14 @@ def write_report(path: Path, shown: View, outcome: Outcome, summary: Mapping[str
         warning="" if outcome.status == "success" else _sentence(outcome.message),
         colophon=f"Made by jaxhamel {used['jaxhamel']}.",
     )
-    path.write_text(report.html(), encoding="utf-8")
+    write_text(path, report.html())
 
 
 def write_summary(path: Path, summary: Mapping[str, Any]) -> None:
     """The summary as JSON; numbers that are not finite become null."""
     text = json.dumps(_plain(summary), indent=2, ensure_ascii=False, allow_nan=False)
-    path.write_text(text + "\n", encoding="utf-8")
+    write_text(path, text + "\n")
+    sync(path.parent)
 
 
 def _plain(value: Any) -> Any:

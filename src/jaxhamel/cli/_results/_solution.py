@@ -1,12 +1,14 @@
 """solution.toml: what `control` found, as a scenario that `simulate` replays."""
 
 import json
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from jaxhamel._files import write_text
 from jaxhamel.cli._scenario._scenario import Scenario
 from jaxhamel.control import Limited, Result, Spline
 
@@ -22,7 +24,7 @@ def write_solution(path: Path, scenario: Scenario, result: Result) -> None:
 
 def write_tables(path: Path, tables: Mapping[str, Any]) -> None:
     """Tables of a scenario as TOML."""
-    path.write_text("\n".join(_lines(tables)) + "\n", encoding="utf-8")
+    write_text(path, "\n".join(_lines(tables)) + "\n")
 
 
 def _control(curve: Any) -> dict[str, Any]:
@@ -62,6 +64,7 @@ def _is_array_of_tables(value: Any) -> bool:
 def _value(value: Any) -> str:
     if isinstance(value, list) and value and isinstance(value[0], list):
         return "[\n" + "".join(f"  {_value(row)},\n" for row in value) + "]"
-    return json.dumps(
-        value, ensure_ascii=False
-    )  # of strings, numbers and lists, TOML writes the same
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    # of strings, numbers and lists, TOML writes the same
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -9,6 +9,7 @@ from jaxhamel.cli._scenario._values import (
     NotAccepted,
     choice,
     either,
+    heading,
     integer,
     number,
     numbers,
@@ -36,12 +37,15 @@ def _yes_or_no() -> Accepts:
 
 
 TEXTS = _list_of(text(), "strings")
+HEADINGS = _list_of(
+    heading(), "strings without control characters and without spaces at their ends"
+)
 FLAGS = either(_yes_or_no(), _list_of(_yes_or_no(), "true and false"))
 PLACE = integer(0)
 
 COLUMNS = {
     "columns": Key(
-        TEXTS, "its columns in the files, one for each component; the usual names when empty", []
+        HEADINGS, "its columns in the files, one for each component; the usual names when empty", []
     ),
     "unit": Key(text(), "of those columns in the files, such as deg or mm; SI when empty", ""),
     "noise": Key(
@@ -137,10 +141,10 @@ PARAMETERS = Tables(
 DATA = Table(
     {
         "files": Key(TEXTS, "patterns of the file names in the folder of --data", ["*.csv"]),
-        "time": Key(text(), "the column of time", "t"),
+        "time": Key(heading(), "the column of time", "t"),
         "time_unit": Key(choice("s", "ms", "us", "ns", "min"), "of that column", "s"),
         "from_zero": Key(_yes_or_no(), "whether each run starts at t = 0", False),
-        "required": Key(TEXTS, "columns in which no value may be missing", []),
+        "required": Key(HEADINGS, "columns in which no value may be missing", []),
     },
     about="the files",
 )

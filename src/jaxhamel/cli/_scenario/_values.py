@@ -5,6 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from jaxhamel._words import visible
+
 REQUIRED = object()
 
 
@@ -124,6 +126,17 @@ def text() -> Accepts:
         return value
 
     return Accepts("a string", read)
+
+
+def heading() -> Accepts:
+    """A string that can be the name of a column: something to see, in one line."""
+
+    def read(value: Any) -> str:
+        if not isinstance(value, str) or not value or value != visible(value.strip()):
+            raise NotAccepted
+        return value
+
+    return Accepts("a string without control characters and without spaces at its ends", read)
 
 
 def _number(value: Any) -> float:

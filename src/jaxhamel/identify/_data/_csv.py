@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxhamel._words import counted
+from jaxhamel._words import counted, uncell
 from jaxhamel.identify._data._measurements import AbstractMeasurement
 from jaxhamel.identify._data._runs import Run
 
@@ -107,7 +107,7 @@ def _table(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
         raise DataError(
             f"{path}: it has {counted(max(len(lines) - 1, 0), 'row')} of values; it needs a header and two rows or more."
         )
-    header = [cell.strip() for cell in lines[0][1]]
+    header = [uncell(cell.strip()) for cell in lines[0][1]]
     for line, row in lines[1:]:
         if len(row) != len(header):
             raise DataError(

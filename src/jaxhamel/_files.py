@@ -1,0 +1,110 @@
+"""Files that are whole or not there: written under another name, then renamed; and one writer in a folder."""
+
+import contextlib
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from errno import EACCES, EAGAIN, EEXIST, ELOOP
+from pathlib import Path
+from typing import IO, Any
+
+try:
+    import fcntl
+except ImportError:  # not on Windows
+    fcntl = None
+
+PARTIAL = ".partial"
+
+
+@contextlib.contextmanager
+def written(path: Path, *, binary: bool = False) -> Iterator[IO[Any]]:
+    """A file to write to, in the place of `path` once it is complete and on disk; UTF-8 unless `binary`.
+
+    A link at `path` is replaced, not followed. When the block ends in an error, `path` is as it was.
+
+    **Raises:** `FileExistsError` where something else than a file stands there.
+    """
+    _check_replaceable(path)
+    partial = path.with_name(f".{path.name[:100]}.{secrets.token_hex(6)}{PARTIAL}")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
+    text: dict[str, Any] = {} if binary else {"encoding": "utf-8", "newline": ""}
+    try:
+        with open(os.open(partial, flags, 0o666), "wb" if binary else "w", **text) as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(partial, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            partial.unlink()
+        raise
+
+
+def write_text(path: Path, text: str) -> None:
+    """Text as a file, whole or not at all. Halves of surrogate pairs, which UTF-8 has not, become escapes."""
+    with written(path, binary=True) as file:
+        file.write(text.encode("utf-8", "backslashreplace"))
+
+
+def remove_partial(folder: Path) -> None:
+    """Remove what a process that was killed while it wrote has left."""
+    for left in folder.glob(f".*{PARTIAL}"):
+        with contextlib.suppress(OSError):
+            left.unlink()
+
+
+def sync(folder: Path) -> None:
+    """Have the names in a folder on disk, too."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def made(folder: Path) -> Path:
+    """A folder within the one written to, made where it is not there.
+
+    **Raises:** `OSError` where a link stands there: nothing is written to where it leads.
+    """
+    if folder.is_symlink():
+        raise OSError(
+            ELOOP, f"{folder.name} is a symbolic link, which is not followed", str(folder)
+        )
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+class Lock:
+    """The only writer of a folder, until `close` or the end of the process, however it ends.
+
+    **Raises:** `BlockingIOError` where another has it. A file system without locks has none to take.
+    """
+
+    def __init__(self, folder: Path):
+        self._descriptor = None if fcntl is None else os.open(folder, os.O_RDONLY)
+        if fcntl is None or self._descriptor is None:
+            return
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            self.close()
+            if error.errno in (EAGAIN, EACCES):
+                raise BlockingIOError(EAGAIN, "another run is writing there", str(folder)) from None
+
+    def close(self) -> None:
+        """Let another one write."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+
+def _check_replaceable(path: Path) -> None:
+    try:
+        mode = os.lstat(path).st_mode
+    except FileNotFoundError:
+        return
+    if not (stat.S_ISREG(mode) or stat.S_ISLNK(mode)):
+        raise FileExistsError(EEXIST, f"{path.name} is there and is not a file", str(path))

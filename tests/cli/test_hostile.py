@@ -1,0 +1,191 @@
+"""Scenarios and data by a stranger: nothing is written outside of --out, nothing runs in page, table or terminal."""
+
+import csv
+import json
+import os
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from jaxhamel import _files
+from jaxhamel.cli._app import app
+from jaxhamel.cli._objects._identification import files_in
+from jaxhamel.cli._results import _folder, _outputs
+from jaxhamel.cli._scenario._validate import ScenarioError
+from jaxhamel.cli._terminal import Terminal
+from tests.cli.test_identify import TOP
+from tests.viz.browser import opened
+
+IMAGE = 'x"><img src=q onerror="document.title=1"><script>document.title=2</script>'
+COLUMNS = ["=cmd|' /C calc'!A0", "+b", "-c", "@d"]
+
+
+def jaxhamel(*arguments):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def hostile(folder):
+    """The top with names that are paths, pages, formulas and commands of a terminal."""
+    absolute = json.dumps(f"{folder}/absolute{IMAGE}")
+    names = {
+        '"orientation"\n': f'"orientation"\nname = "../../evil"\ncolumns = {json.dumps(COLUMNS)}\n',
+        '"angular-rate"\n': f'"angular-rate"\nname = {absolute}\n',
+        'unit = "kg"': f"unit = {json.dumps('=1+1' + IMAGE)}",
+        '"A top"': json.dumps("\x1b[2J$\\frac{$ \u202e" + IMAGE),
+    }
+    content = TOP
+    for old, new in names.items():
+        assert old in content
+        content = content.replace(old, new)
+    return content
+
+
+@pytest.fixture(scope="module")
+def attacked(tmp_path_factory):
+    """What `identify` leaves of it, two folders deep, with a link where a file and the summary go."""
+    folder = tmp_path_factory.mktemp("hostile")
+    out = folder / "a" / "out"
+    out.mkdir(parents=True)
+    (folder / "victim").write_text("untouched", encoding="utf-8")
+    for name in ("report.html", "summary.json", "parameters.csv", "evil-1.png"):
+        (out / name).symlink_to(folder / "victim")
+    (folder / "top.toml").write_text(hostile(folder), encoding="utf-8")
+    result = jaxhamel("identify", folder / "top.toml", "--out", out, "--seed", 2)
+    assert result.exit_code == 0, result.output
+    return folder, out, result
+
+
+def test_everything_written_is_in_the_folder(attacked):
+    folder, out, _ = attacked
+    outside = {path for path in folder.rglob("*") if path.is_file() and out not in path.parents}
+    assert {path.name for path in outside} == {"top.toml", "victim"}
+    written = {path.name for path in out.iterdir() if path.is_file()}
+    assert set(json.loads((out / "summary.json").read_text("utf-8"))["files"]) == written
+    assert all(re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9.-]*", name) for name in written)
+    assert "evil-1.png" in written
+
+
+def test_no_link_is_followed(attacked):
+    folder, out, _ = attacked
+    assert (folder / "victim").read_text("utf-8") == "untouched"
+    assert not any(path.is_symlink() for path in out.rglob("*"))
+
+
+def test_a_link_where_a_folder_goes_is_refused(attacked, tmp_path):
+    folder, _, _ = attacked
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "data").symlink_to(tmp_path / "elsewhere")
+    result = jaxhamel("identify", folder / "top.toml", "--out", tmp_path / "out")
+    assert result.exit_code == 1
+    assert "data is a symbolic link, which is not followed" in result.stderr
+    assert not list((tmp_path / "elsewhere").iterdir())
+
+
+def test_cells_are_no_formulas_and_are_read_back(attacked):
+    _, out, _ = attacked
+    with open(out / "parameters.csv", newline="", encoding="utf-8") as file:
+        rows = list(csv.reader(file))
+    with open(out / "data" / "run1.csv", newline="", encoding="utf-8") as file:
+        header = next(csv.reader(file))
+    texts = [*header, *(row[i] for row in rows for i in (0, 3, 5))]
+    assert len(texts) > 15
+    assert not [text for text in texts if text.startswith(("=", "+", "-", "@"))]
+    assert f"'{COLUMNS[0]}" in header
+
+
+def test_nothing_reaches_the_terminal_that_it_obeys(attacked):
+    _, _, result = attacked
+    assert "\x1b" not in result.stderr
+    assert "\u202e" not in result.stderr
+
+
+def test_nothing_runs_in_the_page(attacked, tmp_path):
+    """Not the script of the names, which is text; and not one that stands in the page, which its policy forbids."""
+    _, out, _ = attacked
+    page = tmp_path / "page.html"
+    text = (out / "report.html").read_text("utf-8")
+    assert "<img" not in text
+    page.write_text(text.replace("</main>", f"{IMAGE}</main>"), encoding="utf-8")
+    with opened(page, tmp_path / "profile") as browser:
+        assert "<script>" in browser.title  # the scenario's title, as text
+        assert browser.find_elements("css selector", "main img")  # what was put in is there
+        assert browser.execute_script("return window.jaxhamel.state.time") == 0
+        refused = [entry["message"] for entry in browser.get_log("browser")]
+    assert sum("Content Security Policy" in message for message in refused) >= 2
+
+
+@pytest.mark.parametrize("pattern", ["../*.csv", "/etc/*.csv", "", "a/../../*.csv"])
+def test_patterns_of_files_stay_in_the_folder(pattern, tmp_path):
+    (tmp_path / "data" / "a").mkdir(parents=True)
+    (tmp_path / "secret.csv").write_text("t", encoding="utf-8")
+    with pytest.raises(ScenarioError, match="a pattern of files in the folder of --data"):
+        files_in(tmp_path / "data", [pattern])
+
+
+def test_links_out_of_the_folder_of_data_are_not_followed(tmp_path):
+    inside = tmp_path / "data" / "in"
+    inside.mkdir(parents=True)
+    (tmp_path / "secret.csv").write_text("t", encoding="utf-8")
+    (inside / "run.csv").write_text("t", encoding="utf-8")
+    assert files_in(tmp_path / "data", ["*/*.csv"]) == [inside / "run.csv"]
+    (inside / "link.csv").symlink_to(tmp_path / "secret.csv")
+    with pytest.raises(ScenarioError, match=r"link\.csv is a link to a file outside of the folder"):
+        files_in(tmp_path / "data", ["*/*.csv"])
+    (tmp_path / "data" / "way").symlink_to(tmp_path)
+    with pytest.raises(ScenarioError, match="outside of the folder"):
+        files_in(tmp_path / "data", ["way/*.csv"])
+
+
+@pytest.mark.parametrize("command", ["say", "complain", "update"])
+def test_terminal_shows_what_it_would_obey(command, capsys):
+    getattr(Terminal(quiet=False), command)("\x1b]0;title\x07 \x9b2J \u202e \ud800 name\r.")
+    said = capsys.readouterr().err
+    assert r"\x1b]0;title\x07 \x9b2J \u202e \ud800 name\r." in said.replace("\n", "")
+
+
+def test_a_file_is_whole_or_not_there(tmp_path):
+    path = tmp_path / "a.txt"
+    _files.write_text(path, "before")
+
+    def interrupted():
+        with _files.written(path) as file:
+            print("half", file=file, flush=True)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert path.read_text("utf-8") == "before"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["a.txt"]
+    os.mkfifo(tmp_path / "pipe")  # which would wait for a reader for ever
+    with pytest.raises(FileExistsError, match="is not a file"):
+        _files.write_text(tmp_path / "pipe", "text")
+
+
+def test_columns_are_written_with_all_digits_and_read_back(tmp_path):
+    values = np.array([1 / 3, -1e-300, 5e22])
+    _outputs.write_columns(tmp_path / "t.csv", {"t": values, 'a,"b"\n': -values})
+    with open(tmp_path / "t.csv", newline="", encoding="utf-8") as file:
+        header, *rows = csv.reader(file)
+    assert header == ["t", 'a,"b"\\n']
+    np.testing.assert_array_equal(np.array(rows, float).T, [values, -values])
+
+
+def test_one_writer_in_a_folder(tmp_path):
+    """Its lock ends with it; what was there is left alone by the one that is refused."""
+    (tmp_path / "summary.json").write_text("{}", encoding="utf-8")
+    other = _files.Lock(tmp_path)
+    with pytest.raises(ScenarioError, match="another command is writing there"):
+        _folder.folder(tmp_path)
+    assert (tmp_path / "summary.json").exists()
+    other.close()
+    (tmp_path / ".a.png.123.partial").touch()
+    assert _folder.folder(tmp_path) == _folder.folder(tmp_path) == Path(tmp_path)
+    with pytest.raises(BlockingIOError):
+        _files.Lock(tmp_path)
+    _folder.release()
+    assert list(tmp_path.iterdir()) == []  # neither the old summary nor what a killed process left
+    _files.Lock(tmp_path).close()
