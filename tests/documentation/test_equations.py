@@ -29,6 +29,36 @@ def rows(section: str):
             yield cells
 
 
+NUMBERED = {  # the last number of each run; all five papers number without gaps
+    "Müller 2021": {"": 142},
+    "Müller 2023": {"1.": 4, "2.": 12, "3.": 15, "4.": 15, "5.": 36, "6.": 5, "7.": 2},
+    "Massa–Vignolo": {"": 19},
+    "Putkaradze–Rogers": {"A.": 38, "B.": 10, "C.": 5, "D.": 21},
+    "From 2012": {"": 112},
+}
+NUMBER = r"\(((?:\w\.)?)(\d+)\)"
+
+
+def numbers(text: str) -> list[tuple[str, int]]:
+    """The equations that a cell names, (prefix, number), "(2.1)–(2.3)" being three."""
+    found = []
+    for prefix, first, _, last in re.findall(NUMBER + "(?:–" + NUMBER + ")?", text):
+        found += [(prefix, n) for n in range(int(first), int(last or first) + 1)]
+    return found
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_every_numbered_equation_has_a_row(paper):
+    named = {n for cells in rows(sections("docs/equations.md")[paper]) for n in numbers(cells[0])}
+    wanted = {(p, n) for p, last in NUMBERED[paper].items() for n in range(1, last + 1)}
+    assert wanted - named == set()
+
+
+def test_numbers_of_a_cell():
+    cell = "(2.1)–(2.3), (A.9), (12), section 6(b), remark 4"
+    assert numbers(cell) == [("2.", 1), ("2.", 2), ("2.", 3), ("A.", 9), ("", 12)]
+
+
 HEADINGS = {"equation", "equation or example"}
 
 
