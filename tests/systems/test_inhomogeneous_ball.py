@@ -52,8 +52,8 @@ def test_frame_and_coefficients(rng):
     np.testing.assert_allclose(gamma[3:, 3:, 3:], -EPSILON, atol=1e-13)
     np.testing.assert_allclose(gamma[:3, 3:, 3:], expected, atol=1e-13)
     rows = lambda q: system.frame(0.0, q)[:3]  # noqa: E731
-    allowed = distribution(rows, q, system.space, depth=2)
-    assert allowed.growth == (3, 5)
+    allowed = distribution(rows, q, system.space)
+    assert allowed.growth == (3, 5, 5)
     assert "1 of 3 constraints integrate" in str(allowed)  # the height
     assert np.max(np.abs(frobenius(rows, q, system.space)[2])) < 1e-13
 

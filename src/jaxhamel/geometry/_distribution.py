@@ -7,15 +7,18 @@ The coefficients on the independent directions X_I are the Hamel coefficients γ
 identically if and only if the constraints are holonomic. If they do not, brackets of more than
 two fields decide how far motion can reach: the growth vector (dim D¹, dim D², …) ends with the
 dimension of the involutive closure. The full n: any configuration can be reached (Chow and
-Rashevskii). A smaller d: n − d combinations of the constraints integrate after all.
+Rashevskii). A smaller d, where another level adds nothing at q nor nearby: n − d combinations of
+the constraints integrate after all. Ranks that still grow when the brackets end decide nothing.
 
-Everything is numerical, at one configuration and two neighbours. So that the ranks mean
-something, the fields are a basis of D that is orthonormal at q and fixed by the constraints
-alone, X(q') = [A(q'); N]⁻¹ [0; 1] with N an orthonormal kernel of A(q): no choice of
-quasi-velocities or scale of the constraint forms enters, only the units of the velocities.
+Everything is numerical, at one configuration and two neighbours: what holds there is taken to
+hold around them, as it does for analytic constraints. So that the ranks mean something, the fields
+are a basis of D that is orthonormal at q and fixed by the constraints alone, X(q') = [A(q'); N]⁻¹
+[0; 1] with N an orthonormal kernel of A(q): no choice of quasi-velocities or scale of the constraint
+forms enters, only the units of the velocities.
 """
 
 from collections.abc import Callable
+from itertools import islice
 from typing import NamedTuple
 
 import jax
@@ -26,6 +29,7 @@ from jaxtyping import Array, Float
 from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Hamel, Velocity
 from jaxhamel.geometry._euclidean import Euclidean
+from jaxhamel.geometry._growth import affordable_depth, growths
 from jaxhamel.geometry._hamel import hamel_coefficients
 from jaxhamel.geometry._space import AbstractSpace
 
@@ -42,6 +46,8 @@ class Distribution(NamedTuple):
       special.
     - `curvature`: the largest |γ^α_IJ| of (29) at q, rows and directions orthonormal.
     - `tolerance`: below it a singular value counts as zero.
+
+    Unless `decided`, both `holonomic` and `completely_nonholonomic` are false.
     """
 
     dimension: int
@@ -53,7 +59,7 @@ class Distribution(NamedTuple):
 
     @property
     def closure(self) -> int:
-        """Dimension of the involutive closure at q: of what can be reached from there."""
+        """Dimension that the brackets span at q: of the involutive closure where `decided`, else a lower bound of it."""
         return self.growth[-1]
 
     @property
@@ -62,9 +68,17 @@ class Distribution(NamedTuple):
         return self.growth == self.nearby
 
     @property
+    def decided(self) -> bool:
+        """Whether more brackets can change nothing: every direction is spanned at q, or at q and nearby alike the last
+        level added none."""
+        if self.closure == self.dimension or self.closure == 0:
+            return True
+        return self.regular and self.growth[-2:] == 2 * (self.closure,)
+
+    @property
     def holonomic(self) -> bool:
         """Whether the constraints integrate, here and nearby: (29) holds."""
-        return max(self.closure, self.nearby[-1]) == self.growth[0]
+        return self.decided and max(self.closure, self.nearby[-1]) == self.growth[0]
 
     @property
     def completely_nonholonomic(self) -> bool:
@@ -82,6 +96,8 @@ class Distribution(NamedTuple):
 def _verdict(d: Distribution) -> str:
     if d.constraints == 0:
         return "unconstrained"
+    if not d.decided:
+        return f"not decided at this depth: brackets of up to {len(d.growth)} fields span {d.closure} directions"
     if d.holonomic:
         return f"holonomic: all {d.constraints} constraints integrate"
     if d.completely_nonholonomic:
@@ -152,9 +168,10 @@ def distribution(
     **Arguments:**
 
     - `constraints`, `q`, `space`: as for `frobenius`.
-    - `depth`: how many fields a bracket may have. The default m + 1 suffices where the
-      distribution is regular, since each level but the last adds a direction; where q is
-      special (`regular` is false) more may be needed.
+    - `depth`: the largest number of fields in a bracket; less is taken where less decides. The
+      default m + 1 decides where the distribution is regular, since each level but the last adds a
+      direction, but it is never larger than what takes seconds (7, less in high dimensions); where q
+      is special (`regular` is false) more may be needed. Each level doubles the time.
     - `tolerance`: singular values below it are zero; default √eps of q's precision. They are
       those of all brackets side by side, each at most of length 1, the basis of D orthonormal.
       So 1e-8 means directions that turn by less than 1e-8 rad as q moves by one unit: choose
@@ -169,17 +186,19 @@ def distribution(
     space = _space_of(q, space)
     rows, _ = _rows_and_kernel(constraints, q, space)
     m, n = rows.shape
-    depth = m + 1 if depth is None else depth
+    depth = affordable_depth(n, m + 1) if depth is None else depth
     _checks.check_positive("depth", depth, "1 takes no bracket, 2 those of two fields.")
     if tolerance is None:
         tolerance = float(np.sqrt(jnp.finfo(rows.dtype).eps))
-    levels = [_level(constraints, space, i) for i in range(depth)]
-    points = [q, *_neighbours(q, space)]
-    kernels = [_rows_and_kernel(constraints, p, space)[1] for p in points]
-    growths = [_growth(levels, *at, tolerance) for at in zip(points, kernels, strict=True)]
-    growth, nearby = growths[0], max(growths[1:], key=lambda g: (g[-1], g))
     curvature = _size_of(_orthonormal_coefficients(constraints, q, space))
-    return Distribution(n, m, growth, nearby, curvature, tolerance)
+    points = [q, *_neighbours(q, space)]
+    kernels = [np.asarray(_rows_and_kernel(constraints, p, space)[1]) for p in points]
+    for growth, *others in islice(growths(constraints, points, kernels, space, tolerance), depth):
+        nearby = max(others, key=lambda g: (g[-1], g))
+        found = Distribution(n, m, growth, nearby, curvature, tolerance)
+        if found.decided:
+            break
+    return found
 
 
 def _orthonormal_coefficients(
@@ -219,41 +238,6 @@ def _neighbours(q: Configuration, space: AbstractSpace) -> list[Configuration]:
     dtype = jnp.result_type(*jax.tree.leaves(q))
     angles = jnp.arange(1, space.dim + 1, dtype=dtype) ** 2
     return [space.retract(q, 0.05 * jnp.cos(angles * turn)) for turn in (1.0, 1.7)]
-
-
-def _level(constraints: Constraints, space: AbstractSpace, brackets: int) -> Callable:
-    """(q, N) → the fields [X_i, [X_j, … ]] with that many brackets, `(n, k^(brackets + 1))`."""
-
-    def fields(q, kernel):
-        def basis(q):  # X with A X = 0 and N X = 1
-            frame = jnp.concatenate([constraints(q), kernel])
-            return jnp.linalg.inv(frame)[:, space.dim - kernel.shape[0] :]
-
-        level = basis
-        for _ in range(brackets):
-            level = _brackets(basis, level, space)
-        return level(q)
-
-    return jax.jit(fields)
-
-
-def _growth(levels: list[Callable], q: Configuration, kernel: Array, tolerance: float):
-    """Ranks of D¹, D², … at q, until one is full (or there is nothing to take brackets of)."""
-    k, n = kernel.shape
-    columns, ranks = np.zeros((n, 0)), []
-    for level in levels:
-        columns = np.concatenate([columns, np.asarray(level(q, kernel))], axis=1)
-        ranks.append(_rank(columns, tolerance))
-        if ranks[-1] == n or k == 0:
-            break
-    return tuple(ranks)
-
-
-def _rank(columns: np.ndarray, tolerance: float) -> int:
-    """Brackets longer than 1 are shortened to it; short ones stay, for rounding has no direction."""
-    lengths = np.linalg.norm(columns, axis=0)
-    values = np.linalg.svd(columns / np.maximum(lengths, 1.0), compute_uv=False)
-    return int(np.sum(values > tolerance))
 
 
 def _brackets(x: Fields, y: Fields, space: AbstractSpace) -> Fields:

@@ -1,0 +1,93 @@
+"""How fast brackets of the allowed fields span the directions at a configuration.
+
+    D¹ = span X_i ,      D^{d+1} = D^d + span [X_i, D^d]
+
+One level after the other, each by brackets with one field X_i at a time, on truncated Taylor series (`_jets`): d fields in a
+bracket take d − 1 derivatives of the constraint rows. Bracket and derivative are linear, so of the fields of a level only
+those are kept whose series are linearly independent.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from math import comb
+
+import numpy as np
+import scipy.linalg
+
+from jaxhamel.geometry._jets import allowed_fields, bracket, coefficients, monomials
+from jaxhamel.geometry._space import AbstractSpace
+
+_PAIRS = 200_000  # of monomials in a product: some tenths of a second for each bracket
+_ORDER = 6  # derivatives of the rows by nested forward mode: each doubles the program
+Growth = tuple[int, ...]
+
+
+def growths(
+    constraints: Callable,
+    points: Sequence,
+    kernels: Sequence[np.ndarray],
+    space: AbstractSpace,
+    tolerance: float,
+) -> Iterator[list[Growth]]:
+    """The ranks of D¹, D², … at several configurations: first of D¹, then with one level more each time.
+
+    **Arguments:** `kernels`: an orthonormal basis of the allowed velocities at each point, `(k, n)`.
+    """
+    rows = coefficients(constraints, points, space, 0)
+    yield [
+        _ranks(allowed_fields(r, N, 0), 0, tolerance) for r, N in zip(rows, kernels, strict=True)
+    ]
+    degree = 0
+    while True:
+        degree += 1
+        more = coefficients(constraints, points, space, degree)
+        rows = np.concatenate([rows, more], axis=1)
+        fields = [allowed_fields(r, N, degree) for r, N in zip(rows, kernels, strict=True)]
+        yield [_ranks(Z, degree, tolerance) for Z in fields]
+
+
+def affordable_depth(n: int, depth: int) -> int:
+    """The largest depth, up to the given one, whose series are computed within seconds; at least 2."""
+    affordable = (
+        d for d in range(depth, 2, -1) if d <= _ORDER + 1 and comb(2 * n + d - 1, d - 1) < _PAIRS
+    )
+    return min(depth, next(affordable, 2))
+
+
+def _ranks(Z: np.ndarray, degree: int, tolerance: float) -> Growth:
+    """Ranks of D¹, …, D^{degree + 1}, until one is full, from the series of the allowed fields to that degree."""
+    n, k = Z.shape[1:]
+    columns, ranks, level = np.zeros((n, 0)), [], Z
+    for d in range(degree + 1):
+        level = level if d == 0 else _next_level(Z, level, degree - d + 1, first=d == 1)
+        level = _independent(level, tolerance)
+        columns = np.concatenate([columns, level[0]], axis=1)
+        ranks.append(_rank(columns, tolerance))
+        if ranks[-1] == n or k == 0:
+            break
+    return tuple(ranks)
+
+
+def _next_level(Z: np.ndarray, level: np.ndarray, degree: int, *, first: bool) -> np.ndarray:
+    """[X_i, Y_j] side by side, to degree − 1; of the first level i < j."""
+    pick = lambda i: level[:, :, i + 1 :] if first else level  # noqa: E731
+    of_degree = len(monomials(Z.shape[1], degree))
+    Z = Z[:of_degree]
+    found = [bracket(Z[:, :, i], pick(i)[:of_degree], degree) for i in range(Z.shape[2])]
+    return np.concatenate(found, axis=2)
+
+
+def _independent(level: np.ndarray, tolerance: float) -> np.ndarray:
+    """The fields without those whose series are combinations of the others'."""
+    if level.shape[2] <= level.shape[1]:
+        return level
+    flat = level.reshape(-1, level.shape[2])
+    triangle, order = scipy.linalg.qr(flat, mode="r", pivoting=True)  # pyright: ignore[reportAssignmentType]
+    kept = np.abs(np.diagonal(triangle)) > 1e-3 * tolerance
+    return level[:, :, order[: len(kept)][kept]]
+
+
+def _rank(columns: np.ndarray, tolerance: float) -> int:
+    """Brackets longer than 1 are shortened to it; short ones stay, for rounding has no direction."""
+    lengths = np.linalg.norm(columns, axis=0)
+    values = np.linalg.svd(columns / np.maximum(lengths, 1.0), compute_uv=False)
+    return int(np.sum(values > tolerance))
