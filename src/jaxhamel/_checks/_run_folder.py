@@ -63,6 +63,49 @@ def check_same_run(folder, there, asked, resume) -> None:
         )
 
 
+def another_program(folder, differs) -> ValueError:
+    """What to say of a run of another model; `differs`: the first line that does, there and here."""
+    _, there, here = differs or (0, "", "")
+    where = (
+        f": its program has `{_short(there)}` where that of the model given has `{_short(here)}`"
+        if differs
+        else ""
+    )
+    return ValueError(
+        f"the folder {folder} holds the run of another model{where}; nothing was changed. Resume with the model that "
+        "began it and with the numbers and arrays that it refers to, or give another folder."
+    )
+
+
+def other_numbers(folder, versions, name, by) -> ValueError:
+    """What to say of a run begun with other versions, whose trajectories come out otherwise now."""
+    return ValueError(
+        f"the folder {folder} holds a run begun with {versions}. Programs of two versions cannot be compared line by "
+        f"line, so trajectories that are there were computed again: {name!r} differs by up to {by:.2g}. The model is "
+        "another one, or its motion magnifies rounding; nothing was changed. Resume with the model and the versions that "
+        "began the run, or give another folder."
+    )
+
+
+def begun_elsewhere(folder, versions, same: bool, many: int, by: float) -> str:
+    """What is said of a run begun with other versions that is gone on with."""
+    if same:
+        told = "The program is the same"
+    else:
+        told = (
+            "Programs of two versions cannot be compared line by line: that the model is the same was only seen in "
+            f"{counted(many, 'trajectory')} computed again, equal to {by:.1g}"
+        )
+    return (
+        f"the folder {folder} holds a run begun with {versions}. {told}; the run goes on, but trajectories from now on "
+        "may be rounded in another way than in a run with one version."
+    )
+
+
+def _short(line: str) -> str:
+    return line if len(line) <= 160 else f"{line[:100]} … {line[-50:]}"
+
+
 def _flat(table, path=""):
     """Nested tables and lists of tables as dotted keys."""
     pairs = table.items() if isinstance(table, Mapping) else enumerate(table)

@@ -18,6 +18,7 @@ from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 
 from jaxhamel import _checks
 from jaxhamel._lanes._derivatives._derivatives import with_derivative
+from jaxhamel._lanes._described import is_described
 from jaxhamel._lanes._graph._nodes import Unsupported
 from jaxhamel._lanes._program import scalarise
 from jaxhamel._lanes._xla_cpu._one_kernel import FEW, as_one_kernel
@@ -147,6 +148,8 @@ def _traced_constants_first(closed):
 
 
 def _evaluate(closed, batched, size, quiet, *values) -> tuple:
+    if is_described():
+        return _mapped(closed, batched, size, values)
     try:
         program = scalarise(closed, batched)
     except Unsupported as missing:

@@ -24,6 +24,7 @@ import jaxlib.version
 import numpy as np
 from jax import lax
 
+from jaxhamel._lanes._described import is_described
 from jaxhamel._lanes._xla_cpu._one_kernel import FEW, as_one_kernel
 from jaxhamel._lanes._xla_cpu._parts import PART, compute, compute_in_parts, name_of
 from jaxhamel._lanes._xla_cpu._pieces import Split, pieces, total
@@ -174,7 +175,7 @@ def _present(slots, kind: str, values):
 
 def one_loop_works() -> bool:
     """Whether XLA here takes a window of one element for what it is: a function of it, whatever the initial value."""
-    return _tried()[0]
+    return not is_described() and _tried()[0]
 
 
 def one_kernel_works() -> bool:
@@ -182,7 +183,7 @@ def one_kernel_works() -> bool:
 
     Not where there are several devices: XLA may divide the call among them, and then finds no way from one to the other.
     """
-    return jax.device_count() == 1 and _tried()[1]
+    return not is_described() and jax.device_count() == 1 and _tried()[1]
 
 
 # XLA's fusion emitters, which are on unless a flag says otherwise, end the process on windows before this version

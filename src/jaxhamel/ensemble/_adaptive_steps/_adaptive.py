@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from jaxhamel._lanes._derivatives._own_derivative import differentiated_as
+from jaxhamel._lanes._described import is_described
 from jaxhamel._lanes._transform import lanes
 from jaxhamel.ensemble._adaptive_steps._adaptive_step import (
     ARRIVED,
@@ -95,7 +96,7 @@ class Programs(NamedTuple):
 
 def widths_for(size: int) -> Widths:
     """How many lanes, and with how many of them at work fewer take over: see `through_lanes`."""
-    if jax.default_backend() != "cpu":
+    if jax.default_backend() != "cpu" and not is_described():
         return ((min(size, ON_GPU), 0),)
     width = max(-(-min(size, WIDEST) // 8) * 8, FEWEST)  # whole vectors
     width += 8 * (width % 512 == 0)

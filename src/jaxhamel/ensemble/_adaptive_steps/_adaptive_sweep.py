@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from jaxhamel._lanes._described import is_described
 from jaxhamel._lanes._transform import lanes
 from jaxhamel.ensemble._adaptive_steps._adaptive_adjoint import (
     Backward,
@@ -197,7 +198,8 @@ def _put(all_: Any, new: Any, place) -> Any:
 def swept(sweep: Sweep, own: Ensemble) -> tuple[Columns, Columns]:
     """ȳ at the start and p̄ of all trajectories, a group after the other."""
     size = len(own.tried)
-    width = min(GROUP if jax.default_backend() == "cpu" else GROUP_ON_GPU, size)
+    on_cpu = jax.default_backend() == "cpu" or is_described()
+    width = min(GROUP if on_cpu else GROUP_ON_GPU, size)
     order = jnp.argsort(-own.tried)
     padded = jnp.concatenate([order, jnp.zeros(-size % width, order.dtype)])
     many = len(padded) // width

@@ -6,6 +6,7 @@ from typing import Any
 import jax
 
 from jaxhamel import _checks
+from jaxhamel._lanes._described import is_described
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,6 +41,8 @@ class Kernel:
     def chosen(cls, kernel: Any) -> "Kernel | None":
         """What `kernel=None`, True, False or a `Kernel` mean here."""
         _checks.check_kernel(kernel, cls)
+        if is_described():
+            return None
         if kernel is None:
             return cls() if jax.default_backend() == "gpu" else None
         if isinstance(kernel, cls):

@@ -19,6 +19,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from jaxhamel._lanes._described import is_described
 from jaxhamel.ensemble._equal_steps._equal_steps import Motion
 
 LINE, SETS = 64, 64
@@ -39,7 +40,7 @@ def spread(motion: Motion) -> Motion:
     """The motion of an ensemble with so many lanes; on several devices as it is, where the axis may be divided."""
     size = len(motion.y[0])
     more = lanes_for(size, motion.y[0].dtype.itemsize) - size
-    if not more or jax.device_count() > 1:
+    if not more or jax.device_count() > 1 or is_described():
         return motion
     y, mine = jax.tree.map(lambda x: _widened(x, more), (motion.y, motion.mine))
     return motion._replace(y=y, mine=mine)

@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Float
 
 from jaxhamel import _checks
+from jaxhamel.ensemble._origin._origin import Origin
 
 
 class BlockStore:
@@ -24,6 +25,7 @@ class BlockStore:
     - `size`, `block`: rows altogether, and in a block.
     - `asked`: what decides the numbers (seed, distributions, …), as JSON; a folder that holds something else is refused.
     - `resume`: whether to go on with what the folder holds.
+    - `origin`: the program that the numbers come from. `begun` is that of the run that is gone on with, None for a new one.
 
     In memory a row takes 8 bytes for each column, and nothing else grows.
 
@@ -38,12 +40,14 @@ class BlockStore:
         block: int,
         asked: dict[str, Any],
         resume: bool = False,
+        origin: Origin | None = None,
     ):
+        self.begun: Origin | None = None
         self.columns, self.size, self.block = columns, size, block
         self.folder, self.table = folder, np.full((size, len(columns)), np.nan)
-        self._disk = None if folder is None else self._opened(Path(folder), asked, resume)
+        self._disk = None if folder is None else self._opened(Path(folder), asked, resume, origin)
 
-    def _opened(self, folder: Path, asked: dict[str, Any], resume: bool):
+    def _opened(self, folder: Path, asked: dict[str, Any], resume: bool, origin: Origin | None):
         _checks.check_installed("zarr", "a run with a folder", "cli")
         import zarr
         from zarr.codecs import ZstdCodec
@@ -52,6 +56,7 @@ class BlockStore:
         if (path / "zarr.json").exists():
             disk = _of_this_package(path)
             _checks.check_same_run(folder, dict(disk.attrs["asked"]), asked, resume)  # pyright: ignore
+            self.begun = Origin.read(disk.attrs.get("origin"))  # pyright: ignore
             for index in range(self.blocks):
                 self.table[self.rows(index)] = _block(disk, self.rows(index))
             return disk
@@ -64,7 +69,7 @@ class BlockStore:
                 dtype="f8",
                 compressors=ZstdCodec(checksum=True),  # pyright: ignore[reportArgumentType]
                 fill_value=np.nan,
-                attributes={"columns": self.columns, "asked": asked},
+                attributes={"columns": self.columns, "asked": asked} | _kept(origin),
             )
 
     @property
@@ -99,6 +104,10 @@ class BlockStore:
     def first(self, rows: int) -> dict[str, Float[np.ndarray, " N"]]:
         """The first rows, by column."""
         return dict(zip(self.columns, self.table[:rows].T, strict=True))
+
+
+def _kept(origin: Origin | None) -> dict[str, Any]:
+    return {} if origin is None else {"origin": origin.kept()}
 
 
 def _of_this_package(path: Path):

@@ -50,8 +50,10 @@ def monte_carlo(
     - `check`: called before anything runs with the samples in which any number is smallest or largest: let it build the
       system, which refuses a mass that is not positive, or give False. A model cannot look at the values of what it is
       traced with: without `check` a negative mass moves like any other.
-    - `folder`: where the numbers are written block by block; `resume`: go on with what is there; `about`: what else
-      decides the numbers (a model's own parameters), as JSON: a folder about something else is refused.
+    - `folder`: where the numbers are written block by block. `resume`: go on with what is there, if it was begun with the
+      same distributions, seed, sampler, N, block, precision and model: the operations that JAX traces of it, and the
+      numbers and arrays that it refers to, are kept and compared. `about`: what JAX does not see of a model and decides
+      the numbers (a file that a call of Python reads), as JSON; it is compared, too.
     - `progress`: called with a `Progress` as blocks are done; `print` shows a line each time.
     - `block`: trajectories that run together on one device; by default what suits N. A smaller one takes less memory.
 
@@ -60,10 +62,15 @@ def monte_carlo(
 
     **Returns:** a `Study`. Failed trajectories are counted and listed, and are in no statistic.
 
-    **Raises:** `ValueError` for no trajectories, an unknown sampler or quantity, a folder that holds another run, `resume`
-    without a folder, parameters that `check` refuses (with the trajectory's index); `OSError` where the folder cannot be
-    written: all blocks written before stay, and `resume` goes on with them; `ModuleNotFoundError` for a folder without zarr
-    (`pip install 'jaxhamel[cli]'`). Under `jax.distributed` what is wrong in one process ends all of them.
+    **Raises:** `ValueError` for no trajectories, an unknown sampler or quantity, a folder that holds another run or the run
+    of another model (with the operation that differs), `resume` without a folder, parameters that `check` refuses (with the
+    trajectory's index); `OSError` where the folder cannot be written: all blocks written before stay, and `resume` goes on
+    with them; `ModuleNotFoundError` for a folder without zarr (`pip install 'jaxhamel[cli]'`). Under `jax.distributed` what
+    is wrong in one process ends all of them.
+
+    JAX traces a model in another way from version to version. Where the folder was begun with other versions and the
+    programs differ, trajectories that are there are computed again and must agree to half the digits of the precision; the
+    run then goes on with a `UserWarning` that says so.
 
     The same N and seed give the same numbers to the last bit, in one go or in many, on one device or many.
     """

@@ -10,7 +10,9 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from jaxhamel import _checks
+from jaxhamel.ensemble._origin._origin import Origin
 from jaxhamel.ensemble._study._block_store import BlockStore
+from jaxhamel.ensemble._study._check_origin import check_origin
 from jaxhamel.ensemble._study._devices import Devices, in_order
 from jaxhamel.ensemble._study._moments import Moments
 from jaxhamel.ensemble._study._processes import gathered, of_the_first, together
@@ -64,9 +66,16 @@ class Run:
         asked["precision"] = _precision()
         with together():  # under jax.distributed one process has the folder
             mine = folder if jax.process_index() == 0 else None
-            self._store = BlockStore(mine, columns, samples.size, self.block, asked, resume)
+            origin = None if mine is None else self._origin(model)
+            self._store = BlockStore(mine, columns, samples.size, self.block, asked, resume, origin)
+            if origin is not None and self._store.begun is not None:
+                check_origin(self._store, origin, lambda index: self._rows((0, index)))
         if jax.process_count() > 1:
             self._store.table = of_the_first(self._store.table)
+
+    def _origin(self, model: Callable[[dict[str, Array]], Any]) -> Origin:
+        last = -(-self.samples.size // self.block) - 1
+        return Origin.of(model, self._filled_up(0), self._filled_up(last))
 
     def values(
         self, progress: Callable[[Progress], None] | None = None

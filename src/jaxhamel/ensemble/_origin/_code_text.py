@@ -1,0 +1,102 @@
+"""What a Python function does, as text that is the same in every process: its code, and the values that it refers to."""
+
+import functools
+import hashlib
+import inspect
+import re
+import sysconfig
+import types
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import jax
+import jax.core
+import numpy as np
+
+_OF_OTHERS = tuple({sysconfig.get_path(name) for name in ("purelib", "platlib", "stdlib")})
+
+
+def code_text(function: Callable) -> str:
+    """Its name and a digest: of its bytecode and constants, and of the arrays, numbers and functions that it reaches.
+
+    Functions of installed packages count by their names.
+    """
+    found = "\n".join(_lines(function, set()))
+    name = getattr(function, "__qualname__", type(function).__qualname__)
+    return f"{name} #{hashlib.sha256(found.encode()).hexdigest()[:16]}"
+
+
+def _lines(value: Any, seen: set[int]) -> Iterator[str]:
+    if callable(value) and not isinstance(value, type):
+        value = inspect.unwrap(value)  # out of `jax.jit`
+    if id(value) in seen:
+        return
+    if isinstance(value, jax.core.Tracer):  # of a function that is traced elsewhere
+        yield str(value.aval)
+    elif isinstance(value, np.ndarray | jax.Array):
+        yield f"{value.dtype}{value.shape} {hashlib.sha256(np.asarray(value).tobytes()).hexdigest()}"
+    elif value is None or isinstance(value, _PLAIN):
+        yield repr(value)
+    elif isinstance(value, types.ModuleType):
+        yield value.__name__
+    elif isinstance(value, type) or _is_of_others(value):
+        yield getattr(value, "__qualname__", type(value).__qualname__)
+    else:
+        seen.add(id(value))
+        for part in _parts(value):
+            yield from _lines(part, seen)
+
+
+_PLAIN = (bool, int, float, complex, str, bytes, np.generic, np.dtype)
+
+
+def _is_of_others(value: Any) -> bool:
+    """Whether it can be called and is written in an installed package, or not in Python at all."""
+    if not callable(value) or isinstance(value, functools.partial | types.MethodType):
+        return False
+    code = getattr(value, "__code__", None) or getattr(type(value).__call__, "__code__", None)
+    return code is None or code.co_filename.startswith(_OF_OTHERS)
+
+
+def _parts(value: Any) -> Iterator[Any]:
+    """What decides what it does."""
+    match value:
+        case functools.partial():
+            yield from (value.func, value.args, value.keywords)
+        case types.MethodType():
+            yield from (value.__func__, value.__self__)
+        case types.FunctionType():
+            yield from (value.__code__, value.__defaults__, value.__kwdefaults__)
+            yield from (cell.cell_contents for cell in value.__closure__ or () if _is_filled(cell))
+            names = sorted(_names(value.__code__))
+            yield from (value.__globals__[n] for n in names if n in value.__globals__)
+        case types.CodeType():
+            yield from (value.co_code, value.co_names, value.co_consts)
+        case dict():
+            yield from (x for pair in sorted(value.items(), key=lambda p: str(p[0])) for x in pair)
+        case tuple() | list():
+            yield from value
+        case set() | frozenset():
+            yield from sorted(value, key=repr)
+        case jax.tree_util.PyTreeDef():
+            yield re.sub(r" at 0x[0-9a-f]+", "", str(value))
+        case _:  # an object: its class, its call, its fields
+            kind = type(value)
+            yield from (
+                kind,
+                kind.__call__ if callable(value) else None,
+                getattr(value, "__dict__", None),
+            )
+
+
+def _names(code: types.CodeType) -> set[str]:
+    """Global names that a function's code and the functions within it use."""
+    inner = (_names(c) for c in code.co_consts if isinstance(c, types.CodeType))
+    return set(code.co_names).union(*inner)
+
+
+def _is_filled(cell: Any) -> bool:
+    try:
+        return cell.cell_contents is not cell
+    except ValueError:  # of a function that is defined later
+        return False

@@ -1,0 +1,89 @@
+"""Which program the numbers in a folder come from: kept with them, and compared before a run goes on."""
+
+import base64
+import hashlib
+import zlib
+from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
+from platform import python_version
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from jaxhamel.ensemble._origin._program_text import array_text, program_text
+
+_PACKAGES = (
+    *("jax", "jaxlib", "jaxhamel", "numpy", "scipy"),
+    *("equinox", "diffrax", "optimistix", "lineax"),
+)
+_OPTIONS = ("jax_default_matmul_precision", "jax_threefry_partitionable", "jax_default_prng_impl")
+LONGEST = 2**22  # characters that are kept of a program; of a longer one only the digest
+
+
+class Origin(NamedTuple):
+    """The lines of a program (None where only the digest is known), their digest, and the versions it was traced with."""
+
+    lines: list[str] | None
+    digest: str
+    versions: dict[str, str]
+
+    @classmethod
+    def of(cls, model: Callable, first: dict[str, np.ndarray], last: dict[str, np.ndarray]):
+        """Of a model of blocks, of which the first and the last one are given."""
+        drawn = (
+            f"samples {name}: {array_text(block[name])}"
+            for block in (first, last)
+            for name in first
+        )
+        options = (f"option {name}: {getattr(jax.config, name)}" for name in _OPTIONS)
+        lines = [*drawn, *options, *program_text(model, first)]
+        return cls(lines, _digest(lines), _versions())
+
+    @classmethod
+    def read(cls, kept: dict[str, Any] | None) -> "Origin":
+        """As `kept` has it; nothing is known of runs that an earlier version began."""
+        if kept is None:
+            return cls(None, "", {})
+        packed, lines = kept["text"], None
+        if packed is not None:
+            lines = zlib.decompress(base64.b64decode(packed)).decode().split("\n")
+        return cls(lines, kept["digest"], kept["versions"])
+
+    def kept(self) -> dict[str, Any]:
+        """As JSON."""
+        text = "\n".join(self.lines or ())
+        packed = base64.b64encode(zlib.compress(text.encode(), 9)).decode()
+        short = packed if len(text) <= LONGEST else None
+        return {"digest": self.digest, "versions": self.versions, "text": short}
+
+    def versions_not_of(self, other: "Origin") -> str:
+        """`jax 0.10.2, numpy 2.4` for the packages that `other` has in another version; empty where none differs."""
+        if not self.versions:
+            return "a version of jaxhamel that kept no program"
+        names = sorted(self.versions.keys() | other.versions.keys())
+        pairs = ((n, self.versions.get(n), other.versions.get(n)) for n in names)
+        return ", ".join(f"{n} {here or '(none)'}" for n, here, there in pairs if here != there)
+
+    def first_difference(self, other: "Origin") -> tuple[int, str, str] | None:
+        """Its number, and the line in both."""
+        if not self.lines or not other.lines:
+            return None
+        pairs = zip([*self.lines, ""], [*other.lines, ""], strict=False)
+        number, (a, b) = next((i, pair) for i, pair in enumerate(pairs) if pair[0] != pair[1])
+        return number, a.strip(), b.strip()
+
+
+def _digest(lines: list[str]) -> str:
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+
+def _versions() -> dict[str, str]:
+    """Of all that decides how a program is traced."""
+    found = {"Python": python_version().rpartition(".")[0]}
+    for name in _PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found

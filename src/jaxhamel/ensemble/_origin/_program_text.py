@@ -1,0 +1,151 @@
+"""A JAX program as text that is the same in every process: what its results depend on, and nothing else.
+
+A jaxpr as JAX prints it names functions, shows addresses and leaves the values of captured arrays out. Here an operation
+is one line, variables are numbered in their order, a captured array is its numbers or a digest of them, and names,
+devices, derivative rules and prints are left out. Calls of Python (`jax.pure_callback`) are described by their code.
+"""
+
+import dataclasses
+import enum
+import hashlib
+import re
+from collections.abc import Callable, Iterator, Mapping, Set
+from functools import partial
+from typing import Any
+
+import jax
+import jax.core
+import numpy as np
+from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
+
+from jaxhamel._lanes._described import described
+from jaxhamel.ensemble._origin._code_text import code_text
+
+FEW = 8  # numbers of a captured array that are written out
+# parameters of operations that change no result
+_SILENT = {
+    *("name", "debug_info", "sharding", "out_sharding", "in_shardings", "out_shardings", "in_layouts", "out_layouts"),
+    *("donated_invars", "ctx_mesh", "inline", "keep_unused", "compiler_options_kvs", "weak_type", "mesh"),
+}  # fmt: skip
+_PRINTS = {"debug_callback", "debug_print"}
+
+
+def program_text(function: Callable, *arguments: Any) -> list[str]:
+    """The lines of `function` traced with such arguments: for equal lines equal results, up to rounding."""
+    with described():
+        closed = jax.make_jaxpr(function)(*arguments)
+        writer = _Writer()
+        writer.name(closed)
+    return writer.lines
+
+
+def array_text(x: Any) -> str:
+    """dtype, shape, and the numbers or a digest of them."""
+    if hasattr(x, "dtype") and jax.dtypes.issubdtype(x.dtype, jax.dtypes.prng_key):
+        return f"{x.dtype} {array_text(jax.random.key_data(x))}"
+    x = np.asarray(x)
+    if x.size <= FEW:
+        return f"{_type(x)} {x.tolist()}"
+    return f"{_type(x)} #{hashlib.sha256(np.ascontiguousarray(x).tobytes()).hexdigest()[:16]}"
+
+
+def _type(x: Any) -> str:
+    shape = ",".join(map(str, x.shape))
+    return f"{x.dtype}[{shape}]"
+
+
+class _Writer:
+    """Programs so far, each with a name; two that are the same have one."""
+
+    def __init__(self):
+        self.lines: list[str] = []
+        self._named: dict[tuple[str, ...], str] = {}
+
+    def name(self, program: Any) -> str:
+        """Of a jaxpr, written down with those that it calls unless it stands there already."""
+        lines = tuple(self._lines(program))
+        if lines not in self._named:
+            self._named[lines] = name = f"program {len(self._named)}"
+            self.lines += [name, *lines]
+        return self._named[lines]
+
+    def _lines(self, program: Any) -> Iterator[str]:
+        jaxpr, constants = program, ()
+        if isinstance(program, ClosedJaxpr):
+            jaxpr, constants = program.jaxpr, program.consts
+        names = dict(zip(jaxpr.constvars, map(array_text, constants), strict=False))
+        of = partial(_name_of, names)
+        yield f"of {' '.join(f'{of(v)}:{_aval(v)}' for v in jaxpr.invars)}"
+        for equation in jaxpr.eqns:
+            if equation.primitive.name not in _PRINTS:
+                yield self._operation(equation, of)
+        yield f"gives {' '.join(map(of, jaxpr.outvars))}"
+
+    def _operation(self, equation: Any, of: Callable[[Any], str]) -> str:
+        inputs = map(of, equation.invars)
+        outputs = (f"{of(v)}:{_aval(v)}" for v in equation.outvars)
+        params = {k: v for k, v in sorted(equation.params.items()) if k not in _SILENT}
+        called = [self.name(each) for each in _called(equation, params)]
+        texts = ((k, _text(v, bool(called))) for k, v in params.items())
+        words = (f"{k}={text}" for k, text in texts if text)
+        return " ".join([*outputs, "=", equation.primitive.name, *inputs, *words, *called])
+
+
+def _name_of(names: dict[Any, str], variable: Any) -> str:
+    """Variables are numbered as they come."""
+    if isinstance(variable, Literal):
+        return array_text(variable.val)
+    return names.setdefault(variable, f"v{len(names)}")
+
+
+def _aval(variable: Any) -> str:
+    aval = variable.aval
+    return _type(aval) if hasattr(aval, "shape") and hasattr(aval, "dtype") else str(aval)
+
+
+def _called(equation: Any, params: Mapping[str, Any]) -> Iterator[Any]:
+    """The programs that an operation calls; the package's own operations have functions in their place."""
+    primitive = equation.primitive
+    if primitive.name.startswith("jaxhamel_"):
+        run = partial(primitive.impl, **equation.params)
+        yield jax.make_jaxpr(run)(*(v.aval for v in equation.invars))
+        return
+    for value in params.values():
+        yield from _programs(value)
+
+
+def _programs(value: Any) -> Iterator[Any]:
+    if isinstance(value, Jaxpr | ClosedJaxpr):
+        yield value
+    elif isinstance(value, tuple | list):
+        for each in value:
+            yield from _programs(each)
+
+
+def _text(value: Any, calls: bool) -> str:
+    """A parameter of an operation. Where the operation `calls` programs, functions beside them are rules of their
+    derivatives and batches."""
+    again = lambda x: _text(x, calls)  # noqa: E731
+    match value:
+        case Jaxpr() | ClosedJaxpr() | jax.sharding.Sharding():
+            return ""
+        case None | bool() | int() | float() | complex() | str() | bytes():
+            return repr(value)
+        case enum.Enum():
+            return str(value)
+        case np.dtype() | type():
+            return getattr(value, "name", getattr(value, "__name__", ""))
+        case np.ndarray() | np.generic() | jax.Array():
+            return array_text(value)
+        case tuple() | list():
+            return f"({', '.join(map(again, value))})"
+        case Mapping():
+            return f"({', '.join(sorted(f'{again(k)}: {again(v)}' for k, v in value.items()))})"
+        case Set():
+            return f"({', '.join(sorted(map(again, value)))})"
+    if dataclasses.is_dataclass(value):
+        fields = (f"{f.name}={again(getattr(value, f.name))}" for f in dataclasses.fields(value))
+        return f"{type(value).__name__}({', '.join(fields)})"
+    if callable(value):
+        return "" if calls else code_text(value)
+    return re.sub(r" at 0x[0-9a-f]+|0x[0-9a-f]{6,}", "", str(value))
