@@ -135,7 +135,9 @@ def test_groups_of_stages(method, most, size, monkeypatch):
     table = tableau(method)
     length = operations(rate, (False, True, True, False), jnp.zeros(()), *AT)
     assert groups_of(length, table) == [(0, len(table.b))]
-    monkeypatch.setattr(_adjoint_groups, "WHOLE", (most + 0.5) * _adjoint_groups._BACKWARD * length)
+    monkeypatch.setattr(
+        _adjoint_groups, "LONGEST_PROGRAM", (most + 0.5) * _adjoint_groups._BACKWARD * length
+    )
     assert {many for _, many in groups_of(length, table)} == {size}
     found = jax.jit(jax.grad(in_steps(method, False, ENDS), (0, 1, 2)))(*AT)
     wanted = gradient_of_plain_steps(method, tuple(ENDS))

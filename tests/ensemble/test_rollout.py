@@ -9,7 +9,7 @@ import pytest
 import jaxhamel
 from jaxhamel import ensemble
 from jaxhamel.control import Spline
-from jaxhamel.ensemble._equal_steps._at_once import FEW
+from jaxhamel.ensemble._equal_steps._at_once import FEW_LANES
 from jaxhamel.simulate._runge_kutta import RK4, tableau
 from jaxhamel.systems import FreeRigidBody
 from tests.ensemble.test_simulate import Swing
@@ -93,7 +93,7 @@ def test_few_lanes_and_many():
     inertia = jnp.array([1.0, 2.0, 2.5])
     (few, few_states), of_few = run(inertia, jnp.asarray(U0))
     (many, many_states), of_many = run(inertia, jnp.tile(jnp.asarray(U0), (3, 1)))
-    assert len(U0) < FEW <= len(many_states[1])
+    assert len(U0) < FEW_LANES <= len(many_states[1])
     np.testing.assert_allclose(few, many, rtol=1e-13)
     np.testing.assert_allclose(of_few, of_many, rtol=1e-11)
     for one, other in zip(few_states, many_states, strict=True):

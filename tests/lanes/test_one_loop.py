@@ -51,7 +51,7 @@ def test_it_is_one_loop_with_vectors():
 
 
 @pytest.mark.parametrize(
-    ("module", "limits"), [(_parts, ["PART"]), (_pieces, ["LONGEST", "WHOLE"])]
+    ("module", "limits"), [(_parts, ["PART"]), (_pieces, ["LONGEST_PIECE", "LONGEST_PROGRAM"])]
 )
 def test_a_long_program_is_parts_in_each_other_and_several_loops(module, limits, monkeypatch):
     """Values that cross, also such as all lanes share, and sines on both sides of a cut."""

@@ -10,7 +10,7 @@ from jaxhamel._lanes._length import operations
 from jaxhamel._lanes._program import scalarise
 from jaxhamel._lanes._xla_cpu import _one_loop, _pieces
 from jaxhamel._lanes._xla_cpu._one_loop import one_loop_works, split
-from jaxhamel._lanes._xla_cpu._pieces import LONGEST, handed_over, pieces, total
+from jaxhamel._lanes._xla_cpu._pieces import LONGEST_PIECE, handed_over, pieces, total
 from jaxhamel.ensemble import lanes
 
 RNG = np.random.default_rng(3)
@@ -49,7 +49,7 @@ def pieces_of(masses: int):
 def check_pieces(graph, parts, found):
     """Each loop is short enough, they give all that is asked for, and none needs what none before it has given."""
     assert len(found) > 1
-    assert max(total(graph, piece.inside) for piece in found) <= LONGEST
+    assert max(total(graph, piece.inside) for piece in found) <= LONGEST_PIECE
     known = set(parts.given)
     for piece in found:
         assert set(piece.given) <= known
@@ -62,7 +62,7 @@ def test_what_is_handed_on_does_not_grow_with_the_masses(masses):
     """What all lanes share is computed again, and not handed on."""
     graph, parts, found = pieces_of(masses)
     assert len(found) > 1
-    assert max(total(graph, piece.inside) for piece in found) <= LONGEST
+    assert max(total(graph, piece.inside) for piece in found) <= LONGEST_PIECE
     assert set(parts.results) <= {i for piece in found for i in piece.results}
     known = set(parts.given)
     for piece in found:
@@ -113,8 +113,8 @@ def folded(x):
 @pytest.mark.parametrize(("numbers", "length"), [(40, 20_000), (24, 80)])
 def test_no_loop_has_more_vectors_than_llvm_takes(numbers, length, monkeypatch):
     """Cut sooner where it would; each read is a position that is written, too."""
-    monkeypatch.setattr(_pieces, "WHOLE", length)
-    monkeypatch.setattr(_pieces, "LONGEST", length)
+    monkeypatch.setattr(_pieces, "LONGEST_PROGRAM", length)
+    monkeypatch.setattr(_pieces, "LONGEST_PIECE", length)
     monkeypatch.setattr(_pieces, "MOST_VECTORS", 60)
     monkeypatch.setattr(_pieces, "_SLOWER", 100)  # cut at any price: there is little to be computed
     found = scalarise(jax.make_jaxpr(folded)(jnp.ones(numbers)), [True])
@@ -136,8 +136,8 @@ def test_the_axis_is_that_of_the_masses():
 
 def test_several_loops_are_vmap(monkeypatch):
     """Loops of 450 operations, a sum in several of them, sines in each."""
-    monkeypatch.setattr(_pieces, "LONGEST", 450)
-    monkeypatch.setattr(_pieces, "WHOLE", 450)
+    monkeypatch.setattr(_pieces, "LONGEST_PIECE", 450)
+    monkeypatch.setattr(_pieces, "LONGEST_PROGRAM", 450)
     monkeypatch.setattr(_one_loop, "_MOST_SHARED", 0)
     values = arguments(8)
     axes = (None, 0, None, None)

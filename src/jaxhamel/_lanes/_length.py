@@ -1,4 +1,4 @@
-"""A function written out for lanes: how long it is, and on what it depends."""
+"""Length and dependencies of a function that is written out for lanes."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -11,7 +11,7 @@ from jaxhamel._lanes._transform import traced
 
 
 class Written(NamedTuple):
-    """A program and the nodes of its arguments and of its results, leaf by leaf and number by number."""
+    """A program with the nodes of its arguments and results, one list for each leaf, one node for each number."""
 
     program: Program
     arguments: list[list[int]]
@@ -23,9 +23,9 @@ class Written(NamedTuple):
 
 
 def written(f: Callable, batched: Sequence[bool], *arguments: Any) -> Written | None:
-    """f of one lane; nothing where it cannot be written out.
+    """Writes f out for one lane; returns None if f contains a primitive without a rule.
 
-    **Arguments:** `batched`: of which arguments the arrays have an axis of lanes in front.
+    **Arguments:** `batched`: for each argument, whether its arrays have a leading axis of lanes.
     """
     leaves, structure = jax.tree.flatten(arguments)
     pairs = zip(batched, arguments, strict=True)
@@ -39,13 +39,13 @@ def written(f: Callable, batched: Sequence[bool], *arguments: Any) -> Written | 
         program = scalarise(closed, varies)
     except Unsupported:
         return None
-    given = program.inputs[len(varies) - len(leaves) :]  # what it closes over comes first
+    given = program.inputs[len(varies) - len(leaves) :]  # captured values come first
     return Written(
         program, *([x.ravel().tolist() for x in nodes] for nodes in (given, program.outputs))
     )
 
 
 def operations(f: Callable, batched: Sequence[bool], *arguments: Any) -> int:
-    """About how many operations a processor does for one lane; 0 where the function cannot be written out."""
+    """An estimate of the operations that a processor does for one lane; 0 if the function cannot be written out."""
     found = written(f, batched, *arguments)
     return 0 if found is None else found.program.length()

@@ -1,4 +1,4 @@
-"""one_lane: a function of one trajectory, as one lane where that is good."""
+"""`one_lane`: runs a function of a single trajectory as scalar operations where that is faster."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -14,27 +14,25 @@ from jaxhamel._lanes._rules._control_flow import CALLS
 from jaxhamel._lanes._transform import run_traced, traced
 from jaxhamel._lanes._xla_cpu._one_loop import one_kernel_works
 
-# As many scalar operations for each operation on arrays, at most. A right-hand side with long arrays compiles faster than
-# its scalars: with ten masses (2.0 scalar operations for each) the rolling ball's first trajectory took 2.0 s as scalars
-# and 1.5 as it is, with twenty (3.9) 4.3 and 1.8. With three (0.8) it takes 1.3 and 1.6; the bicycle (0.6) 2.8 and 3.8;
-# the satellite with wheels (1.3), the longest of all others, 1.7 and 2.0.
+# The largest ratio of scalar operations to array operations: right-hand sides with long arrays compile faster as arrays
+# (docs/performance.md#one-lane).
 MOST = 1.5
-SHORT = 300  # scalar operations that are no matter
-_DEAD = 8  # so many scalars that are found to be dead or known at the end, at most, for each that is not
+SHORT = 300  # programs up to this many scalar operations are always written out
+_DEAD = 8  # while tracing, allow 8 × the limit: dead and constant nodes are removed only at the end
 
-# Lanes compute every branch, and write loops out: for one trajectory they are better left as they are.
+# Lanes compute every branch and unroll loops; a single trajectory runs them faster as branches and loops.
 _AS_THEY_ARE = {"cond", "while", "scan", "custom_vjp_call"}
 
 
 def one_lane(f: Callable) -> Callable:
-    """f itself, f(x, *shared), where it can be and is worth it as scalar operations in one kernel:
+    """Runs f(x, *shared) as scalar operations in one kernel, where that is possible and faster:
 
         one_lane(f)(x, *shared) = f(x, *shared) .
 
-    What has no rule for lanes, or is too long, runs as it is, without a warning. Derivatives are those of f, each written
-    out as f is; `vmap` makes lanes of it.
+    A function that contains a primitive without a rule, or that is too long, runs unchanged and without a warning. The
+    derivatives are those of f, each written out in the same way; `vmap` turns the call into lanes.
 
-    **Arguments:** `f`: of pytrees of arrays; `x` is what changes from call to call.
+    **Arguments:** `f`: a function of pytrees of arrays; `x` changes from call to call, `shared` stays the same.
     """
 
     def of_one(x: Any, *shared: Any):
@@ -63,7 +61,7 @@ def one_lane(f: Callable) -> Callable:
 
 
 def is_worth_it(closed, batched: list[bool]) -> bool:
-    """Whether a jaxpr can be written out, and compiles no more slowly then, as far as one can tell from its length."""
+    """Whether a jaxpr can be written out and, judged by its length, then compiles no more slowly."""
     names = Counter(primitives(closed.jaxpr))
     most = max(SHORT, MOST * names.total())
     if names.keys() & _AS_THEY_ARE:
@@ -76,7 +74,7 @@ def is_worth_it(closed, batched: list[bool]) -> bool:
 
 
 def primitives(jaxpr) -> Iterator[str]:
-    """The names of a jaxpr's operations, those of the functions it calls among them."""
+    """The names of a jaxpr's operations, including those of the functions that it calls."""
     for equation in jaxpr.eqns:
         name = equation.primitive.name
         if name in CALLS and name not in _AS_THEY_ARE:

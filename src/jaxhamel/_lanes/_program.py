@@ -1,4 +1,4 @@
-"""From a jaxpr to a program of scalars, and back to JAX with one vector for each scalar."""
+"""Translates a jaxpr into a program of scalar operations, and runs that program in JAX with one vector for each scalar."""
 
 from typing import Any, NamedTuple
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from jaxhamel._lanes._derivatives._pullback import written_out
 from jaxhamel._lanes._graph._factoring import factored
-from jaxhamel._lanes._graph._graph import LARGEST, Graph
+from jaxhamel._lanes._graph._graph import MOST_SCALARS, Graph
 from jaxhamel._lanes._graph._nodes import Nodes, Unsupported
 from jaxhamel._lanes._graph._ranks import entries_axis
 from jaxhamel._lanes._rules._control_flow import CONTROL_FLOW
@@ -16,7 +16,7 @@ from jaxhamel._lanes._rules._rules import RULES
 from jaxhamel._lanes._xla_cpu._cuts import CUT_ABOVE, one_at_run_time, shared_values
 from jaxhamel._lanes._xla_cpu._one_loop import one_loop_works, run_in_one_loop, split, together
 from jaxhamel._lanes._xla_cpu._parts import length
-from jaxhamel._lanes._xla_cpu._pieces import WHOLE, cost, pieces
+from jaxhamel._lanes._xla_cpu._pieces import LONGEST_PROGRAM, cost, pieces
 
 
 class Program(NamedTuple):
@@ -27,11 +27,11 @@ class Program(NamedTuple):
     outputs: list[Nodes]
 
     def operations(self):
-        """How many scalar operations it takes, by name."""
+        """The number of scalar operations of each name."""
         return self.graph.operations(self._ends())
 
     def length(self) -> int:
-        """How many operations a processor has to do, about."""
+        """An estimate of the operations that a processor does."""
         nodes = (self.graph.nodes[i] for i in self.graph.needed(self._ends()))
         return sum(length(node) for node in nodes if node.primitive is not None)
 
@@ -39,7 +39,7 @@ class Program(NamedTuple):
         return [node for nodes in self.outputs for node in nodes.ravel().tolist()]
 
     def __call__(self, *inputs: list) -> list[list]:
-        """From one list of entries for each input to one for each output: (B,) vectors, scalars where nothing varies."""
+        """Computes the entries of each output from those of each input: (B,) vectors, or scalars if nothing varies."""
         values: dict[int, Any] = {}
         for nodes, entries in zip(self.inputs, inputs, strict=True):
             values.update(zip(nodes.ravel().tolist(), entries, strict=True))
@@ -56,7 +56,7 @@ class Program(NamedTuple):
 
     def _one_by_one(self, values: dict[int, Any]) -> None:
         cuts = shared_values(self.graph, self._ends(), CUT_ABOVE)
-        # from a column: of a shared number, such as the time, XLA may know that it is finite
+        # taken from a column: XLA may know that a shared number, such as the time, is finite
         columns = (x for x in values.values() if np.ndim(x))
         one = one_at_run_time(next(columns)) if cuts else None
         self._compute(self.graph.needed(self._ends()), values, cuts, one)
@@ -72,17 +72,17 @@ class Program(NamedTuple):
 
 
 def _bind(node, operands: list):
-    """The operation on vectors and scalars; JAX's own rules broadcast scalars, except among the cases of a choice."""
+    """Applies the operation to vectors and scalars. JAX broadcasts scalars itself, except in `select_n` and `clamp`."""
     if node.primitive.name in ("select_n", "clamp") and node.batched:
         shape = next(np.shape(x) for x in operands if np.ndim(x))
         operands = [jnp.broadcast_to(jnp.asarray(x), shape) for x in operands]
     return node.primitive.bind(*operands, **dict(node.params))
 
 
-def scalarise(closed_jaxpr, batched: list[bool], largest: int = LARGEST) -> Program:
-    """The program of a jaxpr whose inputs vary from lane to lane where `batched` says so.
+def scalarise(closed_jaxpr, batched: list[bool], largest: int = MOST_SCALARS) -> Program:
+    """Writes a jaxpr out as scalar operations; `batched` marks the inputs that vary from lane to lane.
 
-    **Raises:** `Unsupported`, naming the primitive that has no rule, or where there are more scalars than `largest`.
+    **Raises:** `Unsupported`, naming a primitive without a rule, or if there are more scalars than `largest`.
     """
     graph = Graph(largest)
     graph.axis = entries_axis(closed_jaxpr)
@@ -101,7 +101,7 @@ def _factored(program: Program) -> Program:
     ).reshape(nodes.shape)
     graph.entries = {place[i]: k for i, k in program.graph.entries.items() if i in place}
     shorter = Program(graph, [*map(moved, program.inputs)], [*map(moved, program.outputs)])
-    return shorter if shorter.length() <= WHOLE else min(shorter, program, key=_cost)
+    return shorter if shorter.length() <= LONGEST_PROGRAM else min(shorter, program, key=_cost)
 
 
 def _cost(program: Program) -> float:

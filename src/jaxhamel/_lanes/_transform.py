@@ -1,4 +1,4 @@
-"""lanes: `jax.vmap` that holds every array element as its own batch vector."""
+"""`lanes`: a `jax.vmap` that stores every array element as a batch vector of its own."""
 
 import functools
 import inspect
@@ -21,7 +21,7 @@ from jaxhamel._lanes._derivatives._derivatives import with_derivative
 from jaxhamel._lanes._described import is_described
 from jaxhamel._lanes._graph._nodes import Unsupported
 from jaxhamel._lanes._program import scalarise
-from jaxhamel._lanes._xla_cpu._one_kernel import FEW, as_one_kernel
+from jaxhamel._lanes._xla_cpu._one_kernel import SMALL_BATCH, as_one_kernel
 from jaxhamel._lanes._xla_cpu._one_loop import one_kernel_works
 
 
@@ -30,18 +30,18 @@ def lanes(f: Callable, in_axes: Any = 0) -> Callable:
 
         lanes(f)(x)[b] = f(x[b]) .
 
-    For right-hand sides of small systems, whose 3-vectors and 5 × 5 matrices fill no vector register: f is traced for one
-    trajectory, written out as scalar operations, known values folded (0·x, 1·x, x + 0, 0/x), repeated expressions
-    computed once, and each operation done for the whole batch. Call it under `jax.jit`: outside, the operations run one
-    by one.
+    It serves right-hand sides of small systems, whose 3-vectors and 5 × 5 matrices fill no vector register. f is traced
+    for one trajectory and written out as scalar operations. Known values are folded (0·x, 1·x, x + 0, 0/x), repeated
+    expressions are computed once, and each operation runs on the whole batch. Call it under `jax.jit`: outside `jit` the
+    operations run one by one.
 
     **Arguments:**
 
-    - `f`: a function of pytrees of arrays, made of the primitives that mechanical systems use: elementwise ones, shapes,
-      sums and products, indices that are data, branches (all are computed, then chosen from), loops of a known number of
-      turns that are short when written out, LU and Cholesky factors of up to 8 rows, functions with rules of their own.
-      Anything else (a loop that ends when data say so, eigenvalues, a random number) gives a warning that names it, and
-      `jax.vmap`.
+    - `f`: a function of pytrees of arrays. Its primitives may be elementwise operations, changes of shape, sums and
+      products, indexing at computed positions, branches (all branches are computed, then one is selected), loops with a
+      known and small number of iterations, LU and Cholesky factors of up to 8 rows, and functions with derivative rules
+      of their own. With any other primitive (a loop that ends on a computed condition, eigenvalues, random numbers) f
+      runs under `jax.vmap`, and a warning names the primitive.
     - `in_axes`: as for `jax.vmap`: an integer, None, or a pytree prefix of the arguments.
 
     **Returns:** a function like `f` whose results have a leading batch axis. It composes with jit, grad, jvp and vmap;
@@ -92,10 +92,10 @@ def flat_axes(in_axes, given: dict[str, Any]) -> list[int | None]:
 
 
 def _names(f: Callable, count: int) -> list[str]:
-    """What f calls the arguments that it gets by position."""
+    """The names of f's positional arguments."""
     try:
         parameters = inspect.signature(f).parameters.values()
-    except (TypeError, ValueError):  # what is not written in Python has none
+    except (TypeError, ValueError):  # a function that is not written in Python has no signature
         parameters = ()
     shown = (p.name if p.kind is p.POSITIONAL_OR_KEYWORD else None for p in parameters)
     pairs = zip_longest(range(count), islice(shown, count))
@@ -105,14 +105,14 @@ def _names(f: Callable, count: int) -> list[str]:
 def run(
     function: Callable, batched: list[bool], size: int, values: list, quiet: bool = False
 ) -> list:
-    """A flat function of one trajectory on a batch; whatever it closes over is the same for all lanes."""
+    """Runs a flat function of one trajectory on a batch; all lanes share the values that the function closes over."""
     return run_traced(*traced(function, batched, values), size, quiet)
 
 
 def traced(function: Callable, batched: list[bool], values: list):
-    """Its jaxpr for one trajectory, which inputs vary from lane to lane, and the inputs: what it closes over is one."""
+    """The jaxpr for one trajectory, whether each input varies from lane to lane, and the inputs, captured values first."""
     closed = jax.make_jaxpr(function)(*map(_single, batched, values))
-    closed, constants = _traced_constants_first(closed)
+    closed, constants = traced_constants_first(closed)
     return closed, [False] * len(constants) + batched, constants + values
 
 
@@ -130,8 +130,8 @@ def _single(batched: bool, value) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct(shape, aval.dtype, weak_type=aval.weak_type)
 
 
-def _traced_constants_first(closed):
-    """A jaxpr with its traced constants as first inputs; those known stay, to be folded."""
+def traced_constants_first(closed):
+    """Turns the traced constants of a jaxpr into its first inputs; known constants stay, so that they can be folded."""
     is_traced = [isinstance(value, jax.core.Tracer) for value in closed.consts]
     if not any(is_traced):
         return closed, []
@@ -167,7 +167,7 @@ def _evaluate(closed, batched, size, quiet, *values) -> tuple:
 
     @custom_vmap
     def of_columns(*values):
-        small = bool(shapes) and size <= FEW and one_kernel_works()
+        small = bool(shapes) and size <= SMALL_BATCH and one_kernel_works()
         return (as_one_kernel(joined, shapes) if small else joined)(*values)
 
     of_columns.def_vmap(partial(_of_more_lanes, closed, batched, size, quiet))
@@ -175,7 +175,7 @@ def _evaluate(closed, batched, size, quiet, *values) -> tuple:
 
 
 def _of_more_lanes(closed, batched, size, quiet, times: int, moved, *values):
-    """`vmap` of a batch is a larger batch."""
+    """Turns `vmap` of a batch into a larger batch."""
     many = [_all_lanes(*each, size, times) for each in zip(batched, moved, values, strict=True)]
     varies = [a or b for a, b in zip(batched, moved, strict=True)]
     out = _evaluate(closed, varies, times * size, quiet, *many)
@@ -192,7 +192,7 @@ def _all_lanes(varies: bool, moved: bool, value, size: int, times: int):
 
 
 def _entries(batched: bool, value) -> list:
-    """The scalars of an unbatched array, the (B,) vectors of a batched one."""
+    """Splits an unbatched array into scalars, a batched one into (B,) vectors."""
     if not batched:
         return list(jnp.ravel(value)) if np.ndim(value) else [value]
     flat = jnp.reshape(value, (value.shape[0], math.prod(value.shape[1:])))

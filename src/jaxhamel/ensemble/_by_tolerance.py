@@ -10,7 +10,7 @@ from jaxhamel._lanes._xla_cpu._jit import jit
 from jaxhamel.ensemble._adaptive_steps._adaptive_paths import Asked, Equation, adaptive_paths
 from jaxhamel.ensemble._members._members import Members
 from jaxhamel.ensemble._methods._embedded_pairs import is_embedded_pair
-from jaxhamel.simulate._simulate import _MAX_STEPS, _tolerances
+from jaxhamel.simulate._simulate import MAX_STEPS, tolerances_of
 
 
 def by_tolerance(
@@ -33,9 +33,9 @@ def by_tolerance(
     _checks.check_steps(rtol, atol, None)
     method = diffrax.Tsit5() if method is None else method
     _checks.check_embedded_pair(method, is_embedded_pair(method))
-    most = _MAX_STEPS if max_steps is None else max_steps
+    most = MAX_STEPS if max_steps is None else max_steps
     _checks.check_options(None, None, most, None)
-    asked = Asked(method, most, *_tolerances(rtol, atol, None, times.dtype))  # pyright: ignore
+    asked = Asked(method, most, *tolerances_of(rtol, atol, None, times.dtype))  # pyright: ignore
     return _states(equation, members, times, asked)
 
 

@@ -15,7 +15,7 @@ from jaxhamel.ensemble._equal_steps._equal_steps import Motion
 from jaxhamel.ensemble._members._columns import Layout
 from jaxhamel.ensemble._members._members import Members
 from jaxhamel.simulate import AutoAdjoint
-from jaxhamel.simulate._simulate import _nan_where
+from jaxhamel.simulate._simulate import nan_where
 from jaxhamel.simulate._step_size import watched_pid
 
 
@@ -60,5 +60,5 @@ def _alone(member: tuple, ts: Float[Array, " T"], asked: Asked) -> tuple[Any, Ar
         throw=False,
     )
     (times, (t_end,)), (states, last) = found.ts, found.ys
-    states = _nan_where(~jnp.isfinite(times), states)
+    states = nan_where(~jnp.isfinite(times), states)
     return states, t_end, jax.tree.map(lambda x: x[0], last)

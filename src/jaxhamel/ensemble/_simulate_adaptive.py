@@ -19,8 +19,8 @@ from jaxhamel.ensemble._methods._embedded_pairs import is_embedded_pair
 from jaxhamel.ensemble._simulate_lanes import is_of_one_kind
 from jaxhamel.simulate import RESULTS, Trajectory
 from jaxhamel.simulate._results import as_result
-from jaxhamel.simulate._simulate import _nan_where, _tolerances, most_steps
-from jaxhamel.simulate._trajectory import _Given
+from jaxhamel.simulate._simulate import most_steps, nan_where, tolerances_of
+from jaxhamel.simulate._trajectory import Given
 
 _OPTIONS = {"rtol", "atol", "solver", "max_steps", "route"}
 
@@ -43,7 +43,7 @@ def takes_adaptive_steps(members: Members, ts: ArrayLike, options: dict[str, Any
 
 def in_adaptive_steps(members: Members, ts: ArrayLike, options: dict[str, Any]) -> Trajectory:
     """As `jax.vmap` of `jaxhamel.simulate` gives it."""
-    tolerances = _tolerances(options.get("rtol"), options.get("atol"), None, jnp.result_type(ts))
+    tolerances = tolerances_of(options.get("rtol"), options.get("atol"), None, jnp.result_type(ts))
     solver = diffrax.Tsit5() if options.get("solver") is None else options["solver"]
     most = most_steps(options.get("max_steps"), ts, None, False)
     with warnings.catch_warnings():  # nobody has asked for lanes: where they cannot, this is vmap
@@ -63,8 +63,8 @@ def _described(
         tried = jnp.asarray(found.tried, int)
         return Trajectory(
             ts=ts,
-            q=_nan_where(~valid, q),
-            u=_nan_where(~valid, u),
+            q=nan_where(~valid, q),
+            u=nan_where(~valid, u),
             valid=valid,
             t_end=found.t_end,
             q_end=q_end,
@@ -77,7 +77,7 @@ def _described(
                 "max_steps": asked.max_steps,
             },
             interpolation=None,
-            given=_Given.of(system, control),
+            given=Given.of(system, control),
         )
 
     return jax.vmap(one)(

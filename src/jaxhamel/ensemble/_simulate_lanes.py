@@ -17,8 +17,8 @@ from jaxhamel.ensemble._methods._group_steps import method_on
 from jaxhamel.ensemble._rollout import rolled_out
 from jaxhamel.simulate import RESULTS, CommutatorFree2, CommutatorFree4, LieGroup, Trajectory
 from jaxhamel.simulate._results import as_result
-from jaxhamel.simulate._simulate import _nan_where, most_steps
-from jaxhamel.simulate._trajectory import _Given
+from jaxhamel.simulate._simulate import most_steps, nan_where
+from jaxhamel.simulate._trajectory import Given
 
 _ENDS: Any = (RESULTS.successful, RESULTS.nonfinite_state)
 
@@ -89,8 +89,8 @@ def _described(
         ended = RESULTS.where(jnp.all(valid), *_ENDS)
         return Trajectory(
             ts=ts,
-            q=_nan_where(~valid, q),
-            u=_nan_where(~valid, u),
+            q=nan_where(~valid, q),
+            u=nan_where(~valid, u),
             valid=valid,
             t_end=ts[last],
             q_end=q_end,
@@ -103,7 +103,7 @@ def _described(
                 "max_steps": max_steps,
             },
             interpolation=None,
-            given=_Given.of(system, control),
+            given=Given.of(system, control),
         )
 
     return jax.vmap(one)(members.own, *rolled_out(members, ts, route, plan))

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxhamel._lanes._derivatives._linear_map import Program, linear_map
+from jaxhamel._lanes._derivatives._linear_map import LinearProgram, linear_map
 from jaxhamel._lanes._xla_cpu._whole_loop import whole_loop
 
 
@@ -152,17 +152,17 @@ def _no_tangent(y):
 
 def _tangent_maps(
     forward, reverse, direct, moving, leaves, forward_up_to
-) -> tuple[Program, Program]:
+) -> tuple[LinearProgram, LinearProgram]:
     """F′ and F′ᵀ with respect to the leaves that move."""
     jvp = _jvp_of(forward, moving)
     jvp_direct, vjp_direct = _jvp_of(direct, moving), _vjp_of(direct, moving)
     if sum(leaves[i].size for i in moving) <= forward_up_to:
         by_columns = _by_columns(jvp, moving)
         quick = _by_columns(whole_loop(jvp), moving)
-        transpose = Program(quick, by_columns, vjp_direct)
+        transpose = LinearProgram(quick, by_columns, vjp_direct)
     else:
-        transpose = Program(_vjp_of(reverse, moving), vjp_direct, vjp_direct)
-    return Program(whole_loop(jvp), jvp, jvp_direct), transpose
+        transpose = LinearProgram(_vjp_of(reverse, moving), vjp_direct, vjp_direct)
+    return LinearProgram(whole_loop(jvp), jvp, jvp_direct), transpose
 
 
 def _of_moving(solve, moving, leaves):

@@ -23,9 +23,9 @@ from jaxhamel.simulate._progress import meter
 from jaxhamel.simulate._projected import Projected
 from jaxhamel.simulate._results import as_result, cause_of_end
 from jaxhamel.simulate._step_size import FixedStep, is_nonfinite, steps_in, watched_pid
-from jaxhamel.simulate._trajectory import Trajectory, _Given
+from jaxhamel.simulate._trajectory import Given, Trajectory
 
-_MAX_STEPS = 2**16
+MAX_STEPS = 2**16
 _MAX_STEPS_DENSE = 2**12  # dense output keeps all stages of that many steps
 
 
@@ -87,7 +87,7 @@ def simulate(
     q0, u0, ts = _state_in_one_dtype(system, q0, u0, ts)
     _checks.check_simulation(system, q0, u0, ts, control, {"rtol": rtol, "atol": atol, "dt": dt})
     _checks.check_options(solver, adjoint, max_steps, route)
-    steps = _tolerances(rtol, atol, dt, ts.dtype)
+    steps = tolerances_of(rtol, atol, dt, ts.dtype)
     layout = Layout.of((q0, u0)) if can_be_one_vector(solver, event) else None
     solver = _solver(system.space, solver, layout)
     layout = layout if _steps_vectors(solver) else None
@@ -102,7 +102,7 @@ def simulate(
         "progress_meter": meter(progress),
     }
     solution = _solve(system, control, (q0, u0), ts, steps, options, route, layout)
-    return Trajectory(ts=ts, given=_Given.of(system, control), **solution)
+    return Trajectory(ts=ts, given=Given.of(system, control), **solution)
 
 
 @eqx.filter_jit
@@ -159,8 +159,8 @@ def _description(solution, layout: Layout | None) -> dict[str, Any]:
     last = lambda row, x: jnp.where(valid[-1], row[-1], x[0])  # noqa: E731
     q_end, u_end = jax.tree.map(last, (q, u), end)
     return {
-        "q": _nan_where(~valid, q),
-        "u": _nan_where(~valid, u),
+        "q": nan_where(~valid, q),
+        "u": nan_where(~valid, u),
         "valid": valid,
         "t_end": t_end,
         "q_end": q_end,
@@ -171,7 +171,7 @@ def _description(solution, layout: Layout | None) -> dict[str, Any]:
     }
 
 
-def _nan_where(missing, tree):
+def nan_where(missing, tree):
     def fill(x):
         rows = missing.reshape(missing.shape + (1,) * (x.ndim - 1))
         return jnp.where(rows, jnp.asarray(jnp.nan, x.dtype), x)
@@ -202,7 +202,7 @@ def _lists_to_arrays(space, q0):
         return q0
 
 
-def _tolerances(rtol, atol, dt, dtype):
+def tolerances_of(rtol, atol, dt, dtype):
     """(dt,) or (rtol, atol), as arrays."""
     if dt is not None:
         return (jnp.asarray(dt, dtype=dtype),)
@@ -253,7 +253,7 @@ def most_steps(max_steps, ts, dt, dense) -> int:
     if max_steps is not None:
         return max_steps
     needed = _steps_needed(_checks.concrete(ts), None if dt is None else _checks.concrete(dt))
-    default = _MAX_STEPS_DENSE if dense else _MAX_STEPS
+    default = _MAX_STEPS_DENSE if dense else MAX_STEPS
     # Powers of two: a few other times or a slightly smaller step need no other program.
     return max(default, 2 ** math.ceil(math.log2(needed + 1)))
 

@@ -1,10 +1,9 @@
 """Derivatives of functions in lanes: ẏ = F′(x) ẋ and x̄ = F′(x)ᵀ ȳ, each one program of scalars that starts from x.
 
-The function of one trajectory is differentiated as JAX does it, by its own rules where it has some (`jax.custom_jvp`), and
-what comes out is written out, folded and shared as the function itself was. Nothing but x is kept between the forward and
-the backward pass. The alternative, JAX's transpose of the scalar operations, keeps every factor of every product: the
-backward pass of the rolling ball with three masses then compiled for 100 s instead of 1.1 s. Scalar operations of its
-right-hand side: 650; with F′ẋ 2,055; F′ᵀȳ by state and 54 parameters 2,128, by the state alone 1,520.
+JAX differentiates the function of one trajectory, by the function's own rules where it has some (`jax.custom_jvp`). The
+derivative is then written out, folded and shared like the function itself. Only x is kept between the forward and the
+backward pass. JAX's transpose of the scalar operations would keep every factor of every product and compiles a hundred
+times as long (docs/performance.md#reverse-mode).
 """
 
 from collections.abc import Callable
@@ -14,17 +13,17 @@ import jax
 import jax.numpy as jnp
 from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 
-from jaxhamel._lanes._derivatives._linear_map import Program, linear_map
+from jaxhamel._lanes._derivatives._linear_map import LinearProgram, linear_map
 from jaxhamel._lanes._derivatives._own_derivative import own_derivative
 
-# (function of one trajectory, which inputs vary from lane to lane, batch size, inputs) -> results of the batch
-Run = Callable[[Callable, list[bool], int, list], list]
+# (function of one trajectory, whether each input varies from lane to lane, batch size, inputs) -> results of the batch
+RunBatch = Callable[[Callable, list[bool], int, list], list]
 
 
 def with_derivative(
-    run: Run, evaluate: Callable, closed: ClosedJaxpr, batched: list[bool], size: int
+    run: RunBatch, evaluate: Callable, closed: ClosedJaxpr, batched: list[bool], size: int
 ) -> Callable:
-    """`evaluate`, a jaxpr on a batch, differentiated as the jaxpr is, both derivatives in lanes again, of any order."""
+    """Gives `evaluate`, a jaxpr on a batch, the jaxpr's derivatives, of any order and both modes, again in lanes."""
     function = jaxpr_as_fun(closed)
     floats = [is_float(aval) for aval in closed.out_avals]
     shapes = [jax.ShapeDtypeStruct((size, *x.shape), x.dtype) for x in closed.out_avals]
@@ -50,7 +49,7 @@ def is_float(x: Any) -> bool:
 
 
 def _forward(run, function, floats, active, batched, size):
-    """(x, ẋ) ↦ ẏ, ẋ of the active inputs."""
+    """(x, ẋ) ↦ ẏ, with ẋ for the active inputs only."""
 
     def rates(*given):
         x, along = given[: len(batched)], given[len(batched) :]
@@ -62,7 +61,7 @@ def _forward(run, function, floats, active, batched, size):
 
 
 def _backward(run, function, floats, active, batched, size):
-    """(x, ȳ) ↦ x̄ of the active inputs; one that all lanes share gets the sum over them."""
+    """(x, ȳ) ↦ x̄ of the active inputs; the cotangent of a shared input is the sum over the lanes."""
 
     def cotangents(*given):
         x, bars = given[: len(batched)], given[len(batched) :]
@@ -82,7 +81,7 @@ def _backward(run, function, floats, active, batched, size):
 
 
 def _of_active(function, floats, active, x):
-    """What has a tangent of the results, as a function of the active inputs, and these."""
+    """The differentiable results as a function of the active inputs, and the values of these inputs."""
 
     def moving(*values):
         filled = list(x)
@@ -97,6 +96,6 @@ def _only(floats, values):
     return [value for value, of_float in zip(values, floats, strict=True) if of_float]
 
 
-def same(function) -> Program:
-    """One program for all purposes: of lanes, it can be differentiated both ways."""
-    return Program(function, function, function)
+def same(function) -> LinearProgram:
+    """One program for all three uses; a program in lanes can be differentiated in both modes."""
+    return LinearProgram(function, function, function)

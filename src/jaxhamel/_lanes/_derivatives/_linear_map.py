@@ -1,9 +1,9 @@
-"""A linear map whose values and whose transpose are two different programs: one JAX primitive.
+"""A JAX primitive for a linear map whose transpose is a separate program.
 
 JAX transposes a linear function by transposing each of its operations, which it cannot do for a loop of unknown length.
-For a simulation both directions are known (forward mode, and backward through checkpoints), so they are given, and JAX
-calls the one that it needs; the other is never even traced. `jax.custom_derivatives.linear_call` does the same but cannot be
-vmapped; `jax.lax.custom_linear_solve` can, but traces both directions every time (and tracing the backward one is slow).
+For a simulation both directions are known: forward mode, and backward through checkpoints. Both are given to the primitive,
+and JAX traces only the direction that it needs. `jax.custom_derivatives.linear_call` does the same but cannot be vmapped;
+`jax.lax.custom_linear_solve` can, but it always traces both directions, and tracing the backward one is slow.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,12 +16,12 @@ from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
 
-class Program(NamedTuple):
-    """One function of (parameters, x), linear in x, written in up to three ways that give the same numbers.
+class LinearProgram(NamedTuple):
+    """A function of (parameters, x), linear in x, in up to three forms with the same values.
 
-    - `run`: the cheapest, run when nothing differentiates it with respect to the parameters;
-    - `for_jvp`: can be differentiated in forward mode, again and again;
-    - `for_any`: can be differentiated in both modes, again and again; the dearest.
+    - `run`: the cheapest form, used when nothing differentiates it with respect to the parameters;
+    - `for_jvp`: differentiable in forward mode, to any order;
+    - `for_any`: differentiable in both modes, to any order; the most expensive form.
     """
 
     run: Callable
@@ -30,16 +30,16 @@ class Program(NamedTuple):
 
 
 def linear_map(
-    forward: Program,
-    transpose: Program,
+    forward: LinearProgram,
+    transpose: LinearProgram,
     parameters: Sequence[Any],
     x: Sequence[Any],
     out: Sequence[Any],
 ) -> list[Any]:
-    """y = forward(parameters, x), and parameters, ȳ ↦ x̄ = transpose(parameters, ȳ) for its transpose.
+    """Computes y = forward(parameters, x), whose transpose is x̄ = transpose(parameters, ȳ).
 
-    **Arguments:** `parameters`, `x`: lists of arrays, x inexact. `out`: shapes and dtypes of y. Both programs take two
-    lists of arrays and return one, and hold no tracers of their own.
+    **Arguments:** `parameters`, `x`: lists of arrays, x of inexact dtypes. `out`: shapes and dtypes of y. Both programs
+    take two lists of arrays, return one list, and capture no tracers.
     """
     return _linear_map_p.bind(
         *parameters,
@@ -61,7 +61,7 @@ def _run(*arguments, forward, transpose, n, out):
 
 
 def _traced_once(*arguments, forward, **others):
-    """`_run` where it is compiled: JAX keeps what it has traced, for `_whole_loop` looks into it before."""
+    """`_run` for compilation. `jit` caches the trace, which `_whole_loop` has already made to inspect the program."""
     return _run(*arguments, forward=forward._replace(run=jax.jit(forward.run)), **others)
 
 
@@ -83,7 +83,7 @@ def _jvp(primals, tangents, *, forward, transpose, n, out):
 
 
 def _along_parameters(program, moving, parameters, x, along, out):
-    """∂forward(p, x)/∂p · ṗ: again a linear map, in ṗ, with a transpose of its own."""
+    """∂forward(p, x)/∂p · ṗ as a linear map in ṗ, with its transpose."""
     n = len(parameters)
 
     def partial(function, given):
@@ -103,8 +103,8 @@ def _along_parameters(program, moving, parameters, x, along, out):
         return jax.vjp(fill, p)[1](y_bar)[0]
 
     by_jvp = forwards(program.for_jvp)
-    forward = Program(by_jvp, by_jvp, forwards(program.for_any))
-    transpose = Program(backwards, backwards, backwards)
+    forward = LinearProgram(by_jvp, by_jvp, forwards(program.for_any))
+    transpose = LinearProgram(backwards, backwards, backwards)
     return linear_map(forward, transpose, parameters + x, along, out)
 
 
@@ -121,7 +121,7 @@ def _batch(arguments, axes, *, forward, transpose, n, out):
         a if i is None else jnp.moveaxis(a, i, 0) for a, i in zip(arguments, axes, strict=True)
     ]
     p_axes = [None if i is None else 0 for i in axes[:n]]
-    # x is batched throughout, so that the transpose, whose x̄ is batched throughout, has the same shapes.
+    # all of x gets a batch axis, so that the transpose, whose x̄ is batched throughout, has the same shapes
     x = [
         jnp.broadcast_to(a, (size, *a.shape)) if i is None else a
         for a, i in zip(moved[n:], axes[n:], strict=True)
@@ -131,10 +131,10 @@ def _batch(arguments, axes, *, forward, transpose, n, out):
     return y, [0] * len(y)
 
 
-def _vmapped(program: Program, p_axes) -> Program:
+def _vmapped(program: LinearProgram, p_axes) -> LinearProgram:
     if all(axis is None for axis in p_axes):
         p_axes = None
-    return Program(*(jax.vmap(function, in_axes=(p_axes, 0)) for function in program))
+    return LinearProgram(*(jax.vmap(function, in_axes=(p_axes, 0)) for function in program))
 
 
 def _dense(tangent):

@@ -1,7 +1,7 @@
-"""A function with a derivative rule of its own that JAX keeps whatever it does with it: one primitive.
+"""A JAX primitive for a function with a derivative rule that survives every transformation.
 
-`jax.custom_jvp` says the same, but where JAX splits a loop for reverse mode it puts the function in the place of its call,
-and the rule is gone when the loop is differentiated once more.
+`jax.custom_jvp` loses its rule in one case: when JAX splits a loop for reverse mode it inlines the function, and the rule
+is gone if the loop is differentiated once more.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,14 +18,14 @@ Rule = Callable[[list, list], tuple[Sequence, Sequence]]
 
 
 def own_derivative(function: Callable, rule: Rule, values: Sequence, out: Sequence[Any]) -> list:
-    """`function(*values)`, a list of arrays of the shapes and dtypes of `out`, differentiated by `rule`."""
+    """Computes `function(*values)`, a list of arrays like `out`, with `rule` as its derivative."""
     shapes = tuple((tuple(jnp.shape(x)), jnp.result_type(x)) for x in out)
     values = [jnp.asarray(x) for x in values]
     return _own_derivative_p.bind(*values, function=function, rule=rule, out=shapes)
 
 
 def differentiated_as(function: Callable, other: Callable) -> Callable:
-    """`function` of pytrees, which has the values of `other`, with the derivatives of `other`."""
+    """`function` with the derivatives of `other`; both are functions of pytrees and have the same values."""
 
     def differentiable(*arguments):
         leaves, structure = jax.tree.flatten(arguments)
@@ -62,7 +62,7 @@ def _run(*values, function, rule, out):
 
 
 def _traced_once(*values, function, rule, out):
-    """`_run` where it is compiled: JAX keeps what it has traced, for `_whole_loop` looks into it before."""
+    """`_run` for compilation. `jit` caches the trace, which `_whole_loop` has already made to inspect the program."""
     return _run(*values, function=jax.jit(function), rule=rule, out=out)
 
 
@@ -82,7 +82,7 @@ def _jvp(primals, tangents, *, function, rule, out):
 
 
 def moves(tangent: Any) -> bool:
-    """Whether it is the tangent of anything."""
+    """Whether a tangent is not known to be zero."""
     return not isinstance(tangent, ad.Zero) and jnp.issubdtype(
         jnp.result_type(tangent), jnp.inexact
     )

@@ -1,14 +1,12 @@
-"""x̄ = F′(x)ᵀ ȳ as one primitive, which lanes write out with fewer operations than JAX's transpose of F has.
+"""A JAX primitive for x̄ = F′(x)ᵀ ȳ, which lanes write out with fewer operations than JAX's transpose of F.
 
-F′(x) ẋ as JAX differentiates it, by the function's own rules where it has some (`jax.custom_jvp`), is written out, its
-repeated expressions shared and common factors taken out; then it is transposed scalar by scalar (`_elimination`). So what F
-computes once though it is written twice has one cotangent, and what all lanes share is multiplied ahead of them. Anywhere
-but in lanes, and for further derivatives, it is JAX's transpose.
+JAX differentiates F in forward mode, by the function's own rules where it has some (`jax.custom_jvp`). F′(x) ẋ is written
+out, its repeated expressions are shared and common factors taken out; then it is transposed scalar by scalar
+(`_elimination`). An expression that occurs twice in F thus has one cotangent, and factors that all lanes share are
+multiplied ahead of the lanes. Outside lanes, and for further derivatives, the primitive is JAX's transpose.
 
-Rolling ball with three masses, scalar operations on lanes of one stage backward by state, masses and control: 1,418 and
-1,165 where all lanes have the same, 1,571 and 1,480 where each has its own. Tracing takes as long, once F is jitted.
-Not taken for the derivatives of all functions in lanes: of the ball's rate by state and all 54 parameters 1,500 operations
-and 1,358, by state alone 1,022 and 996, but written out in 0.5 s instead of 0.1 to 0.3 s.
+Only the reverse mode of equal and adaptive steps uses it: for other functions it saves few operations and takes longer to
+write out (docs/performance.md#reverse-mode).
 """
 
 from collections.abc import Callable
@@ -56,7 +54,7 @@ def _plain(*values, closed, fixed):
 
 
 def _divided(values, closed, fixed: int):
-    """What stays as it is, x, ȳ."""
+    """Splits the inputs into fixed values, x and ȳ."""
     n = len(closed.in_avals)
     return values[:fixed], values[fixed:n], values[n:]
 
@@ -84,7 +82,7 @@ mlir.register_lowering(_pullback_p, mlir.lower_fun(_plain, multiple_results=True
 
 
 def written_out(graph: Graph, equation, interpret: Callable, *operands: Nodes) -> list[Nodes]:
-    """In lanes; JAX's transpose where an operation of F′ẋ is not known to be linear."""
+    """Writes the pullback out in lanes; uses JAX's transpose if an operation of F′ẋ is not known to be linear."""
     params = equation.params
     try:
         return _by_elimination(graph, interpret, operands, **params)
@@ -113,7 +111,7 @@ def _rates(closed, fixed: int) -> ClosedJaxpr:
 
     found = jax.make_jaxpr(along)(*closed.in_avals, *closed.in_avals[fixed:])
     if _has_branches(found.jaxpr):
-        # all are computed: in one that is not taken a factor may be infinite, and NaN times zero
+        # lanes compute all branches: a branch that is not taken may have an infinite factor, and 0 · ∞ is NaN
         raise Unsupported("the derivative of `cond`")
     return found
 
@@ -127,12 +125,12 @@ def _has_branches(jaxpr) -> bool:
 
 
 class _Beside:
-    """A graph beside another, some of whose nodes are its inputs."""
+    """A second graph, whose inputs are nodes of an outer graph."""
 
     def __init__(self, outer: Graph):
         self.outer, self.graph = outer, Graph(outer.largest)
         self.graph.axis = outer.axis
-        self.given: dict[int, int] = {}  # nodes outside, and what they are here
+        self.given: dict[int, int] = {}  # node of the outer graph: its node in this graph
 
     def taken(self, nodes: Nodes) -> Nodes:
         return _each(nodes, self._taken)
@@ -151,13 +149,13 @@ class _Beside:
         return self.given[i]
 
     def tangents(self, nodes: Nodes) -> Nodes:
-        """New inputs like these."""
+        """New inputs, one tangent for each of the nodes."""
         found = _each(nodes, lambda i: self.graph.input(self.outer.nodes[i].dtype, True))
         self.graph.mark(found, 0)
         return found
 
     def put_back(self, along: list[Nodes], out: list[Nodes], bars: list[Nodes]) -> list[Nodes]:
-        """The cotangents of the inputs `along` from those of the results, in the graph outside."""
+        """The cotangents of the inputs `along`, from those of the results, as nodes of the outer graph."""
         starts, ends, known = _numbers(along), _numbers(out), _numbers(bars)
         inputs = [i for i in self.given.values() if self.graph.value(i) is None]
         shorter, place = factored(self.graph, [*inputs, *starts], ends)
@@ -171,7 +169,7 @@ class _Beside:
         return [_each(x, lambda _: next(moved)) for x in along]
 
     def _outside(self, inner: Graph, place: dict[int, int], ends: list[int]) -> list[int]:
-        """These nodes of a graph whose inputs are in `place`."""
+        """Copies the nodes `ends` and their dependencies into the outer graph."""
         there = {place[here]: i for i, here in self.given.items() if here in place}
         for i in inner.needed(ends):
             if i not in there:

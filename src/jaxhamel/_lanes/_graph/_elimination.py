@@ -1,18 +1,19 @@
-"""The transpose of a linear program of scalars, what all lanes share multiplied ahead of the lanes.
+"""Transposes a linear program of scalars, and multiplies the factors that all lanes share ahead of the lanes.
 
-In a program that is linear in some of its inputs a node is a sum of others, each times a factor: its edges. Backward,
+In a program that is linear in some of its inputs, a node is a sum of other nodes, each times a factor. Each such term is
+an edge. The cotangents are
 
     x̄_i = Σ_k c_ki x̄_k ,    over all edges i → k ,
 
-takes a product and a sum for each edge. A node whose edges all have factors that lanes share (or that are known) can be
-eliminated before: i → k → l becomes i → l with the product of both factors, computed once for all lanes. It is where that
-leaves no more to be done in the lanes, node by node or all neighbours of one another at once; so of rails that all balls
-share there remain, of all that lies between a control's amplitude and the masses' positions, velocities and accelerations,
-three derivatives for each number of these.
+which takes one product and one sum for each edge. A node whose edges all have known or shared factors can be eliminated
+first: i → k → l becomes i → l with the product of both factors, which is computed once for all lanes. A node is eliminated
+if that does not increase the work in the lanes; single nodes are tried first, then connected groups of nodes. For example,
+with rails shared by all balls, the chain from a control amplitude to a mass's position, velocity and acceleration
+collapses to three precomputed derivatives for each coordinate.
 
-Eliminating nodes in any order gives the same derivatives; which order is cheapest is a hard problem (Griewank & Walther,
-*Evaluating Derivatives*, 2008, chapter 9). Eliminating those whose factors vary from lane to lane as well, the one that
-saves most first, took ten times as long to find and saved another 0.3 % (rolling ball).
+Every order of elimination gives the same derivatives; to find the cheapest order is a hard problem (Griewank & Walther,
+*Evaluating Derivatives*, 2008, chapter 9). Nodes with factors that vary from lane to lane stay: to eliminate them, too, was
+measured and saves almost nothing (docs/performance.md#reverse-mode).
 """
 
 from collections import defaultdict
@@ -26,7 +27,7 @@ from jaxhamel._lanes._graph._nodes import Unsupported
 
 
 def transposed(graph: Graph, starts: list[int], ends: Iterable[tuple[int, int]]) -> list[int]:
-    """The cotangents of the inputs `starts`, in which the graph's nodes are linear, from pairs of a node and its own.
+    """The cotangents of `starts`, inputs in which the program is linear; `ends` has pairs of a node and its cotangent.
 
     **Raises:** `Unsupported`, naming an operation that is not known to be linear.
     """
@@ -45,12 +46,13 @@ def transposed(graph: Graph, starts: list[int], ends: Iterable[tuple[int, int]])
     return [found.get(i, zero) for i in starts]
 
 
-# Operations in lanes of an edge, whose factor is ±1 or not; so many that all lanes share count as one.
+# Cost model, in operations in the lanes: an edge with factor ±1 costs 1 (a sum), any other edge 2 (a product and a sum).
+# Operations that all lanes share run once for all lanes, so 16 of them count as 1.
 _SUM, _PRODUCT, _SHARED = 1, 2, 16
 
 
 class _Edges:
-    """Of each linear node those before and after it, with the factors."""
+    """The edges into and out of each linear node, with their factors."""
 
     def __init__(self, graph: Graph, starts: list[int], ends: list[int], dtype):
         self.graph, self.dtype = graph, dtype
@@ -70,7 +72,7 @@ class _Edges:
                         self._add(j, i, self._factor(i, k, linear))
 
     def _factor(self, i: int, k: int, linear: set[int]) -> int:
-        """∂(node)/∂(its k-th operand)."""
+        """The node of ∂(node i)/∂(its k-th operand)."""
         node = self.graph.nodes[i]
         name = node.primitive.name
         if name not in _FACTORS or any(
@@ -91,7 +93,7 @@ class _Edges:
         self.before[k][i] = self.after[i][k] = factor
 
     def eliminate_nodes(self) -> None:
-        """Again and again, from the end: what was worth nothing may be once its neighbours are gone."""
+        """Eliminates single nodes, from the end, until none is worth it: each elimination may make a neighbour worth it."""
         waiting = self._free()[::-1]
         while waiting:
             left = []
@@ -105,7 +107,7 @@ class _Edges:
             waiting = left
 
     def eliminate_groups(self) -> None:
-        """Neighbours of one another all at once: x → a, b → a, b → … → y would otherwise be left as it is."""
+        """Eliminates connected groups at once; single elimination cannot simplify x → {a, b} → {c, d} → … → y."""
         for group in self._groups(self._free()):
             if self._is_worth_it(group):
                 for i in group:
@@ -115,7 +117,7 @@ class _Edges:
         return [i for i in self.nodes if i not in self.fixed and self._is_free(i)]
 
     def _is_free(self, i: int) -> bool:
-        """Whether all lanes share the factors around it."""
+        """Whether all lanes share the factors of the node's edges."""
         factors = (*self.before[i].values(), *self.after[i].values())
         return not any(self.graph.nodes[c].batched for c in factors)
 
@@ -130,7 +132,7 @@ class _Edges:
                 self._add(j, k, self.apply(lax.mul_p, a, b))
 
     def _without(self, i: int) -> int:
-        """What the edges that take the place of a node's cost more than those there are."""
+        """The cost that the edges which replace a node's edges add to those between the same ends."""
         total = 0
         for j, a in self.before[i].items():
             for k, b in self.after[i].items():
@@ -142,11 +144,11 @@ class _Edges:
         return total
 
     def _around(self, i: int) -> Iterator[int]:
-        """What its edges cost."""
+        """The cost of each of the node's edges."""
         return map(self._cost, (*self.before[i].values(), *self.after[i].values()))
 
     def _groups(self, nodes: list[int]) -> list[list[int]]:
-        """Those that an edge connects, each group in order."""
+        """The connected groups of these nodes, each in order."""
         left, groups = set(nodes), []
         for i in nodes:
             found, waiting = [], [i]
@@ -160,7 +162,7 @@ class _Edges:
         return groups
 
     def _is_worth_it(self, group: list[int]) -> bool:
-        """Whether the edges from what is before it to what is after it cost no more."""
+        """Whether direct edges from the nodes before the group to those after it cost no more than the group's edges."""
         own, reached = set(group), {}
         there, products, ends = -len(group), 0, set()
         for i in group:
@@ -181,7 +183,7 @@ class _Edges:
         return value is not None and abs(value) == 1
 
     def back(self, bars: dict[int, int]) -> dict[int, int]:
-        """All cotangents, from those of the ends; each lies where its node does."""
+        """All cotangents, from those of the ends; each gets the entry of its node along the long axis (`_ranks`)."""
         bars, entries = dict(bars), self.graph.entries
         for k in reversed(self.nodes):
             if k not in bars:
@@ -215,7 +217,7 @@ def _of_choice(edges: _Edges, operands, k: int, linear: set[int]) -> int:
     return edges.apply(lax.select_n_p, operands[0], *cases)
 
 
-# by primitive: (edges, operands, which of them, linear nodes) -> the node of the factor
+# by primitive: (edges, operands, index of the operand, linear nodes) -> the node of the factor
 _FACTORS: dict[str, Callable[..., int]] = {
     "add": _of_sum(1.0),
     "sub": _of_sum(-1.0),

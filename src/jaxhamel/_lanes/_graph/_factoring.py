@@ -1,8 +1,8 @@
-"""Common factors taken out of sums:  a b + a c − d b  =  a (b + c) − d b ,  the most common factor first.
+"""Takes common factors out of sums:  a b + a c − d b  =  a (b + c) − d b ,  the most common factor first.
 
 Autodiff writes Ω × ṡ + Ω × V, with twelve products for each mass, where a person writes Ω × (ṡ + V) with six. Only
-products and partial sums that nothing else uses are touched, so that no operation is added. The order of the terms of a
-sum that has a common factor changes, and with it the rounding; other sums are left as they are.
+products and partial sums that nothing else uses are rewritten, so that no operation is added. In a sum with a common
+factor the order of the terms changes, and with it the rounding; other sums stay unchanged.
 """
 
 from collections import Counter
@@ -20,7 +20,7 @@ _SUMS = ("add", "sub", "neg")
 
 
 def factored(graph: Graph, inputs: list[int], ends: list[int]) -> tuple[Graph, dict[int, int]]:
-    """The same program with fewer operations, and where in it the inputs and the ends are."""
+    """The same program with fewer operations, and the places of the old nodes in the new graph."""
     return _Rewriting(graph, ends).run(inputs)
 
 
@@ -32,7 +32,7 @@ class _Rewriting:
         self.inner = self._inner(Counter(ends))
 
     def _inner(self, uses: Counter) -> set[int]:
-        """Nodes that are part of one sum and of nothing else."""
+        """The nodes that one sum uses and nothing else."""
         summed = set()
         for i in self.needed:
             node = self.old.nodes[i]
@@ -61,7 +61,7 @@ class _Rewriting:
         return node if sign > 0 else self._apply(lax.neg_p, (node,), self.old.nodes[i].dtype)
 
     def _as_it_was(self, i: int) -> int:
-        """The node with what is inside it, a sum of any length."""
+        """Copies a node together with the inner nodes that it needs, a sum of any length."""
         found: dict[int, int] = {}
         if self.inner.isdisjoint(self.old.nodes[i].operands):
             return self._copied(i, found)
@@ -84,7 +84,7 @@ class _Rewriting:
         return self._apply(node.primitive, operands, node.dtype, dict(node.params))
 
     def _terms(self, i: int, sign: int) -> list[Term]:
-        """Of the sum whose root is `i`, in order."""
+        """The terms of the sum whose root is `i`, in order."""
         terms: list[Term] = []
         waiting = self._summands(i, sign)[::-1]
         while waiting:
@@ -99,13 +99,13 @@ class _Rewriting:
         return terms
 
     def _summands(self, i: int, sign: int) -> list[tuple[int, int]]:
-        """What is added, and its sign."""
+        """The operands of a sum, each with its sign."""
         signs = {"add": (sign, sign), "sub": (sign, -sign), "neg": (-sign,)}
         operands = self.old.nodes[i].operands
         return [*zip(operands, signs[self._name(i) or ""], strict=True)]
 
     def _sum(self, terms: list[Term], dtype) -> tuple[int, int]:
-        """A node and its sign."""
+        """The node of a sum of terms, and the sign that it has to be taken with."""
         while True:
             common = _most_common(terms)
             if common is None:

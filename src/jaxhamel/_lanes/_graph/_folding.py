@@ -1,7 +1,7 @@
-"""What is known of an operation without computing it: constants, and 0·x, 1·x, x + 0, 0/x, −(−x).
+"""Folds constants, and simplifies 0·x, 1·x, x + 0, 0/x and −(−x).
 
-The results are those of exact arithmetic for finite x, and x ≠ 0 in 0/x. Where x is infinite or NaN, 0·x and 0/x become 0
-instead of NaN; −0 + 0 stays −0. Nothing else changes a rounding: sums keep their order.
+The results are those of exact arithmetic for finite x, with x ≠ 0 in 0/x. If x is infinite or NaN, 0·x and 0/x become 0
+instead of NaN; −0 + 0 stays −0. No other simplification changes the rounding: sums keep their order.
 """
 
 from collections.abc import Callable
@@ -20,12 +20,12 @@ def _select(which, *cases):
 
 
 def _by(function: Callable) -> Callable:
-    """A NumPy function for a primitive whose parameters do not matter to values (`accuracy`)."""
+    """A NumPy function for a primitive whose parameters do not change the value (`accuracy`)."""
     return lambda *values, **_: function(*values)
 
 
 def _quotient(x, y, **_):
-    """Of integers, as JAX has it: towards zero; −1 of a division by zero."""
+    """x / y; of integers rounded towards zero, and −1 for y = 0, as in JAX."""
     if np.issubdtype(np.asarray(x).dtype, np.inexact):
         return np.divide(x, y)
     x, y = int(x), int(y)
@@ -33,7 +33,7 @@ def _quotient(x, y, **_):
 
 
 def _remainder(x, y, **_):
-    """It has the sign of x; of integers, x itself for y = 0."""
+    """The remainder with the sign of x; of integers, x for y = 0."""
     integer = not np.issubdtype(np.asarray(x).dtype, np.inexact)
     return x if integer and y == 0 else np.fmod(x, y)
 
@@ -42,7 +42,7 @@ def _clamp(low, x, high, **_):
     return np.minimum(np.maximum(x, low), high)
 
 
-# by primitive; what is not here is computed by JAX like anything else
+# by primitive; JAX computes every primitive that is not listed, also of constants
 FOLDED: dict[str, Callable] = {
     "add": _by(np.add),
     "sub": _by(np.subtract),
@@ -95,7 +95,7 @@ def _multiply(graph, operands, dtype, params):
             return _negative(graph, y, dtype)
     for x, y in (operands, operands[::-1]):
         positive = graph.negated(x)
-        if positive is not None:  # −x·y = −(x·y): the product may be there already
+        if positive is not None:  # −x·y = −(x·y): the graph may have the product already
             product = graph.apply(lax.mul_p, (positive, y), dtype, params)
             return _negative(graph, product, dtype)
     return None
@@ -150,7 +150,7 @@ def _power(graph, operands, dtype, params):
     return operands[0] if params["y"] == 1 else None
 
 
-# (graph, operands, dtype, params) -> a node that has the same value, or None
+# (graph, operands, dtype, params) -> an existing or simpler node with the same value, or None
 SIMPLIFIED: dict[str, Callable[..., Any]] = {
     "mul": _multiply,
     "add": _add,

@@ -1,4 +1,4 @@
-"""A program of scalars: every value one node, equal nodes one, constants folded as it is built."""
+"""A program of scalars as a graph: one node for each value, equal nodes merged, constants folded while it is built."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -11,12 +11,12 @@ from jax import lax
 
 from jaxhamel._lanes._graph._folding import FOLDED, SIMPLIFIED
 
-# Beyond this many scalars a program written out compiles more slowly than it runs.
-LARGEST = 100_000
+# Beyond this many scalars a program takes too long to compile.
+MOST_SCALARS = 100_000
 
 
 class Node(NamedTuple):
-    """One scalar: an operation on others, or an input or a constant (no `primitive`)."""
+    """One scalar: an operation on other nodes, or an input or a constant, which have no `primitive`."""
 
     primitive: Any
     params: tuple
@@ -32,7 +32,7 @@ _SAME = {"add_any": lax.add_p}
 
 @cache
 def _usual_params(name: str) -> dict:
-    """The parameters with which JAX itself binds an operation that a rule makes (`out_dtype` of a product, say)."""
+    """The parameters that JAX gives an operation by default (`out_dtype` of a product, for example)."""
     function = _FUNCTION.get(name) or getattr(lax, name)
     arguments = _SIGNATURE.get(name, (_SCALAR, _SCALAR))
     return dict(jax.make_jaxpr(function)(*arguments).eqns[0].params)
@@ -52,21 +52,22 @@ _FUNCTION = {"and": lax.bitwise_and, "or": lax.bitwise_or, "not": lax.bitwise_no
 
 
 class Graph:
-    """Nodes in the order in which they can be computed; an operation that is there already is found again.
+    """Nodes in an order in which they can be computed; an operation that the graph has already is not added again.
 
-    Two operations are the same if primitive, parameters and operands are (the operands of a commuting one in any order).
+    Two operations are the same if their primitives, parameters and operands are the same; the operands of a commutative
+    operation may come in any order.
     """
 
-    def __init__(self, largest: int = LARGEST):
+    def __init__(self, largest: int = MOST_SCALARS):
         self.largest = largest
         self.nodes: list[Node] = []
-        self.axis: int | None = None  # how long the axis is along which there are entries
-        self.entries: dict[int, int] = {}  # of nodes that lie along it, where
-        self.cut: Any = None  # the program last cut in pieces, and these, see `_pieces`
+        self.axis: int | None = None  # length of the long axis, see `_ranks`
+        self.entries: dict[int, int] = {}  # index along that axis, by node
+        self.cut: Any = None  # cache of `_pieces`: the program cut last, and its pieces
         self._known: dict[Any, int] = {}
 
     def mark(self, nodes: np.ndarray, first: int) -> None:
-        """Notes where nodes are that lie along the axis; those before `first` were there already, for all entries."""
+        """Records the entries of an array's nodes along the long axis; nodes before `first` were there already."""
         if not nodes.size or self.axis not in nodes.shape or np.max(nodes) < first:
             return
         place = np.indices(nodes.shape)[nodes.shape.index(self.axis)]
@@ -85,17 +86,17 @@ class Graph:
         return self._known[key]
 
     def value(self, node: int):
-        """The value of a constant, None of anything else."""
+        """The value of a constant; None for any other node."""
         return self.nodes[node].value
 
     def negated(self, node: int) -> int | None:
-        """x where the node is −x."""
+        """x if the node is −x, else None."""
         found = self.nodes[node]
         is_negative = found.primitive is not None and found.primitive.name == "neg"
         return found.operands[0] if is_negative else None
 
     def apply(self, primitive, operands: Iterable[int], dtype, params: dict | None = None) -> int:
-        """The node of an elementwise operation: a constant, something simpler, one known, or a new one."""
+        """The node of an elementwise operation: a constant, a simpler node, one that exists already, or a new one."""
         if primitive.name in _SAME:
             primitive, params = _SAME[primitive.name], None
         params = _usual_params(primitive.name) if params is None else params
@@ -132,7 +133,7 @@ class Graph:
         return len(self.nodes) - 1
 
     def needed(self, outputs: Iterable[int]) -> list[int]:
-        """The nodes that the outputs depend on, in order; everything else is dead."""
+        """The nodes on which the outputs depend, in order; all others are dead."""
         alive, waiting = set(), list(outputs)
         while waiting:
             node = waiting.pop()
@@ -142,6 +143,6 @@ class Graph:
         return sorted(alive)
 
     def operations(self, outputs: Iterable[int]) -> Counter:
-        """How many scalar operations of each name the outputs take."""
+        """The number of scalar operations of each name on which the outputs depend."""
         needed = (self.nodes[i].primitive for i in self.needed(outputs))
         return Counter(primitive.name for primitive in needed if primitive is not None)

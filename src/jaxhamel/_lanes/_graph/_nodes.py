@@ -1,4 +1,4 @@
-"""Arrays whose entries are nodes of a `Graph`, and one operation on each of their entries."""
+"""Arrays whose entries are nodes of a `Graph`, and elementwise operations on them."""
 
 import numpy as np
 from jaxtyping import Int
@@ -13,7 +13,7 @@ class Unsupported(Exception):
 
 
 def each(graph: Graph, primitive, dtype, *operands: Nodes, params: dict | None = None) -> Nodes:
-    """The primitive on each entry of arrays that broadcast."""
+    """Applies the primitive to each entry of arrays that broadcast."""
     operands = tuple(np.broadcast_arrays(*operands))
     columns = zip(*(x.ravel().tolist() for x in operands), strict=True)
     nodes = [graph.apply(primitive, column, dtype, params) for column in columns]
@@ -21,10 +21,10 @@ def each(graph: Graph, primitive, dtype, *operands: Nodes, params: dict | None =
 
 
 def along(axis: int, index) -> tuple:
-    """What indexes one axis."""
+    """The index that selects `index` along one axis."""
     return (slice(None),) * axis + (index,)
 
 
 def constant(graph: Graph, value, dtype) -> Nodes:
-    """A number as an array without axes."""
+    """The node of a constant, as an array without axes."""
     return np.array(graph.constant(np.asarray(value, dtype)))

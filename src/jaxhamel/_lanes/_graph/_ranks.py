@@ -1,14 +1,14 @@
-"""The order of operations in which what belongs to one entry of long arrays stands together: mass by mass.
+"""Orders operations entry by entry along the longest shared axis, for example mass by mass.
 
-Of the arrays of a program many have an axis of the same length, that of its masses. A scalar that is part of such an array
-has an entry, its place along this axis; what is made of such scalars, a sum of them so far, follows the last of these.
-What was summed over all entries and is used for each of them again begins a new turn through them.
+Most arrays of a program share one axis: the masses. A scalar's *entry* is its index along that axis; a scalar computed from
+several entries, such as a partial sum, is ordered after the last of them. A value that was summed over all entries and is
+then used for each of them begins a new *turn* through the entries.
 """
 
 from collections import Counter
 from collections.abc import Iterator
 
-# Shorter axes are vectors, quaternions, matrices.
+# Shorter axes belong to vectors, quaternions and matrices.
 SHORTEST = 5
 
 # (turn, entry)
@@ -18,7 +18,7 @@ _FIRST: Rank = (0, -1)
 
 
 def entries_axis(closed) -> int | None:
-    """How long the axis is that most numbers of a jaxpr's arrays lie along."""
+    """The length of the axis that most numbers of a jaxpr's arrays share; None if there is no long axis."""
     numbers: Counter = Counter()
     for shape in _shapes(closed.jaxpr):
         size = 1
@@ -38,7 +38,7 @@ def _shapes(jaxpr) -> Iterator[tuple[int, ...]]:
 
 
 def ranked(graph, nodes: list[int]) -> list[int]:
-    """The nodes, given in an order in which they can be computed, in another such order."""
+    """Sorts nodes by turn and entry; the result is again an order in which they can be computed."""
     ranks = _ranks(graph, nodes)
     return sorted(nodes, key=lambda i: (ranks[i], i))
 
@@ -53,7 +53,7 @@ def _ranks(graph, nodes: list[int]) -> dict[int, Rank]:
 
 
 def _just_in_time(graph, nodes: list[int], ranks: dict[int, Rank]) -> dict[int, Rank]:
-    """What needs no entry comes with the first that needs it."""
+    """Moves nodes that depend on no entry to the first entry that uses them."""
     users: dict[int, Rank] = {}
     for i in reversed(nodes):
         if ranks[i] == _FIRST:

@@ -1,6 +1,6 @@
-"""Functions in functions: branches, loops, and those that carry a rule of their own.
+"""Rules for primitives that contain functions: branches, loops, calls, and functions with derivative rules of their own.
 
-Of branches that data decide all are computed, and what they give is chosen from; a loop is written out turn by turn.
+If the data decide between branches, all of them are computed and their results selected; a loop is unrolled.
 """
 
 from collections.abc import Callable, Iterable
@@ -15,11 +15,11 @@ from jaxhamel._lanes._graph._nodes import Nodes, Unsupported, constant, each
 # (graph, jaxpr, inputs) -> outputs
 Interpret = Callable[[Graph, ClosedJaxpr, list[Nodes]], list[Nodes]]
 
-# A loop that would have more operations than this is better left a loop: so many compile for about 3 s.
+# The most operations of an unrolled loop; this many compile in about 3 s.
 LONGEST_LOOP = 10_000
 MOST_TURNS = 1_000
 
-# primitives that are a function by another name, and the parameter that holds it
+# primitives that only call a function, and the parameter that holds the function
 CALLS = {
     "jit": "jaxpr",
     "pjit": "jaxpr",
@@ -43,7 +43,7 @@ def _closed(jaxpr) -> ClosedJaxpr:
 
 
 def linear_solve(graph: Graph, equation, interpret: Interpret, *operands: Nodes) -> list[Nodes]:
-    """`lax.custom_linear_solve`: its own solver, on the constants of that and the right-hand side."""
+    """`lax.custom_linear_solve`: applies its solver to the solver's constants and the right-hand side."""
     lengths, solver = equation.params["const_lengths"], equation.params["jaxprs"].solve
     first = lengths.matvec + lengths.vecmat
     constants = operands[first : first + lengths.solve]
@@ -52,7 +52,7 @@ def linear_solve(graph: Graph, equation, interpret: Interpret, *operands: Nodes)
 
 
 def forward_of_reverse_only(graph: Graph, equation, interpret: Interpret, *operands: Nodes):
-    """What JAX leaves of a `jax.custom_vjp` under forward mode. **Raises:** `TypeError`, as JAX does."""
+    """The primitive that a `jax.custom_vjp` becomes under forward mode. **Raises:** `TypeError`, as JAX does."""
     del graph, equation, interpret, operands
     raise TypeError(
         "can't apply forward-mode differentiation (jvp) to a custom_vjp function: it has a rule for reverse mode only."
@@ -63,7 +63,7 @@ def forward_of_reverse_only(graph: Graph, equation, interpret: Interpret, *opera
 
 
 def cond(graph: Graph, equation, interpret: Interpret, which: Nodes, *operands) -> list[Nodes]:
-    """The branch that is known, or a choice between the results of all."""
+    """The known branch, or a selection from the results of all branches."""
     branches, known = equation.params["branches"], graph.value(int(which))
     if known is not None:
         return interpret(graph, branches[int(known)], list(operands))
@@ -80,7 +80,7 @@ def cond(graph: Graph, equation, interpret: Interpret, which: Nodes, *operands) 
 
 
 def _differs(graph: Graph, which: int, i: int) -> Nodes:
-    """Whether another branch than the i-th is taken; of two, by the very condition that the user gave."""
+    """Whether a branch other than the i-th is taken; with two branches this is the user's own condition."""
     node = graph.nodes[which]
     is_flag = node.primitive is not None and node.primitive.name == "convert_element_type"
     if i == 0 and is_flag and graph.nodes[node.operands[0]].dtype == np.bool_:
@@ -89,7 +89,7 @@ def _differs(graph: Graph, which: int, i: int) -> Nodes:
 
 
 def platform_index(graph: Graph, equation, interpret: Interpret) -> list[Nodes]:
-    """Of `lax.platform_dependent`: what is right on every platform."""
+    """The default branch of `lax.platform_dependent`, which is right on every platform."""
     del interpret
     platforms = list(equation.params["platforms"])
     if None not in platforms:
@@ -134,7 +134,7 @@ def _check_short(equation, turns: int, operations: float) -> None:
 
 
 def while_loop(graph: Graph, equation, interpret: Interpret, *operands: Nodes) -> list[Nodes]:
-    """As many turns as are known to be made before there are data; written out."""
+    """Unrolls a loop whose number of iterations does not depend on the data."""
     params = equation.params
     n = params["cond_nconsts"]
     of_test, of_body, carry = _parts(operands, n, n + params["body_nconsts"])

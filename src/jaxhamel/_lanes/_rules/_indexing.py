@@ -1,7 +1,7 @@
-"""Windows of arrays, read and written: where they are may be known or data that differ from lane to lane.
+"""Reads and writes windows of arrays, at known positions or at positions that differ from lane to lane.
 
-At a place that is known, node numbers are moved. At one that is data an entry is picked from all that may stand there, and
-one that is written is a choice between old and new.
+At a known position, node numbers are moved. At a computed position, an entry that is read is selected from all entries that
+the position may mean, and each entry that may be written becomes a selection between its old and its new value.
 """
 
 from collections.abc import Callable, Iterator
@@ -14,14 +14,15 @@ from jax import lax
 from jaxhamel._lanes._graph._graph import Graph
 from jaxhamel._lanes._graph._nodes import Nodes, Unsupported, along, constant, each
 
-# So many places, at most, a gather tells apart by comparisons, which stay in the loop over the lanes; a look into a table
-# does not, nor what it depends on: a matrix exponential, whose LU factors permute rows, compiled for minutes. A window (of
-# a spline's coefficients) stays a look-up: a GPU kernel reads it from memory instead of keeping the table in registers.
-FEW = 8
+# A gather over at most this many positions becomes a chain of `select`s, which stays in the loop over the lanes. A table
+# look-up leaves that loop and takes all its dependencies along: a matrix exponential, whose LU permutes rows, then compiled
+# for minutes. A `dynamic_slice` (of a spline's coefficients) stays a look-up: a GPU kernel reads it from memory instead of
+# keeping the table in registers.
+MOST_COMPARED = 8
 
 
 class _Pick:
-    """x_i of (i, x_0, x_1, …), i in range: one entry of a table, at an index that is data."""
+    """x_i of (i, x_0, x_1, …): one entry of a table, at a computed index within the table."""
 
     name = "pick"
 
@@ -35,13 +36,13 @@ class _Pick:
 
 
 def dynamic_slice(graph: Graph, equation, x: Nodes, *starts: Nodes) -> list[Nodes]:
-    """A window whose place is data, kept inside as JAX does."""
+    """A window at a computed position, which is clamped to the array as in JAX."""
     sizes, dtype = equation.params["slice_sizes"], equation.outvars[0].aval.dtype
     return [_windowed(graph, x, dict(enumerate(map(int, starts))), sizes, dtype)]
 
 
 def _windowed(graph: Graph, x: Nodes, starts: dict[int, int], sizes, dtype, few=0) -> Nodes:
-    """x from `starts` (axis: node), `sizes` long; along other axes from the beginning. See `FEW`."""
+    """The window of x from `starts` (axis: node), `sizes` long; along other axes it starts at 0. See `MOST_COMPARED`."""
     for axis, size in enumerate(sizes):
         if axis in starts and size < x.shape[axis]:
             x = _window(graph, x, axis, size, starts[axis], dtype, few)
@@ -73,7 +74,7 @@ def _chosen(graph: Graph, windows: Nodes, start: int, dtype) -> Nodes:
 
 
 def _inside(graph: Graph, start: int, last: int) -> int:
-    """As JAX does: the window stays inside."""
+    """Clamps the start as JAX does, so that the window stays inside the array."""
     kind = graph.nodes[start].dtype
     start = graph.apply(lax.max_p, (start, graph.constant(np.asarray(0, kind))), kind)
     return graph.apply(lax.min_p, (start, graph.constant(np.asarray(last, kind))), kind)
@@ -82,7 +83,7 @@ def _inside(graph: Graph, start: int, last: int) -> int:
 def dynamic_update_slice(
     graph: Graph, equation, x: Nodes, update: Nodes, *starts: Nodes
 ) -> list[Nodes]:
-    """x with a window replaced whose place is data: each entry by comparing the place with those that concern it."""
+    """Replaces a window at a computed position: each entry compares the position with those that would cover it."""
     dtype, here = equation.outvars[0].aval.dtype, np.full(update.shape, graph.constant(True))
     for axis, start in enumerate(starts):
         if update.shape[axis] < x.shape[axis]:
@@ -92,7 +93,7 @@ def dynamic_update_slice(
 
 
 def _placed(graph: Graph, update: Nodes, here: Nodes, axis, length, start: int, dtype):
-    """A window spread over an axis, and where it is: entry j has its row m where it starts at j − m."""
+    """Spreads a window over an axis, with a mask: entry j holds row m of the window if the window starts at j − m."""
     size = update.shape[axis]
     values, masks = [], []
     for j in range(length):
@@ -119,7 +120,7 @@ def _is(graph: Graph, start: int, place: int) -> int:
 
 
 def gather(graph: Graph, equation, x: Nodes, indices: Nodes) -> list[Nodes]:
-    """One window of x for each row of indices: x[indices] of NumPy, `jnp.take`, `jnp.take_along_axis`."""
+    """One window of x for each row of indices, as in NumPy's x[indices], `jnp.take` and `jnp.take_along_axis`."""
     params, out = equation.params, equation.outvars[0].aval
     numbers, sizes = params["dimension_numbers"], params["slice_sizes"]
     dropped = (*numbers.collapsed_slice_dims, *numbers.operand_batching_dims)
@@ -127,7 +128,7 @@ def gather(graph: Graph, equation, x: Nodes, indices: Nodes) -> list[Nodes]:
     windows = []
     for row, starts in _rows(graph, indices, numbers.start_index_map):
         part = _of_row(x, row, numbers.operand_batching_dims, numbers.start_indices_batching_dims)
-        window = _windowed(graph, part, starts, sizes, out.dtype, FEW)
+        window = _windowed(graph, part, starts, sizes, out.dtype, MOST_COMPARED)
         if filled:
             fits = _fits(graph, starts, x.shape, sizes)
             missing = constant(graph, params["fill_value"], out.dtype)
@@ -139,20 +140,20 @@ def gather(graph: Graph, equation, x: Nodes, indices: Nodes) -> list[Nodes]:
 
 
 def _rows(graph: Graph, indices: Nodes, axes) -> Iterator[tuple[tuple[int, ...], dict[int, int]]]:
-    """Each place among the indices, and the starts there by axis of the array."""
+    """Each position among the indices, with the starts of its window by axis of the array."""
     for row in np.ndindex(indices.shape[:-1]):
         yield row, dict(zip(axes, indices[row].tolist(), strict=True))
 
 
 def _of_row(x: Nodes, row, axes, places) -> Nodes:
-    """The part of x that a row is about, where x and the indices have axes in common."""
+    """The part of x that belongs to a row of indices, where x and the indices share batch axes."""
     for axis, place in zip(axes, places, strict=True):
         x = x[along(axis, slice(row[place], row[place] + 1))]
     return x
 
 
 def _fits(graph: Graph, starts: dict[int, int], shape, sizes) -> Nodes:
-    """Whether all of a window is inside."""
+    """Whether the whole window lies inside the array."""
     fits = graph.constant(True)
     for axis, start in starts.items():
         zero, last = (
@@ -166,7 +167,7 @@ def _fits(graph: Graph, starts: dict[int, int], shape, sizes) -> Nodes:
 
 
 def _scatter(combine: Callable) -> Callable:
-    """x.at[indices].set(updates), or add and the like: one window after the other, none where one does not fit."""
+    """x.at[indices].set(updates), or .add and so on: one window after the other; windows that do not fit are skipped."""
 
     def rule(graph: Graph, equation, x: Nodes, indices: Nodes, updates: Nodes) -> list[Nodes]:
         params, dtype = equation.params, equation.outvars[0].aval.dtype
@@ -193,7 +194,7 @@ def _scatter(combine: Callable) -> Callable:
 
 
 def _write(graph: Graph, x: Nodes, update: Nodes, starts: dict[int, int], combine, dtype) -> None:
-    """A window of x changed in place; where its start is data, all that may be it."""
+    """Changes a window of x in place; with a computed start, every window that the start may mean."""
     possible = [_possible(graph, i, x.shape[a] - update.shape[a]) for a, i in starts.items()]
     for places in product(*possible):
         here = graph.constant(True)

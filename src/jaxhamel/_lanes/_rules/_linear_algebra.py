@@ -1,4 +1,4 @@
-"""Small matrices: their factors and the triangular systems of these, written out entry by entry."""
+"""Factors of small matrices, and the solution of triangular systems, written out entry by entry."""
 
 from collections.abc import Callable
 
@@ -8,12 +8,12 @@ from jax import lax
 from jaxhamel._lanes._graph._graph import Graph
 from jaxhamel._lanes._graph._nodes import Nodes, Unsupported, constant, each
 
-# Rows of a matrix, at most: n³/3 products, and n³/3 choices where rows are exchanged.
+# The most rows of a matrix: a factor takes n³/3 products, and with row exchanges as many selections.
 MOST_ROWS = 8
 
 
 def _of_matrices(rule: Callable) -> Callable:
-    """A rule of one matrix for arrays of them, one after the other."""
+    """Extends a rule for one matrix to arrays of matrices."""
 
     def of_all(graph: Graph, equation, *operands: Nodes) -> list[Nodes]:
         shape = equation.invars[0].aval.shape
@@ -32,7 +32,7 @@ def _of_matrices(rule: Callable) -> Callable:
 
 
 class _Entries:
-    """Arithmetic of entries of one dtype."""
+    """Arithmetic on entries of one dtype."""
 
     def __init__(self, graph: Graph, dtype):
         self.graph, self.dtype = graph, np.dtype(dtype)
@@ -58,7 +58,7 @@ class _Entries:
 
 
 def cholesky(graph: Graph, equation, x: Nodes) -> list[Nodes]:
-    """X = L Lᵀ of the lower triangle of X; NaN everywhere where X is not positive definite."""
+    """L of X = L Lᵀ, from the lower triangle of X; all entries are NaN if X is not positive definite."""
     dtype, n = equation.outvars[0].aval.dtype, len(x)
     _check_real(equation, dtype)
     of, done = _Entries(graph, dtype), np.full((n, n), constant(graph, 0, dtype))
@@ -102,8 +102,7 @@ def _substituted(of: _Entries, a: Nodes, b: Nodes, lower: bool, unit: bool) -> N
 
 
 def lu(graph: Graph, equation, x: Nodes) -> list[Nodes]:
-    """P X = L U, the rows exchanged so that the largest entry left is the divisor: L below the diagonal and U in one matrix,
-    the row exchanged with each, and the permutation."""
+    """P X = L U with partial pivoting: L below the diagonal and U in one matrix, the pivots, and the permutation."""
     dtype, kind = equation.outvars[0].aval.dtype, equation.outvars[1].aval.dtype
     _check_real(equation, dtype)
     of, whole, x, rows = _Entries(graph, dtype), _Entries(graph, kind), x.copy(), len(x)
@@ -126,7 +125,7 @@ def lu(graph: Graph, equation, x: Nodes) -> list[Nodes]:
 
 
 def _largest(graph: Graph, column: Nodes, dtype) -> list[int]:
-    """Which entry is the largest without its sign: true once, at the first."""
+    """One flag for each entry, true only for the first entry of largest magnitude."""
     sizes = each(graph, lax.abs_p, dtype, column)
     best, flags = sizes[:1], [graph.constant(True)]
     for size in sizes[1:]:

@@ -1,4 +1,4 @@
-"""The largest, the smallest, and sorting: comparisons and choices written out."""
+"""Rules for argmax, argmin and sorting, as comparisons and selections."""
 
 from collections.abc import Callable
 
@@ -8,12 +8,12 @@ from jax import lax
 from jaxhamel._lanes._graph._graph import Graph
 from jaxhamel._lanes._graph._nodes import Nodes, Unsupported, constant, each
 
-# Sorting n entries takes n²/2 comparisons here.
+# The most entries that are sorted: n entries take n²/2 comparisons.
 MOST_SORTED = 16
 
 
 def _where_extreme(beats) -> Callable:
-    """argmax, argmin: the first of the largest; a NaN is larger than everything."""
+    """argmax or argmin: the position of the first extreme entry; a NaN counts as extreme."""
 
     def rule(graph: Graph, equation, x: Nodes) -> list[Nodes]:
         (axis,), kind = equation.params["axes"], np.dtype(equation.params["index_dtype"])
@@ -37,7 +37,7 @@ def _is_nan(graph: Graph, x: Nodes) -> Nodes:
 
 
 def sort(graph: Graph, equation, *operands: Nodes) -> list[Nodes]:
-    """Neighbours exchanged that are in the wrong order, until none are: stable, NaN last."""
+    """Bubble sort: exchanges neighbours that are in the wrong order. Stable, NaN last."""
     axis, keys = equation.params["dimension"], equation.params["num_keys"]
     length = operands[0].shape[axis]
     if length > MOST_SORTED:
@@ -58,7 +58,7 @@ def sort(graph: Graph, equation, *operands: Nodes) -> list[Nodes]:
 
 
 def _out_of_order(graph: Graph, pairs, dtypes) -> Nodes:
-    """Whether y is before x, by the first key that differs."""
+    """Whether y comes before x, by the first key in which they differ."""
     found = np.full(pairs[0][0].shape, graph.constant(False))
     equal = np.full_like(found, graph.constant(True))
     for (x, y), dtype in zip(pairs, dtypes, strict=False):

@@ -1,7 +1,7 @@
-"""How each primitive acts on arrays whose entries are nodes of a `Graph`.
+"""The rules of the primitives: each acts on arrays whose entries are nodes of a `Graph`.
 
-Primitives that only move entries act on the array of node numbers as they would on the values. Elementwise ones make one
-node for each entry; sums and products are written out.
+A primitive that only moves entries acts on the array of node numbers as on an array of values. An elementwise primitive
+makes one node for each entry; sums and products are written out.
 """
 
 from collections.abc import Callable
@@ -112,7 +112,7 @@ def move(graph: Graph, equation, *operands: Nodes) -> list[Nodes]:
 
 
 def _chain(graph: Graph, primitive, rows: Nodes, dtype) -> Nodes:
-    """One node for each column of (many, entries), its rows combined in order."""
+    """Combines the rows of an array in order; gives one node for each column."""
     combine = lambda x, y: graph.apply(primitive, (x, y), dtype)  # noqa: E731
     return np.array([reduce(combine, column) for column in rows.T.tolist()], dtype=int)
 
@@ -150,7 +150,7 @@ def _cumulative(primitive) -> Callable:
 
 
 def dot_general(graph: Graph, equation, x: Nodes, y: Nodes) -> list[Nodes]:
-    """Σ_k x_bmk y_bnk, the terms that are zero left out."""
+    """Σ_k x_bmk y_bnk, without the terms that are known to be zero."""
     (x_sum, y_sum), (x_batch, y_batch) = equation.params["dimension_numbers"]
     out = equation.outvars[0].aval
     if any(v.aval.dtype != out.dtype for v in equation.invars):
@@ -191,7 +191,7 @@ def iota(graph: Graph, equation) -> list[Nodes]:
 
 
 def empty(graph: Graph, equation) -> list[Nodes]:
-    """An array whose entries nobody reads, of the branch of a derivative that is not taken: zeros."""
+    """Zeros for an uninitialised array, whose entries are never read (a derivative's branch that is not taken)."""
     aval = equation.outvars[0].aval
     return [np.full(aval.shape, graph.constant(np.zeros((), aval.dtype)))]
 

@@ -1,4 +1,4 @@
-"""Values that XLA shall compute once: without help it computes a shared value again in every fusion that uses it."""
+"""Makes XLA compute shared values once: by itself it computes a shared value again in every fusion that uses it."""
 
 from collections import Counter
 
@@ -9,15 +9,15 @@ from jax import lax
 
 from jaxhamel._lanes._graph._graph import Graph
 
-# A value used more than once is kept if computing it again takes more operations than this.
+# A value that is used more than once is kept if recomputing it takes more operations than this.
 CUT_ABOVE = 30
 
-# XLA does not repeat a division, and repeats a sine, which costs as much as this many operations.
+# XLA never repeats a division. It does repeat these functions, which cost about this many operations.
 _REPEATED = dict.fromkeys(("sin", "cos", "tan", "tanh", "exp", "log", "pow", "atan2"), 100)
 
 
 def shared_values(graph: Graph, outputs: list[int], above: float = CUT_ABOVE) -> set[int]:
-    """The nodes to keep: double precision, varying, used twice or more, more than `above` operations to repeat."""
+    """The nodes to keep: in double precision, different in each lane, used at least twice, and costly to recompute."""
     needed = graph.needed(outputs)
     uses = Counter(outputs)
     for i in needed:
@@ -39,9 +39,9 @@ def _cost(node, cost) -> int:
 
 
 def one_at_run_time(x):
-    """1.0 in double precision, which XLA cannot know: whether the first of some numbers is below −∞.
+    """The constant 1.0, hidden from XLA's constant folding as `where(x[0] < -inf, 2, 1)`.
 
-    With several devices one for each lane, by its own number: all would have to ask the device that has the first.
+    With several devices each lane tests its own entry, so that none has to fetch `x[0]` from another device.
     """
     several = jax.device_count() > 1
     asked = lax.stop_gradient(x if several else jnp.ravel(x)[:1]).astype(np.float64)

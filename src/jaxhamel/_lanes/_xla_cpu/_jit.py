@@ -1,4 +1,4 @@
-"""jit for ensembles: `jax.jit` that asks XLA for the widest vectors a CPU has."""
+"""`jit` for ensembles: a `jax.jit` that asks XLA for the CPU's widest vectors."""
 
 import functools
 from collections.abc import Callable
@@ -11,8 +11,8 @@ import jax.core
 import jax.numpy as jnp
 import numpy as np
 
-# XLA takes vectors of 256 bits where a processor has 512, for the sake of programs that use them now and then. Rolling
-# ball with three masses, 1,024 lanes, AMD EPYC: 49.0 µs a step with 256, 26.7 µs with 512 (one run on two quiet cores).
+# XLA prefers vectors of 256 bits even on processors with 512; for lanes 512 bits are nearly twice as fast
+# (docs/performance.md#vector-width).
 WIDE = {"xla_cpu_prefer_vector_width": 512}
 
 
@@ -21,8 +21,8 @@ def jit(f: Callable, **options: Any) -> Callable:
 
         run = jaxhamel.ensemble.jit(jax.grad(cost_of_ensemble))
 
-    On CPUs with vectors of 512 bits nearly twice as fast; elsewhere, and inside another `jit`, `vmap` or `grad`, where
-    JAX takes no options of the compiler, the same as `equinox.filter_jit`.
+    On CPUs with vectors of 512 bits it is nearly twice as fast. Elsewhere, and inside another `jit`, `vmap` or `grad`,
+    where JAX accepts no compiler options, it is the same as `equinox.filter_jit`.
 
     **Arguments:** `f`: the function. `options`: as for `equinox.filter_jit`.
 
@@ -41,7 +41,7 @@ def jit(f: Callable, **options: Any) -> Callable:
 
 
 def _outermost(arguments) -> bool:
-    """Whether nothing is being traced: neither the arguments nor, as under `jit`, what is computed of numbers."""
+    """Whether no trace is under way: neither the arguments nor, as inside `jit`, new values are tracers."""
     traced = lambda x: isinstance(x, jax.core.Tracer)  # noqa: E731
     return not traced(jnp.negative(np.float32(0))) and not any(
         map(traced, jax.tree.leaves(arguments))
@@ -49,7 +49,7 @@ def _outermost(arguments) -> bool:
 
 
 def known_here(options: dict[str, Any]) -> dict[str, Any]:
-    """Options of XLA's CPU compiler as they are, on a CPU whose XLA knows them; none elsewhere."""
+    """The options if this backend is a CPU whose XLA knows them, else no options."""
     return options if _are_known(*options.items()) else {}
 
 

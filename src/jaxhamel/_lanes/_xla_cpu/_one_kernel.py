@@ -1,13 +1,11 @@
-"""A program of few lanes as one kernel of XLA's CPU runtime.
+"""Compiles a program with few lanes as one kernel of XLA's CPU runtime.
 
-XLA starts a kernel for each group of operations that it has fused, and a start costs about 50 ns: taking a state of nine
-numbers apart and putting its rate together again costs more than the rate. A call that is marked as small is compiled as one
-function, its slices, loops and concatenations inside. XLA marks short loops so by itself; the mark is no part of its
-documented interface, and `_one_loop` tries it before it is used.
+XLA launches one kernel for each group of fused operations, and a launch costs about 50 ns: splitting a state of nine
+numbers and assembling its rate costs more than the rate itself. A call that is marked as small is compiled as one function,
+with its slices, loops and concatenations. XLA sets this mark on short loops by itself; the mark is not part of XLA's
+documented interface, so `_one_loop` tests it once before it is used. Timings: docs/performance.md#one-kernel.
 
-Rolling ball with two masses, one trajectory, Dopri8 at a tolerance of 1e-9, double precision, one run on two quiet cores:
-1.82 ms in lanes without, 0.61 ms as one kernel; the gradient by eleven columns 4.0 ms and 2.7, by checkpoints 7.0 and 2.8.
-Both marks are needed: without `inlineable` XLA puts the operations in the place of the call.
+Both marks are needed: without `inlineable` XLA inlines the call.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,8 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.experimental.xla_metadata import set_xla_metadata
 
-# As many lanes at most: a marked call runs on one core.
-FEW = 16
+# The most lanes in one kernel: a marked call runs on one core.
+SMALL_BATCH = 16
 
 _MARKS = {"xla_cpu_small_call": "true", "inlineable": "false"}
 
@@ -26,15 +24,14 @@ _MARKS = {"xla_cpu_small_call": "true", "inlineable": "false"}
 def as_one_kernel(
     function: Callable[..., tuple], shapes: Sequence[jax.ShapeDtypeStruct] | None = None
 ) -> Callable[..., tuple]:
-    """`function` of arrays, at least one result, as one kernel; as it is if no result is a floating-point number.
+    """Compiles `function` of arrays as one kernel; a function without a floating-point result stays unchanged.
 
-    `shapes` of the results, where they are known: otherwise the function is traced once more to see them (a gradient of
-    `simulate` 1.63 s instead of 1.55).
+    `shapes`: those of the results, where they are known. Otherwise the function is traced once more to find them.
 
-    XLA ends the process at a marked call with an argument that nothing in it uses. It makes such calls: it removes results
-    that nobody wants and what these need, and puts constants that are arguments in the place of their uses. So one entry
-    of each argument is part of a result (those of one dtype are one array, of which no pass takes anything away), and
-    arguments stand behind a barrier, beyond which constants are not known. Both cost a tenth of the time above.
+    XLA ends the process at a marked call with an unused argument, and its own passes create such calls: they remove unused
+    results with their dependencies, and replace constant arguments by their values. So one entry of each argument is made
+    part of a result (results of one dtype form one array, from which no pass removes entries), and the arguments pass
+    through an optimisation barrier, which hides constants. Both cost about a tenth of the run time.
     """
 
     def run(*values):
@@ -64,12 +61,12 @@ def _is_float(dtype) -> bool:
 
 
 def _of_each(values, dtype) -> list:
-    """One entry of each array."""
+    """The first entry of each array."""
     return [jax.lax.convert_element_type(jnp.ravel(x)[:1], dtype) for x in values]
 
 
 def _joined(results, kinds: list, used: list) -> list:
-    """The results of each dtype as one vector; after those of the first, `used`."""
+    """Joins the results of each dtype into one vector; `used` follows those of the first dtype."""
     flat = [[jnp.ravel(x) for x in results if x.dtype == kind] for kind in kinds]
     flat[0] += used
     return [jnp.concatenate(each) for each in flat]

@@ -1,17 +1,13 @@
-"""A program of scalars as one loop over the lanes, whose intermediate values stay in registers.
+"""Compiles a program of scalars as one loop over the lanes, whose intermediate values stay in registers.
 
-Left to itself XLA makes of a program as many loops as it likes, and computes shared values again in each. The window of
-one element of a `reduce_window` takes any function of scalars, with as many arguments and results as one wants:
+By itself XLA divides a program into many loops, and computes shared values again in each. A `reduce_window` with a window
+of one element accepts any function of scalars, with any number of arguments and results:
 
-    out_i[b] = f_i(shared, x[b]) ,
+    out_i[b] = f_i(shared, x[b]) .
 
-and XLA's CPU compiler makes of it one loop, whose body LLVM vectorises. The values that all lanes share are the initial
-values of the reduction; what depends on them alone LLVM computes before the loop.
-
-Rolling ball with three masses moving differently in each lane, double precision, 1,024 lanes, RK4, one run on two quiet
-cores: 304 µs a step with the divisions of `_cuts`, 214 µs in one loop, 66 µs with sines of `_sine`, 54 µs with all four
-stages in the loop; compiled in 0.4 s instead of 1.4 s. HLO has the program's 244 multiplications, and 790 with `_cuts`.
-Not taken: `lax.reduce` over the stages (146 µs where this took 212, but it relies on the order in which XLA reduces).
+XLA's CPU compiler turns it into one loop, whose body LLVM vectorises. The values that all lanes share are the initial
+values of the reduction; LLVM hoists operations that depend on these alone. Timings, and the alternatives that were slower:
+docs/performance.md#one-loop.
 """
 
 from collections.abc import Callable, Iterable
@@ -25,20 +21,19 @@ import numpy as np
 from jax import lax
 
 from jaxhamel._lanes._described import is_described
-from jaxhamel._lanes._xla_cpu._one_kernel import FEW, as_one_kernel
+from jaxhamel._lanes._xla_cpu._one_kernel import SMALL_BATCH, as_one_kernel
 from jaxhamel._lanes._xla_cpu._parts import PART, compute, compute_in_parts, name_of
 from jaxhamel._lanes._xla_cpu._pieces import Split, pieces, total
 from jaxhamel._lanes._xla_cpu._threads import spare_vectors
 
 
 def split(graph, ends: Iterable[int]) -> Split:
-    """Before the loop: results that no lane changes, what looks into tables, and all that these need.
+    """Splits a program into a prologue, run once, and the loop over the lanes.
 
-    Also what the lanes need of what they share, unless a quarter of the vectors that go through the loop is saved where it
-    is computed in it, by LLVM ahead of the lanes. Before it, XLA makes a small program of each, and moves out of a loop over
-    the steps what stays the same there. Rolling ball with three masses, µs a step of RK4, before and in the loop: all lanes
-    the same masses 2.6 and 1.7 with 24 lanes, 33 and 28 with 1,024, 282 and 268 with 16,384 (18 vectors and 12); each its
-    own 38 and 43 with 1,024 (49 vectors and 41; medians of four runs).
+    The prologue holds lane-independent results, table look-ups, and their dependencies. Other lane-independent values join
+    it, unless computing them in the loop (LLVM hoists them) removes at least a quarter of the vectors that the loop reads
+    and writes. XLA compiles each value of the prologue as a small program, and moves it out of the loop over the steps if
+    it is the same in every step. Timings of both choices: docs/performance.md#one-loop.
     """
     ends = list(ends)
     needed = graph.needed(ends)
@@ -59,12 +54,12 @@ def _split(graph, ends: list[int], needed: list[int], early: list[int]) -> Split
     return Split(before, inside, given, list(dict.fromkeys(i for i in ends if i in own)), ends)
 
 
-# So many numbers that all lanes share, at most, are computed before the loop.
+# The most lane-independent values that the prologue computes for the loop.
 _MOST_SHARED = 40
 
 
 def _few_shared(graph, needed: list[int]) -> list[int]:
-    """What the lanes need of what they share, if it is not much."""
+    """The lane-independent values that the lanes read, if they are few; else none."""
     operands = {j for i in needed if graph.nodes[i].batched for j in graph.nodes[i].operands}
     computed = [
         j for j in operands if not graph.nodes[j].batched and graph.nodes[j].primitive is not None
@@ -73,15 +68,16 @@ def _few_shared(graph, needed: list[int]) -> list[int]:
 
 
 def _vectors(graph, parts: Split) -> int:
-    """How many go through the loop: scalars that are given take one each, too."""
+    """The number of vectors that the loop reads or writes; each scalar argument takes one, too."""
     own = sum(graph.nodes[i].batched for i in parts.given)
     return max(own, len(parts.given) - own, len(parts.results))
 
 
 def together(graph, parts: Split, values: dict[int, Any]) -> bool:
-    """Whether what is computed before the loop is done, by one kernel: adds the values of what is needed of it.
+    """Runs the prologue as one kernel and adds its values; returns False, and does nothing, if it is too long for that.
 
-    XLA would make a kernel of each of a few of them. Not of a long one, which XLA would compute many times over (`_parts`).
+    XLA would compile each value of a short prologue as a kernel of its own. A long prologue in one kernel would be
+    recomputed many times (`_parts`).
     """
     nodes = [graph.nodes[i] for i in parts.before]
     own = {i for i, node in zip(parts.before, nodes, strict=True) if node.primitive is not None}
@@ -102,11 +98,10 @@ def together(graph, parts: Split, values: dict[int, Any]) -> bool:
 
 
 def run_in_one_loop(graph, parts: Split, values: dict[int, Any], size: int) -> dict[int, Any]:
-    """The results' values, (size,) vectors, from those of what is given: vectors and scalars.
+    """Computes the results, (size,) vectors, from the given vectors and scalars.
 
-    A long program is several loops, one after the other: see `_pieces`. What all lanes share is computed in each. Computed
-    ahead of them and given as scalars it takes as many vectors, the results of positions that have none: in one run twenty
-    masses 0.2e6 steps/s instead of 0.9e6, ten masses 2.7e6 instead of 5.3e6.
+    A long program becomes several loops, one after the other: see `_pieces`. Each loop computes the lane-independent values
+    that it reads. Passing them as scalars instead costs a vector for each (docs/performance.md#pieces).
     """
     known = dict(values)
     for piece in pieces(graph, parts):
@@ -121,16 +116,16 @@ def _run(graph, parts: Split, values: dict[int, Any], size: int) -> dict[int, An
 
     def body(initial, element):
         found = dict(_present(slots, "shared", initial)) | dict(_present(slots, "own", element))
-        if size > FEW:
+        if size > SMALL_BATCH:
             compute_in_parts(graph, parts.inside, parts.results, found)
-        else:  # one kernel, perhaps, which has another compiler
+        else:  # perhaps one kernel, which another compiler takes
             compute(graph, parts.inside, found)
         pairs = zip(slots, element, strict=True)
         return tuple(found[slot.result] if slot.result is not None else x for slot, x in pairs)
 
     zero = lambda slot: np.zeros((), slot.dtype)  # noqa: E731
     initial = tuple(zero(s) if s.shared is None else values[s.shared] for s in slots)
-    # where a position has nothing to be read, what is there already: zeros XLA would write anew in each turn of a loop
+    # a slot without an input reads an existing vector: XLA would write zeros anew in each iteration of an outer loop
     some = {graph.nodes[i].dtype: values[i] for i in own}
     spare = lambda dtype: some[dtype] if dtype in some else jnp.zeros(size, dtype)  # noqa: E731
     operands = [spare(s.dtype) if s.own is None else values[s.own] for s in slots]
@@ -139,14 +134,14 @@ def _run(graph, parts: Split, values: dict[int, Any], size: int) -> dict[int, An
 
 
 def _in_two_tasks(graph, inside: list[int], slots: list["_Slot"], size: int) -> list["_Slot"]:
-    """With as many positions more, of zeros, as it takes for two threads to have a part of the loop each."""
+    """Adds as many slots, filled with zeros, as XLA needs to divide the loop between two threads."""
     columns = [s.dtype for s in slots] + [s.dtype for s in slots if s.own is not None]
     more = spare_vectors(columns, total(graph, inside), size)
     return slots + [_Slot(dtype, None, None, None) for dtype in more]
 
 
 class _Slot(NamedTuple):
-    """One position among initial values, operands and results of the reduction, which have to agree in dtype."""
+    """One position in the initial values, operands and results of the reduction, which must agree in dtype."""
 
     dtype: np.dtype
     shared: int | None
@@ -174,20 +169,20 @@ def _present(slots, kind: str, values):
 
 
 def one_loop_works() -> bool:
-    """Whether XLA here takes a window of one element for what it is: a function of it, whatever the initial value."""
+    """Whether this XLA evaluates a window of one element as a function of that element and the initial values."""
     return not is_described() and _tried()[0]
 
 
 def one_kernel_works() -> bool:
-    """Whether XLA here compiles a call that is marked as small, a window in it, to what it says.
+    """Whether this XLA compiles a call that is marked as small, with a window inside, correctly.
 
-    Not where there are several devices: XLA may divide the call among them, and then finds no way from one to the other.
+    False with several devices: XLA may partition the call among them, and then fails to communicate between the parts.
     """
     return not is_described() and jax.device_count() == 1 and _tried()[1]
 
 
-# XLA's fusion emitters, which are on unless a flag says otherwise, end the process on windows before this version
-# ("operand_maps.size() == 1" in jaxlib 0.10.1): there lanes are divided as in `_cuts`, right and several times as slow.
+# Before this version XLA's fusion emitters, which are on by default, end the process on windows
+# ("operand_maps.size() == 1" in jaxlib 0.10.1). There `_cuts` is used, which is correct and several times as slow.
 OLDEST = (0, 10, 2)
 
 
@@ -202,7 +197,7 @@ def _tried() -> list[bool]:
 
 
 def _give_the_function(*transforms: Callable[[Callable], Callable]) -> list[bool]:
-    """Whether windows do, transformed in each way; one program, because each takes 40 ms to compile."""
+    """Tests windows under each transform, in one program, because each program takes 40 ms to compile."""
     body = lambda a, b: (a[0] * b[1] + b[0] * b[0], b[1] - a[1])  # noqa: E731
     run = lambda x, y, s: lax.reduce_window((x, y), (s, s), body, (1,), (1,), "VALID")  # noqa: E731
     x, y, s = (np.array(v, np.float32) for v in ([1.0, 2.0], [3.0, 5.0], 0.5))

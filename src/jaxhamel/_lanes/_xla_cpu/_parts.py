@@ -1,13 +1,10 @@
-"""Scalar operations one after the other, a long program in parts that contain each other: XLA makes one loop of them.
+"""Nests a long program in parts, so that XLA compiles it as one loop.
 
-XLA's CPU compiler counts the operations of a computation. Beyond 2,000 it gives values that are used once functions of
-their own, and what several functions need is computed in each of them anew, and so on to the beginning: a step of 4,800
-operations took 8 ms a lane instead of 4 µs (jaxlib 0.10.2). So a long program ends, after some operations, with a
-computation inside it, a `reduce_window` of one element, that takes what is still needed and holds the rest. All of it is one
-function again before LLVM sees it, one loop, whose values stay in registers.
-
-Rolling ball with 10 and 20 masses, 1,024 lanes, RK4, trajectory-steps/s: 3.5e6 and 7.5e5 without, 5.6e6 and 8.7e5 so (one
-run each on two cores).
+XLA's CPU compiler counts the operations of a computation. Beyond 2,000 it moves values that are used once into functions
+of their own. Each function then recomputes the values that it shares with others, recursively: a step of 4,800 operations
+took 8 ms a lane instead of 4 µs (jaxlib 0.10.2). So after `PART` operations a long program continues inside a nested
+computation, a `reduce_window` of one element, whose inputs are the values still needed. LLVM sees a single function again:
+one loop, whose values stay in registers. Timings: docs/performance.md#pieces.
 """
 
 from itertools import zip_longest
@@ -19,20 +16,20 @@ from jax import lax
 
 from jaxhamel._lanes._xla_cpu._sine import has_sine, sine_and_cosine
 
-# Operations of one part; XLA's limit counts what it takes from the one around it, too, twice.
+# Operations of one part. XLA's limit also counts, twice, the values that a part takes from the one around it.
 PART = 900
 
-# What a sine counts; an argument's sine and cosine have one reduction in common.
+# The length of a sine or cosine; those of the same argument share the argument's reduction.
 _SINE = 30
 
 
 def length(node) -> int:
-    """How many operations a node is."""
+    """The number of processor operations of a node."""
     return _SINE if name_of(node) in ("sin", "cos") else 1
 
 
 def compute_in_parts(graph, nodes: list[int], wanted: list[int], values: dict[int, Any]) -> None:
-    """Adds the values of the nodes that are wanted, and others."""
+    """Adds to `values` at least those of the nodes `wanted`."""
     first, rest = _divided(graph, nodes)
     compute(graph, first, values)
     if rest:
@@ -46,7 +43,7 @@ def _divided(graph, nodes: list[int]) -> tuple[list[int], list[int]]:
 
 
 def _inside(graph, nodes: list[int], wanted: list[int], values: dict[int, Any]) -> dict[int, Any]:
-    """The rest, in a computation of its own: the values it needs are the initial ones of the window."""
+    """Computes the remaining nodes in a nested computation, whose inputs are the initial values of the window."""
     own = set(nodes)
     needed = {j for i in nodes for j in graph.nodes[i].operands} - own
     given = [i for i in sorted(needed) if graph.nodes[i].value is None]
@@ -58,9 +55,9 @@ def _inside(graph, nodes: list[int], wanted: list[int], values: dict[int, Any]) 
         pairs = zip(slots, element, strict=True)
         return tuple(x if result is None else found[result] for (_, _, result), x in pairs)
 
-    # What is needed comes as initial values only: XLA computes a window's elements once more inside its loop, and so twice
-    # as often for each part. And a part takes many values but gives few, the results: of parts side by side, each with
-    # hundreds of results, a step of 6,800 operations did not compile in 45 s.
+    # Inputs are passed as initial values only: XLA computes a window's elements once more inside its loop, so twice as
+    # often with each part. Parts are nested, so that each takes many values but returns few: with parts side by side, each
+    # with hundreds of results, a step of 6,800 operations did not compile in 45 s.
     initial = tuple(np.zeros((), kind) if i is None else values[i] for kind, i, _ in slots)
     zeros = {kind: jnp.zeros(1, kind) for kind, _, _ in slots}
     elements = tuple(zeros[kind] for kind, _, _ in slots)
@@ -70,7 +67,7 @@ def _inside(graph, nodes: list[int], wanted: list[int], values: dict[int, Any]) 
 
 
 def _slots(graph, given: list[int], results: list[int]) -> list[tuple[np.dtype, Any, Any]]:
-    """(dtype, what is given, what results) of each position; None where one of them is not there."""
+    """(dtype, input, result) of each position; None for a missing input or result."""
     kinds = sorted({graph.nodes[i].dtype for i in (*given, *results)}, key=str)
     of = lambda kind, nodes: [i for i in nodes if graph.nodes[i].dtype == kind]  # noqa: E731
     return [
@@ -79,7 +76,7 @@ def _slots(graph, given: list[int], results: list[int]) -> list[tuple[np.dtype, 
 
 
 def compute(graph, nodes: list[int], values: dict[int, Any]) -> None:
-    """Adds the nodes' values, one operation after the other; sine and cosine of one value together."""
+    """Adds the nodes' values, one operation after the other; sine and cosine of one value are computed together."""
     pairs: dict[int, tuple] = {}
     for i in nodes:
         node = graph.nodes[i]

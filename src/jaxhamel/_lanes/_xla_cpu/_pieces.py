@@ -1,13 +1,9 @@
-"""A long program as several loops over the lanes, each with what it needs of the numbers that all lanes share.
+"""Splits a long program into several loops over the lanes.
 
-What one loop hands to the next is a vector for each value, written and read once. So a program is cut where few values are
-needed on the other side; its operations may stand in the order in which they were written, or, of a sum over many masses,
-mass by mass (`_ranks`), which needs no more than the sums so far and what all masses have in common. Numbers that all lanes
-share are computed in every loop that needs them, ahead of the lanes (LLVM moves them there), instead of being handed on.
-
-Rolling ball with twenty masses, a stage of RK4, 1,032 lanes: 1.2e6 trajectory-steps/s and 35 s of compiling when a step was
-cut as it was written, 6.3e6 and 2.8 s so (rails in any planes; one run each, two cores). Vectors that its loops write and
-read: 181 as it is written, 45 mass by mass; with forty masses 1,154 and 87.
+Each value that one loop passes to the next is a vector in memory, written and read once. So a program is cut where few
+values cross. Its operations stay in the order in which they were traced, or go mass by mass (`_ranks`), an order in which
+only the partial sums and the values common to all masses cross. Lane-independent values are not passed on: every loop
+that reads them computes them, and LLVM hoists them out of the loop. Timings: docs/performance.md#pieces.
 """
 
 from itertools import pairwise
@@ -20,7 +16,7 @@ from jaxhamel._lanes._xla_cpu._parts import length
 
 
 class Split(NamedTuple):
-    """The nodes computed before the loop, those in it, what it needs from outside, what it gives; all that is wanted."""
+    """The nodes of the prologue and of the loop, the loop's inputs and results, and the results of the whole program."""
 
     before: list[int]
     inside: list[int]
@@ -29,23 +25,19 @@ class Split(NamedTuple):
     ends: list[int]
 
 
-# LLVM writes a function of more than some 3,000 of its operations, loads and stores included, not into the loop that calls
-# it, and then there are no vectors: a step of the ball backward, 6,800 operations, took 480 µs where a loop for each stage
-# takes some 250. Not less either: two loops with 27 values between them take 1.5 to 2 times as long as one. Rolling ball
-# with 5, 10 and 20 masses, 1e6 trajectory-steps/s: 7.3, 3.4 and 0.45 with 2,800 here, 8.0, 6.1 and 1.2 with 3,300 (in one
-# run; in another 0.87 and 2.2 with 20 masses, 1.1 with 3,500 and 0.5 with 3,800).
-LONGEST = 3300
-# A program of so many operations is one loop all the same: XLA makes one of 3,930, of 4,290 none (jaxlib 0.10.2; sums and
-# products, and its own operations count what loads and stores are).
-WHOLE = 3700
-# A loop that reads and writes more vectors than this LLVM does not vectorise: with 124 read and as many written it does,
-# with 126 not (jaxlib 0.10.2). The gradient of a ball with twenty masses had two such loops a stage, with 200 and 300 values
-# between them: 2.0 ms a step and compiled in 31 s, now 1.5 ms and 19 s (1,024 lanes, one run each).
+# The most operations of a piece. LLVM does not inline a function of more than some 3,000 of its operations (loads and
+# stores included) into the loop that calls it, and then does not vectorise; shorter pieces pass on more values than they
+# save (docs/performance.md#pieces).
+LONGEST_PIECE = 3300
+# A program of up to this many operations is not cut: XLA makes one loop of 3,930 operations, none of 4,290 (jaxlib 0.10.2).
+LONGEST_PROGRAM = 3700
+# LLVM does not vectorise a loop that reads and writes more vectors than this: it does with 124 read and 124 written, not
+# with 126 each (jaxlib 0.10.2). Such a loop takes about 4 times as long.
 MOST_VECTORS, _SLOWER = 240, 4
 
 
 def pieces(graph, parts: Split) -> list[Split]:
-    """The program in parts that are not too long, cut where few values cross; of the last one asked for it is known."""
+    """Splits the program into loops short enough for LLVM, cut where few values cross. The graph caches the last result."""
     if not parts.results:
         return []
     if graph.cut is None or graph.cut[0] != parts:
@@ -54,7 +46,7 @@ def pieces(graph, parts: Split) -> list[Split]:
 
 
 def _best_pieces(graph, parts: Split) -> list[Split]:
-    whole = [parts] if total(graph, parts.inside) <= WHOLE else []
+    whole = [parts] if total(graph, parts.inside) <= LONGEST_PROGRAM else []
     if whole and not _too_many(graph, whole):
         return whole
     own = [i for i in parts.inside if graph.nodes[i].batched]
@@ -63,14 +55,13 @@ def _best_pieces(graph, parts: Split) -> list[Split]:
     return min(filter(None, found), key=lambda each: cost(graph, each))
 
 
-# As many operations, about, as a vector that one loop hands to the next costs: rolling ball with twenty masses, a stage of
-# RK4, 1,032 lanes, 1,256 operations and 186 vectors 51 ns, 1,486 operations and 90 vectors 35 ns. What all lanes share is
-# computed once, but compiled: so many of such operations count as one.
+# Cost model, in operations: a vector passed from one loop to the next costs 8; 16 lane-independent operations, which run
+# once but have to be compiled, cost 1 (measured: docs/performance.md#pieces).
 _HANDED, _SHARED = 8, 16
 
 
 def cost(graph, found: list[Split]) -> float:
-    """Of a program in loops, by which one is chosen: operations, about."""
+    """The cost of a program in loops, in operations; the cheapest split is chosen."""
     own = sum(total(graph, [i for i in p.inside if graph.nodes[i].batched]) for p in found)
     shared = sum(total(graph, p.inside) for p in found) - own
     slower = _SLOWER if _too_many(graph, found) else 1
@@ -78,12 +69,12 @@ def cost(graph, found: list[Split]) -> float:
 
 
 def total(graph, nodes: list[int]) -> int:
-    """How many operations the nodes are."""
+    """The number of processor operations of the nodes."""
     return sum(length(graph.nodes[i]) for i in nodes)
 
 
 def handed_over(graph, found: list[Split]) -> int:
-    """The vectors that the loops read and write: as many of either."""
+    """The number of vectors that the loops write, which is at least the number that they read."""
     return sum(written for _, written in vectors(graph, found))
 
 
@@ -92,16 +83,16 @@ def _too_many(graph, found: list[Split]) -> bool:
 
 
 def vectors(graph, found: list[Split]) -> list[tuple[int, int]]:
-    """How many each loop reads and writes; it writes one for each that it reads."""
+    """The numbers of vectors that each loop reads and writes; a loop writes at least as many as it reads."""
     results = {i for piece in found for i in piece.results}
     read = [sum(graph.nodes[i].batched or i in results for i in p.given) for p in found]
     return [(n, max(n, len(p.results))) for n, p in zip(read, found, strict=True)]
 
 
 def _pieces(graph, parts: Split, order: list[int], shared_again: bool) -> list[Split]:
-    """Of nodes in this order; what is not among them, as all lanes share it, is computed in each that needs it.
+    """Cuts the nodes in this order. Lane-independent nodes that are not in it are computed in each piece that reads them.
 
-    Nothing where that would make even one operation too long.
+    Returns an empty list if a single node with its lane-independent dependencies is too long for a piece.
     """
     needs = _needs(graph, parts.inside if shared_again else [])
     place, last = _uses(graph, order, parts.results)
@@ -109,7 +100,7 @@ def _pieces(graph, parts: Split, order: list[int], shared_again: bool) -> list[S
     while bounds[-1] < len(order):
         first = bounds[-1]
         cost = np.array(_costs(graph, order[first:], needs))
-        low, high = np.searchsorted(cost, [LONGEST // 2, LONGEST], side="right")
+        low, high = np.searchsorted(cost, [LONGEST_PIECE // 2, LONGEST_PIECE], side="right")
         if not high:
             return []
         few = _vectors_if_cut(graph, order[first : first + high], place, last) <= MOST_VECTORS
@@ -118,14 +109,14 @@ def _pieces(graph, parts: Split, order: list[int], shared_again: bool) -> list[S
 
 
 def _needs(graph, inside: list[int]) -> dict[int, list[int]]:
-    """Of what all lanes share, each node's operands that are computed in the loop."""
+    """For each lane-independent node in the loop, those of its operands that are computed in the loop as well."""
     shared = [i for i in inside if not graph.nodes[i].batched]
     known = set(shared)
     return {i: [j for j in graph.nodes[i].operands if j in known] for i in shared}
 
 
 def _with_shared(graph, node: int, needs: dict[int, list[int]], known: set[int]) -> list[int]:
-    """What all lanes share and the node needs, beyond what is known, in order; adds it to that."""
+    """The lane-independent dependencies of a node that are not in `known`, in order; adds them to `known`."""
     found, waiting = [], [j for j in graph.nodes[node].operands if j in needs]
     while waiting:
         i = waiting.pop()
@@ -137,19 +128,19 @@ def _with_shared(graph, node: int, needs: dict[int, list[int]], known: set[int])
 
 
 def _costs(graph, order: list[int], needs) -> list[int]:
-    """Of the first nodes together, each with what it is the first to need, until they are too many."""
+    """Cumulative operations of the nodes with their lane-independent dependencies, until they exceed a piece."""
     known: set[int] = set()
     costs, cost = [], 0
     for i in order:
         cost += length(graph.nodes[i]) + total(graph, _with_shared(graph, i, needs, known))
         costs.append(cost)
-        if cost > LONGEST:
+        if cost > LONGEST_PIECE:
             break
     return costs
 
 
 def _best_cut(crossing, cost, few, low: int, high: int) -> int:
-    """How many nodes a loop takes of the next `high`, not less than `low` unless it would have too many vectors."""
+    """The number of nodes in the next loop: at most `high`, at least `low` unless that would take too many vectors."""
     low = min(low, high - 1)
     if few.any():
         low = min(low, int(np.flatnonzero(few)[-1]))
@@ -160,7 +151,7 @@ def _best_cut(crossing, cost, few, low: int, high: int) -> int:
 
 
 def _uses(graph, order: list[int], results: list[int]) -> tuple[dict[int, int], dict[int, int]]:
-    """Where each node is, and where it is used for the last time: a result after all others."""
+    """The position of each node and of its last use; a result is used after all others."""
     place = {i: n for n, i in enumerate(order)}
     last = {}
     for n, i in enumerate(order):
@@ -169,7 +160,7 @@ def _uses(graph, order: list[int], results: list[int]) -> tuple[dict[int, int], 
 
 
 def _crossing(place: dict[int, int], last: dict[int, int]) -> np.ndarray:
-    """How many values are needed on the other side of a cut before the n-th node."""
+    """For each n, the number of values that cross a cut before the n-th node."""
     change = np.zeros(len(place) + 2, int)
     for i, n in last.items():
         change[place[i] + 1] += 1
@@ -178,7 +169,7 @@ def _crossing(place: dict[int, int], last: dict[int, int]) -> np.ndarray:
 
 
 def _vectors_if_cut(graph, nodes: list[int], place, last) -> np.ndarray:
-    """How many a loop from the first of these nodes on reads and writes, if it ends after each of them."""
+    """The vectors that a loop over the first 1, 2, 3, … of these nodes reads and writes."""
     first, read, found = place[nodes[0]], set(), []
     ends = np.zeros(len(nodes) + 1, int)
     for n, i in enumerate(nodes):

@@ -1,11 +1,11 @@
-"""sin and cos together, of additions and multiplications only, which fill vector registers.
+"""Computes sin and cos together by additions and multiplications only, so that LLVM vectorises them.
 
     x = n π/2 + r ,  |r| ≤ π/4 ;   sin r ≈ r + r³ p(r²) ,   cos r ≈ 1 − r²/2 + r⁴ q(r²)
 
-XLA on a CPU calls the C library for each single sine: in the ball with three masses that was more than half of all time.
-π/2 is subtracted in three pieces (Cody and Waite, Software Manual for the Elementary Functions, 1980, chapter 8), p and q
-are minimax polynomials of sin and cos (Remez' algorithm): right to 2e-16 (1.2e-7 in single precision) for |x| below
-1.6e6 (3,200), and beyond to a rounding of x.
+XLA calls the C library for each single sine on a CPU; in the ball with three masses that was more than half of the time.
+π/2 is subtracted in three pieces (Cody and Waite, Software Manual for the Elementary Functions, 1980, chapter 8); p and q
+are minimax polynomials (Remez' algorithm). The error is at most 2e-16 (1.2e-7 in single precision) for |x| below 1.6e6
+(3,200), and beyond that the effect of one rounding of x.
 """
 
 from typing import NamedTuple
@@ -17,7 +17,9 @@ from jaxtyping import Array
 
 
 class _Numbers(NamedTuple):
-    half_pi: tuple[float, ...]  # its pieces: all but the last so short that n times them is exact
+    half_pi: tuple[
+        float, ...
+    ]  # in pieces; all but the last are so short that n times the piece is exact
     sine: tuple[float, ...]  # p
     cosine: tuple[float, ...]  # q
 
@@ -63,7 +65,7 @@ def sine_and_cosine(x: Array) -> tuple[Array, Array]:
     r = x
     for piece in numbers.half_pi:
         r = r - n * of(piece)
-    r = jnp.where(jnp.abs(r) < of(1), r, of(0) * r)  # where n has no digits for the quarter left
+    r = jnp.where(jnp.abs(r) < of(1), r, of(0) * r)  # x is so large that n has lost the quarter
     z = r * r
     sine = r + (r * z) * _polynomial(numbers.sine, z, of)
     cosine = (of(1) - of(0.5) * z) + (z * z) * _polynomial(numbers.cosine, z, of)

@@ -1,27 +1,15 @@
-"""A program with its loops as one kernel of XLA's CPU runtime, where that is good and safe.
+"""Compiles a program with its loops as one kernel of XLA's CPU runtime.
 
-XLA starts a kernel for each group of operations that it has fused, in a loop in every turn, and a start costs about 50 ns:
-most of a step of diffrax. `as_one_kernel` takes loops too, and then nothing is started but once. XLA does so by itself where
-a turn touches less than 1,024 bytes, or more if a flag says so, which a package cannot set for its users: as an option of
-`jax.jit` XLA refuses it (`xla_backend_extra_options` is a table, and options are single values).
+XLA launches one kernel for each group of fused operations, in every iteration of a loop, and a launch costs about 50 ns:
+most of the time of a diffrax step. `as_one_kernel` accepts loops, too; then there is a single launch. XLA does the same by
+itself if an iteration touches less than 1,024 bytes. A flag raises that limit, but a package cannot set it for its users:
+XLA refuses it as a compiler option of `jax.jit`.
 
-A program is marked only if every operation in it is known to be taken by the compiler of such kernels, which cannot call a
-library (LAPACK, sorting, callbacks; for XLA sums over 4,096 numbers and products of matrices are such calls) and says so
-only when it compiles: the user's program would fail. What is not known runs as before.
-
-`simulate`, Tsit5 at a tolerance of 1e-9, double precision, medians of one run on two quiet cores, before and with:
-
-|                                    | run, ms      | first, s   | gradient by u0, ms | first, s   |
-|------------------------------------|--------------|------------|--------------------|------------|
-| heavy top, 46 steps                | 0.22    0.11 | 1.12  0.86 | 0.69          0.20 | 2.35  2.42 |
-| underwater body, 37                | 0.55    0.24 | 1.36  1.35 | 1.41          0.73 | 3.00  3.27 |
-| rolling disk, 75                   | 0.44    0.14 | 0.99  1.21 | 1.52          0.55 | 2.69  3.03 |
-| ball with two masses, 180          | 0.80    0.32 | 1.09  1.31 | 4.29          1.23 | 3.13  3.42 |
-
-With other work on the machine: 100,001 times of a heavy top 66 ms and 5.5; all 25 systems 1.3 to 5 times as fast, 18 of
-them with the same bits, the others to 3e-14. Dense output has its buffers copied once more, 0.17 ms and 0.21. Not taken, and
-as before: trajectories under `vmap` that write each in its own place (a scatter, which is a call), events (a linear solve),
-`Variational`, backward passes through checkpoints (sorting), balls with ten masses and more.
+The small-kernel compiler cannot emit library calls (LAPACK, sort, callbacks; for XLA also sums over 4,096 numbers and
+matrix products) and reports that only at compile time, inside the user's program. So a program is marked only if every
+operation is on the list below; all others compile as usual. Among these are trajectories under `vmap` that write to
+different places (a scatter), events (a linear solve), `Variational`, backward passes through checkpoints (sorting), and
+balls with ten masses or more. Timings: docs/performance.md#whole-loop.
 """
 
 import math
@@ -40,14 +28,15 @@ from jax.interpreters import ad, batching, mlir
 
 from jaxhamel._lanes._rules._control_flow import CALLS
 from jaxhamel._lanes._rules._rules import ELEMENTWISE
-from jaxhamel._lanes._xla_cpu._one_kernel import FEW, as_one_kernel
+from jaxhamel._lanes._xla_cpu._one_kernel import SMALL_BATCH, as_one_kernel
 from jaxhamel._lanes._xla_cpu._one_loop import one_kernel_works
 
 
-def whole_loop(function: Callable, few: int = FEW) -> Callable:
-    """`function` of pytrees of arrays, which holds no tracers, as one kernel where it can be; differentiated as it is.
+def whole_loop(function: Callable, few: int = SMALL_BATCH) -> Callable:
+    """Compiles `function` of pytrees of arrays as one kernel where possible; its derivatives are those of `function`.
 
-    `few`: so many of it at once, at most, as `vmap` makes of it: a kernel runs on one core.
+    The function must not capture tracers. `few`: the largest `vmap` batch that is still compiled as one kernel. A kernel
+    runs on one core, so larger batches are left to XLA.
     """
 
     def run(*values):
@@ -80,7 +69,7 @@ def _abstract(*values, program, few):
 
 
 def _compiled(*values, program, few):
-    """Decided as late as this, because a `vmap` may be to come before."""
+    """Decides at lowering, when the size of a surrounding `vmap` is known."""
     function = jaxpr_as_fun(program)
     possible = few and program.out_avals and one_kernel_works() and _loops_work()
     if not possible or not fits(program.jaxpr):
@@ -88,16 +77,16 @@ def _compiled(*values, program, few):
     return list(as_one_kernel(function, program.out_avals)(*values))
 
 
-# Of jaxlib and of processors: what all this was seen with. Which sums and products XLA leaves to a library depends on the
-# processor, too: on others nothing is marked.
+# The jaxlib and the processors on which this was tested. The processor decides, too, which sums and products XLA leaves to
+# a library: on other processors nothing is marked.
 SEEN, PROCESSORS = (0, 10, 2), ("x86_64", "AMD64")
 
 
 @cache
 def _loops_work() -> bool:
-    """Whether XLA here takes a loop with a sum, a product and a buffer that it fills into a marked call.
+    """Whether this XLA accepts a loop with a sum, a product and a buffer in a marked call.
 
-    To try takes 0.12 s; what tests have seen to work is not tried.
+    The trial takes 0.12 s and is skipped for the version that the tests cover.
     """
     if platform.machine() not in PROCESSORS:
         return False
@@ -138,13 +127,11 @@ batching.primitive_batchers[_whole_loop_p] = _batch
 mlir.register_lowering(_whole_loop_p, mlir.lower_fun(_compiled, multiple_results=True))
 
 
-# Operations in a kernel, at most: LLVM takes more than twice as long for twice as many. The gradient of the bicycle's motion
-# by columns (12,300) took 9.2 s to its first value and 3.4 ms then, as one kernel 12.5 s and 2.6 ms; that of the satellite
-# with wheels (8,000), the next, 6.8 s and 5.1 ms, and 7.5 s and 2.8 ms.
-LONGEST = 10_000
+# The most operations of a kernel: LLVM's time grows faster than their number (docs/performance.md#whole-loop).
+MOST_OPERATIONS = 10_000
 
-# Numbers in an array that is summed, at most: XLA takes a library for 4,096, a product of matrices with a side of 8.
-LARGEST = 1024
+# The most numbers in a sum: XLA calls a library for 4,096 of them, and for products of matrices with a side of 8.
+LONGEST_SUM = 1024
 _SIDE = 8
 
 # fmt: off
@@ -163,9 +150,9 @@ _SUMS = {f"reduce_{name}" for name in ("and", "max", "min", "or", "prod", "sum",
 
 
 def fits(jaxpr) -> bool:
-    """Whether every operation of a program, and of the programs in it, is known to be taken, and they are not too many."""
-    first = list(islice(_operations(jaxpr), LONGEST + 1))
-    return len(first) <= LONGEST and all(_is_taken(e.primitive.name, e) for e in first)
+    """Whether all operations of a program, nested ones included, are on the list, and not too many."""
+    first = list(islice(_operations(jaxpr), MOST_OPERATIONS + 1))
+    return len(first) <= MOST_OPERATIONS and all(_is_taken(e.primitive.name, e) for e in first)
 
 
 def _operations(jaxpr) -> Iterator[Any]:
@@ -176,7 +163,7 @@ def _operations(jaxpr) -> Iterator[Any]:
 
 
 def _inside(equation) -> Iterable[Any]:
-    """The programs in an operation. What is found by tracing, compiling finds in JAX's cache: both call what is jitted."""
+    """The programs inside an operation. Own primitives are traced under `jit`, whose cache serves the compilation, too."""
     given = [v.aval for v in equation.invars]
     params = equation.params
     if equation.primitive.name == "jaxhamel_own_derivative":
@@ -190,12 +177,12 @@ def _inside(equation) -> Iterable[Any]:
 def _is_taken(name: str, equation) -> bool:
     shapes = [v.aval.shape for v in equation.invars]
     if name in _SUMS:
-        return math.prod(shapes[0]) <= LARGEST
+        return math.prod(shapes[0]) <= LONGEST_SUM
     if name == "dot_general":
         return _is_small_product(shapes[0], shapes[1], equation.params["dimension_numbers"])
-    if name in ("scatter", "scatter-add"):  # in one place
+    if name in ("scatter", "scatter-add"):  # a single place
         return math.prod(shapes[1][:-1]) == 1
-    if name == "maybe_set":  # equinox's, the same
+    if name == "maybe_set":  # equinox's, likewise
         return all(math.prod(shape) == 1 for shape in shapes[3:])
     if name == "vprim":  # equinox's, under vmap
         return _is_taken_under_vmap(equation.params)
@@ -209,7 +196,7 @@ def _is_small_product(x, y, dimensions) -> bool:
     if not each:
         return True
     rows, columns = math.prod(x) // each, math.prod(y) // each
-    of_vector = min(rows, columns) == 1 and count * max(rows, columns) <= LARGEST
+    of_vector = min(rows, columns) == 1 and count * max(rows, columns) <= LONGEST_SUM
     return of_vector or max(count, rows, columns) < _SIDE
 
 

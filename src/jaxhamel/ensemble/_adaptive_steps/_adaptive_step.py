@@ -18,7 +18,7 @@ from jaxhamel.ensemble._members._columns import Columns
 from jaxhamel.ensemble._methods._embedded_pairs import Pair
 from jaxhamel.simulate._runge_kutta import increment, moved, stages
 
-SAFETY, LARGEST, SMALLEST = 0.9, 10.0, 0.2
+SAFETY, MOST_GROWTH, MOST_SHRINK = 0.9, 10.0, 0.2
 
 # The first step tried [s], as long as diffrax's: 0.7.2 chooses it by slopes only where it is handed an `ODETerm`, and
 # `diffeqsolve` hands it that in a wrapper.
@@ -126,7 +126,10 @@ def _next(pair: Pair, lane: Lane, limits: Limits, h, kept, estimate) -> Lane:
     """Times, counts, and whether steps became too short; y and slope as before."""
     wanted = SAFETY * _power(estimate, -1.0 / pair.order)
     one = jnp.ones_like(wanted)
-    low, high = jnp.where(kept, one, SMALLEST * one), jnp.where(kept, LARGEST * one, SAFETY * one)
+    low, high = (
+        jnp.where(kept, one, MOST_SHRINK * one),
+        jnp.where(kept, MOST_GROWTH * one, SAFETY * one),
+    )
     h = h * jax.lax.stop_gradient(jnp.minimum(jnp.maximum(wanted, low), high))
     t = jnp.where(kept, lane.end, lane.t)
     to_last = jnp.where(kept, limits.last, lane.t + 0.5 * (limits.last - lane.t))

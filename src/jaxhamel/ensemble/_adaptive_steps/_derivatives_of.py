@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import jax
 
 from jaxhamel._lanes._derivatives._derivatives import is_float, same
-from jaxhamel._lanes._derivatives._linear_map import Program, linear_map
+from jaxhamel._lanes._derivatives._linear_map import LinearProgram, linear_map
 from jaxhamel._lanes._derivatives._own_derivative import own_derivative
 from jaxhamel.ensemble._members._parameters import replaced
 
@@ -61,7 +61,9 @@ def with_derivatives_of(
     return differentiable
 
 
-def _programs(of: Callable, faster: Faster | None, n: int, active) -> tuple[Program, Program]:
+def _programs(
+    of: Callable, faster: Faster | None, n: int, active
+) -> tuple[LinearProgram, LinearProgram]:
     """Forward and backward, of n leaves and the results that are no floats."""
 
     def forward(known, along):
@@ -77,7 +79,7 @@ def _programs(of: Callable, faster: Faster | None, n: int, active) -> tuple[Prog
     ahead = lambda known, along: faster.forward(known[:n], active, along)  # noqa: E731
     back = lambda known, bars: faster.backward(known[:n], known[n:], active, bars)  # noqa: E731
     back = back if faster.back_to(active) else backward
-    return Program(ahead, forward, forward), Program(back, backward, backward)
+    return LinearProgram(ahead, forward, forward), LinearProgram(back, backward, backward)
 
 
 def _of_active(function: Callable, floats: list[int], active: list[int], leaves):

@@ -22,7 +22,7 @@ import jax.numpy as jnp
 
 from jaxhamel._lanes._derivatives._pullback import pullback
 from jaxhamel._lanes._transform import lanes
-from jaxhamel._lanes._xla_cpu._pieces import WHOLE
+from jaxhamel._lanes._xla_cpu._pieces import LONGEST_PROGRAM
 from jaxhamel.ensemble._equal_steps._needed import Needed, filled, some
 from jaxhamel.ensemble._members._columns import Columns
 from jaxhamel.ensemble._members._parameters import Parameters, added, numbers, replaced
@@ -56,7 +56,7 @@ def groups_of(length: int, method: Tableau) -> list[tuple[int, int]]:
     A step's all, or, where each stage needs only the one before, equal parts of them; one where f cannot be written out.
     """
     stages = len(method.b)
-    most = WHOLE / (_BACKWARD * length) if length else 1
+    most = LONGEST_PROGRAM / (_BACKWARD * length) if length else 1
     sizes = [
         n for n in range(1, stages + 1) if stages % n == 0 and (method.chained or n in (1, stages))
     ]

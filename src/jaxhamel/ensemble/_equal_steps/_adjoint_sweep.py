@@ -5,35 +5,15 @@
     w = N′(z)ᵀ ȳ₁ ,   κ_i = h (b_i w + Σ_{j>i} a_ji Ȳ_j) ,   Ȳ_i = f_y(Y_i)ᵀ κ_i ,
     ȳ = w + Σ_i Ȳ_i ,   p̄ += Σ_i f_p(Y_i)ᵀ κ_i
 
-(Hager, Numerische Mathematik 87, 2000; Sanz-Serna, SIAM Review 58, 2016): exact derivatives of the computed trajectory. As
-many neighbouring stages as fit into one loop go backward together, found again from the first of them (`_adjoint_groups`),
-the first group of a step with N, all others by one program: a whole step of a small system, two stages of RK4 with a
-rolling ball, one of a large system. Kept are, of each step, the z that it begins with and the first stages of its groups,
-and of these only the numbers on which f or N′ depends (`_needed`); or nothing but an interval's initial state, from which
-the rest is found again. What all lanes share has a derivative in each lane, summed at the end.
+(Hager, Numerische Mathematik 87, 2000; Sanz-Serna, SIAM Review 58, 2016): exact derivatives of the computed trajectory.
 
-Rolling ball with three masses, 1,024 lanes, 100 steps of RK4 in ten intervals, two cores, µs a step of the motion and of
-value and gradient, where each lane has masses and control of its own, where all have the same: 40 and 162, 33 and 140
-(medians of 150 runs, 25 of one and 25 of the other in turn); run one by one in turns, when each finds its memory out of the
-caches, 51 and 155, 44 and 133 (the median of four runs of `benchmarks/gradient.py`). In scalar operations on lanes a step
-is 2,238 and 1,779, a step backward, found again from its stages, 2.7 times as many, and the step itself has to be done as
-well. Compiled in 4 to 5 s; by JAX's transpose of the loops the gradient took 0.6 to 1.0 ms a step.
+Stages are transposed in groups as large as one loop can hold (`_adjoint_groups`): a whole step of a small system, two RK4
+stages of the rolling ball, one stage of a large system. The first group of a step includes N; all other groups share one
+program. Stored for each step are z and the first stage of each group, restricted to the numbers that f and N′ read
+(`_needed`); the other stages are recomputed. With checkpointing only the initial state of each interval is stored. Inputs
+that all lanes share have a cotangent in each lane, and the lanes are summed at the end.
 
-Before, in the same way: stages transposed one by one by JAX and taken back in pairs 38 and 161, 32 and 146; each alone,
-found again, and the whole state kept 38 and 180, 33 and 165.
-
-Not taken (the same ball; medians as above):
-- a stage at a time, all stages kept: 179 and 162 µs where pairs took 161 and 146;
-- a step backward as one program: 6,980 operations, then, that XLA makes no loop of (`_lanes._pieces.WHOLE`), 0.48 ms a step
-  backward; cut into several loops, 230 to 410 values go from one to the next;
-- keeping values between a stage and its way back, chosen by a minimum cut: 184 and 143 µs where a stage at a time took 169
-  and 147. Each is one more vector that a loop reads and, as windows are, one that it writes for nothing;
-- two steps in a turn of the loop, without the copies that XLA makes between turns: 167 and 149 µs, the motion alone 15 %
-  slower; N with the last group of a step instead of the first: no difference that could be seen;
-- another order of operations, in which few values are alive: of two stages backward some 240 are at once, whatever the
-  order, and there are registers for 32;
-- the virtual power of the residual, λ·(M a + bias), differentiated in place of J and M: 1,290 operations for a stage, 1,300
-  as it is.
+Alternatives that were measured and are slower: docs/performance.md#reverse-mode.
 """
 
 from collections.abc import Callable

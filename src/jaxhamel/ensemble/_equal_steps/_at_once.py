@@ -13,7 +13,7 @@ and 3.4e6 (medians of 9 runs on two quiet cores).
 
 from typing import Any
 
-from jaxhamel._lanes._xla_cpu._pieces import LONGEST
+from jaxhamel._lanes._xla_cpu._pieces import LONGEST_PIECE
 from jaxhamel.simulate._runge_kutta import Tableau
 
 # A step of so many stages is one program. Rolling ball with three masses, 1,024 lanes, µs a step at once and by stages:
@@ -22,7 +22,7 @@ AT_ONCE = 13
 # With fewer lanes than this a step of more stages than RK4 has goes a stage at a time. Rolling ball with two masses, 25
 # steps of Tsit5, ms at once and by stages: 0.38 and 0.20 with one lane, 0.39 and 0.27 with four, 0.43 and 1.02 with
 # sixteen; RK4 is faster at once with one lane, too (3.9 and 5.5 µs a step).
-FEW = 8
+FEW_LANES = 8
 # A step of more loops than this goes a stage at a time, in so many lanes or in fewer.
 MANY, MOST_LOOPS, MOST_LOOPS_OF_FEW = 512, 3, 4
 
@@ -30,7 +30,7 @@ MANY, MOST_LOOPS, MOST_LOOPS_OF_FEW = 512, 3, 4
 def is_at_once(length: int, motion: Any, method: Tableau) -> bool:
     """Whether a step of the motion, whose f is so many operations, is one program."""
     stages, size = len(method.b), len(motion.y[0])
-    if stages > (AT_ONCE if size >= FEW else 4):
+    if stages > (AT_ONCE if size >= FEW_LANES else 4):
         return False
     most = MOST_LOOPS if size >= MANY else MOST_LOOPS_OF_FEW
-    return stages * length <= most * LONGEST
+    return stages * length <= most * LONGEST_PIECE

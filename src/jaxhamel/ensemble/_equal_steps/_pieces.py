@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 
 # Steps up to which an interval stays one: there is little to gain, and a loop in a loop to compile.
-WHOLE = 32
+UNDIVIDED = 32
 
 
 def in_pieces(advancing: Callable[[int], Callable], count: int, total: int) -> Callable:
@@ -38,7 +38,7 @@ def lengths(count: int, total: int) -> tuple[int, int]:
     Each interval's first state is kept anyway: with many intervals none is divided.
     """
     root = math.sqrt(total)
-    if count <= max(WHOLE, root):
+    if count <= max(UNDIVIDED, root):
         return count, 0
     near = [n for n in range(math.ceil(root / 2), int(2 * root) + 1) if count % n == 0]
     best = min(near, key=lambda n: abs(math.log(n / root)), default=round(root))

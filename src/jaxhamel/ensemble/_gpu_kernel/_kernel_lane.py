@@ -10,7 +10,7 @@ from jax.extend.core import jaxpr_as_fun
 
 from jaxhamel._lanes._graph._nodes import Unsupported
 from jaxhamel._lanes._program import scalarise
-from jaxhamel._lanes._transform import _traced_constants_first
+from jaxhamel._lanes._transform import traced_constants_first
 from jaxhamel.ensemble._gpu_kernel._kernel_program import Routine
 
 
@@ -28,7 +28,7 @@ class Lane(NamedTuple):
         **Raises:** `Unsupported`, naming what a kernel cannot do.
         """
         one = jax.tree.map(lambda x: jax.ShapeDtypeStruct((), x.dtype), arguments)
-        closed, traced = _traced_constants_first(jax.make_jaxpr(function)(*one))
+        closed, traced = traced_constants_first(jax.make_jaxpr(function)(*one))
         each = [len(jax.tree.leaves(argument)) for argument in arguments]
         batched = [False] * len(traced)
         for varies, count in zip(varying, each, strict=True):

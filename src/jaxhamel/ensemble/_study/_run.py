@@ -20,7 +20,7 @@ from jaxhamel.ensemble._study._running import Goal, Progress, Target
 
 # Trajectories in a block, where nobody says how many. The figure-eight's ensemble on one core: 8.6e6 trajectory-steps/s
 # in blocks of 1,024, 6.5e6 in blocks of 4,096.
-SMALLEST, LARGEST = 256, 1024
+SMALLEST_BLOCK, LARGEST_BLOCK = 256, 1024
 ROUND = 4  # blocks for each thread of a process before the processes tell each other
 
 
@@ -161,7 +161,7 @@ class Run:
 
 def _suitable(size: int) -> int:
     """By N alone, not by the machine: a thirty-second of it, between two powers of two."""
-    return int(np.clip(2 ** round(np.log2(max(size, 1) / 32)), SMALLEST, LARGEST))
+    return int(np.clip(2 ** round(np.log2(max(size, 1) / 32)), SMALLEST_BLOCK, LARGEST_BLOCK))
 
 
 def _precision() -> str:
