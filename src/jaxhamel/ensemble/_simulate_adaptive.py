@@ -20,7 +20,7 @@ from jaxhamel.ensemble._simulate_lanes import is_of_one_kind
 from jaxhamel.simulate import RESULTS, Trajectory
 from jaxhamel.simulate._results import as_result
 from jaxhamel.simulate._simulate import most_steps, nan_where, tolerances_of
-from jaxhamel.simulate._trajectory import Given
+from jaxhamel.simulate._trajectory import SystemAndControl
 
 _OPTIONS = {"rtol", "atol", "solver", "max_steps", "route"}
 
@@ -77,7 +77,7 @@ def _described(
                 "max_steps": asked.max_steps,
             },
             interpolation=None,
-            given=Given.of(system, control),
+            given=SystemAndControl.of(system, control),
         )
 
     return jax.vmap(one)(

@@ -18,7 +18,7 @@ from jaxhamel.ensemble._rollout import rolled_out
 from jaxhamel.simulate import RESULTS, CommutatorFree2, CommutatorFree4, LieGroup, Trajectory
 from jaxhamel.simulate._results import as_result
 from jaxhamel.simulate._simulate import most_steps, nan_where
-from jaxhamel.simulate._trajectory import Given
+from jaxhamel.simulate._trajectory import SystemAndControl
 
 _ENDS: Any = (RESULTS.successful, RESULTS.nonfinite_state)
 
@@ -103,7 +103,7 @@ def _described(
                 "max_steps": max_steps,
             },
             interpolation=None,
-            given=Given.of(system, control),
+            given=SystemAndControl.of(system, control),
         )
 
     return jax.vmap(one)(members.own, *rolled_out(members, ts, route, plan))

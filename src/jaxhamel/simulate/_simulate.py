@@ -23,7 +23,7 @@ from jaxhamel.simulate._progress import meter
 from jaxhamel.simulate._projected import Projected
 from jaxhamel.simulate._results import as_result, cause_of_end
 from jaxhamel.simulate._step_size import FixedStep, is_nonfinite, steps_in, watched_pid
-from jaxhamel.simulate._trajectory import Given, Trajectory
+from jaxhamel.simulate._trajectory import SystemAndControl, Trajectory
 
 MAX_STEPS = 2**16
 _MAX_STEPS_DENSE = 2**12  # dense output keeps all stages of that many steps
@@ -102,7 +102,7 @@ def simulate(
         "progress_meter": meter(progress),
     }
     solution = _solve(system, control, (q0, u0), ts, steps, options, route, layout)
-    return Trajectory(ts=ts, given=Given.of(system, control), **solution)
+    return Trajectory(ts=ts, given=SystemAndControl.of(system, control), **solution)
 
 
 @eqx.filter_jit

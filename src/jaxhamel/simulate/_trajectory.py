@@ -16,7 +16,7 @@ from jaxhamel.simulate._one_vector import Layout
 from jaxhamel.simulate._results import Result, in_words, is_okay
 
 
-class Given(eqx.Module):
+class SystemAndControl(eqx.Module):
     """System and control, with what is no array out of JAX's sight: a trajectory can leave `jit` and `vmap`."""
 
     arrays: Any
@@ -55,7 +55,7 @@ class Trajectory(eqx.Module):
     result: Result
     stats: dict[str, Any]
     interpolation: diffrax.DenseInterpolation | None
-    given: Given
+    given: SystemAndControl
 
     @property
     def system(self):

@@ -57,7 +57,7 @@ class Bars(NamedTuple):
     moments: tuple[Columns, ...]
 
 
-class Given(NamedTuple):
+class Inputs(NamedTuple):
     """What each lane has of its own and what all share, and by which numbers of these is differentiated."""
 
     mine: Columns
@@ -135,7 +135,7 @@ def _point_back(unit: Callable, inside: Inside, theta, here, bar, moments, share
     return tuple(found)
 
 
-def step_back(programs: Backward, pair: Pair, row: Row, saved: Saved, given: Given, bars: Bars):
+def step_back(programs: Backward, pair: Pair, row: Row, saved: Saved, given: Inputs, bars: Bars):
     """The cotangents before a step, from those after it."""
     at, size = (row.t, row.end, row.kept), len(pair.b)
     if len(saved.times):
@@ -157,7 +157,7 @@ def step_back(programs: Backward, pair: Pair, row: Row, saved: Saved, given: Giv
     return bars._replace(y=y_bar, slope=slope_bar, p=p_bar)
 
 
-def _states_within(programs: Backward, row: Row, saved: Saved, given: Given, bars: Bars) -> Bars:
+def _states_within(programs: Backward, row: Row, saved: Saved, given: Inputs, bars: Bars) -> Bars:
     """With M of all saved times in the step."""
     inside, h = Inside(row.stages[0], row.powers), row.end - row.t
 

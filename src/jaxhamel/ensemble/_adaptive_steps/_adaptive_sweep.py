@@ -19,7 +19,7 @@ from jaxhamel._lanes._transform import lanes
 from jaxhamel.ensemble._adaptive_steps._adaptive_adjoint import (
     Backward,
     Bars,
-    Given,
+    Inputs,
     Row,
     Saved,
     step_back,
@@ -116,7 +116,10 @@ class Sweep(NamedTuple):
 
     def group(self, store: Store, own: Ensemble) -> tuple[Store, tuple[Columns, Columns]]:
         """ȳ at the start and p̄ of one group; those that try no step at all stay as they are."""
-        given, saved = Given(own.mine, self.shared, self.parameters), Saved(self.inner, own.between)
+        given, saved = (
+            Inputs(own.mine, self.shared, self.parameters),
+            Saved(self.inner, own.between),
+        )
         lane = self.first(self.start, own.y, own.mine, self.shared, self.limits)
         lane = lane._replace(stands=jnp.where(own.tried > 0, UNDER_WAY, ARRIVED).astype(jnp.int32))
         rows, places = len(store.rows.t), len(store.lanes.t) - 1  # and one for what nobody needs
@@ -144,7 +147,7 @@ class Sweep(NamedTuple):
         way = jax.lax.while_loop(lambda way: way.forward | (way.place >= 0), one, start)
         return way.store, self._at_start(own, given, way.bars)
 
-    def _run(self, lane: Lane, store: Store, most, given: Given):
+    def _run(self, lane: Lane, store: Store, most, given: Inputs):
         """So many passes at most: the lanes, the rows of the last passes, and how many there were."""
 
         def one(now):
@@ -159,7 +162,7 @@ class Sweep(NamedTuple):
         lane, rows, done = jax.lax.while_loop(going, one, start)
         return lane, store._replace(rows=rows), done
 
-    def _back(self, rows: Row, many, saved: Saved, given: Given, bars: Bars) -> Bars:
+    def _back(self, rows: Row, many, saved: Saved, given: Inputs, bars: Bars) -> Bars:
         """Through the first so many rows, the last of them first."""
 
         def one(n, bars):
@@ -180,7 +183,7 @@ class Sweep(NamedTuple):
         place = jnp.zeros(own.tried.shape, jnp.int32)
         return Bars(own.end, none if self.pair.reuses else (), p, place, (none,) * powers)
 
-    def _at_start(self, own: Ensemble, given: Given, bars: Bars) -> tuple[Columns, Columns]:
+    def _at_start(self, own: Ensemble, given: Inputs, bars: Bars) -> tuple[Columns, Columns]:
         """With what comes through the first slope, where it was computed ahead of the steps."""
         if not self.pair.reuses:
             return bars.y, bars.p
