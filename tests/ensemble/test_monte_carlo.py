@@ -561,3 +561,54 @@ def test_a_ball_in_batches():
     omega = np.array([study.sample(i)["omega"] for i in range(100)])
     np.testing.assert_allclose(study.values["x"], 2.0 * 0.5 * omega[:, 1], atol=1e-6)
     np.testing.assert_allclose(study.values["y"], -2.0 * 0.5 * omega[:, 0], atol=1e-6)
+
+
+def crossing(sample):
+    """A limit that is crossed, with probability 0.1, and failures: NaN below 0.02, its own from 0.01 to 0.06."""
+    b = sample["b"]
+    root = jnp.where(b < 0.02, jnp.nan, b)
+    return {"b": root, "above": b > 0.9, "failed": (b > 0.01) & (b < 0.06)}
+
+
+def test_an_event_is_no_failure():
+    """Trajectories above the limit stay in all statistics; the probability is stated with Wilson's interval."""
+    study = monte_carlo(crossing, {"b": SPREAD["b"]}, 4000, seed=2)
+    b = Samples({"b": SPREAD["b"]}, 4000, 2)[:]["b"]
+    well = b >= 0.06
+    k, n, z = np.sum(b > 0.9), np.sum(well), 1.959963984540054
+    found = study.statistics["quantities"]["above"]
+    wilson = stats.binomtest(int(k), int(n)).proportion_ci(method="wilson")
+    assert found["probability"] == found["mean"] == k / n
+    np.testing.assert_allclose([found["low"], found["high"]], wilson, rtol=1e-12)
+    np.testing.assert_allclose(found["error"], np.sqrt(k / n * (1 - k / n) / n), rtol=1e-12)
+    assert study.statistics["quantities"]["b"]["max"] == b.max() > 0.9
+    np.testing.assert_array_equal(study.failed, np.flatnonzero(~well))
+    np.testing.assert_array_equal(study.not_finite, np.flatnonzero(b < 0.02))
+    assert study.statistics["failure"]["not_finite"] == np.sum(b < 0.02)
+    shown = str(study)
+    assert f"{np.sum(~well)} failed ({np.sum(b < 0.02)} not finite)" in shown
+    assert f"probability {k / n:.4g} ± " in shown
+    assert study.events == ("above",)
+    half = (found["high"] - found["low"]) / (2 * z)
+    enough = monte_carlo(crossing, {"b": SPREAD["b"]}, 4000, seed=2, accuracy={"above": 2.2 * half})
+    assert 600 < enough.trajectories < 1300  # a fifth of all: the square of the error
+    with pytest.raises(ValueError, match="asks for a quantile of 'above', which is 0 or 1; ask"):
+        monte_carlo(crossing, {"b": SPREAD["b"]}, 10, accuracy={("above", 0.5): 0.1})
+
+
+def test_an_event_that_never_happens():
+    """Its mean has no error that could be stated; its probability has an interval, by which a run may stop."""
+    model = lambda s: {"never": s["b"] > 2.0}  # noqa: E731
+    lines = []
+    study = monte_carlo(
+        model,
+        {"b": SPREAD["b"]},
+        4000,
+        accuracy={"never": 2e-3},
+        progress=lambda p: lines.append(str(p)),
+    )
+    found = study.statistics["quantities"]["never"]
+    assert found["probability"] == found["low"] == 0.0
+    np.testing.assert_allclose(found["high"], 3.8415 / (study.trajectories + 3.8415), rtol=1e-4)
+    assert study.trajectories < 1500
+    assert "never: probability 0 ± 0, 95 %: 0 to 0.0" in lines[-1]

@@ -85,8 +85,8 @@ def check_left_over(used, samples) -> None:
         )
 
 
-def check_accuracy(accuracy, names) -> list[tuple[str, float | None, float]]:
-    """(column, share of a quantile or None, standard error) of each; `failed` is a column."""
+def check_accuracy(accuracy, names, events=()) -> list[tuple[str, float | None, float]]:
+    """(column, share of a quantile or None, standard error) of each; `failed` is a column, and `events` are 0 or 1."""
     found = []
     if accuracy is not None and not isinstance(accuracy, Mapping):
         raise TypeError(
@@ -103,9 +103,9 @@ def check_accuracy(accuracy, names) -> list[tuple[str, float | None, float]]:
             raise ValueError(
                 f"`accuracy` asks for the quantile {share!r} of {name!r}; it must be between 0 and 1."
             )
-        if share is not None and name == "failed":
+        if share is not None and name in ("failed", *events):
             raise ValueError(
-                "`accuracy` asks for a quantile of 'failed', which is 0 or 1; ask for {'failed': error}."
+                f"`accuracy` asks for a quantile of {name!r}, which is 0 or 1; ask for {{{name!r}: error}}."
             )
         if not _is_number(value):
             raise ValueError(

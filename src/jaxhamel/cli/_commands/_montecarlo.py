@@ -79,7 +79,7 @@ def run_montecarlo(
     remove_summary(out)
     nominal_run = _in_a_thread(lambda: _nominal_run(scenario, model))
     with terminal.updating(), _as_one_line():
-        study = Study.of(run.values(_shown(terminal)), samples, run.first())
+        study = Study.of(run.values(_shown(terminal)), samples, run.first(), run.events)
     terminal.say(str(study))
     return _write(out, scenario, study, model, nominal_run.result(), started)
 

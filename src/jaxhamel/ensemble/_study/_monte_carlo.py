@@ -39,14 +39,16 @@ def monte_carlo(
 
     - `model`: from one sample, a dictionary of arrays by the names in `distributions`, to the quantities of interest, a
       dictionary of numbers. With `batched=True` it takes and gives arrays with a leading axis of `block` samples, as
-      `jaxhamel.ensemble.rollout` does. A quantity that is NaN or infinite, or a number `failed` that is not zero, marks
-      a trajectory as failed.
+      `jaxhamel.ensemble.rollout` does. A Boolean quantity is an event, a limit that is crossed for instance: it has a
+      probability with an interval. A quantity that is NaN or infinite, or a number `failed` that is not zero, marks a
+      trajectory as failed: something went wrong in the model, and its numbers are in no statistic.
     - `distributions`: `Distribution`s by name.
     - `trajectories`: N; `seed`; `sampler`: `"random"`, `"latin-hypercube"` or `"sobol"`.
     - `has_aux`: as for `jax.grad`: whether `model` gives a pair, its quantities and arrays of anything else, paths to be
       drawn for instance; those of the first block are in `Study.first`.
     - `accuracy`: standard errors that are enough: `{"end": 0.01}` of a mean, `{("end", 0.95): 0.02}` of a quantile,
-      `{"failed": 1e-3}` of the probability of failure. The run stops at the first block after which all are reached.
+      `{"failed": 1e-3}` of the probability of failure, or of an event by its name. The run stops at the first block after
+      which all are reached.
     - `check`: called before anything runs with the samples in which any number is smallest or largest: let it build the
       system, which refuses a mass that is not positive, or give False. A model cannot look at the values of what it is
       traced with: without `check` a negative mass moves like any other.
@@ -91,7 +93,7 @@ def monte_carlo(
         accuracy,
         has_aux,
     )
-    return Study.of(run.values(progress), samples, run.first())
+    return Study.of(run.values(progress), samples, run.first(), run.events)
 
 
 def asked_of(samples: Samples, about: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from jaxhamel.ensemble._study._check_origin import check_origin
 from jaxhamel.ensemble._study._devices import Devices, in_order
 from jaxhamel.ensemble._study._moments import Moments
 from jaxhamel.ensemble._study._processes import gathered, of_the_first, together
-from jaxhamel.ensemble._study._running import Goal, Progress, Target
+from jaxhamel.ensemble._study._running import BY_THE_MODEL, NOT_FINITE, Goal, Progress, Target
 
 # Trajectories in a block, where nobody says how many. The figure-eight's ensemble on one core: 8.6e6 trajectory-steps/s
 # in blocks of 1,024, 6.5e6 in blocks of 4,096.
@@ -57,10 +57,11 @@ class Run:
         shapes = jax.eval_shape(model, self._filled_up(0))
         quantities = _checks.check_aux(shapes, self.block)[0] if has_aux else shapes
         self.names = _checks.check_quantities(quantities, self.block)
+        self.events = tuple(n for n in self.names if quantities[n].dtype == bool)
         _checks.check_room("trajectories", samples.size, len(self.names) + 1)
         # before the folder is there: what is asked wrongly leaves none behind
-        targets = _checks.check_accuracy(accuracy, self.names)
-        self._goal = Goal([Target(*each) for each in targets])
+        targets = _checks.check_accuracy(accuracy, self.names, self.events)
+        self._goal = Goal([Target(*each, each[0] in self.events) for each in targets])
         columns = [*self.names, "failed"]
         asked = {**asked, "quantities": self.names, "block": self.block}
         asked["precision"] = _precision()
@@ -100,7 +101,8 @@ class Run:
                 now = time.monotonic()
                 running = now - (self._devices.ready or now)
                 run, rest = (self.block * n for n in (fresh, len(missing) - fresh))
-                progress(Progress(here, store.size, moments, now - started, running, run, rest))
+                times = (now - started, running)
+                progress(Progress(here, store.size, moments, *times, run, rest, self.events))
             if self._goal.reached(here, moments):
                 break
         arriving.close()
@@ -136,7 +138,7 @@ class Run:
         return gathered(padded).reshape(-1, *padded.shape[1:])
 
     def _rows(self, numbered: tuple[int, int]) -> Float[np.ndarray, "B c"]:
-        """Of a block, run as the number-th: the quantities of each trajectory, NaN where it failed, and whether it did."""
+        """Of a block, run as the number-th: the quantities of each trajectory, NaN where it failed, and why it did."""
         number, index = numbered
         found = self._devices(number, self._filled_up(index))
         size = min(self.block, self.samples.size - index * self.block)
@@ -147,10 +149,11 @@ class Run:
             )
         found = {name: np.asarray(x) for name, x in found.items()}
         rows = np.stack([found[name][:size].astype(float) for name in self.names], axis=1)
-        failed = ~np.isfinite(rows).all(axis=1)
-        failed |= np.asarray(found.get("failed", np.zeros(size)))[:size] != 0
-        rows[failed] = np.nan
-        return np.concatenate([rows, failed[:, None].astype(float)], axis=1)
+        broken = ~np.isfinite(rows).all(axis=1)
+        said = np.asarray(found.get("failed", np.zeros(size)))[:size] != 0
+        why = np.where(broken, NOT_FINITE, np.where(said, BY_THE_MODEL, 0.0))
+        rows[why != 0] = np.nan
+        return np.concatenate([rows, why[:, None]], axis=1)
 
     def _filled_up(self, index: int) -> dict[str, np.ndarray]:
         """The samples of one block, its last sample repeated where there are no more."""

@@ -1,7 +1,7 @@
 """A Monte Carlo run while it goes on: how far it is, what it has found, whether that is accurate enough."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -11,6 +11,9 @@ from jaxtyping import Float
 from jaxhamel._words import counted
 from jaxhamel.ensemble._study._moments import Moments
 from jaxhamel.ensemble._study._statistics import probability, quantiles, summarise
+
+# why a trajectory failed, in the column `failed`: the model gave a `failed` that is not 0, or a number that is not finite
+BY_THE_MODEL, NOT_FINITE = 1.0, 2.0
 
 # Quantiles are looked at again after this share more trajectories: sorting all of them after each block would take longer
 # than the trajectories.
@@ -23,7 +26,8 @@ class Progress:
     - `done` of `size` trajectories, `failed` of them; `elapsed` [s]; `rate` [1/s] of those that were run now (not found
       in a folder), since the program was compiled; `left` [s] for the `missing` others, NaN as long as none was run.
     - `means`: by quantity (mean, standard error), kept from block to block.
-    - `quantile(name, share)`: its value and error; `failure`: probability of it with its error and 95 % interval.
+    - `quantile(name, share)`: its value and error; `event(name)` of a Boolean quantity and `failure`: the probability with
+      its error and 95 % interval.
     - `statistics`: all that a `Study` has, computed when it is asked for (it sorts).
 
     `print(progress)` shows one line, so that `print` itself will do where such a function is asked for.
@@ -38,11 +42,12 @@ class Progress:
         running: float,
         fresh: int,
         missing: int,
+        events: Collection[str] = (),
     ):
         self._values, self.size, self._moments = values, size, moments
         self.done = len(next(iter(values.values())))
         self.failed = self.done - moments.n
-        self.elapsed, self.missing = elapsed, missing
+        self.elapsed, self.missing, self._events = elapsed, missing, events
         self.rate = fresh / running if running > 0 else 0.0
 
     def __str__(self) -> str:
@@ -50,13 +55,13 @@ class Progress:
 
     def line(self, name: str) -> str:
         """How far, how fast, and what comes out of one quantity so far."""
+        pace = f"{self.rate:.0f}/s, about {self.left:.0f} s left   " if self.rate else ""
+        head = f"{self.done} of {counted(self.size, 'trajectory')}, {self.failed} failed   {pace}{name}: "
+        if name in self._events:
+            return head + said_of(self.event(name))
         mean, error = self.means[name]
         most = self.quantile(name, 0.95)["value"] if self.failed < self.done else math.nan
-        pace = f"{self.rate:.0f}/s, about {self.left:.0f} s left   " if self.rate else ""
-        return (
-            f"{self.done} of {counted(self.size, 'trajectory')}, {self.failed} failed   {pace}"
-            f"{name}: mean {mean:.4g} ± {error:.1g}, 95 % below {most:.4g}"
-        )
+        return f"{head}mean {mean:.4g} ± {error:.1g}, 95 % below {most:.4g}"
 
     @property
     def left(self) -> float:
@@ -79,20 +84,27 @@ class Progress:
     @property
     def failure(self) -> dict[str, float]:
         """See the class."""
-        return probability(self._values["failed"] != 0)
+        return _failure(self._values["failed"])
+
+    def event(self, name: str) -> dict[str, float]:
+        """See the class."""
+        x = self._values[name]
+        return probability(x[np.isfinite(x)] != 0)
 
     @cached_property
     def statistics(self) -> dict[str, Any]:
         """See the class."""
-        return statistics_of(self._values)
+        return statistics_of(self._values, self._events)
 
 
 class Target(NamedTuple):
-    """A standard error that is enough: of the mean of a column, of its quantile `share`, or of the share that failed."""
+    """A standard error that is enough: of the mean of a column, of its quantile `share`, or of the probability that it is
+    not 0, where it is an `event`, as `failed` is."""
 
     column: str
     share: float | None
     error: float
+    event: bool = False
 
 
 class Goal:
@@ -115,16 +127,35 @@ class Goal:
         return all(_error(target, values, moments) <= target.error for target in self.targets)
 
 
-def statistics_of(values: Mapping[str, Float[np.ndarray, " N"]]) -> dict[str, Any]:
-    """The statistics of columns, `failed` among them, without those that failed."""
-    bad = values["failed"] != 0
-    good = {name: x[~bad] for name, x in values.items() if name != "failed"}
-    return {"failure": probability(bad), **summarise(good)}
+def statistics_of(
+    values: Mapping[str, Float[np.ndarray, " N"]], events: Collection[str] = ()
+) -> dict[str, Any]:
+    """The statistics of columns, `failed` among them, without those that failed; of `events` also the probability."""
+    why = values["failed"]
+    good = {name: x[why == 0] for name, x in values.items() if name != "failed"}
+    found = {"failure": _failure(why), **summarise(good)}
+    for name in events:
+        if len(good[name]):
+            found["quantities"][name] |= probability(good[name] != 0)
+    return found
+
+
+def _failure(why: Float[np.ndarray, " N"]) -> dict[str, float]:
+    return probability(why != 0) | {"not_finite": int(np.count_nonzero(why == NOT_FINITE))}
+
+
+def said_of(event: Mapping[str, float]) -> str:
+    """A probability with its error and interval."""
+    return (
+        f"probability {event['probability']:.4g} ± {event['error']:.1g}, "
+        f"95 %: {event['low']:.3g} to {event['high']:.3g}"
+    )
 
 
 def _error(target: Target, values: Mapping[str, np.ndarray], moments: Moments) -> float:
-    if target.column == "failed":
-        found = probability(values["failed"] != 0)
+    if target.column == "failed" or target.event:
+        x = values[target.column]
+        found = probability(x[np.isfinite(x)] != 0)
         return (found["high"] - found["low"]) / (2 * 1.959963984540054)
     if target.share is not None:
         x = values[target.column]
