@@ -9,6 +9,7 @@ from jaxhamel._checks._axes import check_axis_kinds as check_axis_kinds
 from jaxhamel._checks._axes import check_batch as check_batch
 from jaxhamel._checks._axes import wrong_axes as wrong_axes
 from jaxhamel._checks._bodies import check_added_mass as check_added_mass
+from jaxhamel._checks._bodies import check_axisymmetric as check_axisymmetric
 from jaxhamel._checks._bodies import check_frame_axis as check_frame_axis
 from jaxhamel._checks._bodies import check_inertia as check_inertia
 from jaxhamel._checks._bodies import check_inertias as check_inertias
@@ -59,6 +60,8 @@ from jaxhamel._checks._fits import each_of as each_of
 from jaxhamel._checks._fits import is_least_squares as is_least_squares
 from jaxhamel._checks._gaits import check_gait_problem as check_gait_problem
 from jaxhamel._checks._gaits import check_mechanism as check_mechanism
+from jaxhamel._checks._hypotheses import check_hypotheses as check_hypotheses
+from jaxhamel._checks._hypotheses import check_no_prescribed_motion as check_no_prescribed_motion
 from jaxhamel._checks._identify import check_entries as check_entries
 from jaxhamel._checks._identify import check_first_seconds as check_first_seconds
 from jaxhamel._checks._identify import check_guess as check_guess
@@ -142,10 +145,12 @@ from jaxhamel._checks._systems import check_control_value as check_control_value
 from jaxhamel._checks._systems import check_frame_at as check_frame_at
 from jaxhamel._checks._systems import check_invariant_constraints as check_invariant_constraints
 from jaxhamel._checks._systems import check_motion_given as check_motion_given
+from jaxhamel._checks._systems import check_rigid_inertia as check_rigid_inertia
 from jaxhamel._checks._systems import check_rigid_motions as check_rigid_motions
 from jaxhamel._checks._systems import check_route as check_route
 from jaxhamel._checks._systems import check_same_metric as check_same_metric
 from jaxhamel._checks._systems import check_state as check_state
+from jaxhamel._checks._values import any_tracer as any_tracer
 from jaxhamel._checks._values import check_arrays as check_arrays
 from jaxhamel._checks._values import check_callable as check_callable
 from jaxhamel._checks._values import check_choice as check_choice
@@ -158,4 +163,5 @@ from jaxhamel._checks._values import check_positive as check_positive
 from jaxhamel._checks._values import check_shape as check_shape
 from jaxhamel._checks._values import check_unit_vectors as check_unit_vectors
 from jaxhamel._checks._values import check_vector as check_vector
+from jaxhamel._checks._values import check_zero as check_zero
 from jaxhamel._checks._values import concrete as concrete

@@ -137,6 +137,19 @@ def check_added_mass(name: str, value) -> None:
         )
 
 
+def check_axisymmetric(name: str, matrix) -> None:
+    """An inertia `(3, 3)` of the form (A, A, C)."""
+    array = concrete(matrix)
+    if array is None:
+        return
+    axial = np.diag([array[0, 0], array[0, 0], array[2, 2]])
+    if np.max(np.abs(array - axial)) > _UNIT * np.max(np.abs(array)):
+        raise ValueError(
+            f"`{name}` is {_short(array)}; this formula holds for (A, A, C) alone, the same about e_1 and e_2. "
+            "For any other use `jaxhamel.mechanics.relative_equilibrium` or `jaxhamel.simulate`."
+        )
+
+
 def check_frame_axis(name: str, value) -> None:
     """A vector that e_3 can be turned into by a unique shortest rotation: not zero, not along -e_3."""
     check_finite(name, value)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from jaxhamel._checks._values import (
-    _any_tracer,
+    any_tracer,
     _kind,
     check_arrays,
     check_callable,
@@ -61,7 +61,7 @@ def check_solver(solver) -> None:
 
 def check_outside(name: str, value) -> None:
     """No value of it is traced."""
-    if _any_tracer(value):
+    if any_tracer(value):
         raise TypeError(f"`{name}` is traced; {OUTSIDE}")
 
 

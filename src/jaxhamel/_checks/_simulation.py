@@ -6,7 +6,7 @@ import numpy as np
 
 from jaxhamel._checks._systems import check_frame_at
 from jaxhamel._checks._values import (
-    _any_tracer,
+    any_tracer,
     _kind,
     _shapes,
     _short,
@@ -187,10 +187,10 @@ def check_steps(rtol, atol, dt) -> None:
 def check_control_along(ts, control, name: str = "control") -> None:
     """A control is finite at all times of `ts`, where both are concrete."""
     times = concrete(ts)
-    if control is None or times is None or _any_tracer(control):
+    if control is None or times is None or any_tracer(control):
         return
     values = _evaluate_control(control, ts)
-    if _any_tracer(values):  # the control closes over traced values
+    if any_tracer(values):  # the control closes over traced values
         return
     for leaf in jax.tree.leaves(values):
         bad = ~np.isfinite(np.asarray(leaf)).reshape(len(times), -1).all(axis=1)

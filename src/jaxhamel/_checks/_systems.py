@@ -5,7 +5,7 @@ from functools import partial
 import equinox as eqx
 import numpy as np
 
-from jaxhamel._checks._values import _any_tracer, _short, check_finite, check_shape, concrete
+from jaxhamel._checks._values import any_tracer, _short, check_finite, check_shape, concrete
 
 
 def check_route(route, routes) -> None:
@@ -37,7 +37,7 @@ def check_state(system, q, u) -> None:
 def check_frame_at(system, t, q) -> None:
     """A(t, q) is (n, n), finite and regular, and its constraint rows are independent."""
     n, m = system.space.dim, system.n_constraints
-    matrix = (system.frame if _any_tracer((system, t, q)) else partial(_frame, system))(t, q)
+    matrix = (system.frame if any_tracer((system, t, q)) else partial(_frame, system))(t, q)
     check_shape("frame(t, q)", matrix, (n, n), "It is A of u = A v, one row a quasi-velocity.")
     check_finite("frame(t, q)", matrix)
     array = concrete(matrix)
@@ -161,4 +161,15 @@ def check_rigid_motions(system, moves_rigidly: bool) -> None:
         raise TypeError(
             f"`system` {type(system).__name__} has the space {system.space}; a centre of mass needs "
             "Product(SE3(), Euclidean(m)) or Product(SE2(), Euclidean(m))."
+        )
+
+
+def check_rigid_inertia(system, here, wanted) -> None:
+    """The locked inertia has the mass and the lever arms of rigid bodies."""
+    change = _change(here, wanted, 0.0)
+    if change:
+        raise ValueError(
+            f"the locked inertia of `system` {type(system).__name__} is not that of rigid bodies: it differs by up to "
+            f"{change:.3g} from [[Θ, m d̂], [−m d̂, m 1]]. It has no centre of mass to refer its momentum to; use "
+            "`jaxhamel.mechanics.spatial_momentum`."
         )

@@ -65,6 +65,13 @@ def check_not_negative(name: str, value, next_step: str = "Give it in SI units."
         )
 
 
+def check_zero(name: str, value, next_step: str) -> None:
+    """Every entry is 0."""
+    array = concrete(value)
+    if array is not None and np.any(array != 0):
+        raise ValueError(f"`{name}` is {_short(array)}; it must be 0. {next_step}")
+
+
 def check_unit_vectors(name: str, value) -> None:
     """Every vector (last axis 3) has length 1, to 1e-5."""
     check_finite(name, value)
@@ -145,7 +152,8 @@ def check_arrays(**named) -> None:
                 )
 
 
-def _any_tracer(tree) -> bool:
+def any_tracer(tree) -> bool:
+    """Whether some leaf is a tracer, so that its value is not known."""
     return any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(tree))
 
 

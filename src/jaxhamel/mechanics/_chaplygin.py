@@ -36,8 +36,11 @@ def kinematic_coefficients(system: System, t: Time, q: Configuration) -> Float[A
 
     **Arguments:** `system` on R^n, s being its first m coordinates; `t`; `q` `(n,)`. **Returns:** F̄ `(m, k)`.
 
+    **Raises:** `TypeError` on another space.
+
     Müller 2021, eq. (30): the coefficients of the kinematic (Ehresmann) connection; (3.8) of Müller 2023 calls them A.
     """
+    _check_space(system)
     m = system.n_constraints
     rows = system.frame(t, q)[:m]
     return inverse(rows[:, :m]) @ rows[:, m:]
@@ -45,6 +48,7 @@ def kinematic_coefficients(system: System, t: Time, q: Configuration) -> Float[A
 
 def kinematic_curvature(system: System, t: Time, q: Configuration) -> Float[Array, "m k k"]:
     """γ^α_IJ, eq. (33) of Müller 2021, of the constraints of `system`. **Returns:** `(m, k, k)`, index order `[α, I, J]`."""
+    _check_space(system)
     m = system.n_constraints
     connection = lambda s, r: kinematic_coefficients(system, t, jnp.concatenate([s, r]))  # noqa: E731
     return bundle_curvature(connection, q[:m], q[m:])
@@ -108,13 +112,17 @@ def _solved(residual: Callable, system, t, q, rdot, control) -> ShapeAcceleratio
     return _solve(residual, system, t, q, rdot, control)
 
 
-def _check(system: System, t: Scalar, q: Configuration, rdot: ShapeRate) -> None:
-    name, m = type(system).__name__, system.n_constraints
+def _check_space(system: System) -> None:
     if not isinstance(system.space, Euclidean):
         raise TypeError(
-            f"`system` {name} has the space {system.space}; the equations of Chaplygin and Voronets are written in "
-            "coordinates q = (s, r) of Euclidean(n). Use `jaxhamel.acceleration` on any other space."
+            f"`system` {type(system).__name__} has the space {system.space}; the equations of Chaplygin and Voronets are "
+            "written in coordinates q = (s, r) of Euclidean(n). Use `jaxhamel.acceleration` on any other space."
         )
+
+
+def _check(system: System, t: Scalar, q: Configuration, rdot: ShapeRate) -> None:
+    _check_space(system)
+    name, m = type(system).__name__, system.n_constraints
     if overrides(system, "drift"):
         raise ValueError(
             f"`system` {name} has a drift; these equations hold for constraints without one. "

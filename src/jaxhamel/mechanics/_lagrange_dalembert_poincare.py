@@ -17,6 +17,7 @@ from jaxtyping import Array, Float
 from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control, Scalar, Time
 from jaxhamel.geometry import AbstractSpace, curvature
+from jaxhamel.mechanics._hypotheses import steps_around
 from jaxhamel.mechanics._kinematics import covector, derivatives, lagrangian, prepare
 from jaxhamel.mechanics._lagrange_poincare import force_on, linear_model
 from jaxhamel.mechanics._mechanical_connection import ConnectionMatrix, Shape, structure_group
@@ -58,8 +59,12 @@ def lagrange_dalembert_poincare(
 
 
 def principal_connection(system: System, t: Time, q: Configuration) -> ConnectionMatrix:
-    """A = A_1⁻¹ A_2 `(f, m)` of the constraint rows [A_1 A_2] at q: ξ = −A ṙ with ξ = g⁻¹ġ. Müller 2023, eq. (4.1)."""
+    """A = A_1⁻¹ A_2 `(f, m)` of the constraint rows [A_1 A_2] at q: ξ = −A ṙ with ξ = g⁻¹ġ. Müller 2023, eq. (4.1).
+
+    **Raises:** `TypeError` on another space; `ValueError` for another number of constraints.
+    """
     f = structure_group(system).dim
+    _checks.check_constraint_count(system, f, _WHOLE_GROUP)
     rows = system.frame(t, q)[:f]
     return inverse(rows[:, :f]) @ rows[:, f:]
 
@@ -100,9 +105,7 @@ def _to_body(group: AbstractSpace, g: Configuration, right: bool) -> Float[Array
 def _check(system: System, t: Scalar, q: Configuration, rdot: Array, right: bool) -> None:
     group = structure_group(system)
     name = type(system).__name__
-    _checks.check_constraint_count(
-        system, group.dim, "The constraints must determine the motion along the whole group."
-    )
+    _checks.check_constraint_count(system, group.dim, _WHOLE_GROUP)
     if overrides(system, "drift"):
         raise ValueError(
             f"`system` {name} has a drift; these equations hold for constraints without one. "
@@ -111,8 +114,24 @@ def _check(system: System, t: Scalar, q: Configuration, rdot: Array, right: bool
     _checks.check_state(system, q, rdot)
     first = system.frame(t, q)[: group.dim, : group.dim]
     _checks.check_frame_matrix("A_1 of frame(t, q)", first, group.dim)
-    here = principal_connection(system, t, q)
+    if not _checks.any_tracer((system, t, q)):
+        _checks.check_invariant_constraints(system, *_moved_connections(system, t, q, right), right)
+
+
+_WHOLE_GROUP = (
+    "The constraints must determine the motion along the whole group. "
+    "With fewer, use `jaxhamel.mechanics.nonholonomic_momentum_equations`."
+)
+
+
+@eqx.filter_jit
+def _moved_connections(system, t, q, right):
+    """A at elements of the group, that of q first, and what the one at the identity makes of it there."""
+    group = structure_group(system)
     at_identity = principal_connection(system, t, (group.identity(q[1].dtype), q[1]))
-    _checks.check_invariant_constraints(
-        system, here, _to_body(group, q[0], right) @ at_identity, right
-    )
+
+    def at(step):
+        g = group.retract(q[0], step[: group.dim])
+        return principal_connection(system, t, (g, q[1])), _to_body(group, g, right) @ at_identity
+
+    return jax.vmap(at)(steps_around(system.space, dtype_of(q))[0])

@@ -23,6 +23,7 @@ from jaxtyping import Array, Float
 from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar, Time, Velocity
 from jaxhamel.geometry import AbstractSpace, Euclidean, Product
+from jaxhamel.mechanics._hypotheses import require, steps_around
 from jaxhamel.mechanics._kinematics import lagrangian, prepare, velocity_of
 from jaxhamel.mechanics._small_solve import symmetric_solve
 from jaxhamel.mechanics._system import System, dtype_of
@@ -114,12 +115,51 @@ def mechanical_connection(
 
     **Returns:** a callable r `(m,)` → A `(f, m)`.
 
-    **Raises:** `TypeError` on another space.
+    **Raises:** `TypeError` on another space; `ValueError` for a kinetic energy that is not quadratic in v or changes
+    with g, at states near g = 1, r = 0.
 
     Müller 2023, eq. (5.5): Müller's A has the sign of Ω = ξ + A ṙ. At zero momentum ξ = −A ṙ.
     """
-    structure_group(system)
-    return MechanicalConnection(system, t, control)
+    group = structure_group(system)
+    connection = MechanicalConnection(system, t, control)
+    if not _checks.any_tracer(connection):
+        _check_near_identity(system, group, t, control)
+    return connection
+
+
+_ANY_LAGRANGIAN = "Use `jaxhamel.acceleration`, which takes any Lagrangian."
+
+
+def _check_near_identity(system, group, t, control) -> None:
+    leaves = [x for x in jax.tree.leaves(system) if jnp.issubdtype(jnp.result_type(x), jnp.floating)]
+    zero = jnp.zeros(system.space.dim - group.dim, jnp.result_type(float, *leaves[:1]))
+    t, q, (), control = prepare((group.identity(zero.dtype), zero), t=t, control=control)
+    v = jnp.zeros(system.space.dim, zero.dtype)
+    check_locked(system, t, q, v, control, "mechanical connection")
+
+
+def check_locked(
+    system: System, t: Scalar, q: Configuration, v: Velocity, control: Control, name: str
+) -> None:
+    """The kinetic energy is quadratic in v and does not change with g, near q; `name`: what needs it."""
+    if _checks.any_tracer((system, t, q, v, control)):
+        return
+    equations = f"The {name} assumes T = ½ v·M(t, r) v."
+    require(system, t, q, v, control, ("quadratic",), equations, _ANY_LAGRANGIAN)
+    for here, at_identity in zip(*_moved_inertias(system, t, q, control), strict=True):
+        _checks.check_same_metric(system, here, at_identity)
+
+
+@eqx.filter_jit
+def _moved_inertias(system, t, q, control):
+    """M at elements of the group, that of q first, and M at the identity, both `(j, n, n)`."""
+    group = structure_group(system)
+    zero = group.identity(dtype_of(q)), q[1]
+    here, _ = steps_around(system.space, dtype_of(q))
+    mass = jax.vmap(lambda q: mass_matrix(system, t, q, control))
+    moved = jax.vmap(lambda step: (group.retract(q[0], step[: group.dim]), q[1]))(here)
+    at_identity = mass_matrix(system, t, zero, control)
+    return mass(moved), jnp.broadcast_to(at_identity[None], (here.shape[0], *at_identity.shape))
 
 
 def locked_velocity(

@@ -16,7 +16,8 @@ from jaxtyping import Array, Float
 
 from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar, Time, Velocity
-from jaxhamel.geometry import SE2, SE3, AbstractSpace, group_motion, quaternion_conjugate
+from jaxhamel.geometry import SE2, SE3, AbstractSpace, group_motion, hat, quaternion_conjugate
+from jaxhamel.mechanics._hypotheses import require
 from jaxhamel.mechanics._kinematics import lagrangian, prepare, velocity_of
 from jaxhamel.mechanics._lagrange_poincare import velocity_of_momentum
 from jaxhamel.mechanics._mechanical_connection import (
@@ -78,6 +79,9 @@ def reconstruct_with_momentum(
 
     **Returns:** g at each time, a configuration of G with a leading axis of length t.
 
+    **Raises:** `TypeError` on another space or for a path that is no function; `ValueError` where the momentum is not
+    conserved or the kinetic energy not quadratic, at states near the first.
+
     With h(t) the motion at μ = 0 from the identity, g = k h and k̇ = k Ad_h (L⁻¹ Ad_gᵀ μ): the total phase g(T) is a
     dynamic one, k = g h⁻¹, times the geometric one, h(T). Figure 3 of the paper draws as dynamic phase the motion with
     resting joints instead, `path` constant.
@@ -88,12 +92,27 @@ def reconstruct_with_momentum(
     group = structure_group(system)
     _checks.check_shape("momentum", momentum, (group.dim,), "One entry a group direction.")
 
+    _check_conserved(system, path, times, start, control)
+
     def velocity(t: Scalar, g: Configuration) -> Velocity:
         r, rdot = jax.jvp(path, (t,), (jnp.ones_like(t),))
         Omega = velocity_of_momentum(system, t, (g, r), momentum, control)
         return Omega - mechanical_connection(system, t, control)(r) @ rdot
 
     return group_motion(velocity, times, group, start)
+
+
+def _check_conserved(system, path, times, start, control) -> None:
+    """L does not depend on g, and no force acts along the group."""
+    if _checks.any_tracer((system, times, start, control)):
+        return
+    g = structure_group(system).identity(times.dtype) if start is None else start
+    t, q, (), control = prepare((g, path(times[0])), t=times[0], control=control)
+    equations = "The momentum in space is constant only where the symmetry is whole."
+    instead = "Use `jaxhamel.simulate` for the motion."
+    hypotheses = ("quadratic", "invariant", "free")
+    v = jnp.zeros(system.space.dim, times.dtype)
+    require(system, t, q, v, control, hypotheses, equations, instead)
 
 
 class Centroidal(NamedTuple):
@@ -119,7 +138,8 @@ def centroidal(
 
     **Returns:** a `Centroidal`. No frame has the velocity V_G unless the curvature vanishes (remark 5.1).
 
-    **Raises:** `TypeError` on other spaces, `ValueError` for wrong shapes.
+    **Raises:** `TypeError` on other spaces; `ValueError` for wrong shapes, or a locked inertia that is not that of rigid
+    bodies (added mass of a fluid, for one, is not the same in all directions).
 
     Müller 2023, section 5(e); Orin and Goswami (2008).
     """
@@ -127,7 +147,22 @@ def centroidal(
     _checks.check_rigid_motions(system, isinstance(group, SE2 | SE3))
     t, q, (u,), control = prepare(q, u, t=t, control=control)
     _checks.check_state(system, q, u)
+    if not _checks.any_tracer((system, t, q, control)):
+        _checks.check_rigid_inertia(system, *_rigid_inertia(system, t, q, control))
     return _centroidal(system, t, q, u, control)
+
+
+@eqx.filter_jit
+def _rigid_inertia(system, t, q, control):
+    """L and what it is for rigid bodies, both without Θ: [[·, m d̂], [−m d̂, m 1]]."""
+    group = structure_group(system)
+    f, turns = group.dim, 1 if isinstance(group, SE2) else 3
+    L = mass_matrix(system, t, q, control)[:f, :f]
+    m = L[-1, -1]
+    com, _ = _centre_frame(group, q[0], L)
+    lever = hat(com) if turns == 3 else jnp.stack([-com[1], com[0]])[None]
+    wanted = jnp.concatenate([m * lever, m * jnp.eye(f - turns, dtype=L.dtype)])
+    return L[:, turns:], wanted
 
 
 @eqx.filter_jit

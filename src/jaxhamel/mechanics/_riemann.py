@@ -10,6 +10,9 @@ connection is Levi-Civita's, by Koszul's formula
 
 and R(x, y) z = ∇_x ∇_y z − ∇_y ∇_x z − ∇_[x,y] z, so that a sphere has positive curvature. On R^n these are Christoffel's
 symbols and the tensor of (7.2); on a group with an invariant metric, Arnold's formulas, without coordinates.
+
+What is assumed, and checked near the state given: L = ½ v·M(q) v − V(t, q) without constraints, and for (7.2) forces
+Q(t, q). `linearise` assumes none of it.
 """
 
 from collections.abc import Callable
@@ -22,6 +25,7 @@ from jaxtyping import Array, Float
 from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control, Scalar, Time, Velocity
 from jaxhamel.geometry import AbstractSpace
+from jaxhamel.mechanics._hypotheses import require
 from jaxhamel.mechanics._kinematics import applied_force, covector, lagrangian, prepare
 from jaxhamel.mechanics._mechanical_connection import mass_matrix
 from jaxhamel.mechanics._small_solve import symmetric_solve
@@ -36,13 +40,16 @@ def levi_civita(system: System, t: Time, q: Configuration) -> Christoffel:
 
     v̇^c + Γ^c_ab v^a v^b = F^c are the equations of motion (7.1).
 
-    **Arguments:** `system`: T quadratic in v; its frame and constraints are not used; `t`, `q`.
+    **Arguments:** `system`: L = ½ v·M(q) v − V(t, q), without constraints; forces may be any, its frame is not used;
+    `t`, `q`.
 
     **Returns:** `(n, n, n)`, index order `[c, a, b]`; Γ^c_ab − Γ^c_ba = c^c_ab, zero on R^n.
 
+    **Raises:** `ValueError` for another Lagrangian, with constraints or prescribed motion.
+
     Müller 2023, below (7.1).
     """
-    t, q, (), _ = prepare(q, t=t, control=None)
+    t, q = _prepare_metric(system, t, q)
     return _levi_civita(system, t, q)
 
 
@@ -68,11 +75,11 @@ def riemann_curvature(system: System, t: Time, q: Configuration) -> Riemann:
 
         R^d_cab = e_a Γ^d_bc − e_b Γ^d_ac + Γ^d_ae Γ^e_bc − Γ^d_be Γ^e_ac − c^e_ab Γ^d_ec
 
-    **Arguments:** as for `levi_civita`. **Returns:** `(n, n, n, n)`, antisymmetric in the last two.
+    **Arguments, Raises:** as for `levi_civita`. **Returns:** `(n, n, n, n)`, antisymmetric in the last two.
 
     Müller 2023, (7.2), whose R_cbda v^c v^d x^b is g(R(x, v) v, e_a).
     """
-    t, q, (), _ = prepare(q, t=t, control=None)
+    t, q = _prepare_metric(system, t, q)
     return _riemann(system, t, q)
 
 
@@ -92,9 +99,10 @@ def sectional_curvature(
 
     Negative: free motions in that plane part exponentially; positive: they meet again.
 
-    **Arguments:** as for `levi_civita`; `x`, `y` `(n,)`, independent.
+    **Arguments, Raises:** as for `levi_civita`; `x`, `y` `(n,)`, independent.
     """
     t, q, (x, y), _ = prepare(q, x, y, t=t, control=None)
+    _check_metric(system, t, q)
     g, R = mass_matrix(system, t, q, None), _riemann(system, t, q)
     turned = jnp.einsum("dcab,c,a,b->d", R, y, x, y)
     return (turned @ g @ x) / ((x @ g @ x) * (y @ g @ y) - (x @ g @ y) ** 2)
@@ -105,18 +113,18 @@ def stability_matrix(
 ) -> Float[Array, "n n"]:
     """K^a_b x^b = R(x, v) v − ∇_x F: the linearised motion is D²x/dt² = −K x + Φ, stable where K is positive.
 
-    **Arguments:** `system`: T quadratic in v, forces that depend on q and t alone; its frame is not used, and it has no
-    constraints; `t`, `q`; `v` `(n,)`; `control`.
+    **Arguments:** `system`: L = ½ v·M(q) v − V(t, q), forces that depend on q and t alone; its frame is not used, and it
+    has no constraints; `t`, `q`; `v` `(n,)`; `control`.
 
     **Returns:** K `(n, n)`, self-adjoint in the metric where the force has a potential.
 
-    **Raises:** `ValueError` with constraints or wrong shapes.
+    **Raises:** `ValueError` for another Lagrangian (terms linear in v, a metric that depends on t), damping or gyroscopic
+    forces, constraints, prescribed motion, or wrong shapes. `linearise` takes all of these.
 
     Müller 2023, eq. (7.2): a measure of stability.
     """
     t, q, (v,), control = prepare(q, v, t=t, control=control)
-    _checks.check_constraint_count(system, 0, "The metric must be that of the whole space.")
-    _checks.check_state(system, q, v)
+    _check_motion(system, t, q, v, control)
     return _stability(system, t, q, v, control)
 
 
@@ -147,11 +155,12 @@ def neighbouring_motion(
 
     **Returns:** ẋ, ẏ `(n,)`, to be integrated beside the motion.
 
+    **Raises:** as for `stability_matrix`.
+
     Müller 2023, eq. (7.2), without the perturbing force Φ, which adds to ẏ.
     """
     t, q, (v, x, y), control = prepare(q, v, x, y, t=t, control=control)
-    _checks.check_constraint_count(system, 0, "The metric must be that of the whole space.")
-    _checks.check_state(system, q, v)
+    _check_motion(system, t, q, v, control)
     return _neighbouring(system, t, q, v, x, y, control)
 
 
@@ -169,6 +178,42 @@ def contravariant_force(system: System, t: Scalar, q: Configuration, control: Co
     if overrides(system, "force"):
         force = force + applied_force(system, t, q, at_rest, control)
     return symmetric_solve(mass_matrix(system, t, q, control), force)
+
+
+_EQUATIONS = "The Riemannian form of the equations is that of L = ½ v·M(q) v − V(t, q)"
+_INSTEAD = "Use `jaxhamel.mechanics.linearise`, which linearises the full equations of motion."
+
+
+def _prepare_metric(system, t, q) -> tuple[Scalar, Configuration]:
+    t, q, (), _ = prepare(q, t=t, control=None)
+    _check_metric(system, t, q)
+    return t, q
+
+
+def _check_metric(system, t, q) -> None:
+    """L = ½ v·M(q) v − V(t, q), without constraints."""
+    system.space.check(q, "q")
+    _check_free(system)
+    v, instead = jnp.zeros(system.space.dim, dtype_of(q)), "For the motion use `acceleration`."
+    require(system, t, q, v, None, _METRIC, _EQUATIONS + ".", f"{_INSTEAD} {instead}")
+
+
+def _check_motion(system, t, q, v, control) -> None:
+    """The same, and a force Q(t, q)."""
+    _check_free(system)
+    _checks.check_state(system, q, v)
+    equations = _EQUATIONS + " with a force Q(t, q)."
+    require(system, t, q, v, control, (*_METRIC, "place"), equations, _INSTEAD)
+
+
+def _check_free(system) -> None:
+    """No constraints, no prescribed motion."""
+    why = f"The metric must be that of the whole space. {_INSTEAD}"
+    _checks.check_constraint_count(system, 0, why)
+    _checks.check_no_prescribed_motion(system, _EQUATIONS + ".", _INSTEAD)
+
+
+_METRIC = ("quadratic", "homogeneous", "steady")
 
 
 def _along_frame(

@@ -143,7 +143,10 @@ class CoupledSnakeboard(System):
         """(q, u) a time t after (q_0, u_0) with φ̇ = 0 and no torque: g = g_0 exp(ξ t), ψ = ψ_0 + ψ̇ t.
 
         A circle of radius ℓ |cot φ|; a straight line for φ = 0; a turn on the spot for φ = ±π/2.
+
+        **Raises:** `ValueError` for φ̇ ≠ 0.
         """
+        _checks.check_zero("u0[2]", u0[2], "Only steady trucks glide; use `jaxhamel.simulate`.")
         pose, shape = q0
         space = SE2()
         moved = space.retract(pose, t * self._direction(shape[1]) * u0[0])

@@ -140,8 +140,11 @@ class RollingDisk(System):
         **Arguments:** `tilt`: β from the vertical, towards the centre of the circle [rad];
         `path_radius`: R, of the contact's circle [m].
 
+        **Raises:** `ValueError` for an inertia that is not (A, A, C).
+
         Source: for the homogeneous disk Le Saux, Leine and Glocker 2005, eq. (5.10).
         """
+        _checks.check_axisymmetric("inertia", self.inertia_matrix())
         inertia, roll = self.inertia_matrix(), self.mass * self.radius * self.radius
         sin, cos = jnp.sin(tilt), jnp.cos(tilt)
         arm = (inertia[2, 2] + roll) * (path_radius / self.radius - sin) + inertia[0, 0] * sin
@@ -150,7 +153,7 @@ class RollingDisk(System):
     def steady_rolling(self, tilt: Scalar, path_radius: Scalar) -> tuple[Configuration, Vector3]:
         """(q, u) of steady rolling counter-clockwise round the origin, the contact at (R, 0) now.
 
-        Arguments as for `steady_rate`. The disk turns at −σ R/r about its axis, from the vertical.
+        Arguments and errors as for `steady_rate`. The disk turns at −σ R/r about its axis, from the vertical.
         """
         tilt, path_radius = jnp.asarray(tilt), jnp.asarray(path_radius)
         rate, half = self.steady_rate(tilt, path_radius), jnp.pi / 4 - tilt / 2

@@ -1,0 +1,118 @@
+"""What special equations of motion assume of a Lagrangian, looked at around a state before they are used.
+
+    L = ½ v·M(q) v + b(q)·v − V(t, q) ,    Q(t, q)
+
+The general routes (`acceleration`, `linearise`) assume none of it. A hypothesis that does not hold is found at random
+states near the one given: at q itself it may hold by chance, as b(q)·v = q_1 v_0 does at q = 0.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from jaxhamel import _checks
+from jaxhamel._typing import Configuration, Control, Scalar, Velocity
+from jaxhamel.geometry import AbstractSpace
+from jaxhamel.mechanics._kinematics import applied_force, covector, lagrangian
+from jaxhamel.mechanics._system import System, dtype_of
+
+# How far the states looked at lie from the one given, in q and in v: near ones stay inside any domain.
+_DISTANCES = ((0.0, 1.0), (0.0, 0.01), (0.1, 0.1), (0.7, 1.0))
+
+
+def require(
+    system: System,
+    t: Scalar,
+    q: Configuration,
+    v: Velocity,
+    control: Control,
+    hypotheses: tuple[str, ...],
+    equations: str,
+    instead: str,
+) -> None:
+    """Raise `ValueError` where one of the hypotheses does not hold; nothing is computed for traced values.
+
+    **Arguments:** `hypotheses`: among `"quadratic"` (∂²L/∂v∂v does not depend on v), `"homogeneous"` (no terms linear in
+    v), `"steady"` (∂²L/∂v∂v does not depend on t), `"place"` (Q does not depend on v), `"invariant"` (L does not depend on
+    g, q = (g, r)) and `"free"` (Q has no component along the group); `equations`, `instead`: sentences for the message.
+    """
+    if _checks.any_tracer((system, t, q, v, control)):
+        return
+    found = _found(system, t, q, v, control, hypotheses)
+    named = [(name, *compared) for name, compared in zip(hypotheses, found, strict=True)]
+    _checks.check_hypotheses(system, named, equations, instead)
+
+
+@eqx.filter_jit
+def _found(system, t, q, v, control, hypotheses):
+    """For each hypothesis two arrays that are equal where it holds and one of their size, at all states looked at."""
+
+    def at(delta_q, delta_v):
+        state = t, system.space.retract(q, delta_q), v + delta_v
+        return [_COMPARED[name](system, *state, control) for name in hypotheses]
+
+    return jax.vmap(at)(*steps_around(system.space, dtype_of(q)))
+
+
+def steps_around(space: AbstractSpace, dtype: Any) -> tuple[Array, Array]:
+    """Steps in q and in v to the states looked at, each `(j, n)`; the first in q is zero."""
+    draws = np.random.default_rng(0).normal(size=(2, len(_DISTANCES), space.dim))
+    distances = np.asarray(_DISTANCES).T[:, :, None]
+    steps = jnp.asarray(draws * distances, dtype)
+    return steps[0], steps[1]
+
+
+def _mass_matrix(system, t, q, v, control):
+    return jax.hessian(lambda v: lagrangian(system, t, q, v, control))(v)
+
+
+def _momentum(system, t, q, v, control):
+    return jax.grad(lambda v: lagrangian(system, t, q, v, control))(v)
+
+
+def _quadratic(system, t, q, v, control):
+    mass = _mass_matrix(system, t, q, v, control)
+    return mass, _mass_matrix(system, t, q, jnp.zeros_like(v), control), mass
+
+
+def _homogeneous(system, t, q, v, control):
+    at_rest = _momentum(system, t, q, jnp.zeros_like(v), control)
+    return at_rest, jnp.zeros_like(v), _momentum(system, t, q, v, control)
+
+
+def _steady(system, t, q, v, control):
+    mass = lambda t: _mass_matrix(system, t, q, v, control)  # noqa: E731
+    value, rate = jax.jvp(mass, (t,), (jnp.ones_like(t),))
+    return rate, jnp.zeros_like(rate), value
+
+
+def _place(system, t, q, v, control):
+    force = applied_force(system, t, q, v, control)
+    return force, applied_force(system, t, q, jnp.zeros_like(v), control), force
+
+
+def _invariant(system, t, q, v, control):
+    gradient = jax.grad(lambda q: lagrangian(system, t, q, v, control))(q)
+    along = covector(system, q, gradient)[: system.space.dim - q[1].size]
+    return along, jnp.zeros_like(along), _momentum(system, t, q, v, control)
+
+
+def _free(system, t, q, v, control):
+    force = applied_force(system, t, q, v, control)
+    along = force[: system.space.dim - q[1].size]
+    return along, jnp.zeros_like(along), force
+
+
+_COMPARED: dict[str, Callable] = {
+    "quadratic": _quadratic,
+    "homogeneous": _homogeneous,
+    "steady": _steady,
+    "place": _place,
+    "invariant": _invariant,
+    "free": _free,
+}
