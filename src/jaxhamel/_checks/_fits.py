@@ -3,8 +3,8 @@
 import numpy as np
 
 from jaxhamel._checks._values import (
-    any_tracer,
     _kind,
+    any_tracer,
     check_arrays,
     check_callable,
     check_finite,

@@ -49,4 +49,3 @@ def check_no_prescribed_motion(system, equations: str, instead: str) -> None:
             f"`system` {type(system).__name__} has prescribed motion, so that its Lagrangian has terms linear in the "
             f"velocity and depends on time. {equations} {instead}"
         )
-

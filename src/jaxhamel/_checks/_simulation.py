@@ -6,10 +6,10 @@ import numpy as np
 
 from jaxhamel._checks._systems import check_frame_at
 from jaxhamel._checks._values import (
-    any_tracer,
     _kind,
     _shapes,
     _short,
+    any_tracer,
     check_arrays,
     check_finite,
     check_positive,

@@ -5,7 +5,7 @@ from functools import partial
 import equinox as eqx
 import numpy as np
 
-from jaxhamel._checks._values import any_tracer, _short, check_finite, check_shape, concrete
+from jaxhamel._checks._values import _short, any_tracer, check_finite, check_shape, concrete
 
 
 def check_route(route, routes) -> None:

@@ -39,6 +39,8 @@ from jaxhamel.mechanics._lagrange_poincare import LagrangePoincareTerms as Lagra
 from jaxhamel.mechanics._lagrange_poincare import lagrange_poincare as lagrange_poincare
 from jaxhamel.mechanics._lagrange_poincare import lagrange_poincare_terms as lagrange_poincare_terms
 from jaxhamel.mechanics._lagrange_poincare import lagrange_routh as lagrange_routh
+from jaxhamel.mechanics._linearise import Linearisation as Linearisation
+from jaxhamel.mechanics._linearise import linearise as linearise
 from jaxhamel.mechanics._mechanical_connection import LockedFrame as LockedFrame
 from jaxhamel.mechanics._mechanical_connection import MassBlocks as MassBlocks
 from jaxhamel.mechanics._mechanical_connection import MechanicalConnection as MechanicalConnection
@@ -46,6 +48,8 @@ from jaxhamel.mechanics._mechanical_connection import locked_inertia as locked_i
 from jaxhamel.mechanics._mechanical_connection import locked_velocity as locked_velocity
 from jaxhamel.mechanics._mechanical_connection import mass_blocks as mass_blocks
 from jaxhamel.mechanics._mechanical_connection import mechanical_connection as mechanical_connection
+from jaxhamel.mechanics._modes import Modes as Modes
+from jaxhamel.mechanics._modes import modes as modes
 from jaxhamel.mechanics._momentum import Centroidal as Centroidal
 from jaxhamel.mechanics._momentum import centroidal as centroidal
 from jaxhamel.mechanics._momentum import reconstruct_with_momentum as reconstruct_with_momentum

@@ -131,8 +131,9 @@ _ANY_LAGRANGIAN = "Use `jaxhamel.acceleration`, which takes any Lagrangian."
 
 
 def _check_near_identity(system, group, t, control) -> None:
-    leaves = [x for x in jax.tree.leaves(system) if jnp.issubdtype(jnp.result_type(x), jnp.floating)]
-    zero = jnp.zeros(system.space.dim - group.dim, jnp.result_type(float, *leaves[:1]))
+    leaves = jax.tree.leaves(eqx.filter(system, eqx.is_inexact_array))
+    dtype = jnp.result_type(*leaves) if leaves else jnp.result_type(float)
+    zero = jnp.zeros(system.space.dim - group.dim, dtype)
     t, q, (), control = prepare((group.identity(zero.dtype), zero), t=t, control=control)
     v = jnp.zeros(system.space.dim, zero.dtype)
     check_locked(system, t, q, v, control, "mechanical connection")

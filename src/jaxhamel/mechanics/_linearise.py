@@ -1,0 +1,113 @@
+"""The linearised equations of motion about any motion, in the tangent space.
+
+A neighbour of the motion (q, u) is at q·exp(ε δ_q), u + ε δ_u. With v = q⁻¹q̇ and the equations v = B((0, u) − a),
+u̇ = f(t, q, u, c),
+
+    δ̇_q = δv − ad_v δ_q ,    δv = ∂v/∂q δ_q + ∂v/∂u δ_u
+    δ̇_u = ∂f/∂q δ_q + ∂f/∂u δ_u + ∂f/∂c δc
+
+where ∂/∂q is by exponential coordinates at q. The term ad_v is that of the left trivialisation: the frame in which δ_q has
+its components moves with the body. Everything is a derivative of the full equations of motion, of which nothing is
+assumed; `stability_matrix` is the special case of no constraints, L = ½ v·M(q) v − V and forces Q(t, q).
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Float
+
+from jaxhamel import _checks
+from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar, Time
+from jaxhamel.mechanics._acceleration import vector_field
+from jaxhamel.mechanics._kinematics import prepare
+from jaxhamel.mechanics._system import System
+from jaxhamel.mechanics._tangent import retract, tangent_size
+
+StateMatrix = Float[Array, "n+k n+k"]
+
+
+class Linearisation(NamedTuple):
+    """(A, B) of δ̇x = A δx + B δc."""
+
+    A: StateMatrix
+    B: Float[Array, "n+k p"]
+
+
+def linearise(
+    system: System, t: Time, q: Configuration, u: QuasiVelocity, control: Control = None
+) -> Linearisation:
+    """(A, B) of δ̇x = A δx + B δc, δx = (δ_q, δ_u), of the full equations of motion about (t, q, u):
+
+        A = [[∂v/∂q − ad_v, ∂v/∂u], [∂u̇/∂q, ∂u̇/∂u]] ,    B = [[∂v/∂c], [∂u̇/∂c]] .
+
+    **Arguments:**
+
+    - `system`: any: nonholonomic, with affine constraints, damped, gyroscopic, with prescribed motion, on any space.
+    - `t`, `q`, `u`, `control`: as for `acceleration`. The state need not be an equilibrium: along a motion A(t), B(t) are
+      those of its first variation, and `jax.vmap(linearise, in_axes=(None, 0, 0, 0, None))` takes a whole trajectory.
+
+    **Returns:** `A` `(n + k, n + k)` and `B` `(n + k, p)`, per second. δ_q are the exponential coordinates of
+    q·exp(δ_q), `(n,)`, left-trivialised: `space.local(q, neighbour)`.
+
+    δc adds to the control's value, flattened to p numbers (p = 0 where `control` is None). The equations of a system with
+    `prescribed_motion` depend on the rates of its control too: there δc = (δc, δċ, δc̈), three blocks of p columns.
+
+    **Raises:** as `acceleration`.
+
+    Where u and the shape of the system are constant A is, too, and its eigenvalues (`modes`) decide on stability; a motion
+    that is steady in other axes than the body's (a rolling disk) is one by `relative_equilibrium`, which has its own A.
+
+    Source: for the neighbours on a group, Müller 2023, eq. (7.2), in the form of a system of first order.
+    """
+    t, q, (u,), control = prepare(q, u, t=t, control=control)
+    _checks.check_state(system, q, u)
+    _checks.check_frame_at(system, t, q)
+    system.check_control(t, control)
+    return _linearise(system, t, q, u, control)
+
+
+@eqx.filter_jit
+def _linearise(system, t, q, u, control) -> Linearisation:
+    n = system.space.dim
+    shift, size = control_shift(system, t, control)
+
+    def rates(delta, change):
+        at = retract(system, (q, u), delta)
+        return body_rates(system, t, *at, shift(change))
+
+    none = jnp.zeros(tangent_size(system), u.dtype), jnp.zeros(size, u.dtype)
+    A, B = jax.jacfwd(rates, argnums=(0, 1))(*none)
+    v = body_rates(system, t, q, u, control)[:n]
+    return Linearisation(A.at[:n, :n].add(-system.space.ad(v)), B)
+
+
+def body_rates(
+    system: System, t: Scalar, q: Configuration, u: QuasiVelocity, control: Control
+) -> Float[Array, " n+k"]:
+    """(v, u̇) of the equations of motion; unchecked."""
+    q_dot, u_dot = vector_field(t, (q, u), (system, control))
+    return jnp.concatenate([system.space.velocity(q, q_dot), u_dot])
+
+
+def control_shift(system: System, t: Scalar, control: Control) -> tuple[Callable, int]:
+    """`shift(δc)`, the control with a change δc of value (and of two rates, where motion is prescribed), and δc's length."""
+    if control is None:
+        return (lambda change: None), 0
+    value, rebuild = ravel_pytree(control(t))
+    order = 3 if system.prescribed_motion else 1
+
+    def shift(change):
+        blocks = change.reshape(order, value.size)
+
+        def shifted(time):
+            powers = [(time - t) ** i / max(i, 1) for i in range(order)]  # 1, s, s²/2
+            added = sum(power * block for power, block in zip(powers, blocks, strict=True))
+            return jax.tree.map(jnp.add, control(time), rebuild(added))
+
+        return shifted
+
+    return shift, order * value.size

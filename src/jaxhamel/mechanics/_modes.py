@@ -1,0 +1,148 @@
+"""Eigenvalues and modes of a linearised motion: frequencies, damping ratios, shapes, stability.
+
+    A x = λ x ,    λ = −ζ ω_0 ± i ω_0 √(1 − ζ²) ,    ω_0 = |λ| ,    ζ = −Re λ/|λ|
+
+An eigenvalue is known to about eps ‖A‖ κ, κ = |y||x|/|y·x| its condition number, y the left eigenvector. The zero
+eigenvalues that symmetries, constraints and families of equilibria bring are often defective (κ ~ 1/√eps, and they come
+out as ±1e-8 in place of 0); the tolerance takes this into account, eigenvalue by eigenvalue.
+"""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Complex, Float
+
+from jaxhamel import _checks
+from jaxhamel._words import counted
+
+_ROUNDING = 1e3  # errors of A's entries and of the eigenvalue solver, in eps ‖A‖
+
+
+class Modes(eqx.Module):
+    """Eigenvalues and eigenvectors of δ̇x = A δx, unstable ones first; `print` it for a table.
+
+    **Fields**, one entry an eigenvalue, a pair twice:
+
+    - `eigenvalues`: λ [1/s], complex, by falling real part; differentiable.
+    - `shapes`: the eigenvectors x as columns, of norm 1, the largest entry real; not differentiated.
+    - `frequencies`: the damped frequency |Im λ| [rad/s]; `natural_frequencies`: ω_0 = |λ| [rad/s].
+    - `damping_ratios`: ζ = −Re λ/|λ|, from −1 to 1; 0 for λ = 0.
+    - `condition`: κ ≥ 1. For κ > 1/√eps the eigenvalue is defective within rounding and has no derivative: it is given as 0.
+    - `tolerance`: the error to expect of λ [1/s].
+    """
+
+    eigenvalues: Complex[Array, " N"]
+    shapes: Complex[Array, "N N"]
+    frequencies: Float[Array, " N"]
+    natural_frequencies: Float[Array, " N"]
+    damping_ratios: Float[Array, " N"]
+    condition: Float[Array, " N"]
+    tolerance: Float[Array, " N"]
+
+    @property
+    def zero(self) -> Bool[Array, " N"]:
+        """Which eigenvalues are zero within their tolerance.
+
+        A system has them by right: one for each constraint (with u = 0 at rest, every configuration of its n may be an
+        equilibrium in m directions that the constraints forbid), one for each coordinate that can be shifted without
+        effect, and one for each conserved momentum or speed that such a symmetry brings: the neighbours along them are
+        equilibria as well, at a distance that stays (or, where two of these meet, grows linearly).
+        """
+        return jnp.abs(self.eigenvalues) <= self.tolerance
+
+    @property
+    def stability(self) -> str:
+        """`"unstable"`: some Re λ > 0. `"stable"`: all Re λ < 0, zero eigenvalues left out. `"marginal"`: some λ ≠ 0 on the
+        imaginary axis, none right of it: the linear equations do not decide. Needs concrete values."""
+        real, tolerance = self.eigenvalues.real, self.tolerance
+        if bool(jnp.any(real > tolerance)):
+            return "unstable"
+        inside = self.zero | (real < -tolerance)
+        return "stable" if bool(jnp.all(inside)) and not bool(jnp.all(self.zero)) else "marginal"
+
+    def __str__(self) -> str:
+        header = f"{'eigenvalue [1/s]':>26} {'frequency [rad/s]':>18} {'damping ratio':>14}"
+        rows = zip(self.eigenvalues, self.frequencies, self.damping_ratios, self.zero, strict=True)
+        lines = [_row(*row) for row in rows]
+        zeros = counted(int(jnp.sum(self.zero)), "zero eigenvalue")
+        return "\n".join([f"{self.stability}, {zeros}", header, *lines])
+
+
+def _row(value, frequency, damping, zero) -> str:
+    if zero:
+        return f"{'0':>26} {'symmetry, constraint or family':>33}"
+    text = f"{value.real:.6g} {'+' if value.imag >= 0 else '-'} {abs(value.imag):.6g}i"
+    return f"{text:>26} {frequency:>18.6g} {damping:>14.4g}"
+
+
+def modes(A: Float[Array, "N N"], tolerance: float = 0.0) -> Modes:
+    """Eigenvalues, frequencies, damping ratios and mode shapes of δ̇x = A δx.
+
+    **Arguments:**
+
+    - `A`: `(N, N)`, of `linearise` or of a `RelativeEquilibrium`.
+    - `tolerance`: errors of the entries of A beyond rounding [1/s], of an equilibrium found to 1e-8, say.
+
+    **Returns:** `Modes`. The derivative of a simple eigenvalue is yᴴ dA x/(yᴴ x); eigenvectors are not differentiated.
+
+    **Raises:** `ValueError` where A is not square or not finite.
+    """
+    A = jnp.asarray(A)
+    _checks.check_shape(
+        "A", A, (A.shape[-1], A.shape[-1]) if A.ndim else (1, 1), "One motion: use `jax.vmap`."
+    )
+    _checks.check_finite("A", A)
+    return _modes(A, jnp.asarray(tolerance, A.dtype))
+
+
+@eqx.filter_jit
+def _modes(A, tolerance) -> Modes:
+    values, left, right = eigen(A)
+    order = jnp.lexsort((-values.imag, -values.real))
+    values, left, right = values[order], left[:, order], right[:, order]
+    size = jnp.abs(values)
+    condition = 1.0 / jnp.maximum(_overlap(left, right), jnp.finfo(A.dtype).tiny)
+    error = _ROUNDING * jnp.finfo(A.dtype).eps * jnp.sqrt(jnp.sum(A * A)) + tolerance
+    some = size > 0
+    damping = jnp.where(some, -values.real / jnp.where(some, size, 1.0), 0.0)
+    return Modes(
+        eigenvalues=values,
+        shapes=_with_real_part(right),
+        frequencies=jnp.abs(values.imag),
+        natural_frequencies=size,
+        damping_ratios=damping,
+        condition=condition,
+        tolerance=error * jnp.minimum(condition, 1.0 / jnp.sqrt(jnp.finfo(A.dtype).eps)),
+    )
+
+
+def _overlap(left, right):
+    """|y·x| of unit vectors, 1/κ."""
+    return jnp.abs(jnp.sum(left.conj() * right, axis=0))
+
+
+def _with_real_part(vectors):
+    """Each column by the phase that makes its largest entry real and positive."""
+    largest = jnp.argmax(jnp.abs(vectors), axis=0)
+    entry = jnp.take_along_axis(vectors, largest[None, :], axis=0)
+    return vectors * (entry.conj() / jnp.abs(entry).astype(entry.dtype))
+
+
+@jax.custom_jvp
+def eigen(A: Float[Array, "N N"]) -> tuple[Array, Array, Array]:
+    """(λ, y, x): eigenvalues, left and right eigenvectors as columns of norm 1. Only λ is differentiated."""
+    values, left, right = jax.lax.linalg.eig(
+        A, compute_left_eigenvectors=True, compute_right_eigenvectors=True
+    )
+    return values, left, right
+
+
+@eigen.defjvp
+def _eigen_jvp(primals, tangents):
+    values, left, right = eigen(*primals)
+    (dA,) = tangents
+    product = jnp.sum(left.conj() * right, axis=0)
+    simple = jnp.abs(product) > jnp.sqrt(jnp.finfo(dA.dtype).eps)
+    change = jnp.einsum("in,ij,jn->n", left.conj(), dA.astype(values.dtype), right)
+    slope = jnp.where(simple, change / jnp.where(simple, product, 1.0), 0.0)
+    return (values, left, right), (slope, jnp.zeros_like(left), jnp.zeros_like(right))
