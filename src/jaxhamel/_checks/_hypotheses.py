@@ -33,10 +33,9 @@ def check_hypotheses(system, found, equations: str, instead: str) -> None:
 
 def _largest_change(values, wanted, size) -> float:
     """max |values − wanted|; 0 where that may be rounding of numbers as large as `size`, or where nothing is known."""
-    arrays = [concrete(x) for x in (values, wanted, size)]
-    if any(array is None for array in arrays):
+    values, wanted, size = concrete(values), concrete(wanted), concrete(size)
+    if values is None or wanted is None or size is None:
         return 0.0
-    values, wanted, size = arrays
     change = np.max(np.abs(values - wanted), initial=0.0, where=np.isfinite(values - wanted))
     largest = np.max(np.abs(size), initial=0.0, where=np.isfinite(size))
     return float(change) if change > 4.0 * np.finfo(values.dtype).eps ** 0.75 * largest else 0.0

@@ -104,9 +104,8 @@ def control_shift(system: System, t: Scalar, control: Control) -> tuple[Callable
         blocks = change.reshape(order, value.size)
 
         def shifted(time):
-            powers = [(time - t) ** i / max(i, 1) for i in range(order)]  # 1, s, s²/2
-            added = sum(power * block for power, block in zip(powers, blocks, strict=True))
-            return jax.tree.map(jnp.add, control(time), rebuild(added))
+            powers = jnp.stack([(time - t) ** i / max(i, 1) for i in range(order)])  # 1, s, s²/2
+            return jax.tree.map(jnp.add, control(time), rebuild(powers @ blocks))
 
         return shifted
 
