@@ -144,8 +144,8 @@ def rates(system, force, *, fibre=1.0, applied=1.0):
     return np.linalg.solve(mass, along - bias + applied * pushed), rdot
 
 
-def test_34_lacks_the_fibre_term_and_the_force():
-    """(34): without + F̄ ∂ℒ/∂s, and without F^a_I Q_a on the right, which (35) lacks, too: r̈ comes out wrong."""
+def test_34_lacks_the_fibre_term():
+    """(34): without + F̄ ∂ℒ/∂s r̈ comes out wrong. (34) and (35) are written without forces, F^a_I Q_a."""
     system, force = Driven(), jnp.array([0.4, -1.1, 0.6])
     complete, rdot = rates(system, force)
     found = acceleration(system, 0.0, Q, rdot, force, route="multipliers")
@@ -403,3 +403,141 @@ def test_83_is_about_every_index_above_three():
     differs(of_body[3:, :3, 3:], 0.0)
     same(of_hybrid[3:], 0.0)
     same(of_hybrid[:, 3:], 0.0)
+
+
+def test_72_has_its_factors_exchanged():
+    """(72), second and third line: h_αjν h_νiβ − h_αiν h_νjβ is [E_j, E_i] = −h_αkβ c_kij; from (71) it is [E_i, E_j]."""
+    generators, c = se3_generators()
+    printed = np.einsum("jab,ibc->ijac", generators, generators)
+    printed = printed - np.einsum("iab,jbc->ijac", generators, generators)
+    right = np.einsum("kac,kij->ijac", generators, c)
+    same(printed, -right)
+    differs(printed, right)
+    # (71): ∂D/∂q^b G^b_j = −E_j D and ∂C/∂q^a G^a_i = C E_i at any C
+    turn = np.linalg.qr(SQUARE)[0]
+    C = np.block([[turn, r[:, None]], [np.zeros((1, 3)), np.ones((1, 1))]])
+    D = np.linalg.inv(C)
+    by_q = [C @ E for E in generators]  # ∂C along the body's twists
+    of_inverse = [-D @ moved @ D for moved in by_q]
+    in_71 = np.array(
+        [[of_inverse[j] @ by_q[i] - of_inverse[i] @ by_q[j] for j in range(6)] for i in range(6)]
+    )
+    same(in_71, right)
+
+
+def se3_generators():
+    """E_k of se(3), angular first, and c_kij of [E_i, E_j] = c_kij E_k."""
+    generators = np.zeros((6, 4, 4))
+    generators[:3, :3, :3] = -EPSILON
+    generators[3:, :3, 3] = np.eye(3)
+    c = np.zeros((6, 6, 6))
+    c[:3, :3, :3] = c[3:, :3, 3:] = c[3:, 3:, :3] = EPSILON
+    return generators, c
+
+
+def test_spatial_velocity_in_6_3_1():
+    """v_s = ṙ + r̃ ω, the velocity of the body's point at the origin of space, as (98) has it; printed ṙ − r̃ ω."""
+    body = RigidBody(MASS, [0.3, 0.4, 0.5], [0.1, 0.2, -0.3], representation="spatial")
+    r_dot = v
+    q = SE3().exp(jnp.asarray([*p_ang, 0.0, 0.0, 0.0])).at[4:].set(r)
+    turn = np.asarray(SE3().matrix(q))[:3, :3]
+    in_body = jnp.asarray(np.concatenate([turn.T @ w, turn.T @ r_dot]))
+    found = np.asarray(body.frame(0.0, q) @ in_body)
+    of_point = r_dot + np.cross(w, -r)  # at −r from the body frame's origin
+    same(found[3:], of_point)
+    same(r_dot + tilde(r) @ w, of_point)
+    differs(r_dot - tilde(r) @ w, of_point)
+    same(of_point - eps("ijk,j,k->i", r, w), r_dot)  # (98)
+
+
+def test_107_and_what_vanishes_in_it():
+    """(107), second term of (**): ω_s for the first ω_k, which stands twice; then (*), (**) and (***) + (****) vanish."""
+    c = d + r
+    first = eps("ksl,sin,lrj,k,n,r,j->i", w, d, c, w)
+    third = eps("ijk,ksl,lrp,j,s,r,p->i", w, c, c, w)
+    second = eps("sjl,jip,lrk,s,p,r,k->i", w, r, c, w)
+    same(first + second + third, 0.0)
+    printed = eps("sjl,jip,lrk,k,p,r,k->i", w, r, c, w)  # s in ε alone, k three times: summed over
+    differs(first + printed + third, 0.0)
+    same(eps("isl,s,l->i", w, THETA @ w) - eps("isk,s,k->i", w, THETA @ w), 0.0)  # (*)
+    one = -eps("ijk,krs,j,r,s->i", w, c, v) - eps("ijk,krs,j,r,s->i", v, w, c)
+    same(one, eps("ijk,krs,j,r,s->i", c, v, w))  # (***)
+    two = eps("isj,jkl,s,k,l->i", d, w, v) + eps("ikj,jrs,k,r,s->i", r, w, v)
+    same(two, eps("ijk,krs,j,r,s->i", c, w, v))  # (****)
+    same(one + two, 0.0)
+
+
+def test_rate_of_d_before_118():
+    """∂d_j/∂φ_i = ε_jrs Ω_ri d_s; the printed ṙ_k behind it is a factor too many. (118) itself is right."""
+    r_dot = v
+
+    def kinetic(turn):
+        """(114) with Θ and d turned by exp(φ), φ = turn, to first order: Ω = 1 there."""
+        small = jnp.eye(3) + HAT @ turn
+        pair = MASS * jnp.dot(w, jnp.cross(small @ d, r_dot))
+        return 0.5 * w @ (small @ THETA @ small.T) @ w + pair
+
+    by_turn, of_d = (
+        jax.grad(kinetic)(jnp.zeros(3)),
+        jax.jacfwd(lambda x: (jnp.eye(3) + HAT @ x) @ d),
+    )
+    same(of_d(jnp.zeros(3)), eps("jis,s->ji", d))
+    in_118 = -np.cross(w, THETA @ w) + MASS * eps("ljk,jis,l,s,k->i", w, d, r_dot)
+    same(by_turn, in_118)
+    with_factor = -np.cross(w, THETA @ w) + MASS * eps("ljk,jis,l,s,k,k->i", w, d, r_dot, r_dot)
+    differs(by_turn, with_factor)
+
+
+def test_jacobi_after_121():
+    """The last line of (121) is −m times Jacobi's sum with ε_kjr for the printed ε_kjl, whose l has no partner."""
+    r_dot = v
+    last = eps("ijk,jrl,r,l,k->i", w, d, r_dot) - eps("lpk,pis,l,s,k->i", w, d, r_dot)
+    last = last - eps("kij,krs,r,s,j->i", d, r_dot, w)
+    terms = [("ijk,krs"), ("isk,kjr"), ("irk,ksj")]
+    right = sum(eps(f"{term},j,r,s->i", r_dot, w, d) for term in terms)
+    same(last, -right)
+    same(right, 0.0)
+    loose = [("ijk,krs"), ("isk,kjl"), ("irk,ksj")]
+    printed = sum(eps(f"{term},j,r,s->i", r_dot, w, d) for term in loose)  # summed over l
+    differs(printed, 0.0)
+
+
+def test_rate_of_the_angular_momentum_before_139():
+    """d/dt (Θ_ij ω_j) = Θ_ij ω̇_j + ε_ikl ω_k Θ_lj ω_j; the printed last term lacks ω_j and is a matrix."""
+    w_dot = p_ang
+
+    def momentum(t):
+        theta = THETA + t * (tilde(w) @ THETA - THETA @ tilde(w))
+        return theta @ (w + t * w_dot)
+
+    rate = jax.jacfwd(momentum)(0.0)
+    same(rate, THETA @ w_dot + eps("ikl,k,lj,j->i", w, THETA, w))
+    printed = eps("ikl,k,lj->ij", w, THETA)
+    assert printed.shape == (3, 3)
+    differs(THETA @ w_dot + printed.sum(axis=1), rate)
+
+
+def test_left_invariant_means_independent_of_the_inertial_frame():
+    """6.2.3 is right, 2.5 and 6.2.1 are not: C → H C keeps T in whatever twist, C → C H changes it."""
+    body = {
+        name: RigidBody(MASS, [0.3, 0.4, 0.5], [0.1, 0.2, -0.3], representation=name)
+        for name in ("body", "spatial", "hybrid")
+    }
+    space = SE3()
+    C, H = (space.exp(jnp.asarray(np.concatenate(x))) for x in ((w, v), (p_ang, d)))
+    twist = jnp.asarray(np.concatenate([v, w]))  # of the body, in its own axes
+    for name, system in body.items():
+
+        def energy_at(q, body_twist, system=system):
+            u = system.frame(0.0, q) @ body_twist  # the representation's own velocities
+            return float(system.lagrangian(0.0, q, system.inverse_frame(0.0, q) @ u))
+
+        at = energy_at(C, twist)
+        same(energy_at(space.compose(H, C), twist), at)  # another inertial frame
+        moved = space.Ad(space.inverse(H)) @ twist  # the same motion from another frame of the body
+        assert abs(energy_at(space.compose(C, H), moved) - at) > 1e-2, name
+    spatial = body["spatial"]
+    V = spatial.frame(0.0, C) @ twist
+    there = space.compose(C, H)
+    right_moved = spatial.lagrangian(0.0, there, spatial.inverse_frame(0.0, there) @ V)
+    differs(right_moved, spatial.lagrangian(0.0, C, twist))  # T(C, V_s) is not right-invariant

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxhamel.geometry import SO3, Euclidean
+from jaxhamel.geometry import SE3, SO3, Euclidean, curvature, distribution, hamel_coefficients
 from jaxhamel.mechanics import System, acceleration
 from jaxhamel.systems import FreeRigidBody, NonSpinningBall, Satellite, SatelliteMixed
 
@@ -227,3 +227,81 @@ def test_coupling_of_translation_and_rotation():
     printed = common - m * np.cross(omega, np.cross(v, d))
     np.testing.assert_allclose(right, 0.0, atol=1e-12)
     np.testing.assert_allclose(printed, [2.16, -0.24, 2.4], atol=1e-12)
+
+
+class ScaledParticle(Particle):
+    """The same constraint with A_1 = 2: u = 2 (ṡ − y ẋ)."""
+
+    def frame(self, t, q):
+        return super().frame(t, q).at[0].multiply(2.0)
+
+
+def test_equations_before_a_connection_is_chosen():
+    """(3.6): the derivative is by u^α, not ṡ^α, where A_1 ≠ 1, and + B^α_I ∂ℒ/∂s^α is missing: ẍ = 0 as printed."""
+    y, xd, yd, g = 0.8, 1.2, 0.7, 9.81
+    q, rdot = jnp.asarray([0.3, -1.0, y]), jnp.asarray([xd, yd])
+    system = ScaledParticle(jnp.asarray(g))
+    found = acceleration(system, 0.0, q, rdot, jnp.asarray(0.0))[0]
+    gamma = float(hamel_coefficients(lambda q: system.frame(0.0, q), q)[0, 1, 2])
+    np.testing.assert_allclose(gamma, -2.0, atol=1e-14)
+    inertia, rate, by_sdot, by_s, B_x = 1 + y * y, 2 * y * xd * yd, y * xd, -g, y
+    by_u = by_sdot / 2  # ∂ℒ/∂u = ∂L/∂ṡ A_1⁻¹
+    right = -(rate - by_s * B_x + by_u * gamma * yd) / inertia
+    np.testing.assert_allclose(found, right, rtol=1e-13)
+    np.testing.assert_allclose(right, -5.19512, atol=1e-5)
+    np.testing.assert_allclose(-(rate + by_sdot * gamma * yd) / inertia, 0.0, atol=1e-14)
+    without_fibre = -(rate + by_u * gamma * yd) / inertia
+    np.testing.assert_allclose(without_fibre, -0.40976, atol=1e-5)
+
+
+def test_integrability_is_in_the_greek_coefficients():
+    """After (2.12): integrable iff γ^α_IJ = 0. γ^K_IJ, as printed, is zero for ṡ = y ẋ, which is not integrable; and the
+    kernel of the whole regular A is zero, the distribution is that of its rows A^α."""
+    q = jnp.asarray([0.3, -1.0, 0.8])
+    system = Particle(jnp.asarray(9.81))
+    gamma = np.asarray(hamel_coefficients(lambda q: system.frame(0.0, q), q))
+    np.testing.assert_allclose(gamma[1:, 1:, 1:], 0.0, atol=1e-15)  # γ^K_IJ
+    np.testing.assert_allclose(gamma[0, 1, 2], -1.0, atol=1e-15)  # γ^α_IJ
+    rows = lambda q: system.frame(0.0, q)[:1]  # noqa: E731
+    assert not distribution(rows, q).holonomic
+    assert np.linalg.matrix_rank(system.frame(0.0, q)) == 3
+
+
+def test_curvature_without_coordinates():
+    """Sections 3(b), 4(b): d𝒜(X, Y) − [𝒜(X), 𝒜(Y)] is −γ_IJ X^I Y^J; with γ of (4.3) it is −d𝒜 + [𝒜, 𝒜]."""
+    weights = jnp.asarray(np.random.default_rng(4).normal(size=(3, 2, 2)))
+    connection = lambda r: jnp.tensordot(weights, jnp.sin(r), axes=1)  # noqa: E731
+    r, X, Y = jnp.asarray(np.random.default_rng(5).normal(size=(3, 2)))
+    along = lambda field, by: jax.jvp(lambda r: connection(r) @ field, (r,), (by,))[1]  # noqa: E731
+    exterior = along(Y, X) - along(X, Y)  # d𝒜(X, Y) of constant fields
+    bracket = np.cross(connection(r) @ X, connection(r) @ Y)
+    gamma = np.asarray(curvature(connection, r, SO3()))
+    of_fields = np.einsum("aij,i,j->a", gamma, X, Y)
+    np.testing.assert_allclose(-exterior + bracket, of_fields, atol=1e-13)
+    np.testing.assert_allclose(exterior - bracket, -of_fields, atol=1e-13)
+    assert np.max(np.abs(of_fields)) > 0.1
+
+
+def test_dot_of_the_wheels():
+    """(5.20) as extracted: θ·ω̇ + Θ_ii φ̇; the rate of ∂T/∂φ̇ has φ̈, and is the motor's torque."""
+    torque = np.array([0.1, -0.2, 0.3])
+    omega_dot, spin_dot = mixed_acceleration(np.zeros(3), torque)
+    np.testing.assert_allclose(WHEELS * omega_dot + WHEELS * spin_dot, torque, atol=1e-14)
+    printed = WHEELS * omega_dot + WHEELS * SPIN
+    np.testing.assert_allclose(printed, [2.94606, -1.66933, 2.83736], atol=1e-5)
+
+
+def test_coordinates_of_the_pose_after_5_36():
+    """Ẋ = dexp⁻¹_{−X} V_b for the body's twist, as in (4.11) and after (5.21); dexp⁻¹_X, as printed, has V_b for ġg⁻¹."""
+    space = SE3()
+    X, V = jnp.asarray([[0.4, -0.7, 0.5, 0.3, 1.0, -0.2], [0.6, -1.2, 0.8, 0.5, 0.2, -0.4]])
+
+    @jax.jit
+    def twist(X, rate):
+        g, moved = jax.jvp(space.exp, (X,), (rate,))
+        return space.velocity(g, moved), space.Ad(g) @ space.velocity(g, moved)
+
+    np.testing.assert_allclose(twist(X, space.dexpinv(-X) @ V)[0], V, atol=1e-13)
+    of_printed, in_space = twist(X, space.dexpinv(X) @ V)
+    np.testing.assert_allclose(in_space, V, atol=1e-13)
+    assert np.max(np.abs(of_printed - V)) > 0.5
