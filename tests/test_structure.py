@@ -53,7 +53,7 @@ def test_imports_go_one_way(path):
 
 
 def test_checks_and_shapes_import_no_folder():
-    names = ("_typing.py", "_citation.py", "_shapes.py", "_words.py")
+    names = ("_typing.py", "_citation.py", "_shapes.py", "_words.py", "_files.py")
     private = [*(SOURCE / name for name in names), *(SOURCE / "_checks").glob("*.py")]
     assert len(private) > 5
     for path in private:

@@ -100,6 +100,8 @@ class Lock:
             os.close(self._descriptor)
             self._descriptor = None
 
+    __del__ = close
+
 
 def _check_replaceable(path: Path) -> None:
     try:

@@ -612,3 +612,57 @@ def test_an_event_that_never_happens():
     np.testing.assert_allclose(found["high"], 3.8415 / (study.trajectories + 3.8415), rtol=1e-4)
     assert study.trajectories < 1500
     assert "never: probability 0 ± 0, 95 %: 0 to 0.0" in lines[-1]
+
+
+def chunks(folder):
+    """The files of the blocks, by number."""
+    found = (folder / "values.zarr" / "c").glob("*/0")
+    return sorted(found, key=lambda path: int(path.parent.name))
+
+
+def test_blocks_that_were_exchanged_are_computed_again(tmp_path):
+    """With each other, or with the same block of a run with another seed: each is a whole block of a right form."""
+    whole = monte_carlo(model, SPREAD, 768, seed=3, folder=tmp_path / "a")
+    monte_carlo(model, SPREAD, 768, seed=4, folder=tmp_path / "b")
+    first, second, third = chunks(tmp_path / "a")
+    stored = [path.read_bytes() for path in (first, second, third)]
+    first.write_bytes(stored[1])
+    second.write_bytes(stored[0])
+    third.write_bytes(chunks(tmp_path / "b")[2].read_bytes())
+    again = monte_carlo(model, SPREAD, 768, seed=3, folder=tmp_path / "a", resume=True)
+    for name, values in whole.values.items():
+        np.testing.assert_array_equal(again.values[name], values)
+    assert [path.read_bytes() for path in (first, second, third)] == stored
+
+
+def test_two_runs_do_not_share_a_folder(tmp_path):
+    """The second is refused while the first runs, and only then."""
+    heard = []
+
+    def second(progress):
+        with pytest.raises(ValueError, match="is written to by another run; nothing was changed"):
+            monte_carlo(model, SPREAD, 300, folder=tmp_path, resume=True)
+        heard.append(progress.done)
+
+    monte_carlo(model, SPREAD, 300, folder=tmp_path, progress=second)
+    assert heard == [256, 300]
+    monte_carlo(model, SPREAD, 300, folder=tmp_path, resume=True)
+
+
+@pytest.mark.parametrize("name", ["values.zarr", "values.zarr/c", "values.zarr/c/0"])
+def test_links_in_a_folder_are_not_followed(name, tmp_path):
+    monte_carlo(model, SPREAD, 10, folder=tmp_path / "run")
+    (tmp_path / "run" / name).rename(tmp_path / "elsewhere")
+    (tmp_path / "run" / name).symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(ValueError, match="is a symbolic link, which is not followed; nothing was"):
+        monte_carlo(model, SPREAD, 10, folder=tmp_path / "run", resume=True)
+
+
+def test_a_table_of_another_form_is_left_alone(tmp_path):
+    monte_carlo(model, SPREAD, 10, folder=tmp_path)
+    about = tmp_path / "values.zarr" / "zarr.json"
+    said = json.loads(about.read_text())
+    for change in ({"shape": [10**9, 4]}, {"attributes": {"asked": 3}}, {"attributes": {}}):
+        about.write_text(json.dumps({**said, **change}))
+        with pytest.raises(ValueError, match="no run that this package wrote"):
+            monte_carlo(model, SPREAD, 10, folder=tmp_path, resume=True)

@@ -101,8 +101,10 @@ from jaxhamel._checks._run_folder import begun_elsewhere as begun_elsewhere
 from jaxhamel._checks._run_folder import check_about as check_about
 from jaxhamel._checks._run_folder import check_folder as check_folder
 from jaxhamel._checks._run_folder import check_installed as check_installed
+from jaxhamel._checks._run_folder import check_no_links as check_no_links
 from jaxhamel._checks._run_folder import check_no_stranger as check_no_stranger
 from jaxhamel._checks._run_folder import check_same_run as check_same_run
+from jaxhamel._checks._run_folder import only_writer as only_writer
 from jaxhamel._checks._run_folder import other_numbers as other_numbers
 from jaxhamel._checks._run_folder import writing as writing
 from jaxhamel._checks._sampling import check_distribution as check_distribution

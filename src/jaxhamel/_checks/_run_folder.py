@@ -6,7 +6,10 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from itertools import chain
+from pathlib import Path
 
+from jaxhamel._files import Lock
 from jaxhamel._words import counted
 
 
@@ -117,6 +120,26 @@ def _flat(table, path=""):
             yield from _flat(value, f"{path}{key}.")
         else:
             yield f"{path}{key}", value
+
+
+def check_no_links(path) -> None:
+    """Nothing of the table is a symbolic link: what is written to it would come out elsewhere."""
+    inside = (Path(folder, name) for folder, *names in os.walk(path) for name in chain(*names))
+    link = next((entry for entry in chain([Path(path)], inside) if entry.is_symlink()), None)
+    if link is not None:
+        raise ValueError(
+            f"{link} is a symbolic link, which is not followed; nothing was changed. Give another folder."
+        )
+
+
+def only_writer(path) -> Lock:
+    """The lock of a run's table, which ends with the process that has it."""
+    try:
+        return Lock(path)
+    except BlockingIOError:
+        raise ValueError(
+            f"the folder {path.parent} is written to by another run; nothing was changed. Give another folder, or wait."
+        ) from None
 
 
 def check_no_stranger(path) -> None:

@@ -70,9 +70,16 @@ class Run:
             origin = None if mine is None else self._origin(model)
             self._store = BlockStore(mine, columns, samples.size, self.block, asked, resume, origin)
             if origin is not None and self._store.begun is not None:
-                check_origin(self._store, origin, lambda index: self._rows((0, index)))
+                self._check(origin)
         if jax.process_count() > 1:
             self._store.table = of_the_first(self._store.table)
+
+    def _check(self, origin: Origin) -> None:
+        try:
+            check_origin(self._store, origin, lambda index: self._rows((0, index)))
+        except BaseException:
+            self._store.close()
+            raise
 
     def _origin(self, model: Callable[[dict[str, Array]], Any]) -> Origin:
         last = -(-self.samples.size // self.block) - 1
@@ -82,8 +89,11 @@ class Run:
         self, progress: Callable[[Progress], None] | None = None
     ) -> dict[str, Float[np.ndarray, " N"]]:
         """By column, up to the block with which the accuracy is reached."""
-        with together():
-            return self._values(progress)
+        try:
+            with together():
+                return self._values(progress)
+        finally:
+            self._store.close()
 
     def _values(self, progress: Callable[[Progress], None] | None) -> dict[str, np.ndarray]:
         store, moments, started = self._store, Moments.none(len(self.names)), time.monotonic()
