@@ -112,3 +112,10 @@ def test_rates_in_degrees_are_noticed(file):
     units = {f"Omega_{axis}": "deg/s" for axis in "xyz"}
     run = read_csv(file(table), [AngularRate()], units=units)
     assert run.values["angular_rate"][1, 1] == pytest.approx(np.deg2rad(250))
+
+
+@pytest.mark.parametrize("cell", ["1_0", "١", "１", "0x10", "1e5_0"])
+def test_numbers_are_those_that_everyone_writes(cell, file):
+    """Python's float takes the first three."""
+    said = refused(file(f"t,angle\n0,1\n0.1,{cell}\n0.2,3\n"))
+    assert f"line 3, column `angle`: '{cell}' is not a number" in said

@@ -3,7 +3,7 @@
 import csv
 import json
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,12 +13,14 @@ import numpy as np
 from jaxhamel import identify
 from jaxhamel._files import write_text, written
 from jaxhamel._words import counted
+from jaxhamel.cli._objects._build import named
 from jaxhamel.cli._objects._identification import files_in
 from jaxhamel.cli._results._folder import folder
 from jaxhamel.cli._results._outcome import Outcome
 from jaxhamel.cli._results._outputs import write_figures, write_summary
+from jaxhamel.cli._scenario._reading import file_text, parsed
 from jaxhamel.cli._scenario._scenario import Scenario
-from jaxhamel.cli._scenario._validate import ScenarioError
+from jaxhamel.cli._scenario._validate import ScenarioError, brief
 from jaxhamel.cli._terminal import Terminal
 from jaxhamel.identify._roboball._roboball import FIRST_GUESS
 from jaxhamel.identify._roboball._roboball_runs import JOINT, SHELL
@@ -77,12 +79,11 @@ def run_predict_roboball(
     fitted: Path, path: Path, out: Path, terminal: Terminal, started: float, seconds: float
 ) -> Outcome:
     """Predicts the run in the file `path` from its first seconds and writes the files."""
-    content = json.loads(fitted.read_text("utf-8"))
-    system = SoftRollingPendulum(**content["system"])
+    system, spread = _fitted(fitted)
     run = _read(path)
     terminal.say(f"{run.name}: the state at its start from the first {seconds:g} s")
     try:
-        found = identify.predict_roboball(system, run, seconds, spread=content["spread"])
+        found = identify.predict_roboball(system, run, seconds, spread=spread)
     except ValueError as error:
         raise ScenarioError(f"{path}: {error}") from None
     folder(out)
@@ -100,6 +101,39 @@ def run_predict_roboball(
     )
     table = {"RMS after the first seconds": found.rms}
     return _write(out, outcome, [chart], [], tiles, lead, table)
+
+
+def _fitted(path: Path) -> tuple[SoftRollingPendulum, float]:
+    """The robot and the spread of its contacts that `identify` left.
+
+    **Raises:** `ScenarioError` where the file is not one of those, or no such robot can be.
+    """
+    content = parsed(json.loads, file_text(path), "JSON")
+    if not isinstance(content, dict) or content.get("robot", NAME) != NAME:
+        raise ScenarioError(f"it is not the {FITTED} that `jaxhamel identify {NAME}` wrote.")
+    numbers, spread = content.get("system"), content.get("spread")
+    if not isinstance(numbers, dict):
+        raise ScenarioError("`system` is missing; it must have the parameters of the robot.")
+    if not isinstance(spread, int | float) or isinstance(spread, bool) or not 0 <= spread < 1e300:
+        raise ScenarioError(f"`spread` is {brief(spread)}; it must be a number of 0 or more.")
+    return _robot(numbers), float(spread)
+
+
+def _robot(numbers: Mapping[str, Any]) -> SoftRollingPendulum:
+    with named("system"):
+        return SoftRollingPendulum(**{name: _floats(name, x) for name, x in numbers.items()})
+
+
+def _floats(name: str, value: Any) -> np.ndarray:
+    try:
+        found = np.asarray(value, dtype=float)
+    except (TypeError, ValueError, OverflowError):
+        found = np.array(np.nan)
+    if isinstance(value, bool | str) or not np.all(np.isfinite(found)):
+        raise ScenarioError(
+            f"`system.{name}` is {brief(value)}; it must be a number, or a list of numbers."
+        )
+    return found
 
 
 def _runs_in(data: Path | None) -> list:
@@ -155,14 +189,11 @@ def _start(changes: Iterable[str]) -> SoftRollingPendulum:
         name = key.removeprefix("system.")
         if not key.startswith("system.") or name not in values:
             raise ScenarioError(
-                f"`{key}` is no key of {NAME}; it takes {', '.join(f'system.{n}' for n in values)}."
+                f"`{brief(key, quoted=False)}` is no key of {NAME}; it takes "
+                f"{', '.join(f'system.{n}' for n in values)}."
             )
-        try:
-            values[name] = json.loads(text)
-            start = SoftRollingPendulum(**values)
-        except (ValueError, TypeError) as error:
-            raise ScenarioError(f"`{key}`: {error}") from None
-    return start
+        values[name] = parsed(json.loads, text, f"JSON after {key}=")
+    return _robot(values)
 
 
 def _read(path: Path) -> Any:

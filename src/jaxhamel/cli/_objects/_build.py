@@ -1,5 +1,6 @@
 """A checked scenario as objects of the library: system, initial state, control, times, solver."""
 
+import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -108,6 +109,28 @@ def named(table: str) -> Iterator[None]:
     except (ValueError, TypeError) as error:
         message = " ".join(str(error).split())
         raise ScenarioError(re.sub(r"`(\w+)`", rf"`{table}.\1`", message, count=1)) from None
+
+
+def check_constructed(thing: Any) -> None:
+    """What its constructor says of the values of a system, or of a part of it such as its rails.
+
+    For one whose leaves were put into it: that passes the constructor by.
+
+    **Raises:** as the constructor.
+    """
+    if not isinstance(thing, eqx.Module):
+        return
+    arguments: list[Any] = []
+    named_arguments: dict[str, Any] = {}
+    for name, parameter in inspect.signature(type(thing)).parameters.items():
+        value = getattr(thing, name)
+        for part in value if isinstance(value, tuple) else (value,):
+            check_constructed(part)
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            arguments += value
+        elif value is not None:
+            named_arguments[name] = value
+    type(thing)(*arguments, **named_arguments)
 
 
 # Systems.

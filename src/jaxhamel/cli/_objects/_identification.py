@@ -11,12 +11,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxhamel import identify
-from jaxhamel.cli._objects._build import build_system, named
+from jaxhamel.cli._objects._build import build_system, check_constructed, named
 from jaxhamel.cli._results._outputs import write_columns
 from jaxhamel.cli._scenario._scenario import Scenario
-from jaxhamel.cli._scenario._validate import ScenarioError
+from jaxhamel.cli._scenario._validate import ScenarioError, nearest
 from jaxhamel.geometry import SO3
-from jaxhamel.identify._parameters._paths import leaf_of, with_leaf
+from jaxhamel.identify._parameters._paths import leaf_of, leaf_paths, with_leaf
 from jaxhamel.simulate import simulate
 
 QUANTITIES: dict[str, Callable[..., Any]] = {
@@ -44,21 +44,19 @@ def build_identified_system(scenario: Scenario) -> Any:
     """The system of `[system]` with what `identify` has found, where the scenario has that."""
     system = build_system(scenario)
     for entry in scenario["fitted"]:
-        path = entry["path"]
-        with named("fitted"):
-            leaf = _leaf(system, path)
+        path, leaves = entry["path"], leaf_paths(system)
+        if (leaf := leaves.get(path)) is None:
+            raise ScenarioError(
+                f"`fitted.path` is {path!r}, which is no parameter of this system.{nearest(path, leaves)} It may be one of "
+                f"{', '.join(leaves)}."
+            )
         value = np.asarray(entry["value"], dtype=float)
         if value.shape != leaf.shape:
             raise ScenarioError(f"`fitted`: `{path}` has shape {leaf.shape}, not {value.shape}.")
         system = with_leaf(system, path, jnp.asarray(value, leaf.dtype))
+    with named("fitted"):
+        check_constructed(system)
     return system
-
-
-def _leaf(system: Any, path: str) -> Any:
-    try:
-        return leaf_of(system, path)
-    except (AttributeError, IndexError, TypeError):
-        raise ValueError(f"`path` is {path}, which this system has not.") from None
 
 
 def build_measurements(scenario: Scenario) -> tuple[Any, ...]:

@@ -1,8 +1,6 @@
 """`[[montecarlo.spread]]`: distributions about a scenario's values, and the system that one sample makes of it."""
 
 from collections.abc import Mapping
-from dataclasses import fields
-from functools import reduce
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -11,9 +9,10 @@ import numpy as np
 from jaxtyping import Array
 
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Time
-from jaxhamel.cli._objects._build import named
-from jaxhamel.cli._scenario._validate import ScenarioError, nearest
+from jaxhamel.cli._objects._build import check_constructed, named
+from jaxhamel.cli._scenario._validate import ScenarioError, brief, nearest
 from jaxhamel.ensemble import Distribution
+from jaxhamel.identify._parameters._paths import leaf_paths, with_leaf
 from jaxhamel.mechanics import System
 
 CONTROL_KEYS = {"control.offset": "offset", "control.scale": "scale", "control.delay": "delay"}
@@ -64,7 +63,7 @@ def member(sample: Mapping[str, Any], nominal: Nominal) -> Nominal:
         elif key == "initial.u":
             u0 = u0 + x
         elif key not in CONTROL_KEYS:
-            system = eqx.tree_at(lambda s, key=key: _leaf(s, key), system, x)
+            system = with_leaf(system, key.removeprefix("system."), x)
     own = {field: sample[key] for key, field in CONTROL_KEYS.items() if key in sample}
     return Nominal(system, q0, u0, _disturbed(control, own) if own else control)
 
@@ -77,7 +76,7 @@ def check_system(sample: Mapping[str, np.ndarray], nominal: Nominal) -> None:
     system = member({key: jnp.asarray(x) for key, x in sample.items()}, nominal).system
     try:
         with named("system"):
-            type(system)(**{name: getattr(system, name) for name in _fields(system)})
+            check_constructed(system)
     except ScenarioError as error:
         raise ValueError(str(error)) from None
 
@@ -100,21 +99,14 @@ def _value(key: str, nominal: Nominal, where: str) -> np.ndarray:
     }
     if key in known:
         return known[key]
-    if key.startswith("system.") and eqx.is_inexact_array(leaf := _leaf(nominal.system, key)):
-        return np.asarray(leaf)
-    names = [*(f"system.{name}" for name in _fields(nominal.system)), *known]
+    leaves = {f"system.{path}": leaf for path, leaf in leaf_paths(nominal.system).items()}
+    if key in leaves:
+        return np.asarray(leaves[key])
+    names = [*leaves, *known]
     raise ScenarioError(
-        f"`{where}` is {key!r}, which is no number of this scenario.{nearest(key, names)} "
+        f"`{where}` is {brief(key)}, which is no number of this scenario.{nearest(key, names)} "
         f"It may be one of {', '.join(names)}."
     )
-
-
-def _leaf(system: System, key: str) -> Any:
-    return reduce(lambda x, name: getattr(x, name, None), key.split(".")[1:], system)
-
-
-def _fields(system: System) -> list[str]:
-    return [field.name for field in fields(system) if getattr(system, field.name) is not None]
 
 
 def _distribution(entry: Mapping[str, Any], value: np.ndarray) -> Distribution:

@@ -8,9 +8,11 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from jaxhamel._words import UNSEEN
 from jaxhamel.cli._scenario._identify_schema import identify_schema
+from jaxhamel.cli._scenario._reading import file_text, parsed
 from jaxhamel.cli._scenario._schema import scenario_schema
-from jaxhamel.cli._scenario._validate import ScenarioError, nearest, read
+from jaxhamel.cli._scenario._validate import ScenarioError, brief, nearest, read
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,7 @@ def load_identification(source: str, changes: Iterable[str] = ()) -> Scenario:
 
 def _changed(source: str, changes: Iterable[str], command: str) -> tuple[str, dict[str, Any]]:
     name, content = _found(source, command)
-    data = _parsed(content)
+    data = parsed(tomllib.loads, content, "TOML")
     for change in changes:
         _apply(data, change)
     return name, data
@@ -107,8 +109,8 @@ def _about(content: str) -> About:
 
 def _found(source: str, command: str) -> tuple[str, str]:
     path = Path(source)
-    if path.suffix == ".toml" or path.is_file():
-        return path.stem, _file_text(path)
+    if path.suffix == ".toml" or _is_file(path):
+        return path.stem, file_text(path)
     if source in (names := built_in()):
         return source, (files("jaxhamel.cli") / "scenarios" / f"{source}.toml").read_text("utf-8")
     if source in WITHOUT_FILE:
@@ -120,21 +122,12 @@ def _found(source: str, command: str) -> tuple[str, str]:
     )
 
 
-def _file_text(path: Path) -> str:
+def _is_file(path: Path) -> bool:
+    """Also of a path that is too long, or in a folder that cannot be searched: there is none."""
     try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise ScenarioError(f"the file cannot be read ({reason}).") from None
-
-
-def _parsed(content: str) -> dict[str, Any]:
-    try:
-        return tomllib.loads(content)
-    except tomllib.TOMLDecodeError as error:
-        raise ScenarioError(
-            f"not valid TOML: {error}. See docs/scenarios.md for the format."
-        ) from None
+        return path.is_file()
+    except OSError:
+        return False
 
 
 def _kind_of(data: Mapping[str, Any]) -> object:
@@ -145,18 +138,19 @@ def _kind_of(data: Mapping[str, Any]) -> object:
 def _apply(data: dict[str, Any], change: str) -> None:
     """Set one dotted key, `system.rails.0.radius=0.06`; tables on the way are made when absent."""
     key, equals, value = change.partition("=")
-    parts = key.strip().split(".")
-    if not equals or not all(parts):
+    parts, change = key.strip().split("."), brief(change, 100, quoted=False)
+    if not equals or not all(parts) or UNSEEN.search(key):
         raise ScenarioError(
             f"--set {change}: it must be key=value with a dotted key, such as --set time.end=5."
         )
+    value = _value(value, change)
     place: Any = data
     for part in parts[:-1]:
         place = _stepped(place, part, change)
     if isinstance(place, list):
-        place[_index(place, parts[-1], change)] = _value(value)
+        place[_index(place, parts[-1], change)] = value
     else:
-        place[parts[-1]] = _value(value)
+        place[parts[-1]] = value
 
 
 def _stepped(place: Any, part: str, change: str) -> Any:
@@ -171,16 +165,27 @@ def _stepped(place: Any, part: str, change: str) -> Any:
 
 
 def _index(place: list, part: str, change: str) -> int:
-    if not re.fullmatch(r"\d+", part) or int(part) >= len(place):
+    if not re.fullmatch("[0-9]{1,9}", part) or int(part) >= len(place):
         raise ScenarioError(
-            f"--set {change}: `{part}` must be the number of an entry, 0 to {len(place) - 1}."
+            f"--set {change}: `{brief(part, quoted=False)}` must be the number of an entry, 0 to {len(place) - 1}."
         )
     return int(part)
 
 
-def _value(text: str) -> Any:
+def _value(text: str, change: str) -> Any:
     """A value as TOML writes it; a bare word is a string."""
-    try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
-        return text.strip()
+
+    def parse(text: str) -> Any:
+        try:
+            return tomllib.loads(f"value = {text}")
+        except tomllib.TOMLDecodeError:
+            return {"value": text.strip()}
+
+    if any("\ud800" <= letter <= "\udfff" for letter in text):
+        raise ScenarioError(f"--set {change}: it is not UTF-8 text.")
+    found = parsed(parse, text, "TOML")
+    if len(found) > 1:
+        raise ScenarioError(
+            f"--set {change}: it has more than one line with a key. Give each one its own --set."
+        )
+    return found["value"]

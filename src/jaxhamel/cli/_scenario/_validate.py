@@ -10,11 +10,15 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
+from jaxhamel._words import visible
 from jaxhamel.cli._scenario._values import REQUIRED, Key, NotAccepted, choice
 
 
 class ScenarioError(ValueError):
     """The scenario cannot be used as it is; the message is one line that names the key."""
+
+    def __init__(self, message: str):
+        super().__init__(visible(message))
 
 
 @dataclass(frozen=True)
@@ -112,8 +116,9 @@ def _unknown_message(here, name, value, known, node, data, path) -> str:
     chosen = isinstance(node, Variants) and node.by in data and node.chosen(data)
     kind = f' of a "{data[node.by]}"' if chosen else ""
     where = f"`{path}`{kind}" if path else "a scenario"
+    here = brief(here, 120, quoted=False)
     return (
-        f"`{here}` is not a key of {where} (it is {_short(value)})."
+        f"`{here}` is not a key of {where} (it is {brief(value)})."
         f"{nearest(name, known)} Accepted keys: {', '.join(known)}."
     )
 
@@ -121,13 +126,13 @@ def _unknown_message(here, name, value, known, node, data, path) -> str:
 def _wrong(node: Node, data: Any, path: str) -> Iterator[str]:
     if isinstance(node, Tables):
         if not isinstance(data, list) or not all(isinstance(entry, Mapping) for entry in data):
-            yield f"`{path}` is {_short(data)}; it must be an array of tables, [[{path}]]."
+            yield f"`{path}` is {brief(data)}; it must be an array of tables, [[{path}]]."
             return
         for i, entry in enumerate(data):
             yield from _wrong(node.entry, entry, f"{path}.{i}")
         return
     if not isinstance(data, Mapping):
-        yield f"`{path}` is {_short(data)}; it must be a table, [{path}]."
+        yield f"`{path}` is {brief(data)}; it must be a table, [{path}]."
         return
     for name, entry in _known(node, data).items():
         if name in data:
@@ -141,9 +146,10 @@ def _wrong_entry(entry: Key | Node, value: Any, here: str) -> Iterator[str]:
         return
     try:
         entry.accepts.read(value)
-    except NotAccepted:
+    except NotAccepted as limit:
         unit = f" ({entry.unit})" if entry.unit else ""
-        yield f"`{here}` is {_short(value)}; it must be {entry.accepts.words}{unit}: {entry.about}."
+        words = f"{entry.accepts.words}{limit}{unit}"
+        yield f"`{here}` is {brief(value)}; it must be {words}: {entry.about}."
 
 
 def _missing(node: Node, data: Any, path: str) -> Iterator[str]:
@@ -197,9 +203,14 @@ def _all_default(node: Table | Variants) -> bool:
     )
 
 
-def _short(value: Any) -> str:
+def brief(value: Any, longest: int = 60, *, quoted: bool = True) -> str:
+    """A value as a scenario has it, cut where it is long; text without quotes where it is not `quoted`."""
     if isinstance(value, Mapping):
         return "a table"
-    shown = repr(value).replace("True", "true").replace("False", "false")
-    shown = shown.replace("'", '"')
-    return shown if len(shown) <= 60 else shown[:57] + "..."
+    try:
+        shown = repr(value) if quoted else str(value)
+    except (ValueError, RecursionError):  # an integer with more digits than Python writes
+        return "a value too long to be written"
+    if quoted:
+        shown = shown.replace("True", "true").replace("False", "false").replace("'", '"')
+    return shown if len(shown) <= longest else shown[: longest - 3] + "..."

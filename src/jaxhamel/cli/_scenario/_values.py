@@ -1,6 +1,7 @@
 """What the value of a scenario's key may be: each kind has words for the message, and reads."""
 
 import math
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +12,10 @@ REQUIRED = object()
 
 
 class NotAccepted(ValueError):
-    """A value is not of the kind its key accepts; the message is written where the key is known."""
+    """A value is not of the kind its key accepts; the message is written where the key is known.
+
+    Its text, if there is one, goes on with the words of the kind: a limit beyond them.
+    """
 
 
 @dataclass(frozen=True)
@@ -56,12 +60,14 @@ def boolean() -> Accepts:
     return Accepts("true or false", read)
 
 
-def integer(least: int) -> Accepts:
-    """A whole number, `least` or more."""
+def integer(least: int, most: int = 2**53) -> Accepts:
+    """A whole number, `least` or more; every number up to 2^53 is one of double precision, too."""
 
     def read(value: Any) -> int:
         if not isinstance(value, int) or isinstance(value, bool) or value < least:
             raise NotAccepted
+        if value > most:
+            raise NotAccepted(f", at most {most:,}")
         return value
 
     return Accepts(f"a whole number of {least} or more", read)
@@ -140,6 +146,10 @@ def heading() -> Accepts:
 
 
 def _number(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise NotAccepted
+    if isinstance(value, int) and abs(value) > sys.float_info.max:
+        raise NotAccepted(", at most 1.8e308")
+    if not math.isfinite(value):
         raise NotAccepted
     return float(value)

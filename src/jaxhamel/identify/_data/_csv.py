@@ -2,6 +2,7 @@
 
 import csv
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -118,7 +119,7 @@ def _table(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
 
 def _wanted(path, header, measurements, time, units, required) -> list[str]:
     """The columns to read, or what is wrong with them."""
-    twice = [column for column in header if header.count(column) > 1]
+    twice = [column for column, count in Counter(header).items() if count > 1]
     if twice:
         raise DataError(
             f"{path}, line 1: the column `{twice[0]}` is there twice; give each one name."
@@ -150,7 +151,7 @@ def _numbers(path, header, rows, column) -> np.ndarray:
     for i, (line, row) in enumerate(rows):
         cell = row[place].strip()
         try:
-            values[i] = float(cell) if cell else np.nan
+            values[i] = _number(cell) if cell else np.nan
         except ValueError:
             raise DataError(
                 f"{path}, line {line}, column `{column}`: {cell!r} is not a number. "
@@ -159,6 +160,13 @@ def _numbers(path, header, rows, column) -> np.ndarray:
         if np.isinf(values[i]):
             raise DataError(f"{path}, line {line}, column `{column}`: {cell!r} is not finite.")
     return values
+
+
+def _number(cell: str) -> float:
+    """A number as everyone writes it: Python's `float` takes 1_0 for 10, and digits of other scripts."""
+    if "_" in cell or not cell.isascii():
+        raise ValueError
+    return float(cell)
 
 
 def _check_complete(path, column, values, rows) -> None:

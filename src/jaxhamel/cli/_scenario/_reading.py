@@ -1,0 +1,50 @@
+"""Files and options as text and values: whatever is wrong with them is one line."""
+
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from jaxhamel.cli._scenario._validate import ScenarioError, brief
+
+LARGEST = 64 * 2**20  # bytes of a scenario
+
+
+def file_text(path: Path) -> str:
+    """The text of a file, a byte-order mark left out.
+
+    **Raises:** `ScenarioError` where it cannot be read, is no file, too large or not UTF-8.
+    """
+    try:
+        about = os.stat(path)
+        if not stat.S_ISREG(
+            about.st_mode
+        ):  # a pipe would wait for a writer, a device may never end
+            raise ScenarioError("the file cannot be read (it is not a regular file).")
+        if about.st_size > LARGEST:
+            raise ScenarioError(
+                f"the file has {about.st_size:,} bytes; a scenario may have {LARGEST:,}."
+            )
+        return path.read_text(encoding="utf-8-sig")
+    except (OSError, ValueError) as error:
+        if isinstance(error, ScenarioError):
+            raise
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise ScenarioError(f"the file cannot be read ({reason}).") from None
+
+
+def parsed(parse: Callable[[str], Any], text: str, form: str) -> Any:
+    """What a parser makes of a text.
+
+    **Raises:** `ScenarioError`, one line, whatever the parser meets: nesting, digits and memory have their limits, too.
+    """
+    try:
+        return parse(text)
+    except RecursionError:
+        reason = "it is nested too deeply"
+    except MemoryError:
+        reason = "it needs more memory than there is"
+    except (ValueError, OverflowError) as error:
+        reason = brief(" ".join(str(error).split()), 200, quoted=False)
+    raise ScenarioError(f"not valid {form}: {reason}. See docs/scenarios.md for the format.")

@@ -1,0 +1,159 @@
+"""What cannot be read or computed is refused in one line: files, options, numbers, sizes."""
+
+import json
+import os
+
+import numpy as np
+import pytest
+
+from jaxhamel.cli._commands._roboball import _fitted
+from jaxhamel.cli._objects._build import build_system, check_constructed
+from jaxhamel.cli._objects._identification import build_identified_system
+from jaxhamel.cli._objects._spread import Nominal, distributions
+from jaxhamel.cli._scenario._scenario import load, load_identification
+from jaxhamel.cli._scenario._validate import ScenarioError
+from jaxhamel.systems import SoftRollingPendulum
+from tests.cli.test_identify import TOP as IDENTIFIED
+from tests.cli.test_scenario import TOP
+
+
+def refused(source, *changes):
+    with pytest.raises(ScenarioError) as caught:
+        load(str(source), changes)
+    message = str(caught.value)
+    assert "\n" not in message
+    assert len(message) < 400
+    return message
+
+
+@pytest.fixture
+def top(tmp_path):
+    (tmp_path / "top.toml").write_text(TOP, encoding="utf-8")
+    return tmp_path / "top.toml"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("a = " + 3000 * "[" + 3000 * "]", "not valid TOML: it is nested too deeply"),
+        ("a = 1" + 5000 * "0", "not valid TOML: Exceeds the limit"),
+        ("a" + 5000 * ".a" + " = 1", "`a` is not a key of a scenario (it is a table)"),
+        (f"{'a' * 5000} = 1", f"`{'a' * 117}...` is not a key of a scenario"),
+        ("a = 1979-99-99", "not valid TOML:"),
+        ("a = '\x00'", "not valid TOML:"),
+    ],
+)
+def test_parsers_end_in_one_line(content, message, tmp_path):
+    (tmp_path / "a.toml").write_text(f"{content}\n{TOP}", encoding="utf-8")
+    assert message in refused(tmp_path / "a.toml")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("time.end=3\ntime.start=2", "it has more than one line with a key"),
+        ("time\n.end=3", "it must be key=value with a dotted key"),
+        ("title=\udce4", "it is not UTF-8 text"),
+        ("time.end=" + 3000 * "[" + 3000 * "]", "it is nested too deeply"),
+        ("time.end=" + 9000 * "x", f'`time.end` is "{"x" * 56}...; it must be a number'),
+        ("time.end=0x1" + 5000 * "0", "`time.end` is a value too long to be written; it must be"),
+        ("time.end=1" + 400 * "0", "it must be a number, at most 1.8e308 (s): last time"),
+        ("time.samples=1" + 400 * "0", "at most 9,007,199,254,740,992"),
+        ("system.com." + 5000 * "9" + "=1", "must be the number of an entry, 0 to 2"),
+        ("system.com.٣=1", "must be the number of an entry, 0 to 2"),
+        ("system.mass.T=3", "`mass` is a value, not a table; it has no keys"),
+    ],
+)
+def test_options_end_in_one_line(change, message, top):
+    assert message in refused(top, change)
+
+
+def test_a_value_may_have_several_lines(top):
+    assert load(str(top), ["system.com=[0,\n 1,\n 2]"])["system"]["com"] == [0, 1, 2]
+
+
+def test_files_that_are_none(top, tmp_path):
+    """A pipe would wait for a writer, a device never end; a name may be too long for any file."""
+    os.mkfifo(tmp_path / "pipe.toml")
+    (tmp_path / "zero.toml").symlink_to("/dev/zero")
+    for name in ("pipe.toml", "zero.toml"):
+        assert "it is not a regular file" in refused(tmp_path / name)
+    assert "File name too long" in refused(f"{tmp_path}/{300 * 'a'}.toml")
+    assert "there is no such scenario" in refused(300 * "a")
+    (tmp_path / "latin.toml").write_bytes("title = 'ä'".encode("latin-1"))
+    assert "it is not UTF-8 text" in refused(tmp_path / "latin.toml")
+    top.write_bytes(b"\xef\xbb\xbf" + top.read_bytes())  # as some editors begin a file
+    assert load(str(top))["time"]["end"] == 1.0
+    with open(tmp_path / "large.toml", "wb") as file:
+        file.truncate(2**30)
+    assert "the file has 1,073,741,824 bytes; a scenario may have" in refused(
+        tmp_path / "large.toml"
+    )
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        ("mass", "-1.0", "`fitted.mass` is -1"),
+        ("mass", "[1.0]", r"`fitted`: `mass` has shape \(\), not \(1,\)"),
+        ("inertia", "[1.0, 1.0, 3.0]", "`fitted.inertia`"),
+        ("space", "1.0", "`fitted.path` is 'space', which is no parameter of this system"),
+        ("__class__.__init__", "1.0", "which is no parameter of this system"),
+        ("mas", "1.0", "Did you mean `mass`?"),
+        ("mass.T", "1.0", "which is no parameter of this system"),
+    ],
+)
+def test_what_was_fitted_goes_through_the_constructor(path, value, message, tmp_path):
+    (tmp_path / "top.toml").write_text(
+        f"{IDENTIFIED}\n[[fitted]]\npath = '{path}'\nvalue = {value}\n", encoding="utf-8"
+    )
+    with pytest.raises(ScenarioError, match=message):
+        build_identified_system(load_identification(str(tmp_path / "top.toml")))
+
+
+ROBOT = {name: np.asarray(x).tolist() for name, x in vars(SoftRollingPendulum.roboball()).items()}
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ({"system": ROBOT | {"shell_mass": -1.0}, "spread": 0.3}, "`system.shell_mass` is -1"),
+        ({"system": ROBOT | {"shell_mass": "1"}, "spread": 0.3}, '`system.shell_mass` is "1"'),
+        ({"system": ROBOT | {"pendulum_com": [[1], [1, 2]]}, "spread": 0.3}, "a list of numbers"),
+        ({"system": ROBOT | {"shell_mass": 10**400}, "spread": 0.3}, "it must be a number"),
+        ({"system": {"radius": 1.0}, "spread": 0.3}, "missing"),
+        ({"system": ROBOT | {"colour": 1.0}, "spread": 0.3}, "colour"),
+        ({"system": ROBOT, "spread": -0.3}, "`spread` is -0.3"),
+        ({"system": 3, "spread": 0.3}, "`system` is missing"),
+        ({"robot": "other"}, "it is not the fitted.json"),
+        ([], "it is not the fitted.json"),
+        ("[" * 100_000, "not valid JSON: it is nested too deeply"),
+        ("{", "not valid JSON"),
+    ],
+)
+def test_a_fitted_robot_goes_through_the_constructor(content, message, tmp_path):
+    text = content if isinstance(content, str) else json.dumps(content)
+    (tmp_path / "fitted.json").write_text(text, encoding="utf-8")
+    with pytest.raises(ScenarioError) as caught:
+        _fitted(tmp_path / "fitted.json")
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_every_system_is_constructed_again():
+    """Of all kinds, rails of several kinds among them; the ball's rails are looked at, too."""
+    for name in ("figure-eight", "disk", "heavy-top", "suslov", "free-rigid-body"):
+        check_constructed(build_system(load(name)))
+    ball = build_system(load("reference-ball"))
+    object.__setattr__(ball.rails, "radius", -ball.rails.radius)
+    with pytest.raises(ValueError, match="`radius` is"):
+        check_constructed(ball)
+
+
+@pytest.mark.parametrize("key", ["system.shell_mass.T", "system.space", "system.rails", "x" * 999])
+def test_only_numbers_spread(key):
+    system = build_system(load("figure-eight"))
+    nominal = Nominal(system, None, np.zeros(3), None)
+    with pytest.raises(ScenarioError, match="which is no number of this scenario") as caught:
+        distributions([{"key": key, "distribution": "normal", "std": 1.0}], nominal)
+    assert len(str(caught.value)) < 700
