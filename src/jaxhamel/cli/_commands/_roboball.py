@@ -8,7 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array
 
 from jaxhamel import identify
 from jaxhamel._files import write_text, written
@@ -124,7 +126,7 @@ def _robot(numbers: Mapping[str, Any]) -> SoftRollingPendulum:
         return SoftRollingPendulum(**{name: _floats(name, x) for name, x in numbers.items()})
 
 
-def _floats(name: str, value: Any) -> np.ndarray:
+def _floats(name: str, value: Any) -> Array:
     try:
         found = np.asarray(value, dtype=float)
     except (TypeError, ValueError, OverflowError):
@@ -133,7 +135,7 @@ def _floats(name: str, value: Any) -> np.ndarray:
         raise ScenarioError(
             f"`system.{name}` is {brief(value)}; it must be a number, or a list of numbers."
         )
-    return found
+    return jnp.asarray(found)
 
 
 def _runs_in(data: Path | None) -> list:
