@@ -30,5 +30,44 @@ def shapes_of(f: Callable) -> Callable:
     return shapes
 
 
+class Seen:
+    """What has been looked at: hashes of kinds of arguments, the latest `most` of them.
+
+    A kind is the structure of a pytree with the shapes and dtypes of its arrays, and the values of some others.
+    """
+
+    def __init__(self, most: int = 4096):
+        self.most, self.hashes = most, {}
+
+    def is_new(self, *kind: Any, values: Any = None) -> bool:
+        """Whether this is the first of its kind; it counts as seen from now on, until `forget` is called with the same."""
+        key = _hash(kind, values)
+        if key in self.hashes:
+            return False
+        if len(self.hashes) >= self.most:
+            self.hashes.clear()
+        self.hashes[key] = None
+        return True
+
+    def forget(self, *kind: Any, values: Any = None) -> None:
+        """It did not pass: look again next time."""
+        self.hashes.pop(_hash(kind, values), None)
+
+
+def _hash(kind: Any, values: Any) -> int:
+    leaves, structure = jax.tree.flatten(kind)
+    bits = tuple(np.asarray(x).tobytes() for x in jax.tree.leaves(values))
+    return hash((structure, tuple(map(_kind, leaves)), bits))
+
+
+def _kind(x: Any):
+    if hasattr(x, "dtype"):
+        return x.shape, x.dtype
+    try:
+        return type(x), hash(x)
+    except TypeError:
+        return type(x)
+
+
 def _is_traced(x: Any) -> bool:
     return eqx.is_array(x) or isinstance(x, np.ndarray | np.generic)

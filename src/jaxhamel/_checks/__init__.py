@@ -95,6 +95,8 @@ from jaxhamel._checks._quantities import check_base_samples as check_base_sample
 from jaxhamel._checks._quantities import check_left_over as check_left_over
 from jaxhamel._checks._quantities import check_quantities as check_quantities
 from jaxhamel._checks._quantities import check_slopes as check_slopes
+from jaxhamel._checks._returns import check_returns as check_returns
+from jaxhamel._checks._returns import returns_of as returns_of
 from jaxhamel._checks._run_folder import a_stranger as a_stranger
 from jaxhamel._checks._run_folder import another_program as another_program
 from jaxhamel._checks._run_folder import begun_elsewhere as begun_elsewhere
@@ -129,6 +131,7 @@ from jaxhamel._checks._simulation import check_steps as check_steps
 from jaxhamel._checks._simulation import check_times as check_times
 from jaxhamel._checks._simulation import check_variational_args as check_variational_args
 from jaxhamel._checks._simulation import check_variational_order as check_variational_order
+from jaxhamel._checks._simulation import first_time as first_time
 from jaxhamel._checks._spaces import check_components as check_components
 from jaxhamel._checks._spaces import check_coordinates as check_coordinates
 from jaxhamel._checks._spaces import check_dimension as check_dimension
@@ -141,11 +144,14 @@ from jaxhamel._checks._spaces import check_space_kind as check_space_kind
 from jaxhamel._checks._spaces import check_spaces as check_spaces
 from jaxhamel._checks._spaces import check_tuple as check_tuple
 from jaxhamel._checks._spaces import check_unit_quaternion as check_unit_quaternion
+from jaxhamel._checks._systems import check_bodies as check_bodies
 from jaxhamel._checks._systems import check_bundle as check_bundle
 from jaxhamel._checks._systems import check_constraint_count as check_constraint_count
+from jaxhamel._checks._systems import check_control_of as check_control_of
 from jaxhamel._checks._systems import check_control_value as check_control_value
 from jaxhamel._checks._systems import check_frame_at as check_frame_at
 from jaxhamel._checks._systems import check_invariant_constraints as check_invariant_constraints
+from jaxhamel._checks._systems import check_inverse as check_inverse
 from jaxhamel._checks._systems import check_motion_given as check_motion_given
 from jaxhamel._checks._systems import check_rigid_inertia as check_rigid_inertia
 from jaxhamel._checks._systems import check_rigid_motions as check_rigid_motions

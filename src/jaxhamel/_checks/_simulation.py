@@ -4,7 +4,7 @@ import equinox as eqx
 import jax
 import numpy as np
 
-from jaxhamel._checks._systems import check_frame_at
+from jaxhamel._checks._systems import check_control_of
 from jaxhamel._checks._values import (
     _kind,
     _shapes,
@@ -16,7 +16,6 @@ from jaxhamel._checks._values import (
     check_shape,
     concrete,
 )
-from jaxhamel._shapes import shapes_of
 
 
 def check_lie_group(solver, space, abstract_space: type) -> None:
@@ -127,28 +126,13 @@ def check_simulation(system, q0, u0, ts, control, steps) -> None:
     check_shape("u0", u0, (k,), f"{type(system).__name__} has {k} independent quasi-velocities.")
     check_finite("u0", u0)
     check_control_along(ts, control)
-    start = _first(ts)
-    _check_control(system, start, control)
-    check_frame_at(system, start, q0)
+    check_control_of(system, first_time(ts), control)
 
 
-def _first(ts):
+def first_time(ts):
     """ts[0], without a program that takes it out of an array (0.05 s of the first call)."""
     times = concrete(ts)
     return ts[0] if times is None else times[:1].reshape(())
-
-
-def _check_control(system, t, control) -> None:
-    """Its shapes only, because its values have been looked at: operation by operation a ball's control takes 20 programs."""
-    try:
-        _control_shapes(system, t, control)
-    except jax.errors.JAXTypeError:  # the system's own check looks at values
-        system.check_control(t, control)
-
-
-@shapes_of
-def _control_shapes(system, t, control) -> None:
-    system.check_control(t, control)
 
 
 def check_times(ts) -> None:

@@ -5,7 +5,9 @@ from functools import partial
 import equinox as eqx
 import numpy as np
 
+from jaxhamel._checks._traced import LooksAtValues, called
 from jaxhamel._checks._values import _short, any_tracer, check_finite, check_shape, concrete
+from jaxhamel._shapes import Seen
 
 
 def check_route(route, routes) -> None:
@@ -74,6 +76,54 @@ def _smallest_relative_singular_value(rows) -> float:
 
 def _singular(array) -> float:
     return 100.0 * float(np.finfo(array.dtype).eps)
+
+
+def check_control_of(system, t, control) -> None:
+    """The system's own check, of shapes, once for each kind: operation by operation a ball's control takes 20 programs."""
+    if not _CONTROLS.is_new(system, t, control):
+        return
+    try:
+        called(
+            "`control`",
+            lambda system, t, control: system.check_control(t, control),
+            system,
+            t,
+            control,
+        )
+    except Exception as error:
+        _CONTROLS.forget(system, t, control)
+        if not isinstance(error, LooksAtValues):
+            raise
+        system.check_control(t, control)
+
+
+_CONTROLS = Seen()
+
+
+def check_inverse(system, t, error: float, room: float) -> None:
+    """B A = 1, to rounding of its terms."""
+    if error > room:
+        raise ValueError(
+            f"`inverse_frame` of {type(system).__name__} is not the inverse of its `frame`: an entry of B A differs from "
+            f"the identity's by {error:.3g} at t = {t}. Mend it, or leave it out: then A is inverted by the package."
+        )
+
+
+def check_bodies(system, t, found) -> None:
+    """Bodies and Lagrangian have one mass matrix and one force, to 1e-3 in all (motion between states has an error, too)."""
+    if found is None or max(found.mass_matrix, found.force) < _AGREE:
+        return
+    what = "mass matrices (kinetic energies)" if found.mass_matrix >= _AGREE else "forces"
+    worst = max(found.mass_matrix, found.force)
+    name = type(system).__name__
+    raise ValueError(
+        f"`bodies` of {name} disagree with its `lagrangian` and `force`: their {what} differ by {worst:.3g} (relative), and "
+        f"at t = {t}, u = {_short(found.u)} bodies give u̇ = {_short(found.of_bodies)}, the Lagrangian "
+        f"{_short(found.of_lagrangian)}. Each is the whole system: mend one of them, or leave `bodies` out."
+    )
+
+
+_AGREE = 1e-3
 
 
 def check_control_value(t, control, shape, meaning: str) -> None:

@@ -8,6 +8,7 @@ from jaxtyping import Array, Float
 from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control, Multiplier, QuasiVelocity, Time, Velocity
 from jaxhamel.mechanics._boltzmann_hamel import boltzmann_hamel
+from jaxhamel.mechanics._boundary import check_system
 from jaxhamel.mechanics._gauss import gauss
 from jaxhamel.mechanics._kinematics import prepare, quasi_velocity_of, velocity_of
 from jaxhamel.mechanics._multipliers import multiplier_of_motion, multipliers
@@ -59,9 +60,7 @@ def acceleration(
     kept; books that write γ^c_ab u^a instead have the opposite sign.
     """
     t, q, (u,), control = prepare(q, u, t=t, control=control)
-    _checks.check_state(system, q, u)
-    _checks.check_frame_at(system, t, q)
-    system.check_control(t, control)
+    check_system(system, t, q, u, control)
     return _accelerate(system, t, q, u, control, choose_route(system, route))
 
 
@@ -81,7 +80,7 @@ def constraint_force(
     **Arguments:** as for `acceleration`. **Returns:** λ, `(m,)`. Source: Müller 2021, eq. (23).
     """
     t, q, (u,), control = prepare(q, u, t=t, control=control)
-    _checks.check_state(system, q, u)
+    check_system(system, t, q, u, control)
     return _constraint_force(system, t, q, u, control, choose_route(system, None))
 
 

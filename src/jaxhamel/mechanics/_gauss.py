@@ -10,6 +10,7 @@ other Lagrangian the metric is the mass matrix, G = ½ (v̇ − M⁻¹f)ᵀ M (v
 """
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -18,9 +19,9 @@ from jaxtyping import Array, Float
 
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar
 from jaxhamel.mechanics._euler_lagrange import euler_lagrange, frame_bias
-from jaxhamel.mechanics._kinematics import InverseFrame, derivatives, with_constraints
+from jaxhamel.mechanics._kinematics import InverseFrame, derivatives, velocity_of, with_constraints
 from jaxhamel.mechanics._small_solve import symmetric_solve
-from jaxhamel.mechanics._system import System, overrides
+from jaxhamel.mechanics._system import System, counts, is_ours
 
 
 class Points(eqx.Module):
@@ -98,17 +99,39 @@ def gauss(
     system: System, t: Scalar, q: Configuration, u: QuasiVelocity, control: Control
 ) -> Float[Array, " k"]:
     """u̇ that minimises Gauss' function; unchecked, for right-hand sides."""
-    if overrides(system, "bodies"):
-        return _of_bodies(system, t, q, u, control)
-    return _of_lagrangian(system, t, q, u, control)
+    normal = of_bodies if has_bodies(system, t, q, u, control) else of_lagrangian
+    return symmetric_solve(*normal(system, t, q, u, control))
 
 
-def _of_bodies(system, t, q, u, control):
+def has_bodies(
+    system: System, t: Scalar, q: Configuration, u: QuasiVelocity, control: Control
+) -> bool:
+    """Whether the system gives bodies that count: defined where it is, and not None."""
+    if not counts(system, "bodies") or is_ours(system):
+        return counts(system, "bodies")
+    return system.bodies(t, q, velocity_of(system, t, q, u), control) is not None
+
+
+class Normal(NamedTuple):
+    """M u̇ = f, the equations of the minimum."""
+
+    mass_matrix: Float[Array, "k k"]
+    force: Float[Array, " k"]
+
+
+def of_bodies(system, t, q, u, control) -> Normal:
+    """M = Jᵀ m J and f = −Jᵀ (m a − F) at u̇ = 0, from bodies."""
     parts, bias, jacobian = bodies_in_motion(system, t, q, u, control)
     weighed = [jax.vmap(part.weigh)(j) for part, j in zip(parts, jacobian, strict=True)]
     residual = [part.momentum_rate(b) for part, b in zip(parts, bias, strict=True)]
     mass_matrix = _pair(jacobian, weighed, "kbi,lbi->kl")
-    return -symmetric_solve(mass_matrix, _pair(jacobian, residual, "kbi,bi->k"))
+    return Normal(mass_matrix, -_pair(jacobian, residual, "kbi,bi->k"))
+
+
+def of_lagrangian(system, t, q, u, control) -> Normal:
+    """M = Bᵀ (∂²L/∂v∂v) B and f = Bᵀ (f − M v̇) at u̇ = 0, from the Lagrangian."""
+    mass_matrix, force, at_rest, free = lagrangian_in_motion(system, t, q, u, control)
+    return Normal(free.T @ mass_matrix @ free, free.T @ (force - mass_matrix @ at_rest))
 
 
 def bodies_in_motion(
@@ -135,11 +158,6 @@ def bodies_in_motion(
 def _pair(jacobian: tuple[Array, ...], others: Iterable[Array], indices: str) -> Array:
     pairs = zip(jacobian, others, strict=True)
     return jnp.sum(jnp.stack([jnp.einsum(indices, j, x) for j, x in pairs]), axis=0)
-
-
-def _of_lagrangian(system, t, q, u, control):
-    mass_matrix, force, at_rest, free = lagrangian_in_motion(system, t, q, u, control)
-    return symmetric_solve(free.T @ mass_matrix @ free, free.T @ (force - mass_matrix @ at_rest))
 
 
 def lagrangian_in_motion(

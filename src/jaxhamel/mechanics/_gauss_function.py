@@ -6,10 +6,11 @@ from jaxtyping import Array, Float
 
 from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar, Time
-from jaxhamel.mechanics._gauss import bodies_in_motion, lagrangian_in_motion
+from jaxhamel.mechanics._boundary import check_system
+from jaxhamel.mechanics._gauss import bodies_in_motion, has_bodies, lagrangian_in_motion
 from jaxhamel.mechanics._kinematics import prepare
 from jaxhamel.mechanics._small_solve import symmetric_solve
-from jaxhamel.mechanics._system import System, overrides
+from jaxhamel.mechanics._system import System
 
 
 def gauss_function(
@@ -39,16 +40,14 @@ def gauss_function(
     Source: Massa and Vignolo, eq. (12); its stationarity is their (14), Gibbs and Appell's and Kane's equations.
     """
     t, q, (u, u_dot), control = prepare(q, u, u_dot, t=t, control=control)
-    _checks.check_state(system, q, u)
+    check_system(system, t, q, u, control)
     _checks.check_shape("u_dot", u_dot, u.shape, "One rate for each independent quasi-velocity.")
-    _checks.check_frame_at(system, t, q)
-    system.check_control(t, control)
     return _gauss_function(system, t, q, u, u_dot, control)
 
 
 @eqx.filter_jit
 def _gauss_function(system, t, q, u, u_dot, control):
-    if overrides(system, "bodies"):
+    if has_bodies(system, t, q, u, control):
         parts, bias, jacobian = bodies_in_motion(system, t, q, u, control)
         rates = [b + jnp.tensordot(u_dot, j, axes=1) for b, j in zip(bias, jacobian, strict=True)]
         terms = [part.constraint(rate) for part, rate in zip(parts, rates, strict=True)]

@@ -7,10 +7,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar, Time
 from jaxhamel.mechanics._acceleration import ROUTES, choose_route
 from jaxhamel.mechanics._boltzmann_hamel import momentum_of
+from jaxhamel.mechanics._boundary import check_system
 from jaxhamel.mechanics._kinematics import applied_force, lagrangian, prepare, velocity_of
 from jaxhamel.mechanics._multipliers import multiplier_of_motion
 from jaxhamel.mechanics._system import System, overrides
@@ -27,7 +27,7 @@ def energy(
     **Arguments:** as for `acceleration`. **Returns:** a scalar.
     """
     t, q, (u,), control = prepare(q, u, t=t, control=control)
-    _checks.check_state(system, q, u)
+    check_system(system, t, q, u, control)
     return _energy(system, t, q, u, control)
 
 
@@ -46,7 +46,7 @@ def momentum(
     **Arguments:** as for `acceleration`. **Returns:** `(n,)`. Source: Müller 2021, eq. (14).
     """
     t, q, (u,), control = prepare(q, u, t=t, control=control)
-    _checks.check_state(system, q, u)
+    check_system(system, t, q, u, control)
     return _momentum(system, t, q, u, control)
 
 
@@ -76,7 +76,7 @@ def power_balance(
     **Arguments:** as for `acceleration`. **Returns:** a `PowerBalance`.
     """
     t, q, (u,), control = prepare(q, u, t=t, control=control)
-    _checks.check_state(system, q, u)
+    check_system(system, t, q, u, control)
     return _power_balance(system, t, q, u, control)
 
 

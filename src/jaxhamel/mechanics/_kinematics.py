@@ -15,13 +15,14 @@ from jaxtyping import Array, Float
 
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar, Time, Velocity
 from jaxhamel.mechanics._small_solve import inverse, known_inverse
-from jaxhamel.mechanics._system import System, as_control, dtype_of, overrides
+from jaxhamel.mechanics._system import System, as_control, counts, dtype_of, overrides
 
 
 class InverseFrame(eqx.Module):
     """B(t, q) = A(t, q)⁻¹ as a function around one (t, q), at which it is inverted once however often it is differentiated.
 
-    Nothing is computed where the frame is the identity, and the system's own `inverse_frame` is used where it has one.
+    Nothing is computed where the frame is the identity, and the system's own `inverse_frame` is used where it has one for
+    this frame.
     """
 
     system: System
@@ -30,16 +31,17 @@ class InverseFrame(eqx.Module):
     @classmethod
     def at(cls, system: System, t: Time, q: Configuration) -> "InverseFrame":
         """B around (t, q)."""
-        known = not overrides(system, "frame") or overrides(system, "inverse_frame")
+        known = not overrides(system, "frame") or counts(system, "inverse_frame")
         return cls(system, None if known else inverse(system.frame(t, q)))
 
     def __call__(self, t: Time, q: Configuration) -> Float[Array, "n n"]:
         """B(t, q), `(n, n)`."""
         if self.value is not None:
             return known_inverse(self.system.frame(t, q), self.value)
-        if overrides(self.system, "inverse_frame"):
-            return self.system.inverse_frame(t, q)  # pyright: ignore[reportReturnType]
-        return jnp.eye(self.system.space.dim, dtype=dtype_of(q))
+        if not overrides(self.system, "frame"):
+            return jnp.eye(self.system.space.dim, dtype=dtype_of(q))
+        known = self.system.inverse_frame(t, q)
+        return inverse(self.system.frame(t, q)) if known is None else known
 
     def velocity(self, t: Time, q: Configuration, u: Float[Array, " n"]) -> Velocity:
         """v = B (u − a) for all n quasi-velocities, those of the constraints included."""

@@ -58,7 +58,10 @@ class System(eqx.Module):
         return jnp.eye(self.space.dim, dtype=dtype_of(q))
 
     def inverse_frame(self, t: Time, q: Configuration) -> Float[Array, "n n"] | None:
-        """B = A⁻¹ where it is known in closed form; None (the default) solves with A instead."""
+        """B = A⁻¹ where it is known in closed form; None (the default) solves with A instead.
+
+        One that is inherited counts only as long as no class below it overrides `frame`.
+        """
         return None
 
     def drift(self, t: Time, q: Configuration) -> Float[Array, " n"]:
@@ -72,7 +75,9 @@ class System(eqx.Module):
     def bodies(self, t: Time, q: Configuration, v: Velocity, control: Control) -> Any:
         """The system as point masses and rigid bodies, for Gauss' principle; None (the default) where it has no such form.
 
-        Returns an iterable of `Points` and `Spins`. The velocities given there may already use the constraints.
+        Returns an iterable of `Points` and `Spins`. The velocities given there may already use the constraints. Bodies are
+        another form of Lagrangian, force and constraints: inherited ones count only as long as no class below them
+        overrides one of these.
         """
         return None
 
@@ -107,9 +112,65 @@ def as_control(control: Control) -> Callable | None:
     return Constant(jax.tree.map(jnp.asarray, control))
 
 
+# A method that is another form of others counts only as long as none of these was overridden below it.
+STANDS_FOR: dict[str, tuple[str, ...]] = {
+    "bodies": ("lagrangian", "force", "frame", "drift", "n_constraints", "space"),
+    "inverse_frame": ("frame", "space"),
+}
+_THE_SYSTEM = ("lagrangian", "force", "frame", "drift", "n_constraints", "space")
+_WITHOUT_DEFAULT = ("lagrangian", "space")  # a class that leaves these open says nothing of them
+
+
 def overrides(system: System, name: str) -> bool:
-    """Whether the system's class defines `name` itself (the defaults need no arithmetic)."""
-    return getattr(type(system), name) is not getattr(System, name)
+    """Whether the system defines `name` itself, as a method, by assignment or as a field (defaults need no arithmetic)."""
+    return _provider(type(system), name) is not System
+
+
+def overridden_below(system: System, name: str) -> tuple[str, ...]:
+    """What `name` stands for and a class below the one that defines `name` has overridden: `name` is out of date then.
+
+    `bodies` stands for Lagrangian, forces and constraints, `inverse_frame` for the frame, and anything else (invariants,
+    closed forms, forces of contact) for all that makes the equations of motion. A class that adds a force to `RollingBall`
+    has inherited bodies without it.
+    """
+    kind = type(system)
+    above = kind.__mro__[kind.__mro__.index(_provider(kind, name)) :]
+    return tuple(
+        other for other in STANDS_FOR.get(name, _THE_SYSTEM) if _is_replaced(kind, other, above)
+    )
+
+
+def is_ours(system: System) -> bool:
+    """Whether it is one of the package's own classes, which the package's own tests examine."""
+    return type(system).__module__.split(".")[0] == __name__.split(".")[0]
+
+
+def counts(system: System, name: str) -> bool:
+    """Whether the system defines `name`, and what it stands for is what the system is."""
+    return overrides(system, name) and not overridden_below(system, name)
+
+
+def _is_replaced(kind: type, name: str, above: tuple[type, ...]) -> bool:
+    """Whether `name` is defined among the classes `above`, but the one that `kind` has comes from below them."""
+    stop = above.index(System) if name in _WITHOUT_DEFAULT else len(above)
+    return _provider(kind, name) not in above and any(_defines(c, name) for c in above[:stop])
+
+
+def _provider(kind: type, name: str) -> type:
+    """The class that `kind` has `name` from."""
+    return next(c for c in kind.__mro__ if _defines(c, name) or c is System)
+
+
+def _defines(kind: type, name: str) -> bool:
+    """Whether a class defines `name` in its body or as a field of its own."""
+    own = _fields(kind).get(name)
+    if own is None:
+        return name in vars(kind)
+    return all(_fields(base).get(name) is not own for base in kind.__mro__[1:])
+
+
+def _fields(kind: type) -> dict:
+    return vars(kind).get("__dataclass_fields__", {})
 
 
 def dtype_of(q: Configuration) -> jnp.dtype:

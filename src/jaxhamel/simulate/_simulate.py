@@ -15,6 +15,7 @@ from jaxhamel._lanes._one_lane import one_lane
 from jaxhamel._typing import Configuration, Control
 from jaxhamel.geometry import AbstractSpace
 from jaxhamel.mechanics import System, VectorField, as_control
+from jaxhamel.mechanics._boundary import check_forms
 from jaxhamel.simulate._adjoint import AutoAdjoint
 from jaxhamel.simulate._group_solver import AbstractGroupSolver
 from jaxhamel.simulate._lie_group import LieGroup
@@ -86,6 +87,7 @@ def simulate(
     control = as_control(control)
     q0, u0, ts = _state_in_one_dtype(system, q0, u0, ts)
     _checks.check_simulation(system, q0, u0, ts, control, {"rtol": rtol, "atol": atol, "dt": dt})
+    check_forms(system, _checks.first_time(ts), q0, u0, control)
     _checks.check_options(solver, adjoint, max_steps, route)
     steps = tolerances_of(rtol, atol, dt, ts.dtype)
     layout = Layout.of((q0, u0)) if can_be_one_vector(solver, event) else None

@@ -34,13 +34,13 @@ def jit(f: Callable, **options: Any) -> Callable:
 
     @functools.wraps(f)
     def compiled(*args, **kwargs):
-        alone = _outermost((args, kwargs)) and known_here(WIDE)
+        alone = is_outermost((args, kwargs)) and known_here(WIDE)
         return (wide if alone else plain)(*args, **kwargs)
 
     return compiled
 
 
-def _outermost(arguments) -> bool:
+def is_outermost(arguments) -> bool:
     """Whether no trace is under way: neither the arguments nor, as inside `jit`, new values are tracers."""
     traced = lambda x: isinstance(x, jax.core.Tracer)  # noqa: E731
     return not traced(jnp.negative(np.float32(0))) and not any(
