@@ -70,7 +70,7 @@ def check_returns(system, returned: list[Returned], dtype) -> None:
     }
     for name, value in returned:
         if name in arrays and not (name == "inverse_frame" and value is None):
-            _check_array(_method(system, name), value, *arrays[name], dtype)
+            _check_array(system, name, value, *arrays[name], dtype)
     found = dict(returned)
     if found.get("bodies") is not None:
         _check_bodies(_method(system, "bodies"), found["bodies"], dtype)
@@ -82,19 +82,29 @@ def _method(system, name: str) -> str:
     return f"`{name}` of {type(system).__name__}"
 
 
-def _check_array(method: str, value, shape: tuple[int, ...], meaning: str, dtype) -> None:
-    wanted = f"it must return {meaning}: an array of shape {shape}"
+def _check_array(system, name: str, value, shape: tuple[int, ...], meaning: str, dtype) -> None:
+    method = f"`{name}({_ARGUMENTS[name]})`"
+    wanted = f"as {type(system).__name__} returns it; it must have shape {shape}: {meaning}"
     if not isinstance(value, jax.ShapeDtypeStruct):
-        raise TypeError(f"{method} returned {_described(value)}; {wanted}. {_next(value)}")
+        raise TypeError(f"{method} is {_described(value)}, {wanted}. {_next(value)}")
     if value.shape != shape:
         raise ValueError(
-            f"{method} returned an array of shape {value.shape}; {wanted}. {_reshape(value.shape, shape)}"
+            f"{method} has shape {value.shape}, {wanted}. {_reshape(value.shape, shape)}"
         )
     if value.dtype != dtype and not value.weak_type:
         raise TypeError(
-            f"{method} returned {value.dtype} where the state (q, u) is {dtype}; both must be of one floating dtype. "
-            f"{_cast(value.dtype, dtype)}"
+            f"{method} is {value.dtype} as {type(system).__name__} returns it, and the state (q, u) is {dtype}; both must "
+            f"be of one floating dtype. {_cast(value.dtype, dtype)}"
         )
+
+
+_ARGUMENTS = {
+    "lagrangian": "t, q, v",
+    "frame": "t, q",
+    "inverse_frame": "t, q",
+    "drift": "t, q",
+    "force": "t, q, v, control",
+}
 
 
 def _described(value) -> str:
