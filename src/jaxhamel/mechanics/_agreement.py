@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from jaxhamel import _checks
-from jaxhamel._lanes._jit import is_outermost, known_here
+from jaxhamel._lanes._xla_cpu._jit import is_outermost, known_here
 from jaxhamel._shapes import Seen
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar
 from jaxhamel.mechanics._gauss import Normal, of_bodies, of_lagrangian
