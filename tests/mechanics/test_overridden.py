@@ -94,7 +94,7 @@ class MixedAfter(systems.HeavyTop, Drag):
 
 
 class AsField(systems.FreeRigidBody):
-    force: Callable
+    force: Callable  # pyright: ignore[reportGeneralTypeIssues]
 
 
 def _drag(self, t, q, v, control):

@@ -37,7 +37,7 @@ def _lagrangian(system, t, q, v, u, control):
     return system.lagrangian(t, q, v, *([control] if system.prescribed_motion else []))
 
 
-def _force(system, t, q, v, u, control):
+def _force(system, t, q, v, u, control: Any):
     as_is = control is None or system.prescribed_motion
     return system.force(t, q, v, control if as_is else control(t))
 
@@ -70,7 +70,8 @@ def check_returns(system, returned: list[Returned], dtype) -> None:
     }
     for name, value in returned:
         if name in arrays and not (name == "inverse_frame" and value is None):
-            _check_array(system, name, value, *arrays[name], dtype)
+            shape, meaning = arrays[name]
+            _check_array(system, name, value, shape, meaning, dtype)
     found = dict(returned)
     if found.get("bodies") is not None:
         _check_bodies(_method(system, "bodies"), found["bodies"], dtype)

@@ -1,5 +1,7 @@
 """Checks of what `simulate` is given."""
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import numpy as np
@@ -129,7 +131,7 @@ def check_simulation(system, q0, u0, ts, control, steps) -> None:
     check_control_of(system, first_time(ts), control)
 
 
-def first_time(ts):
+def first_time(ts) -> Any:
     """ts[0], without a program that takes it out of an array (0.05 s of the first call)."""
     times = concrete(ts)
     return ts[0] if times is None else times[:1].reshape(())

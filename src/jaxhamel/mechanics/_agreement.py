@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, cast
 
 import equinox as eqx
 import jax
+import jax.core
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
