@@ -37,9 +37,10 @@ def _lagrangian(system, t, q, v, u, control):
     return system.lagrangian(t, q, v, *([control] if system.prescribed_motion else []))
 
 
-def _force(system, t, q, v, u, control: Any):
-    as_is = control is None or system.prescribed_motion
-    return system.force(t, q, v, control if as_is else control(t))
+def _force(system, t, q, v, u, control):
+    if control is None or system.prescribed_motion:
+        return system.force(t, q, v, control)
+    return system.force(t, q, v, control(t))
 
 
 def _bodies(system, t, q, v, u, control):
