@@ -1,4 +1,4 @@
-"""What `rollout` and `integrate` do when they are given tolerances instead of a step."""
+"""`rollout` and `integrate` with tolerances instead of a fixed step."""
 
 import diffrax
 import jax
@@ -22,10 +22,10 @@ def by_tolerance(
     method: object,
     max_steps: int | None,
 ) -> PyTree[Float[Array, "B T ..."]]:
-    """The states at `ts`; NaN from where a trajectory breaks down.
+    """The states at `ts`; NaN from the time at which a trajectory breaks down.
 
-    **Raises:** `ValueError` for times, tolerances and numbers of steps that cannot be, `TypeError` for a method without an
-    error estimate.
+    **Raises:** `ValueError` for invalid times, tolerances or numbers of steps; `TypeError` for a method without an error
+    estimate.
     """
     first = jax.tree.leaves(equation.first(members.with_own(members.own)))
     times = jnp.asarray(ts, jnp.result_type(*first))

@@ -1,4 +1,4 @@
-"""integrate: the same equation for many parameters and initial values, in equal steps."""
+"""`integrate`: solves one differential equation for many parameters and initial values."""
 
 from collections.abc import Callable
 from typing import Any
@@ -32,21 +32,21 @@ def integrate(
     checkpoint: bool | None = None,
     kernel: Kernel | bool | None = None,
 ) -> PyTree[Float[Array, "B T ..."]]:
-    """Many solutions of an ordinary differential equation at `ts`, by equal steps or by steps of its own for each:
+    """Many solutions of an ordinary differential equation at `ts`, by equal steps or by adaptive steps of each solution:
 
         dy/dt = f(t, y, args) ,     y(ts[0]) = y0 .
 
-    `jaxhamel.ensemble.rollout` is this for mechanical systems.
+    `jaxhamel.ensemble.rollout` does the same for mechanical systems.
 
     **Arguments:**
 
-    - `f`: `(t, y, args)` to dy/dt, for one trajectory; a function made of what `jaxhamel.ensemble.lanes` takes, or a
-      callable pytree. dy/dt has the structure, shapes and dtype of y.
+    - `f`: `(t, y, args)` to dy/dt, for one trajectory: a function of the operations that `jaxhamel.ensemble.lanes` takes,
+      or a callable pytree. dy/dt has the structure, shapes and dtype of y.
     - `y0`: a pytree of arrays of one floating dtype.
     - `ts`: times, `(T,)`, increasing; the same for all. With `dt` they have to be concrete.
-    - `args`: any pytree, handed to `f`.
-    - `dt`: the longest step, concrete; each interval of `ts` is divided into equal steps. Without it steps are chosen by
-      error estimates, for each trajectory by itself; `rtol`, `atol`, `max_steps` are of these steps.
+    - `args`: any pytree, passed to `f`.
+    - `dt`: the longest step, concrete; each interval of `ts` is divided into equal steps. Without it, error estimates
+      choose the steps of each trajectory separately, within `rtol`, `atol` and `max_steps`.
     - `in_axes`: as for `jax.vmap` over `(y0, args)`: an integer, None, or one entry for each of the two.
     - `method`, `checkpoint`, `kernel`: as for `jaxhamel.ensemble.rollout`.
 

@@ -1,4 +1,4 @@
-"""An ensemble of mechanical systems as functions of one lane's numbers."""
+"""Expresses an ensemble of mechanical systems as functions of one lane's numbers."""
 
 from collections.abc import Callable
 from functools import cache, partial
@@ -16,7 +16,7 @@ from jaxhamel.simulate import simulate
 
 
 def mechanical(members: Members, route: str | None, method: Any = None) -> tuple[Layout, Motion]:
-    """How a state (q, u) is laid out, and its motion; `method` is one on groups, which has a step of its own."""
+    """The layout of a state (q, u), and its motion; `method` is a method on groups, which has its own step, or None."""
     first = jax.vmap(lambda own: members.with_own(own)[1:3])(members.own)
     state, own = Layout.of(first), Layout.of(members.own)
     field, space = VectorField(route), members.with_own(members.own)[0].space
@@ -44,7 +44,7 @@ def mechanical(members: Members, route: str | None, method: Any = None) -> tuple
 
 @cache
 def mechanical_equation(route: str | None) -> Equation:
-    """For steps by tolerance."""
+    """The equation for adaptive steps."""
     return Equation(partial(mechanical, route=route), partial(_alone, route), _first)
 
 

@@ -1,4 +1,6 @@
-"""An ensemble of one ordinary differential equation dy/dt = f(t, y, args), members (y0, args, f)."""
+"""Expresses an ensemble of ordinary differential equations dy/dt = f(t, y, args) as functions of one lane's numbers.
+
+Its members are (y0, args, f)."""
 
 from collections.abc import Callable
 from functools import cache
@@ -20,7 +22,7 @@ from jaxhamel.simulate._step_size import watched_pid
 
 
 def ordinary(members: Members) -> tuple[Layout, Motion]:
-    """How y is laid out, and its motion."""
+    """The layout of y, and its motion."""
     first = jax.vmap(lambda own: members.with_own(own)[0])(members.own)
     state, own = Layout.of(first), Layout.of(members.own)
     shared, fixed = members.shared
@@ -37,7 +39,7 @@ def ordinary(members: Members) -> tuple[Layout, Motion]:
 
 @cache
 def ordinary_equation() -> Equation:
-    """For steps by tolerance."""
+    """The equation for adaptive steps."""
     return Equation(ordinary, _alone, lambda member: member[0])
 
 

@@ -1,4 +1,4 @@
-"""The states of an ensemble at `ts`, by the kernel where it is wanted and possible, by XLA's lanes elsewhere."""
+"""The states of an ensemble at `ts`, computed by the GPU kernel if it is wanted and possible, else in XLA's lanes."""
 
 import warnings
 

@@ -1,4 +1,4 @@
-"""rollout: many motions in equal steps, each number of the state a batch vector of its own (`lanes`).
+"""`rollout`: integrates many motions, with a batch vector for each number of the state (`lanes`).
 
     k_i = f(t + c_i h, y + h Σ_j a_ij k_j) ,     y₁ = N(y + h Σ_i b_i k_i)
 
@@ -43,37 +43,36 @@ def rollout(
     checkpoint: bool | None = None,
     kernel: Kernel | bool | None = None,
 ) -> tuple[Configuration, Float[Array, "B T k"]]:
-    """The states of an ensemble at `ts`, by equal steps no longer than `dt` or by steps of its own for each trajectory.
+    """The states of an ensemble at `ts`, by equal steps no longer than `dt` or by adaptive steps of each trajectory.
 
     **Arguments:**
 
     - `system`, `q0`, `u0`, `control`, `in_axes`: as for `jaxhamel.ensemble.simulate`.
-    - `ts`: times [s], `(T,)`, increasing; the same for all. With `dt` they have to be concrete: they decide how many steps
-      there are.
-    - `dt`: the longest step [s], concrete; each interval of `ts` is divided into equal steps. Without it steps are chosen
-      by error estimates, as `jaxhamel.simulate` chooses them, for each trajectory by itself: none waits for another.
-    - `rtol`, `atol`, `max_steps`: of these steps, as for `jaxhamel.simulate`. The method is then one of diffrax that
-      estimates its error, default `Tsit5()`; derivatives are those of the steps taken, their lengths held fixed;
-      `checkpoint` and `kernel` mean nothing.
+    - `ts`: times [s], `(T,)`, increasing; the same for all. With `dt` they have to be concrete, because they decide the
+      number of steps.
+    - `dt`: the longest step [s], concrete; each interval of `ts` is divided into equal steps. Without it, error estimates
+      choose the steps of each trajectory separately, as in `jaxhamel.simulate`: no trajectory waits for another.
+    - `rtol`, `atol`, `max_steps`: limits of adaptive steps, as for `jaxhamel.simulate`. The method is then one of diffrax
+      with an error estimate, default `Tsit5()`; derivatives are those of the steps taken, with their lengths held fixed;
+      `checkpoint` and `kernel` have no effect.
     - `method`: with `dt`, `"rk4"` (default), an explicit Runge–Kutta method of diffrax (`diffrax.Tsit5()`,
       `diffrax.Dopri8()`, …), or a method on groups: `jaxhamel.LieGroup(diffrax.Tsit5(), space)`,
       `jaxhamel.CommutatorFree2()`, `jaxhamel.CommutatorFree4()`. On a matrix group a Runge–Kutta method is taken as
       `LieGroup` takes it.
     - `route`: to the equations of motion, see `jaxhamel.acceleration`.
-    - `checkpoint`: whether reverse mode keeps the states at `ts` and, where these are few, about √n of all n besides, and
-      computes the others again: memory grows like the square root of the number of steps. False: it keeps
-      the states of all steps. None: it does that where they take no more than 64 MiB.
-    - `kernel`: whether one GPU kernel does all steps, a `jaxhamel.ensemble.Kernel` or True; in programs for other devices
-      that changes nothing. None: where JAX finds a GPU; False: nowhere.
+    - `checkpoint`: True: reverse mode stores the states at `ts` and, if these are few, about √n of all n states, and
+      recomputes the others, so that memory grows like the square root of the number of steps. False: it stores the states
+      of all steps. None: False if these take at most 64 MiB, else True.
+    - `kernel`: True or a `jaxhamel.ensemble.Kernel`: a single GPU kernel does all steps; programs for other devices do not
+      change. None: True if JAX finds a GPU. False: never.
 
-    **Returns:** (q, u), arrays with leading axes (B, T): what `jaxhamel.ensemble.simulate` has as `q` and `u`. A trajectory
-    that breaks down is NaN or infinite from there on, and disturbs no other.
+    **Returns:** (q, u), arrays with leading axes (B, T), like `q` and `u` of `jaxhamel.ensemble.simulate`. A trajectory
+    that breaks down is NaN or infinite from there on and affects no other.
 
     **Raises:** `ValueError` for shapes that do not fit, times out of order or traced, `dt` that is not positive.
 
-    Works under jit, grad and jvp; derivatives reach what differs from trajectory to trajectory and what all share. Other
-    numbers compile nothing again, save that the program knows which of the numbers that all share are 0, 1 or −1; other
-    times do only where they change the number of steps.
+    Works under jit, grad and jvp, with derivatives by per-trajectory and by shared inputs. New values do not recompile,
+    with two exceptions: a change of which shared numbers are 0, 1 or −1, and times that change the number of steps.
     """
     members = Members.of(system, q0, u0, control, in_axes)
     _checks.check_route(route, ROUTES)
@@ -87,7 +86,7 @@ def rollout(
 
 
 def rolled_out(members: Members, ts: Float[Array, " T"], route: str | None, plan: Plan):
-    """Being compiled: the states of all members at `ts`."""
+    """The states of all members at `ts`; the function that is compiled."""
     group = None if isinstance(plan.method, Tableau) else plan.method
     state, motion = mechanical(members, route, group)
     return state.entries(row.T for row in paths(motion, ts, plan))

@@ -1,4 +1,4 @@
-"""simulate: many motions of one kind of system at once."""
+"""`ensemble.simulate`: many motions of one kind of system at once."""
 
 from typing import Any
 
@@ -34,25 +34,25 @@ def simulate(
 
     **Arguments:**
 
-    - `system`, `q0`, `u0`, `control`: as for `jaxhamel.simulate`; what differs from trajectory to trajectory has a batch
-      axis in each of its arrays: a system built by `jax.vmap(make_system)(parameters)`, `u0` of shape `(B, k)`.
+    - `system`, `q0`, `u0`, `control`: as for `jaxhamel.simulate`. The arrays of an argument that differs from trajectory to
+      trajectory have a batch axis: a system built by `jax.vmap(make_system)(parameters)`, `u0` of shape `(B, k)`.
     - `ts`: times [s], `(T,)`, the same for all.
     - `in_axes`: as for `jax.vmap` over `(system, q0, u0, control)`: an integer, None, or one entry for each of the four.
       `in_axes=(None, 0, 0, None)` is one system under one control from many states.
     - `options`: as for `jaxhamel.simulate`: `rtol`, `atol`, `dt`, `solver`, `route`, …
 
-    Without `dt`, and with nothing else than `solver` (explicit, of Runge–Kutta, with an error estimate), `rtol`, `atol`,
-    `max_steps` and `route`, each trajectory takes steps of its own length in lanes: the steps of `jaxhamel.simulate`, and
-    no trajectory waits for another, in derivatives either: they are those of `jaxhamel.simulate`.
+    Without `dt`, and with no other options than `solver` (explicit Runge–Kutta with an error estimate), `rtol`, `atol`,
+    `max_steps` and `route`, the trajectories run in lanes. Each takes the same steps as in `jaxhamel.simulate`, and none
+    waits for another, neither in the motion nor in its derivatives, which are those of `jaxhamel.simulate`.
 
-    With `dt`, and nothing else than `solver` (explicit: of Runge–Kutta or on groups; default `Tsit5()`) and `route`, the
-    steps are taken in lanes, see `jaxhamel.ensemble.rollout`: the same numbers to rounding, many times faster; of a
-    trajectory that breaks down `t_end` is then the last of `ts` that was reached.
+    With `dt`, and with no other options than `solver` (explicit Runge–Kutta or on groups; default `Tsit5()`) and `route`,
+    they run in lanes as well, see `jaxhamel.ensemble.rollout`: the same numbers to rounding, many times faster. If a
+    trajectory breaks down, `t_end` is then the last of `ts` that it reached.
 
     **Returns:** a `Trajectory` whose arrays have a leading ensemble axis: `q`, `u` are `(B, T, …)`, `result` has one
-    entry for each trajectory. One that breaks down does not disturb the others.
+    entry for each trajectory. A trajectory that breaks down does not affect the others.
 
-    **Raises:** `ValueError` for no trajectory at all, batch sizes that differ, or a state that cannot be, with its index.
+    **Raises:** `ValueError` for an empty ensemble, for batch sizes that differ, or for an invalid state, with its index.
     """
     members = Members.of(system, q0, u0, control, in_axes)
     times = times_checked(members, ts, options)
@@ -64,13 +64,13 @@ def simulate(
 
 
 def _as_arrays(options: dict[str, Any]) -> dict[str, Any]:
-    """Other numbers compile nothing again."""
+    """Converts numbers to arrays, so that new values do not recompile."""
     numbers = {"rtol", "atol", "dt"} & {name for name, x in options.items() if x is not None}
     return options | {name: jnp.asarray(options[name]) for name in numbers}
 
 
 def _most(ts: ArrayLike, options: dict[str, Any]) -> int:
-    """`max_steps`, by the values of times and step, which the program does not know."""
+    """`max_steps`, computed here from the concrete times and step, which are not known inside the program."""
     max_steps, dt = options.get("max_steps"), options.get("dt")
     return most_steps(max_steps, ts, dt, bool(options.get("dense")))
 

@@ -1,4 +1,4 @@
-"""simulate with steps by tolerance in lanes, described as a `Trajectory`."""
+"""`ensemble.simulate` with adaptive steps in lanes."""
 
 import warnings
 from typing import Any
@@ -26,7 +26,7 @@ _OPTIONS = {"rtol", "atol", "solver", "max_steps", "route"}
 
 
 def takes_adaptive_steps(members: Members, ts: ArrayLike, options: dict[str, Any]) -> bool:
-    """Whether lanes take the steps that `jaxhamel.simulate` would: by tolerance, an explicit pair, nothing else asked."""
+    """Whether lanes can take the steps of `jaxhamel.simulate`: adaptive, by an explicit pair, with no other options."""
     given = {name for name, value in options.items() if value is not None}
     solver = options.get("solver")
     space = members.with_own(members.own)[0].space
@@ -42,11 +42,11 @@ def takes_adaptive_steps(members: Members, ts: ArrayLike, options: dict[str, Any
 
 
 def in_adaptive_steps(members: Members, ts: ArrayLike, options: dict[str, Any]) -> Trajectory:
-    """As `jax.vmap` of `jaxhamel.simulate` gives it."""
+    """The same `Trajectory` as `jax.vmap` of `jaxhamel.simulate`."""
     tolerances = tolerances_of(options.get("rtol"), options.get("atol"), None, jnp.result_type(ts))
     solver = diffrax.Tsit5() if options.get("solver") is None else options["solver"]
     most = most_steps(options.get("max_steps"), ts, None, False)
-    with warnings.catch_warnings():  # nobody has asked for lanes: where they cannot, this is vmap
+    with warnings.catch_warnings():  # the user did not ask for lanes: `vmap` replaces them silently
         warnings.filterwarnings("ignore", message="lanes cannot take")
         return _described(members, ts, options.get("route"), Asked(solver, most, *tolerances))
 

@@ -1,4 +1,4 @@
-"""What `ensemble.simulate` is given beside its members, looked at before anything is computed."""
+"""Validates the arguments of `ensemble.simulate` other than its members."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -20,8 +20,8 @@ def times_checked(
 ) -> Float[Array | np.ndarray, " T"]:
     """`ts` in the dtype of the state.
 
-    **Raises:** `ValueError` or `TypeError` as `jaxhamel.simulate` does: for values, where all trajectories share them,
-    and for shapes.
+    **Raises:** `ValueError` or `TypeError` as `jaxhamel.simulate` does: for wrong shapes, and for wrong values that all
+    trajectories share.
     """
     system, q0, u0, control = members.with_own(members.own)
     _checks.check_arrays(ts=ts)
@@ -44,7 +44,7 @@ def times_checked(
 
 @shapes_of
 def _motion_shapes(members: Members, ts: Float[Array, " T"]) -> None:
-    """Traced once for each kind of ensemble: a ball's frame and control cost 8 ms of a call otherwise."""
+    """Checks the shapes that frame and control return; traced once for each kind of ensemble, because tracing is slow."""
 
     def check(*own):
         system, q0, _, control = members.with_own(own)

@@ -1,4 +1,4 @@
-"""simulate with equal steps: a rollout in lanes, described as a `Trajectory`."""
+"""`ensemble.simulate` with equal steps in lanes."""
 
 import warnings
 from typing import Any
@@ -24,7 +24,7 @@ _ENDS: Any = (RESULTS.successful, RESULTS.nonfinite_state)
 
 
 def takes_equal_steps(members: Members, ts: ArrayLike, options: dict[str, Any]) -> bool:
-    """Whether `rollout` takes the steps that `jaxhamel.simulate` would: `dt` and an explicit method, nothing else asked."""
+    """Whether `rollout` can take the steps of `jaxhamel.simulate`: with `dt`, an explicit method, and no other options."""
     given = {name for name, value in options.items() if value is not None}
     solver = options.get("solver")
     return (
@@ -37,7 +37,7 @@ def takes_equal_steps(members: Members, ts: ArrayLike, options: dict[str, Any]) 
 
 
 def _is_explicit(solver: Any, members: Members) -> bool:
-    """A Runge–Kutta method, or one on the group that the system's space is."""
+    """Whether the solver is a Runge–Kutta method, or a method on the system's own group."""
     if solver is None or isinstance(solver, diffrax.AbstractERK):
         return True
     if not isinstance(solver, LieGroup | CommutatorFree2 | CommutatorFree4):
@@ -48,7 +48,7 @@ def _is_explicit(solver: Any, members: Members) -> bool:
 
 
 def is_of_one_kind(members: Members) -> bool:
-    """Whether all numbers of the state are floats of one kind."""
+    """Whether all numbers of the state have the same floating dtype."""
     _, q0, u0, _ = members.with_own(members.own)
     kinds = {jnp.result_type(x) for x in jax.tree.leaves((q0, u0))}
     return len(kinds) == 1 and all(jnp.issubdtype(kind, jnp.floating) for kind in kinds)
@@ -61,12 +61,12 @@ def in_equal_steps(
     solver: Any = None,
     route: str | None = None,
 ) -> Trajectory:
-    """As `jax.vmap` of `jaxhamel.simulate` gives it, of a trajectory that breaks down what was reached of `ts`."""
+    """The same `Trajectory` as `jax.vmap` of `jaxhamel.simulate`, up to the last of `ts` that a trajectory reached."""
     space = members.with_own(members.own)[0].space
     method = method_on(space, diffrax.Tsit5() if solver is None else solver)
     plan = Plan.of(ts, dt, method, None, None)
     taken = np.cumsum([0, *plan.counts])
-    with warnings.catch_warnings():  # nobody has asked for lanes: where they cannot, this is vmap
+    with warnings.catch_warnings():  # the user did not ask for lanes: `vmap` replaces them silently
         warnings.filterwarnings("ignore", message="lanes cannot take")
         return _described(members, ts, route, plan, taken, most_steps(None, ts, dt, False))
 

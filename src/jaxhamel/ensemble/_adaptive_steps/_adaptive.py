@@ -1,6 +1,6 @@
-"""Each trajectory in steps of its own length, by an embedded Runge–Kutta pair, and its states at `ts` between them.
+"""Integrates each trajectory with its own step sizes, by an embedded Runge–Kutta pair, and interpolates its states at `ts`.
 
-`_adaptive_step` is one step of one trajectory, `_queue` who steps when; here the two are put together.
+`_adaptive_step` is one step of one trajectory; `_queue` assigns trajectories to lanes; this module combines them.
 """
 
 from collections.abc import Callable
@@ -27,30 +27,29 @@ from jaxhamel.ensemble._equal_steps._equal_steps import Motion
 from jaxhamel.ensemble._members._columns import Columns
 from jaxhamel.ensemble._methods._embedded_pairs import Pair
 
-# Rolling ball with three masses, Tsit5, µs a step of so many lanes on two quiet cores: 8: 13, 64: 19, 120: 28, 240: 41,
-# 480: 72, 1,000: 113, 1,920: 146, 3,840: 255 (one run). No power of two: 1,000 lanes took 107, 1,024 took 163, because
-# their columns lie at the same places of the cache.
+# Lanes at work, and lanes for the last slow trajectories. Not a power of two, whose columns would compete for the same sets
+# of the cache (docs/performance.md#adaptive-steps).
 WIDEST, NARROW = 1920, 64
 
-# Where threads are many and a loop's pass costs the same for one lane as for thousands. Not measured.
+# Lanes on a GPU, where an iteration costs the same for one lane as for thousands. Not measured.
 ON_GPU = 2**17
 
-# No fewer lanes than this: of a loop over eight LLVM makes none and compiles for 90 s instead of 3. Fewer trajectories are
-# left to diffrax under vmap, which is as fast then (16 balls: 13 ms here, 16 ms).
+# The fewest lanes: LLVM unrolls a loop over eight lanes and compiles for 90 s instead of 3. Smaller ensembles are left to
+# diffrax under vmap, which is as fast for them.
 FEWEST = 32
 
 Widths = tuple[tuple[int, int], ...]
 
 
-class Pen(NamedTuple):
-    """Which of the times between the first and the last is to be written next, and that time; infinite after them."""
+class NextOutput(NamedTuple):
+    """Index and value of the next interior output time of each trajectory; +inf when all are written."""
 
     place: Int[Array, " W"]
     time: Float[Array, " W"]
 
 
 class Kept(NamedTuple):
-    """The steps just kept: whether, from when, to when, what is known of the time between, whose."""
+    """The step that each lane just took: whether it was accepted, its start and end, its interpolant, its trajectory."""
 
     kept: Bool[Array, " W"]
     start: Float[Array, " W"]
@@ -60,7 +59,7 @@ class Kept(NamedTuple):
 
 
 class Programs(NamedTuple):
-    """In lanes: the first lane, a step (whose derivatives go a stage at a time), and the state within it."""
+    """Functions in lanes: the initial lane, one step (whose derivatives loop over the stages), and the state within it."""
 
     first: Callable[..., Lane]
     step: Callable[..., Any]
@@ -68,7 +67,7 @@ class Programs(NamedTuple):
 
     @classmethod
     def of(cls, motion: Motion, pair: Pair, rebuilt: Callable) -> "Programs":
-        """`rebuilt` makes of scalars what the trajectories share."""
+        """`rebuilt` assembles the shared inputs from scalars."""
         rate = jax.jit(lambda t, y, mine, shared: motion.rate(t, y, mine, rebuilt(shared)))
         unit = lambda y, shared: motion.unit(y, rebuilt(shared))  # noqa: E731
 
@@ -95,10 +94,10 @@ class Programs(NamedTuple):
 
 
 def widths_for(size: int) -> Widths:
-    """How many lanes, and with how many of them at work fewer take over: see `through_lanes`."""
+    """The numbers of lanes, and at how many busy lanes the next, smaller number takes over; see `through_lanes`."""
     if jax.default_backend() != "cpu" and not is_described():
         return ((min(size, ON_GPU), 0),)
-    width = max(-(-min(size, WIDEST) // 8) * 8, FEWEST)  # whole vectors
+    width = max(-(-min(size, WIDEST) // 8) * 8, FEWEST)  # a multiple of the vector length
     width += 8 * (width % 512 == 0)
     if width < 2 * NARROW:
         return ((width, 0),)
@@ -108,7 +107,7 @@ def widths_for(size: int) -> Widths:
 def adaptive(
     motion: Motion, ts: Float[Array, " T"], pair: Pair, limits: Limits, widths: Widths
 ) -> tuple[list[Float[Array, "B T"]], Ends]:
-    """Each number of the states at `ts`, two times or more, NaN beyond the end; and the ends."""
+    """The numbers of the states at `ts` (two times or more), NaN beyond the end of a trajectory; and the ends."""
     shared, rebuilt = as_scalars(motion.shared)
     programs = Programs.of(motion, pair, rebuilt)
     inner = jnp.concatenate([ts[1:-1], jnp.full(1, jnp.inf, ts.dtype)])
@@ -116,24 +115,24 @@ def adaptive(
     written = tuple(jnp.full((size, many), jnp.nan, ts.dtype) for _ in motion.y) if many else ()
 
     def one(lane: Lane, mine, whose, written):
-        new, inside = programs.step(lane._replace(pen=()), mine, shared, limits)
+        new, inside = programs.step(lane._replace(next_output=()), mine, shared, limits)
         if not many:
             return new, written
         just = Kept(new.kept > lane.kept, lane.t, lane.end, inside, whose)
         point = lambda theta: programs.point(inside, theta, shared)  # noqa: E731
-        pen, written = _written(point, just, inner, lane.pen, written)
-        return new._replace(pen=pen), written
+        next_output, written = _written(point, just, inner, lane.next_output, written)
+        return new._replace(next_output=next_output), written
 
     first = programs.first(ts[0], motion.y, motion.mine, shared, limits)
     if many:
-        pen = Pen(jnp.zeros(size, jnp.int32), jnp.broadcast_to(inner[0], (size,)))
-        first = first._replace(pen=pen)
+        next_output = NextOutput(jnp.zeros(size, jnp.int32), jnp.broadcast_to(inner[0], (size,)))
+        first = first._replace(next_output=next_output)
     ends, written = through_lanes(one, first, motion.mine, written, widths)
     return joined(motion, motion.y, written, ends.y, ends.stands), ends
 
 
 def joined(motion: Motion, y: Columns, written, end: Columns, stands) -> list[Float[Array, "B T"]]:
-    """The numbers of the states at the first time, at those between, at the last, which is NaN where it was not reached."""
+    """Joins the states at the first, the interior and the last time; the last is NaN if it was not reached."""
     start = lanes(motion.unit, (0, None))(y, motion.shared)
     between = written or ((),) * len(y)
     last = (jnp.where(stands == ARRIVED, x, jnp.nan) for x in end)
@@ -146,7 +145,7 @@ def _row(first, written, last) -> Float[Array, "B T"]:
 
 
 def as_scalars(tree) -> tuple[Any, Callable]:
-    """An array's entries one by one, and back: sliced once here, not in every step."""
+    """Splits arrays into scalars once, before the steps, and returns the inverse function with them."""
     leaves, structure = jax.tree.flatten(tree)
     scalars = [[jnp.ravel(x)[i] for i in range(jnp.size(x))] for x in leaves]
     like = [(jnp.shape(x), jnp.result_type(x)) for x in leaves]
@@ -161,23 +160,25 @@ def as_scalars(tree) -> tuple[Any, Callable]:
     return scalars, rebuilt
 
 
-def _written(point: Callable, just: Kept, inner: Float[Array, " m"], pen: Pen, written):
-    """The states at all times that the steps just kept have passed."""
+def _written(
+    point: Callable, just: Kept, inner: Float[Array, " m"], next_output: NextOutput, written
+):
+    """Writes the states at all output times that the accepted steps have passed."""
 
-    def due(pen: Pen):
-        return just.kept & (pen.time <= just.end)
+    def due(next_output: NextOutput):
+        return just.kept & (next_output.time <= just.end)
 
     def one(now):
-        pen, written = now
-        here = due(pen)
-        time = jnp.where(here, pen.time, just.end)
+        next_output, written = now
+        here = due(next_output)
+        time = jnp.where(here, next_output.time, just.end)
         values = point((time - just.start) / (just.end - just.start))
         whose = jnp.where(here, just.whose, len(written[0]))
         written = tuple(
-            all_.at[whose, pen.place].set(x, mode="drop")
+            all_.at[whose, next_output.place].set(x, mode="drop")
             for all_, x in zip(written, values, strict=True)
         )
-        place = pen.place + here.astype(pen.place.dtype)
-        return Pen(place, inner[place]), written
+        place = next_output.place + here.astype(next_output.place.dtype)
+        return NextOutput(place, inner[place]), written
 
-    return jax.lax.while_loop(lambda now: jnp.any(due(now[0])), one, (pen, written))
+    return jax.lax.while_loop(lambda now: jnp.any(due(now[0])), one, (next_output, written))

@@ -1,4 +1,4 @@
-"""One step by tolerance backward, in lanes: the adjoint of an embedded Runge–Kutta pair and of the states within a step.
+"""Transposes one adaptive step in lanes: the adjoint of an embedded Runge–Kutta pair and of the states within a step.
 
     Y_i = y + h Σ_j a_ij k_j ,   k_i = f(t + c_i h, Y_i, p) ,   z = y + h Σ_i b_i k_i ,   y₁ = N(z) ,
     y(t + θh) = N(z_θ) ,   z_θ = y + h Σ_m θ^m Σ_i w_im k_i
@@ -7,8 +7,8 @@
     κ_i = h (b_i w + Σ_m w_im M_m + Σ_{j>i} a_ji Ȳ_j) ,   Ȳ_i = f_y(Y_i)ᵀ κ_i ,
     ȳ = w + M_0 + Σ_i Ȳ_i ,   p̄ += Σ_i f_p(Y_i)ᵀ κ_i
 
-Lengths of steps are numbers: what the error estimate says has no derivative (diffrax stops it, too). Where the last slope is
-the first of the next step, f is not asked for the first: its κ goes back to the step before, whose last stage it belongs to.
+Step sizes are constants: the error estimate has no derivative (diffrax stops it, too). If the last slope is the first of
+the next step, f is not evaluated for the first stage; its κ goes to the last stage of the step before.
 """
 
 from collections.abc import Callable
@@ -27,9 +27,9 @@ from jaxhamel.ensemble._members._parameters import Parameters, added, numbers
 from jaxhamel.ensemble._methods._embedded_pairs import Pair
 
 
-class Row(NamedTuple):
-    """What a step leaves for the way back: its times, whether it was kept, the states it looked at, its end before N, and,
-    where there are times between the first and the last, what is known of the time within it."""
+class StepRecord(NamedTuple):
+    """The data of a step that its transpose needs: its times, whether it was accepted, its stages, its end before N, and,
+    if there are interior output times, its interpolant."""
 
     t: Float[Array, " W"]
     end: Float[Array, " W"]
@@ -40,15 +40,15 @@ class Row(NamedTuple):
 
 
 class Saved(NamedTuple):
-    """Of the times between the first and the last, and the cotangents of the states there, `(W, m)` for each number."""
+    """The interior output times, and the cotangents of the states there, `(W, m)` for each number."""
 
     times: Float[Array, " m"]
     bars: tuple[Float[Array, "W m"], ...]
 
 
 class Bars(NamedTuple):
-    """Cotangents on the way back: of the state, of the first slope where it is reused, of the parameters; which of the saved
-    times comes next (−1: none); and room for M."""
+    """Cotangents of the state, of the first slope if it is reused, and of the parameters; the index of the next output time
+    (−1: none); and room for M."""
 
     y: Columns
     slope: Columns
@@ -58,7 +58,7 @@ class Bars(NamedTuple):
 
 
 class Inputs(NamedTuple):
-    """What each lane has of its own and what all share, and by which numbers of these is differentiated."""
+    """Per-lane and shared inputs, and which of their entries are differentiated."""
 
     mine: Columns
     shared: Any
@@ -66,8 +66,8 @@ class Inputs(NamedTuple):
 
 
 class Backward(NamedTuple):
-    """In lanes: κ of each stage and when that stage is; a stage backward, the same program for all; the end of a step; a
-    state within it."""
+    """Functions in lanes: κ and the time of each stage; the transpose of a stage, one program for all stages; the transpose
+    of a step's end, and of a state within a step."""
 
     kappas: tuple[Callable, ...]
     stage: Callable
@@ -76,7 +76,7 @@ class Backward(NamedTuple):
 
     @classmethod
     def of(cls, rate: Callable, unit: Callable, pair: Pair, parameters: Parameters) -> "Backward":
-        """`rate` is of (t, y, mine, shared), `unit` of (y, shared), for one lane."""
+        """`rate` is a function of (t, y, mine, shared), `unit` of (y, shared), for one lane."""
 
         def end(kept, z, bar, moments, shared):
             w = _unit_back(unit, z, bar, shared)
@@ -93,8 +93,10 @@ class Backward(NamedTuple):
 
 
 def _kappa(pair: Pair, i: int, at, w: Columns, after: dict[int, Columns], moments, slope: Columns):
-    """t + c_i h, and h (b_i w + Σ_j a_ji Ȳ_j + Σ_m w_im M_m): of the last stage with what the next step's first slope gets;
-    of the first, where it is reused, what that was where the step was not kept."""
+    """t + c_i h, and κ_i = h (b_i w + Σ_j a_ji Ȳ_j + Σ_m w_im M_m).
+
+    If slopes are reused, the last stage also gets the cotangent of the next step's first slope; the first stage passes its
+    cotangent on unchanged if the step was rejected."""
     t, end, kept = at
     h = end - t
     terms = [(pair.b[i], w), *((pair.a[j][i], found) for j, found in after.items())]
@@ -109,7 +111,7 @@ def _kappa(pair: Pair, i: int, at, w: Columns, after: dict[int, Columns], moment
 
 
 def _stage_back(rate, parameters: Parameters, t, kept, kappa, here, mine, shared, y_bar, p_bar):
-    """Ȳ, and ȳ and p̄ with what the stage adds to them, nothing where the step was not kept."""
+    """Ȳ of a stage, and the updated ȳ and p̄; a rejected step adds nothing."""
     of = lambda x: rate(t, x[0], *parameters.filled(x[1], mine, shared))  # noqa: E731
     here_bar, bars = pullback(of, (here, parameters.of(mine, shared)), kappa)
     here_bar, more = (_where(kept, x) for x in (here_bar, numbers(bars)))
@@ -125,7 +127,7 @@ def _unit_back(unit: Callable, z: Columns, bar: Columns, shared) -> Columns:
 
 
 def _point_back(unit: Callable, inside: Inside, theta, here, bar, moments, shared, begins):
-    """M with one more θ, from nothing where this is the first."""
+    """Adds the term of one more θ to M; `begins` marks the first."""
     v = _where(here, _unit_back(unit, within(inside, theta), bar, shared))
     found, power = [], jnp.ones_like(theta)
     for before in moments:
@@ -135,7 +137,9 @@ def _point_back(unit: Callable, inside: Inside, theta, here, bar, moments, share
     return tuple(found)
 
 
-def step_back(programs: Backward, pair: Pair, row: Row, saved: Saved, given: Inputs, bars: Bars):
+def step_back(
+    programs: Backward, pair: Pair, row: StepRecord, saved: Saved, given: Inputs, bars: Bars
+):
     """The cotangents before a step, from those after it."""
     at, size = (row.t, row.end, row.kept), len(pair.b)
     if len(saved.times):
@@ -157,8 +161,10 @@ def step_back(programs: Backward, pair: Pair, row: Row, saved: Saved, given: Inp
     return bars._replace(y=y_bar, slope=slope_bar, p=p_bar)
 
 
-def _states_within(programs: Backward, row: Row, saved: Saved, given: Inputs, bars: Bars) -> Bars:
-    """With M of all saved times in the step."""
+def _states_within(
+    programs: Backward, row: StepRecord, saved: Saved, given: Inputs, bars: Bars
+) -> Bars:
+    """Computes M from all output times within the step."""
     inside, h = Inside(row.stages[0], row.powers), row.end - row.t
 
     def due(place):

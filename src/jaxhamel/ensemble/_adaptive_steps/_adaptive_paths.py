@@ -1,4 +1,4 @@
-"""The paths of an ensemble, each in steps of its own length, with derivatives: see `_adaptive`."""
+"""The paths of an ensemble with adaptive steps, and their derivatives; see `_adaptive`."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -22,7 +22,7 @@ from jaxhamel.ensemble._methods._embedded_pairs import embedded_pair
 
 
 class Asked(NamedTuple):
-    """What decides the steps: method, the most of them (both static), tolerances."""
+    """Method and most steps, both static, and tolerances."""
 
     solver: diffrax.AbstractERK
     max_steps: int
@@ -31,7 +31,7 @@ class Asked(NamedTuple):
 
 
 class Paths(NamedTuple):
-    """The states at `ts`, (B, T, …), NaN beyond the end; the end; steps tried and kept; how each trajectory stands there."""
+    """The states at `ts`, (B, T, …), NaN beyond the end; the ends; attempted and accepted steps; the status at the end."""
 
     states: PyTree[Array]
     t_end: Float[Array, " B"]
@@ -42,10 +42,13 @@ class Paths(NamedTuple):
 
 
 class Equation(NamedTuple):
-    """The same equation twice: for lanes, how a state is laid out and its motion, of the members; and by diffrax (states
-    at `ts`, last time, last state) of (one member, ts, asked). And the first state of one member.
+    """An equation in two forms, for lanes and for diffrax.
 
-    A static argument: equal ones have to be the same."""
+    - `in_lanes`: members ↦ layout of a state, motion.
+    - `alone`: (one member, ts, asked) ↦ states at `ts`, last time, last state, by diffrax.
+    - `first`: one member ↦ its first state.
+
+    It is a static argument, so equal equations have to be identical objects."""
 
     in_lanes: Callable[[Members], tuple[Layout, Motion]]
     alone: Callable[[tuple, Float[Array, " T"], Asked], tuple[PyTree, Any, PyTree]]
@@ -55,8 +58,9 @@ class Equation(NamedTuple):
 def adaptive_paths(
     equation: Equation, members: Members, ts: Float[Array, " T"], asked: Asked
 ) -> Paths:
-    """Values and first derivatives by lanes; further derivatives, those by times, and those of few members by diffrax under
-    `jax.vmap`."""
+    """Integrates the members in lanes, with first derivatives in lanes as well.
+
+    Further derivatives, derivatives by times, and ensembles of few members are left to diffrax under `jax.vmap`."""
     arrays, fixed = eqx.partition((members, ts, asked), eqx.is_array)
     pair = embedded_pair(asked.solver)
 
@@ -83,7 +87,7 @@ def adaptive_paths(
 
 
 def _faster(equation: Equation, in_lanes: Callable, arrays: Any, fixed: Any) -> Faster:
-    """By numbers of the members."""
+    """First derivatives by numbers of the members."""
     structure, many = jax.tree.structure(arrays), len(jax.tree.leaves(arrays[0]))
 
     def whole(leaves, active, values):
@@ -103,7 +107,9 @@ def _faster(equation: Equation, in_lanes: Callable, arrays: Any, fixed: Any) -> 
         _, ts, asked = eqx.combine(jax.tree.unflatten(structure, leaves), fixed)
         limits = Limits.of(asked.rtol, asked.atol, ts, asked.max_steps)
         tried, _, stands = counts
-        of_states = len(bars) // 2  # then that of the last time, which no member changes
+        of_states = (
+            len(bars) // 2
+        )  # followed by the cotangent of the last time, on which no member acts
         bars = [*bars[:of_states], *bars[of_states + 1 :]]
         values, pair = [leaves[i] for i in active], embedded_pair(asked.solver)
         return list(reverse(ensemble_of, values, ts, pair, limits, (tried, stands), bars))

@@ -1,4 +1,4 @@
-"""From cotangents of an ensemble's paths to those of its members' numbers, by the sweep of `_adaptive_sweep`."""
+"""Reverse mode of adaptive paths: from cotangents of the paths to those of the members, by `_adaptive_sweep`."""
 
 from collections.abc import Callable, Sequence
 
@@ -25,10 +25,10 @@ def reverse(
     counts: tuple[Int[Array, " B"], Int[Array, " B"]],
     bars: list[Array],
 ) -> Sequence[Array]:
-    """The cotangents of `values`, of which the ensemble is made.
+    """The cotangents of `values`, from which `ensemble_of` makes the ensemble.
 
-    `counts`: steps tried by each trajectory, and how it stands at its end; `bars`: the cotangents of the states at `ts` and
-    of the states at the end, leaf by leaf."""
+    `counts`: attempted steps and final status of each trajectory; `bars`: the cotangents of the states at `ts` and of the
+    final states, leaf by leaf."""
     tried, stands = counts
     state, motion = ensemble_of(*values)
     scalars, rebuilt = as_scalars(motion.shared)
@@ -54,7 +54,7 @@ def reverse(
 
 
 def _parameters(motion: Motion, scalars, rebuilt: Callable, moves: list[bool]) -> Parameters:
-    """Those of the numbers that move and that the rate needs."""
+    """The numbers that depend on the differentiated values and that the rate reads."""
     y, mine = motion.y, motion.mine
     one = lambda x: jax.ShapeDtypeStruct((), x.dtype)  # noqa: E731
     rate = lambda t, y, mine, scalars: motion.rate(t, y, mine, rebuilt(scalars))  # noqa: E731
@@ -66,7 +66,7 @@ def _parameters(motion: Motion, scalars, rebuilt: Callable, moves: list[bool]) -
 
 
 def _apart(state: Layout, motion: Motion, many: int, stands, bars: list[Array]):
-    """The cotangents of the initial numbers as they are the first row, of the states between, of those at the end."""
+    """Splits the cotangents into those of the first row, of the interior states and of the final states."""
 
     def leaves(y, between, ends):
         rows = joined(motion, y, between, ends, stands)

@@ -1,10 +1,10 @@
-"""One step of one trajectory by an embedded Runge–Kutta pair: tried, judged, kept or not, and the length of the next.
+"""One step of one trajectory by an embedded Runge–Kutta pair: error estimate, acceptance, and the length of the next step.
 
     ε = ‖ h Σ_i e_i k_i / (atol + rtol max(|y|, |y₁|)) ‖ ,     kept where ε < 1 ,     h ← h · clip(0.9 ε^(−1/p))
 
-with the root mean square as the norm and factors from 1 (0.2 where the step is not kept) to 10 (0.9): the choices of
+with the root mean square as the norm and factors from 1 to 10, or from 0.2 to 0.9 after a rejected step: the choices of
 `diffrax.PIDController`, by which `jaxhamel.simulate` steps (Söderlind, ACM Transactions on Mathematical Software 29,
-2003). All of it is scalar operations, so that a step of all lanes is one program.
+2003). A step consists of scalar operations only, so that the step of all lanes is one program.
 """
 
 from collections.abc import Callable
@@ -20,16 +20,16 @@ from jaxhamel.simulate._runge_kutta import increment, moved, stages
 
 SAFETY, MOST_GROWTH, MOST_SHRINK = 0.9, 10.0, 0.2
 
-# The first step tried [s], as long as diffrax's: 0.7.2 chooses it by slopes only where it is handed an `ODETerm`, and
-# `diffeqsolve` hands it that in a wrapper.
+# The first step [s], as in diffrax: 0.7.2 would choose it from slopes only for a bare `ODETerm`, but `diffeqsolve` wraps
+# its terms.
 FIRST = 0.01
 
-# How a trajectory stands: on its way, at its end, or why it did not get there.
+# Status of a trajectory: under way, at its end, or the reason why it stopped early.
 UNDER_WAY, ARRIVED, TOO_MANY, NOT_FINITE, TOO_SMALL = range(5)
 
 
 class Limits(NamedTuple):
-    """What all trajectories share: tolerances, last time, from where on a step goes to it, shortest step, most steps."""
+    """Shared limits: tolerances, last time, time from which a step goes to the last time, shortest step, most steps."""
 
     rtol: Float[Array, ""]
     atol: Float[Array, ""]
@@ -40,7 +40,7 @@ class Limits(NamedTuple):
 
     @classmethod
     def of(cls, rtol, atol, ts, most: int) -> "Limits":
-        """A step shorter than the shortest can hardly be told from rounding of the time."""
+        """The shortest step is a few roundings of the time."""
         eps = jnp.finfo(ts.dtype).eps
         furthest = jnp.maximum(jnp.abs(ts[0]), jnp.abs(ts[-1]))
         nearly = ts[-1] - 100 * eps * jnp.abs(ts[-1])
@@ -49,8 +49,8 @@ class Limits(NamedTuple):
 
 
 class Lane(NamedTuple):
-    """Where a trajectory is: time, end of the step to be tried, state, first slope (where the pair reuses it), numbers of
-    steps tried and kept, how it stands, and what the step does not concern. Scalars of one, columns of many."""
+    """The progress of a trajectory: time, end of the next step, state, first slope (if the pair reuses it), numbers of
+    attempted and accepted steps, status, and data that a step passes on. Scalars of one trajectory, columns of many."""
 
     t: Float[Array, "..."]
     end: Float[Array, "..."]
@@ -59,18 +59,18 @@ class Lane(NamedTuple):
     tried: Int[Array, "..."]
     kept: Int[Array, "..."]
     stands: Int[Array, "..."]
-    pen: Any = ()
+    next_output: Any = ()
 
 
 class Inside(NamedTuple):
-    """Of a step that was kept: state at its start, and h Σ_i w_im k_i for each power of θ."""
+    """The interpolant of an accepted step: the state at its start, and h Σ_i w_im k_i for each power of θ."""
 
     y: Columns
     powers: tuple[Columns, ...]
 
 
 def first_lane(rate: Callable, pair: Pair, t, y: Columns, limits: Limits) -> Lane:
-    """At the initial state."""
+    """The lane at the initial state."""
     h = jnp.maximum(jnp.asarray(FIRST, t.dtype), limits.shortest)
     none = jnp.zeros((), jnp.int32)
     slope = rate(t, y) if pair.reuses else ()
@@ -78,7 +78,7 @@ def first_lane(rate: Callable, pair: Pair, t, y: Columns, limits: Limits) -> Lan
 
 
 class Within(NamedTuple):
-    """The states at which a step looked, the first is that at its start, and its end before it is projected."""
+    """The stages of a step, the first of which is its start, and its end before projection."""
 
     stages: tuple[Columns, ...]
     end: Columns
@@ -87,7 +87,7 @@ class Within(NamedTuple):
 def step(
     rate: Callable, unit: Callable, pair: Pair, lane: Lane, limits: Limits
 ) -> tuple[Lane, Inside, Within]:
-    """The lane after one more step; as it was where it is not under way. `rate` is of (t, y), `unit` of y."""
+    """The lane after one more step; unchanged if it is not under way. `rate` is a function of (t, y), `unit` of y."""
     h = lane.end - lane.t
     first = lane.slope if pair.reuses else None
     points, slopes = stages(rate, pair, lane.t, h, lane.y, first)
@@ -110,7 +110,7 @@ def step(
 
 
 def _estimate(error: Columns, y: Columns, end: Columns, limits: Limits):
-    """ε, infinite where anything is not finite."""
+    """ε; infinite if the error or the end is not finite."""
     larger = (jnp.maximum(jnp.abs(a), jnp.abs(b)) for a, b in zip(y, end, strict=True))
     scale = tuple(limits.atol + limits.rtol * x for x in larger)
     found = _norm(error, scale)
@@ -123,7 +123,7 @@ def _norm(values: Columns, scale: Columns):
 
 
 def _next(pair: Pair, lane: Lane, limits: Limits, h, kept, estimate) -> Lane:
-    """Times, counts, and whether steps became too short; y and slope as before."""
+    """Updates times, counts and the status of steps that became too short; y and slope stay."""
     wanted = SAFETY * _power(estimate, -1.0 / pair.order)
     one = jnp.ones_like(wanted)
     low, high = (
@@ -148,7 +148,7 @@ def _judged(lane: Lane, kept, finite, limits: Limits) -> Lane:
 
 
 def _power(x, exponent: float):
-    """x^exponent for x ≥ 0."""
+    """x^exponent, for x ≥ 0."""
     return jnp.exp(jnp.log(x) * exponent)
 
 
@@ -160,7 +160,7 @@ def _all_finite(values: Any) -> Bool[Array, "..."]:
 
 
 def within(inside: Inside, theta) -> Columns:
-    """y at t + θh, before it is projected."""
+    """y at t + θh, before projection."""
     at = inside.powers[-1]
     for powers in inside.powers[-2::-1]:
         at = tuple(p + theta * x for p, x in zip(powers, at, strict=True))

@@ -1,10 +1,12 @@
-"""Reverse mode of steps by tolerance: groups of trajectories run once more, and back through the steps they took.
+"""Reverse mode of adaptive steps: re-runs groups of trajectories and transposes the steps that they took.
 
-The motion tells how many steps each trajectory tries. Those that try about as many make a group, so that none waits for
-another, and a group goes through the same passes: forward, leaving a `Row` of each pass, then back through the rows. Of
-more passes than ROWS the first ones are run again from states kept on the way, PLACES of them at most: memory is that of
-one group, whatever the number of trajectories and of steps. A trajectory of up to ROWS steps is run once more, of up to
-ROWS · PLACES twice more, of more passes (k + 1)/2 times more for k · ROWS · PLACES of them.
+The forward pass counts the steps that each trajectory attempts. Trajectories with similar counts form a group, so that none
+waits for another. A group runs forward and stores a `StepRecord` of each step, then goes backward through the records. If
+there are more than ROWS steps, it re-runs the earlier ones from checkpoints, at most PLACES of them. So memory is that of
+one group, for any number of trajectories and steps.
+
+Recomputation: trajectories of up to ROWS steps are re-run once, up to ROWS·PLACES twice; of k·ROWS·PLACES steps, (k + 1)/2
+times more.
 """
 
 from collections.abc import Callable
@@ -20,8 +22,8 @@ from jaxhamel.ensemble._adaptive_steps._adaptive_adjoint import (
     Backward,
     Bars,
     Inputs,
-    Row,
     Saved,
+    StepRecord,
     step_back,
 )
 from jaxhamel.ensemble._adaptive_steps._adaptive_step import (
@@ -39,15 +41,14 @@ from jaxhamel.ensemble._methods._embedded_pairs import Pair
 
 ROWS, PLACES = 48, 64
 
-# Value and gradient of 1,024 rolling balls with three masses, 25 to 74 steps of Tsit5, ms in groups of so many on two quiet
-# cores: 72: 48 and 52, 120: 46 and 48, 128: 47 and 48, 256: 59 and 62, 512: 64 and 68 (two runs each). On a GPU, where a
-# pass costs the same for one lane as for thousands, not measured: memory (50 kB a lane of that ball) sets the limit.
+# Trajectories in a group (docs/performance.md#adaptive-steps). The number for a GPU was not measured: an iteration costs the
+# same for one lane as for thousands, and memory (50 kB for each lane of a ball) sets the limit.
 GROUP, GROUP_ON_GPU = 120, 2**14
 
 
 class Ensemble(NamedTuple):
-    """Trajectories by their numbers: initial states, what is their own, cotangents of the ends and of the states at the
-    times between, `(B, m)`; how many steps each tries."""
+    """The numbers of the trajectories: initial states, own numbers, cotangents of the final states and of the states at
+    interior times, `(B, m)`; and the steps that each attempts."""
 
     y: Columns
     mine: Columns
@@ -57,14 +58,14 @@ class Ensemble(NamedTuple):
 
 
 class Store(NamedTuple):
-    """Rows of the last passes and lanes at places on the way."""
+    """The records of the latest steps, and the checkpoints."""
 
-    rows: Row
+    rows: StepRecord
     lanes: Lane
 
 
-class Way(NamedTuple):
-    """How far a group is: whether still on its way forward, from which place it runs next and for how many passes."""
+class SweepState(NamedTuple):
+    """Whether the group is still in its forward pass, the checkpoint to run from next, and for how many steps."""
 
     forward: Bool[Array, ""]
     place: Int[Array, ""]
@@ -88,16 +89,16 @@ class Sweep(NamedTuple):
 
     @classmethod
     def of(cls, motion: Motion, rebuilt, shared, pair, limits, ts, parameters) -> "Sweep":
-        """`rebuilt` makes of the scalars `shared` what the trajectories share."""
+        """`rebuilt` assembles the shared inputs from the scalars `shared`."""
         rate = jax.jit(lambda t, y, mine, shared: motion.rate(t, y, mine, rebuilt(shared)))
         unit = lambda y, shared: motion.unit(y, rebuilt(shared))  # noqa: E731
         many = len(ts) > 2
 
-        def one(lane: Lane, mine, shared, limits) -> tuple[Lane, Row]:
+        def one(lane: Lane, mine, shared, limits) -> tuple[Lane, StepRecord]:
             own = lambda t, y: rate(t, y, mine, shared)  # noqa: E731
             new, inside, seen = step(own, lambda y: unit(y, shared), pair, lane, limits)
             z, powers = () if pair.reuses else seen.end, inside.powers if many else ()
-            return new, Row(lane.t, lane.end, new.kept > lane.kept, seen.stages, z, powers)
+            return new, StepRecord(lane.t, lane.end, new.kept > lane.kept, seen.stages, z, powers)
 
         def first(t, y, mine, shared, limits):
             return first_lane(lambda t, y: rate(t, y, mine, shared), pair, t, y, limits)
@@ -115,40 +116,45 @@ class Sweep(NamedTuple):
         )
 
     def group(self, store: Store, own: Ensemble) -> tuple[Store, tuple[Columns, Columns]]:
-        """ȳ at the start and p̄ of one group; those that try no step at all stay as they are."""
+        """ȳ at the start and p̄ of one group; trajectories that attempt no step keep their cotangents."""
         given, saved = (
             Inputs(own.mine, self.shared, self.parameters),
             Saved(self.inner, own.between),
         )
         lane = self.first(self.start, own.y, own.mine, self.shared, self.limits)
         lane = lane._replace(stands=jnp.where(own.tried > 0, UNDER_WAY, ARRIVED).astype(jnp.int32))
-        rows, places = len(store.rows.t), len(store.lanes.t) - 1  # and one for what nobody needs
+        rows, places = (
+            len(store.rows.t),
+            len(store.lanes.t) - 1,
+        )  # the last place takes values that are not needed
         between = jnp.max(own.tried) // (rows * places) * rows + rows
 
-        def one(way: Way) -> Way:
-            lane = jax.tree.map(lambda x: x[way.place], way.store.lanes)
-            last = way.forward & (way.place == places - 1)
-            most = jnp.where(last, jnp.iinfo(jnp.int32).max, way.passes)
-            lane, store, done = self._run(lane, way.store, most, given)
-            goes_on = way.forward & jnp.any(lane.stands == UNDER_WAY)
-            kept = _put(store.lanes, lane, jnp.where(goes_on, way.place + 1, places))
-            turns = way.forward & ~goes_on
-            place = jnp.where(turns, self._passed(lane), way.bars.place)
+        def one(state: SweepState) -> SweepState:
+            lane = jax.tree.map(lambda x: x[state.place], state.store.lanes)
+            last = state.forward & (state.place == places - 1)
+            most = jnp.where(last, jnp.iinfo(jnp.int32).max, state.passes)
+            lane, store, done = self._run(lane, state.store, most, given)
+            goes_on = state.forward & jnp.any(lane.stands == UNDER_WAY)
+            kept = _put(store.lanes, lane, jnp.where(goes_on, state.place + 1, places))
+            turns = state.forward & ~goes_on
+            place = jnp.where(turns, self._passed(lane), state.bars.place)
             back = jnp.where(goes_on | (done == 0), 0, (done - 1) % rows + 1)
-            bars = self._back(store.rows, back, saved, given, way.bars._replace(place=place))
+            bars = self._back(store.rows, back, saved, given, state.bars._replace(place=place))
             left = jnp.where(goes_on, 0, done - back)
-            down = jnp.where(left == 0, way.place - 1, way.place)
-            there = jnp.where(goes_on, way.place + 1, down)
+            down = jnp.where(left == 0, state.place - 1, state.place)
+            there = jnp.where(goes_on, state.place + 1, down)
             passes = jnp.where(left == 0, between, left)
-            return Way(goes_on, there, passes, store._replace(lanes=kept), bars)
+            return SweepState(goes_on, there, passes, store._replace(lanes=kept), bars)
 
         store = store._replace(lanes=_put(store.lanes, lane, jnp.zeros((), jnp.int32)))
-        start = Way(jnp.array(True), jnp.array(0, jnp.int32), between, store, self._bars(own))
-        way = jax.lax.while_loop(lambda way: way.forward | (way.place >= 0), one, start)
-        return way.store, self._at_start(own, given, way.bars)
+        start = SweepState(
+            jnp.array(True), jnp.array(0, jnp.int32), between, store, self._bars(own)
+        )
+        state = jax.lax.while_loop(lambda state: state.forward | (state.place >= 0), one, start)
+        return state.store, self._at_start(own, given, state.bars)
 
     def _run(self, lane: Lane, store: Store, most, given: Inputs):
-        """So many passes at most: the lanes, the rows of the last passes, and how many there were."""
+        """Runs at most `most` steps: the lanes, the records of the latest steps, and the number of steps."""
 
         def one(now):
             lane, rows, done = now
@@ -162,8 +168,8 @@ class Sweep(NamedTuple):
         lane, rows, done = jax.lax.while_loop(going, one, start)
         return lane, store._replace(rows=rows), done
 
-    def _back(self, rows: Row, many, saved: Saved, given: Inputs, bars: Bars) -> Bars:
-        """Through the first so many rows, the last of them first."""
+    def _back(self, rows: StepRecord, many, saved: Saved, given: Inputs, bars: Bars) -> Bars:
+        """Goes backward through the first `many` records."""
 
         def one(n, bars):
             row = jax.tree.map(lambda x: x[many - 1 - n], rows)
@@ -172,11 +178,11 @@ class Sweep(NamedTuple):
         return jax.lax.fori_loop(0, many, one, bars)
 
     def _passed(self, lane: Lane) -> Int[Array, " W"]:
-        """The last of the times between that each lane has reached."""
+        """Index of the last interior time that each lane has reached; −1 if it reached none."""
         return jnp.sum(self.inner[None] <= lane.t[:, None], axis=1, dtype=jnp.int32) - 1
 
     def _bars(self, own: Ensemble) -> Bars:
-        """At the end."""
+        """The cotangents at the final states."""
         none = tuple(jnp.zeros_like(x) for x in own.y)
         powers = len(self.pair.inside[0]) + 1 if len(self.inner) else 0
         p = self.parameters.zeros(own.y[0], self.shared)
@@ -184,7 +190,7 @@ class Sweep(NamedTuple):
         return Bars(own.end, none if self.pair.reuses else (), p, place, (none,) * powers)
 
     def _at_start(self, own: Ensemble, given: Inputs, bars: Bars) -> tuple[Columns, Columns]:
-        """With what comes through the first slope, where it was computed ahead of the steps."""
+        """Adds the contribution of the first slope, if it was computed ahead of the steps."""
         if not self.pair.reuses:
             return bars.y, bars.p
         moves = jnp.any(jnp.stack([x != 0 for x in bars.slope]), axis=0)
@@ -199,7 +205,7 @@ def _put(all_: Any, new: Any, place) -> Any:
 
 
 def swept(sweep: Sweep, own: Ensemble) -> tuple[Columns, Columns]:
-    """ȳ at the start and p̄ of all trajectories, a group after the other."""
+    """ȳ at the start and p̄ of all trajectories, by one group after the other."""
     size = len(own.tried)
     on_cpu = jax.default_backend() == "cpu" or is_described()
     width = min(GROUP if on_cpu else GROUP_ON_GPU, size)
@@ -216,11 +222,11 @@ def swept(sweep: Sweep, own: Ensemble) -> tuple[Columns, Columns]:
 
 
 def _empty(sweep: Sweep, group: Ensemble) -> Store:
-    """Room for rows and lanes."""
+    """Allocates room for records and checkpoints."""
     pair, y = sweep.pair, group.y
     powers = (y,) * len(pair.inside[0]) if len(sweep.inner) else ()
     t, count = y[0], group.tried
-    row = Row(t, t, count > 0, (y,) * len(pair.b), () if pair.reuses else y, powers)
+    row = StepRecord(t, t, count > 0, (y,) * len(pair.b), () if pair.reuses else y, powers)
     lane = Lane(t, t, y, y if pair.reuses else (), count, count, count)
     room = lambda many: lambda x: jnp.zeros((many, *x.shape), x.dtype)  # noqa: E731
     return Store(jax.tree.map(room(ROWS), row), jax.tree.map(room(PLACES + 1), lane))

@@ -1,4 +1,4 @@
-"""Which inputs of a function its results depend on, and which results on its inputs: read off its jaxpr."""
+"""Dependencies between the inputs and the results of a function, found from its jaxpr."""
 
 from collections.abc import Callable
 
@@ -7,7 +7,7 @@ from jax.extend.core import Literal
 
 
 def moved(function: Callable, *values) -> list[bool]:
-    """For each leaf of the results whether it changes with `values` at all."""
+    """For each leaf of the results, whether it depends on any of `values`."""
     jaxpr = jax.make_jaxpr(function)(*values).jaxpr
     reached = set(jaxpr.invars)
     for equation in jaxpr.eqns:
@@ -17,7 +17,7 @@ def moved(function: Callable, *values) -> list[bool]:
 
 
 def used(function: Callable, *values) -> list[bool]:
-    """For each leaf of `values` whether the results need it."""
+    """For each leaf of `values`, whether any result depends on it."""
     jaxpr = jax.make_jaxpr(function)(*values).jaxpr
     needed = {x for x in jaxpr.outvars if not isinstance(x, Literal)}
     for equation in reversed(jaxpr.eqns):

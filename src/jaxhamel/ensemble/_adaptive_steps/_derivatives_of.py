@@ -1,4 +1,4 @@
-"""Values by one route, derivatives by another."""
+"""Takes values from one function and derivatives from another."""
 
 from collections.abc import Callable
 from functools import partial
@@ -13,11 +13,11 @@ from jaxhamel.ensemble._members._parameters import replaced
 
 
 class Faster(NamedTuple):
-    """First derivatives by programs of their own.
+    """Separate programs for first derivatives.
 
-    - `back_to`: whether there are those in reverse mode by the leaves of the argument with these indices;
-    - `forward`: (leaves, indices, their tangents) to the tangents of the results that are floats;
-    - `backward`: (leaves, results that are no floats, indices, cotangents of those that are) to the leaves' cotangents.
+    - `back_to`: whether `backward` can differentiate by the leaves with the given indices;
+    - `forward`: (leaves, indices, their tangents) ↦ tangents of the floating-point results;
+    - `backward`: (leaves, other results, indices, cotangents of the floating-point results) ↦ cotangents of the leaves.
     """
 
     back_to: Callable[[list[int]], bool]
@@ -28,10 +28,10 @@ class Faster(NamedTuple):
 def with_derivatives_of(
     other: Callable, function: Callable, faster: Faster | None = None
 ) -> Callable:
-    """`function` of a pytree of arrays, with the derivatives of `other`, which gives nearly the same.
+    """`function` of a pytree of arrays, with the derivatives of `other`, whose values are nearly the same.
 
-    Values are those of `function`, differentiated or not; what is no float has no derivative. First derivatives are
-    computed by `faster` where it has them, all others by `other`.
+    Values are always those of `function`; results that are no floats have no derivative. `faster` computes first
+    derivatives where it can, `other` all further ones.
     """
 
     def differentiable(argument: Any) -> Any:
@@ -64,7 +64,7 @@ def with_derivatives_of(
 def _programs(
     of: Callable, faster: Faster | None, n: int, active
 ) -> tuple[LinearProgram, LinearProgram]:
-    """Forward and backward, of n leaves and the results that are no floats."""
+    """The forward and the backward program; `n` is the number of leaves."""
 
     def forward(known, along):
         moving, at = of(known[:n])
@@ -83,7 +83,7 @@ def _programs(
 
 
 def _of_active(function: Callable, floats: list[int], active: list[int], leaves):
-    """What is a float of the results, as a function of the active leaves, and these."""
+    """The floating-point results as a function of the active leaves, and the values of these leaves."""
 
     def moving(*values):
         out = function(*replaced(leaves, active, values))

@@ -1,9 +1,9 @@
-"""Trajectories of different lengths in a few lanes: one that has come to its end makes room for the next.
+"""Runs trajectories of different lengths in a few lanes: when one ends, the next trajectory takes its lane.
 
-Some lanes work, all other trajectories wait. Every pass of the inner loop is one step of all lanes; when enough of them
-have come to their ends, what they found is noted and the next trajectories are taken in. When none waits any more and few
-are at work, these wait in their turn, for fewer lanes: the slowest trajectory holds nobody back, and costs little more
-than itself. Nothing of this changes a trajectory's numbers.
+All other trajectories wait in a queue. Each iteration of the inner loop is one step of all lanes. When enough lanes have
+finished, their results are recorded and the next trajectories take these lanes. When the queue is empty and few lanes are
+still busy, their trajectories become a new queue for fewer lanes. So the slowest trajectory delays no other. None of this
+changes the numbers of a trajectory.
 """
 
 from collections.abc import Callable
@@ -16,12 +16,12 @@ from jaxtyping import Array, Float, Int, PyTree
 from jaxhamel.ensemble._adaptive_steps._adaptive_step import ARRIVED, UNDER_WAY, Lane
 from jaxhamel.ensemble._members._columns import Columns
 
-# A lane that has come to its end waits until a WAITING-th of all have: taking in takes a fifth of a step's time.
+# Finished lanes are refilled in batches, once 1/WAITING of all lanes are done: a refill costs about a fifth of a step.
 WAITING = 8
 
 
 class Ends(NamedTuple):
-    """Where each trajectory came to an end: time, state, steps tried and kept, and how it stands there."""
+    """The end of each trajectory: time, state, attempted and accepted steps, and status."""
 
     t: Float[Array, " B"]
     y: Columns
@@ -31,12 +31,12 @@ class Ends(NamedTuple):
 
     @classmethod
     def of(cls, lane: Lane) -> "Ends":
-        """Of lanes that have come to it."""
+        """The ends of finished lanes."""
         return cls(lane.t, lane.y, lane.tried, lane.kept, lane.stands)
 
 
 class Queue(NamedTuple):
-    """Trajectories that wait: their lanes so far, what each carries along, which they are; the first `many` of them."""
+    """Waiting trajectories: their lanes, their own numbers and their indices; the first `many` entries count."""
 
     lane: Lane
     mine: PyTree[Array]
@@ -45,7 +45,7 @@ class Queue(NamedTuple):
 
 
 class Work(NamedTuple):
-    """Lanes at work or done (of those nobody's, `whose` is B), how many of the queue they have taken, what is found."""
+    """The lanes, busy or finished (unused lanes have `whose` = B), the number of trajectories taken, and the results."""
 
     lane: Lane
     mine: PyTree[Array]
@@ -62,9 +62,9 @@ Step = Callable[[Lane, Any, Int[Array, " W"], Any], tuple[Lane, Any]]
 def through_lanes(
     step: Step, first: Lane, mine: PyTree[Array], written: Any, widths: tuple[tuple[int, int], ...]
 ) -> tuple[Ends, Any]:
-    """All trajectories from their first lanes to their ends.
+    """Runs all trajectories from their initial lanes to their ends.
 
-    `widths`: how many lanes work, and with how many of them still at work the next width takes over; 0 at last.
+    `widths`: numbers of lanes, each with the number of busy lanes at which the next width takes over; 0 for the last.
     """
     size = len(first.t)
     queue = Queue(first, mine, jnp.arange(size), jnp.asarray(size))
@@ -75,7 +75,7 @@ def through_lanes(
 
 
 def _served(step: Step, queue: Queue, ends: Ends, written, width: int, fewer: int):
-    """The queue in so many lanes, until nobody waits and no more than `fewer` are at work: these are the new queue."""
+    """Runs the queue in `width` lanes until none waits and at most `fewer` lanes are busy; these form the new queue."""
 
     def goes_on(work: Work):
         return (work.taken < queue.many) | (_busy(work.lane) > fewer)
@@ -98,7 +98,7 @@ def _busy(lane: Lane):
 
 
 def _nobody(queue: Queue, ends: Ends, written, width: int) -> Work:
-    """Empty lanes."""
+    """Lanes without a trajectory."""
     fill = lambda x: jnp.broadcast_to(x[:1], (width, *x.shape[1:]))  # noqa: E731
     lane, mine, whose = jax.tree.map(fill, (queue.lane, queue.mine, queue.whose))
     lane = lane._replace(stands=jnp.full_like(lane.stands, ARRIVED))
@@ -108,14 +108,14 @@ def _nobody(queue: Queue, ends: Ends, written, width: int) -> Work:
 
 
 def _noted(work: Work) -> Ends:
-    """With the ends of those that have come to them."""
+    """Records the ends of the finished lanes."""
     there = jnp.where(work.lane.stands == UNDER_WAY, len(work.ends.t), work.whose)
     put = lambda all_, now: all_.at[there].set(now, mode="drop")  # noqa: E731
     return jax.tree.map(put, work.ends, Ends.of(work.lane))
 
 
 def _refilled(queue: Queue, work: Work) -> Work:
-    """The next of the queue in the lanes of those that have come to their ends."""
+    """Puts the next trajectories of the queue into the finished lanes."""
     ends, free = _noted(work), work.lane.stands != UNDER_WAY
     place = work.taken + jnp.cumsum(free, dtype=work.taken.dtype) - 1
     takes = free & (place < queue.many)
@@ -128,7 +128,7 @@ def _refilled(queue: Queue, work: Work) -> Work:
 
 
 def _still_at_work(work: Work) -> Queue:
-    """Those at work as a queue."""
+    """The busy lanes as a queue."""
     order = jnp.argsort(work.lane.stands != UNDER_WAY)
     lane, mine, whose = jax.tree.map(lambda x: x[order], tuple(work[:3]))
     return Queue(lane, mine, whose, _busy(work.lane).astype(work.taken.dtype))

@@ -1,16 +1,17 @@
-"""Stages backward, in groups: as many neighbouring stages of a step as one loop over the lanes holds.
+"""Transposes the stages of a step in groups: as many neighbouring stages as one loop over the lanes can hold.
 
-    Y_n = y + h Σ_{m<n} a_nm k_m ,   k_n = f(t_n, Y_n, p)        of a group, from the first of its stages on
+A group recomputes its stages from the first of them:
 
-Where w are the cotangents of the step's end and Ȳ those of the stage after the group, those of the first stage, of y and
-of p are the transpose of
+    Y_n = y + h Σ_{m<n} a_nm k_m ,   k_n = f(t_n, Y_n, p) .
+
+Let w be the cotangent of the step's end and Ȳ that of the stage after the group. The cotangents of the group's first
+stage, of y and of p are the transpose of
 
     (Y_0, y, p) ↦ (Σ_n b_n k_n , h a k_last)        applied to (h w, Ȳ) .
 
-So a group is one function, transposed at once (`_lanes._pullback`): what its stages have in common, as the motion of rails
-at the same time, has one cotangent. Scalar operations on lanes for the rolling ball with three masses, f and two stages
-backward: 534 and 2,998 where each lane has masses and control of its own, 381 and 2,410 where all have the same; each stage
-transposed by JAX 3,156 and 2,850. The first group takes N with it, 57 operations, and gives w of the step before.
+So a group is one function, which is transposed as a whole (`_lanes/_derivatives/_pullback.py`): expressions that its stages
+share, such as the motion of rails at the same time, have one cotangent. The first group of a step includes N and gives w
+of the step before. Counts of operations: docs/performance.md#groups-of-stages.
 """
 
 from collections.abc import Callable
@@ -30,11 +31,13 @@ from jaxhamel.simulate._runge_kutta import Tableau
 
 
 class Steps(NamedTuple):
-    """Of one trajectory f(t, y, mine, shared) and N(y, shared); of all two forms of a step, (t, h, y, mine, shared) ↦ (y₁,)
-    and ↦ (y₁, z, stages).
+    """One integration step, as functions of one trajectory and of all lanes.
 
-    `traced` gives of z the numbers that N makes others of, and the first stages of all `groups` but the first, of each the
-    numbers that f depends on. A group is neighbouring stages, given as (first, how many).
+    - `rate`: f(t, y, mine, shared) of one trajectory; `unit`: its N(y, shared).
+    - `step`: (t, h, y, mine, shared) ↦ (y₁,) of all lanes.
+    - `traced`: the same with the values that the backward pass needs, (y₁, z, stages): the entries of z that N changes,
+      and the first stage of every group but the first, restricted to the entries that f reads.
+    - `groups`: (first stage, number of stages) of each group.
     """
 
     rate: Callable
@@ -46,14 +49,15 @@ class Steps(NamedTuple):
     groups: list[tuple[int, int]]
 
 
-# A stage backward is so many times as many operations as f, at most: 2.1 for the rolling ball by masses and control.
+# The transpose of a stage has at most this many times the operations of f (2.1 for the rolling ball's masses and control).
 _BACKWARD = 2.2
 
 
 def groups_of(length: int, method: Tableau) -> list[tuple[int, int]]:
-    """The stages that go backward in one program, (first, how many) of each group: as many as one loop can hold.
+    """Divides the stages of a step into groups that one loop can hold, (first stage, number of stages) each.
 
-    A step's all, or, where each stage needs only the one before, equal parts of them; one where f cannot be written out.
+    A group is a whole step, or, if each stage needs only the one before it, an equal part of a step. Groups have one stage
+    if f cannot be written out (`length` 0).
     """
     stages = len(method.b)
     most = LONGEST_PROGRAM / (_BACKWARD * length) if length else 1
@@ -65,7 +69,7 @@ def groups_of(length: int, method: Tableau) -> list[tuple[int, int]]:
 
 
 def groups_back(steps: Steps, parameters: Parameters) -> Callable:
-    """(…, kept numbers, w, p̄) ↦ w of the step before and p̄, one group of stages after the other."""
+    """(…, stored numbers, w, p̄) ↦ w of the step before and p̄, by one group of stages after the other."""
     needed = steps.needed
     program = jax.jit(lanes(partial(_group_back, steps, parameters), _AXES))
     of_first = jax.jit(lanes(partial(_first_group_back, steps, parameters), _AXES))
@@ -91,7 +95,7 @@ _AXES = (None, None, 0, 0, 0, None, 0, 0, 0, 0)
 
 
 class _Stages(NamedTuple):
-    """Of a group: h; the times of its stages; h a among them, None for zero; b; h a of the stage after them."""
+    """Numbers of a group: h; the times of its stages; h a between them, None for zero; b; h a of the stage after it."""
 
     h: jax.Array
     times: list
@@ -101,7 +105,7 @@ class _Stages(NamedTuple):
 
 
 def _stages(method: Tableau, t, h, group: tuple[int, int], found: dict[int, Columns]):
-    """The stages of a group, and Ȳ of the stage after them."""
+    """The numbers of a group, and Ȳ of the stage after it."""
     last, own = sum(group) - 1, slice(group[0], sum(group))
     later = [(method.a[j][last], found[j]) for j in found if method.a[j][last]]
     ahead, column = _combined(later)
@@ -112,7 +116,7 @@ def _stages(method: Tableau, t, h, group: tuple[int, int], found: dict[int, Colu
 
 
 def _combined(terms: list[tuple[float, Columns]]) -> tuple[float, Columns]:
-    """Σ a Ȳ as (a, Ȳ) of one term; without any, without numbers."""
+    """Σ a Ȳ as a single term (a, Ȳ), which is empty if there are no terms."""
     if len(terms) < 2:
         return terms[0] if terms else (0.0, ())
     factors, columns = zip(*terms, strict=True)
@@ -134,10 +138,11 @@ def _group_back(
     y_bar,
     p_bar,
 ):
-    """Ȳ of the first stage of a group, ȳ and p̄ with what its stages add to them, and h w, in one lane.
+    """Transposes a group in one lane: gives Ȳ of its first stage, the updated ȳ and p̄, and h w.
 
-    Of stages and their cotangents the numbers on which f depends. `z` is left out where it is not needed, `later`, Ȳ of the
-    stage after them, where there is none, ȳ where it is w so far: what is not read is not written, either.
+    Stages and their cotangents are restricted to the numbers that f reads. Inputs that are not needed are empty, so that
+    they are not written either: `z` of a group with one stage, `later` (Ȳ of the stage after the group) of the last
+    group, and `y_bar` while it still equals w.
     """
     moving = steps.needed.rate
     y = some(_began(steps, begins, z, shared, w), moving) if z else ()
@@ -167,10 +172,10 @@ def _first_group_back(
     y_bar,
     p_bar,
 ):
-    """w of the step before, of the numbers that a step changes, and p̄, from what the groups after the first give.
+    """Transposes the first group with N: gives p̄ and w of the step before, for the numbers that a step changes.
 
-    h w comes from the last of them, in which it is a result for nothing: so w is not read while it is written anew, and XLA
-    copies none of it.
+    `hw` = h·w is passed in; the previous group returns it at no cost. If this program read `w` while also writing it, XLA
+    would copy it.
     """
     needed = steps.needed
     full = filled(z, needed.kept, w[0], len(w))
@@ -190,7 +195,7 @@ def _first_group_back(
 
 
 def _began(steps: Steps, begins, z, shared, like) -> tuple:
-    """y = N(z), in the first step of all z, from the numbers that are kept; the others zero."""
+    """y = N(z), or z in the very first step, from the stored numbers; all others are zero."""
     z = filled(z, steps.needed.kept, like[0], len(like))
     if not steps.needed.made:
         return z
@@ -198,7 +203,7 @@ def _began(steps: Steps, begins, z, shared, like) -> tuple:
 
 
 def _sums(steps: Steps, stages: _Stages, y, here, of, w, later) -> tuple[tuple, list]:
-    """Σ b k, and h a k of the last stage where there is one after the group."""
+    """Σ b k, and h a k of the last stage if another stage follows the group."""
     moving = steps.needed.rate
     whole = lambda numbers: filled(numbers, moving, w[0], len(w))  # noqa: E731
     slopes: list = []

@@ -37,8 +37,8 @@ from jaxhamel.ensemble._members._parameters import Parameters, added, numbers, r
 def with_adjoint(steps: Steps, count: int, keep: bool) -> Callable:
     """(y, starts, h, mine, shared) ↦ y after each interval of `count` steps, with the reverse mode above.
 
-    `y` and `mine` are columns, `shared` arrays; `starts` and `h` have an entry for each interval. With `keep` the first run
-    keeps the path, else it is found again. Forward mode, and further derivatives in either mode, are JAX's.
+    `y` and `mine` are columns, `shared` arrays; `starts` and `h` have an entry for each interval. With `keep` the forward
+    pass stores the path, else the path is recomputed. Forward mode and further derivatives in either mode are JAX's.
     """
     advance = partial(advanced, steps.step, count)
 
@@ -63,7 +63,7 @@ def with_adjoint(steps: Steps, count: int, keep: bool) -> Callable:
 
 
 def advanced(step: Callable, count: int, y: Columns, starts, h, mine, shared) -> Columns:
-    """The states after intervals of `count` steps of size h: a row for each."""
+    """The states after each interval of `count` steps of size h, one row for each interval."""
 
     def interval(y, at):
         start, h = at
@@ -78,7 +78,7 @@ def advanced(step: Callable, count: int, y: Columns, starts, h, mine, shared) ->
 
 
 def _path(steps: Steps, count: int, y: Columns, starts, h, mine, shared):
-    """The same; of the z that each step began with, and of the last, what is needed, and the stages: a row for each step."""
+    """`advanced`, with a row for each step: the needed numbers of the z that it begins with, and of its stored stages."""
     needed, many = steps.needed, count * len(starts)
     y = tuple(y)
     begun = tuple(
@@ -118,7 +118,7 @@ def _forward(advance, structure, active, given, along):
 
 
 def _backward(steps: Steps, count: int, structure, active, given, bars):
-    """The cotangents of the active leaves, `starts` and `h` not among them: times are known when a rollout is traced."""
+    """The cotangents of the active leaves. These never include `starts` and `h`: times are constants of a rollout."""
     leaves, kept = given[: structure.num_leaves], given[structure.num_leaves :]
     y, starts, h, mine, shared = at = jax.tree.unflatten(structure, leaves)
     own = [i - len(y) - 2 for i in active if i >= len(y)]
@@ -136,7 +136,7 @@ def _backward(steps: Steps, count: int, structure, active, given, bars):
 
 
 class _Sweep(NamedTuple):
-    """Intervals of `count` steps, with what is differentiated by and all that stays the same."""
+    """The backward pass over intervals of `count` steps, with its constant inputs."""
 
     steps: Steps
     parameters: Parameters
@@ -147,7 +147,7 @@ class _Sweep(NamedTuple):
     shared: Any
 
     def back(self, path: tuple, bars: Columns) -> tuple[Columns, Columns]:
-        """ȳ at the start and p̄, in columns, from those of the states after each interval."""
+        """ȳ at the start and p̄, in columns, from the cotangents of the states after each interval."""
         begun, ahead = path
         unit_back = _unit_back(self.steps, self.parameters)
         stages_back = groups_back(self.steps, self.parameters)
@@ -175,13 +175,13 @@ class _Sweep(NamedTuple):
 
     @property
     def _ends(self) -> list[int]:
-        """Where among the kept numbers those are on which N′ depends."""
+        """The positions, among the stored numbers, of those that N′ reads."""
         needed = self.steps.needed
         return [needed.kept.index(i) for i in needed.ends]
 
 
 def _unit_back(steps: Steps, parameters: Parameters) -> Callable:
-    """(z, …, ȳ, w, p̄) ↦ w and p̄ with what ȳ of the state N(z) adds to them; of z the numbers on which N′ depends."""
+    """(z, …, ȳ, w, p̄) ↦ w and p̄ with the contribution of ȳ of the state N(z); z is restricted to what N′ reads."""
     needed = steps.needed
 
     def single(z, mine, shared, bar, w, p_bar):

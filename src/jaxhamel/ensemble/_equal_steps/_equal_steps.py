@@ -1,4 +1,4 @@
-"""Equal steps of an explicit Runge–Kutta method in XLA's lanes.
+"""Integrates an ensemble by equal steps of an explicit Runge–Kutta method, in XLA's lanes.
 
     k_i = f(t + c_i h, y + h Σ_j a_ij k_j) ,     y₁ = N(y + h Σ_i b_i k_i)
 
@@ -35,7 +35,7 @@ _AXES = (None, None, 0, 0, None)  # of t, h, y, mine, shared
 
 
 class Plan(NamedTuple):
-    """All that decides which program is compiled."""
+    """The static arguments, which decide which program is compiled."""
 
     method: Tableau | GroupMethod
     counts: tuple[int, ...]
@@ -44,16 +44,18 @@ class Plan(NamedTuple):
 
     @classmethod
     def of(cls, ts, dt, method: Tableau | GroupMethod, checkpoint: bool | None, kernel) -> "Plan":
-        """Checked; the times decide how many steps there are."""
+        """Checks the arguments; the times decide the number of steps."""
         _checks.check_rollout_times(ts, dt)
         counts = tuple(steps_in(np.asarray(ts, float), float(dt)))
         return cls(method, counts, checkpoint, Kernel.chosen(kernel))
 
 
 class Motion(NamedTuple):
-    """Functions of one lane's numbers, (t, y, mine, shared) ↦ ẏ and (y, shared) ↦ N(y), and the columns of all lanes.
+    """An equation of motion in lanes: functions of one lane's numbers, and the columns of all lanes.
 
-    A group method has a step of its own, (t, h, y, mine, shared) ↦ y₁.
+    - `rate`: (t, y, mine, shared) ↦ ẏ; `unit`: (y, shared) ↦ N(y).
+    - `y`, `mine`: columns of the initial states and of each trajectory's own numbers; `shared`: a pytree of arrays.
+    - `step`: (t, h, y, mine, shared) ↦ y₁ of a method on groups, else None.
     """
 
     rate: Callable
@@ -65,7 +67,7 @@ class Motion(NamedTuple):
 
 
 def in_lanes(motion: Motion, ts: Float[Array, " T"], plan: Plan) -> list[Float[Array, "T B"]]:
-    """By XLA."""
+    """The numbers of the states at `ts`."""
     motion = _in_numbers(motion)
     y, rows = motion.y, [tuple(x[None] for x in motion.y)]
     step = _stepping(motion, plan.method)
@@ -82,12 +84,12 @@ def in_lanes(motion: Motion, ts: Float[Array, " T"], plan: Plan) -> list[Float[A
     return [jnp.concatenate(each) for each in zip(*rows, strict=True)]
 
 
-# Arrays that all lanes share with so many numbers, at most, are taken apart before the loops.
+# Shared arrays with at most this many numbers are split into scalars before the loops.
 _FEW_NUMBERS = 64
 
 
 def _in_numbers(motion: Motion) -> Motion:
-    """The same with small shared arrays taken apart: in a loop XLA makes a program of each number that is taken out."""
+    """Splits small shared arrays into scalars: inside a loop XLA would compile a program for each entry that is read."""
     leaves, structure = jax.tree.flatten(motion.shared)
     small = [0 < x.size <= _FEW_NUMBERS for x in leaves]
     shared = [numbers(x) if few else x for few, x in zip(small, leaves, strict=True)]
@@ -104,12 +106,12 @@ def _in_numbers(motion: Motion) -> Motion:
     return motion._replace(rate=rate, unit=unit, step=step, shared=shared)
 
 
-# Bytes of what reverse mode keeps of the states of all steps, up to which it does unless told otherwise.
+# Without `checkpoint`, reverse mode stores the needed numbers of all steps if they take at most this many bytes.
 KEPT = 2**26
 
 
 def _checkpoint(step: Steps | Callable, motion: Motion, plan: Plan) -> bool:
-    """Whether reverse mode computes the states between `ts` again. Of group methods JAX would keep all values there are."""
+    """Whether reverse mode recomputes the states between `ts`. For group methods JAX would store all intermediate values."""
     if plan.checkpoint is not None:
         return plan.checkpoint
     if not isinstance(step, Steps):
@@ -119,7 +121,7 @@ def _checkpoint(step: Steps | Callable, motion: Motion, plan: Plan) -> bool:
 
 
 def neighbours(counts: tuple[int, ...]) -> Iterator[tuple[int, slice]]:
-    """Neighbouring intervals of as many steps, which share a loop: the number of steps, which intervals."""
+    """Groups neighbouring intervals with the same number of steps, which share a loop: (steps, slice of intervals)."""
     first = 0
     for count, group in groupby(counts):
         last = first + len(list(group))
@@ -128,18 +130,18 @@ def neighbours(counts: tuple[int, ...]) -> Iterator[tuple[int, slice]]:
 
 
 def intervals(ts: Float[Array, " T"], part: slice, count) -> tuple[Array, Array]:
-    """Where each starts and how long its steps are."""
+    """The start of each interval and the length of its steps."""
     start, end = ts[:-1][part], ts[1:][part]
     return start, (end - start) / count
 
 
 def advancing(motion: Motion, plan: Plan, count: int) -> Callable:
-    """(y, start, h) ↦ the state `count` steps later, of which reverse mode keeps few states in between."""
+    """(y, start, h) ↦ the state `count` steps later; its reverse mode stores few states in between."""
     return _advancing(_stepping(motion, plan.method), motion, plan, count, True)
 
 
 def _advancing(step: Steps | Callable, motion: Motion, plan: Plan, count: int, checkpoint: bool):
-    """Without `checkpoint` reverse mode keeps, of the steps of a tableau, what is needed of each."""
+    """Without `checkpoint`, reverse mode of a tableau's steps stores the needed numbers of each step."""
     some = partial(_some, step, checkpoint)
     advance = in_pieces(some, count, sum(plan.counts)) if checkpoint else some(count)
     return lambda y, start, h: advance(y, start, h, motion.mine, motion.shared)
@@ -162,10 +164,10 @@ def _interval(advance: Callable, y: Columns, at: tuple[Array, Array]) -> tuple[C
 
 
 def _stepping(motion: Motion, method: Tableau | GroupMethod) -> Steps | Callable:
-    """What one step is made of, forward and backward; of a method on groups the step itself.
+    """The functions of one step, forward and backward; for a method on groups only the step itself.
 
-    A step is one program where that is small enough, else a stage at a time. Forward mode goes a stage at a time, too, and
-    reverse mode by groups of stages: the whole step backward, six thousand operations, compiled for more than 90 s.
+    A step is one program if that is short enough, else a loop over its stages. Forward mode is a loop over the stages, too,
+    and reverse mode runs by groups of stages: the transpose of a whole step compiled for more than 90 s.
     """
     if not isinstance(method, Tableau):
         of_group = lanes(cast(Callable, motion.step), _AXES)

@@ -19,18 +19,19 @@ class Kernel:
     - `longest`: the most operations of a step that are written out; beyond that its stages share one right-hand side.
     - `interpret`: whether to run in Pallas' interpreter, on any machine: for tests.
 
-    **Why these defaults.** Not one of these was measured on a GPU; registers and instructions are ptxas' for compute
-    capability 9.0, four warps.
+    **Why these defaults.** None of them was measured on a GPU; numbers of registers and instructions are ptxas' for
+    compute capability 9.0 and four warps.
 
-    - One lane a thread: two would double the registers, and what hides the latency of an operation (4 cycles) is other
-      warps: four on each of the four schedulers are enough, 16 on a multiprocessor of 65,536 registers, 128 a thread.
-      The ball with three masses takes 128 in single precision (242 in double): four blocks of 128 fit; Lorenz 48: ten.
-    - 128 rather than 256 or more: registers are given out by blocks, and a block of 256 lanes leaves more of them unused.
-      Fewer than 64 wastes schedulers when there are few trajectories.
-    - `longest`: the ball's RK4 step written out is 2,250 instructions and compiled for 54 s on two busy cores; with
-      one right-hand side in a loop it is 611 a stage, 2,490 a step, and 20 s.
-    - Sine and cosine are polynomials that share their reduction: CUDA's own have a branch with double precision and local
-      memory for large arguments; a step of the ball written out with them was 3,900 instructions.
+    - One lane in each thread: two would double the registers. Other warps hide the latency of an operation (4 cycles):
+      four on each of the four schedulers are enough, that is 16 on a multiprocessor with 65,536 registers, 128 for each
+      thread. The ball with three masses takes 128 in single precision (242 in double), so four blocks of 128 fit; Lorenz'
+      equations take 48, so ten fit.
+    - 128 lanes rather than 256 or more: registers are allocated by blocks, and a block of 256 lanes leaves more of them
+      unused. Fewer than 64 lanes leave schedulers idle when there are few trajectories.
+    - `longest`: the ball's RK4 step, written out, has 2,250 instructions and compiled for 54 s on two busy cores; with one
+      right-hand side in a loop it has 611 for each stage, 2,490 for a step, and compiled for 20 s.
+    - Sine and cosine are polynomials that share the reduction of their argument: CUDA's own branch into double precision
+      and local memory for large arguments; a step of the ball written out with them has 3,900 instructions.
     """
 
     block: int = 128
@@ -39,7 +40,7 @@ class Kernel:
 
     @classmethod
     def chosen(cls, kernel: Any) -> "Kernel | None":
-        """What `kernel=None`, True, False or a `Kernel` mean here."""
+        """The options that `kernel=None`, True, False or a `Kernel` stand for on this backend; None for lanes."""
         _checks.check_kernel(kernel, cls)
         if is_described():
             return None
@@ -51,5 +52,5 @@ class Kernel:
 
     @property
     def warps(self) -> int:
-        """Of 32 threads each."""
+        """The number of warps of a block, 32 threads each."""
         return max(self.block // 32, 1)

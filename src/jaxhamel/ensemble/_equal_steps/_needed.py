@@ -1,6 +1,6 @@
-"""Which numbers of a state reverse mode has to keep, read off the programs of f and N.
+"""Finds the numbers of a state that reverse mode has to store, from the programs of f and N.
 
-Nothing depends on where a ball is on its plane, and of its state before N only the quaternion is not the state's after it.
+For example, f of a rolling ball does not depend on its position on the plane, and N changes only the quaternion.
 """
 
 from typing import Any, NamedTuple
@@ -12,9 +12,9 @@ from jaxhamel.ensemble._members._parameters import replaced
 
 
 class Needed(NamedTuple):
-    """Numbers of the state, by their places.
+    """Indices of numbers of the state.
 
-    `rate`: those on which f depends; `ends`: those of z on which N′ does; `made`: those of which N makes others.
+    `rate`: those that f reads; `ends`: those of z that N′ reads; `made`: those that N changes.
     """
 
     rate: list[int]
@@ -23,17 +23,17 @@ class Needed(NamedTuple):
 
     @property
     def kept(self) -> list[int]:
-        """All that is needed of the z that a step begins with."""
+        """The numbers to store of the z that a step begins with."""
         return sorted({*self.rate, *self.ends})
 
     @property
     def moved(self) -> list[int]:
-        """Those whose cotangents a step changes."""
+        """The numbers whose cotangents a step changes."""
         return sorted({*self.rate, *self.ends, *self.made})
 
     @classmethod
     def by(cls, motion: Any, rate: Written | None) -> "Needed":
-        """`rate`: the motion's f, written out as (t, y, mine, shared)."""
+        """Finds them; `rate` is the motion's f, written out as (t, y, mine, shared), or None."""
         numbers = list(range(len(motion.y)))
         unit = written(motion.unit, (True, False), motion.y, motion.shared)
         moving = numbers
@@ -48,10 +48,10 @@ class Needed(NamedTuple):
 
 
 def some(values, places) -> tuple:
-    """The values at these places."""
+    """The values at the given indices."""
     return tuple(values[i] for i in places)
 
 
 def filled(values, places, like, many: int) -> tuple:
-    """So many numbers, zero but for those at these places."""
+    """`many` numbers: `values` at the given indices, zero elsewhere."""
     return tuple(replaced([jnp.zeros_like(like)] * many, places, values))

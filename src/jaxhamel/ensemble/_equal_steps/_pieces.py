@@ -1,8 +1,7 @@
-"""A long interval of equal steps as pieces, so that reverse mode keeps √n states of n instead of all.
+"""Divides a long interval of equal steps into pieces, so that reverse mode stores √n states instead of n.
 
-Of the motion forward the first state of each piece is kept; on the way back a piece is done once more, and the states of
-its own steps are there only as long as it is gone through (Griewank, Optimization Methods and Software 1, 1992, with two
-levels).
+The forward pass stores the first state of each piece. The backward pass recomputes one piece at a time, whose states are
+in memory only then (checkpointing with two levels: Griewank, Optimization Methods and Software 1, 1992).
 """
 
 import math
@@ -11,12 +10,12 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 
-# Steps up to which an interval stays one: there is little to gain, and a loop in a loop to compile.
+# An interval of up to this many steps is not divided: little memory is saved, and nested loops take longer to compile.
 UNDIVIDED = 32
 
 
 def in_pieces(advancing: Callable[[int], Callable], count: int, total: int) -> Callable:
-    """(y, start, h, …) ↦ y after `count` steps of size h, from `advancing(n)` for n of them; `total` in all intervals."""
+    """(y, start, h, …) ↦ y after `count` steps of size h; `advancing(n)` does n steps, `total` counts all intervals."""
     length, rest = lengths(count, total)
     if length == count:
         return advancing(count)
@@ -33,9 +32,9 @@ def in_pieces(advancing: Callable[[int], Callable], count: int, total: int) -> C
 
 
 def lengths(count: int, total: int) -> tuple[int, int]:
-    """How many steps a piece has, and the last one where it has fewer: about √total, a divisor if there is one nearby.
+    """The steps of a piece, and of a shorter last piece or 0: about √total, a divisor of `count` if one is near.
 
-    Each interval's first state is kept anyway: with many intervals none is divided.
+    The first state of each interval is stored in any case, so with many intervals none is divided.
     """
     root = math.sqrt(total)
     if count <= max(UNDIVIDED, root):

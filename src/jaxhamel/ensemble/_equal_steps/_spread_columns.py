@@ -1,16 +1,10 @@
-"""A few lanes more, so that the columns of an ensemble do not lie on one another in a processor's cache.
+"""Pads an ensemble with a few lanes, so that its columns do not compete for the same sets of the cache.
 
-The first-level cache of the processors at hand has 64 sets for lines of 64 bytes, and keeps an address in set
-⌊address / 64⌋ mod 64. XLA puts the columns of a program one after the other: of 1,024 doubles each, all of them begin in the
-same set, which holds eight or twelve lines, and a loop over forty columns finds none of them there. With an odd number of
-lines in a column they begin in sets of their own. The lanes added are the last trajectory again; nobody sees them.
-
-Rolling ball with three masses moving differently in each lane, µs a step of RK4, forward and with the gradient, without
-and with them: 1,024 lanes 81 and 360, 60 and 232; 4,096: 321 and 1,557, 190 and 931; 16,384: 1,208 and 5,971, 674 and 3,568
-(medians of 9 to 25 runs on two quiet cores, AMD EPYC; a second run of the first: 79 and 358, 55 and 208).
-
-Not taken: blocks of 512, 1,024 or 4,096 lanes one after the other, for the second-level cache: forward no gain (16,384
-lanes 679 in blocks of 1,024 beside 674), the gradient 10 %.
+The first-level cache of current processors has 64 sets of lines of 64 bytes; an address belongs to set ⌊address / 64⌋ mod
+64. XLA places the columns of a program one after the other. Columns of 1,024 doubles thus all begin in the same set, which
+holds eight or twelve lines, so that a loop over forty columns misses the cache every time. With an odd number of lines in a
+column they begin in different sets. The padding repeats the last trajectory and is cut off from the results. Timings:
+docs/performance.md#spread-columns.
 """
 
 import math
@@ -24,12 +18,12 @@ from jaxhamel.ensemble._equal_steps._equal_steps import Motion
 
 LINE, SETS = 64, 64
 
-# Columns that begin in fewer sets than this are spread; fewer lanes than these would grow by too large a part.
+# Columns are padded if they begin in fewer sets than this; ensembles with fewer lanes than this would grow too much.
 _FEWEST_SETS, _FEWEST_LANES = 8, 256
 
 
 def lanes_for(size: int, itemsize: int) -> int:
-    """As many lanes as asked for, or the next odd number of cache lines."""
+    """The number of lanes: `size`, or as many as fill the next odd number of cache lines."""
     lines = -(-size * itemsize // LINE)
     if size < _FEWEST_LANES or SETS // math.gcd(lines, SETS) >= _FEWEST_SETS:
         return size
@@ -37,7 +31,7 @@ def lanes_for(size: int, itemsize: int) -> int:
 
 
 def spread(motion: Motion) -> Motion:
-    """The motion of an ensemble with so many lanes; on several devices as it is, where the axis may be divided."""
+    """Pads a motion; with several devices it stays unchanged, because the axis may be sharded."""
     size = len(motion.y[0])
     more = lanes_for(size, motion.y[0].dtype.itemsize) - size
     if not more or jax.device_count() > 1 or is_described():

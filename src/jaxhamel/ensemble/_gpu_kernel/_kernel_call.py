@@ -1,13 +1,13 @@
-"""One kernel for an ensemble: each block of lanes goes from the first time to the last in registers.
+"""Integrates an ensemble in one GPU kernel: each block of lanes runs from the first time to the last in registers.
 
     write y₀
-    for each interval of ts:                      one loop; how many steps it has is data
-        for each step in it:                      one loop
+    for each interval of ts:                      a loop; the number of steps is an input
+        for each step in it:                      a loop
             y ← N(y + h Σ_i b_i k_i)              stages written out
-        write y                                   the only traffic with memory after the start
+        write y                                   the only memory access after the start
 
-A thread holds one lane (block = 32 × warps): the state, the slopes of the stages, what differs from lane to lane and the
-intermediate values of one right-hand side. The last block is filled up with copies of the last lane.
+A thread holds one lane (block = 32 × warps): the state, the slopes of the stages, the lane's own inputs and the
+intermediate values of one right-hand side. Copies of the last lane fill the last block.
 """
 
 from collections.abc import Callable
@@ -29,7 +29,7 @@ from jaxhamel.simulate._runge_kutta import Tableau
 
 
 class Intervals(NamedTuple):
-    """Where each interval starts, its step and how many there are, `(T − 1,)` each."""
+    """The start of each interval, its step and its number of steps, `(T − 1,)` each."""
 
     start: Array
     step: Array
@@ -70,14 +70,14 @@ def integrated(
 
 
 def _for_triton(how: Kernel):
-    """Imported here: it is not part of every jaxlib. Stages of Triton's are for loads in loops; here are none."""
+    """Compiler parameters. Triton is imported here because not every jaxlib has it; there are no loads to pipeline."""
     from jax.experimental.pallas import triton
 
     return triton.CompilerParams(num_warps=how.warps, num_stages=1)
 
 
 def _filled(columns: Float[Array, "n B"], block: int) -> Float[Array, "n P"]:
-    """A whole number of blocks."""
+    """Pads columns to a whole number of blocks."""
     missing = -columns.shape[1] % block
     return jnp.pad(columns, ((0, 0), (0, missing)), mode="edge") if missing else columns
 
@@ -116,14 +116,14 @@ def _write(out_ref, j, y) -> None:
 
 
 class Memory(NamedTuple):
-    """The kernel's arrays: first those of what all lanes share, then those of what each has for itself."""
+    """The kernel's arrays: first the shared inputs, then the per-lane inputs."""
 
     refs: list
     shared: list[tuple[int, int]]
     own: list[tuple[int, int]]
 
     def bound(self, lane: Lane, offset: int, n_own: int) -> Callable:
-        """The function on vectors: parameters are read once, before the loops that call it."""
+        """The function on vectors; its parameters are read once, before the loops that call it."""
         routine, n_shared = lane.routine, lane.numbers_shared
         n_inputs = len(routine.position)
         first_own = n_inputs - n_own
@@ -154,7 +154,7 @@ class Memory(NamedTuple):
 
 
 def _read(ref, row):
-    """One number that all lanes share, or the vector of a block of lanes; `row` may differ from lane to lane."""
+    """Reads a shared number, or the vector of a block of lanes; `row` may differ from lane to lane."""
     if ref.ndim == 1:
         return ref[row]
     if np.ndim(row) == 0:

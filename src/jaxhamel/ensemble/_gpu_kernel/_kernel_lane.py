@@ -1,4 +1,6 @@
-"""A function of one lane's numbers, as a kernel runs it and as XLA does, with what it shares among the lanes taken out."""
+"""A per-lane function in two forms, a scalar `Routine` for the GPU kernel and a traced function for XLA.
+
+Captured shared arrays become explicit inputs."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -15,7 +17,7 @@ from jaxhamel.ensemble._gpu_kernel._kernel_program import Routine
 
 
 class Lane(NamedTuple):
-    """`function(*shared, *arguments)` and the same as a routine on scalars."""
+    """`function(*shared, *arguments)`, and the same function as a routine on scalars."""
 
     function: Callable
     routine: Routine
@@ -23,9 +25,9 @@ class Lane(NamedTuple):
 
     @classmethod
     def of(cls, function: Callable, *arguments: Any, varying: tuple[bool, ...]) -> "Lane":
-        """Of a function of tuples of columns; `varying` says for each argument whether it differs from lane to lane.
+        """Both forms of a function of tuples of columns; `varying` marks the arguments that differ from lane to lane.
 
-        **Raises:** `Unsupported`, naming what a kernel cannot do.
+        **Raises:** `Unsupported`, naming an operation that a kernel cannot do.
         """
         one = jax.tree.map(lambda x: jax.ShapeDtypeStruct((), x.dtype), arguments)
         closed, traced = traced_constants_first(jax.make_jaxpr(function)(*one))
@@ -37,23 +39,23 @@ class Lane(NamedTuple):
 
     @property
     def numbers_shared(self) -> int:
-        """How many numbers the lanes share."""
+        """The number of shared numbers."""
         return sum(x.size for x in self.shared)
 
     def __call__(self, *arguments) -> tuple:
-        """On numbers, by XLA."""
+        """Evaluates the function on numbers, by XLA."""
         return tuple(self.function(*self.shared, *jax.tree.leaves(arguments)))
 
 
 class Packed(NamedTuple):
-    """Numbers of several dtypes: one array for each dtype, and where each number stands, (array, row)."""
+    """Numbers of several dtypes: one array for each dtype, and the place (array, row) of each number."""
 
     arrays: list
     places: list[tuple[int, int]]
 
     @classmethod
     def of(cls, groups: Sequence) -> "Packed":
-        """Of arrays whose leading axis counts numbers."""
+        """Packs arrays whose leading axis counts numbers."""
         if any(x.dtype == np.bool_ for x in groups):
             raise Unsupported("parameters that are true or false")
         kinds: dict[Any, list] = {x.dtype: [] for x in groups}
@@ -67,10 +69,10 @@ class Packed(NamedTuple):
 
     @classmethod
     def vectors(cls, arrays: Sequence) -> "Packed":
-        """The numbers of any arrays, in their order."""
+        """Packs the numbers of arrays in order."""
         return cls.of([jnp.ravel(x) for x in arrays])
 
     @classmethod
     def rows(cls, columns: Sequence) -> "Packed":
-        """Columns `(B,)`, each a row of `(rows, B)`."""
+        """Packs columns `(B,)` as rows of `(rows, B)`."""
         return cls.of([x[None] for x in columns])

@@ -1,7 +1,7 @@
-"""The kernel as a function that JAX can differentiate, and that other machines than CUDA's run in XLA's lanes.
+"""The kernel as a differentiable function, which runs in XLA's lanes on devices other than CUDA's.
 
-Forward and reverse mode start each interval at the state that the kernel wrote, so that what is kept for reverse mode is the
-result itself; what lies between is computed again, in XLA's lanes.
+Forward and reverse mode start each interval at the state that the kernel wrote, and recompute the steps in between in XLA's
+lanes. So reverse mode stores the result of the kernel and nothing else.
 """
 
 from functools import partial
@@ -28,7 +28,7 @@ from jaxhamel.simulate._runge_kutta import Tableau
 
 
 class Values(NamedTuple):
-    """All that can be differentiated: of each lane, and what they share."""
+    """The differentiable inputs, per-lane and shared."""
 
     y: Columns
     mine: Columns
@@ -38,7 +38,7 @@ class Values(NamedTuple):
 
 
 class KernelPaths(NamedTuple):
-    """The functions of one lane, and how they are integrated. It holds no array: rules of derivatives outlive them."""
+    """The functions of one lane, and the plan of their integration. It holds no arrays, because JAX keeps its rules."""
 
     rate: Lane
     unit: Lane
@@ -49,7 +49,7 @@ class KernelPaths(NamedTuple):
     def of(
         cls, motion: Motion, ts: Float[Array, " T"], plan: Plan, how: Kernel
     ) -> "tuple[KernelPaths, Values]":
-        """**Raises:** `Unsupported`, naming what a kernel cannot do."""
+        """Prepares a motion. **Raises:** `Unsupported`, naming an operation that a kernel cannot do."""
         if motion.step is not None:
             raise Unsupported("Lie-group methods")
         rate = lambda t, y, mine: motion.rate(t, y, mine, motion.shared)  # noqa: E731
@@ -96,7 +96,7 @@ class KernelPaths(NamedTuple):
         return Motion(rate, unit, values.y, values.mine, shared)
 
     def _jvp(self, primals, tangents):
-        """δ along each interval in turn, from the state that the kernel has at its start."""
+        """Propagates tangents through one interval after the other, from the states that the kernel wrote."""
         (values,), (rates,) = primals, tangents
         states = self._states(values)
         delta, rows = rates.y, [tuple(x[None] for x in rates.y)]

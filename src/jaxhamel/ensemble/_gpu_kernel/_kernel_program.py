@@ -1,8 +1,8 @@
-"""A program of scalars as it runs inside a GPU kernel: every node a vector of one block of lanes, or a scalar.
+"""Runs a program of scalars inside a GPU kernel: every node is a scalar, or a vector over one block of lanes.
 
-What a kernel cannot do is found here, before one is built: a primitive that Triton has no instruction for, and tables looked
-up at an index that is data. A window of a table that the kernel is given (the coefficients of a spline) is read from memory
-at its place; a short table of computed values is a chain of choices.
+Unsupported operations are found here, before a kernel is built: primitives without a Triton instruction, and look-ups in
+long tables of computed values. A window of a table that is an input (the coefficients of a spline) is read from memory; a
+short table of computed values becomes a chain of selections.
 """
 
 from collections.abc import Callable, Iterable
@@ -18,7 +18,7 @@ from jaxhamel._lanes._program import Program
 from jaxhamel._lanes._rules._rules import ELEMENTWISE
 from jaxhamel._lanes._xla_cpu._sine import has_sine, sine_and_cosine
 
-# Operations of lanes that JAX does not lower to Triton (0.10.1 and 0.10.2).
+# Elementwise primitives that JAX does not lower to Triton (0.10.1 and 0.10.2).
 # fmt: off
 NOT_IN_TRITON = {
     "bitcast_convert_type", "clz", "complex", "conj", "copy", "digamma", "erf", "erfc", "imag", "lgamma",
@@ -26,25 +26,25 @@ NOT_IN_TRITON = {
 }
 # fmt: on
 
-# Comparisons that put −0 below 0 and NaN above all (`jnp.searchsorted`, `jnp.interp`), and what a kernel does instead: a
-# place one further on in a table whose entries are equal there.
+# Total-order comparisons, with −0 below 0 and NaN above all (`jnp.searchsorted`, `jnp.interp`), and their replacements in a
+# kernel. At equal table entries these give a position that differs by one, and the same value.
 ORDERED: dict[str, Any] = {"lt_to": lax.lt_p, "le_to": lax.le_p}
 
-# A table of computed values longer than this is no chain of choices any more.
+# The longest table of computed values that becomes a chain of selections.
 LONGEST_CHAIN = 64
 
 
 class Window(NamedTuple):
-    """A look-up whose table is inputs at equal distances: the numbers of inputs `first`, `first + stride`, …"""
+    """A look-up in a table that consists of the inputs `first`, `first + stride`, …"""
 
     first: int
     stride: int
 
 
 class Routine(NamedTuple):
-    """A program ready to be evaluated: the nodes in `order`, those of `windows` read from memory.
+    """A program ready for evaluation: its nodes in `order`, with those of `windows` read from memory.
 
-    `loaded` are the inputs (by their number) that it needs as values.
+    `loaded` are the indices of the inputs that it needs as values.
     """
 
     graph: Graph
@@ -55,7 +55,7 @@ class Routine(NamedTuple):
 
     @classmethod
     def of(cls, program: Program) -> "Routine":
-        """**Raises:** `Unsupported`, naming what a kernel cannot do."""
+        """Prepares a program. **Raises:** `Unsupported`, naming an operation that a kernel cannot do."""
         graph, nodes = program.graph, [x for each in program.inputs for x in each.ravel().tolist()]
         position = {node: number for number, node in enumerate(nodes)}
         outputs = [x for each in program.outputs for x in each.ravel().tolist()]
@@ -71,11 +71,11 @@ class Routine(NamedTuple):
 
     @property
     def operations(self) -> int:
-        """How many scalar operations it takes."""
+        """The number of scalar operations."""
         return sum(self.graph.nodes[i].primitive is not None for i in self.order)
 
     def __call__(self, inputs: dict[int, Any], read: Callable[[int, int, Any], Any]) -> list:
-        """The outputs, from values by number of input; `read(first, stride, index)` is one of a window's inputs."""
+        """Computes the outputs from the inputs by index; `read(first, stride, index)` reads an input of a window."""
         values: dict[int, Any] = {}
         pairs: dict[int, tuple] = {}  # sine and cosine by argument
         for i in self.order:
@@ -92,7 +92,7 @@ class Routine(NamedTuple):
 
 
 def _needed(graph: Graph, outputs: Iterable[int], position, windows) -> list[int]:
-    """The nodes that the outputs depend on, in order; of a window read from memory only the index."""
+    """The nodes on which the outputs depend, in order; a window that is read from memory depends on its index only."""
     alive, waiting = set(), list(outputs)
     while waiting:
         i = waiting.pop()
@@ -150,7 +150,7 @@ def _bind(node: Node, operands: list):
 
 
 def _chain(index, *table):
-    """x_i by one choice after the other: registers have no index."""
+    """x_i by a chain of selections, because registers cannot be indexed."""
     found = table[0]
     for i, entry in enumerate(table[1:], start=1):
         here = lax.eq(index, np.asarray(i, jnp.result_type(index))[()])

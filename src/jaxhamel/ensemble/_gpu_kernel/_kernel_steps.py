@@ -1,9 +1,9 @@
-"""One Runge–Kutta step on vectors held in registers.
+"""One Runge–Kutta step on vectors in registers.
 
-Two ways to the same numbers. Written out, each stage has a right-hand side of its own and what is zero in the tableau is
-left out: fewest operations, for small right-hand sides. In a loop there is one right-hand side, so that the program
-is as many times shorter as there are stages (the ball's: 611 instructions a stage, RK4); registers have no index, so
-a method whose stages need more than the one before keeps its slopes by a choice for each: s·n more operations a stage.
+A step has two forms with the same numbers. Small right-hand sides are written out once for each stage, without the zeros of
+the tableau: fewest operations. Larger ones run in a loop over the stages, which holds a single right-hand side. Registers
+cannot be indexed, so in a loop a method whose stages need more than the one before selects its slopes one by one, s·n
+operations more for each stage; the loops here therefore differ from those of `simulate/_runge_kutta.py`.
 """
 
 from collections.abc import Callable
@@ -15,18 +15,18 @@ from jax import lax
 
 from jaxhamel.simulate._runge_kutta import Tableau, step
 
-Row = tuple
-Read = Callable  # (first, index) -> a number of the tableau, kept in memory
+Vectors = tuple
+Read = Callable  # (first, index) -> a number of the tableau, which lies in memory
 
 
 def table(method: Tableau) -> np.ndarray:
-    """The tableau as one row of numbers for `chained` and `looped`: a (or what leads to the next stage), b, c."""
+    """The tableau as one row of numbers for `chained` and `looped`: a (for `chained` only its subdiagonal), b, c."""
     a = [*(row[i] for i, row in enumerate(method.a[1:])), 0.0] if method.chained else method.a
     return np.concatenate([np.ravel(a), method.b, method.c])
 
 
-def chained(rate: Callable, tableau, stages: int, t, h, y: Row) -> Row:
-    """A loop over stages that need only the one before: two vectors for each number of the state."""
+def chained(rate: Callable, tableau, stages: int, t, h, y: Vectors) -> Vectors:
+    """A loop over stages that need only the one before: keeps two vectors for each number of the state."""
 
     def stage(i, carry):
         here, total = carry
@@ -38,8 +38,8 @@ def chained(rate: Callable, tableau, stages: int, t, h, y: Row) -> Row:
     return lax.fori_loop(np.int32(0), np.int32(stages), stage, (y, y))[1]
 
 
-def looped(rate: Callable, tableau, stages: int, t, h, y: Row) -> Row:
-    """A loop over the stages of any explicit method; the slopes to come are zero."""
+def looped(rate: Callable, tableau, stages: int, t, h, y: Vectors) -> Vectors:
+    """A loop over the stages of any explicit method; slopes that are not known yet are zero."""
     b, c = np.int32(stages * stages), np.int32(stages * stages + stages)
 
     def along(first, slopes):
@@ -57,12 +57,12 @@ def looped(rate: Callable, tableau, stages: int, t, h, y: Row) -> Row:
     return along(b, lax.fori_loop(np.int32(0), np.int32(stages), stage, none))
 
 
-def _where(here, new: Row, kept: Row) -> Row:
+def _where(here, new: Vectors, kept: Vectors) -> Vectors:
     return tuple(jnp.where(here, x, y) for x, y in zip(new, kept, strict=True))
 
 
 def stepper(method: Tableau, operations: int, longest: int) -> tuple[Callable, np.ndarray]:
-    """(rate, tableau, t, h, y) ↦ y₁ and the numbers it wants as `tableau` (at least one: no array of a kernel is empty)."""
+    """(rate, tableau, t, h, y) ↦ y₁, and the numbers to pass as `tableau`; at least one, as kernels take no empty arrays."""
     stages = len(method.b)
     if stages * operations <= longest:
         return lambda rate, tableau, *at: step(rate, method, *at), np.zeros(1)

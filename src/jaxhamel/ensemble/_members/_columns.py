@@ -1,4 +1,4 @@
-"""A batch of pytrees as columns, one vector for each number of an entry, and back."""
+"""Converts a batch of pytrees to columns, one vector for each number of an entry, and back."""
 
 import math
 from collections.abc import Iterable
@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-# one array of each number: in lanes (B,), of one trajectory alone ()
+# one array for each number: (B,) in lanes, () for a single trajectory
 Columns = tuple[Float[Array, "*B"], ...]
 
 
@@ -21,7 +21,7 @@ class Layout(eqx.Module):
 
     @classmethod
     def of(cls, batch: Any) -> "Layout":
-        """Of arrays `(B, …)`, one batch axis in front."""
+        """The layout of arrays `(B, …)` with a leading batch axis."""
         leaves, structure = jax.tree.flatten(batch)
         return cls(structure, tuple(x.shape[1:] for x in leaves))
 
@@ -35,7 +35,7 @@ class Layout(eqx.Module):
         return tuple(number for x in jax.tree.leaves(entry) for number in jnp.ravel(x))
 
     def entries(self, columns: Iterable[Array]) -> Any:
-        """Columns of any common shape as arrays whose leading axes have that shape; scalars as one entry."""
+        """Assembles columns of a common shape into arrays with these leading axes; scalars give one entry."""
         columns = list(columns)
         rest, like = iter(columns), columns[:1]
         leaves = [
@@ -46,7 +46,7 @@ class Layout(eqx.Module):
 
 
 def _assembled(columns: list[Array], shape: tuple[int, ...], like: list[Array]) -> Array:
-    """Of one leaf; one without numbers (the masses of a ball that has none) is shaped like the others."""
+    """Assembles one leaf; a leaf without numbers (the masses of a ball without masses) gets the others' leading axes."""
     if not columns:
         return jnp.zeros((*(like[0].shape if like else ()), *shape))
     joined = jnp.stack(columns, axis=-1)

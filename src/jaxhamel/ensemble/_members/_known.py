@@ -1,13 +1,8 @@
-"""Zeros and ones among the numbers that all trajectories share: part of the program, where they can be folded.
+"""Compiles zeros and ones among the shared numbers into the program, where they fold away.
 
-An axis along e₁ or a centre of mass on an axis of the body makes 0·x and 1·x of a third of the products of a right-hand
-side. Which numbers are 0, 1 or −1 belongs to the program; their and all other values may change without compiling again, as
-long as the same ones stay so.
-
-Rolling ball with three masses, 65,536 lanes, RK4, trajectory-steps/s on one and two threads: 1.4e7 and 2.3e7 with every
-shared number unknown, 2.9e7 and 4.5e7 so, 2.8e7 and 4.6e7 with all of them known (hand-written C beside it 2.7e7 and 4.6e7
-to 5.2e7; one run each on two quiet cores). The operations of a step in the loop over the lanes go from 2,238 to 1,772, and
-what it needs from outside from 64 values to 30.
+With an axis along e₁ or the centre of mass on a body axis, a third of the products of a right-hand side are by 0 or 1.
+Which shared entries equal 0, 1 or −1 is therefore compiled into the program. Changing other values does not recompile;
+changing which entries are 0 or ±1 does. An ensemble of balls is twice as fast for it (docs/performance.md#known-numbers).
 """
 
 from collections.abc import Sequence
@@ -19,7 +14,7 @@ import numpy as np
 
 from jaxhamel import _checks
 
-# Longer arrays are tables: of them the program knows nothing.
+# Longer arrays are tables, whose entries are never compiled into the program.
 _MOST = 64
 
 _VALUES = np.array([0.0, 1.0, -1.0])
@@ -27,17 +22,17 @@ _UNKNOWN = len(_VALUES)
 
 
 class Known(NamedTuple):
-    """For each leaf which of its numbers are known, as indices into `_VALUES`; None where there is nothing to know."""
+    """For each leaf the codes of its known numbers, indices into `_VALUES`; None for a leaf without known numbers."""
 
     of_leaves: tuple[bytes | None, ...]
 
     @classmethod
     def of(cls, leaves: Sequence[Any]) -> "Known":
-        """Of what is no tracer: whatever is differentiated, mapped over or given to a `jit` stays a variable."""
+        """Looks at concrete arrays only: inputs that are differentiated, mapped over or traced stay variables."""
         return cls(tuple(map(_codes, leaves)))
 
     def filled(self, leaves: Sequence[Any]) -> list:
-        """The leaves with the numbers that are known as constants."""
+        """The leaves with their known numbers as constants."""
         return [_filled(*each) for each in zip(leaves, self.of_leaves, strict=True)]
 
 
@@ -51,7 +46,7 @@ def _codes(leaf) -> bytes | None:
     codes = np.full(flat.shape, _UNKNOWN, np.uint8)
     for code, constant in enumerate(_VALUES):
         codes[flat == constant] = code
-    codes[(flat == 0) & np.signbit(flat)] = _UNKNOWN  # 1/(-0.0) is another number
+    codes[(flat == 0) & np.signbit(flat)] = _UNKNOWN  # 1/(−0) differs from 1/0
     return codes.tobytes() if np.any(codes != _UNKNOWN) else None
 
 

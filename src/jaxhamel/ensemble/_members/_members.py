@@ -1,4 +1,4 @@
-"""The members of an ensemble: what each has for itself and what all share."""
+"""The members of an ensemble: per-trajectory and shared parts of system, state and control."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ _PARTS: tuple[str, ...] = ("system", "q0", "u0", "control")
 
 
 class Members(eqx.Module):
-    """(system, q0, u0, control) of every trajectory: leaves have a batch axis in front where `batched` says so."""
+    """(system, q0, u0, control) of every trajectory; leaves marked in `batched` have a leading batch axis."""
 
     leaves: list
     structure: Any = eqx.field(static=True)
@@ -28,9 +28,9 @@ class Members(eqx.Module):
 
     @classmethod
     def of(cls, system: System, q0: Any, u0: Any, control: Any, in_axes: Any) -> "Members":
-        """Checked: one batch size, at least one trajectory, configurations of the system's space.
+        """Checks for one batch size, at least one trajectory, and configurations of the system's space.
 
-        **Raises:** `ValueError` that names the argument, and the trajectory where it is one.
+        **Raises:** `ValueError` that names the argument, and the trajectory if a single one is wrong.
         """
         parts = (system, _arrays(q0), _arrays(u0), _arrays(control))
         given = dict(zip(_PARTS, parts, strict=True))
@@ -45,7 +45,7 @@ class Members(eqx.Module):
 
     @classmethod
     def gathered(cls, given: dict[str, Any], in_axes: Any, shared: tuple = ()) -> "Members":
-        """Of pytrees by name, initial values first, and others that all share: one batch size, at least one trajectory.
+        """The members given as pytrees by name, initial values first; `shared` has further parts that all of them share.
 
         **Raises:** `ValueError` that names the argument.
         """
@@ -70,7 +70,7 @@ class Members(eqx.Module):
 
     @property
     def shared(self) -> tuple[list, list]:
-        """The leaves that all share: arrays, and what is no array; None in each stands for one of the other."""
+        """The shared leaves, divided into arrays and others; None in one list marks a leaf of the other."""
         return eqx.partition(
             [x for x, varies in zip(self.leaves, self.batched, strict=True) if not varies],
             eqx.is_array,
@@ -81,9 +81,9 @@ class Members(eqx.Module):
         return not any(jax.tree.leaves(jax.tree.unflatten(self.structure, self.batched)[part]))
 
     def with_numbers(self, entries: Any, shared: list, fixed: list) -> tuple:
-        """(system, q0, u0, control) of one trajectory from its own leaves and both kinds of shared ones.
+        """(system, q0, u0, control) of one trajectory, from its own leaves and both kinds of shared leaves.
 
-        Shared numbers that are known to be 0, 1 or −1 are constants there.
+        Shared numbers that are known to be 0, 1 or −1 become constants.
         """
         own, others = iter(entries), iter(self.known.filled(eqx.combine(shared, fixed)))
         filled = [next(own) if varies else next(others) for varies in self.batched]
@@ -98,7 +98,7 @@ class Members(eqx.Module):
 
 
 def _in_front(leaves: list, axes: list[int | None]) -> list:
-    """The batch axis first, where there is one."""
+    """Moves each batch axis to the front."""
     return [
         x if axis is None else jnp.moveaxis(jnp.asarray(x), axis, 0)
         for x, axis in zip(leaves, axes, strict=True)
@@ -106,22 +106,22 @@ def _in_front(leaves: list, axes: list[int | None]) -> list:
 
 
 def _arrays(value: Any) -> Any:
-    """Lists and numbers as arrays; a configuration's tuple stays one."""
+    """Converts lists and numbers to arrays; a configuration's tuple stays a tuple."""
     if isinstance(value, tuple):
         return tuple(_arrays(part) for part in value)
     return jnp.asarray(value) if isinstance(value, list | float | int | np.ndarray) else value
 
 
 def _one_a_leaf(in_axes, given: dict[str, Any]) -> list[int | None]:
-    """One axis for each leaf; what is no array (a function among the leaves) is shared."""
+    """One batch axis for each leaf; leaves that are no arrays (functions) are shared."""
     axes, leaves = flat_axes(in_axes, given), jax.tree.leaves(tuple(given.values()))
     return [axis if hasattr(x, "shape") else None for axis, x in zip(axes, leaves, strict=True)]
 
 
 def _check_systems(system: System, axes: list[int | None]) -> None:
-    """A system built under `jax.vmap` saw no numbers: its own checks see those that stand out, where they are known.
+    """Runs the system's own checks, which `jax.vmap` skipped while it built the batch, on suspicious trajectories.
 
-    For each of its arrays the trajectory with the smallest entry, where that is not positive, or with one that is no number.
+    A trajectory is suspicious if it has the smallest entry of an array and that is not positive, or if it has a NaN.
     """
     check = getattr(type(system), "__check_init__", None)
     leaves, structure = jax.tree.flatten(system)
@@ -142,20 +142,20 @@ def _standing_out(x: np.ndarray) -> list[int]:
     entries = x.reshape(-1)
     if not entries.size:
         return []
-    # in one pass: the least of each row first took 3 ms of (100000, 3), as long as one step of the balls
-    place = int(np.argmin(entries))  # of a NaN where there is one
+    # a single pass over all entries: the minimum of each row took as long as one step of the ensemble
+    place = int(np.argmin(entries))  # the position of a NaN if there is one
     return [] if entries[place] > 0 else [place * len(x) // entries.size]
 
 
 def _check_states(space: AbstractSpace, q0, axes, size: int) -> None:
-    """Each initial configuration is one, where the numbers are known: all are looked at together, a bad one by itself."""
+    """Checks concrete initial configurations, first all of them together, then each suspicious one by itself."""
     parts, structure = jax.tree.flatten(q0)
     if structure != jax.tree.structure(space.stored):
         first = [x if a is None else jnp.take(x, 0, a) for x, a in zip(parts, axes, strict=False)]
         space.check(jax.tree.unflatten(structure, first), "q0 of one trajectory")
     known = [_checks.concrete(part) for part in parts]
     if any(part is None for part in known):
-        return  # nothing to look at
+        return  # no concrete values
     columns = [_leading(part, axis, size) for part, axis in zip(known, axes, strict=False)]
     for index in _suspects(space, structure, columns):
         entry = jax.tree.unflatten(structure, [jnp.asarray(column[index]) for column in columns])
@@ -163,7 +163,7 @@ def _check_states(space: AbstractSpace, q0, axes, size: int) -> None:
 
 
 def _check_velocities(system: System, u0, axes) -> None:
-    """As many as are independent, in each trajectory."""
+    """Checks that each trajectory has as many quasi-velocities as are independent."""
     shape, k = list(np.shape(u0)), system.n_independent
     if shape and axes[0] is not None:
         del shape[axes[0]]
@@ -182,7 +182,7 @@ def _leading(part, axis: int | None, size: int):
 
 
 def _suspects(space: AbstractSpace, structure, columns) -> list[int]:
-    """Indices of configurations that `normalise` changes or that are not finite, or the first where shapes are wrong."""
+    """Indices of configurations that are not finite or that `normalise` changes; [0] if the shapes are wrong."""
     wanted = [x.shape for x in jax.tree.leaves(space.stored)]
     if [column.shape[1:] for column in columns] != wanted:
         return [0]
@@ -193,7 +193,7 @@ def _suspects(space: AbstractSpace, structure, columns) -> list[int]:
 
 @jax.jit
 def _unchanged(space: AbstractSpace, q: Any) -> Bool[Array, " B"]:
-    """Which configurations `normalise` leaves as they are, to 1e-6; those that are not finite it does not."""
+    """Whether `normalise` leaves each configuration unchanged, to 1e-6; False for those that are not finite."""
 
     def one(q):
         pairs = zip(*map(jax.tree.leaves, (q, space.normalise(q))), strict=True)

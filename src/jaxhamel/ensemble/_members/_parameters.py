@@ -1,4 +1,4 @@
-"""What a motion is differentiated by: numbers of each trajectory's own, arrays that all share."""
+"""The inputs with respect to which a motion is differentiated: per-trajectory numbers and shared arrays."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
@@ -11,7 +11,7 @@ from jaxhamel.ensemble._members._columns import Columns
 
 
 class Parameters(NamedTuple):
-    """Which numbers of each trajectory and which arrays of all are differentiated by."""
+    """Indices of the per-trajectory numbers and of the shared arrays with respect to which a motion is differentiated."""
 
     mine: list[int]
     shared: list[int]
@@ -22,19 +22,19 @@ class Parameters(NamedTuple):
         return tuple(mine[i] for i in self.mine), tuple(arrays[i] for i in self.shared)
 
     def filled(self, values, mine, shared):
-        """(mine, shared) with other values of them."""
+        """(mine, shared) with the differentiated inputs replaced by `values`."""
         arrays, structure = jax.tree.flatten(shared)
         mine = tuple(replaced(mine, self.mine, values[0]))
         return mine, jax.tree.unflatten(structure, replaced(arrays, self.shared, values[1]))
 
     def zeros(self, like: Array, shared) -> Columns:
-        """A column for each of their numbers."""
+        """Columns of zeros, one for each differentiated number."""
         arrays = jax.tree.leaves(shared)
         many = len(self.mine) + sum(arrays[i].size for i in self.shared)
         return (jnp.zeros_like(like),) * many
 
     def arrays(self, columns: Columns, shared) -> list[Array]:
-        """From the columns: what trajectories have of their own as it is, what they share summed."""
+        """Cotangents from columns: per-trajectory numbers keep theirs, those of shared arrays are summed over the lanes."""
         found, arrays = list(columns[: len(self.mine)]), jax.tree.leaves(shared)
         rest = iter(columns[len(self.mine) :])
         for i in self.shared:
@@ -44,7 +44,7 @@ class Parameters(NamedTuple):
 
 
 def replaced(values: Sequence, places: Sequence[int], new: Sequence) -> list:
-    """A list with other values at some places."""
+    """A list with new values at the given indices."""
     filled = list(values)
     for i, value in zip(places, new, strict=True):
         filled[i] = value
@@ -52,7 +52,7 @@ def replaced(values: Sequence, places: Sequence[int], new: Sequence) -> list:
 
 
 def numbers(tree: Any) -> list:
-    """All of them, one by one."""
+    """All numbers of a pytree, one by one."""
     return [number for x in jax.tree.leaves(tree) for number in jnp.ravel(x)]
 
 

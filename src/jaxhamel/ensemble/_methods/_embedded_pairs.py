@@ -1,9 +1,9 @@
-"""Embedded Runge–Kutta pairs as numbers: with k_i = f(t + c_i h, y + h Σ_j a_ij k_j),
+"""The numbers of embedded Runge–Kutta pairs: with k_i = f(t + c_i h, y + h Σ_j a_ij k_j),
 
     y₁ = y + h Σ_i b_i k_i ,     error = h Σ_i e_i k_i ,     y(t + θh) ≈ y + h Σ_i Σ_m w_im θ^m k_i .
 
-The interpolant's weights w are read off diffrax's own interpolation: it is linear in y, y₁ and the slopes, so it is known
-by what it makes of one slope after the other.
+The weights w are found from diffrax's own interpolation: it is linear in y, y₁ and the slopes, so its values for one unit
+slope after the other determine it.
 """
 
 from functools import cache
@@ -16,15 +16,15 @@ import numpy as np
 
 from jaxhamel.simulate._runge_kutta import Weights, numbers_of
 
-# The highest power of θ looked for; Dopri8's interpolant has six.
+# The highest power of θ that an interpolant may have; Dopri8's has six.
 _MOST_POWERS = 8
 
 
 class Pair(NamedTuple):
     """`a` s × s, strictly lower triangular; `b`, `c`, `error` of length s; `inside` s rows of w, powers from θ¹ on.
 
-    `order` is the exponent of the error estimate in the choice of the next step; `reuses`: whether the last slope is the
-    first of the next step. Plain numbers, so that it can be a static argument.
+    `order` is the exponent of the error estimate in the choice of the next step; `reuses` tells whether the last slope is
+    the first of the next step. All are plain numbers, so that a pair can be a static argument.
     """
 
     a: tuple[Weights, ...]
@@ -37,13 +37,13 @@ class Pair(NamedTuple):
 
 
 def is_embedded_pair(method: Any) -> bool:
-    """Whether it is an explicit Runge–Kutta method of diffrax that estimates its error."""
+    """Whether the method is an explicit Runge–Kutta method of diffrax with an error estimate."""
     explicit = isinstance(method, diffrax.AbstractERK)
     return explicit and bool(np.any(method.tableau.b_error))  # pyright: ignore
 
 
 def embedded_pair(method: Any) -> Pair:
-    """Of an explicit Runge–Kutta method of diffrax that estimates its error."""
+    """The pair of an explicit Runge–Kutta method of diffrax with an error estimate."""
     return _pair(type(method))
 
 
@@ -66,7 +66,7 @@ def _rows(matrix) -> tuple[Weights, ...]:
 
 
 def _inside(interpolation: Any, b: np.ndarray) -> np.ndarray:
-    """w: a polynomial through the interpolant's values for each slope by itself."""
+    """w, by fitting a polynomial in θ to the interpolant's values for each unit slope."""
     with jax.ensure_compile_time_eval(), jax.enable_x64(True):
         zero, one = np.zeros(()), np.ones(())
         y0, y1, k = map(jnp.asarray, (np.zeros(len(b)), b, np.eye(len(b))))

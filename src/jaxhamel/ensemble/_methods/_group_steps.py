@@ -1,9 +1,9 @@
-"""Steps of Lie-group methods, written out for one trajectory: what `rollout` does in lanes where q moves along a group.
+"""Steps of Lie-group methods for one trajectory, which `rollout` runs in lanes.
 
     q_i = q₀·exp(…) ,   v_i = v(t_i, q_i, rest_i) ,   q₁ = N(q₀·exp(…)·exp(…)…)
 
-The methods are those of `jaxhamel.LieGroup` (Runge–Kutta–Munthe-Kaas) and `jaxhamel.CommutatorFree2`, `CommutatorFree4`. A
-step is one program of scalars; its derivatives, in both modes, are programs of scalars that start from the state before it.
+The methods are those of `jaxhamel.LieGroup` (Runge–Kutta–Munthe-Kaas), `jaxhamel.CommutatorFree2` and `CommutatorFree4`.
+A step is one program of scalars. Its derivatives in both modes are programs of scalars that start from the state before it.
 """
 
 from collections.abc import Callable
@@ -42,7 +42,7 @@ class MuntheKaas(NamedTuple):
 
 
 class CommutatorFree(NamedTuple):
-    """Several exponentials to a stage. Unlike the solver of that name a step does not hand its last slope to the next."""
+    """A method with several exponentials in each stage. Unlike the solver, a step does not reuse the last slope."""
 
     nodes: tuple[float, ...]
     exponents: tuple[tuple[tuple[float, ...], ...], ...]
@@ -60,7 +60,7 @@ GroupMethod = MuntheKaas | CommutatorFree
 
 
 def in_velocities(space: AbstractSpace, rate: Callable) -> Slope:
-    """(t, (q, rest)) ↦ (v, d(rest)/dt) from a right-hand side that gives q̇ in storage coordinates."""
+    """Converts a right-hand side with q̇ in storage coordinates to (t, (q, rest)) ↦ (v, d(rest)/dt)."""
 
     def slope(t, y: State):
         q_dot, rest_dot = rate(t, y)
@@ -70,7 +70,7 @@ def in_velocities(space: AbstractSpace, rate: Callable) -> Slope:
 
 
 def _moved(space, h, y: State, factors, slopes) -> State:
-    """The state after the exponentials of one point; the rest moves by the sum of their exponents."""
+    """Applies the exponentials of one stage to q, and the sum of their exponents to the rest."""
     q, rest = y
     for weights in factors:
         if any(weights):
@@ -80,9 +80,9 @@ def _moved(space, h, y: State, factors, slopes) -> State:
 
 
 def method_on(space: AbstractSpace, method: Any) -> Tableau | GroupMethod:
-    """What `rollout` steps with: a group method for a solver that is one, and wherever q cannot be stepped as it is stored.
+    """The method that `rollout` steps with: a group method for Lie-group solvers, and for spaces that cannot be projected.
 
-    **Raises:** `TypeError` for what is neither "rk4" nor an explicit Runge–Kutta or Lie-group method.
+    **Raises:** `TypeError` for a method that is neither "rk4" nor an explicit Runge–Kutta or Lie-group method.
     """
     if isinstance(method, CommutatorFree2 | CommutatorFree4):
         return CommutatorFree(method.tableau.nodes, method.tableau.exponents)
