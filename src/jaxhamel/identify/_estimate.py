@@ -1,4 +1,4 @@
-"""What a fit found: values with standard errors, what the data do not determine, and how well the motion is met."""
+"""The result of a fit: values with standard errors, directions that the data do not determine, and residuals."""
 
 import csv
 import time
@@ -28,13 +28,15 @@ class Estimate(NamedTuple):
       values, zero where frozen, infinite where the data do not determine it, NaN where the motion broke down.
       `correlation`: `(r, r)`.
     - `information`, `covariance`: of the coordinates z, `(P, P)`; the second leaves flat directions out.
-    - `flat`: what the data do not determine, each a `Flat` with its `words`. `bounds`: quantities at a bound, in words.
-    - `noise`: standard deviation of each error, as given or estimated; `rms`: what is left of each, in its unit; `counts`.
-    - `cost`, `gap`: ½ Σ of squares in units of the noise, and the largest gap between segments, of `x`.
-    - `converged`, `status`: whether it came to its end, and how. `seconds`; `history`: of each iteration, refused steps
-      among them.
-    - `refinement`: how many times as many integration steps it took as the problem says, so that their error is small.
-    - `others`: costs of other starts, where there were any.
+    - `flat`: the directions that the data do not determine, each a `Flat` with its `words`. `bounds`: quantities at a
+      bound, in words.
+    - `noise`: standard deviation of each error, given or estimated; `rms`: RMS residual of each, in its unit; `counts`:
+      the number of residuals.
+    - `cost`, `gap`: ½ Σ of squares in units of the noise, and the largest gap between segments, at `x`.
+    - `converged`, `status`: whether the fit converged, and how it ended. `seconds`: its duration; `history`: each
+      iteration, rejected steps included.
+    - `refinement`: factor by which the fit refined the integration steps of the problem, to keep their error small.
+    - `others`: final costs of other starts, if there were any.
     """
 
     problem: Problem
@@ -80,7 +82,7 @@ class Estimate(NamedTuple):
 
     @property
     def remarks(self) -> list[str]:
-        """What the data do not determine, and what is at a bound, in sentences."""
+        """Sentences about directions that the data do not determine, and about quantities at a bound."""
         return [*(flat.words for flat in self.flat), *self.bounds]
 
     def rows(self) -> list[dict[str, Any]]:
@@ -156,7 +158,7 @@ def error_names(measurements) -> list[str]:
 
 
 def estimate_of(search: Any) -> Estimate:
-    """Puts together what a search has reached."""
+    """Assembles the result of a search."""
     problem, x, model = search.problem, search.x, search.problem.model
     parts, (cost, gap) = search.weighed()
     F = np.asarray(information(model, problem.groups, parts, x))
@@ -191,7 +193,7 @@ def estimate_of(search: Any) -> Estimate:
 
 
 def _told_of(search: Any) -> dict[str, Any]:
-    """How it went and ended."""
+    """The fields that describe the course of the search."""
     return {
         "noise": search.noise,
         "history": {key: np.array(value) for key, value in search.history.items()},
@@ -203,14 +205,14 @@ def _told_of(search: Any) -> dict[str, Any]:
 
 
 def _errors(spread: np.ndarray, frozen, loose) -> np.ndarray:
-    """Standard errors: none where frozen, infinite where the data say nothing."""
+    """Standard errors: zero if frozen, infinite if the data do not determine the quantity."""
     known = np.sqrt(np.maximum(np.diagonal(spread), 0.0))
     return np.where(frozen, 0.0, np.where(loose, np.inf, known))
 
 
 @eqx.filter_jit
 def quantities(model, z: Array):
-    """(values, derivatives in z, what counts as a change of 100 %) of all that is reported, `(r,)`, `(r, P)`, `(r,)`."""
+    """Reported quantities `(r,)`, their derivatives in z `(r, P)`, and the changes that count as 100 % `(r,)`."""
     sizes = [p.sizes(model.system_at(z)) for p in model.parameters]
     sizes = jnp.concatenate([*sizes, jnp.zeros(0, z.dtype)])
     none = jnp.zeros((sizes.shape[0], 0), z.dtype)
@@ -219,9 +221,9 @@ def quantities(model, z: Array):
 
 
 def _efficiency(loss, plain, there) -> float:
-    """E ψ² / (E ψ′)²: how much wider an M-estimate scatters than F⁻¹ says. Huber 1964, eq. (16).
+    """E ψ² / (E ψ′)², the factor between the variance of an M-estimate and F⁻¹. Source: Huber 1964, eq. (16).
 
-    F itself is made of the transformed residual's slope, which is ψ′-like near zero and smaller in the tails.
+    F itself uses the slope of the transformed residual, which is close to ψ′ near zero and smaller in the tails.
     """
     r = jnp.asarray(plain[there > 0])
     psi, slope = loss.psi(r), loss.slope(r)

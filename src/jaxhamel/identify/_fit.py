@@ -1,4 +1,4 @@
-"""fit: from a problem to an estimate, in stages that each start where the last one ended."""
+"""`fit`: solves an identification problem in stages, each of which starts where the last one ended."""
 
 import os
 import threading
@@ -28,22 +28,23 @@ def fit(
 ) -> Estimate:
     """The estimate of a problem's parameters, with its uncertainty.
 
-    First the states at the nodes are fitted to the measurements around them, at the parameters to start from;
-    then everything while gaps between segments are cheap; then everything with gaps closed. Noise that is not
-    given is estimated and the last stage repeated with it. Where the problem has no `dt`, steps are halved until
-    their error is small beside the standard errors.
+    The first stage fits the states at the nodes to the measurements around them, at the starting parameters. The next
+    stages fit all unknowns, first with a low weight on the gaps between segments, then with the gaps closed. Noise that is
+    not given is estimated, and the last stage is repeated with it. If the problem has no `dt`, the steps are halved until
+    the integration error is small compared with the standard errors.
 
     **Arguments:**
 
-    - `problem`: what is asked.
+    - `problem`: the problem to solve.
     - `solver`: an optimistix least-squares solver, default Levenberg–Marquardt; or an optax optimiser.
     - `start`: coordinates z to start from, `(P,)`; default those of the problem's system.
-    - `max_iterations`, `max_seconds`: when to stop, over all stages, with what was reached by then; Ctrl-C stops as well.
+    - `max_iterations`, `max_seconds`: limits over all stages, after which the best point so far is returned; Ctrl-C does
+      the same.
     - `progress`: called with a `Progress` after each iteration.
 
     **Returns:** an `Estimate`; `print` it. A fit that does not converge is no error: `converged` and `status` say so.
 
-    **Raises:** `ValueError` or `TypeError` for arguments that cannot be; not for anything that happens on the way.
+    **Raises:** `ValueError` or `TypeError` for invalid arguments only; failures during the fit stand in the result.
     """
     _checks.check_kind("problem", problem, Problem, "it must be an identify.Problem.")
     return Fit(problem, solver, start, max_iterations, max_seconds, progress).run()
@@ -59,14 +60,12 @@ def fit_many(
 ) -> Estimate:
     """The best of fits from several starts, see `perturbed_starts`.
 
-    The first fit compiles the program that all share; the others run beside one another in threads, which XLA's
-    programs do not hold up.
+    The first fit compiles the program that all fits share; the others run in parallel threads.
 
-    **Arguments:** `problem`, `solver` and `options` (but for `start`) as for `fit`; `at_once`: how many threads, default one
-    for each core. `progress` is called from all.
-    Ctrl-C stops all of them, each with what it has reached.
+    **Arguments:** `problem`, `solver` and `options` (except `start`) as for `fit`; `at_once`: number of threads, default one
+    for each core. All threads call `progress`. Ctrl-C stops all fits at their best points so far.
 
-    **Returns:** the best `Estimate`; its `others` holds the cost that each start ended at.
+    **Returns:** the best `Estimate`; its `others` holds the final cost from each start.
 
     **Raises:** as `fit`.
     """
@@ -79,7 +78,7 @@ def fit_many(
     fits = [Fit(problem, solver, z, **options, stop=stop) for z in jnp.asarray(starts)]
 
     def run(one: Fit) -> Estimate:
-        with jax.enable_x64(double):  # a setting of this thread, where it was made by `with`
+        with jax.enable_x64(double):  # a setting made by `with` belongs to one thread
             return one.run()
 
     found = [fits[0].run()]
@@ -96,7 +95,7 @@ def fit_many(
 
 
 def perturbed_starts(problem: Problem, key, count: int, scale: float = 0.3) -> Float[Array, "S P"]:
-    """The problem's own coordinates, and `count` − 1 with normal noise of size `scale`: 0.3 is 30 % of a positive number.
+    """The problem's own coordinates, and `count` − 1 copies with normal noise of size `scale` (0.3: 30 %, if positive).
 
     **Arguments:** `key`: a JAX random key. **Returns:** starts for `fit_many`. **Raises:** `ValueError` for a count below 1.
     """

@@ -1,7 +1,8 @@
-"""Directions in which the data do not determine the parameters, and how to say so.
+"""Finds directions in which the data do not determine the parameters, and describes them in words.
 
-F's eigenvectors with small eigenvalues: along a unit vector in z, dimensionless, the standard deviation is 1/√λ. More than
-`LOOSE`, a change of 100 % in one parameter, counts as not determined; so does what is lost in rounding.
+These are the eigenvectors of F with small eigenvalues λ: along a unit vector in z, which is dimensionless, the standard
+deviation is 1/√λ. A direction counts as not determined if that exceeds `LOOSE`, a change of 100 % in one parameter, or if λ
+is below the rounding error of F.
 """
 
 from typing import NamedTuple
@@ -11,11 +12,11 @@ from jaxtyping import Float
 
 LOOSE = 1.0
 ROUNDING = 1e-13
-PART = 0.05  # a quantity takes part in a direction where it changes by this share of the one that changes most
+PART = 0.05  # a quantity belongs to a direction if its change is at least this share of the largest change
 
 
 class Flat(NamedTuple):
-    """A direction that is not determined: `words`, relative `change` of each quantity along it, `width`: σ along it."""
+    """A direction that is not determined, in `words`; relative `change` of each quantity and `width` σ along it."""
 
     words: str
     change: Float[np.ndarray, " r"]
@@ -23,16 +24,14 @@ class Flat(NamedTuple):
 
 
 def flat_directions(F, jacobian, values, sizes, names):
-    """(covariance of the rest, flat directions, which quantities they move).
+    """(covariance in the determined directions, flat directions, whether they move each quantity).
 
-    **Arguments:** `F`: information of z; `jacobian`: of the quantities in z, `(r, P)`; `sizes`: what counts as a change of
-    100 % of each quantity.
+    **Arguments:** `F`: information of z; `jacobian`: of the quantities in z, `(r, P)`; `sizes`: the change of each quantity
+    that counts as 100 %.
     """
     if F.shape[0] == 0:
         return np.zeros((0, 0)), [], np.zeros(len(values), bool)
-    if not (
-        np.isfinite(F).all() and np.isfinite(jacobian).all()
-    ):  # there is no motion to tell anything
+    if not (np.isfinite(F).all() and np.isfinite(jacobian).all()):  # the motion broke down
         return np.full(F.shape, np.nan), [], np.zeros(len(values), bool)
     eigenvalues, vectors = np.linalg.eigh((F + F.T) / 2)
     floor = max(1.0 / LOOSE**2, ROUNDING * max(eigenvalues[-1], 0.0))
@@ -55,9 +54,9 @@ def flat_directions(F, jacobian, values, sizes, names):
 
 
 def _simple(flat: np.ndarray, relative: np.ndarray) -> np.ndarray:
-    """Another basis of the same flat space in which each direction moves as few quantities as possible.
+    """A basis of the same space in which each direction moves as few quantities as possible.
 
-    Row-reduces what the directions do to the quantities, largest pivot first.
+    Row-reduces the changes of the quantities along the directions, largest pivot first.
     """
     basis = flat.copy()
     count = basis.shape[1]
@@ -76,7 +75,7 @@ def _simple(flat: np.ndarray, relative: np.ndarray) -> np.ndarray:
 
 
 def in_words(change: np.ndarray, own: np.ndarray, names: list[str]) -> str:
-    """One sentence. `change`: relative to what counts as 100 %; `own`: relative to the value itself."""
+    """One sentence. `change`: relative to the change that counts as 100 %; `own`: relative to the value itself."""
     largest = np.max(np.abs(change), initial=0.0)
     taking = np.flatnonzero(np.abs(change) > PART * largest) if largest > 0 else np.array([], int)
     if len(taking) == 0:

@@ -1,4 +1,4 @@
-"""Standard deviations of the measurements: as given, guessed from the data before a fit, or estimated by it."""
+"""Standard deviations of the measurements: given, guessed from the data before a fit, or estimated by the fit."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -9,7 +9,7 @@ from jaxhamel.identify._problem import Problem
 
 
 def given(problem: Problem) -> Float[np.ndarray, " r"]:
-    """What is known, NaN where the noise is to be estimated."""
+    """The given standard deviations; NaN where the noise is to be estimated."""
     rows = [
         np.full(m.error_size, np.nan)
         if m.noise is None
@@ -20,7 +20,7 @@ def given(problem: Problem) -> Float[np.ndarray, " r"]:
 
 
 def guessed(problem: Problem) -> Float[np.ndarray, " r"]:
-    """Where it is not given from second differences, which smooth motion hardly has; 1 % of the RMS at least."""
+    """Guesses noise that is not given from second differences, which smooth motion hardly has; at least 1 % of the RMS."""
     known = given(problem)
     rough = np.concatenate([_of_measurement(problem, m) for m in problem.measurements])
     return np.where(np.isnan(known), rough, known)
@@ -41,7 +41,7 @@ def _of_measurement(problem: Problem, measurement) -> np.ndarray:
 
 
 def _of_column(runs: list[np.ndarray]) -> float:
-    """Of one column of all runs; 0 where nothing tells it."""
+    """The noise of one column over all runs; 0 if there are too few values."""
     second = np.concatenate([_known(np.diff(values, n=2)) for values in runs])
     known = [found for found in map(_known, runs) if len(found)]
     if not known:
@@ -57,7 +57,7 @@ def _known(values: np.ndarray) -> np.ndarray:
 def estimated(
     problem: Problem, noise: np.ndarray, plain: np.ndarray, there: np.ndarray, unknowns: int
 ) -> Float[np.ndarray, " r"]:
-    """From the residuals of a fit, `(M, r)` in units of `noise`; corrected for the number of unknowns that were fitted."""
+    """Estimates noise from the residuals of a fit, `(M, r)` in units of `noise`, corrected for the fitted unknowns."""
     known = given(problem)
     counts = there.sum(axis=0)
     share = counts.sum() / max(counts.sum() - unknowns, 1.0)
@@ -73,5 +73,5 @@ def estimated(
 
 
 def as_array(noise: np.ndarray):
-    """In JAX's default precision."""
+    """The noise as an array in JAX's default precision."""
     return jnp.asarray(noise, jnp.result_type(float))

@@ -1,4 +1,4 @@
-"""predict: the initial state from the first moments of a run, then the whole run by simulation alone."""
+"""`predict`: finds the initial state from the start of a run, then simulates the whole run."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -20,12 +20,12 @@ from jaxhamel.simulate import Trajectory, simulate
 
 
 class Prediction(NamedTuple):
-    """What `predict` found.
+    """The result of `predict`.
 
-    - `trajectory`: the motion at the times of the run. `shown`: what each measurement would show, by name, `(T, d)`,
+    - `trajectory`: the motion at the times of the run. `shown`: the predicted values of each measurement by name, `(T, d)`,
       offsets included. `errors`: by name of the error (a column, or an axis of a rotation vector), `(T,)`, NaN where
-      nothing was measured.
-    - `rms`: of each error, over all that follows the first `seconds`. `initial`: the fit of the initial state.
+      there is no measurement.
+    - `rms`: RMS of each error after the first `seconds`. `initial`: the fit of the initial state.
     """
 
     run: Run
@@ -46,18 +46,18 @@ def predict(
     dt: float | None = None,
     **options: Any,
 ) -> Prediction:
-    """The prediction of a run with the parameters that `system` has.
+    """Predicts a run with the parameters of `system`.
 
     **Arguments:**
 
-    - `system`: with its parameters, `estimate.system` for instance. `measurements`: what the run measures; with the
-      noise that was estimated, see `with_noise`.
-    - `seconds`: of the run from which its initial state (and offsets) are found; the rest is only compared with.
+    - `system`: the system with its parameters, `estimate.system` for instance. `measurements`: those of the run, with the
+      estimated noise, see `with_noise`.
+    - `seconds`: the part of the run that determines the initial state and the offsets; the rest is compared only.
     - `dt`: fixed step [s] of fit and simulation; None: adaptive. `options`: for `jaxhamel.simulate`.
 
     **Returns:** a `Prediction`; its trajectory says whether the simulation reached the end.
 
-    **Raises:** `ValueError` where the first seconds hold too little, or all of the run.
+    **Raises:** `ValueError` if the first seconds hold too few measurements, or the whole run.
     """
     start = float(run.ts[0])
     _checks.check_first_seconds(run.ts, start, seconds)
@@ -76,7 +76,7 @@ def predict(
 def with_noise(
     measurements: Sequence[AbstractMeasurement], noise: np.ndarray
 ) -> tuple[AbstractMeasurement, ...]:
-    """The measurements with a noise `(r,)`, as an `Estimate` has it."""
+    """The measurements with the noise `(r,)` of an `Estimate`."""
     _checks.check_shape("noise", np.asarray(noise), (sum(m.error_size for m in measurements),))
     found, start = [], 0
     for m in measurements:
@@ -87,10 +87,10 @@ def with_noise(
 
 
 def compared(estimate: Estimate, index: int = 0) -> tuple[Trajectory, dict, dict]:
-    """A run of a fit, simulated in one piece from its estimated initial state.
+    """Simulates a run of a fit in one piece, from its estimated initial state.
 
-    **Arguments:** `estimate`; `index`: of the run among the problem's. **Returns:** (motion, what each measurement shows by
-    name, errors by name), as in a `Prediction`. **Raises:** `ValueError` for a run that is not there.
+    **Arguments:** `estimate`; `index`: index of the run in the problem. **Returns:** (motion, predicted measurements by
+    name, errors by name), as in a `Prediction`. **Raises:** `ValueError` for an index out of range.
     """
     problem = estimate.problem
     _checks.check_entries("`index` of a run", (index,), len(problem.runs))
@@ -107,7 +107,7 @@ def _first_node(problem: Problem, index: int) -> int:
 
 
 def _compared(model: Model, run: Run, motion: Trajectory, offsets):
-    """What each measurement shows along a motion, by name, and the errors, by theirs."""
+    """The predicted measurements along a motion by name, and the errors by theirs."""
     errors, shown = {}, {}
     pieces = model.split_offsets(offsets)
     for m, offset in zip(model.measurements, pieces, strict=True):

@@ -1,4 +1,4 @@
-"""What is asked: a system, runs, what they measure, and which parameters are sought."""
+"""An identification problem: a system, runs, their measurements, and the parameters to find."""
 
 from collections.abc import Sequence
 
@@ -16,8 +16,8 @@ from jaxhamel.identify._linearised._model import Model, Unknowns
 from jaxhamel.identify._parameters._parameters import AbstractParameter, Prior
 from jaxhamel.mechanics import System
 
-SECONDS = 0.5  # of a segment, unless `segments` says how many
-MOST = 40  # segments of one run, unless it says so
+SECONDS = 0.5  # length of a segment, if `segments` is not given
+MOST = 40  # the most segments of one run, if `segments` is not given
 
 
 class Problem:
@@ -28,15 +28,16 @@ class Problem:
 
     **Arguments:**
 
-    - `system`: with the values to start from, and to keep where they are not sought.
-    - `parameters`: which leaves are sought, see `identify.Positive` and its siblings.
-    - `measurements`: what `runs` measure. `runs`: one or more `identify.Run`.
-    - `segments`: of each run, one number or one for each; None takes about two a second, 40 at most; 1 is single shooting.
-    - `dt`: longest integration step [s] (classical Runge–Kutta on the group). None steps from one time to the next, and
-      the fit halves that until the error of the steps is small beside the standard errors.
+    - `system`: the system with starting values; leaves that are not among the parameters keep theirs.
+    - `parameters`: the leaves to find, see `identify.Positive` and its siblings.
+    - `measurements`: the measured quantities. `runs`: one or more `identify.Run`.
+    - `segments`: segments in each run, one number or one for each run; None takes about two a second, at most 40; 1 is
+      single shooting.
+    - `dt`: longest integration step [s] (classical Runge–Kutta on the group). None starts with one step between
+      measurements; the fit halves the steps until the integration error is small compared with the standard errors.
     - `loss`: `identify.Squares()` (the default), `Huber()`, `SoftL1()`, `Cauchy()`.
 
-    **Raises:** `ValueError` or `TypeError` for what does not fit together; not under jit, vmap or grad.
+    **Raises:** `ValueError` or `TypeError` for arguments that do not fit together. Cannot be used under jit, vmap or grad.
     """
 
     model: Model
@@ -81,15 +82,15 @@ class Problem:
 
     @property
     def parameters(self) -> tuple[AbstractParameter, ...]:
-        """With what they took from the system."""
+        """The parameters, with scales and sizes taken from the system."""
         return self.model.parameters
 
     def step_options(self) -> dict:
-        """For `jaxhamel.simulate`: the fixed step of the fit, where it has one."""
+        """Options for `jaxhamel.simulate`: the fixed step of the fit, if it has one."""
         return {} if self.dt is None else {"dt": self.dt}
 
     def guess(self) -> Unknowns:
-        """Where a fit starts: states from the measured values, or as a run says; the system's own parameters."""
+        """The start of a fit: states from the measured values or from the run's guess, and the system's own parameters."""
         dtype = jnp.result_type(float)
         nodes = [self._guess_at(self.runs[i], row) for i, row in self._nodes()]
         q, u = jax.tree.map(lambda *leaves: jnp.asarray(np.stack(leaves), dtype), *nodes)
@@ -116,12 +117,12 @@ class Problem:
 
 
 def _without_noise(measurement):
-    """A compiled program gets the noise as a number, so that another one compiles nothing again."""
+    """The measurement without its noise, which is passed to compiled programs as a number, so that they are reused."""
     return eqx.tree_at(lambda m: m.noise, measurement, None, is_leaf=lambda x: x is None)
 
 
 def _nearest(measured: np.ndarray, row: int) -> np.ndarray:
-    """The values at a row; where one is missing, that of the nearest row that has it. Zero if none has."""
+    """The values at a row; a missing value is taken from the nearest row that has one, or is zero."""
     rows = np.arange(len(measured))
     out = np.zeros(measured.shape[1])
     for column, values in enumerate(measured.T):

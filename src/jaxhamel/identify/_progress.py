@@ -1,14 +1,14 @@
-"""What a fit tells while it runs."""
+"""The progress reports of a fit."""
 
 from typing import NamedTuple
 
 
 class Progress(NamedTuple):
-    """Handed to `progress` after each iteration.
+    """Passed to `progress` after each iteration.
 
-    - `stage`: what is being fitted. `iteration`, counted over all stages. `cost`: ½ Σ of squares in units of the noise.
-    - `gap`: largest gap between segments, in units of what their measurements determine.
-    - `elapsed`, `time_left`: seconds; the second an upper estimate.
+    - `stage`: name of the stage. `iteration`: counted over all stages. `cost`: ½ Σ of squares in units of the noise.
+    - `gap`: largest gap between segments, in units of the accuracy that their measurements allow.
+    - `elapsed`, `time_left`: seconds; `time_left` is an upper estimate.
     """
 
     stage: str

@@ -1,4 +1,4 @@
-"""The stages of a fit: each a search around the point where the one before ended."""
+"""The stages of a fit: each is a search around the point where the previous stage ended."""
 
 import threading
 import time
@@ -30,16 +30,18 @@ from jaxhamel.identify._problem import Problem
 from jaxhamel.identify._progress import Progress
 from jaxhamel.mechanics._tangent import tangent_size
 
-LOOSE, TIGHT = (3.0, 20.0), 150.0  # weights of the gaps: first they may help, then they close
-SHORT = 0.2  # share of each segment whose measurements count at first: there wrong parameters do little yet
-ROUGH = 1e-3  # a stage that only prepares the next one ends where a step would lower the cost by less than this share
-FINEST = 32  # steps from one measurement to the next, at most, unless `dt` says how many
-BIAS = 0.01  # share of the mean squared score that the error of the steps may add
-HOLD = 2.0  # 1/σ by which coordinates are held meanwhile, where they begin
+LOOSE, TIGHT = (3.0, 20.0), 150.0  # weights of the gaps: open at first, then closed
+SHORT = (
+    0.2  # share of each segment that the first stages use: wrong parameters do little harm there
+)
+ROUGH = 1e-3  # a preparing stage ends when a step would lower the cost by less than this share
+FINEST = 32  # the most steps between measurements, if `dt` is not given
+BIAS = 0.01  # refine steps until integration error adds less than 1 % to the mean squared score
+HOLD = 2.0  # weight (1/σ) of the temporary prior that keeps parameters near their start in the early stages
 
 
 class Fit:
-    """The stages of one fit, and what is known at each moment."""
+    """The stages of one fit, and its current state."""
 
     def __init__(
         self,
@@ -56,7 +58,7 @@ class Fit:
         _checks.check_budget(max_iterations, max_seconds)
         _checks.check_progress(progress)
         self.problem, self.x = problem, _started(problem, start)
-        # set by Ctrl-C; one for all fits of several
+        # set by Ctrl-C; all fits of `fit_many` share it
         self.stop = threading.Event() if stop is None else stop
         self.max_iterations, self.max_seconds, self.progress = max_iterations, max_seconds, progress
         self.noise = noises.guessed(problem)
@@ -67,12 +69,12 @@ class Fit:
         self.groups, self.stage_began, self.refinement = problem.groups, 0, 1
 
     def run(self) -> Estimate:
-        """All stages, or as many as there is time for; Ctrl-C ends them with what was reached."""
+        """Runs the stages within the budget; Ctrl-C ends them at the best point so far."""
         self.began = time.monotonic()
         try:
             self._stages()
         except KeyboardInterrupt:
-            if not self.iteration:  # nothing was reached
+            if not self.iteration:  # there is no result yet
                 raise
             self.stop.set()
             self._out_of_budget()
@@ -93,7 +95,7 @@ class Fit:
             self._with_finer_steps()
 
     def _with_noise(self) -> None:
-        """Noise and fit in turn until the noise stays."""
+        """Alternates between estimating the noise and fitting, until the noise converges."""
         for _ in range(4 if self.estimates_noise else 0):
             before, there = self.noise, self._residuals()
             self.noise = noises.estimated(self.problem, before, *there, self._size())
@@ -103,10 +105,10 @@ class Fit:
                 return
 
     def _with_finer_steps(self) -> None:
-        """Half the steps until what is left of their error is small beside the standard errors.
+        """Halves the steps until the integration error is small compared with the standard errors.
 
-        The error is of order 4: halving them again would change the estimate 15 times less. On a ball measured at
-        50 Hz, one step for each measurement shifted ten parameters by up to 0.8 standard errors, χ² by 15.
+        The method has order 4, so a further halving would change the estimate 15 times less. For a ball measured at 50 Hz,
+        one step for each measurement shifted ten parameters by up to 0.8 standard errors and χ² by 15.
         """
         while not self.status and self.refinement < FINEST:
             self.refinement, before = 2 * self.refinement, self.x.z
@@ -128,7 +130,7 @@ class Fit:
         limit: int = 10**6,
         rough: bool = True,
     ) -> bool:
-        """One search around the present point; whether it went on to its end."""
+        """Runs one search around the current point; returns whether it ran to its end."""
         if self.status or self._out_of_budget():
             return False
         self.converged, self.stage_began = False, self.iteration
@@ -140,12 +142,12 @@ class Fit:
         return not self.status
 
     def _search(self, name: str, parts, weights, limit: int, rough: bool) -> None:
-        """Steps from the present point until one is the last, or there may be no more."""
+        """Steps from the current point until the search has converged or a limit is reached."""
         model, base = self.problem.model, self.x
         y = jnp.zeros_like(weights.scale)
         known = assembled(model, self.groups, parts, base, weights)
         state = begin(self.solver, y, *known)
-        last = base  # where the motion was seen not to break down
+        last = base  # the last point at which the motion is known not to break down
         for _ in range(limit):
             if not self._tell(name, known[3]):
                 self.x = last
@@ -163,7 +165,7 @@ class Fit:
             known = refusable(assembled(model, self.groups, parts, trial, weights))
 
     def _weights(self, parts, gap: float, only_states: bool, hold: Array | None):
-        """Of a search around the present point."""
+        """The weights of a search around the current point."""
         base, dtype = self.x, self.x.z.dtype
         return weights_of(
             self.problem.model,
@@ -177,7 +179,7 @@ class Fit:
         )
 
     def _linearised(self, x: Unknowns):
-        """The segments at x."""
+        """The linearised segments at x."""
         noise = noises.as_array(self.noise)
         self.parts = linearised(self.problem.model, self.groups, x, noise)
         return self.parts
@@ -199,7 +201,7 @@ class Fit:
         return not broke
 
     def _may_step_back(self) -> bool:
-        """A trial is refused where the motion breaks down; an optimiser by gradient cannot go back."""
+        """Whether a trial at which the motion breaks down can be rejected; gradient optimisers cannot step back."""
         return _checks.is_least_squares(self.solver) and self.iteration > self.stage_began + 1
 
     def _way_out(self) -> str:
@@ -208,7 +210,7 @@ class Fit:
         return "look for a NaN in the control, or start from other parameters or with smaller steps, `dt`"
 
     def _is_there(self, told, rough: bool) -> bool:
-        """No step lowers the cost by what could be seen, 1e-5: nothing moves by more than a 200th of its error."""
+        """Whether no step lowers the cost by more than 1e-5, which moves each parameter by at most 1/200 of its error."""
         cost, eps = float(told["cost"]), float(jnp.finfo(self.x.z.dtype).eps)
         share = ROUGH if rough else eps**0.6
         return float(told["decrement"]) < 1e-5 + share * cost or self._stays(cost)
@@ -236,7 +238,7 @@ class Fit:
         return bool(self.status)
 
     def weighed(self):
-        """(segments, (cost, largest gap)) of what was reached: all measurements, gaps closed."""
+        """(segments, (cost, largest gap)) at the current point, with all measurements and full weight on the gaps."""
         groups, model = self.problem.groups, self.problem.model
         self.groups = tuple(refined(group, self.refinement) for group in groups)
         parts = self._linearised(self.x)
@@ -245,7 +247,7 @@ class Fit:
         return parts, (float(told["cost"]), float(told["gap"]))
 
     def _residuals(self, parts=None):
-        """Errors in units of the noise and where there are any, `(M, r)`."""
+        """Errors in units of the noise, and a mask of those that were measured, `(M, r)`."""
         width, groups = len(self.noise), self.problem.groups
         parts = self._linearised(self.x) if parts is None else parts
         plain = np.concatenate([np.asarray(part.plain).reshape(-1, width) for part in parts])
@@ -253,14 +255,14 @@ class Fit:
         return plain, there
 
     def _size(self) -> int:
-        """Unknowns of the motion: parameters, and of each run its state and offsets."""
+        """The number of unknowns: parameters, and the initial state and offsets of each run."""
         runs = len(self.problem.runs)
         states = runs * tangent_size(self.problem.model.system)
         return self.x.z.shape[0] + states + self.x.offsets.size
 
 
 def _started(problem: Problem, start: ArrayLike | None) -> Unknowns:
-    """Where a fit starts."""
+    """The starting point of a fit."""
     x = problem.guess()
     if start is None:
         return x
@@ -270,7 +272,7 @@ def _started(problem: Problem, start: ArrayLike | None) -> Unknowns:
 
 @eqx.filter_jit
 def weights_of(model, groups, parts, x: Unknowns, gap, only_states, hold, z) -> Weights:
-    """Gaps weighed by what the measurements tell of a state, unknowns by the length of their columns."""
+    """Weighs gaps by the accuracy of the measurements, and scales unknowns by the lengths of their columns."""
     D, n, dtype = size_of(model, x), tangent_size(model.system), x.z.dtype
     nodes = n * x.u.shape[0]
     plain = Weights(jnp.zeros(n, dtype), jnp.ones(D, dtype), hold, z)
@@ -278,7 +280,7 @@ def weights_of(model, groups, parts, x: Unknowns, gap, only_states, hold, z) -> 
     told = jnp.sqrt(jnp.mean(squares[:nodes].reshape(-1, n), axis=0))
     natural = jnp.maximum(told, 1e-3 * jnp.max(told))
     weight = natural * gap
-    # Gaps count little here: a damping that is light for them would be heavy for motions that open none.
+    # gaps get a low weight here: a damping that suits them would be too strong for motions that open no gaps
     length = jnp.sqrt(squares + jnp.pad(jnp.tile(natural, x.u.shape[0]) ** 2, (0, D - nodes)))
     scale = SHARPNESS / jnp.maximum(length, 1e-8 * jnp.max(length))
     keeps = only_states & (jnp.arange(D) >= nodes)

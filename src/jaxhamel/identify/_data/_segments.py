@@ -1,7 +1,7 @@
-"""Runs cut into segments of one shape, so that all of them are integrated side by side.
+"""Cuts runs into segments of equal shape, which are integrated in parallel.
 
-A segment has the times t_0 < … < t_K of its measurements, and goes from each to the next in one or more steps. It starts at
-a node, whose state is unknown. Shorter ones are filled up with intervals of length zero that measure nothing.
+A segment has the times t_0 < … < t_K of its measurements, and takes one or more steps from each time to the next. It starts
+at a node, whose state is unknown. Shorter segments are padded with intervals of length zero without measurements.
 """
 
 from collections.abc import Sequence
@@ -23,9 +23,9 @@ class Segments(eqx.Module):
 
     - `ts`: `(N, K+1)`; `counts`: steps in each interval, `(K,)`, the same for all segments.
     - `values`: for each measurement `(N, K+1, d)`; `there`: 1 where there is a value, else 0, `(N, K+1, r)` over the
-      errors of all measurements side by side.
-    - `run`: number of the run, `(N,)`; `first`, `last`: whether a segment begins or ends it.
-    - `control`: each array with a leading axis of N; `row`: of the node in its run.
+      errors of all measurements.
+    - `run`: index of the run, `(N,)`; `first`, `last`: whether a segment begins or ends its run.
+    - `control`: each array with a leading axis of N; `row`: row of the node in its run.
     """
 
     ts: Float[Array, "N K+1"]
@@ -128,7 +128,7 @@ def _filled(run: Run, measurements):
 
 
 def _steps(ts: np.ndarray, dt: float | None) -> np.ndarray:
-    """How many steps no longer than dt each interval takes, `(K,)`: as many as its longest one needs."""
+    """The number of steps of at most dt in each interval, `(K,)`, by the longest interval over all segments."""
     longest = np.max(np.diff(ts, axis=1), axis=0)
     if dt is None:
         return np.ones(len(longest), int)
@@ -143,7 +143,7 @@ def _padded(length: int, ts, values, there):
 
 
 def shortened(group: Segments, share: float) -> Segments:
-    """Only the measurements in the first part of each segment, three times at least."""
+    """Keeps only the measurements in the first part of each segment, at least three times."""
     ts = np.asarray(group.ts)
     early = ts <= ts[:, :1] + share * (ts[:, -1:] - ts[:, :1]) + 1e-12
     early[:, :3] = True
@@ -152,5 +152,5 @@ def shortened(group: Segments, share: float) -> Segments:
 
 
 def refined(group: Segments, factor: int) -> Segments:
-    """With `factor` times as many steps."""
+    """The segments with `factor` times as many steps."""
     return eqx.tree_at(lambda g: g.counts, group, group.counts * factor)

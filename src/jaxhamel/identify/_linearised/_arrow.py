@@ -18,10 +18,10 @@ from jaxhamel._typing import Scalar
 
 
 class Rows(eqx.Module):
-    """m residuals r of each of N neighbouring segments, with derivatives by the unknowns they depend on.
+    """m residuals r of each of N neighbouring segments, with their derivatives.
 
-    - `node`: by the segment's own node; `after`: by the next one, None where they do not depend on it.
-    - `border`: by the entries `place` of the border. `start`: number of the first segment's node.
+    - `node`: derivatives by the segment's own node; `after`: by the next node, None if there are none.
+    - `border`: derivatives by the entries `place` of the border. `start`: index of the first segment's node.
     """
 
     r: Float[Array, "N m"]
@@ -42,7 +42,7 @@ class Rows(eqx.Module):
 
 
 class Linear(eqx.Module):
-    """r ≈ r + J @ y of everything, without J's zeros; x = scale · y are the unknowns' increments."""
+    """The Jacobian J of all residuals without its zeros, r ≈ r + J @ y; x = scale · y are increments of the unknowns."""
 
     rows: tuple[Rows, ...]
     border_rows: Float[Array, "M b"]
@@ -73,12 +73,12 @@ class Arrow(eqx.Module):
 
     @property
     def diagonal(self) -> Float[Array, " D"]:
-        """Of H: squared lengths of the columns of J."""
+        """The diagonal of H: the squared lengths of the columns of J."""
         nodes = jnp.diagonal(self.D, axis1=1, axis2=2)
         return jnp.concatenate([nodes.ravel(), jnp.diagonal(self.C)])
 
     def scaled(self, scale: Float[Array, " D"]) -> "Arrow":
-        """In unknowns y with x = scale · y."""
+        """The equations in unknowns y with x = scale · y."""
         N, n = self.g.shape
         s, c = scale[: N * n].reshape(N, n), scale[N * n :]
         after = jnp.roll(s, -1, axis=0)
@@ -92,7 +92,7 @@ class Arrow(eqx.Module):
         )
 
     def solved(self, damping: Scalar) -> Float[Array, " D"]:
-        """(H + damping · 1)⁻¹ Jᵀ r, by Cholesky block after block; not finite where H + damping is not positive."""
+        """(H + damping · 1)⁻¹ Jᵀ r by a block Cholesky factorisation; not finite if H + damping is not positive definite."""
         n, b = self.B.shape[1:]
         own, corner = (damping * jnp.eye(size, dtype=self.g.dtype) for size in (n, b))
 
@@ -121,7 +121,7 @@ class Arrow(eqx.Module):
         return jnp.concatenate([x.ravel(), z])
 
     def decrement(self) -> Scalar:
-        """By how much an undamped step would lower ½|r|²; directions that hardly matter are left out."""
+        """The decrease of ½|r|² in an undamped step, without directions that hardly matter."""
         size = 1e3 * jnp.finfo(self.g.dtype).eps * jnp.max(self.diagonal)
         return jnp.dot(self.gradient, self.solved(jnp.where(size > 0, size, 1.0))) / 2
 
@@ -129,10 +129,12 @@ class Arrow(eqx.Module):
 def arrow_of(
     rows: tuple[Rows, ...], nodes: int, r_border: Float[Array, " M"], border: Float[Array, "M b"]
 ) -> Arrow:
-    """H and Jᵀr of the rows of segments, and of those (priors) that depend on the border alone."""
+    """H and Jᵀr from the rows of the segments, and from rows (priors) that depend on the border only."""
     n, b, dtype = rows[0].node.shape[2], border.shape[1], border.dtype
     total = Arrow(
-        D=jnp.zeros((nodes + 1, n, n), dtype),  # one more: what the last segment says of the next
+        D=jnp.zeros(
+            (nodes + 1, n, n), dtype
+        ),  # one more, for derivatives of the last segment by a next node
         E=jnp.zeros((nodes, n, n), dtype),
         B=jnp.zeros((nodes + 1, n, b), dtype),
         C=border.T @ border,
@@ -167,7 +169,7 @@ def _with_rows(total: Arrow, rows: Rows) -> Arrow:
 
 
 def _products(J, wide, r):
-    """Of a node's columns with themselves, with the border's, with the residuals."""
+    """The products of a node's columns with themselves, with the border's columns and with the residuals."""
     return _product(J, J), _product(J, wide), jnp.einsum("kma,km->ka", J, r)
 
 
@@ -176,7 +178,7 @@ def _product(left, right):
 
 
 def _spread(values: Float[Array, "N m e"], place: Int[Array, "N e"], b: int):
-    """Columns put where they belong among the border's b."""
+    """Puts columns at their places among the b columns of the border."""
     N, m, _ = values.shape
     index = (jnp.arange(N)[:, None, None], jnp.arange(m)[None, :, None], place[:, None, :])
     return jnp.zeros((N, m, b), values.dtype).at[index].add(values)

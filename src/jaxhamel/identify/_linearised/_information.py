@@ -1,11 +1,12 @@
-r"""Fisher information of the parameters, initial states and offsets eliminated.
+r"""Fisher information of the parameters, with initial states and offsets eliminated.
 
-At the solution the segments join, so each is a function of its run's initial state: with end = G δ + H dz,
+At the solution the gaps are closed, so each segment is a function of its run's initial state: with end = G δ + H dz,
 
     δ_0 = δ ,   δ_k+1 = G_k δ_k + H_k dz    ⟹    δ_k = A_k δ + B_k dz ,
 
-and what a run says of the parameters alone is the Schur complement F_zz − F_zw F_ww⁺ F_wz, w its initial state and offsets.
-The pseudo-inverse leaves out what a run cannot tell of its own state (where it starts, where only rates are measured).
+and the information of a run about the parameters alone is the Schur complement F_zz − F_zw F_ww⁺ F_wz, where w are its
+initial state and offsets. The pseudo-inverse leaves out parts of the state that the run does not determine (its position,
+if only rates are measured).
 """
 
 import equinox as eqx

@@ -1,4 +1,4 @@
-"""A system with parameters, what is measured of it, and how errors are weighed: everything but the data."""
+"""The model of a fit: system, parameters, measurements and loss, without the data."""
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -12,7 +12,7 @@ from jaxhamel.mechanics import System
 
 
 class Unknowns(eqx.Module):
-    """What a fit looks for: states at the nodes, offsets of each run, coordinates of the parameters."""
+    """The unknowns of a fit: states at the nodes, offsets of each run, coordinates of the parameters."""
 
     q: Configuration
     u: Float[Array, "N k"]
@@ -31,7 +31,7 @@ class Model(eqx.Module):
     # --- parameters ------------------------------------------------------------------------------------------------
 
     def coordinates(self, system: System | None = None) -> Float[Array, " P"]:
-        """z of a system, by default of the one given."""
+        """z of a system, by default of the model's own."""
         system = self.system if system is None else system
         pieces = [p.coordinates(system) for p in self.parameters]
         return jnp.concatenate([*pieces, jnp.zeros(0, jnp.result_type(float))])
@@ -46,13 +46,13 @@ class Model(eqx.Module):
         return system
 
     def quantities(self, z: Float[Array, " P"]) -> Float[Array, " r"]:
-        """What is reported of z, frozen ones too."""
+        """The reported quantities at z, including frozen ones."""
         system = self.system_at(z)
         pieces = [p.quantities(system) for p in self.parameters]
         return jnp.concatenate([*pieces, jnp.zeros(0, z.dtype)])
 
     def prior_residual(self, z: Float[Array, " P"]) -> Float[Array, " p"]:
-        """Of all parameters with a prior."""
+        """The residuals of all priors."""
         system = self.system_at(z)
         pieces = [p.prior.residual(p.quantities(system)) for p in self.parameters if p.prior]
         return jnp.concatenate([*pieces, jnp.zeros(0, z.dtype)])

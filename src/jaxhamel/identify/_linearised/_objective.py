@@ -1,9 +1,10 @@
-r"""The least-squares residual of multiple shooting, with the Jacobian its structure gives.
+r"""The least-squares residual of multiple shooting, with its structured Jacobian.
 
-Unknowns are increments of the node states, of each run's offsets and of the parameters, in that order. A segment depends on
-its own node, its run's offsets and the parameters, so its Jacobian has few columns (`_arrow`); a QR factorisation replaces
-its many residuals by as many as it has columns, with the same ½|r|², Jᵀr and JᵀJ. Gaps between segments are residuals too,
-weighed by how well a segment's measurements determine its state, times a factor that is raised until they close.
+The unknowns are increments of the node states, of each run's offsets and of the parameters, in this order. A segment
+depends on its own node, its run's offsets and the parameters, so its Jacobian has few columns (`_arrow`). A QR
+factorisation replaces its many residuals by as many as it has columns, with the same ½|r|², Jᵀr and JᵀJ. Gaps between
+segments are residuals, too. Their weight is the accuracy with which a segment's measurements determine its state, times a
+factor that grows until the gaps close.
 """
 
 from functools import partial
@@ -22,11 +23,11 @@ from jaxhamel.mechanics._tangent import retract, tangent_size
 
 
 class Weights(NamedTuple):
-    """How residuals and unknowns are weighed: what changes from stage to stage, and compiles nothing again.
+    """Weights of the residuals and scales of the unknowns, which change from stage to stage without recompiling.
 
-    - `gap`: of each component of a state, `(n,)`.
-    - `hold`: of the distance of the coordinates from `z`.
-    - `scale`: unknowns are y · scale, so that each matters alike; zero keeps one where it is, `(D,)`.
+    - `gap`: weight of a gap in each component of a state, `(n,)`.
+    - `hold`: weight of the distance of the coordinates from `z`.
+    - `scale`: the unknowns are y · scale, `(D,)`; a zero keeps an unknown fixed.
     """
 
     gap: Float[Array, " n"]
@@ -37,7 +38,7 @@ class Weights(NamedTuple):
 
 @eqx.filter_jit
 def linearised(model: Model, groups: tuple[Segments, ...], x: Unknowns, noise) -> list[Blocks]:
-    """The segments of each group with their derivatives: the one program that integrates, and takes long to compile."""
+    """The segments of each group with their derivatives: the only program that integrates, and the slowest to compile."""
     found, start = [], 0
     for group in groups:
         here = slice(start, start + group.count)
@@ -74,7 +75,7 @@ def _starts(groups: tuple[Segments, ...]) -> list[int]:
 
 @eqx.filter_jit
 def placed(model: Model, base: Unknowns, weights: Weights, y: Float[Array, " D"]) -> Unknowns:
-    """The unknowns that y stands for, around a base point."""
+    """The unknowns at the scaled increments y from a base point."""
     return moved(model, base, y * weights.scale)
 
 
@@ -93,7 +94,7 @@ def size_of(model: Model, x: Unknowns) -> int:
 
 
 def _places(x: Unknowns, group: Segments):
-    """Of each segment's offsets and parameters in the border, `(N, o + P)`."""
+    """The places of each segment's offsets and parameters in the border, `(N, o + P)`."""
     (R, o), P = x.offsets.shape, x.z.shape[0]
     offset = group.run[:, None] * o + jnp.arange(o)[None, :]
     z = jnp.broadcast_to((R * o + jnp.arange(P))[None, :], (group.count, P))
@@ -101,14 +102,14 @@ def _places(x: Unknowns, group: Segments):
 
 
 def _compressed(x: Unknowns, group: Segments, part: Blocks, start: int) -> Rows:
-    """The measurements, as few rows as a segment has columns."""
+    """The residuals of the measurements, compressed to as many rows as a segment has columns."""
     wide = jnp.concatenate([part.J_x, part.J_o, part.J_z, part.r[:, :, None]], axis=2)
     R, n = jnp.linalg.qr(wide, mode="r"), part.J_x.shape[2]
     return Rows(R[:, :, -1], R[:, :, :n], None, R[:, :, n:-1], _places(x, group), start)
 
 
 def _gap_rows(x: Unknowns, group: Segments, part: Blocks, start: int, weight) -> Rows:
-    """The gaps; at the end of a run there is none."""
+    """The residuals of the gaps; there is none at the end of a run."""
     N, n = part.gap.shape
     on = jnp.where(group.last[:, None], 0.0, weight[None, :])
     after = jnp.broadcast_to(-jnp.eye(n, dtype=weight.dtype)[None], (N, n, n))
@@ -119,7 +120,7 @@ def _gap_rows(x: Unknowns, group: Segments, part: Blocks, start: int, weight) ->
 
 
 def _held(x: Unknowns, weights: Weights):
-    """(r, J) of the coordinates' distance from where they are held."""
+    """(r, J) of the temporary prior that keeps the coordinates near `weights.z`."""
     P, dtype = x.z.shape[0], x.z.dtype
     none = jnp.zeros((P, x.offsets.size), dtype)
     J = jnp.concatenate([none, weights.hold * jnp.eye(P, dtype=dtype)], axis=1)
@@ -127,7 +128,7 @@ def _held(x: Unknowns, weights: Weights):
 
 
 def _priors(model: Model, x: Unknowns):
-    """(r, J) of priors on parameters, then on offsets, J by what stands in the border."""
+    """(r, J) of the priors on parameters, then on offsets, with J by the entries of the border."""
     P, O = x.z.shape[0], x.offsets.size
     r = model.prior_residual(x.z)
     if r.shape[0]:

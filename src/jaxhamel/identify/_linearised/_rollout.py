@@ -1,4 +1,4 @@
-"""One segment: its states, what they say of the measurements, and derivatives, all forward."""
+"""One segment: its states, its predicted measurements, and their derivatives in forward mode."""
 
 from typing import Any, NamedTuple
 
@@ -16,7 +16,7 @@ from jaxhamel.simulate._runge_kutta import RK4, looped
 
 
 class Motion(NamedTuple):
-    """States at the times, and their rates (q̇, u̇) where a measurement asks for them, else None; leading axis time."""
+    """States at the times with leading axis time, and their rates (q̇, u̇) if a measurement needs them, else None."""
 
     q: Configuration
     u: Float[Array, "K+1 k"]
@@ -39,20 +39,22 @@ class Blocks(NamedTuple):
 def states(model: Model, z, control, x, ts: Float[Array, " K+1"], counts: Any = 1) -> Motion:
     """The motion at the times, by the classical Runge–Kutta method from x on.
 
-    `counts`: steps from each time to the next, `(K,)`, which may be traced; or one number for all, which reverse mode
-    needs. Stages are taken in storage coordinates, where the field is tangent to the group; each step ends on it.
+    `counts`: steps from each time to the next, `(K,)`, which may be traced; or one number for all intervals, which reverse
+    mode needs. Stages are taken in storage coordinates, in which the field is tangent to the group; each step ends on it.
     """
     field, system = VectorField(), model.system_at(z)
     rate = lambda t, y: field(t, y, (system, control))  # noqa: E731
     starts, lengths, each = ts[:-1], jnp.diff(ts), counts
-    if isinstance(counts, int):  # reverse mode keeps states, not all that each stage computes
+    if isinstance(
+        counts, int
+    ):  # reverse mode stores states only, not the intermediate values of each stage
         rate, each = jax.checkpoint(rate, prevent_cse=False), jnp.full(lengths.shape, counts)
     if not model.uses_rates:
         interval = _interval(rate, system.space.normalise, counts)
         end, (before, _) = jax.lax.scan(interval, x, (starts, lengths, each))
         q, u = jax.tree.map(lambda a, b: jnp.concatenate([a, b[None]]), before, end)
         return Motion(q, u, None)
-    # the rates are slopes at the start of a step; at the last time, of one that goes nowhere
+    # the rates are slopes at the start of a step; the last time gets a step of length zero
     lengths = jnp.concatenate([lengths, jnp.zeros(1, ts.dtype)])
     each = jnp.concatenate([each, jnp.ones(1, each.dtype)])
     interval = _interval(rate, system.space.normalise, counts)
@@ -61,7 +63,7 @@ def states(model: Model, z, control, x, ts: Float[Array, " K+1"], counts: Any = 
 
 
 def _interval(rate, normalise, counts):
-    """For `lax.scan`: x and (t, h, number of steps) -> x after them, (x, ẋ) before."""
+    """The body of a `lax.scan`: x, (t, h, number of steps) ↦ x after these steps, (x, ẋ) before them."""
 
     def step(t, h, x):
         (q, u), slopes = looped(rate, RK4, t, h, x)
@@ -83,7 +85,7 @@ def _interval(rate, normalise, counts):
 
 
 def predicted(model: Model, system, control, motion: Motion, ts) -> list[Float[Array, "K+1 d"]]:
-    """What each measurement would show along a motion, without noise and offset."""
+    """The predicted values of each measurement along a motion, without noise and offset."""
     return [
         jax.vmap(lambda t, q, u, rates, m=m: m.along(system, t, q, u, rates, control))(ts, *motion)
         for m in model.measurements
@@ -91,7 +93,7 @@ def predicted(model: Model, system, control, motion: Motion, ts) -> list[Float[A
 
 
 def residual(model: Model, values, there, shown, offsets, noise):
-    """Errors in units of their noise, `(m,)`; zero where nothing was measured."""
+    """Errors in units of their noise, `(m,)`; zero where there is no measurement."""
     errors = [
         jax.vmap(m.error, (0, 0, None))(value, one, offset)
         for m, value, one, offset in zip(
@@ -103,7 +105,7 @@ def residual(model: Model, values, there, shown, offsets, noise):
 
 
 def blocks(model: Model, segments: Segments, x, x_next, offsets, z, noise) -> Blocks:
-    """All segments of a group with their derivatives. `offsets`: of each segment's run, `(N, o)`."""
+    """The segments of a group with their derivatives. `offsets`: those of each segment's run, `(N, o)`."""
     arrays, others = eqx.partition(segments.control, eqx.is_array)
 
     def one(ts, values, there, arrays, x, x_next, offsets):

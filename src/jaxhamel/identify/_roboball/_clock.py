@@ -1,24 +1,25 @@
-"""Time stamps that say when a message arrived, not when it was measured: the clock behind them."""
+"""Recovers a sensor's sampling times from time stamps that record when its messages arrived."""
 
 import numpy as np
 from jaxtyping import Float
 
-LATE = 0.25  # of a period: stamps that scatter by more than this (median) show no steady clock
-ENOUGH = 10  # stamps, below which nothing is told
+LATE = 0.25  # periods; a larger median deviation of the stamps means that there is no steady clock
+ENOUGH = 10  # the fewest stamps for a fit
 
 
 def steady_clock(ts: Float[np.ndarray, " T"]) -> Float[np.ndarray, " T"]:
-    """The times of a sensor that measures at a steady rate, from stamps that are late by more or less.
+    """The sampling times of a sensor with a steady rate, from stamps with varying delays.
 
         t_i = a + T n_i ,   min Σ |ts_i − a − T n_i|   over a, T
 
-    n_i counts the samples; where all later stamps are a whole period behind, samples are missing and n_i skips them.
-    Least absolute deviations, by reweighting: a stamp that is 30 ms late counts no more than one that is 1 ms late.
+    n_i counts the samples; if all later stamps are a whole period behind, samples are missing and n_i skips them. The fit
+    minimises absolute deviations, by reweighted least squares: a stamp that is 30 ms late counts no more than one that is
+    1 ms late.
 
     **Arguments:** `ts`: stamps [s], increasing.
 
-    **Returns:** the times [s], evenly spaced but for missing samples; `ts` itself where there are fewer than ten or where no
-    such clock is behind them (a median deviation above a quarter of a period).
+    **Returns:** the times [s], evenly spaced except at missing samples; `ts` itself if there are fewer than ten stamps, or
+    if their median deviation from such a clock is more than a quarter of a period.
     """
     ts = np.asarray(ts, float)
     if len(ts) < ENOUGH:
@@ -39,7 +40,7 @@ def _line(number: np.ndarray, ts: np.ndarray) -> np.ndarray:
 
 
 def _period(ts: np.ndarray) -> float:
-    """Of many samples from stamps far apart, where late ones and missing samples matter little; of few from the line."""
+    """The period: of many samples from stamps far apart, whose delays matter little; of few samples from the fitted line."""
     if len(ts) < 80:
         return float(np.mean(np.diff(_line(np.arange(len(ts), dtype=float), ts))))
     apart = len(ts) // 8
@@ -47,7 +48,7 @@ def _period(ts: np.ndarray) -> float:
 
 
 def _numbers(ts: np.ndarray, period: float) -> np.ndarray:
-    """How many periods after the first each sample was taken: a late stamp is caught up with, a missing sample is not."""
+    """The index of each sample in periods: a delay disappears in later stamps, a missing sample does not."""
     number = np.arange(len(ts), dtype=float)
     behind = np.minimum.accumulate((ts - period * number)[::-1])[
         ::-1

@@ -1,4 +1,4 @@
-"""What is left of a fit is alike from one sample to the next: by how much that widens standard errors."""
+"""Widening of standard errors for autocorrelated residuals."""
 
 from collections.abc import Sequence
 
@@ -7,14 +7,14 @@ from jaxtyping import Float
 
 
 def widening(series: Sequence[Float[np.ndarray, " T"]]) -> float:
-    """√τ: how many times larger standard errors are than those of as many independent values.
+    """√τ, the factor by which autocorrelation makes standard errors larger than those of independent residuals.
 
         τ = 1 + 2 Σ_l ρ_l ,    ρ the autocorrelation, summed to where it is first negative
 
-    the integrated correlation time in samples, T / τ the effective number of them.
+    is the integrated correlation time in samples, and T / τ the effective number of samples.
 
-    **Arguments:** `series`: model − measured, one a run and quantity; NaN where a value is missing. **Returns:** the root of
-    the mean of τ over the series.
+    **Arguments:** `series`: residuals (model − measured), one series for each run and quantity; NaN where a value is
+    missing. **Returns:** the square root of the mean of τ over the series.
 
     Source: Sokal 1997, Monte Carlo methods in statistical mechanics.
     """
