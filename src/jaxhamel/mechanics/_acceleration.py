@@ -49,8 +49,11 @@ def acceleration(
     - `t`: time [s]; `q`: configuration; `u`: the k = n − m independent quasi-velocities.
     - `control`: a callable of t, or a constant.
     - `route`: `"boltzmann-hamel"` (the equation above in exponential coordinates), `"multipliers"` (Euler–Lagrange with
-      forces of constraint) or `"gauss"` (Gauss' principle; on points and bodies where the system gives them). They agree
-      to rounding; the default takes the fastest.
+      forces of constraint) or `"gauss"` (Gauss' principle; on points and bodies where the system gives them). The default
+      takes the fastest. They agree to rounding times a condition number: of the rows of A and of the mass matrix in the
+      free directions, B_aᵀ M B_b, for `"boltzmann-hamel"` and `"gauss"`; of the constraint rows in the metric of M for
+      `"multipliers"`, which needs a regular M. Nearly dependent constraints, or masses many orders of magnitude apart,
+      make these large.
 
     **Returns:** u̇, `(k,)`.
 

@@ -2,14 +2,15 @@
 
     M v̇ = f + A_αᵀ λ ,      A_α v̇ + Ȧ_α v + ȧ_α = 0 .
 
-Eliminating v̇ gives (A_α M⁻¹ A_αᵀ) λ = −(A_α M⁻¹ f + Ȧ_α v + ȧ_α), so M has to be regular here. The force of constraint is
-also what the other routes leave over, λ_α = B^r_α (M v̇ − f)_r, which needs no M⁻¹ and serves every route.
+M has to be regular here (`_constrained_solve`). The force of constraint is also what the other routes leave over,
+λ_α = B^r_α (M v̇ − f)_r, which needs no M⁻¹ and serves every route.
 """
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from jaxhamel._typing import Configuration, Control, Multiplier, QuasiVelocity, Scalar, Velocity
+from jaxhamel.mechanics._constrained_solve import constrained_solve
 from jaxhamel.mechanics._euler_lagrange import euler_lagrange, frame_bias
 from jaxhamel.mechanics._kinematics import InverseFrame, velocity_of, with_constraints
 from jaxhamel.mechanics._small_solve import symmetric_solve
@@ -36,10 +37,7 @@ def solve_with_multipliers(
     if m == 0:
         return symmetric_solve(mass_matrix, force), jnp.zeros(0, v.dtype)
     rows = system.frame(t, q)[:m]
-    solved = symmetric_solve(mass_matrix, jnp.column_stack([force, rows.T]))
-    free, response = solved[:, 0], solved[:, 1:]
-    multiplier = -symmetric_solve(rows @ response, rows @ free + frame_bias(system, t, q, v)[:m])
-    return free + response @ multiplier, multiplier
+    return constrained_solve(mass_matrix, force, rows, -frame_bias(system, t, q, v)[:m])
 
 
 def multiplier_of_motion(

@@ -8,8 +8,11 @@ trajectory-steps/s, `jnp.linalg.solve` 1.0e6; for the Boltzmann–Hamel form it 
 Both carry their own derivative, d(M⁻¹b) = M⁻¹(db − dM x) and dA⁻¹ = −A⁻¹ dA A⁻¹: no factorisation is ever differentiated.
 """
 
+from typing import Any, NamedTuple
+
 import jax
 import jax.numpy as jnp
+from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Float
 
 UNROLL_LIMIT = 10
@@ -59,19 +62,49 @@ def _known_inverse_jvp(primals, tangents):
     return inverse, -inverse @ tangents[0] @ inverse
 
 
+class Factors(NamedTuple):
+    """M = L D Lᵀ of a symmetric M: `lower`, the unit lower triangular L (an array or nested lists of scalars), and 1/D."""
+
+    lower: Any
+    inverse_diagonal: Float[Array, " n"]
+
+    @classmethod
+    def of(cls, matrix: Float[Array, "n n"]) -> "Factors":
+        """From the lower triangle of M, without pivoting: no leading minor may be zero. Unrolled up to the limit."""
+        if matrix.shape[0] > UNROLL_LIMIT:
+            return cls(*_ldl_in_a_loop(matrix))
+        lower, inverse_diagonal = _ldl(matrix)
+        return cls(lower, jnp.stack(inverse_diagonal))
+
+    def forward(self, rhs: Float[Array, "n *k"]) -> Float[Array, "n *k"]:
+        """L⁻¹ b."""
+        if not isinstance(self.lower, list):
+            return solve_triangular(self.lower, rhs, lower=True, unit_diagonal=True)
+        x = list(rhs)
+        for i in range(len(x)):
+            for j in range(i):
+                x[i] = x[i] - self.lower[i][j] * x[j]
+        return jnp.stack(x)
+
+    def backward(self, rhs: Float[Array, "n *k"]) -> Float[Array, "n *k"]:
+        """L⁻ᵀ b."""
+        if not isinstance(self.lower, list):
+            return solve_triangular(self.lower, rhs, trans="T", lower=True, unit_diagonal=True)
+        x = list(rhs)
+        for i in reversed(range(len(x))):
+            for j in range(i + 1, len(x)):
+                x[i] = x[i] - self.lower[j][i] * x[j]
+        return jnp.stack(x)
+
+
 @jax.custom_jvp
 def _symmetric_solve(matrix, rhs):
-    n = matrix.shape[0]
-    lower, inverse_diagonal = _ldl(matrix)
-    x = [rhs[i] for i in range(n)]
-    for i in range(n):
-        for j in range(i):
-            x[i] = x[i] - lower[i][j] * x[j]
-    x = [x[i] * inverse_diagonal[i] for i in range(n)]
-    for i in reversed(range(n)):
-        for j in range(i + 1, n):
-            x[i] = x[i] - lower[j][i] * x[j]
-    return jnp.stack(x) if x else rhs
+    if rhs.shape[0] == 0:
+        return rhs
+    factors = Factors.of(matrix)
+    x = factors.forward(rhs)
+    weights = factors.inverse_diagonal.reshape(-1, *[1] * (rhs.ndim - 1))
+    return factors.backward(x * weights)
 
 
 def _ldl(matrix):
@@ -90,6 +123,19 @@ def _ldl(matrix):
                 (lower[i][k] * lower[j][k] for k in range(j)), start=0.0
             )
     return lower, inverse_diagonal
+
+
+def _ldl_in_a_loop(matrix):
+    """L and 1/D of a large matrix: column after column, the program as short as for a small one."""
+    places = jnp.arange(matrix.shape[0])
+
+    def eliminate(rest, j):
+        inverse_pivot = 1.0 / rest[j, j]
+        column = jnp.where(places > j, rest[:, j] * inverse_pivot, 0.0)
+        return rest - jnp.tril(jnp.outer(column, rest[:, j])), (column, inverse_pivot)
+
+    _, (columns, inverse_diagonal) = jax.lax.scan(eliminate, matrix, places)
+    return columns.T, inverse_diagonal
 
 
 @jax.custom_jvp
