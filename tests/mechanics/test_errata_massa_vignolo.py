@@ -2,9 +2,7 @@
 
 import numpy as np
 
-EPSILON = np.zeros((3, 3, 3))
-for _i, _j, _k in [(0, 1, 2), (1, 2, 0), (2, 0, 1)]:
-    EPSILON[_i, _j, _k], EPSILON[_i, _k, _j] = 1, -1
+from tests.mechanics.printed import EPSILON
 
 RNG = np.random.default_rng(1)
 R = np.linalg.qr(RNG.normal(size=(3, 3)))[0]

@@ -14,10 +14,7 @@ from jaxhamel.geometry import (
 )
 from jaxhamel.mechanics import System, acceleration, chaplygin, hamel_chaplygin, voronets
 from jaxhamel.systems import RigidBody
-
-EPSILON = np.zeros((3, 3, 3))
-for _i, _j, _k in [(0, 1, 2), (1, 2, 0), (2, 0, 1)]:
-    EPSILON[_i, _j, _k], EPSILON[_i, _k, _j] = 1, -1
+from tests.mechanics.printed import EPSILON
 
 
 def differs(printed, right, least=1e-2):
