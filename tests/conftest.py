@@ -22,19 +22,19 @@ jax.config.update("jax_numpy_dtype_promotion", "strict")
 # fifth more: 231 s of CPU instead of 287 for nine groups of files, once each; 5 % where programs run long, 38 % where they
 # are many. A flag that another version of XLA does not know ends the process: they are tried once, before the workers
 # start, which inherit the environment.
-FAST = (
-    "--xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=0 "
-    "--xla_llvm_disable_expensive_passes=true"
-)
+PLAIN = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
+FAST = ("--xla_cpu_use_fusion_emitters=false " + PLAIN, PLAIN)  # the first for jaxlib before 0.12
 
 
 def _compile_fast():
     if "XLA_FLAGS" in os.environ or "PYTEST_XDIST_WORKER" in os.environ:
         return
     program = [sys.executable, "-c", "import jax; jax.numpy.zeros(1)"]
-    flags = {**os.environ, "XLA_FLAGS": FAST}
-    if subprocess.run(program, env=flags, capture_output=True, check=False).returncode == 0:
-        os.environ["XLA_FLAGS"] = FAST
+    for flags in FAST:
+        known = {**os.environ, "XLA_FLAGS": flags}
+        if subprocess.run(program, env=known, capture_output=True, check=False).returncode == 0:
+            os.environ["XLA_FLAGS"] = flags
+            return
 
 
 def _compile_once():

@@ -66,8 +66,8 @@ def cond(graph: Graph, equation, interpret: Interpret, which: Nodes, *operands) 
     """The known branch, or a selection from the results of all branches."""
     branches, known = equation.params["branches"], graph.value(int(which))
     if known is not None:
-        return interpret(graph, branches[int(known)], list(operands))
-    results = [interpret(graph, branch, list(operands)) for branch in branches]
+        return interpret(graph, _closed(branches[int(known)]), list(operands))
+    results = [interpret(graph, _closed(branch), list(operands)) for branch in branches]
     dtypes = [v.aval.dtype for v in equation.outvars]
     chosen = results[-1]
     for i in range(len(branches) - 2, -1, -1):
@@ -102,13 +102,13 @@ def platform_index(graph: Graph, equation, interpret: Interpret) -> list[Nodes]:
 
 def scan(graph: Graph, equation, interpret: Interpret, *operands: Nodes) -> list[Nodes]:
     params = equation.params
-    length, n = params["length"], params["num_consts"]
-    fixed, carry, columns = _parts(operands, n, n + params["num_carry"])
+    length, body = params["length"], _closed(params["jaxpr"])
+    fixed, carry, columns = _parts(operands, *_divisions(equation, body))
     rows, first = [], len(graph.nodes)
     turns: Iterable[int] = range(length)
     for i in reversed(range(length)) if params["reverse"] else turns:
         row = [np.asarray(x[i]) for x in columns]
-        out = interpret(graph, params["jaxpr"], [*fixed, *carry, *row])
+        out = interpret(graph, body, [*fixed, *carry, *row])
         carry, given = out[: len(carry)], out[len(carry) :]
         rows.append(given)
         _check_short(equation, length, (len(graph.nodes) - first) * length / len(rows))
@@ -119,6 +119,17 @@ def scan(graph: Graph, equation, interpret: Interpret, *operands: Nodes) -> list
         for k, shape in enumerate(shapes)
     ]
     return [*carry, *stacked]
+
+
+def _divisions(equation, body: ClosedJaxpr) -> tuple[int, int]:
+    """Where the carry begins among the operands, and where what is gone through does: of that and of what is stacked up
+    the loop has one axis more than its body. (What JAX calls these numbers differs from version to version.)"""
+    pairs = lambda outer, inner: zip(outer, inner, strict=True)  # noqa: E731
+    more = lambda v, aval: v.aval.ndim > len(aval.shape)  # noqa: E731
+    columns = sum(more(*pair) for pair in pairs(equation.invars, body.in_avals))
+    stacked = sum(more(*pair) for pair in pairs(equation.outvars, body.out_avals))
+    end = len(equation.invars) - columns
+    return end - (len(equation.outvars) - stacked), end
 
 
 def _parts(values, first: int, second: int) -> tuple[list, list, list]:
@@ -140,13 +151,13 @@ def while_loop(graph: Graph, equation, interpret: Interpret, *operands: Nodes) -
     of_test, of_body, carry = _parts(operands, n, n + params["body_nconsts"])
     first = len(graph.nodes)
     for turn in range(MOST_TURNS):
-        (goes_on,) = interpret(graph, params["cond_jaxpr"], [*of_test, *carry])
+        (goes_on,) = interpret(graph, _closed(params["cond_jaxpr"]), [*of_test, *carry])
         known = graph.value(int(goes_on))
         if known is None:
             raise Unsupported("the primitive `while` whose number of turns is data")
         if not known:
             return carry
-        carry = interpret(graph, params["body_jaxpr"], [*of_body, *carry])
+        carry = interpret(graph, _closed(params["body_jaxpr"]), [*of_body, *carry])
         _check_short(equation, turn + 1, len(graph.nodes) - first)
     raise Unsupported(f"the primitive `while` of more than {MOST_TURNS} turns")
 
