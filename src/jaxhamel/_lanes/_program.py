@@ -12,8 +12,8 @@ from jaxhamel._lanes._graph._graph import MOST_SCALARS, Graph
 from jaxhamel._lanes._graph._nodes import Nodes, Unsupported
 from jaxhamel._lanes._graph._ranks import entries_axis
 from jaxhamel._lanes._rules._control_flow import CONTROL_FLOW
-from jaxhamel._lanes._rules._own_definition import is_elementwise, own_definition
-from jaxhamel._lanes._rules._rules import RULES, elementwise
+from jaxhamel._lanes._rules._own_definition import own_definition
+from jaxhamel._lanes._rules._rules import RULES
 from jaxhamel._lanes._xla_cpu._cuts import CUT_ABOVE, one_at_run_time, shared_values
 from jaxhamel._lanes._xla_cpu._one_loop import one_loop_works, run_in_one_loop, split, together
 from jaxhamel._lanes._xla_cpu._parts import length
@@ -150,8 +150,6 @@ def _outputs(graph: Graph, equation, operands) -> list[Nodes]:
     if name in CONTROL_FLOW:
         return CONTROL_FLOW[name](graph, equation, _interpret, *operands)
     rule = RULES.get(name)
-    if rule is None and is_elementwise(equation):
-        rule = elementwise
     if rule is None:
         definition = own_definition(equation)
         if definition is None:

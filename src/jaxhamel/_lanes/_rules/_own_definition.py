@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
-from jax import lax
 from jax.extend.core import ClosedJaxpr, Jaxpr
 
 
@@ -21,22 +20,6 @@ def own_definition(equation: Any) -> ClosedJaxpr | None:
         if found is not None and _is_of(found, equation):
             return found
     return None
-
-
-def is_elementwise(equation: Any) -> bool:
-    """Whether it is one of `jax.lax`, of one result and operands of its shape, that also takes single numbers: operations
-    that do not treat all entries alike have an axis among their parameters, and take none."""
-    primitive, out = equation.primitive, equation.outvars[0].aval
-    avals = [v.aval for v in equation.invars]
-    alike = all(a.shape in ((), out.shape) for a in avals) and len(equation.outvars) == 1
-    if not alike or getattr(lax, f"{primitive.name}_p", None) is not primitive:
-        return False
-    numbers = [jax.ShapeDtypeStruct((), a.dtype) for a in avals]
-    try:
-        one = jax.eval_shape(lambda *x: primitive.bind(*x, **equation.params), *numbers)
-    except Exception:  # each operation has its own way to refuse
-        return False
-    return (one.shape, one.dtype) == ((), out.dtype)
 
 
 def _held(equation: Any) -> ClosedJaxpr | None:
@@ -71,7 +54,7 @@ def _lowering(primitive: Any) -> Callable | None:
     try:
         from jax._src.interpreters.mlir import _lowerings  # JAX has no other way to ask
 
-        rule = _lowerings[primitive]
+        rule: Any = _lowerings[primitive]
         return inspect.getclosurevars(getattr(rule, "rule", rule)).nonlocals.get("fun")
     except (ImportError, AttributeError, KeyError, TypeError):
         return None

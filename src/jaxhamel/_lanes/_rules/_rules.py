@@ -23,7 +23,7 @@ ELEMENTWISE = {
     "clz", "complex", "conj", "convert_element_type", "copy", "cos", "cosh", "digamma", "div", "eq",
     "erf", "erf_inv", "erfc", "exp", "exp2", "expm1", "floor",
     "ge", "gt", "imag", "integer_pow", "is_finite", "le", "le_to", "lgamma", "log",
-    "log1p", "logistic", "lt", "lt_to", "max", "min", "mul", "ne",
+    "log1p", "log2", "logistic", "lt", "lt_to", "max", "min", "mul", "ne",
     "neg", "nextafter", "not", "one_minus_square", "or", "population_count", "pow", "real", "reduce_precision", "rem",
     "round", "rsqrt", "select_n", "shift_left", "shift_right_arithmetic", "shift_right_logical", "sign", "sin",
     "sinh", "sqrt", "square", "stop_gradient", "sub", "tan", "tanh",
