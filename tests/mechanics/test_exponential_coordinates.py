@@ -322,6 +322,22 @@ def test_lemmas_of_section_5(rng):
     np.testing.assert_allclose(-transposed, coriolis(space, y), atol=1e-15)
 
 
+@pytest.mark.parametrize("name", ["SO3", "SE3", "SE2", "X(z)"])
+def test_the_two_slopes_of_57(rng, name):
+    """(65)–(67), (79)–(81), (90)–(92): Σ_k ∂S_ki/∂φ_j p_k = ½ C and Σ_k ∂S_kj/∂φ_i p_k = −½ C, C the printed matrix."""
+    space, order, printed = TABLE[name]
+    order = np.array(order)
+    p = draw(rng, space.dim)
+    slope = jax.jacfwd(lambda phi: velocity_transformation(space, phi))(jnp.zeros(space.dim))
+    first = np.einsum("kij,k->ij", slope, p)[np.ix_(order, order)]
+    second = np.einsum("kji,k->ij", slope, p)[np.ix_(order, order)]
+    half = 0.5 * printed(p[order])
+    np.testing.assert_allclose(first, half, atol=1e-15)
+    np.testing.assert_allclose(second, -half, atol=1e-15)
+    phi = draw(rng, space.dim)  # (65), (79), (90) with their minus: S begins with −½ ad_φ
+    np.testing.assert_allclose(slope @ phi, -0.5 * space.ad(phi), atol=1e-15)
+
+
 def test_single_precision(float32):
     rate = jax.eval_shape(lambda v: body_acceleration(SE3(), jnp.eye(6), v), jnp.ones(6))
     assert rate.dtype == jnp.float32

@@ -81,6 +81,40 @@ def test_symmetries_and_the_equations_of_motion():
     np.testing.assert_allclose(bianchi, 0, atol=1e-14)
 
 
+METRIC = jnp.asarray(np.random.default_rng(9).normal(size=(3, 3, 3)))
+
+
+class Riemannian(System):
+    """L = ½ g_ab(q) q̇^a q̇^b with any g, and a force."""
+
+    space = Euclidean(3)
+
+    def metric(self, q):
+        root = jnp.eye(3) + 0.2 * jnp.tensordot(METRIC, jnp.sin(q), axes=1)
+        return root.T @ root
+
+    def lagrangian(self, t, q, v):
+        return 0.5 * v @ self.metric(q) @ v
+
+    def force(self, t, q, v, control):
+        return control
+
+
+def test_christoffel_symbols_and_a_force():
+    """(7.1) in coordinates: Γ^a_bc = ½ g^ad (∂_b g_dc + ∂_c g_db − ∂_d g_bc), and q̈^a + Γ^a_bc q̇^b q̇^c = g^ab Q_b."""
+    system = Riemannian()
+    q, v, Q = jnp.asarray(np.random.default_rng(10).normal(size=(3, 3)))
+    found = levi_civita(system, 0.0, q)
+    slope = np.asarray(jax.jit(jax.jacfwd(system.metric))(q))  # ∂_c g_ab at [a, b, c]
+    lowered = np.einsum("dcb->dbc", slope) + slope - np.einsum("bcd->dbc", slope)
+    christoffel = 0.5 * np.einsum("ad,dbc->abc", np.linalg.inv(system.metric(q)), lowered)
+    np.testing.assert_allclose(found, christoffel, atol=1e-13)
+    rate = acceleration(system, 0.0, q, v, Q)
+    absolute = rate + np.einsum("abc,b,c->a", christoffel, v, v)
+    np.testing.assert_allclose(absolute, np.linalg.solve(system.metric(q), Q), atol=1e-12)
+    assert np.max(np.abs(christoffel)) > 0.1
+
+
 def test_neighbouring_motions():
     """(7.2) beside the motion of a heavy top, against the derivative of the flow by its initial state."""
     steps, h = 200, 0.005
