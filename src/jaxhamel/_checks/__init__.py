@@ -119,6 +119,8 @@ from jaxhamel._checks._sampling import refuses as refuses
 from jaxhamel._checks._simulation import check_adjoint as check_adjoint
 from jaxhamel._checks._simulation import check_control_along as check_control_along
 from jaxhamel._checks._simulation import check_dense as check_dense
+from jaxhamel._checks._simulation import check_event as check_event
+from jaxhamel._checks._simulation import check_event_value as check_event_value
 from jaxhamel._checks._simulation import check_fixed_step as check_fixed_step
 from jaxhamel._checks._simulation import check_group_solver_state as check_group_solver_state
 from jaxhamel._checks._simulation import check_group_state as check_group_state

@@ -210,14 +210,52 @@ def check_options(solver, adjoint, max_steps, route) -> None:
 
 
 def check_adjoint(adjoint, solver) -> None:
-    """BacksolveAdjoint integrates a state backwards that is no configuration."""
+    """Not one that cannot differentiate what `simulate` returns."""
     import diffrax
 
-    if isinstance(adjoint, diffrax.BacksolveAdjoint) and hasattr(solver, "space"):
-        raise ValueError(
-            f"`adjoint` is BacksolveAdjoint, which cannot step the state of a {type(solver).__name__} "
-            "solver backwards; use diffrax.RecursiveCheckpointAdjoint(), diffrax.ForwardMode(), or None."
-        )
+    reasons = {
+        diffrax.BacksolveAdjoint: "integrates a motion back in time, approximately, from its states at `ts` alone, and "
+        f"cannot step the state of a {type(solver).__name__} solver backwards",
+        diffrax.ImplicitAdjoint: "differentiates a steady state, not a motion",
+    }
+    for kind, reason in reasons.items():
+        if isinstance(adjoint, kind):
+            raise ValueError(
+                f"`adjoint` is {kind.__name__}, which {reason}. Use None (both modes of differentiation), "
+                "diffrax.RecursiveCheckpointAdjoint() (reverse mode, little memory), diffrax.ForwardMode() or "
+                f"diffrax.DirectAdjoint(); or {kind.__name__} in diffrax.diffeqsolve with jaxhamel.vector_field."
+            )
+
+
+def check_event(event) -> None:
+    """A diffrax event, a function, or a pytree of functions."""
+    import diffrax
+
+    if event is None or isinstance(event, diffrax.Event):
+        return
+    functions = jax.tree.leaves(event, is_leaf=callable)
+    if functions and all(callable(f) for f in functions):
+        return
+    raise TypeError(
+        f"`event` is {_kind(event)}; it must be a function event(t, q, u) of a real or Boolean value, a dict, list or "
+        "tuple of such functions, or a diffrax.Event."
+    )
+
+
+def check_event_value(name: str, value) -> None:
+    """What a condition returns: one real number or Boolean."""
+    value = np.asarray(value) if isinstance(value, bool | int | float) else value
+    shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
+    real = dtype is not None and (
+        np.issubdtype(dtype, np.floating) or np.issubdtype(dtype, np.bool_)
+    )
+    if shape == () and real:
+        return
+    got = _kind(value) if shape is None else f"shape {shape} of {dtype}"
+    raise ValueError(
+        f"`{name}` returned {got}; it must return one real number, whose zero is the event, or one Boolean, say "
+        "q[0] - 0.5 or q[0] < 0.5."
+    )
 
 
 def check_dense(interpolation) -> None:

@@ -62,6 +62,7 @@ class AutoAdjoint(diffrax.AbstractAdjoint):
 
     def loop(self, *, terms, args, init_state, t0, **kwargs) -> Any:
         terms = _without_closures(terms, t0, init_state.y, args)
+        kwargs["saveat"] = _saving_without_closures(kwargs["saveat"], init_state, args)
         inputs = dict(kwargs, terms=terms, args=args, init_state=init_state, t0=t0)
         inputs = self.taken_apart(inputs)
         x, static = eqx.partition(inputs, eqx.is_array)
@@ -94,6 +95,20 @@ def _without_closures(terms, t0, y0, args):
         return terms
     field = eqx.filter_closure_convert(terms.term.vector_field, t0 * terms.direction, y0, args)
     return eqx.tree_at(lambda t: t.term.vector_field, terms, _TracedOnce(field))
+
+
+def _saving_without_closures(saveat, state, args):
+    """`SaveAt(fn=…)` likewise: diffrax gives it the direction of time in a closure."""
+
+    def converted(sub):
+        if not isinstance(sub, diffrax.SubSaveAt) or getattr(sub.fn, "__closure__", None) is None:
+            return sub
+        fn = eqx.filter_closure_convert(sub.fn, state.tprev, state.y, args)
+        return eqx.tree_at(lambda s: s.fn, sub, fn)
+
+    is_sub = lambda x: isinstance(x, diffrax.SubSaveAt)  # noqa: E731
+    subs = jax.tree.map(converted, saveat.subs, is_leaf=is_sub)
+    return eqx.tree_at(lambda s: s.subs, saveat, subs)
 
 
 class _TracedOnce(eqx.Module):

@@ -7,7 +7,6 @@ import diffrax
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import optimistix as optx
 from jaxtyping import ArrayLike
 
 from jaxhamel import _checks
@@ -17,6 +16,7 @@ from jaxhamel.geometry import AbstractSpace
 from jaxhamel.mechanics import System, VectorField, as_control
 from jaxhamel.mechanics._boundary import check_forms
 from jaxhamel.simulate._adjoint import AutoAdjoint
+from jaxhamel.simulate._event import Conditions, Ending
 from jaxhamel.simulate._group_solver import AbstractGroupSolver
 from jaxhamel.simulate._lie_group import LieGroup
 from jaxhamel.simulate._one_vector import Layout, OfParts, OfVector, can_be_one_vector
@@ -68,8 +68,16 @@ def simulate(
     - `solver`: any diffrax solver, default `diffrax.Tsit5()`. Where configurations hold quaternions it is wrapped in
       `jaxhamel.Projected`, on a matrix group in `jaxhamel.LieGroup`. `jaxhamel.CommutatorFree2()`, `CommutatorFree4()` and
       `Variational()` take the space from the system.
-    - `adjoint`: any diffrax adjoint; default `jaxhamel.AutoAdjoint()`, for `jax.grad` as well as `jax.jvp`.
-    - `event`: a `diffrax.Event`, or a function `event(t, q, u)` of a real value whose zero ends the simulation.
+    - `adjoint`: default `jaxhamel.AutoAdjoint()`, for `jax.grad` as well as `jax.jvp`; or diffrax' `ForwardMode`,
+      `RecursiveCheckpointAdjoint` or `DirectAdjoint`. (`BacksolveAdjoint` and `ImplicitAdjoint` cannot differentiate a
+      trajectory, and are refused.)
+    - `event`: a function `event(t, q, u)` whose value ends the simulation: a real one where it passes through zero, a
+      Boolean one where it becomes true; or a dict, list or tuple of such functions, of which the first to happen counts
+      (`trajectory.event` says which); or a `diffrax.Event` (its root finder is not needed). Conditions are looked at where
+      a step ends, and located on the step's interpolant to rounding; one that comes and goes within a step is missed (take
+      a smaller `dt`). A zero at the start is a place to start from and no event; a Boolean that holds there is one. Where
+      a Boolean has ended the simulation, derivatives of `t_end`, `q_end` and `u_end` are NaN, because a Boolean does not
+      say how fast it comes: give the real function.
     - `dense`: whether `trajectory.evaluate(t)` shall give the state between the `ts`.
     - `progress`: True for a line with the time left, or a diffrax progress meter.
     - `route`: the route to the equations of motion, see `jaxhamel.acceleration`.
@@ -89,6 +97,7 @@ def simulate(
     _checks.check_simulation(system, q0, u0, ts, control, {"rtol": rtol, "atol": atol, "dt": dt})
     check_forms(system, _checks.first_time(ts), q0, u0, control)
     _checks.check_options(solver, adjoint, max_steps, route)
+    _checks.check_event(event)
     steps = tolerances_of(rtol, atol, dt, ts.dtype)
     layout = Layout.of((q0, u0)) if can_be_one_vector(solver, event) else None
     solver = _solver(system.space, solver, layout)
@@ -98,7 +107,7 @@ def simulate(
     options = {
         "solver": solver,
         "adjoint": AutoAdjoint() if adjoint is None else adjoint,
-        "event": _event(event, ts.dtype, layout),
+        "event": Conditions.of(event, layout),
         "max_steps": most_steps(max_steps, ts, dt, dense),
         "dense": dense,
         "progress_meter": meter(progress),
@@ -110,26 +119,30 @@ def simulate(
 @eqx.filter_jit
 def _solve(system, control, y0, ts, steps, options, route, layout):
     """Everything compiled, in one program: the solve and what it takes to describe its end."""
-    dense, event = options.pop("dense"), options.pop("event")
-    path, end = diffrax.SubSaveAt(ts=ts), diffrax.SubSaveAt(t1=True)
+    dense, conditions = options.pop("dense"), options.pop("event")
     args, field = (system, control), VectorField(route)
     if layout is not None:
         field, options["adjoint"] = OfVector(field, layout), _counting(options, y0, layout)
         y0 = layout.vector(y0)
-    solution = diffrax.diffeqsolve(
-        diffrax.ODETerm(_traced_once(_OneLane(field), ts[0], y0, args)),
+    term = diffrax.ODETerm(_traced_once(_OneLane(field), ts[0], y0, args))
+    options["stepsize_controller"] = _controller(steps, ts)
+    ending = Ending.of(conditions, term, ts[0], y0, args, options)
+    solution: Any = diffrax.diffeqsolve(
+        term,
         t0=ts[0],
         t1=ts[-1],
         dt0=None,
         y0=y0,
         args=args,
-        event=event,
-        saveat=diffrax.SaveAt(subs=(path, end), dense=dense, controller_state=True),
-        stepsize_controller=_controller(steps, ts),
+        event=ending.event,
+        saveat=diffrax.SaveAt(
+            subs=(diffrax.SubSaveAt(ts=ts), ending.saved), dense=dense, controller_state=True
+        ),
         throw=False,
         **options,
     )
-    return _description(solution, layout)
+    t_end, end, happened = ending.found(solution, args)
+    return _description(solution, y0, (t_end, end), layout) | {"event": happened}
 
 
 def _counting(options, y0, layout: Layout):
@@ -153,12 +166,17 @@ def _traced_once(field, t, y, args):
     return eqx.filter_closure_convert(field, t, y, args)
 
 
-def _description(solution, layout: Layout | None) -> dict[str, Any]:
-    (ts, (t_end,)), ys = solution.ts, solution.ys
-    (q, u), end = ys if layout is None else map(layout.parts, ys)
+def _description(solution, y0, at_end, layout: Layout | None) -> dict[str, Any]:
+    ts, (t_end, end) = solution.ts[0], at_end
     valid = jnp.isfinite(ts)
+    # Nothing is saved, not even the start, where no step could be taken.
+    rows = jax.tree.map(
+        lambda x, x0: x.at[0].set(jnp.where(valid[0], x[0], x0)), solution.ys[0], y0
+    )
+    valid = valid.at[0].set(True)
+    (q, u), end = (y if layout is None else layout.parts(y) for y in (rows, end))
     # At the last of `ts` the two are the same state, but XLA may round its projection in two ways.
-    last = lambda row, x: jnp.where(valid[-1], row[-1], x[0])  # noqa: E731
+    last = lambda row, x: jnp.where(valid[-1], row[-1], x)  # noqa: E731
     q_end, u_end = jax.tree.map(last, (q, u), end)
     return {
         "q": nan_where(~valid, q),
@@ -233,22 +251,6 @@ def _solver(space: AbstractSpace, solver, layout):
 def _steps_vectors(solver) -> bool:
     """Whether a solver given a layout steps vectors: not those that need q beside the rest."""
     return getattr(solver, "layout", None) is not None or not hasattr(solver, "space")
-
-
-def _event(event, dtype, layout):
-    """A real function of (t, q, u) as a diffrax event, its zero found by Newton's method on the interpolant."""
-    if event is None or isinstance(event, diffrax.Event):
-        return event
-    tolerance = 8 * float(jnp.finfo(dtype).eps)
-    return diffrax.Event(_RealEvent(event, layout), optx.Newton(tolerance, tolerance))
-
-
-class _RealEvent(eqx.Module):
-    function: Any
-    layout: Layout | None
-
-    def __call__(self, t, y, args, **_):
-        return self.function(t, *(y if self.layout is None else self.layout.parts(y)))
 
 
 def most_steps(max_steps, ts, dt, dense) -> int:

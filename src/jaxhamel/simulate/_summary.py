@@ -37,7 +37,12 @@ def _steps(trajectory):
 
 
 def _result(trajectory) -> str:
-    return in_words(trajectory.result, trajectory.t_end)
+    words = in_words(trajectory.result, trajectory.t_end)
+    happened = jax.tree_util.tree_leaves_with_path(trajectory.event)
+    if len(happened) < 2:
+        return words
+    names = [jax.tree_util.keystr(path, simple=True) for path, yes in happened if yes]
+    return f"{words}, by {' and '.join(names)}" if names else words
 
 
 def _drifts(trajectory):

@@ -13,7 +13,7 @@ from jaxtyping import Array, Bool, Float
 from jaxhamel import _checks
 from jaxhamel._typing import Configuration, QuasiVelocity, Scalar, Time
 from jaxhamel.simulate._one_vector import Layout
-from jaxhamel.simulate._results import Result, in_words, is_okay
+from jaxhamel.simulate._results import RESULTS, Result, in_words, is_okay
 
 
 class SystemAndControl(eqx.Module):
@@ -37,6 +37,8 @@ class Trajectory(eqx.Module):
     - `q`, `u`: configurations and independent quasi-velocities there, with a leading time axis. Rows after an early end
       (a failure, an event) are NaN, and False in `valid`, `(T,)`.
     - `t_end`, `q_end`, `u_end`: the last state reached: at `ts[-1]`, at the event, or just before the failure.
+    - `event`: of a simulation with `event=…`, whether each of its conditions ended it: one Boolean for each, in the
+      structure in which they were given. None without.
     - `result`: how it ended, an item of `jaxhamel.RESULTS`, comparable with those of `diffrax.RESULTS` too.
     - `succeeded`: whether it reached the end or an event.
     - `stats`: numbers of steps: `num_steps`, `num_accepted_steps`, `num_rejected_steps`, and `max_steps`.
@@ -56,6 +58,7 @@ class Trajectory(eqx.Module):
     stats: dict[str, Any]
     interpolation: diffrax.DenseInterpolation | None
     given: SystemAndControl
+    event: Any = None
 
     @property
     def system(self):
@@ -77,6 +80,9 @@ class Trajectory(eqx.Module):
         _checks.check_dense(self.interpolation)
         t = jnp.asarray(t, dtype=self.ts.dtype)
         y = self.interpolation.evaluate(t)  # pyright: ignore[reportOptionalMemberAccess]
+        if self.event is not None:  # the last step goes beyond it
+            over = (self.result == RESULTS.event_occurred) & (t > self.t_end)
+            y = jax.tree.map(lambda x: jnp.where(over, jnp.asarray(jnp.nan, x.dtype), x), y)
         is_vector = isinstance(y, jax.Array)
         return Layout.of((self.q_end, self.u_end)).parts(y) if is_vector else y
 

@@ -1,0 +1,61 @@
+"""The root finder that locates events: bisection within the last step."""
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optimistix as optx
+from jaxtyping import Array, Bool, Float
+
+
+class Bracket(eqx.Module):
+    """The event lies in (lower, upper]; bisection ends at `width`; `rises`: the function is positive at the step's end."""
+
+    lower: Float[Array, ""]
+    upper: Float[Array, ""]
+    width: Float[Array, ""]
+    rises: Bool[Array, ""]
+
+
+class InsideStep(optx.AbstractRootFinder):
+    """The time in the last step at which a function becomes positive, as the first time after it, to rounding.
+
+    diffrax calls it for events with the step's ends as `lower` and `upper` and with a pytree of values of which all but one
+    are zero. Where none is positive at the end of the step (no event, or one at the start) the result is that end.
+    Derivatives go by the implicit function theorem.
+    """
+
+    rtol: float = 0.0
+    atol: float = 0.0
+    norm: ClassVar[Callable] = jnp.abs
+
+    def init(self, fn, y, args, options, f_struct, aux_struct, tags):
+        del y, f_struct, aux_struct, tags
+        lower, upper = (jnp.asarray(options[name]) for name in ("lower", "upper"))
+        largest = jnp.maximum(jnp.abs(lower), jnp.abs(upper))
+        width = jnp.finfo(upper.dtype).eps * largest
+        return Bracket(lower, upper, width, _total(fn(upper, args)[0]) > 0)
+
+    def step(self, fn, y, args, options, state, tags):
+        del y, options, tags
+        middle = state.lower + 0.5 * (state.upper - state.lower)
+        values, aux = fn(middle, args)
+        after = state.rises & (_total(values) > 0)
+        lower = jnp.where(after, state.lower, middle)
+        upper = jnp.where(after, middle, state.upper)
+        return upper, Bracket(lower, upper, state.width, state.rises), aux
+
+    def terminate(self, fn, y, args, options, state, tags):
+        del fn, y, args, options, tags
+        return state.upper - state.lower <= state.width, optx.RESULTS.successful
+
+    def postprocess(self, fn, y, aux, args, options, state, tags, result):
+        del fn, args, options, state, tags, result
+        return y, aux, {}
+
+
+def _total(values: Any):
+    """The one value that is not zero."""
+    return sum(jax.tree.leaves(values))
