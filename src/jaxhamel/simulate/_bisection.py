@@ -36,7 +36,8 @@ class InsideStep(optx.AbstractRootFinder):
         lower, upper = (jnp.asarray(options[name]) for name in ("lower", "upper"))
         largest = jnp.maximum(jnp.abs(lower), jnp.abs(upper))
         width = jnp.finfo(upper.dtype).eps * largest
-        return Bracket(lower, upper, width, _total(fn(upper, args)[0]) > 0)
+        rises = jnp.asarray(_total(fn(upper, args)[0]) > 0)
+        return Bracket(lower, upper, width, rises)
 
     def step(self, fn, y, args, options, state, tags):
         del y, options, tags

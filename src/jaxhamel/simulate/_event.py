@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxhamel import _checks
-from jaxhamel._lanes._derivatives._linear_map import Program, linear_map
+from jaxhamel._lanes._derivatives._linear_map import LinearProgram, linear_map
 from jaxhamel.simulate._bisection import InsideStep
 from jaxhamel.simulate._one_vector import Layout
 
@@ -161,7 +161,8 @@ class Ending(eqx.Module):
         end = jax.tree.map(lambda x: x[0], solution.ys[1])
         if self.located is None:
             return solution.ts[1][0], end, None
-        happened, flagged = self.located.happened(solution.event_mask, *end, args, self.known)
+        t, y = end
+        happened, flagged = self.located.happened(solution.event_mask, t, y, args, self.known)
         return *without_derivative(flagged, end), happened
 
 
@@ -246,5 +247,5 @@ def _nan_where_used(given, y_bar):
     return [jnp.where(given[0] & (y != 0), jnp.asarray(np.nan, y.dtype), y) for y in y_bar]
 
 
-_FORWARD = Program(_nan, _nan, _nan)
-_BACKWARD = Program(_nan_where_used, _nan_where_used, _nan_where_used)
+_FORWARD = LinearProgram(_nan, _nan, _nan)
+_BACKWARD = LinearProgram(_nan_where_used, _nan_where_used, _nan_where_used)
