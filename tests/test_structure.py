@@ -1,6 +1,7 @@
 """The package's shape: imports go one way, importing changes nothing, docstrings and README hold."""
 
 import ast
+import importlib
 import subprocess
 import sys
 from pathlib import Path
@@ -76,6 +77,22 @@ def test_import_changes_nothing():
     assert run.returncode == 0, run.stderr
     assert run.stdout == ""
     assert run.stderr == ""
+
+
+def test_names_found_when_asked_for_are_those_that_tools_read():
+    """`jaxhamel.simulate` stays the function, whatever imports the folder of that name."""
+    tree = ast.parse((SOURCE / "__init__.py").read_text())
+    block = next(node for node in tree.body if isinstance(node, ast.If)).body
+    imports = [node for node in block if isinstance(node, ast.ImportFrom)]
+    names = {node.names[0].name: node.module for node in imports}
+    assert set(names) | {"__version__"} == set(jaxhamel.__all__)
+    importlib.import_module("jaxhamel.simulate._trajectory")
+    for name, home in names.items():
+        if home != "jaxhamel":
+            assert getattr(jaxhamel, name) is getattr(sys.modules[home], name)
+    assert callable(jaxhamel.simulate)
+    with pytest.raises(AttributeError, match="module 'jaxhamel' has no attribute 'simulat'"):
+        _ = jaxhamel.simulat
 
 
 def public_objects():

@@ -6,65 +6,116 @@ side that can be jitted, vmapped and differentiated through time:
     d/dt ∂L/∂u^a − E_a(L) + ∂L/∂u^b γ^b_ac u^c = Q_a .
 """
 
-from importlib.metadata import version as _version
+import sys
+from typing import TYPE_CHECKING
 
-# Folders with names of their own
-from jaxhamel import control as control
-from jaxhamel import ensemble as ensemble
-from jaxhamel import geometry as geometry
-from jaxhamel import identify as identify
-from jaxhamel import mechanics as mechanics
-from jaxhamel import systems as systems
+from jaxhamel._lazy import Package as _Package
 
-# isort: split
-# Citation
-from jaxhamel._citation import citation as citation
+if TYPE_CHECKING:
+    # Folders with names of their own
+    from jaxhamel import control as control
+    from jaxhamel import ensemble as ensemble
+    from jaxhamel import geometry as geometry
+    from jaxhamel import identify as identify
+    from jaxhamel import mechanics as mechanics
+    from jaxhamel import systems as systems
 
-# isort: split
-# Configuration spaces
-from jaxhamel.geometry import SE2 as SE2
-from jaxhamel.geometry import SE3 as SE3
-from jaxhamel.geometry import SO2 as SO2
-from jaxhamel.geometry import SO3 as SO3
-from jaxhamel.geometry import AbstractSpace as AbstractSpace
-from jaxhamel.geometry import Euclidean as Euclidean
-from jaxhamel.geometry import Helical as Helical
-from jaxhamel.geometry import MatrixGroup as MatrixGroup
-from jaxhamel.geometry import Product as Product
-from jaxhamel.geometry import Schoenflies as Schoenflies
+    # Citation
+    from jaxhamel._citation import citation as citation
 
-# isort: split
-# Quasi-velocities
-from jaxhamel.geometry import hamel_coefficients as hamel_coefficients
-from jaxhamel.geometry import hamel_contraction as hamel_contraction
+    # Configuration spaces
+    from jaxhamel.geometry import SE2 as SE2
+    from jaxhamel.geometry import SE3 as SE3
+    from jaxhamel.geometry import SO2 as SO2
+    from jaxhamel.geometry import SO3 as SO3
+    from jaxhamel.geometry import AbstractSpace as AbstractSpace
+    from jaxhamel.geometry import Euclidean as Euclidean
+    from jaxhamel.geometry import Helical as Helical
+    from jaxhamel.geometry import MatrixGroup as MatrixGroup
+    from jaxhamel.geometry import Product as Product
+    from jaxhamel.geometry import Schoenflies as Schoenflies
 
-# isort: split
-# Systems and their equations of motion
-from jaxhamel.mechanics import Constant as Constant
-from jaxhamel.mechanics import Points as Points
-from jaxhamel.mechanics import PowerBalance as PowerBalance
-from jaxhamel.mechanics import Spins as Spins
-from jaxhamel.mechanics import System as System
-from jaxhamel.mechanics import VectorField as VectorField
-from jaxhamel.mechanics import acceleration as acceleration
-from jaxhamel.mechanics import constraint_force as constraint_force
-from jaxhamel.mechanics import energy as energy
-from jaxhamel.mechanics import momentum as momentum
-from jaxhamel.mechanics import power_balance as power_balance
-from jaxhamel.mechanics import quasi_velocity as quasi_velocity
-from jaxhamel.mechanics import vector_field as vector_field
-from jaxhamel.mechanics import velocity as velocity
+    # Quasi-velocities
+    from jaxhamel.geometry import hamel_coefficients as hamel_coefficients
+    from jaxhamel.geometry import hamel_contraction as hamel_contraction
 
-# isort: split
-# Simulation
-from jaxhamel.simulate import RESULTS as RESULTS
-from jaxhamel.simulate import AutoAdjoint as AutoAdjoint
-from jaxhamel.simulate import CommutatorFree2 as CommutatorFree2
-from jaxhamel.simulate import CommutatorFree4 as CommutatorFree4
-from jaxhamel.simulate import LieGroup as LieGroup
-from jaxhamel.simulate import Projected as Projected
-from jaxhamel.simulate import Trajectory as Trajectory
-from jaxhamel.simulate import Variational as Variational
-from jaxhamel.simulate import simulate as simulate
+    # Systems and their equations of motion
+    from jaxhamel.mechanics import Constant as Constant
+    from jaxhamel.mechanics import Points as Points
+    from jaxhamel.mechanics import PowerBalance as PowerBalance
+    from jaxhamel.mechanics import Spins as Spins
+    from jaxhamel.mechanics import System as System
+    from jaxhamel.mechanics import VectorField as VectorField
+    from jaxhamel.mechanics import acceleration as acceleration
+    from jaxhamel.mechanics import constraint_force as constraint_force
+    from jaxhamel.mechanics import energy as energy
+    from jaxhamel.mechanics import momentum as momentum
+    from jaxhamel.mechanics import power_balance as power_balance
+    from jaxhamel.mechanics import quasi_velocity as quasi_velocity
+    from jaxhamel.mechanics import vector_field as vector_field
+    from jaxhamel.mechanics import velocity as velocity
 
-__version__ = _version("jaxhamel")
+    # Simulation
+    from jaxhamel.simulate import RESULTS as RESULTS
+    from jaxhamel.simulate import AutoAdjoint as AutoAdjoint
+    from jaxhamel.simulate import CommutatorFree2 as CommutatorFree2
+    from jaxhamel.simulate import CommutatorFree4 as CommutatorFree4
+    from jaxhamel.simulate import LieGroup as LieGroup
+    from jaxhamel.simulate import Projected as Projected
+    from jaxhamel.simulate import Trajectory as Trajectory
+    from jaxhamel.simulate import Variational as Variational
+    from jaxhamel.simulate import simulate as simulate
+
+    __version__: str
+
+# the same at run time, each found when it is first asked for: `import jaxhamel` takes no time, and a command can say that
+# its scenario is wrong before JAX is there
+_FOLDERS = ("control", "ensemble", "geometry", "identify", "mechanics", "systems")
+_HOMES = {
+    "jaxhamel._citation": ("citation",),
+    "jaxhamel.geometry": (
+        "SE2",
+        "SE3",
+        "SO2",
+        "SO3",
+        "AbstractSpace",
+        "Euclidean",
+        "Helical",
+        "MatrixGroup",
+        "Product",
+        "Schoenflies",
+        "hamel_coefficients",
+        "hamel_contraction",
+    ),
+    "jaxhamel.mechanics": (
+        "Constant",
+        "Points",
+        "PowerBalance",
+        "Spins",
+        "System",
+        "VectorField",
+        "acceleration",
+        "constraint_force",
+        "energy",
+        "momentum",
+        "power_balance",
+        "quasi_velocity",
+        "vector_field",
+        "velocity",
+    ),
+    "jaxhamel.simulate": (
+        "RESULTS",
+        "AutoAdjoint",
+        "CommutatorFree2",
+        "CommutatorFree4",
+        "LieGroup",
+        "Projected",
+        "Trajectory",
+        "Variational",
+        "simulate",
+    ),
+}
+
+if not TYPE_CHECKING:
+    __all__ = ["__version__", *_FOLDERS, *(name for names in _HOMES.values() for name in names)]
+    sys.modules[__name__].__class__ = _Package

@@ -75,3 +75,22 @@ def test_importing_the_command_changes_no_configuration_and_takes_no_pictures_al
 def test_every_key_is_documented():
     """The tables of docs/scenarios.md are those that the schema gives."""
     assert scenario_keys() in DOCUMENT.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["simulate", "heavy-top", "--set", "time.ende=1"], ["predict", "no", "a.csv"], ["scenarios"]],
+)
+def test_what_is_wrong_with_a_scenario_is_said_without_jax(arguments):
+    code = (
+        f"import sys; sys.argv = ['jaxhamel', *{arguments}]; from jaxhamel.cli import main\n"
+        "try: main()\n"
+        "except SystemExit as end: print(end.code, 'jax' in sys.modules)"
+    )
+    code = code.replace(
+        "main()\n", "guard.end = lambda status, words='': sys.exit(status); main()\n"
+    )
+    code = code.replace("import main\n", "import guard, main\n")
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    expected = "0 False" if arguments == ["scenarios"] else "2 False"
+    assert run.stdout.splitlines()[-1] == expected, run.stderr

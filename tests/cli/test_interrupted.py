@@ -1,14 +1,20 @@
 """Ctrl-C in the middle of a search: what was found by then is written, and the exit status is the shell's 130."""
 
 import json
+import signal
+import subprocess
+import sys
+import time
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
 from typer.testing import CliRunner
 
 from jaxhamel.cli import _terminal
 from jaxhamel.cli._app import app
 from jaxhamel.cli._commands import _control
+from jaxhamel.cli._interrupt import Guard
 from tests.cli.test_identify import TOP
 
 
@@ -34,3 +40,54 @@ def test_what_a_fit_had_found_is_written(tmp_path, monkeypatch):
 def test_so_is_a_control():
     result: Any = SimpleNamespace(converged=False, status="interrupted after 3 iterations: best")
     assert _control._status(result, 1e-10, stopped=True)[0] == "interrupted"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+@pytest.mark.parametrize("command", ["control", "montecarlo"])
+def test_ctrl_c_ends_a_process_that_compiles(command, tmp_path):
+    """Whatever has the main thread or another one, without a traceback; a shell's background may ignore SIGINT."""
+    code = (
+        "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
+        f"sys.argv = ['jaxhamel', {command!r}, 'figure-eight', '--out', {str(tmp_path)!r}]; "
+        "from jaxhamel.cli import main; main()"
+    )
+    arguments = [sys.executable, "-c", code]
+    with subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        while "compiling" not in (line := process.stderr.readline()):
+            assert line
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        said = process.communicate(timeout=15)[1]  # 2 on a machine with nothing else to do
+    assert process.returncode == 130
+    assert said.count("\n") == 1
+    assert f"jaxhamel: figure-eight: interrupted. What was written is in {tmp_path}" in said
+
+
+def test_only_what_was_found_is_waited_for(monkeypatch):
+    """And only once; a time limit ends what has found nothing."""
+    ended = []
+    guard = Guard()
+    monkeypatch.setattr(Guard, "end", lambda self, status, words="": ended.append((status, words)))
+    guard._handle(signal.SIGINT, None)
+    guard.keep()
+    guard._late("late")
+    assert ended == [(130, "interrupted; nothing was written.")]
+    guard = Guard()
+    guard.keep()
+    with pytest.raises(KeyboardInterrupt):
+        guard._handle(signal.SIGINT, None)
+    guard._handle(signal.SIGINT, None)
+    guard.kept()
+    guard._late("late")
+    assert [status for status, _ in ended] == [130, 130, 1]
+
+
+def test_the_guard_is_gone_after_the_command():
+    before = signal.getsignal(signal.SIGINT)
+    guard = Guard()
+    guard.begin()
+    assert guard.active() == (before is not signal.SIG_IGN)
+    guard.finish()
+    assert not guard.active()
+    assert signal.getsignal(signal.SIGINT) == before

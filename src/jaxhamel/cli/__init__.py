@@ -1,8 +1,10 @@
 """The command `jaxhamel`. Needs `pip install 'jaxhamel[cli]'`."""
 
-import gc
+import io
 import sys
 import time
+
+from jaxhamel.cli._interrupt import guard
 
 EXTRAS = ("typer", "rich", "matplotlib", "zarr")
 
@@ -10,13 +12,16 @@ EXTRAS = ("typer", "rich", "matplotlib", "zarr")
 def main() -> None:
     """Entry point of the command `jaxhamel`."""
     started = time.monotonic()
+    guard.begin()
+    for stream in (
+        sys.stdout,
+        sys.stderr,
+    ):  # a name that the terminal's alphabet has not is no error
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     try:
         from jaxhamel.cli._app import run
 
-        # a million objects of what was imported, which stay: looked through at each collection they took 0.9 s of 7;
-        # what tracing makes is gone with its last reference, mostly
-        gc.freeze()
-        gc.set_threshold(100_000, 20, 20)
         run(started)
     except ModuleNotFoundError as error:
         if error.name not in EXTRAS:
@@ -25,3 +30,5 @@ def main() -> None:
             f"jaxhamel: the command line needs {error.name}, which is not installed; "
             "get it with: pip install 'jaxhamel[cli]'"
         )
+    finally:
+        guard.finish()

@@ -24,6 +24,7 @@ from jaxhamel.cli._options import (
 )
 from jaxhamel.cli._results._outcome import Outcome
 from jaxhamel.cli._scenario._scenario import WITHOUT_FILE, built_in, load
+from jaxhamel.cli._start import start_jax
 from jaxhamel.cli._terminal import Terminal
 
 app = typer.Typer(
@@ -53,10 +54,6 @@ def jaxhamel() -> None:
     Then open [bold]out/report.html[/bold] in a browser: the motion in 3-D,
     its plots, its numbers.
     """
-    import jax
-
-    # Here, in the command's own process, and never when the package is imported.
-    jax.config.update("jax_enable_x64", True)
 
 
 @app.command(epilog=EXIT_STATUS)
@@ -83,16 +80,17 @@ def simulate(
 
     The keys of a scenario are described in docs/scenarios.md.
     """
-    from jaxhamel.cli._commands._simulate import run_simulate
-
     terminal = Terminal(quiet)
     started = started_at(context)
-    finish(
-        scenario,
-        terminal,
-        out,
-        lambda: run_simulate(load(scenario, changes or ()), out, terminal, started),
-    )
+
+    def job() -> Outcome:
+        loaded = load(scenario, changes or ())
+        start_jax()
+        from jaxhamel.cli._commands._simulate import run_simulate
+
+        return run_simulate(loaded, out, terminal, started)
+
+    finish(scenario, terminal, out, job)
 
 
 @app.command(epilog=EXIT_STATUS)
@@ -126,13 +124,15 @@ def control(
 
     The keys of a scenario are described in docs/scenarios.md.
     """
-    from jaxhamel.cli._commands._control import run_control
-
     terminal = Terminal(quiet)
     started = started_at(context)
 
     def job() -> Outcome:
-        return run_control(load(scenario, changes or ()), out, terminal, started, seed, max_seconds)
+        loaded = load(scenario, changes or ())
+        start_jax()
+        from jaxhamel.cli._commands._control import run_control
+
+        return run_control(loaded, out, terminal, started, seed, max_seconds)
 
     finish(scenario, terminal, out, job)
 
@@ -173,13 +173,15 @@ def montecarlo(
 
     The keys of a scenario are described in docs/scenarios.md.
     """
-    from jaxhamel.cli._commands._montecarlo import accuracies, run_montecarlo, run_one
-
     terminal = Terminal(quiet)
     started = started_at(context)
 
     def job() -> Outcome:
-        loaded, wanted = load(scenario, changes or ()), accuracies(accuracy or ())
+        loaded = load(scenario, changes or ())
+        start_jax()
+        from jaxhamel.cli._commands._montecarlo import accuracies, run_montecarlo, run_one
+
+        wanted = accuracies(accuracy or ())
         if index is not None:
             return run_one(loaded, out, terminal, started, index, trajectories, seed)
         return run_montecarlo(loaded, out, terminal, started, trajectories, seed, resume, wanted)
@@ -213,6 +215,7 @@ def bench(
       jaxhamel bench
       jaxhamel bench --json --quiet
     """
+    start_jax()
     from jaxhamel.cli._commands import _bench
 
     found = _bench.run_bench(Terminal(quiet))

@@ -18,8 +18,10 @@ from jaxhamel.cli._options import (
     SetOption,
 )
 from jaxhamel.cli._results._outcome import Outcome
+from jaxhamel.cli._scenario._fitted import ROBOBALL, fitted_file, fitted_roboball
 from jaxhamel.cli._scenario._scenario import load_identification
 from jaxhamel.cli._scenario._validate import ScenarioError
+from jaxhamel.cli._start import start_jax
 from jaxhamel.cli._terminal import Terminal
 
 
@@ -55,16 +57,19 @@ def identify(
 
     The keys of a scenario are described in docs/identification.md.
     """
-    from jaxhamel.cli._commands._identify import run_identify
-    from jaxhamel.cli._commands._roboball import NAME, run_identify_roboball
-
     terminal = Terminal(quiet)
     started = started_at(context)
 
     def job() -> Outcome:
-        if scenario == NAME:
+        if scenario == ROBOBALL:
+            start_jax()
+            from jaxhamel.cli._commands._roboball import run_identify_roboball
+
             return run_identify_roboball(out, terminal, started, data, max_seconds, changes or ())
         asked = load_identification(scenario, changes or ())
+        start_jax()
+        from jaxhamel.cli._commands._identify import run_identify
+
         return run_identify(asked, out, terminal, started, data, seed, max_seconds)
 
     finish(scenario, terminal, out, job)
@@ -95,9 +100,6 @@ def predict(
 
       jaxhamel predict out other-run.csv --out prediction
     """
-    from jaxhamel.cli._commands._predict import fitted_file, run_predict
-    from jaxhamel.cli._commands._roboball import fitted_roboball, run_predict_roboball
-
     terminal = Terminal(quiet)
     started = started_at(context)
 
@@ -105,8 +107,14 @@ def predict(
         if robot := fitted_roboball(fitted):
             if changes:
                 raise ScenarioError("--set: there is nothing to set in a prediction of roboball.")
+            start_jax()
+            from jaxhamel.cli._commands._roboball import run_predict_roboball
+
             return run_predict_roboball(robot, run, out, terminal, started, seconds)
         asked = load_identification(fitted_file(fitted), changes or ())
+        start_jax()
+        from jaxhamel.cli._commands._predict import run_predict
+
         return run_predict(asked, run, out, terminal, started, seconds)
 
     finish(fitted, terminal, out, job)

@@ -1,14 +1,18 @@
 """How a command begins and ends: its exit status, and the sentence that goes with it."""
 
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import NoReturn
 
 import typer
 
+from jaxhamel._words import visible
+from jaxhamel.cli._interrupt import guard
 from jaxhamel.cli._results._folder import release
 from jaxhamel.cli._results._outcome import Outcome
-from jaxhamel.cli._scenario._validate import ScenarioError
+from jaxhamel.cli._scenario._validate import ScenarioError, brief
 from jaxhamel.cli._terminal import Terminal
 
 SUCCESS, FAILURE, BAD_SCENARIO, INTERRUPTED = 0, 1, 2, 130
@@ -16,8 +20,9 @@ EXIT_STATUS = """
 [bold]Exit status[/bold]: 0 success; 1 the numbers failed (the message says what,
 at what time and what to try; what was reached is written); 2 bad scenario
 or option (the message names the key); 130 interrupted by Ctrl-C (a
-search writes what it had found by then).
+search writes what it had found by then; a second Ctrl-C ends that).
 """
+REPORT = "With JAXHAMEL_TRACEBACK=1 it says where; please report it."
 
 
 def started_at(context: typer.Context) -> float:
@@ -27,29 +32,61 @@ def started_at(context: typer.Context) -> float:
 
 def finish(scenario: str, terminal: Terminal, out: Path, job: Callable[[], Outcome]) -> None:
     """Do the job, say how it ended, and leave with the exit status for that."""
+    scenario = brief(scenario, 200, quoted=False)
+    guard.words = lambda: visible(f"{scenario}: interrupted. {_what_was_written(out)}")
     try:
         outcome = job()
     except ScenarioError as error:
-        terminal.complain(f"{scenario}: {error}")
-        raise typer.Exit(BAD_SCENARIO) from None
+        _leave(terminal, BAD_SCENARIO, f"{scenario}: {error}")
     except OSError as error:
-        kept = _to_go_on(out) if "resume" not in str(error) else ""
-        what = f"{error.strerror or error}. What was written is in {out}{kept}."
-        terminal.complain(f"{scenario}: {what}")
-        raise typer.Exit(FAILURE) from None
+        _leave(terminal, FAILURE, f"{scenario}: {_of_system(error, out)}")
     except KeyboardInterrupt:
-        terminal.complain(f"{scenario}: interrupted. What was written is in {out}{_to_go_on(out)}.")
-        raise typer.Exit(INTERRUPTED) from None
+        _leave(terminal, INTERRUPTED, f"{scenario}: interrupted. {_what_was_written(out)}")
+    except MemoryError:
+        _leave(
+            terminal, FAILURE, f"{scenario}: there is not enough memory. {_what_was_written(out)}"
+        )
+    except ModuleNotFoundError:
+        raise
+    except Exception as error:
+        if "JAXHAMEL_TRACEBACK" in os.environ:
+            raise
+        words = " ".join(f"{type(error).__name__}: {error}".split())
+        _leave(
+            terminal,
+            FAILURE,
+            f"{scenario}: an error in jaxhamel itself, {brief(words, 300, quoted=False)} {REPORT}",
+        )
     finally:
         release()
     if outcome.status == "interrupted":
-        terminal.complain(f"{scenario}: {outcome.message}. What was reached is in {out}.")
-        raise typer.Exit(INTERRUPTED)
+        message = f"{scenario}: {outcome.message}. What was reached is in {out}."
+        _leave(terminal, INTERRUPTED, message)
     if outcome.status == "failed":
-        terminal.complain(f"{outcome.message} What was reached is in {out}.")
-        raise typer.Exit(FAILURE)
+        _leave(terminal, FAILURE, f"{outcome.message} What was reached is in {out}.")
     terminal.say(f"{outcome.message}; {outcome.seconds:.1f} s in all. See {out / 'report.html'}")
 
 
+def _leave(terminal: Terminal, status: int, message: str) -> NoReturn:
+    """Say it, and end with this status: at once, without waiting for threads, in a process of its own."""
+    terminal.complain(message)
+    if guard.active():
+        guard.end(status)
+    raise typer.Exit(status) from None
+
+
+def _of_system(error: OSError, out: Path) -> str:
+    """What the system says, and what is there."""
+    kept = _to_go_on(out) if "resume" not in str(error) else ""
+    return f"{error.strerror or error}. What was written is in {out}{kept}."
+
+
+def _what_was_written(out: Path) -> str:
+    return f"What was written is in {out}{_to_go_on(out)}."
+
+
 def _to_go_on(out: Path) -> str:
-    return "; go on with --resume" if (out / "values.zarr").exists() else ""
+    try:
+        return "; go on with --resume" if (out / "values.zarr").exists() else ""
+    except OSError:
+        return ""

@@ -10,6 +10,7 @@ import numpy as np
 
 from jaxhamel.cli._commands._meanwhile import meanwhile
 from jaxhamel.cli._commands._simulate import progress_of, run_of, with_task
+from jaxhamel.cli._interrupt import guard
 from jaxhamel.cli._objects._task import build_method, build_problem
 from jaxhamel.cli._results._folder import folder
 from jaxhamel.cli._results._outcome import Outcome
@@ -48,15 +49,29 @@ def run_control(
     folder(out)
     unknowns = np.size(jax.tree.leaves(problem.curve)[0])
     terminal.say(f"{scenario.name}: {unknowns} coefficients, up to {budget:g} s; compiling …")
+    guard.limit(budget - (time.monotonic() - started), _too_late(scenario, budget))
+
+    def shown(state: Any) -> None:
+        guard.keep()
+        terminal.update(progress(state))
+
     with terminal.updating(), meanwhile(lambda: _shown_at_first(problem, scenario)):
-        result = solve(problem, method, progress=lambda state: terminal.update(progress(state)))
+        result = solve(problem, method, progress=shown)
     ended = _status(result, method.defect_tolerance, stopped=max_seconds is not None)
     outcome = _outcome(scenario, result, ended, started)
     run = with_task(run_of(result.trajectory, problem.system, result.control), scenario)
     write_solution(out / "solution.toml", scenario, result)
+    guard.kept()
     outcome = write_all(out, outcome, replace(run, costs=result.history["cost"]))
     terminal.say(str(result))
     return outcome
+
+
+def _too_late(scenario: Scenario, seconds: float) -> str:
+    return (
+        f"{scenario.name}: the {seconds:g} s were over before the first iteration; nothing was found. Give it more, "
+        "--max-seconds or task.max_seconds, or make the task smaller."
+    )
 
 
 def _shown_at_first(problem: ControlProblem, scenario: Scenario) -> None:

@@ -12,6 +12,7 @@ from jaxhamel import identify
 from jaxhamel._files import made, write_text, written
 from jaxhamel._words import counted, slug
 from jaxhamel.cli._commands._simulate import run_of
+from jaxhamel.cli._interrupt import guard
 from jaxhamel.cli._objects._build import build_control
 from jaxhamel.cli._objects._identification import (
     build_identified_system,
@@ -84,16 +85,29 @@ def _data(scenario, out, data, measurements, control, seed) -> Path:
 def _fit(scenario, problem, terminal, seed, max_seconds, started) -> Any:
     table = scenario["fit"]
     budget = table["max_seconds"] if max_seconds is None else max_seconds
+    guard.limit(budget - (time.monotonic() - started), _too_late(scenario, budget))
+
+    def shown(state: Any) -> None:
+        guard.keep()
+        terminal.update(str(state))
+
     options = {
         "max_iterations": table["max_iterations"],
         "max_seconds": max(budget - (time.monotonic() - started), 1.0),
-        "progress": lambda state: terminal.update(str(state)),
+        "progress": shown,
     }
     if table["starts"] == 1:
         return identify.fit(problem, **options)
     key = jax.random.key(seed)
     starts = identify.perturbed_starts(problem, key, table["starts"], table["spread"])
     return identify.fit_many(problem, starts, **options)
+
+
+def _too_late(scenario: Scenario, seconds: float) -> str:
+    return (
+        f"{scenario.name}: the {seconds:g} s were over before the first iteration; nothing was found. Give it more, "
+        "--max-seconds or fit.max_seconds, or fit fewer values."
+    )
 
 
 def status(estimate: Any, stopped: bool) -> tuple[str, str]:
@@ -113,6 +127,7 @@ def write_identification(out: Path, outcome: Outcome, estimate: Any) -> Outcome:
     with written(out / "parameters.csv") as file:
         estimate.to_csv(file)
     write_tables(out / "fitted.toml", with_fitted(scenario, estimate).tables)
+    guard.kept()
     charts, scene = [], None
     for index in range(len(estimate.problem.runs)):
         motion, shown, errors = identify.compared(estimate, index)

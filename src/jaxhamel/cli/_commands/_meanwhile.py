@@ -23,7 +23,7 @@ def meanwhile(job: Callable[[], Any]) -> Iterator[None]:
         with suppress(Exception):
             job()
 
-    thread = Thread(target=run)
+    thread = Thread(target=run, daemon=True)
     thread.start()
     yield  # where this ends in an error, that is said without waiting
     thread.join()

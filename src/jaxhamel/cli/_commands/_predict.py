@@ -28,17 +28,6 @@ from jaxhamel.viz import Chart, Report, Scene, residuals_figure
 from jaxhamel.viz._charts import distinct
 
 
-def fitted_file(source: str) -> str:
-    """The scenario that `identify` left: FITTED is its folder, or the file itself."""
-    path = Path(source)
-    path = path / "fitted.toml" if path.is_dir() else path
-    if not path.is_file():
-        raise ScenarioError(
-            "there is no fitted.toml; give the folder that `jaxhamel identify` wrote to, or that file."
-        )
-    return str(path)
-
-
 def run_predict(
     scenario: Scenario, run: Path, out: Path, terminal: Terminal, started: float, seconds: float
 ) -> Outcome:

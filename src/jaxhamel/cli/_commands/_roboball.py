@@ -15,11 +15,14 @@ from jaxtyping import Array
 from jaxhamel import identify
 from jaxhamel._files import write_text, written
 from jaxhamel._words import counted
+from jaxhamel.cli._interrupt import guard
 from jaxhamel.cli._objects._build import named
 from jaxhamel.cli._objects._identification import files_in
 from jaxhamel.cli._results._folder import folder
 from jaxhamel.cli._results._outcome import Outcome
 from jaxhamel.cli._results._outputs import write_figures, write_summary
+from jaxhamel.cli._scenario._fitted import FITTED_ROBOT as FITTED
+from jaxhamel.cli._scenario._fitted import ROBOBALL as NAME
 from jaxhamel.cli._scenario._reading import file_text, parsed
 from jaxhamel.cli._scenario._scenario import Scenario
 from jaxhamel.cli._scenario._validate import ScenarioError, brief
@@ -29,16 +32,7 @@ from jaxhamel.identify._roboball._roboball_runs import JOINT, SHELL
 from jaxhamel.systems import SoftRollingPendulum
 from jaxhamel.viz import Chart, Report, fit_figure
 
-NAME = "roboball"
-FITTED = "fitted.json"
 COLUMNS = ["parameter", "estimate", "standard_error", "unit", "frozen", "remark", "runs"]
-
-
-def fitted_roboball(source: str) -> Path | None:
-    """The file that `identify roboball` left in a folder (or that file itself); None where there is none."""
-    path = Path(source)
-    path = path / FITTED if path.is_dir() else path
-    return path if path.is_file() and path.name == FITTED else None
 
 
 def run_identify_roboball(
@@ -58,17 +52,23 @@ def run_identify_roboball(
     terminal.say(
         f"{NAME}: {counted(len(runs), 'run')} from {data}; the joint first, then the contact"
     )
+
+    def shown(state: Any) -> None:
+        guard.keep()
+        terminal.update(str(state))
+
     with terminal.updating():
         found = identify.fit_roboball(
             runs,
             start,
             max_seconds=600.0 if max_seconds is None else max_seconds,
-            progress=lambda state: terminal.update(str(state)),
+            progress=shown,
         )
     scenario = Scenario(NAME, {"data": str(data), "runs": [run.name for run in runs]})
     ended = _ended(found, max_seconds is not None)
     outcome = Outcome("identify", scenario, *ended, started, reached=_reached(found))
     _write_fitted(out, found)
+    guard.kept()
     charts = [_run_chart(found, index) for index in range(len(found.contacts))]
     tiles = [(f"{found.total:.4f}", "RMS in rad"), (str(len(runs)), "runs")]
     lead = "The joint from the runs in the stand; the contact from those of rolling; the rest as drawn."

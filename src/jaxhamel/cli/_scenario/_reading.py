@@ -34,6 +34,14 @@ def file_text(path: Path) -> str:
         raise ScenarioError(f"the file cannot be read ({reason}).") from None
 
 
+def is_file(path: Path) -> bool:
+    """Whether it is there; a path that is too long, or in a folder that cannot be searched, is not."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False
+
+
 def parsed(parse: Callable[[str], Any], text: str, form: str) -> Any:
     """What a parser makes of a text.
 

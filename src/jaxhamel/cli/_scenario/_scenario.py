@@ -10,7 +10,7 @@ from typing import Any
 
 from jaxhamel._words import UNSEEN
 from jaxhamel.cli._scenario._identify_schema import identify_schema
-from jaxhamel.cli._scenario._reading import file_text, parsed
+from jaxhamel.cli._scenario._reading import file_text, is_file, parsed
 from jaxhamel.cli._scenario._schema import scenario_schema
 from jaxhamel.cli._scenario._validate import ScenarioError, brief, nearest, read
 
@@ -109,7 +109,7 @@ def _about(content: str) -> About:
 
 def _found(source: str, command: str) -> tuple[str, str]:
     path = Path(source)
-    if path.suffix == ".toml" or _is_file(path):
+    if path.suffix == ".toml" or is_file(path):
         return path.stem, file_text(path)
     if source in (names := built_in()):
         return source, (files("jaxhamel.cli") / "scenarios" / f"{source}.toml").read_text("utf-8")
@@ -120,14 +120,6 @@ def _found(source: str, command: str) -> tuple[str, str]:
     raise ScenarioError(
         f"there is no such scenario.{nearest(source, known)} Give a TOML file or one of {', '.join(fit)}."
     )
-
-
-def _is_file(path: Path) -> bool:
-    """Also of a path that is too long, or in a folder that cannot be searched: there is none."""
-    try:
-        return path.is_file()
-    except OSError:
-        return False
 
 
 def _kind_of(data: Mapping[str, Any]) -> object:
