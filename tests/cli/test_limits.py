@@ -5,11 +5,14 @@ import os
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
+from jaxhamel.cli._app import app
 from jaxhamel.cli._commands._roboball import _fitted
 from jaxhamel.cli._objects._build import build_system, check_constructed
 from jaxhamel.cli._objects._identification import build_identified_system
 from jaxhamel.cli._objects._spread import Nominal, distributions
+from jaxhamel.cli._scenario import _sizes
 from jaxhamel.cli._scenario._scenario import load, load_identification
 from jaxhamel.cli._scenario._validate import ScenarioError
 from jaxhamel.systems import SoftRollingPendulum
@@ -157,3 +160,64 @@ def test_only_numbers_spread(key):
     with pytest.raises(ScenarioError, match="which is no number of this scenario") as caught:
         distributions([{"key": key, "distribution": "normal", "std": 1.0}], nominal)
     assert len(str(caught.value)) < 700
+
+
+CONTROL, MANY, FITTED = _sizes.check_control, _sizes.check_montecarlo, _sizes.check_identification
+
+
+@pytest.mark.parametrize(
+    ("check", "change", "message"),
+    [
+        (_sizes.check_simulation, "time.samples=1000000000000", "takes 1e+15 bytes of memory"),
+        (_sizes.check_simulation, "solver.max_steps=1000000000000000", "takes 1.16e+04 days at"),
+        (CONTROL, "task.coefficients=1000000000", "of memory at least, and this machine has"),
+        (CONTROL, "task.steps=1000000000", "takes 16.7 hours at least, and the limit is 90 s"),
+        (CONTROL, "task.degree=100000", "`task.coefficients` is 60 (degree 100000); that takes"),
+        (MANY, "montecarlo.samples=1000000000000", "takes 2.46e+16 bytes of memory at least"),
+        (MANY, "montecarlo.trajectories=1000000000000", "`trajectories` is 1e+12; that takes"),
+        (MANY, "montecarlo.dt=1e-15", "`montecarlo.dt` is 1e-15; that takes"),
+        (MANY, "montecarlo.dt=1e-320", "`montecarlo.dt` is 1e-320; that takes more than 1e300 s"),
+    ],
+)
+def test_what_is_beyond_the_machine_is_refused_with_its_size(check, change, message, monkeypatch):
+    monkeypatch.setattr(_sizes, "memory", lambda: 2.0**36)
+    check(load("figure-eight").tables)
+    with pytest.raises(ScenarioError) as caught:
+        check(load("figure-eight", [change]).tables)
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("fit.dt=1e-12", "`fit.dt` is 1e-12; that takes"),
+        ("fit.starts=1000000000000", "`fit.starts` is 1e+12; that takes 1e+15 bytes"),
+        ("synthetic.seconds=1e15", "`synthetic.rate` is 50; that takes"),
+        ("synthetic.runs=100000000000", "of memory at least"),
+        ("fit.segments=1000000000000", "`fit.segments`"),
+    ],
+)
+def test_so_it_is_of_fits(change, message):
+    FITTED(load_identification("ball-inertia").tables, True)
+    with pytest.raises(ScenarioError) as caught:
+        FITTED(load_identification("ball-inertia", [change]).tables, True)
+    assert message in str(caught.value)
+
+
+def test_steps_along_measured_runs_fit_into_the_time_for_them():
+    _sizes.check_fit_step(0.0, 1e9, 1.0)
+    _sizes.check_fit_step(1e-3, 10.0, 1.0)
+    with pytest.raises(
+        ScenarioError, match=r"`fit.dt` is 1e-06; that takes 10 s at least, and the"
+    ):
+        _sizes.check_fit_step(1e-6, 10.0, 1.0)
+
+
+def test_a_motion_that_cannot_be_begun_leaves_no_folder(top, tmp_path):
+    out = tmp_path / "a" / "out"
+    found = CliRunner().invoke(
+        app, ["simulate", str(top), "--set", "initial.omega=[1e200,0,0]", "--out", str(out)]
+    )
+    assert found.exit_code == 2
+    assert "the motion cannot be begun: the equations are not finite at the init" in found.stderr
+    assert not out.exists()

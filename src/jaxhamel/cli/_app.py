@@ -23,6 +23,7 @@ from jaxhamel.cli._options import (
     TrajectoriesOption,
 )
 from jaxhamel.cli._results._outcome import Outcome
+from jaxhamel.cli._scenario import _sizes
 from jaxhamel.cli._scenario._scenario import WITHOUT_FILE, built_in, load
 from jaxhamel.cli._start import start_jax
 from jaxhamel.cli._terminal import Terminal
@@ -85,6 +86,7 @@ def simulate(
 
     def job() -> Outcome:
         loaded = load(scenario, changes or ())
+        _sizes.check_simulation(loaded.tables)
         start_jax()
         from jaxhamel.cli._commands._simulate import run_simulate
 
@@ -129,6 +131,7 @@ def control(
 
     def job() -> Outcome:
         loaded = load(scenario, changes or ())
+        _sizes.check_control(loaded.tables, max_seconds)
         start_jax()
         from jaxhamel.cli._commands._control import run_control
 
@@ -178,6 +181,7 @@ def montecarlo(
 
     def job() -> Outcome:
         loaded = load(scenario, changes or ())
+        _sizes.check_montecarlo(loaded.tables, trajectories)
         start_jax()
         from jaxhamel.cli._commands._montecarlo import accuracies, run_montecarlo, run_one
 

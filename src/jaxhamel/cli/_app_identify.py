@@ -18,6 +18,7 @@ from jaxhamel.cli._options import (
     SetOption,
 )
 from jaxhamel.cli._results._outcome import Outcome
+from jaxhamel.cli._scenario import _sizes
 from jaxhamel.cli._scenario._fitted import ROBOBALL, fitted_file, fitted_roboball
 from jaxhamel.cli._scenario._scenario import load_identification
 from jaxhamel.cli._scenario._validate import ScenarioError
@@ -67,6 +68,7 @@ def identify(
 
             return run_identify_roboball(out, terminal, started, data, max_seconds, changes or ())
         asked = load_identification(scenario, changes or ())
+        _sizes.check_identification(asked.tables, data is None, max_seconds)
         start_jax()
         from jaxhamel.cli._commands._identify import run_identify
 

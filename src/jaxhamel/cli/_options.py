@@ -1,5 +1,6 @@
 """Arguments and options that commands share."""
 
+import math
 from pathlib import Path
 from typing import Annotated
 
@@ -37,7 +38,10 @@ QuietOption = Annotated[
     bool, typer.Option("--quiet", "-q", metavar="", help="Say nothing but errors.")
 ]
 SeedOption = Annotated[
-    int, typer.Option("--seed", metavar="N", min=0, help="Seed of the random starts or samples.")
+    int,
+    typer.Option(
+        "--seed", metavar="N", min=0, max=2**63 - 1, help="Seed of the random starts or samples."
+    ),
 ]
 TrajectoriesOption = Annotated[
     int | None,
@@ -76,12 +80,20 @@ IndexOption = Annotated[
 ]
 
 
+def _finite(value: float | None) -> float | None:
+    """A number of seconds is one."""
+    if value is not None and not math.isfinite(value):
+        raise typer.BadParameter(f"{value} is not a finite number of seconds.")
+    return value
+
+
 def _seconds(key: str):
     """When a search stops; `key`: of the scenario, where it is said else."""
     return typer.Option(
         "--max-seconds",
         metavar="S",
         min=0.0,
+        callback=_finite,
         help="Stop after this time and write the best found so far.",
         show_default=f"the scenario's {key}",
     )
@@ -115,6 +127,7 @@ FirstSecondsOption = Annotated[
         "--seconds",
         metavar="S",
         min=0.0,
+        callback=_finite,
         help="How much of the run's beginning the initial state is found from.",
     ),
 ]

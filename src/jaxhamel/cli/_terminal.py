@@ -3,7 +3,7 @@
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from rich.console import Console
 from rich.live import Live
@@ -26,11 +26,18 @@ class Terminal:
     def say(self, line: str) -> None:
         """A line that stays."""
         if not self.quiet:
-            self.console.print(_plain(line))
+            self._print(_plain(line))
 
     def complain(self, line: str) -> None:
         """A line about a failure; said even when quiet, so that a script's log has the reason."""
-        self.console.print(Text(visible(f"jaxhamel: {line}")))
+        self._print(Text(visible(f"jaxhamel: {line}")))
+
+    def _print(self, text: Text) -> None:
+        with suppress(
+            OSError
+        ):  # a full disk, a reader that has gone: the files are what the command is for
+            self.console.print(text)
+            sys.stderr.flush()
 
     @contextmanager
     def updating(self) -> Iterator[None]:
@@ -50,8 +57,7 @@ class Terminal:
             self._live.update(Text(visible(line), no_wrap=True, overflow="ellipsis"), refresh=True)
         elif always or time.monotonic() - self._last >= PLAIN_SECONDS:
             self._last = time.monotonic()
-            self.console.print(_plain(line))
-            sys.stderr.flush()
+            self._print(_plain(line))
 
 
 def _plain(line: str) -> Text:

@@ -28,6 +28,7 @@ from jaxhamel.cli._results._outputs import _asked_in_tables, _flat, write_figure
 from jaxhamel.cli._results._solution import write_tables
 from jaxhamel.cli._results._views import VIEWS, view
 from jaxhamel.cli._scenario._scenario import Scenario
+from jaxhamel.cli._scenario._sizes import check_fit_step
 from jaxhamel.cli._scenario._validate import ScenarioError
 from jaxhamel.cli._terminal import Terminal
 from jaxhamel.simulate import Trajectory
@@ -54,6 +55,8 @@ def run_identify(
     control, measurements = build_control(scenario, system), build_measurements(scenario)
     data = _data(scenario, out, data, measurements, control, seed)
     runs = read_runs(scenario, data, measurements, control)
+    budget = scenario["fit"]["max_seconds"] if max_seconds is None else max_seconds
+    check_fit_step(scenario["fit"]["dt"], sum(_length(run) for run in runs), budget)
     problem = build_problem(scenario, system, measurements, runs)
     folder(out)
     count = problem.model.coordinates().shape[0]
@@ -66,6 +69,10 @@ def run_identify(
     outcome = write_identification(out, outcome, estimate)
     terminal.say(str(estimate))
     return outcome
+
+
+def _length(run: Any) -> float:
+    return float(run.ts[-1] - run.ts[0])
 
 
 def _data(scenario, out, data, measurements, control, seed) -> Path:

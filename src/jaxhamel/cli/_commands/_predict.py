@@ -22,6 +22,7 @@ from jaxhamel.cli._results._outcome import Outcome
 from jaxhamel.cli._results._outputs import write_figures, write_summary
 from jaxhamel.cli._results._views import VIEWS, view
 from jaxhamel.cli._scenario._scenario import Scenario
+from jaxhamel.cli._scenario._sizes import check_fit_step
 from jaxhamel.cli._scenario._validate import ScenarioError
 from jaxhamel.cli._terminal import Terminal
 from jaxhamel.viz import Chart, Report, Scene, residuals_figure
@@ -39,6 +40,7 @@ def run_predict(
     system = build_identified_system(scenario)
     control, measurements = build_control(scenario, system), build_measurements(scenario)
     data = read_run(scenario, run, measurements, control)
+    check_fit_step(scenario["fit"]["dt"], float(data.ts[-1] - data.ts[0]))
     folder(out)
     terminal.say(
         f"{run.name}: the state at its start from the first {seconds:g} s, then by simulation"

@@ -24,6 +24,7 @@ from jaxhamel.cli._results._outcome import Outcome
 from jaxhamel.cli._results._outputs import write_all
 from jaxhamel.cli._results._views import prepare
 from jaxhamel.cli._scenario._scenario import Scenario
+from jaxhamel.cli._scenario._validate import ScenarioError
 from jaxhamel.cli._terminal import Terminal
 from jaxhamel.simulate import Trajectory, simulate
 from jaxhamel.simulate._results import in_words
@@ -89,6 +90,11 @@ def with_task(run: Run, scenario: Scenario) -> Run:
 def run_of(trajectory: Trajectory, system: Any, control: Any) -> Run:
     """The rows that were reached, and the very last state when the simulation stopped early."""
     keep = np.asarray(trajectory.valid)
+    if not keep.any():
+        raise ScenarioError(
+            "the motion cannot be begun: the equations are not finite at the initial state. Look at `initial` and "
+            "`system` for numbers that are too large or too small."
+        )
     ts = np.asarray(trajectory.ts)[keep]
     q, u = jax.tree.map(lambda x: np.asarray(x)[keep], (trajectory.q, trajectory.u))
     if not keep.all() and float(trajectory.t_end) > ts[-1]:

@@ -2,12 +2,14 @@
 
 import errno
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from jaxhamel._files import Lock, remove_partial, sync
 from jaxhamel.cli._scenario._validate import ScenarioError
 
 _HELD: dict[Path, Lock] = {}
+_MADE: list[Path] = []
 
 
 def folder(out: Path, *, of_ensemble: bool = False) -> Path:
@@ -22,7 +24,9 @@ def folder(out: Path, *, of_ensemble: bool = False) -> Path:
     what = "made"
     try:
         _check_kind(out, of_ensemble)
-        out.mkdir(parents=True, exist_ok=True)
+        if not out.is_dir():
+            out.mkdir(parents=True)
+            _MADE.append(out)
         what = "written to"
         _lock(out)
         remove_partial(out)
@@ -46,9 +50,12 @@ def remove_summary(out: Path) -> None:
 
 
 def release() -> None:
-    """Leave all folders to others."""
+    """Leave all folders to others; one that was made and has nothing in it goes."""
     while _HELD:
         _HELD.popitem()[1].close()
+    while _MADE:
+        with suppress(OSError):  # as it is where something was written
+            _MADE.pop().rmdir()
 
 
 def _lock(out: Path) -> None:
