@@ -12,13 +12,16 @@
 | γ^c_ab      | `Hamel`           | Hamel coefficients, index order `[c, a, b]`                  |
 """
 
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from jaxtyping import Array, Float, PyTree, Shaped
 
 Scalar: TypeAlias = Float[Array, ""]
 Time: TypeAlias = float | Scalar
-Configuration: TypeAlias = PyTree[Shaped[Array, "..."]]
+if TYPE_CHECKING:  # type checkers know no pytrees
+    Configuration: TypeAlias = Any
+else:
+    Configuration: TypeAlias = PyTree[Shaped[Array, "..."]]
 Velocity: TypeAlias = Float[Array, " n"]
 QuasiVelocity: TypeAlias = Float[Array, " k"]
 Multiplier: TypeAlias = Float[Array, " m"]

@@ -30,13 +30,13 @@ def _as_configuration(q):
     return jax.tree.map(as_parameter, q, is_leaf=lambda x: isinstance(x, list))
 
 
-def rate(control: Callable, t: Time) -> Array:
+def rate(control: Callable[..., Any], t: Time) -> Array:
     """θ̇(t)."""
     t = jnp.asarray(t)
     return jax.jvp(control, (t,), (jnp.ones_like(t),))[1]
 
 
-def second_rate(control: Callable, t: Time) -> Array:
+def second_rate(control: Callable[..., Any], t: Time) -> Array:
     """θ̈(t)."""
     return rate(lambda t: rate(control, t), t)
 
@@ -44,15 +44,19 @@ def second_rate(control: Callable, t: Time) -> Array:
 class AbstractCost(eqx.Module):
     """A term of J. Both residuals are empty unless a cost defines them."""
 
-    def running(self, system: System, t, q, u, control) -> Float[Array, " r"]:
+    def running(
+        self, system: System, t: Time, q: Configuration, u: QuasiVelocity, control: Control
+    ) -> Float[Array, " r"]:
         """r(t), under the integral."""
         return jnp.zeros(0, u.dtype)
 
-    def final(self, system: System, t, q, u, control) -> Float[Array, " r"]:
+    def final(
+        self, system: System, t: Time, q: Configuration, u: QuasiVelocity, control: Control
+    ) -> Float[Array, " r"]:
         """r_end, at the last time."""
         return jnp.zeros(0, u.dtype)
 
-    def check(self, system: System, ts, q0, u0) -> None:
+    def check(self, system: System, ts: ArrayLike, q0: Configuration, u0: ArrayLike) -> None:
         """Raises where it does not fit the problem; default: looks at `weight`, where there is one."""
         _checks.check_weight(getattr(self, "weight", None))
 
@@ -64,19 +68,21 @@ class Tracking(AbstractCost):
     of q, which is the position of a rolling ball.
     """
 
-    path: Callable
+    path: Callable[..., Any]
     weight: Any = parameter(default=1.0)
-    output: Callable = last_factor
+    output: Callable[..., Any] = last_factor
 
     def error(self, t: Time, q: Configuration) -> Array:
         """output(q) − path(t)."""
         return self.output(q) - self.path(t)
 
-    def check(self, system: System, ts, q0, u0) -> None:
+    def check(self, system: System, ts: ArrayLike, q0: Configuration, u0: ArrayLike) -> None:
         super().check(system, ts, q0, u0)
         _checks.check_terms(self, system, ts, q0)
 
-    def running(self, system: System, t, q, u, control):
+    def running(
+        self, system: System, t: Time, q: Configuration, u: QuasiVelocity, control: Control
+    ) -> Array:
         return jnp.sqrt(self.weight) * self.error(t, q)
 
 
@@ -90,14 +96,16 @@ class Endpoint(AbstractCost):
     u: Any = parameter(default=None)
     weight: Any = parameter(default=1.0)
 
-    def __check_init__(self):
+    def __check_init__(self) -> None:
         _checks.check_some_given(self, ("q", "u"))
 
-    def check(self, system: System, ts, q0, u0) -> None:
+    def check(self, system: System, ts: ArrayLike, q0: Configuration, u0: ArrayLike) -> None:
         super().check(system, ts, q0, u0)
         _checks.check_target(self, system)
 
-    def final(self, system: System, t, q, u, control):
+    def final(
+        self, system: System, t: Time, q: Configuration, u: QuasiVelocity, control: Control
+    ) -> Array:
         return jnp.sqrt(self.weight) * _distance(system, self.q, self.u, q, u)
 
 
@@ -106,7 +114,9 @@ class ControlEnergy(AbstractCost):
 
     weight: Any = parameter(default=1.0)
 
-    def running(self, system: System, t, q, u, control):
+    def running(
+        self, system: System, t: Time, q: Configuration, u: QuasiVelocity, control: Control
+    ) -> Array:
         return jnp.sqrt(self.weight) * control(t)
 
 
@@ -115,7 +125,9 @@ class MassAcceleration(AbstractCost):
 
     weight: Any = parameter(default=1.0)
 
-    def running(self, system: System, t, q, u, control):
+    def running(
+        self, system: System, t: Time, q: Configuration, u: QuasiVelocity, control: Control
+    ) -> Array:
         return jnp.sqrt(self.weight) * second_rate(control, t)
 
 
@@ -129,10 +141,12 @@ class RailLimits(AbstractCost):
     upper: Any = parameter()
     weight: Any = parameter(default=1.0)
 
-    def __check_init__(self):
+    def __check_init__(self) -> None:
         _checks.check_limits(self.lower, self.upper)
 
-    def running(self, system: System, t, q, u, control):
+    def running(
+        self, system: System, t: Time, q: Configuration, u: QuasiVelocity, control: Control
+    ) -> Array:
         theta = control(t)
         over = jnp.concatenate([theta - self.upper, self.lower - theta])
         return jnp.sqrt(self.weight) * jnp.maximum(over, jnp.zeros_like(over))
@@ -150,11 +164,13 @@ class ContactLimits(AbstractCost):
     friction: Any = parameter(default=jnp.inf)
     weight: Any = parameter(default=1.0)
 
-    def check(self, system: System, ts, q0, u0) -> None:
+    def check(self, system: System, ts: ArrayLike, q0: Configuration, u0: ArrayLike) -> None:
         super().check(system, ts, q0, u0)
         _checks.check_has_contact(system)
 
-    def running(self, system: Any, t, q, u, control):
+    def running(
+        self, system: Any, t: Time, q: Configuration, u: QuasiVelocity, control: Control
+    ) -> Array:
         force = system.contact_force(t, q, u, control)
         squared = force[0] ** 2 + force[1] ** 2
         sliding = jnp.where(squared > 0, jnp.sqrt(jnp.where(squared > 0, squared, 1.0)), 0.0)
@@ -167,10 +183,12 @@ class ContactLimits(AbstractCost):
 class Running(AbstractCost):
     """½ w ∫ |function(t, q, u, control)|² dt of any function to `(r,)`; `control` is the callable, `weight` is w."""
 
-    function: Callable
+    function: Callable[..., Any]
     weight: Any = parameter(default=1.0)
 
-    def running(self, system: System, t, q, u, control):
+    def running(
+        self, system: System, t: Time, q: Configuration, u: QuasiVelocity, control: Control
+    ) -> Array:
         return jnp.sqrt(self.weight) * self.function(t, q, u, control)
 
 
@@ -178,10 +196,12 @@ class AbstractConstraint(eqx.Module):
     """Conditions at the first (`at_end` False) or the last time, met exactly: residual = 0."""
 
     @abstractmethod
-    def residual(self, system: System, t, q, u, control) -> Float[Array, " r"]:
+    def residual(
+        self, system: System, t: Time, q: Configuration, u: QuasiVelocity, control: Control
+    ) -> Float[Array, " r"]:
         """The conditions' residual at one state; `control` is the callable."""
 
-    def check(self, system: System, ts, q0, u0) -> None:
+    def check(self, system: System, ts: ArrayLike, q0: Configuration, u0: ArrayLike) -> None:
         """Raises where it does not fit the problem; default: never."""
 
 
@@ -192,10 +212,12 @@ class ControlAt(AbstractConstraint):
     rate: Any = parameter(default=None)
     at_end: bool = eqx.field(static=True, default=False)
 
-    def __check_init__(self):
+    def __check_init__(self) -> None:
         _checks.check_some_given(self, ("value", "rate"))
 
-    def residual(self, system: System, t, q, u, control):
+    def residual(
+        self, system: System, t: Time, q: Configuration, u: QuasiVelocity, control: Control
+    ) -> Array:
         pairs = ((self.value, control), (self.rate, lambda t: rate(control, t)))
         return jnp.concatenate([f(t) - x for x, f in pairs if x is not None])
 
@@ -207,13 +229,15 @@ class StateAtEnd(AbstractConstraint):
     u: Any = parameter(default=None)
     at_end = True
 
-    def __check_init__(self):
+    def __check_init__(self) -> None:
         _checks.check_some_given(self, ("q", "u"))
 
-    def check(self, system: System, ts, q0, u0) -> None:
+    def check(self, system: System, ts: ArrayLike, q0: Configuration, u0: ArrayLike) -> None:
         _checks.check_target(self, system)
 
-    def residual(self, system: System, t, q, u, control):
+    def residual(
+        self, system: System, t: Time, q: Configuration, u: QuasiVelocity, control: Control
+    ) -> Array:
         return _distance(system, self.q, self.u, q, u)
 
 

@@ -5,7 +5,9 @@ A curve is a callable pytree t -> `(n,)`, twice differentiable in t by autodiff,
 """
 
 from abc import abstractmethod
+from collections.abc import Callable
 from math import comb, factorial
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -21,7 +23,7 @@ from jaxhamel._typing import Scalar, Time
 from jaxhamel.systems._parameters import as_parameter
 
 
-def free_parameters(curve):
+def free_parameters(curve: Any) -> tuple[Array, Callable[..., Any]]:
     """(p, rebuild): the free parameters of a curve as one vector `(P,)`, and p -> curve.
 
     For a curve of this module they are what its `free` says, for any other callable pytree all
@@ -51,7 +53,7 @@ class AbstractCurve(eqx.Module):
         """θ(t)."""
 
     @property
-    def free(self):
+    def free(self) -> Any:
         """A filter: True at the leaves that an optimiser moves."""
         return jax.tree.map(eqx.is_inexact_array, self)
 
@@ -132,7 +134,7 @@ class Spline(AbstractCurve):
         return (basis + straight * slope) @ rows
 
     @property
-    def free(self):
+    def free(self) -> Any:
         return eqx.tree_at(lambda s: (s.coefficients, s.t0, s.t1), self, (True, False, False))
 
     def support(self, t0: float, t1: float) -> Bool[np.ndarray, " P"]:
@@ -171,7 +173,7 @@ class FourierSeries(AbstractCurve):
         return self.mean + jnp.cos(angle) @ self.cosine + jnp.sin(angle) @ self.sine
 
     @property
-    def free(self):
+    def free(self) -> Any:
         every = jax.tree.map(eqx.is_inexact_array, self)
         return eqx.tree_at(lambda s: s.period, every, False)
 
@@ -188,7 +190,7 @@ class Limited(AbstractCurve):
     lower: Float[Array, " n"]
     upper: Float[Array, " n"]
 
-    def __init__(self, curve, lower: ArrayLike, upper: ArrayLike):
+    def __init__(self, curve: Any, lower: ArrayLike, upper: ArrayLike):
         _checks.check_callable("curve", curve, "pytree t -> (n,), such as control.Spline")
         self.curve = curve
         self.lower, self.upper = as_parameter(lower), as_parameter(upper)
@@ -199,7 +201,7 @@ class Limited(AbstractCurve):
         return middle + half * jnp.tanh((self.curve(t) - middle) / half)  # pyright: ignore
 
     @property
-    def free(self):
+    def free(self) -> Any:
         inner = self.curve.free if isinstance(self.curve, AbstractCurve) else eqx.is_inexact_array
         if not isinstance(self.curve, AbstractCurve):
             inner = jax.tree.map(eqx.is_inexact_array, self.curve)

@@ -1,14 +1,16 @@
 """The built-in job: a ball of radius 0.1 m with three masses rolls a figure-eight of 2 m × 1 m."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import resources
+from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
+from jaxtyping import Array
 
 from jaxhamel.control._costs import ControlAt, rate
 from jaxhamel.control._curves import Spline
@@ -95,7 +97,9 @@ def figure_eight_method(max_seconds: float = 90.0, goal: float = 5e-4) -> Multip
     return MultipleShooting(steps=4, max_seconds=max_seconds, goal=goal, cost_tolerance=0.02)
 
 
-def rolling_along(path, ts, radius, steps: int = 20):
+def rolling_along(
+    path: Callable[..., Any], ts: ArrayLike, radius: ArrayLike, steps: int = 20
+) -> tuple[tuple[Array, Array], Array]:
     """(q, u) at `ts` of a ball that rolls along `path` without spin about the vertical:
 
         ω = e_3 × ẋ / r ,   Λ(t + h) = exp(h ω) Λ(t) ,   Ω = Λᵀ ω .
@@ -144,12 +148,12 @@ def figure_eight_curve() -> Spline:
     return Spline(jnp.array(stored["coefficients"]), 0.0, stored["problem"]["period"])
 
 
-def _stored() -> dict:
+def _stored() -> dict[str, Any]:
     text = resources.files("jaxhamel.control").joinpath("data/figure_eight.json").read_text()
     return json.loads(text)
 
 
-def stored_text(problem: dict, result) -> str:
+def stored_text(problem: dict[str, Any], result) -> str:
     """The text of `data/figure_eight.json` for a result; numbers are written so that they read back exactly."""
     rows = [[float(x) for x in row] for row in np.asarray(result.control.coefficients)]
     stored = {"problem": problem, "reached": result.to_dict(), "coefficients": rows}

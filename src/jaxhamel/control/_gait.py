@@ -70,12 +70,12 @@ class GaitProblem(eqx.Module):
     objective: Any
     per: Literal["cycle", "length"] = eqx.field(static=True, default="cycle")
     effort_weight: Array = eqx.field(converter=as_parameter, default=0.0)
-    effort: Callable | None = None
+    effort: Callable[..., Any] | None = None
     length: Array | None = eqx.field(converter=as_parameter, default=None)
     cycles: int = eqx.field(static=True, default=1)
     steps: int = eqx.field(static=True, default=60)
 
-    def __check_init__(self):
+    def __check_init__(self) -> None:
         _checks.check_gait_problem(self)
 
     def loop(self, p: Float[Array, " P"]) -> FourierSeries:
@@ -175,7 +175,7 @@ def optimise_gait(
     rtol: float = 1e-8,
     atol: float = 1e-8,
     iterations: int = 150,
-    progress: Callable | None = None,
+    progress: Callable[..., Any] | None = None,
 ) -> GaitResult:
     """The best gait near the one given, by gradients of its exact displacement (BFGS).
 

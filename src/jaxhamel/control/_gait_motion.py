@@ -25,7 +25,7 @@ from jaxhamel.simulate._runge_kutta import RK4, looped
 
 def gait_motion(
     mechanism: Any,
-    curve: Callable,
+    curve: Callable[..., Any],
     times: Float[Array, " T"],
     space: AbstractSpace,
     momentum: Float[Array, " k"] | None = None,
@@ -64,7 +64,7 @@ def gait_motion(
 
 def gait_displacement(
     mechanism: Any,
-    curve: Callable,
+    curve: Callable[..., Any],
     space: AbstractSpace,
     *,
     period: float | Scalar = 1.0,
@@ -87,7 +87,9 @@ def gait_displacement(
     return jax.tree.map(lambda x: x[-1], g)
 
 
-def _none(mechanism: Any, curve: Callable, times: Float[Array, " T"]) -> Float[Array, " k"]:
+def _none(
+    mechanism: Any, curve: Callable[..., Any], times: Float[Array, " T"]
+) -> Float[Array, " k"]:
     """Momentum zero, `(0,)` for a mechanism without."""
     if not hasattr(mechanism, "momentum_rate"):
         return jnp.zeros(0, times.dtype)

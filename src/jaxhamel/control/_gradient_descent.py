@@ -47,9 +47,9 @@ class GradientDescent(eqx.Module):
     gradient_tolerance: float = 1e-6
     samples: int = eqx.field(static=True, default=6)
     penalty: float = 1e4
-    options: dict = eqx.field(default_factory=dict)
+    options: dict[str, Any] = eqx.field(default_factory=dict)
 
-    def __check_init__(self):
+    def __check_init__(self) -> None:
         _checks.check_descent(self)
 
     def cost(self, problem: ControlProblem, p: Float[Array, " P"]) -> Float[Array, ""]:
@@ -57,12 +57,15 @@ class GradientDescent(eqx.Module):
         r = residual(problem, p, samples=self.samples, penalty=self.penalty, options=self.options)
         return jnp.dot(r, r) / 2
 
-    def run(self, problem: ControlProblem, progress: Callable | None = None) -> Result:
+    def run(self, problem: ControlProblem, progress: Callable[..., Any] | None = None) -> Result:
         """Solves one problem; `progress` gets a `Progress` after each iteration."""
         return self._run(problem, free_parameters(problem.curve)[0], progress)
 
     def run_many(
-        self, problem: ControlProblem, starts: Float[Array, "S P"], progress: Callable | None = None
+        self,
+        problem: ControlProblem,
+        starts: Float[Array, "S P"],
+        progress: Callable[..., Any] | None = None,
     ) -> Result:
         """From many starts at once; the best is returned."""
         return self._run(problem, starts, progress)

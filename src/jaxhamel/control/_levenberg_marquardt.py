@@ -52,9 +52,9 @@ def first_iterate(point, model, damping) -> Iterate:
 
 def step(
     iterate: Iterate,
-    evaluate: Callable,
-    conditions: Callable,
-    move: Callable,
+    evaluate: Callable[..., Any],
+    conditions: Callable[..., Any],
+    move: Callable[..., Any],
     penalty: Float[Array, ""],
     switch: Float[Array, ""],
 ) -> Iterate:
@@ -103,7 +103,7 @@ def _judge(iterate: Iterate, there, penalty) -> Iterate:
     )
 
 
-def _direction(iterate: Iterate, exact, conditions: Callable, penalty):
+def _direction(iterate: Iterate, exact, conditions: Callable[..., Any], penalty):
     """(z, y): the step with its second-order corrections, and the multipliers."""
     model = iterate.model
     shifted = model.H + iterate.damping * jnp.eye(model.H.shape[0], dtype=model.H.dtype)

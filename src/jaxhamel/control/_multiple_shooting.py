@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from typing import Any
 
 import diffrax
 import equinox as eqx
@@ -58,7 +59,7 @@ class MultipleShooting(eqx.Module):
     """
 
     steps: int = eqx.field(static=True, default=6)
-    solver: diffrax.AbstractSolver = eqx.field(default_factory=diffrax.Dopri8)
+    solver: diffrax.AbstractSolver[Any] = eqx.field(default_factory=diffrax.Dopri8)
     max_iterations: int = 400
     max_seconds: float = 60.0
     cost_tolerance: float = 1e-3
@@ -69,18 +70,21 @@ class MultipleShooting(eqx.Module):
     switch: float = 1e-2
     route: str | None = eqx.field(static=True, default=None)
 
-    def __check_init__(self):
+    def __check_init__(self) -> None:
         _checks.check_shooting(self)
         _checks.check_route(self.route, ROUTES)
 
-    def run(self, problem: ControlProblem, progress: Callable | None = None) -> Result:
+    def run(self, problem: ControlProblem, progress: Callable[..., Any] | None = None) -> Result:
         """Solves one problem; `progress` gets a `Progress` after each iteration."""
         search = _Search(self, problem, progress)
         search.iterate(_start(problem, self.damping, free_parameters(problem.curve)[0]))
         return search.result()
 
     def run_many(
-        self, problem: ControlProblem, starts: Float[Array, "S P"], progress: Callable | None = None
+        self,
+        problem: ControlProblem,
+        starts: Float[Array, "S P"],
+        progress: Callable[..., Any] | None = None,
     ) -> Result:
         """From many starts at once; the best is returned, and reported meanwhile."""
         search = _Search(self, problem, progress)

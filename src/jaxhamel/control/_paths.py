@@ -34,7 +34,7 @@ class _Eased(eqx.Module):
     period: Any = parameter(default=20.0)
     ramp: Any = parameter(default=3.0)
 
-    def __check_init__(self):
+    def __check_init__(self) -> None:
         _checks.check_positive("period", self.period)
         _checks.check_ramp(self.ramp, self.period)
 
@@ -56,7 +56,7 @@ class FigureEight(_Eased):
     width: Any = parameter(default=2.0)
     height: Any = parameter(default=1.0)
 
-    def __check_init__(self):
+    def __check_init__(self) -> None:
         _checks.check_numbers(self, finite=("width", "height"))
 
     def along(self, s: Scalar) -> Float[Array, " 2"]:
@@ -72,7 +72,7 @@ class Circle(_Eased):
 
     radius: Any = parameter(default=1.0)
 
-    def __check_init__(self):
+    def __check_init__(self) -> None:
         _checks.check_numbers(self, finite=("radius",))
 
     def along(self, s: Scalar) -> Float[Array, " 2"]:
@@ -88,7 +88,7 @@ class Line(_Eased):
 
     end: Any = parameter(default=(1.0, 0.0))
 
-    def __check_init__(self):
+    def __check_init__(self) -> None:
         _checks.check_shape("end", self.end, (2,), "A point of the plane.")
         _checks.check_finite("end", self.end)
 

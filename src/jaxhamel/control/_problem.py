@@ -43,8 +43,8 @@ class ControlProblem(eqx.Module):
     u0: QuasiVelocity
     ts: Float[Array, " N+1"]
     curve: Any
-    costs: tuple
-    constraints: tuple
+    costs: tuple[Any, ...]
+    constraints: tuple[Any, ...]
     guess: tuple[Configuration, QuasiVelocity]
 
     def __init__(
@@ -53,10 +53,10 @@ class ControlProblem(eqx.Module):
         q0: Configuration,
         u0: ArrayLike,
         ts: ArrayLike,
-        curve: Callable,
-        costs: tuple,
-        constraints: tuple = (),
-        guess: tuple | None = None,
+        curve: Callable[..., Any],
+        costs: tuple[Any, ...],
+        constraints: tuple[Any, ...] = (),
+        guess: tuple[Any, ...] | None = None,
     ):
         _checks.check_kind(
             "system", system, System, "it must be a jaxhamel.System with its values."
@@ -84,15 +84,15 @@ def TrackingProblem(
     q0: Configuration,
     u0: ArrayLike,
     ts: ArrayLike,
-    curve: Callable,
-    path: Callable,
+    curve: Callable[..., Any],
+    path: Callable[..., Any],
     *,
     tracking_weight: ArrayLike = 1.0,
     acceleration_weight: ArrayLike = 0.0,
-    output: Callable = last_factor,
-    costs: tuple = (),
-    constraints: tuple = (),
-    guess: tuple | None = None,
+    output: Callable[..., Any] = last_factor,
+    costs: tuple[Any, ...] = (),
+    constraints: tuple[Any, ...] = (),
+    guess: tuple[Any, ...] | None = None,
 ) -> ControlProblem:
     """A `ControlProblem` that follows `path` with smooth control:
 

@@ -9,6 +9,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import ArrayLike
 
 from jaxhamel.control._problem import ControlProblem
 from jaxhamel.simulate import Trajectory, simulate
@@ -84,7 +85,9 @@ def report_times(problem: ControlProblem, per_interval: int = 16) -> np.ndarray:
     return np.concatenate([*parts, ts[-1:]])
 
 
-def replay(problem: ControlProblem, control, ts=None, **options) -> Trajectory:
+def replay(
+    problem: ControlProblem, control: Any, ts: ArrayLike | None = None, **options: Any
+) -> Trajectory:
     """One continuous open-loop simulation, adaptive and tight: what is reported.
 
     **Arguments:** `problem`; `control`: a callable pytree t -> `(n,)`, `Result.control` for instance; `ts`: times, default

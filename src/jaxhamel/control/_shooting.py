@@ -6,7 +6,7 @@ on the few parameters its stretch of the curve is made of, so its Jacobian has f
 """
 
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from jaxhamel._typing import Control
 from jaxhamel.control._costs import constraint_residual, final_residual, running_residual
 from jaxhamel.control._curves import free_parameters, support
 from jaxhamel.control._problem import ControlProblem
@@ -25,7 +26,7 @@ from jaxhamel.simulate._runge_kutta import Tableau, looped
 class Point(NamedTuple):
     """Where the iteration stands: node states with a leading axis, and parameters."""
 
-    q: tuple
+    q: tuple[Any, ...]
     u: Float[Array, "N+1 k"]
     p: Float[Array, " P"]
 
@@ -64,7 +65,7 @@ class Shooting(eqx.Module):
     steps: int = eqx.field(static=True)
     route: str | None = eqx.field(static=True)
 
-    def states(self, problem: ControlProblem, x, control, t0, t1):
+    def states(self, problem: ControlProblem, x: Any, control: Control, t0: Any, t1: Any) -> Any:
         """States at the ends of the steps from x at t0 on, `(steps+1, …)`."""
         field = VectorField(self.route)
         h = (t1 - t0) / self.steps
@@ -77,7 +78,7 @@ class Shooting(eqx.Module):
         _, later = jax.lax.scan(step, x, jnp.arange(self.steps).astype(h.dtype))
         return jax.tree.map(lambda a, b: jnp.concatenate([a[None], b]), x, later)
 
-    def arc(self, problem: ControlProblem, x, p, t0, t1):
+    def arc(self, problem: ControlProblem, x: Any, p: Array, t0: Any, t1: Any) -> Any:
         """(residuals whose half square sum is the interval's cost, state at its end, ∫|error|²)."""
         control = free_parameters(problem.curve)[1](p)
         qs, us = self.states(problem, x, control, t0, t1)

@@ -27,7 +27,7 @@ def residual(
     *,
     samples: int = 6,
     penalty: float = 1e4,
-    options: dict | None = None,
+    options: dict[str, Any] | None = None,
 ) -> Float[Array, " r"]:
     """r(p) with J = ½|r|²: costs by quadrature on `samples` parts of each interval, constraints times √penalty.
 
@@ -90,12 +90,12 @@ class SingleShooting(eqx.Module):
     atol: float = 1e-10
     samples: int = eqx.field(static=True, default=6)
     penalty: float = 1e8
-    options: dict = eqx.field(default_factory=dict)
+    options: dict[str, Any] = eqx.field(default_factory=dict)
 
-    def __check_init__(self):
+    def __check_init__(self) -> None:
         _checks.check_least_squares(self)
 
-    def run(self, problem: ControlProblem, progress: Callable | None = None) -> Result:
+    def run(self, problem: ControlProblem, progress: Callable[..., Any] | None = None) -> Result:
         """Solves one problem; `progress` gets a `Progress` after as many steps as fit into a fifth of a second."""
         began = time.monotonic()
         task = _LeastSquares(

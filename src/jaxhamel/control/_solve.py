@@ -15,7 +15,7 @@ from jaxhamel.control._result import Result
 
 
 def solve(
-    problem: ControlProblem, method: Any = None, *, progress: Callable | None = None
+    problem: ControlProblem, method: Any = None, *, progress: Callable[..., Any] | None = None
 ) -> Result:
     """Solves a control problem and simulates what was found, in one piece.
 
@@ -44,7 +44,7 @@ def solve_many(
     starts: Float[Array, "S P"],
     method: Any = None,
     *,
-    progress: Callable | None = None,
+    progress: Callable[..., Any] | None = None,
 ) -> Result:
     """Solves from many starts at once, by vmap, and returns the best.
 

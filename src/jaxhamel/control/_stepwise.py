@@ -66,7 +66,9 @@ class Found(NamedTuple):
 class Search:
     """The host's loop around `_advance`: tells how it goes, and ends with what there is."""
 
-    def __init__(self, task: AbstractTask, most: int, progress: Callable | None, began: float):
+    def __init__(
+        self, task: AbstractTask, most: int, progress: Callable[..., Any] | None, began: float
+    ):
         self.task, self.most, self.progress = task, most, progress
         self.at, self.costs, self.times = _begin(task), [], [began]
         self.end: tuple[Any, Any] = (self.at.y, None)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
-from jaxtyping import Array, ArrayLike, Float, PyTree
+from jaxtyping import Array, ArrayLike, Float
 
 from jaxhamel import _checks
 from jaxhamel._lanes._xla_cpu._jit import jit
@@ -18,10 +18,10 @@ from jaxhamel.simulate._runge_kutta import tableau
 
 
 def integrate(
-    f: Callable,
-    y0: PyTree,
+    f: Callable[..., Any],
+    y0: Any,
     ts: ArrayLike,
-    args: PyTree = None,
+    args: Any = None,
     *,
     dt: float | None = None,
     rtol: ArrayLike | None = None,
@@ -31,7 +31,7 @@ def integrate(
     method: Any = None,
     checkpoint: bool | None = None,
     kernel: Kernel | bool | None = None,
-) -> PyTree[Float[Array, "B T ..."]]:
+) -> Any:
     """Many solutions of an ordinary differential equation at `ts`, by equal steps or by adaptive steps of each solution:
 
         dy/dt = f(t, y, args) ,     y(ts[0]) = y0 .

@@ -22,7 +22,7 @@ def mechanical(members: Members, route: str | None, method: Any = None) -> tuple
     field, space = VectorField(route), members.with_own(members.own)[0].space
     shared, fixed = members.shared
 
-    def at(mine, shared) -> tuple[Any, Callable]:
+    def at(mine, shared) -> tuple[Any, Callable[..., Any]]:
         system, _, _, control = members.with_numbers(own.entries(mine), shared, fixed)
         return system, lambda t, y: field(t, y, (system, control))
 
@@ -48,11 +48,11 @@ def mechanical_equation(route: str | None) -> Equation:
     return Equation(partial(mechanical, route=route), partial(_alone, route), _first)
 
 
-def _first(member: tuple):
+def _first(member: tuple[Any, ...]):
     return member[1:3]
 
 
-def _alone(route: str | None, member: tuple, ts, asked: Asked):
+def _alone(route: str | None, member: tuple[Any, ...], ts, asked: Asked):
     system, q0, u0, control = member
     options: dict[str, Any] = asked._asdict() | {"route": route}
     found = simulate(system, q0, u0, ts, control, **options)

@@ -43,9 +43,9 @@ def ordinary_equation() -> Equation:
     return Equation(ordinary, _alone, lambda member: member[0])
 
 
-def _alone(member: tuple, ts: Float[Array, " T"], asked: Asked) -> tuple[Any, Array, Any]:
+def _alone(member: tuple[Any, ...], ts: Float[Array, " T"], asked: Asked) -> tuple[Any, Array, Any]:
     y0, args, f = member
-    slope: Callable = lambda t, y, args: f(t, y, args)  # noqa: E731
+    slope: Callable[..., Any] = lambda t, y, args: f(t, y, args)  # noqa: E731
     path, end = diffrax.SubSaveAt(ts=ts), diffrax.SubSaveAt(t1=True)
     found: Any = diffrax.diffeqsolve(
         diffrax.ODETerm(slope),

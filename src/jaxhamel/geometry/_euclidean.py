@@ -21,7 +21,7 @@ class Euclidean(AbstractAbelianSpace):
 
     n: int = eqx.field(static=True)
 
-    def __check_init__(self):
+    def __check_init__(self) -> None:
         _checks.check_dimension("n", self.n)
 
     @property

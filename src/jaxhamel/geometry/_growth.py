@@ -9,6 +9,7 @@ those are kept whose series are linearly independent.
 
 from collections.abc import Callable, Iterator, Sequence
 from math import comb
+from typing import Any
 
 import numpy as np
 import scipy.linalg
@@ -22,8 +23,8 @@ Growth = tuple[int, ...]
 
 
 def growths(
-    constraints: Callable,
-    points: Sequence,
+    constraints: Callable[..., Any],
+    points: Sequence[Any],
     kernels: Sequence[np.ndarray],
     space: AbstractSpace,
     tolerance: float,

@@ -23,7 +23,7 @@ class Helical(AbstractAbelianSpace):
 
     pitch: Scalar | float
 
-    def __check_init__(self):
+    def __check_init__(self) -> None:
         _checks.check_numbers(self, finite=("pitch",))
 
     @property

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import combinations_with_replacement
 from math import factorial, prod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -80,7 +80,9 @@ def bracket(X: np.ndarray, Y: np.ndarray, degree: int) -> np.ndarray:
     return np.add.reduceat(along_x - along_y, starts)
 
 
-def coefficients(constraints: Callable, points: Sequence, space: AbstractSpace, order: int):
+def coefficients(
+    constraints: Callable[..., Any], points: Sequence[Any], space: AbstractSpace, order: int
+):
     """The Taylor coefficients of R(φ) for the monomials of one degree, at several q: `(points, monomials of it, m, n)`."""
     q = jax.tree.map(lambda *each: jnp.stack(each), *points)
     dtype = jnp.result_type(*jax.tree.leaves(q))
@@ -101,7 +103,7 @@ def coefficients(constraints: Callable, points: Sequence, space: AbstractSpace, 
     return values / _factorials(kinds)[:, None, None]
 
 
-def _along(function: Callable, i: int) -> Callable:
+def _along(function: Callable[..., Any], i: int) -> Callable[..., Any]:
     """∂ of a function of (φ, q, directions) along the i-th of the directions."""
 
     def derivative(phi, q, directions):

@@ -1,5 +1,7 @@
 """Any matrix Lie group, from the generators of its Lie algebra alone."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
@@ -59,7 +61,7 @@ class MatrixGroup(AbstractSpace):
         """The components of a matrix of the Lie algebra, `(n,)`: the inverse of `hat`."""
         return jnp.einsum("aij,ij->a", self.dual.astype(matrix.dtype), matrix)
 
-    def identity(self, dtype=None) -> Element:
+    def identity(self, dtype: Any = None) -> Element:
         return jnp.eye(self.generators.shape[1], dtype=dtype)
 
     def compose(self, q1: Element, q2: Element) -> Element:
@@ -103,7 +105,7 @@ class MatrixGroup(AbstractSpace):
     def normalise(self, q: Element) -> Element:
         return q
 
-    def structure_constants(self, dtype=None) -> Float[Array, "n n n"]:
+    def structure_constants(self, dtype: Any = None) -> Float[Array, "n n n"]:
         return self.constants if dtype is None else self.constants.astype(dtype)
 
     def check(self, q: Element, name: str = "q") -> None:

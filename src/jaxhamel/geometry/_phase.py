@@ -16,6 +16,7 @@ exactly so (with ∫B in place of B(r̄) times the area) on an abelian group, by
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -100,7 +101,9 @@ def group_motion(
     return jax.tree.map(lambda g, gs: jnp.concatenate([g[None], gs]), start, later)
 
 
-def _increment(velocity: Callable, g: Configuration, ends, space: AbstractSpace, right: bool):
+def _increment(
+    velocity: Callable[..., Any], g: Configuration, ends, space: AbstractSpace, right: bool
+):
     """η with g exp(η) (`right`: exp(η) g) at the second of the ends: one step of order 4 of η̇ = dexp⁻¹(∓η) ξ."""
     t, h = ends[0], ends[1] - ends[0]
     zero = jnp.zeros(space.dim, t.dtype)
@@ -135,7 +138,7 @@ def geometric_phase(
     *,
     steps: int = 200,
     right: bool = False,
-    dtype=None,
+    dtype: Any = None,
 ) -> Configuration:
     """The holonomy of a loop: g at its end when g starts from the identity, ġ = −g A(r) ṙ.
 
@@ -169,7 +172,7 @@ def geometric_phase(
     return jax.tree.map(lambda g: g[-1], path)
 
 
-def loop_area(loop: Path, *, samples: int = 200, dtype=None) -> Float[Array, "m m"]:
+def loop_area(loop: Path, *, samples: int = 200, dtype: Any = None) -> Float[Array, "m m"]:
     """a^IJ = ∮ x^I dx^J, antisymmetric: a^12 is the area in the plane (r^1, r^2), positive when
     the loop turns from axis 1 to axis 2.
 
@@ -190,7 +193,7 @@ def small_loop_phase(
     *,
     samples: int = 200,
     right: bool = False,
-    dtype=None,
+    dtype: Any = None,
 ) -> Velocity:
     """log g ≈ ½ B^α_IJ(r̄) ∮ x^I dx^J: the phase of a small loop, by the curvature at its mean.
 

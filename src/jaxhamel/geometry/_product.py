@@ -1,6 +1,7 @@
 """Direct products of configuration spaces: tuples of configurations, velocities side by side."""
 
 from itertools import accumulate
+from typing import Any
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -50,11 +51,11 @@ class Product(AbstractSpace):
         pairs = zip(ends, self.spaces, strict=True)
         return tuple(v[end - space.dim : end] for end, space in pairs)
 
-    def _each(self, operation: str, *operands: tuple) -> list:
+    def _each(self, operation: str, *operands: tuple[Any, ...]) -> list[Any]:
         rows = zip(self.spaces, *operands, strict=True)
         return [getattr(space, operation)(*row) for space, *row in rows]
 
-    def identity(self, dtype=None) -> Configuration:
+    def identity(self, dtype: Any = None) -> Configuration:
         return tuple(space.identity(dtype) for space in self.spaces)
 
     def compose(self, q1: Configuration, q2: Configuration) -> Configuration:

@@ -1,5 +1,7 @@
 """The Schoenflies group X(z): translations of space and rotations about z, a SCARA robot's hand."""
 
+from typing import Any
+
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -32,7 +34,7 @@ class Schoenflies(AbstractSpace):
     def dim(self) -> int:
         return 4
 
-    def identity(self, dtype=None) -> Float[Array, " 4"]:
+    def identity(self, dtype: Any = None) -> Float[Array, " 4"]:
         return jnp.zeros(4, dtype=dtype)
 
     def compose(self, q1: Float[Array, " 4"], q2: Float[Array, " 4"]) -> Float[Array, " 4"]:

@@ -1,5 +1,7 @@
 """Rigid motions of the plane SE(2)."""
 
+from typing import Any
+
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -22,7 +24,7 @@ class SE2(AbstractSpace):
     def dim(self) -> int:
         return 3
 
-    def identity(self, dtype=None) -> Float[Array, " 3"]:
+    def identity(self, dtype: Any = None) -> Float[Array, " 3"]:
         return jnp.zeros(3, dtype=dtype)
 
     def compose(self, q1: Float[Array, " 3"], q2: Float[Array, " 3"]) -> Float[Array, " 3"]:

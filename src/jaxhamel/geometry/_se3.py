@@ -1,5 +1,7 @@
 """Rigid motions of space SE(3): SO(3) over the dual numbers."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -33,7 +35,7 @@ class SE3(AbstractSpace):
     def dim(self) -> int:
         return 6
 
-    def identity(self, dtype=None) -> Float[Array, " 7"]:
+    def identity(self, dtype: Any = None) -> Float[Array, " 7"]:
         return jnp.zeros(7, dtype=dtype).at[0].set(1)
 
     def compose(self, q1: Float[Array, " 7"], q2: Float[Array, " 7"]) -> Float[Array, " 7"]:

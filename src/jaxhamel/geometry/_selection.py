@@ -1,5 +1,7 @@
 """Subgroups of SE(3) as ways a body may move: the selection matrix H of V = H v."""
 
+from typing import Any
+
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -22,7 +24,7 @@ _COMPONENTS = {  # of V = (ω, v), in the order of the space's own velocity
 }
 
 
-def selection_matrix(space: AbstractSpace, dtype=None) -> Float[Array, "6 m"]:
+def selection_matrix(space: AbstractSpace, dtype: Any = None) -> Float[Array, "6 m"]:
     """H with V = H v: the body twist V = (ω, v) of a body whose configurations are a subgroup of SE(3).
 
     A body with inertia I_b `(6, 6)` about its frame moves on that subgroup with the inertia M = Hᵀ I_b H (eq. 60), and H

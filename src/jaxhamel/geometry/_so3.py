@@ -1,5 +1,7 @@
 """Rotations of space SO(3), by unit quaternions; log and exp with derivatives of every order."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -76,7 +78,7 @@ class SO3(AbstractSpace):
     def dim(self) -> int:
         return 3
 
-    def identity(self, dtype=None) -> Quaternion:
+    def identity(self, dtype: Any = None) -> Quaternion:
         return jnp.zeros(4, dtype=dtype).at[0].set(1)
 
     def compose(self, q1: Quaternion, q2: Quaternion) -> Quaternion:

@@ -8,11 +8,12 @@ around q,
 """
 
 from abc import abstractmethod
+from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import Array, Float
 
 from jaxhamel._shapes import shapes_of
 from jaxhamel._typing import Configuration, Velocity
@@ -31,7 +32,7 @@ class AbstractSpace(eqx.Module):
         """n, the number of degrees of freedom (not of stored numbers)."""
 
     @abstractmethod
-    def identity(self, dtype=None) -> Configuration:
+    def identity(self, dtype: Any = None) -> Configuration:
         """The neutral element e, in `dtype` (default: JAX's default float)."""
 
     @abstractmethod
@@ -87,7 +88,7 @@ class AbstractSpace(eqx.Module):
         """q with quaternions scaled to unit norm; other coordinates, angles too, are left alone."""
 
     @property
-    def stored(self) -> PyTree[jax.ShapeDtypeStruct]:
+    def stored(self) -> Any:
         """The arrays a configuration is stored in: structure and shapes of `identity()`."""
         return _identity_of(self)
 
@@ -117,7 +118,7 @@ class AbstractSpace(eqx.Module):
         """δ = log(q0⁻¹ q1), the inverse of `retract`: `retract(q0, local(q0, q1))` is q1."""
         return self.log(self.compose(self.inverse(q0), q1))
 
-    def structure_constants(self, dtype=None) -> Float[Array, "n n n"]:
+    def structure_constants(self, dtype: Any = None) -> Float[Array, "n n n"]:
         """c[c, a, b] = c^c_ab of [e_a, e_b] = c^c_ab e_c: γ of the body frame of the group."""
         rows = jax.vmap(self.ad)(jnp.eye(self.dim, dtype=dtype))
         return jnp.swapaxes(rows, 0, 1)
@@ -131,7 +132,7 @@ def _identity_of(space: AbstractSpace) -> Configuration:
 class AbstractAbelianSpace(AbstractSpace):
     """A commutative group stored in its own exponential coordinates: exp is the identity map."""
 
-    def identity(self, dtype=None) -> Float[Array, " n"]:
+    def identity(self, dtype: Any = None) -> Float[Array, " n"]:
         return jnp.zeros(self.dim, dtype=dtype)
 
     def compose(self, q1: Configuration, q2: Configuration) -> Configuration:

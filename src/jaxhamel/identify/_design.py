@@ -80,16 +80,16 @@ class Experiment:
         _checks.check_noise_given(measurements)
         _checks.check_planned(system, q0, u0, state_error, (max_rate, max_acceleration), dt)
         resolved = tuple(parameter.resolved(system) for parameter in parameters)
-        self.model = Model(system, resolved, tuple(measurements), Squares())
+        self.model: Model = Model(system, resolved, tuple(measurements), Squares())
         dtype = jnp.result_type(float)
-        self.ts = jnp.asarray(ts, dtype)
-        self.steps = 1 if dt is None else _steps(np.asarray(ts, float), dt)
-        self.start = (
+        self.ts: Array = jnp.asarray(ts, dtype)
+        self.steps: Any = 1 if dt is None else _steps(np.asarray(ts, float), dt)
+        self.start: tuple[Any, Array] = (
             jax.tree.map(lambda x: jnp.asarray(x, dtype), q0),
             jnp.asarray(u0, dtype),
         )
-        self.state_error = jnp.asarray(state_error, dtype)
-        self.limits = tuple(
+        self.state_error: Array = jnp.asarray(state_error, dtype)
+        self.limits: tuple[Array | None, ...] = tuple(
             None if x is None else jnp.asarray(x, dtype) for x in (max_rate, max_acceleration)
         )
 
@@ -194,7 +194,9 @@ def design(
     )
 
 
-def _cost(experiment: Experiment, criterion: str, rebuild: Callable) -> tuple[Callable, tuple]:
+def _cost(
+    experiment: Experiment, criterion: str, rebuild: Callable[..., Any]
+) -> tuple[Callable[..., Any], tuple[Any, ...]]:
     """A function of a curve's parameters and the experiment's arrays, and these: they are no constants."""
 
     def cost(p, arrays):

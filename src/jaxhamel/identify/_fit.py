@@ -24,7 +24,7 @@ def fit(
     start: ArrayLike | None = None,
     max_iterations: int = 100,
     max_seconds: float = 600.0,
-    progress: Callable | None = None,
+    progress: Callable[..., Any] | None = None,
 ) -> Estimate:
     """The estimate of a problem's parameters, with its uncertainty.
 
@@ -94,7 +94,9 @@ def fit_many(
     return best._replace(others=costs)
 
 
-def perturbed_starts(problem: Problem, key, count: int, scale: float = 0.3) -> Float[Array, "S P"]:
+def perturbed_starts(
+    problem: Problem, key: Array, count: int, scale: float = 0.3
+) -> Float[Array, "S P"]:
     """The problem's own coordinates, and `count` − 1 copies with normal noise of size `scale` (0.3: 30 %, if positive).
 
     **Arguments:** `key`: a JAX random key. **Returns:** starts for `fit_many`. **Raises:** `ValueError` for a count below 1.

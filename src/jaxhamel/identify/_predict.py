@@ -86,7 +86,9 @@ def with_noise(
     return tuple(found)
 
 
-def compared(estimate: Estimate, index: int = 0) -> tuple[Trajectory, dict, dict]:
+def compared(
+    estimate: Estimate, index: int = 0
+) -> tuple[Trajectory, dict[str, Any], dict[str, Any]]:
     """Simulates a run of a fit in one piece, from its estimated initial state.
 
     **Arguments:** `estimate`; `index`: index of the run in the problem. **Returns:** (motion, predicted measurements by

@@ -1,6 +1,7 @@
 """An identification problem: a system, runs, their measurements, and the parameters to find."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -85,7 +86,7 @@ class Problem:
         """The parameters, with scales and sizes taken from the system."""
         return self.model.parameters
 
-    def step_options(self) -> dict:
+    def step_options(self) -> dict[str, Any]:
         """Options for `jaxhamel.simulate`: the fixed step of the fit, if it has one."""
         return {} if self.dt is None else {"dt": self.dt}
 

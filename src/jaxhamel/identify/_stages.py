@@ -50,7 +50,7 @@ class Fit:
         start: ArrayLike | None,
         max_iterations: int = 100,
         max_seconds: float = 600.0,
-        progress: Callable | None = None,
+        progress: Callable[..., Any] | None = None,
         stop: threading.Event | None = None,
     ):
         self.solver = levenberg_marquardt() if solver is None else solver
@@ -64,7 +64,9 @@ class Fit:
         self.noise = noises.guessed(problem)
         self.estimates_noise = bool(np.isnan(noises.given(problem)).any())
         self.began, self.iteration = time.monotonic(), 0
-        self.history: dict[str, list] = {key: [] for key in ("stage", "cost", "gap", "decrement")}
+        self.history: dict[str, list[Any]] = {
+            key: [] for key in ("stage", "cost", "gap", "decrement")
+        }
         self.converged, self.status = False, ""
         self.groups, self.stage_began, self.refinement = problem.groups, 0, 1
 

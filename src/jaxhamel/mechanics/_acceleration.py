@@ -1,6 +1,7 @@
 """The equations of motion as the user meets them: one function, three routes to the same motion."""
 
 from collections.abc import Callable
+from typing import Any
 
 import equinox as eqx
 from jaxtyping import Array, Float
@@ -14,7 +15,7 @@ from jaxhamel.mechanics._kinematics import prepare, quasi_velocity_of, velocity_
 from jaxhamel.mechanics._multipliers import multiplier_of_motion, multipliers
 from jaxhamel.mechanics._system import System
 
-ROUTES: dict[str, Callable] = {
+ROUTES: dict[str, Callable[..., Any]] = {
     "boltzmann-hamel": boltzmann_hamel,
     "multipliers": multipliers,
     "gauss": gauss,
@@ -120,11 +121,11 @@ class VectorField(eqx.Module):
 
     route: str | None = eqx.field(static=True, default=None)
 
-    def __call__(self, t, y, args):
+    def __call__(self, t: Time, y: Any, args: Any) -> Any:
         (q, u), (system, control) = y, args
         v = velocity_of(system, t, q, u)
         u_dot = ROUTES[choose_route(system, self.route)](system, t, q, u, control)
         return system.space.rate(q, v), u_dot
 
 
-vector_field = VectorField()
+vector_field: VectorField = VectorField()

@@ -55,7 +55,7 @@ def _all_known(tree) -> bool:
     return not any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(tree))
 
 
-def _run(f: Callable, *arguments):
+def _run(f: Callable[..., Any], *arguments):
     """f of known numbers, also under another transform, by a program that is compiled quickly and run seldom."""
     if is_outermost(arguments):
         return _compiled(f)(*arguments)
@@ -64,7 +64,7 @@ def _run(f: Callable, *arguments):
 
 
 @cache
-def _compiled(f: Callable) -> Callable:
+def _compiled(f: Callable[..., Any]) -> Callable[..., Any]:
     return cast(Any, eqx.filter_jit)(f, compiler_options=known_here(QUICK))
 
 

@@ -14,6 +14,7 @@ with ℒ(s, r, u^α, ṙ) = L(q, u^α − F̄ṙ, ṙ) and L_c = ℒ at u^α = 0
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -106,7 +107,7 @@ def voronets(
     return _solved(_voronets, system, t, q, rdot, control)
 
 
-def _solved(residual: Callable, system, t, q, rdot, control) -> ShapeAcceleration:
+def _solved(residual: Callable[..., Any], system, t, q, rdot, control) -> ShapeAcceleration:
     t, q, (rdot,), control = prepare(q, rdot, t=t, control=control)
     _check(system, t, q, rdot)
     return _solve(residual, system, t, q, rdot, control)

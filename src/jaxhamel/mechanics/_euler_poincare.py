@@ -9,19 +9,22 @@ to the parameter is its action: ξ a is linear in both, a alone may be any pytre
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
 from jaxhamel import _checks
-from jaxhamel._typing import Configuration, Scalar, Velocity
+from jaxhamel._typing import Configuration, Scalar, Time, Velocity
 from jaxhamel.geometry import AbstractSpace
 from jaxhamel.mechanics._small_solve import symmetric_solve
 from jaxhamel.mechanics._system import System
 
-Parameter = PyTree[Array]
+if TYPE_CHECKING:  # type checkers know no pytrees
+    Parameter = Any
+else:
+    Parameter = PyTree[Array]
 Action = Callable[[Velocity, Parameter], Parameter]
 Representation = Callable[[Configuration, Parameter], Parameter]
 ReducedLagrangian = Callable[[Velocity, Parameter], Scalar]
@@ -130,5 +133,5 @@ class EulerPoincareSystem(System):
         """a = g⁻¹ a_0."""
         return self.representation(self.space.inverse(q), self.a0)
 
-    def lagrangian(self, t, q: Configuration, v: Velocity) -> Scalar:
+    def lagrangian(self, t: Time, q: Configuration, v: Velocity) -> Scalar:
         return self.reduced_lagrangian(v, self.advected(q))

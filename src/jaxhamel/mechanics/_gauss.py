@@ -10,7 +10,7 @@ other Lagrangian the metric is the mass matrix, G = ½ (v̇ − M⁻¹f)ᵀ M (v
 """
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -136,7 +136,7 @@ def of_lagrangian(system, t, q, u, control) -> Normal:
 
 def bodies_in_motion(
     system: System, t: Scalar, q: Configuration, u: QuasiVelocity, control: Control
-) -> tuple[tuple, tuple, tuple]:
+) -> tuple[tuple[Any, ...], tuple[Any, ...], tuple[Any, ...]]:
     """The bodies, the rates of their velocities at u̇ = 0, and J = ∂(velocities)/∂u, index u̇ first."""
     inverse = InverseFrame.at(system, t, q)
 

@@ -108,7 +108,7 @@ def _free(system, t, q, v, control):
     return along, jnp.zeros_like(along), force
 
 
-_COMPARED: dict[str, Callable] = {
+_COMPARED: dict[str, Callable[..., Any]] = {
     "quadratic": _quadratic,
     "homogeneous": _homogeneous,
     "steady": _steady,

@@ -12,7 +12,7 @@ assumed; `stability_matrix` is the special case of no constraints, L = ½ v·M(q
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -93,7 +93,7 @@ def body_rates(
     return jnp.concatenate([system.space.velocity(q, q_dot), u_dot])
 
 
-def control_shift(system: System, t: Scalar, control: Control) -> tuple[Callable, int]:
+def control_shift(system: System, t: Scalar, control: Control) -> tuple[Callable[..., Any], int]:
     """`shift(δc)`, the control with a change δc of value (and of two rates, where motion is prescribed), and δc's length."""
     if control is None:
         return (lambda change: None), 0

@@ -200,7 +200,7 @@ class LockedFrame(System):
     base: System
     motion: Control = None
 
-    def __check_init__(self):
+    def __check_init__(self) -> None:
         structure_group(self.base)
         _checks.check_constraint_count(self.base, 0, "The locked velocity needs every direction.")
         _checks.check_motion_given(self.base, self.motion)

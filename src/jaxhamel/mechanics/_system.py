@@ -105,7 +105,7 @@ class Constant(eqx.Module):
         return self.value
 
 
-def as_control(control: Control) -> Callable | None:
+def as_control(control: Control) -> Callable[..., Any] | None:
     """A control as a callable of t: callables and None as they are, anything else as a constant function."""
     if control is None or callable(control):
         return control
@@ -169,7 +169,7 @@ def _defines(kind: type, name: str) -> bool:
     return all(_fields(base).get(name) is not own for base in kind.__mro__[1:])
 
 
-def _fields(kind: type) -> dict:
+def _fields(kind: type) -> dict[str, Any]:
     return vars(kind).get("__dataclass_fields__", {})
 
 

@@ -60,7 +60,7 @@ class AutoAdjoint(diffrax.AbstractAdjoint):
     forward_up_to: int = eqx.field(static=True, default=10)
     reverse: diffrax.AbstractAdjoint = diffrax.RecursiveCheckpointAdjoint()
 
-    def loop(self, *, terms, args, init_state, t0, **kwargs) -> Any:
+    def loop(self, *, terms: Any, args: Any, init_state: Any, t0: Any, **kwargs: Any) -> Any:
         terms = _without_closures(terms, t0, init_state.y, args)
         kwargs["saveat"] = _saving_without_closures(kwargs["saveat"], init_state, args)
         inputs = dict(kwargs, terms=terms, args=args, init_state=init_state, t0=t0)
@@ -131,8 +131,12 @@ def _evaluate(field, t, y, args):
 
 
 def _differentiable(
-    forward: Callable, reverse: Callable, direct: Callable, *, forward_up_to: int
-) -> Callable:
+    forward: Callable[..., Any],
+    reverse: Callable[..., Any],
+    direct: Callable[..., Any],
+    *,
+    forward_up_to: int,
+) -> Callable[..., Any]:
     """F as a function of a list of arrays, with the tangent map described in `AutoAdjoint`."""
 
     @jax.custom_jvp

@@ -50,19 +50,21 @@ _CELLEDONI_MARTHINSEN_OWREN = _Tableau(
 )
 
 
-class AbstractCommutatorFree(diffrax.AbstractAdaptiveSolver, AbstractGroupSolver):
+class AbstractCommutatorFree(diffrax.AbstractAdaptiveSolver[Any], AbstractGroupSolver):
     """q₁ = q₀·exp(h Σ_l α_1l v_l)·exp(h Σ_l α_2l v_l)…, with such products for the points of the v_l too."""
 
     tableau: eqx.AbstractClassVar[_Tableau]
 
-    def order(self, terms):
+    def order(self, terms: Any) -> Any:
         return self.tableau.order
 
-    def init(self, terms, t0, t1, y0, args):
+    def init(self, terms: Any, t0: Any, t1: Any, y0: Any, args: Any) -> Any:
         _checks.check_group_solver_state(self, y0)
         return self._slope(terms, t0, y0, args)
 
-    def step(self, terms, t0, t1, y0, args, solver_state, made_jump):
+    def step(
+        self, terms: Any, t0: Any, t1: Any, y0: Any, args: Any, solver_state: Any, made_jump: Any
+    ) -> Any:
         fresh = lambda: self._slope(terms, t0, y0, args)  # noqa: E731
         first = jax.lax.cond(made_jump, fresh, lambda: solver_state)
         h = terms.contr(t0, t1)
@@ -134,7 +136,7 @@ class CommutatorFree2(AbstractCommutatorFree):
 
     tableau: ClassVar[_Tableau] = _MIDPOINT
 
-    def __check_init__(self):
+    def __check_init__(self) -> None:
         _checks.check_solver_space(self.space, type(self).__name__, AbstractSpace)
 
 
@@ -168,5 +170,5 @@ class CommutatorFree4(AbstractCommutatorFree):
 
     tableau: ClassVar[_Tableau] = _CELLEDONI_MARTHINSEN_OWREN
 
-    def __check_init__(self):
+    def __check_init__(self) -> None:
         _checks.check_solver_space(self.space, type(self).__name__, AbstractSpace)

@@ -56,7 +56,7 @@ def _cubic(theta, y0, y1, d0, d1):
     return y0 + theta * (line + (1 - theta) * bend)
 
 
-class AbstractGroupSolver(diffrax.AbstractSolver):
+class AbstractGroupSolver(diffrax.AbstractSolver[Any]):
     """A solver of states (q, rest) that knows the group q moves on."""
 
     space: eqx.AbstractVar[AbstractSpace | None]
@@ -70,7 +70,7 @@ class AbstractGroupSolver(diffrax.AbstractSolver):
             return self
         return eqx.tree_at(lambda s: s.space, self, space, is_leaf=lambda x: x is None)
 
-    def func(self, terms, t0, y0, args):
+    def func(self, terms: Any, t0: Any, y0: Any, args: Any) -> Any:
         return terms.vf(t0, y0, args)
 
 

@@ -63,16 +63,18 @@ class LieGroup(AbstractWrappedMethod):
         self.solver, self.space, self.scan_kind = solver, space, scan_kind
 
     @property
-    def interpolation_cls(self):  # pyright: ignore[reportIncompatibleVariableOverride]
+    def interpolation_cls(self) -> Any:  # pyright: ignore[reportIncompatibleVariableOverride]
         return _InterpolationFactory(self.solver.interpolation_cls)
 
-    def init(self, terms, t0, t1, y0, args):
+    def init(self, terms: Any, t0: Any, t1: Any, y0: Any, args: Any) -> Any:
         _checks.check_group_state("LieGroup", self.space, y0)
         q0, rest0 = y0
         terms, local_y0 = _LocalTerm(terms, self.space, q0), (_origin(self.space, q0), rest0)
         return self.inner.init(terms, t0, t1, local_y0, args)
 
-    def step(self, terms, t0, t1, y0, args, solver_state, made_jump):
+    def step(
+        self, terms: Any, t0: Any, t1: Any, y0: Any, args: Any, solver_state: Any, made_jump: Any
+    ) -> Any:
         q0, rest0 = y0
         local_y0 = (_origin(self.space, q0), rest0)
         (phi1, rest1), local_error, local_info, state, result = self.inner.step(
@@ -142,7 +144,7 @@ class _Interpolation(AbstractLocalInterpolation):
 class _InterpolationFactory:
     """Builds the interpolation of one step; two are equal if their inner methods are, so that nothing is compiled twice."""
 
-    local_cls: Callable
+    local_cls: Callable[..., Any]
 
     def __call__(self, *, t0, t1, space, q0, local):
         return _Interpolation(t0, t1, space, q0, self.local_cls(t0=t0, t1=t1, **local))

@@ -36,7 +36,7 @@ class Projected(AbstractWrappedMethod):
     Source: Hairer, Lubich and Wanner, Geometric Numerical Integration, IV.4 (standard projection).
     """
 
-    solver: diffrax.AbstractSolver
+    solver: diffrax.AbstractSolver[Any]
     space: AbstractSpace
     scan_kind: str | None = None
     layout: Any = None  # of a state (q, rest) that is one vector, as `simulate` has it
@@ -62,16 +62,18 @@ class Projected(AbstractWrappedMethod):
         self.layout = layout
 
     @property
-    def interpolation_cls(self):  # pyright: ignore[reportIncompatibleVariableOverride]
+    def interpolation_cls(self) -> Any:  # pyright: ignore[reportIncompatibleVariableOverride]
         return _InterpolationFactory(self.solver.interpolation_cls, self.layout)
 
-    def init(self, terms, t0, t1, y0, args):
+    def init(self, terms: Any, t0: Any, t1: Any, y0: Any, args: Any) -> Any:
         vector = self.layout is not None and isinstance(y0, jax.Array)
         state = self.layout.parts(y0) if vector else y0  # pyright: ignore[reportOptionalMemberAccess]
         _checks.check_group_state("Projected", self.space, state)
         return self.inner.init(terms, t0, t1, y0, args)
 
-    def step(self, terms, t0, t1, y0, args, solver_state, made_jump):
+    def step(
+        self, terms: Any, t0: Any, t1: Any, y0: Any, args: Any, solver_state: Any, made_jump: Any
+    ) -> Any:
         y1, error, inside, state, result = self.inner.step(
             terms, t0, t1, y0, args, solver_state, made_jump
         )
@@ -105,7 +107,7 @@ class _Interpolation(diffrax.AbstractLocalInterpolation):
 class _InterpolationFactory:
     """Builds the interpolation of one step; two are equal if their inner methods are, so that nothing is compiled twice."""
 
-    inside_cls: Callable
+    inside_cls: Callable[..., Any]
     layout: Any
 
     def __call__(self, *, t0, t1, space, inside):

@@ -1,14 +1,27 @@
 """How a simulation ended, in words: diffrax's results and two more causes."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import diffrax
 import numpy as np
 
-_Item: Any = type(diffrax.RESULTS.successful)
+if TYPE_CHECKING:  # equinox makes the types of its enumerations at run time
+
+    class _Item:
+        def __init__(self, value: Any, enumeration: Any) -> None: ...
+        def __getattr__(self, name: str) -> Any: ...
+        def __or__(self, other: Any) -> Any: ...
+
+    class _Enumeration(type):
+        def __getattr__(cls, name: str) -> Any: ...
+        def __getitem__(cls, item: Any) -> str: ...
+
+    class _Results(metaclass=_Enumeration): ...
+else:
+    _Item, _Results = type(diffrax.RESULTS.successful), diffrax.RESULTS
 
 
-class RESULTS(diffrax.RESULTS):  # pyright: ignore[reportGeneralTypeIssues]
+class RESULTS(_Results):
     """diffrax's results, and what a mechanical system can do besides."""
 
     nonfinite_state = "The state or its rate of change became NaN or infinite."
@@ -21,10 +34,10 @@ class RESULTS(diffrax.RESULTS):  # pyright: ignore[reportGeneralTypeIssues]
 class Result(_Item):
     """An item of `RESULTS` that can also be compared with items of `diffrax.RESULTS`."""
 
-    def __eq__(self, other):
+    def __eq__(self, other: Any) -> Any:
         return super().__eq__(_promoted(other))
 
-    def __ne__(self, other):
+    def __ne__(self, other: Any) -> Any:
         return super().__ne__(_promoted(other))
 
 

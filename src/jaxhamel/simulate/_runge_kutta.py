@@ -43,7 +43,7 @@ class Tableau(NamedTuple):
     c: Weights
 
     @classmethod
-    def of(cls, a, b, c) -> "Tableau":
+    def of(cls, a: Any, b: Any, c: Any) -> "Tableau":
         """The tableau with the numbers of arrays."""
         return cls(tuple(map(tuple, np.asarray(a).tolist())), tuple(b), tuple(c))
 

@@ -41,7 +41,7 @@ def simulate(
     atol: ArrayLike | None = None,
     dt: ArrayLike | None = None,
     max_steps: int | None = None,
-    solver: diffrax.AbstractSolver | None = None,
+    solver: diffrax.AbstractSolver[Any] | None = None,
     adjoint: diffrax.AbstractAdjoint | None = None,
     event: Any = None,
     dense: bool = False,

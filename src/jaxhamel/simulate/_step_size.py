@@ -11,7 +11,7 @@ from jaxtyping import Array, Float
 from jaxhamel._typing import Scalar
 
 
-class FixedStep(diffrax.AbstractStepSizeController):
+class FixedStep(diffrax.AbstractStepSizeController[Any, Any]):
     """Equal steps between neighbouring times of `ts`, none longer than `dt`.
 
     Each interval [tᵢ, tᵢ₊₁] is divided into ⌈(tᵢ₊₁ − tᵢ)/dt⌉ equal steps, so that every time asked for is the end of a
@@ -26,17 +26,35 @@ class FixedStep(diffrax.AbstractStepSizeController):
     ts: Float[Array, " times"]
     dt: Scalar
 
-    def wrap(self, direction):
+    def wrap(self, direction: Any) -> Any:
         return FixedStep(self.ts * direction, self.dt)
 
-    def init(self, terms, t0, t1, y0, dt0, args, func, error_order):
+    def init(
+        self,
+        terms: Any,
+        t0: Any,
+        t1: Any,
+        y0: Any,
+        dt0: Any,
+        args: Any,
+        func: Any,
+        error_order: Any,
+    ) -> Any:
         del terms, t0, t1, y0, dt0, args, func, error_order
         interval, step = jnp.array(0), jnp.array(1)
         return self._end_of(interval, step), (interval, step, jnp.array(False))
 
     def adapt_step_size(
-        self, t0, t1, y0, y1_candidate, args, y_error, error_order, controller_state
-    ):
+        self,
+        t0: Any,
+        t1: Any,
+        y0: Any,
+        y1_candidate: Any,
+        args: Any,
+        y_error: Any,
+        error_order: Any,
+        controller_state: Any,
+    ) -> Any:
         del y0, args, y_error, error_order
         interval, step, _ = controller_state
         bad = ~_all_finite(y1_candidate)
@@ -72,7 +90,7 @@ def steps_in(ts: np.ndarray, dt: float) -> list[int]:
     return np.maximum(np.ceil(np.diff(ts) / dt - 1e-3), 1).astype(int).tolist()
 
 
-class WatchedStep(diffrax.AbstractAdaptiveStepSizeController):
+class WatchedStep(diffrax.AbstractAdaptiveStepSizeController[Any, Any]):
     """diffrax's PID controller, with a memory of whether the last step tried was finite.
 
     A right-hand side that gives NaN makes diffrax shrink the step; at the rounding of time it gives up. The
@@ -82,27 +100,45 @@ class WatchedStep(diffrax.AbstractAdaptiveStepSizeController):
     controller: diffrax.PIDController
 
     @property
-    def rtol(self):  # pyright: ignore[reportIncompatibleVariableOverride]
+    def rtol(self) -> Any:  # pyright: ignore[reportIncompatibleVariableOverride]
         return self.controller.rtol
 
     @property
-    def atol(self):  # pyright: ignore[reportIncompatibleVariableOverride]
+    def atol(self) -> Any:  # pyright: ignore[reportIncompatibleVariableOverride]
         return self.controller.atol
 
     @property
-    def norm(self):  # pyright: ignore[reportIncompatibleVariableOverride]
+    def norm(self) -> Any:  # pyright: ignore[reportIncompatibleVariableOverride]
         return self.controller.norm
 
-    def wrap(self, direction):
+    def wrap(self, direction: Any) -> Any:
         return WatchedStep(self.controller.wrap(direction))  # pyright: ignore[reportCallIssue]
 
-    def init(self, terms, t0, t1, y0, dt0, args, func, error_order):
+    def init(
+        self,
+        terms: Any,
+        t0: Any,
+        t1: Any,
+        y0: Any,
+        dt0: Any,
+        args: Any,
+        func: Any,
+        error_order: Any,
+    ) -> Any:
         tnext, state = self.controller.init(terms, t0, t1, y0, dt0, args, func, error_order)
         return tnext, (state, jnp.array(False))
 
     def adapt_step_size(
-        self, t0, t1, y0, y1_candidate, args, y_error, error_order, controller_state
-    ):
+        self,
+        t0: Any,
+        t1: Any,
+        y0: Any,
+        y1_candidate: Any,
+        args: Any,
+        y_error: Any,
+        error_order: Any,
+        controller_state: Any,
+    ) -> Any:
         state, _ = controller_state
         *decision, state, result = self.controller.adapt_step_size(
             t0, t1, y0, y1_candidate, args, y_error, error_order, state

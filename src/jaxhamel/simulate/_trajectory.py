@@ -23,10 +23,10 @@ class SystemAndControl(eqx.Module):
     others: Any = eqx.field(static=True)
 
     @classmethod
-    def of(cls, *values):
+    def of(cls, *values: Any) -> Any:
         return cls(*eqx.partition(values, eqx.is_array))
 
-    def __call__(self):
+    def __call__(self) -> Any:
         return eqx.combine(self.arrays, self.others)
 
 
@@ -61,11 +61,11 @@ class Trajectory(eqx.Module):
     event: Any = None
 
     @property
-    def system(self):
+    def system(self) -> Any:
         return self.given()[0]
 
     @property
-    def control(self):
+    def control(self) -> Any:
         return self.given()[1]
 
     @property

@@ -66,14 +66,16 @@ class Variational(AbstractGroupSolver):
         _checks.check_solver_space(space, type(self).__name__, AbstractSpace)
         self.order_, self.space = order, space
 
-    def order(self, terms):
+    def order(self, terms: Any) -> Any:
         return self.order_
 
-    def init(self, terms, t0, t1, y0, args):
+    def init(self, terms: Any, t0: Any, t1: Any, y0: Any, args: Any) -> Any:
         _checks.check_group_solver_state(self, y0)
         _checks.check_variational_args(args)
 
-    def step(self, terms, t0, t1, y0, args, solver_state, made_jump):
+    def step(
+        self, terms: Any, t0: Any, t1: Any, y0: Any, args: Any, solver_state: Any, made_jump: Any
+    ) -> Any:
         (q0, u0), (system, control) = y0, args
         h, t = terms.contr(t0, t1), getattr(terms, "direction", 1) * t0
         start = node(system, jnp.asarray(t, u0.dtype), q0, u0, control)

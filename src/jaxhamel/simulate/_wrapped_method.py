@@ -8,7 +8,7 @@ import equinox as eqx
 from jaxhamel.geometry import AbstractSpace
 
 
-class AbstractWrappedMethod(diffrax.AbstractWrappedSolver):
+class AbstractWrappedMethod(diffrax.AbstractWrappedSolver[Any]):
     """A method of diffrax, and the space of q."""
 
     solver: eqx.AbstractVar[Any]
@@ -18,22 +18,22 @@ class AbstractWrappedMethod(diffrax.AbstractWrappedSolver):
 
     term_structure: ClassVar[type] = diffrax.AbstractTerm
 
-    def order(self, terms):
+    def order(self, terms: Any) -> Any:
         return self.solver.order(terms)
 
-    def error_order(self, terms):
+    def error_order(self, terms: Any) -> Any:
         return self.solver.error_order(terms)
 
-    def func(self, terms, t0, y0, args):
+    def func(self, terms: Any, t0: Any, y0: Any, args: Any) -> Any:
         return self.solver.func(terms, t0, y0, args)
 
     @property
-    def root_finder(self):
+    def root_finder(self) -> Any:
         """Of an implicit method; diffrax sets its tolerances."""
         return self.solver.root_finder
 
     @property
-    def root_find_max_steps(self):
+    def root_find_max_steps(self) -> Any:
         return self.solver.root_find_max_steps
 
     @property

@@ -1,6 +1,7 @@
 """The disk of Putkaradze and Rogers (2018): rolls in a plane, driven by point masses inside it."""
 
 from collections.abc import Callable
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -55,11 +56,11 @@ class ActuatedDisk(System):
     gravity: Array = parameter(default=9.81)
     external_force: Array = parameter(default=0.0)
 
-    space = Product(SO2(), Euclidean(1))
+    space: ClassVar[Product] = Product(SO2(), Euclidean(1))
     n_constraints = 1
     prescribed_motion = True
 
-    def __check_init__(self):
+    def __check_init__(self) -> None:
         positive, finite = ("radius", "disk_mass", "disk_inertia"), ("gravity", "external_force")
         _checks.check_numbers(self, positive, finite)
         _checks.check_shape("disk_com", self.disk_com, (3,))
@@ -96,7 +97,7 @@ class ActuatedDisk(System):
         """(0, F_e,1): the force acts at the geometric centre."""
         return jnp.stack([jnp.zeros_like(self.external_force), self.external_force])
 
-    def bodies(self, t: Time, q: Configuration, v: Velocity, control: Control) -> tuple:
+    def bodies(self, t: Time, q: Configuration, v: Velocity, control: Control) -> tuple[Any, ...]:
         """Disk and masses in space axes; F_e as a point without mass at the geometric centre."""
         _, velocity = self._motion_of_masses(t, q, v, control)
         zero, mass = jnp.zeros_like(v[0]), self._all_masses()

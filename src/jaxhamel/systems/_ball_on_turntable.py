@@ -1,5 +1,7 @@
 """A homogeneous ball on a turntable: the constraint is affine, and the turntable does work."""
 
+from typing import Any, ClassVar
+
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -43,10 +45,10 @@ class BallOnTurntable(System):
     inertia: Array = parameter()
     turn_rate: Array = parameter()
 
-    space = Product(SO3(), Euclidean(2))
+    space: ClassVar[Product] = Product(SO3(), Euclidean(2))
     n_constraints = 2
 
-    def __check_init__(self):
+    def __check_init__(self) -> None:
         _checks.check_numbers(self, positive=("radius", "mass", "inertia"), finite=("turn_rate",))
 
     def lagrangian(self, t: Time, q: Configuration, v: Velocity) -> Scalar:
@@ -65,7 +67,7 @@ class BallOnTurntable(System):
         carried = -self.turn_rate * quarter(q[1])
         return jnp.concatenate([carried, jnp.zeros(3, carried.dtype)])
 
-    def bodies(self, t: Time, q: Configuration, v: Velocity, control: Control) -> tuple:
+    def bodies(self, t: Time, q: Configuration, v: Velocity, control: Control) -> tuple[Any, ...]:
         """The mass at the centre in space axes, the spin in the body's."""
         none = jnp.zeros((1, 3), v.dtype)
         inertia = self.inertia * jnp.eye(3, dtype=v.dtype)

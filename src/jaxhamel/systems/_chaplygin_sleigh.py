@@ -1,5 +1,7 @@
 """Chaplygin's sleigh: a body on the plane that a blade keeps from moving sideways at one point."""
 
+from typing import Any, ClassVar
+
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -39,10 +41,10 @@ class ChaplyginSleigh(System):
     inertia: Array = parameter()
     offset: Array = parameter()
 
-    space = SE2()
+    space: ClassVar[SE2] = SE2()
     n_constraints = 1
 
-    def __check_init__(self):
+    def __check_init__(self) -> None:
         _checks.check_numbers(self, positive=("mass", "inertia"), finite=("offset",))
 
     def lagrangian(self, t: Time, q: Float[Array, " 3"], v: Velocity) -> Scalar:
@@ -56,7 +58,9 @@ class ChaplyginSleigh(System):
     def inverse_frame(self, t: Time, q: Float[Array, " 3"]) -> Float[Array, "3 3"]:
         return jnp.eye(3, dtype=q.dtype)[::-1]
 
-    def bodies(self, t: Time, q: Float[Array, " 3"], v: Velocity, control: Control) -> tuple:
+    def bodies(
+        self, t: Time, q: Float[Array, " 3"], v: Velocity, control: Control
+    ) -> tuple[Any, ...]:
         zero = jnp.zeros_like(v[0])
         omega = jnp.stack([zero, zero, v[0]])
         velocity = jnp.stack([v[1], v[2] + self.offset * v[0], zero])

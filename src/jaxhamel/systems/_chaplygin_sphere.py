@@ -1,5 +1,7 @@
 """Chaplygin's sphere: a ball with unequal moments of inertia, its centre of mass in its centre, that rolls."""
 
+from typing import Any, ClassVar
+
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -41,10 +43,10 @@ class ChaplyginSphere(System):
     mass: Array = parameter()
     inertia: Array = parameter()
 
-    space = Product(SO3(), Euclidean(2))
+    space: ClassVar[Product] = Product(SO3(), Euclidean(2))
     n_constraints = 2
 
-    def __check_init__(self):
+    def __check_init__(self) -> None:
         _checks.check_numbers(self, positive=("radius", "mass"))
         _checks.check_inertia("inertia", self.inertia)
 
@@ -59,7 +61,7 @@ class ChaplyginSphere(System):
     def inverse_frame(self, t: Time, q: Configuration) -> Float[Array, "5 5"]:
         return rolling_inverse_frame(self.radius, q[0])
 
-    def bodies(self, t: Time, q: Configuration, v: Velocity, control: Control) -> tuple:
+    def bodies(self, t: Time, q: Configuration, v: Velocity, control: Control) -> tuple[Any, ...]:
         """The mass at the centre in space axes, the spin in the body's."""
         none = jnp.zeros((1, 3), v.dtype)
         centre = Points(self.mass[None], horizontal(v[3:])[None], none, none[0])

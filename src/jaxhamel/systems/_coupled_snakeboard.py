@@ -1,6 +1,6 @@
 """The snakeboard with coupled trucks, φ_b = −φ_f: the one of the literature on gaits."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -58,10 +58,10 @@ class CoupledSnakeboard(System):
     wheel_inertia: Array = parameter()
     half_length: Array = parameter()
 
-    space = Product(SE2(), Euclidean(2))
+    space: ClassVar[Product] = Product(SE2(), Euclidean(2))
     n_constraints = 2
 
-    def __check_init__(self):
+    def __check_init__(self) -> None:
         _checks.check_numbers(
             self, positive=("mass", "inertia", "rotor_inertia", "wheel_inertia", "half_length")
         )
@@ -88,7 +88,7 @@ class CoupledSnakeboard(System):
         """(0, 0, 0, torques)."""
         return jnp.concatenate([jnp.zeros_like(v[:3]), _torques(v[3:], control)])
 
-    def bodies(self, t: Time, q: Configuration, v: Velocity, control: Control) -> tuple:
+    def bodies(self, t: Time, q: Configuration, v: Velocity, control: Control) -> tuple[Any, ...]:
         """Each truck has half of the torque on φ."""
         tau = _torques(v[3:], None if control is None else control(t))
         inertias = (self.inertia, self.rotor_inertia, self.wheel_inertia, self.wheel_inertia)
@@ -205,7 +205,7 @@ def _torques(shape_rate: Float[Array, " 2"], control: Any) -> Float[Array, " 2"]
     return jnp.zeros_like(shape_rate) if control is None else control
 
 
-def _with_shape(rows: list) -> Float[Array, "5 5"]:
+def _with_shape(rows: list[Any]) -> Float[Array, "5 5"]:
     """The 3 × 3 block of the board, and the shape's velocities as they are."""
     board = jnp.stack([jnp.stack(row) for row in rows])
     zero = jnp.zeros((3, 2), board.dtype)

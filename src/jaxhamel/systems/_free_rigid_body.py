@@ -1,5 +1,7 @@
 """The rigid body that turns about a fixed point, free of torque (Euler)."""
 
+from typing import Any, ClassVar
+
 import jax.numpy as jnp
 from jaxtyping import Array
 
@@ -34,15 +36,15 @@ class FreeRigidBody(System):
 
     inertia: Array = parameter()
 
-    space = SO3()
+    space: ClassVar[SO3] = SO3()
 
-    def __check_init__(self):
+    def __check_init__(self) -> None:
         _checks.check_inertia("inertia", self.inertia)
 
     def lagrangian(self, t: Time, q: Quaternion, v: Velocity) -> Scalar:
         return 0.5 * jnp.dot(v, inertia_matrix(self.inertia) @ v)
 
-    def bodies(self, t: Time, q: Quaternion, v: Velocity, control: Control) -> tuple:
+    def bodies(self, t: Time, q: Quaternion, v: Velocity, control: Control) -> tuple[Any, ...]:
         return (Spins(inertia_matrix(self.inertia)[None], v[None], jnp.zeros_like(v)[None]),)
 
     def invariants(self, t: Time, q: Quaternion, u: Vector3, control: Control) -> dict[str, Array]:

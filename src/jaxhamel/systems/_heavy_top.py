@@ -1,5 +1,7 @@
 """The heavy top: a rigid body that turns about a fixed point under gravity."""
 
+from typing import Any, ClassVar
+
 import jax.numpy as jnp
 from jaxtyping import Array
 
@@ -43,9 +45,9 @@ class HeavyTop(System):
     com: Array = parameter()
     gravity: Array = parameter(default=9.81)
 
-    space = SO3()
+    space: ClassVar[SO3] = SO3()
 
-    def __check_init__(self):
+    def __check_init__(self) -> None:
         _checks.check_numbers(self, positive=("mass",), finite=("gravity",))
         # The inertia about the centre of mass is left alone: the much-used top of Simo and Wong
         # (1991) has a negative one.
@@ -57,7 +59,7 @@ class HeavyTop(System):
         kinetic = 0.5 * jnp.dot(v, inertia_matrix(self.inertia) @ v)
         return kinetic - self._potential(q)
 
-    def bodies(self, t: Time, q: Quaternion, v: Velocity, control: Control) -> tuple:
+    def bodies(self, t: Time, q: Quaternion, v: Velocity, control: Control) -> tuple[Any, ...]:
         torque = self.mass * self.gravity * cross(_vertical(q), self.com)
         return (Spins(inertia_matrix(self.inertia)[None], v[None], torque[None]),)
 

@@ -1,5 +1,7 @@
 """Müller's rolling ball: Chaplygin's sphere in space axes, all three rolling conditions kept as one-forms."""
 
+from typing import Any, ClassVar
+
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -46,10 +48,10 @@ class InhomogeneousBall(System):
     inertia: Array = parameter()
     gravity: Array = parameter(default=9.81)
 
-    space = Product(SO3(), Euclidean(3))
+    space: ClassVar[Product] = Product(SO3(), Euclidean(3))
     n_constraints = 3
 
-    def __check_init__(self):
+    def __check_init__(self) -> None:
         _checks.check_numbers(self, positive=("radius", "mass"), finite=("gravity",))
         _checks.check_inertia("inertia", self.inertia)
 
@@ -69,7 +71,7 @@ class InhomogeneousBall(System):
         eye, zero = jnp.eye(3, dtype=rotation.dtype), jnp.zeros((3, 3), rotation.dtype)
         return jnp.block([[zero, rotation.T], [eye, -hat(self._lever())]])
 
-    def bodies(self, t: Time, q: Configuration, v: Velocity, control: Control) -> tuple:
+    def bodies(self, t: Time, q: Configuration, v: Velocity, control: Control) -> tuple[Any, ...]:
         """The mass at the centre in space axes, the spin in the body's."""
         none = jnp.zeros((1, 3), v.dtype)
         weight = none.at[0, 2].set(-self.mass * self.gravity)

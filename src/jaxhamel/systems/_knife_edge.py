@@ -1,5 +1,7 @@
 """The knife edge on an inclined plane."""
 
+from typing import Any, ClassVar
+
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -41,10 +43,10 @@ class KnifeEdge(System):
     slope: Array = parameter()
     gravity: Array = parameter(default=9.81)
 
-    space = SE2()
+    space: ClassVar[SE2] = SE2()
     n_constraints = 1
 
-    def __check_init__(self):
+    def __check_init__(self) -> None:
         _checks.check_numbers(self, positive=("mass", "inertia"), finite=("slope", "gravity"))
 
     def lagrangian(self, t: Time, q: Float[Array, " 3"], v: Velocity) -> Scalar:
@@ -59,7 +61,9 @@ class KnifeEdge(System):
     def inverse_frame(self, t: Time, q: Float[Array, " 3"]) -> Float[Array, "3 3"]:
         return jnp.eye(3, dtype=q.dtype)[::-1]
 
-    def bodies(self, t: Time, q: Float[Array, " 3"], v: Velocity, control: Control) -> tuple:
+    def bodies(
+        self, t: Time, q: Float[Array, " 3"], v: Velocity, control: Control
+    ) -> tuple[Any, ...]:
         """In the axes of the blade, where the weight is m g sin α (cos φ, −sin φ)."""
         zero = jnp.zeros_like(v[0])
         omega = jnp.stack([zero, zero, v[0]])

@@ -1,5 +1,7 @@
 """A ball that rolls without slipping and without spinning about the vertical."""
 
+from typing import Any, ClassVar
+
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -49,10 +51,10 @@ class NonSpinningBall(System):
     mass: Array = parameter()
     inertia: Array = parameter()
 
-    space = Product(SO3(), Euclidean(2))
+    space: ClassVar[Product] = Product(SO3(), Euclidean(2))
     n_constraints = 3
 
-    def __check_init__(self):
+    def __check_init__(self) -> None:
         _checks.check_numbers(self, positive=("radius", "mass"))
         _checks.check_inertia("inertia", self.inertia)
 
@@ -81,7 +83,7 @@ class NonSpinningBall(System):
         push = jnp.zeros(2, v.dtype) if control is None else control
         return jnp.concatenate([jnp.zeros(3, v.dtype), push])
 
-    def bodies(self, t: Time, q: Configuration, v: Velocity, control: Control) -> tuple:
+    def bodies(self, t: Time, q: Configuration, v: Velocity, control: Control) -> tuple[Any, ...]:
         """The mass at the centre in space axes, the spin in the body's."""
         none = jnp.zeros((1, 3), v.dtype)
         push = none if control is None else horizontal(control(t))[None]

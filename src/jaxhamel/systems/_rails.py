@@ -169,7 +169,7 @@ class MixedRails(eqx.Module):
 
     groups: tuple[Any, ...]
 
-    def __init__(self, *groups):
+    def __init__(self, *groups: Any):
         for place, group in enumerate(groups):
             if not hasattr(group, "n_masses"):
                 raise TypeError(

@@ -1,6 +1,7 @@
 """The rattleback: a convex body that rolls on the plane, its axes of inertia askew to those of its surface."""
 
 from collections.abc import Callable
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -50,17 +51,17 @@ class Rattleback(System):
     by m; Bondi 1986 for stability.
     """
 
-    surface: Array | Callable = parameter()
+    surface: Array | Callable[..., Any] = parameter()
     mass: Array = parameter()
     inertia: Array = parameter()
     com: Array = parameter(default=(0.0, 0.0, 0.0))
     damping: Array | None = parameter(default=None)
     gravity: Array = parameter(default=9.81)
 
-    space = Product(SO3(), Euclidean(3))
+    space: ClassVar[Product] = Product(SO3(), Euclidean(3))
     n_constraints = 3
 
-    def __check_init__(self):
+    def __check_init__(self) -> None:
         if not callable(self.surface):
             _checks.check_shape("surface", self.surface, (3,), "It has the three semi-axes.")
             _checks.check_positive("surface", self.surface)
@@ -89,7 +90,7 @@ class Rattleback(System):
         """(−σ Ω, 0)."""
         return jnp.concatenate([self._torque(v[:3]), jnp.zeros(3, v.dtype)])
 
-    def bodies(self, t: Time, q: Configuration, v: Velocity, control: Control) -> tuple:
+    def bodies(self, t: Time, q: Configuration, v: Velocity, control: Control) -> tuple[Any, ...]:
         """The mass at its centre in space axes, the spin in the body's."""
         weight = -self.mass * self.gravity * jnp.eye(3, dtype=v.dtype)[2:]
         centre = Points(self.mass[None], v[3:][None], weight, jnp.zeros(3, v.dtype))

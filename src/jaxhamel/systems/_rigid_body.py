@@ -1,6 +1,7 @@
 """One rigid body, free to move, in every usual choice of quasi-velocities."""
 
 from collections.abc import Callable
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -69,9 +70,9 @@ class RigidBody(System):
     gravity: Array = parameter(default=0.0)
     representation: str = eqx.field(static=True, default="body")
 
-    space = SE3()
+    space: ClassVar[SE3] = SE3()
 
-    def __check_init__(self):
+    def __check_init__(self) -> None:
         _checks.check_numbers(self, positive=("mass",), finite=("gravity",))
         _checks.check_inertia("inertia", self.inertia)
         _checks.check_shape("com", self.com, (3,))
@@ -103,7 +104,7 @@ class RigidBody(System):
         """Aᵀ W: the wrench dual to the body twist (Ω, V)."""
         return jnp.zeros_like(v) if control is None else self.frame(t, q).T @ control
 
-    def bodies(self, t: Time, q: Pose, v: Velocity, control: Control) -> tuple:
+    def bodies(self, t: Time, q: Pose, v: Velocity, control: Control) -> tuple[Any, ...]:
         """The mass at its centre and the spin about it, both in body axes."""
         wrench = self.force(t, q, v, None if control is None else control(t))
         rotation = quaternion_matrix(q[:4])
@@ -163,7 +164,7 @@ class RigidBody(System):
         return _RATES[self.representation](q, rotation, u, omega, turn, of_point)
 
 
-REPRESENTATIONS: dict[str, Callable] = {
+REPRESENTATIONS: dict[str, Callable[..., Any]] = {
     "body": body_frame,
     "spatial": spatial_frame,
     "hybrid": hybrid_frame,
@@ -213,7 +214,7 @@ def _euler_rates(q, rotation, u, omega, turn, a):
     return jnp.concatenate([angles, rotation @ a])
 
 
-_RATES: dict[str, Callable] = {
+_RATES: dict[str, Callable[..., Any]] = {
     "body": _body_rates,
     "spatial": _spatial_rates,
     "hybrid": _hybrid_rates,

@@ -1,6 +1,7 @@
 """The ball of Putkaradze and Rogers (2018): rolling on a plane, driven by point masses on internal rails."""
 
 from collections.abc import Callable
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -8,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from jaxhamel import _checks
-from jaxhamel._typing import Configuration, Control, Scalar, Time, Vector3, Velocity
+from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar, Time, Vector3, Velocity
 from jaxhamel.geometry import SO3, Euclidean, Product, quaternion_matrix
 from jaxhamel.mechanics import (
     Constant,
@@ -70,11 +71,11 @@ class RollingBall(System):
     gravity: Array = parameter(default=9.81)
     external_force: Array | None = parameter(default=None)
 
-    space = Product(SO3(), Euclidean(2))
+    space: ClassVar[Product] = Product(SO3(), Euclidean(2))
     n_constraints = 2
     prescribed_motion = True
 
-    def __check_init__(self):
+    def __check_init__(self) -> None:
         _checks.check_numbers(self, positive=("radius", "shell_mass"), finite=("gravity",))
         _checks.check_inertia("shell_inertia", self.shell_inertia)
         _checks.check_shape("shell_com", self.shell_com, (3,))
@@ -121,7 +122,7 @@ class RollingBall(System):
         )
         return jnp.concatenate([jnp.zeros(3, v.dtype), horizontal])
 
-    def bodies(self, t: Time, q: Configuration, v: Velocity, control: Control) -> tuple:
+    def bodies(self, t: Time, q: Configuration, v: Velocity, control: Control) -> tuple[Any, ...]:
         """The masses and the shell in body axes; the contact point is at rest, so V_i = Ω × s_i + χ̇_i, s_i = rΓ + χ_i."""
         gamma = quaternion_matrix(q[0])[2]
         omega = v[:3]
@@ -143,7 +144,9 @@ class RollingBall(System):
         no_mass = jnp.zeros(1, omega.dtype)
         return Points(no_mass, velocity[None], self._body_force(q)[None], omega)
 
-    def invariants(self, t, q, u, control) -> dict[str, Array]:
+    def invariants(
+        self, t: Time, q: Configuration, u: QuasiVelocity, control: Control
+    ) -> dict[str, Array]:
         still = self.n_masses == 0 or isinstance(control, Constant)
         return (
             {"energy": energy(self, t, q, u, control)}

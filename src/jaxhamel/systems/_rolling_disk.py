@@ -1,5 +1,7 @@
 """A disk (a coin, a wheel, a hoop) that rolls on the plane and is free to lean."""
 
+from typing import Any, ClassVar
+
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -49,10 +51,10 @@ class RollingDisk(System):
     inertia: Array | None = parameter(default=None)
     gravity: Array = parameter(default=9.81)
 
-    space = Product(SO3(), Euclidean(3))
+    space: ClassVar[Product] = Product(SO3(), Euclidean(3))
     n_constraints = 3
 
-    def __check_init__(self):
+    def __check_init__(self) -> None:
         _checks.check_numbers(self, positive=("radius", "mass"), finite=("gravity",))
         if self.inertia is not None:
             _checks.check_inertia("inertia", self.inertia)
@@ -70,7 +72,7 @@ class RollingDisk(System):
         eye, zero = _eye_and_zero(q)
         return jnp.block([[zero, eye], [eye, -self._lever(q)]])
 
-    def bodies(self, t: Time, q: Configuration, v: Velocity, control: Control) -> tuple:
+    def bodies(self, t: Time, q: Configuration, v: Velocity, control: Control) -> tuple[Any, ...]:
         """The mass at the centre in space axes, the spin in the body's."""
         none = jnp.zeros((1, 3), v.dtype)
         weight = -self.mass * self.gravity * jnp.eye(3, dtype=v.dtype)[2:]

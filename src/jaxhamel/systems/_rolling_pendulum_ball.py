@@ -1,5 +1,7 @@
 """A ball that rolls, driven by pendula inside it: the drive is a degree of freedom, its torque the control."""
 
+from typing import Any
+
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -59,7 +61,7 @@ class RollingPendulumBall(AbstractDrivenBall):
     coms: Array = parameter()
     gravity: Array = parameter(default=9.81)
 
-    def __check_init__(self):
+    def __check_init__(self) -> None:
         _checks.check_numbers(self, positive=("radius", "shell_mass"), finite=("gravity",))
         _checks.check_inertia("shell_inertia", self.shell_inertia)
         _checks.check_shape("shell_com", self.shell_com, (3,))
@@ -93,7 +95,7 @@ class RollingPendulumBall(AbstractDrivenBall):
         squared = jnp.sum(velocity * velocity, axis=1)
         return turning + jnp.dot(mass, 0.5 * squared - self.gravity * height)
 
-    def bodies(self, t: Time, q: Configuration, v: Velocity, control: Control) -> tuple:
+    def bodies(self, t: Time, q: Configuration, v: Velocity, control: Control) -> tuple[Any, ...]:
         """Points in the ball's axes, spins in each body's own; the contact point is at rest, so V_i = Ω × s_i + θ̇_i χ_i′."""
         gamma = quaternion_matrix(q[0])[2]
         omega, rates = v[:3], v[5:]

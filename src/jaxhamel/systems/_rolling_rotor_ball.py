@@ -1,5 +1,7 @@
 """A ball that rolls, driven by rotors inside it: a gyrostat on a plane."""
 
+from typing import Any
+
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -52,7 +54,7 @@ class RollingRotorBall(AbstractDrivenBall):
     com: Array | None = parameter(default=None)
     gravity: Array = parameter(default=9.81)
 
-    def __check_init__(self):
+    def __check_init__(self) -> None:
         _checks.check_numbers(self, positive=("radius", "mass"), finite=("gravity",))
         _checks.check_inertia("inertia", self.inertia)
         _checks.check_shape("rotor_inertias", self.rotor_inertias, ("n",), "One for each rotor.")
@@ -80,7 +82,7 @@ class RollingRotorBall(AbstractDrivenBall):
         kinetic = 0.5 * (self.mass * jnp.dot(velocity, velocity) + spin)
         return kinetic - self.mass * self.gravity * height
 
-    def bodies(self, t: Time, q: Configuration, v: Velocity, control: Control) -> tuple:
+    def bodies(self, t: Time, q: Configuration, v: Velocity, control: Control) -> tuple[Any, ...]:
         """In the ball's axes: the mass, the ball less its rotors' axial inertia, and each rotor's j a aᵀ at Ω + ψ̇ a."""
         gamma, omega = quaternion_matrix(q[0])[2], v[:3]
         arm = self._com(v.dtype) + self.radius * gamma

@@ -1,6 +1,7 @@
 """A satellite with reaction wheels, free in space: on SE(3), and about its centre of mass on SO(3) × R^3."""
 
 from abc import abstractmethod
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -158,7 +159,7 @@ class Satellite(_AbstractSatellite):
     wheel_positions: Array = parameter(kw_only=True)
     wheel_transverse_inertias: Array = parameter(kw_only=True)
 
-    def __check_init__(self):
+    def __check_init__(self) -> None:
         self._check_wheels()
         wheels = self.wheel_inertias.shape
         _checks.check_shape("mass", self.mass, ())
@@ -177,7 +178,7 @@ class Satellite(_AbstractSatellite):
         """SE(3) × R^n."""
         return Product(SE3(), Euclidean(self.wheel_inertias.shape[0]))
 
-    def bodies(self, t: Time, q: Configuration, v: Velocity, control: Control) -> tuple:
+    def bodies(self, t: Time, q: Configuration, v: Velocity, control: Control) -> tuple[Any, ...]:
         """Masses in body axes; the hull's spin and each wheel's own."""
         places = jnp.concatenate([self.com[None], self.wheel_positions])
         masses = jnp.concatenate([self.mass[None], self.wheel_masses])
@@ -258,7 +259,7 @@ class SatelliteMixed(_AbstractSatellite):
     mass: Array = parameter(kw_only=True)
     inertia: Array = parameter(kw_only=True)
 
-    def __check_init__(self):
+    def __check_init__(self) -> None:
         self._check_wheels()
         _checks.check_shape("mass", self.mass, ())
         _checks.check_positive("mass", self.mass)

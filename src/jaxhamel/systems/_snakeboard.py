@@ -1,6 +1,6 @@
 """The snakeboard: a board on two wheel trucks that steer, with a rotor on top, driven from within."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -59,10 +59,10 @@ class Snakeboard(System):
     wheel_inertia: Array = parameter()
     half_length: Array = parameter()
 
-    space = Product(SE2(), Euclidean(3))
+    space: ClassVar[Product] = Product(SE2(), Euclidean(3))
     n_constraints = 2
 
-    def __check_init__(self):
+    def __check_init__(self) -> None:
         _checks.check_numbers(
             self, positive=("mass", "inertia", "rotor_inertia", "wheel_inertia", "half_length")
         )
@@ -90,7 +90,7 @@ class Snakeboard(System):
         none = jnp.zeros_like(v[:3])
         return jnp.concatenate([none, none if control is None else control])
 
-    def bodies(self, t: Time, q: Configuration, v: Velocity, control: Control) -> tuple:
+    def bodies(self, t: Time, q: Configuration, v: Velocity, control: Control) -> tuple[Any, ...]:
         torques = jnp.zeros_like(v[3:]) if control is None else control(t)
         inertias = jnp.concatenate([self.inertia[None], self._inertias()])
         return board_bodies(self.mass, inertias, v, v[0] + v[3:], torques)
@@ -197,7 +197,7 @@ def _with_shape(board: Float[Array, "3 3"]) -> Float[Array, "6 6"]:
     return jnp.block([[board, zero], [zero, eye]])
 
 
-def board_bodies(mass, inertias, v, spins, torques) -> tuple:
+def board_bodies(mass, inertias, v, spins, torques) -> tuple[Any, ...]:
     """The mass in the board's axes; the spins of board, rotor and trucks; the board takes the reactions.
 
     **Arguments:** `inertias` `(4,)`, the board's first; `v = (ω, v_x, v_y, …)`; `spins`, `torques` `(3,)`

@@ -1,6 +1,7 @@
 """A soft-shelled ball driven by a pendulum, rolling in the plane: contact stiffness, rolling and joint friction."""
 
 from dataclasses import fields
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -75,11 +76,11 @@ class SoftRollingPendulum(System):
     slip_rate: Array = parameter(default=0.02)
     gravity: Array = parameter(default=9.81)
 
-    space = Euclidean(3)
+    space: ClassVar[Euclidean] = Euclidean(3)
     n_constraints = 1
 
     @classmethod
-    def roboball(cls, **changed) -> "SoftRollingPendulum":
+    def roboball(cls, **changed: Any) -> "SoftRollingPendulum":
         """RoboBall II by its drawing (its URDF) and its reported joint friction; contact as for a ball without any.
 
         What a drawing cannot tell, the soft contact, has to be given or identified. `changed`: other values.
@@ -104,7 +105,7 @@ class SoftRollingPendulum(System):
         """A robot with the parameters of another: `PendulumInStand.of(robot)` puts it into its stand."""
         return cls(**{field.name: getattr(robot, field.name) for field in fields(robot)})
 
-    def __check_init__(self):
+    def __check_init__(self) -> None:
         positive = ("radius", "shell_mass", "shell_inertia", "pendulum_inertia", "slip_rate")
         _checks.check_numbers(self, positive, finite=("rest_angle", "gravity"))
         for name in _NOT_NEGATIVE:

@@ -1,5 +1,7 @@
 """A free-floating planar robot: a base and a chain of links with parallel revolute joints."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -54,7 +56,7 @@ class SpaceRobot(System):
     masses: Array = parameter()
     inertias: Array = parameter()
 
-    def __check_init__(self):
+    def __check_init__(self) -> None:
         _checks.check_numbers(self, positive=("base_mass", "base_inertia"))
         _checks.check_shape("mount", self.mount, (2,))
         _checks.check_finite("mount", self.mount)
@@ -80,7 +82,7 @@ class SpaceRobot(System):
         torque = jnp.zeros_like(v[3:]) if control is None else control
         return jnp.concatenate([jnp.zeros_like(v[:3]), torque])
 
-    def bodies(self, t: Time, q: Configuration, v: Velocity, control: Control) -> tuple:
+    def bodies(self, t: Time, q: Configuration, v: Velocity, control: Control) -> tuple[Any, ...]:
         """All masses in base axes, all rotations about the plane's normal."""
         velocities, rates = self._body_velocities(q[1], v)
         masses, inertias = self._all_masses()

@@ -1,6 +1,7 @@
 """Suslov's problem: a rigid body about a fixed point that must not turn about one of its axes."""
 
 from collections.abc import Callable
+from typing import Any, ClassVar
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -40,10 +41,10 @@ class Suslov(System):
     inertia: Array = parameter()
     xi: Array | Callable[[Time], Array] = parameter()
 
-    space = SO3()
+    space: ClassVar[SO3] = SO3()
     n_constraints = 1
 
-    def __check_init__(self):
+    def __check_init__(self) -> None:
         _checks.check_inertia("inertia", self.inertia)
         if not callable(self.xi):
             _checks.check_shape("xi", self.xi, (3,))
@@ -62,7 +63,7 @@ class Suslov(System):
         xi = self._xi(t)
         return jnp.stack([xi / jnp.sum(xi * xi), *_across(xi)], axis=1)
 
-    def bodies(self, t: Time, q: Quaternion, v: Velocity, control: Control) -> tuple:
+    def bodies(self, t: Time, q: Quaternion, v: Velocity, control: Control) -> tuple[Any, ...]:
         return (Spins(inertia_matrix(self.inertia)[None], v[None], jnp.zeros_like(v)[None]),)
 
     def invariants(

@@ -1,5 +1,7 @@
 """A rigid body in an ideal fluid at rest at infinity (Kirchhoff)."""
 
+from typing import ClassVar
+
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -54,9 +56,9 @@ class UnderwaterBody(System):
     centre_of_buoyancy: Array = parameter(default=(0.0, 0.0, 0.0))
     gravity: Array = parameter(default=9.81)
 
-    space = SE3()
+    space: ClassVar[SE3] = SE3()
 
-    def __check_init__(self):
+    def __check_init__(self) -> None:
         _checks.check_numbers(self, positive=("mass",), finite=("displaced_mass", "gravity"))
         _checks.check_not_negative("displaced_mass", self.displaced_mass)
         _checks.check_inertia("inertia", self.inertia)

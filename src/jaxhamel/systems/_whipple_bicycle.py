@@ -1,6 +1,6 @@
 """The Whipple bicycle: four bodies, two wheels that roll, six constraints of which two can be integrated."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -88,10 +88,10 @@ class WhippleBicycle(System):
     front_inertia: Array = parameter()
     gravity: Array = parameter(default=9.81)
 
-    space = Product(SO3(), Euclidean(3), Euclidean(3))
+    space: ClassVar[Product] = Product(SO3(), Euclidean(3), Euclidean(3))
     n_constraints = 6
 
-    def __check_init__(self):
+    def __check_init__(self) -> None:
         _checks.check_numbers(
             self,
             positive=("wheel_base", "rear_radius", "front_radius"),
@@ -185,7 +185,7 @@ class WhippleBicycle(System):
             [control[0] * geometry(self, q).heading, none, control[1:], none[:1]]
         )
 
-    def bodies(self, t: Time, q: Configuration, v: Velocity, control: Control) -> tuple:
+    def bodies(self, t: Time, q: Configuration, v: Velocity, control: Control) -> tuple[Any, ...]:
         """Centres of mass in the axes of the rear frame, spins each in its body's; the torques act between bodies."""
         mass, (velocity, omega) = masses(self), velocities(self, q, v)
         weight = -self.gravity * mass[:, None] * quaternion_matrix(q[0])[2][None]

@@ -13,7 +13,7 @@ RAIL_POINTS = 73
 FULL_TURN = np.linspace(0.0, 2.0 * np.pi, RAIL_POINTS)
 
 
-def along(function: Callable, *states: Any, fixed: tuple = ()) -> Any:
+def along(function: Callable[..., Any], *states: Any, fixed: tuple[Any, ...] = ()) -> Any:
     """function(t, …, *fixed) at every time: `states` have a leading time axis, and so has what is returned.
 
     Where the function is a module or a method of one, other numbers in it compile nothing again.
@@ -22,7 +22,7 @@ def along(function: Callable, *states: Any, fixed: tuple = ()) -> Any:
 
 
 @eqx.filter_jit
-def _mapped(function: Callable, states: tuple, fixed: tuple) -> Any:
+def _mapped(function: Callable[..., Any], states: tuple[Any, ...], fixed: tuple[Any, ...]) -> Any:
     # a function of its own: equinox warns where a module (a control, a path) is transformed itself
     return jax.vmap(lambda *state: function(*state, *fixed))(*states)
 
@@ -59,7 +59,7 @@ def rail_lines(
     return np.moveaxis(np.where(closed, around, between), 1, 0)
 
 
-def _at(rails: Callable, thetas: Float[ndarray, "P n"]) -> Float[ndarray, "P n 3"]:
+def _at(rails: Callable[..., Any], thetas: Float[ndarray, "P n"]) -> Float[ndarray, "P n 3"]:
     if issubclass(
         type(rails), eqx.Module
     ):  # operation by operation these were eight small programs

@@ -60,7 +60,7 @@ class BallMotion:
         ts: Float[ndarray, " T"],
         q: tuple[Float[ndarray, "T 4"], Float[ndarray, "T 2"]],
         u: Float[ndarray, "T 3"],
-        path: Callable | None = None,
+        path: Callable[..., Any] | None = None,
     ) -> "BallMotion":
         """The motion of a `jaxhamel.systems.RollingBall` at states that were simulated.
 
@@ -81,7 +81,9 @@ class BallMotion:
         )
 
     @classmethod
-    def from_trajectory(cls, trajectory: Any, path: Callable | None = None) -> "BallMotion":
+    def from_trajectory(
+        cls, trajectory: Any, path: Callable[..., Any] | None = None
+    ) -> "BallMotion":
         """The motion of a `jaxhamel.Trajectory` of a rolling ball, as far as it came."""
         keep = np.asarray(trajectory.valid)
         state = (trajectory.ts, trajectory.q, trajectory.u)

@@ -4,6 +4,7 @@ import io
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from matplotlib import rc_context
@@ -56,7 +57,7 @@ def inline_svg(chart: Chart) -> str:
     return re.sub(r'(<svg[^>]*?) width="[^"]*"', r'\1 role="img"', _without_height(svg), count=1)
 
 
-def time_boxes(figure: Figure) -> list[dict]:
+def time_boxes(figure: Figure) -> list[dict[str, Any]]:
     """Where each time axis lies (fractions from the top left), and the times at its ends."""
     settle(figure)
     return [
@@ -66,7 +67,7 @@ def time_boxes(figure: Figure) -> list[dict]:
     ]
 
 
-def path_boxes(figure: Figure) -> list[dict]:
+def path_boxes(figure: Figure) -> list[dict[str, Any]]:
     """Where each path lies and the coordinates at its edges: there the page moves a dot."""
     settle(figure)
     return [
@@ -76,7 +77,7 @@ def path_boxes(figure: Figure) -> list[dict]:
     ]
 
 
-def _box(axes) -> dict:
+def _box(axes) -> dict[str, Any]:
     place = axes.get_position()
     return {
         "left": round(place.x0, 5),

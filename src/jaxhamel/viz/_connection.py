@@ -9,6 +9,7 @@ loop is, to first order (exactly on an abelian group), what a cycle leaves behin
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -37,7 +38,7 @@ _GAIT_ROLES = ("ink", "series3", "series4", "series2", "series5")
 
 @_styled
 def connection_figure(
-    connection: Callable,
+    connection: Callable[..., Any],
     limits: Limits,
     *,
     gaits: Gaits | None = None,
@@ -81,7 +82,7 @@ def connection_figure(
 
 @_styled
 def curvature_figure(
-    connection: Callable,
+    connection: Callable[..., Any],
     limits: Limits,
     space: AbstractSpace,
     *,
@@ -159,7 +160,7 @@ def gait_figure(
     return figure
 
 
-def _plane(limits: Limits, plane: tuple[int, int], at) -> Callable:
+def _plane(limits: Limits, plane: tuple[int, int], at) -> Callable[..., Any]:
     """(r1, r2) → shapes `(N, m)` in the plane through `at`."""
     _checks.check_shape_plane(limits, plane, at)
     base = np.zeros(2) if at is None else np.asarray(at, dtype=float)

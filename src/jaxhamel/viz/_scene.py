@@ -7,6 +7,7 @@ their rails).
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -130,7 +131,7 @@ class Scene:
             for name, array in _moving_arrays(thing):
                 check_frames(f"{type(thing).__name__}.{name}", array, len(self.ts))
 
-    def payload(self) -> dict:
+    def payload(self) -> dict[str, Any]:
         """The scene as JSON-able data: at most `frames` frames, rounded to what can be seen."""
         keep = _kept(len(self.ts), self.frames)
         poses = list({id(p): p for p in map(_pose, self.things) if p is not None}.values())
@@ -179,18 +180,18 @@ def _kept(count: int, most: int) -> np.ndarray:
     return np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(int))
 
 
-def _flat(array: np.ndarray, digits: int) -> list:
+def _flat(array: np.ndarray, digits: int) -> list[Any]:
     rounded = np.round(np.asarray(array, dtype=float).ravel(), digits) + 0.0  # no "-0.0"
     return [int(x) if x == int(x) else x for x in rounded.tolist()]
 
 
-def _in_time(array: np.ndarray, keep: np.ndarray, digits: int) -> dict:
+def _in_time(array: np.ndarray, keep: np.ndarray, digits: int) -> dict[str, Any]:
     moving = array.ndim == 3
     values = array[keep] if moving else array
     return {"moving": moving, "count": int(array.shape[-2]), "data": _flat(values, digits)}
 
 
-def _thing_payload(thing: Thing, pose: int, keep: np.ndarray, digits: int) -> dict:
+def _thing_payload(thing: Thing, pose: int, keep: np.ndarray, digits: int) -> dict[str, Any]:
     common = {"kind": type(thing).__name__.lower(), "pose": pose}
     match thing:
         case Sphere(radius=radius):

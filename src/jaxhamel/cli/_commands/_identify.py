@@ -156,7 +156,9 @@ def write_identification(out: Path, outcome: Outcome, estimate: Any) -> Outcome:
     return outcome
 
 
-def run_charts(estimate: Any, index: int, shown: dict, errors: dict) -> list[Chart]:
+def run_charts(
+    estimate: Any, index: int, shown: dict[str, Any], errors: dict[str, Any]
+) -> list[Chart]:
     """Measured against fitted for each quantity of a run, and what is left."""
     run, charts = estimate.problem.runs[index], []
     for m in estimate.problem.measurements:
@@ -198,7 +200,9 @@ def _scene(scenario: Scenario, estimate: Any, index: int, motion: Trajectory) ->
     return view(scenario.kind, run_of(motion, estimate.system, run.control)).scene
 
 
-def _report(outcome: Outcome, estimate: Any, charts: list, scene: Any, summary: dict) -> str:
+def _report(
+    outcome: Outcome, estimate: Any, charts: list[Any], scene: Any, summary: dict[str, Any]
+) -> str:
     rows = {
         f"{row['parameter']}{' / ' + row['unit'] if row['unit'] else ''}": _in_words(row)
         for row in estimate.rows()
@@ -235,7 +239,7 @@ def _tiles(outcome: Outcome, estimate: Any) -> list[tuple[str, str]]:
     ]
 
 
-def _in_words(row: dict) -> str:
+def _in_words(row: dict[str, Any]) -> str:
     value = f"{row['estimate']:.6g}"
     if row["frozen"]:
         return f"{value} (frozen)"

@@ -138,7 +138,7 @@ def _floats(name: str, value: Any) -> Array:
     return jnp.asarray(found)
 
 
-def _runs_in(data: Path | None) -> list:
+def _runs_in(data: Path | None) -> list[Any]:
     """The runs in the folder, one of which rolls at least."""
     if data is None:
         raise ScenarioError("--data is missing; give the folder with the measured runs, CSV files.")
@@ -237,7 +237,13 @@ def _chart(name: str, run: Any, motion: Any, title: str, start: float | None = N
 
 
 def _write(
-    out: Path, outcome: Outcome, charts: list, files: list, tiles: list, lead: str, tables: dict
+    out: Path,
+    outcome: Outcome,
+    charts: list[Any],
+    files: list[Any],
+    tiles: list[Any],
+    lead: str,
+    tables: dict[str, Any],
 ) -> Outcome:
     """Figures, report, and the summary last."""
     figures = write_figures(out, charts)

@@ -66,7 +66,7 @@ def build_initial(scenario: Scenario) -> tuple[Configuration, QuasiVelocity]:
     return STATES[scenario.kind](table)
 
 
-def build_control(scenario: Scenario, system: Any) -> Callable | None:
+def build_control(scenario: Scenario, system: Any) -> Callable[..., Any] | None:
     """The control of `[control]`, with one entry for each mass of the system."""
     n = getattr(system, "n_masses", 0)
     table = dict(scenario["control"])
@@ -172,7 +172,7 @@ RAILS = {
     "figure-eight": systems.FigureEightRails,
     "straight": systems.StraightRails,
 }
-SYSTEMS: dict[str, tuple[Callable, Callable]] = {
+SYSTEMS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     "rolling-ball": (systems.RollingBall, _with_rails),
     "actuated-disk": (systems.ActuatedDisk, _with_rails),
     "heavy-top": (systems.HeavyTop, dict),
@@ -184,15 +184,15 @@ SYSTEMS: dict[str, tuple[Callable, Callable]] = {
 # Initial states: (q, u).
 
 
-def _body_state(table: Mapping[str, Any]) -> tuple:
+def _body_state(table: Mapping[str, Any]) -> tuple[Any, ...]:
     return _array(table["orientation"]), _array(table["omega"])
 
 
-def _ball_state(table: Mapping[str, Any]) -> tuple:
+def _ball_state(table: Mapping[str, Any]) -> tuple[Any, ...]:
     return (_array(table["orientation"]), _array(table["position"])), _array(table["omega"])
 
 
-def _disk_state(table: Mapping[str, Any]) -> tuple:
+def _disk_state(table: Mapping[str, Any]) -> tuple[Any, ...]:
     return (_array([table["angle"]]), _array([table["position"]])), _array([table["rate"]])
 
 
@@ -246,7 +246,7 @@ def limited(curve: Any, table: Mapping[str, Any], n: int, name: str = "control")
         return Limited(curve, *bounds)
 
 
-def _per_mass(key: str, value: list, n: int, name: str = "control") -> Array:
+def _per_mass(key: str, value: list[Any], n: int, name: str = "control") -> Array:
     if len(value) != n:
         raise ScenarioError(
             f"`{name}.{key}` has {len(value)} entries; it must have {n}, one for each mass."
@@ -254,7 +254,7 @@ def _per_mass(key: str, value: list, n: int, name: str = "control") -> Array:
     return _array(value)
 
 
-def _row_per_mass(key: str, value: list, n: int) -> Array:
+def _row_per_mass(key: str, value: list[Any], n: int) -> Array:
     if value and len(value[0]) != n:
         raise ScenarioError(
             f"`control.{key}` has rows of {len(value[0])} numbers; they must have {n}, "

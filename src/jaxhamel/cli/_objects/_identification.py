@@ -117,7 +117,7 @@ def _one_or_all(values: list[float]) -> Any:
 
 def read_runs(
     scenario: Scenario, folder: Path, measurements: tuple[Any, ...], control: Any
-) -> list:
+) -> list[Any]:
     """Every run in the folder of --data."""
     if not folder.is_dir():
         raise ScenarioError(
@@ -167,7 +167,9 @@ def read_run(scenario: Scenario, path: Path, measurements: tuple[Any, ...], cont
         raise ScenarioError(str(error)) from None
 
 
-def build_problem(scenario: Scenario, system: Any, measurements: tuple, runs: list) -> Any:
+def build_problem(
+    scenario: Scenario, system: Any, measurements: tuple[Any, ...], runs: list[Any]
+) -> Any:
     """The problem of the scenario; what does not fit together is said in one line."""
     fit = scenario["fit"]
     with named("parameters"):
@@ -186,7 +188,7 @@ def build_problem(scenario: Scenario, system: Any, measurements: tuple, runs: li
 
 
 def make_runs(
-    scenario: Scenario, folder: Path, measurements: tuple, control: Any, seed: int
+    scenario: Scenario, folder: Path, measurements: tuple[Any, ...], control: Any, seed: int
 ) -> None:
     """Writes `[synthetic]` runs of the system of `[truth]` as CSV files."""
     table = scenario["synthetic"]

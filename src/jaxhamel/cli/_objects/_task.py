@@ -102,7 +102,7 @@ def _check_task(scenario: Scenario) -> None:
             )
 
 
-def _check_rest(task: dict, n: int) -> None:
+def _check_rest(task: dict[str, Any], n: int) -> None:
     if len(task["rest"]) != n or n == 0:
         raise ScenarioError(
             f"`task.rest` has {len(task['rest'])} entries; it must have {n or 'at least 1'}, "
@@ -110,7 +110,7 @@ def _check_rest(task: dict, n: int) -> None:
         )
 
 
-def _spline(task: dict, rest: Any, end: float, seed: int) -> Spline:
+def _spline(task: dict[str, Any], rest: Any, end: float, seed: int) -> Spline:
     """The spline that stays at rest, changed at random where that is asked for."""
     with named("task"):
         spline = Spline.constant(rest, 0.0, end, task["coefficients"], task["degree"])
@@ -119,7 +119,7 @@ def _spline(task: dict, rest: Any, end: float, seed: int) -> Spline:
     return Spline(coefficients, 0.0, end, task["degree"])
 
 
-def _contact(task: dict) -> tuple:
+def _contact(task: dict[str, Any]) -> tuple[Any, ...]:
     if not task["friction_limit"]:
         return ()
     return (ContactLimits(friction=task["friction_limit"], weight=task["contact_weight"]),)

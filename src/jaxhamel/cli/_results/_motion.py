@@ -24,7 +24,7 @@ class Run:
     ts: np.ndarray
     q: Any
     u: np.ndarray
-    path: Callable | None = None
+    path: Callable[..., Any] | None = None
     costs: np.ndarray | None = None
     friction_limit: float | None = None
 

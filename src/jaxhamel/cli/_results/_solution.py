@@ -37,7 +37,7 @@ def _control(curve: Any) -> dict[str, Any]:
     return {"curve": "spline", "coefficients": _list(curve.coefficients), **times, **bounds}
 
 
-def _list(array: Any) -> list:
+def _list(array: Any) -> list[Any]:
     return np.asarray(array, dtype=float).tolist()
 
 

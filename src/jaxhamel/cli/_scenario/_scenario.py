@@ -156,7 +156,7 @@ def _stepped(place: Any, part: str, change: str) -> Any:
     return inner
 
 
-def _index(place: list, part: str, change: str) -> int:
+def _index(place: list[Any], part: str, change: str) -> int:
     if not re.fullmatch("[0-9]{1,9}", part) or int(part) >= len(place):
         raise ScenarioError(
             f"--set {change}: `{brief(part, quoted=False)}` must be the number of an entry, 0 to {len(place) - 1}."

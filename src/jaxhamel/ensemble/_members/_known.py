@@ -31,7 +31,7 @@ class Known(NamedTuple):
         """Looks at concrete arrays only: inputs that are differentiated, mapped over or traced stay variables."""
         return cls(tuple(map(_codes, leaves)))
 
-    def filled(self, leaves: Sequence[Any]) -> list:
+    def filled(self, leaves: Sequence[Any]) -> list[Any]:
         """The leaves with their known numbers as constants."""
         return [_filled(*each) for each in zip(leaves, self.of_leaves, strict=True)]
 

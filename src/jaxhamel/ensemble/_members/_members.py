@@ -20,7 +20,7 @@ _PARTS: tuple[str, ...] = ("system", "q0", "u0", "control")
 class Members(eqx.Module):
     """(system, q0, u0, control) of every trajectory; leaves marked in `batched` have a leading batch axis."""
 
-    leaves: list
+    leaves: list[Any]
     structure: Any = eqx.field(static=True)
     batched: tuple[bool, ...] = eqx.field(static=True)
     size: int = eqx.field(static=True)
@@ -44,7 +44,9 @@ class Members(eqx.Module):
         return cls._of_leaves(leaves, structure, axes, size)
 
     @classmethod
-    def gathered(cls, given: dict[str, Any], in_axes: Any, shared: tuple = ()) -> "Members":
+    def gathered(
+        cls, given: dict[str, Any], in_axes: Any, shared: tuple[Any, ...] = ()
+    ) -> "Members":
         """The members given as pytrees by name, initial values first; `shared` has further parts that all of them share.
 
         **Raises:** `ValueError` that names the argument.
@@ -58,18 +60,20 @@ class Members(eqx.Module):
         return cls._of_leaves(leaves, structure, axes, size)
 
     @classmethod
-    def _of_leaves(cls, leaves: list, structure, axes: list[int | None], size: int) -> "Members":
+    def _of_leaves(
+        cls, leaves: list[Any], structure, axes: list[int | None], size: int
+    ) -> "Members":
         known = Known.of([x for x, axis in zip(leaves, axes, strict=True) if axis is None])
         batched = tuple(axis is not None for axis in axes)
         return cls(_in_front(leaves, axes), structure, batched, size, known)
 
     @property
-    def own(self) -> list:
+    def own(self) -> list[Any]:
         """The leaves that differ from trajectory to trajectory, batch axis in front."""
         return [x for x, varies in zip(self.leaves, self.batched, strict=True) if varies]
 
     @property
-    def shared(self) -> tuple[list, list]:
+    def shared(self) -> tuple[list[Any], list[Any]]:
         """The shared leaves, divided into arrays and others; None in one list marks a leaf of the other."""
         return eqx.partition(
             [x for x, varies in zip(self.leaves, self.batched, strict=True) if not varies],
@@ -80,7 +84,7 @@ class Members(eqx.Module):
         """Whether a part, counted from 0, is the same for all trajectories."""
         return not any(jax.tree.leaves(jax.tree.unflatten(self.structure, self.batched)[part]))
 
-    def with_numbers(self, entries: Any, shared: list, fixed: list) -> tuple:
+    def with_numbers(self, entries: Any, shared: list[Any], fixed: list[Any]) -> tuple[Any, ...]:
         """(system, q0, u0, control) of one trajectory, from its own leaves and both kinds of shared leaves.
 
         Shared numbers that are known to be 0, 1 or −1 become constants.
@@ -89,7 +93,7 @@ class Members(eqx.Module):
         filled = [next(own) if varies else next(others) for varies in self.batched]
         return jax.tree.unflatten(self.structure, filled)
 
-    def with_own(self, entries: Any) -> tuple:
+    def with_own(self, entries: Any) -> tuple[Any, ...]:
         """(system, q0, u0, control) of one trajectory, from its own leaves."""
         entries = iter(entries)
         pairs = zip(self.leaves, self.batched, strict=True)
@@ -97,7 +101,7 @@ class Members(eqx.Module):
         return jax.tree.unflatten(self.structure, filled)
 
 
-def _in_front(leaves: list, axes: list[int | None]) -> list:
+def _in_front(leaves: list[Any], axes: list[int | None]) -> list[Any]:
     """Moves each batch axis to the front."""
     return [
         x if axis is None else jnp.moveaxis(jnp.asarray(x), axis, 0)

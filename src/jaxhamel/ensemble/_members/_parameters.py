@@ -16,7 +16,7 @@ class Parameters(NamedTuple):
     mine: list[int]
     shared: list[int]
 
-    def of(self, mine, shared) -> tuple[tuple, tuple]:
+    def of(self, mine, shared) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         """Their values."""
         arrays = jax.tree.leaves(shared)
         return tuple(mine[i] for i in self.mine), tuple(arrays[i] for i in self.shared)
@@ -43,7 +43,7 @@ class Parameters(NamedTuple):
         return found
 
 
-def replaced(values: Sequence, places: Sequence[int], new: Sequence) -> list:
+def replaced(values: Sequence[Any], places: Sequence[int], new: Sequence[Any]) -> list[Any]:
     """A list with new values at the given indices."""
     filled = list(values)
     for i, value in zip(places, new, strict=True):
@@ -51,11 +51,11 @@ def replaced(values: Sequence, places: Sequence[int], new: Sequence) -> list:
     return filled
 
 
-def numbers(tree: Any) -> list:
+def numbers(tree: Any) -> list[Any]:
     """All numbers of a pytree, one by one."""
     return [number for x in jax.tree.leaves(tree) for number in jnp.ravel(x)]
 
 
-def added(xs: Iterable, ys: Iterable) -> tuple:
+def added(xs: Iterable[Any], ys: Iterable[Any]) -> tuple[Any, ...]:
     """x + y of each pair."""
     return tuple(x + y for x, y in zip(xs, ys, strict=True))

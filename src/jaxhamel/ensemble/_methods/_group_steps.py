@@ -59,7 +59,7 @@ class CommutatorFree(NamedTuple):
 GroupMethod = MuntheKaas | CommutatorFree
 
 
-def in_velocities(space: AbstractSpace, rate: Callable) -> Slope:
+def in_velocities(space: AbstractSpace, rate: Callable[..., Any]) -> Slope:
     """Converts a right-hand side with q̇ in storage coordinates to (t, (q, rest)) ↦ (v, d(rest)/dt)."""
 
     def slope(t, y: State):

@@ -16,7 +16,7 @@ import numpy as np
 _OF_OTHERS = tuple({sysconfig.get_path(name) for name in ("purelib", "platlib", "stdlib")})
 
 
-def code_text(function: Callable) -> str:
+def code_text(function: Callable[..., Any]) -> str:
     """Its name and a digest: of its bytecode and constants, and of the arrays, numbers and functions that it reaches.
 
     Functions of installed packages count by their names.

@@ -29,7 +29,9 @@ class Origin(NamedTuple):
     versions: dict[str, str]
 
     @classmethod
-    def of(cls, model: Callable, first: dict[str, np.ndarray], last: dict[str, np.ndarray]):
+    def of(
+        cls, model: Callable[..., Any], first: dict[str, np.ndarray], last: dict[str, np.ndarray]
+    ):
         """Of a model of blocks, of which the first and the last one are given."""
         drawn = (
             f"samples {name}: {array_text(block[name])}"

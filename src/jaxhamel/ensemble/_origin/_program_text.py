@@ -30,7 +30,7 @@ _SILENT = {
 _PRINTS = {"debug_callback", "debug_print"}
 
 
-def program_text(function: Callable, *arguments: Any) -> list[str]:
+def program_text(function: Callable[..., Any], *arguments: Any) -> list[str]:
     """The lines of `function` traced with such arguments: for equal lines equal results, up to rounding."""
     with described():
         closed = jax.make_jaxpr(function)(*arguments)

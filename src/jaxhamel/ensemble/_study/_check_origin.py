@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -43,7 +44,7 @@ def check_origin(
         warnings.warn(said, UserWarning, stacklevel=5)
 
 
-def _compared(store: BlockStore, again: Callable, versions: str) -> tuple[int, float]:
+def _compared(store: BlockStore, again: Callable[..., Any], versions: str) -> tuple[int, float]:
     """How many trajectories of the first block that is there were compared, and their largest relative difference."""
     done = [index for index in range(store.blocks) if index not in store.missing]
     if not done:

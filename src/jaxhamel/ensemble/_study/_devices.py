@@ -27,7 +27,7 @@ class Devices:
     **Arguments:** `model`: from arrays with a leading axis to arrays with that axis.
     """
 
-    def __init__(self, model: Callable[[dict], Any]):
+    def __init__(self, model: Callable[[dict[str, Any]], Any]):
         self._program, self._devices = jax.jit(model), jax.local_devices()
         self._compiled: list[Any] = [None] * len(self._devices)
         self._locks = [Lock() for _ in self._devices]

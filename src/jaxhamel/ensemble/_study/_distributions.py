@@ -46,7 +46,7 @@ class Distribution:
         _checks.check_distribution(name, parameters, {n: p for n, (p, _) in _QUANTILES.items()})
         self.name = name
         arrays = np.broadcast_arrays(*(np.asarray(parameters[p], float) for p in self._names))
-        self.parameters = dict(zip(self._names, arrays, strict=True))
+        self.parameters: dict[str, np.ndarray] = dict(zip(self._names, arrays, strict=True))
 
     @property
     def _names(self) -> tuple[str, ...]:

@@ -72,8 +72,10 @@ class Samples:
         self, distributions: Distributions, size: int, seed: int = 0, sampler: str = "random"
     ):
         _checks.check_sampling(distributions, size, seed, sampler, SAMPLERS)
-        self.distributions, self.size = dict(distributions), int(size)
-        self.seed, self.sampler = int(seed), sampler
+        self.distributions: Distributions = dict(distributions)
+        self.size: int = int(size)
+        self.seed: int = int(seed)
+        self.sampler = sampler
         self._points = Probabilities(dimension(distributions), self.size, self.seed, sampler)
 
     def __len__(self) -> int:

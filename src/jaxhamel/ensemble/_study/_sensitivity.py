@@ -263,7 +263,7 @@ def _of_tables(indices, tables, distributions, samples, bootstrap, seed) -> Sens
     """Indices of each quantity, and the 2.5 % and 97.5 % quantiles of them over rows drawn again."""
     used = len(next(iter(tables.values())))
     _checks.check_left_over(used, samples)
-    found: dict[str, dict] = {"index": {}, "low": {}, "high": {}, "variance": {}}
+    found: dict[str, dict[str, Any]] = {"index": {}, "low": {}, "high": {}, "variance": {}}
     for name, table in tables.items():
         found["variance"][name], found["index"][name] = indices(table)
         rng = np.random.default_rng([seed, 1])

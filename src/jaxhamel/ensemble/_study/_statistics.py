@@ -99,7 +99,9 @@ def _quantile(ordered: Float[np.ndarray, " N"], p: float) -> dict[str, float]:
     return {"value": float(value), "error": float(width * (above - below) / (high - low))}
 
 
-def _covariance(values: Mapping[str, Float[np.ndarray, " N"]]) -> tuple[dict, dict]:
+def _covariance(
+    values: Mapping[str, Float[np.ndarray, " N"]],
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """Σ (x − x̄)(y − ȳ)/(N − 1) and its standard error; not by BLAS, whose sums depend on how many threads it has."""
     n = min((len(x) for x in values.values()), default=0)
     if n < 2:

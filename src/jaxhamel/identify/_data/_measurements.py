@@ -45,7 +45,15 @@ class AbstractMeasurement(eqx.Module):
     ) -> Value:
         """The value without noise and offset."""
 
-    def along(self, system: System, t: Time, q, u, rates: Any, control: Control) -> Value:
+    def along(
+        self,
+        system: System,
+        t: Time,
+        q: Configuration,
+        u: QuasiVelocity,
+        rates: Any,
+        control: Control,
+    ) -> Value:
         """The value where the motion has the rates (q̇, u̇), None where these are not at hand; default: without them.
 
         What is computed of the equations of motion is half the work and half the program if it takes them from here.
@@ -98,7 +106,9 @@ class Measured(AbstractMeasurement):
     offset: float | None = None
     limit: float = eqx.field(static=True, default=float("inf"))
 
-    def __call__(self, system, t, q, u, control):
+    def __call__(
+        self, system: System, t: Time, q: Configuration, u: QuasiVelocity, control: Control
+    ) -> Array:
         return jnp.atleast_1d(self.function(system, t, q, u, control))
 
 
@@ -119,14 +129,18 @@ class Coordinate(AbstractMeasurement):
     offset: float | None = None
     limit: float = eqx.field(static=True, default=4 * jnp.pi)
 
-    def __call__(self, system, t, q, u, control):
+    def __call__(
+        self, system: System, t: Time, q: Configuration, u: QuasiVelocity, control: Control
+    ) -> Array:
         if self.rate:
             q = system.space.rate(q, velocity_of(system, t, q, u))
         x = _part(q, self.part)
         _checks.check_entries(f"measurement {self.name!r}", (self.index,), x.shape[0])
         return x[self.index][None]
 
-    def guess(self, measured, q, u):
+    def guess(
+        self, measured: Array, q: Configuration, u: QuasiVelocity
+    ) -> tuple[Configuration, QuasiVelocity]:
         return (q, u) if self.rate else (_with_part(q, self.part, self.index, measured[0]), u)
 
 
@@ -144,10 +158,14 @@ class Position(AbstractMeasurement):
     offset: float | None = None
     limit: float = eqx.field(static=True, default=1e3)
 
-    def __call__(self, system, t, q, u, control):
+    def __call__(
+        self, system: System, t: Time, q: Configuration, u: QuasiVelocity, control: Control
+    ) -> Array:
         return _position(q, self.part)
 
-    def guess(self, measured, q, u):
+    def guess(
+        self, measured: Array, q: Configuration, u: QuasiVelocity
+    ) -> tuple[Configuration, QuasiVelocity]:
         start = {7: 4, 3: 1}.get(q.shape[0], 0) if not isinstance(q, tuple) else 0
         place = jnp.arange(start, start + self.size)
         return _with_part(q, self.part if isinstance(q, tuple) else None, place, measured), u
@@ -170,21 +188,25 @@ class Orientation(AbstractMeasurement):
     offset: float | None = None
     limit: float = eqx.field(static=True, default=1.01)
 
-    def __call__(self, system, t, q, u, control):
+    def __call__(
+        self, system: System, t: Time, q: Configuration, u: QuasiVelocity, control: Control
+    ) -> Array:
         return _quaternion(q, self.part)
 
-    def error(self, measured, value, offset):
+    def error(self, measured: Array, value: Array, offset: Array) -> Array:
         return SO3().local(measured, SO3().retract(value, offset))
 
     @property
-    def error_size(self):
+    def error_size(self) -> int:
         return 3
 
     @property
-    def missing(self):
+    def missing(self) -> Any:
         return (1.0, 0.0, 0.0, 0.0)
 
-    def guess(self, measured, q, u):
+    def guess(
+        self, measured: Array, q: Configuration, u: QuasiVelocity
+    ) -> tuple[Configuration, QuasiVelocity]:
         part = self.part if isinstance(q, tuple) else None
         return _with_part(q, part, jnp.arange(4), SO3().normalise(measured)), u
 
@@ -203,7 +225,9 @@ class AngularRate(AbstractMeasurement):
     offset: float | None = None
     limit: float = eqx.field(static=True, default=100.0)
 
-    def __call__(self, system, t, q, u, control):
+    def __call__(
+        self, system: System, t: Time, q: Configuration, u: QuasiVelocity, control: Control
+    ) -> Array:
         v = velocity_of(system, t, q, u)
         _checks.check_entries(f"measurement {self.name!r}", self.axes, v.shape[0])
         return v[jnp.array(self.axes)]
@@ -231,10 +255,12 @@ class Accelerometer(AbstractMeasurement):
     offset: float | None = None
     limit: float = eqx.field(static=True, default=400.0)
 
-    def __check_init__(self):
+    def __check_init__(self) -> None:
         _checks.check_shape("point", self.point, (3,), "Body frame, in m.")
 
-    def __call__(self, system, t, q, u, control):
+    def __call__(
+        self, system: System, t: Time, q: Configuration, u: QuasiVelocity, control: Control
+    ) -> Array:
         t = jnp.asarray(t, u.dtype)
         rates = VectorField()(t, (q, u), (system, control))
         return self.along(system, t, q, u, rates, control)
@@ -244,7 +270,15 @@ class Accelerometer(AbstractMeasurement):
         """Yes: the acceleration."""
         return True
 
-    def along(self, system, t, q, u, rates, control):
+    def along(
+        self,
+        system: System,
+        t: Time,
+        q: Configuration,
+        u: QuasiVelocity,
+        rates: Any,
+        control: Control,
+    ) -> Array:
         """The value where the motion has the rates (q̇, u̇)."""
         t, one, (q_dot, u_dot) = jnp.asarray(t, u.dtype), jnp.ones((), u.dtype), rates
         # v̇ and q̈ along the motion, each by one derivative in one direction

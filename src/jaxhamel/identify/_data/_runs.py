@@ -30,7 +30,7 @@ class Run:
     values: dict[str, np.ndarray]
     control: Any
     name: str
-    guess: tuple | None
+    guess: tuple[Any, ...] | None
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class Run:
         values: Mapping[str, ArrayLike],
         control: Control = None,
         name: str = "run",
-        guess: tuple | None = None,
+        guess: tuple[Any, ...] | None = None,
     ):
         _checks.check_values(values, name)
         columns = {key: np.asarray(value, dtype=float) for key, value in values.items()}

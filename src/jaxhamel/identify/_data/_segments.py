@@ -90,7 +90,7 @@ def _group(runs, members, measurements, count, dt) -> Segments:
     )
 
 
-def _stacked(controls: list) -> Any:
+def _stacked(controls: list[Any]) -> Any:
     arrays = [eqx.filter(control, eqx.is_array) for control in controls]
     others = eqx.filter(controls[0], eqx.is_array, inverse=True)
     return eqx.combine(jax.tree.map(lambda *leaves: jnp.stack(leaves), *arrays), others)

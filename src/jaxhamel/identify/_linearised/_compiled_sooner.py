@@ -11,6 +11,6 @@ from jaxhamel._lanes._xla_cpu._jit import known_here
 WITHOUT = {"xla_cpu_use_fusion_emitters": False}
 
 
-def jit_compiled_sooner(f: Callable) -> Callable:
+def jit_compiled_sooner(f: Callable[..., Any]) -> Callable[..., Any]:
     """`equinox.filter_jit(f)`; it must not be called inside another transform."""
     return cast(Any, eqx.filter_jit)(f, compiler_options=known_here(WITHOUT))

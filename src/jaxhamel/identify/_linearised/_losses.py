@@ -35,16 +35,16 @@ class AbstractLoss(eqx.Module):
 class Squares(AbstractLoss):
     """ρ = r²/2: least squares, the maximum of the likelihood under Gaussian noise."""
 
-    def rho(self, r):
+    def rho(self, r: Array) -> Array:
         return r * r / 2
 
-    def psi(self, r):
+    def psi(self, r: Array) -> Array:
         return r
 
-    def slope(self, r):
+    def slope(self, r: Array) -> Array:
         return jnp.ones_like(r)
 
-    def transformed(self, r):
+    def transformed(self, r: Array) -> Array:
         return r
 
 
@@ -53,14 +53,14 @@ class Huber(AbstractLoss):
 
     k: float = 1.345
 
-    def rho(self, r):
+    def rho(self, r: Array) -> Array:
         size = jnp.abs(r)
         return jnp.where(size < self.k, r * r / 2, self.k * size - self.k**2 / 2)
 
-    def psi(self, r):
+    def psi(self, r: Array) -> Array:
         return jnp.clip(r, -self.k, self.k)
 
-    def slope(self, r):
+    def slope(self, r: Array) -> Array:
         return (jnp.abs(r) < self.k).astype(r.dtype)
 
 
@@ -69,13 +69,13 @@ class SoftL1(AbstractLoss):
 
     k: float = 1.345
 
-    def rho(self, r):
+    def rho(self, r: Array) -> Array:
         return self.k**2 * (jnp.sqrt(1 + (r / self.k) ** 2) - 1)
 
-    def psi(self, r):
+    def psi(self, r: Array) -> Array:
         return r / jnp.sqrt(1 + (r / self.k) ** 2)
 
-    def slope(self, r):
+    def slope(self, r: Array) -> Array:
         return (1 + (r / self.k) ** 2) ** -1.5
 
 
@@ -84,12 +84,12 @@ class Cauchy(AbstractLoss):
 
     k: float = 2.385
 
-    def rho(self, r):
+    def rho(self, r: Array) -> Array:
         return self.k**2 / 2 * jnp.log1p((r / self.k) ** 2)
 
-    def psi(self, r):
+    def psi(self, r: Array) -> Array:
         return r / (1 + (r / self.k) ** 2)
 
-    def slope(self, r):
+    def slope(self, r: Array) -> Array:
         share = (r / self.k) ** 2
         return (1 - share) / (1 + share) ** 2

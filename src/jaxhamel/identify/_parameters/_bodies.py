@@ -1,7 +1,7 @@
 """Inertial parameters of whole bodies, in coordinates in which every value is a body that can exist."""
 
 import dataclasses
-from typing import Any
+from typing import Any, Self
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -50,7 +50,7 @@ class BodyInertia(AbstractParameter):
     length: Any = eqx.field(default=1.0, kw_only=True)
     principal: bool = eqx.field(static=True, default=False, kw_only=True)
 
-    def resolved(self, system):
+    def resolved(self, system: Any) -> Self:
         for path in (self.mass, self.com, self.path):
             _checks.check_path(system, path)
         frozen = _checks.check_frozen_names(self.path, self.frozen, ("mass", "com", "inertia"))
@@ -66,13 +66,13 @@ class BodyInertia(AbstractParameter):
         mass, com, inertia = (leaf_of(system, p) for p in (self.mass, self.com, self.path))
         return mass, com, inertia if self.about_com else inertia - _steiner(mass, com, inertia)
 
-    def coordinates(self, system):
+    def coordinates(self, system: Any) -> Array:
         mass, com, inertia = self._of(system)
         block = rotational_coordinates(inertia / mass, self.length)
         pieces = {"mass": 0.5 * jnp.log(mass)[None], "inertia": block, "com": com / self.length}
         return jnp.concatenate([v for k, v in pieces.items() if k not in self.frozen])
 
-    def put(self, system, z):
+    def put(self, system: Any, z: Array) -> Any:
         mass, com, inertia = self._of(system)
         sizes = {"mass": 1, "inertia": 3 if self.principal else 6, "com": 3}
         pieces, start = {}, 0
@@ -93,22 +93,22 @@ class BodyInertia(AbstractParameter):
             system = with_leaf(system, path, value)
         return system
 
-    def quantities(self, system):
+    def quantities(self, system: Any) -> Array:
         mass, com, inertia = (leaf_of(system, p) for p in (self.mass, self.com, self.path))
         return jnp.concatenate([mass[None], com, entries(inertia)])
 
-    def names(self):
+    def names(self) -> list[str]:
         com = [f"{self.com}.{axis}" for axis in "xyz"]
         return [self.mass, *com, *entry_names(self.path, self.principal)]
 
-    def units(self):
+    def units(self) -> list[str]:
         return ["kg", "m", "m", "m", *[self.unit] * (3 if self.principal else 6)]
 
-    def is_frozen(self):
+    def is_frozen(self) -> list[bool]:
         parts = {"mass": 1, "com": 3, "inertia": 3 if self.principal else 6}
         return [name in self.frozen for name, count in parts.items() for _ in range(count)]
 
-    def sizes(self, system):
+    def sizes(self, system: Any) -> Array:
         mass, com, inertia = (leaf_of(system, p) for p in (self.mass, self.com, self.path))
         long = jnp.broadcast_to(jnp.asarray(self.length, com.dtype), (3,))
         return jnp.concatenate([mass[None], long, entry_sizes(inertia)])
@@ -129,37 +129,37 @@ class RotationalInertia(AbstractParameter):
     length: Any = eqx.field(default=1.0, kw_only=True)
     principal: bool = eqx.field(static=True, default=False, kw_only=True)
 
-    def resolved(self, system):
+    def resolved(self, system: Any) -> Self:
         _checks.check_path(system, self.path)
         inertia = leaf_of(system, self.path)
         _checks.check_realisable(self.path, inertia)
         length = jnp.sqrt(jnp.trace(second_moments(inertia)))
         return dataclasses.replace(self, length=length, principal=inertia.ndim == 1)
 
-    def coordinates(self, system):
+    def coordinates(self, system: Any) -> Array:
         z = rotational_coordinates(leaf_of(system, self.path), self.length)
         return z[:0] if self.frozen else z
 
-    def put(self, system, z):
+    def put(self, system: Any, z: Array) -> Any:
         if self.frozen:
             return system
         leaf = leaf_of(system, self.path)
         new = rotational_inertia(z, self.length).astype(leaf.dtype)
         return with_leaf(system, self.path, new)
 
-    def quantities(self, system):
+    def quantities(self, system: Any) -> Array:
         return entries(leaf_of(system, self.path))
 
-    def names(self):
+    def names(self) -> list[str]:
         return entry_names(self.path, self.principal)
 
-    def units(self):
+    def units(self) -> list[str]:
         return [self.unit] * len(self.names())
 
-    def is_frozen(self):
+    def is_frozen(self) -> list[bool]:
         return [self.frozen] * len(self.names())
 
-    def sizes(self, system):
+    def sizes(self, system: Any) -> Array:
         return entry_sizes(leaf_of(system, self.path))
 
 

@@ -6,7 +6,7 @@ is reported are its *quantities*, in their own units.
 
 import dataclasses
 from abc import abstractmethod
-from typing import Any
+from typing import Any, Self
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -110,7 +110,7 @@ class _Entries(AbstractParameter):
     def from_coordinate(self, z: Array) -> Array:
         """Values of the free entries."""
 
-    def resolved(self, system):
+    def resolved(self, system: Any) -> Self:
         _checks.check_path(system, self.path)
         leaf = leaf_of(system, self.path)
         mask = _checks.check_frozen(self.path, self.frozen, leaf.shape)
@@ -126,29 +126,29 @@ class _Entries(AbstractParameter):
     def _free(self) -> np.ndarray:
         return np.flatnonzero(~np.array(self.frozen, dtype=bool))
 
-    def coordinates(self, system):
+    def coordinates(self, system: Any) -> Array:
         return self.to_coordinate(leaf_of(system, self.path).ravel()[self._free])
 
-    def put(self, system, z):
+    def put(self, system: Any, z: Array) -> Any:
         leaf = leaf_of(system, self.path)
         new = leaf.ravel().at[self._free].set(self.from_coordinate(z).astype(leaf.dtype))
         return with_leaf(system, self.path, new.reshape(leaf.shape))
 
-    def quantities(self, system):
+    def quantities(self, system: Any) -> Array:
         return leaf_of(system, self.path).ravel()
 
-    def names(self):
+    def names(self) -> list[str]:
         shape = self.shape or ()
         places = ["".join(f"[{i}]" for i in index) for index in np.ndindex(*shape)]
         return [f"{self.path}{place}" for place in places]
 
-    def units(self):
+    def units(self) -> list[str]:
         return [self.unit] * len(self.names())
 
-    def is_frozen(self):
+    def is_frozen(self) -> list[bool]:
         return [bool(x) for x in np.ravel(self.frozen)]
 
-    def sizes(self, system):
+    def sizes(self, system: Any) -> Array:
         return jnp.abs(self.quantities(system))
 
 
@@ -158,13 +158,13 @@ class Positive(_Entries):
     **Arguments:** `path`, `unit`, `prior`; `frozen`: True, or a list with True for each entry that is kept.
     """
 
-    def to_coordinate(self, x):
+    def to_coordinate(self, x: Array) -> Array:
         return jnp.log(x)
 
-    def from_coordinate(self, z):
+    def from_coordinate(self, z: Array) -> Array:
         return jnp.exp(z)
 
-    def check(self, values):
+    def check(self, values: Array) -> None:
         _checks.check_positive(
             self.path, values, "Positive takes log x: start above zero, or take Free or Bounded."
         )
@@ -179,20 +179,20 @@ class Free(_Entries):
 
     scale: Any = None
 
-    def resolved(self, system):
+    def resolved(self, system: Any) -> Self:
         mine = super().resolved(system)
         size = float(np.max(np.abs(np.asarray(leaf_of(system, self.path))), initial=0.0))
         scale = (size or 1.0) if self.scale is None else self.scale
         _checks.check_positive("scale", scale)
         return dataclasses.replace(mine, scale=jnp.asarray(scale, jnp.result_type(float)))
 
-    def to_coordinate(self, x):
+    def to_coordinate(self, x: Array) -> Array:
         return x / self.scale
 
-    def from_coordinate(self, z):
+    def from_coordinate(self, z: Array) -> Array:
         return self.scale * z
 
-    def sizes(self, system):
+    def sizes(self, system: Any) -> Array:
         x = self.quantities(system)
         return jnp.broadcast_to(self.scale.astype(x.dtype), x.shape)
 
@@ -206,20 +206,20 @@ class Bounded(_Entries):
     lower: float = 0.0
     upper: float = 1.0
 
-    def check(self, values):
+    def check(self, values: Array) -> None:
         _checks.check_inside(self.path, values, self.lower, self.upper)
 
-    def to_coordinate(self, x):
+    def to_coordinate(self, x: Array) -> Array:
         share = (x - self.lower) / (self.upper - self.lower)
         return jnp.log(share / (1 - share))
 
-    def from_coordinate(self, z):
+    def from_coordinate(self, z: Array) -> Array:
         return self.lower + (self.upper - self.lower) / (1 + jnp.exp(-z))
 
-    def sizes(self, system):
+    def sizes(self, system: Any) -> Array:
         x = self.quantities(system)
         return jnp.full(x.shape, self.upper - self.lower, x.dtype)
 
-    def bound(self, value):
+    def bound(self, value: Array) -> list[str]:
         share = (np.asarray(value) - self.lower) / (self.upper - self.lower)
         return ["lower" if s < 1e-3 else "upper" if s > 1 - 1e-3 else "" for s in share]
