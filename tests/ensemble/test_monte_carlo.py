@@ -527,7 +527,7 @@ def test_a_folder_with_something_else_is_left_alone(tmp_path):
     (tmp_path / "values.zarr").mkdir()
     table, refused = (
         tmp_path / "values.zarr",
-        "is there and no run that this package wrote; nothing",
+        "exists but was not written by jaxhamel; nothing",
     )
     for name in ("mine.txt", "zarr.json"):
         (table / name).write_text("mine")
@@ -664,5 +664,5 @@ def test_a_table_of_another_form_is_left_alone(tmp_path):
     said = json.loads(about.read_text())
     for change in ({"shape": [10**9, 4]}, {"attributes": {"asked": 3}}, {"attributes": {}}):
         about.write_text(json.dumps({**said, **change}))
-        with pytest.raises(ValueError, match="no run that this package wrote"):
+        with pytest.raises(ValueError, match="was not written by jaxhamel"):
             monte_carlo(model, SPREAD, 10, folder=tmp_path, resume=True)

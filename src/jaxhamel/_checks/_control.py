@@ -167,7 +167,7 @@ def check_some_given(term, names: tuple[str, str]) -> None:
 
 
 def check_weight(weight) -> None:
-    """Its root is taken."""
+    """A cost weight must not be negative: residuals use its square root."""
     check_not_negative("weight", weight, "To push something away, give a `Running` cost.")
 
 

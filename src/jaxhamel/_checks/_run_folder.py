@@ -1,4 +1,4 @@
-"""Checks of the folder that a Monte Carlo run is kept in: no other run's, nobody else's, one that can be written to."""
+"""Checks of the folder of a Monte Carlo run: it belongs to this run, to no other program, and can be written to."""
 
 import errno
 import importlib.util
@@ -41,7 +41,7 @@ def check_folder(folder, resume) -> None:
 
 
 def check_installed(module, what, extra) -> None:
-    """A package that only some need."""
+    """A package that is needed for an optional feature."""
     if importlib.util.find_spec(module) is None:
         raise ModuleNotFoundError(
             f"{what} needs {module}, which is not installed; get it with: pip install 'jaxhamel[{extra}]'",
@@ -50,7 +50,7 @@ def check_installed(module, what, extra) -> None:
 
 
 def check_same_run(folder, there, asked, resume) -> None:
-    """The folder's run is the one asked for, and is to be gone on with."""
+    """The run in the folder is the requested one, and `resume` is set."""
     if not resume:
         raise ValueError(
             f"the folder {folder} holds a run already ({counted(there.get('trajectories'), 'trajectory')}, seed "
@@ -142,23 +142,23 @@ def only_writer(path) -> Lock:
         ) from None
 
 
-def check_no_stranger(path) -> None:
-    """Nothing stands where the table goes, but what a run killed at its very start leaves."""
+def check_no_foreign_folder(path) -> None:
+    """The place of the table is free, except for files that a run killed at its very start leaves."""
     begun = path.is_dir() and all(part.name.endswith(".partial") for part in path.iterdir())
     if path.exists() and not begun:
-        raise a_stranger(path)
+        raise foreign_folder_error(path)
 
 
-def a_stranger(path) -> ValueError:
-    """What to say of something else where the table goes."""
+def foreign_folder_error(path) -> ValueError:
+    """The error for a path that another program has written."""
     return ValueError(
-        f"{path} is there and no run that this package wrote; nothing was changed. Give another folder."
+        f"{path} exists but was not written by jaxhamel; nothing was changed. Give another folder."
     )
 
 
 @contextmanager
 def writing(folder, done) -> Iterator[None]:
-    """What the system says when it cannot write, with what is kept and how to go on."""
+    """Turns an `OSError` while writing into a message that says which results are kept and how to go on."""
     try:
         yield
     except OSError as error:

@@ -207,12 +207,12 @@ def bench(
     ] = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Measure this machine: a table to paste, of the ball with three masses.
+    """Benchmark this machine on the rolling ball with three masses and print a table.
 
-    What autodiff costs against the closed form, steps of an ensemble in
-    double and single precision, its reverse-mode gradient, and how long a
-    fresh process takes to its first trajectory. About a quarter of a minute;
-    let the machine do nothing else.
+    The table has the cost of autodiff relative to the closed form, steps of
+    an ensemble in double and single precision, its reverse-mode gradient, and
+    the time of a fresh process to its first trajectory. It takes about a
+    quarter of a minute. Run it on an idle machine.
 
     Examples:
 

@@ -1,7 +1,8 @@
-"""A search by optimistix in pieces: what it has is kept outside the program, so that it can be told and interrupted.
+"""Runs an optimistix solver in short bursts and keeps its state on the host, so that progress can be reported and Ctrl-C
+keeps the best point.
 
-optimistix takes all steps in one call, which tells nothing until it ends and loses everything where it is interrupted.
-Here its solvers take the same steps, as many in a call as fit into `AT_ONCE`, of one program, compiled once.
+optimistix itself takes all steps in one call, which reports nothing until it ends and loses its state if it is interrupted.
+Here its solvers take the same steps, as many in each call as fit into `AT_ONCE`, in one program that is compiled once.
 """
 
 import time
@@ -19,12 +20,12 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 from jaxhamel._words import counted
 from jaxhamel.control._progress import Progress
 
-AT_ONCE = 0.2  # s: progress and Ctrl-C may wait so long
-MOST = 64  # steps of one call
+AT_ONCE = 0.2  # s: the longest delay of progress reports and Ctrl-C
+MOST = 64  # the most steps in one call
 
 
 class AbstractTask(eqx.Module):
-    """What is searched for, by which of optimistix' solvers, and what is asked of the end."""
+    """A search: its start, its optimistix solver, and its criterion for the end."""
 
     @abstractmethod
     def start(self) -> Float[Array, " P"]:

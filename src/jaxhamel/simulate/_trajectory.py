@@ -17,7 +17,7 @@ from jaxhamel.simulate._results import RESULTS, Result, in_words, is_okay
 
 
 class SystemAndControl(eqx.Module):
-    """System and control, with what is no array out of JAX's sight: a trajectory can leave `jit` and `vmap`."""
+    """System and control, non-array parts static, so that a `Trajectory` can be returned from `jit` and `vmap`."""
 
     arrays: Any
     others: Any = eqx.field(static=True)

@@ -1,4 +1,4 @@
-"""Work beside other work: XLA's compiler leaves Python, and all cores but one, alone for seconds."""
+"""Runs a job in a thread while the main thread compiles: XLA's compiler releases Python and uses one core."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -10,10 +10,9 @@ from jaxhamel.cli._results._machine import cores
 
 @contextmanager
 def meanwhile(job: Callable[[], Any]) -> Iterator[None]:
-    """The job in a thread: to compile what is computed later on, which meets its errors again. On one core it is left out.
+    """Runs `job` in a thread to warm up compilation. Its exceptions are dropped: the later code raises them again.
 
-    Figure-eight, two cores, nothing else running: `jaxhamel simulate` 8.5 s without and 5.6 with this and what else was
-    done about it (medians of three), `jaxhamel control` 22 and 17 (one run).
+    It is skipped on one core. Timings: docs/performance.md#command-line.
     """
     if cores() == 1:
         yield

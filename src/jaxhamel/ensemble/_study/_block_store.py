@@ -68,13 +68,13 @@ class BlockStore:
             disk = _of_this_package(path)
             _checks.check_same_run(folder, disk.attrs["asked"], asked, resume)
             if disk.shape != (self.size, len(columns)) or disk.attrs.get("columns") != columns:
-                raise _checks.a_stranger(path)
+                raise _checks.foreign_folder_error(path)
             self.begun = Origin.read(disk.attrs.get("origin"))  # pyright: ignore
             self._lock = _checks.only_writer(path)
             for index in range(self.blocks):
                 self.table[self.rows(index)] = self._block(disk, index)
             return disk
-        _checks.check_no_stranger(path)
+        _checks.check_no_foreign_folder(path)
         with _checks.writing(folder, 0):
             path.mkdir(parents=True, exist_ok=True)
             self._lock = _checks.only_writer(path)
@@ -158,7 +158,7 @@ def _of_this_package(path: Path):
     except OSError:
         raise
     except Exception as error:  # a group, a file cut short: zarr and json have errors of their own
-        raise _checks.a_stranger(path) from error
+        raise _checks.foreign_folder_error(path) from error
     if not isinstance(disk.attrs.get("asked"), dict):
-        raise _checks.a_stranger(path)
+        raise _checks.foreign_folder_error(path)
     return disk

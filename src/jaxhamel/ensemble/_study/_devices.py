@@ -1,8 +1,8 @@
-"""Where the blocks of an ensemble run: on all devices of this process, or on the cores of a processor.
+"""Runs the blocks of an ensemble on all devices of this process, or on the cores of a processor.
 
-Every device runs the same program of one device on a block of the same length, so that no digit of a trajectory depends on
-where it ran and what ran beside it. (One program spread over the devices, as `jax.shard_map` makes, is optimised in
-another way as soon as there are two, and rounds differently: seen with jax 0.10.2 on the rolling ball.)
+Every device runs the same single-device program on a block of the same length, so that no digit of a trajectory depends on
+the device that ran it or on the blocks beside it. One program partitioned over the devices, as by `jax.shard_map`, is
+optimised differently as soon as there are two devices, and rounds differently (seen with jax 0.10.2 on the rolling ball).
 """
 
 import os
@@ -39,7 +39,7 @@ class Devices:
 
     @property
     def threads(self) -> int:
-        """That give work to the devices: one each, but a processor's only device runs a program of lanes on one core."""
+        """Number of worker threads: one per device; with a single CPU device one per core, as a lane program uses one."""
         alone = len(self._devices) == 1 and jax.default_backend() == "cpu"
         return _cores() if alone else len(self._devices)
 

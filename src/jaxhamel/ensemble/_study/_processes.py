@@ -1,4 +1,4 @@
-"""Several processes of one run (`jax.distributed`): they tell each other their numbers, and when one cannot go on."""
+"""Communication between the processes of one run (`jax.distributed`): results, and failures of any process."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,12 +10,12 @@ from jaxtyping import Float
 
 
 class Elsewhere(RuntimeError):
-    """Another process could not go on."""
+    """Another process has failed."""
 
 
 @contextmanager
 def together() -> Iterator[None]:
-    """What goes wrong in one process ends the others at their next word, which would wait for it for ever."""
+    """If one process fails, the others raise `Elsewhere` at their next collective call instead of hanging."""
     try:
         yield
     except Elsewhere:
@@ -27,14 +27,14 @@ def together() -> Iterator[None]:
 
 
 def all_well() -> None:
-    """A word of every process. **Raises:** `Elsewhere` where one of them says that it cannot go on."""
+    """Exchanges a status flag among all processes. **Raises:** `Elsewhere` if one of them has failed."""
     wrong = np.flatnonzero(_said(wrong=False))
     if len(wrong):
         raise Elsewhere(f"process {wrong[0]} could not go on; its own message says why.")
 
 
 def gathered(rows: Float[np.ndarray, "..."]) -> Float[np.ndarray, "P ..."]:
-    """Those of every process, once all have said that they are well."""
+    """The rows of every process, after a check that none has failed."""
     all_well()
     return _from_bits(multihost_utils.process_allgather(_bits(rows)))
 
