@@ -97,15 +97,15 @@ from jaxhamel._checks._quantities import check_quantities as check_quantities
 from jaxhamel._checks._quantities import check_slopes as check_slopes
 from jaxhamel._checks._returns import check_returns as check_returns
 from jaxhamel._checks._returns import returns_of as returns_of
-from jaxhamel._checks._run_folder import foreign_folder_error as foreign_folder_error
 from jaxhamel._checks._run_folder import another_program as another_program
 from jaxhamel._checks._run_folder import begun_elsewhere as begun_elsewhere
 from jaxhamel._checks._run_folder import check_about as check_about
 from jaxhamel._checks._run_folder import check_folder as check_folder
 from jaxhamel._checks._run_folder import check_installed as check_installed
-from jaxhamel._checks._run_folder import check_no_links as check_no_links
 from jaxhamel._checks._run_folder import check_no_foreign_folder as check_no_foreign_folder
+from jaxhamel._checks._run_folder import check_no_links as check_no_links
 from jaxhamel._checks._run_folder import check_same_run as check_same_run
+from jaxhamel._checks._run_folder import foreign_folder_error as foreign_folder_error
 from jaxhamel._checks._run_folder import only_writer as only_writer
 from jaxhamel._checks._run_folder import other_numbers as other_numbers
 from jaxhamel._checks._run_folder import writing as writing
