@@ -176,12 +176,17 @@ def test_transposition_by_matrices():
         return found, blocks
 
     found, blocks = everything(0.2, -0.3)
+    space, frames = SE3(), {"body": body_frame, "space": spatial_frame}
+    gammas = jax.jit(
+        lambda q: {n: hamel_coefficients(make(space), q, space) for n, make in frames.items()}
+    )(POSE)
     for left, right in blocks.values():
         close(left, np.concatenate(right))
     for sign, name in ((1, "body"), (-1, "space")):
         bracket, d, delta = found[name]
         close(bracket, sign * (delta @ d - d @ delta))  # (51), (53), (74), (79)
         V, pi = coordinates(d), coordinates(delta)
+        close(coordinates(bracket), np.einsum("kij,i,j->k", gammas[name], pi, V))  # (49), (76)
         close(coordinates(bracket), sign * np.einsum("kij,i,j->k", C_SE3, pi, V))  # (77), (81)
         turned = sign * np.cross(pi[:3], V[:3])  # (52), (54)
         close(coordinates(bracket)[:3], turned)
@@ -208,10 +213,11 @@ def test_coefficients_of_poses_step_by_step():
         return in_69, mixed, of_70, jnp.einsum("xyab,ai,bj->xyij", alternated(product), G, G)
 
     in_69, mixed, of_70, in_71 = everything(q, q_dot)
+    gamma = hamel_coefficients(body_frame(SE3()), POSE, SE3())
     h = np.zeros((4, 6, 4))  # h_αkβ V_k = V_αβ
     h[:3, :3, :3] = np.swapaxes(-EPSILON, 0, 1)
     h[[0, 1, 2], [3, 4, 5], 3] = 1.0
-    wanted = np.einsum("xky,kij->xyij", h, C_SE3)
+    wanted = np.einsum("xky,kij->xyij", h, gamma)
     close(mixed, of_70, 1e-10)
     close(in_69, wanted, 1e-9)
     close(in_71, wanted, 1e-9)
