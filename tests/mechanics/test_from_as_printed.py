@@ -35,7 +35,7 @@ def test_from_in_coordinates():
     """(12)–(27), (30), (31) of From 2012: momenta, rates and (26) at the package's v̇; (38)–(47): [γ_k]_ij = γ^j_ik."""
     system = InBodyVelocities()
     x, v, torque = jnp.asarray(np.random.default_rng(5).normal(size=(3, 3)))
-    v_dot = acceleration(system, 0.0, x, v, torque)
+    v_dot = acceleration(system, 0.0, x, v, torque, route="boltzmann-hamel")
 
     @jax.jit
     def everything(x, v, v_dot):

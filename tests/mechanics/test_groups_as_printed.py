@@ -111,7 +111,7 @@ def test_hamel_equations_on_a_group(group, right):
     """(2.7), and (39) of 2021: d/dt ∂L/∂u^a ± c^b_ac ∂L/∂u^b u^c = ∂L/∂q^b B^b_a + Q_a at the package's u̇."""
     base, _, _, u = random_system(4, group, 0)
     system = OnGroup(base=base, space=group, right=right)
-    u_dot = acceleration(system, 0.0, group.exp(S), u)
+    u_dot = acceleration(system, 0.0, group.exp(S), u, route="boltzmann-hamel")
 
     @jax.jit
     def left(s, u, u_dot):
@@ -262,7 +262,7 @@ def test_reduced_euler_lagrange_equations(group, right):
     """(5.1), (5.2): d/dt ∂l/∂ξ ± ∂l/∂ξ^β c^β_αλ ξ^λ = 0 and d/dt ∂l/∂ṙ − ∂l/∂r = 0 at the package's rates."""
     base, _, (g, r), u = random_bundle(17, group, broken=0.0)
     system = Reduced(base=base, space=base.space, right=right)
-    u_dot = acceleration(system, 0.0, (g, r), u)
+    u_dot = acceleration(system, 0.0, (g, r), u, route="boltzmann-hamel")
 
     @jax.jit
     def left(r, u, u_dot):

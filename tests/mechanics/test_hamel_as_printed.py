@@ -125,7 +125,7 @@ def test_hamel_equations_term_by_term(kind):
     every independent direction; along the constraints it is the multiplier."""
     system, q, u = random_state(kind)
     m = system.n_constraints
-    u_dot = acceleration(system, 0.0, q, u)
+    u_dot = acceleration(system, 0.0, q, u, route="boltzmann-hamel")
     left, p, gamma = jax.jit(lambda q, u, a: left_side(system, q, u, a))(q, u, u_dot)
     close(left[m:], 0.0, 1e-11)
     assert np.max(np.abs(np.einsum("b,bij,j->i", p, gamma[:, m:, m:], u))) > 1e-2
@@ -143,7 +143,7 @@ def test_variational_form(kind):
     B = frames(system, q)[1]
     eta = B[:, m:] @ rng.normal(size=N - m)
     eta_rate = jnp.asarray(rng.normal(size=N))
-    u_dot = acceleration(system, 0.0, q, u)
+    u_dot = acceleration(system, 0.0, q, u, route="boltzmann-hamel")
 
     @jax.jit
     def terms(q, u, u_dot, eta, eta_rate):
@@ -177,7 +177,7 @@ def test_lagranges_equations():
             return jnp.eye(N)
 
     system, q, v = random_state(Coordinates)
-    v_dot = acceleration(system, 0.0, q, v)
+    v_dot = acceleration(system, 0.0, q, v, route="boltzmann-hamel")
     close(euler_lagrange_left(system, q, v, v_dot), system.force(0.0, q, v, None))
 
 
@@ -199,7 +199,8 @@ def test_lagrange_dalembert_with_multipliers():
     system, q, u = random_state(ConstrainedFree)
     rows = system.frame(0.0, q)[:M]
     along = lambda q, u: velocity(system, 0.0, q, u)  # noqa: E731
-    v, v_dot = jax.jvp(along, (q, u), (along(q, u), acceleration(system, 0.0, q, u)))
+    u_dot = acceleration(system, 0.0, q, u, route="multipliers")
+    v, v_dot = jax.jvp(along, (q, u), (along(q, u), u_dot))
     left = euler_lagrange_left(system, q, v, v_dot)
     multipliers = constraint_force(system, 0.0, q, u)
     close(left, np.einsum("j,ji->i", multipliers, rows))

@@ -26,7 +26,7 @@ TWIST, WRENCH = jnp.asarray(RNG.normal(size=(2, 6)))
 
 def rates(representation):
     system = RigidBody(MASS, INERTIA, COM, 0.0, representation)
-    return system, acceleration(system, 0.0, POSE, TWIST, WRENCH)
+    return system, acceleration(system, 0.0, POSE, TWIST, WRENCH, route="boltzmann-hamel")
 
 
 def energy_of(system):
@@ -197,7 +197,7 @@ def test_rolling_ball_step_by_step():
     rho = jnp.asarray([0.0, 0.0, radius])
     omega, slip = jnp.asarray(RNG.normal(size=(2, 3)))
     q = (POSE[:4], POSE[4:])
-    omega_dot = acceleration(ball, 0.0, q, omega)
+    omega_dot = acceleration(ball, 0.0, q, omega, route="boltzmann-hamel")
 
     def kinetic(turn, slip, omega):
         """(137)."""

@@ -99,7 +99,7 @@ def test_euler_in_space_step_by_step():
     phi, omega, torque = jnp.asarray(RNG.normal(size=(3, 3))) * 0.7
     stored = jnp.concatenate([jnp.ones(1), phi])
     q = stored / jnp.sqrt(stored @ stored)
-    omega_dot = acceleration(InSpace(INERTIA), 0.0, q, omega, torque)
+    omega_dot = acceleration(InSpace(INERTIA), 0.0, q, omega, torque, route="boltzmann-hamel")
 
     @jax.jit
     def everything(phi, omega, omega_dot):

@@ -139,7 +139,7 @@ def test_rigid_body_in_nine_numbers():
     @jax.jit
     def everything(q, omega):
         turn = quaternion_matrix(q)
-        rate = acceleration(system, 0.0, turn.ravel(), omega)
+        rate = acceleration(system, 0.0, turn.ravel(), omega, route="multipliers")
         wanted = acceleration(body, 0.0, q, omega)
         turn_dot = turn @ hat(omega)
         turn_ddot = turn @ (hat(omega) @ hat(omega) + hat(rate))
@@ -222,7 +222,9 @@ def test_actions_on_rotations():
         on_sigma = lambda f: integral(lambda t: f(t) @ Sigma(t, 0.0))  # noqa: E731
         reaction = integral(lambda t: pull(t) * held @ Sigma(t, 0.0))
         at, q = Omega(0.5, 0.0), g(0.5, 0.0)
-        rates = [acceleration(system, 0.0, q, at) for system in (body, top)]
+        rates = [
+            acceleration(system, 0.0, q, at, route="boltzmann-hamel") for system in (body, top)
+        ]
         return {
             "A.9": (free, -on_sigma(turning) + boundary),
             "A.13": (by(Gamma, 0)(0.5, 0.0), jnp.cross(Gamma(0.5, 0.0), at)),

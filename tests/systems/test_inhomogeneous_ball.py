@@ -143,3 +143,41 @@ def test_routes_and_gradients(rng):
 def test_messages(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_the_horizontal_symmetry_keeps_the_vertical_momentum(rng):
+    """Müller 2023, remark 4.4: a turn about the normal lies in the constraint distribution and leaves T as it is, so that
+    (Θ_c ω)_3 = ∂T/∂ω_3 stays, of an inhomogeneous ball, too; the other components change."""
+    ball = InhomogeneousBall(1.4, 0.8, inertias(rng))
+    q, u = jax.tree.map(jnp.asarray, first(random_states(rng)))
+    upright = jnp.array([0.0, 0.0, 1.0])
+
+    @jax.jit
+    def look(q, u):
+        turning = ball.inverse_frame(0.0, q) @ jnp.concatenate(
+            [jnp.zeros(3), upright]
+        )  # v of ω = e_3
+        velocity = ball.inverse_frame(0.0, q) @ jnp.concatenate([jnp.zeros(3), u])
+        rate = ball.closed_form(0.0, q, u)
+
+        def spin_momentum(q, u):
+            rotation = quaternion_matrix(q[0])
+            return rotation @ ball.inertia @ rotation.T @ u
+
+        def along_the_turn(q):
+            return ball.lagrangian(
+                0.0, q, ball.inverse_frame(0.0, q) @ jnp.concatenate([jnp.zeros(3), u])
+            )
+
+        # the flow of the symmetry turns ω as well: T(h q, h ω) = T(q, ω)
+        by_q = jax.jvp(along_the_turn, (q,), (ball.space.rate(q, turning),))[1]
+        by_u = spin_momentum(q, u) + ball.mass * 1.4**2 * (u - u[2] * upright)
+        _, change = jax.jvp(spin_momentum, (q, u), (ball.space.rate(q, velocity), rate))
+        return turning, by_q + by_u @ jnp.cross(upright, u), spin_momentum(q, u), change
+
+    turning, of_energy, momentum, change = look(q, u)
+    np.testing.assert_allclose(turning[3:], 0.0, atol=1e-15)  # the centre stays where it is
+    np.testing.assert_allclose(of_energy, 0.0, atol=1e-12)
+    np.testing.assert_allclose(change[2], 0.0, atol=1e-12)
+    assert np.max(np.abs(change[:2])) > 1e-2
+    assert abs(momentum[2]) > 1e-2
