@@ -47,9 +47,8 @@ KEYS = {
 }
 NUMBERS = st.one_of(
     st.integers(-3, 3),
-    st.integers(-(10**400), 10**400),
     st.floats(),
-    st.sampled_from([1e300, 1e308, 1e-300, 5e-324, 2**31, 2**53, 2**63, 1e12]),
+    st.sampled_from([1e300, 1e308, 1e-300, 5e-324, 2**31, 2**53, 2**63, 1e12, 10**400, -(10**309)]),
 )
 VALUES = st.recursive(
     st.one_of(NUMBERS, st.booleans(), st.text(max_size=8), st.sampled_from(["nan", "$\\frac{$"])),

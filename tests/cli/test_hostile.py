@@ -21,6 +21,16 @@ from tests.viz.browser import opened
 
 IMAGE = 'x"><img src=q onerror="document.title=1"><script>document.title=2</script>'
 FORMULA = r"../../evil$\frac{$"  # for matplotlib, which cannot read it
+SMALL = """
+[system]
+kind = "heavy-top"
+mass = 1.0
+inertia = [0.02, 0.021, 0.004]
+com = [0.0, 0.0, 0.1]
+[time]
+end = 0.1
+samples = 5
+"""
 COLUMNS = ["=cmd|' /C calc'!A0", "+b", "-c", "@d"]
 
 
@@ -190,3 +200,29 @@ def test_one_writer_in_a_folder(tmp_path):
     _folder.release()
     assert list(tmp_path.iterdir()) == []  # neither the old summary nor what a killed process left
     _files.Lock(tmp_path).close()
+
+
+@pytest.mark.parametrize("renamed", [0, 1, 4])
+def test_a_kill_leaves_whole_files_and_no_summary_of_others(renamed, attacked, monkeypatch):
+    """A second run into the folder of a first ends after so many of its files: before one, between two of them."""
+    folder = attacked[0]
+    (folder / "small.toml").write_text(SMALL, encoding="utf-8")
+    simulate = ("simulate", folder / "small.toml", "--out", folder / "killed")
+    assert jaxhamel(*simulate).exit_code == 0
+    before = {path.name: path.read_bytes() for path in (folder / "killed").iterdir()}
+    assert len(before) > 5
+    replace, done = os.replace, []
+
+    def killed(old, new):
+        if len(done) == renamed:
+            raise KeyboardInterrupt  # the process is gone: no error is handled after this one
+        done.append(Path(new).name)
+        replace(old, new)
+
+    monkeypatch.setattr(_files.os, "replace", killed)
+    assert jaxhamel(*simulate, "--set", "system.mass=2.0").exit_code == 130
+    after = {path.name: path.read_bytes() for path in (folder / "killed").iterdir()}
+    assert set(before) - set(after) == {"summary.json"}
+    assert not [name for name in after if name.endswith(".partial")]
+    assert {name for name in after if after[name] != before[name]} <= set(done)
+    assert all(after.values())
