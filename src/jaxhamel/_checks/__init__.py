@@ -42,6 +42,11 @@ from jaxhamel._checks._ensemble import check_rollout_times as check_rollout_time
 from jaxhamel._checks._ensemble import check_slope as check_slope
 from jaxhamel._checks._ensemble import check_trajectories as check_trajectories
 from jaxhamel._checks._ensemble import wrong_member as wrong_member
+from jaxhamel._checks._equilibria import check_autonomous as check_autonomous
+from jaxhamel._checks._equilibria import check_commutes as check_commutes
+from jaxhamel._checks._equilibria import check_curve_of_solutions as check_curve_of_solutions
+from jaxhamel._checks._equilibria import check_found as check_found
+from jaxhamel._checks._equilibria import check_indices as check_indices
 from jaxhamel._checks._experiments import check_criterion as check_criterion
 from jaxhamel._checks._experiments import check_for_posterior as check_for_posterior
 from jaxhamel._checks._experiments import check_informative as check_informative
@@ -62,6 +67,7 @@ from jaxhamel._checks._gaits import check_gait_problem as check_gait_problem
 from jaxhamel._checks._gaits import check_mechanism as check_mechanism
 from jaxhamel._checks._hypotheses import check_hypotheses as check_hypotheses
 from jaxhamel._checks._hypotheses import check_no_prescribed_motion as check_no_prescribed_motion
+from jaxhamel._checks._hypotheses import check_reducible as check_reducible
 from jaxhamel._checks._identify import check_entries as check_entries
 from jaxhamel._checks._identify import check_first_seconds as check_first_seconds
 from jaxhamel._checks._identify import check_guess as check_guess

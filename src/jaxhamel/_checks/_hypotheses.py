@@ -14,6 +14,11 @@ _WORDS = {
     "place": "has a force that depends on the velocity: it changes with v by up to {:.3g}",
     "invariant": "has a Lagrangian that changes with g: its derivative by g is up to {:.3g}",
     "free": "has a force along the group, of up to {:.3g}",
+    "metric": "has a kinetic energy that is not invariant: its mass matrix changes with g by up to {:.3g}",
+    "constraints": "has constraints that are not invariant: carried along by the group they differ by up to {:.3g}",
+    "scleronomic": "has constraints that depend on time, at a rate of up to {:.3g}",
+    "shape rows": "has a frame whose last rows are not (0, 1), those of ṙ: they differ by up to {:.3g}",
+    "basis": "has constraints that `basis` violates, by up to {:.3g}",
 }
 
 
@@ -47,4 +52,20 @@ def check_no_prescribed_motion(system, equations: str, instead: str) -> None:
         raise ValueError(
             f"`system` {type(system).__name__} has prescribed motion, so that its Lagrangian has terms linear in the "
             f"velocity and depends on time. {equations} {instead}"
+        )
+
+
+def check_reducible(system, dim: int, has_drift: bool) -> None:
+    """Homogeneous constraints, at most as many as group directions, no prescribed motion."""
+    name, do = type(system).__name__, "Use `jaxhamel.acceleration`, which takes any system."
+    if system.n_constraints > dim:
+        raise ValueError(
+            f"`system` {name} has {system.n_constraints} constraints; here it must have at most {dim}, the dimension of "
+            f"its group: the shape is free. {do}"
+        )
+    if has_drift or system.prescribed_motion:
+        what = "a drift" if has_drift else "prescribed motion"
+        raise ValueError(
+            f"`system` {name} has {what}; the nonholonomic momentum equation is that of constraints A v = 0 that do not "
+            f"depend on time. {do}"
         )

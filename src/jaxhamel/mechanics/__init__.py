@@ -22,6 +22,8 @@ from jaxhamel.mechanics._exponential_coordinates import coriolis_matrix as corio
 from jaxhamel.mechanics._exponential_coordinates import (
     velocity_transformation as velocity_transformation,
 )
+from jaxhamel.mechanics._follow import Branch as Branch
+from jaxhamel.mechanics._follow import follow_equilibria as follow_equilibria
 from jaxhamel.mechanics._gauss import Points as Points
 from jaxhamel.mechanics._gauss import Spins as Spins
 from jaxhamel.mechanics._gauss_function import gauss_function as gauss_function
@@ -54,6 +56,18 @@ from jaxhamel.mechanics._momentum import Centroidal as Centroidal
 from jaxhamel.mechanics._momentum import centroidal as centroidal
 from jaxhamel.mechanics._momentum import reconstruct_with_momentum as reconstruct_with_momentum
 from jaxhamel.mechanics._momentum import spatial_momentum as spatial_momentum
+from jaxhamel.mechanics._nonholonomic_momentum import MomentumEquations as MomentumEquations
+from jaxhamel.mechanics._nonholonomic_momentum import (
+    NonholonomicConnection as NonholonomicConnection,
+)
+from jaxhamel.mechanics._nonholonomic_momentum import (
+    nonholonomic_connection as nonholonomic_connection,
+)
+from jaxhamel.mechanics._nonholonomic_momentum import (
+    nonholonomic_momentum_equations as nonholonomic_momentum_equations,
+)
+from jaxhamel.mechanics._relative_equilibrium import RelativeEquilibrium as RelativeEquilibrium
+from jaxhamel.mechanics._relative_equilibrium import relative_equilibrium as relative_equilibrium
 from jaxhamel.mechanics._riemann import levi_civita as levi_civita
 from jaxhamel.mechanics._riemann import neighbouring_motion as neighbouring_motion
 from jaxhamel.mechanics._riemann import riemann_curvature as riemann_curvature
@@ -61,6 +75,7 @@ from jaxhamel.mechanics._riemann import sectional_curvature as sectional_curvatu
 from jaxhamel.mechanics._riemann import stability_matrix as stability_matrix
 from jaxhamel.mechanics._small_solve import inverse as inverse
 from jaxhamel.mechanics._small_solve import symmetric_solve as symmetric_solve
+from jaxhamel.mechanics._symmetry import Symmetry as Symmetry
 from jaxhamel.mechanics._system import Constant as Constant
 from jaxhamel.mechanics._system import System as System
 from jaxhamel.mechanics._system import as_control as as_control

@@ -102,7 +102,8 @@ def _modes(A, tolerance) -> Modes:
     values, left, right = values[order], left[:, order], right[:, order]
     size = jnp.abs(values)
     condition = 1.0 / jnp.maximum(_overlap(left, right), jnp.finfo(A.dtype).tiny)
-    error = _ROUNDING * jnp.finfo(A.dtype).eps * jnp.sqrt(jnp.sum(A * A)) + tolerance
+    norm = jnp.sqrt(jnp.sum(A * A)) + jnp.finfo(A.dtype).tiny
+    error = _ROUNDING * jnp.finfo(A.dtype).eps * norm + tolerance
     some = size > 0
     damping = jnp.where(some, -values.real / jnp.where(some, size, 1.0), 0.0)
     return Modes(
@@ -112,7 +113,7 @@ def _modes(A, tolerance) -> Modes:
         natural_frequencies=size,
         damping_ratios=damping,
         condition=condition,
-        tolerance=error * jnp.minimum(condition, 1.0 / jnp.sqrt(jnp.finfo(A.dtype).eps)),
+        tolerance=error * jnp.minimum(condition, (norm / error) ** (2 / 3)),
     )
 
 

@@ -1,0 +1,101 @@
+"""Symmetries of the equations of motion: a group that acts on configurations, lifted to states.
+
+    Ψ_s(q, u) = (Φ_s(q), u′) ,    u′ the quasi-velocity of TΦ_s v ,    σ_a = ∂Ψ_s/∂s^a |_{s=0}
+
+Φ is a symmetry where the flow of the equations of motion commutes with it, TΨ_s f = f ∘ Ψ_s: Lagrangian, forces and
+constraints may all depend on q, as long as Φ carries them along.
+"""
+
+from collections.abc import Callable
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from jaxhamel import _checks
+from jaxhamel._typing import Control, Scalar
+from jaxhamel.mechanics._acceleration import vector_field
+from jaxhamel.mechanics._kinematics import quasi_velocity_of, velocity_of
+from jaxhamel.mechanics._system import System
+from jaxhamel.mechanics._tangent import State
+
+Generators = Float[Array, " p"]
+
+
+class Symmetry(eqx.Module):
+    """A symmetry Φ_s of dimension p, given by what it does to a configuration.
+
+    **Arguments:**
+
+    - `action`: `action(s, q)` → Φ_s(q), s `(p,)`, with Φ_0(q) = q. For motions Φ_{ζt}(q) it has to be additive along
+      lines, Φ_{as} ∘ Φ_{bs} = Φ_{(a+b)s}, as turns, shifts and their commuting combinations are.
+    - `dim`: p.
+
+    ```python
+    def action(s, q):  # a top: turns by s_0 about the vertical, by s_1 about its own axis
+        return SO3().compose(SO3().exp(s[0] * e3), SO3().compose(q, SO3().exp(s[1] * e3)))
+    ```
+    """
+
+    action: Callable
+    dim: int = eqx.field(static=True)
+
+    def __check_init__(self):
+        _checks.check_callable("action", self.action, "(s, q) -> Φ_s(q)")
+        _checks.check_count("dim", self.dim)
+
+
+def lifted(system: System, symmetry: Symmetry, t: Scalar, s: Generators, x: State) -> State:
+    """Ψ_s(q, u); unchecked."""
+    q, u = x
+    v = velocity_of(system, t, q, u)
+    moved, along = jax.jvp(lambda q: symmetry.action(s, q), (q,), (system.space.rate(q, v),))
+    return moved, quasi_velocity_of(system, t, moved, system.space.velocity(moved, along))
+
+
+def generator(
+    system: System, symmetry: Symmetry | None, t: Scalar, zeta: Generators, x: State
+) -> Float[Array, " n+k"]:
+    """ζ^a σ_a at x, a tangent vector (δ_q, δ_u); unchecked."""
+    if symmetry is None:
+        return jnp.zeros(system.space.dim + system.n_independent, x[1].dtype)
+    move = lambda s: lifted(system, symmetry, t, s, x)  # noqa: E731
+    _, (q_rate, u_rate) = jax.jvp(move, (jnp.zeros_like(zeta),), (zeta,))
+    return jnp.concatenate([system.space.velocity(x[0], q_rate), u_rate])
+
+
+def check_symmetry(
+    system: System, symmetry: Symmetry | None, t: Scalar, x: State, control: Control
+) -> None:
+    """The equations of motion do not depend on time, and commute with the symmetry, at x and a state near it."""
+    if _checks.any_tracer((system, symmetry, t, x, control)):
+        return
+    _checks.check_autonomous(system, _by_time(system, t, x, control))
+    if symmetry is not None:
+        _checks.check_commutes(system, *_compared(system, symmetry, t, x, control))
+
+
+@eqx.filter_jit
+def _by_time(system, t, x, control):
+    """∂f/∂t and f, each as one vector."""
+    return jax.jvp(
+        lambda t: _flat(vector_field(t, x, (system, control))), (t,), (jnp.ones_like(t),)
+    )
+
+
+@eqx.filter_jit
+def _compared(system, symmetry, t, x, control):
+    """f at Ψ_s(x), and what Ψ_s makes of f at x, for a step s."""
+    draw = np.random.default_rng(0).normal(size=symmetry.dim)
+    s = jnp.asarray(0.4 * draw, x[1].dtype)
+    q, u = x
+    x = system.space.retract(q, jnp.full(system.space.dim, 0.05, u.dtype)), u + 0.1
+    field = lambda x: vector_field(t, x, (system, control))  # noqa: E731
+    moved, pushed = jax.jvp(lambda x: lifted(system, symmetry, t, s, x), (x,), (field(x),))
+    return _flat(field(moved)), _flat(pushed)
+
+
+def _flat(tree):
+    return jnp.concatenate([jnp.ravel(leaf) for leaf in jax.tree.leaves(tree)])
