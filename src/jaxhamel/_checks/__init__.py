@@ -16,6 +16,13 @@ from jaxhamel._checks._bodies import check_inertias as check_inertias
 from jaxhamel._checks._bodies import check_pendula as check_pendula
 from jaxhamel._checks._bodies import check_rails as check_rails
 from jaxhamel._checks._bodies import check_rotors as check_rotors
+from jaxhamel._checks._constraints import check_closed as check_closed
+from jaxhamel._checks._constraints import check_constraints_shape as check_constraints_shape
+from jaxhamel._checks._constraints import check_has_loops as check_has_loops
+from jaxhamel._checks._constraints import check_loop_rates as check_loop_rates
+from jaxhamel._checks._constraints import check_loop_shape as check_loop_shape
+from jaxhamel._checks._constraints import check_project as check_project
+from jaxhamel._checks._constraints import check_span as check_span
 from jaxhamel._checks._control import check_control_problem as check_control_problem
 from jaxhamel._checks._control import check_curve as check_curve
 from jaxhamel._checks._control import check_descent as check_descent

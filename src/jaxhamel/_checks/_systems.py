@@ -5,6 +5,7 @@ from functools import partial
 import equinox as eqx
 import numpy as np
 
+from jaxhamel._checks._constraints import redundant_rows
 from jaxhamel._checks._traced import LooksAtValues, called
 from jaxhamel._checks._values import _short, any_tracer, check_finite, check_shape, concrete
 from jaxhamel._shapes import Seen
@@ -47,10 +48,12 @@ def check_frame_at(system, t, q) -> None:
         return
     smallest = _smallest_relative_singular_value(array[:m])
     if smallest < _singular(array):
+        redundant = redundant_rows(array[:m]) or [m - 1]
         raise ValueError(
             f"the first {m} rows of `frame(t, q)` are dependent constraint one-forms at t = {t}: "
             f"their smallest singular value is {smallest:.3g} of the largest. Constraints must be "
-            "independent; drop the one that follows from the others and lower `n_constraints`."
+            f"independent; drop {_named(redundant)}, which follows from those before it, and lower `n_constraints` to "
+            f"{m - len(redundant)}. For the multipliers of all of them, of least norm, return all from `constraints(t, q)`."
         )
     smallest = _smallest_relative_singular_value(array)
     if smallest < _singular(array):
@@ -59,6 +62,10 @@ def check_frame_at(system, t, q) -> None:
             "of the largest. A of u = A v must be invertible; choose other quasi-velocities for "
             "the free directions, or another start if the frame has a singular configuration."
         )
+
+
+def _named(rows: list[int]) -> str:
+    return "row " + " and row ".join(map(str, rows))
 
 
 @eqx.filter_jit

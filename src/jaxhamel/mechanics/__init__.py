@@ -27,6 +27,7 @@ from jaxhamel.mechanics._follow import follow_equilibria as follow_equilibria
 from jaxhamel.mechanics._gauss import Points as Points
 from jaxhamel.mechanics._gauss import Spins as Spins
 from jaxhamel.mechanics._gauss_function import gauss_function as gauss_function
+from jaxhamel.mechanics._holonomic import close_loops as close_loops
 from jaxhamel.mechanics._invariants import PowerBalance as PowerBalance
 from jaxhamel.mechanics._invariants import energy as energy
 from jaxhamel.mechanics._invariants import momentum as momentum

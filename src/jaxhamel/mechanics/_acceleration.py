@@ -13,6 +13,7 @@ from jaxhamel.mechanics._boundary import check_system
 from jaxhamel.mechanics._gauss import gauss
 from jaxhamel.mechanics._kinematics import prepare, quasi_velocity_of, velocity_of
 from jaxhamel.mechanics._multipliers import multiplier_of_motion, multipliers
+from jaxhamel.mechanics._redundant import of_least_norm
 from jaxhamel.mechanics._system import System
 
 ROUTES: dict[str, Callable[..., Any]] = {
@@ -81,7 +82,8 @@ def constraint_force(
     For a rolling body with the velocity of the contact point as one-form, λ is the force of the ground on the body [N].
     It is what the equations of motion leave over in the constrained directions, λ_α = B^r_α (M v̇ − f)_r.
 
-    **Arguments:** as for `acceleration`. **Returns:** λ, `(m,)`. Source: Müller 2021, eq. (23).
+    **Arguments:** as for `acceleration`. **Returns:** λ, `(m,)`; for a system that lists redundant one-forms in
+    `constraints`, the multipliers of least norm on all of them, `(r,)`. Source: Müller 2021, eq. (23).
     """
     t, q, (u,), control = prepare(q, u, t=t, control=control)
     check_system(system, t, q, u, control)
@@ -91,7 +93,8 @@ def constraint_force(
 @eqx.filter_jit
 def _constraint_force(system, t, q, u, control, route):
     u_dot = ROUTES[route](system, t, q, u, control)
-    return multiplier_of_motion(system, t, q, u, u_dot, control)
+    multiplier = multiplier_of_motion(system, t, q, u, u_dot, control)
+    return of_least_norm(system, t, q, multiplier)
 
 
 def velocity(system: System, t: Time, q: Configuration, u: QuasiVelocity) -> Velocity:

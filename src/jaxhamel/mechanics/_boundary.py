@@ -9,6 +9,8 @@ from jaxhamel import _checks
 from jaxhamel._shapes import Seen
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar
 from jaxhamel.mechanics._agreement import check_agreement
+from jaxhamel.mechanics._holonomic import check_loops
+from jaxhamel.mechanics._redundant import check_redundant
 from jaxhamel.mechanics._system import System, counts, dtype_of, overrides
 
 _TRACED = Seen()
@@ -36,6 +38,8 @@ def check_forms(
     """
     check_methods(system, t, q, u, control)
     _checks.check_frame_at(system, t, q)
+    check_redundant(system, t, q)
+    check_loops(system, t, q)
     check_agreement(system, t, q, u, control)
 
 

@@ -68,6 +68,21 @@ class System(eqx.Module):
         """a(t, q) in u = A v + a: makes constraints affine (a turntable's speed, say); default: zero."""
         return jnp.zeros(self.space.dim, dtype=dtype_of(q))
 
+    def holonomic(self, t: Time, q: Configuration) -> Float[Array, " h"]:
+        """g(t, q), zero on configurations that satisfy the holonomic constraints (closed loops); default: none.
+
+        Their differentials are among the constraint one-forms: g adds no constraint, it says where a configuration is to be.
+        A trajectory's summary shows how far steps drift from it, `simulate(..., project=True)` brings them back.
+        """
+        return jnp.zeros(0, dtype=dtype_of(q))
+
+    def constraints(self, t: Time, q: Configuration) -> Float[Array, "r n"] | None:
+        """All r constraint one-forms where some are redundant; None (the default) where the frame's first m rows are all.
+
+        The frame has m independent combinations of them; `constraint_force` then gives r multipliers, of least norm.
+        """
+        return None
+
     def force(self, t: Time, q: Configuration, v: Velocity, control: Any) -> Float[Array, " n"]:
         """Generalised force Q dual to v ([N], [N m]); `control` is its value at t; default: zero."""
         return jnp.zeros(self.space.dim, dtype=dtype_of(q))

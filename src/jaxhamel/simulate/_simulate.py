@@ -1,6 +1,7 @@
 """simulate: from a system and an initial state to a trajectory, by diffrax."""
 
 import math
+from functools import partial
 from typing import Any
 
 import diffrax
@@ -15,10 +16,12 @@ from jaxhamel._typing import Configuration, Control
 from jaxhamel.geometry import AbstractSpace
 from jaxhamel.mechanics import System, VectorField, as_control
 from jaxhamel.mechanics._boundary import check_forms
+from jaxhamel.mechanics._holonomic import check_closed
 from jaxhamel.simulate._adjoint import AutoAdjoint
 from jaxhamel.simulate._event import Conditions, Ending
 from jaxhamel.simulate._group_solver import AbstractGroupSolver
 from jaxhamel.simulate._lie_group import LieGroup
+from jaxhamel.simulate._on_constraints import OnConstraints, closed, on_constraints
 from jaxhamel.simulate._one_vector import Layout, OfParts, OfVector, can_be_one_vector
 from jaxhamel.simulate._progress import meter
 from jaxhamel.simulate._projected import Projected
@@ -47,6 +50,7 @@ def simulate(
     dense: bool = False,
     progress: Any = None,
     route: str | None = None,
+    project: bool = False,
 ) -> Trajectory:
     """The motion from (q0, u0) at `ts[0]` on, at the times `ts`:
 
@@ -81,6 +85,9 @@ def simulate(
     - `dense`: whether `trajectory.evaluate(t)` shall give the state between the `ts`.
     - `progress`: True for a line with the time left, or a diffrax progress meter.
     - `route`: the route to the equations of motion, see `jaxhamel.acceleration`.
+    - `project`: whether to bring the configuration back onto the system's `holonomic` constraints (closed loops) at the end
+      of each step, by Gauss–Newton steps as in `jaxhamel.mechanics.close_loops`. Without it they drift with the error of
+      the steps; the summary of the trajectory shows how far.
 
     **Returns:** a `Trajectory`. A simulation that breaks down does not raise: its `result` has the cause, `t_end` the
     time, and what was reached is kept. `simulate(...).raise_if_failed()` raises.
@@ -96,12 +103,15 @@ def simulate(
     q0, u0, ts = _state_in_one_dtype(system, q0, u0, ts)
     _checks.check_simulation(system, q0, u0, ts, control, {"rtol": rtol, "atol": atol, "dt": dt})
     check_forms(system, _checks.first_time(ts), q0, u0, control)
+    check_closed(system, _checks.first_time(ts), q0)
     _checks.check_options(solver, adjoint, max_steps, route)
     _checks.check_event(event)
+    _checks.check_project(project)
     steps = tolerances_of(rtol, atol, dt, ts.dtype)
     layout = Layout.of((q0, u0)) if can_be_one_vector(solver, event) else None
     solver = _solver(system.space, solver, layout)
     layout = layout if _steps_vectors(solver) else None
+    solver = on_constraints(solver, system, layout) if project else solver
     _checks.check_adjoint(adjoint, solver)
     _checks.check_fixed_step(solver, dt)
     options = {
@@ -113,7 +123,8 @@ def simulate(
         "progress_meter": meter(progress),
     }
     solution = _solve(system, control, (q0, u0), ts, steps, options, route, layout)
-    return Trajectory(ts=ts, given=SystemAndControl.of(system, control), **solution)
+    given = SystemAndControl.of(system, control)
+    return Trajectory(ts=ts, given=given, project=bool(project), **solution)
 
 
 @eqx.filter_jit
@@ -142,7 +153,12 @@ def _solve(system, control, y0, ts, steps, options, route, layout):
         **options,
     )
     t_end, end, happened = ending.found(solution, args)
-    return _description(solution, y0, (t_end, end), layout) | {"event": happened}
+    found = _description(solution, y0, (t_end, end), layout)
+    if isinstance(
+        options["solver"], OnConstraints
+    ):  # the interpolant between steps has not been projected
+        found |= _closed(system, ts, found)
+    return found | {"event": happened}
 
 
 def _counting(options, y0, layout: Layout):
@@ -189,6 +205,17 @@ def _description(solution, y0, at_end, layout: Layout | None) -> dict[str, Any]:
         "stats": solution.stats,
         "interpolation": solution.interpolation,
     }
+
+
+def _closed(system, ts, found) -> dict[str, Any]:
+    """The configurations on the holonomic constraints; rows that are missing stay NaN, with finite derivatives."""
+    valid, q_end = found["valid"], closed(system, found["t_end"], found["q_end"])
+    missing = lambda x: ~valid.reshape(-1, *[1] * (x.ndim - 1))  # noqa: E731
+    last = lambda row, x: jnp.where(missing(row), x[None], row)  # noqa: E731
+    q = jax.vmap(partial(closed, system))(
+        jnp.where(valid, ts, found["t_end"]), jax.tree.map(last, found["q"], q_end)
+    )
+    return {"q": nan_where(~valid, q), "q_end": q_end}
 
 
 def nan_where(missing, tree):

@@ -55,6 +55,34 @@ def _drifts(trajectory):
         yield "distance from group", f"{float(off_group):.1e}"
     if residual is not None:
         yield "constraint residual", f"{float(residual):.1e}"
+    yield from _of_constraints(trajectory.system, ts, q)
+
+
+def _of_constraints(system, ts, q):
+    """Drift of holonomic constraints, redundant and nearly dependent one-forms."""
+    loops, frames, redundant = _constraint_values(system, ts, q)
+    if loops.size:
+        away = np.abs(np.asarray(loops)).max(axis=1)
+        yield "holonomic constraints", f"{away[0]:.1e} at the start, at most {away.max():.1e}"
+    if redundant is not None:
+        count = counted(redundant.shape[0], "one-form")
+        yield "constraints", f"{count} of rank {system.n_constraints}, multipliers of least norm"
+    condition = [_condition(np.asarray(frame)[: system.n_constraints]) for frame in frames]
+    if max(condition) > np.finfo(ts.dtype).eps ** -0.25:
+        digits = -np.log10(np.finfo(ts.dtype).eps * max(condition))
+        yield (
+            "condition number",
+            f"{condition[0]:.1e} at the start, {condition[1]:.1e} at the end: constraints nearly dependent, about "
+            f"{counted(max(int(digits), 0), 'digit')} of the motion right",
+        )
+
+
+def _condition(rows) -> float:
+    """Of the constraint one-forms, each scaled to length 1."""
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    if not rows.size or not np.all(np.isfinite(rows)) or not np.all(lengths > 0):
+        return 1.0
+    return float(np.linalg.cond(rows / lengths))
 
 
 def _drift(values) -> str:
@@ -77,6 +105,14 @@ def _quantities(system, control, ts, q, u):
         jnp.max(jnp.stack(distances)),
         None if residual.shape[1] == 0 else jnp.max(residual),
     )
+
+
+@eqx.filter_jit
+def _constraint_values(system, ts, q):
+    """g at all times, the frame at the first and the last, all one-forms at the first."""
+    ends = [(ts[i], jax.tree.map(lambda x, i=i: x[i], q)) for i in (0, -1)]
+    loops = jax.vmap(system.holonomic)(ts, q)
+    return loops, [system.frame(*end) for end in ends], system.constraints(*ends[0])
 
 
 def _residual(system, t, q, u):

@@ -12,6 +12,7 @@ from jaxtyping import Array, Bool, Float
 
 from jaxhamel import _checks
 from jaxhamel._typing import Configuration, QuasiVelocity, Scalar, Time
+from jaxhamel.simulate._on_constraints import closed
 from jaxhamel.simulate._one_vector import Layout
 from jaxhamel.simulate._results import RESULTS, Result, in_words, is_okay
 
@@ -59,6 +60,7 @@ class Trajectory(eqx.Module):
     interpolation: diffrax.DenseInterpolation | None
     given: SystemAndControl
     event: Any = None
+    project: bool = eqx.field(static=True, default=False)
 
     @property
     def system(self) -> Any:
@@ -84,7 +86,8 @@ class Trajectory(eqx.Module):
             over = (self.result == RESULTS.event_occurred) & (t > self.t_end)
             y = jax.tree.map(lambda x: jnp.where(over, jnp.asarray(jnp.nan, x.dtype), x), y)
         is_vector = isinstance(y, jax.Array)
-        return Layout.of((self.q_end, self.u_end)).parts(y) if is_vector else y
+        q, u = Layout.of((self.q_end, self.u_end)).parts(y) if is_vector else y
+        return closed(self.system, t, q) if self.project else q, u
 
     def raise_if_failed(self) -> "Trajectory":
         """Itself if it reached the end or an event; otherwise `RuntimeError` with the time and the cause.

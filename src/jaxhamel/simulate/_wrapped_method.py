@@ -45,12 +45,13 @@ class AbstractWrappedMethod(diffrax.AbstractWrappedSolver[Any]):
         """
         if self.scan_kind is None:
             return self.solver
-        return _with_scan_kind(self.solver, self.scan_kind)
+        return with_scan_kind(self.solver, self.scan_kind)
 
 
-def _with_scan_kind(solver, scan_kind):
+def with_scan_kind(solver, scan_kind):
+    """The method, or the one that it wraps, with its loop over stages of that kind."""
     if isinstance(solver, diffrax.HalfSolver):
-        return diffrax.HalfSolver(_with_scan_kind(solver.solver, scan_kind))
+        return diffrax.HalfSolver(with_scan_kind(solver.solver, scan_kind))
     if getattr(solver, "scan_kind", "none of its own") is not None:
         return solver
     return eqx.tree_at(lambda s: s.scan_kind, solver, scan_kind, is_leaf=lambda x: x is None)

@@ -1,0 +1,110 @@
+"""Checks of what a system says of its constraints beside the frame: redundant one-forms, holonomic constraints."""
+
+import numpy as np
+
+from jaxhamel._checks._values import _short, check_finite, check_shape, concrete
+
+
+def check_has_loops(system, has: bool) -> None:
+    """The system has holonomic constraints."""
+    if not has:
+        raise TypeError(
+            f"`system` {type(system).__name__} has no method `holonomic(t, q)`, so there is nothing to project onto. Define "
+            "it with the values `(h,)` that vanish where the loops are closed; without holonomic constraints no projection "
+            "is needed."
+        )
+
+
+def check_project(project) -> None:
+    """True or False."""
+    if not isinstance(project, bool | np.bool_):
+        raise TypeError(
+            f"`project` is {project!r}; it must be True (configurations are brought back onto the system's `holonomic` "
+            "constraints after each step) or False."
+        )
+
+
+def check_loop_shape(system, value) -> None:
+    """A vector of at least one number."""
+    name = f"`holonomic(t, q)` of {type(system).__name__}"
+    if getattr(value, "ndim", None) != 1 or value.shape[0] == 0:
+        got = getattr(value, "shape", type(value).__name__)
+        raise ValueError(
+            f"{name} returned {got}; it must be an array `(h,)`, one value for each holonomic constraint, zero where it is "
+            "satisfied. Use jnp.stack([...])."
+        )
+    check_finite("holonomic(t, q)", value)
+
+
+def check_closed(system, t, value, power: float) -> None:
+    """The loops are closed, to eps^power in the constraints' own unit."""
+    array = concrete(value)
+    if array is None or np.max(np.abs(array), initial=0.0) <= np.finfo(array.dtype).eps ** power:
+        return
+    raise ValueError(
+        f"the loops of {type(system).__name__} are open: `holonomic(t, q)` is {_short(array)} at t = {concrete(t)}. It "
+        "must be zero; find a configuration near by with jaxhamel.mechanics.close_loops(system, t, q), from a better guess "
+        "if that does not close them."
+    )
+
+
+def check_loop_rates(system, t, gradient, rates) -> None:
+    """ġ = 0 whatever the independent quasi-velocities are."""
+    found, size = np.abs(np.asarray(rates)), np.max(np.abs(np.asarray(gradient)), initial=1.0)
+    if np.max(found) <= 1e3 * np.sqrt(np.finfo(found.dtype).eps) * size:
+        return
+    row, column = np.unravel_index(np.argmax(found), found.shape)
+    k = found.shape[1] - 1
+    where = f"along u[{column}]" if column < k else "at u = 0"
+    raise ValueError(
+        f"`holonomic(t, q)[{row}]` of {type(system).__name__} changes {where} at the rate {found[row, column]:.3g} at "
+        f"t = {concrete(t)}, so the frame does not have it as a constraint: its differential must be a combination of the "
+        "first `n_constraints` rows of `frame(t, q)` (for example jax.jacfwd(self.holonomic, argnums=1)(t, q) on R^n; with "
+        "∂g/∂t in `drift`)."
+    )
+
+
+def check_constraints_shape(system, rows) -> None:
+    """(r, n), no fewer one-forms than the frame has."""
+    n, m = system.space.dim, system.n_constraints
+    check_shape("constraints(t, q)", rows, ("r", n), "One row for each constraint one-form.")
+    check_finite("constraints(t, q)", rows)
+    if rows.shape[0] < m:
+        raise ValueError(
+            f"`constraints(t, q)` of {type(system).__name__} has {rows.shape[0]} rows and `n_constraints` is {m}; it must "
+            "have all constraint one-forms, redundant ones included."
+        )
+
+
+def check_span(system, t, rows, spanned) -> None:
+    """All one-forms are combinations of the frame's first m rows, and these are needed."""
+    rows, spanned, m = np.asarray(rows), np.asarray(spanned), system.n_constraints
+    room = 1e3 * np.sqrt(np.finfo(rows.dtype).eps)
+    away = np.max(np.abs(rows - spanned), axis=1) > room * np.max(np.abs(rows), axis=1)
+    name = f"`constraints(t, q)` of {type(system).__name__}"
+    if np.any(away):
+        raise ValueError(
+            f"row {int(np.argmax(away))} of {name} is no combination of the first {m} rows of `frame(t, q)` at "
+            f"t = {concrete(t)}: the frame leaves that constraint out. Add it to the frame and raise `n_constraints`."
+        )
+    rank = int(np.linalg.matrix_rank(rows, tol=room * np.linalg.norm(rows, 2)))
+    if rank < m:
+        raise ValueError(
+            f"{name} has rank {rank} at t = {concrete(t)} and `n_constraints` is {m}: one of the frame's first {m} rows is "
+            "not among its combinations. Give all constraint one-forms."
+        )
+
+
+def redundant_rows(rows) -> list[int]:
+    """Rows that are combinations of those before them."""
+    kept, found = np.zeros((0, rows.shape[1])), []
+    for i, row in enumerate(np.asarray(rows, float)):
+        size = np.linalg.norm(row)
+        for _ in range(2):
+            row = row - (kept @ row) @ kept
+        left = np.linalg.norm(row)
+        if left > 100 * np.finfo(rows.dtype).eps * size:
+            kept = np.vstack([kept, row / left])
+        else:
+            found.append(i)
+    return found

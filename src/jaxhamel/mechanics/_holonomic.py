@@ -1,0 +1,97 @@
+"""Holonomic constraints g(t, q) = 0 (closed loops, rods), whose rates are among the constraint one-forms of the frame.
+
+The one-forms hold exactly at every q, so ġ = 0 along the exact motion; the steps of an integrator leave g = 0 slowly.
+"""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from jaxhamel import _checks
+from jaxhamel._typing import Configuration, Scalar, Time
+from jaxhamel.mechanics._kinematics import InverseFrame, prepare
+from jaxhamel.mechanics._small_solve import symmetric_solve
+from jaxhamel.mechanics._system import System, overrides
+
+
+def close_loops(
+    system: System, t: Time, q: Configuration, *, iterations: int = 20
+) -> Configuration:
+    """The configuration near q with g(t, q) = 0, by Gauss–Newton steps of least norm in the components of v:
+
+        q ← q·exp(δ) ,   δ = −Gᵀ (G Gᵀ)⁻¹ g ,   G_r = e_r(g) .
+
+    **Arguments:** `system`: defines `holonomic`; `t`: time [s]; `q`: a configuration near the one that is looked for;
+    `iterations`: the number of steps, each of which squares the distance.
+
+    **Returns:** a configuration. Loops that depend on one another (a planar linkage in space) are allowed: G Gᵀ gets
+    eps^(2/3) times its trace on the diagonal.
+
+    **Raises:** `TypeError` for a system without `holonomic`; `ValueError` where g is not closed after that many steps.
+
+    Source: Hairer, Lubich and Wanner, Geometric Numerical Integration, IV.4.
+    """
+    _checks.check_has_loops(system, overrides(system, "holonomic"))
+    t, q, _, _ = prepare(q, t=t, control=None)
+    system.space.check(q, "q")
+    closed = _close(system, t, q, iterations)
+    check_closed(system, t, closed, 0.5)
+    return closed
+
+
+def check_closed(system: System, t: Scalar, q: Configuration, power: float = 0.25) -> None:
+    """g(t, q) = 0 up to eps^power, in g's own unit; looks at concrete values only.
+
+    **Raises:** `ValueError` that says how to find a configuration near by.
+    """
+    if overrides(system, "holonomic") and not _checks.any_tracer((system, t, q)):
+        _checks.check_closed(system, t, system.holonomic(t, q), power)
+
+
+@eqx.filter_jit
+def _close(system, t, q, iterations):
+    return jax.lax.fori_loop(0, iterations, lambda _, q: closing_step(system, t, q), q)
+
+
+def closing_step(system: System, t: Scalar, q: Configuration) -> Configuration:
+    """One Gauss–Newton step towards g(t, q) = 0; unchecked."""
+    value, gradient = loops(system, t, q)
+    square = gradient @ gradient.T
+    more = jnp.finfo(square.dtype).eps ** (2 / 3) * jnp.trace(square)
+    regular = square + more * jnp.eye(len(square), dtype=square.dtype)
+    return system.space.retract(q, -(gradient.T @ symmetric_solve(regular, value)))
+
+
+def loops(
+    system: System, t: Scalar, q: Configuration
+) -> tuple[Float[Array, " h"], Float[Array, "h n"]]:
+    """g and G_r = e_r(g), its derivative along each of the n directions."""
+    along = lambda e: jax.jvp(  # noqa: E731
+        lambda q: system.holonomic(t, q), (q,), (system.space.rate(q, e),)
+    )
+    directions = jnp.eye(system.space.dim, dtype=jnp.result_type(*jax.tree.leaves(q)))
+    value, columns = jax.vmap(along, out_axes=(None, 1))(directions)
+    return value, columns
+
+
+def check_loops(system: System, t: Scalar, q: Configuration) -> None:
+    """ġ = 0 follows from the constraint one-forms; looks at concrete values only.
+
+    **Raises:** `ValueError` that names `holonomic`.
+    """
+    if not overrides(system, "holonomic") or _checks.any_tracer((system, t, q)):
+        return
+    _checks.check_loop_shape(system, system.holonomic(t, q))
+    _checks.check_loop_rates(system, t, *_rates(system, t, q))
+
+
+@eqx.filter_jit
+def _rates(system, t, q):
+    """G, and ġ = G v + ∂g/∂t in each free direction and, last, at u = 0 (v = −B a)."""
+    _, gradient = loops(system, t, q)
+    inverse = InverseFrame.at(system, t, q)
+    at_rest = inverse.velocity(t, q, jnp.zeros(system.space.dim, gradient.dtype))
+    _, explicit = jax.jvp(lambda t: system.holonomic(t, q), (t,), (jnp.ones_like(t),))
+    last = gradient @ at_rest + explicit
+    return gradient, jnp.column_stack([gradient @ inverse.independent(t, q), last])

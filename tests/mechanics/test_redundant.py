@@ -1,0 +1,125 @@
+"""Redundant constraints: multipliers of least norm on all one-forms, and what is said of one-forms that do not fit."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxhamel import SE2, Euclidean, acceleration, constraint_force
+from jaxhamel.mechanics import System
+
+
+class Cart(System):
+    """Wheels side by side on one axle, at the places y of the body: none slips sideways, each says the same."""
+
+    mass: jax.Array
+    places: jax.Array
+    space = SE2()
+    n_constraints = 1
+
+    def lagrangian(self, t, q, v):
+        return 0.5 * jnp.dot(jnp.stack([0.3 * self.mass, self.mass, self.mass]) * v, v)
+
+    def frame(self, t, q):
+        return jnp.eye(3, dtype=q.dtype)[jnp.array([2, 0, 1])]
+
+    def constraints(self, t, q):
+        return jnp.stack([0.0 * self.places, 0.0 * self.places, jnp.ones_like(self.places)], axis=1)
+
+
+def test_wheels_on_one_axle_share_the_side_force():
+    """A body that turns at ω and rolls at v needs m v ω towards the centre; three wheels take a third each."""
+    cart = Cart(jnp.asarray(2.0), jnp.array([-0.5, 0.0, 0.5]))
+    at = (0.0, jnp.zeros(3), jnp.array([0.7, 1.5]))
+    np.testing.assert_allclose(
+        constraint_force(cart, *at), np.full(3, 2.0 * 0.7 * 1.5 / 3), rtol=1e-14
+    )
+    np.testing.assert_allclose(acceleration(cart, *at), np.zeros(2), atol=1e-14)
+
+
+class Spread(System):
+    """Two one-forms that turn with q, listed as four combinations of them."""
+
+    shares: jax.Array
+    space = Euclidean(3)
+    n_constraints = 2
+
+    def lagrangian(self, t, q, v):
+        return 0.5 * jnp.dot(jnp.array([1.0, 2.0, 3.0]) * v, v) - 9.81 * q[2]
+
+    def frame(self, t, q):
+        return jnp.eye(3) + 0.2 * jnp.outer(jnp.sin(q), jnp.array([1.0, -2.0, 0.5]))
+
+    def constraints(self, t, q):
+        return self.shares @ self.frame(t, q)[:2]
+
+
+class OfTwo(Spread):
+    """The same without the list: two multipliers."""
+
+    def constraints(self, t, q):
+        return None
+
+
+SHARES = jnp.array([[1.0, 0.0], [0.3, 1.0], [-1.0, 2.0], [0.5, 0.5]])
+AT = (0.0, jnp.array([0.3, -0.8, 0.5]), jnp.array([1.2]))
+
+
+def test_multipliers_have_least_norm_and_the_same_force():
+    system = Spread(SHARES)
+    found = np.asarray(constraint_force(system, *AT))
+    rows = np.asarray(system.constraints(*AT[:2]))
+    force = np.asarray(system.frame(*AT[:2])[:2]).T @ constraint_force(OfTwo(SHARES), *AT)
+    np.testing.assert_allclose(found, np.linalg.pinv(rows.T) @ force, rtol=1e-11)
+    np.testing.assert_allclose(rows.T @ found, force, rtol=1e-12)
+    np.testing.assert_allclose(
+        acceleration(system, *AT), acceleration(OfTwo(SHARES), *AT), rtol=1e-14
+    )
+
+
+def test_derivatives_of_the_multipliers():
+    """By q, where everything turns: forward, reverse, and Richardson's differences."""
+    system, (t, q, u) = Spread(SHARES), AT
+    weights, direction = jnp.array([1.0, -2.0, 0.5, 3.0]), jnp.array([0.4, 0.1, -0.7])
+    value = jax.jit(lambda e: jnp.dot(weights, constraint_force(system, t, q + e * direction, u)))
+    forward, reverse = jax.jacfwd(value)(0.0), jax.grad(value)(0.0)
+    difference = lambda h: (value(h) - value(-h)) / (2 * h)  # noqa: E731
+    np.testing.assert_allclose(forward, (4 * difference(5e-4) - difference(1e-3)) / 3, rtol=1e-9)
+    np.testing.assert_allclose(forward, reverse, rtol=1e-12)
+
+
+class Asked(System):
+    """A frame and a list as given."""
+
+    rows: jax.Array
+    listed: jax.Array
+    space = Euclidean(3)
+    n_constraints = 2
+
+    def lagrangian(self, t, q, v):
+        return 0.5 * jnp.dot(v, v)
+
+    def frame(self, t, q):
+        return self.rows
+
+    def constraints(self, t, q):
+        return self.listed
+
+
+ONES = np.eye(3)
+
+
+@pytest.mark.parametrize(
+    ("rows", "listed", "message"),
+    [
+        (ONES, ONES, r"row 2 of `constraints\(t, q\)` of Asked is no combination of the first 2 rows of"),
+        (ONES, ONES[[0, 0]], r"has rank 1 at t = 0.0 and `n_constraints` is 2"),
+        (ONES, ONES[:1], r"has 1 rows and `n_constraints` is 2; it must have all"),
+        (ONES, ONES[:, :2], r"`constraints\(t, q\)` has shape \(3, 2\); it must have shape \(r, 3\)"),
+        (ONES[[0, 0, 2]], ONES, r"drop row 1, which follows .* `n_constraints` to 1.*`constraints\(t, q\)`"),
+    ],
+)  # fmt: skip
+def test_lists_that_do_not_fit(rows, listed, message):
+    system = Asked(jnp.asarray(rows), jnp.asarray(listed))
+    with pytest.raises(ValueError, match=message):
+        constraint_force(system, 0.0, jnp.zeros(3), jnp.zeros(1))
