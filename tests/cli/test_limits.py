@@ -2,6 +2,9 @@
 
 import json
 import os
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,10 +12,13 @@ from typer.testing import CliRunner
 
 from jaxhamel.cli._app import app
 from jaxhamel.cli._commands._roboball import _fitted
+from jaxhamel.cli._commands._simulate import run_of
 from jaxhamel.cli._objects._build import build_system, check_constructed
 from jaxhamel.cli._objects._identification import build_identified_system
 from jaxhamel.cli._objects._spread import Nominal, distributions
-from jaxhamel.cli._scenario import _sizes
+from jaxhamel.cli._results import _folder
+from jaxhamel.cli._scenario import _reading, _sizes
+from jaxhamel.cli._scenario._reading import check_data_file
 from jaxhamel.cli._scenario._scenario import load, load_identification
 from jaxhamel.cli._scenario._validate import ScenarioError
 from jaxhamel.systems import SoftRollingPendulum
@@ -213,11 +219,50 @@ def test_steps_along_measured_runs_fit_into_the_time_for_them():
         _sizes.check_fit_step(1e-6, 10.0, 1.0)
 
 
-def test_a_motion_that_cannot_be_begun_leaves_no_folder(top, tmp_path):
+def test_a_motion_that_breaks_down_at_its_start_is_shown_as_far_as_it_came(top, tmp_path):
+    """One row, numbers that overflow in norms, and every file."""
     out = tmp_path / "a" / "out"
     found = CliRunner().invoke(
         app, ["simulate", str(top), "--set", "initial.omega=[1e200,0,0]", "--out", str(out)]
     )
+    assert found.exit_code == 1
+    assert "the simulation stopped at t = 0" in found.stderr
+    assert json.loads((out / "summary.json").read_text("utf-8"))["status"] == "failed"
+    assert len((out / "trajectory.csv").read_text("utf-8").splitlines()) == 2
+
+
+def test_a_motion_without_any_row_is_refused():
+    nothing: Any = SimpleNamespace(valid=np.zeros(3, bool))
+    with pytest.raises(ScenarioError, match="the equations are not finite at the initial state"):
+        run_of(nothing, None, None)
+
+
+def test_a_folder_in_which_nothing_was_written_goes(tmp_path):
+    _folder.folder(tmp_path / "a")
+    _folder.folder(tmp_path / "b")
+    (tmp_path / "b" / "file").touch()
+    _folder.release()
+    assert [path.name for path in tmp_path.iterdir()] == ["b"]
+
+
+def test_files_of_measurements_are_files(tmp_path, monkeypatch):
+    """Also the run that is to be predicted: a pipe would wait for a writer, a device never end."""
+    os.mkfifo(tmp_path / "run.csv")
+    for path in (tmp_path / "run.csv", Path("/dev/zero")):
+        with pytest.raises(ScenarioError, match="it is not a regular file"):
+            check_data_file(path)
+    (tmp_path / "large.csv").write_text(100 * "1,2\n", encoding="utf-8")
+    check_data_file(tmp_path / "large.csv")
+    monkeypatch.setattr(_reading, "memory", lambda: 5999.0)
+    with pytest.raises(
+        ScenarioError, match="the file has 400 bytes; to read it takes 15 times that"
+    ):
+        check_data_file(tmp_path / "large.csv")
+    (tmp_path / "fitted.toml").write_text(
+        f"{IDENTIFIED}[[fitted]]\npath = 'mass'\nvalue = 1.0\n", encoding="utf-8"
+    )
+    out = ["--out", str(tmp_path / "out")]
+    arguments = ["predict", str(tmp_path / "fitted.toml"), str(tmp_path / "run.csv"), *out]
+    found = CliRunner().invoke(app, arguments)
     assert found.exit_code == 2
-    assert "the motion cannot be begun: the equations are not finite at the init" in found.stderr
-    assert not out.exists()
+    assert "it is not a regular file" in found.stderr

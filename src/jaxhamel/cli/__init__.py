@@ -18,6 +18,7 @@ def main() -> None:
     warnings.filterwarnings(
         "ignore", category=RuntimeWarning
     )  # NumPy's, of numbers that files show
+    warnings.filterwarnings("ignore", module="matplotlib")  # of names too long for their place
     for stream in (
         sys.stdout,
         sys.stderr,

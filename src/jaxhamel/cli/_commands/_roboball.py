@@ -23,7 +23,7 @@ from jaxhamel.cli._results._outcome import Outcome
 from jaxhamel.cli._results._outputs import write_figures, write_summary
 from jaxhamel.cli._scenario._fitted import FITTED_ROBOT as FITTED
 from jaxhamel.cli._scenario._fitted import ROBOBALL as NAME
-from jaxhamel.cli._scenario._reading import file_text, parsed
+from jaxhamel.cli._scenario._reading import check_data_file, file_text, parsed
 from jaxhamel.cli._scenario._scenario import Scenario
 from jaxhamel.cli._scenario._validate import ScenarioError, brief
 from jaxhamel.cli._terminal import Terminal
@@ -199,6 +199,7 @@ def _start(changes: Iterable[str]) -> SoftRollingPendulum:
 
 
 def _read(path: Path) -> Any:
+    check_data_file(path)
     try:
         return identify.read_roboball(path)
     except identify.DataError as error:

@@ -13,6 +13,7 @@ import numpy as np
 from jaxhamel import identify
 from jaxhamel.cli._objects._build import build_system, check_constructed, named
 from jaxhamel.cli._results._outputs import write_columns
+from jaxhamel.cli._scenario._reading import check_data_file
 from jaxhamel.cli._scenario._scenario import Scenario
 from jaxhamel.cli._scenario._validate import ScenarioError, nearest
 from jaxhamel.geometry import SO3
@@ -153,6 +154,7 @@ def files_in(folder: Path, patterns: list[str]) -> list[Path]:
 def read_run(scenario: Scenario, path: Path, measurements: tuple[Any, ...], control: Any) -> Any:
     """One run; what is wrong with the file is said in one line."""
     data = scenario["data"]
+    check_data_file(path)
     try:
         return identify.read_csv(
             path,

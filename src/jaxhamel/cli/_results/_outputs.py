@@ -37,7 +37,8 @@ def write_all(out: Path, outcome: Outcome, run: Run, charts: Sequence[Chart] = (
 
     The summary is written last: a folder with a summary.json has all the others.
     """
-    shown = view(outcome.scenario.kind, run)
+    with np.errstate(all="ignore"):  # of a motion that broke down: files show numbers as they are
+        shown = view(outcome.scenario.kind, run)
     shown = replace(shown, charts=distinct([*charts, *shown.charts]))
     outcome = replace(outcome, reached={**shown.reached, **outcome.reached})
     write_trajectory(out / "trajectory.csv", run.ts, shown.columns)

@@ -6,9 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from jaxhamel.cli._scenario._sizes import memory
 from jaxhamel.cli._scenario._validate import ScenarioError, brief
 
 LARGEST = 64 * 2**20  # bytes of a scenario
+AS_OBJECTS = 15  # bytes in memory for a byte of a table of text, while it is read
 
 
 def file_text(path: Path) -> str:
@@ -32,6 +34,24 @@ def file_text(path: Path) -> str:
             raise
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise ScenarioError(f"the file cannot be read ({reason}).") from None
+
+
+def check_data_file(path: Path) -> None:
+    """A regular file of measurements whose numbers fit into memory.
+
+    **Raises:** `ScenarioError` for a pipe, which would wait for a writer, a device, which may never end, a file too large.
+    """
+    try:
+        about = os.stat(path)
+    except OSError as error:
+        raise ScenarioError(f"{path}: the file cannot be read ({error.strerror}).") from None
+    if not stat.S_ISREG(about.st_mode):
+        raise ScenarioError(f"{path}: the file cannot be read (it is not a regular file).")
+    if AS_OBJECTS * about.st_size > memory():
+        raise ScenarioError(
+            f"{path}: the file has {about.st_size:,} bytes; to read it takes {AS_OBJECTS} times that, and this machine has "
+            f"{memory():,.0f}."
+        )
 
 
 def is_file(path: Path) -> bool:
