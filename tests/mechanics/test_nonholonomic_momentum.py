@@ -162,6 +162,16 @@ def test_any_snakeboard():
     np.testing.assert_allclose(connection.momentum_rate(r, rdot, p), rate, atol=1e-15)
 
 
+def test_single_precision_beside_double():
+    """A system of float32 leaves keeps its precision where JAX's default is double."""
+    board = CoupledSnakeboard(2.0, 0.15, 0.1, 0.02, 0.3)
+    single = jax.tree.map(lambda x: x.astype(jnp.float32), board)
+    r = jnp.asarray([1.1, 0.6], jnp.float32)
+    found = nonholonomic_connection(single)(r)
+    assert found.dtype == jnp.float32
+    np.testing.assert_allclose(found, board.connection(r.astype(float)), atol=1e-6)
+
+
 # --- right-invariant: a ball on the plane (remark 4.4) --------------------------------------------
 
 

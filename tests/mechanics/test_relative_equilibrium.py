@@ -201,6 +201,16 @@ def test_equilibrium_and_its_derivatives():
         np.testing.assert_allclose(derivative(lambda w: angle(w)[0])(rate), wanted, rtol=1e-10)
 
 
+def test_single_precision_beside_double():
+    rate, start = jnp.asarray(4.0, jnp.float32), jnp.asarray([0.7], jnp.float32)
+    found = relative_equilibrium(Hoop(rate), 0.0, start, 0.0 * start)
+    assert found.q.dtype == jnp.float32
+    np.testing.assert_allclose(found.q, [np.arccos(9.81 / 16.0)], rtol=1e-6)
+    spectrum = modes(found.linearisation().A)
+    assert spectrum.stability == "marginal"
+    np.testing.assert_allclose(spectrum.frequencies, 4.0 * np.sin(found.q[0]), rtol=1e-5)
+
+
 def test_free_components():
     """Only the second coordinate may change: the bead's angle stays, and so does what does not vanish."""
     with pytest.raises(

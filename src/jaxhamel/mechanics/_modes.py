@@ -105,7 +105,7 @@ def _modes(A, tolerance) -> Modes:
     norm = jnp.sqrt(jnp.sum(A * A)) + jnp.finfo(A.dtype).tiny
     error = _ROUNDING * jnp.finfo(A.dtype).eps * norm + tolerance
     some = size > 0
-    damping = jnp.where(some, -values.real / jnp.where(some, size, 1.0), 0.0)
+    damping = 0.0 - values.real / jnp.where(some, size, 1.0)  # 0, not −0, on the axis
     return Modes(
         eigenvalues=values,
         shapes=_with_real_part(right),

@@ -183,10 +183,9 @@ def _examined(connection, t, q):
     f, c = group.dim, system.n_constraints
 
     def at(step):
+        eye = jnp.eye(step.size, dtype=step.dtype)
         g, r = group.retract(q[0], step[:f]), q[1] + step[f:]
-        to_body = jax.vmap(lambda x: _body_velocity(connection, (g, r), x), 1, 1)(
-            jnp.eye(step.size)
-        )
+        to_body = jax.vmap(lambda x: _body_velocity(connection, (g, r), x), 1, 1)(eye)
         mass, rows = connection.mass(r), connection.rows(r)
         here = to_body.T @ connection.mass(r, g) @ to_body
         allowed = InverseFrame.at(system, t, (group.identity(r.dtype), r))(
@@ -197,7 +196,7 @@ def _examined(connection, t, q):
         E = connection.directions(r)
         of_basis = rows[:, :f] @ E
         if connection.basis is None:
-            of_basis = system.frame(t, (g, r))[f:] - jnp.eye(step.size)[f:]
+            of_basis = system.frame(t, (g, r))[f:] - eye[f:]
         return (here - mass, mass), (moved, rows), (rate, rows), (of_basis, E)
 
     return jax.vmap(at)(steps_around(system.space, dtype_of(q))[0])
