@@ -666,3 +666,19 @@ def test_a_table_of_another_form_is_left_alone(tmp_path):
         about.write_text(json.dumps({**said, **change}))
         with pytest.raises(ValueError, match="was not written by jaxhamel"):
             monte_carlo(model, SPREAD, 10, folder=tmp_path, resume=True)
+
+
+def test_the_check_gets_the_smallest_and_the_largest_of_all():
+    """Of each number, also beyond the samples that are looked at together."""
+    samples, given = Samples(SPREAD, 200_000, 5), []
+    samples.check(lambda sample: given.append(sample))
+    drawn = samples[:]
+    places = []
+    for name, x in drawn.items():
+        flat = x.reshape(len(x), -1)
+        seen = np.array([np.ravel(sample[name]) for sample in given])
+        np.testing.assert_array_equal(seen.min(axis=0), flat.min(axis=0))
+        np.testing.assert_array_equal(seen.max(axis=0), flat.max(axis=0))
+        places += [*np.argmin(flat, axis=0), *np.argmax(flat, axis=0)]
+    assert len(given) == len(set(places)) == 6
+    assert max(places) > 2 * 65_536 > 65_536 > min(places)

@@ -190,3 +190,14 @@ def test_the_precision_of_a_context_is_that_of_every_thread():
         drawn = study.samples[:]["b"]
         wanted = drawn if double else drawn.astype(np.float32).astype(float)
         np.testing.assert_array_equal(study.values["b"], wanted)
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 50, 4000])
+def test_the_interval_is_wilsons(n):
+    """Against SciPy's, from none to all."""
+    for k in {0, 1, n // 3, n - 1, n}:
+        found = probability(np.arange(n) < k)
+        wanted = stats.binomtest(k, n).proportion_ci(method="wilson")
+        np.testing.assert_allclose([found["low"], found["high"]], wanted, rtol=1e-12, atol=1e-15)
+        np.testing.assert_allclose(found["error"], np.sqrt(k * (n - k) / n**3), rtol=1e-12)
+        assert found["low"] <= found["probability"] == k / n <= found["high"]

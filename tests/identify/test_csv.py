@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from jaxhamel.identify import AngularRate, Coordinate, DataError, Orientation, read_csv
+from jaxhamel.identify._data._csv import TO_SI
 
 ANGLE = Coordinate(0, name="angle", columns=("angle",))
 TABLE = "t,angle,other\n0.0,0.1,a\n0.02,,b\n0.05,0.3,c\n"
@@ -119,3 +120,40 @@ def test_numbers_are_those_that_everyone_writes(cell, file):
     """Python's float takes the first three."""
     said = refused(file(f"t,angle\n0,1\n0.1,{cell}\n0.2,3\n"))
     assert f"line 3, column `angle`: '{cell}' is not a number" in said
+
+
+def test_every_unit():
+    """By its definition: an hour has 60 minutes, a turn 360 degrees, the standard gravity is 9.80665 m/s²."""
+    turn = 2 * np.pi
+    wanted = {
+        "s": 1,
+        "ms": 1e-3,
+        "us": 1e-6,
+        "µs": 1e-6,
+        "ns": 1e-9,
+        "min": 60,
+        "m": 1,
+        "cm": 0.01,
+        "mm": 0.001,
+    }
+    wanted |= {
+        "rad": 1,
+        "mrad": 1e-3,
+        "deg": turn / 360,
+        "turn": turn,
+        "rad/s": 1,
+        "deg/s": turn / 360,
+    }
+    wanted |= {
+        "rpm": turn / 60,
+        "m/s": 1,
+        "m/s²": 1,
+        "m/s^2": 1,
+        "g": 9.80665,
+        "N": 1,
+        "N m": 1,
+        "": 1,
+    }
+    assert wanted.keys() == TO_SI.keys()
+    for unit, factor in TO_SI.items():
+        assert factor == pytest.approx(wanted[unit], rel=1e-15), unit

@@ -38,6 +38,7 @@ def test_xla_takes_the_options():
     assert _jit.known_here(_jit.WIDE) == _jit.WIDE
     if jaxlib.version.__version_info__ < (0, 12):  # from then on there are no other loops to choose
         assert _jit.known_here(_compiled_sooner.WITHOUT) == _compiled_sooner.WITHOUT
+    assert _jit.known_here({"no_such_option": 1, **_jit.WIDE}) == _jit.WIDE
 
 
 def test_an_option_that_xla_does_not_know_is_left_out():

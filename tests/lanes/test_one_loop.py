@@ -1,5 +1,7 @@
 """Lanes as one loop: what XLA makes of it, against the same program without; sines against the C library's."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import jaxlib.version
@@ -8,6 +10,7 @@ import pytest
 
 from jaxhamel._lanes import _program
 from jaxhamel._lanes._xla_cpu import _parts, _pieces, _threads
+from jaxhamel._lanes._xla_cpu._jit import known_here
 from jaxhamel._lanes._xla_cpu._one_loop import OLDEST, one_loop_works
 from jaxhamel._lanes._xla_cpu._sine import sine_and_cosine
 from jaxhamel.ensemble import lanes
@@ -83,7 +86,8 @@ def test_what_computes_much_is_divided_among_threads(lanes_of, tasks):
     """And gives what it gave; if it is not divided XLA has changed its count: `_threads`."""
     x, run = np.resize(X, (lanes_of, 3)), jax.jit(lanes(long_chain, (0, None)))
     lowered = run.lower(x, S[0])
-    compiled = lowered.compile({"xla_cpu_use_fusion_emitters": True})  # as outside of tests
+    options: Any = known_here({"xla_cpu_use_fusion_emitters": True})  # as outside of tests
+    compiled = lowered.compile(options)
     assert ('"outer_dimension_partitions":["2"]' in compiled.as_text()) == (tasks == 2)
     wanted = jax.vmap(long_chain, (0, None))(x, S[0])
     np.testing.assert_allclose(compiled(x, S[0]), wanted, rtol=1e-12)

@@ -4,6 +4,7 @@ What cannot be in one kernel must be found out before: XLA says so when it compi
 """
 
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -12,6 +13,7 @@ from jax import lax
 
 from jaxhamel import simulate
 from jaxhamel._lanes._xla_cpu import _whole_loop
+from jaxhamel._lanes._xla_cpu._jit import known_here
 from jaxhamel._lanes._xla_cpu._whole_loop import whole_loop
 from jaxhamel.systems import ChaplyginSleigh, FreeRigidBody
 
@@ -72,11 +74,13 @@ PROGRAMS = {
 
 
 # What a program is compared with need not be compiled as users compile: this takes a third of the time.
-QUICKLY = {
-    "xla_cpu_use_fusion_emitters": False,
-    "xla_backend_optimization_level": 0,
-    "xla_llvm_disable_expensive_passes": True,
-}
+QUICKLY: Any = known_here(
+    {
+        "xla_cpu_use_fusion_emitters": False,
+        "xla_backend_optimization_level": 0,
+        "xla_llvm_disable_expensive_passes": True,
+    }
+)
 
 
 def check(f, x, marked: bool):

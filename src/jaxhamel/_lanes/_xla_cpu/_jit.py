@@ -50,7 +50,9 @@ def is_outermost(arguments) -> bool:
 
 def known_here(options: dict[str, Any]) -> dict[str, Any]:
     """The options if this backend is a CPU whose XLA knows them, else no options."""
-    return options if _are_known(*options.items()) else {}
+    if _are_known(*options.items()):
+        return options
+    return {name: value for name, value in options.items() if _are_known((name, value))}
 
 
 @cache

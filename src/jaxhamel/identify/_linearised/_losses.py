@@ -70,7 +70,7 @@ class SoftL1(AbstractLoss):
     k: float = 1.345
 
     def rho(self, r: Array) -> Array:
-        return self.k**2 * (jnp.sqrt(1 + (r / self.k) ** 2) - 1)
+        return r * r / (1 + jnp.sqrt(1 + (r / self.k) ** 2))  # the same, without a difference
 
     def psi(self, r: Array) -> Array:
         return r / jnp.sqrt(1 + (r / self.k) ** 2)
