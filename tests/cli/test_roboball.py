@@ -11,7 +11,8 @@ from typer.testing import CliRunner
 
 from jaxhamel import simulate
 from jaxhamel.cli._app import app
-from jaxhamel.cli._commands._roboball import _ended, fitted_roboball
+from jaxhamel.cli._commands._roboball import _ended
+from jaxhamel.cli._scenario._fitted import fitted_roboball
 from jaxhamel.cli._terminal import Terminal
 from jaxhamel.systems import SoftRollingPendulum
 
