@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxhamel import SO3, Euclidean, Product, System, energy, simulate
+from jaxhamel import SO3, Euclidean, Product, System, energy, ensemble, simulate
 from jaxhamel.geometry import quaternion_matrix, quaternion_rotate
 from jaxhamel.mechanics import close_loops
 
@@ -64,6 +64,13 @@ def test_a_rod_in_cartesian_coordinates():
     slope = (held.q[-1, 0] - 0.5 * TS[-1] * rate) / 1.3
     np.testing.assert_allclose(jax.jacfwd(end)(length)[0], slope, rtol=1e-5)
     np.testing.assert_allclose(jax.grad(lambda length: end(length)[0])(length), slope, rtol=1e-5)
+
+
+def test_rods_of_an_ensemble():
+    start = jnp.array([[1.0, 0.0], [0.6, 0.8]])
+    options = {"dt": 0.1, "in_axes": (None, 0, 0, None), "project": True}
+    runs = ensemble.simulate(Rod(jnp.asarray(1.0)), start, jnp.zeros((2, 1)), TS[:3], **options)
+    np.testing.assert_allclose(np.linalg.norm(runs.q, axis=-1), 1.0, rtol=4e-16)
 
 
 LENGTHS = np.array([0.4, 1.1, 0.9, 1.2])  # crank, coupler, rocker, ground
