@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from jaxhamel.mechanics import acceleration as acceleration
     from jaxhamel.mechanics import constraint_force as constraint_force
     from jaxhamel.mechanics import energy as energy
+    from jaxhamel.mechanics import examine as examine
     from jaxhamel.mechanics import momentum as momentum
     from jaxhamel.mechanics import power_balance as power_balance
     from jaxhamel.mechanics import quasi_velocity as quasi_velocity
@@ -97,6 +98,7 @@ _HOMES = {
         "acceleration",
         "constraint_force",
         "energy",
+        "examine",
         "momentum",
         "power_balance",
         "quasi_velocity",

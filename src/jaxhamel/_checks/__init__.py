@@ -164,10 +164,14 @@ from jaxhamel._checks._systems import check_bundle as check_bundle
 from jaxhamel._checks._systems import check_constraint_count as check_constraint_count
 from jaxhamel._checks._systems import check_control_of as check_control_of
 from jaxhamel._checks._systems import check_control_value as check_control_value
+from jaxhamel._checks._systems import check_examined as check_examined
 from jaxhamel._checks._systems import check_frame_at as check_frame_at
 from jaxhamel._checks._systems import check_invariant_constraints as check_invariant_constraints
 from jaxhamel._checks._systems import check_inverse as check_inverse
+from jaxhamel._checks._systems import check_leaves as check_leaves
+from jaxhamel._checks._systems import check_mass_matrix as check_mass_matrix
 from jaxhamel._checks._systems import check_motion_given as check_motion_given
+from jaxhamel._checks._systems import check_own_equations as check_own_equations
 from jaxhamel._checks._systems import check_rigid_inertia as check_rigid_inertia
 from jaxhamel._checks._systems import check_rigid_motions as check_rigid_motions
 from jaxhamel._checks._systems import check_route as check_route

@@ -4,8 +4,11 @@ from functools import partial
 
 import equinox as eqx
 import numpy as np
+from jax.tree_util import tree_flatten_with_path
 
 from jaxhamel._checks._constraints import redundant_rows
+from jaxhamel._checks._fits import check_kind
+from jaxhamel._checks._parameters import path_of
 from jaxhamel._checks._traced import LooksAtValues, called
 from jaxhamel._checks._values import _short, any_tracer, check_finite, check_shape, concrete
 from jaxhamel._shapes import Seen
@@ -113,6 +116,57 @@ def check_inverse(system, t, error: float, room: float) -> None:
         raise ValueError(
             f"`inverse_frame` of {type(system).__name__} is not the inverse of its `frame`: an entry of B A differs from "
             f"the identity's by {error:.3g} at t = {t}. Mend it, or leave it out: then A is inverted by the package."
+        )
+
+
+def check_examined(system, kind: type, others) -> None:
+    """A system with values."""
+    check_kind("system", system, kind, "it must be a jaxhamel.System with its values.")
+    if any_tracer((system, others)):
+        raise TypeError(
+            "`examine` looks at values, and these are traced: call it outside jit, grad and vmap, before the computation."
+        )
+
+
+def check_leaves(system) -> None:
+    """No number of the system is NaN; the field is named."""
+    for keys, leaf in tree_flatten_with_path(system)[0]:
+        array = concrete(leaf)
+        if array is not None and array.dtype.kind in "fVc" and np.any(np.isnan(array)):
+            raise ValueError(
+                f"`{path_of(keys)}` of {type(system).__name__} is {_short(array)}; a NaN there is one in all of the motion."
+            )
+
+
+def check_mass_matrix(system, matrix, found) -> None:
+    """∂²ℓ/∂u∂u is regular; the fields that are zero are named where it is not."""
+    if found.is_full:
+        return
+    zero = [path_of(keys) for keys, leaf in tree_flatten_with_path(system)[0] if _is_zero(leaf)]
+    fields = f" Zero among its fields: {', '.join(f'`{name}`' for name in zero)}." if zero else ""
+    missing = np.flatnonzero(~np.any(np.asarray(matrix) != 0, axis=0))
+    where = (
+        f", no kinetic energy belongs to u[{', '.join(map(str, missing))}]" if len(missing) else ""
+    )
+    raise ValueError(
+        f"the mass matrix of {type(system).__name__} is singular: rank {found.rank} of {min(found.shape)}{where}. "
+        f"Every independent quasi-velocity needs inertia, or u̇ is not determined.{fields}"
+    )
+
+
+def _is_zero(leaf) -> bool:
+    array = concrete(leaf)
+    return array is not None and array.size > 0 and not np.any(array)
+
+
+def check_own_equations(system, method: str, replaced: tuple[str, ...]) -> None:
+    """A formula of a named system is asked for by a class that is still that system."""
+    if replaced:
+        name, others = type(system).__name__, " and ".join(f"`{other}`" for other in replaced)
+        raise TypeError(
+            f"`{method}` of {name} is inherited from a class below which {others} "
+            f"{'is' if len(replaced) == 1 else 'are'} overridden; its formula says nothing of that. Override `{method}`, "
+            "too, or use the general equations: jaxhamel.acceleration, jaxhamel.constraint_force, jaxhamel.simulate."
         )
 
 

@@ -12,9 +12,9 @@ import jax
 import numpy as np
 import optimistix
 
-_NOT_THE_USERS = [
-    Path(__file__).parents[1],
-    *(Path(str(module.__file__)).parent for module in (jax, eqx, np, diffrax, optimistix)),
+_THIS_PACKAGE = Path(__file__).parents[1]
+_OTHER_PACKAGES = [
+    Path(str(module.__file__)).parent for module in (jax, eqx, np, diffrax, optimistix)
 ]
 
 
@@ -50,7 +50,7 @@ def explained(name: str, error: Exception) -> Exception:
     if type(error).__name__ == "TypePromotionError":
         return TypeError(f"{name} mixes {_dtypes_in(error)}: {_ONE_DTYPE}. {place_of(error)}")
     own_kind = next((kind for kind in _RAISED_AGAIN if isinstance(error, kind)), None)
-    if own_kind is None or not _raised_in_a_package(error):
+    if own_kind is None or not _raised_in_another_package(error):
         return error
     message = " ".join(str(error).split("\n\n")[0].split())
     return own_kind(f"{name} fails: {message.rstrip('.')}. {place_of(error)}")
@@ -96,17 +96,18 @@ def _dtypes_in(error: Exception) -> str:
     return " and ".join(sorted(set(names))) or "dtypes"
 
 
-def _raised_in_a_package(error: Exception) -> bool:
+def _raised_in_another_package(error: Exception) -> bool:
     frames = traceback.extract_tb(error.__traceback__)
-    return bool(frames) and _is_of_a_package(frames[-1].filename)
+    return bool(frames) and _is_below(_OTHER_PACKAGES, frames[-1].filename)
 
 
 def place_of(error: Exception) -> str:
     """The line of the user's that raised, in words; empty where it is not the user's."""
     frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if not _is_of_a_package(frame.filename)]
+    others = [_THIS_PACKAGE, *_OTHER_PACKAGES]
+    own = [frame for frame in frames if not _is_below(others, frame.filename)]
     return f"It is line {own[-1].lineno} of {own[-1].filename}: {own[-1].line}" if own else ""
 
 
-def _is_of_a_package(path: str) -> bool:
-    return any(Path(path).is_relative_to(root) for root in _NOT_THE_USERS)
+def _is_below(roots: list[Path], path: str) -> bool:
+    return any(Path(path).is_relative_to(root) for root in roots)

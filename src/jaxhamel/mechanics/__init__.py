@@ -17,6 +17,8 @@ from jaxhamel.mechanics._euler_poincare import coadjoint as coadjoint
 from jaxhamel.mechanics._euler_poincare import diamond as diamond
 from jaxhamel.mechanics._euler_poincare import euler_poincare as euler_poincare
 from jaxhamel.mechanics._euler_poincare import infinitesimal_action as infinitesimal_action
+from jaxhamel.mechanics._examine import Examination as Examination
+from jaxhamel.mechanics._examine import examine as examine
 from jaxhamel.mechanics._exponential_coordinates import body_acceleration as body_acceleration
 from jaxhamel.mechanics._exponential_coordinates import coriolis_matrix as coriolis_matrix
 from jaxhamel.mechanics._exponential_coordinates import (

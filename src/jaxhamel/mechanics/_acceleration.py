@@ -9,7 +9,7 @@ from jaxtyping import Array, Float
 from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control, Multiplier, QuasiVelocity, Time, Velocity
 from jaxhamel.mechanics._boltzmann_hamel import boltzmann_hamel
-from jaxhamel.mechanics._boundary import check_system
+from jaxhamel.mechanics._boundary import check_determined, check_system
 from jaxhamel.mechanics._gauss import gauss
 from jaxhamel.mechanics._kinematics import prepare, quasi_velocity_of, velocity_of
 from jaxhamel.mechanics._multipliers import multiplier_of_motion, multipliers
@@ -66,7 +66,9 @@ def acceleration(
     """
     t, q, (u,), control = prepare(q, u, t=t, control=control)
     check_system(system, t, q, u, control)
-    return _accelerate(system, t, q, u, control, choose_route(system, route))
+    u_dot = _accelerate(system, t, q, u, control, choose_route(system, route))
+    check_determined(u_dot, system, t, q, u, control)
+    return u_dot
 
 
 @eqx.filter_jit

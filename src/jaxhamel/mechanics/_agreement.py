@@ -30,16 +30,19 @@ _AGREED = Seen()
 def check_agreement(
     system: System, t: Scalar, q: Configuration, u: QuasiVelocity, control: Control
 ) -> None:
-    """The user's own class gives one system, in whatever forms; looked at once for each set of parameters.
+    """The user's own class has no NaN among its parameters and gives one system, in whatever forms.
 
-    **Raises:** `ValueError` that names the method.
+    Looked at once for each set of parameters; the package's own classes look at theirs when they are built.
+
+    **Raises:** `ValueError` that names the field or the method.
     """
-    if is_ours(system) or not _has_two_forms(system) or not _all_known((system, t, q, u, control)):
+    if is_ours(system) or _checks.any_tracer((system, t, q, u, control)):
         return
     kind, values = (system, t, q, u, control), eqx.filter(system, eqx.is_array)
     if not _AGREED.is_new(*kind, values=values):
         return
     try:
+        _checks.check_leaves(system)
         _checks.check_inverse(system, t, *inverse_error(system, t, q))
         _checks.check_bodies(system, t, disagreement(system, t, q, u, control))
     except Exception:
@@ -47,15 +50,7 @@ def check_agreement(
         raise
 
 
-def _has_two_forms(system: System) -> bool:
-    return counts(system, "inverse_frame") or counts(system, "bodies")
-
-
-def _all_known(tree) -> bool:
-    return not any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(tree))
-
-
-def _run(f: Callable[..., Any], *arguments):
+def run_quickly(f: Callable[..., Any], *arguments):
     """f of known numbers, also under another transform, by a program that is compiled quickly and run seldom."""
     if is_outermost(arguments):
         return _compiled(f)(*arguments)
@@ -79,7 +74,7 @@ def inverse_error(system: System, t: Scalar, q: Configuration) -> tuple[float, f
     """(max |B A − 1|, what rounding may make of it): the larger of the two states looked at; zeros without an inverse."""
     if not (overrides(system, "frame") and counts(system, "inverse_frame")):
         return 0.0, 0.0
-    found = _run(_inverse_errors, system, t, q)
+    found = run_quickly(_inverse_errors, system, t, q)
     if found is None:
         return 0.0, 0.0
     error, size = map(np.asarray, found)
@@ -120,7 +115,7 @@ def disagreement(
 ) -> Disagreement | None:
     """Of bodies and Lagrangian, at the worst of three states; None where the system has only one of these forms."""
     has_both = counts(system, "bodies") and overrides(system, "lagrangian")
-    found = _run(_both_forms, system, t, q, u, control) if has_both and len(u) else None
+    found = run_quickly(_both_forms, system, t, q, u, control) if has_both and len(u) else None
     if found is None:
         return None
     us, bodies, lagrangian = jax.tree.map(lambda x: np.asarray(x, np.float64), found)

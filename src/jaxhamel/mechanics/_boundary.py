@@ -4,11 +4,14 @@ Shapes are traced once for each kind of system and arguments; values are looked 
 """
 
 import numpy as np
+from jaxtyping import Array
 
 from jaxhamel import _checks
 from jaxhamel._shapes import Seen
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar
-from jaxhamel.mechanics._agreement import check_agreement
+from jaxhamel.mechanics._agreement import check_agreement, run_quickly
+from jaxhamel.mechanics._conditioning import conditioning
+from jaxhamel.mechanics._gauss import of_lagrangian
 from jaxhamel.mechanics._holonomic import check_loops
 from jaxhamel.mechanics._redundant import check_redundant
 from jaxhamel.mechanics._system import System, counts, dtype_of, overrides
@@ -61,9 +64,36 @@ def check_methods(
         raise
 
 
+def check_determined(
+    u_dot: Array, system: System, t: Scalar, q: Configuration, u: QuasiVelocity, control: Control
+) -> None:
+    """Where accelerations are not finite: whether parameters or a singular mass matrix are why.
+
+    **Raises:** `ValueError` that says so; other overflows are left as they are.
+    """
+    found = _checks.concrete(u_dot)
+    if found is None or np.all(np.isfinite(found)):
+        return
+    if not _checks.any_tracer((system, t, q, u, control)):
+        check_regular_mass(system, t, q, u, control)
+
+
+def check_regular_mass(
+    system: System, t: Scalar, q: Configuration, u: QuasiVelocity, control: Control
+) -> None:
+    """No parameter is NaN, and ∂²ℓ/∂u∂u is regular.
+
+    **Raises:** `ValueError` that names the field.
+    """
+    _checks.check_leaves(system)
+    if overrides(system, "lagrangian"):
+        matrix = run_quickly(of_lagrangian, system, t, q, u, control).mass_matrix
+        _checks.check_mass_matrix(system, matrix, conditioning(matrix))
+
+
 def methods(system: System) -> list[str]:
     """The methods that the equations of motion take something from."""
-    plain = ("frame", "drift", "force", "invariants")
-    forms = ("inverse_frame", "bodies")
+    plain = ("frame", "drift", "force")
+    forms = ("inverse_frame", "bodies", "invariants")
     own = [name for name in plain if overrides(system, name)]
     return ["lagrangian", *own, *(name for name in forms if counts(system, name))]

@@ -54,7 +54,7 @@ def _found(system, t, q, v, control, hypotheses):
 
     def at(delta_q, delta_v):
         state = t, system.space.retract(q, delta_q), v + delta_v
-        return [_COMPARED[name](system, *state, control) for name in hypotheses]
+        return [COMPARED[name](system, *state, control) for name in hypotheses]
 
     return jax.vmap(at)(*steps_around(system.space, dtype_of(q)))
 
@@ -108,7 +108,7 @@ def _free(system, t, q, v, control):
     return along, jnp.zeros_like(along), force
 
 
-_COMPARED: dict[str, Callable[..., Any]] = {
+COMPARED: dict[str, Callable[..., Any]] = {
     "quadratic": _quadratic,
     "homogeneous": _homogeneous,
     "steady": _steady,

@@ -99,7 +99,10 @@ class System(eqx.Module):
     def invariants(
         self, t: Time, q: Configuration, u: Float[Array, " k"], control: Control
     ) -> dict[str, Array]:
-        """Quantities that the exact motion keeps, by name; a trajectory's summary shows their drift. Default: none."""
+        """Quantities that the exact motion keeps, by name; a trajectory's summary shows their drift. Default: none.
+
+        Inherited ones are not shown where a class below them overrides Lagrangian, force, frame or drift.
+        """
         return {}
 
     def check_control(self, t: Time, control: Control) -> None:

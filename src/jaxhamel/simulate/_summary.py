@@ -6,7 +6,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxhamel._words import counted
+from jaxhamel.mechanics._system import overridden_below
 from jaxhamel.simulate._results import in_words
+from jaxhamel.simulate._trajectory import why_it_failed
 
 
 def summary(trajectory) -> str:
@@ -37,7 +39,7 @@ def _steps(trajectory):
 
 
 def _result(trajectory) -> str:
-    words = in_words(trajectory.result, trajectory.t_end)
+    words = f"{in_words(trajectory.result, trajectory.t_end)} {why_it_failed(trajectory)}".rstrip()
     happened = jax.tree_util.tree_leaves_with_path(trajectory.event)
     if len(happened) < 2:
         return words
@@ -94,7 +96,9 @@ def _drift(values) -> str:
 
 @eqx.filter_jit
 def _quantities(system, control, ts, q, u):
-    kept = jax.vmap(lambda t, q, u: system.invariants(t, q, u, control))(ts, q, u)
+    kept = {}
+    if not overridden_below(system, "invariants"):
+        kept = jax.vmap(lambda t, q, u: system.invariants(t, q, u, control))(ts, q, u)
     on_group = jax.vmap(system.space.normalise)(q)
     distances = [
         jnp.max(jnp.abs(a - b)) for a, b in zip(*map(jax.tree.leaves, (q, on_group)), strict=True)

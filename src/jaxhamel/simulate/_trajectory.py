@@ -12,6 +12,7 @@ from jaxtyping import Array, Bool, Float
 
 from jaxhamel import _checks
 from jaxhamel._typing import Configuration, QuasiVelocity, Scalar, Time
+from jaxhamel.mechanics._boundary import check_regular_mass
 from jaxhamel.simulate._on_constraints import closed
 from jaxhamel.simulate._one_vector import Layout
 from jaxhamel.simulate._results import RESULTS, Result, in_words, is_okay
@@ -102,13 +103,26 @@ class Trajectory(eqx.Module):
         )  # one row for each, its index in the batch
         if len(failed):
             result, t_end = jax.tree.map(lambda x: x[tuple(failed[0])], (self.result, self.t_end))
-            raise RuntimeError(f"the simulation of {_name(self)} {in_words(result, t_end)}")
+            words = f"{in_words(result, t_end)} {why_it_failed(self)}".rstrip()
+            raise RuntimeError(f"the simulation of {_name(self)} {words}")
         return self
 
     def __str__(self) -> str:
         from jaxhamel.simulate._summary import summary
 
         return f"Trajectory of {_name(self)} (traced)" if _is_traced(self) else summary(self)
+
+
+def why_it_failed(trajectory) -> str:
+    """What is known of one trajectory's failure from the state that it came to: a singular mass matrix, with its field."""
+    if np.ndim(trajectory.succeeded) or bool(trajectory.succeeded):
+        return ""
+    end = (trajectory.t_end, trajectory.q_end, trajectory.u_end)
+    try:
+        check_regular_mass(trajectory.system, *end, trajectory.control)
+    except ValueError as error:
+        return f"There {error}"
+    return ""
 
 
 def _name(trajectory) -> str:

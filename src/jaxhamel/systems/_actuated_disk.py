@@ -13,6 +13,7 @@ from jaxhamel._typing import Configuration, Control, Scalar, Time, Vector3, Velo
 from jaxhamel.geometry import SO2, Euclidean, Product
 from jaxhamel.mechanics import Constant, Points, Spins, System, acceleration
 from jaxhamel.mechanics._kinematics import prepare
+from jaxhamel.systems._own_equations import own_equations
 from jaxhamel.systems._parameters import parameter
 
 
@@ -135,6 +136,7 @@ class ActuatedDisk(System):
     # --- what this system knows beyond the general equations --------------------------------------
 
     @eqx.filter_jit
+    @own_equations
     def closed_form(
         self, t: Time, q: Configuration, u: Float[Array, " 1"], control: Control = None
     ) -> Float[Array, " 1"]:
@@ -165,6 +167,7 @@ class ActuatedDisk(System):
         return ((push + jnp.dot(mass, moment)) / denominator)[None]
 
     @eqx.filter_jit
+    @own_equations
     def contact_force(
         self, t: Time, q: Configuration, u: Float[Array, " 1"], control: Control = None
     ) -> Vector3:

@@ -9,6 +9,7 @@ from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control, Scalar, Time, Vector3, Velocity
 from jaxhamel.geometry import SO3, Euclidean, Product, quaternion_matrix
 from jaxhamel.mechanics import Points, Spins, System
+from jaxhamel.systems._own_equations import own_equations
 from jaxhamel.systems._parameters import parameter
 from jaxhamel.systems._rolling import horizontal, quarter, rolling_frame, rolling_inverse_frame
 
@@ -90,6 +91,7 @@ class BallOnTurntable(System):
 
     # --- what this system knows beyond the general equations --------------------------------------
 
+    @own_equations
     def orbit_rate(self) -> Scalar:
         """κ = n I/(I + m r²) [rad/s]."""
         return (
@@ -101,6 +103,7 @@ class BallOnTurntable(System):
         omega = quaternion_matrix(q[0]) @ u
         return self.turn_rate * quarter(q[1]) - self.radius * quarter(omega[:2])
 
+    @own_equations
     def closed_form(
         self, t: Time, q: Configuration, u: Vector3, control: Control = None
     ) -> Vector3:
@@ -108,6 +111,7 @@ class BallOnTurntable(System):
         torque = self.mass * self.radius * self.orbit_rate() * self.centre_velocity(q, u)
         return horizontal(torque / self.inertia) @ quaternion_matrix(q[0])
 
+    @own_equations
     def solution(self, t: Time, q0: Configuration, u0: Vector3) -> Float[Array, " 2"]:
         """The position a time t after (q_0, u_0), exactly, for n ≠ 0:
 

@@ -9,6 +9,7 @@ from jaxhamel import _checks
 from jaxhamel._typing import Control, Scalar, Time, Velocity
 from jaxhamel.geometry import SE2
 from jaxhamel.mechanics import Points, Spins, System
+from jaxhamel.systems._own_equations import own_equations
 from jaxhamel.systems._parameters import parameter
 
 
@@ -77,12 +78,14 @@ class ChaplyginSleigh(System):
 
     # --- what this system knows beyond the general equations --------------------------------------
 
+    @own_equations
     def closed_form(
         self, t: Time, q: Float[Array, " 3"], u: Float[Array, " 2"], control: Control = None
     ) -> Float[Array, " 2"]:
         """(v̇, ω̇) = (a ω², −a v ω/k²). Arguments as for `jaxhamel.acceleration`, which it equals."""
         return self.offset * jnp.stack([u[1] * u[1], -u[0] * u[1] / self._gyration()])
 
+    @own_equations
     def solution(self, t: Time, u0: Float[Array, " 2"]) -> Float[Array, " 2"]:
         """(v, ω) a time t after (v_0, ω_0) ≠ 0, exactly:
 
@@ -98,6 +101,7 @@ class ChaplyginSleigh(System):
         forward = speed * (start + grown) / denominator
         return jnp.stack([forward, u0[1] / (jnp.cosh(phase) * denominator)])
 
+    @own_equations
     def total_turn(self) -> Scalar:
         """π k/|a| [rad]: the angle between the directions in which it comes and goes."""
         return jnp.pi * jnp.sqrt(self._gyration()) / jnp.abs(self.offset)

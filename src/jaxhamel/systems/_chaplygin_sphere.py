@@ -9,6 +9,7 @@ from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control, Scalar, Time, Vector3, Velocity
 from jaxhamel.geometry import SO3, Euclidean, Product, cross, quaternion_matrix
 from jaxhamel.mechanics import Points, Spins, System, symmetric_solve
+from jaxhamel.systems._own_equations import own_equations
 from jaxhamel.systems._parameters import inertia_matrix, parameter
 from jaxhamel.systems._rolling import horizontal, rolling_frame, rolling_inverse_frame
 
@@ -78,6 +79,7 @@ class ChaplyginSphere(System):
 
     # --- what this system knows beyond the general equations --------------------------------------
 
+    @own_equations
     def closed_form(
         self, t: Time, q: Configuration, u: Vector3, control: Control = None
     ) -> Vector3:

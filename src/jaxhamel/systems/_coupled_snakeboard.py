@@ -9,6 +9,7 @@ from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control, Scalar, Time, Velocity
 from jaxhamel.geometry import SE2, Euclidean, Product
 from jaxhamel.mechanics import System
+from jaxhamel.systems._own_equations import own_equations
 from jaxhamel.systems._parameters import parameter
 from jaxhamel.systems._snakeboard import board_bodies
 
@@ -116,6 +117,7 @@ class CoupledSnakeboard(System):
 
     # --- what this system knows beyond the general equations --------------------------------------
 
+    @own_equations
     def closed_form(
         self,
         t: Time,
@@ -137,6 +139,7 @@ class CoupledSnakeboard(System):
         rotor = tau[0] / self.rotor_inertia - turn_up
         return jnp.stack([speed_up, rotor, tau[1] / (2.0 * self.wheel_inertia)])
 
+    @own_equations
     def glide(
         self, t: Time, q0: Configuration, u0: Float[Array, " 3"]
     ) -> tuple[Configuration, Float[Array, " 3"]]:
@@ -152,6 +155,7 @@ class CoupledSnakeboard(System):
         moved = space.retract(pose, t * self._direction(shape[1]) * u0[0])
         return (moved, shape + t * u0[1:]), u0
 
+    @own_equations
     def connection(self, r: Float[Array, " 2"]) -> Float[Array, "3 2"]:
         """A(r) of ξ = −A(r) ṙ at momentum p = 0 (the nonholonomic connection), r = (ψ, φ):
 
@@ -164,11 +168,13 @@ class CoupledSnakeboard(System):
         column = -drag * self._direction(r[1])
         return jnp.stack([column, jnp.zeros_like(column)], axis=1)
 
+    @own_equations
     def momentum_velocity(self, r: Float[Array, " 2"]) -> Float[Array, "3 1"]:
         """Γ(r) of ξ = −A ṙ + Γ p: the velocity (ω, v_x, v_y) of unit momentum, [1/kg] and [1/(kg m)]."""
         M, _ = self._inertia_along(r[1], self._whole())
         return self._direction(r[1])[:, None] / M
 
+    @own_equations
     def momentum_rate(
         self, r: Float[Array, " 2"], rdot: Float[Array, " 2"], p: Float[Array, " 1"]
     ) -> Float[Array, " 1"]:

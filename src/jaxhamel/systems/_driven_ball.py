@@ -28,6 +28,7 @@ from jaxhamel._typing import (
 from jaxhamel.geometry import SO3, Euclidean, Product, quaternion_matrix
 from jaxhamel.mechanics import Constant, System, acceleration, energy, symmetric_solve
 from jaxhamel.mechanics._kinematics import prepare
+from jaxhamel.systems._own_equations import own_equations
 from jaxhamel.systems._rolling import (
     Contact,
     contact_of,
@@ -96,6 +97,7 @@ class AbstractDrivenBall(System):
             )
 
     @eqx.filter_jit
+    @own_equations
     def closed_form(
         self, t: Time, q: Configuration, u: QuasiVelocity, control: Control = None
     ) -> Float[Array, " k"]:
@@ -126,6 +128,7 @@ class AbstractDrivenBall(System):
         return motion(-symmetric_solve(matrix, bias)).torques
 
     @eqx.filter_jit
+    @own_equations
     def contact_force(
         self, t: Time, q: Configuration, u: QuasiVelocity, control: Control = None
     ) -> Vector3:

@@ -9,6 +9,7 @@ from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control, Frame, Scalar, Time, Vector3, Velocity
 from jaxhamel.geometry import SO3, Euclidean, Product, cross, hat, quaternion_matrix
 from jaxhamel.mechanics import Points, Spins, System, symmetric_solve
+from jaxhamel.systems._own_equations import own_equations
 from jaxhamel.systems._parameters import inertia_matrix, parameter
 
 
@@ -90,6 +91,7 @@ class InhomogeneousBall(System):
 
     # --- what this system knows beyond the general equations --------------------------------------
 
+    @own_equations
     def closed_form(
         self, t: Time, q: Configuration, u: Vector3, control: Control = None
     ) -> Vector3:
@@ -97,6 +99,7 @@ class InhomogeneousBall(System):
         turning = cross(self._about_centre(q) @ u, u)
         return symmetric_solve(self._about_contact(q), turning)
 
+    @own_equations
     def contact_force(
         self, t: Time, q: Configuration, u: Vector3, control: Control = None
     ) -> Vector3:

@@ -9,6 +9,7 @@ from jaxhamel import _checks
 from jaxhamel._typing import Control, Scalar, Time, Velocity
 from jaxhamel.geometry import SE2
 from jaxhamel.mechanics import Points, Spins, System
+from jaxhamel.systems._own_equations import own_equations
 from jaxhamel.systems._parameters import parameter
 
 
@@ -86,12 +87,14 @@ class KnifeEdge(System):
 
     # --- what this system knows beyond the general equations --------------------------------------
 
+    @own_equations
     def closed_form(
         self, t: Time, q: Float[Array, " 3"], u: Float[Array, " 2"], control: Control = None
     ) -> Float[Array, " 2"]:
         """(v̇, ω̇) = (g sin α cos φ, 0). Arguments as for `jaxhamel.acceleration`, which it equals."""
         return jnp.stack([self._pull() * jnp.cos(q[0]), jnp.zeros_like(u[1])])
 
+    @own_equations
     def solution(
         self, t: Time, q0: Float[Array, " 3"], u0: Float[Array, " 2"]
     ) -> tuple[Float[Array, " 3"], Float[Array, " 2"]]:

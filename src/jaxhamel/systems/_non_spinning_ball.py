@@ -9,6 +9,7 @@ from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control, Scalar, Time, Vector3, Velocity
 from jaxhamel.geometry import SO3, Euclidean, Product, cross, quaternion_matrix
 from jaxhamel.mechanics import Points, Spins, System, symmetric_solve
+from jaxhamel.systems._own_equations import own_equations
 from jaxhamel.systems._parameters import inertia_matrix, parameter
 from jaxhamel.systems._rolling import horizontal, quarter
 
@@ -108,6 +109,7 @@ class NonSpinningBall(System):
         """ω = e_3 × ż/r in space [rad/s]."""
         return horizontal(quarter(u) / self.radius)
 
+    @own_equations
     def closed_form(
         self, t: Time, q: Configuration, u: Float[Array, " 2"], control: Control = None
     ) -> Float[Array, " 2"]:
@@ -125,6 +127,7 @@ class NonSpinningBall(System):
         moment = push - cross(omega, theta @ omega)[:2]
         return -self.radius * quarter(symmetric_solve(theta[:2, :2] + roll, moment))
 
+    @own_equations
     def turn_of_circle(self, path_radius: Scalar) -> Scalar:
         """2π √(1 + (R/r)²) [rad]: the ball's turn, about a tilted axis, after one circle of radius R."""
         ratio = path_radius / self.radius

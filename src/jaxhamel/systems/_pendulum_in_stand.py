@@ -6,6 +6,7 @@ from jaxtyping import Array, Float
 
 from jaxhamel._typing import Configuration, Control, Time
 from jaxhamel.mechanics._kinematics import prepare
+from jaxhamel.systems._own_equations import own_equations
 from jaxhamel.systems._soft_rolling_pendulum import SoftRollingPendulum
 
 
@@ -44,6 +45,7 @@ class PendulumInStand(SoftRollingPendulum):
         return {"contact": q[2], "shell": q[0]}
 
     @eqx.filter_jit
+    @own_equations
     def closed_form(
         self, t: Time, q: Configuration, u: Float[Array, " 1"], control: Control = None
     ) -> Float[Array, " 1"]:

@@ -11,6 +11,7 @@ from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control, Quaternion, Scalar, Time, Vector3, Velocity
 from jaxhamel.geometry import SO3, Euclidean, Product, cross, hat, quaternion_matrix
 from jaxhamel.mechanics import Points, Spins, System, constraint_force, symmetric_solve
+from jaxhamel.systems._own_equations import own_equations
 from jaxhamel.systems._parameters import inertia_matrix, parameter
 
 
@@ -143,6 +144,7 @@ class Rattleback(System):
         """The centre of mass in space [m]."""
         return q[1]
 
+    @own_equations
     def closed_form(
         self, t: Time, q: Configuration, u: Vector3, control: Control = None
     ) -> Vector3:

@@ -20,6 +20,7 @@ from jaxhamel.geometry import (
     spatial_frame,
 )
 from jaxhamel.mechanics import Points, Spins, System, symmetric_solve
+from jaxhamel.systems._own_equations import own_equations
 from jaxhamel.systems._parameters import inertia_matrix, parameter
 
 Pose = Float[Array, " 7"]
@@ -149,6 +150,7 @@ class RigidBody(System):
         spin = rotation @ (inertia_matrix(self.inertia) @ v[:3])
         return jnp.concatenate([spin + cross(self.centre_of_mass(q), linear), linear])
 
+    @own_equations
     def closed_form(self, t: Time, q: Pose, u: Twist, control: Control = None) -> Twist:
         """u̇ from the two laws at the centre of mass, I Ω̇ = τ_c − Ω × I Ω and m ẍ = F, then from kinematics.
 

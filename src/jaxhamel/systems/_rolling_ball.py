@@ -21,6 +21,7 @@ from jaxhamel.mechanics import (
     symmetric_solve,
 )
 from jaxhamel.mechanics._kinematics import prepare
+from jaxhamel.systems._own_equations import own_equations
 from jaxhamel.systems._parameters import inertia_matrix, parameter
 from jaxhamel.systems._rolling import (
     Contact,
@@ -162,6 +163,7 @@ class RollingBall(System):
     # --- what this system knows beyond the general equations ------------------------------------------------------
 
     @eqx.filter_jit
+    @own_equations
     def closed_form(
         self, t: Time, q: Configuration, u: Vector3, control: Control = None
     ) -> Vector3:
@@ -186,6 +188,7 @@ class RollingBall(System):
         return -symmetric_solve(about_contact, right)
 
     @eqx.filter_jit
+    @own_equations
     def contact_force(
         self, t: Time, q: Configuration, u: Vector3, control: Control = None
     ) -> Vector3:

@@ -9,6 +9,7 @@ from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control, Quaternion, Scalar, Time, Vector3, Velocity
 from jaxhamel.geometry import SO3, Euclidean, Product, cross, hat, quaternion_matrix
 from jaxhamel.mechanics import Points, Spins, System, constraint_force, symmetric_solve
+from jaxhamel.systems._own_equations import own_equations
 from jaxhamel.systems._parameters import inertia_matrix, parameter
 
 
@@ -114,6 +115,7 @@ class RollingDisk(System):
         """The centre in space [m]."""
         return q[1]
 
+    @own_equations
     def closed_form(
         self, t: Time, q: Configuration, u: Vector3, control: Control = None
     ) -> Vector3:
@@ -134,6 +136,7 @@ class RollingDisk(System):
         across = jnp.eye(3, dtype=d.dtype) - d[:, None] * d[None, :]
         return symmetric_solve(inertia + self.mass * self.radius * self.radius * across, right)
 
+    @own_equations
     def steady_rate(self, tilt: Scalar, path_radius: Scalar) -> Scalar:
         """σ > 0 [rad/s], the rate about the vertical of steady rolling round a circle, for I = (A, A, C):
 
@@ -152,6 +155,7 @@ class RollingDisk(System):
         arm = (inertia[2, 2] + roll) * (path_radius / self.radius - sin) + inertia[0, 0] * sin
         return jnp.sqrt(self.mass * self.gravity * self.radius * sin / (cos * arm))
 
+    @own_equations
     def steady_rolling(self, tilt: Scalar, path_radius: Scalar) -> tuple[Configuration, Vector3]:
         """(q, u) of steady rolling counter-clockwise round the origin, the contact at (R, 0) now.
 

@@ -21,6 +21,7 @@ from jaxhamel.geometry import (
     quaternion_rotate,
 )
 from jaxhamel.mechanics import Points, Spins, System, symmetric_solve
+from jaxhamel.systems._own_equations import own_equations
 from jaxhamel.systems._parameters import inertia_matrix, parameter
 
 
@@ -78,6 +79,7 @@ class _AbstractSatellite(System):
     def momentum(self, q: Configuration, u: Float[Array, " k"]) -> Float[Array, " 6"]:
         """In space."""
 
+    @own_equations
     def closed_form(
         self, t: Time, q: Configuration, u: Float[Array, " k"], control: Control = None
     ) -> Float[Array, " k"]:

@@ -9,6 +9,7 @@ from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control, Scalar, Time, Velocity
 from jaxhamel.geometry import SE2, Euclidean, Product
 from jaxhamel.mechanics import Points, Spins, System
+from jaxhamel.systems._own_equations import own_equations
 from jaxhamel.systems._parameters import parameter
 
 
@@ -116,6 +117,7 @@ class Snakeboard(System):
 
     # --- what this system knows beyond the general equations --------------------------------------
 
+    @own_equations
     def closed_form(
         self,
         t: Time,
@@ -138,6 +140,7 @@ class Snakeboard(System):
         turn_up = (speed_up * e1 + u[0] * rate) / self.half_length
         return jnp.concatenate([speed_up[None], torques / self._inertias() - turn_up])
 
+    @own_equations
     def ellipsograph(self, t: Time, turn_rate: Scalar) -> tuple[Configuration, Float[Array, " 4"]]:
         """(q, u) at time t of the motion in which the front axle runs along x, the back one along y:
 

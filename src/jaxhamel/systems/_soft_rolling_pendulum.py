@@ -12,6 +12,7 @@ from jaxhamel._typing import Configuration, Control, Scalar, Time, Velocity
 from jaxhamel.geometry import Euclidean
 from jaxhamel.mechanics import System
 from jaxhamel.mechanics._kinematics import prepare
+from jaxhamel.systems._own_equations import own_equations
 from jaxhamel.systems._parameters import parameter
 
 
@@ -159,6 +160,7 @@ class SoftRollingPendulum(System):
     # --- what this system knows beyond the general equations --------------------------------------
 
     @eqx.filter_jit
+    @own_equations
     def closed_form(
         self, t: Time, q: Configuration, u: Float[Array, " 2"], control: Control = None
     ) -> Float[Array, " 2"]:

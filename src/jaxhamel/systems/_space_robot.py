@@ -10,6 +10,7 @@ from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control, Scalar, Time, Velocity
 from jaxhamel.geometry import SE2, AbstractSpace, Euclidean, Product
 from jaxhamel.mechanics import Points, Spins, System, symmetric_solve
+from jaxhamel.systems._own_equations import own_equations
 from jaxhamel.systems._parameters import parameter
 
 
@@ -133,6 +134,7 @@ class SpaceRobot(System):
         spin = jnp.sum(inertias * rates)
         return jnp.concatenate([(angular + spin)[None], jnp.sum(linear, axis=0)])
 
+    @own_equations
     def closed_form(
         self, t: Time, q: Configuration, u: Float[Array, " k"], control: Control = None
     ) -> Float[Array, " k"]:

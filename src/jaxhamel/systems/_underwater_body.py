@@ -9,6 +9,7 @@ from jaxhamel import _checks
 from jaxhamel._typing import Control, Scalar, Time, Vector3, Velocity
 from jaxhamel.geometry import SE3, cross, hat, quaternion_matrix
 from jaxhamel.mechanics import System, symmetric_solve
+from jaxhamel.systems._own_equations import own_equations
 from jaxhamel.systems._parameters import inertia_matrix, parameter
 
 
@@ -99,6 +100,7 @@ class UnderwaterBody(System):
         linear = rotation @ momentum[3:]
         return rotation @ momentum[:3] + cross(q[4:], linear), linear
 
+    @own_equations
     def closed_form(
         self, t: Time, q: Float[Array, " 7"], u: Float[Array, " 6"], control: Control = None
     ) -> Float[Array, " 6"]:

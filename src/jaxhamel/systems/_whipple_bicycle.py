@@ -23,6 +23,7 @@ from jaxhamel.systems._bicycle_geometry import (
     velocities,
 )
 from jaxhamel.systems._bicycle_linear import CanonicalMatrices, canonical_matrices
+from jaxhamel.systems._own_equations import own_equations
 from jaxhamel.systems._parameters import parameter
 
 _NEWTON_STEPS = 10  # of the pitch, from zero; five reach rounding for a lean and a steer of 1 rad
@@ -263,6 +264,7 @@ class WhippleBicycle(System):
         """Forces of the ground on rear and front wheel in space [N]: the multipliers."""
         return constraint_force(self, t, q, u, control).reshape(2, 3)
 
+    @own_equations
     def canonical_matrices(self) -> CanonicalMatrices:
         """M, C_1, K_0, K_2 of the linear equations about riding straight on, from the nonlinear ones by their derivatives:
 
