@@ -19,6 +19,7 @@ from jaxhamel.control._costs import (
     last_factor,
 )
 from jaxhamel.mechanics import System
+from jaxhamel.mechanics._boundary import check_forms
 
 
 class ControlProblem(eqx.Module):
@@ -72,6 +73,7 @@ class ControlProblem(eqx.Module):
         self.constraints = _checks.each_of("constraints", constraints, AbstractConstraint)
         self.guess = _constant(self.q0, self.u0, self.ts) if guess is None else cast(guess)
         _checks.check_control_problem(self)
+        check_forms(system, self.ts[0], self.q0, self.u0, curve)
 
     @property
     def tracking(self) -> Tracking | None:

@@ -36,6 +36,7 @@ from jaxhamel.identify._linearised._model import Model
 from jaxhamel.identify._linearised._rollout import predicted, states
 from jaxhamel.identify._parameters._parameters import AbstractParameter
 from jaxhamel.mechanics import System
+from jaxhamel.mechanics._boundary import check_methods
 from jaxhamel.mechanics._tangent import retract, tangent_size
 
 CRITERIA = ("D", "A", "E")
@@ -95,6 +96,7 @@ class Experiment:
 
     def information(self, curve: Any) -> Float[Array, "P P"]:
         """F of the coordinates z when the masses (motors) move along the curve."""
+        check_methods(self.model.system, self.ts[0], *self.start, curve)
         # as data, so that finer steps are the same program
         steps = jnp.full(self.ts.shape[0] - 1, self.steps)
         return _information(self.model, curve, self.start, self.ts, self.state_error, steps)

@@ -16,6 +16,7 @@ from jaxhamel.identify._linearised._losses import AbstractLoss, Squares
 from jaxhamel.identify._linearised._model import Model, Unknowns
 from jaxhamel.identify._parameters._parameters import AbstractParameter, Prior
 from jaxhamel.mechanics import System
+from jaxhamel.mechanics._boundary import check_methods
 
 SECONDS = 0.5  # length of a segment, if `segments` is not given
 MOST = 40  # the most segments of one run, if `segments` is not given
@@ -69,6 +70,7 @@ class Problem:
         for measurement in measurements:
             _checks.check_noise(measurement)
         for run in runs:
+            _check_methods(system, run)
             _checks.check_shown(system, measurements, run)
             _checks.check_guess(run, system.space, system.n_independent)
         _checks.check_steps(None, None, dt)
@@ -139,3 +141,10 @@ def _counts(segments, runs) -> list[int]:
     counts = list(segments) if isinstance(segments, Sequence) else [segments] * len(runs)
     _checks.check_segments(counts, runs)
     return counts
+
+
+def _check_methods(system: System, run: Run) -> None:
+    """What the system's methods return, by shapes: the states of a run are not known yet."""
+    dtype = jnp.result_type(float)
+    q, u = system.space.identity(dtype), jnp.zeros(system.n_independent, dtype)
+    check_methods(system, jnp.asarray(run.ts[0], dtype), q, u, run.control)

@@ -13,6 +13,10 @@ from jaxhamel._lanes._transform import flat_axes
 from jaxhamel.ensemble._members._known import Known
 from jaxhamel.geometry import AbstractSpace
 from jaxhamel.mechanics import System, as_control
+from jaxhamel.mechanics._agreement import check_agreement
+from jaxhamel.mechanics._boundary import check_methods
+from jaxhamel.mechanics._system import is_ours
+from jaxhamel.simulate._simulate import dtype_of_state
 
 _PARTS: tuple[str, ...] = ("system", "q0", "u0", "control")
 
@@ -41,7 +45,9 @@ class Members(eqx.Module):
         _check_systems(system, axes)
         _check_states(system.space, parts[1], axes[len(jax.tree.leaves(system)) :], size)
         _check_velocities(system, parts[2], axes[len(jax.tree.leaves(parts[:2])) :])
-        return cls._of_leaves(leaves, structure, axes, size)
+        members = cls._of_leaves(leaves, structure, axes, size)
+        members._check_system()
+        return members
 
     @classmethod
     def gathered(
@@ -66,6 +72,17 @@ class Members(eqx.Module):
         known = Known.of([x for x, axis in zip(leaves, axes, strict=True) if axis is None])
         batched = tuple(axis is not None for axis in axes)
         return cls(_in_front(leaves, axes), structure, batched, size, known)
+
+    def _check_system(self) -> None:
+        """What the system's methods return, by one trajectory's shapes; whether they agree, by the first one's values."""
+        abstract = [jax.ShapeDtypeStruct(x.shape[1:], x.dtype) for x in self.own]
+        system, q0, u0, control = self.with_own(abstract)
+        dtype = dtype_of_state(q0, u0)
+        cast = lambda x: jax.ShapeDtypeStruct(jnp.shape(x), dtype)  # noqa: E731
+        state = jax.tree.map(cast, (0.0, q0, u0))
+        check_methods(system, *state, control)
+        if not is_ours(system) and not _checks.any_tracer(self.leaves):
+            check_agreement(*_first_of(self.with_own([x[0] for x in self.own]), dtype))
 
     @property
     def own(self) -> list[Any]:
@@ -99,6 +116,13 @@ class Members(eqx.Module):
         pairs = zip(self.leaves, self.batched, strict=True)
         filled = [next(entries) if varies else x for x, varies in pairs]
         return jax.tree.unflatten(self.structure, filled)
+
+
+def _first_of(member: tuple[Any, ...], dtype) -> tuple[Any, ...]:
+    """(system, t, q, u, control) at t = 0, the state in one dtype."""
+    system, q0, u0, control = member
+    cast = lambda x: jnp.asarray(x, dtype)  # noqa: E731
+    return system, cast(0.0), jax.tree.map(cast, q0), cast(u0), control
 
 
 def _in_front(leaves: list[Any], axes: list[int | None]) -> list[Any]:
