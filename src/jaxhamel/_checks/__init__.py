@@ -159,6 +159,7 @@ from jaxhamel._checks._spaces import check_space_kind as check_space_kind
 from jaxhamel._checks._spaces import check_spaces as check_spaces
 from jaxhamel._checks._spaces import check_tuple as check_tuple
 from jaxhamel._checks._spaces import check_unit_quaternion as check_unit_quaternion
+from jaxhamel._checks._systems import check_a_system as check_a_system
 from jaxhamel._checks._systems import check_bodies as check_bodies
 from jaxhamel._checks._systems import check_bundle as check_bundle
 from jaxhamel._checks._systems import check_constraint_count as check_constraint_count
@@ -171,16 +172,20 @@ from jaxhamel._checks._systems import check_inverse as check_inverse
 from jaxhamel._checks._systems import check_leaves as check_leaves
 from jaxhamel._checks._systems import check_mass_matrix as check_mass_matrix
 from jaxhamel._checks._systems import check_motion_given as check_motion_given
+from jaxhamel._checks._systems import check_order as check_order
 from jaxhamel._checks._systems import check_own_equations as check_own_equations
 from jaxhamel._checks._systems import check_rigid_inertia as check_rigid_inertia
 from jaxhamel._checks._systems import check_rigid_motions as check_rigid_motions
 from jaxhamel._checks._systems import check_route as check_route
 from jaxhamel._checks._systems import check_same_metric as check_same_metric
 from jaxhamel._checks._systems import check_state as check_state
+from jaxhamel._checks._systems import check_takes_control as check_takes_control
 from jaxhamel._checks._values import any_tracer as any_tracer
+from jaxhamel._checks._values import check_arguments as check_arguments
 from jaxhamel._checks._values import check_arrays as check_arrays
 from jaxhamel._checks._values import check_callable as check_callable
 from jaxhamel._checks._values import check_choice as check_choice
+from jaxhamel._checks._values import check_constant_control as check_constant_control
 from jaxhamel._checks._values import check_finite as check_finite
 from jaxhamel._checks._values import check_last_axes as check_last_axes
 from jaxhamel._checks._values import check_not_negative as check_not_negative
@@ -190,5 +195,6 @@ from jaxhamel._checks._values import check_positive as check_positive
 from jaxhamel._checks._values import check_shape as check_shape
 from jaxhamel._checks._values import check_unit_vectors as check_unit_vectors
 from jaxhamel._checks._values import check_vector as check_vector
+from jaxhamel._checks._values import check_velocity as check_velocity
 from jaxhamel._checks._values import check_zero as check_zero
 from jaxhamel._checks._values import concrete as concrete

@@ -1,5 +1,6 @@
 """Checks of what bodies are made of: inertias, rails, axes."""
 
+import jax
 import numpy as np
 
 from jaxhamel._checks._values import _UNIT, _short, check_finite, check_shape, concrete
@@ -177,3 +178,24 @@ def check_rails(rails, n_masses: int) -> None:
             f"`rails` carry {counted(carried, 'mass', 'masses')} but `masses` has {counted(n_masses, 'entry')}; "
             "both must be the same number. Give every mass its rail."
         )
+    if n_masses:
+        _check_positions(rails, n_masses)
+
+
+def _check_positions(rails, n: int) -> None:
+    """θ `(n,)` → positions `(n, 3)`. NumPy's array finds indices beyond θ: JAX would take its last entry for them."""
+    accepts = (
+        f"rails are a callable theta ({n},) -> positions ({n}, 3), one coordinate for each mass"
+    )
+    try:
+        found = jax.eval_shape(lambda: rails(np.zeros(n)))
+    except IndexError as error:
+        raise ValueError(
+            f"`rails` ask for more coordinates than theta has, {n} for {counted(n, 'mass', 'masses')} ({error}); {accepts}."
+        ) from None
+    except (TypeError, AttributeError):
+        return  # the rails cannot take NumPy's arrays
+    if getattr(found, "shape", None) != (n, 3):
+        got = getattr(found, "shape", None)
+        said = f"an array of shape {got}" if got is not None else f"a {type(found).__name__}"
+        raise ValueError(f"`rails` give {said} for theta of shape ({n},); {accepts}.")

@@ -76,7 +76,8 @@ def check_rollout_times(ts, dt) -> None:
         if isinstance(value, Tracer):
             raise ValueError(
                 f"`{name}` is traced; `rollout` takes as many steps as its value says, which must be known. "
-                "Keep it out of jit's arguments (a closure or a static argument)."
+                "Keep it out of jit's arguments (a closure or a static argument); times made inside a traced function "
+                "need NumPy: np.linspace in place of jnp.linspace."
             )
     check_steps(None, None, dt)
     check_times(np.asarray(ts))

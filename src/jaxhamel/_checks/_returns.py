@@ -9,7 +9,9 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.tree_util import tree_flatten_with_path
 
+from jaxhamel._checks._parameters import path_of
 from jaxhamel._checks._traced import called
 from jaxhamel._checks._values import _short
 
@@ -28,9 +30,21 @@ def returns_of(system, names, t, q, u, control) -> list[Returned]:
     """
     dtype = jnp.result_type(*jax.tree.leaves(q))
     at = (t, q, jax.ShapeDtypeStruct((system.space.dim,), dtype), u, control)
-    return [
-        Returned(name, called(_method(system, name), _CALLS[name], system, *at)) for name in names
-    ]
+    try:
+        return [Returned(n, called(_method(system, n), _CALLS[n], system, *at)) for n in names]
+    except TypeError as error:
+        raise _with_words_among_fields(system, error) from None
+
+
+def _with_words_among_fields(system, error: TypeError) -> TypeError:
+    """The error, and which fields are words: where a number is missing, one of them may have been meant as one."""
+    leaves = tree_flatten_with_path(system)[0]
+    words = [f"`{path_of(keys)}` is {leaf!r}" for keys, leaf in leaves if isinstance(leaf, str)]
+    if not words:
+        return error
+    return TypeError(
+        f"{error} (of the fields of {type(system).__name__} {', '.join(words)}: no number)"
+    )
 
 
 def _lagrangian(system, t, q, v, u, control):

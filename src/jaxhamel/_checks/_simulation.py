@@ -6,7 +6,7 @@ import equinox as eqx
 import jax
 import numpy as np
 
-from jaxhamel._checks._systems import check_control_of
+from jaxhamel._checks._systems import check_control_of, check_order
 from jaxhamel._checks._values import (
     _kind,
     _shapes,
@@ -123,6 +123,7 @@ def check_simulation(system, q0, u0, ts, control, steps) -> None:
     """What `simulate` is given, where it is concrete: times, state, frame, control, tolerances."""
     check_times(ts)
     check_steps(**steps)
+    check_order(system, q0, u0, ("q0", "u0"))
     system.space.check(q0, "q0")
     k = system.space.dim - system.n_constraints
     check_shape("u0", u0, (k,), f"{type(system).__name__} has {k} independent quasi-velocities.")

@@ -3,14 +3,15 @@
 from functools import partial
 
 import equinox as eqx
+import jax
 import numpy as np
 from jax.tree_util import tree_flatten_with_path
 
 from jaxhamel._checks._constraints import redundant_rows
 from jaxhamel._checks._fits import check_kind
 from jaxhamel._checks._parameters import path_of
-from jaxhamel._checks._traced import LooksAtValues, called
-from jaxhamel._checks._values import _short, any_tracer, check_finite, check_shape, concrete
+from jaxhamel._checks._traced import looks_at_values
+from jaxhamel._checks._values import _kind, _short, any_tracer, check_finite, check_shape, concrete
 from jaxhamel._shapes import Seen
 
 
@@ -23,15 +24,54 @@ def check_route(route, routes) -> None:
         )
 
 
+def check_a_system(system) -> None:
+    """A system with its values, on a space that has room for its constraints; not its class."""
+    if isinstance(system, type) or not hasattr(system, "n_constraints"):
+        raise TypeError(
+            f"`system` is {_kind(system)}; it must be a jaxhamel.System with its values."
+        )
+    name, space = type(system).__name__, getattr(system, "space", None)
+    if isinstance(space, type) or not hasattr(space, "retract"):
+        raise TypeError(
+            f"`space` of {name} is {'missing' if space is None else _kind(space)}; a system has a configuration space as "
+            "class attribute, with parentheses: `space = jaxhamel.SO3()`, `space = jaxhamel.Euclidean(3)`."
+        )
+    m = system.n_constraints
+    if not isinstance(m, int | np.integer) or isinstance(m, bool) or m < 0:
+        raise TypeError(
+            f"`n_constraints` of {name} is {m!r}; it must be a whole number, 0 or more."
+        )
+    if m > space.dim:
+        raise ValueError(
+            f"`n_constraints` of {name} is {m}; its space has only {space.dim} dimensions. Count the constraint "
+            "one-forms again."
+        )
+
+
+def check_order(system, q, u, names: tuple[str, str] = ("q", "u")) -> None:
+    """Configuration first, then quasi-velocities."""
+    swapped = _shapes_in(u) == _shapes_in(system.space.stored) != _shapes_in(q)
+    if swapped and _shapes_in(q) == [(system.n_independent,)]:
+        raise ValueError(
+            f"`{names[0]}` and `{names[1]}` are swapped: {names[0]} is the configuration, of shape "
+            f"{_one_or_all(_shapes_in(u))}, and comes first."
+        )
+
+
+def _shapes_in(tree) -> list[tuple]:
+    return [tuple(np.shape(leaf)) for leaf in jax.tree.leaves(tree)]
+
+
+def _one_or_all(shapes: list[tuple]):
+    return shapes[0] if len(shapes) == 1 else tuple(shapes)
+
+
 def check_state(system, q, u) -> None:
     """A configuration of the system's space and as many quasi-velocities as are independent."""
+    check_a_system(system)
+    check_order(system, q, u)
     system.space.check(q, "q")
     k = system.n_independent
-    if k < 0:
-        raise ValueError(
-            f"`n_constraints` of {type(system).__name__} is {system.n_constraints}; its space has "
-            f"only {system.space.dim} dimensions. Count the constraint one-forms again."
-        )
     next_step = (
         f"{type(system).__name__} has {k} independent quasi-velocities: {system.space.dim} "
         f"dimensions less {system.n_constraints} constraints."
@@ -93,18 +133,22 @@ def check_control_of(system, t, control) -> None:
     if not _CONTROLS.is_new(system, t, control):
         return
     try:
-        called(
-            "`control`",
-            lambda system, t, control: system.check_control(t, control),
-            system,
-            t,
-            control,
-        )
-    except Exception as error:
+        by_value = looks_at_values("`control`", type(system).check_control, system, t, control)
+    except Exception:
         _CONTROLS.forget(system, t, control)
-        if not isinstance(error, LooksAtValues):
-            raise
+        raise
+    if by_value:
+        _CONTROLS.forget(system, t, control)
         system.check_control(t, control)
+
+
+def check_takes_control(system, control, takes: bool) -> None:
+    """A control is given to a system that has something for it to do: not dropped in silence."""
+    if control is not None and not takes:
+        raise ValueError(
+            f"`control` is given, but {type(system).__name__} takes none: it has no `force(self, t, q, v, control)` of its "
+            "own, and `prescribed_motion` is False. Leave it out, or define a force."
+        )
 
 
 _CONTROLS = Seen()

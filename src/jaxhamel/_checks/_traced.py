@@ -18,10 +18,6 @@ _OTHER_PACKAGES = [
 ]
 
 
-class LooksAtValues(TypeError):
-    """A function asks for the value of an array that is traced."""
-
-
 def called(name: str, call: Callable, *arguments) -> Any:
     """What `call(*arguments)` returns, each array in it as a `jax.ShapeDtypeStruct`; nothing is computed.
 
@@ -42,17 +38,33 @@ def called(name: str, call: Callable, *arguments) -> Any:
     return found[0]
 
 
+def looks_at_values(name: str, call: Callable, *arguments) -> bool:
+    """Whether `call(*arguments)` cannot be traced because it asks for the value of an array. Other errors are raised."""
+    found = []
+
+    def traced(arguments):
+        try:
+            call(*arguments)
+        except Exception as error:
+            found.append(error)
+
+    eqx.filter_eval_shape(traced, arguments)
+    if found and not isinstance(found[0], _KINDS):
+        raise explained(name, found[0])
+    return bool(found)
+
+
 def explained(name: str, error: Exception) -> Exception:
     """The error to raise: itself if the user's code raised it, else one that says what `name` did and where."""
     for kinds, said in _TRACING:
         if isinstance(error, kinds):
-            return LooksAtValues(f"{name} {said}. {place_of(error)}")
+            return TypeError(f"{name} {said}. {place_of(error)}")
     if type(error).__name__ == "TypePromotionError":
         return TypeError(f"{name} mixes {_dtypes_in(error)}: {_ONE_DTYPE}. {place_of(error)}")
     own_kind = next((kind for kind in _RAISED_AGAIN if isinstance(error, kind)), None)
     if own_kind is None or not _raised_in_another_package(error):
         return error
-    message = " ".join(str(error).split("\n\n")[0].split())
+    message = " ".join(str(error).split("\n")[0].split())
     return own_kind(f"{name} fails: {message.rstrip('.')}. {place_of(error)}")
 
 
@@ -69,7 +81,7 @@ def _abstract(x):
     return x
 
 
-_TRACING: list[tuple[type, str]] = [  # the first that fits
+_TRACING: list[tuple[type | tuple[type, ...], str]] = [  # the first that fits
     (
         jax.errors.TracerBoolConversionError,
         "decides by the value of a traced array (`if`, `while`, `and`, `max`): use jnp.where or jax.lax.cond",
@@ -83,10 +95,13 @@ _TRACING: list[tuple[type, str]] = [  # the first that fits
         "takes entries by a traced mask, so their number is not known: use jnp.where with a value for the others",
     ),
     (
-        jax.errors.ConcretizationTypeError,
+        (jax.errors.ConcretizationTypeError, jax.errors.TracerIntegerConversionError),
         "needs the value of a traced array (`float`, `int`, `range`, a shape): use jax.numpy, or a static field",
     ),
 ]
+_KINDS = tuple(
+    kind for kinds, _ in _TRACING for kind in (kinds if isinstance(kinds, tuple) else (kinds,))
+)
 _ONE_DTYPE = "with jax_numpy_dtype_promotion = 'strict' fields of the system and state must have one floating dtype"
 _RAISED_AGAIN = (IndexError, AttributeError, TypeError, ValueError)
 

@@ -19,6 +19,7 @@ def concrete(value):
 
 def check_shape(name: str, value, shape: tuple[int | str, ...], next_step: str = "") -> None:
     """`value` has the given shape; an entry that is a string (an axis name) accepts any length."""
+    check_real(name, value)
     got = getattr(value, "shape", None)
     if got is None or _same_shape(tuple(got), shape):
         return
@@ -34,8 +35,20 @@ def _same_shape(got, wanted) -> bool:
     )
 
 
+def check_real(name: str, value) -> None:
+    """Not a word, and not complex."""
+    is_complex = (
+        isinstance(value, complex) or getattr(getattr(value, "dtype", None), "kind", "") == "c"
+    )
+    if isinstance(value, str | bytes) or is_complex:
+        raise TypeError(
+            f"`{name}` is {value!r}; it must be a real number, or an array of those, in SI units."
+        )
+
+
 def check_finite(name: str, value) -> None:
     """No NaN and no infinity."""
+    check_real(name, value)
     array = concrete(value)
     if array is not None and not np.all(np.isfinite(array)):
         raise ValueError(
@@ -139,9 +152,54 @@ def check_vector(name: str, value) -> None:
         )
 
 
+def check_arguments(t, q, velocities: dict) -> None:
+    """One time, arrays for the configuration and for the velocities by name."""
+    check_arrays(t=t, q=q, **velocities)
+    if np.shape(t) != ():
+        raise ValueError(
+            f"`t` has shape {np.shape(t)}; it must be one time, and goes before q and u. For several use jax.vmap."
+        )
+    for name, value in velocities.items():
+        check_velocity(name, value)
+
+
+def check_velocity(name: str, value) -> None:
+    """One array, not the parts of a configuration."""
+    if isinstance(value, tuple) and any(np.ndim(part) for part in value):
+        raise TypeError(
+            f"`{name}` is a tuple of {len(value)}; it must be one array, the components of all velocities after one "
+            "another. A tuple is a configuration, which goes before the velocity: q, then u."
+        )
+
+
+def _shape_of_lists(name: str, value) -> tuple:
+    """The shape of nested lists, which must be that of an array."""
+    if not isinstance(value, list):
+        return np.shape(value)
+    shapes = sorted({_shape_of_lists(name, entry) for entry in value})
+    if len(shapes) > 1:
+        raise ValueError(
+            f"`{name}` is ragged: entries of one list have the shapes {' and '.join(map(str, shapes))}; "
+            "an array needs entries of one shape."
+        )
+    return (len(value), *shapes[0]) if shapes else (0,)
+
+
+def check_constant_control(control) -> None:
+    """What is no callable stands for a constant, so it is made of numbers."""
+    for leaf in jax.tree.leaves(control):
+        kind = getattr(leaf, "dtype", None)
+        if (np.asarray(leaf).dtype if kind is None else np.dtype(kind)).kind in "OUSmM":
+            raise TypeError(
+                f"`control` is {leaf!r}; it must be a callable of t, or a constant made of numbers, or None."
+            )
+
+
 def check_arrays(**named) -> None:
     """Every leaf can become a real array."""
     for name, value in named.items():
+        for part in value if isinstance(value, tuple) else (value,):
+            _shape_of_lists(name, part)
         for leaf in jax.tree.leaves(value, is_leaf=lambda x: x is None):
             kind = getattr(leaf, "dtype", None)
             kind = np.asarray(leaf).dtype if kind is None else np.dtype(kind)

@@ -108,7 +108,7 @@ def velocity(system: System, t: Time, q: Configuration, u: QuasiVelocity) -> Vel
 
 def quasi_velocity(system: System, t: Time, q: Configuration, v: Velocity) -> QuasiVelocity:
     """The independent rows, `(k,)`, of A(t, q) v + a(t, q); what v `(n,)` has along the constraints is dropped."""
-    t, q, (v,), _ = prepare(q, v, t=t, control=None)
+    t, q, (v,), _ = prepare(q, v, t=t, control=None, names=("v",))
     return quasi_velocity_of(system, t, q, v)
 
 

@@ -35,15 +35,21 @@ def check_system(
 def check_forms(
     system: System, t: Scalar, q: Configuration, u: QuasiVelocity, control: Control
 ) -> None:
-    """The methods return what they should, the frame is regular, the forms agree.
+    """A control is wanted if given, the methods return what they should, the frame is regular, the forms agree.
 
     **Raises:** `ValueError` or `TypeError` that names the method.
     """
+    _checks.check_takes_control(system, control, takes_control(system))
     check_methods(system, t, q, u, control)
     _checks.check_frame_at(system, t, q)
     check_redundant(system, t, q)
     check_loops(system, t, q)
     check_agreement(system, t, q, u, control)
+
+
+def takes_control(system: System) -> bool:
+    """Whether anything of the system's own can depend on a control."""
+    return system.prescribed_motion or any(overrides(system, x) for x in ("force", "check_control"))
 
 
 def check_methods(

@@ -108,7 +108,7 @@ def voronets(
 
 
 def _solved(residual: Callable[..., Any], system, t, q, rdot, control) -> ShapeAcceleration:
-    t, q, (rdot,), control = prepare(q, rdot, t=t, control=control)
+    t, q, (rdot,), control = prepare(q, rdot, t=t, control=control, names=("rdot",))
     _check(system, t, q, rdot)
     return _solve(residual, system, t, q, rdot, control)
 

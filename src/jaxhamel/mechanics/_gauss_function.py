@@ -39,7 +39,7 @@ def gauss_function(
 
     Source: Massa and Vignolo, eq. (12); its stationarity is their (14), Gibbs and Appell's and Kane's equations.
     """
-    t, q, (u, u_dot), control = prepare(q, u, u_dot, t=t, control=control)
+    t, q, (u, u_dot), control = prepare(q, u, u_dot, t=t, control=control, names=("u", "u_dot"))
     check_system(system, t, q, u, control)
     _checks.check_shape("u_dot", u_dot, u.shape, "One rate for each independent quasi-velocity.")
     return _gauss_function(system, t, q, u, u_dot, control)

@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar, Time, Velocity
 from jaxhamel.mechanics._small_solve import inverse, known_inverse
 from jaxhamel.mechanics._system import System, as_control, counts, dtype_of, overrides
@@ -134,9 +135,17 @@ def covector(system: System, q: Configuration, gradient: Configuration) -> Float
 
 
 def prepare(
-    q: Configuration, *velocities: Array, t: Time, control: Control
+    q: Configuration,
+    *velocities: Array,
+    t: Time,
+    control: Control,
+    names: tuple[str, ...] = ("u",),
 ) -> tuple[Scalar, Configuration, tuple[Array, ...], Control]:
-    """Arguments of one call in one floating dtype, so that strict promotion has nothing to object to."""
+    """Arguments of one call in one floating dtype, so that strict promotion has nothing to object to.
+
+    **Raises:** `TypeError` or `ValueError` for what is no array; `names` are those of the velocities.
+    """
+    _checks.check_arguments(t, q, dict(zip(names, velocities, strict=False)))
     leaves = [jnp.asarray(x) for x in (*jax.tree.leaves(q), *velocities)]
     dtype = (
         jnp.result_type(float, *leaves)

@@ -52,7 +52,7 @@ def lagrange_dalembert_poincare(
 
     Müller 2023, eq. (4.9), with the sign that follows from (2.10) and (4.3): minus.
     """
-    t, q, (rdot,), control = prepare(q, rdot, t=t, control=control)
+    t, q, (rdot,), control = prepare(q, rdot, t=t, control=control, names=("rdot",))
     _check(system, t, q, rdot, right)
     system.check_control(t, control)
     return _accelerate(system, t, q, rdot, control, right)

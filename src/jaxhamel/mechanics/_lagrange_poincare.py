@@ -167,7 +167,9 @@ def lagrange_routh(
     """
     group = structure_group(system)
     momentum = jnp.zeros(group.dim) if momentum is None else momentum
-    t, q, (rdot, momentum), control = prepare(q, rdot, momentum, t=t, control=control)
+    t, q, (rdot, momentum), control = prepare(
+        q, rdot, momentum, t=t, control=control, names=("rdot", "momentum")
+    )
     _checks.check_shape("momentum", momentum, (group.dim,), "One entry a group direction.")
     _check(system, t, q, jnp.concatenate([momentum, rdot]), control)
     return _reduced(system, t, q, rdot, momentum, control)

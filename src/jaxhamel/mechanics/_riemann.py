@@ -101,7 +101,7 @@ def sectional_curvature(
 
     **Arguments, Raises:** as for `levi_civita`; `x`, `y` `(n,)`, independent.
     """
-    t, q, (x, y), _ = prepare(q, x, y, t=t, control=None)
+    t, q, (x, y), _ = prepare(q, x, y, t=t, control=None, names=("x", "y"))
     _check_metric(system, t, q)
     g, R = mass_matrix(system, t, q, None), _riemann(system, t, q)
     turned = jnp.einsum("dcab,c,a,b->d", R, y, x, y)
@@ -123,7 +123,7 @@ def stability_matrix(
 
     Müller 2023, eq. (7.2): a measure of stability.
     """
-    t, q, (v,), control = prepare(q, v, t=t, control=control)
+    t, q, (v,), control = prepare(q, v, t=t, control=control, names=("v",))
     _check_motion(system, t, q, v, control)
     return _stability(system, t, q, v, control)
 
@@ -159,7 +159,7 @@ def neighbouring_motion(
 
     Müller 2023, eq. (7.2), without the perturbing force Φ, which adds to ẏ.
     """
-    t, q, (v, x, y), control = prepare(q, v, x, y, t=t, control=control)
+    t, q, (v, x, y), control = prepare(q, v, x, y, t=t, control=control, names=("v", "x", "y"))
     _check_motion(system, t, q, v, control)
     return _neighbouring(system, t, q, v, x, y, control)
 

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control, Scalar, Time, Velocity
 from jaxhamel.geometry import AbstractSpace
 
@@ -127,6 +128,7 @@ def as_control(control: Control) -> Callable[..., Any] | None:
     """A control as a callable of t: callables and None as they are, anything else as a constant function."""
     if control is None or callable(control):
         return control
+    _checks.check_constant_control(control)
     return Constant(jax.tree.map(jnp.asarray, control))
 
 

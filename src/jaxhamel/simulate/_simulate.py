@@ -99,6 +99,7 @@ def simulate(
     nothing again. (A control written as a `lambda` is another function each time it is written; make it an
     `equinox.Module` or a `jax.tree_util.Partial` with its numbers as leaves.)
     """
+    _checks.check_a_system(system)
     control = as_control(control)
     q0, u0, ts = _state_in_one_dtype(system, q0, u0, ts)
     _checks.check_simulation(system, q0, u0, ts, control, {"rtol": rtol, "atol": atol, "dt": dt})
@@ -229,6 +230,7 @@ def nan_where(missing, tree):
 def _state_in_one_dtype(system, q0, u0, ts):
     """Initial state and times as arrays of the state's widest floating dtype; lists become arrays, integers floats."""
     _checks.check_arrays(q0=q0, u0=u0, ts=ts)
+    _checks.check_velocity("u0", u0)
     q0, u0, ts = _lists_to_arrays(system.space, q0), jnp.asarray(u0), jnp.asarray(ts)
     dtype = dtype_of_state(q0, u0)
     cast = lambda x: jnp.asarray(x, dtype=dtype)  # noqa: E731

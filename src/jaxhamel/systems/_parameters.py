@@ -15,11 +15,13 @@ def as_parameter(value: ArrayLike) -> Any:
     Python numbers and integers get JAX's default precision, single or double as `jax_enable_x64`
     says; arrays keep the precision they have as far as that allows. Never weakly typed: a number
     from Python and one from an optimiser have the same type, and compile once. None and callables
-    (a parameter that depends on time) stay as they are.
+    (a parameter that depends on time) stay as they are, and so does what is no number: the system's checks name it.
     """
-    if value is None or callable(value):
+    if value is None or callable(value) or isinstance(value, str | bytes | complex):
         return value
     kind = getattr(value, "dtype", None)
+    if kind is not None and jnp.issubdtype(kind, jnp.complexfloating):
+        return value
     if kind is None or not jnp.issubdtype(kind, jnp.floating):
         kind = jnp.result_type(float)
     return jnp.asarray(value, dtype=jax.dtypes.canonicalize_dtype(kind))

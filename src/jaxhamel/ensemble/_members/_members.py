@@ -14,7 +14,7 @@ from jaxhamel.ensemble._members._known import Known
 from jaxhamel.geometry import AbstractSpace
 from jaxhamel.mechanics import System, as_control
 from jaxhamel.mechanics._agreement import check_agreement
-from jaxhamel.mechanics._boundary import check_methods
+from jaxhamel.mechanics._boundary import check_methods, takes_control
 from jaxhamel.mechanics._system import is_ours
 from jaxhamel.simulate._simulate import dtype_of_state
 
@@ -36,6 +36,9 @@ class Members(eqx.Module):
 
         **Raises:** `ValueError` that names the argument, and the trajectory if a single one is wrong.
         """
+        _checks.check_a_system(system)
+        _checks.check_arrays(q0=q0, u0=u0)
+        _checks.check_velocity("u0", u0)
         parts = (system, _arrays(q0), _arrays(u0), _arrays(control))
         given = dict(zip(_PARTS, parts, strict=True))
         axes = _one_a_leaf(in_axes, given)
@@ -80,6 +83,7 @@ class Members(eqx.Module):
         dtype = dtype_of_state(q0, u0)
         cast = lambda x: jax.ShapeDtypeStruct(jnp.shape(x), dtype)  # noqa: E731
         state = jax.tree.map(cast, (0.0, q0, u0))
+        _checks.check_takes_control(system, control, takes_control(system))
         check_methods(system, *state, control)
         if not is_ours(system) and not _checks.any_tracer(self.leaves):
             check_agreement(*_first_of(self.with_own([x[0] for x in self.own]), dtype))
