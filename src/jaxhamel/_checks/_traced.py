@@ -3,19 +3,18 @@
 import re
 import traceback
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import diffrax
 import equinox as eqx
 import jax
 import numpy as np
-import optimistix
 
 _THIS_PACKAGE = Path(__file__).parents[1]
-_OTHER_PACKAGES = [
-    Path(str(module.__file__)).parent for module in (jax, eqx, np, diffrax, optimistix)
-]
+_NAMES = ("jax", "equinox", "numpy", "diffrax", "optimistix", "lineax")
+_FOUND = [spec for name in _NAMES if (spec := find_spec(name)) is not None]
+_OTHER_PACKAGES = [Path(str(spec.origin)).parent for spec in _FOUND]
 
 
 def called(name: str, call: Callable, *arguments) -> Any:
