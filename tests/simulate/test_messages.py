@@ -57,7 +57,7 @@ class Constrained(Plane):
 
 
 class Halves(Plane):
-    n_constraints = 0.5
+    n_constraints = 0.5  # pyright: ignore[reportAssignmentType]
 
 
 class Nowhere(jh.System):

@@ -1,6 +1,7 @@
 """Checks of a system at a state: route, state, frame, control."""
 
 from functools import partial
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -30,7 +31,8 @@ def check_a_system(system) -> None:
         raise TypeError(
             f"`system` is {_kind(system)}; it must be a jaxhamel.System with its values."
         )
-    name, space = type(system).__name__, getattr(system, "space", None)
+    name = type(system).__name__
+    space: Any = getattr(system, "space", None)
     if isinstance(space, type) or not hasattr(space, "retract"):
         raise TypeError(
             f"`space` of {name} is {'missing' if space is None else _kind(space)}; a system has a configuration space as "

@@ -17,7 +17,7 @@ from jaxhamel.mechanics._agreement import (
     inverse_error,
     run_quickly,
 )
-from jaxhamel.mechanics._boundary import methods
+from jaxhamel.mechanics._boundary import methods, takes_control
 from jaxhamel.mechanics._conditioning import Conditioning, conditioning
 from jaxhamel.mechanics._examination_table import table
 from jaxhamel.mechanics._gauss import of_lagrangian
@@ -96,26 +96,33 @@ def examine(
     **Raises:** `TypeError` for what is no system at all, or values that are traced.
     """
     _checks.check_examined(system, System, (q, t, u, control))
+    _checks.check_a_system(system)
     found: dict[str, Any] = {"problems": []}
-    q, u = _state(system, q, u)
+    at: Any = (t, *_state(system, q, u), control)
     try:
-        t, q, (u,), control = prepare(q, u, t=t, control=control)
-        at = (t, q, u, control)
-        _checks.check_state(system, q, u)
-        _checks.check_control_of(system, t, control)
+        at = _arguments(system, *at)
         found["returns"] = _returns(system, *at)
         _values(system, at, found)
     except (ValueError, TypeError) as error:  # what follows cannot be looked at
         found["problems"].append(_one_line(error))
     found |= _route(system, found)
-    return Examination(system, t, q, u, **found | {"problems": tuple(found["problems"])})
+    found["problems"] = tuple(found["problems"])
+    return Examination(system, *at[:3], **found)
 
 
-def _state(system: System, q, u):
+def _state(system: System, q, u) -> tuple[Any, Any]:
     floats = [x.dtype for x in jax.tree.leaves(eqx.filter(system, eqx.is_inexact_array))]
     dtype = jnp.result_type(*floats) if floats else jnp.result_type(float)
     q = system.space.identity(dtype) if q is None else q
     return q, np.zeros(max(system.n_independent, 0), dtype) if u is None else u
+
+
+def _arguments(system: System, t, q, u, control) -> tuple[Any, ...]:
+    t, q, (u,), control = prepare(q, u, t=t, control=control)
+    _checks.check_state(system, q, u)
+    _checks.check_takes_control(system, control, takes_control(system))
+    _checks.check_control_of(system, t, control)
+    return t, q, u, control
 
 
 def _returns(system: System, t, q, u, control) -> dict[str, Any]:
