@@ -145,8 +145,12 @@ def check_control_of(system, t, control) -> None:
 
 
 def check_takes_control(system, control, takes: bool) -> None:
-    """A control is given to a system that has something for it to do: not dropped in silence."""
-    if control is not None and not takes:
+    """A control with numbers is given to a system that has something for it to do: not dropped in silence.
+
+    A bare function, which has none, is let through: it may serve several systems.
+    """
+    has_numbers = not all(callable(leaf) for leaf in jax.tree.leaves(control))
+    if has_numbers and not takes:
         raise ValueError(
             f"`control` is given, but {type(system).__name__} takes none: it has no `force(self, t, q, v, control)` of its "
             "own, and `prescribed_motion` is False. Leave it out, or define a force."

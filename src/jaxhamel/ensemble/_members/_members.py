@@ -83,10 +83,7 @@ class Members(eqx.Module):
         dtype = dtype_of_state(q0, u0)
         cast = lambda x: jax.ShapeDtypeStruct(jnp.shape(x), dtype)  # noqa: E731
         t, q0, u0 = jax.tree.map(cast, (0.0, q0, u0))
-        if not all(
-            callable(leaf) for leaf in jax.tree.leaves(control)
-        ):  # numbers that would be dropped
-            _checks.check_takes_control(system, control, takes_control(system))
+        _checks.check_takes_control(system, control, takes_control(system))
         check_methods(system, t, q0, u0, control)
         if not is_ours(system) and not _checks.any_tracer(self.leaves):
             check_agreement(*_first_of(self.with_own([x[0] for x in self.own]), dtype))
