@@ -167,7 +167,7 @@ def _mentioning(path: Path, most: int) -> list[str]:
     points: Counter = Counter()
     for test in TESTS.rglob("test_*.py"):
         known, alike = names & _words(test), path.stem.strip("_") in test.stem
-        if known or alike:
+        if known:
             near = test.parent.name == folder
             points[str(test.relative_to(ROOT))] = 2 * len(known) + 3 * alike + near
     return [name for name, _ in points.most_common(most)]
