@@ -91,3 +91,23 @@ def test_the_guard_is_gone_after_the_command():
     guard.finish()
     assert not guard.active()
     assert signal.getsignal(signal.SIGINT) == before
+
+
+def test_ctrl_c_ends_a_process_whose_main_thread_is_not_python():
+    """In a hash that takes an hour, as in a compiler: Python's own handler does not run before it is done."""
+    code = (
+        "import hashlib, signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
+        "from jaxhamel.cli._interrupt import guard; guard.begin(); "
+        "print('begun', file=sys.stderr, flush=True); "
+        "hashlib.pbkdf2_hmac('sha256', b'', b'', 2**31 - 1)"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True) as begun:
+        assert begun.stderr is not None
+        assert begun.stderr.readline() == "begun\n"
+        time.sleep(0.2)
+        begun.send_signal(signal.SIGINT)
+        try:
+            said = begun.communicate(timeout=15)[1]
+        finally:
+            begun.kill()
+    assert (begun.returncode, said) == (130, "jaxhamel: interrupted; nothing was written.\n")
