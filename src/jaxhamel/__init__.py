@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     # Citation
     from jaxhamel._citation import citation as citation
 
+    # The page of a motion
+    from jaxhamel._report import report as report
+
     # Configuration spaces
     from jaxhamel.geometry import SE2 as SE2
     from jaxhamel.geometry import SE3 as SE3
@@ -51,6 +54,7 @@ if TYPE_CHECKING:
     from jaxhamel.mechanics import energy as energy
     from jaxhamel.mechanics import examine as examine
     from jaxhamel.mechanics import momentum as momentum
+    from jaxhamel.mechanics import parameter as parameter
     from jaxhamel.mechanics import power_balance as power_balance
     from jaxhamel.mechanics import quasi_velocity as quasi_velocity
     from jaxhamel.mechanics import vector_field as vector_field
@@ -74,6 +78,7 @@ if TYPE_CHECKING:
 _FOLDERS = ("control", "ensemble", "geometry", "identify", "mechanics", "systems")
 _HOMES = {
     "jaxhamel._citation": ("citation",),
+    "jaxhamel._report": ("report",),
     "jaxhamel.geometry": (
         "SE2",
         "SE3",
@@ -100,6 +105,7 @@ _HOMES = {
         "energy",
         "examine",
         "momentum",
+        "parameter",
         "power_balance",
         "quasi_velocity",
         "vector_field",

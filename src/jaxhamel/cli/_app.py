@@ -9,10 +9,12 @@ from rich.console import Console
 from rich.table import Table
 
 from jaxhamel.cli._app_identify import identify, predict
-from jaxhamel.cli._exit_status import EXIT_STATUS, finish, started_at
+from jaxhamel.cli._exit_status import BAD_SCENARIO, EXIT_STATUS, finish, started_at
 from jaxhamel.cli._options import (
     AccuracyOption,
     IndexOption,
+    NameArgument,
+    NewFolderOption,
     OutOption,
     QuietOption,
     ResumeOption,
@@ -20,11 +22,14 @@ from jaxhamel.cli._options import (
     SecondsOption,
     SeedOption,
     SetOption,
+    SystemOption,
     TrajectoriesOption,
 )
 from jaxhamel.cli._results._outcome import Outcome
 from jaxhamel.cli._scenario import _sizes
+from jaxhamel.cli._scenario._given_class import given_class
 from jaxhamel.cli._scenario._scenario import WITHOUT_FILE, built_in, load
+from jaxhamel.cli._scenario._validate import ScenarioError
 from jaxhamel.cli._start import start_jax
 from jaxhamel.cli._terminal import Terminal
 
@@ -63,6 +68,7 @@ def simulate(
     scenario: ScenarioArgument,
     out: OutOption = Path("out"),
     changes: SetOption = None,
+    system: SystemOption = None,
     quiet: QuietOption = False,
 ) -> None:
     """Simulate a scenario and show the motion.
@@ -78,6 +84,7 @@ def simulate(
 
       jaxhamel simulate figure-eight --out out
       jaxhamel simulate mine.toml --set solver.rtol=1e-10 --out out
+      jaxhamel simulate trolley.toml --system trolley.py:Trolley --out out
 
     The keys of a scenario are described in docs/scenarios.md.
     """
@@ -85,14 +92,14 @@ def simulate(
     started = started_at(context)
 
     def job() -> Outcome:
-        loaded = load(scenario, changes or ())
+        loaded = load(scenario, changes or (), given_class(system))
         _sizes.check_simulation(loaded.tables)
         start_jax()
         from jaxhamel.cli._commands._simulate import run_simulate
 
         return run_simulate(loaded, out, terminal, started)
 
-    finish(scenario, terminal, out, job)
+    finish(scenario, terminal, out, job, system)
 
 
 @app.command(epilog=EXIT_STATUS)
@@ -101,14 +108,16 @@ def control(
     scenario: ScenarioArgument,
     out: OutOption = Path("out"),
     changes: SetOption = None,
+    system: SystemOption = None,
     seed: SeedOption = 0,
     max_seconds: SecondsOption = None,
     quiet: QuietOption = False,
 ) -> None:
-    """Find motions of the internal masses that make the body do its task.
+    """Find a control that makes the system do its task.
 
-    The scenario's \\[task] says what: a path to roll along, in what time,
-    how it is weighed against effort, and by which method it is solved.
+    The scenario's \\[task] says what: a path to follow or a state to reach,
+    in what time, how it is weighed against effort, and by which method it is
+    solved.
     Derivatives go through the simulation itself.
 
     Writes into DIR:
@@ -122,7 +131,7 @@ def control(
     Examples:
 
       jaxhamel control figure-eight --out out
-      jaxhamel control figure-eight --set task.size=\\[1.5,0.75] --max-seconds 60 --out out
+      jaxhamel control figure-eight --set task.width=1.5 --set task.height=0.75 --max-seconds 60 --out out
 
     The keys of a scenario are described in docs/scenarios.md.
     """
@@ -130,14 +139,14 @@ def control(
     started = started_at(context)
 
     def job() -> Outcome:
-        loaded = load(scenario, changes or ())
+        loaded = load(scenario, changes or (), given_class(system))
         _sizes.check_control(loaded.tables, max_seconds)
         start_jax()
         from jaxhamel.cli._commands._control import run_control
 
         return run_control(loaded, out, terminal, started, seed, max_seconds)
 
-    finish(scenario, terminal, out, job)
+    finish(scenario, terminal, out, job, system)
 
 
 @app.command(epilog=EXIT_STATUS)
@@ -147,6 +156,7 @@ def montecarlo(
     trajectories: TrajectoriesOption = None,
     out: OutOption = Path("out"),
     changes: SetOption = None,
+    system: SystemOption = None,
     seed: SeedOption = 0,
     resume: ResumeOption = False,
     accuracy: AccuracyOption = None,
@@ -180,7 +190,7 @@ def montecarlo(
     started = started_at(context)
 
     def job() -> Outcome:
-        loaded = load(scenario, changes or ())
+        loaded = load(scenario, changes or (), given_class(system))
         _sizes.check_montecarlo(loaded.tables, trajectories)
         start_jax()
         from jaxhamel.cli._commands._montecarlo import accuracies, run_montecarlo, run_one
@@ -190,7 +200,7 @@ def montecarlo(
             return run_one(loaded, out, terminal, started, index, trajectories, seed)
         return run_montecarlo(loaded, out, terminal, started, trajectories, seed, resume, wanted)
 
-    finish(scenario, terminal, out, job)
+    finish(scenario, terminal, out, job, system)
 
 
 app.command(epilog=EXIT_STATUS)(identify)
@@ -224,6 +234,38 @@ def bench(
 
     found = _bench.run_bench(Terminal(quiet))
     print(json.dumps(_bench.as_json(found)) if as_json else _bench.as_table(found))
+
+
+@app.command(epilog=EXIT_STATUS)
+def new(
+    name: NameArgument,
+    out: NewFolderOption = Path(),
+) -> None:
+    """Write files to start a system of your own from.
+
+    Writes into DIR, and never over a file that is there:
+
+      NAME.py        a class that works: its Lagrangian, force, parameters
+      NAME.toml      a scenario of it
+      test_NAME.py   its equations against others, written by hand
+
+    Examples:
+
+      jaxhamel new trolley
+      jaxhamel simulate trolley.toml --system trolley.py:Trolley --out out
+      pytest test_trolley.py
+    """
+    from jaxhamel.cli._commands._new import class_name, run_new
+
+    terminal = Terminal(quiet=False)
+    try:
+        paths = run_new(name, out)
+    except (ScenarioError, OSError) as error:
+        terminal.complain(f"{name}: {error}")
+        raise typer.Exit(BAD_SCENARIO) from None
+    terminal.say(f"wrote {', '.join(map(str, paths))}")
+    system = f"{paths[0]}:{class_name(name)}"
+    terminal.say(f"try: jaxhamel simulate {paths[1]} --system {system} --out out")
 
 
 @app.command()

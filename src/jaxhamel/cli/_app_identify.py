@@ -16,10 +16,12 @@ from jaxhamel.cli._options import (
     ScenarioArgument,
     SeedOption,
     SetOption,
+    SystemOption,
 )
 from jaxhamel.cli._results._outcome import Outcome
 from jaxhamel.cli._scenario import _sizes
 from jaxhamel.cli._scenario._fitted import ROBOBALL, fitted_file, fitted_roboball
+from jaxhamel.cli._scenario._given_class import given_class
 from jaxhamel.cli._scenario._scenario import load_identification
 from jaxhamel.cli._scenario._validate import ScenarioError
 from jaxhamel.cli._start import start_jax
@@ -32,6 +34,7 @@ def identify(
     data: DataOption = None,
     out: OutOption = Path("out"),
     changes: SetOption = None,
+    system: SystemOption = None,
     seed: SeedOption = 0,
     max_seconds: FitSecondsOption = None,
     quiet: QuietOption = False,
@@ -63,18 +66,19 @@ def identify(
 
     def job() -> Outcome:
         if scenario == ROBOBALL:
+            _check_no_system(system)
             start_jax()
             from jaxhamel.cli._commands._roboball import run_identify_roboball
 
             return run_identify_roboball(out, terminal, started, data, max_seconds, changes or ())
-        asked = load_identification(scenario, changes or ())
+        asked = load_identification(scenario, changes or (), given_class(system))
         _sizes.check_identification(asked.tables, data is None, max_seconds)
         start_jax()
         from jaxhamel.cli._commands._identify import run_identify
 
         return run_identify(asked, out, terminal, started, data, seed, max_seconds)
 
-    finish(scenario, terminal, out, job)
+    finish(scenario, terminal, out, job, system)
 
 
 def predict(
@@ -84,6 +88,7 @@ def predict(
     out: OutOption = Path("out"),
     seconds: FirstSecondsOption = 0.5,
     changes: SetOption = None,
+    system: SystemOption = None,
     quiet: QuietOption = False,
 ) -> None:
     """Predict a run that was not fitted, from its first moments on.
@@ -107,16 +112,22 @@ def predict(
 
     def job() -> Outcome:
         if robot := fitted_roboball(fitted):
+            _check_no_system(system)
             if changes:
                 raise ScenarioError("--set: there is nothing to set in a prediction of roboball.")
             start_jax()
             from jaxhamel.cli._commands._roboball import run_predict_roboball
 
             return run_predict_roboball(robot, run, out, terminal, started, seconds)
-        asked = load_identification(fitted_file(fitted), changes or ())
+        asked = load_identification(fitted_file(fitted), changes or (), given_class(system))
         start_jax()
         from jaxhamel.cli._commands._predict import run_predict
 
         return run_predict(asked, run, out, terminal, started, seconds)
 
-    finish(fitted, terminal, out, job)
+    finish(fitted, terminal, out, job, system)
+
+
+def _check_no_system(given: str | None) -> None:
+    if given is not None:
+        raise ScenarioError("--system: roboball has a system of its own. Leave the option out.")

@@ -12,6 +12,7 @@ from jaxhamel._words import visible
 from jaxhamel.cli._interrupt import guard
 from jaxhamel.cli._results._folder import release
 from jaxhamel.cli._results._outcome import Outcome
+from jaxhamel.cli._scenario._given_class import GivenClassError, of_given_class
 from jaxhamel.cli._scenario._validate import ScenarioError, brief
 from jaxhamel.cli._terminal import Terminal
 
@@ -30,13 +31,21 @@ def started_at(context: typer.Context) -> float:
     return time.monotonic() if context.obj is None else context.obj
 
 
-def finish(scenario: str, terminal: Terminal, out: Path, job: Callable[[], Outcome]) -> None:
-    """Do the job, say how it ended, and leave with the exit status for that."""
+def finish(
+    scenario: str,
+    terminal: Terminal,
+    out: Path,
+    job: Callable[[], Outcome],
+    given: str | None = None,
+) -> None:
+    """Do the job, say how it ended, and leave with the exit status for that; `given` is the option --system."""
     scenario = brief(scenario, 200, quoted=False)
     guard.words = lambda: visible(f"{scenario}: interrupted. {_what_was_written(out)}")
     try:
-        outcome = job()
+        outcome = _done(job, given)
     except ScenarioError as error:
+        if isinstance(error, GivenClassError):
+            terminal.show(error.details)
         _leave(terminal, BAD_SCENARIO, f"{scenario}: {error}")
     except OSError as error:
         _leave(terminal, FAILURE, f"{scenario}: {_of_system(error, out)}")
@@ -83,6 +92,16 @@ def _of_system(error: OSError, out: Path) -> str:
 
 def _what_was_written(out: Path) -> str:
     return f"What was written is in {out}{_to_go_on(out)}."
+
+
+def _done(job: Callable[[], Outcome], given: str | None) -> Outcome:
+    """The job's outcome; an error in the user's own code is told as one."""
+    try:
+        return job()
+    except Exception as error:
+        if (found := of_given_class(error, given)) is not None:
+            raise found from None
+        raise
 
 
 def _to_go_on(out: Path) -> str:

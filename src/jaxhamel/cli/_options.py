@@ -33,6 +33,16 @@ SetOption = Annotated[
         show_default=False,
     ),
 ]
+SystemOption = Annotated[
+    str | None,
+    typer.Option(
+        "--system",
+        metavar="FILE.py:Class",
+        help="Take your own subclass of jaxhamel.System for the system: its fields are the keys of "
+        "[bold]\\[system][/bold]. The file is run; a scenario alone never runs code.",
+        show_default=False,
+    ),
+]
 # An empty metavar: flags take no value, and typer would show one.
 QuietOption = Annotated[
     bool, typer.Option("--quiet", "-q", metavar="", help="Say nothing but errors.")
@@ -131,3 +141,8 @@ FirstSecondsOption = Annotated[
         help="How much of the run's beginning the initial state is found from.",
     ),
 ]
+NameArgument = Annotated[
+    str,
+    typer.Argument(metavar="NAME", help="Of the module, such as trolley.", show_default=False),
+]
+NewFolderOption = Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder to write to.")]

@@ -39,6 +39,10 @@ class Terminal:
             self.console.print(text)
             sys.stderr.flush()
 
+    def show(self, text: str) -> None:
+        """Several lines about a failure, said even when quiet."""
+        self.console.print(_plain(text))
+
     @contextmanager
     def updating(self) -> Iterator[None]:
         """While this lasts, `update` overwrites its line (on a terminal)."""

@@ -12,6 +12,12 @@ from jaxhamel.mechanics._chaplygin import hamel_chaplygin as hamel_chaplygin
 from jaxhamel.mechanics._chaplygin import kinematic_coefficients as kinematic_coefficients
 from jaxhamel.mechanics._chaplygin import kinematic_curvature as kinematic_curvature
 from jaxhamel.mechanics._chaplygin import voronets as voronets
+from jaxhamel.mechanics._description import Output as Output
+from jaxhamel.mechanics._description import Parameter as Parameter
+from jaxhamel.mechanics._description import Part as Part
+from jaxhamel.mechanics._description import State as State
+from jaxhamel.mechanics._description import parameters_of as parameters_of
+from jaxhamel.mechanics._drawing import Shape as Shape
 from jaxhamel.mechanics._euler_poincare import EulerPoincareSystem as EulerPoincareSystem
 from jaxhamel.mechanics._euler_poincare import coadjoint as coadjoint
 from jaxhamel.mechanics._euler_poincare import diamond as diamond
@@ -69,6 +75,7 @@ from jaxhamel.mechanics._nonholonomic_momentum import (
 from jaxhamel.mechanics._nonholonomic_momentum import (
     nonholonomic_momentum_equations as nonholonomic_momentum_equations,
 )
+from jaxhamel.mechanics._parameters import parameter as parameter
 from jaxhamel.mechanics._relative_equilibrium import RelativeEquilibrium as RelativeEquilibrium
 from jaxhamel.mechanics._relative_equilibrium import relative_equilibrium as relative_equilibrium
 from jaxhamel.mechanics._riemann import levi_civita as levi_civita

@@ -11,6 +11,8 @@ from jaxtyping import Array, Float
 from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control, Scalar, Time, Velocity
 from jaxhamel.geometry import AbstractSpace
+from jaxhamel.mechanics._description import Output, State
+from jaxhamel.mechanics._drawing import Place, Shape, places_of
 
 
 class System(eqx.Module):
@@ -39,6 +41,10 @@ class System(eqx.Module):
       The remaining k = n − m quasi-velocities are the independent ones, which the state carries.
     - `prescribed_motion`: whether parts move in a way the control prescribes. `lagrangian` and `force` of such a system
       get the control itself, a callable of t, as last argument, because they need its rates.
+    - `n_controls`: how many numbers a control has at a time, a number or a property; None: 0 for a system without a
+      `force` of its own, otherwise any number.
+    - `state_names`: names and units of the parts of q and u, for scenarios, tables and figures; None: q and u.
+    - `on_ground`: whether the plane z = 0 is drawn.
 
     Velocities v are left-trivialised: q̇ on R^n, the body twist on a group.
     """
@@ -46,6 +52,9 @@ class System(eqx.Module):
     space: ClassVar[AbstractSpace]
     n_constraints: ClassVar[int] = 0
     prescribed_motion: ClassVar[bool] = False
+    n_controls: ClassVar[int | None] = None
+    state_names: ClassVar[State | None] = None
+    on_ground: ClassVar[bool] = False
 
     def lagrangian(self, t: Time, q: Configuration, v: Velocity) -> Scalar:
         """L(t, q, v) of the *unconstrained* system [J]; with `prescribed_motion`, L(t, q, v, control)."""
@@ -108,6 +117,24 @@ class System(eqx.Module):
 
     def check_control(self, t: Time, control: Control) -> None:
         """Raise a clear error where a control does not fit the system; called at the boundary only. Default: any fits."""
+
+    def initial_state(self) -> tuple[Configuration, Float[Array, " k"]]:
+        """(q, u) of a scenario that does not say where it starts; default: the identity, at rest."""
+        return self.space.identity(jnp.result_type(float)), jnp.zeros(self.n_independent)
+
+    def outputs(
+        self, t: Time, q: Configuration, u: Float[Array, " k"], control: Control
+    ) -> tuple[Output, ...]:
+        """Further quantities for tables and figures, such as forces; `control` is the callable. Default: none."""
+        return ()
+
+    def places(self, t: Time, q: Configuration, control: Control) -> tuple[Place, ...]:
+        """(quaternion, position) of every body that is drawn; default: of the factors of q that turn."""
+        return places_of(self, q)
+
+    def shapes(self) -> tuple[Shape, ...]:
+        """What is drawn at each of `places`, of concrete parameters, one for each; default: the axes of each."""
+        return ()
 
     @property
     def n_independent(self) -> int:
@@ -191,6 +218,12 @@ def _defines(kind: type, name: str) -> bool:
 
 def _fields(kind: type) -> dict[str, Any]:
     return vars(kind).get("__dataclass_fields__", {})
+
+
+def controls_of(system: System) -> int | None:
+    """How many numbers a control of this system has; None where its class does not say."""
+    takes_one = system.prescribed_motion or overrides(system, "force")
+    return 0 if system.n_controls is None and not takes_one else system.n_controls
 
 
 def dtype_of(q: Configuration) -> jnp.dtype:

@@ -12,7 +12,10 @@ from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control, Scalar, Time, Vector3, Velocity
 from jaxhamel.geometry import SO2, Euclidean, Product
 from jaxhamel.mechanics import Constant, Points, Spins, System, acceleration
+from jaxhamel.mechanics._description import Output, Part, State
+from jaxhamel.mechanics._drawing import Shape, about_y, wheel
 from jaxhamel.mechanics._kinematics import prepare
+from jaxhamel.systems._descriptions import ground_force, rail_parameters
 from jaxhamel.systems._own_equations import own_equations
 from jaxhamel.systems._parameters import parameter
 
@@ -48,18 +51,34 @@ class ActuatedDisk(System):
     Source: Putkaradze and Rogers 2018, eq. (3.39), (C.5), evaluated by `closed_form` as a check.
     """
 
-    radius: Array = parameter()
-    disk_mass: Array = parameter()
-    disk_inertia: Array = parameter()
-    disk_com: Array = parameter(default=(0.0, 0.0, 0.0))
-    masses: Array = parameter(default=())
+    radius: Array = parameter("radius of the disk", "m", (), positive=True, example=0.2)
+    disk_mass: Array = parameter("mass of the disk", "kg", (), positive=True, example=1.0)
+    disk_inertia: Array = parameter(
+        "about the disk's centre of mass", "kg m²", (), positive=True, example=0.02
+    )
+    disk_com: Array = parameter(
+        "centre of mass of the disk, body frame", "m", (3,), default=(0.0, 0.0, 0.0)
+    )
+    masses: Array = parameter("the moving masses, one for each rail", "kg", ("n",), default=())
     rails: Callable[[Array], Array] | None = None
-    gravity: Array = parameter(default=9.81)
-    external_force: Array = parameter(default=0.0)
+    gravity: Array = parameter(
+        "acceleration of gravity, along −z", "m/s²", (), least=0.0, default=9.81
+    )
+    external_force: Array = parameter("on the geometric centre, along x", "N", (), default=0.0)
 
     space: ClassVar[Product] = Product(SO2(), Euclidean(1))
     n_constraints = 1
     prescribed_motion = True
+    state_names = State(
+        (
+            Part(
+                "angle", ("phi",), "rad", "φ; the disk rolls towards −x as it grows", ("φ",), False
+            ),
+            Part("position", ("x",), "m", "of the centre along x"),
+        ),
+        (Part("rate", ("phi_dot",), "rad/s", "φ̇", ("φ̇",), False),),
+    )
+    on_ground = True
 
     def __check_init__(self) -> None:
         positive, finite = ("radius", "disk_mass", "disk_inertia"), ("gravity", "external_force")
@@ -76,6 +95,23 @@ class ActuatedDisk(System):
         return self.masses.shape[0]
 
     # --- the system, as the general equations take it ---------------------------------------------
+
+    @property
+    def n_controls(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.n_masses
+
+    def outputs(self, t, q, u, control) -> tuple[Output, ...]:
+        return (
+            *rail_parameters(self, t, control),
+            ground_force(self, t, q, u, control, self.gravity * jnp.sum(self._all_masses())),
+        )
+
+    def places(self, t: Time, q: Configuration, control: Control) -> tuple:
+        centre = jnp.stack([q[1][0], jnp.zeros_like(q[1][0]), self.radius.astype(q[1].dtype)])
+        return ((about_y(-q[0][0]), centre),)
+
+    def shapes(self) -> tuple[Shape, ...]:
+        return (Shape(wheel(float(self.radius))),)
 
     def lagrangian(self, t: Time, q: Configuration, v: Velocity, control: Control = None) -> Scalar:
         """L of the free disk; the constraint is the frame's business."""

@@ -9,6 +9,8 @@ from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control, Scalar, Time, Vector3, Velocity
 from jaxhamel.geometry import SO3, Euclidean, Product, quaternion_matrix
 from jaxhamel.mechanics import Points, Spins, System
+from jaxhamel.mechanics._drawing import Shape
+from jaxhamel.systems._descriptions import ROLLING
 from jaxhamel.systems._own_equations import own_equations
 from jaxhamel.systems._parameters import parameter
 from jaxhamel.systems._rolling import horizontal, quarter, rolling_frame, rolling_inverse_frame
@@ -41,16 +43,21 @@ class BallOnTurntable(System):
     Source: Weltner 1979; Neimark and Fufaev 1972.
     """
 
-    radius: Array = parameter()
-    mass: Array = parameter()
-    inertia: Array = parameter()
-    turn_rate: Array = parameter()
+    radius: Array = parameter("radius of the ball", "m", (), positive=True, example=0.2)
+    mass: Array = parameter("mass", "kg", (), positive=True, example=1.0)
+    inertia: Array = parameter("about any diameter", "kg m²", (), positive=True, example=0.016)
+    turn_rate: Array = parameter("of the turntable, about z", "rad/s", (), example=1.0)
 
     space: ClassVar[Product] = Product(SO3(), Euclidean(2))
     n_constraints = 2
+    state_names = ROLLING
+    on_ground = True
 
     def __check_init__(self) -> None:
         _checks.check_numbers(self, positive=("radius", "mass", "inertia"), finite=("turn_rate",))
+
+    def shapes(self) -> tuple[Shape, ...]:
+        return (Shape(sphere=float(self.radius)),)
 
     def lagrangian(self, t: Time, q: Configuration, v: Velocity) -> Scalar:
         spin, motion = jnp.dot(v[:3], v[:3]), jnp.dot(v[3:], v[3:])

@@ -3,12 +3,16 @@
 from typing import Any, ClassVar
 
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from jaxhamel import _checks
 from jaxhamel._typing import Control, Scalar, Time, Velocity
 from jaxhamel.geometry import SE2
 from jaxhamel.mechanics import Points, Spins, System
+from jaxhamel.mechanics._description import Part, State
+from jaxhamel.mechanics._drawing import Shape, segment
+from jaxhamel.systems._descriptions import POSE
 from jaxhamel.systems._own_equations import own_equations
 from jaxhamel.systems._parameters import parameter
 
@@ -38,15 +42,26 @@ class ChaplyginSleigh(System):
     configuration's point the constraint is v_2 = a ω instead.
     """
 
-    mass: Array = parameter()
-    inertia: Array = parameter()
-    offset: Array = parameter()
+    mass: Array = parameter("mass", "kg", (), positive=True, example=1.0)
+    inertia: Array = parameter("about the centre of mass", "kg m²", (), positive=True, example=0.1)
+    offset: Array = parameter("of the centre of mass ahead of the blade", "m", (), example=0.2)
 
     space: ClassVar[SE2] = SE2()
     n_constraints = 1
+    state_names = State(
+        (POSE,),
+        (Part("velocities", ("v", "omega"), "m/s, rad/s", "along the blade, and of turning"),),
+    )
 
     def __check_init__(self) -> None:
         _checks.check_numbers(self, positive=("mass", "inertia"), finite=("offset",))
+
+    def shapes(self) -> tuple[Shape, ...]:
+        com = np.array([float(self.offset), 0.0, 0.0])
+        size = max(abs(com[0]), float(np.sqrt(self.inertia / self.mass)))
+        blade = segment((-0.3 * size, 0, 0), (0.3 * size, 0, 0))
+        frame = segment((0, 0, 0), (com[0], 0.4 * size, 0), (com[0], -0.4 * size, 0), (0, 0, 0))
+        return (Shape([blade, frame], com[None], trail=np.zeros(3), trail_name="blade"),)
 
     def lagrangian(self, t: Time, q: Float[Array, " 3"], v: Velocity) -> Scalar:
         sideways = v[2] + self.offset * v[0]

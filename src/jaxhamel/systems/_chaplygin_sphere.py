@@ -9,8 +9,10 @@ from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control, Scalar, Time, Vector3, Velocity
 from jaxhamel.geometry import SO3, Euclidean, Product, cross, quaternion_matrix
 from jaxhamel.mechanics import Points, Spins, System, symmetric_solve
+from jaxhamel.mechanics._drawing import Shape
+from jaxhamel.systems._descriptions import ROLLING
 from jaxhamel.systems._own_equations import own_equations
-from jaxhamel.systems._parameters import inertia_matrix, parameter
+from jaxhamel.systems._parameters import INERTIA, inertia_matrix, parameter
 from jaxhamel.systems._rolling import horizontal, rolling_frame, rolling_inverse_frame
 
 
@@ -40,16 +42,23 @@ class ChaplyginSphere(System):
     Source: Müller 2021, eq. (141), (142), there in space: Θ^P ω̇ + ω × Θ^c ω = 0.
     """
 
-    radius: Array = parameter()
-    mass: Array = parameter()
-    inertia: Array = parameter()
+    radius: Array = parameter("radius of the ball", "m", (), positive=True, example=0.2)
+    mass: Array = parameter("mass", "kg", (), positive=True, example=1.0)
+    inertia: Array = parameter(
+        "about the centre: principal or matrix", "kg m²", INERTIA, example=(0.01, 0.013, 0.016)
+    )
 
     space: ClassVar[Product] = Product(SO3(), Euclidean(2))
     n_constraints = 2
+    state_names = ROLLING
+    on_ground = True
 
     def __check_init__(self) -> None:
         _checks.check_numbers(self, positive=("radius", "mass"))
         _checks.check_inertia("inertia", self.inertia)
+
+    def shapes(self) -> tuple[Shape, ...]:
+        return (Shape(sphere=float(self.radius)),)
 
     def lagrangian(self, t: Time, q: Configuration, v: Velocity) -> Scalar:
         spin = 0.5 * jnp.dot(v[:3], inertia_matrix(self.inertia) @ v[:3])

@@ -9,9 +9,12 @@ from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control, Scalar, Time, Velocity
 from jaxhamel.geometry import SE2, Euclidean, Product
 from jaxhamel.mechanics import System
+from jaxhamel.mechanics._description import Part, State
+from jaxhamel.mechanics._drawing import Shape
+from jaxhamel.systems._descriptions import POSE
 from jaxhamel.systems._own_equations import own_equations
 from jaxhamel.systems._parameters import parameter
-from jaxhamel.systems._snakeboard import board_bodies
+from jaxhamel.systems._snakeboard import board_bodies, board_places, board_shapes
 
 
 class CoupledSnakeboard(System):
@@ -53,19 +56,41 @@ class CoupledSnakeboard(System):
     direction, which vanishes at φ = ±π/2.
     """
 
-    mass: Array = parameter()
-    inertia: Array = parameter()
-    rotor_inertia: Array = parameter()
-    wheel_inertia: Array = parameter()
-    half_length: Array = parameter()
+    mass: Array = parameter("of the whole", "kg", (), positive=True, example=3.0)
+    inertia: Array = parameter(
+        "of the board about its centre, without rotor and trucks",
+        "kg m²",
+        (),
+        positive=True,
+        example=0.11,
+    )
+    rotor_inertia: Array = parameter("of the rotor", "kg m²", (), positive=True, example=0.05)
+    wheel_inertia: Array = parameter("of each truck", "kg m²", (), positive=True, example=0.013)
+    half_length: Array = parameter(
+        "from the centre to either axle", "m", (), positive=True, example=0.3
+    )
 
     space: ClassVar[Product] = Product(SE2(), Euclidean(2))
     n_constraints = 2
+    state_names = State(
+        (POSE, Part("angles", ("psi", "phi"), "rad", "of rotor and trucks")),
+        (
+            Part("speed", ("sigma",), "m/s", "σ, forward where φ = 0"),
+            Part("rates", ("psi_dot", "phi_dot"), "rad/s", "of rotor and trucks"),
+        ),
+    )
+    n_controls = 2
 
     def __check_init__(self) -> None:
         _checks.check_numbers(
             self, positive=("mass", "inertia", "rotor_inertia", "wheel_inertia", "half_length")
         )
+
+    def places(self, t: Time, q: Configuration, control: Control) -> tuple:
+        return board_places(self.half_length, q[0], q[1][1], -q[1][1], q[1][0])
+
+    def shapes(self) -> tuple[Shape, ...]:
+        return board_shapes(float(self.half_length))
 
     def lagrangian(self, t: Time, q: Configuration, v: Velocity) -> Scalar:
         with_trucks = self.inertia + 2.0 * self.wheel_inertia

@@ -27,7 +27,9 @@ from jaxhamel._typing import (
 )
 from jaxhamel.geometry import SO3, Euclidean, Product, quaternion_matrix
 from jaxhamel.mechanics import Constant, System, acceleration, energy, symmetric_solve
+from jaxhamel.mechanics._description import Output
 from jaxhamel.mechanics._kinematics import prepare
+from jaxhamel.systems._descriptions import ground_force
 from jaxhamel.systems._own_equations import own_equations
 from jaxhamel.systems._rolling import (
     Contact,
@@ -51,6 +53,7 @@ class AbstractDrivenBall(System):
     radius: eqx.AbstractVar[Array]
 
     n_constraints = 2
+    on_ground = True
 
     @property
     @abstractmethod
@@ -65,6 +68,18 @@ class AbstractDrivenBall(System):
     def space(self) -> Product:  # pyright: ignore[reportIncompatibleVariableOverride]
         """SO(3) × R² × Rⁿ: the drives' angles are not wrapped, so that turns are counted."""
         return Product(SO3(), Euclidean(2), Euclidean(self.n_drives))
+
+    @property
+    def n_controls(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """One torque for each drive."""
+        return self.n_drives
+
+    def outputs(self, t, q, u, control) -> tuple[Output, ...]:
+        return (ground_force(self, t, q, u, control, self.weight()),)
+
+    @abstractmethod
+    def weight(self) -> Array:
+        """Of the whole ball [N]."""
 
     def frame(self, t: Time, q: Configuration) -> Float[Array, "n n"]:
         """u = A v: the slip of the contact point (ẋ − r ω_y, ẏ + r ω_x), then Ω, then the rates of the angles."""

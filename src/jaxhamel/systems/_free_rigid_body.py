@@ -3,13 +3,16 @@
 from typing import Any, ClassVar
 
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array
 
 from jaxhamel import _checks
 from jaxhamel._typing import Control, Quaternion, Scalar, Time, Vector3, Velocity
 from jaxhamel.geometry import SO3, quaternion_rotate
 from jaxhamel.mechanics import Spins, System
-from jaxhamel.systems._parameters import inertia_matrix, parameter
+from jaxhamel.mechanics._drawing import Shape, box_of
+from jaxhamel.systems._descriptions import TURNING
+from jaxhamel.systems._parameters import INERTIA, inertia_matrix, parameter
 
 
 class FreeRigidBody(System):
@@ -34,12 +37,19 @@ class FreeRigidBody(System):
     Source: Putkaradze and Rogers 2018, eq. (A.11).
     """
 
-    inertia: Array = parameter()
+    inertia: Array = parameter("principal or matrix", "kg m²", INERTIA, example=(0.2, 0.3, 0.4))
 
     space: ClassVar[SO3] = SO3()
+    state_names = TURNING
 
     def __check_init__(self) -> None:
         _checks.check_inertia("inertia", self.inertia)
+
+    def shapes(self) -> tuple[Shape, ...]:
+        tip = np.array([0.0, 0.0, 0.75])
+        return (
+            Shape(box_of(self.inertia), tip[None], trail=tip, trail_name="tip of e₃", triad=True),
+        )
 
     def lagrangian(self, t: Time, q: Quaternion, v: Velocity) -> Scalar:
         return 0.5 * jnp.dot(v, inertia_matrix(self.inertia) @ v)

@@ -3,13 +3,17 @@
 from typing import Any, ClassVar
 
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array
 
 from jaxhamel import _checks
 from jaxhamel._typing import Control, Quaternion, Scalar, Time, Vector3, Velocity
 from jaxhamel.geometry import SO3, cross, quaternion_matrix, quaternion_rotate
 from jaxhamel.mechanics import Spins, System
-from jaxhamel.systems._parameters import inertia_matrix, parameter
+from jaxhamel.mechanics._description import Output
+from jaxhamel.mechanics._drawing import Shape, box_edges, top_edges
+from jaxhamel.systems._descriptions import TURNING
+from jaxhamel.systems._parameters import INERTIA, inertia_matrix, parameter
 
 
 class HeavyTop(System):
@@ -40,12 +44,19 @@ class HeavyTop(System):
     Source: Putkaradze and Rogers 2018, eq. (A.16).
     """
 
-    mass: Array = parameter()
-    inertia: Array = parameter()
-    com: Array = parameter()
-    gravity: Array = parameter(default=9.81)
+    mass: Array = parameter("mass", "kg", (), positive=True, example=1.0)
+    inertia: Array = parameter(
+        "about the pivot: principal or matrix", "kg m²", INERTIA, example=(0.3, 0.3, 0.02)
+    )
+    com: Array = parameter(
+        "centre of mass from the pivot, body frame", "m", (3,), example=(0.0, 0.0, 0.5)
+    )
+    gravity: Array = parameter(
+        "acceleration of gravity, along −z", "m/s²", (), least=0.0, default=9.81
+    )
 
     space: ClassVar[SO3] = SO3()
+    state_names = TURNING
 
     def __check_init__(self) -> None:
         _checks.check_numbers(self, positive=("mass",), finite=("gravity",))
@@ -54,6 +65,16 @@ class HeavyTop(System):
         _checks.check_inertia("inertia", self.inertia)
         _checks.check_shape("com", self.com, (3,))
         _checks.check_finite("com", self.com)
+
+    def outputs(self, t, q, u, control) -> tuple[Output, ...]:
+        names, title = ("com_x", "com_y", "com_z"), "Path of the centre of mass, from above"
+        return (Output(self.centre_of_mass(q), "path", names, "m", title),)
+
+    def shapes(self) -> tuple[Shape, ...]:
+        com = np.asarray(self.com, dtype=float)
+        length = float(np.linalg.norm(com))
+        lines = top_edges(com, 0.45 * length) if length > 0 else box_edges(np.ones(3))
+        return (Shape(lines, com[None], trail=com, trail_name="centre of mass", triad=True),)
 
     def lagrangian(self, t: Time, q: Quaternion, v: Velocity) -> Scalar:
         kinetic = 0.5 * jnp.dot(v, inertia_matrix(self.inertia) @ v)

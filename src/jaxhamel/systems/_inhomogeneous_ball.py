@@ -9,8 +9,11 @@ from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control, Frame, Scalar, Time, Vector3, Velocity
 from jaxhamel.geometry import SO3, Euclidean, Product, cross, hat, quaternion_matrix
 from jaxhamel.mechanics import Points, Spins, System, symmetric_solve
+from jaxhamel.mechanics._description import Output, Part, State
+from jaxhamel.mechanics._drawing import Shape
+from jaxhamel.systems._descriptions import ROLLING_IN_SPACE, ground_force
 from jaxhamel.systems._own_equations import own_equations
-from jaxhamel.systems._parameters import inertia_matrix, parameter
+from jaxhamel.systems._parameters import INERTIA, inertia_matrix, parameter
 
 
 class InhomogeneousBall(System):
@@ -44,17 +47,44 @@ class InhomogeneousBall(System):
     Source: Müller 2021, eq. (125)–(142).
     """
 
-    radius: Array = parameter()
-    mass: Array = parameter()
-    inertia: Array = parameter()
-    gravity: Array = parameter(default=9.81)
+    radius: Array = parameter("radius of the ball", "m", (), positive=True, example=0.2)
+    mass: Array = parameter("mass", "kg", (), positive=True, example=1.0)
+    inertia: Array = parameter(
+        "about the centre: principal or matrix", "kg m²", INERTIA, example=(0.01, 0.013, 0.016)
+    )
+    gravity: Array = parameter(
+        "acceleration of gravity, along −z", "m/s²", (), least=0.0, default=9.81
+    )
 
     space: ClassVar[Product] = Product(SO3(), Euclidean(3))
     n_constraints = 3
+    state_names = State(
+        ROLLING_IN_SPACE.q,
+        (
+            Part(
+                "omega",
+                ("omega_x", "omega_y", "omega_z"),
+                "rad/s",
+                "angular velocity, space frame",
+                ("ω₁", "ω₂", "ω₃"),
+            ),
+        ),
+    )
+    on_ground = True
 
     def __check_init__(self) -> None:
         _checks.check_numbers(self, positive=("radius", "mass"), finite=("gravity",))
         _checks.check_inertia("inertia", self.inertia)
+
+    def initial_state(self) -> tuple:
+        (q, r), u = super().initial_state()
+        return (q, r.at[2].set(self.radius)), u
+
+    def outputs(self, t, q, u, control) -> tuple[Output, ...]:
+        return (ground_force(self, t, q, u, control, self.mass * self.gravity),)
+
+    def shapes(self) -> tuple[Shape, ...]:
+        return (Shape(sphere=float(self.radius)),)
 
     def lagrangian(self, t: Time, q: Configuration, v: Velocity) -> Scalar:
         spin = 0.5 * jnp.dot(v[:3], inertia_matrix(self.inertia) @ v[:3])

@@ -3,12 +3,16 @@
 from typing import Any, ClassVar
 
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from jaxhamel import _checks
 from jaxhamel._typing import Control, Scalar, Time, Velocity
 from jaxhamel.geometry import SE2
 from jaxhamel.mechanics import Points, Spins, System
+from jaxhamel.mechanics._description import Part, State
+from jaxhamel.mechanics._drawing import Shape, segment
+from jaxhamel.systems._descriptions import POSE
 from jaxhamel.systems._own_equations import own_equations
 from jaxhamel.systems._parameters import parameter
 
@@ -39,16 +43,27 @@ class KnifeEdge(System):
     Source: Bloch 2003, section 1.6; Neimark and Fufaev 1972.
     """
 
-    mass: Array = parameter()
-    inertia: Array = parameter()
-    slope: Array = parameter()
-    gravity: Array = parameter(default=9.81)
+    mass: Array = parameter("mass", "kg", (), positive=True, example=1.0)
+    inertia: Array = parameter(
+        "about the normal of the plane", "kg m²", (), positive=True, example=0.1
+    )
+    slope: Array = parameter("inclination of the plane, x points down", "rad", (), example=0.3)
+    gravity: Array = parameter("acceleration of gravity", "m/s²", (), least=0.0, default=9.81)
 
     space: ClassVar[SE2] = SE2()
     n_constraints = 1
+    state_names = State(
+        (POSE,),
+        (Part("velocities", ("v", "omega"), "m/s, rad/s", "along the blade, and of turning"),),
+    )
 
     def __check_init__(self) -> None:
         _checks.check_numbers(self, positive=("mass", "inertia"), finite=("slope", "gravity"))
+
+    def shapes(self) -> tuple[Shape, ...]:
+        half = float(jnp.sqrt(3.0 * self.inertia / self.mass))
+        blade = segment((-half, 0, 0), (half, 0, 0))
+        return (Shape([blade], np.zeros((1, 3)), trail=np.zeros(3), trail_name="blade"),)
 
     def lagrangian(self, t: Time, q: Float[Array, " 3"], v: Velocity) -> Scalar:
         squared = v[1] * v[1] + v[2] * v[2]

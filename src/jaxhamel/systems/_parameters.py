@@ -1,35 +1,12 @@
-"""What a system does with a number given as a parameter."""
+"""What systems do with the numbers given as their parameters."""
 
-from typing import Any
-
-import equinox as eqx
-import jax
 import jax.numpy as jnp
-from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
-
-def as_parameter(value: ArrayLike) -> Any:
-    """A number or array as a floating-point JAX array: a leaf that can be differentiated.
-
-    Python numbers and integers get JAX's default precision, single or double as `jax_enable_x64`
-    says; arrays keep the precision they have as far as that allows. Never weakly typed: a number
-    from Python and one from an optimiser have the same type, and compile once. None and callables
-    (a parameter that depends on time) stay as they are, and so does what is no number: the system's checks name it.
-    """
-    if value is None or callable(value) or isinstance(value, str | bytes | complex):
-        return value
-    kind = getattr(value, "dtype", None)
-    if kind is not None and jnp.issubdtype(kind, jnp.complexfloating):
-        return value
-    if kind is None or not jnp.issubdtype(kind, jnp.floating):
-        kind = jnp.result_type(float)
-    return jnp.asarray(value, dtype=jax.dtypes.canonicalize_dtype(kind))
-
-
-def parameter(**options: Any) -> Any:
-    """A field that is a parameter, see `as_parameter`; options as for a dataclass field."""
-    return eqx.field(converter=as_parameter, **options)
+from jaxhamel.mechanics._parameters import INERTIA as INERTIA
+from jaxhamel.mechanics._parameters import as_parameter as as_parameter
+from jaxhamel.mechanics._parameters import choice as choice
+from jaxhamel.mechanics._parameters import parameter as parameter
 
 
 def inertia_matrix(inertia: Array) -> Float[Array, "3 3"]:

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from jaxhamel._typing import Configuration, Control, Time
+from jaxhamel.mechanics._description import Part, State
 from jaxhamel.mechanics._kinematics import prepare
 from jaxhamel.systems._own_equations import own_equations
 from jaxhamel.systems._soft_rolling_pendulum import SoftRollingPendulum
@@ -37,6 +38,18 @@ class PendulumInStand(SoftRollingPendulum):
     Source: elementary (`closed_form`); friction as in `SoftRollingPendulum`.
     """
 
+    state_names = State(
+        (
+            Part(
+                "coordinates",
+                ("phi", "theta", "kappa"),
+                "rad",
+                "of stand and pendulum, and κ",
+                ("φ", "θ", "κ"),
+            ),
+        ),
+        (Part("rate", ("theta_dot",), "rad/s", "of the pendulum", ("θ̇",)),),
+    )
     n_constraints = 2  # the first two rows of the ball's frame, κ̇ = φ̇ = 0
 
     def invariants(

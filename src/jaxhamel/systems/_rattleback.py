@@ -5,14 +5,18 @@ from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control, Quaternion, Scalar, Time, Vector3, Velocity
 from jaxhamel.geometry import SO3, Euclidean, Product, cross, hat, quaternion_matrix
 from jaxhamel.mechanics import Points, Spins, System, constraint_force, symmetric_solve
+from jaxhamel.mechanics._description import Output
+from jaxhamel.mechanics._drawing import Shape, ring
+from jaxhamel.systems._descriptions import ROLLING_IN_SPACE, ground_force
 from jaxhamel.systems._own_equations import own_equations
-from jaxhamel.systems._parameters import inertia_matrix, parameter
+from jaxhamel.systems._parameters import INERTIA, inertia_matrix, parameter
 
 
 class Rattleback(System):
@@ -52,15 +56,37 @@ class Rattleback(System):
     by m; Bondi 1986 for stability.
     """
 
-    surface: Array | Callable[..., Any] = parameter()
-    mass: Array = parameter()
-    inertia: Array = parameter()
-    com: Array = parameter(default=(0.0, 0.0, 0.0))
-    damping: Array | None = parameter(default=None)
-    gravity: Array = parameter(default=9.81)
+    surface: Array | Callable[..., Any] = parameter(
+        "semi-axes of the ellipsoid, along the body axes",
+        "m",
+        (3,),
+        positive=True,
+        example=(0.2, 0.03, 0.02),
+    )
+    mass: Array = parameter("mass", "kg", (), positive=True, example=1.0)
+    inertia: Array = parameter(
+        "about the centre of mass: principal or matrix",
+        "kg m²",
+        INERTIA,
+        example=((0.0002, -0.00002, 0.0), (-0.00002, 0.0016, 0.0), (0.0, 0.0, 0.0017)),
+    )
+    com: Array = parameter(
+        "centre of mass from the centre of the ellipsoid, body frame",
+        "m",
+        (3,),
+        default=(0.0, 0.0, 0.0),
+    )
+    damping: Array | None = parameter(
+        "σ of a torque −σ Ω; none when absent", "N m s", (), least=0.0, default=None
+    )
+    gravity: Array = parameter(
+        "acceleration of gravity, along −z", "m/s²", (), least=0.0, default=9.81
+    )
 
     space: ClassVar[Product] = Product(SO3(), Euclidean(3))
     n_constraints = 3
+    state_names = ROLLING_IN_SPACE
+    on_ground = True
 
     def __check_init__(self) -> None:
         if not callable(self.surface):
@@ -73,6 +99,20 @@ class Rattleback(System):
         if self.damping is not None:
             _checks.check_shape("damping", self.damping, ())
             _checks.check_not_negative("damping", self.damping)
+
+    def initial_state(self) -> tuple:
+        """The third body axis up, on the ground at the origin."""
+        return self.configuration(SO3().identity(), jnp.zeros(2)), jnp.zeros(3)
+
+    def outputs(self, t, q, u, control) -> tuple[Output, ...]:
+        return (ground_force(self, t, q, u, control, self.mass * self.gravity),)
+
+    def shapes(self) -> tuple[Shape, ...]:
+        if callable(self.surface):
+            return (Shape(triad=True),)
+        axes, com = np.asarray(self.surface, dtype=float), np.asarray(self.com, dtype=float)
+        rings = [ring(1.0, axis) * axes[None] - com[None] for axis in np.eye(3)]
+        return (Shape(rings),)
 
     def lagrangian(self, t: Time, q: Configuration, v: Velocity) -> Scalar:
         spin = 0.5 * jnp.dot(v[:3], inertia_matrix(self.inertia) @ v[:3])

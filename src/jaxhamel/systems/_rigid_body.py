@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from jaxhamel import _checks
@@ -20,11 +20,15 @@ from jaxhamel.geometry import (
     spatial_frame,
 )
 from jaxhamel.mechanics import Points, Spins, System, symmetric_solve
+from jaxhamel.mechanics._description import Part, State
+from jaxhamel.mechanics._drawing import Shape, box_of
 from jaxhamel.systems._own_equations import own_equations
-from jaxhamel.systems._parameters import inertia_matrix, parameter
+from jaxhamel.systems._parameters import INERTIA, choice, inertia_matrix, parameter
 
 Pose = Float[Array, " 7"]
 Twist = Float[Array, " 6"]
+
+NAMES = ("body", "spatial", "hybrid", "mixed", "euler")
 
 
 class RigidBody(System):
@@ -65,13 +69,39 @@ class RigidBody(System):
     body, spatial and mixed Kirchhoff's, Newton–Euler's and the hybrid equations.
     """
 
-    mass: Array = parameter()
-    inertia: Array = parameter()
-    com: Array = parameter(default=(0.0, 0.0, 0.0))
-    gravity: Array = parameter(default=0.0)
-    representation: str = eqx.field(static=True, default="body")
+    mass: Array = parameter("mass", "kg", (), positive=True, example=1.0)
+    inertia: Array = parameter(
+        "about the centre of mass: principal or matrix", "kg m²", INERTIA, example=(0.1, 0.2, 0.25)
+    )
+    com: Array = parameter(
+        "centre of mass from the reference point, body frame", "m", (3,), default=(0.0, 0.0, 0.0)
+    )
+    gravity: Array = parameter(
+        "acceleration of gravity, along −z", "m/s²", (), least=0.0, default=0.0
+    )
+    representation: str = choice("the quasi-velocities", NAMES, default="body")
 
     space: ClassVar[SE3] = SE3()
+    state_names = State(
+        (
+            Part(
+                "pose",
+                ("qw", "qx", "qy", "qz", "x", "y", "z"),
+                "1, m",
+                "quaternion and position",
+                chart=False,
+            ),
+        ),
+        (
+            Part(
+                "twist",
+                ("u_1", "u_2", "u_3", "u_4", "u_5", "u_6"),
+                "rad/s, m/s",
+                "quasi-velocities of the representation",
+            ),
+        ),
+    )
+    n_controls = 6
 
     def __check_init__(self) -> None:
         _checks.check_numbers(self, positive=("mass",), finite=("gravity",))
@@ -79,6 +109,11 @@ class RigidBody(System):
         _checks.check_shape("com", self.com, (3,))
         _checks.check_finite("com", self.com)
         _checks.check_choice("representation", self.representation, REPRESENTATIONS)
+
+    def shapes(self) -> tuple[Shape, ...]:
+        com = np.asarray(self.com, dtype=float)
+        lines = [line + com[None] for line in box_of(self.inertia, self.mass)]
+        return (Shape(lines, trail=com, trail_name="centre of mass", triad=True),)
 
     def lagrangian(self, t: Time, q: Pose, v: Velocity) -> Scalar:
         of_com = v[3:] + cross(v[:3], self.com)

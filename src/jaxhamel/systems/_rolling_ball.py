@@ -20,9 +20,12 @@ from jaxhamel.mechanics import (
     energy,
     symmetric_solve,
 )
+from jaxhamel.mechanics._description import Output
+from jaxhamel.mechanics._drawing import Shape
 from jaxhamel.mechanics._kinematics import prepare
+from jaxhamel.systems._descriptions import ROLLING, ground_force, rail_parameters
 from jaxhamel.systems._own_equations import own_equations
-from jaxhamel.systems._parameters import inertia_matrix, parameter
+from jaxhamel.systems._parameters import INERTIA, inertia_matrix, parameter
 from jaxhamel.systems._rolling import (
     Contact,
     contact_of,
@@ -63,18 +66,31 @@ class RollingBall(System):
     Source: Putkaradze and Rogers 2018, eq. (3.23), (B.8); the momentum of an empty ball is Müller's (2021), eq. (142).
     """
 
-    radius: Array = parameter()
-    shell_mass: Array = parameter()
-    shell_inertia: Array = parameter()
-    shell_com: Array = parameter()
-    masses: Array = parameter()
+    radius: Array = parameter("radius of the ball", "m", (), positive=True, example=0.2)
+    shell_mass: Array = parameter("mass of the shell", "kg", (), positive=True, example=1.0)
+    shell_inertia: Array = parameter(
+        "about the shell's centre of mass: principal or matrix",
+        "kg m²",
+        INERTIA,
+        example=(0.02, 0.025, 0.03),
+    )
+    shell_com: Array = parameter(
+        "centre of mass of the shell, body frame", "m", (3,), default=(0.0, 0.0, 0.0)
+    )
+    masses: Array = parameter("the moving masses, one for each rail", "kg", ("n",), default=())
     rails: Callable[[Array], Array] | None = None
-    gravity: Array = parameter(default=9.81)
-    external_force: Array | None = parameter(default=None)
+    gravity: Array = parameter(
+        "acceleration of gravity, along −z", "m/s²", (), least=0.0, default=9.81
+    )
+    external_force: Array | None = parameter(
+        "on the geometric centre, space frame", "N", (3,), none_as=(0.0, 0.0, 0.0), default=None
+    )
 
     space: ClassVar[Product] = Product(SO3(), Euclidean(2))
     n_constraints = 2
     prescribed_motion = True
+    state_names = ROLLING
+    on_ground = True
 
     def __check_init__(self) -> None:
         _checks.check_numbers(self, positive=("radius", "shell_mass"), finite=("gravity",))
@@ -94,6 +110,19 @@ class RollingBall(System):
         return self.masses.shape[0]
 
     # --- the system, as the general equations take it -------------------------------------------------------------
+
+    @property
+    def n_controls(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.n_masses
+
+    def outputs(self, t, q, u, control) -> tuple[Output, ...]:
+        return (
+            *rail_parameters(self, t, control),
+            ground_force(self, t, q, u, control, self.gravity * jnp.sum(self._all_masses())),
+        )
+
+    def shapes(self) -> tuple[Shape, ...]:
+        return (Shape(sphere=float(self.radius)),)
 
     def lagrangian(self, t: Time, q: Configuration, v: Velocity, control: Control = None) -> Scalar:
         """L of the free ball (the constraints are the frame's business), all velocities in body axes."""

@@ -9,8 +9,11 @@ from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control, Quaternion, Scalar, Time, Vector3, Velocity
 from jaxhamel.geometry import SO3, Euclidean, Product, cross, hat, quaternion_matrix
 from jaxhamel.mechanics import Points, Spins, System, constraint_force, symmetric_solve
+from jaxhamel.mechanics._description import Output
+from jaxhamel.mechanics._drawing import Shape, wheel
+from jaxhamel.systems._descriptions import ROLLING_IN_SPACE, ground_force
 from jaxhamel.systems._own_equations import own_equations
-from jaxhamel.systems._parameters import inertia_matrix, parameter
+from jaxhamel.systems._parameters import INERTIA, inertia_matrix, parameter
 
 
 class RollingDisk(System):
@@ -47,18 +50,38 @@ class RollingDisk(System):
     differ in the axis: many take e_2 of the body for it.
     """
 
-    radius: Array = parameter()
-    mass: Array = parameter()
-    inertia: Array | None = parameter(default=None)
-    gravity: Array = parameter(default=9.81)
+    radius: Array = parameter("radius of the disk", "m", (), positive=True, example=0.3)
+    mass: Array = parameter("mass", "kg", (), positive=True, example=1.0)
+    inertia: Array | None = parameter(
+        "about the centre, the axis of the disk along e₃: principal or matrix; of a thin homogeneous disk when absent",
+        "kg m²",
+        INERTIA,
+        default=None,
+    )
+    gravity: Array = parameter(
+        "acceleration of gravity, along −z", "m/s²", (), least=0.0, default=9.81
+    )
 
     space: ClassVar[Product] = Product(SO3(), Euclidean(3))
     n_constraints = 3
+    state_names = ROLLING_IN_SPACE
+    on_ground = True
 
     def __check_init__(self) -> None:
         _checks.check_numbers(self, positive=("radius", "mass"), finite=("gravity",))
         if self.inertia is not None:
             _checks.check_inertia("inertia", self.inertia)
+
+    def initial_state(self) -> tuple:
+        """Upright, on the ground at the origin, the axis along −y."""
+        upright = jnp.sqrt(0.5) * jnp.array([1.0, 1.0, 0.0, 0.0])
+        return self.configuration(upright, jnp.zeros(2)), jnp.zeros(3)
+
+    def outputs(self, t, q, u, control) -> tuple[Output, ...]:
+        return (ground_force(self, t, q, u, control, self.mass * self.gravity),)
+
+    def shapes(self) -> tuple[Shape, ...]:
+        return (Shape(wheel(float(self.radius), (0.0, 0.0, 1.0))),)
 
     def lagrangian(self, t: Time, q: Configuration, v: Velocity) -> Scalar:
         spin = 0.5 * jnp.dot(v[:3], self.inertia_matrix() @ v[:3])

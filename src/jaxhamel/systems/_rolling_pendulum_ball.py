@@ -3,14 +3,17 @@
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar, Time, Velocity
-from jaxhamel.geometry import quaternion_matrix
+from jaxhamel.geometry import SO3, quaternion_matrix, quaternion_multiply, quaternion_rotate
 from jaxhamel.mechanics import Points, Spins
+from jaxhamel.mechanics._drawing import Shape, segment
+from jaxhamel.systems._descriptions import driven
 from jaxhamel.systems._driven_ball import AbstractDrivenBall, Wrench, cross_rows, unit
-from jaxhamel.systems._parameters import inertia_matrix, parameter
+from jaxhamel.systems._parameters import INERTIA, inertia_matrix, parameter
 
 
 class RollingPendulumBall(AbstractDrivenBall):
@@ -50,16 +53,41 @@ class RollingPendulumBall(AbstractDrivenBall):
     Source: Putkaradze and Rogers 2018, eq. (B.8), with the pendula's own equations beside it.
     """
 
-    radius: Array = parameter()
-    shell_mass: Array = parameter()
-    shell_inertia: Array = parameter()
-    shell_com: Array = parameter()
-    masses: Array = parameter()
-    inertias: Array = parameter()
-    pivots: Array = parameter()
-    axes: Array = parameter()
-    coms: Array = parameter()
-    gravity: Array = parameter(default=9.81)
+    radius: Array = parameter("radius of the ball", "m", (), positive=True, example=0.2)
+    shell_mass: Array = parameter("mass of the shell", "kg", (), positive=True, example=1.0)
+    shell_inertia: Array = parameter(
+        "about the shell's centre of mass: principal or matrix",
+        "kg m²",
+        INERTIA,
+        example=(0.02, 0.025, 0.03),
+    )
+    shell_com: Array = parameter(
+        "centre of mass of the shell, body frame", "m", (3,), example=(0.0, 0.0, 0.0)
+    )
+    masses: Array = parameter("of the pendula", "kg", ("n",), positive=True, example=(0.5,))
+    inertias: Array = parameter(
+        "of the pendula about their centres of mass, principal or matrices; zeros for point masses",
+        "kg m²",
+        (("n", 3), ("n", 3, 3)),
+        example=((0.0, 0.0, 0.0),),
+    )
+    pivots: Array = parameter(
+        "a point of each axis, body frame", "m", ("n", 3), example=((0.0, 0.0, 0.0),)
+    )
+    axes: Array = parameter(
+        "unit vectors along the axes, body frame", "", ("n", 3), example=((1.0, 0.0, 0.0),)
+    )
+    coms: Array = parameter(
+        "from pivot to centre of mass at angle 0, body frame",
+        "m",
+        ("n", 3),
+        example=((0.0, 0.0, -0.1),),
+    )
+    gravity: Array = parameter(
+        "acceleration of gravity, along −z", "m/s²", (), least=0.0, default=9.81
+    )
+
+    state_names = driven("angle")
 
     def __check_init__(self) -> None:
         _checks.check_numbers(self, positive=("radius", "shell_mass"), finite=("gravity",))
@@ -81,6 +109,21 @@ class RollingPendulumBall(AbstractDrivenBall):
     def n_drives(self) -> int:
         """n, the number of pendula."""
         return self.masses.shape[0]
+
+    def weight(self) -> Array:
+        return self.gravity * jnp.sum(self._all_masses())
+
+    def places(self, t: Time, q: Configuration, control: Control) -> tuple:
+        centre = jnp.append(q[1], self.radius.astype(q[1].dtype))
+        at = [(q[0], centre)]
+        for angle, axis, pivot in zip(q[2], unit(self.axes), self.pivots, strict=True):
+            turned = quaternion_multiply(q[0], SO3().exp(angle * axis))
+            at.append((turned, centre + quaternion_rotate(q[0], pivot)))
+        return tuple(at)
+
+    def shapes(self) -> tuple[Shape, ...]:
+        arms = [Shape([segment(np.zeros(3), com)], com[None]) for com in np.asarray(self.coms)]
+        return (Shape(sphere=float(self.radius)), *arms)
 
     def lagrangian(self, t: Time, q: Configuration, v: Velocity) -> Scalar:
         """L of the free ball (the constraints are the frame's business), all velocities in body axes."""

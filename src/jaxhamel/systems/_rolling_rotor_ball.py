@@ -3,14 +3,17 @@
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar, Time, Vector3, Velocity
-from jaxhamel.geometry import cross, quaternion_matrix
+from jaxhamel.geometry import SO3, cross, quaternion_matrix, quaternion_multiply
 from jaxhamel.mechanics import Points, Spins
+from jaxhamel.mechanics._drawing import Shape, wheel
+from jaxhamel.systems._descriptions import driven
 from jaxhamel.systems._driven_ball import AbstractDrivenBall, Wrench, unit
-from jaxhamel.systems._parameters import inertia_matrix, parameter
+from jaxhamel.systems._parameters import INERTIA, inertia_matrix, parameter
 
 
 class RollingRotorBall(AbstractDrivenBall):
@@ -46,13 +49,35 @@ class RollingRotorBall(AbstractDrivenBall):
     Source: Borisov, Kilin and Mamaev 2012, *How to control Chaplygin's sphere using rotors*; Putkaradze and Rogers 2018.
     """
 
-    radius: Array = parameter()
-    mass: Array = parameter()
-    inertia: Array = parameter()
-    axes: Array = parameter()
-    rotor_inertias: Array = parameter()
-    com: Array | None = parameter(default=None)
-    gravity: Array = parameter(default=9.81)
+    radius: Array = parameter("radius of the ball", "m", (), positive=True, example=0.2)
+    mass: Array = parameter("of the ball with its rotors", "kg", (), positive=True, example=1.0)
+    inertia: Array = parameter(
+        "with the rotors held, about the centre of mass: principal or matrix",
+        "kg m²",
+        INERTIA,
+        example=(0.02, 0.025, 0.03),
+    )
+    axes: Array = parameter(
+        "unit vectors along the rotors' axes, body frame",
+        "",
+        ("n", 3),
+        example=((1.0, 0.0, 0.0), (0.0, 1.0, 0.0)),
+    )
+    rotor_inertias: Array = parameter(
+        "of the rotors about their axes", "kg m²", ("n",), positive=True, example=(0.002, 0.002)
+    )
+    com: Array | None = parameter(
+        "centre of mass from the geometric centre, body frame",
+        "m",
+        (3,),
+        none_as=(0.0, 0.0, 0.0),
+        default=None,
+    )
+    gravity: Array = parameter(
+        "acceleration of gravity, along −z", "m/s²", (), least=0.0, default=9.81
+    )
+
+    state_names = driven("angle")
 
     def __check_init__(self) -> None:
         _checks.check_numbers(self, positive=("radius", "mass"), finite=("gravity",))
@@ -70,6 +95,20 @@ class RollingRotorBall(AbstractDrivenBall):
     def n_drives(self) -> int:
         """n, the number of rotors."""
         return self.rotor_inertias.shape[0]
+
+    def weight(self) -> Array:
+        return self.gravity * self.mass
+
+    def places(self, t: Time, q: Configuration, control: Control) -> tuple:
+        centre = jnp.append(q[1], self.radius.astype(q[1].dtype))
+        rotors = zip(q[2], unit(self.axes), strict=True)
+        turned = [quaternion_multiply(q[0], SO3().exp(angle * axis)) for angle, axis in rotors]
+        return ((q[0], centre), *((q, centre) for q in turned))
+
+    def shapes(self) -> tuple[Shape, ...]:
+        size, axes = float(self.radius), np.asarray(self.axes)
+        rotors = [Shape(wheel(0.4 * size, axis, 0.5 * size * axis)) for axis in axes]
+        return (Shape(sphere=size), *rotors)
 
     def lagrangian(self, t: Time, q: Configuration, v: Velocity) -> Scalar:
         """L of the free ball (the constraints are the frame's business), all velocities in body axes."""

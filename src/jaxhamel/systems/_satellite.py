@@ -5,6 +5,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from jaxhamel import _checks
@@ -18,11 +19,15 @@ from jaxhamel.geometry import (
     cross,
     hat,
     quaternion_matrix,
+    quaternion_multiply,
     quaternion_rotate,
 )
 from jaxhamel.mechanics import Points, Spins, System, symmetric_solve
+from jaxhamel.mechanics._description import OMEGA, ORIENTATION, Part, State
+from jaxhamel.mechanics._drawing import Place, Shape, box_of, wheel
+from jaxhamel.systems._descriptions import IN_SPACE
 from jaxhamel.systems._own_equations import own_equations
-from jaxhamel.systems._parameters import inertia_matrix, parameter
+from jaxhamel.systems._parameters import INERTIA, inertia_matrix, parameter
 
 
 class _AbstractSatellite(System):
@@ -31,8 +36,15 @@ class _AbstractSatellite(System):
     L = ½ V·L_0 V + V·K φ̇ + ½ Σ J_i φ̇_i² ,    K_i = (J_i a_i, 0)
     """
 
-    wheel_axes: Array = parameter()
-    wheel_inertias: Array = parameter()
+    wheel_axes: Array = parameter(
+        "unit vectors along the wheels' axes, body frame",
+        "",
+        ("n", 3),
+        example=((1.0, 0.0, 0.0), (0.0, 1.0, 0.0)),
+    )
+    wheel_inertias: Array = parameter(
+        "of the wheels about their axes", "kg m²", ("n",), positive=True, example=(0.05, 0.05)
+    )
 
     def _check_wheels(self) -> None:
         _checks.check_shape("wheel_axes", self.wheel_axes, ("n", 3), "One unit vector a wheel.")
@@ -53,6 +65,33 @@ class _AbstractSatellite(System):
     def body_momentum(self, v: Velocity) -> Float[Array, " 6"]:
         """Π = L_0 V + K φ̇ (angular about the frame's origin, linear) [N m s, N s], along the frame's axes."""
         return self.locked_inertia() @ v[:6] + self.coupling() @ v[6:]
+
+    @property
+    def n_controls(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """One torque for each wheel."""
+        return self.wheel_inertias.shape[0]
+
+    @abstractmethod
+    def _hull(self, q: Configuration) -> Place:
+        """Where the body frame is."""
+
+    @abstractmethod
+    def _wheel_centres(self) -> Array:
+        """Where the wheels are drawn, body frame [m], `(n, 3)`."""
+
+    def places(self, t: Time, q: Configuration, control: Control) -> tuple:
+        hull, origin = self._hull(q)
+        found = [(hull, origin)]
+        for angle, axis, at in zip(q[1], self.wheel_axes, self._wheel_centres(), strict=True):
+            turned = quaternion_multiply(hull, SO3().exp(angle * axis))
+            found.append((turned, origin + quaternion_rotate(hull, at.astype(hull.dtype))))
+        return tuple(found)
+
+    def _drawn(self, inertia: Array, mass: Array, com: np.ndarray) -> tuple[Shape, ...]:
+        box = [line + com[None] for line in box_of(inertia, mass)]
+        size = 0.2 * max(float(np.max(np.abs(line))) for line in box)
+        wheels = [Shape(wheel(size, axis)) for axis in np.asarray(self.wheel_axes, dtype=float)]
+        return (Shape(box, trail=com, trail_name="centre", triad=True), *wheels)
 
     def lagrangian(self, t: Time, q: Configuration, v: Velocity) -> Scalar:
         body = 0.5 * jnp.dot(v[:6], self.locked_inertia() @ v[:6] + 2.0 * self.coupling() @ v[6:])
@@ -154,12 +193,59 @@ class Satellite(_AbstractSatellite):
     origin, with Θ^i about it: right where a_i × d_i = 0 only, see docs/ERRATA.md.
     """
 
-    mass: Array = parameter(kw_only=True)
-    inertia: Array = parameter(kw_only=True)
-    com: Array = parameter(kw_only=True, default=(0.0, 0.0, 0.0))
-    wheel_masses: Array = parameter(kw_only=True)
-    wheel_positions: Array = parameter(kw_only=True)
-    wheel_transverse_inertias: Array = parameter(kw_only=True)
+    mass: Array = parameter("mass", "kg", (), positive=True, example=5.0, kw_only=True)
+    inertia: Array = parameter(
+        "about the centre of mass: principal or matrix",
+        "kg m²",
+        INERTIA,
+        example=(0.9, 1.0, 1.1),
+        kw_only=True,
+    )
+    com: Array = parameter(
+        "centre of mass of the body without wheels, body frame",
+        "m",
+        (3,),
+        kw_only=True,
+        default=(0.0, 0.0, 0.0),
+    )
+    wheel_masses: Array = parameter(
+        "of the wheels", "kg", ("n",), least=0.0, example=(0.4, 0.4), kw_only=True
+    )
+    wheel_positions: Array = parameter(
+        "of the wheels' centres, body frame",
+        "m",
+        ("n", 3),
+        example=((0.2, 0.0, 0.0), (0.0, 0.2, 0.0)),
+        kw_only=True,
+    )
+    wheel_transverse_inertias: Array = parameter(
+        "of the wheels across their axes",
+        "kg m²",
+        ("n",),
+        least=0.0,
+        example=(0.025, 0.025),
+        kw_only=True,
+    )
+
+    state_names = State(
+        (
+            Part(
+                "pose",
+                ("qw", "qx", "qy", "qz", "x", "y", "z"),
+                "1, m",
+                "quaternion and position",
+                chart=False,
+            ),
+            Part("angles", "wheel_angle", "rad", "of the wheels"),
+        ),
+        (
+            OMEGA,
+            Part(
+                "velocity", ("v_x", "v_y", "v_z"), "m/s", "of the body frame's origin, body frame"
+            ),
+            Part("rates", "wheel_rate", "rad/s", "of the wheels"),
+        ),
+    )
 
     def __check_init__(self) -> None:
         self._check_wheels()
@@ -198,6 +284,15 @@ class Satellite(_AbstractSatellite):
         axes = self.wheel_axes
         unit = jnp.eye(3, dtype=axes.dtype)[None]
         return along * axes[:, :, None] * axes[:, None, :] + across * unit
+
+    def _hull(self, q: Configuration) -> Place:
+        return q[0][:4], q[0][4:]
+
+    def _wheel_centres(self) -> Array:
+        return self.wheel_positions
+
+    def shapes(self) -> tuple[Shape, ...]:
+        return self._drawn(self.inertia, self.mass, np.asarray(self.com, dtype=float))
 
     def locked_inertia(self) -> Float[Array, "6 6"]:
         hull = _about_origin(inertia_matrix(self.inertia), self.mass, self.com)
@@ -258,8 +353,23 @@ class SatelliteMixed(_AbstractSatellite):
     own inertia and not that about the total centre of mass.
     """
 
-    mass: Array = parameter(kw_only=True)
-    inertia: Array = parameter(kw_only=True)
+    mass: Array = parameter("mass", "kg", (), positive=True, example=5.0, kw_only=True)
+    inertia: Array = parameter(
+        "about the centre of mass: principal or matrix",
+        "kg m²",
+        INERTIA,
+        example=(0.9, 1.0, 1.1),
+        kw_only=True,
+    )
+
+    state_names = State(
+        (ORIENTATION, IN_SPACE, Part("angles", "wheel_angle", "rad", "of the wheels")),
+        (
+            OMEGA,
+            Part("velocity", ("v_x", "v_y", "v_z"), "m/s", "of the centre of mass, space frame"),
+            Part("rates", "wheel_rate", "rad/s", "of the wheels"),
+        ),
+    )
 
     def __check_init__(self) -> None:
         self._check_wheels()
@@ -272,6 +382,15 @@ class SatelliteMixed(_AbstractSatellite):
         """(SO(3) × R^3) × R^n."""
         wheels = self.wheel_inertias.shape[0]
         return Product(Product(SO3(), Euclidean(3)), Euclidean(wheels))
+
+    def _hull(self, q: Configuration) -> Place:
+        return q[0]
+
+    def _wheel_centres(self) -> Array:
+        return 0.3 * self.wheel_axes
+
+    def shapes(self) -> tuple[Shape, ...]:
+        return self._drawn(self.inertia, self.mass, np.zeros(3))
 
     def locked_inertia(self) -> Float[Array, "6 6"]:
         linear = self.mass * jnp.eye(3, dtype=self.mass.dtype)

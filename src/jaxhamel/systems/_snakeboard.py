@@ -3,12 +3,16 @@
 from typing import Any, ClassVar
 
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control, Scalar, Time, Velocity
 from jaxhamel.geometry import SE2, Euclidean, Product
 from jaxhamel.mechanics import Points, Spins, System
+from jaxhamel.mechanics._description import Part, State
+from jaxhamel.mechanics._drawing import Shape, about_z, ring, segment
+from jaxhamel.systems._descriptions import POSE
 from jaxhamel.systems._own_equations import own_equations
 from jaxhamel.systems._parameters import parameter
 
@@ -54,19 +58,51 @@ class Snakeboard(System):
     J + J_r + 2 J_w = m ℓ² and φ_b = −φ_f, and measure their momentum along another multiple of e.
     """
 
-    mass: Array = parameter()
-    inertia: Array = parameter()
-    rotor_inertia: Array = parameter()
-    wheel_inertia: Array = parameter()
-    half_length: Array = parameter()
+    mass: Array = parameter("of the whole", "kg", (), positive=True, example=3.0)
+    inertia: Array = parameter(
+        "of the board about its centre, without rotor and trucks",
+        "kg m²",
+        (),
+        positive=True,
+        example=0.11,
+    )
+    rotor_inertia: Array = parameter("of the rotor", "kg m²", (), positive=True, example=0.05)
+    wheel_inertia: Array = parameter("of each truck", "kg m²", (), positive=True, example=0.013)
+    half_length: Array = parameter(
+        "from the centre to either axle", "m", (), positive=True, example=0.3
+    )
 
     space: ClassVar[Product] = Product(SE2(), Euclidean(3))
     n_constraints = 2
+    state_names = State(
+        (
+            POSE,
+            Part(
+                "angles", ("psi", "phi_back", "phi_front"), "rad", "of rotor, back and front truck"
+            ),
+        ),
+        (
+            Part("speed", ("sigma",), "m/s", "σ along the constraints' one direction"),
+            Part(
+                "rates",
+                ("psi_dot", "phi_back_dot", "phi_front_dot"),
+                "rad/s",
+                "of rotor, back and front truck",
+            ),
+        ),
+    )
+    n_controls = 3
 
     def __check_init__(self) -> None:
         _checks.check_numbers(
             self, positive=("mass", "inertia", "rotor_inertia", "wheel_inertia", "half_length")
         )
+
+    def places(self, t: Time, q: Configuration, control: Control) -> tuple:
+        return board_places(self.half_length, q[0], q[1][1], q[1][2], q[1][0])
+
+    def shapes(self) -> tuple[Shape, ...]:
+        return board_shapes(float(self.half_length))
 
     def lagrangian(self, t: Time, q: Configuration, v: Velocity) -> Scalar:
         spins = v[0] + v[3:]
@@ -215,3 +251,25 @@ def board_bodies(mass, inertias, v, spins, torques) -> tuple[Any, ...]:
     )  # only the last entries count
     none = jnp.zeros((1, 3), v.dtype)
     return Points(mass[None], velocity[None], none, omega[0]), Spins(inertia, omega, torque)
+
+
+def board_places(half_length: Array, pose: Array, back: Array, front: Array, rotor: Array) -> tuple:
+    """Where board, back and front truck and rotor are, for `places`."""
+    level = jnp.zeros_like(half_length)
+    ahead = half_length * jnp.stack([jnp.cos(pose[0]), jnp.sin(pose[0]), level])
+    centre = jnp.concatenate([pose[1:], level[None]])
+    turned = [about_z(pose[0] + angle) for angle in (back, front, rotor)]
+    where = centre - ahead, centre + ahead, centre
+    return ((about_z(pose[0]), centre), *zip(turned, where, strict=True))
+
+
+def board_shapes(half: float) -> tuple[Shape, ...]:
+    """Board, back and front truck with its wheels, rotor."""
+    wheels = [
+        segment((x, y, 0), (-x, y, 0)) for x in (0.2 * half,) for y in (0.35 * half, -0.35 * half)
+    ]
+    truck = Shape([segment((0, -0.35 * half, 0), (0, 0.35 * half, 0)), *wheels])
+    spokes = segment((-0.5 * half, 0, 0), (0.5 * half, 0, 0))
+    rotor = Shape([ring(0.5 * half), spokes], np.array([[0.5 * half, 0.0, 0.0]]))
+    deck = segment((half, 0, 0), (-half, 0, 0))
+    return Shape([deck], trail=np.zeros(3), trail_name="centre"), truck, truck, rotor

@@ -5,12 +5,15 @@ from typing import Any, ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control, Scalar, Time, Velocity
 from jaxhamel.geometry import Euclidean
 from jaxhamel.mechanics import System
+from jaxhamel.mechanics._description import Part, State
+from jaxhamel.mechanics._drawing import Shape, about_x, segment, wheel
 from jaxhamel.mechanics._kinematics import prepare
 from jaxhamel.systems._own_equations import own_equations
 from jaxhamel.systems._parameters import parameter
@@ -59,26 +62,68 @@ class SoftRollingPendulum(System):
     laws, whose own one keeps a bristle's deflection as a state instead.
     """
 
-    radius: Array = parameter()
-    shell_mass: Array = parameter()
-    shell_inertia: Array = parameter()
-    centre_mass: Array = parameter()
-    centre_inertia: Array = parameter()
-    centre_com: Array = parameter()
-    pendulum_mass: Array = parameter()
-    pendulum_inertia: Array = parameter()
-    pendulum_com: Array = parameter()
-    joint_coulomb: Array = parameter(default=0.0)
-    joint_viscous: Array = parameter(default=0.0)
-    contact_stiffness: Array = parameter(default=0.0)
-    rest_angle: Array = parameter(default=0.0)
-    rolling_coulomb: Array = parameter(default=0.0)
-    rolling_viscous: Array = parameter(default=0.0)
-    slip_rate: Array = parameter(default=0.02)
-    gravity: Array = parameter(default=9.81)
+    radius: Array = parameter("radius of the ball", "m", (), positive=True, example=0.3)
+    shell_mass: Array = parameter("mass of the shell", "kg", (), positive=True, example=5.0)
+    shell_inertia: Array = parameter(
+        "of the shell about its centre", "kg m²", (), positive=True, example=0.3
+    )
+    centre_mass: Array = parameter(
+        "mass of the body that turns with the shell", "kg", (), least=0.0, example=2.0
+    )
+    centre_inertia: Array = parameter(
+        "of that body about its centre of mass", "kg m²", (), least=0.0, example=0.05
+    )
+    centre_com: Array = parameter(
+        "centre of mass of that body: lateral, vertical", "m", (2,), example=(0.0, -0.05)
+    )
+    pendulum_mass: Array = parameter("mass of the pendulum", "kg", (), least=0.0, example=6.0)
+    pendulum_inertia: Array = parameter(
+        "of the pendulum about its centre of mass", "kg m²", (), positive=True, example=0.2
+    )
+    pendulum_com: Array = parameter(
+        "centre of mass of the pendulum: lateral, vertical", "m", (2,), example=(0.0, -0.1)
+    )
+    joint_coulomb: Array = parameter(
+        "Coulomb friction of the joint", "N m", (), least=0.0, default=0.0
+    )
+    joint_viscous: Array = parameter(
+        "viscous friction of the joint", "N m s/rad", (), least=0.0, default=0.0
+    )
+    contact_stiffness: Array = parameter(
+        "of the soft contact", "N m/rad", (), least=0.0, default=0.0
+    )
+    rest_angle: Array = parameter(
+        "at which the soft contact does not turn the shell", "rad", (), default=0.0
+    )
+    rolling_coulomb: Array = parameter(
+        "Coulomb friction of rolling", "N m", (), least=0.0, default=0.0
+    )
+    rolling_viscous: Array = parameter(
+        "viscous friction of rolling", "N m s/rad", (), least=0.0, default=0.0
+    )
+    slip_rate: Array = parameter(
+        "below which Coulomb friction is viscous", "rad/s", (), positive=True, default=0.02
+    )
+    gravity: Array = parameter(
+        "acceleration of gravity, along −z", "m/s²", (), least=0.0, default=9.81
+    )
 
     space: ClassVar[Euclidean] = Euclidean(3)
     n_constraints = 1
+    state_names = State(
+        (
+            Part(
+                "coordinates",
+                ("phi", "theta", "kappa"),
+                "rad",
+                "of shell and pendulum, and κ",
+                ("φ", "θ", "κ"),
+            ),
+        ),
+        (Part("rates", ("phi_dot", "theta_dot"), "rad/s", "of shell and pendulum", ("φ̇", "θ̇")),),
+    )
+    n_controls = 0
+    on_ground = True
 
     @classmethod
     def roboball(cls, **changed: Any) -> "SoftRollingPendulum":
@@ -118,6 +163,17 @@ class SoftRollingPendulum(System):
             _checks.check_finite(field.name, getattr(self, field.name))
 
     # --- the system, as the general equations take it ---------------------------------------------
+
+    def places(self, t: Time, q: Configuration, control: Control) -> tuple:
+        zero = jnp.zeros_like(q[0])
+        centre = jnp.stack([zero, -self.radius * q[0], self.radius + zero])
+        return (about_x(q[0]), centre), (about_x(q[0] + q[1]), centre)
+
+    def shapes(self) -> tuple[Shape, ...]:
+        across, up = np.asarray(self.pendulum_com, dtype=float)
+        bob = np.array([0.0, across, up])
+        arm = Shape([segment(np.zeros(3), bob)], bob[None])
+        return Shape(wheel(float(self.radius), (1.0, 0.0, 0.0))), arm
 
     def lagrangian(self, t: Time, q: Configuration, v: Velocity) -> Scalar:
         half = 0.5 * (self.shell_inertia + self.shell_mass * self.radius**2) * v[0] ** 2

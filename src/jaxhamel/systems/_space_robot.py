@@ -1,15 +1,20 @@
 """A free-floating planar robot: a base and a chain of links with parallel revolute joints."""
 
+from dataclasses import replace
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control, Scalar, Time, Velocity
 from jaxhamel.geometry import SE2, AbstractSpace, Euclidean, Product
 from jaxhamel.mechanics import Points, Spins, System, symmetric_solve
+from jaxhamel.mechanics._description import Part, State
+from jaxhamel.mechanics._drawing import Shape, about_z, box_edges, segment
+from jaxhamel.systems._descriptions import POSE
 from jaxhamel.systems._own_equations import own_equations
 from jaxhamel.systems._parameters import parameter
 
@@ -49,13 +54,27 @@ class SpaceRobot(System):
     `closed_form` rests: Papadopoulos and Dubowsky, see his references 74 and 75.
     """
 
-    base_mass: Array = parameter()
-    base_inertia: Array = parameter()
-    mount: Array = parameter()
-    lengths: Array = parameter()
-    coms: Array = parameter()
-    masses: Array = parameter()
-    inertias: Array = parameter()
+    base_mass: Array = parameter("mass of the base", "kg", (), positive=True, example=10.0)
+    base_inertia: Array = parameter(
+        "of the base about its centre of mass", "kg m²", (), positive=True, example=1.3
+    )
+    mount: Array = parameter("the first joint, base frame", "m", (2,), example=(0.4, 0.1))
+    lengths: Array = parameter("of the links, joint to joint", "m", ("n",), example=(0.6, 0.5))
+    coms: Array = parameter(
+        "from a link's joint to its centre of mass, along the link", "m", ("n",), example=(0.3, 0.2)
+    )
+    masses: Array = parameter("of the links", "kg", ("n",), least=0.0, example=(2.0, 1.0))
+    inertias: Array = parameter(
+        "of the links about their centres of mass", "kg m²", ("n",), least=0.0, example=(0.06, 0.03)
+    )
+
+    state_names = State(
+        (POSE, Part("angles", "r", "rad", "of the joints")),
+        (
+            Part("twist", ("omega", "v_x", "v_y"), "rad/s, m/s", "of the base, base axes"),
+            Part("rates", "r_dot", "rad/s", "of the joints"),
+        ),
+    )
 
     def __check_init__(self) -> None:
         _checks.check_numbers(self, positive=("base_mass", "base_inertia"))
@@ -72,6 +91,27 @@ class SpaceRobot(System):
     def space(self) -> AbstractSpace:  # pyright: ignore[reportIncompatibleVariableOverride]
         """SE(2) × R^n."""
         return Product(SE2(), Euclidean(self.masses.shape[0]))
+
+    @property
+    def n_controls(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.masses.shape[0]
+
+    def places(self, t: Time, q: Configuration, control: Control) -> tuple:
+        level = jnp.zeros(1, q[0].dtype)
+        at = [(about_z(q[0][0]), jnp.concatenate([q[0][1:], level]))]
+        angle, joints = q[0][0], self.joints(q)
+        for turn, joint in zip(q[1], joints[:-1], strict=True):
+            angle = angle + turn
+            at.append((about_z(angle), jnp.concatenate([joint, level])))
+        return tuple(at)
+
+    def shapes(self) -> tuple[Shape, ...]:
+        lengths, size = np.asarray(self.lengths), 2.0 * float(jnp.linalg.norm(self.mount))
+        links = [Shape([segment((0, 0, 0), (x, 0, 0))], np.zeros((1, 3))) for x in lengths]
+        tip = np.array([lengths[-1], 0.0, 0.0])
+        links[-1] = replace(links[-1], trail=tip, trail_name="tip")
+        base = box_edges(np.array([size, size, 0.5 * size]))
+        return (Shape(base), *links)
 
     def lagrangian(self, t: Time, q: Configuration, v: Velocity) -> Scalar:
         velocities, rates = self._body_velocities(q[1], v)

@@ -4,13 +4,16 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from jaxhamel import _checks
 from jaxhamel._typing import Control, Quaternion, Scalar, Time, Vector3, Velocity
 from jaxhamel.geometry import SO3
 from jaxhamel.mechanics import Spins, System
-from jaxhamel.systems._parameters import inertia_matrix, parameter
+from jaxhamel.mechanics._description import ORIENTATION, Output, Part, State
+from jaxhamel.mechanics._drawing import Shape, box_of, segment
+from jaxhamel.systems._parameters import INERTIA, inertia_matrix, parameter
 
 
 class Suslov(System):
@@ -38,17 +41,57 @@ class Suslov(System):
     Source: Putkaradze and Rogers 2018, eq. (A.36)–(A.38); the frame is that of Frisvad 2012.
     """
 
-    inertia: Array = parameter()
-    xi: Array | Callable[[Time], Array] = parameter()
+    inertia: Array = parameter(
+        "about the fixed point: principal or matrix",
+        "kg m²",
+        INERTIA,
+        example=((0.4, 0.0, 0.1), (0.0, 0.5, 0.0), (0.1, 0.0, 0.6)),
+    )
+    xi: Array | Callable[[Time], Array] = parameter(
+        "the body axis ξ about which the body does not turn", "", (3,), default=(0.0, 0.0, 1.0)
+    )
 
     space: ClassVar[SO3] = SO3()
     n_constraints = 1
+    state_names = State(
+        (ORIENTATION,),
+        (
+            Part(
+                "omega",
+                (),
+                "rad/s",
+                "along the two axes across ξ: (Ω₁, Ω₂) for ξ = e₃",
+                ("Ω·a", "Ω·b"),
+                False,
+            ),
+        ),
+    )
 
     def __check_init__(self) -> None:
         _checks.check_inertia("inertia", self.inertia)
         if not callable(self.xi):
             _checks.check_shape("xi", self.xi, (3,))
             _checks.check_frame_axis("xi", self.xi)
+
+    def outputs(self, t, q, u, control) -> tuple[Output, ...]:
+        omega = self.inverse_frame(t, q)[:, 1:] @ u
+        return (
+            Output(
+                omega,
+                "omega",
+                ("Omega_x", "Omega_y", "Omega_z"),
+                "rad/s",
+                "Angular velocity, body frame",
+            ),
+        )
+
+    def shapes(self) -> tuple[Shape, ...]:
+        if callable(self.xi):
+            return (Shape(box_of(self.inertia), triad=True),)
+        xi = np.asarray(self.xi, dtype=float)
+        tip = 0.75 * xi / np.linalg.norm(xi)
+        lines = [*box_of(self.inertia), segment(-tip, tip)]
+        return (Shape(lines, tip[None], trail=tip, trail_name="tip of ξ", triad=True),)
 
     def lagrangian(self, t: Time, q: Quaternion, v: Velocity) -> Scalar:
         return 0.5 * jnp.dot(v, inertia_matrix(self.inertia) @ v)

@@ -3,14 +3,23 @@
 from typing import ClassVar
 
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from jaxhamel import _checks
 from jaxhamel._typing import Control, Scalar, Time, Vector3, Velocity
 from jaxhamel.geometry import SE3, cross, hat, quaternion_matrix
 from jaxhamel.mechanics import System, symmetric_solve
+from jaxhamel.mechanics._description import Part, State
+from jaxhamel.mechanics._drawing import Shape, box_of
 from jaxhamel.systems._own_equations import own_equations
-from jaxhamel.systems._parameters import inertia_matrix, parameter
+from jaxhamel.systems._parameters import INERTIA, inertia_matrix, parameter
+
+# of an example: a body that moves most easily ahead
+_ADDED_MASS = tuple(
+    tuple(m if i == j else 0.0 for j in range(6))
+    for i, m in enumerate((0.01, 0.02, 0.03, 0.3, 0.6, 0.9))
+)
 
 
 class UnderwaterBody(System):
@@ -49,15 +58,47 @@ class UnderwaterBody(System):
     engineering put v before ω and z downwards.
     """
 
-    mass: Array = parameter()
-    inertia: Array = parameter()
-    added_mass: Array = parameter()
-    displaced_mass: Array = parameter()
-    com: Array = parameter(default=(0.0, 0.0, 0.0))
-    centre_of_buoyancy: Array = parameter(default=(0.0, 0.0, 0.0))
-    gravity: Array = parameter(default=9.81)
+    mass: Array = parameter("mass", "kg", (), positive=True, example=1.2)
+    inertia: Array = parameter(
+        "about the centre of mass: principal or matrix", "kg m²", INERTIA, example=(0.1, 0.12, 0.14)
+    )
+    added_mass: Array = parameter(
+        "of the water, for (ω, v) at the origin of the body frame",
+        "kg m², kg m, kg",
+        (6, 6),
+        example=_ADDED_MASS,
+    )
+    displaced_mass: Array = parameter(
+        "mass of the displaced water", "kg", (), least=0.0, example=1.2
+    )
+    com: Array = parameter("centre of mass, body frame", "m", (3,), default=(0.0, 0.0, 0.0))
+    centre_of_buoyancy: Array = parameter(
+        "centre of buoyancy, body frame", "m", (3,), default=(0.0, 0.0, 0.0)
+    )
+    gravity: Array = parameter(
+        "acceleration of gravity, along −z", "m/s²", (), least=0.0, default=9.81
+    )
 
     space: ClassVar[SE3] = SE3()
+    state_names = State(
+        (
+            Part(
+                "pose",
+                ("qw", "qx", "qy", "qz", "x", "y", "z"),
+                "1, m",
+                "quaternion and position",
+                chart=False,
+            ),
+        ),
+        (
+            Part(
+                "omega", ("Omega_x", "Omega_y", "Omega_z"), "rad/s", "angular velocity, body frame"
+            ),
+            Part(
+                "velocity", ("v_x", "v_y", "v_z"), "m/s", "of the body frame's origin, body frame"
+            ),
+        ),
+    )
 
     def __check_init__(self) -> None:
         _checks.check_numbers(self, positive=("mass",), finite=("displaced_mass", "gravity"))
@@ -67,6 +108,9 @@ class UnderwaterBody(System):
         for name in ("com", "centre_of_buoyancy"):
             _checks.check_shape(name, getattr(self, name), (3,))
             _checks.check_finite(name, getattr(self, name))
+
+    def shapes(self) -> tuple[Shape, ...]:
+        return (Shape(box_of(self.inertia, self.mass), trail=np.zeros(3), triad=True),)
 
     def lagrangian(self, t: Time, q: Float[Array, " 7"], v: Velocity) -> Scalar:
         return 0.5 * jnp.dot(v, self.mass_matrix() @ v) - self._potential(q)

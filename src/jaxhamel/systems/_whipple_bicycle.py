@@ -4,27 +4,41 @@ from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control, Scalar, Time, Vector3, Velocity
-from jaxhamel.geometry import SO3, Euclidean, Product, cross, hat, quaternion_matrix
+from jaxhamel.geometry import (
+    SO3,
+    Euclidean,
+    Product,
+    cross,
+    hat,
+    quaternion_matrix,
+    quaternion_rotate,
+)
 from jaxhamel.geometry import quaternion_multiply as multiply
 from jaxhamel.mechanics import Points, Spins, System, constraint_force, energy
+from jaxhamel.mechanics._description import ORIENTATION, Part, State
+from jaxhamel.mechanics._drawing import Shape, about_y, segment, wheel
 from jaxhamel.systems._bicycle_geometry import (
     centres,
+    foot,
+    front_hub,
     geometry,
     geometry_of,
     inertias,
     masses,
     outer,
+    rear_hub,
     steer_axis,
     up_at,
     velocities,
 )
 from jaxhamel.systems._bicycle_linear import CanonicalMatrices, canonical_matrices
 from jaxhamel.systems._own_equations import own_equations
-from jaxhamel.systems._parameters import parameter
+from jaxhamel.systems._parameters import INERTIA, parameter
 
 _NEWTON_STEPS = 10  # of the pitch, from zero; five reach rounding for a lean and a steer of 1 rad
 
@@ -72,25 +86,87 @@ class WhippleBicycle(System):
     Chatterjee and Papadopoulos 2007 for large angles.
     """
 
-    wheel_base: Array = parameter()
-    trail: Array = parameter()
-    steer_axis_tilt: Array = parameter()
-    rear_radius: Array = parameter()
-    rear_mass: Array = parameter()
-    rear_inertia: Array = parameter()
-    frame_mass: Array = parameter()
-    frame_com: Array = parameter()
-    frame_inertia: Array = parameter()
-    fork_mass: Array = parameter()
-    fork_com: Array = parameter()
-    fork_inertia: Array = parameter()
-    front_radius: Array = parameter()
-    front_mass: Array = parameter()
-    front_inertia: Array = parameter()
-    gravity: Array = parameter(default=9.81)
+    wheel_base: Array = parameter(
+        "distance of the points of contact", "m", (), positive=True, example=1.02
+    )
+    trail: Array = parameter(
+        "by which the steer axis meets the ground ahead of the front contact", "m", (), example=0.08
+    )
+    steer_axis_tilt: Array = parameter(
+        "of the steer axis from the vertical, its top to the rear", "rad", (), example=0.3
+    )
+    rear_radius: Array = parameter("of the rear wheel", "m", (), positive=True, example=0.3)
+    rear_mass: Array = parameter("of the rear wheel", "kg", (), positive=True, example=2.0)
+    rear_inertia: Array = parameter(
+        "of the rear wheel about its hub: principal or matrix",
+        "kg m²",
+        INERTIA,
+        example=(0.0603, 0.12, 0.0603),
+    )
+    frame_mass: Array = parameter("of rear frame and rider", "kg", (), positive=True, example=85.0)
+    frame_com: Array = parameter(
+        "centre of mass of the rear frame, from the rear contact",
+        "m",
+        (3,),
+        example=(0.3, 0.0, 0.9),
+    )
+    frame_inertia: Array = parameter(
+        "of the rear frame about its centre of mass: principal or matrix",
+        "kg m²",
+        INERTIA,
+        example=((9.2, 0.0, -2.4), (0.0, 11.0, 0.0), (-2.4, 0.0, 2.8)),
+    )
+    fork_mass: Array = parameter("of the front frame", "kg", (), positive=True, example=4.0)
+    fork_com: Array = parameter(
+        "centre of mass of the front frame, from the rear contact",
+        "m",
+        (3,),
+        example=(0.9, 0.0, 0.7),
+    )
+    fork_inertia: Array = parameter(
+        "of the front frame about its centre of mass: principal or matrix",
+        "kg m²",
+        INERTIA,
+        example=((0.05892, 0.0, 0.00756), (0.0, 0.06, 0.0), (0.00756, 0.0, 0.00708)),
+    )
+    front_radius: Array = parameter("of the front wheel", "m", (), positive=True, example=0.35)
+    front_mass: Array = parameter("of the front wheel", "kg", (), positive=True, example=3.0)
+    front_inertia: Array = parameter(
+        "of the front wheel about its hub: principal or matrix",
+        "kg m²",
+        INERTIA,
+        example=(0.1405, 0.28, 0.1405),
+    )
+    gravity: Array = parameter(
+        "acceleration of gravity, along −z", "m/s²", (), least=0.0, default=9.81
+    )
 
     space: ClassVar[Product] = Product(SO3(), Euclidean(3), Euclidean(3))
     n_constraints = 6
+    state_names = State(
+        (
+            ORIENTATION,
+            Part("position", ("x", "y", "z"), "m", "of the rear hub"),
+            Part(
+                "angles",
+                ("delta", "theta_rear", "theta_front"),
+                "rad",
+                "of steer and wheels",
+                ("δ", "θ_R", "θ_F"),
+            ),
+        ),
+        (
+            Part(
+                "rates",
+                ("phi_dot", "delta_dot", "theta_rear_dot"),
+                "rad/s",
+                "of lean, steer and rear wheel",
+                ("φ̇", "δ̇", "θ̇_R"),
+            ),
+        ),
+    )
+    n_controls = 3
+    on_ground = True
 
     def __check_init__(self) -> None:
         _checks.check_numbers(
@@ -129,6 +205,31 @@ class WhippleBicycle(System):
         return cls(**given)
 
     # --- the system, as the general equations take it ---------------------------------------------
+
+    def initial_state(self) -> tuple:
+        """Upright and straight, on the ground, the rear wheel above the origin."""
+        return self.configuration(jnp.zeros(()), jnp.zeros(())), jnp.zeros(3)
+
+    def places(self, t: Time, q: Configuration, control: Control) -> tuple:
+        frame, hub, (steer, rear, front) = q
+        foot_at = foot(self) - rear_hub(self)
+        fork = multiply(frame, SO3().exp(steer * steer_axis(self)))
+        fork_at = hub + quaternion_rotate(frame, foot_at)
+        front_at = fork_at + quaternion_rotate(fork, front_hub(self))
+        wheels = multiply(frame, about_y(rear)), multiply(fork, about_y(front))
+        return (frame, hub), (fork, fork_at), (wheels[0], hub), (wheels[1], front_at)
+
+    def shapes(self) -> tuple[Shape, ...]:
+        hub, fork_foot = np.asarray(rear_hub(self)), np.asarray(foot(self))
+        down, wheels = (
+            np.asarray(steer_axis(self)),
+            (float(self.rear_radius), float(self.front_radius)),
+        )
+        saddle, head = np.asarray(self.frame_com) - hub, -2.6 * max(wheels) * down
+        frame = segment((0, 0, 0), saddle, fork_foot - hub + head, (0, 0, 0))
+        fork = segment(head, -0.7 * max(wheels) * down, np.asarray(front_hub(self)))
+        rear, front = (Shape(wheel(radius)) for radius in wheels)
+        return Shape([frame], saddle[None]), Shape([fork]), rear, front
 
     def lagrangian(self, t: Time, q: Configuration, v: Velocity) -> Scalar:
         up = quaternion_matrix(q[0])[2]

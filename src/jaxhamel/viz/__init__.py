@@ -1,16 +1,16 @@
 """Pictures of motions: figures, and a self-contained page in 3-D. Needs `jaxhamel[viz]`."""
 
+from jaxhamel.mechanics._drawing import box_edges as box_edges
+from jaxhamel.mechanics._drawing import inertia_box as inertia_box
+from jaxhamel.mechanics._drawing import top_edges as top_edges
 from jaxhamel.viz._along import rail_lines as rail_lines
 from jaxhamel.viz._ball import BallMotion as BallMotion
 from jaxhamel.viz._ball import ball_charts as ball_charts
 from jaxhamel.viz._ball import ball_report as ball_report
 from jaxhamel.viz._ball import ball_scene as ball_scene
 from jaxhamel.viz._bodies import body_scene as body_scene
-from jaxhamel.viz._bodies import box_edges as box_edges
 from jaxhamel.viz._bodies import disk_scene as disk_scene
-from jaxhamel.viz._bodies import inertia_box as inertia_box
 from jaxhamel.viz._bodies import rotated as rotated
-from jaxhamel.viz._bodies import top_edges as top_edges
 from jaxhamel.viz._charts import Chart as Chart
 from jaxhamel.viz._connection import connection_figure as connection_figure
 from jaxhamel.viz._connection import curvature_figure as curvature_figure

@@ -6,10 +6,10 @@ import numpy as np
 from jaxtyping import Float
 from numpy import ndarray
 
+from jaxhamel.mechanics._drawing import CIRCLE
+
 from ._scene import Curve, Points, Pose, Scene, Thing, Trail, Triad
 from ._style import roles
-
-CIRCLE = np.linspace(0.0, 2.0 * np.pi, 49)
 
 
 def body_scene(
@@ -72,44 +72,6 @@ def disk_scene(
     if names:
         things.append(Points(masses, 0.07 * radius, pose, names, "masses on rails"))
     return Scene(ts, things, centre, 2.0 * radius, speed=speed, view=(-80.0, 10.0))
-
-
-def box_edges(size: Float[ndarray, " 3"]) -> list[Float[ndarray, "P 3"]]:
-    """The twelve edges of a box with sides `size` (m) about the origin, as four polylines."""
-    x, y, z = 0.5 * np.asarray(size, dtype=float)
-    face = np.array([[x, y, 0], [-x, y, 0], [-x, -y, 0], [x, -y, 0], [x, y, 0]], dtype=float)
-    low, high = face - np.array([0, 0, z]), face + np.array([0, 0, z])
-    posts = [np.stack([low[k], high[k]]) for k in range(4)]
-    return [low, high, *posts]
-
-
-def inertia_box(inertia: Float[ndarray, " 3"], longest: float = 1.0) -> Float[ndarray, " 3"]:
-    """Sides of the homogeneous box with these principal moments; the longest is `longest`.
-
-    I₁ = m (b² + c²) / 12 and so on, hence a² = 6 (I₂ + I₃ − I₁) / m.
-    """
-    moments = np.asarray(inertia, dtype=float)
-    sides = np.sqrt(np.maximum(moments.sum() - 2.0 * moments, 1e-3 * moments.max()))
-    return longest * sides / sides.max()
-
-
-def top_edges(axis: Float[ndarray, " 3"], radius: float) -> list[Float[ndarray, "P 3"]]:
-    """A spinning top: the line from the pivot through `axis` (m, body frame), a flywheel there."""
-    axis = np.asarray(axis, dtype=float)
-    e1, e2 = perpendicular(axis)
-    circle = radius * (np.cos(CIRCLE)[:, None] * e1 + np.sin(CIRCLE)[:, None] * e2)
-    spokes = [np.stack([axis - radius * e, axis + radius * e]) for e in (e1, e2)]
-    return [np.stack([0.0 * axis, 1.25 * axis]), axis + circle, *spokes]
-
-
-def perpendicular(
-    axis: Float[ndarray, " 3"],
-) -> tuple[Float[ndarray, " 3"], Float[ndarray, " 3"]]:
-    """Two unit vectors that make a right-handed frame with `axis` as its third."""
-    unit = axis / np.linalg.norm(axis)
-    e1 = np.cross(np.eye(3)[np.argmin(np.abs(unit))], unit)
-    e1 = e1 / np.linalg.norm(e1)
-    return e1, np.cross(unit, e1)
 
 
 def rotated(

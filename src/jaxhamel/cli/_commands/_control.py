@@ -9,18 +9,19 @@ import jax
 import numpy as np
 
 from jaxhamel.cli._commands._meanwhile import meanwhile
-from jaxhamel.cli._commands._simulate import progress_of, run_of, with_task
+from jaxhamel.cli._commands._simulate import progress_of
 from jaxhamel.cli._interrupt import guard
+from jaxhamel.cli._objects._prepared import PreparedRun
 from jaxhamel.cli._objects._task import build_method, build_problem
 from jaxhamel.cli._results._folder import folder
 from jaxhamel.cli._results._outcome import Outcome
 from jaxhamel.cli._results._outputs import write_all
 from jaxhamel.cli._results._solution import write_solution
-from jaxhamel.cli._results._views import prepare
 from jaxhamel.cli._scenario._scenario import Scenario
 from jaxhamel.cli._terminal import Terminal
 from jaxhamel.control import ControlProblem, Result, replay, solve
 from jaxhamel.control._result import measure
+from jaxhamel.viz._motion._view import prepare
 
 ADVICE = (
     "Raise task.max_seconds or task.max_iterations, ask for a slower or smaller path, or start "
@@ -43,7 +44,8 @@ def run_control(
 
     **Raises:** `ScenarioError` before anything is written.
     """
-    problem = build_problem(scenario, seed)
+    prepared = PreparedRun.of(scenario)
+    problem = build_problem(scenario, seed, prepared)
     budget = scenario["task"]["max_seconds"] if max_seconds is None else max_seconds
     method = build_method(scenario, max(budget - (time.monotonic() - started), 1.0))
     folder(out)
@@ -55,11 +57,11 @@ def run_control(
         guard.keep()
         terminal.update(progress(state))
 
-    with terminal.updating(), meanwhile(lambda: _shown_at_first(problem, scenario)):
+    with terminal.updating(), meanwhile(lambda: _shown_at_first(problem, prepared)):
         result = solve(problem, method, progress=shown)
     ended = _status(result, method.defect_tolerance, stopped=max_seconds is not None)
     outcome = _outcome(scenario, result, ended, started)
-    run = with_task(run_of(result.trajectory, problem.system, result.control), scenario)
+    run = prepared.shown(result.trajectory, result.control)
     write_solution(out / "solution.toml", scenario, result)
     guard.kept()
     outcome = write_all(out, outcome, replace(run, costs=result.history["cost"]))
@@ -74,20 +76,21 @@ def _too_late(scenario: Scenario, seconds: float) -> str:
     )
 
 
-def _shown_at_first(problem: ControlProblem, scenario: Scenario) -> None:
+def _shown_at_first(problem: ControlProblem, run: PreparedRun) -> None:
     """What is done with the result, of the control that the search starts with: all that it needs is compiled then."""
     trajectory = replay(problem, problem.curve)
     measure(problem, trajectory, problem.curve)
-    run = run_of(trajectory, problem.system, problem.curve)
-    prepare(scenario.kind, with_task(run, scenario))
+    prepare(run.shown(trajectory, problem.curve))
 
 
 def progress(state: Any) -> str:
     """The line that says how the search goes; the time left is known once iterations have a pace."""
     left = f", at most {state.time_left:.0f} s left" if state.iteration > 2 else ""
+    rms = state.tracking_rms
+    tracking = "" if rms is None or np.isnan(rms) else f"tracking {_length(rms)}  "
     return (
         f"iteration {state.iteration:3d}  cost {state.cost:.3e}  "
-        f"tracking {_length(state.tracking_rms)}  {state.elapsed:.0f} s{left}  "
+        f"{tracking}{state.elapsed:.0f} s{left}  "
         f"gap {state.defect:.0e}"
     )
 

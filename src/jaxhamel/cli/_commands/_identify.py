@@ -11,7 +11,6 @@ import numpy as np
 from jaxhamel import identify
 from jaxhamel._files import made, write_text, written
 from jaxhamel._words import counted, slug
-from jaxhamel.cli._commands._simulate import run_of
 from jaxhamel.cli._interrupt import guard
 from jaxhamel.cli._objects._build import build_control
 from jaxhamel.cli._objects._identification import (
@@ -22,11 +21,11 @@ from jaxhamel.cli._objects._identification import (
     read_runs,
     with_fitted,
 )
+from jaxhamel.cli._objects._prepared import run_of
 from jaxhamel.cli._results._folder import folder
 from jaxhamel.cli._results._outcome import Outcome
 from jaxhamel.cli._results._outputs import _asked_in_tables, _flat, write_figures, write_summary
 from jaxhamel.cli._results._solution import write_tables
-from jaxhamel.cli._results._views import VIEWS, view
 from jaxhamel.cli._scenario._scenario import Scenario
 from jaxhamel.cli._scenario._sizes import check_fit_step
 from jaxhamel.cli._scenario._validate import ScenarioError
@@ -34,6 +33,7 @@ from jaxhamel.cli._terminal import Terminal
 from jaxhamel.simulate import Trajectory
 from jaxhamel.viz import Chart, Report, correlation_figure, fit_figure, residuals_figure
 from jaxhamel.viz._charts import distinct
+from jaxhamel.viz._motion._scene_of import scene_of
 
 ADVICE = "Start nearer with --set system.…, give more runs, freeze or add a prior to what is not determined."
 
@@ -139,7 +139,7 @@ def write_identification(out: Path, outcome: Outcome, estimate: Any) -> Outcome:
     for index in range(len(estimate.problem.runs)):
         motion, shown, errors = identify.compared(estimate, index)
         charts += run_charts(estimate, index, shown, errors)
-        scene = scene or _scene(scenario, estimate, index, motion)
+        scene = scene or _scene(estimate, index, motion)
     free = [not f and np.isfinite(e) for f, e in zip(estimate.frozen, estimate.errors, strict=True)]
     if sum(free) > 1:
         names = [name for name, f in zip(estimate.names, free, strict=True) if f]
@@ -192,12 +192,10 @@ def measured_chart(
     return Chart(name, figure, f"Measured and modelled {quantity} of {run.name} over time")
 
 
-def _scene(scenario: Scenario, estimate: Any, index: int, motion: Trajectory) -> Any:
-    """The moving body, of kinds that have a picture."""
-    if scenario.kind not in VIEWS:
-        return None
+def _scene(estimate: Any, index: int, motion: Trajectory) -> Any:
+    """The moving bodies."""
     run = estimate.problem.runs[index]
-    return view(scenario.kind, run_of(motion, estimate.system, run.control)).scene
+    return scene_of(run_of(motion, estimate.system, run.control))
 
 
 def _report(

@@ -13,25 +13,11 @@ import numpy as np
 from jaxhamel import _checks
 from jaxhamel._words import counted
 from jaxhamel.cli._commands._montecarlo_report import charts, tiles
-from jaxhamel.cli._commands._simulate import (
-    prepared,
-    progress_of,
-    run_of,
-    standing,
-    status,
-    with_task,
-)
-from jaxhamel.cli._objects._build import (
-    build_control,
-    build_initial,
-    build_system,
-    build_times,
-    solver_options,
-)
+from jaxhamel.cli._commands._simulate import progress_of, simulated, status
 from jaxhamel.cli._objects._ensemble_model import Model
-from jaxhamel.cli._objects._spread import Nominal, check_system, distributions, member
+from jaxhamel.cli._objects._prepared import PreparedRun
+from jaxhamel.cli._objects._spread import check_system, distributions, member, nominal_of
 from jaxhamel.cli._results._folder import folder, remove_summary
-from jaxhamel.cli._results._motion import Run
 from jaxhamel.cli._results._outcome import Outcome
 from jaxhamel.cli._results._outputs import write_all
 from jaxhamel.cli._scenario._scenario import Scenario
@@ -42,7 +28,7 @@ from jaxhamel.ensemble._study._monte_carlo import asked_of
 from jaxhamel.ensemble._study._run import Run as EnsembleRun
 from jaxhamel.ensemble._study._running import Progress
 from jaxhamel.ensemble._study._statistics import probability
-from jaxhamel.simulate import simulate
+from jaxhamel.viz._motion._run import Run
 
 SECONDS = 0.5  # between two lines that are shown
 
@@ -61,12 +47,12 @@ def run_montecarlo(
 
     **Raises:** `ScenarioError` before anything is written, and where the folder holds another run.
     """
-    table, nominal, spread = _ensemble(scenario)
+    table, prepared, spread = _ensemble(scenario)
     size = table["trajectories"] if trajectories is None else trajectories
-    model = Model(scenario, nominal)
+    model = Model(scenario, nominal_of(prepared))
     with _as_one_line():
         samples = Samples(spread, size, seed, table["sampler"])
-        samples.check(lambda x: check_system(x, nominal))
+        samples.check(lambda x: check_system(x, model.nominal))
         if accuracy:
             _checks.check_accuracy(accuracy, list(jax.eval_shape(model, samples[:1])[0]))
     folder(out, of_ensemble=True)
@@ -77,7 +63,7 @@ def run_montecarlo(
         asked = asked_of(samples, _about(scenario))
         run = EnsembleRun(model, samples, asked, None, out, resume, accuracy, has_aux=True)
     remove_summary(out)
-    nominal_run = _in_a_thread(lambda: _nominal_run(scenario, model))
+    nominal_run = _in_a_thread(lambda: prepared.shown(simulated(prepared)))
     with terminal.updating(), _as_one_line():
         study = Study.of(run.values(_shown(terminal)), samples, run.first(), run.events)
     terminal.say(str(study))
@@ -97,15 +83,14 @@ def run_one(
 
     **Raises:** `ScenarioError` before anything is written, for an index that there is not, too.
     """
-    table, nominal, spread = _ensemble(scenario)
+    table, prepared, spread = _ensemble(scenario)
     size = table["trajectories"] if trajectories is None else trajectories
     with _as_one_line():
         sample = Samples(spread, size, seed, table["sampler"])[index]
-    system, q0, u0, control = member(sample, nominal)
+    one = prepared.but(*member(sample, nominal_of(prepared)))
     folder(out)
     terminal.say(f"{scenario.name}: trajectory {index} of {size}, seed {seed}")
-    ts, options = build_times(scenario), solver_options(scenario)
-    trajectory = simulate(system, q0, u0, ts, control, **options)
+    trajectory = simulated(one)
     drawn = {name: x.tolist() for name, x in sample.items()}
     outcome = Outcome(
         "montecarlo",
@@ -116,7 +101,7 @@ def run_one(
         lead=f"Trajectory {index} of {size}, drawn with seed {seed}.",
         top={"index": index, "trajectories": size, "seed": seed, "sample": drawn},
     )
-    return write_all(out, outcome, with_task(run_of(trajectory, system, control), scenario))
+    return write_all(out, outcome, one.shown(trajectory))
 
 
 def accuracies(said: Sequence[str]) -> dict[str, float]:
@@ -136,16 +121,15 @@ def accuracies(said: Sequence[str]) -> dict[str, float]:
 
 
 def _ensemble(scenario: Scenario):
-    """The table of the scenario, its own values, and the distributions about them."""
+    """The table of the scenario, its own run, and the distributions about them."""
     table = scenario["montecarlo"]
     if table is None or not table["spread"]:
         raise ScenarioError(
             "`montecarlo.spread` is missing; montecarlo needs at least one [[montecarlo.spread]]: what differs "
             "from trajectory to trajectory."
         )
-    control = build_control(scenario, system := build_system(scenario))
-    nominal = Nominal(system, *build_initial(scenario), control)
-    return table, nominal, distributions(table["spread"], nominal)
+    prepared = PreparedRun.of(scenario)
+    return table, prepared, distributions(table["spread"], nominal_of(prepared))
 
 
 def _about(scenario: Scenario) -> dict[str, Any]:
@@ -243,11 +227,3 @@ def _in_a_thread(job: Callable[[], Any]) -> Future:
         return pool.submit(job)
     finally:
         pool.shutdown(wait=False)
-
-
-def _nominal_run(scenario: Scenario, model: Model) -> Run:
-    system, q0, u0, control = model.nominal
-    ts, options = build_times(scenario), solver_options(scenario)
-    with prepared(scenario, standing(system, control, q0, u0, ts)):
-        trajectory = simulate(system, q0, u0, ts, control, **options)
-    return with_task(run_of(trajectory, system, control), scenario)

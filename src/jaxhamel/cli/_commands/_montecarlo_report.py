@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from jaxhamel.cli._objects._ensemble_model import Model
-from jaxhamel.cli._results._motion import Run
 from jaxhamel.ensemble import Study
 from jaxhamel.viz import Chart, fan_figure, growth_figure, histograms_figure, landing_figure
+from jaxhamel.viz._motion._run import Run
 
 SHOWN = 200  # trajectories in the fan
 

@@ -10,23 +10,25 @@ from jaxhamel import identify
 from jaxhamel._files import write_text
 from jaxhamel._words import slug
 from jaxhamel.cli._commands._identify import measured_chart
-from jaxhamel.cli._commands._simulate import run_of, status
-from jaxhamel.cli._objects._build import build_control, named
+from jaxhamel.cli._commands._simulate import status
+from jaxhamel.cli._objects._build import build_control
 from jaxhamel.cli._objects._identification import (
     build_identified_system,
     build_measurements,
     read_run,
 )
+from jaxhamel.cli._objects._prepared import run_of
+from jaxhamel.cli._objects._system import named
 from jaxhamel.cli._results._folder import folder
 from jaxhamel.cli._results._outcome import Outcome
 from jaxhamel.cli._results._outputs import write_figures, write_summary
-from jaxhamel.cli._results._views import VIEWS, view
 from jaxhamel.cli._scenario._scenario import Scenario
 from jaxhamel.cli._scenario._sizes import check_fit_step
 from jaxhamel.cli._scenario._validate import ScenarioError
 from jaxhamel.cli._terminal import Terminal
 from jaxhamel.viz import Chart, Report, Scene, residuals_figure
 from jaxhamel.viz._charts import distinct
+from jaxhamel.viz._motion._scene_of import scene_of
 
 
 def run_predict(
@@ -78,7 +80,7 @@ def write_prediction(out: Path, outcome: Outcome, found, measurements) -> Outcom
     report = Report(
         title=f"{outcome.scenario.title}: {found.run.name} predicted",
         lead=f"The state at the start is from the first {found.seconds:g} s; the rest was only compared with.",
-        scene=_scene(outcome.scenario.kind, found),
+        scene=_scene(found),
         charts=charts,
         tiles=[(f"{value:.3g}", f"RMS of {name}") for name, value in found.rms.items()],
         tables={"RMS after the first seconds": found.rms, "Made with": summary["versions"]},
@@ -105,9 +107,7 @@ def _error_chart(found) -> Chart:
     return Chart("errors", figure, "Error of each predicted signal over time")
 
 
-def _scene(kind: str, found) -> Scene | None:
-    """The moving body, of kinds that have a picture."""
-    if kind not in VIEWS:
-        return None
+def _scene(found) -> Scene | None:
+    """The moving bodies."""
     moving = run_of(found.trajectory, found.trajectory.system, found.run.control)
-    return view(kind, moving).scene
+    return scene_of(moving)

@@ -1,10 +1,6 @@
-"""A checked scenario as objects of the library: system, initial state, control, times, solver."""
+"""Control, times and solver of a checked scenario as objects of the library."""
 
-import inspect
-import re
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from itertools import groupby
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import diffrax
@@ -13,13 +9,17 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from jaxhamel import systems
-from jaxhamel._typing import Configuration, QuasiVelocity, Time
+from jaxhamel._typing import Time
+from jaxhamel.cli._objects._system import build_initial as build_initial
+from jaxhamel.cli._objects._system import build_system as build_system
+from jaxhamel.cli._objects._system import check_constructed as check_constructed
+from jaxhamel.cli._objects._system import named
 from jaxhamel.cli._scenario._scenario import Scenario
 from jaxhamel.cli._scenario._validate import ScenarioError
 from jaxhamel.control import FourierSeries, Limited, Spline
 from jaxhamel.control._figure_eight import figure_eight_curve
 from jaxhamel.mechanics import as_control
+from jaxhamel.mechanics._system import controls_of
 
 METHODS = {
     "tsit5": diffrax.Tsit5,
@@ -44,38 +44,24 @@ class Sine(eqx.Module):
         return self.mean + self.amplitude * jnp.sin(self.frequency * t + self.phase)
 
 
-def build_system(scenario: Scenario) -> Any:
-    """The system of `[system]`."""
-    table = dict(scenario["system"])
-    kind = table.pop("kind")
-    make, prepare = SYSTEMS[kind]
-    with named("system"):
-        return make(**prepare(table))
-
-
-def build_initial(scenario: Scenario) -> tuple[Configuration, QuasiVelocity]:
-    """The configuration and quasi-velocities of `[initial]`."""
-    table = scenario["initial"]
-    if "orientation" in table:
-        norm = float(np.linalg.norm(table["orientation"]))
-        if abs(norm - 1.0) > 1e-6:
-            raise ScenarioError(
-                f"`initial.orientation` has norm {norm:.9g}; it must be a unit quaternion "
-                "(w, x, y, z). Divide it by its norm."
-            )
-    return STATES[scenario.kind](table)
-
-
 def build_control(scenario: Scenario, system: Any) -> Callable[..., Any] | None:
-    """The control of `[control]`, with one entry for each mass of the system."""
-    n = getattr(system, "n_masses", 0)
+    """The control of `[control]`, with as many values as the system takes; None where it takes none, or is given none."""
     table = dict(scenario["control"])
-    curve = table.pop("curve")
-    if n == 0:
-        if any(np.size(value) for value in table.values()):
+    curve, given = table.pop("curve"), controls_of(system)
+    said = any(np.size(value) for value in table.values())
+    if given == 0:
+        if said:
             raise ScenarioError("`control` moves masses, but the system has none. Leave it out.")
         return None
-    return CURVES[curve](table, n)
+    if not said and not (system.prescribed_motion and given):
+        return None
+    return CURVES[curve](table, _said(table) if given is None else given)
+
+
+def _said(table: Mapping[str, Any]) -> int:
+    """How many values a control has by itself."""
+    lists = [value for value in table.values() if isinstance(value, list) and value]
+    return len(lists[0][0] if isinstance(lists[0][0], list) else lists[0]) if lists else 0
 
 
 def build_times(scenario: Scenario) -> np.ndarray:
@@ -101,110 +87,6 @@ def solver_options(scenario: Scenario) -> dict[str, Any]:
     return steps | {"solver": METHODS[table["method"]](), "max_steps": table["max_steps"]}
 
 
-@contextmanager
-def named(table: str) -> Iterator[None]:
-    """Turn the library's messages about `radius` into one line about `system.radius`."""
-    try:
-        yield
-    except (ValueError, TypeError) as error:
-        message = " ".join(str(error).split())
-        raise ScenarioError(re.sub(r"`(\w+)`", rf"`{table}.\1`", message, count=1)) from None
-
-
-def check_constructed(thing: Any) -> None:
-    """What its constructor says of the values of a system, or of a part of it such as its rails.
-
-    For one whose leaves were put into it: that passes the constructor by.
-
-    **Raises:** as the constructor.
-    """
-    if not isinstance(thing, eqx.Module):
-        return
-    arguments: list[Any] = []
-    named_arguments: dict[str, Any] = {}
-    for name, parameter in inspect.signature(type(thing)).parameters.items():
-        value = getattr(thing, name)
-        for part in value if isinstance(value, tuple) else (value,):
-            check_constructed(part)
-        if parameter.kind is parameter.VAR_POSITIONAL:
-            arguments += value
-        elif value is not None:
-            named_arguments[name] = value
-    type(thing)(*arguments, **named_arguments)
-
-
-# Systems.
-
-
-def _with_rails(table: Mapping[str, Any]) -> dict[str, Any]:
-    """Masses, rails and an external force as the system takes them."""
-    parameters = dict(table)
-    parameters["rails"] = _rails(table["rails"], len(table["masses"]))
-    if not np.any(table["external_force"]) and np.ndim(table["external_force"]):
-        parameters.pop("external_force")  # none is cheaper than zero
-    return parameters
-
-
-def _rails(tables: list[Mapping[str, Any]], n: int) -> Any:
-    if len(tables) != n:
-        raise ScenarioError(
-            f"`system.rails` has {len(tables)} entries but `system.masses` has {n}; "
-            "each mass needs one [[system.rails]]."
-        )
-    groups = [_group(kind, list(rails)) for kind, rails in groupby(tables, lambda t: t["kind"])]
-    if not groups:
-        return None
-    return groups[0] if len(groups) == 1 else systems.MixedRails(*groups)
-
-
-def _group(kind: str, tables: list[Mapping[str, Any]]) -> Any:
-    """Neighbouring rails of one kind as one object with a row for each."""
-    columns = {
-        key: np.array([table[key] for table in tables]) for key in tables[0] if key != "kind"
-    }
-    with named("system.rails"):
-        return RAILS[kind](**columns)
-
-
-RAILS = {
-    "circular": systems.CircularRails,
-    "elliptic": systems.EllipticRails,
-    "figure-eight": systems.FigureEightRails,
-    "straight": systems.StraightRails,
-}
-SYSTEMS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
-    "rolling-ball": (systems.RollingBall, _with_rails),
-    "actuated-disk": (systems.ActuatedDisk, _with_rails),
-    "heavy-top": (systems.HeavyTop, dict),
-    "suslov": (systems.Suslov, dict),
-    "free-rigid-body": (systems.FreeRigidBody, dict),
-}
-
-
-# Initial states: (q, u).
-
-
-def _body_state(table: Mapping[str, Any]) -> tuple[Any, ...]:
-    return _array(table["orientation"]), _array(table["omega"])
-
-
-def _ball_state(table: Mapping[str, Any]) -> tuple[Any, ...]:
-    return (_array(table["orientation"]), _array(table["position"])), _array(table["omega"])
-
-
-def _disk_state(table: Mapping[str, Any]) -> tuple[Any, ...]:
-    return (_array([table["angle"]]), _array([table["position"]])), _array([table["rate"]])
-
-
-STATES = {
-    "rolling-ball": _ball_state,
-    "actuated-disk": _disk_state,
-    "heavy-top": _body_state,
-    "suslov": _body_state,
-    "free-rigid-body": _body_state,
-}
-
-
 # Controls.
 
 
@@ -217,11 +99,11 @@ def _sine(table: Mapping[str, Any], n: int) -> Sine:
     return Sine(**{key: _per_mass(key, value, n) for key, value in columns.items()})
 
 
-def _fourier(table: Mapping[str, Any], n: int) -> FourierSeries:
+def _fourier(table: Mapping[str, Any], n: int) -> Any:
     mean = _per_mass("mean", table["mean"], n)
     waves = {key: _row_per_mass(key, table[key], n) for key in ("cosine", "sine")}
     with named("control"):
-        return FourierSeries(mean, **waves, period=table["period"])
+        return limited(FourierSeries(mean, **waves, period=table["period"]), table, n)
 
 
 def _spline(table: Mapping[str, Any], n: int) -> Spline:
@@ -249,7 +131,7 @@ def limited(curve: Any, table: Mapping[str, Any], n: int, name: str = "control")
 def _per_mass(key: str, value: list[Any], n: int, name: str = "control") -> Array:
     if len(value) != n:
         raise ScenarioError(
-            f"`{name}.{key}` has {len(value)} entries; it must have {n}, one for each mass."
+            f"`{name}.{key}` has {len(value)} entries; it must have {n}, one for each control."
         )
     return _array(value)
 
@@ -258,7 +140,7 @@ def _row_per_mass(key: str, value: list[Any], n: int) -> Array:
     if value and len(value[0]) != n:
         raise ScenarioError(
             f"`control.{key}` has rows of {len(value[0])} numbers; they must have {n}, "
-            "one for each mass."
+            "one for each control."
         )
     return _array(value).reshape(len(value), n)
 

@@ -10,8 +10,8 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from jaxhamel.cli._objects._build import build_times
+from jaxhamel.cli._objects._paths import build_path
 from jaxhamel.cli._objects._spread import Nominal, member
-from jaxhamel.cli._objects._task import build_path
 from jaxhamel.cli._scenario._scenario import Scenario
 from jaxhamel.ensemble import lanes, rollout
 from jaxhamel.systems import RollingBall
@@ -33,12 +33,11 @@ class Model:
     """From a block of samples to what each trajectory does, by `rollout`."""
 
     def __init__(self, scenario: Scenario, nominal: Nominal):
-        table = scenario["montecarlo"]
+        table, full, path = scenario["montecarlo"], build_times(scenario), build_path(scenario)
         self.nominal, names = nominal, ("rtol", "atol") if table["rtol"] else ("dt",)
         self.steps: dict[str, Any] = {name: table[name] for name in names}
-        full = build_times(scenario)
         self.ts = np.linspace(full[0], full[-1], table["samples"])
-        self.asked = along(build_path(scenario), self.ts) if scenario["task"] else None
+        self.asked = None if path is None else along(path, self.ts)
 
     def __call__(self, samples: Mapping[str, Any]) -> tuple[dict[str, Array], Array | None]:
         """What each trajectory does, and of a ball its path on the ground."""

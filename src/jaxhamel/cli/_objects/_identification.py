@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxhamel import identify
-from jaxhamel.cli._objects._build import build_system, check_constructed, named
+from jaxhamel.cli._objects._system import build_system, check_constructed, named
 from jaxhamel.cli._results._outputs import write_columns
 from jaxhamel.cli._scenario._reading import check_data_file
 from jaxhamel.cli._scenario._scenario import Scenario
@@ -195,7 +195,7 @@ def make_runs(
     """Writes `[synthetic]` runs of the system of `[truth]` as CSV files."""
     table = scenario["synthetic"]
     given = {key: value for key, value in scenario["truth"].items() if value is not None}
-    truth = Scenario(scenario.name, {**scenario.tables, "system": {**scenario["system"], **given}})
+    truth = replace(scenario, tables={**scenario.tables, "system": {**scenario["system"], **given}})
     system, rng = build_system(truth), np.random.default_rng(seed)
     ts = np.arange(round(table["seconds"] * table["rate"]) + 1) / table["rate"]
     for number in range(table["runs"]):

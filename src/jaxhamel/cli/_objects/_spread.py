@@ -9,7 +9,8 @@ import numpy as np
 from jaxtyping import Array
 
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Time
-from jaxhamel.cli._objects._build import check_constructed, named
+from jaxhamel.cli._objects._prepared import PreparedRun
+from jaxhamel.cli._objects._system import check_constructed, named
 from jaxhamel.cli._scenario._validate import ScenarioError, brief, nearest
 from jaxhamel.ensemble import Distribution
 from jaxhamel.identify._parameters._paths import leaf_paths, with_leaf
@@ -26,6 +27,11 @@ class Nominal(NamedTuple):
     q0: Configuration
     u0: QuasiVelocity
     control: Control
+
+
+def nominal_of(run: PreparedRun) -> Nominal:
+    """System, initial state and control of a run."""
+    return Nominal(run.system, run.q0, run.u0, run.control)
 
 
 class Disturbed(eqx.Module):

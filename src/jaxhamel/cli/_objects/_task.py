@@ -1,68 +1,105 @@
-"""`[task]` as objects of the library: the path, the control problem, the method."""
+"""`[task]` as objects of the library: the control problem and the method."""
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array
 
-from jaxhamel.cli._objects._build import build_initial, build_system, limited, named
+from jaxhamel._typing import Configuration
+from jaxhamel.cli._objects._build import limited
+from jaxhamel.cli._objects._prepared import PreparedRun
+from jaxhamel.cli._objects._system import named, state_in
 from jaxhamel.cli._scenario._scenario import Scenario
-from jaxhamel.cli._scenario._validate import ScenarioError
+from jaxhamel.cli._scenario._validate import ScenarioError, brief, nearest
 from jaxhamel.control import (
-    Circle,
     ContactLimits,
     ControlAt,
+    ControlEnergy,
     ControlProblem,
-    FigureEight,
-    Line,
+    Endpoint,
+    FourierSeries,
+    MassAcceleration,
     MultipleShooting,
     Spline,
+    StateAtEnd,
     TrackingProblem,
     rolling_along,
 )
-
-PATHS = {
-    "figure-eight": (FigureEight, ("width", "height")),
-    "circle": (Circle, ("radius",)),
-    "line": (Line, ("end",)),
-}
+from jaxhamel.control._costs import last_factor
+from jaxhamel.mechanics._description import state_of
+from jaxhamel.mechanics._system import controls_of
+from jaxhamel.systems import RollingBall
 
 
-def build_path(scenario: Scenario) -> Any:
-    """The path of `[task]`, t -> `(2,)`."""
-    task = scenario["task"]
-    make, sizes = PATHS[task["path"]]
-    period = task["period"] or scenario["time"]["end"]
-    with named("task"):
-        return make(period=period, ramp=task["ramp"], **{key: task[key] for key in sizes})
+class Coordinates(eqx.Module):
+    """Some of the numbers that a configuration is stored in."""
+
+    places: tuple[int, ...] = eqx.field(static=True)
+
+    def __call__(self, q: Configuration) -> Array:
+        return ravel_pytree(q)[0][jnp.array(self.places)]
 
 
-def build_problem(scenario: Scenario, seed: int) -> ControlProblem:
-    """The control problem of `[task]`.
+def build_problem(scenario: Scenario, seed: int, run: PreparedRun | None = None) -> ControlProblem:
+    """The control problem of `[task]`, of a run prepared from the scenario.
 
     **Raises:** `ScenarioError` where there is no task, or one that this system cannot have.
     """
     _check_task(scenario)
-    task, system = scenario["task"], build_system(scenario)
-    _check_rest(task, system.n_masses)
-    path, (q0, u0) = build_path(scenario), build_initial(scenario)
-    rest = jnp.asarray(task["rest"], dtype=float)
-    spline = _spline(task, rest, scenario["time"]["end"], seed)
-    ts = jnp.linspace(0.0, scenario["time"]["end"], spline.n_segments + 1)
+    run = PreparedRun.of(scenario) if run is None else run
+    system = run.system
+    if isinstance(system, RollingBall) and run.path is not None:
+        _check_at_origin(scenario)
+    task = scenario["task"]
+    output = _output(run, task)
+    n = _controls(task, system)
+    curve, intervals = _curve(task, n, scenario["time"]["end"], seed)
+    ts = jnp.linspace(0.0, scenario["time"]["end"], intervals + 1)
+    curve = limited(curve, task, n, "task")
     with named("task"):
-        return TrackingProblem(
-            system,
-            q0,
-            u0,
-            ts,
-            limited(spline, task, system.n_masses, "task"),
-            path,
-            tracking_weight=task["tracking_weight"],
-            acceleration_weight=task["acceleration_weight"],
-            costs=_contact(task),
-            constraints=(ControlAt(value=rest, rate=jnp.zeros_like(rest)),),
-            guess=rolling_along(path, ts, system.radius),
-        )
+        if output is None:
+            return _to_state(run, task, ts, curve)
+        return _along_path(run, task, ts, curve, output)
+
+
+def _along_path(
+    run: PreparedRun, task: Mapping[str, Any], ts: Array, curve: Any, output: Callable
+) -> ControlProblem:
+    rest = jnp.asarray(task["rest"], dtype=float)
+    ball = isinstance(run.system, RollingBall)
+    return TrackingProblem(
+        run.system,
+        run.q0,
+        run.u0,
+        ts,
+        curve,
+        run.path,
+        output=output,
+        tracking_weight=task["tracking_weight"],
+        acceleration_weight=task["acceleration_weight"],
+        costs=_contact(task),
+        constraints=(ControlAt(value=rest, rate=jnp.zeros_like(rest)),),
+        guess=rolling_along(run.path, ts, run.system.radius) if ball else None,  # pyright: ignore[reportAttributeAccessIssue]
+    )
+
+
+def _to_state(run: PreparedRun, task: Mapping[str, Any], ts: Array, curve: Any) -> ControlProblem:
+    """The least control effort that brings the system into a state, exactly or by weight."""
+    q, u = state_in(run.system, {k: task[k] for k in ("q", "u") if k in task}, "task")
+    target = {"q": q if "q" in task else None, "u": u if "u" in task else None}
+    if all(x is None for x in target.values()):
+        raise ScenarioError("`task.q` is missing; give the state to reach, `q`, `u` or both.")
+    costs: list[Any] = [ControlEnergy(task["effort_weight"])]
+    if task["acceleration_weight"]:
+        costs.append(MassAcceleration(task["acceleration_weight"]))
+    if task["end_weight"]:
+        costs.append(Endpoint(**target, weight=task["end_weight"]))
+    exact = () if task["end_weight"] else (StateAtEnd(**target),)
+    return ControlProblem(run.system, run.q0, run.u0, ts, curve, tuple(costs), exact)
 
 
 def build_method(scenario: Scenario, max_seconds: float) -> MultipleShooting:
@@ -74,7 +111,7 @@ def build_method(scenario: Scenario, max_seconds: float) -> MultipleShooting:
             max_iterations=task["max_iterations"],
             max_seconds=max_seconds,
             cost_tolerance=task["cost_tolerance"],
-            goal=task["goal"] or None,
+            goal=task.get("goal") or None,
         )
 
 
@@ -84,15 +121,13 @@ def _check_task(scenario: Scenario) -> None:
             "`task` is missing; control needs a table [task] that says what path to follow. "
             "Built-in scenarios with a task: see `jaxhamel scenarios`."
         )
-    if scenario.kind != "rolling-ball":
-        raise ScenarioError(
-            f'`system.kind` is "{scenario.kind}"; a [task] is to roll along a path, and needs '
-            'a "rolling-ball".'
-        )
     if scenario["time"]["start"] != 0.0:
         raise ScenarioError(
             f"`time.start` is {scenario['time']['start']:g}; a [task] starts at 0. Leave it out."
         )
+
+
+def _check_at_origin(scenario: Scenario) -> None:
     standing = {"orientation": [1.0, 0.0, 0.0, 0.0], "position": [0.0, 0.0], "omega": [0.0] * 3}
     for key, value in standing.items():
         if scenario["initial"][key] != value:
@@ -102,24 +137,66 @@ def _check_task(scenario: Scenario) -> None:
             )
 
 
-def _check_rest(task: dict[str, Any], n: int) -> None:
-    if len(task["rest"]) != n or n == 0:
+def _output(run: PreparedRun, task: Mapping[str, Any]) -> Callable | None:
+    """The two coordinates that follow the path: those that the task names, else the body's position; None without a path."""
+    if run.path is None:
+        return None
+    names = state_of(run.system)
+    sizes = [x.size for x in jax.tree.leaves(run.q0)]
+    columns = [c for part, n in zip(names.q, sizes, strict=True) for c in part.names(n)]
+    wanted = task["coordinates"] or ["x", "y"]
+    if isinstance(run.system, RollingBall) and not task["coordinates"]:
+        return last_factor
+    if not task["coordinates"] and not set(wanted) <= set(columns):
         raise ScenarioError(
-            f"`task.rest` has {len(task['rest'])} entries; it must have {n or 'at least 1'}, "
-            "one for each mass of the system."
+            f'`system.kind` is "{run.scenario.kind}"; a [task] is to follow a path in x and y, which this '
+            f"system has not. Name the two coordinates that follow it in `task.coordinates`, of {', '.join(columns)}."
         )
+    for name in wanted:
+        if name not in columns:
+            raise ScenarioError(
+                f"`task.coordinates` has {brief(name)}, which is no coordinate of this system."
+                f"{nearest(name, columns)} It has {', '.join(columns)}."
+            )
+    return Coordinates(tuple(columns.index(name) for name in wanted))
 
 
-def _spline(task: dict[str, Any], rest: Any, end: float, seed: int) -> Spline:
-    """The spline that stays at rest, changed at random where that is asked for."""
+def _controls(task: Mapping[str, Any], system: Any) -> int:
+    """How many controls there are: the system says it, or else `rest` does, a number for each."""
+    said, given = len(task["rest"]), controls_of(system)
+    if not said and given and task["path"] == "to-state":
+        return given
+    n = said if given is None else given
+    if said != n or n == 0:
+        none = "the system has no control" if given == 0 else f"it must have {n or 'at least 1'}"
+        raise ScenarioError(
+            f"`task.rest` has {said} entries; {none}, one for each control of the system."
+        )
+    return n
+
+
+def _curve(task: Mapping[str, Any], n: int, end: float, seed: int) -> tuple[Any, int]:
+    """The curve that stays at rest, changed at random where that is asked for; the intervals of the search."""
+    rest = jnp.asarray(task["rest"] or [0.0] * n, dtype=float)
+    if task.get("harmonics"):
+        waves = jnp.zeros((task["harmonics"], n))
+        with named("task"):
+            start = FourierSeries(rest, waves, waves, end)
+        return _perturbed(start, task, seed), max(task["intervals"], 2 * task["harmonics"])
     with named("task"):
         spline = Spline.constant(rest, 0.0, end, task["coefficients"], task["degree"])
     noise = jax.random.normal(jax.random.key(seed), spline.coefficients.shape, float)
     coefficients = spline.coefficients + task["perturbation"] * noise
-    return Spline(coefficients, 0.0, end, task["degree"])
+    return Spline(coefficients, 0.0, end, task["degree"]), spline.n_segments
 
 
-def _contact(task: dict[str, Any]) -> tuple[Any, ...]:
+def _perturbed(series: FourierSeries, task: Mapping[str, Any], seed: int) -> FourierSeries:
+    noise = jax.random.normal(jax.random.key(seed), (2, *series.cosine.shape), float)
+    changed = tuple(task["perturbation"] * wave for wave in noise)
+    return eqx.tree_at(lambda s: (s.cosine, s.sine), series, changed)
+
+
+def _contact(task: Mapping[str, Any]) -> tuple:
     if not task["friction_limit"]:
         return ()
     return (ContactLimits(friction=task["friction_limit"], weight=task["contact_weight"]),)

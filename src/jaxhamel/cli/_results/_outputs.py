@@ -12,11 +12,11 @@ import numpy as np
 
 from jaxhamel._files import sync, write_text, written
 from jaxhamel._words import cell
-from jaxhamel.cli._results._motion import Run
 from jaxhamel.cli._results._outcome import Outcome
-from jaxhamel.cli._results._views import View, view
 from jaxhamel.viz import Chart, Report, save
 from jaxhamel.viz._charts import distinct
+from jaxhamel.viz._motion._run import Run
+from jaxhamel.viz._motion._view import View, view
 
 UNITS = {
     "distance": "m",
@@ -38,7 +38,7 @@ def write_all(out: Path, outcome: Outcome, run: Run, charts: Sequence[Chart] = (
     The summary is written last: a folder with a summary.json has all the others.
     """
     with np.errstate(all="ignore"):  # of a motion that broke down: files show numbers as they are
-        shown = view(outcome.scenario.kind, run)
+        shown = view(run)
     shown = replace(shown, charts=distinct([*charts, *shown.charts]))
     outcome = replace(outcome, reached={**shown.reached, **outcome.reached})
     write_trajectory(out / "trajectory.csv", run.ts, shown.columns)

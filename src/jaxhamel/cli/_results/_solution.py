@@ -10,7 +10,7 @@ import numpy as np
 
 from jaxhamel._files import write_text
 from jaxhamel.cli._scenario._scenario import Scenario
-from jaxhamel.control import Limited, Result, Spline
+from jaxhamel.control import FourierSeries, Limited, Result, Spline
 
 
 def write_solution(path: Path, scenario: Scenario, result: Result) -> None:
@@ -32,7 +32,10 @@ def _control(curve: Any) -> dict[str, Any]:
     if isinstance(curve, Limited):
         bounds = {"lower": _list(curve.lower), "upper": _list(curve.upper)}
         curve = curve.curve
-    assert isinstance(curve, Spline)  # the only kind that `control` searches among
+    if isinstance(curve, FourierSeries):
+        waves = {key: _list(getattr(curve, key)) for key in ("mean", "cosine", "sine")}
+        return {"curve": "fourier", "period": float(curve.period), **waves, **bounds}
+    assert isinstance(curve, Spline)  # the other kind that `control` searches among
     times = {"start": float(curve.t0), "end": float(curve.t1), "degree": curve.degree}
     return {"curve": "spline", "coefficients": _list(curve.coefficients), **times, **bounds}
 

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from jaxhamel.cli._scenario._schema import scenario_schema
-from jaxhamel.cli._scenario._system_schema import INITIAL
+from jaxhamel.cli._scenario._system_schema import Q_AND_U, initial_keys, named_systems
 from jaxhamel.cli._scenario._validate import Table, Tables, Variants, keys_of
-from jaxhamel.cli._scenario._values import REQUIRED, Key
+from jaxhamel.cli._scenario._values import OMITTED, REQUIRED, Key
 
 
 def scenario_keys() -> str:
@@ -15,7 +15,11 @@ def scenario_keys() -> str:
     texts = [_keys("Top level", {k: v for k, v in schema.items() if isinstance(v, Key)})]
     for name, node in schema.items():
         if name == "initial":
-            texts += [_keys(f"[initial] of {kind}", t.entries) for kind, t in INITIAL.items()]
+            texts += [
+                _keys(f"[initial] of {kind}", initial_keys(cls))
+                for kind, cls in named_systems().items()
+            ]
+            texts.append(_keys("[initial] of any system", Q_AND_U))
         elif not isinstance(node, Key):
             texts += list(_sections(name, node))
     return "\n".join(texts)
@@ -67,6 +71,8 @@ def _row(name: str, key: Key) -> str:
 
 
 def _shown(value: Any) -> str:
+    if value is None or value is OMITTED:
+        return "none" if value is None else "the system's own"
     return "empty" if value in ("", []) else f"`{value}`"
 
 

@@ -1,7 +1,9 @@
 """Every key of a scenario for `identify`: the system to start from, what is measured, what is sought."""
 
-from jaxhamel.cli._scenario._schema import CONTROL
-from jaxhamel.cli._scenario._system_schema import POSITIVE, SYSTEM
+from typing import TYPE_CHECKING
+
+from jaxhamel.cli._scenario._schema import ANY, CONTROL
+from jaxhamel.cli._scenario._system_schema import POSITIVE, system_schema
 from jaxhamel.cli._scenario._validate import Table, Tables, Variants
 from jaxhamel.cli._scenario._values import (
     Accepts,
@@ -15,7 +17,11 @@ from jaxhamel.cli._scenario._values import (
     numbers,
     rows,
     text,
+    texts,
 )
+
+if TYPE_CHECKING:
+    from jaxhamel.mechanics import System
 
 
 def _list_of(kind: Accepts, words: str) -> Accepts:
@@ -36,7 +42,7 @@ def _yes_or_no() -> Accepts:
     return Accepts("true or false", read)
 
 
-TEXTS = _list_of(text(), "strings")
+TEXTS = texts()
 HEADINGS = _list_of(
     heading(), "strings without control characters and without spaces at their ends"
 )
@@ -185,28 +191,31 @@ FITTED = Tables(
 )
 
 
-def identify_schema(kind: object) -> Table:
-    """The schema of a scenario for `identify`, with a system of this kind."""
-    return Table(
-        {
-            "title": Key(text(), "heading of the report", ""),
-            "description": Key(text(), "one sentence about the scenario", ""),
-            "system": SYSTEM,
-            "control": CONTROL,
-            "data": DATA,
-            "measurements": MEASUREMENTS,
-            "parameters": PARAMETERS,
-            "fit": FIT,
-            "truth": _truth(kind),
-            "synthetic": SYNTHETIC,
-            "fitted": FITTED,
-        }
-    )
+OTHERS = {
+    "title": Key(text(), "heading of the report", ""),
+    "description": Key(text(), "one sentence about the scenario", ""),
+    "system": ANY,
+    "control": CONTROL,
+    "data": DATA,
+    "measurements": MEASUREMENTS,
+    "parameters": PARAMETERS,
+    "fit": FIT,
+    "truth": ANY,
+    "synthetic": SYNTHETIC,
+    "fitted": FITTED,
+}
+OUTLINE = Table(OTHERS)  # the keys of a scenario but for those of its system
 
 
-def _truth(kind: object) -> Table:
+def identify_schema(kind: object, given: "type[System] | None" = None) -> Table:
+    """The schema of a scenario for `identify`, with a system of this kind or of the class given."""
+    system = system_schema(given)
+    truth = _truth(system.chosen({"kind": kind} if kind is not None else {}))
+    return Table({**OTHERS, "system": system, "truth": truth})
+
+
+def _truth(system: Table | None) -> Table:
     """Values of the system that made up the data: any of its keys."""
-    system = SYSTEM.tables.get(kind) if isinstance(kind, str) else None
     entries = system.entries if system is not None else {}
     optional = {
         name: Key(entry.accepts, entry.about, None, entry.unit)

@@ -2,25 +2,29 @@
 
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jaxhamel._words import UNSEEN
-from jaxhamel.cli._scenario._identify_schema import identify_schema
+from jaxhamel.cli._scenario import _identify_schema, _schema
 from jaxhamel.cli._scenario._reading import file_text, is_file, parsed
-from jaxhamel.cli._scenario._schema import scenario_schema
-from jaxhamel.cli._scenario._validate import ScenarioError, brief, nearest, read
+from jaxhamel.cli._scenario._system_schema import class_of
+from jaxhamel.cli._scenario._validate import ScenarioError, Table, brief, check_known, nearest, read
+
+if TYPE_CHECKING:
+    from jaxhamel.mechanics import System
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """A checked scenario: its name, and its tables with every default filled in."""
+    """A checked scenario: its name, its tables with every default filled in, and the class that `--system` gave."""
 
     name: str
     tables: Mapping[str, Any]
+    given: "type[System] | None" = None
 
     def __getitem__(self, table: str) -> Any:
         return self.tables[table]
@@ -31,13 +35,22 @@ class Scenario:
         return self.tables["system"]["kind"]
 
     @property
+    def system_class(self) -> "type[System]":
+        """The class of its system."""
+        cls = class_of(self.kind, self.given)
+        assert cls is not None  # the schema takes no other kinds
+        return cls
+
+    @property
     def title(self) -> str:
         """The heading of the report."""
         return self.tables["title"] or self.name
 
 
-def load(source: str, changes: Iterable[str] = ()) -> Scenario:
+def load(source: str, changes: Iterable[str] = (), given: "type[System] | None" = None) -> Scenario:
     """The scenario of a built-in name or a TOML file, with `key=value` changes.
+
+    **Arguments:** `given`: the class of the system where `--system` names one.
 
     **Raises:** `ScenarioError`, one line, when there is no such scenario or it is wrong.
     """
@@ -47,10 +60,12 @@ def load(source: str, changes: Iterable[str] = ()) -> Scenario:
             "`measurements` belong to a scenario for `jaxhamel identify`; this command takes another one, "
             "see `jaxhamel scenarios`."
         )
-    return Scenario(name, read(scenario_schema(_kind_of(data)), data))
+    return _read(name, data, _schema.OUTLINE, _schema.scenario_schema, given)
 
 
-def load_identification(source: str, changes: Iterable[str] = ()) -> Scenario:
+def load_identification(
+    source: str, changes: Iterable[str] = (), given: "type[System] | None" = None
+) -> Scenario:
     """The same for a scenario of `jaxhamel identify`, which has other tables."""
     name, data = _changed(source, changes, "identify")
     if "time" in data and "measurements" not in data:
@@ -58,7 +73,18 @@ def load_identification(source: str, changes: Iterable[str] = ()) -> Scenario:
             "it is a scenario for `jaxhamel simulate`; this command takes another one, with [[measurements]], see "
             "`jaxhamel scenarios`."
         )
-    return Scenario(name, read(identify_schema(_kind_of(data)), data))
+    return _read(name, data, _identify_schema.OUTLINE, _identify_schema.identify_schema, given)
+
+
+def _read(
+    name: str,
+    data: dict[str, Any],
+    outline: Table,
+    schema: Callable[..., Table],
+    given: "type[System] | None",
+) -> Scenario:
+    check_known(outline, data)  # before the systems, and JAX with them, are imported
+    return Scenario(name, read(schema(_kind_of(data), given), data), given)
 
 
 def _changed(source: str, changes: Iterable[str], command: str) -> tuple[str, dict[str, Any]]:

@@ -3,10 +3,14 @@
 docs/scenarios.md is made from these tables, and a test holds the two together.
 """
 
-from jaxhamel.cli._scenario._system_schema import INITIAL, POSITIVE, SYSTEM
+from typing import TYPE_CHECKING
+
+from jaxhamel.cli._scenario._system_schema import POSITIVE, class_of, initial_schema, system_schema
 from jaxhamel.cli._scenario._validate import Table, Tables, Variants
 from jaxhamel.cli._scenario._values import (
+    OMITTED,
     Key,
+    array,
     boolean,
     choice,
     integer,
@@ -14,7 +18,11 @@ from jaxhamel.cli._scenario._values import (
     numbers,
     rows,
     text,
+    texts,
 )
+
+if TYPE_CHECKING:
+    from jaxhamel.mechanics import System
 
 DEGREE = Key(integer(2), "of the spline's polynomials; 5 makes accelerations smooth", 5)
 LIMITS = {
@@ -47,6 +55,7 @@ CONTROL = Variants(
                 "mean": Key(numbers(), "constant term of every mass", unit="rad or m"),
                 "cosine": Key(rows(), "row k: of harmonic k, for every mass", unit="rad or m"),
                 "sine": Key(rows(), "row k: of harmonic k, for every mass", unit="rad or m"),
+                **LIMITS,
             }
         ),
         "spline": Table(
@@ -90,15 +99,38 @@ SOLVER = Table(
 )
 
 
-SEARCH = {
+CURVE = {
+    "rest": Key(
+        numbers(),
+        "the control where the search starts, one number each: masses at rest in an equilibrium",
+        unit="rad or m",
+    ),
+    "coefficients": Key(integer(8), "spline coefficients of each control", 60),
+    "degree": DEGREE,
+    "harmonics": Key(integer(0), "of a Fourier series of period `time.end`; 0: a spline", 0),
+    "intervals": Key(integer(1), "of the search, with a Fourier series", 20),
+    **LIMITS,
+    "perturbation": Key(
+        number(least=0.0), "random change of the start, by --seed; 0: none", 0.0, "rad or m"
+    ),
+}
+METHOD = {
+    "steps": Key(integer(2), "integration steps between two knots of the spline, even", 6),
+    "cost_tolerance": Key(
+        POSITIVE, "solved when ten iterations lower the cost by less than this share", 1e-3
+    ),
+    "max_iterations": Key(integer(1), "iterations after which the search gives up", 400),
+    "max_seconds": Key(POSITIVE, "seconds after which the search gives up", 80.0, "s"),
+}
+ALONG_PATH = {
     "period": Key(
         number(least=0.0), "time of one round, start included; 0 takes `time.end`", 0.0, "s"
     ),
     "ramp": Key(number(least=0.0), "time in which the path gains its speed", 3.0, "s"),
-    "rest": Key(numbers(), "where the masses start, at rest; an equilibrium", unit="rad or m"),
-    "coefficients": Key(integer(8), "spline coefficients of each mass", 60),
-    "degree": DEGREE,
-    **LIMITS,
+    **CURVE,
+    "coordinates": Key(
+        texts(), "columns of the two coordinates that follow the path; x and y when empty", []
+    ),
     "tracking_weight": Key(
         POSITIVE, "weight of the squared distance from the path", 5e4, "1/(m² s)"
     ),
@@ -112,32 +144,38 @@ SEARCH = {
         1.0,
         "1/(N² s)",
     ),
-    "perturbation": Key(
-        number(least=0.0), "random change of the start, by --seed; 0: none", 0.0, "rad or m"
-    ),
-    "steps": Key(integer(2), "integration steps between two knots of the spline, even", 6),
-    "cost_tolerance": Key(
-        POSITIVE, "solved when ten iterations lower the cost by less than this share", 1e-3
-    ),
     "goal": Key(
         number(least=0.0), "tracking error (RMS) that is enough; 0: as low as it goes", 0.0, "m"
     ),
-    "max_iterations": Key(integer(1), "iterations after which the search gives up", 400),
-    "max_seconds": Key(POSITIVE, "seconds after which the search gives up", 80.0, "s"),
+    **METHOD,
+}
+TO_STATE = {
+    "q": Key(array(None), "the configuration to reach, as in [initial]; any when absent", OMITTED),
+    "u": Key(numbers(), "the quasi-velocities to reach; any when absent", OMITTED),
+    "end_weight": Key(
+        number(least=0.0), "weight of the squared distance from that state; 0: reached exactly", 0.0
+    ),
+    "effort_weight": Key(POSITIVE, "weight of ½ ∫ |control|² dt", 1.0),
+    "acceleration_weight": Key(number(least=0.0), "weight of the control's second rate", 0.0),
+    **CURVE,
+    "rest": Key(numbers(), "the control where the search starts; zeros when empty", []),
+    "coefficients": Key(integer(8), "spline coefficients of each control", 20),
+    **METHOD,
 }
 TASK = Variants(
     by="path",
-    about="the path that the ball shall roll along, from rest at the origin",
+    about="the path that the body shall follow, a ball from rest at the origin, or the state to reach",
     tables={
         "figure-eight": Table(
             {
                 "width": Key(POSITIVE, "of the figure along x", 2.0, "m"),
                 "height": Key(POSITIVE, "of the figure along y", 1.0, "m"),
-                **SEARCH,
+                **ALONG_PATH,
             }
         ),
-        "circle": Table({"radius": Key(POSITIVE, "of the path", 0.5, "m"), **SEARCH}),
-        "line": Table({"end": Key(numbers(2), "where it leads", [1.0, 0.0], "m"), **SEARCH}),
+        "circle": Table({"radius": Key(POSITIVE, "of the path", 0.5, "m"), **ALONG_PATH}),
+        "line": Table({"end": Key(numbers(2), "where it leads", [1.0, 0.0], "m"), **ALONG_PATH}),
+        "to-state": Table(TO_STATE),
     },
 )
 
@@ -197,20 +235,22 @@ MONTECARLO = Table(
 )
 
 
-def scenario_schema(kind: object) -> Table:
-    """The schema of a scenario with a system of this kind; of any kind when none is like that."""
-    start = INITIAL.get(kind) if isinstance(kind, str) else None
-    anything = {name: key for table in INITIAL.values() for name, key in table.entries.items()}
-    return Table(
-        {
-            "title": Key(text(), "heading of the report", ""),
-            "description": Key(text(), "one sentence about the scenario", ""),
-            "system": SYSTEM,
-            "initial": start or Table(anything),
-            "control": CONTROL,
-            "time": TIME,
-            "solver": SOLVER,
-            "task": TASK,
-            "montecarlo": MONTECARLO,
-        }
-    )
+ANY = Key(array(None), "made from the class of the system")
+OTHERS = {
+    "title": Key(text(), "heading of the report", ""),
+    "description": Key(text(), "one sentence about the scenario", ""),
+    "system": ANY,
+    "initial": ANY,
+    "control": CONTROL,
+    "time": TIME,
+    "solver": SOLVER,
+    "task": TASK,
+    "montecarlo": MONTECARLO,
+}
+OUTLINE = Table(OTHERS)  # the keys of a scenario but for those of its system
+
+
+def scenario_schema(kind: object, given: "type[System] | None" = None) -> Table:
+    """The schema of a scenario with a system of this kind, of any kind when none is like that; or of a class given."""
+    start = initial_schema(class_of(kind, given))
+    return Table({**OTHERS, "system": system_schema(given), "initial": start})

@@ -1,13 +1,30 @@
-"""The keys of a system, its rails and its initial state, for each kind."""
+"""The keys of a system, its rails and its initial state: made from what the system's class says of itself."""
+
+from collections.abc import Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 from jaxhamel.cli._scenario._validate import Table, Tables, Variants
-from jaxhamel.cli._scenario._values import Key, either, number, numbers, rows
+from jaxhamel.cli._scenario._values import (
+    OMITTED,
+    REQUIRED,
+    Accepts,
+    Key,
+    array,
+    boolean,
+    choice,
+    integer,
+    number,
+    numbers,
+    text,
+)
+
+if (
+    TYPE_CHECKING
+):  # imported where they are needed: a wrong key elsewhere in a scenario is told without them
+    from jaxhamel.mechanics import Parameter, Part, System
 
 POSITIVE = number(positive=True)
-INERTIA = either(numbers(3), rows(3))
-
-GRAVITY = Key(number(least=0.0), "acceleration of gravity, along −z", 9.81, "m/s²")
-MASSES = Key(numbers(), "the moving masses, one for each rail", [], "kg")
 
 IN_PLANE = {
     "normal": Key(numbers(3), "unit normal of the rail's plane, body frame"),
@@ -43,92 +60,116 @@ RAILS = Tables(
     about="one table for each mass: the curve, fixed in the body, on which it moves",
 )
 
-ROLLING_BALL = Table(
-    {
-        "radius": Key(POSITIVE, "radius of the ball", unit="m"),
-        "shell_mass": Key(POSITIVE, "mass of the shell", unit="kg"),
-        "shell_inertia": Key(
-            INERTIA, "about the shell's centre of mass: principal or matrix", unit="kg m²"
-        ),
-        "shell_com": Key(
-            numbers(3), "centre of mass of the shell, body frame", [0.0, 0.0, 0.0], "m"
-        ),
-        "masses": MASSES,
-        "rails": RAILS,
-        "gravity": GRAVITY,
-        "external_force": Key(
-            numbers(3), "on the geometric centre, space frame", [0.0, 0.0, 0.0], "N"
-        ),
-    }
-)
-ACTUATED_DISK = Table(
-    {
-        "radius": Key(POSITIVE, "radius of the disk", unit="m"),
-        "disk_mass": Key(POSITIVE, "mass of the disk", unit="kg"),
-        "disk_inertia": Key(POSITIVE, "about the disk's centre of mass", unit="kg m²"),
-        "disk_com": Key(numbers(3), "centre of mass of the disk, body frame", [0.0, 0.0, 0.0], "m"),
-        "masses": MASSES,
-        "rails": RAILS,
-        "gravity": GRAVITY,
-        "external_force": Key(number(), "on the geometric centre, along x", 0.0, "N"),
-    }
-)
-HEAVY_TOP = Table(
-    {
-        "mass": Key(POSITIVE, "mass", unit="kg"),
-        "inertia": Key(INERTIA, "about the pivot: principal or matrix", unit="kg m²"),
-        "com": Key(numbers(3), "centre of mass from the pivot, body frame", unit="m"),
-        "gravity": GRAVITY,
-    }
-)
-SUSLOV = Table(
-    {
-        "inertia": Key(INERTIA, "about the fixed point: principal or matrix", unit="kg m²"),
-        "xi": Key(
-            numbers(3), "the body axis ξ about which the body does not turn", [0.0, 0.0, 1.0]
-        ),
-    }
-)
-FREE_RIGID_BODY = Table({"inertia": Key(INERTIA, "principal or matrix", unit="kg m²")})
 
-SYSTEM = Variants(
-    by="kind",
-    about="the system",
-    required=True,
-    tables={
-        "rolling-ball": ROLLING_BALL,
-        "actuated-disk": ACTUATED_DISK,
-        "heavy-top": HEAVY_TOP,
-        "suslov": SUSLOV,
-        "free-rigid-body": FREE_RIGID_BODY,
-    },
-)
+@cache
+def named_systems() -> "dict[str, type[System]]":
+    """Every system of `jaxhamel.systems` by its kind; the ball that most scenarios are about is the first."""
+    from jaxhamel import systems
+    from jaxhamel.mechanics import System
+    from jaxhamel.mechanics._description import kind_of
 
-ORIENTATION = Key(numbers(4), "unit quaternion (w, x, y, z), body to space", [1.0, 0.0, 0.0, 0.0])
-OMEGA = Key(numbers(3), "angular velocity, body frame", [0.0, 0.0, 0.0], "rad/s")
-INITIAL = {
-    "rolling-ball": Table(
-        {
-            "orientation": ORIENTATION,
-            "position": Key(numbers(2), "of the centre over the ground", [0.0, 0.0], "m"),
-            "omega": OMEGA,
-        }
+    public = (getattr(systems, name) for name in dir(systems))
+    found = {kind_of(c): c for c in public if isinstance(c, type) and issubclass(c, System)}
+    return dict(sorted(found.items(), key=lambda entry: (entry[0] != "rolling-ball", entry[0])))
+
+
+def class_of(kind: object, given: "type[System] | None" = None) -> "type[System] | None":
+    """The class of a kind of system, or the one given; None where there is none."""
+    return given or (named_systems().get(kind) if isinstance(kind, str) else None)
+
+
+def system_schema(given: "type[System] | None" = None) -> Variants:
+    """The table `[system]`: of every named system, or of the class that `--system` gives, whose `kind` may be left out."""
+    from jaxhamel.mechanics import parameters_of
+    from jaxhamel.mechanics._description import kind_of
+
+    classes = named_systems() if given is None else {kind_of(given): given}
+    tables = {kind: Table(_keys(parameters_of(cls))) for kind, cls in classes.items()}
+    default = None if given is None else kind_of(given)
+    return Variants(by="kind", about="the system", required=True, tables=tables, default=default)
+
+
+def _keys(parameters: "tuple[Parameter, ...]") -> dict[str, Any]:
+    return {p.name: _entry(p) for p in parameters}
+
+
+def _entry(p: "Parameter") -> Key | Table | Tables:
+    if p.kind == "rails":
+        return RAILS
+    if p.kind == "module":
+        return Table(_keys(p.parts), p.notes.about, required=p.required)
+    return Key(_accepts(p), p.notes.about or f"the field {p.name}", _default(p), p.notes.unit)
+
+
+def _accepts(p: "Parameter") -> Accepts:
+    match p.kind:
+        case "text":
+            return choice(*p.notes.choices) if p.notes.choices else text()
+        case "integer":
+            return integer()
+        case "flag":
+            return boolean()
+    return array(p.notes.shapes, positive=p.notes.positive, least=p.notes.least)
+
+
+def _default(p: "Parameter") -> Any:
+    if p.required:
+        return REQUIRED
+    return as_written(p.notes.none_as if p.default is None else p.default)
+
+
+def as_written(value: Any) -> Any:
+    """A value of a class as a scenario has it: arrays and tuples are lists."""
+    value = value.tolist() if hasattr(value, "tolist") else value
+    return [as_written(entry) for entry in value] if isinstance(value, list | tuple) else value
+
+
+# --- the initial state ----------------------------------------------------------------------------
+
+Q_AND_U = {
+    "q": Key(
+        array(None),
+        "instead of the keys above: the configuration, a list, of a product one list for each factor",
+        OMITTED,
     ),
-    "actuated-disk": Table(
-        {
-            "angle": Key(number(), "φ; the disk rolls towards −x as it grows", 0.0, "rad"),
-            "position": Key(number(), "of the centre along x", 0.0, "m"),
-            "rate": Key(number(), "φ̇", 0.0, "rad/s"),
-        }
+    "u": Key(
+        numbers(),
+        "instead of the keys above: the independent quasi-velocities",
+        OMITTED,
     ),
-    "heavy-top": Table({"orientation": ORIENTATION, "omega": OMEGA}),
-    "suslov": Table(
-        {
-            "orientation": ORIENTATION,
-            "omega": Key(
-                numbers(2), "along the two axes across ξ: (Ω₁, Ω₂) for ξ = e₃", [0.0, 0.0], "rad/s"
-            ),
-        }
-    ),
-    "free-rigid-body": Table({"orientation": ORIENTATION, "omega": OMEGA}),
 }
+
+
+def initial_schema(cls: "type[System] | None") -> Table:
+    """The table `[initial]` of a class: what it names of its state, and `q` and `u`, which every system has."""
+    if cls is not None:
+        return Table({**initial_keys(cls), **Q_AND_U})
+    anything: Mapping[str, Key] = {}
+    for named in named_systems().values():
+        anything = {**anything, **initial_keys(named)}
+    return Table({**anything, **Q_AND_U})
+
+
+def initial_keys(cls: "type[System]") -> dict[str, Key]:
+    """The keys that a class gives to the parts of its state."""
+    if cls.state_names is None:
+        return {}
+    from jaxhamel.mechanics import System
+
+    own_start = cls.initial_state is not System.initial_state
+    return {
+        part.key: _initial_key(part, own_start) for part in (*cls.state_names.q, *cls.state_names.u)
+    }
+
+
+def _initial_key(part: "Part", own_start: bool) -> Key:
+    accepts = number() if part.size == 1 else numbers(*([part.size] if part.size else []))
+    return Key(accepts, part.about, _rest(part, own_start), part.unit)
+
+
+def _rest(part: "Part", own_start: bool) -> Any:
+    """The identity and rest, where the class has no initial state of its own."""
+    if own_start or part.size is None:
+        return OMITTED
+    zero = [0.0] * part.size
+    return [1.0, *zero[1:]] if part.columns[:1] == ("qw",) else zero if part.size > 1 else 0.0

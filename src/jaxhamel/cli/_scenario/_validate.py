@@ -11,7 +11,7 @@ from itertools import chain
 from typing import Any
 
 from jaxhamel._words import visible
-from jaxhamel.cli._scenario._values import REQUIRED, Key, NotAccepted, choice
+from jaxhamel.cli._scenario._values import OMITTED, REQUIRED, Key, NotAccepted, choice
 
 
 class ScenarioError(ValueError):
@@ -74,6 +74,15 @@ def read(node: Node, data: Any, path: str = "") -> Any:
     return _filled(node, data)
 
 
+def check_known(node: Table, data: Any) -> None:
+    """No key that the node has not; nothing else is looked at.
+
+    **Raises:** `ScenarioError` for the first unknown key.
+    """
+    if (first := next(_unknown(node, data, ""), None)) is not None:
+        raise ScenarioError(first)
+
+
 def keys_of(node: Table | Variants) -> dict[str, Any]:
     """Every key a table may have; for variants, of all of them, with the key that chooses."""
     if isinstance(node, Table):
@@ -117,6 +126,9 @@ def _unknown_message(here, name, value, known, node, data, path) -> str:
     kind = f' of a "{data[node.by]}"' if chosen else ""
     where = f"`{path}`{kind}" if path else "a scenario"
     here = brief(here, 120, quoted=False)
+    if isinstance(node, Variants) and node.default is None and node.by not in data:
+        kinds = f"`{path}.{node.by}` is missing, which says what keys there are"
+        return f"`{here}` is not a key of {where} of any kind (it is {brief(value)}); and {kinds}."
     return (
         f"`{here}` is not a key of {where} (it is {brief(value)})."
         f"{nearest(name, known)} Accepted keys: {', '.join(known)}."
@@ -183,7 +195,10 @@ def _filled(node: Node, data: Any) -> Any:
     result = {}
     for name, entry in _known(node, data).items():
         if isinstance(entry, Key):
-            result[name] = entry.accepts.read(data[name]) if name in data else entry.default
+            if name in data:
+                result[name] = entry.accepts.read(data[name])
+            elif entry.default is not OMITTED:
+                result[name] = entry.default
         elif name in data:
             result[name] = _filled(entry, data[name])
         elif isinstance(entry, Tables):

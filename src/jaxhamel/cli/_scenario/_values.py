@@ -2,13 +2,14 @@
 
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from jaxhamel._words import visible
 
 REQUIRED = object()
+OMITTED = object()  # the default of a key that stays out of the scenario where it is not given
 
 
 class NotAccepted(ValueError):
@@ -60,17 +61,19 @@ def boolean() -> Accepts:
     return Accepts("true or false", read)
 
 
-def integer(least: int, most: int = 2**53) -> Accepts:
+def integer(least: int | None = None, most: int = 2**53) -> Accepts:
     """A whole number, `least` or more; every number up to 2^53 is one of double precision, too."""
 
     def read(value: Any) -> int:
-        if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise NotAccepted
+        if least is not None and value < least:
             raise NotAccepted
         if value > most:
             raise NotAccepted(f", at most {most:,}")
         return value
 
-    return Accepts(f"a whole number of {least} or more", read)
+    return Accepts("a whole number" + ("" if least is None else f" of {least} or more"), read)
 
 
 def numbers(*counts: int) -> Accepts:
@@ -98,6 +101,78 @@ def rows(width: int | None = None) -> Accepts:
         return result
 
     return Accepts(f"a list of lists of {size}", read)
+
+
+def array(
+    shapes: Sequence[tuple[int | str, ...]] | None,
+    *,
+    positive: bool = False,
+    least: float | None = None,
+) -> Accepts:
+    """Numbers in an array of one of these shapes; None: a number or lists of any depth."""
+    kinds = [nested()] if shapes is None else [_of_shape(shape) for shape in shapes]
+    words = ", or ".join(kind.words for kind in kinds)
+    several = shapes is None or any(shapes)
+    each = ", each" if several else ""
+    if positive:
+        words += f"{each} larger than 0"
+    elif least is not None:
+        words += f"{each} of {least:g} or more"
+
+    def read(value: Any) -> Any:
+        found = _first_read(kinds, value)
+        if any((positive and x <= 0) or (least is not None and x < least) for x in _entries(found)):
+            raise NotAccepted
+        return found
+
+    return Accepts(words, read)
+
+
+def _of_shape(shape: tuple[int | str, ...]) -> Accepts:
+    *leading, last = shape or (None,)
+    width = last if isinstance(last, int) else None
+    match len(leading):
+        case 0 if last is None:
+            return number()
+        case 0:
+            return numbers(*([] if width is None else [width]))
+        case 1:
+            return rows(width)
+    return nested(len(shape))
+
+
+def _first_read(kinds: Sequence[Accepts], value: Any) -> Any:
+    for kind in kinds[:-1]:
+        try:
+            return kind.read(value)
+        except NotAccepted:
+            pass
+    return kinds[-1].read(value)
+
+
+def _entries(value: Any) -> Iterator[float]:
+    if isinstance(value, list):
+        for entry in value:
+            yield from _entries(entry)
+    else:
+        yield value
+
+
+def nested(depth: int | None = None) -> Accepts:
+    """Lists of lists of numbers, `depth` of them one in another; None: a number or lists of any depth."""
+
+    def read(value: Any, level: int = 0) -> Any:
+        if isinstance(value, list):
+            if depth is not None and level >= depth:
+                raise NotAccepted
+            return [read(entry, level + 1) for entry in value]
+        if depth is not None and level != depth:
+            raise NotAccepted
+        return _number(value)
+
+    if depth is None:
+        return Accepts("a number, or a list of numbers or of such lists", read)
+    return Accepts("a " + "list of " + "lists of " * (depth - 1) + "numbers", read)
 
 
 def either(first: Accepts, second: Accepts) -> Accepts:
@@ -132,6 +207,17 @@ def text() -> Accepts:
         return value
 
     return Accepts("a string", read)
+
+
+def texts() -> Accepts:
+    """A list of strings."""
+
+    def read(value: Any) -> list[str]:
+        if not isinstance(value, list) or not all(isinstance(entry, str) for entry in value):
+            raise NotAccepted
+        return list(value)
+
+    return Accepts("a list of strings", read)
 
 
 def heading() -> Accepts:

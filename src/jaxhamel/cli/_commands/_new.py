@@ -1,0 +1,40 @@
+"""The command `new`: files to start a system of one's own from."""
+
+import keyword
+import re
+from importlib.resources import files
+from pathlib import Path
+
+from jaxhamel._files import write_text
+from jaxhamel.cli._scenario._validate import ScenarioError
+
+TEMPLATES = {
+    "{name}.py": "system.py.txt",
+    "{name}.toml": "scenario.toml.txt",
+    "test_{name}.py": "test_system.py.txt",
+}
+
+
+def run_new(name: str, out: Path) -> list[Path]:
+    """Writes NAME.py, NAME.toml and test_NAME.py; the paths written.
+
+    **Raises:** `ScenarioError` for a name that no module can have, or where one of the files is there already.
+    """
+    if not re.fullmatch("[a-z][a-z0-9_]*", name) or keyword.iskeyword(name):
+        raise ScenarioError(
+            "a name must have small letters, digits and underscores, such as my_trolley: it is "
+            "that of a Python module."
+        )
+    paths = {out / place.format(name=name): source for place, source in TEMPLATES.items()}
+    if taken := [str(path) for path in paths if path.exists() or path.is_symlink()]:
+        raise ScenarioError(f"{', '.join(taken)}: there already; nothing was written.")
+    out.mkdir(parents=True, exist_ok=True)
+    for path, source in paths.items():
+        text = (files("jaxhamel.cli") / "templates" / source).read_text(encoding="utf-8")
+        write_text(path, text.replace("NAME", name).replace("CLASS", class_name(name)))
+    return list(paths)
+
+
+def class_name(name: str) -> str:
+    """my_trolley is MyTrolley."""
+    return "".join(part.capitalize() for part in name.split("_"))

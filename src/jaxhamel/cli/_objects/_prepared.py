@@ -1,0 +1,96 @@
+"""A run prepared from a scenario: everything that a simulation of it needs, built once and passed along."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxhamel._typing import Configuration, Control, QuasiVelocity
+from jaxhamel.cli._objects._build import build_control, build_times, solver_options
+from jaxhamel.cli._objects._paths import build_path
+from jaxhamel.cli._objects._system import build_initial, build_system
+from jaxhamel.cli._scenario._scenario import Scenario
+from jaxhamel.cli._scenario._validate import ScenarioError
+from jaxhamel.mechanics import System
+from jaxhamel.simulate import Trajectory
+from jaxhamel.viz._motion._run import Run
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedRun:
+    """A scenario as objects of the library.
+
+    `path` is t -> `(d,)`, asked for by a task, or None; `options` are those of `jaxhamel.simulate`.
+    """
+
+    scenario: Scenario
+    system: System
+    q0: Configuration
+    u0: QuasiVelocity
+    control: Control
+    ts: np.ndarray
+    options: dict[str, Any]
+    path: Any
+
+    @classmethod
+    def of(cls, scenario: Scenario) -> "PreparedRun":
+        """What the scenario says, checked together.
+
+        **Raises:** `ScenarioError` before anything is computed.
+        """
+        system = build_system(scenario)
+        control = build_control(scenario, system)
+        q0, u0 = build_initial(scenario, system)
+        check_shapes(system, q0)
+        ts, options = build_times(scenario), solver_options(scenario)
+        return cls(scenario, system, q0, u0, control, ts, options, build_path(scenario))
+
+    def but(
+        self, system: System, q0: Configuration, u0: QuasiVelocity, control: Control
+    ) -> "PreparedRun":
+        """The same run of another member of an ensemble."""
+        return replace(self, system=system, q0=q0, u0=u0, control=control)
+
+    def standing(self) -> Run:
+        """A run that stays where it starts, to compile beforehand what the pictures of the motion need."""
+        repeat = lambda x: np.broadcast_to(x, (len(self.ts), *np.shape(x)))  # noqa: E731
+        q, u = jax.tree.map(repeat, (self.q0, self.u0))
+        return self._with_task(Run(self.system, self.control, self.ts, q, u))
+
+    def shown(self, trajectory: Trajectory, control: Control = None) -> Run:
+        """A motion with what the scenario's task asks for; `control` in place of the scenario's own."""
+        control = self.control if control is None else control
+        return self._with_task(run_of(trajectory, self.system, control))
+
+    def _with_task(self, run: Run) -> Run:
+        task = self.scenario["task"]
+        if task is None:
+            return run
+        return replace(run, path=self.path, friction_limit=task.get("friction_limit") or None)
+
+
+def run_of(trajectory: Trajectory, system: System, control: Control) -> Run:
+    """A motion as arrays. **Raises:** `ScenarioError` for one that could not be begun."""
+    try:
+        return Run.of(trajectory, system, control)
+    except ValueError as error:
+        raise ScenarioError(str(error)) from None
+
+
+def check_shapes(system: System, q0: Configuration) -> None:
+    """The Lagrangian is one number: a parameter of a wrong shape is found here, and not deep in a derivative."""
+    if system.prescribed_motion:
+        return
+    v = jnp.zeros(system.space.dim)
+    found = jax.eval_shape(lambda q, v: system.lagrangian(jnp.zeros(()), q, v), q0, v)
+    if getattr(found, "shape", None) == ():
+        return
+    shapes = {k: np.shape(x) for k, x in vars(system).items() if hasattr(x, "shape")}
+    told = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
+    raise ScenarioError(
+        f"`system`: the Lagrangian of {type(system).__name__} has shape "
+        f"{getattr(found, 'shape', None)}; it must be one number, of shape (). The parameters have "
+        f"the shapes {told}."
+    )

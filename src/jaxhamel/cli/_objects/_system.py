@@ -1,0 +1,249 @@
+"""The system of `[system]` and the state of `[initial]`, of any class."""
+
+import inspect
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import groupby
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxhamel import systems
+from jaxhamel._typing import Configuration, QuasiVelocity
+from jaxhamel.cli._scenario._scenario import Scenario
+from jaxhamel.cli._scenario._system_schema import as_written
+from jaxhamel.cli._scenario._validate import ScenarioError
+from jaxhamel.geometry import SE3, SO3, AbstractSpace, Product
+from jaxhamel.mechanics import Parameter, System, parameters_of
+from jaxhamel.mechanics._description import State, state_of
+from jaxhamel.mechanics._parameters import as_parameter
+
+
+def build_system(scenario: Scenario) -> Any:
+    """The system of `[system]`."""
+    cls, table = scenario.system_class, scenario["system"]
+    parameters = {p.name: _value(p, table) for p in parameters_of(cls)}
+    with named("system"):
+        return cls(**parameters)
+
+
+def build_initial(
+    scenario: Scenario, system: System | None = None
+) -> tuple[Configuration, QuasiVelocity]:
+    """The configuration and quasi-velocities of `[initial]`; what is left out is the system's `initial_state`."""
+    known: System = build_system(scenario) if system is None else system
+    table, names = scenario["initial"], state_of(known)
+    _check_one_way(table, names)
+    with named("initial"):
+        q, u = known.initial_state()
+        leaves, structure = jax.tree.flatten(q)
+        leaves = [_leaf(part.key, table, x) for part, x in zip(names.q, leaves, strict=True)]
+        start = jax.tree.unflatten(structure, leaves), _velocities(names, table, u)
+    return state_in(known, table, "initial", start)
+
+
+def state_in(
+    system: System, table: Mapping[str, Any], where: str, start: tuple | None = None
+) -> tuple[Configuration, QuasiVelocity]:
+    """The state of the keys `q` and `u` of a table; one that is absent is that of `start`, or of the system."""
+    q, u = system.initial_state() if start is None else start
+    if "q" in table:
+        q = _configuration(table["q"], *jax.tree.flatten(q), f"{where}.q")
+    if "u" in table:
+        u = _array(f"{where}.u", table["u"], u.shape)
+    _check_units(system.space, q, state_of(system), where, "q" in table)
+    return q, u
+
+
+@contextmanager
+def named(table: str) -> Iterator[None]:
+    """Turn the library's messages about `radius` into one line about `system.radius`."""
+    try:
+        yield
+    except ScenarioError:
+        raise
+    except (ValueError, TypeError) as error:
+        message = " ".join(str(error).split())
+        raise ScenarioError(re.sub(r"`(\w+)`", rf"`{table}.\1`", message, count=1)) from error
+
+
+def check_constructed(thing: Any) -> None:
+    """What its constructor says of the values of a system, or of a part of it such as its rails.
+
+    For one whose leaves were put into it: that passes the constructor by.
+
+    **Raises:** as the constructor.
+    """
+    if not isinstance(thing, eqx.Module):
+        return
+    arguments: list[Any] = []
+    named_arguments: dict[str, Any] = {}
+    for name, parameter in inspect.signature(type(thing)).parameters.items():
+        if not hasattr(thing, name):
+            return  # a constructor of its own, whose arguments are not its fields
+        value = getattr(thing, name)
+        for part in value if isinstance(value, tuple) else (value,):
+            check_constructed(part)
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            arguments += value
+        elif value is not None:
+            named_arguments[name] = value
+    type(thing)(*arguments, **named_arguments)
+
+
+# --- parameters -----------------------------------------------------------------------------------
+
+
+def _value(p: Parameter, table: Mapping[str, Any], path: str = "system") -> Any:
+    given = table[p.name]
+    match p.kind:
+        case "rails":
+            masses = table.get("masses")
+            return _rails(given, len(given if masses is None else masses))
+        case "module":
+            if given is None or p.make is None:
+                return p.default
+            with named(f"{path}.{p.name}"):
+                return p.make(**{i.name: _value(i, given, f"{path}.{p.name}") for i in p.parts})
+        case "numbers":
+            if given is None or given == as_written(p.notes.none_as):
+                return None
+            return as_parameter(_numbers(f"{path}.{p.name}", given))
+    return given
+
+
+def _numbers(key: str, value: Any) -> np.ndarray:
+    try:
+        return np.asarray(value, dtype=float)
+    except ValueError:
+        raise ScenarioError(
+            f"`{key}` has lists of different lengths; neighbouring lists must be equally long."
+        ) from None
+
+
+def _rails(tables: list[Mapping[str, Any]], n: int) -> Any:
+    if len(tables) != n:
+        raise ScenarioError(
+            f"`system.rails` has {len(tables)} entries but `system.masses` has {n}; "
+            "each mass needs one [[system.rails]]."
+        )
+    groups = [_group(kind, list(rails)) for kind, rails in groupby(tables, lambda t: t["kind"])]
+    if not groups:
+        return None
+    return groups[0] if len(groups) == 1 else systems.MixedRails(*groups)
+
+
+def _group(kind: str, tables: list[Mapping[str, Any]]) -> Any:
+    """Neighbouring rails of one kind as one object with a row for each."""
+    columns = {
+        key: np.array([table[key] for table in tables]) for key in tables[0] if key != "kind"
+    }
+    with named("system.rails"):
+        return RAILS[kind](**columns)
+
+
+RAILS = {
+    "circular": systems.CircularRails,
+    "elliptic": systems.EllipticRails,
+    "figure-eight": systems.FigureEightRails,
+    "straight": systems.StraightRails,
+}
+
+
+# --- the state ------------------------------------------------------------------------------------
+
+
+def _check_one_way(table: Mapping[str, Any], names: State) -> None:
+    """Either `q`, or the keys that make it up; the same for `u`."""
+    for whole, parts in (("q", names.q), ("u", names.u)):
+        others = [part.key for part in parts if part.key != whole]
+        if whole in table and not all(_at_rest(table.get(key)) for key in others):
+            raise ScenarioError(
+                f"`initial.{whole}` and `initial.{others[0]}` say the same; leave one of them out."
+            )
+
+
+def _at_rest(value: Any) -> bool:
+    """Whether a key is absent, or has the value that it has by default."""
+    return value is None or not np.any(value) or list(np.ravel(value)) == [1.0, 0.0, 0.0, 0.0]
+
+
+def _leaf(key: str, table: Mapping[str, Any], default: Any) -> Any:
+    if key not in table or key == "q":
+        return default
+    return _array(f"initial.{key}", table[key], default.shape)
+
+
+def _velocities(names: State, table: Mapping[str, Any], u: Any) -> Any:
+    """u with the runs that the table names in their places."""
+    fixed = sum(part.size or 0 for part in names.u)
+    start = 0
+    for part in names.u:
+        size = len(u) - fixed if part.size is None else part.size
+        if part.key in table and part.key != "u":
+            given = _array(f"initial.{part.key}", table[part.key], (size,))
+            u = u.at[start : start + size].set(given)
+        start += size
+    return u
+
+
+def _configuration(value: Any, leaves: Sequence[Any], structure: Any, key: str) -> Configuration:
+    """Lists as the configuration is nested, one for each array, or all numbers in one list."""
+    parts = value if isinstance(value, list) else [value]
+    if len(leaves) > 1 and all(isinstance(part, list) for part in parts):
+        return _nested(value, leaves, structure, key)
+    sizes = [x.size for x in leaves]
+    flat = _array(key, parts, (sum(sizes),))
+    ends = np.cumsum(sizes)
+    split = [flat[end - size : end] for size, end in zip(sizes, ends, strict=True)]
+    return jax.tree.unflatten(structure, split)
+
+
+def _nested(value: list, leaves: Sequence[Any], structure: Any, key: str) -> Configuration:
+    flat = value
+    while any(isinstance(x, list) and x and isinstance(x[0], list) for x in flat):
+        flat = [y for x in flat for y in (x if x and isinstance(x[0], list) else [x])]
+    if len(flat) != len(leaves):
+        raise ScenarioError(
+            f"`{key}` has {len(flat)} lists; it must have {len(leaves)}, one for each factor, "
+            f"of {', '.join(str(x.size) for x in leaves)} numbers."
+        )
+    arrays = [_array(key, x, like.shape) for x, like in zip(flat, leaves, strict=True)]
+    return jax.tree.unflatten(structure, arrays)
+
+
+def _array(key: str, value: Any, shape: tuple[int, ...]) -> Any:
+    flat = np.ravel(_numbers(key, value))
+    wanted = int(np.prod(shape))
+    if flat.size != wanted:
+        raise ScenarioError(
+            f"`{key}` has {flat.size} numbers; it must have {wanted} for this system."
+        )
+    return jnp.asarray(flat.reshape(shape), dtype=float)
+
+
+def _check_units(
+    space: AbstractSpace, q: Configuration, names: State, where: str, whole: bool
+) -> None:
+    """Quaternions are unit."""
+    for part, turns, x in zip(names.q, _turning(space), jax.tree.leaves(q), strict=True):
+        norm = float(np.linalg.norm(x[:4])) if turns else 1.0
+        if abs(norm - 1.0) > 1e-6:
+            key = "q" if whole else part.key
+            raise ScenarioError(
+                f"`{where}.{key}` has norm {norm:.9g}; it must be a unit quaternion "
+                "(w, x, y, z). Divide it by its norm."
+            )
+
+
+def _turning(space: AbstractSpace) -> Iterator[bool]:
+    """Of each array of a configuration, whether it begins with a quaternion."""
+    if isinstance(space, Product):
+        for factor in space.spaces:
+            yield from _turning(factor)
+    else:
+        yield isinstance(space, SO3 | SE3)

@@ -1,0 +1,91 @@
+"""A system's parameters as fields of its class: their numbers, and what is said of them in the same place."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax.typing import ArrayLike
+
+Shape = tuple[int | str, ...]
+INERTIA: tuple[Shape, ...] = ((3,), (3, 3))  # principal moments or the matrix
+
+
+class FieldNotes(NamedTuple):
+    """What `parameter` says of a field, kept in the field's metadata."""
+
+    about: str = ""
+    unit: str = ""
+    shapes: tuple[Shape, ...] | None = None
+    positive: bool = False
+    least: float | None = None
+    choices: tuple[str, ...] = ()
+    example: Any = None
+    none_as: Any = None
+
+
+NOTES = "jaxhamel"  # the key of the notes among the field's metadata
+
+
+def as_parameter(value: ArrayLike) -> Any:
+    """A number or array as a floating-point JAX array: a leaf that can be differentiated.
+
+    Python numbers and integers get JAX's default precision, single or double as `jax_enable_x64`
+    says; arrays keep the precision they have as far as that allows. Never weakly typed: a number
+    from Python and one from an optimiser have the same type, and compile once. None and callables
+    (a parameter that depends on time) stay as they are, and so does what is no number: the system's checks name it.
+    """
+    if value is None or callable(value) or isinstance(value, str | bytes | complex):
+        return value
+    kind = getattr(value, "dtype", None)
+    if kind is not None and jnp.issubdtype(kind, jnp.complexfloating):
+        return value
+    if kind is None or not jnp.issubdtype(kind, jnp.floating):
+        kind = jnp.result_type(float)
+    return jnp.asarray(value, dtype=jax.dtypes.canonicalize_dtype(kind))
+
+
+def parameter(
+    about: str = "",
+    unit: str = "",
+    shape: Shape | Sequence[Shape] | None = None,
+    *,
+    positive: bool = False,
+    least: float | None = None,
+    example: Any = None,
+    none_as: Any = None,
+    **options: Any,
+) -> Any:
+    """A field of a system that is a parameter: numbers become a JAX array, see `as_parameter`.
+
+    ```python
+    class Trolley(jaxhamel.System):
+        mass: jax.Array = jaxhamel.parameter("of the trolley", "kg", (), positive=True, example=2.0)
+    ```
+
+    Scenario files, their documentation, tables and figures take from here what they say of the parameter. Nothing is
+    checked here: bounds hold for what a scenario gives; a class checks its own arguments in `__check_init__`.
+
+    **Arguments:**
+
+    - `about`: its meaning, in words that complete "the mass:"; `unit`: SI, such as "kg m²".
+    - `shape`: of its array, `()` for a number, an axis of any length as a string, `("n", 3)`; or several such shapes,
+        one of which it has. None: any.
+    - `positive`: whether every entry must be larger than 0; `least`: the smallest number accepted.
+    - `example`: a value that makes a sensible system together with the examples of the other fields.
+    - `none_as`: how a scenario writes None where the field accepts None, such as zeros for no force.
+    - `**options`: of a dataclass field: `default`, `kw_only`.
+
+    **Returns:** an `equinox.field`.
+    """
+    several = bool(shape) and isinstance(shape[0], tuple)
+    shapes: Any = tuple(shape or ()) if several else None if shape is None else (tuple(shape),)
+    notes = FieldNotes(about, unit, shapes, positive, least, example=example, none_as=none_as)
+    return eqx.field(converter=as_parameter, metadata={NOTES: notes}, **options)
+
+
+def choice(about: str, choices: Sequence[str], **options: Any) -> Any:
+    """A static field that is one of some words, such as the representation of a rigid body."""
+    notes = FieldNotes(about, choices=tuple(choices))
+    return eqx.field(static=True, metadata={NOTES: notes}, **options)

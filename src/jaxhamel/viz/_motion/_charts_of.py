@@ -1,0 +1,149 @@
+"""The plots of a motion: path, error, every part of the state, every output, invariants."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from jaxhamel.mechanics import Output, Part
+from jaxhamel.viz._charts import Chart
+from jaxhamel.viz._figures import (
+    angles_figure,
+    cost_figure,
+    error_figure,
+    forces_figure,
+    path_figure,
+    quantities_figure,
+)
+from jaxhamel.viz._motion._numbers import error_of, position, relative_changes
+from jaxhamel.viz._motion._run import Run
+
+SYMBOLS = {"Omega": "Ω", "omega": "ω", "theta": "θ", "phi": "φ", "psi": "ψ", "sigma": "σ"}
+LOW = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
+
+
+def charts_of(run: Run) -> list[Chart]:
+    """Every plot that applies to the motion."""
+    return list(_charts(run))
+
+
+def _charts(run: Run) -> Iterator[Chart]:
+    yield from _path(run)
+    for output in run.along.outputs:
+        yield from _output_chart(run, output)
+    for part, values in run.parts:
+        yield from _part_chart(run, part, values)
+    if run.costs is not None and len(run.costs):
+        yield Chart("cost", cost_figure(run.costs), "Cost at every iteration of the optimiser")
+    yield from _drift_chart(run)
+
+
+def _path(run: Run) -> Iterator[Chart]:
+    """The path from above, and the distance from the one asked for."""
+    place = position(run)
+    if place is not None and place.shape[1] > 1:
+        title = "Path on the ground" if run.system.on_ground else "Path, from above"
+        asked = None if run.asked is None else run.asked[:, :2]
+        figure = path_figure(place[:, :2], asked, title=title)
+        yield Chart("path", figure, "Path of the body, seen from above")
+    if (error := error_of(run)) is not None:
+        words = "Distance between the body and where it was asked to be, over time"
+        yield Chart("error", error_figure(run.ts, error), words)
+
+
+def _output_chart(run: Run, output: Output) -> Iterator[Chart]:
+    values = np.asarray(output.value)
+    match output.name:
+        case "path":
+            figure = path_figure(values[:, :2], title=output.about)
+            yield Chart("path", figure, f"{output.about}")
+        case "angles":
+            words = "Position of each mass on its rail over time"
+            yield Chart("angles", angles_figure(run.ts, values), words)
+        case "forces":
+            weight = None if output.level is None else float(np.max(output.level))
+            limit = run.friction_limit
+            figure = forces_figure(run.ts, values, weight=weight, friction_limit=limit)
+            yield Chart("forces", figure, "Normal force and friction needed over time")
+        case _:
+            names = [symbol(name) for name in output.columns]
+            title = output.about or output.name
+            label = with_unit(common(names), output.unit)
+            yield quantities_chart(run, output.name, values, names, title, label)
+
+
+def _part_chart(run: Run, part: Part, values: np.ndarray) -> Iterator[Chart]:
+    """A part of the state over time, without the coordinates that the path shows."""
+    columns = part.names(values.shape[1])
+    names = list(part.symbols or map(symbol, columns))
+    shown = list(range(len(columns)))
+    if {"x", "y"} <= set(columns):
+        shown = [
+            i for i in shown if columns[i] not in ("x", "y") and _moves(columns[i], values[:, i])
+        ]
+    if not part.chart or not shown:
+        return
+    names, unit = [names[i] for i in shown], part.unit
+    if len(shown) < len(columns) and ", " in unit:
+        unit = unit.split(", ")[-1 if columns[shown[0]] == "z" else 0]
+    label = with_unit(common(names), unit)
+    yield quantities_chart(run, part.key, values[:, shown], names, title_of(part), label)
+
+
+def _moves(column: str, values: np.ndarray) -> bool:
+    return column != "z" or float(np.ptp(values)) > 1e-6
+
+
+def title_of(part: Part) -> str:
+    """A part's name as the heading of a plot."""
+    if not part.about:
+        return part.key.replace("_", " ")
+    words = f"{part.key} {part.about}" if part.about.startswith("of ") else part.about
+    return words[:1].upper() + words[1:]
+
+
+def _drift_chart(run: Run) -> Iterator[Chart]:
+    """The changes of the invariants over time; none where a system has no invariants."""
+    changes = relative_changes(run)
+    if not changes:
+        return
+    values = np.stack(list(changes.values()), axis=1)
+    largest = float(np.nanmax(values))
+    power = int(np.floor(np.log10(largest))) if 0 < largest < np.inf else 0
+    title, ylabel = "What the exact motion keeps", f"relative change / 10{_raised(power)}"
+    yield quantities_chart(run, "invariants", values / 10.0**power, list(changes), title, ylabel)
+
+
+def quantities_chart(
+    run: Run, name: str, values: np.ndarray, names: Sequence[str], title: str, ylabel: str
+) -> Chart:
+    """Quantities over time."""
+    figure = quantities_figure(run.ts, values, names, title=title, ylabel=ylabel)
+    return Chart(name, figure, f"{title} over time")
+
+
+def symbol(column: str) -> str:
+    """The name of a column as in formulas: theta_1 is θ₁, phi_dot is φ̇."""
+    name = re.sub(r"^[A-Za-z]+", lambda found: SYMBOLS.get(found[0], found[0]), column)
+    if name.endswith("_dot") and len(name) == 5:
+        return f"{name[0]}\u0307"
+    return re.sub(r"^(.)_?(\d+)$", lambda found: found[1] + found[2].translate(LOW), name)
+
+
+def common(names: Sequence[str]) -> str:
+    """One letter for all names where they share it, Ω of Ω₁ and Ω₂; the name of a single one; else nothing."""
+    if len(names) == 1:
+        return names[0]
+    return names[0][0] if len({name[:1] for name in names}) == 1 else ""
+
+
+def with_unit(name: str, unit: str) -> str:
+    """The label of an axis."""
+    if not unit:
+        return name
+    shown = f"({unit})" if "/" in unit and "," not in unit else unit
+    return f"{name} / {shown}" if name else f"in {unit}"
+
+
+def _raised(power: int) -> str:
+    return str(power).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))

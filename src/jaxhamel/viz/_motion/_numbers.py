@@ -1,0 +1,167 @@
+"""What is told of a motion in numbers: how far, how fast, what the contact needs, how well invariants are kept."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from jaxhamel.mechanics._description import kind_of
+from jaxhamel.viz._figures import friction_needed, root_mean_square
+from jaxhamel.viz._motion._run import Columns, Run
+from jaxhamel.viz._motion._scene_of import fastest_turn
+
+OMEGA = ("Omega_x", "Omega_y", "Omega_z")
+Tiles = list[tuple[str, str]]
+
+
+def numbers_of(run: Run) -> dict[str, Any]:
+    """For summary.json: what was reached."""
+    place, found = position(run), {}
+    if place is not None and place.shape[1] == 1:
+        found["displacement"] = float(place[-1, 0] - place[0, 0])
+    elif place is not None:
+        found["distance"] = path_length(place)
+    found |= contact_numbers(run) | tracking_numbers(run)
+    if place is None:
+        found |= last_state(run)
+    return found | drifts(run)
+
+
+def tiles_of(run: Run) -> Tiles:
+    """The few of them that matter most, to look at."""
+    place = position(run)
+    if place is None:
+        turn = [(f"{fastest(run):.4g} rad/s", "fastest turn")] if _turns(run) else []
+        return [*turn, *drift_tiles(drifts(run))]
+    if place.shape[1] == 1:
+        length = [(f"{place[-1, 0] - place[0, 0]:.3g} m", "displacement")]
+    else:
+        word = "rolled" if run.system.on_ground else "travelled"
+        length = [(f"{path_length(place):.3g} m", word)]
+    return [*length, *_tracking_tiles(run), *_contact_tiles(run)]
+
+
+def lead_of(run: Run) -> str:
+    """The sentence under the heading."""
+    place, body = position(run), f"The {_noun(run)}"
+    if place is not None:
+        verb = "rolled" if run.system.on_ground else "moved"
+        ends = f"from {_place(place[0])} to {_place(place[-1])}"
+        return f"{body} {verb} {path_length(place):.3g} m in {run.duration:.4g} s, {ends}."
+    if _turns(run):
+        return f"{body} turned for {run.duration:.4g} s, at up to {fastest(run):.4g} rad/s."
+    return f"{body} moved for {run.duration:.4g} s."
+
+
+def _turns(run: Run) -> bool:
+    """Whether it is a body that turns about a point."""
+    return run.parts[0][0].key == "orientation" or (
+        run.system.state_names is None and len(run.along.places) == 1
+    )
+
+
+def _noun(run: Run) -> str:
+    return kind_of(type(run.system)).removeprefix("rolling-").replace("-", " ")
+
+
+def position(run: Run) -> np.ndarray | None:
+    """Where the body is, `(T, d)`: its columns x, y, z; None where it has no such coordinates."""
+    names = [part.names(x.shape[1]) for part, x in run.parts]
+    for (_, values), columns in zip(run.parts, names, strict=True):
+        places = [i for i, name in enumerate(columns) if name in ("x", "y", "z")]
+        if places:
+            return values[:, places]
+    return None
+
+
+def fastest(run: Run) -> float:
+    """The largest angular speed [rad/s]."""
+    if all(name in run.columns for name in OMEGA):
+        omega = np.stack([run.columns[name] for name in OMEGA], axis=1)
+        return float(np.max(np.linalg.norm(omega, axis=1)))
+    return fastest_turn(run.ts, np.asarray(run.along.places[0][0]))
+
+
+def last_state(run: Run) -> dict[str, Any]:
+    """Where a body that turns about a point ended; of any other system the last row of q and u."""
+    if all(name in run.columns for name in OMEGA) and run.parts[0][0].key == "orientation":
+        omega = [float(run.columns[name][-1]) for name in OMEGA]
+        return {"final_omega": omega, "final_orientation": run.parts[0][1][-1].tolist()}
+    ends = [x[-1].tolist() for part, x in run.parts if part.columns]
+    names = [part.key for part, _ in run.parts if part.columns]
+    return {f"final_{name}": end for name, end in zip(names, ends, strict=True)}
+
+
+def contact_numbers(run: Run) -> dict[str, float]:
+    """Smallest normal force, and the friction coefficient that the motion needs."""
+    output = run.output("forces")
+    if output is None:
+        return {}
+    normal, ratio = friction_needed(np.asarray(output.value))
+    needed = float(np.nanmax(ratio)) if np.all(normal > 0) else float("inf")
+    return {"min_normal_force": float(np.min(normal)), "friction_needed": needed}
+
+
+def _contact_tiles(run: Run) -> Tiles:
+    found = contact_numbers(run)
+    if not found:
+        return []
+    return [
+        (f"{found['min_normal_force']:.3g} N", "smallest normal force"),
+        (f"{found['friction_needed']:.3g}", "friction coefficient needed"),
+    ]
+
+
+def error_of(run: Run) -> np.ndarray | None:
+    """Distance from the path that was asked for, `(T,)`."""
+    place = position(run)
+    if run.asked is None or place is None:
+        return None
+    return np.linalg.norm(place[:, : run.asked.shape[1]] - run.asked, axis=1)
+
+
+def tracking_numbers(run: Run) -> dict[str, float]:
+    """Its root mean square and its largest value."""
+    error = error_of(run)
+    if error is None:
+        return {}
+    rms = root_mean_square(run.ts, error)
+    return {"tracking_rms": rms, "tracking_max": float(np.max(error))}
+
+
+def _tracking_tiles(run: Run) -> Tiles:
+    found = tracking_numbers(run)
+    return [(f"{1e3 * found['tracking_rms']:.3g} mm", "tracking error, RMS")] if found else []
+
+
+def relative_changes(run: Run) -> Columns:
+    """|x(t) − x(0)| / |x(0)| of every invariant; absolute where it starts at zero."""
+    changes = {}
+    for name, values in run.along.invariants.items():
+        size = float(np.linalg.norm(values[0])) or 1.0
+        changes[name] = np.linalg.norm(values - values[0], axis=1) / size
+    return changes
+
+
+def drifts(run: Run) -> dict[str, float]:
+    """The largest change of each invariant."""
+    changes = relative_changes(run)
+    return {f"drift_of_{name.replace(' ', '_')}": float(x.max()) for name, x in changes.items()}
+
+
+def drift_tiles(drifts: Mapping[str, float]) -> Tiles:
+    """The same, to look at."""
+    return [
+        (f"{value:.1e}", f"relative drift of {name.removeprefix('drift_of_').replace('_', ' ')}")
+        for name, value in drifts.items()
+    ]
+
+
+def path_length(path: np.ndarray) -> float:
+    """Of a polygon, `(T, d)`."""
+    return float(np.sum(np.linalg.norm(np.diff(path, axis=0), axis=1)))
+
+
+def _place(point: np.ndarray) -> str:
+    shown = ", ".join(f"{x:.3g}" for x in point + 0.0)
+    return f"({shown}) m" if len(point) > 1 else f"{shown} m"

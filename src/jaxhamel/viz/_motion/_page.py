@@ -1,0 +1,76 @@
+"""The page of a trajectory."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from jaxhamel._files import write_text
+from jaxhamel._words import counted
+from jaxhamel.mechanics import parameters_of
+from jaxhamel.simulate import Trajectory
+from jaxhamel.simulate._results import in_words
+from jaxhamel.viz._charts import distinct
+from jaxhamel.viz._motion._run import Run
+from jaxhamel.viz._motion._view import View, view
+from jaxhamel.viz._report import Report
+
+LONGEST = 12  # numbers of a parameter that are shown
+
+
+def write_page(trajectory: Any, out: Path, title: str) -> Path:
+    """Writes `jaxhamel.report`'s page; its path."""
+    check_trajectory(trajectory)
+    run = Run.of(trajectory)
+    path = out if out.suffix == ".html" else out / "report.html"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_text(path, page_of(trajectory, view(run), title or type(run.system).__name__).html())
+    return path
+
+
+def page_of(trajectory: Trajectory, shown: View, title: str) -> Report:
+    """What the page says."""
+    said = in_words(trajectory.result, trajectory.t_end)
+    steps = int(trajectory.stats["num_accepted_steps"])
+    tables = {"Reached": {k.replace("_", " "): v for k, v in shown.reached.items()}}
+    return Report(
+        title=title,
+        lead=shown.lead,
+        scene=shown.scene,
+        charts=distinct(shown.charts),
+        tiles=[*shown.tiles, (f"{steps}", "steps")],
+        tables={**tables, "Parameters": parameters(trajectory.system)},
+        warning="" if bool(trajectory.succeeded) else f"The simulation {said}",
+    )
+
+
+def parameters(system: Any) -> dict[str, object]:
+    """The numbers of a system, with their units; long arrays by their shape."""
+    found: dict[str, object] = {}
+    for p in parameters_of(type(system)):
+        value = getattr(system, p.name, None)
+        if hasattr(value, "shape"):
+            unit = f" / {p.notes.unit}" if p.notes.unit else ""
+            found[p.name.replace("_", " ") + unit] = _brief(np.asarray(value))
+    return found
+
+
+def _brief(value: np.ndarray) -> object:
+    if value.size > LONGEST:
+        return f"{value.size} numbers, shape {value.shape}"
+    return value.tolist()
+
+
+def check_trajectory(trajectory: Any) -> None:
+    """One trajectory, with values."""
+    if not isinstance(trajectory, Trajectory):
+        raise TypeError(
+            f"`trajectory` is of type {type(trajectory).__name__}; it must be a jaxhamel.Trajectory, what "
+            "jaxhamel.simulate returns."
+        )
+    batch = np.shape(trajectory.t_end)
+    if batch:
+        raise ValueError(
+            f"`trajectory` is a batch of {counted(int(np.prod(batch)), 'trajectory')}, shape {batch}; a page shows one. "
+            "Take one with jax.tree.map(lambda x: x[0], trajectory)."
+        )

@@ -1,0 +1,135 @@
+"""A simulated motion as NumPy arrays, and everything that is computed along it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.tree_util import Partial
+
+from jaxhamel.mechanics import Output
+from jaxhamel.mechanics._description import Part, state_of
+from jaxhamel.viz._along import along, rail_lines
+
+Columns = dict[str, np.ndarray]
+
+
+class Along(NamedTuple):
+    """Quantities along a run, each with a leading time axis; None or empty where the system has no such quantity."""
+
+    outputs: tuple[Output, ...]
+    places: tuple[tuple[np.ndarray, np.ndarray], ...]
+    invariants: Any
+    contact: np.ndarray | None
+    masses: np.ndarray | None
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """A simulated motion as NumPy arrays, up to the last finite state.
+
+    `path` (t -> `(d,)`, asked for), `costs` `(K,)` and `friction_limit` are there for a task.
+    """
+
+    system: Any
+    control: Any
+    ts: np.ndarray
+    q: Any
+    u: np.ndarray
+    path: Callable | None = None
+    costs: np.ndarray | None = None
+    friction_limit: float | None = None
+
+    @classmethod
+    def of(cls, trajectory: Any, system: Any = None, control: Any = None) -> "Run":
+        """The rows that were reached, and the very last state when the simulation stopped early.
+
+        **Arguments:** `system`, `control`: in place of those that the trajectory has.
+        """
+        keep = np.asarray(trajectory.valid)
+        began = bool(trajectory.succeeded) or float(trajectory.t_end) > float(trajectory.ts[0])
+        if not (keep.any() and began):
+            raise ValueError(
+                "the motion cannot be begun: the equations are not finite at the initial state. Look at `initial` and "
+                "`system` for numbers that are too large or too small."
+            )
+        ts = np.asarray(trajectory.ts)[keep]
+        q, u = jax.tree.map(lambda x: np.asarray(x)[keep], (trajectory.q, trajectory.u))
+        if not keep.all() and float(trajectory.t_end) > ts[-1]:
+            ts = np.append(ts, float(trajectory.t_end))
+            append = lambda rows, last: np.concatenate([rows, np.asarray(last)[None]])  # noqa: E731
+            q, u = jax.tree.map(append, (q, u), (trajectory.q_end, trajectory.u_end))
+        system = trajectory.system if system is None else system
+        return cls(system, trajectory.control if control is None else control, ts, q, u)
+
+    @cached_property
+    def along(self) -> Along:
+        """What the system computes along the run, in one program."""
+        everything = Partial(_everything, self.system)
+        return along(everything, self.ts, self.q, self.u, fixed=(self.control,))
+
+    @cached_property
+    def asked(self) -> np.ndarray | None:
+        """Where the body was asked to be, `(T, d)`."""
+        return None if self.path is None else along(self.path, self.ts)
+
+    @cached_property
+    def parts(self) -> list[tuple[Part, np.ndarray]]:
+        """Every part of the state with its values `(T, r)`: those of the configuration, then those of u."""
+        names = state_of(self.system)
+        found = list(zip(names.q, jax.tree.leaves(self.q), strict=True))
+        fixed = sum(part.size or 0 for part in names.u)
+        start = 0
+        for part in names.u:
+            size = self.u.shape[1] - fixed if part.size is None else part.size
+            found.append((part, self.u[:, start : start + size]))
+            start += size
+        return found
+
+    @cached_property
+    def columns(self) -> Columns:
+        """Everything that is written of the motion: the state, then the outputs; a name that is taken gets a number."""
+        found: Columns = {}
+        for part, values in self.parts:
+            add_columns(found, part.names(values.shape[1]), values)
+        for output in self.along.outputs:
+            add_columns(found, output.columns, np.asarray(output.value))
+        return found
+
+    def output(self, name: str) -> Output | None:
+        """The output of that name, if the system has one."""
+        return next((o for o in self.along.outputs if o.name == name), None)
+
+    @property
+    def rails(self) -> np.ndarray:
+        """Every rail as a polyline, `(n, P, 3)`."""
+        angles = self.output("angles")
+        positions = np.zeros((len(self.ts), 0)) if angles is None else np.asarray(angles.value)
+        return rail_lines(getattr(self.system, "rails", None), positions)
+
+    @property
+    def duration(self) -> float:
+        """In seconds."""
+        return float(self.ts[-1] - self.ts[0])
+
+
+def add_columns(found: Columns, names: tuple[str, ...], values: np.ndarray) -> None:
+    """Columns of an array under their names, numbered where a name is taken."""
+    for name, column in zip(names, values.T, strict=False):
+        free, number = name, 1
+        while free in found or free == "t":
+            number += 1
+            free = f"{name}_{number}"
+        found[free] = column
+
+
+def _everything(system: Any, t: Any, q: Any, u: Any, control: Any) -> Along:
+    contact = system.contact_point(q) if hasattr(system, "contact_point") else None
+    masses = system.mass_positions(t, control) if hasattr(system, "mass_positions") else None
+    invariants = {k: jnp.ravel(x) for k, x in system.invariants(t, q, u, control).items()}
+    return Along(
+        system.outputs(t, q, u, control), system.places(t, q, control), invariants, contact, masses
+    )

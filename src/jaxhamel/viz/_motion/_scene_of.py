@@ -1,0 +1,140 @@
+"""The scene of a motion: the shapes that a system says are drawn, or the frames of its configuration."""
+
+import numpy as np
+
+from jaxhamel.mechanics._drawing import FRAME, Shape
+from jaxhamel.viz._bodies import rotated
+from jaxhamel.viz._motion._run import Run
+from jaxhamel.viz._scene import Arrow, Curve, Points, Pose, Scene, Sphere, Thing, Trail, Triad
+from jaxhamel.viz._style import roles
+
+FORCE = 1.15  # length of the force of the ground, of the size shown, where it equals the weight
+
+
+def scene_of(run: Run) -> Scene | None:
+    """The moving bodies; None for a system without shapes none of whose coordinates turn."""
+    poses = [Pose(np.asarray(q), np.asarray(x)) for q, x in run.along.places]
+    if not poses:
+        return None
+    shapes = list(run.system.shapes()) or [FRAME] * len(poses)
+    size = _size(shapes, poses)
+    things = [*_asked(run), *_trails(run, shapes, poses)]
+    for i, (shape, pose) in enumerate(zip(shapes, poses, strict=True)):
+        things += _things(shape, pose, size, i)
+    things += _masses(run, poses[0], size) + _force(run, size)
+    return Scene(
+        run.ts,
+        things,
+        focus=poses[0].position,
+        extent=2.0 * size,
+        ground=0.0 if run.system.on_ground else None,
+        speed=_speed(run, poses),
+        view=_view(poses),
+    )
+
+
+def _size(shapes: list[Shape], poses: list[Pose]) -> float:
+    """Half of what fills the view: how far from the first body's origin anything is drawn."""
+    reach = [
+        _radius(shape) + float(np.max(np.linalg.norm(pose.position - poses[0].position, axis=1)))
+        for shape, pose in zip(shapes, poses, strict=True)
+    ]
+    if max(reach) > 0:
+        return max(reach)
+    travelled = float(np.max(np.ptp(poses[0].position, axis=0)))
+    return 0.2 * travelled or 1.0
+
+
+def _radius(shape: Shape) -> float:
+    found = [shape.sphere or 0.0]
+    found += [float(np.max(np.linalg.norm(line, axis=1))) for line in shape.lines]
+    if shape.points is not None and len(shape.points):
+        found.append(float(np.max(np.linalg.norm(shape.points, axis=1))))
+    return max(found)
+
+
+def _things(shape: Shape, pose: Pose, size: float, place: int) -> list[Thing]:
+    things: list[Thing] = []
+    if shape.sphere is not None:
+        things.append(Sphere(shape.sphere, pose))
+    role = "ink" if place == 0 else roles(place)[-1]
+    things += [Curve(np.asarray(line, float), pose, role, width=1.8) for line in shape.lines]
+    if shape.triad:
+        things.append(Triad(size, pose))
+    if shape.points is not None and len(shape.points):
+        names = ["series2"] * len(shape.points)
+        things.append(Points(np.asarray(shape.points, float), 0.05 * size, pose, names))
+    return things
+
+
+def _asked(run: Run) -> list[Thing]:
+    if run.asked is None or run.asked.shape[1] > 3:
+        return []
+    kept = run.asked[:: max(1, len(run.asked) // 400)]
+    line = np.pad(kept, ((0, 0), (0, 3 - kept.shape[1])))
+    return [Curve(line, role="reference", dashed=True, width=2.0, label="path asked for")]
+
+
+def _trails(run: Run, shapes: list[Shape], poses: list[Pose]) -> list[Thing]:
+    """The path of the point of contact, or of the points that the shapes name."""
+    if run.along.contact is not None:
+        return [Trail(np.asarray(run.along.contact), label="path of the contact point")]
+    if run.system.on_ground:
+        below = poses[0].position * np.array([[1.0, 1.0, 0.0]])
+        return [Trail(below, label="path on the ground")]
+    found = []
+    for shape, pose in zip(shapes, poses, strict=True):
+        if shape.trail is not None:
+            points = rotated(pose.quaternion, np.asarray(shape.trail, float)) + pose.position
+            if np.ptp(points, axis=0).max() > 0:
+                found.append(Trail(points, label=f"path of the {shape.trail_name}"))
+    return found
+
+
+def _masses(run: Run, pose: Pose, size: float) -> list[Thing]:
+    """Masses on rails, fixed to the first body."""
+    masses = run.along.masses
+    if masses is None or not masses.shape[1]:
+        return []
+    names = roles(masses.shape[1])
+    rails: list[Thing] = [
+        Curve(line, pose, role, width=2.2) for line, role in zip(run.rails, names, strict=True)
+    ]
+    return [*rails, Points(np.asarray(masses), 0.085 * size, pose, names, "masses on rails")]
+
+
+def _force(run: Run, size: float) -> list[Thing]:
+    output, contact = run.output("forces"), run.along.contact
+    if output is None or contact is None:
+        return []
+    force = np.asarray(output.value)
+    usual = np.median(np.abs(force[:, 2])) if output.level is None else np.max(output.level)
+    scale = 2.0 * FORCE * size / max(float(usual), 1e-12)
+    return [Arrow(np.asarray(contact), force, scale, label="contact force")]
+
+
+def _speed(run: Run, poses: list[Pose]) -> float:
+    """Playback speed at which nothing turns faster than about 1.5 turns a second."""
+    return min(1.0, 10.0 / max(fastest_turn(run.ts, poses[0].quaternion), 1e-9))
+
+
+def fastest_turn(ts: np.ndarray, quaternion: np.ndarray) -> float:
+    """The largest angular speed between neighbouring times [rad/s]."""
+    if len(ts) < 2:
+        return 0.0
+    cosine = np.abs(np.sum(quaternion[1:] * quaternion[:-1], axis=1))
+    return float(np.max(2.0 * np.arccos(np.minimum(cosine, 1.0)) / np.diff(ts)))
+
+
+def _view(poses: list[Pose]) -> tuple[float, float]:
+    """From the side; from above where everything stays in a horizontal plane and turns about the vertical."""
+    flat = all(
+        np.ptp(p.position[:, 2]) == 0.0
+        and not p.position[:, 2].any()
+        and not p.quaternion[:, 1:3].any()
+        for p in poses
+    )
+    across = all(
+        np.ptp(p.position[:, 1]) == 0.0 and not p.quaternion[:, [1, 3]].any() for p in poses
+    )
+    return (-90.0, 62.0) if flat else (-80.0, 10.0) if across else (-62.0, 22.0)
