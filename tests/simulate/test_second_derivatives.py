@@ -1,4 +1,4 @@
-"""Second derivatives through AutoAdjoint in three orders, against differences of first ones."""
+"""Second derivatives through AutoAdjoint in four orders, against differences of first ones."""
 
 import diffrax
 import jax
@@ -26,6 +26,7 @@ SECOND = {
     "forward over forward": lambda f: jax.jacfwd(jax.jacfwd(f)),
     "forward over reverse": lambda f: jax.jacfwd(jax.jacrev(f)),
     "reverse over forward": lambda f: jax.jacrev(jax.jacfwd(f)),
+    "reverse over reverse": lambda f: jax.jacrev(jax.jacrev(f)),
 }
 
 
@@ -44,6 +45,7 @@ def hessian():
         ("forward over reverse", COLUMNS),
         ("forward over reverse", CHECKPOINTS),
         ("reverse over forward", COLUMNS),
+        ("reverse over reverse", COLUMNS),
     ],
 )
 def test_second_derivatives(order, adjoint, hessian):

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxhamel._lanes._derivatives._columns import transposed_by_columns
 from jaxhamel._lanes._derivatives._linear_map import LinearProgram, linear_map
 from jaxhamel._lanes._xla_cpu._whole_loop import whole_loop
 
@@ -27,7 +28,8 @@ class AutoAdjoint(diffrax.AbstractAdjoint):
     | F′ᵀȳ (`grad`, `jacrev`), few inputs    | the columns of F′, by one vmapped `ForwardMode`; then F′ᵀȳ  |
     | F′ᵀȳ, many inputs                      | `RecursiveCheckpointAdjoint`                                 |
     | second derivatives, forward over either| `ForwardMode` twice; over many inputs' reverse `DirectAdjoint` |
-    | second derivatives, reverse over either| `DirectAdjoint` (its cost grows with `max_steps`)            |
+    | … reverse over either, few inputs      | the columns again, by `ForwardMode` twice                    |
+    | … reverse over either, many inputs     | `DirectAdjoint` (its cost grows with `max_steps`)            |
 
     "Inputs" are the floating-point numbers that carry a tangent (q0, u0, parameters, control coefficients), counted
     one by one. The number of outputs matters less: the columns of F′ serve all outputs at once, and a vmapped backward pass
@@ -178,10 +180,10 @@ def _tangent_maps(
     if sum(leaves[i].size for i in moving) <= forward_up_to:
         by_columns = _by_columns(jvp, moving)
         quick = _by_columns(whole_loop(jvp), moving)
-        transpose = LinearProgram(quick, by_columns, vjp_direct)
+        transpose = LinearProgram(quick, by_columns, vjp_direct, forward_up_to)
     else:
         transpose = LinearProgram(_vjp_of(reverse, moving), vjp_direct, vjp_direct)
-    return LinearProgram(whole_loop(jvp), jvp, jvp_direct), transpose
+    return LinearProgram(whole_loop(jvp), jvp, jvp_direct, forward_up_to), transpose
 
 
 def _of_moving(solve, moving, leaves):
@@ -216,33 +218,6 @@ def _by_columns(jvp, moving):
     """x̄ = F′ᵀȳ from all columns of F′ at once. They do not depend on ȳ: a vmap over ȳ computes them once."""
 
     def vjp(leaves, y_bar):
-        x = [leaves[i] for i in moving]
-        columns = jax.vmap(lambda e: jvp(leaves, e))(_basis(x))
-        total = sum(_dot(column, bar) for column, bar in zip(columns, y_bar, strict=True))
-        return _split(total, x)
+        return transposed_by_columns(lambda e: jvp(leaves, e), [leaves[i] for i in moving], y_bar)
 
     return vjp
-
-
-def _basis(x):
-    """The unit vectors of a list of arrays, stacked: a list of arrays with one more leading axis."""
-    ends = np.cumsum([v.size for v in x])
-    eye = np.eye(ends[-1])
-    blocks = np.split(eye, ends[:-1], axis=1)
-    return [
-        jnp.asarray(block.reshape(ends[-1], *v.shape), dtype=v.dtype)
-        for block, v in zip(blocks, x, strict=True)
-    ]
-
-
-def _dot(column, bar):
-    # An output that nothing depends on has ȳ = 0, and may have an infinite tangent (an unused buffer): it counts nothing.
-    bar = bar[None, ...]
-    terms = jnp.where(bar == 0, jnp.zeros_like(column), column * bar)
-    return jnp.sum(terms.reshape(column.shape[0], -1), axis=1)
-
-
-def _split(total, x):
-    ends = np.cumsum([v.size for v in x])
-    pieces = jnp.split(total, ends[:-1])
-    return [piece.reshape(v.shape).astype(v.dtype) for piece, v in zip(pieces, x, strict=True)]

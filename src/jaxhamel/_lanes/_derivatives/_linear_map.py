@@ -15,6 +15,8 @@ import jax.numpy as jnp
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
+from jaxhamel._lanes._derivatives._columns import transposed_by_columns
+
 
 class LinearProgram(NamedTuple):
     """A function of (parameters, x), linear in x, in up to three forms with the same values.
@@ -22,11 +24,14 @@ class LinearProgram(NamedTuple):
     - `run`: the cheapest form, used when nothing differentiates it with respect to the parameters;
     - `for_jvp`: differentiable in forward mode, to any order;
     - `for_any`: differentiable in both modes, to any order; the most expensive form.
+    - `columns`: up to this many numbers among the parameters, reverse mode with respect to them takes `for_jvp` along each,
+      in place of `for_any`.
     """
 
     run: Callable
     for_jvp: Callable
     for_any: Callable
+    columns: int = 0
 
 
 def linear_map(
@@ -102,9 +107,14 @@ def _along_parameters(program, moving, parameters, x, along, out):
         fill, p = partial(program.for_any, given)
         return jax.vjp(fill, p)[1](y_bar)[0]
 
-    by_jvp = forwards(program.for_jvp)
-    forward = LinearProgram(by_jvp, by_jvp, forwards(program.for_any))
-    transpose = LinearProgram(backwards, backwards, backwards)
+    def by_columns(given, y_bar):
+        fill, p = partial(program.for_jvp, given)
+        return transposed_by_columns(lambda e: jax.jvp(fill, (p,), (e,))[1], p, y_bar)
+
+    few = sum(jnp.size(parameters[i]) for i in moving) <= program.columns
+    by_jvp, back = forwards(program.for_jvp), by_columns if few else backwards
+    forward = LinearProgram(by_jvp, by_jvp, forwards(program.for_any), program.columns)
+    transpose = LinearProgram(back, back, backwards, program.columns)
     return linear_map(forward, transpose, parameters + x, along, out)
 
 
@@ -134,7 +144,8 @@ def _batch(arguments, axes, *, forward, transpose, n, out):
 def _vmapped(program: LinearProgram, p_axes) -> LinearProgram:
     if all(axis is None for axis in p_axes):
         p_axes = None
-    return LinearProgram(*(jax.vmap(function, in_axes=(p_axes, 0)) for function in program))
+    *functions, columns = program
+    return LinearProgram(*(jax.vmap(f, in_axes=(p_axes, 0)) for f in functions), columns)
 
 
 def _dense(tangent):
