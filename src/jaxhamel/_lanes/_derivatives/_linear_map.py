@@ -144,8 +144,9 @@ def _batch(arguments, axes, *, forward, transpose, n, out):
 def _vmapped(program: LinearProgram, p_axes) -> LinearProgram:
     if all(axis is None for axis in p_axes):
         p_axes = None
-    *functions, columns = program
-    return LinearProgram(*(jax.vmap(f, in_axes=(p_axes, 0)) for f in functions), columns)
+    each = lambda f: jax.vmap(f, in_axes=(p_axes, 0))  # noqa: E731
+    run, for_jvp, for_any = each(program.run), each(program.for_jvp), each(program.for_any)
+    return LinearProgram(run, for_jvp, for_any, program.columns)
 
 
 def _dense(tangent):
