@@ -1,5 +1,7 @@
 """The command `montecarlo`: a scenario with spread parameters in, statistics and pictures out."""
 
+import hashlib
+import inspect
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -135,7 +137,11 @@ def _ensemble(scenario: Scenario):
 def _about(scenario: Scenario) -> dict[str, Any]:
     """All of the scenario that decides the numbers."""
     words = ("title", "description")
-    return {key: table for key, table in scenario.tables.items() if key not in words}
+    found = {key: table for key, table in scenario.tables.items() if key not in words}
+    if scenario.given is None:
+        return found
+    source = Path(inspect.getfile(scenario.given)).read_bytes()
+    return {**found, "system_file": hashlib.sha256(source).hexdigest()}
 
 
 @contextmanager

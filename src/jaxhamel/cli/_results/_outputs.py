@@ -140,5 +140,10 @@ def _flat(tables: Mapping[str, Any], path: str = ""):
 
 def _brief(value: Any) -> Any:
     """Long lists are in summary.json; the page shows how long they are."""
-    size = np.size(value) if isinstance(value, list) else 1
+    size = _count(value)
     return f"{size} numbers" if size > 12 else value
+
+
+def _count(value: Any) -> int:
+    """How many numbers lists hold, also those of different lengths."""
+    return sum(map(_count, value)) if isinstance(value, list) else 1

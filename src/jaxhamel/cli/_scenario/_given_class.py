@@ -98,7 +98,10 @@ def in_given_file(error: BaseException, path: Path, message: str) -> GivenClassE
     own = [
         frame for frame in traceback.extract_tb(error.__traceback__) if _same(frame.filename, path)
     ]
-    reason = traceback.format_exception_only(error)
+    words = str(error).splitlines() or [""]
+    reason = [f"{type(error).__name__}: {words[0]}".rstrip(": ")]
+    if isinstance(error, SyntaxError):
+        reason = traceback.format_exception_only(error)
     head = ["Traceback (most recent call last):\n"] if own else []
     details = "".join([*head, *traceback.format_list(own), *reason]).rstrip()
     return GivenClassError(f"{message}: {reason[-1].strip()}", details)

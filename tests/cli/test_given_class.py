@@ -1,0 +1,196 @@
+"""A system of one's own, --system FILE.py:Class, and what `jaxhamel new` writes to start one from."""
+
+import json
+import re
+import subprocess
+import sys
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import jaxhamel
+from jaxhamel.cli._app import app
+from jaxhamel.cli._scenario._scenario import load
+from jaxhamel.cli._scenario._validate import ScenarioError
+from jaxhamel.systems import Satellite, Snakeboard
+
+SHORT = ("time.end=0.2", "time.samples=5", "solver.method=heun", "solver.dt=0.01")
+PLAIN = """
+import jax
+import jax.numpy as jnp
+import jaxhamel
+
+class Particle(jaxhamel.System):
+    mass: jax.Array
+    spring: jax.Array
+    space = jaxhamel.Product(jaxhamel.SO2(), jaxhamel.Euclidean(2))
+
+    def lagrangian(self, t, q, v):
+        return 0.5 * self.mass * v @ v - 0.5 * q[1] @ self.spring @ q[1]
+
+NUMBER = 3
+"""
+TOML = """
+[system]
+mass = 2.0
+spring = [[8.0, 0.0], [0.0, 2.0]]
+[initial]
+q = [[0.5], [1.0, 0.0]]
+u = [0.0, 0.0, 0.0]
+[time]
+end = 1.0
+"""
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def sets(*pairs):
+    return [part for pair in pairs for part in ("--set", pair)]
+
+
+@pytest.fixture
+def mine(tmp_path):
+    (tmp_path / "mine.py").write_text(PLAIN, encoding="utf-8")
+    (tmp_path / "mine.toml").write_text(TOML, encoding="utf-8")
+    return tmp_path
+
+
+def test_plain_fields_are_keys_and_the_motion_is_the_oscillators(mine):
+    """x = cos 2t: the spring 8 and the mass 2 are those of the file."""
+    steps = sets("time.samples=3", "solver.method=dopri8", "solver.rtol=1e-10", "solver.atol=1e-12")
+    result = run(
+        "simulate",
+        mine / "mine.toml",
+        "--system",
+        f"{mine}/mine.py:Particle",
+        "--out",
+        mine / "o",
+        *steps,
+    )
+    assert result.exit_code == 0, result.stderr
+    header, *rows = (mine / "o" / "trajectory.csv").read_text(encoding="utf-8").splitlines()
+    assert header == "t,q1_1,q2_1,q2_2,u_1,u_2,u_3"
+    table = np.array([row.split(",") for row in rows], dtype=float)
+    np.testing.assert_allclose(table[:, 2], np.cos(2 * table[:, 0]), atol=1e-8)
+    said = json.loads((mine / "o" / "summary.json").read_text(encoding="utf-8"))
+    assert said["asked"]["system"]["kind"] == "particle"
+    assert (mine / "o" / "report.html").exists()
+
+
+@pytest.mark.parametrize(
+    ("system", "changes", "message"),
+    [
+        ("none.py:Particle", (), "there is no file"),
+        ("mine.toml:Particle", (), "it must be FILE.py:Class"),
+        ("mine.py", (), "it must be FILE.py:Class"),
+        ("mine.py:Partical", (), "the file has no class Partical. Did you mean `Particle`?"),
+        ("mine.py:NUMBER", (), "NUMBER is a int, not a system"),
+        ("mine.py:Particle", ("system.mas=1",), "`system.mas` is not a key of `system`"),
+        (
+            "mine.py:Particle",
+            ("system.mass=heavy",),
+            '`system.mass` is "heavy"; it must be a number, or a',
+        ),
+        ("mine.py:Particle", ("system.spring=[[1],[1,2]]",), "lists of different lengths"),
+        ("mine.py:Particle", ("initial.q=[1.0]",), "`initial.q` has 1 numbers; it must have 3"),
+        ("mine.py:Particle", ("initial.q=[[1.0]]",), "`initial.q` has 1 lists; it must have 2"),
+        ("mine.py:Particle", ("initial.u=[1.0]",), "`initial.u` has 1 numbers; it must have 3"),
+        ("mine.py:Particle", ("initial.p=[1.0]",), "`initial.p` is not a key of `initial`"),
+    ],
+)
+def test_what_is_wrong_is_one_line_and_nothing_is_written(mine, system, changes, message):
+    arguments = ("--system", f"{mine}/{system}", "--out", mine / "o", *sets(*changes))
+    result = run("simulate", mine / "mine.toml", *arguments)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert not (mine / "o").exists()
+
+
+def test_an_error_of_the_file_is_shown_with_its_own_lines_alone(mine):
+    (mine / "mine.py").write_text("def f():\n    return 1 / 0\nf()\n", encoding="utf-8")
+    result = run(
+        "simulate", mine / "mine.toml", "--system", f"{mine}/mine.py:P", "--out", mine / "o"
+    )
+    assert result.exit_code == 2
+    assert "return 1 / 0" in result.stderr
+    assert "ZeroDivisionError" in result.stderr
+    assert "importlib" not in result.stderr
+
+
+def test_a_scenario_alone_runs_no_code(mine):
+    mark = mine / "ran"
+    (mine / "mine.py").write_text(f"open({str(mark)!r}, 'w')\n{PLAIN}", encoding="utf-8")
+    for kind in ("mine.py:Particle", "mine.Particle", "particle"):
+        with pytest.raises(ScenarioError, match=r"`system.kind` is|is not a key"):
+            load(str(mine / "mine.toml"), [f"system.kind={kind}"])
+    assert not mark.exists()
+
+
+def test_new_writes_files_that_work_and_a_test_that_finds_wrong_equations(tmp_path):
+    assert run("new", "my_cart", "--out", tmp_path).exit_code == 0
+    files = {"my_cart.py", "my_cart.toml", "test_my_cart.py"}
+    assert {path.name for path in tmp_path.iterdir()} == files
+    again = run("new", "my_cart", "--out", tmp_path)
+    assert again.exit_code == 2
+    assert "nothing was written" in again.stderr
+    assert run("new", "My-cart", "--out", tmp_path).exit_code == 2
+    source, scenario = tmp_path / "my_cart.py", tmp_path / "my_cart.toml"
+    system = ("--system", f"{source}:MyCart", "--out", tmp_path / "o")
+    result = run("simulate", scenario, *system, *sets(*SHORT))
+    assert result.exit_code == 0, result.stderr
+
+    def tested():
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            "test_my_cart.py",
+        ]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, check=False).returncode
+
+    assert tested() == 0
+    text = source.read_text(encoding="utf-8")
+    wrong = text.replace("self.length * v[1] * jnp.cos(q[1])", "self.length * v[1]")
+    assert wrong != text
+    source.write_text(wrong, encoding="utf-8")
+    assert tested() == 1
+
+
+def test_report_refuses_what_is_no_trajectory(tmp_path):
+    with pytest.raises(TypeError, match=r"`trajectory` is of type int; it must be a jaxhamel.Traj"):
+        jaxhamel.report(3, tmp_path)
+
+
+def test_report_writes_the_page_of_any_system(tmp_path):
+    board = Snakeboard(3.0, 0.11, 0.05, 0.013, 0.3)
+    q, u = board.initial_state()
+    motion = jaxhamel.simulate(board, q, u + 0.3, jnp.linspace(0.0, 0.5, 6), dt=0.05)
+    page = jaxhamel.report(motion, tmp_path / "a").read_text(encoding="utf-8")
+    assert "path of the centre" in page
+    assert page.count('class="chart"') >= 3
+
+
+@pytest.mark.parametrize("command", ["simulate", "control", "montecarlo", "identify", "predict"])
+def test_examples_of_help_texts_are_scenarios_that_are_taken(command):
+    """Every example with a built-in scenario and --set is read; --system is an option of each command."""
+    text = (
+        CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "200", "NO_COLOR": "1"}).output
+    )
+    assert "--system" in text
+    examples = re.findall(rf"jaxhamel {command} ([a-z-]+)( .*)", text)
+    for name, rest in examples:
+        if name in ("figure-eight", "heavy-top"):
+            load(name, re.findall(r"--set (\S+)", rest))
+
+
+def test_parameters_of_named_systems_say_what_they_are():
+    notes = {p.name: p.notes for p in jaxhamel.mechanics.parameters_of(Satellite)}
+    assert notes["mass"].unit == "kg"
