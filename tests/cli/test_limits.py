@@ -12,10 +12,10 @@ from typer.testing import CliRunner
 
 from jaxhamel.cli._app import app
 from jaxhamel.cli._commands._roboball import _fitted
-from jaxhamel.cli._commands._simulate import run_of
-from jaxhamel.cli._objects._build import build_system, check_constructed
 from jaxhamel.cli._objects._identification import build_identified_system
+from jaxhamel.cli._objects._prepared import run_of
 from jaxhamel.cli._objects._spread import Nominal, distributions
+from jaxhamel.cli._objects._system import build_system, check_constructed
 from jaxhamel.cli._results import _folder
 from jaxhamel.cli._scenario import _reading, _sizes
 from jaxhamel.cli._scenario._reading import check_data_file

@@ -11,7 +11,8 @@ from scipy.optimize import minimize
 from jaxhamel import control
 from jaxhamel.control import _levenberg_marquardt as lm
 from jaxhamel.control import replay
-from jaxhamel.control._shooting import Model, quadrature, runge_kutta_step, tableau_of
+from jaxhamel.control._shooting import Model, quadrature
+from jaxhamel.simulate._runge_kutta import looped, tableau
 from tests.control.cart import Cart, error_of_force, least_energy
 
 
@@ -199,14 +200,14 @@ def test_quadrature_is_exact_to_its_degree(steps, degree):
 def test_order_of_the_integrator(solver, order):
     import diffrax
 
-    tableau = tableau_of(getattr(diffrax, solver)())
+    method = tableau(getattr(diffrax, solver)())
     rhs = lambda t, y: jnp.stack([y[1], -y[0]]) * (1.0 + t)  # noqa: E731
     exact = np.array([np.cos(1.5), -np.sin(1.5)])
 
     def error(steps):
         y, h = jnp.array([1.0, 0.0]), jnp.array(1.0 / steps)
         for i in range(steps):
-            y = runge_kutta_step(tableau, rhs, i * h, y, h)
+            y = looped(rhs, method, i * h, h, y)[0]
         return float(np.max(np.abs(y - exact)))
 
     slope = np.log2(error(2) / error(4))
