@@ -50,8 +50,7 @@ class Run:
         **Arguments:** `system`, `control`: in place of those that the trajectory has.
         """
         keep = np.asarray(trajectory.valid)
-        began = bool(trajectory.succeeded) or float(trajectory.t_end) > float(trajectory.ts[0])
-        if not (keep.any() and began):
+        if not keep.any():
             raise ValueError(
                 "the motion cannot be begun: the equations are not finite at the initial state. Look at `initial` and "
                 "`system` for numbers that are too large or too small."
