@@ -165,7 +165,7 @@ def check_arguments(t, q, velocities: dict) -> None:
 
 def check_velocity(name: str, value) -> None:
     """One array, not the parts of a configuration."""
-    if isinstance(value, tuple) and any(np.ndim(part) for part in value):
+    if isinstance(value, tuple) and any(np.ndim(part) for part in jax.tree.leaves(value)):
         raise TypeError(
             f"`{name}` is a tuple of {len(value)}; it must be one array, the components of all velocities after one "
             "another. A tuple is a configuration, which goes before the velocity: q, then u."
@@ -198,7 +198,7 @@ def check_constant_control(control) -> None:
 def check_arrays(**named) -> None:
     """Every leaf can become a real array."""
     for name, value in named.items():
-        for part in value if isinstance(value, tuple) else (value,):
+        for part in jax.tree.leaves(value, is_leaf=lambda x: isinstance(x, list)):
             _shape_of_lists(name, part)
         for leaf in jax.tree.leaves(value, is_leaf=lambda x: x is None):
             kind = getattr(leaf, "dtype", None)

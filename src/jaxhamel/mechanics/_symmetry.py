@@ -42,7 +42,7 @@ class Symmetry(eqx.Module):
     action: Callable
     dim: int = eqx.field(static=True)
 
-    def __check_init__(self):
+    def __check_init__(self) -> None:
         _checks.check_callable("action", self.action, "(s, q) -> Φ_s(q)")
         _checks.check_count("dim", self.dim)
 

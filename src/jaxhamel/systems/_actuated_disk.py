@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from jaxhamel import _checks
-from jaxhamel._typing import Configuration, Control, Scalar, Time, Vector3, Velocity
+from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar, Time, Vector3, Velocity
 from jaxhamel.geometry import SO2, Euclidean, Product
 from jaxhamel.mechanics import Constant, Points, Spins, System, acceleration
 from jaxhamel.mechanics._description import Output, Part, State
@@ -69,7 +69,7 @@ class ActuatedDisk(System):
     space: ClassVar[Product] = Product(SO2(), Euclidean(1))
     n_constraints = 1
     prescribed_motion = True
-    state_names = State(
+    state_names: ClassVar[State | None] = State(
         (
             Part(
                 "angle", ("phi",), "rad", "φ; the disk rolls towards −x as it grows", ("φ",), False
@@ -100,13 +100,15 @@ class ActuatedDisk(System):
     def n_controls(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
         return self.n_masses
 
-    def outputs(self, t, q, u, control) -> tuple[Output, ...]:
+    def outputs(
+        self, t: Time, q: Configuration, u: QuasiVelocity, control: Control
+    ) -> tuple[Output, ...]:
         return (
             *rail_parameters(self, t, control),
             ground_force(self, t, q, u, control, self.gravity * jnp.sum(self._all_masses())),
         )
 
-    def places(self, t: Time, q: Configuration, control: Control) -> tuple:
+    def places(self, t: Time, q: Configuration, control: Control) -> tuple[Any, ...]:
         centre = jnp.stack([q[1][0], jnp.zeros_like(q[1][0]), self.radius.astype(q[1].dtype)])
         return ((about_y(-q[0][0]), centre),)
 

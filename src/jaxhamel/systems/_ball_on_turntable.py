@@ -9,6 +9,7 @@ from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control, Scalar, Time, Vector3, Velocity
 from jaxhamel.geometry import SO3, Euclidean, Product, quaternion_matrix
 from jaxhamel.mechanics import Points, Spins, System
+from jaxhamel.mechanics._description import State
 from jaxhamel.mechanics._drawing import Shape
 from jaxhamel.systems._descriptions import ROLLING
 from jaxhamel.systems._own_equations import own_equations
@@ -50,7 +51,7 @@ class BallOnTurntable(System):
 
     space: ClassVar[Product] = Product(SO3(), Euclidean(2))
     n_constraints = 2
-    state_names = ROLLING
+    state_names: ClassVar[State | None] = ROLLING
     on_ground = True
 
     def __check_init__(self) -> None:

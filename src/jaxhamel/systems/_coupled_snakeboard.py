@@ -72,21 +72,21 @@ class CoupledSnakeboard(System):
 
     space: ClassVar[Product] = Product(SE2(), Euclidean(2))
     n_constraints = 2
-    state_names = State(
+    state_names: ClassVar[State | None] = State(
         (POSE, Part("angles", ("psi", "phi"), "rad", "of rotor and trucks")),
         (
             Part("speed", ("sigma",), "m/s", "σ, forward where φ = 0"),
             Part("rates", ("psi_dot", "phi_dot"), "rad/s", "of rotor and trucks"),
         ),
     )
-    n_controls = 2
+    n_controls: ClassVar[int | None] = 2
 
     def __check_init__(self) -> None:
         _checks.check_numbers(
             self, positive=("mass", "inertia", "rotor_inertia", "wheel_inertia", "half_length")
         )
 
-    def places(self, t: Time, q: Configuration, control: Control) -> tuple:
+    def places(self, t: Time, q: Configuration, control: Control) -> tuple[Any, ...]:
         return board_places(self.half_length, q[0], q[1][1], -q[1][1], q[1][0])
 
     def shapes(self) -> tuple[Shape, ...]:

@@ -74,7 +74,9 @@ class AbstractDrivenBall(System):
         """One torque for each drive."""
         return self.n_drives
 
-    def outputs(self, t, q, u, control) -> tuple[Output, ...]:
+    def outputs(
+        self, t: Time, q: Configuration, u: QuasiVelocity, control: Control
+    ) -> tuple[Output, ...]:
         return (ground_force(self, t, q, u, control, self.weight()),)
 
     @abstractmethod

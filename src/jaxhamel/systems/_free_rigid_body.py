@@ -10,6 +10,7 @@ from jaxhamel import _checks
 from jaxhamel._typing import Control, Quaternion, Scalar, Time, Vector3, Velocity
 from jaxhamel.geometry import SO3, quaternion_rotate
 from jaxhamel.mechanics import Spins, System
+from jaxhamel.mechanics._description import State
 from jaxhamel.mechanics._drawing import Shape, box_of
 from jaxhamel.systems._descriptions import TURNING
 from jaxhamel.systems._parameters import INERTIA, inertia_matrix, parameter
@@ -40,7 +41,7 @@ class FreeRigidBody(System):
     inertia: Array = parameter("principal or matrix", "kg m²", INERTIA, example=(0.2, 0.3, 0.4))
 
     space: ClassVar[SO3] = SO3()
-    state_names = TURNING
+    state_names: ClassVar[State | None] = TURNING
 
     def __check_init__(self) -> None:
         _checks.check_inertia("inertia", self.inertia)

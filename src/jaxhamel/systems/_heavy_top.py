@@ -7,10 +7,19 @@ import numpy as np
 from jaxtyping import Array
 
 from jaxhamel import _checks
-from jaxhamel._typing import Control, Quaternion, Scalar, Time, Vector3, Velocity
+from jaxhamel._typing import (
+    Configuration,
+    Control,
+    QuasiVelocity,
+    Quaternion,
+    Scalar,
+    Time,
+    Vector3,
+    Velocity,
+)
 from jaxhamel.geometry import SO3, cross, quaternion_matrix, quaternion_rotate
 from jaxhamel.mechanics import Spins, System
-from jaxhamel.mechanics._description import Output
+from jaxhamel.mechanics._description import Output, State
 from jaxhamel.mechanics._drawing import Shape, box_edges, top_edges
 from jaxhamel.systems._descriptions import TURNING
 from jaxhamel.systems._parameters import INERTIA, inertia_matrix, parameter
@@ -56,7 +65,7 @@ class HeavyTop(System):
     )
 
     space: ClassVar[SO3] = SO3()
-    state_names = TURNING
+    state_names: ClassVar[State | None] = TURNING
 
     def __check_init__(self) -> None:
         _checks.check_numbers(self, positive=("mass",), finite=("gravity",))
@@ -66,7 +75,9 @@ class HeavyTop(System):
         _checks.check_shape("com", self.com, (3,))
         _checks.check_finite("com", self.com)
 
-    def outputs(self, t, q, u, control) -> tuple[Output, ...]:
+    def outputs(
+        self, t: Time, q: Configuration, u: QuasiVelocity, control: Control
+    ) -> tuple[Output, ...]:
         names, title = ("com_x", "com_y", "com_z"), "Path of the centre of mass, from above"
         return (Output(self.centre_of_mass(q), "path", names, "m", title),)
 

@@ -6,7 +6,16 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from jaxhamel import _checks
-from jaxhamel._typing import Configuration, Control, Frame, Scalar, Time, Vector3, Velocity
+from jaxhamel._typing import (
+    Configuration,
+    Control,
+    Frame,
+    QuasiVelocity,
+    Scalar,
+    Time,
+    Vector3,
+    Velocity,
+)
 from jaxhamel.geometry import SO3, Euclidean, Product, cross, hat, quaternion_matrix
 from jaxhamel.mechanics import Points, Spins, System, symmetric_solve
 from jaxhamel.mechanics._description import Output, Part, State
@@ -58,7 +67,7 @@ class InhomogeneousBall(System):
 
     space: ClassVar[Product] = Product(SO3(), Euclidean(3))
     n_constraints = 3
-    state_names = State(
+    state_names: ClassVar[State | None] = State(
         ROLLING_IN_SPACE.q,
         (
             Part(
@@ -80,7 +89,9 @@ class InhomogeneousBall(System):
         (q, r), u = super().initial_state()
         return (q, r.at[2].set(self.radius)), u
 
-    def outputs(self, t, q, u, control) -> tuple[Output, ...]:
+    def outputs(
+        self, t: Time, q: Configuration, u: QuasiVelocity, control: Control
+    ) -> tuple[Output, ...]:
         return (ground_force(self, t, q, u, control, self.mass * self.gravity),)
 
     def shapes(self) -> tuple[Shape, ...]:

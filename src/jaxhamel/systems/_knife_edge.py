@@ -52,7 +52,7 @@ class KnifeEdge(System):
 
     space: ClassVar[SE2] = SE2()
     n_constraints = 1
-    state_names = State(
+    state_names: ClassVar[State | None] = State(
         (POSE,),
         (Part("velocities", ("v", "omega"), "m/s, rad/s", "along the blade, and of turning"),),
     )

@@ -59,8 +59,10 @@ class NonSpinningBall(System):
 
     space: ClassVar[Product] = Product(SO3(), Euclidean(2))
     n_constraints = 3
-    state_names = State(ROLLING.q, (Part("velocity", ("x_dot", "y_dot"), "m/s", "of the centre"),))
-    n_controls = 2
+    state_names: ClassVar[State | None] = State(
+        ROLLING.q, (Part("velocity", ("x_dot", "y_dot"), "m/s", "of the centre"),)
+    )
+    n_controls: ClassVar[int | None] = 2
     on_ground = True
 
     def __check_init__(self) -> None:

@@ -1,5 +1,7 @@
 """The soft-shelled ball with its shell held in a stand: what determines the joint by itself."""
 
+from typing import ClassVar
+
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -38,7 +40,7 @@ class PendulumInStand(SoftRollingPendulum):
     Source: elementary (`closed_form`); friction as in `SoftRollingPendulum`.
     """
 
-    state_names = State(
+    state_names: ClassVar[State | None] = State(
         (
             Part(
                 "coordinates",

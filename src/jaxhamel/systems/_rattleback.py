@@ -9,10 +9,19 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from jaxhamel import _checks
-from jaxhamel._typing import Configuration, Control, Quaternion, Scalar, Time, Vector3, Velocity
+from jaxhamel._typing import (
+    Configuration,
+    Control,
+    QuasiVelocity,
+    Quaternion,
+    Scalar,
+    Time,
+    Vector3,
+    Velocity,
+)
 from jaxhamel.geometry import SO3, Euclidean, Product, cross, hat, quaternion_matrix
 from jaxhamel.mechanics import Points, Spins, System, constraint_force, symmetric_solve
-from jaxhamel.mechanics._description import Output
+from jaxhamel.mechanics._description import Output, State
 from jaxhamel.mechanics._drawing import Shape, ring
 from jaxhamel.systems._descriptions import ROLLING_IN_SPACE, ground_force
 from jaxhamel.systems._own_equations import own_equations
@@ -85,7 +94,7 @@ class Rattleback(System):
 
     space: ClassVar[Product] = Product(SO3(), Euclidean(3))
     n_constraints = 3
-    state_names = ROLLING_IN_SPACE
+    state_names: ClassVar[State | None] = ROLLING_IN_SPACE
     on_ground = True
 
     def __check_init__(self) -> None:
@@ -104,7 +113,9 @@ class Rattleback(System):
         """The third body axis up, on the ground at the origin."""
         return self.configuration(SO3().identity(), jnp.zeros(2)), jnp.zeros(3)
 
-    def outputs(self, t, q, u, control) -> tuple[Output, ...]:
+    def outputs(
+        self, t: Time, q: Configuration, u: QuasiVelocity, control: Control
+    ) -> tuple[Output, ...]:
         return (ground_force(self, t, q, u, control, self.mass * self.gravity),)
 
     def shapes(self) -> tuple[Shape, ...]:

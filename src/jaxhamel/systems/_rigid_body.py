@@ -82,7 +82,7 @@ class RigidBody(System):
     representation: str = choice("the quasi-velocities", NAMES, default="body")
 
     space: ClassVar[SE3] = SE3()
-    state_names = State(
+    state_names: ClassVar[State | None] = State(
         (
             Part(
                 "pose",
@@ -101,7 +101,7 @@ class RigidBody(System):
             ),
         ),
     )
-    n_controls = 6
+    n_controls: ClassVar[int | None] = 6
 
     def __check_init__(self) -> None:
         _checks.check_numbers(self, positive=("mass",), finite=("gravity",))

@@ -20,7 +20,7 @@ from jaxhamel.mechanics import (
     energy,
     symmetric_solve,
 )
-from jaxhamel.mechanics._description import Output
+from jaxhamel.mechanics._description import Output, State
 from jaxhamel.mechanics._drawing import Shape
 from jaxhamel.mechanics._kinematics import prepare
 from jaxhamel.systems._descriptions import ROLLING, ground_force, rail_parameters
@@ -89,7 +89,7 @@ class RollingBall(System):
     space: ClassVar[Product] = Product(SO3(), Euclidean(2))
     n_constraints = 2
     prescribed_motion = True
-    state_names = ROLLING
+    state_names: ClassVar[State | None] = ROLLING
     on_ground = True
 
     def __check_init__(self) -> None:
@@ -115,7 +115,9 @@ class RollingBall(System):
     def n_controls(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
         return self.n_masses
 
-    def outputs(self, t, q, u, control) -> tuple[Output, ...]:
+    def outputs(
+        self, t: Time, q: Configuration, u: QuasiVelocity, control: Control
+    ) -> tuple[Output, ...]:
         return (
             *rail_parameters(self, t, control),
             ground_force(self, t, q, u, control, self.gravity * jnp.sum(self._all_masses())),

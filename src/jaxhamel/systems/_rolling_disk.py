@@ -6,10 +6,19 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from jaxhamel import _checks
-from jaxhamel._typing import Configuration, Control, Quaternion, Scalar, Time, Vector3, Velocity
+from jaxhamel._typing import (
+    Configuration,
+    Control,
+    QuasiVelocity,
+    Quaternion,
+    Scalar,
+    Time,
+    Vector3,
+    Velocity,
+)
 from jaxhamel.geometry import SO3, Euclidean, Product, cross, hat, quaternion_matrix
 from jaxhamel.mechanics import Points, Spins, System, constraint_force, symmetric_solve
-from jaxhamel.mechanics._description import Output
+from jaxhamel.mechanics._description import Output, State
 from jaxhamel.mechanics._drawing import Shape, wheel
 from jaxhamel.systems._descriptions import ROLLING_IN_SPACE, ground_force
 from jaxhamel.systems._own_equations import own_equations
@@ -64,7 +73,7 @@ class RollingDisk(System):
 
     space: ClassVar[Product] = Product(SO3(), Euclidean(3))
     n_constraints = 3
-    state_names = ROLLING_IN_SPACE
+    state_names: ClassVar[State | None] = ROLLING_IN_SPACE
     on_ground = True
 
     def __check_init__(self) -> None:
@@ -77,7 +86,9 @@ class RollingDisk(System):
         upright = jnp.sqrt(0.5) * jnp.array([1.0, 1.0, 0.0, 0.0])
         return self.configuration(upright, jnp.zeros(2)), jnp.zeros(3)
 
-    def outputs(self, t, q, u, control) -> tuple[Output, ...]:
+    def outputs(
+        self, t: Time, q: Configuration, u: QuasiVelocity, control: Control
+    ) -> tuple[Output, ...]:
         return (ground_force(self, t, q, u, control, self.mass * self.gravity),)
 
     def shapes(self) -> tuple[Shape, ...]:

@@ -1,6 +1,6 @@
 """A ball that rolls, driven by pendula inside it: the drive is a degree of freedom, its torque the control."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import jax.numpy as jnp
 import numpy as np
@@ -10,6 +10,7 @@ from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar, Time, Velocity
 from jaxhamel.geometry import SO3, quaternion_matrix, quaternion_multiply, quaternion_rotate
 from jaxhamel.mechanics import Points, Spins
+from jaxhamel.mechanics._description import State
 from jaxhamel.mechanics._drawing import Shape, segment
 from jaxhamel.systems._descriptions import driven
 from jaxhamel.systems._driven_ball import AbstractDrivenBall, Wrench, cross_rows, unit
@@ -87,7 +88,7 @@ class RollingPendulumBall(AbstractDrivenBall):
         "acceleration of gravity, along −z", "m/s²", (), least=0.0, default=9.81
     )
 
-    state_names = driven("angle")
+    state_names: ClassVar[State | None] = driven("angle")
 
     def __check_init__(self) -> None:
         _checks.check_numbers(self, positive=("radius", "shell_mass"), finite=("gravity",))
@@ -113,7 +114,7 @@ class RollingPendulumBall(AbstractDrivenBall):
     def weight(self) -> Array:
         return self.gravity * jnp.sum(self._all_masses())
 
-    def places(self, t: Time, q: Configuration, control: Control) -> tuple:
+    def places(self, t: Time, q: Configuration, control: Control) -> tuple[Any, ...]:
         centre = jnp.append(q[1], self.radius.astype(q[1].dtype))
         at = [(q[0], centre)]
         for angle, axis, pivot in zip(q[2], unit(self.axes), self.pivots, strict=True):

@@ -1,6 +1,6 @@
 """A ball that rolls, driven by rotors inside it: a gyrostat on a plane."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import jax.numpy as jnp
 import numpy as np
@@ -10,6 +10,7 @@ from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar, Time, Vector3, Velocity
 from jaxhamel.geometry import SO3, cross, quaternion_matrix, quaternion_multiply
 from jaxhamel.mechanics import Points, Spins
+from jaxhamel.mechanics._description import State
 from jaxhamel.mechanics._drawing import Shape, wheel
 from jaxhamel.systems._descriptions import driven
 from jaxhamel.systems._driven_ball import AbstractDrivenBall, Wrench, unit
@@ -77,7 +78,7 @@ class RollingRotorBall(AbstractDrivenBall):
         "acceleration of gravity, along −z", "m/s²", (), least=0.0, default=9.81
     )
 
-    state_names = driven("angle")
+    state_names: ClassVar[State | None] = driven("angle")
 
     def __check_init__(self) -> None:
         _checks.check_numbers(self, positive=("radius", "mass"), finite=("gravity",))
@@ -99,7 +100,7 @@ class RollingRotorBall(AbstractDrivenBall):
     def weight(self) -> Array:
         return self.gravity * self.mass
 
-    def places(self, t: Time, q: Configuration, control: Control) -> tuple:
+    def places(self, t: Time, q: Configuration, control: Control) -> tuple[Any, ...]:
         centre = jnp.append(q[1], self.radius.astype(q[1].dtype))
         rotors = zip(q[2], unit(self.axes), strict=True)
         turned = [quaternion_multiply(q[0], SO3().exp(angle * axis)) for angle, axis in rotors]

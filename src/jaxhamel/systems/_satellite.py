@@ -1,7 +1,7 @@
 """A satellite with reaction wheels, free in space: on SE(3), and about its centre of mass on SO(3) × R^3."""
 
 from abc import abstractmethod
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -79,7 +79,7 @@ class _AbstractSatellite(System):
     def _wheel_centres(self) -> Array:
         """Where the wheels are drawn, body frame [m], `(n, 3)`."""
 
-    def places(self, t: Time, q: Configuration, control: Control) -> tuple:
+    def places(self, t: Time, q: Configuration, control: Control) -> tuple[Any, ...]:
         hull, origin = self._hull(q)
         found = [(hull, origin)]
         for angle, axis, at in zip(q[1], self.wheel_axes, self._wheel_centres(), strict=True):
@@ -227,7 +227,7 @@ class Satellite(_AbstractSatellite):
         kw_only=True,
     )
 
-    state_names = State(
+    state_names: ClassVar[State | None] = State(
         (
             Part(
                 "pose",
@@ -362,7 +362,7 @@ class SatelliteMixed(_AbstractSatellite):
         kw_only=True,
     )
 
-    state_names = State(
+    state_names: ClassVar[State | None] = State(
         (ORIENTATION, IN_SPACE, Part("angles", "wheel_angle", "rad", "of the wheels")),
         (
             OMEGA,

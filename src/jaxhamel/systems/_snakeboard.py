@@ -74,7 +74,7 @@ class Snakeboard(System):
 
     space: ClassVar[Product] = Product(SE2(), Euclidean(3))
     n_constraints = 2
-    state_names = State(
+    state_names: ClassVar[State | None] = State(
         (
             POSE,
             Part(
@@ -91,14 +91,14 @@ class Snakeboard(System):
             ),
         ),
     )
-    n_controls = 3
+    n_controls: ClassVar[int | None] = 3
 
     def __check_init__(self) -> None:
         _checks.check_numbers(
             self, positive=("mass", "inertia", "rotor_inertia", "wheel_inertia", "half_length")
         )
 
-    def places(self, t: Time, q: Configuration, control: Control) -> tuple:
+    def places(self, t: Time, q: Configuration, control: Control) -> tuple[Any, ...]:
         return board_places(self.half_length, q[0], q[1][1], q[1][2], q[1][0])
 
     def shapes(self) -> tuple[Shape, ...]:

@@ -110,7 +110,7 @@ class SoftRollingPendulum(System):
 
     space: ClassVar[Euclidean] = Euclidean(3)
     n_constraints = 1
-    state_names = State(
+    state_names: ClassVar[State | None] = State(
         (
             Part(
                 "coordinates",
@@ -122,7 +122,7 @@ class SoftRollingPendulum(System):
         ),
         (Part("rates", ("phi_dot", "theta_dot"), "rad/s", "of shell and pendulum", ("φ̇", "θ̇")),),
     )
-    n_controls = 0
+    n_controls: ClassVar[int | None] = 0
     on_ground = True
 
     @classmethod
@@ -164,7 +164,7 @@ class SoftRollingPendulum(System):
 
     # --- the system, as the general equations take it ---------------------------------------------
 
-    def places(self, t: Time, q: Configuration, control: Control) -> tuple:
+    def places(self, t: Time, q: Configuration, control: Control) -> tuple[Any, ...]:
         zero = jnp.zeros_like(q[0])
         centre = jnp.stack([zero, -self.radius * q[0], self.radius + zero])
         return (about_x(q[0]), centre), (about_x(q[0] + q[1]), centre)

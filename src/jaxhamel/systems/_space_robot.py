@@ -1,7 +1,7 @@
 """A free-floating planar robot: a base and a chain of links with parallel revolute joints."""
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -68,7 +68,7 @@ class SpaceRobot(System):
         "of the links about their centres of mass", "kg m²", ("n",), least=0.0, example=(0.06, 0.03)
     )
 
-    state_names = State(
+    state_names: ClassVar[State | None] = State(
         (POSE, Part("angles", "r", "rad", "of the joints")),
         (
             Part("twist", ("omega", "v_x", "v_y"), "rad/s, m/s", "of the base, base axes"),
@@ -96,7 +96,7 @@ class SpaceRobot(System):
     def n_controls(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
         return self.masses.shape[0]
 
-    def places(self, t: Time, q: Configuration, control: Control) -> tuple:
+    def places(self, t: Time, q: Configuration, control: Control) -> tuple[Any, ...]:
         level = jnp.zeros(1, q[0].dtype)
         at = [(about_z(q[0][0]), jnp.concatenate([q[0][1:], level]))]
         angle, joints = q[0][0], self.joints(q)

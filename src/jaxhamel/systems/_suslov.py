@@ -8,7 +8,16 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from jaxhamel import _checks
-from jaxhamel._typing import Control, Quaternion, Scalar, Time, Vector3, Velocity
+from jaxhamel._typing import (
+    Configuration,
+    Control,
+    QuasiVelocity,
+    Quaternion,
+    Scalar,
+    Time,
+    Vector3,
+    Velocity,
+)
 from jaxhamel.geometry import SO3
 from jaxhamel.mechanics import Spins, System
 from jaxhamel.mechanics._description import ORIENTATION, Output, Part, State
@@ -53,7 +62,7 @@ class Suslov(System):
 
     space: ClassVar[SO3] = SO3()
     n_constraints = 1
-    state_names = State(
+    state_names: ClassVar[State | None] = State(
         (ORIENTATION,),
         (
             Part(
@@ -73,7 +82,9 @@ class Suslov(System):
             _checks.check_shape("xi", self.xi, (3,))
             _checks.check_frame_axis("xi", self.xi)
 
-    def outputs(self, t, q, u, control) -> tuple[Output, ...]:
+    def outputs(
+        self, t: Time, q: Configuration, u: QuasiVelocity, control: Control
+    ) -> tuple[Output, ...]:
         omega = self.inverse_frame(t, q)[:, 1:] @ u
         return (
             Output(

@@ -80,7 +80,7 @@ class UnderwaterBody(System):
     )
 
     space: ClassVar[SE3] = SE3()
-    state_names = State(
+    state_names: ClassVar[State | None] = State(
         (
             Part(
                 "pose",

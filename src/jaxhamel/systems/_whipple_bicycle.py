@@ -143,7 +143,7 @@ class WhippleBicycle(System):
 
     space: ClassVar[Product] = Product(SO3(), Euclidean(3), Euclidean(3))
     n_constraints = 6
-    state_names = State(
+    state_names: ClassVar[State | None] = State(
         (
             ORIENTATION,
             Part("position", ("x", "y", "z"), "m", "of the rear hub"),
@@ -165,7 +165,7 @@ class WhippleBicycle(System):
             ),
         ),
     )
-    n_controls = 3
+    n_controls: ClassVar[int | None] = 3
     on_ground = True
 
     def __check_init__(self) -> None:
@@ -210,7 +210,7 @@ class WhippleBicycle(System):
         """Upright and straight, on the ground, the rear wheel above the origin."""
         return self.configuration(jnp.zeros(()), jnp.zeros(())), jnp.zeros(3)
 
-    def places(self, t: Time, q: Configuration, control: Control) -> tuple:
+    def places(self, t: Time, q: Configuration, control: Control) -> tuple[Any, ...]:
         frame, hub, (steer, rear, front) = q
         foot_at = foot(self) - rear_hub(self)
         fork = multiply(frame, SO3().exp(steer * steer_axis(self)))
