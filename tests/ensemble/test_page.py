@@ -23,8 +23,8 @@ def test_monte_carlo_on_the_page(capsys):
     assert indices["x"]["total"][0] < 0.1  # "the mass hardly matters"
 
 
-def test_steps_by_tolerance_on_the_page():
-    section = PAGE.read_text().split("\n## Steps by tolerance")[1].split("\n## ")[0]
+def test_adaptive_steps_on_the_page():
+    section = PAGE.read_text().split("\n## Adaptive steps")[1].split("\n## ")[0]
     (block,) = re.findall(r"```python\n(.*?)```", section, re.S)
     scope = {}
     exec(compile(block, str(PAGE), "exec"), scope)
