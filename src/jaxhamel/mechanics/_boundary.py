@@ -102,4 +102,7 @@ def methods(system: System) -> list[str]:
     plain = ("frame", "drift", "force")
     forms = ("inverse_frame", "bodies", "invariants")
     own = [name for name in plain if overrides(system, name)]
-    return ["lagrangian", *own, *(name for name in forms if counts(system, name))]
+    given = [name for name in forms if counts(system, name)]
+    # a system that gives bodies needs no Lagrangian
+    needed = overrides(system, "lagrangian") or "bodies" not in given
+    return [*(["lagrangian"] if needed else []), *own, *given]
