@@ -4,6 +4,7 @@ import jax
 import numpy as np
 
 from jaxhamel._checks._values import _UNIT, _short, check_finite, check_shape, concrete
+from jaxhamel._shapes import Seen
 from jaxhamel._words import counted
 
 
@@ -178,8 +179,15 @@ def check_rails(rails, n_masses: int) -> None:
             f"`rails` carry {counted(carried, 'mass', 'masses')} but `masses` has {counted(n_masses, 'entry')}; "
             "both must be the same number. Give every mass its rail."
         )
-    if n_masses:
-        _check_positions(rails, n_masses)
+    if n_masses and _RAILS.is_new(rails, n_masses):
+        try:
+            _check_positions(rails, n_masses)
+        except Exception:
+            _RAILS.forget(rails, n_masses)
+            raise
+
+
+_RAILS = Seen()  # rails are traced once for each kind of them, not for each ball
 
 
 def _check_positions(rails, n: int) -> None:
