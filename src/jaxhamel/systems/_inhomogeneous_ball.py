@@ -85,7 +85,7 @@ class InhomogeneousBall(System):
         _checks.check_numbers(self, positive=("radius", "mass"), finite=("gravity",))
         _checks.check_inertia("inertia", self.inertia)
 
-    def initial_state(self) -> tuple:
+    def initial_state(self) -> tuple[Any, ...]:
         (q, r), u = super().initial_state()
         return (q, r.at[2].set(self.radius)), u
 

@@ -109,7 +109,7 @@ class Rattleback(System):
             _checks.check_shape("damping", self.damping, ())
             _checks.check_not_negative("damping", self.damping)
 
-    def initial_state(self) -> tuple:
+    def initial_state(self) -> tuple[Any, ...]:
         """The third body axis up, on the ground at the origin."""
         return self.configuration(SO3().identity(), jnp.zeros(2)), jnp.zeros(3)
 

@@ -81,7 +81,7 @@ class RollingDisk(System):
         if self.inertia is not None:
             _checks.check_inertia("inertia", self.inertia)
 
-    def initial_state(self) -> tuple:
+    def initial_state(self) -> tuple[Any, ...]:
         """Upright, on the ground at the origin, the axis along −y."""
         upright = jnp.sqrt(0.5) * jnp.array([1.0, 1.0, 0.0, 0.0])
         return self.configuration(upright, jnp.zeros(2)), jnp.zeros(3)

@@ -206,7 +206,7 @@ class WhippleBicycle(System):
 
     # --- the system, as the general equations take it ---------------------------------------------
 
-    def initial_state(self) -> tuple:
+    def initial_state(self) -> tuple[Any, ...]:
         """Upright and straight, on the ground, the rear wheel above the origin."""
         return self.configuration(jnp.zeros(()), jnp.zeros(())), jnp.zeros(3)
 
