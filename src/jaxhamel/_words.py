@@ -17,7 +17,7 @@ def counted(number: int, thing: str, things: str | None = None) -> str:
 
 
 def visible(text: str, *, lines: bool = False) -> str:
-    """The text with what a terminal or a browser would obey, not show, written as an escape: `\\x1b`.
+    """Writes characters that control a terminal or a browser as visible escapes, such as `\\x1b`.
 
     `lines`: whether line breaks stay.
     """

@@ -74,7 +74,7 @@ _CALLS: dict[str, Callable] = {
 
 
 def check_returns(system, returned: list[Returned], dtype) -> None:
-    """Each method returns what the equations of motion take from it: an array of its shape, in the state's dtype."""
+    """Checks that each method returns an array of the shape that the equations of motion need, in the state's dtype."""
     n = system.space.dim
     arrays = {
         "lagrangian": ((), "one number, L(t, q, v) [J]"),

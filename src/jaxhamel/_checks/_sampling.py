@@ -101,7 +101,7 @@ def check_sampling(
 
 
 def check_room(name, size, numbers) -> None:
-    """A table of so many numbers a row fits into this machine's memory, of which nothing is taken yet."""
+    """Checks, before anything is allocated, that a table with this many rows and columns fits into memory."""
     there, wanted = _memory(), 8 * int(size) * numbers
     if wanted > there:
         raise ValueError(

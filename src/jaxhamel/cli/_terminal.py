@@ -65,5 +65,5 @@ class Terminal:
 
 
 def _plain(line: str) -> Text:
-    """Text without anything that a terminal obeys; lines of a table stay lines."""
+    """Writes control characters in text as visible escapes (`\\x1b`); line breaks stay."""
     return Text(visible(line, lines=True))

@@ -62,7 +62,7 @@ class Examination:
 
     @property
     def holds(self) -> bool:
-        """Whether no problem was found."""
+        """True if the examination found no problem."""
         return not self.problems
 
     def __str__(self) -> str:

@@ -133,7 +133,7 @@ class System(eqx.Module):
         return places_of(self, q)
 
     def shapes(self) -> tuple[Shape, ...]:
-        """What is drawn at each of `places`, of concrete parameters, one for each; default: the axes of each."""
+        """The shape to draw at each of `places`, for concrete parameters; default: the axes of each place."""
         return ()
 
     @property

@@ -103,7 +103,7 @@ def _to_state(run: PreparedRun, task: Mapping[str, Any], ts: Array, curve: Any) 
 
 
 def build_method(scenario: Scenario, max_seconds: float) -> MultipleShooting:
-    """The method of `[task]`, with so many seconds left."""
+    """The method of `[task]`, with the remaining seconds as its time limit."""
     task = scenario["task"]
     with named("task"):
         return MultipleShooting(

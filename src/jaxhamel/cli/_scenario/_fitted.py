@@ -22,7 +22,7 @@ def fitted_file(source: str) -> str:
 
 
 def fitted_roboball(source: str) -> Path | None:
-    """The file that `identify roboball` left; None where there is none."""
+    """The file of fitted values that `identify roboball` wrote, or None."""
     for path in (Path(source) / FITTED_ROBOT, Path(source)):
         if path.name == FITTED_ROBOT and is_file(path):
             return path

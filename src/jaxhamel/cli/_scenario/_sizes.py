@@ -15,7 +15,7 @@ from jaxhamel.cli._scenario._validate import ScenarioError
 STEP = 1e-6  # seconds of an integration step of one trajectory; of ensembles, on each core, a tenth
 LONGEST = 30 * 86_400.0  # seconds of a command without a time limit
 ROW = 1_000  # bytes of a time that is written: its numbers, copies of them, and their text
-BLOCK = 256  # trajectories at once, at least, where there are so many
+BLOCK = 256  # the fewest trajectories in a block of a larger ensemble
 
 
 def check_simulation(tables: Mapping[str, Any]) -> None:
@@ -77,7 +77,7 @@ def check_identification(
 
 
 def check_fit_step(dt: float, seconds: float, budget: float = LONGEST) -> None:
-    """The step of `[fit]` along runs of so many seconds, one evaluation of which has to fit into the time."""
+    """Checks that one evaluation of the fit, with steps of `fit.dt` over all runs, fits into memory and the time limit."""
     if dt > 0:
         steps = _quotient(seconds, dt)
         _check_memory("fit.dt", dt, steps * 8)
