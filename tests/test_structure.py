@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+import statistics
 import subprocess
 import sys
 from pathlib import Path
@@ -53,9 +54,32 @@ def test_imports_go_one_way(path):
         assert other == folder or LAYERS[other] < LAYERS[folder], f"{path} imports {other}"
 
 
+@pytest.mark.parametrize(
+    "folder",
+    sorted({path.parent for path in SOURCE.rglob("*.py")}),
+    ids=lambda p: str(p.relative_to(SOURCE)),
+)
+def test_a_folder_has_few_modules_and_short_functions(folder):
+    """Fourteen modules at most, but one file for each system and each space; the median function under ten lines."""
+    modules = sorted(folder.glob("*.py"))
+    if folder.name not in ("systems", "geometry"):
+        assert len([path for path in modules if path.name != "__init__.py"]) <= 14
+    lengths = [length for path in modules for length in lengths_of_functions(path)]
+    assert statistics.median(lengths or [0]) < 10
+
+
+def lengths_of_functions(path: Path):
+    """Lines of each function of a module, without its docstring."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            first = node.body[0]
+            docstring = first.end_lineno - first.lineno + 1 if ast.get_docstring(node) else 0
+            yield node.end_lineno - node.lineno + 1 - docstring
+
+
 def test_checks_and_shapes_import_no_folder():
     names = ("_typing.py", "_citation.py", "_shapes.py", "_words.py", "_files.py")
-    private = [*(SOURCE / name for name in names), *(SOURCE / "_checks").glob("*.py")]
+    private = [*(SOURCE / name for name in names), *(SOURCE / "_checks").rglob("*.py")]
     assert len(private) > 5
     for path in private:
         assert not list(imported_folders(path))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.interpolate import BSpline
 
 from jaxhamel import control
-from jaxhamel.control._curves import support
+from jaxhamel.control._problem._curves import support
 
 RNG = np.random.default_rng(0)
 

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxhamel import control
-from jaxhamel.control._costs import second_rate
+from jaxhamel.control._problem._costs import second_rate
 from jaxhamel.systems import ActuatedDisk, CircularRails
 
 J, U_START = 0.2583175847, 0.633978

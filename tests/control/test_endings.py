@@ -11,7 +11,7 @@ import pytest
 
 from jaxhamel import control
 from jaxhamel.control import _stepwise
-from jaxhamel.control._multiple_shooting import best_start
+from jaxhamel.control._methods._multiple_shooting import best_start
 from tests.control.cart import Cart, error_of_force, least_energy
 
 BROKEN = control.Running(lambda t, q, u, control: jnp.sqrt(-1 - u))

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from jaxhamel import control
-from jaxhamel.control._costs import rate
 from jaxhamel.control._figure_eight import stored_text
+from jaxhamel.control._problem._costs import rate
 from jaxhamel.control._result import measure
 
 

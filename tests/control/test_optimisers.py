@@ -9,10 +9,10 @@ import pytest
 from scipy.optimize import minimize
 
 from jaxhamel import control
-from jaxhamel.control import _levenberg_marquardt as lm
 from jaxhamel.control import replay
-from jaxhamel.control._shooting import Model, quadrature
-from jaxhamel.simulate._runge_kutta import looped, tableau
+from jaxhamel.control._methods import _levenberg_marquardt as lm
+from jaxhamel.control._methods._shooting import Model, quadrature
+from jaxhamel.simulate._solvers._runge_kutta import looped, tableau
 from tests.control.cart import Cart, error_of_force, least_energy
 
 

@@ -20,7 +20,7 @@ from jaxhamel.ensemble._equal_steps._adjoint_groups import groups_of
 from jaxhamel.ensemble._equal_steps._equal_steps import Motion, Plan, in_lanes
 from jaxhamel.ensemble._equal_steps._needed import Needed
 from jaxhamel.mechanics import VectorField
-from jaxhamel.simulate._runge_kutta import tableau
+from jaxhamel.simulate._solvers._runge_kutta import tableau
 from jaxhamel.systems import FreeRigidBody
 from tests.ensemble.test_simulate import Swing
 from tests.systems.ball import two_mass_ball

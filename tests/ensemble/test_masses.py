@@ -11,7 +11,7 @@ from jaxhamel.control import FourierSeries
 from jaxhamel.ensemble._equal_steps._at_once import is_at_once
 from jaxhamel.ensemble._equal_steps._equal_steps import Motion
 from jaxhamel.mechanics import VectorField
-from jaxhamel.simulate._runge_kutta import RK4
+from jaxhamel.simulate._solvers._runge_kutta import RK4
 from jaxhamel.systems import CircularRails, RollingBall
 
 RNG = np.random.default_rng(11)

@@ -10,7 +10,7 @@ import jaxhamel
 from jaxhamel import ensemble
 from jaxhamel.control import Spline
 from jaxhamel.ensemble._equal_steps._at_once import FEW_LANES
-from jaxhamel.simulate._runge_kutta import RK4, tableau
+from jaxhamel.simulate._solvers._runge_kutta import RK4, tableau
 from jaxhamel.systems import FreeRigidBody
 from tests.ensemble.test_simulate import Swing
 from tests.systems.ball import two_mass_ball

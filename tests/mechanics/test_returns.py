@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import jaxhamel as jh
-from jaxhamel.mechanics._boundary import check_methods
+from jaxhamel.mechanics._examination._boundary import check_methods
 
 N = 4
 

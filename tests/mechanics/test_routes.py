@@ -17,8 +17,8 @@ from jaxhamel.mechanics import (
     quasi_velocity,
     velocity,
 )
-from jaxhamel.mechanics._euler_lagrange import euler_lagrange
-from jaxhamel.mechanics._multipliers import solve_with_multipliers
+from jaxhamel.mechanics._constraints._multipliers import solve_with_multipliers
+from jaxhamel.mechanics._equations._euler_lagrange import euler_lagrange
 from tests.mechanics.random_systems import random_system
 
 # n = 2 … 8 and m = 0 … 4, every kind of space; 24 random systems of each: 528 in all

@@ -6,7 +6,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxhamel.simulate._runge_kutta import RK4, Tableau, increment, looped, moved, step, tableau
+from jaxhamel.simulate._solvers._runge_kutta import (
+    RK4,
+    Tableau,
+    increment,
+    looped,
+    moved,
+    step,
+    tableau,
+)
 
 METHODS = [diffrax.Heun(), diffrax.Ralston(), diffrax.Bosh3(), diffrax.Tsit5(), diffrax.Dopri8()]
 START = {"x": jnp.array([0.3, -0.2]), "y": jnp.array(0.7)}
@@ -40,7 +48,7 @@ def test_rk4_is_the_exponential_series_to_order_four():
 
 def test_slopes_of_both_loops_are_the_same():
     """A method whose stages need only the one before takes the short loop; forced into the long one it gives as much."""
-    from jaxhamel.simulate._runge_kutta import _full
+    from jaxhamel.simulate._solvers._runge_kutta import _full
 
     assert RK4.chained
     assert not tableau(diffrax.Tsit5()).chained

@@ -7,7 +7,7 @@ import numpy as np
 
 from jaxhamel._checks._fits import check_budget, check_count, check_seconds, is_least_squares
 from jaxhamel._checks._simulation import check_control_along, check_times
-from jaxhamel._checks._systems import check_state
+from jaxhamel._checks._systems._system import check_state
 from jaxhamel._checks._values import (
     _kind,
     _short,

@@ -4,7 +4,7 @@ import jax
 import numpy as np
 
 from jaxhamel._checks._simulation import check_steps
-from jaxhamel._checks._systems import check_state
+from jaxhamel._checks._systems._system import check_state
 from jaxhamel._checks._values import check_finite, check_positive
 
 

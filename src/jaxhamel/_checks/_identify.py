@@ -9,9 +9,8 @@ import numpy as np
 from jax.tree_util import tree_flatten_with_path
 
 from jaxhamel._checks._fits import check_count, check_kind, check_outside
-from jaxhamel._checks._parameters import path_of
 from jaxhamel._checks._simulation import check_times
-from jaxhamel._checks._values import _kind, _short, check_finite, check_positive, concrete
+from jaxhamel._checks._values import _kind, _short, check_finite, check_positive, concrete, path_of
 from jaxhamel._words import counted
 
 

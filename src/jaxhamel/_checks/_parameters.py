@@ -3,9 +3,9 @@
 import numpy as np
 from jax.tree_util import tree_flatten_with_path
 
-from jaxhamel._checks._bodies import check_inertia
 from jaxhamel._checks._fits import check_kind
-from jaxhamel._checks._values import _kind, _short, check_finite, check_positive, concrete
+from jaxhamel._checks._systems._bodies import check_inertia
+from jaxhamel._checks._values import _kind, _short, check_finite, check_positive, concrete, path_of
 from jaxhamel._words import counted
 
 
@@ -74,10 +74,6 @@ def check_path(system, path) -> None:
 
 def _paths(system) -> list[str]:
     return [path_of(keys) for keys, _ in tree_flatten_with_path(system)[0]]
-
-
-def path_of(keys) -> str:
-    return ".".join(str(getattr(key, "name", getattr(key, "idx", key))) for key in keys)
 
 
 def check_frozen(path: str, frozen, shape: tuple[int, ...]) -> tuple[bool, ...]:

@@ -6,7 +6,7 @@ import equinox as eqx
 import jax
 import numpy as np
 
-from jaxhamel._checks._systems import check_control_of, check_order
+from jaxhamel._checks._systems._system import check_control_of, check_order
 from jaxhamel._checks._values import (
     _kind,
     _shapes,

@@ -237,3 +237,8 @@ def check_choice(name: str, value, choices) -> None:
         raise ValueError(
             f"`{name}` is {value!r}; it must be one of {', '.join(map(repr, choices))}."
         )
+
+
+def path_of(keys) -> str:
+    """The path of a leaf of a pytree as one writes it, `shell.mass`."""
+    return ".".join(str(getattr(key, "name", getattr(key, "idx", key))) for key in keys)

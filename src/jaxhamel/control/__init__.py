@@ -1,55 +1,55 @@
 """Optimal control: curves with free parameters, costs, and methods that find them."""
 
 # Control curves
-from jaxhamel.control._curves import AbstractCurve as AbstractCurve
-from jaxhamel.control._curves import FourierSeries as FourierSeries
-from jaxhamel.control._curves import Limited as Limited
-from jaxhamel.control._curves import Spline as Spline
-from jaxhamel.control._curves import free_parameters as free_parameters
+from jaxhamel.control._problem._curves import AbstractCurve as AbstractCurve
+from jaxhamel.control._problem._curves import FourierSeries as FourierSeries
+from jaxhamel.control._problem._curves import Limited as Limited
+from jaxhamel.control._problem._curves import Spline as Spline
+from jaxhamel.control._problem._curves import free_parameters as free_parameters
 
 # isort: split
 # Reference paths
-from jaxhamel.control._paths import Circle as Circle
-from jaxhamel.control._paths import FigureEight as FigureEight
-from jaxhamel.control._paths import Line as Line
+from jaxhamel.control._problem._paths import Circle as Circle
+from jaxhamel.control._problem._paths import FigureEight as FigureEight
+from jaxhamel.control._problem._paths import Line as Line
 
 # isort: split
 # Costs and constraints
-from jaxhamel.control._costs import AbstractConstraint as AbstractConstraint
-from jaxhamel.control._costs import AbstractCost as AbstractCost
-from jaxhamel.control._costs import ContactLimits as ContactLimits
-from jaxhamel.control._costs import ControlAt as ControlAt
-from jaxhamel.control._costs import ControlEnergy as ControlEnergy
-from jaxhamel.control._costs import Endpoint as Endpoint
-from jaxhamel.control._costs import MassAcceleration as MassAcceleration
-from jaxhamel.control._costs import RailLimits as RailLimits
-from jaxhamel.control._costs import Running as Running
-from jaxhamel.control._costs import StateAtEnd as StateAtEnd
-from jaxhamel.control._costs import Tracking as Tracking
+from jaxhamel.control._problem._costs import AbstractConstraint as AbstractConstraint
+from jaxhamel.control._problem._costs import AbstractCost as AbstractCost
+from jaxhamel.control._problem._costs import ContactLimits as ContactLimits
+from jaxhamel.control._problem._costs import ControlAt as ControlAt
+from jaxhamel.control._problem._costs import ControlEnergy as ControlEnergy
+from jaxhamel.control._problem._costs import Endpoint as Endpoint
+from jaxhamel.control._problem._costs import MassAcceleration as MassAcceleration
+from jaxhamel.control._problem._costs import RailLimits as RailLimits
+from jaxhamel.control._problem._costs import Running as Running
+from jaxhamel.control._problem._costs import StateAtEnd as StateAtEnd
+from jaxhamel.control._problem._costs import Tracking as Tracking
 
 # isort: split
 # Problems, methods, results
-from jaxhamel.control._gradient_descent import GradientDescent as GradientDescent
-from jaxhamel.control._multiple_shooting import MultipleShooting as MultipleShooting
-from jaxhamel.control._problem import ControlProblem as ControlProblem
-from jaxhamel.control._problem import TrackingProblem as TrackingProblem
+from jaxhamel.control._methods._gradient_descent import GradientDescent as GradientDescent
+from jaxhamel.control._methods._multiple_shooting import MultipleShooting as MultipleShooting
+from jaxhamel.control._methods._single_shooting import SingleShooting as SingleShooting
+from jaxhamel.control._methods._single_shooting import residual as residual
+from jaxhamel.control._problem._problem import ControlProblem as ControlProblem
+from jaxhamel.control._problem._problem import TrackingProblem as TrackingProblem
 from jaxhamel.control._progress import Progress as Progress
 from jaxhamel.control._result import Result as Result
 from jaxhamel.control._result import replay as replay
-from jaxhamel.control._single_shooting import SingleShooting as SingleShooting
-from jaxhamel.control._single_shooting import residual as residual
 from jaxhamel.control._solve import perturbed_starts as perturbed_starts
 from jaxhamel.control._solve import solve as solve
 from jaxhamel.control._solve import solve_many as solve_many
 
 # isort: split
 # Gaits
-from jaxhamel.control._gait import GaitProblem as GaitProblem
-from jaxhamel.control._gait import GaitResult as GaitResult
-from jaxhamel.control._gait import elliptic_gait as elliptic_gait
-from jaxhamel.control._gait import optimise_gait as optimise_gait
-from jaxhamel.control._gait_motion import gait_displacement as gait_displacement
-from jaxhamel.control._gait_motion import gait_motion as gait_motion
+from jaxhamel.control._gaits._gait import GaitProblem as GaitProblem
+from jaxhamel.control._gaits._gait import GaitResult as GaitResult
+from jaxhamel.control._gaits._gait import elliptic_gait as elliptic_gait
+from jaxhamel.control._gaits._gait import optimise_gait as optimise_gait
+from jaxhamel.control._gaits._gait_motion import gait_displacement as gait_displacement
+from jaxhamel.control._gaits._gait_motion import gait_motion as gait_motion
 
 # isort: split
 # The built-in problem

@@ -12,11 +12,11 @@ import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array
 
-from jaxhamel.control._costs import ControlAt, rate
-from jaxhamel.control._curves import Spline
-from jaxhamel.control._multiple_shooting import MultipleShooting
-from jaxhamel.control._paths import FigureEight
-from jaxhamel.control._problem import ControlProblem, TrackingProblem
+from jaxhamel.control._methods._multiple_shooting import MultipleShooting
+from jaxhamel.control._problem._costs import ControlAt, rate
+from jaxhamel.control._problem._curves import Spline
+from jaxhamel.control._problem._paths import FigureEight
+from jaxhamel.control._problem._problem import ControlProblem, TrackingProblem
 from jaxhamel.geometry import SO3, quaternion_matrix
 from jaxhamel.systems import CircularRails, RollingBall
 

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import ArrayLike
 
-from jaxhamel.control._problem import ControlProblem
+from jaxhamel.control._problem._problem import ControlProblem
 from jaxhamel.simulate import Trajectory, simulate
 from jaxhamel.systems._rolling import friction_needed
 

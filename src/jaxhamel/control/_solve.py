@@ -8,9 +8,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from jaxhamel import _checks
-from jaxhamel.control._curves import free_parameters
-from jaxhamel.control._multiple_shooting import MultipleShooting
-from jaxhamel.control._problem import ControlProblem
+from jaxhamel.control._methods._multiple_shooting import MultipleShooting
+from jaxhamel.control._problem._curves import free_parameters
+from jaxhamel.control._problem._problem import ControlProblem
 from jaxhamel.control._result import Result
 
 

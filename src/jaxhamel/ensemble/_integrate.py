@@ -14,7 +14,7 @@ from jaxhamel.ensemble._equal_steps._kernel_options import Kernel
 from jaxhamel.ensemble._members._members import Members
 from jaxhamel.ensemble._ordinary import ordinary, ordinary_equation
 from jaxhamel.ensemble._paths import paths
-from jaxhamel.simulate._runge_kutta import tableau
+from jaxhamel.simulate._solvers._runge_kutta import tableau
 
 
 def integrate(

@@ -23,7 +23,7 @@ from jaxhamel.ensemble._members._members import Members
 from jaxhamel.ensemble._methods._group_steps import method_on
 from jaxhamel.ensemble._paths import paths
 from jaxhamel.mechanics import ROUTES, System
-from jaxhamel.simulate._runge_kutta import Tableau
+from jaxhamel.simulate._solvers._runge_kutta import Tableau
 
 
 def rollout(

@@ -36,7 +36,7 @@ from jaxhamel.identify._linearised._model import Model
 from jaxhamel.identify._linearised._rollout import predicted, states
 from jaxhamel.identify._parameters._parameters import AbstractParameter
 from jaxhamel.mechanics import System
-from jaxhamel.mechanics._boundary import check_methods
+from jaxhamel.mechanics._examination._boundary import check_methods
 from jaxhamel.mechanics._tangent import retract, tangent_size
 
 CRITERIA = ("D", "A", "E")

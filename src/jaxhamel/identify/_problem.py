@@ -16,7 +16,7 @@ from jaxhamel.identify._linearised._losses import AbstractLoss, Squares
 from jaxhamel.identify._linearised._model import Model, Unknowns
 from jaxhamel.identify._parameters._parameters import AbstractParameter, Prior
 from jaxhamel.mechanics import System
-from jaxhamel.mechanics._boundary import check_methods
+from jaxhamel.mechanics._examination._boundary import check_methods
 
 SECONDS = 0.5  # length of a segment, if `segments` is not given
 MOST = 40  # the most segments of one run, if `segments` is not given

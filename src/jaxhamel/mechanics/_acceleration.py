@@ -8,12 +8,12 @@ from jaxtyping import Array, Float
 
 from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control, Multiplier, QuasiVelocity, Time, Velocity
-from jaxhamel.mechanics._boltzmann_hamel import boltzmann_hamel
-from jaxhamel.mechanics._boundary import check_determined, check_system
-from jaxhamel.mechanics._gauss import gauss
+from jaxhamel.mechanics._constraints._multipliers import multiplier_of_motion, multipliers
+from jaxhamel.mechanics._constraints._redundant import of_least_norm
+from jaxhamel.mechanics._equations._boltzmann_hamel import boltzmann_hamel
+from jaxhamel.mechanics._equations._gauss import gauss
+from jaxhamel.mechanics._examination._boundary import check_determined, check_system
 from jaxhamel.mechanics._kinematics import prepare, quasi_velocity_of, velocity_of
-from jaxhamel.mechanics._multipliers import multiplier_of_motion, multipliers
-from jaxhamel.mechanics._redundant import of_least_norm
 from jaxhamel.mechanics._system import System
 
 ROUTES: dict[str, Callable[..., Any]] = {

@@ -6,8 +6,8 @@ from jaxtyping import Array, Float
 
 from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar, Time
-from jaxhamel.mechanics._boundary import check_system
-from jaxhamel.mechanics._gauss import bodies_in_motion, has_bodies, lagrangian_in_motion
+from jaxhamel.mechanics._equations._gauss import bodies_in_motion, has_bodies, lagrangian_in_motion
+from jaxhamel.mechanics._examination._boundary import check_system
 from jaxhamel.mechanics._kinematics import prepare
 from jaxhamel.mechanics._small_solve import symmetric_solve
 from jaxhamel.mechanics._system import System

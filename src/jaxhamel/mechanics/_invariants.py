@@ -9,10 +9,10 @@ from jaxtyping import Array, Float
 
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar, Time
 from jaxhamel.mechanics._acceleration import ROUTES, choose_route
-from jaxhamel.mechanics._boltzmann_hamel import momentum_of
-from jaxhamel.mechanics._boundary import check_system
+from jaxhamel.mechanics._constraints._multipliers import multiplier_of_motion
+from jaxhamel.mechanics._equations._boltzmann_hamel import momentum_of
+from jaxhamel.mechanics._examination._boundary import check_system
 from jaxhamel.mechanics._kinematics import applied_force, lagrangian, prepare, velocity_of
-from jaxhamel.mechanics._multipliers import multiplier_of_motion
 from jaxhamel.mechanics._system import System, overrides
 
 

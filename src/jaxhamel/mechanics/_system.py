@@ -11,8 +11,8 @@ from jaxtyping import Array, Float
 from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control, Scalar, Time, Velocity
 from jaxhamel.geometry import AbstractSpace
-from jaxhamel.mechanics._description import Output, State
-from jaxhamel.mechanics._drawing import Place, Shape, places_of
+from jaxhamel.mechanics._description._declarations import Output, State
+from jaxhamel.mechanics._description._drawing import Place, Shape, places_of
 
 
 class System(eqx.Module):

@@ -15,17 +15,17 @@ from jaxhamel._lanes._one_lane import one_lane
 from jaxhamel._typing import Configuration, Control
 from jaxhamel.geometry import AbstractSpace
 from jaxhamel.mechanics import System, VectorField, as_control
-from jaxhamel.mechanics._boundary import check_forms
-from jaxhamel.mechanics._holonomic import check_closed
+from jaxhamel.mechanics._constraints._holonomic import check_closed
+from jaxhamel.mechanics._examination._boundary import check_forms
 from jaxhamel.simulate._adjoint import AutoAdjoint
 from jaxhamel.simulate._event import Conditions, Ending
-from jaxhamel.simulate._group_solver import AbstractGroupSolver
-from jaxhamel.simulate._lie_group import LieGroup
-from jaxhamel.simulate._on_constraints import OnConstraints, closed, on_constraints
 from jaxhamel.simulate._one_vector import Layout, OfParts, OfVector, can_be_one_vector
 from jaxhamel.simulate._progress import meter
-from jaxhamel.simulate._projected import Projected
 from jaxhamel.simulate._results import as_result, cause_of_end
+from jaxhamel.simulate._solvers._group_solver import AbstractGroupSolver
+from jaxhamel.simulate._solvers._lie_group import LieGroup
+from jaxhamel.simulate._solvers._on_constraints import OnConstraints, closed, on_constraints
+from jaxhamel.simulate._solvers._projected import Projected
 from jaxhamel.simulate._step_size import FixedStep, is_nonfinite, steps_in, watched_pid
 from jaxhamel.simulate._trajectory import SystemAndControl, Trajectory
 

@@ -12,10 +12,10 @@ from jaxtyping import Array, Bool, Float
 
 from jaxhamel import _checks
 from jaxhamel._typing import Configuration, QuasiVelocity, Scalar, Time
-from jaxhamel.mechanics._boundary import check_regular_mass
-from jaxhamel.simulate._on_constraints import closed
+from jaxhamel.mechanics._examination._boundary import check_regular_mass
 from jaxhamel.simulate._one_vector import Layout
 from jaxhamel.simulate._results import RESULTS, Result, in_words, is_okay
+from jaxhamel.simulate._solvers._on_constraints import closed
 
 
 class SystemAndControl(eqx.Module):

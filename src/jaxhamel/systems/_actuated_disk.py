@@ -12,8 +12,8 @@ from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar, Time, Vector3, Velocity
 from jaxhamel.geometry import SO2, Euclidean, Product
 from jaxhamel.mechanics import Constant, Points, Spins, System, acceleration
-from jaxhamel.mechanics._description import Output, Part, State
-from jaxhamel.mechanics._drawing import Shape, about_y, wheel
+from jaxhamel.mechanics._description._declarations import Output, Part, State
+from jaxhamel.mechanics._description._drawing import Shape, about_y, wheel
 from jaxhamel.mechanics._kinematics import prepare
 from jaxhamel.systems._descriptions import ground_force, rail_parameters
 from jaxhamel.systems._own_equations import own_equations

@@ -5,7 +5,7 @@ from typing import Any
 from jaxtyping import Array
 
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Time
-from jaxhamel.mechanics._description import OMEGA, ORIENTATION, Output, Part, State
+from jaxhamel.mechanics._description._declarations import OMEGA, ORIENTATION, Output, Part, State
 
 FORCE = ("force_x", "force_y", "force_z")
 ON_PLANE = Part("position", ("x", "y"), "m", "of the centre over the ground")

@@ -27,7 +27,7 @@ from jaxhamel._typing import (
 )
 from jaxhamel.geometry import SO3, Euclidean, Product, quaternion_matrix
 from jaxhamel.mechanics import Constant, System, acceleration, energy, symmetric_solve
-from jaxhamel.mechanics._description import Output
+from jaxhamel.mechanics._description._declarations import Output
 from jaxhamel.mechanics._kinematics import prepare
 from jaxhamel.systems._descriptions import ground_force
 from jaxhamel.systems._own_equations import own_equations

@@ -10,8 +10,8 @@ from jaxhamel import _checks
 from jaxhamel._typing import Control, Quaternion, Scalar, Time, Vector3, Velocity
 from jaxhamel.geometry import SO3, quaternion_rotate
 from jaxhamel.mechanics import Spins, System
-from jaxhamel.mechanics._description import State
-from jaxhamel.mechanics._drawing import Shape, box_of
+from jaxhamel.mechanics._description._declarations import State
+from jaxhamel.mechanics._description._drawing import Shape, box_of
 from jaxhamel.systems._descriptions import TURNING
 from jaxhamel.systems._parameters import INERTIA, inertia_matrix, parameter
 

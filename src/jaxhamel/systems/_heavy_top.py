@@ -19,8 +19,8 @@ from jaxhamel._typing import (
 )
 from jaxhamel.geometry import SO3, cross, quaternion_matrix, quaternion_rotate
 from jaxhamel.mechanics import Spins, System
-from jaxhamel.mechanics._description import Output, State
-from jaxhamel.mechanics._drawing import Shape, box_edges, top_edges
+from jaxhamel.mechanics._description._declarations import Output, State
+from jaxhamel.mechanics._description._drawing import Shape, box_edges, top_edges
 from jaxhamel.systems._descriptions import TURNING
 from jaxhamel.systems._parameters import INERTIA, inertia_matrix, parameter
 

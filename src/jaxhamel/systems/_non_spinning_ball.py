@@ -9,8 +9,8 @@ from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control, Scalar, Time, Vector3, Velocity
 from jaxhamel.geometry import SO3, Euclidean, Product, cross, quaternion_matrix
 from jaxhamel.mechanics import Points, Spins, System, symmetric_solve
-from jaxhamel.mechanics._description import Part, State
-from jaxhamel.mechanics._drawing import Shape
+from jaxhamel.mechanics._description._declarations import Part, State
+from jaxhamel.mechanics._description._drawing import Shape
 from jaxhamel.systems._descriptions import ROLLING
 from jaxhamel.systems._own_equations import own_equations
 from jaxhamel.systems._parameters import INERTIA, inertia_matrix, parameter

@@ -3,10 +3,10 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from jaxhamel.mechanics._parameters import INERTIA as INERTIA
-from jaxhamel.mechanics._parameters import as_parameter as as_parameter
-from jaxhamel.mechanics._parameters import choice as choice
-from jaxhamel.mechanics._parameters import parameter as parameter
+from jaxhamel.mechanics._description._parameters import INERTIA as INERTIA
+from jaxhamel.mechanics._description._parameters import as_parameter as as_parameter
+from jaxhamel.mechanics._description._parameters import choice as choice
+from jaxhamel.mechanics._description._parameters import parameter as parameter
 
 
 def inertia_matrix(inertia: Array) -> Float[Array, "3 3"]:

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from jaxhamel._typing import Configuration, Control, Time
-from jaxhamel.mechanics._description import Part, State
+from jaxhamel.mechanics._description._declarations import Part, State
 from jaxhamel.mechanics._kinematics import prepare
 from jaxhamel.systems._own_equations import own_equations
 from jaxhamel.systems._soft_rolling_pendulum import SoftRollingPendulum

@@ -20,8 +20,8 @@ from jaxhamel.geometry import (
     spatial_frame,
 )
 from jaxhamel.mechanics import Points, Spins, System, symmetric_solve
-from jaxhamel.mechanics._description import Part, State
-from jaxhamel.mechanics._drawing import Shape, box_of
+from jaxhamel.mechanics._description._declarations import Part, State
+from jaxhamel.mechanics._description._drawing import Shape, box_of
 from jaxhamel.systems._own_equations import own_equations
 from jaxhamel.systems._parameters import INERTIA, choice, inertia_matrix, parameter
 

@@ -20,8 +20,8 @@ from jaxhamel.mechanics import (
     energy,
     symmetric_solve,
 )
-from jaxhamel.mechanics._description import Output, State
-from jaxhamel.mechanics._drawing import Shape
+from jaxhamel.mechanics._description._declarations import Output, State
+from jaxhamel.mechanics._description._drawing import Shape
 from jaxhamel.mechanics._kinematics import prepare
 from jaxhamel.systems._descriptions import ROLLING, ground_force, rail_parameters
 from jaxhamel.systems._own_equations import own_equations

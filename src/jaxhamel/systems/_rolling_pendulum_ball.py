@@ -10,8 +10,8 @@ from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar, Time, Velocity
 from jaxhamel.geometry import SO3, quaternion_matrix, quaternion_multiply, quaternion_rotate
 from jaxhamel.mechanics import Points, Spins
-from jaxhamel.mechanics._description import State
-from jaxhamel.mechanics._drawing import Shape, segment
+from jaxhamel.mechanics._description._declarations import State
+from jaxhamel.mechanics._description._drawing import Shape, segment
 from jaxhamel.systems._descriptions import driven
 from jaxhamel.systems._driven_ball import AbstractDrivenBall, Wrench, cross_rows, unit
 from jaxhamel.systems._parameters import INERTIA, inertia_matrix, parameter

@@ -10,8 +10,8 @@ from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar, Time, Vector3, Velocity
 from jaxhamel.geometry import SO3, cross, quaternion_matrix, quaternion_multiply
 from jaxhamel.mechanics import Points, Spins
-from jaxhamel.mechanics._description import State
-from jaxhamel.mechanics._drawing import Shape, wheel
+from jaxhamel.mechanics._description._declarations import State
+from jaxhamel.mechanics._description._drawing import Shape, wheel
 from jaxhamel.systems._descriptions import driven
 from jaxhamel.systems._driven_ball import AbstractDrivenBall, Wrench, unit
 from jaxhamel.systems._parameters import INERTIA, inertia_matrix, parameter

@@ -23,8 +23,8 @@ from jaxhamel.geometry import (
     quaternion_rotate,
 )
 from jaxhamel.mechanics import Points, Spins, System, symmetric_solve
-from jaxhamel.mechanics._description import OMEGA, ORIENTATION, Part, State
-from jaxhamel.mechanics._drawing import Place, Shape, box_of, wheel
+from jaxhamel.mechanics._description._declarations import OMEGA, ORIENTATION, Part, State
+from jaxhamel.mechanics._description._drawing import Place, Shape, box_of, wheel
 from jaxhamel.systems._descriptions import IN_SPACE
 from jaxhamel.systems._own_equations import own_equations
 from jaxhamel.systems._parameters import INERTIA, inertia_matrix, parameter

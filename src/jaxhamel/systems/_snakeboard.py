@@ -10,8 +10,8 @@ from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control, Scalar, Time, Velocity
 from jaxhamel.geometry import SE2, Euclidean, Product
 from jaxhamel.mechanics import Points, Spins, System
-from jaxhamel.mechanics._description import Part, State
-from jaxhamel.mechanics._drawing import Shape, about_z, ring, segment
+from jaxhamel.mechanics._description._declarations import Part, State
+from jaxhamel.mechanics._description._drawing import Shape, about_z, ring, segment
 from jaxhamel.systems._descriptions import POSE
 from jaxhamel.systems._own_equations import own_equations
 from jaxhamel.systems._parameters import parameter

@@ -12,8 +12,8 @@ from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control, Scalar, Time, Velocity
 from jaxhamel.geometry import Euclidean
 from jaxhamel.mechanics import System
-from jaxhamel.mechanics._description import Part, State
-from jaxhamel.mechanics._drawing import Shape, about_x, segment, wheel
+from jaxhamel.mechanics._description._declarations import Part, State
+from jaxhamel.mechanics._description._drawing import Shape, about_x, segment, wheel
 from jaxhamel.mechanics._kinematics import prepare
 from jaxhamel.systems._own_equations import own_equations
 from jaxhamel.systems._parameters import parameter

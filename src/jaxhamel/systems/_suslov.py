@@ -20,8 +20,8 @@ from jaxhamel._typing import (
 )
 from jaxhamel.geometry import SO3
 from jaxhamel.mechanics import Spins, System
-from jaxhamel.mechanics._description import ORIENTATION, Output, Part, State
-from jaxhamel.mechanics._drawing import Shape, box_of, segment
+from jaxhamel.mechanics._description._declarations import ORIENTATION, Output, Part, State
+from jaxhamel.mechanics._description._drawing import Shape, box_of, segment
 from jaxhamel.systems._parameters import INERTIA, inertia_matrix, parameter
 
 

@@ -10,8 +10,8 @@ from jaxhamel import _checks
 from jaxhamel._typing import Control, Scalar, Time, Vector3, Velocity
 from jaxhamel.geometry import SE3, cross, hat, quaternion_matrix
 from jaxhamel.mechanics import System, symmetric_solve
-from jaxhamel.mechanics._description import Part, State
-from jaxhamel.mechanics._drawing import Shape, box_of
+from jaxhamel.mechanics._description._declarations import Part, State
+from jaxhamel.mechanics._description._drawing import Shape, box_of
 from jaxhamel.systems._own_equations import own_equations
 from jaxhamel.systems._parameters import INERTIA, inertia_matrix, parameter
 

@@ -20,8 +20,8 @@ from jaxhamel.geometry import (
 )
 from jaxhamel.geometry import quaternion_multiply as multiply
 from jaxhamel.mechanics import Points, Spins, System, constraint_force, energy
-from jaxhamel.mechanics._description import ORIENTATION, Part, State
-from jaxhamel.mechanics._drawing import Shape, about_y, segment, wheel
+from jaxhamel.mechanics._description._declarations import ORIENTATION, Part, State
+from jaxhamel.mechanics._description._drawing import Shape, about_y, segment, wheel
 from jaxhamel.systems._bicycle_geometry import (
     centres,
     foot,

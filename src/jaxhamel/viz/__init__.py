@@ -1,8 +1,8 @@
 """Pictures of motions: figures, and a self-contained page in 3-D. Needs `jaxhamel[viz]`."""
 
-from jaxhamel.mechanics._drawing import box_edges as box_edges
-from jaxhamel.mechanics._drawing import inertia_box as inertia_box
-from jaxhamel.mechanics._drawing import top_edges as top_edges
+from jaxhamel.mechanics._description._drawing import box_edges as box_edges
+from jaxhamel.mechanics._description._drawing import inertia_box as inertia_box
+from jaxhamel.mechanics._description._drawing import top_edges as top_edges
 from jaxhamel.viz._along import rail_lines as rail_lines
 from jaxhamel.viz._ball import BallMotion as BallMotion
 from jaxhamel.viz._ball import ball_charts as ball_charts

@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy import ndarray
 
-from jaxhamel.mechanics._drawing import CIRCLE
+from jaxhamel.mechanics._description._drawing import CIRCLE
 
 from ._scene import Curve, Points, Pose, Scene, Thing, Trail, Triad
 from ._style import roles

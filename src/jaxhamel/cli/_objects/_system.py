@@ -19,8 +19,8 @@ from jaxhamel.cli._scenario._system_schema import as_written
 from jaxhamel.cli._scenario._validate import ScenarioError
 from jaxhamel.geometry import SE3, SO3, AbstractSpace, Product
 from jaxhamel.mechanics import Parameter, System, parameters_of
-from jaxhamel.mechanics._description import State, state_of
-from jaxhamel.mechanics._parameters import as_parameter
+from jaxhamel.mechanics._description._declarations import State, state_of
+from jaxhamel.mechanics._description._parameters import as_parameter
 
 
 def build_system(scenario: Scenario) -> Any:

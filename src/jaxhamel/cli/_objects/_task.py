@@ -29,8 +29,8 @@ from jaxhamel.control import (
     TrackingProblem,
     rolling_along,
 )
-from jaxhamel.control._costs import last_factor
-from jaxhamel.mechanics._description import state_of
+from jaxhamel.control._problem._costs import last_factor
+from jaxhamel.mechanics._description._declarations import state_of
 from jaxhamel.mechanics._system import controls_of
 from jaxhamel.systems import RollingBall
 

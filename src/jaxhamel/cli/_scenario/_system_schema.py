@@ -66,7 +66,7 @@ def named_systems() -> "dict[str, type[System]]":
     """Every system of `jaxhamel.systems` by its kind; the ball that most scenarios are about is the first."""
     from jaxhamel import systems
     from jaxhamel.mechanics import System
-    from jaxhamel.mechanics._description import kind_of
+    from jaxhamel.mechanics._description._declarations import kind_of
 
     public = (getattr(systems, name) for name in dir(systems))
     found = {kind_of(c): c for c in public if isinstance(c, type) and issubclass(c, System)}
@@ -81,7 +81,7 @@ def class_of(kind: object, given: "type[System] | None" = None) -> "type[System]
 def system_schema(given: "type[System] | None" = None) -> Variants:
     """The table `[system]`: of every named system, or of the class that `--system` gives, whose `kind` may be left out."""
     from jaxhamel.mechanics import parameters_of
-    from jaxhamel.mechanics._description import kind_of
+    from jaxhamel.mechanics._description._declarations import kind_of
 
     classes = named_systems() if given is None else {kind_of(given): given}
     tables = {kind: Table(_keys(parameters_of(cls))) for kind, cls in classes.items()}

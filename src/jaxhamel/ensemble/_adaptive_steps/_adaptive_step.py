@@ -16,7 +16,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from jaxhamel.ensemble._members._columns import Columns
 from jaxhamel.ensemble._methods._embedded_pairs import Pair
-from jaxhamel.simulate._runge_kutta import increment, moved, stages
+from jaxhamel.simulate._solvers._runge_kutta import increment, moved, stages
 
 SAFETY, MOST_GROWTH, MOST_SHRINK = 0.9, 10.0, 0.2
 

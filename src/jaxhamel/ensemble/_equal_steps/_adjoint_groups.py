@@ -27,7 +27,7 @@ from jaxhamel._lanes._xla_cpu._pieces import LONGEST_PROGRAM
 from jaxhamel.ensemble._equal_steps._needed import Needed, filled, some
 from jaxhamel.ensemble._members._columns import Columns
 from jaxhamel.ensemble._members._parameters import Parameters, added, numbers, replaced
-from jaxhamel.simulate._runge_kutta import Tableau
+from jaxhamel.simulate._solvers._runge_kutta import Tableau
 
 
 class Steps(NamedTuple):

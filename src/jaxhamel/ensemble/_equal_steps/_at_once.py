@@ -8,7 +8,7 @@ faster. Timings behind the limits: docs/performance.md#whole-steps.
 from typing import Any
 
 from jaxhamel._lanes._xla_cpu._pieces import LONGEST_PIECE
-from jaxhamel.simulate._runge_kutta import Tableau
+from jaxhamel.simulate._solvers._runge_kutta import Tableau
 
 # The most stages of a step that is one program (Dopri8 has 13).
 AT_ONCE = 13

@@ -28,7 +28,7 @@ from jaxhamel.ensemble._equal_steps._pieces import in_pieces
 from jaxhamel.ensemble._members._columns import Columns
 from jaxhamel.ensemble._members._parameters import numbers
 from jaxhamel.ensemble._methods._group_steps import GroupMethod
-from jaxhamel.simulate._runge_kutta import Tableau, looped, moved, point_of, stages
+from jaxhamel.simulate._solvers._runge_kutta import Tableau, looped, moved, point_of, stages
 from jaxhamel.simulate._step_size import steps_in
 
 _AXES = (None, None, 0, 0, None)  # of t, h, y, mine, shared

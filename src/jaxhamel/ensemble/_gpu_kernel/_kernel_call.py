@@ -25,7 +25,7 @@ from jaxhamel.ensemble._equal_steps._kernel_options import Kernel
 from jaxhamel.ensemble._gpu_kernel._kernel_lane import Lane, Packed
 from jaxhamel.ensemble._gpu_kernel._kernel_steps import stepper
 from jaxhamel.ensemble._members._columns import Columns
-from jaxhamel.simulate._runge_kutta import Tableau
+from jaxhamel.simulate._solvers._runge_kutta import Tableau
 
 
 class Intervals(NamedTuple):

@@ -3,7 +3,7 @@
 A step has two forms with the same numbers. Small right-hand sides are written out once for each stage, without the zeros of
 the tableau: fewest operations. Larger ones run in a loop over the stages, which holds a single right-hand side. Registers
 cannot be indexed, so in a loop a method whose stages need more than the one before selects its slopes one by one, s·n
-operations more for each stage; the loops here therefore differ from those of `simulate/_runge_kutta.py`.
+operations more for each stage; the loops here therefore differ from those of `simulate/_solvers/_runge_kutta.py`.
 """
 
 from collections.abc import Callable
@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxhamel.simulate._runge_kutta import Tableau, step
+from jaxhamel.simulate._solvers._runge_kutta import Tableau, step
 
 Vectors = tuple
 Read = Callable  # (first, index) -> a number of the tableau, which lies in memory

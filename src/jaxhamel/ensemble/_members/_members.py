@@ -13,8 +13,8 @@ from jaxhamel._lanes._transform import flat_axes
 from jaxhamel.ensemble._members._known import Known
 from jaxhamel.geometry import AbstractSpace
 from jaxhamel.mechanics import System, as_control
-from jaxhamel.mechanics._agreement import check_agreement
-from jaxhamel.mechanics._boundary import check_methods, takes_control
+from jaxhamel.mechanics._examination._agreement import check_agreement
+from jaxhamel.mechanics._examination._boundary import check_methods, takes_control
 from jaxhamel.mechanics._system import is_ours
 from jaxhamel.simulate._simulate import dtype_of_state
 

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxhamel.simulate._runge_kutta import Weights, numbers_of
+from jaxhamel.simulate._solvers._runge_kutta import Weights, numbers_of
 
 # The highest power of θ that an interpolant may have; Dopri8's has six.
 _MOST_POWERS = 8

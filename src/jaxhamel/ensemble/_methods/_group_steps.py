@@ -15,8 +15,8 @@ import jax.numpy as jnp
 from jaxhamel._typing import Configuration
 from jaxhamel.geometry import AbstractSpace
 from jaxhamel.simulate import CommutatorFree2, CommutatorFree4, LieGroup
-from jaxhamel.simulate._factors import advance, apply
-from jaxhamel.simulate._runge_kutta import Tableau, increment, step, tableau
+from jaxhamel.simulate._solvers._factors import advance, apply
+from jaxhamel.simulate._solvers._runge_kutta import Tableau, increment, step, tableau
 
 State = tuple[Configuration, Any]  # (q, rest)
 Slope = Callable[[Any, State], tuple]  # (t, (q, rest)) -> (v, d(rest)/dt)

@@ -12,7 +12,7 @@ from jaxhamel.identify._data._segments import Segments
 from jaxhamel.identify._linearised._model import Model
 from jaxhamel.mechanics import VectorField
 from jaxhamel.mechanics._tangent import local, retract, tangent_size
-from jaxhamel.simulate._runge_kutta import RK4, looped
+from jaxhamel.simulate._solvers._runge_kutta import RK4, looped
 
 
 class Motion(NamedTuple):

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxhamel.mechanics._description import kind_of
+from jaxhamel.mechanics._description._declarations import kind_of
 from jaxhamel.viz._figures import friction_needed, root_mean_square
 from jaxhamel.viz._motion._run import Columns, Run
 from jaxhamel.viz._motion._scene_of import fastest_turn

@@ -11,7 +11,7 @@ import numpy as np
 from jax.tree_util import Partial
 
 from jaxhamel.mechanics import Output
-from jaxhamel.mechanics._description import Part, state_of
+from jaxhamel.mechanics._description._declarations import Part, state_of
 from jaxhamel.viz._along import along, rail_lines
 
 Columns = dict[str, np.ndarray]

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from jaxhamel.mechanics._drawing import FRAME, Shape
+from jaxhamel.mechanics._description._drawing import FRAME, Shape
 from jaxhamel.viz._bodies import rotated
 from jaxhamel.viz._motion._run import Run
 from jaxhamel.viz._scene import Arrow, Curve, Points, Pose, Scene, Sphere, Thing, Trail, Triad

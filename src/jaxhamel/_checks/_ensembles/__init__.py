@@ -1,0 +1,1 @@
+"""Checks of ensembles: axes, distributions, quantities, folders of results."""

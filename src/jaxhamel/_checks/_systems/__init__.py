@@ -1,0 +1,1 @@
+"""Checks of systems: shapes, bodies, constraints, configuration spaces."""

@@ -1,0 +1,220 @@
+"""Checks of what the methods of a system return: structure, shape and dtype, the method named; values are not looked at.
+
+The methods are traced.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.tree_util import tree_flatten_with_path
+
+from jaxhamel._checks._systems._traced import called
+from jaxhamel._checks._values import _short, path_of
+
+
+class Returned(NamedTuple):
+    """What a method gave for a state: an abstract array in place of each array."""
+
+    name: str
+    value: Any
+
+
+def returns_of(system, names, t, q, u, control) -> list[Returned]:
+    """What the methods `names` return, by tracing.
+
+    **Raises:** `TypeError` that names the method and its line for a Python `if` on a traced value or dtypes that do not mix.
+    """
+    dtype = jnp.result_type(*jax.tree.leaves(q))
+    at = (t, q, jax.ShapeDtypeStruct((system.space.dim,), dtype), u, control)
+    try:
+        return [Returned(n, called(_method(system, n), _CALLS[n], system, *at)) for n in names]
+    except TypeError as error:
+        raise _with_words_among_fields(system, error) from None
+
+
+def _with_words_among_fields(system, error: TypeError) -> TypeError:
+    """The error, and which fields are words: where a number is missing, one of them may have been meant as one."""
+    leaves = tree_flatten_with_path(system)[0]
+    words = [f"`{path_of(keys)}` is {leaf!r}" for keys, leaf in leaves if isinstance(leaf, str)]
+    if not words:
+        return error
+    return TypeError(
+        f"{error} (of the fields of {type(system).__name__} {', '.join(words)}: no number)"
+    )
+
+
+def _lagrangian(system, t, q, v, u, control):
+    return system.lagrangian(t, q, v, *([control] if system.prescribed_motion else []))
+
+
+def _force(system, t, q, v, u, control):
+    if control is None or system.prescribed_motion:
+        return system.force(t, q, v, control)
+    return system.force(t, q, v, control(t))
+
+
+def _bodies(system, t, q, v, u, control):
+    found = system.bodies(t, q, v, control)
+    return tuple(found) if hasattr(found, "__iter__") else found
+
+
+_CALLS: dict[str, Callable] = {
+    "lagrangian": _lagrangian,
+    "frame": lambda system, t, q, v, u, control: system.frame(t, q),
+    "inverse_frame": lambda system, t, q, v, u, control: system.inverse_frame(t, q),
+    "drift": lambda system, t, q, v, u, control: system.drift(t, q),
+    "force": _force,
+    "bodies": _bodies,
+    "invariants": lambda system, t, q, v, u, control: system.invariants(t, q, u, control),
+}
+
+
+def check_returns(system, returned: list[Returned], dtype) -> None:
+    """Checks that each method returns an array of the shape that the equations of motion need, in the state's dtype."""
+    n = system.space.dim
+    arrays = {
+        "lagrangian": ((), "one number, L(t, q, v) [J]"),
+        "frame": ((n, n), f"A of u = A v, one row for each of the {n} quasi-velocities"),
+        "inverse_frame": ((n, n), "B = A⁻¹, or None where it is not known"),
+        "drift": ((n,), f"a of u = A v + a, one entry for each of the {n} quasi-velocities"),
+        "force": ((n,), f"Q dual to v, one entry for each of the {n} velocities"),
+    }
+    for name, value in returned:
+        if name in arrays and not (name == "inverse_frame" and value is None):
+            shape, meaning = arrays[name]
+            _check_array(system, name, value, shape, meaning, dtype)
+    found = dict(returned)
+    if found.get("bodies") is not None:
+        _check_bodies(_method(system, "bodies"), found["bodies"], dtype)
+    if "invariants" in found:
+        _check_invariants(_method(system, "invariants"), found["invariants"])
+
+
+def _method(system, name: str) -> str:
+    return f"`{name}` of {type(system).__name__}"
+
+
+def _check_array(system, name: str, value, shape: tuple[int, ...], meaning: str, dtype) -> None:
+    method = f"`{name}({_ARGUMENTS[name]})`"
+    wanted = f"as {type(system).__name__} returns it; it must have shape {shape}: {meaning}"
+    if not isinstance(value, jax.ShapeDtypeStruct):
+        raise TypeError(f"{method} is {_described(value)}, {wanted}. {_next(value)}")
+    if value.shape != shape:
+        raise ValueError(
+            f"{method} has shape {value.shape}, {wanted}. {_reshape(value.shape, shape)}"
+        )
+    if value.dtype != dtype and not value.weak_type:
+        raise TypeError(
+            f"{method} is {value.dtype} as {type(system).__name__} returns it, and the state (q, u) is {dtype}; both must "
+            f"be of one floating dtype. {_cast(value.dtype, dtype)}"
+        )
+
+
+_ARGUMENTS = {
+    "lagrangian": "t, q, v",
+    "frame": "t, q",
+    "inverse_frame": "t, q",
+    "drift": "t, q",
+    "force": "t, q, v, control",
+}
+
+
+def _described(value) -> str:
+    if value is None:
+        return "None"
+    if isinstance(value, list | tuple):
+        return f"a {type(value).__name__} of {len(value)}"
+    return f"a {type(value).__name__}"
+
+
+def _next(value) -> str:
+    if value is None:
+        return "Is a `return` missing?"
+    if isinstance(value, list | tuple):
+        return "Make one array of it: `jnp.array(...)`, or `jnp.stack` and `jnp.concatenate` of arrays."
+    return "Return a JAX array."
+
+
+def _reshape(got: tuple, wanted: tuple) -> str:
+    if wanted == () and np.prod(got, dtype=int) == 1:
+        return (
+            "Sum it (`jnp.sum`) or take its only entry; `jnp.dot(v, M @ v)` of vectors is a number."
+        )
+    if len(wanted) == 1 and np.prod(got, dtype=int) <= 1:
+        return "One number would act on all of them: write out the entries that are zero."
+    return "Nothing is broadcast here; zeros are written out."
+
+
+def _cast(got, wanted) -> str:
+    if not jnp.issubdtype(got, jnp.floating):
+        return f"Return real floating numbers: `jnp.asarray(..., dtype={wanted})`, or `astype`."
+    return (
+        f"Fields of the system and numbers in the method have to be {wanted}, or q0 and u0 {got}: "
+        "`jax.tree.map(lambda x: x.astype(...), system)` casts all fields."
+    )
+
+
+_PARTS: dict[str, dict[str, tuple[str | int, ...]]] = {
+    "Points": {"mass": ("b",), "velocity": ("b", 3), "force": ("b", 3), "axes": (3,)},
+    "Spins": {"inertia": ("b", 3, 3), "omega": ("b", 3), "torque": ("b", 3)},
+}
+
+
+def _check_bodies(method: str, bodies, dtype) -> None:
+    """A tuple of `Points` and `Spins` (or of anything that can be asked for the same), with shapes that fit."""
+    if not isinstance(bodies, tuple) or not bodies:
+        raise TypeError(
+            f"{method} returned {_described(bodies)}; it must return Points and Spins in a tuple, for example "
+            "`return (Points(...), Spins(...))`, or None."
+        )
+    for place, part in enumerate(bodies):
+        kind = type(part).__name__
+        if kind not in _PARTS and not hasattr(part, "momentum_rate"):
+            raise TypeError(
+                f"{method} returned {_described(part)} as entry {place}; each must be jaxhamel.Points or jaxhamel.Spins."
+            )
+        sizes: dict[str, int] = {}
+        for field, shape in _PARTS.get(kind, {}).items():
+            _check_field(
+                f"`{field}` of {kind} {place} from {method}",
+                getattr(part, field),
+                shape,
+                sizes,
+                dtype,
+            )
+
+
+def _check_field(name: str, value, shape: tuple, sizes: dict[str, int], dtype) -> None:
+    got = getattr(value, "shape", None)
+    if got is not None and len(got) == len(shape):
+        wanted = tuple(
+            sizes.setdefault(a, have) if isinstance(a, str) else a
+            for a, have in zip(shape, got, strict=True)
+        )
+    else:
+        wanted = shape
+    if got != wanted:
+        axes = ", ".join(str(sizes.get(str(a), a)) for a in shape) + (
+            "," if len(shape) == 1 else ""
+        )
+        said = _described(value) if got is None else f"of shape {got}"
+        raise ValueError(f"{name} is {said}; it must have shape ({axes}), b the number of bodies.")
+    if value.dtype != dtype and not value.weak_type:
+        raise TypeError(
+            f"{name} is {value.dtype} where the state (q, u) is {dtype}. {_cast(value.dtype, dtype)}"
+        )
+
+
+def _check_invariants(method: str, value) -> None:
+    good = isinstance(value, dict) and all(
+        isinstance(x, jax.ShapeDtypeStruct) for x in value.values()
+    )
+    if not good:
+        said = _short(sorted(map(str, value))) if isinstance(value, dict) else _described(value)
+        raise TypeError(
+            f"{method} returned {said}; it must return a dictionary of arrays by name, for example "
+            '`{"energy": energy}`, empty for none.'
+        )

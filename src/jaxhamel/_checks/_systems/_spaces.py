@@ -1,0 +1,168 @@
+"""Checks of configuration spaces, configurations and frames."""
+
+import numpy as np
+
+from jaxhamel._checks._systems._system import _singular, _smallest_relative_singular_value
+from jaxhamel._checks._values import _short, check_finite, check_shape, concrete
+
+
+def check_dimension(name: str, value) -> None:
+    """A dimension is a Python integer >= 0."""
+    if not isinstance(value, int | np.integer) or isinstance(value, bool):
+        raise TypeError(
+            f"`{name}` is {value!r}; a dimension must be an integer, 0 or more. "
+            "It fixes shapes, so give a plain int, not an array."
+        )
+    if value < 0:
+        raise ValueError(f"`{name}` is {value}; a dimension must be 0 or more. Give its size.")
+
+
+def check_spaces(spaces: tuple, kind: type) -> None:
+    """The factors of a product: one or more configuration spaces."""
+    if not spaces:
+        raise ValueError(
+            "`Product` got no spaces; it takes one or more. Use Euclidean(0) for a single point."
+        )
+    for i, space in enumerate(spaces):
+        if not isinstance(space, kind):
+            raise TypeError(
+                f"`spaces[{i}]` of Product is {space!r}; it must be a configuration space. "
+                "Write them as arguments, with parentheses: Product(SO3(), Euclidean(2))."
+            )
+
+
+def check_space_kind(name: str, value, kinds, accepts: str) -> None:
+    """A space of the kinds that have what is asked of it."""
+    if not isinstance(value, kinds):
+        raise TypeError(
+            f"`{name}` is {value!r}; it must be {accepts}. For another space write the frame as a "
+            "function of q, q -> A (n, n)."
+        )
+
+
+def check_coordinates(name: str, value, shape: tuple[int, ...], what: str) -> None:
+    """The stored coordinates of a configuration: an array of the right shape, finite."""
+    if not hasattr(value, "shape"):
+        raise TypeError(
+            f"`{name}` is {value!r}; it must be an array of shape {shape}: {what}. "
+            "Wrap it in `jax.numpy.asarray(..., dtype=float)`."
+        )
+    check_shape(name, value, shape, f"It is {what}.")
+    check_finite(name, value)
+
+
+def check_unit_quaternion(name: str, value) -> None:
+    """The first four numbers are a unit quaternion: to 1e-6, in single precision to 1e-4."""
+    array = concrete(value)
+    if array is None:
+        return
+    norm = float(np.linalg.norm(array[:4].astype(np.float64)))
+    single = np.issubdtype(array.dtype, np.floating) and np.finfo(array.dtype).eps > 1e-8
+    if abs(norm - 1.0) > (1e-4 if single else 1e-6):
+        raise ValueError(
+            f"`{name}` has a quaternion of norm {norm:.9g}; it must be a unit quaternion "
+            "(w, x, y, z). Divide it by its norm, or use `space.normalise`."
+        )
+
+
+def check_components(name: str, value, count: int, what: str) -> None:
+    """The first axis has `count` entries: an index beyond it would be clipped in silence."""
+    got = np.shape(value)
+    if not got or got[0] != count:
+        raise ValueError(f"`{name}` has shape {got}; it must have shape ({count},), {what}.")
+
+
+def check_loop(start, end) -> None:
+    """A loop ends where it starts, to rounding of a sum over it."""
+    first, last = concrete(start), concrete(end)
+    if first is None or last is None:
+        return
+    room = 1e3 * np.finfo(first.dtype).eps * (1 + np.max(np.abs(first), initial=0.0))
+    if np.max(np.abs(last - first), initial=0.0) > room:
+        raise ValueError(
+            f"`loop` goes from {_short(first)} at 0 to {_short(last)} at 1; a loop must close. For another path take "
+            "`reconstruct`."
+        )
+
+
+def check_tuple(name: str, value, length: int) -> None:
+    """The configuration of a product is a tuple with one entry for each factor."""
+    got = len(value) if isinstance(value, tuple | list) else None
+    if not isinstance(value, tuple) or got != length:
+        kind = type(value).__name__ + ("" if got is None else f" of length {got}")
+        raise ValueError(
+            f"`{name}` is a {kind}; it must be a tuple of {length} configurations, one for each "
+            "factor of the Product. `space.identity()` shows the structure."
+        )
+
+
+def check_frame_matrix(name: str, value, n: int) -> None:
+    """A(q) is (n, n), finite and regular."""
+    check_shape(name, value, (n, n), "It is A of u = A v, one row a quasi-velocity.")
+    check_finite(name, value)
+    array = concrete(value)
+    if array is None or n == 0:
+        return
+    smallest = _smallest_relative_singular_value(array)
+    if smallest < _singular(array):
+        raise ValueError(
+            f"`{name}` is singular: its smallest singular value is {smallest:.3g} of the largest. "
+            "A of u = A v must be invertible; choose another frame or move q away from where this "
+            "one breaks down."
+        )
+
+
+def check_independent_rows(name: str, value) -> None:
+    """The rows of constraint one-forms are finite and linearly independent."""
+    check_finite(name, value)
+    array = concrete(value)
+    if array is None:
+        return
+    smallest = _smallest_relative_singular_value(array)
+    if array.shape[0] > array.shape[1] or smallest < _singular(array):
+        raise ValueError(
+            f"`{name}` has dependent rows: the smallest singular value is {smallest:.3g} of the "
+            "largest. Constraint one-forms must be independent; drop the one that follows from "
+            "the others."
+        )
+
+
+def check_generators(name: str, value) -> None:
+    """Generators of a matrix Lie group: (n, d, d), finite, independent, closed under commutators."""
+    shape = tuple(np.shape(value))
+    if len(shape) != 3 or shape[1] != shape[2] or shape[0] == 0:
+        raise ValueError(
+            f"`{name}` has shape {shape}; it must be (n, d, d): n square matrices, a basis of the Lie algebra. "
+            "Stack them, or give one matrix as a list of one."
+        )
+    check_finite(name, value)
+    array = concrete(value)
+    if array is None:
+        return
+    array = np.asarray(array, dtype=np.float64)
+    flat = array.reshape(shape[0], -1)
+    if _smallest_relative_singular_value(flat) < 1e-6 or shape[0] > flat.shape[1]:
+        raise ValueError(
+            f"`{name}` are linearly dependent; they must be a basis of the Lie algebra. Leave out the one that follows "
+            "from the others."
+        )
+    products = np.einsum("aij,bjk->abik", array, array)
+    brackets = (products - np.swapaxes(products, 0, 1)).reshape(-1, flat.shape[1])
+    outside = brackets - brackets @ np.linalg.pinv(flat) @ flat
+    worst = np.max(np.abs(outside), axis=1)
+    if np.max(worst) > 1e-6 * np.max(np.abs(flat)) ** 2:
+        a, b = divmod(int(np.argmax(worst)), shape[0])
+        raise ValueError(
+            f"`{name}` do not generate a group of their dimension: the commutator of {name}[{a}] and {name}[{b}] is no "
+            "linear combination of them. Add it to the list, and what it makes with the others."
+        )
+
+
+def check_regular(name: str, value) -> None:
+    """A matrix that has an inverse."""
+    array = concrete(value)
+    if array is not None and _smallest_relative_singular_value(array) < _singular(array):
+        raise ValueError(
+            f"`{name}` is a singular matrix; elements of a group have inverses. Start from `space.identity()` or "
+            "`space.exp(delta)`."
+        )

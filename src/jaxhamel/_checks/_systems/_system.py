@@ -1,0 +1,343 @@
+"""Checks of a system at a state: route, state, frame, control."""
+
+from functools import partial
+from typing import Any
+
+import equinox as eqx
+import jax
+import numpy as np
+from jax.tree_util import tree_flatten_with_path
+
+from jaxhamel._checks._fits import check_kind
+from jaxhamel._checks._systems._constraints import redundant_rows
+from jaxhamel._checks._systems._traced import looks_at_values
+from jaxhamel._checks._values import (
+    _kind,
+    _short,
+    any_tracer,
+    check_finite,
+    check_shape,
+    concrete,
+    path_of,
+)
+from jaxhamel._shapes import Seen
+
+
+def check_route(route, routes) -> None:
+    """A route to the equations of motion, by name."""
+    if route is not None and route not in routes:
+        raise ValueError(
+            f"`route` is {route!r}; it must be one of {', '.join(map(repr, routes))}, "
+            "or None for the fastest."
+        )
+
+
+def check_a_system(system) -> None:
+    """A system with its values, on a space that has room for its constraints; not its class."""
+    if isinstance(system, type) or not hasattr(system, "n_constraints"):
+        raise TypeError(
+            f"`system` is {_kind(system)}; it must be a jaxhamel.System with its values."
+        )
+    name = type(system).__name__
+    space: Any = getattr(system, "space", None)
+    if isinstance(space, type) or not hasattr(space, "retract"):
+        raise TypeError(
+            f"`space` of {name} is {'missing' if space is None else _kind(space)}; a system has a configuration space as "
+            "class attribute, with parentheses: `space = jaxhamel.SO3()`, `space = jaxhamel.Euclidean(3)`."
+        )
+    m = system.n_constraints
+    if not isinstance(m, int | np.integer) or isinstance(m, bool) or m < 0:
+        raise TypeError(
+            f"`n_constraints` of {name} is {m!r}; it must be a whole number, 0 or more."
+        )
+    if m > space.dim:
+        raise ValueError(
+            f"`n_constraints` of {name} is {m}; its space has only {space.dim} dimensions. Count the constraint "
+            "one-forms again."
+        )
+
+
+def check_order(system, q, u, names: tuple[str, str] = ("q", "u")) -> None:
+    """Configuration first, then quasi-velocities."""
+    swapped = _shapes_in(u) == _shapes_in(system.space.stored) != _shapes_in(q)
+    if swapped and _shapes_in(q) == [(system.n_independent,)]:
+        raise ValueError(
+            f"`{names[0]}` and `{names[1]}` are swapped: {names[0]} is the configuration, of shape "
+            f"{_one_or_all(_shapes_in(u))}, and comes first."
+        )
+
+
+def _shapes_in(tree) -> list[tuple]:
+    return [tuple(np.shape(leaf)) for leaf in jax.tree.leaves(tree)]
+
+
+def _one_or_all(shapes: list[tuple]):
+    return shapes[0] if len(shapes) == 1 else tuple(shapes)
+
+
+def check_state(system, q, u) -> None:
+    """A configuration of the system's space and as many quasi-velocities as are independent."""
+    check_a_system(system)
+    check_order(system, q, u)
+    system.space.check(q, "q")
+    k = system.n_independent
+    next_step = (
+        f"{type(system).__name__} has {k} independent quasi-velocities: {system.space.dim} "
+        f"dimensions less {system.n_constraints} constraints."
+    )
+    check_shape("u", u, (k,), next_step)
+    check_finite("u", u)
+
+
+def check_frame_at(system, t, q) -> None:
+    """A(t, q) is (n, n), finite and regular, and its constraint rows are independent."""
+    n, m = system.space.dim, system.n_constraints
+    matrix = (system.frame if any_tracer((system, t, q)) else partial(_frame, system))(t, q)
+    check_shape("frame(t, q)", matrix, (n, n), "It is A of u = A v, one row a quasi-velocity.")
+    check_finite("frame(t, q)", matrix)
+    array = concrete(matrix)
+    if array is None or n == 0:
+        return
+    smallest = _smallest_relative_singular_value(array[:m])
+    if smallest < _singular(array):
+        redundant = redundant_rows(array[:m]) or [m - 1]
+        raise ValueError(
+            f"the first {m} rows of `frame(t, q)` are dependent constraint one-forms at t = {t}: "
+            f"their smallest singular value is {smallest:.3g} of the largest. Constraints must be "
+            f"independent; drop {_named(redundant)}, which follows from those before it, and lower `n_constraints` to "
+            f"{m - len(redundant)}. For the multipliers of all of them, of least norm, return all from `constraints(t, q)`."
+        )
+    smallest = _smallest_relative_singular_value(array)
+    if smallest < _singular(array):
+        raise ValueError(
+            f"`frame(t, q)` is singular at t = {t}: its smallest singular value is {smallest:.3g} "
+            "of the largest. A of u = A v must be invertible; choose other quasi-velocities for "
+            "the free directions, or another start if the frame has a singular configuration."
+        )
+
+
+def _named(rows: list[int]) -> str:
+    return "row " + " and row ".join(map(str, rows))
+
+
+@eqx.filter_jit
+def _frame(system, t, q):
+    """One program: a rolling ball's frame costs 2 ms operation by operation."""
+    return system.frame(t, q)
+
+
+def _smallest_relative_singular_value(rows) -> float:
+    if rows.shape[0] == 0:
+        return 1.0
+    values = np.linalg.svd(rows, compute_uv=False)
+    return float(values[-1] / values[0]) if values[0] > 0 else 0.0
+
+
+def _singular(array) -> float:
+    return 100.0 * float(np.finfo(array.dtype).eps)
+
+
+def check_control_of(system, t, control) -> None:
+    """The system's own check, of shapes, once for each kind: operation by operation a ball's control takes 20 programs."""
+    if not _CONTROLS.is_new(system, t, control):
+        return
+    try:
+        by_value = looks_at_values("`control`", type(system).check_control, system, t, control)
+    except Exception:
+        _CONTROLS.forget(system, t, control)
+        raise
+    if by_value:
+        _CONTROLS.forget(system, t, control)
+        system.check_control(t, control)
+
+
+def check_takes_control(system, control, takes: bool) -> None:
+    """A control with numbers is given to a system that has something for it to do: not dropped in silence.
+
+    A bare function, which has none, is let through: it may serve several systems.
+    """
+    has_numbers = not all(callable(leaf) for leaf in jax.tree.leaves(control))
+    if has_numbers and not takes:
+        raise ValueError(
+            f"`control` is given, but {type(system).__name__} takes none: it has no `force(self, t, q, v, control)` of its "
+            "own, and `prescribed_motion` is False. Leave it out, or define a force."
+        )
+
+
+_CONTROLS = Seen()
+
+
+def check_inverse(system, t, error: float, room: float) -> None:
+    """B A = 1, to rounding of its terms."""
+    if error > room:
+        raise ValueError(
+            f"`inverse_frame` of {type(system).__name__} is not the inverse of its `frame`: an entry of B A differs from "
+            f"the identity's by {error:.3g} at t = {t}. Mend it, or leave it out: then A is inverted by the package."
+        )
+
+
+def check_examined(system, kind: type, others) -> None:
+    """A system with values."""
+    check_kind("system", system, kind, "it must be a jaxhamel.System with its values.")
+    if any_tracer((system, others)):
+        raise TypeError(
+            "`examine` looks at values, and these are traced: call it outside jit, grad and vmap, before the computation."
+        )
+
+
+def check_leaves(system) -> None:
+    """No number of the system is NaN; the field is named."""
+    for keys, leaf in tree_flatten_with_path(system)[0]:
+        array = concrete(leaf)
+        if array is not None and array.dtype.kind in "fVc" and np.any(np.isnan(array)):
+            raise ValueError(
+                f"`{path_of(keys)}` of {type(system).__name__} is {_short(array)}; a NaN there is one in all of the motion."
+            )
+
+
+def check_mass_matrix(system, matrix, found) -> None:
+    """∂²ℓ/∂u∂u is regular; the fields that are zero are named where it is not."""
+    if found.is_full:
+        return
+    zero = [path_of(keys) for keys, leaf in tree_flatten_with_path(system)[0] if _is_zero(leaf)]
+    fields = f" Zero among its fields: {', '.join(f'`{name}`' for name in zero)}." if zero else ""
+    missing = np.flatnonzero(~np.any(np.asarray(matrix) != 0, axis=0))
+    where = (
+        f", no kinetic energy belongs to u[{', '.join(map(str, missing))}]" if len(missing) else ""
+    )
+    raise ValueError(
+        f"the mass matrix of {type(system).__name__} is singular: rank {found.rank} of {min(found.shape)}{where}. "
+        f"Every independent quasi-velocity needs inertia, or u̇ is not determined.{fields}"
+    )
+
+
+def _is_zero(leaf) -> bool:
+    array = concrete(leaf)
+    return array is not None and array.size > 0 and not np.any(array)
+
+
+def check_own_equations(system, method: str, replaced: tuple[str, ...]) -> None:
+    """A formula of a named system is asked for by a class that is still that system."""
+    if replaced:
+        name, others = type(system).__name__, " and ".join(f"`{other}`" for other in replaced)
+        raise TypeError(
+            f"`{method}` of {name} is inherited from a class below which {others} "
+            f"{'is' if len(replaced) == 1 else 'are'} overridden; its formula says nothing of that. Override `{method}`, "
+            "too, or use the general equations: jaxhamel.acceleration, jaxhamel.constraint_force, jaxhamel.simulate."
+        )
+
+
+def check_bodies(system, t, found) -> None:
+    """Bodies and Lagrangian have one mass matrix and one force, to 1e-3 in all (motion between states has an error, too)."""
+    if found is None or max(found.mass_matrix, found.force) < _AGREE:
+        return
+    what = "mass matrices (kinetic energies)" if found.mass_matrix >= _AGREE else "forces"
+    worst = max(found.mass_matrix, found.force)
+    name = type(system).__name__
+    raise ValueError(
+        f"`bodies` of {name} disagree with its `lagrangian` and `force`: their {what} differ by {worst:.3g} (relative), and "
+        f"at t = {t}, u = {_short(found.u)} bodies give u̇ = {_short(found.of_bodies)}, the Lagrangian "
+        f"{_short(found.of_lagrangian)}. Each is the whole system: mend one of them, or leave `bodies` out."
+    )
+
+
+_AGREE = 1e-3
+
+
+def check_control_value(t, control, shape, meaning: str) -> None:
+    """A control gives an array of the given shape at time t, finite."""
+    accepts = f"a callable of t (or a constant) with values of shape {shape}: {meaning}"
+    if control is None:
+        raise ValueError(f"`control` is missing; this system takes {accepts}.")
+    value = control(t)
+    if getattr(value, "shape", None) != shape:
+        got = getattr(value, "shape", type(value).__name__)
+        raise ValueError(f"`control` has values of shape {got}; it must be {accepts}.")
+    array = concrete(value)
+    if array is not None and not np.all(np.isfinite(array)):
+        raise ValueError(
+            f"`control` is {_short(array)} at t = {t}; it must be finite at all times. "
+            "Look for a NaN among its coefficients or a time outside its span."
+        )
+
+
+def check_bundle(system, is_bundle: bool) -> None:
+    """A system on G × R^m, the group first and the shape second."""
+    if not is_bundle:
+        raise TypeError(
+            f"`system` {type(system).__name__} has the space {system.space}; connections and the "
+            "Lagrange–Poincaré equations are written on Product(G, Euclidean(m)), the group first "
+            "and the shape second. Order the factors so, or use `jaxhamel.acceleration`."
+        )
+
+
+def check_constraint_count(system, wanted: int, why: str) -> None:
+    """A system has as many constraints as an equation is written for."""
+    if system.n_constraints != wanted:
+        raise ValueError(
+            f"`system` {type(system).__name__} has {system.n_constraints} constraints; here it must "
+            f"have {wanted}. {why}"
+        )
+
+
+def check_motion_given(system, motion) -> None:
+    """What a frame has to know of a system whose parts move as a control prescribes."""
+    if system.prescribed_motion and motion is None:
+        raise ValueError(
+            f"`motion` is missing: the kinetic energy of {type(system).__name__} depends on the motion that "
+            "its control prescribes, and so does the locked velocity. Pass LockedFrame(system, motion) "
+            "the control of which `acceleration` is taken."
+        )
+
+
+def check_same_metric(system, here, at_identity) -> None:
+    """The mass matrix does not depend on the group part of q: at q and at the identity it is the same."""
+    change = _change(here, at_identity, 0.0)
+    if change:
+        raise ValueError(
+            f"the kinetic energy of `system` {type(system).__name__} changes with g: its mass matrix "
+            f"differs by up to {change:.3g} between q and the identity of the group. The "
+            "Lagrange–Poincaré equations need a left-invariant metric; use `jaxhamel.acceleration`."
+        )
+
+
+def check_invariant_constraints(system, here, wanted, right: bool) -> None:
+    """The kinematic connection at q is the one at the identity, carried along by the group."""
+    change = _change(here, wanted, 1.0)
+    if change:
+        side, other_side = ("right", "left") if right else ("left", "right")
+        raise ValueError(
+            f"the constraints of `system` {type(system).__name__} are not {side}-invariant: their "
+            f"connection differs by up to {change:.3g} from the one at the identity of the group. "
+            f"Say `right={not right}` if they are {other_side}-invariant, or use "
+            "`jaxhamel.acceleration`."
+        )
+
+
+def _change(here, wanted, least: float) -> float:
+    """By how much two arrays differ; 0 where that may be rounding of their size, at least `least`, or is not known."""
+    one, other = concrete(here), concrete(wanted)
+    if one is None or other is None:
+        return 0.0
+    change, size = np.max(np.abs(one - other), initial=0.0), np.max(np.abs(one), initial=least)
+    return float(change) if change > 1e4 * float(np.finfo(one.dtype).eps) * size else 0.0
+
+
+def check_rigid_motions(system, moves_rigidly: bool) -> None:
+    """The group is that of the motions of a rigid body."""
+    if not moves_rigidly:
+        raise TypeError(
+            f"`system` {type(system).__name__} has the space {system.space}; a centre of mass needs "
+            "Product(SE3(), Euclidean(m)) or Product(SE2(), Euclidean(m))."
+        )
+
+
+def check_rigid_inertia(system, here, wanted) -> None:
+    """The locked inertia has the mass and the lever arms of rigid bodies."""
+    change = _change(here, wanted, 0.0)
+    if change:
+        raise ValueError(
+            f"the locked inertia of `system` {type(system).__name__} is not that of rigid bodies: it differs by up to "
+            f"{change:.3g} from [[Θ, m d̂], [−m d̂, m 1]]. It has no centre of mass to refer its momentum to; use "
+            "`jaxhamel.mechanics.spatial_momentum`."
+        )

@@ -1,0 +1,1 @@
+"""Periodic motions of the shape that move the body."""

@@ -1,0 +1,1 @@
+"""Methods of optimal control: one transcription or search in each file."""

@@ -1,0 +1,142 @@
+"""Single shooting: one simulation over the whole time, for problems that are short or stable."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optimistix as optx
+from jaxtyping import Array, Float
+
+from jaxhamel import _checks
+from jaxhamel.control._methods._shooting import quadrature
+from jaxhamel.control._problem._costs import constraint_residual, final_residual, running_residual
+from jaxhamel.control._problem._curves import free_parameters
+from jaxhamel.control._problem._problem import ControlProblem
+from jaxhamel.control._result import Result, report
+from jaxhamel.control._stepwise import AbstractTask, Search
+from jaxhamel.simulate import simulate
+
+
+def residual(
+    problem: ControlProblem,
+    p: Float[Array, " P"],
+    *,
+    samples: int = 6,
+    penalty: float = 1e4,
+    options: dict[str, Any] | None = None,
+) -> Float[Array, " r"]:
+    """r(p) with J = ½|r|²: costs by quadrature on `samples` parts of each interval, constraints times √penalty.
+
+    Differentiable by both modes, through `jaxhamel.simulate`, in p and in every leaf of the problem.
+
+    **Arguments:** `problem`; `p`: free parameters of its curve, see `free_parameters`; `samples`: even; `options`: for
+    `simulate`. **Returns:** r. **Raises:** `ValueError` for a p of another shape.
+    """
+    count = free_parameters(problem.curve)[0].shape
+    _checks.check_shape("p", p, count, "One entry for each free parameter of the curve.")
+    control = free_parameters(problem.curve)[1](p)
+    share = jnp.linspace(0.0, 1.0, samples + 1, dtype=problem.ts.dtype)
+    lengths = jnp.diff(problem.ts)
+    grid = problem.ts[:-1, None] + lengths[:, None] * share[None, :]
+    ts = jnp.append(grid[:, :-1].ravel(), problem.ts[-1])
+    motion = simulate(problem.system, problem.q0, problem.u0, ts, control, **(options or {}))
+    running = jax.vmap(
+        lambda t, q, u: running_residual(problem.costs, problem.system, t, q, u, control)
+    )(ts, motion.q, motion.u)
+    weights = jnp.sqrt(_composite(lengths, samples))
+    q, u = jax.tree.map(lambda x: x[-1], (motion.q, motion.u))
+    first = (problem.system, ts[0], problem.q0, problem.u0, control)
+    last = (problem.system, ts[-1], q, u, control)
+    stiff = jnp.sqrt(jnp.asarray(penalty, u.dtype))
+    return jnp.concatenate(
+        [
+            (running * weights[:, None]).ravel(),
+            final_residual(problem.costs, *last),
+            stiff * constraint_residual(problem.constraints, False, *first),
+            stiff * constraint_residual(problem.constraints, True, *last),
+        ]
+    )
+
+
+def _composite(lengths: Float[Array, " N"], samples: int) -> Float[Array, " T"]:
+    """Weights on all intervals, neighbours' shared ends added up."""
+    each = lengths[:, None] * jnp.asarray(quadrature(samples), lengths.dtype)[None, :]
+    whole = jnp.append(each[:, :-1].ravel(), each[-1, -1])
+    return whole.at[samples:-1:samples].add(each[:-1, -1])
+
+
+class SingleShooting(eqx.Module):
+    r"""Least squares of one simulation: min ½|r(p)|² by an optimistix least-squares solver.
+
+    For few parameters and motion that does not magnify errors; otherwise take `MultipleShooting`.
+
+    **Arguments:**
+
+    - `solver`: default `optimistix.LevenbergMarquardt(rtol, atol)`.
+    - `max_steps`, `rtol`, `atol`: of that solver.
+    - `samples`, `penalty`, `options`: see `jaxhamel.control.residual`.
+
+    In single precision a penalty above 1e4 counts as 1e4, and a fixed step, `options={"dt": …}`, makes the result
+    smoother: what adaptive steps leave of their error is noise, √penalty times as large.
+    """
+
+    solver: Any = None
+    max_steps: int = 100
+    rtol: float = 1e-10
+    atol: float = 1e-10
+    samples: int = eqx.field(static=True, default=6)
+    penalty: float = 1e8
+    options: dict[str, Any] = eqx.field(default_factory=dict)
+
+    def __check_init__(self) -> None:
+        _checks.check_least_squares(self)
+
+    def run(self, problem: ControlProblem, progress: Callable[..., Any] | None = None) -> Result:
+        """Solves one problem; `progress` gets a `Progress` after as many steps as fit into a fifth of a second."""
+        began = time.monotonic()
+        task = _LeastSquares(
+            eqx.tree_at(lambda m: m.max_steps, self, 0), problem
+        )  # not of the program
+        found = Search(task, self.max_steps, progress, began).run()
+        cost, gradient = map(float, found.told)
+        gradients = np.full(len(found.costs), np.nan)  # known of the end alone
+        gradients[-1] = gradient
+        history = {"cost": found.costs, "gradient_norm": gradients}
+        control = free_parameters(problem.curve)[1](found.y)
+        ended = found.converged, found.status
+        return report(problem, control, cost, gradient, history, began, *ended)
+
+
+class _LeastSquares(AbstractTask):
+    """½|r|² of a problem's parameters; a minimiser of optimistix is given that, another solver r."""
+
+    method: SingleShooting
+    problem: ControlProblem
+
+    def start(self) -> Float[Array, " P"]:
+        return free_parameters(self.problem.curve)[0]
+
+    def solver(self) -> tuple[Any, dict[str, Any]]:
+        method = self.method
+        return method.solver or optx.LevenbergMarquardt(method.rtol, method.atol), {}
+
+    def function(self, y: Float[Array, " P"]):
+        r = self._residual(y)
+        cost = jnp.dot(r, r) / 2
+        return (cost if isinstance(self.method.solver, optx.AbstractMinimiser) else r), cost
+
+    def report(self, y: Float[Array, " P"], state: Any):
+        """Cost and norm of its gradient."""
+        r, pull = jax.vjp(self._residual, y)
+        return jnp.dot(r, r) / 2, jnp.linalg.norm(pull(r)[0])
+
+    def _residual(self, p: Float[Array, " P"]) -> Float[Array, " r"]:
+        method = self.method
+        # 1e8 in single precision: "converged" 37 % away from the optimum of the cart in the tests; 1e4: 1.5 %.
+        most = method.penalty if p.dtype == jnp.float64 else min(method.penalty, 1e4)
+        given = {"samples": method.samples, "penalty": most, "options": method.options}
+        return residual(self.problem, p, **given)

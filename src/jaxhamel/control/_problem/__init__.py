@@ -1,0 +1,1 @@
+"""An optimal control problem: costs, constraints and the curves that are searched."""

@@ -1,0 +1,1 @@
+"""Forces of constraint, redundant and holonomic constraints."""

@@ -1,0 +1,1 @@
+"""Equations of motion, one family in each file, named as in the literature."""

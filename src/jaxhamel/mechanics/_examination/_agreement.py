@@ -1,0 +1,174 @@
+"""Whether the forms that a system is given in agree: bodies with the Lagrangian, `inverse_frame` with the frame.
+
+Both are looked at by value, at the state given and at others near it: a drag is not seen at rest, a spring not where it
+is slack, a wrong inverse not where the frame is the identity. These other states have quasi-velocities of their own and
+lie on a motion from the given one, so that constraints that have been integrated still hold.
+"""
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple, cast
+
+import equinox as eqx
+import jax
+import jax.core
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from jaxhamel import _checks
+from jaxhamel._lanes._xla_cpu._jit import is_outermost, known_here
+from jaxhamel._shapes import Seen
+from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar
+from jaxhamel.mechanics._equations._gauss import Normal, of_bodies, of_lagrangian
+from jaxhamel.mechanics._kinematics import velocity_of
+from jaxhamel.mechanics._system import System, counts, is_ours, overrides
+
+_AGREED = Seen()
+
+
+def check_agreement(
+    system: System, t: Scalar, q: Configuration, u: QuasiVelocity, control: Control
+) -> None:
+    """The user's own class has no NaN among its parameters and gives one system, in whatever forms.
+
+    Looked at once for each set of parameters; the package's own classes look at theirs when they are built.
+
+    **Raises:** `ValueError` that names the field or the method.
+    """
+    if is_ours(system) or _checks.any_tracer((system, t, q, u, control)):
+        return
+    kind, values = (system, t, q, u, control), eqx.filter(system, eqx.is_array)
+    if not _AGREED.is_new(*kind, values=values):
+        return
+    try:
+        _checks.check_leaves(system)
+        _checks.check_inverse(system, t, *inverse_error(system, t, q))
+        _checks.check_bodies(system, t, disagreement(system, t, q, u, control))
+    except Exception:
+        _AGREED.forget(*kind, values=values)
+        raise
+
+
+def run_quickly(f: Callable[..., Any], *arguments):
+    """f of known numbers, also under another transform, by a program that is compiled quickly and run seldom."""
+    if is_outermost(arguments):
+        return _compiled(f)(*arguments)
+    with jax.ensure_compile_time_eval():
+        return f(*arguments)
+
+
+@cache
+def _compiled(f: Callable[..., Any]) -> Callable[..., Any]:
+    return cast(Any, eqx.filter_jit)(f, compiler_options=known_here(QUICK))
+
+
+QUICK = {
+    "xla_backend_optimization_level": 0,
+    "xla_llvm_disable_expensive_passes": True,
+    "xla_cpu_use_fusion_emitters": False,
+}
+
+
+def inverse_error(system: System, t: Scalar, q: Configuration) -> tuple[float, float]:
+    """(max |B A − 1|, what rounding may make of it): the larger of the two states looked at; zeros without an inverse."""
+    if not (overrides(system, "frame") and counts(system, "inverse_frame")):
+        return 0.0, 0.0
+    found = run_quickly(_inverse_errors, system, t, q)
+    if found is None:
+        return 0.0, 0.0
+    error, size = map(np.asarray, found)
+    known = np.isfinite(error)
+    if not known.any():
+        return 0.0, 0.0
+    worst = int(np.argmax(np.where(known, error / size, -1.0)))
+    return float(error[worst]), 1e4 * float(np.finfo(error.dtype).eps) * float(size[worst])
+
+
+def _inverse_errors(system, t, q):
+    """At q and near it; the sizes of the terms of B A beside them."""
+    if system.inverse_frame(t, q) is None:
+        return None
+
+    def at(q):
+        frame, inverse = system.frame(t, q), system.inverse_frame(t, q)
+        size = jnp.max(jnp.abs(inverse) @ jnp.abs(frame))
+        return jnp.max(jnp.abs(inverse @ frame - jnp.eye(len(frame), dtype=frame.dtype))), size
+
+    n = system.space.dim
+    near = system.space.retract(q, 0.3 * _numbers(n, 1.0, jax.tree.leaves(q)[0].dtype))
+    return jax.tree.map(lambda *x: jnp.stack(x), at(q), at(near))
+
+
+class Disagreement(NamedTuple):
+    """Relative differences of mass matrices and of forces between two forms; u, and u̇ of both, where they are largest."""
+
+    mass_matrix: float
+    force: float
+    u: Float[np.ndarray, " k"]
+    of_bodies: Float[np.ndarray, " k"]
+    of_lagrangian: Float[np.ndarray, " k"]
+
+
+def disagreement(
+    system: System, t: Scalar, q: Configuration, u: QuasiVelocity, control: Control
+) -> Disagreement | None:
+    """Of bodies and Lagrangian, at the worst of three states; None where the system has only one of these forms."""
+    has_both = counts(system, "bodies") and overrides(system, "lagrangian")
+    found = run_quickly(_both_forms, system, t, q, u, control) if has_both and len(u) else None
+    if found is None:
+        return None
+    us, bodies, lagrangian = jax.tree.map(lambda x: np.asarray(x, np.float64), found)
+    mass, force = _relative(us, bodies, lagrangian)
+    known = np.isfinite(mass + force)
+    if not known.any():
+        return None
+    worst = int(np.argmax(np.where(known, np.maximum(mass, force), -1.0)))
+    solved = [
+        np.linalg.lstsq(form.mass_matrix[worst], form.force[worst])[0]
+        for form in (bodies, lagrangian)
+    ]
+    return Disagreement(float(mass[worst]), float(force[worst]), us[worst], *solved)
+
+
+def _relative(us, bodies: Normal, lagrangian: Normal):
+    """Differences in coordinates in which M has a unit diagonal, by the size of what differs."""
+    diagonal = np.abs(np.einsum("sii->si", lagrangian.mass_matrix))
+    unit = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
+    masses = (bodies.mass_matrix - lagrangian.mass_matrix) / (unit[:, :, None] * unit[:, None, :])
+    forces = (bodies.force - lagrangian.force) / unit
+    speed = np.max(np.abs(us), axis=1)
+    size = np.max(np.abs(lagrangian.force) / unit, axis=1) + np.max(unit, axis=1) * speed**2
+    difference = np.max(np.abs(forces), axis=1)
+    return np.max(np.abs(masses), axis=(1, 2)), difference / np.where(size > 0, size, 1.0)
+
+
+def _both_forms(system, t, q, u, control) -> tuple[Array, Normal, Normal] | None:
+    """u and both forms of M u̇ = f at the given state, with other quasi-velocities, and further along these."""
+    if system.bodies(t, q, velocity_of(system, t, q, u), control) is None:
+        return None
+    size = jnp.maximum(1.0, jnp.max(jnp.abs(u)))
+    other = u + size * _numbers(len(u), 2.0, u.dtype)
+    far = _moved(system, t, q, other, 0.3 / size)
+    states = jax.tree.map(lambda *x: jnp.stack(x), (q, u), (q, other), (far, other))
+    forms = [
+        jax.vmap(lambda q, u, form=form: form(system, t, q, u, control))(*states)
+        for form in (of_bodies, of_lagrangian)
+    ]
+    return states[1], *forms
+
+
+def _moved(system, t, q, u, time, steps: int = 8):
+    """q along the velocity that u stands for, by the midpoint rule."""
+    h = time / steps
+
+    def step(q, _):
+        middle = system.space.retract(q, 0.5 * h * velocity_of(system, t, q, u))
+        return system.space.retract(q, h * velocity_of(system, t, middle, u)), None
+
+    return jax.lax.scan(step, q, length=steps)[0]
+
+
+def _numbers(count: int, seed: float, dtype) -> Float[Array, " k"]:
+    """Numbers between −1 and 1 without a pattern, always the same ones."""
+    return jnp.asarray(np.sin(seed + 2.4 * np.arange(count) ** 1.3), dtype)

@@ -1,0 +1,218 @@
+"""examine: what is true of a system, before any motion is computed."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxhamel import _checks
+from jaxhamel._typing import Configuration, Control, QuasiVelocity, Time
+from jaxhamel.mechanics._equations._gauss import of_lagrangian
+from jaxhamel.mechanics._examination._agreement import (
+    Disagreement,
+    disagreement,
+    inverse_error,
+    run_quickly,
+)
+from jaxhamel.mechanics._examination._boundary import methods, takes_control
+from jaxhamel.mechanics._examination._conditioning import Conditioning, conditioning
+from jaxhamel.mechanics._examination._examination_table import table
+from jaxhamel.mechanics._examination._hypotheses import COMPARED, steps_around
+from jaxhamel.mechanics._kinematics import applied_force, lagrangian, prepare, velocity_of
+from jaxhamel.mechanics._system import STANDS_FOR, System, overridden_below, overrides
+
+
+@dataclass(frozen=True)
+class Examination:
+    """What `examine` found; `print` shows it as a table. None stands for what could not be looked at.
+
+    - `system`, `t`, `q`, `u`: what was looked at.
+    - `problems`: one line for each thing that is wrong; empty if nothing is. `holds` says whether it is.
+    - `returns`: shape and dtype of what each method returns, by name; methods left at their default are absent.
+    - `quadratic`: whether ∂²L/∂v∂v does not depend on v; `homogeneous`: whether L has no terms linear in v.
+    - `depends_on_time`: names of the methods that depend on t (a control that is a function of t counts).
+    - `constraints`: rank and condition number of the constraint one-forms A_α, `(m, n)`.
+    - `mass_matrix`: of ∂²ℓ/∂u∂u on the independent quasi-velocities, `(k, k)`.
+    - `inverse_error`: max |B A − 1| of the system's own `inverse_frame`.
+    - `bodies`: by how much `bodies` and Lagrangian differ (relative), at the worst of three states.
+    - `route`: the equations that `acceleration` and `simulate` take by default; `why`: the reason, in words.
+    - `not_used`: what is inherited and out of date, with the methods overridden below it.
+    """
+
+    system: System
+    t: Any
+    q: Configuration
+    u: QuasiVelocity
+    problems: tuple[str, ...] = ()
+    returns: dict[str, Any] = field(default_factory=dict)
+    quadratic: bool | None = None
+    homogeneous: bool | None = None
+    depends_on_time: tuple[str, ...] | None = None
+    constraints: Conditioning | None = None
+    mass_matrix: Conditioning | None = None
+    inverse_error: float | None = None
+    bodies: Disagreement | None = None
+    route: str | None = None
+    why: str = ""
+    not_used: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def holds(self) -> bool:
+        """True if the examination found no problem."""
+        return not self.problems
+
+    def __str__(self) -> str:
+        return table(self)
+
+
+def examine(
+    system: System,
+    q: Configuration | None = None,
+    *,
+    t: Time = 0.0,
+    u: QuasiVelocity | None = None,
+    control: Control = None,
+) -> Examination:
+    """What is true of a system: the forms it is given in, their shapes, whether they agree, ranks and condition numbers.
+
+    ```python
+    print(jaxhamel.examine(system))
+    ```
+
+    Values are looked at around the state given: a rank or a condition number is that of one configuration.
+
+    **Arguments:**
+
+    - `system`: the system, with values.
+    - `q`: configuration; default: the identity of its space. `u`: independent quasi-velocities, `(k,)`; default: zero.
+    - `t`: time [s]. `control`: a callable of t, or a constant; a system whose parts move as it prescribes needs one.
+
+    **Returns:** an `Examination`: `print` it, or read its fields. What is wrong stands in `problems`; it is not raised.
+
+    **Raises:** `TypeError` for what is no system at all, or values that are traced.
+    """
+    _checks.check_examined(system, System, (q, t, u, control))
+    _checks.check_a_system(system)
+    found: dict[str, Any] = {"problems": []}
+    at: Any = (t, *_state(system, q, u), control)
+    try:
+        at = _arguments(system, *at)
+        found["returns"] = _returns(system, *at)
+        _values(system, at, found)
+    except (ValueError, TypeError) as error:  # what follows cannot be looked at
+        found["problems"].append(_one_line(error))
+    found |= _route(system, found)
+    found["problems"] = tuple(found["problems"])
+    return Examination(system, *at[:3], **found)
+
+
+def _state(system: System, q, u) -> tuple[Any, Any]:
+    floats = [x.dtype for x in jax.tree.leaves(eqx.filter(system, eqx.is_inexact_array))]
+    dtype = jnp.result_type(*floats) if floats else jnp.result_type(float)
+    q = system.space.identity(dtype) if q is None else q
+    return q, np.zeros(max(system.n_independent, 0), dtype) if u is None else u
+
+
+def _arguments(system: System, t, q, u, control) -> tuple[Any, ...]:
+    t, q, (u,), control = prepare(q, u, t=t, control=control)
+    _checks.check_state(system, q, u)
+    _checks.check_takes_control(system, control, takes_control(system))
+    _checks.check_control_of(system, t, control)
+    return t, q, u, control
+
+
+def _returns(system: System, t, q, u, control) -> dict[str, Any]:
+    returned = _checks.returns_of(system, methods(system), t, q, u, control)
+    _checks.check_returns(system, returned, jax.tree.leaves(q)[0].dtype)
+    return dict(returned)
+
+
+def _values(system: System, at, found: dict[str, Any]) -> None:
+    t, q, u, control = at
+
+    def noted(check: Callable, *arguments) -> None:
+        try:
+            check(*arguments)
+        except ValueError as error:
+            found["problems"].append(_one_line(error))
+
+    noted(_checks.check_leaves, system)
+    if overrides(system, "frame"):
+        noted(_checks.check_frame_at, system, t, q)
+    numbers = run_quickly(_numbers, system, t, q, u, control)
+    found["constraints"] = conditioning(numbers["frame"][: system.n_constraints])
+    found["mass_matrix"] = conditioning(numbers["mass_matrix"])
+    noted(_checks.check_mass_matrix, system, numbers["mass_matrix"], found["mass_matrix"])
+    found["quadratic"], found["homogeneous"] = map(_hold, numbers["hypotheses"])
+    found["depends_on_time"] = tuple(
+        name for name, rate in numbers["rates"].items() if np.any(np.asarray(rate) != 0.0)
+    )
+    if "inverse_frame" in found["returns"]:
+        error, room = inverse_error(system, t, q)
+        found["inverse_error"] = error
+        noted(_checks.check_inverse, system, t, error, room)
+    found["bodies"] = disagreement(system, t, q, u, control)
+    noted(_checks.check_bodies, system, t, found["bodies"])
+
+
+def _numbers(system: System, t, q, u, control) -> dict[str, Any]:
+    """What is looked at by value, in one program."""
+    v = velocity_of(system, t, q, u)
+    at_rest = jnp.zeros_like(v)
+    delta_q, delta_v = steps_around(system.space, v.dtype)
+    near = lambda delta: system.space.retract(q, delta)  # noqa: E731
+    parts: dict[str, Callable] = {
+        "lagrangian": lambda t, q, v: lagrangian(system, t, q, v, control),
+        "frame": lambda t, q, v: system.frame(t, q),
+        "drift": lambda t, q, v: system.drift(t, q),
+        "force": lambda t, q, v: applied_force(system, t, q, v, control),
+    }
+
+    def by_time(part):
+        def rate(delta_q, delta_v):
+            at = near(delta_q), at_rest + delta_v
+            return jax.jvp(lambda t: part(t, *at), (t,), (jnp.ones_like(t),))[1]
+
+        return jax.vmap(rate)(delta_q, delta_v)
+
+    def compared(name):
+        at = lambda dq, dv: COMPARED[name](system, t, near(dq), v + dv, control)  # noqa: E731
+        return jax.vmap(at)(delta_q, delta_v)
+
+    return {
+        "frame": system.frame(t, q),
+        "mass_matrix": of_lagrangian(system, t, q, u, control).mass_matrix,
+        "hypotheses": [compared(name) for name in ("quadratic", "homogeneous")],
+        "rates": {name: by_time(part) for name, part in parts.items() if overrides(system, name)},
+    }
+
+
+def _hold(compared) -> bool:
+    """Two arrays that are equal, to rounding of the size of a third."""
+    one, other, size = map(np.asarray, compared)
+    room = 1e4 * np.finfo(one.dtype).eps * np.max(np.abs(size), initial=0.0)
+    difference = np.abs(one - other)
+    return bool(np.all(difference[np.isfinite(difference)] <= room))
+
+
+def _route(system: System, found: dict[str, Any]) -> dict[str, Any]:
+    not_used = {
+        name: below
+        for name in (*STANDS_FOR, "invariants")
+        if overrides(system, name) and (below := overridden_below(system, name))
+    }
+    if found.get("returns", {}).get("bodies") is not None:
+        why = "Gauss' principle on the bodies that the system gives: first derivatives of velocities only"
+    elif "bodies" in not_used:
+        why = "Gauss' principle on the Lagrangian: the inherited bodies are out of date"
+    else:
+        why = "Gauss' principle on the Lagrangian: the system gives no bodies"
+    return {"route": "gauss", "why": why, "not_used": not_used}
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())

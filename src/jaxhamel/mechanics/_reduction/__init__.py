@@ -1,0 +1,1 @@
+"""Symmetric systems: connections, momenta and the reduced equations."""

@@ -1,0 +1,141 @@
+"""The Lagrange–d'Alembert–Poincaré equations: as many constraints as the group has directions, invariant under it.
+
+    u^α = ξ^α + A^α_I(r) ṙ^I = 0 ,    ξ = g⁻¹ġ  (left)  or  ġg⁻¹  (right)      (Müller 2023, eq. 4.1)
+    d/dt ∂ℓ/∂ṙ^I − E_I(ℓ) = −∂ℓ/∂u^β B^β_IJ ṙ^J + Q_I − A^α_I Q_α      (eq. 4.9)
+
+with ℓ(g, r, u^α, ṙ) = L(g, r, u − A ṙ, ṙ), u put to zero after differentiating, B the curvature (4.3) or (4.7) of the
+kinematic connection A, and E_I = ∂/∂r^I − A^α_I e_α: the paper's ∂ℓ/∂r^I where L is invariant as well (the "principal
+kinematic case"). Printed (4.9) has +∂ℓ/∂u B, against (1.2), of which it is the case Ω = 0; see docs/ERRATA.md. The base
+follows by `jaxhamel.geometry.reconstruct`.
+"""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from jaxhamel import _checks
+from jaxhamel._typing import Configuration, Control, Scalar, Time
+from jaxhamel.geometry import AbstractSpace, curvature
+from jaxhamel.mechanics._examination._hypotheses import steps_around
+from jaxhamel.mechanics._kinematics import covector, derivatives, lagrangian, prepare
+from jaxhamel.mechanics._reduction._lagrange_poincare import force_on, linear_model
+from jaxhamel.mechanics._reduction._mechanical_connection import (
+    ConnectionMatrix,
+    Shape,
+    structure_group,
+)
+from jaxhamel.mechanics._small_solve import inverse, symmetric_solve
+from jaxhamel.mechanics._system import System, dtype_of, overrides
+
+
+def lagrange_dalembert_poincare(
+    system: System,
+    t: Time,
+    q: Configuration,
+    rdot: Shape,
+    control: Control = None,
+    *,
+    right: bool = False,
+) -> Shape:
+    """r̈ from the Lagrange–d'Alembert–Poincaré equations
+
+        d/dt ∂ℓ/∂ṙ^I − E_I(ℓ) = −∂ℓ/∂u^β B^β_IJ ṙ^J + Q_I − A^α_I Q_α .
+
+    **Arguments:**
+
+    - `system`: on `Product(G, Euclidean(m))` with dim G constraints, whose one-forms [A_1 A_2] give A = A_1⁻¹ A_2 that
+      depends on r alone (left), or on g by A = Ad_g⁻¹ A(r) (right). The rest of its frame is not used.
+    - `t`: time [s]; `q` = (g, r); `rdot`: ṙ `(m,)`; `control`: a callable of t, or a constant.
+    - `right`: the constraints are right-invariant, as those of a ball rolling on a plane are.
+
+    **Returns:** r̈ `(m,)`: `acceleration` of a system whose last rows are (0, 1).
+
+    **Raises:** `TypeError` on another space; `ValueError` for another number of constraints, a drift, wrong shapes,
+    constraints that determine no ξ, or that are not invariant.
+
+    Müller 2023, eq. (4.9), with the sign that follows from (2.10) and (4.3): minus.
+    """
+    t, q, (rdot,), control = prepare(q, rdot, t=t, control=control, names=("rdot",))
+    _check(system, t, q, rdot, right)
+    system.check_control(t, control)
+    return _accelerate(system, t, q, rdot, control, right)
+
+
+def principal_connection(system: System, t: Time, q: Configuration) -> ConnectionMatrix:
+    """A = A_1⁻¹ A_2 `(f, m)` of the constraint rows [A_1 A_2] at q: ξ = −A ṙ with ξ = g⁻¹ġ. Müller 2023, eq. (4.1).
+
+    **Raises:** `TypeError` on another space; `ValueError` for another number of constraints.
+    """
+    f = structure_group(system).dim
+    _checks.check_constraint_count(system, f, _WHOLE_GROUP)
+    rows = system.frame(t, q)[:f]
+    return inverse(rows[:, :f]) @ rows[:, f:]
+
+
+@eqx.filter_jit
+def _accelerate(system, t, q, rdot, control, right):
+    group = structure_group(system)
+    f = group.dim
+    at_identity = lambda t, r: principal_connection(system, t, (group.identity(r.dtype), r))  # noqa: E731
+    connection = linear_model(at_identity, t, q[1])
+
+    def velocity(t, q, x):
+        fibre = x[:f] - connection(t, q[1]) @ x[f:]
+        return jnp.concatenate([_to_body(group, q[0], right) @ fibre, x[f:]])
+
+    def reduced(t, q, x):
+        """ℓ(t, q, u^α, ṙ)."""
+        return lagrangian(system, t, q, velocity(t, q, x), control)
+
+    x = jnp.concatenate([jnp.zeros(f, rdot.dtype), rdot])
+    v = velocity(t, q, x)
+    gradients = jax.grad(reduced, argnums=(2, 1))
+    basis = jnp.eye(x.shape[0], dtype=x.dtype)[f:]
+    (p, gradient), (bias, _), (inertia, _) = derivatives(system, gradients, t, q, v, x, basis)
+    force = covector(system, q, gradient) + force_on(system, t, q, v, control)
+    A, in_time = jax.jvp(lambda t: connection(t, q[1]), (t,), (jnp.ones_like(t),))
+    B = curvature(lambda r: connection(t, r), q[1], group, right=right)
+    turning = jnp.einsum("b,bij,j->i", p[:f], B, rdot) + p[:f] @ in_time
+    along = force[f:] - force[:f] @ (_to_body(group, q[0], right) @ A)
+    return symmetric_solve(inertia[:, f:], along - turning - bias[f:])
+
+
+def _to_body(group: AbstractSpace, g: Configuration, right: bool) -> Float[Array, "f f"]:
+    """g⁻¹ġ of the connection's ξ: 1, or Ad_g⁻¹."""
+    return group.Ad(group.inverse(g)) if right else jnp.eye(group.dim, dtype=dtype_of(g))
+
+
+def _check(system: System, t: Scalar, q: Configuration, rdot: Array, right: bool) -> None:
+    group = structure_group(system)
+    name = type(system).__name__
+    _checks.check_constraint_count(system, group.dim, _WHOLE_GROUP)
+    if overrides(system, "drift"):
+        raise ValueError(
+            f"`system` {name} has a drift; these equations hold for constraints without one. "
+            "Use `jaxhamel.acceleration`, which takes affine constraints."
+        )
+    _checks.check_state(system, q, rdot)
+    first = system.frame(t, q)[: group.dim, : group.dim]
+    _checks.check_frame_matrix("A_1 of frame(t, q)", first, group.dim)
+    if not _checks.any_tracer((system, t, q)):
+        _checks.check_invariant_constraints(system, *_moved_connections(system, t, q, right), right)
+
+
+_WHOLE_GROUP = (
+    "The constraints must determine the motion along the whole group. "
+    "With fewer, use `jaxhamel.mechanics.nonholonomic_momentum_equations`."
+)
+
+
+@eqx.filter_jit
+def _moved_connections(system, t, q, right):
+    """A at elements of the group, that of q first, and what the one at the identity makes of it there."""
+    group = structure_group(system)
+    at_identity = principal_connection(system, t, (group.identity(q[1].dtype), q[1]))
+
+    def at(step):
+        g = group.retract(q[0], step[: group.dim])
+        return principal_connection(system, t, (g, q[1])), _to_body(group, g, right) @ at_identity
+
+    return jax.vmap(at)(steps_around(system.space, dtype_of(q))[0])

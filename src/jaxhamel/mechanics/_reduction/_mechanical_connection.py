@@ -1,0 +1,248 @@
+"""The mechanical connection of a system on G × R^m, q = (g, r), whose kinetic energy does not depend on g.
+
+    T = ½ (ξ, ṙ)·[[L(r), K(r)], [K(r)ᵀ, S(r)]] (ξ, ṙ) ,    ξ = g⁻¹ġ      (Müller 2023, eq. 5.3–5.4)
+    Ω = ξ + A(r) ṙ ,    A = L⁻¹ K                                      (eq. 5.5)
+
+L is the locked inertia, Ω the locked velocity: that of the base which, all joints locked, gives the momentum
+L Ω = L ξ + K ṙ = ∂T/∂ξ. In (Ω, ṙ) the mass matrix is block diagonal (5.14), and the frame [[1, A], [0, 1]] has the
+Hamel coefficients
+
+    γ^α_βδ = c^α_βδ ,    γ^α_Jβ = −γ^α_βJ = c^α_βδ A^δ_J ,    γ^α_IJ = B^α_IJ      (eq. 5.6–5.8)
+
+with B = `jaxhamel.geometry.curvature` of the connection. G may be any space of the package, a product too. Unless
+B = 0, Ω is not the velocity of any frame h(g, r) (remark 5.1); the base moves with ξ = Ω − A ṙ.
+"""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from jaxhamel import _checks
+from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar, Time, Velocity
+from jaxhamel.geometry import AbstractSpace, Euclidean, Product
+from jaxhamel.mechanics._examination._hypotheses import require, steps_around
+from jaxhamel.mechanics._kinematics import lagrangian, prepare, velocity_of
+from jaxhamel.mechanics._small_solve import symmetric_solve
+from jaxhamel.mechanics._system import System, dtype_of
+
+Shape = Float[Array, " m"]
+FibreVelocity = Float[Array, " f"]
+ConnectionMatrix = Float[Array, "f m"]
+
+
+class MassBlocks(NamedTuple):
+    """The blocks of the mass matrix M = [[L, K], [Kᵀ, S]] of (ξ, ṙ), Müller 2023, eq. (5.4)."""
+
+    locked: Float[Array, "f f"]
+    coupling: Float[Array, "f m"]
+    shape: Float[Array, "m m"]
+
+
+def mass_blocks(system: System, t: Time, q: Configuration, control: Control = None) -> MassBlocks:
+    """L, K and S: the blocks of M = ∂²L/∂v∂v at v = 0, v = (ξ, ṙ).
+
+    **Arguments:** `system` on `Product(G, Euclidean(m))`; `t`; `q` = (g, r); `control`, of use to systems with prescribed
+    motion alone.
+
+    **Returns:** `MassBlocks`: L `(f, f)`, K `(f, m)`, S `(m, m)`, f the dimension of G.
+
+    **Raises:** `TypeError` on another space.
+
+    Müller 2023, eq. (5.3)–(5.4); by autodiff from the Lagrangian alone.
+    """
+    fibre = structure_group(system).dim
+    t, q, (), control = prepare(q, t=t, control=control)
+    matrix = mass_matrix(system, t, q, control)
+    return MassBlocks(matrix[:fibre, :fibre], matrix[:fibre, fibre:], matrix[fibre:, fibre:])
+
+
+@eqx.filter_jit
+def mass_matrix(
+    system: System, t: Scalar, q: Configuration, control: Control
+) -> Float[Array, "n n"]:
+    """M = ∂²L/∂v∂v at v = 0; unchecked."""
+    at_rest = jnp.zeros(system.space.dim, dtype=dtype_of(q))
+    return jax.hessian(lambda v: lagrangian(system, t, q, v, control))(at_rest)
+
+
+def locked_inertia(
+    system: System, t: Time, q: Configuration, control: Control = None
+) -> Float[Array, "f f"]:
+    """L(r) of T = ½ ξ·L ξ + … `(f, f)`: the inertia of the system with its joints locked. Arguments as for `mass_blocks`."""
+    return mass_blocks(system, t, q, control).locked
+
+
+class MechanicalConnection(eqx.Module):
+    """A(r) = L(r)⁻¹ K(r) as a function of the shape: `connection(r)` → `(f, m)`, a pytree with the system's parameters.
+
+    What `jaxhamel.geometry` does with connections it does with this one: `curvature`, `reconstruct`, `geometric_phase`, …,
+    with `connection.group` as their `space`.
+    """
+
+    system: System
+    t: Time
+    control: Control
+
+    @property
+    def group(self) -> AbstractSpace:
+        """G."""
+        return structure_group(self.system)
+
+    def __call__(self, r: Shape) -> ConnectionMatrix:
+        return _connection_matrix(self, r)
+
+
+@eqx.filter_jit
+def _connection_matrix(connection: MechanicalConnection, r: Shape) -> ConnectionMatrix:
+    q = (connection.group.identity(r.dtype), r)
+    blocks = mass_blocks(connection.system, connection.t, q, connection.control)
+    return symmetric_solve(blocks.locked, blocks.coupling)
+
+
+def mechanical_connection(
+    system: System, t: Time = 0.0, control: Control = None
+) -> MechanicalConnection:
+    """The connection A(r) = L(r)⁻¹ K(r) of Ω = ξ + A(r) ṙ.
+
+    **Arguments:**
+
+    - `system`: on `Product(G, Euclidean(m))`, its kinetic energy quadratic in v and independent of g. Its own frame is not
+      used: ξ is the velocity on G. Potentials and forces may depend on g.
+    - `t`, `control`: where the kinetic energy depends on them.
+
+    **Returns:** a callable r `(m,)` → A `(f, m)`.
+
+    **Raises:** `TypeError` on another space; `ValueError` for a kinetic energy that is not quadratic in v or changes
+    with g, at states near g = 1, r = 0.
+
+    Müller 2023, eq. (5.5): Müller's A has the sign of Ω = ξ + A ṙ. At zero momentum ξ = −A ṙ.
+    """
+    group = structure_group(system)
+    connection = MechanicalConnection(system, t, control)
+    if not _checks.any_tracer(connection):
+        _check_near_identity(system, group, t, control)
+    return connection
+
+
+_ANY_LAGRANGIAN = "Use `jaxhamel.acceleration`, which takes any Lagrangian."
+
+
+def _check_near_identity(system, group, t, control) -> None:
+    leaves = jax.tree.leaves(eqx.filter(system, eqx.is_inexact_array))
+    dtype = jnp.result_type(*leaves) if leaves else jnp.result_type(float)
+    zero = jnp.zeros(system.space.dim - group.dim, dtype)
+    t, q, (), control = prepare((group.identity(zero.dtype), zero), t=t, control=control)
+    v = jnp.zeros(system.space.dim, zero.dtype)
+    check_locked(system, t, q, v, control, "mechanical connection")
+
+
+def check_locked(
+    system: System, t: Scalar, q: Configuration, v: Velocity, control: Control, name: str
+) -> None:
+    """The kinetic energy is quadratic in v and does not change with g, near q; `name`: what needs it."""
+    if _checks.any_tracer((system, t, q, v, control)):
+        return
+    equations = f"The {name} assumes T = ½ v·M(t, r) v."
+    require(system, t, q, v, control, ("quadratic",), equations, _ANY_LAGRANGIAN)
+    for here, at_identity in zip(*_moved_inertias(system, t, q, control), strict=True):
+        _checks.check_same_metric(system, here, at_identity)
+
+
+@eqx.filter_jit
+def _moved_inertias(system, t, q, control):
+    """M at elements of the group, that of q first, and M at the identity, both `(j, n, n)`."""
+    group = structure_group(system)
+    zero = group.identity(dtype_of(q)), q[1]
+    here, _ = steps_around(system.space, dtype_of(q))
+    mass = jax.vmap(lambda q: mass_matrix(system, t, q, control))
+    moved = jax.vmap(lambda step: (group.retract(q[0], step[: group.dim]), q[1]))(here)
+    at_identity = mass_matrix(system, t, zero, control)
+    return mass(moved), jnp.broadcast_to(at_identity[None], (here.shape[0], *at_identity.shape))
+
+
+def locked_velocity(
+    system: System, t: Time, q: Configuration, u: QuasiVelocity, control: Control = None
+) -> FibreVelocity:
+    """Ω = ξ + A(r) ṙ, `(f,)`: the velocity of the base with the same momentum and all joints locked.
+
+    **Arguments:** `system` as for `mechanical_connection`; `t`; `q`; `u`: the system's own quasi-velocities.
+
+    **Raises:** `TypeError` on another space, `ValueError` for wrong shapes.
+
+    Müller 2023, eq. (5.5). Printed below (5.22) with a minus for the satellite.
+    """
+    fibre = structure_group(system).dim
+    t, q, (u,), control = prepare(q, u, t=t, control=control)
+    _checks.check_state(system, q, u)
+    v = velocity_of(system, t, q, u)
+    return v[:fibre] + mechanical_connection(system, t, control)(q[1]) @ v[fibre:]
+
+
+class LockedFrame(System):
+    """A system in the quasi-velocities (Ω, ṙ): the frame [[1, A(r)], [0, 1]] of its mechanical connection.
+
+    `acceleration(LockedFrame(system), t, q, (Ω, ṙ))` is (Ω̇, r̈) by the general routes, where `lagrange_poincare` has it
+    by the formula of its own; `hamel_coefficients` of this frame are (5.6)–(5.8).
+
+    **Arguments:** `base`: a system as for `mechanical_connection`, without constraints; `motion`: of a base with
+    `prescribed_motion`, the control of which its kinetic energy depends, the same as `acceleration` is given: a frame
+    gets no control. Under another one Ω is that of the masses' places in `motion`; the equations hold all the same.
+
+    **Raises:** `TypeError` on another space, `ValueError` where the base has constraints, or prescribed motion and no
+    `motion`.
+
+    Müller 2023, eq. (5.11).
+    """
+
+    base: System
+    motion: Control = None
+
+    def __check_init__(self) -> None:
+        structure_group(self.base)
+        _checks.check_constraint_count(self.base, 0, "The locked velocity needs every direction.")
+        _checks.check_motion_given(self.base, self.motion)
+
+    @property
+    def space(self) -> AbstractSpace:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """G × R^m."""
+        return self.base.space
+
+    @property
+    def prescribed_motion(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """As the base."""
+        return self.base.prescribed_motion
+
+    def lagrangian(self, t: Time, q: Configuration, v: Velocity, *control: Control) -> Scalar:
+        return self.base.lagrangian(t, q, v, *control)
+
+    def frame(self, t: Time, q: Configuration) -> Float[Array, "n n"]:
+        """[[1, A], [0, 1]]."""
+        return self._bordered(self._connection(t, q))
+
+    def inverse_frame(self, t: Time, q: Configuration) -> Float[Array, "n n"]:
+        """[[1, −A], [0, 1]]."""
+        return self._bordered(-self._connection(t, q))
+
+    def force(self, t: Time, q: Configuration, v: Velocity, control: Control) -> Velocity:
+        return self.base.force(t, q, v, control)
+
+    def check_control(self, t: Time, control: Control) -> None:
+        """As the base."""
+        self.base.check_control(t, control)
+
+    def _connection(self, t: Time, q: Configuration) -> ConnectionMatrix:
+        return mechanical_connection(self.base, t, self.motion)(q[1])
+
+    def _bordered(self, A: ConnectionMatrix) -> Float[Array, "n n"]:
+        fibre = A.shape[0]
+        return jnp.eye(self.space.dim, dtype=A.dtype).at[:fibre, fibre:].set(A)
+
+
+def structure_group(system: System) -> AbstractSpace:
+    """G of a system on `Product(G, Euclidean(m))`; `TypeError` on any other space."""
+    factors = list(system.space.spaces) if isinstance(system.space, Product) else []
+    _checks.check_bundle(system, len(factors) == 2 and isinstance(factors[1], Euclidean))
+    return factors[0]

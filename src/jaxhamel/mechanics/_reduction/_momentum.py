@@ -1,0 +1,189 @@
+"""Momentum of a system on G × R^m: in space, about its centre of mass, and the motion of the base that it brings about.
+
+    Π = ∂L/∂ξ = L ξ + K ṙ = L Ω ,    μ = Ad_g⁻ᵀ Π    constant where the symmetry is whole      (Müller 2023, eq. 6.1)
+    ġ = g (L⁻¹ Ad_gᵀ μ − A ṙ)      (eq. 6.5)
+
+The second term brings the geometric phase of a loop r(t), the first the dynamic one.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from jaxhamel import _checks
+from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar, Time, Velocity
+from jaxhamel.geometry import SE2, SE3, AbstractSpace, group_motion, hat, quaternion_conjugate
+from jaxhamel.mechanics._examination._hypotheses import require
+from jaxhamel.mechanics._kinematics import lagrangian, prepare, velocity_of
+from jaxhamel.mechanics._reduction._lagrange_poincare import velocity_of_momentum
+from jaxhamel.mechanics._reduction._mechanical_connection import (
+    FibreVelocity,
+    Shape,
+    mass_matrix,
+    mechanical_connection,
+    structure_group,
+)
+from jaxhamel.mechanics._small_solve import symmetric_solve
+from jaxhamel.mechanics._system import System
+
+
+def spatial_momentum(
+    system: System, t: Time, q: Configuration, u: QuasiVelocity, control: Control = None
+) -> FibreVelocity:
+    """μ = Ad_g⁻ᵀ ∂L/∂ξ `(f,)`: the momentum of the whole system in space, dual to ġg⁻¹.
+
+    On SE(3) it is (angular momentum about the origin of space, linear momentum) [N m s, N s]. Constant where L is
+    invariant under the group and the forces do no work on it.
+
+    **Arguments:** `system` on `Product(G, Euclidean(m))`; `t`, `q`, `u`, `control` as for `acceleration`.
+
+    **Raises:** `TypeError` on another space, `ValueError` for wrong shapes.
+
+    Müller 2023, eq. (6.1), carried to space.
+    """
+    structure_group(system)
+    t, q, (u,), control = prepare(q, u, t=t, control=control)
+    _checks.check_state(system, q, u)
+    return _spatial_momentum(system, t, q, u, control)
+
+
+@eqx.filter_jit
+def _spatial_momentum(system, t, q, u, control):
+    group = structure_group(system)
+    v = velocity_of(system, t, q, u)
+    body = jax.grad(lambda v: lagrangian(system, t, q, v, control))(v)[: group.dim]
+    return group.Ad(group.inverse(q[0])).T @ body
+
+
+def reconstruct_with_momentum(
+    system: System,
+    path: Callable[[Scalar], Shape],
+    times: Float[Array, " t"],
+    momentum: FibreVelocity,
+    start: Configuration | None = None,
+    control: Control = None,
+) -> Configuration:
+    """g(t) of ġ = g (L(r)⁻¹ Ad_gᵀ μ − A(r) ṙ) along the shapes r(t), one step of order 4 from each time to the next.
+
+    **Arguments:**
+
+    - `system`: as for `mechanical_connection`, its symmetry unbroken.
+    - `path`: `path(t)` → r `(m,)`, smooth between the times.
+    - `times`: `(t,)` [s], in order. With a momentum the speed along the path matters.
+    - `momentum`: μ `(f,)` in space. Zero gives `jaxhamel.geometry.reconstruct` of the mechanical connection.
+    - `start`: g at the first time, default the identity.
+
+    **Returns:** g at each time, a configuration of G with a leading axis of length t.
+
+    **Raises:** `TypeError` on another space or for a path that is no function; `ValueError` where the momentum is not
+    conserved or the kinetic energy not quadratic, at states near the first.
+
+    With h(t) the motion at μ = 0 from the identity, g = k h and k̇ = k Ad_h (L⁻¹ Ad_gᵀ μ): the total phase g(T) is a
+    dynamic one, k = g h⁻¹, times the geometric one, h(T). Figure 3 of the paper draws as dynamic phase the motion with
+    resting joints instead, `path` constant.
+
+    Müller 2023, eq. (6.5).
+    """
+    _checks.check_callable("path", path, "t -> r(t)")
+    group = structure_group(system)
+    _checks.check_shape("momentum", momentum, (group.dim,), "One entry a group direction.")
+
+    _check_conserved(system, path, times, start, control)
+
+    def velocity(t: Scalar, g: Configuration) -> Velocity:
+        r, rdot = jax.jvp(path, (t,), (jnp.ones_like(t),))
+        Omega = velocity_of_momentum(system, t, (g, r), momentum, control)
+        return Omega - mechanical_connection(system, t, control)(r) @ rdot
+
+    return group_motion(velocity, times, group, start)
+
+
+def _check_conserved(system, path, times, start, control) -> None:
+    """L does not depend on g, and no force acts along the group."""
+    if _checks.any_tracer((system, times, start, control)):
+        return
+    g = structure_group(system).identity(times.dtype) if start is None else start
+    t, q, (), control = prepare((g, path(times[0])), t=times[0], control=control)
+    equations = "The momentum in space is constant only where the symmetry is whole."
+    instead = "Use `jaxhamel.simulate` for the motion."
+    hypotheses = ("quadratic", "invariant", "free")
+    v = jnp.zeros(system.space.dim, times.dtype)
+    require(system, t, q, v, control, hypotheses, equations, instead)
+
+
+class Centroidal(NamedTuple):
+    """The momentum about the centre of mass, in axes of space: Π_G = M_G V_G, M_G = diag(Θ_G, m 1).
+
+    `com`: the centre of mass in the base frame [m]; `inertia`: M_G; `momentum`: Π_G = (Θ_G ω_ave, m ẋ_c);
+    `average_velocity`: V_G = (ω_ave, ẋ_c). Müller 2023, section 5(e).
+    """
+
+    com: Float[Array, " d"]
+    inertia: Float[Array, "f f"]
+    momentum: Float[Array, " f"]
+    average_velocity: Float[Array, " f"]
+
+
+def centroidal(
+    system: System, t: Time, q: Configuration, u: QuasiVelocity, control: Control = None
+) -> Centroidal:
+    """Π_G = Adᵀ Π, V_G = Ad⁻¹ Ω, M_G = Adᵀ L Ad with Ad of g_bG, the frame at the centre of mass parallel to space.
+
+    **Arguments:** `system` on `Product(SE3(), Euclidean(m))` or `Product(SE2(), Euclidean(m))`, its base a frame that moves
+    with one of its bodies; the rest as for `acceleration`.
+
+    **Returns:** a `Centroidal`. No frame has the velocity V_G unless the curvature vanishes (remark 5.1).
+
+    **Raises:** `TypeError` on other spaces; `ValueError` for wrong shapes, or a locked inertia that is not that of rigid
+    bodies (added mass of a fluid, for one, is not the same in all directions).
+
+    Müller 2023, section 5(e); Orin and Goswami (2008).
+    """
+    group = structure_group(system)
+    _checks.check_rigid_motions(system, isinstance(group, SE2 | SE3))
+    t, q, (u,), control = prepare(q, u, t=t, control=control)
+    _checks.check_state(system, q, u)
+    if not _checks.any_tracer((system, t, q, control)):
+        _checks.check_rigid_inertia(system, *_rigid_inertia(system, t, q, control))
+    return _centroidal(system, t, q, u, control)
+
+
+@eqx.filter_jit
+def _rigid_inertia(system, t, q, control):
+    """L and what it is for rigid bodies, both without Θ: [[·, m d̂], [−m d̂, m 1]]."""
+    group = structure_group(system)
+    f, turns = group.dim, 1 if isinstance(group, SE2) else 3
+    L = mass_matrix(system, t, q, control)[:f, :f]
+    m = L[-1, -1]
+    com, _ = _centre_frame(group, q[0], L)
+    lever = hat(com) if turns == 3 else jnp.stack([-com[1], com[0]])[None]
+    wanted = jnp.concatenate([m * lever, m * jnp.eye(f - turns, dtype=L.dtype)])
+    return L[:, turns:], wanted
+
+
+@eqx.filter_jit
+def _centroidal(system, t, q, u, control):
+    group = structure_group(system)
+    f = group.dim
+    L = mass_matrix(system, t, q, control)[:f, :f]
+    com, frame = _centre_frame(group, q[0], L)
+    Ad = group.Ad(frame)
+    v = velocity_of(system, t, q, u)
+    Pi = jax.grad(lambda v: lagrangian(system, t, q, v, control))(v)[:f]
+    return Centroidal(
+        com, Ad.T @ L @ Ad, Ad.T @ Pi, group.Ad(group.inverse(frame)) @ symmetric_solve(L, Pi)
+    )
+
+
+def _centre_frame(group: AbstractSpace, g: Array, L: Array) -> tuple[Array, Array]:
+    """The centre of mass in the base frame, from L = [[Θ, m d̂], [−m d̂, m 1]], and g_bG = (Rᵀ, d)."""
+    mass = L[-1, -1]
+    if isinstance(group, SE2):
+        com = jnp.stack([L[0, 2], -L[0, 1]]) / mass
+        return com, jnp.concatenate([-g[:1], com])
+    com = jnp.stack([L[2, 4], L[0, 5], L[1, 3]]) / mass
+    return com, jnp.concatenate([quaternion_conjugate(g[:4]), com])

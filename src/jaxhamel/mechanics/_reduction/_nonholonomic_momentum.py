@@ -1,0 +1,286 @@
+"""The nonholonomic connection and momentum equation of constrained systems with symmetry, principal or not.
+
+On G × R^m with invariant constraints A_1(r) ξ + A_2(r) ṙ = 0 the group directions that they allow, A_1 E = 0, have momenta
+
+    p_b = ⟨∂ℓ/∂ξ, E_b(r)⟩ ,    ξ = −A(r) ṙ + E(r) I(r)⁻¹ p ,    I = Eᵀ L E      (connection, locked inertia)
+    ṗ_b = ⟨∂ℓ/∂ξ, [ξ, E_b] + ∂E_b/∂r^I ṙ^I⟩ + ⟨F, E_b⟩                          (momentum equation)
+    d/dt (∂ℓ/∂ṙ^I − ⟨∂ℓ/∂ξ, A_I⟩) = F_I − ⟨F, A_I⟩ − ⟨∂ℓ/∂ξ, [ξ, A_I] + ∂A_I/∂r^J ṙ^J⟩      (reduced equations)
+
+with F = e(L) + Q along the group, F_I = ∂L/∂r^I + Q_I in shape space, and the connection
+
+    A = [A_1 ; Eᵀ L]⁻¹ [A_2 ; Eᵀ K] .
+
+Both last lines say the same of a direction (η(r), y) that the constraints allow, d/dt ⟨∂L/∂v, (η, y)⟩ = its force +
+⟨∂ℓ/∂ξ, [ξ, η] + η̇⟩. Without constraints E = 1, A = L⁻¹K and these are the Lagrange–Poincaré equations; as many constraints
+as group directions leave no p, and these are the Lagrange–d'Alembert–Poincaré equations: A is then the kinematic connection.
+A right-invariant system has ξ = ġg⁻¹ and −[ξ, ·].
+
+Müller 2023, remark 4.4 (horizontal symmetries); Bloch, Krishnaprasad, Marsden and Murray 1996, theorems 5.4 and 7.1.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from jaxhamel import _checks
+from jaxhamel._typing import Configuration, Control, Time
+from jaxhamel.geometry import AbstractSpace
+from jaxhamel.mechanics._examination._hypotheses import require, steps_around
+from jaxhamel.mechanics._kinematics import InverseFrame, covector, lagrangian, prepare
+from jaxhamel.mechanics._reduction._lagrange_poincare import force_on
+from jaxhamel.mechanics._reduction._mechanical_connection import (
+    ConnectionMatrix,
+    FibreVelocity,
+    Shape,
+    structure_group,
+)
+from jaxhamel.mechanics._small_solve import inverse, symmetric_solve
+from jaxhamel.mechanics._system import System, dtype_of, overrides
+
+Momentum = Float[Array, " s"]
+Basis = Callable[[Shape], Float[Array, "f s"]]
+
+
+class NonholonomicConnection(eqx.Module):
+    """A, E and I of ξ = −A(r) ṙ + E(r) I(r)⁻¹ p as functions of the shape, a pytree with the system's parameters.
+
+    `connection(r)` → A `(f, m)` serves `jaxhamel.geometry` like any connection, and the whole is a mechanism for gaits
+    (`control.gait_motion`), with `momentum_velocity` and `momentum_rate`.
+
+    **Arguments:** `system`: see `nonholonomic_connection`; `basis`: E(r), None for that of the system's frame; `t`,
+    `right`.
+    """
+
+    system: System
+    basis: Basis | None
+    t: Time
+    right: bool = eqx.field(static=True)
+
+    @property
+    def group(self) -> AbstractSpace:
+        """G."""
+        return structure_group(self.system)
+
+    def __call__(self, r: Shape) -> ConnectionMatrix:
+        return self.connection(r)
+
+    def connection(self, r: Shape) -> ConnectionMatrix:
+        """A(r) `(f, m)`."""
+        f = self.group.dim
+        rows, mass = self.rows(r), self.mass(r)
+        momenta = self.directions(r).T @ mass[:f]
+        whole = jnp.concatenate([rows, momenta])
+        return inverse(whole[:, :f]) @ whole[:, f:]
+
+    def directions(self, r: Shape) -> Float[Array, "f s"]:
+        """E(r) `(f, s)`: the group velocities that the constraints allow with the shape at rest."""
+        if self.basis is not None:
+            return self.basis(r)
+        f, c = self.group.dim, self.system.n_constraints
+        q = (self.group.identity(r.dtype), r)
+        t = jnp.asarray(self.t, r.dtype)
+        return InverseFrame.at(self.system, t, q)(t, q)[:f, c:f]
+
+    def locked_inertia(self, r: Shape) -> Float[Array, "s s"]:
+        """I(r) = Eᵀ L E `(s, s)`."""
+        f, E = self.group.dim, self.directions(r)
+        return E.T @ self.mass(r)[:f, :f] @ E
+
+    def momentum_velocity(self, r: Shape) -> Float[Array, "f s"]:
+        """E I⁻¹ `(f, s)`: the group velocity of unit momentum."""
+        return symmetric_solve(self.locked_inertia(r), self.directions(r).T).T
+
+    def velocity(self, r: Shape, rdot: Shape, p: Momentum) -> FibreVelocity:
+        """ξ = −A ṙ + E I⁻¹ p `(f,)`."""
+        return self.momentum_velocity(r) @ p - self.connection(r) @ rdot
+
+    def momentum(self, r: Shape, xi: FibreVelocity, rdot: Shape) -> Momentum:
+        """p = Eᵀ (L ξ + K ṙ) `(s,)`."""
+        f = self.group.dim
+        return self.directions(r).T @ (self.mass(r)[:f] @ jnp.concatenate([xi, rdot]))
+
+    def momentum_rate(self, r: Shape, rdot: Shape, p: Momentum) -> Momentum:
+        """ṗ_b = ⟨∂ℓ/∂ξ, [ξ, E_b] + ∂E_b/∂r^I ṙ^I⟩ `(s,)`, without forces along the group."""
+        xi = self.velocity(r, rdot, p)
+        P = self.mass(r)[: self.group.dim] @ jnp.concatenate([xi, rdot])
+        return P @ self.transport(self.directions, r, rdot, xi)
+
+    def transport(self, columns: Callable, r: Shape, rdot: Shape, xi: FibreVelocity) -> Array:
+        """[ξ, η] + ∂η/∂r^I ṙ^I of each column η(r); −[ξ, η] for a right-invariant system."""
+        value, rate = jax.jvp(columns, (r,), (rdot,))
+        bracket = self.group.ad(xi) @ value
+        return rate - bracket if self.right else rate + bracket
+
+    def rows(self, r: Shape, g: Configuration | None = None) -> Float[Array, "c n"]:
+        """[A_1 A_2] at g, default 1."""
+        q = (self.group.identity(r.dtype) if g is None else g, r)
+        return self.system.frame(jnp.asarray(self.t, r.dtype), q)[: self.system.n_constraints]
+
+    def mass(self, r: Shape, g: Configuration | None = None) -> Float[Array, "n n"]:
+        """[[L, K], [Kᵀ, S]] at g, default 1."""
+        q = (self.group.identity(r.dtype) if g is None else g, r)
+        t = jnp.asarray(self.t, r.dtype)
+        rest = jnp.zeros(self.system.space.dim, r.dtype)
+        return jax.hessian(lambda v: lagrangian(self.system, t, q, v, None))(rest)
+
+
+def nonholonomic_connection(
+    system: System, basis: Basis | None = None, t: Time = 0.0, *, right: bool = False
+) -> NonholonomicConnection:
+    """The nonholonomic connection ξ = −A(r) ṙ + E(r) I(r)⁻¹ p, the synthesis of the kinematic and the mechanical one.
+
+    **Arguments:**
+
+    - `system`: on `Product(G, Euclidean(m))`, with fewer constraints than dim G or as many, homogeneous and invariant under
+      G; T = ½ v·M(r) v, invariant as well. Potentials and forces may break the symmetry.
+    - `basis`: E(r) `(f, s)`, s = dim G − number of constraints, columns that span the kernel of A_1(r). Default: those of
+      the system's frame, whose last m rows must then be (0, 1), and whose rows before them define p's velocities.
+    - `t`: [s], of frames that depend on time in other rows. `right`: the invariance is under g ↦ g h, and ξ = ġg⁻¹.
+
+    **Returns:** a `NonholonomicConnection`, a callable r → A `(f, m)`.
+
+    **Raises:** `TypeError` on another space; `ValueError` for more constraints than dim G, a drift, prescribed motion, and,
+    at states near g = 1, r = 0, for another kinetic energy, constraints that are not invariant or depend on time, a basis
+    that violates them, or a frame without ṙ as its last rows.
+
+    Bloch, Krishnaprasad, Marsden and Murray 1996, section 6, with Müller's sign of A.
+    """
+    group = structure_group(system)
+    _checks.check_reducible(system, group.dim, overrides(system, "drift"))
+    connection = NonholonomicConnection(system, basis, t, right)
+    if not _checks.any_tracer((system, t, basis)):
+        _check_near_identity(connection)
+    return connection
+
+
+def _check_near_identity(connection: NonholonomicConnection) -> None:
+    """What the equations assume, at states near g = 1, r = 0."""
+    system, group = connection.system, connection.group
+    leaves = jax.tree.leaves(eqx.filter(system, eqx.is_inexact_array))
+    dtype = jnp.result_type(*leaves) if leaves else jnp.result_type(float)
+    r, v = jnp.zeros(system.space.dim - group.dim, dtype), jnp.zeros(system.space.dim, dtype)
+    t, q, (), _ = prepare((group.identity(dtype), r), t=connection.t, control=None)
+    hypotheses = ("quadratic", "homogeneous", "steady")
+    require(system, t, q, v, None, hypotheses, _EQUATIONS, _INSTEAD)
+    names = ("metric", "constraints", "scleronomic", "basis" if connection.basis else "shape rows")
+    found = zip(names, _examined(connection, t, q), strict=True)
+    named = [(name, values, 0.0 * values, size) for name, (values, size) in found]
+    _checks.check_hypotheses(system, named, _EQUATIONS, _INSTEAD)
+
+
+_EQUATIONS = "The nonholonomic momentum equation is that of an invariant ½ v·M(r) v and invariant constraints."
+_INSTEAD = "Say `right=` for the other invariance, give a `basis`, or use `jaxhamel.acceleration`, which takes any system."
+
+
+@eqx.filter_jit
+def _examined(connection, t, q):
+    """Pairs of what must vanish and of its size: M, constraints, their rate, and the basis, at several (g, r)."""
+    system, group = connection.system, connection.group
+    f, c = group.dim, system.n_constraints
+
+    def at(step):
+        eye = jnp.eye(step.size, dtype=step.dtype)
+        g, r = group.retract(q[0], step[:f]), q[1] + step[f:]
+        to_body = jax.vmap(lambda x: _body_velocity(connection, (g, r), x), 1, 1)(eye)
+        mass, rows = connection.mass(r), connection.rows(r)
+        here = to_body.T @ connection.mass(r, g) @ to_body
+        allowed = InverseFrame.at(system, t, (group.identity(r.dtype), r))(
+            t, (group.identity(r.dtype), r)
+        )
+        moved = connection.rows(r, g) @ to_body @ allowed[:, c:]
+        rate = jax.jvp(lambda t: system.frame(t, (g, r))[:c], (t,), (jnp.ones_like(t),))[1]
+        E = connection.directions(r)
+        of_basis = rows[:, :f] @ E
+        if connection.basis is None:
+            of_basis = system.frame(t, (g, r))[f:] - eye[f:]
+        return (here - mass, mass), (moved, rows), (rate, rows), (of_basis, E)
+
+    return jax.vmap(at)(steps_around(system.space, dtype_of(q))[0])
+
+
+class MomentumEquations(NamedTuple):
+    """ṗ `(s,)` and r̈ `(m,)`."""
+
+    momentum: Momentum
+    shape: Shape
+
+
+def nonholonomic_momentum_equations(
+    system: System,
+    t: Time,
+    q: Configuration,
+    momentum: Momentum,
+    rdot: Shape,
+    control: Control = None,
+    *,
+    basis: Basis | None = None,
+    right: bool = False,
+) -> MomentumEquations:
+    """(ṗ, r̈) of the reduced equations of a nonholonomic system with symmetry:
+
+        ṗ_b = ⟨∂ℓ/∂ξ, [ξ, E_b] + Ė_b⟩ + ⟨F, E_b⟩
+        d/dt (∂ℓ/∂ṙ^I − ⟨∂ℓ/∂ξ, A_I⟩) = F_I − ⟨F, A_I⟩ − ⟨∂ℓ/∂ξ, [ξ, A_I] + Ȧ_I⟩ .
+
+    **Arguments:** `system`, `basis`, `right`: as for `nonholonomic_connection`; `t`, `q` = (g, r); `momentum`: p `(s,)`;
+    `rdot`: ṙ `(m,)`; `control`: a callable of t, or a constant.
+
+    **Returns:** ṗ `(s,)` and r̈ `(m,)`: a right-hand side that does not know g where no force does. g follows from
+    ġ = g ξ, ξ = `nonholonomic_connection(system).velocity(r, rdot, p)`.
+
+    **Raises:** as `nonholonomic_connection`, and `ValueError` for wrong shapes.
+
+    Bloch, Krishnaprasad, Marsden and Murray 1996, theorem 5.4 (ṗ) and 7.1 (r̈).
+    """
+    connection = nonholonomic_connection(system, basis, t, right=right)
+    t, q, (momentum, rdot), control = prepare(q, momentum, rdot, t=t, control=control)
+    count = connection.group.dim - system.n_constraints
+    _checks.check_state(system, q, jnp.concatenate([momentum, rdot]))
+    _checks.check_shape("momentum", momentum, (count,), "One entry a direction of E.")
+    system.check_control(t, control)
+    return _reduced(connection, t, q, momentum, rdot, control)
+
+
+@eqx.filter_jit
+def _reduced(connection, t, q, p, rdot, control) -> MomentumEquations:
+    r, f, mass = q[1], connection.group.dim, connection.mass
+    xi = connection.velocity(r, rdot, p)
+    force = _forces(connection, t, q, jnp.concatenate([xi, rdot]), control)
+    P = mass(r)[:f] @ jnp.concatenate([xi, rdot])
+    moved = connection.transport(connection.directions, r, rdot, xi)
+    p_dot = P @ moved + force[:f] @ connection.directions(r)
+
+    def horizontal_momentum(r, rdot, p):
+        """∂ℓ/∂ṙ^I − ⟨∂ℓ/∂ξ, A_I⟩."""
+        whole = mass(r) @ jnp.concatenate([connection.velocity(r, rdot, p), rdot])
+        return whole[f:] - whole[:f] @ connection.connection(r)
+
+    _, bias = jax.jvp(horizontal_momentum, (r, rdot, p), (rdot, jnp.zeros_like(rdot), p_dot))
+    inertia = jax.jacfwd(horizontal_momentum, argnums=1)(r, rdot, p)
+    A_moved = connection.transport(connection.connection, r, rdot, xi)
+    along = force[f:] - force[:f] @ connection.connection(r) - P @ A_moved
+    return MomentumEquations(p_dot, symmetric_solve(inertia, along - bias))
+
+
+def _body_velocity(connection, q, v):
+    """(g⁻¹ġ, ṙ) of (ξ, ṙ)."""
+    if not connection.right:
+        return v
+    group = connection.group
+    xi = group.Ad(group.inverse(q[0])) @ v[: group.dim]
+    return jnp.concatenate([xi, v[group.dim :]])
+
+
+def _forces(connection, t, q, x, control):
+    """e(ℓ) + Q, dual to x = (ξ, ṙ): of L at fixed x, along the group as the connection's ξ has it."""
+    system, group = connection.system, connection.group
+    of_place = lambda q: lagrangian(system, t, q, _body_velocity(connection, q, x), control)  # noqa: E731
+    force = covector(system, q, jax.grad(of_place)(q))
+    force = force + force_on(system, t, q, _body_velocity(connection, q, x), control)
+    if not connection.right:
+        return force
+    to_body = group.Ad(group.inverse(q[0]))
+    return jnp.concatenate([force[: group.dim] @ to_body, force[group.dim :]])

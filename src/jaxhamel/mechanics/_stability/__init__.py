@@ -1,0 +1,1 @@
+"""Motions near a motion: linearisation, modes, relative equilibria, curvature."""

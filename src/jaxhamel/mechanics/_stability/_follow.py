@@ -1,0 +1,148 @@
+"""Relative equilibria followed along a parameter, past folds: pseudo-arclength continuation.
+
+    R(x, ζ, p) = 0 ,    ker ∂R = span(τ) + symmetry orbits ,    predict (x, ζ, p) + h τ ,    correct by the shortest step
+
+The parameter is an unknown like the others, so that a fold, where the branch turns back in p, is a point like any.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from jaxhamel import _checks
+from jaxhamel._typing import Configuration, Control, QuasiVelocity, Time
+from jaxhamel.mechanics._kinematics import prepare
+from jaxhamel.mechanics._stability._relative_equilibrium import (
+    Problem,
+    RelativeEquilibrium,
+    bound_of,
+    free_mask,
+    jacobian,
+    moved,
+    negligible,
+    relative_equilibrium,
+    solve,
+)
+from jaxhamel.mechanics._stability._symmetry import Symmetry, generator
+from jaxhamel.mechanics._system import System
+
+_HALVINGS = 6  # of the step, where the corrector does not converge
+
+
+class Branch(NamedTuple):
+    """`parameters` `(N,)`, `equilibria`: one `RelativeEquilibrium` each, in the order in which they were met; `complete`:
+    whether all the steps asked for were made."""
+
+    parameters: Float[Array, " N"]
+    equilibria: tuple[RelativeEquilibrium, ...]
+    complete: bool
+
+
+class _Family(Problem):
+    """R(x, ζ, p): system and conditions depend on p, the last of the unknowns."""
+
+    family: Callable | None = None
+    held: Any = None
+
+    def at(self, parameter: Array) -> Problem:
+        """The problem at a value of the parameter."""
+        p = parameter[0]
+        system = self.system if self.family is None else self.family(p)
+        conditions = None if self.held is None else lambda q, u: self.held(p, q, u)
+        return Problem(system, self.t, self.control, self.symmetry, conditions)
+
+
+def follow_equilibria(
+    system: System | Callable[[Array], System],
+    parameter: float,
+    t: Time,
+    q: Configuration,
+    u: QuasiVelocity,
+    control: Control = None,
+    *,
+    symmetry: Symmetry | None = None,
+    conditions: Callable[[Array, Configuration, QuasiVelocity], Array] | None = None,
+    free: Sequence[int] | None = None,
+    step: float = 0.1,
+    steps: int = 50,
+    tolerance: float | None = None,
+) -> Branch:
+    """The relative equilibria R(x, ζ, p) = 0 from p on, by steps of the arclength in (x, ζ, p), past folds.
+
+    **Arguments:** as for `relative_equilibrium`, and
+
+    - `system`: a system, or a function p → system of the same class.
+    - `parameter`: p at the start; `q`, `u`: a guess there.
+    - `conditions`: `conditions(p, q, u)` → array that vanishes. Together with the symmetry they have to leave one
+      parameter free: (p, x, ζ) is a curve, apart from what the symmetry does to x.
+    - `step`: the arclength of a step, positive towards larger p at the start. It is halved, up to six times, where the
+      corrector does not converge. `steps`: their number.
+
+    **Returns:** a `Branch`. A fold is where `parameters` turns back; `modes(e.linearisation().A)` of each says where it
+    gains or loses stability.
+
+    **Raises:** as `relative_equilibrium`; `ValueError` where the solutions are not a curve.
+
+    Source: Keller 1977, for the arclength as parameter; Allgower and Georg 1990, for the shortest correction.
+    """
+    family = system if callable(system) and not isinstance(system, System) else None
+    p = jnp.asarray(parameter, jnp.result_type(u))
+    here: System = system if family is None else family(p)  # pyright: ignore[reportAssignmentType]
+    held = None if conditions is None else lambda q, u: conditions(p, q, u)
+    start = relative_equilibrium(
+        here, t, q, u, control, symmetry=symmetry, conditions=held, free=free, tolerance=tolerance
+    )
+    t, _, _, control = prepare(start.q, start.u, t=t, control=control)
+    problem = _Family(here, t, control, symmetry, None, family, conditions)
+    bound = bound_of(tolerance, start.u.dtype) * (1 + jnp.max(jnp.abs(start.rates), initial=0.0))
+    mask = free_mask(here, free, start.u.dtype)
+    return _branch(problem, start, p, mask, bound, step, steps)
+
+
+def _branch(problem, start, p, mask, bound, step, steps) -> Branch:
+    equilibria, parameters = [start], [p]
+    unknown = (start.q, start.u), jnp.append(start.rates, p)
+    direction = None
+    for _ in range(steps):
+        direction = _tangent(problem, unknown, mask, direction)
+        following = _next(problem, unknown, step * direction, mask, bound)
+        if following is None:
+            break
+        found, w = following
+        unknown = (found.q, found.u), w
+        equilibria.append(found)
+        parameters.append(w[-1])
+    complete = len(equilibria) == steps + 1
+    return Branch(jnp.stack(parameters), tuple(equilibria), complete)
+
+
+def _next(problem, unknown, step, mask, bound):
+    for halving in range(_HALVINGS + 1):
+        found, w = solve(problem, moved(problem, unknown, 0.5**halving * step), mask, bound, 20)
+        if bool(found.converged):
+            return found, w
+    return None
+
+
+def _tangent(problem, unknown, mask, previous) -> Array:
+    """The unit vector along the curve, towards larger p or onwards."""
+    dimension, tangent = _kernel(problem, unknown, mask)
+    _checks.check_curve_of_solutions(int(dimension))
+    along = tangent[-1] if previous is None else jnp.dot(tangent, previous)
+    return tangent * jnp.where(along < 0, -1.0, 1.0).astype(tangent.dtype)
+
+
+@eqx.filter_jit
+def _kernel(problem, unknown, mask):
+    """How many singular values of ∂R are zero, the directions of the symmetry and of what stays put out; the last vector."""
+    x, w = unknown
+    J, _ = jacobian(problem, unknown, mask)
+    here = problem.at(w[-1:])
+    orbit = lambda e: mask * generator(here.system, problem.symmetry, problem.t, e, x)  # noqa: E731
+    orbits = jnp.stack([*map(orbit, jnp.eye(w.size - 1, dtype=w.dtype)), *jnp.diag(1.0 - mask)])
+    left_out = jnp.pad(orbits, ((0, 0), (0, w.size)))
+    _, values, rows = jnp.linalg.svd(jnp.concatenate([J, left_out]), full_matrices=False)
+    return jnp.sum(values <= negligible(values)), rows[-1]

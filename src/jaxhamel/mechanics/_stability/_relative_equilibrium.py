@@ -1,0 +1,276 @@
+"""Relative equilibria: motions that a symmetry carries along, found by Newton's method.
+
+    f(x) = ζ^a σ_a(x) ,    x = (q, u) ,    then x(t) = Ψ_{ζt}(x)
+
+with f the equations of motion and σ_a the generators of the symmetry (`Symmetry`); without one, f(x) = 0: an equilibrium.
+There are more unknowns (x, ζ) than equations, and solutions come in families: Newton's step is the shortest one,
+
+    (δx, δζ) = −J⁺ R ,    R = (f − ζ^a σ_a, conditions) ,
+
+which leads to the member of the family next to the guess. The pseudo-inverse is damped in proportion to |R|² (Levenberg,
+Marquardt): so the method converges quadratically also where J loses rank at the solutions (Yamashita and Fukushima 2001).
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from jaxhamel import _checks
+from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar, Time
+from jaxhamel.mechanics._kinematics import prepare
+from jaxhamel.mechanics._stability._linearise import Linearisation, body_rates, control_shift
+from jaxhamel.mechanics._stability._symmetry import Symmetry, check_symmetry, generator, lifted
+from jaxhamel.mechanics._system import System
+from jaxhamel.mechanics._tangent import State, retract, tangent_size
+
+Unknown = tuple[
+    State, Float[Array, " w"]
+]  # (q, u) and the rates ζ (and a parameter, where one is followed)
+
+
+class RelativeEquilibrium(eqx.Module):
+    """A steady motion x(t) = Ψ_{ζt}(x).
+
+    **Fields:** `system`, `symmetry`, `control`, `t`; `q`, `u`: the state x; `rates`: ζ `(p,)`; `residual`: the largest
+    entry of f − ζ^a σ_a and of the conditions; `converged`.
+    """
+
+    system: System
+    symmetry: Symmetry | None
+    control: Control
+    t: Scalar
+    q: Configuration
+    u: QuasiVelocity
+    rates: Float[Array, " p"]
+    residual: Scalar
+    converged: Bool[Array, ""]
+
+    def motion(self, t: Time) -> State:
+        """(q, u) = Ψ_{ζ(t − t_0)} of the state found."""
+        if self.symmetry is None:
+            return self.q, self.u
+        s = self.rates * (jnp.asarray(t, self.u.dtype) - self.t)
+        return lifted(self.system, self.symmetry, self.t, s, (self.q, self.u))
+
+    def linearisation(self) -> Linearisation:
+        """(A, B) of the neighbours as seen by an observer whom the symmetry carries along:
+
+            A = ∂(f − ζ^a σ_a)/∂x ,    B = ∂f/∂c ,
+
+        constant in time, so that `modes(A)` decides on stability; in the coordinates of `linearise`, whose A it is where
+        σ_a turns nothing that the body's axes do not turn with. Each direction of the symmetry is a zero eigenvalue.
+        """
+        return _relative_linearisation(self)
+
+
+@eqx.filter_jit
+def _relative_linearisation(equilibrium) -> Linearisation:
+    e, x = equilibrium, (equilibrium.q, equilibrium.u)
+    shift, size = control_shift(e.system, e.t, e.control)
+
+    def field(delta, change):
+        at = retract(e.system, x, delta)
+        steady = generator(e.system, e.symmetry, e.t, e.rates, at)
+        return body_rates(e.system, e.t, *at, shift(change)) - steady
+
+    none = jnp.zeros(tangent_size(e.system), e.u.dtype), jnp.zeros(size, e.u.dtype)
+    return Linearisation(*jax.jacfwd(field, argnums=(0, 1))(*none))
+
+
+def relative_equilibrium(
+    system: System,
+    t: Time,
+    q: Configuration,
+    u: QuasiVelocity,
+    control: Control = None,
+    *,
+    symmetry: Symmetry | None = None,
+    conditions: Callable[[Configuration, QuasiVelocity], Array] | None = None,
+    free: Sequence[int] | None = None,
+    tolerance: float | None = None,
+    max_steps: int = 50,
+) -> RelativeEquilibrium:
+    """The relative equilibrium next to (q, u): f(x) = ζ^a σ_a(x), conditions(q, u) = 0.
+
+    **Arguments:**
+
+    - `system`: any whose equations do not depend on time; `t`, `control`: as for `acceleration`.
+    - `q`, `u`: the guess.
+    - `symmetry`: a `Symmetry` that the equations of motion have; None for an equilibrium at rest.
+    - `conditions`: `conditions(q, u)` → array, zero at the solution wanted: a lean, a speed, a radius. Without enough of
+      them the solution is the one of its family that is next to the guess.
+    - `free`: which components of (δ_q, u) may change, indices below n + k; default all. The others stay as in the guess.
+    - `tolerance`: of the residual, relative to 1 + max |f| at the guess; default 1e-10, in single precision 1e-4.
+    - `max_steps`: of Newton's method.
+
+    **Returns:** a `RelativeEquilibrium`; under `jit` look at its `converged`.
+
+    **Raises:** `ValueError` for equations that depend on time or do not have the symmetry, at states near the guess, and
+    for wrong shapes; `RuntimeError` where no solution is found.
+
+    Derivatives in both modes go by the implicit function theorem, −J⁺ ∂R: of the member of the family next to the guess.
+    """
+    t, q, (u,), control = prepare(q, u, t=t, control=control)
+    _checks.check_state(system, q, u)
+    _checks.check_frame_at(system, t, q)
+    system.check_control(t, control)
+    check_symmetry(system, symmetry, t, (q, u), control)
+    mask = free_mask(system, free, u.dtype)
+    problem = Problem(system, t, control, symmetry, conditions)
+    zeta, size = rates_of_guess(problem, (q, u))
+    bound = bound_of(tolerance, u.dtype) * size
+    found, _ = solve(problem, ((q, u), zeta), mask, bound, max_steps)
+    _checks.check_found(found.converged, found.residual, max_steps)
+    return found
+
+
+class Problem(eqx.Module):
+    """R(x, ζ) and what it depends on."""
+
+    system: System
+    t: Scalar
+    control: Control
+    symmetry: Symmetry | None
+    conditions: Any
+
+    def at(self, parameter: Array) -> "Problem":
+        """Itself: nothing depends on a parameter here."""
+        return self
+
+    def equilibrium(self, unknown: Unknown, residual: Scalar, bound: Scalar) -> RelativeEquilibrium:
+        """What was found, as the user sees it."""
+        (q, u), w = unknown
+        p = 0 if self.symmetry is None else self.symmetry.dim
+        here = self.at(w[p:])
+        return RelativeEquilibrium(
+            here.system,
+            self.symmetry,
+            self.control,
+            self.t,
+            q,
+            u,
+            w[:p],
+            residual,
+            residual <= bound,
+        )
+
+    def residual(self, unknown: Unknown) -> Array:
+        """R = (f − ζ^a σ_a, conditions)."""
+        x, w = unknown
+        p = 0 if self.symmetry is None else self.symmetry.dim
+        here = self.at(w[p:])
+        rates = body_rates(here.system, self.t, *x, self.control)
+        steady = rates - generator(here.system, self.symmetry, self.t, w[:p], x)
+        if here.conditions is None:
+            return steady
+        return jnp.concatenate([steady, jnp.ravel(jnp.asarray(here.conditions(*x), steady.dtype))])
+
+
+def bound_of(tolerance: float | None, dtype) -> Scalar:
+    """Of a residual, relative to 1 + max |f|."""
+    default = 1e-10 if jnp.finfo(dtype).bits > 32 else 1e-4
+    return jnp.asarray(default if tolerance is None else tolerance, dtype)
+
+
+def free_mask(system: System, free: Sequence[int] | None, dtype) -> Float[Array, " n+k"]:
+    """1 for the components that may change."""
+    size = tangent_size(system)
+    if free is None:
+        return jnp.ones(size, dtype)
+    _checks.check_indices("free", free, size)
+    return jnp.zeros(size, dtype).at[jnp.asarray(free)].set(1.0)
+
+
+def moved(problem: Problem, unknown: Unknown, step: Array) -> Unknown:
+    """(x, w) after a step (δ_q, δ_u, δw)."""
+    x, w = unknown
+    n = tangent_size(problem.system)
+    return retract(problem.system, x, step[:n]), w + step[n:]
+
+
+def jacobian(problem: Problem, unknown: Unknown, mask: Array) -> tuple[Array, Array]:
+    """∂R/∂(δ_q, δ_u, w), zero in the columns of what stays, and R."""
+    columns = jnp.concatenate([mask, jnp.ones_like(unknown[1])])
+
+    def residual(step):
+        R = problem.residual(moved(problem, unknown, columns * step))
+        return R, R
+
+    return jax.jacfwd(residual, has_aux=True)(jnp.zeros_like(columns))
+
+
+@eqx.filter_jit
+def rates_of_guess(problem: Problem, x: State) -> tuple[Array, Scalar]:
+    """The ζ for which ζ^a σ_a is next to f, and 1 + max |f|."""
+    f = body_rates(problem.system, problem.t, *x, problem.control)
+    size = 1 + jnp.max(jnp.abs(f))
+    if problem.symmetry is None:
+        return jnp.zeros(0, f.dtype), size
+    one = lambda e: generator(problem.system, problem.symmetry, problem.t, e, x)  # noqa: E731
+    sigma = jax.vmap(one)(jnp.eye(problem.symmetry.dim, dtype=f.dtype)).T
+    return pseudo_inverse(sigma) @ f, size
+
+
+@eqx.filter_jit
+def solve(problem, guess, mask, bound, max_steps) -> tuple[RelativeEquilibrium, Array]:
+    """What Newton's method finds, and its w; one step more carries the derivatives."""
+    dynamic, static = eqx.partition(problem, eqx.is_inexact_array)
+    fixed = eqx.combine(jax.lax.stop_gradient(dynamic), static)
+    unknown, J = jax.lax.stop_gradient(_newton(fixed, guess, mask, bound, max_steps))
+    R = problem.residual(unknown)
+    unknown = moved(problem, unknown, -(pseudo_inverse(J) @ R))
+    return problem.equilibrium(unknown, jnp.max(jnp.abs(R)), bound), unknown[1]
+
+
+def _newton(problem, guess, mask, bound, max_steps) -> tuple[Unknown, Array]:
+    """The unknowns, and J within the bound of them: the last step starts where R is below it already."""
+
+    def wanted(carry):
+        _, _, residual, count = carry
+        return (count < max_steps) & ~(residual <= bound)
+
+    def step(carry):
+        unknown, _, _, count = carry
+        J, R = jacobian(problem, unknown, mask)
+        unknown = _best_step(problem, unknown, -(_damped(J, jnp.dot(R, R)) @ R))
+        return unknown, J, jnp.max(jnp.abs(R)), count + 1
+
+    shape = jax.eval_shape(lambda: jacobian(problem, guess, mask)[0])
+    start = guess, jnp.zeros(shape.shape, shape.dtype), jnp.asarray(jnp.inf, shape.dtype), 0
+    unknown, J, _, _ = jax.lax.while_loop(wanted, step, start)
+    return unknown, J
+
+
+def _best_step(problem, unknown, step) -> Unknown:
+    """Of the steps of length 1, ¼, …, 4⁻⁵ the one with the smallest residual."""
+
+    def at(length):
+        R = problem.residual(moved(problem, unknown, length * step))
+        return jnp.where(jnp.all(jnp.isfinite(R)), jnp.dot(R, R), jnp.inf)
+
+    lengths = 0.25 ** jnp.arange(0.0, 6.0, dtype=step.dtype)
+    return moved(problem, unknown, lengths[jnp.argmin(jax.vmap(at)(lengths))] * step)
+
+
+def _damped(J, squared):
+    """(JᵀJ + μ)⁻¹ Jᵀ, μ = 1e-6 ‖J‖² |R|²/(1 + |R|²); singular values that are rounding are left out."""
+    left, values, right = jnp.linalg.svd(J, full_matrices=False)
+    largest = jnp.max(values, initial=0.0)
+    damping = 1e-6 * largest * largest * squared / (1 + squared)
+    kept = values > negligible(values)
+    factors = jnp.where(kept, values / jnp.where(kept, values * values + damping, 1.0), 0.0)
+    return (right.T * factors[None, :]) @ left.T
+
+
+def pseudo_inverse(J: Array) -> Array:
+    """J⁺, singular values that are rounding left out."""
+    return _damped(J, jnp.zeros((), J.dtype))
+
+
+def negligible(values: Array) -> Scalar:
+    """The largest of singular values that are to be zero: errors of J are far larger than eps of its norm."""
+    return jnp.finfo(values.dtype).eps ** 0.6 * jnp.max(values, initial=0.0)

@@ -1,0 +1,1 @@
+"""Integration methods: explicit Runge–Kutta tableaus, Lie groups, variational steps, projections."""

@@ -1,0 +1,130 @@
+"""The discrete Hamel equations: one step of the Lagrange–d'Alembert principle on a group, constraints and all.
+
+    q_{k+1} = q_k·exp(h ξ) ,   q_m = q_k·exp(h ξ/2) ,   L_d = h L(t_m, q_m, ξ) ,   A_α(t_m, q_m) ξ + a_α(t_m, q_m) = 0
+
+With p = ∂L/∂v and f = ∂L/∂q + Q at the midpoint, left-trivialised variations η of the two ends change L_d by
+P⁺·η_{k+1} − P⁻·η_k (exactly, whatever h is), where
+
+    P⁻ = dexp⁻ᵀ_{hξ} (p − h/2 dexpᵀ_{hξ/2} f) ,      P⁺ = dexp⁻ᵀ_{−hξ} (p + h/2 dexpᵀ_{−hξ/2} f) .
+
+The principle allows the variations η = B_i that the constraints at the node do, which leaves the k momenta
+
+    π_i(k) = B_iᵀ(q_k) P⁻ = B_iᵀ(q_k) P⁺ of the step before .
+
+(π_i(k+1) − π_i(k))/h is Hamel's equation at the midpoint to second order: the change of B_i from node to node makes its
+γ-term, dexp⁻¹ that of the group.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar, Velocity
+from jaxhamel.mechanics._kinematics import (
+    InverseFrame,
+    applied_force,
+    covector,
+    lagrangian,
+    with_constraints,
+)
+from jaxhamel.mechanics._system import System, overrides
+from jaxhamel.simulate._solvers._chord import root
+from jaxhamel.simulate._solvers._factors import advance, apply_dual
+
+
+class Node(NamedTuple):
+    """What one step hands to the next: B(t, q), the momenta π `(k,)` along its free columns, and a guess of ξ `(n,)`."""
+
+    t: Scalar
+    q: Configuration
+    inverse_frame: Float[Array, "n n"]
+    momenta: Float[Array, " k"]
+    guess: Velocity
+    solved: Bool[Array, ""]
+
+
+def node(system: System, t: Scalar, q: Configuration, u: QuasiVelocity, control: Control) -> Node:
+    """The node of a state."""
+    frame = InverseFrame.at(system, t, q)(t, q)
+    momenta, v = _momenta_and_velocity(system, t, q, frame, u, control)
+    return Node(t, q, frame, momenta, v, jnp.array(True))
+
+
+def state_of(
+    system: System, at: Node, guess: QuasiVelocity, control: Control
+) -> tuple[QuasiVelocity, Velocity, Bool[Array, ""]]:
+    """u with the momenta of the node (Legendre's transformation inverted on the constraints), v, whether it was found."""
+
+    def equations(u):
+        momenta, _ = _momenta_and_velocity(system, at.t, at.q, at.inverse_frame, u, control)
+        return momenta - at.momenta
+
+    u, found = root(equations, guess)
+    return u, _velocity(system, at.t, at.q, at.inverse_frame, u), found
+
+
+def _momenta_and_velocity(system, t, q, inverse_frame, u, control):
+    """π_i = ∂ℓ/∂u^i = B_iᵀ ∂L/∂v, i independent, at v = B ((0, u) − a)."""
+    v = _velocity(system, t, q, inverse_frame, u)
+    p = jax.grad(lambda v: lagrangian(system, t, q, v, control))(v)
+    return _along(system, inverse_frame, p), v
+
+
+def _velocity(system, t, q, inverse_frame, u):
+    u = with_constraints(system, u)
+    return inverse_frame @ (u - system.drift(t, q) if overrides(system, "drift") else u)
+
+
+def _along(system, inverse_frame, covector):
+    """B_iᵀ p for the independent i."""
+    return covector @ inverse_frame[:, system.n_constraints :]
+
+
+def discrete_hamel(system: System, at: Node, h: Scalar, control: Control) -> Node:
+    """The next node. n equations for ξ: the constraints at the midpoint, the momenta at the node.
+
+    **Arguments:** `system`; `at`: the node; `h`: the step [s], of either sign; `control`: a callable of t.
+
+    **Returns:** the node at t + h; not `solved` where no ξ was found.
+    """
+
+    def equations(xi):
+        before, _ = _end_momenta(system, at, h, xi, control)
+        along = _along(system, at.inverse_frame, before) - at.momenta
+        return jnp.concatenate([_constraints(system, at, h, xi), along])
+
+    xi, solved = root(equations, at.guess)
+    _, after = _end_momenta(system, at, h, xi, control)
+    t1, q1 = at.t + h, advance(system.space, at.q, h * xi)
+    frame1 = InverseFrame.at(system, t1, q1)(t1, q1)
+    return Node(t1, q1, frame1, _along(system, frame1, after), xi, at.solved & solved)
+
+
+def _midpoint(system, at, h, xi):
+    return at.t + h / 2, system.space.retract(at.q, (h / 2) * xi)
+
+
+def _constraints(system, at, h, xi):
+    """A_α ξ + a_α at the midpoint."""
+    t, q = _midpoint(system, at, h, xi)
+    m = system.n_constraints
+    residual = system.frame(t, q)[:m] @ xi if overrides(system, "frame") else xi[:m]
+    return residual + system.drift(t, q)[:m] if overrides(system, "drift") else residual
+
+
+def _end_momenta(system, at, h, xi, control):
+    """P⁻ and P⁺."""
+    t, q = _midpoint(system, at, h, xi)
+    by_q, p = jax.grad(lambda q, v: lagrangian(system, t, q, v, control), argnums=(0, 1))(q, xi)
+    force = covector(system, q, by_q)
+    if overrides(system, "force"):
+        force = force + applied_force(system, t, q, xi, control)
+    return _end_momentum(system, p, force, -h, xi), _end_momentum(system, p, force, h, xi)
+
+
+def _end_momentum(system, p, force, h, xi):
+    """dexp⁻ᵀ_{−hξ} (p + h/2 dexpᵀ_{−hξ/2} f): P⁺, and P⁻ with −h."""
+    impulse = (h / 2) * apply_dual("dexp", system.space, (-h / 2) * xi, force)
+    return apply_dual("dexpinv", system.space, -h * xi, p + impulse)

@@ -1,0 +1,73 @@
+"""Any method, its configuration brought back onto the holonomic constraints at the end of each step."""
+
+from typing import Any
+
+import diffrax
+
+from jaxhamel import _checks
+from jaxhamel._typing import Configuration
+from jaxhamel.geometry import AbstractSpace
+from jaxhamel.mechanics import System
+from jaxhamel.mechanics._constraints._holonomic import closing_step
+from jaxhamel.mechanics._system import overrides
+from jaxhamel.simulate._solvers._wrapped_method import AbstractWrappedMethod, with_scan_kind
+
+_ITERATIONS = 2  # a step leaves g = O(hᵖ⁺¹); each squares it
+
+
+class OnConstraints(AbstractWrappedMethod):
+    """A method Φ on (q, u), followed by Gauss–Newton steps onto g(t, q) = 0:
+
+        (q̃₁, u₁) = Φ_h(q₀, u₀) ,   q₁ = q̃₁·exp(−Gᵀ (G Gᵀ)⁻¹ g) .
+
+    The projection moves q̃₁ by no more than the method's error, so its order and its error estimate stay. u has nothing to be
+    corrected: v = B(t, q) ((0, u) − a) satisfies the one-forms at any q. As `args` of diffrax: (system, control).
+
+    Source: Hairer, Lubich and Wanner, Geometric Numerical Integration, IV.4 (standard projection).
+    """
+
+    method: Any  # of diffrax, or a wrapped one
+    space: AbstractSpace
+    scan_kind: str | None = None
+    layout: Any = None
+
+    @property
+    def solver(self):  # pyright: ignore[reportIncompatibleVariableOverride]
+        """diffrax's own method: diffrax looks one wrapper deep to see what kind of solver it has."""
+        is_wrapped = isinstance(self.method, AbstractWrappedMethod)
+        return self.method.solver if is_wrapped else self.method
+
+    @property
+    def inner(self) -> Any:
+        return (
+            self.method if self.scan_kind is None else with_scan_kind(self.method, self.scan_kind)
+        )
+
+    @property
+    def interpolation_cls(self):  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.method.interpolation_cls
+
+    def init(self, terms, t0, t1, y0, args):
+        return self.inner.init(terms, t0, t1, y0, args)
+
+    def step(self, terms, t0, t1, y0, args, solver_state, made_jump):
+        y1, *rest = self.inner.step(terms, t0, t1, y0, args, solver_state, made_jump)
+        q, u = y1 if self.layout is None else self.layout.parts(y1)
+        y1 = closed(args[0], t1, q), u
+        return (y1 if self.layout is None else self.layout.vector(y1), *rest)
+
+
+def closed(system: System, t: Any, q: Configuration) -> Configuration:
+    """q after the steps that are made at the end of each step of the method."""
+    for _ in range(_ITERATIONS):
+        q = closing_step(system, t, q)
+    return q
+
+
+def on_constraints(solver: diffrax.AbstractSolver, system: System, layout: Any) -> OnConstraints:
+    """The solver with a projection after each step.
+
+    **Raises:** `TypeError` for a system without `holonomic`.
+    """
+    _checks.check_has_loops(system, overrides(system, "holonomic"))
+    return OnConstraints(solver, system.space, layout=layout)  # pyright: ignore[reportCallIssue]
