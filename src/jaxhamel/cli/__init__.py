@@ -17,12 +17,12 @@ def main() -> None:
     guard.begin()
     warnings.filterwarnings(
         "ignore", category=RuntimeWarning
-    )  # NumPy's, of numbers that files show
-    warnings.filterwarnings("ignore", module="matplotlib")  # of names too long for their place
+    )  # NumPy warns of overflow and NaN; the files show these numbers anyway
+    warnings.filterwarnings("ignore", module="matplotlib")  # Matplotlib warns of labels that do not fit
     for stream in (
         sys.stdout,
         sys.stderr,
-    ):  # a name that the terminal's alphabet has not is no error
+    ):  # a character that the terminal cannot encode is no error
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     try:
@@ -36,7 +36,7 @@ def main() -> None:
             f"jaxhamel: the command line needs {error.name}, which is not installed; "
             "get it with: pip install 'jaxhamel[cli]'"
         )
-    except OSError as error:  # of standard output: full, or closed by its reader
+    except OSError as error:  # standard output is a full disk, or its reader has closed it
         _without_output()
         sys.exit(f"jaxhamel: standard output: {error.strerror or error}.")
     finally:
@@ -45,11 +45,11 @@ def main() -> None:
 
 
 def _without_output() -> None:
-    """What could not be written is not tried again when Python ends."""
+    """Replaces standard output by the null device, so that Python does not try to write the rest when it ends."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
         except OSError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-        except (AttributeError, ValueError):  # closed before
+        except (AttributeError, ValueError):  # it was closed before
             continue

@@ -1,4 +1,4 @@
-"""The commands: what each takes, says of itself and hands on."""
+"""The commands: their options, their help texts, and the calls of the functions that do the work."""
 
 import json
 from pathlib import Path
@@ -48,7 +48,7 @@ app = typer.Typer(
 def jaxhamel() -> None:
     """Mechanical systems with constraints: simulate one or many, find controls and parameters.
 
-    A [bold]scenario[/bold] says what: a system with its parameters, an
+    A [bold]scenario[/bold] describes it: a system with its parameters, an
     initial state, how its masses move, a time span, and for
     [bold]control[/bold] a task. Start with a built-in one and change it:
 
@@ -115,10 +115,9 @@ def control(
 ) -> None:
     """Find a control that makes the system do its task.
 
-    The scenario's \\[task] says what: a path to follow or a state to reach,
-    in what time, how it is weighed against effort, and by which method it is
-    solved.
-    Derivatives go through the simulation itself.
+    The scenario's \\[task] describes it: a path to follow or a state to reach,
+    the time for it, the weights of error and effort, and the method.
+    The search uses derivatives of the simulation itself.
 
     Writes into DIR:
 
@@ -165,17 +164,17 @@ def montecarlo(
 ) -> None:
     """Simulate a scenario many times with spread parameters.
 
-    The scenario's \\[\\[montecarlo.spread]] tables say what differs from
-    trajectory to trajectory. What is computed is on disk after each block of
-    trajectories: a run that was interrupted, however hard, goes on with
-    --resume, and ends with the same bytes.
+    The scenario's \\[\\[montecarlo.spread]] tables list the values that differ
+    from trajectory to trajectory. Each block of trajectories is written to
+    disk when it is done: --resume continues a run that was interrupted in
+    any way, and ends with the same bytes.
 
     Writes into DIR:
 
       summary.json     trajectories, failed, statistics with standard errors
-      values.zarr      what each trajectory did, one row for each
+      values.zarr      the results, one row for each trajectory
       trajectory.csv   the nominal motion
-      *.png            paths, where they end, histograms, the nominal motion
+      *.png            paths, end points, histograms, the nominal motion
       report.html      one self-contained page with the motion in 3-D
 
     Examples:
@@ -219,10 +218,10 @@ def bench(
 ) -> None:
     """Benchmark this machine on the rolling ball with three masses and print a table.
 
-    The table has the cost of autodiff relative to the closed form, steps of
-    an ensemble in double and single precision, its reverse-mode gradient, and
-    the time of a fresh process to its first trajectory. It takes about a
-    quarter of a minute. Run it on an idle machine.
+    The table has the cost of autodiff relative to the closed form, the steps
+    per second of an ensemble in double and single precision, the cost of its
+    reverse-mode gradient, and the time that a fresh process takes to its
+    first trajectory. The benchmark takes about 15 s. Run it on an idle machine.
 
     Examples:
 
@@ -241,13 +240,13 @@ def new(
     name: NameArgument,
     out: NewFolderOption = Path(),
 ) -> None:
-    """Write files to start a system of your own from.
+    """Write template files for a system of your own.
 
-    Writes into DIR, and never over a file that is there:
+    Writes into DIR; files that exist already are never overwritten:
 
-      NAME.py        a class that works: its Lagrangian, force, parameters
+      NAME.py        a working class: its Lagrangian, force, parameters
       NAME.toml      a scenario of it
-      test_NAME.py   its equations against others, written by hand
+      test_NAME.py   a test of its equations against hand-written ones
 
     Examples:
 
@@ -281,5 +280,5 @@ def scenarios() -> None:
 
 
 def run(started: float) -> None:
-    """Run the command line; `started` is the time on the monotonic clock at which it began."""
+    """Runs the command line; `started` is the time on the monotonic clock at which the process began."""
     app(obj=started)

@@ -1,4 +1,4 @@
-"""The commands that start from measurements: `identify` and `predict`."""
+"""The commands `identify` and `predict`, which start from measurements."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""How a command begins and ends: its exit status, and the sentence that goes with it."""
+"""Start and end of a command: its exit status, and the message that explains it."""
 
 import os
 import time
@@ -18,16 +18,16 @@ from jaxhamel.cli._terminal import Terminal
 
 SUCCESS, FAILURE, BAD_SCENARIO, INTERRUPTED = 0, 1, 2, 130
 EXIT_STATUS = """
-[bold]Exit status[/bold]: 0 success; 1 the numbers failed (the message says what,
-at what time and what to try; what was reached is written); 2 bad scenario
-or option (the message names the key); 130 interrupted by Ctrl-C (a
-search writes what it had found by then; a second Ctrl-C ends that).
+[bold]Exit status[/bold]: 0 success; 1 the computation failed (the message says why,
+at what time and what to try; results up to then are written); 2 bad scenario
+or option (the message names the key); 130 interrupted by Ctrl-C (a search
+writes its best result so far; a second Ctrl-C ends it at once).
 """
-REPORT = "With JAXHAMEL_TRACEBACK=1 it says where; please report it."
+REPORT = "Set JAXHAMEL_TRACEBACK=1 to see the traceback, and please report it."
 
 
 def started_at(context: typer.Context) -> float:
-    """On the monotonic clock: when the process began, where that is known."""
+    """The time at which the process began, on the monotonic clock; the current time if it is unknown."""
     return time.monotonic() if context.obj is None else context.obj
 
 
@@ -38,7 +38,7 @@ def finish(
     job: Callable[[], Outcome],
     given: str | None = None,
 ) -> None:
-    """Do the job, say how it ended, and leave with the exit status for that; `given` is the option --system."""
+    """Runs the job, reports how it ended, and exits with the matching status. `given` is the option --system."""
     scenario = brief(scenario, 200, quoted=False)
     guard.words = lambda: visible(f"{scenario}: interrupted. {_what_was_written(out)}")
     try:
@@ -77,7 +77,7 @@ def finish(
 
 
 def _leave(terminal: Terminal, status: int, message: str) -> NoReturn:
-    """Say it, and end with this status: at once, without waiting for threads, in a process of its own."""
+    """Prints the message and exits with this status; a process of its own ends at once, without waiting for threads."""
     terminal.complain(message)
     if guard.active():
         guard.end(status)
@@ -85,7 +85,7 @@ def _leave(terminal: Terminal, status: int, message: str) -> NoReturn:
 
 
 def _of_system(error: OSError, out: Path) -> str:
-    """What the system says, and what is there."""
+    """The message for an `OSError`: the system's own text, and the files that have been written."""
     kept = _to_go_on(out) if "resume" not in str(error) else ""
     return f"{error.strerror or error}. What was written is in {out}{kept}."
 
@@ -95,7 +95,7 @@ def _what_was_written(out: Path) -> str:
 
 
 def _done(job: Callable[[], Outcome], given: str | None) -> Outcome:
-    """The job's outcome; an error in the user's own code is told as one."""
+    """Runs the job; an error raised by the user's own code is reported as such."""
     try:
         return job()
     except Exception as error:

@@ -1,9 +1,10 @@
-"""Ctrl-C and time limits end the process, also while a compiler has the main thread for seconds.
+"""Ends the process on Ctrl-C or at a time limit, even while a compiler occupies the main thread for seconds.
 
-Python runs a signal's handler in the main thread, between two of its instructions: not before XLA gives that thread back.
-So the signal also writes into a pipe, and a thread that reads it ends the process when the main thread has not. Files are
-whole at any moment (`jaxhamel._files`), so nothing has to be unwound. Only a search that has found something goes on, to
-write it; a second Ctrl-C ends that, too.
+Python runs a signal handler in the main thread, between two bytecode instructions: not before XLA returns to Python. So the
+signal also writes into a pipe, and a thread that reads the pipe ends the process if the main thread has not done so. Files
+are complete at any moment (`jaxhamel._files`), so no cleanup is necessary. Only a search that has a result continues, in
+order
+to write it; a second Ctrl-C ends that, too.
 """
 
 import os
@@ -15,13 +16,13 @@ from contextlib import suppress
 from typing import Any
 
 INTERRUPTED, TOO_LATE = 130, 1
-PATIENCE = 0.3  # seconds that the main thread has for its own handler
-LATE = 1.1  # of a time limit, after which the process ends
-SHOW_CURSOR = "\x1b[?25h"  # which an updating line has hidden
+PATIENCE = 0.3  # seconds that the main thread has to handle the signal itself
+LATE = 1.1  # multiple of the time limit after which the process is ended
+SHOW_CURSOR = "\x1b[?25h"  # the updating progress line hides the cursor
 
 
 class Guard:
-    """What is known of the process when it has to end."""
+    """Decides how the process ends on Ctrl-C or at its time limit, and holds the message to print then."""
 
     def __init__(self) -> None:
         self.keeps = False
@@ -31,7 +32,7 @@ class Guard:
         self._timer: threading.Timer | None = None
 
     def begin(self) -> None:
-        """From now on Ctrl-C ends this process. Not where a shell has its background ignore it."""
+        """Installs the handler of Ctrl-C, unless the process ignores SIGINT, as in a shell's background."""
         if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
             return
         reading, writing = os.pipe()
@@ -42,7 +43,7 @@ class Guard:
         threading.Thread(target=self._watch, args=(reading,), daemon=True).start()
 
     def finish(self) -> None:
-        """From now on it does not."""
+        """Restores the previous handling of Ctrl-C."""
         if self.active():
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGINT, self._before)
@@ -50,7 +51,7 @@ class Guard:
             self.__init__()
 
     def limit(self, seconds: float, words: str) -> None:
-        """End the process after this time, unless a search has found something, which ends by itself."""
+        """Ends the process after this time, unless a search has a result; the search then ends by itself."""
         if not self.active():
             return
         wait = min(LATE * max(seconds, 1.0), threading.TIMEOUT_MAX)
@@ -59,17 +60,17 @@ class Guard:
         self._timer.start()
 
     def keep(self) -> None:
-        """Something was found that is not on disk yet."""
+        """Notes that there is a result that is not on disk yet."""
         self.keeps = True
 
     def kept(self) -> None:
-        """It is on disk."""
+        """Notes that the result has been written to disk."""
         self.keeps = False
         if self._timer is not None:
             self._timer.cancel()
 
     def active(self) -> bool:
-        """Whether this is a process of its own, which may be ended."""
+        """Whether this process belongs to the command alone, so that it may be ended."""
         return signal.getsignal(signal.SIGINT) == self._handle
 
     def _handle(self, number: int, frame: object) -> None:
@@ -92,11 +93,11 @@ class Guard:
             self.end(TOO_LATE, words)
 
     def end(self, status: int, words: str = "") -> None:
-        """Say why, and be gone: no thread is waited for, nothing is unwound."""
+        """Prints the reason and ends the process at once, without waiting for threads and without cleanup."""
         for stream in (sys.stdout, sys.stderr):
             with suppress(
                 OSError, ValueError, RuntimeError
-            ):  # closed; the handler came in the midst of a write
+            ):  # the stream is closed, or the signal arrived during a write
                 stream.flush()
         cursor = SHOW_CURSOR if os.isatty(2) else ""
         line = f"{cursor}jaxhamel: {words}\n" if words else cursor

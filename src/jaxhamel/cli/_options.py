@@ -1,4 +1,4 @@
-"""Arguments and options that commands share."""
+"""Arguments and options that several commands share."""
 
 import math
 from pathlib import Path
@@ -38,14 +38,14 @@ SystemOption = Annotated[
     typer.Option(
         "--system",
         metavar="FILE.py:Class",
-        help="Take your own subclass of jaxhamel.System for the system: its fields are the keys of "
+        help="Use your own subclass of jaxhamel.System: its fields are the keys of "
         "[bold]\\[system][/bold]. The file is run; a scenario alone never runs code.",
         show_default=False,
     ),
 ]
-# An empty metavar: flags take no value, and typer would show one.
+# The metavar is empty, because flags take no value and typer would show one.
 QuietOption = Annotated[
-    bool, typer.Option("--quiet", "-q", metavar="", help="Say nothing but errors.")
+    bool, typer.Option("--quiet", "-q", metavar="", help="Print errors only.")
 ]
 SeedOption = Annotated[
     int,
@@ -59,14 +59,14 @@ TrajectoriesOption = Annotated[
         "--trajectories",
         "-n",
         metavar="N",
-        help="How many to simulate.",
+        help="Number of trajectories.",
         show_default="the scenario's montecarlo.trajectories",
     ),
 ]
 ResumeOption = Annotated[
     bool,
     typer.Option(
-        "--resume", metavar="", help="Go on with the run that DIR holds.", show_default=False
+        "--resume", metavar="", help="Continue the run in DIR.", show_default=False
     ),
 ]
 AccuracyOption = Annotated[
@@ -74,7 +74,7 @@ AccuracyOption = Annotated[
     typer.Option(
         "--accuracy",
         metavar="QUANTITY=ERROR",
-        help="Stop when the mean of a quantity has this standard error ([bold]failed[/bold]: the share that "
+        help="Stop as soon as the mean of a quantity has this standard error ([bold]failed[/bold]: the share that "
         "fails), e.g. [bold]--accuracy tracking_rms=1e-4[/bold]. May be repeated.",
         show_default=False,
     ),
@@ -91,14 +91,14 @@ IndexOption = Annotated[
 
 
 def _finite(value: float | None) -> float | None:
-    """A number of seconds is one."""
+    """Checks that a number of seconds is finite."""
     if value is not None and not math.isfinite(value):
         raise typer.BadParameter(f"{value} is not a finite number of seconds.")
     return value
 
 
 def _seconds(key: str):
-    """When a search stops; `key`: of the scenario, where it is said else."""
+    """The option of a search's time limit; `key` is the scenario's key that gives its default."""
     return typer.Option(
         "--max-seconds",
         metavar="S",
@@ -124,7 +124,7 @@ FittedArgument = Annotated[
     str,
     typer.Argument(
         metavar="FITTED",
-        help="The folder that [bold]jaxhamel identify[/bold] wrote to, or its fitted.toml (of roboball fitted.json).",
+        help="The folder that [bold]jaxhamel identify[/bold] wrote to, or its fitted.toml (fitted.json for roboball).",
         show_default=False,
     ),
 ]
@@ -138,11 +138,11 @@ FirstSecondsOption = Annotated[
         metavar="S",
         min=0.0,
         callback=_finite,
-        help="How much of the run's beginning the initial state is found from.",
+        help="Length of the first part of the run, from which the initial state is estimated.",
     ),
 ]
 NameArgument = Annotated[
     str,
-    typer.Argument(metavar="NAME", help="Of the module, such as trolley.", show_default=False),
+    typer.Argument(metavar="NAME", help="Name of the new module, such as trolley.", show_default=False),
 ]
 NewFolderOption = Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder to write to.")]

@@ -1,1 +1,1 @@
-"""One file for each command."""
+"""The commands, one file each."""

@@ -1,6 +1,6 @@
-"""The command `bench`: this machine's figures, on the rolling ball with three masses.
+"""The command `bench`: measures this machine on the rolling ball with three masses.
 
-Every figure is a median of runs that alternate with those it is compared with, after one run that compiles.
+Every figure is a median over runs. Programs that are compared run in turns, after one run each that compiles them.
 """
 
 import statistics
@@ -36,7 +36,7 @@ jax.block_until_ready(simulate(ball(), (q[0][0], q[1][0]), u[0], [0.0, 1.0, 5.0]
 
 
 class Figure(NamedTuple):
-    """One row: what was measured, its value, and its unit."""
+    """One row of the table: the measured quantity, its value, and its unit."""
 
     key: str
     words: str
@@ -45,7 +45,7 @@ class Figure(NamedTuple):
 
 
 class Swing(eqx.Module):
-    """θ(t) = a sin 2t − π/2."""
+    """A control that moves every mass as θ(t) = a sin 2t − π/2."""
 
     amplitude: Array
 
@@ -54,7 +54,7 @@ class Swing(eqx.Module):
 
 
 def ball() -> RollingBall:
-    """Radius 1 m, shell 4 kg, three masses of 1 kg on circles of 0.8 m."""
+    """A ball of radius 1 m with a shell of 4 kg and three masses of 1 kg on circles of radius 0.8 m."""
     rails = CircularRails(
         radius=jnp.full(3, 0.8),
         normal=jnp.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]),
@@ -66,7 +66,7 @@ def ball() -> RollingBall:
 
 
 def start(batch: int):
-    """(q, u, amplitude) of a batch, each trajectory its own."""
+    """Initial values (q, u, amplitude) of a batch, different for each trajectory."""
     rng = np.random.default_rng(0)
     quaternion = rng.normal(size=(batch, 4))
     quaternion /= np.linalg.norm(quaternion, axis=1, keepdims=True)
@@ -79,7 +79,7 @@ def start(batch: int):
 
 
 def run_bench(terminal: Terminal) -> dict[str, Any]:
-    """`machine` and `figures` by their keys; what is being measured is said on the way."""
+    """Runs the benchmark and reports its progress; a dictionary with the keys `machine` and `figures`."""
     figures: list[Figure] = []
     for words, measured in MEASUREMENTS.items():
         terminal.say(f"measuring {words} …")
@@ -88,19 +88,19 @@ def run_bench(terminal: Terminal) -> dict[str, Any]:
 
 
 def as_table(found: Mapping[str, Any]) -> str:
-    """Markdown."""
+    """The results as a Markdown table."""
     where = [f"| {name} | {value} |" for name, value in found["machine"].items()]
     rows = [f"| {f.words} | {f.value:.3g} {f.unit} |" for f in found["figures"]]
     return "\n".join(["| jaxhamel bench | |", "|---|---|", *where, *rows])
 
 
 def as_json(found: Mapping[str, Any]) -> dict[str, Any]:
-    """One entry for each figure."""
+    """The results as JSON, with one entry for each figure."""
     return {"machine": found["machine"], **{f.key: f.value for f in found["figures"]}}
 
 
 def right_hand_side() -> Iterator[Figure]:
-    """Closed form against autodiff, both in lanes, double precision: seconds of one evaluation for one trajectory."""
+    """Seconds per evaluation and trajectory: closed form against autodiff, both in lanes, in double precision."""
     system = ball()
     (quaternion, position), u, amplitude = start(BATCH)
 
@@ -131,7 +131,7 @@ def right_hand_side() -> Iterator[Figure]:
 
 
 def ensembles() -> Iterator[Figure]:
-    """Runge-Kutta steps of `rollout`, one program on one core and one on each core."""
+    """Runge–Kutta steps per second of `rollout`, with one program on one core and with one on each core."""
     for precision, double in {"float64": True, "float32": False}.items():
         with jax.enable_x64(double):
             run, arguments = _ensemble()
@@ -148,7 +148,7 @@ def ensembles() -> Iterator[Figure]:
 
 
 def gradients() -> Iterator[Figure]:
-    """Reverse mode through the ensemble, of a mean cost by states, masses and controls, over the run itself."""
+    """Cost of the reverse-mode gradient of a mean cost by states, masses and controls, relative to the run itself."""
     run, arguments = _ensemble()
     cost = lambda *x: jnp.mean(run(*x) ** 2)  # noqa: E731
     forward, backward = jax.jit(cost), jax.jit(jax.value_and_grad(cost, (0, 1, 2)))
@@ -160,7 +160,7 @@ def gradients() -> Iterator[Figure]:
 
 
 def cold_start() -> Iterator[Figure]:
-    """A fresh Python process until it has its first trajectory of 5 s: import, compile, run."""
+    """Seconds that a fresh Python process takes to import, compile and run its first trajectory of 5 s."""
     started = time.perf_counter()
     subprocess.run([sys.executable, "-c", COLD], check=True)
     yield Figure(
@@ -177,7 +177,7 @@ MEASUREMENTS: dict[str, Callable[[], Iterator[Figure]]] = {
 
 
 def alternating(programs: Mapping[str, Callable[[], Any]]) -> dict[str, float]:
-    """Median seconds of each program's runs, in turns, after one that is not counted."""
+    """Median time [s] of each program; the programs run in turns, and the first round is not counted."""
     seconds: dict[str, list[float]] = {name: [] for name in programs}
     for repeat in range(REPEATS + 1):
         for name, program in programs.items():
@@ -189,7 +189,7 @@ def alternating(programs: Mapping[str, Callable[[], Any]]) -> dict[str, float]:
 
 
 def _ensemble():
-    """From angular velocities, masses and amplitudes to where the balls are after STEPS steps; and what to run it on."""
+    """A program that maps angular velocities, masses and amplitudes to positions after STEPS steps; and its inputs."""
     q, u, amplitude = start(BATCH)
     masses = jnp.asarray(np.random.default_rng(1).uniform(0.5, 1.5, (BATCH, 3)), u.dtype)
     balls, swings = eqx.tree_at(lambda b: b.masses, ball(), masses), Swing(amplitude)
@@ -210,7 +210,7 @@ def _absent(x) -> bool:
 
 
 def _on_all_cores(program: Callable[[], Any]) -> float:
-    """Trajectory-steps each second of all threads together."""
+    """Trajectory-steps per second, summed over one thread for each core."""
 
     def several(_):
         for _ in range(REPEATS):

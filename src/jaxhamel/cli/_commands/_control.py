@@ -1,4 +1,4 @@
-"""The command `control`: search for a control, say how it goes, write what was reached."""
+"""The command `control`: searches for a control, shows progress, and writes the result."""
 
 import time
 from dataclasses import replace
@@ -37,10 +37,9 @@ def run_control(
     seed: int = 0,
     max_seconds: float | None = None,
 ) -> Outcome:
-    """Solve the scenario's task and write its files.
+    """Solves the scenario's task and writes the files of the command.
 
-    **Arguments:** `max_seconds`: when to end the search, counted from `started`; None takes the
-    scenario's own.
+    **Arguments:** `max_seconds`: time limit of the search, counted from `started`; None takes the scenario's own.
 
     **Raises:** `ScenarioError` before anything is written.
     """
@@ -77,14 +76,14 @@ def _too_late(scenario: Scenario, seconds: float) -> str:
 
 
 def _shown_at_first(problem: ControlProblem, run: PreparedRun) -> None:
-    """What is done with the result, of the control that the search starts with: all that it needs is compiled then."""
+    """Evaluates the initial guess as the result is evaluated later, so that the programs for it are compiled already."""
     trajectory = replay(problem, problem.curve)
     measure(problem, trajectory, problem.curve)
     prepare(run.shown(trajectory, problem.curve))
 
 
 def progress(state: Any) -> str:
-    """The line that says how the search goes; the time left is known once iterations have a pace."""
+    """The progress line of the search; the time left is shown once the pace of the iterations is known."""
     left = f", at most {state.time_left:.0f} s left" if state.iteration > 2 else ""
     rms = state.tracking_rms
     tracking = "" if rms is None or np.isnan(rms) else f"tracking {_length(rms)}  "
@@ -108,10 +107,11 @@ def _outcome(scenario: Scenario, result: Result, ended: tuple[str, str], started
 
 
 def _status(result: Result, tolerance: float, stopped: bool) -> tuple[str, str]:
-    """`success`, `stopped`, `interrupted` or `failed`, and a sentence that says why.
+    """`success`, `stopped`, `interrupted` or `failed`, and a sentence with the reason.
 
-    Stopped: the search ended before it converged, with a control that does what is written of it;
-    or as soon as it was asked to, with whatever it had.
+    `stopped`: the search ended before it converged, but its control achieves the errors stated in the sentence; or it was
+    asked
+    to stop early and returns the best control so far.
     """
     if result.converged:
         return "success", f"solved: {result.status}"

@@ -1,4 +1,4 @@
-"""The command `identify`: measured runs in, parameters with their uncertainty out."""
+"""The command `identify`: estimates parameters and their uncertainty from measured runs."""
 
 import time
 from dataclasses import replace
@@ -47,9 +47,9 @@ def run_identify(
     seed: int = 0,
     max_seconds: float | None = None,
 ) -> Outcome:
-    """Fits the scenario's parameters to the runs in `data`, or to made-up ones, and writes the files.
+    """Fits the scenario's parameters to the runs in `data`, or to synthetic runs, and writes the files of the command.
 
-    **Raises:** `ScenarioError` before anything is written, but for made-up data.
+    **Raises:** `ScenarioError`; before it, only synthetic data can have been written.
     """
     system = build_identified_system(scenario)
     control, measurements = build_control(scenario, system), build_measurements(scenario)
@@ -76,7 +76,7 @@ def _length(run: Any) -> float:
 
 
 def _data(scenario, out, data, measurements, control, seed) -> Path:
-    """The folder with the runs; made-up ones are written first."""
+    """The folder with the measured runs; synthetic runs are written first if the scenario asks for them."""
     if data is not None:
         return data
     if not any(value is not None for value in scenario["truth"].values()):
@@ -118,7 +118,7 @@ def _too_late(scenario: Scenario, seconds: float) -> str:
 
 
 def status(estimate: Any, stopped: bool) -> tuple[str, str]:
-    """`success`, `stopped` (asked to end early), `interrupted` or `failed`, and the sentence that says why."""
+    """`success`, `stopped` (asked to end early), `interrupted` or `failed`, and a sentence with the reason."""
     if estimate.converged:
         return "success", f"fitted: {estimate.status}"
     if estimate.status.startswith("interrupted"):
@@ -129,7 +129,7 @@ def status(estimate: Any, stopped: bool) -> tuple[str, str]:
 
 
 def write_identification(out: Path, outcome: Outcome, estimate: Any) -> Outcome:
-    """Every file of the command; the summary last."""
+    """Writes every file of the command, the summary last."""
     scenario = outcome.scenario
     with written(out / "parameters.csv") as file:
         estimate.to_csv(file)
@@ -159,7 +159,7 @@ def write_identification(out: Path, outcome: Outcome, estimate: Any) -> Outcome:
 def run_charts(
     estimate: Any, index: int, shown: dict[str, Any], errors: dict[str, Any]
 ) -> list[Chart]:
-    """Measured against fitted for each quantity of a run, and what is left."""
+    """Charts of the measured and fitted values of each quantity in one run, and of the residuals."""
     run, charts = estimate.problem.runs[index], []
     for m in estimate.problem.measurements:
         if m.name in run.values:
@@ -177,7 +177,7 @@ def run_charts(
 def measured_chart(
     run: Any, m: Any, shown: np.ndarray, name: str, start: float | None = None
 ) -> Chart:
-    """Dots and lines of one measurement."""
+    """A chart of one measurement: measured values as dots, the model as lines."""
     unit = f" / ({m.unit})" if "/" in m.unit else f" / {m.unit}" if m.unit else ""
     quantity = m.name.replace("_", " ").replace("-", " ")
     figure = fit_figure(
@@ -193,7 +193,7 @@ def measured_chart(
 
 
 def _scene(estimate: Any, index: int, motion: Trajectory) -> Any:
-    """The moving bodies."""
+    """The 3-D scene with the moving bodies."""
     run = estimate.problem.runs[index]
     return scene_of(run_of(motion, estimate.system, run.control))
 
@@ -218,7 +218,7 @@ def _report(
         tiles=_tiles(outcome, estimate),
         tables={
             "Estimates with standard errors": rows,
-            **({"What the data do not say": remarks} if remarks else {}),
+            **({"What the data do not determine": remarks} if remarks else {}),
             "What is left (RMS)": left,
             "Asked": dict(_flat(_asked_in_tables(summary["asked"]))),
             "Made with": summary["versions"],

@@ -1,4 +1,4 @@
-"""The command `montecarlo`: a scenario with spread parameters in, statistics and pictures out."""
+"""The command `montecarlo`: simulates a scenario with random parameters and writes statistics and figures."""
 
 import hashlib
 import inspect
@@ -32,7 +32,7 @@ from jaxhamel.ensemble._study._running import Progress
 from jaxhamel.ensemble._study._statistics import probability
 from jaxhamel.viz._motion._run import Run
 
-SECONDS = 0.5  # between two lines that are shown
+SECONDS = 0.5  # between two progress lines
 
 
 def run_montecarlo(
@@ -45,9 +45,9 @@ def run_montecarlo(
     resume: bool = False,
     accuracy: Mapping[str, float] | None = None,
 ) -> Outcome:
-    """Run the scenario's ensemble and write its files; what was computed stays in `values.zarr`.
+    """Runs the scenario's ensemble and writes the files of the command; all computed trajectories stay in `values.zarr`.
 
-    **Raises:** `ScenarioError` before anything is written, and where the folder holds another run.
+    **Raises:** `ScenarioError` before anything is written, also if the folder holds another run.
     """
     table, prepared, spread = _ensemble(scenario)
     size = table["trajectories"] if trajectories is None else trajectories
@@ -81,9 +81,9 @@ def run_one(
     trajectories: int | None = None,
     seed: int = 0,
 ) -> Outcome:
-    """One trajectory of an ensemble again, alone, with the scenario's own solver.
+    """Runs one trajectory of an ensemble again, alone, with the scenario's own solver.
 
-    **Raises:** `ScenarioError` before anything is written, for an index that there is not, too.
+    **Raises:** `ScenarioError` before anything is written, also for an index outside of the ensemble.
     """
     table, prepared, spread = _ensemble(scenario)
     size = table["trajectories"] if trajectories is None else trajectories
@@ -107,7 +107,7 @@ def run_one(
 
 
 def accuracies(said: Sequence[str]) -> dict[str, float]:
-    """`QUANTITY=ERROR` as a dictionary. **Raises:** `ScenarioError` for anything else."""
+    """Parses options `QUANTITY=ERROR` into a dictionary. **Raises:** `ScenarioError` for any other form."""
     found = {}
     for entry in said:
         name, equals, value = entry.partition("=")
@@ -123,7 +123,7 @@ def accuracies(said: Sequence[str]) -> dict[str, float]:
 
 
 def _ensemble(scenario: Scenario):
-    """The table of the scenario, its own run, and the distributions about them."""
+    """The table `[montecarlo]`, the nominal run, and the distributions of the deviations from it."""
     table = scenario["montecarlo"]
     if table is None or not table["spread"]:
         raise ScenarioError(
@@ -135,7 +135,7 @@ def _ensemble(scenario: Scenario):
 
 
 def _about(scenario: Scenario) -> dict[str, Any]:
-    """All of the scenario that decides the numbers."""
+    """All settings of the scenario that determine the numbers of the ensemble."""
     words = ("title", "description")
     found = {key: table for key, table in scenario.tables.items() if key not in words}
     if scenario.given is None:
@@ -146,7 +146,7 @@ def _about(scenario: Scenario) -> dict[str, Any]:
 
 @contextmanager
 def _as_one_line() -> Iterator[None]:
-    """What the library says of what it was given, as a scenario's error."""
+    """Turns a `ValueError` of the library into a `ScenarioError` of one line."""
     try:
         yield
     except ValueError as error:
@@ -168,7 +168,7 @@ def _shown(terminal: Terminal) -> Callable[[Progress], None]:
 
 
 def _line(at: Progress) -> str:
-    """How far, how fast, and what comes out so far."""
+    """The progress line: trajectories done, rate, and the statistics so far."""
     names = list(at.means)
     return at.line("tracking_rms" if "tracking_rms" in names else names[0])
 
@@ -196,7 +196,7 @@ def _write(
 
 
 def _statistics(study: Study, limit: float | None) -> dict[str, Any]:
-    """The study's own; how often a ball leaves the ground, and how often the ground would have to hold more than it can."""
+    """The study's statistics; for a ball also the probabilities that it leaves the ground or exceeds the friction limit."""
     values = {name: x[np.isfinite(x)] for name, x in study.values.items()}
     if "max_friction" not in values:
         return study.statistics
@@ -227,7 +227,7 @@ def _open_loop(model: Model) -> str:
 
 
 def _in_a_thread(job: Callable[[], Any]) -> Future:
-    """The job in a thread: it waits for XLA's compiler most of the time, as the ensemble does in its first seconds."""
+    """Runs `job` in a thread; like the ensemble in its first seconds, it mostly waits for XLA's compiler."""
     pool = ThreadPoolExecutor(1)
     try:
         return pool.submit(job)

@@ -1,4 +1,4 @@
-"""What `montecarlo` says of an ensemble: tiles and pictures."""
+"""The report of `montecarlo`: headline numbers and charts."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,7 +10,7 @@ from jaxhamel.ensemble import Study
 from jaxhamel.viz import Chart, fan_figure, growth_figure, histograms_figure, landing_figure
 from jaxhamel.viz._motion._run import Run
 
-SHOWN = 200  # trajectories in the fan
+SHOWN = 200  # number of trajectories drawn in the fan of paths
 
 LABELS = {
     "end_x": "x at the end / m",
@@ -23,7 +23,7 @@ LABELS = {
 
 
 def tiles(statistics: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """What matters, in a few words."""
+    """The headline numbers of the report."""
     found = []
     if statistics.get("lift_off", {}).get("probability"):
         found.append(
@@ -39,7 +39,7 @@ def tiles(statistics: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def charts(study: Study, model: Model, run: Run) -> list[Chart]:
-    """Fan of paths and landing ellipses of a ball, histograms of every quantity."""
+    """Histograms of every quantity; for a ball also a fan of paths and ellipses around their end points."""
     finite = {name: x[np.isfinite(x)] for name, x in study.values.items()}
     shown = {LABELS.get(name, name): x for name, x in finite.items() if len(x)}
     found = []

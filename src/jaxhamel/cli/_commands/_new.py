@@ -1,4 +1,4 @@
-"""The command `new`: files to start a system of one's own from."""
+"""The command `new`: template files for a user's own system."""
 
 import keyword
 import re
@@ -16,9 +16,9 @@ TEMPLATES = {
 
 
 def run_new(name: str, out: Path) -> list[Path]:
-    """Writes NAME.py, NAME.toml and test_NAME.py; the paths written.
+    """Writes NAME.py, NAME.toml and test_NAME.py, and returns their paths.
 
-    **Raises:** `ScenarioError` for a name that no module can have, or where one of the files is there already.
+    **Raises:** `ScenarioError` for a name that is no valid module name, or if one of the files exists.
     """
     if not re.fullmatch("[a-z][a-z0-9_]*", name) or keyword.iskeyword(name):
         raise ScenarioError(
@@ -36,5 +36,5 @@ def run_new(name: str, out: Path) -> list[Path]:
 
 
 def class_name(name: str) -> str:
-    """my_trolley is MyTrolley."""
+    """The class name for a module name: `my_trolley` becomes `MyTrolley`."""
     return "".join(part.capitalize() for part in name.split("_"))

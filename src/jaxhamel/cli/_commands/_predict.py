@@ -1,4 +1,4 @@
-"""The command `predict`: an unseen run, from its first moments on, with the parameters that `identify` found."""
+"""The command `predict`: predicts a run that was not used in the fit, from its first seconds."""
 
 import time
 from dataclasses import replace
@@ -34,7 +34,7 @@ from jaxhamel.viz._motion._scene_of import scene_of
 def run_predict(
     scenario: Scenario, run: Path, out: Path, terminal: Terminal, started: float, seconds: float
 ) -> Outcome:
-    """Predicts the run and writes the files."""
+    """Predicts the run and writes the files of the command."""
     if not scenario["fitted"]:
         raise ScenarioError(
             "`fitted` is missing; give the fitted.toml that `jaxhamel identify` wrote."
@@ -61,7 +61,7 @@ def run_predict(
 
 
 def _ended(found: identify.Prediction) -> tuple[str, str]:
-    """A prediction from a start that was not found is none."""
+    """The outcome of the prediction; it failed if the initial state could not be estimated."""
     if found.initial.converged:
         return status(found.trajectory)
     return "failed", (
@@ -71,7 +71,7 @@ def _ended(found: identify.Prediction) -> tuple[str, str]:
 
 
 def write_prediction(out: Path, outcome: Outcome, found, measurements) -> Outcome:
-    """Figures, report, then the summary, which has `rms` at its top level."""
+    """Writes figures and report, then the summary, which has the key `rms` at its top level."""
     charts = distinct([*_measured_charts(found, measurements), _error_chart(found)])
     figures = write_figures(out, charts)
     outcome = replace(outcome, seconds=time.monotonic() - outcome.started)
@@ -93,7 +93,7 @@ def write_prediction(out: Path, outcome: Outcome, found, measurements) -> Outcom
 
 
 def _measured_charts(found, measurements) -> list[Chart]:
-    """Measured and predicted, of each quantity that the run has, with the time up to which it was used."""
+    """A chart of the measured and predicted values of each quantity; the fitted initial part is marked."""
     run, used = found.run, found.run.ts[0] + found.seconds
     there = [m for m in measurements if m.name in run.values]
     return [measured_chart(run, m, found.shown[m.name], slug(m.name), start=used) for m in there]
@@ -108,6 +108,6 @@ def _error_chart(found) -> Chart:
 
 
 def _scene(found) -> Scene | None:
-    """The moving bodies."""
+    """The 3-D scene with the moving bodies."""
     moving = run_of(found.trajectory, found.trajectory.system, found.run.control)
     return scene_of(moving)

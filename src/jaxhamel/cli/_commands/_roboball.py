@@ -1,4 +1,7 @@
-"""`identify roboball`, and `predict` for it: two kinds of runs, two stages of fitting, see `identify.fit_roboball`."""
+"""The commands `identify roboball` and `predict` for RoboBall II.
+
+Its two kinds of runs are fitted in two stages, see `identify.fit_roboball`.
+"""
 
 import csv
 import json
@@ -43,7 +46,7 @@ def run_identify_roboball(
     max_seconds: float | None,
     changes: Iterable[str] = (),
 ) -> Outcome:
-    """Fits the robot to the runs in `data` and writes the files.
+    """Fits the robot's parameters to the runs in `data` and writes the files of the command.
 
     **Raises:** `ScenarioError` before anything is written.
     """
@@ -106,9 +109,9 @@ def run_predict_roboball(
 
 
 def _fitted(path: Path) -> tuple[SoftRollingPendulum, float]:
-    """The robot and the spread of its contacts that `identify` left.
+    """The robot and the standard deviations of its contact parameters, from the file that `identify` wrote.
 
-    **Raises:** `ScenarioError` where the file is not one of those, or no such robot can be.
+    **Raises:** `ScenarioError` if the file has another format or its values are impossible for the robot.
     """
     content = parsed(json.loads, file_text(path), "JSON")
     if not isinstance(content, dict) or content.get("robot", NAME) != NAME:
@@ -139,7 +142,7 @@ def _floats(name: str, value: Any) -> Array:
 
 
 def _runs_in(data: Path | None) -> list[Any]:
-    """The runs in the folder, one of which rolls at least."""
+    """The runs in the folder; at least one of them must be a rolling run."""
     if data is None:
         raise ScenarioError("--data is missing; give the folder with the measured runs, CSV files.")
     runs = [_read(path) for path in files_in(data, ["*.csv"])]
@@ -162,7 +165,7 @@ def _reached(found: Any) -> dict[str, Any]:
 
 
 def _estimates(found: Any) -> dict[str, str]:
-    """What was sought, in words."""
+    """A description of the fitted parameters."""
     return {
         f"{row['parameter']} / {row['unit']}": f"{row['estimate']:.5g} ± {row['standard_error']:.2g} ({row['runs']})"
         for row in found.rows()
@@ -171,7 +174,7 @@ def _estimates(found: Any) -> dict[str, str]:
 
 
 def _ended(found: Any, stopped: bool) -> tuple[str, str]:
-    """`success`, `stopped` (asked to end early), `interrupted` or `failed`, and the sentence that says how good it is."""
+    """`success`, `stopped` (asked to end early), `interrupted` or `failed`, and a sentence with the accuracy reached."""
     message = f"RMS {found.total:.4f} rad over all rolling runs and both angles"
     if found.converged and np.isfinite(found.total):
         return "success", message
@@ -183,7 +186,7 @@ def _ended(found: Any, stopped: bool) -> tuple[str, str]:
 
 
 def _start(changes: Iterable[str]) -> SoftRollingPendulum:
-    """The robot as drawn and a first guess of its contact, with `system.NAME=VALUE` changes."""
+    """The initial guess: the designed robot and an assumed contact, with changes `system.NAME=VALUE`."""
     start = SoftRollingPendulum.roboball(**FIRST_GUESS)
     values = {name: np.asarray(value).tolist() for name, value in vars(start).items()}
     for change in changes:
@@ -207,7 +210,7 @@ def _read(path: Path) -> Any:
 
 
 def _write_fitted(out: Path, found: Any) -> None:
-    """The parameters for `predict`, and the table."""
+    """Writes the parameters for `predict`, and the table of estimates."""
     system = {name: np.asarray(value).tolist() for name, value in vars(found.system).items()}
     write_summary(out / FITTED, {"robot": NAME, "system": system, "spread": found.spread})
     with written(out / "parameters.csv") as file:
@@ -223,7 +226,7 @@ def _run_chart(found: Any, index: int) -> Chart:
 
 
 def _chart(name: str, run: Any, motion: Any, title: str, start: float | None = None) -> Chart:
-    """Measured dots and the model's lines, of both angles, at the times at which they were measured."""
+    """A chart of both angles at the measured times: measured values as dots, the model as lines."""
     measured = np.concatenate([run.values["shell"], run.values["joint"]], axis=1)
     figure = fit_figure(
         np.asarray(motion.ts),
@@ -246,7 +249,7 @@ def _write(
     lead: str,
     tables: dict[str, Any],
 ) -> Outcome:
-    """Figures, report, and the summary last."""
+    """Writes figures and report, then the summary."""
     figures = write_figures(out, charts)
     outcome = replace(outcome, seconds=time.monotonic() - outcome.started)
     names = ["summary.json", *files, *figures, "report.html"]

@@ -1,4 +1,4 @@
-"""The command `simulate`: scenario in, motion out, everything written."""
+"""The command `simulate`: simulates a scenario and writes the motion."""
 
 from pathlib import Path
 from typing import Any
@@ -17,10 +17,10 @@ from jaxhamel.viz._motion._view import prepare
 
 
 def run_simulate(scenario: Scenario, out: Path, terminal: Terminal, started: float) -> Outcome:
-    """Simulate the scenario and write its files.
+    """Simulates the scenario and writes the files of the command.
 
-    **Returns:** the outcome; its `status` is `failed` when the simulation broke down, and the
-    files hold the motion up to there.
+    **Returns:** the outcome. Its `status` is `failed` if the simulation broke down; the files then hold the motion up to
+    that time.
 
     **Raises:** `ScenarioError` before anything is written.
     """
@@ -34,13 +34,13 @@ def run_simulate(scenario: Scenario, out: Path, terminal: Terminal, started: flo
 
 
 def simulated(run: PreparedRun) -> Trajectory:
-    """The motion, by the scenario's solver; meanwhile what its pictures need is compiled."""
+    """Simulates the run with the scenario's solver, while a thread compiles the programs for the figures."""
     with named("scenario"), meanwhile(lambda: prepare(run.standing())):
         return simulate(run.system, run.q0, run.u0, run.ts, run.control, **run.options)
 
 
 def status(trajectory: Trajectory) -> tuple[str, str]:
-    """`success` or `failed`, and the sentence that says why."""
+    """`success` or `failed`, and a sentence with the reason."""
     words = in_words(trajectory.result, trajectory.t_end)
     return (
         ("success", words) if bool(trajectory.succeeded) else ("failed", f"the simulation {words}")
@@ -48,7 +48,7 @@ def status(trajectory: Trajectory) -> tuple[str, str]:
 
 
 def progress_of(trajectory: Trajectory) -> dict[str, Any]:
-    """How far the simulation came and what it took."""
+    """The time that the simulation reached, and its numbers of accepted and rejected steps."""
     return {
         "time": float(trajectory.t_end),
         "steps": int(trajectory.stats["num_accepted_steps"]),

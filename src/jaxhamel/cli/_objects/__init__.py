@@ -1,1 +1,1 @@
-"""The package's objects made from a scenario."""
+"""Objects of the library, built from a scenario."""

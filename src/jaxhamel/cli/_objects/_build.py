@@ -1,4 +1,4 @@
-"""Control, times and solver of a checked scenario as objects of the library."""
+"""Builds control, times and solver options from a checked scenario."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -33,7 +33,7 @@ METHODS = {
 
 
 class Sine(eqx.Module):
-    """θ_i(t) = θ0_i + a_i sin(ω_i t + φ_i), every field `(n,)`."""
+    """The control θ_i(t) = θ0_i + a_i sin(ω_i t + φ_i); every field has the shape `(n,)`."""
 
     mean: Float[Array, " n"]
     amplitude: Float[Array, " n"]
@@ -45,7 +45,7 @@ class Sine(eqx.Module):
 
 
 def build_control(scenario: Scenario, system: Any) -> Callable[..., Any] | None:
-    """The control of `[control]`, with as many values as the system takes; None where it takes none, or is given none."""
+    """The control of `[control]`, with one value for each control of the system; None if the system or scenario has none."""
     table = dict(scenario["control"])
     curve, given = table.pop("curve"), controls_of(system)
     said = any(np.size(value) for value in table.values())
@@ -59,13 +59,13 @@ def build_control(scenario: Scenario, system: Any) -> Callable[..., Any] | None:
 
 
 def _said(table: Mapping[str, Any]) -> int:
-    """How many values a control has by itself."""
+    """The number of values that a table `[control]` specifies."""
     lists = [value for value in table.values() if isinstance(value, list) and value]
     return len(lists[0][0] if isinstance(lists[0][0], list) else lists[0]) if lists else 0
 
 
 def build_times(scenario: Scenario) -> np.ndarray:
-    """The times of `[time]`, equally spaced, both ends among them."""
+    """The times of `[time]`, equally spaced, including both ends."""
     table = scenario["time"]
     if not table["end"] > table["start"]:
         raise ScenarioError(
@@ -120,7 +120,7 @@ def _stored(table: Mapping[str, Any], n: int) -> Any:
 
 
 def limited(curve: Any, table: Mapping[str, Any], n: int, name: str = "control") -> Any:
-    """The curve between the rail limits `lower` and `upper` of the table, if it has them."""
+    """The curve, kept between the rail limits `lower` and `upper` of the table, if it has them."""
     if not table["lower"] and not table["upper"]:
         return curve
     bounds = [_per_mass(key, table[key], n, name) for key in ("lower", "upper")]

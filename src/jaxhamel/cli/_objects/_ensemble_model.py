@@ -1,4 +1,4 @@
-"""What each trajectory of a scenario's ensemble does: from blocks of samples to numbers."""
+"""The model of a scenario's ensemble: it maps blocks of samples to quantities of the motions."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -20,7 +20,9 @@ from jaxhamel.viz._along import along
 
 
 class Motions(NamedTuple):
-    """A block of motions: system and control with axes as in `axes`, (q, u) with axes (B, T) in front."""
+    """A block of motions q, u with leading axes (B, T); `axes` says which leaves of system and control have the batch axis.
+
+    """
 
     system: Any
     control: Any
@@ -30,7 +32,7 @@ class Motions(NamedTuple):
 
 
 class Model:
-    """From a block of samples to what each trajectory does, by `rollout`."""
+    """Maps a block of samples to the quantities of each trajectory, computed by `rollout`."""
 
     def __init__(self, scenario: Scenario, nominal: Nominal):
         table, full, path = scenario["montecarlo"], build_times(scenario), build_path(scenario)
@@ -40,14 +42,14 @@ class Model:
         self.asked = None if path is None else along(path, self.ts)
 
     def __call__(self, samples: Mapping[str, Any]) -> tuple[dict[str, Array], Array | None]:
-        """What each trajectory does, and of a ball its path on the ground."""
+        """The quantities of each trajectory; for a ball also its path on the ground, else None."""
         motions = self.motions(samples)
         if isinstance(motions.system, RollingBall):
             return _of_ball(self.ts, self.asked, motions), motions.q[1]
         return _of_any(motions), None
 
     def motions(self, samples: Mapping[str, Any]) -> Motions:
-        """What all trajectories share stays one, with the axis None."""
+        """Runs the block. Values that all trajectories share are not repeated: their axis is None."""
         shapes = []
 
         def varied(sample):
@@ -66,11 +68,11 @@ class Model:
 
 
 def _of_ball(ts, asked, motions: Motions) -> dict[str, Array]:
-    """Where a ball ends, how well it keeps to its path, what the ground has to do."""
+    """The end point of a ball, its distance from the path of the task, and the extremes of its contact force."""
     force, position = _contact_forces(ts, motions), motions.q[1]
     pressed = (
         force[..., 2] > 0
-    )  # a ball that leaves the ground is told by its normal force and stays in the statistics
+    )  # friction is undefined without contact; lift-off shows in the normal force instead
     found = {
         "end_x": position[:, -1, 0],
         "end_y": position[:, -1, 1],
@@ -87,7 +89,7 @@ def _of_ball(ts, asked, motions: Motions) -> dict[str, Array]:
 
 
 def _contact_forces(ts: np.ndarray, motions: Motions) -> Float[Array, "T B 3"]:
-    """Of the ground on each ball at each time, in lanes, one time after the other."""
+    """Force of the ground on each ball at each time; computed in lanes, one time after another."""
     axes = (motions.axes.system, motions.axes.control, 0, 0)
 
     def at(now):
@@ -100,7 +102,7 @@ def _contact_forces(ts: np.ndarray, motions: Motions) -> Float[Array, "T B 3"]:
 
 
 def _of_any(motions: Motions) -> dict[str, Array]:
-    """The last state."""
+    """The last state of each trajectory."""
     ends = [x[:, -1].reshape(len(x), -1) for x in jax.tree.leaves(motions.q)]
     q, u = jnp.concatenate(ends, axis=1), motions.u[:, -1]
     return {f"end_q{i}": x for i, x in enumerate(q.T)} | {f"end_u{i}": x for i, x in enumerate(u.T)}

@@ -1,4 +1,4 @@
-"""A scenario for `identify` as objects of the library: measurements, parameters, runs, the problem."""
+"""Builds the objects of a scenario for `identify`: measurements, parameters, runs and the problem."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -42,7 +42,7 @@ ENTRIES = {
 
 
 def build_identified_system(scenario: Scenario) -> Any:
-    """The system of `[system]` with what `identify` has found, where the scenario has that."""
+    """The system of `[system]`, with the fitted values of `[[fitted]]` if the scenario has them."""
     system = build_system(scenario)
     for entry in scenario["fitted"]:
         path, leaves = entry["path"], leaf_paths(system)
@@ -83,7 +83,7 @@ def _measurement(place: int, table: dict[str, Any]) -> Any:
 
 
 def units_of(scenario: Scenario, measurements: tuple[Any, ...]) -> dict[str, str]:
-    """Units of the columns that are not in SI."""
+    """The units of all columns that are not in SI."""
     tables = zip(measurements, scenario["measurements"], strict=True)
     units = {c: table["unit"] for m, table in tables if table["unit"] for c in m.columns}
     return units | {scenario["data"]["time"]: scenario["data"]["time_unit"]}
@@ -129,9 +129,9 @@ def read_runs(
 
 
 def files_in(folder: Path, patterns: list[str]) -> list[Path]:
-    """The files of a folder that a pattern fits, all of them inside of it, links followed.
+    """The files in a folder that match a pattern. A link must lead to a file inside the folder.
 
-    **Raises:** `ScenarioError` where there is none, or one that is elsewhere.
+    **Raises:** `ScenarioError` if no file matches, or if one lies outside of the folder.
     """
     found: set[Path] = set()
     for pattern in patterns:
@@ -152,7 +152,7 @@ def files_in(folder: Path, patterns: list[str]) -> list[Path]:
 
 
 def read_run(scenario: Scenario, path: Path, measurements: tuple[Any, ...], control: Any) -> Any:
-    """One run; what is wrong with the file is said in one line."""
+    """Reads one run; an error in the file becomes a `ScenarioError` of one line."""
     data = scenario["data"]
     check_data_file(path)
     try:
@@ -172,7 +172,7 @@ def read_run(scenario: Scenario, path: Path, measurements: tuple[Any, ...], cont
 def build_problem(
     scenario: Scenario, system: Any, measurements: tuple[Any, ...], runs: list[Any]
 ) -> Any:
-    """The problem of the scenario; what does not fit together is said in one line."""
+    """The scenario's identification problem; contradictions become a `ScenarioError` of one line."""
     fit = scenario["fit"]
     with named("parameters"):
         return identify.Problem(
@@ -186,13 +186,13 @@ def build_problem(
         )
 
 
-# Made-up data.
+# Synthetic data.
 
 
 def make_runs(
     scenario: Scenario, folder: Path, measurements: tuple[Any, ...], control: Any, seed: int
 ) -> None:
-    """Writes `[synthetic]` runs of the system of `[truth]` as CSV files."""
+    """Simulates the runs of `[synthetic]` for the system of `[truth]` and writes them as CSV files."""
     table = scenario["synthetic"]
     given = {key: value for key, value in scenario["truth"].items() if value is not None}
     truth = replace(scenario, tables={**scenario.tables, "system": {**scenario["system"], **given}})
@@ -216,7 +216,7 @@ def _along(measurement, system, motion, control):
 
 
 def _noisy(measurement, exact: np.ndarray, share: float, rng) -> np.ndarray:
-    """With normal noise, a share of each column's RMS; of a rotation, of one radian."""
+    """Adds normal noise of the size `share` × RMS to each column; `share` × 1 rad to a rotation."""
     if measurement.size == measurement.error_size:
         return exact + share * np.sqrt(np.mean(exact**2, axis=0)) * rng.normal(size=exact.shape)
     turn = jnp.asarray(share * rng.normal(size=(len(exact), 3)))
@@ -224,7 +224,7 @@ def _noisy(measurement, exact: np.ndarray, share: float, rng) -> np.ndarray:
 
 
 def with_fitted(scenario: Scenario, estimate: Any) -> Scenario:
-    """The scenario with what was found, and with the noise that was estimated: what `predict` starts from."""
+    """The scenario with the estimated parameters and noise added, as `predict` reads it."""
     paths = []
     for p in estimate.problem.parameters:
         paths += [getattr(p, key) for key in ("mass", "com", "path") if hasattr(p, key)]

@@ -14,7 +14,7 @@ PATHS = {
 
 
 def build_path(scenario: Scenario) -> Any:
-    """The path of `[task]`, t -> `(2,)`; None where there is no task, or one without a path."""
+    """The path of `[task]`, t -> `(2,)`; None without a task or for a task without a path."""
     task = scenario["task"]
     if task is None or task["path"] not in PATHS:
         return None

@@ -1,4 +1,4 @@
-"""A run prepared from a scenario: everything that a simulation of it needs, built once and passed along."""
+"""A run prepared from a scenario: the objects that a simulation needs, built once and passed along."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -20,9 +20,9 @@ from jaxhamel.viz._motion._run import Run
 
 @dataclass(frozen=True, eq=False)
 class PreparedRun:
-    """A scenario as objects of the library.
+    """System, initial state, control, times, solver options and path of a scenario.
 
-    `path` is t -> `(d,)`, asked for by a task, or None; `options` are those of `jaxhamel.simulate`.
+    `path` is the path t -> `(d,)` of the task, or None; `options` are keyword arguments of `jaxhamel.simulate`.
     """
 
     scenario: Scenario
@@ -36,7 +36,7 @@ class PreparedRun:
 
     @classmethod
     def of(cls, scenario: Scenario) -> "PreparedRun":
-        """What the scenario says, checked together.
+        """Builds and checks all objects of a scenario.
 
         **Raises:** `ScenarioError` before anything is computed.
         """
@@ -50,17 +50,17 @@ class PreparedRun:
     def but(
         self, system: System, q0: Configuration, u0: QuasiVelocity, control: Control
     ) -> "PreparedRun":
-        """The same run of another member of an ensemble."""
+        """The same run with another system, initial state and control, for one member of an ensemble."""
         return replace(self, system=system, q0=q0, u0=u0, control=control)
 
     def standing(self) -> Run:
-        """A run that stays where it starts, to compile beforehand what the pictures of the motion need."""
+        """A run that stays at its initial state; it is used to compile the programs for the figures early."""
         repeat = lambda x: np.broadcast_to(x, (len(self.ts), *np.shape(x)))  # noqa: E731
         q, u = jax.tree.map(repeat, (self.q0, self.u0))
         return self._with_task(Run(self.system, self.control, self.ts, q, u))
 
     def shown(self, trajectory: Trajectory, control: Control = None) -> Run:
-        """A motion with what the scenario's task asks for; `control` in place of the scenario's own."""
+        """The motion of a trajectory together with the path of the task; `control` replaces the scenario's control."""
         control = self.control if control is None else control
         return self._with_task(run_of(trajectory, self.system, control))
 
@@ -72,7 +72,7 @@ class PreparedRun:
 
 
 def run_of(trajectory: Trajectory, system: System, control: Control) -> Run:
-    """A motion as arrays. **Raises:** `ScenarioError` for one that could not be begun."""
+    """The motion of a trajectory as arrays. **Raises:** `ScenarioError` if the trajectory has no first step."""
     try:
         return Run.of(trajectory, system, control)
     except ValueError as error:
@@ -80,7 +80,9 @@ def run_of(trajectory: Trajectory, system: System, control: Control) -> Run:
 
 
 def check_shapes(system: System, q0: Configuration) -> None:
-    """The Lagrangian is one number: a parameter of a wrong shape is found here, and not deep in a derivative."""
+    """Checks that the Lagrangian is a scalar, so that a parameter of a wrong shape is reported before any derivative is
+    taken.
+    """
     if system.prescribed_motion:
         return
     v = jnp.zeros(system.space.dim)

@@ -1,4 +1,4 @@
-"""`[[montecarlo.spread]]`: distributions about a scenario's values, and the system that one sample makes of it."""
+"""The tables `[[montecarlo.spread]]`: distributions about the scenario's values, and the system of one sample."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -21,7 +21,7 @@ INITIAL_KEYS = ("initial.q", "initial.u")
 
 
 class Nominal(NamedTuple):
-    """What the scenario itself says."""
+    """System, initial state and control of the scenario itself."""
 
     system: System
     q0: Configuration
@@ -35,7 +35,7 @@ def nominal_of(run: PreparedRun) -> Nominal:
 
 
 class Disturbed(eqx.Module):
-    """θ(t) = offset + scale θ₀(t − delay), every field `(n,)` or a number."""
+    """The control θ(t) = offset + scale θ₀(t − delay); every field is `(n,)` or a number."""
 
     control: Any
     offset: Array
@@ -47,9 +47,9 @@ class Disturbed(eqx.Module):
 
 
 def distributions(spread: list[Mapping[str, Any]], nominal: Nominal) -> dict[str, Distribution]:
-    """One distribution of deviations (factors, where they are relative) for each entry of the table.
+    """One distribution for each table: of deviations from the nominal value, or of factors if the table is relative.
 
-    **Raises:** `ScenarioError` for a key that is nothing of the scenario, or one that stands twice.
+    **Raises:** `ScenarioError` for a key that is no number of the scenario, or that stands twice.
     """
     found: dict[str, Distribution] = {}
     for i, entry in enumerate(spread):
@@ -75,9 +75,9 @@ def member(sample: Mapping[str, Any], nominal: Nominal) -> Nominal:
 
 
 def check_system(sample: Mapping[str, np.ndarray], nominal: Nominal) -> None:
-    """The parameters of one sample make a system.
+    """Checks that the parameters of one sample are accepted by the system's constructor.
 
-    **Raises:** `ValueError` with the system's own message, the parameter named as in a scenario.
+    **Raises:** `ValueError` with the constructor's message, in which the parameter is named as in a scenario.
     """
     system = member({key: jnp.asarray(x) for key, x in sample.items()}, nominal).system
     try:
@@ -88,14 +88,14 @@ def check_system(sample: Mapping[str, np.ndarray], nominal: Nominal) -> None:
 
 
 def _disturbed(control: Control, own: Mapping[str, Array]) -> Disturbed:
-    # NumPy's, which a trace leaves alone: a time that all trajectories share finds its knots once for all
+    # as a NumPy array it stays concrete in a trace: for a time that all trajectories share, knots are located only once
     dtype = next(iter(own.values())).dtype
     zero, one = np.zeros((), dtype), np.ones((), dtype)
     return Disturbed(control, **{"offset": zero, "scale": one, "delay": zero, **own})
 
 
 def _value(key: str, nominal: Nominal, where: str) -> np.ndarray:
-    """The nominal value: what a deviation is added to."""
+    """The nominal value to which a deviation is added."""
     n = getattr(nominal.system, "n_masses", 0)
     known = {
         "initial.q": np.zeros(nominal.system.space.dim),
@@ -116,7 +116,7 @@ def _value(key: str, nominal: Nominal, where: str) -> np.ndarray:
 
 
 def _distribution(entry: Mapping[str, Any], value: np.ndarray) -> Distribution:
-    """Of the value itself, the deviation put onto the scenario's."""
+    """The distribution of the value itself, which is the nominal value plus the deviation."""
     scale = np.abs(value) if entry.get("relative") else np.ones_like(value)
     match entry["distribution"]:
         case "normal":

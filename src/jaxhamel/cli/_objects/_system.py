@@ -1,4 +1,4 @@
-"""The system of `[system]` and the state of `[initial]`, of any class."""
+"""Builds the system of `[system]` and the state of `[initial]`, for any class of systems."""
 
 import inspect
 import re
@@ -34,7 +34,7 @@ def build_system(scenario: Scenario) -> Any:
 def build_initial(
     scenario: Scenario, system: System | None = None
 ) -> tuple[Configuration, QuasiVelocity]:
-    """The configuration and quasi-velocities of `[initial]`; what is left out is the system's `initial_state`."""
+    """The configuration and quasi-velocities of `[initial]`; missing values come from the system's `initial_state`."""
     known: System = build_system(scenario) if system is None else system
     table, names = scenario["initial"], state_of(known)
     _check_one_way(table, names)
@@ -49,7 +49,7 @@ def build_initial(
 def state_in(
     system: System, table: Mapping[str, Any], where: str, start: tuple | None = None
 ) -> tuple[Configuration, QuasiVelocity]:
-    """The state of the keys `q` and `u` of a table; one that is absent is that of `start`, or of the system."""
+    """The state given by the keys `q` and `u` of a table; a missing one is taken from `start`, or from the system."""
     q, u = system.initial_state() if start is None else start
     if "q" in table:
         q = _configuration(table["q"], *jax.tree.flatten(q), f"{where}.q")
@@ -61,7 +61,7 @@ def state_in(
 
 @contextmanager
 def named(table: str) -> Iterator[None]:
-    """Turn the library's messages about `radius` into one line about `system.radius`."""
+    """Turns an error of the library about `radius` into a one-line error about `system.radius`."""
     try:
         yield
     except ScenarioError:
@@ -72,9 +72,9 @@ def named(table: str) -> Iterator[None]:
 
 
 def check_constructed(thing: Any) -> None:
-    """What its constructor says of the values of a system, or of a part of it such as its rails.
+    """Calls the constructors of a system and of its parts (such as its rails) again with their present values.
 
-    For one whose leaves were put into it: that passes the constructor by.
+    A system whose leaves were replaced has not passed its constructor's checks; this function makes up for that.
 
     **Raises:** as the constructor.
     """
@@ -84,7 +84,7 @@ def check_constructed(thing: Any) -> None:
     named_arguments: dict[str, Any] = {}
     for name, parameter in inspect.signature(type(thing)).parameters.items():
         if not hasattr(thing, name):
-            return  # a constructor of its own, whose arguments are not its fields
+            return  # a custom constructor, whose arguments are not the fields
         value = getattr(thing, name)
         for part in value if isinstance(value, tuple) else (value,):
             check_constructed(part)
@@ -138,7 +138,7 @@ def _rails(tables: list[Mapping[str, Any]], n: int) -> Any:
 
 
 def _group(kind: str, tables: list[Mapping[str, Any]]) -> Any:
-    """Neighbouring rails of one kind as one object with a row for each."""
+    """One object with a row for each of several neighbouring rails of one kind."""
     columns = {
         key: np.array([table[key] for table in tables]) for key in tables[0] if key != "kind"
     }
@@ -158,7 +158,7 @@ RAILS = {
 
 
 def _check_one_way(table: Mapping[str, Any], names: State) -> None:
-    """Either `q`, or the keys that make it up; the same for `u`."""
+    """Checks that a table has either `q` or the keys that `q` consists of; likewise for `u`."""
     for whole, parts in (("q", names.q), ("u", names.u)):
         others = [part.key for part in parts if part.key != whole]
         if whole in table and not all(_at_rest(table.get(key)) for key in others):
@@ -168,7 +168,7 @@ def _check_one_way(table: Mapping[str, Any], names: State) -> None:
 
 
 def _at_rest(value: Any) -> bool:
-    """Whether a key is absent, or has the value that it has by default."""
+    """Whether a key is absent or has its default value."""
     return value is None or not np.any(value) or list(np.ravel(value)) == [1.0, 0.0, 0.0, 0.0]
 
 
@@ -179,7 +179,7 @@ def _leaf(key: str, table: Mapping[str, Any], default: Any) -> Any:
 
 
 def _velocities(names: State, table: Mapping[str, Any], u: Any) -> Any:
-    """u with the runs that the table names in their places."""
+    """u, with the segments that the table names replaced by the table's values."""
     fixed = sum(part.size or 0 for part in names.u)
     start = 0
     for part in names.u:
@@ -192,7 +192,7 @@ def _velocities(names: State, table: Mapping[str, Any], u: Any) -> Any:
 
 
 def _configuration(value: Any, leaves: Sequence[Any], structure: Any, key: str) -> Configuration:
-    """Lists as the configuration is nested, one for each array, or all numbers in one list."""
+    """A configuration from nested lists (one for each array) or from one list of all numbers."""
     parts = value if isinstance(value, list) else [value]
     if len(leaves) > 1 and all(isinstance(part, list) for part in parts):
         return _nested(value, leaves, structure, key)
@@ -229,7 +229,7 @@ def _array(key: str, value: Any, shape: tuple[int, ...]) -> Any:
 def _check_units(
     space: AbstractSpace, q: Configuration, names: State, where: str, whole: bool
 ) -> None:
-    """Quaternions are unit."""
+    """Checks that the quaternions of a configuration have unit norm."""
     for part, turns, x in zip(names.q, _turning(space), jax.tree.leaves(q), strict=True):
         norm = float(np.linalg.norm(x[:4])) if turns else 1.0
         if abs(norm - 1.0) > 1e-6:
@@ -241,7 +241,7 @@ def _check_units(
 
 
 def _turning(space: AbstractSpace) -> Iterator[bool]:
-    """Of each array of a configuration, whether it begins with a quaternion."""
+    """For each array of a configuration, whether it begins with a quaternion."""
     if isinstance(space, Product):
         for factor in space.spaces:
             yield from _turning(factor)

@@ -1,4 +1,4 @@
-"""`[task]` as objects of the library: the control problem and the method."""
+"""Builds the control problem and the method of `[task]`."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -36,7 +36,7 @@ from jaxhamel.systems import RollingBall
 
 
 class Coordinates(eqx.Module):
-    """Some of the numbers that a configuration is stored in."""
+    """An output that picks some of the stored numbers of a configuration."""
 
     places: tuple[int, ...] = eqx.field(static=True)
 
@@ -45,9 +45,9 @@ class Coordinates(eqx.Module):
 
 
 def build_problem(scenario: Scenario, seed: int, run: PreparedRun | None = None) -> ControlProblem:
-    """The control problem of `[task]`, of a run prepared from the scenario.
+    """The control problem of `[task]` for a run prepared from the scenario.
 
-    **Raises:** `ScenarioError` where there is no task, or one that this system cannot have.
+    **Raises:** `ScenarioError` if there is no task, or if the system does not fit the task.
     """
     _check_task(scenario)
     run = PreparedRun.of(scenario) if run is None else run
@@ -88,7 +88,7 @@ def _along_path(
 
 
 def _to_state(run: PreparedRun, task: Mapping[str, Any], ts: Array, curve: Any) -> ControlProblem:
-    """The least control effort that brings the system into a state, exactly or by weight."""
+    """The problem of reaching a state, exactly or by a weight, with the least control effort."""
     q, u = state_in(run.system, {k: task[k] for k in ("q", "u") if k in task}, "task")
     target = {"q": q if "q" in task else None, "u": u if "u" in task else None}
     if all(x is None for x in target.values()):
@@ -138,7 +138,7 @@ def _check_at_origin(scenario: Scenario) -> None:
 
 
 def _output(run: PreparedRun, task: Mapping[str, Any]) -> Callable | None:
-    """The two coordinates that follow the path: those that the task names, else the body's position; None without a path."""
+    """The two coordinates that follow the path: those of `task.coordinates`, or the body's position; None without a path."""
     if run.path is None:
         return None
     names = state_of(run.system)
@@ -162,7 +162,7 @@ def _output(run: PreparedRun, task: Mapping[str, Any]) -> Callable | None:
 
 
 def _controls(task: Mapping[str, Any], system: Any) -> int:
-    """How many controls there are: the system says it, or else `rest` does, a number for each."""
+    """The number of controls, which the system states; otherwise the number of values in `rest`."""
     said, given = len(task["rest"]), controls_of(system)
     if not said and given and task["path"] == "to-state":
         return given
@@ -176,7 +176,7 @@ def _controls(task: Mapping[str, Any], system: Any) -> int:
 
 
 def _curve(task: Mapping[str, Any], n: int, end: float, seed: int) -> tuple[Any, int]:
-    """The curve that stays at rest, changed at random where that is asked for; the intervals of the search."""
+    """The initial curve, which stays at rest (plus a random perturbation if requested), and the intervals of the search."""
     rest = jnp.asarray(task["rest"] or [0.0] * n, dtype=float)
     if task.get("harmonics"):
         waves = jnp.zeros((task["harmonics"], n))

@@ -1,1 +1,1 @@
-"""What commands write: tables, summaries, figures, pages."""
+"""The files that commands write: tables, summaries, figures, pages."""

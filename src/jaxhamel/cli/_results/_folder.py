@@ -1,4 +1,4 @@
-"""The folder that a command writes to: one writer at a time, and no link in it is followed."""
+"""The folder that a command writes to: only one process may write there, and links in it are not followed."""
 
 import errno
 import os
@@ -13,13 +13,17 @@ _MADE: list[Path] = []
 
 
 def folder(out: Path, *, of_ensemble: bool = False) -> Path:
-    """The folder to write to, made when absent, and this command's alone until `release`.
+    """Makes the folder to write to if it is absent, and locks it for this command until `release`.
 
-    The summary of a run before is removed: it says that all files beside it are of one run. Files of other names are left
-    alone.
+    The summary of an earlier run is removed, since a summary states that all files beside it belong to its run. All other
+    files
+    stay.
 
-    **Raises:** `ScenarioError` where it cannot be, where another command writes there, or where the files would take the
-    place of an ensemble's, which took longer than they; an ensemble's take no others' place.
+    **Raises:** `ScenarioError` if the folder cannot be made, if another command is writing there, or if it holds an ensemble
+    and
+    this command is not `montecarlo`, whose results took longer to compute; `montecarlo` likewise refuses a folder with the
+    result
+    of another command.
     """
     what = "made"
     try:
@@ -44,17 +48,17 @@ def folder(out: Path, *, of_ensemble: bool = False) -> Path:
 
 
 def remove_summary(out: Path) -> None:
-    """Nothing says any longer that the files in the folder are of one run."""
+    """Removes the summary, so that nothing claims any longer that the files in the folder belong to one run."""
     (out / "summary.json").unlink(missing_ok=True)
     sync(out)
 
 
 def release() -> None:
-    """Leave all folders to others; one that was made and has nothing in it goes."""
+    """Unlocks all folders, and removes a folder that was made by this command and is still empty."""
     while _HELD:
         _HELD.popitem()[1].close()
     while _MADE:
-        with suppress(OSError):  # as it is where something was written
+        with suppress(OSError):  # it is not empty
             _MADE.pop().rmdir()
 
 

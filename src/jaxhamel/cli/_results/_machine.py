@@ -1,4 +1,4 @@
-"""What a figure was measured on: processor, accelerator, versions."""
+"""A description of the machine for benchmarks: processor, accelerator, versions."""
 
 import os
 import platform
@@ -11,7 +11,7 @@ from jaxhamel.cli._results._outcome import versions
 
 
 def machine() -> dict[str, str]:
-    """Names by what they name, ready to be pasted."""
+    """Processor, accelerator, system and versions, by name."""
     known = versions()
     return {
         "processor": _processor(),
@@ -23,7 +23,7 @@ def machine() -> dict[str, str]:
 
 
 def cores() -> int:
-    """That this process may use."""
+    """Number of cores that this process may use."""
     try:
         return len(os.sched_getaffinity(0))
     except AttributeError:  # not on Linux
@@ -31,7 +31,7 @@ def cores() -> int:
 
 
 def _processor() -> str:
-    """Its name in words: Linux has it in a file, others where Python looks."""
+    """Name of the processor: from /proc/cpuinfo on Linux, from `platform` elsewhere."""
     try:
         found = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text())
     except OSError:

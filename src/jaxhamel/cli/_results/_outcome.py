@@ -1,4 +1,4 @@
-"""How a command ended, in the words of summary.json."""
+"""The outcome of a command, as written to summary.json."""
 
 import platform
 from collections.abc import Mapping
@@ -13,11 +13,13 @@ PACKAGES = ("jaxhamel", "jax", "jaxlib", "diffrax", "equinox", "optax", "optimis
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a command ended.
+    """The outcome of a command.
 
-    `status` is `success`, `stopped`, `interrupted` or `failed`, `message` says it in words, `started` is when the command
-    began on the monotonic clock; `tiles` and `lead` add to those of the motion in the report;
-    `files` are those that the command has written itself; `top` are entries of summary.json beside the usual ones.
+    `status` is `success`, `stopped`, `interrupted` or `failed`, and `message` explains it; `started` is the time on the
+    monotonic
+    clock at which the command began; `tiles` and `lead` are added to those of the motion in the report; `files` are files
+    that the
+    command has written itself; `top` has additional entries of summary.json.
     """
 
     command: str
@@ -33,7 +35,7 @@ class Outcome:
     top: Mapping[str, Any] = field(default_factory=dict)
 
     def summary(self, files: list[str]) -> dict[str, Any]:
-        """What summary.json holds."""
+        """The content of summary.json."""
         return {
             "command": self.command,
             "scenario": self.scenario.name,
@@ -49,7 +51,7 @@ class Outcome:
 
 
 def versions() -> dict[str, str]:
-    """Versions of what computed the result."""
+    """Versions of the packages that computed the result."""
     found = {"python": platform.python_version()}
     for package in PACKAGES:
         try:

@@ -1,4 +1,4 @@
-"""The files a command leaves in its folder: summary.json, trajectory.csv, figures, report.html."""
+"""Writes the files of a command: summary.json, trajectory.csv, figures, report.html."""
 
 import csv
 import json
@@ -33,11 +33,11 @@ UNITS = {
 
 
 def write_all(out: Path, outcome: Outcome, run: Run, charts: Sequence[Chart] = ()) -> Outcome:
-    """Every file of a command; the outcome with all that was reached. `charts` come before those of the motion.
+    """Writes every file of a command and returns the completed outcome. `charts` are placed before those of the motion.
 
-    The summary is written last: a folder with a summary.json has all the others.
+    The summary is written last: a folder with a summary.json has all other files, too.
     """
-    with np.errstate(all="ignore"):  # of a motion that broke down: files show numbers as they are
+    with np.errstate(all="ignore"):  # a motion that broke down has NaN and infinite values, which the files may show
         shown = view(run)
     shown = replace(shown, charts=distinct([*charts, *shown.charts]))
     outcome = replace(outcome, reached={**shown.reached, **outcome.reached})
@@ -51,19 +51,19 @@ def write_all(out: Path, outcome: Outcome, run: Run, charts: Sequence[Chart] = (
 
 
 def write_trajectory(path: Path, ts: np.ndarray, columns: Mapping[str, np.ndarray]) -> None:
-    """One row for each time, a header, and 17 digits: reading it gives the same numbers back."""
+    """Writes one row for each time, with a header and 17 digits, from which floats are read back exactly."""
     write_columns(path, {"t": ts, **columns})
 
 
 def write_columns(path: Path, columns: Mapping[str, np.ndarray]) -> None:
-    """A CSV file with a header; 17 digits."""
+    """Writes a CSV file with a header and 17 digits."""
     with written(path) as file:
         csv.writer(file, lineterminator="\n").writerow(map(cell, columns))
         np.savetxt(file, np.column_stack(list(columns.values())), delimiter=",", fmt="%.17g")
 
 
 def write_figures(out: Path, charts: Sequence[Chart]) -> list[str]:
-    """Every chart as `KEY.png`; the names written."""
+    """Writes every chart as `KEY.png` and returns the file names."""
     names = [f"{chart.key}.png" for chart in charts]
     for chart, name in zip(charts, names, strict=True):
         with written(out / name, binary=True) as file:
@@ -72,7 +72,7 @@ def write_figures(out: Path, charts: Sequence[Chart]) -> list[str]:
 
 
 def write_report(path: Path, shown: View, outcome: Outcome, summary: Mapping[str, Any]) -> None:
-    """The page, with the summary as its tables."""
+    """Writes the page report.html, with the entries of the summary as tables."""
     used = summary["versions"]
     report = Report(
         title=outcome.scenario.title,
@@ -92,7 +92,7 @@ def write_report(path: Path, shown: View, outcome: Outcome, summary: Mapping[str
 
 
 def write_summary(path: Path, summary: Mapping[str, Any]) -> None:
-    """The summary as JSON; numbers that are not finite become null."""
+    """Writes the summary as JSON; numbers that are not finite become null."""
     text = json.dumps(_plain(summary), indent=2, ensure_ascii=False, allow_nan=False)
     write_text(path, text + "\n")
     sync(path.parent)
@@ -111,13 +111,13 @@ def _plain(value: Any) -> Any:
 
 
 def _readable(numbers: Mapping[str, Any]) -> dict[str, Any]:
-    """With words and units as keys."""
+    """The numbers with labels and units as keys."""
     units = {key: f" / {UNITS[key]}" if key in UNITS else "" for key in numbers}
     return {key.replace("_", " ") + units[key]: value for key, value in numbers.items()}
 
 
 def _asked_in_tables(asked: Mapping[str, Any]) -> dict[str, Any]:
-    """Without title and description, which the page shows at its head."""
+    """The scenario without title and description, which the page shows at its top."""
     return {key: value for key, value in asked.items() if not isinstance(value, str)}
 
 
@@ -126,7 +126,7 @@ def _sentence(message: str) -> str:
 
 
 def _flat(tables: Mapping[str, Any], path: str = ""):
-    """Nested tables as dotted keys; what is absent or empty is left out."""
+    """Nested tables as one table with dotted keys; absent and empty values are left out."""
     for key, value in tables.items():
         here = f"{path}.{key}" if path else key
         if isinstance(value, Mapping):
@@ -139,11 +139,11 @@ def _flat(tables: Mapping[str, Any], path: str = ""):
 
 
 def _brief(value: Any) -> Any:
-    """Long lists are in summary.json; the page shows how long they are."""
+    """A value as text; a long list is replaced by its length (summary.json has all of it)."""
     size = _count(value)
     return f"{size} numbers" if size > 12 else value
 
 
 def _count(value: Any) -> int:
-    """How many numbers lists hold, also those of different lengths."""
+    """Number of entries in nested lists, which may have different lengths."""
     return sum(map(_count, value)) if isinstance(value, list) else 1

@@ -1,4 +1,4 @@
-"""solution.toml: what `control` found, as a scenario that `simulate` replays."""
+"""solution.toml: the result of `control`, as a scenario that `simulate` replays."""
 
 import json
 import math
@@ -14,16 +14,16 @@ from jaxhamel.control import FourierSeries, Limited, Result, Spline
 
 
 def write_solution(path: Path, scenario: Scenario, result: Result) -> None:
-    """The scenario with the control that was found in it; floats read back exactly."""
+    """Writes the scenario with the control that was found; floats are read back exactly."""
     tables = dict(scenario.tables)
     tables["control"] = _control(result.control)
     tables["solver"] = {**tables["solver"], "method": "dopri8", "dt": 0.0}
-    tables["solver"] |= {"rtol": 1e-10, "atol": 1e-12}  # as the result itself was simulated
+    tables["solver"] |= {"rtol": 1e-10, "atol": 1e-12}  # the tolerances with which the result itself was simulated
     write_tables(path, tables)
 
 
 def write_tables(path: Path, tables: Mapping[str, Any]) -> None:
-    """Tables of a scenario as TOML."""
+    """Writes the tables of a scenario as TOML."""
     write_text(path, "\n".join(_lines(tables)) + "\n")
 
 
@@ -35,7 +35,7 @@ def _control(curve: Any) -> dict[str, Any]:
     if isinstance(curve, FourierSeries):
         waves = {key: _list(getattr(curve, key)) for key in ("mean", "cosine", "sine")}
         return {"curve": "fourier", "period": float(curve.period), **waves, **bounds}
-    assert isinstance(curve, Spline)  # the other kind that `control` searches among
+    assert isinstance(curve, Spline)  # the only other curve that `control` uses
     times = {"start": float(curve.t0), "end": float(curve.t1), "degree": curve.degree}
     return {"curve": "spline", "coefficients": _list(curve.coefficients), **times, **bounds}
 
@@ -45,7 +45,7 @@ def _list(array: Any) -> list[Any]:
 
 
 def _lines(table: Mapping[str, Any], path: str = ""):
-    """A table as TOML: its values, then its tables, then its arrays of tables."""
+    """A table as TOML: first its values, then its sub-tables, then its arrays of tables."""
     tables = {key: value for key, value in table.items() if isinstance(value, Mapping)}
     arrays = {key: value for key, value in table.items() if _is_array_of_tables(value)}
     for key, value in table.items():
@@ -69,5 +69,5 @@ def _value(value: Any) -> str:
         return "[\n" + "".join(f"  {_value(row)},\n" for row in value) + "]"
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
-    # of strings, numbers and lists, TOML writes the same
+    # JSON and TOML write strings, numbers and lists alike
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

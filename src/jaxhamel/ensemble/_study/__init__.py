@@ -1,1 +1,1 @@
-"""Parameters drawn from distributions, quantities of their motions, statistics: no integrator in here."""
+"""Monte Carlo studies: sampling of parameters, storage, statistics. No integrator stands in this folder."""

@@ -1,9 +1,9 @@
-"""What an ensemble has computed, on disk: one table, a row for each trajectory, written block by block.
+"""The results of an ensemble on disk: one table with a row for each trajectory, written block by block.
 
-The table is a Zarr array `values.zarr` whose chunks are the blocks. Zarr writes a chunk to a file of its own and renames
-it, so that a block is there whole or not at all, whenever the process is killed or the disk fills. A last column,
-`checksum`, has for all rows of a block a number made of the run, the block's place and its values: a block that was
-changed, put elsewhere or taken from another run is not read.
+The table is a Zarr array `values.zarr` whose chunks are the blocks. Zarr writes a chunk to a temporary file and renames it,
+so that a block on disk is always complete, even if the process is killed or the disk fills up. The last column, `checksum`,
+holds one number per block, computed from the run, the block's index and its values. A block whose checksum does not match
+(because it was changed, moved, or copied from another run) is computed again.
 """
 
 import hashlib
@@ -22,21 +22,24 @@ CHECKSUM = "checksum"
 
 
 class BlockStore:
-    """The rows of an ensemble, in a folder as well where there is one.
+    """The table of an ensemble's results, in memory and optionally also in a folder.
 
     **Arguments:**
 
-    - `folder`: where; None keeps everything in memory only.
-    - `columns`: names of the columns; the last one is never NaN in a row that was written.
-    - `size`, `block`: rows altogether, and in a block.
-    - `asked`: what decides the numbers (seed, distributions, …), as JSON; a folder that holds something else is refused.
-    - `resume`: whether to go on with what the folder holds.
-    - `origin`: the program that the numbers come from. `begun` is that of the run that is gone on with, None for a new one.
+    - `folder`: the folder to write to; None keeps the table in memory only.
+    - `columns`: names of the columns; the last one is never NaN in a row that has been written.
+    - `size`, `block`: number of rows in the table, and in a block.
+    - `asked`: all settings that determine the numbers (seed, distributions, …), as JSON; a folder with other settings is
+      refused.
+    - `resume`: whether to continue the run in the folder.
+    - `origin`: the program that computes the numbers. The attribute `begun` is the program that began the resumed run, None
+      for a new run.
 
-    In memory a row takes 8 bytes for each column, and nothing else grows.
+    In memory a row takes 8 bytes per column, and nothing else grows.
 
-    **Raises:** `ValueError` for a folder with another run, with any run when `resume` is False, or that another process
-    writes to; the folder is this one's until `close`.
+    **Raises:** `ValueError` if the folder holds another run, if it holds any run and `resume` is False, or if another
+    process
+    is writing to it. The folder is locked for this object until `close`.
     """
 
     def __init__(
@@ -89,13 +92,13 @@ class BlockStore:
             )
 
     def close(self) -> None:
-        """Let others write to the folder."""
+        """Releases the lock on the folder, so that other processes can write to it."""
         if self._lock is not None:
             self._lock.close()
 
     @property
     def blocks(self) -> int:
-        """How many there are."""
+        """The number of blocks."""
         return -(-self.size // self.block)
 
     def rows(self, index: int) -> slice:
@@ -104,14 +107,14 @@ class BlockStore:
 
     @property
     def missing(self) -> list[int]:
-        """The blocks that are not there yet."""
+        """Indices of the blocks that have not been computed yet."""
         first = self.table[:: self.block, -1]
         return np.flatnonzero(np.isnan(first)).tolist()
 
     def write(self, index: int, values: Float[np.ndarray, "B c"]) -> None:
-        """Block `index`: to disk first.
+        """Writes block `index`: first to disk, then to memory.
 
-        **Raises:** `OSError` when it cannot be written, the disk being full, say; nothing written before is lost.
+        **Raises:** `OSError` if the disk cannot be written, for instance because it is full; earlier blocks are kept.
         """
         if self._disk is not None:
             with _checks.writing(self.folder, np.count_nonzero(~np.isnan(self.table[:, -1]))):
@@ -124,22 +127,22 @@ class BlockStore:
         return self.table[self.rows(index)]
 
     def first(self, rows: int) -> dict[str, Float[np.ndarray, " N"]]:
-        """The first rows, by column."""
+        """The first `rows` rows of the table, by column."""
         return dict(zip(self.columns, self.table[:rows].T, strict=True))
 
     def _block(self, disk, index: int) -> Any:
-        """The rows of a block on disk; NaN, as if it were missing, where they are not those that were written."""
+        """The rows of a block on disk; NaN (that is, missing) if their checksum does not match."""
         try:
             found = np.asarray(disk[self.rows(index)])
         except OSError:
             raise
-        except Exception:  # from decompression, by its kind: a machine that stopped, a bad disk
+        except Exception:  # each compressor raises its own type for a damaged chunk
             return np.nan
         values, sums = found[:, :-1], found[:, -1]
         return values if np.all(sums == self._checksum(index, values)) else np.nan
 
     def _checksum(self, index: int, values: np.ndarray) -> float:
-        """48 bits of the hash of the run, the block's place and its values."""
+        """The first 48 bits of the SHA-256 hash of the run, the block's index and its values."""
         words = np.ascontiguousarray(values, dtype="<f8")
         content = self._run + index.to_bytes(8, "big") + words.tobytes()
         return float(int.from_bytes(hashlib.sha256(content).digest()[:6], "big"))
@@ -150,14 +153,14 @@ def _kept(origin: Origin | None) -> dict[str, Any]:
 
 
 def _of_this_package(path: Path):
-    """The table in a folder. **Raises:** `ValueError` where something else is there."""
+    """Opens the table in a folder. **Raises:** `ValueError` if the folder holds anything else."""
     import zarr
 
     try:
         disk = zarr.open_array(path, mode="r+")
     except OSError:
         raise
-    except Exception as error:  # a group, a file cut short: zarr and json have errors of their own
+    except Exception as error:  # zarr and json raise types of their own for a group or a truncated file
         raise _checks.foreign_folder_error(path) from error
     if not isinstance(disk.attrs.get("asked"), dict):
         raise _checks.foreign_folder_error(path)

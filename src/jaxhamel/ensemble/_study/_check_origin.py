@@ -1,4 +1,4 @@
-"""Whether the program that is to go on with a run is the one that began it."""
+"""Checks that a resumed run is continued by the program that began it."""
 
 import warnings
 from collections.abc import Callable
@@ -13,8 +13,8 @@ from jaxhamel import _checks
 from jaxhamel.ensemble._origin._origin import Origin
 from jaxhamel.ensemble._study._block_store import BlockStore
 
-# How far trajectories computed again with other versions may be from those kept, relative to the largest of a quantity:
-# the root of the precision, which leaves room for rounding that a motion magnifies, and none for another parameter.
+# Tolerance, as a power of the machine precision, for trajectories computed again with other versions, relative to a
+# quantity's largest value. The square root admits rounding errors that the motion amplifies, but no change of a parameter.
 _DIGITS = 0.5
 
 
@@ -25,10 +25,13 @@ def _tolerance() -> float:
 def check_origin(
     store: BlockStore, here: Origin, again: Callable[[int], Float[np.ndarray, "B c"]]
 ) -> None:
-    """The folder's program is `here`, to the letter; where it was traced with other versions and differs, the trajectories
-    of one block, computed `again`, are those kept.
+    """Checks that the program `here` is the one that began the run in the folder.
 
-    **Raises:** `ValueError` for another program, or other numbers. `UserWarning` where versions differ.
+    The canonical texts of both programs must be equal. If they differ and the versions of JAX or Python differ too, one
+    block
+    is computed `again` instead, and its trajectories must agree with those in the folder.
+
+    **Raises:** `ValueError` if the program or the numbers differ. `UserWarning` if only the versions differ.
     """
     there = store.begun
     if there is None:
@@ -45,7 +48,7 @@ def check_origin(
 
 
 def _compared(store: BlockStore, again: Callable[..., Any], versions: str) -> tuple[int, float]:
-    """How many trajectories of the first block that is there were compared, and their largest relative difference."""
+    """Computes the first block in the folder again; its number of trajectories and their largest relative difference."""
     done = [index for index in range(store.blocks) if index not in store.missing]
     if not done:
         return 0, 0.0

@@ -18,23 +18,23 @@ import numpy as np
 
 from jaxhamel._lanes._xla_cpu._jit import WIDE, known_here
 
-AHEAD = 2  # tasks a thread has waiting, so that it need not wait for the reader
+AHEAD = 2  # tasks queued for each thread, so that no thread waits for the reader
 
 
 class Devices:
-    """A model of one block of trajectories on the devices of this process, compiled once on each.
+    """A model, evaluated block by block on the devices of this process; compiled once for each device.
 
-    **Arguments:** `model`: from arrays with a leading axis to arrays with that axis.
+    **Arguments:** `model`: maps arrays with a leading batch axis to arrays with that axis.
     """
 
     def __init__(self, model: Callable[[dict[str, Any]], Any]):
         self._program, self._devices = jax.jit(model), jax.local_devices()
         self._compiled: list[Any] = [None] * len(self._devices)
         self._locks = [Lock() for _ in self._devices]
-        # set by a context, the precision holds for the thread that set it
+        # a precision set by a context holds only in the thread that set it: the worker threads need it, too
         self._double = jax.dtypes.canonicalize_dtype(float) == np.float64
         self.ready: float | None = (
-            None  # on the monotonic clock: when the first of them was compiled
+            None  # time at which the first device's program was compiled (monotonic clock)
         )
 
     @property
@@ -44,7 +44,7 @@ class Devices:
         return _cores() if alone else len(self._devices)
 
     def __call__(self, number: int, sample: dict[str, np.ndarray]) -> Any:
-        """The results of one block, on the device whose turn it is; may be called from several threads."""
+        """Evaluates one block on device `number` modulo the number of devices; safe to call from several threads."""
         with jax.enable_x64(self._double):
             return self._run(number % len(self._devices), sample)
 
@@ -59,7 +59,7 @@ class Devices:
 
 
 def in_order(work: Callable[[Any], Any], tasks: Iterable[Any], threads: int) -> Iterator[Any]:
-    """work(task) of each task, in their order, by some threads, which keep a few tasks ahead of the reader."""
+    """Yields work(task) in the order of the tasks, computed by several threads a few tasks ahead of the reader."""
     waiting: deque[Future] = deque()
     with ThreadPoolExecutor(threads) as pool:
         try:
@@ -69,7 +69,7 @@ def in_order(work: Callable[[Any], Any], tasks: Iterable[Any], threads: int) -> 
                     yield waiting.popleft().result()
             while waiting:
                 yield waiting.popleft().result()
-        finally:  # also where the reader stops early
+        finally:  # also if the reader stops early
             for future in waiting:
                 future.cancel()
 

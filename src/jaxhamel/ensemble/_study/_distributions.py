@@ -1,4 +1,4 @@
-"""Distributions of parameters, by name, each entry of an array for itself."""
+"""Distributions of parameters, by name. The entries of a random array are independent."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,7 +10,7 @@ from jaxhamel import _checks
 
 
 def _truncated(special, p, m, s, a, b):
-    from scipy import stats  # half a second that the others do not need
+    from scipy import stats  # takes half a second to import; the other distributions do without
 
     return stats.truncnorm.ppf(p, (a - m) / s, (b - m) / s, m, s)
 
@@ -20,8 +20,8 @@ def _triangular(special, p, a, m, b):
     return np.where(p * (b - a) < m - a, a + np.sqrt(rising), b - np.sqrt(falling))
 
 
-# by name: what its parameters are called, and x with P(X ≤ x) = p. Written out: scipy.stats takes several times as long,
-# which shows in a million samples.
+# Name: (names of the parameters, quantile function x with P(X ≤ x) = p). The formulas are written out, because scipy.stats
+# takes several times as long, which matters for a million samples.
 _QUANTILES = {
     "normal": (("mean", "std"), lambda special, p, m, s: m + s * special.ndtri(p)),
     "uniform": (("low", "high"), lambda special, p, a, b: a + (b - a) * p),
@@ -33,13 +33,15 @@ NAMES = tuple(_QUANTILES)
 
 
 class Distribution:
-    """A random array whose entries are independent: the quantiles of uniform numbers.
+    """A random array with independent entries, sampled by its quantile function.
 
     **Arguments:** `name`: one of `normal` (mean, std), `uniform` (low, high), `triangular` (low, mode, high), `lognormal`
     (median, sigma: the standard deviation of the logarithm), `truncated-normal` (mean, std, low, high, one of which may be
-    infinite). The parameters are numbers or arrays that broadcast to the shape of what is drawn.
+    infinite). The parameters are numbers or arrays that broadcast to the shape of the random array.
 
-    **Raises:** `ValueError` for an unknown name, missing or other parameters, no width or no finite numbers.
+    **Raises:** `ValueError` for an unknown name, missing or unknown parameters, a distribution of zero width, or parameters
+    that
+    are not finite.
     """
 
     def __init__(self, name: str, **parameters: Any):
@@ -54,17 +56,17 @@ class Distribution:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of what is drawn."""
+        """Shape of the random array."""
         return next(iter(self.parameters.values())).shape
 
     @property
     def size(self) -> int:
-        """How many numbers are drawn."""
+        """Number of entries of the random array."""
         return int(np.prod(self.shape, dtype=int))
 
     def quantile(self, p: Float[np.ndarray, "B d"]) -> Float[np.ndarray, "B ..."]:
-        """x with P(X ≤ x) = p for probabilities `(B, size)`; `(B, *shape)`."""
-        from scipy import special  # a tenth of a second that importing the package does not need
+        """The quantile function: x `(B, *shape)` with P(X ≤ x) = p, for probabilities p `(B, size)`."""
+        from scipy import special  # takes a tenth of a second to import
 
         flat = (np.ravel(x) for x in self.parameters.values())
         drawn = _QUANTILES[self.name][1](special, p, *flat)

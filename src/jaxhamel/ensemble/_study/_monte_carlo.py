@@ -1,4 +1,4 @@
-"""monte_carlo: from distributions of parameters to statistics of what a motion does, reproducible to the last bit."""
+"""monte_carlo: from distributions of parameters to statistics of a motion's quantities, reproducible to the last bit."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -33,48 +33,60 @@ def monte_carlo(
     about: Mapping[str, Any] | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> Study:
-    """What N motions do whose parameters are drawn from distributions.
+    """Runs a model for N samples of its parameters, drawn from distributions, and collects the statistics of the results.
 
     **Arguments:**
 
-    - `model`: from one sample, a dictionary of arrays by the names in `distributions`, to the quantities of interest, a
-      dictionary of numbers. With `batched=True` it takes and gives arrays with a leading axis of `block` samples, as
-      `jaxhamel.ensemble.rollout` does. A Boolean quantity is an event, a limit that is crossed for instance: it has a
-      probability with an interval. A quantity that is NaN or infinite, or a number `failed` that is not zero, marks a
-      trajectory as failed: something went wrong in the model, and its numbers are in no statistic.
+    - `model`: maps one sample, a dictionary of arrays with the names in `distributions`, to the quantities of interest, a
+      dictionary of numbers. With `batched=True` it takes and returns arrays with a leading axis of `block` samples, as
+      `jaxhamel.ensemble.rollout` does. A Boolean quantity is an event (for instance, a limit is crossed): its probability is
+      estimated with a confidence interval. A quantity that is NaN or infinite, or a number `failed` that is not zero, marks
+      the
+      trajectory as failed; failed trajectories are left out of the statistics.
     - `distributions`: `Distribution`s by name.
     - `trajectories`: N; `seed`; `sampler`: `"random"`, `"latin-hypercube"` or `"sobol"`.
-    - `has_aux`: as for `jax.grad`: whether `model` gives a pair, its quantities and arrays of anything else, paths to be
-      drawn for instance; those of the first block are in `Study.first`.
-    - `accuracy`: standard errors that are enough: `{"end": 0.01}` of a mean, `{("end", 0.95): 0.02}` of a quantile,
-      `{"failed": 1e-3}` of the probability of failure, or of an event by its name. The run stops at the first block after
-      which all are reached.
-    - `check`: called before anything runs with the samples in which any number is smallest or largest: let it build the
-      system, which refuses a mass that is not positive, or give False. A model cannot look at the values of what it is
-      traced with: without `check` a negative mass moves like any other.
-    - `folder`: where the numbers are written block by block. `resume`: go on with what is there, if it was begun with the
-      same distributions, seed, sampler, N, block, precision and model: the operations that JAX traces of it, and the
-      numbers and arrays that it refers to, are kept and compared. `about`: what JAX does not see of a model and decides
-      the numbers (a file that a call of Python reads), as JSON; it is compared, too.
-    - `progress`: called with a `Progress` as blocks are done; `print` shows a line each time.
-    - `block`: trajectories that run together on one device; by default what suits N. A smaller one takes less memory.
+    - `has_aux`: as for `jax.grad`: whether `model` returns a pair of its quantities and any other arrays, for instance paths
+      to
+      plot. `Study.first` has the other arrays of the first block.
+    - `accuracy`: target standard errors: `{"end": 0.01}` for a mean, `{("end", 0.95): 0.02}` for a quantile,
+      `{"failed": 1e-3}` for the probability of failure, or likewise an event's name. The run stops after the first block at
+      which all targets are met.
+    - `check`: called before the run with each sample in which some number takes its smallest or largest value. It should
+      build
+      the system, whose constructor refuses, say, a negative mass, or return False for a bad sample. A traced model cannot
+      check
+      values: without `check`, a trajectory with a negative mass is computed like any other.
+    - `folder`: the folder to which the numbers are written block by block. `resume`: continue the run in the folder. It must
+      have been begun with the same distributions, seed, sampler, N, block, precision and model. To compare models, the
+      operations that JAX traces and the numbers and arrays that they refer to are stored with the run. `about`: anything
+      else
+      that determines the numbers but is invisible to JAX (for instance the name of a file that a Python callback reads), as
+      JSON; it is compared, too.
+    - `progress`: called with a `Progress` after each block; `print` shows one line each time.
+    - `block`: number of trajectories computed together on one device; the default is chosen from N. A smaller block takes
+      less
+      memory.
 
-    All devices that JAX has are used, under `jax.distributed` those of all processes (each calls this alike and gets
-    everything; process 0 writes the folder), and all cores of a processor.
+    All JAX devices are used, and all cores of a CPU. Under `jax.distributed`, every process calls this function with the
+    same
+    arguments and receives all results; the devices of all processes are used, and process 0 writes the folder.
 
-    **Returns:** a `Study`. Failed trajectories are counted and listed, and are in no statistic.
+    **Returns:** a `Study`, with the failed trajectories counted and listed.
 
     **Raises:** `ValueError` for no trajectories, an unknown sampler or quantity, a folder that holds another run or the run
-    of another model (with the operation that differs), `resume` without a folder, parameters that `check` refuses (with the
-    trajectory's index); `OSError` where the folder cannot be written: all blocks written before stay, and `resume` goes on
-    with them; `ModuleNotFoundError` for a folder without zarr (`pip install 'jaxhamel[cli]'`). Under `jax.distributed` what
-    is wrong in one process ends all of them.
+    of
+    another model (the message names the first operation that differs), `resume` without a folder, or parameters that `check`
+    refuses (the message has the trajectory's index); `OSError` if the folder cannot be written: all earlier blocks are kept
+    and
+    `resume` continues from them; `ModuleNotFoundError` for a folder without zarr (`pip install 'jaxhamel[cli]'`). Under
+    `jax.distributed` an error in one process ends all of them.
 
-    JAX traces a model in another way from version to version. Where the folder was begun with other versions and the
-    programs differ, trajectories that are there are computed again and must agree to half the digits of the precision; the
-    run then goes on with a `UserWarning` that says so.
+    Different versions of JAX trace the same model differently. If the folder was begun with other versions and the programs
+    differ, a block of trajectories is computed again and must agree to half the digits of the precision; the run then
+    continues
+    with a `UserWarning`.
 
-    The same N and seed give the same numbers to the last bit, in one go or in many, on one device or many.
+    The same N and seed give the same numbers to the last bit, with or without interruptions, on one device or many.
     """
     samples = Samples(distributions, trajectories, seed, sampler)
     _checks.check_callable("model", model, "of a dictionary of arrays, one for each distribution")
@@ -97,7 +109,7 @@ def monte_carlo(
 
 
 def asked_of(samples: Samples, about: Mapping[str, Any] | None) -> dict[str, Any]:
-    """What decides the numbers of a run, as a folder keeps it."""
+    """The settings that determine the numbers of a run, as stored in its folder."""
     asked = {"trajectories": samples.size, "seed": samples.seed}
     asked |= {"sampler": samples.sampler, "about": about}
     return asked | {"distributions": {n: repr(d) for n, d in samples.distributions.items()}}

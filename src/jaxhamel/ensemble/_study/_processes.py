@@ -40,7 +40,7 @@ def gathered(rows: Float[np.ndarray, "..."]) -> Float[np.ndarray, "P ..."]:
 
 
 def of_the_first(rows: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
-    """Those of process 0, for all."""
+    """The rows of process 0, sent to all processes."""
     return _from_bits(multihost_utils.broadcast_one_to_all(_bits(rows)))
 
 
@@ -50,7 +50,7 @@ def _said(wrong: bool) -> np.ndarray:
     return np.asarray(multihost_utils.process_allgather(np.asarray(wrong)))
 
 
-# JAX's exchange rounds to its own precision, single by default: it gets the bits, as whole numbers
+# JAX's collectives round to its default precision (single): the bits are sent as integers instead
 def _bits(rows: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(rows).view(np.uint32)
 

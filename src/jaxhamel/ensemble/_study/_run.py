@@ -1,4 +1,4 @@
-"""The blocks of an ensemble, run on all devices and kept, in order, until there are enough."""
+"""Runs the blocks of an ensemble on all devices, in order, and stores them until enough are done."""
 
 import time
 from collections.abc import Callable, Generator, Mapping
@@ -18,14 +18,13 @@ from jaxhamel.ensemble._study._moments import Moments
 from jaxhamel.ensemble._study._processes import gathered, of_the_first, together
 from jaxhamel.ensemble._study._running import BY_THE_MODEL, NOT_FINITE, Goal, Progress, Target
 
-# Trajectories in a block, where nobody says how many. The figure-eight's ensemble on one core: 8.6e6 trajectory-steps/s
-# in blocks of 1,024, 6.5e6 in blocks of 4,096.
+# Bounds of the default number of trajectories in a block. Larger blocks fall out of the cache (docs/performance.md).
 SMALLEST_BLOCK, LARGEST_BLOCK = 256, 1024
-ROUND = 4  # blocks for each thread of a process before the processes tell each other
+ROUND = 4  # blocks that each thread computes between two exchanges of the processes
 
 
 class Rows(Protocol):
-    """What is run: samples by their indices."""
+    """The samples of a run, accessible by index."""
 
     size: int
 
@@ -33,9 +32,11 @@ class Rows(Protocol):
 
 
 class Run:
-    """A model on samples, block by block.
+    """The evaluation of a model for all samples, block by block.
 
-    **Arguments:** as for `monte_carlo`; `model` takes and gives whole blocks; `asked` is what decides the numbers.
+    **Arguments:** as for `monte_carlo`; `model` maps whole blocks to whole blocks; `asked` has the settings that determine
+    the
+    numbers.
     """
 
     def __init__(
@@ -51,7 +52,7 @@ class Run:
     ):
         _checks.check_folder(folder, resume)
         wanted = _checks.check_whole("block", _suitable(samples.size) if block is None else block)
-        # lanes that no trajectory needs cost time and memory; the default is a few sizes, for few programs
+        # at most N, since unused lanes cost time; the default takes few different values, so that few programs are compiled
         self.samples, self.block = samples, wanted if block is None else min(wanted, samples.size)
         self._devices, self._has_aux, self._first = Devices(model), has_aux, None
         shapes = jax.eval_shape(model, self._filled_up(0))
@@ -59,13 +60,13 @@ class Run:
         self.names = _checks.check_quantities(quantities, self.block)
         self.events = tuple(n for n in self.names if quantities[n].dtype == bool)
         _checks.check_room("trajectories", samples.size, len(self.names) + 1)
-        # before the folder is there: what is asked wrongly leaves none behind
+        # before the folder is created, so that wrong arguments leave no folder behind
         targets = _checks.check_accuracy(accuracy, self.names, self.events)
         self._goal = Goal([Target(*each, each[0] in self.events) for each in targets])
         columns = [*self.names, "failed"]
         asked = {**asked, "quantities": self.names, "block": self.block}
         asked["precision"] = _precision()
-        with together():  # under jax.distributed one process has the folder
+        with together():  # under jax.distributed only process 0 has the folder
             mine = folder if jax.process_index() == 0 else None
             origin = None if mine is None else self._origin(model)
             self._store = BlockStore(mine, columns, samples.size, self.block, asked, resume, origin)
@@ -88,7 +89,7 @@ class Run:
     def values(
         self, progress: Callable[[Progress], None] | None = None
     ) -> dict[str, Float[np.ndarray, " N"]]:
-        """By column, up to the block with which the accuracy is reached."""
+        """The table's columns, up to the block after which the target accuracy is met."""
         try:
             with together():
                 return self._values(progress)
@@ -119,13 +120,13 @@ class Run:
         return {name: x.copy() for name, x in store.first(done).items()}
 
     def first(self) -> Any:
-        """What else the model gives of the first block, with `has_aux`: from another run's folder it is computed again."""
+        """The auxiliary results of the first block (`has_aux`); a resumed run computes that block again."""
         if self._has_aux and self._first is None:
             self._rows((0, 0))
         return self._first
 
     def _arriving(self, missing: list[int]) -> Generator[Float[np.ndarray, "B c"], None, None]:
-        """The rows of the missing blocks, in their order: of all processes, each of which runs its share of them."""
+        """Yields the rows of the missing blocks in order. Each process computes a share of them, and all receive all."""
         mine, here, each = self._threads(missing), jax.process_index(), len(missing)
         if jax.process_count() > 1:
             each = ROUND * mine
@@ -141,14 +142,14 @@ class Run:
         return max(min(self._devices.threads, len(missing)), 1)
 
     def _gathered(self, rows: list[np.ndarray], each: int) -> Float[np.ndarray, "R B c"]:
-        """Those of all processes, one share after the other."""
+        """The rows of all processes, one process's share after another's."""
         padded = np.full((each, self.block, len(self.names) + 1), np.nan)
         for place, block in zip(padded, rows, strict=False):
             place[: len(block)] = block
         return gathered(padded).reshape(-1, *padded.shape[1:])
 
     def _rows(self, numbered: tuple[int, int]) -> Float[np.ndarray, "B c"]:
-        """Of a block, run as the number-th: the quantities of each trajectory, NaN where it failed, and why it did."""
+        """Computes block `index` as task `number`: each trajectory's quantities (NaN if it failed) and failure code."""
         number, index = numbered
         found = self._devices(number, self._filled_up(index))
         size = min(self.block, self.samples.size - index * self.block)
@@ -166,14 +167,14 @@ class Run:
         return np.concatenate([rows, why[:, None]], axis=1)
 
     def _filled_up(self, index: int) -> dict[str, np.ndarray]:
-        """The samples of one block, its last sample repeated where there are no more."""
+        """The samples of one block; a last, incomplete block is filled up with copies of its last sample."""
         sample = self.samples[index * self.block : (index + 1) * self.block]
         missing = self.block - len(next(iter(sample.values())))
         return {n: np.concatenate([x, np.repeat(x[-1:], missing, 0)]) for n, x in sample.items()}
 
 
 def _suitable(size: int) -> int:
-    """By N alone, not by the machine: a thirty-second of it, between two powers of two."""
+    """The default block: N/32, rounded to a power of two within the bounds. It doesn't depend on the machine."""
     return int(np.clip(2 ** round(np.log2(max(size, 1) / 32)), SMALLEST_BLOCK, LARGEST_BLOCK))
 
 

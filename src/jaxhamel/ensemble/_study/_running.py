@@ -1,4 +1,4 @@
-"""A Monte Carlo run while it goes on: how far it is, what it has found, whether that is accurate enough."""
+"""A Monte Carlo run in progress: its progress report, and its criterion for stopping."""
 
 import math
 from collections.abc import Collection, Mapping
@@ -12,25 +12,28 @@ from jaxhamel._words import counted
 from jaxhamel.ensemble._study._moments import Moments
 from jaxhamel.ensemble._study._statistics import probability, quantiles, summarise
 
-# why a trajectory failed, in the column `failed`: the model gave a `failed` that is not 0, or a number that is not finite
+# failure codes in the column `failed`: the model's own `failed` is not 0, or a quantity is not finite
 BY_THE_MODEL, NOT_FINITE = 1.0, 2.0
 
-# Quantiles are looked at again after this share more trajectories: sorting all of them after each block would take longer
-# than the trajectories.
+# Quantile targets are tested again after this factor more trajectories: sorting all values after each block would take
+# longer than the trajectories.
 _MORE = 1.02
 
 
 class Progress:
-    """How far a run is, and what it says so far.
+    """Progress of a run, and its results so far.
 
-    - `done` of `size` trajectories, `failed` of them; `elapsed` [s]; `rate` [1/s] of those that were run now (not found
-      in a folder), since the program was compiled; `left` [s] for the `missing` others, NaN as long as none was run.
-    - `means`: by quantity (mean, standard error), kept from block to block.
-    - `quantile(name, share)`: its value and error; `event(name)` of a Boolean quantity and `failure`: the probability with
-      its error and 95 % interval.
-    - `statistics`: all that a `Study` has, computed when it is asked for (it sorts).
+    - `done` of `size` trajectories are finished, `failed` of them failed. `elapsed` [s] since the start; `rate` [1/s]:
+      trajectories computed in this run (not read from the folder) per second since the program was compiled; `left` [s]:
+      estimated
+      time for the `missing` ones, NaN before the first result.
+    - `means`: (mean, standard error) of each quantity, updated block by block.
+    - `quantile(name, share)`: value and standard error; `event(name)` of a Boolean quantity and `failure`: the probability
+      with
+      its standard error and 95 % interval.
+    - `statistics`: the statistics of a `Study`, computed on request (this sorts all values).
 
-    `print(progress)` shows one line, so that `print` itself will do where such a function is asked for.
+    `print(progress)` shows one line, so that `print` itself can be passed as a `progress` function.
     """
 
     def __init__(
@@ -54,7 +57,7 @@ class Progress:
         return self.line(next(iter(self.means)))
 
     def line(self, name: str) -> str:
-        """How far, how fast, and what comes out of one quantity so far."""
+        """One line of text: trajectories done, rate, and the current statistics of one quantity."""
         pace = f"{self.rate:.0f}/s, about {self.left:.0f} s left   " if self.rate else ""
         head = f"{self.done} of {counted(self.size, 'trajectory')}, {self.failed} failed   {pace}{name}: "
         if name in self._events:
@@ -65,41 +68,43 @@ class Progress:
 
     @property
     def left(self) -> float:
-        """See the class."""
+        """Estimated time left [s]; NaN before the first result."""
         if self.missing == 0:
             return 0.0
         return self.missing / self.rate if self.rate > 0 else math.nan
 
     def quantile(self, name: str, share: float) -> dict[str, float]:
-        """See the class."""
+        """Value and standard error of the quantile `share` of a quantity."""
         x = self._values[name]
         return quantiles(x[np.isfinite(x)], [share])[str(share)]
 
     @property
     def means(self) -> dict[str, tuple[float, float]]:
-        """See the class."""
+        """(mean, standard error) of each quantity."""
         pairs = zip(self._moments.mean.tolist(), self._moments.mean_error.tolist(), strict=True)
         return dict(zip((n for n in self._values if n != "failed"), pairs, strict=True))
 
     @property
     def failure(self) -> dict[str, float]:
-        """See the class."""
+        """Probability of failure, with standard error and 95 % interval."""
         return _failure(self._values["failed"])
 
     def event(self, name: str) -> dict[str, float]:
-        """See the class."""
+        """Probability of a Boolean quantity, with standard error and 95 % interval."""
         x = self._values[name]
         return probability(x[np.isfinite(x)] != 0)
 
     @cached_property
     def statistics(self) -> dict[str, Any]:
-        """See the class."""
+        """The statistics of the trajectories so far, as in `Study.statistics`."""
         return statistics_of(self._values, self._events)
 
 
 class Target(NamedTuple):
-    """A standard error that is enough: of the mean of a column, of its quantile `share`, or of the probability that it is
-    not 0, where it is an `event`, as `failed` is."""
+    """A target standard error: of a column's mean, of its quantile `share`, or, for an `event` or the column `failed`, of
+    the
+    probability that the column is not 0.
+    """
 
     column: str
     share: float | None
@@ -108,17 +113,17 @@ class Target(NamedTuple):
 
 
 class Goal:
-    """When a run may stop: at the first block after which every target is reached.
+    """The criterion for stopping a run: after the first block at which every target is met.
 
-    A mean or quantile of values that are all equal is not taken for accurate, nor a probability by anything but its 95 %
-    interval: half its width over 1.96 has to be that small.
+    A mean or quantile of values that are all equal does not count as accurate: its estimated error of 0 says nothing. For a
+    probability, half the width of its 95 % interval, divided by 1.96, is compared with the target.
     """
 
     def __init__(self, targets: list[Target]):
         self.targets, self._next = targets, 0
 
     def reached(self, values: Mapping[str, Float[np.ndarray, " N"]], moments: Moments) -> bool:
-        """Whether it is, for the values so far."""
+        """Whether the values so far meet every target."""
         done = len(values["failed"])
         if not self.targets or done < self._next:
             return False
@@ -130,7 +135,7 @@ class Goal:
 def statistics_of(
     values: Mapping[str, Float[np.ndarray, " N"]], events: Collection[str] = ()
 ) -> dict[str, Any]:
-    """The statistics of columns, `failed` among them, without those that failed; of `events` also the probability."""
+    """The statistics of a table's columns over the trajectories that did not fail; for `events` also the probabilities."""
     why = values["failed"]
     good = {name: x[why == 0] for name, x in values.items() if name != "failed"}
     found = {"failure": _failure(why), **summarise(good)}
@@ -145,7 +150,7 @@ def _failure(why: Float[np.ndarray, " N"]) -> dict[str, float]:
 
 
 def said_of(event: Mapping[str, float]) -> str:
-    """A probability with its error and interval."""
+    """A probability with its standard error and interval, as text."""
     return (
         f"probability {event['probability']:.4g} ± {event['error']:.1g}, "
         f"95 %: {event['low']:.3g} to {event['high']:.3g}"

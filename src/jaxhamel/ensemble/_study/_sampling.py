@@ -1,4 +1,4 @@
-"""Samples of an ensemble: each the same whatever was drawn before it, together with it, and by whom."""
+"""Samples of an ensemble's parameters. Each sample depends only on its index, not on the samples drawn before or with it."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -10,15 +10,15 @@ from jaxhamel import _checks
 from jaxhamel.ensemble._study._distributions import Distributions
 
 SAMPLERS = ("random", "latin-hypercube", "sobol")
-# The smallest and largest probability: every distribution is finite there.
+# The smallest and largest probability drawn: every distribution has finite quantiles there.
 _EDGE = 2.0**-53
-_MANY = 1 << 16  # samples that are looked at together
+_MANY = 1 << 16  # number of samples examined at a time
 
 
 class Probabilities:
-    """N points of the unit cube, `points[first:last]` without those before: `(last - first, dimension)`.
+    """N points of the unit cube; `points[first:last]` computes only those, `(last - first, dimension)`.
 
-    `random`: one generator, whose steps can be jumped over (PCG64 DXSM); point i has its steps i·d to (i + 1)·d − 1.
+    The sampler `random` uses a generator that can skip ahead (PCG64 DXSM): point i uses its steps i·d to (i + 1)·d − 1.
     """
 
     def __init__(self, dimension: int, size: int, seed: int, sampler: str):
@@ -49,23 +49,25 @@ class Probabilities:
         sequence = qmc.Sobol(self.dimension, rng=np.random.default_rng(self.seed))
         if first:
             sequence.fast_forward(first)
-        # SciPy warns of a beginning whose length is no power of two, block by block a pointless thing to say
+        # SciPy warns if the number of points drawn is not a power of two, which is normal for the blocks of a sequence
         count = last - first if first else 1 << (last - 1).bit_length()
         return sequence.random(count)[: last - first]
 
 
 class Samples:
-    """N samples of named distributions: `samples[i]` is one, `samples[first:last]` and `samples[[i, j]]` have a leading
+    """N samples of named distributions: `samples[i]` is one sample; `samples[first:last]` and `samples[[i, j]]` have a
+    leading
     axis.
 
-    - `random`: independent; sample i does not depend on N either.
-    - `latin-hypercube`: one sample in each of N equally probable strata of every number. The mean of a nearly additive
-      quantity has a smaller error than the one stated, which is that of independent samples. N × d numbers are kept.
-    - `sobol`: a scrambled Sobol sequence (Owen); N should be a power of two. The same holds.
+    - `random`: independent samples; sample i is the same for every N.
+    - `latin-hypercube`: for each number, one sample in each of N equally probable strata. The mean of a nearly additive
+      quantity
+      is more accurate than its stated standard error, which is that of independent samples. N × d numbers are stored.
+    - `sobol`: a scrambled Sobol sequence (Owen); N should be a power of two. The note on the standard error holds here, too.
 
     **Arguments:** `distributions`: by name; `size`: N; `seed`.
 
-    **Raises:** `ValueError` for nothing to draw, no trajectories, an unknown sampler.
+    **Raises:** `ValueError` for empty distributions, no trajectories, or an unknown sampler.
     """
 
     def __init__(
@@ -84,7 +86,7 @@ class Samples:
     def __getitem__(
         self, rows: int | slice | Sequence[int] | Int[np.ndarray, " n"]
     ) -> dict[str, Float[np.ndarray, "..."]]:
-        """Samples by name."""
+        """One sample (an index) or several (a slice or a sequence of indices), as arrays by name."""
         if isinstance(rows, slice):
             first, last, step = rows.indices(self.size)
             if step == 1:
@@ -96,19 +98,19 @@ class Samples:
         return {name: x[0] for name, x in self[index : index + 1].items()}
 
     def _scattered(self, rows) -> Float[np.ndarray, "B d"]:
-        """Points from here and there."""
+        """The points of the unit cube with the given indices."""
         checked = [_checks.check_index(i, self.size) for i in rows]
         points = [self.probabilities(slice(i, i + 1)) for i in checked]
         return np.concatenate([np.zeros((0, self._points.dimension)), *points])
 
     def probabilities(self, rows: slice) -> Float[np.ndarray, "B d"]:
-        """P(X ≤ x) of each number of the samples: points of the unit cube."""
+        """The points of the unit cube that the samples are made from: P(X ≤ x) of each number x."""
         return self._points[rows]
 
     def check(self, one: Callable[[dict[str, np.ndarray]], Any]) -> None:
-        """Call `one` with the samples in which any number is smallest or largest.
+        """Calls `one` with each sample in which some number takes its smallest or largest value.
 
-        **Raises:** `ValueError` with the trajectory's index where `one` raises that, or gives False.
+        **Raises:** `ValueError` with the trajectory's index if `one` raises a `ValueError` or returns False.
         """
         for index in sorted(self._extremes()):
             try:
@@ -137,12 +139,12 @@ class Samples:
 
 
 def dimension(distributions: Distributions) -> int:
-    """How many numbers one sample has."""
+    """Number of random numbers in one sample."""
     return sum(distribution.size for distribution in distributions.values())
 
 
 def quantiles(distributions: Distributions, p: Float[np.ndarray, "B d"]) -> dict[str, np.ndarray]:
-    """From points of the unit cube to samples by name."""
+    """Maps points of the unit cube to samples by name."""
     drawn, first = {}, 0
     for name, distribution in distributions.items():
         drawn[name] = distribution.quantile(p[:, first : first + distribution.size])

@@ -1,10 +1,11 @@
-"""Which parameter's spread matters: Sobol indices by sampling, and bounds on them by derivatives.
+"""Sensitivity of a quantity to its random parameters: Sobol indices by sampling, and upper bounds on them by derivatives.
 
-Of a quantity f(x) of independent parameters x_i with variance V,
+For a quantity f(x) of independent parameters x_i, with variance V,
 
     S_i = Var(E[f | x_i])/V ,     T_i = E[Var(f | x_j, j ≠ i)]/V ,
 
-the share of the variance that x_i explains alone, and with all its interactions (Sobol 1993; Homma and Saltelli 1996).
+S_i is the share of the variance that x_i explains alone, T_i the share with all its interactions (Sobol 1993; Homma and
+Saltelli 1996).
 """
 
 from collections.abc import Callable, Mapping
@@ -36,11 +37,13 @@ Model = Callable[[dict[str, Array]], Mapping[str, Array]]
 
 @dataclass(frozen=True, eq=False)
 class Sensitivity:
-    """Indices of each parameter, by quantity.
+    """Sensitivity indices of each parameter, for each quantity.
 
-    - `parameters`: d names, one for each number that is drawn.
-    - `indices`: by quantity and kind (`first`, `total`, `bound`) `(d,)`; `low`, `high`: ends of their 95 % intervals.
-    - `variance`: by quantity; `used`: base samples without a failure; `failed`: those with one, which are left out.
+    - `parameters`: d names, one for each random number.
+    - `indices`: `(d,)` by quantity and kind (`first`, `total`, `bound`); `low`, `high`: the ends of their 95 % intervals.
+    - `variance`: by quantity; `used`: number of base samples without a failed trajectory; `failed`: number of the others,
+      which
+      are left out.
 
     `print(sensitivity)` shows them as a table.
     """
@@ -83,17 +86,20 @@ def sobol_indices(
     about: Mapping[str, Any] | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> Sensitivity:
-    """First-order and total Sobol indices of every number that is drawn, from N (d + 2) trajectories.
+    """First-order and total Sobol indices of every random number, from N (d + 2) trajectories.
 
-    With two independent samples A, B of f(x), and A_i that is A but for x_i, which is B's (Saltelli and others 2010),
+    With two independent sets of samples A and B, and A_i equal to A except for x_i, which is taken from B (Saltelli and
+    others
+    2010; the letters also stand for f at these samples),
 
         S_i = ⟨B (A_i − A)⟩/V ,     T_i = ⟨(A − A_i)²⟩/(2 V) .
 
-    **Arguments:** `samples`: N, a power of two for the `"sobol"` sampler; `bootstrap`: how often the N are drawn again
-    for the 95 % intervals; the others as for `monte_carlo`, and all that is said there of devices, folders and seeds
-    holds. A base sample of which any trajectory fails is left out and counted.
+    **Arguments:** `samples`: N, a power of two for the `"sobol"` sampler; `bootstrap`: number of bootstrap resamples for the
+    95 % intervals; all others as for `monte_carlo`, whose notes on devices, folders and seeds hold here, too. A base sample
+    with
+    a failed trajectory is left out and counted.
 
-    **Returns:** a `Sensitivity` with the kinds `first` and `total`. An index of a quantity that does not vary is NaN.
+    **Returns:** a `Sensitivity` with the kinds `first` and `total`. The index of a quantity that does not vary is NaN.
 
     **Raises:** as `monte_carlo`.
     """
@@ -125,16 +131,19 @@ def derivative_bounds(
 ) -> Sensitivity:
     """Upper bounds on the total Sobol indices from N gradients: derivative-based global sensitivity measures.
 
-    Each parameter is x_i = F_i⁻¹(Φ(z_i)) of a standard normal z_i, whose Poincaré constant is one, so that
+    Each parameter is written as x_i = F_i⁻¹(Φ(z_i)) with a standard normal z_i, whose Poincaré constant is one, so that
 
         T_i ≤ ⟨(∂f/∂z_i)²⟩/V ,     ∂f/∂z_i = ∂f/∂x_i · φ(z_i)/p_i(x_i)
 
-    (Sobol and Kucherenko 2009; Roustant, Barthe and Iooss 2017). Equal for a linear f of normal parameters; a parameter
-    with a small bound does not matter. The derivatives come from forward mode through the model: N (d + 1) motions
-    instead of N (d + 2), and far fewer N are needed than for the indices themselves.
+    (Sobol and Kucherenko 2009; Roustant, Barthe and Iooss 2017). Equality holds for a linear f of normal parameters. A
+    parameter
+    with a small bound has little influence. The derivatives come from forward mode through the model: N (d + 1) motions
+    instead
+    of N (d + 2), and a much smaller N suffices than for the indices themselves.
 
-    **Arguments:**, **Raises:** as for `sobol_indices`; the model has to be differentiable, and of a batched one each
-    result may depend only on the sample of its own row.
+    **Arguments:**, **Raises:** as for `sobol_indices`. The model has to be differentiable; each row of a batched model's
+    results
+    may depend only on the sample in that row.
 
     **Returns:** a `Sensitivity` of the kind `bound`.
     """
@@ -157,7 +166,7 @@ def derivative_bounds(
 
 
 def _checked(model, distributions, samples, seed, sampler, bootstrap, about) -> int:
-    """Before anything runs; the number of times that rows are drawn again."""
+    """Checks all arguments before the run; the number of bootstrap resamples."""
     _checks.check_sampling(distributions, samples, seed, sampler, SAMPLERS, "samples")
     _checks.check_base_samples(samples)
     _checks.check_callable("model", model, "of a dictionary of arrays, one for each distribution")
@@ -171,7 +180,10 @@ def _asked(what: str, distributions, samples, seed, sampler, about) -> dict[str,
 
 
 class _Saltelli:
-    """Row j of base sample i: A (j = 0), B (j = 1), A with number j − 2 of B; rows in the order i (d + 2) + j."""
+    """The samples of Saltelli's scheme, in rows i (d + 2) + j for base sample i: A for j = 0, B for j = 1, and otherwise A
+    with
+    its number j − 2 taken from B.
+    """
 
     def __init__(self, distributions: Distributions, base: int, seed: int, sampler: str):
         self.distributions, d = distributions, dimension(distributions)
@@ -188,7 +200,7 @@ class _Saltelli:
 
 
 class _Scaled:
-    """Samples and, as `name` + `_RATE`, dx/dz of each of their numbers."""
+    """Samples together with dx/dz of each of their numbers, stored as `name` + `_RATE`."""
 
     def __init__(self, samples: Samples):
         self.samples, self.size = samples, samples.size
@@ -197,7 +209,7 @@ class _Scaled:
         from scipy import special
 
         drawn = self.samples[rows]
-        step = 1e-4  # of z: central differences of a smooth quantile function, exact to 1e-8 of it
+        step = 1e-4  # step in z of the central differences of the smooth quantile function; relative error about 1e-8
         p = self.samples.probabilities(rows)
         z = special.ndtri(p)
         ahead, behind = (
@@ -211,8 +223,8 @@ _RATE, _SLOPE = " by z", " by "
 
 
 def _with_slopes(model: Model, distributions: Distributions) -> Model:
-    """The quantities and their derivatives by each z_i, one direction after the other."""
-    # a dictionary that went through `jit` has its keys sorted: the order of the numbers is that of the distributions
+    """The model, extended by the derivatives of its quantities by each z_i, computed one direction after another."""
+    # `jit` sorts the keys of a dictionary; the numbers keep the order of the distributions
     names, order = column_names(distributions), list(distributions)
     ends = np.cumsum([distributions[name].size for name in order])[:-1]
 
@@ -260,7 +272,7 @@ def _bound(table: Float[ndarray, "N c"]) -> tuple[float, dict[str, ndarray]]:
 
 
 def _of_tables(indices, tables, distributions, samples, bootstrap, seed) -> Sensitivity:
-    """Indices of each quantity, and the 2.5 % and 97.5 % quantiles of them over rows drawn again."""
+    """The indices of each quantity, and their 2.5 % and 97.5 % quantiles over bootstrap resamples of the rows."""
     used = len(next(iter(tables.values())))
     _checks.check_left_over(used, samples)
     found: dict[str, dict[str, Any]] = {"index": {}, "low": {}, "high": {}, "variance": {}}

@@ -1,13 +1,16 @@
-"""Statistics of an ensemble with their standard errors: of N independent values x, σ their standard deviation,
+"""Statistics of an ensemble with their standard errors. For N independent values x with the standard deviation σ,
 
     mean ± σ/√N ,   σ ± √((N − 1)/N Σ (σ_i − σ̄)²) ,   probability: Wilson's interval ,
     quantile p ± half the distance of the order statistics (N − 1) p ± √(N p (1 − p)), counted from 0 ,
-    covariance c ± √(m₂₂ − c²)/√N ,
+    covariance c ± √(m₂₂ − c²)/√N .
 
-σ_i that of the N − 1 values without x_i, σ̄ the mean of them (the jackknife: of five normal numbers it says what the
-deviation scatters by, where √((m₄ − σ⁴)/(4 N σ²)) says a quarter), m₂₂ the mean of (x − x̄)² (y − ȳ)²; the error of a
-quantile needs no density (David and Nagaraja, Order Statistics, 7.1). Between two order statistics lies a straight line;
-where there are none so far out, the distance of those that there are is stretched. What cannot be stated is NaN, not 0.
+The error of σ is the jackknife's: σ_i is the standard deviation of the N − 1 values without x_i, σ̄ the mean of all σ_i. It
+is
+right for five normal numbers already, for which the asymptotic formula √((m₄ − σ⁴)/(4 N σ²)) gives a quarter of the true
+scatter. m₂₂ is the mean of (x − x̄)² (y − ȳ)². The error of a quantile needs no density (David and Nagaraja, Order
+Statistics,
+7.1): order statistics are interpolated linearly, and beyond the smallest or largest value the distance is extrapolated. An
+error that cannot be stated is NaN, not 0.
 """
 
 import math
@@ -21,10 +24,11 @@ QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
 def summarise(values: Mapping[str, Float[np.ndarray, " N"]]) -> dict[str, Any]:
-    """mean, standard deviation, extremes and quantiles of each quantity, and covariances, each with its standard error.
+    """Mean, standard deviation, extremes and quantiles of each quantity, and all covariances, each with its standard error.
 
-    **Arguments:** `values`: by name, finite, in the order of the trajectories; sums run in that order, so that the result
-    is the same to the last bit however they were computed.
+    **Arguments:** `values`: finite values by name, in the order of the trajectories. Sums run in that order, so that the
+    result
+    is the same to the last bit however the trajectories were distributed over devices.
     """
     found: dict[str, Any] = {name: _of_one(np.asarray(x, float)) for name, x in values.items()}
     covariance, error = _covariance(values)
@@ -32,7 +36,7 @@ def summarise(values: Mapping[str, Float[np.ndarray, " N"]]) -> dict[str, Any]:
 
 
 def probability(happened: Bool[np.ndarray, " N"]) -> dict[str, float]:
-    """The share of True with its standard error, and Wilson's 95 % interval, which is right also for none in N."""
+    """The share of True with its standard error and Wilson's 95 % interval, which is valid even for zero events in N."""
     n, z = len(happened), 1.959963984540054
     if n == 0:
         return {"probability": 0.0, "error": 0.0, "low": 0.0, "high": 1.0}
@@ -42,7 +46,7 @@ def probability(happened: Bool[np.ndarray, " N"]) -> dict[str, float]:
     return {
         "probability": p,
         "error": float(np.sqrt(p * (1 - p) / n)),
-        "low": float(min(max(middle - half, 0.0), p)),  # p itself is in it, whatever the rounding
+        "low": float(min(max(middle - half, 0.0), p)),  # rounding must not put p outside of its interval
         "high": float(max(min(middle + half, 1.0), p)),
     }
 
@@ -51,7 +55,7 @@ def _of_one(x: Float[np.ndarray, " N"]) -> dict[str, Any]:
     n = len(x)
     if n == 0:
         return {"n": 0}
-    if n == 1:  # no error can be stated: NaN, not 0
+    if n == 1:  # an error cannot be stated: NaN, not 0
         return {
             "n": 1,
             "mean": float(x[0]),
@@ -75,7 +79,7 @@ def _of_one(x: Float[np.ndarray, " N"]) -> dict[str, Any]:
 
 
 def _std_error(away: Float[np.ndarray, " N"]) -> float:
-    """Of the standard deviation, from those without one value each; of two values none can be stated."""
+    """The jackknife's standard error of the standard deviation; NaN for two values."""
     n, squares = len(away), away**2
     if n == 2:
         return math.nan
@@ -84,7 +88,7 @@ def _std_error(away: Float[np.ndarray, " N"]) -> float:
 
 
 def quantiles(x: Float[np.ndarray, " N"], shares: Sequence[float]) -> dict[str, dict[str, float]]:
-    """By the share p that lies below, as text: `value` and standard `error`."""
+    """The quantiles of x for the probabilities in `shares` (as text): `value` and standard `error`."""
     ordered = np.sort(x)
     return {str(p): _quantile(ordered, p) for p in shares}
 
@@ -102,7 +106,7 @@ def _quantile(ordered: Float[np.ndarray, " N"], p: float) -> dict[str, float]:
 def _covariance(
     values: Mapping[str, Float[np.ndarray, " N"]],
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Σ (x − x̄)(y − ȳ)/(N − 1) and its standard error; not by BLAS, whose sums depend on how many threads it has."""
+    """Σ (x − x̄)(y − ȳ)/(N − 1) and its standard error; without BLAS, whose order of summation varies with its threads."""
     n = min((len(x) for x in values.values()), default=0)
     if n < 2:
         return {}, {}
@@ -117,5 +121,5 @@ def _covariance(
 def _of_products(products: Float[np.ndarray, " N"]) -> tuple[float, float]:
     n, total = len(products), float(np.sum(products))
     variance = float(np.mean(products**2)) - (total / n) ** 2
-    error = math.sqrt(max(variance, 0.0) / n) if n > 2 else math.nan  # two products are the same
+    error = math.sqrt(max(variance, 0.0) / n) if n > 2 else math.nan  # for two values the two products are equal
     return total / (n - 1), error

@@ -1,4 +1,4 @@
-"""What a Monte Carlo run gives back: the numbers of every trajectory, and their statistics."""
+"""The result of a Monte Carlo run: the numbers of every trajectory, and their statistics."""
 
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,22 +14,26 @@ from jaxhamel.ensemble._study._sampling import Samples
 
 @dataclass(frozen=True, eq=False)
 class Study:
-    """N trajectories and what came of them.
+    """The results of N trajectories.
 
-    - `values`: by quantity one number for each trajectory, `(N,)`, NaN where it failed.
-    - `failed`: indices of the trajectories that failed, `(f,)`; `not_finite`: of those that gave a number that is not
-      finite, the others were marked by the model's own `failed`.
-    - `trajectories`: N, how many were run; `asked`: how many were asked for (more, where an accuracy was reached).
+    - `values`: one number for each trajectory, `(N,)`, by quantity; NaN for a failed trajectory.
+    - `failed`: indices of the failed trajectories, `(f,)`; `not_finite`: those of them with a quantity that is not finite
+      (the
+      others were marked by the model's own `failed`).
+    - `trajectories`: N, the number computed; `asked`: the number requested, which is larger if an accuracy target ended the
+      run.
     - `events`: names of the Boolean quantities.
-    - `statistics`: means, standard deviations, quantiles, covariances with standard errors, of those that did not
-      fail; of events also the probability with its standard error and Wilson's 95 % interval; the probability of
-      failure, and how many of those that failed gave a number that is not finite.
-    - `samples`: the parameters of all, drawn again when they are asked for: `samples[17]` is what `sample(17)` gives,
-      `samples[failed]` has those of all that failed, with a leading axis.
-    - `first`: what the model gave beside its quantities of the first trajectories, a block of them; None without
-      `has_aux`.
+    - `statistics`: means, standard deviations, quantiles and covariances of the trajectories that did not fail, with
+      standard
+      errors; for events also the probability with its standard error and Wilson's 95 % interval; the probability of failure,
+      and
+      the number of failures with a quantity that is not finite.
+    - `samples`: the parameters of all trajectories, drawn again on request: `samples[17]` equals `sample(17)`,
+      `samples[failed]`
+      has the parameters of all failed trajectories, with a leading axis.
+    - `first`: the model's auxiliary results for the first block of trajectories; None without `has_aux`.
 
-    `print(study)` shows them as a table.
+    `print(study)` shows the statistics as a table.
     """
 
     values: dict[str, Float[np.ndarray, " N"]]
@@ -47,7 +51,7 @@ class Study:
         first: Any = None,
         events: tuple[str, ...] = (),
     ) -> "Study":
-        """From the table's columns, `failed` among them."""
+        """The study of a table's columns, one of which is `failed`."""
         values = {name: x for name, x in columns.items() if name != "failed"}
         failed, broken = (
             np.flatnonzero(x) for x in (columns["failed"], columns["failed"] == NOT_FINITE)
@@ -56,24 +60,24 @@ class Study:
 
     @property
     def trajectories(self) -> int:
-        """N."""
+        """N, the number of trajectories computed."""
         return len(next(iter(self.values.values())))
 
     @property
     def asked(self) -> int:
-        """How many were asked for."""
+        """The number of trajectories requested."""
         return self.samples.size
 
     @cached_property
     def statistics(self) -> dict[str, Any]:
-        """See the class."""
+        """Statistics of all quantities, as listed in the class's docstring."""
         bad = np.zeros(self.trajectories)
         bad[self.failed] = BY_THE_MODEL
         bad[self.not_finite] = NOT_FINITE
         return statistics_of({**self.values, "failed": bad}, self.events)
 
     def sample(self, index: int) -> dict[str, np.ndarray]:
-        """The parameters of one trajectory, to run it again alone."""
+        """The parameters of one trajectory, for computing it again alone."""
         return self.samples[index]
 
     def __str__(self) -> str:
@@ -89,7 +93,7 @@ class Study:
 
 def _row(name: str, found: dict[str, Any]) -> tuple[str, str]:
     if found["n"] == 0:
-        return name, "no trajectory that did not fail"
+        return name, "every trajectory failed"
     if "probability" in found:
         return name, f" {said_of(found)}"
     quantiles = found["quantiles"]
