@@ -1,4 +1,4 @@
-"""Checks of curves, control problems and the methods that solve them."""
+"""Checks of curves, of control problems, and of the methods that solve them."""
 
 import diffrax
 import equinox as eqx
@@ -22,7 +22,7 @@ from jaxhamel._words import counted
 
 
 def check_spline(coefficients, t0, t1, degree) -> None:
-    """Coefficients `(J, n)`, more than the degree; times in order."""
+    """Checks that the coefficients are (J, n) with J larger than the degree, and that t0 < t1."""
     check_shape("coefficients", coefficients, ("n_coefficients", "n"), "One row for each basis.")
     check_finite("coefficients", coefficients)
     check_spline_size("coefficients", coefficients.shape[0], degree)
@@ -30,7 +30,7 @@ def check_spline(coefficients, t0, t1, degree) -> None:
 
 
 def check_spline_size(name: str, count, degree) -> None:
-    """A degree there is a basis for, and more coefficients than that."""
+    """Checks that the degree is supported and that there are more coefficients than the degree."""
     if not isinstance(degree, int) or not 2 <= degree <= 9:
         raise ValueError(
             f"`degree` is {degree!r}; it must be a whole number from 2 to 9. Take 5, or 3."
@@ -55,7 +55,7 @@ def _check_span(first: str, t0, last: str, t1) -> None:
 
 
 def check_samples(ts, values, n_coefficients) -> None:
-    """Samples to fit a spline to: increasing times, a row of values for each, enough of them."""
+    """Checks the samples to which a spline is fitted: increasing times, a row of values for each, and enough rows."""
     check_times(ts)
     check_shape("values", values, (len(ts), "n"), "One row for each time.")
     check_finite("values", values)
@@ -67,7 +67,7 @@ def check_samples(ts, values, n_coefficients) -> None:
 
 
 def check_fourier(mean, cosine, sine, period) -> None:
-    """Shapes that belong together, a positive period."""
+    """Checks that the coefficients have matching shapes and that the period is positive."""
     check_shape("mean", mean, ("n",))
     check_shape("cosine", cosine, ("n_harmonics", mean.shape[0]), "One row for each harmonic.")
     check_shape("sine", sine, cosine.shape, "As many rows as `cosine`.")
@@ -77,7 +77,7 @@ def check_fourier(mean, cosine, sine, period) -> None:
 
 
 def check_limits(lower, upper) -> None:
-    """lower < upper, of one shape."""
+    """Checks that lower < upper and that both have the same shape."""
     check_shape("upper", upper, lower.shape, "The shape of `lower`.")
     low, high = concrete(lower), concrete(upper)
     if low is not None and high is not None and not np.all(low < high):
@@ -88,7 +88,7 @@ def check_limits(lower, upper) -> None:
 
 
 def check_ramp(ramp, period) -> None:
-    """0 <= ramp <= period."""
+    """Checks that 0 <= ramp <= period."""
     check_not_negative("ramp", ramp, "Give the time in which speed is gained, in s.")
     value, whole = concrete(ramp), concrete(period)
     if value is not None and whole is not None and value > whole:
@@ -99,7 +99,7 @@ def check_ramp(ramp, period) -> None:
 
 
 def check_control_problem(problem) -> None:
-    """The state is one of the system's, times increase, the curve is finite along them, the guess fits."""
+    """Checks a control problem: state, increasing times, finite values of the curve, shapes of the guess."""
     check_state(problem.system, problem.q0, problem.u0)
     problem.system.space.check(problem.q0, "q0")
     check_finite("u0", problem.u0)
@@ -115,7 +115,7 @@ def check_control_problem(problem) -> None:
 
 
 def check_curve(curve, ts) -> None:
-    """A finite vector at each time, and something to move."""
+    """Checks that the curve is a finite vector at each time and has parameters to search for."""
     check_callable("curve", curve, "pytree t -> (n,), such as control.Spline")
     check_control_along(ts, curve)
     shape = eqx.filter_eval_shape(curve, ts[0]).shape
@@ -131,7 +131,7 @@ def check_curve(curve, ts) -> None:
 
 
 def check_terms(cost, system, ts, q0) -> None:
-    """output(q) and path(t) of a tracking cost have one shape, and the path is finite."""
+    """Checks that output(q) and path(t) of a tracking cost have the same shape and that the path is finite."""
     shown, wanted = (
         eqx.filter_eval_shape(f, x).shape for f, x in ((cost.output, q0), (cost.path, ts[0]))
     )
@@ -144,7 +144,7 @@ def check_terms(cost, system, ts, q0) -> None:
 
 
 def check_target(term, system) -> None:
-    """A state of the system, or a part of one."""
+    """Checks that the target is a state of the system, or a part of one."""
     name = type(term).__name__
     if term.q is not None:
         system.space.check(term.q, f"q` of `{name}")
@@ -159,7 +159,7 @@ def check_target(term, system) -> None:
 
 
 def check_some_given(term, names: tuple[str, str]) -> None:
-    """Not both are None."""
+    """Checks that at least one of two arguments is given."""
     if all(getattr(term, name) is None for name in names):
         raise ValueError(
             f"`{type(term).__name__}` asks for nothing: give `{names[0]}`, `{names[1]}` or both."
@@ -172,7 +172,7 @@ def check_weight(weight) -> None:
 
 
 def check_has_contact(system) -> None:
-    """Contact forces can be asked for."""
+    """Checks that the system has contact forces."""
     if not hasattr(system, "contact_force"):
         raise TypeError(
             f"`ContactLimits` needs a system with a method contact_force(t, q, u, control); {type(system).__name__} has "
@@ -195,7 +195,7 @@ def _check_guess(problem) -> None:
 
 
 def check_shooting(method) -> None:
-    """Steps even and positive, an explicit Runge–Kutta solver, limits positive."""
+    """Checks the settings of multiple shooting: an even number of steps, an explicit Runge–Kutta solver, positive limits."""
     if not isinstance(method.steps, int) or method.steps < 2 or method.steps % 2:
         raise ValueError(
             f"`steps` is {method.steps!r}; it must be an even number, 2 or more, best "
@@ -214,7 +214,7 @@ def check_shooting(method) -> None:
 
 
 def check_descent(method) -> None:
-    """An optimiser, how long, and what the residual takes."""
+    """Checks the settings of gradient descent: optimiser, limits, and options of the residual."""
     check_optimiser(method.optimiser)
     check_count("iterations", method.iterations)
     check_seconds(method.max_seconds)
@@ -223,7 +223,7 @@ def check_descent(method) -> None:
 
 
 def check_least_squares(method) -> None:
-    """An optimistix solver or None, how long, and what the residual takes."""
+    """Checks the settings of least squares: optimistix solver or None, limits, and options of the residual."""
     if method.solver is not None and not is_least_squares(method.solver):
         raise TypeError(
             f"`solver` is {_kind(method.solver)}; it must be an optimistix least-squares solver such as "
@@ -245,7 +245,7 @@ def _check_residual(method) -> None:
 
 
 def _check_samples_per_interval(samples) -> None:
-    """An even number, for the quadrature."""
+    """Checks that the number of samples is even, as the quadrature requires."""
     if not isinstance(samples, int) or samples < 2 or samples % 2:
         raise ValueError(
             f"`samples` is {samples!r}; it must be an even number, 2 or more, best a multiple of "
@@ -254,7 +254,7 @@ def _check_samples_per_interval(samples) -> None:
 
 
 def check_optimiser(optimiser) -> None:
-    """An optax optimiser."""
+    """Checks that the optimiser is one of optax."""
     if not hasattr(optimiser, "init") or not hasattr(optimiser, "update"):
         raise TypeError(
             f"`optimiser` is {_kind(optimiser)}; it must be an optax optimiser such as "
@@ -263,7 +263,7 @@ def check_optimiser(optimiser) -> None:
 
 
 def check_method(method, name: str) -> None:
-    """A method of optimisation, able to do what is asked."""
+    """Checks that a method has the function with the given name."""
     if not callable(getattr(method, name, None)) or isinstance(method, type):
         raise TypeError(
             f"`method` is {_kind(method)}; it must be one that can `{name}`: "

@@ -1,4 +1,4 @@
-"""Checks of what experiment design and posterior sampling are given."""
+"""Checks of the arguments of experiment design and posterior sampling."""
 
 import jax
 import numpy as np
@@ -9,7 +9,7 @@ from jaxhamel._checks._values import check_finite, check_positive
 
 
 def check_noise_given(measurements) -> None:
-    """Every measurement says how exact it is."""
+    """Checks that every measurement has a standard deviation."""
     for measurement in measurements:
         if measurement.noise is None:
             raise ValueError(
@@ -19,7 +19,7 @@ def check_noise_given(measurements) -> None:
 
 
 def check_planned(system, q0, u0, state_error, limits, dt) -> None:
-    """A state of the system, how exactly it is known, positive limits, a step."""
+    """Checks the initial state, its standard deviation, the limits and the step of a planned experiment."""
     check_state(system, q0, jax.numpy.asarray(u0))
     for leaf in jax.tree.leaves(q0):
         check_finite("q0", np.asarray(leaf))
@@ -37,7 +37,7 @@ def check_planned(system, q0, u0, state_error, limits, dt) -> None:
 
 
 def check_criterion(criterion, criteria) -> None:
-    """A known criterion."""
+    """Checks that the criterion is a known one."""
     if criterion not in criteria:
         raise ValueError(
             f"`criterion` is {criterion!r}; it must be one of {', '.join(map(repr, criteria))}: volume of the "
@@ -46,7 +46,7 @@ def check_criterion(criterion, criteria) -> None:
 
 
 def check_informative(information) -> None:
-    """All parameters are determined at the start of a search: there is something to improve."""
+    """Checks that the initial experiment determines all parameters; otherwise the search has no finite starting value."""
     values = np.linalg.eigvalsh(information)
     if not np.all(np.isfinite(values)) or values[0] <= 1e-13 * max(values[-1], 1.0):
         raise ValueError(
@@ -57,7 +57,7 @@ def check_informative(information) -> None:
 
 
 def check_for_posterior(estimate, squares: type) -> None:
-    """Normal errors, and parameters that the data determine."""
+    """Checks that the errors are normal and that the data determine all parameters."""
     loss = estimate.problem.model.loss
     if not isinstance(loss, squares):
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Checks of what `fit` and its siblings are given beside the problem."""
+"""Checks of the arguments of `fit` and related functions, other than the problem."""
 
 import numpy as np
 
@@ -13,13 +13,13 @@ from jaxhamel._checks._values import (
 
 
 def check_kind(name: str, value, kind: type, next_step: str) -> None:
-    """An object of the class wanted, not the class itself."""
+    """Checks that the value is an object of the class (and not the class itself)."""
     if not isinstance(value, kind):
         raise TypeError(f"`{name}` is {_kind(value)}; {next_step}")
 
 
 def each_of(name: str, given, kind: type) -> tuple:
-    """The entries of a list or tuple as a tuple, each of one class."""
+    """The entries of a list or tuple as a tuple; each must be an object of the class."""
     if isinstance(given, kind):
         raise TypeError(
             f"`{name}` is one {type(given).__name__}; give it in a list, even where it is the only one."
@@ -46,12 +46,12 @@ EXAMPLES = {
 
 
 def is_least_squares(solver) -> bool:
-    """Whether it is a solver of optimistix, and no optimiser of optax."""
+    """Whether the solver is one of optimistix (and not an optimiser of optax)."""
     return hasattr(solver, "step") and hasattr(solver, "terminate")
 
 
 def check_solver(solver) -> None:
-    """An optimistix least-squares solver or an optax optimiser."""
+    """Checks that the solver is an optimistix least-squares solver or an optax optimiser."""
     if isinstance(solver, type) or not (is_least_squares(solver) or hasattr(solver, "update")):
         raise TypeError(
             f"`solver` is {_kind(solver)}; it must be an optimistix least-squares solver such as "
@@ -60,13 +60,13 @@ def check_solver(solver) -> None:
 
 
 def check_outside(name: str, value) -> None:
-    """No value of it is traced."""
+    """Checks that no value is traced."""
     if any_tracer(value):
         raise TypeError(f"`{name}` is traced; {OUTSIDE}")
 
 
 def check_start(name: str, start, shape: tuple, what: str) -> None:
-    """Coordinates to start from, concrete and finite."""
+    """Checks that the initial coordinates are concrete and finite."""
     check_arrays(**{name: start})
     check_outside(name, start)
     check_shape(name, np.asarray(start), shape, what)
@@ -74,26 +74,26 @@ def check_start(name: str, start, shape: tuple, what: str) -> None:
 
 
 def check_starts(starts, size: int, what: str) -> None:
-    """One start or more, a row each."""
+    """Checks that there is at least one start, each in a row."""
     check_start("starts", starts, ("S", size), what)
     if np.shape(starts)[0] == 0:
         raise ValueError("`starts` has no row; give one start at least, see `perturbed_starts`.")
 
 
 def check_progress(progress) -> None:
-    """A function, or None."""
+    """Checks that `progress` is a function or None."""
     if progress is not None:
         check_callable("progress", progress, "of a `Progress`, such as print")
 
 
 def check_budget(max_iterations, max_seconds) -> None:
-    """A number of iterations, and seconds (0: only look at the start)."""
+    """Checks the limits of a search: a number of iterations, and seconds (0: only the start is evaluated)."""
     check_count("max_iterations", max_iterations)
     check_seconds(max_seconds)
 
 
 def check_seconds(max_seconds) -> None:
-    """A number, 0 or more."""
+    """Checks that the number is 0 or more."""
     check_arrays(max_seconds=max_seconds)
     if np.shape(max_seconds) != () or not max_seconds >= 0:
         raise ValueError(
@@ -102,7 +102,7 @@ def check_seconds(max_seconds) -> None:
 
 
 def check_count(name: str, value, least: int = 1) -> None:
-    """A whole number, `least` or more."""
+    """Checks that the number is whole and at least `least`."""
     whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not whole or value < least:
         raise ValueError(f"`{name}` is {value!r}; it must be a whole number, {least} or more.")

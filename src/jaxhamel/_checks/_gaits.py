@@ -1,4 +1,4 @@
-"""Checks of gaits: what is moved, along which loop, and to what end."""
+"""Checks of gait problems: mechanism, loop in shape space, and objective."""
 
 import jax
 import numpy as np
@@ -13,7 +13,7 @@ from jaxhamel._checks._values import (
 
 
 def check_mechanism(mechanism) -> None:
-    """A connection, or an object with a connection; with momentum, with both of its methods."""
+    """Checks that the mechanism is a connection or has one; with momentum, it needs both momentum methods."""
     if not callable(mechanism) and not hasattr(mechanism, "connection"):
         raise TypeError(
             f"`mechanism` is {_kind(mechanism)}; it must be a connection r -> A(r), or an object with a "
@@ -28,7 +28,7 @@ def check_mechanism(mechanism) -> None:
 
 
 def check_gait_problem(problem) -> None:
-    """Everything fits together: mechanism and curve, objective and group."""
+    """Checks that mechanism, curve, objective and group fit together."""
     check_mechanism(problem.mechanism)
     _check_gait_curve(problem.curve)
     if not callable(problem.objective):

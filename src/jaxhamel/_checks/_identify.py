@@ -1,4 +1,4 @@
-"""Checks of what identification takes: parameters, priors, measurements, runs."""
+"""Checks of the arguments of identification: parameters, priors, measurements, runs."""
 
 from collections.abc import Mapping
 
@@ -15,7 +15,7 @@ from jaxhamel._words import counted
 
 
 def check_noise(measurement) -> None:
-    """None (estimate it), or positive, one or one for each error; likewise the offset, one number."""
+    """Checks the noise: None (it is estimated), or one positive number, or one for each error; the offset is one number."""
     name, noise, offset = measurement.name, measurement.noise, measurement.offset
     if noise is not None:
         known = np.asarray(noise)
@@ -35,7 +35,7 @@ def check_noise(measurement) -> None:
 
 
 def check_identified(system, kind: type) -> None:
-    """A system of known values, none of them NaN."""
+    """Checks that the system has concrete values without NaN."""
     check_kind("system", system, kind, "it must be a jaxhamel.System with its values.")
     for keys, leaf in tree_flatten_with_path(system)[0]:
         check_outside(f"system.{path_of(keys)}", leaf)
@@ -47,16 +47,16 @@ def check_identified(system, kind: type) -> None:
 
 
 def check_loss(loss, kind: type) -> None:
-    """A loss, with a positive width where it has one."""
+    """Checks that the loss is a known one; its width, if any, must be positive."""
     check_kind("loss", loss, kind, "it must be identify.Squares(), Huber(), SoftL1() or Cauchy().")
     if hasattr(loss, "k"):
         check_positive("loss.k", loss.k, "It is in units of the noise, 1 to 3 mostly.")
 
 
 def check_shown(system, measurements, run) -> None:
-    """Each measurement shows as many numbers as it has columns.
+    """Checks that each measurement function returns as many numbers as the measurement has columns.
 
-    Those that need accelerations are left out: they are long to trace.
+    Measurements that need accelerations are skipped, because tracing them takes long.
     """
     for m in measurements:
         if m.uses_rates:
@@ -77,7 +77,7 @@ def _shape_shown(measurement, system, t, control) -> tuple:
 
 
 def check_entries(owner: str, indices, size: int) -> None:
-    """Indices of a vector."""
+    """Checks indices into a vector."""
     if not all(-size <= i < size for i in indices):
         raise ValueError(
             f"{owner} takes entries {tuple(indices)} of {size}; count from 0 to {size - 1}."
@@ -85,7 +85,7 @@ def check_entries(owner: str, indices, size: int) -> None:
 
 
 def check_guess(run, space, k: int) -> None:
-    """States at all times of the run, of the system's shapes, finite."""
+    """Checks that the guess has finite states at all times of the run, in the system's shapes."""
     if run.guess is None:
         return
     rows = len(run.ts)
@@ -100,7 +100,7 @@ def check_guess(run, space, k: int) -> None:
 
 
 def check_values(values, name: str) -> None:
-    """Real numbers by name of the measurement."""
+    """Checks that the values are arrays of real numbers, by name of the measurement."""
     if not isinstance(values, Mapping):
         raise TypeError(
             f"{name}: `values` is {_kind(values)}; give arrays by the name of the measurement, such as "
@@ -115,7 +115,7 @@ def check_values(values, name: str) -> None:
 
 
 def check_run(ts, values: Mapping[str, np.ndarray], name: str) -> None:
-    """Increasing times; a row for each, NaN where there is nothing; something measured at all."""
+    """Checks a run: increasing times, one row of values for each (NaN where missing), and at least one value."""
     try:
         check_times(ts)
     except ValueError as error:
@@ -142,7 +142,7 @@ def check_run(ts, values: Mapping[str, np.ndarray], name: str) -> None:
 
 
 def check_measured(measurements, runs) -> None:
-    """Each run measures known quantities, of the right width."""
+    """Checks that each run has only known measurements, with matching numbers of columns."""
     names = [m.name for m in measurements]
     if len(set(names)) < len(names):
         raise ValueError(
@@ -160,7 +160,7 @@ def check_measured(measurements, runs) -> None:
 
 
 def check_width(run_name: str, name: str, got: int, wanted: int) -> None:
-    """As many columns as the measurement has components."""
+    """Checks that a run has as many columns as the measurement has components."""
     if got != wanted:
         raise ValueError(
             f"{run_name}: `{name}` has {counted(got, 'column')}; the measurement of that name has "
@@ -169,7 +169,7 @@ def check_width(run_name: str, name: str, got: int, wanted: int) -> None:
 
 
 def check_segments(counts, runs) -> None:
-    """One whole number for each run, one or more."""
+    """Checks that there is a positive whole number of segments for each run."""
     for count in counts:
         check_count("segments", count)
     if len(counts) != len(runs):
@@ -180,7 +180,7 @@ def check_segments(counts, runs) -> None:
 
 
 def check_same_structure(name: str, got, wanted) -> None:
-    """Two pytrees of one structure and shapes."""
+    """Checks that two pytrees have the same structure and shapes."""
     shapes = lambda tree: jax.tree.map(np.shape, tree)  # noqa: E731
     if jax.tree.structure(got) != jax.tree.structure(wanted) or shapes(got) != shapes(wanted):
         raise ValueError(
@@ -189,7 +189,7 @@ def check_same_structure(name: str, got, wanted) -> None:
 
 
 def check_first_seconds(ts, start: float, seconds: float) -> None:
-    """Three times at least before, and one after."""
+    """Checks that at least three times lie before the given one, and at least one after it."""
     check_positive("seconds", seconds, "Give the time from which the initial state is found, in s.")
     before = int(np.sum(np.asarray(ts) <= start + seconds))
     if before < 3 or before == len(ts):
@@ -200,7 +200,7 @@ def check_first_seconds(ts, start: float, seconds: float) -> None:
 
 
 def check_rolling_runs(runs) -> None:
-    """There is a run of the robot with the shell's angle."""
+    """Checks that some run of the robot has the angle of the shell."""
     if not runs:
         raise ValueError(
             "no run has the angle of the shell, column `ball_roll.position`; runs in the stand alone do not tell how the "

@@ -1,4 +1,4 @@
-"""Checks of the parameters that are sought: paths, bounds, priors, inertias."""
+"""Checks of the unknown parameters: paths, bounds, priors, inertias."""
 
 import numpy as np
 from jax.tree_util import tree_flatten_with_path
@@ -10,7 +10,7 @@ from jaxhamel._words import counted
 
 
 def check_realisable(name: str, value) -> None:
-    """An inertia of a body that fills space: the triangle inequality holds strictly."""
+    """Checks that an inertia is one of a body that fills space: the triangle inequality holds strictly."""
     check_inertia(name, value)
     array = concrete(value)
     if array is None:
@@ -25,7 +25,7 @@ def check_realisable(name: str, value) -> None:
 
 
 def check_prior(mean, std, relative: bool) -> None:
-    """Finite mean, positive width; a positive mean where it is relative."""
+    """Checks that the prior has a finite mean and a positive width; a relative one needs a positive mean."""
     check_finite("mean", mean)
     if not np.all(np.asarray(std) > 0):
         raise ValueError(
@@ -37,7 +37,7 @@ def check_prior(mean, std, relative: bool) -> None:
 
 
 def check_prior_fits(path: str, prior, count: int, kind: type) -> None:
-    """One mean and width, or one for each quantity."""
+    """Checks that the prior has one mean and width, or one for each quantity."""
     if prior is None:
         return
     check_kind(f"prior` of `{path}", prior, kind, "it must be identify.Prior(mean, std).")
@@ -51,7 +51,7 @@ def check_prior_fits(path: str, prior, count: int, kind: type) -> None:
 
 
 def check_path(system, path) -> None:
-    """A floating-point leaf is there."""
+    """Checks that the path leads to a floating-point leaf of the system."""
     place = system
     try:
         for part in str(path).split("."):
@@ -77,7 +77,7 @@ def _paths(system) -> list[str]:
 
 
 def check_frozen(path: str, frozen, shape: tuple[int, ...]) -> tuple[bool, ...]:
-    """The mask, flat: one entry for each of the leaf."""
+    """The mask of fixed entries as a flat array, checked for its shape."""
     mask = np.asarray(frozen)
     if mask.dtype != bool or mask.shape not in ((), shape):
         raise ValueError(
@@ -88,7 +88,7 @@ def check_frozen(path: str, frozen, shape: tuple[int, ...]) -> tuple[bool, ...]:
 
 
 def check_frozen_names(path: str, frozen, names: tuple[str, ...]) -> tuple[str, ...]:
-    """Some of the names, none twice."""
+    """Checks that the names are known and different."""
     given = (frozen,) if isinstance(frozen, str) else tuple(frozen)
     if not set(given) <= set(names):
         raise ValueError(
@@ -98,7 +98,7 @@ def check_frozen_names(path: str, frozen, names: tuple[str, ...]) -> tuple[str, 
 
 
 def check_inside(path: str, values, lower: float, upper: float) -> None:
-    """Bounds in order, the start between them."""
+    """Checks that the bounds are in order and that the start lies strictly between them."""
     for name, bound in (("lower", lower), ("upper", upper)):
         check_finite(f"{name}` of `{path}", bound)
     if not lower < upper:
@@ -113,7 +113,7 @@ def check_inside(path: str, values, lower: float, upper: float) -> None:
 
 
 def check_parameters(parameters) -> None:
-    """No leaf twice."""
+    """Checks that no leaf is given twice."""
     paths = [
         getattr(p, key) for p in parameters for key in ("path", "mass", "com") if hasattr(p, key)
     ]

@@ -1,4 +1,4 @@
-"""Checks of what a picture is made from."""
+"""Checks of the data of figures."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from jaxhamel._words import counted
 
 
 def check_frames(name: str, value, count: int) -> None:
-    """`value` has one row for each time of a picture, and every entry is finite."""
+    """Checks that `value` has one finite row for each time of a figure."""
     array = np.asarray(value)
     if array.ndim == 0 or len(array) != count:
         raise ValueError(
@@ -22,7 +22,7 @@ def check_frames(name: str, value, count: int) -> None:
 
 
 def check_shape_plane(limits, plane, at) -> None:
-    """Two increasing intervals, two different shape coordinates, and values for the others."""
+    """Checks the plane drawn: two increasing intervals, two different shape coordinates, and values for all others."""
     array = np.asarray(limits, dtype=float)
     if (
         array.shape != (2, 2)
@@ -42,7 +42,7 @@ def check_shape_plane(limits, plane, at) -> None:
 
 
 def check_names(name: str, value, count: int) -> None:
-    """A name for each row."""
+    """Checks that there is a name for each row."""
     if len(value) != count:
         raise ValueError(
             f"`{name}` has {counted(len(value), 'entry')}; the connection has {counted(count, 'row')}, one for each group "
@@ -51,7 +51,7 @@ def check_names(name: str, value, count: int) -> None:
 
 
 def check_gait_curve(name: str, value) -> None:
-    """A curve in shape space: rows of at least two coordinates, finite, enough of them to draw."""
+    """Checks a curve in shape space: enough finite rows of at least two coordinates."""
     array = np.asarray(value)
     if (
         array.ndim != 2
@@ -66,7 +66,7 @@ def check_gait_curve(name: str, value) -> None:
 
 
 def check_planar_path(name: str, value) -> None:
-    """Poses in the plane, finite."""
+    """Checks that planar poses are finite."""
     array = np.asarray(value)
     if array.ndim != 2 or array.shape[1] != 3 or len(array) < 2 or not np.all(np.isfinite(array)):
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Checks of what `simulate` is given."""
+"""Checks of the arguments of `simulate`."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ from jaxhamel._checks._values import (
 
 
 def check_lie_group(solver, space, abstract_space: type) -> None:
-    """A solver that LieGroup can wrap, and a space."""
+    """Checks that LieGroup wraps an explicit Runge–Kutta method and has a space."""
     import diffrax
 
     if not isinstance(solver, diffrax.AbstractERK | diffrax.Euler):
@@ -37,7 +37,7 @@ def check_lie_group(solver, space, abstract_space: type) -> None:
 
 
 def check_projected(solver, space, abstract_space: type) -> None:
-    """A solver, and a space whose configurations can be projected."""
+    """Checks that Projected wraps a method of diffrax and has a space whose configurations can be projected."""
     import diffrax
 
     if not isinstance(solver, diffrax.AbstractSolver):
@@ -57,7 +57,7 @@ def check_projected(solver, space, abstract_space: type) -> None:
 
 
 def check_group_state(name: str, space, y) -> None:
-    """y = (q, rest) with q shaped as a configuration of `space`: structure and shapes only."""
+    """Checks that y is a pair (q, rest) with q shaped as a configuration of `space`: structure and shapes only."""
     _check_pair(name, space, y)
 
 
@@ -73,7 +73,7 @@ def _check_pair(name, space, y) -> None:
 
 
 def check_solver_space(space, solver: str, abstract_space: type) -> None:
-    """A space, or None for the one of the system that is simulated."""
+    """Checks that the solver has a space, or None for the space of the simulated system."""
     if space is not None and not isinstance(space, abstract_space):
         raise TypeError(
             f"`space` is {_kind(space)}; {solver} needs the configuration space, for example "
@@ -82,7 +82,7 @@ def check_solver_space(space, solver: str, abstract_space: type) -> None:
 
 
 def check_group_solver_state(solver, y) -> None:
-    """The solver has a space, and y = (q, rest) with q shaped as a configuration of it."""
+    """Checks that the solver has a space and y = (q, rest), with q shaped as a configuration of it."""
     name = type(solver).__name__
     if solver.space is None:
         raise ValueError(
@@ -93,13 +93,13 @@ def check_group_solver_state(solver, y) -> None:
 
 
 def check_variational_order(order, known: tuple) -> None:
-    """An order there is a composition for."""
+    """Checks that a composition of this order exists."""
     if order not in known:
         raise ValueError(f"`order` is {order!r}; Variational has the orders {known}.")
 
 
 def check_variational_args(args) -> None:
-    """args = (system, control)."""
+    """Checks that args = (system, control)."""
     if isinstance(args, tuple) and len(args) == 2 and hasattr(args[0], "lagrangian"):
         return
     raise ValueError(
@@ -109,7 +109,7 @@ def check_variational_args(args) -> None:
 
 
 def check_fixed_step(solver, dt) -> None:
-    """A solver without error estimate gets a step."""
+    """Checks that a solver without an error estimate is given a step."""
     import diffrax
 
     if dt is None and not isinstance(solver, diffrax.AbstractAdaptiveSolver):
@@ -120,7 +120,7 @@ def check_fixed_step(solver, dt) -> None:
 
 
 def check_simulation(system, q0, u0, ts, control, steps) -> None:
-    """What `simulate` is given, where it is concrete: times, state, frame, control, tolerances."""
+    """Checks the concrete arguments of `simulate`: times, state, frame, control, tolerances."""
     check_times(ts)
     check_steps(**steps)
     check_order(system, q0, u0, ("q0", "u0"))
@@ -133,13 +133,13 @@ def check_simulation(system, q0, u0, ts, control, steps) -> None:
 
 
 def first_time(ts) -> Any:
-    """ts[0], without a program that takes it out of an array (0.05 s of the first call)."""
+    """ts[0], without compiling a program to index the array (0.05 s of the first call)."""
     times = concrete(ts)
     return ts[0] if times is None else times[:1].reshape(())
 
 
 def check_times(ts) -> None:
-    """One-dimensional, not empty, finite, strictly increasing."""
+    """Checks that the times are one-dimensional, not empty, finite and strictly increasing."""
     check_shape("ts", ts, ("T",), "Give the times in a list or an array, ts[0] the initial time.")
     if ts.shape[0] == 0:
         raise ValueError("`ts` is empty; it must have at least the initial time as `ts[0]`.")
@@ -156,7 +156,7 @@ def check_times(ts) -> None:
 
 
 def check_steps(rtol, atol, dt) -> None:
-    """Tolerances or a step, each a positive scalar."""
+    """Checks that tolerances or a step are given, each a positive scalar."""
     if dt is not None and (rtol is not None or atol is not None):
         raise ValueError(
             "`dt` is given together with `rtol` or `atol`; give `dt` alone for fixed steps, or the "
@@ -172,7 +172,7 @@ def check_steps(rtol, atol, dt) -> None:
 
 
 def check_control_along(ts, control, name: str = "control") -> None:
-    """A control is finite at all times of `ts`, where both are concrete."""
+    """Checks that a control is finite at all times of `ts`, if both are concrete."""
     times = concrete(ts)
     if control is None or times is None or any_tracer(control):
         return
@@ -190,7 +190,7 @@ def check_control_along(ts, control, name: str = "control") -> None:
 
 
 def check_options(solver, adjoint, max_steps, route) -> None:
-    """Solver and adjoint are diffrax's, max_steps is a positive integer."""
+    """Checks that solver and adjoint are diffrax's and that max_steps is a positive integer."""
     import diffrax
 
     if solver is not None and not isinstance(solver, diffrax.AbstractSolver):
@@ -211,7 +211,7 @@ def check_options(solver, adjoint, max_steps, route) -> None:
 
 
 def check_adjoint(adjoint, solver) -> None:
-    """Not one that cannot differentiate what `simulate` returns."""
+    """Checks that the adjoint can differentiate the result of `simulate`."""
     import diffrax
 
     reasons = {
@@ -229,7 +229,7 @@ def check_adjoint(adjoint, solver) -> None:
 
 
 def check_event(event) -> None:
-    """A diffrax event, a function, or a pytree of functions."""
+    """Checks that the event is a diffrax event, a function, or a pytree of functions."""
     import diffrax
 
     if event is None or isinstance(event, diffrax.Event):
@@ -244,7 +244,7 @@ def check_event(event) -> None:
 
 
 def check_event_value(name: str, value) -> None:
-    """What a condition returns: one real number or Boolean."""
+    """Checks that a condition returns one real number or one Boolean."""
     value = np.asarray(value) if isinstance(value, bool | int | float) else value
     shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
     real = dtype is not None and (
@@ -260,7 +260,7 @@ def check_event_value(name: str, value) -> None:
 
 
 def check_dense(interpolation) -> None:
-    """There is something to interpolate."""
+    """Checks that the trajectory has an interpolant."""
     if interpolation is None:
         raise ValueError(
             "this trajectory has only the states at `ts`; call simulate(..., dense=True) to be "

@@ -1,4 +1,4 @@
-"""Checks of values by themselves: shape, finiteness, sign, unit length."""
+"""Checks of single values: shape, finiteness, sign, unit length."""
 
 import jax
 import numpy as np
@@ -6,10 +6,11 @@ from jax.core import Tracer
 
 
 def concrete(value):
-    """The value as a NumPy array, or None where there is nothing to look at.
+    """The value as a NumPy array, or None if it is not known.
 
-    Under jit, vmap or grad the leaves are tracers, and None or a placeholder while a pytree is
-    rebuilt: values are checked only where they are known, which is where a user's numbers enter.
+    Under jit, vmap or grad the leaves are tracers, and while a pytree is rebuilt they may be None or placeholders. Values
+    are
+    checked only where they are known, which is where a user's numbers enter.
     """
     known = int | float | np.number | np.ndarray | jax.Array
     if isinstance(value, Tracer) or not isinstance(value, known):
@@ -18,7 +19,7 @@ def concrete(value):
 
 
 def check_shape(name: str, value, shape: tuple[int | str, ...], next_step: str = "") -> None:
-    """`value` has the given shape; an entry that is a string (an axis name) accepts any length."""
+    """Checks the shape of `value`; an entry that is a string (an axis name) accepts any length."""
     check_real(name, value)
     got = getattr(value, "shape", None)
     if got is None or _same_shape(tuple(got), shape):
@@ -36,7 +37,7 @@ def _same_shape(got, wanted) -> bool:
 
 
 def check_real(name: str, value) -> None:
-    """Not a word, and not complex."""
+    """Checks that the value is neither text nor complex."""
     is_complex = (
         isinstance(value, complex) or getattr(getattr(value, "dtype", None), "kind", "") == "c"
     )
@@ -47,7 +48,7 @@ def check_real(name: str, value) -> None:
 
 
 def check_finite(name: str, value) -> None:
-    """No NaN and no infinity."""
+    """Checks that no entry is NaN or infinite."""
     check_real(name, value)
     array = concrete(value)
     if array is not None and not np.all(np.isfinite(array)):
@@ -60,7 +61,7 @@ def check_finite(name: str, value) -> None:
 def check_positive(
     name: str, value, next_step: str = "Give it in SI units, larger than zero."
 ) -> None:
-    """Every entry is finite and > 0."""
+    """Checks that every entry is finite and > 0."""
     check_finite(name, value)
     array = concrete(value)
     if array is not None and not np.all(array > 0):
@@ -68,7 +69,7 @@ def check_positive(
 
 
 def check_not_negative(name: str, value, next_step: str = "Give it in SI units.") -> None:
-    """Every entry is finite and >= 0."""
+    """Checks that every entry is finite and >= 0."""
     check_finite(name, value)
     array = concrete(value)
     if array is not None and not np.all(array >= 0):
@@ -79,14 +80,14 @@ def check_not_negative(name: str, value, next_step: str = "Give it in SI units."
 
 
 def check_zero(name: str, value, next_step: str) -> None:
-    """Every entry is 0."""
+    """Checks that every entry is 0."""
     array = concrete(value)
     if array is not None and np.any(array != 0):
         raise ValueError(f"`{name}` is {_short(array)}; it must be 0. {next_step}")
 
 
 def check_unit_vectors(name: str, value) -> None:
-    """Every vector (last axis 3) has length 1, to 1e-5."""
+    """Checks that every vector (last axis 3) has length 1, to 1e-5."""
     check_finite(name, value)
     array = concrete(value)
     if array is None:
@@ -100,7 +101,7 @@ def check_unit_vectors(name: str, value) -> None:
 
 
 def check_perpendicular(name: str, value, other_name: str, other) -> None:
-    """Two arrays of unit vectors, perpendicular row by row, to 1e-5."""
+    """Checks that two arrays of unit vectors are perpendicular row by row, to 1e-5."""
     array, reference = concrete(value), concrete(other)
     if array is None or reference is None:
         return
@@ -114,11 +115,11 @@ def check_perpendicular(name: str, value, other_name: str, other) -> None:
 
 
 def _short(array) -> str:
-    """On one line."""
+    """An array as text on one line."""
     return " ".join(np.array2string(np.asarray(array), precision=6, threshold=12).split())
 
 
-_UNIT = 1e-5  # loose enough for vectors written with seven digits or in single precision
+_UNIT = 1e-5  # tolerates vectors written with seven digits or in single precision
 
 
 def _kind(value) -> str:
@@ -132,7 +133,7 @@ def _shapes(tree):
 
 
 def check_last_axes(name: str, value, axes: tuple[int, ...], what: str) -> None:
-    """The last axes have the given lengths; any axes may go before."""
+    """Checks that the last axes have the given lengths; any axes may precede them."""
     got = tuple(np.shape(value))
     if got[-len(axes) :] != axes:
         wanted = ", ".join(str(axis) for axis in axes)
@@ -143,7 +144,7 @@ def check_last_axes(name: str, value, axes: tuple[int, ...], what: str) -> None:
 
 
 def check_vector(name: str, value) -> None:
-    """An array with one axis."""
+    """Checks that an array has one axis."""
     if not hasattr(value, "shape") or len(value.shape) != 1:
         got = f"shape {value.shape}" if hasattr(value, "shape") else f"type {type(value).__name__}"
         raise ValueError(
@@ -153,7 +154,7 @@ def check_vector(name: str, value) -> None:
 
 
 def check_arguments(t, q, velocities: dict) -> None:
-    """One time, arrays for the configuration and for the velocities by name."""
+    """Checks that t is one time and that configuration and velocities are arrays."""
     check_arrays(t=t, q=q, **velocities)
     if np.shape(t) != ():
         raise ValueError(
@@ -164,7 +165,7 @@ def check_arguments(t, q, velocities: dict) -> None:
 
 
 def check_velocity(name: str, value) -> None:
-    """One array, not the parts of a configuration."""
+    """Checks that a velocity is one array, not a tuple like a configuration."""
     if isinstance(value, tuple) and any(np.ndim(part) for part in jax.tree.leaves(value)):
         raise TypeError(
             f"`{name}` is a tuple of {len(value)}; it must be one array, the components of all velocities after one "
@@ -186,7 +187,7 @@ def _shape_of_lists(name: str, value) -> tuple:
 
 
 def check_constant_control(control) -> None:
-    """What is no callable stands for a constant, so it is made of numbers."""
+    """Checks that a control that is not callable, hence constant, consists of numbers."""
     for leaf in jax.tree.leaves(control):
         kind = getattr(leaf, "dtype", None)
         if (np.asarray(leaf).dtype if kind is None else np.dtype(kind)).kind in "OUSmM":
@@ -196,14 +197,14 @@ def check_constant_control(control) -> None:
 
 
 def check_arrays(**named) -> None:
-    """Every leaf can become a real array."""
+    """Checks that every leaf can be converted to a real array."""
     for name, value in named.items():
         for part in jax.tree.leaves(value, is_leaf=lambda x: isinstance(x, list)):
             _shape_of_lists(name, part)
         for leaf in jax.tree.leaves(value, is_leaf=lambda x: x is None):
             kind = getattr(leaf, "dtype", None)
             kind = np.asarray(leaf).dtype if kind is None else np.dtype(kind)
-            if kind.kind not in "iufV":  # V: bfloat16 and its like
+            if kind.kind not in "iufV":  # V: bfloat16 and similar types
                 raise TypeError(
                     f"`{name}` is {_kind(leaf)} of dtype {kind}; it must be made of real numbers. "
                     "Give an array, a list of numbers, or a tuple of those on a product space."
@@ -211,18 +212,18 @@ def check_arrays(**named) -> None:
 
 
 def any_tracer(tree) -> bool:
-    """Whether some leaf is a tracer, so that its value is not known."""
+    """Whether some leaf is a tracer, so that its value is unknown."""
     return any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(tree))
 
 
 def check_callable(name: str, value, signature: str) -> None:
-    """A function is a function."""
+    """Checks that the argument is callable."""
     if not callable(value):
         raise TypeError(f"`{name}` is {_kind(value)}; it must be a callable {signature}.")
 
 
 def check_numbers(owner, positive: tuple[str, ...] = (), finite: tuple[str, ...] = ()) -> None:
-    """These fields of a system are single numbers, finite, and those of `positive` > 0."""
+    """Checks that fields of a system are finite single numbers, and those of `positive` are > 0."""
     for name in (*positive, *finite):
         check_shape(name, getattr(owner, name), ())
     for name in positive:
@@ -232,7 +233,7 @@ def check_numbers(owner, positive: tuple[str, ...] = (), finite: tuple[str, ...]
 
 
 def check_choice(name: str, value, choices) -> None:
-    """A choice by name among the keys given."""
+    """Checks that the name is one of the given choices."""
     if value not in choices:
         raise ValueError(
             f"`{name}` is {value!r}; it must be one of {', '.join(map(repr, choices))}."

@@ -1,4 +1,7 @@
-"""JAX, when a scenario has been read: what is wrong with its words and numbers is said without waiting for imports."""
+"""Imports and configures JAX.
+
+Commands call this after they have checked the scenario, so that errors in it are reported without waiting for imports.
+"""
 
 import gc
 import os
@@ -7,17 +10,17 @@ from jaxhamel.cli._scenario._validate import ScenarioError
 
 
 def start_jax() -> None:
-    """Double precision, in the command's own process; the devices that JAX was asked for are there.
+    """Sets double precision in the command's own process, and checks that the requested devices exist.
 
-    **Raises:** `ScenarioError` where it cannot be started, as with a platform that does not exist.
+    **Raises:** `ScenarioError` if JAX cannot be started, for instance with an unknown platform.
     """
     os.environ["MPLBACKEND"] = (
-        "agg"  # pictures are files; a backend that does not exist is an error of matplotlib's
+        "agg"  # figures are written to files; matplotlib raises an error for an unknown backend
     )
     try:
         import jax
 
-        # Here, and never when the package is imported.
+        # Set here, and never when the package is imported.
         jax.config.update("jax_enable_x64", True)
         jax.devices()
     except (RuntimeError, ValueError, TypeError) as error:
@@ -27,7 +30,7 @@ def start_jax() -> None:
         ) from None
     import jaxhamel.viz as _  # noqa: F401
 
-    # a million objects of what was imported, which stay: looked through at each collection they took 0.9 s of 7;
-    # what tracing makes is gone with its last reference, mostly
+    # exclude the million objects of the imported modules from garbage collection, which is a large share of the run
+    # time otherwise; objects made by tracing are mostly freed by reference counting
     gc.freeze()
     gc.set_threshold(100_000, 20, 20)

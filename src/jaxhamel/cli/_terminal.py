@@ -1,4 +1,4 @@
-"""What the command line says: one updating line on a terminal, plain lines elsewhere."""
+"""Output of the command line: one updating line on a terminal, plain lines elsewhere."""
 
 import sys
 import time
@@ -11,11 +11,11 @@ from rich.text import Text
 
 from jaxhamel._words import visible
 
-PLAIN_SECONDS = 5.0  # between plain lines, where no line can be overwritten
+PLAIN_SECONDS = 5.0  # between two progress lines where lines cannot be overwritten
 
 
 class Terminal:
-    """Speaks on standard error, so that standard output stays free for other programs."""
+    """Writes to standard error, so that standard output stays free for other programs."""
 
     def __init__(self, quiet: bool) -> None:
         self.quiet = quiet
@@ -24,28 +24,28 @@ class Terminal:
         self._last = -PLAIN_SECONDS
 
     def say(self, line: str) -> None:
-        """A line that stays."""
+        """Prints a line that stays."""
         if not self.quiet:
             self._print(_plain(line))
 
     def complain(self, line: str) -> None:
-        """A line about a failure; said even when quiet, so that a script's log has the reason."""
+        """Prints a line about a failure, even with --quiet, so that a script's log has the reason."""
         self._print(Text(visible(f"jaxhamel: {line}")))
 
     def _print(self, text: Text) -> None:
         with suppress(
             OSError
-        ):  # a full disk, a reader that has gone: the files are what the command is for
+        ):  # a full disk or a closed pipe: the command goes on, since its results are files
             self.console.print(text)
             sys.stderr.flush()
 
     def show(self, text: str) -> None:
-        """Several lines about a failure, said even when quiet."""
+        """Prints several lines about a failure, even with --quiet."""
         self.console.print(_plain(text))
 
     @contextmanager
     def updating(self) -> Iterator[None]:
-        """While this lasts, `update` overwrites its line (on a terminal)."""
+        """A context in which `update` overwrites its line (on a terminal)."""
         if self.quiet or not self.console.is_terminal:
             yield
             return
@@ -54,7 +54,7 @@ class Terminal:
         self._live = None
 
     def update(self, line: str, *, always: bool = False) -> None:
-        """The state of things: overwritten on a terminal, else a plain line every few seconds."""
+        """Shows the current progress: overwrites the line on a terminal, elsewhere prints a line every few seconds."""
         if self.quiet:
             return
         if self._live is not None:

@@ -1,4 +1,4 @@
-"""Checks of `in_axes`: an entry for each argument, an axis that its arrays have, one length of them all."""
+"""Checks of `in_axes`: an entry for each argument, an axis that its arrays have, and one common batch size."""
 
 import jax
 import numpy as np
@@ -8,7 +8,7 @@ from jaxhamel._checks._values import _kind
 
 
 def wrong_axes(in_axes, given) -> ValueError:
-    """What to say of `in_axes` that is no prefix of the arguments, which are given by name."""
+    """The error for an `in_axes` that is no prefix of the arguments, which are given by name."""
     if not isinstance(in_axes, tuple):
         return ValueError(f"`in_axes` is {_brief(in_axes)}; {_wanted(given)}, in a tuple. {_WHICH}")
     if len(in_axes) != len(given):
@@ -24,7 +24,7 @@ def wrong_axes(in_axes, given) -> ValueError:
 
 
 def check_axis_kinds(in_axes, axes, given) -> None:
-    """Each axis, one for a leaf of the arguments, is an integer or None."""
+    """Checks that each axis (one for each leaf of the arguments) is an integer or None."""
     for i, axis in enumerate(axes):
         if axis is None or (isinstance(axis, int | np.integer) and not isinstance(axis, bool)):
             continue
@@ -42,7 +42,7 @@ def _wanted(given) -> str:
 
 
 def check_batch(given, axes) -> int:
-    """The common length of the mapped axes, one axis for each leaf of the arguments."""
+    """Checks that all mapped axes have the same length, and returns it; `axes` has one entry for each leaf."""
     shapes = [np.shape(leaf) for leaf in jax.tree.leaves(tuple(given.values()))]
     pairs = enumerate(zip(axes, shapes, strict=True))
     mapped = {i: pair for i, pair in pairs if pair[0] is not None}
@@ -73,7 +73,7 @@ def _no_such_axis(axis, shape, name) -> ValueError:
 
 
 def _different(sizes, mapped, names) -> ValueError:
-    """The first leaf of each length is named."""
+    """The different batch sizes, each with the name of the first leaf that has it."""
     first = {size: i for i, size in reversed(sizes.items())}
     said = [
         f"`{names[i]}` of shape {mapped[i][1]} has {size} along axis {mapped[i][0]}"
@@ -86,7 +86,7 @@ def _different(sizes, mapped, names) -> ValueError:
 
 
 def _names(given) -> list[str]:
-    """Of the leaves, as a user writes them: `system.masses`, `q0[1]`."""
+    """Names of the leaves in the user's notation: `system.masses`, `q0[1]`."""
     return [
         name + keystr(path)
         for name, part in given.items()
@@ -108,7 +108,7 @@ def _described(part) -> str:
 
 
 def _brief(value) -> str:
-    """As it is written, where that is short."""
+    """The text of a value, if it is short."""
     text = repr(value)
     return text if len(text) <= 60 else f"{_kind(value).removeprefix('of type ')}(…)"
 

@@ -1,4 +1,4 @@
-"""Checks of what ensembles are given: at least one trajectory, steps that can be, a known method."""
+"""Checks of the arguments of ensembles: at least one trajectory, feasible steps, a known method."""
 
 import jax
 import jax.numpy as jnp
@@ -10,13 +10,13 @@ from jaxhamel._checks._values import _kind, check_finite
 
 
 def check_trajectories(size: int, u0) -> None:
-    """At least one trajectory, and finite velocities."""
+    """Checks that there is at least one trajectory and that the velocities are finite."""
     check_size(size)
     check_finite("u0", u0)
 
 
 def check_size(size: int) -> None:
-    """At least one trajectory."""
+    """Checks that there is at least one trajectory."""
     if size == 0:
         raise ValueError(
             "the ensemble has zero trajectories: the mapped axes have length 0. Give at least one entry "
@@ -25,7 +25,7 @@ def check_size(size: int) -> None:
 
 
 def check_initial_values(size: int, y0) -> None:
-    """At least one trajectory; finite numbers of one floating dtype."""
+    """Checks that there is at least one trajectory and that all numbers are finite and of one floating dtype."""
     check_size(size)
     for part in jax.tree.leaves(y0):
         check_finite("y0", part)
@@ -38,7 +38,7 @@ def check_initial_values(size: int, y0) -> None:
 
 
 def check_slope(slope, y) -> None:
-    """dy/dt has the structure, shapes and dtypes of y."""
+    """Checks that dy/dt has the structure, shapes and dtypes of y."""
     found, wanted = (jax.tree.map(_form, x) for x in (slope, y))
     if found != wanted:
         raise ValueError(
@@ -57,7 +57,7 @@ def _described(tree) -> str:
 
 
 def check_kernel(kernel, options: type) -> None:
-    """None, True, False or options whose block is a power of two."""
+    """Checks that `kernel` is None, True, False, or options whose block is a power of two."""
     if kernel is not None and not isinstance(kernel, bool | options):
         raise TypeError(
             f"`kernel` is {kernel!r} ({_kind(kernel)}); it must be None (where there is a GPU), True, False, or "
@@ -71,7 +71,7 @@ def check_kernel(kernel, options: type) -> None:
 
 
 def check_rollout_times(ts, dt) -> None:
-    """Times and step as for `simulate`, and known: they decide how many steps there are."""
+    """Checks times and step as `simulate` does; they must be concrete, since they determine the number of steps."""
     for name, value in {"ts": ts, "dt": dt}.items():
         if isinstance(value, Tracer):
             raise ValueError(
@@ -93,12 +93,12 @@ _MOST = 2.0**31 - 1
 
 
 def wrong_member(index, error) -> ValueError:
-    """What to say of a system that refuses the numbers of one trajectory."""
+    """The error for a system that refuses the parameters of one trajectory."""
     return ValueError(f"`system` of trajectory {index} cannot be: {error}")
 
 
 def check_explicit_method(method, explicit: type) -> None:
-    """ "rk4" or an explicit Runge-Kutta method."""
+    """Checks that the method is "rk4" or an explicit Runge–Kutta method."""
     if not isinstance(method, explicit):
         raise TypeError(
             f'`method` is {method!r} ({_kind(method)}); it must be "rk4" or an explicit Runge-Kutta method of '
@@ -107,7 +107,7 @@ def check_explicit_method(method, explicit: type) -> None:
 
 
 def check_embedded_pair(method, is_one: bool) -> None:
-    """An explicit Runge-Kutta method with an error estimate."""
+    """Checks that the method is an explicit Runge–Kutta method with an error estimate."""
     if not is_one:
         raise TypeError(
             f"`method` is {method!r} ({_kind(method)}); steps by tolerance need an explicit Runge-Kutta method of diffrax "

@@ -1,4 +1,4 @@
-"""Checks of what a Monte Carlo model gives, and of how accurately it is to be known."""
+"""Checks of the quantities that a Monte Carlo model returns, and of their accuracy targets."""
 
 from collections.abc import Mapping
 
@@ -9,7 +9,7 @@ from jaxhamel._checks._values import _kind, check_positive
 
 
 def check_aux(found, block) -> tuple:
-    """A pair: the quantities, and arrays with one entry for each trajectory."""
+    """Checks that the model returns a pair: the quantities, and arrays with one entry for each trajectory."""
     if not isinstance(found, tuple) or len(found) != 2:
         raise ValueError(
             f"`model` gives {_said(found)}; with `has_aux=True` it must give a pair, (quantities, arrays)."
@@ -24,7 +24,7 @@ def check_aux(found, block) -> tuple:
 
 
 def check_quantities(found, block) -> list[str]:
-    """A dictionary of one number for each trajectory; the names but `failed`."""
+    """Checks that the model returns a dictionary of one number for each trajectory; its keys except `failed`."""
     if not isinstance(found, Mapping) or not set(found) - {"failed"}:
         said = f"a dictionary of {sorted(found)}" if isinstance(found, Mapping) else _said(found)
         raise ValueError(
@@ -54,14 +54,14 @@ def check_quantities(found, block) -> list[str]:
 
 
 def _said(value) -> str:
-    """What it is, in a few words."""
+    """A short description of a value."""
     if isinstance(value, jax.ShapeDtypeStruct):
         return f"numbers of dtype {value.dtype}"
     return "None" if value is None else f"a {type(value).__name__}"
 
 
 def check_slopes(found, names) -> None:
-    """Derivatives need numbers that vary."""
+    """Checks that the quantities are differentiable numbers."""
     for name in names:
         if not np.issubdtype(found[name].dtype, np.inexact):
             raise ValueError(
@@ -71,13 +71,13 @@ def check_slopes(found, names) -> None:
 
 
 def check_base_samples(samples) -> None:
-    """Two at least: a variance needs as many."""
+    """Checks that there are at least two base samples, as a variance requires."""
     if samples < 2:
         raise ValueError(f"`samples` is {samples}; sensitivity needs at least 2.")
 
 
 def check_left_over(used, samples) -> None:
-    """Enough base samples in which nothing failed."""
+    """Checks that enough base samples have no failed trajectory."""
     if used < 2:
         raise ValueError(
             f"of {samples} base samples only {used} had no trajectory that failed; sensitivity needs at least 2. "
@@ -86,7 +86,7 @@ def check_left_over(used, samples) -> None:
 
 
 def check_accuracy(accuracy, names, events=()) -> list[tuple[str, float | None, float]]:
-    """(column, share of a quantile or None, standard error) of each; `failed` is a column, and `events` are 0 or 1."""
+    """The targets: (column, probability of a quantile or None, standard error). `failed` and `events` are 0-1 columns."""
     found = []
     if accuracy is not None and not isinstance(accuracy, Mapping):
         raise TypeError(

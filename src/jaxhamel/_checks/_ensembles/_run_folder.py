@@ -1,4 +1,4 @@
-"""Checks of the folder of a Monte Carlo run: it belongs to this run, to no other program, and can be written to."""
+"""Checks of the folder of a Monte Carlo run: it belongs to the same run of the same program and is writable."""
 
 import errno
 import importlib.util
@@ -14,7 +14,7 @@ from jaxhamel._words import counted
 
 
 def check_about(about) -> None:
-    """What is kept beside the numbers, as JSON."""
+    """Checks that the additional settings of a run can be written as JSON."""
     if about is None:
         return
     try:
@@ -29,10 +29,10 @@ def check_about(about) -> None:
 
 
 def check_folder(folder, resume) -> None:
-    """A path, where there is one; and one where a run is to be gone on with."""
+    """Checks that the folder is a path or None, and that it is given if a run is to be resumed."""
     if folder is None and resume:
         raise ValueError(
-            "`resume` is True and `folder` is None: there is no run to go on with. Give the folder it was written to."
+            "`resume` is True and `folder` is None: there is no run to resume. Give the folder it was written to."
         )
     if folder is not None and (not isinstance(folder, str | os.PathLike) or not os.fspath(folder)):
         raise TypeError(
@@ -41,7 +41,7 @@ def check_folder(folder, resume) -> None:
 
 
 def check_installed(module, what, extra) -> None:
-    """A package that is needed for an optional feature."""
+    """Checks that the package for an optional feature is installed."""
     if importlib.util.find_spec(module) is None:
         raise ModuleNotFoundError(
             f"{what} needs {module}, which is not installed; get it with: pip install 'jaxhamel[{extra}]'",
@@ -67,7 +67,7 @@ def check_same_run(folder, there, asked, resume) -> None:
 
 
 def another_program(folder, differs) -> ValueError:
-    """What to say of a run of another model; `differs`: the first line that does, there and here."""
+    """The error for a run of another model; `differs` is the first differing line, in the folder and now."""
     _, there, here = differs or (0, "", "")
     where = (
         f": its program has `{_short(there)}` where that of the model given has `{_short(here)}`"
@@ -81,7 +81,7 @@ def another_program(folder, differs) -> ValueError:
 
 
 def other_numbers(folder, versions, name, by) -> ValueError:
-    """What to say of a run begun with other versions, whose trajectories come out otherwise now."""
+    """The error for a run begun with other versions whose trajectories now differ."""
     return ValueError(
         f"the folder {folder} holds a run begun with {versions}. Programs of two versions cannot be compared line by "
         f"line, so trajectories that are there were computed again: {name!r} differs by up to {by:.2g}. The model is "
@@ -91,7 +91,7 @@ def other_numbers(folder, versions, name, by) -> ValueError:
 
 
 def begun_elsewhere(folder, versions, same: bool, many: int, by: float) -> str:
-    """What is said of a run begun with other versions that is gone on with."""
+    """The warning for a run begun with other versions that is continued."""
     if same:
         told = "The program is the same"
     else:
@@ -110,7 +110,7 @@ def _short(line: str) -> str:
 
 
 def _flat(table, path=""):
-    """Nested tables and lists of tables as dotted keys."""
+    """Nested tables and lists of tables as one table with dotted keys."""
     pairs = table.items() if isinstance(table, Mapping) else enumerate(table)
     for key, value in pairs:
         nested = isinstance(value, Mapping) or (
@@ -123,7 +123,7 @@ def _flat(table, path=""):
 
 
 def check_no_links(path) -> None:
-    """Nothing of the table is a symbolic link: what is written to it would come out elsewhere."""
+    """Checks that the table contains no symbolic link, through which data would be written elsewhere."""
     inside = (Path(folder, name) for folder, *names in os.walk(path) for name in chain(*names))
     link = next((entry for entry in chain([Path(path)], inside) if entry.is_symlink()), None)
     if link is not None:
@@ -133,7 +133,7 @@ def check_no_links(path) -> None:
 
 
 def only_writer(path) -> Lock:
-    """The lock of a run's table, which ends with the process that has it."""
+    """Locks the table of a run; the lock ends with the process."""
     try:
         return Lock(path)
     except BlockingIOError:
@@ -143,7 +143,7 @@ def only_writer(path) -> Lock:
 
 
 def check_no_foreign_folder(path) -> None:
-    """The place of the table is free, except for files that a run killed at its very start leaves."""
+    """Checks that the place of the table is free, or holds only files of a run that was killed at its start."""
     begun = path.is_dir() and all(part.name.endswith(".partial") for part in path.iterdir())
     if path.exists() and not begun:
         raise foreign_folder_error(path)

@@ -1,4 +1,4 @@
-"""Checks of what is drawn: distributions, how many samples of them, with which seed and sampler."""
+"""Checks of sampling: distributions, number of samples, seed and sampler."""
 
 import math
 import os
@@ -19,7 +19,7 @@ _OPEN_ENDS = {"truncated-normal": ("low", "high")}
 
 
 def check_distribution(name, parameters, known) -> None:
-    """A known name, exactly its parameters, finite numbers of shapes that fit and that give it a width."""
+    """Checks that the distribution is known and its parameters are finite, of matching shapes, with a positive width."""
     if not isinstance(name, str) or name not in known:
         raise ValueError(
             f"there is no distribution {name!r}; take one of {', '.join(map(repr, known))}."
@@ -45,7 +45,7 @@ def check_distribution(name, parameters, known) -> None:
 
 
 def _numbers_of(key, value):
-    """An array of real numbers, or one of them."""
+    """The value as an array of real numbers."""
     try:
         return np.asarray(value, float)
     except (TypeError, ValueError):
@@ -55,7 +55,7 @@ def _numbers_of(key, value):
 
 
 def _check_one_shape(name, numbers) -> None:
-    """Parameters broadcast to one shape, that of what is drawn, with a number in it."""
+    """Checks that the parameters broadcast to one shape, that of the random array, which must not be empty."""
     shapes = {key: value.shape for key, value in numbers.items()}
     said = ", ".join(f"`{key}` of shape {shape}" for key, shape in shapes.items())
     try:
@@ -74,7 +74,7 @@ def _check_one_shape(name, numbers) -> None:
 def check_sampling(
     distributions, size, seed, sampler, samplers, called: str = "trajectories"
 ) -> None:
-    """Something to draw, whole positive numbers, a known sampler; `called` is what the size is named."""
+    """Checks the arguments of sampling; `called` is the name of the argument with the number of samples."""
     if not isinstance(distributions, Mapping) or not distributions:
         raise ValueError(
             "`distributions` names nothing to draw; give a dictionary such as "
@@ -91,7 +91,7 @@ def check_sampling(
                 'or give Distribution("normal", mean=1.0, std=0.02), say.'
             )
     check_whole(called, size)
-    check_room(called, size, 2)  # one quantity, and whether it failed
+    check_room(called, size, 2)  # at least one quantity, and the failure flag
     if not _is_whole(seed) or seed < 0:
         raise ValueError(f"`seed` is {seed!r}; it must be a whole number, 0 or more.")
     if not isinstance(sampler, str) or sampler not in samplers:
@@ -111,7 +111,7 @@ def check_room(name, size, numbers) -> None:
 
 
 def _memory() -> float:
-    """Of this machine, bytes; without a bound where it does not say."""
+    """Memory of this machine in bytes; infinite if unknown."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):
@@ -119,14 +119,14 @@ def _memory() -> float:
 
 
 def check_whole(name, value) -> int:
-    """A whole number, at least 1."""
+    """Checks that the number is whole and at least 1."""
     if not _is_whole(value) or value < 1:
         raise ValueError(f"`{name}` is {value!r}; it must be a whole number, at least 1.")
     return int(value)
 
 
 def check_index(index, size) -> int:
-    """Of one of `size` trajectories."""
+    """Checks that the index is one of the `size` trajectories."""
     if not _is_whole(index) or not 0 <= index < size:
         raise ValueError(
             f"there is no trajectory {index!r}; there are {size}, counted from 0 to {size - 1}."
@@ -135,13 +135,13 @@ def check_index(index, size) -> int:
 
 
 def refuses(said) -> bool:
-    """Of what a check gives back: whether it is False, or an array with False in it."""
+    """Whether the result of a user's check is False, or an array that contains False."""
     known = isinstance(said, bool | np.bool_ | np.ndarray | jax.Array)
     return known and np.asarray(said).dtype == bool and not np.all(said)
 
 
 def drawn_badly(index, seed, error) -> str:
-    """What to say of parameters that were drawn and cannot be."""
+    """The error for random parameters that are impossible for the system."""
     return (
         f"the distributions draw parameters that cannot be: in trajectory {index} (seed {seed}), {error} Take a "
         "smaller spread, or a distribution that keeps to what is possible, such as lognormal or truncated-normal."

@@ -1,4 +1,4 @@
-"""Checks of what bodies are made of: inertias, rails, axes."""
+"""Checks of inertias, rails and axes of bodies."""
 
 import jax
 import numpy as np
@@ -9,15 +9,14 @@ from jaxhamel._words import counted
 
 
 def check_inertia(name: str, value) -> None:
-    """An inertia that a rigid body can have: symmetric, positive definite, triangle inequality.
+    """Checks that an inertia is one of a rigid body: symmetric, positive definite, satisfying the triangle inequality.
 
     **Arguments:**
 
-    - `name`: the argument as the user knows it.
-    - `value`: `(3,)` principal moments along the body axes, or `(3, 3)`, kg m². Of tracers only
-        the shape is known, and only that is checked.
+    - `name`: name of the argument in the user's call.
+    - `value`: `(3,)` principal moments along the body axes, or `(3, 3)`, kg m². For tracers only the shape is checked.
 
-    **Raises:** ValueError that names the argument, what it got, what it accepts and what to do.
+    **Raises:** `ValueError` that names the argument, its value, the accepted values and the remedy.
     """
     shape = tuple(getattr(value, "shape", (3,)))
     if shape not in ((3,), (3, 3)):
@@ -33,7 +32,7 @@ def check_inertia(name: str, value) -> None:
 
 
 def _principal_moments(name, array):
-    """Eigenvalues, ascending; symmetry is checked here because eigvalsh reads one triangle only."""
+    """Eigenvalues in ascending order; the symmetry is checked first, since eigvalsh reads one triangle only."""
     if array.ndim == 1:
         return np.sort(array)
     asymmetry = np.max(np.abs(array - array.T))
@@ -67,13 +66,13 @@ def _check_triangle(name, moments, slack) -> None:
 
 
 def _rounding(array) -> float:
-    """Slack for the rounding of the array's own precision, relative to its largest entry."""
+    """Tolerance for rounding errors in the array's own precision, relative to its largest entry."""
     precision = np.finfo(array.dtype).eps if np.issubdtype(array.dtype, np.floating) else 0.0
     return 64.0 * float(precision) * float(np.max(np.abs(array)))
 
 
 def check_inertias(name: str, value, n: int) -> None:
-    """Inertias of n bodies, (n, 3) or (n, 3, 3), as `check_inertia` but for zero moments, which a point or a rod has."""
+    """As `check_inertia` for n bodies, (n, 3) or (n, 3, 3); zero moments are allowed, since a point or a rod has them."""
     shape = tuple(getattr(value, "shape", (n, 3)))
     if shape not in ((n, 3), (n, 3, 3)):
         raise ValueError(
@@ -93,7 +92,7 @@ def check_inertias(name: str, value, n: int) -> None:
 
 
 def check_pendula(masses, inertias, axes, coms) -> None:
-    """Each pendulum has inertia about its axis: a·J a + m |a × c|² > 0."""
+    """Checks that each pendulum has a positive moment of inertia about its axis: a·J a + m |a × c|² > 0."""
     m, inertia, a, c = (concrete(value) for value in (masses, inertias, axes, coms))
     if m is None or inertia is None or a is None or c is None:
         return
@@ -108,7 +107,7 @@ def check_pendula(masses, inertias, axes, coms) -> None:
 
 
 def check_rotors(inertia, axes, rotor_inertias) -> None:
-    """What is left of the ball's inertia without that of its rotors about their axes is a body's."""
+    """Checks that the ball's inertia minus the axial inertias of its rotors is still an inertia of a body."""
     whole, a, j = (concrete(value) for value in (inertia, axes, rotor_inertias))
     if whole is None or a is None or j is None:
         return
@@ -123,7 +122,7 @@ def check_rotors(inertia, axes, rotor_inertias) -> None:
 
 
 def check_added_mass(name: str, value) -> None:
-    """An added mass that a fluid can have: (6, 6), symmetric, no negative eigenvalue."""
+    """Checks that an added mass is (6, 6), symmetric, without negative eigenvalues, as in a fluid."""
     check_shape(name, value, (6, 6), "It is for (omega, v), angular first.")
     check_finite(name, value)
     array = concrete(value)
@@ -140,7 +139,7 @@ def check_added_mass(name: str, value) -> None:
 
 
 def check_axisymmetric(name: str, matrix) -> None:
-    """An inertia `(3, 3)` of the form (A, A, C)."""
+    """Checks that an inertia `(3, 3)` has the form diag(A, A, C)."""
     array = concrete(matrix)
     if array is None:
         return
@@ -153,7 +152,7 @@ def check_axisymmetric(name: str, matrix) -> None:
 
 
 def check_frame_axis(name: str, value) -> None:
-    """A vector that e_3 can be turned into by a unique shortest rotation: not zero, not along -e_3."""
+    """Checks that a unique shortest rotation takes e_3 to the vector: it is not zero and not along -e_3."""
     check_finite(name, value)
     array = concrete(value)
     if array is None:
@@ -167,7 +166,7 @@ def check_frame_axis(name: str, value) -> None:
 
 
 def check_rails(rails, n_masses: int) -> None:
-    """Rails for the moving masses: callable, and where they say how many they carry, as many."""
+    """Checks that the rails are callable and, if they state a number of masses, that it is the system's."""
     if n_masses and not callable(rails):
         raise ValueError(
             f"`rails` is {rails!r} but `masses` has {n_masses} entries; rails are a callable "
@@ -187,11 +186,11 @@ def check_rails(rails, n_masses: int) -> None:
             raise
 
 
-_RAILS = Seen()  # rails are traced once for each kind of them, not for each ball
+_RAILS = Seen()  # rails are traced once for each class and shape, not for each ball
 
 
 def _check_positions(rails, n: int) -> None:
-    """θ `(n,)` → positions `(n, 3)`. NumPy's array finds indices beyond θ: JAX would take its last entry for them."""
+    """Checks that rails map θ `(n,)` to `(n, 3)`. As NumPy arrays they raise for an index beyond θ, where JAX clips it."""
     accepts = (
         f"rails are a callable theta ({n},) -> positions ({n}, 3), one coordinate for each mass"
     )
@@ -202,7 +201,7 @@ def _check_positions(rails, n: int) -> None:
             f"`rails` ask for more coordinates than theta has, {n} for {counted(n, 'mass', 'masses')} ({error}); {accepts}."
         ) from None
     except (TypeError, AttributeError):
-        return  # the rails cannot take NumPy's arrays
+        return  # the rails do not accept NumPy arrays
     if getattr(found, "shape", None) != (n, 3):
         got = getattr(found, "shape", None)
         said = f"an array of shape {got}" if got is not None else f"a {type(found).__name__}"

@@ -1,4 +1,4 @@
-"""Checks of what a system says of its constraints beside the frame: redundant one-forms, holonomic constraints."""
+"""Checks of redundant constraint one-forms and of holonomic constraints."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from jaxhamel._checks._values import _short, check_finite, check_shape, concrete
 
 
 def check_has_loops(system, has: bool) -> None:
-    """The system has holonomic constraints."""
+    """Checks that the system has holonomic constraints."""
     if not has:
         raise TypeError(
             f"`system` {type(system).__name__} has no method `holonomic(t, q)`, so there is nothing to project onto. Define "
@@ -16,7 +16,7 @@ def check_has_loops(system, has: bool) -> None:
 
 
 def check_project(project) -> None:
-    """True or False."""
+    """Checks that `project` is True or False."""
     if not isinstance(project, bool | np.bool_):
         raise TypeError(
             f"`project` is {project!r}; it must be True (configurations are brought back onto the system's `holonomic` "
@@ -25,7 +25,7 @@ def check_project(project) -> None:
 
 
 def check_loop_shape(system, value) -> None:
-    """A vector of at least one number."""
+    """Checks that `holonomic` returns a vector of at least one number."""
     name = f"`holonomic(t, q)` of {type(system).__name__}"
     if getattr(value, "ndim", None) != 1 or value.shape[0] == 0:
         got = getattr(value, "shape", type(value).__name__)
@@ -37,7 +37,7 @@ def check_loop_shape(system, value) -> None:
 
 
 def check_closed(system, t, value, power: float) -> None:
-    """The loops are closed, to eps^power in the constraints' own unit."""
+    """Checks that the loops are closed: `holonomic` vanishes up to eps^power, in its own unit."""
     array = concrete(value)
     if array is None or np.max(np.abs(array), initial=0.0) <= np.finfo(array.dtype).eps ** power:
         return
@@ -49,7 +49,7 @@ def check_closed(system, t, value, power: float) -> None:
 
 
 def check_loop_rates(system, t, gradient, rates) -> None:
-    """ġ = 0 whatever the independent quasi-velocities are."""
+    """Checks that ġ = 0 for all independent quasi-velocities."""
     found, size = np.abs(np.asarray(rates)), np.max(np.abs(np.asarray(gradient)), initial=1.0)
     if np.max(found) <= 1e3 * np.sqrt(np.finfo(found.dtype).eps) * size:
         return
@@ -65,7 +65,7 @@ def check_loop_rates(system, t, gradient, rates) -> None:
 
 
 def check_constraints_shape(system, rows) -> None:
-    """(r, n), no fewer one-forms than the frame has."""
+    """Checks that `constraints` is (r, n), with at least as many one-forms as the frame has."""
     n, m = system.space.dim, system.n_constraints
     check_shape("constraints(t, q)", rows, ("r", n), "One row for each constraint one-form.")
     check_finite("constraints(t, q)", rows)
@@ -77,7 +77,7 @@ def check_constraints_shape(system, rows) -> None:
 
 
 def check_span(system, t, rows, spanned) -> None:
-    """All one-forms are combinations of the frame's first m rows, and these are needed."""
+    """Checks that the one-forms span the same space as the frame's first m rows."""
     rows, spanned, m = np.asarray(rows), np.asarray(spanned), system.n_constraints
     room = 1e3 * np.sqrt(np.finfo(rows.dtype).eps)
     away = np.max(np.abs(rows - spanned), axis=1) > room * np.max(np.abs(rows), axis=1)
@@ -96,7 +96,7 @@ def check_span(system, t, rows, spanned) -> None:
 
 
 def redundant_rows(rows) -> list[int]:
-    """Rows that are combinations of those before them."""
+    """Indices of the rows that are linear combinations of earlier rows."""
     kept, found = np.zeros((0, rows.shape[1])), []
     for i, row in enumerate(np.asarray(rows, float)):
         size = np.linalg.norm(row)

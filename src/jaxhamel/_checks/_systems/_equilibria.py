@@ -1,4 +1,4 @@
-"""Checks of relative equilibria: what the equations must not depend on, what was found."""
+"""Checks of relative equilibria: invariance of the equations of motion, and convergence."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from jaxhamel._checks._values import concrete
 
 
 def check_autonomous(system, found) -> None:
-    """The equations of motion do not depend on time. `found`: f and ∂f/∂t."""
+    """Checks that the equations of motion do not depend on time; `found` has f and ∂f/∂t."""
     field, rate = (concrete(x) for x in found)
     if field is None or rate is None:
         return
@@ -20,7 +20,7 @@ def check_autonomous(system, found) -> None:
 
 
 def check_commutes(system, here, pushed) -> None:
-    """The equations of motion at a moved state are the moved equations of motion."""
+    """Checks the symmetry: at a moved state, the equations of motion are the moved equations of motion."""
     here, pushed = concrete(here), concrete(pushed)
     if here is None or pushed is None:
         return
@@ -34,7 +34,7 @@ def check_commutes(system, here, pushed) -> None:
 
 
 def check_found(converged, residual, max_steps: int) -> None:
-    """Newton's method found a solution."""
+    """Checks that Newton's method has converged."""
     if concrete(converged) is not None and not bool(converged):
         raise RuntimeError(
             f"no relative equilibrium was found in {max_steps} steps: the residual is {float(residual):.3g}. "
@@ -43,7 +43,7 @@ def check_found(converged, residual, max_steps: int) -> None:
 
 
 def check_indices(name: str, indices, size: int) -> None:
-    """Whole numbers below a size, each once."""
+    """Checks that the indices are different whole numbers below `size`."""
     array = np.asarray(indices)
     whole = array.ndim == 1 and np.issubdtype(array.dtype, np.integer)
     if not whole or np.any(array < 0) or np.any(array >= size) or len(set(array)) < array.size:
@@ -54,7 +54,7 @@ def check_indices(name: str, indices, size: int) -> None:
 
 
 def check_curve_of_solutions(dimension: int) -> None:
-    """Apart from the symmetry the solutions have one dimension."""
+    """Checks that the solutions form a curve, apart from the symmetry."""
     if dimension != 1:
         what = "a single point" if dimension < 1 else f"a family of dimension {dimension}"
         do = "Drop a condition." if dimension < 1 else f"Add {dimension - 1} to `conditions`."

@@ -1,4 +1,4 @@
-"""Hypotheses of special equations of motion, compared on values found near a state."""
+"""Checks of the hypotheses of special equations of motion, on values at states near the given one."""
 
 import numpy as np
 
@@ -23,9 +23,10 @@ _WORDS = {
 
 
 def check_hypotheses(system, found, equations: str, instead: str) -> None:
-    """Nothing found contradicts a hypothesis. `found`: (hypothesis, values, wanted, size) for each of them.
+    """Checks that no value contradicts a hypothesis. `found` has (hypothesis, values, wanted values, size) for each
+    hypothesis.
 
-    The values are taken at several states; where one is not finite (outside the domain of the system) it says nothing.
+    The values are taken at several states; those that are not finite (outside of the system's domain) are skipped.
     """
     for hypothesis, values, wanted, size in found:
         change = _largest_change(values, wanted, size)
@@ -37,7 +38,7 @@ def check_hypotheses(system, found, equations: str, instead: str) -> None:
 
 
 def _largest_change(values, wanted, size) -> float:
-    """max |values − wanted|; 0 where that may be rounding of numbers as large as `size`, or where nothing is known."""
+    """max |values − wanted|; 0 if it may be a rounding error of numbers as large as `size`, or if no value is finite."""
     values, wanted, size = concrete(values), concrete(wanted), concrete(size)
     if values is None or wanted is None or size is None:
         return 0.0
@@ -47,7 +48,7 @@ def _largest_change(values, wanted, size) -> float:
 
 
 def check_no_prescribed_motion(system, equations: str, instead: str) -> None:
-    """The system's parts do not move as a control prescribes."""
+    """Checks that a control prescribes no motion of the system's parts."""
     if system.prescribed_motion:
         raise ValueError(
             f"`system` {type(system).__name__} has prescribed motion, so that its Lagrangian has terms linear in the "
@@ -56,7 +57,7 @@ def check_no_prescribed_motion(system, equations: str, instead: str) -> None:
 
 
 def check_reducible(system, dim: int, has_drift: bool) -> None:
-    """Homogeneous constraints, at most as many as group directions, no prescribed motion."""
+    """Checks that the constraints are homogeneous, at most as many as group directions, without prescribed motion."""
     name, do = type(system).__name__, "Use `jaxhamel.acceleration`, which takes any system."
     if system.n_constraints > dim:
         raise ValueError(

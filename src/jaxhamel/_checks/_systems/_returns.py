@@ -1,6 +1,6 @@
-"""Checks of what the methods of a system return: structure, shape and dtype, the method named; values are not looked at.
+"""Checks of the structure, shapes and dtypes that the methods of a system return, by tracing the methods.
 
-The methods are traced.
+The values are not computed.
 """
 
 from collections.abc import Callable
@@ -16,16 +16,16 @@ from jaxhamel._checks._values import _short, path_of
 
 
 class Returned(NamedTuple):
-    """What a method gave for a state: an abstract array in place of each array."""
+    """The results of the system's methods at a state, with an abstract array in place of each array."""
 
     name: str
     value: Any
 
 
 def returns_of(system, names, t, q, u, control) -> list[Returned]:
-    """What the methods `names` return, by tracing.
+    """The results of the methods `names`, by tracing.
 
-    **Raises:** `TypeError` that names the method and its line for a Python `if` on a traced value or dtypes that do not mix.
+    **Raises:** `TypeError` with the method and its line, for a Python `if` on a traced value or for dtypes that do not mix.
     """
     dtype = jnp.result_type(*jax.tree.leaves(q))
     at = (t, q, jax.ShapeDtypeStruct((system.space.dim,), dtype), u, control)
@@ -36,7 +36,7 @@ def returns_of(system, names, t, q, u, control) -> list[Returned]:
 
 
 def _with_words_among_fields(system, error: TypeError) -> TypeError:
-    """The error, and which fields are words: where a number is missing, one of them may have been meant as one."""
+    """The error, with a list of the system's string fields, one of which may have been meant as a number."""
     leaves = tree_flatten_with_path(system)[0]
     words = [f"`{path_of(keys)}` is {leaf!r}" for keys, leaf in leaves if isinstance(leaf, str)]
     if not words:
@@ -164,7 +164,7 @@ _PARTS: dict[str, dict[str, tuple[str | int, ...]]] = {
 
 
 def _check_bodies(method: str, bodies, dtype) -> None:
-    """A tuple of `Points` and `Spins` (or of anything that can be asked for the same), with shapes that fit."""
+    """Checks that `bodies` is a tuple of `Points` and `Spins` (or objects with the same fields) with matching shapes."""
     if not isinstance(bodies, tuple) or not bodies:
         raise TypeError(
             f"{method} returned {_described(bodies)}; it must return Points and Spins in a tuple, for example "

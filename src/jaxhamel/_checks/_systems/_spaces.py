@@ -7,7 +7,7 @@ from jaxhamel._checks._values import _short, check_finite, check_shape, concrete
 
 
 def check_dimension(name: str, value) -> None:
-    """A dimension is a Python integer >= 0."""
+    """Checks that a dimension is a Python integer >= 0."""
     if not isinstance(value, int | np.integer) or isinstance(value, bool):
         raise TypeError(
             f"`{name}` is {value!r}; a dimension must be an integer, 0 or more. "
@@ -18,7 +18,7 @@ def check_dimension(name: str, value) -> None:
 
 
 def check_spaces(spaces: tuple, kind: type) -> None:
-    """The factors of a product: one or more configuration spaces."""
+    """Checks that the factors of a product are configuration spaces."""
     if not spaces:
         raise ValueError(
             "`Product` got no spaces; it takes one or more. Use Euclidean(0) for a single point."
@@ -32,7 +32,7 @@ def check_spaces(spaces: tuple, kind: type) -> None:
 
 
 def check_space_kind(name: str, value, kinds, accepts: str) -> None:
-    """A space of the kinds that have what is asked of it."""
+    """Checks that a space is of a kind that supports the requested frame."""
     if not isinstance(value, kinds):
         raise TypeError(
             f"`{name}` is {value!r}; it must be {accepts}. For another space write the frame as a "
@@ -41,7 +41,7 @@ def check_space_kind(name: str, value, kinds, accepts: str) -> None:
 
 
 def check_coordinates(name: str, value, shape: tuple[int, ...], what: str) -> None:
-    """The stored coordinates of a configuration: an array of the right shape, finite."""
+    """Checks that the stored coordinates of a configuration are a finite array of the right shape."""
     if not hasattr(value, "shape"):
         raise TypeError(
             f"`{name}` is {value!r}; it must be an array of shape {shape}: {what}. "
@@ -52,7 +52,7 @@ def check_coordinates(name: str, value, shape: tuple[int, ...], what: str) -> No
 
 
 def check_unit_quaternion(name: str, value) -> None:
-    """The first four numbers are a unit quaternion: to 1e-6, in single precision to 1e-4."""
+    """Checks that the first four numbers are a unit quaternion, to 1e-6 (1e-4 in single precision)."""
     array = concrete(value)
     if array is None:
         return
@@ -66,14 +66,14 @@ def check_unit_quaternion(name: str, value) -> None:
 
 
 def check_components(name: str, value, count: int, what: str) -> None:
-    """The first axis has `count` entries: an index beyond it would be clipped in silence."""
+    """Checks that the first axis has `count` entries; JAX would clip an index beyond it in silence."""
     got = np.shape(value)
     if not got or got[0] != count:
         raise ValueError(f"`{name}` has shape {got}; it must have shape ({count},), {what}.")
 
 
 def check_loop(start, end) -> None:
-    """A loop ends where it starts, to rounding of a sum over it."""
+    """Checks that a loop ends where it starts, up to rounding."""
     first, last = concrete(start), concrete(end)
     if first is None or last is None:
         return
@@ -86,7 +86,7 @@ def check_loop(start, end) -> None:
 
 
 def check_tuple(name: str, value, length: int) -> None:
-    """The configuration of a product is a tuple with one entry for each factor."""
+    """Checks that the configuration of a product is a tuple with one entry for each factor."""
     got = len(value) if isinstance(value, tuple | list) else None
     if not isinstance(value, tuple) or got != length:
         kind = type(value).__name__ + ("" if got is None else f" of length {got}")
@@ -97,7 +97,7 @@ def check_tuple(name: str, value, length: int) -> None:
 
 
 def check_frame_matrix(name: str, value, n: int) -> None:
-    """A(q) is (n, n), finite and regular."""
+    """Checks that A(q) is (n, n), finite and regular."""
     check_shape(name, value, (n, n), "It is A of u = A v, one row a quasi-velocity.")
     check_finite(name, value)
     array = concrete(value)
@@ -113,7 +113,7 @@ def check_frame_matrix(name: str, value, n: int) -> None:
 
 
 def check_independent_rows(name: str, value) -> None:
-    """The rows of constraint one-forms are finite and linearly independent."""
+    """Checks that the rows of constraint one-forms are finite and linearly independent."""
     check_finite(name, value)
     array = concrete(value)
     if array is None:
@@ -128,7 +128,7 @@ def check_independent_rows(name: str, value) -> None:
 
 
 def check_generators(name: str, value) -> None:
-    """Generators of a matrix Lie group: (n, d, d), finite, independent, closed under commutators."""
+    """Checks generators of a matrix Lie group: (n, d, d), finite, independent, closed under commutators."""
     shape = tuple(np.shape(value))
     if len(shape) != 3 or shape[1] != shape[2] or shape[0] == 0:
         raise ValueError(
@@ -159,7 +159,7 @@ def check_generators(name: str, value) -> None:
 
 
 def check_regular(name: str, value) -> None:
-    """A matrix that has an inverse."""
+    """Checks that a matrix has an inverse."""
     array = concrete(value)
     if array is not None and _smallest_relative_singular_value(array) < _singular(array):
         raise ValueError(

@@ -24,7 +24,7 @@ from jaxhamel._shapes import Seen
 
 
 def check_route(route, routes) -> None:
-    """A route to the equations of motion, by name."""
+    """Checks the name of a route to the equations of motion."""
     if route is not None and route not in routes:
         raise ValueError(
             f"`route` is {route!r}; it must be one of {', '.join(map(repr, routes))}, "
@@ -33,7 +33,7 @@ def check_route(route, routes) -> None:
 
 
 def check_a_system(system) -> None:
-    """A system with its values, on a space that has room for its constraints; not its class."""
+    """Checks that the argument is a system (not its class), on a space with room for its constraints."""
     if isinstance(system, type) or not hasattr(system, "n_constraints"):
         raise TypeError(
             f"`system` is {_kind(system)}; it must be a jaxhamel.System with its values."
@@ -58,7 +58,7 @@ def check_a_system(system) -> None:
 
 
 def check_order(system, q, u, names: tuple[str, str] = ("q", "u")) -> None:
-    """Configuration first, then quasi-velocities."""
+    """Checks that the configuration comes before the quasi-velocities."""
     swapped = _shapes_in(u) == _shapes_in(system.space.stored) != _shapes_in(q)
     if swapped and _shapes_in(q) == [(system.n_independent,)]:
         raise ValueError(
@@ -76,7 +76,7 @@ def _one_or_all(shapes: list[tuple]):
 
 
 def check_state(system, q, u) -> None:
-    """A configuration of the system's space and as many quasi-velocities as are independent."""
+    """Checks that q is a configuration of the system's space and u has one entry for each independent quasi-velocity."""
     check_a_system(system)
     check_order(system, q, u)
     system.space.check(q, "q")
@@ -90,7 +90,7 @@ def check_state(system, q, u) -> None:
 
 
 def check_frame_at(system, t, q) -> None:
-    """A(t, q) is (n, n), finite and regular, and its constraint rows are independent."""
+    """Checks that A(t, q) is (n, n), finite and regular, and that its constraint rows are independent."""
     n, m = system.space.dim, system.n_constraints
     matrix = (system.frame if any_tracer((system, t, q)) else partial(_frame, system))(t, q)
     check_shape("frame(t, q)", matrix, (n, n), "It is A of u = A v, one row a quasi-velocity.")
@@ -122,7 +122,7 @@ def _named(rows: list[int]) -> str:
 
 @eqx.filter_jit
 def _frame(system, t, q):
-    """One program: a rolling ball's frame costs 2 ms operation by operation."""
+    """The frame as one compiled program; evaluated operation by operation, a rolling ball's frame takes 2 ms."""
     return system.frame(t, q)
 
 
@@ -138,7 +138,7 @@ def _singular(array) -> float:
 
 
 def check_control_of(system, t, control) -> None:
-    """The system's own check, of shapes, once for each kind: operation by operation a ball's control takes 20 programs."""
+    """Runs the system's own check of the control's shapes, once for each kind of control, to avoid repeated compilation."""
     if not _CONTROLS.is_new(system, t, control):
         return
     try:
@@ -152,9 +152,9 @@ def check_control_of(system, t, control) -> None:
 
 
 def check_takes_control(system, control, takes: bool) -> None:
-    """A control with numbers is given to a system that has something for it to do: not dropped in silence.
+    """Checks that a control is given only to a system that uses one, so that it is not ignored in silence.
 
-    A bare function, which has none, is let through: it may serve several systems.
+    A bare function without parameters of its own is accepted, since it may serve several systems.
     """
     has_numbers = not all(callable(leaf) for leaf in jax.tree.leaves(control))
     if has_numbers and not takes:
@@ -168,7 +168,7 @@ _CONTROLS = Seen()
 
 
 def check_inverse(system, t, error: float, room: float) -> None:
-    """B A = 1, to rounding of its terms."""
+    """Checks that B A = 1, up to rounding of its terms."""
     if error > room:
         raise ValueError(
             f"`inverse_frame` of {type(system).__name__} is not the inverse of its `frame`: an entry of B A differs from "
@@ -177,7 +177,7 @@ def check_inverse(system, t, error: float, room: float) -> None:
 
 
 def check_examined(system, kind: type, others) -> None:
-    """A system with values."""
+    """Checks that the argument is a system with concrete values."""
     check_kind("system", system, kind, "it must be a jaxhamel.System with its values.")
     if any_tracer((system, others)):
         raise TypeError(
@@ -186,7 +186,7 @@ def check_examined(system, kind: type, others) -> None:
 
 
 def check_leaves(system) -> None:
-    """No number of the system is NaN; the field is named."""
+    """Checks that no number of the system is NaN; the message names the field."""
     for keys, leaf in tree_flatten_with_path(system)[0]:
         array = concrete(leaf)
         if array is not None and array.dtype.kind in "fVc" and np.any(np.isnan(array)):
@@ -196,7 +196,7 @@ def check_leaves(system) -> None:
 
 
 def check_mass_matrix(system, matrix, found) -> None:
-    """∂²ℓ/∂u∂u is regular; the fields that are zero are named where it is not."""
+    """Checks that ∂²ℓ/∂u∂u is regular; otherwise the message names the fields that are zero."""
     if found.is_full:
         return
     zero = [path_of(keys) for keys, leaf in tree_flatten_with_path(system)[0] if _is_zero(leaf)]
@@ -217,7 +217,7 @@ def _is_zero(leaf) -> bool:
 
 
 def check_own_equations(system, method: str, replaced: tuple[str, ...]) -> None:
-    """A formula of a named system is asked for by a class that is still that system."""
+    """Checks that a closed-form equation of a named system is not used by a subclass that changes the system."""
     if replaced:
         name, others = type(system).__name__, " and ".join(f"`{other}`" for other in replaced)
         raise TypeError(
@@ -228,7 +228,7 @@ def check_own_equations(system, method: str, replaced: tuple[str, ...]) -> None:
 
 
 def check_bodies(system, t, found) -> None:
-    """Bodies and Lagrangian have one mass matrix and one force, to 1e-3 in all (motion between states has an error, too)."""
+    """Checks that bodies and Lagrangian have the same mass matrix and force, to a relative tolerance of 1e-3."""
     if found is None or max(found.mass_matrix, found.force) < _AGREE:
         return
     what = "mass matrices (kinetic energies)" if found.mass_matrix >= _AGREE else "forces"
@@ -245,7 +245,7 @@ _AGREE = 1e-3
 
 
 def check_control_value(t, control, shape, meaning: str) -> None:
-    """A control gives an array of the given shape at time t, finite."""
+    """Checks that a control gives a finite array of the given shape at time t."""
     accepts = f"a callable of t (or a constant) with values of shape {shape}: {meaning}"
     if control is None:
         raise ValueError(f"`control` is missing; this system takes {accepts}.")
@@ -262,7 +262,7 @@ def check_control_value(t, control, shape, meaning: str) -> None:
 
 
 def check_bundle(system, is_bundle: bool) -> None:
-    """A system on G × R^m, the group first and the shape second."""
+    """Checks that the system lives on G × R^m, with the group first and the shape second."""
     if not is_bundle:
         raise TypeError(
             f"`system` {type(system).__name__} has the space {system.space}; connections and the "
@@ -272,7 +272,7 @@ def check_bundle(system, is_bundle: bool) -> None:
 
 
 def check_constraint_count(system, wanted: int, why: str) -> None:
-    """A system has as many constraints as an equation is written for."""
+    """Checks that the system has the number of constraints for which an equation is written."""
     if system.n_constraints != wanted:
         raise ValueError(
             f"`system` {type(system).__name__} has {system.n_constraints} constraints; here it must "
@@ -281,7 +281,7 @@ def check_constraint_count(system, wanted: int, why: str) -> None:
 
 
 def check_motion_given(system, motion) -> None:
-    """What a frame has to know of a system whose parts move as a control prescribes."""
+    """Checks that a frame for a system with prescribed motion is given that motion."""
     if system.prescribed_motion and motion is None:
         raise ValueError(
             f"`motion` is missing: the kinetic energy of {type(system).__name__} depends on the motion that "
@@ -291,7 +291,7 @@ def check_motion_given(system, motion) -> None:
 
 
 def check_same_metric(system, here, at_identity) -> None:
-    """The mass matrix does not depend on the group part of q: at q and at the identity it is the same."""
+    """Checks that the mass matrix does not depend on the group part of q: at q it is the one at the identity."""
     change = _change(here, at_identity, 0.0)
     if change:
         raise ValueError(
@@ -302,7 +302,7 @@ def check_same_metric(system, here, at_identity) -> None:
 
 
 def check_invariant_constraints(system, here, wanted, right: bool) -> None:
-    """The kinematic connection at q is the one at the identity, carried along by the group."""
+    """Checks that the kinematic connection at q is the one at the identity, transported by the group."""
     change = _change(here, wanted, 1.0)
     if change:
         side, other_side = ("right", "left") if right else ("left", "right")
@@ -315,7 +315,9 @@ def check_invariant_constraints(system, here, wanted, right: bool) -> None:
 
 
 def _change(here, wanted, least: float) -> float:
-    """By how much two arrays differ; 0 where that may be rounding of their size, at least `least`, or is not known."""
+    """The largest difference of two arrays; 0 if it may be rounding relative to their size (at least `least`) or is unknown.
+
+    """
     one, other = concrete(here), concrete(wanted)
     if one is None or other is None:
         return 0.0
@@ -324,7 +326,7 @@ def _change(here, wanted, least: float) -> float:
 
 
 def check_rigid_motions(system, moves_rigidly: bool) -> None:
-    """The group is that of the motions of a rigid body."""
+    """Checks that the group is that of the motions of a rigid body."""
     if not moves_rigidly:
         raise TypeError(
             f"`system` {type(system).__name__} has the space {system.space}; a centre of mass needs "
@@ -333,7 +335,7 @@ def check_rigid_motions(system, moves_rigidly: bool) -> None:
 
 
 def check_rigid_inertia(system, here, wanted) -> None:
-    """The locked inertia has the mass and the lever arms of rigid bodies."""
+    """Checks that the locked inertia has the form of a rigid body's, with mass and lever arms."""
     change = _change(here, wanted, 0.0)
     if change:
         raise ValueError(

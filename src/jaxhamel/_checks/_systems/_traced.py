@@ -1,4 +1,4 @@
-"""Tracing a method of the user's: what it returns, and errors of tracing as one line that says where."""
+"""Traces a user's method for its result, and turns errors of tracing into one line with the place in the user's code."""
 
 import re
 import traceback
@@ -18,10 +18,11 @@ _OTHER_PACKAGES = [Path(str(spec.origin)).parent for spec in _FOUND]
 
 
 def called(name: str, call: Callable, *arguments) -> Any:
-    """What `call(*arguments)` returns, each array in it as a `jax.ShapeDtypeStruct`; nothing is computed.
+    """The result of `call(*arguments)`, with a `jax.ShapeDtypeStruct` in place of each array; nothing is computed.
 
-    **Raises:** one line with `name` and the user's line where the call cannot be traced or where JAX or NumPy
-    objects; an error that the user's code itself raises is raised as it is.
+    **Raises:** an error of one line with `name` and the user's line if the call cannot be traced or JAX or NumPy raises in
+    it; an
+    error raised by the user's code itself is passed on unchanged.
     """
     found, raised = [], []
 
@@ -29,7 +30,7 @@ def called(name: str, call: Callable, *arguments) -> Any:
         try:
             found.append(jax.tree.map(_abstract, call(*arguments)))
         except Exception as error:
-            raised.append(error)  # raised outside: JAX would add lines about its own frames
+            raised.append(error)  # raised outside of the trace, where JAX adds no notes about its own frames
 
     eqx.filter_eval_shape(traced, arguments)
     if raised:
@@ -38,7 +39,7 @@ def called(name: str, call: Callable, *arguments) -> Any:
 
 
 def looks_at_values(name: str, call: Callable, *arguments) -> bool:
-    """Whether `call(*arguments)` cannot be traced because it asks for the value of an array. Other errors are raised."""
+    """Whether tracing `call(*arguments)` fails because it needs the value of an array. Other errors are raised."""
     found = []
 
     def traced(arguments):
@@ -54,7 +55,7 @@ def looks_at_values(name: str, call: Callable, *arguments) -> bool:
 
 
 def explained(name: str, error: Exception) -> Exception:
-    """The error to raise: itself if the user's code raised it, else one that says what `name` did and where."""
+    """The error to raise: the user's own unchanged, any other one with a description of its cause and its place."""
     for kinds, said in _TRACING:
         if isinstance(error, kinds):
             return TypeError(f"{name} {said}. {place_of(error)}")
@@ -80,7 +81,7 @@ def _abstract(x):
     return x
 
 
-_TRACING: list[tuple[type | tuple[type, ...], str]] = [  # the first that fits
+_TRACING: list[tuple[type | tuple[type, ...], str]] = [  # the first match is used
     (
         jax.errors.TracerBoolConversionError,
         "decides by the value of a traced array (`if`, `while`, `and`, `max`): use jnp.where or jax.lax.cond",
@@ -116,7 +117,7 @@ def _raised_in_another_package(error: Exception) -> bool:
 
 
 def place_of(error: Exception) -> str:
-    """The line of the user's that raised, in words; empty where it is not the user's."""
+    """The user's line that raised the error, as text; empty if no line of the user's was involved."""
     frames = traceback.extract_tb(error.__traceback__)
     others = [_THIS_PACKAGE, *_OTHER_PACKAGES]
     own = [frame for frame in frames if not _is_below(others, frame.filename)]

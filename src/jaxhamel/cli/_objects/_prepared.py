@@ -80,9 +80,7 @@ def run_of(trajectory: Trajectory, system: System, control: Control) -> Run:
 
 
 def check_shapes(system: System, q0: Configuration) -> None:
-    """Checks that the Lagrangian is a scalar, so that a parameter of a wrong shape is reported before any derivative is
-    taken.
-    """
+    """Checks that the Lagrangian is a scalar: a parameter of a wrong shape is reported before derivatives are taken."""
     if system.prescribed_motion:
         return
     v = jnp.zeros(system.space.dim)

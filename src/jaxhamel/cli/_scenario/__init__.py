@@ -1,1 +1,1 @@
-"""Scenario files: their keys, their values, and the messages about wrong ones."""
+"""Scenario files: their keys, their values, and the messages for wrong ones."""

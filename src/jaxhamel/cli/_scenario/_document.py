@@ -1,4 +1,4 @@
-"""The tables of docs/scenarios.md, made from the schema: `python -m jaxhamel.cli._scenario._document`."""
+"""Generates the tables of docs/scenarios.md from the schema: `python -m jaxhamel.cli._scenario._document`."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -10,7 +10,7 @@ from jaxhamel.cli._scenario._values import OMITTED, REQUIRED, Key
 
 
 def scenario_keys() -> str:
-    """Every key with what it accepts, its unit, its default and its meaning, as Markdown."""
+    """A Markdown table of every key: its accepted values, unit, default and meaning."""
     schema = scenario_schema(None).entries
     texts = [_keys("Top level", {k: v for k, v in schema.items() if isinstance(v, Key)})]
     for name, node in schema.items():
@@ -38,7 +38,7 @@ def _sections(name: str, node: Table | Variants | Tables) -> Iterator[str]:
 
 
 def _variants(heading: str, node: Variants) -> Iterator[str]:
-    """A table of the keys that all variants share, then one for each variant."""
+    """A table of the keys that all variants share, followed by one table for each variant."""
     first, *others = [table.entries for table in node.tables.values()]
     shared = {k: v for k, v in first.items() if all(t.get(k) is v for t in others)}
     if shared:
@@ -49,7 +49,7 @@ def _variants(heading: str, node: Variants) -> Iterator[str]:
 
 
 def _inner(node: Table | Variants | Tables) -> dict[str, Tables]:
-    """The arrays of tables inside a table."""
+    """The arrays of tables inside of a table."""
     if isinstance(node, Tables):
         return {}
     return {key: value for key, value in keys_of(node).items() if isinstance(value, Tables)}

@@ -1,4 +1,4 @@
-"""FITTED: what `identify` left, as `predict` takes it, the folder or the file itself."""
+"""Finds the results of `identify` for `predict`, in a folder or as the file itself."""
 
 from pathlib import Path
 
@@ -9,9 +9,9 @@ ROBOBALL, FITTED_ROBOT = "roboball", "fitted.json"
 
 
 def fitted_file(source: str) -> str:
-    """The scenario that `identify` left.
+    """The scenario with fitted values that `identify` wrote.
 
-    **Raises:** `ScenarioError` where there is none.
+    **Raises:** `ScenarioError` if there is no such file.
     """
     for path in (Path(source) / "fitted.toml", Path(source)):
         if is_file(path):

@@ -1,4 +1,4 @@
-"""The class that `--system FILE.py:Class` names: the only way in which a command runs code that is not its own."""
+"""Loads the class named by `--system FILE.py:Class`: the only way in which a command runs code of the user."""
 
 import importlib.util
 import sys
@@ -17,7 +17,7 @@ FORM = "it must be FILE.py:Class, such as --system mine.py:Trolley"
 
 
 class GivenClassError(ScenarioError):
-    """An error in the file of `--system`; `details` is the traceback, from the first line of that file on."""
+    """An error in the file of `--system`; `details` is the traceback from that file's first frame on."""
 
     def __init__(self, message: str, details: str):
         super().__init__(message)
@@ -27,8 +27,9 @@ class GivenClassError(ScenarioError):
 def given_class(said: str | None) -> "type[System] | None":
     """The class that the option names; None without the option.
 
-    **Raises:** `ScenarioError` for a file or class that there is not or that is no system, `GivenClassError` where the
-    file cannot be imported.
+    **Raises:** `ScenarioError` if the file or class does not exist or the class is no system, `GivenClassError` if the file
+    cannot
+    be imported.
     """
     if said is None:
         return None
@@ -43,7 +44,7 @@ def given_class(said: str | None) -> "type[System] | None":
 
 
 def _imported(path: Path, said: str) -> ModuleType:
-    """The module of a file. Its folder is searched last, for modules that it imports from beside it."""
+    """Imports a file as a module; its folder is appended to the search path, for imports of neighbouring files."""
     path = path.resolve()
     name = f"jaxhamel_system_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
@@ -94,7 +95,7 @@ def _is_system(thing: object) -> bool:
 
 
 def in_given_file(error: BaseException, path: Path, message: str) -> GivenClassError:
-    """The error with the lines of its traceback that are in the file."""
+    """The error as a `GivenClassError`, with the frames of its traceback that lie in the file."""
     own = [
         frame for frame in traceback.extract_tb(error.__traceback__) if _same(frame.filename, path)
     ]
@@ -108,7 +109,10 @@ def in_given_file(error: BaseException, path: Path, message: str) -> GivenClassE
 
 
 def of_given_class(error: BaseException, said: str | None) -> GivenClassError | None:
-    """The error as one of the user's code, where it comes from there; a ValueError that the code raises itself is none."""
+    """The error as a `GivenClassError` if it comes from the user's file, otherwise None.
+
+    A `ValueError` that the file itself raises is a message of its class about wrong values, and gives None, too.
+    """
     if said is None or isinstance(error, GivenClassError):
         return None
     path = Path(said.rpartition(":")[0])

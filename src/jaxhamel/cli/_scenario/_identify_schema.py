@@ -1,4 +1,4 @@
-"""Every key of a scenario for `identify`: the system to start from, what is measured, what is sought."""
+"""Every key of a scenario for `identify`: the initial system, the measurements, the unknown parameters."""
 
 from typing import TYPE_CHECKING
 
@@ -51,48 +51,48 @@ PLACE = integer(0)
 
 COLUMNS = {
     "columns": Key(
-        HEADINGS, "its columns in the files, one for each component; the usual names when empty", []
+        HEADINGS, "columns of the CSV files, one for each component; the default names when empty", []
     ),
-    "unit": Key(text(), "of those columns in the files, such as deg or mm; SI when empty", ""),
+    "unit": Key(text(), "unit of these columns, such as deg or mm; SI when empty", ""),
     "noise": Key(
         either(number(least=0.0), numbers()),
-        "standard deviation, SI, one or one for each component; 0: estimated",
+        "standard deviation of the noise, SI: one number, or one for each component; 0: estimated",
         0.0,
     ),
     "offset": Key(
         number(least=0.0),
-        "standard deviation, SI, of a constant offset that each run has of its own; 0: none",
+        "standard deviation, SI, of a constant offset, different for each run; 0: no offset",
         0.0,
     ),
     "limit": Key(
         number(least=0.0),
-        "a value beyond it, SI, is taken for a wrong unit; 0: the usual limit",
+        "largest plausible value, SI; a larger one is refused as a wrong unit; 0: the default limit",
         0.0,
     ),
-    "name": Key(text(), "for tables; the quantity when empty", ""),
+    "name": Key(text(), "name of the measurement in tables; the quantity when empty", ""),
 }
-FACTOR = {"part": Key(PLACE, "which factor of a product of spaces holds it", 0)}
+FACTOR = {"part": Key(PLACE, "index of the factor of a product space that has the quantity", 0)}
 MEASUREMENTS = Tables(
     Variants(
         by="quantity",
-        about="what is measured",
+        about="the measured quantity",
         tables={
-            "position": Table({"part": Key(PLACE, "which factor holds it", 1), **COLUMNS}),
+            "position": Table({"part": Key(PLACE, "index of the factor that has the quantity", 1), **COLUMNS}),
             "orientation": Table({**FACTOR, **COLUMNS}),
             "angular-rate": Table(dict(COLUMNS)),
             "accelerometer": Table(
                 {
-                    "point": Key(numbers(3), "where it sits, body frame", [0.0, 0.0, 0.0], "m"),
+                    "point": Key(numbers(3), "position of the sensor, body frame", [0.0, 0.0, 0.0], "m"),
                     **COLUMNS,
                 }
             ),
             "coordinate": Table(
                 {
-                    "index": Key(PLACE, "of the entry of the configuration"),
+                    "index": Key(PLACE, "index of the entry of the configuration"),
                     "part": Key(
-                        either(PLACE, text()), "which factor holds it; none when empty", ""
+                        either(PLACE, text()), "the factor that has it; none when empty", ""
                     ),
-                    "rate": Key(_yes_or_no(), "its time derivative instead", False),
+                    "rate": Key(_yes_or_no(), "whether the time derivative is measured instead", False),
                     **COLUMNS,
                 }
             ),
@@ -103,29 +103,29 @@ MEASUREMENTS = Tables(
 )
 
 PRIOR = {
-    "unit": Key(text(), "for the tables", ""),
+    "unit": Key(text(), "unit in the tables of results", ""),
     "prior_mean": Key(
-        numbers(), "known beforehand, for each reported quantity; none when empty", []
+        numbers(), "mean of the prior, for each reported quantity; no prior when empty", []
     ),
-    "prior_std": Key(numbers(), "standard deviation of that", []),
-    "prior_relative": Key(_yes_or_no(), "whether prior_std is a share: of log x", False),
+    "prior_std": Key(numbers(), "standard deviation of the prior", []),
+    "prior_relative": Key(_yes_or_no(), "whether prior_std is relative (a standard deviation of log x)", False),
 }
 ENTRIES = {
     "path": Key(text(), "the leaf of the system, such as masses or rails.radius"),
-    "frozen": Key(FLAGS, "kept as it is; a list says it of each entry", False),
+    "frozen": Key(FLAGS, "whether the value is kept fixed; a list has one flag for each entry", False),
     **PRIOR,
 }
 PARAMETERS = Tables(
     Variants(
         by="kind",
-        about="in which coordinates it is sought",
+        about="the coordinates in which the parameter is estimated",
         tables={
             "positive": Table(dict(ENTRIES)),
             "free": Table(
-                {**ENTRIES, "scale": Key(number(least=0.0), "a large change; 0: of the start", 0.0)}
+                {**ENTRIES, "scale": Key(number(least=0.0), "size of a large change; 0: the size of the initial value", 0.0)}
             ),
             "bounded": Table(
-                {**ENTRIES, "lower": Key(number(), "bound"), "upper": Key(number(), "bound")}
+                {**ENTRIES, "lower": Key(number(), "lower bound"), "upper": Key(number(), "upper bound")}
             ),
             "rotational-inertia": Table(dict(ENTRIES)),
             "body": Table(
@@ -133,61 +133,61 @@ PARAMETERS = Tables(
                     "mass": Key(text(), "path of the mass"),
                     "com": Key(text(), "path of the centre of mass"),
                     "inertia": Key(text(), "path of the inertia"),
-                    "about_com": Key(_yes_or_no(), "whether it is about the centre of mass", True),
-                    "frozen": Key(TEXTS, 'of "mass", "com", "inertia" those that are kept', []),
+                    "about_com": Key(_yes_or_no(), "whether the inertia is about the centre of mass", True),
+                    "frozen": Key(TEXTS, 'those of "mass", "com", "inertia" that are kept fixed', []),
                     **PRIOR,
                 }
             ),
         },
     ),
-    about="one table for each part of the system that is sought",
+    about="one table for each unknown parameter or body of the system",
     required=True,
 )
 
 DATA = Table(
     {
         "files": Key(TEXTS, "patterns of the file names in the folder of --data", ["*.csv"]),
-        "time": Key(heading(), "the column of time", "t"),
-        "time_unit": Key(choice("s", "ms", "us", "ns", "min"), "of that column", "s"),
-        "from_zero": Key(_yes_or_no(), "whether each run starts at t = 0", False),
+        "time": Key(heading(), "name of the column with the times", "t"),
+        "time_unit": Key(choice("s", "ms", "us", "ns", "min"), "unit of the times", "s"),
+        "from_zero": Key(_yes_or_no(), "whether times are shifted so that each run starts at t = 0", False),
         "required": Key(HEADINGS, "columns in which no value may be missing", []),
     },
-    about="the files",
+    about="the data files",
 )
 FIT = Table(
     {
-        "segments": Key(PLACE, "of each run, see identify.Problem; 0: about two a second", 0),
+        "segments": Key(PLACE, "number of segments of each run, see identify.Problem; 0: about two per second", 0),
         "dt": Key(
-            number(least=0.0), "longest integration step; 0: from one time to the next", 0.0, "s"
+            number(least=0.0), "longest integration step; 0: the distance of the measured times", 0.0, "s"
         ),
-        "loss": Key(choice("squares", "huber", "soft-l1", "cauchy"), "how errors count", "squares"),
+        "loss": Key(choice("squares", "huber", "soft-l1", "cauchy"), "loss function of the residuals", "squares"),
         "starts": Key(
-            integer(1), "starts, at random around the system given; the best is taken", 1
+            integer(1), "number of random starts around the given system; the best result is kept", 1
         ),
-        "spread": Key(POSITIVE, "of those starts; 0.3 is 30 % of a positive parameter", 0.3),
+        "spread": Key(POSITIVE, "standard deviation of the random starts; 0.3 is 30 % of a positive parameter", 0.3),
         "max_iterations": Key(integer(1), "iterations after which a fit gives up", 100),
-        "max_seconds": Key(POSITIVE, "seconds after which it gives up", 600.0, "s"),
+        "max_seconds": Key(POSITIVE, "seconds after which a fit gives up", 600.0, "s"),
     },
-    about="how it is fitted",
+    about="settings of the fit",
 )
 SYNTHETIC = Table(
     {
-        "runs": Key(integer(1), "how many", 1),
-        "seconds": Key(POSITIVE, "of each", 20.0, "s"),
-        "rate": Key(POSITIVE, "of sampling", 50.0, "Hz"),
-        "noise": Key(number(least=0.0), "share of each signal's RMS", 0.01),
-        "speed": Key(number(least=0.0), "of the initial velocities, at random", 0.3, "rad/s"),
+        "runs": Key(integer(1), "number of runs", 1),
+        "seconds": Key(POSITIVE, "length of each run", 20.0, "s"),
+        "rate": Key(POSITIVE, "sampling rate", 50.0, "Hz"),
+        "noise": Key(number(least=0.0), "standard deviation of the noise, relative to each signal's RMS", 0.01),
+        "speed": Key(number(least=0.0), "size of the random initial velocities", 0.3, "rad/s"),
     },
-    about="data made up where there is no --data, with the values of [truth]",
+    about="synthetic data, simulated with the values of [truth] if --data is not given",
 )
 FITTED = Tables(
     Table(
         {
             "path": Key(text(), "a leaf of the system"),
-            "value": Key(either(number(), either(numbers(), rows())), "what was found for it"),
+            "value": Key(either(number(), either(numbers(), rows())), "the fitted value"),
         }
     ),
-    about="written by `identify`, for `predict`",
+    about="fitted values, written by `identify` for `predict`",
 )
 
 
@@ -204,18 +204,18 @@ OTHERS = {
     "synthetic": SYNTHETIC,
     "fitted": FITTED,
 }
-OUTLINE = Table(OTHERS)  # the keys of a scenario but for those of its system
+OUTLINE = Table(OTHERS)  # all keys of a scenario except those of its system
 
 
 def identify_schema(kind: object, given: "type[System] | None" = None) -> Table:
-    """The schema of a scenario for `identify`, with a system of this kind or of the class given."""
+    """The schema of a scenario for `identify`, with a system of this kind or of the given class."""
     system = system_schema(given)
     truth = _truth(system.chosen({"kind": kind} if kind is not None else {}))
     return Table({**OTHERS, "system": system, "truth": truth})
 
 
 def _truth(system: Table | None) -> Table:
-    """Values of the system that made up the data: any of its keys."""
+    """The schema of `[truth]`, the true values behind synthetic data: any key of the system, each optional."""
     entries = system.entries if system is not None else {}
     optional = {
         name: Key(entry.accepts, entry.about, None, entry.unit)
@@ -223,5 +223,5 @@ def _truth(system: Table | None) -> Table:
         if isinstance(entry, Key)
     }
     return Table(
-        optional, about="the values that made-up data are of, where they differ from [system]"
+        optional, about="true values behind the synthetic data, where they differ from [system]"
     )

@@ -1,4 +1,4 @@
-"""Files and options as text and values: whatever is wrong with them is one line."""
+"""Reads files and options as text and values; every error becomes a message of one line."""
 
 import os
 import stat
@@ -9,20 +9,20 @@ from typing import Any
 from jaxhamel.cli._scenario._sizes import memory
 from jaxhamel.cli._scenario._validate import ScenarioError, brief
 
-LARGEST = 64 * 2**20  # bytes of a scenario
-AS_OBJECTS = 15  # bytes in memory for a byte of a table of text, while it is read
+LARGEST = 64 * 2**20  # largest size of a scenario in bytes
+AS_OBJECTS = 15  # bytes of memory needed per byte of a CSV file while it is read
 
 
 def file_text(path: Path) -> str:
-    """The text of a file, a byte-order mark left out.
+    """The text of a file, without its byte-order mark.
 
-    **Raises:** `ScenarioError` where it cannot be read, is no file, too large or not UTF-8.
+    **Raises:** `ScenarioError` if the path cannot be read, is not a regular file, is too large, or is not UTF-8.
     """
     try:
         about = os.stat(path)
         if not stat.S_ISREG(
             about.st_mode
-        ):  # a pipe would wait for a writer, a device may never end
+        ):  # reading a pipe could wait for ever, reading a device may never end
             raise ScenarioError("the file cannot be read (it is not a regular file).")
         if about.st_size > LARGEST:
             raise ScenarioError(
@@ -37,9 +37,9 @@ def file_text(path: Path) -> str:
 
 
 def check_data_file(path: Path) -> None:
-    """A regular file of measurements whose numbers fit into memory.
+    """Checks that a path is a regular file of measurements that fits into memory.
 
-    **Raises:** `ScenarioError` for a pipe, which would wait for a writer, a device, which may never end, a file too large.
+    **Raises:** `ScenarioError` for a file too large, and for pipes and devices, which might block or never end.
     """
     try:
         about = os.stat(path)
@@ -55,7 +55,7 @@ def check_data_file(path: Path) -> None:
 
 
 def is_file(path: Path) -> bool:
-    """Whether it is there; a path that is too long, or in a folder that cannot be searched, is not."""
+    """Whether the path is a file; False for paths that are too long or in a folder without access."""
     try:
         return path.is_file()
     except OSError:
@@ -63,9 +63,10 @@ def is_file(path: Path) -> bool:
 
 
 def parsed(parse: Callable[[str], Any], text: str, form: str) -> Any:
-    """What a parser makes of a text.
+    """Applies a parser to a text.
 
-    **Raises:** `ScenarioError`, one line, whatever the parser meets: nesting, digits and memory have their limits, too.
+    **Raises:** `ScenarioError` of one line for anything that the parser raises, including its limits on nesting, digits and
+    memory.
     """
     try:
         return parse(text)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Scenario:
-    """A checked scenario: its name, its tables with every default filled in, and the class that `--system` gave."""
+    """A checked scenario: its name, its tables with all defaults filled in, and the class given by `--system`."""
 
     name: str
     tables: Mapping[str, Any]
@@ -31,14 +31,14 @@ class Scenario:
 
     @property
     def kind(self) -> str:
-        """The kind of system, `rolling-ball` for instance."""
+        """The kind of system, for instance `rolling-ball`."""
         return self.tables["system"]["kind"]
 
     @property
     def system_class(self) -> "type[System]":
-        """The class of its system."""
+        """The class of the scenario's system."""
         cls = class_of(self.kind, self.given)
-        assert cls is not None  # the schema takes no other kinds
+        assert cls is not None  # the schema refuses unknown kinds
         return cls
 
     @property
@@ -48,11 +48,11 @@ class Scenario:
 
 
 def load(source: str, changes: Iterable[str] = (), given: "type[System] | None" = None) -> Scenario:
-    """The scenario of a built-in name or a TOML file, with `key=value` changes.
+    """The scenario with a built-in name or in a TOML file, with `key=value` changes applied.
 
-    **Arguments:** `given`: the class of the system where `--system` names one.
+    **Arguments:** `given`: the class that `--system` names, if any.
 
-    **Raises:** `ScenarioError`, one line, when there is no such scenario or it is wrong.
+    **Raises:** `ScenarioError` of one line if there is no such scenario or it is wrong.
     """
     name, data = _changed(source, changes, "simulate")
     if "measurements" in data:
@@ -66,7 +66,7 @@ def load(source: str, changes: Iterable[str] = (), given: "type[System] | None" 
 def load_identification(
     source: str, changes: Iterable[str] = (), given: "type[System] | None" = None
 ) -> Scenario:
-    """The same for a scenario of `jaxhamel identify`, which has other tables."""
+    """As `load`, for a scenario of `jaxhamel identify`, which has other tables."""
     name, data = _changed(source, changes, "identify")
     if "time" in data and "measurements" not in data:
         raise ScenarioError(
@@ -83,7 +83,7 @@ def _read(
     schema: Callable[..., Table],
     given: "type[System] | None",
 ) -> Scenario:
-    check_known(outline, data)  # before the systems, and JAX with them, are imported
+    check_known(outline, data)  # before the systems, and with them JAX, are imported
     return Scenario(name, read(schema(_kind_of(data), given), data), given)
 
 
@@ -95,19 +95,19 @@ def _changed(source: str, changes: Iterable[str], command: str) -> tuple[str, di
     return name, data
 
 
-# commands by the table that they need
+# the commands, by the table that each needs
 COMMANDS = {"task": "control", "montecarlo": "montecarlo"}
 
 
 @dataclass(frozen=True)
 class About:
-    """What a built-in scenario says of itself, and the commands that take it."""
+    """The title of a built-in scenario, and the commands that accept it."""
 
     description: str
     commands: tuple[str, ...]
 
 
-# a robot with two kinds of runs and two stages of fitting: a command of its own, see _roboball.py
+# RoboBall has two kinds of runs and two stages of fitting, hence code of its own: _roboball.py
 WITHOUT_FILE = {
     "roboball": About(
         "RoboBall II, a soft-shelled ball driven by a pendulum: measured runs (--data).",
@@ -154,7 +154,7 @@ def _kind_of(data: Mapping[str, Any]) -> object:
 
 
 def _apply(data: dict[str, Any], change: str) -> None:
-    """Set one dotted key, `system.rails.0.radius=0.06`; tables on the way are made when absent."""
+    """Sets one dotted key, such as `system.rails.0.radius=0.06`; missing tables on the way are created."""
     key, equals, value = change.partition("=")
     parts, change = key.strip().split("."), brief(change, 100, quoted=False)
     if not equals or not all(parts) or UNSEEN.search(key):
@@ -191,7 +191,7 @@ def _index(place: list[Any], part: str, change: str) -> int:
 
 
 def _value(text: str, change: str) -> Any:
-    """A value as TOML writes it; a bare word is a string."""
+    """Parses a value as TOML; an unquoted word is taken as a string."""
 
     def parse(text: str) -> Any:
         try:

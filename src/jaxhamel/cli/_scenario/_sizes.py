@@ -1,6 +1,7 @@
-"""How large a command would be, by the scenario's numbers alone: what is beyond the machine is refused before it starts.
+"""Estimates the size of a command from the scenario's numbers, and refuses a command that exceeds the machine before it
+starts.
 
-Estimates are of the least that a command takes: a time for each integration step, the arrays that are sure to be there.
+The estimates are lower bounds: a time for each integration step, and the arrays that are allocated in any case.
 """
 
 import math
@@ -12,16 +13,16 @@ from typing import Any
 
 from jaxhamel.cli._scenario._validate import ScenarioError
 
-STEP = 1e-6  # seconds of an integration step of one trajectory; of ensembles, on each core, a tenth
-LONGEST = 30 * 86_400.0  # seconds of a command without a time limit
-ROW = 1_000  # bytes of a time that is written: its numbers, copies of them, and their text
+STEP = 1e-6  # seconds per integration step of one trajectory; an ensemble takes a tenth of this on each core
+LONGEST = 30 * 86_400.0  # longest time [s] of a command without a time limit
+ROW = 1_000  # bytes per output time: its numbers, copies of them, and their text
 BLOCK = 256  # the fewest trajectories in a block of a larger ensemble
 
 
 def check_simulation(tables: Mapping[str, Any]) -> None:
-    """The times and steps of `[time]` and `[solver]`.
+    """Checks the numbers of output times and steps of `[time]` and `[solver]`.
 
-    **Raises:** `ScenarioError`, here as below, with what it would take.
+    **Raises:** `ScenarioError` with the memory or time needed, as the functions below.
     """
     table, solver = tables["time"], tables["solver"]
     _check_memory("time.samples", table["samples"], table["samples"] * ROW)
@@ -32,7 +33,7 @@ def check_simulation(tables: Mapping[str, Any]) -> None:
 
 
 def check_control(tables: Mapping[str, Any], max_seconds: float | None = None) -> None:
-    """The unknowns and steps of `[task]`, one iteration of which has to fit into its time."""
+    """Checks the unknowns and steps of `[task]`; one iteration has to fit into the time limit."""
     check_simulation(tables)
     task = tables["task"]
     if task is None:
@@ -45,7 +46,7 @@ def check_control(tables: Mapping[str, Any], max_seconds: float | None = None) -
 
 
 def check_montecarlo(tables: Mapping[str, Any], trajectories: int | None = None) -> None:
-    """The trajectories, times and steps of `[montecarlo]`."""
+    """Checks the numbers of trajectories, times and steps of `[montecarlo]`."""
     check_simulation(tables)
     table = tables["montecarlo"]
     if table is None:
@@ -65,7 +66,7 @@ def check_montecarlo(tables: Mapping[str, Any], trajectories: int | None = None)
 def check_identification(
     tables: Mapping[str, Any], made_up: bool, max_seconds: float | None = None
 ) -> None:
-    """The runs of `[synthetic]`, where they are made up, and the starts and segments of `[fit]`."""
+    """Checks the starts and segments of `[fit]`, and the runs of `[synthetic]` if the data are synthetic."""
     table, fit = tables["synthetic"], tables["fit"]
     if made_up:
         rows = table["runs"] * (table["seconds"] * table["rate"])
@@ -107,12 +108,12 @@ def _check_seconds(key: str, value: float, wanted: float, limit: float = LONGEST
 
 
 def memory() -> float:
-    """Bytes that this process may have: of the machine, or of the container it runs in."""
+    """Bytes of memory of the machine, or of the container that the process runs in."""
     found = [math.inf]
-    with suppress(AttributeError, ValueError, OSError):  # not on this system
+    with suppress(AttributeError, ValueError, OSError):  # unavailable on this system
         found.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     for name in ("memory.max", "memory/memory.limit_in_bytes"):
-        with suppress(OSError, ValueError):  # there is no such limit
+        with suppress(OSError, ValueError):  # the container has no such limit
             found.append(float(Path("/sys/fs/cgroup", name).read_text()))
     return min(found)
 

@@ -1,4 +1,4 @@
-"""The keys of a system, its rails and its initial state: made from what the system's class says of itself."""
+"""The keys of a system, its rails and its initial state, generated from the description in the system's class."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -21,7 +21,7 @@ from jaxhamel.cli._scenario._values import (
 
 if (
     TYPE_CHECKING
-):  # imported where they are needed: a wrong key elsewhere in a scenario is told without them
+):  # imported only where needed, so that a wrong key is reported without waiting for JAX
     from jaxhamel.mechanics import Parameter, Part, System
 
 POSITIVE = number(positive=True)
@@ -29,7 +29,7 @@ POSITIVE = number(positive=True)
 IN_PLANE = {
     "normal": Key(numbers(3), "unit normal of the rail's plane, body frame"),
     "zero": Key(numbers(3), "unit direction of θ = 0 from the centre, perpendicular to `normal`"),
-    "centre": Key(numbers(3), "centre of the rail from the geometric centre", [0.0, 0.0, 0.0], "m"),
+    "centre": Key(numbers(3), "centre of the rail, from the geometric centre of the body", [0.0, 0.0, 0.0], "m"),
 }
 RAILS = Tables(
     Variants(
@@ -39,13 +39,13 @@ RAILS = Tables(
             "circular": Table({"radius": Key(POSITIVE, "radius", unit="m"), **IN_PLANE}),
             "elliptic": Table(
                 {
-                    "semi_axes": Key(numbers(2), "half axes along `zero` and across", unit="m"),
+                    "semi_axes": Key(numbers(2), "semi-axes along `zero` and perpendicular to it", unit="m"),
                     **IN_PLANE,
                 }
             ),
             "figure-eight": Table(
                 {
-                    "size": Key(POSITIVE, "from the crossing to the end of a loop", unit="m"),
+                    "size": Key(POSITIVE, "distance from the crossing to the end of a loop", unit="m"),
                     **IN_PLANE,
                 }
             ),
@@ -63,7 +63,7 @@ RAILS = Tables(
 
 @cache
 def named_systems() -> "dict[str, type[System]]":
-    """Every system of `jaxhamel.systems` by its kind; the ball that most scenarios are about is the first."""
+    """Every system of `jaxhamel.systems` by its kind; the rolling ball comes first."""
     from jaxhamel import systems
     from jaxhamel.mechanics import System
     from jaxhamel.mechanics._description._declarations import kind_of
@@ -74,12 +74,12 @@ def named_systems() -> "dict[str, type[System]]":
 
 
 def class_of(kind: object, given: "type[System] | None" = None) -> "type[System] | None":
-    """The class of a kind of system, or the one given; None where there is none."""
+    """The class of a kind of system, or the given class; None for an unknown kind."""
     return given or (named_systems().get(kind) if isinstance(kind, str) else None)
 
 
 def system_schema(given: "type[System] | None" = None) -> Variants:
-    """The table `[system]`: of every named system, or of the class that `--system` gives, whose `kind` may be left out."""
+    """The table `[system]` for every named system, or for the class of `--system`, with which `kind` may be omitted."""
     from jaxhamel.mechanics import parameters_of
     from jaxhamel.mechanics._description._declarations import kind_of
 
@@ -119,7 +119,7 @@ def _default(p: "Parameter") -> Any:
 
 
 def as_written(value: Any) -> Any:
-    """A value of a class as a scenario has it: arrays and tuples are lists."""
+    """A value of a class in the form of a scenario, where arrays and tuples are lists."""
     value = value.tolist() if hasattr(value, "tolist") else value
     return [as_written(entry) for entry in value] if isinstance(value, list | tuple) else value
 
@@ -129,7 +129,7 @@ def as_written(value: Any) -> Any:
 Q_AND_U = {
     "q": Key(
         array(None),
-        "instead of the keys above: the configuration, a list, of a product one list for each factor",
+        "instead of the keys above: the configuration as a list, for a product space one list for each factor",
         OMITTED,
     ),
     "u": Key(
@@ -141,7 +141,7 @@ Q_AND_U = {
 
 
 def initial_schema(cls: "type[System] | None") -> Table:
-    """The table `[initial]` of a class: what it names of its state, and `q` and `u`, which every system has."""
+    """The table `[initial]` of a class: the parts of the state that the class names, and `q` and `u`, which always exist."""
     if cls is not None:
         return Table({**initial_keys(cls), **Q_AND_U})
     anything: Mapping[str, Key] = {}
@@ -151,7 +151,7 @@ def initial_schema(cls: "type[System] | None") -> Table:
 
 
 def initial_keys(cls: "type[System]") -> dict[str, Key]:
-    """The keys that a class gives to the parts of its state."""
+    """The keys for the parts of the state that a class names."""
     if cls.state_names is None:
         return {}
     from jaxhamel.mechanics import System
@@ -168,7 +168,7 @@ def _initial_key(part: "Part", own_start: bool) -> Key:
 
 
 def _rest(part: "Part", own_start: bool) -> Any:
-    """The identity and rest, where the class has no initial state of its own."""
+    """The default of a part of the state: none if the class has its own initial state, otherwise the identity or zero."""
     if own_start or part.size is None:
         return OMITTED
     zero = [0.0] * part.size

@@ -1,7 +1,7 @@
-"""Reading a scenario against its schema: unknown keys first, then values, then missing keys.
+"""Checks a scenario against its schema: first for unknown keys, then for wrong values, then for missing keys.
 
-Every message about the form of a scenario is made here; those about physical parameters come from
-`jaxhamel._checks`, and `_build` puts the key's full name into them.
+All messages about the form of a scenario are made here. Those about physical parameters come from `jaxhamel._checks`;
+`named` in `_objects/_system.py` puts the full name of the key into them.
 """
 
 import difflib
@@ -15,7 +15,7 @@ from jaxhamel.cli._scenario._values import OMITTED, REQUIRED, Key, NotAccepted, 
 
 
 class ScenarioError(ValueError):
-    """The scenario cannot be used as it is; the message is one line that names the key."""
+    """The scenario cannot be used; the message is one line that names the key."""
 
     def __init__(self, message: str):
         super().__init__(visible(message))
@@ -23,7 +23,7 @@ class ScenarioError(ValueError):
 
 @dataclass(frozen=True)
 class Table:
-    """A table of a scenario; `required` says whether a scenario without it is refused."""
+    """A table of a scenario; `required` says whether a scenario must have it."""
 
     entries: Mapping[str, "Key | Table | Variants | Tables"]
     about: str = ""
@@ -32,7 +32,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Variants:
-    """A table whose keys depend on the value of its key `by`; `default` when that is absent."""
+    """A table whose keys depend on the value of its key `by`; `default` is that value if the key is absent."""
 
     by: str
     tables: Mapping[str, Table]
@@ -41,18 +41,18 @@ class Variants:
     default: str | None = None
 
     def chosen(self, data: Mapping[str, Any]) -> Table | None:
-        """The variant `data` asks for, or None when it asks for none that exists."""
+        """The variant that `data` selects, or None if it selects an unknown one."""
         name = data.get(self.by, self.default)
         return self.tables.get(name) if isinstance(name, str) else None
 
     def key(self) -> Key:
-        """The key that chooses."""
+        """The key that selects the variant."""
         return Key(choice(*self.tables), self.about, self.default or REQUIRED)
 
 
 @dataclass(frozen=True)
 class Tables:
-    """An array of tables, `[[name]]`, each read as `entry`."""
+    """An array of tables, `[[name]]`, each checked as `entry`."""
 
     entry: Table | Variants
     about: str = ""
@@ -63,10 +63,11 @@ Node = Table | Variants | Tables
 
 
 def read(node: Node, data: Any, path: str = "") -> Any:
-    """The data with every value read and every default filled in.
+    """The data, with every value checked and converted and every default filled in.
 
-    **Raises:** `ScenarioError` for the first thing that is wrong: an unknown key anywhere, else a
-    value that is not accepted, else a missing key.
+    **Raises:** `ScenarioError` for the first error found: an unknown key anywhere, otherwise a value that is not accepted,
+    otherwise
+    a missing key.
     """
     found = chain(_unknown(node, data, path), _wrong(node, data, path), _missing(node, data, path))
     if (first := next(found, None)) is not None:
@@ -75,7 +76,7 @@ def read(node: Node, data: Any, path: str = "") -> Any:
 
 
 def check_known(node: Table, data: Any) -> None:
-    """No key that the node has not; nothing else is looked at.
+    """Checks that the data have no unknown key; values are not checked.
 
     **Raises:** `ScenarioError` for the first unknown key.
     """
@@ -84,7 +85,7 @@ def check_known(node: Table, data: Any) -> None:
 
 
 def keys_of(node: Table | Variants) -> dict[str, Any]:
-    """Every key a table may have; for variants, of all of them, with the key that chooses."""
+    """Every key that a table may have; for variants, the keys of all of them and the selecting key."""
     if isinstance(node, Table):
         return dict(node.entries)
     merged = {
@@ -94,7 +95,7 @@ def keys_of(node: Table | Variants) -> dict[str, Any]:
 
 
 def nearest(name: str, names: Any) -> str:
-    """ "did you mean …?" when one of the names is near, else nothing."""
+    """The text "did you mean …?" if one of the names is similar, otherwise an empty text."""
     close = difflib.get_close_matches(name, list(names), n=1, cutoff=0.6)
     return f" Did you mean `{close[0]}`?" if close else ""
 
@@ -127,7 +128,7 @@ def _unknown_message(here, name, value, known, node, data, path) -> str:
     where = f"`{path}`{kind}" if path else "a scenario"
     here = brief(here, 120, quoted=False)
     if isinstance(node, Variants) and node.default is None and node.by not in data:
-        kinds = f"`{path}.{node.by}` is missing, which says what keys there are"
+        kinds = f"`{path}.{node.by}` is missing; it decides which keys the table has"
         return f"`{here}` is not a key of {where} of any kind (it is {brief(value)}); and {kinds}."
     return (
         f"`{here}` is not a key of {where} (it is {brief(value)})."
@@ -209,7 +210,7 @@ def _filled(node: Node, data: Any) -> Any:
 
 
 def _all_default(node: Table | Variants) -> bool:
-    """Whether an absent table can be filled with defaults."""
+    """Whether every key of a table has a default, so that the table may be absent."""
     if isinstance(node, Variants):
         return node.default is not None and _all_default(node.tables[node.default])
     return all(
@@ -219,7 +220,7 @@ def _all_default(node: Table | Variants) -> bool:
 
 
 def brief(value: Any, longest: int = 60, *, quoted: bool = True) -> str:
-    """A value as a scenario has it, cut where it is long; text without quotes where it is not `quoted`."""
+    """A value as a scenario has it, shortened if it is long; strings are quoted unless `quoted` is False."""
     if isinstance(value, Mapping):
         return "a table"
     try:

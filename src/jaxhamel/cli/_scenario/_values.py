@@ -1,4 +1,4 @@
-"""What the value of a scenario's key may be: each kind has words for the message, and reads."""
+"""The kinds of values that keys of a scenario accept, each with its description for messages and its parser."""
 
 import math
 import sys
@@ -9,19 +9,19 @@ from typing import Any
 from jaxhamel._words import visible
 
 REQUIRED = object()
-OMITTED = object()  # the default of a key that stays out of the scenario where it is not given
+OMITTED = object()  # the default of a key that stays absent if it is not given
 
 
 class NotAccepted(ValueError):
-    """A value is not of the kind its key accepts; the message is written where the key is known.
+    """A value is not of the kind that its key accepts; the full message is made where the key is known.
 
-    Its text, if there is one, goes on with the words of the kind: a limit beyond them.
+    Its text, if any, is appended to the description of the kind and states a further limit.
     """
 
 
 @dataclass(frozen=True)
 class Accepts:
-    """A kind of value: `words` complete "it must be …", `read` returns the value or raises."""
+    """A kind of value: `words` complete the sentence "it must be …"; `read` returns the converted value or raises."""
 
     words: str
     read: Callable[[Any], Any]
@@ -29,7 +29,7 @@ class Accepts:
 
 @dataclass(frozen=True)
 class Key:
-    """One key of a scenario: what it accepts and means, its default (or `REQUIRED`), its unit."""
+    """One key of a scenario: its accepted kind, meaning, default (or `REQUIRED`) and unit."""
 
     accepts: Accepts
     about: str
@@ -38,7 +38,7 @@ class Key:
 
 
 def number(*, positive: bool = False, least: float = -math.inf) -> Accepts:
-    """A finite number; integers are taken as numbers."""
+    """A finite number; integers are converted."""
     limit = " larger than 0" if positive else f" of {least:g} or more" if least > -math.inf else ""
 
     def read(value: Any) -> float:
@@ -62,7 +62,7 @@ def boolean() -> Accepts:
 
 
 def integer(least: int | None = None, most: int = 2**53) -> Accepts:
-    """A whole number, `least` or more; every number up to 2^53 is one of double precision, too."""
+    """A whole number of at least `least`; at most `most`, by default 2^53, up to which floats represent all integers."""
 
     def read(value: Any) -> int:
         if not isinstance(value, int) or isinstance(value, bool):
@@ -77,7 +77,7 @@ def integer(least: int | None = None, most: int = 2**53) -> Accepts:
 
 
 def numbers(*counts: int) -> Accepts:
-    """A list of numbers, of one of the given lengths; of any length when none is given."""
+    """A list of numbers with one of the given lengths; any length if none is given."""
     size = " or ".join(map(str, counts)) + " numbers" if counts else "numbers"
 
     def read(value: Any) -> list[float]:
@@ -89,7 +89,7 @@ def numbers(*counts: int) -> Accepts:
 
 
 def rows(width: int | None = None) -> Accepts:
-    """A list of lists of numbers, all of the same length."""
+    """A list of equally long lists of numbers."""
     size = f"{width} numbers" if width else "numbers, all equally long"
 
     def read(value: Any) -> list[list[float]]:
@@ -109,7 +109,7 @@ def array(
     positive: bool = False,
     least: float | None = None,
 ) -> Accepts:
-    """Numbers in an array of one of these shapes; None: a number or lists of any depth."""
+    """Numbers in an array of one of these shapes; None accepts a number or lists of any depth."""
     kinds = [nested()] if shapes is None else [_of_shape(shape) for shape in shapes]
     words = ", or ".join(kind.words for kind in kinds)
     several = shapes is None or any(shapes)
@@ -159,7 +159,7 @@ def _entries(value: Any) -> Iterator[float]:
 
 
 def nested(depth: int | None = None) -> Accepts:
-    """Lists of lists of numbers, `depth` of them one in another; None: a number or lists of any depth."""
+    """Lists nested to the given depth; None accepts a number or lists of any depth."""
 
     def read(value: Any, level: int = 0) -> Any:
         if isinstance(value, list):
@@ -176,7 +176,7 @@ def nested(depth: int | None = None) -> Accepts:
 
 
 def either(first: Accepts, second: Accepts) -> Accepts:
-    """What one of two kinds accepts."""
+    """A value of either of two kinds."""
 
     def read(value: Any) -> Any:
         try:
@@ -221,7 +221,7 @@ def texts() -> Accepts:
 
 
 def heading() -> Accepts:
-    """A string that can be the name of a column: something to see, in one line."""
+    """A string that can be the name of a CSV column: visible characters in one line."""
 
     def read(value: Any) -> str:
         if not isinstance(value, str) or not value or value != visible(value.strip()):
