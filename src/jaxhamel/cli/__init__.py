@@ -18,7 +18,9 @@ def main() -> None:
     warnings.filterwarnings(
         "ignore", category=RuntimeWarning
     )  # NumPy warns of overflow and NaN; the files show these numbers anyway
-    warnings.filterwarnings("ignore", module="matplotlib")  # Matplotlib warns of labels that do not fit
+    warnings.filterwarnings(
+        "ignore", module="matplotlib"
+    )  # Matplotlib warns of labels that do not fit
     for stream in (
         sys.stdout,
         sys.stderr,

@@ -44,9 +44,7 @@ SystemOption = Annotated[
     ),
 ]
 # The metavar is empty, because flags take no value and typer would show one.
-QuietOption = Annotated[
-    bool, typer.Option("--quiet", "-q", metavar="", help="Print errors only.")
-]
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", metavar="", help="Print errors only.")]
 SeedOption = Annotated[
     int,
     typer.Option(
@@ -65,9 +63,7 @@ TrajectoriesOption = Annotated[
 ]
 ResumeOption = Annotated[
     bool,
-    typer.Option(
-        "--resume", metavar="", help="Continue the run in DIR.", show_default=False
-    ),
+    typer.Option("--resume", metavar="", help="Continue the run in DIR.", show_default=False),
 ]
 AccuracyOption = Annotated[
     list[str] | None,
@@ -143,6 +139,8 @@ FirstSecondsOption = Annotated[
 ]
 NameArgument = Annotated[
     str,
-    typer.Argument(metavar="NAME", help="Name of the new module, such as trolley.", show_default=False),
+    typer.Argument(
+        metavar="NAME", help="Name of the new module, such as trolley.", show_default=False
+    ),
 ]
 NewFolderOption = Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder to write to.")]

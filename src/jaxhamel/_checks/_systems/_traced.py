@@ -30,7 +30,9 @@ def called(name: str, call: Callable, *arguments) -> Any:
         try:
             found.append(jax.tree.map(_abstract, call(*arguments)))
         except Exception as error:
-            raised.append(error)  # raised outside of the trace, where JAX adds no notes about its own frames
+            raised.append(
+                error
+            )  # raised outside of the trace, where JAX adds no notes about its own frames
 
     eqx.filter_eval_shape(traced, arguments)
     if raised:

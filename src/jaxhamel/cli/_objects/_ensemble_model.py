@@ -20,9 +20,7 @@ from jaxhamel.viz._along import along
 
 
 class Motions(NamedTuple):
-    """A block of motions q, u with leading axes (B, T); `axes` says which leaves of system and control have the batch axis.
-
-    """
+    """A block of motions q, u with leading axes (B, T); `axes` says which leaves of system and control have the batch axis."""
 
     system: Any
     control: Any

@@ -37,7 +37,9 @@ def write_all(out: Path, outcome: Outcome, run: Run, charts: Sequence[Chart] = (
 
     The summary is written last: a folder with a summary.json has all other files, too.
     """
-    with np.errstate(all="ignore"):  # a motion that broke down has NaN and infinite values, which the files may show
+    with np.errstate(
+        all="ignore"
+    ):  # a motion that broke down has NaN and infinite values, which the files may show
         shown = view(run)
     shown = replace(shown, charts=distinct([*charts, *shown.charts]))
     outcome = replace(outcome, reached={**shown.reached, **outcome.reached})

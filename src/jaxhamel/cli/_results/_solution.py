@@ -18,7 +18,10 @@ def write_solution(path: Path, scenario: Scenario, result: Result) -> None:
     tables = dict(scenario.tables)
     tables["control"] = _control(result.control)
     tables["solver"] = {**tables["solver"], "method": "dopri8", "dt": 0.0}
-    tables["solver"] |= {"rtol": 1e-10, "atol": 1e-12}  # the tolerances with which the result itself was simulated
+    tables["solver"] |= {
+        "rtol": 1e-10,
+        "atol": 1e-12,
+    }  # the tolerances with which the result itself was simulated
     write_tables(path, tables)
 
 

@@ -51,7 +51,9 @@ PLACE = integer(0)
 
 COLUMNS = {
     "columns": Key(
-        HEADINGS, "columns of the CSV files, one for each component; the default names when empty", []
+        HEADINGS,
+        "columns of the CSV files, one for each component; the default names when empty",
+        [],
     ),
     "unit": Key(text(), "unit of these columns, such as deg or mm; SI when empty", ""),
     "noise": Key(
@@ -77,12 +79,16 @@ MEASUREMENTS = Tables(
         by="quantity",
         about="the measured quantity",
         tables={
-            "position": Table({"part": Key(PLACE, "index of the factor that has the quantity", 1), **COLUMNS}),
+            "position": Table(
+                {"part": Key(PLACE, "index of the factor that has the quantity", 1), **COLUMNS}
+            ),
             "orientation": Table({**FACTOR, **COLUMNS}),
             "angular-rate": Table(dict(COLUMNS)),
             "accelerometer": Table(
                 {
-                    "point": Key(numbers(3), "position of the sensor, body frame", [0.0, 0.0, 0.0], "m"),
+                    "point": Key(
+                        numbers(3), "position of the sensor, body frame", [0.0, 0.0, 0.0], "m"
+                    ),
                     **COLUMNS,
                 }
             ),
@@ -92,7 +98,9 @@ MEASUREMENTS = Tables(
                     "part": Key(
                         either(PLACE, text()), "the factor that has it; none when empty", ""
                     ),
-                    "rate": Key(_yes_or_no(), "whether the time derivative is measured instead", False),
+                    "rate": Key(
+                        _yes_or_no(), "whether the time derivative is measured instead", False
+                    ),
                     **COLUMNS,
                 }
             ),
@@ -108,11 +116,15 @@ PRIOR = {
         numbers(), "mean of the prior, for each reported quantity; no prior when empty", []
     ),
     "prior_std": Key(numbers(), "standard deviation of the prior", []),
-    "prior_relative": Key(_yes_or_no(), "whether prior_std is relative (a standard deviation of log x)", False),
+    "prior_relative": Key(
+        _yes_or_no(), "whether prior_std is relative (a standard deviation of log x)", False
+    ),
 }
 ENTRIES = {
     "path": Key(text(), "the leaf of the system, such as masses or rails.radius"),
-    "frozen": Key(FLAGS, "whether the value is kept fixed; a list has one flag for each entry", False),
+    "frozen": Key(
+        FLAGS, "whether the value is kept fixed; a list has one flag for each entry", False
+    ),
     **PRIOR,
 }
 PARAMETERS = Tables(
@@ -122,10 +134,21 @@ PARAMETERS = Tables(
         tables={
             "positive": Table(dict(ENTRIES)),
             "free": Table(
-                {**ENTRIES, "scale": Key(number(least=0.0), "size of a large change; 0: the size of the initial value", 0.0)}
+                {
+                    **ENTRIES,
+                    "scale": Key(
+                        number(least=0.0),
+                        "size of a large change; 0: the size of the initial value",
+                        0.0,
+                    ),
+                }
             ),
             "bounded": Table(
-                {**ENTRIES, "lower": Key(number(), "lower bound"), "upper": Key(number(), "upper bound")}
+                {
+                    **ENTRIES,
+                    "lower": Key(number(), "lower bound"),
+                    "upper": Key(number(), "upper bound"),
+                }
             ),
             "rotational-inertia": Table(dict(ENTRIES)),
             "body": Table(
@@ -133,8 +156,12 @@ PARAMETERS = Tables(
                     "mass": Key(text(), "path of the mass"),
                     "com": Key(text(), "path of the centre of mass"),
                     "inertia": Key(text(), "path of the inertia"),
-                    "about_com": Key(_yes_or_no(), "whether the inertia is about the centre of mass", True),
-                    "frozen": Key(TEXTS, 'those of "mass", "com", "inertia" that are kept fixed', []),
+                    "about_com": Key(
+                        _yes_or_no(), "whether the inertia is about the centre of mass", True
+                    ),
+                    "frozen": Key(
+                        TEXTS, 'those of "mass", "com", "inertia" that are kept fixed', []
+                    ),
                     **PRIOR,
                 }
             ),
@@ -149,22 +176,41 @@ DATA = Table(
         "files": Key(TEXTS, "patterns of the file names in the folder of --data", ["*.csv"]),
         "time": Key(heading(), "name of the column with the times", "t"),
         "time_unit": Key(choice("s", "ms", "us", "ns", "min"), "unit of the times", "s"),
-        "from_zero": Key(_yes_or_no(), "whether times are shifted so that each run starts at t = 0", False),
+        "from_zero": Key(
+            _yes_or_no(), "whether times are shifted so that each run starts at t = 0", False
+        ),
         "required": Key(HEADINGS, "columns in which no value may be missing", []),
     },
     about="the data files",
 )
 FIT = Table(
     {
-        "segments": Key(PLACE, "number of segments of each run, see identify.Problem; 0: about two per second", 0),
+        "segments": Key(
+            PLACE,
+            "number of segments of each run, see identify.Problem; 0: about two per second",
+            0,
+        ),
         "dt": Key(
-            number(least=0.0), "longest integration step; 0: the distance of the measured times", 0.0, "s"
+            number(least=0.0),
+            "longest integration step; 0: the distance of the measured times",
+            0.0,
+            "s",
         ),
-        "loss": Key(choice("squares", "huber", "soft-l1", "cauchy"), "loss function of the residuals", "squares"),
+        "loss": Key(
+            choice("squares", "huber", "soft-l1", "cauchy"),
+            "loss function of the residuals",
+            "squares",
+        ),
         "starts": Key(
-            integer(1), "number of random starts around the given system; the best result is kept", 1
+            integer(1),
+            "number of random starts around the given system; the best result is kept",
+            1,
         ),
-        "spread": Key(POSITIVE, "standard deviation of the random starts; 0.3 is 30 % of a positive parameter", 0.3),
+        "spread": Key(
+            POSITIVE,
+            "standard deviation of the random starts; 0.3 is 30 % of a positive parameter",
+            0.3,
+        ),
         "max_iterations": Key(integer(1), "iterations after which a fit gives up", 100),
         "max_seconds": Key(POSITIVE, "seconds after which a fit gives up", 600.0, "s"),
     },
@@ -175,7 +221,11 @@ SYNTHETIC = Table(
         "runs": Key(integer(1), "number of runs", 1),
         "seconds": Key(POSITIVE, "length of each run", 20.0, "s"),
         "rate": Key(POSITIVE, "sampling rate", 50.0, "Hz"),
-        "noise": Key(number(least=0.0), "standard deviation of the noise, relative to each signal's RMS", 0.01),
+        "noise": Key(
+            number(least=0.0),
+            "standard deviation of the noise, relative to each signal's RMS",
+            0.01,
+        ),
         "speed": Key(number(least=0.0), "size of the random initial velocities", 0.3, "rad/s"),
     },
     about="synthetic data, simulated with the values of [truth] if --data is not given",

@@ -53,8 +53,16 @@ CONTROL = Variants(
             {
                 "period": Key(POSITIVE, "period T of the first harmonic", unit="s"),
                 "mean": Key(numbers(), "constant term of every mass", unit="rad or m"),
-                "cosine": Key(rows(), "cosine amplitudes; row k: harmonic k, one number for each mass", unit="rad or m"),
-                "sine": Key(rows(), "sine amplitudes; row k: harmonic k, one number for each mass", unit="rad or m"),
+                "cosine": Key(
+                    rows(),
+                    "cosine amplitudes; row k: harmonic k, one number for each mass",
+                    unit="rad or m",
+                ),
+                "sine": Key(
+                    rows(),
+                    "sine amplitudes; row k: harmonic k, one number for each mass",
+                    unit="rad or m",
+                ),
                 **LIMITS,
             }
         ),
@@ -93,7 +101,9 @@ SOLVER = Table(
         "rtol": Key(POSITIVE, "relative tolerance of adaptive steps", 1e-8),
         "atol": Key(POSITIVE, "absolute tolerance of adaptive steps", 1e-10),
         "dt": Key(number(least=0.0), "fixed step; 0: adaptive steps", 0.0, "s"),
-        "max_steps": Key(integer(1), "largest number of steps; a simulation that needs more ends early", 100_000),
+        "max_steps": Key(
+            integer(1), "largest number of steps; a simulation that needs more ends early", 100_000
+        ),
     },
     about="numerical integration",
 )
@@ -107,17 +117,28 @@ CURVE = {
     ),
     "coefficients": Key(integer(8), "number of spline coefficients of each control", 60),
     "degree": DEGREE,
-    "harmonics": Key(integer(0), "number of harmonics of a Fourier series with period `time.end`; 0: a spline instead", 0),
+    "harmonics": Key(
+        integer(0),
+        "number of harmonics of a Fourier series with period `time.end`; 0: a spline instead",
+        0,
+    ),
     "intervals": Key(integer(1), "number of shooting intervals for a Fourier series", 20),
     **LIMITS,
     "perturbation": Key(
-        number(least=0.0), "size of the random change of the initial guess (see --seed); 0: none", 0.0, "rad or m"
+        number(least=0.0),
+        "size of the random change of the initial guess (see --seed); 0: none",
+        0.0,
+        "rad or m",
     ),
 }
 METHOD = {
-    "steps": Key(integer(2), "number of integration steps between two knots of the spline, even", 6),
+    "steps": Key(
+        integer(2), "number of integration steps between two knots of the spline, even", 6
+    ),
     "cost_tolerance": Key(
-        POSITIVE, "the search has converged when ten iterations lower the cost by less than this fraction", 1e-3
+        POSITIVE,
+        "the search has converged when ten iterations lower the cost by less than this fraction",
+        1e-3,
     ),
     "max_iterations": Key(integer(1), "iterations after which the search gives up", 400),
     "max_seconds": Key(POSITIVE, "seconds after which the search gives up", 80.0, "s"),
@@ -126,7 +147,12 @@ ALONG_PATH = {
     "period": Key(
         number(least=0.0), "time of one round, including the start; 0: `time.end`", 0.0, "s"
     ),
-    "ramp": Key(number(least=0.0), "time in which the motion along the path reaches its full speed", 3.0, "s"),
+    "ramp": Key(
+        number(least=0.0),
+        "time in which the motion along the path reaches its full speed",
+        3.0,
+        "s",
+    ),
     **CURVE,
     "coordinates": Key(
         texts(), "names of the two coordinates that follow the path; x and y when empty", []
@@ -145,7 +171,10 @@ ALONG_PATH = {
         "1/(N² s)",
     ),
     "goal": Key(
-        number(least=0.0), "tracking error (RMS) at which the search may stop; 0: as small as possible", 0.0, "m"
+        number(least=0.0),
+        "tracking error (RMS) at which the search may stop; 0: as small as possible",
+        0.0,
+        "m",
     ),
     **METHOD,
 }
@@ -153,10 +182,14 @@ TO_STATE = {
     "q": Key(array(None), "the configuration to reach, as in [initial]; free when absent", OMITTED),
     "u": Key(numbers(), "the quasi-velocities to reach; free when absent", OMITTED),
     "end_weight": Key(
-        number(least=0.0), "weight of the squared distance from that state; 0: the state is reached exactly", 0.0
+        number(least=0.0),
+        "weight of the squared distance from that state; 0: the state is reached exactly",
+        0.0,
     ),
     "effort_weight": Key(POSITIVE, "weight of ½ ∫ |control|² dt", 1.0),
-    "acceleration_weight": Key(number(least=0.0), "weight of the control's second time derivative", 0.0),
+    "acceleration_weight": Key(
+        number(least=0.0), "weight of the control's second time derivative", 0.0
+    ),
     **CURVE,
     "rest": Key(numbers(), "initial guess, constant in time; zeros when empty", []),
     "coefficients": Key(integer(8), "number of spline coefficients of each control", 20),
@@ -174,7 +207,9 @@ TASK = Variants(
             }
         ),
         "circle": Table({"radius": Key(POSITIVE, "radius of the circle", 0.5, "m"), **ALONG_PATH}),
-        "line": Table({"end": Key(numbers(2), "end point of the line", [1.0, 0.0], "m"), **ALONG_PATH}),
+        "line": Table(
+            {"end": Key(numbers(2), "end point of the line", [1.0, 0.0], "m"), **ALONG_PATH}
+        ),
         "to-state": Table(TO_STATE),
     },
 )
@@ -201,7 +236,9 @@ SPREAD = Tables(
                 {
                     "key": WHAT_SPREADS,
                     "half_width": Key(POSITIVE, "largest deviation", unit="as the key"),
-                    "relative": Key(boolean(), "whether `half_width` is relative to the value", False),
+                    "relative": Key(
+                        boolean(), "whether `half_width` is relative to the value", False
+                    ),
                 }
             ),
             "lognormal": Table(
@@ -216,10 +253,10 @@ SPREAD = Tables(
 )
 MONTECARLO = Table(
     {
-        "trajectories": Key(integer(1), "number of trajectories, if --trajectories is not given", 1000),
-        "sampler": Key(
-            choice("random", "latin-hypercube", "sobol"), "sampling method", "random"
+        "trajectories": Key(
+            integer(1), "number of trajectories, if --trajectories is not given", 1000
         ),
+        "sampler": Key(choice("random", "latin-hypercube", "sobol"), "sampling method", "random"),
         "dt": Key(POSITIVE, "fixed step of the classical Runge–Kutta method", 0.01, "s"),
         "rtol": Key(
             number(least=0.0),
@@ -228,7 +265,9 @@ MONTECARLO = Table(
         ),
         "atol": Key(POSITIVE, "absolute tolerance of adaptive steps", 1e-10),
         "samples": Key(integer(2), "number of times at which each trajectory is evaluated", 101),
-        "friction_limit": Key(number(least=0.0), "friction coefficient of the ground; 0: no limit", 0.0),
+        "friction_limit": Key(
+            number(least=0.0), "friction coefficient of the ground; 0: no limit", 0.0
+        ),
         "spread": SPREAD,
     },
     about="settings of `montecarlo`",

@@ -29,7 +29,12 @@ POSITIVE = number(positive=True)
 IN_PLANE = {
     "normal": Key(numbers(3), "unit normal of the rail's plane, body frame"),
     "zero": Key(numbers(3), "unit direction of θ = 0 from the centre, perpendicular to `normal`"),
-    "centre": Key(numbers(3), "centre of the rail, from the geometric centre of the body", [0.0, 0.0, 0.0], "m"),
+    "centre": Key(
+        numbers(3),
+        "centre of the rail, from the geometric centre of the body",
+        [0.0, 0.0, 0.0],
+        "m",
+    ),
 }
 RAILS = Tables(
     Variants(
@@ -39,13 +44,17 @@ RAILS = Tables(
             "circular": Table({"radius": Key(POSITIVE, "radius", unit="m"), **IN_PLANE}),
             "elliptic": Table(
                 {
-                    "semi_axes": Key(numbers(2), "semi-axes along `zero` and perpendicular to it", unit="m"),
+                    "semi_axes": Key(
+                        numbers(2), "semi-axes along `zero` and perpendicular to it", unit="m"
+                    ),
                     **IN_PLANE,
                 }
             ),
             "figure-eight": Table(
                 {
-                    "size": Key(POSITIVE, "distance from the crossing to the end of a loop", unit="m"),
+                    "size": Key(
+                        POSITIVE, "distance from the crossing to the end of a loop", unit="m"
+                    ),
                     **IN_PLANE,
                 }
             ),

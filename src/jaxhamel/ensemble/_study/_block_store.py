@@ -160,7 +160,9 @@ def _of_this_package(path: Path):
         disk = zarr.open_array(path, mode="r+")
     except OSError:
         raise
-    except Exception as error:  # zarr and json raise types of their own for a group or a truncated file
+    except (
+        Exception
+    ) as error:  # zarr and json raise types of their own for a group or a truncated file
         raise _checks.foreign_folder_error(path) from error
     if not isinstance(disk.attrs.get("asked"), dict):
         raise _checks.foreign_folder_error(path)

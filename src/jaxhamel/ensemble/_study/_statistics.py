@@ -46,7 +46,9 @@ def probability(happened: Bool[np.ndarray, " N"]) -> dict[str, float]:
     return {
         "probability": p,
         "error": float(np.sqrt(p * (1 - p) / n)),
-        "low": float(min(max(middle - half, 0.0), p)),  # rounding must not put p outside of its interval
+        "low": float(
+            min(max(middle - half, 0.0), p)
+        ),  # rounding must not put p outside of its interval
         "high": float(max(min(middle + half, 1.0), p)),
     }
 
@@ -121,5 +123,7 @@ def _covariance(
 def _of_products(products: Float[np.ndarray, " N"]) -> tuple[float, float]:
     n, total = len(products), float(np.sum(products))
     variance = float(np.mean(products**2)) - (total / n) ** 2
-    error = math.sqrt(max(variance, 0.0) / n) if n > 2 else math.nan  # for two values the two products are equal
+    error = (
+        math.sqrt(max(variance, 0.0) / n) if n > 2 else math.nan
+    )  # for two values the two products are equal
     return total / (n - 1), error
