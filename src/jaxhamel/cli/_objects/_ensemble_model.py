@@ -20,7 +20,9 @@ from jaxhamel.viz._along import along
 
 
 class Motions(NamedTuple):
-    """A block of motions q, u with leading axes (B, T); `axes` says which leaves of system and control have the batch axis."""
+    """A block of motions q, u with leading axes (B, T); `axes` marks the leaves of system and control that have the axis
+    B.
+    """
 
     system: Any
     control: Any
