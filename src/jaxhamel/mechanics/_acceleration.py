@@ -1,4 +1,4 @@
-"""The equations of motion as the user meets them: one function, three routes to the same motion."""
+"""Acceleration, constraint forces and velocities of any system; three routes lead to the same accelerations."""
 
 from collections.abc import Callable
 from typing import Any
@@ -24,9 +24,9 @@ ROUTES: dict[str, Callable[..., Any]] = {
 
 
 def choose_route(system: System, route: str | None) -> str:
-    """The route asked for; without one, the cheapest: Gauss' principle, on bodies where the system gives them.
+    """The requested route, or the fastest one: Gauss' principle, on bodies if the system defines them.
 
-    Gauss' form has no second derivative of the frame and no n × n solve; figures in `_gauss.py`.
+    Gauss' form needs no second derivative of the frame and no n × n solve; figures in `_gauss.py`.
     """
     _checks.check_route(route, ROUTES)
     return "gauss" if route is None else route
@@ -82,7 +82,7 @@ def constraint_force(
     """The multipliers λ of d/dt ∂L/∂v − ∂L/∂q = Q + A_αᵀ λ, one for each constraint one-form.
 
     For a rolling body with the velocity of the contact point as one-form, λ is the force of the ground on the body [N].
-    It is what the equations of motion leave over in the constrained directions, λ_α = B^r_α (M v̇ − f)_r.
+    It is the residual of the unconstrained equations in the constrained directions, λ_α = B^r_α (M v̇ − f)_r.
 
     **Arguments:** as for `acceleration`. **Returns:** λ, `(m,)`; for a system that lists redundant one-forms in
     `constraints`, the multipliers of least norm on all of them, `(r,)`. Source: Müller 2021, eq. (23).
@@ -100,14 +100,14 @@ def _constraint_force(system, t, q, u, control, route):
 
 
 def velocity(system: System, t: Time, q: Configuration, u: QuasiVelocity) -> Velocity:
-    """v = B(t, q) ((0, u) − a(t, q)): the left-trivialised velocity, `(n,)`, that u `(k,)` stands for."""
+    """v = B(t, q) ((0, u) − a(t, q)): the left-trivialised velocity, `(n,)`, of the quasi-velocities u `(k,)`."""
     t, q, (u,), _ = prepare(q, u, t=t, control=None)
     _checks.check_state(system, q, u)
     return velocity_of(system, t, q, u)
 
 
 def quasi_velocity(system: System, t: Time, q: Configuration, v: Velocity) -> QuasiVelocity:
-    """The independent rows, `(k,)`, of A(t, q) v + a(t, q); what v `(n,)` has along the constraints is dropped."""
+    """The independent rows, `(k,)`, of A(t, q) v + a(t, q); the constrained components of v `(n,)` are dropped."""
     t, q, (v,), _ = prepare(q, v, t=t, control=None, names=("v",))
     return quasi_velocity_of(system, t, q, v)
 

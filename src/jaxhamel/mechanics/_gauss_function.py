@@ -1,4 +1,4 @@
-"""Gauss' function itself, to look at: what the motion minimises among all accelerations that the constraints allow."""
+"""Gauss' function, whose minimum over all accelerations that the constraints allow is the motion."""
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -24,9 +24,9 @@ def gauss_function(
     """C(u̇) = ½ Σ m |a − F/m|² + ½ Σ (I Ω̇ + Ω × I Ω − τ)·I⁻¹(I Ω̇ + Ω × I Ω − τ)   [kg m²/s⁴].
 
     The sums are over the `Points` and `Spins` that the system gives; a and Ω̇ are theirs at u̇. Without them it is
-    ½ (v̇ − M⁻¹f)·M (v̇ − M⁻¹f), smaller by what points lose to constraints that q satisfies already: a function of (t, q, u)
-    alone. C is a parabola in u̇: its minimum is at `acceleration`, its Hessian is the mass matrix ∂²T/∂u∂u, its minimal
-    value is ½ Σ |R|²/m of the forces of constraint R.
+    ½ (v̇ − M⁻¹f)·M (v̇ − M⁻¹f), which is smaller by a function of (t, q, u) alone: the part of the points' forces that is
+    balanced by constraints built into q. C is a parabola in u̇: its minimum is at `acceleration`, its Hessian is the mass
+    matrix ∂²T/∂u∂u, its minimal value is ½ Σ |R|²/m of the forces of constraint R.
 
     **Arguments:**
 

@@ -19,7 +19,7 @@ from jaxhamel.mechanics._system import System, overrides
 def energy(
     system: System, t: Time, q: Configuration, u: QuasiVelocity, control: Control = None
 ) -> Scalar:
-    """E = v·∂L/∂v − L [J], at the velocity v that u and the drift give.
+    """E = v·∂L/∂v − L [J], at the velocity v of u and the drift.
 
     For L = T − V with T quadratic in v it is T + V; with prescribed motion it is Jacobi's energy, in which the kinetic
     energy of the prescribed velocities has the opposite sign.
@@ -56,10 +56,11 @@ def _momentum(system, t, q, u, control):
 
 
 class PowerBalance(NamedTuple):
-    """dE/dt and what it is made of, all in W: `rate` = `force` + `constraint` + `explicit_time`.
+    """dE/dt and its contributions, all in W: `rate` = `force` + `constraint` + `explicit_time`.
 
     `force` is Q·v; `constraint` is λ·(A_α v) = −λ·a_α, zero unless the constraints are affine; `explicit_time` is −∂L/∂t,
-    the power of prescribed motion among it.
+    which
+    includes the power of prescribed motion.
     """
 
     rate: Scalar
@@ -71,7 +72,7 @@ class PowerBalance(NamedTuple):
 def power_balance(
     system: System, t: Time, q: Configuration, u: QuasiVelocity, control: Control = None
 ) -> PowerBalance:
-    """dE/dt = Q·v + λ·(A_α v) − ∂L/∂t, each term on its own: the left side from the motion, the right from the forces.
+    """dE/dt = Q·v + λ·(A_α v) − ∂L/∂t, term by term: the left side from the motion, the right from the forces.
 
     **Arguments:** as for `acceleration`. **Returns:** a `PowerBalance`.
     """

@@ -1,11 +1,11 @@
 """Linear solves of small dense systems, unrolled: no LAPACK call, own derivative rule.
 
 A LAPACK call on a 3 × 3 or 5 × 5 matrix costs more than the whole right-hand side around it, cannot be fused by XLA and
-runs one matrix at a time under `vmap` (a prototype of the rolling ball, 1,024 trajectories: explicit solve 2.9e6
-trajectory-steps/s, `jnp.linalg.solve` 1.0e6; for the Boltzmann–Hamel form it never finished in ten minutes). Beyond
-`UNROLL_LIMIT` rows the unrolled program, which grows like n³, compiles too slowly and the library call takes over.
+runs one matrix at a time under `vmap` (docs/performance.md). Beyond `UNROLL_LIMIT` rows the unrolled program, which grows
+like n³, compiles too slowly, and the library is called instead.
 
-Both carry their own derivative, d(M⁻¹b) = M⁻¹(db − dM x) and dA⁻¹ = −A⁻¹ dA A⁻¹: no factorisation is ever differentiated.
+Both have their own derivative rule, d(M⁻¹b) = M⁻¹(db − dM x) and dA⁻¹ = −A⁻¹ dA A⁻¹: no factorisation is ever
+differentiated.
 """
 
 from typing import Any, NamedTuple
@@ -49,9 +49,9 @@ def inverse(matrix: Float[Array, "n n"]) -> Float[Array, "n n"]:
 
 @jax.custom_jvp
 def known_inverse(matrix: Float[Array, "n n"], value: Float[Array, "n n"]) -> Float[Array, "n n"]:
-    """A⁻¹ where its value is at hand already: returns `value`, and differentiates as A⁻¹ does.
+    """A⁻¹ with a known value: returns `value`, and differentiates like A⁻¹.
 
-    A right-hand side differentiates B(q) in several places at one q; this way it is computed in one.
+    A right-hand side differentiates B(q) in several places at the same q; this way B is computed only once.
     """
     return value
 
@@ -126,7 +126,7 @@ def _ldl(matrix):
 
 
 def _ldl_in_a_loop(matrix):
-    """L and 1/D of a large matrix: column after column, the program as short as for a small one."""
+    """L and 1/D of a large matrix: column by column, in a loop, so that the program stays short."""
     places = jnp.arange(matrix.shape[0])
 
     def eliminate(rest, j):

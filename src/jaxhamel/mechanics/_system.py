@@ -1,4 +1,4 @@
-"""What a mechanical system is: a configuration space, a Lagrangian, a frame of quasi-velocities, constraints, forces."""
+"""The base class of mechanical systems: configuration space, Lagrangian, frame of quasi-velocities, constraints, forces."""
 
 from collections.abc import Callable
 from typing import Any, ClassVar
@@ -18,8 +18,8 @@ from jaxhamel.mechanics._description._drawing import Place, Shape, places_of
 class System(eqx.Module):
     """A mechanical system with configuration space Q, Lagrangian L(t, q, v) and quasi-velocities u = A(t, q) v + a(t, q).
 
-    Subclass it, give the fields that are its parameters (each is a leaf: differentiable, and changing it compiles
-    nothing again) and override what is not the default:
+    A subclass declares its parameters as fields (each is a leaf: differentiable, and changing its value does not
+    recompile) and overrides the methods that differ from their defaults:
 
     ```python
     class Sleigh(jaxhamel.System):
@@ -39,10 +39,10 @@ class System(eqx.Module):
     - `space`: the configuration space Q, of dimension n.
     - `n_constraints`: m. The first m rows of the frame are the constraint one-forms, u^α = A^α_r v^r + a^α = 0, α < m.
       The remaining k = n − m quasi-velocities are the independent ones, which the state carries.
-    - `prescribed_motion`: whether parts move in a way the control prescribes. `lagrangian` and `force` of such a system
-      get the control itself, a callable of t, as last argument, because they need its rates.
-    - `n_controls`: how many numbers a control has at a time, a number or a property; None: 0 for a system without a
-      `force` of its own, otherwise any number.
+    - `prescribed_motion`: whether the control prescribes the motion of some parts. `lagrangian` and `force` of such a
+      system receive the control itself, a callable of t, as last argument, because they need its rates.
+    - `n_controls`: number of controls, as a number or a property; None: 0 for a system without a `force` of its own,
+      otherwise any number.
     - `state_names`: names and units of the parts of q and u, for scenarios, tables and figures; None: q and u.
     - `on_ground`: whether the plane z = 0 is drawn.
 
@@ -70,7 +70,7 @@ class System(eqx.Module):
     def inverse_frame(self, t: Time, q: Configuration) -> Float[Array, "n n"] | None:
         """B = A⁻¹ where it is known in closed form; None (the default) solves with A instead.
 
-        One that is inherited counts only as long as no class below it overrides `frame`.
+        An inherited inverse is used only if no subclass below it overrides `frame`.
         """
         return None
 
@@ -81,15 +81,15 @@ class System(eqx.Module):
     def holonomic(self, t: Time, q: Configuration) -> Float[Array, " h"]:
         """g(t, q), zero on configurations that satisfy the holonomic constraints (closed loops); default: none.
 
-        Their differentials are among the constraint one-forms: g adds no constraint, it says where a configuration is to be.
-        A trajectory's summary shows how far steps drift from it, `simulate(..., project=True)` brings them back.
+        Their differentials must be among the constraint one-forms: g adds no constraint, but fixes the constants of
+        integration. A trajectory's summary shows the drift from g = 0; `simulate(..., project=True)` removes it.
         """
         return jnp.zeros(0, dtype=dtype_of(q))
 
     def constraints(self, t: Time, q: Configuration) -> Float[Array, "r n"] | None:
-        """All r constraint one-forms where some are redundant; None (the default) where the frame's first m rows are all.
+        """All r constraint one-forms, if some are redundant; None (the default) if they are the frame's first m rows.
 
-        The frame has m independent combinations of them; `constraint_force` then gives r multipliers, of least norm.
+        The frame has m independent combinations of them; `constraint_force` then returns the r multipliers of least norm.
         """
         return None
 
@@ -98,10 +98,10 @@ class System(eqx.Module):
         return jnp.zeros(self.space.dim, dtype=dtype_of(q))
 
     def bodies(self, t: Time, q: Configuration, v: Velocity, control: Control) -> Any:
-        """The system as point masses and rigid bodies, for Gauss' principle; None (the default) where it has no such form.
+        """The system as point masses and rigid bodies, for Gauss' principle; None (the default) if it has no such form.
 
         Returns an iterable of `Points` and `Spins`. The velocities given there may already use the constraints. Bodies are
-        another form of Lagrangian, force and constraints: inherited ones count only as long as no class below them
+        another form of Lagrangian, force and constraints: inherited bodies are used only if no subclass below them
         overrides one of these.
         """
         return None
@@ -109,17 +109,17 @@ class System(eqx.Module):
     def invariants(
         self, t: Time, q: Configuration, u: Float[Array, " k"], control: Control
     ) -> dict[str, Array]:
-        """Quantities that the exact motion keeps, by name; a trajectory's summary shows their drift. Default: none.
+        """Conserved quantities of the exact motion, by name; a trajectory's summary shows their drift. Default: none.
 
-        Inherited ones are not shown where a class below them overrides Lagrangian, force, frame or drift.
+        Inherited ones are not shown if a subclass below them overrides Lagrangian, force, frame or drift.
         """
         return {}
 
     def check_control(self, t: Time, control: Control) -> None:
-        """Raise a clear error where a control does not fit the system; called at the boundary only. Default: any fits."""
+        """Raises an error for a control that does not fit the system; called before computations only. Default: any fits."""
 
     def initial_state(self) -> tuple[Configuration, Float[Array, " k"]]:
-        """(q, u) of a scenario that does not say where it starts; default: the identity, at rest."""
+        """Default initial state (q, u) of scenarios; default: the identity, at rest."""
         return self.space.identity(jnp.result_type(float)), jnp.zeros(self.n_independent)
 
     def outputs(
@@ -129,7 +129,7 @@ class System(eqx.Module):
         return ()
 
     def places(self, t: Time, q: Configuration, control: Control) -> tuple[Place, ...]:
-        """(quaternion, position) of every body that is drawn; default: of the factors of q that turn."""
+        """(quaternion, position) of every body that is drawn; default: of the factors of q with a rotation."""
         return places_of(self, q)
 
     def shapes(self) -> tuple[Shape, ...]:
@@ -143,7 +143,7 @@ class System(eqx.Module):
 
 
 class Constant(eqx.Module):
-    """The control that has one value at all times."""
+    """A control with a constant value."""
 
     value: Any
 
@@ -159,13 +159,13 @@ def as_control(control: Control) -> Callable[..., Any] | None:
     return Constant(jax.tree.map(jnp.asarray, control))
 
 
-# A method that is another form of others counts only as long as none of these was overridden below it.
+# A method that restates others is used only if no subclass below it overrides one of those.
 STANDS_FOR: dict[str, tuple[str, ...]] = {
     "bodies": ("lagrangian", "force", "frame", "drift", "n_constraints", "space"),
     "inverse_frame": ("frame", "space"),
 }
 _THE_SYSTEM = ("lagrangian", "force", "frame", "drift", "n_constraints", "space")
-_WITHOUT_DEFAULT = ("lagrangian", "space")  # a class that leaves these open says nothing of them
+_WITHOUT_DEFAULT = ("lagrangian", "space")  # the defaults of these are placeholders, not definitions
 
 
 def overrides(system: System, name: str) -> bool:
@@ -174,11 +174,11 @@ def overrides(system: System, name: str) -> bool:
 
 
 def overridden_below(system: System, name: str) -> tuple[str, ...]:
-    """What `name` stands for and a class below the one that defines `name` has overridden: `name` is out of date then.
+    """The methods restated by `name` that a subclass below the definition of `name` overrides, which makes `name` outdated.
 
-    `bodies` stands for Lagrangian, forces and constraints, `inverse_frame` for the frame, and anything else (invariants,
-    closed forms, forces of contact) for all that makes the equations of motion. A class that adds a force to `RollingBall`
-    has inherited bodies without it.
+    `bodies` restates Lagrangian, forces and constraints, `inverse_frame` the frame, and everything else (invariants,
+    closed forms, contact forces) the whole equations of motion. For example, a subclass of `RollingBall` with an additional
+    force inherits bodies without that force.
     """
     kind = type(system)
     above = kind.__mro__[kind.__mro__.index(_provider(kind, name)) :]
@@ -188,23 +188,23 @@ def overridden_below(system: System, name: str) -> tuple[str, ...]:
 
 
 def is_ours(system: System) -> bool:
-    """Whether it is one of the package's own classes, which the package's own tests examine."""
+    """Whether the system's class belongs to this package, whose tests examine it."""
     return type(system).__module__.split(".")[0] == __name__.split(".")[0]
 
 
 def counts(system: System, name: str) -> bool:
-    """Whether the system defines `name`, and what it stands for is what the system is."""
+    """Whether the system defines `name`, and the definition is up to date."""
     return overrides(system, name) and not overridden_below(system, name)
 
 
 def _is_replaced(kind: type, name: str, above: tuple[type, ...]) -> bool:
-    """Whether `name` is defined among the classes `above`, but the one that `kind` has comes from below them."""
+    """Whether one of the classes `above` defines `name`, but a subclass below them overrides it for `kind`."""
     stop = above.index(System) if name in _WITHOUT_DEFAULT else len(above)
     return _provider(kind, name) not in above and any(_defines(c, name) for c in above[:stop])
 
 
 def _provider(kind: type, name: str) -> type:
-    """The class that `kind` has `name` from."""
+    """The class from which `kind` inherits `name`."""
     return next(c for c in kind.__mro__ if _defines(c, name) or c is System)
 
 
@@ -221,7 +221,7 @@ def _fields(kind: type) -> dict[str, Any]:
 
 
 def controls_of(system: System) -> int | None:
-    """How many numbers a control of this system has; None where its class does not say."""
+    """Number of controls of this system; None if its class does not state it."""
     takes_one = system.prescribed_motion or overrides(system, "force")
     return 0 if system.n_controls is None and not takes_one else system.n_controls
 

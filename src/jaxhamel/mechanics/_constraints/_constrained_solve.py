@@ -7,7 +7,7 @@ metric D⁻¹,
 
 leaves Tᵀ λ = N⁻¹ (T⁻¹b − Ŵ D⁻¹ L⁻¹f). Rows that nearly depend on one another, or masses many orders of magnitude apart, then
 count with the condition number of W D^(−1/2); the matrix A M⁻¹ Aᵀ = T N Tᵀ has the square of it. A second sweep over the
-rows, on what the first has left over, takes care of what was lost in Ŵ's orthogonality. No square root: M may be indefinite.
+rows, on the residual of the first, restores the orthogonality that Ŵ loses by rounding. No square root: M may be indefinite.
 
 The derivative is that of the equations, one more solution: d(v̇, λ) has df + dAᵀ λ − dM v̇ and db − dA v̇ in the place of f, b.
 """

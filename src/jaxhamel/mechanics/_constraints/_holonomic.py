@@ -22,13 +22,13 @@ def close_loops(
 
         q ← q·exp(δ) ,   δ = −Gᵀ (G Gᵀ)⁻¹ g ,   G_r = e_r(g) .
 
-    **Arguments:** `system`: defines `holonomic`; `t`: time [s]; `q`: a configuration near the one that is looked for;
-    `iterations`: the number of steps, each of which squares the distance.
+    **Arguments:** `system`: defines `holonomic`; `t`: time [s]; `q`: a configuration near the solution;
+    `iterations`: the number of steps; convergence is quadratic.
 
     **Returns:** a configuration. Loops that depend on one another (a planar linkage in space) are allowed: G Gᵀ gets
     eps^(2/3) times its trace on the diagonal.
 
-    **Raises:** `TypeError` for a system without `holonomic`; `ValueError` where g is not closed after that many steps.
+    **Raises:** `TypeError` for a system without `holonomic`; `ValueError` if g is not zero after these steps.
 
     Source: Hairer, Lubich and Wanner, Geometric Numerical Integration, IV.4.
     """
@@ -41,9 +41,9 @@ def close_loops(
 
 
 def check_closed(system: System, t: Scalar, q: Configuration, power: float = 0.25) -> None:
-    """g(t, q) = 0 up to eps^power, in g's own unit; looks at concrete values only.
+    """Checks that g(t, q) = 0 up to eps^power, in g's own unit, for concrete values.
 
-    **Raises:** `ValueError` that says how to find a configuration near by.
+    **Raises:** `ValueError` with advice on how to find a nearby configuration.
     """
     if overrides(system, "holonomic") and not _checks.any_tracer((system, t, q)):
         _checks.check_closed(system, t, system.holonomic(t, q), power)
@@ -76,7 +76,7 @@ def loops(
 
 
 def check_loops(system: System, t: Scalar, q: Configuration) -> None:
-    """ġ = 0 follows from the constraint one-forms; looks at concrete values only.
+    """Checks that ġ = 0 follows from the constraint one-forms, for concrete values.
 
     **Raises:** `ValueError` that names `holonomic`.
     """

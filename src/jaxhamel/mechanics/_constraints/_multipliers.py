@@ -2,8 +2,8 @@
 
     M v̇ = f + A_αᵀ λ ,      A_α v̇ + Ȧ_α v + ȧ_α = 0 .
 
-M has to be regular here (`_constrained_solve`). The force of constraint is also what the other routes leave over,
-λ_α = B^r_α (M v̇ − f)_r, which needs no M⁻¹ and serves every route.
+M has to be regular here (`_constrained_solve`). For the other routes, λ is the residual of the
+unconstrained equations, λ_α = B^r_α (M v̇ − f)_r, which needs no M⁻¹.
 """
 
 import jax.numpy as jnp
@@ -48,7 +48,7 @@ def multiplier_of_motion(
     u_dot: Float[Array, " k"],
     control: Control,
 ) -> Multiplier:
-    """λ_α = B^r_α (M v̇ − f)_r for the motion with the given u̇, whatever route gave it."""
+    """λ_α = B^r_α (M v̇ − f)_r for the given u̇, which may come from any route."""
     inverse = InverseFrame.at(system, t, q)
     v = inverse.velocity(t, q, with_constraints(system, u))
     basis = inverse(t, q)

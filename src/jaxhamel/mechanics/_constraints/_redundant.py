@@ -20,7 +20,7 @@ from jaxhamel.mechanics._system import System, overrides
 def of_least_norm(
     system: System, t: Scalar, q: Configuration, multiplier: Multiplier
 ) -> Multiplier:
-    """μ on all the one-forms of `system.constraints`, `(r,)`, with the force of constraint of λ `(m,)`; λ without a list."""
+    """The multipliers μ `(r,)` of all one-forms of `system.constraints` with the same force as λ `(m,)`; default: λ."""
     rows = system.constraints(t, q)
     if rows is None:
         return multiplier
@@ -36,7 +36,7 @@ def _shares(system, t, q, rows):
 
 
 def check_redundant(system: System, t: Scalar, q: Configuration) -> None:
-    """`constraints` has the rank m and the span of the frame's first m rows; looks at concrete values only.
+    """Checks that `constraints` has rank m and the span of the frame's first m rows, for concrete values.
 
     **Raises:** `ValueError` that names `constraints`.
     """

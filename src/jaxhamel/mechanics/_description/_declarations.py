@@ -1,6 +1,6 @@
-"""What a system's class says of itself: parameters with units, parts of its state, quantities to write down.
+"""Descriptions in a system's class: parameters with units, parts of the state, quantities to output.
 
-Scenarios, their documentation, tables, figures, `identify` and `montecarlo` all read it here.
+Scenarios, their documentation, tables, figures, `identify` and `montecarlo` all use them.
 """
 
 import re
@@ -19,13 +19,13 @@ REQUIRED = object()  # the default of a parameter without one
 
 
 class Part(NamedTuple):
-    """One factor of the configuration, or a run of neighbouring quasi-velocities.
+    """One factor of the configuration, or a segment of neighbouring quasi-velocities.
 
     - `key`: its name, a key of `[initial]` in a scenario.
-    - `columns`: what each of its numbers is called in a table; one name alone stands for any number of them, counted
-        from 1; empty: it is not written.
-    - `unit`: SI. `about`: what it is. `symbols`: for the legends of figures, `columns` where empty.
-    - `chart`: whether it is drawn over time.
+    - `columns`: names of its numbers in tables; a single name stands for any number of them, numbered from 1; if empty, the
+      part is not written to tables.
+    - `unit`: SI. `about`: its meaning. `symbols`: for the legends of figures; `columns` if empty.
+    - `chart`: whether it is plotted over time.
     """
 
     key: str
@@ -36,19 +36,19 @@ class Part(NamedTuple):
     chart: bool = True
 
     def names(self, size: int) -> tuple[str, ...]:
-        """The column of each of `size` numbers."""
+        """Names of the `size` columns."""
         if isinstance(self.columns, str):
             return tuple(f"{self.columns}_{i + 1}" for i in range(size))
         return self.columns
 
     @property
     def size(self) -> int | None:
-        """How many numbers it has; None: known of an instance only."""
+        """Number of entries; None if only an instance determines it."""
         return None if isinstance(self.columns, str) else max(len(self.columns), len(self.symbols))
 
 
 class State(NamedTuple):
-    """The parts of the configuration, one for each array it is stored in, and those of u, in order."""
+    """The parts of the configuration, one for each array that stores it, and the parts of u, in order."""
 
     q: tuple[Part, ...]
     u: tuple[Part, ...]
@@ -71,10 +71,10 @@ OMEGA = Part(
 
 
 class Output(eqx.Module):
-    """A quantity along the motion that is worth a column and a figure, beside the state: a force, a point, an angle.
+    """A quantity along the motion, besides the state, for a column and a figure: a force, a point, an angle.
 
-    - `value`: `(r,)`. `name`: of the figure. `columns`: one for each number. `unit`: SI. `about`: the figure's title.
-    - `level`: a value to compare the first with, such as the weight; None for none.
+    - `value`: `(r,)`. `name`: of the figure. `columns`: one name for each number. `unit`: SI. `about`: the figure's title.
+    - `level`: a reference value for the first entry, such as the weight; None for none.
     """
 
     value: Array
@@ -89,8 +89,9 @@ class Output(eqx.Module):
 class Parameter:
     """A field of a system's class.
 
-    `kind` says what it holds: `numbers`, `rails` (a callable, curves on which masses move), `text`, `integer`,
-    `flag`, or `module`, an object with parameters of its own, `parts`. `default` is `REQUIRED` where there is none.
+    `kind` is the type of its value: `numbers`, `rails` (a callable: curves on which masses move), `text`, `integer`, `flag`,
+    or
+    `module`, an object with parameters of its own, `parts`. `default` is `REQUIRED` if the field has no default.
     """
 
     name: str
@@ -102,34 +103,34 @@ class Parameter:
 
     @property
     def required(self) -> bool:
-        """Whether the class has no default for it."""
+        """Whether the class has no default for the parameter."""
         return self.default is REQUIRED
 
     @property
     def example(self) -> Any:
-        """A sensible value: the example where there is one, else the default; `REQUIRED` where there is neither."""
+        """A sensible value: the example, or else the default, or else `REQUIRED`."""
         return self.default if self.notes.example is None else self.notes.example
 
 
 def kind_of(cls: type) -> str:
-    """The name of a class in a scenario: RollingBall is a rolling-ball."""
+    """The name of a class in scenarios: `RollingBall` becomes `rolling-ball`."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "-", cls.__name__).lower()
 
 
 def parameters_of(cls: type) -> tuple[Parameter, ...]:
-    """The fields of a class of systems, or of any `equinox.Module`, that its constructor takes."""
+    """The constructor's parameters of a class of systems, or of any `equinox.Module`."""
     hints = _hints(cls)
     return tuple(_parameter(f, hints.get(f.name, f.type)) for f in fields(cls) if f.init)
 
 
 def examples_of(cls: type) -> dict[str, Any]:
-    """A value of every parameter that needs one or has an example; without those that have neither."""
+    """Values for all parameters that have an example or need a value; parameters without either are left out."""
     found = {p.name: p.example for p in parameters_of(cls) if p.notes.example is not None}
     return found
 
 
 def state_of(system: Any) -> State:
-    """The parts of a system's state: those that its class names, or else one for each array and one of all u."""
+    """The parts of a system's state: those that its class names, or one for each array of q and one for u."""
     if system.state_names is not None:
         return system.state_names
     arrays = jax.tree.leaves(system.space.stored)
@@ -170,12 +171,12 @@ def _kind(kinds: tuple, notes: FieldNotes) -> str:
 def _hints(cls: type) -> Mapping[str, Any]:
     try:
         return get_type_hints(cls)
-    except Exception:  # annotations as text that name what is not there: the fields' own are left
+    except Exception:  # annotations with unresolvable names are used as they are
         return {}
 
 
 def _members(hint: Any) -> tuple:
-    """The members of a union, or the one type."""
+    """The members of a union; otherwise the type itself."""
     return get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
 
 
@@ -191,7 +192,7 @@ def _is_callable(hint: Any) -> bool:
 
 
 def _annotated_shape(kinds: tuple) -> tuple[int | str, ...] | None:
-    """Of an annotation such as Float[Array, "n 3"], where every axis is a number or a name."""
+    """The shape in an annotation such as `Float[Array, "n 3"]`, with numbers and names of axes."""
     texts = [k.dim_str for k in kinds if isinstance(k, type) and issubclass(k, AbstractArray)]
     if len(texts) != 1 or not re.fullmatch(r"\s*((\d+|[A-Za-z]\w*)\s*)*", texts[0]):
         return None

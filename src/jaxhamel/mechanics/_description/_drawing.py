@@ -1,4 +1,4 @@
-"""What of a system is drawn: shapes, each fixed to a body, and where the bodies are."""
+"""Drawings of a system: shapes, each fixed to a body, and the poses of the bodies."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -18,10 +18,10 @@ CIRCLE = np.linspace(0.0, 2.0 * np.pi, 49)
 
 @dataclass(frozen=True, eq=False)
 class Shape:
-    """What is drawn of one body, in the body's own axes [m].
+    """The drawing of one body, in the body's own axes [m].
 
     - `lines`: polylines `(P, 3)`; `points`: `(n, 3)`, small balls; `sphere`: radius of a shell about the origin.
-    - `trail`: a point `(3,)` whose path through space is drawn, named `trail_name`; None for none.
+    - `trail`: a point `(3,)` whose path through space is drawn with the name `trail_name`; None for none.
     - `triad`: whether the body's axes are drawn.
     """
 
@@ -37,10 +37,11 @@ FRAME = Shape(trail=np.zeros(3), triad=True)
 
 
 def places_of(system: Any, q: Configuration) -> tuple[Place, ...]:
-    """Where the frames of a configuration are: one for each factor that turns.
+    """The poses of the frames of a configuration: one for each factor with a rotation.
 
-    A factor of R^n moves the frame before it only where the system's class names it `position`: numbers of any other
-    name may be joint angles.
+    A factor R^n is the position of the preceding frame only if the system's class names it `position`: the numbers of any
+    other
+    factor may be joint angles.
     """
     keys = [part.key for part in system.state_names.q] if system.state_names is not None else []
     found: list[Place] = []
@@ -147,7 +148,7 @@ def box_of(inertia: Any, mass: Any = None) -> list[Line]:
 
 
 def top_edges(axis: Float[np.ndarray, " 3"], radius: float) -> list[Line]:
-    """A spinning top: the line from the pivot through `axis` (m, body frame), a flywheel there."""
+    """Edges of a spinning top: the line from the pivot to the end of `axis` (m, body frame), and a flywheel there."""
     axis = np.asarray(axis, dtype=float)
     e1, e2 = perpendicular(axis)
     spokes = [np.stack([axis - radius * e, axis + radius * e]) for e in (e1, e2)]
@@ -157,7 +158,7 @@ def top_edges(axis: Float[np.ndarray, " 3"], radius: float) -> list[Line]:
 def perpendicular(
     axis: Float[np.ndarray, " 3"],
 ) -> tuple[Float[np.ndarray, " 3"], Float[np.ndarray, " 3"]]:
-    """Two unit vectors that make a right-handed frame with `axis` as its third."""
+    """Two unit vectors that form a right-handed frame with `axis` as its third."""
     unit = axis / np.linalg.norm(axis)
     e1 = np.cross(np.eye(3)[np.argmin(np.abs(unit))], unit)
     e1 = e1 / np.linalg.norm(e1)

@@ -1,4 +1,4 @@
-"""A system's parameters as fields of its class: their numbers, and what is said of them in the same place."""
+"""Parameters of a system as fields of its class, with their units and meaning."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -13,7 +13,7 @@ INERTIA: tuple[Shape, ...] = ((3,), (3, 3))  # principal moments or the matrix
 
 
 class FieldNotes(NamedTuple):
-    """What `parameter` says of a field, kept in the field's metadata."""
+    """The description of a field given to `parameter`, stored in the field's metadata."""
 
     about: str = ""
     unit: str = ""
@@ -31,10 +31,13 @@ NOTES = "jaxhamel"  # the key of the notes among the field's metadata
 def as_parameter(value: ArrayLike) -> Any:
     """A number or array as a floating-point JAX array: a leaf that can be differentiated.
 
-    Python numbers and integers get JAX's default precision, single or double as `jax_enable_x64`
-    says; arrays keep the precision they have as far as that allows. Never weakly typed: a number
-    from Python and one from an optimiser have the same type, and compile once. None and callables
-    (a parameter that depends on time) stay as they are, and so does what is no number: the system's checks name it.
+    Python numbers and integers get JAX's default precision (single, or double with `jax_enable_x64`); arrays keep their
+    precision if
+    possible. The result is never weakly typed, so that a Python number and an optimiser's number have the same type and
+    compile only
+    once. None and callables (a parameter that depends on time) are returned unchanged; so is anything that is not numeric,
+    which the
+    system's checks then report by name.
     """
     if value is None or callable(value) or isinstance(value, str | bytes | complex):
         return value
@@ -64,17 +67,17 @@ def parameter(
         mass: jax.Array = jaxhamel.parameter("of the trolley", "kg", (), positive=True, example=2.0)
     ```
 
-    Scenario files, their documentation, tables and figures take from here what they say of the parameter. Nothing is
-    checked here: bounds hold for what a scenario gives; a class checks its own arguments in `__check_init__`.
+    Scenario files, their documentation, tables and figures use this description. The bounds are checked only for
+    scenarios; a class checks its own arguments in `__check_init__`.
 
     **Arguments:**
 
     - `about`: its meaning, in words that complete "the mass:"; `unit`: SI, such as "kg m²".
-    - `shape`: of its array, `()` for a number, an axis of any length as a string, `("n", 3)`; or several such shapes,
-        one of which it has. None: any.
+    - `shape`: the shape of its array: `()` for a number; an axis of any length is a string, `("n", 3)`. A list of shapes
+        accepts any of them, None every shape.
     - `positive`: whether every entry must be larger than 0; `least`: the smallest number accepted.
     - `example`: a value that makes a sensible system together with the examples of the other fields.
-    - `none_as`: how a scenario writes None where the field accepts None, such as zeros for no force.
+    - `none_as`: the value that stands for None in a scenario (TOML has no None), such as zeros for no force.
     - `**options`: of a dataclass field: `default`, `kw_only`.
 
     **Returns:** an `equinox.field`.
@@ -86,6 +89,6 @@ def parameter(
 
 
 def choice(about: str, choices: Sequence[str], **options: Any) -> Any:
-    """A static field that is one of some words, such as the representation of a rigid body."""
+    """A static field whose value is one of several words, such as the representation of a rigid body."""
     notes = FieldNotes(about, choices=tuple(choices))
     return eqx.field(static=True, metadata={NOTES: notes}, **options)

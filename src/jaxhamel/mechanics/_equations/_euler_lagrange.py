@@ -1,4 +1,4 @@
-"""The unconstrained Euler–Lagrange equations in left-trivialised velocities, taken apart.
+"""The unconstrained Euler–Lagrange equations in left-trivialised velocities, split into M and f.
 
     M v̇ = f ,     M = ∂²L/∂v∂v ,     f = Q + e(L) + ad_vᵀ P − (∂P/∂t + v(P)) ,     P = ∂L/∂v .
 
@@ -46,7 +46,7 @@ def euler_lagrange(
 
 
 def frame_bias(system: System, t: Scalar, q: Configuration, v: Velocity) -> Float[Array, " n"]:
-    """Ȧ v + ȧ: what u̇ = A v̇ + Ȧ v + ȧ has beside A v̇, all n rows."""
+    """Ȧ v + ȧ, the velocity-dependent part of u̇ = A v̇ + Ȧ v + ȧ, all n rows."""
     if not (overrides(system, "frame") or overrides(system, "drift")):
         return jnp.zeros_like(v)
 

@@ -3,9 +3,9 @@
     d/dt ∂ℓ/∂ξ − ad*_ξ ∂ℓ/∂ξ = ∂ℓ/∂a ⋄ a + f ,      ȧ = −ξ a            (left: ξ = g⁻¹ġ, a = g⁻¹ a_0)
     d/dt ∂ℓ/∂ξ + ad*_ξ ∂ℓ/∂ξ = −∂ℓ/∂a ⋄ a + f ,     ȧ = +ξ a            (right: ξ = ġg⁻¹, a = g a_0)
 
-for a reduced Lagrangian ℓ(ξ, a), with ⟨ad*_ξ μ, η⟩ = ⟨μ, [ξ, η]⟩ and the diamond ⟨w ⋄ a, η⟩ = −⟨w, η a⟩. What a group does
-to the parameter is its action: ξ a is linear in both, a alone may be any pytree. (Putkaradze and Rogers 2018, eq. (A.17) to
-(A.31); they give the sign of ad* for right invariance, the signs of ⋄ and ȧ follow in the same way.)
+for a reduced Lagrangian ℓ(ξ, a), with ⟨ad*_ξ μ, η⟩ = ⟨μ, [ξ, η]⟩ and the diamond ⟨w ⋄ a, η⟩ = −⟨w, η a⟩. ξ a is the
+infinitesimal action of the group on the parameter; it is linear in both, and a may be any pytree. (Putkaradze and Rogers
+2018, eq. (A.17) to (A.31); they give the sign of ad* for right invariance, the signs of ⋄ and ȧ follow in the same way.)
 """
 
 from collections.abc import Callable
@@ -81,15 +81,15 @@ def euler_poincare(
 
     - `lagrangian`: ℓ(ξ, a), with ∂²ℓ/∂ξ² regular; it need not be quadratic.
     - `space`: the group G.
-    - `xi`: ξ `(dim,)`. `a`: the parameter, a pytree; `()` for none, and then these are (A.25).
+    - `xi`: ξ `(dim,)`. `a`: the parameter, a pytree; `()` for none, which gives (A.25).
     - `action`: `action(xi, a)` → ξ a; see `infinitesimal_action` for one from a representation of G.
     - `force`: f, dual to ξ, `(dim,)`.
     - `right`: for a right-invariant Lagrangian, ξ = ġg⁻¹, a = g a_0; both brackets change sign.
 
     **Returns:** (ξ̇ `(dim,)`, ȧ of the structure of a): a right-hand side for any solver, after which g follows from
-    ġ = gξ (or ξg). Nothing is checked but that a parameter has an action.
+    ġ = gξ (or ξg). The only check is that a parameter has an action.
 
-    **Raises:** `TypeError` where there are parameters and no action.
+    **Raises:** `TypeError` for parameters without an action.
 
     Putkaradze and Rogers 2018, eq. (A.31).
     """

@@ -1,4 +1,4 @@
-"""A body on a Lie group in exponential coordinates, evaluated at φ = 0: no singularity, no coordinates left.
+"""A body on a Lie group in exponential coordinates, evaluated at φ = 0, hence without singularity.
 
     M v̇ + C(v) v = τ ,     C_ij(v) = Σ_k (∂S_ki/∂φ_j − ∂S_kj/∂φ_i)|_{φ=0} (M v)_k ,     v = S(φ) φ̇      (From 2012, eq. 57)
 

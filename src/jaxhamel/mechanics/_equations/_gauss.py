@@ -4,9 +4,8 @@
 
 over points and bodies; Gibbs–Appell's and Kane's equations are the same normal equations Jᵀ m (a − F/m) = 0, J = ∂v/∂u.
 For a system given as points and bodies this needs first derivatives of velocities only, where the Lagrangian routes need
-second ones. Rolling ball with two masses, double precision, one run on an idle CPU: 23 µs a call and 0.34 s to compile
-against Boltzmann–Hamel's 34 µs and 0.88 s; 1,024 states under vmap 0.38 ms against 3.3 ms (closed form 0.11 ms). For any
-other Lagrangian the metric is the mass matrix, G = ½ (v̇ − M⁻¹f)ᵀ M (v̇ − M⁻¹f).
+second ones (docs/performance.md compares the routes). For any other Lagrangian the metric is the mass matrix, G = ½ (v̇ −
+M⁻¹f)ᵀ M (v̇ − M⁻¹f).
 """
 
 from collections.abc import Iterable
@@ -38,11 +37,11 @@ class Points(eqx.Module):
     axes: Float[Array, " 3"]
 
     def velocities(self) -> Float[Array, "b 3"]:
-        """What has to be differentiated in time: V."""
+        """The velocities V, whose time derivatives enter Gauss' function."""
         return self.velocity
 
     def momentum_rate(self, rate: Float[Array, "b 3"]) -> Float[Array, "b 3"]:
-        """m a − F, the rate V̇ given."""
+        """m a − F for the given rate V̇."""
         turning = jnp.cross(
             jnp.broadcast_to(self.axes[None, :], self.velocity.shape), self.velocity
         )
@@ -53,7 +52,7 @@ class Points(eqx.Module):
         return self.mass[:, None] * column
 
     def constraint(self, rate: Float[Array, "b 3"]) -> Scalar:
-        """½ Σ m |a − F/m|², the rate V̇ given; −F·a for a point without mass."""
+        """½ Σ m |a − F/m|² for the given rate V̇; −F·a for a point without mass."""
         turning = jnp.cross(
             jnp.broadcast_to(self.axes[None, :], self.velocity.shape), self.velocity
         )
@@ -76,7 +75,7 @@ class Spins(eqx.Module):
     torque: Float[Array, "b 3"]
 
     def velocities(self) -> Float[Array, "b 3"]:
-        """What has to be differentiated in time: Ω."""
+        """The angular velocities Ω, whose time derivatives enter Gauss' function."""
         return self.omega
 
     def momentum_rate(self, rate: Float[Array, "b 3"]) -> Float[Array, "b 3"]:
@@ -88,7 +87,7 @@ class Spins(eqx.Module):
         return jnp.einsum("bij,bj->bi", self.inertia, column)
 
     def constraint(self, rate: Float[Array, "b 3"]) -> Scalar:
-        """½ Σ (I Ω̇ + h)·I⁻¹(I Ω̇ + h), h = Ω × I Ω − τ; along an axis without inertia Ω̇·h alone."""
+        """½ Σ (I Ω̇ + h)·I⁻¹(I Ω̇ + h), h = Ω × I Ω − τ; along an axis without inertia only Ω̇·h."""
         bias = self.momentum_rate(jnp.zeros_like(rate))
         linear = jnp.sum((0.5 * self.weigh(rate) + bias) * rate)
         inverse = jax.vmap(lambda inertia: jnp.linalg.pinv(inertia, hermitian=True))(self.inertia)
@@ -106,7 +105,7 @@ def gauss(
 def has_bodies(
     system: System, t: Scalar, q: Configuration, u: QuasiVelocity, control: Control
 ) -> bool:
-    """Whether the system gives bodies that count: defined where it is, and not None."""
+    """Whether the system defines `bodies` that are up to date and not None."""
     if not counts(system, "bodies") or is_ours(system):
         return counts(system, "bodies")
     return system.bodies(t, q, velocity_of(system, t, q, u), control) is not None

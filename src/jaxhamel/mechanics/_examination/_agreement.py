@@ -1,8 +1,10 @@
-"""Whether the forms that a system is given in agree: bodies with the Lagrangian, `inverse_frame` with the frame.
+"""Checks that the forms in which a system is given agree: bodies with the Lagrangian, `inverse_frame` with the frame.
 
-Both are looked at by value, at the state given and at others near it: a drag is not seen at rest, a spring not where it
-is slack, a wrong inverse not where the frame is the identity. These other states have quasi-velocities of their own and
-lie on a motion from the given one, so that constraints that have been integrated still hold.
+The forms are compared by value, at the given state and at others near it: a drag has no effect at rest, a spring none where
+it
+is slack, and a wrong inverse is right where the frame is the identity. The other states have different quasi-velocities and
+lie
+on a motion from the given state, so that integrated constraints still hold.
 """
 
 from collections.abc import Callable
@@ -30,9 +32,9 @@ _AGREED = Seen()
 def check_agreement(
     system: System, t: Scalar, q: Configuration, u: QuasiVelocity, control: Control
 ) -> None:
-    """The user's own class has no NaN among its parameters and gives one system, in whatever forms.
+    """Checks that a user's class has no NaN among its parameters and that its different forms describe one system.
 
-    Looked at once for each set of parameters; the package's own classes look at theirs when they are built.
+    This is done once for each set of parameters; the package's own classes do it in their constructors.
 
     **Raises:** `ValueError` that names the field or the method.
     """
@@ -51,7 +53,7 @@ def check_agreement(
 
 
 def run_quickly(f: Callable[..., Any], *arguments):
-    """f of known numbers, also under another transform, by a program that is compiled quickly and run seldom."""
+    """Evaluates f for concrete numbers, also inside of another transform, by a program optimised for compile time."""
     if is_outermost(arguments):
         return _compiled(f)(*arguments)
     with jax.ensure_compile_time_eval():
@@ -71,7 +73,7 @@ QUICK = {
 
 
 def inverse_error(system: System, t: Scalar, q: Configuration) -> tuple[float, float]:
-    """(max |B A − 1|, what rounding may make of it): the larger of the two states looked at; zeros without an inverse."""
+    """(max |B A − 1|, its rounding error), the larger of two states; zeros for a system without `inverse_frame`."""
     if not (overrides(system, "frame") and counts(system, "inverse_frame")):
         return 0.0, 0.0
     found = run_quickly(_inverse_errors, system, t, q)
@@ -86,7 +88,7 @@ def inverse_error(system: System, t: Scalar, q: Configuration) -> tuple[float, f
 
 
 def _inverse_errors(system, t, q):
-    """At q and near it; the sizes of the terms of B A beside them."""
+    """The errors of B A at q and near it, with the sizes of its terms."""
     if system.inverse_frame(t, q) is None:
         return None
 
@@ -101,7 +103,7 @@ def _inverse_errors(system, t, q):
 
 
 class Disagreement(NamedTuple):
-    """Relative differences of mass matrices and of forces between two forms; u, and u̇ of both, where they are largest."""
+    """Relative differences of mass matrices and forces between two forms; u, and u̇ of both forms, at the worst state."""
 
     mass_matrix: float
     force: float
@@ -113,7 +115,7 @@ class Disagreement(NamedTuple):
 def disagreement(
     system: System, t: Scalar, q: Configuration, u: QuasiVelocity, control: Control
 ) -> Disagreement | None:
-    """Of bodies and Lagrangian, at the worst of three states; None where the system has only one of these forms."""
+    """The disagreement of bodies and Lagrangian at the worst of three states; None if the system has only one form."""
     has_both = counts(system, "bodies") and overrides(system, "lagrangian")
     found = run_quickly(_both_forms, system, t, q, u, control) if has_both and len(u) else None
     if found is None:
@@ -132,7 +134,7 @@ def disagreement(
 
 
 def _relative(us, bodies: Normal, lagrangian: Normal):
-    """Differences in coordinates in which M has a unit diagonal, by the size of what differs."""
+    """Relative differences, in coordinates in which M has a unit diagonal."""
     diagonal = np.abs(np.einsum("sii->si", lagrangian.mass_matrix))
     unit = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
     masses = (bodies.mass_matrix - lagrangian.mass_matrix) / (unit[:, :, None] * unit[:, None, :])
@@ -159,7 +161,7 @@ def _both_forms(system, t, q, u, control) -> tuple[Array, Normal, Normal] | None
 
 
 def _moved(system, t, q, u, time, steps: int = 8):
-    """q along the velocity that u stands for, by the midpoint rule."""
+    """q moved along the velocity of u, by the midpoint rule."""
     h = time / steps
 
     def step(q, _):
@@ -170,5 +172,5 @@ def _moved(system, t, q, u, time, steps: int = 8):
 
 
 def _numbers(count: int, seed: float, dtype) -> Float[Array, " k"]:
-    """Numbers between −1 and 1 without a pattern, always the same ones."""
+    """Fixed pseudo-random numbers between −1 and 1."""
     return jnp.asarray(np.sin(seed + 2.4 * np.arange(count) ** 1.3), dtype)

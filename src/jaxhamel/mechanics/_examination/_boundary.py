@@ -1,6 +1,6 @@
-"""Checks in front of the equations of motion: state, control, what the system's methods return, whether they agree.
+"""Checks in front of the equations of motion: state, control, and the results of the system's methods.
 
-Shapes are traced once for each kind of system and arguments; values are looked at where they are concrete.
+Shapes are traced once for each kind of system and arguments; values are checked where they are concrete.
 """
 
 import numpy as np
@@ -22,7 +22,8 @@ _TRACED = Seen()
 def check_system(
     system: System, t: Scalar, q: Configuration, u: QuasiVelocity, control: Control
 ) -> None:
-    """A state of the system, a control that fits, methods that return what they should, and that agree with each other.
+    """Checks that the state belongs to the system, that the control fits, and that the system's methods are valid and
+    consistent.
 
     **Raises:** `ValueError` or `TypeError` that names the argument or the method.
     """
@@ -35,7 +36,9 @@ def check_system(
 def check_forms(
     system: System, t: Scalar, q: Configuration, u: QuasiVelocity, control: Control
 ) -> None:
-    """A control is wanted if given, the methods return what they should, the frame is regular, the forms agree.
+    """Checks that the system uses a given control, that its methods return valid arrays, that the frame is regular, and that
+    the
+    forms of the system agree.
 
     **Raises:** `ValueError` or `TypeError` that names the method.
     """
@@ -48,14 +51,14 @@ def check_forms(
 
 
 def takes_control(system: System) -> bool:
-    """Whether anything of the system's own can depend on a control."""
+    """Whether any method of the system can depend on a control."""
     return system.prescribed_motion or any(overrides(system, x) for x in ("force", "check_control"))
 
 
 def check_methods(
     system: System, t: Scalar, q: Configuration, u: QuasiVelocity, control: Control
 ) -> None:
-    """Structure, shape and dtype of everything that the system's methods return; arrays may be abstract.
+    """Checks structure, shape and dtype of the results of all methods of the system; the arguments may be abstract arrays.
 
     **Raises:** `ValueError` or `TypeError` that names the method.
     """
@@ -73,9 +76,9 @@ def check_methods(
 def check_determined(
     u_dot: Array, system: System, t: Scalar, q: Configuration, u: QuasiVelocity, control: Control
 ) -> None:
-    """Where accelerations are not finite: whether parameters or a singular mass matrix are why.
+    """Finds the reason for accelerations that are not finite: NaN parameters or a singular mass matrix.
 
-    **Raises:** `ValueError` that says so; other overflows are left as they are.
+    **Raises:** `ValueError` with that reason; for any other overflow nothing is raised.
     """
     found = _checks.concrete(u_dot)
     if found is None or np.all(np.isfinite(found)):
@@ -87,7 +90,7 @@ def check_determined(
 def check_regular_mass(
     system: System, t: Scalar, q: Configuration, u: QuasiVelocity, control: Control
 ) -> None:
-    """No parameter is NaN, and ∂²ℓ/∂u∂u is regular.
+    """Checks that no parameter is NaN and that ∂²ℓ/∂u∂u is regular.
 
     **Raises:** `ValueError` that names the field.
     """
@@ -98,7 +101,7 @@ def check_regular_mass(
 
 
 def methods(system: System) -> list[str]:
-    """The methods that the equations of motion take something from."""
+    """The methods that the equations of motion call."""
     plain = ("frame", "drift", "force")
     forms = ("inverse_frame", "bodies", "invariants")
     own = [name for name in plain if overrides(system, name)]

@@ -1,4 +1,4 @@
-"""Rank and condition number of a matrix, by its singular values; for messages and summaries, on known numbers."""
+"""Rank and condition number of a matrix of concrete numbers, by its singular values; for messages and summaries."""
 
 from typing import NamedTuple
 
@@ -19,7 +19,7 @@ class Conditioning(NamedTuple):
 
     @property
     def is_full(self) -> bool:
-        """Whether rows (or columns, where these are fewer) are independent."""
+        """Whether the rows (or the columns, if there are fewer) are linearly independent."""
         return self.rank == min(self.shape)
 
 

@@ -1,4 +1,4 @@
-"""An examination as a table to print."""
+"""The table that `print(examination)` shows."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -8,7 +8,7 @@ from jaxhamel.mechanics._system import overrides
 
 
 def table(found: Any) -> str:
-    """One line for each fact, a line for each problem below."""
+    """One line for each fact, followed by one line for each problem."""
     rows = [f"  {key:<18} {value}" for key, value in _rows(found)]
     problems = [f"  problem: {line}" for line in found.problems] or ["  no problem found"]
     return "\n".join(
@@ -66,7 +66,7 @@ def _lagrangian(found: Any) -> str:
 
 def _time(found: Any, name: str) -> str:
     if found.depends_on_time is None:
-        return "dependence on t not looked at"
+        return "dependence on t unknown"
     return "depends on t" if name in found.depends_on_time else "does not depend on t"
 
 

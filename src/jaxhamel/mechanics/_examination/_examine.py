@@ -1,4 +1,4 @@
-"""examine: what is true of a system, before any motion is computed."""
+"""examine: checks a system before any motion is computed, and lists its properties."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -28,19 +28,19 @@ from jaxhamel.mechanics._system import STANDS_FOR, System, overridden_below, ove
 
 @dataclass(frozen=True)
 class Examination:
-    """What `examine` found; `print` shows it as a table. None stands for what could not be looked at.
+    """The result of `examine`; `print` shows it as a table. None stands for a property that could not be determined.
 
-    - `system`, `t`, `q`, `u`: what was looked at.
-    - `problems`: one line for each thing that is wrong; empty if nothing is. `holds` says whether it is.
-    - `returns`: shape and dtype of what each method returns, by name; methods left at their default are absent.
+    - `system`, `t`, `q`, `u`: the system and the state that were examined.
+    - `problems`: one line for each problem found; `holds` is True if there are none.
+    - `returns`: shape and dtype of each method's result, by name; methods left at their default are absent.
     - `quadratic`: whether ∂²L/∂v∂v does not depend on v; `homogeneous`: whether L has no terms linear in v.
     - `depends_on_time`: names of the methods that depend on t (a control that is a function of t counts).
     - `constraints`: rank and condition number of the constraint one-forms A_α, `(m, n)`.
-    - `mass_matrix`: of ∂²ℓ/∂u∂u on the independent quasi-velocities, `(k, k)`.
+    - `mass_matrix`: rank and condition number of ∂²ℓ/∂u∂u on the independent quasi-velocities, `(k, k)`.
     - `inverse_error`: max |B A − 1| of the system's own `inverse_frame`.
-    - `bodies`: by how much `bodies` and Lagrangian differ (relative), at the worst of three states.
-    - `route`: the equations that `acceleration` and `simulate` take by default; `why`: the reason, in words.
-    - `not_used`: what is inherited and out of date, with the methods overridden below it.
+    - `bodies`: relative difference of `bodies` and Lagrangian, at the worst of three states.
+    - `route`: the equations that `acceleration` and `simulate` use by default; `why`: the reason, as a sentence.
+    - `not_used`: inherited methods that are out of date, with the methods overridden below them.
     """
 
     system: System
@@ -77,23 +77,23 @@ def examine(
     u: QuasiVelocity | None = None,
     control: Control = None,
 ) -> Examination:
-    """What is true of a system: the forms it is given in, their shapes, whether they agree, ranks and condition numbers.
+    """Examines a system: the forms in which it is given, their shapes, their agreement, ranks and condition numbers.
 
     ```python
     print(jaxhamel.examine(system))
     ```
 
-    Values are looked at around the state given: a rank or a condition number is that of one configuration.
+    Values are computed at and near the given state: a rank or a condition number is that of one configuration.
 
     **Arguments:**
 
-    - `system`: the system, with values.
+    - `system`: the system, with concrete parameters.
     - `q`: configuration; default: the identity of its space. `u`: independent quasi-velocities, `(k,)`; default: zero.
-    - `t`: time [s]. `control`: a callable of t, or a constant; a system whose parts move as it prescribes needs one.
+    - `t`: time [s]. `control`: a callable of t, or a constant; a system with prescribed motion needs one.
 
-    **Returns:** an `Examination`: `print` it, or read its fields. What is wrong stands in `problems`; it is not raised.
+    **Returns:** an `Examination`, to print or to read its fields. Problems are listed in `problems`, not raised.
 
-    **Raises:** `TypeError` for what is no system at all, or values that are traced.
+    **Raises:** `TypeError` if the argument is no system at all, or if its values are traced.
     """
     _checks.check_examined(system, System, (q, t, u, control))
     _checks.check_a_system(system)
@@ -103,7 +103,7 @@ def examine(
         at = _arguments(system, *at)
         found["returns"] = _returns(system, *at)
         _values(system, at, found)
-    except (ValueError, TypeError) as error:  # what follows cannot be looked at
+    except (ValueError, TypeError) as error:  # the following checks cannot be made
         found["problems"].append(_one_line(error))
     found |= _route(system, found)
     found["problems"] = tuple(found["problems"])
@@ -160,7 +160,7 @@ def _values(system: System, at, found: dict[str, Any]) -> None:
 
 
 def _numbers(system: System, t, q, u, control) -> dict[str, Any]:
-    """What is looked at by value, in one program."""
+    """All values of the examination, computed in one program."""
     v = velocity_of(system, t, q, u)
     at_rest = jnp.zeros_like(v)
     delta_q, delta_v = steps_around(system.space, v.dtype)
@@ -192,7 +192,7 @@ def _numbers(system: System, t, q, u, control) -> dict[str, Any]:
 
 
 def _hold(compared) -> bool:
-    """Two arrays that are equal, to rounding of the size of a third."""
+    """Whether two arrays are equal, up to rounding of the size of a third."""
     one, other, size = map(np.asarray, compared)
     room = 1e4 * np.finfo(one.dtype).eps * np.max(np.abs(size), initial=0.0)
     difference = np.abs(one - other)

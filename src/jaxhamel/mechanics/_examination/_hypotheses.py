@@ -1,9 +1,10 @@
-"""What special equations of motion assume of a Lagrangian, looked at around a state before they are used.
+"""Checks of the assumptions that special equations of motion make about a Lagrangian, at states near the given one.
 
     L = ½ v·M(q) v + b(q)·v − V(t, q) ,    Q(t, q)
 
-The general routes (`acceleration`, `linearise`) assume none of it. A hypothesis that does not hold is found at random
-states near the one given: at q itself it may hold by chance, as b(q)·v = q_1 v_0 does at q = 0.
+The general routes (`acceleration`, `linearise`) make none of these assumptions. A violation is found at random states near
+the
+given one: at q itself an assumption may hold by chance, as b(q)·v = q_1 v_0 does at q = 0.
 """
 
 from collections.abc import Callable
@@ -21,7 +22,7 @@ from jaxhamel.geometry import AbstractSpace
 from jaxhamel.mechanics._kinematics import applied_force, covector, lagrangian
 from jaxhamel.mechanics._system import System, dtype_of
 
-# How far the states looked at lie from the one given, in q and in v: near ones stay inside any domain.
+# Distances of the test states from the given one, in q and in v: near states stay inside of any domain.
 _DISTANCES = ((0.0, 1.0), (0.0, 0.01), (0.1, 0.1), (0.7, 1.0))
 
 
@@ -35,7 +36,7 @@ def require(
     equations: str,
     instead: str,
 ) -> None:
-    """Raise `ValueError` where one of the hypotheses does not hold; nothing is computed for traced values.
+    """Raises `ValueError` if one of the hypotheses is violated; does nothing for traced values.
 
     **Arguments:** `hypotheses`: among `"quadratic"` (∂²L/∂v∂v does not depend on v), `"homogeneous"` (no terms linear in
     v), `"steady"` (∂²L/∂v∂v does not depend on t), `"place"` (Q does not depend on v), `"invariant"` (L does not depend on
@@ -50,7 +51,7 @@ def require(
 
 @eqx.filter_jit
 def _found(system, t, q, v, control, hypotheses):
-    """For each hypothesis two arrays that are equal where it holds and one of their size, at all states looked at."""
+    """For each hypothesis two arrays that are equal if it holds, and an array of their sizes, at all test states."""
 
     def at(delta_q, delta_v):
         state = t, system.space.retract(q, delta_q), v + delta_v
@@ -60,7 +61,7 @@ def _found(system, t, q, v, control, hypotheses):
 
 
 def steps_around(space: AbstractSpace, dtype: Any) -> tuple[Array, Array]:
-    """Steps in q and in v to the states looked at, each `(j, n)`; the first in q is zero."""
+    """Steps in q and in v to the test states, each `(j, n)`; the first step in q is zero."""
     draws = np.random.default_rng(0).normal(size=(2, len(_DISTANCES), space.dim))
     distances = np.asarray(_DISTANCES).T[:, :, None]
     steps = jnp.asarray(draws * distances, dtype)

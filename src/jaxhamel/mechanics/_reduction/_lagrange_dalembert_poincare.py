@@ -1,4 +1,4 @@
-"""The Lagrange–d'Alembert–Poincaré equations: as many constraints as the group has directions, invariant under it.
+"""The Lagrange–d'Alembert–Poincaré equations, for dim G constraints that are invariant under the group G.
 
     u^α = ξ^α + A^α_I(r) ṙ^I = 0 ,    ξ = g⁻¹ġ  (left)  or  ġg⁻¹  (right)      (Müller 2023, eq. 4.1)
     d/dt ∂ℓ/∂ṙ^I − E_I(ℓ) = −∂ℓ/∂u^β B^β_IJ ṙ^J + Q_I − A^α_I Q_α      (eq. 4.9)
@@ -130,7 +130,7 @@ _WHOLE_GROUP = (
 
 @eqx.filter_jit
 def _moved_connections(system, t, q, right):
-    """A at elements of the group, that of q first, and what the one at the identity makes of it there."""
+    """A at elements of the group (that of q first), and A at the identity transported there."""
     group = structure_group(system)
     at_identity = principal_connection(system, t, (group.identity(q[1].dtype), q[1]))
 

@@ -6,9 +6,9 @@
     γ^β_αλ = c^β_αλ ,   γ^β_Iα = −γ^β_αI = c^β_αδ A^δ_I ,   γ^β_IJ = B^β_IJ      (eq. 5.6–5.8)
 
 with ℓ(t, g, r, Ω, ṙ) = L(t, (g, r), (Ω − A ṙ, ṙ)), A = L⁻¹K the mechanical connection, B its curvature,
-E_I = ∂/∂r^I − A^α_I e_α, and Q the forces dual to (ξ, ṙ). Where the symmetry is whole, e_α(ℓ) = 0, they are (1.1)–(1.2).
+E_I = ∂/∂r^I − A^α_I e_α, and Q the forces dual to (ξ, ṙ). For an unbroken symmetry, e_α(ℓ) = 0, they are (1.1)–(1.2).
 
-What is assumed: T is quadratic in v and its coefficients do not depend on g. A potential and forces may break the
+Assumptions: T is quadratic in v and its coefficients do not depend on g. A potential and forces may break the
 symmetry, and terms of L linear in v are allowed. The mass matrix is block diagonal (5.14):
 
     Ω̇ = L⁻¹ (…) ,   r̈ = (S − AᵀLA)⁻¹ (…) .
@@ -91,7 +91,7 @@ class LagrangePoincareTerms(NamedTuple):
 def lagrange_poincare_terms(
     system: System, t: Time, q: Configuration, u: Velocity, control: Control = None
 ) -> LagrangePoincareTerms:
-    """The blocks of the mass matrix, L and S − AᵀLA, and what stands against them. Arguments: see `lagrange_poincare`."""
+    """The blocks of the mass matrix, L and S − AᵀLA, and the right-hand sides. Arguments: see `lagrange_poincare`."""
     t, q, (u,), control = prepare(q, u, t=t, control=control)
     _check(system, t, q, u, control)
     return eqx.filter_jit(_terms)(system, t, q, u, control)
@@ -210,7 +210,7 @@ def linear_model(
 def force_on(
     system: System, t: Scalar, q: Configuration, v: Velocity, control: Control
 ) -> Float[Array, " n"]:
-    """Q dual to v; zero without arithmetic where the system has no force."""
+    """Q dual to v; a constant zero if the system has no force."""
     if not overrides(system, "force"):
         return jnp.zeros_like(v)
     return applied_force(system, t, q, v, control)

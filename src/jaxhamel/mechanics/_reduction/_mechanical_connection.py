@@ -3,9 +3,9 @@
     T = ½ (ξ, ṙ)·[[L(r), K(r)], [K(r)ᵀ, S(r)]] (ξ, ṙ) ,    ξ = g⁻¹ġ      (Müller 2023, eq. 5.3–5.4)
     Ω = ξ + A(r) ṙ ,    A = L⁻¹ K                                      (eq. 5.5)
 
-L is the locked inertia, Ω the locked velocity: that of the base which, all joints locked, gives the momentum
-L Ω = L ξ + K ṙ = ∂T/∂ξ. In (Ω, ṙ) the mass matrix is block diagonal (5.14), and the frame [[1, A], [0, 1]] has the
-Hamel coefficients
+L is the locked inertia. Ω is the locked velocity: the velocity of the base that gives the same momentum,
+L Ω = L ξ + K ṙ = ∂T/∂ξ, with all joints locked. In (Ω, ṙ) the mass matrix is block diagonal (5.14), and the frame [[1, A],
+[0, 1]] has the Hamel coefficients
 
     γ^α_βδ = c^α_βδ ,    γ^α_Jβ = −γ^α_βJ = c^α_βδ A^δ_J ,    γ^α_IJ = B^α_IJ      (eq. 5.6–5.8)
 
@@ -44,8 +44,8 @@ class MassBlocks(NamedTuple):
 def mass_blocks(system: System, t: Time, q: Configuration, control: Control = None) -> MassBlocks:
     """L, K and S: the blocks of M = ∂²L/∂v∂v at v = 0, v = (ξ, ṙ).
 
-    **Arguments:** `system` on `Product(G, Euclidean(m))`; `t`; `q` = (g, r); `control`, of use to systems with prescribed
-    motion alone.
+    **Arguments:** `system` on `Product(G, Euclidean(m))`; `t`; `q` = (g, r); `control`, used only by systems with
+    prescribed motion.
 
     **Returns:** `MassBlocks`: L `(f, f)`, K `(f, m)`, S `(m, m)`, f the dimension of G.
 
@@ -78,8 +78,8 @@ def locked_inertia(
 class MechanicalConnection(eqx.Module):
     """A(r) = L(r)⁻¹ K(r) as a function of the shape: `connection(r)` → `(f, m)`, a pytree with the system's parameters.
 
-    What `jaxhamel.geometry` does with connections it does with this one: `curvature`, `reconstruct`, `geometric_phase`, …,
-    with `connection.group` as their `space`.
+    The functions of `jaxhamel.geometry` for connections accept it (`curvature`, `reconstruct`, `geometric_phase`, …), with
+    `connection.group` as their `space`.
     """
 
     system: System
@@ -111,7 +111,7 @@ def mechanical_connection(
 
     - `system`: on `Product(G, Euclidean(m))`, its kinetic energy quadratic in v and independent of g. Its own frame is not
       used: ξ is the velocity on G. Potentials and forces may depend on g.
-    - `t`, `control`: where the kinetic energy depends on them.
+    - `t`, `control`: needed if the kinetic energy depends on them.
 
     **Returns:** a callable r `(m,)` → A `(f, m)`.
 
@@ -142,7 +142,7 @@ def _check_near_identity(system, group, t, control) -> None:
 def check_locked(
     system: System, t: Scalar, q: Configuration, v: Velocity, control: Control, name: str
 ) -> None:
-    """The kinetic energy is quadratic in v and does not change with g, near q; `name`: what needs it."""
+    """Checks that the kinetic energy near q is quadratic in v and independent of g; `name`: the equations that need it."""
     if _checks.any_tracer((system, t, q, v, control)):
         return
     equations = f"The {name} assumes T = ½ v·M(t, r) v."
@@ -184,14 +184,15 @@ def locked_velocity(
 class LockedFrame(System):
     """A system in the quasi-velocities (Ω, ṙ): the frame [[1, A(r)], [0, 1]] of its mechanical connection.
 
-    `acceleration(LockedFrame(system), t, q, (Ω, ṙ))` is (Ω̇, r̈) by the general routes, where `lagrange_poincare` has it
-    by the formula of its own; `hamel_coefficients` of this frame are (5.6)–(5.8).
+    `acceleration(LockedFrame(system), t, q, (Ω, ṙ))` is (Ω̇, r̈) by the general routes, which must agree with the
+    closed form of `lagrange_poincare`; the `hamel_coefficients` of this frame are (5.6)–(5.8).
 
-    **Arguments:** `base`: a system as for `mechanical_connection`, without constraints; `motion`: of a base with
-    `prescribed_motion`, the control of which its kinetic energy depends, the same as `acceleration` is given: a frame
-    gets no control. Under another one Ω is that of the masses' places in `motion`; the equations hold all the same.
+    **Arguments:** `base`: a system as for `mechanical_connection`, without constraints; `motion`: for a base with
+    `prescribed_motion`, the control on which its kinetic energy depends, the same as in the call of `acceleration`; it is
+    needed here because a frame receives no control. With another control, Ω refers to the mass positions of `motion`, and
+    the equations still hold.
 
-    **Raises:** `TypeError` on another space, `ValueError` where the base has constraints, or prescribed motion and no
+    **Raises:** `TypeError` on another space, `ValueError` if the base has constraints, or prescribed motion without
     `motion`.
 
     Müller 2023, eq. (5.11).

@@ -1,9 +1,9 @@
-"""Momentum of a system on G × R^m: in space, about its centre of mass, and the motion of the base that it brings about.
+"""Momentum of a system on G × R^m, in space and about its centre of mass, and the motion of the base for a given momentum.
 
-    Π = ∂L/∂ξ = L ξ + K ṙ = L Ω ,    μ = Ad_g⁻ᵀ Π    constant where the symmetry is whole      (Müller 2023, eq. 6.1)
+    Π = ∂L/∂ξ = L ξ + K ṙ = L Ω ,    μ = Ad_g⁻ᵀ Π    constant for an unbroken symmetry      (Müller 2023, eq. 6.1)
     ġ = g (L⁻¹ Ad_gᵀ μ − A ṙ)      (eq. 6.5)
 
-The second term brings the geometric phase of a loop r(t), the first the dynamic one.
+For a loop r(t), the second term gives the geometric phase, the first one the dynamic phase.
 """
 
 from collections.abc import Callable
@@ -79,7 +79,7 @@ def reconstruct_with_momentum(
 
     **Returns:** g at each time, a configuration of G with a leading axis of length t.
 
-    **Raises:** `TypeError` on another space or for a path that is no function; `ValueError` where the momentum is not
+    **Raises:** `TypeError` on another space or for a path that is no function; `ValueError` if the momentum is not
     conserved or the kinetic energy not quadratic, at states near the first.
 
     With h(t) the motion at μ = 0 from the identity, g = k h and k̇ = k Ad_h (L⁻¹ Ad_gᵀ μ): the total phase g(T) is a

@@ -10,10 +10,10 @@ with F = e(L) + Q along the group, F_I = ∂L/∂r^I + Q_I in shape space, and t
 
     A = [A_1 ; Eᵀ L]⁻¹ [A_2 ; Eᵀ K] .
 
-Both last lines say the same of a direction (η(r), y) that the constraints allow, d/dt ⟨∂L/∂v, (η, y)⟩ = its force +
-⟨∂ℓ/∂ξ, [ξ, η] + η̇⟩. Without constraints E = 1, A = L⁻¹K and these are the Lagrange–Poincaré equations; as many constraints
-as group directions leave no p, and these are the Lagrange–d'Alembert–Poincaré equations: A is then the kinematic connection.
-A right-invariant system has ξ = ġg⁻¹ and −[ξ, ·].
+Both last lines are one equation, for any direction (η(r), y) that the constraints allow: d/dt ⟨∂L/∂v, (η, y)⟩ = force along
+it + ⟨∂ℓ/∂ξ, [ξ, η] + η̇⟩. Without constraints E = 1, A = L⁻¹K and these are the Lagrange–Poincaré equations; as many
+constraints as group directions leave no p, and these are the Lagrange–d'Alembert–Poincaré equations: A is then the kinematic
+connection. A right-invariant system has ξ = ġg⁻¹ and −[ξ, ·].
 
 Müller 2023, remark 4.4 (horizontal symmetries); Bloch, Krishnaprasad, Marsden and Murray 1996, theorems 5.4 and 7.1.
 """
@@ -158,7 +158,7 @@ def nonholonomic_connection(
 
 
 def _check_near_identity(connection: NonholonomicConnection) -> None:
-    """What the equations assume, at states near g = 1, r = 0."""
+    """Checks the assumptions of the equations, at states near g = 1, r = 0."""
     system, group = connection.system, connection.group
     leaves = jax.tree.leaves(eqx.filter(system, eqx.is_inexact_array))
     dtype = jnp.result_type(*leaves) if leaves else jnp.result_type(float)
@@ -178,7 +178,7 @@ _INSTEAD = "Say `right=` for the other invariance, give a `basis`, or use `jaxha
 
 @eqx.filter_jit
 def _examined(connection, t, q):
-    """Pairs of what must vanish and of its size: M, constraints, their rate, and the basis, at several (g, r)."""
+    """Arrays that must vanish, each with its size: of M, the constraints, their rate, and the basis, at several (g, r)."""
     system, group = connection.system, connection.group
     f, c = group.dim, system.n_constraints
 
@@ -228,7 +228,7 @@ def nonholonomic_momentum_equations(
     **Arguments:** `system`, `basis`, `right`: as for `nonholonomic_connection`; `t`, `q` = (g, r); `momentum`: p `(s,)`;
     `rdot`: ṙ `(m,)`; `control`: a callable of t, or a constant.
 
-    **Returns:** ṗ `(s,)` and r̈ `(m,)`: a right-hand side that does not know g where no force does. g follows from
+    **Returns:** ṗ `(s,)` and r̈ `(m,)`: a right-hand side that is independent of g if the forces are. g follows from
     ġ = g ξ, ξ = `nonholonomic_connection(system).velocity(r, rdot, p)`.
 
     **Raises:** as `nonholonomic_connection`, and `ValueError` for wrong shapes.

@@ -2,7 +2,7 @@
 
     R(x, ζ, p) = 0 ,    ker ∂R = span(τ) + symmetry orbits ,    predict (x, ζ, p) + h τ ,    correct by the shortest step
 
-The parameter is an unknown like the others, so that a fold, where the branch turns back in p, is a point like any.
+The parameter is an unknown like the others, so that a fold, where the branch turns back in p, is no special point.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,12 +29,16 @@ from jaxhamel.mechanics._stability._relative_equilibrium import (
 from jaxhamel.mechanics._stability._symmetry import Symmetry, generator
 from jaxhamel.mechanics._system import System
 
-_HALVINGS = 6  # of the step, where the corrector does not converge
+_HALVINGS = 6  # largest number of halvings of a step whose corrector does not converge
 
 
 class Branch(NamedTuple):
-    """`parameters` `(N,)`, `equilibria`: one `RelativeEquilibrium` each, in the order in which they were met; `complete`:
-    whether all the steps asked for were made."""
+    """A branch of relative equilibria along a parameter.
+
+    `parameters` `(N,)`; `equilibria`: one `RelativeEquilibrium` for each, in the order in which they were found; `complete`:
+    whether
+    all requested steps were made.
+    """
 
     parameters: Float[Array, " N"]
     equilibria: tuple[RelativeEquilibrium, ...]
@@ -42,7 +46,7 @@ class Branch(NamedTuple):
 
 
 class _Family(Problem):
-    """R(x, ζ, p): system and conditions depend on p, the last of the unknowns."""
+    """The problem R(x, ζ, p): system and conditions depend on p, the last of the unknowns."""
 
     family: Callable | None = None
     held: Any = None
@@ -77,12 +81,12 @@ def follow_equilibria(
     - `system`: a system, or a function p → system of the same class.
     - `parameter`: p at the start; `q`, `u`: a guess there.
     - `conditions`: `conditions(p, q, u)` → array that vanishes. Together with the symmetry they have to leave one
-      parameter free: (p, x, ζ) is a curve, apart from what the symmetry does to x.
-    - `step`: the arclength of a step, positive towards larger p at the start. It is halved, up to six times, where the
-      corrector does not converge. `steps`: their number.
+      parameter free: the solutions (p, x, ζ) form a curve, up to the symmetry acting on x.
+    - `step`: the arclength of a step, positive towards larger p at the start. It is halved, up to six times, if the
+      corrector does not converge. `steps`: the number of steps.
 
-    **Returns:** a `Branch`. A fold is where `parameters` turns back; `modes(e.linearisation().A)` of each says where it
-    gains or loses stability.
+    **Returns:** a `Branch`. `parameters` turns back at a fold; the `modes(e.linearisation().A)` of each equilibrium
+    e show where stability changes.
 
     **Raises:** as `relative_equilibrium`; `ValueError` where the solutions are not a curve.
 
@@ -128,7 +132,7 @@ def _next(problem, unknown, step, mask, bound):
 
 
 def _tangent(problem, unknown, mask, previous) -> Array:
-    """The unit vector along the curve, towards larger p or onwards."""
+    """The unit tangent of the curve, towards larger p at the start, later in the direction of the previous one."""
     dimension, tangent = _kernel(problem, unknown, mask)
     _checks.check_curve_of_solutions(int(dimension))
     along = tangent[-1] if previous is None else jnp.dot(tangent, previous)
@@ -137,7 +141,7 @@ def _tangent(problem, unknown, mask, previous) -> Array:
 
 @eqx.filter_jit
 def _kernel(problem, unknown, mask):
-    """How many singular values of ∂R are zero, the directions of the symmetry and of what stays put out; the last vector."""
+    """The dimension of the kernel of ∂R without symmetry directions and fixed components, and its last vector."""
     x, w = unknown
     J, _ = jacobian(problem, unknown, mask)
     here = problem.at(w[-1:])

@@ -7,8 +7,8 @@ u̇ = f(t, q, u, c),
     δ̇_u = ∂f/∂q δ_q + ∂f/∂u δ_u + ∂f/∂c δc
 
 where ∂/∂q is by exponential coordinates at q. The term ad_v is that of the left trivialisation: the frame in which δ_q has
-its components moves with the body. Everything is a derivative of the full equations of motion, of which nothing is
-assumed; `stability_matrix` is the special case of no constraints, L = ½ v·M(q) v − V and forces Q(t, q).
+its components moves with the body. A and B are derivatives of the full equations of motion, without any
+assumption on them; `stability_matrix` is the special case of no constraints, L = ½ v·M(q) v − V and forces Q(t, q).
 """
 
 from collections.abc import Callable
@@ -58,8 +58,8 @@ def linearise(
 
     **Raises:** as `acceleration`.
 
-    Where u and the shape of the system are constant A is, too, and its eigenvalues (`modes`) decide on stability; a motion
-    that is steady in other axes than the body's (a rolling disk) is one by `relative_equilibrium`, which has its own A.
+    If u and the shape of the system are constant, so is A, and its eigenvalues (`modes`) decide on stability. For a motion
+    that is steady in axes other than the body's (a rolling disk), use `relative_equilibrium`, which has an A of its own.
 
     Source: for the neighbours on a group, Müller 2023, eq. (7.2), in the form of a system of first order.
     """
@@ -94,7 +94,7 @@ def body_rates(
 
 
 def control_shift(system: System, t: Scalar, control: Control) -> tuple[Callable[..., Any], int]:
-    """`shift(δc)`, the control with a change δc of value (and of two rates, where motion is prescribed), and δc's length."""
+    """`shift(δc)`, the control with its value (for prescribed motion also two rates) changed by δc; and the length of δc."""
     if control is None:
         return (lambda change: None), 0
     value, rebuild = ravel_pytree(control(t))

@@ -2,9 +2,9 @@
 
     A x = λ x ,    λ = −ζ ω_0 ± i ω_0 √(1 − ζ²) ,    ω_0 = |λ| ,    ζ = −Re λ/|λ|
 
-An eigenvalue is known to about eps ‖A‖ κ, κ = |y||x|/|y·x| its condition number, y the left eigenvector. The zero
-eigenvalues that symmetries, constraints and families of equilibria bring are often defective (κ ~ 1/√eps, and they come
-out as ±1e-8 in place of 0); the tolerance takes this into account, eigenvalue by eigenvalue.
+The rounding error of an eigenvalue is about eps ‖A‖ κ with its condition number κ = |y||x|/|y·x|, y the left eigenvector.
+The zero eigenvalues due to symmetries, constraints and families of equilibria are often defective: then κ ~ 1/√eps, and they
+are computed as about ±1e-8. The tolerance takes this into account for each eigenvalue.
 """
 
 import equinox as eqx
@@ -21,7 +21,7 @@ _ROUNDING = 1e3  # errors of A's entries and of the eigenvalue solver, in eps �
 class Modes(eqx.Module):
     """Eigenvalues and eigenvectors of δ̇x = A δx, unstable ones first; `print` it for a table.
 
-    **Fields**, one entry an eigenvalue, a pair twice:
+    **Fields**, with one entry for each eigenvalue, two for a complex pair:
 
     - `eigenvalues`: λ [1/s], complex, by falling real part; differentiable.
     - `shapes`: the eigenvectors x as columns, of norm 1, the largest entry real; not differentiated.
@@ -43,10 +43,10 @@ class Modes(eqx.Module):
     def zero(self) -> Bool[Array, " N"]:
         """Which eigenvalues are zero within their tolerance.
 
-        A system has them by right: one for each constraint (with u = 0 at rest, every configuration of its n may be an
-        equilibrium in m directions that the constraints forbid), one for each coordinate that can be shifted without
-        effect, and one for each conserved momentum or speed that such a symmetry brings: the neighbours along them are
-        equilibria as well, at a distance that stays (or, where two of these meet, grows linearly).
+        Zero eigenvalues have three causes. There is one for each constraint (with u = 0 at rest, every configuration of its
+        n may be an equilibrium in m directions that the constraints forbid), one for each coordinate that can be shifted
+        without effect, and one for each conserved momentum or speed of such a symmetry. The neighbours in these directions
+        are equilibria, too; their distance is constant, or grows linearly if a shift and its momentum combine.
         """
         return jnp.abs(self.eigenvalues) <= self.tolerance
 
@@ -81,11 +81,12 @@ def modes(A: Float[Array, "N N"], tolerance: float = 0.0) -> Modes:
     **Arguments:**
 
     - `A`: `(N, N)`, of `linearise` or of a `RelativeEquilibrium`.
-    - `tolerance`: errors of the entries of A beyond rounding [1/s], of an equilibrium found to 1e-8, say.
+    - `tolerance`: errors of the entries of A beyond rounding [1/s], for instance 1e-8 if an equilibrium is known to that
+      accuracy.
 
     **Returns:** `Modes`. The derivative of a simple eigenvalue is yᴴ dA x/(yᴴ x); eigenvectors are not differentiated.
 
-    **Raises:** `ValueError` where A is not square or not finite.
+    **Raises:** `ValueError` if A is not square or not finite.
     """
     A = jnp.asarray(A)
     _checks.check_shape(
@@ -123,7 +124,7 @@ def _overlap(left, right):
 
 
 def _with_real_part(vectors):
-    """Each column by the phase that makes its largest entry real and positive."""
+    """Each column, multiplied by the phase that makes its largest entry real and positive."""
     largest = jnp.argmax(jnp.abs(vectors), axis=0)
     entry = jnp.take_along_axis(vectors, largest[None, :], axis=0)
     return vectors * (entry.conj() / jnp.abs(entry).astype(entry.dtype))

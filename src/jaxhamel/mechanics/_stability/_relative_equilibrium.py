@@ -7,8 +7,8 @@ There are more unknowns (x, ζ) than equations, and solutions come in families: 
 
     (δx, δζ) = −J⁺ R ,    R = (f − ζ^a σ_a, conditions) ,
 
-which leads to the member of the family next to the guess. The pseudo-inverse is damped in proportion to |R|² (Levenberg,
-Marquardt): so the method converges quadratically also where J loses rank at the solutions (Yamashita and Fukushima 2001).
+which leads to the member of the family nearest to the guess. The pseudo-inverse is damped in proportion to |R|² (Levenberg,
+Marquardt), so that the method converges quadratically even if J loses rank at the solutions (Yamashita and Fukushima 2001).
 """
 
 from collections.abc import Callable, Sequence
@@ -57,12 +57,13 @@ class RelativeEquilibrium(eqx.Module):
         return lifted(self.system, self.symmetry, self.t, s, (self.q, self.u))
 
     def linearisation(self) -> Linearisation:
-        """(A, B) of the neighbours as seen by an observer whom the symmetry carries along:
+        """(A, B) of the linearised motion, in axes that move along with the symmetry:
 
             A = ∂(f − ζ^a σ_a)/∂x ,    B = ∂f/∂c ,
 
-        constant in time, so that `modes(A)` decides on stability; in the coordinates of `linearise`, whose A it is where
-        σ_a turns nothing that the body's axes do not turn with. Each direction of the symmetry is a zero eigenvalue.
+        A is constant in time, so that `modes(A)` decides on stability. The coordinates are those of `linearise`; both A
+        agree if the symmetry rotates nothing but the body's own axes. Each direction of the symmetry gives a zero
+        eigenvalue.
         """
         return _relative_linearisation(self)
 
@@ -94,7 +95,7 @@ def relative_equilibrium(
     tolerance: float | None = None,
     max_steps: int = 50,
 ) -> RelativeEquilibrium:
-    """The relative equilibrium next to (q, u): f(x) = ζ^a σ_a(x), conditions(q, u) = 0.
+    """The relative equilibrium nearest to (q, u): f(x) = ζ^a σ_a(x), conditions(q, u) = 0.
 
     **Arguments:**
 
@@ -102,17 +103,17 @@ def relative_equilibrium(
     - `q`, `u`: the guess.
     - `symmetry`: a `Symmetry` that the equations of motion have; None for an equilibrium at rest.
     - `conditions`: `conditions(q, u)` → array, zero at the solution wanted: a lean, a speed, a radius. Without enough of
-      them the solution is the one of its family that is next to the guess.
+      them the result is the member of the solution family that is nearest to the guess.
     - `free`: which components of (δ_q, u) may change, indices below n + k; default all. The others stay as in the guess.
-    - `tolerance`: of the residual, relative to 1 + max |f| at the guess; default 1e-10, in single precision 1e-4.
-    - `max_steps`: of Newton's method.
+    - `tolerance`: bound of the residual, relative to 1 + max |f| at the guess; default 1e-10, in single precision 1e-4.
+    - `max_steps`: limit on the steps of Newton's method.
 
-    **Returns:** a `RelativeEquilibrium`; under `jit` look at its `converged`.
+    **Returns:** a `RelativeEquilibrium`; under `jit`, test its `converged`.
 
     **Raises:** `ValueError` for equations that depend on time or do not have the symmetry, at states near the guess, and
-    for wrong shapes; `RuntimeError` where no solution is found.
+    for wrong shapes; `RuntimeError` if no solution is found.
 
-    Derivatives in both modes go by the implicit function theorem, −J⁺ ∂R: of the member of the family next to the guess.
+    Derivatives in both modes use the implicit function theorem, −J⁺ ∂R, for the member of the family nearest to the guess.
     """
     t, q, (u,), control = prepare(q, u, t=t, control=control)
     _checks.check_state(system, q, u)
@@ -129,7 +130,7 @@ def relative_equilibrium(
 
 
 class Problem(eqx.Module):
-    """R(x, ζ) and what it depends on."""
+    """The residual R(x, ζ) with the system, symmetry and conditions that define it."""
 
     system: System
     t: Scalar
@@ -138,11 +139,11 @@ class Problem(eqx.Module):
     conditions: Any
 
     def at(self, parameter: Array) -> "Problem":
-        """Itself: nothing depends on a parameter here."""
+        """The problem itself, since it depends on no parameter."""
         return self
 
     def equilibrium(self, unknown: Unknown, residual: Scalar, bound: Scalar) -> RelativeEquilibrium:
-        """What was found, as the user sees it."""
+        """The solution as a `RelativeEquilibrium`."""
         (q, u), w = unknown
         p = 0 if self.symmetry is None else self.symmetry.dim
         here = self.at(w[p:])
@@ -171,7 +172,7 @@ class Problem(eqx.Module):
 
 
 def bound_of(tolerance: float | None, dtype) -> Scalar:
-    """Of a residual, relative to 1 + max |f|."""
+    """The bound of the residual, relative to 1 + max |f|."""
     default = 1e-10 if jnp.finfo(dtype).bits > 32 else 1e-4
     return jnp.asarray(default if tolerance is None else tolerance, dtype)
 
@@ -193,7 +194,7 @@ def moved(problem: Problem, unknown: Unknown, step: Array) -> Unknown:
 
 
 def jacobian(problem: Problem, unknown: Unknown, mask: Array) -> tuple[Array, Array]:
-    """∂R/∂(δ_q, δ_u, w), zero in the columns of what stays, and R."""
+    """∂R/∂(δ_q, δ_u, w), with zero columns for fixed components; and R."""
     columns = jnp.concatenate([mask, jnp.ones_like(unknown[1])])
 
     def residual(step):
@@ -205,7 +206,7 @@ def jacobian(problem: Problem, unknown: Unknown, mask: Array) -> tuple[Array, Ar
 
 @eqx.filter_jit
 def rates_of_guess(problem: Problem, x: State) -> tuple[Array, Scalar]:
-    """The ζ for which ζ^a σ_a is next to f, and 1 + max |f|."""
+    """The ζ for which ζ^a σ_a is closest to f, and 1 + max |f|."""
     f = body_rates(problem.system, problem.t, *x, problem.control)
     size = 1 + jnp.max(jnp.abs(f))
     if problem.symmetry is None:
@@ -217,7 +218,7 @@ def rates_of_guess(problem: Problem, x: State) -> tuple[Array, Scalar]:
 
 @eqx.filter_jit
 def solve(problem, guess, mask, bound, max_steps) -> tuple[RelativeEquilibrium, Array]:
-    """What Newton's method finds, and its w; one step more carries the derivatives."""
+    """The solution of Newton's method; one further step carries the derivatives."""
     dynamic, static = eqx.partition(problem, eqx.is_inexact_array)
     fixed = eqx.combine(jax.lax.stop_gradient(dynamic), static)
     unknown, J = jax.lax.stop_gradient(_newton(fixed, guess, mask, bound, max_steps))
@@ -227,7 +228,7 @@ def solve(problem, guess, mask, bound, max_steps) -> tuple[RelativeEquilibrium, 
 
 
 def _newton(problem, guess, mask, bound, max_steps) -> tuple[Unknown, Array]:
-    """The unknowns, and J within the bound of them: the last step starts where R is below it already."""
+    """The unknowns and J; the last step starts with R below the bound."""
 
     def wanted(carry):
         _, _, residual, count = carry
@@ -246,7 +247,7 @@ def _newton(problem, guess, mask, bound, max_steps) -> tuple[Unknown, Array]:
 
 
 def _best_step(problem, unknown, step) -> Unknown:
-    """Of the steps of length 1, ¼, …, 4⁻⁵ the one with the smallest residual."""
+    """The step, scaled by the factor 1, ¼, … or 4⁻⁵ that gives the smallest residual."""
 
     def at(length):
         R = problem.residual(moved(problem, unknown, length * step))
@@ -257,7 +258,7 @@ def _best_step(problem, unknown, step) -> Unknown:
 
 
 def _damped(J, squared):
-    """(JᵀJ + μ)⁻¹ Jᵀ, μ = 1e-6 ‖J‖² |R|²/(1 + |R|²); singular values that are rounding are left out."""
+    """(JᵀJ + μ)⁻¹ Jᵀ, μ = 1e-6 ‖J‖² |R|²/(1 + |R|²); singular values of the size of rounding are left out."""
     left, values, right = jnp.linalg.svd(J, full_matrices=False)
     largest = jnp.max(values, initial=0.0)
     damping = 1e-6 * largest * largest * squared / (1 + squared)
@@ -267,10 +268,10 @@ def _damped(J, squared):
 
 
 def pseudo_inverse(J: Array) -> Array:
-    """J⁺, singular values that are rounding left out."""
+    """J⁺, without singular values of the size of rounding."""
     return _damped(J, jnp.zeros((), J.dtype))
 
 
 def negligible(values: Array) -> Scalar:
-    """The largest of singular values that are to be zero: errors of J are far larger than eps of its norm."""
+    """The threshold below which singular values count as zero; errors of J are far larger than eps times its norm."""
     return jnp.finfo(values.dtype).eps ** 0.6 * jnp.max(values, initial=0.0)

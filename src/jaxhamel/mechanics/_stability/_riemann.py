@@ -1,4 +1,4 @@
-"""Riemannian geometry of the kinetic energy: the equations of motion as D v/dt = F, and how neighbouring motions part.
+"""Riemannian geometry of the kinetic energy: equations of motion D v/dt = F, and divergence of neighbouring motions.
 
     D v/dt = F ,    F = M⁻¹ (Q − dV)      (Müller 2023, eq. 7.1)
     D²x/dt² + R(x, v) v − ∇_x F = Φ       (eq. 7.2)
@@ -11,7 +11,7 @@ connection is Levi-Civita's, by Koszul's formula
 and R(x, y) z = ∇_x ∇_y z − ∇_y ∇_x z − ∇_[x,y] z, so that a sphere has positive curvature. On R^n these are Christoffel's
 symbols and the tensor of (7.2); on a group with an invariant metric, Arnold's formulas, without coordinates.
 
-What is assumed, and checked near the state given: L = ½ v·M(q) v − V(t, q) without constraints, and for (7.2) forces
+Assumed, and checked near the given state: L = ½ v·M(q) v − V(t, q) without constraints, and for (7.2) forces
 Q(t, q). `linearise` assumes none of it.
 """
 
@@ -40,7 +40,7 @@ def levi_civita(system: System, t: Time, q: Configuration) -> Christoffel:
 
     v̇^c + Γ^c_ab v^a v^b = F^c are the equations of motion (7.1).
 
-    **Arguments:** `system`: L = ½ v·M(q) v − V(t, q), without constraints; forces may be any, its frame is not used;
+    **Arguments:** `system`: L = ½ v·M(q) v − V(t, q), without constraints; any forces; its frame is not used;
     `t`, `q`.
 
     **Returns:** `(n, n, n)`, index order `[c, a, b]`; Γ^c_ab − Γ^c_ba = c^c_ab, zero on R^n.
@@ -97,7 +97,7 @@ def sectional_curvature(
 ) -> Scalar:
     """g(R(x, y) y, x) / (g(x, x) g(y, y) − g(x, y)²): Gauss' curvature of the surface of geodesics spanned by x and y.
 
-    Negative: free motions in that plane part exponentially; positive: they meet again.
+    If it is negative, free motions in that plane diverge exponentially; if positive, they meet again.
 
     **Arguments, Raises:** as for `levi_civita`; `x`, `y` `(n,)`, independent.
     """
@@ -116,7 +116,7 @@ def stability_matrix(
     **Arguments:** `system`: L = ½ v·M(q) v − V(t, q), forces that depend on q and t alone; its frame is not used, and it
     has no constraints; `t`, `q`; `v` `(n,)`; `control`.
 
-    **Returns:** K `(n, n)`, self-adjoint in the metric where the force has a potential.
+    **Returns:** K `(n, n)`, self-adjoint in the metric if the force has a potential.
 
     **Raises:** `ValueError` for another Lagrangian (terms linear in v, a metric that depends on t), damping or gyroscopic
     forces, constraints, prescribed motion, or wrong shapes. `linearise` takes all of these.

@@ -2,8 +2,8 @@
 
     Ψ_s(q, u) = (Φ_s(q), u′) ,    u′ the quasi-velocity of TΦ_s v ,    σ_a = ∂Ψ_s/∂s^a |_{s=0}
 
-Φ is a symmetry where the flow of the equations of motion commutes with it, TΨ_s f = f ∘ Ψ_s: Lagrangian, forces and
-constraints may all depend on q, as long as Φ carries them along.
+Φ is a symmetry if the flow of the equations of motion commutes with it, TΨ_s f = f ∘ Ψ_s: Lagrangian, forces and
+constraints may all depend on q, as long as Φ transports them.
 """
 
 from collections.abc import Callable
@@ -25,7 +25,7 @@ Generators = Float[Array, " p"]
 
 
 class Symmetry(eqx.Module):
-    """A symmetry Φ_s of dimension p, given by what it does to a configuration.
+    """A symmetry Φ_s of dimension p, given by its action on configurations.
 
     **Arguments:**
 
@@ -69,7 +69,7 @@ def generator(
 def check_symmetry(
     system: System, symmetry: Symmetry | None, t: Scalar, x: State, control: Control
 ) -> None:
-    """The equations of motion do not depend on time, and commute with the symmetry, at x and a state near it."""
+    """Checks, at x and a state near it, that the equations of motion are autonomous and commute with the symmetry."""
     if _checks.any_tracer((system, symmetry, t, x, control)):
         return
     _checks.check_autonomous(system, _by_time(system, t, x, control))
@@ -87,7 +87,7 @@ def _by_time(system, t, x, control):
 
 @eqx.filter_jit
 def _compared(system, symmetry, t, x, control):
-    """f at Ψ_s(x), and what Ψ_s makes of f at x, for a step s."""
+    """f at Ψ_s(x), and f at x pushed forward by Ψ_s, for a step s."""
     draw = np.random.default_rng(0).normal(size=symmetry.dim)
     s = jnp.asarray(0.4 * draw, x[1].dtype)
     q, u = x
