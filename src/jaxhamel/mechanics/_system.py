@@ -165,7 +165,10 @@ STANDS_FOR: dict[str, tuple[str, ...]] = {
     "inverse_frame": ("frame", "space"),
 }
 _THE_SYSTEM = ("lagrangian", "force", "frame", "drift", "n_constraints", "space")
-_WITHOUT_DEFAULT = ("lagrangian", "space")  # the defaults of these are placeholders, not definitions
+_WITHOUT_DEFAULT = (
+    "lagrangian",
+    "space",
+)  # the defaults of these are placeholders, not definitions
 
 
 def overrides(system: System, name: str) -> bool:
