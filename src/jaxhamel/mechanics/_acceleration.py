@@ -26,7 +26,7 @@ ROUTES: dict[str, Callable[..., Any]] = {
 def choose_route(system: System, route: str | None) -> str:
     """The requested route, or the fastest one: Gauss' principle, on bodies if the system defines them.
 
-    Gauss' form needs no second derivative of the frame and no n × n solve; figures in `_gauss.py`.
+    Gauss' form needs no second derivative of the frame and no n × n solve (docs/performance.md#equations-of-motion).
     """
     _checks.check_route(route, ROUTES)
     return "gauss" if route is None else route

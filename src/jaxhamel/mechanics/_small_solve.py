@@ -1,8 +1,8 @@
 """Linear solves of small dense systems, unrolled: no LAPACK call, own derivative rule.
 
 A LAPACK call on a 3 × 3 or 5 × 5 matrix costs more than the whole right-hand side around it, cannot be fused by XLA and
-runs one matrix at a time under `vmap` (docs/performance.md). Beyond `UNROLL_LIMIT` rows the unrolled program, which grows
-like n³, compiles too slowly, and the library is called instead.
+runs one matrix at a time under `vmap` (docs/performance.md#equations-of-motion). Beyond `UNROLL_LIMIT` rows the unrolled
+program, which grows like n³, compiles too slowly, and the library is called instead.
 
 Both have their own derivative rule, d(M⁻¹b) = M⁻¹(db − dM x) and dA⁻¹ = −A⁻¹ dA A⁻¹: no factorisation is ever
 differentiated.
@@ -140,9 +140,7 @@ def _ldl_in_a_loop(matrix):
 
 @jax.custom_jvp
 def _inverse(matrix):
-    # Measured (n = 8, one matrix, 2 cores): compile 0.4 s and 16 µs; elimination with pivoting by pairwise `where`
-    # 9.7 s and 20 µs, by argmax 0.5 s and 32 µs; normal equations with Newton steps 0.3 s and 15 µs but useless beyond
-    # cond A = 1e7.
+    # Compiles and runs faster than elimination with pivoting (docs/performance.md#equations-of-motion).
     n = matrix.shape[0]
     orthonormal: list[Array] = []  # rows of Q
     inverse_lower: list[Array] = []  # rows of L⁻¹

@@ -1,4 +1,4 @@
-"""Simulation: diffrax underneath, and visible."""
+"""Simulation by diffrax, whose solvers, adjoints and results remain accessible."""
 
 from jaxhamel.simulate._adjoint import AutoAdjoint as AutoAdjoint
 from jaxhamel.simulate._results import RESULTS as RESULTS

@@ -1,4 +1,4 @@
-"""The adjoint that is used unless one is given: both modes of differentiation, each by the cheaper way."""
+"""The default adjoint of `simulate`: forward and reverse mode, each by the cheaper method."""
 
 from collections.abc import Callable
 from typing import Any
@@ -15,13 +15,13 @@ from jaxhamel._lanes._xla_cpu._whole_loop import whole_loop
 
 
 class AutoAdjoint(diffrax.AbstractAdjoint):
-    """Differentiates a solve in forward *and* in reverse mode, and chooses how by the number of inputs that move.
+    """Differentiates a solve in forward *and* in reverse mode; the number of differentiated inputs decides on the method.
 
-    diffrax's own adjoints do one or the other well: `ForwardMode` cannot be reversed, `RecursiveCheckpointAdjoint` cannot
-    be pushed forward, and `DirectAdjoint` does both at several times the cost. This one runs a plain loop for the
+    diffrax's own adjoints are efficient in one mode only: `ForwardMode` cannot be reversed, `RecursiveCheckpointAdjoint`
+    cannot be pushed forward, and `DirectAdjoint` does both at several times the cost. This adjoint runs a plain loop for the
     solution y = F(x) and attaches to it the tangent ẏ = F′(x) ẋ as a linear map with two programs:
 
-    | asked for                              | computed by                                                  |
+    | requested                              | computed by                                                  |
     |----------------------------------------|--------------------------------------------------------------|
     | nothing                                | the plain loop; the adjoint costs nothing                    |
     | F′ẋ (`jvp`, `jacfwd`)                  | `ForwardMode`                                                |
@@ -35,27 +35,14 @@ class AutoAdjoint(diffrax.AbstractAdjoint):
     one by one. The number of outputs matters less: the columns of F′ serve all outputs at once, and a vmapped backward pass
     shares its forward pass, but the caller who wants a Jacobian of many outputs should ask for it by `jacfwd`.
 
-    Measured on the rolling ball with two masses (`simulate` for 5 s at rtol 1e-6, Tsit5, 121 adaptive steps; by the
-    coefficients of its control, a Fourier series; two quiet cores, double precision, two processes each):
+    Up to about ten inputs, columns take half the time of checkpoints, and two thirds of their compile time
+    (docs/performance.md#adjoints).
 
-    |                                | trace + compile | run      |
-    |--------------------------------|-----------------|----------|
-    | the solution alone             | 1.4 s           | 0.3 ms   |
-    | `jacfwd`, 10 inputs            | 3.8 s           | 2.8 ms   |
-    | … by `ForwardMode` itself      | 3.0 s           | 5.1 ms   |
-    | `grad` by columns, 6 inputs    | 4.3 s           | 1.7 ms   |
-    | `grad` by columns, 10 inputs   | 4.0 s           | 2.5 ms   |
-    | `grad` by columns, 34 inputs   | 4.3 s           | 8.0 ms   |
-    | `grad` by checkpoints, 10 / 34 | 6.5 / 7.5 s     | 4.4 / 7.3 ms |
-    | … by `RecursiveCheckpointAdjoint` itself, 34 | 5.3 s | 4.4 ms |
-
-    Up to ten inputs columns run in about half the time, and compile in two thirds of it.
-
-    Works in `diffrax.diffeqsolve(..., adjoint=AutoAdjoint())` as well.
+    It works in `diffrax.diffeqsolve(..., adjoint=AutoAdjoint())` as well.
 
     **Arguments:**
 
-    - `forward_up_to`: reverse mode goes by columns up to this many inputs.
+    - `forward_up_to`: the largest number of inputs for which reverse mode uses columns.
     - `reverse`: the adjoint for more inputs.
     """
 
@@ -75,7 +62,7 @@ class AutoAdjoint(diffrax.AbstractAdjoint):
                 filled = eqx.combine(jax.tree.unflatten(structure, leaves), static)
                 return adjoint.loop(**self.put_together(filled))
 
-            return jax.jit(solve)  # traced once, however often it is differentiated
+            return jax.jit(solve)  # traced only once, even if it is differentiated repeatedly
 
         solves = [
             solve_by(a) for a in (diffrax.ForwardMode(), self.reverse, diffrax.DirectAdjoint())
@@ -83,16 +70,16 @@ class AutoAdjoint(diffrax.AbstractAdjoint):
         return _differentiable(*solves, forward_up_to=self.forward_up_to)(leaves)
 
     def taken_apart(self, inputs: dict[str, Any]) -> dict[str, Any]:
-        """The loop's inputs as they are counted."""
+        """The loop's inputs in the form in which they are counted."""
         return inputs
 
     def put_together(self, inputs: dict[str, Any]) -> dict[str, Any]:
-        """The loop's inputs as it needs them."""
+        """The loop's inputs in the form that the loop needs."""
         return inputs
 
 
 def _without_closures(terms, t0, y0, args):
-    """The vector field with what it closes over as explicit inputs: a tangent hidden there must be seen."""
+    """The vector field with its closed-over values as explicit inputs, so that tangents of these are visible."""
     if not isinstance(getattr(terms, "term", None), diffrax.ODETerm):
         return terms
     field = eqx.filter_closure_convert(terms.term.vector_field, t0 * terms.direction, y0, args)
@@ -100,7 +87,7 @@ def _without_closures(terms, t0, y0, args):
 
 
 def _saving_without_closures(saveat, state, args):
-    """`SaveAt(fn=…)` likewise: diffrax gives it the direction of time in a closure."""
+    """`SaveAt(fn=…)` with its closed-over values as explicit inputs; diffrax puts the direction of time there."""
 
     def converted(sub):
         if not isinstance(sub, diffrax.SubSaveAt) or getattr(sub.fn, "__closure__", None) is None:
@@ -114,11 +101,11 @@ def _saving_without_closures(saveat, state, args):
 
 
 class _TracedOnce(eqx.Module):
-    """A vector field as a program of its own inside the loop's.
+    """A vector field as a jitted program inside of the loop's program.
 
-    A loop is differentiated again and again until it is known which of its values carry a tangent. JAX keeps the derivative
-    of a program, and derives loose operations anew each time: tracing and lowering `grad` of a rolling ball's motion took
-    7.7 s of CPU and takes 5.2, `jacfwd` 2.9 and 2.3.
+    JAX differentiates a loop repeatedly until it is known which of its values carry a tangent. It caches the derivative of a
+    jitted
+    program, but differentiates inlined operations again each time (docs/performance.md#adjoints).
     """
 
     field: Any
@@ -139,7 +126,7 @@ def _differentiable(
     *,
     forward_up_to: int,
 ) -> Callable[..., Any]:
-    """F as a function of a list of arrays, with the tangent map described in `AutoAdjoint`."""
+    """F as a function of a list of arrays, with the derivative rules described in `AutoAdjoint`."""
 
     @jax.custom_jvp
     def solve(leaves):
@@ -174,7 +161,7 @@ def _no_tangent(y):
 def _tangent_maps(
     forward, reverse, direct, moving, leaves, forward_up_to
 ) -> tuple[LinearProgram, LinearProgram]:
-    """F′ and F′ᵀ with respect to the leaves that move."""
+    """F′ and F′ᵀ with respect to the leaves that carry a tangent."""
     jvp = _jvp_of(forward, moving)
     jvp_direct, vjp_direct = _jvp_of(direct, moving), _vjp_of(direct, moving)
     if sum(leaves[i].size for i in moving) <= forward_up_to:
@@ -187,7 +174,7 @@ def _tangent_maps(
 
 
 def _of_moving(solve, moving, leaves):
-    """F's floating-point outputs as a function of the leaves that move."""
+    """The floating-point outputs of F as a function of the leaves that carry a tangent."""
 
     def function(values):
         filled = list(leaves)
@@ -215,7 +202,7 @@ def _vjp_of(solve, moving):
 
 
 def _by_columns(jvp, moving):
-    """x̄ = F′ᵀȳ from all columns of F′ at once. They do not depend on ȳ: a vmap over ȳ computes them once."""
+    """x̄ = F′ᵀȳ from all columns of F′. The columns do not depend on ȳ, so that a vmap over ȳ computes them once."""
 
     def vjp(leaves, y_bar):
         return transposed_by_columns(lambda e: jvp(leaves, e), [leaves[i] for i in moving], y_bar)

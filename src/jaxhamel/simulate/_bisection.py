@@ -11,7 +11,7 @@ from jaxtyping import Array, Bool, Float
 
 
 class Bracket(eqx.Module):
-    """The event lies in (lower, upper]; bisection ends at `width`; `rises`: the function is positive at the step's end."""
+    """The event lies in (lower, upper], bisected down to `width`; `rises`: the function is positive at the step's end."""
 
     lower: Float[Array, ""]
     upper: Float[Array, ""]
@@ -20,11 +20,13 @@ class Bracket(eqx.Module):
 
 
 class InsideStep(optx.AbstractRootFinder):
-    """The time in the last step at which a function becomes positive, as the first time after it, to rounding.
+    """Finds the time in the last step at which a function becomes positive, to rounding, as the first time after the event.
 
-    diffrax calls it for events with the step's ends as `lower` and `upper` and with a pytree of values of which all but one
-    are zero. Where none is positive at the end of the step (no event, or one at the start) the result is that end.
-    Derivatives go by the implicit function theorem.
+    diffrax calls it for events, with the step's ends as `lower` and `upper` and with a pytree of values of which all but one
+    are
+    zero. If none is positive at the end of the step (no event, or an event at the start), the result is that end.
+    Derivatives use
+    the implicit function theorem.
     """
 
     rtol: float = 0.0
@@ -58,5 +60,5 @@ class InsideStep(optx.AbstractRootFinder):
 
 
 def _total(values: Any):
-    """The one value that is not zero."""
+    """The only nonzero value."""
     return sum(jax.tree.leaves(values))

@@ -1,9 +1,11 @@
-"""The end of a simulation by conditions on the state, located within the step in which one of them comes true.
+"""Ends a simulation by conditions on the state, located within the step in which one of them comes true.
 
-Each condition is brought to a function h(t, y) that is negative before its event and positive after it: of a real function
-f, whose zero is the event, h = −sign(f(t₀)) f; of a Boolean one h = ±1. diffrax steps until the largest h is positive at the
-end of a step; the time is then found by bisection on the interpolant of that step, to rounding, so that it is never outside
-the step, and of several conditions the first one counts.
+Each condition is turned into a function h(t, y) that is negative before its event and positive after it: h = −sign(f(t₀)) f
+for a real function f, whose zero is the event, and h = ±1 for a Boolean one. diffrax steps until the largest h is positive
+at
+the end of a step. Bisection on the interpolant of that step then finds the time to rounding, so that it always lies in the
+step;
+the first of several events counts.
 """
 
 from collections.abc import Callable
@@ -22,9 +24,9 @@ from jaxhamel.simulate._one_vector import Layout
 
 
 class Conditions(eqx.Module):
-    """What ends a simulation: functions (t, y, args, …) of a real or Boolean value, and where these are looked for.
+    """Functions (t, y, args, …) with real or Boolean values that end a simulation, and the direction of each.
 
-    A real function with a `direction` (of a `diffrax.Event`) has its events only where it rises (True) or falls (False).
+    A real function with a `direction` (of a `diffrax.Event`) has events only where it rises (True) or falls (False).
     """
 
     functions: list[Callable]
@@ -33,7 +35,7 @@ class Conditions(eqx.Module):
 
     @classmethod
     def of(cls, event: Any, layout: Layout | None) -> "Conditions | None":
-        """From a `diffrax.Event`, or a function of (t, q, u), or a pytree of such functions."""
+        """The conditions of a `diffrax.Event`, of a function of (t, q, u), or of a pytree of such functions."""
         if event is None:
             return None
         given = event if isinstance(event, diffrax.Event) else None
@@ -48,7 +50,7 @@ class Conditions(eqx.Module):
         return cls(functions, tuple(directions), structure)
 
     def starting(self, field: Callable, t0, y0, args, known: dict[str, Any]) -> "Located":
-        """The conditions with what they are at the start, where the motion has the rate `field(t, y, args)`."""
+        """The conditions with their signs just after the start; `field(t, y, args)` is the rate of the motion."""
         evaluate = lambda t, y: [f(t, y, args, **known) for f in self.functions]  # noqa: E731
         values = self._checked(eqx.filter_eval_shape(evaluate, t0, y0))
         dtypes = [jnp.result_type(v) for v in values]
@@ -69,13 +71,13 @@ class Conditions(eqx.Module):
 
 
 def _sign_after(f: Callable, t0, y0, rate, args, known):
-    """The sign of a real function just after the start, by its rate where it starts from zero."""
+    """The sign of a real function just after the start; if it starts at zero, the sign of its rate."""
     value, slope = jax.jvp(lambda t, y: f(t, y, args, **known), (t0, y0), rate)
     return jax.lax.stop_gradient(jnp.sign(jnp.where(value == 0, slope, value)))
 
 
 class Located(eqx.Module):
-    """Conditions and the sign of each real one at the start."""
+    """Conditions, with the sign of each real one just after the start."""
 
     conditions: Conditions
     signs: list[Any]
@@ -83,7 +85,7 @@ class Located(eqx.Module):
 
     @property
     def event(self) -> diffrax.Event:
-        """For diffrax: real functions that rise through zero, and what holds from the start."""
+        """The event for diffrax: real functions that rise through zero, and Booleans that hold at the start."""
         functions: dict[str, Any] = {f"crossing {i}": _Crossing(self, i) for i in self._directed}
         if self._others:
             functions["first"] = _First(self)
@@ -115,8 +117,10 @@ class Located(eqx.Module):
         return value if direction else -value
 
     def happened(self, mask: dict[str, Any], t, y, args, known) -> tuple[Any, Any]:
-        """Which conditions ended the simulation, from diffrax' mask and the last state; and whether a Boolean one did
-        after the start, so that the time of the end has no derivative."""
+        """The conditions that ended the simulation, from diffrax' mask and the last state, and a flag.
+
+        The flag is True if a Boolean condition came true after the start: the end time then has no derivative.
+        """
         at_start = mask.get("start", jnp.array(False))
         ended = at_start | mask.get("first", jnp.array(False))
         found = {i: mask[f"crossing {i}"] for i in self._directed}
@@ -132,7 +136,7 @@ class Located(eqx.Module):
 
 
 class Ending(eqx.Module):
-    """The end of a simulation as diffrax is asked for it and as it is found, with or without conditions."""
+    """The end of a simulation: the events to pass to diffrax, and the final time and state in its solution."""
 
     located: Located | None
     known: dict[str, Any]
@@ -150,14 +154,14 @@ class Ending(eqx.Module):
 
     @property
     def saved(self) -> diffrax.SubSaveAt:
-        """The last state; with conditions its time, too, because reverse mode goes through what is saved alone."""
+        """Saves the last state; with conditions also its time, because reverse mode differentiates only saved values."""
         if self.located is None:
             return diffrax.SubSaveAt(t1=True)
         dtype = self.located.t0.dtype
         return diffrax.SubSaveAt(t1=True, fn=lambda t, y, args: (jnp.asarray(t, dtype), y))
 
     def found(self, solution: Any, args) -> tuple[Any, Any, Any]:
-        """Time and state of the end, and which conditions made it."""
+        """Time and state of the end, and the conditions that caused it."""
         end = jax.tree.map(lambda x: x[0], solution.ys[1])
         if self.located is None:
             return solution.ts[1][0], end, None
@@ -167,7 +171,7 @@ class Ending(eqx.Module):
 
 
 class _OfState(eqx.Module):
-    """A function of (t, q, u) as one of diffrax' state."""
+    """A function of (t, q, u) as a function of diffrax' state."""
 
     function: Any
     layout: Layout | None
@@ -196,7 +200,7 @@ class _First(eqx.Module):
 
 
 class _AtStart(eqx.Module):
-    """Whether a Boolean condition holds from the start."""
+    """Whether a Boolean condition holds at the start."""
 
     located: Located
 
@@ -208,7 +212,7 @@ class _AtStart(eqx.Module):
 
 @jax.custom_jvp
 def _step_up(condition, t):
-    """1 where a condition holds, else −1; with a slope in t, for a root finder that divides by it."""
+    """1 if a condition holds, else −1; its slope in t is not zero, for a root finder that divides by it."""
     return jnp.where(condition, jnp.ones_like(t), -jnp.ones_like(t))
 
 
@@ -218,10 +222,11 @@ def _step_up_jvp(primals, tangents):
 
 
 def without_derivative(flag, values: Any) -> Any:
-    """A pytree of floating-point arrays; where `flag` holds, their derivatives are NaN in both modes.
+    """The values unchanged; if `flag` holds, their derivatives are NaN in both modes.
 
-    A Boolean does not say how fast it changes, so the end that it sets has no derivative that could be known. In reverse
-    mode a cotangent of zero stays zero: what does not use the values has its derivative.
+    A Boolean has no rate of change, so that the end time that it sets has no known derivative. In reverse mode a zero
+    cotangent
+    stays zero: results that do not use these values keep their derivatives.
     """
     leaves, structure = jax.tree.flatten(values)
     return jax.tree.unflatten(structure, _with_unknown_derivative(flag, leaves))

@@ -1,4 +1,4 @@
-"""The state of a simulation as one vector, and which simulations have it so."""
+"""Stores the state of a simulation as one vector, for solvers that allow it."""
 
 import math
 from typing import Any
@@ -14,10 +14,11 @@ from jaxhamel.simulate._adjoint import AutoAdjoint
 
 
 class Layout(eqx.Module):
-    """Where the numbers of a state (q, u) stand in one vector.
+    """The positions of the entries of a state (q, u) in one vector.
 
-    diffrax steps a state leaf by leaf, and on a CPU each of its small operations costs as much as a right-hand side: a ball
-    has three leaves (quaternion, place, u).
+    diffrax steps a state leaf by leaf, and on a CPU each of its small operations costs as much as a right-hand side; the
+    state of a
+    rolling ball has three leaves (quaternion, position, u).
     """
 
     structure: Any = eqx.field(static=True)
@@ -29,11 +30,11 @@ class Layout(eqx.Module):
         return cls(structure, tuple(jnp.shape(x) for x in leaves))
 
     def vector(self, y) -> Float[Array, " n"]:
-        """All leaves one after the other."""
+        """All leaves as one vector."""
         return jnp.concatenate([jnp.ravel(x) for x in jax.tree.leaves(y)])
 
     def parts(self, vector):
-        """The state from its vector; axes before the last one stay in front."""
+        """The state from its vector; leading axes are kept."""
         ends = np.cumsum([math.prod(shape) for shape in self.shapes])
         pieces = jnp.split(vector, ends[:-1], axis=-1)
         pairs = zip(pieces, self.shapes, strict=True)
@@ -42,7 +43,7 @@ class Layout(eqx.Module):
 
 
 class OfVector(eqx.Module):
-    """A vector field of (q, u) on the vector."""
+    """A vector field of (q, u) as a vector field of the vector."""
 
     field: Any
     layout: Layout
@@ -52,7 +53,7 @@ class OfVector(eqx.Module):
 
 
 class OfParts(AutoAdjoint):
-    """`AutoAdjoint` for a state that is one vector: what it counts are the numbers of the leaves that move."""
+    """`AutoAdjoint` for a state stored as one vector; it counts inputs by the original leaves that carry a tangent."""
 
     y0: Any = None
     layout: Layout | None = None
@@ -72,6 +73,6 @@ class OfParts(AutoAdjoint):
 
 
 def can_be_one_vector(solver: Any, event: Any) -> bool:
-    """Whether a solver, as it was given, and an event know nothing of the state's structure: diffrax's own, and ours."""
+    """Whether solver and event do not depend on the state's structure, as diffrax's own solvers and our events."""
     known = solver is None or type(solver).__module__.split(".")[0] == "diffrax"
     return known and not isinstance(event, diffrax.Event)

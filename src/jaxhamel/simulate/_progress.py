@@ -1,4 +1,4 @@
-"""A line on the terminal that says how far a simulation is and how long it will still take."""
+"""A progress line on the terminal: percent of the time span, and the time left."""
 
 import sys
 import time
@@ -7,10 +7,11 @@ import diffrax
 
 
 class TimeLeftMeter(diffrax.TextProgressMeter):
-    """Percent of the time span, seconds taken and seconds left, on standard error.
+    """Reports percent of the time span, seconds elapsed and seconds left, on standard error.
 
-    On a terminal one line is rewritten; in a file each report is a line of its own. diffrax calls back
-    at most every 2 % of the way. Under vmap the slowest trajectory counts.
+    On a terminal one line is rewritten; in a file each report is a line of its own. diffrax calls back at most every 2 % of
+    the
+    time span. Under vmap the slowest trajectory counts.
     """
 
     @staticmethod

@@ -1,11 +1,11 @@
-"""How a simulation ended, in words: diffrax's results and two more causes."""
+"""The reasons for the end of a simulation: diffrax's results and two additional ones, with messages."""
 
 from typing import TYPE_CHECKING, Any
 
 import diffrax
 import numpy as np
 
-if TYPE_CHECKING:  # equinox makes the types of its enumerations at run time
+if TYPE_CHECKING:  # equinox creates the types of its enumerations at run time
 
     class _Item:
         def __init__(self, value: Any, enumeration: Any) -> None: ...
@@ -22,7 +22,7 @@ else:
 
 
 class RESULTS(_Results):
-    """diffrax's results, and what a mechanical system can do besides."""
+    """diffrax's results, and two further failures of mechanical systems."""
 
     nonfinite_state = "The state or its rate of change became NaN or infinite."
     step_too_small = (
@@ -52,7 +52,7 @@ def as_result(item) -> Result:
 
 
 def cause_of_end(result, nonfinite) -> Any:
-    """diffrax's result, with the causes of a step that could not be made smaller told apart."""
+    """diffrax's result, in which the two causes of a vanishing step size are told apart."""
     result = RESULTS.promote(result)
     gave_up = result == RESULTS.dt_min_reached
     small = RESULTS.where(nonfinite, RESULTS.nonfinite_state, RESULTS.step_too_small)
@@ -74,7 +74,7 @@ _ADVICE = {
 
 
 def in_words(result, t_end) -> str:
-    """The cause, the time, and what to do, of one concrete result."""
+    """The cause, the time, and the remedy, for one concrete result."""
     name = name_of(result)
     if name == "successful":
         return "reached the end"
@@ -92,5 +92,5 @@ def name_of(result) -> str:
 
 
 def is_okay(result):
-    """Whether the end was the one asked for: the last time, or an event."""
+    """Whether the simulation reached its regular end: the last time, or an event."""
     return (result == RESULTS.successful) | (result == RESULTS.event_occurred)

@@ -30,7 +30,7 @@ from jaxhamel.simulate._step_size import FixedStep, is_nonfinite, steps_in, watc
 from jaxhamel.simulate._trajectory import SystemAndControl, Trajectory
 
 MAX_STEPS = 2**16
-_MAX_STEPS_DENSE = 2**12  # dense output keeps all stages of that many steps
+_MAX_STEPS_DENSE = 2**12  # dense output stores the stages of this number of steps
 
 
 def simulate(
@@ -68,21 +68,21 @@ def simulate(
 
     **Other arguments:**
 
-    - `max_steps`: the most steps to take before giving up; default 65536 (4096 with `dense`), more where `dt` needs more.
-    - `solver`: any diffrax solver, default `diffrax.Tsit5()`. Where configurations hold quaternions it is wrapped in
+    - `max_steps`: limit on the number of steps; default 65536 (4096 with `dense`), or more if `dt` requires it.
+    - `solver`: any diffrax solver, default `diffrax.Tsit5()`. For configurations with quaternions it is wrapped in
       `jaxhamel.Projected`, on a matrix group in `jaxhamel.LieGroup`. `jaxhamel.CommutatorFree2()`, `CommutatorFree4()` and
       `Variational()` take the space from the system.
     - `adjoint`: default `jaxhamel.AutoAdjoint()`, for `jax.grad` as well as `jax.jvp`; or diffrax' `ForwardMode`,
       `RecursiveCheckpointAdjoint` or `DirectAdjoint`. (`BacksolveAdjoint` and `ImplicitAdjoint` cannot differentiate a
       trajectory, and are refused.)
-    - `event`: a function `event(t, q, u)` whose value ends the simulation: a real one where it passes through zero, a
-      Boolean one where it becomes true; or a dict, list or tuple of such functions, of which the first to happen counts
-      (`trajectory.event` says which); or a `diffrax.Event` (its root finder is not needed). Conditions are looked at where
-      a step ends, and located on the step's interpolant to rounding; one that comes and goes within a step is missed (take
-      a smaller `dt`). A zero at the start is a place to start from and no event; a Boolean that holds there is one. Where
-      a Boolean has ended the simulation, derivatives of `t_end`, `q_end` and `u_end` are NaN, because a Boolean does not
-      say how fast it comes: give the real function.
-    - `dense`: whether `trajectory.evaluate(t)` shall give the state between the `ts`.
+    - `event`: a function `event(t, q, u)` that ends the simulation when its real value passes through zero or its Boolean
+      value becomes true; or a dict, list or tuple of such functions, the first of which to happen counts
+      (`trajectory.event` tells which); or a `diffrax.Event` (its root finder is not used). Conditions are tested at the end
+      of each step and located to rounding on the step's interpolant; an event that comes and goes within a step is missed
+      (use a smaller `dt`). A real function may start at zero, which is no event; a Boolean that is true at the start is
+      one. If a Boolean has ended the simulation, derivatives of `t_end`, `q_end` and `u_end` are NaN, because a Boolean
+      has no rate of change; a real function has.
+    - `dense`: whether `trajectory.evaluate(t)` can give the state between the `ts`.
     - `progress`: True for a line with the time left, or a diffrax progress meter.
     - `route`: the route to the equations of motion, see `jaxhamel.acceleration`.
     - `project`: whether to bring the configuration back onto the system's `holonomic` constraints (closed loops) at the end
@@ -90,13 +90,13 @@ def simulate(
       the steps; the summary of the trajectory shows how far.
 
     **Returns:** a `Trajectory`. A simulation that breaks down does not raise: its `result` has the cause, `t_end` the
-    time, and what was reached is kept. `simulate(...).raise_if_failed()` raises.
+    time, and the motion up to then is kept. `simulate(...).raise_if_failed()` raises.
 
-    **Raises:** `ValueError` or `TypeError` for arguments that cannot be: wrong shapes, quaternions that are not unit,
+    **Raises:** `ValueError` or `TypeError` for invalid arguments: wrong shapes, quaternions that are not unit,
     times out of order, NaN in a control. Only concrete values are checked, never tracers.
 
-    Everything but the structure of the arguments is traced: other masses, states, controls, times, tolerances compile
-    nothing again. (A control written as a `lambda` is another function each time it is written; make it an
+    Everything but the structure of the arguments is traced: other values of masses, states, controls, times or
+    tolerances do not recompile. (Each evaluation of a `lambda` expression gives a new function; make the control an
     `equinox.Module` or a `jax.tree_util.Partial` with its numbers as leaves.)
     """
     _checks.check_a_system(system)
@@ -130,7 +130,7 @@ def simulate(
 
 @eqx.filter_jit
 def _solve(system, control, y0, ts, steps, options, route, layout):
-    """Everything compiled, in one program: the solve and what it takes to describe its end."""
+    """The solve and the description of its end, as one compiled program."""
     dense, conditions = options.pop("dense"), options.pop("event")
     args, field = (system, control), VectorField(route)
     if layout is not None:
@@ -157,7 +157,7 @@ def _solve(system, control, y0, ts, steps, options, route, layout):
     found = _description(solution, y0, (t_end, end), layout)
     if isinstance(
         options["solver"], OnConstraints
-    ):  # the interpolant between steps has not been projected
+    ):  # the interpolant between steps is not projected
         found |= _closed(system, ts, found)
     return found | {"event": happened}
 
@@ -168,7 +168,7 @@ def _counting(options, y0, layout: Layout):
 
 
 class _OneLane(eqx.Module):
-    """A vector field as one kernel where that is good."""
+    """A vector field compiled as one kernel if that is advantageous."""
 
     field: Any
 
@@ -179,20 +179,20 @@ class _OneLane(eqx.Module):
 
 
 def _traced_once(field, t, y, args):
-    """The vector field as a program: diffrax calls it four times before it runs, to see what it gives."""
+    """The vector field as a jitted program: diffrax traces it four times before it runs."""
     return eqx.filter_closure_convert(field, t, y, args)
 
 
 def _description(solution, y0, at_end, layout: Layout | None) -> dict[str, Any]:
     ts, (t_end, end) = solution.ts[0], at_end
     valid = jnp.isfinite(ts)
-    # Nothing is saved, not even the start, where no step could be taken.
+    # If no step could be taken, nothing is saved, not even the start.
     rows = jax.tree.map(
         lambda x, x0: x.at[0].set(jnp.where(valid[0], x[0], x0)), solution.ys[0], y0
     )
     valid = valid.at[0].set(True)
     (q, u), end = (y if layout is None else layout.parts(y) for y in (rows, end))
-    # At the last of `ts` the two are the same state, but XLA may round its projection in two ways.
+    # At the last of `ts` both are the same state, but XLA may round the two projections differently.
     last = lambda row, x: jnp.where(valid[-1], row[-1], x)  # noqa: E731
     q_end, u_end = jax.tree.map(last, (q, u), end)
     return {
@@ -209,7 +209,7 @@ def _description(solution, y0, at_end, layout: Layout | None) -> dict[str, Any]:
 
 
 def _closed(system, ts, found) -> dict[str, Any]:
-    """The configurations on the holonomic constraints; rows that are missing stay NaN, with finite derivatives."""
+    """Projects the configurations onto the holonomic constraints; missing rows stay NaN, with finite derivatives."""
     valid, q_end = found["valid"], closed(system, found["t_end"], found["q_end"])
     missing = lambda x: ~valid.reshape(-1, *[1] * (x.ndim - 1))  # noqa: E731
     last = lambda row, x: jnp.where(missing(row), x[None], row)  # noqa: E731
@@ -228,7 +228,7 @@ def nan_where(missing, tree):
 
 
 def _state_in_one_dtype(system, q0, u0, ts):
-    """Initial state and times as arrays of the state's widest floating dtype; lists become arrays, integers floats."""
+    """Initial state and times as arrays of the state's widest floating dtype; lists and integers are converted."""
     _checks.check_arrays(q0=q0, u0=u0, ts=ts)
     _checks.check_velocity("u0", u0)
     q0, u0, ts = _lists_to_arrays(system.space, q0), jnp.asarray(u0), jnp.asarray(ts)
@@ -238,7 +238,7 @@ def _state_in_one_dtype(system, q0, u0, ts):
 
 
 def dtype_of_state(q0, u0):
-    """The widest floating dtype among the arrays of a state; JAX's own where all are integers."""
+    """The widest floating dtype among the arrays of a state; JAX's default if all are integers."""
     floats = [jnp.result_type(x) for x in jax.tree.leaves((q0, u0))]
     floats = [d for d in floats if jnp.issubdtype(d, jnp.floating)]
     return jnp.result_type(*floats) if floats else jnp.result_type(float)
@@ -247,7 +247,7 @@ def dtype_of_state(q0, u0):
 def _lists_to_arrays(space, q0):
     try:
         return jax.tree.map(lambda _, part: jnp.asarray(part), space.stored, q0)
-    except (TypeError, ValueError):  # not of the space's structure: the space's own check says so
+    except (TypeError, ValueError):  # not in the space's structure, which the space's own check reports
         return q0
 
 
@@ -278,7 +278,7 @@ def _solver(space: AbstractSpace, solver, layout):
 
 
 def _steps_vectors(solver) -> bool:
-    """Whether a solver given a layout steps vectors: not those that need q beside the rest."""
+    """Whether the solver, given a layout, can step vectors; solvers that need q separately cannot."""
     return getattr(solver, "layout", None) is not None or not hasattr(solver, "space")
 
 
@@ -287,7 +287,7 @@ def most_steps(max_steps, ts, dt, dense) -> int:
         return max_steps
     needed = _steps_needed(_checks.concrete(ts), None if dt is None else _checks.concrete(dt))
     default = _MAX_STEPS_DENSE if dense else MAX_STEPS
-    # Powers of two: a few other times or a slightly smaller step need no other program.
+    # Powers of two, so that a few more times or a slightly smaller step need no new program.
     return max(default, 2 ** math.ceil(math.log2(needed + 1)))
 
 

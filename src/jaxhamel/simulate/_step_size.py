@@ -1,4 +1,4 @@
-"""Step size controllers that land on the times asked for, and that notice states that are not finite."""
+"""Step size controllers that end steps at the output times and detect states that are not finite."""
 
 from typing import Any
 
@@ -14,13 +14,13 @@ from jaxhamel._typing import Scalar
 class FixedStep(diffrax.AbstractStepSizeController[Any, Any]):
     """Equal steps between neighbouring times of `ts`, none longer than `dt`.
 
-    Each interval [tᵢ, tᵢ₊₁] is divided into ⌈(tᵢ₊₁ − tᵢ)/dt⌉ equal steps, so that every time asked for is the end of a
+    Each interval [tᵢ, tᵢ₊₁] is divided into ⌈(tᵢ₊₁ − tᵢ)/dt⌉ equal steps, so that every output time is the end of a
     step: the values there have the accuracy of the method, not that of its interpolant. (diffrax's
     `ConstantStepSize` with `SaveAt(ts=...)` interpolates, for most methods with an order less.) Where the quotient exceeds
     an integer by less than 1e-3, by rounding, that integer is taken.
 
-    Times and `dt` are arrays: changing them compiles nothing again. A step that ends in NaN or infinity is not
-    kept, and ends the simulation with the last finite state.
+    Times and `dt` are arrays: changing them does not recompile. A step that ends in NaN or infinity is
+    rejected and ends the simulation at the last finite state.
     """
 
     ts: Float[Array, " times"]
@@ -81,7 +81,7 @@ class FixedStep(diffrax.AbstractStepSizeController[Any, Any]):
 
 
 def steps_between(start, end, dt):
-    """How many equal steps `FixedStep` makes from one time to the next."""
+    """Number of equal steps of `FixedStep` between two times."""
     return jnp.maximum(jnp.ceil((end - start) / dt - 1e-3), 1).astype(jnp.int32)
 
 
@@ -91,10 +91,10 @@ def steps_in(ts: np.ndarray, dt: float) -> list[int]:
 
 
 class WatchedStep(diffrax.AbstractAdaptiveStepSizeController[Any, Any]):
-    """diffrax's PID controller, with a memory of whether the last step tried was finite.
+    """diffrax's PID controller, which also records whether the last attempted step was finite.
 
-    A right-hand side that gives NaN makes diffrax shrink the step; at the rounding of time it gives up. The
-    flag tells that apart from a solution whose steps really had to become that small.
+    A right-hand side that gives NaN makes diffrax shrink the step until t + step rounds to t. The flag distinguishes this
+    from a solution that really requires steps this small.
     """
 
     controller: diffrax.PIDController
@@ -143,20 +143,20 @@ class WatchedStep(diffrax.AbstractAdaptiveStepSizeController[Any, Any]):
         *decision, state, result = self.controller.adapt_step_size(
             t0, t1, y0, y1_candidate, args, y_error, error_order, state
         )
-        # diffrax has turned NaN in the error estimate into infinity.
+        # diffrax turns NaN in the error estimate into infinity.
         bad = ~(_all_finite(y1_candidate) & _all_finite(y_error))
         return *decision, (state, bad), result
 
 
 def watched_pid(rtol, atol, ts: Float[Array, " times"]) -> WatchedStep:
-    """Adaptive steps by tolerance, that give up when t + step can no longer be told from t."""
+    """Adaptive steps by tolerance, which fail when t + step rounds to t."""
     smallest = 16 * jnp.finfo(ts.dtype).eps * jnp.maximum(jnp.abs(ts[0]), jnp.abs(ts[-1]))
     pid = diffrax.PIDController(rtol=rtol, atol=atol, dtmin=smallest, force_dtmin=False)
     return WatchedStep(pid)  # pyright: ignore[reportCallIssue]
 
 
 def is_nonfinite(controller_state: Any):
-    """The flag that both controllers keep last in their state."""
+    """The flag that both controllers store as the last entry of their state."""
     return controller_state[-1]
 
 

@@ -12,7 +12,7 @@ from jaxhamel.simulate._trajectory import why_it_failed
 
 
 def summary(trajectory) -> str:
-    """One line for the system and the span, one for each quantity that should not change."""
+    """One line for the system and the time span, and one for each conserved quantity."""
     if np.ndim(trajectory.succeeded):
         return _summary_of_many(trajectory)
     rows = [_span(trajectory), _steps(trajectory), ("result", _result(trajectory))]
@@ -80,7 +80,7 @@ def _of_constraints(system, ts, q):
 
 
 def _condition(rows) -> float:
-    """Of the constraint one-forms, each scaled to length 1."""
+    """The condition number of the constraint one-forms, each scaled to length 1."""
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     if not rows.size or not np.all(np.isfinite(rows)) or not np.all(lengths > 0):
         return 1.0
@@ -120,7 +120,7 @@ def _constraint_values(system, ts, q):
 
 
 def _residual(system, t, q, u):
-    """A_α v + a_α, which should vanish, from the v that u stands for."""
+    """A_α v + a_α, which should vanish, with v from u."""
     from jaxhamel.mechanics._kinematics import velocity_of
 
     everything = system.frame(t, q) @ velocity_of(system, t, q, u) + system.drift(t, q)

@@ -1,4 +1,4 @@
-"""What a simulation gives back: the motion, how it ended, and a summary to print."""
+"""The result of a simulation: the motion, the reason for its end, and a summary to print."""
 
 from typing import Any
 
@@ -33,15 +33,15 @@ class SystemAndControl(eqx.Module):
 
 
 class Trajectory(eqx.Module):
-    """The motion of a system at the times `ts`, whole or as far as it came.
+    """The motion of a system at the times `ts`, up to `ts[-1]` or to an earlier end.
 
     - `ts`: the times given, `(T,)` [s].
     - `q`, `u`: configurations and independent quasi-velocities there, with a leading time axis. Rows after an early end
       (a failure, an event) are NaN, and False in `valid`, `(T,)`.
     - `t_end`, `q_end`, `u_end`: the last state reached: at `ts[-1]`, at the event, or just before the failure.
-    - `event`: of a simulation with `event=…`, whether each of its conditions ended it: one Boolean for each, in the
-      structure in which they were given. None without.
-    - `result`: how it ended, an item of `jaxhamel.RESULTS`, comparable with those of `diffrax.RESULTS` too.
+    - `event`: for a simulation with `event=…`, one Boolean for each condition, in their structure: whether it ended the
+      simulation. None without events.
+    - `result`: the reason for the end, an item of `jaxhamel.RESULTS`, comparable with those of `diffrax.RESULTS` too.
     - `succeeded`: whether it reached the end or an event.
     - `stats`: numbers of steps: `num_steps`, `num_accepted_steps`, `num_rejected_steps`, and `max_steps`.
     - `system`, `control`: as given.
@@ -83,7 +83,7 @@ class Trajectory(eqx.Module):
         _checks.check_dense(self.interpolation)
         t = jnp.asarray(t, dtype=self.ts.dtype)
         y = self.interpolation.evaluate(t)  # pyright: ignore[reportOptionalMemberAccess]
-        if self.event is not None:  # the last step goes beyond it
+        if self.event is not None:  # the last step extends beyond the event
             over = (self.result == RESULTS.event_occurred) & (t > self.t_end)
             y = jax.tree.map(lambda x: jnp.where(over, jnp.asarray(jnp.nan, x.dtype), x), y)
         is_vector = isinstance(y, jax.Array)
@@ -91,7 +91,7 @@ class Trajectory(eqx.Module):
         return closed(self.system, t, q) if self.project else q, u
 
     def raise_if_failed(self) -> "Trajectory":
-        """Itself if it reached the end or an event; otherwise `RuntimeError` with the time and the cause.
+        """Returns the trajectory if it reached the end or an event; otherwise raises `RuntimeError` with time and cause.
 
         Inside `jit` the error is raised when the compiled program runs (`equinox.error_if`), without the time.
         """
@@ -100,7 +100,7 @@ class Trajectory(eqx.Module):
             return eqx.tree_at(lambda s: s.ts, self, ts)
         failed = np.argwhere(
             ~np.asarray(self.succeeded)
-        )  # one row for each, its index in the batch
+        )  # one row for each failure: its index in the batch
         if len(failed):
             result, t_end = jax.tree.map(lambda x: x[tuple(failed[0])], (self.result, self.t_end))
             words = f"{in_words(result, t_end)} {why_it_failed(self)}".rstrip()
@@ -114,7 +114,7 @@ class Trajectory(eqx.Module):
 
 
 def why_it_failed(trajectory) -> str:
-    """What is known of one trajectory's failure from the state that it came to: a singular mass matrix, with its field."""
+    """The cause of a trajectory's failure, as far as its last state shows it: a singular mass matrix, with its field."""
     if np.ndim(trajectory.succeeded) or bool(trajectory.succeeded):
         return ""
     end = (trajectory.t_end, trajectory.q_end, trajectory.u_end)

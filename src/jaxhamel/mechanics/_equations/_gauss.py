@@ -4,7 +4,7 @@
 
 over points and bodies; Gibbs–Appell's and Kane's equations are the same normal equations Jᵀ m (a − F/m) = 0, J = ∂v/∂u.
 For a system given as points and bodies this needs first derivatives of velocities only, where the Lagrangian routes need
-second ones (docs/performance.md compares the routes). For any other Lagrangian the metric is the mass matrix, G = ½ (v̇ −
+second ones (docs/performance.md#equations-of-motion). For any other Lagrangian the metric is the mass matrix, G = ½ (v̇ −
 M⁻¹f)ᵀ M (v̇ − M⁻¹f).
 """
 

@@ -23,8 +23,9 @@ def root(
 
     **Arguments:** `function` f; `guess`, `(n,)`, close enough for the Jacobian there to contract.
 
-    **Returns:** x `(n,)` and a flag. Converged is what is below √eps of max(1, |x|) in SI units and no longer shrinks:
-    the iteration goes on to rounding, so that long runs gather no bias from a tolerance (Hairer, Lubich and Wanner VIII.6).
+    **Returns:** x `(n,)` and a flag. The iteration has converged when the step is below √eps max(1, |x|) in SI units and no
+    longer shrinks: it continues down to rounding, so that long runs gather no bias from a tolerance (Hairer, Lubich and
+    Wanner VIII.6).
     """
     if guess.shape[0] == 0:
         return guess, jnp.array(True)
@@ -58,7 +59,7 @@ def _chord(function, guess):
     start = _Iterate(guess, infinite, jnp.array(0), jnp.array(False))
     end = jax.lax.while_loop(goes_on, step, start)
     found = end.done & jnp.all(jnp.isfinite(end.x))
-    return end.x, found.astype(guess.dtype)  # a number: custom_root gives its tangent this dtype
+    return end.x, found.astype(guess.dtype)  # as a number, since custom_root gives its tangent this dtype
 
 
 def _solve_linear(linear, rhs):

@@ -1,4 +1,4 @@
-"""Commutator-free Lie-group methods: explicit, several exponentials to a stage, no commutator and no dexp⁻¹."""
+"""Commutator-free Lie-group methods: explicit, with several exponentials per stage, without commutators and dexp⁻¹."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -16,7 +16,7 @@ from jaxhamel.simulate._solvers._group_solver import AbstractGroupSolver, traced
 
 @dataclass(frozen=True)
 class _Tableau:
-    """Where the slopes are taken and how they are put together; slope 0 is at the start of the step.
+    """The points at which slopes are evaluated, and their weights; slope 0 is at the start of the step.
 
     - `nodes`: times of the slopes 1, 2, …, in steps; the last is 1, the end of the step, whose slope the next step uses.
     - `exponents`: for each of these points the exponents of its exponentials, first factor first: weights of the slopes.
@@ -51,7 +51,7 @@ _CELLEDONI_MARTHINSEN_OWREN = _Tableau(
 
 
 class AbstractCommutatorFree(diffrax.AbstractAdaptiveSolver[Any], AbstractGroupSolver):
-    """q₁ = q₀·exp(h Σ_l α_1l v_l)·exp(h Σ_l α_2l v_l)…, with such products for the points of the v_l too."""
+    """q₁ = q₀·exp(h Σ_l α_1l v_l)·exp(h Σ_l α_2l v_l)…; the points of the v_l are such products, too."""
 
     tableau: eqx.AbstractClassVar[_Tableau]
 
@@ -76,7 +76,7 @@ class AbstractCommutatorFree(diffrax.AbstractAdaptiveSolver[Any], AbstractGroupS
         return (q1, rest1), error, info, last, diffrax.RESULTS.successful
 
     def _stages(self, terms, t0, t1, h, y0, args, first):
-        """All slopes and the state at the end. One loop: the right-hand side is compiled once, not once for each stage."""
+        """All slopes and the state at the end. A loop, so that the right-hand side is compiled only once."""
         q0, rest0 = y0
         nodes, exponents = np.array(self.tableau.nodes), np.array(self.tableau.exponents)
         slopes = jax.tree.map(lambda k: jnp.zeros((len(nodes) + 1, *k.shape), k.dtype), first)
@@ -160,7 +160,7 @@ class CommutatorFree4(AbstractCommutatorFree):
 
     - `space`: the configuration space of q; `jaxhamel.simulate` takes the system's.
 
-    **Raises:** `TypeError` for a space that is none; `ValueError` for a state that is not (q, rest).
+    **Raises:** `TypeError` if `space` is no space; `ValueError` for a state that is not (q, rest).
 
     Source: Celledoni, Marthinsen and Owren 2003, Future Generation Computer Systems 19, 341, there for the
     action from the left, where the factors stand in the opposite order; Owren 2006, J. Phys. A 39, 5585 (order theory).

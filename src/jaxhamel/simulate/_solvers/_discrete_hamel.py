@@ -1,4 +1,4 @@
-"""The discrete Hamel equations: one step of the Lagrange–d'Alembert principle on a group, constraints and all.
+"""The discrete Hamel equations: one step of the Lagrange–d'Alembert principle on a group, with constraints.
 
     q_{k+1} = q_k·exp(h ξ) ,   q_m = q_k·exp(h ξ/2) ,   L_d = h L(t_m, q_m, ξ) ,   A_α(t_m, q_m) ξ + a_α(t_m, q_m) = 0
 
@@ -7,7 +7,7 @@ P⁺·η_{k+1} − P⁻·η_k (exactly, whatever h is), where
 
     P⁻ = dexp⁻ᵀ_{hξ} (p − h/2 dexpᵀ_{hξ/2} f) ,      P⁺ = dexp⁻ᵀ_{−hξ} (p + h/2 dexpᵀ_{−hξ/2} f) .
 
-The principle allows the variations η = B_i that the constraints at the node do, which leaves the k momenta
+The principle admits the variations η = B_i that the constraints at the node allow, which leads to the k momenta
 
     π_i(k) = B_iᵀ(q_k) P⁻ = B_iᵀ(q_k) P⁺ of the step before .
 
@@ -35,7 +35,7 @@ from jaxhamel.simulate._solvers._factors import advance, apply_dual
 
 
 class Node(NamedTuple):
-    """What one step hands to the next: B(t, q), the momenta π `(k,)` along its free columns, and a guess of ξ `(n,)`."""
+    """The data passed from step to step: B(t, q), the momenta π `(k,)` along its free columns, and a guess of ξ `(n,)`."""
 
     t: Scalar
     q: Configuration
@@ -55,7 +55,7 @@ def node(system: System, t: Scalar, q: Configuration, u: QuasiVelocity, control:
 def state_of(
     system: System, at: Node, guess: QuasiVelocity, control: Control
 ) -> tuple[QuasiVelocity, Velocity, Bool[Array, ""]]:
-    """u with the momenta of the node (Legendre's transformation inverted on the constraints), v, whether it was found."""
+    """u with the node's momenta (Legendre's transformation inverted on the constraints), v, and a flag for convergence."""
 
     def equations(u):
         momenta, _ = _momenta_and_velocity(system, at.t, at.q, at.inverse_frame, u, control)
@@ -87,7 +87,7 @@ def discrete_hamel(system: System, at: Node, h: Scalar, control: Control) -> Nod
 
     **Arguments:** `system`; `at`: the node; `h`: the step [s], of either sign; `control`: a callable of t.
 
-    **Returns:** the node at t + h; not `solved` where no ξ was found.
+    **Returns:** the node at t + h; its `solved` is False if no ξ was found.
     """
 
     def equations(xi):

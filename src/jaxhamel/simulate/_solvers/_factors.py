@@ -1,4 +1,4 @@
-"""Operators of a configuration space on velocities and covectors, factor by factor: no block matrix with its zeros."""
+"""Operators of a configuration space on velocities and covectors, factor by factor, without a block matrix."""
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -30,5 +30,5 @@ def _each(product, operator, space, phi, x):
 
 
 def advance(space: AbstractSpace, q: Configuration, delta: Velocity) -> Configuration:
-    """q·exp(δ), back on the group where rounding has led off it: the end of a step."""
+    """q·exp(δ), normalised against rounding: the end of a step."""
     return space.normalise(space.retract(q, delta))

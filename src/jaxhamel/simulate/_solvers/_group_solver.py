@@ -1,4 +1,4 @@
-"""What the solvers made for Lie groups share: the space, and the interpolant between two steps."""
+"""Base class of the solvers for Lie groups: their space, and their interpolant."""
 
 from typing import Any, ClassVar
 
@@ -17,8 +17,8 @@ class GroupHermite(diffrax.AbstractLocalInterpolation):
 
         q(θ) = q₀·exp(φ(θ)) ,   φ(0) = 0 ,   φ′(0) = h v₀ ,   φ(1) = log(q₀⁻¹ q₁) ,   φ′(1) = dexp⁻¹_{−φ(1)} h v₁ .
 
-    Its error is O(h⁴), for the rest too if that has its slopes at both ends; equal slopes rest₁ − rest₀ make it a
-    straight line.
+    Its error is O(h⁴), also for the rest if its slopes at both ends are given; with both slopes equal to rest₁ − rest₀ the
+    rest is interpolated linearly.
     """
 
     t0: Any
@@ -65,7 +65,7 @@ class AbstractGroupSolver(diffrax.AbstractSolver[Any]):
     interpolation_cls: ClassVar[Any] = GroupHermite
 
     def on(self, space: AbstractSpace) -> "AbstractGroupSolver":
-        """The same solver on a space; one that has a space already keeps it."""
+        """The same solver on a space; a solver that already has a space keeps it."""
         if self.space is not None:
             return self
         return eqx.tree_at(lambda s: s.space, self, space, is_leaf=lambda x: x is None)
@@ -75,5 +75,5 @@ class AbstractGroupSolver(diffrax.AbstractSolver[Any]):
 
 
 def traced(space: AbstractSpace | None):
-    """The space as data of a step: its parameters (a helix' pitch) may be differentiated."""
+    """The space as part of a step's data, so that its parameters (such as a helix' pitch) can be differentiated."""
     return jax.tree.map(jnp.asarray, space)

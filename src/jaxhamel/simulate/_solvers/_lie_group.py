@@ -34,12 +34,12 @@ class LieGroup(AbstractWrappedMethod):
     `RecursiveCheckpointAdjoint`, `DirectAdjoint`, `ForwardMode` work; `BacksolveAdjoint` does not, because its backward
     state is no configuration (an error says so).
 
-    `jaxhamel.Projected`, which `simulate` takes where q is stored as unit quaternions and plain coordinates, is as
-    accurate and takes half the time; this one keeps any group, a matrix group too.
+    `jaxhamel.Projected`, which `simulate` uses if q consists of unit quaternions and plain coordinates, is as accurate and
+    takes half the time; `LieGroup` works on any group, including matrix groups.
 
-    At the end of each step q₁ is divided by its norm where it holds a quaternion. Without that the norm does a random walk
-    in the rounding (measured in double precision: ||q| − 1| up to 3e-14 in 10⁵ steps); with it ||q| − 1| stays below
-    3e-16. Inside a step nothing is renormalised, and the right-hand side least of all.
+    At the end of each step quaternions are divided by their norm. Without that, rounding errors of the norm accumulate
+    (in double precision ||q| − 1| up to 3e-14 in 10⁵ steps); with it, ||q| − 1| stays below 3e-16. Inside of a step nothing
+    is renormalised.
 
     Source: Munthe-Kaas 1999, algorithm RKMK, there for the action from the left (dexp⁻¹ of +φ); Hairer, Lubich and
     Wanner, Geometric Numerical Integration, IV.8.
@@ -84,7 +84,7 @@ class LieGroup(AbstractWrappedMethod):
         error = (
             None if local_error is None else (self.space.rate(q1, local_error[0]), local_error[1])
         )
-        # The space travels with the data because its parameters (a helix' pitch) may be differentiated.
+        # The space is part of the data, so that its parameters (such as a helix' pitch) can be differentiated.
         info = {"space": jax.tree.map(jnp.asarray, self.space), "q0": q0, "local": local_info}
         return (q1, rest1), error, info, _move_to_new_base(self.space, phi1, state), result
 
@@ -142,7 +142,7 @@ class _Interpolation(AbstractLocalInterpolation):
 
 @dataclass(frozen=True)
 class _InterpolationFactory:
-    """Builds the interpolation of one step; two are equal if their inner methods are, so that nothing is compiled twice."""
+    """Builds the interpolation of one step; two factories with equal inner methods are equal, which avoids recompilation."""
 
     local_cls: Callable[..., Any]
 

@@ -1,4 +1,4 @@
-"""Any method, its configuration brought back onto the holonomic constraints at the end of each step."""
+"""Any method, followed by a projection onto the holonomic constraints at the end of each step."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from jaxhamel.mechanics._constraints._holonomic import closing_step
 from jaxhamel.mechanics._system import overrides
 from jaxhamel.simulate._solvers._wrapped_method import AbstractWrappedMethod, with_scan_kind
 
-_ITERATIONS = 2  # a step leaves g = O(hᵖ⁺¹); each squares it
+_ITERATIONS = 2  # after a step g = O(hᵖ⁺¹); each iteration squares it
 
 
 class OnConstraints(AbstractWrappedMethod):
@@ -20,20 +20,20 @@ class OnConstraints(AbstractWrappedMethod):
 
         (q̃₁, u₁) = Φ_h(q₀, u₀) ,   q₁ = q̃₁·exp(−Gᵀ (G Gᵀ)⁻¹ g) .
 
-    The projection moves q̃₁ by no more than the method's error, so its order and its error estimate stay. u has nothing to be
-    corrected: v = B(t, q) ((0, u) − a) satisfies the one-forms at any q. As `args` of diffrax: (system, control).
+    The projection moves q̃₁ by no more than the method's error, so that its order and its error estimate stay. u needs no
+    correction: v = B(t, q) ((0, u) − a) satisfies the one-forms at any q. As `args` of diffrax: (system, control).
 
     Source: Hairer, Lubich and Wanner, Geometric Numerical Integration, IV.4 (standard projection).
     """
 
-    method: Any  # of diffrax, or a wrapped one
+    method: Any  # a method of diffrax, or a wrapped one
     space: AbstractSpace
     scan_kind: str | None = None
     layout: Any = None
 
     @property
     def solver(self):  # pyright: ignore[reportIncompatibleVariableOverride]
-        """diffrax's own method: diffrax looks one wrapper deep to see what kind of solver it has."""
+        """diffrax's own method, which diffrax inspects (one wrapper deep) for the kind of solver."""
         is_wrapped = isinstance(self.method, AbstractWrappedMethod)
         return self.method.solver if is_wrapped else self.method
 
@@ -58,7 +58,7 @@ class OnConstraints(AbstractWrappedMethod):
 
 
 def closed(system: System, t: Any, q: Configuration) -> Configuration:
-    """q after the steps that are made at the end of each step of the method."""
+    """q after the projection at the end of a step."""
     for _ in range(_ITERATIONS):
         q = closing_step(system, t, q)
     return q

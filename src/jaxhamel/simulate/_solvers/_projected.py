@@ -1,4 +1,4 @@
-"""Any method of diffrax on the stored numbers of q, quaternions brought back to unit length at the end of each step."""
+"""Any method of diffrax on the stored numbers of q, with quaternions normalised at the end of each step."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,19 +19,17 @@ class Projected(AbstractWrappedMethod):
         (q̃₁, rest₁) = Φ_h(q₀, rest₀) ,   q₁ = N(q̃₁) .
 
     The projection moves q̃₁ by no more than the method's error, so the order, the error estimate and the interpolant (whose
-    values are projected too) are those of the method. Stages are not projected, and a right-hand side least of all: within
-    a step they are unit quaternions up to terms in h.
+    values are projected too) are those of the method. Stages are not projected: their quaternions have unit norm
+    up to terms in h.
 
     ```python
     solver = jaxhamel.Projected(diffrax.Tsit5(), jaxhamel.SE3())
     diffrax.diffeqsolve(term, solver, t0, t1, dt0, (q0, u0), args=(system, control), ...)
     ```
 
-    This is what `jaxhamel.simulate` uses on a space with quaternions. Against `jaxhamel.LieGroup`, the rolling ball with two
-    masses, Dopri8 at a tolerance of 1e-9, double precision, one run: equal errors (2e-11 m), 0.8 ms instead of 1.6; the
-    gradient by eleven columns 4.2 ms instead of 10.6, compiled in 2.9 s instead of 5.7, by checkpoints 4.9 ms instead of
-    8.7, in 6.1 s instead of 10.5: `simulate` has it step one vector, where `LieGroup` needs q beside u. Implicit methods
-    (`diffrax.Kvaerno5()`) work too.
+    `jaxhamel.simulate` uses it on spaces with quaternions. It is as accurate as `jaxhamel.LieGroup` and about twice as fast,
+    because it can step one vector, where `LieGroup` needs q and u separately (docs/performance.md#equations-of-motion).
+    Implicit methods (`diffrax.Kvaerno5()`) work, too.
 
     Source: Hairer, Lubich and Wanner, Geometric Numerical Integration, IV.4 (standard projection).
     """
@@ -39,7 +37,7 @@ class Projected(AbstractWrappedMethod):
     solver: diffrax.AbstractSolver[Any]
     space: AbstractSpace
     scan_kind: str | None = None
-    layout: Any = None  # of a state (q, rest) that is one vector, as `simulate` has it
+    layout: Any = None  # the layout of a state (q, rest) stored as one vector, as in `simulate`
 
     def __init__(
         self,
@@ -53,8 +51,8 @@ class Projected(AbstractWrappedMethod):
         - `solver`: a method of diffrax, explicit or implicit, default `Tsit5()`.
         - `space`: the configuration space of q, stored in unit quaternions and independent coordinates.
 
-        **Raises:** `TypeError` for what is no solver or no space; `ValueError` for a space whose configurations cannot be
-        projected (`MatrixGroup`: take `LieGroup`).
+        **Raises:** `TypeError` if `solver` is no solver or `space` no space; `ValueError` for a space whose configurations
+        cannot be projected (`MatrixGroup`: take `LieGroup`).
         """
         solver = diffrax.Tsit5() if solver is None else solver
         _checks.check_projected(solver, space, AbstractSpace)
@@ -105,7 +103,7 @@ class _Interpolation(diffrax.AbstractLocalInterpolation):
 
 @dataclass(frozen=True)
 class _InterpolationFactory:
-    """Builds the interpolation of one step; two are equal if their inner methods are, so that nothing is compiled twice."""
+    """Builds the interpolation of one step; two factories with equal inner methods are equal, which avoids recompilation."""
 
     inside_cls: Callable[..., Any]
     layout: Any

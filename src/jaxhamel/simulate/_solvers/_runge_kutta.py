@@ -1,10 +1,10 @@
-"""Explicit Runge–Kutta methods: their numbers, their stages, their step.
+"""Explicit Runge–Kutta methods: coefficients, stages, and steps.
 
     k_i = f(t + c_i h, Y_i) ,   Y_i = y + h Σ_{j<i} a_ij k_j ,   y₁ = y + h Σ_i b_i k_i .
 
-Everything that steps by such a method steps by this module, on any pytree y. `step` writes the stages out, one right-hand
-side for each, and leaves zero weights out: fewest operations. `looped` runs a loop over the stages: one right-hand side to
-compile.
+All explicit Runge–Kutta steps of the package use this module, for any pytree y. `step` unrolls the stages and skips zero
+weights, which takes the fewest operations. `looped` runs a loop over the stages, which compiles the right-hand side only
+once.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,7 +25,7 @@ Weights = tuple[float, ...]
 
 
 class Method(Protocol):
-    """The numbers that a step needs: `a` s × s, strictly lower triangular; `b`, `c` of length s."""
+    """The coefficients of a step: `a` s × s, strictly lower triangular; `b`, `c` of length s."""
 
     @property
     def a(self) -> tuple[Weights, ...]: ...
@@ -36,7 +36,7 @@ class Method(Protocol):
 
 
 class Tableau(NamedTuple):
-    """A method without an error estimate. Plain numbers, so that it can be a static argument."""
+    """The coefficients of a method, without an error estimate, as plain numbers, so that it can be a static argument."""
 
     a: tuple[Weights, ...]
     b: Weights
@@ -44,12 +44,12 @@ class Tableau(NamedTuple):
 
     @classmethod
     def of(cls, a: Any, b: Any, c: Any) -> "Tableau":
-        """The tableau with the numbers of arrays."""
+        """The tableau with coefficients from arrays."""
         return cls(tuple(map(tuple, np.asarray(a).tolist())), tuple(b), tuple(c))
 
     @property
     def chained(self) -> bool:
-        """Whether each stage needs only the one before it: then a running sum is all that has to be kept."""
+        """Whether each stage needs only the preceding slope, so that a running sum of the slopes suffices."""
         a = np.asarray(self.a)
         return not np.any(a - np.diag(np.diag(a, -1), -1))
 
@@ -87,7 +87,7 @@ def numbers_of(given: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def increment(h: Scalar, weights: Sequence[float], slopes: Sequence[Y]) -> Y:
-    """h Σ_i w_i k_i over the slopes found so far."""
+    """h Σ_i w_i k_i over the slopes computed so far."""
     used = [(h.dtype.type(w), k) for w, k in zip(weights, slopes, strict=False) if w]
     if not used:
         return jax.tree.map(jnp.zeros_like, slopes[0])
@@ -105,7 +105,7 @@ def moved(y: Y, h: Scalar, weights: Sequence[float], slopes: Sequence[Y]) -> Y:
 def stages(
     rate: Rate, method: Method, t: Time, h: Scalar, y: Y, first: Y | None = None
 ) -> tuple[list[Y], list[Y]]:
-    """The stages Y_1 … Y_s and their slopes k_1 … k_s, written out; `first` is k_1 where it is known."""
+    """The stages Y_1 … Y_s and their slopes k_1 … k_s, unrolled; `first` is k_1 if it is known."""
     points, slopes = [y], [rate(t, y) if first is None else first]
     for weights, c in zip(method.a[1:], method.c[1:], strict=True):
         points.append(moved(y, h, weights, slopes))
@@ -114,7 +114,7 @@ def stages(
 
 
 def step(rate: Rate, method: Method, t: Time, h: Scalar, y: Y, first: Y | None = None) -> Y:
-    """y₁, with all stages written out; `first` is k_1 where it is known."""
+    """y₁, with unrolled stages; `first` is k_1 if it is known."""
     return moved(y, h, method.b, stages(rate, method, t, h, y, first)[1])
 
 
@@ -124,7 +124,7 @@ def looped(rate: Rate, method: Tableau, t: Time, h: Scalar, y: Y) -> tuple[Y, Y]
 
 
 def _chained(rate: Rate, method: Tableau, t: Time, h: Scalar, y: Y) -> tuple[Y, Y]:
-    """Each stage needs only the slope before it: the loop carries one point and one running sum."""
+    """The loop for methods whose stages need only the preceding slope; it carries one point and one running sum."""
     ahead = [*(row[i] for i, row in enumerate(method.a[1:])), 0.0]
     along = lambda y, d, k: jax.tree.map(lambda x, k: x + d * k, y, k)  # noqa: E731
 
@@ -140,7 +140,7 @@ def _chained(rate: Rate, method: Tableau, t: Time, h: Scalar, y: Y) -> tuple[Y, 
 
 
 def _full(rate: Rate, method: Tableau, t: Time, h: Scalar, y: Y) -> tuple[Y, Y]:
-    """All slopes are kept; those still to come are zero."""
+    """The loop for any method; it stores all slopes, of which later ones are still zero."""
     a, b, c = (jnp.asarray(x, h.dtype) for x in method)
 
     def stage(slopes, numbers):

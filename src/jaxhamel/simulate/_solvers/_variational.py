@@ -23,15 +23,15 @@ class Variational(AbstractGroupSolver):
         q_{k+1} = q_k·exp(h ξ) ,   A_α ξ + a_α = 0 at q_m = q_k·exp(h ξ/2) ,
         B_iᵀ(q_k) P⁻ = π_i(k) ,    B_iᵀ(q_{k+1}) P⁺ = π_i(k+1) ,    P^∓ = dexp⁻ᵀ_{±hξ} (p ∓ h/2 dexpᵀ_{±hξ/2} f) ,
 
-    p = ∂L/∂v and f = ∂L/∂q + Q at (t_m, q_m, ξ). The state (q, u) lives at the nodes; u is what has the momenta
+    p = ∂L/∂v and f = ∂L/∂q + Q at (t_m, q_m, ξ). The state (q, u) lives at the nodes; u follows from the momenta
     π_i = ∂ℓ/∂u^i there. It integrates the system itself, not its vector field: it needs `args = (system, control)`, as
     `jaxhamel.simulate` gives them, and no route to the equations of motion. Drift (affine constraints), forces, controls,
     prescribed motion and explicit time are evaluated at the midpoint.
 
-    What it keeps, for any step:
+    It preserves, for any step size:
 
     - the constraints at every midpoint, to rounding: a velocity constraint that is the rate of a quadratic function of q in
-      R^n (a rod's length) keeps that function;
+      R^n (a rod's length) preserves that function;
     - the momentum of every symmetry that the constraints allow: of the free rigid body, R I Ω;
     - time reversal: a step of −h undoes a step of h;
     - without constraints and forces, the symplectic form: on R^n it is the implicit midpoint rule.
@@ -40,16 +40,16 @@ class Variational(AbstractGroupSolver):
 
     **Arguments:**
 
-    - `order`: 2, or 4 by Suzuki's composition of five steps, of which the middle one goes back.
+    - `order`: 2, or 4 by Suzuki's composition of five steps, the middle one of which goes backward in time.
     - `space`: the configuration space; `jaxhamel.simulate` takes the system's.
 
     Fixed steps only (`simulate(..., dt=...)`). The equations for ξ are solved to rounding by Newton's method with one
-    Jacobian for each step; where they have no solution near, the trajectory's result is `nonlinear_divergence`, which means
-    too long a step. Derivatives in both modes go by the implicit function theorem. Dense output: q by cubic Hermite, u
-    linearly.
+    Jacobian for each step; if they have no solution nearby, the trajectory's result is `nonlinear_divergence`, which means
+    that the step is too long. Derivatives in both modes use the implicit function theorem. Dense output: q by cubic Hermite,
+    u linearly.
 
-    **Raises:** `ValueError` for another order, a state that is not (q, u), or `args` without system; `TypeError` for a
-    space that is none.
+    **Raises:** `ValueError` for another order, a state that is not (q, u), or `args` without system; `TypeError` if
+    `space` is no space.
 
     Source: Cortés and Martínez 2001, Nonlinearity 14, 1365 (the principle); Bobenko and Suris 1999, Lett. Math. Phys. 49, 79
     (groups); Marsden and West 2001, Acta Numerica 10, 357 (midpoint); Zenkov, Leok and Bloch 2012, CDC, and Ball and Zenkov

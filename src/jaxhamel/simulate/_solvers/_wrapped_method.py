@@ -1,4 +1,4 @@
-"""What solvers have in common that wrap a method of diffrax and step states (q, rest) on a group."""
+"""Base class of solvers that wrap a method of diffrax and step states (q, rest) on a group."""
 
 from typing import Any, ClassVar
 
@@ -29,7 +29,7 @@ class AbstractWrappedMethod(diffrax.AbstractWrappedSolver[Any]):
 
     @property
     def root_finder(self) -> Any:
-        """Of an implicit method; diffrax sets its tolerances."""
+        """The root finder of an implicit method; diffrax sets its tolerances."""
         return self.solver.root_finder
 
     @property
@@ -38,10 +38,10 @@ class AbstractWrappedMethod(diffrax.AbstractWrappedSolver[Any]):
 
     @property
     def inner(self) -> Any:
-        """The inner method, its loop over stages of the kind that the adjoint wants.
+        """The inner method, with the kind of loop over stages that the adjoint requires.
 
-        Forward and direct adjoints set `scan_kind` on the solver they are given, which is this wrapper, and the stages are
-        looped over by the inner one.
+        Forward and direct adjoints set `scan_kind` on the solver that they receive, which is this wrapper; the loop itself
+        is in the inner method.
         """
         if self.scan_kind is None:
             return self.solver
@@ -49,7 +49,7 @@ class AbstractWrappedMethod(diffrax.AbstractWrappedSolver[Any]):
 
 
 def with_scan_kind(solver, scan_kind):
-    """The method, or the one that it wraps, with its loop over stages of that kind."""
+    """The method (or the wrapped one) with this kind of loop over its stages."""
     if isinstance(solver, diffrax.HalfSolver):
         return diffrax.HalfSolver(with_scan_kind(solver.solver, scan_kind))
     if getattr(solver, "scan_kind", "none of its own") is not None:
