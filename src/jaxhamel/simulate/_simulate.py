@@ -247,7 +247,10 @@ def dtype_of_state(q0, u0):
 def _lists_to_arrays(space, q0):
     try:
         return jax.tree.map(lambda _, part: jnp.asarray(part), space.stored, q0)
-    except (TypeError, ValueError):  # not in the space's structure, which the space's own check reports
+    except (
+        TypeError,
+        ValueError,
+    ):  # not in the space's structure, which the space's own check reports
         return q0
 
 

@@ -59,7 +59,9 @@ def _chord(function, guess):
     start = _Iterate(guess, infinite, jnp.array(0), jnp.array(False))
     end = jax.lax.while_loop(goes_on, step, start)
     found = end.done & jnp.all(jnp.isfinite(end.x))
-    return end.x, found.astype(guess.dtype)  # as a number, since custom_root gives its tangent this dtype
+    return end.x, found.astype(
+        guess.dtype
+    )  # as a number, since custom_root gives its tangent this dtype
 
 
 def _solve_linear(linear, rhs):
