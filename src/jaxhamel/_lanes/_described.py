@@ -1,7 +1,7 @@
-"""Tracing a program to describe it, not to run it: the same on every machine.
+"""Traces a program only to describe it, in a form that is the same on every machine.
 
-How `lanes` writes a program out depends on the devices, their number and the cores of a processor. A program that is
-traced to be compared with one of another machine is traced as `jax.vmap` has it.
+The form in which `lanes` writes out a program depends on the devices and on the number of cores. A program that is to be
+compared with one from another machine is traced in the form of `jax.vmap` instead.
 """
 
 from collections.abc import Iterator
@@ -15,8 +15,12 @@ _DESCRIBED: ContextVar[bool] = ContextVar("jaxhamel_described", default=False)
 
 @contextmanager
 def described() -> Iterator[None]:
-    """Within it programs are traced to be described. XLA's metadata are part of the key of JAX's caches of traced
-    functions, so that none of these programs is ever run."""
+    """A context in which programs are traced only to be described.
+
+    XLA's metadata, which the context sets, are part of the keys of JAX's caches of traced functions, so that no program
+    traced here
+    is ever run.
+    """
     token = _DESCRIBED.set(True)
     try:
         with set_xla_metadata(jaxhamel="described"):
@@ -26,5 +30,5 @@ def described() -> Iterator[None]:
 
 
 def is_described() -> bool:
-    """Whether the program that is being traced is one to be described."""
+    """Whether the current trace only serves to describe the program."""
     return _DESCRIBED.get()

@@ -1,4 +1,4 @@
-"""Optimal control: curves with free parameters, costs, and methods that find them."""
+"""Optimal control: curves with free parameters, costs, and methods that optimise the curves."""
 
 # Control curves
 from jaxhamel.control._problem._curves import AbstractCurve as AbstractCurve

@@ -1,4 +1,4 @@
-"""The built-in job: a ball of radius 0.1 m with three masses rolls a figure-eight of 2 m × 1 m."""
+"""The built-in control problem: a ball of radius 0.1 m with three masses rolls along a figure-eight of 2 m × 1 m."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -20,11 +20,11 @@ from jaxhamel.control._problem._problem import ControlProblem, TrackingProblem
 from jaxhamel.geometry import SO3, quaternion_matrix
 from jaxhamel.systems import CircularRails, RollingBall
 
-_REST = (0.0, -np.pi / 2, -np.pi / 2)  # masses at +x, −z, −x: their centre is below the ball's
+_REST = (0.0, -np.pi / 2, -np.pi / 2)  # masses at +x, −z, −x: their centre of mass is below the ball's centre
 
 
 def figure_eight_ball() -> RollingBall:
-    """Ball of 0.1 m and 1 kg with three 0.5-kg masses on circles of 0.07 m in the planes xy, yz, zx: 24.5 N in all."""
+    """Ball of 0.1 m and 1 kg with three 0.5-kg masses on circles of 0.07 m in the planes xy, yz, zx; total weight 24.5 N."""
     radius, shell, gravity = (jnp.asarray(x, dtype=float) for x in (0.1, 1.0, 9.81))
     thin_shell = 2 / 3 * shell * radius**2
     return RollingBall(
@@ -59,12 +59,12 @@ def figure_eight(
 
     **Arguments:**
 
-    - `width`, `height` [m], `period`, `ramp` [s]: see `FigureEight`; `duration`: only the first seconds of it.
-    - `n_coefficients`: of the spline of each mass, for a whole period.
+    - `width`, `height` [m], `period`, `ramp` [s]: see `FigureEight`; `duration`: length of the first part that is used.
+    - `n_coefficients`: number of spline coefficients of each mass, for a whole period.
     - `system`: another rolling ball; `rest`: its masses' positions at the start, an equilibrium.
-    - `tracking_weight` [1/(m² s)], `acceleration_weight` [s³]: of the two costs.
+    - `tracking_weight` [1/(m² s)], `acceleration_weight` [s³]: weights of the two costs.
 
-    **Returns:** a `ControlProblem`, for `figure_eight_method()`. **Raises:** `ValueError` for numbers that cannot be.
+    **Returns:** a `ControlProblem`, for `figure_eight_method()`. **Raises:** `ValueError` for invalid numbers.
     """
     system = figure_eight_ball() if system is None else system
     rest = jnp.asarray(rest, dtype=system.radius.dtype)
@@ -89,11 +89,11 @@ def figure_eight(
 
 
 def figure_eight_method(max_seconds: float = 90.0, goal: float = 5e-4) -> MultipleShooting:
-    """Multiple shooting that is content with a tracking error of `goal` [m] RMS, 0.025 % of the path's size.
+    """Multiple shooting that stops at a tracking error (RMS) of `goal` [m]; the default is 0.025 % of the path's size.
 
     **Arguments:** `max_seconds` and `goal` as for `MultipleShooting`. **Returns:** the method.
     """
-    # Chained over 20 s, four steps of Dopri8 in 0.36 s end within 1e-5 m of a tight simulation, six within 3e-7 m.
+    # Over 20 s, four steps of Dopri8 per 0.36 s are within 1e-5 m of an accurate simulation, six within 3e-7 m.
     return MultipleShooting(steps=4, max_seconds=max_seconds, goal=goal, cost_tolerance=0.02)
 
 
@@ -104,7 +104,8 @@ def rolling_along(
 
         ω = e_3 × ẋ / r ,   Λ(t + h) = exp(h ω) Λ(t) ,   Ω = Λᵀ ω .
 
-    **Arguments:** `path`: t -> `(2,)` [m]; `ts`: `(N+1,)` [s]; `radius`: r [m]; `steps`: of Λ between two times.
+    **Arguments:** `path`: t -> `(2,)` [m]; `ts`: `(N+1,)` [s]; `radius`: r [m]; `steps`: number of steps of Λ between two
+    times.
 
     **Returns:** ((quaternions `(N+1, 4)`, positions `(N+1, 2)`), Ω `(N+1, 3)`): a `guess` for `ControlProblem`.
     """
@@ -135,15 +136,15 @@ def _rolling_along(path, ts, radius, steps):
 
 
 def figure_eight_solution() -> tuple[ControlProblem, Spline]:
-    """The stored solution: the problem, and the control that was found for it.
+    """The stored solution: the problem, and its optimal control.
 
-    `replay(*figure_eight_solution())` simulates it: nothing is optimised.
+    `replay(*figure_eight_solution())` simulates it without any optimisation.
     """
     return figure_eight(**_stored()["problem"]), figure_eight_curve()
 
 
 def figure_eight_curve() -> Spline:
-    """The control of the stored solution alone: its problem, with a first guess, takes half a second to set up."""
+    """The control of the stored solution, without its problem, which takes half a second to set up."""
     stored = _stored()
     return Spline(jnp.array(stored["coefficients"]), 0.0, stored["problem"]["period"])
 

@@ -1,13 +1,13 @@
-"""What an optimisation tells while it runs."""
+"""Progress reports of an optimisation."""
 
 from typing import NamedTuple
 
 
 class Progress(NamedTuple):
-    """Handed to `progress` after each iteration. What a method does not have is NaN.
+    """Passed to `progress` after each iteration. Quantities that a method does not have are NaN.
 
-    - `iteration`, `cost`; `tracking_rms` of the pieces, `defect`: largest gap between them;
-      `damping`; `accepted`: whether the last step was taken.
+    - `iteration`, `cost`; `tracking_rms` over all intervals, `defect`: largest gap between them;
+      `damping`; `accepted`: whether the last step was accepted.
     - `elapsed`, `time_left`: seconds; the second an estimate.
     """
 

@@ -1,4 +1,4 @@
-"""What an optimisation reached, measured on one continuous simulation and said as it is."""
+"""The result of an optimisation, evaluated on one continuous simulation."""
 
 import time
 from itertools import pairwise
@@ -19,17 +19,17 @@ from jaxhamel.systems._rolling import friction_needed
 class Result(NamedTuple):
     """The outcome of `solve`.
 
-    - `problem`: as it was given.
-    - `control`: the curve found. `trajectory`: the motion it gives, simulated in one piece, open loop.
-    - `cost`, `gradient_norm`: J and the norm of its gradient (of the Lagrangian, where conditions are met).
+    - `problem`: the given problem.
+    - `control`: the optimised curve. `trajectory`: its motion, simulated continuously in open loop.
+    - `cost`, `gradient_norm`: J and the norm of its gradient (for methods with constraints, of the Lagrangian).
     - `tracking_rms`: of the simulated output against the path [m]; `path_size`: the longer side of
       the box around the path, `path_length`: its length [m].
     - `min_normal_force` [N] and `friction_needed` (inf if the normal force is not positive throughout), along the
       trajectory, of systems that have a contact force.
-    - `history`: one array for each quantity, an entry an iteration. `seconds`: time taken.
-    - `converged`, `status`: whether the tolerances were met, and why it ended.
+    - `history`: one array for each quantity, with an entry for each iteration. `seconds`: time of the search.
+    - `converged`, `status`: whether the tolerances were met, and the reason for the end.
 
-    What does not apply is None.
+    Quantities that do not apply are None.
     """
 
     problem: ControlProblem
@@ -88,7 +88,7 @@ def report_times(problem: ControlProblem, per_interval: int = 16) -> np.ndarray:
 def replay(
     problem: ControlProblem, control: Any, ts: ArrayLike | None = None, **options: Any
 ) -> Trajectory:
-    """One continuous open-loop simulation, adaptive and tight: what is reported.
+    """Simulates a control continuously, in open loop, with small adaptive tolerances.
 
     **Arguments:** `problem`; `control`: a callable pytree t -> `(n,)`, `Result.control` for instance; `ts`: times, default
     a fine grid; `options`: for `jaxhamel.simulate`. **Returns:** a `Trajectory`.
@@ -110,7 +110,7 @@ def report(
     converged: bool,
     status: str,
 ) -> Result:
-    """Replays a control and puts the result together; `began`: on the clock of `time.monotonic`."""
+    """Replays a control and assembles the result; `began`: start of the search on the clock `time.monotonic`."""
     trajectory = replay(problem, control)
     numbers = measure(problem, trajectory, control)
     if not bool(trajectory.succeeded):

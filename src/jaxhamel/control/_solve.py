@@ -1,4 +1,4 @@
-"""solve and solve_many: a problem and a method in, a result out."""
+"""solve and solve_many: solve a control problem by a given method."""
 
 from collections.abc import Callable
 from typing import Any
@@ -17,15 +17,15 @@ from jaxhamel.control._result import Result
 def solve(
     problem: ControlProblem, method: Any = None, *, progress: Callable[..., Any] | None = None
 ) -> Result:
-    """Solves a control problem and simulates what was found, in one piece.
+    """Solves a control problem and simulates the result continuously.
 
-    **Arguments:** `problem`: what is asked; `method`: `MultipleShooting(...)` (the default),
+    **Arguments:** `problem`: the problem to solve; `method`: `MultipleShooting(...)` (the default),
     `GradientDescent(...)` or `SingleShooting(...)`; `progress`: called with a `Progress` after each iteration.
 
-    **Returns:** a `Result`; `print` it. Running out of time or iterations is no error, nor is Ctrl-C: `converged` and
-    `status` say so, with the best that was found.
+    **Returns:** a `Result`; `print` it. Neither running out of time or iterations nor Ctrl-C is an error: `converged`
+    and `status` report it, with the best control so far.
 
-    **Raises:** `TypeError` for arguments that cannot be, and under jit, vmap or grad.
+    **Raises:** `TypeError` for invalid arguments, and under jit, vmap or grad.
     """
     method = MultipleShooting() if method is None else method
     _check(problem, method, "run", progress)
@@ -46,10 +46,10 @@ def solve_many(
     *,
     progress: Callable[..., Any] | None = None,
 ) -> Result:
-    """Solves from many starts at once, by vmap, and returns the best.
+    """Solves from many starts in parallel, by vmap, and returns the best result.
 
-    **Arguments:** `starts`: free parameters of the curve to start from, a row each, see `perturbed_starts`;
-    `problem`, `method`, `progress` as for `solve`. The history is that of whichever start was best at the time.
+    **Arguments:** `starts`: initial free parameters of the curve, one row for each start, see `perturbed_starts`;
+    `problem`, `method`, `progress` as for `solve`. At each iteration, the history has the numbers of the best start.
 
     **Returns:** the best `Result`. **Raises:** as `solve`, and `ValueError` for starts of another shape, or NaN.
     """
@@ -63,7 +63,7 @@ def solve_many(
 def perturbed_starts(
     problem: ControlProblem, key: PRNGKeyArray, count: int, scale: float = 0.1
 ) -> Float[Array, "S P"]:
-    """p + `scale` · noise: parameters of the problem's own curve, and of `count` − 1 with normal noise on them.
+    """The parameters p of the problem's curve, and `count` − 1 copies p + `scale` · noise with normal noise.
 
     **Arguments:** `key`: a JAX random key; `scale`: in the unit of the parameters. **Returns:** starts for `solve_many`.
 

@@ -1,8 +1,8 @@
 """Runs an optimistix solver in short bursts and keeps its state on the host, so that progress can be reported and Ctrl-C
 keeps the best point.
 
-optimistix itself takes all steps in one call, which reports nothing until it ends and loses its state if it is interrupted.
-Here its solvers take the same steps, as many in each call as fit into `AT_ONCE`, in one program that is compiled once.
+optimistix itself makes all steps in one call, which reports nothing until it ends and loses its state if it is interrupted.
+Here its solvers make the same steps in several calls of one compiled program, each of which takes about `AT_ONCE` seconds.
 """
 
 import time
@@ -37,15 +37,15 @@ class AbstractTask(eqx.Module):
 
     @abstractmethod
     def function(self, y: Float[Array, " P"]) -> tuple[Any, Array]:
-        """(what the solver is given, cost)."""
+        """(value for the solver, cost)."""
 
     @abstractmethod
     def report(self, y: Float[Array, " P"], state: Any) -> PyTree[Array]:
-        """What is asked of the end, with the solver's state there."""
+        """The results to report at the end y, where the solver has this state."""
 
 
 class At(NamedTuple):
-    """Where a search stands: point, arrays of the solver's state, steps taken, whether it is over, with which result."""
+    """The state of a search: point, arrays of the solver's state, number of steps, whether it has ended, and its result."""
 
     y: Float[Array, " P"]
     leaves: list[Array]
@@ -55,7 +55,7 @@ class At(NamedTuple):
 
 
 class Found(NamedTuple):
-    """How a search ended: at y, of which the task's `report` says `told`; the cost after each step; in words."""
+    """The end of a search: the point y, the task's report on it in `told`, the cost after each step, and the reason."""
 
     y: Float[Array, " P"]
     told: Any
@@ -65,7 +65,7 @@ class Found(NamedTuple):
 
 
 class Search:
-    """The host's loop around `_advance`: tells how it goes, and ends with what there is."""
+    """The host's loop around `_advance`: reports progress, and keeps the best point if it is interrupted."""
 
     def __init__(
         self, task: AbstractTask, most: int, progress: Callable[..., Any] | None, began: float
@@ -73,15 +73,15 @@ class Search:
         self.task, self.most, self.progress = task, most, progress
         self.at, self.costs, self.times = _begin(task), [], [began]
         self.end: tuple[Any, Any] = (self.at.y, None)
-        self.pace = np.inf  # s a step, as the last piece had it
+        self.pace = np.inf  # seconds per step in the last call
 
     def run(self) -> Found:
-        """To its end, to `most` steps, or to Ctrl-C."""
+        """Runs until the search ends, `most` steps are made, or Ctrl-C is pressed."""
         try:
             while not self._over():
                 self._piece()
         except KeyboardInterrupt:
-            if not self.costs:  # nothing was reached
+            if not self.costs:  # there is no result yet
                 raise
             if not self._over():
                 return self._interrupted()
@@ -98,7 +98,7 @@ class Search:
         self.at, costs, self.end = _advance(self.task, self.at, *_asked(many, many == left))
         self.costs += np.asarray(costs)[: int(self.at.steps) - len(self.costs)].tolist()
         self.times.append(time.monotonic())
-        if len(self.times) > 2:  # the first piece is mostly compilation
+        if len(self.times) > 2:  # the first call is mostly compilation
             self.pace = max((self.times[-1] - self.times[-2]) / many, 1e-9)
         if self.progress is not None:
             self.progress(self._progress())
@@ -114,7 +114,7 @@ class Search:
         return Found(*end, np.array(self.costs), False, status)
 
     def _why(self) -> str:
-        """optimistix' own words, but for the two that happen most."""
+        """The reason for the end: optimistix' own message, except for the two most frequent reasons."""
         if not bool(self.at.over):
             return "out of steps"
         if bool(self.at.result == optx.RESULTS.successful):
@@ -128,21 +128,21 @@ def _asked(many: int, last: bool) -> tuple[Array, Array]:
 
 @eqx.filter_jit
 def _begin(task: AbstractTask) -> At:
-    """Nothing done. A program of its own, and a small one: shapes are all it needs of the function."""
+    """The initial state, by a small separate program, which needs only the shapes of the function's values."""
     y, *_, arrays, _ = _first(task)
-    strong = lambda x: jnp.asarray(x, x.dtype)  # as `_advance` gives them: it is not compiled again  # noqa: E731
+    strong = lambda x: jnp.asarray(x, x.dtype)  # as `_advance` returns them, so that it is compiled only once  # noqa: E731
     y, leaves, result = jax.tree.map(strong, (y, jax.tree.leaves(arrays), optx.RESULTS.successful))
     return At(y, leaves, jnp.zeros((), int), jnp.zeros((), bool), result)
 
 
 @eqx.filter_jit
 def _function(task: AbstractTask, y: Float[Array, " P"]):
-    """By itself, so that it is traced once for all that use it."""
+    """The task's function as a separate function, so that all callers share one trace."""
     return task.function(y)
 
 
 def _first(task: AbstractTask):
-    """Where it begins: (y, f, solver, options, arrays of the state, all else of it)."""
+    """The start: (y, f, solver, options, arrays of the solver's state, rest of the state)."""
     (solver, options), y = task.solver(), task.start()
     f = lambda y, _: _function(task, y)  # noqa: E731
     state = solver.init(f, y, None, options, *jax.eval_shape(f, y, None), frozenset())
@@ -151,7 +151,7 @@ def _first(task: AbstractTask):
 
 @eqx.filter_jit
 def _advance(task: AbstractTask, at: At, many: Int[Array, ""], last: Bool[Array, ""]):
-    """(at, the cost after each step, (y, report)), the report where the search is over or this is the last call."""
+    """(at, the cost after each step, (y, report)), with the report if the search has ended or this is the last call."""
     _, f, solver, options, arrays, others = _first(task)
     arrays, known = jax.tree.unflatten(jax.tree.structure(arrays), at.leaves), (frozenset(),)
 

@@ -1,6 +1,6 @@
 """Identification: parameters of a system from measured motion, with their uncertainty."""
 
-# What is asked
+# The problem
 from jaxhamel.identify._data._runs import Run as Run
 from jaxhamel.identify._problem import Problem as Problem
 
@@ -56,7 +56,7 @@ from jaxhamel.identify._predict import with_noise as with_noise
 from jaxhamel.identify._progress import Progress as Progress
 
 # isort: split
-# What to measure next, and what the data say altogether
+# Planning of experiments, and posterior distributions
 from jaxhamel.identify._design import Design as Design
 from jaxhamel.identify._design import Experiment as Experiment
 from jaxhamel.identify._design import design as design

@@ -1,9 +1,9 @@
-r"""Experiment design: the motion of masses or motors whose measurement tells most about the parameters.
+r"""Experiment design: the motion of masses or motors whose measurement gives the most information about the parameters.
 
     F(θ) = J_zᵀ J_z − J_zᵀ J_w (J_wᵀ J_w + W)⁻¹ J_wᵀ J_z ,    J = ∂(h/σ)/∂(w, z) along the motion under the curve θ(t)
 
-F is the information about the coordinates z of the parameters, the initial state w (known beforehand to W^{−1/2}) being
-eliminated. What is minimised over the free parameters of the curve, P the number of coordinates:
+F is the information about the coordinates z of the parameters, with the initial state w (prior standard deviation W^{−1/2})
+eliminated. One of these criteria is minimised over the free parameters of the curve; P is the number of coordinates:
 
     D   −log det F / P      the volume of the ellipsoid of confidence
     A   log(tr F⁻¹ / P)     the mean variance
@@ -40,23 +40,24 @@ from jaxhamel.mechanics._examination._boundary import check_methods
 from jaxhamel.mechanics._tangent import retract, tangent_size
 
 CRITERIA = ("D", "A", "E")
-SOFT = 1e3  # weight of squared excess over the largest rate or acceleration, in units of that limit
+SOFT = 1e3  # weight of the squared excess over the limit of rate or acceleration, in units of that limit
 
 
 class Experiment:
-    """A planned run: what is measured, when and how exactly, of which parameters, from which state.
+    """A planned run: its measurements with their times and accuracies, the parameters to estimate, and its initial state.
 
     **Arguments:**
 
-    - `system`: with the values that the parameters are expected to have.
-    - `parameters`, `measurements`: as for `identify.Problem`; each measurement with its `noise`.
-    - `ts`: times of the measurements [s], `(T,)`; `dt`: longest integration step [s], None steps from one to the next.
-    - `q0`, `u0`: where the run starts.
-    - `state_error`: how exactly that is known, the standard deviation of each of its n + k coordinates; small numbers
-      mean known, large ones unknown.
-    - `max_rate`, `max_acceleration`: of the curve, soft limits on |θ̇| and |θ̈|, one number or one for each entry.
+    - `system`: with the expected values of the parameters.
+    - `parameters`, `measurements`: as for `identify.Problem`; each measurement needs its `noise`.
+    - `ts`: times of the measurements [s], `(T,)`; `dt`: longest integration step [s], by default the distance of the times.
+    - `q0`, `u0`: the initial state.
+    - `state_error`: prior standard deviation of each of the n + k coordinates of the initial state (one number for all); a
+      large
+      number means an unknown state.
+    - `max_rate`, `max_acceleration`: soft limits on |θ̇| and |θ̈| of the curve, one number or one for each entry.
 
-    **Raises:** `ValueError` for what does not fit together, or a measurement without noise.
+    **Raises:** `ValueError` for arguments that do not fit together, or a measurement without noise.
     """
 
     def __init__(
@@ -95,16 +96,16 @@ class Experiment:
         )
 
     def information(self, curve: Any) -> Float[Array, "P P"]:
-        """F of the coordinates z when the masses (motors) move along the curve."""
+        """The information F about the coordinates z if the masses (motors) move along the curve."""
         check_methods(self.model.system, self.ts[0], *self.start, curve)
-        # as data, so that finer steps are the same program
+        # passed as data, so that finer steps need no new program
         steps = jnp.full(self.ts.shape[0] - 1, self.steps)
         return _information(self.model, curve, self.start, self.ts, self.state_error, steps)
 
     def errors(self, curve: Any) -> dict[str, float]:
-        """The standard error that each quantity would get, by name, in its own unit.
+        """The standard error that the experiment would give to each quantity, by name, in its own unit.
 
-        0 where it is frozen, infinite where the experiment would not determine it.
+        It is 0 for a frozen quantity, and infinite for one that the experiment does not determine.
         """
         F, model = self.information(curve), self.model
         names = [name for p in model.parameters for name in p.names()]
@@ -120,11 +121,11 @@ def _steps(ts: np.ndarray, dt: float) -> int:
 
 
 class Design(NamedTuple):
-    """A curve that was found.
+    """The result of `design`.
 
-    - `curve`; `information`: F `(P, P)` there; `start_information`: at the curve the search began with.
-    - `gain`: (det F / det F_start)^{1/P}: by how much a parameter's information grew, on the geometric mean.
-    - `errors`: standard errors by quantity; `criterion`, `history`: its values; `seconds`; `converged`.
+    - `curve`; `information`: F `(P, P)` of the curve; `start_information`: F of the initial curve.
+    - `gain`: (det F / det F_start)^{1/P}, the geometric mean of the factors by which the information grew.
+    - `errors`: standard errors by quantity; `criterion`: its name; `history`: its values; `seconds`; `converged`.
     """
 
     curve: Any
@@ -154,21 +155,25 @@ def design(
     tolerance: float = 1e-3,
     progress: Callable[[int, float], None] | None = None,
 ) -> Design:
-    """The curve from which the experiment learns most, near the one given: BFGS on the gradient through the simulation.
+    """Finds a control curve near the given one whose experiment gives the most information: BFGS with gradients of the
+    simulation.
 
     **Arguments:**
 
     - `experiment`: see `Experiment`.
-    - `curve`: a control, t ↦ `(n,)`, whose free parameters are moved; `jaxhamel.control.Limited(…)` keeps it within the
+    - `curve`: the initial control, t ↦ `(n,)`, whose leaves are optimised; `jaxhamel.control.Limited(…)` keeps it within the
       rails.
     - `criterion`: `"D"`, `"A"` or `"E"`.
-    - `max_steps`; `tolerance`: it ends when a step changes criterion and curve by less than this share.
-    - `progress`: called with the number of the step and the criterion.
+    - `max_steps`: limit on the steps; `tolerance`: the search has converged when a step changes criterion and curve by less
+      than
+      this fraction.
+    - `progress`: called with the step number and the criterion.
 
-    **Returns:** a `Design`, the best curve found, however it ended; Ctrl-C ends it too.
+    **Returns:** a `Design` with the best curve found, even if the search did not converge or was ended by Ctrl-C.
 
-    **Raises:** `ValueError` or `TypeError` for arguments that cannot be, such as an unknown criterion; `ValueError` where
-    the first curve leaves a parameter undetermined.
+    **Raises:** `ValueError` or `TypeError` for invalid arguments, such as an unknown criterion; `ValueError` if the initial
+    curve
+    leaves a parameter undetermined.
     """
     _checks.check_kind("experiment", experiment, Experiment, "it must be an identify.Experiment.")
     _checks.check_curve(curve, experiment.ts)
@@ -199,7 +204,7 @@ def design(
 def _cost(
     experiment: Experiment, criterion: str, rebuild: Callable[..., Any]
 ) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-    """A function of a curve's parameters and the experiment's arrays, and these: they are no constants."""
+    """The cost as a function of the curve's parameters and the experiment's arrays, and the values of both."""
 
     def cost(p, arrays):
         model, start, ts, state_error = arrays
@@ -269,7 +274,7 @@ def _excess(curve, ts, limits) -> Scalar:
 
 
 def _descend(cost, p, arrays, max_steps: int, tolerance: float, progress):
-    """Steps of optimistix' BFGS one by one: the best p, the costs, whether it converged."""
+    """Runs optimistix' BFGS step by step; returns the best p, the costs, and whether it converged."""
     solver = optx.BFGS(rtol=tolerance, atol=tolerance)
     function = lambda p, arrays: (cost(p, arrays), None)  # noqa: E731
     shape = jax.eval_shape(lambda: jnp.zeros((), p.dtype)), None
@@ -279,9 +284,9 @@ def _descend(cost, p, arrays, max_steps: int, tolerance: float, progress):
     )
     done, history = False, []
     try:
-        for number in range(max_steps + 1):  # the first one only evaluates where it begins
+        for number in range(max_steps + 1):  # the first iteration only evaluates the starting point
             p, state, _ = step(p, state, arrays)
-            # at p, which is the best so far: no step up is accepted
+            # the cost at p, the best point so far, since steps that increase it are rejected
             history.append(float(state.f_info.f))
             if progress is not None and number:
                 progress(number, history[-1])
@@ -289,6 +294,6 @@ def _descend(cost, p, arrays, max_steps: int, tolerance: float, progress):
             if done:
                 break
     except KeyboardInterrupt:
-        if not history:  # nothing was reached
+        if not history:  # there is no result yet
             raise
     return p, np.array(history), done

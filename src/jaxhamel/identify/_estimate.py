@@ -74,7 +74,7 @@ class Estimate(NamedTuple):
         ]
         head = "converged" if self.converged else "NOT converged"
         top = f"Estimate of {type(self.system).__name__}: {head}, {self.status}"
-        left = [f"  {k:<{width}} {v:>12.4g}  RMS of what is left" for k, v in self.rms.items()]
+        left = [f"  {k:<{width}} {v:>12.4g}  RMS residual" for k, v in self.rms.items()]
         said = [f"  {sentence}" for sentence in self.remarks]
         return "\n".join(
             [top, f"  {'':<{width}} {'estimate':>12}  {'standard error':>16}", *rows, *left, *said]

@@ -3,8 +3,8 @@ r"""The posterior of the parameters by Hamiltonian Monte Carlo (NUTS, blackjax),
     log p(w, z | data) = −½ Σ ((h(x(t; w, z)) + o − y)/σ)² − ½ (priors)²
 
 over the initial states and offsets w of all runs and the coordinates z, in units of the fit's standard errors, so that the
-posterior of a well-determined problem is nearly a unit normal distribution. Its standard deviations are the check of those
-that the Fisher information gives.
+posterior of a well-determined problem is nearly a unit normal distribution. Its standard deviations check those of the
+Fisher information.
 """
 
 from collections.abc import Callable
@@ -33,8 +33,8 @@ class Posterior(NamedTuple):
 
     - `samples`: of the quantities, `(chains, draws, r)`; `coordinates`: of z, `(chains, draws, P)`.
     - `names`, `units`, `mean`, `std`: of each quantity; `fisher`: its standard error by the fit, for comparison.
-    - `r_hat`, `effective`: Gelman and Rubin's factor, and how many independent samples the draws are worth.
-    - `divergent`: how many draws ended in a divergence; `acceptance`: mean of the chains.
+    - `r_hat`, `effective`: Gelman and Rubin's factor, and the effective number of independent samples.
+    - `divergent`: number of divergent draws; `acceptance`: acceptance rate, averaged over the chains.
     """
 
     samples: Float[np.ndarray, "c s r"]
@@ -73,9 +73,10 @@ def posterior(
 
     **Arguments:**
 
-    - `estimate`: of `fit`, with squares as its loss, and converged.
+    - `estimate`: a converged result of `fit` with the loss `Squares()`.
     - `key`: a JAX random key.
-    - `draws`, `warmup`: of each chain; `chains`: run side by side, from points scattered as the estimate says.
+    - `draws`, `warmup`: their numbers for each chain; `chains`: number of chains, which run in parallel from starting points
+      scattered by the covariance of the estimate.
 
     **Returns:** a `Posterior`.
 
@@ -102,7 +103,7 @@ def posterior(
 
 @eqx.filter_jit
 def _chains(target: "_Target", starts, warm_keys, run_keys, warmup: int, draws: int):
-    """(y, divergent, acceptance rate) of each draw of each chain; other data of the same shape compile nothing again."""
+    """(y, divergent, acceptance rate) of each draw of each chain; other data of the same shapes do not recompile."""
     blackjax: Any = import_module("blackjax")
     density = _log_density(target)
 
@@ -142,12 +143,12 @@ class _Target(eqx.Module):
 
     @property
     def size(self) -> int:
-        """D."""
+        """D, the number of unknowns."""
         return self.scale.shape[0]
 
 
 def _starts_of_runs(estimate: Estimate) -> Unknowns:
-    """The states at the first node of every run, in the order of single shooting's groups, and the rest as it is."""
+    """The estimate with only the states at the first node of every run, in the order of single shooting's groups."""
     x = estimate.x
     keep = np.flatnonzero(np.concatenate([group.first for group in estimate.problem.groups]))
     q, u = jax.tree.map(lambda a: a[keep], (x.q, x.u))
@@ -155,7 +156,7 @@ def _starts_of_runs(estimate: Estimate) -> Unknowns:
 
 
 def _errors(target: _Target, increments: Float[Array, " D"]) -> Float[Array, " M"]:
-    """All residuals, priors among them, at increments of (states, offsets, z)."""
+    """All residuals, including priors, at increments of (states, offsets, z)."""
     model, base = target.model, target.base
     n, R = tangent_size(model.system), base.offsets.shape[0]
     offsets = base.offsets + increments[R * n : R * n + base.offsets.size].reshape(
@@ -187,7 +188,7 @@ def _of_group(model: Model, group: Segments, nodes, offsets, z, noise):
 
 @eqx.filter_jit
 def _curvature(target: _Target) -> Float[Array, " D"]:
-    """1/σ² of each unknown, the others free: from the diagonal of the inverse of JᵀJ."""
+    """1/σ² of each unknown, with all others free, from the diagonal of (JᵀJ)⁻¹."""
     D = target.base.u.shape[0] * tangent_size(target.model.system)
     D = D + target.base.offsets.size + target.base.z.shape[0]
     J = jax.jacfwd(lambda y: _errors(target, y))(jnp.zeros(D, target.base.z.dtype))
@@ -197,7 +198,7 @@ def _curvature(target: _Target) -> Float[Array, " D"]:
 
 
 def _log_density(target: _Target) -> Callable[[Float[Array, " D"]], Array]:
-    """−½|r|² of the scaled unknowns; its gradient −Jᵀr by forward mode: there are few of them, and many residuals."""
+    """−½|r|² of the scaled unknowns; its gradient −Jᵀr uses forward mode, as there are few unknowns and many residuals."""
     errors = lambda y: _errors(target, target.scale * y)  # noqa: E731
 
     @jax.custom_vjp

@@ -109,7 +109,7 @@ def _first_node(problem: Problem, index: int) -> int:
 
 
 def _compared(model: Model, run: Run, motion: Trajectory, offsets):
-    """The predicted measurements along a motion by name, and the errors by theirs."""
+    """The predicted measurements along a motion by name, and the errors by the names of their columns."""
     errors, shown = {}, {}
     pieces = model.split_offsets(offsets)
     for m, offset in zip(model.measurements, pieces, strict=True):

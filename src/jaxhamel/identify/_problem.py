@@ -144,7 +144,7 @@ def _counts(segments, runs) -> list[int]:
 
 
 def _check_methods(system: System, run: Run) -> None:
-    """What the system's methods return, by shapes: the states of a run are not known yet."""
+    """Checks the shapes that the system's methods return, by tracing, since the states of a run are not known yet."""
     dtype = jnp.result_type(float)
     q, u = system.space.identity(dtype), jnp.zeros(system.n_independent, dtype)
     check_methods(system, jnp.asarray(run.ts[0], dtype), q, u, run.control)

@@ -32,9 +32,9 @@ from jaxhamel.mechanics._tangent import tangent_size
 
 LOOSE, TIGHT = (3.0, 20.0), 150.0  # weights of the gaps: open at first, then closed
 SHORT = (
-    0.2  # share of each segment that the first stages use: wrong parameters do little harm there
+    0.2  # fraction of each segment used in the first stages, in which wrong parameters have little effect
 )
-ROUGH = 1e-3  # a preparing stage ends when a step would lower the cost by less than this share
+ROUGH = 1e-3  # a preparing stage ends when a step would lower the cost by less than this fraction
 FINEST = 32  # the most steps between measurements, if `dt` is not given
 BIAS = 0.01  # refine steps until integration error adds less than 1 % to the mean squared score
 HOLD = 2.0  # weight (1/σ) of the temporary prior that keeps parameters near their start in the early stages
@@ -212,13 +212,13 @@ class Fit:
         return "look for a NaN in the control, or start from other parameters or with smaller steps, `dt`"
 
     def _is_there(self, told, rough: bool) -> bool:
-        """Whether no step lowers the cost by more than 1e-5, which moves each parameter by at most 1/200 of its error."""
+        """Whether a step would lower the cost by less than 1e-5 and move each parameter by less than 1/200 of its error."""
         cost, eps = float(told["cost"]), float(jnp.finfo(self.x.z.dtype).eps)
         share = ROUGH if rough else eps**0.6
         return float(told["decrement"]) < 1e-5 + share * cost or self._stays(cost)
 
     def _stays(self, cost: float) -> bool:
-        """The last steps of the stage together lowered the cost by less than 1e-4; optimisers by gradient take more."""
+        """Whether the stage's last steps lowered the cost by less than 1e-4 in all; gradient optimisers need more steps."""
         count = 10 if _checks.is_least_squares(self.solver) else 100
         costs = self.history["cost"][self.stage_began :]
         if len(costs) <= count or not np.isfinite(min(costs[-count:])):
@@ -227,7 +227,7 @@ class Fit:
 
     def _out_of_budget(self) -> bool:
         elapsed = time.monotonic() - self.began
-        if not self.iteration:  # the start is looked at in any case
+        if not self.iteration:  # the start is evaluated in any case
             return False
         if self.stop.is_set():
             self.status = f"interrupted after {counted(self.iteration, 'iteration')}: best so far"

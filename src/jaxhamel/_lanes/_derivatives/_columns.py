@@ -30,7 +30,7 @@ def _basis(x):
 
 
 def _dot(column, bar):
-    # An output that nothing depends on has ȳ = 0, and may have an infinite tangent (an unused buffer): it counts nothing.
+    # An unused output has ȳ = 0 but may have an infinite tangent (an unused buffer); it must not contribute NaN.
     bar = bar[None, ...]
     terms = jnp.where(bar == 0, jnp.zeros_like(column), column * bar)
     return jnp.sum(terms.reshape(column.shape[0], -1), axis=1)

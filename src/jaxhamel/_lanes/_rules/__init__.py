@@ -1,1 +1,1 @@
-"""How each JAX primitive becomes scalar operations."""
+"""Rules that turn each JAX primitive into scalar operations."""

@@ -122,8 +122,10 @@ def scan(graph: Graph, equation, interpret: Interpret, *operands: Nodes) -> list
 
 
 def _divisions(equation, body: ClosedJaxpr) -> tuple[int, int]:
-    """Where the carry begins among the operands, and where what is gone through does: of that and of what is stacked up
-    the loop has one axis more than its body. (What JAX calls these numbers differs from version to version.)"""
+    """The index of the first operand in the carry, and of the first scanned operand. Scanned operands and stacked results
+    have one
+    axis more in the loop than in its body. (The names of these parameters differ between versions of JAX.)
+    """
     pairs = lambda outer, inner: zip(outer, inner, strict=True)  # noqa: E731
     more = lambda v, aval: v.aval.ndim > len(aval.shape)  # noqa: E731
     columns = sum(more(*pair) for pair in pairs(equation.invars, body.in_avals))

@@ -1,8 +1,8 @@
-"""An operation without a rule here, in terms of other operations: by the definition that JAX has of it.
+"""Replaces an operation without a rule by JAX's own definition of it in terms of other operations.
 
-A new version of JAX brings new operations. Those that hold a program are that program; operations on types of a higher
-level (`jax.experimental.hijax`) say how they are expanded; the rest JAX computes by a function of other operations where it
-is compiled.
+New versions of JAX bring new operations. An operation that contains a program is replaced by that program; a high-level
+operation (`jax.experimental.hijax`) by its own expansion; any other by the function that JAX uses to lower it, if there is
+one.
 """
 
 import inspect
@@ -14,7 +14,7 @@ from jax.extend.core import ClosedJaxpr, Jaxpr
 
 
 def own_definition(equation: Any) -> ClosedJaxpr | None:
-    """What an operation does, as a program without it; None where JAX has it in no such form."""
+    """A program equivalent to the operation, without the operation itself; None if JAX has no such definition."""
     for definition in (_held, _traced):
         found = definition(equation)
         if found is not None and _is_of(found, equation):
@@ -23,7 +23,7 @@ def own_definition(equation: Any) -> ClosedJaxpr | None:
 
 
 def _held(equation: Any) -> ClosedJaxpr | None:
-    """The only program among the parameters."""
+    """The only program among the operation's parameters."""
     held = [x for x in equation.params.values() if isinstance(x, Jaxpr | ClosedJaxpr)]
     if len(held) != 1:
         return None
@@ -31,12 +31,12 @@ def _held(equation: Any) -> ClosedJaxpr | None:
 
 
 def _traced(equation: Any) -> ClosedJaxpr | None:
-    """The operation's expansion, or the function by which it is compiled, traced."""
+    """The jaxpr of the operation's expansion, or of the function that lowers it."""
     avals = [v.aval for v in equation.invars]
     for function in _functions(equation.primitive):
         try:
             return jax.make_jaxpr(lambda *x, of=function: of(*x, **equation.params))(*avals)
-        except Exception:  # not a function of such arguments alone
+        except Exception:  # the function needs other arguments
             continue
     return None
 
@@ -50,9 +50,9 @@ def _functions(primitive: Any) -> Iterator[Callable]:
 
 
 def _lowering(primitive: Any) -> Callable | None:
-    """The function that `jax.interpreters.mlir.lower_fun` made the rule of."""
+    """The function from which `jax.interpreters.mlir.lower_fun` made the lowering rule."""
     try:
-        from jax._src.interpreters.mlir import _lowerings  # JAX has no other way to ask
+        from jax._src.interpreters.mlir import _lowerings  # JAX has no public function for this
 
         rule: Any = _lowerings[primitive]
         return inspect.getclosurevars(getattr(rule, "rule", rule)).nonlocals.get("fun")
@@ -61,7 +61,7 @@ def _lowering(primitive: Any) -> Callable | None:
 
 
 def _is_of(program: ClosedJaxpr, equation: Any) -> bool:
-    """The same shapes and dtypes in and out, and not the operation itself."""
+    """Whether a program has the operation's shapes and dtypes and does not contain the operation itself."""
     pairs = [
         *zip(program.in_avals, equation.invars, strict=True),
         *zip(program.out_avals, equation.outvars, strict=True),

@@ -170,7 +170,7 @@ def run_charts(
     figure = residuals_figure(run.ts, known, noise, title=title)
     return [
         *charts,
-        Chart(f"residuals-{index + 1}", figure, f"What is left of each signal of {run.name}"),
+        Chart(f"residuals-{index + 1}", figure, f"Residuals of each signal of {run.name}"),
     ]
 
 
@@ -219,7 +219,7 @@ def _report(
         tables={
             "Estimates with standard errors": rows,
             **({"What the data do not determine": remarks} if remarks else {}),
-            "What is left (RMS)": left,
+            "RMS residuals": left,
             "Asked": dict(_flat(_asked_in_tables(summary["asked"]))),
             "Made with": summary["versions"],
         },

@@ -1,12 +1,12 @@
-r"""Optimal gaits: closed curves in shape space that carry a body farthest.
+r"""Optimal gaits: closed curves in shape space with the largest displacement of the body.
 
     max  w·log g  −  α ∮ c(r, ṙ) dt      or      max  w·log g / ∮ |dr|      (optionally at ∮ |dr| = L)
 
 over the Fourier coefficients of the loop, with g the displacement after a cycle (see `gait_motion`),
 by gradients through it. On an abelian group w·log g = ∫ w_α B^α_12 dr¹dr², and the best loop without
 effort is the zero level of that height function; at fixed length it is the curve with B proportional
-to its curvature, for constant B a circle. Hatton and Choset 2015 and Ramasamy and Hatton 2019 read
-optimal gaits so; here the exact displacement is optimised and no Lie bracket is truncated.
+to its curvature, for constant B a circle. Hatton and Choset 2015 and Ramasamy and Hatton 2019 interpret
+optimal gaits in this way; here the exact displacement is optimised, without truncating Lie brackets.
 """
 
 import time
@@ -33,10 +33,10 @@ from jaxhamel.systems._parameters import as_parameter
 def elliptic_gait(
     centre: ArrayLike, radii: ArrayLike, *, harmonics: int = 1, period: ArrayLike = 1.0
 ) -> FourierSeries:
-    """The ellipse r(t) = centre + (a cos 2πt/T, b sin 2πt/T), with room for more harmonics.
+    """The ellipse r(t) = centre + (a cos 2πt/T, b sin 2πt/T), with additional harmonics that are zero.
 
-    **Arguments:** `centre` `(m,)`, `radii` (a, b) of the first two shape coordinates; the others rest.
-    `harmonics`: K of the series, those above the first zero; `period`: T [s].
+    **Arguments:** `centre` `(m,)`, `radii` (a, b) of the first two shape coordinates; the others are constant.
+    `harmonics`: K of the series, of which all but the first are zero; `period`: T [s].
 
     **Returns:** a `FourierSeries`, to start `optimise_gait` from.
     """
@@ -47,19 +47,19 @@ def elliptic_gait(
 
 
 class GaitProblem(eqx.Module):
-    """What is asked of a gait.
+    """The problem of finding an optimal gait.
 
     **Arguments:**
 
     - `mechanism`: a connection r → A(r), ξ = −A ṙ, or a system with momentum, see `gait_motion`.
     - `space`: the group G of the displacement.
-    - `curve`: the gait to start from, a `FourierSeries` in r `(m,)`; what it leaves free is optimised.
-    - `objective`: w `(dim,)` for w·log g, in the Lie algebra (the constant velocity that would lead
-      there in the same time), or a function of g, such as `lambda g: g[1]` [m].
+    - `curve`: the initial gait, a `FourierSeries` in r `(m,)`, whose free parameters are optimised.
+    - `objective`: w `(dim,)` for w·log g, in the Lie algebra (log g is the constant velocity that leads
+      to g in unit time), or a function of g, such as `lambda g: g[1]` [m].
     - `per`: "cycle", or "length" for the objective divided by the length of the loop.
     - `effort_weight`: α. `effort`: c(r, ṙ), default ṙ·ṙ, integrated over a cycle.
-    - `length`: makes every loop this long, by scaling it about its mean.
-    - `cycles`: how many the displacement is taken over; `steps`: of order 4 in each.
+    - `length`: scales every loop about its mean to this length.
+    - `cycles`: number of cycles of the displacement; `steps`: number of integration steps (order 4) in each.
 
     **Raises:** ValueError or TypeError that names what does not fit.
     """
@@ -79,7 +79,7 @@ class GaitProblem(eqx.Module):
         _checks.check_gait_problem(self)
 
     def loop(self, p: Float[Array, " P"]) -> FourierSeries:
-        """The gait with free parameters p, brought to the length asked for."""
+        """The gait with free parameters p, scaled to the required length."""
         curve = free_parameters(self.curve)[1](p)
         if self.length is None:
             return curve
@@ -93,14 +93,14 @@ class GaitProblem(eqx.Module):
         return gait_displacement(self.mechanism, curve, self.space, **options)
 
     def reached(self, curve: FourierSeries) -> tuple[Configuration, Scalar]:
-        """(g, value): the displacement, and w·log g or the function of g asked for."""
+        """(g, value): the displacement, and w·log g or the given function of g."""
         g = self.displacement(curve)
         of = self.objective
         value: Any = of(g) if callable(of) else of @ self.space.log(g)
         return g, value
 
     def value(self, curve: FourierSeries) -> Scalar:
-        """The objective, not divided by the length."""
+        """The objective, before division by the length."""
         return self.reached(curve)[1]
 
     def length_of(self, curve: FourierSeries) -> Scalar:
@@ -112,7 +112,7 @@ class GaitProblem(eqx.Module):
         return self._around(curve, self.effort or (lambda r, rdot: jnp.dot(rdot, rdot)))
 
     def cost(self, p: Float[Array, " P"]) -> Scalar:
-        """What is minimised: minus the objective, plus the effort's share."""
+        """The function to minimise: minus the objective, plus the weighted effort."""
         curve = self.loop(p)
         value = self.value(curve)
         if self.per == "length":
@@ -130,10 +130,11 @@ class GaitResult(NamedTuple):
     """The outcome of `optimise_gait`.
 
     - `curve`: the gait found; `displacement`: g after the problem's cycles; `phase`: log g, `(dim,)`.
-    - `value`: of the objective, not divided; `length`: ∮ |dr|; `effort`: ∮ c dt, both of one cycle.
-    - `cost`, `gradient_norm`: what was minimised, at the gait found; `start`: the objective at the first gait.
-    - `iterations`, `seconds`; `converged`, `status`: whether the tolerances were met, and why it ended.
-    - `costs`: what was minimised, after each iteration.
+    - `value`: of the objective, before division by the length; `length`: ∮ |dr|; `effort`: ∮ c dt, both of one cycle.
+    - `cost`, `gradient_norm`: the minimised function and its gradient at the result; `start`: the objective of the initial
+      gait.
+    - `iterations`, `seconds`; `converged`, `status`: whether the tolerances were met, and the reason for the end.
+    - `costs`: the minimised function after each iteration.
     """
 
     problem: GaitProblem
@@ -177,21 +178,21 @@ def optimise_gait(
     iterations: int = 150,
     progress: Callable[..., Any] | None = None,
 ) -> GaitResult:
-    """The best gait near the one given, by gradients of its exact displacement (BFGS).
+    """Finds the best gait near the given one, by gradients of its exact displacement (BFGS).
 
     **Arguments:**
 
-    - `problem`: what is asked.
+    - `problem`: the problem to solve.
     - `rtol`, `atol`: converged when neither gait nor cost changes by more in a step, or when the
       gradient is below 100 `atol`.
-    - `iterations`: at most.
-    - `progress`: called with a `Progress` after as many iterations as fit into a fifth of a second.
+    - `iterations`: the largest number of iterations.
+    - `progress`: called with a `Progress` about every fifth of a second.
 
-    Without momentum or effort the cost does not depend on how fast the loop is run through, so
-    minimisers are not isolated; that slows nothing down.
+    Without momentum or effort the cost does not depend on the speed along the loop, so that
+    minimisers are not isolated; this does not slow down convergence.
 
-    **Returns:** a `GaitResult`; `print` it. Not converging is no error, nor is Ctrl-C: `converged` and `status` say so,
-    with the best that was found.
+    **Returns:** a `GaitResult`; `print` it. Neither failing to converge nor Ctrl-C is an error: `converged` and `status`
+    report it, with the best gait so far.
     """
     for name, value in (("rtol", rtol), ("atol", atol), ("iterations", iterations)):
         _checks.check_positive(name, value, "Give a number larger than zero.")
@@ -233,7 +234,7 @@ class _Gait(AbstractTask):
         return cost, cost
 
     def report(self, y: Float[Array, " P"], state: Any):
-        """The gait found, and the numbers of it and of the first."""
+        """The resulting gait with its numbers, and those of the initial gait."""
         problem = self.problem
         curves = jax.tree.map(
             lambda *x: jnp.stack(x), *[problem.loop(p) for p in (self.start(), y)]
@@ -253,8 +254,8 @@ class _Gait(AbstractTask):
         return {"curve": curve, "displacement": g_end, "phase": problem.space.log(g_end)}, numbers
 
 
-# Few parameters are differentiated forward, which compiles faster: snakeboard, 10 parameters, 6.0 s
-# against 9.7 s; a cycle of 60 steps with its gradient 2.4 ms against 1.3 ms.
+# For few parameters forward mode compiles faster, but runs more slowly: compiled in 6.0 s
+# instead of 9.7 s for a snakeboard with 10 parameters; a gradient over 60 steps takes 2.4 ms instead of 1.3 ms.
 _FORWARD = 32
 
 

@@ -1,10 +1,10 @@
-r"""The motion that a gait gives: a closed curve in shape space, gone round again and again.
+r"""The motion of a body under a gait: a closed curve in shape space, traversed repeatedly.
 
     ξ = −A(r) ṙ + Γ(r) p ,    ṗ = f(r, ṙ, p) ,    ġ = g ξ
 
 Purely kinematic systems (as many constraints as group directions) and floating ones at momentum
-zero have the first term alone; the displacement is then the geometric phase of the loop. Where
-constraints leave the body a momentum (the snakeboard, the sleigh with a rotor) all of it counts.
+zero have only the first term; the displacement is then the geometric phase of the loop. If the
+constraints admit a momentum (the snakeboard, the sleigh with a rotor), all terms count.
 
 Source: Bloch, Krishnaprasad, Marsden and Murray 1996, eq. (5.12) and section 7, for ξ and ṗ; Müller
 2023, eq. (4.10), for the sign of A. "Mixed systems" of Shammas, Choset and Rizzi 2007.
@@ -73,8 +73,8 @@ def gait_displacement(
 ) -> Configuration:
     """g after `cycles` cycles of a gait, from the identity and from rest (momentum zero).
 
-    **Arguments:** `mechanism`, `curve`, `space` as for `gait_motion`; `period`: of the curve [s]; `steps`: of order 4, in
-    each cycle.
+    **Arguments:** `mechanism`, `curve`, `space` as for `gait_motion`; `period`: of the curve [s]; `steps`: number of
+    integration steps (order 4) in each cycle.
 
     **Returns:** g. The velocities ξ are homogeneous in time without friction, so the displacement from
     rest does not depend on the period; with momentum it does depend on the pacing within it.
@@ -90,7 +90,7 @@ def gait_displacement(
 def _none(
     mechanism: Any, curve: Callable[..., Any], times: Float[Array, " T"]
 ) -> Float[Array, " k"]:
-    """Momentum zero, `(0,)` for a mechanism without."""
+    """Zero momentum; `(0,)` for a mechanism without momentum."""
     if not hasattr(mechanism, "momentum_rate"):
         return jnp.zeros(0, times.dtype)
     Gamma = jax.eval_shape(lambda t: mechanism.momentum_velocity(curve(t)), times[0])

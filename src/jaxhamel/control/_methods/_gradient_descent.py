@@ -21,7 +21,7 @@ from jaxhamel.control._result import Result, report
 
 
 class Descent(NamedTuple):
-    """Where the optimiser stands, and the best parameters it met."""
+    """The state of the optimiser, and the best parameters so far."""
 
     p: Float[Array, " P"]
     state: optax.OptState
@@ -35,10 +35,10 @@ class GradientDescent(eqx.Module):
     **Arguments:**
 
     - `optimiser`: any `optax.GradientTransformation`, `optax.lbfgs()` with its line search included.
-    - `iterations`, `max_seconds`: when to stop. `gradient_tolerance`: converged when |∇J| is below it.
+    - `iterations`, `max_seconds`: limits of the search. `gradient_tolerance`: converged when |∇J| is below it.
     - `samples`, `penalty`, `options`: see `jaxhamel.control.residual`; constraints are penalised.
 
-    On a long unstable motion gradients of one simulation are useless: take `MultipleShooting` there.
+    For long unstable motions gradients of a single simulation are useless; use `MultipleShooting`.
     """
 
     optimiser: optax.GradientTransformation | optax.GradientTransformationExtraArgs
@@ -67,7 +67,7 @@ class GradientDescent(eqx.Module):
         starts: Float[Array, "S P"],
         progress: Callable[..., Any] | None = None,
     ) -> Result:
-        """From many starts at once; the best is returned."""
+        """Solves from many starts in parallel; returns the best result."""
         return self._run(problem, starts, progress)
 
     def _run(self, problem, p, progress) -> Result:
@@ -82,7 +82,7 @@ class GradientDescent(eqx.Module):
                     progress(self._progress(rows))
                 status = self._status(rows)
         except KeyboardInterrupt:
-            if not rows:  # nothing was reached
+            if not rows:  # there is no result yet
                 raise
             status = f"interrupted after {counted(len(rows), 'iteration')}: best so far"
         best, least = np.atleast_2d(descent.best), np.atleast_1d(descent.least)
@@ -131,7 +131,7 @@ def _begin(method: GradientDescent, p) -> Descent:
 
 @eqx.filter_jit
 def _descend(method: GradientDescent, problem: ControlProblem, descent: Descent):
-    """One update of one start, or of each of many; and the numbers to report."""
+    """One update of one start or of each of many starts, and the numbers to report."""
     optimiser = optax.with_extra_args_support(method.optimiser)
     cost = lambda p: method.cost(problem, p)  # noqa: E731
 
@@ -151,7 +151,7 @@ def _descend(method: GradientDescent, problem: ControlProblem, descent: Descent)
 
 
 def _best_of(numbers) -> dict[str, float]:
-    """The numbers of the start with the least cost."""
+    """The numbers of the start with the lowest cost."""
     rows = {name: np.atleast_1d(value) for name, value in numbers.items()}
     finite = np.where(np.isfinite(rows["cost"]), rows["cost"], np.inf)
     return {name: float(row[np.argmin(finite)]) for name, row in rows.items()}

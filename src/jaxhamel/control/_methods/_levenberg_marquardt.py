@@ -43,7 +43,7 @@ class Iterate(NamedTuple):
 
 
 def first_iterate(point, model, damping) -> Iterate:
-    """Nothing evaluated yet: `model` gives shapes only, the candidate is the starting point."""
+    """The iterate before the first evaluation: `model` has only shapes, and the candidate is the starting point."""
     dtype = model.g.dtype
     no, zero, two = jnp.asarray(False), jnp.zeros((), dtype), jnp.full((), 2.0, dtype)
     damping, y = jnp.asarray(damping, dtype), jnp.zeros_like(model.d)
@@ -58,11 +58,11 @@ def step(
     penalty: Float[Array, ""],
     switch: Float[Array, ""],
 ) -> Iterate:
-    """Judges the candidate, takes it or not, and finds the next one.
+    """Accepts or rejects the candidate, and computes the next one.
 
     **Arguments:** `evaluate`: point -> model with `cost`, `g`, `H`, `d`, `D`; `conditions`: point -> d;
-    `move`: (point, z) -> point; `penalty`: σ; `switch`: the conditions are met exactly from max|d|
-    below this on.
+    `move`: (point, z) -> point; `penalty`: σ; `switch`: steps satisfy the linearised conditions exactly
+    once max|d| is below this value.
     """
     there = evaluate(iterate.candidate)
     iterate = _judge(iterate, there, penalty)
@@ -124,7 +124,7 @@ def _direction(iterate: Iterate, exact, conditions: Callable[..., Any], penalty)
 
 
 def _regular(S):
-    """S with its diagonal raised by rounding: conditions may depend on each other."""
+    """S with its diagonal raised by the size of rounding, since conditions may be dependent."""
     tiny = 10 * jnp.finfo(S.dtype).eps * jnp.max(jnp.diagonal(S))
     return S + tiny * jnp.eye(S.shape[0], dtype=S.dtype)
 

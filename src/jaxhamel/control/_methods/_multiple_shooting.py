@@ -1,4 +1,4 @@
-"""Multiple shooting: the method for tracking, where a single shot over the whole time is chaotic."""
+"""Multiple shooting: the method for tracking, for which single shooting over the whole time would be unstable."""
 
 import time
 from collections.abc import Callable
@@ -42,19 +42,19 @@ NOT_FINITE = "the cost or the motion is not finite where the search starts: look
 class MultipleShooting(eqx.Module):
     r"""Levenberg–Marquardt on the states at the times `problem.ts` and the curve's parameters together.
 
-    Each interval is integrated on its own, so nothing grows over more than one interval; that the
-    pieces meet (`defect` = 0) is a condition, met to rounding at the end. The Jacobian of an interval
-    has a column only for its two nodes and for the parameters that matter in it.
+    Each interval is integrated separately, so that errors grow over one interval only; continuity between intervals
+    (`defect` = 0) is a condition, which the result satisfies to rounding. The Jacobian of an interval
+    has columns only for its two nodes and for the parameters that act in it.
 
     **Arguments:**
 
     - `steps`: integration steps in each interval, even; costs are integrated on them by a Newton–Cotes rule.
-    - `solver`: an explicit diffrax Runge–Kutta method, default `diffrax.Dopri8()`: unstable motion magnifies what
-      integration neglects, and six of its steps are cheaper than the 40 of a fourth-order method.
-    - `max_iterations`, `max_seconds`: when to stop, with what was reached by then; some six more iterations close the gaps.
-    - `cost_tolerance`: stop when ten iterations lower the cost by less than this share.
-    - `defect_tolerance`: largest gap that counts as none; in single precision 1.2e-5 where it is smaller.
-    - `goal`: stop once the tracking RMS is below this; None for as low as it goes.
+    - `solver`: an explicit diffrax Runge–Kutta method, default `diffrax.Dopri8()`: unstable motion amplifies
+      integration errors, and six of its steps are cheaper than 40 steps of a fourth-order method.
+    - `max_iterations`, `max_seconds`: limits of the search, after which about six more iterations close the gaps.
+    - `cost_tolerance`: stop when ten iterations lower the cost by less than this fraction.
+    - `defect_tolerance`: largest gap that counts as closed; at least 1.2e-5 in single precision.
+    - `goal`: stop once the tracking RMS is below this; None: as small as possible.
     - `damping`: initial λ; `penalty`: σ, at most 8e3 in single precision; `switch`: see
       `jaxhamel.control._methods._levenberg_marquardt`.
     - `route`: route to the equations of motion, see `jaxhamel.acceleration`.
@@ -91,13 +91,13 @@ class MultipleShooting(eqx.Module):
         starts: Float[Array, "S P"],
         progress: Callable[..., Any] | None = None,
     ) -> Result:
-        """From many starts at once; the best is returned, and reported meanwhile."""
+        """Solves from many starts in parallel; reports and returns the best one."""
         search = _Search(self, problem, progress)
         search.iterate(jax.vmap(lambda p: _start(problem, self.damping, p))(starts))
         return search.result()
 
     def shooting(self) -> Shooting:
-        """What integrates the intervals and makes the quadratic model of all."""
+        """The object that integrates the intervals and assembles their quadratic model."""
         return Shooting(tableau(self.solver), self.steps, self.route)
 
 
@@ -132,7 +132,7 @@ def _advance_one(shooting, problem, grid, iterate: Iterate, penalty, switch):
 
 
 def _tracking_rms(problem, mean_square):
-    """NaN where nothing is tracked."""
+    """The tracking error (RMS); NaN without a tracking cost."""
     tracked = problem.tracking is not None
     return jnp.sqrt(mean_square) if tracked else jnp.full_like(mean_square, jnp.nan)
 
@@ -162,7 +162,7 @@ def _blank(problem, point: Point) -> Model:
 
 
 def _open(row: dict[str, float]) -> str:
-    """What is not met."""
+    """A description of the conditions that are not met."""
     if row["missed"] < row["defect"]:
         return f"gaps of {row['defect']:.1e} between intervals remain"
     return (
@@ -172,7 +172,7 @@ def _open(row: dict[str, float]) -> str:
 
 
 class _Search:
-    """The host's loop around `advance`: keeps the history, reports, decides when to stop."""
+    """The host's loop around `advance`: stores the history, reports progress, and decides when to stop."""
 
     def __init__(self, method: MultipleShooting, problem: ControlProblem, progress):
         self.method, self.problem, self.progress = method, problem, progress
@@ -180,8 +180,8 @@ class _Search:
         self.shooting, self.grid = method.shooting(), grid_of(problem)
         number = lambda x: jnp.asarray(x, problem.u0.dtype)  # noqa: E731
         self.eps = float(jnp.finfo(problem.u0.dtype).eps)
-        # Beside a larger σDᵀD rounding loses H: the 1e6 that double precision takes left a cost eight times the least
-        # after 100 iterations in single precision, 8e3 found it in 23.
+        # In single precision a larger σDᵀD drowns H in rounding: with the value 1e6 of double precision, the cost was eight
+        # times the minimum after 100 iterations; with 8e3 the minimum was found in 23.
         self.limits = number(min(method.penalty, 1e-3 / self.eps)), number(method.switch)
         self.rows: list[dict[str, float]] = []
         self.status, self.converged = "", False
@@ -192,7 +192,7 @@ class _Search:
                 iterate = self.last = self._advance(iterate)
                 self._decide()
         except KeyboardInterrupt:
-            if not self.rows:  # nothing was reached
+            if not self.rows:  # there is no result yet
                 raise
             n = counted(len(self.rows), "iteration")
             self._stop(f"interrupted after {n}: best so far", False)
@@ -226,7 +226,7 @@ class _Search:
         )
 
     def _iterations_left(self) -> float:
-        """To the goal at the pace of the last ten, or to the limit."""
+        """An estimate of the iterations left: to the goal at the pace of the last ten, or to the limit."""
         limit, errors = (
             self.method.max_iterations - len(self.rows),
             [r["tracking_rms"] for r in self.rows],
@@ -268,7 +268,7 @@ class _Search:
         if self.status == NOT_FINITE:
             return iterate
         heavy = jnp.maximum(iterate.damping, 1e3)
-        # The candidate at hand is a long step; stay where we are instead.
+        # The present candidate is a long step; stay at the current point instead.
         iterate = iterate._replace(candidate=iterate.point, started=jnp.zeros_like(iterate.started))
         for _ in range(6):
             iterate = self._advance(iterate._replace(damping=heavy))
@@ -279,7 +279,7 @@ class _Search:
         return iterate
 
     def _closed(self) -> float:
-        """The largest gap that counts as none: the method's, or what single precision can close."""
+        """The largest gap that counts as closed: the method's tolerance, or the limit of single precision."""
         return max(self.method.defect_tolerance, 100 * self.eps)
 
     def result(self) -> Result:

@@ -1,8 +1,8 @@
-"""One interval of multiple shooting, and the sparse quadratic model that all intervals make together.
+"""One interval of multiple shooting, and the sparse quadratic model assembled from all intervals.
 
 The unknowns are z = (δ_1, …, δ_N, p): increments of the node states x_k = (q_k, u_k) in the tangent
 space, q_k·exp(δ), and the free parameters of the control. An interval depends on its two nodes and
-on the few parameters its stretch of the curve is made of, so its Jacobian has few columns.
+on the few parameters that act on its part of the curve, so that its Jacobian has few columns.
 """
 
 from itertools import pairwise
@@ -24,7 +24,7 @@ from jaxhamel.simulate._solvers._runge_kutta import Tableau, looped
 
 
 class Point(NamedTuple):
-    """Where the iteration stands: node states with a leading axis, and parameters."""
+    """The unknowns at an iteration: node states with a leading axis, and parameters."""
 
     q: tuple[Any, ...]
     u: Float[Array, "N+1 k"]
@@ -43,13 +43,13 @@ class Model(NamedTuple):
 
 
 class Grid(NamedTuple):
-    """Which parameters each interval depends on: indices `(N, a)`; P stands for none."""
+    """Which parameters each interval depends on: indices `(N, a)`; the index P marks unused entries."""
 
     active: Int[Array, "N a"]
 
 
 def grid_of(problem: ControlProblem) -> Grid:
-    """Looks on the host at which parameters matter where; the widest interval decides on a."""
+    """Determines, on the host, the parameters of each interval; the interval with the most decides on a."""
     ts = np.asarray(problem.ts)
     masks = [support(problem.curve, a, b) for a, b in pairwise(ts)]
     width = max(int(mask.sum()) for mask in masks)
@@ -144,7 +144,7 @@ class Shooting(eqx.Module):
 
 
 def move(problem: ControlProblem, point: Point, z: Float[Array, " z"]) -> Point:
-    """The point with increments z: the first node stays where it is."""
+    """The point with increments z; the first node is fixed."""
     n, N = tangent_size(problem.system), point.u.shape[0] - 1
     nodes = jnp.concatenate([jnp.zeros(n, z.dtype), z[: n * N]]).reshape(N + 1, n)
     q, u = jax.vmap(lambda x, delta: retract(problem.system, x, delta))((point.q, point.u), nodes)
@@ -154,8 +154,8 @@ def move(problem: ControlProblem, point: Point, z: Float[Array, " z"]) -> Point:
 def quadrature(steps: int) -> Float[np.ndarray, " steps+1"]:
     """Newton–Cotes weights on [0, 1] with equal steps, by groups of 6, 4 or 2, all positive.
 
-    On six steps exact to degree 7, so that a spline's θ̈² is integrated exactly on its segments: an optimiser finds the
-    gaps of a coarser rule and hides its control there (Simpson on two steps: a minimum 0.06 % too low).
+    On six steps the rule is exact to degree 7, which integrates a spline's θ̈² exactly on each segment. An optimiser would
+    exploit the error of a coarser rule (with Simpson's rule on two steps the minimum is 0.06 % too low).
     """
     group = next(size for size in (6, 4, 2) if steps % size == 0)
     weights = np.zeros(steps + 1)
@@ -192,7 +192,7 @@ def conditions(problem, x, p):
 
 
 def _assemble(problem, grid: Grid, point: Point, blocks) -> Model:
-    """Adds the intervals' blocks up; the first node, which is given, has no column."""
+    """Sums the blocks of all intervals; the first node, which is given, has no column."""
     Hs, gs, costs, ds, Ds, tracking = blocks
     n, N, P = tangent_size(problem.system), ds.shape[0], point.p.shape[0]
     size = n * (N + 1) + P

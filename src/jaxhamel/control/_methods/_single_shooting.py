@@ -31,7 +31,7 @@ def residual(
 ) -> Float[Array, " r"]:
     """r(p) with J = ½|r|²: costs by quadrature on `samples` parts of each interval, constraints times √penalty.
 
-    Differentiable by both modes, through `jaxhamel.simulate`, in p and in every leaf of the problem.
+    It is differentiable in both modes, through `jaxhamel.simulate`, by p and by every leaf of the problem.
 
     **Arguments:** `problem`; `p`: free parameters of its curve, see `free_parameters`; `samples`: even; `options`: for
     `simulate`. **Returns:** r. **Raises:** `ValueError` for a p of another shape.
@@ -63,7 +63,7 @@ def residual(
 
 
 def _composite(lengths: Float[Array, " N"], samples: int) -> Float[Array, " T"]:
-    """Weights on all intervals, neighbours' shared ends added up."""
+    """Quadrature weights over all intervals; those at shared ends are added."""
     each = lengths[:, None] * jnp.asarray(quadrature(samples), lengths.dtype)[None, :]
     whole = jnp.append(each[:, :-1].ravel(), each[-1, -1])
     return whole.at[samples:-1:samples].add(each[:-1, -1])
@@ -72,16 +72,16 @@ def _composite(lengths: Float[Array, " N"], samples: int) -> Float[Array, " T"]:
 class SingleShooting(eqx.Module):
     r"""Least squares of one simulation: min ½|r(p)|² by an optimistix least-squares solver.
 
-    For few parameters and motion that does not magnify errors; otherwise take `MultipleShooting`.
+    It suits few parameters and motions that do not amplify errors; otherwise use `MultipleShooting`.
 
     **Arguments:**
 
     - `solver`: default `optimistix.LevenbergMarquardt(rtol, atol)`.
-    - `max_steps`, `rtol`, `atol`: of that solver.
+    - `max_steps`, `rtol`, `atol`: settings of that solver.
     - `samples`, `penalty`, `options`: see `jaxhamel.control.residual`.
 
-    In single precision a penalty above 1e4 counts as 1e4, and a fixed step, `options={"dt": …}`, makes the result
-    smoother: what adaptive steps leave of their error is noise, √penalty times as large.
+    In single precision the penalty is at most 1e4, and a fixed step, `options={"dt": …}`, makes the residual smoother: the
+    error of adaptive steps is noise, which √penalty amplifies.
     """
 
     solver: Any = None
@@ -96,14 +96,14 @@ class SingleShooting(eqx.Module):
         _checks.check_least_squares(self)
 
     def run(self, problem: ControlProblem, progress: Callable[..., Any] | None = None) -> Result:
-        """Solves one problem; `progress` gets a `Progress` after as many steps as fit into a fifth of a second."""
+        """Solves one problem; `progress` gets a `Progress` about every fifth of a second."""
         began = time.monotonic()
         task = _LeastSquares(
             eqx.tree_at(lambda m: m.max_steps, self, 0), problem
         )  # not of the program
         found = Search(task, self.max_steps, progress, began).run()
         cost, gradient = map(float, found.told)
-        gradients = np.full(len(found.costs), np.nan)  # known of the end alone
+        gradients = np.full(len(found.costs), np.nan)  # known at the end only
         gradients[-1] = gradient
         history = {"cost": found.costs, "gradient_norm": gradients}
         control = free_parameters(problem.curve)[1](found.y)
@@ -112,7 +112,7 @@ class SingleShooting(eqx.Module):
 
 
 class _LeastSquares(AbstractTask):
-    """½|r|² of a problem's parameters; a minimiser of optimistix is given that, another solver r."""
+    """½|r|² of a problem's parameters; minimisers of optimistix receive it, least-squares solvers r."""
 
     method: SingleShooting
     problem: ControlProblem
@@ -136,7 +136,7 @@ class _LeastSquares(AbstractTask):
 
     def _residual(self, p: Float[Array, " P"]) -> Float[Array, " r"]:
         method = self.method
-        # 1e8 in single precision: "converged" 37 % away from the optimum of the cart in the tests; 1e4: 1.5 %.
+        # In single precision, with 1e8 the cart of the tests "converged" 37 % away from the optimum; with 1e4 it is 1.5 %.
         most = method.penalty if p.dtype == jnp.float64 else min(method.penalty, 1e4)
         given = {"samples": method.samples, "penalty": most, "options": method.options}
         return residual(self.problem, p, **given)

@@ -1,7 +1,7 @@
 r"""Costs and constraints, as residuals: J = ½ Σ_costs [ ∫ |r(t)|² dt + |r_end|² ] .
 
-Residuals rather than values, because Levenberg–Marquardt needs them; gradient descent takes half
-their squares. Weights w multiply the square, r = √w · (…), and are leaves.
+Costs are residuals rather than values, because Levenberg–Marquardt needs residuals; gradient descent uses half the sum
+of their squares. Weights w multiply the square, r = √w · (…), and are leaves.
 """
 
 from abc import abstractmethod
@@ -26,7 +26,7 @@ def last_factor(q: Configuration) -> Array:
 
 
 def _as_configuration(q):
-    """A list is an array, a tuple a point of a product."""
+    """Converts lists to arrays; a tuple is a point of a product space."""
     return jax.tree.map(as_parameter, q, is_leaf=lambda x: isinstance(x, list))
 
 
@@ -57,7 +57,7 @@ class AbstractCost(eqx.Module):
         return jnp.zeros(0, u.dtype)
 
     def check(self, system: System, ts: ArrayLike, q0: Configuration, u0: ArrayLike) -> None:
-        """Raises where it does not fit the problem; default: looks at `weight`, where there is one."""
+        """Raises if the cost does not fit the problem; default: checks `weight`, if there is one."""
         _checks.check_weight(getattr(self, "weight", None))
 
 
@@ -89,7 +89,7 @@ class Tracking(AbstractCost):
 class Endpoint(AbstractCost):
     """½ w |(local(q_target, q), u − u_target)|² at the last time.
 
-    **Arguments:** `q`, `u`: the targets, a configuration and `(k,)`, one of which may be None: it is left out; `weight`: w.
+    **Arguments:** `q`, `u`: the targets, a configuration and `(k,)`, one of which may be None to leave it free; `weight`: w.
     """
 
     q: Configuration | None = eqx.field(default=None, converter=_as_configuration)
@@ -202,11 +202,11 @@ class AbstractConstraint(eqx.Module):
         """The conditions' residual at one state; `control` is the callable."""
 
     def check(self, system: System, ts: ArrayLike, q0: Configuration, u0: ArrayLike) -> None:
-        """Raises where it does not fit the problem; default: never."""
+        """Raises if the constraint does not fit the problem; default: never."""
 
 
 class ControlAt(AbstractConstraint):
-    """θ = `value` and θ̇ = `rate`, each `(n,)`, at the first time or with `at_end` at the last; None leaves one out."""
+    """θ = `value` and θ̇ = `rate`, each `(n,)`, at the first time (with `at_end`: the last); None leaves a quantity free."""
 
     value: Any = parameter(default=None)
     rate: Any = parameter(default=None)
@@ -223,7 +223,7 @@ class ControlAt(AbstractConstraint):
 
 
 class StateAtEnd(AbstractConstraint):
-    """q = `q` and u = `u` at the last time; None leaves one out."""
+    """q = `q` and u = `u` at the last time; None leaves one of them free."""
 
     q: Configuration | None = eqx.field(default=None, converter=_as_configuration)
     u: Any = parameter(default=None)
@@ -257,13 +257,13 @@ def _distance(
 
 
 def running_residual(costs, system: System, t, q, u, control: Control) -> Float[Array, " r"]:
-    """All running residuals, one after the other."""
+    """All running residuals, concatenated."""
     parts = [cost.running(system, t, q, u, control) for cost in costs]
     return jnp.concatenate([jnp.zeros(0, u.dtype), *parts])
 
 
 def final_residual(costs, system: System, t, q, u, control: Control) -> Float[Array, " r"]:
-    """All final residuals, one after the other."""
+    """All final residuals, concatenated."""
     parts = [cost.final(system, t, q, u, control) for cost in costs]
     return jnp.concatenate([jnp.zeros(0, u.dtype), *parts])
 
@@ -271,7 +271,7 @@ def final_residual(costs, system: System, t, q, u, control: Control) -> Float[Ar
 def constraint_residual(
     constraints, at_end: bool, system: System, t, q, u, control: Control
 ) -> Float[Array, " r"]:
-    """All constraints at one end of time."""
+    """All constraints at the first or at the last time, concatenated."""
     chosen = [c for c in constraints if c.at_end == at_end]
     parts = [c.residual(system, t, q, u, control) for c in chosen]
     return jnp.concatenate([jnp.zeros(0, u.dtype), *parts])

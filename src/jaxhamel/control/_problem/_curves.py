@@ -1,7 +1,7 @@
-"""Control curves: what the masses (or motors) do, as functions of time with free parameters.
+"""Control curves: motions of the masses (or motors) as functions of time with free parameters.
 
 A curve is a callable pytree t -> `(n,)`, twice differentiable in t by autodiff, so that it serves as
-`control` everywhere in the package. Its *free* parameters are what an optimiser moves.
+`control` everywhere in the package. An optimiser changes its *free* parameters.
 """
 
 from abc import abstractmethod
@@ -26,8 +26,8 @@ from jaxhamel.systems._parameters import as_parameter
 def free_parameters(curve: Any) -> tuple[Array, Callable[..., Any]]:
     """(p, rebuild): the free parameters of a curve as one vector `(P,)`, and p -> curve.
 
-    For a curve of this module they are what its `free` says, for any other callable pytree all
-    floating-point arrays in it.
+    For a curve of this module, its `free` selects them; for any other callable pytree they are all
+    its floating-point arrays.
 
     **Arguments:** `curve`. **Returns:** p, and a function that gives the curve with other parameters: `rebuild(p)` is
     `curve`.
@@ -39,7 +39,7 @@ def free_parameters(curve: Any) -> tuple[Array, Callable[..., Any]]:
 
 
 def support(curve, t0: float, t1: float) -> Bool[np.ndarray, " P"]:
-    """Which free parameters the curve depends on between t0 and t1, on the host."""
+    """Whether the curve depends on each free parameter between t0 and t1, computed on the host."""
     if isinstance(curve, AbstractCurve):
         return curve.support(t0, t1)
     return np.ones(free_parameters(curve)[0].shape, dtype=bool)
@@ -54,11 +54,11 @@ class AbstractCurve(eqx.Module):
 
     @property
     def free(self) -> Any:
-        """A filter: True at the leaves that an optimiser moves."""
+        """A filter: True at the leaves that an optimiser changes."""
         return jax.tree.map(eqx.is_inexact_array, self)
 
     def support(self, t0: float, t1: float) -> Bool[np.ndarray, " P"]:
-        """Which free parameters matter between t0 and t1; default: all of them."""
+        """Whether each free parameter acts between t0 and t1; default: all of them."""
         return np.ones(free_parameters(self)[0].shape, dtype=bool)
 
 
@@ -68,7 +68,7 @@ class Spline(AbstractCurve):
         θ(t) = Σ_j c_j N_d(x − j + d) ,    x = (t − t0) / h ,    h = (t1 − t0) / (J − d)
 
     with J coefficients and N_d the cardinal B-spline, whose support is [0, d + 1]. On each of the
-    J − d segments only d + 1 coefficients matter. Before t0 and after t1 it goes on straight.
+    J − d segments only d + 1 coefficients act. Before t0 and after t1 the curve continues linearly.
 
     **Arguments:**
 
@@ -95,7 +95,7 @@ class Spline(AbstractCurve):
     def constant(
         cls, value: ArrayLike, t0: ArrayLike, t1: ArrayLike, n_coefficients: int, degree: int = 5
     ) -> "Spline":
-        """The spline that is `value`, `(n,)`, at all times."""
+        """The spline with the constant value `value`, `(n,)`."""
         row: Array = as_parameter(value)
         _checks.check_shape("value", row, ("n",))
         _checks.check_spline_size("n_coefficients", n_coefficients, degree)
@@ -108,7 +108,7 @@ class Spline(AbstractCurve):
     ) -> "Spline":
         """The spline on [ts[0], ts[-1]] nearest to the samples `values`, `(T, n)`, by least squares.
 
-        Interpolates where there are as many samples as coefficients, suitably spread.
+        It interpolates if the number of samples equals that of the coefficients and their times are suitable.
         """
         ts, values = np.asarray(ts), np.asarray(values)
         _checks.check_spline_size("n_coefficients", n_coefficients, degree)
@@ -140,7 +140,7 @@ class Spline(AbstractCurve):
     def support(self, t0: float, t1: float) -> Bool[np.ndarray, " P"]:
         start, end = float(self.t0), float(self.t1)
         x = (np.array([t0, t1]) - start) / (end - start) * self.n_segments
-        # A time just across a knot, by rounding, is no reason to take another coefficient.
+        # A time that is beyond a knot only by rounding belongs to the segment before it.
         first, last = np.floor(x[0] + 1e-9), np.ceil(x[1] - 1e-9) - 1
         first, last = np.clip([first, max(first, last)], 0, self.n_segments - 1)
         j = np.arange(self.coefficients.shape[0])
@@ -179,7 +179,7 @@ class FourierSeries(AbstractCurve):
 
 
 class Limited(AbstractCurve):
-    r"""Another curve φ kept strictly inside rail limits, and nearly itself in their middle:
+    r"""A curve φ limited to the inside of the rail limits, and nearly unchanged in their middle:
 
         θ = m + w tanh((φ − m) / w) ,    m = (upper + lower)/2 ,    w = (upper − lower)/2 .
 

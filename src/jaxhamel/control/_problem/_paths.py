@@ -14,14 +14,14 @@ from jaxhamel.systems._parameters import parameter
 
 
 def eased(t: Time, ramp: Scalar, period: Scalar) -> Scalar:
-    r"""Share of the way s(t): from rest to constant speed in the time `ramp`, s(`period`) = 1:
+    r"""The fraction s(t) of a path: from rest to constant speed in the time `ramp`, s(`period`) = 1:
 
         ṡ = σ(t / ramp) / (period − ramp/2) ,    σ(x) = 10 x³ − 15 x⁴ + 6 x⁵ for 0 ≤ x ≤ 1, then 1 .
 
     Speed and its first two derivatives are continuous.
     """
     t = jnp.asarray(t, dtype=period.dtype)
-    # Chosen by `where`, not clipped: the derivative of a clip at its ends is half of either side's.
+    # Selected by `where`: at its ends the derivative of a clip is the mean of both sides.
     x = t / jnp.where(ramp > 0, ramp, 1.0)
     started = ramp * x**4 * (2.5 + x * (x - 3.0))
     gone = jnp.where(t >= ramp, t - ramp / 2, jnp.where(t > 0, started, 0.0))
@@ -29,7 +29,7 @@ def eased(t: Time, ramp: Scalar, period: Scalar) -> Scalar:
 
 
 class _Eased(eqx.Module):
-    """A path run through once in `period`, after a start from rest that takes the time `ramp`."""
+    """A path traversed once in `period`, with a start from rest that takes the time `ramp`."""
 
     period: Any = parameter(default=20.0)
     ramp: Any = parameter(default=3.0)
@@ -40,7 +40,7 @@ class _Eased(eqx.Module):
 
     @abstractmethod
     def along(self, s: Scalar) -> Float[Array, " 2"]:
-        """The point at the share s of the way."""
+        """The point at the fraction s of the path."""
 
     def __call__(self, t: Time) -> Float[Array, " 2"]:
         return self.along(eased(t, self.ramp, self.period))
@@ -49,8 +49,8 @@ class _Eased(eqx.Module):
 class FigureEight(_Eased):
     r"""The lemniscate of Gerono: (W/2 sin φ, H/2 sin 2φ), φ = 2π s(t).
 
-    **Arguments:** `width`: W, `height`: H [m]; `period`: time of one round, start included [s];
-    `ramp`: time in which it gains speed [s].
+    **Arguments:** `width`: W, `height`: H [m]; `period`: time of one round, including the start [s];
+    `ramp`: time in which it reaches its full speed [s].
     """
 
     width: Any = parameter(default=2.0)
@@ -81,9 +81,9 @@ class Circle(_Eased):
 
 
 class Line(_Eased):
-    """s(t) · `end`: straight on, at the same speed after `period`.
+    """s(t) · `end`: a straight line, which continues at the same speed after `period`.
 
-    **Arguments:** `end`: where it is at `period`, `(2,)` [m]; `period`, `ramp` [s] as for `FigureEight`.
+    **Arguments:** `end`: the point at the time `period`, `(2,)` [m]; `period`, `ramp` [s] as for `FigureEight`.
     """
 
     end: Any = parameter(default=(1.0, 0.0))

@@ -1,4 +1,4 @@
-"""What is asked: a system, where it starts, a curve with free parameters, costs and constraints."""
+"""A control problem: a system, its initial state, a curve with free parameters, costs and constraints."""
 
 from collections.abc import Callable
 from typing import Any
@@ -31,9 +31,9 @@ class ControlProblem(eqx.Module):
 
     - `system`: the system; `q0`, `u0`: initial state.
     - `ts`: the first time, the times between which multiple shooting integrates, and the last, `(N+1,)` [s].
-    - `curve`: the control to start from, a callable pytree t -> `(n,)` whose free parameters are sought.
-    - `costs`, `constraints`: see `jaxhamel.control.Tracking` and its siblings.
-    - `guess`: states at `ts` to start from, `(q, u)` with leading time axes; default (q0, u0) at all times.
+    - `curve`: the initial control, a callable pytree t -> `(n,)` whose free parameters are optimised.
+    - `costs`, `constraints`: see `jaxhamel.control.Tracking` and the other costs.
+    - `guess`: initial guess of the states at `ts`, `(q, u)` with leading time axes; default (q0, u0) at all times.
 
     **Raises:** `ValueError` or `TypeError` for shapes that do not fit, NaN, times out of order, a curve without free
     parameters.
@@ -104,7 +104,7 @@ def TrackingProblem(
     `(d,)`, `output`: q -> `(d,)`, default the last factor of q; `tracking_weight`: w; `acceleration_weight`: a; `costs`:
     further ones.
 
-    **Returns:** a `ControlProblem`. **Raises:** as that does.
+    **Returns:** a `ControlProblem`. **Raises:** as `ControlProblem`.
     """
     _checks.check_callable("path", path, "t -> (d,)")
     follow = Tracking(path, tracking_weight, output)

@@ -1,4 +1,4 @@
-"""Runs from CSV files: units become SI, and what cannot be right is refused with its file, line and column."""
+"""Reads runs from CSV files in SI units; implausible data are refused with file, line and column."""
 
 import csv
 import math
@@ -41,11 +41,11 @@ TO_SI = {
 LONGEST, SHORTEST = (
     60.0,
     1e-6,
-)  # median spacing of times [s] beyond which the unit of time is taken for wrong
+)  # range of the median time step [s] outside of which the unit of time must be wrong
 
 
 class DataError(ValueError):
-    """A file of measurements that cannot be used; the message is one line with file, line and column."""
+    """A file of measurements cannot be used; the message is one line with file, line and column."""
 
 
 def read_csv(
@@ -63,15 +63,18 @@ def read_csv(
 
     **Arguments:**
 
-    - `path`: the file. `measurements`: what to read; each names its `columns`. Other columns are left alone.
-    - `time`: name of the time column. `units`: of columns that are not in SI, `{"t": "ns", "angle": "deg"}`.
-    - `control`: of the run. `required`: columns in which no value may be missing; elsewhere an empty cell or `nan` is one.
-    - `from_zero`: whether the first time becomes zero. `name`: default the file's.
+    - `path`: the file. `measurements`: the measurements to read, with the names of their `columns`; other columns are
+      ignored.
+    - `time`: name of the time column. `units`: units of columns that are not in SI, `{"t": "ns", "angle": "deg"}`.
+    - `control`: the control during the run. `required`: columns in which no value may be missing; in all others an empty
+      cell or
+      `nan` is a missing value.
+    - `from_zero`: whether times are shifted to start at zero. `name`: the run's name, by default the file's.
 
-    **Returns:** the run, in SI units; measurements none of whose columns are in the file are not part of it.
+    **Returns:** the run, in SI units; measurements without any column in the file are left out.
 
-    **Raises:** `DataError` for a file that cannot be read, columns that are missing, text or infinities among the numbers,
-    times missing, repeated or out of order, values or spacings that the unit cannot be right for.
+    **Raises:** `DataError` for a file that cannot be read, missing columns, text or infinities among the numbers, missing,
+    repeated or unordered times, and values or time steps that are implausible for their unit.
     """
     path, units = Path(path), dict(units or {})
     header, rows = _table(path)
@@ -96,7 +99,7 @@ def read_csv(
 
 
 def _table(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
-    """The header, and each row with the number of its line; blank lines are left out."""
+    """The header, and each row with its line number; blank lines are skipped."""
     try:
         with open(path, newline="", encoding="utf-8-sig") as file:
             reader = csv.reader(file)
@@ -118,7 +121,7 @@ def _table(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
 
 
 def _wanted(path, header, measurements, time, units, required) -> list[str]:
-    """The columns to read, or what is wrong with them."""
+    """The columns to read; raises `DataError` if one is missing or repeated."""
     twice = [column for column, count in Counter(header).items() if count > 1]
     if twice:
         raise DataError(
@@ -146,7 +149,7 @@ def _wanted(path, header, measurements, time, units, required) -> list[str]:
 
 
 def _numbers(path, header, rows, column) -> np.ndarray:
-    """The numbers of a column; NaN where a cell is empty."""
+    """The numbers in a column; NaN for an empty cell."""
     place, values = header.index(column), np.empty(len(rows))
     for i, (line, row) in enumerate(rows):
         cell = row[place].strip()
@@ -163,7 +166,7 @@ def _numbers(path, header, rows, column) -> np.ndarray:
 
 
 def _number(cell: str) -> float:
-    """A number as everyone writes it: Python's `float` takes 1_0 for 10, and digits of other scripts."""
+    """A number in standard notation; Python's `float` also accepts 1_0 for 10, and digits of other scripts."""
     if "_" in cell or not cell.isascii():
         raise ValueError
     return float(cell)
@@ -199,13 +202,13 @@ def _check_spacing(path, column, ts, unit) -> None:
 
 
 def _likely(middle: float, unit: str) -> str:
-    """The unit in which the spacing is nearest to 20 ms."""
+    """The unit that brings the time step closest to 20 ms."""
     raw = middle / TO_SI[unit]
     return min(("s", "ms", "us", "ns"), key=lambda u: abs(math.log(raw * TO_SI[u] / 0.02)))
 
 
 def _check_size(path, measurement, values, rows, units) -> None:
-    """Nothing beyond the measurement's limit; quaternions are unit."""
+    """Checks that no value exceeds the measurement's limit, and that quaternions have unit norm."""
     if measurement.size == 4 and measurement.error_size == 3:
         _check_unit(path, measurement, values, rows)
     with np.errstate(invalid="ignore"):

@@ -1,6 +1,6 @@
-"""What is measured: functions of the state, with their error, their noise and their unknown offset.
+"""Measurements: functions of the state, with the definition of their error, their noise and an unknown offset.
 
-A measurement is a callable pytree `(system, t, q, u, control) -> (d,)`; any function of the state becomes one by `Measured`.
+A measurement is a callable pytree `(system, t, q, u, control) -> (d,)`; `Measured` makes one from any function of the state.
 """
 
 from abc import abstractmethod
@@ -25,11 +25,12 @@ Value = Float[Array, " d"]
 class AbstractMeasurement(eqx.Module):
     """A measured quantity.
 
-    - `name`: by which runs hold its values. `columns`: of a CSV file. `unit`: SI.
-    - `noise`: standard deviation, one or one for each component; None: it is estimated.
-    - `offset`: None where the sensor has none; else the standard deviation, beforehand, of a constant offset that each run
-      has of its own (`jnp.inf`: nothing is known).
-    - `limit`: a value beyond it in a file is taken for a wrong unit.
+    - `name`: the key of its values in runs. `columns`: its columns in CSV files. `unit`: SI.
+    - `noise`: standard deviation, one number or one for each component; None: it is estimated.
+    - `offset`: None for a sensor without offset; otherwise the prior standard deviation of a constant offset, different for
+      each
+      run (`jnp.inf`: nothing is known).
+    - `limit`: the largest plausible value; a larger one in a file is refused as a wrong unit.
     """
 
     name: eqx.AbstractVar[str]
@@ -43,7 +44,7 @@ class AbstractMeasurement(eqx.Module):
     def __call__(
         self, system: System, t: Time, q: Configuration, u: QuasiVelocity, control: Control
     ) -> Value:
-        """The value without noise and offset."""
+        """The predicted value, without noise and offset."""
 
     def along(
         self,
@@ -54,15 +55,18 @@ class AbstractMeasurement(eqx.Module):
         rates: Any,
         control: Control,
     ) -> Value:
-        """The value where the motion has the rates (q̇, u̇), None where these are not at hand; default: without them.
+        """The predicted value for a motion with the rates (q̇, u̇), None if these are unknown; by default it does not depend
+        on them.
 
-        What is computed of the equations of motion is half the work and half the program if it takes them from here.
+        A measurement that needs accelerations should use these rates: evaluating the equations of motion again would double
+        the time
+        and the size of the program.
         """
         return self(system, t, q, u, control)
 
     @property
     def uses_rates(self) -> bool:
-        """Whether `along` looks at the rates."""
+        """Whether `along` uses the rates."""
         return False
 
     def error(self, measured: Value, value: Value, offset: Value) -> Float[Array, " r"]:
@@ -71,28 +75,28 @@ class AbstractMeasurement(eqx.Module):
 
     @property
     def size(self) -> int:
-        """d, of the measured value."""
+        """d, the number of measured values."""
         return len(self.columns)
 
     @property
     def error_size(self) -> int:
-        """r, of the error."""
+        """r, the number of components of the error."""
         return len(self.columns)
 
     @property
     def missing(self) -> tuple[float, ...]:
-        """What stands in the place of a missing value: anything that the error can be computed of."""
+        """A placeholder for a missing value, for which the error is finite."""
         return (0.0,) * self.size
 
     def guess(
         self, measured: Value, q: Configuration, u: QuasiVelocity
     ) -> tuple[Configuration, QuasiVelocity]:
-        """(q, u) with what the measured value says of them put in; default: as they are."""
+        """An initial guess: (q, u) with the measured components replaced; by default unchanged."""
         return q, u
 
 
 class Measured(AbstractMeasurement):
-    """Any function of the state: `function(system, t, q, u, control) -> (d,)`, a callable pytree.
+    """A measurement made from any function of the state, `function(system, t, q, u, control) -> (d,)`, a callable pytree.
 
     **Arguments:** `function`; `columns`: one name for each component; `name`, `unit`, `noise`, `offset`, `limit` as for all
     measurements.
@@ -113,10 +117,10 @@ class Measured(AbstractMeasurement):
 
 
 class Coordinate(AbstractMeasurement):
-    """A joint angle or another entry of the configuration as stored: `q[index]`, `q[part][index]` of a tuple.
+    """A joint angle or another entry of the stored configuration: `q[index]`, or `q[part][index]` on a product space.
 
-    **Arguments:** `index`; `part`: which factor of a product, None where q is one array; `rate`: its time
-    derivative instead; `name`, `columns`, `unit`, `noise`, `offset`, `limit` as for all measurements.
+    **Arguments:** `index`; `part`: index of the factor of a product space, None if q is one array; `rate`: whether the time
+    derivative is measured instead; `name`, `columns`, `unit`, `noise`, `offset`, `limit` as for all measurements.
     """
 
     index: int = eqx.field(static=True)
@@ -176,8 +180,8 @@ class Orientation(AbstractMeasurement):
 
         e = log(q_measured⁻¹ q exp(offset)) ∈ R³ ,
 
-    the same for q and −q. `part`: which factor of a product holds it; `name`, `columns`, `unit`, `noise` (of e, one number
-    or three), `offset`, `limit` as for all measurements.
+    the same for q and −q. `part`: index of the factor of a product space; `name`, `columns`, `unit`, `noise` (of e, one
+    number or three), `offset`, `limit` as for all measurements.
     """
 
     part: int | None = eqx.field(static=True, default=0)
@@ -238,11 +242,11 @@ class Accelerometer(AbstractMeasurement):
 
         f = Rᵀ (p̈ + g e_3) ,   p = x + R s .
 
-    At rest it shows g upwards. p̈ is differentiated along the motion, with the acceleration of the equations of motion.
+    At rest it measures g upwards. p̈ is differentiated along the motion, with the acceleration of the equations of motion.
 
-    **Arguments:** `point`: s, body frame [m], a leaf that may be sought; `gravity`: g, None takes the system's own;
-    `part`: of the orientation and of the position in a product, None where the body's origin rests; `name`, `columns`,
-    `unit`, `noise`, `offset`, `limit` as for all measurements.
+    **Arguments:** `point`: s, body frame [m], which can be an unknown parameter; `gravity`: g, by default the system's own;
+    `part`: indices of orientation and position in a product space, the position None if the body's origin is at rest;
+    `name`, `columns`, `unit`, `noise`, `offset`, `limit` as for all measurements.
     """
 
     point: Vector3 = eqx.field(converter=jnp.asarray, default=(0.0, 0.0, 0.0))
@@ -267,7 +271,7 @@ class Accelerometer(AbstractMeasurement):
 
     @property
     def uses_rates(self) -> bool:
-        """Yes: the acceleration."""
+        """True: the acceleration needs the rates."""
         return True
 
     def along(
@@ -279,9 +283,9 @@ class Accelerometer(AbstractMeasurement):
         rates: Any,
         control: Control,
     ) -> Array:
-        """The value where the motion has the rates (q̇, u̇)."""
+        """The predicted value for a motion with the rates (q̇, u̇)."""
         t, one, (q_dot, u_dot) = jnp.asarray(t, u.dtype), jnp.ones((), u.dtype), rates
-        # v̇ and q̈ along the motion, each by one derivative in one direction
+        # v̇ and q̈ along the motion, each by one directional derivative
         v, v_dot = jax.jvp(lambda *x: velocity_of(system, *x), (t, q, u), (one, q_dot, u_dot))
         second = jax.jvp(system.space.rate, (q, v), (q_dot, v_dot))[1]
         omega, s = v[:3], self.point.astype(u.dtype)
@@ -294,7 +298,7 @@ class Accelerometer(AbstractMeasurement):
         return getattr(system, "gravity", 9.81) if self.gravity is None else self.gravity
 
     def _of_centre(self, q, second) -> Vector3:
-        """ẍ of the body's origin, from the second time derivative of q as it is stored."""
+        """ẍ of the body's origin, from the second time derivative of the stored configuration."""
         rests = self.part[1] is None if isinstance(q, tuple) else q.shape[0] < 7
         if rests:
             return jnp.zeros(3, jnp.result_type(*jax.tree.leaves(q)))
@@ -324,5 +328,5 @@ def _position(q: Configuration, part: int | None) -> Array:
 
 
 def as_offset(measurement: AbstractMeasurement) -> ArrayLike:
-    """The prior standard deviation of the offset, infinite where nothing is known."""
+    """The prior standard deviation of the offset; infinite if nothing is known."""
     return jnp.inf if measurement.offset is None else measurement.offset

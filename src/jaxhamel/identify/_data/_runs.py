@@ -1,4 +1,4 @@
-"""One measured run: times, values with gaps, and how the masses or motors moved meanwhile."""
+"""One measured run: times, values with gaps, and the control during the run."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,17 +13,17 @@ from jaxhamel.mechanics import as_control
 
 
 class Run:
-    """What was measured in one go: times as they come, values with gaps; initial state and offsets are unknown.
+    """Measurements taken in one run, with gaps; its initial state and the offsets of its sensors are unknown.
 
     **Arguments:**
 
     - `ts`: increasing times [s], `(T,)`.
-    - `values`: by the name of the measurement, `(T, d)` in SI units (`(T,)` for d = 1); NaN where a value is missing.
+    - `values`: by name of the measurement, `(T, d)` in SI units (`(T,)` for d = 1); NaN for a missing value.
     - `control`: the control during the run, a callable pytree of t, or a constant.
     - `name`: for messages and tables.
-    - `guess`: states to start from, `(q, u)` with a leading axis of T; default: from the measured values.
+    - `guess`: an initial guess of the states, `(q, u)` with a leading axis of T; default: from the measured values.
 
-    **Raises:** `ValueError` for times out of order, shapes that do not fit, infinite values, nothing measured.
+    **Raises:** `ValueError` for unordered times, wrong shapes, infinite values, or no measurement at all.
     """
 
     ts: np.ndarray
@@ -48,7 +48,7 @@ class Run:
         _checks.check_run(self.ts, self.values, name)
 
     def until(self, t: float) -> "Run":
-        """The part with times up to t."""
+        """The part of the run up to the time t."""
         return self._rows(self.ts <= t)
 
     def _rows(self, keep: np.ndarray) -> "Run":

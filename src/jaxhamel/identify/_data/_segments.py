@@ -1,7 +1,7 @@
 """Cuts runs into segments of equal shape, which are integrated in parallel.
 
-A segment has the times t_0 < … < t_K of its measurements, and takes one or more steps from each time to the next. It starts
-at a node, whose state is unknown. Shorter segments are padded with intervals of length zero without measurements.
+A segment has the times t_0 < … < t_K of its measurements, with one or more integration steps between neighbouring times. It
+starts at a node, whose state is unknown. Shorter segments are padded with intervals of length zero without measurements.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ class Segments(eqx.Module):
     """N segments of runs whose controls have one structure.
 
     - `ts`: `(N, K+1)`; `counts`: steps in each interval, `(K,)`, the same for all segments.
-    - `values`: for each measurement `(N, K+1, d)`; `there`: 1 where there is a value, else 0, `(N, K+1, r)` over the
+    - `values`: for each measurement `(N, K+1, d)`; `there`: 1 for a value, 0 for a missing one, `(N, K+1, r)` over the
       errors of all measurements.
     - `run`: index of the run, `(N,)`; `first`, `last`: whether a segment begins or ends its run.
     - `control`: each array with a leading axis of N; `row`: row of the node in its run.
@@ -97,7 +97,7 @@ def _stacked(controls: list[Any]) -> Any:
 
 
 def _pieces(run: Run, measurements, count: int):
-    """(row of the node, (times, values, there)) of each segment."""
+    """(row of the node, (times, values, mask)) of each segment."""
     rows = len(run.ts)
     nodes = np.unique(np.linspace(0, rows - 1, min(count, max(rows - 1, 1)) + 1).astype(int))
     values, there = _filled(run, measurements)
@@ -112,7 +112,7 @@ def _pieces(run: Run, measurements, count: int):
 
 
 def _filled(run: Run, measurements):
-    """Values with missing ones replaced, and where there are any."""
+    """The values, with missing ones replaced by placeholders, and a mask of the measured ones."""
     values, there = [], []
     for measurement in measurements:
         given = run.values.get(measurement.name)

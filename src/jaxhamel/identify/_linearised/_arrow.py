@@ -134,7 +134,7 @@ def arrow_of(
     total = Arrow(
         D=jnp.zeros(
             (nodes + 1, n, n), dtype
-        ),  # one more, for derivatives of the last segment by a next node
+        ),  # one extra block, for the last segment's derivatives by a next node
         E=jnp.zeros((nodes, n, n), dtype),
         B=jnp.zeros((nodes + 1, n, b), dtype),
         C=border.T @ border,

@@ -21,7 +21,7 @@ class Unknowns(eqx.Module):
 
 
 class Model(eqx.Module):
-    """The system as a function of its coordinates z, and the space its states and offsets live in."""
+    """The system as a function of its coordinates z, and the space of its states and offsets."""
 
     system: System
     parameters: tuple[AbstractParameter, ...]
@@ -65,13 +65,13 @@ class Model(eqx.Module):
         return sum(m.error_size for m in self.measurements if m.offset is not None)
 
     def offset_widths(self) -> Float[Array, " o"]:
-        """Standard deviations of the offsets beforehand."""
+        """Prior standard deviations of the offsets."""
         known = [m for m in self.measurements if m.offset is not None]
         rows = [jnp.full(m.error_size, as_offset(m), jnp.result_type(float)) for m in known]
         return jnp.concatenate([*rows, jnp.zeros(0, jnp.result_type(float))])
 
     def split_offsets(self, offsets: Float[Array, " o"]) -> list[Float[Array, " r"]]:
-        """One for each measurement, zero where it has none."""
+        """The offset of each measurement; zero for a measurement without one."""
         pieces, start = [], 0
         for m in self.measurements:
             size = 0 if m.offset is None else m.error_size
@@ -82,5 +82,5 @@ class Model(eqx.Module):
 
     @property
     def uses_rates(self) -> bool:
-        """Whether any measurement does."""
+        """Whether any measurement uses the rates (q̇, u̇)."""
         return any(m.uses_rates for m in self.measurements)

@@ -39,8 +39,8 @@ class Blocks(NamedTuple):
 def states(model: Model, z, control, x, ts: Float[Array, " K+1"], counts: Any = 1) -> Motion:
     """The motion at the times, by the classical Runge–Kutta method from x on.
 
-    `counts`: steps from each time to the next, `(K,)`, which may be traced; or one number for all intervals, which reverse
-    mode needs. Stages are taken in storage coordinates, in which the field is tangent to the group; each step ends on it.
+    `counts`: number of steps in each interval, `(K,)`, which may be traced; or one number for all intervals, as reverse
+    mode requires. Stages are taken in storage coordinates, in which the field is tangent to the group; each step ends on it.
     """
     field, system = VectorField(), model.system_at(z)
     rate = lambda t, y: field(t, y, (system, control))  # noqa: E731
@@ -54,7 +54,7 @@ def states(model: Model, z, control, x, ts: Float[Array, " K+1"], counts: Any = 
         end, (before, _) = jax.lax.scan(interval, x, (starts, lengths, each))
         q, u = jax.tree.map(lambda a, b: jnp.concatenate([a, b[None]]), before, end)
         return Motion(q, u, None)
-    # the rates are slopes at the start of a step; the last time gets a step of length zero
+    # rates are the slopes at the start of a step, so that the last time needs a step of length zero
     lengths = jnp.concatenate([lengths, jnp.zeros(1, ts.dtype)])
     each = jnp.concatenate([each, jnp.ones(1, each.dtype)])
     interval = _interval(rate, system.space.normalise, counts)

@@ -1,4 +1,4 @@
-"""One stage of a fit: optimistix or optax, step by step, so that it can tell how it goes and keep what it has."""
+"""One stage of a fit: an optimistix or optax solver, run step by step, to report progress and keep the best point."""
 
 from typing import Any
 
@@ -10,9 +10,9 @@ import optimistix as optx
 
 from jaxhamel.identify._linearised._arrow import Arrow
 
-HUGE = 1e15  # a residual whose square is still a number in single precision
+HUGE = 1e15  # a large residual whose square is still finite in single precision
 SHARPNESS = (
-    30.0  # unknowns are scaled to columns of this length: a damping of 1 is then a light one
+    30.0  # unknowns are scaled to columns of this length, for which a damping of 1 is small
 )
 
 
@@ -20,8 +20,8 @@ class ArrowDescent(optx.AbstractDescent):
     """optimistix' damped Newton descent, (H + λ)⁻¹ Jᵀr with λ = 1/step size, solved in the pattern of `Arrow`.
 
     `arrow` belongs to the candidate and is set before each step. It solves a ball's 1090 × 330 problem 60 times as fast as
-    a dense Cholesky factorisation (docs/performance.md#identification). A step that rounding has spoiled is not finite; it
-    is rejected and repeated with more damping.
+    a dense Cholesky factorisation (docs/performance.md#identification). A step may be infinite or NaN by rounding;
+    it is then rejected and repeated with more damping.
     """
 
     arrow: Arrow | None = None
@@ -41,7 +41,8 @@ class ArrowDescent(optx.AbstractDescent):
 def levenberg_marquardt(tolerance: float = 1e-4) -> optx.AbstractLeastSquaresSolver:
     """optimistix' Levenberg–Marquardt, with a damping that follows the ratio of actual to predicted decrease faster.
 
-    optimistix lengthens steps by 3.5 where the ratio is above 0.99; a fit is through earlier with 10 above 0.75.
+    optimistix increases the step size by the factor 3.5 if the ratio is above 0.99; fits converge faster with the factor 10
+    above 0.75.
     """
     solver = optx.LevenbergMarquardt(rtol=1e-8, atol=tolerance)
     search = optx.ClassicalTrustRegion(high_cutoff=0.75, high_constant=10.0)
@@ -65,7 +66,7 @@ def candidate(solver, y, leaves, r, J, arrow, told):
 
 @eqx.filter_jit
 def advance(solver, y, leaves, r, J, arrow, told):
-    """(y, state, whether it has converged) after one step; the rest is what `assembled` gave at its candidate."""
+    """(y, state, whether it has converged) after one step; r, J, … are the results of `assembled` at its candidate."""
     state = _state(solver, y, leaves, r, J, arrow, told)
     if not isinstance(solver, optx.AbstractLeastSquaresSolver):
         return _descend(solver, y, state, arrow.gradient)
@@ -77,14 +78,14 @@ def advance(solver, y, leaves, r, J, arrow, told):
 
 
 def _with_arrow(solver, arrow: Arrow):
-    """The solver, its descent knowing the normal equations if it is ours."""
+    """The solver, with the normal equations passed to its descent if that is an `ArrowDescent`."""
     if not isinstance(getattr(solver, "descent", None), ArrowDescent):
         return solver
     return eqx.tree_at(lambda s: s.descent, solver, ArrowDescent(arrow))
 
 
 def refusable(known):
-    """What `assembled` gave, with a residual that every solver refuses where the motion broke down there."""
+    """The result of `assembled`; if the motion broke down, with a residual that every solver rejects."""
     r, J, arrow, told = known
     if np.isfinite(float(told["cost"])):
         return known
@@ -93,7 +94,7 @@ def refusable(known):
 
 
 class _Known(eqx.Module):
-    """A function whose value and derivative at the one place where they are asked for are known."""
+    """A function with known value and derivative at the only point at which a solver evaluates it."""
 
     r: Any
     J: Any
@@ -127,7 +128,7 @@ def _state(solver, y, leaves, *known) -> Any:
 
 def _descend(optimiser, y, state, gradient):
     """A step of an optax optimiser on ½|r|²."""
-    with jax.numpy_dtype_promotion("standard"):  # as optimistix does: it is not our code
+    with jax.numpy_dtype_promotion("standard"):  # as optimistix does: optax relies on standard promotion
         step, state = optimiser.update(gradient, state, y)
     done = jnp.linalg.norm(gradient) < 1e-4 * SHARPNESS
     return y + step, jax.tree.leaves(eqx.filter(state, eqx.is_array)), done

@@ -1,4 +1,4 @@
-"""Inertial parameters of whole bodies, in coordinates in which every value is a body that can exist."""
+"""Inertial parameters of whole bodies, in coordinates for which every value is physically possible."""
 
 import dataclasses
 from typing import Any, Self
@@ -26,16 +26,16 @@ class BodyInertia(AbstractParameter):
 
         J = U Uᵀ ,   z = (α, log diagonal, entries above it, c) ,   m = e^2α          see `log_cholesky`
 
-    Whatever z is, the body can exist: positive mass, positive inertia, triangle inequality. Entries that are lengths are
+    Every z gives a body that can exist: positive mass, positive inertia, triangle inequality. Entries that are lengths are
     divided by the body's radius of gyration at the start, so that z has no dimension. A leaf with three principal moments
-    keeps its axes: seven parameters.
+    keeps its axes and has seven parameters.
 
     **Arguments:**
 
     - `mass`, `com`, `path`: paths of the leaves; `path` is that of the inertia.
     - `about_com`: whether the inertia leaf is about the centre of mass (else about the body's origin).
-    - `frozen`: any of `"mass"`, `"com"`, `"inertia"`, which are kept as they are.
-    - `prior`: of the quantities m, c_x, c_y, c_z, then the inertia's xx, yy, zz, xy, yz, xz; `unit`: of the inertia.
+    - `frozen`: any of `"mass"`, `"com"`, `"inertia"`, which keep their values.
+    - `prior`: for the quantities m, c_x, c_y, c_z, then the inertia's xx, yy, zz, xy, yz, xz; `unit`: that of the inertia.
 
     Source: Rucker and Wensing 2022.
     """
@@ -62,7 +62,7 @@ class BodyInertia(AbstractParameter):
         return dataclasses.replace(self, frozen=frozen, length=length, principal=principal)
 
     def _of(self, system) -> tuple[Array, Array, Array]:
-        """(m, c, I_C), the last as the leaf has it."""
+        """(m, c, I_C), the inertia in the form of its leaf."""
         mass, com, inertia = (leaf_of(system, p) for p in (self.mass, self.com, self.path))
         return mass, com, inertia if self.about_com else inertia - _steiner(mass, com, inertia)
 
@@ -115,11 +115,11 @@ class BodyInertia(AbstractParameter):
 
 
 class RotationalInertia(AbstractParameter):
-    r"""The inertia alone, of a body whose mass does not matter or is known: Σ = ½ tr(I) 1 − I = V Vᵀ, V upper triangular.
+    r"""The inertia of a body whose mass is known or has no influence: Σ = ½ tr(I) 1 − I = V Vᵀ, V upper triangular.
 
     Principal moments `(3,)` have three coordinates, the logarithms of the second moments; a matrix `(3, 3)` six.
 
-    **Arguments:** `path` of the inertia; `frozen`: True keeps it; `prior`: of xx, yy, zz, xy, yz, xz.
+    **Arguments:** `path` of the inertia; `frozen`: True keeps it fixed; `prior`: for xx, yy, zz, xy, yz, xz.
     """
 
     path: str = eqx.field(static=True)
@@ -197,12 +197,12 @@ def entry_names(path: str, principal: bool) -> list[str]:
 
 
 def entry_sizes(inertia: Array) -> Float[Array, "..."]:
-    """Moments count by themselves, products of inertia by the mean moment."""
+    """The changes that count as 100 %: of a moment its value, of a product of inertia the mean moment."""
     values = entries(inertia)
     return jnp.concatenate([values[:3], jnp.full(values.shape[0] - 3, jnp.mean(values[:3]))])
 
 
 def _steiner(mass: Any, com: Any, inertia: Any) -> Array:
-    """m (|c|² 1 − c cᵀ), of a matrix; principal moments keep their axes only where c is along one."""
+    """m (|c|² 1 − c cᵀ), for a matrix; principal moments keep their axes only if c lies along one of them."""
     matrix = mass * (jnp.dot(com, com) * jnp.eye(3, dtype=com.dtype) - com[:, None] * com[None, :])
     return jnp.diagonal(matrix) if inertia.ndim == 1 else matrix

@@ -1,4 +1,4 @@
-"""The ten inertial parameters of a rigid body, and coordinates in which every one of them is possible."""
+"""The ten inertial parameters of a rigid body, and coordinates for which every value is physically possible."""
 
 import jax.numpy as jnp
 from jax.typing import ArrayLike
@@ -14,15 +14,15 @@ def pseudo_inertia(mass: ArrayLike, com: ArrayLike, inertia: ArrayLike) -> Float
         J = ∫ (x, 1)(x, 1)ᵀ dm = [ Σ_C + m c cᵀ   m c ]       Σ_C = ½ tr(I_C) 1 − I_C
                                  [ m cᵀ           m   ]
 
-    J is positive definite if and only if the body can be made of positive mass (density realisable):
-    that is m > 0, I_C > 0 and the triangle inequality of its principal moments, all at once.
+    J is positive definite if and only if a distribution of positive mass has these parameters: this includes m > 0, I_C > 0
+    and the triangle inequality of the principal moments.
 
     **Arguments:** `mass`: m [kg]; `com`: c, from the origin [m], `(3,)`; `inertia`: I_C about the centre of
     mass [kg m²], `(3, 3)` or the three principal moments `(3,)`.
 
     **Returns:** J, `(4, 4)`.
 
-    **Raises:** `ValueError` for a `com` of another shape. What no body can have is not refused: its J is not positive
+    **Raises:** `ValueError` for a `com` of another shape. Impossible parameters are accepted; their J is not positive
     definite.
 
     Source: Wensing, Kim and Slotine 2018, eq. (14); Rucker and Wensing 2022, eq. (4).
@@ -35,7 +35,7 @@ def pseudo_inertia(mass: ArrayLike, com: ArrayLike, inertia: ArrayLike) -> Float
 
 
 def second_moments(inertia: Float[Array, "..."]) -> Float[Array, "3 3"]:
-    """Σ = ∫ x xᵀ dm = ½ tr(I) 1 − I, from a rotational inertia about the same point; its own inverse map but for ½."""
+    """Σ = ∫ x xᵀ dm = ½ tr(I) 1 − I, from a rotational inertia about the same point."""
     matrix = jnp.diag(inertia) if inertia.ndim == 1 else 0.5 * (inertia + inertia.T)
     return 0.5 * jnp.trace(matrix) * jnp.eye(3, dtype=matrix.dtype) - matrix
 
@@ -54,7 +54,7 @@ def log_cholesky(mass: ArrayLike, com: ArrayLike, inertia: ArrayLike) -> Float[A
             [ 0      0      0      1   ]
 
     so that m = e^2α, c = t, and Σ_C / m is the product of the upper left block with its transpose. Every θ in
-    R¹⁰ is a body that can exist, and every body has exactly one θ.
+    R¹⁰ gives a body that can exist, and every such body has exactly one θ.
 
     **Arguments:** as for `pseudo_inertia`. **Returns:** θ, `(10,)`.
 

@@ -1,7 +1,7 @@
-"""Which leaves of a system are sought, and in which coordinates: positive numbers stay positive, bodies possible.
+"""The unknown leaves of a system, and coordinates for them: positive numbers stay positive, bodies stay possible.
 
-A parameter takes the part of a system it stands for to *coordinates* z, dimensionless and without bounds, and back. What
-is reported are its *quantities*, in their own units.
+A parameter maps its part of a system to dimensionless, unbounded *coordinates* z, and back. Results are reported as its
+*quantities*, in their own units.
 """
 
 import dataclasses
@@ -19,10 +19,11 @@ from jaxhamel.identify._parameters._paths import leaf_of, with_leaf
 
 
 class Prior(eqx.Module):
-    r"""What is known beforehand: Gaussian, (x − mean)/std a further residual for each entry.
+    r"""A Gaussian prior: (x − mean)/std is an additional residual for each entry.
 
-    **Arguments:** `mean`, `std`: in the unit of the parameter, one number or one for each of its quantities; where `std` is
-    infinite nothing is known. `relative`: log(x/mean)/std instead, for positive quantities: `std=0.1` is 10 %.
+    **Arguments:** `mean`, `std`: in the unit of the parameter, one number or one for each of its quantities; an infinite
+    `std`
+    means that nothing is known. `relative`: use log(x/mean)/std instead, for positive quantities: `std=0.1` is 10 %.
     """
 
     mean: Array
@@ -36,7 +37,7 @@ class Prior(eqx.Module):
         _checks.check_prior(self.mean, self.std, relative)
 
     def residual(self, quantities: Float[Array, " r"]) -> Float[Array, " r"]:
-        """One entry for each quantity."""
+        """The residual, with one entry for each quantity."""
         mean, std = (
             jnp.broadcast_to(x, quantities.shape).astype(quantities.dtype)
             for x in (self.mean, self.std)
@@ -46,10 +47,10 @@ class Prior(eqx.Module):
 
 
 class AbstractParameter(eqx.Module):
-    """A part of a system that is sought.
+    """An unknown part of a system.
 
-    - `path`: where its leaf is, `"masses"`, `"rails.radius"`, `"rails.groups.0.radius"`.
-    - `unit`: for the tables. `frozen`: entries that are kept as they are. `prior`: a `Prior`, or None.
+    - `path`: path of its leaf: `"masses"`, `"rails.radius"`, `"rails.groups.0.radius"`.
+    - `unit`: for tables. `frozen`: entries that keep their values. `prior`: a `Prior`, or None.
     """
 
     path: eqx.AbstractVar[str]
@@ -58,11 +59,11 @@ class AbstractParameter(eqx.Module):
 
     @abstractmethod
     def resolved(self, system: Any) -> "AbstractParameter":
-        """Itself with what it takes from the system at the start (scales, which entries there are); checks that too."""
+        """The parameter completed with data from the initial system (scales, existing entries), after a check of it."""
 
     @abstractmethod
     def coordinates(self, system: Any) -> Float[Array, " k"]:
-        """z of the system's own values, those that are not frozen."""
+        """The coordinates z of the system's own values, without frozen ones."""
 
     @abstractmethod
     def put(self, system: Any, z: Float[Array, " k"]) -> Any:
@@ -70,31 +71,31 @@ class AbstractParameter(eqx.Module):
 
     @abstractmethod
     def quantities(self, system: Any) -> Float[Array, " r"]:
-        """The numbers that are reported, frozen ones too."""
+        """The reported numbers, including frozen ones."""
 
     @abstractmethod
     def names(self) -> list[str]:
-        """Of the quantities."""
+        """Names of the quantities."""
 
     @abstractmethod
     def units(self) -> list[str]:
-        """Of the quantities."""
+        """Units of the quantities."""
 
     @abstractmethod
     def is_frozen(self) -> list[bool]:
-        """Of the quantities."""
+        """Which quantities are frozen."""
 
     @abstractmethod
     def sizes(self, system: Any) -> Float[Array, " r"]:
-        """What counts as a change of 100 % of each quantity."""
+        """The change of each quantity that counts as 100 %."""
 
     def bound(self, value: Float[np.ndarray, " r"]) -> list[str]:
-        """For each quantity `"lower"`, `"upper"` or `""`: the bound it has run into."""
+        """For each quantity the bound that it has reached: `"lower"`, `"upper"`, or `""` for none."""
         return [""] * len(value)
 
 
 class _Entries(AbstractParameter):
-    """The entries of one leaf, each with a coordinate of its own."""
+    """The entries of one leaf, each with its own coordinate."""
 
     path: str = eqx.field(static=True)
     unit: str = eqx.field(static=True, default="")
@@ -119,7 +120,7 @@ class _Entries(AbstractParameter):
         return resolved
 
     def check(self, values: np.ndarray) -> None:
-        """Whether the values to start from have coordinates."""
+        """Checks that the initial values have coordinates."""
         _checks.check_finite(self.path, values)
 
     @property
@@ -153,9 +154,9 @@ class _Entries(AbstractParameter):
 
 
 class Positive(_Entries):
-    r"""Numbers that are positive: z = log x. A change of z by 0.01 is one of 1 %.
+    r"""Positive numbers, with z = log x: a change of z by 0.01 is a change of 1 %.
 
-    **Arguments:** `path`, `unit`, `prior`; `frozen`: True, or a list with True for each entry that is kept.
+    **Arguments:** `path`, `unit`, `prior`; `frozen`: True, or a list with True for each entry that is kept fixed.
     """
 
     def to_coordinate(self, x: Array) -> Array:
@@ -173,8 +174,8 @@ class Positive(_Entries):
 class Free(_Entries):
     r"""Numbers of any sign: z = x / scale.
 
-    **Arguments:** `path`, `unit`, `frozen`, `prior` as for `Positive`; `scale`: what counts as a large
-    change, in the unit of x; None takes the largest |x| to start from, or 1 where all are zero.
+    **Arguments:** `path`, `unit`, `frozen`, `prior` as for `Positive`; `scale`: the size of a large
+    change, in the unit of x; default: the largest initial |x|, or 1 if all are zero.
     """
 
     scale: Any = None

@@ -8,7 +8,7 @@ from jax.tree_util import tree_flatten_with_path
 
 
 def leaf_of(tree: Any, path: str) -> Any:
-    """The leaf at a dotted path; parts that are numbers count the entries of a tuple."""
+    """The leaf at a dotted path, in which numbers are indices of tuple entries."""
     for part in path.split("."):
         tree = tree[int(part)] if part.isdigit() else getattr(tree, part)
     return tree
@@ -20,7 +20,7 @@ def with_leaf(tree: Any, path: str, value: Any) -> Any:
 
 
 def leaf_paths(tree: Any) -> dict[str, Any]:
-    """Every floating-point leaf of a system or another pytree `tree` by its path: what a parameter may name."""
+    """The floating-point leaves of a system or another pytree by their paths; parameters accept these paths."""
     found = tree_flatten_with_path(tree)[0]
     return {
         ".".join(_name(key) for key in keys): leaf

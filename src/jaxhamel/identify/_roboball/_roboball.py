@@ -1,13 +1,13 @@
-"""A real robot: RoboBall II, a soft-shelled ball driven by a pendulum, from its measured runs to the prediction of another.
+"""An application: identification of RoboBall II, a soft-shelled ball driven by a pendulum, from published runs.
 
-Two kinds of runs, told apart by their columns: the ball rolls (angles of shell and joint), or its shell is held in a stand
-(angle of the joint). What is found from which:
+There are two kinds of runs, recognised by their columns: the ball rolls (angles of shell and joint), or its shell is held in
+a
+stand (angle of the joint). They determine different parameters:
 
 - stand: the joint's friction, and the pendulum's inertia from the frequency of its swings;
-- rolling: rolling resistance (hysteresis, whatever the speed), the shell's rest angle, the pendulum's lateral centre of
-  mass, and of each run the stiffness of its contact, which is part of the run's initial state: see
-  `systems.SoftRollingPendulum`;
-- masses, arms, radius and the other inertias stay as drawn.
+- rolling: rolling resistance (rate-independent hysteresis), the shell's rest angle, the pendulum's lateral centre of mass,
+  and for each run the stiffness of its contact, which is part of the run's initial state: see `systems.SoftRollingPendulum`;
+- masses, arms, radius and all other inertias keep their design values.
 """
 
 from collections.abc import Sequence
@@ -41,15 +41,17 @@ from jaxhamel.systems import PendulumInStand, SoftRollingPendulum
 
 
 class RoboBallFit(NamedTuple):
-    """What `fit_roboball` found.
+    """The result of `fit_roboball`.
 
-    - `system`: with all parameters found; `contact_stiffness` the geometric mean over the runs.
-    - `stand`, `rolling`: the estimates of the two stages; `stand` is None where there was no such run.
+    - `system`: with all fitted parameters; `contact_stiffness` is the geometric mean over the runs.
+    - `stand`, `rolling`: the estimates of the two stages; `stand` is None without runs in the stand.
     - `contacts`: κ of each rolling run, the logarithm of its stiffness relative to that mean; `spread`: their standard
-      deviation, which a prediction takes as prior.
+      deviation,
+      which a prediction uses as prior.
     - `rms`: of each angle of each rolling run [rad]; `total`: over all of them.
-    - `widening`: by how much the standard errors of each stage grow in `rows`, √τ: what the model leaves is alike from
-      one sample to the next, and τ = 1 + 2 Σ ρ samples tell as much as one independent one.
+    - `widening`: the factors √τ by which the standard errors of each stage are enlarged in `rows`. Neighbouring residuals
+      are
+      correlated, and τ = 1 + 2 Σ ρ samples contain as much information as one independent sample.
     """
 
     system: SoftRollingPendulum
@@ -63,17 +65,17 @@ class RoboBallFit(NamedTuple):
 
     @property
     def converged(self) -> bool:
-        """Whether both stages came to their end."""
+        """Whether both stages have converged."""
         return self.rolling.converged and (self.stand is None or self.stand.converged)
 
     @property
     def status(self) -> str:
-        """How each stage ended."""
+        """The reason for the end of each stage."""
         rolling = f"rolling: {self.rolling.status}"
         return rolling if self.stand is None else f"stand: {self.stand.status}; {rolling}"
 
     def rows(self) -> list[dict[str, Any]]:
-        """One for each quantity, as `Estimate.rows`, with `runs`: which runs determine it."""
+        """One row for each quantity, as `Estimate.rows`, with `runs`: the runs that determine it."""
         rows = [] if self.stand is None else self._stage("stand", self.stand.rows())
         rows += self._stage("rolling", [row for row in self.rolling.rows() if not row["frozen"]])
         stiffness = float(self.system.contact_stiffness)
@@ -106,15 +108,16 @@ def fit_roboball(
     max_seconds: float = 600.0,
     progress: Any = None,
 ) -> RoboBallFit:
-    """The robot's parameters from its runs, rolling ones and ones in the stand, as `read_roboball` gives them.
+    """Fits the robot's parameters to its runs, both rolling ones and those in the stand, as read by `read_roboball`.
 
-    **Arguments:** `runs`; `start`: what to start from and to keep where nothing is sought, by default the robot as drawn;
-    `dt`: longest integration step [s]; `max_iterations`, `max_seconds` and `progress` as for `identify.fit`, the iterations
-    for each of the two stages, the seconds for both.
+    **Arguments:** `runs`; `start`: the initial parameters, by default the design values; `dt`: longest integration step [s];
+    `max_iterations`, `max_seconds` and `progress` as for `identify.fit`, the iterations for each of the two stages, the
+    seconds
+    for both together.
 
-    **Returns:** a `RoboBallFit`, however it ended; Ctrl-C ends it too.
+    **Returns:** a `RoboBallFit`, even if a limit or Ctrl-C ended the search.
 
-    **Raises:** `ValueError` where no run has the shell's angle.
+    **Raises:** `ValueError` if no run has the shell's angle.
     """
     runs = [steady(run) for run in runs]
     rolling = [run for run in runs if "shell" in run.values]
@@ -133,13 +136,17 @@ def fit_roboball(
 
 
 def _rolled(problem: Problem, stand: Estimate | None, budget: dict[str, Any]) -> Estimate:
-    """The second stage; as it begins, where Ctrl-C came before its first iteration: what the stand told is kept."""
+    """The second stage of the fit.
+
+    If Ctrl-C ends it before its first iteration, the result has its initial values, in order to keep the result of the first
+    stage.
+    """
     if stand is None:
         return fit(problem, **budget)
     if not stand.status.startswith("interrupted"):
         try:
             return fit(problem, **budget)
-        except KeyboardInterrupt:  # only where nothing was reached
+        except KeyboardInterrupt:  # raised only before the first iteration
             pass
     return fit(problem, max_seconds=0.0)._replace(status="interrupted before its first iteration")
 
@@ -148,12 +155,12 @@ FIRST_GUESS = {
     "contact_stiffness": 22.0,
     "rest_angle": 0.05,
     "rolling_coulomb": 1.2,
-    "rolling_viscous": 0.0,  # a rubber's hysteresis does not depend on its rate
+    "rolling_viscous": 0.0,  # the hysteresis of rubber does not depend on the rate
 }
 
 
 def stand_problem(start: SoftRollingPendulum, held: Sequence[Run], dt: float = STEP) -> Problem:
-    """The joint's friction and the pendulum's inertia from runs in the stand, whose tilt is part of each initial state."""
+    """The problem for the joint's friction and the pendulum's inertia; each initial state includes the tilt of the stand."""
     sought = (
         Positive("joint_coulomb", "N m"),
         Positive("joint_viscous", "N m s/rad"),
@@ -169,7 +176,7 @@ def stand_problem(start: SoftRollingPendulum, held: Sequence[Run], dt: float = S
 def rolling_problem(
     system: SoftRollingPendulum, rolling: Sequence[Run], dt: float = STEP
 ) -> Problem:
-    """Rolling resistance, rest angle and lateral centre of mass from rolling runs; the stiffness is of each run's state."""
+    """The problem for rolling resistance, rest angle and lateral centre of mass; each initial state includes a stiffness."""
     sought = (
         Positive("rolling_coulomb", "N m"),
         Free("rest_angle", "rad", scale=0.1),
@@ -179,12 +186,12 @@ def rolling_problem(
 
 
 def _rolling(system: Any) -> SoftRollingPendulum:
-    """The robot out of its stand."""
+    """The robot without its stand."""
     return SoftRollingPendulum.of(system)
 
 
 def _gathered(stand: Estimate | None, rolling: Estimate) -> RoboBallFit:
-    """The nominal stiffness is the geometric mean of those of the runs: κ is shifted so that its mean is zero."""
+    """Sets the stiffness to the geometric mean over the runs, by shifting κ to the mean zero."""
     runs = rolling.problem.runs
     kappa = np.asarray(rolling.x.q[:, 2])
     mean = kappa.mean()
@@ -207,7 +214,7 @@ def _gathered(stand: Estimate | None, rolling: Estimate) -> RoboBallFit:
 
 
 def _left(estimate: Estimate, columns: dict[str, tuple[int, str]]) -> list[dict[str, np.ndarray]]:
-    """Model − measured of each run, by column: (place in q, name of the measurement)."""
+    """Residuals (model − measured) of each run, by column: (place in q, name of the measurement)."""
     left = []
     for i, run in enumerate(estimate.problem.runs):
         start = (estimate.x.q[i], estimate.x.u[i])

@@ -1,4 +1,4 @@
-"""The prediction of a run of RoboBall from its first seconds, with parameters that other runs gave."""
+"""Predicts a run of RoboBall from its first seconds, with parameters fitted to other runs."""
 
 from typing import NamedTuple
 
@@ -26,15 +26,15 @@ from jaxhamel.identify._roboball._roboball_runs import (
 from jaxhamel.simulate import Trajectory, simulate
 from jaxhamel.systems import SoftRollingPendulum
 
-SENSOR_NOISE = 0.003  # rad, of an angle at the end of the first seconds, where a prediction starts
-MEMORY = 0.15  # s, time in which the weight of older values falls to 1/e when a prediction starts
+SENSOR_NOISE = 0.003  # [rad], standard deviation of an angle at the end of the first seconds, where the prediction starts
+MEMORY = 0.15  # [s], age at which the weight of a value has fallen to 1/e
 
 
 class RoboBallPrediction(NamedTuple):
-    """What `predict_roboball` found.
+    """The result of `predict_roboball`.
 
     - `trajectory`: the motion at the times of `run`. `errors`: of each angle, model − measured [rad], `(T,)`; `rms`: of
-      each, over all that follows the first `seconds`. `initial`: the fit of the initial state.
+      each, after the first `seconds`. `initial`: the fit of the initial state.
     """
 
     run: Run
@@ -53,18 +53,18 @@ def predict_roboball(
     spread: float = SPREAD,
     dt: float = STEP,
 ) -> RoboBallPrediction:
-    """The prediction of a rolling run from its first seconds.
+    """Predicts a rolling run from its first seconds.
 
-    The initial state (angles, rates, and κ, with the prior that earlier runs give it) is fitted to the first seconds. The
-    weight of a value falls with its age, e^(−age/τ) in the square, τ = 0.15 s: a model that is not perfect should be at
-    the right place at the end of that time, not at its beginning.
+    The initial state (angles, rates, and κ, with a prior from earlier runs) is fitted to the first seconds. The
+    weight of a squared residual falls with its age, as e^(−age/τ) with τ = 0.15 s: an imperfect model should match the end
+    of this interval rather than its beginning.
 
-    **Arguments:** `system`: with the parameters found, `RoboBallFit.system`; `run` and `seconds` as for
-    `identify.predict`; `spread`: standard deviation of κ beforehand, of `RoboBallFit`; `dt`: longest step [s].
+    **Arguments:** `system`: with fitted parameters, `RoboBallFit.system`; `run` and `seconds` as for
+    `identify.predict`; `spread`: prior standard deviation of κ, see `RoboBallFit`; `dt`: longest step [s].
 
     **Returns:** a `RoboBallPrediction`.
 
-    **Raises:** `ValueError` where the first seconds hold too little, or all of the run.
+    **Raises:** `ValueError` if the first seconds contain too few measurements, or the whole run.
     """
     _checks.check_rolling_runs([run] if "shell" in run.values else [])
     _checks.check_first_seconds(run.ts, float(run.ts[0]), seconds)
@@ -82,7 +82,7 @@ def predict_roboball(
 
 
 def _problem(system: SoftRollingPendulum, first: Run, spread: float, dt: float) -> Problem:
-    """Nothing unknown but the initial state; the angles of the first seconds weighed by their age, and κ."""
+    """The problem whose only unknown is the initial state with κ; the measured angles are weighted by their age."""
     end = float(first.ts[-1])
     angles = np.concatenate([first.values["shell"], first.values["joint"]], axis=1)
     weight = np.exp((first.ts - end) / (2 * MEMORY))[:, None]
@@ -100,7 +100,7 @@ def _problem(system: SoftRollingPendulum, first: Run, spread: float, dt: float) 
 
 
 class _Recent(eqx.Module):
-    """Both angles, with weights that fade with the age of a value."""
+    """A measurement of both angles, with weights that decrease with the age of a value."""
 
     end: jax.Array
 
@@ -109,13 +109,13 @@ class _Recent(eqx.Module):
 
 
 def _continued(first: np.ndarray, ts: np.ndarray) -> np.ndarray:
-    """The clock's times of the first seconds, then the stamps as they are: nothing later is used to begin with."""
+    """The sampling times of the first seconds, followed by the unchanged stamps, since later data must not be used."""
     times = np.concatenate([first, ts[len(first) :]])
     return np.maximum.accumulate(times) + 1e-9 * np.arange(len(times))
 
 
 def _guess(ts: np.ndarray, angles: np.ndarray):
-    """States to start from: the measured angles, mean rates."""
+    """A guess of the states: the measured angles, and mean rates."""
     known = np.where(np.isfinite(angles), angles, np.nanmean(angles, axis=0))
     rate = (known[-1] - known[0]) / (ts[-1] - ts[0])
     q = np.concatenate([known, np.zeros((len(ts), 1))], axis=1)

@@ -1,4 +1,4 @@
-"""RoboBall's runs: what is measured of it, from which files, at which times."""
+"""RoboBall's runs: measurements, files, and sampling times."""
 
 from pathlib import Path
 
@@ -10,9 +10,9 @@ from jaxhamel.identify._data._runs import Run
 from jaxhamel.identify._roboball._clock import steady_clock
 
 SHELL, JOINT = "ball_roll.position", "roll_joint.position"
-# rad, what the model leaves of either angle over a run; weighs runs against priors
+# [rad], typical residual of each angle over a run, which weighs runs against priors
 MODEL_ERROR = 0.01
-SPREAD = 0.3  # of log stiffness between runs, where fewer than two runs tell it
+SPREAD = 0.3  # standard deviation of log stiffness between runs, if there are fewer than two
 STEP = 0.01  # s
 
 JOINT_ANGLE = Coordinate(index=1, name="joint", columns=(JOINT,), noise=MODEL_ERROR)
@@ -20,7 +20,7 @@ SHELL_ANGLE = Coordinate(index=0, name="shell", columns=(SHELL,), noise=MODEL_ER
 
 
 def read_roboball(path: str | Path) -> Run:
-    """A run from one of the robot's files: `timestamp` [ns], the joint's angle and, where the ball rolls, the shell's.
+    """A run from one of the robot's files: `timestamp` [ns], the joint's angle and, for a rolling run, the shell's.
 
     **Arguments:** `path`: of the CSV file. **Returns:** a `Run`, its times from zero.
 
@@ -41,22 +41,22 @@ def _kappa(system, t, q, u, control):
 
 
 def contact(spread: float, run: Run) -> Measured:
-    """κ is 0 give or take `spread`: the prior of an initial state, put in as a measurement that all rows share."""
+    """The prior κ = 0 ± `spread` of the initial state, formulated as a measurement in every row."""
     noise = spread * np.sqrt(len(run.ts))
     return Measured(function=_kappa, columns=("contact",), name="contact", noise=noise)
 
 
 def steady(run: Run) -> Run:
-    """At the times of the sensor's clock, not at those when a message arrived, up to 35 ms later."""
+    """The run at the sensor's sampling times instead of the arrival times of messages, which are up to 35 ms later."""
     return Run(steady_clock(run.ts), run.values, run.control, run.name, run.guess)
 
 
 def with_contact(run: Run) -> Run:
-    """The run with what `contact` measures: zeros."""
+    """The run with the zeros that `contact` measures."""
     values = {**run.values, "contact": np.zeros(len(run.ts))}
     return Run(run.ts, values, run.control, run.name, run.guess)
 
 
 def rms_of(error: np.ndarray) -> float:
-    """Root mean square, without what is missing."""
+    """Root mean square, without missing values."""
     return float(np.sqrt(np.nanmean(error**2)))
