@@ -20,7 +20,11 @@ from jaxhamel.control._problem._problem import ControlProblem, TrackingProblem
 from jaxhamel.geometry import SO3, quaternion_matrix
 from jaxhamel.systems import CircularRails, RollingBall
 
-_REST = (0.0, -np.pi / 2, -np.pi / 2)  # masses at +x, −z, −x: their centre of mass is below the ball's centre
+_REST = (
+    0.0,
+    -np.pi / 2,
+    -np.pi / 2,
+)  # masses at +x, −z, −x: their centre of mass is below the ball's centre
 
 
 def figure_eight_ball() -> RollingBall:

@@ -31,9 +31,7 @@ from jaxhamel.identify._progress import Progress
 from jaxhamel.mechanics._tangent import tangent_size
 
 LOOSE, TIGHT = (3.0, 20.0), 150.0  # weights of the gaps: open at first, then closed
-SHORT = (
-    0.2  # fraction of each segment used in the first stages, in which wrong parameters have little effect
-)
+SHORT = 0.2  # fraction of each segment used in the first stages, in which wrong parameters have little effect
 ROUGH = 1e-3  # a preparing stage ends when a step would lower the cost by less than this fraction
 FINEST = 32  # the most steps between measurements, if `dt` is not given
 BIAS = 0.01  # refine steps until integration error adds less than 1 % to the mean squared score

@@ -11,9 +11,7 @@ import optimistix as optx
 from jaxhamel.identify._linearised._arrow import Arrow
 
 HUGE = 1e15  # a large residual whose square is still finite in single precision
-SHARPNESS = (
-    30.0  # unknowns are scaled to columns of this length, for which a damping of 1 is small
-)
+SHARPNESS = 30.0  # unknowns are scaled to columns of this length, for which a damping of 1 is small
 
 
 class ArrowDescent(optx.AbstractDescent):
@@ -128,7 +126,9 @@ def _state(solver, y, leaves, *known) -> Any:
 
 def _descend(optimiser, y, state, gradient):
     """A step of an optax optimiser on ½|r|²."""
-    with jax.numpy_dtype_promotion("standard"):  # as optimistix does: optax relies on standard promotion
+    with jax.numpy_dtype_promotion(
+        "standard"
+    ):  # as optimistix does: optax relies on standard promotion
         step, state = optimiser.update(gradient, state, y)
     done = jnp.linalg.norm(gradient) < 1e-4 * SHARPNESS
     return y + step, jax.tree.leaves(eqx.filter(state, eqx.is_array)), done
