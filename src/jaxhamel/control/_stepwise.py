@@ -130,9 +130,8 @@ def _asked(many: int, last: bool) -> tuple[Array, Array]:
 def _begin(task: AbstractTask) -> At:
     """The initial state, by a small separate program, which needs only the shapes of the function's values."""
     y, *_, arrays, _ = _first(task)
-    strong = lambda x: jnp.asarray(
-        x, x.dtype
-    )  # as `_advance` returns them, so that it is compiled only once  # noqa: E731
+    # of `_advance`'s types, so that it is compiled only once
+    strong = lambda x: jnp.asarray(x, x.dtype)  # noqa: E731
     y, leaves, result = jax.tree.map(strong, (y, jax.tree.leaves(arrays), optx.RESULTS.successful))
     return At(y, leaves, jnp.zeros((), int), jnp.zeros((), bool), result)
 
