@@ -1,8 +1,7 @@
 """Checks of the arguments that a user passes. A message names the argument, its value, the accepted values and the remedy.
 
 Values are checked where they are concrete, at the boundary of the package (construction, the call of `simulate`), never
-inside
-a right-hand side, where one check of a value costs a factor of three in time.
+inside a right-hand side, where one check of a value costs a factor of three in time.
 """
 
 from jaxhamel._checks._control import check_control_problem as check_control_problem

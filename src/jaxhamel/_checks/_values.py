@@ -9,8 +9,7 @@ def concrete(value):
     """The value as a NumPy array, or None if it is not known.
 
     Under jit, vmap or grad the leaves are tracers, and while a pytree is rebuilt they may be None or placeholders. Values
-    are
-    checked only where they are known, which is where a user's numbers enter.
+    are checked only where they are known, which is where a user's numbers enter.
     """
     known = int | float | np.number | np.ndarray | jax.Array
     if isinstance(value, Tracer) or not isinstance(value, known):

@@ -18,8 +18,7 @@ def described() -> Iterator[None]:
     """A context in which programs are traced only to be described.
 
     XLA's metadata, which the context sets, are part of the keys of JAX's caches of traced functions, so that no program
-    traced here
-    is ever run.
+    traced here is ever run.
     """
     token = _DESCRIBED.set(True)
     try:

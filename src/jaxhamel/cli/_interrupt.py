@@ -1,10 +1,9 @@
 """Ends the process on Ctrl-C or at a time limit, even while a compiler occupies the main thread for seconds.
 
-Python runs a signal handler in the main thread, between two bytecode instructions: not before XLA returns to Python. So the
-signal also writes into a pipe, and a thread that reads the pipe ends the process if the main thread has not done so. Files
-are complete at any moment (`jaxhamel._files`), so no cleanup is necessary. Only a search that has a result continues, in
-order
-to write it; a second Ctrl-C ends that, too.
+Python runs a signal handler in the main thread, between two bytecode instructions: not before XLA returns to Python. So
+the signal also writes into a pipe, and a thread that reads the pipe ends the process if the main thread has not done so.
+Files are complete at any moment (`jaxhamel._files`), so no cleanup is necessary. Only a search that has a result
+continues, in order to write it; a second Ctrl-C ends that, too.
 """
 
 import os

@@ -52,9 +52,8 @@ class Experiment:
     - `parameters`, `measurements`: as for `identify.Problem`; each measurement needs its `noise`.
     - `ts`: times of the measurements [s], `(T,)`; `dt`: longest integration step [s], by default the distance of the times.
     - `q0`, `u0`: the initial state.
-    - `state_error`: prior standard deviation of each of the n + k coordinates of the initial state (one number for all); a
-      large
-      number means an unknown state.
+    - `state_error`: prior standard deviation of each of the n + k coordinates of the initial state (one number for all);
+      a large number means an unknown state.
     - `max_rate`, `max_acceleration`: soft limits on |θ̇| and |θ̈| of the curve, one number or one for each entry.
 
     **Raises:** `ValueError` for arguments that do not fit together, or a measurement without noise.
@@ -164,16 +163,14 @@ def design(
     - `curve`: the initial control, t ↦ `(n,)`, whose leaves are optimised; `jaxhamel.control.Limited(…)` keeps it within the
       rails.
     - `criterion`: `"D"`, `"A"` or `"E"`.
-    - `max_steps`: limit on the steps; `tolerance`: the search has converged when a step changes criterion and curve by less
-      than
-      this fraction.
+    - `max_steps`: limit on the steps; `tolerance`: the search has converged when a step changes criterion and curve by
+      less than this fraction.
     - `progress`: called with the step number and the criterion.
 
     **Returns:** a `Design` with the best curve found, even if the search did not converge or was ended by Ctrl-C.
 
-    **Raises:** `ValueError` or `TypeError` for invalid arguments, such as an unknown criterion; `ValueError` if the initial
-    curve
-    leaves a parameter undetermined.
+    **Raises:** `ValueError` or `TypeError` for invalid arguments, such as an unknown criterion; `ValueError` if the
+    initial curve leaves a parameter undetermined.
     """
     _checks.check_kind("experiment", experiment, Experiment, "it must be an identify.Experiment.")
     _checks.check_curve(curve, experiment.ts)

@@ -59,8 +59,7 @@ class PowerBalance(NamedTuple):
     """dE/dt and its contributions, all in W: `rate` = `force` + `constraint` + `explicit_time`.
 
     `force` is Q·v; `constraint` is λ·(A_α v) = −λ·a_α, zero unless the constraints are affine; `explicit_time` is −∂L/∂t,
-    which
-    includes the power of prescribed motion.
+    which includes the power of prescribed motion.
     """
 
     rate: Scalar

@@ -103,9 +103,8 @@ def _saving_without_closures(saveat, state, args):
 class _TracedOnce(eqx.Module):
     """A vector field as a jitted program inside of the loop's program.
 
-    JAX differentiates a loop repeatedly until it is known which of its values carry a tangent. It caches the derivative of a
-    jitted
-    program, but differentiates inlined operations again each time (docs/performance.md#adjoints).
+    JAX differentiates a loop repeatedly until it is known which of its values carry a tangent. It caches the derivative
+    of a jitted program, but differentiates inlined operations again each time (docs/performance.md#adjoints).
     """
 
     field: Any

@@ -22,11 +22,9 @@ class Bracket(eqx.Module):
 class InsideStep(optx.AbstractRootFinder):
     """Finds the time in the last step at which a function becomes positive, to rounding, as the first time after the event.
 
-    diffrax calls it for events, with the step's ends as `lower` and `upper` and with a pytree of values of which all but one
-    are
-    zero. If none is positive at the end of the step (no event, or an event at the start), the result is that end.
-    Derivatives use
-    the implicit function theorem.
+    diffrax calls it for events, with the step's ends as `lower` and `upper` and with a pytree of values of which all but
+    one are zero. If none is positive at the end of the step (no event, or an event at the start), the result is that end.
+    Derivatives use the implicit function theorem.
     """
 
     rtol: float = 0.0

@@ -1,11 +1,9 @@
 """Ends a simulation by conditions on the state, located within the step in which one of them comes true.
 
-Each condition is turned into a function h(t, y) that is negative before its event and positive after it: h = −sign(f(t₀)) f
-for a real function f, whose zero is the event, and h = ±1 for a Boolean one. diffrax steps until the largest h is positive
-at
-the end of a step. Bisection on the interpolant of that step then finds the time to rounding, so that it always lies in the
-step;
-the first of several events counts.
+Each condition is turned into a function h(t, y) that is negative before its event and positive after it: h = −sign(f(t₀))
+f for a real function f, whose zero is the event, and h = ±1 for a Boolean one. diffrax steps until the largest h is
+positive at the end of a step. Bisection on the interpolant of that step then finds the time to rounding, so that it
+always lies in the step; the first of several events counts.
 """
 
 from collections.abc import Callable
@@ -225,8 +223,7 @@ def without_derivative(flag, values: Any) -> Any:
     """The values unchanged; if `flag` holds, their derivatives are NaN in both modes.
 
     A Boolean has no rate of change, so that the end time that it sets has no known derivative. In reverse mode a zero
-    cotangent
-    stays zero: results that do not use these values keep their derivatives.
+    cotangent stays zero: results that do not use these values keep their derivatives.
     """
     leaves, structure = jax.tree.flatten(values)
     return jax.tree.unflatten(structure, _with_unknown_derivative(flag, leaves))

@@ -17,8 +17,7 @@ class Layout(eqx.Module):
     """The positions of the entries of a state (q, u) in one vector.
 
     diffrax steps a state leaf by leaf, and on a CPU each of its small operations costs as much as a right-hand side; the
-    state of a
-    rolling ball has three leaves (quaternion, position, u).
+    state of a rolling ball has three leaves (quaternion, position, u).
     """
 
     structure: Any = eqx.field(static=True)

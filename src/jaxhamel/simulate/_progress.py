@@ -9,9 +9,8 @@ import diffrax
 class TimeLeftMeter(diffrax.TextProgressMeter):
     """Reports percent of the time span, seconds elapsed and seconds left, on standard error.
 
-    On a terminal one line is rewritten; in a file each report is a line of its own. diffrax calls back at most every 2 % of
-    the
-    time span. Under vmap the slowest trajectory counts.
+    On a terminal one line is rewritten; in a file each report is a line of its own. diffrax calls back at most every 2 %
+    of the time span. Under vmap the slowest trajectory counts.
     """
 
     @staticmethod

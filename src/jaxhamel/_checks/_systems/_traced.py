@@ -20,9 +20,8 @@ _OTHER_PACKAGES = [Path(str(spec.origin)).parent for spec in _FOUND]
 def called(name: str, call: Callable, *arguments) -> Any:
     """The result of `call(*arguments)`, with a `jax.ShapeDtypeStruct` in place of each array; nothing is computed.
 
-    **Raises:** an error of one line with `name` and the user's line if the call cannot be traced or JAX or NumPy raises in
-    it; an
-    error raised by the user's code itself is passed on unchanged.
+    **Raises:** an error of one line with `name` and the user's line if the call cannot be traced or JAX or NumPy raises
+    in it; an error raised by the user's code itself is passed on unchanged.
     """
     found, raised = [], []
 

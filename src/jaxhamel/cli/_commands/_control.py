@@ -110,8 +110,7 @@ def _status(result: Result, tolerance: float, stopped: bool) -> tuple[str, str]:
     """`success`, `stopped`, `interrupted` or `failed`, and a sentence with the reason.
 
     `stopped`: the search ended before it converged, but its control achieves the errors stated in the sentence; or it was
-    asked
-    to stop early and returns the best control so far.
+    asked to stop early and returns the best control so far.
     """
     if result.converged:
         return "success", f"solved: {result.status}"

@@ -16,14 +16,11 @@ def folder(out: Path, *, of_ensemble: bool = False) -> Path:
     """Makes the folder to write to if it is absent, and locks it for this command until `release`.
 
     The summary of an earlier run is removed, since a summary states that all files beside it belong to its run. All other
-    files
-    stay.
+    files stay.
 
-    **Raises:** `ScenarioError` if the folder cannot be made, if another command is writing there, or if it holds an ensemble
-    and
-    this command is not `montecarlo`, whose results took longer to compute; `montecarlo` likewise refuses a folder with the
-    result
-    of another command.
+    **Raises:** `ScenarioError` if the folder cannot be made, if another command is writing there, or if it holds an
+    ensemble and this command is not `montecarlo`, whose results took longer to compute; `montecarlo` likewise refuses a
+    folder with the result of another command.
     """
     what = "made"
     try:

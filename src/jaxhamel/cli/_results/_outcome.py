@@ -16,10 +16,8 @@ class Outcome:
     """The outcome of a command.
 
     `status` is `success`, `stopped`, `interrupted` or `failed`, and `message` explains it; `started` is the time on the
-    monotonic
-    clock at which the command began; `tiles` and `lead` are added to those of the motion in the report; `files` are files
-    that the
-    command has written itself; `top` has additional entries of summary.json.
+    monotonic clock at which the command began; `tiles` and `lead` are added to those of the motion in the report; `files`
+    are files that the command has written itself; `top` has additional entries of summary.json.
     """
 
     command: str

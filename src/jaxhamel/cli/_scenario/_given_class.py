@@ -27,9 +27,8 @@ class GivenClassError(ScenarioError):
 def given_class(said: str | None) -> "type[System] | None":
     """The class that the option names; None without the option.
 
-    **Raises:** `ScenarioError` if the file or class does not exist or the class is no system, `GivenClassError` if the file
-    cannot
-    be imported.
+    **Raises:** `ScenarioError` if the file or class does not exist or the class is no system, `GivenClassError` if the
+    file cannot be imported.
     """
     if said is None:
         return None

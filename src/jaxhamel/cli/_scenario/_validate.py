@@ -65,9 +65,8 @@ Node = Table | Variants | Tables
 def read(node: Node, data: Any, path: str = "") -> Any:
     """The data, with every value checked and converted and every default filled in.
 
-    **Raises:** `ScenarioError` for the first error found: an unknown key anywhere, otherwise a value that is not accepted,
-    otherwise
-    a missing key.
+    **Raises:** `ScenarioError` for the first error found: an unknown key anywhere, otherwise a value that is not
+    accepted, otherwise a missing key.
     """
     found = chain(_unknown(node, data, path), _wrong(node, data, path), _missing(node, data, path))
     if (first := next(found, None)) is not None:

@@ -2,11 +2,11 @@ r"""Optimal gaits: closed curves in shape space with the largest displacement of
 
     max  w·log g  −  α ∮ c(r, ṙ) dt      or      max  w·log g / ∮ |dr|      (optionally at ∮ |dr| = L)
 
-over the Fourier coefficients of the loop, with g the displacement after a cycle (see `gait_motion`),
-by gradients through it. On an abelian group w·log g = ∫ w_α B^α_12 dr¹dr², and the best loop without
-effort is the zero level of that height function; at fixed length it is the curve with B proportional
-to its curvature, for constant B a circle. Hatton and Choset 2015 and Ramasamy and Hatton 2019 interpret
-optimal gaits in this way; here the exact displacement is optimised, without truncating Lie brackets.
+over the Fourier coefficients of the loop, with g the displacement after a cycle (see `gait_motion`), by gradients through
+it. On an abelian group w·log g = ∫ w_α B^α_12 dr¹dr², and the best loop without effort is the zero level of that height
+function; at fixed length it is the curve with B proportional to its curvature, for constant B a circle. Hatton and Choset
+2015 and Ramasamy and Hatton 2019 interpret optimal gaits in this way; here the exact displacement is optimised, without
+truncating Lie brackets.
 """
 
 import time
@@ -188,8 +188,8 @@ def optimise_gait(
     - `iterations`: the largest number of iterations.
     - `progress`: called with a `Progress` about every fifth of a second.
 
-    Without momentum or effort the cost does not depend on the speed along the loop, so that
-    minimisers are not isolated; this does not slow down convergence.
+    Without momentum or effort the cost does not depend on the speed along the loop, so that minimisers are not isolated;
+    this does not slow down convergence.
 
     **Returns:** a `GaitResult`; `print` it. Neither failing to converge nor Ctrl-C is an error: `converged` and `status`
     report it, with the best gait so far.

@@ -2,9 +2,9 @@ r"""The motion of a body under a gait: a closed curve in shape space, traversed 
 
     ξ = −A(r) ṙ + Γ(r) p ,    ṗ = f(r, ṙ, p) ,    ġ = g ξ
 
-Purely kinematic systems (as many constraints as group directions) and floating ones at momentum
-zero have only the first term; the displacement is then the geometric phase of the loop. If the
-constraints admit a momentum (the snakeboard, the sleigh with a rotor), all terms count.
+Purely kinematic systems (as many constraints as group directions) and floating ones at momentum zero have only the first
+term; the displacement is then the geometric phase of the loop. If the constraints admit a momentum (the snakeboard, the
+sleigh with a rotor), all terms count.
 
 Source: Bloch, Krishnaprasad, Marsden and Murray 1996, eq. (5.12) and section 7, for ξ and ṗ; Müller
 2023, eq. (4.10), for the sign of A. "Mixed systems" of Shammas, Choset and Rizzi 2007.

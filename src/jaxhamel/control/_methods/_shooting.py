@@ -1,8 +1,8 @@
 """One interval of multiple shooting, and the sparse quadratic model assembled from all intervals.
 
-The unknowns are z = (δ_1, …, δ_N, p): increments of the node states x_k = (q_k, u_k) in the tangent
-space, q_k·exp(δ), and the free parameters of the control. An interval depends on its two nodes and
-on the few parameters that act on its part of the curve, so that its Jacobian has few columns.
+The unknowns are z = (δ_1, …, δ_N, p): increments of the node states x_k = (q_k, u_k) in the tangent space, q_k·exp(δ),
+and the free parameters of the control. An interval depends on its two nodes and on the few parameters that act on its
+part of the curve, so that its Jacobian has few columns.
 """
 
 from itertools import pairwise

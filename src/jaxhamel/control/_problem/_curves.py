@@ -26,8 +26,8 @@ from jaxhamel.systems._parameters import as_parameter
 def free_parameters(curve: Any) -> tuple[Array, Callable[..., Any]]:
     """(p, rebuild): the free parameters of a curve as one vector `(P,)`, and p -> curve.
 
-    For a curve of this module, its `free` selects them; for any other callable pytree they are all
-    its floating-point arrays.
+    For a curve of this module, its `free` selects them; for any other callable pytree they are all its floating-point
+    arrays.
 
     **Arguments:** `curve`. **Returns:** p, and a function that gives the curve with other parameters: `rebuild(p)` is
     `curve`.
@@ -67,8 +67,8 @@ class Spline(AbstractCurve):
 
         θ(t) = Σ_j c_j N_d(x − j + d) ,    x = (t − t0) / h ,    h = (t1 − t0) / (J − d)
 
-    with J coefficients and N_d the cardinal B-spline, whose support is [0, d + 1]. On each of the
-    J − d segments only d + 1 coefficients act. Before t0 and after t1 the curve continues linearly.
+    with J coefficients and N_d the cardinal B-spline, whose support is [0, d + 1]. On each of the J − d segments only d +
+    1 coefficients act. Before t0 and after t1 the curve continues linearly.
 
     **Arguments:**
 

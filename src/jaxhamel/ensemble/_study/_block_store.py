@@ -38,8 +38,7 @@ class BlockStore:
     In memory a row takes 8 bytes per column, and nothing else grows.
 
     **Raises:** `ValueError` if the folder holds another run, if it holds any run and `resume` is False, or if another
-    process
-    is writing to it. The folder is locked for this object until `close`.
+    process is writing to it. The folder is locked for this object until `close`.
     """
 
     def __init__(

@@ -28,8 +28,7 @@ def check_origin(
     """Checks that the program `here` is the one that began the run in the folder.
 
     The canonical texts of both programs must be equal. If they differ and the versions of JAX or Python differ too, one
-    block
-    is computed `again` instead, and its trajectories must agree with those in the folder.
+    block is computed `again` instead, and its trajectories must agree with those in the folder.
 
     **Raises:** `ValueError` if the program or the numbers differ. `UserWarning` if only the versions differ.
     """

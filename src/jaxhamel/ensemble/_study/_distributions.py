@@ -39,9 +39,8 @@ class Distribution:
     (median, sigma: the standard deviation of the logarithm), `truncated-normal` (mean, std, low, high, one of which may be
     infinite). The parameters are numbers or arrays that broadcast to the shape of the random array.
 
-    **Raises:** `ValueError` for an unknown name, missing or unknown parameters, a distribution of zero width, or parameters
-    that
-    are not finite.
+    **Raises:** `ValueError` for an unknown name, missing or unknown parameters, a distribution of zero width, or
+    parameters that are not finite.
     """
 
     def __init__(self, name: str, **parameters: Any):

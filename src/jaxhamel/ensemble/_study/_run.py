@@ -34,9 +34,8 @@ class Rows(Protocol):
 class Run:
     """The evaluation of a model for all samples, block by block.
 
-    **Arguments:** as for `monte_carlo`; `model` maps whole blocks to whole blocks; `asked` has the settings that determine
-    the
-    numbers.
+    **Arguments:** as for `monte_carlo`; `model` maps whole blocks to whole blocks; `asked` has the settings that
+    determine the numbers.
     """
 
     def __init__(

@@ -25,12 +25,10 @@ class Progress:
 
     - `done` of `size` trajectories are finished, `failed` of them failed. `elapsed` [s] since the start; `rate` [1/s]:
       trajectories computed in this run (not read from the folder) per second since the program was compiled; `left` [s]:
-      estimated
-      time for the `missing` ones, NaN before the first result.
+      estimated time for the `missing` ones, NaN before the first result.
     - `means`: (mean, standard error) of each quantity, updated block by block.
-    - `quantile(name, share)`: value and standard error; `event(name)` of a Boolean quantity and `failure`: the probability
-      with
-      its standard error and 95 % interval.
+    - `quantile(name, share)`: value and standard error; `event(name)` of a Boolean quantity and `failure`: the
+      probability with its standard error and 95 % interval.
     - `statistics`: the statistics of a `Study`, computed on request (this sorts all values).
 
     `print(progress)` shows one line, so that `print` itself can be passed as a `progress` function.

@@ -61,8 +61,8 @@ class Samples:
 
     - `random`: independent samples; sample i is the same for every N.
     - `latin-hypercube`: for each number, one sample in each of N equally probable strata. The mean of a nearly additive
-      quantity
-      is more accurate than its stated standard error, which is that of independent samples. N × d numbers are stored.
+      quantity is more accurate than its stated standard error, which is that of independent samples. N × d numbers are
+      stored.
     - `sobol`: a scrambled Sobol sequence (Owen); N should be a power of two. The note on the standard error holds here, too.
 
     **Arguments:** `distributions`: by name; `size`: N; `seed`.

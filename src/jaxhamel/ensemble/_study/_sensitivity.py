@@ -42,8 +42,7 @@ class Sensitivity:
     - `parameters`: d names, one for each random number.
     - `indices`: `(d,)` by quantity and kind (`first`, `total`, `bound`); `low`, `high`: the ends of their 95 % intervals.
     - `variance`: by quantity; `used`: number of base samples without a failed trajectory; `failed`: number of the others,
-      which
-      are left out.
+      which are left out.
 
     `print(sensitivity)` shows them as a table.
     """
@@ -89,15 +88,13 @@ def sobol_indices(
     """First-order and total Sobol indices of every random number, from N (d + 2) trajectories.
 
     With two independent sets of samples A and B, and A_i equal to A except for x_i, which is taken from B (Saltelli and
-    others
-    2010; the letters also stand for f at these samples),
+    others 2010; the letters also stand for f at these samples),
 
         S_i = ⟨B (A_i − A)⟩/V ,     T_i = ⟨(A − A_i)²⟩/(2 V) .
 
-    **Arguments:** `samples`: N, a power of two for the `"sobol"` sampler; `bootstrap`: number of bootstrap resamples for the
-    95 % intervals; all others as for `monte_carlo`, whose notes on devices, folders and seeds hold here, too. A base sample
-    with
-    a failed trajectory is left out and counted.
+    **Arguments:** `samples`: N, a power of two for the `"sobol"` sampler; `bootstrap`: number of bootstrap resamples for
+    the 95 % intervals; all others as for `monte_carlo`, whose notes on devices, folders and seeds hold here, too. A base
+    sample with a failed trajectory is left out and counted.
 
     **Returns:** a `Sensitivity` with the kinds `first` and `total`. The index of a quantity that does not vary is NaN.
 
@@ -136,14 +133,11 @@ def derivative_bounds(
         T_i ≤ ⟨(∂f/∂z_i)²⟩/V ,     ∂f/∂z_i = ∂f/∂x_i · φ(z_i)/p_i(x_i)
 
     (Sobol and Kucherenko 2009; Roustant, Barthe and Iooss 2017). Equality holds for a linear f of normal parameters. A
-    parameter
-    with a small bound has little influence. The derivatives come from forward mode through the model: N (d + 1) motions
-    instead
-    of N (d + 2), and a much smaller N suffices than for the indices themselves.
+    parameter with a small bound has little influence. The derivatives come from forward mode through the model: N (d + 1)
+    motions instead of N (d + 2), and a much smaller N suffices than for the indices themselves.
 
     **Arguments:**, **Raises:** as for `sobol_indices`. The model has to be differentiable; each row of a batched model's
-    results
-    may depend only on the sample in that row.
+    results may depend only on the sample in that row.
 
     **Returns:** a `Sensitivity` of the kind `bound`.
     """

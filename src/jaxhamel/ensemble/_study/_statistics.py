@@ -4,13 +4,11 @@
     quantile p ± half the distance of the order statistics (N − 1) p ± √(N p (1 − p)), counted from 0 ,
     covariance c ± √(m₂₂ − c²)/√N .
 
-The error of σ is the jackknife's: σ_i is the standard deviation of the N − 1 values without x_i, σ̄ the mean of all σ_i. It
-is
-right for five normal numbers already, for which the asymptotic formula √((m₄ − σ⁴)/(4 N σ²)) gives a quarter of the true
-scatter. m₂₂ is the mean of (x − x̄)² (y − ȳ)². The error of a quantile needs no density (David and Nagaraja, Order
-Statistics,
-7.1): order statistics are interpolated linearly, and beyond the smallest or largest value the distance is extrapolated. An
-error that cannot be stated is NaN, not 0.
+The error of σ is the jackknife's: σ_i is the standard deviation of the N − 1 values without x_i, σ̄ the mean of all σ_i.
+It is right for five normal numbers already, for which the asymptotic formula √((m₄ − σ⁴)/(4 N σ²)) gives a quarter of the
+true scatter. m₂₂ is the mean of (x − x̄)² (y − ȳ)². The error of a quantile needs no density (David and Nagaraja, Order
+Statistics, 7.1): order statistics are interpolated linearly, and beyond the smallest or largest value the distance is
+extrapolated. An error that cannot be stated is NaN, not 0.
 """
 
 import math
@@ -27,8 +25,7 @@ def summarise(values: Mapping[str, Float[np.ndarray, " N"]]) -> dict[str, Any]:
     """Mean, standard deviation, extremes and quantiles of each quantity, and all covariances, each with its standard error.
 
     **Arguments:** `values`: finite values by name, in the order of the trajectories. Sums run in that order, so that the
-    result
-    is the same to the last bit however the trajectories were distributed over devices.
+    result is the same to the last bit however the trajectories were distributed over devices.
     """
     found: dict[str, Any] = {name: _of_one(np.asarray(x, float)) for name, x in values.items()}
     covariance, error = _covariance(values)

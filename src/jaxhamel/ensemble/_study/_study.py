@@ -18,19 +18,15 @@ class Study:
 
     - `values`: one number for each trajectory, `(N,)`, by quantity; NaN for a failed trajectory.
     - `failed`: indices of the failed trajectories, `(f,)`; `not_finite`: those of them with a quantity that is not finite
-      (the
-      others were marked by the model's own `failed`).
+      (the others were marked by the model's own `failed`).
     - `trajectories`: N, the number computed; `asked`: the number requested, which is larger if an accuracy target ended the
       run.
     - `events`: names of the Boolean quantities.
     - `statistics`: means, standard deviations, quantiles and covariances of the trajectories that did not fail, with
-      standard
-      errors; for events also the probability with its standard error and Wilson's 95 % interval; the probability of failure,
-      and
-      the number of failures with a quantity that is not finite.
+      standard errors; for events also the probability with its standard error and Wilson's 95 % interval; the probability
+      of failure, and the number of failures with a quantity that is not finite.
     - `samples`: the parameters of all trajectories, drawn again on request: `samples[17]` equals `sample(17)`,
-      `samples[failed]`
-      has the parameters of all failed trajectories, with a leading axis.
+      `samples[failed]` has the parameters of all failed trajectories, with a leading axis.
     - `first`: the model's auxiliary results for the first block of trajectories; None without `has_aux`.
 
     `print(study)` shows the statistics as a table.

@@ -67,8 +67,7 @@ def read_csv(
       ignored.
     - `time`: name of the time column. `units`: units of columns that are not in SI, `{"t": "ns", "angle": "deg"}`.
     - `control`: the control during the run. `required`: columns in which no value may be missing; in all others an empty
-      cell or
-      `nan` is a missing value.
+      cell or `nan` is a missing value.
     - `from_zero`: whether times are shifted to start at zero. `name`: the run's name, by default the file's.
 
     **Returns:** the run, in SI units; measurements without any column in the file are left out.

@@ -27,9 +27,8 @@ class AbstractMeasurement(eqx.Module):
 
     - `name`: the key of its values in runs. `columns`: its columns in CSV files. `unit`: SI.
     - `noise`: standard deviation, one number or one for each component; None: it is estimated.
-    - `offset`: None for a sensor without offset; otherwise the prior standard deviation of a constant offset, different for
-      each
-      run (`jnp.inf`: nothing is known).
+    - `offset`: None for a sensor without offset; otherwise the prior standard deviation of a constant offset, different
+      for each run (`jnp.inf`: nothing is known).
     - `limit`: the largest plausible value; a larger one in a file is refused as a wrong unit.
     """
 
@@ -58,9 +57,8 @@ class AbstractMeasurement(eqx.Module):
         """The predicted value for a motion with the rates (q̇, u̇), None if these are unknown; by default it does not depend
         on them.
 
-        A measurement that needs accelerations should use these rates: evaluating the equations of motion again would double
-        the time
-        and the size of the program.
+        A measurement that needs accelerations should use these rates: evaluating the equations of motion again would
+        double the time and the size of the program.
         """
         return self(system, t, q, u, control)
 

@@ -1,8 +1,7 @@
 """An application: identification of RoboBall II, a soft-shelled ball driven by a pendulum, from published runs.
 
-There are two kinds of runs, recognised by their columns: the ball rolls (angles of shell and joint), or its shell is held in
-a
-stand (angle of the joint). They determine different parameters:
+There are two kinds of runs, recognised by their columns: the ball rolls (angles of shell and joint), or its shell is held
+in a stand (angle of the joint). They determine different parameters:
 
 - stand: the joint's friction, and the pendulum's inertia from the frequency of its swings;
 - rolling: rolling resistance (rate-independent hysteresis), the shell's rest angle, the pendulum's lateral centre of mass,
@@ -46,12 +45,10 @@ class RoboBallFit(NamedTuple):
     - `system`: with all fitted parameters; `contact_stiffness` is the geometric mean over the runs.
     - `stand`, `rolling`: the estimates of the two stages; `stand` is None without runs in the stand.
     - `contacts`: κ of each rolling run, the logarithm of its stiffness relative to that mean; `spread`: their standard
-      deviation,
-      which a prediction uses as prior.
+      deviation, which a prediction uses as prior.
     - `rms`: of each angle of each rolling run [rad]; `total`: over all of them.
     - `widening`: the factors √τ by which the standard errors of each stage are enlarged in `rows`. Neighbouring residuals
-      are
-      correlated, and τ = 1 + 2 Σ ρ samples contain as much information as one independent sample.
+      are correlated, and τ = 1 + 2 Σ ρ samples contain as much information as one independent sample.
     """
 
     system: SoftRollingPendulum
@@ -110,10 +107,9 @@ def fit_roboball(
 ) -> RoboBallFit:
     """Fits the robot's parameters to its runs, both rolling ones and those in the stand, as read by `read_roboball`.
 
-    **Arguments:** `runs`; `start`: the initial parameters, by default the design values; `dt`: longest integration step [s];
-    `max_iterations`, `max_seconds` and `progress` as for `identify.fit`, the iterations for each of the two stages, the
-    seconds
-    for both together.
+    **Arguments:** `runs`; `start`: the initial parameters, by default the design values; `dt`: longest integration step
+    [s]; `max_iterations`, `max_seconds` and `progress` as for `identify.fit`, the iterations for each of the two stages,
+    the seconds for both together.
 
     **Returns:** a `RoboBallFit`, even if a limit or Ctrl-C ended the search.
 

@@ -89,9 +89,9 @@ class Output(eqx.Module):
 class Parameter:
     """A field of a system's class.
 
-    `kind` is the type of its value: `numbers`, `rails` (a callable: curves on which masses move), `text`, `integer`, `flag`,
-    or
-    `module`, an object with parameters of its own, `parts`. `default` is `REQUIRED` if the field has no default.
+    `kind` is the type of its value: `numbers`, `rails` (a callable: curves on which masses move), `text`, `integer`,
+    `flag`, or `module`, an object with parameters of its own, `parts`. `default` is `REQUIRED` if the field has no
+    default.
     """
 
     name: str

@@ -40,8 +40,7 @@ def places_of(system: Any, q: Configuration) -> tuple[Place, ...]:
     """The poses of the frames of a configuration: one for each factor with a rotation.
 
     A factor R^n is the position of the preceding frame only if the system's class names it `position`: the numbers of any
-    other
-    factor may be joint angles.
+    other factor may be joint angles.
     """
     keys = [part.key for part in system.state_names.q] if system.state_names is not None else []
     found: list[Place] = []

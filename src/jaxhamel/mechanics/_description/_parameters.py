@@ -32,12 +32,9 @@ def as_parameter(value: ArrayLike) -> Any:
     """A number or array as a floating-point JAX array: a leaf that can be differentiated.
 
     Python numbers and integers get JAX's default precision (single, or double with `jax_enable_x64`); arrays keep their
-    precision if
-    possible. The result is never weakly typed, so that a Python number and an optimiser's number have the same type and
-    compile only
-    once. None and callables (a parameter that depends on time) are returned unchanged; so is anything that is not numeric,
-    which the
-    system's checks then report by name.
+    precision if possible. The result is never weakly typed, so that a Python number and an optimiser's number have the
+    same type and compile only once. None and callables (a parameter that depends on time) are returned unchanged; so is
+    anything that is not numeric, which the system's checks then report by name.
     """
     if value is None or callable(value) or isinstance(value, str | bytes | complex):
         return value

@@ -1,10 +1,8 @@
 """Checks that the forms in which a system is given agree: bodies with the Lagrangian, `inverse_frame` with the frame.
 
-The forms are compared by value, at the given state and at others near it: a drag has no effect at rest, a spring none where
-it
-is slack, and a wrong inverse is right where the frame is the identity. The other states have different quasi-velocities and
-lie
-on a motion from the given state, so that integrated constraints still hold.
+The forms are compared by value, at the given state and at others near it: a drag has no effect at rest, a spring none
+where it is slack, and a wrong inverse is right where the frame is the identity. The other states have different
+quasi-velocities and lie on a motion from the given state, so that integrated constraints still hold.
 """
 
 from collections.abc import Callable

@@ -2,9 +2,8 @@
 
     L = ½ v·M(q) v + b(q)·v − V(t, q) ,    Q(t, q)
 
-The general routes (`acceleration`, `linearise`) make none of these assumptions. A violation is found at random states near
-the
-given one: at q itself an assumption may hold by chance, as b(q)·v = q_1 v_0 does at q = 0.
+The general routes (`acceleration`, `linearise`) make none of these assumptions. A violation is found at random states
+near the given one: at q itself an assumption may hold by chance, as b(q)·v = q_1 v_0 does at q = 0.
 """
 
 from collections.abc import Callable

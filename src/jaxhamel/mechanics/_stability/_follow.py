@@ -35,9 +35,8 @@ _HALVINGS = 6  # largest number of halvings of a step whose corrector does not c
 class Branch(NamedTuple):
     """A branch of relative equilibria along a parameter.
 
-    `parameters` `(N,)`; `equilibria`: one `RelativeEquilibrium` for each, in the order in which they were found; `complete`:
-    whether
-    all requested steps were made.
+    `parameters` `(N,)`; `equilibria`: one `RelativeEquilibrium` for each, in the order in which they were found;
+    `complete`: whether all requested steps were made.
     """
 
     parameters: Float[Array, " N"]
