@@ -1,4 +1,4 @@
-"""Pictures of motions: figures, and a self-contained page in 3-D. Needs `jaxhamel[viz]`."""
+"""Figures of motions, and a self-contained page in 3-D. Needs `jaxhamel[viz]`."""
 
 from jaxhamel.mechanics._description._drawing import box_edges as box_edges
 from jaxhamel.mechanics._description._drawing import inertia_box as inertia_box

@@ -14,16 +14,16 @@ FULL_TURN = np.linspace(0.0, 2.0 * np.pi, RAIL_POINTS)
 
 
 def along(function: Callable[..., Any], *states: Any, fixed: tuple[Any, ...] = ()) -> Any:
-    """function(t, …, *fixed) at every time: `states` have a leading time axis, and so has what is returned.
+    """function(t, …, *fixed) at every time: `states` and the results have a leading time axis.
 
-    Where the function is a module or a method of one, other numbers in it compile nothing again.
+    If the function is a module or a method of one, other values of its leaves do not recompile.
     """
     return jax.tree.map(np.asarray, _mapped(function, states, fixed))
 
 
 @eqx.filter_jit
 def _mapped(function: Callable[..., Any], states: tuple[Any, ...], fixed: tuple[Any, ...]) -> Any:
-    # a function of its own: equinox warns where a module (a control, a path) is transformed itself
+    # as a separate function, since equinox warns if a module (a control, a path) itself is transformed
     return jax.vmap(lambda *state: function(*state, *fixed))(*states)
 
 
@@ -41,12 +41,12 @@ def rail_lines(
     rails: Callable[[Float[ndarray, " n"]], Float[ndarray, "n 3"]] | None,
     angles: Float[ndarray, "T n"],
 ) -> Float[ndarray, "n P 3"]:
-    """Every rail as a polyline: once around when it closes after 2π, else as far as its mass goes.
+    """Every rail as a polyline: one round if it is closed after 2π, otherwise the part that its mass uses.
 
     **Arguments:**
 
-    - `rails`: `(n,)` -> `(n, 3)` m, as in `jaxhamel.systems`; None where there are no masses.
-    - `angles`: `(T, n)`, where the masses have been.
+    - `rails`: `(n,)` -> `(n, 3)` m, as in `jaxhamel.systems`; None without masses.
+    - `angles`: `(T, n)`, positions of the masses on the rails.
     """
     if rails is None or angles.shape[1] == 0:
         return np.zeros((0, RAIL_POINTS, 3))
@@ -60,8 +60,6 @@ def rail_lines(
 
 
 def _at(rails: Callable[..., Any], thetas: Float[ndarray, "P n"]) -> Float[ndarray, "P n 3"]:
-    if issubclass(
-        type(rails), eqx.Module
-    ):  # operation by operation these were eight small programs
+    if issubclass(type(rails), eqx.Module):  # in one program instead of eight small ones
         return along(rails, thetas)
     return np.stack([np.asarray(rails(theta), dtype=float) for theta in thetas])

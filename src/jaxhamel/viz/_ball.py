@@ -1,4 +1,4 @@
-"""A rolling ball to look at: its motion as plain arrays, the scene of it, and its plots."""
+"""A rolling ball: its motion as plain arrays, its 3-D scene, and its plots."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ from ._style import roles
 
 @dataclass(frozen=True, eq=False)
 class BallMotion:
-    """Everything a picture of a rolling ball needs, sampled at `ts`.
+    """The data for figures of a rolling ball, sampled at `ts`.
 
     **Arguments:**
 
@@ -38,7 +38,7 @@ class BallMotion:
     - `rails`: `(n, P, 3)` m, every rail as a polyline in the body frame.
     - `force`: `(T, 3)` N, of the ground on the ball, space frame; `None` when it was not computed.
     - `weight`: N, of the whole ball.
-    - `reference`: `(T, 2)` m, where the ball was asked to be at `ts`; `None` without a task.
+    - `reference`: `(T, 2)` m, the point of the reference path at `ts`; `None` without a task.
     """
 
     ts: Float[ndarray, " T"]
@@ -62,9 +62,9 @@ class BallMotion:
         u: Float[ndarray, "T 3"],
         path: Callable[..., Any] | None = None,
     ) -> "BallMotion":
-        """The motion of a `jaxhamel.systems.RollingBall` at states that were simulated.
+        """The motion of a `jaxhamel.systems.RollingBall` at simulated states.
 
-        **Arguments:** `path`: t -> `(2,)` m, where the ball was asked to be.
+        **Arguments:** `path`: t -> `(2,)` m, the reference path.
         """
         angles, masses = mass_positions(system, control, ts)
         return cls(
@@ -84,7 +84,7 @@ class BallMotion:
     def from_trajectory(
         cls, trajectory: Any, path: Callable[..., Any] | None = None
     ) -> "BallMotion":
-        """The motion of a `jaxhamel.Trajectory` of a rolling ball, as far as it came."""
+        """The motion of a rolling ball's `jaxhamel.Trajectory`, up to its last state."""
         keep = np.asarray(trajectory.valid)
         state = (trajectory.ts, trajectory.q, trajectory.u)
         ts, q, u = jax.tree.map(lambda x: np.asarray(x)[keep], state)
@@ -99,7 +99,7 @@ class BallMotion:
 
 
 def ball_scene(motion: BallMotion, *, speed: float = 1.0) -> Scene:
-    """The ball rolling its path in 3-D, with its masses, rails and the force of the ground."""
+    """The 3-D scene of the rolling ball, with its masses, rails and the contact force."""
     above = np.full(len(motion.ts), motion.radius)
     centre = np.column_stack([motion.position, above])
     contact = centre - np.array([0.0, 0.0, motion.radius])

@@ -1,4 +1,4 @@
-"""A figure as inline SVG that follows the page's theme and knows where its time axes are."""
+"""A figure as inline SVG that follows the page's theme and marks its time axes for the page's script."""
 
 import io
 import re
@@ -32,7 +32,7 @@ class Chart:
 
 
 def distinct(charts: Sequence[Chart]) -> list[Chart]:
-    """The charts with keys that differ, also where capitals do not count: numbers are added where they don't."""
+    """The charts with distinct keys (ignoring case); numbers are appended where needed."""
     found: dict[str, Chart] = {}
     for chart in charts:
         key, number = chart.key, 1
@@ -58,7 +58,7 @@ def inline_svg(chart: Chart) -> str:
 
 
 def time_boxes(figure: Figure) -> list[dict[str, Any]]:
-    """Where each time axis lies (fractions from the top left), and the times at its ends."""
+    """The position of each time axis (fractions from the top left), and the times at its ends."""
     settle(figure)
     return [
         _box(axes) | {"t0": float(axes.get_xlim()[0]), "t1": float(axes.get_xlim()[1])}
@@ -68,7 +68,7 @@ def time_boxes(figure: Figure) -> list[dict[str, Any]]:
 
 
 def path_boxes(figure: Figure) -> list[dict[str, Any]]:
-    """Where each path lies and the coordinates at its edges: there the page moves a dot."""
+    """The position of each path and the coordinates at its edges, for the dot that the page moves along it."""
     settle(figure)
     return [
         _box(axes) | {"xlim": _limits(axes.get_xlim()), "ylim": _limits(axes.get_ylim())}
@@ -92,7 +92,7 @@ def _limits(limits) -> list[float]:
 
 
 def _coloured(svg: str) -> str:
-    """Light colours of the palette become variables; text without a colour takes the page's ink."""
+    """Replaces the palette's light colours by CSS variables, and gives text without a colour the page's text colour."""
     for role, colour in LIGHT.items():
         svg = svg.replace(colour, f"var(--{role})")
     return svg.replace("'DejaVu Sans', ", "").replace("sans-serif", "inherit")

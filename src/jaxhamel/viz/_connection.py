@@ -1,11 +1,11 @@
-"""A connection seen on its shape space: vector fields, height functions, gaits drawn on them.
+"""Figures of a connection on its shape space: vector fields, height functions, and gaits on them.
 
     ξ = −A(r) ṙ ,      log g ≈ ∫ B^α_12 dr¹ dr²   over the inside of a loop that turns from axis 1 to 2
 
 The rows of −A are vector fields on shape space: moving along the arrows moves the body in that
 component, moving across them does not. The curvature B is the height function whose volume under a
-loop is, to first order (exactly on an abelian group), what a cycle leaves behind; Müller's sign
-(`jaxhamel.geometry.curvature`), for which counter-clockwise loops gain where it is positive.
+loop is, to first order (exactly on an abelian group), the displacement after a cycle; Müller's sign
+(`jaxhamel.geometry.curvature`), for which counter-clockwise loops around positive values give a positive displacement.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -49,7 +49,7 @@ def connection_figure(
     at: Float[ndarray, " m"] | None = None,
     arrows: int = 15,
 ) -> Figure:
-    """The rows of −A(r) as vector fields over a plane of shapes, a panel each.
+    """The rows of −A(r) as vector fields over a plane of shapes, one panel each.
 
     **Arguments:**
 
@@ -58,7 +58,7 @@ def connection_figure(
     - `gaits`: closed curves to draw, `(T, m)` each, by name.
     - `names`, `units`: of the f components of ξ; `shapes`: labels of the two axes.
     - `plane`: which two shape coordinates; `at` `(m,)`: the others' values, for m > 2.
-    - `arrows`: along each side.
+    - `arrows`: number of arrows along each side.
 
     **Raises:** `ValueError` for limits, gaits, names or planes that do not fit.
     """
@@ -94,10 +94,10 @@ def curvature_figure(
     at: Float[ndarray, " m"] | None = None,
     samples: int = 81,
 ) -> Figure:
-    """The height functions B^α_12(r) over a plane of shapes, a panel each, zero drawn as a line.
+    """The height functions B^α_12(r) over a plane of shapes, one panel each, with the zero level as a line.
 
     **Arguments:** as for `connection_figure`; `space`: the group, whose bracket enters the curvature;
-    `samples`: along each side.
+    `samples`: number of grid points along each side.
     """
     shape = _plane(limits, plane, at)
     r1, r2 = _grid(limits, samples)
@@ -126,15 +126,15 @@ def gait_figure(
     poses: int = 13,
     title: str = "Path of the body",
 ) -> Figure:
-    """Where a gait takes a body in the plane: its path with poses, and (x, y), angle over the cycles.
+    """The planar motion of a body under a gait: its path with poses, and (x, y) and angle over the cycles.
 
     **Arguments:**
 
     - `path`: `(T, 3)` (angle, x, y) [rad, m], equally spaced in time, as of `control.gait_motion` on
       `SE2`.
-    - `cycles`: how many there are in it.
-    - `length`: of the stick that shows the body [m], default a tenth of the path's size.
-    - `poses`: how many sticks.
+    - `cycles`: number of cycles in the path.
+    - `length`: length of the stick that represents the body [m], default a tenth of the path's size.
+    - `poses`: number of sticks.
     """
     path = np.asarray(path)
     _checks.check_planar_path("path", path)
@@ -240,7 +240,7 @@ def _shape_axes(axes: Axes, limits: Limits, shapes: tuple[str, str], title: str,
 
 
 def _draw_gaits(axes: Axes, gaits: Gaits | None, plane: tuple[int, int]) -> None:
-    """Each gait with an arrow head on it for its sense."""
+    """Draws each gait with an arrow head for its direction."""
     for (name, gait), role in zip((gaits or {}).items(), _cycled(len(gaits or {})), strict=True):
         x, y = np.asarray(gait)[:, plane[0]], np.asarray(gait)[:, plane[1]]
         axes.plot(x, y, color=LIGHT[role], label=name, linewidth=1.8)
@@ -270,7 +270,7 @@ def _gait_axes(figure: Figure) -> tuple[Axes, Axes, Axes]:
 
 
 def _sticks(axes: Axes, path: np.ndarray, poses: int, length: float) -> None:
-    """The body as a stick with a dot at its front, darker as time goes on."""
+    """Draws the body as a stick with a dot at its front, darker with time."""
     rows = np.unique(np.linspace(0, len(path) - 1, poses).round().astype(int))
     for k, (angle, x, y) in enumerate(path[rows]):
         dx, dy = length / 2 * np.cos(angle), length / 2 * np.sin(angle)

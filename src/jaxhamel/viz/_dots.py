@@ -1,4 +1,4 @@
-"""Many dots of a plot as one path of an SVG: a tenth of the bytes, and one element of the page instead of thousands."""
+"""Joins the dots of a plot into one path of the SVG, with a tenth of the bytes and one element instead of thousands."""
 
 import re
 
@@ -10,7 +10,7 @@ _RUN = re.compile(
 _PLACE = re.compile(r'x="([\d.-]+)" y="([\d.-]+)"')
 _STROKE = re.compile(r"stroke: [^;]+|stroke-opacity: [^;]+")
 _CIRCLE = r'<path id="{}" d="M 0 ([\d.]+) \n(?:C[^"A-Z]*){{8}}z\n?"'
-FEW = 50  # left as they are
+FEW = 50  # runs of at most this many dots stay unchanged
 
 
 def joined_dots(svg: str) -> str:
@@ -27,7 +27,7 @@ def _one_path(run: re.Match, svg: str) -> str:
     width = re.search(r"stroke-width: ([\d.]+)", style)
     size = 2 * float(circle[1]) + float(
         width[1] if width else 1.0
-    )  # the marker's edge is outside it
+    )  # the marker's edge line lies outside of it
     points = "".join(f"M{_short(x)} {_short(y)}h0" for x, y in places)
     look = "; ".join(["fill: none", *stroke, f"stroke-width: {size:.4g}", "stroke-linecap: round"])
     return f'<path class="dots" d="{points}" style="{look}"/>'

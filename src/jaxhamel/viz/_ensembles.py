@@ -1,4 +1,4 @@
-"""Pictures of many motions: fans of paths, where they end, histograms."""
+"""Figures of many motions: fans of paths, end points, histograms."""
 
 from collections.abc import Mapping
 
@@ -14,14 +14,14 @@ from jaxhamel._words import counted
 from ._figures import _figure, _ground, _legend, _styled, _time_axis, canvas
 from ._style import LIGHT, roles
 
-MOST_BINS = 70  # in a histogram
+MOST_BINS = 70  # the largest number of bins in a histogram
 
 # |x|² of a normal distribution in two dimensions: half and 95 % of all points lie inside these
 SHARES = {"50 %": 2.0 * np.log(2.0), "95 %": 2.0 * np.log(20.0)}
 
 
-LONG = 18  # characters that fit under a histogram
-DOTS = 10_000  # more cannot be told apart, and a million take a gigabyte to draw
+LONG = 18  # number of characters that fit under a histogram
+DOTS = 10_000  # the largest number of dots: a million would take a gigabyte of memory to draw
 
 
 @_styled
@@ -32,9 +32,9 @@ def fan_figure(
     title: str = "Paths",
     unit: str = "m",
 ) -> Figure:
-    """Many paths on the ground, thin, and the nominal one; equal scales.
+    """Many thin paths on the ground, and the nominal one; equal scales.
 
-    **Arguments:** `paths`: `(B, T, 2)` m, NaN where one broke off; `nominal`: `(T, 2)` m.
+    **Arguments:** `paths`: `(B, T, 2)` m, NaN after a path has ended early; `nominal`: `(T, 2)` m.
     """
     figure, axes = _figure()
     alpha = float(np.clip(20.0 / max(len(paths), 1), 0.12, 0.6))
@@ -56,12 +56,12 @@ def landing_figure(
     title: str = "Where they end",
     unit: str = "m",
 ) -> Figure:
-    """End points with the ellipses that hold half and 95 % of a normal distribution of their mean and covariance.
+    """End points, with the ellipses that contain 50 % and 95 % of a normal distribution with their mean and covariance.
 
-    The legend says how many of the points themselves lie inside: other shares, where they are not distributed normally.
-    Of more than ten thousand points the first ones are drawn; the ellipses are those of all.
+    The legend has the fractions of the points inside of the ellipses, which differ from 50 % and 95 % if the points are not
+    normally distributed. Of more than ten thousand points only the first are drawn; the ellipses refer to all of them.
 
-    **Arguments:** `ends`: `(N, 2)` m, those that ended; `nominal`: `(2,)` m.
+    **Arguments:** `ends`: `(N, 2)` m, of the paths that reached the end; `nominal`: `(2,)` m.
     """
     figure, axes = _figure()
     size = float(np.clip(2000.0 / max(len(ends), 1), 1.5, 14.0))
@@ -87,7 +87,7 @@ def _ellipse(points: Float[ndarray, "N 2"], level: float, **look) -> Ellipse:
 
 
 def _share_inside(points: Float[ndarray, "N 2"], level: float) -> float:
-    """Of the points, those in the ellipse."""
+    """The fraction of the points inside of the ellipse."""
     away = points - points.mean(axis=0)
     squares = np.sum(away * (away @ np.linalg.pinv(np.cov(points.T))), axis=1)
     return float(np.mean(squares <= level))
@@ -101,14 +101,16 @@ def growth_figure(
     title: str = "Distance from the nominal path",
     unit: str = "m",
 ) -> Figure:
-    """How far many trajectories are from the nominal one at each time: median, half and nine tenths of them, logarithmic.
+    """Distances of many trajectories from the nominal one over time: median, and bands of 50 % and 90 %; logarithmic.
 
-    A straight line is exponential growth: an unstable motion, which no small spread holds on its path for long.
+    A straight line is exponential growth: the motion is unstable, and even small disturbances grow quickly.
 
-    **Arguments:** `ts`: `(T,)` s; `distances`: `(B, T)` m, NaN where one broke off.
+    **Arguments:** `ts`: `(T,)` s; `distances`: `(B, T)` m, NaN after a path has ended early.
     """
     figure, axes = _figure()
-    known = (np.nan_to_num(distances) > 0).any(axis=0)  # not the start, where all are together
+    known = (np.nan_to_num(distances) > 0).any(
+        axis=0
+    )  # leave out the start, where all distances are zero
     at, found = ts[known], distances[:, known]
     for low, high, alpha in ((0.05, 0.95, 0.18), (0.25, 0.75, 0.3)):
         below, above = (np.nanquantile(found, share, axis=0) for share in (low, high))
@@ -124,19 +126,19 @@ def growth_figure(
 
 
 def _shown(x: Float[ndarray, " N"]) -> tuple[float, float]:
-    """Nine tenths of the values and four times as much: a few far away would make a line of all others.
+    """The range of the histogram: that of 90 % of the values, widened fourfold, so that a few outliers do not compress it.
 
-    Of a normal distribution that is 6.6 standard deviations to either side.
+    For a normal distribution this is 6.6 standard deviations to either side.
     """
     low, high = np.quantile(x, (0.05, 0.95))
-    if high == low:  # nearly all are equal: show the others
+    if high == low:  # nearly all values are equal: show the full range
         low, high = x.min(), x.max()
     room = 1.5 * (high - low)
     return max(float(x.min()), low - room), min(float(x.max()), high + room)
 
 
 def _bins(x: Float[ndarray, " N"], shown: tuple[float, float]) -> int:
-    """As many as Freedman and Diaconis or Sturges advise, whichever are more, but none too narrow to be seen."""
+    """The number of bins by Freedman and Diaconis or by Sturges, whichever is larger, up to a limit."""
     span, width = shown[1] - shown[0], 2 * np.ptp(np.quantile(x, (0.25, 0.75))) / np.cbrt(len(x))
     if span >= MOST_BINS * width:
         return MOST_BINS
@@ -144,7 +146,7 @@ def _bins(x: Float[ndarray, " N"], shown: tuple[float, float]) -> int:
 
 
 def _without_overlap(cell: Axes) -> None:
-    """Long numbers at the first and the last tick only: 24.23825 and 24.23850 stood over one another."""
+    """Labels only the first and the last tick if the numbers are long, to avoid overlaps."""
     low, high = cell.get_xlim()
     ticks = [tick for tick in cell.get_xticks() if low <= tick <= high]
     texts = cell.xaxis.get_major_formatter().format_ticks(ticks)
@@ -172,7 +174,7 @@ def histograms_figure(
             cell.axvline(np.quantile(x, p), color=LIGHT["ink"], linestyle=look, linewidth=1.1)
         beyond = np.count_nonzero((x < shown[0]) | (x > shown[1]))
         cell.set(xlabel=f"{label}\n({beyond} not shown)" if beyond else label, yticks=[])
-        # a number beside the axis that is to be added to its ticks ("1e-6+2.04e-2") stood in the label
+        # matplotlib's offset text ("1e-6+2.04e-2") would overlap with the label
         cell.ticklabel_format(axis="x", useOffset=False)
         cell.locator_params(axis="x", nbins=2)
         _without_overlap(cell)

@@ -1,7 +1,7 @@
-"""Figures from arrays: one function for each question a reader asks of a motion.
+"""Figures from arrays: one function for each kind of figure.
 
 Each returns a `matplotlib.figure.Figure`, made without pyplot and its global state; `save` writes
-it as PNG. Axes whose abscissa is time carry the label `time`, by which the report gives them a
+it as PNG. Axes whose abscissa is time have the label `time`, by which the report finds them and adds a
 moving cursor.
 """
 
@@ -30,9 +30,9 @@ LayoutName = Literal["constrained"] | None
 
 
 def _styled(make: Callable[P, Figure]) -> Callable[P, Figure]:
-    """Run `make` under the package's style, and leave the reader's rcParams as they were.
+    """Runs `make` with the package's style, without changing the user's rcParams.
 
-    Text that it is given is shown as it is: no formula of matplotlib's, which may not be one, and no control characters.
+    Text arguments are shown literally: dollar signs are no formulas, and control characters are removed.
     """
 
     @wraps(make)
@@ -44,7 +44,7 @@ def _styled(make: Callable[P, Figure]) -> Callable[P, Figure]:
 
 
 def _literal(value: Any) -> Any:
-    """Text, and lists and dictionaries with it, with dollar signs that are no marks of a formula."""
+    """Text, also in lists and dictionaries, with escaped dollar signs."""
     if isinstance(value, str):
         return re.sub(r"(?<!\\)\$", r"\$", visible(value))
     if isinstance(value, Mapping):
@@ -68,7 +68,7 @@ def path_figure(
     **Arguments:**
 
     - `path`: `(T, 2)` m.
-    - `reference`: `(S, 2)` m, the path asked for.
+    - `reference`: `(S, 2)` m, the reference path.
     """
     figure, axes = _figure()
     if reference is not None:
@@ -112,7 +112,7 @@ def quantities_figure(
     title: str,
     ylabel: str,
 ) -> Figure:
-    """Any quantities of time in one plot: `values` is `(T, n)`, one name for each column."""
+    """Any quantities over time in one plot: `values` is `(T, n)`, one name for each column."""
     figure, axes = _figure()
     for column, name, role in zip(values.T, names, roles(len(names)), strict=True):
         axes.plot(ts, column, color=LIGHT[role], label=name)
@@ -194,7 +194,7 @@ def cost_figure(
 
     **Arguments:**
 
-    - `costs`: `(K,)`, in the order of iterations; entries that are not finite are left out.
+    - `costs`: `(K,)`, in the order of iterations; entries that are not finite are skipped.
     - `horizon`: `(K,)` s, the horizon on which each cost was computed, for methods that grow it.
     """
     figure, axes = _figure()
@@ -228,23 +228,23 @@ def friction_needed(
 
 
 def save(figure: Figure, path: Path | IO[bytes], *, dpi: int = 150) -> None:
-    """Write a figure as PNG, to a path or an open file; the same figure gives the same bytes."""
+    """Writes a figure as PNG, to a path or an open file; equal figures give equal bytes."""
     settle(figure)
     figure.savefig(path, dpi=dpi, format="png", facecolor="white", metadata={"Software": None})
 
 
 def settle(figure: Figure) -> None:
-    """Lay the figure out once and for all: drawing it takes half the time then, and changes nothing."""
+    """Computes the layout once and fixes it, which halves the time for drawing."""
     engine = figure.get_layout_engine()
     if engine is not None and not isinstance(engine, PlaceHolderLayoutEngine):
         engine.execute(figure)
         for axes in figure.axes:
-            axes.apply_aspect()  # in its new place, as drawing does
+            axes.apply_aspect()  # at its new position, as drawing does
         figure.set_layout_engine("none")
 
 
 def canvas(width: float = 6.4, height: float = 3.7, layout: LayoutName = "constrained") -> Figure:
-    """A figure with its own canvas, unknown to pyplot; sizes in inches."""
+    """A figure with its own canvas, not managed by pyplot; sizes in inches."""
     figure = Figure(figsize=(width, height), layout=layout)
     FigureCanvasAgg(figure)
     return figure
@@ -274,7 +274,7 @@ def _ground(axes: Axes, title: str, unit: str, labels: tuple[str, str] = ("x", "
 
 
 def _legend(axes: Axes) -> None:
-    """A legend between title and axes, where it can hide nothing."""
+    """A legend between title and axes, where it covers no data."""
     if axes.get_title(loc="left"):
         axes.set_title(axes.get_title(loc="left"), pad=23)
     axes.legend(
@@ -288,7 +288,7 @@ def _legend(axes: Axes) -> None:
 
 
 def _room_for_zero(axes: Axes, values: np.ndarray) -> None:
-    """Show zero when the values come near it: there the body leaves the ground."""
+    """Extends the axis to zero if the values come near it, since the body leaves the ground there."""
     low, high = float(np.min(values)), float(np.max(values))
     if low < 0.5 * high:
         axes.set_ylim(bottom=min(0.0, low - 0.05 * (high - low)))

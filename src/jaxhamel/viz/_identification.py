@@ -1,4 +1,4 @@
-"""Figures of an identification: measured against fitted, what is left, which parameters go together."""
+"""Figures of an identification: measured and fitted values, residuals, correlations of parameters."""
 
 from collections.abc import Mapping, Sequence
 
@@ -21,9 +21,9 @@ def fit_figure(
     ylabel: str,
     start: float | None = None,
 ) -> Figure:
-    """Measured values as dots, the model's as lines: `measured` and `shown` are `(T, d)`; NaN where nothing was measured.
+    """Measured values as dots, the model's as lines: `measured` and `shown` are `(T, d)`; NaN for missing values.
 
-    `start`: a time up to which values were used, marked by a line.
+    `start`: the end of the part used in the fit, marked by a line.
     """
     figure = canvas()
     axes = figure.subplots()
@@ -41,7 +41,7 @@ def fit_figure(
 def residuals_figure(
     ts: ndarray, errors: Mapping[str, ndarray], noise: Mapping[str, float], *, title: str
 ) -> Figure:
-    """Errors in units of their noise, a row for each: without pattern where the model is right."""
+    """Errors in units of their noise, one row for each; they show no pattern if the model is right."""
     figure = canvas(6.4, 0.9 + 0.75 * max(len(errors), 2))
     rows = figure.subplots(len(errors), 1, sharex=True, squeeze=False)[:, 0]
     for k, (axes, (name, error)) in enumerate(zip(rows, errors.items(), strict=True)):
@@ -56,7 +56,7 @@ def residuals_figure(
 
 @_styled
 def correlation_figure(correlation: ndarray, names: Sequence[str], *, title: str) -> Figure:
-    """The correlation matrix of the estimates as a chequer: ±1 where the data see only a combination of two."""
+    """The correlation matrix of the estimates as coloured squares; ±1 means that only a combination of two is determined."""
     size = 2.2 + 0.32 * len(names)
     figure = canvas(size + 0.8, size)
     axes = figure.subplots()

@@ -16,10 +16,10 @@ from ._scene import Arrow, Curve, Points, Scene, Trail
 from ._style import DARK, LIGHT, css_variables, roles
 
 SPEEDS = (0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2, 4, 8)
-LONG_TABLE = 20  # rows; a longer table is folded away
-SHORT = 26  # characters of a value that stands on one line: 1.23e-06 ± 4e-07 breaks at its minus otherwise
+LONG_TABLE = 20  # the largest number of rows of a table that is shown unfolded
+SHORT = 26  # values of up to this many characters are kept on one line
 SCRIPTS = ("geometry.js", "sphere.js", "draw.js", "player.js")
-# nothing is loaded, sent, framed or run but the page's own script, known by its hash
+# the page may only run its own script, identified by its hash; it may not load, send or frame anything
 POLICY = (
     "default-src 'none'; script-src {}; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
     "form-action 'none'"
@@ -28,16 +28,16 @@ POLICY = (
 
 @dataclass(frozen=True)
 class Report:
-    """What the page says.
+    """The content of the page.
 
     **Arguments:**
 
     - `title`, `lead`: heading and the sentence under it.
     - `scene`: the motion that is animated; None leaves the animation out.
     - `charts`: plots below it, in order.
-    - `tiles`: the few numbers that matter, as `(value, meaning)`.
+    - `tiles`: the most important numbers, as `(value, meaning)`.
     - `tables`: heading → rows; values may be numbers, text, or short lists of them.
-    - `warning`: a sentence that must be seen, such as why a simulation ended early.
+    - `warning`: an important sentence, such as the reason for an early end of the simulation.
     """
 
     title: str
@@ -80,12 +80,12 @@ class Report:
 
 
 def escape(text: str) -> str:
-    """Text as HTML shows it, within an element or a quoted attribute."""
+    """Escapes text for an HTML element or a quoted attribute."""
     return _escape(visible(text))
 
 
 def _hash(script: str) -> str:
-    """By which a content security policy knows a script."""
+    """The hash by which a content security policy identifies a script."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
 
 
@@ -94,12 +94,12 @@ def _asset(name: str) -> str:
 
 
 def _filled(template: str, parts: Mapping[str, str]) -> str:
-    """Replace `{{name}}`, in one pass: what is put in is never searched again."""
+    """Replaces each `{{name}}` in one pass, so that inserted text is not searched again."""
     return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], template)
 
 
 def _still(page: str) -> str:
-    """The page without the animation, its controls and its program."""
+    """The page without the animation, its controls and its script."""
     for part in (
         r'<section class="card stage".*?</section>\n',
         r"<script.*</script>\n",
@@ -115,7 +115,7 @@ def _json(data: object) -> str:
 
 
 def _keys(scene: Scene):
-    """The legend of the animation: every labelled thing in its colour."""
+    """The legend of the animation: every labelled object with its colour."""
     for thing in scene.things:
         match thing:
             case Points(label=label) if label:
@@ -146,7 +146,7 @@ def _chart(chart: Chart) -> str:
     svg = inline_svg(chart).replace(
         'role="img"', f'role="img" aria-label="{escape(chart.description)}"', 1
     )
-    data = f"data-times='{times}' data-paths='{paths}'"  # of numbers alone
+    data = f"data-times='{times}' data-paths='{paths}'"  # contains only numbers
     inner = f'<div class="chart" id="chart-{chart.key}" {data}>{svg}</div>'
     return f'<figure class="card">{inner}</figure>'
 

@@ -1,6 +1,6 @@
-"""What an animation shows: things, each with the rigid motion it is fixed to; plain arrays only.
+"""The content of an animation: objects, each fixed to a rigid motion, as plain arrays.
 
-A point X of a thing with pose (R, p) is drawn at x(t) = R(t) X + p(t); a thing without a pose is
+A point X of an object with pose (R, p) is drawn at x(t) = R(t) X + p(t); an object without a pose is
 given in the space frame. Arrays with a leading time axis move within their pose (masses along
 their rails).
 """
@@ -58,7 +58,7 @@ class Points:
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """A polyline `(P, 3)` or `(T, P, 3)` m; `dashed` and `role` say how it looks."""
+    """A polyline `(P, 3)` or `(T, P, 3)` m; `dashed` and `role` determine its style."""
 
     points: Float[ndarray, "*T P 3"]
     pose: Pose | None = None
@@ -101,19 +101,19 @@ Thing = Sphere | Points | Curve | Trail | Arrow | Triad
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """A motion to look at.
+    """An animated motion.
 
     **Arguments:**
 
     - `ts`: `(T,)` s, increasing.
-    - `things`: what is drawn.
-    - `focus`: `(T, 3)` m, what the following camera looks at.
-    - `extent`: m, size of what should fill the view.
+    - `things`: the objects to draw.
+    - `focus`: `(T, 3)` m, the point that the camera follows.
+    - `extent`: m, size of the region that fills the view.
     - `ground`: height of the ground plane in m; `None`: no ground.
     - `speed`: playback speed the page starts with.
     - `view`: azimuth and elevation of the camera in degrees.
 
-    **Raises:** `ValueError` when an array has not the `T` rows of `ts` or is not finite.
+    **Raises:** `ValueError` if an array does not have the `T` rows of `ts` or is not finite.
     """
 
     ts: Float[ndarray, " T"]
@@ -132,7 +132,7 @@ class Scene:
                 check_frames(f"{type(thing).__name__}.{name}", array, len(self.ts))
 
     def payload(self) -> dict[str, Any]:
-        """The scene as JSON-able data: at most `frames` frames, rounded to what can be seen."""
+        """The scene as JSON-able data: at most `frames` frames, with numbers rounded to visible precision."""
         keep = _kept(len(self.ts), self.frames)
         poses = list({id(p): p for p in map(_pose, self.things) if p is not None}.values())
         number = {id(p): i for i, p in enumerate(poses)}
@@ -160,7 +160,7 @@ def _pose(thing: Thing) -> Pose | None:
 
 
 def _moving_arrays(thing: Thing):
-    """The arrays of a thing that have a time axis, with their names."""
+    """The arrays of an object that have a time axis, with their names."""
     if (pose := _pose(thing)) is not None:
         yield "pose.quaternion", pose.quaternion
         yield "pose.position", pose.position

@@ -1,4 +1,4 @@
-"""One instant of a scene as a picture: the page's camera and shell, drawn with matplotlib."""
+"""One instant of a scene as a figure: the camera and the shell of the page, drawn by matplotlib."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ class Camera:
         return (points - self.eye) @ self.axes.T
 
     def project(self, points: np.ndarray) -> np.ndarray:
-        """Picture coordinates `(..., 2)`: it reaches one unit above and below its middle."""
+        """Picture coordinates `(..., 2)`: the picture extends one unit above and below its centre."""
         seen = self.see(points)
         return FOCAL * 2.0 * seen[..., :2] / seen[..., 2:]
 
@@ -59,7 +59,7 @@ def snapshot(
     - `zoom`: larger shows the body larger; 1 shows about three times `scene.extent`.
     - `size`: inches.
     - `view`: azimuth and elevation in degrees; default: the scene's.
-    - `target`: `(3,)` m, what the camera looks at; default: the scene's focus at that time.
+    - `target`: `(3,)` m, the point at the centre of the view; default: the scene's focus at that time.
     """
     i = len(scene.ts) - 1 if time is None else int(np.argmin(np.abs(scene.ts - time)))
     distance = 2.9 * scene.extent / zoom
@@ -117,7 +117,7 @@ def _matrix(q: np.ndarray) -> np.ndarray:
 
 
 def _line(axes, camera, points, role, width, depth, **look) -> None:
-    """A polyline in front of the camera; what is far is drawn first."""
+    """A polyline in front of the camera; distant parts are drawn first."""
     seen = camera.see(points)
     flat = np.where(seen[:, 2:] > 0.02 * np.abs(seen).max(), camera.project(points), np.nan)
     axes.plot(*flat.T, color=LIGHT[role], linewidth=width, zorder=-depth if depth else -1e6, **look)
@@ -174,7 +174,7 @@ def _shadow(axes, camera: Camera, centre, radius: float) -> None:
 
 
 def _sphere_image(axes, camera, centre, radius, matrix, paint, order, pixels, side="front") -> None:
-    """Cast a ray through every pixel of a square about the sphere and paint what it meets."""
+    """Casts a ray through every pixel of a square around the sphere and paints the point that it hits."""
     c = camera.see(centre)
     squared = c @ c - radius**2
     half = 1.08 * 2.0 * FOCAL * radius / np.sqrt(c[2] ** 2 - radius**2)

@@ -1,4 +1,4 @@
-"""One palette for figures and page: what is blue in a plot is blue in the animation."""
+"""One palette for figures and page, so that colours agree in plots and animation."""
 
 import itertools
 from collections.abc import Sequence

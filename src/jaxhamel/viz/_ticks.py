@@ -1,4 +1,4 @@
-"""Numbers along an axis: what all of them share stands in the axis' label, where nothing hides it."""
+"""Tick labels: an offset and a power of ten that all of them share are moved into the axis' label."""
 
 import re
 
@@ -7,9 +7,9 @@ from matplotlib.ticker import ScalarFormatter
 
 
 def share_in_label(axis: Axis) -> None:
-    """Labels such as "x / m" become "(x − 12 m) / 10⁻⁵ m" where the numbers are many digits long.
+    """Labels such as "x / m" become "(x − 12 m) / 10⁻⁵ m" if the numbers have many digits.
 
-    Matplotlib writes "1e−5 + 1.2e1" above the axis, where our legends are. An axis that is not linear stays as it is.
+    Matplotlib writes "1e−5 + 1.2e1" above the axis, where our legends are. Nonlinear axes stay unchanged.
     """
     if isinstance(axis.get_major_formatter(), ScalarFormatter):
         axis.set_major_formatter(_Shared())
@@ -17,7 +17,7 @@ def share_in_label(axis: Axis) -> None:
 
 _ABOVE = re.compile(
     r"(?:1e([+-]?\d+))?([+-].+)?"
-)  # what matplotlib would write: a power of ten, an offset
+)  # the power of ten and the offset that matplotlib would write
 
 
 class _Shared(ScalarFormatter):
@@ -27,7 +27,7 @@ class _Shared(ScalarFormatter):
         self._label, self._written = "", None
 
     def set_locs(self, locs) -> None:
-        """Called before the axis is measured and drawn; the label may have been set anew since the last time."""
+        """Called before the axis is measured and drawn; the label may have changed since the last call."""
         super().set_locs(locs)
         if not isinstance(self.axis, Axis):
             return
@@ -38,12 +38,12 @@ class _Shared(ScalarFormatter):
         self.axis.set_label_text(self._written)
 
     def get_offset(self) -> str:
-        """Nothing is left to be said above the axis."""
+        """An empty text, since the offset is in the axis' label."""
         return ""
 
 
 def labelled(label: str, offset: float, power: int) -> str:
-    """Of numbers n that stand for offset + n 10^power."""
+    """The axis' label for numbers n that stand for offset + n 10^power."""
     quantity, slash, unit = label.rpartition(" / ")
     if not slash:
         quantity, unit = label, ""

@@ -1,1 +1,1 @@
-"""From a motion of any system to what is shown of it: columns, scene, charts, numbers."""
+"""Presents the motion of any system: columns, scene, charts, numbers."""

@@ -39,7 +39,7 @@ def _charts(run: Run) -> Iterator[Chart]:
 
 
 def _path(run: Run) -> Iterator[Chart]:
-    """The path from above, and the distance from the one asked for."""
+    """The path seen from above, and the distance from the reference path."""
     place = position(run)
     if place is not None and place.shape[1] > 1:
         title = "Path on the ground" if run.system.on_ground else "Path, from above"
@@ -103,7 +103,7 @@ def title_of(part: Part) -> str:
 
 
 def _drift_chart(run: Run) -> Iterator[Chart]:
-    """The changes of the invariants over time; none where a system has no invariants."""
+    """The changes of the invariants over time; None for a system without invariants."""
     changes = relative_changes(run)
     if not changes:
         return
@@ -131,7 +131,7 @@ def symbol(column: str) -> str:
 
 
 def common(names: Sequence[str]) -> str:
-    """One letter for all names where they share it, Ω of Ω₁ and Ω₂; the name of a single one; else nothing."""
+    """The letter that all names share, such as Ω for Ω₁ and Ω₂; the name itself if there is only one; else an empty text."""
     if len(names) == 1:
         return names[0]
     return names[0][0] if len({name[:1] for name in names}) == 1 else ""

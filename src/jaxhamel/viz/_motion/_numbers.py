@@ -1,4 +1,4 @@
-"""What is told of a motion in numbers: how far, how fast, what the contact needs, how well invariants are kept."""
+"""Numbers that summarise a motion: position, speed, contact forces, tracking error, drift of the invariants."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,7 +15,7 @@ Tiles = list[tuple[str, str]]
 
 
 def numbers_of(run: Run) -> dict[str, Any]:
-    """For summary.json: what was reached."""
+    """The numbers for summary.json."""
     place, found = position(run), {}
     if place is not None and place.shape[1] == 1:
         found["displacement"] = float(place[-1, 0] - place[0, 0])
@@ -28,7 +28,7 @@ def numbers_of(run: Run) -> dict[str, Any]:
 
 
 def tiles_of(run: Run) -> Tiles:
-    """The few of them that matter most, to look at."""
+    """The most important numbers, formatted for the page."""
     place = position(run)
     if place is None:
         turn = [(f"{fastest(run):.4g} rad/s", "fastest turn")] if _turns(run) else []
@@ -54,7 +54,7 @@ def lead_of(run: Run) -> str:
 
 
 def _turns(run: Run) -> bool:
-    """Whether it is a body that turns about a point."""
+    """Whether the system is a body that turns about a fixed point."""
     return run.parts[0][0].key == "orientation" or (
         run.system.state_names is None and len(run.along.places) == 1
     )
@@ -65,7 +65,7 @@ def _noun(run: Run) -> str:
 
 
 def position(run: Run) -> np.ndarray | None:
-    """Where the body is, `(T, d)`: its columns x, y, z; None where it has no such coordinates."""
+    """The position of the body, `(T, d)`: its columns x, y, z; None without such coordinates."""
     names = [part.names(x.shape[1]) for part, x in run.parts]
     for (_, values), columns in zip(run.parts, names, strict=True):
         places = [i for i, name in enumerate(columns) if name in ("x", "y", "z")]
@@ -83,7 +83,7 @@ def fastest(run: Run) -> float:
 
 
 def last_state(run: Run) -> dict[str, Any]:
-    """Where a body that turns about a point ended; of any other system the last row of q and u."""
+    """The final orientation of a body that turns about a point; for any other system the last q and u."""
     if all(name in run.columns for name in OMEGA) and run.parts[0][0].key == "orientation":
         omega = [float(run.columns[name][-1]) for name in OMEGA]
         return {"final_omega": omega, "final_orientation": run.parts[0][1][-1].tolist()}
@@ -113,7 +113,7 @@ def _contact_tiles(run: Run) -> Tiles:
 
 
 def error_of(run: Run) -> np.ndarray | None:
-    """Distance from the path that was asked for, `(T,)`."""
+    """Distance from the reference path, `(T,)`."""
     place = position(run)
     if run.asked is None or place is None:
         return None
@@ -121,7 +121,7 @@ def error_of(run: Run) -> np.ndarray | None:
 
 
 def tracking_numbers(run: Run) -> dict[str, float]:
-    """Its root mean square and its largest value."""
+    """Root mean square and maximum of the tracking error."""
     error = error_of(run)
     if error is None:
         return {}
@@ -135,7 +135,7 @@ def _tracking_tiles(run: Run) -> Tiles:
 
 
 def relative_changes(run: Run) -> Columns:
-    """|x(t) − x(0)| / |x(0)| of every invariant; absolute where it starts at zero."""
+    """|x(t) − x(0)| / |x(0)| of every invariant; absolute if it starts at zero."""
     changes = {}
     for name, values in run.along.invariants.items():
         size = float(np.linalg.norm(values[0])) or 1.0
@@ -150,7 +150,7 @@ def drifts(run: Run) -> dict[str, float]:
 
 
 def drift_tiles(drifts: Mapping[str, float]) -> Tiles:
-    """The same, to look at."""
+    """The drifts, formatted for the page."""
     return [
         (f"{value:.1e}", f"relative drift of {name.removeprefix('drift_of_').replace('_', ' ')}")
         for name, value in drifts.items()
@@ -158,7 +158,7 @@ def drift_tiles(drifts: Mapping[str, float]) -> Tiles:
 
 
 def path_length(path: np.ndarray) -> float:
-    """Of a polygon, `(T, d)`."""
+    """Length of a polygon, `(T, d)`."""
     return float(np.sum(np.linalg.norm(np.diff(path, axis=0), axis=1)))
 
 

@@ -15,11 +15,11 @@ from jaxhamel.viz._motion._run import Run
 from jaxhamel.viz._motion._view import View, view
 from jaxhamel.viz._report import Report
 
-LONGEST = 12  # numbers of a parameter that are shown
+LONGEST = 12  # the largest number of entries of a parameter that are shown
 
 
 def write_page(trajectory: Any, out: Path, title: str) -> Path:
-    """Writes `jaxhamel.report`'s page; its path."""
+    """Writes the page of `jaxhamel.report` and returns its path."""
     check_trajectory(trajectory)
     run = Run.of(trajectory)
     path = out if out.suffix == ".html" else out / "report.html"
@@ -29,7 +29,7 @@ def write_page(trajectory: Any, out: Path, title: str) -> Path:
 
 
 def page_of(trajectory: Trajectory, shown: View, title: str) -> Report:
-    """What the page says."""
+    """The content of the page."""
     said = in_words(trajectory.result, trajectory.t_end)
     steps = int(trajectory.stats["num_accepted_steps"])
     tables = {"Reached": {k.replace("_", " "): v for k, v in shown.reached.items()}}
@@ -62,7 +62,7 @@ def _brief(value: np.ndarray) -> object:
 
 
 def check_trajectory(trajectory: Any) -> None:
-    """One trajectory, with values."""
+    """Checks that the argument is a single trajectory with concrete values."""
     if not isinstance(trajectory, Trajectory):
         raise TypeError(
             f"`trajectory` is of type {type(trajectory).__name__}; it must be a jaxhamel.Trajectory, what "

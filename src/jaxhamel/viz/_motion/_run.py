@@ -1,4 +1,4 @@
-"""A simulated motion as NumPy arrays, and everything that is computed along it."""
+"""A simulated motion as NumPy arrays, with quantities computed along it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ Columns = dict[str, np.ndarray]
 
 
 class Along(NamedTuple):
-    """Quantities along a run, each with a leading time axis; None or empty where the system has no such quantity."""
+    """Quantities along a run, each with a leading time axis; None or empty if the system has no such quantity."""
 
     outputs: tuple[Output, ...]
     places: tuple[tuple[np.ndarray, np.ndarray], ...]
@@ -31,7 +31,7 @@ class Along(NamedTuple):
 class Run:
     """A simulated motion as NumPy arrays, up to the last finite state.
 
-    `path` (t -> `(d,)`, asked for), `costs` `(K,)` and `friction_limit` are there for a task.
+    A run of a task also has its reference `path` (t -> `(d,)`), the `costs` `(K,)` and the `friction_limit`.
     """
 
     system: Any
@@ -45,9 +45,9 @@ class Run:
 
     @classmethod
     def of(cls, trajectory: Any, system: Any = None, control: Any = None) -> "Run":
-        """The rows that were reached, and the very last state when the simulation stopped early.
+        """The finite rows, and the very last state if the simulation ended early.
 
-        **Arguments:** `system`, `control`: in place of those that the trajectory has.
+        **Arguments:** `system`, `control`: replace those of the trajectory.
         """
         keep = np.asarray(trajectory.valid)
         if not keep.any():
@@ -66,13 +66,13 @@ class Run:
 
     @cached_property
     def along(self) -> Along:
-        """What the system computes along the run, in one program."""
+        """The quantities of the system along the run, computed in one program."""
         everything = Partial(_everything, self.system)
         return along(everything, self.ts, self.q, self.u, fixed=(self.control,))
 
     @cached_property
     def asked(self) -> np.ndarray | None:
-        """Where the body was asked to be, `(T, d)`."""
+        """The points of the reference path, `(T, d)`."""
         return None if self.path is None else along(self.path, self.ts)
 
     @cached_property
@@ -90,7 +90,7 @@ class Run:
 
     @cached_property
     def columns(self) -> Columns:
-        """Everything that is written of the motion: the state, then the outputs; a name that is taken gets a number."""
+        """All columns for the files: the state, then the outputs; repeated names are numbered."""
         found: Columns = {}
         for part, values in self.parts:
             add_columns(found, part.names(values.shape[1]), values)
@@ -111,12 +111,12 @@ class Run:
 
     @property
     def duration(self) -> float:
-        """In seconds."""
+        """Duration in seconds."""
         return float(self.ts[-1] - self.ts[0])
 
 
 def add_columns(found: Columns, names: tuple[str, ...], values: np.ndarray) -> None:
-    """Columns of an array under their names, numbered where a name is taken."""
+    """Adds the columns of an array under their names; repeated names are numbered."""
     for name, column in zip(names, values.T, strict=False):
         free, number = name, 1
         while free in found or free == "t":

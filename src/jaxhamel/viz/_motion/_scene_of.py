@@ -1,4 +1,4 @@
-"""The scene of a motion: the shapes that a system says are drawn, or the frames of its configuration."""
+"""The scene of a motion: the shapes that the system declares, or the frames of its configuration."""
 
 import numpy as np
 
@@ -8,11 +8,11 @@ from jaxhamel.viz._motion._run import Run
 from jaxhamel.viz._scene import Arrow, Curve, Points, Pose, Scene, Sphere, Thing, Trail, Triad
 from jaxhamel.viz._style import roles
 
-FORCE = 1.15  # length of the force of the ground, of the size shown, where it equals the weight
+FORCE = 1.15  # length of an arrow for a contact force equal to the weight, relative to the size of the scene
 
 
 def scene_of(run: Run) -> Scene | None:
-    """The moving bodies; None for a system without shapes none of whose coordinates turn."""
+    """The moving bodies; None for a system without shapes and without rotations."""
     poses = [Pose(np.asarray(q), np.asarray(x)) for q, x in run.along.places]
     if not poses:
         return None
@@ -34,7 +34,7 @@ def scene_of(run: Run) -> Scene | None:
 
 
 def _size(shapes: list[Shape], poses: list[Pose]) -> float:
-    """Half of what fills the view: how far from the first body's origin anything is drawn."""
+    """The largest distance of anything drawn from the first body's origin."""
     reach = [
         _radius(shape) + float(np.max(np.linalg.norm(pose.position - poses[0].position, axis=1)))
         for shape, pose in zip(shapes, poses, strict=True)
@@ -76,7 +76,7 @@ def _asked(run: Run) -> list[Thing]:
 
 
 def _trails(run: Run, shapes: list[Shape], poses: list[Pose]) -> list[Thing]:
-    """The path of the point of contact, or of the points that the shapes name."""
+    """The path of the contact point, or of the points declared by the shapes."""
     if run.along.contact is not None:
         return [Trail(np.asarray(run.along.contact), label="path of the contact point")]
     if run.system.on_ground:
@@ -114,7 +114,7 @@ def _force(run: Run, size: float) -> list[Thing]:
 
 
 def _speed(run: Run, poses: list[Pose]) -> float:
-    """Playback speed at which nothing turns faster than about 1.5 turns a second."""
+    """Playback speed at which nothing makes more than about 1.5 turns per second."""
     return min(1.0, 10.0 / max(fastest_turn(run.ts, poses[0].quaternion), 1e-9))
 
 
@@ -127,7 +127,7 @@ def fastest_turn(ts: np.ndarray, quaternion: np.ndarray) -> float:
 
 
 def _view(poses: list[Pose]) -> tuple[float, float]:
-    """From the side; from above where everything stays in a horizontal plane and turns about the vertical."""
+    """The camera's direction: from the side, or from above if the motion is planar."""
     flat = all(
         np.ptp(p.position[:, 2]) == 0.0
         and not p.position[:, 2].any()

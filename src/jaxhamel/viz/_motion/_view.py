@@ -1,4 +1,4 @@
-"""A motion of any system made presentable."""
+"""The presentation of a motion of any system."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from jaxhamel.viz._scene import Scene
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """A run made presentable: `lead` is the sentence under the heading, `tiles` what matters."""
+    """The presentation of a run: `lead` is the sentence under the heading, `tiles` has the most important numbers."""
 
     columns: Mapping[str, np.ndarray]
     scene: Scene | None
@@ -27,12 +27,12 @@ class View:
 
 
 def view(run: Run) -> View:
-    """The columns, scene, plots and numbers of a motion, from what the system's class says of itself."""
+    """The columns, scene, plots and numbers of a motion, from the description in the system's class."""
     return View(
         run.columns, scene_of(run), charts_of(run), numbers_of(run), tiles_of(run), lead_of(run)
     )
 
 
 def prepare(run: Run) -> None:
-    """Computes what the view of such a run does, of as many times; what is compiled for it is known from then on."""
+    """Computes the view of a run with as many times, so that its programs are compiled already."""
     _ = run.along, run.asked, run.rails
