@@ -1,4 +1,4 @@
-"""Many short integrations at once."""
+"""Ensembles: many short integrations at once, and Monte Carlo studies of them."""
 
 from jaxhamel._lanes._transform import lanes as lanes
 from jaxhamel._lanes._xla_cpu._jit import jit as jit

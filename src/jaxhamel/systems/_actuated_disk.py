@@ -116,7 +116,7 @@ class ActuatedDisk(System):
         return (Shape(wheel(float(self.radius))),)
 
     def lagrangian(self, t: Time, q: Configuration, v: Velocity, control: Control = None) -> Scalar:
-        """L of the free disk; the constraint is the frame's business."""
+        """L of the free disk; the frame has the constraint."""
         height, velocity = self._motion_of_masses(t, q, v, control)
         mass = self._all_masses()
         squared = jnp.sum(velocity * velocity, axis=1)

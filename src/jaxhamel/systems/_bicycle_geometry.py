@@ -1,4 +1,4 @@
-"""Where the parts of a Whipple bicycle are and how they move: functions of the bicycle, which has the parameters."""
+"""Positions and velocities of the parts of a Whipple bicycle, as functions of the bicycle with its parameters."""
 
 from typing import Any, NamedTuple
 
@@ -11,7 +11,7 @@ from jaxhamel.systems._parameters import inertia_matrix
 
 
 class Geometry(NamedTuple):
-    """Where things are at q, in the axes of the rear frame unless said otherwise.
+    """Vectors of the geometry at q, in the axes of the rear frame unless stated otherwise.
 
     `up`: Γ; `steered`: S, fork to rear frame; `rear`, `front`: hub to point of contact, r d, front in
     fork axes; `steer_arm`: from the foot of the steer axis to the front point of contact, fork axes;
@@ -34,7 +34,7 @@ def steer_axis(bicycle: Any) -> Vector3:
 
 
 def foot(bicycle: Any) -> Vector3:
-    """Where the steer axis meets the ground, from the rear point of contact, upright."""
+    """The point at which the steer axis meets the ground, from the rear point of contact, for an upright bicycle."""
     zero = jnp.zeros_like(bicycle.trail)
     return jnp.stack([bicycle.wheel_base + bicycle.trail, zero, zero])
 
@@ -50,12 +50,12 @@ def front_hub(bicycle: Any) -> Vector3:
 
 
 def geometry(bicycle: Any, q: Configuration) -> Geometry:
-    """At a configuration."""
+    """The geometry at a configuration."""
     return geometry_of(bicycle, quaternion_matrix(q[0])[2], q[2][0])
 
 
 def geometry_of(bicycle: Any, up: Vector3, steer: Scalar) -> Geometry:
-    """Of the vertical in the axes of the rear frame and the steer angle: all there is to know."""
+    """The geometry as a function of the vertical in the axes of the rear frame and the steer angle, which determine it."""
     steered = rotation_about(steer_axis(bicycle), steer)
     rear, front = bicycle.rear_radius * down(up), bicycle.front_radius * down(up @ steered)
     steer_arm = front_hub(bicycle) + front

@@ -125,7 +125,7 @@ class CoupledSnakeboard(System):
     def invariants(
         self, t: Time, q: Configuration, u: Float[Array, " 3"], control: Control
     ) -> dict[str, Array]:
-        """What is kept without torque; with one, nothing is."""
+        """The invariants without torque; with a torque there are none."""
         if control is not None:
             return {}
         M, _ = self._inertia_along(q[1][1], self.inertia + 2.0 * self.wheel_inertia)

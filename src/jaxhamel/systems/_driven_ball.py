@@ -1,11 +1,12 @@
-"""What balls with a drive inside have in common: rolling, torques, Newton's and Euler's laws about the contact.
+"""Base class of balls with a drive inside: rolling, torques, Newton's and Euler's laws about the contact.
 
 A drive is a real degree of freedom: its angle is part of the configuration, its torque is the control, and the ball feels
-the reaction. With F and M_P the force and the moment about the contact point P that a motion takes, and τ the torques,
+the reaction. With F and M_P the force and the moment about the contact point P that a motion requires, and τ the torques,
 
     M_P(q, u, u̇) = 0 ,      τ(q, u, u̇) = control(t) ,      F_c = F(q, u, u̇) ,
 
-all affine in u̇ = (Ω̇, θ̈). A system says what (F, M_P, τ) are; here they are solved, for the motion or for the torques.
+all affine in u̇ = (Ω̇, θ̈). A subclass defines (F, M_P, τ); this class solves these equations for the motion or for the
+torques.
 """
 
 from abc import abstractmethod
@@ -40,7 +41,7 @@ from jaxhamel.systems._rolling import (
 
 
 class Wrench(NamedTuple):
-    """What a motion takes, in the body frame: force [N], moment about the contact point and torques of the drives [N m]."""
+    """The wrench that a motion requires, in the body frame: force [N], moment about the contact point and torques of the drives [N m]."""
 
     force: Vector3
     moment: Vector3
@@ -81,14 +82,14 @@ class AbstractDrivenBall(System):
 
     @abstractmethod
     def weight(self) -> Array:
-        """Of the whole ball [N]."""
+        """Weight of the whole ball [N]."""
 
     def frame(self, t: Time, q: Configuration) -> Float[Array, "n n"]:
         """u = A v: the slip of the contact point (ẋ − r ω_y, ẏ + r ω_x), then Ω, then the rates of the angles."""
         return _beside(rolling_frame(self.radius, q[0]), self.n_drives)
 
     def inverse_frame(self, t: Time, q: Configuration) -> Float[Array, "n n"]:
-        """B = A⁻¹, known without elimination."""
+        """B = A⁻¹ in closed form."""
         return _beside(rolling_inverse_frame(self.radius, q[0]), self.n_drives)
 
     def force(self, t: Time, q: Configuration, v: Velocity, control: Control) -> Float[Array, " n"]:
@@ -132,12 +133,13 @@ class AbstractDrivenBall(System):
     def drive_torques(
         self, q: Configuration, u: QuasiVelocity, angle_acceleration: Float[Array, " n"]
     ) -> Float[Array, " n"]:
-        """τ that gives the drives' angles the accelerations θ̈, whatever the ball then does: M_P(q, u, (Ω̇, θ̈)) = 0 is
-        solved for Ω̇, and τ(q, u, (Ω̇, θ̈)) read off (inverse dynamics of the drives).
+        """The torques τ for given accelerations θ̈ of the drives' angles, for any motion of the ball: M_P(q, u, (Ω̇, θ̈)) = 0
+        is solved for Ω̇, and τ(q, u, (Ω̇, θ̈)) read off (inverse dynamics of the drives).
 
         **Arguments:** `q`, `u` as for `jaxhamel.acceleration`; `angle_acceleration`: θ̈ `(n,)` [rad/s²].
 
-        **Returns:** τ `(n,)` [N m]. With them the ball moves as one whose inner masses follow θ(t) by prescription.
+        **Returns:** τ `(n,)` [N m]. With these torques the ball moves like one whose inner masses have the prescribed motion
+        θ(t).
         """
         _, q, (u, rate), _ = prepare(q, u, angle_acceleration, t=0.0, control=None)
         motion = lambda omega_dot: self.newton_euler(q, u, jnp.concatenate([omega_dot, rate]))  # noqa: E731
@@ -175,7 +177,7 @@ class AbstractDrivenBall(System):
 
 
 def unit(axes: Float[Array, "n 3"]) -> Float[Array, "n 3"]:
-    """Unit vectors: only the direction of an axis enters, and so do only its turns in a gradient."""
+    """Unit vectors along the axes; the length of an axis has no effect, neither on values nor on gradients."""
     return axes / jnp.sqrt(jnp.sum(axes * axes, axis=1, keepdims=True))
 
 

@@ -1,4 +1,4 @@
-"""Formulas of a named system beside the general equations: solved by hand, they know the system's own forces alone."""
+"""Closed-form equations of named systems, which are valid only for the system's own forces."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -11,8 +11,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def own_equations(formula: F) -> F:
-    """A method that a class below may make wrong: it is refused where Lagrangian, force, frame or drift are overridden
-    below the class that defines it (a class that overrides the method as well defines it anew).
+    """Decorates a closed-form method so that subclasses cannot use it by mistake.
+
+    The method raises for a subclass that overrides Lagrangian, force, frame or drift but not the method itself.
 
     **Raises:** `TypeError` that names method and class.
     """

@@ -1,4 +1,4 @@
-"""What systems do with the numbers given as their parameters."""
+"""Conversions of the parameters of systems."""
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float

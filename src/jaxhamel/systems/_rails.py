@@ -1,4 +1,4 @@
-"""Rails: the curves, fixed in the body, that control masses ride on.
+"""Rails: curves fixed in the body, along which the control masses move.
 
 A rail takes θ to a position ζ(θ) in the body frame. All masses of a kind are one object: it takes
 `theta (n,)` to the positions `(n, 3)`. Any callable pytree that does so serves as well; ζ′ and ζ″

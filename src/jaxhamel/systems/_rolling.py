@@ -1,4 +1,4 @@
-"""What the balls that roll on the plane z = 0 have in common: the slip of the contact point as one-forms, the friction."""
+"""Functions for balls that roll on the plane z = 0: the slip of the contact point as one-forms, contact forces."""
 
 from typing import NamedTuple
 
@@ -10,7 +10,7 @@ from jaxhamel.geometry import quaternion_matrix
 
 
 class Contact(NamedTuple):
-    """What the ground does to the ball: `normal` N [N], and `friction`, the friction coefficient that no slip needs.
+    """The contact force: `normal` N [N], and `friction`, the friction coefficient that no slip needs.
 
     `friction` is +inf where N ≤ 0: no coefficient holds a ball that leaves the ground, so `friction < mu` is False there.
     """

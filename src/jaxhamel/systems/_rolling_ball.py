@@ -127,7 +127,7 @@ class RollingBall(System):
         return (Shape(sphere=float(self.radius)),)
 
     def lagrangian(self, t: Time, q: Configuration, v: Velocity, control: Control = None) -> Scalar:
-        """L of the free ball (the constraints are the frame's business), all velocities in body axes."""
+        """L of the free ball (the frame has the constraints), with all velocities in body axes."""
         rotation = quaternion_matrix(q[0])
         omega = v[:3]
         centre = v[3] * rotation[0] + v[4] * rotation[1]  # Λᵀ ż, ż horizontal
@@ -144,7 +144,7 @@ class RollingBall(System):
         return rolling_frame(self.radius, q[0])
 
     def inverse_frame(self, t: Time, q: Configuration) -> Float[Array, "5 5"]:
-        """B = A⁻¹, known without elimination."""
+        """B = A⁻¹ in closed form."""
         return rolling_inverse_frame(self.radius, q[0])
 
     def force(self, t: Time, q: Configuration, v: Velocity, control: Control) -> Float[Array, " 5"]:

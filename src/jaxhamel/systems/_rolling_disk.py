@@ -26,7 +26,7 @@ from jaxhamel.systems._parameters import INERTIA, inertia_matrix, parameter
 
 
 class RollingDisk(System):
-    r"""A thin disk that rolls without slipping and leans as it likes.
+    r"""A thin disk that rolls without slipping and is free to lean.
 
         L = ½ Ω·I Ω + ½ m |ż|² − m g z_3 on SO(3) × R³ ,    ż = ω × r Λ d ,  ω = Λ Ω ,    u = Ω
 

@@ -24,8 +24,8 @@ class RollingPendulumBall(AbstractDrivenBall):
         r_i = z + Λ χ_i ,  χ_i = b_i + R_i c_i ,  R_i = exp(θ_i â_i) ,  ω_i = R_iᵀ Ω + θ̇_i a_i
         ż = ω × r e₃ ,  ω = Λ Ω                                                (two constraint one-forms)
 
-    i = 0 is the shell, z the geometric centre. Where the masses of `RollingBall` follow θ(t) whatever it takes, a
-    pendulum follows its torque: `drive_torques` gives the τ for which both move alike.
+    i = 0 is the shell, z the geometric centre. The masses of `RollingBall` have a prescribed motion θ(t), whereas a
+    pendulum is driven by a torque: `drive_torques` gives the τ for which both move alike.
 
     **Arguments:**
 
@@ -127,7 +127,7 @@ class RollingPendulumBall(AbstractDrivenBall):
         return (Shape(sphere=float(self.radius)), *arms)
 
     def lagrangian(self, t: Time, q: Configuration, v: Velocity) -> Scalar:
-        """L of the free ball (the constraints are the frame's business), all velocities in body axes."""
+        """L of the free ball (the frame has the constraints), with all velocities in body axes."""
         rotation = quaternion_matrix(q[0])
         centre = v[3] * rotation[0] + v[4] * rotation[1]  # Λᵀ ż, ż horizontal
         chi, slope, turned = self._pose(q[2])

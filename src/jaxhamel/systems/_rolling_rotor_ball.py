@@ -23,7 +23,7 @@ class RollingRotorBall(AbstractDrivenBall):
         L = ½ m |ṙ|² + ½ Ω·I Ω + Σ_i j_i (½ ψ̇_i² + ψ̇_i a_i·Ω) − m g e₃·r ,   r = z + Λ χ
         ż = ω × r e₃ ,  ω = Λ Ω                                                (two constraint one-forms)
 
-    Where a rotor sits does not matter: its mass and what its inertia has across its axis are the ball's.
+    The position of a rotor has no effect: its mass and its transverse inertia are part of the ball's.
 
     **Arguments:**
 
@@ -112,7 +112,7 @@ class RollingRotorBall(AbstractDrivenBall):
         return (Shape(sphere=size), *rotors)
 
     def lagrangian(self, t: Time, q: Configuration, v: Velocity) -> Scalar:
-        """L of the free ball (the constraints are the frame's business), all velocities in body axes."""
+        """L of the free ball (the frame has the constraints), with all velocities in body axes."""
         rotation, omega, rates = quaternion_matrix(q[0]), v[:3], v[5:]
         com = self._com(v.dtype)
         velocity = v[3] * rotation[0] + v[4] * rotation[1] + cross(omega, com)

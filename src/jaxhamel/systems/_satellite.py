@@ -31,7 +31,7 @@ from jaxhamel.systems._parameters import INERTIA, inertia_matrix, parameter
 
 
 class _AbstractSatellite(System):
-    """What both satellites share: wheels of axial inertia J_i about unit axes a_i, driven by motors.
+    """Base class of both satellites: wheels of axial inertia J_i about unit axes a_i, driven by motors.
 
     L = ½ V·L_0 V + V·K φ̇ + ½ Σ J_i φ̇_i² ,    K_i = (J_i a_i, 0)
     """
@@ -73,11 +73,11 @@ class _AbstractSatellite(System):
 
     @abstractmethod
     def _hull(self, q: Configuration) -> Place:
-        """Where the body frame is."""
+        """The pose of the body frame."""
 
     @abstractmethod
     def _wheel_centres(self) -> Array:
-        """Where the wheels are drawn, body frame [m], `(n, 3)`."""
+        """Positions at which the wheels are drawn, body frame [m], `(n, 3)`."""
 
     def places(self, t: Time, q: Configuration, control: Control) -> tuple[Any, ...]:
         hull, origin = self._hull(q)
@@ -166,7 +166,7 @@ class Satellite(_AbstractSatellite):
         L_0 = [[Θ, m d̂], [−m d̂, m 1]] ,    Θ = I − m_b d̂_b² + Σ (I_i − m_i d̂_i²)
 
     Each wheel spins about its own centre of mass, so its spin adds the momentum (J_i a_i, 0) and no linear
-    one, wherever it sits; L_0 contains the masses of the wheels where they are.
+    one, at any position; L_0 contains the masses of the wheels at their positions.
 
     **Arguments:**
 

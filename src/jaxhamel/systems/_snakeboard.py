@@ -135,7 +135,7 @@ class Snakeboard(System):
     def invariants(
         self, t: Time, q: Configuration, u: Float[Array, " 4"], control: Control
     ) -> dict[str, Array]:
-        """What is kept without torque; with one, nothing is."""
+        """The invariants without torque; with a torque there are none."""
         if control is not None:
             return {}
         omega = _along(q[1])[0] * u[0] / self.half_length
@@ -254,7 +254,7 @@ def board_bodies(mass, inertias, v, spins, torques) -> tuple[Any, ...]:
 
 
 def board_places(half_length: Array, pose: Array, back: Array, front: Array, rotor: Array) -> tuple:
-    """Where board, back and front truck and rotor are, for `places`."""
+    """The poses of board, back and front truck and rotor, for `places`."""
     level = jnp.zeros_like(half_length)
     ahead = half_length * jnp.stack([jnp.cos(pose[0]), jnp.sin(pose[0]), level])
     centre = jnp.concatenate([pose[1:], level[None]])

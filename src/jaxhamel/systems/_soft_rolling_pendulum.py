@@ -29,9 +29,9 @@ class SoftRollingPendulum(System):
 
     The shell touches the ground with a patch, not a point: leaning by φ shifts the resultant of the
     contact pressure by k (φ − φ_0) / (m g) ahead of the centre, a restoring torque of stiffness k,
-    and rolling it on dissipates, in part whatever the speed (hysteresis of the shell), in part in
+    and rolling dissipates energy, in part independently of the speed (hysteresis of the shell), in part in
     proportion to it. The stiffness differs from one run to the next with the pressure and the side
-    the ball lies on; κ, a coordinate that a constraint keeps where it starts, carries the logarithm of
+    the ball lies on; κ, a coordinate that a constraint keeps constant, is the logarithm of
     that factor, so that a run's stiffness is part of its *initial state*. κ = 0 is the nominal one.
 
     **Arguments:**
@@ -127,9 +127,9 @@ class SoftRollingPendulum(System):
 
     @classmethod
     def roboball(cls, **changed: Any) -> "SoftRollingPendulum":
-        """RoboBall II by its drawing (its URDF) and its reported joint friction; contact as for a ball without any.
+        """RoboBall II with the values of its design (URDF) and its published joint friction, without soft contact.
 
-        What a drawing cannot tell, the soft contact, has to be given or identified. `changed`: other values.
+        The design does not determine the soft contact, which has to be given or identified. `changed`: other values.
         """
         drawn = {
             "radius": 0.3175,

@@ -15,7 +15,7 @@ from jaxhamel.mechanics._description._drawing import Shape, box_of
 from jaxhamel.systems._own_equations import own_equations
 from jaxhamel.systems._parameters import INERTIA, inertia_matrix, parameter
 
-# of an example: a body that moves most easily ahead
+# for the example: a body whose added mass is smallest in the forward direction
 _ADDED_MASS = tuple(
     tuple(m if i == j else 0.0 for j in range(6))
     for i, m in enumerate((0.01, 0.02, 0.03, 0.3, 0.6, 0.9))
@@ -29,7 +29,7 @@ class UnderwaterBody(System):
         M = [[I − m χ̂ χ̂, m χ̂], [−m χ̂, m 1]] + M_added
         f = (m_w − m) g Γ ,    τ = −m g χ × Γ + m_w g χ_b × Γ ,    Γ = Λᵀ e_3
 
-    The fluid moves only because the body does, without circulation; all it does is add to the mass.
+    The fluid moves only with the body, without circulation; its only effect is the added mass.
 
     **Arguments:**
 

@@ -22,7 +22,7 @@ from jaxhamel.ensemble._methods._embedded_pairs import embedded_pair
 
 
 class Asked(NamedTuple):
-    """Method and most steps, both static, and tolerances."""
+    """Method and limit on the number of steps (static), and tolerances."""
 
     solver: diffrax.AbstractERK
     max_steps: int

@@ -1,1 +1,1 @@
-"""The members of an ensemble: what each has of its own and what all of them share."""
+"""The members of an ensemble: their per-trajectory and shared inputs."""

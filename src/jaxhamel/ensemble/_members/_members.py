@@ -77,7 +77,7 @@ class Members(eqx.Module):
         return cls(_in_front(leaves, axes), structure, batched, size, known)
 
     def _check_system(self) -> None:
-        """What the system's methods return, by one trajectory's shapes; whether they agree, by the first one's values."""
+        """Checks the methods of the system by one trajectory's shapes, and their agreement by the first one's values."""
         abstract = [jax.ShapeDtypeStruct(x.shape[1:], x.dtype) for x in self.own]
         system, q0, u0, control = self.with_own(abstract)
         dtype = dtype_of_state(q0, u0)

@@ -1,1 +1,1 @@
-"""The Runge–Kutta methods that ensembles step with."""
+"""The Runge–Kutta methods of ensembles."""

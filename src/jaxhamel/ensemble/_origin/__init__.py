@@ -1,1 +1,1 @@
-"""Which program the numbers of a run come from, as text that is the same in every process."""
+"""Canonical text of the program that computes a run, equal in every process."""

@@ -1,4 +1,4 @@
-"""What a Python function does, as text that is the same in every process: its code, and the values that it refers to."""
+"""A canonical text of a Python function: its bytecode and the values that it refers to, equal in every process."""
 
 import functools
 import hashlib
@@ -17,9 +17,10 @@ _OF_OTHERS = tuple({sysconfig.get_path(name) for name in ("purelib", "platlib", 
 
 
 def code_text(function: Callable[..., Any]) -> str:
-    """Its name and a digest: of its bytecode and constants, and of the arrays, numbers and functions that it reaches.
+    """The function's name and a digest of its bytecode and constants, and of the arrays, numbers and functions that it
+    refers to.
 
-    Functions of installed packages count by their names.
+    Functions of installed packages are represented by their names only.
     """
     found = "\n".join(_lines(function, set()))
     name = getattr(function, "__qualname__", type(function).__qualname__)
@@ -28,10 +29,10 @@ def code_text(function: Callable[..., Any]) -> str:
 
 def _lines(value: Any, seen: set[int]) -> Iterator[str]:
     if callable(value) and not isinstance(value, type):
-        value = inspect.unwrap(value)  # out of `jax.jit`
+        value = inspect.unwrap(value)  # the function inside of `jax.jit`
     if id(value) in seen:
         return
-    if isinstance(value, jax.core.Tracer):  # of a function that is traced elsewhere
+    if isinstance(value, jax.core.Tracer):  # a value captured from an enclosing trace
         yield str(value.aval)
     elif isinstance(value, np.ndarray | jax.Array):
         yield f"{value.dtype}{value.shape} {hashlib.sha256(np.asarray(value).tobytes()).hexdigest()}"
@@ -51,7 +52,7 @@ _PLAIN = (bool, int, float, complex, str, bytes, np.generic, np.dtype)
 
 
 def _is_of_others(value: Any) -> bool:
-    """Whether it can be called and is written in an installed package, or not in Python at all."""
+    """Whether the value is a callable of an installed package, or one that is not written in Python."""
     if not callable(value) or isinstance(value, functools.partial | types.MethodType):
         return False
     code = getattr(value, "__code__", None) or getattr(type(value).__call__, "__code__", None)
@@ -59,7 +60,7 @@ def _is_of_others(value: Any) -> bool:
 
 
 def _parts(value: Any) -> Iterator[Any]:
-    """What decides what it does."""
+    """The values that determine the result of a function or object."""
     match value:
         case functools.partial():
             yield from (value.func, value.args, value.keywords)
@@ -80,7 +81,7 @@ def _parts(value: Any) -> Iterator[Any]:
             yield from sorted(value, key=repr)
         case jax.tree_util.PyTreeDef():
             yield re.sub(r" at 0x[0-9a-f]+", "", str(value))
-        case _:  # an object: its class, its call, its fields
+        case _:  # an object: its class, its `__call__`, its fields
             kind = type(value)
             yield from (
                 kind,
@@ -90,7 +91,7 @@ def _parts(value: Any) -> Iterator[Any]:
 
 
 def _names(code: types.CodeType) -> set[str]:
-    """Global names that a function's code and the functions within it use."""
+    """Names of the globals used by a function's code, including nested functions."""
     inner = (_names(c) for c in code.co_consts if isinstance(c, types.CodeType))
     return set(code.co_names).union(*inner)
 
@@ -98,5 +99,5 @@ def _names(code: types.CodeType) -> set[str]:
 def _is_filled(cell: Any) -> bool:
     try:
         return cell.cell_contents is not cell
-    except ValueError:  # of a function that is defined later
+    except ValueError:  # a cell of a function that is not defined yet
         return False

@@ -1,4 +1,4 @@
-"""Which program the numbers in a folder come from: kept with them, and compared before a run goes on."""
+"""The program that computed the numbers in a folder: stored with them, and compared before a run is resumed."""
 
 import base64
 import hashlib
@@ -18,11 +18,13 @@ _PACKAGES = (
     *("equinox", "diffrax", "optimistix", "lineax"),
 )
 _OPTIONS = ("jax_default_matmul_precision", "jax_threefry_partitionable", "jax_default_prng_impl")
-LONGEST = 2**22  # characters that are kept of a program; of a longer one only the digest
+LONGEST = 2**22  # the longest text of a program that is stored; for a longer one only the digest is
 
 
 class Origin(NamedTuple):
-    """The lines of a program (None where only the digest is known), their digest, and the versions it was traced with."""
+    """The lines of a program's canonical text (None if only the digest is known), their digest, and the versions of the
+    packages.
+    """
 
     lines: list[str] | None
     digest: str
@@ -32,7 +34,7 @@ class Origin(NamedTuple):
     def of(
         cls, model: Callable[..., Any], first: dict[str, np.ndarray], last: dict[str, np.ndarray]
     ):
-        """Of a model of blocks, of which the first and the last one are given."""
+        """The origin of a model's numbers; `first` and `last` are the first and the last block of samples."""
         drawn = (
             f"samples {name}: {array_text(block[name])}"
             for block in (first, last)
@@ -44,7 +46,7 @@ class Origin(NamedTuple):
 
     @classmethod
     def read(cls, kept: dict[str, Any] | None) -> "Origin":
-        """As `kept` has it; nothing is known of runs that an earlier version began."""
+        """Decodes the result of `kept`; runs begun by earlier versions have no origin."""
         if kept is None:
             return cls(None, "", {})
         packed, lines = kept["text"], None
@@ -53,14 +55,14 @@ class Origin(NamedTuple):
         return cls(lines, kept["digest"], kept["versions"])
 
     def kept(self) -> dict[str, Any]:
-        """As JSON."""
+        """The origin as JSON."""
         text = "\n".join(self.lines or ())
         packed = base64.b64encode(zlib.compress(text.encode(), 9)).decode()
         short = packed if len(text) <= LONGEST else None
         return {"digest": self.digest, "versions": self.versions, "text": short}
 
     def versions_not_of(self, other: "Origin") -> str:
-        """`jax 0.10.2, numpy 2.4` for the packages that `other` has in another version; empty where none differs."""
+        """The packages with other versions than in `other`, as text: `jax 0.10.2, numpy 2.4`; empty if there are none."""
         if not self.versions:
             return "a version of jaxhamel that kept no program"
         names = sorted(self.versions.keys() | other.versions.keys())
@@ -68,7 +70,7 @@ class Origin(NamedTuple):
         return ", ".join(f"{n} {here or '(none)'}" for n, here, there in pairs if here != there)
 
     def first_difference(self, other: "Origin") -> tuple[int, str, str] | None:
-        """Its number, and the line in both."""
+        """The number of the first line that differs, and that line in both programs."""
         if not self.lines or not other.lines:
             return None
         pairs = zip([*self.lines, ""], [*other.lines, ""], strict=False)
@@ -81,7 +83,7 @@ def _digest(lines: list[str]) -> str:
 
 
 def _versions() -> dict[str, str]:
-    """Of all that decides how a program is traced."""
+    """Versions of the packages that affect how a program is traced."""
     found = {"Python": python_version().rpartition(".")[0]}
     for name in _PACKAGES:
         try:

@@ -1,8 +1,9 @@
-"""A JAX program as text that is the same in every process: what its results depend on, and nothing else.
+"""A canonical text of a JAX program, equal in every process, which contains only what affects the results.
 
-A jaxpr as JAX prints it names functions, shows addresses and leaves the values of captured arrays out. Here an operation
-is one line, variables are numbered in their order, a captured array is its numbers or a digest of them, and names,
-devices, derivative rules and prints are left out. Calls of Python (`jax.pure_callback`) are described by their code.
+JAX prints a jaxpr with names of functions and addresses, but without the values of captured arrays. Here each operation is
+one
+line, variables are numbered in order, captured arrays are shown by their numbers or a digest of them, and names, devices,
+derivative rules and prints are left out. Python callbacks (`jax.pure_callback`) are described by their code.
 """
 
 import dataclasses
@@ -21,8 +22,8 @@ from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
 from jaxhamel._lanes._described import described
 from jaxhamel.ensemble._origin._code_text import code_text
 
-FEW = 8  # numbers of a captured array that are written out
-# parameters of operations that change no result
+FEW = 8  # arrays with at most this many numbers are written out
+# parameters that do not affect the results of an operation
 _SILENT = {
     *("name", "debug_info", "sharding", "out_sharding", "in_shardings", "out_shardings", "in_layouts", "out_layouts"),
     *("donated_invars", "ctx_mesh", "inline", "keep_unused", "compiler_options_kvs", "weak_type", "mesh"),
@@ -31,7 +32,7 @@ _PRINTS = {"debug_callback", "debug_print"}
 
 
 def program_text(function: Callable[..., Any], *arguments: Any) -> list[str]:
-    """The lines of `function` traced with such arguments: for equal lines equal results, up to rounding."""
+    """The lines of the traced `function`. Equal lines mean equal results, up to rounding."""
     with described():
         closed = jax.make_jaxpr(function)(*arguments)
         writer = _Writer()
@@ -40,7 +41,7 @@ def program_text(function: Callable[..., Any], *arguments: Any) -> list[str]:
 
 
 def array_text(x: Any) -> str:
-    """dtype, shape, and the numbers or a digest of them."""
+    """dtype, shape, and the numbers of an array or a digest of them."""
     if hasattr(x, "dtype") and jax.dtypes.issubdtype(x.dtype, jax.dtypes.prng_key):
         return f"{x.dtype} {array_text(jax.random.key_data(x))}"
     x = np.asarray(x)
@@ -55,14 +56,14 @@ def _type(x: Any) -> str:
 
 
 class _Writer:
-    """Programs so far, each with a name; two that are the same have one."""
+    """The programs written so far, each with a name; equal programs share one name."""
 
     def __init__(self):
         self.lines: list[str] = []
         self._named: dict[tuple[str, ...], str] = {}
 
     def name(self, program: Any) -> str:
-        """Of a jaxpr, written down with those that it calls unless it stands there already."""
+        """The name of a jaxpr, which is written down, with the programs that it calls, on its first occurrence."""
         lines = tuple(self._lines(program))
         if lines not in self._named:
             self._named[lines] = name = f"program {len(self._named)}"
@@ -92,7 +93,7 @@ class _Writer:
 
 
 def _name_of(names: dict[Any, str], variable: Any) -> str:
-    """Variables are numbered as they come."""
+    """The name of a variable; variables are numbered in order of appearance."""
     if isinstance(variable, Literal):
         return array_text(variable.val)
     return names.setdefault(variable, f"v{len(names)}")
@@ -104,7 +105,7 @@ def _aval(variable: Any) -> str:
 
 
 def _called(equation: Any, params: Mapping[str, Any]) -> Iterator[Any]:
-    """The programs that an operation calls; the package's own operations have functions in their place."""
+    """The programs that an operation calls; for the package's own operations, the traced function in their place."""
     primitive = equation.primitive
     if primitive.name.startswith("jaxhamel_"):
         run = partial(primitive.impl, **equation.params)
@@ -123,8 +124,11 @@ def _programs(value: Any) -> Iterator[Any]:
 
 
 def _text(value: Any, calls: bool) -> str:
-    """A parameter of an operation. Where the operation `calls` programs, functions beside them are rules of their
-    derivatives and batches."""
+    """A parameter of an operation as text.
+
+    If the operation `calls` programs, its other function parameters are rules for derivatives and batching, which are left
+    out.
+    """
     again = lambda x: _text(x, calls)  # noqa: E731
     match value:
         case Jaxpr() | ClosedJaxpr() | jax.sharding.Sharding():
