@@ -41,7 +41,7 @@ from jaxhamel.systems._rolling import (
 
 
 class Wrench(NamedTuple):
-    """The wrench that a motion requires, in the body frame: force [N], moment about the contact point and torques of the drives [N m]."""
+    """Force [N], moment about the contact point and drive torques [N m] that a motion requires, in the body frame."""
 
     force: Vector3
     moment: Vector3

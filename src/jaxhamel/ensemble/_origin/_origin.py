@@ -22,9 +22,7 @@ LONGEST = 2**22  # the longest text of a program that is stored; for a longer on
 
 
 class Origin(NamedTuple):
-    """The lines of a program's canonical text (None if only the digest is known), their digest, and the versions of the
-    packages.
-    """
+    """The lines of a program's canonical text (None if only its digest is known), the digest, and versions of packages."""
 
     lines: list[str] | None
     digest: str
