@@ -39,16 +39,17 @@ def identify(
     max_seconds: FitSecondsOption = None,
     quiet: QuietOption = False,
 ) -> None:
-    """Find parameters of a system from measured runs, and how sure they are.
+    """Estimate parameters of a system, with uncertainties, from measured runs.
 
-    The scenario says what is measured and what is sought; the runs are CSV
-    files. What the data cannot determine is said in words.
+    The scenario lists the measurements and the unknown parameters; the runs
+    are CSV files. The report describes the parameters, and combinations of
+    parameters, that the data do not determine.
 
     Writes into DIR:
 
       parameters.csv   estimate, standard error, unit, frozen or not
-      fitted.toml      the parameters found, for jaxhamel predict
-                       (of roboball fitted.json)
+      fitted.toml      the estimated parameters, for jaxhamel predict
+                       (fitted.json for roboball)
       summary.json     what was asked, what was reached, versions, seconds
       *.png            measured and fitted, errors, correlations
       report.html      one self-contained page
@@ -91,11 +92,11 @@ def predict(
     system: SystemOption = None,
     quiet: QuietOption = False,
 ) -> None:
-    """Predict a run that was not fitted, from its first moments on.
+    """Predict a run that was not used in the fit, from its first seconds.
 
-    The state at the start is found from the first seconds of the run, with
-    the parameters that jaxhamel identify left in FITTED; the rest is
-    simulated and compared.
+    The initial state is estimated from the first seconds of the run, with
+    the parameters that jaxhamel identify wrote to FITTED. The rest of the run
+    is simulated and compared with the measurements.
 
     Writes into DIR:
 

@@ -11,7 +11,7 @@ from jaxhamel.ensemble._gpu_kernel._kernel_paths import KernelPaths
 
 
 def paths(motion: Motion, ts: Float[Array, " T"], plan: Plan) -> list[Float[Array, "T B"]]:
-    """The numbers of the states at `ts`."""
+    """The entries of the states at `ts`, as columns."""
     ts = ts.astype(motion.y[0].dtype)
     if plan.kernel is None:
         return _in_lanes(motion, ts, plan)

@@ -149,7 +149,7 @@ class _Beside:
         return self.given[i]
 
     def tangents(self, nodes: Nodes) -> Nodes:
-        """New inputs, one tangent for each of the nodes."""
+        """Adds a new input for the tangent of each of the nodes."""
         found = _each(nodes, lambda i: self.graph.input(self.outer.nodes[i].dtype, True))
         self.graph.mark(found, 0)
         return found

@@ -32,7 +32,7 @@ class _Rewriting:
         self.inner = self._inner(Counter(ends))
 
     def _inner(self, uses: Counter) -> set[int]:
-        """The nodes that one sum uses and nothing else."""
+        """The nodes that are used by one sum and nowhere else."""
         summed = set()
         for i in self.needed:
             node = self.old.nodes[i]
@@ -61,7 +61,7 @@ class _Rewriting:
         return node if sign > 0 else self._apply(lax.neg_p, (node,), self.old.nodes[i].dtype)
 
     def _as_it_was(self, i: int) -> int:
-        """Copies a node together with the inner nodes that it needs, a sum of any length."""
+        """Copies a node unchanged, together with the inner nodes of the sum that it ends."""
         found: dict[int, int] = {}
         if self.inner.isdisjoint(self.old.nodes[i].operands):
             return self._copied(i, found)

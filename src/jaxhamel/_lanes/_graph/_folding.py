@@ -20,7 +20,7 @@ def _select(which, *cases):
 
 
 def _by(function: Callable) -> Callable:
-    """A NumPy function for a primitive whose parameters do not change the value (`accuracy`)."""
+    """A folding rule made from a NumPy function; parameters of the primitive (such as `accuracy`) are ignored."""
     return lambda *values, **_: function(*values)
 
 

@@ -1,7 +1,8 @@
-"""Reads and writes windows of arrays, at known positions or at positions that differ from lane to lane.
+"""Rules that read and write windows of arrays, at known positions or at positions that differ from lane to lane.
 
-At a known position, node numbers are moved. At a computed position, an entry that is read is selected from all entries that
-the position may mean, and each entry that may be written becomes a selection between its old and its new value.
+A read at a known position only moves node numbers. A read at a computed position selects among all entries that the position
+may refer to. A write at a computed position replaces each entry that it may refer to by a selection between old and new
+value.
 """
 
 from collections.abc import Callable, Iterator
@@ -22,7 +23,7 @@ MOST_COMPARED = 8
 
 
 class _Pick:
-    """x_i of (i, x_0, x_1, …): one entry of a table, at a computed index within the table."""
+    """The look-up (i, x_0, x_1, …) ↦ x_i in a table, with a computed index i inside of the table."""
 
     name = "pick"
 
@@ -42,7 +43,9 @@ def dynamic_slice(graph: Graph, equation, x: Nodes, *starts: Nodes) -> list[Node
 
 
 def _windowed(graph: Graph, x: Nodes, starts: dict[int, int], sizes, dtype, few=0) -> Nodes:
-    """The window of x from `starts` (axis: node), `sizes` long; along other axes it starts at 0. See `MOST_COMPARED`."""
+    """The window of x with the given `starts` (axis: node) and `sizes`; along all other axes it starts at 0. See
+    `MOST_COMPARED`.
+    """
     for axis, size in enumerate(sizes):
         if axis in starts and size < x.shape[axis]:
             x = _window(graph, x, axis, size, starts[axis], dtype, few)

@@ -59,7 +59,7 @@ _MOST_SHARED = 40
 
 
 def _few_shared(graph, needed: list[int]) -> list[int]:
-    """The lane-independent values that the lanes read, if they are few; else none."""
+    """The lane-independent values that the lanes read, or an empty list if there are more than `_MOST_SHARED`."""
     operands = {j for i in needed if graph.nodes[i].batched for j in graph.nodes[i].operands}
     computed = [
         j for j in operands if not graph.nodes[j].batched and graph.nodes[j].primitive is not None

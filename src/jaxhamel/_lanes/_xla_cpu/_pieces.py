@@ -128,7 +128,7 @@ def _with_shared(graph, node: int, needs: dict[int, list[int]], known: set[int])
 
 
 def _costs(graph, order: list[int], needs) -> list[int]:
-    """Cumulative operations of the nodes with their lane-independent dependencies, until they exceed a piece."""
+    """The costs of the first 1, 2, 3, … nodes, including their lane-independent dependencies, until they exceed a piece."""
     known: set[int] = set()
     costs, cost = [], 0
     for i in order:

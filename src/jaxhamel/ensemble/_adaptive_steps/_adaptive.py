@@ -67,7 +67,7 @@ class Programs(NamedTuple):
 
     @classmethod
     def of(cls, motion: Motion, pair: Pair, rebuilt: Callable) -> "Programs":
-        """`rebuilt` assembles the shared inputs from scalars."""
+        """Builds these functions for a motion and a pair; `rebuilt` assembles the shared inputs from scalars."""
         rate = jax.jit(lambda t, y, mine, shared: motion.rate(t, y, mine, rebuilt(shared)))
         unit = lambda y, shared: motion.unit(y, rebuilt(shared))  # noqa: E731
 
@@ -94,7 +94,7 @@ class Programs(NamedTuple):
 
 
 def widths_for(size: int) -> Widths:
-    """The numbers of lanes, and at how many busy lanes the next, smaller number takes over; see `through_lanes`."""
+    """Chooses the numbers of lanes, each with the number of busy lanes at which the next, smaller one takes over."""
     if jax.default_backend() != "cpu" and not is_described():
         return ((min(size, ON_GPU), 0),)
     width = max(-(-min(size, WIDEST) // 8) * 8, FEWEST)  # a multiple of the vector length
@@ -107,7 +107,9 @@ def widths_for(size: int) -> Widths:
 def adaptive(
     motion: Motion, ts: Float[Array, " T"], pair: Pair, limits: Limits, widths: Widths
 ) -> tuple[list[Float[Array, "B T"]], Ends]:
-    """The numbers of the states at `ts` (two times or more), NaN beyond the end of a trajectory; and the ends."""
+    """Integrates all trajectories: their states at `ts` (at least two times), NaN after a trajectory has ended; and the
+    ends.
+    """
     shared, rebuilt = as_scalars(motion.shared)
     programs = Programs.of(motion, pair, rebuilt)
     inner = jnp.concatenate([ts[1:-1], jnp.full(1, jnp.inf, ts.dtype)])

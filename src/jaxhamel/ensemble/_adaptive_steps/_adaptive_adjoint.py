@@ -47,8 +47,10 @@ class Saved(NamedTuple):
 
 
 class Bars(NamedTuple):
-    """Cotangents of the state, of the first slope if it is reused, and of the parameters; the index of the next output time
-    (−1: none); and room for M."""
+    """Cotangents of the state, of the first slope if it is reused, and of the parameters.
+
+    Also the index of the next output time, going backward (−1: none), and a buffer for M.
+    """
 
     y: Columns
     slope: Columns
@@ -76,7 +78,7 @@ class Backward(NamedTuple):
 
     @classmethod
     def of(cls, rate: Callable, unit: Callable, pair: Pair, parameters: Parameters) -> "Backward":
-        """`rate` is a function of (t, y, mine, shared), `unit` of (y, shared), for one lane."""
+        """Builds these functions from the `rate` (t, y, mine, shared) and the `unit` N(y, shared) of one lane."""
 
         def end(kept, z, bar, moments, shared):
             w = _unit_back(unit, z, bar, shared)
@@ -127,7 +129,7 @@ def _unit_back(unit: Callable, z: Columns, bar: Columns, shared) -> Columns:
 
 
 def _point_back(unit: Callable, inside: Inside, theta, here, bar, moments, shared, begins):
-    """Adds the term of one more θ to M; `begins` marks the first."""
+    """Adds the term θ^m v_θ of one output time to M; `begins` marks the first of them."""
     v = _where(here, _unit_back(unit, within(inside, theta), bar, shared))
     found, power = [], jnp.ones_like(theta)
     for before in moments:
@@ -164,7 +166,7 @@ def step_back(
 def _states_within(
     programs: Backward, row: StepRecord, saved: Saved, given: Inputs, bars: Bars
 ) -> Bars:
-    """Computes M from all output times within the step."""
+    """Sums the contributions M_m = Σ_θ θ^m v_θ of all output times inside of the step."""
     inside, h = Inside(row.stages[0], row.powers), row.end - row.t
 
     def due(place):

@@ -87,7 +87,7 @@ def adaptive_paths(
 
 
 def _faster(equation: Equation, in_lanes: Callable, arrays: Any, fixed: Any) -> Faster:
-    """First derivatives by numbers of the members."""
+    """Separate programs for first derivatives with respect to the members' entries."""
     structure, many = jax.tree.structure(arrays), len(jax.tree.leaves(arrays[0]))
 
     def whole(leaves, active, values):
@@ -109,7 +109,7 @@ def _faster(equation: Equation, in_lanes: Callable, arrays: Any, fixed: Any) -> 
         tried, _, stands = counts
         of_states = (
             len(bars) // 2
-        )  # followed by the cotangent of the last time, on which no member acts
+        )  # the next entry is the cotangent of the last time, which no member affects
         bars = [*bars[:of_states], *bars[of_states + 1 :]]
         values, pair = [leaves[i] for i in active], embedded_pair(asked.solver)
         return list(reverse(ensemble_of, values, ts, pair, limits, (tried, stands), bars))

@@ -25,10 +25,11 @@ def reverse(
     counts: tuple[Int[Array, " B"], Int[Array, " B"]],
     bars: list[Array],
 ) -> Sequence[Array]:
-    """The cotangents of `values`, from which `ensemble_of` makes the ensemble.
+    """Reverse mode of the ensemble `ensemble_of(values)`: the cotangents of `values`.
 
     `counts`: attempted steps and final status of each trajectory; `bars`: the cotangents of the states at `ts` and of the
-    final states, leaf by leaf."""
+    final states, leaf by leaf.
+    """
     tried, stands = counts
     state, motion = ensemble_of(*values)
     scalars, rebuilt = as_scalars(motion.shared)

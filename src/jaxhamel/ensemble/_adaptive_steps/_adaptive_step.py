@@ -1,9 +1,9 @@
 """One step of one trajectory by an embedded Runge–Kutta pair: error estimate, acceptance, and the length of the next step.
 
-    ε = ‖ h Σ_i e_i k_i / (atol + rtol max(|y|, |y₁|)) ‖ ,     kept where ε < 1 ,     h ← h · clip(0.9 ε^(−1/p))
+    ε = ‖ h Σ_i e_i k_i / (atol + rtol max(|y|, |y₁|)) ‖ ,     accepted if ε < 1 ,     h ← h · clip(0.9 ε^(−1/p))
 
 with the root mean square as the norm and factors from 1 to 10, or from 0.2 to 0.9 after a rejected step: the choices of
-`diffrax.PIDController`, by which `jaxhamel.simulate` steps (Söderlind, ACM Transactions on Mathematical Software 29,
+`diffrax.PIDController`, which `jaxhamel.simulate` uses (Söderlind, ACM Transactions on Mathematical Software 29,
 2003). A step consists of scalar operations only, so that the step of all lanes is one program.
 """
 
@@ -29,7 +29,12 @@ UNDER_WAY, ARRIVED, TOO_MANY, NOT_FINITE, TOO_SMALL = range(5)
 
 
 class Limits(NamedTuple):
-    """Shared limits: tolerances, last time, time from which a step goes to the last time, shortest step, most steps."""
+    """Limits of the steps, shared by all trajectories.
+
+    These are the tolerances, the last time, the time from which on a step is extended to the last time, the shortest step,
+    and the
+    largest number of steps.
+    """
 
     rtol: Float[Array, ""]
     atol: Float[Array, ""]
@@ -40,7 +45,7 @@ class Limits(NamedTuple):
 
     @classmethod
     def of(cls, rtol, atol, ts, most: int) -> "Limits":
-        """The shortest step is a few roundings of the time."""
+        """The limits for the times `ts`; the shortest step is a few rounding errors of the time."""
         eps = jnp.finfo(ts.dtype).eps
         furthest = jnp.maximum(jnp.abs(ts[0]), jnp.abs(ts[-1]))
         nearly = ts[-1] - 100 * eps * jnp.abs(ts[-1])

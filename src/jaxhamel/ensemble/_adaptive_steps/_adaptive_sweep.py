@@ -75,7 +75,7 @@ class SweepState(NamedTuple):
 
 
 class Sweep(NamedTuple):
-    """One group's programs and what all groups share."""
+    """The programs for a group of trajectories, with the data that all groups share."""
 
     pair: Pair
     limits: Limits
@@ -89,7 +89,7 @@ class Sweep(NamedTuple):
 
     @classmethod
     def of(cls, motion: Motion, rebuilt, shared, pair, limits, ts, parameters) -> "Sweep":
-        """`rebuilt` assembles the shared inputs from the scalars `shared`."""
+        """Prepares the programs; `rebuilt` assembles the shared inputs from the scalars `shared`."""
         rate = jax.jit(lambda t, y, mine, shared: motion.rate(t, y, mine, rebuilt(shared)))
         unit = lambda y, shared: motion.unit(y, rebuilt(shared))  # noqa: E731
         many = len(ts) > 2
@@ -116,7 +116,9 @@ class Sweep(NamedTuple):
         )
 
     def group(self, store: Store, own: Ensemble) -> tuple[Store, tuple[Columns, Columns]]:
-        """ȳ at the start and p̄ of one group; trajectories that attempt no step keep their cotangents."""
+        """Reverse mode of one group: the cotangents ȳ of its initial states and p̄ of its parameters. Trajectories
+        without steps keep theirs.
+        """
         given, saved = (
             Inputs(own.mine, self.shared, self.parameters),
             Saved(self.inner, own.between),
@@ -126,7 +128,7 @@ class Sweep(NamedTuple):
         rows, places = (
             len(store.rows.t),
             len(store.lanes.t) - 1,
-        )  # the last place takes values that are not needed
+        )  # values that are not needed are written to the last place
         between = jnp.max(own.tried) // (rows * places) * rows + rows
 
         def one(state: SweepState) -> SweepState:
@@ -182,7 +184,7 @@ class Sweep(NamedTuple):
         return jnp.sum(self.inner[None] <= lane.t[:, None], axis=1, dtype=jnp.int32) - 1
 
     def _bars(self, own: Ensemble) -> Bars:
-        """The cotangents at the final states."""
+        """The initial cotangents of the backward pass: those of the final states."""
         none = tuple(jnp.zeros_like(x) for x in own.y)
         powers = len(self.pair.inside[0]) + 1 if len(self.inner) else 0
         p = self.parameters.zeros(own.y[0], self.shared)
@@ -205,7 +207,7 @@ def _put(all_: Any, new: Any, place) -> Any:
 
 
 def swept(sweep: Sweep, own: Ensemble) -> tuple[Columns, Columns]:
-    """ȳ at the start and p̄ of all trajectories, by one group after the other."""
+    """The cotangents ȳ of all initial states and p̄ of all parameters, computed group by group."""
     size = len(own.tried)
     on_cpu = jax.default_backend() == "cpu" or is_described()
     width = min(GROUP if on_cpu else GROUP_ON_GPU, size)

@@ -54,9 +54,9 @@ _BACKWARD = 2.2
 
 
 def groups_of(length: int, method: Tableau) -> list[tuple[int, int]]:
-    """Divides the stages of a step into groups that one loop can hold, (first stage, number of stages) each.
+    """Divides the stages of a step into groups, each of which fits into one loop: (first stage, number of stages) of each.
 
-    A group is a whole step, or, if each stage needs only the one before it, an equal part of a step. Groups have one stage
+    A group is a whole step, or an equal part of a step if each stage needs only the preceding one. Groups have one stage
     if f cannot be written out (`length` 0).
     """
     stages = len(method.b)
@@ -69,7 +69,7 @@ def groups_of(length: int, method: Tableau) -> list[tuple[int, int]]:
 
 
 def groups_back(steps: Steps, parameters: Parameters) -> Callable:
-    """(…, stored numbers, w, p̄) ↦ w of the step before and p̄, by one group of stages after the other."""
+    """Reverse mode of a step, group by group: (…, stored entries, w, p̄) ↦ w of the preceding step, and p̄."""
     needed = steps.needed
     program = jax.jit(lanes(partial(_group_back, steps, parameters), _AXES))
     of_first = jax.jit(lanes(partial(_first_group_back, steps, parameters), _AXES))
@@ -95,7 +95,9 @@ _AXES = (None, None, 0, 0, 0, None, 0, 0, 0, 0)
 
 
 class _Stages(NamedTuple):
-    """Numbers of a group: h; the times of its stages; h a between them, None for zero; b; h a of the stage after it."""
+    """Coefficients of a group: h; the times of its stages; h a between its stages (None for zero); b; h a of the stage
+    after it.
+    """
 
     h: jax.Array
     times: list
@@ -105,7 +107,7 @@ class _Stages(NamedTuple):
 
 
 def _stages(method: Tableau, t, h, group: tuple[int, int], found: dict[int, Columns]):
-    """The numbers of a group, and Ȳ of the stage after it."""
+    """The coefficients of a group, and Ȳ of the stage after it."""
     last, own = sum(group) - 1, slice(group[0], sum(group))
     later = [(method.a[j][last], found[j]) for j in found if method.a[j][last]]
     ahead, column = _combined(later)
@@ -116,7 +118,7 @@ def _stages(method: Tableau, t, h, group: tuple[int, int], found: dict[int, Colu
 
 
 def _combined(terms: list[tuple[float, Columns]]) -> tuple[float, Columns]:
-    """Σ a Ȳ as a single term (a, Ȳ), which is empty if there are no terms."""
+    """Combines a sum Σ a Ȳ into a single term (a, Ȳ), so that the program reads one vector; empty without terms."""
     if len(terms) < 2:
         return terms[0] if terms else (0.0, ())
     factors, columns = zip(*terms, strict=True)
@@ -195,7 +197,9 @@ def _first_group_back(
 
 
 def _began(steps: Steps, begins, z, shared, like) -> tuple:
-    """y = N(z), or z in the very first step, from the stored numbers; all others are zero."""
+    """The state y at the start of a step, from the stored entries of z: N(z), or z in the first step; all others are
+    zero.
+    """
     z = filled(z, steps.needed.kept, like[0], len(like))
     if not steps.needed.made:
         return z

@@ -78,7 +78,7 @@ def advanced(step: Callable, count: int, y: Columns, starts, h, mine, shared) ->
 
 
 def _path(steps: Steps, count: int, y: Columns, starts, h, mine, shared):
-    """`advanced`, with a row for each step: the needed numbers of the z that it begins with, and of its stored stages."""
+    """As `advanced`, but with one row per step: the required entries of z at its start, and of its stored stages."""
     needed, many = steps.needed, count * len(starts)
     y = tuple(y)
     begun = tuple(

@@ -67,7 +67,7 @@ class Motion(NamedTuple):
 
 
 def in_lanes(motion: Motion, ts: Float[Array, " T"], plan: Plan) -> list[Float[Array, "T B"]]:
-    """The numbers of the states at `ts`."""
+    """Integrates a motion: the entries of its states at `ts`, as columns."""
     motion = _in_numbers(motion)
     y, rows = motion.y, [tuple(x[None] for x in motion.y)]
     step = _stepping(motion, plan.method)
@@ -141,7 +141,9 @@ def advancing(motion: Motion, plan: Plan, count: int) -> Callable:
 
 
 def _advancing(step: Steps | Callable, motion: Motion, plan: Plan, count: int, checkpoint: bool):
-    """Without `checkpoint`, reverse mode of a tableau's steps stores the needed numbers of each step."""
+    """As `advancing`. Without `checkpoint`, reverse mode of an explicit Runge–Kutta method stores the required entries of
+    each step.
+    """
     some = partial(_some, step, checkpoint)
     advance = in_pieces(some, count, sum(plan.counts)) if checkpoint else some(count)
     return lambda y, start, h: advance(y, start, h, motion.mine, motion.shared)

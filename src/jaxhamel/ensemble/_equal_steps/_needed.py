@@ -23,17 +23,19 @@ class Needed(NamedTuple):
 
     @property
     def kept(self) -> list[int]:
-        """The numbers to store of the z that a step begins with."""
+        """Indices of the entries of z that are stored at the start of each step."""
         return sorted({*self.rate, *self.ends})
 
     @property
     def moved(self) -> list[int]:
-        """The numbers whose cotangents a step changes."""
+        """Indices of the entries whose cotangents change in a step."""
         return sorted({*self.rate, *self.ends, *self.made})
 
     @classmethod
     def by(cls, motion: Any, rate: Written | None) -> "Needed":
-        """Finds them; `rate` is the motion's f, written out as (t, y, mine, shared), or None."""
+        """Finds these indices from the motion's f, written out as a program of (t, y, mine, shared); `rate` None:
+        unknown.
+        """
         numbers = list(range(len(motion.y)))
         unit = written(motion.unit, (True, False), motion.y, motion.shared)
         moving = numbers

@@ -48,14 +48,14 @@ class Lane(NamedTuple):
 
 
 class Packed(NamedTuple):
-    """Numbers of several dtypes: one array for each dtype, and the place (array, row) of each number."""
+    """Entries of several dtypes: one array for each dtype, and the position (array, row) of each entry."""
 
     arrays: list
     places: list[tuple[int, int]]
 
     @classmethod
     def of(cls, groups: Sequence) -> "Packed":
-        """Packs arrays whose leading axis counts numbers."""
+        """Packs the rows of several arrays, by dtype."""
         if any(x.dtype == np.bool_ for x in groups):
             raise Unsupported("parameters that are true or false")
         kinds: dict[Any, list] = {x.dtype: [] for x in groups}
@@ -69,7 +69,7 @@ class Packed(NamedTuple):
 
     @classmethod
     def vectors(cls, arrays: Sequence) -> "Packed":
-        """Packs the numbers of arrays in order."""
+        """Packs all entries of several arrays, in order."""
         return cls.of([jnp.ravel(x) for x in arrays])
 
     @classmethod

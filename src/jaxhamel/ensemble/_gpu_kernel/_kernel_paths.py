@@ -38,7 +38,9 @@ class Values(NamedTuple):
 
 
 class KernelPaths(NamedTuple):
-    """The functions of one lane, and the plan of their integration. It holds no arrays, because JAX keeps its rules."""
+    """The functions of one lane, and the plan of their integration. It contains no arrays, because JAX caches its
+    derivative rules.
+    """
 
     rate: Lane
     unit: Lane
@@ -60,7 +62,7 @@ class KernelPaths(NamedTuple):
         return cls(rate._replace(shared=[]), unit._replace(shared=[]), plan, how), values
 
     def __call__(self, values: Values) -> list[Float[Array, "T B"]]:
-        """The numbers of the states at `ts`."""
+        """Integrates the motion: the entries of its states at `ts`."""
         run = jax.custom_jvp(self._states)
         run.defjvp(self._jvp)
         return list(run(values))

@@ -35,7 +35,7 @@ LONGEST_CHAIN = 64
 
 
 class Window(NamedTuple):
-    """A look-up in a table that consists of the inputs `first`, `first + stride`, …"""
+    """A look-up in a table that consists of the inputs number `first`, `first + stride`, `first + 2 stride`, …"""
 
     first: int
     stride: int

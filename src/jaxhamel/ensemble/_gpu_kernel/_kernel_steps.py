@@ -1,9 +1,12 @@
 """One Runge–Kutta step on vectors in registers.
 
-A step has two forms with the same numbers. Small right-hand sides are written out once for each stage, without the zeros of
-the tableau: fewest operations. Larger ones run in a loop over the stages, which holds a single right-hand side. Registers
-cannot be indexed, so in a loop a method whose stages need more than the one before selects its slopes one by one, s·n
-operations more for each stage; the loops here therefore differ from those of `simulate/_solvers/_runge_kutta.py`.
+There are two forms of a step with equal results. For a small right-hand side the stages are unrolled, without the zeros of
+the
+tableau, which takes the fewest operations. For a larger one a loop runs over the stages, so that the kernel contains a
+single
+right-hand side. Registers cannot be indexed: if stages need more than the preceding slope, the loop selects each slope by
+comparisons, which takes s·n additional operations per stage. The loops therefore differ from those of
+`simulate/_solvers/_runge_kutta.py`.
 """
 
 from collections.abc import Callable
@@ -16,7 +19,7 @@ from jax import lax
 from jaxhamel.simulate._solvers._runge_kutta import Tableau, step
 
 Vectors = tuple
-Read = Callable  # (first, index) -> a number of the tableau, which lies in memory
+Read = Callable  # (first, index) -> a coefficient of the tableau, read from memory
 
 
 def table(method: Tableau) -> np.ndarray:

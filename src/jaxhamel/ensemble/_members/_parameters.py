@@ -17,7 +17,7 @@ class Parameters(NamedTuple):
     shared: list[int]
 
     def of(self, mine, shared) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        """Their values."""
+        """The values of the differentiated inputs."""
         arrays = jax.tree.leaves(shared)
         return tuple(mine[i] for i in self.mine), tuple(arrays[i] for i in self.shared)
 

@@ -50,7 +50,7 @@ def segments_of(
     count: Sequence[int],
     dt: float | None,
 ) -> tuple[Segments, ...]:
-    """The segments of all runs, `count` of each, in groups of runs whose controls have one structure."""
+    """Cuts each run into `count` segments; runs whose controls have the same structure form one group."""
     groups: dict[Any, list[int]] = {}
     for i, run in enumerate(runs):
         groups.setdefault(_structure(run.control), []).append(i)

@@ -28,7 +28,9 @@ def information(
     *,
     with_prior: bool = True,
 ) -> Float[Array, "P P"]:
-    """F, `(P, P)`: its inverse is the covariance of the coordinates z. `parts`: of `linearised`, at the solution."""
+    """The Fisher information F `(P, P)` of the coordinates z, the inverse of their covariance; `parts`: from
+    `linearised`, at the solution.
+    """
     R, P = x.offsets.shape[0], x.z.shape[0]
     total = jnp.zeros((P, P), x.z.dtype)
     for group, part in zip(groups, parts, strict=True):

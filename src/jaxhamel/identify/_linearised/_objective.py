@@ -80,7 +80,7 @@ def placed(model: Model, base: Unknowns, weights: Weights, y: Float[Array, " D"]
 
 
 def moved(model: Model, x: Unknowns, increments: Float[Array, " D"]) -> Unknowns:
-    """The unknowns with increments in their tangent spaces."""
+    """The unknowns after the given increments in their tangent spaces."""
     n, N, P = tangent_size(model.system), x.u.shape[0], x.z.shape[0]
     nodes = increments[: n * N].reshape(N, n)
     q, u = jax.vmap(partial(retract, model.system))((x.q, x.u), nodes)

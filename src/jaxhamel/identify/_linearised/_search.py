@@ -37,7 +37,7 @@ class ArrowDescent(optx.AbstractDescent):
 
 
 def levenberg_marquardt(tolerance: float = 1e-4) -> optx.AbstractLeastSquaresSolver:
-    """optimistix' Levenberg–Marquardt, with a damping that follows the ratio of actual to predicted decrease faster.
+    """optimistix' Levenberg–Marquardt method with a damping that adapts faster to the ratio of actual to predicted decrease.
 
     optimistix increases the step size by the factor 3.5 if the ratio is above 0.99; fits converge faster with the factor 10
     above 0.75.

@@ -183,7 +183,7 @@ def rotational_inertia(z: Array, length: Any) -> Array:
 
 
 def entries(inertia: Array) -> Float[Array, "..."]:
-    """xx, yy, zz, and of a matrix xy, yz, xz."""
+    """The entries xx, yy, zz of an inertia; for a matrix also xy, yz, xz."""
     if inertia.ndim == 1:
         return inertia
     matrix = 0.5 * (inertia + inertia.T)
@@ -192,7 +192,7 @@ def entries(inertia: Array) -> Float[Array, "..."]:
 
 
 def entry_names(path: str, principal: bool) -> list[str]:
-    """Names of `entries`."""
+    """The names of the entries of an inertia."""
     return [f"{path}.{pair}" for pair in (MOMENTS if principal else MOMENTS + PRODUCTS)]
 
 
