@@ -1,4 +1,4 @@
-"""`rollout` and `integrate` with tolerances instead of a fixed step."""
+"""`rollout` and `integrate` with adaptive steps, by tolerances instead of a fixed step."""
 
 import diffrax
 import jax

@@ -44,7 +44,7 @@ def mechanical(members: Members, route: str | None, method: Any = None) -> tuple
 
 @cache
 def mechanical_equation(route: str | None) -> Equation:
-    """The equation for adaptive steps."""
+    """The equations of motion in the form that adaptive steps need (`Equation`)."""
     return Equation(partial(mechanical, route=route), partial(_alone, route), _first)
 
 

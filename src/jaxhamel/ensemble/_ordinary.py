@@ -39,7 +39,7 @@ def ordinary(members: Members) -> tuple[Layout, Motion]:
 
 @cache
 def ordinary_equation() -> Equation:
-    """The equation for adaptive steps."""
+    """The differential equation in the form that adaptive steps need (`Equation`)."""
     return Equation(ordinary, _alone, lambda member: member[0])
 
 

@@ -18,7 +18,7 @@ from jaxhamel.simulate._simulate import dtype_of_state
 def times_checked(
     members: Members, ts: ArrayLike, options: Mapping[str, Any]
 ) -> Float[Array | np.ndarray, " T"]:
-    """`ts` in the dtype of the state.
+    """Checks the times, and converts them to the dtype of the state.
 
     **Raises:** `ValueError` or `TypeError` as `jaxhamel.simulate` does: for wrong shapes, and for wrong values that all
     trajectories share.

@@ -213,7 +213,7 @@ def _cost(
 
 
 def _gain(first: np.ndarray, last: np.ndarray) -> float:
-    """(det F / det F_start)^{1/P}."""
+    """The gain in information per parameter, (det F / det F_start)^{1/P}."""
     ratio = np.linalg.slogdet(last)[1] - np.linalg.slogdet(first)[1]
     return float(np.exp(ratio / len(first)))
 
@@ -239,7 +239,7 @@ def _information(model: Model, curve, start, ts, state_error, steps) -> Float[Ar
 
 
 def _in_noise(measurement: AbstractMeasurement, values, slopes) -> Float[Array, "m D"]:
-    """∂(error/σ) of one measurement at all times, from its values `(T, d)` and their derivatives `(T, d, D)`."""
+    """The derivatives ∂(error/σ) of one measurement, from its values `(T, d)` and their derivatives `(T, d, D)`."""
     none = jnp.zeros(measurement.error_size, values.dtype)
     of_error = jax.jacfwd(lambda at, moved: measurement.error(at, moved, none), 1)
     J = jax.vmap(of_error)(values, values) @ slopes

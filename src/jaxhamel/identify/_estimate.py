@@ -221,7 +221,7 @@ def quantities(model, z: Array):
 
 
 def _efficiency(loss, plain, there) -> float:
-    """E ψ² / (E ψ′)², the factor between the variance of an M-estimate and F⁻¹. Source: Huber 1964, eq. (16).
+    """The factor E ψ² / (E ψ′)² between the variance of an M-estimate and F⁻¹. Source: Huber 1964, eq. (16).
 
     F itself uses the slope of the transformed residual, which is close to ψ′ near zero and smaller in the tails.
     """

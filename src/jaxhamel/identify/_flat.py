@@ -24,10 +24,12 @@ class Flat(NamedTuple):
 
 
 def flat_directions(F, jacobian, values, sizes, names):
-    """(covariance in the determined directions, flat directions, whether they move each quantity).
+    """Divides the space of parameters into directions that the data determine and flat directions.
 
     **Arguments:** `F`: information of z; `jacobian`: of the quantities in z, `(r, P)`; `sizes`: the change of each quantity
     that counts as 100 %.
+
+    **Returns:** the covariance in the determined directions, the flat directions, and whether these change each quantity.
     """
     if F.shape[0] == 0:
         return np.zeros((0, 0)), [], np.zeros(len(values), bool)

@@ -103,7 +103,9 @@ def posterior(
 
 @eqx.filter_jit
 def _chains(target: "_Target", starts, warm_keys, run_keys, warmup: int, draws: int):
-    """(y, divergent, acceptance rate) of each draw of each chain; other data of the same shapes do not recompile."""
+    """The samples of all chains: (y, divergent, acceptance rate) of each draw. New data of the same shapes do not
+    recompile.
+    """
     blackjax: Any = import_module("blackjax")
     density = _log_density(target)
 
@@ -143,7 +145,7 @@ class _Target(eqx.Module):
 
     @property
     def size(self) -> int:
-        """D, the number of unknowns."""
+        """The number D of unknowns."""
         return self.scale.shape[0]
 
 
@@ -188,7 +190,7 @@ def _of_group(model: Model, group: Segments, nodes, offsets, z, noise):
 
 @eqx.filter_jit
 def _curvature(target: _Target) -> Float[Array, " D"]:
-    """1/σ² of each unknown, with all others free, from the diagonal of (JᵀJ)⁻¹."""
+    """The precision 1/σ² of each unknown, with all others free, from the diagonal of (JᵀJ)⁻¹."""
     D = target.base.u.shape[0] * tangent_size(target.model.system)
     D = D + target.base.offsets.size + target.base.z.shape[0]
     J = jax.jacfwd(lambda y: _errors(target, y))(jnp.zeros(D, target.base.z.dtype))

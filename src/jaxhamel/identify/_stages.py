@@ -238,7 +238,7 @@ class Fit:
         return bool(self.status)
 
     def weighed(self):
-        """(segments, (cost, largest gap)) at the current point, with all measurements and full weight on the gaps."""
+        """Segments, cost and largest gap at the current point, with all measurements and full weight on the gaps."""
         groups, model = self.problem.groups, self.problem.model
         self.groups = tuple(refined(group, self.refinement) for group in groups)
         parts = self._linearised(self.x)

@@ -9,7 +9,7 @@ import numpy as np
 
 
 def transposed_by_columns(forward: Callable, x: Sequence[Any], y_bar: Sequence[Any]) -> list[Any]:
-    """x̄_i = Σ_j ȳ_j forward(e_i)_j, all unit vectors e_i at once.
+    """The transpose of a linear map: x̄_i = Σ_j ȳ_j forward(e_i)_j, evaluated for all unit vectors e_i at once.
 
     **Arguments:** `forward`: linear, of a list of arrays shaped as `x`, to a list shaped as `y_bar`.
     """

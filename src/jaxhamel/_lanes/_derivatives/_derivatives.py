@@ -49,7 +49,7 @@ def is_float(x: Any) -> bool:
 
 
 def _forward(run, function, floats, active, batched, size):
-    """(x, ẋ) ↦ ẏ, with ẋ for the active inputs only."""
+    """Forward mode as a function (x, ẋ) ↦ ẏ, with ẋ for the active inputs only."""
 
     def rates(*given):
         x, along = given[: len(batched)], given[len(batched) :]
@@ -61,7 +61,7 @@ def _forward(run, function, floats, active, batched, size):
 
 
 def _backward(run, function, floats, active, batched, size):
-    """(x, ȳ) ↦ x̄ of the active inputs; the cotangent of a shared input is the sum over the lanes."""
+    """Reverse mode as a function (x, ȳ) ↦ x̄ of the active inputs; cotangents of shared inputs are summed over the lanes."""
 
     def cotangents(*given):
         x, bars = given[: len(batched)], given[len(batched) :]

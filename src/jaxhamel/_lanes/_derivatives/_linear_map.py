@@ -66,7 +66,7 @@ def _run(*arguments, forward, transpose, n, out):
 
 
 def _traced_once(*arguments, forward, **others):
-    """`_run` for compilation. `jit` caches the trace, which `_whole_loop` has already made to inspect the program."""
+    """The lowering of `_run`. `jit` caches the trace that `_whole_loop` has already made to inspect the program."""
     return _run(*arguments, forward=forward._replace(run=jax.jit(forward.run)), **others)
 
 
@@ -88,7 +88,7 @@ def _jvp(primals, tangents, *, forward, transpose, n, out):
 
 
 def _along_parameters(program, moving, parameters, x, along, out):
-    """∂forward(p, x)/∂p · ṗ as a linear map in ṗ, with its transpose."""
+    """The derivative by the parameters, ∂forward(p, x)/∂p · ṗ, as a linear map in ṗ with its transpose."""
     n = len(parameters)
 
     def partial(function, given):

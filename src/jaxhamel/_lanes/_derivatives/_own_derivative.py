@@ -62,7 +62,7 @@ def _run(*values, function, rule, out):
 
 
 def _traced_once(*values, function, rule, out):
-    """`_run` for compilation. `jit` caches the trace, which `_whole_loop` has already made to inspect the program."""
+    """The lowering of `_run`. `jit` caches the trace that `_whole_loop` has already made to inspect the program."""
     return _run(*values, function=jax.jit(function), rule=rule, out=out)
 
 

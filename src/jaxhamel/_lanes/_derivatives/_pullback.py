@@ -103,7 +103,7 @@ def _by_elimination(graph: Graph, interpret, operands, *, closed, fixed: int) ->
 
 
 def _rates(closed, fixed: int) -> ClosedJaxpr:
-    """(…, x, ẋ) ↦ F′(x) ẋ. **Raises:** `Unsupported`."""
+    """Forward mode as a function (…, x, ẋ) ↦ F′(x) ẋ. **Raises:** `Unsupported`."""
 
     def along(*values):
         known, x, tangents = _divided(values, closed, fixed)
@@ -155,7 +155,7 @@ class _Beside:
         return found
 
     def put_back(self, along: list[Nodes], out: list[Nodes], bars: list[Nodes]) -> list[Nodes]:
-        """The cotangents of the inputs `along`, from those of the results, as nodes of the outer graph."""
+        """Copies the cotangents of the inputs `along`, computed from those of the results, into the outer graph."""
         starts, ends, known = _numbers(along), _numbers(out), _numbers(bars)
         inputs = [i for i in self.given.values() if self.graph.value(i) is None]
         shorter, place = factored(self.graph, [*inputs, *starts], ends)

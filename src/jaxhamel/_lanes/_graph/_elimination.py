@@ -132,7 +132,7 @@ class _Edges:
                 self._add(j, k, self.apply(lax.mul_p, a, b))
 
     def _without(self, i: int) -> int:
-        """The cost that the edges which replace a node's edges add to those between the same ends."""
+        """The cost that direct edges between a node's neighbours add to that of the existing edges."""
         total = 0
         for j, a in self.before[i].items():
             for k, b in self.after[i].items():
@@ -183,7 +183,9 @@ class _Edges:
         return value is not None and abs(value) == 1
 
     def back(self, bars: dict[int, int]) -> dict[int, int]:
-        """All cotangents, from those of the ends; each gets the entry of its node along the long axis (`_ranks`)."""
+        """Propagates cotangents from the ends to all nodes; each gets the entry of its node along the long axis
+        (`_ranks`).
+        """
         bars, entries = dict(bars), self.graph.entries
         for k in reversed(self.nodes):
             if k not in bars:

@@ -25,7 +25,7 @@ def _by(function: Callable) -> Callable:
 
 
 def _quotient(x, y, **_):
-    """x / y; of integers rounded towards zero, and −1 for y = 0, as in JAX."""
+    """The quotient x / y; integers are rounded towards zero, with −1 for y = 0, as in JAX."""
     if np.issubdtype(np.asarray(x).dtype, np.inexact):
         return np.divide(x, y)
     x, y = int(x), int(y)

@@ -43,7 +43,7 @@ def _closed(jaxpr) -> ClosedJaxpr:
 
 
 def linear_solve(graph: Graph, equation, interpret: Interpret, *operands: Nodes) -> list[Nodes]:
-    """`lax.custom_linear_solve`: applies its solver to the solver's constants and the right-hand side."""
+    """The rule for `lax.custom_linear_solve`: applies its solver to the solver's constants and the right-hand side."""
     lengths, solver = equation.params["const_lengths"], equation.params["jaxprs"].solve
     first = lengths.matvec + lengths.vecmat
     constants = operands[first : first + lengths.solve]

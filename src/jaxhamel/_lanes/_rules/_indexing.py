@@ -37,7 +37,7 @@ class _Pick:
 
 
 def dynamic_slice(graph: Graph, equation, x: Nodes, *starts: Nodes) -> list[Nodes]:
-    """A window at a computed position, which is clamped to the array as in JAX."""
+    """The rule for a window at a computed position, which is clamped to the array as in JAX."""
     sizes, dtype = equation.params["slice_sizes"], equation.outvars[0].aval.dtype
     return [_windowed(graph, x, dict(enumerate(map(int, starts))), sizes, dtype)]
 
@@ -86,7 +86,9 @@ def _inside(graph: Graph, start: int, last: int) -> int:
 def dynamic_update_slice(
     graph: Graph, equation, x: Nodes, update: Nodes, *starts: Nodes
 ) -> list[Nodes]:
-    """Replaces a window at a computed position: each entry compares the position with those that would cover it."""
+    """The rule that replaces a window at a computed position: each entry compares the position with those that would
+    cover it.
+    """
     dtype, here = equation.outvars[0].aval.dtype, np.full(update.shape, graph.constant(True))
     for axis, start in enumerate(starts):
         if update.shape[axis] < x.shape[axis]:
@@ -96,7 +98,9 @@ def dynamic_update_slice(
 
 
 def _placed(graph: Graph, update: Nodes, here: Nodes, axis, length, start: int, dtype):
-    """Spreads a window over an axis, with a mask: entry j holds row m of the window if the window starts at j − m."""
+    """Entries of a window at a computed position: entry j of the axis holds row m if the window starts at j − m; with a
+    mask.
+    """
     size = update.shape[axis]
     values, masks = [], []
     for j in range(length):
@@ -170,7 +174,7 @@ def _fits(graph: Graph, starts: dict[int, int], shape, sizes) -> Nodes:
 
 
 def _scatter(combine: Callable) -> Callable:
-    """x.at[indices].set(updates), or .add and so on: one window after the other; windows that do not fit are skipped."""
+    """The rule for x.at[indices].set(updates), .add and so on: window by window; windows that do not fit are skipped."""
 
     def rule(graph: Graph, equation, x: Nodes, indices: Nodes, updates: Nodes) -> list[Nodes]:
         params, dtype = equation.params, equation.outvars[0].aval.dtype

@@ -50,7 +50,7 @@ class _Entries:
         return self._of(lax.div_p, x, y)
 
     def chosen(self, which, x, y) -> Nodes:
-        """y where `which` is true."""
+        """Selects y where `which` is true, otherwise x."""
         return self._of(lax.select_n_p, which, x, y)
 
     def _of(self, primitive, *operands) -> Nodes:
@@ -58,7 +58,7 @@ class _Entries:
 
 
 def cholesky(graph: Graph, equation, x: Nodes) -> list[Nodes]:
-    """L of X = L Lᵀ, from the lower triangle of X; all entries are NaN if X is not positive definite."""
+    """The factor L of X = L Lᵀ, from the lower triangle of X; all entries are NaN if X is not positive definite."""
     dtype, n = equation.outvars[0].aval.dtype, len(x)
     _check_real(equation, dtype)
     of, done = _Entries(graph, dtype), np.full((n, n), constant(graph, 0, dtype))
@@ -78,7 +78,7 @@ def cholesky(graph: Graph, equation, x: Nodes) -> list[Nodes]:
 
 
 def triangular_solve(graph: Graph, equation, a: Nodes, b: Nodes) -> list[Nodes]:
-    """op(A) X = B, or X op(A) = B, by substitution."""
+    """Solves op(A) X = B, or X op(A) = B, by substitution."""
     params, dtype = equation.params, equation.outvars[0].aval.dtype
     _check_real(equation, dtype)
     if not params["left_side"]:
@@ -102,7 +102,9 @@ def _substituted(of: _Entries, a: Nodes, b: Nodes, lower: bool, unit: bool) -> N
 
 
 def lu(graph: Graph, equation, x: Nodes) -> list[Nodes]:
-    """P X = L U with partial pivoting: L below the diagonal and U in one matrix, the pivots, and the permutation."""
+    """The factors of P X = L U with partial pivoting: L (below the diagonal) and U in one matrix, the pivots, the
+    permutation.
+    """
     dtype, kind = equation.outvars[0].aval.dtype, equation.outvars[1].aval.dtype
     _check_real(equation, dtype)
     of, whole, x, rows = _Entries(graph, dtype), _Entries(graph, kind), x.copy(), len(x)

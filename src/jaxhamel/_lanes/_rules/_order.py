@@ -13,7 +13,7 @@ MOST_SORTED = 16
 
 
 def _where_extreme(beats) -> Callable:
-    """argmax or argmin: the position of the first extreme entry; a NaN counts as extreme."""
+    """A rule for argmax or argmin: the position of the first extreme entry; NaN counts as extreme."""
 
     def rule(graph: Graph, equation, x: Nodes) -> list[Nodes]:
         (axis,), kind = equation.params["axes"], np.dtype(equation.params["index_dtype"])

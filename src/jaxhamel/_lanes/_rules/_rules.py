@@ -150,7 +150,7 @@ def _cumulative(primitive) -> Callable:
 
 
 def dot_general(graph: Graph, equation, x: Nodes, y: Nodes) -> list[Nodes]:
-    """Σ_k x_bmk y_bnk, without the terms that are known to be zero."""
+    """The products Σ_k x_bmk y_bnk, without terms that are known to be zero."""
     (x_sum, y_sum), (x_batch, y_batch) = equation.params["dimension_numbers"]
     out = equation.outvars[0].aval
     if any(v.aval.dtype != out.dtype for v in equation.invars):

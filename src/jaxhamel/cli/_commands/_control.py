@@ -107,7 +107,7 @@ def _outcome(scenario: Scenario, result: Result, ended: tuple[str, str], started
 
 
 def _status(result: Result, tolerance: float, stopped: bool) -> tuple[str, str]:
-    """`success`, `stopped`, `interrupted` or `failed`, and a sentence with the reason.
+    """The status of the result (`success`, `stopped`, `interrupted` or `failed`), and a sentence with the reason.
 
     `stopped`: the search ended before it converged, but its control achieves the errors stated in the sentence; or it was
     asked to stop early and returns the best control so far.

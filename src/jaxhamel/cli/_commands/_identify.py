@@ -118,7 +118,7 @@ def _too_late(scenario: Scenario, seconds: float) -> str:
 
 
 def status(estimate: Any, stopped: bool) -> tuple[str, str]:
-    """`success`, `stopped` (asked to end early), `interrupted` or `failed`, and a sentence with the reason."""
+    """The status (`success`, `stopped` early on request, `interrupted` or `failed`), and a sentence with the reason."""
     if estimate.converged:
         return "success", f"fitted: {estimate.status}"
     if estimate.status.startswith("interrupted"):

@@ -174,7 +174,7 @@ def _estimates(found: Any) -> dict[str, str]:
 
 
 def _ended(found: Any, stopped: bool) -> tuple[str, str]:
-    """`success`, `stopped` (asked to end early), `interrupted` or `failed`, and a sentence with the accuracy reached."""
+    """The status (`success`, `stopped` early on request, `interrupted` or `failed`), and the accuracy as a sentence."""
     message = f"RMS {found.total:.4f} rad over all rolling runs and both angles"
     if found.converged and np.isfinite(found.total):
         return "success", message

@@ -40,7 +40,7 @@ def simulated(run: PreparedRun) -> Trajectory:
 
 
 def status(trajectory: Trajectory) -> tuple[str, str]:
-    """`success` or `failed`, and a sentence with the reason."""
+    """The status (`success` or `failed`), and a sentence with the reason."""
     words = in_words(trajectory.result, trajectory.t_end)
     return (
         ("success", words) if bool(trajectory.succeeded) else ("failed", f"the simulation {words}")

@@ -76,7 +76,7 @@ def build_times(scenario: Scenario) -> np.ndarray:
 
 
 def solver_options(scenario: Scenario) -> dict[str, Any]:
-    """`[solver]` as keyword arguments of `jaxhamel.simulate`."""
+    """The table `[solver]` as keyword arguments of `jaxhamel.simulate`."""
     table = scenario["solver"]
     fixed, names = table["dt"] > 0, ("rtol", "atol")
     steps = {"dt": table["dt"]} if fixed else {name: table[name] for name in names}

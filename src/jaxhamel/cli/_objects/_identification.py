@@ -61,7 +61,7 @@ def build_identified_system(scenario: Scenario) -> Any:
 
 
 def build_measurements(scenario: Scenario) -> tuple[Any, ...]:
-    """The measurements of `[[measurements]]`."""
+    """Builds the measurements of `[[measurements]]`."""
     return tuple(_measurement(i, dict(t)) for i, t in enumerate(scenario["measurements"]))
 
 
@@ -90,7 +90,7 @@ def units_of(scenario: Scenario, measurements: tuple[Any, ...]) -> dict[str, str
 
 
 def build_parameters(scenario: Scenario) -> tuple[Any, ...]:
-    """The parameters of `[[parameters]]`."""
+    """Builds the parameters of `[[parameters]]`."""
     return tuple(_parameter(i, dict(t)) for i, t in enumerate(scenario["parameters"]))
 
 

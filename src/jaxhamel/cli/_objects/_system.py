@@ -24,7 +24,7 @@ from jaxhamel.mechanics._description._parameters import as_parameter
 
 
 def build_system(scenario: Scenario) -> Any:
-    """The system of `[system]`."""
+    """Builds the system of `[system]`."""
     cls, table = scenario.system_class, scenario["system"]
     parameters = {p.name: _value(p, table) for p in parameters_of(cls)}
     with named("system"):
@@ -179,7 +179,7 @@ def _leaf(key: str, table: Mapping[str, Any], default: Any) -> Any:
 
 
 def _velocities(names: State, table: Mapping[str, Any], u: Any) -> Any:
-    """u, with the segments that the table names replaced by the table's values."""
+    """The quasi-velocities u, with the parts that the table names set to its values."""
     fixed = sum(part.size or 0 for part in names.u)
     start = 0
     for part in names.u:

@@ -95,10 +95,11 @@ class Backward(NamedTuple):
 
 
 def _kappa(pair: Pair, i: int, at, w: Columns, after: dict[int, Columns], moments, slope: Columns):
-    """t + c_i h, and κ_i = h (b_i w + Σ_j a_ji Ȳ_j + Σ_m w_im M_m).
+    """The time t + c_i h of stage i, and the cotangent of its slope, κ_i = h (b_i w + Σ_j a_ji Ȳ_j + Σ_m w_im M_m).
 
     If slopes are reused, the last stage also gets the cotangent of the next step's first slope; the first stage passes its
-    cotangent on unchanged if the step was rejected."""
+    cotangent on unchanged if the step was rejected.
+    """
     t, end, kept = at
     h = end - t
     terms = [(pair.b[i], w), *((pair.a[j][i], found) for j, found in after.items())]
@@ -113,7 +114,7 @@ def _kappa(pair: Pair, i: int, at, w: Columns, after: dict[int, Columns], moment
 
 
 def _stage_back(rate, parameters: Parameters, t, kept, kappa, here, mine, shared, y_bar, p_bar):
-    """Ȳ of a stage, and the updated ȳ and p̄; a rejected step adds nothing."""
+    """Transposes one stage: its cotangent Ȳ, and ȳ and p̄ with its contribution, which is zero for a rejected step."""
     of = lambda x: rate(t, x[0], *parameters.filled(x[1], mine, shared))  # noqa: E731
     here_bar, bars = pullback(of, (here, parameters.of(mine, shared)), kappa)
     here_bar, more = (_where(kept, x) for x in (here_bar, numbers(bars)))
@@ -142,7 +143,7 @@ def _point_back(unit: Callable, inside: Inside, theta, here, bar, moments, share
 def step_back(
     programs: Backward, pair: Pair, row: StepRecord, saved: Saved, given: Inputs, bars: Bars
 ):
-    """The cotangents before a step, from those after it."""
+    """Transposes one step: maps the cotangents after the step to those before it."""
     at, size = (row.t, row.end, row.kept), len(pair.b)
     if len(saved.times):
         bars = _states_within(programs, row, saved, given, bars)

@@ -1,4 +1,4 @@
-"""Reverse mode of adaptive paths: from cotangents of the paths to those of the members, by `_adaptive_sweep`."""
+"""Reverse mode of adaptive steps: maps cotangents of the paths to cotangents of the members, by `_adaptive_sweep`."""
 
 from collections.abc import Callable, Sequence
 

@@ -92,7 +92,9 @@ class Within(NamedTuple):
 def step(
     rate: Callable, unit: Callable, pair: Pair, lane: Lane, limits: Limits
 ) -> tuple[Lane, Inside, Within]:
-    """The lane after one more step; unchanged if it is not under way. `rate` is a function of (t, y), `unit` of y."""
+    """The lane after one more attempted step; unchanged if its trajectory has ended. `rate` is a function of (t, y),
+    `unit` of y.
+    """
     h = lane.end - lane.t
     first = lane.slope if pair.reuses else None
     points, slopes = stages(rate, pair, lane.t, h, lane.y, first)
@@ -115,7 +117,7 @@ def step(
 
 
 def _estimate(error: Columns, y: Columns, end: Columns, limits: Limits):
-    """ε; infinite if the error or the end is not finite."""
+    """The error estimate ε of a step; infinite if the error or the new state is not finite."""
     larger = (jnp.maximum(jnp.abs(a), jnp.abs(b)) for a, b in zip(y, end, strict=True))
     scale = tuple(limits.atol + limits.rtol * x for x in larger)
     found = _norm(error, scale)
@@ -165,7 +167,7 @@ def _all_finite(values: Any) -> Bool[Array, "..."]:
 
 
 def within(inside: Inside, theta) -> Columns:
-    """y at t + θh, before projection."""
+    """The state y at the time t + θh inside of a step, before projection."""
     at = inside.powers[-1]
     for powers in inside.powers[-2::-1]:
         at = tuple(p + theta * x for p, x in zip(powers, at, strict=True))

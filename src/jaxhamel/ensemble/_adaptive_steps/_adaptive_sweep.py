@@ -5,8 +5,8 @@ waits for another. A group runs forward and stores a `StepRecord` of each step, 
 there are more than ROWS steps, it re-runs the earlier ones from checkpoints, at most PLACES of them. So memory is that of
 one group, for any number of trajectories and steps.
 
-Recomputation: trajectories of up to ROWS steps are re-run once, up to ROWS·PLACES twice; of k·ROWS·PLACES steps, (k + 1)/2
-times more.
+The number of additional forward runs is one for up to ROWS steps, two for up to ROWS·PLACES steps, and (k + 1)/2 more for
+k·ROWS·PLACES steps.
 """
 
 from collections.abc import Callable

@@ -98,7 +98,7 @@ def _busy(lane: Lane):
 
 
 def _nobody(queue: Queue, ends: Ends, written, width: int) -> Work:
-    """Lanes without a trajectory."""
+    """Lanes that hold no trajectory yet."""
     fill = lambda x: jnp.broadcast_to(x[:1], (width, *x.shape[1:]))  # noqa: E731
     lane, mine, whose = jax.tree.map(fill, (queue.lane, queue.mine, queue.whose))
     lane = lane._replace(stands=jnp.full_like(lane.stands, ARRIVED))

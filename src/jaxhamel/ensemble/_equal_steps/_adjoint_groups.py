@@ -174,10 +174,10 @@ def _first_group_back(
     y_bar,
     p_bar,
 ):
-    """Transposes the first group with N: gives p̄ and w of the step before, for the numbers that a step changes.
+    """Transposes the first group of a step together with N: the updated p̄, and w of the preceding step.
 
-    `hw` = h·w is passed in; the previous group returns it at no cost. If this program read `w` while also writing it, XLA
-    would copy it.
+    `w` is restricted to the entries that a step changes. `hw` = h·w is passed in, since the previous group returns it at no
+    cost: if this program read `w` while also writing it, XLA would copy it.
     """
     needed = steps.needed
     full = filled(z, needed.kept, w[0], len(w))
@@ -207,7 +207,7 @@ def _began(steps: Steps, begins, z, shared, like) -> tuple:
 
 
 def _sums(steps: Steps, stages: _Stages, y, here, of, w, later) -> tuple[tuple, list]:
-    """Σ b k, and h a k of the last stage if another stage follows the group."""
+    """Sums over a group's stages: Σ b k, and h a k of the last stage if another group follows."""
     moving = steps.needed.rate
     whole = lambda numbers: filled(numbers, moving, w[0], len(w))  # noqa: E731
     slopes: list = []
@@ -219,7 +219,7 @@ def _sums(steps: Steps, stages: _Stages, y, here, of, w, later) -> tuple[tuple, 
 
 
 def _ahead(start, weights, columns) -> tuple:
-    """start + Σ weight · column; a weight of None is zero."""
+    """Computes start + Σ weight · column; a weight of None is zero."""
     for a, x in zip(weights, columns, strict=False):
         start = start if a is None else [s + a * v for s, v in zip(start, x, strict=True)]
     return tuple(start)

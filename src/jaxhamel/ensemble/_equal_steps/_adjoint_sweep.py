@@ -35,10 +35,13 @@ from jaxhamel.ensemble._members._parameters import Parameters, added, numbers, r
 
 
 def with_adjoint(steps: Steps, count: int, keep: bool) -> Callable:
-    """(y, starts, h, mine, shared) ↦ y after each interval of `count` steps, with the reverse mode above.
+    """A function that integrates all intervals, with the reverse mode described above as its derivative.
 
-    `y` and `mine` are columns, `shared` arrays; `starts` and `h` have an entry for each interval. With `keep` the forward
-    pass stores the path, else the path is recomputed. Forward mode and further derivatives in either mode are JAX's.
+    The function is (y, starts, h, mine, shared) ↦ y after each interval of `count` steps. `y` and `mine` are columns,
+    `shared`
+    arrays; `starts` and `h` have an entry for each interval. With `keep` the forward pass stores the path, otherwise the
+    path is
+    recomputed. Forward mode and further derivatives in both modes are left to JAX.
     """
     advance = partial(advanced, steps.step, count)
 
@@ -147,7 +150,7 @@ class _Sweep(NamedTuple):
     shared: Any
 
     def back(self, path: tuple, bars: Columns) -> tuple[Columns, Columns]:
-        """ȳ at the start and p̄, in columns, from the cotangents of the states after each interval."""
+        """Runs the backward pass: from the cotangents after each interval to ȳ at the start and p̄, as columns."""
         begun, ahead = path
         unit_back = _unit_back(self.steps, self.parameters)
         stages_back = groups_back(self.steps, self.parameters)
@@ -175,13 +178,15 @@ class _Sweep(NamedTuple):
 
     @property
     def _ends(self) -> list[int]:
-        """The positions, among the stored numbers, of those that N′ reads."""
+        """Positions, among the stored entries, of those that N′ reads."""
         needed = self.steps.needed
         return [needed.kept.index(i) for i in needed.ends]
 
 
 def _unit_back(steps: Steps, parameters: Parameters) -> Callable:
-    """(z, …, ȳ, w, p̄) ↦ w and p̄ with the contribution of ȳ of the state N(z); z is restricted to what N′ reads."""
+    """A function (z, …, ȳ, w, p̄) ↦ (w, p̄) that adds the contribution of ȳ of the state N(z); z has the entries that N′
+    reads.
+    """
     needed = steps.needed
 
     def single(z, mine, shared, bar, w, p_bar):

@@ -136,7 +136,7 @@ def intervals(ts: Float[Array, " T"], part: slice, count) -> tuple[Array, Array]
 
 
 def advancing(motion: Motion, plan: Plan, count: int) -> Callable:
-    """(y, start, h) ↦ the state `count` steps later; its reverse mode stores few states in between."""
+    """A function (y, start, h) ↦ the state `count` steps later, whose reverse mode stores few states in between."""
     return _advancing(_stepping(motion, plan.method), motion, plan, count, True)
 
 
@@ -150,7 +150,7 @@ def _advancing(step: Steps | Callable, motion: Motion, plan: Plan, count: int, c
 
 
 def _some(step: Steps | Callable, checkpoint: bool, count: int) -> Callable:
-    """(y, start, h, mine, shared) ↦ the state `count` steps later, with its reverse mode."""
+    """A function (y, start, h, mine, shared) ↦ the state `count` steps later, with its reverse mode."""
     mine = isinstance(step, Steps)
     run = with_adjoint(step, count, not checkpoint) if mine else partial(advanced, step, count)
 

@@ -55,5 +55,5 @@ def some(values, places) -> tuple:
 
 
 def filled(values, places, like, many: int) -> tuple:
-    """`many` numbers: `values` at the given indices, zero elsewhere."""
+    """A list of length `many` with `values` at the given indices and zero elsewhere."""
     return tuple(replaced([jnp.zeros_like(like)] * many, places, values))

@@ -15,7 +15,10 @@ UNDIVIDED = 32
 
 
 def in_pieces(advancing: Callable[[int], Callable], count: int, total: int) -> Callable:
-    """(y, start, h, …) ↦ y after `count` steps of size h; `advancing(n)` does n steps, `total` counts all intervals."""
+    """A function (y, start, h, …) ↦ y after `count` steps of size h, which runs piece by piece.
+
+    `advancing(n)` is such a function for n steps; `total` is the number of steps in all intervals.
+    """
     length, rest = lengths(count, total)
     if length == count:
         return advancing(count)

@@ -1,6 +1,7 @@
-"""A per-lane function in two forms, a scalar `Routine` for the GPU kernel and a traced function for XLA.
+"""A function of one lane in two forms: a scalar `Routine` for the GPU kernel, and a traced function for XLA.
 
-Captured shared arrays become explicit inputs."""
+Captured shared arrays become explicit inputs.
+"""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -17,7 +18,7 @@ from jaxhamel.ensemble._gpu_kernel._kernel_program import Routine
 
 
 class Lane(NamedTuple):
-    """`function(*shared, *arguments)`, and the same function as a routine on scalars."""
+    """A function of one lane, called as `function(*shared, *arguments)`, and the same function as a routine on scalars."""
 
     function: Callable
     routine: Routine
@@ -39,7 +40,7 @@ class Lane(NamedTuple):
 
     @property
     def numbers_shared(self) -> int:
-        """The number of shared numbers."""
+        """Number of scalars in the shared inputs."""
         return sum(x.size for x in self.shared)
 
     def __call__(self, *arguments) -> tuple:

@@ -150,7 +150,7 @@ def _bind(node: Node, operands: list):
 
 
 def _chain(index, *table):
-    """x_i by a chain of selections, because registers cannot be indexed."""
+    """Selects x_i by a chain of comparisons, because registers cannot be indexed."""
     found = table[0]
     for i, entry in enumerate(table[1:], start=1):
         here = lax.eq(index, np.asarray(i, jnp.result_type(index))[()])

@@ -29,7 +29,7 @@ def table(method: Tableau) -> np.ndarray:
 
 
 def chained(rate: Callable, tableau, stages: int, t, h, y: Vectors) -> Vectors:
-    """A loop over stages that need only the one before: keeps two vectors for each number of the state."""
+    """A loop over stages that need only the preceding slope; it keeps two vectors for each entry of the state."""
 
     def stage(i, carry):
         here, total = carry
@@ -42,7 +42,7 @@ def chained(rate: Callable, tableau, stages: int, t, h, y: Vectors) -> Vectors:
 
 
 def looped(rate: Callable, tableau, stages: int, t, h, y: Vectors) -> Vectors:
-    """A loop over the stages of any explicit method; slopes that are not known yet are zero."""
+    """A loop over the stages of any explicit method; slopes that are not computed yet are zero."""
     b, c = np.int32(stages * stages), np.int32(stages * stages + stages)
 
     def along(first, slopes):
@@ -65,7 +65,10 @@ def _where(here, new: Vectors, kept: Vectors) -> Vectors:
 
 
 def stepper(method: Tableau, operations: int, longest: int) -> tuple[Callable, np.ndarray]:
-    """(rate, tableau, t, h, y) ↦ y₁, and the numbers to pass as `tableau`; at least one, as kernels take no empty arrays."""
+    """The step of a method as a function (rate, tableau, t, h, y) ↦ y₁, and the coefficients to pass as `tableau`.
+
+    There is at least one coefficient, since kernels accept no empty arrays.
+    """
     stages = len(method.b)
     if stages * operations <= longest:
         return lambda rate, tableau, *at: step(rate, method, *at), np.zeros(1)

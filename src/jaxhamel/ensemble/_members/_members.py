@@ -22,7 +22,7 @@ _PARTS: tuple[str, ...] = ("system", "q0", "u0", "control")
 
 
 class Members(eqx.Module):
-    """(system, q0, u0, control) of every trajectory; leaves marked in `batched` have a leading batch axis."""
+    """The inputs (system, q0, u0, control) of all trajectories; leaves marked in `batched` have a leading batch axis."""
 
     leaves: list[Any]
     structure: Any = eqx.field(static=True)
@@ -106,7 +106,7 @@ class Members(eqx.Module):
         return not any(jax.tree.leaves(jax.tree.unflatten(self.structure, self.batched)[part]))
 
     def with_numbers(self, entries: Any, shared: list[Any], fixed: list[Any]) -> tuple[Any, ...]:
-        """(system, q0, u0, control) of one trajectory, from its own leaves and both kinds of shared leaves.
+        """The inputs (system, q0, u0, control) of one trajectory, from its own leaves and both kinds of shared leaves.
 
         Shared numbers that are known to be 0, 1 or −1 become constants.
         """
@@ -115,7 +115,7 @@ class Members(eqx.Module):
         return jax.tree.unflatten(self.structure, filled)
 
     def with_own(self, entries: Any) -> tuple[Any, ...]:
-        """(system, q0, u0, control) of one trajectory, from its own leaves."""
+        """The inputs (system, q0, u0, control) of one trajectory, from its own leaves."""
         entries = iter(entries)
         pairs = zip(self.leaves, self.batched, strict=True)
         filled = [next(entries) if varies else x for x, varies in pairs]
@@ -123,7 +123,7 @@ class Members(eqx.Module):
 
 
 def _first_of(member: tuple[Any, ...], dtype) -> tuple[Any, ...]:
-    """(system, t, q, u, control) at t = 0, the state in one dtype."""
+    """The inputs (system, t, q, u, control) of one trajectory at t = 0, with the state in one dtype."""
     system, q0, u0, control = member
     cast = lambda x: jnp.asarray(x, dtype)  # noqa: E731
     return system, cast(0.0), jax.tree.map(cast, q0), cast(u0), control

@@ -22,7 +22,7 @@ class Parameters(NamedTuple):
         return tuple(mine[i] for i in self.mine), tuple(arrays[i] for i in self.shared)
 
     def filled(self, values, mine, shared):
-        """(mine, shared) with the differentiated inputs replaced by `values`."""
+        """The inputs (mine, shared), with the differentiated ones replaced by `values`."""
         arrays, structure = jax.tree.flatten(shared)
         mine = tuple(replaced(mine, self.mine, values[0]))
         return mine, jax.tree.unflatten(structure, replaced(arrays, self.shared, values[1]))
@@ -34,7 +34,7 @@ class Parameters(NamedTuple):
         return (jnp.zeros_like(like),) * many
 
     def arrays(self, columns: Columns, shared) -> list[Array]:
-        """Cotangents from columns: per-trajectory numbers keep theirs, those of shared arrays are summed over the lanes."""
+        """Cotangents as arrays, from columns: those of shared inputs are summed over the lanes."""
         found, arrays = list(columns[: len(self.mine)]), jax.tree.leaves(shared)
         rest = iter(columns[len(self.mine) :])
         for i in self.shared:
@@ -57,5 +57,5 @@ def numbers(tree: Any) -> list[Any]:
 
 
 def added(xs: Iterable[Any], ys: Iterable[Any]) -> tuple[Any, ...]:
-    """x + y of each pair."""
+    """The sums x + y of corresponding entries."""
     return tuple(x + y for x, y in zip(xs, ys, strict=True))

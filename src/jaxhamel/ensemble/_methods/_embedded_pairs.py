@@ -66,7 +66,7 @@ def _rows(matrix) -> tuple[Weights, ...]:
 
 
 def _inside(interpolation: Any, b: np.ndarray) -> np.ndarray:
-    """w, by fitting a polynomial in θ to the interpolant's values for each unit slope."""
+    """The weights w, fitted as polynomials in θ to the interpolant's values for each unit slope."""
     with jax.ensure_compile_time_eval(), jax.enable_x64(True):
         zero, one = np.zeros(()), np.ones(())
         y0, y1, k = map(jnp.asarray, (np.zeros(len(b)), b, np.eye(len(b))))

@@ -41,7 +41,7 @@ def program_text(function: Callable[..., Any], *arguments: Any) -> list[str]:
 
 
 def array_text(x: Any) -> str:
-    """dtype, shape, and the numbers of an array or a digest of them."""
+    """An array as text: dtype, shape, and its numbers or a digest of them."""
     if hasattr(x, "dtype") and jax.dtypes.issubdtype(x.dtype, jax.dtypes.prng_key):
         return f"{x.dtype} {array_text(jax.random.key_data(x))}"
     x = np.asarray(x)

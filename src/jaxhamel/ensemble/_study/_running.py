@@ -1,4 +1,4 @@
-"""A Monte Carlo run in progress: its progress report, and its criterion for stopping."""
+"""Progress of a Monte Carlo run: its reports, and the criterion for stopping."""
 
 import math
 from collections.abc import Collection, Mapping
@@ -78,7 +78,7 @@ class Progress:
 
     @property
     def means(self) -> dict[str, tuple[float, float]]:
-        """(mean, standard error) of each quantity."""
+        """Mean of each quantity with its standard error, as pairs."""
         pairs = zip(self._moments.mean.tolist(), self._moments.mean_error.tolist(), strict=True)
         return dict(zip((n for n in self._values if n != "failed"), pairs, strict=True))
 

@@ -40,7 +40,7 @@ class Segments(eqx.Module):
 
     @property
     def count(self) -> int:
-        """N."""
+        """The number N of segments."""
         return self.ts.shape[0]
 
 
@@ -97,7 +97,7 @@ def _stacked(controls: list[Any]) -> Any:
 
 
 def _pieces(run: Run, measurements, count: int):
-    """(row of the node, (times, values, mask)) of each segment."""
+    """The segments of one run: (row of the node, (times, values, mask)) of each."""
     rows = len(run.ts)
     nodes = np.unique(np.linspace(0, rows - 1, min(count, max(rows - 1, 1)) + 1).astype(int))
     values, there = _filled(run, measurements)

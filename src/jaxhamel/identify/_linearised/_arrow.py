@@ -32,7 +32,7 @@ class Rows(eqx.Module):
     start: int = eqx.field(static=True)
 
     def times(self, nodes: Float[Array, "A n"], border: Float[Array, " b"]) -> Float[Array, "N m"]:
-        """J x."""
+        """The product J x of these rows."""
         N = self.r.shape[0]
         own = nodes[self.start : self.start + N]
         out = _mv(self.node, own) + _mv(self.border, border[self.place])
@@ -57,7 +57,7 @@ class Linear(eqx.Module):
 
 
 class Arrow(eqx.Module):
-    """H by its blocks D, E `(N, n, n)`, B `(N, n, b)`, C `(b, b)`, and Jᵀr of nodes and border."""
+    """The matrix H as its blocks D, E `(N, n, n)`, B `(N, n, b)` and C `(b, b)`, and Jᵀr of nodes and border."""
 
     D: Float[Array, "N n n"]
     E: Float[Array, "N n n"]
@@ -68,7 +68,7 @@ class Arrow(eqx.Module):
 
     @property
     def gradient(self) -> Float[Array, " D"]:
-        """Jᵀ r."""
+        """The gradient Jᵀ r of ½|r|²."""
         return jnp.concatenate([self.g.ravel(), self.g_border])
 
     @property
@@ -92,7 +92,9 @@ class Arrow(eqx.Module):
         )
 
     def solved(self, damping: Scalar) -> Float[Array, " D"]:
-        """(H + damping · 1)⁻¹ Jᵀ r by a block Cholesky factorisation; not finite if H + damping is not positive definite."""
+        """Solves (H + damping · 1) y = Jᵀ r by a block Cholesky factorisation; y is not finite if the matrix is not
+        positive definite.
+        """
         n, b = self.B.shape[1:]
         own, corner = (damping * jnp.eye(size, dtype=self.g.dtype) for size in (n, b))
 
@@ -129,7 +131,7 @@ class Arrow(eqx.Module):
 def arrow_of(
     rows: tuple[Rows, ...], nodes: int, r_border: Float[Array, " M"], border: Float[Array, "M b"]
 ) -> Arrow:
-    """H and Jᵀr from the rows of the segments, and from rows (priors) that depend on the border only."""
+    """Assembles H and Jᵀr from the rows of the segments and from rows (priors) that depend on the border only."""
     n, b, dtype = rows[0].node.shape[2], border.shape[1], border.dtype
     total = Arrow(
         D=jnp.zeros(
@@ -178,7 +180,7 @@ def _product(left, right):
 
 
 def _spread(values: Float[Array, "N m e"], place: Int[Array, "N e"], b: int):
-    """Puts columns at their places among the b columns of the border."""
+    """Places columns among the b columns of the border, at the given indices."""
     N, m, _ = values.shape
     index = (jnp.arange(N)[:, None, None], jnp.arange(m)[None, :, None], place[:, None, :])
     return jnp.zeros((N, m, b), values.dtype).at[index].add(values)

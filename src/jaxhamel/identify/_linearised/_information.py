@@ -54,7 +54,7 @@ def _group(model: Model, group: Segments, part: Blocks, R: int) -> Float[Array, 
 
 
 def _eliminated(inner: Float[Array, "R w w"], outer: Float[Array, "R w P"]):
-    """F_zw F_ww⁺ F_wz, F_ww scaled to a unit diagonal first."""
+    """The Schur complement's term F_zw F_ww⁺ F_wz, computed with F_ww scaled to a unit diagonal."""
     size = jnp.sqrt(jnp.diagonal(inner, axis1=1, axis2=2))
     size = jnp.where(size > 0, size, 1.0)
     unit = inner / size[:, :, None] / size[:, None, :]
@@ -66,7 +66,7 @@ def _eliminated(inner: Float[Array, "R w w"], outer: Float[Array, "R w P"]):
 
 
 def _chain(group: Segments, part: Blocks):
-    """A_k and B_k of each segment."""
+    """The matrices A_k and B_k of each segment (see the module)."""
     n, P = part.H.shape[1:]
     start = jnp.eye(n, dtype=part.G.dtype), jnp.zeros((n, P), part.G.dtype)
 

@@ -15,18 +15,18 @@ class AbstractLoss(eqx.Module):
 
     @abstractmethod
     def rho(self, r: Array) -> Array:
-        """ρ(r)."""
+        """The loss ρ(r)."""
 
     @abstractmethod
     def psi(self, r: Array) -> Array:
-        """ψ(r) = ρ′(r)."""
+        """Its derivative ψ(r) = ρ′(r)."""
 
     @abstractmethod
     def slope(self, r: Array) -> Array:
-        """ψ′(r)."""
+        """Its second derivative ψ′(r)."""
 
     def transformed(self, r: Array) -> Array:
-        """s = sign(r) √(2ρ(r)), as smooth at zero as r itself."""
+        """The residual s = sign(r) √(2ρ(r)), which is as smooth at zero as r itself."""
         small = jnp.abs(r) < 1e-3
         safe = jnp.where(small, 1.0, r)
         return jnp.where(small, r, r * jnp.sqrt(2 * self.rho(safe)) / jnp.abs(safe))

@@ -31,7 +31,7 @@ class Model(eqx.Module):
     # --- parameters ------------------------------------------------------------------------------------------------
 
     def coordinates(self, system: System | None = None) -> Float[Array, " P"]:
-        """z of a system, by default of the model's own."""
+        """The coordinates z of a system, by default of the model's own."""
         system = self.system if system is None else system
         pieces = [p.coordinates(system) for p in self.parameters]
         return jnp.concatenate([*pieces, jnp.zeros(0, jnp.result_type(float))])

@@ -51,7 +51,7 @@ def linearised(model: Model, groups: tuple[Segments, ...], x: Unknowns, noise) -
 
 @eqx.filter_jit
 def assembled(model: Model, groups, parts: list[Blocks], x: Unknowns, weights: Weights):
-    """(r, dr/dy, normal equations, numbers to report) of all segments together."""
+    """Assembles the residual r, dr/dy, the normal equations and numbers to report from all segments."""
     rows, told = [], []
     for group, part, start in zip(groups, parts, _starts(groups), strict=True):
         gaps = _gap_rows(x, group, part, start, weights.gap)
@@ -75,7 +75,7 @@ def _starts(groups: tuple[Segments, ...]) -> list[int]:
 
 @eqx.filter_jit
 def placed(model: Model, base: Unknowns, weights: Weights, y: Float[Array, " D"]) -> Unknowns:
-    """The unknowns at the scaled increments y from a base point."""
+    """The unknowns at a base point, moved by the scaled increments y."""
     return moved(model, base, y * weights.scale)
 
 
@@ -89,7 +89,7 @@ def moved(model: Model, x: Unknowns, increments: Float[Array, " D"]) -> Unknowns
 
 
 def size_of(model: Model, x: Unknowns) -> int:
-    """D, the number of unknowns."""
+    """The number D of unknowns."""
     return tangent_size(model.system) * x.u.shape[0] + x.offsets.size + x.z.shape[0]
 
 
@@ -120,7 +120,7 @@ def _gap_rows(x: Unknowns, group: Segments, part: Blocks, start: int, weight) ->
 
 
 def _held(x: Unknowns, weights: Weights):
-    """(r, J) of the temporary prior that keeps the coordinates near `weights.z`."""
+    """Residual and Jacobian (r, J) of the temporary prior that keeps the coordinates near `weights.z`."""
     P, dtype = x.z.shape[0], x.z.dtype
     none = jnp.zeros((P, x.offsets.size), dtype)
     J = jnp.concatenate([none, weights.hold * jnp.eye(P, dtype=dtype)], axis=1)
@@ -128,7 +128,7 @@ def _held(x: Unknowns, weights: Weights):
 
 
 def _priors(model: Model, x: Unknowns):
-    """(r, J) of the priors on parameters, then on offsets, with J by the entries of the border."""
+    """Residuals and Jacobian (r, J) of the priors on parameters, then on offsets, with J by the entries of the border."""
     P, O = x.z.shape[0], x.offsets.size
     r = model.prior_residual(x.z)
     if r.shape[0]:

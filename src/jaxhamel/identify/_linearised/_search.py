@@ -50,7 +50,7 @@ def levenberg_marquardt(tolerance: float = 1e-4) -> optx.AbstractLeastSquaresSol
 
 @eqx.filter_jit
 def begin(solver, y, r, J, arrow, told):
-    """The solver's first state as a list of its arrays; each step rebuilds the rest."""
+    """The solver's initial state, of which only the arrays are kept, as a list."""
     return jax.tree.leaves(eqx.filter(_first(solver, y, r, J, arrow, told), eqx.is_array))
 
 
@@ -64,7 +64,9 @@ def candidate(solver, y, leaves, r, J, arrow, told):
 
 @eqx.filter_jit
 def advance(solver, y, leaves, r, J, arrow, told):
-    """(y, state, whether it has converged) after one step; r, J, … are the results of `assembled` at its candidate."""
+    """One step of the solver: (y, state, whether it has converged). r, J, … are the results of `assembled` at its
+    candidate.
+    """
     state = _state(solver, y, leaves, r, J, arrow, told)
     if not isinstance(solver, optx.AbstractLeastSquaresSolver):
         return _descend(solver, y, state, arrow.gradient)

@@ -62,7 +62,7 @@ class BodyInertia(AbstractParameter):
         return dataclasses.replace(self, frozen=frozen, length=length, principal=principal)
 
     def _of(self, system) -> tuple[Array, Array, Array]:
-        """(m, c, I_C), the inertia in the form of its leaf."""
+        """The body's (m, c, I_C), with the inertia in the form of its leaf."""
         mass, com, inertia = (leaf_of(system, p) for p in (self.mass, self.com, self.path))
         return mass, com, inertia if self.about_com else inertia - _steiner(mass, com, inertia)
 
@@ -164,7 +164,7 @@ class RotationalInertia(AbstractParameter):
 
 
 def rotational_coordinates(inertia: Array, length: Any) -> Float[Array, "..."]:
-    """(d_1, d_2, d_3), and (s_12, s_23, s_13)/length of a matrix, of Σ = V Vᵀ."""
+    """The coordinates (d_1, d_2, d_3) of Σ = V Vᵀ; for a matrix also (s_12, s_23, s_13)/length."""
     second = second_moments(inertia)
     if inertia.ndim == 1:
         return 0.5 * jnp.log(jnp.diagonal(second))
@@ -174,7 +174,7 @@ def rotational_coordinates(inertia: Array, length: Any) -> Float[Array, "..."]:
 
 
 def rotational_inertia(z: Array, length: Any) -> Array:
-    """The inverse of `rotational_coordinates`: `(3,)` of three coordinates, `(3, 3)` of six."""
+    """The inertia from its coordinates: `(3,)` from three of them, `(3, 3)` from six."""
     if z.shape == (3,):
         second = jnp.exp(2 * z)
         return jnp.sum(second) - second
@@ -203,6 +203,6 @@ def entry_sizes(inertia: Array) -> Float[Array, "..."]:
 
 
 def _steiner(mass: Any, com: Any, inertia: Any) -> Array:
-    """m (|c|² 1 − c cᵀ), for a matrix; principal moments keep their axes only if c lies along one of them."""
+    """Steiner's term m (|c|² 1 − c cᵀ), for a matrix; principal moments keep their axes only if c lies along one of them."""
     matrix = mass * (jnp.dot(com, com) * jnp.eye(3, dtype=com.dtype) - com[:, None] * com[None, :])
     return jnp.diagonal(matrix) if inertia.ndim == 1 else matrix

@@ -35,13 +35,13 @@ def pseudo_inertia(mass: ArrayLike, com: ArrayLike, inertia: ArrayLike) -> Float
 
 
 def second_moments(inertia: Float[Array, "..."]) -> Float[Array, "3 3"]:
-    """Σ = ∫ x xᵀ dm = ½ tr(I) 1 − I, from a rotational inertia about the same point."""
+    """The second moments Σ = ∫ x xᵀ dm = ½ tr(I) 1 − I, from a rotational inertia I about the same point."""
     matrix = jnp.diag(inertia) if inertia.ndim == 1 else 0.5 * (inertia + inertia.T)
     return 0.5 * jnp.trace(matrix) * jnp.eye(3, dtype=matrix.dtype) - matrix
 
 
 def inertia_of(second: Float[Array, "3 3"]) -> Float[Array, "3 3"]:
-    """I = tr(Σ) 1 − Σ."""
+    """The rotational inertia I = tr(Σ) 1 − Σ, from second moments."""
     return jnp.trace(second) * jnp.eye(3, dtype=second.dtype) - second
 
 

@@ -105,11 +105,11 @@ class _Entries(AbstractParameter):
 
     @abstractmethod
     def to_coordinate(self, x: Array) -> Array:
-        """z of the free entries' values."""
+        """The coordinates z of the free entries' values."""
 
     @abstractmethod
     def from_coordinate(self, z: Array) -> Array:
-        """Values of the free entries."""
+        """The values of the free entries, from their coordinates z."""
 
     def resolved(self, system: Any) -> Self:
         _checks.check_path(system, self.path)
