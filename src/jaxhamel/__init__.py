@@ -44,6 +44,9 @@ if TYPE_CHECKING:
 
     # Systems and their equations of motion
     from jaxhamel.mechanics import Constant as Constant
+    from jaxhamel.mechanics import Feedback as Feedback
+    from jaxhamel.mechanics import Kinematic as Kinematic
+    from jaxhamel.mechanics import MovingParts as MovingParts
     from jaxhamel.mechanics import Points as Points
     from jaxhamel.mechanics import PowerBalance as PowerBalance
     from jaxhamel.mechanics import Spins as Spins
@@ -95,6 +98,9 @@ _HOMES = {
     ),
     "jaxhamel.mechanics": (
         "Constant",
+        "Feedback",
+        "Kinematic",
+        "MovingParts",
         "Points",
         "PowerBalance",
         "Spins",

@@ -65,6 +65,11 @@ from jaxhamel._checks._experiments import check_for_posterior as check_for_poste
 from jaxhamel._checks._experiments import check_informative as check_informative
 from jaxhamel._checks._experiments import check_noise_given as check_noise_given
 from jaxhamel._checks._experiments import check_planned as check_planned
+from jaxhamel._checks._feedback import check_feedback_value as check_feedback_value
+from jaxhamel._checks._feedback import check_moving_parts as check_moving_parts
+from jaxhamel._checks._feedback import check_of_state as check_of_state
+from jaxhamel._checks._feedback import check_of_time as check_of_time
+from jaxhamel._checks._feedback import check_takes_feedback as check_takes_feedback
 from jaxhamel._checks._fits import check_budget as check_budget
 from jaxhamel._checks._fits import check_count as check_count
 from jaxhamel._checks._fits import check_kind as check_kind

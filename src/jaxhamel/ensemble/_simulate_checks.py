@@ -12,6 +12,8 @@ from jaxhamel import _checks
 from jaxhamel._shapes import shapes_of
 from jaxhamel.ensemble._members._members import Members
 from jaxhamel.mechanics import ROUTES
+from jaxhamel.mechanics._controls._at_start import at_start
+from jaxhamel.mechanics._controls._control import Feedback
 from jaxhamel.simulate._simulate import dtype_of_state
 
 
@@ -35,7 +37,7 @@ def times_checked(
     )
     _checks.check_route(options.get("route"), ROUTES)
     _motion_shapes(members, times)
-    if members.shares(3):
+    if members.shares(3) and not isinstance(control, Feedback):
         _checks.check_control_along(times, control)
     if members.shares(0) and members.shares(1):
         _checks.check_frame_at(system, times[0], q0)
@@ -47,8 +49,8 @@ def _motion_shapes(members: Members, ts: Float[Array, " T"]) -> None:
     """Checks the shapes that frame and control return; traced once for each kind of ensemble, because tracing is slow."""
 
     def check(*own):
-        system, q0, _, control = members.with_own(own)
-        system.check_control(ts[0], control)
+        system, q0, u0, control = members.with_own(own)
+        system.check_control(ts[0], at_start(system, ts[0], q0, u0, control))
         _checks.check_frame_at(system, ts[0], q0)
         return own
 

@@ -8,6 +8,11 @@ from jaxhamel.mechanics._acceleration import quasi_velocity as quasi_velocity
 from jaxhamel.mechanics._acceleration import vector_field as vector_field
 from jaxhamel.mechanics._acceleration import velocity as velocity
 from jaxhamel.mechanics._constraints._holonomic import close_loops as close_loops
+from jaxhamel.mechanics._controls._control import Constant as Constant
+from jaxhamel.mechanics._controls._control import Feedback as Feedback
+from jaxhamel.mechanics._controls._control import as_control as as_control
+from jaxhamel.mechanics._controls._kinematic import Kinematic as Kinematic
+from jaxhamel.mechanics._controls._moving_parts import MovingParts as MovingParts
 from jaxhamel.mechanics._description._declarations import Output as Output
 from jaxhamel.mechanics._description._declarations import Parameter as Parameter
 from jaxhamel.mechanics._description._declarations import Part as Part
@@ -66,6 +71,7 @@ from jaxhamel.mechanics._reduction._mechanical_connection import MassBlocks as M
 from jaxhamel.mechanics._reduction._mechanical_connection import (
     MechanicalConnection as MechanicalConnection,
 )
+from jaxhamel.mechanics._reduction._mechanical_connection import ZeroMomentum as ZeroMomentum
 from jaxhamel.mechanics._reduction._mechanical_connection import locked_inertia as locked_inertia
 from jaxhamel.mechanics._reduction._mechanical_connection import locked_velocity as locked_velocity
 from jaxhamel.mechanics._reduction._mechanical_connection import mass_blocks as mass_blocks
@@ -110,6 +116,4 @@ from jaxhamel.mechanics._stability._riemann import riemann_curvature as riemann_
 from jaxhamel.mechanics._stability._riemann import sectional_curvature as sectional_curvature
 from jaxhamel.mechanics._stability._riemann import stability_matrix as stability_matrix
 from jaxhamel.mechanics._stability._symmetry import Symmetry as Symmetry
-from jaxhamel.mechanics._system import Constant as Constant
 from jaxhamel.mechanics._system import System as System
-from jaxhamel.mechanics._system import as_control as as_control

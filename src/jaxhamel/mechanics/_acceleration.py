@@ -4,12 +4,16 @@ from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
+import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control, Multiplier, QuasiVelocity, Time, Velocity
 from jaxhamel.mechanics._constraints._multipliers import multiplier_of_motion, multipliers
 from jaxhamel.mechanics._constraints._redundant import of_least_norm
+from jaxhamel.mechanics._controls._control import at_state
+from jaxhamel.mechanics._controls._kinematic import under
+from jaxhamel.mechanics._controls._moving_parts import MovingParts
 from jaxhamel.mechanics._equations._boltzmann_hamel import boltzmann_hamel
 from jaxhamel.mechanics._equations._gauss import gauss
 from jaxhamel.mechanics._examination._boundary import check_determined, check_system
@@ -30,6 +34,31 @@ def choose_route(system: System, route: str | None) -> str:
     """
     _checks.check_route(route, ROUTES)
     return "gauss" if route is None else route
+
+
+def motion(
+    system: System,
+    t: Time,
+    q: Configuration,
+    u: QuasiVelocity,
+    control: Control,
+    route: str | None = None,
+) -> tuple[Velocity, Float[Array, " k"]]:
+    """(v, u̇) of any system under any control; unchecked, for right-hand sides."""
+    system, control = under(system, control), at_state(control, t, q, u)
+    if isinstance(system, MovingParts):
+        return _with_parts(system, t, q, u, control, route)
+    v = velocity_of(system, t, q, u)
+    if not system.n_independent:
+        return v, jnp.zeros_like(u)
+    return v, ROUTES[choose_route(system, route)](system, t, q, u, control)
+
+
+def _with_parts(system: MovingParts, t, q, u, control, route):
+    """(v, θ̇) and (u̇, θ̈)."""
+    own_q, own_u, parts = system.inside(t, q, u, control)
+    v, u_dot = motion(system.system, t, own_q, own_u, parts, route)
+    return jnp.concatenate([v, parts.rate]), jnp.concatenate([u_dot, parts.acceleration])
 
 
 def acceleration(
@@ -64,7 +93,7 @@ def acceleration(
     Source: Müller 2021, eq. (14), (22)–(24); From 2012, eq. (57); Massa–Vignolo, eq. (12). Müller's index order of γ is
     kept; books that write γ^c_ab u^a instead have the opposite sign.
     """
-    t, q, (u,), control = prepare(q, u, t=t, control=control)
+    t, q, (u,), control = prepare(q, u, t=t, control=control, keep_feedback=True)
     check_system(system, t, q, u, control)
     u_dot = _accelerate(system, t, q, u, control, choose_route(system, route))
     check_determined(u_dot, system, t, q, u, control)
@@ -73,7 +102,7 @@ def acceleration(
 
 @eqx.filter_jit
 def _accelerate(system, t, q, u, control, route):
-    return ROUTES[route](system, t, q, u, control)
+    return motion(system, t, q, u, control, route)[1]
 
 
 def constraint_force(
@@ -87,23 +116,29 @@ def constraint_force(
     **Arguments:** as for `acceleration`. **Returns:** λ, `(m,)`; for a system that lists redundant one-forms in
     `constraints`, the multipliers of least norm on all of them, `(r,)`. Source: Müller 2021, eq. (23).
     """
-    t, q, (u,), control = prepare(q, u, t=t, control=control)
+    t, q, (u,), control = prepare(q, u, t=t, control=control, keep_feedback=True)
     check_system(system, t, q, u, control)
     return _constraint_force(system, t, q, u, control, choose_route(system, None))
 
 
 @eqx.filter_jit
 def _constraint_force(system, t, q, u, control, route):
-    u_dot = ROUTES[route](system, t, q, u, control)
+    u_dot = motion(system, t, q, u, control, route)[1]
+    system, control = under(system, control), at_state(control, t, q, u)
     multiplier = multiplier_of_motion(system, t, q, u, u_dot, control)
     return of_least_norm(system, t, q, multiplier)
 
 
-def velocity(system: System, t: Time, q: Configuration, u: QuasiVelocity) -> Velocity:
-    """v = B(t, q) ((0, u) − a(t, q)): the left-trivialised velocity, `(n,)`, of the quasi-velocities u `(k,)`."""
-    t, q, (u,), _ = prepare(q, u, t=t, control=None)
+def velocity(
+    system: System, t: Time, q: Configuration, u: QuasiVelocity, control: Control = None
+) -> Velocity:
+    """v = B(t, q) ((0, u) − a(t, q)): the left-trivialised velocity, `(n,)`, of the quasi-velocities u `(k,)`.
+
+    It depends on `control` only where the quasi-velocities are prescribed (`jaxhamel.Kinematic`).
+    """
+    t, q, (u,), control = prepare(q, u, t=t, control=control, keep_feedback=True)
     _checks.check_state(system, q, u)
-    return velocity_of(system, t, q, u)
+    return velocity_of(under(system, control), t, q, u)
 
 
 def quasi_velocity(system: System, t: Time, q: Configuration, v: Velocity) -> QuasiVelocity:
@@ -128,8 +163,7 @@ class VectorField(eqx.Module):
 
     def __call__(self, t: Time, y: Any, args: Any) -> Any:
         (q, u), (system, control) = y, args
-        v = velocity_of(system, t, q, u)
-        u_dot = ROUTES[choose_route(system, self.route)](system, t, q, u, control)
+        v, u_dot = motion(system, t, q, u, control, self.route)
         return system.space.rate(q, v), u_dot
 
 

@@ -8,8 +8,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar, Time
-from jaxhamel.mechanics._acceleration import ROUTES, choose_route
+from jaxhamel.mechanics._acceleration import motion
 from jaxhamel.mechanics._constraints._multipliers import multiplier_of_motion
+from jaxhamel.mechanics._controls._control import at_state
+from jaxhamel.mechanics._controls._kinematic import under
 from jaxhamel.mechanics._equations._boltzmann_hamel import momentum_of
 from jaxhamel.mechanics._examination._boundary import check_system
 from jaxhamel.mechanics._kinematics import applied_force, lagrangian, prepare, velocity_of
@@ -26,13 +28,14 @@ def energy(
 
     **Arguments:** as for `acceleration`. **Returns:** a scalar.
     """
-    t, q, (u,), control = prepare(q, u, t=t, control=control)
+    t, q, (u,), control = prepare(q, u, t=t, control=control, keep_feedback=True)
     check_system(system, t, q, u, control)
     return _energy(system, t, q, u, control)
 
 
 @eqx.filter_jit
 def _energy(system, t, q, u, control):
+    system, control = under(system, control), at_state(control, t, q, u)
     v = velocity_of(system, t, q, u)
     value, rate = jax.jvp(lambda v: lagrangian(system, t, q, v, control), (v,), (v,))
     return rate - value
@@ -45,13 +48,14 @@ def momentum(
 
     **Arguments:** as for `acceleration`. **Returns:** `(n,)`. Source: Müller 2021, eq. (14).
     """
-    t, q, (u,), control = prepare(q, u, t=t, control=control)
+    t, q, (u,), control = prepare(q, u, t=t, control=control, keep_feedback=True)
     check_system(system, t, q, u, control)
     return _momentum(system, t, q, u, control)
 
 
 @eqx.filter_jit
 def _momentum(system, t, q, u, control):
+    system, control = under(system, control), at_state(control, t, q, u)
     return momentum_of(system, t, q, velocity_of(system, t, q, u), control)
 
 
@@ -75,15 +79,15 @@ def power_balance(
 
     **Arguments:** as for `acceleration`. **Returns:** a `PowerBalance`.
     """
-    t, q, (u,), control = prepare(q, u, t=t, control=control)
+    t, q, (u,), control = prepare(q, u, t=t, control=control, keep_feedback=True)
     check_system(system, t, q, u, control)
     return _power_balance(system, t, q, u, control)
 
 
 @eqx.filter_jit
 def _power_balance(system, t, q, u, control):
-    v = velocity_of(system, t, q, u)
-    u_dot = ROUTES[choose_route(system, None)](system, t, q, u, control)
+    v, u_dot = motion(system, t, q, u, control)
+    system, control = under(system, control), at_state(control, t, q, u)
     multiplier = multiplier_of_motion(system, t, q, u, u_dot, control)
     _, rate = jax.jvp(
         lambda t, q, u: _energy(system, t, q, u, control),

@@ -15,8 +15,9 @@ from jaxtyping import Array, Float
 
 from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar, Time, Velocity
+from jaxhamel.mechanics._controls._control import as_control, at_state
 from jaxhamel.mechanics._small_solve import inverse, known_inverse
-from jaxhamel.mechanics._system import System, as_control, counts, dtype_of, overrides
+from jaxhamel.mechanics._system import System, counts, dtype_of, overrides
 
 
 class InverseFrame(eqx.Module):
@@ -140,8 +141,11 @@ def prepare(
     t: Time,
     control: Control,
     names: tuple[str, ...] = ("u",),
+    keep_feedback: bool = False,
 ) -> tuple[Scalar, Configuration, tuple[Array, ...], Control]:
     """Converts the arguments of one call to one floating dtype, as strict dtype promotion requires.
+
+    A feedback becomes its value at this state, a constant, unless `keep_feedback`.
 
     **Raises:** `TypeError` or `ValueError` for arguments that are not arrays; `names` are those of the velocities.
     """
@@ -153,7 +157,11 @@ def prepare(
         else (jnp.result_type(*(x for x in leaves if _is_float(x))))
     )
     cast = lambda x: jnp.asarray(x, dtype=dtype)  # noqa: E731
-    return cast(t), jax.tree.map(cast, q), tuple(map(cast, velocities)), as_control(control)
+    t, q, found = cast(t), jax.tree.map(cast, q), tuple(map(cast, velocities))
+    control = as_control(control)
+    if names[:1] == ("u",) and found and not keep_feedback:
+        control = at_state(control, t, q, found[0])
+    return t, q, found, control
 
 
 def _is_float(x: Array) -> bool:

@@ -1,6 +1,5 @@
 """The base class of mechanical systems: configuration space, Lagrangian, frame of quasi-velocities, constraints, forces."""
 
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -8,7 +7,6 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control, Scalar, Time, Velocity
 from jaxhamel.geometry import AbstractSpace
 from jaxhamel.mechanics._description._declarations import Output, State
@@ -140,23 +138,6 @@ class System(eqx.Module):
     def n_independent(self) -> int:
         """k = n − m, the number of independent quasi-velocities."""
         return self.space.dim - self.n_constraints
-
-
-class Constant(eqx.Module):
-    """A control with a constant value."""
-
-    value: Any
-
-    def __call__(self, t: Time) -> Any:
-        return self.value
-
-
-def as_control(control: Control) -> Callable[..., Any] | None:
-    """A control as a callable of t: callables and None as they are, anything else as a constant function."""
-    if control is None or callable(control):
-        return control
-    _checks.check_constant_control(control)
-    return Constant(jax.tree.map(jnp.asarray, control))
 
 
 # A method that restates others is used only if no subclass below it overrides one of those.

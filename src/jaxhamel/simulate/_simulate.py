@@ -16,7 +16,7 @@ from jaxhamel._typing import Configuration, Control
 from jaxhamel.geometry import AbstractSpace
 from jaxhamel.mechanics import System, VectorField, as_control
 from jaxhamel.mechanics._constraints._holonomic import check_closed
-from jaxhamel.mechanics._examination._boundary import check_forms
+from jaxhamel.mechanics._examination._boundary import check_control, check_forms
 from jaxhamel.simulate._adjoint import AutoAdjoint
 from jaxhamel.simulate._event import Conditions, Ending
 from jaxhamel.simulate._one_vector import Layout, OfParts, OfVector, can_be_one_vector
@@ -102,7 +102,8 @@ def simulate(
     _checks.check_a_system(system)
     control = as_control(control)
     q0, u0, ts = _state_in_one_dtype(system, q0, u0, ts)
-    _checks.check_simulation(system, q0, u0, ts, control, {"rtol": rtol, "atol": atol, "dt": dt})
+    _checks.check_simulation(system, q0, u0, ts, {"rtol": rtol, "atol": atol, "dt": dt})
+    check_control(system, ts, q0, u0, control)
     check_forms(system, _checks.first_time(ts), q0, u0, control)
     check_closed(system, _checks.first_time(ts), q0)
     _checks.check_options(solver, adjoint, max_steps, route)

@@ -6,6 +6,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxhamel._words import counted
+from jaxhamel.mechanics._controls._control import at_state
+from jaxhamel.mechanics._controls._kinematic import under
 from jaxhamel.mechanics._system import overridden_below
 from jaxhamel.simulate._results import in_words
 from jaxhamel.simulate._trajectory import why_it_failed
@@ -98,17 +100,22 @@ def _drift(values) -> str:
 def _quantities(system, control, ts, q, u):
     kept = {}
     if not overridden_below(system, "invariants"):
-        kept = jax.vmap(lambda t, q, u: system.invariants(t, q, u, control))(ts, q, u)
+        kept = jax.vmap(lambda t, q, u: _invariants(system, t, q, u, control))(ts, q, u)
     on_group = jax.vmap(system.space.normalise)(q)
     distances = [
         jnp.max(jnp.abs(a - b)) for a, b in zip(*map(jax.tree.leaves, (q, on_group)), strict=True)
     ]
-    residual = jax.vmap(lambda t, q, u: _residual(system, t, q, u))(ts, q, u)
+    driven = under(system, control)
+    residual = jax.vmap(lambda t, q, u: _residual(driven, t, q, u))(ts, q, u)
     return (
         kept,
         jnp.max(jnp.stack(distances)),
         None if residual.shape[1] == 0 else jnp.max(residual),
     )
+
+
+def _invariants(system, t, q, u, control):
+    return system.invariants(t, q, u, at_state(control, t, q, u))
 
 
 @eqx.filter_jit

@@ -13,6 +13,7 @@ from jaxhamel._lanes._transform import flat_axes
 from jaxhamel.ensemble._members._known import Known
 from jaxhamel.geometry import AbstractSpace
 from jaxhamel.mechanics import System, as_control
+from jaxhamel.mechanics._controls._kinematic import inner
 from jaxhamel.mechanics._examination._agreement import check_agreement
 from jaxhamel.mechanics._examination._boundary import check_methods, takes_control
 from jaxhamel.mechanics._system import is_ours
@@ -46,8 +47,9 @@ class Members(eqx.Module):
         size = _checks.check_batch(given, axes)
         _checks.check_trajectories(size, parts[2])
         _check_systems(system, axes)
-        _check_states(system.space, parts[1], axes[len(jax.tree.leaves(system)) :], size)
-        _check_velocities(system, parts[2], axes[len(jax.tree.leaves(parts[:2])) :])
+        first = _first_system(system, axes)
+        _check_states(first.space, parts[1], axes[len(jax.tree.leaves(system)) :], size)
+        _check_velocities(first, parts[2], axes[len(jax.tree.leaves(parts[:2])) :])
         members = cls._of_leaves(leaves, structure, axes, size)
         members._check_system()
         return members
@@ -85,7 +87,7 @@ class Members(eqx.Module):
         t, q0, u0 = jax.tree.map(cast, (0.0, q0, u0))
         _checks.check_takes_control(system, control, takes_control(system))
         check_methods(system, t, q0, u0, control)
-        if not is_ours(system) and not _checks.any_tracer(self.leaves):
+        if not is_ours(inner(system)) and not _checks.any_tracer(self.leaves):
             check_agreement(*_first_of(self.with_own([x[0] for x in self.own]), dtype))
 
     @property
@@ -127,6 +129,15 @@ def _first_of(member: tuple[Any, ...], dtype) -> tuple[Any, ...]:
     system, q0, u0, control = member
     cast = lambda x: jnp.asarray(x, dtype)  # noqa: E731
     return system, cast(0.0), jax.tree.map(cast, q0), cast(u0), control
+
+
+def _first_system(system: System, axes: list[int | None]) -> System:
+    """The first trajectory's system, where the shapes of its fields decide on its space."""
+    if not isinstance(getattr(type(system), "space", None), property):
+        return system
+    leaves, structure = jax.tree.flatten(system)
+    pairs = zip(leaves, axes, strict=False)
+    return jax.tree.unflatten(structure, [x if a is None else jnp.take(x, 0, a) for x, a in pairs])
 
 
 def _in_front(leaves: list[Any], axes: list[int | None]) -> list[Any]:

@@ -17,6 +17,7 @@ from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar, Time, Vector3
 from jaxhamel.geometry import SO3, quaternion_matrix
 from jaxhamel.mechanics import System, VectorField
+from jaxhamel.mechanics._controls._kinematic import under
 from jaxhamel.mechanics._kinematics import velocity_of
 
 Value = Float[Array, " d"]
@@ -135,7 +136,7 @@ class Coordinate(AbstractMeasurement):
         self, system: System, t: Time, q: Configuration, u: QuasiVelocity, control: Control
     ) -> Array:
         if self.rate:
-            q = system.space.rate(q, velocity_of(system, t, q, u))
+            q = system.space.rate(q, velocity_of(under(system, control), t, q, u))
         x = _part(q, self.part)
         _checks.check_entries(f"measurement {self.name!r}", (self.index,), x.shape[0])
         return x[self.index][None]
@@ -230,7 +231,7 @@ class AngularRate(AbstractMeasurement):
     def __call__(
         self, system: System, t: Time, q: Configuration, u: QuasiVelocity, control: Control
     ) -> Array:
-        v = velocity_of(system, t, q, u)
+        v = velocity_of(under(system, control), t, q, u)
         _checks.check_entries(f"measurement {self.name!r}", self.axes, v.shape[0])
         return v[jnp.array(self.axes)]
 
@@ -284,7 +285,8 @@ class Accelerometer(AbstractMeasurement):
         """The predicted value for a motion with the rates (q̇, u̇)."""
         t, one, (q_dot, u_dot) = jnp.asarray(t, u.dtype), jnp.ones((), u.dtype), rates
         # v̇ and q̈ along the motion, each by one directional derivative
-        v, v_dot = jax.jvp(lambda *x: velocity_of(system, *x), (t, q, u), (one, q_dot, u_dot))
+        moved = under(system, control)
+        v, v_dot = jax.jvp(lambda *x: velocity_of(moved, *x), (t, q, u), (one, q_dot, u_dot))
         second = jax.jvp(system.space.rate, (q, v), (q_dot, v_dot))[1]
         omega, s = v[:3], self.point.astype(u.dtype)
         turning = jnp.cross(v_dot[:3], s) + jnp.cross(omega, jnp.cross(omega, s))

@@ -10,6 +10,7 @@ from jaxtyping import Array, Float
 
 from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Scalar, Time
+from jaxhamel.mechanics._controls._moving_parts import has_loops
 from jaxhamel.mechanics._kinematics import InverseFrame, prepare
 from jaxhamel.mechanics._small_solve import symmetric_solve
 from jaxhamel.mechanics._system import System, overrides
@@ -32,7 +33,7 @@ def close_loops(
 
     Source: Hairer, Lubich and Wanner, Geometric Numerical Integration, IV.4.
     """
-    _checks.check_has_loops(system, overrides(system, "holonomic"))
+    _checks.check_has_loops(system, has_loops(system))
     t, q, _, _ = prepare(q, t=t, control=None)
     system.space.check(q, "q")
     closed = _close(system, t, q, iterations)
@@ -45,7 +46,7 @@ def check_closed(system: System, t: Scalar, q: Configuration, power: float = 0.2
 
     **Raises:** `ValueError` with advice on how to find a nearby configuration.
     """
-    if overrides(system, "holonomic") and not _checks.any_tracer((system, t, q)):
+    if has_loops(system) and not _checks.any_tracer((system, t, q)):
         _checks.check_closed(system, t, system.holonomic(t, q), power)
 
 

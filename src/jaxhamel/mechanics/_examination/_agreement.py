@@ -20,6 +20,7 @@ from jaxhamel import _checks
 from jaxhamel._lanes._xla_cpu._jit import is_outermost, known_here
 from jaxhamel._shapes import Seen
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar
+from jaxhamel.mechanics._controls._kinematic import inner
 from jaxhamel.mechanics._equations._gauss import Normal, of_bodies, of_lagrangian
 from jaxhamel.mechanics._kinematics import velocity_of
 from jaxhamel.mechanics._system import System, counts, is_ours, overrides
@@ -36,6 +37,7 @@ def check_agreement(
 
     **Raises:** `ValueError` that names the field or the method.
     """
+    system = inner(system)
     if is_ours(system) or _checks.any_tracer((system, t, q, u, control)):
         return
     kind, values = (system, t, q, u, control), eqx.filter(system, eqx.is_array)

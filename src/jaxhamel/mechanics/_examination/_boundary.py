@@ -3,6 +3,11 @@
 Shapes are traced once for each kind of system and arguments; values are checked where they are concrete.
 """
 
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
@@ -11,6 +16,9 @@ from jaxhamel._shapes import Seen
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar
 from jaxhamel.mechanics._constraints._holonomic import check_loops
 from jaxhamel.mechanics._constraints._redundant import check_redundant
+from jaxhamel.mechanics._controls._at_start import at_start
+from jaxhamel.mechanics._controls._kinematic import Kinematic, inner
+from jaxhamel.mechanics._controls._moving_parts import MovingParts
 from jaxhamel.mechanics._equations._gauss import of_lagrangian
 from jaxhamel.mechanics._examination._agreement import check_agreement, run_quickly
 from jaxhamel.mechanics._examination._conditioning import conditioning
@@ -28,9 +36,22 @@ def check_system(
     **Raises:** `ValueError` or `TypeError` that names the argument or the method.
     """
     _checks.check_state(system, q, u)
-    _checks.check_control_along(np.reshape(t, 1) if _checks.concrete(t) is not None else t, control)
-    _checks.check_control_of(system, t, control)
+    reshape: Any = jnp.reshape if _checks.concrete(t) is None else np.reshape
+    check_control(system, reshape(t, 1), q, u, control)
     check_forms(system, t, q, u, control)
+
+
+def check_control(
+    system: System, ts: Array, q: Configuration, u: QuasiVelocity, control: Control
+) -> None:
+    """A control is finite at all `ts` and fits the system; of a feedback, the value at the first of them.
+
+    **Raises:** `ValueError` or `TypeError` that names the control.
+    """
+    start = _checks.first_time(ts)
+    control = at_start(system, start, q, u, control)
+    _checks.check_control_along(ts, control)
+    _checks.check_control_of(system, start, control)
 
 
 def check_forms(
@@ -42,11 +63,15 @@ def check_forms(
 
     **Raises:** `ValueError` or `TypeError` that names the method.
     """
+    control = at_start(system, t, q, u, control)
+    if isinstance(system, MovingParts):
+        own_q, own_u, parts = parts_inside(system, t, q, u, control)
+        return check_forms(system.system, t, own_q, own_u, parts)
     _checks.check_takes_control(system, control, takes_control(system))
     check_methods(system, t, q, u, control)
     _checks.check_frame_at(system, t, q)
-    check_redundant(system, t, q)
-    check_loops(system, t, q)
+    check_redundant(inner(system), t, q)
+    check_loops(inner(system), t, q)
     check_agreement(system, t, q, u, control)
 
 
@@ -62,15 +87,28 @@ def check_methods(
 
     **Raises:** `ValueError` or `TypeError` that names the method.
     """
+    control = at_start(system, t, q, u, control)
+    if isinstance(system, MovingParts):
+        own_q, own_u, parts = parts_inside(system, t, q, u, control)
+        return check_methods(system.system, t, own_q, own_u, parts)
     kind = (system, t, q, u, control)
     if not _TRACED.is_new(*kind):
         return
     try:
-        returned = _checks.returns_of(system, methods(system), t, q, u, control)
-        _checks.check_returns(system, returned, dtype_of(q))
+        given = inner(system)
+        returned = _checks.returns_of(given, methods(system), t, q, u, control)
+        _checks.check_returns(given, returned, dtype_of(q))
     except Exception:
         _TRACED.forget(*kind)
         raise
+
+
+def parts_inside(system: MovingParts, t, q, u, control):
+    """The state of the system within, and the motion of its parts; arrays may be abstract."""
+    at = (t, q, u, control)
+    if any(isinstance(x, jax.ShapeDtypeStruct) for x in jax.tree.leaves(at)):
+        return eqx.filter_eval_shape(system.inside, *at)
+    return system.inside(*at)
 
 
 def check_determined(
@@ -95,17 +133,20 @@ def check_regular_mass(
     **Raises:** `ValueError` that names the field.
     """
     _checks.check_leaves(system)
-    if overrides(system, "lagrangian"):
+    if overrides(system, "lagrangian") and system.n_independent:
         matrix = run_quickly(of_lagrangian, system, t, q, u, control).mass_matrix
         _checks.check_mass_matrix(system, matrix, conditioning(matrix))
 
 
 def methods(system: System) -> list[str]:
     """The methods that the equations of motion call."""
-    plain = ("frame", "drift", "force")
-    forms = ("inverse_frame", "bodies", "invariants")
+    kinematic, system = isinstance(system, Kinematic), inner(system)
+    plain = ("frame", "drift") if kinematic else ("frame", "drift", "force")
+    forms = ("inverse_frame",) if kinematic else ("inverse_frame", "bodies", "invariants")
     own = [name for name in plain if overrides(system, name)]
     given = [name for name in forms if counts(system, name)]
+    if kinematic:
+        return [*own, *given]
     # a system that gives bodies needs no Lagrangian
     needed = overrides(system, "lagrangian") or "bodies" not in given
     return [*(["lagrangian"] if needed else []), *own, *given]

@@ -11,6 +11,9 @@ import numpy as np
 
 from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Time
+from jaxhamel.mechanics._controls._at_start import at_start
+from jaxhamel.mechanics._controls._control import at_state
+from jaxhamel.mechanics._controls._kinematic import inner, under
 from jaxhamel.mechanics._equations._gauss import of_lagrangian
 from jaxhamel.mechanics._examination._agreement import (
     Disagreement,
@@ -118,21 +121,24 @@ def _state(system: System, q, u) -> tuple[Any, Any]:
 
 
 def _arguments(system: System, t, q, u, control) -> tuple[Any, ...]:
-    t, q, (u,), control = prepare(q, u, t=t, control=control)
+    t, q, (u,), control = prepare(q, u, t=t, control=control, keep_feedback=True)
     _checks.check_state(system, q, u)
-    _checks.check_takes_control(system, control, takes_control(system))
-    _checks.check_control_of(system, t, control)
+    start = at_start(system, t, q, u, control)
+    _checks.check_takes_control(system, start, takes_control(system))
+    _checks.check_control_of(system, t, start)
     return t, q, u, control
 
 
 def _returns(system: System, t, q, u, control) -> dict[str, Any]:
-    returned = _checks.returns_of(system, methods(system), t, q, u, control)
-    _checks.check_returns(system, returned, jax.tree.leaves(q)[0].dtype)
+    control, given = at_start(system, t, q, u, control), inner(system)
+    returned = _checks.returns_of(given, methods(system), t, q, u, control)
+    _checks.check_returns(given, returned, jax.tree.leaves(q)[0].dtype)
     return dict(returned)
 
 
 def _values(system: System, at, found: dict[str, Any]) -> None:
     t, q, u, control = at
+    system, control = under(system, control), at_state(control, t, q, u)
 
     def noted(check: Callable, *arguments) -> None:
         try:

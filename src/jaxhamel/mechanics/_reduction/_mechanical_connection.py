@@ -23,6 +23,8 @@ from jaxtyping import Array, Float
 from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar, Time, Velocity
 from jaxhamel.geometry import AbstractSpace, Euclidean, Product
+from jaxhamel.mechanics._description._drawing import Place
+from jaxhamel.mechanics._description._drawing import Shape as DrawnShape
 from jaxhamel.mechanics._examination._hypotheses import require, steps_around
 from jaxhamel.mechanics._kinematics import lagrangian, prepare, velocity_of
 from jaxhamel.mechanics._small_solve import symmetric_solve
@@ -240,6 +242,38 @@ class LockedFrame(System):
     def _bordered(self, A: ConnectionMatrix) -> Float[Array, "n n"]:
         fibre = A.shape[0]
         return jnp.eye(self.space.dim, dtype=A.dtype).at[:fibre, fibre:].set(A)
+
+
+class ZeroMomentum(LockedFrame):
+    """A free system whose momentum is zero: its shape moves the group by the mechanical connection,
+
+        Ω = ξ + A(r) ṙ = 0 ,    u = ṙ .
+
+    Conservation of momentum becomes constraints, so that the state is (q, ṙ) and `jaxhamel.Kinematic(ZeroMomentum(system))`
+    has the shape's velocity ṙ as its control: gaits, falling cats, satellites turned by their wheels.
+
+    **Arguments:** as for `LockedFrame`. **Raises:** as that does.
+
+    Source: Müller 2023, eq. (5.11) with Ω = 0; Montgomery 1990 (the falling cat).
+    """
+
+    @property
+    def n_constraints(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """The dimension of the group."""
+        return structure_group(self.base).dim
+
+    @property
+    def on_ground(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """As the base."""
+        return self.base.on_ground
+
+    def places(self, t: Time, q: Configuration, control: Control) -> tuple[Place, ...]:
+        """Those of the base."""
+        return self.base.places(t, q, control)
+
+    def shapes(self) -> tuple[DrawnShape, ...]:
+        """Those of the base."""
+        return self.base.shapes()
 
 
 def structure_group(system: System) -> AbstractSpace:

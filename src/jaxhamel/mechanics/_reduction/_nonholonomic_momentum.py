@@ -236,7 +236,9 @@ def nonholonomic_momentum_equations(
     Bloch, Krishnaprasad, Marsden and Murray 1996, theorem 5.4 (ṗ) and 7.1 (r̈).
     """
     connection = nonholonomic_connection(system, basis, t, right=right)
-    t, q, (momentum, rdot), control = prepare(q, momentum, rdot, t=t, control=control)
+    t, q, (momentum, rdot), control = prepare(
+        q, momentum, rdot, t=t, control=control, names=("momentum", "rdot")
+    )
     count = connection.group.dim - system.n_constraints
     _checks.check_state(system, q, jnp.concatenate([momentum, rdot]))
     _checks.check_shape("momentum", momentum, (count,), "One entry a direction of E.")

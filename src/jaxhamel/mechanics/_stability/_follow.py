@@ -98,7 +98,7 @@ def follow_equilibria(
     start = relative_equilibrium(
         here, t, q, u, control, symmetry=symmetry, conditions=held, free=free, tolerance=tolerance
     )
-    t, _, _, control = prepare(start.q, start.u, t=t, control=control)
+    t, _, _, control = prepare(start.q, start.u, t=t, control=control, keep_feedback=True)
     problem = _Family(here, t, control, symmetry, None, family, conditions)
     bound = bound_of(tolerance, start.u.dtype) * (1 + jnp.max(jnp.abs(start.rates), initial=0.0))
     mask = free_mask(here, free, start.u.dtype)

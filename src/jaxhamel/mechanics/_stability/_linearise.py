@@ -23,6 +23,8 @@ from jaxtyping import Array, Float
 from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar, Time
 from jaxhamel.mechanics._acceleration import vector_field
+from jaxhamel.mechanics._controls._at_start import at_start
+from jaxhamel.mechanics._controls._control import Feedback, at_state
 from jaxhamel.mechanics._kinematics import prepare
 from jaxhamel.mechanics._system import System
 from jaxhamel.mechanics._tangent import retract, tangent_size
@@ -55,6 +57,7 @@ def linearise(
 
     δc adds to the control's value, flattened to p numbers (p = 0 where `control` is None). The equations of a system with
     `prescribed_motion` depend on the rates of its control too: there δc = (δc, δċ, δc̈), three blocks of p columns.
+    A `jaxhamel.Feedback` is part of the equations: A is that of the closed loop, and δc adds to the feedback's value.
 
     **Raises:** as `acceleration`.
 
@@ -63,17 +66,17 @@ def linearise(
 
     Source: for the neighbours on a group, Müller 2023, eq. (7.2), in the form of a system of first order.
     """
-    t, q, (u,), control = prepare(q, u, t=t, control=control)
+    t, q, (u,), control = prepare(q, u, t=t, control=control, keep_feedback=True)
     _checks.check_state(system, q, u)
     _checks.check_frame_at(system, t, q)
-    system.check_control(t, control)
+    system.check_control(t, at_start(system, t, q, u, control))
     return _linearise(system, t, q, u, control)
 
 
 @eqx.filter_jit
 def _linearise(system, t, q, u, control) -> Linearisation:
     n = system.space.dim
-    shift, size = control_shift(system, t, control)
+    shift, size = control_shift(system, t, q, u, control)
 
     def rates(delta, change):
         at = retract(system, (q, u), delta)
@@ -93,11 +96,15 @@ def body_rates(
     return jnp.concatenate([system.space.velocity(q, q_dot), u_dot])
 
 
-def control_shift(system: System, t: Scalar, control: Control) -> tuple[Callable[..., Any], int]:
+def control_shift(
+    system: System, t: Scalar, q: Configuration, u: QuasiVelocity, control: Control
+) -> tuple[Callable[..., Any], int]:
     """`shift(δc)`, the control with its value (for prescribed motion also two rates) changed by δc; and the length of δc."""
     if control is None:
         return (lambda change: None), 0
-    value, rebuild = ravel_pytree(control(t))
+    value, rebuild = ravel_pytree(at_state(control, t, q, u)(t))
+    if isinstance(control, Feedback):
+        return (lambda change: Feedback(_Added(control, rebuild(change)))), value.size
     order = 3 if system.prescribed_motion else 1
 
     def shift(change):
@@ -110,3 +117,13 @@ def control_shift(system: System, t: Scalar, control: Control) -> tuple[Callable
         return shifted
 
     return shift, order * value.size
+
+
+class _Added(eqx.Module):
+    """A feedback with something added to its value."""
+
+    control: Feedback
+    change: Any
+
+    def __call__(self, t: Scalar, q: Configuration, u: QuasiVelocity) -> Any:
+        return jax.tree.map(jnp.add, self.control(t, q, u), self.change)

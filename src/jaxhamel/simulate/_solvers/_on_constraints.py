@@ -9,7 +9,7 @@ from jaxhamel._typing import Configuration
 from jaxhamel.geometry import AbstractSpace
 from jaxhamel.mechanics import System
 from jaxhamel.mechanics._constraints._holonomic import closing_step
-from jaxhamel.mechanics._system import overrides
+from jaxhamel.mechanics._controls._moving_parts import has_loops
 from jaxhamel.simulate._solvers._wrapped_method import AbstractWrappedMethod, with_scan_kind
 
 _ITERATIONS = 2  # after a step g = O(hᵖ⁺¹); each iteration squares it
@@ -69,5 +69,5 @@ def on_constraints(solver: diffrax.AbstractSolver, system: System, layout: Any) 
 
     **Raises:** `TypeError` for a system without `holonomic`.
     """
-    _checks.check_has_loops(system, overrides(system, "holonomic"))
+    _checks.check_has_loops(system, has_loops(system))
     return OnConstraints(solver, system.space, layout=layout)  # pyright: ignore[reportCallIssue]

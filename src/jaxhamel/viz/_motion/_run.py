@@ -11,6 +11,7 @@ import numpy as np
 from jax.tree_util import Partial
 
 from jaxhamel.mechanics import Output
+from jaxhamel.mechanics._controls._control import at_state
 from jaxhamel.mechanics._description._declarations import Part, state_of
 from jaxhamel.viz._along import along, rail_lines
 
@@ -126,6 +127,7 @@ def add_columns(found: Columns, names: tuple[str, ...], values: np.ndarray) -> N
 
 
 def _everything(system: Any, t: Any, q: Any, u: Any, control: Any) -> Along:
+    control = at_state(control, t, q, u)
     contact = system.contact_point(q) if hasattr(system, "contact_point") else None
     masses = system.mass_positions(t, control) if hasattr(system, "mass_positions") else None
     invariants = {k: jnp.ravel(x) for k, x in system.invariants(t, q, u, control).items()}

@@ -1,0 +1,98 @@
+"""Checks of controls that are functions: how they are called, and what a feedback gives where a motion starts."""
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxhamel._checks._values import _kind, _short, concrete
+
+
+def check_of_time(control: Callable[..., Any]) -> None:
+    """A control without state is called with t alone."""
+    if _accepts(control, 1) or not _accepts(control, 3):
+        return
+    raise TypeError(
+        f"`control` is {_kind(control)} and takes three arguments; a control is called with t alone. If it depends on the "
+        "state (t, q, u), give jaxhamel.Feedback(control)."
+    )
+
+
+def check_of_state(function: Callable[..., Any]) -> None:
+    """What a feedback calls takes (t, q, u)."""
+    if not callable(function) or isinstance(function, type):
+        raise TypeError(
+            f"`function` of Feedback is {_kind(function)}; it must be a callable pytree (t, q, u) -> value."
+        )
+    if not _accepts(function, 3):
+        raise TypeError(
+            f"`function` of Feedback is {_kind(function)} that cannot be called with three arguments; it is called with "
+            "(t, q, u). A control of time alone needs no Feedback."
+        )
+
+
+def check_takes_feedback(system) -> None:
+    """A system whose parts move takes θ(t) with its rates, which a value at a state does not have."""
+    if system.prescribed_motion:
+        raise TypeError(
+            f"`control` is a Feedback, but {type(system).__name__} needs the motion θ(t) of its parts with two rates, not a "
+            "value at a state. Simulate jaxhamel.MovingParts(system): there θ and θ̇ are part of the state, and the control "
+            "or feedback is θ̈."
+        )
+
+
+def check_moving_parts(system, n_parts) -> None:
+    """A system whose parts move, and how many they are."""
+    name = type(system).__name__
+    if not system.prescribed_motion:
+        raise TypeError(
+            f"`system` is {name}, whose control prescribes no motion; MovingParts takes a system with `prescribed_motion`, "
+            "such as jaxhamel.systems.RollingBall. Give a Feedback to this one directly."
+        )
+    if n_parts is None and system.n_controls is None:
+        raise ValueError(
+            f"`n_parts` is missing: {name} has no `n_controls` that would say how many numbers its parts' motion has."
+        )
+    if n_parts is not None and (not isinstance(n_parts, int) or n_parts < 0):
+        raise ValueError(f"`n_parts` is {n_parts!r}; it must be a whole number, 0 or more.")
+
+
+def check_feedback_value(system, t, value, dtype) -> None:
+    """Real numbers in the state's dtype, as many as the system takes, finite."""
+    for leaf in jax.tree.leaves(value):
+        if leaf.dtype != dtype and not leaf.weak_type:
+            raise TypeError(
+                f"`control`, a Feedback, gives {leaf.dtype} where the state (q, u) is {dtype}; both must be of one floating "
+                "dtype. Cast its numbers, for example by `jax.tree.map(lambda x: x.astype(...), control)`."
+            )
+        _check_finite(t, leaf)
+    wanted = getattr(system, "n_controls", None)
+    sizes = [leaf.shape for leaf in jax.tree.leaves(value)]
+    if wanted is not None and sum(int(np.prod(shape)) for shape in sizes) != wanted:
+        got = sizes[0] if len(sizes) == 1 else sizes
+        raise ValueError(
+            f"`control`, a Feedback, gives shape {got}; {type(system).__name__} takes ({wanted},). Look at what its "
+            "function (t, q, u) returns."
+        )
+
+
+def _check_finite(t, leaf) -> None:
+    array = concrete(leaf)
+    if array is not None and not np.all(np.isfinite(array)):
+        raise ValueError(
+            f"`control`, a Feedback, gives {_short(array)} at the initial state, t = {_short(np.asarray(t))}; it must be "
+            "finite. Look for a NaN among its numbers, or a quotient or root of zero."
+        )
+
+
+def _accepts(function: Callable[..., Any], count: int) -> bool:
+    """Whether it can be called with so many arguments, as far as its signature tells."""
+    try:
+        inspect.signature(function).bind(*range(count))
+    except TypeError:
+        return False
+    except ValueError:  # no signature: built in
+        return True
+    return True

@@ -1,0 +1,1 @@
+"""Controls of every kind, and the systems whose velocities or whose parts' second rates are the control."""

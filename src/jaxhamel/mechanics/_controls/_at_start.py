@@ -1,0 +1,48 @@
+"""What a feedback gives at the state where a motion starts, for the checks there."""
+
+import equinox as eqx
+import jax
+
+from jaxhamel import _checks
+from jaxhamel._checks._systems._traced import called
+from jaxhamel._shapes import Seen
+from jaxhamel._typing import Configuration, Control, QuasiVelocity, Time
+from jaxhamel.mechanics._controls._control import Constant, Feedback
+from jaxhamel.mechanics._system import System, dtype_of
+
+
+def at_start(
+    system: System, t: Time, q: Configuration, u: QuasiVelocity, control: Control
+) -> Control:
+    """The control that the checks at a motion's start look at: a feedback's value there, looked at by itself.
+
+    Arrays may be abstract: then shapes and dtypes alone are looked at.
+
+    **Raises:** `TypeError` or `ValueError` for a value that the system cannot take.
+    """
+    if not isinstance(control, Feedback):
+        return control
+    _checks.check_takes_feedback(system)
+    at = (control, t, q, u)
+    abstract = any(isinstance(x, jax.ShapeDtypeStruct) for x in jax.tree.leaves(at))
+    value = _shapes(*at) if abstract or _SEEN.is_new(*at) else None
+    value = value if abstract else _value(*at)
+    _checks.check_feedback_value(system, t, value, dtype_of(q))
+    return Constant(value)
+
+
+def _shapes(control: Feedback, t, q, u):
+    """Of the value, by tracing, so that errors name the feedback and its line."""
+    try:
+        return called("`control`, a Feedback,", lambda f, *at: f(*at), control, t, q, u)
+    except Exception:
+        _SEEN.forget(control, t, q, u)
+        raise
+
+
+@eqx.filter_jit
+def _value(control, t, q, u):
+    return control(t, q, u)
+
+
+_SEEN = Seen()

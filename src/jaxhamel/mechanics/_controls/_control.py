@@ -1,0 +1,76 @@
+"""Controls: constants, functions of time, and feedbacks, which depend on the state."""
+
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from jaxhamel import _checks
+from jaxhamel._typing import Configuration, Control, QuasiVelocity, Time
+
+
+class Constant(eqx.Module):
+    """The control that has one value at all times."""
+
+    value: Any
+
+    def __call__(self, t: Time) -> Any:
+        return self.value
+
+
+class Feedback(eqx.Module):
+    """A control that depends on the state:
+
+        control(t) = function(t, q(t), u(t)) .
+
+    ```python
+    class Hold(equinox.Module):
+        gain: jax.Array
+
+        def __call__(self, t, q, u):
+            return -self.gain * u
+
+
+    jaxhamel.simulate(system, q0, u0, ts, jaxhamel.Feedback(Hold(jnp.array(2.0))))
+    ```
+
+    **Arguments:**
+
+    - `function`: a callable pytree (t, q, u) → value, of jax.numpy operations. t [s], q and u are those of the system, and
+      the value is what the system takes as control. Its arrays (gains, a reference, weights of a network) are leaves: they
+      can be differentiated and mapped over, and other values compile nothing again. A `lambda` is another function each
+      time it is written.
+
+    It is evaluated wherever the equations of motion are, at each stage of a step: a controller in continuous time without
+    memory. Systems with `prescribed_motion` take it within `jaxhamel.MovingParts`; for `jaxhamel.Kinematic`, u is empty.
+
+    **Raises:** `TypeError` where `function` is not callable; its value is looked at where a motion starts.
+    """
+
+    function: Callable[..., Any]
+
+    def __check_init__(self) -> None:
+        _checks.check_of_state(self.function)
+
+    def __call__(self, t: Time, q: Configuration, u: QuasiVelocity) -> Any:
+        """function(t, q, u), its numbers as arrays."""
+        return jax.tree.map(jnp.asarray, self.function(t, q, u))
+
+
+def as_control(control: Control) -> Callable[..., Any] | None:
+    """A control as a callable of t: callables and None as they are, anything else as a constant function."""
+    if control is None:
+        return None
+    if callable(control):
+        if not isinstance(control, Feedback):
+            _checks.check_of_time(control)
+        return control
+    _checks.check_constant_control(control)
+    return Constant(jax.tree.map(jnp.asarray, control))
+
+
+def at_state(control: Control, t: Time, q: Configuration, u: QuasiVelocity) -> Control:
+    """The control as a function of time at one state: a feedback is the constant that it gives there."""
+    return Constant(control(t, q, u)) if isinstance(control, Feedback) else control

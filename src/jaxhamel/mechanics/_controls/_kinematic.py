@@ -1,0 +1,144 @@
+"""Kinematic systems: the independent quasi-velocities are the control, and the configuration is the whole state."""
+
+from typing import Any
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from jaxhamel import _checks
+from jaxhamel._typing import Configuration, Control, Scalar, Time, Velocity
+from jaxhamel.geometry import AbstractSpace
+from jaxhamel.mechanics._controls._control import at_state
+from jaxhamel.mechanics._description._declarations import State, state_of
+from jaxhamel.mechanics._description._drawing import Place, Shape
+from jaxhamel.mechanics._system import System, counts, dtype_of, overrides
+
+
+class Kinematic(System):
+    """A system whose independent quasi-velocities are prescribed:
+
+        q̇ = rate(q, v) ,    v = B(t, q) ((0, control(t)) − a(t, q)) .
+
+    Its state is q alone and u has shape (0,): a unicycle, a ball rolled by a plate, a gait, a satellite at zero momentum
+    (`jaxhamel.mechanics.ZeroMomentum`). No masses enter; a system without a Lagrangian will do.
+
+    ```python
+    unicycle = jaxhamel.Kinematic(jaxhamel.systems.KnifeEdge(mass=1.0, inertia=1.0, slope=0.0))
+    jaxhamel.simulate(unicycle, jnp.zeros(3), jnp.zeros(0), ts, control=jnp.array([1.0, 0.5]))
+    ```
+
+    **Arguments:**
+
+    - `system`: any system, with n dimensions, m constraints and k = n − m independent quasi-velocities.
+
+    **Control:** t → the independent quasi-velocities of `system`, `(k,)`, in its units; a `jaxhamel.Feedback` is called
+    with (t, q, u), u of shape (0,).
+
+    `jaxhamel.constraint_force` gives all n multipliers on the rows of the frame, the last k of which are what drives the
+    prescribed velocities; like `energy`, it needs the system's Lagrangian.
+
+    **Raises:** `TypeError` for what is not a system with its values.
+    """
+
+    system: System
+
+    def __check_init__(self) -> None:
+        _checks.check_a_system(self.system)
+
+    @property
+    def space(self) -> AbstractSpace:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """That of the system."""
+        return self.system.space
+
+    @property
+    def n_constraints(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """n: every quasi-velocity is given."""
+        return self.space.dim
+
+    @property
+    def n_controls(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """k of the system."""
+        return self.system.n_independent
+
+    @property
+    def state_names(self) -> State:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """The system's names of q, and none of u."""
+        return State(state_of(self.system).q, ())
+
+    @property
+    def on_ground(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """As the system."""
+        return self.system.on_ground
+
+    def lagrangian(self, t: Time, q: Configuration, v: Velocity) -> Scalar:
+        """That of the system."""
+        _checks.check_no_prescribed_motion(
+            self.system,
+            "The control of a Kinematic system is its quasi-velocities, which leaves that motion open.",
+            "Take energies and forces of the system itself.",
+        )
+        return self.system.lagrangian(t, q, v)
+
+    def force(self, t: Time, q: Configuration, v: Velocity, control: Control) -> Float[Array, " n"]:
+        """That of the system without a control of its own."""
+        return self.system.force(t, q, v, None)
+
+    def frame(self, t: Time, q: Configuration) -> Float[Array, "n n"]:
+        """A(t, q) of the system."""
+        return self.system.frame(t, q)
+
+    def inverse_frame(self, t: Time, q: Configuration) -> Float[Array, "n n"] | None:
+        """B(t, q) where the system knows it."""
+        if not overrides(self.system, "frame"):
+            return self.system.frame(t, q)  # the identity
+        return self.system.inverse_frame(t, q) if counts(self.system, "inverse_frame") else None
+
+    def drift(self, t: Time, q: Configuration) -> Float[Array, " n"]:
+        """Part of the equations under a control only, where it is a − (0, control)."""
+        raise TypeError(
+            "a Kinematic system has no velocity without its control: pass `control`, the independent quasi-velocities"
+        )
+
+    def holonomic(self, t: Time, q: Configuration) -> Float[Array, " h"]:
+        """That of the system."""
+        return self.system.holonomic(t, q)
+
+    def check_control(self, t: Time, control: Control) -> None:
+        """The independent quasi-velocities."""
+        name = type(self.system).__name__
+        meaning = f"the independent quasi-velocities of {name}"
+        _checks.check_control_value(t, control, (self.n_controls,), meaning)
+
+    def places(self, t: Time, q: Configuration, control: Control) -> tuple[Place, ...]:
+        """Those of the system."""
+        return self.system.places(t, q, None if self.system.prescribed_motion else control)
+
+    def shapes(self) -> tuple[Shape, ...]:
+        """Those of the system."""
+        return self.system.shapes()
+
+
+class _Driven(Kinematic):
+    """A Kinematic system under a control, which makes its constraints affine: u − (0, control(t)) = 0."""
+
+    control: Any
+
+    def drift(self, t: Time, q: Configuration) -> Float[Array, " n"]:
+        """a(t, q) − (0, control(t))."""
+        value = at_state(self.control, t, q, jnp.zeros(0, dtype_of(q)))(t)
+        none = jnp.zeros(self.system.n_constraints, value.dtype)
+        prescribed = jnp.concatenate([none, value])
+        own = overrides(self.system, "drift")
+        return self.system.drift(t, q) - prescribed if own else -prescribed
+
+
+def inner(system: System) -> System:
+    """The system whose own methods say what moves: that within a Kinematic one, or any other itself."""
+    return system.system if isinstance(system, Kinematic) else system
+
+
+def under(system: System, control: Control) -> System:
+    """The system under a control: of a Kinematic one its velocities are part of it; any other is itself."""
+    if isinstance(system, Kinematic) and control is not None:
+        return _Driven(system.system, control)
+    return system

@@ -1,0 +1,209 @@
+"""Systems with prescribed internal motion, driven by its second rates: the motion of the parts is part of the state."""
+
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from jaxhamel import _checks
+from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar, Time, Velocity
+from jaxhamel.geometry import AbstractSpace, Euclidean, Product
+from jaxhamel.mechanics._controls._control import as_control, at_state
+from jaxhamel.mechanics._controls._kinematic import Kinematic
+from jaxhamel.mechanics._description._declarations import Output, Part, State, state_of
+from jaxhamel.mechanics._description._drawing import Place, Shape
+from jaxhamel.mechanics._system import System, counts, overrides
+
+
+class Parabola(eqx.Module):
+    """θ(t) = θ_0 + θ̇_0 (t − t_0) + ½ θ̈_0 (t − t_0)²: a motion with the given rates at one time."""
+
+    time: Scalar
+    value: Float[Array, " p"]
+    rate: Float[Array, " p"]
+    acceleration: Float[Array, " p"]
+
+    def __call__(self, t: Time) -> Float[Array, " p"]:
+        """θ(t)."""
+        since = t - self.time
+        return self.value + since * (self.rate + 0.5 * since * self.acceleration)
+
+
+class MovingParts(System):
+    """A system with prescribed internal motion θ, with the second rates of θ as its control:
+
+        θ̈ = control(t) ,    u̇ = acceleration(system, t, q, u, θ) .
+
+    θ and θ̇ join the state, and so a motor's law can depend on all of it (`jaxhamel.Feedback`). One class for every system
+    with `prescribed_motion`: a ball with masses on rails, a disk with internal masses, one of the user's own.
+
+    ```python
+    driven = jaxhamel.MovingParts(ball)
+    q0, u0 = driven.state(q, Omega, theta, theta_dot)
+    jaxhamel.simulate(driven, q0, u0, ts, jaxhamel.Feedback(controller))
+    ```
+
+    **Arguments:**
+
+    - `system`: a system with `prescribed_motion`.
+    - `n_parts`: p, the number of entries of θ; None where the system says it (`n_controls`).
+
+    **State:** q of the system with θ `(p,)` as its last factor, u of the system followed by θ̇ `(p,)`: see `state`, and
+    `inside` for the way back, as the methods of the system want it (forces of contact, outputs).
+
+    **Control:** t → θ̈ `(p,)`, or a `Feedback` (t, q, u) → θ̈ of this state.
+
+    The Lagrangian is that of the system with θ(t) put in, now a function of θ and θ̇: `energy` is that of all moving parts,
+    to which motors add. Forces of the system's own act on its own velocities, none on θ̇.
+
+    **Raises:** `TypeError` for a system without prescribed motion.
+    """
+
+    system: System
+    n_parts: int | None = eqx.field(static=True, default=None)
+
+    def __check_init__(self) -> None:
+        _checks.check_a_system(self.system)
+        _checks.check_moving_parts(self.system, self.n_parts)
+
+    @property
+    def space(self) -> Product:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Q × R^p."""
+        own = self.system.space
+        factors: tuple[AbstractSpace, ...] = own.spaces if isinstance(own, Product) else (own,)
+        return Product(*factors, Euclidean(self.n_controls))
+
+    @property
+    def n_constraints(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """As the system."""
+        return self.system.n_constraints
+
+    @property
+    def n_controls(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """p."""
+        if self.n_parts is not None:
+            return self.n_parts
+        return int(self.system.n_controls or 0)
+
+    @property
+    def state_names(self) -> State:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """The system's, and those of θ and θ̇."""
+        own = state_of(self.system)
+        place = Part("parts", "theta", "rad or m", "prescribed motion of the parts")
+        rate = Part("part_rates", "theta_dot", "rad/s or m/s", "of the parts")
+        return State((*own.q, place), (*own.u, rate))
+
+    @property
+    def on_ground(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """As the system."""
+        return self.system.on_ground
+
+    # --- between this state and that of the system ------------------------------------------------
+
+    def state(
+        self, q: Configuration, u: QuasiVelocity, theta: Array, theta_dot: Array
+    ) -> tuple[Configuration, QuasiVelocity]:
+        """(q, u) of this system from those of the system within, θ and θ̇."""
+        parts = q if isinstance(self.system.space, Product) else (q,)
+        return (*parts, jnp.asarray(theta)), jnp.concatenate([u, jnp.asarray(theta_dot)])
+
+    def inside(
+        self, t: Time, q: Configuration, u: QuasiVelocity, control: Control = None
+    ) -> tuple[Configuration, QuasiVelocity, Parabola]:
+        """(q, u, motion of the parts) of the system within; the motion has the value and both rates of θ at t.
+
+        `control`: t → θ̈, or a `Feedback`; None: θ̈ = 0.
+        """
+        k = self.system.n_independent
+        value = _value(control, t, q, u)
+        second = jnp.zeros_like(q[-1]) if value is None else value
+        return self._own(q), u[:k], Parabola(jnp.asarray(t, u.dtype), q[-1], u[k:], second)
+
+    def _own(self, q: Configuration) -> Configuration:
+        return q[:-1] if isinstance(self.system.space, Product) else q[0]
+
+    def _moving(self, t: Time, q: Configuration, rate: Array) -> Parabola:
+        return Parabola(jnp.asarray(t, rate.dtype), q[-1], rate, jnp.zeros_like(rate))
+
+    # --- the system, as the general equations take it ---------------------------------------------
+
+    def lagrangian(self, t: Time, q: Configuration, v: Velocity) -> Scalar:
+        """L(t, q, v, θ) with θ and θ̇ from the state."""
+        n = self.system.space.dim
+        motion = self._moving(t, q, v[n:])
+        return self.system.lagrangian(t, self._own(q), v[:n], motion)  # pyright: ignore[reportCallIssue]
+
+    def frame(self, t: Time, q: Configuration) -> Float[Array, "n n"]:
+        """[[A, 0], [0, 1]]."""
+        return self._bordered(self.system.frame(t, self._own(q)))
+
+    def inverse_frame(self, t: Time, q: Configuration) -> Float[Array, "n n"] | None:
+        """[[B, 0], [0, 1]] where the system knows B."""
+        if not overrides(self.system, "frame"):
+            return self.frame(t, q)
+        known = counts(self.system, "inverse_frame")
+        own = self.system.inverse_frame(t, self._own(q)) if known else None
+        return None if own is None else self._bordered(own)
+
+    def drift(self, t: Time, q: Configuration) -> Float[Array, " n"]:
+        """(a, 0)."""
+        return self._padded(self.system.drift(t, self._own(q)))
+
+    def force(self, t: Time, q: Configuration, v: Velocity, control: Control) -> Float[Array, " n"]:
+        """(Q, 0): those of the motors are what the motion of the parts takes."""
+        n = self.system.space.dim
+        motion = self._moving(t, q, v[n:])
+        return self._padded(self.system.force(t, self._own(q), v[:n], motion))
+
+    def holonomic(self, t: Time, q: Configuration) -> Float[Array, " h"]:
+        """That of the system."""
+        return self.system.holonomic(t, self._own(q))
+
+    def constraints(self, t: Time, q: Configuration) -> Float[Array, "r n"] | None:
+        """Those of the system."""
+        rows = self.system.constraints(t, self._own(q))
+        return None if rows is None else jnp.pad(rows, ((0, 0), (0, self.n_controls)))
+
+    def check_control(self, t: Time, control: Control) -> None:
+        """θ̈."""
+        name = type(self.system).__name__
+        _checks.check_control_value(
+            t, control, (self.n_controls,), f"the second rates of the moving parts of {name}"
+        )
+
+    def outputs(
+        self, t: Time, q: Configuration, u: QuasiVelocity, control: Control
+    ) -> tuple[Output, ...]:
+        """Those of the system."""
+        q, u, motion = self.inside(t, q, u, control)
+        return self.system.outputs(t, q, u, motion)
+
+    def places(self, t: Time, q: Configuration, control: Control) -> tuple[Place, ...]:
+        """Those of the system."""
+        return self.system.places(t, self._own(q), self._moving(t, q, jnp.zeros_like(q[-1])))
+
+    def shapes(self) -> tuple[Shape, ...]:
+        """Those of the system."""
+        return self.system.shapes()
+
+    def _bordered(self, own: Float[Array, "n n"]) -> Float[Array, "n n"]:
+        p, unit = self.n_controls, jnp.eye(self.n_controls, dtype=own.dtype)
+        right = jnp.zeros((own.shape[0], p), own.dtype)
+        return jnp.block([[own, right], [right.T, unit]])
+
+    def _padded(self, own: Float[Array, " n"]) -> Float[Array, " n"]:
+        return jnp.concatenate([own, jnp.zeros(self.n_controls, own.dtype)])
+
+
+def _value(control: Control, t: Time, q: Configuration, u: QuasiVelocity) -> Any:
+    """θ̈ at one state."""
+    found = at_state(as_control(control), t, q, u)
+    return None if found is None else found(t)
+
+
+def has_loops(system: System) -> bool:
+    """Whether holonomic constraints are defined, by the system or by the one within."""
+    while isinstance(system, Kinematic | MovingParts):
+        system = system.system
+    return overrides(system, "holonomic")
