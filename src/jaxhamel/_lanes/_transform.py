@@ -105,12 +105,14 @@ def _names(f: Callable, count: int) -> list[str]:
 def run(
     function: Callable, batched: list[bool], size: int, values: list, quiet: bool = False
 ) -> list:
-    """Runs a flat function of one trajectory on a batch; all lanes share the values that the function closes over."""
+    """Runs a flat function of one trajectory on a batch; values that the function captures are shared by all lanes."""
     return run_traced(*traced(function, batched, values), size, quiet)
 
 
 def traced(function: Callable, batched: list[bool], values: list):
-    """The jaxpr for one trajectory, whether each input varies from lane to lane, and the inputs, captured values first."""
+    """Traces the function for one trajectory: its jaxpr, whether each input varies from lane to lane, and the inputs
+    (captured first).
+    """
     closed = jax.make_jaxpr(function)(*map(_single, batched, values))
     closed, constants = traced_constants_first(closed)
     return closed, [False] * len(constants) + batched, constants + values
@@ -175,7 +177,7 @@ def _evaluate(closed, batched, size, quiet, *values) -> tuple:
 
 
 def _of_more_lanes(closed, batched, size, quiet, times: int, moved, *values):
-    """Turns `vmap` of a batch into a larger batch."""
+    """The batching rule: `vmap` of a batch becomes one larger batch."""
     many = [_all_lanes(*each, size, times) for each in zip(batched, moved, values, strict=True)]
     varies = [a or b for a, b in zip(batched, moved, strict=True)]
     out = _evaluate(closed, varies, times * size, quiet, *many)

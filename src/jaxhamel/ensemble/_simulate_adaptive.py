@@ -42,7 +42,7 @@ def takes_adaptive_steps(members: Members, ts: ArrayLike, options: dict[str, Any
 
 
 def in_adaptive_steps(members: Members, ts: ArrayLike, options: dict[str, Any]) -> Trajectory:
-    """The same `Trajectory` as `jax.vmap` of `jaxhamel.simulate`."""
+    """Computes in lanes the same `Trajectory` as `jax.vmap` of `jaxhamel.simulate`."""
     tolerances = tolerances_of(options.get("rtol"), options.get("atol"), None, jnp.result_type(ts))
     solver = diffrax.Tsit5() if options.get("solver") is None else options["solver"]
     most = most_steps(options.get("max_steps"), ts, None, False)

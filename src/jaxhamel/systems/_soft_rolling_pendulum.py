@@ -27,12 +27,11 @@ class SoftRollingPendulum(System):
         τ_θ = −(F_j s(θ̇) + c_j θ̇) ,   τ_φ = −(F_g s(φ̇) + c_g φ̇) ,   s(w) = w / √(w² + ε²)
         κ̇ = 0                                                           (constraint one-form)
 
-    The shell touches the ground with a patch, not a point: leaning by φ shifts the resultant of the
-    contact pressure by k (φ − φ_0) / (m g) ahead of the centre, a restoring torque of stiffness k,
-    and rolling dissipates energy, in part independently of the speed (hysteresis of the shell), in part in
-    proportion to it. The stiffness differs from one run to the next with the pressure and the side
-    the ball lies on; κ, a coordinate that a constraint keeps constant, is the logarithm of
-    that factor, so that a run's stiffness is part of its *initial state*. κ = 0 is the nominal one.
+    The shell touches the ground with a patch, not a point: leaning by φ shifts the resultant of the contact pressure by k
+    (φ − φ_0) / (m g) ahead of the centre, a restoring torque of stiffness k, and rolling dissipates energy, in part
+    independently of the speed (hysteresis of the shell), in part in proportion to it. The stiffness differs from one run
+    to the next with the pressure and the side the ball lies on; κ, a coordinate that a constraint keeps constant, is the
+    logarithm of that factor, so that a run's stiffness is part of its *initial state*. κ = 0 is the nominal one.
 
     **Arguments:**
 

@@ -2,10 +2,10 @@
 
     ξ = −A(r) ṙ ,      log g ≈ ∫ B^α_12 dr¹ dr²   over the inside of a loop that turns from axis 1 to 2
 
-The rows of −A are vector fields on shape space: moving along the arrows moves the body in that
-component, moving across them does not. The curvature B is the height function whose volume under a
-loop is, to first order (exactly on an abelian group), the displacement after a cycle; Müller's sign
-(`jaxhamel.geometry.curvature`), for which counter-clockwise loops around positive values give a positive displacement.
+The rows of −A are vector fields on shape space: moving along the arrows moves the body in that component, moving across
+them does not. The curvature B is the height function whose volume under a loop is, to first order (exactly on an abelian
+group), the displacement after a cycle; Müller's sign (`jaxhamel.geometry.curvature`), for which counter-clockwise loops
+around positive values give a positive displacement.
 """
 
 from collections.abc import Callable, Mapping, Sequence

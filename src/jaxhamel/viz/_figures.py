@@ -1,8 +1,7 @@
 """Figures from arrays: one function for each kind of figure.
 
-Each returns a `matplotlib.figure.Figure`, made without pyplot and its global state; `save` writes
-it as PNG. Axes whose abscissa is time have the label `time`, by which the report finds them and adds a
-moving cursor.
+Each returns a `matplotlib.figure.Figure`, made without pyplot and its global state; `save` writes it as PNG. Axes whose
+abscissa is time have the label `time`, by which the report finds them and adds a moving cursor.
 """
 
 import re

@@ -1,8 +1,7 @@
 """The content of an animation: objects, each fixed to a rigid motion, as plain arrays.
 
-A point X of an object with pose (R, p) is drawn at x(t) = R(t) X + p(t); an object without a pose is
-given in the space frame. Arrays with a leading time axis move within their pose (masses along
-their rails).
+A point X of an object with pose (R, p) is drawn at x(t) = R(t) X + p(t); an object without a pose is given in the space
+frame. Arrays with a leading time axis move within their pose (masses along their rails).
 """
 
 from collections.abc import Sequence

@@ -67,7 +67,7 @@ class Graph:
         self._known: dict[Any, int] = {}
 
     def mark(self, nodes: np.ndarray, first: int) -> None:
-        """Records the entries of an array's nodes along the long axis; nodes before `first` were there already."""
+        """Records the entries of an array's nodes along the long axis; nodes before `first` are older and stay unchanged."""
         if not nodes.size or self.axis not in nodes.shape or np.max(nodes) < first:
             return
         place = np.indices(nodes.shape)[nodes.shape.index(self.axis)]

@@ -38,7 +38,7 @@ class Key:
 
 
 def number(*, positive: bool = False, least: float = -math.inf) -> Accepts:
-    """A finite number; integers are converted."""
+    """Accepts a finite number; integers are converted."""
     limit = " larger than 0" if positive else f" of {least:g} or more" if least > -math.inf else ""
 
     def read(value: Any) -> float:
@@ -51,7 +51,7 @@ def number(*, positive: bool = False, least: float = -math.inf) -> Accepts:
 
 
 def boolean() -> Accepts:
-    """true or false."""
+    """Accepts true or false."""
 
     def read(value: Any) -> bool:
         if not isinstance(value, bool):
@@ -62,7 +62,7 @@ def boolean() -> Accepts:
 
 
 def integer(least: int | None = None, most: int = 2**53) -> Accepts:
-    """A whole number of at least `least`; at most `most`, by default 2^53, up to which floats represent all integers."""
+    """Accepts a whole number from `least` to `most`, by default 2^53, up to which floats represent all integers."""
 
     def read(value: Any) -> int:
         if not isinstance(value, int) or isinstance(value, bool):
@@ -77,7 +77,7 @@ def integer(least: int | None = None, most: int = 2**53) -> Accepts:
 
 
 def numbers(*counts: int) -> Accepts:
-    """A list of numbers with one of the given lengths; any length if none is given."""
+    """Accepts a list of numbers with one of the given lengths; any length if none is given."""
     size = " or ".join(map(str, counts)) + " numbers" if counts else "numbers"
 
     def read(value: Any) -> list[float]:
@@ -89,7 +89,7 @@ def numbers(*counts: int) -> Accepts:
 
 
 def rows(width: int | None = None) -> Accepts:
-    """A list of equally long lists of numbers."""
+    """Accepts a list of equally long lists of numbers."""
     size = f"{width} numbers" if width else "numbers, all equally long"
 
     def read(value: Any) -> list[list[float]]:
@@ -109,7 +109,7 @@ def array(
     positive: bool = False,
     least: float | None = None,
 ) -> Accepts:
-    """Numbers in an array of one of these shapes; None accepts a number or lists of any depth."""
+    """Accepts numbers in an array of one of these shapes; None: a number or lists of any depth."""
     kinds = [nested()] if shapes is None else [_of_shape(shape) for shape in shapes]
     words = ", or ".join(kind.words for kind in kinds)
     several = shapes is None or any(shapes)
@@ -159,7 +159,7 @@ def _entries(value: Any) -> Iterator[float]:
 
 
 def nested(depth: int | None = None) -> Accepts:
-    """Lists nested to the given depth; None accepts a number or lists of any depth."""
+    """Accepts lists nested to the given depth; None: a number or lists of any depth."""
 
     def read(value: Any, level: int = 0) -> Any:
         if isinstance(value, list):
@@ -176,7 +176,7 @@ def nested(depth: int | None = None) -> Accepts:
 
 
 def either(first: Accepts, second: Accepts) -> Accepts:
-    """A value of either of two kinds."""
+    """Accepts a value of either of two kinds."""
 
     def read(value: Any) -> Any:
         try:
@@ -188,7 +188,7 @@ def either(first: Accepts, second: Accepts) -> Accepts:
 
 
 def choice(*names: str) -> Accepts:
-    """One of the given names."""
+    """Accepts one of the given names."""
 
     def read(value: Any) -> str:
         if value not in names or not isinstance(value, str):
@@ -199,7 +199,7 @@ def choice(*names: str) -> Accepts:
 
 
 def text() -> Accepts:
-    """A string."""
+    """Accepts a string."""
 
     def read(value: Any) -> str:
         if not isinstance(value, str):
@@ -210,7 +210,7 @@ def text() -> Accepts:
 
 
 def texts() -> Accepts:
-    """A list of strings."""
+    """Accepts a list of strings."""
 
     def read(value: Any) -> list[str]:
         if not isinstance(value, list) or not all(isinstance(entry, str) for entry in value):
@@ -221,7 +221,7 @@ def texts() -> Accepts:
 
 
 def heading() -> Accepts:
-    """A string that can be the name of a CSV column: visible characters in one line."""
+    """Accepts a string that can be the name of a CSV column: visible characters in one line."""
 
     def read(value: Any) -> str:
         if not isinstance(value, str) or not value or value != visible(value.strip()):

@@ -31,9 +31,8 @@ UNDER_WAY, ARRIVED, TOO_MANY, NOT_FINITE, TOO_SMALL = range(5)
 class Limits(NamedTuple):
     """Limits of the steps, shared by all trajectories.
 
-    These are the tolerances, the last time, the time from which on a step is extended to the last time, the shortest step,
-    and the
-    largest number of steps.
+    These are the tolerances, the last time, the time from which on a step is extended to the last time, the shortest
+    step, and the largest number of steps.
     """
 
     rtol: Float[Array, ""]

@@ -38,10 +38,8 @@ def with_adjoint(steps: Steps, count: int, keep: bool) -> Callable:
     """A function that integrates all intervals, with the reverse mode described above as its derivative.
 
     The function is (y, starts, h, mine, shared) ↦ y after each interval of `count` steps. `y` and `mine` are columns,
-    `shared`
-    arrays; `starts` and `h` have an entry for each interval. With `keep` the forward pass stores the path, otherwise the
-    path is
-    recomputed. Forward mode and further derivatives in both modes are left to JAX.
+    `shared` arrays; `starts` and `h` have an entry for each interval. With `keep` the forward pass stores the path,
+    otherwise the path is recomputed. Forward mode and further derivatives in both modes are left to JAX.
     """
     advance = partial(advanced, steps.step, count)
 

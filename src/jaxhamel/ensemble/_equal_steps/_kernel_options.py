@@ -15,23 +15,13 @@ class Kernel:
 
     **Arguments:**
 
-    - `block`: lanes in a block, a power of two; 32 a warp, so that a thread holds one lane.
-    - `longest`: the most operations of a step that are written out; beyond that its stages share one right-hand side.
-    - `interpret`: whether to run in Pallas' interpreter, on any machine: for tests.
+    - `block`: number of lanes in a block, a power of two. Each thread integrates one lane, and a warp has 32 threads.
+    - `longest`: the largest number of operations of a step whose stages are unrolled; in longer steps the stages share one
+      right-hand side, in a loop.
+    - `interpret`: whether to run in Pallas' interpreter, on any machine, for tests.
 
-    **Why these defaults.** None of them was measured on a GPU; numbers of registers and instructions are ptxas' for
-    compute capability 9.0 and four warps.
-
-    - One lane in each thread: two would double the registers. Other warps hide the latency of an operation (4 cycles):
-      four on each of the four schedulers are enough, that is 16 on a multiprocessor with 65,536 registers, 128 for each
-      thread. The ball with three masses takes 128 in single precision (242 in double), so four blocks of 128 fit; Lorenz'
-      equations take 48, so ten fit.
-    - 128 lanes rather than 256 or more: registers are allocated by blocks, and a block of 256 lanes leaves more of them
-      unused. Fewer than 64 lanes leave schedulers idle when there are few trajectories.
-    - `longest`: the ball's RK4 step, written out, has 2,250 instructions and compiled for 54 s on two busy cores; with one
-      right-hand side in a loop it has 611 for each stage, 2,490 for a step, and compiled for 20 s.
-    - Sine and cosine are polynomials that share the reduction of their argument: CUDA's own branch into double precision
-      and local memory for large arguments; a step of the ball written out with them has 3,900 instructions.
+    The defaults follow from the registers and instructions that ptxas reports (docs/performance.md#gpu-kernel); they were
+    not measured on a GPU.
     """
 
     block: int = 128
@@ -40,7 +30,7 @@ class Kernel:
 
     @classmethod
     def chosen(cls, kernel: Any) -> "Kernel | None":
-        """The options that `kernel=None`, True, False or a `Kernel` stand for on this backend; None for lanes."""
+        """The options for `kernel=None`, True, False or a `Kernel` on this backend; None means lanes."""
         _checks.check_kernel(kernel, cls)
         if is_described():
             return None

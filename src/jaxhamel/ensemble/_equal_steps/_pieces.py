@@ -37,9 +37,8 @@ def in_pieces(advancing: Callable[[int], Callable], count: int, total: int) -> C
 def lengths(count: int, total: int) -> tuple[int, int]:
     """The number of steps in each piece, and in a shorter last piece (0: there is none).
 
-    A piece has about √total steps, if possible a divisor of `count`. The first state of each interval is stored in any case,
-    so
-    that with many intervals none is divided.
+    A piece has about √total steps, if possible a divisor of `count`. The first state of each interval is stored in any
+    case, so that with many intervals none is divided.
     """
     root = math.sqrt(total)
     if count <= max(UNDIVIDED, root):

@@ -1,9 +1,8 @@
 """A canonical text of a JAX program, equal in every process, which contains only what affects the results.
 
-JAX prints a jaxpr with names of functions and addresses, but without the values of captured arrays. Here each operation is
-one
-line, variables are numbered in order, captured arrays are shown by their numbers or a digest of them, and names, devices,
-derivative rules and prints are left out. Python callbacks (`jax.pure_callback`) are described by their code.
+JAX prints a jaxpr with names of functions and addresses, but without the values of captured arrays. Here each operation
+is one line, variables are numbered in order, captured arrays are shown by their numbers or a digest of them, and names,
+devices, derivative rules and prints are left out. Python callbacks (`jax.pure_callback`) are described by their code.
 """
 
 import dataclasses
