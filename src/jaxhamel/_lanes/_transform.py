@@ -110,8 +110,8 @@ def run(
 
 
 def traced(function: Callable, batched: list[bool], values: list):
-    """Traces the function for one trajectory: its jaxpr, whether each input varies from lane to lane, and the inputs
-    (captured first).
+    """Traces the function for one trajectory: its jaxpr, a flag for each input that varies, and the inputs (captured
+    first).
     """
     closed = jax.make_jaxpr(function)(*map(_single, batched, values))
     closed, constants = traced_constants_first(closed)

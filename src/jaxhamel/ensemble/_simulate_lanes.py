@@ -61,9 +61,7 @@ def in_equal_steps(
     solver: Any = None,
     route: str | None = None,
 ) -> Trajectory:
-    """Computes in lanes the same `Trajectory` as `jax.vmap` of `jaxhamel.simulate`, up to the last of `ts` that was
-    reached.
-    """
+    """Computes the same `Trajectory` as `jax.vmap` of `jaxhamel.simulate`, up to the last of `ts` that was reached."""
     space = members.with_own(members.own)[0].space
     method = method_on(space, diffrax.Tsit5() if solver is None else solver)
     plan = Plan.of(ts, dt, method, None, None)

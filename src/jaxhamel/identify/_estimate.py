@@ -86,7 +86,7 @@ class Estimate(NamedTuple):
         return [*(flat.words for flat in self.flat), *self.bounds]
 
     def rows(self) -> list[dict[str, Any]]:
-        """One for each quantity: name, estimate, standard error, unit, frozen, remark."""
+        """One row for each quantity: name, estimate, standard error, unit, frozen, remark."""
         return [
             {
                 "parameter": name,

@@ -103,7 +103,7 @@ def posterior(
 
 @eqx.filter_jit
 def _chains(target: "_Target", starts, warm_keys, run_keys, warmup: int, draws: int):
-    """The samples of all chains: (y, divergent, acceptance rate) of each draw. New data of the same shapes do not
+    """All samples, as (y, divergent, acceptance rate) of each draw and chain. New data of the same shapes do not
     recompile.
     """
     blackjax: Any = import_module("blackjax")

@@ -315,7 +315,7 @@ def check_invariant_constraints(system, here, wanted, right: bool) -> None:
 
 
 def _change(here, wanted, least: float) -> float:
-    """The largest difference of two arrays; 0 if it may be rounding of numbers of their size (at least `least`), or is
+    """The largest difference of two arrays; 0 if it may be rounding (relative to their size, at least `least`) or is
     unknown.
     """
     one, other = concrete(here), concrete(wanted)

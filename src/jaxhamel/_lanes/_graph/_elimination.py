@@ -183,9 +183,7 @@ class _Edges:
         return value is not None and abs(value) == 1
 
     def back(self, bars: dict[int, int]) -> dict[int, int]:
-        """Propagates cotangents from the ends to all nodes; each gets the entry of its node along the long axis
-        (`_ranks`).
-        """
+        """Propagates cotangents from the ends to all nodes; each is ordered like its node along the long axis (`_ranks`)."""
         bars, entries = dict(bars), self.graph.entries
         for k in reversed(self.nodes):
             if k not in bars:

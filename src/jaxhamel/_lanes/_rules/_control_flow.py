@@ -52,8 +52,9 @@ def linear_solve(graph: Graph, equation, interpret: Interpret, *operands: Nodes)
 
 
 def forward_of_reverse_only(graph: Graph, equation, interpret: Interpret, *operands: Nodes):
-    """The rule for a `jax.custom_vjp` function under forward mode, which JAX does not support. **Raises:** `TypeError`,
-    as JAX does.
+    """The rule for a `jax.custom_vjp` function under forward mode, which JAX does not support.
+
+    **Raises:** `TypeError`, as JAX does.
     """
     del graph, equation, interpret, operands
     raise TypeError(

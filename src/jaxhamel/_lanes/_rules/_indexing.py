@@ -43,9 +43,7 @@ def dynamic_slice(graph: Graph, equation, x: Nodes, *starts: Nodes) -> list[Node
 
 
 def _windowed(graph: Graph, x: Nodes, starts: dict[int, int], sizes, dtype, few=0) -> Nodes:
-    """The window of x with the given `starts` (axis: node) and `sizes`; along all other axes it starts at 0. See
-    `MOST_COMPARED`.
-    """
+    """The window of x with these `starts` (axis: node) and `sizes`; along other axes it starts at 0. See `MOST_COMPARED`."""
     for axis, size in enumerate(sizes):
         if axis in starts and size < x.shape[axis]:
             x = _window(graph, x, axis, size, starts[axis], dtype, few)
@@ -86,9 +84,7 @@ def _inside(graph: Graph, start: int, last: int) -> int:
 def dynamic_update_slice(
     graph: Graph, equation, x: Nodes, update: Nodes, *starts: Nodes
 ) -> list[Nodes]:
-    """The rule that replaces a window at a computed position: each entry compares the position with those that would
-    cover it.
-    """
+    """The rule that replaces a window at a computed position: each entry is compared with the positions that cover it."""
     dtype, here = equation.outvars[0].aval.dtype, np.full(update.shape, graph.constant(True))
     for axis, start in enumerate(starts):
         if update.shape[axis] < x.shape[axis]:
@@ -98,8 +94,9 @@ def dynamic_update_slice(
 
 
 def _placed(graph: Graph, update: Nodes, here: Nodes, axis, length, start: int, dtype):
-    """Entries of a window at a computed position: entry j of the axis holds row m if the window starts at j − m; with a
-    mask.
+    """A window at a computed position, spread over the whole axis, and a mask of the entries that it covers.
+
+    Entry j of the axis holds row m of the window if the window starts at j − m.
     """
     size = update.shape[axis]
     values, masks = [], []
@@ -201,7 +198,7 @@ def _scatter(combine: Callable) -> Callable:
 
 
 def _write(graph: Graph, x: Nodes, update: Nodes, starts: dict[int, int], combine, dtype) -> None:
-    """Changes a window of x in place; with a computed start, every window that the start may mean."""
+    """Changes a window of x in place. If its start is computed, each window that is possible is changed by a selection."""
     possible = [_possible(graph, i, x.shape[a] - update.shape[a]) for a, i in starts.items()]
     for places in product(*possible):
         here = graph.constant(True)

@@ -102,9 +102,7 @@ def _substituted(of: _Entries, a: Nodes, b: Nodes, lower: bool, unit: bool) -> N
 
 
 def lu(graph: Graph, equation, x: Nodes) -> list[Nodes]:
-    """The factors of P X = L U with partial pivoting: L (below the diagonal) and U in one matrix, the pivots, the
-    permutation.
-    """
+    """The factors of P X = L U with partial pivoting: L and U in one matrix, the pivots, and the permutation."""
     dtype, kind = equation.outvars[0].aval.dtype, equation.outvars[1].aval.dtype
     _check_real(equation, dtype)
     of, whole, x, rows = _Entries(graph, dtype), _Entries(graph, kind), x.copy(), len(x)

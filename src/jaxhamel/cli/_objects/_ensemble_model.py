@@ -20,9 +20,7 @@ from jaxhamel.viz._along import along
 
 
 class Motions(NamedTuple):
-    """A block of motions q, u with leading axes (B, T); `axes` marks the leaves of system and control that have the axis
-    B.
-    """
+    """A block of motions q, u with leading axes (B, T); `axes` marks the leaves of system and control with the axis B."""
 
     system: Any
     control: Any

@@ -107,7 +107,7 @@ def widths_for(size: int) -> Widths:
 def adaptive(
     motion: Motion, ts: Float[Array, " T"], pair: Pair, limits: Limits, widths: Widths
 ) -> tuple[list[Float[Array, "B T"]], Ends]:
-    """Integrates all trajectories: their states at `ts` (at least two times), NaN after a trajectory has ended; and the
+    """Integrates all trajectories: their states at two or more times `ts`, NaN after a trajectory has ended; and the
     ends.
     """
     shared, rebuilt = as_scalars(motion.shared)

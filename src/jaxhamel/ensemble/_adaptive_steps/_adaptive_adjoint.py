@@ -28,8 +28,12 @@ from jaxhamel.ensemble._methods._embedded_pairs import Pair
 
 
 class StepRecord(NamedTuple):
-    """The data of a step that its transpose needs: its times, whether it was accepted, its stages, its end before N, and,
-    if there are interior output times, its interpolant."""
+    """The data of a step that its transpose needs.
+
+    These are its times, whether it was accepted, its stages, its end before N, and its interpolant if there are interior
+    output
+    times.
+    """
 
     t: Float[Array, " W"]
     end: Float[Array, " W"]
@@ -68,8 +72,12 @@ class Inputs(NamedTuple):
 
 
 class Backward(NamedTuple):
-    """Functions in lanes: κ and the time of each stage; the transpose of a stage, one program for all stages; the transpose
-    of a step's end, and of a state within a step."""
+    """Functions in lanes that transpose a step.
+
+    They compute κ and the time of each stage, and transpose a stage (one program for all stages), a step's end, and a state
+    within
+    a step.
+    """
 
     kappas: tuple[Callable, ...]
     stage: Callable

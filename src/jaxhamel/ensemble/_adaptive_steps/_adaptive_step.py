@@ -91,8 +91,9 @@ class Within(NamedTuple):
 def step(
     rate: Callable, unit: Callable, pair: Pair, lane: Lane, limits: Limits
 ) -> tuple[Lane, Inside, Within]:
-    """The lane after one more attempted step; unchanged if its trajectory has ended. `rate` is a function of (t, y),
-    `unit` of y.
+    """The lane after one more attempted step; unchanged if its trajectory has ended.
+
+    `rate` is a function of (t, y), `unit` of y.
     """
     h = lane.end - lane.t
     first = lane.slope if pair.reuses else None

@@ -116,8 +116,9 @@ class Sweep(NamedTuple):
         )
 
     def group(self, store: Store, own: Ensemble) -> tuple[Store, tuple[Columns, Columns]]:
-        """Reverse mode of one group: the cotangents ȳ of its initial states and p̄ of its parameters. Trajectories
-        without steps keep theirs.
+        """Reverse mode of one group: the cotangents ȳ of its initial states and p̄ of its parameters.
+
+        The cotangents of trajectories without any step stay unchanged.
         """
         given, saved = (
             Inputs(own.mine, self.shared, self.parameters),

@@ -95,8 +95,8 @@ _AXES = (None, None, 0, 0, 0, None, 0, 0, 0, 0)
 
 
 class _Stages(NamedTuple):
-    """Coefficients of a group: h; the times of its stages; h a between its stages (None for zero); b; h a of the stage
-    after it.
+    """Coefficients of a group: h; times of its stages; h a between its stages (None: zero); b; h a of the following
+    stage.
     """
 
     h: jax.Array
@@ -197,9 +197,7 @@ def _first_group_back(
 
 
 def _began(steps: Steps, begins, z, shared, like) -> tuple:
-    """The state y at the start of a step, from the stored entries of z: N(z), or z in the first step; all others are
-    zero.
-    """
+    """The state y at the start of a step, from stored entries of z: N(z), or z in the first step; others are zero."""
     z = filled(z, steps.needed.kept, like[0], len(like))
     if not steps.needed.made:
         return z

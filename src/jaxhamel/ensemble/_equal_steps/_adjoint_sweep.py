@@ -182,8 +182,9 @@ class _Sweep(NamedTuple):
 
 
 def _unit_back(steps: Steps, parameters: Parameters) -> Callable:
-    """A function (z, …, ȳ, w, p̄) ↦ (w, p̄) that adds the contribution of ȳ of the state N(z); z has the entries that N′
-    reads.
+    """A function (z, …, ȳ, w, p̄) ↦ (w, p̄) that adds the contribution of ȳ of the state N(z).
+
+    z has only the entries that N′ reads.
     """
     needed = steps.needed
 

@@ -141,8 +141,9 @@ def advancing(motion: Motion, plan: Plan, count: int) -> Callable:
 
 
 def _advancing(step: Steps | Callable, motion: Motion, plan: Plan, count: int, checkpoint: bool):
-    """As `advancing`. Without `checkpoint`, reverse mode of an explicit Runge–Kutta method stores the required entries of
-    each step.
+    """As `advancing`, with or without `checkpoint`.
+
+    Without it, reverse mode of an explicit Runge–Kutta method stores the required entries of each step.
     """
     some = partial(_some, step, checkpoint)
     advance = in_pieces(some, count, sum(plan.counts)) if checkpoint else some(count)

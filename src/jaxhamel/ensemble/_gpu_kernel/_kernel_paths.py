@@ -38,8 +38,9 @@ class Values(NamedTuple):
 
 
 class KernelPaths(NamedTuple):
-    """The functions of one lane, and the plan of their integration. It contains no arrays, because JAX caches its
-    derivative rules.
+    """The functions of one lane, and the plan of their integration.
+
+    It contains no arrays, because JAX caches its derivative rules.
     """
 
     rate: Lane

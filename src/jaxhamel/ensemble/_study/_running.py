@@ -99,9 +99,9 @@ class Progress:
 
 
 class Target(NamedTuple):
-    """A target standard error: of a column's mean, of its quantile `share`, or, for an `event` or the column `failed`, of
-    the
-    probability that the column is not 0.
+    """A target standard error of a column's mean or of its quantile `share`.
+
+    For an `event` or the column `failed` it is the standard error of the probability that the column is not 0.
     """
 
     column: str

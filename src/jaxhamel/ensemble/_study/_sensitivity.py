@@ -174,9 +174,9 @@ def _asked(what: str, distributions, samples, seed, sampler, about) -> dict[str,
 
 
 class _Saltelli:
-    """The samples of Saltelli's scheme, in rows i (d + 2) + j for base sample i: A for j = 0, B for j = 1, and otherwise A
-    with
-    its number j − 2 taken from B.
+    """The samples of Saltelli's scheme, d + 2 rows for each base sample.
+
+    Row i (d + 2) + j is A for j = 0, B for j = 1, and otherwise A with its number j − 2 taken from B.
     """
 
     def __init__(self, distributions: Distributions, base: int, seed: int, sampler: str):

@@ -92,8 +92,9 @@ class Arrow(eqx.Module):
         )
 
     def solved(self, damping: Scalar) -> Float[Array, " D"]:
-        """Solves (H + damping · 1) y = Jᵀ r by a block Cholesky factorisation; y is not finite if the matrix is not
-        positive definite.
+        """Solves (H + damping · 1) y = Jᵀ r by a block Cholesky factorisation.
+
+        The result is not finite if the matrix is not positive definite.
         """
         n, b = self.B.shape[1:]
         own, corner = (damping * jnp.eye(size, dtype=self.g.dtype) for size in (n, b))

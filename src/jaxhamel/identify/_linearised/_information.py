@@ -28,8 +28,9 @@ def information(
     *,
     with_prior: bool = True,
 ) -> Float[Array, "P P"]:
-    """The Fisher information F `(P, P)` of the coordinates z, the inverse of their covariance; `parts`: from
-    `linearised`, at the solution.
+    """The Fisher information F `(P, P)` of the coordinates z, the inverse of their covariance.
+
+    `parts`: the result of `linearised` at the solution.
     """
     R, P = x.offsets.shape[0], x.z.shape[0]
     total = jnp.zeros((P, P), x.z.dtype)

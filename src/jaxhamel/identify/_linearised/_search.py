@@ -64,8 +64,9 @@ def candidate(solver, y, leaves, r, J, arrow, told):
 
 @eqx.filter_jit
 def advance(solver, y, leaves, r, J, arrow, told):
-    """One step of the solver: (y, state, whether it has converged). r, J, … are the results of `assembled` at its
-    candidate.
+    """One step of the solver: (y, state, whether it has converged).
+
+    r, J and the normal equations are the results of `assembled` at its candidate.
     """
     state = _state(solver, y, leaves, r, J, arrow, told)
     if not isinstance(solver, optx.AbstractLeastSquaresSolver):

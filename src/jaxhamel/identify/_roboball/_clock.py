@@ -48,9 +48,12 @@ def _period(ts: np.ndarray) -> float:
 
 
 def _numbers(ts: np.ndarray, period: float) -> np.ndarray:
-    """The index of each sample in periods: a delay disappears in later stamps, a missing sample does not."""
+    """The index of each sample, counted in periods.
+
+    A stamp that is late is followed by stamps that are not; after a missing sample all stamps are a period later.
+    """
     number = np.arange(len(ts), dtype=float)
     behind = np.minimum.accumulate((ts - period * number)[::-1])[
         ::-1
-    ]  # the least of all later ones
+    ]  # the smallest value of all later stamps
     return number + np.floor((behind - behind[0]) / period + 0.25)

@@ -196,8 +196,10 @@ def velocity_of_momentum(
 def linear_model(
     connection: Callable[[Scalar, Shape], ConnectionMatrix], t: Scalar, r: Shape
 ) -> Callable[[Scalar, Shape], ConnectionMatrix]:
-    """A connection A(t, r) by its value and slope at (t, r): no equation of motion needs more, and A = L⁻¹K is costly to
-    differentiate again and again."""
+    """A connection A(t, r) replaced by its value and slope at (t, r).
+
+    The equations of motion need no further derivative, and A = L⁻¹K is costly to differentiate repeatedly.
+    """
     value = connection(t, r)
     by_t, by_r = jax.jacfwd(connection, argnums=(0, 1))(t, r)
 
