@@ -7,10 +7,10 @@ side that can be jitted, vmapped and differentiated through time:
 """
 
 import sys
-from typing import TYPE_CHECKING
 
 from jaxhamel._lazy import Package as _Package
 
+TYPE_CHECKING = False  # as in `typing`, whose import takes longer than all of this
 if TYPE_CHECKING:
     # Folders with names of their own
     from jaxhamel import control as control

@@ -1,8 +1,12 @@
 """A package whose names are imported when they are first asked for."""
 
-from importlib import import_module
+from __future__ import annotations
+
 from types import ModuleType
-from typing import Any
+
+TYPE_CHECKING = False  # as in `typing`: the command line takes over Ctrl-C as soon as it has imported little more than this
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class Package(ModuleType):
@@ -13,6 +17,8 @@ class Package(ModuleType):
     __all__: list[str]
 
     def __getattr__(self, name: str) -> Any:
+        from importlib import import_module
+
         if name == "__version__":
             found: Any = import_module("importlib.metadata").version(self.__name__)
         elif name in self._FOLDERS:

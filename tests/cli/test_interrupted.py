@@ -5,12 +5,14 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
+import jaxhamel
 from jaxhamel.cli import _terminal
 from jaxhamel.cli._app import app
 from jaxhamel.cli._commands import _control
@@ -111,3 +113,37 @@ def test_ctrl_c_ends_a_process_whose_main_thread_is_not_python():
         finally:
             begun.kill()
     assert (begun.returncode, said) == (130, "jaxhamel: interrupted; nothing was written.\n")
+
+
+def test_ctrl_c_is_taken_over_before_anything_slow_is_imported():
+    """Until then it is Python's own, with a traceback."""
+    source = str(Path(jaxhamel.__file__).parents[1])
+    code = (
+        f"import sys; sys.path.insert(0, {source!r}); before = set(sys.modules); import jaxhamel.cli; "
+        "print(*(set(sys.modules) - before))"
+    )
+    arguments = [sys.executable, "-I", "-S", "-c", code]
+    run = subprocess.run(arguments, capture_output=True, text=True, check=True)
+    modules = set(run.stdout.split())
+    assert {"jaxhamel", "jaxhamel.cli", "jaxhamel.cli._interrupt"} <= modules
+    assert not modules & {"typing", "re", "threading", "importlib", "warnings", "contextlib"}
+    assert len([name for name in modules if name.startswith("jaxhamel")]) == 4
+
+
+def test_ctrl_c_while_python_ends_gives_no_traceback():
+    """After the command, as while JAX gives its devices back."""
+    code = (
+        "import atexit, signal, sys, time; signal.signal(signal.SIGINT, signal.default_int_handler); "
+        "from jaxhamel.cli._interrupt import guard; "
+        "atexit.register(lambda: (print('ending', file=sys.stderr, flush=True), time.sleep(60))); "
+        "guard.begin(); guard.finish()"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True) as ended:
+        assert ended.stderr is not None
+        assert ended.stderr.readline() == "ending\n"
+        ended.send_signal(signal.SIGINT)
+        try:
+            said = ended.communicate(timeout=15)[1]
+        finally:
+            ended.kill()
+    assert (ended.returncode, said) == (-signal.SIGINT, "")

@@ -1,10 +1,7 @@
 """The command `jaxhamel`. Needs `pip install 'jaxhamel[cli]'`."""
 
-import io
 import os
 import sys
-import time
-import warnings
 
 from jaxhamel.cli._interrupt import guard
 
@@ -13,8 +10,12 @@ EXTRAS = ("typer", "rich", "matplotlib", "zarr")
 
 def main() -> None:
     """Entry point of the command `jaxhamel`."""
-    started = time.monotonic()
     guard.begin()
+    import io
+    import time
+    import warnings
+
+    started = time.monotonic()
     warnings.filterwarnings(
         "ignore", category=RuntimeWarning
     )  # NumPy warns of overflow and NaN; the files show these numbers anyway

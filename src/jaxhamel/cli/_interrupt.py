@@ -6,13 +6,17 @@ Files are complete at any moment (`jaxhamel._files`), so no cleanup is necessary
 continues, in order to write it; a second Ctrl-C ends that, too.
 """
 
+from __future__ import annotations
+
 import os
 import signal
 import sys
-import threading
-from collections.abc import Callable
-from contextlib import suppress
-from typing import Any
+
+TYPE_CHECKING = False  # `typing` takes long to import; before `begin`, Ctrl-C is a traceback
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Callable
+    from typing import Any
 
 INTERRUPTED, TOO_LATE = 130, 1
 PATIENCE = 0.3  # seconds that the main thread has to handle the signal itself
@@ -34,17 +38,22 @@ class Guard:
         """Installs the handler of Ctrl-C, unless the process ignores SIGINT, as in a shell's background."""
         if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
             return
+        self._before = signal.signal(signal.SIGINT, self._handle)
+        import threading
+
         reading, writing = os.pipe()
         os.set_blocking(writing, False)
-        self._before = signal.signal(signal.SIGINT, self._handle)
         self._writing = writing
         signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
         threading.Thread(target=self._watch, args=(reading,), daemon=True).start()
 
     def finish(self) -> None:
-        """Restores the previous handling of Ctrl-C."""
+        """Restores the previous handling of Ctrl-C; while Python exits, Ctrl-C ends it without a traceback."""
         if self.active():
+            import atexit
+
             signal.set_wakeup_fd(-1)
+            atexit.register(signal.signal, signal.SIGINT, signal.SIG_DFL)
             signal.signal(signal.SIGINT, self._before)
             os.close(self._writing)
             self.__init__()
@@ -53,6 +62,8 @@ class Guard:
         """Ends the process after this time, unless a search has a result; the search then ends by itself."""
         if not self.active():
             return
+        import threading
+
         wait = min(LATE * max(seconds, 1.0), threading.TIMEOUT_MAX)
         self._timer = threading.Timer(wait, self._late, (words,))
         self._timer.daemon = True
@@ -79,12 +90,14 @@ class Guard:
         self.end(INTERRUPTED, self.words())
 
     def _watch(self, reading: int) -> None:
+        from threading import Event
+
         count = 0
         while data := os.read(reading, 1):
             if data[0] == signal.SIGINT:
                 count += 1
                 if count > 1 or not self.keeps:
-                    threading.Event().wait(PATIENCE)
+                    Event().wait(PATIENCE)
                     self.end(INTERRUPTED, self.words())
 
     def _late(self, words: str) -> None:
@@ -94,15 +107,16 @@ class Guard:
     def end(self, status: int, words: str = "") -> None:
         """Prints the reason and ends the process at once, without waiting for threads and without cleanup."""
         for stream in (sys.stdout, sys.stderr):
-            with suppress(
-                OSError, ValueError, RuntimeError
-            ):  # the stream is closed, or the signal arrived during a write
+            try:
                 stream.flush()
+            except (AttributeError, OSError, ValueError, RuntimeError):
+                continue  # there is no stream, it is closed, or the signal arrived during a write
         cursor = SHOW_CURSOR if os.isatty(2) else ""
         line = f"{cursor}jaxhamel: {words}\n" if words else cursor
-        with suppress(OSError):
+        try:
             os.write(2, line.encode("utf-8", "backslashreplace"))
-        os._exit(status)
+        finally:
+            os._exit(status)
 
 
 guard = Guard()

@@ -27,6 +27,7 @@ from jaxhamel.systems import CircularRails, RollingBall
 
 BATCH, STEPS, DT, REPEATS = 1024, 100, 1e-3, 5
 COLD = """
+import signal; signal.signal(signal.SIGINT, signal.SIG_DFL)  # ends with the command, without a traceback
 import jax; jax.config.update("jax_enable_x64", True)
 from jaxhamel import simulate
 from jaxhamel.cli._commands._bench import ball, Swing, start
