@@ -26,7 +26,7 @@ def written(path: Path, *, binary: bool = False) -> Iterator[IO[Any]]:
     **Raises:** `FileExistsError` where something else than a file stands there.
     """
     _check_replaceable(path)
-    partial = path.with_name(f".{path.name[:100]}.{secrets.token_hex(6)}{PARTIAL}")
+    partial = path.with_name(f".{path.name[:40]}.{secrets.token_hex(6)}{PARTIAL}")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
     text: dict[str, Any] = {} if binary else {"encoding": "utf-8", "newline": ""}
     try:
@@ -48,8 +48,8 @@ def write_text(path: Path, text: str) -> None:
 
 
 def remove_partial(folder: Path) -> None:
-    """Remove what a process that was killed while it wrote has left."""
-    for left in folder.glob(f".*{PARTIAL}"):
+    """Removes the files that a killed process left incomplete: those with names that `written` makes, no others."""
+    for left in folder.glob(f".*.{12 * '[0-9a-f]'}{PARTIAL}"):
         with contextlib.suppress(OSError):
             left.unlink()
 

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from jaxhamel.cli._commands import _bench
+from jaxhamel.cli._scenario._validate import ScenarioError
 from tests.cli.test_simulate import jaxhamel
 
 
@@ -41,3 +42,12 @@ def test_measurements_measure(monkeypatch):
     assert {"rhs_ratio", "steps_per_second_float64", "steps_per_second_float32"} <= set(keys)
     assert all(value > 0 for value in keys.values())
     assert keys["rhs_ratio"] == keys["rhs_autodiff"] / keys["rhs_closed_form"]
+
+
+def test_jax_that_cannot_be_started_is_one_line(monkeypatch):
+    def start():
+        raise ScenarioError("JAX cannot be started: no.")
+
+    monkeypatch.setattr("jaxhamel.cli._app.start_jax", start)
+    found = jaxhamel("bench")
+    assert (found.exit_code, found.stderr) == (2, "jaxhamel: bench: JAX cannot be started: no.\n")

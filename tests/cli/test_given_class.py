@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 import jaxhamel
 from jaxhamel.cli._app import app
+from jaxhamel.cli._commands import _new
 from jaxhamel.cli._scenario._scenario import load
 from jaxhamel.cli._scenario._validate import ScenarioError
 from jaxhamel.systems import Satellite, Snakeboard
@@ -194,3 +195,29 @@ def test_examples_of_help_texts_are_scenarios_that_are_taken(command):
 def test_parameters_of_named_systems_say_what_they_are():
     notes = {p.name: p.notes for p in jaxhamel.mechanics.parameters_of(Satellite)}
     assert notes["mass"].unit == "kg"
+
+
+@pytest.mark.parametrize("name", ["typing", "numpy", "jaxhamel"])
+def test_new_takes_no_name_of_a_module(name, tmp_path):
+    """In this folder Python would import the new file in its place."""
+    found = run("new", name, "--out", tmp_path)
+    assert found.exit_code == 2
+    assert f"Python finds a module {name} already" in found.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_new_writes_all_files_or_none(tmp_path, monkeypatch):
+    write = _new.write_text
+
+    def full(path, text):
+        if path.suffix == ".toml":
+            raise OSError(28, "No space left on device")
+        write(path, text)
+
+    monkeypatch.setattr(_new, "write_text", full)
+    found = run("new", "trolley", "--out", tmp_path)
+    assert found.exit_code == 1
+    assert found.stderr.startswith("jaxhamel: trolley: No space left on device.")
+    assert list(tmp_path.iterdir()) == []
+    monkeypatch.undo()
+    assert run("new", "trolley", "--out", tmp_path).exit_code == 0

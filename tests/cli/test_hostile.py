@@ -8,10 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import typer
 from typer.testing import CliRunner
 
 from jaxhamel import _files
 from jaxhamel.cli._app import app
+from jaxhamel.cli._exit_status import reported
 from jaxhamel.cli._objects._identification import files_in
 from jaxhamel.cli._results import _folder, _outputs
 from jaxhamel.cli._scenario._validate import ScenarioError
@@ -176,6 +178,13 @@ def test_a_file_is_whole_or_not_there(tmp_path):
         _files.write_text(tmp_path / "pipe", "text")
 
 
+def test_a_name_may_be_as_long_as_the_file_system_has_them(tmp_path):
+    """Also where its letters take four bytes each: the name that it has until it is whole is no longer."""
+    path = tmp_path / f"{62 * '𝕏'}.html"
+    _files.write_text(path, "text")
+    assert [entry.name for entry in tmp_path.iterdir()] == [path.name]
+
+
 def test_columns_are_written_with_all_digits_and_read_back(tmp_path):
     values = np.array([1 / 3, -1e-300, 5e22])
     _outputs.write_columns(tmp_path / "t.csv", {"t": values, 'a,"b"\n': -values})
@@ -193,8 +202,10 @@ def test_one_writer_in_a_folder(tmp_path):
         _folder.folder(tmp_path)
     assert (tmp_path / "summary.json").exists()
     other.close()
-    (tmp_path / ".a.png.123.partial").touch()
+    (tmp_path / ".a.png.0123456789ab.partial").touch()
+    (tmp_path / ".mine.partial").touch()  # of another program
     assert _folder.folder(tmp_path) == _folder.folder(tmp_path) == Path(tmp_path)
+    (tmp_path / ".mine.partial").unlink()
     with pytest.raises(BlockingIOError):
         _files.Lock(tmp_path)
     _folder.release()
@@ -226,3 +237,18 @@ def test_a_kill_leaves_whole_files_and_no_summary_of_others(renamed, attacked, m
     assert not [name for name in after if name.endswith(".partial")]
     assert {name for name in after if after[name] != before[name]} <= set(done)
     assert all(after.values())
+
+
+def test_a_folder_that_is_gone_is_said(tmp_path, capsys):
+    """Removed by someone else, or a file in its place."""
+    for gone in (tmp_path / "out", tmp_path / "file"):
+        (tmp_path / "file").touch()
+
+        def job(path=gone):
+            _files.write_text(path / "a.txt", "text")
+
+        with pytest.raises(typer.Exit) as ended:
+            reported("top", Terminal(quiet=True), job, gone)
+        said = " ".join(capsys.readouterr().err.split())
+        assert ended.value.exit_code == 1
+        assert f"jaxhamel: top: --out {gone}: the folder is gone" in said.replace("- ", "-")

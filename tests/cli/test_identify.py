@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from jaxhamel.cli._app import app
+from jaxhamel.cli._commands import _identify
 from jaxhamel.cli._commands._predict import _ended
 from jaxhamel.cli._objects._identification import build_parameters
 from jaxhamel.cli._scenario._scenario import load, load_identification
@@ -189,3 +190,15 @@ def test_each_command_takes_its_own_scenarios(scenario):
 def test_built_in_scenario_seeks_ten_inertial_parameters():
     (body,) = build_parameters(load_identification("ball-inertia"))
     assert (body.mass, body.com, body.path) == ("shell_mass", "shell_com", "shell_inertia")
+
+
+def test_runs_of_an_earlier_command_are_no_data(scenario, tmp_path, monkeypatch):
+    """One run is made up now; the folder has two of a command before."""
+    read = []
+    monkeypatch.setattr(_identify, "build_problem", lambda *x: read.extend(x[-1]) or 1 / 0)
+    (tmp_path / "out" / "data").mkdir(parents=True)
+    for name in ("run1.csv", "run2.csv"):
+        (tmp_path / "out" / "data" / name).write_text("of another truth", encoding="utf-8")
+    found = jaxhamel("identify", scenario(), "--out", tmp_path / "out")
+    assert "ZeroDivisionError" in found.stderr
+    assert [run.name for run in read] == ["run1"]

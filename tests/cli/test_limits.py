@@ -21,6 +21,7 @@ from jaxhamel.cli._scenario import _reading, _sizes
 from jaxhamel.cli._scenario._reading import check_data_file
 from jaxhamel.cli._scenario._scenario import load, load_identification
 from jaxhamel.cli._scenario._validate import ScenarioError
+from jaxhamel.cli._start import start_jax
 from jaxhamel.systems import SoftRollingPendulum
 from tests.cli.test_identify import TOP as IDENTIFIED
 from tests.cli.test_scenario import TOP
@@ -266,3 +267,16 @@ def test_files_of_measurements_are_files(tmp_path, monkeypatch):
     found = CliRunner().invoke(app, arguments)
     assert found.exit_code == 2
     assert "it is not a regular file" in found.stderr
+
+
+def test_flags_at_which_xla_ends_the_process_are_one_line(monkeypatch):
+    for flags, message in {
+        "--nothing": "Unknown flag in XLA_FLAGS: --nothing",
+        "--xla_backend_optimization_level=x": "Couldn't interpret value x",
+        "nothing": 'Could not open file "nothing"',
+    }.items():
+        monkeypatch.setenv("XLA_FLAGS", flags)
+        with pytest.raises(ScenarioError, match="environment variable XLA_FLAGS") as caught:
+            start_jax()
+        assert message in str(caught.value)
+        assert "\n" not in str(caught.value)

@@ -157,3 +157,16 @@ def test_every_unit():
     assert wanted.keys() == TO_SI.keys()
     for unit, factor in TO_SI.items():
         assert factor == pytest.approx(wanted[unit], rel=1e-15), unit
+
+
+def test_messages_stay_short_whatever_the_file_has(file):
+    wide = ",".join(f"column{i}" for i in range(9_000))
+    said = [
+        refused(file(f"{wide}\n{wide}\n{wide}\n")),
+        refused(file(f"t,angle\n0,1\n0.1,{100_000 * 'x'}\n0.2,3\n")),
+        refused(file(f"t,angle\n0,1\n0.1,1{400 * '0'}\n0.2,3\n")),
+    ]
+    assert "column29, ... (9,000 in all)." in said[0]
+    assert "x...' is not a number" in said[1]
+    assert "0...' is not finite" in said[2]
+    assert max(map(len, said)) < 900

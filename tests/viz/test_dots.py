@@ -63,3 +63,12 @@ def test_few_dots_stay_as_they_are():
     svg = fit(samples=20)[1]
     assert 'class="dots"' not in svg
     assert svg.count("<use") >= 60
+
+
+@pytest.mark.parametrize("key", ["2J-1", "200"])
+def test_identifiers_have_the_name_of_the_chart_whatever_that_is(key):
+    """Also one that begins with a digit, which is no part of a group's number."""
+    figure = fit_figure(TS[:3], MEASURED[:3], TRUTH[:3], ["a", "b", "c"], title="fit", ylabel="y")
+    names = re.findall(r'\bid="([^"]*)"', inline_svg(Chart(key, figure, "a fit")))
+    assert names
+    assert all(name.startswith(f"{key}-") for name in names)

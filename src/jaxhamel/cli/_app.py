@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from jaxhamel.cli._app_identify import identify, predict
-from jaxhamel.cli._exit_status import BAD_SCENARIO, EXIT_STATUS, finish, started_at
+from jaxhamel.cli._exit_status import EXIT_STATUS, finish, reported, started_at
 from jaxhamel.cli._options import (
     AccuracyOption,
     IndexOption,
@@ -29,7 +29,6 @@ from jaxhamel.cli._results._outcome import Outcome
 from jaxhamel.cli._scenario import _sizes
 from jaxhamel.cli._scenario._given_class import given_class
 from jaxhamel.cli._scenario._scenario import WITHOUT_FILE, built_in, load
-from jaxhamel.cli._scenario._validate import ScenarioError
 from jaxhamel.cli._start import start_jax
 from jaxhamel.cli._terminal import Terminal
 
@@ -228,11 +227,16 @@ def bench(
       jaxhamel bench
       jaxhamel bench --json --quiet
     """
-    start_jax()
-    from jaxhamel.cli._commands import _bench
+    terminal = Terminal(quiet)
 
-    found = _bench.run_bench(Terminal(quiet))
-    print(json.dumps(_bench.as_json(found)) if as_json else _bench.as_table(found))
+    def job() -> str:
+        start_jax()
+        from jaxhamel.cli._commands import _bench
+
+        found = _bench.run_bench(terminal)
+        return json.dumps(_bench.as_json(found)) if as_json else _bench.as_table(found)
+
+    print(reported("bench", terminal, job))
 
 
 @app.command(epilog=EXIT_STATUS)
@@ -257,11 +261,7 @@ def new(
     from jaxhamel.cli._commands._new import class_name, run_new
 
     terminal = Terminal(quiet=False)
-    try:
-        paths = run_new(name, out)
-    except (ScenarioError, OSError) as error:
-        terminal.complain(f"{name}: {error}")
-        raise typer.Exit(BAD_SCENARIO) from None
+    paths = reported(name, terminal, lambda: run_new(name, out), out)
     terminal.say(f"wrote {', '.join(map(str, paths))}")
     system = f"{paths[0]}:{class_name(name)}"
     terminal.say(f"try: jaxhamel simulate {paths[1]} --system {system} --out out")

@@ -4,7 +4,7 @@ import os
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, TypeVar
 
 import typer
 
@@ -16,6 +16,7 @@ from jaxhamel.cli._scenario._given_class import GivenClassError, of_given_class
 from jaxhamel.cli._scenario._validate import ScenarioError, brief
 from jaxhamel.cli._terminal import Terminal
 
+Result = TypeVar("Result")
 SUCCESS, FAILURE, BAD_SCENARIO, INTERRUPTED = 0, 1, 2, 130
 EXIT_STATUS = """
 [bold]Exit status[/bold]: 0 success; 1 the computation failed (the message says why,
@@ -39,41 +40,48 @@ def finish(
     given: str | None = None,
 ) -> None:
     """Runs the job, reports how it ended, and exits with the matching status. `given` is the option --system."""
+    outcome = reported(scenario, terminal, job, out, given)
     scenario = brief(scenario, 200, quoted=False)
-    guard.words = lambda: visible(f"{scenario}: interrupted. {_what_was_written(out)}")
-    try:
-        outcome = _done(job, given)
-    except ScenarioError as error:
-        if isinstance(error, GivenClassError):
-            terminal.show(error.details)
-        _leave(terminal, BAD_SCENARIO, f"{scenario}: {error}")
-    except OSError as error:
-        _leave(terminal, FAILURE, f"{scenario}: {_of_system(error, out)}")
-    except KeyboardInterrupt:
-        _leave(terminal, INTERRUPTED, f"{scenario}: interrupted. {_what_was_written(out)}")
-    except MemoryError:
-        _leave(
-            terminal, FAILURE, f"{scenario}: there is not enough memory. {_what_was_written(out)}"
-        )
-    except ModuleNotFoundError:
-        raise
-    except Exception as error:
-        if "JAXHAMEL_TRACEBACK" in os.environ:
-            raise
-        words = " ".join(f"{type(error).__name__}: {error}".split())
-        _leave(
-            terminal,
-            FAILURE,
-            f"{scenario}: an error in jaxhamel itself, {brief(words, 300, quoted=False)} {REPORT}",
-        )
-    finally:
-        release()
     if outcome.status == "interrupted":
         message = f"{scenario}: {outcome.message}. What was reached is in {out}."
         _leave(terminal, INTERRUPTED, message)
     if outcome.status == "failed":
         _leave(terminal, FAILURE, f"{outcome.message} What was reached is in {out}.")
     terminal.say(f"{outcome.message}; {outcome.seconds:.1f} s in all. See {out / 'report.html'}")
+
+
+def reported(
+    name: str,
+    terminal: Terminal,
+    job: Callable[[], Result],
+    out: Path | None = None,
+    given: str | None = None,
+) -> Result:
+    """Runs the job and returns its result. An error ends the command, with one line that begins with `name`."""
+    name = brief(name, 200, quoted=False)
+    guard.words = lambda: visible(f"{name}: interrupted. {_what_was_written(out)}")
+    try:
+        return _done(job, given)
+    except ScenarioError as error:
+        if isinstance(error, GivenClassError):
+            terminal.show(error.details)
+        _leave(terminal, BAD_SCENARIO, f"{name}: {error}")
+    except OSError as error:
+        _leave(terminal, FAILURE, f"{name}: {_of_system(error, out)}")
+    except KeyboardInterrupt:
+        _leave(terminal, INTERRUPTED, f"{name}: interrupted. {_what_was_written(out)}")
+    except MemoryError:
+        _leave(terminal, FAILURE, f"{name}: there is not enough memory. {_what_was_written(out)}")
+    except ModuleNotFoundError:
+        raise
+    except Exception as error:
+        if "JAXHAMEL_TRACEBACK" in os.environ:
+            raise
+        words = " ".join(f"{type(error).__name__}: {error}".split())
+        said = brief(words, 300, quoted=False)
+        _leave(terminal, FAILURE, f"{name}: an error in jaxhamel itself, {said} {REPORT}")
+    finally:
+        release()
 
 
 def _leave(terminal: Terminal, status: int, message: str) -> NoReturn:
@@ -84,17 +92,31 @@ def _leave(terminal: Terminal, status: int, message: str) -> NoReturn:
     raise typer.Exit(status) from None
 
 
-def _of_system(error: OSError, out: Path) -> str:
+def _of_system(error: OSError, out: Path | None) -> str:
     """The message for an `OSError`: the system's own text, and the files that have been written."""
+    reason = error.strerror or error
+    if out is None:
+        return f"{reason}."
+    if not _is_there(out):
+        return f"--out {out}: the folder is gone, or another one in its place ({reason}). Run the command again."
     kept = _to_go_on(out) if "resume" not in str(error) else ""
-    return f"{error.strerror or error}. What was written is in {out}{kept}."
+    return f"{reason}. What was written is in {out}{kept}."
 
 
-def _what_was_written(out: Path) -> str:
-    return f"What was written is in {out}{_to_go_on(out)}."
+def _is_there(out: Path) -> bool:
+    try:
+        return out.is_dir()
+    except OSError:
+        return False
 
 
-def _done(job: Callable[[], Outcome], given: str | None) -> Outcome:
+def _what_was_written(out: Path | None) -> str:
+    return (
+        "Nothing was written." if out is None else f"What was written is in {out}{_to_go_on(out)}."
+    )
+
+
+def _done(job: Callable[[], Result], given: str | None) -> Result:
     """Runs the job; an error raised by the user's own code is reported as such."""
     try:
         return job()

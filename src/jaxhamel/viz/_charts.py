@@ -53,7 +53,8 @@ def inline_svg(chart: Chart) -> str:
     svg = buffer.getvalue()
     svg = joined_dots(svg[svg.index("<svg") :])
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
-    svg = re.sub(r'(\bid="|href="#|url\(#)([\w.:-]+)', rf"\1{chart.key}-\2", _coloured(svg))
+    mark = re.compile(r'(?:\bid="|href="#|url\(#)(?=[\w.:-])')
+    svg = mark.sub(lambda found: f"{found[0]}{chart.key}-", _coloured(svg))
     return re.sub(r'(<svg[^>]*?) width="[^"]*"', r'\1 role="img"', _without_height(svg), count=1)
 
 

@@ -18,7 +18,8 @@ from jaxhamel.cli._objects._identification import (
     build_measurements,
     build_problem,
     make_runs,
-    read_runs,
+    read_run,
+    runs_in,
     with_fitted,
 )
 from jaxhamel.cli._objects._prepared import run_of
@@ -53,8 +54,11 @@ def run_identify(
     """
     system = build_identified_system(scenario)
     control, measurements = build_control(scenario, system), build_measurements(scenario)
-    data = _data(scenario, out, data, measurements, control, seed)
-    runs = read_runs(scenario, data, measurements, control)
+    if data is None:
+        data, paths = _made_up(scenario, out, measurements, control, seed)
+    else:
+        paths = runs_in(scenario, data)
+    runs = [read_run(scenario, path, measurements, control) for path in paths]
     budget = scenario["fit"]["max_seconds"] if max_seconds is None else max_seconds
     check_fit_step(scenario["fit"]["dt"], sum(_length(run) for run in runs), budget)
     problem = build_problem(scenario, system, measurements, runs)
@@ -75,18 +79,15 @@ def _length(run: Any) -> float:
     return float(run.ts[-1] - run.ts[0])
 
 
-def _data(scenario, out, data, measurements, control, seed) -> Path:
-    """The folder with the measured runs; synthetic runs are written first if the scenario asks for them."""
-    if data is not None:
-        return data
+def _made_up(scenario, out, measurements, control, seed) -> tuple[Path, list[Path]]:
+    """Writes the synthetic runs; their folder, and their files alone: the folder may hold others, of an earlier command."""
     if not any(value is not None for value in scenario["truth"].values()):
         raise ScenarioError(
             "--data is missing; give the folder with the measured runs, CSV files as [data] of the scenario "
             "says. (Data are made up only for a scenario with [truth].)"
         )
-    made_up = made(folder(out) / "data")
-    make_runs(scenario, made_up, measurements, control, seed)
-    return made_up
+    folder_of_runs = made(folder(out) / "data")
+    return folder_of_runs, make_runs(scenario, folder_of_runs, measurements, control, seed)
 
 
 def _fit(scenario, problem, terminal, seed, max_seconds, started) -> Any:

@@ -116,16 +116,13 @@ def _one_or_all(values: list[float]) -> Any:
     return values[0] if len(values) == 1 else np.asarray(values)
 
 
-def read_runs(
-    scenario: Scenario, folder: Path, measurements: tuple[Any, ...], control: Any
-) -> list[Any]:
-    """Every run in the folder of --data."""
+def runs_in(scenario: Scenario, folder: Path) -> list[Path]:
+    """The file of every run in the folder of --data."""
     if not folder.is_dir():
         raise ScenarioError(
             f"--data {folder}: there is no such folder. Give one with the CSV files."
         )
-    paths = files_in(folder, scenario["data"]["files"])
-    return [read_run(scenario, path, measurements, control) for path in paths]
+    return files_in(folder, scenario["data"]["files"])
 
 
 def files_in(folder: Path, patterns: list[str]) -> list[Path]:
@@ -191,14 +188,15 @@ def build_problem(
 
 def make_runs(
     scenario: Scenario, folder: Path, measurements: tuple[Any, ...], control: Any, seed: int
-) -> None:
-    """Simulates the runs of `[synthetic]` for the system of `[truth]` and writes them as CSV files."""
+) -> list[Path]:
+    """Simulates the runs of `[synthetic]` for the system of `[truth]`, writes them as CSV files and returns their paths."""
     table = scenario["synthetic"]
     given = {key: value for key, value in scenario["truth"].items() if value is not None}
     truth = replace(scenario, tables={**scenario.tables, "system": {**scenario["system"], **given}})
     system, rng = build_system(truth), np.random.default_rng(seed)
     ts = np.arange(round(table["seconds"] * table["rate"]) + 1) / table["rate"]
-    for number in range(table["runs"]):
+    paths = [folder / f"run{number + 1}.csv" for number in range(table["runs"])]
+    for path in paths:
         u0 = jnp.asarray(table["speed"] * rng.normal(size=system.n_independent))
         q0 = system.space.identity(u0.dtype)
         motion = simulate(system, q0, u0, ts, control).raise_if_failed()
@@ -206,7 +204,8 @@ def make_runs(
         for m in measurements:
             exact = np.asarray(_along(m, system, motion, control))
             columns |= dict(zip(m.columns, _noisy(m, exact, table["noise"], rng).T, strict=True))
-        write_columns(folder / f"run{number + 1}.csv", columns)
+        write_columns(path, columns)
+    return paths
 
 
 @eqx.filter_jit

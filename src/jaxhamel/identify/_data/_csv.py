@@ -124,7 +124,7 @@ def _wanted(path, header, measurements, time, units, required) -> list[str]:
     twice = [column for column, count in Counter(header).items() if count > 1]
     if twice:
         raise DataError(
-            f"{path}, line 1: the column `{twice[0]}` is there twice; give each one name."
+            f"{path}, line 1: the column `{_cut(twice[0])}` is there twice; give each one name."
         )
     known = {time, *(c for m in measurements for c in m.columns)}
     missing = [c for c in (time, *required) if c not in header]
@@ -136,7 +136,7 @@ def _wanted(path, header, measurements, time, units, required) -> list[str]:
         missing += [c for m in measurements for c in m.columns]
     if missing:
         raise DataError(
-            f"{path}, line 1: there is no column `{missing[0]}`; the file has {', '.join(header)}."
+            f"{path}, line 1: there is no column `{_cut(missing[0])}`; the file has {_few(header)}."
         )
     for column, unit in units.items():
         if unit not in TO_SI:
@@ -156,12 +156,25 @@ def _numbers(path, header, rows, column) -> np.ndarray:
             values[i] = _number(cell) if cell else np.nan
         except ValueError:
             raise DataError(
-                f"{path}, line {line}, column `{column}`: {cell!r} is not a number. "
+                f"{path}, line {line}, column `{column}`: {_cut(cell)!r} is not a number. "
                 "Leave the cell empty where a value is missing."
             ) from None
         if np.isinf(values[i]):
-            raise DataError(f"{path}, line {line}, column `{column}`: {cell!r} is not finite.")
+            raise DataError(
+                f"{path}, line {line}, column `{column}`: {_cut(cell)!r} is not finite."
+            )
     return values
+
+
+def _cut(text: str, longest: int = 60) -> str:
+    """Text for a message, cut where it is long."""
+    return text if len(text) <= longest else f"{text[: longest - 3]}..."
+
+
+def _few(names: Sequence[str], most: int = 30) -> str:
+    """Names for a message: the first of them, and how many there are in all."""
+    more = f", ... ({len(names):,} in all)" if len(names) > most else ""
+    return ", ".join(map(_cut, names[:most])) + more
 
 
 def _number(cell: str) -> float:
