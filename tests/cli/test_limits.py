@@ -2,6 +2,8 @@
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -280,3 +282,17 @@ def test_flags_at_which_xla_ends_the_process_are_one_line(monkeypatch):
             start_jax()
         assert message in str(caught.value)
         assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["JAX_ENABLE_X64", "EQX_ON_ERROR"])
+def test_values_of_the_environment_that_jax_does_not_take_are_one_line(name, tmp_path):
+    """It reads them when it is imported, here for the keys of a system."""
+    (tmp_path / "top.toml").write_text(TOP, encoding="utf-8")
+    program = [sys.executable, "-m", "jaxhamel", "simulate", str(tmp_path / "top.toml")]
+    run = subprocess.run(
+        program, env={**os.environ, name: "maybe"}, capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 2
+    assert "JAX cannot be started: " in run.stderr
+    assert "environment variables JAX_PLATFORMS, JAX_… and EQX_…" in run.stderr
+    assert run.stderr.count("\n") == 1

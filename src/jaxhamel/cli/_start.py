@@ -8,6 +8,8 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 
 from jaxhamel.cli._scenario._validate import ScenarioError, brief
@@ -24,23 +26,40 @@ def start_jax() -> None:
     os.environ["MPLBACKEND"] = (
         "agg"  # figures are written to files; matplotlib raises an error for an unknown backend
     )
-    try:
+    import_jax()
+    with _named():
         import jax
 
         # Set here, and never when the package is imported.
         jax.config.update("jax_enable_x64", True)
         jax.devices()
-    except (RuntimeError, ValueError, TypeError) as error:
-        reason = " ".join(str(error).split())
-        raise ScenarioError(
-            f"JAX cannot be started: {reason[:300]}. Look at the environment variables JAX_PLATFORMS and JAX_…."
-        ) from None
     import jaxhamel.viz as _  # noqa: F401
 
     # exclude the million objects of the imported modules from garbage collection, which is a large share of the run
     # time otherwise; objects made by tracing are mostly freed by reference counting
     gc.freeze()
     gc.set_threshold(100_000, 20, 20)
+
+
+def import_jax() -> None:
+    """Imports JAX and Equinox.
+
+    **Raises:** `ScenarioError` if an environment variable that they read then has a value that they do not take.
+    """
+    with _named():
+        import equinox as _  # noqa: F401
+
+
+@contextmanager
+def _named() -> Iterator[None]:
+    """Reports an error of JAX's start as one of the environment."""
+    try:
+        yield
+    except (RuntimeError, ValueError, TypeError) as error:
+        reason = " ".join(str(error).split())
+        raise ScenarioError(
+            f"JAX cannot be started: {reason[:300]}. Look at the environment variables JAX_PLATFORMS, JAX_… and EQX_…."
+        ) from None
 
 
 @cache

@@ -18,6 +18,7 @@ from jaxhamel.cli._scenario._values import (
     numbers,
     text,
 )
+from jaxhamel.cli._start import import_jax
 
 if (
     TYPE_CHECKING
@@ -73,6 +74,7 @@ RAILS = Tables(
 @cache
 def named_systems() -> "dict[str, type[System]]":
     """Every system of `jaxhamel.systems` by its kind; the rolling ball comes first."""
+    import_jax()
     from jaxhamel import systems
     from jaxhamel.mechanics import System
     from jaxhamel.mechanics._description._declarations import kind_of
