@@ -110,9 +110,7 @@ def run(
 
 
 def traced(function: Callable, batched: list[bool], values: list):
-    """Traces the function for one trajectory: its jaxpr, a flag for each input that varies, and the inputs (captured
-    first).
-    """
+    """Traces the function for one trajectory: jaxpr, flags of the inputs that vary, and the inputs (captured first)."""
     closed = jax.make_jaxpr(function)(*map(_single, batched, values))
     closed, constants = traced_constants_first(closed)
     return closed, [False] * len(constants) + batched, constants + values

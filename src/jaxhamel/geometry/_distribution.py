@@ -69,8 +69,11 @@ class Distribution(NamedTuple):
 
     @property
     def decided(self) -> bool:
-        """Whether more brackets can change nothing: every direction is spanned at q, or at q and nearby alike the last
-        level added none."""
+        """Whether further brackets cannot change the result.
+
+        This holds if every direction is spanned at q, or if the last level added no direction, neither at q nor at points
+        nearby.
+        """
         if self.closure == self.dimension or self.closure == 0:
             return True
         return self.regular and self.growth[-2:] == 2 * (self.closure,)

@@ -77,7 +77,12 @@ def _simple(flat: np.ndarray, relative: np.ndarray) -> np.ndarray:
 
 
 def in_words(change: np.ndarray, own: np.ndarray, names: list[str]) -> str:
-    """One sentence. `change`: relative to the change that counts as 100 %; `own`: relative to the value itself."""
+    """Describes a flat direction in one sentence.
+
+    **Arguments:** `change`: of each quantity along the direction, relative to the change that counts as 100 %; `own`: the
+    same
+    relative to the value itself; `names`: of the quantities.
+    """
     largest = np.max(np.abs(change), initial=0.0)
     taking = np.flatnonzero(np.abs(change) > PART * largest) if largest > 0 else np.array([], int)
     if len(taking) == 0:

@@ -103,9 +103,7 @@ def posterior(
 
 @eqx.filter_jit
 def _chains(target: "_Target", starts, warm_keys, run_keys, warmup: int, draws: int):
-    """All samples, as (y, divergent, acceptance rate) of each draw and chain. New data of the same shapes do not
-    recompile.
-    """
+    """All samples: (y, divergent, acceptance rate) of each draw and chain. New data of equal shapes do not recompile."""
     blackjax: Any = import_module("blackjax")
     density = _log_density(target)
 

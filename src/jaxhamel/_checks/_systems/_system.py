@@ -315,9 +315,7 @@ def check_invariant_constraints(system, here, wanted, right: bool) -> None:
 
 
 def _change(here, wanted, least: float) -> float:
-    """The largest difference of two arrays; 0 if it may be rounding (relative to their size, at least `least`) or is
-    unknown.
-    """
+    """The largest difference of two arrays; 0 if it may be rounding (relative to their size or `least`) or is unknown."""
     one, other = concrete(here), concrete(wanted)
     if one is None or other is None:
         return 0.0

@@ -107,9 +107,7 @@ def widths_for(size: int) -> Widths:
 def adaptive(
     motion: Motion, ts: Float[Array, " T"], pair: Pair, limits: Limits, widths: Widths
 ) -> tuple[list[Float[Array, "B T"]], Ends]:
-    """Integrates all trajectories: their states at two or more times `ts`, NaN after a trajectory has ended; and the
-    ends.
-    """
+    """Integrates all trajectories: states at two or more times `ts`, NaN after a trajectory's end; and the ends."""
     shared, rebuilt = as_scalars(motion.shared)
     programs = Programs.of(motion, pair, rebuilt)
     inner = jnp.concatenate([ts[1:-1], jnp.full(1, jnp.inf, ts.dtype)])

@@ -157,7 +157,7 @@ class Sweep(NamedTuple):
         return state.store, self._at_start(own, given, state.bars)
 
     def _run(self, lane: Lane, store: Store, most, given: Inputs):
-        """Runs at most `most` steps: the lanes, the records of the latest steps, and the number of steps."""
+        """Runs at most `most` steps; returns the lanes, the records of the latest steps, and the number of steps."""
 
         def one(now):
             lane, rows, done = now

@@ -95,9 +95,7 @@ _AXES = (None, None, 0, 0, 0, None, 0, 0, 0, 0)
 
 
 class _Stages(NamedTuple):
-    """Coefficients of a group: h; times of its stages; h a between its stages (None: zero); b; h a of the following
-    stage.
-    """
+    """Coefficients of a group: h; stage times; h a between its stages (None: zero); b; h a of the following stage."""
 
     h: jax.Array
     times: list

@@ -33,9 +33,7 @@ class Needed(NamedTuple):
 
     @classmethod
     def by(cls, motion: Any, rate: Written | None) -> "Needed":
-        """Finds these indices from `rate`, the motion's f written out as a program of (t, y, mine, shared); None:
-        unknown.
-        """
+        """Finds these indices from `rate`, the motion's f as a scalar program of (t, y, mine, shared); None: unknown."""
         numbers = list(range(len(motion.y)))
         unit = written(motion.unit, (True, False), motion.y, motion.shared)
         moving = numbers

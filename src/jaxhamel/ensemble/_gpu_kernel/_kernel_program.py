@@ -42,7 +42,7 @@ class Window(NamedTuple):
 
 
 class Routine(NamedTuple):
-    """A program ready for evaluation: its nodes in `order`, with those of `windows` read from memory.
+    """A scalar program prepared for evaluation: its nodes in `order`; look-ups in `windows` are read from memory.
 
     `loaded` are the indices of the inputs that it needs as values.
     """

@@ -28,7 +28,7 @@ class Known(NamedTuple):
 
     @classmethod
     def of(cls, leaves: Sequence[Any]) -> "Known":
-        """Looks at concrete arrays only: inputs that are differentiated, mapped over or traced stay variables."""
+        """Finds known numbers in concrete arrays; inputs that are differentiated, mapped over or traced stay variables."""
         return cls(tuple(map(_codes, leaves)))
 
     def filled(self, leaves: Sequence[Any]) -> list[Any]:

@@ -1,1 +1,1 @@
-"""Monte Carlo studies: sampling of parameters, storage, statistics. No integrator stands in this folder."""
+"""Monte Carlo studies: sampling of parameters, storage, statistics. This folder has no integrators."""

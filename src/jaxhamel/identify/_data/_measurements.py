@@ -69,17 +69,17 @@ class AbstractMeasurement(eqx.Module):
         return False
 
     def error(self, measured: Value, value: Value, offset: Value) -> Float[Array, " r"]:
-        """value + offset − measured."""
+        """The error: value + offset − measured."""
         return value + offset - measured
 
     @property
     def size(self) -> int:
-        """d, the number of measured values."""
+        """The number d of measured values."""
         return len(self.columns)
 
     @property
     def error_size(self) -> int:
-        """r, the number of components of the error."""
+        """The number r of components of the error."""
         return len(self.columns)
 
     @property

@@ -38,7 +38,9 @@ class Weights(NamedTuple):
 
 @eqx.filter_jit
 def linearised(model: Model, groups: tuple[Segments, ...], x: Unknowns, noise) -> list[Blocks]:
-    """The segments of each group with their derivatives: the only program that integrates, and the slowest to compile."""
+    """Integrates and differentiates the segments of each group; no other program integrates, and none takes longer to
+    compile.
+    """
     found, start = [], 0
     for group in groups:
         here = slice(start, start + group.count)
