@@ -74,7 +74,7 @@ def simulate(
 
     Writes into DIR:
 
-      summary.json     what was asked, what was reached, versions, seconds
+      summary.json     scenario, results, versions, run time
       trajectory.csv   one row for each time, with a header; SI units
       *.png            path, positions of the masses, contact force, …
       report.html      one self-contained page with the motion in 3-D
@@ -121,7 +121,7 @@ def control(
     Writes into DIR:
 
       solution.toml    the solution, a scenario for jaxhamel simulate
-      summary.json     what was asked, what was reached, versions, seconds
+      summary.json     scenario, results, versions, run time
       trajectory.csv   one row for each time, with a header; SI units
       *.png            path, error, masses, contact force, cost
       report.html      one self-contained page with the motion in 3-D

@@ -50,7 +50,7 @@ def identify(
       parameters.csv   estimate, standard error, unit, frozen or not
       fitted.toml      the estimated parameters, for jaxhamel predict
                        (fitted.json for roboball)
-      summary.json     what was asked, what was reached, versions, seconds
+      summary.json     scenario, results, versions, run time
       *.png            measured and fitted, errors, correlations
       report.html      one self-contained page
 

@@ -1,4 +1,4 @@
-"""The paths of an ensemble with adaptive steps, and their derivatives; see `_adaptive`."""
+"""The paths of an ensemble with adaptive steps (`_adaptive`), and their derivatives."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -31,7 +31,7 @@ class Asked(NamedTuple):
 
 
 class Paths(NamedTuple):
-    """The states at `ts`, (B, T, …), NaN beyond the end; the ends; attempted and accepted steps; the status at the end."""
+    """States at `ts`, (B, T, …), NaN after the end; the ends; numbers of attempted and accepted steps; final status."""
 
     states: PyTree[Array]
     t_end: Float[Array, " B"]

@@ -38,9 +38,7 @@ class Weights(NamedTuple):
 
 @eqx.filter_jit
 def linearised(model: Model, groups: tuple[Segments, ...], x: Unknowns, noise) -> list[Blocks]:
-    """Integrates and differentiates the segments of each group; no other program integrates, and none takes longer to
-    compile.
-    """
+    """Integrates and differentiates the segments of each group; the only program that integrates, slowest to compile."""
     found, start = [], 0
     for group in groups:
         here = slice(start, start + group.count)

@@ -22,8 +22,7 @@ class Prior(eqx.Module):
     r"""A Gaussian prior: (x − mean)/std is an additional residual for each entry.
 
     **Arguments:** `mean`, `std`: in the unit of the parameter, one number or one for each of its quantities; an infinite
-    `std` means that nothing is known. `relative`: use log(x/mean)/std instead, for positive quantities; `std=0.1` is then 10
-    %.
+    `std` means that nothing is known. `relative`: use log(x/mean)/std instead, for positive quantities (`std=0.1`: 10 %).
     """
 
     mean: Array
