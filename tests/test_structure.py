@@ -16,6 +16,7 @@ SOURCE = Path(jaxhamel.__file__).parent
 # a folder may import from those before it; `simulate` and `systems` stand side by side
 LAYERS = {
     "_lanes": -1,
+    "_search": -1,
     "geometry": 0,
     "mechanics": 1,
     "simulate": 2,

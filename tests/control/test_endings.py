@@ -10,7 +10,7 @@ import optax
 import pytest
 
 from jaxhamel import control
-from jaxhamel.control import _stepwise
+from jaxhamel._search import _stepwise
 from jaxhamel.control._methods._multiple_shooting import best_start
 from tests.control.cart import Cart, error_of_force, least_energy
 

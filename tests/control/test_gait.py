@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from jaxhamel import SE2, SO2, System, simulate
+from jaxhamel._search import _stepwise
 from jaxhamel.control import (
     FourierSeries,
     GaitProblem,
-    _stepwise,
     elliptic_gait,
     free_parameters,
     gait_displacement,

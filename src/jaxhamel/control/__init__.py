@@ -29,13 +29,13 @@ from jaxhamel.control._problem._costs import Tracking as Tracking
 
 # isort: split
 # Problems, methods, results
+from jaxhamel._search._progress import Progress as Progress
 from jaxhamel.control._methods._gradient_descent import GradientDescent as GradientDescent
 from jaxhamel.control._methods._multiple_shooting import MultipleShooting as MultipleShooting
 from jaxhamel.control._methods._single_shooting import SingleShooting as SingleShooting
 from jaxhamel.control._methods._single_shooting import residual as residual
 from jaxhamel.control._problem._problem import ControlProblem as ControlProblem
 from jaxhamel.control._problem._problem import TrackingProblem as TrackingProblem
-from jaxhamel.control._progress import Progress as Progress
 from jaxhamel.control._result import Result as Result
 from jaxhamel.control._result import replay as replay
 from jaxhamel.control._solve import perturbed_starts as perturbed_starts

@@ -24,6 +24,7 @@ import optimistix as optx
 from jaxtyping import Array, ArrayLike, Float
 
 from jaxhamel import _checks
+from jaxhamel._search._loop import AbstractSearch, Ending
 from jaxhamel._typing import Configuration, Scalar
 from jaxhamel._words import counted
 from jaxhamel.control import free_parameters
@@ -182,8 +183,11 @@ def design(
     first = experiment.information(curve)
     _checks.check_informative(np.asarray(first))
     cost, arrays = _cost(experiment, criterion, rebuild)
-    best, history, converged = _descend(cost, p, arrays, max_steps, tolerance, progress)
-    found = rebuild(best)
+    search = _Descent(cost, p, arrays, max_steps, tolerance)
+    converged = search.run(None if progress is None else lambda told: told[0] and progress(*told))[
+        0
+    ]
+    found = rebuild(search.p)
     last = experiment.information(found)
     return Design(
         found,
@@ -192,7 +196,7 @@ def design(
         _gain(np.asarray(first), np.asarray(last)),
         experiment.errors(found),
         criterion,
-        history,
+        search.history["criterion"],
         time.monotonic() - began,
         converged,
     )
@@ -270,27 +274,31 @@ def _excess(curve, ts, limits) -> Scalar:
     return total
 
 
-def _descend(cost, p, arrays, max_steps: int, tolerance: float, progress):
-    """Runs optimistix' BFGS step by step; returns the best p, the costs, and whether it converged."""
-    solver = optx.BFGS(rtol=tolerance, atol=tolerance)
-    function = lambda p, arrays: (cost(p, arrays), None)  # noqa: E731
-    shape = jax.eval_shape(lambda: jnp.zeros((), p.dtype)), None
-    state = solver.init(function, p, arrays, {}, *shape, frozenset())
-    step = jit_compiled_sooner(
-        lambda p, state, a: solver.step(function, p, a, {}, state, frozenset())
-    )
-    done, history = False, []
-    try:
-        for number in range(max_steps + 1):  # the first iteration only evaluates the starting point
-            p, state, _ = step(p, state, arrays)
-            # the cost at p, the best point so far, since steps that increase it are rejected
-            history.append(float(state.f_info.f))
-            if progress is not None and number:
-                progress(number, history[-1])
-            done = bool(solver.terminate(function, p, arrays, {}, state, frozenset())[0])
-            if done:
-                break
-    except KeyboardInterrupt:
-        if not history:  # there is no result yet
-            raise
-    return p, np.array(history), done
+class _Descent(AbstractSearch):
+    """Steps of optimistix' BFGS one by one; the first only evaluates where it begins."""
+
+    unit = "step"
+
+    def __init__(self, cost, p, arrays, max_steps: int, tolerance: float):
+        super().__init__(max_steps + 1)
+        solver = optx.BFGS(rtol=tolerance, atol=tolerance)
+        function = lambda p, arrays: (cost(p, arrays), None)  # noqa: E731
+        options, tags = {}, frozenset()
+        shape = jax.eval_shape(lambda: jnp.zeros((), p.dtype)), None
+        self.p, self.arrays = p, arrays  # p is the best so far: no step up is accepted
+        self.state = solver.init(function, p, arrays, options, *shape, tags)
+        self.step = jit_compiled_sooner(
+            lambda p, state, a: solver.step(function, p, a, options, state, tags)
+        )
+        self.over = lambda p, state: solver.terminate(function, p, arrays, options, state, tags)[0]
+
+    def advance(self) -> None:
+        self.p, self.state, _ = self.step(self.p, self.state, self.arrays)
+        self.note(criterion=float(self.state.f_info.f))
+
+    def verdict(self) -> Ending | None:
+        return Ending(True, "converged") if bool(self.over(self.p, self.state)) else None
+
+    def report(self) -> tuple[int, float]:
+        """The number of the step and the criterion."""
+        return len(self.rows) - 1, self.rows[-1]["criterion"]

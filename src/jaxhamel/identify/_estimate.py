@@ -1,7 +1,6 @@
 """The result of a fit: values with standard errors, directions that the data do not determine, and residuals."""
 
 import csv
-import time
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -11,7 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from jaxhamel._words import cell, counted
+from jaxhamel._search._loop import Ending
+from jaxhamel._words import cell
 from jaxhamel.identify._flat import Flat, flat_directions
 from jaxhamel.identify._linearised._information import information
 from jaxhamel.identify._linearised._losses import Squares
@@ -157,7 +157,7 @@ def error_names(measurements) -> list[str]:
     return names
 
 
-def estimate_of(search: Any) -> Estimate:
+def estimate_of(search: Any, ending: Ending) -> Estimate:
     """Assembles the result of a search."""
     problem, x, model = search.problem, search.x, search.problem.model
     parts, (cost, gap) = search.weighed()
@@ -188,18 +188,18 @@ def estimate_of(search: Any) -> Estimate:
         counts=counts,
         cost=cost,
         gap=gap,
-        **_told_of(search),
+        **_told_of(search, ending),
     )
 
 
-def _told_of(search: Any) -> dict[str, Any]:
+def _told_of(search: Any, ending: Ending) -> dict[str, Any]:
     """The fields that describe the course of the search."""
     return {
         "noise": search.noise,
-        "history": {key: np.array(value) for key, value in search.history.items()},
-        "seconds": time.monotonic() - search.began,
-        "converged": search.converged,
-        "status": search.status or counted(search.iteration, "iteration"),
+        "history": search.history,
+        "seconds": search.elapsed(),
+        "converged": ending.converged,
+        "status": ending.status,
         "refinement": search.refinement,
     }
 

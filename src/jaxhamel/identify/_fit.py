@@ -47,7 +47,7 @@ def fit(
     **Raises:** `ValueError` or `TypeError` for invalid arguments only; failures during the fit stand in the result.
     """
     _checks.check_kind("problem", problem, Problem, "it must be an identify.Problem.")
-    return Fit(problem, solver, start, max_iterations, max_seconds, progress).run()
+    return Fit(problem, solver, start, max_iterations, max_seconds, progress).estimate()
 
 
 def fit_many(
@@ -79,9 +79,9 @@ def fit_many(
 
     def run(one: Fit) -> Estimate:
         with jax.enable_x64(double):  # a setting made by `with` belongs to one thread
-            return one.run()
+            return one.estimate()
 
-    found = [fits[0].run()]
+    found = [fits[0].estimate()]
     with ThreadPoolExecutor(at_once or os.cpu_count()) as pool:
         others = [pool.submit(run, one) for one in fits[1:]]
         try:

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import Any
 
 import equinox as eqx
@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Array, ArrayLike
 
 from jaxhamel import _checks
+from jaxhamel._search._loop import AbstractSearch, Ending
 from jaxhamel._words import counted
 from jaxhamel.identify import _noise as noises
 from jaxhamel.identify._data._segments import refined, shortened
@@ -18,7 +19,7 @@ from jaxhamel.identify._estimate import Estimate, estimate_of
 from jaxhamel.identify._linearised._information import information
 from jaxhamel.identify._linearised._model import Unknowns
 from jaxhamel.identify._linearised._objective import Weights, assembled, linearised, placed, size_of
-from jaxhamel.identify._linearised._search import (
+from jaxhamel.identify._linearised._solver import (
     SHARPNESS,
     advance,
     begin,
@@ -35,11 +36,19 @@ SHORT = 0.2  # fraction of each segment used in the first stages, in which wrong
 ROUGH = 1e-3  # a preparing stage ends when a step would lower the cost by less than this fraction
 FINEST = 32  # the most steps between measurements, if `dt` is not given
 BIAS = 0.01  # refine steps until integration error adds less than 1 % to the mean squared score
+_OVER = object()  # what the stages give at their end
 HOLD = 2.0  # weight (1/σ) of the temporary prior that keeps parameters near their start in the early stages
 
 
-class Fit:
-    """The stages of one fit, and its current state."""
+class Fit(AbstractSearch):
+    """The stages of one fit, and its current state.
+
+    The stages are one generator, which waits after each evaluation for the loop on the host. They look at the budget
+    themselves, because the noise is estimated even after a fit that was cut short.
+    """
+
+    out_of_time = "out of time ({seconds:g} s)"
+    out_of_iterations = "out of iterations ({iterations})"
 
     def __init__(
         self,
@@ -55,68 +64,82 @@ class Fit:
         _checks.check_solver(self.solver)
         _checks.check_budget(max_iterations, max_seconds)
         _checks.check_progress(progress)
+        super().__init__(max_iterations, max_seconds)
         self.problem, self.x = problem, _started(problem, start)
         # set by Ctrl-C; all fits of `fit_many` share it
         self.stop = threading.Event() if stop is None else stop
-        self.max_iterations, self.max_seconds, self.progress = max_iterations, max_seconds, progress
+        self.progress = progress
         self.noise = noises.guessed(problem)
         self.estimates_noise = bool(np.isnan(noises.given(problem)).any())
-        self.began, self.iteration = time.monotonic(), 0
-        self.history: dict[str, list[Any]] = {
-            key: [] for key in ("stage", "cost", "gap", "decrement")
-        }
-        self.converged, self.status = False, ""
+        self.converged = self.over = False
+        self.end: Ending | None = None
         self.groups, self.stage_began, self.refinement = problem.groups, 0, 1
+        self.stages = self._stages()
 
-    def run(self) -> Estimate:
+    def estimate(self) -> Estimate:
         """Runs the stages within the budget; Ctrl-C ends them at the best point so far."""
         self.began = time.monotonic()
-        try:
-            self._stages()
-        except KeyboardInterrupt:
-            if not self.iteration:  # there is no result yet
-                raise
-            self.stop.set()
-            self._out_of_budget()
-        return estimate_of(self)
+        return estimate_of(self, self.run(self.progress))
 
-    def _stages(self) -> None:
+    def advance(self) -> None:
+        self.over = next(self.stages, _OVER) is _OVER
+
+    def verdict(self) -> Ending | None:
+        if not self.over:
+            return None
+        return self.end or Ending(self.converged, counted(len(self.rows), self.unit))
+
+    def ending(self) -> Ending | None:
+        return self.verdict()
+
+    def interrupted(self) -> Ending:
+        """Stops the other fits, too."""
+        self.stop.set()
+        return super().interrupted()
+
+    def report(self) -> Progress:
+        row, n = self.rows[-1], len(self.rows)
+        pace = row["seconds"] / n * (self.iterations - n)
+        left = max(min(pace, self.seconds - row["seconds"]), 0.0)
+        return Progress(row["stage"], n, row["cost"], row["gap"], row["seconds"], left)
+
+    def _stages(self) -> Generator[None]:
         several = any(not bool(group.last.all()) for group in self.problem.groups)
         start = self.x.z
-        self._stage("states", gap=0.1, share=SHORT, only_states=True, limit=10)
+        yield from self._stage("states", gap=0.1, share=SHORT, only_states=True, limit=10)
         for share in (SHORT, 0.5) if several else (SHORT, 0.25, 0.5):
-            self._stage("short", gap=0.1, share=share, hold=start, limit=10)
+            yield from self._stage("short", gap=0.1, share=share, hold=start, limit=10)
         if several:
             for gap in LOOSE:
-                self._stage("loose", gap=gap, limit=20)
-        self._stage("fit", gap=TIGHT, rough=self.estimates_noise)
-        self._with_noise()
+                yield from self._stage("loose", gap=gap, limit=20)
+        yield from self._stage("fit", gap=TIGHT, rough=self.estimates_noise)
+        yield from self._with_noise()
         if self.problem.dt is None:
-            self._with_finer_steps()
+            yield from self._with_finer_steps()
 
-    def _with_noise(self) -> None:
+    def _with_noise(self) -> Generator[None]:
         """Alternates between estimating the noise and fitting, until the noise converges."""
         for _ in range(4 if self.estimates_noise else 0):
             before, there = self.noise, self._residuals()
             self.noise = noises.estimated(self.problem, before, *there, self._size())
             if np.allclose(before, self.noise, rtol=0.02):
                 return
-            if not self._stage("noise", gap=TIGHT, rough=False):
+            if not (yield from self._stage("noise", gap=TIGHT, rough=False)):
                 return
 
-    def _with_finer_steps(self) -> None:
+    def _with_finer_steps(self) -> Generator[None]:
         """Halves the steps until the integration error is small compared with the standard errors.
 
         The method has order 4, so a further halving would change the estimate 15 times less. For a ball measured at 50 Hz,
         one step for each measurement shifted ten parameters by up to 0.8 standard errors and χ² by 15.
         """
-        while not self.status and self.refinement < FINEST:
+        while self.end is None and self.refinement < FINEST:
             self.refinement, before = 2 * self.refinement, self.x.z
-            if not self._stage("steps", gap=TIGHT, rough=False):
+            if not (yield from self._stage("steps", gap=TIGHT, rough=False)):
                 return
             F = information(self.problem.model, self.groups, self.parts, self.x)
             shift = np.asarray(self.x.z - before)
-            self._with_noise()
+            yield from self._with_noise()
             if shift @ np.asarray(F) @ shift / 15**2 <= BIAS * len(shift):
                 return
 
@@ -129,19 +152,21 @@ class Fit:
         hold: Array | None = None,
         limit: int = 10**6,
         rough: bool = True,
-    ) -> bool:
+    ) -> Generator[None, None, bool]:
         """Runs one search around the current point; returns whether it ran to its end."""
-        if self.status or self._out_of_budget():
+        if self._spent():
             return False
-        self.converged, self.stage_began = False, self.iteration
+        self.converged, self.stage_began = False, len(self.rows)
         self.groups = tuple(
             refined(shortened(group, share), self.refinement) for group in self.problem.groups
         )
         parts = self._linearised(self.x)
-        self._search(name, parts, self._weights(parts, gap, only_states, hold), limit, rough)
-        return not self.status
+        yield from self._search(
+            name, parts, self._weights(parts, gap, only_states, hold), limit, rough
+        )
+        return self.end is None
 
-    def _search(self, name: str, parts, weights, limit: int, rough: bool) -> None:
+    def _search(self, name: str, parts, weights, limit: int, rough: bool) -> Generator[None]:
         """Steps from the current point until the search has converged or a limit is reached."""
         model, base = self.problem.model, self.x
         y = jnp.zeros_like(weights.scale)
@@ -149,7 +174,9 @@ class Fit:
         state = begin(self.solver, y, *known)
         last = base  # the last point at which the motion is known not to break down
         for _ in range(limit):
-            if not self._tell(name, known[3]):
+            self.note(stage=name, cost=float(known[3]["cost"]), gap=float(known[3]["gap"]))
+            yield
+            if self._broke():
                 self.x = last
                 break
             last = self.x
@@ -158,7 +185,7 @@ class Fit:
             if bool(done) or self._is_there(known[3], rough):
                 self.converged = True
                 break
-            if self._out_of_budget():
+            if self._spent():
                 break
             trial = placed(model, base, weights, candidate(self.solver, y, state, *known))
             parts = self._linearised(trial)
@@ -184,28 +211,21 @@ class Fit:
         self.parts = linearised(self.problem.model, self.groups, x, noise)
         return self.parts
 
-    def _tell(self, stage: str, told) -> bool:
-        cost, gap = float(told["cost"]), float(told["gap"])
-        self.iteration += 1
-        for key, value in (("stage", stage), ("cost", cost), ("gap", gap)):
-            self.history[key].append(value)
-        if self.progress is not None:
-            elapsed = time.monotonic() - self.began
-            pace = elapsed / self.iteration * (self.max_iterations - self.iteration)
-            left = max(min(pace, self.max_seconds - elapsed), 0.0)
-            self.progress(Progress(stage, self.iteration, cost, gap, elapsed, left))
-        broke = not np.isfinite(cost) and not self._may_step_back()
+    def _broke(self) -> bool:
+        """Whether the motion broke down at the last evaluation and the search cannot go on from there."""
+        row = self.rows[-1]
+        broke = not np.isfinite(row["cost"]) and not self._may_step_back()
         if broke:
-            self.converged = False
-            self.status = f"the motion broke down in stage {stage!r}: {self._way_out()}"
-        return not broke
+            where = f"the motion broke down in stage {row['stage']!r}"
+            self.end = Ending(False, f"{where}: {self._way_out()}")
+        return broke
 
     def _may_step_back(self) -> bool:
         """Whether a trial at which the motion breaks down can be rejected; gradient optimisers cannot step back."""
-        return _checks.is_least_squares(self.solver) and self.iteration > self.stage_began + 1
+        return _checks.is_least_squares(self.solver) and len(self.rows) > self.stage_began + 1
 
     def _way_out(self) -> str:
-        if self.iteration > 1:
+        if len(self.rows) > 1:
             return "start from other parameters"
         return "look for a NaN in the control, or start from other parameters or with smaller steps, `dt`"
 
@@ -218,24 +238,16 @@ class Fit:
     def _stays(self, cost: float) -> bool:
         """Whether the stage's last steps lowered the cost by less than 1e-4 in all; gradient optimisers need more steps."""
         count = 10 if _checks.is_least_squares(self.solver) else 100
-        costs = self.history["cost"][self.stage_began :]
+        costs = [row["cost"] for row in self.rows[self.stage_began :]]
         if len(costs) <= count or not np.isfinite(min(costs[-count:])):
             return False
         return min(costs[:-count]) - min(costs[-count:]) < 1e-4 + 1e-9 * cost
 
-    def _out_of_budget(self) -> bool:
-        elapsed = time.monotonic() - self.began
-        if not self.iteration:  # the start is evaluated in any case
-            return False
-        if self.stop.is_set():
-            self.status = f"interrupted after {counted(self.iteration, 'iteration')}: best so far"
-        elif self.iteration >= self.max_iterations:
-            self.status = f"out of iterations ({self.max_iterations})"
-        elif elapsed > self.max_seconds:
-            self.status = f"out of time ({self.max_seconds:g} s)"
-        if self.status:
-            self.converged = False
-        return bool(self.status)
+    def _spent(self) -> bool:
+        """Whether the fit has ended, its budget is spent or it was stopped; the start is looked at in any case."""
+        if self.rows and self.end is None:
+            self.end = self.interrupted() if self.stop.is_set() else self.budget_spent()
+        return self.end is not None
 
     def weighed(self):
         """Segments, cost and largest gap at the current point, with all measurements and full weight on the gaps."""

@@ -9,7 +9,6 @@ function; at fixed length it is the curve with B proportional to its curvature, 
 truncating Lie brackets.
 """
 
-import time
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
@@ -22,10 +21,10 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from jaxhamel import _checks
+from jaxhamel._search._stepwise import AbstractTask, Stepwise
 from jaxhamel._typing import Configuration, Scalar
 from jaxhamel.control._gaits._gait_motion import gait_displacement
 from jaxhamel.control._problem._curves import FourierSeries, free_parameters
-from jaxhamel.control._stepwise import AbstractTask, Search
 from jaxhamel.geometry import AbstractSpace
 from jaxhamel.systems._parameters import as_parameter
 
@@ -197,22 +196,22 @@ def optimise_gait(
     for name, value in (("rtol", rtol), ("atol", atol), ("iterations", iterations)):
         _checks.check_positive(name, value, "Give a number larger than zero.")
     _checks.check_progress(progress)
-    began = time.monotonic()
     tolerances = tuple(jnp.asarray(x, problem.curve.mean.dtype) for x in (rtol, atol))
-    ended = Search(_Gait(problem, tolerances), iterations, progress, began).run()
-    found, numbers = ended.told
+    search = Stepwise(_Gait(problem, tolerances), iterations)
+    ending = search.run(progress)
+    found, numbers = search.end[1]
     numbers: dict[str, Any] = {name: float(x) for name, x in numbers.items()}
     flat = numbers["gradient_norm"] < 100 * atol
-    but = ", the gradient below its tolerance" if flat and not ended.converged else ""
+    but = ", the gradient below its tolerance" if flat and not ending.converged else ""
     return GaitResult(
         problem=problem,
         **found,
         **numbers,
-        iterations=len(ended.costs),
-        seconds=time.monotonic() - began,
-        converged=ended.converged or flat,
-        status=ended.status + but,
-        costs=ended.costs,
+        iterations=len(search.rows),
+        seconds=search.elapsed(),
+        converged=ending.converged or flat,
+        status=ending.status + but,
+        costs=search.history["cost"],
     )
 
 

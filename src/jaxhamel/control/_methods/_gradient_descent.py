@@ -1,7 +1,5 @@
 """Gradient descent on one simulation, by any optax optimiser."""
 
-import time
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -12,12 +10,12 @@ import optax
 from jaxtyping import Array, Float
 
 from jaxhamel import _checks
-from jaxhamel._words import counted
+from jaxhamel._search._loop import Ending
+from jaxhamel._search._optax import updated
+from jaxhamel._search._progress import Progress
+from jaxhamel.control._methods._method import AbstractControlSearch, AbstractManyStarts
 from jaxhamel.control._methods._single_shooting import residual
-from jaxhamel.control._problem._curves import free_parameters
 from jaxhamel.control._problem._problem import ControlProblem
-from jaxhamel.control._progress import Progress
-from jaxhamel.control._result import Result, report
 
 
 class Descent(NamedTuple):
@@ -29,7 +27,7 @@ class Descent(NamedTuple):
     least: Float[Array, ""]
 
 
-class GradientDescent(eqx.Module):
+class GradientDescent(AbstractManyStarts):
     """min J(p) by an optax optimiser; gradients through the simulation by `jaxhamel.simulate`'s adjoint.
 
     **Arguments:**
@@ -57,62 +55,41 @@ class GradientDescent(eqx.Module):
         r = residual(problem, p, samples=self.samples, penalty=self.penalty, options=self.options)
         return jnp.dot(r, r) / 2
 
-    def run(self, problem: ControlProblem, progress: Callable[..., Any] | None = None) -> Result:
-        """Solves one problem; `progress` gets a `Progress` after each iteration."""
-        return self._run(problem, free_parameters(problem.curve)[0], progress)
+    def search(self, problem: ControlProblem, p: Float[Array, "*S P"]) -> AbstractControlSearch:
+        """The descent from p."""
+        return _Search(self, problem, p)
 
-    def run_many(
-        self,
-        problem: ControlProblem,
-        starts: Float[Array, "S P"],
-        progress: Callable[..., Any] | None = None,
-    ) -> Result:
-        """Solves from many starts in parallel; returns the best result."""
-        return self._run(problem, starts, progress)
 
-    def _run(self, problem, p, progress) -> Result:
-        began, rows = time.monotonic(), []
-        descent = _begin(self, p)
-        status = ""
-        try:
-            while not status:
-                descent, numbers = _descend(self, problem, descent)
-                rows.append(_best_of(numbers) | {"seconds": time.monotonic() - began})
-                if progress is not None:
-                    progress(self._progress(rows))
-                status = self._status(rows)
-        except KeyboardInterrupt:
-            if not rows:  # there is no result yet
-                raise
-            status = f"interrupted after {counted(len(rows), 'iteration')}: best so far"
-        best, least = np.atleast_2d(descent.best), np.atleast_1d(descent.least)
-        control = free_parameters(problem.curve)[1](jnp.asarray(best[np.nanargmin(least)]))
-        history = {name: np.array([row[name] for row in rows]) for name in rows[0]}
-        lowest = int(np.argmin(np.nan_to_num(history["cost"], nan=np.inf)))
-        cost, gradient = rows[lowest]["cost"], rows[lowest]["gradient_norm"]
-        converged = "gradient" in status
-        return report(problem, control, cost, gradient, history, began, converged, status)
+class _Search(AbstractControlSearch):
+    """A descent from one start, or from many at once."""
 
-    def _status(self, rows) -> str:
-        row = rows[-1]
+    out_of_iterations = "{limit} done: best so far"
+
+    def __init__(self, method: GradientDescent, problem: ControlProblem, p: Float[Array, "*S P"]):
+        super().__init__(method.iterations, method.max_seconds)
+        self.method, self.problem, self.descent = method, problem, _begin(method, p)
+
+    def advance(self) -> None:
+        self.descent, numbers = _descend(self.method, self.problem, self.descent)
+        self.note(**_best_of(numbers))
+
+    def verdict(self) -> Ending | None:
+        row = self.rows[-1]
         if not np.isfinite(row["cost"]):
-            return _way_out(len(rows))
-        if row["gradient_norm"] < self.gradient_tolerance:
-            return "the gradient is below its tolerance"
-        if row["seconds"] > self.max_seconds:
-            return f"out of time ({self.max_seconds:g} s): best so far"
-        return (
-            ""
-            if len(rows) < self.iterations
-            else f"{counted(self.iterations, 'iteration')} done: best so far"
-        )
+            return Ending(False, _way_out(len(self.rows)))
+        if row["gradient_norm"] < self.method.gradient_tolerance:
+            return Ending(True, "the gradient is below its tolerance")
+        return None
 
-    def _progress(self, rows) -> Progress:
-        row, n = rows[-1], len(rows)
-        pace = (row["seconds"] - rows[0]["seconds"]) / max(n - 1, 1)
-        left = min(pace * (self.iterations - n), self.max_seconds - row["seconds"])
-        nan = float("nan")
-        return Progress(n, row["cost"], nan, nan, nan, True, row["seconds"], max(left, 0.0))
+    def report(self) -> Progress:
+        row = self.rows[-1]
+        return Progress.of_cost(len(self.rows), row["cost"], row["seconds"], self.time_left())
+
+    def found(self) -> tuple[Float[Array, " P"], float, float]:
+        best, least = np.atleast_2d(self.descent.best), np.atleast_1d(self.descent.least)
+        costs = np.nan_to_num(self.history["cost"], nan=np.inf)
+        row = self.rows[int(np.argmin(costs))]
+        return jnp.asarray(best[np.nanargmin(least)]), row["cost"], row["gradient_norm"]
 
 
 def _way_out(iteration: int) -> str:
@@ -137,13 +114,10 @@ def _descend(method: GradientDescent, problem: ControlProblem, descent: Descent)
 
     def one(at: Descent):
         value, gradient = jax.value_and_grad(cost)(at.p)
-        with jax.numpy_dtype_promotion("standard"):  # optax counts in int32
-            update, state = optimiser.update(
-                gradient, at.state, at.p, value=value, grad=gradient, value_fn=cost
-            )
+        known = {"value": value, "grad": gradient, "value_fn": cost}
+        p, state = updated(optimiser, gradient, at.state, at.p, **known)
         better = value < at.least
         best, least = jnp.where(better, at.p, at.best), jnp.where(better, value, at.least)
-        p: Any = optax.apply_updates(at.p, update)
         new = Descent(p, state, best, least)
         return new, {"cost": value, "gradient_norm": jnp.linalg.norm(gradient)}
 

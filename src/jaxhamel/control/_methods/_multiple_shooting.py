@@ -1,6 +1,5 @@
 """Multiple shooting: the method for tracking, for which single shooting over the whole time would be unstable."""
 
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -12,13 +11,15 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from jaxhamel import _checks
-from jaxhamel._words import counted
+from jaxhamel._search._loop import Ending
+from jaxhamel._search._progress import Progress
 from jaxhamel.control._methods._levenberg_marquardt import (
     Iterate,
     first_iterate,
     stationarity,
     step,
 )
+from jaxhamel.control._methods._method import AbstractControlSearch, AbstractManyStarts
 from jaxhamel.control._methods._shooting import (
     Grid,
     Model,
@@ -28,10 +29,7 @@ from jaxhamel.control._methods._shooting import (
     grid_of,
     move,
 )
-from jaxhamel.control._problem._curves import free_parameters
 from jaxhamel.control._problem._problem import ControlProblem
-from jaxhamel.control._progress import Progress
-from jaxhamel.control._result import Result, report
 from jaxhamel.mechanics import ROUTES
 from jaxhamel.mechanics._tangent import tangent_size
 from jaxhamel.simulate._solvers._runge_kutta import tableau
@@ -39,7 +37,7 @@ from jaxhamel.simulate._solvers._runge_kutta import tableau
 NOT_FINITE = "the cost or the motion is not finite where the search starts: look for a NaN in costs and control"
 
 
-class MultipleShooting(eqx.Module):
+class MultipleShooting(AbstractManyStarts):
     r"""Levenberg–Marquardt on the states at the times `problem.ts` and the curve's parameters together.
 
     Each interval is integrated separately, so that errors grow over one interval only; continuity between intervals
@@ -79,22 +77,9 @@ class MultipleShooting(eqx.Module):
         _checks.check_shooting(self)
         _checks.check_route(self.route, ROUTES)
 
-    def run(self, problem: ControlProblem, progress: Callable[..., Any] | None = None) -> Result:
-        """Solves one problem; `progress` gets a `Progress` after each iteration."""
-        search = _Search(self, problem, progress)
-        search.iterate(_start(problem, self.damping, free_parameters(problem.curve)[0]))
-        return search.result()
-
-    def run_many(
-        self,
-        problem: ControlProblem,
-        starts: Float[Array, "S P"],
-        progress: Callable[..., Any] | None = None,
-    ) -> Result:
-        """Solves from many starts in parallel; reports and returns the best one."""
-        search = _Search(self, problem, progress)
-        search.iterate(jax.vmap(lambda p: _start(problem, self.damping, p))(starts))
-        return search.result()
+    def search(self, problem: ControlProblem, p: Float[Array, "*S P"]) -> AbstractControlSearch:
+        """The search from p."""
+        return _Search(self, problem, p)
 
     def shooting(self) -> Shooting:
         """The object that integrates the intervals and assembles their quadratic model."""
@@ -171,64 +156,50 @@ def _open(row: dict[str, float]) -> str:
     )
 
 
-class _Search:
-    """The host's loop around `advance`: stores the history, reports progress, and decides when to stop."""
+class _Search(AbstractControlSearch):
+    """Levenberg–Marquardt steps from one start or from many; at the end the gaps are closed."""
 
-    def __init__(self, method: MultipleShooting, problem: ControlProblem, progress):
-        self.method, self.problem, self.progress = method, problem, progress
-        self.began = time.monotonic()
+    def __init__(self, method: MultipleShooting, problem: ControlProblem, p: Float[Array, "*S P"]):
+        super().__init__(method.max_iterations, method.max_seconds)
+        self.method, self.problem = method, problem
         self.shooting, self.grid = method.shooting(), grid_of(problem)
         number = lambda x: jnp.asarray(x, problem.u0.dtype)  # noqa: E731
         self.eps = float(jnp.finfo(problem.u0.dtype).eps)
         # In single precision a larger σDᵀD drowns H in rounding: with the value 1e6 of double precision, the cost was eight
         # times the minimum after 100 iterations; with 8e3 the minimum was found in 23.
         self.limits = number(min(method.penalty, 1e-3 / self.eps)), number(method.switch)
-        self.rows: list[dict[str, float]] = []
-        self.status, self.converged = "", False
+        start = lambda p: _start(problem, method.damping, p)  # noqa: E731
+        self.iterate = start(p) if p.ndim == 1 else jax.vmap(start)(p)
 
-    def iterate(self, iterate: Iterate) -> None:
-        try:
-            while not self.status:
-                iterate = self.last = self._advance(iterate)
-                self._decide()
-        except KeyboardInterrupt:
-            if not self.rows:  # there is no result yet
-                raise
-            n = counted(len(self.rows), "iteration")
-            self._stop(f"interrupted after {n}: best so far", False)
-        self.last = self._land(self.last)
+    def run(self, progress: Callable[..., Any] | None = None) -> Ending:
+        ending = super().run(progress)
+        return ending if ending.status == NOT_FINITE else self._land(ending, progress)
 
-    def _advance(self, iterate: Iterate) -> Iterate:
-        method = self.method
-        iterate, numbers = advance(self.shooting, self.problem, self.grid, iterate, *self.limits)
+    def advance(self) -> None:
+        self.iterate, numbers = advance(
+            self.shooting, self.problem, self.grid, self.iterate, *self.limits
+        )
         rows = {name: np.atleast_1d(value) for name, value in numbers.items()}
-        self.best = best_start(rows["cost"], rows["defect"], method.switch)
-        row = {name: float(values[self.best]) for name, values in rows.items()}
-        self.rows.append(row | {"seconds": time.monotonic() - self.began})
-        if self.progress is not None:
-            self.progress(self._progress())
-        return iterate
+        self.best = best_start(rows["cost"], rows["defect"], self.method.switch)
+        self.note(**{name: float(values[self.best]) for name, values in rows.items()})
 
-    def _progress(self) -> Progress:
-        row, n = self.rows[-1], len(self.rows)
-        first = self.rows[0]["seconds"]  # mostly compilation
-        pace = (row["seconds"] - first) / max(n - 1, 1)
-        left = min(pace * self._iterations_left(), self.method.max_seconds - row["seconds"])
+    def report(self) -> Progress:
+        row = self.rows[-1]
         return Progress(
-            n,
+            len(self.rows),
             row["cost"],
             row["tracking_rms"],
             row["defect"],
             row["damping"],
             bool(row["accepted"]),
             row["seconds"],
-            max(left, 0.0),
+            self.time_left(self._iterations_left()),
         )
 
     def _iterations_left(self) -> float:
         """An estimate of the iterations left: to the goal at the pace of the last ten, or to the limit."""
         limit, errors = (
-            self.method.max_iterations - len(self.rows),
+            self.iterations - len(self.rows),
             [r["tracking_rms"] for r in self.rows],
         )
         if self.method.goal is None or len(errors) < 11 or not errors[-11] > errors[-1] > 0:
@@ -236,21 +207,18 @@ class _Search:
         pace = np.log(errors[-11] / errors[-1]) / 10
         return float(np.clip(np.log(errors[-1] / self.method.goal) / pace, 0, max(limit, 0)))
 
-    def _decide(self) -> None:
+    def verdict(self) -> Ending | None:
         method, row = self.method, self.rows[-1]
         met = row["defect"] < method.switch
         if method.goal is not None and met and row["tracking_rms"] < method.goal:
-            self._stop("the goal for the tracking error is reached", True)
-        elif met and self._stalled():
-            self._stop("the cost falls no further", True)
-        elif not np.isfinite(row["cost"] + row["defect"]):
-            self._stop(NOT_FINITE, False)
-        elif row["damping"] > 1e14:
-            self._stop("no step lowers the cost any more", bool(met))
-        elif row["seconds"] > method.max_seconds:
-            self._stop(f"out of time ({method.max_seconds:g} s): best so far", False)
-        elif len(self.rows) >= method.max_iterations:
-            self._stop(f"out of iterations ({method.max_iterations}): best so far", False)
+            return Ending(True, "the goal for the tracking error is reached")
+        if met and self._stalled():
+            return Ending(True, "the cost falls no further")
+        if not np.isfinite(row["cost"] + row["defect"]):
+            return Ending(False, NOT_FINITE)
+        if row["damping"] > 1e14:
+            return Ending(bool(met), "no step lowers the cost any more")
+        return None
 
     def _stalled(self, count: int = 10) -> bool:
         """The last `count` accepted steps together changed the cost by less than the tolerance."""
@@ -260,35 +228,23 @@ class _Search:
         costs = [row["cost"] for row in met[-count - 1 :]]
         return max(costs) - min(costs) < self.method.cost_tolerance * abs(costs[-1])
 
-    def _stop(self, status: str, converged: bool) -> None:
-        self.status, self.converged = status, converged
-
-    def _land(self, iterate: Iterate) -> Iterate:
+    def _land(self, ending: Ending, progress: Callable[..., Any] | None) -> Ending:
         """Closes the gaps to rounding: heavily damped steps are Newton steps on the conditions alone."""
-        if self.status == NOT_FINITE:
-            return iterate
-        heavy = jnp.maximum(iterate.damping, 1e3)
+        last = self.iterate
+        heavy = jnp.maximum(last.damping, 1e3)
         # The present candidate is a long step; stay at the current point instead.
-        iterate = iterate._replace(candidate=iterate.point, started=jnp.zeros_like(iterate.started))
+        self.iterate = last._replace(candidate=last.point, started=jnp.zeros_like(last.started))
         for _ in range(6):
-            iterate = self._advance(iterate._replace(damping=heavy))
+            self.iterate = self.iterate._replace(damping=heavy)
+            self.piece(progress)
             if self.rows[-1]["defect"] < self._closed():
-                return iterate
-        self.converged = False
-        self.status += f"; {_open(self.rows[-1])}"
-        return iterate
+                return ending
+        return Ending(False, f"{ending.status}; {_open(self.rows[-1])}")
 
     def _closed(self) -> float:
         """The largest gap that counts as closed: the method's tolerance, or the limit of single precision."""
         return max(self.method.defect_tolerance, 100 * self.eps)
 
-    def result(self) -> Result:
-        row = self.rows[-1]
-        history = {name: np.array([r[name] for r in self.rows]) for name in row}
-        control = free_parameters(self.problem.curve)[1](self._parameters())
-        numbers = (row["cost"], row["gradient_norm"], history, self.began)
-        return report(self.problem, control, *numbers, self.converged, self.status)
-
-    def _parameters(self):
-        p = self.last.point.p
-        return p if p.ndim == 1 else p[self.best]
+    def found(self) -> tuple[Float[Array, " P"], float, float]:
+        p, row = self.iterate.point.p, self.rows[-1]
+        return p if p.ndim == 1 else p[self.best], row["cost"], row["gradient_norm"]

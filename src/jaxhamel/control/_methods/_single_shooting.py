@@ -1,7 +1,5 @@
 """Single shooting: one simulation over the whole time, for problems that are short or stable."""
 
-import time
-from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
@@ -12,12 +10,12 @@ import optimistix as optx
 from jaxtyping import Array, Float
 
 from jaxhamel import _checks
+from jaxhamel._search._stepwise import AbstractTask, Stepwise
+from jaxhamel.control._methods._method import AbstractControlSearch, AbstractMethod
 from jaxhamel.control._methods._shooting import quadrature
 from jaxhamel.control._problem._costs import constraint_residual, final_residual, running_residual
 from jaxhamel.control._problem._curves import free_parameters
 from jaxhamel.control._problem._problem import ControlProblem
-from jaxhamel.control._result import Result, report
-from jaxhamel.control._stepwise import AbstractTask, Search
 from jaxhamel.simulate import simulate
 
 
@@ -69,7 +67,7 @@ def _composite(lengths: Float[Array, " N"], samples: int) -> Float[Array, " T"]:
     return whole.at[samples:-1:samples].add(each[:-1, -1])
 
 
-class SingleShooting(eqx.Module):
+class SingleShooting(AbstractMethod):
     r"""Least squares of one simulation: min ½|r(p)|² by an optimistix least-squares solver.
 
     It suits few parameters and motions that do not amplify errors; otherwise use `MultipleShooting`.
@@ -95,20 +93,25 @@ class SingleShooting(eqx.Module):
     def __check_init__(self) -> None:
         _checks.check_least_squares(self)
 
-    def run(self, problem: ControlProblem, progress: Callable[..., Any] | None = None) -> Result:
-        """Solves one problem; `progress` gets a `Progress` about every fifth of a second."""
-        began = time.monotonic()
-        task = _LeastSquares(
-            eqx.tree_at(lambda m: m.max_steps, self, 0), problem
-        )  # not of the program
-        found = Search(task, self.max_steps, progress, began).run()
-        cost, gradient = map(float, found.told)
-        gradients = np.full(len(found.costs), np.nan)  # known at the end only
-        gradients[-1] = gradient
-        history = {"cost": found.costs, "gradient_norm": gradients}
-        control = free_parameters(problem.curve)[1](found.y)
-        ended = found.converged, found.status
-        return report(problem, control, cost, gradient, history, began, *ended)
+    def search(self, problem: ControlProblem, p: Float[Array, "*S P"]) -> AbstractControlSearch:
+        """The search from p."""
+        # `max_steps` is no part of the program: another one does not compile it again
+        method = eqx.tree_at(lambda m: m.max_steps, self, 0)
+        return _Search(_LeastSquares(method, problem, p), self.max_steps)
+
+
+class _Search(Stepwise, AbstractControlSearch):
+    """The steps of the solver; the gradient is known at the end alone."""
+
+    def found(self) -> tuple[Float[Array, " P"], float, float]:
+        p, (cost, gradient_norm) = self.end
+        return p, float(cost), float(gradient_norm)
+
+    @property
+    def history(self) -> dict[str, np.ndarray]:
+        gradients = np.full(len(self.rows), np.nan)
+        gradients[-1] = self.found()[2]
+        return super().history | {"gradient_norm": gradients}
 
 
 class _LeastSquares(AbstractTask):
@@ -116,9 +119,10 @@ class _LeastSquares(AbstractTask):
 
     method: SingleShooting
     problem: ControlProblem
+    p: Float[Array, " P"]
 
     def start(self) -> Float[Array, " P"]:
-        return free_parameters(self.problem.curve)[0]
+        return self.p
 
     def solver(self) -> tuple[Any, dict[str, Any]]:
         method = self.method

@@ -1,4 +1,4 @@
-"""Progress reports of an optimisation."""
+"""The progress reports of optimal control and of gaits."""
 
 from typing import NamedTuple
 
@@ -19,6 +19,12 @@ class Progress(NamedTuple):
     accepted: bool
     elapsed: float
     time_left: float
+
+    @classmethod
+    def of_cost(cls, iteration: int, cost: float, elapsed: float, time_left: float) -> "Progress":
+        """The report of a method that has nothing but a cost."""
+        nan = float("nan")
+        return cls(iteration, cost, nan, nan, nan, True, elapsed, time_left)
 
     def __str__(self) -> str:
         parts = [f"{self.iteration:4d}", f"cost {self.cost:.4g}"]

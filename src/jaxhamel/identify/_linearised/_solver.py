@@ -1,4 +1,4 @@
-"""One stage of a fit: an optimistix or optax solver, run step by step, to report progress and keep the best point."""
+"""The solver of a fit, an optimistix or optax one, step by step: the residual is evaluated between its steps."""
 
 from typing import Any
 
@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import optimistix as optx
 
+from jaxhamel._search._optax import updated
 from jaxhamel.identify._linearised._arrow import Arrow
 
 HUGE = 1e15  # a large residual whose square is still finite in single precision
@@ -129,9 +130,6 @@ def _state(solver, y, leaves, *known) -> Any:
 
 def _descend(optimiser, y, state, gradient):
     """A step of an optax optimiser on ½|r|²."""
-    with jax.numpy_dtype_promotion(
-        "standard"
-    ):  # as optimistix does: optax relies on standard promotion
-        step, state = optimiser.update(gradient, state, y)
+    y, state = updated(optimiser, gradient, state, y)
     done = jnp.linalg.norm(gradient) < 1e-4 * SHARPNESS
-    return y + step, jax.tree.leaves(eqx.filter(state, eqx.is_array)), done
+    return y, jax.tree.leaves(eqx.filter(state, eqx.is_array)), done

@@ -7,7 +7,6 @@ Here its solvers make the same steps in several calls of one compiled program, e
 
 import time
 from abc import abstractmethod
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -17,8 +16,9 @@ import numpy as np
 import optimistix as optx
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
+from jaxhamel._search._loop import AbstractSearch, Ending
+from jaxhamel._search._progress import Progress
 from jaxhamel._words import counted
-from jaxhamel.control._progress import Progress
 
 AT_ONCE = 0.2  # s: the longest delay of progress reports and Ctrl-C
 MOST = 64  # the most steps in one call
@@ -54,72 +54,44 @@ class At(NamedTuple):
     result: Any
 
 
-class Found(NamedTuple):
-    """The end of a search: the point y, the task's report on it in `told`, the cost after each step, and the reason."""
+class Stepwise(AbstractSearch):
+    """A search by an optimistix solver; `end` holds its point and the task's `report` of it."""
 
-    y: Float[Array, " P"]
-    told: Any
-    costs: np.ndarray
-    converged: bool
-    status: str
+    unit = "step"
+    out_of_iterations = "out of steps after {done}"
 
-
-class Search:
-    """The host's loop around `_advance`: reports progress, and keeps the best point if it is interrupted."""
-
-    def __init__(
-        self, task: AbstractTask, most: int, progress: Callable[..., Any] | None, began: float
-    ):
-        self.task, self.most, self.progress = task, most, progress
-        self.at, self.costs, self.times = _begin(task), [], [began]
+    def __init__(self, task: AbstractTask, most: int):
+        super().__init__(most)
+        self.task, self.at = task, _begin(task)
         self.end: tuple[Any, Any] = (self.at.y, None)
         self.pace = np.inf  # seconds per step in the last call
 
-    def run(self) -> Found:
-        """Runs until the search ends, `most` steps are made, or Ctrl-C is pressed."""
-        try:
-            while not self._over():
-                self._piece()
-        except KeyboardInterrupt:
-            if not self.costs:  # there is no result yet
-                raise
-            if not self._over():
-                return self._interrupted()
-        converged = self._why() == "converged"
-        status = f"{self._why()} after {counted(len(self.costs), 'step')}"
-        return Found(*self.end, np.array(self.costs), converged, status)
-
-    def _over(self) -> bool:
-        return bool(self.at.over) or len(self.costs) >= self.most
-
-    def _piece(self) -> None:
-        left = self.most - len(self.costs)
+    def advance(self) -> None:
+        began, left = time.monotonic(), self.iterations - len(self.rows)
         many = max(1, min(int(AT_ONCE / self.pace), MOST, left))
         self.at, costs, self.end = _advance(self.task, self.at, *_asked(many, many == left))
-        self.costs += np.asarray(costs)[: int(self.at.steps) - len(self.costs)].tolist()
-        self.times.append(time.monotonic())
-        if len(self.times) > 2:  # the first call is mostly compilation
-            self.pace = max((self.times[-1] - self.times[-2]) / many, 1e-9)
-        if self.progress is not None:
-            self.progress(self._progress())
+        new = np.asarray(costs)[: int(self.at.steps) - len(self.rows)].tolist()
+        if self.rows:  # the first piece is mostly compilation
+            self.pace = max((time.monotonic() - began) / many, 1e-9)
+        for cost in new:
+            self.note(cost=cost)
 
-    def _progress(self) -> Progress:
-        steps, elapsed, nan = len(self.costs), self.times[-1] - self.times[0], float("nan")
-        left = (self.times[-1] - self.times[1]) / max(steps - 1, 1) * (self.most - steps)
-        return Progress(steps, self.costs[-1], nan, nan, nan, True, elapsed, left)
-
-    def _interrupted(self) -> Found:
-        _, _, end = _advance(self.task, self.at, *_asked(0, True))
-        status = f"interrupted after {counted(len(self.costs), 'step')}: best so far"
-        return Found(*end, np.array(self.costs), False, status)
-
-    def _why(self) -> str:
-        """The reason for the end: optimistix' own message, except for the two most frequent reasons."""
+    def verdict(self) -> Ending | None:
+        """optimistix' own words, except where it converged."""
         if not bool(self.at.over):
-            return "out of steps"
-        if bool(self.at.result == optx.RESULTS.successful):
-            return "converged"
-        return "broken off: " + optx.RESULTS[self.at.result].split("\n")[0]
+            return None
+        converged = bool(self.at.result == optx.RESULTS.successful)
+        why = optx.RESULTS[self.at.result].split("\n")[0]
+        words = "converged" if converged else f"broken off: {why}"
+        return Ending(converged, f"{words} after {counted(len(self.rows), self.unit)}")
+
+    def report(self) -> Progress:
+        row = self.rows[-1]
+        return Progress.of_cost(len(self.rows), row["cost"], row["seconds"], self.time_left())
+
+    def interrupted(self) -> Ending:
+        _, _, self.end = _advance(self.task, self.at, *_asked(0, True))
+        return super().interrupted()
 
 
 def _asked(many: int, last: bool) -> tuple[Array, Array]:

@@ -1,0 +1,67 @@
+"""A method of optimal control: a search among the free parameters of a curve, and the result made of its end."""
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+from jaxtyping import Array, Float
+
+from jaxhamel._search._loop import AbstractSearch
+from jaxhamel.control._problem._curves import free_parameters
+from jaxhamel.control._problem._problem import ControlProblem
+from jaxhamel.control._result import Result, report
+
+
+class AbstractControlSearch(AbstractSearch):
+    """A search among the free parameters of a problem's curve."""
+
+    @abstractmethod
+    def found(self) -> tuple[Float[Array, " P"], float, float]:
+        """The best parameters, the cost there, and the norm of its gradient."""
+
+
+class AbstractMethod(eqx.Module):
+    """A method that solves a problem from one start: its subclass gives the search."""
+
+    @abstractmethod
+    def search(self, problem: ControlProblem, p: Float[Array, "*S P"]) -> AbstractControlSearch:
+        """The search from the free parameters p."""
+
+    def run(self, problem: ControlProblem, progress: Callable[..., Any] | None = None) -> Result:
+        """Solves one problem.
+
+        **Arguments:** `problem`; `progress`: called with a `Progress` after each iteration, or after as many as fit into
+        a fifth of a second.
+
+        **Returns:** a `Result`.
+        """
+        return self._run(problem, free_parameters(problem.curve)[0], progress)
+
+    def _run(
+        self, problem: ControlProblem, p: Array, progress: Callable[..., Any] | None
+    ) -> Result:
+        search = self.search(problem, p)
+        ending = search.run(progress)
+        best, cost, gradient_norm = search.found()
+        control = free_parameters(problem.curve)[1](best)
+        return report(problem, control, cost, gradient_norm, search.history, search.began, *ending)
+
+
+class AbstractManyStarts(AbstractMethod):
+    """A method that also searches from many starts at once."""
+
+    def run_many(
+        self,
+        problem: ControlProblem,
+        starts: Float[Array, "S P"],
+        progress: Callable[..., Any] | None = None,
+    ) -> Result:
+        """Solves one problem from many starts at once.
+
+        **Arguments:** `starts`: free parameters of the curve, a row each; `problem`, `progress` as for `run`, which hears
+        of the best start at the time.
+
+        **Returns:** the best `Result`.
+        """
+        return self._run(problem, starts, progress)
