@@ -34,7 +34,12 @@ def test_multiple_shooting_finds_the_least_energy():
 
 def test_gradient_descent_by_any_optax_optimiser():
     method = control.GradientDescent(
-        optax.lbfgs(), iterations=60, penalty=1e6, gradient_tolerance=1e-3, options={"dt": 0.25}
+        optax.lbfgs(),
+        iterations=60,
+        max_seconds=1e4,
+        penalty=1e6,
+        gradient_tolerance=1e-3,
+        options={"dt": 0.25},
     )
     result = control.solve(least_energy(n_intervals=2, degree=2), method)
     np.testing.assert_allclose(result.cost, 6.0, rtol=1e-4)
@@ -59,7 +64,7 @@ def test_many_starts_return_the_best():
     result = control.solve_many(problem, starts, method)
     np.testing.assert_allclose(result.cost, 6.0, rtol=1e-9)
     descent = control.GradientDescent(
-        optax.adam(0.3), iterations=20, penalty=100.0, options={"dt": 0.25}
+        optax.adam(0.3), iterations=20, max_seconds=1e4, penalty=100.0, options={"dt": 0.25}
     )
     _check_descent(problem, starts, descent)
 
