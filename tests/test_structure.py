@@ -5,6 +5,7 @@ import importlib
 import statistics
 import subprocess
 import sys
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -76,6 +77,29 @@ def lengths_of_functions(path: Path):
             first = node.body[0]
             docstring = first.end_lineno - first.lineno + 1 if ast.get_docstring(node) else 0
             yield node.end_lineno - node.lineno + 1 - docstring
+
+
+# Names that users of two folders see; each means the same thing of another kind.
+SEEN_BY_USERS = {"Distribution", "Points", "Progress"}
+
+
+def test_a_class_or_type_has_one_name_and_a_name_one_meaning():
+    homes = defaultdict(set)
+    for path in SOURCE.rglob("*.py"):
+        for name in names_of_types(ast.parse(path.read_text()).body):
+            homes[name].add(str(path.relative_to(SOURCE)))
+    twice = {name: found for name, found in homes.items() if len(found) > 1}
+    assert set(twice) == SEEN_BY_USERS, twice
+
+
+def names_of_types(body):
+    """Names in capitals and small letters of a module: its classes and type aliases, without private ones."""
+    for node in body:
+        targets = node.targets if isinstance(node, ast.Assign) else [node]
+        for target in targets:
+            name = getattr(target, "name", None) or getattr(target, "id", "_")
+            if name[0].isupper() and not name.isupper() and not isinstance(target, ast.FunctionDef):
+                yield name
 
 
 def test_checks_and_shapes_import_no_folder():

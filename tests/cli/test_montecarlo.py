@@ -151,13 +151,13 @@ def test_one_trajectory_again_alone(scenario, done, tmp_path):
 
 def model_of(scenario, *changes):
     from jaxhamel.cli._objects._build import build_control, build_initial, build_system
-    from jaxhamel.cli._objects._ensemble_model import Model
+    from jaxhamel.cli._objects._ensemble_model import EnsembleModel
     from jaxhamel.cli._objects._spread import Nominal
     from jaxhamel.cli._scenario._scenario import load
 
     told = load(str(scenario), list(changes))
     system = build_system(told)
-    return Model(told, Nominal(system, *build_initial(told), build_control(told, system)))
+    return EnsembleModel(told, Nominal(system, *build_initial(told), build_control(told, system)))
 
 
 def test_steps_by_tolerance_end_where_equal_steps_do(scenario):

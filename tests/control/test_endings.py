@@ -39,7 +39,7 @@ def test_an_interrupted_search_keeps_what_it_has(name):
 
 def at_once(monkeypatch, seconds):
     """How long a piece of a search by optimistix may take."""
-    monkeypatch.setattr(_stepwise, "AT_ONCE", seconds)
+    monkeypatch.setattr(_stepwise, "BURST_SECONDS", seconds)
 
 
 @contextmanager

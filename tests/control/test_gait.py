@@ -85,7 +85,7 @@ def test_unbounded_loop_is_the_zero_level_of_the_height():
 
 def test_a_search_that_is_interrupted_keeps_its_gait(monkeypatch):
     """The cost falls with each iteration that is told; in pieces of any size the iterations are the same."""
-    monkeypatch.setattr(_stepwise, "AT_ONCE", 0.0)
+    monkeypatch.setattr(_stepwise, "BURST_SECONDS", 0.0)
     problem, told = GaitProblem(height(1.0, 1.0), SO2(), START, TURN, steps=40), []
 
     def progress(state):
@@ -102,7 +102,7 @@ def test_a_search_that_is_interrupted_keeps_its_gait(monkeypatch):
     assert cut.start < cut.value < math.pi / 2
     assert "NOT converged" in str(cut)
     assert cut.status in str(cut)
-    monkeypatch.setattr(_stepwise, "AT_ONCE", 10.0)
+    monkeypatch.setattr(_stepwise, "BURST_SECONDS", 10.0)
     whole = optimise_gait(problem, rtol=1e-7, atol=1e-7)
     assert whole.status == "out of steps after 150 steps, the gradient below its tolerance"
     assert whole.converged

@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 from jaxhamel import control
 from jaxhamel.control import replay
 from jaxhamel.control._methods import _levenberg_marquardt as lm
-from jaxhamel.control._methods._shooting import Model, quadrature
+from jaxhamel.control._methods._shooting import QuadraticModel, quadrature
 from jaxhamel.simulate._solvers._runge_kutta import looped, tableau
 from tests.control.cart import Cart, error_of_force, least_energy
 
@@ -136,7 +136,7 @@ class Quadratic(eqx.Module):
     def __call__(self, x):
         r, J = self.residual(x), jax.jacfwd(self.residual)(x)
         d, D = self.conditions(x), jax.jacfwd(self.conditions)(x)
-        return Model(r @ r / 2, J.T @ r, J.T @ J, d, D, jnp.zeros(()))
+        return QuadraticModel(r @ r / 2, J.T @ r, J.T @ J, d, D, jnp.zeros(()))
 
 
 def test_levenberg_marquardt_on_rosenbrock_on_an_ellipse():
@@ -171,7 +171,7 @@ class Valley(eqx.Module):
     def __call__(self, x):
         root = jnp.sqrt(1 + x[0] ** 2)
         g, H = jnp.stack([x[0] / root, 0.0]), jnp.diag(jnp.stack([root**-3, 1.0]))
-        return Model(root, g, H, x[1:], jnp.array([[0.0, 1.0]]), jnp.zeros(()))
+        return QuadraticModel(root, g, H, x[1:], jnp.array([[0.0, 1.0]]), jnp.zeros(()))
 
 
 def test_levenberg_marquardt_refuses_steps_that_lead_up_until_they_are_short():

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jaxhamel.ensemble import integrate
-from jaxhamel.ensemble._equal_steps._equal_steps import Motion
+from jaxhamel.ensemble._equal_steps._equal_steps import SteppedMotion
 from jaxhamel.ensemble._equal_steps._spread_columns import lanes_for, spread
 
 TS = [0.0, 0.5, 1.0]
@@ -30,7 +30,7 @@ def test_few_lanes_and_those_that_lie_well_are_left_alone(size):
 
 def test_the_lanes_added_are_the_last_trajectory_and_have_no_derivative():
     x = jnp.asarray(np.linspace(1.0, 2.0, 512))
-    motion = lambda x: spread(Motion(len, len, (x,), (3 * x,), None))  # noqa: E731
+    motion = lambda x: spread(SteppedMotion(len, len, (x,), (3 * x,), None))  # noqa: E731
     found = motion(x)
     for column, whole in ((found.y[0], x), (found.mine[0], 3 * x)):
         np.testing.assert_array_equal(column[:512], whole)

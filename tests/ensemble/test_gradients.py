@@ -17,7 +17,7 @@ from jaxhamel import ensemble
 from jaxhamel._lanes._length import operations, written
 from jaxhamel.ensemble._equal_steps import _adjoint_groups
 from jaxhamel.ensemble._equal_steps._adjoint_groups import groups_of
-from jaxhamel.ensemble._equal_steps._equal_steps import Motion, Plan, in_lanes
+from jaxhamel.ensemble._equal_steps._equal_steps import Plan, SteppedMotion, in_lanes
 from jaxhamel.ensemble._equal_steps._needed import Needed
 from jaxhamel.mechanics import VectorField
 from jaxhamel.simulate._solvers._runge_kutta import tableau
@@ -65,7 +65,7 @@ def in_steps(method, checkpoint=None, times=TS):
     plan = Plan.of(times, DT, tableau(method), checkpoint, False)
 
     def of(y, mine, shared):
-        motion, ts = Motion(rate, unit, y, mine, shared), jnp.asarray(times, y[0].dtype)
+        motion, ts = SteppedMotion(rate, unit, y, mine, shared), jnp.asarray(times, y[0].dtype)
         return total(x[1:] for x in in_lanes(motion, ts, plan))
 
     return of
@@ -158,10 +158,10 @@ def test_numbers_that_matter():
 
     y, mine = (jnp.ones(3),) * 4, (jnp.ones(3),)
     found = written(disk, (False, True, True, False), jnp.zeros(()), y, mine, ())
-    needed = Needed.by(Motion(disk, on_circle, y, mine, ()), found)
+    needed = Needed.by(SteppedMotion(disk, on_circle, y, mine, ()), found)
     assert needed == Needed(rate=[2, 3], ends=[2, 3], made=[2, 3])
     assert needed.kept == [2, 3]
-    unknown = Needed.by(Motion(disk, lambda y, shared: y, y, mine, ()), None)
+    unknown = Needed.by(SteppedMotion(disk, lambda y, shared: y, y, mine, ()), None)
     assert unknown == Needed(rate=[0, 1, 2, 3], ends=[], made=[])
 
 
@@ -170,7 +170,7 @@ def test_a_rate_that_depends_on_no_number():
     plan = Plan.of(ENDS, DT, tableau("rk4"), False, False)
 
     def end(y, mine):
-        motion = Motion(
+        motion = SteppedMotion(
             lambda t, y, mine, shared: (mine[0] * t**2,), lambda y, shared: y, y, mine, ()
         )
         return jnp.sum(in_lanes(motion, jnp.asarray(ENDS), plan)[0][-1])
@@ -186,7 +186,7 @@ def test_numbers_that_only_n_changes():
 
     def end(y, mine):
         rate = lambda t, y, mine, shared: (mine[0] * t**2,)  # noqa: E731
-        motion = Motion(rate, lambda y, shared: (jnp.tanh(y[0]),), y, mine, ())
+        motion = SteppedMotion(rate, lambda y, shared: (jnp.tanh(y[0]),), y, mine, ())
         return jnp.sum(in_lanes(motion, jnp.asarray(TS), plan)[0][-1])
 
     def plain(y, mine):

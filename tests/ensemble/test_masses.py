@@ -9,7 +9,7 @@ from jaxhamel import ensemble
 from jaxhamel._lanes._length import operations
 from jaxhamel.control import FourierSeries
 from jaxhamel.ensemble._equal_steps._at_once import is_at_once
-from jaxhamel.ensemble._equal_steps._equal_steps import Motion
+from jaxhamel.ensemble._equal_steps._equal_steps import SteppedMotion
 from jaxhamel.mechanics import VectorField
 from jaxhamel.simulate._solvers._runge_kutta import RK4
 from jaxhamel.systems import CircularRails, RollingBall
@@ -72,7 +72,7 @@ def test_a_long_step_goes_a_stage_at_a_time(terms, lanes, at_once):
     def rate(t, y, mine, shared):
         return (sum(jnp.sin(k * y[0]) for k in range(1, terms)),)
 
-    motion = Motion(rate, lambda y, shared: y, (jnp.ones(lanes),), (), ())
+    motion = SteppedMotion(rate, lambda y, shared: y, (jnp.ones(lanes),), (), ())
     at = (jnp.zeros(()), motion.y, (), ())
     length = operations(rate, (False, True, True, False), *at)
     assert is_at_once(length, motion, RK4) is at_once

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxhamel.identify._linearised._arrow import Linear, Rows, arrow_of
+from jaxhamel.identify._linearised._arrow import Linear, SegmentRows, arrow_of
 
 NODES, N, BORDER = 5, 3, 6  # two runs of 3 and 2 nodes; two offsets of each run, two parameters
 
@@ -34,7 +34,7 @@ def rows_and_dense(seed=0):
             dense.append(block)
         residuals.append(r.ravel())
         arrays = [None if a is None else jnp.asarray(a) for a in (r, node, after, border)]
-        found.append(Rows(*arrays, jnp.asarray(place), start))
+        found.append(SegmentRows(*arrays, jnp.asarray(place), start))
     prior = rng.normal(size=(2, BORDER))
     r_prior = rng.normal(size=2)
     J = np.vstack([*dense, np.hstack([np.zeros((2, NODES * N)), prior])])
@@ -74,7 +74,7 @@ def test_decrement_is_what_a_full_step_gains():
 def test_without_a_border_nodes_alone_are_solved():
     rows, *_ = rows_and_dense()
     bare = tuple(
-        Rows(p.r, p.node, p.after, p.border[:, :, :0], p.place[:, :0], p.start) for p in rows
+        SegmentRows(p.r, p.node, p.after, p.border[:, :, :0], p.place[:, :0], p.start) for p in rows
     )
     arrow = arrow_of(bare, NODES, jnp.zeros(0), jnp.zeros((0, 0)))
     assert arrow.solved(jnp.asarray(1.0)).shape == (NODES * N,)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from jaxhamel._search import _loop
-from jaxhamel._search._loop import AbstractSearch, Ending
+from jaxhamel._search._loop import AbstractSearch, Verdict
 
 
 class Halving(AbstractSearch):
@@ -24,7 +24,7 @@ class Halving(AbstractSearch):
 
     def verdict(self):
         below = self.rows[-1]["cost"] < self.least
-        return Ending(True, "below the least") if below else None
+        return Verdict(True, "below the least") if below else None
 
     def report(self):
         return len(self.rows), self.rows[-1]["cost"], self.time_left()
@@ -60,6 +60,26 @@ def test_a_piece_of_several_iterations_is_one_report():
     search.run(told.append)
     assert [n for n, *_ in told] == [3, 6]
     assert len(search.history["cost"]) == 6
+
+
+class Silent(Halving):
+    """Its third piece makes no iteration and ends it."""
+
+    ended = False
+
+    def advance(self):
+        self.ended = len(self.rows) == 2
+        if not self.ended:
+            super().advance()
+
+    def verdict(self):
+        return Verdict(False, "nothing is left to do") if self.ended else None
+
+
+def test_a_piece_without_an_iteration_is_not_reported():
+    told = []
+    assert Silent().run(told.append) == (False, "nothing is left to do")
+    assert [n for n, *_ in told] == [1, 2]
 
 
 @pytest.mark.parametrize(("stop_at", "words"), [(1, "1 iteration"), (2, "2 iterations")])

@@ -9,7 +9,7 @@ import pytest
 import jaxhamel
 from jaxhamel._lanes._derivatives import _columns
 from jaxhamel.geometry import SO3
-from jaxhamel.simulate._one_vector import Layout, can_be_one_vector
+from jaxhamel.simulate._one_vector import VectorLayout, can_be_one_vector
 from tests.simulate.small_systems import Body
 
 BODY = Body(jnp.array([1.0, 2.0, 3.5]))
@@ -26,12 +26,12 @@ def motion(inertia=BODY.inertia, u0=U0, **options):
 
 def test_a_layout_goes_there_and_back():
     y = ({"a": np.arange(6.0).reshape(2, 3), "b": np.array(7.0)}, np.zeros(0), np.arange(2.0))
-    layout = Layout.of(y)
+    layout = VectorLayout.of(y)
     np.testing.assert_array_equal(layout.vector(y), [0, 1, 2, 3, 4, 5, 7, 0, 1])
     many = layout.parts(jnp.stack([layout.vector(y)] * 5))
     for a, b in zip(jax.tree.leaves(many), jax.tree.leaves(y), strict=True):
         np.testing.assert_array_equal(a, np.broadcast_to(b, (5, *np.shape(b))))
-    assert layout == Layout.of(jax.tree.map(jnp.asarray, y))
+    assert layout == VectorLayout.of(jax.tree.map(jnp.asarray, y))
 
 
 def test_whose_state_keeps_its_structure():

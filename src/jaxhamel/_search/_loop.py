@@ -14,7 +14,7 @@ import numpy as np
 from jaxhamel._words import counted
 
 
-class Ending(NamedTuple):
+class Verdict(NamedTuple):
     """How a search ended: whether its tolerances were met, and why it ended, in words."""
 
     converged: bool
@@ -42,14 +42,14 @@ class AbstractSearch(ABC):
         """Makes the next iterations and calls `note` for each of them."""
 
     @abstractmethod
-    def verdict(self) -> Ending | None:
+    def verdict(self) -> Verdict | None:
         """How the search ended, for reasons other than its budget; None where it goes on."""
 
     @abstractmethod
     def report(self) -> Any:
         """The argument of `progress` after the iterations made so far."""
 
-    def run(self, progress: Callable[..., Any] | None = None) -> Ending:
+    def run(self, progress: Callable[..., Any] | None = None) -> Verdict:
         """Runs the search to its end; Ctrl-C ends it with the best point so far, if there is one."""
         ending = None
         try:
@@ -69,23 +69,23 @@ class AbstractSearch(ABC):
         if progress is not None and len(self.rows) > before:
             progress(self.report())
 
-    def ending(self) -> Ending | None:
+    def ending(self) -> Verdict | None:
         """How the search ended, its budget included; None where it goes on."""
         return self.verdict() or self.budget_spent()
 
-    def budget_spent(self) -> Ending | None:
+    def budget_spent(self) -> Verdict | None:
         """The ending of a search that has spent its budget; None where it has not."""
         if not self.rows:
             return None
         if self.elapsed() > self.seconds:
-            return Ending(False, self._words(self.out_of_time))
+            return Verdict(False, self._words(self.out_of_time))
         if len(self.rows) >= self.iterations:
-            return Ending(False, self._words(self.out_of_iterations))
+            return Verdict(False, self._words(self.out_of_iterations))
         return None
 
-    def interrupted(self) -> Ending:
+    def interrupted(self) -> Verdict:
         """The ending of a search that Ctrl-C has stopped."""
-        return Ending(False, self._words("interrupted after {done}: best so far"))
+        return Verdict(False, self._words("interrupted after {done}: best so far"))
 
     def note(self, **numbers: Any) -> None:
         """Adds an iteration to the history, with the seconds it took to get there."""

@@ -2,7 +2,7 @@
 keeps the best point.
 
 optimistix itself makes all steps in one call, which reports nothing until it ends and loses its state if it is interrupted.
-Here its solvers make the same steps in several calls of one compiled program, each of which takes about `AT_ONCE` seconds.
+Here its solvers make the same steps in several calls of one compiled program, each of about `BURST_SECONDS` seconds.
 """
 
 import time
@@ -16,12 +16,12 @@ import numpy as np
 import optimistix as optx
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
-from jaxhamel._search._loop import AbstractSearch, Ending
+from jaxhamel._search._loop import AbstractSearch, Verdict
 from jaxhamel._search._progress import Progress
 from jaxhamel._words import counted
 
-AT_ONCE = 0.2  # s: the longest delay of progress reports and Ctrl-C
-MOST = 64  # the most steps in one call
+BURST_SECONDS = 0.2  # s: the longest delay of progress reports and Ctrl-C
+MOST_STEPS = 64  # the most steps in one call
 
 
 class AbstractTask(eqx.Module):
@@ -68,7 +68,7 @@ class Stepwise(AbstractSearch):
 
     def advance(self) -> None:
         began, left = time.monotonic(), self.iterations - len(self.rows)
-        many = max(1, min(int(AT_ONCE / self.pace), MOST, left))
+        many = max(1, min(int(BURST_SECONDS / self.pace), MOST_STEPS, left))
         self.at, costs, self.end = _advance(self.task, self.at, *_asked(many, many == left))
         new = np.asarray(costs)[: int(self.at.steps) - len(self.rows)].tolist()
         if self.rows:  # the first piece is mostly compilation
@@ -76,20 +76,20 @@ class Stepwise(AbstractSearch):
         for cost in new:
             self.note(cost=cost)
 
-    def verdict(self) -> Ending | None:
+    def verdict(self) -> Verdict | None:
         """optimistix' own words, except where it converged."""
         if not bool(self.at.over):
             return None
         converged = bool(self.at.result == optx.RESULTS.successful)
         why = optx.RESULTS[self.at.result].split("\n")[0]
         words = "converged" if converged else f"broken off: {why}"
-        return Ending(converged, f"{words} after {counted(len(self.rows), self.unit)}")
+        return Verdict(converged, f"{words} after {counted(len(self.rows), self.unit)}")
 
     def report(self) -> Progress:
         row = self.rows[-1]
         return Progress.of_cost(len(self.rows), row["cost"], row["seconds"], self.time_left())
 
-    def interrupted(self) -> Ending:
+    def interrupted(self) -> Verdict:
         _, _, self.end = _advance(self.task, self.at, *_asked(0, True))
         return super().interrupted()
 
@@ -143,7 +143,12 @@ def _advance(task: AbstractTask, at: At, many: Int[Array, ""], last: Bool[Array,
         at = At(y, [], at.steps + 1, over, result)
         return taken + 1, at, eqx.filter(state, eqx.is_array), costs.at[taken].set(cost)
 
-    carry = (jnp.zeros_like(many), at._replace(leaves=[]), arrays, jnp.zeros(MOST, at.y.dtype))
+    carry = (
+        jnp.zeros_like(many),
+        at._replace(leaves=[]),
+        arrays,
+        jnp.zeros(MOST_STEPS, at.y.dtype),
+    )
     _, at, arrays, costs = jax.lax.while_loop(goes_on, body, carry)
     state = eqx.combine(others, arrays)
     y, *_ = solver.postprocess(f, at.y, None, None, options, state, *known, at.result)

@@ -16,7 +16,7 @@ from jaxhamel.cli._scenario._given_class import GivenClassError, of_given_class
 from jaxhamel.cli._scenario._validate import ScenarioError, brief
 from jaxhamel.cli._terminal import Terminal
 
-Result = TypeVar("Result")
+CommandResult = TypeVar("CommandResult")
 SUCCESS, FAILURE, BAD_SCENARIO, INTERRUPTED = 0, 1, 2, 130
 EXIT_STATUS = """
 [bold]Exit status[/bold]: 0 success; 1 the computation failed (the message says why,
@@ -53,10 +53,10 @@ def finish(
 def reported(
     name: str,
     terminal: Terminal,
-    job: Callable[[], Result],
+    job: Callable[[], CommandResult],
     out: Path | None = None,
     given: str | None = None,
-) -> Result:
+) -> CommandResult:
     """Runs the job and returns its result. An error ends the command, with one line that begins with `name`."""
     name = brief(name, 200, quoted=False)
     guard.words = lambda: visible(f"{name}: interrupted. {_what_was_written(out)}")
@@ -116,7 +116,7 @@ def _what_was_written(out: Path | None) -> str:
     )
 
 
-def _done(job: Callable[[], Result], given: str | None) -> Result:
+def _done(job: Callable[[], CommandResult], given: str | None) -> CommandResult:
     """Runs the job; an error raised by the user's own code is reported as such."""
     try:
         return job()

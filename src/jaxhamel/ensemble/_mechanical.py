@@ -7,18 +7,20 @@ from typing import Any
 import jax
 
 from jaxhamel.ensemble._adaptive_steps._adaptive_paths import Asked, Equation
-from jaxhamel.ensemble._equal_steps._equal_steps import Motion
-from jaxhamel.ensemble._members._columns import Layout
+from jaxhamel.ensemble._equal_steps._equal_steps import SteppedMotion
+from jaxhamel.ensemble._members._columns import ColumnLayout
 from jaxhamel.ensemble._members._members import Members
 from jaxhamel.ensemble._methods._group_steps import in_velocities
 from jaxhamel.mechanics import VectorField
 from jaxhamel.simulate import simulate
 
 
-def mechanical(members: Members, route: str | None, method: Any = None) -> tuple[Layout, Motion]:
+def mechanical(
+    members: Members, route: str | None, method: Any = None
+) -> tuple[ColumnLayout, SteppedMotion]:
     """The layout of a state (q, u), and its motion; `method` is a method on groups, which has its own step, or None."""
     first = jax.vmap(lambda own: members.with_own(own)[1:3])(members.own)
-    state, own = Layout.of(first), Layout.of(members.own)
+    state, own = ColumnLayout.of(first), ColumnLayout.of(members.own)
     field, space = VectorField(route), members.with_own(members.own)[0].space
     shared, fixed = members.shared
 
@@ -39,7 +41,7 @@ def mechanical(members: Members, route: str | None, method: Any = None) -> tuple
         return state.numbers((space.normalise(q), u))
 
     y, mine = state.columns(first), own.columns(members.own)
-    return state, Motion(rate, unit, y, mine, shared, None if method is None else step)
+    return state, SteppedMotion(rate, unit, y, mine, shared, None if method is None else step)
 
 
 @cache

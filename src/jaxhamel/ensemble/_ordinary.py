@@ -13,18 +13,18 @@ from jaxtyping import Array, Float
 
 from jaxhamel import _checks
 from jaxhamel.ensemble._adaptive_steps._adaptive_paths import Asked, Equation
-from jaxhamel.ensemble._equal_steps._equal_steps import Motion
-from jaxhamel.ensemble._members._columns import Layout
+from jaxhamel.ensemble._equal_steps._equal_steps import SteppedMotion
+from jaxhamel.ensemble._members._columns import ColumnLayout
 from jaxhamel.ensemble._members._members import Members
 from jaxhamel.simulate import AutoAdjoint
 from jaxhamel.simulate._simulate import nan_where
 from jaxhamel.simulate._step_size import watched_pid
 
 
-def ordinary(members: Members) -> tuple[Layout, Motion]:
+def ordinary(members: Members) -> tuple[ColumnLayout, SteppedMotion]:
     """The layout of y, and its motion."""
     first = jax.vmap(lambda own: members.with_own(own)[0])(members.own)
-    state, own = Layout.of(first), Layout.of(members.own)
+    state, own = ColumnLayout.of(first), ColumnLayout.of(members.own)
     shared, fixed = members.shared
 
     def rate(t, y, mine, shared):
@@ -34,7 +34,7 @@ def ordinary(members: Members) -> tuple[Layout, Motion]:
         return state.numbers(slope)
 
     y, mine = state.columns(first), own.columns(members.own)
-    return state, Motion(rate, lambda y, shared: y, y, mine, shared)
+    return state, SteppedMotion(rate, lambda y, shared: y, y, mine, shared)
 
 
 @cache

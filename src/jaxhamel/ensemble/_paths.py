@@ -5,12 +5,12 @@ import warnings
 from jaxtyping import Array, Float
 
 from jaxhamel._lanes._graph._nodes import Unsupported
-from jaxhamel.ensemble._equal_steps._equal_steps import Motion, Plan, in_lanes
+from jaxhamel.ensemble._equal_steps._equal_steps import Plan, SteppedMotion, in_lanes
 from jaxhamel.ensemble._equal_steps._spread_columns import spread
 from jaxhamel.ensemble._gpu_kernel._kernel_paths import KernelPaths
 
 
-def paths(motion: Motion, ts: Float[Array, " T"], plan: Plan) -> list[Float[Array, "T B"]]:
+def paths(motion: SteppedMotion, ts: Float[Array, " T"], plan: Plan) -> list[Float[Array, "T B"]]:
     """The entries of the states at `ts`, as columns."""
     ts = ts.astype(motion.y[0].dtype)
     if plan.kernel is None:
@@ -22,7 +22,7 @@ def paths(motion: Motion, ts: Float[Array, " T"], plan: Plan) -> list[Float[Arra
     return kernel(values)
 
 
-def _fall_back(motion: Motion, ts, plan: Plan, missing: Unsupported):
+def _fall_back(motion: SteppedMotion, ts, plan: Plan, missing: Unsupported):
     warnings.warn(
         f"the kernel of an ensemble cannot take {missing}; the ensemble runs in XLA's lanes instead, or under vmap. Write "
         "the equations with elementwise operations, sums and products, or give kernel=False to be rid of this warning.",
@@ -32,6 +32,8 @@ def _fall_back(motion: Motion, ts, plan: Plan, missing: Unsupported):
     return _in_lanes(motion, ts, plan)
 
 
-def _in_lanes(motion: Motion, ts: Float[Array, " T"], plan: Plan) -> list[Float[Array, "T B"]]:
+def _in_lanes(
+    motion: SteppedMotion, ts: Float[Array, " T"], plan: Plan
+) -> list[Float[Array, "T B"]]:
     size = len(motion.y[0])
     return [x[:, :size] for x in in_lanes(spread(motion), ts, plan)]

@@ -20,10 +20,10 @@ from jaxtyping import Array, Float
 from jaxhamel._typing import Configuration, Frame, Velocity
 from jaxhamel.geometry._space import AbstractSpace
 
-Shape = Float[Array, " m"]
+ShapeCoordinates = Float[Array, " m"]
 ConnectionMatrix = Float[Array, "f m"]  # f fibre directions, m shape coordinates
-Connection = Callable[[Shape], ConnectionMatrix]
-BundleConnection = Callable[[Float[Array, " f"], Shape], ConnectionMatrix]
+Connection = Callable[[ShapeCoordinates], ConnectionMatrix]
+BundleConnection = Callable[[Float[Array, " f"], ShapeCoordinates], ConnectionMatrix]
 
 
 def kinematic_connection(rows: Float[Array, "f n"]) -> ConnectionMatrix:
@@ -43,7 +43,7 @@ def kinematic_connection(rows: Float[Array, "f n"]) -> ConnectionMatrix:
     return jnp.linalg.solve(rows[:, :fibre], rows[:, fibre:])
 
 
-def fibre_velocity(connection: ConnectionMatrix, rdot: Shape) -> Float[Array, " f"]:
+def fibre_velocity(connection: ConnectionMatrix, rdot: ShapeCoordinates) -> Float[Array, " f"]:
     """ξ = −A ṙ (or ṡ = −A ṙ): the velocity along the fibre that the constraints u^α = 0 leave.
 
     **Arguments:** `connection`: A at the configuration, `(f, m)`; `rdot`: ṙ `(m,)`.

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from jaxhamel import _checks
-from jaxhamel.geometry._connection import BundleConnection, Connection, Shape
+from jaxhamel.geometry._connection import BundleConnection, Connection, ShapeCoordinates
 from jaxhamel.geometry._space import AbstractSpace
 
 Curvature = Float[Array, "f m m"]
@@ -24,7 +24,7 @@ _HIGHEST = jax.lax.Precision.HIGHEST
 
 
 def curvature(
-    connection: Connection, r: Shape, space: AbstractSpace, *, right: bool = False
+    connection: Connection, r: ShapeCoordinates, space: AbstractSpace, *, right: bool = False
 ) -> Curvature:
     """B^α_IJ = ∂A^α_I/∂r^J − ∂A^α_J/∂r^I + c^α_λμ A^λ_I A^μ_J of u = g⁻¹ġ + A(r) ṙ.
 
@@ -49,7 +49,9 @@ def curvature(
     return _alternated(jax.jacfwd(connection)(r)) + (-bracket if right else bracket)
 
 
-def bundle_curvature(connection: BundleConnection, s: Float[Array, " f"], r: Shape) -> Curvature:
+def bundle_curvature(
+    connection: BundleConnection, s: Float[Array, " f"], r: ShapeCoordinates
+) -> Curvature:
     """B^α_IJ = ∂A^α_I/∂r^J − ∂A^α_J/∂r^I + ∂A^α_J/∂s^β A^β_I − ∂A^α_I/∂s^β A^β_J.
 
     **Arguments:** `connection`: `connection(s, r)` → A `(f, m)`; `s` `(f,)`; `r` `(m,)`.

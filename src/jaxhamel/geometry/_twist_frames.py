@@ -13,20 +13,17 @@ Euler's (spatial), hybrid (mixed) and Lagrange's (any coordinates; here Euler's 
 All but Euler's are regular at every configuration.
 """
 
-from collections.abc import Callable
-
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Frame
+from jaxhamel.geometry._hamel import FrameFunction
 from jaxhamel.geometry._quaternion import quaternion_matrix
 from jaxhamel.geometry._se3 import SE3
 from jaxhamel.geometry._so3 import SO3
 from jaxhamel.geometry._space import AbstractSpace
-
-FrameFunction = Callable[[Configuration], Frame]
 
 
 def body_frame(space: AbstractSpace) -> FrameFunction:

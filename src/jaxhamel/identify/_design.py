@@ -24,7 +24,7 @@ import optimistix as optx
 from jaxtyping import Array, ArrayLike, Float
 
 from jaxhamel import _checks
-from jaxhamel._search._loop import AbstractSearch, Ending
+from jaxhamel._search._loop import AbstractSearch, Verdict
 from jaxhamel._typing import Configuration, Scalar
 from jaxhamel._words import counted
 from jaxhamel.control import free_parameters
@@ -296,8 +296,8 @@ class _Descent(AbstractSearch):
         self.p, self.state, _ = self.step(self.p, self.state, self.arrays)
         self.note(criterion=float(self.state.f_info.f))
 
-    def verdict(self) -> Ending | None:
-        return Ending(True, "converged") if bool(self.over(self.p, self.state)) else None
+    def verdict(self) -> Verdict | None:
+        return Verdict(True, "converged") if bool(self.over(self.p, self.state)) else None
 
     def report(self) -> tuple[int, float]:
         """The number of the step and the criterion."""

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from jaxhamel._search._loop import Ending
+from jaxhamel._search._loop import Verdict
 from jaxhamel._words import cell
 from jaxhamel.identify._flat import Flat, flat_directions
 from jaxhamel.identify._linearised._information import information
@@ -157,7 +157,7 @@ def error_names(measurements) -> list[str]:
     return names
 
 
-def estimate_of(search: Any, ending: Ending) -> Estimate:
+def estimate_of(search: Any, ending: Verdict) -> Estimate:
     """Assembles the result of a search."""
     problem, x, model = search.problem, search.x, search.problem.model
     parts, (cost, gap) = search.weighed()
@@ -192,7 +192,7 @@ def estimate_of(search: Any, ending: Ending) -> Estimate:
     )
 
 
-def _told_of(search: Any, ending: Ending) -> dict[str, Any]:
+def _told_of(search: Any, ending: Verdict) -> dict[str, Any]:
     """The fields that describe the course of the search."""
     return {
         "noise": search.noise,

@@ -12,7 +12,7 @@ from jaxtyping import Float
 
 LOOSE = 1.0
 ROUNDING = 1e-13
-PART = 0.05  # a quantity belongs to a direction if its change is at least this share of the largest change
+LEAST_SHARE = 0.05  # a quantity belongs to a direction if its change is at least this share of the largest change
 
 
 class Flat(NamedTuple):
@@ -84,7 +84,9 @@ def in_words(change: np.ndarray, own: np.ndarray, names: list[str]) -> str:
     relative to the value itself; `names`: of the quantities.
     """
     largest = np.max(np.abs(change), initial=0.0)
-    taking = np.flatnonzero(np.abs(change) > PART * largest) if largest > 0 else np.array([], int)
+    taking = (
+        np.flatnonzero(np.abs(change) > LEAST_SHARE * largest) if largest > 0 else np.array([], int)
+    )
     if len(taking) == 0:
         return "The data leave a direction open that changes none of the reported quantities."
     named = [names[i] for i in taking]

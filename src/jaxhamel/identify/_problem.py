@@ -18,8 +18,8 @@ from jaxhamel.identify._parameters._parameters import AbstractParameter, Prior
 from jaxhamel.mechanics import System
 from jaxhamel.mechanics._examination._boundary import check_methods
 
-SECONDS = 0.5  # length of a segment, if `segments` is not given
-MOST = 40  # the most segments of one run, if `segments` is not given
+SEGMENT_SECONDS = 0.5  # length of a segment, if `segments` is not given
+MOST_SEGMENTS = 40  # the most segments of one run, if `segments` is not given
 
 
 class Problem:
@@ -137,7 +137,10 @@ def _nearest(measured: np.ndarray, row: int) -> np.ndarray:
 
 def _counts(segments, runs) -> list[int]:
     if segments is None:
-        return [int(np.clip(round((r.ts[-1] - r.ts[0]) / SECONDS), 1, MOST)) for r in runs]
+        return [
+            int(np.clip(round((r.ts[-1] - r.ts[0]) / SEGMENT_SECONDS), 1, MOST_SEGMENTS))
+            for r in runs
+        ]
     counts = list(segments) if isinstance(segments, Sequence) else [segments] * len(runs)
     _checks.check_segments(counts, runs)
     return counts

@@ -11,14 +11,20 @@ import numpy as np
 from jaxtyping import Array, ArrayLike
 
 from jaxhamel import _checks
-from jaxhamel._search._loop import AbstractSearch, Ending
+from jaxhamel._search._loop import AbstractSearch, Verdict
 from jaxhamel._words import counted
 from jaxhamel.identify import _noise as noises
 from jaxhamel.identify._data._segments import refined, shortened
 from jaxhamel.identify._estimate import Estimate, estimate_of
 from jaxhamel.identify._linearised._information import information
 from jaxhamel.identify._linearised._model import Unknowns
-from jaxhamel.identify._linearised._objective import Weights, assembled, linearised, placed, size_of
+from jaxhamel.identify._linearised._objective import (
+    FitWeights,
+    assembled,
+    linearised,
+    placed,
+    size_of,
+)
 from jaxhamel.identify._linearised._solver import (
     SHARPNESS,
     advance,
@@ -32,7 +38,7 @@ from jaxhamel.identify._progress import Progress
 from jaxhamel.mechanics._tangent import tangent_size
 
 LOOSE, TIGHT = (3.0, 20.0), 150.0  # weights of the gaps: open at first, then closed
-SHORT = 0.2  # fraction of each segment used in the first stages, in which wrong parameters have little effect
+SHORT_SHARE = 0.2  # fraction of each segment used in the first stages, in which wrong parameters have little effect
 ROUGH = 1e-3  # a preparing stage ends when a step would lower the cost by less than this fraction
 FINEST = 32  # the most steps between measurements, if `dt` is not given
 BIAS = 0.01  # refine steps until integration error adds less than 1 % to the mean squared score
@@ -72,7 +78,7 @@ class Fit(AbstractSearch):
         self.noise = noises.guessed(problem)
         self.estimates_noise = bool(np.isnan(noises.given(problem)).any())
         self.converged = self.over = False
-        self.end: Ending | None = None
+        self.end: Verdict | None = None
         self.groups, self.stage_began, self.refinement = problem.groups, 0, 1
         self.stages = self._stages()
 
@@ -84,15 +90,15 @@ class Fit(AbstractSearch):
     def advance(self) -> None:
         self.over = next(self.stages, _OVER) is _OVER
 
-    def verdict(self) -> Ending | None:
+    def verdict(self) -> Verdict | None:
         if not self.over:
             return None
-        return self.end or Ending(self.converged, counted(len(self.rows), self.unit))
+        return self.end or Verdict(self.converged, counted(len(self.rows), self.unit))
 
-    def ending(self) -> Ending | None:
+    def ending(self) -> Verdict | None:
         return self.verdict()
 
-    def interrupted(self) -> Ending:
+    def interrupted(self) -> Verdict:
         """Stops the other fits, too."""
         self.stop.set()
         return super().interrupted()
@@ -106,8 +112,8 @@ class Fit(AbstractSearch):
     def _stages(self) -> Generator[None]:
         several = any(not bool(group.last.all()) for group in self.problem.groups)
         start = self.x.z
-        yield from self._stage("states", gap=0.1, share=SHORT, only_states=True, limit=10)
-        for share in (SHORT, 0.5) if several else (SHORT, 0.25, 0.5):
+        yield from self._stage("states", gap=0.1, share=SHORT_SHARE, only_states=True, limit=10)
+        for share in (SHORT_SHARE, 0.5) if several else (SHORT_SHARE, 0.25, 0.5):
             yield from self._stage("short", gap=0.1, share=share, hold=start, limit=10)
         if several:
             for gap in LOOSE:
@@ -217,7 +223,7 @@ class Fit(AbstractSearch):
         broke = not np.isfinite(row["cost"]) and not self._may_step_back()
         if broke:
             where = f"the motion broke down in stage {row['stage']!r}"
-            self.end = Ending(False, f"{where}: {self._way_out()}")
+            self.end = Verdict(False, f"{where}: {self._way_out()}")
         return broke
 
     def _may_step_back(self) -> bool:
@@ -283,11 +289,11 @@ def _started(problem: Problem, start: ArrayLike | None) -> Unknowns:
 
 
 @eqx.filter_jit
-def weights_of(model, groups, parts, x: Unknowns, gap, only_states, hold, z) -> Weights:
+def weights_of(model, groups, parts, x: Unknowns, gap, only_states, hold, z) -> FitWeights:
     """Weighs gaps by the accuracy of the measurements, and scales unknowns by the lengths of their columns."""
     D, n, dtype = size_of(model, x), tangent_size(model.system), x.z.dtype
     nodes = n * x.u.shape[0]
-    plain = Weights(jnp.zeros(n, dtype), jnp.ones(D, dtype), hold, z)
+    plain = FitWeights(jnp.zeros(n, dtype), jnp.ones(D, dtype), hold, z)
     squares = assembled(model, groups, parts, x, plain)[2].diagonal
     told = jnp.sqrt(jnp.mean(squares[:nodes].reshape(-1, n), axis=0))
     natural = jnp.maximum(told, 1e-3 * jnp.max(told))
@@ -296,4 +302,4 @@ def weights_of(model, groups, parts, x: Unknowns, gap, only_states, hold, z) -> 
     length = jnp.sqrt(squares + jnp.pad(jnp.tile(natural, x.u.shape[0]) ** 2, (0, D - nodes)))
     scale = SHARPNESS / jnp.maximum(length, 1e-8 * jnp.max(length))
     keeps = only_states & (jnp.arange(D) >= nodes)
-    return Weights(weight, jnp.where(keeps, 0.0, scale), hold, z)
+    return FitWeights(weight, jnp.where(keeps, 0.0, scale), hold, z)

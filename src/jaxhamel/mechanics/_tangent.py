@@ -6,7 +6,7 @@ from jaxtyping import Array, Float
 from jaxhamel._typing import Configuration
 from jaxhamel.mechanics._system import System
 
-State = tuple[Configuration, Float[Array, " k"]]
+MotionState = tuple[Configuration, Float[Array, " k"]]
 
 
 def tangent_size(system: System) -> int:
@@ -14,12 +14,12 @@ def tangent_size(system: System) -> int:
     return system.space.dim + system.n_independent
 
 
-def retract(system: System, x: State, delta: Float[Array, " n+k"]) -> State:
+def retract(system: System, x: MotionState, delta: Float[Array, " n+k"]) -> MotionState:
     """(q·exp(δ_q), u + δ_u)."""
     n = system.space.dim
     return system.space.retract(x[0], delta[:n]), x[1] + delta[n:]
 
 
-def local(system: System, x: State, y: State) -> Float[Array, " n+k"]:
+def local(system: System, x: MotionState, y: MotionState) -> Float[Array, " n+k"]:
     """δ with retract(x, δ) = y."""
     return jnp.concatenate([system.space.local(x[0], y[0]), y[1] - x[1]])

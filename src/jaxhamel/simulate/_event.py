@@ -18,7 +18,7 @@ import numpy as np
 from jaxhamel import _checks
 from jaxhamel._lanes._derivatives._linear_map import LinearProgram, linear_map
 from jaxhamel.simulate._bisection import InsideStep
-from jaxhamel.simulate._one_vector import Layout
+from jaxhamel.simulate._one_vector import VectorLayout
 
 
 class Conditions(eqx.Module):
@@ -32,7 +32,7 @@ class Conditions(eqx.Module):
     structure: Any = eqx.field(static=True)
 
     @classmethod
-    def of(cls, event: Any, layout: Layout | None) -> "Conditions | None":
+    def of(cls, event: Any, layout: VectorLayout | None) -> "Conditions | None":
         """The conditions of a `diffrax.Event`, of a function of (t, q, u), or of a pytree of such functions."""
         if event is None:
             return None
@@ -172,7 +172,7 @@ class _OfState(eqx.Module):
     """A function of (t, q, u) as a function of diffrax' state."""
 
     function: Any
-    layout: Layout | None
+    layout: VectorLayout | None
 
     def __call__(self, t, y, args, **_):
         return self.function(t, *(y if self.layout is None else self.layout.parts(y)))

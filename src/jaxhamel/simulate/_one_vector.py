@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 from jaxhamel.simulate._adjoint import AutoAdjoint
 
 
-class Layout(eqx.Module):
+class VectorLayout(eqx.Module):
     """The positions of the entries of a state (q, u) in one vector.
 
     diffrax steps a state leaf by leaf, and on a CPU each of its small operations costs as much as a right-hand side; the
@@ -24,7 +24,7 @@ class Layout(eqx.Module):
     shapes: tuple[tuple[int, ...], ...] = eqx.field(static=True)
 
     @classmethod
-    def of(cls, y) -> "Layout":
+    def of(cls, y) -> "VectorLayout":
         leaves, structure = jax.tree.flatten(y)
         return cls(structure, tuple(jnp.shape(x) for x in leaves))
 
@@ -45,7 +45,7 @@ class OfVector(eqx.Module):
     """A vector field of (q, u) as a vector field of the vector."""
 
     field: Any
-    layout: Layout
+    layout: VectorLayout
 
     def __call__(self, t, y, args):
         return self.layout.vector(self.field(t, self.layout.parts(y), args))
@@ -55,10 +55,10 @@ class OfParts(AutoAdjoint):
     """`AutoAdjoint` for a state stored as one vector; it counts inputs by the original leaves that carry a tangent."""
 
     y0: Any = None
-    layout: Layout | None = None
+    layout: VectorLayout | None = None
 
     @classmethod
-    def like(cls, adjoint: AutoAdjoint, y0, layout: Layout) -> "OfParts":
+    def like(cls, adjoint: AutoAdjoint, y0, layout: VectorLayout) -> "OfParts":
         return cls(adjoint.forward_up_to, adjoint.reverse, y0, layout)
 
     def taken_apart(self, inputs):

@@ -31,7 +31,7 @@ class RESULTS(_Results):
     )
 
 
-class Result(_Item):
+class ResultItem(_Item):
     """An item of `RESULTS` that can also be compared with items of `diffrax.RESULTS`."""
 
     def __eq__(self, other: Any) -> Any:
@@ -46,9 +46,9 @@ def _promoted(other):
     return RESULTS.promote(other) if inherits else other
 
 
-def as_result(item) -> Result:
-    """Any item of `RESULTS` as a `Result`."""
-    return Result(item._value, RESULTS)
+def as_result(item) -> ResultItem:
+    """Any item of `RESULTS` as a `ResultItem`."""
+    return ResultItem(item._value, RESULTS)
 
 
 def cause_of_end(result, nonfinite) -> Any:

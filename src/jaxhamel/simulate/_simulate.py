@@ -19,7 +19,7 @@ from jaxhamel.mechanics._constraints._holonomic import check_closed
 from jaxhamel.mechanics._examination._boundary import check_control, check_forms
 from jaxhamel.simulate._adjoint import AutoAdjoint
 from jaxhamel.simulate._event import Conditions, Ending
-from jaxhamel.simulate._one_vector import Layout, OfParts, OfVector, can_be_one_vector
+from jaxhamel.simulate._one_vector import OfParts, OfVector, VectorLayout, can_be_one_vector
 from jaxhamel.simulate._progress import meter
 from jaxhamel.simulate._results import as_result, cause_of_end
 from jaxhamel.simulate._solvers._group_solver import AbstractGroupSolver
@@ -110,7 +110,7 @@ def simulate(
     _checks.check_event(event)
     _checks.check_project(project)
     steps = tolerances_of(rtol, atol, dt, ts.dtype)
-    layout = Layout.of((q0, u0)) if can_be_one_vector(solver, event) else None
+    layout = VectorLayout.of((q0, u0)) if can_be_one_vector(solver, event) else None
     solver = _solver(system.space, solver, layout)
     layout = layout if _steps_vectors(solver) else None
     solver = on_constraints(solver, system, layout) if project else solver
@@ -163,7 +163,7 @@ def _solve(system, control, y0, ts, steps, options, route, layout):
     return found | {"event": happened}
 
 
-def _counting(options, y0, layout: Layout):
+def _counting(options, y0, layout: VectorLayout):
     adjoint = options["adjoint"]
     return OfParts.like(adjoint, y0, layout) if isinstance(adjoint, AutoAdjoint) else adjoint
 
@@ -184,7 +184,7 @@ def _traced_once(field, t, y, args):
     return eqx.filter_closure_convert(field, t, y, args)
 
 
-def _description(solution, y0, at_end, layout: Layout | None) -> dict[str, Any]:
+def _description(solution, y0, at_end, layout: VectorLayout | None) -> dict[str, Any]:
     ts, (t_end, end) = solution.ts[0], at_end
     valid = jnp.isfinite(ts)
     # If no step could be taken, nothing is saved, not even the start.

@@ -13,8 +13,8 @@ from jaxtyping import Array, Bool, Float
 from jaxhamel import _checks
 from jaxhamel._typing import Configuration, QuasiVelocity, Scalar, Time
 from jaxhamel.mechanics._examination._boundary import check_regular_mass
-from jaxhamel.simulate._one_vector import Layout
-from jaxhamel.simulate._results import RESULTS, Result, in_words, is_okay
+from jaxhamel.simulate._one_vector import VectorLayout
+from jaxhamel.simulate._results import RESULTS, ResultItem, in_words, is_okay
 from jaxhamel.simulate._solvers._on_constraints import closed
 
 
@@ -56,7 +56,7 @@ class Trajectory(eqx.Module):
     t_end: Scalar
     q_end: Configuration
     u_end: QuasiVelocity
-    result: Result
+    result: ResultItem
     stats: dict[str, Any]
     interpolation: diffrax.DenseInterpolation | None
     given: SystemAndControl
@@ -87,7 +87,7 @@ class Trajectory(eqx.Module):
             over = (self.result == RESULTS.event_occurred) & (t > self.t_end)
             y = jax.tree.map(lambda x: jnp.where(over, jnp.asarray(jnp.nan, x.dtype), x), y)
         is_vector = isinstance(y, jax.Array)
-        q, u = Layout.of((self.q_end, self.u_end)).parts(y) if is_vector else y
+        q, u = VectorLayout.of((self.q_end, self.u_end)).parts(y) if is_vector else y
         return closed(self.system, t, q) if self.project else q, u
 
     def raise_if_failed(self) -> "Trajectory":

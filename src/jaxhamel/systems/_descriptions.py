@@ -7,7 +7,7 @@ from jaxtyping import Array
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Time
 from jaxhamel.mechanics._description._declarations import OMEGA, ORIENTATION, Output, Part, State
 
-FORCE = ("force_x", "force_y", "force_z")
+FORCE_NAMES = ("force_x", "force_y", "force_z")
 ON_PLANE = Part("position", ("x", "y"), "m", "of the centre over the ground")
 IN_SPACE = Part("position", ("x", "y", "z"), "m", "of the centre of mass")
 POSE = Part("pose", ("angle", "x", "y"), "rad, m", "angle and position in the plane")
@@ -29,7 +29,7 @@ def ground_force(
 ) -> Output:
     """Force of the ground on a body, in space."""
     force = system.contact_force(t, q, u, control)
-    return Output(force, "forces", FORCE, "N", "Force of the ground", weight)
+    return Output(force, "forces", FORCE_NAMES, "N", "Force of the ground", weight)
 
 
 def rail_parameters(system: Any, t: Time, control: Control) -> tuple[Output, ...]:

@@ -25,7 +25,7 @@ from jaxhamel.mechanics._description._drawing import Shape, box_of
 from jaxhamel.systems._own_equations import own_equations
 from jaxhamel.systems._parameters import INERTIA, choice, inertia_matrix, parameter
 
-Pose = Float[Array, " 7"]
+PoseArray = Float[Array, " 7"]
 Twist = Float[Array, " 6"]
 
 NAMES = ("body", "spatial", "hybrid", "mixed", "euler")
@@ -115,16 +115,16 @@ class RigidBody(System):
         lines = [line + com[None] for line in box_of(self.inertia, self.mass)]
         return (Shape(lines, trail=com, trail_name="centre of mass", triad=True),)
 
-    def lagrangian(self, t: Time, q: Pose, v: Velocity) -> Scalar:
+    def lagrangian(self, t: Time, q: PoseArray, v: Velocity) -> Scalar:
         of_com = v[3:] + cross(v[:3], self.com)
         spin = jnp.dot(v[:3], inertia_matrix(self.inertia) @ v[:3])
         kinetic = 0.5 * (self.mass * jnp.dot(of_com, of_com) + spin)
         return kinetic - self.mass * self.gravity * self.centre_of_mass(q)[2]
 
-    def frame(self, t: Time, q: Pose) -> Frame:
+    def frame(self, t: Time, q: PoseArray) -> Frame:
         return REPRESENTATIONS[self.representation](self.space)(q)
 
-    def inverse_frame(self, t: Time, q: Pose) -> Frame:
+    def inverse_frame(self, t: Time, q: PoseArray) -> Frame:
         if self.representation == "spatial":
             return self.space.Ad(self.space.inverse(q))
         if self.representation != "euler":
@@ -136,11 +136,11 @@ class RigidBody(System):
         columns = [rotation[2], nodes, jnp.eye(3, dtype=q.dtype)[2]]
         return jnp.block([[jnp.stack(columns, axis=1), zero], [zero, rotation.T]])
 
-    def force(self, t: Time, q: Pose, v: Velocity, control: Control) -> Twist:
+    def force(self, t: Time, q: PoseArray, v: Velocity, control: Control) -> Twist:
         """Aᵀ W: the wrench dual to the body twist (Ω, V)."""
         return jnp.zeros_like(v) if control is None else self.frame(t, q).T @ control
 
-    def bodies(self, t: Time, q: Pose, v: Velocity, control: Control) -> tuple[Any, ...]:
+    def bodies(self, t: Time, q: PoseArray, v: Velocity, control: Control) -> tuple[Any, ...]:
         """The mass at its centre and the spin about it, both in body axes."""
         wrench = self.force(t, q, v, None if control is None else control(t))
         rotation = quaternion_matrix(q[:4])
@@ -150,7 +150,7 @@ class RigidBody(System):
         centre = Points(self.mass[None], of_com[None], push[None], v[:3])
         return centre, Spins(inertia_matrix(self.inertia)[None], v[:3][None], torque[None])
 
-    def invariants(self, t: Time, q: Pose, u: Twist, control: Control) -> dict[str, Array]:
+    def invariants(self, t: Time, q: PoseArray, u: Twist, control: Control) -> dict[str, Array]:
         if control is not None:
             return {}
         v = self.inverse_frame(t, q) @ u
@@ -173,11 +173,11 @@ class RigidBody(System):
 
     # --- what this system knows beyond the general equations --------------------------------------
 
-    def centre_of_mass(self, q: Pose) -> Vector3:
+    def centre_of_mass(self, q: PoseArray) -> Vector3:
         """x = p + R χ in space [m]."""
         return q[4:] + quaternion_matrix(q[:4]) @ self.com
 
-    def spatial_momentum(self, q: Pose, u: Twist) -> Twist:
+    def spatial_momentum(self, q: PoseArray, u: Twist) -> Twist:
         """Π_s = (R I Ω + x × m ẋ, m ẋ), about the origin of space; Π̇_s = W_s (Müller 2021, eq. 113)."""
         v = self.inverse_frame(0.0, q) @ u
         rotation = quaternion_matrix(q[:4])
@@ -186,7 +186,7 @@ class RigidBody(System):
         return jnp.concatenate([spin + cross(self.centre_of_mass(q), linear), linear])
 
     @own_equations
-    def closed_form(self, t: Time, q: Pose, u: Twist, control: Control = None) -> Twist:
+    def closed_form(self, t: Time, q: PoseArray, u: Twist, control: Control = None) -> Twist:
         """u̇ from the two laws at the centre of mass, I Ω̇ = τ_c − Ω × I Ω and m ẍ = F, then from kinematics.
 
         `control` is a value here, the wrench W dual to u, or None. It equals `jaxhamel.acceleration`.

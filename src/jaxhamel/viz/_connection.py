@@ -28,7 +28,7 @@ from ._figures import _ground, _legend, _styled, canvas
 from ._style import LIGHT, roles
 from ._ticks import share_in_label
 
-Limits = tuple[tuple[float, float], tuple[float, float]]
+AxisLimits = tuple[tuple[float, float], tuple[float, float]]
 Gaits = Mapping[str, Float[ndarray, "T m"]]
 DIVERGING = LinearSegmentedColormap.from_list(
     "jaxhamel", [LIGHT["series1"], "#a9c5f2", "#ffffff", "#f0b3ba", LIGHT["force"]]
@@ -39,7 +39,7 @@ _GAIT_ROLES = ("ink", "series3", "series4", "series2", "series5")
 @_styled
 def connection_figure(
     connection: Callable[..., Any],
-    limits: Limits,
+    limits: AxisLimits,
     *,
     gaits: Gaits | None = None,
     names: Sequence[str] = ("turn", "forward", "sideways"),
@@ -83,7 +83,7 @@ def connection_figure(
 @_styled
 def curvature_figure(
     connection: Callable[..., Any],
-    limits: Limits,
+    limits: AxisLimits,
     space: AbstractSpace,
     *,
     gaits: Gaits | None = None,
@@ -160,7 +160,7 @@ def gait_figure(
     return figure
 
 
-def _plane(limits: Limits, plane: tuple[int, int], at) -> Callable[..., Any]:
+def _plane(limits: AxisLimits, plane: tuple[int, int], at) -> Callable[..., Any]:
     """(r1, r2) → shapes `(N, m)` in the plane through `at`."""
     _checks.check_shape_plane(limits, plane, at)
     base = np.zeros(2) if at is None else np.asarray(at, dtype=float)
@@ -173,7 +173,7 @@ def _plane(limits: Limits, plane: tuple[int, int], at) -> Callable[..., Any]:
     return shapes
 
 
-def _grid(limits: Limits, count: int) -> tuple[np.ndarray, np.ndarray]:
+def _grid(limits: AxisLimits, count: int) -> tuple[np.ndarray, np.ndarray]:
     """Coordinates of the grid's points, the first running fastest."""
     r1, r2 = np.meshgrid(*[np.linspace(*pair, count) for pair in limits])
     return r1.ravel(), r2.ravel()
@@ -191,7 +191,7 @@ def _panels(count: int) -> tuple[Figure, list[Axes]]:
     return figure, list(figure.subplots(1, count, squeeze=False)[0])
 
 
-def _arrows(axes: Axes, r1, r2, field, limits: Limits, count: int) -> None:
+def _arrows(axes: Axes, r1, r2, field, limits: AxisLimits, count: int) -> None:
     """Arrows in the scales of the axes, the longest nearly as long as the grid is wide."""
     steps = np.array([high - low for low, high in limits]) / (count - 1)
     drawn = field * 0.9 * np.min(steps)
@@ -232,7 +232,9 @@ def _note(axes: Axes, text: str) -> None:
     axes.set_title(text, loc="right", fontsize=7.5, fontweight="normal", color=LIGHT["muted"])
 
 
-def _shape_axes(axes: Axes, limits: Limits, shapes: tuple[str, str], title: str, row: int) -> None:
+def _shape_axes(
+    axes: Axes, limits: AxisLimits, shapes: tuple[str, str], title: str, row: int
+) -> None:
     axes.set(xlim=limits[0], ylim=limits[1], xlabel=shapes[0])
     if row == 0:
         axes.set_ylabel(shapes[1])

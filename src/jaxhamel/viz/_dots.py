@@ -10,7 +10,7 @@ _RUN = re.compile(
 _PLACE = re.compile(r'x="([\d.-]+)" y="([\d.-]+)"')
 _STROKE = re.compile(r"stroke: [^;]+|stroke-opacity: [^;]+")
 _CIRCLE = r'<path id="{}" d="M 0 ([\d.]+) \n(?:C[^"A-Z]*){{8}}z\n?"'
-FEW = 50  # runs of at most this many dots stay unchanged
+ALL_DRAWN = 50  # runs of at most this many dots stay unchanged
 
 
 def joined_dots(svg: str) -> str:
@@ -22,7 +22,7 @@ def _one_path(run: re.Match, svg: str) -> str:
     places, style = _PLACE.findall(run[0]), run[2]
     circle = re.search(_CIRCLE.format(re.escape(run[1])), svg)
     stroke = _STROKE.findall(style)
-    if len(places) < FEW or circle is None or not stroke:
+    if len(places) < ALL_DRAWN or circle is None or not stroke:
         return run[0]
     width = re.search(r"stroke-width: ([\d.]+)", style)
     size = 2 * float(circle[1]) + float(

@@ -17,7 +17,7 @@ from ._style import DARK, LIGHT, css_variables, roles
 
 SPEEDS = (0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2, 4, 8)
 LONG_TABLE = 20  # the largest number of rows of a table that is shown unfolded
-SHORT = 26  # values of up to this many characters are kept on one line
+ONE_LINE = 26  # values of up to this many characters are kept on one line
 SCRIPTS = ("geometry.js", "sphere.js", "draw.js", "player.js")
 # the page may only run its own script, identified by its hash; it may not load, send or frame anything
 POLICY = (
@@ -162,7 +162,7 @@ def _table(heading: str, rows: Mapping[str, object]) -> str:
 
 
 def _row(name: str, value: str) -> str:
-    kind = " class='short'" if len(value) <= SHORT else ""
+    kind = " class='short'" if len(value) <= ONE_LINE else ""
     return f"<tr><th scope='row'>{escape(name)}</th><td{kind}>{escape(value)}</td></tr>"
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-TASK = 2**18
+TASK_SIZE = 2**18
 
 # Two tasks are faster than one from this many operations times lanes on (docs/performance.md#threads).
 DENSE = 800_000
@@ -23,7 +23,7 @@ def spare_vectors(columns: Iterable[np.dtype], operations: int, size: int) -> li
     if _cores() < 2 or operations * size < DENSE:
         return []
     widest = max(columns, key=lambda kind: kind.itemsize)
-    missing = 2 * TASK - size * sum(kind.itemsize for kind in columns)
+    missing = 2 * TASK_SIZE - size * sum(kind.itemsize for kind in columns)
     return [widest] * max(0, -(-missing // (size * widest.itemsize)))
 
 

@@ -16,7 +16,7 @@ from jaxhamel import _checks
 from jaxhamel._words import counted
 from jaxhamel.cli._commands._montecarlo_report import charts, tiles
 from jaxhamel.cli._commands._simulate import progress_of, simulated, status
-from jaxhamel.cli._objects._ensemble_model import Model
+from jaxhamel.cli._objects._ensemble_model import EnsembleModel
 from jaxhamel.cli._objects._prepared import PreparedRun
 from jaxhamel.cli._objects._spread import check_system, distributions, member, nominal_of
 from jaxhamel.cli._results._folder import folder, remove_summary
@@ -27,12 +27,12 @@ from jaxhamel.cli._scenario._validate import ScenarioError
 from jaxhamel.cli._terminal import Terminal
 from jaxhamel.ensemble import Samples, Study
 from jaxhamel.ensemble._study._monte_carlo import asked_of
-from jaxhamel.ensemble._study._run import Run as EnsembleRun
+from jaxhamel.ensemble._study._run import EnsembleRun
 from jaxhamel.ensemble._study._running import Progress
 from jaxhamel.ensemble._study._statistics import probability
-from jaxhamel.viz._motion._run import Run
+from jaxhamel.viz._motion._run import ShownMotion
 
-SECONDS = 0.5  # between two progress lines
+BETWEEN_LINES = 0.5  # between two progress lines
 
 
 def run_montecarlo(
@@ -51,7 +51,7 @@ def run_montecarlo(
     """
     table, prepared, spread = _ensemble(scenario)
     size = table["trajectories"] if trajectories is None else trajectories
-    model = Model(scenario, nominal_of(prepared))
+    model = EnsembleModel(scenario, nominal_of(prepared))
     with _as_one_line():
         samples = Samples(spread, size, seed, table["sampler"])
         samples.check(lambda x: check_system(x, model.nominal))
@@ -156,11 +156,11 @@ def _as_one_line() -> Iterator[None]:
 
 
 def _shown(terminal: Terminal) -> Callable[[Progress], None]:
-    last = -SECONDS
+    last = -BETWEEN_LINES
 
     def show(progress: Progress) -> None:
         nonlocal last
-        if progress.done == progress.size or time.monotonic() - last >= SECONDS:
+        if progress.done == progress.size or time.monotonic() - last >= BETWEEN_LINES:
             last = time.monotonic()
             terminal.update(_line(progress))
 
@@ -174,7 +174,12 @@ def _line(at: Progress) -> str:
 
 
 def _write(
-    out: Path, scenario: Scenario, study: Study, model: Model, run: Run, started: float
+    out: Path,
+    scenario: Scenario,
+    study: Study,
+    model: EnsembleModel,
+    run: ShownMotion,
+    started: float,
 ) -> Outcome:
     statistics = _statistics(study, scenario["montecarlo"]["friction_limit"])
     n, failed = study.trajectories, len(study.failed)
@@ -217,7 +222,7 @@ def _summary(study: Study, statistics: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _open_loop(model: Model) -> str:
+def _open_loop(model: EnsembleModel) -> str:
     if model.nominal.control is None:
         return ""
     return (

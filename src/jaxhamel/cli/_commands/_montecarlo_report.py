@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from jaxhamel.cli._objects._ensemble_model import Model
+from jaxhamel.cli._objects._ensemble_model import EnsembleModel
 from jaxhamel.ensemble import Study
 from jaxhamel.viz import Chart, fan_figure, growth_figure, histograms_figure, landing_figure
-from jaxhamel.viz._motion._run import Run
+from jaxhamel.viz._motion._run import ShownMotion
 
 SHOWN = 200  # number of trajectories drawn in the fan of paths
 
@@ -38,7 +38,7 @@ def tiles(statistics: Mapping[str, Any]) -> list[tuple[str, str]]:
     return found
 
 
-def charts(study: Study, model: Model, run: Run) -> list[Chart]:
+def charts(study: Study, model: EnsembleModel, run: ShownMotion) -> list[Chart]:
     """Histograms of every quantity; for a ball also a fan of paths and ellipses around their end points."""
     finite = {name: x[np.isfinite(x)] for name, x in study.values.items()}
     shown = {LABELS.get(name, name): x for name, x in finite.items() if len(x)}
@@ -52,7 +52,9 @@ def charts(study: Study, model: Model, run: Run) -> list[Chart]:
     return found
 
 
-def _ball_charts(study: Study, model: Model, run: Run, ends: np.ndarray) -> list[Chart]:
+def _ball_charts(
+    study: Study, model: EnsembleModel, run: ShownMotion, ends: np.ndarray
+) -> list[Chart]:
     paths = study.first[: min(SHOWN, study.trajectories)]
     nominal = np.asarray(run.q[1])
     fan = fan_figure(paths, nominal, title="Paths on the ground")

@@ -21,7 +21,7 @@ from jaxhamel.control._figure_eight import figure_eight_curve
 from jaxhamel.mechanics import as_control
 from jaxhamel.mechanics._system import controls_of
 
-METHODS = {
+SOLVERS = {
     "tsit5": diffrax.Tsit5,
     "dopri5": diffrax.Dopri5,
     "dopri8": diffrax.Dopri8,
@@ -84,7 +84,7 @@ def solver_options(scenario: Scenario) -> dict[str, Any]:
         raise ScenarioError(
             '`solver.method` "euler" has no error estimate; it needs a fixed step, `solver.dt`.'
         )
-    return steps | {"solver": METHODS[table["method"]](), "max_steps": table["max_steps"]}
+    return steps | {"solver": SOLVERS[table["method"]](), "max_steps": table["max_steps"]}
 
 
 # Controls.

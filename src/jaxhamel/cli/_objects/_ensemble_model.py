@@ -29,7 +29,7 @@ class Motions(NamedTuple):
     u: Float[Array, "B T k"]
 
 
-class Model:
+class EnsembleModel:
     """Maps a block of samples to the quantities of each trajectory, computed by `rollout`."""
 
     def __init__(self, scenario: Scenario, nominal: Nominal):

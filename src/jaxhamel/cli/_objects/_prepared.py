@@ -15,7 +15,7 @@ from jaxhamel.cli._scenario._scenario import Scenario
 from jaxhamel.cli._scenario._validate import ScenarioError
 from jaxhamel.mechanics import System
 from jaxhamel.simulate import Trajectory
-from jaxhamel.viz._motion._run import Run
+from jaxhamel.viz._motion._run import ShownMotion
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,28 +53,28 @@ class PreparedRun:
         """The same run with another system, initial state and control, for one member of an ensemble."""
         return replace(self, system=system, q0=q0, u0=u0, control=control)
 
-    def standing(self) -> Run:
+    def standing(self) -> ShownMotion:
         """A run that stays at its initial state; it is used to compile the programs for the figures early."""
         repeat = lambda x: np.broadcast_to(x, (len(self.ts), *np.shape(x)))  # noqa: E731
         q, u = jax.tree.map(repeat, (self.q0, self.u0))
-        return self._with_task(Run(self.system, self.control, self.ts, q, u))
+        return self._with_task(ShownMotion(self.system, self.control, self.ts, q, u))
 
-    def shown(self, trajectory: Trajectory, control: Control = None) -> Run:
+    def shown(self, trajectory: Trajectory, control: Control = None) -> ShownMotion:
         """The motion of a trajectory together with the path of the task; `control` replaces the scenario's control."""
         control = self.control if control is None else control
         return self._with_task(run_of(trajectory, self.system, control))
 
-    def _with_task(self, run: Run) -> Run:
+    def _with_task(self, run: ShownMotion) -> ShownMotion:
         task = self.scenario["task"]
         if task is None:
             return run
         return replace(run, path=self.path, friction_limit=task.get("friction_limit") or None)
 
 
-def run_of(trajectory: Trajectory, system: System, control: Control) -> Run:
+def run_of(trajectory: Trajectory, system: System, control: Control) -> ShownMotion:
     """The motion of a trajectory as arrays. **Raises:** `ScenarioError` if the trajectory has no first step."""
     try:
-        return Run.of(trajectory, system, control)
+        return ShownMotion.of(trajectory, system, control)
     except ValueError as error:
         raise ScenarioError(str(error)) from None
 

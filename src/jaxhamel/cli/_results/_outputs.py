@@ -15,7 +15,7 @@ from jaxhamel._words import cell
 from jaxhamel.cli._results._outcome import Outcome
 from jaxhamel.viz import Chart, Report, save
 from jaxhamel.viz._charts import distinct
-from jaxhamel.viz._motion._run import Run
+from jaxhamel.viz._motion._run import ShownMotion
 from jaxhamel.viz._motion._view import View, view
 
 UNITS = {
@@ -32,7 +32,9 @@ UNITS = {
 }
 
 
-def write_all(out: Path, outcome: Outcome, run: Run, charts: Sequence[Chart] = ()) -> Outcome:
+def write_all(
+    out: Path, outcome: Outcome, run: ShownMotion, charts: Sequence[Chart] = ()
+) -> Outcome:
     """Writes every file of a command and returns the completed outcome. `charts` are placed before those of the motion.
 
     The summary is written last: a folder with a summary.json has all other files, too.

@@ -13,8 +13,8 @@ from typing import Any
 
 from jaxhamel.cli._scenario._validate import ScenarioError
 
-STEP = 1e-6  # seconds per integration step of one trajectory; an ensemble takes a tenth of this on each core
-LONGEST = 30 * 86_400.0  # longest time [s] of a command without a time limit
+STEP_SECONDS = 1e-6  # seconds per integration step of one trajectory; an ensemble takes a tenth of this on each core
+NO_LIMIT = 30 * 86_400.0  # longest time [s] of a command without a time limit
 ROW = 1_000  # bytes per output time: its numbers, copies of them, and their text
 BLOCK = 256  # the fewest trajectories in a block of a larger ensemble
 
@@ -28,8 +28,8 @@ def check_simulation(tables: Mapping[str, Any]) -> None:
     _check_memory("time.samples", table["samples"], table["samples"] * ROW)
     if solver["dt"] > 0:
         steps = min(_quotient(table["end"] - table["start"], solver["dt"]), solver["max_steps"])
-        _check_seconds("solver.dt", solver["dt"], steps * STEP)
-    _check_seconds("solver.max_steps", solver["max_steps"], solver["max_steps"] * STEP)
+        _check_seconds("solver.dt", solver["dt"], steps * STEP_SECONDS)
+    _check_seconds("solver.max_steps", solver["max_steps"], solver["max_steps"] * STEP_SECONDS)
 
 
 def check_control(tables: Mapping[str, Any], max_seconds: float | None = None) -> None:
@@ -42,7 +42,7 @@ def check_control(tables: Mapping[str, Any], max_seconds: float | None = None) -
     pieces, masses = task["coefficients"], max(len(task["rest"]), 1)
     width = 8 + masses * (task["degree"] + 1)
     _check_memory("task.coefficients", pieces, pieces * 8 * width**2, of=f"degree {task['degree']}")
-    _check_seconds("task.steps", task["steps"], pieces * task["steps"] * STEP, budget)
+    _check_seconds("task.steps", task["steps"], pieces * task["steps"] * STEP_SECONDS, budget)
 
 
 def check_montecarlo(tables: Mapping[str, Any], trajectories: int | None = None) -> None:
@@ -59,7 +59,7 @@ def check_montecarlo(tables: Mapping[str, Any], trajectories: int | None = None)
     if not table["rtol"]:
         span = tables["time"]["end"] - tables["time"]["start"]
         steps = max(steps, _quotient(span, table["dt"]))
-    each = 0.1 * STEP / (os.cpu_count() or 1)
+    each = 0.1 * STEP_SECONDS / (os.cpu_count() or 1)
     _check_seconds("montecarlo.dt", table["dt"], max(size, 1) * steps * each)
 
 
@@ -77,12 +77,12 @@ def check_identification(
     _check_memory("fit.segments", fit["segments"], fit["segments"] * ROW)
 
 
-def check_fit_step(dt: float, seconds: float, budget: float = LONGEST) -> None:
+def check_fit_step(dt: float, seconds: float, budget: float = NO_LIMIT) -> None:
     """Checks that one evaluation of the fit, with steps of `fit.dt` over all runs, fits into memory and the time limit."""
     if dt > 0:
         steps = _quotient(seconds, dt)
         _check_memory("fit.dt", dt, steps * 8)
-        _check_seconds("fit.dt", dt, steps * STEP, budget)
+        _check_seconds("fit.dt", dt, steps * STEP_SECONDS, budget)
 
 
 def _quotient(span: float, step: float) -> float:
@@ -99,7 +99,7 @@ def _check_memory(key: str, value: float, wanted: float, of: str = "") -> None:
         )
 
 
-def _check_seconds(key: str, value: float, wanted: float, limit: float = LONGEST) -> None:
+def _check_seconds(key: str, value: float, wanted: float, limit: float = NO_LIMIT) -> None:
     if wanted > limit:
         raise ScenarioError(
             f"`{key}` is {value:.4g}; that takes {_seconds(wanted)} at least, and the limit is {_seconds(limit)}. "

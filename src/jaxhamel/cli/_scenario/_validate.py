@@ -59,10 +59,10 @@ class Tables:
     required: bool = False
 
 
-Node = Table | Variants | Tables
+SchemaNode = Table | Variants | Tables
 
 
-def read(node: Node, data: Any, path: str = "") -> Any:
+def read(node: SchemaNode, data: Any, path: str = "") -> Any:
     """The data, with every value checked and converted and every default filled in.
 
     **Raises:** `ScenarioError` for the first error found: an unknown key anywhere, otherwise a value that is not
@@ -105,7 +105,7 @@ def _known(node: Table | Variants, data: Mapping[str, Any]) -> dict[str, Any]:
     return keys_of(node)
 
 
-def _unknown(node: Node, data: Any, path: str) -> Iterator[str]:
+def _unknown(node: SchemaNode, data: Any, path: str) -> Iterator[str]:
     if isinstance(node, Tables):
         for i, entry in enumerate(data if isinstance(data, list) else []):
             yield from _unknown(node.entry, entry, f"{path}.{i}")
@@ -135,7 +135,7 @@ def _unknown_message(here, name, value, known, node, data, path) -> str:
     )
 
 
-def _wrong(node: Node, data: Any, path: str) -> Iterator[str]:
+def _wrong(node: SchemaNode, data: Any, path: str) -> Iterator[str]:
     if isinstance(node, Tables):
         if not isinstance(data, list) or not all(isinstance(entry, Mapping) for entry in data):
             yield f"`{path}` is {brief(data)}; it must be an array of tables, [[{path}]]."
@@ -152,7 +152,7 @@ def _wrong(node: Node, data: Any, path: str) -> Iterator[str]:
             yield from _wrong_entry(entry, data[name], here)
 
 
-def _wrong_entry(entry: Key | Node, value: Any, here: str) -> Iterator[str]:
+def _wrong_entry(entry: Key | SchemaNode, value: Any, here: str) -> Iterator[str]:
     if not isinstance(entry, Key):
         yield from _wrong(entry, value, here)
         return
@@ -164,7 +164,7 @@ def _wrong_entry(entry: Key | Node, value: Any, here: str) -> Iterator[str]:
         yield f"`{here}` is {brief(value)}; it must be {words}: {entry.about}."
 
 
-def _missing(node: Node, data: Any, path: str) -> Iterator[str]:
+def _missing(node: SchemaNode, data: Any, path: str) -> Iterator[str]:
     if isinstance(node, Tables):
         for i, entry in enumerate(data):
             yield from _missing(node.entry, entry, f"{path}.{i}")
@@ -189,7 +189,7 @@ def _unit(entry: Key) -> str:
     return f" ({entry.unit})" if entry.unit else ""
 
 
-def _filled(node: Node, data: Any) -> Any:
+def _filled(node: SchemaNode, data: Any) -> Any:
     if isinstance(node, Tables):
         return [_filled(node.entry, entry) for entry in data]
     result = {}

@@ -10,7 +10,7 @@ import optax
 from jaxtyping import Array, Float
 
 from jaxhamel import _checks
-from jaxhamel._search._loop import Ending
+from jaxhamel._search._loop import Verdict
 from jaxhamel._search._optax import updated
 from jaxhamel._search._progress import Progress
 from jaxhamel.control._methods._method import AbstractControlSearch, AbstractManyStarts
@@ -73,12 +73,12 @@ class _Search(AbstractControlSearch):
         self.descent, numbers = _descend(self.method, self.problem, self.descent)
         self.note(**_best_of(numbers))
 
-    def verdict(self) -> Ending | None:
+    def verdict(self) -> Verdict | None:
         row = self.rows[-1]
         if not np.isfinite(row["cost"]):
-            return Ending(False, _way_out(len(self.rows)))
+            return Verdict(False, _way_out(len(self.rows)))
         if row["gradient_norm"] < self.method.gradient_tolerance:
-            return Ending(True, "the gradient is below its tolerance")
+            return Verdict(True, "the gradient is below its tolerance")
         return None
 
     def report(self) -> Progress:

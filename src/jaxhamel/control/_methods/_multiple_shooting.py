@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from jaxhamel import _checks
-from jaxhamel._search._loop import Ending
+from jaxhamel._search._loop import Verdict
 from jaxhamel._search._progress import Progress
 from jaxhamel.control._methods._levenberg_marquardt import (
     Iterate,
@@ -22,8 +22,8 @@ from jaxhamel.control._methods._levenberg_marquardt import (
 from jaxhamel.control._methods._method import AbstractControlSearch, AbstractManyStarts
 from jaxhamel.control._methods._shooting import (
     Grid,
-    Model,
     Point,
+    QuadraticModel,
     Shooting,
     conditions,
     grid_of,
@@ -136,14 +136,14 @@ def _start(problem: ControlProblem, damping, p) -> Iterate:
     return first_iterate(point, _blank(problem, point), damping)
 
 
-def _blank(problem, point: Point) -> Model:
+def _blank(problem, point: Point) -> QuadraticModel:
     """A model of the right shapes."""
     n, N = tangent_size(problem.system), point.u.shape[0] - 1
     last = jax.tree.map(lambda a: a[-1], (point.q, point.u))
     ends = eqx.filter_eval_shape(conditions, problem, last, point.p).shape[0]
     zeros = lambda *shape: jnp.zeros(shape, point.u.dtype)  # noqa: E731
     z, c = n * N + point.p.shape[0], n * N + ends
-    return Model(zeros(), zeros(z), zeros(z, z), zeros(c), zeros(c, z), zeros())
+    return QuadraticModel(zeros(), zeros(z), zeros(z, z), zeros(c), zeros(c, z), zeros())
 
 
 def _open(row: dict[str, float]) -> str:
@@ -171,7 +171,7 @@ class _Search(AbstractControlSearch):
         start = lambda p: _start(problem, method.damping, p)  # noqa: E731
         self.iterate = start(p) if p.ndim == 1 else jax.vmap(start)(p)
 
-    def run(self, progress: Callable[..., Any] | None = None) -> Ending:
+    def run(self, progress: Callable[..., Any] | None = None) -> Verdict:
         ending = super().run(progress)
         return ending if ending.status == NOT_FINITE else self._land(ending, progress)
 
@@ -207,17 +207,17 @@ class _Search(AbstractControlSearch):
         pace = np.log(errors[-11] / errors[-1]) / 10
         return float(np.clip(np.log(errors[-1] / self.method.goal) / pace, 0, max(limit, 0)))
 
-    def verdict(self) -> Ending | None:
+    def verdict(self) -> Verdict | None:
         method, row = self.method, self.rows[-1]
         met = row["defect"] < method.switch
         if method.goal is not None and met and row["tracking_rms"] < method.goal:
-            return Ending(True, "the goal for the tracking error is reached")
+            return Verdict(True, "the goal for the tracking error is reached")
         if met and self._stalled():
-            return Ending(True, "the cost falls no further")
+            return Verdict(True, "the cost falls no further")
         if not np.isfinite(row["cost"] + row["defect"]):
-            return Ending(False, NOT_FINITE)
+            return Verdict(False, NOT_FINITE)
         if row["damping"] > 1e14:
-            return Ending(bool(met), "no step lowers the cost any more")
+            return Verdict(bool(met), "no step lowers the cost any more")
         return None
 
     def _stalled(self, count: int = 10) -> bool:
@@ -228,7 +228,7 @@ class _Search(AbstractControlSearch):
         costs = [row["cost"] for row in met[-count - 1 :]]
         return max(costs) - min(costs) < self.method.cost_tolerance * abs(costs[-1])
 
-    def _land(self, ending: Ending, progress: Callable[..., Any] | None) -> Ending:
+    def _land(self, ending: Verdict, progress: Callable[..., Any] | None) -> Verdict:
         """Closes the gaps to rounding: heavily damped steps are Newton steps on the conditions alone."""
         last = self.iterate
         heavy = jnp.maximum(last.damping, 1e3)
@@ -239,7 +239,7 @@ class _Search(AbstractControlSearch):
             self.piece(progress)
             if self.rows[-1]["defect"] < self._closed():
                 return ending
-        return Ending(False, f"{ending.status}; {_open(self.rows[-1])}")
+        return Verdict(False, f"{ending.status}; {_open(self.rows[-1])}")
 
     def _closed(self) -> float:
         """The largest gap that counts as closed: the method's tolerance, or the limit of single precision."""

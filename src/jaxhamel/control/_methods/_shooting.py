@@ -31,7 +31,7 @@ class Point(NamedTuple):
     p: Float[Array, " P"]
 
 
-class Model(NamedTuple):
+class QuadraticModel(NamedTuple):
     """c + g·z + ½ zᵀHz of the cost and d + D z of the conditions, at a `Point`."""
 
     cost: Float[Array, ""]
@@ -114,7 +114,7 @@ class Shooting(eqx.Module):
         gaps = jax.vmap(gap)(grid.active, *_neighbours(point), problem.ts[:-1], problem.ts[1:])
         return jnp.concatenate([gaps.ravel(), conditions(problem, _last(point), point.p)])
 
-    def model(self, problem: ControlProblem, grid: Grid, point: Point) -> Model:
+    def model(self, problem: ControlProblem, grid: Grid, point: Point) -> QuadraticModel:
         """Cost, conditions and their derivatives."""
         blocks = jax.vmap(lambda *args: self._interval(problem, point.p, *args))(
             grid.active, *_neighbours(point), problem.ts[:-1], problem.ts[1:]
@@ -191,7 +191,7 @@ def conditions(problem, x, p):
     return jnp.concatenate([at(False, start, problem.q0, problem.u0), at(True, end, x[0], x[1])])
 
 
-def _assemble(problem, grid: Grid, point: Point, blocks) -> Model:
+def _assemble(problem, grid: Grid, point: Point, blocks) -> QuadraticModel:
     """Sums the blocks of all intervals; the first node, which is given, has no column."""
     Hs, gs, costs, ds, Ds, tracking = blocks
     n, N, P = tangent_size(problem.system), ds.shape[0], point.p.shape[0]
@@ -210,11 +210,11 @@ def _assemble(problem, grid: Grid, point: Point, blocks) -> Model:
     return _with_ends(
         problem,
         point,
-        Model(jnp.sum(costs), g[n:], H[n:, n:], ds.ravel(), D[:, n:], jnp.sum(tracking)),
+        QuadraticModel(jnp.sum(costs), g[n:], H[n:, n:], ds.ravel(), D[:, n:], jnp.sum(tracking)),
     )
 
 
-def _with_ends(problem, point: Point, model: Model) -> Model:
+def _with_ends(problem, point: Point, model: QuadraticModel) -> QuadraticModel:
     """Adds the final costs and the constraints."""
     n, last = tangent_size(problem.system), _last(point)
 
@@ -228,7 +228,7 @@ def _with_ends(problem, point: Point, model: Model) -> Model:
     (J, D), (r, d) = jax.jacfwd(ends, has_aux=True)(jnp.zeros(n + point.p.shape[0], model.g.dtype))
     start = model.g.shape[0] - n - point.p.shape[0]
     D = jnp.concatenate([jnp.zeros((d.shape[0], start), D.dtype), D], axis=1)
-    return Model(
+    return QuadraticModel(
         model.cost + jnp.dot(r, r) / 2,
         model.g.at[start:].add(J.T @ r),
         model.H.at[start:, start:].add(J.T @ J),

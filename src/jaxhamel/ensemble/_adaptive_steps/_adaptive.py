@@ -15,15 +15,15 @@ from jaxhamel._lanes._described import is_described
 from jaxhamel._lanes._transform import lanes
 from jaxhamel.ensemble._adaptive_steps._adaptive_step import (
     ARRIVED,
+    AdaptiveLane,
     Inside,
-    Lane,
-    Limits,
+    StepLimits,
     first_lane,
     step,
     within,
 )
 from jaxhamel.ensemble._adaptive_steps._queue import Ends, through_lanes
-from jaxhamel.ensemble._equal_steps._equal_steps import Motion
+from jaxhamel.ensemble._equal_steps._equal_steps import SteppedMotion
 from jaxhamel.ensemble._members._columns import Columns
 from jaxhamel.ensemble._methods._embedded_pairs import Pair
 
@@ -61,12 +61,12 @@ class Kept(NamedTuple):
 class Programs(NamedTuple):
     """Functions in lanes: the initial lane, one step (whose derivatives loop over the stages), and the state within it."""
 
-    first: Callable[..., Lane]
+    first: Callable[..., AdaptiveLane]
     step: Callable[..., Any]
     point: Callable[..., Columns]
 
     @classmethod
-    def of(cls, motion: Motion, pair: Pair, rebuilt: Callable) -> "Programs":
+    def of(cls, motion: SteppedMotion, pair: Pair, rebuilt: Callable) -> "Programs":
         """Builds these functions for a motion and a pair; `rebuilt` assembles the shared inputs from scalars."""
         rate = jax.jit(lambda t, y, mine, shared: motion.rate(t, y, mine, rebuilt(shared)))
         unit = lambda y, shared: motion.unit(y, rebuilt(shared))  # noqa: E731
@@ -105,7 +105,7 @@ def widths_for(size: int) -> Widths:
 
 
 def adaptive(
-    motion: Motion, ts: Float[Array, " T"], pair: Pair, limits: Limits, widths: Widths
+    motion: SteppedMotion, ts: Float[Array, " T"], pair: Pair, limits: StepLimits, widths: Widths
 ) -> tuple[list[Float[Array, "B T"]], Ends]:
     """Integrates all trajectories: states at two or more times `ts`, NaN after a trajectory's end; and the ends."""
     shared, rebuilt = as_scalars(motion.shared)
@@ -114,7 +114,7 @@ def adaptive(
     size, many = len(motion.y[0]), len(ts) - 2
     written = tuple(jnp.full((size, many), jnp.nan, ts.dtype) for _ in motion.y) if many else ()
 
-    def one(lane: Lane, mine, whose, written):
+    def one(lane: AdaptiveLane, mine, whose, written):
         new, inside = programs.step(lane._replace(next_output=()), mine, shared, limits)
         if not many:
             return new, written
@@ -131,7 +131,9 @@ def adaptive(
     return joined(motion, motion.y, written, ends.y, ends.stands), ends
 
 
-def joined(motion: Motion, y: Columns, written, end: Columns, stands) -> list[Float[Array, "B T"]]:
+def joined(
+    motion: SteppedMotion, y: Columns, written, end: Columns, stands
+) -> list[Float[Array, "B T"]]:
     """Joins the states at the first, the interior and the last time; the last is NaN if it was not reached."""
     start = lanes(motion.unit, (0, None))(y, motion.shared)
     between = written or ((),) * len(y)

@@ -12,10 +12,10 @@ from jaxtyping import Array, Float, Int, PyTree
 from jaxhamel._lanes._derivatives._derivatives import is_float
 from jaxhamel.ensemble._adaptive_steps._adaptive import FEWEST, adaptive, widths_for
 from jaxhamel.ensemble._adaptive_steps._adaptive_reverse import reverse
-from jaxhamel.ensemble._adaptive_steps._adaptive_step import Limits
+from jaxhamel.ensemble._adaptive_steps._adaptive_step import StepLimits
 from jaxhamel.ensemble._adaptive_steps._derivatives_of import Faster, with_derivatives_of
-from jaxhamel.ensemble._equal_steps._equal_steps import Motion
-from jaxhamel.ensemble._members._columns import Layout
+from jaxhamel.ensemble._equal_steps._equal_steps import SteppedMotion
+from jaxhamel.ensemble._members._columns import ColumnLayout
 from jaxhamel.ensemble._members._members import Members
 from jaxhamel.ensemble._members._parameters import replaced
 from jaxhamel.ensemble._methods._embedded_pairs import embedded_pair
@@ -50,7 +50,7 @@ class Equation(NamedTuple):
 
     It is a static argument, so equal equations have to be identical objects."""
 
-    in_lanes: Callable[[Members], tuple[Layout, Motion]]
+    in_lanes: Callable[[Members], tuple[ColumnLayout, SteppedMotion]]
     alone: Callable[[tuple, Float[Array, " T"], Asked], tuple[PyTree, Any, PyTree]]
     first: Callable[[tuple], PyTree]
 
@@ -67,7 +67,7 @@ def adaptive_paths(
     def in_lanes(arrays) -> Paths:
         members, ts, asked = eqx.combine(arrays, fixed)
         state, motion = equation.in_lanes(members)
-        limits = Limits.of(asked.rtol, asked.atol, ts, asked.max_steps)
+        limits = StepLimits.of(asked.rtol, asked.atol, ts, asked.max_steps)
         rows, ends = adaptive(motion, ts, pair, limits, widths_for(members.size))
         states, end = state.entries(rows), state.entries(ends.y)
         return Paths(states, ends.t, end, ends.tried, ends.kept, ends.stands)
@@ -105,7 +105,7 @@ def _faster(equation: Equation, in_lanes: Callable, arrays: Any, fixed: Any) -> 
             return equation.in_lanes(eqx.combine(whole(leaves, active, values), fixed)[0])
 
         _, ts, asked = eqx.combine(jax.tree.unflatten(structure, leaves), fixed)
-        limits = Limits.of(asked.rtol, asked.atol, ts, asked.max_steps)
+        limits = StepLimits.of(asked.rtol, asked.atol, ts, asked.max_steps)
         tried, _, stands = counts
         of_states = (
             len(bars) // 2

@@ -7,21 +7,21 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from jaxhamel.ensemble._adaptive_steps._adaptive import as_scalars, joined
-from jaxhamel.ensemble._adaptive_steps._adaptive_step import Limits
+from jaxhamel.ensemble._adaptive_steps._adaptive_step import StepLimits
 from jaxhamel.ensemble._adaptive_steps._adaptive_sweep import Ensemble, Sweep, swept
 from jaxhamel.ensemble._adaptive_steps._dependence import moved, used
-from jaxhamel.ensemble._equal_steps._equal_steps import Motion
-from jaxhamel.ensemble._members._columns import Layout
+from jaxhamel.ensemble._equal_steps._equal_steps import SteppedMotion
+from jaxhamel.ensemble._members._columns import ColumnLayout
 from jaxhamel.ensemble._members._parameters import Parameters
 from jaxhamel.ensemble._methods._embedded_pairs import Pair
 
 
 def reverse(
-    ensemble_of: Callable[..., tuple[Layout, Motion]],
+    ensemble_of: Callable[..., tuple[ColumnLayout, SteppedMotion]],
     values: Sequence[Array],
     ts: Float[Array, " T"],
     pair: Pair,
-    limits: Limits,
+    limits: StepLimits,
     counts: tuple[Int[Array, " B"], Int[Array, " B"]],
     bars: list[Array],
 ) -> Sequence[Array]:
@@ -54,7 +54,7 @@ def reverse(
     return jax.vjp(numbers, *values)[1](found)
 
 
-def _parameters(motion: Motion, scalars, rebuilt: Callable, moves: list[bool]) -> Parameters:
+def _parameters(motion: SteppedMotion, scalars, rebuilt: Callable, moves: list[bool]) -> Parameters:
     """The numbers that depend on the differentiated values and that the rate reads."""
     y, mine = motion.y, motion.mine
     one = lambda x: jax.ShapeDtypeStruct((), x.dtype)  # noqa: E731
@@ -66,7 +66,7 @@ def _parameters(motion: Motion, scalars, rebuilt: Callable, moves: list[bool]) -
     return Parameters([i for i in places if i < many], [i - many for i in places if i >= many])
 
 
-def _apart(state: Layout, motion: Motion, many: int, stands, bars: list[Array]):
+def _apart(state: ColumnLayout, motion: SteppedMotion, many: int, stands, bars: list[Array]):
     """Splits the cotangents into those of the first row, of the interior states and of the final states."""
 
     def leaves(y, between, ends):

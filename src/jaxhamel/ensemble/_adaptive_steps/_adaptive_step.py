@@ -28,7 +28,7 @@ FIRST = 0.01
 UNDER_WAY, ARRIVED, TOO_MANY, NOT_FINITE, TOO_SMALL = range(5)
 
 
-class Limits(NamedTuple):
+class StepLimits(NamedTuple):
     """Limits of the steps, shared by all trajectories.
 
     These are the tolerances, the last time, the time from which on a step is extended to the last time, the shortest
@@ -43,7 +43,7 @@ class Limits(NamedTuple):
     most: Int[Array, ""]
 
     @classmethod
-    def of(cls, rtol, atol, ts, most: int) -> "Limits":
+    def of(cls, rtol, atol, ts, most: int) -> "StepLimits":
         """The limits for the times `ts`; the shortest step is a few rounding errors of the time."""
         eps = jnp.finfo(ts.dtype).eps
         furthest = jnp.maximum(jnp.abs(ts[0]), jnp.abs(ts[-1]))
@@ -52,7 +52,7 @@ class Limits(NamedTuple):
         return cls(rtol, atol, ts[-1], nearly, 16 * eps * furthest, jnp.asarray(most, jnp.int32))
 
 
-class Lane(NamedTuple):
+class AdaptiveLane(NamedTuple):
     """The progress of a trajectory: time, end of the next step, state, first slope (if the pair reuses it), numbers of
     attempted and accepted steps, status, and data that a step passes on. Scalars of one trajectory, columns of many."""
 
@@ -73,12 +73,12 @@ class Inside(NamedTuple):
     powers: tuple[Columns, ...]
 
 
-def first_lane(rate: Callable, pair: Pair, t, y: Columns, limits: Limits) -> Lane:
+def first_lane(rate: Callable, pair: Pair, t, y: Columns, limits: StepLimits) -> AdaptiveLane:
     """The lane at the initial state."""
     h = jnp.maximum(jnp.asarray(FIRST, t.dtype), limits.shortest)
     none = jnp.zeros((), jnp.int32)
     slope = rate(t, y) if pair.reuses else ()
-    return Lane(t, jnp.minimum(t + h, limits.last), y, slope, none, none, none)
+    return AdaptiveLane(t, jnp.minimum(t + h, limits.last), y, slope, none, none, none)
 
 
 class Within(NamedTuple):
@@ -89,8 +89,8 @@ class Within(NamedTuple):
 
 
 def step(
-    rate: Callable, unit: Callable, pair: Pair, lane: Lane, limits: Limits
-) -> tuple[Lane, Inside, Within]:
+    rate: Callable, unit: Callable, pair: Pair, lane: AdaptiveLane, limits: StepLimits
+) -> tuple[AdaptiveLane, Inside, Within]:
     """The lane after one more attempted step; unchanged if its trajectory has ended.
 
     `rate` is a function of (t, y), `unit` of y.
@@ -116,7 +116,7 @@ def step(
     return new, Inside(lane.y, powers), Within(tuple(points), end)
 
 
-def _estimate(error: Columns, y: Columns, end: Columns, limits: Limits):
+def _estimate(error: Columns, y: Columns, end: Columns, limits: StepLimits):
     """The error estimate ε of a step; infinite if the error or the new state is not finite."""
     larger = (jnp.maximum(jnp.abs(a), jnp.abs(b)) for a, b in zip(y, end, strict=True))
     scale = tuple(limits.atol + limits.rtol * x for x in larger)
@@ -129,7 +129,7 @@ def _norm(values: Columns, scale: Columns):
     return jnp.sqrt(sum(squares) / len(values))
 
 
-def _next(pair: Pair, lane: Lane, limits: Limits, h, kept, estimate) -> Lane:
+def _next(pair: Pair, lane: AdaptiveLane, limits: StepLimits, h, kept, estimate) -> AdaptiveLane:
     """Updates times, counts and the status of steps that became too short; y and slope stay."""
     wanted = SAFETY * _power(estimate, -1.0 / pair.order)
     one = jnp.ones_like(wanted)
@@ -143,10 +143,10 @@ def _next(pair: Pair, lane: Lane, limits: Limits, h, kept, estimate) -> Lane:
     end = jnp.where(t + h > limits.nearly, to_last, t + h)
     stands = jnp.where(h >= limits.shortest, UNDER_WAY, TOO_SMALL)
     count = kept.astype(jnp.int32)
-    return Lane(t, end, lane.y, lane.slope, lane.tried + 1, lane.kept + count, stands)
+    return AdaptiveLane(t, end, lane.y, lane.slope, lane.tried + 1, lane.kept + count, stands)
 
 
-def _judged(lane: Lane, kept, finite, limits: Limits) -> Lane:
+def _judged(lane: AdaptiveLane, kept, finite, limits: StepLimits) -> AdaptiveLane:
     whole = jnp.where(lane.tried < limits.most, UNDER_WAY, TOO_MANY)
     whole = jnp.where(kept & (lane.t >= limits.last), ARRIVED, whole)
     broken = jnp.where(finite, TOO_SMALL, NOT_FINITE)

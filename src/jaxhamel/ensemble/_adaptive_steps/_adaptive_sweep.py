@@ -29,12 +29,12 @@ from jaxhamel.ensemble._adaptive_steps._adaptive_adjoint import (
 from jaxhamel.ensemble._adaptive_steps._adaptive_step import (
     ARRIVED,
     UNDER_WAY,
-    Lane,
-    Limits,
+    AdaptiveLane,
+    StepLimits,
     first_lane,
     step,
 )
-from jaxhamel.ensemble._equal_steps._equal_steps import Motion
+from jaxhamel.ensemble._equal_steps._equal_steps import SteppedMotion
 from jaxhamel.ensemble._members._columns import Columns
 from jaxhamel.ensemble._members._parameters import Parameters
 from jaxhamel.ensemble._methods._embedded_pairs import Pair
@@ -61,7 +61,7 @@ class Store(NamedTuple):
     """The records of the latest steps, and the checkpoints."""
 
     rows: StepRecord
-    lanes: Lane
+    lanes: AdaptiveLane
 
 
 class SweepState(NamedTuple):
@@ -78,7 +78,7 @@ class Sweep(NamedTuple):
     """The programs for a group of trajectories, with the data that all groups share."""
 
     pair: Pair
-    limits: Limits
+    limits: StepLimits
     start: Float[Array, ""]
     inner: Float[Array, " m"]
     shared: Any
@@ -88,13 +88,13 @@ class Sweep(NamedTuple):
     backward: Backward
 
     @classmethod
-    def of(cls, motion: Motion, rebuilt, shared, pair, limits, ts, parameters) -> "Sweep":
+    def of(cls, motion: SteppedMotion, rebuilt, shared, pair, limits, ts, parameters) -> "Sweep":
         """Prepares the programs; `rebuilt` assembles the shared inputs from the scalars `shared`."""
         rate = jax.jit(lambda t, y, mine, shared: motion.rate(t, y, mine, rebuilt(shared)))
         unit = lambda y, shared: motion.unit(y, rebuilt(shared))  # noqa: E731
         many = len(ts) > 2
 
-        def one(lane: Lane, mine, shared, limits) -> tuple[Lane, StepRecord]:
+        def one(lane: AdaptiveLane, mine, shared, limits) -> tuple[AdaptiveLane, StepRecord]:
             own = lambda t, y: rate(t, y, mine, shared)  # noqa: E731
             new, inside, seen = step(own, lambda y: unit(y, shared), pair, lane, limits)
             z, powers = () if pair.reuses else seen.end, inside.powers if many else ()
@@ -156,7 +156,7 @@ class Sweep(NamedTuple):
         state = jax.lax.while_loop(lambda state: state.forward | (state.place >= 0), one, start)
         return state.store, self._at_start(own, given, state.bars)
 
-    def _run(self, lane: Lane, store: Store, most, given: Inputs):
+    def _run(self, lane: AdaptiveLane, store: Store, most, given: Inputs):
         """Runs at most `most` steps; returns the lanes, the records of the latest steps, and the number of steps."""
 
         def one(now):
@@ -180,7 +180,7 @@ class Sweep(NamedTuple):
 
         return jax.lax.fori_loop(0, many, one, bars)
 
-    def _passed(self, lane: Lane) -> Int[Array, " W"]:
+    def _passed(self, lane: AdaptiveLane) -> Int[Array, " W"]:
         """Index of the last interior time that each lane has reached; −1 if it reached none."""
         return jnp.sum(self.inner[None] <= lane.t[:, None], axis=1, dtype=jnp.int32) - 1
 
@@ -230,6 +230,6 @@ def _empty(sweep: Sweep, group: Ensemble) -> Store:
     powers = (y,) * len(pair.inside[0]) if len(sweep.inner) else ()
     t, count = y[0], group.tried
     row = StepRecord(t, t, count > 0, (y,) * len(pair.b), () if pair.reuses else y, powers)
-    lane = Lane(t, t, y, y if pair.reuses else (), count, count, count)
+    lane = AdaptiveLane(t, t, y, y if pair.reuses else (), count, count, count)
     room = lambda many: lambda x: jnp.zeros((many, *x.shape), x.dtype)  # noqa: E731
     return Store(jax.tree.map(room(ROWS), row), jax.tree.map(room(PLACES + 1), lane))

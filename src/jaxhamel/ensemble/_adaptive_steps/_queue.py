@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PyTree
 
-from jaxhamel.ensemble._adaptive_steps._adaptive_step import ARRIVED, UNDER_WAY, Lane
+from jaxhamel.ensemble._adaptive_steps._adaptive_step import ARRIVED, UNDER_WAY, AdaptiveLane
 from jaxhamel.ensemble._members._columns import Columns
 
 # Finished lanes are refilled in batches, once 1/WAITING of all lanes are done: a refill costs about a fifth of a step.
@@ -30,7 +30,7 @@ class Ends(NamedTuple):
     stands: Int[Array, " B"]
 
     @classmethod
-    def of(cls, lane: Lane) -> "Ends":
+    def of(cls, lane: AdaptiveLane) -> "Ends":
         """The ends of finished lanes."""
         return cls(lane.t, lane.y, lane.tried, lane.kept, lane.stands)
 
@@ -38,7 +38,7 @@ class Ends(NamedTuple):
 class Queue(NamedTuple):
     """Waiting trajectories: their lanes, their own numbers and their indices; the first `many` entries count."""
 
-    lane: Lane
+    lane: AdaptiveLane
     mine: PyTree[Array]
     whose: Int[Array, " n"]
     many: Int[Array, ""]
@@ -47,7 +47,7 @@ class Queue(NamedTuple):
 class Work(NamedTuple):
     """The lanes, busy or finished (unused lanes have `whose` = B), the number of trajectories taken, and the results."""
 
-    lane: Lane
+    lane: AdaptiveLane
     mine: PyTree[Array]
     whose: Int[Array, " W"]
     taken: Int[Array, ""]
@@ -56,11 +56,15 @@ class Work(NamedTuple):
 
 
 # (lane, mine, whose, written) ↦ (lane, written), a step later
-Step = Callable[[Lane, Any, Int[Array, " W"], Any], tuple[Lane, Any]]
+Step = Callable[[AdaptiveLane, Any, Int[Array, " W"], Any], tuple[AdaptiveLane, Any]]
 
 
 def through_lanes(
-    step: Step, first: Lane, mine: PyTree[Array], written: Any, widths: tuple[tuple[int, int], ...]
+    step: Step,
+    first: AdaptiveLane,
+    mine: PyTree[Array],
+    written: Any,
+    widths: tuple[tuple[int, int], ...],
 ) -> tuple[Ends, Any]:
     """Runs all trajectories from their initial lanes to their ends.
 
@@ -93,7 +97,7 @@ def _served(step: Step, queue: Queue, ends: Ends, written, width: int, fewer: in
     return _still_at_work(work), _noted(work), work.written
 
 
-def _busy(lane: Lane):
+def _busy(lane: AdaptiveLane):
     return jnp.sum(lane.stands == UNDER_WAY)
 
 

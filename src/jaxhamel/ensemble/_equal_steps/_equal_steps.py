@@ -50,7 +50,7 @@ class Plan(NamedTuple):
         return cls(method, counts, checkpoint, Kernel.chosen(kernel))
 
 
-class Motion(NamedTuple):
+class SteppedMotion(NamedTuple):
     """An equation of motion in lanes: functions of one lane's numbers, and the columns of all lanes.
 
     - `rate`: (t, y, mine, shared) ↦ ẏ; `unit`: (y, shared) ↦ N(y).
@@ -66,7 +66,9 @@ class Motion(NamedTuple):
     step: Callable | None = None
 
 
-def in_lanes(motion: Motion, ts: Float[Array, " T"], plan: Plan) -> list[Float[Array, "T B"]]:
+def in_lanes(
+    motion: SteppedMotion, ts: Float[Array, " T"], plan: Plan
+) -> list[Float[Array, "T B"]]:
     """Integrates a motion: the entries of its states at `ts`, as columns."""
     motion = _in_numbers(motion)
     y, rows = motion.y, [tuple(x[None] for x in motion.y)]
@@ -88,7 +90,7 @@ def in_lanes(motion: Motion, ts: Float[Array, " T"], plan: Plan) -> list[Float[A
 _FEW_NUMBERS = 64
 
 
-def _in_numbers(motion: Motion) -> Motion:
+def _in_numbers(motion: SteppedMotion) -> SteppedMotion:
     """Splits small shared arrays into scalars: inside a loop XLA would compile a program for each entry that is read."""
     leaves, structure = jax.tree.flatten(motion.shared)
     small = [0 < x.size <= _FEW_NUMBERS for x in leaves]
@@ -110,7 +112,7 @@ def _in_numbers(motion: Motion) -> Motion:
 KEPT = 2**26
 
 
-def _checkpoint(step: Steps | Callable, motion: Motion, plan: Plan) -> bool:
+def _checkpoint(step: Steps | Callable, motion: SteppedMotion, plan: Plan) -> bool:
     """Whether reverse mode recomputes the states between `ts`. For group methods JAX would store all intermediate values."""
     if plan.checkpoint is not None:
         return plan.checkpoint
@@ -135,12 +137,14 @@ def intervals(ts: Float[Array, " T"], part: slice, count) -> tuple[Array, Array]
     return start, (end - start) / count
 
 
-def advancing(motion: Motion, plan: Plan, count: int) -> Callable:
+def advancing(motion: SteppedMotion, plan: Plan, count: int) -> Callable:
     """A function (y, start, h) ↦ the state `count` steps later, whose reverse mode stores few states in between."""
     return _advancing(_stepping(motion, plan.method), motion, plan, count, True)
 
 
-def _advancing(step: Steps | Callable, motion: Motion, plan: Plan, count: int, checkpoint: bool):
+def _advancing(
+    step: Steps | Callable, motion: SteppedMotion, plan: Plan, count: int, checkpoint: bool
+):
     """As `advancing`, with or without `checkpoint`.
 
     Without it, reverse mode of an explicit Runge–Kutta method stores the required entries of each step.
@@ -166,7 +170,7 @@ def _interval(advance: Callable, y: Columns, at: tuple[Array, Array]) -> tuple[C
     return end, end
 
 
-def _stepping(motion: Motion, method: Tableau | GroupMethod) -> Steps | Callable:
+def _stepping(motion: SteppedMotion, method: Tableau | GroupMethod) -> Steps | Callable:
     """The functions of one step, forward and backward; for a method on groups only the step itself.
 
     A step is one program if that is short enough, else a loop over its stages. Forward mode is a loop over the stages, too,

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from jaxhamel._lanes._described import is_described
-from jaxhamel.ensemble._equal_steps._equal_steps import Motion
+from jaxhamel.ensemble._equal_steps._equal_steps import SteppedMotion
 
 LINE, SETS = 64, 64
 
@@ -30,7 +30,7 @@ def lanes_for(size: int, itemsize: int) -> int:
     return (lines + 1) * LINE // itemsize
 
 
-def spread(motion: Motion) -> Motion:
+def spread(motion: SteppedMotion) -> SteppedMotion:
     """Pads a motion; with several devices it stays unchanged, because the axis may be sharded."""
     size = len(motion.y[0])
     more = lanes_for(size, motion.y[0].dtype.itemsize) - size

@@ -22,7 +22,7 @@ from jax.experimental import pallas as pl
 from jaxtyping import Array, Float
 
 from jaxhamel.ensemble._equal_steps._kernel_options import Kernel
-from jaxhamel.ensemble._gpu_kernel._kernel_lane import Lane, Packed
+from jaxhamel.ensemble._gpu_kernel._kernel_lane import KernelLane, Packed
 from jaxhamel.ensemble._gpu_kernel._kernel_steps import stepper
 from jaxhamel.ensemble._members._columns import Columns
 from jaxhamel.simulate._solvers._runge_kutta import Tableau
@@ -37,8 +37,8 @@ class Intervals(NamedTuple):
 
 
 def integrated(
-    rate: Lane,
-    unit: Lane,
+    rate: KernelLane,
+    unit: KernelLane,
     y: Columns,
     mine: Columns,
     times: Intervals,
@@ -90,7 +90,7 @@ def _block(shape, block: int) -> pl.BlockSpec:
     return pl.BlockSpec((*shape[:-1], block), lambda i: (*(0 for _ in shape[:-1]), i))
 
 
-def _body(rate: Lane, unit: Lane, shared_places, own_places, advance: Callable, *refs):
+def _body(rate: KernelLane, unit: KernelLane, shared_places, own_places, advance: Callable, *refs):
     start, step, count, tableau, *refs, y_ref, out_ref = refs
     memory = Memory(refs, shared_places, own_places)
     slope = memory.bound(rate, 0, len(own_places))
@@ -122,7 +122,7 @@ class Memory(NamedTuple):
     shared: list[tuple[int, int]]
     own: list[tuple[int, int]]
 
-    def bound(self, lane: Lane, offset: int, n_own: int) -> Callable:
+    def bound(self, lane: KernelLane, offset: int, n_own: int) -> Callable:
         """The function on vectors; its parameters are read once, before the loops that call it."""
         routine, n_shared = lane.routine, lane.numbers_shared
         n_inputs = len(routine.position)

@@ -17,7 +17,7 @@ from jaxhamel._lanes._transform import traced_constants_first
 from jaxhamel.ensemble._gpu_kernel._kernel_program import Routine
 
 
-class Lane(NamedTuple):
+class KernelLane(NamedTuple):
     """A function of one lane, called as `function(*shared, *arguments)`, and the same function as a routine on scalars."""
 
     function: Callable
@@ -25,7 +25,7 @@ class Lane(NamedTuple):
     shared: list
 
     @classmethod
-    def of(cls, function: Callable, *arguments: Any, varying: tuple[bool, ...]) -> "Lane":
+    def of(cls, function: Callable, *arguments: Any, varying: tuple[bool, ...]) -> "KernelLane":
         """Both forms of a function of tuples of columns; `varying` marks the arguments that differ from lane to lane.
 
         **Raises:** `Unsupported`, naming an operation that a kernel cannot do.

@@ -13,8 +13,8 @@ from jaxtyping import Array, Float
 
 from jaxhamel._lanes._rules._rules import Unsupported
 from jaxhamel.ensemble._equal_steps._equal_steps import (
-    Motion,
     Plan,
+    SteppedMotion,
     advancing,
     in_lanes,
     intervals,
@@ -22,7 +22,7 @@ from jaxhamel.ensemble._equal_steps._equal_steps import (
 )
 from jaxhamel.ensemble._equal_steps._kernel_options import Kernel
 from jaxhamel.ensemble._gpu_kernel._kernel_call import Intervals, integrated
-from jaxhamel.ensemble._gpu_kernel._kernel_lane import Lane
+from jaxhamel.ensemble._gpu_kernel._kernel_lane import KernelLane
 from jaxhamel.ensemble._members._columns import Columns
 from jaxhamel.simulate._solvers._runge_kutta import Tableau
 
@@ -43,22 +43,22 @@ class KernelPaths(NamedTuple):
     It contains no arrays, because JAX caches its derivative rules.
     """
 
-    rate: Lane
-    unit: Lane
+    rate: KernelLane
+    unit: KernelLane
     plan: Plan
     how: Kernel
 
     @classmethod
     def of(
-        cls, motion: Motion, ts: Float[Array, " T"], plan: Plan, how: Kernel
+        cls, motion: SteppedMotion, ts: Float[Array, " T"], plan: Plan, how: Kernel
     ) -> "tuple[KernelPaths, Values]":
         """Prepares a motion. **Raises:** `Unsupported`, naming an operation that a kernel cannot do."""
         if motion.step is not None:
             raise Unsupported("Lie-group methods")
         rate = lambda t, y, mine: motion.rate(t, y, mine, motion.shared)  # noqa: E731
         unit = lambda y: motion.unit(y, motion.shared)  # noqa: E731
-        rate = Lane.of(rate, ts[0], motion.y, motion.mine, varying=(False, True, True))
-        unit = Lane.of(unit, motion.y, varying=(True,))
+        rate = KernelLane.of(rate, ts[0], motion.y, motion.mine, varying=(False, True, True))
+        unit = KernelLane.of(unit, motion.y, varying=(True,))
         values = Values(motion.y, motion.mine, rate.shared, unit.shared, ts)
         return cls(rate._replace(shared=[]), unit._replace(shared=[]), plan, how), values
 
@@ -85,10 +85,10 @@ class KernelPaths(NamedTuple):
     def _by_xla(self, values: Values) -> tuple:
         return tuple(in_lanes(self._motion(values), values.ts, self.plan))
 
-    def _lanes(self, values: Values) -> tuple[Lane, Lane]:
+    def _lanes(self, values: Values) -> tuple[KernelLane, KernelLane]:
         return self.rate._replace(shared=values.of_rate), self.unit._replace(shared=values.of_unit)
 
-    def _motion(self, values: Values) -> Motion:
+    def _motion(self, values: Values) -> SteppedMotion:
         def rate(t, y, mine, shared):
             return self.rate._replace(shared=shared[0])(t, y, mine)
 
@@ -96,7 +96,7 @@ class KernelPaths(NamedTuple):
             return self.unit._replace(shared=shared[1])(y)
 
         shared = (values.of_rate, values.of_unit)
-        return Motion(rate, unit, values.y, values.mine, shared)
+        return SteppedMotion(rate, unit, values.y, values.mine, shared)
 
     def _jvp(self, primals, tangents):
         """Propagates tangents through one interval after the other, from the states that the kernel wrote."""

@@ -13,14 +13,14 @@ from jaxtyping import Array, Float
 Columns = tuple[Float[Array, "*B"], ...]
 
 
-class Layout(eqx.Module):
+class ColumnLayout(eqx.Module):
     """Structure and shapes of one entry of a batch."""
 
     structure: Any = eqx.field(static=True)
     shapes: tuple[tuple[int, ...], ...] = eqx.field(static=True)
 
     @classmethod
-    def of(cls, batch: Any) -> "Layout":
+    def of(cls, batch: Any) -> "ColumnLayout":
         """The layout of arrays `(B, …)` with a leading batch axis."""
         leaves, structure = jax.tree.flatten(batch)
         return cls(structure, tuple(x.shape[1:] for x in leaves))

@@ -18,8 +18,8 @@ from jaxhamel.simulate import CommutatorFree2, CommutatorFree4, LieGroup
 from jaxhamel.simulate._solvers._factors import advance, apply
 from jaxhamel.simulate._solvers._runge_kutta import Tableau, increment, step, tableau
 
-State = tuple[Configuration, Any]  # (q, rest)
-Slope = Callable[[Any, State], tuple]  # (t, (q, rest)) -> (v, d(rest)/dt)
+GroupState = tuple[Configuration, Any]  # (q, rest)
+Slope = Callable[[Any, GroupState], tuple]  # (t, (q, rest)) -> (v, d(rest)/dt)
 
 
 class MuntheKaas(NamedTuple):
@@ -27,10 +27,10 @@ class MuntheKaas(NamedTuple):
 
     tableau: Tableau
 
-    def step(self, space: AbstractSpace, slope: Slope, t, h, y: State) -> State:
+    def step(self, space: AbstractSpace, slope: Slope, t, h, y: GroupState) -> GroupState:
         q0, rest0 = y
 
-        def rate(t, exponential: State):
+        def rate(t, exponential: GroupState):
             phi, rest = exponential
             v, rest_dot = slope(t, (space.retract(q0, phi), rest))
             return apply("dexpinv", space, -phi, v), rest_dot
@@ -47,7 +47,7 @@ class CommutatorFree(NamedTuple):
     nodes: tuple[float, ...]
     exponents: tuple[tuple[tuple[float, ...], ...], ...]
 
-    def step(self, space: AbstractSpace, slope: Slope, t, h, y: State) -> State:
+    def step(self, space: AbstractSpace, slope: Slope, t, h, y: GroupState) -> GroupState:
         slopes = [slope(t, y)]
         for node, factors in zip(self.nodes[:-1], self.exponents[:-1], strict=True):
             state = _moved(space, h, y, factors, slopes)
@@ -62,14 +62,14 @@ GroupMethod = MuntheKaas | CommutatorFree
 def in_velocities(space: AbstractSpace, rate: Callable[..., Any]) -> Slope:
     """Converts a right-hand side with q̇ in storage coordinates to (t, (q, rest)) ↦ (v, d(rest)/dt)."""
 
-    def slope(t, y: State):
+    def slope(t, y: GroupState):
         q_dot, rest_dot = rate(t, y)
         return space.velocity(y[0], q_dot), rest_dot
 
     return slope
 
 
-def _moved(space, h, y: State, factors, slopes) -> State:
+def _moved(space, h, y: GroupState, factors, slopes) -> GroupState:
     """Applies the exponentials of one stage to q, and the sum of their exponents to the rest."""
     q, rest = y
     for weights in factors:

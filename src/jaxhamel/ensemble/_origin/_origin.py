@@ -18,7 +18,9 @@ _PACKAGES = (
     *("equinox", "diffrax", "optimistix", "lineax"),
 )
 _OPTIONS = ("jax_default_matmul_precision", "jax_threefry_partitionable", "jax_default_prng_impl")
-LONGEST = 2**22  # the longest text of a program that is stored; for a longer one only the digest is
+KEPT_TEXT = (
+    2**22
+)  # the longest text of a program that is stored; for a longer one only the digest is
 
 
 class Origin(NamedTuple):
@@ -56,7 +58,7 @@ class Origin(NamedTuple):
         """The origin as JSON."""
         text = "\n".join(self.lines or ())
         packed = base64.b64encode(zlib.compress(text.encode(), 9)).decode()
-        short = packed if len(text) <= LONGEST else None
+        short = packed if len(text) <= KEPT_TEXT else None
         return {"digest": self.digest, "versions": self.versions, "text": short}
 
     def versions_not_of(self, other: "Origin") -> str:

@@ -21,7 +21,7 @@ from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
 from jaxhamel._lanes._described import described
 from jaxhamel.ensemble._origin._code_text import code_text
 
-FEW = 8  # arrays with at most this many numbers are written out
+WRITTEN_OUT = 8  # arrays with at most this many numbers are written out
 # parameters that do not affect the results of an operation
 _SILENT = {
     *("name", "debug_info", "sharding", "out_sharding", "in_shardings", "out_shardings", "in_layouts", "out_layouts"),
@@ -44,7 +44,7 @@ def array_text(x: Any) -> str:
     if hasattr(x, "dtype") and jax.dtypes.issubdtype(x.dtype, jax.dtypes.prng_key):
         return f"{x.dtype} {array_text(jax.random.key_data(x))}"
     x = np.asarray(x)
-    if x.size <= FEW:
+    if x.size <= WRITTEN_OUT:
         return f"{_type(x)} {x.tolist()}"
     return f"{_type(x)} #{hashlib.sha256(np.ascontiguousarray(x).tobytes()).hexdigest()[:16]}"
 

@@ -29,7 +29,7 @@ _QUANTILES = {
     "lognormal": (("median", "sigma"), lambda special, p, m, s: m * np.exp(s * special.ndtri(p))),
     "truncated-normal": (("mean", "std", "low", "high"), _truncated),
 }
-NAMES = tuple(_QUANTILES)
+DISTRIBUTION_NAMES = tuple(_QUANTILES)
 
 
 class Distribution:

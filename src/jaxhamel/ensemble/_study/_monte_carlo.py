@@ -10,7 +10,7 @@ from jaxtyping import Array
 
 from jaxhamel import _checks
 from jaxhamel.ensemble._study._distributions import Distributions
-from jaxhamel.ensemble._study._run import Run
+from jaxhamel.ensemble._study._run import EnsembleRun
 from jaxhamel.ensemble._study._running import Progress
 from jaxhamel.ensemble._study._sampling import Samples
 from jaxhamel.ensemble._study._study import Study
@@ -85,7 +85,7 @@ def monte_carlo(
     if check is not None:
         _checks.check_callable("check", check, "of one sample, a dictionary of arrays")
         samples.check(check)
-    run = Run(
+    run = EnsembleRun(
         model if batched else jax.vmap(model),
         samples,
         asked_of(samples, about),

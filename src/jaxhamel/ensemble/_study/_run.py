@@ -23,7 +23,7 @@ SMALLEST_BLOCK, LARGEST_BLOCK = 256, 1024
 ROUND = 4  # blocks that each thread computes between two exchanges of the processes
 
 
-class Rows(Protocol):
+class SampleRows(Protocol):
     """The samples of a run, accessible by index."""
 
     size: int
@@ -31,7 +31,7 @@ class Rows(Protocol):
     def __getitem__(self, rows: slice, /) -> dict[str, np.ndarray]: ...
 
 
-class Run:
+class EnsembleRun:
     """The evaluation of a model for all samples, block by block.
 
     **Arguments:** as for `monte_carlo`; `model` maps whole blocks to whole blocks; `asked` has the settings that
@@ -41,7 +41,7 @@ class Run:
     def __init__(
         self,
         model: Callable[[dict[str, Array]], Any],
-        samples: Rows,
+        samples: SampleRows,
         asked: dict[str, Any],
         block: int | None = None,
         folder: Path | str | None = None,

@@ -21,7 +21,7 @@ from numpy import ndarray
 
 from jaxhamel import _checks
 from jaxhamel.ensemble._study._distributions import Distributions
-from jaxhamel.ensemble._study._run import Run
+from jaxhamel.ensemble._study._run import EnsembleRun
 from jaxhamel.ensemble._study._running import Progress
 from jaxhamel.ensemble._study._sampling import (
     SAMPLERS,
@@ -32,7 +32,7 @@ from jaxhamel.ensemble._study._sampling import (
     quantiles,
 )
 
-Model = Callable[[dict[str, Array]], Mapping[str, Array]]
+BlockFunction = Callable[[dict[str, Array]], Mapping[str, Array]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +71,7 @@ class Sensitivity:
 
 
 def sobol_indices(
-    model: Model,
+    model: BlockFunction,
     distributions: Distributions,
     samples: int,
     *,
@@ -103,7 +103,7 @@ def sobol_indices(
     again = _checked(model, distributions, samples, seed, sampler, bootstrap, about)
     points = _Saltelli(distributions, samples, seed, sampler)
     asked = _asked("sobol-indices", distributions, samples, seed, sampler, about)
-    run = Run(model if batched else jax.vmap(model), points, asked, block, folder, resume)
+    run = EnsembleRun(model if batched else jax.vmap(model), points, asked, block, folder, resume)
     values = run.values(progress)
     shape = (samples, points.together)
     good = (values.pop("failed").reshape(shape) == 0).all(axis=1)
@@ -112,7 +112,7 @@ def sobol_indices(
 
 
 def derivative_bounds(
-    model: Model,
+    model: BlockFunction,
     distributions: Distributions,
     samples: int,
     *,
@@ -149,7 +149,9 @@ def derivative_bounds(
     _checks.check_slopes(found, quantities)
     names = column_names(distributions)
     asked = _asked("derivative-bounds", distributions, samples, seed, sampler, about)
-    run = Run(_with_slopes(many, distributions), _Scaled(points), asked, block, folder, resume)
+    run = EnsembleRun(
+        _with_slopes(many, distributions), _Scaled(points), asked, block, folder, resume
+    )
     values = run.values(progress)
     good = values.pop("failed") == 0
     tables = {
@@ -216,7 +218,7 @@ class _Scaled:
 _RATE, _SLOPE = " by z", " by "
 
 
-def _with_slopes(model: Model, distributions: Distributions) -> Model:
+def _with_slopes(model: BlockFunction, distributions: Distributions) -> BlockFunction:
     """The model, extended by the derivatives of its quantities by each z_i, computed one direction after another."""
     # `jit` sorts the keys of a dictionary; the numbers keep the order of the distributions
     names, order = column_names(distributions), list(distributions)

@@ -17,7 +17,7 @@ from jaxtyping import Array, Float, Int
 from jaxhamel._typing import Scalar
 
 
-class Rows(eqx.Module):
+class SegmentRows(eqx.Module):
     """m residuals r of each of N neighbouring segments, with their derivatives.
 
     - `node`: derivatives by the segment's own node; `after`: by the next node, None if there are none.
@@ -44,7 +44,7 @@ class Rows(eqx.Module):
 class Linear(eqx.Module):
     """The Jacobian J of all residuals without its zeros, r ≈ r + J @ y; x = scale · y are increments of the unknowns."""
 
-    rows: tuple[Rows, ...]
+    rows: tuple[SegmentRows, ...]
     border_rows: Float[Array, "M b"]
     scale: Float[Array, " D"]
     nodes: int = eqx.field(static=True)
@@ -56,7 +56,7 @@ class Linear(eqx.Module):
         return jnp.concatenate([*pieces, self.border_rows @ border])
 
 
-class Arrow(eqx.Module):
+class ArrowMatrix(eqx.Module):
     """The matrix H as its blocks D, E `(N, n, n)`, B `(N, n, b)` and C `(b, b)`, and Jᵀr of nodes and border."""
 
     D: Float[Array, "N n n"]
@@ -77,12 +77,12 @@ class Arrow(eqx.Module):
         nodes = jnp.diagonal(self.D, axis1=1, axis2=2)
         return jnp.concatenate([nodes.ravel(), jnp.diagonal(self.C)])
 
-    def scaled(self, scale: Float[Array, " D"]) -> "Arrow":
+    def scaled(self, scale: Float[Array, " D"]) -> "ArrowMatrix":
         """The equations in unknowns y with x = scale · y."""
         N, n = self.g.shape
         s, c = scale[: N * n].reshape(N, n), scale[N * n :]
         after = jnp.roll(s, -1, axis=0)
-        return Arrow(
+        return ArrowMatrix(
             self.D * s[:, :, None] * s[:, None, :],
             self.E * s[:, :, None] * after[:, None, :],
             self.B * s[:, :, None] * c[None, None, :],
@@ -130,11 +130,14 @@ class Arrow(eqx.Module):
 
 
 def arrow_of(
-    rows: tuple[Rows, ...], nodes: int, r_border: Float[Array, " M"], border: Float[Array, "M b"]
-) -> Arrow:
+    rows: tuple[SegmentRows, ...],
+    nodes: int,
+    r_border: Float[Array, " M"],
+    border: Float[Array, "M b"],
+) -> ArrowMatrix:
     """Assembles H and Jᵀr from the rows of the segments and from rows (priors) that depend on the border only."""
     n, b, dtype = rows[0].node.shape[2], border.shape[1], border.dtype
-    total = Arrow(
+    total = ArrowMatrix(
         D=jnp.zeros(
             (nodes + 1, n, n), dtype
         ),  # one extra block, for the last segment's derivatives by a next node
@@ -146,10 +149,10 @@ def arrow_of(
     )
     for part in rows:
         total = _with_rows(total, part)
-    return Arrow(total.D[:-1], total.E, total.B[:-1], total.C, total.g[:-1], total.g_border)
+    return ArrowMatrix(total.D[:-1], total.E, total.B[:-1], total.C, total.g[:-1], total.g_border)
 
 
-def _with_rows(total: Arrow, rows: Rows) -> Arrow:
+def _with_rows(total: ArrowMatrix, rows: SegmentRows) -> ArrowMatrix:
     N, b = rows.r.shape[0], total.C.shape[0]
     wide = _spread(rows.border, rows.place, b)
     here = slice(rows.start, rows.start + N)
@@ -168,7 +171,7 @@ def _with_rows(total: Arrow, rows: Rows) -> Arrow:
             for old, new in zip((D, B, g), _products(rows.after, wide, rows.r), strict=True)
         )
     C = total.C + jnp.einsum("kma,kmb->ab", wide, wide)
-    return Arrow(D, E, B, C, g, total.g_border + jnp.einsum("km,kmb->b", rows.r, wide))
+    return ArrowMatrix(D, E, B, C, g, total.g_border + jnp.einsum("km,kmb->b", rows.r, wide))
 
 
 def _products(J, wide, r):

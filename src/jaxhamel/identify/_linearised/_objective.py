@@ -16,13 +16,13 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from jaxhamel.identify._data._segments import Segments
-from jaxhamel.identify._linearised._arrow import Linear, Rows, arrow_of
+from jaxhamel.identify._linearised._arrow import Linear, SegmentRows, arrow_of
 from jaxhamel.identify._linearised._model import Model, Unknowns
 from jaxhamel.identify._linearised._rollout import Blocks, blocks
 from jaxhamel.mechanics._tangent import retract, tangent_size
 
 
-class Weights(NamedTuple):
+class FitWeights(NamedTuple):
     """Weights of the residuals and scales of the unknowns, which change from stage to stage without recompiling.
 
     - `gap`: weight of a gap in each component of a state, `(n,)`.
@@ -50,7 +50,7 @@ def linearised(model: Model, groups: tuple[Segments, ...], x: Unknowns, noise) -
 
 
 @eqx.filter_jit
-def assembled(model: Model, groups, parts: list[Blocks], x: Unknowns, weights: Weights):
+def assembled(model: Model, groups, parts: list[Blocks], x: Unknowns, weights: FitWeights):
     """Assembles the residual r, dr/dy, the normal equations and numbers to report from all segments."""
     rows, told = [], []
     for group, part, start in zip(groups, parts, _starts(groups), strict=True):
@@ -74,7 +74,7 @@ def _starts(groups: tuple[Segments, ...]) -> list[int]:
 
 
 @eqx.filter_jit
-def placed(model: Model, base: Unknowns, weights: Weights, y: Float[Array, " D"]) -> Unknowns:
+def placed(model: Model, base: Unknowns, weights: FitWeights, y: Float[Array, " D"]) -> Unknowns:
     """The unknowns at a base point, moved by the scaled increments y."""
     return moved(model, base, y * weights.scale)
 
@@ -101,14 +101,14 @@ def _places(x: Unknowns, group: Segments):
     return jnp.concatenate([offset, z], axis=1)
 
 
-def _compressed(x: Unknowns, group: Segments, part: Blocks, start: int) -> Rows:
+def _compressed(x: Unknowns, group: Segments, part: Blocks, start: int) -> SegmentRows:
     """The residuals of the measurements, compressed to as many rows as a segment has columns."""
     wide = jnp.concatenate([part.J_x, part.J_o, part.J_z, part.r[:, :, None]], axis=2)
     R, n = jnp.linalg.qr(wide, mode="r"), part.J_x.shape[2]
-    return Rows(R[:, :, -1], R[:, :, :n], None, R[:, :, n:-1], _places(x, group), start)
+    return SegmentRows(R[:, :, -1], R[:, :, :n], None, R[:, :, n:-1], _places(x, group), start)
 
 
-def _gap_rows(x: Unknowns, group: Segments, part: Blocks, start: int, weight) -> Rows:
+def _gap_rows(x: Unknowns, group: Segments, part: Blocks, start: int, weight) -> SegmentRows:
     """The residuals of the gaps; there is none at the end of a run."""
     N, n = part.gap.shape
     on = jnp.where(group.last[:, None], 0.0, weight[None, :])
@@ -116,10 +116,10 @@ def _gap_rows(x: Unknowns, group: Segments, part: Blocks, start: int, weight) ->
     none = jnp.zeros((N, n, part.J_o.shape[2]), weight.dtype)
     border = jnp.concatenate([none, part.H], axis=2)
     node, after, border = (on[:, :, None] * J for J in (part.G, after, border))
-    return Rows(on * part.gap, node, after, border, _places(x, group), start)
+    return SegmentRows(on * part.gap, node, after, border, _places(x, group), start)
 
 
-def _held(x: Unknowns, weights: Weights):
+def _held(x: Unknowns, weights: FitWeights):
     """Residual and Jacobian (r, J) of the temporary prior that keeps the coordinates near `weights.z`."""
     P, dtype = x.z.shape[0], x.z.dtype
     none = jnp.zeros((P, x.offsets.size), dtype)

@@ -15,7 +15,7 @@ from jaxhamel.mechanics._tangent import local, retract, tangent_size
 from jaxhamel.simulate._solvers._runge_kutta import RK4, looped
 
 
-class Motion(NamedTuple):
+class SegmentMotion(NamedTuple):
     """States at the times with leading axis time, and their rates (q̇, u̇) if a measurement needs them, else None."""
 
     q: Configuration
@@ -36,7 +36,7 @@ class Blocks(NamedTuple):
     plain: Float[Array, "N m"]  # residuals before the loss: errors in units of their noise
 
 
-def states(model: Model, z, control, x, ts: Float[Array, " K+1"], counts: Any = 1) -> Motion:
+def states(model: Model, z, control, x, ts: Float[Array, " K+1"], counts: Any = 1) -> SegmentMotion:
     """The motion at the times, by the classical Runge–Kutta method from x on.
 
     `counts`: number of steps in each interval, `(K,)`, which may be traced; or one number for all intervals, as reverse
@@ -53,13 +53,13 @@ def states(model: Model, z, control, x, ts: Float[Array, " K+1"], counts: Any = 
         interval = _interval(rate, system.space.normalise, counts)
         end, (before, _) = jax.lax.scan(interval, x, (starts, lengths, each))
         q, u = jax.tree.map(lambda a, b: jnp.concatenate([a, b[None]]), before, end)
-        return Motion(q, u, None)
+        return SegmentMotion(q, u, None)
     # rates are the slopes at the start of a step, so that the last time needs a step of length zero
     lengths = jnp.concatenate([lengths, jnp.zeros(1, ts.dtype)])
     each = jnp.concatenate([each, jnp.ones(1, each.dtype)])
     interval = _interval(rate, system.space.normalise, counts)
     _, ((q, u), rates) = jax.lax.scan(interval, x, (ts, lengths, each))
-    return Motion(q, u, rates)
+    return SegmentMotion(q, u, rates)
 
 
 def _interval(rate, normalise, counts):
@@ -84,7 +84,9 @@ def _interval(rate, normalise, counts):
     return interval
 
 
-def predicted(model: Model, system, control, motion: Motion, ts) -> list[Float[Array, "K+1 d"]]:
+def predicted(
+    model: Model, system, control, motion: SegmentMotion, ts
+) -> list[Float[Array, "K+1 d"]]:
     """The predicted values of each measurement along a motion, without noise and offset."""
     return [
         jax.vmap(lambda t, q, u, rates, m=m: m.along(system, t, q, u, rates, control))(ts, *motion)

@@ -9,21 +9,21 @@ import numpy as np
 import optimistix as optx
 
 from jaxhamel._search._optax import updated
-from jaxhamel.identify._linearised._arrow import Arrow
+from jaxhamel.identify._linearised._arrow import ArrowMatrix
 
 HUGE = 1e15  # a large residual whose square is still finite in single precision
 SHARPNESS = 30.0  # unknowns are scaled to columns of this length, for which a damping of 1 is small
 
 
 class ArrowDescent(optx.AbstractDescent):
-    """optimistix' damped Newton descent, (H + λ)⁻¹ Jᵀr with λ = 1/step size, solved in the pattern of `Arrow`.
+    """optimistix' damped Newton descent, (H + λ)⁻¹ Jᵀr with λ = 1/step size, solved in the pattern of `ArrowMatrix`.
 
     `arrow` belongs to the candidate and is set before each step. It solves a ball's 1090 × 330 problem 60 times as fast as
     a dense Cholesky factorisation (docs/performance.md#identification). A step may be infinite or NaN by rounding;
     it is then rejected and repeated with more damping.
     """
 
-    arrow: Arrow | None = None
+    arrow: ArrowMatrix | None = None
 
     def init(self, y, f_info_struct):
         return jax.tree.map(jnp.zeros_like, self.arrow)
@@ -79,7 +79,7 @@ def advance(solver, y, leaves, r, J, arrow, told):
     return y, jax.tree.leaves(eqx.filter(state, eqx.is_array)), done
 
 
-def _with_arrow(solver, arrow: Arrow):
+def _with_arrow(solver, arrow: ArrowMatrix):
     """The solver, with the normal equations passed to its descent if that is an `ArrowDescent`."""
     if not isinstance(getattr(solver, "descent", None), ArrowDescent):
         return solver

@@ -3,7 +3,9 @@
 import numpy as np
 from jaxtyping import Float
 
-LATE = 0.25  # periods; a larger median deviation of the stamps means that there is no steady clock
+UNSTEADY = (
+    0.25  # periods; a larger median deviation of the stamps means that there is no steady clock
+)
 ENOUGH = 10  # the fewest stamps for a fit
 
 
@@ -26,7 +28,7 @@ def steady_clock(ts: Float[np.ndarray, " T"]) -> Float[np.ndarray, " T"]:
         return ts
     number = _numbers(ts, _period(ts))
     fitted = _line(number, ts)
-    return fitted if np.median(np.abs(ts - fitted)) < LATE * np.median(np.diff(ts)) else ts
+    return fitted if np.median(np.abs(ts - fitted)) < UNSTEADY * np.median(np.diff(ts)) else ts
 
 
 def _line(number: np.ndarray, ts: np.ndarray) -> np.ndarray:

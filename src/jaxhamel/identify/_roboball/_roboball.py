@@ -26,10 +26,10 @@ from jaxhamel.identify._roboball._correlated import widening
 from jaxhamel.identify._roboball._roboball_runs import (
     JOINT,
     JOINT_ANGLE,
+    ROLLING_STEP,
     SHELL,
     SHELL_ANGLE,
-    SPREAD,
-    STEP,
+    STIFFNESS_SPREAD,
     contact,
     rms_of,
     steady,
@@ -100,7 +100,7 @@ def fit_roboball(
     runs: Sequence[Run],
     start: SoftRollingPendulum | None = None,
     *,
-    dt: float = STEP,
+    dt: float = ROLLING_STEP,
     max_iterations: int = 60,
     max_seconds: float = 600.0,
     progress: Any = None,
@@ -155,7 +155,9 @@ FIRST_GUESS = {
 }
 
 
-def stand_problem(start: SoftRollingPendulum, held: Sequence[Run], dt: float = STEP) -> Problem:
+def stand_problem(
+    start: SoftRollingPendulum, held: Sequence[Run], dt: float = ROLLING_STEP
+) -> Problem:
     """The problem for the joint's friction and the pendulum's inertia; each initial state includes the tilt of the stand."""
     sought = (
         Positive("joint_coulomb", "N m"),
@@ -163,14 +165,14 @@ def stand_problem(start: SoftRollingPendulum, held: Sequence[Run], dt: float = S
         Positive("pendulum_inertia", "kg m²"),
     )
     runs = [with_contact(run) for run in held]
-    measured = (JOINT_ANGLE, contact(SPREAD, held[0]))
+    measured = (JOINT_ANGLE, contact(STIFFNESS_SPREAD, held[0]))
     return Problem(
         PendulumInStand.of(start), sought, measured, runs, segments=1, dt=dt, loss=SoftL1()
     )
 
 
 def rolling_problem(
-    system: SoftRollingPendulum, rolling: Sequence[Run], dt: float = STEP
+    system: SoftRollingPendulum, rolling: Sequence[Run], dt: float = ROLLING_STEP
 ) -> Problem:
     """The problem for rolling resistance, rest angle and lateral centre of mass; each initial state includes a stiffness."""
     sought = (
@@ -191,7 +193,7 @@ def _gathered(stand: Estimate | None, rolling: Estimate) -> RoboBallFit:
     runs = rolling.problem.runs
     kappa = np.asarray(rolling.x.q[:, 2])
     mean = kappa.mean()
-    spread = float(kappa.std(ddof=1)) if len(kappa) > 1 else SPREAD
+    spread = float(kappa.std(ddof=1)) if len(kappa) > 1 else STIFFNESS_SPREAD
     found = _rolling(rolling.system)
     system = with_leaf(found, "contact_stiffness", found.contact_stiffness * np.exp(mean))
     left = _left(rolling, {SHELL: (0, "shell"), JOINT: (1, "joint")})

@@ -15,9 +15,9 @@ from jaxhamel.identify._fit import fit
 from jaxhamel.identify._problem import Problem
 from jaxhamel.identify._roboball._roboball_runs import (
     JOINT,
+    ROLLING_STEP,
     SHELL,
-    SPREAD,
-    STEP,
+    STIFFNESS_SPREAD,
     contact,
     rms_of,
     steady,
@@ -50,8 +50,8 @@ def predict_roboball(
     run: Run,
     seconds: float = 0.5,
     *,
-    spread: float = SPREAD,
-    dt: float = STEP,
+    spread: float = STIFFNESS_SPREAD,
+    dt: float = ROLLING_STEP,
 ) -> RoboBallPrediction:
     """Predicts a rolling run from its first seconds.
 

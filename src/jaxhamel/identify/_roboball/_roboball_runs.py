@@ -12,8 +12,10 @@ from jaxhamel.identify._roboball._clock import steady_clock
 SHELL, JOINT = "ball_roll.position", "roll_joint.position"
 # [rad], typical residual of each angle over a run, which weighs runs against priors
 MODEL_ERROR = 0.01
-SPREAD = 0.3  # standard deviation of log stiffness between runs, if there are fewer than two
-STEP = 0.01  # s
+STIFFNESS_SPREAD = (
+    0.3  # standard deviation of log stiffness between runs, if there are fewer than two
+)
+ROLLING_STEP = 0.01  # s
 
 JOINT_ANGLE = Coordinate(index=1, name="joint", columns=(JOINT,), noise=MODEL_ERROR)
 SHELL_ANGLE = Coordinate(index=0, name="shell", columns=(SHELL,), noise=MODEL_ERROR)

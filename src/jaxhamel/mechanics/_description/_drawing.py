@@ -12,7 +12,7 @@ from jaxhamel._typing import Configuration
 from jaxhamel.geometry import SE2, SE3, SO2, SO3, AbstractSpace, Helical, Product, Schoenflies
 
 Place = tuple[Float[Array, " 4"], Float[Array, " 3"]]  # quaternion and position of a body
-Line = Float[np.ndarray, "P 3"]
+Polyline = Float[np.ndarray, "P 3"]
 CIRCLE = np.linspace(0.0, 2.0 * np.pi, 49)
 
 
@@ -25,7 +25,7 @@ class Shape:
     - `triad`: whether the body's axes are drawn.
     """
 
-    lines: Sequence[Line] = ()
+    lines: Sequence[Polyline] = ()
     points: Float[np.ndarray, "n 3"] | None = None
     sphere: float | None = None
     trail: Float[np.ndarray, " 3"] | None = None
@@ -97,25 +97,27 @@ def about_y(angle: Float[Array, ""]) -> Float[Array, " 4"]:
     return jnp.stack([jnp.cos(half), jnp.zeros_like(half), jnp.sin(half), jnp.zeros_like(half)])
 
 
-def ring(radius: float, axis: Any = (0.0, 0.0, 1.0), centre: Any = (0.0, 0.0, 0.0)) -> Line:
+def ring(radius: float, axis: Any = (0.0, 0.0, 1.0), centre: Any = (0.0, 0.0, 0.0)) -> Polyline:
     """A circle about an axis."""
     e1, e2 = perpendicular(np.asarray(axis, dtype=float))
     turned = np.cos(CIRCLE)[:, None] * e1[None] + np.sin(CIRCLE)[:, None] * e2[None]
     return np.asarray(centre, dtype=float)[None] + float(radius) * turned
 
 
-def wheel(radius: float, axis: Any = (0.0, 1.0, 0.0), centre: Any = (0.0, 0.0, 0.0)) -> list[Line]:
+def wheel(
+    radius: float, axis: Any = (0.0, 1.0, 0.0), centre: Any = (0.0, 0.0, 0.0)
+) -> list[Polyline]:
     """A circle about an axis, and two of its diameters."""
     rim = ring(radius, axis, centre)
     return [rim, rim[[0, 24]], rim[[12, 36]]]
 
 
-def segment(*points: Any) -> Line:
+def segment(*points: Any) -> Polyline:
     """A polyline through points `(3,)`."""
     return np.asarray(points, dtype=float)
 
 
-def box_edges(size: Float[np.ndarray, " 3"]) -> list[Line]:
+def box_edges(size: Float[np.ndarray, " 3"]) -> list[Polyline]:
     """The twelve edges of a box with sides `size` (m) about the origin, as six polylines."""
     x, y, z = 0.5 * np.asarray(size, dtype=float)
     face = np.array([[x, y, 0], [-x, y, 0], [-x, -y, 0], [x, -y, 0], [x, y, 0]], dtype=float)
@@ -134,7 +136,7 @@ def inertia_box(inertia: Float[np.ndarray, " 3"], longest: float = 1.0) -> Float
     return longest * sides / sides.max()
 
 
-def box_of(inertia: Any, mass: Any = None) -> list[Line]:
+def box_of(inertia: Any, mass: Any = None) -> list[Polyline]:
     """The edges of the homogeneous box with this inertia, in the directions of its principal axes.
 
     **Arguments:** `inertia`: `(3,)` or `(3, 3)` about the box's centre; `mass`: of the box, which gives its size;
@@ -146,7 +148,7 @@ def box_of(inertia: Any, mass: Any = None) -> list[Line]:
     return [line @ axes.T for line in box_edges(inertia_box(moments, float(longest)))]
 
 
-def top_edges(axis: Float[np.ndarray, " 3"], radius: float) -> list[Line]:
+def top_edges(axis: Float[np.ndarray, " 3"], radius: float) -> list[Polyline]:
     """Edges of a spinning top: the line from the pivot to the end of `axis` (m, body frame), and a flywheel there."""
     axis = np.asarray(axis, dtype=float)
     e1, e2 = perpendicular(axis)

@@ -8,8 +8,8 @@ import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
-Shape = tuple[int | str, ...]
-INERTIA: tuple[Shape, ...] = ((3,), (3, 3))  # principal moments or the matrix
+FieldShape = tuple[int | str, ...]
+INERTIA: tuple[FieldShape, ...] = ((3,), (3, 3))  # principal moments or the matrix
 
 
 class FieldNotes(NamedTuple):
@@ -17,7 +17,7 @@ class FieldNotes(NamedTuple):
 
     about: str = ""
     unit: str = ""
-    shapes: tuple[Shape, ...] | None = None
+    shapes: tuple[FieldShape, ...] | None = None
     positive: bool = False
     least: float | None = None
     choices: tuple[str, ...] = ()
@@ -49,7 +49,7 @@ def as_parameter(value: ArrayLike) -> Any:
 def parameter(
     about: str = "",
     unit: str = "",
-    shape: Shape | Sequence[Shape] | None = None,
+    shape: FieldShape | Sequence[FieldShape] | None = None,
     *,
     positive: bool = False,
     least: float | None = None,

@@ -22,7 +22,7 @@ from jaxhamel.mechanics._kinematics import covector, derivatives, lagrangian, pr
 from jaxhamel.mechanics._reduction._lagrange_poincare import force_on, linear_model
 from jaxhamel.mechanics._reduction._mechanical_connection import (
     ConnectionMatrix,
-    Shape,
+    ShapeCoordinates,
     structure_group,
 )
 from jaxhamel.mechanics._small_solve import inverse, symmetric_solve
@@ -33,11 +33,11 @@ def lagrange_dalembert_poincare(
     system: System,
     t: Time,
     q: Configuration,
-    rdot: Shape,
+    rdot: ShapeCoordinates,
     control: Control = None,
     *,
     right: bool = False,
-) -> Shape:
+) -> ShapeCoordinates:
     """r̈ from the Lagrange–d'Alembert–Poincaré equations
 
         d/dt ∂ℓ/∂ṙ^I − E_I(ℓ) = −∂ℓ/∂u^β B^β_IJ ṙ^J + Q_I − A^α_I Q_α .

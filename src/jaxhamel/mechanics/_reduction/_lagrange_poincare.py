@@ -37,7 +37,7 @@ from jaxhamel.mechanics._kinematics import (
 from jaxhamel.mechanics._reduction._mechanical_connection import (
     ConnectionMatrix,
     FibreVelocity,
-    Shape,
+    ShapeCoordinates,
     check_locked,
     mass_matrix,
     mechanical_connection,
@@ -144,10 +144,10 @@ def lagrange_routh(
     system: System,
     t: Time,
     q: Configuration,
-    rdot: Shape,
+    rdot: ShapeCoordinates,
     momentum: FibreVelocity | None = None,
     control: Control = None,
-) -> Shape:
+) -> ShapeCoordinates:
     """r̈ at a given momentum: (5.13) with Ω = L⁻¹ (Ad_gᵀ μ − ∂L/∂ξ|_{v=0}), the reduced equations of a conserved μ.
 
         d/dt ∂ℓ/∂ṙ^I − E_I(ℓ) + Π_β (B^β_IJ ṙ^J + E^β_αI Ω^α) = Q_I − A^α_I Q_α ,    Π = Ad_gᵀ μ
@@ -194,8 +194,10 @@ def velocity_of_momentum(
 
 
 def linear_model(
-    connection: Callable[[Scalar, Shape], ConnectionMatrix], t: Scalar, r: Shape
-) -> Callable[[Scalar, Shape], ConnectionMatrix]:
+    connection: Callable[[Scalar, ShapeCoordinates], ConnectionMatrix],
+    t: Scalar,
+    r: ShapeCoordinates,
+) -> Callable[[Scalar, ShapeCoordinates], ConnectionMatrix]:
     """A connection A(t, r) replaced by its value and slope at (t, r).
 
     The equations of motion need no further derivative, and A = L⁻¹K is costly to differentiate repeatedly.
@@ -203,7 +205,7 @@ def linear_model(
     value = connection(t, r)
     by_t, by_r = jax.jacfwd(connection, argnums=(0, 1))(t, r)
 
-    def model(t_near: Scalar, r_near: Shape) -> ConnectionMatrix:
+    def model(t_near: Scalar, r_near: ShapeCoordinates) -> ConnectionMatrix:
         return value + by_t * (t_near - t) + by_r @ (r_near - r)
 
     return model

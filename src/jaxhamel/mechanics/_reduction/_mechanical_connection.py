@@ -23,6 +23,7 @@ from jaxtyping import Array, Float
 from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar, Time, Velocity
 from jaxhamel.geometry import AbstractSpace, Euclidean, Product
+from jaxhamel.geometry._connection import ConnectionMatrix, ShapeCoordinates
 from jaxhamel.mechanics._description._drawing import Place
 from jaxhamel.mechanics._description._drawing import Shape as DrawnShape
 from jaxhamel.mechanics._examination._hypotheses import require, steps_around
@@ -30,9 +31,7 @@ from jaxhamel.mechanics._kinematics import lagrangian, prepare, velocity_of
 from jaxhamel.mechanics._small_solve import symmetric_solve
 from jaxhamel.mechanics._system import System, dtype_of
 
-Shape = Float[Array, " m"]
 FibreVelocity = Float[Array, " f"]
-ConnectionMatrix = Float[Array, "f m"]
 
 
 class MassBlocks(NamedTuple):
@@ -93,12 +92,12 @@ class MechanicalConnection(eqx.Module):
         """G."""
         return structure_group(self.system)
 
-    def __call__(self, r: Shape) -> ConnectionMatrix:
+    def __call__(self, r: ShapeCoordinates) -> ConnectionMatrix:
         return _connection_matrix(self, r)
 
 
 @eqx.filter_jit
-def _connection_matrix(connection: MechanicalConnection, r: Shape) -> ConnectionMatrix:
+def _connection_matrix(connection: MechanicalConnection, r: ShapeCoordinates) -> ConnectionMatrix:
     q = (connection.group.identity(r.dtype), r)
     blocks = mass_blocks(connection.system, connection.t, q, connection.control)
     return symmetric_solve(blocks.locked, blocks.coupling)

@@ -22,7 +22,7 @@ from jaxhamel.mechanics._kinematics import lagrangian, prepare, velocity_of
 from jaxhamel.mechanics._reduction._lagrange_poincare import velocity_of_momentum
 from jaxhamel.mechanics._reduction._mechanical_connection import (
     FibreVelocity,
-    Shape,
+    ShapeCoordinates,
     mass_matrix,
     mechanical_connection,
     structure_group,
@@ -61,7 +61,7 @@ def _spatial_momentum(system, t, q, u, control):
 
 def reconstruct_with_momentum(
     system: System,
-    path: Callable[[Scalar], Shape],
+    path: Callable[[Scalar], ShapeCoordinates],
     times: Float[Array, " t"],
     momentum: FibreVelocity,
     start: Configuration | None = None,

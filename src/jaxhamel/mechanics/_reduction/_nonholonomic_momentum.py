@@ -35,14 +35,14 @@ from jaxhamel.mechanics._reduction._lagrange_poincare import force_on
 from jaxhamel.mechanics._reduction._mechanical_connection import (
     ConnectionMatrix,
     FibreVelocity,
-    Shape,
+    ShapeCoordinates,
     structure_group,
 )
 from jaxhamel.mechanics._small_solve import inverse, symmetric_solve
 from jaxhamel.mechanics._system import System, dtype_of, overrides
 
 Momentum = Float[Array, " s"]
-Basis = Callable[[Shape], Float[Array, "f s"]]
+Basis = Callable[[ShapeCoordinates], Float[Array, "f s"]]
 
 
 class NonholonomicConnection(eqx.Module):
@@ -65,10 +65,10 @@ class NonholonomicConnection(eqx.Module):
         """G."""
         return structure_group(self.system)
 
-    def __call__(self, r: Shape) -> ConnectionMatrix:
+    def __call__(self, r: ShapeCoordinates) -> ConnectionMatrix:
         return self.connection(r)
 
-    def connection(self, r: Shape) -> ConnectionMatrix:
+    def connection(self, r: ShapeCoordinates) -> ConnectionMatrix:
         """A(r) `(f, m)`."""
         f = self.group.dim
         rows, mass = self.rows(r), self.mass(r)
@@ -76,7 +76,7 @@ class NonholonomicConnection(eqx.Module):
         whole = jnp.concatenate([rows, momenta])
         return inverse(whole[:, :f]) @ whole[:, f:]
 
-    def directions(self, r: Shape) -> Float[Array, "f s"]:
+    def directions(self, r: ShapeCoordinates) -> Float[Array, "f s"]:
         """E(r) `(f, s)`: the group velocities that the constraints allow with the shape at rest."""
         if self.basis is not None:
             return self.basis(r)
@@ -85,42 +85,44 @@ class NonholonomicConnection(eqx.Module):
         t = jnp.asarray(self.t, r.dtype)
         return InverseFrame.at(self.system, t, q)(t, q)[:f, c:f]
 
-    def locked_inertia(self, r: Shape) -> Float[Array, "s s"]:
+    def locked_inertia(self, r: ShapeCoordinates) -> Float[Array, "s s"]:
         """I(r) = Eᵀ L E `(s, s)`."""
         f, E = self.group.dim, self.directions(r)
         return E.T @ self.mass(r)[:f, :f] @ E
 
-    def momentum_velocity(self, r: Shape) -> Float[Array, "f s"]:
+    def momentum_velocity(self, r: ShapeCoordinates) -> Float[Array, "f s"]:
         """E I⁻¹ `(f, s)`: the group velocity of unit momentum."""
         return symmetric_solve(self.locked_inertia(r), self.directions(r).T).T
 
-    def velocity(self, r: Shape, rdot: Shape, p: Momentum) -> FibreVelocity:
+    def velocity(self, r: ShapeCoordinates, rdot: ShapeCoordinates, p: Momentum) -> FibreVelocity:
         """ξ = −A ṙ + E I⁻¹ p `(f,)`."""
         return self.momentum_velocity(r) @ p - self.connection(r) @ rdot
 
-    def momentum(self, r: Shape, xi: FibreVelocity, rdot: Shape) -> Momentum:
+    def momentum(self, r: ShapeCoordinates, xi: FibreVelocity, rdot: ShapeCoordinates) -> Momentum:
         """p = Eᵀ (L ξ + K ṙ) `(s,)`."""
         f = self.group.dim
         return self.directions(r).T @ (self.mass(r)[:f] @ jnp.concatenate([xi, rdot]))
 
-    def momentum_rate(self, r: Shape, rdot: Shape, p: Momentum) -> Momentum:
+    def momentum_rate(self, r: ShapeCoordinates, rdot: ShapeCoordinates, p: Momentum) -> Momentum:
         """ṗ_b = ⟨∂ℓ/∂ξ, [ξ, E_b] + ∂E_b/∂r^I ṙ^I⟩ `(s,)`, without forces along the group."""
         xi = self.velocity(r, rdot, p)
         P = self.mass(r)[: self.group.dim] @ jnp.concatenate([xi, rdot])
         return P @ self.transport(self.directions, r, rdot, xi)
 
-    def transport(self, columns: Callable, r: Shape, rdot: Shape, xi: FibreVelocity) -> Array:
+    def transport(
+        self, columns: Callable, r: ShapeCoordinates, rdot: ShapeCoordinates, xi: FibreVelocity
+    ) -> Array:
         """[ξ, η] + ∂η/∂r^I ṙ^I of each column η(r); −[ξ, η] for a right-invariant system."""
         value, rate = jax.jvp(columns, (r,), (rdot,))
         bracket = self.group.ad(xi) @ value
         return rate - bracket if self.right else rate + bracket
 
-    def rows(self, r: Shape, g: Configuration | None = None) -> Float[Array, "c n"]:
+    def rows(self, r: ShapeCoordinates, g: Configuration | None = None) -> Float[Array, "c n"]:
         """[A_1 A_2] at g, default 1."""
         q = (self.group.identity(r.dtype) if g is None else g, r)
         return self.system.frame(jnp.asarray(self.t, r.dtype), q)[: self.system.n_constraints]
 
-    def mass(self, r: Shape, g: Configuration | None = None) -> Float[Array, "n n"]:
+    def mass(self, r: ShapeCoordinates, g: Configuration | None = None) -> Float[Array, "n n"]:
         """[[L, K], [Kᵀ, S]] at g, default 1."""
         q = (self.group.identity(r.dtype) if g is None else g, r)
         t = jnp.asarray(self.t, r.dtype)
@@ -206,7 +208,7 @@ class MomentumEquations(NamedTuple):
     """ṗ `(s,)` and r̈ `(m,)`."""
 
     momentum: Momentum
-    shape: Shape
+    shape: ShapeCoordinates
 
 
 def nonholonomic_momentum_equations(
@@ -214,7 +216,7 @@ def nonholonomic_momentum_equations(
     t: Time,
     q: Configuration,
     momentum: Momentum,
-    rdot: Shape,
+    rdot: ShapeCoordinates,
     control: Control = None,
     *,
     basis: Basis | None = None,

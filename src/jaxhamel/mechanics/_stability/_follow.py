@@ -16,7 +16,7 @@ from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Time
 from jaxhamel.mechanics._kinematics import prepare
 from jaxhamel.mechanics._stability._relative_equilibrium import (
-    Problem,
+    EquilibriumProblem,
     RelativeEquilibrium,
     bound_of,
     free_mask,
@@ -44,18 +44,18 @@ class Branch(NamedTuple):
     complete: bool
 
 
-class _Family(Problem):
+class _Family(EquilibriumProblem):
     """The problem R(x, ζ, p): system and conditions depend on p, the last of the unknowns."""
 
     family: Callable | None = None
     held: Any = None
 
-    def at(self, parameter: Array) -> Problem:
+    def at(self, parameter: Array) -> EquilibriumProblem:
         """The problem at a value of the parameter."""
         p = parameter[0]
         system = self.system if self.family is None else self.family(p)
         conditions = None if self.held is None else lambda q, u: self.held(p, q, u)
-        return Problem(system, self.t, self.control, self.symmetry, conditions)
+        return EquilibriumProblem(system, self.t, self.control, self.symmetry, conditions)
 
 
 def follow_equilibria(

@@ -26,10 +26,10 @@ from jaxhamel.mechanics._kinematics import prepare
 from jaxhamel.mechanics._stability._linearise import Linearisation, body_rates, control_shift
 from jaxhamel.mechanics._stability._symmetry import Symmetry, check_symmetry, generator, lifted
 from jaxhamel.mechanics._system import System
-from jaxhamel.mechanics._tangent import State, retract, tangent_size
+from jaxhamel.mechanics._tangent import MotionState, retract, tangent_size
 
 Unknown = tuple[
-    State, Float[Array, " w"]
+    MotionState, Float[Array, " w"]
 ]  # (q, u) and the rates ζ (and a parameter, where one is followed)
 
 
@@ -50,7 +50,7 @@ class RelativeEquilibrium(eqx.Module):
     residual: Scalar
     converged: Bool[Array, ""]
 
-    def motion(self, t: Time) -> State:
+    def motion(self, t: Time) -> MotionState:
         """(q, u) = Ψ_{ζ(t − t_0)} of the state found."""
         if self.symmetry is None:
             return self.q, self.u
@@ -122,7 +122,7 @@ def relative_equilibrium(
     system.check_control(t, at_start(system, t, q, u, control))
     check_symmetry(system, symmetry, t, (q, u), control)
     mask = free_mask(system, free, u.dtype)
-    problem = Problem(system, t, control, symmetry, conditions)
+    problem = EquilibriumProblem(system, t, control, symmetry, conditions)
     zeta, size = rates_of_guess(problem, (q, u))
     bound = bound_of(tolerance, u.dtype) * size
     found, _ = solve(problem, ((q, u), zeta), mask, bound, max_steps)
@@ -130,7 +130,7 @@ def relative_equilibrium(
     return found
 
 
-class Problem(eqx.Module):
+class EquilibriumProblem(eqx.Module):
     """The residual R(x, ζ) with the system, symmetry and conditions that define it."""
 
     system: System
@@ -139,7 +139,7 @@ class Problem(eqx.Module):
     symmetry: Symmetry | None
     conditions: Any
 
-    def at(self, parameter: Array) -> "Problem":
+    def at(self, parameter: Array) -> "EquilibriumProblem":
         """The problem itself, since it depends on no parameter."""
         return self
 
@@ -187,14 +187,14 @@ def free_mask(system: System, free: Sequence[int] | None, dtype) -> Float[Array,
     return jnp.zeros(size, dtype).at[jnp.asarray(free)].set(1.0)
 
 
-def moved(problem: Problem, unknown: Unknown, step: Array) -> Unknown:
+def moved(problem: EquilibriumProblem, unknown: Unknown, step: Array) -> Unknown:
     """(x, w) after a step (δ_q, δ_u, δw)."""
     x, w = unknown
     n = tangent_size(problem.system)
     return retract(problem.system, x, step[:n]), w + step[n:]
 
 
-def jacobian(problem: Problem, unknown: Unknown, mask: Array) -> tuple[Array, Array]:
+def jacobian(problem: EquilibriumProblem, unknown: Unknown, mask: Array) -> tuple[Array, Array]:
     """∂R/∂(δ_q, δ_u, w), with zero columns for fixed components; and R."""
     columns = jnp.concatenate([mask, jnp.ones_like(unknown[1])])
 
@@ -206,7 +206,7 @@ def jacobian(problem: Problem, unknown: Unknown, mask: Array) -> tuple[Array, Ar
 
 
 @eqx.filter_jit
-def rates_of_guess(problem: Problem, x: State) -> tuple[Array, Scalar]:
+def rates_of_guess(problem: EquilibriumProblem, x: MotionState) -> tuple[Array, Scalar]:
     """The ζ for which ζ^a σ_a is closest to f, and 1 + max |f|."""
     f = body_rates(problem.system, problem.t, *x, problem.control)
     size = 1 + jnp.max(jnp.abs(f))

@@ -19,7 +19,7 @@ from jaxhamel._typing import Control, Scalar
 from jaxhamel.mechanics._acceleration import vector_field
 from jaxhamel.mechanics._kinematics import quasi_velocity_of, velocity_of
 from jaxhamel.mechanics._system import System
-from jaxhamel.mechanics._tangent import State
+from jaxhamel.mechanics._tangent import MotionState
 
 Generators = Float[Array, " p"]
 
@@ -47,7 +47,9 @@ class Symmetry(eqx.Module):
         _checks.check_count("dim", self.dim)
 
 
-def lifted(system: System, symmetry: Symmetry, t: Scalar, s: Generators, x: State) -> State:
+def lifted(
+    system: System, symmetry: Symmetry, t: Scalar, s: Generators, x: MotionState
+) -> MotionState:
     """Ψ_s(q, u); unchecked."""
     q, u = x
     v = velocity_of(system, t, q, u)
@@ -56,7 +58,7 @@ def lifted(system: System, symmetry: Symmetry, t: Scalar, s: Generators, x: Stat
 
 
 def generator(
-    system: System, symmetry: Symmetry | None, t: Scalar, zeta: Generators, x: State
+    system: System, symmetry: Symmetry | None, t: Scalar, zeta: Generators, x: MotionState
 ) -> Float[Array, " n+k"]:
     """ζ^a σ_a at x, a tangent vector (δ_q, δ_u); unchecked."""
     if symmetry is None:
@@ -67,7 +69,7 @@ def generator(
 
 
 def check_symmetry(
-    system: System, symmetry: Symmetry | None, t: Scalar, x: State, control: Control
+    system: System, symmetry: Symmetry | None, t: Scalar, x: MotionState, control: Control
 ) -> None:
     """Checks, at x and a state near it, that the equations of motion are autonomous and commute with the symmetry."""
     if _checks.any_tracer((system, symmetry, t, x, control)):

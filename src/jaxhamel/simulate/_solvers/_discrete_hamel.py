@@ -34,7 +34,7 @@ from jaxhamel.simulate._solvers._chord import root
 from jaxhamel.simulate._solvers._factors import advance, apply_dual
 
 
-class Node(NamedTuple):
+class TimeNode(NamedTuple):
     """The data passed from step to step: B(t, q), the momenta π `(k,)` along its free columns, and a guess of ξ `(n,)`."""
 
     t: Scalar
@@ -45,15 +45,17 @@ class Node(NamedTuple):
     solved: Bool[Array, ""]
 
 
-def node(system: System, t: Scalar, q: Configuration, u: QuasiVelocity, control: Control) -> Node:
+def node(
+    system: System, t: Scalar, q: Configuration, u: QuasiVelocity, control: Control
+) -> TimeNode:
     """The node of a state."""
     frame = InverseFrame.at(system, t, q)(t, q)
     momenta, v = _momenta_and_velocity(system, t, q, frame, u, control)
-    return Node(t, q, frame, momenta, v, jnp.array(True))
+    return TimeNode(t, q, frame, momenta, v, jnp.array(True))
 
 
 def state_of(
-    system: System, at: Node, guess: QuasiVelocity, control: Control
+    system: System, at: TimeNode, guess: QuasiVelocity, control: Control
 ) -> tuple[QuasiVelocity, Velocity, Bool[Array, ""]]:
     """u with the node's momenta (Legendre's transformation inverted on the constraints), v, and a flag for convergence."""
 
@@ -82,7 +84,7 @@ def _along(system, inverse_frame, covector):
     return covector @ inverse_frame[:, system.n_constraints :]
 
 
-def discrete_hamel(system: System, at: Node, h: Scalar, control: Control) -> Node:
+def discrete_hamel(system: System, at: TimeNode, h: Scalar, control: Control) -> TimeNode:
     """The next node. n equations for ξ: the constraints at the midpoint, the momenta at the node.
 
     **Arguments:** `system`; `at`: the node; `h`: the step [s], of either sign; `control`: a callable of t.
@@ -99,7 +101,7 @@ def discrete_hamel(system: System, at: Node, h: Scalar, control: Control) -> Nod
     _, after = _end_momenta(system, at, h, xi, control)
     t1, q1 = at.t + h, advance(system.space, at.q, h * xi)
     frame1 = InverseFrame.at(system, t1, q1)(t1, q1)
-    return Node(t1, q1, frame1, _along(system, frame1, after), xi, at.solved & solved)
+    return TimeNode(t1, q1, frame1, _along(system, frame1, after), xi, at.solved & solved)
 
 
 def _midpoint(system, at, h, xi):

@@ -16,18 +16,18 @@ from jaxhamel.viz._figures import (
     quantities_figure,
 )
 from jaxhamel.viz._motion._numbers import error_of, position, relative_changes
-from jaxhamel.viz._motion._run import Run
+from jaxhamel.viz._motion._run import ShownMotion
 
 SYMBOLS = {"Omega": "Ω", "omega": "ω", "theta": "θ", "phi": "φ", "psi": "ψ", "sigma": "σ"}
 LOW = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 
 
-def charts_of(run: Run) -> list[Chart]:
+def charts_of(run: ShownMotion) -> list[Chart]:
     """Every plot that applies to the motion."""
     return list(_charts(run))
 
 
-def _charts(run: Run) -> Iterator[Chart]:
+def _charts(run: ShownMotion) -> Iterator[Chart]:
     yield from _path(run)
     for output in run.along.outputs:
         yield from _output_chart(run, output)
@@ -38,7 +38,7 @@ def _charts(run: Run) -> Iterator[Chart]:
     yield from _drift_chart(run)
 
 
-def _path(run: Run) -> Iterator[Chart]:
+def _path(run: ShownMotion) -> Iterator[Chart]:
     """The path seen from above, and the distance from the reference path."""
     place = position(run)
     if place is not None and place.shape[1] > 1:
@@ -51,7 +51,7 @@ def _path(run: Run) -> Iterator[Chart]:
         yield Chart("error", error_figure(run.ts, error), words)
 
 
-def _output_chart(run: Run, output: Output) -> Iterator[Chart]:
+def _output_chart(run: ShownMotion, output: Output) -> Iterator[Chart]:
     values = np.asarray(output.value)
     match output.name:
         case "path":
@@ -72,7 +72,7 @@ def _output_chart(run: Run, output: Output) -> Iterator[Chart]:
             yield quantities_chart(run, output.name, values, names, title, label)
 
 
-def _part_chart(run: Run, part: Part, values: np.ndarray) -> Iterator[Chart]:
+def _part_chart(run: ShownMotion, part: Part, values: np.ndarray) -> Iterator[Chart]:
     """A part of the state over time, without the coordinates that the path shows."""
     columns = part.names(values.shape[1])
     names = list(part.symbols or map(symbol, columns))
@@ -102,7 +102,7 @@ def title_of(part: Part) -> str:
     return words[:1].upper() + words[1:]
 
 
-def _drift_chart(run: Run) -> Iterator[Chart]:
+def _drift_chart(run: ShownMotion) -> Iterator[Chart]:
     """The changes of the invariants over time; None for a system without invariants."""
     changes = relative_changes(run)
     if not changes:
@@ -115,7 +115,7 @@ def _drift_chart(run: Run) -> Iterator[Chart]:
 
 
 def quantities_chart(
-    run: Run, name: str, values: np.ndarray, names: Sequence[str], title: str, ylabel: str
+    run: ShownMotion, name: str, values: np.ndarray, names: Sequence[str], title: str, ylabel: str
 ) -> Chart:
     """Quantities over time."""
     figure = quantities_figure(run.ts, values, names, title=title, ylabel=ylabel)

@@ -7,14 +7,14 @@ import numpy as np
 
 from jaxhamel.mechanics._description._declarations import kind_of
 from jaxhamel.viz._figures import friction_needed, root_mean_square
-from jaxhamel.viz._motion._run import Columns, Run
+from jaxhamel.viz._motion._run import NamedColumns, ShownMotion
 from jaxhamel.viz._motion._scene_of import fastest_turn
 
-OMEGA = ("Omega_x", "Omega_y", "Omega_z")
+OMEGA_COLUMNS = ("Omega_x", "Omega_y", "Omega_z")
 Tiles = list[tuple[str, str]]
 
 
-def numbers_of(run: Run) -> dict[str, Any]:
+def numbers_of(run: ShownMotion) -> dict[str, Any]:
     """The numbers for summary.json."""
     place, found = position(run), {}
     if place is not None and place.shape[1] == 1:
@@ -27,7 +27,7 @@ def numbers_of(run: Run) -> dict[str, Any]:
     return found | drifts(run)
 
 
-def tiles_of(run: Run) -> Tiles:
+def tiles_of(run: ShownMotion) -> Tiles:
     """The most important numbers, formatted for the page."""
     place = position(run)
     if place is None:
@@ -41,7 +41,7 @@ def tiles_of(run: Run) -> Tiles:
     return [*length, *_tracking_tiles(run), *_contact_tiles(run)]
 
 
-def lead_of(run: Run) -> str:
+def lead_of(run: ShownMotion) -> str:
     """The sentence under the heading."""
     place, body = position(run), f"The {_noun(run)}"
     if place is not None:
@@ -53,18 +53,18 @@ def lead_of(run: Run) -> str:
     return f"{body} moved for {run.duration:.4g} s."
 
 
-def _turns(run: Run) -> bool:
+def _turns(run: ShownMotion) -> bool:
     """Whether the system is a body that turns about a fixed point."""
     return run.parts[0][0].key == "orientation" or (
         run.system.state_names is None and len(run.along.places) == 1
     )
 
 
-def _noun(run: Run) -> str:
+def _noun(run: ShownMotion) -> str:
     return kind_of(type(run.system)).removeprefix("rolling-").replace("-", " ")
 
 
-def position(run: Run) -> np.ndarray | None:
+def position(run: ShownMotion) -> np.ndarray | None:
     """The position of the body, `(T, d)`: its columns x, y, z; None without such coordinates."""
     names = [part.names(x.shape[1]) for part, x in run.parts]
     for (_, values), columns in zip(run.parts, names, strict=True):
@@ -74,25 +74,25 @@ def position(run: Run) -> np.ndarray | None:
     return None
 
 
-def fastest(run: Run) -> float:
+def fastest(run: ShownMotion) -> float:
     """The largest angular speed [rad/s]."""
-    if all(name in run.columns for name in OMEGA):
-        omega = np.stack([run.columns[name] for name in OMEGA], axis=1)
+    if all(name in run.columns for name in OMEGA_COLUMNS):
+        omega = np.stack([run.columns[name] for name in OMEGA_COLUMNS], axis=1)
         return float(np.max(np.linalg.norm(omega, axis=1)))
     return fastest_turn(run.ts, np.asarray(run.along.places[0][0]))
 
 
-def last_state(run: Run) -> dict[str, Any]:
+def last_state(run: ShownMotion) -> dict[str, Any]:
     """The final orientation of a body that turns about a point; for any other system the last q and u."""
-    if all(name in run.columns for name in OMEGA) and run.parts[0][0].key == "orientation":
-        omega = [float(run.columns[name][-1]) for name in OMEGA]
+    if all(name in run.columns for name in OMEGA_COLUMNS) and run.parts[0][0].key == "orientation":
+        omega = [float(run.columns[name][-1]) for name in OMEGA_COLUMNS]
         return {"final_omega": omega, "final_orientation": run.parts[0][1][-1].tolist()}
     ends = [x[-1].tolist() for part, x in run.parts if part.columns]
     names = [part.key for part, _ in run.parts if part.columns]
     return {f"final_{name}": end for name, end in zip(names, ends, strict=True)}
 
 
-def contact_numbers(run: Run) -> dict[str, float]:
+def contact_numbers(run: ShownMotion) -> dict[str, float]:
     """Smallest normal force, and the friction coefficient that the motion needs."""
     output = run.output("forces")
     if output is None:
@@ -102,7 +102,7 @@ def contact_numbers(run: Run) -> dict[str, float]:
     return {"min_normal_force": float(np.min(normal)), "friction_needed": needed}
 
 
-def _contact_tiles(run: Run) -> Tiles:
+def _contact_tiles(run: ShownMotion) -> Tiles:
     found = contact_numbers(run)
     if not found:
         return []
@@ -112,7 +112,7 @@ def _contact_tiles(run: Run) -> Tiles:
     ]
 
 
-def error_of(run: Run) -> np.ndarray | None:
+def error_of(run: ShownMotion) -> np.ndarray | None:
     """Distance from the reference path, `(T,)`."""
     place = position(run)
     if run.asked is None or place is None:
@@ -120,7 +120,7 @@ def error_of(run: Run) -> np.ndarray | None:
     return np.linalg.norm(place[:, : run.asked.shape[1]] - run.asked, axis=1)
 
 
-def tracking_numbers(run: Run) -> dict[str, float]:
+def tracking_numbers(run: ShownMotion) -> dict[str, float]:
     """Root mean square and maximum of the tracking error."""
     error = error_of(run)
     if error is None:
@@ -129,12 +129,12 @@ def tracking_numbers(run: Run) -> dict[str, float]:
     return {"tracking_rms": rms, "tracking_max": float(np.max(error))}
 
 
-def _tracking_tiles(run: Run) -> Tiles:
+def _tracking_tiles(run: ShownMotion) -> Tiles:
     found = tracking_numbers(run)
     return [(f"{1e3 * found['tracking_rms']:.3g} mm", "tracking error, RMS")] if found else []
 
 
-def relative_changes(run: Run) -> Columns:
+def relative_changes(run: ShownMotion) -> NamedColumns:
     """|x(t) − x(0)| / |x(0)| of every invariant; absolute if it starts at zero."""
     changes = {}
     for name, values in run.along.invariants.items():
@@ -143,7 +143,7 @@ def relative_changes(run: Run) -> Columns:
     return changes
 
 
-def drifts(run: Run) -> dict[str, float]:
+def drifts(run: ShownMotion) -> dict[str, float]:
     """The largest change of each invariant."""
     changes = relative_changes(run)
     return {f"drift_of_{name.replace(' ', '_')}": float(x.max()) for name, x in changes.items()}

@@ -11,17 +11,17 @@ from jaxhamel.mechanics import parameters_of
 from jaxhamel.simulate import Trajectory
 from jaxhamel.simulate._results import in_words
 from jaxhamel.viz._charts import distinct
-from jaxhamel.viz._motion._run import Run
+from jaxhamel.viz._motion._run import ShownMotion
 from jaxhamel.viz._motion._view import View, view
 from jaxhamel.viz._report import Report
 
-LONGEST = 12  # the largest number of entries of a parameter that are shown
+SHOWN_NUMBERS = 12  # the largest number of entries of a parameter that are shown
 
 
 def write_page(trajectory: Any, out: Path, title: str) -> Path:
     """Writes the page of `jaxhamel.report` and returns its path."""
     check_trajectory(trajectory)
-    run = Run.of(trajectory)
+    run = ShownMotion.of(trajectory)
     path = out if out.suffix == ".html" else out / "report.html"
     path.parent.mkdir(parents=True, exist_ok=True)
     write_text(path, page_of(trajectory, view(run), title or type(run.system).__name__).html())
@@ -56,7 +56,7 @@ def parameters(system: Any) -> dict[str, object]:
 
 
 def _brief(value: np.ndarray) -> object:
-    if value.size > LONGEST:
+    if value.size > SHOWN_NUMBERS:
         return f"{value.size} numbers, shape {value.shape}"
     return value.tolist()
 

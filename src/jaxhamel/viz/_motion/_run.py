@@ -15,7 +15,7 @@ from jaxhamel.mechanics._controls._control import at_state
 from jaxhamel.mechanics._description._declarations import Part, state_of
 from jaxhamel.viz._along import along, rail_lines
 
-Columns = dict[str, np.ndarray]
+NamedColumns = dict[str, np.ndarray]
 
 
 class Along(NamedTuple):
@@ -29,7 +29,7 @@ class Along(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
+class ShownMotion:
     """A simulated motion as NumPy arrays, up to the last finite state.
 
     A run of a task also has its reference `path` (t -> `(d,)`), the `costs` `(K,)` and the `friction_limit`.
@@ -45,7 +45,7 @@ class Run:
     friction_limit: float | None = None
 
     @classmethod
-    def of(cls, trajectory: Any, system: Any = None, control: Any = None) -> "Run":
+    def of(cls, trajectory: Any, system: Any = None, control: Any = None) -> "ShownMotion":
         """The finite rows, and the very last state if the simulation ended early.
 
         **Arguments:** `system`, `control`: replace those of the trajectory.
@@ -90,9 +90,9 @@ class Run:
         return found
 
     @cached_property
-    def columns(self) -> Columns:
+    def columns(self) -> NamedColumns:
         """All columns for the files: the state, then the outputs; repeated names are numbered."""
-        found: Columns = {}
+        found: NamedColumns = {}
         for part, values in self.parts:
             add_columns(found, part.names(values.shape[1]), values)
         for output in self.along.outputs:
@@ -116,7 +116,7 @@ class Run:
         return float(self.ts[-1] - self.ts[0])
 
 
-def add_columns(found: Columns, names: tuple[str, ...], values: np.ndarray) -> None:
+def add_columns(found: NamedColumns, names: tuple[str, ...], values: np.ndarray) -> None:
     """Adds the columns of an array under their names; repeated names are numbered."""
     for name, column in zip(names, values.T, strict=False):
         free, number = name, 1

@@ -4,14 +4,14 @@ import numpy as np
 
 from jaxhamel.mechanics._description._drawing import FRAME, Shape
 from jaxhamel.viz._bodies import rotated
-from jaxhamel.viz._motion._run import Run
+from jaxhamel.viz._motion._run import ShownMotion
 from jaxhamel.viz._scene import Arrow, Curve, Points, Pose, Scene, Sphere, Thing, Trail, Triad
 from jaxhamel.viz._style import roles
 
-FORCE = 1.15  # length of an arrow for a contact force equal to the weight, relative to the size of the scene
+FORCE_LENGTH = 1.15  # length of an arrow for a contact force equal to the weight, relative to the size of the scene
 
 
-def scene_of(run: Run) -> Scene | None:
+def scene_of(run: ShownMotion) -> Scene | None:
     """The moving bodies; None for a system without shapes and without rotations."""
     poses = [Pose(np.asarray(q), np.asarray(x)) for q, x in run.along.places]
     if not poses:
@@ -67,7 +67,7 @@ def _things(shape: Shape, pose: Pose, size: float, place: int) -> list[Thing]:
     return things
 
 
-def _asked(run: Run) -> list[Thing]:
+def _asked(run: ShownMotion) -> list[Thing]:
     if run.asked is None or run.asked.shape[1] > 3:
         return []
     kept = run.asked[:: max(1, len(run.asked) // 400)]
@@ -75,7 +75,7 @@ def _asked(run: Run) -> list[Thing]:
     return [Curve(line, role="reference", dashed=True, width=2.0, label="path asked for")]
 
 
-def _trails(run: Run, shapes: list[Shape], poses: list[Pose]) -> list[Thing]:
+def _trails(run: ShownMotion, shapes: list[Shape], poses: list[Pose]) -> list[Thing]:
     """The path of the contact point, or of the points declared by the shapes."""
     if run.along.contact is not None:
         return [Trail(np.asarray(run.along.contact), label="path of the contact point")]
@@ -91,7 +91,7 @@ def _trails(run: Run, shapes: list[Shape], poses: list[Pose]) -> list[Thing]:
     return found
 
 
-def _masses(run: Run, pose: Pose, size: float) -> list[Thing]:
+def _masses(run: ShownMotion, pose: Pose, size: float) -> list[Thing]:
     """Masses on rails, fixed to the first body."""
     masses = run.along.masses
     if masses is None or not masses.shape[1]:
@@ -103,17 +103,17 @@ def _masses(run: Run, pose: Pose, size: float) -> list[Thing]:
     return [*rails, Points(np.asarray(masses), 0.085 * size, pose, names, "masses on rails")]
 
 
-def _force(run: Run, size: float) -> list[Thing]:
+def _force(run: ShownMotion, size: float) -> list[Thing]:
     output, contact = run.output("forces"), run.along.contact
     if output is None or contact is None:
         return []
     force = np.asarray(output.value)
     usual = np.median(np.abs(force[:, 2])) if output.level is None else np.max(output.level)
-    scale = 2.0 * FORCE * size / max(float(usual), 1e-12)
+    scale = 2.0 * FORCE_LENGTH * size / max(float(usual), 1e-12)
     return [Arrow(np.asarray(contact), force, scale, label="contact force")]
 
 
-def _speed(run: Run, poses: list[Pose]) -> float:
+def _speed(run: ShownMotion, poses: list[Pose]) -> float:
     """Playback speed at which nothing makes more than about 1.5 turns per second."""
     return min(1.0, 10.0 / max(fastest_turn(run.ts, poses[0].quaternion), 1e-9))
 

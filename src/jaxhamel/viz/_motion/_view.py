@@ -9,7 +9,7 @@ import numpy as np
 from jaxhamel.viz._charts import Chart
 from jaxhamel.viz._motion._charts_of import charts_of
 from jaxhamel.viz._motion._numbers import lead_of, numbers_of, tiles_of
-from jaxhamel.viz._motion._run import Run
+from jaxhamel.viz._motion._run import ShownMotion
 from jaxhamel.viz._motion._scene_of import scene_of
 from jaxhamel.viz._scene import Scene
 
@@ -26,13 +26,13 @@ class View:
     lead: str
 
 
-def view(run: Run) -> View:
+def view(run: ShownMotion) -> View:
     """The columns, scene, plots and numbers of a motion, from the description in the system's class."""
     return View(
         run.columns, scene_of(run), charts_of(run), numbers_of(run), tiles_of(run), lead_of(run)
     )
 
 
-def prepare(run: Run) -> None:
+def prepare(run: ShownMotion) -> None:
     """Computes the view of a run with as many times, so that its programs are compiled already."""
     _ = run.along, run.asked, run.rails
