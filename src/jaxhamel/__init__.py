@@ -76,8 +76,8 @@ if TYPE_CHECKING:
 
     __version__: str
 
-# the same at run time, each found when it is first asked for: `import jaxhamel` takes no time, and a command can say that
-# its scenario is wrong before JAX is there
+# at run time each of these names is imported on first use: `import jaxhamel` takes no time, and a command can report a
+# wrong scenario before JAX is imported
 _FOLDERS = ("control", "ensemble", "geometry", "identify", "mechanics", "systems")
 _HOMES = {
     "jaxhamel._citation": ("citation",),

@@ -1,4 +1,4 @@
-"""The references of what a user used: BibTeX read out of docstrings' sources, one table."""
+"""BibTeX entries of the sources that the docstrings of used classes name."""
 
 from typing import Any
 
@@ -152,7 +152,7 @@ _BY_NAME = {
 
 
 def citation(*used: Any) -> str:
-    """BibTeX of what stands behind the objects given: systems, bodies; the general sources always.
+    """BibTeX entries of the sources of the given systems and bodies, and of the general sources.
 
     **Arguments:** `*used`: objects of this package or their classes.
 

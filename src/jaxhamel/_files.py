@@ -1,4 +1,4 @@
-"""Files that are whole or not there: written under another name, then renamed; and one writer in a folder."""
+"""Atomic files: written under a temporary name, then renamed; and a lock for the only writer of a folder."""
 
 import contextlib
 import os
@@ -19,11 +19,11 @@ PARTIAL = ".partial"
 
 @contextlib.contextmanager
 def written(path: Path, *, binary: bool = False) -> Iterator[IO[Any]]:
-    """A file to write to, in the place of `path` once it is complete and on disk; UTF-8 unless `binary`.
+    """A file that replaces `path` once it is complete and on disk; UTF-8 unless `binary`.
 
-    A link at `path` is replaced, not followed. When the block ends in an error, `path` is as it was.
+    A link at `path` is replaced, not followed. If the block ends in an error, `path` is unchanged.
 
-    **Raises:** `FileExistsError` where something else than a file stands there.
+    **Raises:** `FileExistsError` if `path` exists and is not a file.
     """
     _check_replaceable(path)
     partial = path.with_name(f".{path.name[:40]}.{secrets.token_hex(6)}{PARTIAL}")
@@ -42,20 +42,22 @@ def written(path: Path, *, binary: bool = False) -> Iterator[IO[Any]]:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Text as a file, whole or not at all. Halves of surrogate pairs, which UTF-8 has not, become escapes."""
+    """Writes text as a file, completely or not at all. Halves of surrogate pairs, which UTF-8 cannot encode, become
+    escapes.
+    """
     with written(path, binary=True) as file:
         file.write(text.encode("utf-8", "backslashreplace"))
 
 
 def remove_partial(folder: Path) -> None:
-    """Removes the files that a killed process left incomplete: those with names that `written` makes, no others."""
+    """Removes the incomplete files that a killed process left: only those with names that `written` makes."""
     for left in folder.glob(f".*.{12 * '[0-9a-f]'}{PARTIAL}"):
         with contextlib.suppress(OSError):
             left.unlink()
 
 
 def sync(folder: Path) -> None:
-    """Have the names in a folder on disk, too."""
+    """Flushes the names in a folder to disk, too."""
     with contextlib.suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:
@@ -65,9 +67,9 @@ def sync(folder: Path) -> None:
 
 
 def made(folder: Path) -> Path:
-    """A folder within the one written to, made where it is not there.
+    """Makes a folder inside the folder of results, if it is absent.
 
-    **Raises:** `OSError` where a link stands there: nothing is written to where it leads.
+    **Raises:** `OSError` if a link stands in its place, since nothing may be written through a link.
     """
     if folder.is_symlink():
         raise OSError(
@@ -78,9 +80,9 @@ def made(folder: Path) -> Path:
 
 
 class Lock:
-    """The only writer of a folder, until `close` or the end of the process, however it ends.
+    """The lock for the only writer of a folder, until `close` or the end of the process.
 
-    **Raises:** `BlockingIOError` where another has it. A file system without locks has none to take.
+    **Raises:** `BlockingIOError` if another process has it. On a file system without locks nothing is locked.
     """
 
     def __init__(self, folder: Path):
@@ -95,7 +97,7 @@ class Lock:
                 raise BlockingIOError(EAGAIN, "another run is writing there", str(folder)) from None
 
     def close(self) -> None:
-        """Let another one write."""
+        """Releases the lock."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None

@@ -1,16 +1,16 @@
-"""A package whose names are imported when they are first asked for."""
+"""A package whose names are imported on first use."""
 
 from __future__ import annotations
 
 from types import ModuleType
 
-TYPE_CHECKING = False  # as in `typing`: the command line takes over Ctrl-C as soon as it has imported little more than this
+TYPE_CHECKING = False  # as in `typing`, which takes too long to import: the command line handles Ctrl-C only after its first imports
 if TYPE_CHECKING:
     from typing import Any
 
 
 class Package(ModuleType):
-    """The module `jaxhamel`: `_FOLDERS` are its folders with names of their own, `_HOMES` says where the others are from."""
+    """The module `jaxhamel`: `_FOLDERS` lists its public sub-packages, `_HOMES` the modules that define its other names."""
 
     _FOLDERS: tuple[str, ...]
     _HOMES: dict[str, tuple[str, ...]]
@@ -32,7 +32,7 @@ class Package(ModuleType):
         return found
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """A folder that is imported becomes an attribute; not `simulate`, which is the function of that name."""
+        """Makes an imported sub-package an attribute, except `simulate`, whose name is that of the function."""
         if not (
             isinstance(value, ModuleType) and any(name in names for names in self._HOMES.values())
         ):

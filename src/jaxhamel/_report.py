@@ -1,4 +1,4 @@
-"""The page of a motion, from Python; the pictures are imported when a page is asked for."""
+"""`report`: writes the page of a motion from Python; figures are imported only when a page is requested."""
 
 from os import PathLike
 from pathlib import Path
@@ -13,19 +13,19 @@ def report(trajectory: Any, out: str | PathLike[str], *, title: str = "") -> Pat
     jaxhamel.report(motion, "out")  # out/report.html, one file that needs no network
     ```
 
-    What is drawn is what the system's class says in `places` and `shapes`; without those, the frames of the factors of
-    its configuration that turn (SO(3), SE(3), SE(2), …). A configuration of plain numbers has plots and no animation.
+    The drawing follows from `places` and `shapes` of the system's class, by default from the frames of the factors of its
+    configuration with rotations (SO(3), SE(3), SE(2), …). A configuration of plain numbers has plots but no animation.
 
     **Arguments:**
 
-    - `trajectory`: of `jaxhamel.simulate`, one, not a batch. One that ended early is shown as far as it came.
-    - `out`: a folder, made where there is none, or a file whose name ends in .html.
+    - `trajectory`: a result of `jaxhamel.simulate`, not a batch. If it ended early, the motion up to then is shown.
+    - `out`: a folder, which is made if necessary, or a file whose name ends in .html.
     - `title`: heading of the page; default the name of the system's class.
 
     **Returns:** the path of the page.
 
-    **Raises:** `TypeError` for what is no trajectory, `ValueError` for a batch of them; `ModuleNotFoundError` without
-    `jaxhamel[viz]`.
+    **Raises:** `TypeError` if the argument is no trajectory, `ValueError` for a batch of trajectories; `ModuleNotFoundError`
+    without `jaxhamel[viz]`.
     """
     from jaxhamel.viz._motion._page import write_page
 

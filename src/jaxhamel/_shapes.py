@@ -1,4 +1,4 @@
-"""Shapes of what a function returns, traced once for each kind of arguments."""
+"""Shapes of a function's results, traced once for each kind of arguments."""
 
 from collections.abc import Callable
 from functools import partial, wraps
@@ -10,11 +10,11 @@ import numpy as np
 
 
 def shapes_of(f: Callable) -> Callable:
-    """`jax.eval_shape` of f, arrays traced and all else static, without tracing f again where only numbers are others:
+    """`jax.eval_shape` of f, with arrays traced and all else static, which traces f only once if only values change:
 
         shapes_of(f)(*arguments) = jax.eval_shape(f, *arguments) .
 
-    Tracing takes milliseconds: of a call of `simulate` for a free body 2.2 ms of 3 were the shapes of a quaternion.
+    Tracing takes milliseconds, which would be most of the time of a short call of `simulate`.
     """
 
     @partial(jax.jit, static_argnums=(1, 2))
@@ -31,16 +31,18 @@ def shapes_of(f: Callable) -> Callable:
 
 
 class Seen:
-    """What has been looked at: hashes of kinds of arguments, the latest `most` of them.
+    """A memory of the latest `most` kinds of arguments, as hashes.
 
-    A kind is the structure of a pytree with the shapes and dtypes of its arrays, and the values of some others.
+    A kind is the structure of a pytree with the shapes and dtypes of its arrays, and the values of all other leaves.
     """
 
     def __init__(self, most: int = 4096):
         self.most, self.hashes = most, {}
 
     def is_new(self, *kind: Any, values: Any = None) -> bool:
-        """Whether this is the first of its kind; it counts as seen from now on, until `forget` is called with the same."""
+        """Whether a kind has not been seen yet; from now on it counts as seen, until `forget` is called with the same
+        values.
+        """
         key = _hash(kind, values)
         if key in self.hashes:
             return False
@@ -50,7 +52,7 @@ class Seen:
         return True
 
     def forget(self, *kind: Any, values: Any = None) -> None:
-        """It did not pass: look again next time."""
+        """Removes a kind, so that a failed check is repeated next time."""
         self.hashes.pop(_hash(kind, values), None)
 
 

@@ -1,15 +1,22 @@
-"""Words for numbers of things, and text that comes from outside made safe to show."""
+"""Counted nouns, and text from outside converted to safe forms."""
 
 import re
 import unicodedata
 
-# control characters, marks that turn the direction of text, halves of surrogate pairs
+# control characters, marks for the direction of text, halves of surrogate pairs
 UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet computes a cell that begins so
+FORMULA = (
+    "=",
+    "+",
+    "-",
+    "@",
+    "\t",
+    "\r",
+)  # a spreadsheet evaluates a cell that begins with one of these
 
 
 def counted(number: int, thing: str, things: str | None = None) -> str:
-    """ "1 trajectory", "2 trajectories": the plural is `things`, or made of the word."""
+    """A number with its noun: "1 trajectory", "2 trajectories"; the plural is `things`, or derived from `thing`."""
     if number == 1:
         return f"1 {thing}"
     regular = thing[:-1] + "ies" if thing.endswith("y") else thing + "s"
@@ -17,7 +24,7 @@ def counted(number: int, thing: str, things: str | None = None) -> str:
 
 
 def visible(text: str, *, lines: bool = False) -> str:
-    """Writes characters that control a terminal or a browser as visible escapes, such as `\\x1b`.
+    r"""Replaces control characters, which affect terminals or browsers, by visible escapes such as `\x1b`.
 
     `lines`: whether line breaks stay.
     """
@@ -30,9 +37,9 @@ def visible(text: str, *, lines: bool = False) -> str:
 
 
 def slug(text: str, longest: int = 60) -> str:
-    """A name of letters, digits, dots and hyphens: no path, at most `longest` long, never empty.
+    """A name of letters, digits, dots and hyphens made from a text: no path, not empty, at most `longest` characters.
 
-    Accents are dropped, everything else becomes a hyphen; two texts may have one slug.
+    Accents are dropped, and all other characters become hyphens; different texts may give the same name.
     """
     plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode("ascii")
     name = re.sub(r"[^A-Za-z0-9.]+", "-", plain)
@@ -40,10 +47,10 @@ def slug(text: str, longest: int = 60) -> str:
 
 
 def cell(text: str) -> str:
-    """Text for a CSV file that no spreadsheet takes for a formula: an apostrophe before `=`, `+`, `-` and `@`."""
+    """Text for a CSV file that spreadsheets do not evaluate as a formula: an apostrophe precedes `=`, `+`, `-` and `@`."""
     return f"'{visible(text)}" if text.startswith(FORMULA) else visible(text)
 
 
 def uncell(text: str) -> str:
-    """What `cell` was given."""
+    """The inverse of `cell`."""
     return text[1:] if text[:1] == "'" and text[1:].startswith(FORMULA) else text

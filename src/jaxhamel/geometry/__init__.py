@@ -24,7 +24,7 @@ from jaxhamel.geometry._twist_frames import mixed_frame as mixed_frame
 from jaxhamel.geometry._twist_frames import spatial_frame as spatial_frame
 
 # isort: split
-# Distributions: what constraints allow
+# Distributions of allowed velocities
 from jaxhamel.geometry._distribution import Distribution as Distribution
 from jaxhamel.geometry._distribution import distribution as distribution
 from jaxhamel.geometry._distribution import frobenius as frobenius

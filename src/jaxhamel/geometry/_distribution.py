@@ -1,20 +1,19 @@
-"""The distribution of velocities that constraint one-forms allow: is it integrable, how does it grow?
+"""The distribution of velocities that constraint one-forms allow: its integrability and its growth.
 
     D = { v : A_α(q) v = 0 }      D¹ = D ,   D^{i+1} = D^i + [D, D^i]
     (∂A^α_a/∂q^b − ∂A^α_b/∂q^a) X^a_I X^b_J ≡ 0      (Müller 2021, eq. 25, 29; Frobenius)
 
 The coefficients on the independent directions X_I are the Hamel coefficients γ^α_IJ. They vanish
 identically if and only if the constraints are holonomic. If they do not, brackets of more than
-two fields decide how far motion can reach: the growth vector (dim D¹, dim D², …) ends with the
-dimension of the involutive closure. The full n: any configuration can be reached (Chow and
-Rashevskii). A smaller d, where another level adds nothing at q nor nearby: n − d combinations of
-the constraints integrate after all. Ranks that still grow when the brackets end decide nothing.
+two fields decide which configurations can be reached: the growth vector (dim D¹, dim D², …) ends
+with the dimension of the involutive closure. If it is n, any configuration can be reached (Chow and
+Rashevskii). If it is a smaller d, and another level adds nothing at q nor nearby, n − d combinations
+of the constraints are integrable. If ranks still grow at the last level, nothing is decided.
 
-Everything is numerical, at one configuration and two neighbours: what holds there is taken to
-hold around them, as it does for analytic constraints. So that the ranks mean something, the fields
-are a basis of D that is orthonormal at q and fixed by the constraints alone, X(q') = [A(q'); N]⁻¹
-[0; 1] with N an orthonormal kernel of A(q): no choice of quasi-velocities or scale of the constraint
-forms enters, only the units of the velocities.
+All ranks are numerical, at one configuration and two neighbours; the result is assumed to hold
+around them, as it does for analytic constraints. To make the ranks meaningful, the fields are a basis of D that is
+orthonormal at q and fixed by the constraints alone, X(q') = [A(q'); N]⁻¹ [0; 1] with N an orthonormal kernel of A(q): no
+choice of quasi-velocities or scale of the constraint forms enters, only the units of the velocities.
 """
 
 from collections.abc import Callable
@@ -38,7 +37,7 @@ Fields = Callable[[Configuration], Float[Array, "n f"]]
 
 
 class Distribution(NamedTuple):
-    """What constraints allow at a configuration; `print` says it in words.
+    """The distribution of allowed velocities at a configuration; `print` describes it in words.
 
     - `dimension`: n of the space; `constraints`: m.
     - `growth`: ranks of D¹ ⊂ D² ⊂ … at q, as far as brackets were taken or the rank was full.
@@ -162,7 +161,7 @@ def distribution(
     depth: int | None = None,
     tolerance: float | None = None,
 ) -> Distribution:
-    """Growth vector of D = ker A_α(q) and its verdict: holonomic, completely or partially not.
+    """Growth vector of D = ker A_α(q), and its class: holonomic, completely or partially nonholonomic.
 
     ```python
     print(jaxhamel.geometry.distribution(lambda q: system.frame(0.0, q)[:m], q, system.space))
@@ -171,9 +170,9 @@ def distribution(
     **Arguments:**
 
     - `constraints`, `q`, `space`: as for `frobenius`.
-    - `depth`: the largest number of fields in a bracket; less is taken where less decides. The
+    - `depth`: the largest number of fields in a bracket; a smaller number is used if it decides. The
       default m + 1 decides where the distribution is regular, since each level but the last adds a
-      direction, but it is never larger than what takes seconds (7, less in high dimensions); where q
+      direction, but it is limited to brackets that take seconds (7, less in high dimensions); where q
       is special (`regular` is false) more may be needed. Each level doubles the time.
     - `tolerance`: singular values below it are zero; default √eps of q's precision. They are
       those of all brackets side by side, each at most of length 1, the basis of D orthonormal.

@@ -3,8 +3,8 @@
     C_k(x) = Σ_j (−1)^j x^j / (2j + k)!,     x = θ²
 
 C_0 = cos θ, C_1 = sin θ / θ, C_2 = (1 − cos θ)/θ², C_3 = (θ − sin θ)/θ³, … They are entire in x,
-so what is written in them has no singularity at the identity, and their derivatives are of their
-own kind,
+so that formulas in terms of them have no singularity at the identity, and their derivatives are
+such functions again,
 
     dC_k/dx = (k C_{k+2} − C_{k+1}) / 2 ,
 
@@ -78,7 +78,7 @@ def _taylor(k: int, x):
 
 
 def _switch(k: int) -> float:
-    """Where the recurrence takes over: a step loses about k(k−1)/x, the series little below it."""
+    """The x above which the recurrence is used: there a step loses a factor of about k(k−1)/x, below it the series is accurate."""
     return max(4.0, k * (k - 1) / 2)
 
 

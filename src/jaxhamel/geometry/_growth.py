@@ -1,10 +1,10 @@
-"""How fast brackets of the allowed fields span the directions at a configuration.
+"""The growth of the distribution that is spanned by brackets of the allowed fields, at a configuration.
 
     D¹ = span X_i ,      D^{d+1} = D^d + span [X_i, D^d]
 
-One level after the other, each by brackets with one field X_i at a time, on truncated Taylor series (`_jets`): d fields in a
-bracket take d − 1 derivatives of the constraint rows. Bracket and derivative are linear, so of the fields of a level only
-those are kept whose series are linearly independent.
+Levels are computed in order, each by brackets with one field X_i at a time, on truncated Taylor series (`_jets`): d fields
+in a bracket take d − 1 derivatives of the constraint rows. Bracket and derivative are linear, so that only
+fields with linearly independent series are kept at each level.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -17,7 +17,7 @@ import scipy.linalg
 from jaxhamel.geometry._jets import allowed_fields, bracket, coefficients, monomials
 from jaxhamel.geometry._space import AbstractSpace
 
-_PAIRS = 200_000  # of monomials in a product: some tenths of a second for each bracket
+_PAIRS = 200_000  # largest number of pairs of monomials in a product: a bracket then takes some tenths of a second
 _ORDER = 6  # derivatives of the rows by nested forward mode: each doubles the program
 Growth = tuple[int, ...]
 

@@ -11,7 +11,7 @@ eq. 54, 57): it adds −½ A^c_d c^d_sr to ∂θ^c_r/∂φ^s, and
 
 where e_s is the derivative along the unit velocity s. With A = 1 these are the structure
 constants: γ is minus the exterior derivative of the one-forms, and the last term Maurer and
-Cartan's. The result is a tensor, so exponential coordinates leave no trace in it.
+Cartan's. The result is a tensor, hence independent of the coordinates.
 
 Two more forms of the same (Müller 2021, remark 2), each its own arithmetic, E_a = B^s_a e_s:
 
@@ -41,7 +41,7 @@ def hamel_coefficients(
     *,
     form: str = "exterior",
 ) -> Hamel:
-    """γ^c_ab = (∂A^c_r/∂q^s − ∂A^c_s/∂q^r) B^r_a B^s_b, to look at; equations take the contraction.
+    """γ^c_ab = (∂A^c_r/∂q^s − ∂A^c_s/∂q^r) B^r_a B^s_b; equations of motion use `hamel_contraction` instead.
 
     Body angular velocity gives γ[k, i, j] = +ε_kij, spatial angular velocity −ε_kij.
 
@@ -130,7 +130,7 @@ def _exterior(frame: FrameFunction, q: Configuration, A: Frame, B: Frame, space:
 
 
 def _alternated(frame: FrameFunction, q: Configuration, A: Frame, B: Frame, space: AbstractSpace):
-    """(16): the slopes of A as they are, alternated by the B they are contracted with."""
+    """(16): the slopes of A, alternated by contraction with B."""
     pairs = _einsum("ra,sb->rsab", B, B)
     pairs = pairs - jnp.swapaxes(pairs, 0, 1)
     group = _einsum("cd,drs,ra,sb->cab", A, _constants(A, space), B, B)

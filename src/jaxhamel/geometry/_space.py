@@ -20,7 +20,7 @@ from jaxhamel._typing import Configuration, Velocity
 
 
 class AbstractSpace(eqx.Module):
-    """A configuration space Q that is a Lie group: what mechanics needs of it, nothing of time.
+    """A configuration space Q that is a Lie group, with the operations that mechanics needs.
 
     Spaces are pytrees without leaves (but for parameters such as a pitch), hashable, and free to
     construct: `space = Product(SO3(), Euclidean(2))` may stand as a class attribute.
@@ -85,7 +85,7 @@ class AbstractSpace(eqx.Module):
 
     @abstractmethod
     def normalise(self, q: Configuration) -> Configuration:
-        """q with quaternions scaled to unit norm; other coordinates, angles too, are left alone."""
+        """q with quaternions scaled to unit norm; other coordinates, including angles, are unchanged."""
 
     @property
     def stored(self) -> Any:
@@ -106,7 +106,7 @@ class AbstractSpace(eqx.Module):
     def check(self, q: Configuration, name: str = "q") -> None:
         """Raise `ValueError` unless q is a finite configuration of this space.
 
-        Values are looked at on the host and only when they are concrete: call this at a
+        Values are checked on the host and only if they are concrete: call this at a
         boundary, never in a right-hand side.
         """
 
