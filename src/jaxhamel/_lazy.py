@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from types import ModuleType
 
-TYPE_CHECKING = False  # as in `typing`, which takes too long to import: the command line handles Ctrl-C only after its first imports
+TYPE_CHECKING = (
+    False  # as in `typing`, whose import would delay the command line's handler of Ctrl-C
+)
 if TYPE_CHECKING:
     from typing import Any
 

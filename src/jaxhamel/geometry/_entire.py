@@ -78,7 +78,7 @@ def _taylor(k: int, x):
 
 
 def _switch(k: int) -> float:
-    """The x above which the recurrence is used: there a step loses a factor of about k(k−1)/x, below it the series is accurate."""
+    """The smallest x for the recurrence: a step of it loses about k(k−1)/x, the series below this x little."""
     return max(4.0, k * (k - 1) / 2)
 
 

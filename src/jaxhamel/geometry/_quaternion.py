@@ -70,5 +70,5 @@ def quaternion_rate(q: Quaternion, omega: Vector3) -> Quaternion:
 
 
 def quaternion_velocity(q: Quaternion, qdot: Quaternion) -> Vector3:
-    """Ω = 2 Im(q* q̇) / |q|², q̇ = `qdot` `(4,)` [1/s]: the left inverse of `quaternion_rate`; the part of q̇ along q has no effect."""
+    """Ω = 2 Im(q* q̇) / |q|², q̇ = `qdot` `(4,)` [1/s]: the left inverse of `quaternion_rate`; q̇ along q has no effect."""
     return 2 * quaternion_multiply(quaternion_conjugate(q), qdot)[1:] / jnp.sum(q * q)
