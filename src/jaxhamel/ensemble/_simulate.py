@@ -1,21 +1,27 @@
 """`ensemble.simulate`: many motions of one kind of system at once."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import equinox as eqx
 import jax
+import jax.core
 import jax.numpy as jnp
-from jaxtyping import ArrayLike
+import numpy as np
+from jaxtyping import Array, ArrayLike, Float
 
+from jaxhamel import _checks
+from jaxhamel._shapes import shapes_of
 from jaxhamel._typing import Configuration, Control
 from jaxhamel.ensemble._members._members import Members
 from jaxhamel.ensemble._simulate_adaptive import in_adaptive_steps, takes_adaptive_steps
-from jaxhamel.ensemble._simulate_checks import times_checked
 from jaxhamel.ensemble._simulate_lanes import in_equal_steps, takes_equal_steps
-from jaxhamel.mechanics import System
+from jaxhamel.mechanics import ROUTES, System
+from jaxhamel.mechanics._controls._at_start import at_start
+from jaxhamel.mechanics._controls._control import Feedback
 from jaxhamel.simulate import Trajectory
 from jaxhamel.simulate import simulate as simulate_one
-from jaxhamel.simulate._simulate import most_steps
+from jaxhamel.simulate._simulate import dtype_of_state, most_steps
 
 
 def simulate(
@@ -55,12 +61,52 @@ def simulate(
     **Raises:** `ValueError` for an empty ensemble, for batch sizes that differ, or for an invalid state, with its index.
     """
     members = Members.of(system, q0, u0, control, in_axes)
-    times = times_checked(members, ts, options)
+    times = _times_checked(members, ts, options)
     if takes_equal_steps(members, ts, options):
         return in_equal_steps(members, times, **options)
     if takes_adaptive_steps(members, ts, options):
         return in_adaptive_steps(members, times, options)
     return _by_vmap(members, times, _as_arrays(options) | {"max_steps": _most(ts, options)})
+
+
+def _times_checked(
+    members: Members, ts: ArrayLike, options: Mapping[str, Any]
+) -> Float[Array | np.ndarray, " T"]:
+    """Checks the times, and converts them to the dtype of the state.
+
+    **Raises:** `ValueError` or `TypeError` as `jaxhamel.simulate` does: for wrong shapes, and for wrong values that all
+    trajectories share.
+    """
+    system, q0, u0, control = members.with_own(members.own)
+    _checks.check_arrays(ts=ts)
+    dtype = dtype_of_state(q0, u0)
+    traced = isinstance(ts, jax.core.Tracer)
+    times = ts.astype(dtype) if traced else np.asarray(ts, dtype)  # known under jit, too
+    _checks.check_times(times)
+    _checks.check_steps(*(options.get(name) for name in ("rtol", "atol", "dt")))
+    _checks.check_options(
+        *(options.get(name) for name in ("solver", "adjoint", "max_steps", "route"))
+    )
+    _checks.check_route(options.get("route"), ROUTES)
+    _motion_shapes(members, times)
+    if members.shares(3) and not isinstance(control, Feedback):
+        _checks.check_control_along(times, control)
+    if members.shares(0) and members.shares(1):
+        _checks.check_frame_at(system, times[0], q0)
+    return times
+
+
+@shapes_of
+def _motion_shapes(members: Members, ts: Float[Array, " T"]) -> None:
+    """Checks the shapes that frame and control return; traced once for each kind of ensemble, because tracing is slow."""
+
+    def check(*own):
+        system, q0, u0, control = members.with_own(own)
+        system.check_control(ts[0], at_start(system, ts[0], q0, u0, control))
+        _checks.check_frame_at(system, ts[0], q0)
+        return own
+
+    jax.vmap(check)(*members.own)
 
 
 def _as_arrays(options: dict[str, Any]) -> dict[str, Any]:

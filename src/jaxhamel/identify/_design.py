@@ -20,18 +20,16 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optimistix as optx
 from jaxtyping import Array, ArrayLike, Float
 
 from jaxhamel import _checks
-from jaxhamel._search._loop import AbstractSearch, Verdict
 from jaxhamel._typing import Configuration, Scalar
 from jaxhamel._words import counted
 from jaxhamel.control import free_parameters
 from jaxhamel.identify._data._measurements import AbstractMeasurement
 from jaxhamel.identify._estimate import quantities
 from jaxhamel.identify._flat import flat_directions
-from jaxhamel.identify._linearised._compiled_sooner import jit_compiled_sooner
+from jaxhamel.identify._linearised._descent import BFGSSearch
 from jaxhamel.identify._linearised._losses import Squares
 from jaxhamel.identify._linearised._model import Model
 from jaxhamel.identify._linearised._rollout import predicted, states
@@ -183,7 +181,7 @@ def design(
     first = experiment.information(curve)
     _checks.check_informative(np.asarray(first))
     cost, arrays = _cost(experiment, criterion, rebuild)
-    search = _Descent(cost, p, arrays, max_steps, tolerance)
+    search = BFGSSearch(cost, p, arrays, max_steps, tolerance)
     converged = search.run(None if progress is None else lambda told: told[0] and progress(*told))[
         0
     ]
@@ -196,7 +194,7 @@ def design(
         _gain(np.asarray(first), np.asarray(last)),
         experiment.errors(found),
         criterion,
-        search.history["criterion"],
+        search.history["cost"],
         time.monotonic() - began,
         converged,
     )
@@ -272,33 +270,3 @@ def _excess(curve, ts, limits) -> Scalar:
             )
             total = total + SOFT * jnp.mean(jnp.maximum(share - 1.0, 0.0) ** 2)
     return total
-
-
-class _Descent(AbstractSearch):
-    """Steps of optimistix' BFGS one by one; the first only evaluates where it begins."""
-
-    unit = "step"
-
-    def __init__(self, cost, p, arrays, max_steps: int, tolerance: float):
-        super().__init__(max_steps + 1)
-        solver = optx.BFGS(rtol=tolerance, atol=tolerance)
-        function = lambda p, arrays: (cost(p, arrays), None)  # noqa: E731
-        options, tags = {}, frozenset()
-        shape = jax.eval_shape(lambda: jnp.zeros((), p.dtype)), None
-        self.p, self.arrays = p, arrays  # p is the best so far: no step up is accepted
-        self.state = solver.init(function, p, arrays, options, *shape, tags)
-        self.step = jit_compiled_sooner(
-            lambda p, state, a: solver.step(function, p, a, options, state, tags)
-        )
-        self.over = lambda p, state: solver.terminate(function, p, arrays, options, state, tags)[0]
-
-    def advance(self) -> None:
-        self.p, self.state, _ = self.step(self.p, self.state, self.arrays)
-        self.note(criterion=float(self.state.f_info.f))
-
-    def verdict(self) -> Verdict | None:
-        return Verdict(True, "converged") if bool(self.over(self.p, self.state)) else None
-
-    def report(self) -> tuple[int, float]:
-        """The number of the step and the criterion."""
-        return len(self.rows) - 1, self.rows[-1]["criterion"]
