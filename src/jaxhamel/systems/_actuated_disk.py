@@ -94,7 +94,7 @@ class ActuatedDisk(System):
         """n, the number of moving masses."""
         return self.masses.shape[0]
 
-    # --- the system, as the general equations take it ---------------------------------------------
+    # --- the system, for the general equations ---------------------------------------------
 
     @property
     def n_controls(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -171,7 +171,7 @@ class ActuatedDisk(System):
         if self.n_masses:
             _checks.check_control_value(t, control, (self.n_masses,), "the masses' positions theta")
 
-    # --- what this system knows beyond the general equations --------------------------------------
+    # --- closed forms and other quantities of this system --------------------------------------
 
     @eqx.filter_jit
     @own_equations

@@ -97,7 +97,7 @@ class BallOnTurntable(System):
             "centre of the orbit": self.orbit_rate() * q[1] + quarter(z_dot),
         }
 
-    # --- what this system knows beyond the general equations --------------------------------------
+    # --- closed forms and other quantities of this system --------------------------------------
 
     @own_equations
     def orbit_rate(self) -> Scalar:

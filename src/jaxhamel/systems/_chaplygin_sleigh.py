@@ -91,7 +91,7 @@ class ChaplyginSleigh(System):
     ) -> dict[str, Array]:
         return {"energy": 0.5 * self.mass * (u[0] * u[0] + self._gyration() * u[1] * u[1])}
 
-    # --- what this system knows beyond the general equations --------------------------------------
+    # --- closed forms and other quantities of this system --------------------------------------
 
     @own_equations
     def closed_form(

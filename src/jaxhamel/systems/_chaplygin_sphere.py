@@ -46,7 +46,10 @@ class ChaplyginSphere(System):
     radius: Array = parameter("radius of the ball", "m", (), positive=True, example=0.2)
     mass: Array = parameter("mass", "kg", (), positive=True, example=1.0)
     inertia: Array = parameter(
-        "about the centre: principal or matrix", "kg m²", INERTIA, example=(0.01, 0.013, 0.016)
+        "about the centre: principal moments or matrix",
+        "kg m²",
+        INERTIA,
+        example=(0.01, 0.013, 0.016),
     )
 
     space: ClassVar[Product] = Product(SO3(), Euclidean(2))
@@ -87,7 +90,7 @@ class ChaplyginSphere(System):
             "momentum about the contact": quaternion_matrix(q[0]) @ momentum,
         }
 
-    # --- what this system knows beyond the general equations --------------------------------------
+    # --- closed forms and other quantities of this system --------------------------------------
 
     @own_equations
     def closed_form(

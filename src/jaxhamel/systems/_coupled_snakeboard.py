@@ -140,7 +140,7 @@ class CoupledSnakeboard(System):
         if control is not None:
             _checks.check_control_value(t, control, (2,), "the torques on rotor and trucks [N m]")
 
-    # --- what this system knows beyond the general equations --------------------------------------
+    # --- closed forms and other quantities of this system --------------------------------------
 
     @own_equations
     def closed_form(

@@ -38,7 +38,9 @@ class FreeRigidBody(System):
     Source: Putkaradze and Rogers 2018, eq. (A.11).
     """
 
-    inertia: Array = parameter("principal or matrix", "kg m²", INERTIA, example=(0.2, 0.3, 0.4))
+    inertia: Array = parameter(
+        "principal moments or matrix", "kg m²", INERTIA, example=(0.2, 0.3, 0.4)
+    )
 
     space: ClassVar[SO3] = SO3()
     state_names: ClassVar[State | None] = TURNING

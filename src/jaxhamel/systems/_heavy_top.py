@@ -55,7 +55,7 @@ class HeavyTop(System):
 
     mass: Array = parameter("mass", "kg", (), positive=True, example=1.0)
     inertia: Array = parameter(
-        "about the pivot: principal or matrix", "kg m²", INERTIA, example=(0.3, 0.3, 0.02)
+        "about the pivot: principal moments or matrix", "kg m²", INERTIA, example=(0.3, 0.3, 0.02)
     )
     com: Array = parameter(
         "centre of mass from the pivot, body frame", "m", (3,), example=(0.0, 0.0, 0.5)

@@ -59,7 +59,10 @@ class InhomogeneousBall(System):
     radius: Array = parameter("radius of the ball", "m", (), positive=True, example=0.2)
     mass: Array = parameter("mass", "kg", (), positive=True, example=1.0)
     inertia: Array = parameter(
-        "about the centre: principal or matrix", "kg m²", INERTIA, example=(0.01, 0.013, 0.016)
+        "about the centre: principal moments or matrix",
+        "kg m²",
+        INERTIA,
+        example=(0.01, 0.013, 0.016),
     )
     gravity: Array = parameter(
         "acceleration of gravity, along −z", "m/s²", (), least=0.0, default=9.81
@@ -130,7 +133,7 @@ class InhomogeneousBall(System):
             "height": q[1][2],
         }
 
-    # --- what this system knows beyond the general equations --------------------------------------
+    # --- closed forms and other quantities of this system --------------------------------------
 
     @own_equations
     def closed_form(

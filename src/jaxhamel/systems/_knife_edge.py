@@ -100,7 +100,7 @@ class KnifeEdge(System):
             "turning speed": u[1] * u[0] - self._pull() * jnp.sin(q[0]),
         }
 
-    # --- what this system knows beyond the general equations --------------------------------------
+    # --- closed forms and other quantities of this system --------------------------------------
 
     @own_equations
     def closed_form(

@@ -54,7 +54,10 @@ class NonSpinningBall(System):
     radius: Array = parameter("radius of the ball", "m", (), positive=True, example=0.2)
     mass: Array = parameter("mass", "kg", (), positive=True, example=1.0)
     inertia: Array = parameter(
-        "about the centre: principal or matrix", "kg m²", INERTIA, example=(0.01, 0.013, 0.016)
+        "about the centre: principal moments or matrix",
+        "kg m²",
+        INERTIA,
+        example=(0.01, 0.013, 0.016),
     )
 
     space: ClassVar[Product] = Product(SO3(), Euclidean(2))
@@ -116,7 +119,7 @@ class NonSpinningBall(System):
         if control is not None:
             _checks.check_control_value(t, control, (2,), "a horizontal force (F_x, F_y) [N]")
 
-    # --- what this system knows beyond the general equations --------------------------------------
+    # --- closed forms and other quantities of this system --------------------------------------
 
     def angular_velocity(self, u: Float[Array, " 2"]) -> Vector3:
         """ω = e_3 × ż/r in space [rad/s]."""

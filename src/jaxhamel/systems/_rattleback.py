@@ -74,7 +74,7 @@ class Rattleback(System):
     )
     mass: Array = parameter("mass", "kg", (), positive=True, example=1.0)
     inertia: Array = parameter(
-        "about the centre of mass: principal or matrix",
+        "about the centre of mass: principal moments or matrix",
         "kg m²",
         INERTIA,
         example=((0.0002, -0.00002, 0.0), (-0.00002, 0.0016, 0.0), (0.0, 0.0, 0.0017)),
@@ -159,7 +159,7 @@ class Rattleback(System):
         weight = 2.0 * self.mass * self.gravity * q[1][2]
         return {"energy": self.lagrangian(t, q, v) + weight, **height}
 
-    # --- what this system knows beyond the general equations --------------------------------------
+    # --- closed forms and other quantities of this system --------------------------------------
 
     def support_point(self, normal: Vector3) -> Vector3:
         """The point of the surface whose outward unit normal is n, from its centre, body frame [m]:

@@ -71,7 +71,10 @@ class RigidBody(System):
 
     mass: Array = parameter("mass", "kg", (), positive=True, example=1.0)
     inertia: Array = parameter(
-        "about the centre of mass: principal or matrix", "kg m²", INERTIA, example=(0.1, 0.2, 0.25)
+        "about the centre of mass: principal moments or matrix",
+        "kg m²",
+        INERTIA,
+        example=(0.1, 0.2, 0.25),
     )
     com: Array = parameter(
         "centre of mass from the reference point, body frame", "m", (3,), default=(0.0, 0.0, 0.0)
@@ -171,7 +174,7 @@ class RigidBody(System):
             meaning = "the wrench (torque, force) dual to u [N m, N]"
             _checks.check_control_value(t, control, (6,), meaning)
 
-    # --- what this system knows beyond the general equations --------------------------------------
+    # --- closed forms and other quantities of this system --------------------------------------
 
     def centre_of_mass(self, q: PoseArray) -> Vector3:
         """x = p + R χ in space [m]."""

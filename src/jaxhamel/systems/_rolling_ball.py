@@ -69,7 +69,7 @@ class RollingBall(System):
     radius: Array = parameter("radius of the ball", "m", (), positive=True, example=0.2)
     shell_mass: Array = parameter("mass of the shell", "kg", (), positive=True, example=1.0)
     shell_inertia: Array = parameter(
-        "about the shell's centre of mass: principal or matrix",
+        "about the shell's centre of mass: principal moments or matrix",
         "kg m²",
         INERTIA,
         example=(0.02, 0.025, 0.03),
@@ -109,7 +109,7 @@ class RollingBall(System):
         """n, the number of moving masses."""
         return self.masses.shape[0]
 
-    # --- the system, as the general equations take it -------------------------------------------------------------
+    # --- the system, for the general equations -------------------------------------------------------------
 
     @property
     def n_controls(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -191,7 +191,7 @@ class RollingBall(System):
         if self.n_masses:
             _checks.check_control_value(t, control, (self.n_masses,), "the masses' positions theta")
 
-    # --- what this system knows beyond the general equations ------------------------------------------------------
+    # --- closed forms and other quantities of this system ------------------------------------------------------
 
     @eqx.filter_jit
     @own_equations

@@ -62,7 +62,7 @@ class RollingDisk(System):
     radius: Array = parameter("radius of the disk", "m", (), positive=True, example=0.3)
     mass: Array = parameter("mass", "kg", (), positive=True, example=1.0)
     inertia: Array | None = parameter(
-        "about the centre, the axis of the disk along e₃: principal or matrix; of a thin homogeneous disk when absent",
+        "about the centre, the axis of the disk along e₃: principal moments or matrix; default: a thin homogeneous disk",
         "kg m²",
         INERTIA,
         default=None,
@@ -121,7 +121,7 @@ class RollingDisk(System):
         energy = self.lagrangian(t, q, v) + 2.0 * self.mass * self.gravity * q[1][2]
         return {"energy": energy, "height": q[1][2] - self.radius * _upward(q[0])[1]}
 
-    # --- what this system knows beyond the general equations --------------------------------------
+    # --- closed forms and other quantities of this system --------------------------------------
 
     def inertia_matrix(self) -> Float[Array, "3 3"]:
         """I about the centre, `(3, 3)` [kg m²]."""

@@ -57,7 +57,7 @@ class RollingPendulumBall(AbstractDrivenBall):
     radius: Array = parameter("radius of the ball", "m", (), positive=True, example=0.2)
     shell_mass: Array = parameter("mass of the shell", "kg", (), positive=True, example=1.0)
     shell_inertia: Array = parameter(
-        "about the shell's centre of mass: principal or matrix",
+        "about the shell's centre of mass: principal moments or matrix",
         "kg m²",
         INERTIA,
         example=(0.02, 0.025, 0.03),

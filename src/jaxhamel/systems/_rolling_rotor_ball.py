@@ -53,7 +53,7 @@ class RollingRotorBall(AbstractDrivenBall):
     radius: Array = parameter("radius of the ball", "m", (), positive=True, example=0.2)
     mass: Array = parameter("of the ball with its rotors", "kg", (), positive=True, example=1.0)
     inertia: Array = parameter(
-        "with the rotors held, about the centre of mass: principal or matrix",
+        "with the rotors held, about the centre of mass: principal moments or matrix",
         "kg m²",
         INERTIA,
         example=(0.02, 0.025, 0.03),

@@ -195,7 +195,7 @@ class Satellite(_AbstractSatellite):
 
     mass: Array = parameter("mass", "kg", (), positive=True, example=5.0, kw_only=True)
     inertia: Array = parameter(
-        "about the centre of mass: principal or matrix",
+        "about the centre of mass: principal moments or matrix",
         "kg m²",
         INERTIA,
         example=(0.9, 1.0, 1.1),
@@ -275,7 +275,7 @@ class Satellite(_AbstractSatellite):
         hull = inertia_matrix(self.inertia)
         return points, self._spins(hull, self.wheel_inertia_matrices(), q, v, control, t)
 
-    # --- what this system knows beyond the general equations --------------------------------------
+    # --- closed forms and other quantities of this system --------------------------------------
 
     def wheel_inertia_matrices(self) -> Float[Array, "n 3 3"]:
         """I_i = J_i a aᵀ + J_⊥ (1 − a aᵀ), each about its own centre, body axes."""
@@ -355,7 +355,7 @@ class SatelliteMixed(_AbstractSatellite):
 
     mass: Array = parameter("mass", "kg", (), positive=True, example=5.0, kw_only=True)
     inertia: Array = parameter(
-        "about the centre of mass: principal or matrix",
+        "about the centre of mass: principal moments or matrix",
         "kg m²",
         INERTIA,
         example=(0.9, 1.0, 1.1),

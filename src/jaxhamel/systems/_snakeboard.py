@@ -151,7 +151,7 @@ class Snakeboard(System):
             meaning = "the torques on rotor, back and front truck [N m]"
             _checks.check_control_value(t, control, (3,), meaning)
 
-    # --- what this system knows beyond the general equations --------------------------------------
+    # --- closed forms and other quantities of this system --------------------------------------
 
     @own_equations
     def closed_form(

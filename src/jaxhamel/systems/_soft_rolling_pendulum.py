@@ -161,7 +161,7 @@ class SoftRollingPendulum(System):
         for field in fields(self):
             _checks.check_finite(field.name, getattr(self, field.name))
 
-    # --- the system, as the general equations take it ---------------------------------------------
+    # --- the system, for the general equations ---------------------------------------------
 
     def places(self, t: Time, q: Configuration, control: Control) -> tuple[Any, ...]:
         zero = jnp.zeros_like(q[0])
@@ -212,7 +212,7 @@ class SoftRollingPendulum(System):
     ) -> dict[str, Array]:
         return {"contact": q[2]}
 
-    # --- what this system knows beyond the general equations --------------------------------------
+    # --- closed forms and other quantities of this system --------------------------------------
 
     @eqx.filter_jit
     @own_equations

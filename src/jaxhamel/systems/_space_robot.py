@@ -151,7 +151,7 @@ class SpaceRobot(System):
         if control is not None:
             _checks.check_control_value(t, control, self.masses.shape, "joint torques [N m]")
 
-    # --- what this system knows beyond the general equations --------------------------------------
+    # --- closed forms and other quantities of this system --------------------------------------
 
     def positions(self, q: Configuration) -> Float[Array, "b 2"]:
         """Centres of mass in space [m], `(n + 1, 2)`: the base's, then the links'."""

@@ -51,7 +51,7 @@ class Suslov(System):
     """
 
     inertia: Array = parameter(
-        "about the fixed point: principal or matrix",
+        "about the fixed point: principal moments or matrix",
         "kg m²",
         INERTIA,
         example=((0.4, 0.0, 0.1), (0.0, 0.5, 0.0), (0.1, 0.0, 0.6)),

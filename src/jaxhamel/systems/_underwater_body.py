@@ -60,7 +60,10 @@ class UnderwaterBody(System):
 
     mass: Array = parameter("mass", "kg", (), positive=True, example=1.2)
     inertia: Array = parameter(
-        "about the centre of mass: principal or matrix", "kg m²", INERTIA, example=(0.1, 0.12, 0.14)
+        "about the centre of mass: principal moments or matrix",
+        "kg m²",
+        INERTIA,
+        example=(0.1, 0.12, 0.14),
     )
     added_mass: Array = parameter(
         "of the water, for (ω, v) at the origin of the body frame",
@@ -126,7 +129,7 @@ class UnderwaterBody(System):
             "vertical angular impulse": angular[2],
         }
 
-    # --- what this system knows beyond the general equations --------------------------------------
+    # --- closed forms and other quantities of this system --------------------------------------
 
     def mass_matrix(self) -> Float[Array, "6 6"]:
         """M of (ω, v): body and fluid. Only the symmetric part of the added mass enters."""

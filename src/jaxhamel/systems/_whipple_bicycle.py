@@ -98,7 +98,7 @@ class WhippleBicycle(System):
     rear_radius: Array = parameter("of the rear wheel", "m", (), positive=True, example=0.3)
     rear_mass: Array = parameter("of the rear wheel", "kg", (), positive=True, example=2.0)
     rear_inertia: Array = parameter(
-        "of the rear wheel about its hub: principal or matrix",
+        "of the rear wheel about its hub: principal moments or matrix",
         "kg m²",
         INERTIA,
         example=(0.0603, 0.12, 0.0603),
@@ -111,7 +111,7 @@ class WhippleBicycle(System):
         example=(0.3, 0.0, 0.9),
     )
     frame_inertia: Array = parameter(
-        "of the rear frame about its centre of mass: principal or matrix",
+        "of the rear frame about its centre of mass: principal moments or matrix",
         "kg m²",
         INERTIA,
         example=((9.2, 0.0, -2.4), (0.0, 11.0, 0.0), (-2.4, 0.0, 2.8)),
@@ -124,7 +124,7 @@ class WhippleBicycle(System):
         example=(0.9, 0.0, 0.7),
     )
     fork_inertia: Array = parameter(
-        "of the front frame about its centre of mass: principal or matrix",
+        "of the front frame about its centre of mass: principal moments or matrix",
         "kg m²",
         INERTIA,
         example=((0.05892, 0.0, 0.00756), (0.0, 0.06, 0.0), (0.00756, 0.0, 0.00708)),
@@ -132,7 +132,7 @@ class WhippleBicycle(System):
     front_radius: Array = parameter("of the front wheel", "m", (), positive=True, example=0.35)
     front_mass: Array = parameter("of the front wheel", "kg", (), positive=True, example=3.0)
     front_inertia: Array = parameter(
-        "of the front wheel about its hub: principal or matrix",
+        "of the front wheel about its hub: principal moments or matrix",
         "kg m²",
         INERTIA,
         example=(0.1405, 0.28, 0.1405),
@@ -204,7 +204,7 @@ class WhippleBicycle(System):
         }
         return cls(**given)
 
-    # --- the system, as the general equations take it ---------------------------------------------
+    # --- the system, for the general equations ---------------------------------------------
 
     def initial_state(self) -> tuple[Any, ...]:
         """Upright and straight, on the ground, the rear wheel above the origin."""
@@ -311,7 +311,7 @@ class WhippleBicycle(System):
             meaning = "the torques on lean, steer and rear wheel [N m]"
             _checks.check_control_value(t, control, (3,), meaning)
 
-    # --- what this system knows beyond the general equations --------------------------------------
+    # --- closed forms and other quantities of this system --------------------------------------
 
     def pitch(self, lean: Scalar, steer: Scalar) -> Scalar:
         """θ of the rear frame about its axle [rad], positive nose down, for which both wheels touch the ground."""

@@ -126,7 +126,7 @@ class MovingParts(System):
     def _moving(self, t: Time, q: Configuration, rate: Array) -> Parabola:
         return Parabola(jnp.asarray(t, rate.dtype), q[-1], rate, jnp.zeros_like(rate))
 
-    # --- the system, as the general equations take it ---------------------------------------------
+    # --- the system, for the general equations ---------------------------------------------
 
     def lagrangian(self, t: Time, q: Configuration, v: Velocity) -> Scalar:
         """L(t, q, v, θ) with θ and θ̇ from the state."""
