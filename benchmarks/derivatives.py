@@ -1,22 +1,27 @@
 """Derivatives of everything that moves, in every order of modes, against differences of values.
 
-    python benchmarks/derivatives.py [--quick] [--only NAME ...] [--markdown FILE]
+    python benchmarks/derivatives.py [--quick] [--only NAME ...] [--keep FILE] [--markdown FILE]
 
-Each row is a scalar function of two numbers, at one or more points that are hard for derivatives. Columns: the gradient in
-forward (`f`) and reverse mode (`r`), and the Hessian times a direction in the four orders of two modes: `fr` is forward over
-reverse. A figure is the largest error relative to the largest entry of the reference, which is made of values alone, in
-double precision: central differences with two Richardson extrapolations. What is refused has the error's first words.
-`seconds` are CPU seconds of tracing and compiling all columns, without LLVM's optimisation. The last line is one JSON
-object; `worst` is its largest figure in double precision.
+Each row of `derivative_rows.py` is a scalar function of two numbers, at one or more points that are hard for derivatives.
+Columns: the gradient in forward (`f`) and reverse mode (`r`), and the Hessian times a direction in the four orders of two
+modes: `fr` is forward over reverse. A figure is the largest error over the points, each relative to the largest entry of the
+reference at that point (but not less than a thousandth of the largest at any point). The reference is made of values alone,
+in double precision: central differences with two Richardson extrapolations. A combination that raises an error is
+"refused", with the error's first sentence.
+
+`--keep FILE` adds results to a JSON file; a row is not run again in a precision that stands in it. `--markdown FILE` replaces
+the table in a Markdown file. `seconds` are CPU seconds of tracing and compiling all columns, without LLVM's optimisation. The
+last line is one JSON object; `worst` is its largest figure in double precision.
 """
 
 import argparse
+import contextlib
 import json
 import os
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 # A third of the time to compile, before JAX starts; nothing is timed that runs.
 os.environ.setdefault(
@@ -24,219 +29,18 @@ os.environ.setdefault(
     "--xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true",
 )
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-
-import jaxhamel
-from jaxhamel import ensemble
-from jaxhamel.control import Spline
-from jaxhamel.systems import CircularRails, FreeRigidBody, RollingBall, StraightRails
+from derivative_rows import ROWS, Row
 
 jax.config.update("jax_enable_x64", True)
 DIRECTION = np.array([0.6, -0.8])
 STEP = 0.04  # of the differences, halved twice
-
-
-class Pendulum(jaxhamel.System):
-    """q̈ = −k sin q + control."""
-
-    stiffness: jax.Array
-    space = jaxhamel.Euclidean(1)
-
-    def lagrangian(self, t, q, v):
-        return 0.5 * v[0] ** 2 + self.stiffness * jnp.cos(q[0])
-
-    def force(self, t, q, v, control):
-        return jnp.zeros_like(v) if control is None else control
-
-
-class Row(NamedTuple):
-    """f(x, point) at x + 0 and several points, whose names are shown."""
-
-    function: Callable
-    x: list[float]
-    points: dict[str, list[float]]
-
-
-START = {"t₀ = 0": [0.0], "t₀ = −2": [-2.0]}
-
-
-def pendulum(x, p, *, times=(0.0, 0.4, 0.9), control=None, **options):
-    ts = jnp.stack([p[0] + t for t in times])
-    u0 = jnp.stack([x[1]])
-    options = {"dt": 0.16, "max_steps": 16} | options
-    q0 = jnp.array([0.5], x.dtype)
-    return jaxhamel.simulate(Pendulum(x[0]), q0, u0, ts, control, **options)
-
-
-def end(path):
-    return path.q[-1, 0] + path.u[-1, 0] ** 2
-
-
-def by_times(x, p):
-    ts = jnp.stack([p[0], p[0] + x[0], p[0] + x[0] + x[1]])
-    system, q0, u0 = Pendulum(jnp.asarray(2.0, x.dtype)), [0.5], [0.1]
-    q0, u0 = jnp.array(q0, x.dtype), jnp.array(u0, x.dtype)
-    return end(jaxhamel.simulate(system, q0, u0, ts, dt=0.16, max_steps=16))
-
-
-def event(x, p):
-    path = pendulum(x, p, times=(0.0, 2.0), event=lambda t, q, u: q[0] - 0.2)
-    return path.t_end - p[0] + path.u_end[0]
-
-
-def dense(x, p):
-    return pendulum(x, p, dense=True).evaluate(p[0] + 0.3)[0][0]
-
-
-def spline(x, p):
-    curve = Spline(
-        jnp.outer(jnp.array([0.1, 1.0, -0.5, 0.3, 0.2, 0.1], x.dtype), x[1:]),
-        p[0],
-        p[0] + 0.9,
-        degree=3,
-    )
-    return end(pendulum(x, p, control=curve))
-
-
-def of_ensemble(run, **options):
-    """Two trajectories, one with the number x₁ as velocity, the other with its half."""
-
-    def function(x, p):
-        u0 = jnp.stack([x[1:], 0.5 * x[1:]])
-        q0 = jnp.array([0.5], x.dtype)
-        q, u = run(
-            Pendulum(x[0]),
-            q0,
-            u0,
-            np.array([0.0, 0.4, 0.9]),
-            in_axes=(None, None, 0, None),
-            **options,
-        )
-        return jnp.sum(q[:, -1]) * p[0] + jnp.sum(u[:, -1] ** 2)
-
-    return function
-
-
-def simulated(*args, **options):
-    path = ensemble.simulate(*args, **options)
-    return path.q, path.u
-
-
-def integrated(x, p):
-    u0 = jnp.stack([x[1], 0.5 * x[1]])
-    f = lambda t, y, k: jnp.stack([y[1], -k * jnp.sin(y[0])])  # noqa: E731
-    y0 = jnp.stack([jnp.full(2, 0.5, x.dtype), u0], axis=1)
-    y = ensemble.integrate(f, y0, np.array([0.0, 0.9]), x[0], dt=0.16, in_axes=(0, None))
-    return jnp.sum(y[:, -1, 0]) * p[0] + jnp.sum(y[:, -1, 1] ** 2)
-
-
-def body(x, p):
-    """A rigid body by a moment of inertia and a velocity; the point: quaternion, ratio of velocities, their scale."""
-    inertia = jnp.stack([x[0], jnp.asarray(1.5, x.dtype), jnp.asarray(1.8, x.dtype)])
-    u0 = jnp.stack([p[4] * x[1], x[1], 0 * x[1]]) * p[5]
-    path = jaxhamel.simulate(FreeRigidBody(inertia), p[:4], u0, [0.0, 0.3], dt=0.1, max_steps=4)
-    q = path.q[-1]
-    return q[1] + q[0] * q[2] + jnp.sum(path.u[-1] ** 3)
-
-
-ATTITUDES = {
-    "identity": [1.0, 0, 0, 0, 0.7, 1.0],
-    "half a turn": [0.0, 0, 1, 0, 0.7, 1.0],
-    "half a turn, −q": [0.0, -1, 0, 0, 0.7, 1.0],
-    "at rest": [1.0, 0, 0, 0, 0.7, 0.0],
-}
-
-
-class Swing(eqx.Module):
-    amplitude: jax.Array
-
-    def __call__(self, t):
-        return self.amplitude * jnp.sin(1.0 + t)
-
-
-def ball(rails_of):
-    """|Ω̇|² by the amplitude of the masses and a velocity; point: quaternion, scale of Ω, two masses, place, g, t."""
-
-    def function(x, p):
-        rails, count = rails_of(x.dtype, p)
-        shell = {
-            "radius": 1.0,
-            "shell_mass": 4.0,
-            "shell_inertia": [1.0, 1.1, 1.2],
-            "shell_com": [0, 0, -0.05],
-        }
-        shell = {name: jnp.asarray(value, x.dtype) for name, value in shell.items()}
-        system = RollingBall(**shell, masses=p[5 : 5 + count], rails=rails, gravity=p[8])
-        q = (p[:4], jnp.zeros(2, x.dtype))
-        u = jnp.stack([x[1], 0.3 * x[1], -x[1]]) * p[4]
-        control = Swing(jnp.stack([x[0], x[0]])[:count])
-        rate = jaxhamel.acceleration(system, p[9], q, u, control)
-        return jnp.sum(rate**2)
-
-    return function
-
-
-def circular(dtype, p):
-    """Two rails about one axis: with the second place 0 the masses are always in one point."""
-    normal = jnp.array([[0.0, -1.0, 0.0]] * 2, dtype)
-    zero = jnp.stack(
-        [jnp.array([1.0, 0, 0], dtype), jnp.stack([jnp.cos(p[7]), 0 * p[7], jnp.sin(p[7])])]
-    )
-    return CircularRails(radius=jnp.full(2, 0.8, dtype), normal=normal, zero=zero), 2
-
-
-def straight(dtype, p):
-    del p
-    direction = jnp.array([[1.0, 0, 0], [0, 1.0, 0]], dtype)
-    return StraightRails(jnp.zeros((2, 3), dtype), direction), 2
-
-
-def none(dtype, p):
-    del p
-    nothing = jnp.zeros((0, 3), dtype)
-    return CircularRails(radius=jnp.zeros(0, dtype), normal=nothing, zero=nothing), 0
-
-
-#                  quaternion, speed, masses, place, gravity, t
-BALLS = {
-    "identity": [1.0, 0, 0, 0, 1, 1, 0.7, 0.9, 9.81, 0],
-    "half a turn": [0.0, 1, 0, 0, 1, 1, 0.7, 0.9, 9.81, 0],
-    "at rest": [1.0, 0, 0, 0, 0, 1, 0.7, 0.9, 9.81, 0],
-    "a mass of zero": [1.0, 0, 0, 0, 1, 0, 0.7, 0.9, 9.81, 0],
-    "coincident masses": [1.0, 0, 0, 0, 1, 1, 0.7, 0, 9.81, 0],
-    "no gravity": [1.0, 0, 0, 0, 1, 1, 0.7, 0.9, 0, 0],
-    "t₀ = 5": [1.0, 0, 0, 0, 1, 1, 0.7, 0.9, 9.81, 5],
-}
-X = [2.0, 0.7]
-ONE = {"": [1.0]}
-ROWS = {
-    "simulate, `dt`": Row(lambda x, p: end(pendulum(x, p)), X, START),
-    "simulate, tolerance": Row(
-        lambda x, p: end(pendulum(x, p, dt=None, rtol=1e-11, atol=1e-13, max_steps=128)), X, START
-    ),
-    "simulate, by `ts`": Row(by_times, [0.4, 0.5], START),
-    "simulate, real event": Row(event, X, START),
-    "simulate, dense": Row(dense, X, START),
-    "simulate, spline as control": Row(spline, X, START),
-    "simulate, rigid body": Row(body, [1.2, 0.7], ATTITUDES),
-    "ensemble.simulate, `dt`": Row(of_ensemble(simulated, dt=0.16), X, ONE),
-    "ensemble.rollout, `dt`": Row(of_ensemble(ensemble.rollout, dt=0.16), X, ONE),
-    "ensemble.rollout, tolerance": Row(
-        of_ensemble(ensemble.rollout, rtol=1e-11, atol=1e-13), X, ONE
-    ),
-    "ensemble.integrate, `dt`": Row(integrated, X, ONE),
-    "ball, circular rails": Row(ball(circular), [0.3, 0.7], BALLS),
-    "ball, straight rails": Row(
-        ball(straight), [0.3, 0.7], {k: v for k, v in BALLS.items() if k == "identity"}
-    ),
-    "ball without masses": Row(
-        ball(none), [0.3, 0.7], {k: v for k, v in BALLS.items() if k == "identity"}
-    ),
-}
+FLOOR = 1e-3  # of the largest entry at any point: the least scale of an error at one point
+COLUMNS = ("f", "r", "ff", "fr", "rf", "rr")
 QUICK = ("ensemble.integrate, `dt`",)
+BEGIN, END = "<!-- table of benchmarks/derivatives.py -->", "<!-- end of the table -->"
 
 
 def derivatives(f: Callable) -> dict[str, Callable]:
@@ -276,78 +80,129 @@ def reference(f: Callable, x: np.ndarray, points: np.ndarray) -> tuple[np.ndarra
 
 
 def errors(row: Row, precisions: list[str]) -> tuple[dict, float]:
-    """The largest error of each column in each precision, and the CPU seconds of compiling."""
+    """The largest error of each column in each precision, or why it is refused; and the CPU seconds of compiling."""
+    row = row._replace(function=jax.jit(row.function))  # traced once for all columns
     points = np.array(list(row.points.values()))
     gradient, second = reference(row.function, np.array(row.x), jnp.asarray(points))
     found, seconds = {}, 0.0
     for precision in precisions:
-        dtype, found[precision] = np.dtype(precision), {}
-        for name in ("f", "r", "ff", "fr", "rf", "rr"):
+        found[precision] = {}
+        for name in COLUMNS:
             wanted = gradient if len(name) == 1 else second
-            error, took = error_of(row.function, name, row.x, points, dtype, wanted)
+            error, took = error_of(row, name, points, precision, wanted)
             found[precision][name] = error
             seconds += took
     return found, seconds
 
 
-def error_of(f, name, x, points, dtype, wanted):
-    def one(x, p, v):
-        return derivatives(lambda x: f(x, p))[name](x, v)
+def error_of(row: Row, name: str, points, precision: str, wanted):
+    """(largest error or the message of a refusal, CPU seconds of compiling) of one column in one precision."""
 
-    at = [jnp.asarray(a, dtype) for a in (x, points, DIRECTION)]
+    def one(x, p, v):
+        return derivatives(lambda x: row.function(x, p))[name](x, v)
+
     started = time.process_time()
-    try:
-        program = jax.jit(jax.vmap(one, in_axes=(None, 0, None))).lower(*at).compile()
-    except Exception as error:  # a column that is refused is a result
-        return f"refused: {str(error).splitlines()[0][:60]}", 0.0
-    took = time.process_time() - started
-    got = np.asarray(program(*at), dtype=float)
-    return float(np.max(np.abs(got - wanted)) / np.max(np.abs(wanted))), took
+    with of_precision(row, precision):
+        at = [jnp.asarray(a, precision) for a in (row.x, points, DIRECTION)]
+        try:
+            program = jax.jit(jax.vmap(one, in_axes=(None, 0, None))).lower(*at).compile()
+            took = time.process_time() - started
+            got = np.asarray(program(*at), dtype=float)
+        except Exception as error:  # a column that is refused is a result
+            return f"{type(error).__name__}: {str(error).splitlines()[0]}", 0.0
+    return relative(got, wanted), took
+
+
+def of_precision(row: Row, precision: str):
+    """Functions that take JAX's default precision are given single precision by its switch."""
+    single = row.default_precision and precision == "float32"
+    return jax.enable_x64(False) if single else contextlib.nullcontext()
+
+
+def relative(got: np.ndarray, wanted: np.ndarray) -> float:
+    """The largest error over the points, each by the scale there."""
+    scale = np.max(np.abs(wanted), axis=1)
+    scale = np.maximum(scale, FLOOR * np.max(scale))
+    return float(np.max(np.max(np.abs(got - wanted), axis=1) / scale))
 
 
 def table(results: dict) -> str:
-    """The results in Markdown: a row for each precision."""
-    head = "| motion, points | precision | f | r | ff | fr | rf | rr |"
-    lines = [head, "|" + "---|" * 8]
-    for name, found in results.items():
+    """The results in Markdown: a row for each precision, then the sentences of what is refused."""
+    lines = ["| what, at which points | precision | f | r | ff | fr | rf | rr |", "|" + "---|" * 8]
+    sentences: dict[str, list[str]] = {}
+    for name in [name for name in ROWS if name in results]:
         points = ", ".join(p for p in ROWS[name].points if p)
         title = f"{name}: {points}" if points else name
-        for precision, columns in found.items():
-            cells = [f"{c:.0e}" if isinstance(c, float) else c for c in columns.values()]
+        for precision, columns in results[name].items():
+            cells = [cell(c) for c in columns.values()]
             lines.append(f"| {title} | {precision} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+            for c in columns.values():
+                if isinstance(c, str):
+                    sentences.setdefault(c, []).append(name)
+    refusals = [f"- {', '.join(dict.fromkeys(n))}: {text}" for text, n in sentences.items()]
+    return "\n".join([*lines, *([""] if refusals else []), *refusals])
 
 
-def main() -> None:
+def cell(figure: float | str) -> str:
+    """A figure with one digit; "refused" where there is a message instead."""
+    if isinstance(figure, str):
+        return "refused"
+    return f"{figure:.0e}" if np.isfinite(figure) else "not finite"
+
+
+def write_table(file: Path, results: dict) -> None:
+    """Replaces what stands between the two marks in a file."""
+    text = file.read_text() if file.exists() else f"{BEGIN}\n{END}\n"
+    pattern = re.compile(f"{re.escape(BEGIN)}.*{re.escape(END)}", re.DOTALL)
+    whole = f"{BEGIN}\n\n{table(results)}\n\n{END}"
+    file.write_text(pattern.sub(lambda _: whole, text))
+
+
+def options() -> argparse.Namespace:
+    """The options of the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="one row, within 30 s")
     parser.add_argument(
-        "--only", nargs="*", default=None, help="rows whose names begin with one of these"
+        "--only",
+        nargs="*",
+        default=None,
+        help="rows whose names begin with one of these, in this order",
     )
     parser.add_argument("--precision", nargs="*", default=["float64", "float32"])
-    parser.add_argument("--markdown", type=Path, help="where the table is written")
-    options = parser.parse_args()
-    begin = tuple(options.only or (QUICK if options.quick else ("",)))
-    results, seconds = {}, {}
-    for name in [name for name in ROWS if name.startswith(begin)]:
-        results[name], seconds[name] = errors(ROWS[name], options.precision)
-        print(f"{name} ({seconds[name]:.0f} s): {results[name]}", flush=True)
-    if options.markdown:
-        options.markdown.write_text(table(results) + "\n")
-    worst = [
-        c
-        for found in results.values()
-        for c in found.get("float64", {}).values()
-        if isinstance(c, float)
-    ]
-    refused = sum(
-        isinstance(c, str)
-        for found in results.values()
-        for each in found.values()
-        for c in each.values()
-    )
-    report = {"benchmark": "derivatives", "worst": max(worst, default=None), "refused": refused}
-    print(json.dumps(report | {"results": results, "seconds": seconds}))
+    parser.add_argument("--keep", type=Path, help="JSON file to which results are added")
+    parser.add_argument("--markdown", type=Path, help="file in which the table is replaced")
+    return parser.parse_args()
+
+
+def main() -> None:
+    given = options()
+    begin = tuple(given.only or (QUICK if given.quick else ("",)))
+    results = json.loads(given.keep.read_text()) if given.keep and given.keep.exists() else {}
+    seconds = {}
+    for name in dict.fromkeys(name for start in begin for name in ROWS if name.startswith(start)):
+        left = [p for p in given.precision if p not in results.get(name, {})]
+        if not left:
+            continue
+        found, seconds[name] = errors(ROWS[name], left)
+        results[name] = results.get(name, {}) | found
+        print(f"{name} ({seconds[name]:.0f} s): {found}", flush=True)
+        if given.keep:
+            given.keep.write_text(json.dumps(results, indent=1))
+    if given.markdown:
+        write_table(given.markdown, results)
+    print(json.dumps({"benchmark": "derivatives"} | summary(results) | {"seconds": seconds}))
+
+
+def summary(results: dict) -> dict:
+    """The largest figure in double precision, and how many combinations are refused or not finite."""
+    figures = [c for found in results.values() for each in found.values() for c in each.values()]
+    double = [c for found in results.values() for c in found.get("float64", {}).values()]
+    return {
+        "worst": max((c for c in double if isinstance(c, float)), default=None),
+        "refused": sum(isinstance(c, str) for c in figures),
+        "not_finite": sum(isinstance(c, float) and not np.isfinite(c) for c in figures),
+        "results": results,
+    }
 
 
 if __name__ == "__main__":

@@ -55,6 +55,7 @@ from jaxhamel._checks._ensembles._run_folder import other_numbers as other_numbe
 from jaxhamel._checks._ensembles._run_folder import writing as writing
 from jaxhamel._checks._ensembles._sampling import check_distribution as check_distribution
 from jaxhamel._checks._ensembles._sampling import check_index as check_index
+from jaxhamel._checks._ensembles._sampling import check_model as check_model
 from jaxhamel._checks._ensembles._sampling import check_room as check_room
 from jaxhamel._checks._ensembles._sampling import check_sampling as check_sampling
 from jaxhamel._checks._ensembles._sampling import check_whole as check_whole

@@ -109,6 +109,7 @@ def check_count(name: str, value, least: int = 1) -> None:
 
 
 OUTSIDE = (
-    "a search runs its iterations in Python, not under jit, vmap or grad. Call it outside them; what can be "
-    "differentiated is `jaxhamel.simulate`, and `control.residual`."
+    "its value is needed, because fits, searches and Monte Carlo runs are loops in Python, which do not work under jit, "
+    "vmap or grad. Call them outside; to differentiate, take `jaxhamel.simulate`, `ensemble.rollout`, `control.residual`, "
+    "`GaitProblem.cost` or `identify.Experiment.information`."
 )

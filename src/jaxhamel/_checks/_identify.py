@@ -17,6 +17,8 @@ from jaxhamel._words import counted
 def check_noise(measurement) -> None:
     """Checks the noise: None (it is estimated), or one positive number, or one for each error; the offset is one number."""
     name, noise, offset = measurement.name, measurement.noise, measurement.offset
+    check_outside(f"noise of {name}", noise)
+    check_outside(f"offset of {name}", offset)
     if noise is not None:
         known = np.asarray(noise)
         check_positive(
@@ -107,6 +109,7 @@ def check_values(values, name: str) -> None:
             '{"position": x}.'
         )
     for key, value in values.items():
+        check_outside(f"{key}` of `{name}", value)
         if np.asarray(value).dtype.kind not in "iufb":
             raise TypeError(
                 f"{name}: `{key}` has dtype {np.asarray(value).dtype}; it must be made of real numbers, NaN where a "

@@ -96,8 +96,9 @@ class Experiment:
     def information(self, curve: Any) -> Float[Array, "P P"]:
         """The information F about the coordinates z if the masses (motors) move along the curve."""
         check_methods(self.model.system, self.ts[0], *self.start, curve)
-        # passed as data, so that finer steps need no new program
-        steps = jnp.full(self.ts.shape[0] - 1, self.steps)
+        # as data, finer steps need no new program; reverse mode has to know their number
+        data = jnp.full(self.ts.shape[0] - 1, self.steps)
+        steps = self.steps if _checks.any_tracer(curve) else data
         return _information(self.model, curve, self.start, self.ts, self.state_error, steps)
 
     def errors(self, curve: Any) -> dict[str, float]:
@@ -105,6 +106,7 @@ class Experiment:
 
         It is 0 for a frozen quantity, and infinite for one that the experiment does not determine.
         """
+        _checks.check_outside("curve", curve)
         F, model = self.information(curve), self.model
         names = [name for p in model.parameters for name in p.names()]
         known = (np.asarray(x) for x in quantities(model, model.coordinates()))
@@ -172,6 +174,7 @@ def design(
     initial curve leaves a parameter undetermined.
     """
     _checks.check_kind("experiment", experiment, Experiment, "it must be an identify.Experiment.")
+    _checks.check_outside("curve", curve)
     _checks.check_curve(curve, experiment.ts)
     _checks.check_count("max_steps", max_steps)
     _checks.check_positive("tolerance", tolerance, "Say, 1e-3.")

@@ -8,7 +8,8 @@ from itertools import pairwise
 import jax
 import numpy as np
 
-from jaxhamel._checks._values import _kind, check_finite, check_positive
+from jaxhamel._checks._fits import check_outside
+from jaxhamel._checks._values import _kind, check_callable, check_finite, check_positive
 
 _WIDTHS = {
     "std": "It is the width of a distribution.",
@@ -16,6 +17,13 @@ _WIDTHS = {
     "median": "A lognormal number is positive; take the distribution normal for one that may not be.",
 }
 _OPEN_ENDS = {"truncated-normal": ("low", "high")}
+
+
+def check_model(model) -> None:
+    """Checks that the model is a function, and that neither it nor its closure holds a traced value."""
+    check_callable("model", model, "of a dictionary of arrays, one for each distribution")
+    cells = getattr(model, "__closure__", None) or ()
+    check_outside("model", [model, *(cell.cell_contents for cell in cells)])
 
 
 def check_distribution(name, parameters, known) -> None:
@@ -46,6 +54,7 @@ def check_distribution(name, parameters, known) -> None:
 
 def _numbers_of(key, value):
     """The value as an array of real numbers."""
+    check_outside(key, value)
     try:
         return np.asarray(value, float)
     except (TypeError, ValueError):

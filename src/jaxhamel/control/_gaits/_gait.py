@@ -193,6 +193,7 @@ def optimise_gait(
     **Returns:** a `GaitResult`; `print` it. Neither failing to converge nor Ctrl-C is an error: `converged` and `status`
     report it, with the best gait so far.
     """
+    _checks.check_outside("problem", problem)
     for name, value in (("rtol", rtol), ("atol", atol), ("iterations", iterations)):
         _checks.check_positive(name, value, "Give a number larger than zero.")
     _checks.check_progress(progress)

@@ -79,7 +79,7 @@ def monte_carlo(
     The same N and seed give the same numbers to the last bit, with or without interruptions, on one device or many.
     """
     samples = Samples(distributions, trajectories, seed, sampler)
-    _checks.check_callable("model", model, "of a dictionary of arrays, one for each distribution")
+    _checks.check_model(model)
     _checks.check_about(about)
     _checks.check_progress(progress)
     if check is not None:

@@ -165,7 +165,7 @@ def _checked(model, distributions, samples, seed, sampler, bootstrap, about) -> 
     """Checks all arguments before the run; the number of bootstrap resamples."""
     _checks.check_sampling(distributions, samples, seed, sampler, SAMPLERS, "samples")
     _checks.check_base_samples(samples)
-    _checks.check_callable("model", model, "of a dictionary of arrays, one for each distribution")
+    _checks.check_model(model)
     _checks.check_about(about)
     return _checks.check_whole("bootstrap", bootstrap)
 

@@ -40,6 +40,7 @@ class Run:
         name: str = "run",
         guess: tuple[Any, ...] | None = None,
     ):
+        _checks.check_outside("ts", ts)
         _checks.check_values(values, name)
         columns = {key: np.asarray(value, dtype=float) for key, value in values.items()}
         self.ts = np.asarray(ts, dtype=float)

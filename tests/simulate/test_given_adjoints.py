@@ -1,0 +1,65 @@
+"""diffrax's adjoints, with ordinary and group solvers: reverse mode = forward mode = Richardson's extrapolation."""
+
+import diffrax
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxhamel.geometry as geo
+from jaxhamel.simulate import CommutatorFree2, LieGroup, Variational, simulate
+from tests.simulate.small_systems import Body, Pendulum
+
+X, ALONG = np.array([1.2, 0.7]), np.array([0.6, -0.8])
+STEPS = {"dt": 0.2, "max_steps": 2}
+DIRECT = diffrax.DirectAdjoint(), diffrax.DirectAdjoint()
+ONE_MODE = diffrax.ForwardMode(), diffrax.RecursiveCheckpointAdjoint()
+
+
+def body(x, **options):
+    """By a moment of inertia and the size of Ω; the steps end between two times."""
+    u0 = x[1] * jnp.array([0.5, 1.0, -0.3])
+    q0, inertia = jnp.array([0.6, 0.0, 0.8, 0.0]), jnp.stack([x[0], 0 * x[0] + 1.5, 0 * x[0] + 2])
+    path = simulate(Body(inertia), q0, u0, [0.0, 0.3], **STEPS, **options)
+    return path.q[-1, 1] + path.q[-1, 0] * path.q[-1, 2] + jnp.sum(path.u[-1] ** 2)
+
+
+def pendulum(x, **options):
+    path = simulate(Pendulum(x[0]), jnp.array([0.5]), x[1:], [0.0, 0.3], **STEPS, **options)
+    return path.q[-1, 0] + path.u[-1, 0] ** 2
+
+
+@eqx.filter_jit
+def differentiated(motion, solver, forward, reverse, points):
+    """(value, slope along `ALONG` by forward mode, gradient by reverse mode) at each point."""
+
+    def at(x):
+        of = lambda adjoint: lambda x: motion(x, solver=solver, adjoint=adjoint)  # noqa: E731
+        slope = jax.jvp(of(forward), (x,), (jnp.asarray(ALONG),))[1]
+        return jax.value_and_grad(of(reverse))(x), slope
+
+    return jax.vmap(at)(points)
+
+
+@pytest.mark.parametrize(
+    ("motion", "solver", "adjoints"),
+    [
+        (pendulum, diffrax.Heun(), DIRECT),
+        (body, LieGroup(diffrax.Heun(), geo.SO3()), DIRECT),
+        (body, LieGroup(diffrax.Heun(), geo.SO3()), ONE_MODE),
+        (body, CommutatorFree2(), DIRECT),
+        (body, Variational(), DIRECT),
+    ],
+    ids=["Heun", "LieGroup", "LieGroup, one mode each", "CommutatorFree2", "Variational"],
+)
+def test_reverse_is_forward_is_richardson(motion, solver, adjoints):
+    """One program for the values at x ± h e and x ± h/2 e as well, whose extrapolation leaves errors of order h⁴."""
+    offsets = np.concatenate([h * np.concatenate([np.eye(2), -np.eye(2)]) for h in (0.01, 0.005)])
+    points = jnp.asarray(X + np.concatenate([offsets, np.zeros((1, 2))]))
+    (values, gradients), slopes = differentiated(motion, solver, *adjoints, points)
+    coarse, fine = np.asarray(values[:8]).reshape(2, 2, 2)
+    by_steps = [(side[0] - side[1]) / (2 * h) for side, h in ((coarse, 0.01), (fine, 0.005))]
+    wanted = (4 * by_steps[1] - by_steps[0]) / 3
+    np.testing.assert_allclose(gradients[-1], wanted, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(slopes[-1], wanted @ ALONG, rtol=0, atol=1e-9)
