@@ -9,9 +9,9 @@ reference at that point (but not less than a thousandth of the largest at any po
 in double precision: central differences with two Richardson extrapolations. A combination that raises an error is
 "refused", with the error's first sentence.
 
-`--keep FILE` adds results to a JSON file; a row is not run again in a precision that stands in it. `--markdown FILE` replaces
-the table in a Markdown file. `seconds` are CPU seconds of tracing and compiling all columns, without LLVM's optimisation. The
-last line is one JSON object; `worst` is its largest figure in double precision.
+`--keep FILE` adds results to a JSON file; a row is not run again in a precision that stands in it. `--markdown FILE`
+replaces the table in a Markdown file. `seconds` are CPU seconds of tracing and compiling all columns, without LLVM's
+optimisation. The last line is one JSON object; `worst` is its largest figure in double precision.
 """
 
 import argparse
