@@ -140,7 +140,20 @@ def table(results: dict) -> str:
                 if isinstance(c, str):
                     sentences.setdefault(c, []).append(name)
     refusals = [f"- {', '.join(dict.fromkeys(n))}: {text}" for text, n in sentences.items()]
-    return "\n".join([*lines, *([""] if refusals else []), *refusals])
+    return "\n".join([*lines, *([""] if refusals else []), *refusals, *missing(results)])
+
+
+def missing(results: dict) -> list[str]:
+    """A paragraph with the rows that have not been run, or in double precision only."""
+    absent = [name for name in ROWS if name not in results]
+    double = [name for name in ROWS if name in results and "float32" not in results[name]]
+    said = {"Not run yet": absent, "In double precision only": double}
+    return [
+        line
+        for text, names in said.items()
+        if names
+        for line in ("", f"{text}: {'; '.join(names)}.")
+    ]
 
 
 def cell(figure: float | str) -> str:
