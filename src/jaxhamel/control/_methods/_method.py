@@ -7,6 +7,7 @@ from typing import Any
 import equinox as eqx
 from jaxtyping import Array, Float
 
+from jaxhamel import _checks
 from jaxhamel._search._loop import AbstractSearch
 from jaxhamel.control._problem._curves import free_parameters
 from jaxhamel.control._problem._problem import ControlProblem
@@ -34,13 +35,14 @@ class AbstractMethod(eqx.Module):
         **Arguments:** `problem`; `progress`: called with a `Progress` after each iteration, or after as many as fit into
         a fifth of a second.
 
-        **Returns:** a `Result`.
+        **Returns:** a `Result`. **Raises:** `TypeError` under jit, vmap or grad.
         """
         return self._run(problem, free_parameters(problem.curve)[0], progress)
 
     def _run(
         self, problem: ControlProblem, p: Array, progress: Callable[..., Any] | None
     ) -> Result:
+        _checks.check_outside("problem", problem)
         search = self.search(problem, p)
         ending = search.run(progress)
         best, cost, gradient_norm = search.found()
