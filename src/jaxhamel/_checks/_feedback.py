@@ -1,4 +1,4 @@
-"""Checks of controls that are functions: how they are called, and what a feedback gives where a motion starts."""
+"""Checks of controls that are functions: their arguments, and the value of a feedback at the initial state."""
 
 import inspect
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from jaxhamel._checks._values import _kind, _short, concrete
 
 
 def check_of_time(control: Callable[..., Any]) -> None:
-    """A control without state is called with t alone."""
+    """Checks that a control without state can be called with t alone."""
     if _accepts(control, 1) or not _accepts(control, 3):
         return
     raise TypeError(
@@ -21,7 +21,7 @@ def check_of_time(control: Callable[..., Any]) -> None:
 
 
 def check_of_state(function: Callable[..., Any]) -> None:
-    """What a feedback calls takes (t, q, u)."""
+    """Checks that the function of a feedback can be called with (t, q, u)."""
     if not callable(function) or isinstance(function, type):
         raise TypeError(
             f"`function` of Feedback is {_kind(function)}; it must be a callable pytree (t, q, u) -> value."
@@ -34,7 +34,7 @@ def check_of_state(function: Callable[..., Any]) -> None:
 
 
 def check_takes_feedback(system) -> None:
-    """A system whose parts move takes θ(t) with its rates, which a value at a state does not have."""
+    """Checks that the system accepts a feedback; prescribed motion needs θ(t) with rates, which a value lacks."""
     if system.prescribed_motion:
         raise TypeError(
             f"`control` is a Feedback, but {type(system).__name__} needs the motion θ(t) of its parts with two rates, not a "
@@ -44,7 +44,7 @@ def check_takes_feedback(system) -> None:
 
 
 def check_moving_parts(system, n_parts) -> None:
-    """A system whose parts move, and how many they are."""
+    """Checks that the system has prescribed motion, and that the number of its parts is known."""
     name = type(system).__name__
     if not system.prescribed_motion:
         raise TypeError(
@@ -60,7 +60,7 @@ def check_moving_parts(system, n_parts) -> None:
 
 
 def check_feedback_value(system, t, value, dtype) -> None:
-    """Real numbers in the state's dtype, as many as the system takes, finite."""
+    """Checks that a feedback gives finite real numbers in the state's dtype, in the system's number of controls."""
     for leaf in jax.tree.leaves(value):
         if leaf.dtype != dtype and not leaf.weak_type:
             raise TypeError(
@@ -88,7 +88,7 @@ def _check_finite(t, leaf) -> None:
 
 
 def _accepts(function: Callable[..., Any], count: int) -> bool:
-    """Whether it can be called with so many arguments, as far as its signature tells."""
+    """Whether the function can be called with this number of arguments, as far as its signature is known."""
     try:
         inspect.signature(function).bind(*range(count))
     except TypeError:

@@ -1,7 +1,8 @@
-"""The loop on the host around every search: budget, progress reports, Ctrl-C, history.
+"""The host's loop around every search: budget, progress reports, Ctrl-C, history.
 
-A kind of search is one subclass of `AbstractSearch`. It says how the next iterations are made and when the search has
-converged or failed; the loop here does everything else, so that all searches end and report in the same way.
+A kind of search is a subclass of `AbstractSearch`, which makes the iterations and decides on convergence or failure. The
+loop
+here does everything else, so that all searches end and report in the same way.
 """
 
 import time
@@ -15,20 +16,20 @@ from jaxhamel._words import counted
 
 
 class Verdict(NamedTuple):
-    """How a search ended: whether its tolerances were met, and why it ended, in words."""
+    """The end of a search: whether its tolerances were met, and the reason as a sentence."""
 
     converged: bool
     status: str
 
 
 class AbstractSearch(ABC):
-    """A search in pieces of one or more iterations.
+    """A search whose iterations are made in several calls.
 
     **Arguments:** `iterations`, `seconds`: its budget. The first iteration is made in any case.
     """
 
     unit: ClassVar[str] = "iteration"
-    # Statuses where the budget is spent; `done` and `limit` are numbers of iterations with their unit.
+    # Status texts for a spent budget; `done` and `limit` are numbers of iterations with their unit.
     out_of_time: ClassVar[str] = "out of time ({seconds:g} s): best so far"
     out_of_iterations: ClassVar[str] = "out of iterations ({iterations}): best so far"
 
@@ -43,11 +44,11 @@ class AbstractSearch(ABC):
 
     @abstractmethod
     def verdict(self) -> Verdict | None:
-        """How the search ended, for reasons other than its budget; None where it goes on."""
+        """The verdict of a search that has converged or failed; None while it continues. The budget is not considered."""
 
     @abstractmethod
     def report(self) -> Any:
-        """The argument of `progress` after the iterations made so far."""
+        """The progress report after the iterations so far, the argument of `progress`."""
 
     def run(self, progress: Callable[..., Any] | None = None) -> Verdict:
         """Runs the search to its end; Ctrl-C ends it with the best point so far, if there is one."""
@@ -63,18 +64,18 @@ class AbstractSearch(ABC):
         return ending
 
     def piece(self, progress: Callable[..., Any] | None) -> None:
-        """Advances once and reports."""
+        """Makes the next iterations and reports them."""
         before = len(self.rows)
         self.advance()
         if progress is not None and len(self.rows) > before:
             progress(self.report())
 
     def ending(self) -> Verdict | None:
-        """How the search ended, its budget included; None where it goes on."""
+        """The verdict of a search that has ended, also by its budget; None while it continues."""
         return self.verdict() or self.budget_spent()
 
     def budget_spent(self) -> Verdict | None:
-        """The ending of a search that has spent its budget; None where it has not."""
+        """The verdict of a search whose budget is spent; None otherwise."""
         if not self.rows:
             return None
         if self.elapsed() > self.seconds:
@@ -84,16 +85,16 @@ class AbstractSearch(ABC):
         return None
 
     def interrupted(self) -> Verdict:
-        """The ending of a search that Ctrl-C has stopped."""
+        """The verdict of a search that Ctrl-C has stopped."""
         return Verdict(False, self._words("interrupted after {done}: best so far"))
 
     def note(self, **numbers: Any) -> None:
-        """Adds an iteration to the history, with the seconds it took to get there."""
+        """Adds an iteration, and the seconds since the start, to the history."""
         self.rows.append(numbers | {"seconds": self.elapsed()})
 
     @property
     def history(self) -> dict[str, np.ndarray]:
-        """One array for each quantity, an entry an iteration."""
+        """The history as one array for each quantity, with one entry for each iteration."""
         return {name: np.array([row[name] for row in self.rows]) for name in self.rows[0]}
 
     def elapsed(self) -> float:
@@ -101,9 +102,9 @@ class AbstractSearch(ABC):
         return time.monotonic() - self.began
 
     def time_left(self, iterations: float | None = None) -> float:
-        """Seconds for so many more iterations (default: all that the budget has), at most what the budget has.
+        """An estimate of the seconds for this many more iterations (default: all that are left), at most the time left.
 
-        The first iteration is mostly compilation, so the pace is that of the others.
+        The first iteration is mostly compilation, so that the pace is that of all others.
         """
         n, seconds = len(self.rows), self.rows[-1]["seconds"]
         more = self.iterations - n if iterations is None else iterations

@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 def updated(
     optimiser: Any, gradient: Float[Array, " P"], state: Any, p: Float[Array, " P"], **known: Any
 ) -> tuple[Float[Array, " P"], Any]:
-    """(p, state) after a step.
+    """The parameters and the optimiser's state (p, state) after one step.
 
     **Arguments:** `optimiser`: an `optax.GradientTransformation`; `known`: cost, gradient and function, for optimisers with
     a line search.

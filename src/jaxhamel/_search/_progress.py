@@ -22,7 +22,7 @@ class Progress(NamedTuple):
 
     @classmethod
     def of_cost(cls, iteration: int, cost: float, elapsed: float, time_left: float) -> "Progress":
-        """The report of a method that has nothing but a cost."""
+        """The report of a method that only has a cost."""
         nan = float("nan")
         return cls(iteration, cost, nan, nan, nan, True, elapsed, time_left)
 

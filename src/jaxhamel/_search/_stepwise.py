@@ -20,8 +20,8 @@ from jaxhamel._search._loop import AbstractSearch, Verdict
 from jaxhamel._search._progress import Progress
 from jaxhamel._words import counted
 
-BURST_SECONDS = 0.2  # s: the longest delay of progress reports and Ctrl-C
-MOST_STEPS = 64  # the most steps in one call
+BURST_SECONDS = 0.2  # [s], the longest delay of progress reports and Ctrl-C
+MOST_STEPS = 64  # the largest number of steps in one call
 
 
 class AbstractTask(eqx.Module):
@@ -37,7 +37,7 @@ class AbstractTask(eqx.Module):
 
     @abstractmethod
     def function(self, y: Float[Array, " P"]) -> tuple[Any, Array]:
-        """(value for the solver, cost)."""
+        """The value that the solver minimises, and the cost."""
 
     @abstractmethod
     def report(self, y: Float[Array, " P"], state: Any) -> PyTree[Array]:
@@ -55,7 +55,7 @@ class At(NamedTuple):
 
 
 class Stepwise(AbstractSearch):
-    """A search by an optimistix solver; `end` holds its point and the task's `report` of it."""
+    """A search by an optimistix solver; `end` has the final point and the task's `report` on it."""
 
     unit = "step"
     out_of_iterations = "out of steps after {done}"
@@ -71,13 +71,13 @@ class Stepwise(AbstractSearch):
         many = max(1, min(int(BURST_SECONDS / self.pace), MOST_STEPS, left))
         self.at, costs, self.end = _advance(self.task, self.at, *_asked(many, many == left))
         new = np.asarray(costs)[: int(self.at.steps) - len(self.rows)].tolist()
-        if self.rows:  # the first piece is mostly compilation
+        if self.rows:  # the first call is mostly compilation
             self.pace = max((time.monotonic() - began) / many, 1e-9)
         for cost in new:
             self.note(cost=cost)
 
     def verdict(self) -> Verdict | None:
-        """optimistix' own words, except where it converged."""
+        """The verdict in optimistix' own words, except for convergence."""
         if not bool(self.at.over):
             return None
         converged = bool(self.at.result == optx.RESULTS.successful)

@@ -44,7 +44,7 @@ def start_jax() -> None:
 def import_jax() -> None:
     """Imports JAX and Equinox.
 
-    **Raises:** `ScenarioError` if an environment variable that they read then has a value that they do not take.
+    **Raises:** `ScenarioError` if an environment variable that they read has an invalid value.
     """
     with _named():
         import equinox as _  # noqa: F401
@@ -64,7 +64,7 @@ def _named() -> Iterator[None]:
 
 @cache
 def _check_flags(flags: str) -> None:
-    """Tries the flags in another process: XLA aborts the process that gives it a flag it does not know."""
+    """Tries the flags in another process, since XLA aborts a process with an unknown flag."""
     if not flags:
         return
     tried = subprocess.run([sys.executable, "-c", TRY], capture_output=True, check=False)

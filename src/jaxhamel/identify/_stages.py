@@ -40,17 +40,17 @@ from jaxhamel.mechanics._tangent import tangent_size
 LOOSE, TIGHT = (3.0, 20.0), 150.0  # weights of the gaps: open at first, then closed
 SHORT_SHARE = 0.2  # fraction of each segment used in the first stages, in which wrong parameters have little effect
 ROUGH = 1e-3  # a preparing stage ends when a step would lower the cost by less than this fraction
-FINEST = 32  # the most steps between measurements, if `dt` is not given
+FINEST = 32  # largest number of steps between measurements, if `dt` is not given
 BIAS = 0.01  # refine steps until integration error adds less than 1 % to the mean squared score
-_OVER = object()  # what the stages give at their end
+_OVER = object()  # marks the end of the stages
 HOLD = 2.0  # weight (1/σ) of the temporary prior that keeps parameters near their start in the early stages
 
 
 class Fit(AbstractSearch):
     """The stages of one fit, and its current state.
 
-    The stages are one generator, which waits after each evaluation for the loop on the host. They look at the budget
-    themselves, because the noise is estimated even after a fit that was cut short.
+    The stages form one generator, which yields to the host's loop after each evaluation. They check the budget themselves,
+    because the noise is estimated even if the budget ends the fit.
     """
 
     out_of_time = "out of time ({seconds:g} s)"
@@ -99,7 +99,7 @@ class Fit(AbstractSearch):
         return self.verdict()
 
     def interrupted(self) -> Verdict:
-        """Stops the other fits, too."""
+        """The verdict after Ctrl-C, which stops the other fits, too."""
         self.stop.set()
         return super().interrupted()
 

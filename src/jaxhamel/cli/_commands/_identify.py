@@ -80,7 +80,7 @@ def _length(run: Any) -> float:
 
 
 def _made_up(scenario, out, measurements, control, seed) -> tuple[Path, list[Path]]:
-    """Writes the synthetic runs; their folder, and their files alone: the folder may hold others, of an earlier command."""
+    """Writes the synthetic runs; returns their folder and only their files, since other files may be in it."""
     if not any(value is not None for value in scenario["truth"].values()):
         raise ScenarioError(
             "--data is missing; give the folder with the measured runs, CSV files as [data] of the scenario "

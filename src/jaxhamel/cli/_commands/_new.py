@@ -53,7 +53,7 @@ def run_new(name: str, out: Path) -> list[Path]:
 
 
 def _is_module(name: str, out: Path) -> bool:
-    """Whether `import NAME` finds a module outside the current folder and the one written to."""
+    """Whether `import NAME` finds a module outside of the current folder and the output folder."""
     own = (Path.cwd(), out.resolve())
     elsewhere = [place for place in sys.path if Path(place).resolve() not in own]
     return name in sys.stdlib_module_names or PathFinder.find_spec(name, elsewhere) is not None

@@ -61,7 +61,7 @@ class GradientDescent(AbstractManyStarts):
 
 
 class _Search(AbstractControlSearch):
-    """A descent from one start, or from many at once."""
+    """A descent from one start, or from many in parallel."""
 
     out_of_iterations = "{limit} done: best so far"
 

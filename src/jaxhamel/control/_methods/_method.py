@@ -1,4 +1,4 @@
-"""A method of optimal control: a search among the free parameters of a curve, and the result made of its end."""
+"""Base classes for methods of optimal control, which search among the free parameters of a curve."""
 
 from abc import abstractmethod
 from collections.abc import Callable
@@ -23,7 +23,7 @@ class AbstractControlSearch(AbstractSearch):
 
 
 class AbstractMethod(eqx.Module):
-    """A method that solves a problem from one start: its subclass gives the search."""
+    """A method that solves a problem from one start; a subclass defines its search."""
 
     @abstractmethod
     def search(self, problem: ControlProblem, p: Float[Array, "*S P"]) -> AbstractControlSearch:
@@ -32,8 +32,8 @@ class AbstractMethod(eqx.Module):
     def run(self, problem: ControlProblem, progress: Callable[..., Any] | None = None) -> Result:
         """Solves one problem.
 
-        **Arguments:** `problem`; `progress`: called with a `Progress` after each iteration, or after as many as fit into
-        a fifth of a second.
+        **Arguments:** `problem`; `progress`: called with a `Progress` after each iteration, or about every fifth of a
+        second.
 
         **Returns:** a `Result`. **Raises:** `TypeError` under jit, vmap or grad.
         """
@@ -51,7 +51,7 @@ class AbstractMethod(eqx.Module):
 
 
 class AbstractManyStarts(AbstractMethod):
-    """A method that also searches from many starts at once."""
+    """A method that can also search from many starts in parallel."""
 
     def run_many(
         self,
@@ -59,10 +59,11 @@ class AbstractManyStarts(AbstractMethod):
         starts: Float[Array, "S P"],
         progress: Callable[..., Any] | None = None,
     ) -> Result:
-        """Solves one problem from many starts at once.
+        """Solves one problem from many starts in parallel.
 
-        **Arguments:** `starts`: free parameters of the curve, a row each; `problem`, `progress` as for `run`, which hears
-        of the best start at the time.
+        **Arguments:** `starts`: free parameters of the curve, one row for each start; `problem`, `progress` as for `run`,
+        with
+        reports on the best start.
 
         **Returns:** the best `Result`.
         """

@@ -95,13 +95,13 @@ class SingleShooting(AbstractMethod):
 
     def search(self, problem: ControlProblem, p: Float[Array, "*S P"]) -> AbstractControlSearch:
         """The search from p."""
-        # `max_steps` is no part of the program: another one does not compile it again
+        # `max_steps` is no part of the program: another value does not recompile
         method = eqx.tree_at(lambda m: m.max_steps, self, 0)
         return _Search(_LeastSquares(method, problem, p), self.max_steps)
 
 
 class _Search(Stepwise, AbstractControlSearch):
-    """The steps of the solver; the gradient is known at the end alone."""
+    """The steps of the solver; the gradient is known at the end only."""
 
     def found(self) -> tuple[Float[Array, " P"], float, float]:
         p, (cost, gradient_norm) = self.end

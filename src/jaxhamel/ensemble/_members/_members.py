@@ -132,7 +132,7 @@ def _first_of(member: tuple[Any, ...], dtype) -> tuple[Any, ...]:
 
 
 def _first_system(system: System, axes: list[int | None]) -> System:
-    """The first trajectory's system, where the shapes of its fields decide on its space."""
+    """The first trajectory's system, for systems whose space depends on the shapes of their fields."""
     if not isinstance(getattr(type(system), "space", None), property):
         return system
     leaves, structure = jax.tree.flatten(system)

@@ -167,12 +167,12 @@ def _numbers(path, header, rows, column) -> np.ndarray:
 
 
 def _cut(text: str, longest: int = 60) -> str:
-    """Text for a message, cut where it is long."""
+    """Text for a message, shortened if it is long."""
     return text if len(text) <= longest else f"{text[: longest - 3]}..."
 
 
 def _few(names: Sequence[str], most: int = 30) -> str:
-    """Names for a message: the first of them, and how many there are in all."""
+    """Names for a message: the first of them, and their total number."""
     more = f", ... ({len(names):,} in all)" if len(names) > most else ""
     return ", ".join(map(_cut, names[:most])) + more
 

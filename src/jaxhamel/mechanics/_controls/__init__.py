@@ -1,1 +1,1 @@
-"""Controls of every kind, and the systems whose velocities or whose parts' second rates are the control."""
+"""Controls of all kinds, and systems whose velocities or whose parts' accelerations are the control."""

@@ -1,4 +1,4 @@
-"""What a feedback gives at the state where a motion starts, for the checks there."""
+"""The value of a feedback at the initial state, for the checks there."""
 
 import equinox as eqx
 import jax
@@ -14,11 +14,12 @@ from jaxhamel.mechanics._system import System, dtype_of
 def at_start(
     system: System, t: Time, q: Configuration, u: QuasiVelocity, control: Control
 ) -> Control:
-    """The control that the checks at a motion's start look at: a feedback's value there, looked at by itself.
+    """The control for the checks at the initial state. A feedback is checked, and replaced by the constant that it gives
+    there.
 
-    Arrays may be abstract: then shapes and dtypes alone are looked at.
+    For abstract arrays only shapes and dtypes are checked.
 
-    **Raises:** `TypeError` or `ValueError` for a value that the system cannot take.
+    **Raises:** `TypeError` or `ValueError` for a value that the system does not accept.
     """
     if not isinstance(control, Feedback):
         return control
@@ -32,7 +33,7 @@ def at_start(
 
 
 def _shapes(control: Feedback, t, q, u):
-    """Of the value, by tracing, so that errors name the feedback and its line."""
+    """The shape of the feedback's value, by tracing, so that errors name the feedback and its line."""
     try:
         return called("`control`, a Feedback,", lambda f, *at: f(*at), control, t, q, u)
     except Exception:

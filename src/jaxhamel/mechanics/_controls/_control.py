@@ -39,14 +39,15 @@ class Feedback(eqx.Module):
     **Arguments:**
 
     - `function`: a callable pytree (t, q, u) → value, of jax.numpy operations. t [s], q and u are those of the system, and
-      the value is what the system takes as control. Its arrays (gains, a reference, weights of a network) are leaves: they
-      can be differentiated and mapped over, and other values compile nothing again. A `lambda` is another function each
-      time it is written.
+      the value is the system's control. Its arrays (gains, a reference, weights of a network) are leaves: they
+      can be differentiated and mapped over, and new values do not recompile. Each evaluation of a `lambda`
+      expression gives a new function.
 
-    It is evaluated wherever the equations of motion are, at each stage of a step: a controller in continuous time without
-    memory. Systems with `prescribed_motion` take it within `jaxhamel.MovingParts`; for `jaxhamel.Kinematic`, u is empty.
+    It is evaluated together with the equations of motion, at each stage of a step, as a controller in continuous time
+    without memory. Systems with `prescribed_motion` accept it inside of `jaxhamel.MovingParts`; for `jaxhamel.Kinematic`, u
+    is empty.
 
-    **Raises:** `TypeError` where `function` is not callable; its value is looked at where a motion starts.
+    **Raises:** `TypeError` if `function` is not callable. Its value is checked at the initial state of a motion.
     """
 
     function: Callable[..., Any]
@@ -55,7 +56,7 @@ class Feedback(eqx.Module):
         _checks.check_of_state(self.function)
 
     def __call__(self, t: Time, q: Configuration, u: QuasiVelocity) -> Any:
-        """function(t, q, u), its numbers as arrays."""
+        """The value function(t, q, u), with its numbers as arrays."""
         return jax.tree.map(jnp.asarray, self.function(t, q, u))
 
 
@@ -72,5 +73,5 @@ def as_control(control: Control) -> Callable[..., Any] | None:
 
 
 def at_state(control: Control, t: Time, q: Configuration, u: QuasiVelocity) -> Control:
-    """The control as a function of time at one state: a feedback is the constant that it gives there."""
+    """The control at one state as a function of time; a feedback becomes the constant that it gives there."""
     return Constant(control(t, q, u)) if isinstance(control, Feedback) else control

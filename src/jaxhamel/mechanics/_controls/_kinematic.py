@@ -20,7 +20,7 @@ class Kinematic(System):
         q̇ = rate(q, v) ,    v = B(t, q) ((0, control(t)) − a(t, q)) .
 
     Its state is q alone and u has shape (0,): a unicycle, a ball rolled by a plate, a gait, a satellite at zero momentum
-    (`jaxhamel.mechanics.ZeroMomentum`). No masses enter; a system without a Lagrangian will do.
+    (`jaxhamel.mechanics.ZeroMomentum`). Masses have no effect, and the system needs no Lagrangian.
 
     ```python
     unicycle = jaxhamel.Kinematic(jaxhamel.systems.KnifeEdge(mass=1.0, inertia=1.0, slope=0.0))
@@ -34,10 +34,10 @@ class Kinematic(System):
     **Control:** t → the independent quasi-velocities of `system`, `(k,)`, in its units; a `jaxhamel.Feedback` is called
     with (t, q, u), u of shape (0,).
 
-    `jaxhamel.constraint_force` gives all n multipliers on the rows of the frame, the last k of which are what drives the
-    prescribed velocities; like `energy`, it needs the system's Lagrangian.
+    `jaxhamel.constraint_force` gives all n multipliers on the rows of the frame, the last k of which are the forces that
+    drive the prescribed velocities; like `energy`, it needs the system's Lagrangian.
 
-    **Raises:** `TypeError` for what is not a system with its values.
+    **Raises:** `TypeError` if the argument is not a system.
     """
 
     system: System
@@ -52,7 +52,7 @@ class Kinematic(System):
 
     @property
     def n_constraints(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """n: every quasi-velocity is given."""
+        """n, since every quasi-velocity is prescribed."""
         return self.space.dim
 
     @property
@@ -62,7 +62,7 @@ class Kinematic(System):
 
     @property
     def state_names(self) -> State:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """The system's names of q, and none of u."""
+        """The system's names for q, and none for u."""
         return State(state_of(self.system).q, ())
 
     @property
@@ -88,13 +88,13 @@ class Kinematic(System):
         return self.system.frame(t, q)
 
     def inverse_frame(self, t: Time, q: Configuration) -> Float[Array, "n n"] | None:
-        """B(t, q) where the system knows it."""
+        """B(t, q), if the system defines it."""
         if not overrides(self.system, "frame"):
             return self.system.frame(t, q)  # the identity
         return self.system.inverse_frame(t, q) if counts(self.system, "inverse_frame") else None
 
     def drift(self, t: Time, q: Configuration) -> Float[Array, " n"]:
-        """Part of the equations under a control only, where it is a − (0, control)."""
+        """Raises: the drift is a − (0, control), which needs a control."""
         raise TypeError(
             "a Kinematic system has no velocity without its control: pass `control`, the independent quasi-velocities"
         )
@@ -133,12 +133,12 @@ class _Driven(Kinematic):
 
 
 def inner(system: System) -> System:
-    """The system whose own methods say what moves: that within a Kinematic one, or any other itself."""
+    """The system inside of a Kinematic one; any other system itself."""
     return system.system if isinstance(system, Kinematic) else system
 
 
 def under(system: System, control: Control) -> System:
-    """The system under a control: of a Kinematic one its velocities are part of it; any other is itself."""
+    """A Kinematic system with its control included; any other system itself."""
     if isinstance(system, Kinematic) and control is not None:
         return _Driven(system.system, control)
     return system

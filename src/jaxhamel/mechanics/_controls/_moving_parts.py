@@ -1,4 +1,4 @@
-"""Systems with prescribed internal motion, driven by its second rates: the motion of the parts is part of the state."""
+"""Systems with prescribed internal motion whose control is the parts' acceleration; their motion is part of the state."""
 
 from typing import Any
 
@@ -35,8 +35,8 @@ class MovingParts(System):
 
         θ̈ = control(t) ,    u̇ = acceleration(system, t, q, u, θ) .
 
-    θ and θ̇ join the state, and so a motor's law can depend on all of it (`jaxhamel.Feedback`). One class for every system
-    with `prescribed_motion`: a ball with masses on rails, a disk with internal masses, one of the user's own.
+    θ and θ̇ become part of the state, so that a motor's law can depend on them (`jaxhamel.Feedback`). This class works for
+    every system with `prescribed_motion`: a ball with masses on rails, a disk with internal masses, a user's own system.
 
     ```python
     driven = jaxhamel.MovingParts(ball)
@@ -47,15 +47,15 @@ class MovingParts(System):
     **Arguments:**
 
     - `system`: a system with `prescribed_motion`.
-    - `n_parts`: p, the number of entries of θ; None where the system says it (`n_controls`).
+    - `n_parts`: p, the number of entries of θ; None if the system defines it (`n_controls`).
 
     **State:** q of the system with θ `(p,)` as its last factor, u of the system followed by θ̇ `(p,)`: see `state`, and
-    `inside` for the way back, as the methods of the system want it (forces of contact, outputs).
+    `inside` for the inverse, which the methods of the system need (contact forces, outputs).
 
     **Control:** t → θ̈ `(p,)`, or a `Feedback` (t, q, u) → θ̈ of this state.
 
-    The Lagrangian is that of the system with θ(t) put in, now a function of θ and θ̇: `energy` is that of all moving parts,
-    to which motors add. Forces of the system's own act on its own velocities, none on θ̇.
+    The Lagrangian is that of the system with θ(t) put in, as a function of θ and θ̇: `energy` includes that of the parts,
+    which motors change. Forces of the system act on its own velocities only, not on θ̇.
 
     **Raises:** `TypeError` for a system without prescribed motion.
     """
@@ -104,14 +104,14 @@ class MovingParts(System):
     def state(
         self, q: Configuration, u: QuasiVelocity, theta: Array, theta_dot: Array
     ) -> tuple[Configuration, QuasiVelocity]:
-        """(q, u) of this system from those of the system within, θ and θ̇."""
+        """The state (q, u) of this system, from q and u of the inner system, θ and θ̇."""
         parts = q if isinstance(self.system.space, Product) else (q,)
         return (*parts, jnp.asarray(theta)), jnp.concatenate([u, jnp.asarray(theta_dot)])
 
     def inside(
         self, t: Time, q: Configuration, u: QuasiVelocity, control: Control = None
     ) -> tuple[Configuration, QuasiVelocity, Parabola]:
-        """(q, u, motion of the parts) of the system within; the motion has the value and both rates of θ at t.
+        """(q, u) of the inner system, and the motion of its parts, which has the value and both rates of θ at t.
 
         `control`: t → θ̈, or a `Feedback`; None: θ̈ = 0.
         """
@@ -139,7 +139,7 @@ class MovingParts(System):
         return self._bordered(self.system.frame(t, self._own(q)))
 
     def inverse_frame(self, t: Time, q: Configuration) -> Float[Array, "n n"] | None:
-        """[[B, 0], [0, 1]] where the system knows B."""
+        """[[B, 0], [0, 1]], if the system defines B."""
         if not overrides(self.system, "frame"):
             return self.frame(t, q)
         known = counts(self.system, "inverse_frame")
@@ -151,7 +151,7 @@ class MovingParts(System):
         return self._padded(self.system.drift(t, self._own(q)))
 
     def force(self, t: Time, q: Configuration, v: Velocity, control: Control) -> Float[Array, " n"]:
-        """(Q, 0): those of the motors are what the motion of the parts takes."""
+        """(Q, 0); the forces of the motors follow from the motion of the parts."""
         n = self.system.space.dim
         motion = self._moving(t, q, v[n:])
         return self._padded(self.system.force(t, self._own(q), v[:n], motion))
@@ -203,7 +203,7 @@ def _value(control: Control, t: Time, q: Configuration, u: QuasiVelocity) -> Any
 
 
 def has_loops(system: System) -> bool:
-    """Whether holonomic constraints are defined, by the system or by the one within."""
+    """Whether the system or its inner system defines holonomic constraints."""
     while isinstance(system, Kinematic | MovingParts):
         system = system.system
     return overrides(system, "holonomic")

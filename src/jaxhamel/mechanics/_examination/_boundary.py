@@ -104,7 +104,7 @@ def check_methods(
 
 
 def parts_inside(system: MovingParts, t, q, u, control):
-    """The state of the system within, and the motion of its parts; arrays may be abstract."""
+    """The state of the inner system, and the motion of its parts; arrays may be abstract."""
     at = (t, q, u, control)
     if any(isinstance(x, jax.ShapeDtypeStruct) for x in jax.tree.leaves(at)):
         return eqx.filter_eval_shape(system.inside, *at)

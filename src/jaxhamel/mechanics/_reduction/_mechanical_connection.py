@@ -249,9 +249,9 @@ class ZeroMomentum(LockedFrame):
         Ω = ξ + A(r) ṙ = 0 ,    u = ṙ .
 
     Conservation of momentum becomes constraints, so that the state is (q, ṙ) and `jaxhamel.Kinematic(ZeroMomentum(system))`
-    has the shape's velocity ṙ as its control: gaits, falling cats, satellites turned by their wheels.
+    has the shape's velocity ṙ as its control: for gaits, falling cats, or satellites turned by their wheels.
 
-    **Arguments:** as for `LockedFrame`. **Raises:** as that does.
+    **Arguments**, **Raises:** as for `LockedFrame`.
 
     Source: Müller 2023, eq. (5.11) with Ω = 0; Montgomery 1990 (the falling cat).
     """

@@ -120,7 +120,7 @@ def control_shift(
 
 
 class _Added(eqx.Module):
-    """A feedback with something added to its value."""
+    """A feedback whose value is changed by a constant."""
 
     control: Feedback
     change: Any
