@@ -48,21 +48,28 @@ class RandomSystem(System):
 SHAPES = {"mass": 2, "frame": 2, "gyro": 1, "quartic": 1, "drift": 1, "force": 1, "potential": 0}
 
 
+def random_weights(generator, space, sizes, batch, hidden):
+    """Coefficients of fields out·sin(in·features + shift), name → size of the field's value."""
+    normal = lambda *shape: jnp.asarray(generator.normal(size=(*batch, *shape)))  # noqa: E731
+    leaves = jax.tree.leaves(space.identity(jnp.float64))
+    n_features = sum(leaf.size for leaf in leaves) + 2
+    return {
+        name: {
+            "in": normal(hidden, n_features),
+            "shift": normal(hidden),
+            "out": normal(*size, hidden) / (space.dim * hidden) ** 0.5,
+        }
+        for name, size in sizes.items()
+    }
+
+
 def random_system(seed, space, n_constraints, batch=(), hidden=3):
     """A random system (or a batch of them) and a random state (t, q, u) of each; numbers from NumPy, nothing to compile."""
     n = space.dim
     generator = np.random.default_rng(seed)
     normal = lambda *shape: jnp.asarray(generator.normal(size=(*batch, *shape)))  # noqa: E731
-    leaves = jax.tree.leaves(space.identity(jnp.float64))
-    n_features = sum(leaf.size for leaf in leaves) + 2
-    weights = {
-        name: {
-            "in": normal(hidden, n_features),
-            "shift": normal(hidden),
-            "out": normal(*((n,) * rank if rank else (1,)), hidden) / (n * hidden) ** 0.5,
-        }
-        for name, rank in SHAPES.items()
-    }
+    sizes = {name: (n,) * rank if rank else (1,) for name, rank in SHAPES.items()}
+    weights = random_weights(generator, space, sizes, batch, hidden)
     exp = space.exp
     for _ in batch:
         exp = jax.vmap(exp)

@@ -1,0 +1,34 @@
+"""The report of `python -m tests.n_version` as tables in Markdown."""
+
+from collections import defaultdict
+
+
+def table(rows):
+    """One line for each version: on how many systems it was compared, and the largest difference."""
+    systems, largest, wrong = defaultdict(int), defaultdict(float), defaultdict(int)
+    for row in rows:
+        for name, value in row["largest"].items():
+            systems[name] += row["systems"]
+            largest[name] = max(largest[name], value)
+            wrong[name] += len(row["disagree"].get(name, ()))
+    head = ["| version | systems | largest difference | disagreements |", "|---|---|---|---|"]
+    body = [f"| {x} | {systems[x]:,} | {largest[x]:.1e} | {wrong[x]} |" for x in systems]
+    return "\n".join([*_drawn(rows), "", *head, *body])
+
+
+def _drawn(rows):
+    total = sum(row["systems"] for row in rows)
+    sizes = [row["n"] for row in rows]
+    yield f"{total:,} systems of {len(rows)} shapes, n = {min(sizes)} … {max(sizes)}, condition numbers up to {max(row['condition'] for row in rows):.0e}."
+    yield f"{sum(row['m'] > 0 for row in rows)} shapes are constrained; " + ", ".join(
+        f"{sum(word in row['kind'] for row in rows)} have {words}" for word, words in _KINDS.items()
+    )
+
+
+_KINDS = {
+    "drift": "affine constraints or a drift",
+    "quartic": "a Lagrangian that is not quadratic",
+    "prescribed": "prescribed motion",
+    "bodies": "points and rotations",
+    "force": "forces",
+}
