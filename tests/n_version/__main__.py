@@ -2,10 +2,10 @@
 
     python -m tests.n_version --seed 1 --systems 5000 --out n_version.jsonl [--table]
 
-Shapes (space, kind, number of constraints) are drawn from the seed, 100 systems of each; every shape is compiled once. A line
-of `--out` is one shape with the largest differences found; shapes that stand in it already are not computed again. `--table`
-prints what the file holds, as docs/verification.md has it. A difference counts as a disagreement beyond ROOM times the
-rounding that the condition number of the equations lets pass; such lines have `disagree`, with the systems' places.
+Shapes (space, kind, number of constraints) are drawn from the seed, 100 systems of each; every shape is compiled once. A
+line of `--out` is one shape with the largest differences found; shapes that stand in it already are not computed again.
+`--table` prints the file as docs/verification.md has it. A difference counts as a disagreement if it exceeds ROOM times the
+rounding error that the condition number of the equations allows; `disagree` lists the indices of such systems.
 """
 
 import argparse
@@ -38,7 +38,10 @@ from tests.n_version.versions import (  # noqa: E402
 
 EACH = 100
 ROOM = 1e3
-SHORT, SHORTEST = 8, 4  # of the n of systems that are written out for lanes, as equations and as motions
+SHORT, SHORTEST = (
+    8,
+    4,
+)  # of the n of systems that are written out for lanes, as equations and as motions
 
 
 def examined(number, kind, space, m, seed):
@@ -56,7 +59,9 @@ def examined(number, kind, space, m, seed):
         by = difference({"coordinates": multiplier, "multiplier": own}, "coordinates")
         rows |= {name: (x, rounding * condition) for name, x in by.items()}
     if number % 3 == 1:
-        single = difference(reference | {"float32": in_single_precision(batch, control)}, "coordinates")
+        single = difference(
+            reference | {"float32": in_single_precision(batch, control)}, "coordinates"
+        )
         scale = np.finfo(np.float32).eps / EPS
         rows |= {name: (x, rounding * scale) for name, x in single.items()}
     if number % 3 == 2 and space.dim <= 2 * SHORT:

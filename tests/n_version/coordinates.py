@@ -1,4 +1,4 @@
-"""The motion in coordinates: Euler and Lagrange's equations with multipliers on a chart, and nothing of the package's equations.
+"""The motion in coordinates: Euler and Lagrange's equations with multipliers, without the package's equations.
 
 Around q the coordinates are φ, q(φ) = q·exp(φ), and L̃(t, φ, φ̇) = L(t, q(φ), v(φ, φ̇)) with v from the derivative of the
 stored numbers. At φ = 0, with second derivatives by differentiating twice and LAPACK's solution of

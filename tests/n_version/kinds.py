@@ -94,8 +94,10 @@ def _lower_inverse(self, t, q):
 
 def _nilpotent(self, t, q):
     half = self.space.dim // 2
-    return jnp.zeros_like(self.field("frame", t, q)).at[:half, half:].set(
-        self.field("frame", t, q)[:half, half:]
+    return (
+        jnp.zeros_like(self.field("frame", t, q))
+        .at[:half, half:]
+        .set(self.field("frame", t, q)[:half, half:])
     )
 
 

@@ -57,4 +57,6 @@ def _factor(generator, n):
     groups = (SO2(), SO3(), SE2(), SE3(), Schoenflies(), Helical(pitch), MatrixGroup(AFFINE_LINE))
     fitting = [g for g in groups if g.dim <= n]
     choice = int(generator.integers(0, len(fitting) + 3))
-    return fitting[choice] if choice < len(fitting) else Euclidean(int(generator.integers(1, n + 1)))
+    return (
+        fitting[choice] if choice < len(fitting) else Euclidean(int(generator.integers(1, n + 1)))
+    )

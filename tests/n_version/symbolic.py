@@ -1,4 +1,4 @@
-"""The same random systems by SymPy: Lagrange's method with multipliers in coordinates, Kane's equations of points and bodies.
+"""The same random systems by SymPy: Lagrange's equations with multipliers in coordinates, Kane's of points and bodies.
 
     pip install sympy
     python -m tests.n_version.symbolic --seed 1 --each 50 --out symbolic.jsonl
@@ -141,7 +141,9 @@ def by_lagrange(kind, symbols, x, v, constraints):
     reference = me.ReferenceFrame("N")
     generalised = v.jacobian(rates).T * force(symbols, v)
     loads = []
-    for i, rate in enumerate(rates):  # a point that moves with one coordinate has its generalised force
+    for i, rate in enumerate(
+        rates
+    ):  # a point that moves with one coordinate has its generalised force
         point = me.Point(f"P{i}")
         point.set_vel(reference, rate * reference.x)
         loads.append((point, generalised[i] * reference.x))
@@ -193,13 +195,24 @@ def by_kane(kind, symbols, x, v, constraints):
     body.set_ang_vel(N, in_body(omega))
     inertia = p["inertia"]
     tensor = me.inertia(
-        body, inertia[0, 0], inertia[1, 1], inertia[2, 2], inertia[0, 1], inertia[1, 2], inertia[0, 2]
+        body,
+        inertia[0, 0],
+        inertia[1, 1],
+        inertia[2, 2],
+        inertia[0, 1],
+        inertia[1, 2],
+        inertia[0, 2],
     )
     centre = me.Point("C")
     centre.set_vel(N, 0)
     bodies.append(me.RigidBody("R", centre, body, sm.Symbol("no_mass"), (tensor, centre)))
-    loads.append((body, in_body([-part / 5 + CONTROL[0] + 3 * TENTH * CONTROL[1] for part in omega])))
-    given = {"u_dependent": speeds[n - m :], "velocity_constraints": [c.subs(to_speeds) for c in constraints]}
+    loads.append(
+        (body, in_body([-part / 5 + CONTROL[0] + 3 * TENTH * CONTROL[1] for part in omega]))
+    )
+    given = {
+        "u_dependent": speeds[n - m :],
+        "velocity_constraints": [c.subs(to_speeds) for c in constraints],
+    }
     method = me.KanesMethod(
         N,
         list(x),
@@ -216,7 +229,10 @@ def by_kane(kind, symbols, x, v, constraints):
 
 
 def derived(kind, space, m, weights):
-    """A function of (coefficients, t, x, ẋ) → (stored numbers, u, matrix, right-hand side, ∂(A v + a)/∂ẋ, its rate at ẍ = 0)."""
+    """The equations of a shape as a function of (coefficients, t, x, ẋ).
+
+    It returns the stored numbers of q, u, the matrix and right-hand side of ẍ, ∂(A v + a)/∂ẋ and its rate at ẍ = 0.
+    """
     n = space.dim
     x = me.dynamicsymbols(f"x:{n}")
     rates = [x_i.diff(T) for x_i in x]
@@ -255,7 +271,9 @@ def compared(name, seed, each):
         numbers = [*np.concatenate(flat), 1.0, float(t[i])]
         x, rates = generator.normal(size=n), generator.normal(size=n)
         _, bias, _, _, rows, _ = function(*numbers, *x, *rates)
-        onto = np.linalg.pinv(rows[:m]) @ bias[:m, 0] if m else 0.0  # rates that obey the constraints
+        onto = (
+            np.linalg.pinv(rows[:m]) @ bias[:m, 0] if m else 0.0
+        )  # rates that obey the constraints
         rates = rates - onto
         place, quasi, matrix, right, rows, turning = function(*numbers, *x, *rates)
         solution = np.linalg.solve(matrix, right)[:n]
@@ -283,7 +301,8 @@ def as_configuration(like, stored):
     cuts = np.cumsum([leaf[0].size for leaf in leaves])[:-1]
     parts = np.split(stored, cuts, axis=1)
     return jax.tree.unflatten(
-        structure, [jnp.asarray(x).reshape(leaf.shape) for x, leaf in zip(parts, leaves, strict=True)]
+        structure,
+        [jnp.asarray(x).reshape(leaf.shape) for x, leaf in zip(parts, leaves, strict=True)],
     )
 
 

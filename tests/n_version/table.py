@@ -19,14 +19,19 @@ def table(rows):
 def _drawn(rows):
     total = sum(row["systems"] for row in rows)
     sizes = [row["n"] for row in rows]
-    yield f"{total:,} systems of {len(rows)} shapes, n = {min(sizes)} … {max(sizes)}, condition numbers up to {max(row['condition'] for row in rows):.0e}."
-    yield f"{sum(row['m'] > 0 for row in rows)} shapes are constrained; " + ", ".join(
-        f"{sum(word in row['kind'] for row in rows)} have {words}" for word, words in _KINDS.items()
+    condition = max(row["condition"] for row in rows)
+    yield (
+        f"{total:,} systems of {len(rows)} shapes, n = {min(sizes)} … {max(sizes)}, condition numbers up to "
+        f"{condition:.0e}."
     )
+    words = {f"{sum(row['m'] > 0 for row in rows)} with constraints": True}
+    for word, meaning in _KINDS.items():
+        words[f"{sum(word in row['kind'] for row in rows)} with {meaning}"] = True
+    yield f"Of the shapes: {', '.join(words)}."
 
 
 _KINDS = {
-    "drift": "affine constraints or a drift",
+    "drift": "a drift (affine constraints)",
     "quartic": "a Lagrangian that is not quadratic",
     "prescribed": "prescribed motion",
     "bodies": "points and rotations",

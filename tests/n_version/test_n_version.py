@@ -1,6 +1,7 @@
-"""300 random systems by every version of the equations: routes, coordinates, lanes, single precision, ensembles.
+"""300 random systems by every version of the equations: routes, coordinates, and some in lanes and in single precision.
 
-Five thousand by `python -m tests.n_version`, some by SymPy in `tests.n_version.symbolic`; docs/verification.md has the figures.
+More kinds and spaces, derivatives and ensembles are compared by `python -m tests.n_version`, some systems by SymPy in
+`tests.n_version.symbolic`; docs/verification.md has the figures.
 """
 
 import numpy as np
@@ -15,16 +16,13 @@ from tests.n_version.versions import (
     difference,
     in_lanes,
     in_single_precision,
-    motions,
 )
 
-EACH = 60
+EACH = 100
 CASES = [
-    (Kind(bodies=True), Product(SO3(), Euclidean(1)), 2),
-    (Kind(frame="inverted", prescribed=True), Product(SE2(), Helical(0.3)), 1),
+    (Kind(bodies=True), Euclidean(2), 1),
+    (Kind(frame="inverted", prescribed=True), Product(SE2(), Helical(0.3)), 2),
     (Kind(frame="identity", drift=False, quartic=False), SO3(), 1),
-    (Kind(drift=False, force=False), Product(SE2(), SE2()), 0),
-    (Kind(prescribed=True, quartic=False), Euclidean(2), 1),
 ]
 
 
@@ -43,7 +41,7 @@ def test_every_version_of_the_accelerations(case):
 
 
 def test_in_lanes_and_in_single_precision():
-    kind, space, m = CASES[0]
+    kind, space, m = CASES[2]
     batch, control = draw(1, kind, space, m, EACH), control_of(kind)
     found, _, condition = accelerations(batch, control)
     versions = {"vmap": found["gauss"], "lanes": in_lanes(batch, control)}
@@ -52,12 +50,3 @@ def test_in_lanes_and_in_single_precision():
     assert versions["float32"].dtype == np.float32
     rounding = np.finfo(np.float32).eps * np.asarray(condition)
     assert np.all(difference(versions, "vmap")["float32"] < 1e3 * rounding)
-
-
-def test_every_form_of_an_ensemble():
-    """`simulate` under vmap, `ensemble.simulate` and `rollout`: the same steps, equal or adaptive, so the same numbers."""
-    kind, space, m = CASES[2]
-    batch = draw(3, kind, space, m, 20)
-    for steps, versions in motions(batch, control_of(kind)).items():
-        for name, apart in difference(versions, "vmap").items():
-            assert np.all(apart < 1e-12), (steps, name)

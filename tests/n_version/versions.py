@@ -9,7 +9,7 @@ import numpy as np
 import jaxhamel
 from jaxhamel import ensemble
 from jaxhamel.mechanics import ROUTES, as_control
-from jaxhamel.mechanics._multipliers import multiplier_of_motion
+from jaxhamel.mechanics._constraints._multipliers import multiplier_of_motion
 from tests.n_version.coordinates import by_coordinates
 from tests.n_version.kinds import wave
 

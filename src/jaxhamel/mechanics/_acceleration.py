@@ -16,7 +16,12 @@ from jaxhamel.mechanics._controls._kinematic import under
 from jaxhamel.mechanics._controls._moving_parts import MovingParts
 from jaxhamel.mechanics._equations._boltzmann_hamel import boltzmann_hamel
 from jaxhamel.mechanics._equations._gauss import gauss
-from jaxhamel.mechanics._examination._boundary import check_determined, check_system
+from jaxhamel.mechanics._examination._boundary import (
+    KINEMATIC,
+    check_determined,
+    check_shapes,
+    check_system,
+)
 from jaxhamel.mechanics._kinematics import prepare, quasi_velocity_of, velocity_of
 from jaxhamel.mechanics._system import System
 
@@ -138,12 +143,15 @@ def velocity(
     """
     t, q, (u,), control = prepare(q, u, t=t, control=control, keep_feedback=True)
     _checks.check_state(system, q, u)
+    check_shapes(system, t, q, only=KINEMATIC)
     return velocity_of(under(system, control), t, q, u)
 
 
 def quasi_velocity(system: System, t: Time, q: Configuration, v: Velocity) -> QuasiVelocity:
     """The independent rows, `(k,)`, of A(t, q) v + a(t, q); the constrained components of v `(n,)` are dropped."""
     t, q, (v,), _ = prepare(q, v, t=t, control=None, names=("v",))
+    check_shapes(system, t, q, only=KINEMATIC)
+    _checks.check_shape("v", v, (system.space.dim,), "One entry for each dimension of the space.")
     return quasi_velocity_of(system, t, q, v)
 
 

@@ -24,6 +24,7 @@ from jaxtyping import Array, Float
 from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control, Scalar, Time
 from jaxhamel.geometry import Euclidean, bundle_curvature
+from jaxhamel.mechanics._examination._boundary import KINEMATIC, check_shapes
 from jaxhamel.mechanics._kinematics import applied_force, lagrangian, prepare
 from jaxhamel.mechanics._small_solve import inverse, symmetric_solve
 from jaxhamel.mechanics._system import System, overrides
@@ -41,7 +42,10 @@ def kinematic_coefficients(system: System, t: Time, q: Configuration) -> Float[A
 
     Müller 2021, eq. (30): the coefficients of the kinematic (Ehresmann) connection; (3.8) of Müller 2023 calls them A.
     """
-    _check_space(system)
+    return _coefficients(system, *_prepared(system, t, q))
+
+
+def _coefficients(system, t, q):
     m = system.n_constraints
     rows = system.frame(t, q)[:m]
     return inverse(rows[:, :m]) @ rows[:, m:]
@@ -49,9 +53,12 @@ def kinematic_coefficients(system: System, t: Time, q: Configuration) -> Float[A
 
 def kinematic_curvature(system: System, t: Time, q: Configuration) -> Float[Array, "m k k"]:
     """γ^α_IJ, eq. (33) of Müller 2021, of the constraints of `system`. **Returns:** `(m, k, k)`, index order `[α, I, J]`."""
-    _check_space(system)
+    return _curvature(system, *_prepared(system, t, q))
+
+
+def _curvature(system, t, q):
     m = system.n_constraints
-    connection = lambda s, r: kinematic_coefficients(system, t, jnp.concatenate([s, r]))  # noqa: E731
+    connection = lambda s, r: _coefficients(system, t, jnp.concatenate([s, r]))  # noqa: E731
     return bundle_curvature(connection, q[:m], q[m:])
 
 
@@ -109,8 +116,15 @@ def voronets(
 
 def _solved(residual: Callable[..., Any], system, t, q, rdot, control) -> ShapeAcceleration:
     t, q, (rdot,), control = prepare(q, rdot, t=t, control=control, names=("rdot",))
-    _check(system, t, q, rdot)
+    _check(system, t, q, rdot, control)
     return _solve(residual, system, t, q, rdot, control)
+
+
+def _prepared(system, t, q) -> tuple[Scalar, Configuration]:
+    _check_space(system)
+    t, q, (), _ = prepare(q, t=t, control=None)
+    check_shapes(system, t, q, only=KINEMATIC)
+    return t, q
 
 
 def _check_space(system: System) -> None:
@@ -121,7 +135,7 @@ def _check_space(system: System) -> None:
         )
 
 
-def _check(system: System, t: Scalar, q: Configuration, rdot: ShapeRate) -> None:
+def _check(system: System, t: Scalar, q: Configuration, rdot: ShapeRate, control: Control) -> None:
     _check_space(system)
     name, m = type(system).__name__, system.n_constraints
     if overrides(system, "drift"):
@@ -130,6 +144,7 @@ def _check(system: System, t: Scalar, q: Configuration, rdot: ShapeRate) -> None
             "Use `jaxhamel.acceleration`, which takes affine constraints."
         )
     _checks.check_state(system, q, rdot)
+    check_shapes(system, t, q, control)
     _checks.check_frame_matrix("A_1 of frame(t, q)", system.frame(t, q)[:m, :m], m)
 
 
@@ -144,7 +159,7 @@ def _solve(residual, system, t, q, rdot, control):
 def _hamel_chaplygin(system, t, q, rdot, rddot, control):
     def reduced(t, q, u, rdot):
         """ℒ(t, q, u^α, ṙ)."""
-        sdot = u - kinematic_coefficients(system, t, q) @ rdot
+        sdot = u - _coefficients(system, t, q) @ rdot
         return lagrangian(system, t, q, jnp.concatenate([sdot, rdot]), control)
 
     zero = jnp.zeros(system.n_constraints, dtype=rdot.dtype)
@@ -178,13 +193,13 @@ def _voronets(system, t, q, rdot, rddot, control):
 
 def _velocity(system, t, q, rdot):
     """q̇ = F ṙ = (−F̄ ṙ, ṙ)."""
-    return jnp.concatenate([-kinematic_coefficients(system, t, q) @ rdot, rdot])
+    return jnp.concatenate([-_coefficients(system, t, q) @ rdot, rdot])
 
 
 def _along(system, t, q, covector):
     """F^a_I f_a = f_I − F̄^α_I f_α."""
     m = system.n_constraints
-    return covector[m:] - covector[:m] @ kinematic_coefficients(system, t, q)
+    return covector[m:] - covector[:m] @ _coefficients(system, t, q)
 
 
 def _momenta(system, t, q, rdot, control):
@@ -207,9 +222,9 @@ def _time_derivative(system, function, t, q, rdot, rddot):
 
 def _turning(system, t, q, rdot):
     """γ^α_IJ ṙ^J + ∂F̄^α_I/∂t, `(m, k)`."""
-    coefficients = lambda t: kinematic_coefficients(system, t, q)  # noqa: E731
+    coefficients = lambda t: _coefficients(system, t, q)  # noqa: E731
     _, in_time = jax.jvp(coefficients, (t,), (jnp.ones_like(t),))
-    return kinematic_curvature(system, t, q) @ rdot + in_time
+    return _curvature(system, t, q) @ rdot + in_time
 
 
 def _twice(value):

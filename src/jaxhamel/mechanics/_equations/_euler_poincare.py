@@ -87,14 +87,16 @@ def euler_poincare(
     - `right`: for a right-invariant Lagrangian, ξ = ġg⁻¹, a = g a_0; both brackets change sign.
 
     **Returns:** (ξ̇ `(dim,)`, ȧ of the structure of a): a right-hand side for any solver, after which g follows from
-    ġ = gξ (or ξg). The only check is that a parameter has an action.
+    ġ = gξ (or ξg).
 
-    **Raises:** `TypeError` for parameters without an action.
+    **Raises:** `TypeError` for parameters without an action; `ValueError` for a ξ, force, Lagrangian or action of the
+    wrong shape.
 
     Putkaradze and Rogers 2018, eq. (A.31).
     """
     if action is None and jax.tree.leaves(a):
         _checks.check_callable("action", action, "(xi, a) -> ξ a, how the group moves `a`")
+    _check_shapes(lagrangian, space, xi, a, action, force)
     sign = -1.0 if right else 1.0
     momentum = jax.grad(lagrangian, argnums=0)
     mu, w = jax.grad(lagrangian, argnums=(0, 1))(xi, a)
@@ -107,6 +109,17 @@ def euler_poincare(
     _, by_parameter = jax.jvp(lambda a: momentum(xi, a), (a,), (a_dot,))
     mass_matrix = jax.jacfwd(momentum)(xi, a)
     return symmetric_solve(mass_matrix, mu_dot - by_parameter), a_dot
+
+
+def _check_shapes(lagrangian, space, xi, a, action, force) -> None:
+    """Checks ξ, f and what the two functions return, by tracing them."""
+    _checks.check_shape("xi", xi, (space.dim,), "One entry for each dimension of `space`.")
+    if force is not None:
+        _checks.check_shape("force", force, (space.dim,), "It is dual to ξ; zeros are written out.")
+    energy = jax.eval_shape(lagrangian, xi, a)
+    _checks.check_shape("lagrangian(xi, a)", energy, (), "It is one number [J].")
+    if action is not None:
+        _checks.check_same_structure("action(xi, a)", jax.eval_shape(action, xi, a), a)
 
 
 class EulerPoincareSystem(System):

@@ -80,8 +80,41 @@ def takes_control(system: System) -> bool:
     return system.prescribed_motion or any(overrides(system, x) for x in ("force", "check_control"))
 
 
+def check_shapes(
+    system: System,
+    t: Scalar,
+    q: Configuration,
+    control: Control = None,
+    only: tuple[str, ...] | None = None,
+) -> None:
+    """Checks for equations that do not use `acceleration`: the control fits, and the methods return what they should.
+
+    **Arguments:** `only`: names of the methods that these equations use; None for all. Functions without a control name
+    those that receive none, such as `KINEMATIC`. Arrays may be abstract.
+
+    **Raises:** `ValueError` or `TypeError` that names the method.
+    """
+    _checks.check_a_system(system)
+    system.space.check(q, "q")
+    if only is not None and isinstance(system, MovingParts):
+        return  # its own methods need the motion of the parts
+    if only is None:
+        _checks.check_control_of(system, t, control)
+        _checks.check_takes_control(system, control, takes_control(system))
+    u = np.zeros(system.n_independent, dtype_of(q))
+    check_methods(system, t, q, u, control, only)
+
+
+KINEMATIC = ("frame", "inverse_frame", "drift")
+
+
 def check_methods(
-    system: System, t: Scalar, q: Configuration, u: QuasiVelocity, control: Control
+    system: System,
+    t: Scalar,
+    q: Configuration,
+    u: QuasiVelocity,
+    control: Control,
+    only: tuple[str, ...] | None = None,
 ) -> None:
     """Checks structure, shape and dtype of the results of all methods of the system; the arguments may be abstract arrays.
 
@@ -90,13 +123,14 @@ def check_methods(
     control = at_start(system, t, q, u, control)
     if isinstance(system, MovingParts):
         own_q, own_u, parts = parts_inside(system, t, q, u, control)
-        return check_methods(system.system, t, own_q, own_u, parts)
-    kind = (system, t, q, u, control)
+        return check_methods(system.system, t, own_q, own_u, parts, only)
+    kind = (system, t, q, u, control, only)
     if not _TRACED.is_new(*kind):
         return
     try:
         given = inner(system)
-        returned = _checks.returns_of(given, methods(system), t, q, u, control)
+        names = [name for name in methods(system) if only is None or name in only]
+        returned = _checks.returns_of(given, names, t, q, u, control)
         _checks.check_returns(given, returned, dtype_of(q))
     except Exception:
         _TRACED.forget(*kind)

@@ -15,8 +15,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from jaxhamel import _checks
-from jaxhamel._typing import Configuration, Control, Scalar, Time
+from jaxhamel._typing import Configuration, Control, Time
 from jaxhamel.geometry import AbstractSpace, curvature
+from jaxhamel.mechanics._examination._boundary import KINEMATIC, check_shapes
 from jaxhamel.mechanics._examination._hypotheses import steps_around
 from jaxhamel.mechanics._kinematics import covector, derivatives, lagrangian, prepare
 from jaxhamel.mechanics._reduction._lagrange_poincare import force_on, linear_model
@@ -57,8 +58,7 @@ def lagrange_dalembert_poincare(
     Müller 2023, eq. (4.9), with the sign that follows from (2.10) and (4.3): minus.
     """
     t, q, (rdot,), control = prepare(q, rdot, t=t, control=control, names=("rdot",))
-    _check(system, t, q, rdot, right)
-    system.check_control(t, control)
+    _check(system, t, q, rdot, control, right)
     return _accelerate(system, t, q, rdot, control, right)
 
 
@@ -69,6 +69,13 @@ def principal_connection(system: System, t: Time, q: Configuration) -> Connectio
     """
     f = structure_group(system).dim
     _checks.check_constraint_count(system, f, _WHOLE_GROUP)
+    t, q, (), _ = prepare(q, t=t, control=None)
+    check_shapes(system, t, q, only=KINEMATIC)
+    return _connection(system, t, q)
+
+
+def _connection(system, t, q):
+    f = structure_group(system).dim
     rows = system.frame(t, q)[:f]
     return inverse(rows[:, :f]) @ rows[:, f:]
 
@@ -77,7 +84,7 @@ def principal_connection(system: System, t: Time, q: Configuration) -> Connectio
 def _accelerate(system, t, q, rdot, control, right):
     group = structure_group(system)
     f = group.dim
-    at_identity = lambda t, r: principal_connection(system, t, (group.identity(r.dtype), r))  # noqa: E731
+    at_identity = lambda t, r: _connection(system, t, (group.identity(r.dtype), r))  # noqa: E731
     connection = linear_model(at_identity, t, q[1])
 
     def velocity(t, q, x):
@@ -106,7 +113,7 @@ def _to_body(group: AbstractSpace, g: Configuration, right: bool) -> Float[Array
     return group.Ad(group.inverse(g)) if right else jnp.eye(group.dim, dtype=dtype_of(g))
 
 
-def _check(system: System, t: Scalar, q: Configuration, rdot: Array, right: bool) -> None:
+def _check(system, t, q, rdot, control, right: bool) -> None:
     group = structure_group(system)
     name = type(system).__name__
     _checks.check_constraint_count(system, group.dim, _WHOLE_GROUP)
@@ -116,6 +123,7 @@ def _check(system: System, t: Scalar, q: Configuration, rdot: Array, right: bool
             "Use `jaxhamel.acceleration`, which takes affine constraints."
         )
     _checks.check_state(system, q, rdot)
+    check_shapes(system, t, q, control)
     first = system.frame(t, q)[: group.dim, : group.dim]
     _checks.check_frame_matrix("A_1 of frame(t, q)", first, group.dim)
     if not _checks.any_tracer((system, t, q)):
@@ -132,7 +140,7 @@ _WHOLE_GROUP = (
 def _moved_connections(system, t, q, right):
     """A at elements of the group (that of q first), and A at the identity transported there."""
     group = structure_group(system)
-    at_identity = principal_connection(system, t, (group.identity(q[1].dtype), q[1]))
+    at_identity = _connection(system, t, (group.identity(q[1].dtype), q[1]))
 
     def at(step):
         g = group.retract(q[0], step[: group.dim])

@@ -26,6 +26,7 @@ from jaxhamel.geometry import AbstractSpace, Euclidean, Product
 from jaxhamel.geometry._connection import ConnectionMatrix, ShapeCoordinates
 from jaxhamel.mechanics._description._drawing import Place
 from jaxhamel.mechanics._description._drawing import Shape as DrawnShape
+from jaxhamel.mechanics._examination._boundary import check_shapes
 from jaxhamel.mechanics._examination._hypotheses import require, steps_around
 from jaxhamel.mechanics._kinematics import lagrangian, prepare, velocity_of
 from jaxhamel.mechanics._small_solve import symmetric_solve
@@ -56,6 +57,7 @@ def mass_blocks(system: System, t: Time, q: Configuration, control: Control = No
     """
     fibre = structure_group(system).dim
     t, q, (), control = prepare(q, t=t, control=control)
+    check_shapes(system, t, q, control, ("lagrangian",))
     matrix = mass_matrix(system, t, q, control)
     return MassBlocks(matrix[:fibre, :fibre], matrix[:fibre, fibre:], matrix[fibre:, fibre:])
 
@@ -136,6 +138,7 @@ def _check_near_identity(system, group, t, control) -> None:
     dtype = jnp.result_type(*leaves) if leaves else jnp.result_type(float)
     zero = jnp.zeros(system.space.dim - group.dim, dtype)
     t, q, (), control = prepare((group.identity(zero.dtype), zero), t=t, control=control)
+    check_shapes(system, t, q, control, ("lagrangian",))
     v = jnp.zeros(system.space.dim, zero.dtype)
     check_locked(system, t, q, v, control, "mechanical connection")
 
@@ -178,6 +181,7 @@ def locked_velocity(
     fibre = structure_group(system).dim
     t, q, (u,), control = prepare(q, u, t=t, control=control)
     _checks.check_state(system, q, u)
+    check_shapes(system, t, q, control)
     v = velocity_of(system, t, q, u)
     return v[:fibre] + mechanical_connection(system, t, control)(q[1]) @ v[fibre:]
 

@@ -17,6 +17,7 @@ from jaxtyping import Array, Float
 from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar, Time, Velocity
 from jaxhamel.geometry import SE2, SE3, AbstractSpace, group_motion, hat, quaternion_conjugate
+from jaxhamel.mechanics._examination._boundary import check_shapes
 from jaxhamel.mechanics._examination._hypotheses import require
 from jaxhamel.mechanics._kinematics import lagrangian, prepare, velocity_of
 from jaxhamel.mechanics._reduction._lagrange_poincare import velocity_of_momentum
@@ -48,6 +49,7 @@ def spatial_momentum(
     structure_group(system)
     t, q, (u,), control = prepare(q, u, t=t, control=control)
     _checks.check_state(system, q, u)
+    check_shapes(system, t, q, control)
     return _spatial_momentum(system, t, q, u, control)
 
 
@@ -108,6 +110,7 @@ def _check_conserved(system, path, times, start, control) -> None:
         return
     g = structure_group(system).identity(times.dtype) if start is None else start
     t, q, (), control = prepare((g, path(times[0])), t=times[0], control=control)
+    check_shapes(system, t, q, control)
     equations = "The momentum in space is constant only where the symmetry is whole."
     instead = "Use `jaxhamel.simulate` for the motion."
     hypotheses = ("quadratic", "invariant", "free")
@@ -147,6 +150,7 @@ def centroidal(
     _checks.check_rigid_motions(system, isinstance(group, SE2 | SE3))
     t, q, (u,), control = prepare(q, u, t=t, control=control)
     _checks.check_state(system, q, u)
+    check_shapes(system, t, q, control)
     if not _checks.any_tracer((system, t, q, control)):
         _checks.check_rigid_inertia(system, *_rigid_inertia(system, t, q, control))
     return _centroidal(system, t, q, u, control)

@@ -29,6 +29,7 @@ from jaxtyping import Array, Float
 from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control, Time
 from jaxhamel.geometry import AbstractSpace
+from jaxhamel.mechanics._examination._boundary import KINEMATIC, check_shapes
 from jaxhamel.mechanics._examination._hypotheses import require, steps_around
 from jaxhamel.mechanics._kinematics import InverseFrame, covector, lagrangian, prepare
 from jaxhamel.mechanics._reduction._lagrange_poincare import force_on
@@ -166,6 +167,7 @@ def _check_near_identity(connection: NonholonomicConnection) -> None:
     dtype = jnp.result_type(*leaves) if leaves else jnp.result_type(float)
     r, v = jnp.zeros(system.space.dim - group.dim, dtype), jnp.zeros(system.space.dim, dtype)
     t, q, (), _ = prepare((group.identity(dtype), r), t=connection.t, control=None)
+    check_shapes(system, t, q, only=("lagrangian", *KINEMATIC))
     hypotheses = ("quadratic", "homogeneous", "steady")
     require(system, t, q, v, None, hypotheses, _EQUATIONS, _INSTEAD)
     names = ("metric", "constraints", "scleronomic", "basis" if connection.basis else "shape rows")
@@ -244,7 +246,7 @@ def nonholonomic_momentum_equations(
     count = connection.group.dim - system.n_constraints
     _checks.check_state(system, q, jnp.concatenate([momentum, rdot]))
     _checks.check_shape("momentum", momentum, (count,), "One entry a direction of E.")
-    system.check_control(t, control)
+    check_shapes(system, t, q, control)
     return _reduced(connection, t, q, momentum, rdot, control)
 
 

@@ -20,11 +20,10 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
-from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar, Time
 from jaxhamel.mechanics._acceleration import vector_field
-from jaxhamel.mechanics._controls._at_start import at_start
 from jaxhamel.mechanics._controls._control import Feedback, at_state
+from jaxhamel.mechanics._examination._boundary import check_system
 from jaxhamel.mechanics._kinematics import prepare
 from jaxhamel.mechanics._system import System
 from jaxhamel.mechanics._tangent import retract, tangent_size
@@ -67,9 +66,7 @@ def linearise(
     Source: for the neighbours on a group, Müller 2023, eq. (7.2), in the form of a system of first order.
     """
     t, q, (u,), control = prepare(q, u, t=t, control=control, keep_feedback=True)
-    _checks.check_state(system, q, u)
-    _checks.check_frame_at(system, t, q)
-    system.check_control(t, at_start(system, t, q, u, control))
+    check_system(system, t, q, u, control)
     return _linearise(system, t, q, u, control)
 
 

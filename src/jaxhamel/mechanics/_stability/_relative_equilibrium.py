@@ -21,7 +21,7 @@ from jaxtyping import Array, Bool, Float
 
 from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar, Time
-from jaxhamel.mechanics._controls._at_start import at_start
+from jaxhamel.mechanics._examination._boundary import check_system
 from jaxhamel.mechanics._kinematics import prepare
 from jaxhamel.mechanics._stability._linearise import Linearisation, body_rates, control_shift
 from jaxhamel.mechanics._stability._symmetry import Symmetry, check_symmetry, generator, lifted
@@ -117,9 +117,7 @@ def relative_equilibrium(
     Derivatives in both modes use the implicit function theorem, −J⁺ ∂R, for the member of the family nearest to the guess.
     """
     t, q, (u,), control = prepare(q, u, t=t, control=control, keep_feedback=True)
-    _checks.check_state(system, q, u)
-    _checks.check_frame_at(system, t, q)
-    system.check_control(t, at_start(system, t, q, u, control))
+    check_system(system, t, q, u, control)
     check_symmetry(system, symmetry, t, (q, u), control)
     mask = free_mask(system, free, u.dtype)
     problem = EquilibriumProblem(system, t, control, symmetry, conditions)

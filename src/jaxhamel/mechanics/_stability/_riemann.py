@@ -25,6 +25,7 @@ from jaxtyping import Array, Float
 from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control, Scalar, Time, Velocity
 from jaxhamel.geometry import AbstractSpace
+from jaxhamel.mechanics._examination._boundary import check_shapes
 from jaxhamel.mechanics._examination._hypotheses import require
 from jaxhamel.mechanics._kinematics import applied_force, covector, lagrangian, prepare
 from jaxhamel.mechanics._reduction._mechanical_connection import mass_matrix
@@ -192,8 +193,8 @@ def _prepare_metric(system, t, q) -> tuple[Scalar, Configuration]:
 
 def _check_metric(system, t, q) -> None:
     """L = ½ v·M(q) v − V(t, q), without constraints."""
-    system.space.check(q, "q")
     _check_free(system)
+    check_shapes(system, t, q, only=_LAGRANGIAN)
     v, instead = jnp.zeros(system.space.dim, dtype_of(q)), "For the motion use `acceleration`."
     require(system, t, q, v, None, _METRIC, _EQUATIONS + ".", f"{_INSTEAD} {instead}")
 
@@ -202,6 +203,7 @@ def _check_motion(system, t, q, v, control) -> None:
     """The same, and a force Q(t, q)."""
     _check_free(system)
     _checks.check_state(system, q, v)
+    check_shapes(system, t, q, control)
     equations = _EQUATIONS + " with a force Q(t, q)."
     require(system, t, q, v, control, (*_METRIC, "place"), equations, _INSTEAD)
 
@@ -213,6 +215,7 @@ def _check_free(system) -> None:
     _checks.check_no_prescribed_motion(system, _EQUATIONS + ".", _INSTEAD)
 
 
+_LAGRANGIAN = ("lagrangian",)
 _METRIC = ("quadratic", "homogeneous", "steady")
 
 
