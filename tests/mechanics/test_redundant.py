@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxhamel import SE2, Euclidean, acceleration, constraint_force
+from jaxhamel import SE2, Euclidean, acceleration, constraint_force, examine
 from jaxhamel.mechanics import System
 
 
@@ -35,6 +35,26 @@ def test_wheels_on_one_axle_share_the_side_force():
         constraint_force(cart, *at), np.full(3, 2.0 * 0.7 * 1.5 / 3), rtol=1e-14
     )
     np.testing.assert_allclose(acceleration(cart, *at), np.zeros(2), atol=1e-14)
+
+
+def test_examine_knows_the_list():
+    """Three one-forms of rank 1; a list with another span is a problem."""
+    cart = Cart(jnp.asarray(2.0), jnp.array([-0.5, 0.0, 0.5]))
+    found = examine(cart, jnp.zeros(3))
+    assert found.holds
+    assert (found.redundant.shape, found.redundant.rank) == ((3, 3), 1)
+    assert "redundant          3 one-forms listed, of rank 1; multipliers of least norm" in str(
+        found
+    )
+    (problem,) = examine(Turned(*jax.tree.leaves(cart)), jnp.zeros(3)).problems
+    assert "row 0 of `constraints(t, q)` of Turned is no combination" in problem
+
+
+class Turned(Cart):
+    """Its list says that it does not roll either."""
+
+    def constraints(self, t, q):
+        return super().constraints(t, q)[:, ::-1] + super().constraints(t, q)
 
 
 class Spread(System):

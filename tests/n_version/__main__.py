@@ -1,9 +1,9 @@
 """N-version testing at scale: random systems through every version of the equations. By hand, not by pytest:
 
-    python -m tests.n_version --seed 1 --systems 5000 --out n_version.jsonl [--table]
+    python -m tests.n_version --seed 1 --systems 5000 --out n_version.jsonl [--each 100] [--table]
 
-Shapes (space, kind, number of constraints) are drawn from the seed, 100 systems of each; every shape is compiled once. A
-line of `--out` is one shape with the largest differences found; shapes that stand in it already are not computed again.
+Shapes (space, kind, number of constraints) are drawn from the seed, `--each` systems of each; every shape is compiled once.
+A line of `--out` is one shape with the largest differences found; shapes that stand in it already are not computed again.
 `--table` prints the file as docs/verification.md has it. A difference counts as a disagreement if it exceeds ROOM times the
 rounding error that the condition number of the equations allows; `disagree` lists the indices of such systems.
 """
@@ -36,7 +36,6 @@ from tests.n_version.versions import (  # noqa: E402
     motions,
 )
 
-EACH = 100
 ROOM = 1e3
 SHORT, SHORTEST = (
     8,
@@ -44,9 +43,9 @@ SHORT, SHORTEST = (
 )  # of the n of systems that are written out for lanes, as equations and as motions
 
 
-def examined(number, kind, space, m, seed):
+def examined(number, kind, space, m, seed, each):
     """The comparisons of one shape: name → (differences of the systems, what rounding allows)."""
-    batch = draw(seed, kind, space, m, EACH)
+    batch = draw(seed, kind, space, m, each)
     control = control_of(kind)
     found, (own, multiplier), condition = accelerations(batch, control)
     condition = np.asarray(condition)
@@ -75,10 +74,10 @@ def examined(number, kind, space, m, seed):
     return rows, condition
 
 
-def line(number, kind, space, m, seed):
+def line(number, kind, space, m, seed, each):
     """One line of the report."""
     started = time.process_time()
-    rows, condition = examined(number, kind, space, m, seed)
+    rows, condition = examined(number, kind, space, m, seed, each)
     wrong = {
         name: np.flatnonzero(~(x <= allowed)).tolist()
         for name, (x, allowed) in rows.items()
@@ -90,7 +89,7 @@ def line(number, kind, space, m, seed):
         "m": m,
         "kind": str(kind),
         "space": str(space),
-        "systems": EACH,
+        "systems": each,
         "condition": float(np.max(condition)),
         "largest": {name: float(np.max(x)) for name, (x, _) in rows.items()},
         "disagree": wrong,
@@ -102,6 +101,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--systems", type=int, default=5000)
+    parser.add_argument("--each", type=int, default=100)
     parser.add_argument("--out", type=Path, default=Path("n_version.jsonl"))
     parser.add_argument("--table", action="store_true")
     options = parser.parse_args()
@@ -110,14 +110,13 @@ def main():
     if options.table:
         print(table(done))
         return
-    for number in range(-(-options.systems // EACH)):
+    while sum(row["systems"] for row in done) < options.systems:
+        number = len(done)
         seed = [options.seed, number]
-        if any(row["shape"] == number for row in done):
-            continue
         size = LARGEST if number % 25 == 24 else None
-        row = line(number, *shape(np.random.default_rng(seed), size), seed)
+        done.append(line(number, *shape(np.random.default_rng(seed), size), seed, options.each))
         with options.out.open("a") as file:
-            file.write(json.dumps(row) + "\n")
+            file.write(json.dumps(done[-1]) + "\n")
         jax.clear_caches()
 
 

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxhamel import SO3, Euclidean, Product, System, energy, ensemble, simulate
+from jaxhamel import SO3, Euclidean, Product, System, energy, ensemble, examine, simulate
 from jaxhamel.geometry import quaternion_matrix, quaternion_rotate
 from jaxhamel.mechanics import close_loops
 
@@ -242,3 +242,97 @@ def test_the_summary_has_the_condition_number(distance, said):
     run = simulate(Close(jnp.asarray(distance)), jnp.zeros(3), jnp.ones(1), TS[:2], dt=1.0)
     assert ("condition number" in str(run)) == (said is not None)
     assert said is None or said in str(run)
+
+
+class Dumbbell(System):
+    """Two masses on a rod of length 1 in the plane, y in units of `unit` metres, in its own coordinates."""
+
+    masses: jax.Array
+    unit: jax.Array
+    space = Euclidean(4)
+    n_constraints = 1
+
+    def lagrangian(self, t, q, v):
+        x_dot = v.reshape(2, 2) * jnp.stack([jnp.ones_like(self.unit), self.unit])[None]
+        return 0.5 * jnp.sum(self.masses[:, None] * x_dot * x_dot)
+
+    def apart(self, q):
+        return (q[2:] - q[:2]) * jnp.stack([jnp.ones_like(self.unit), self.unit])
+
+    def holonomic(self, t, q):
+        return 0.5 * (jnp.dot(self.apart(q), self.apart(q)) - 1.0)[None]
+
+    def frame(self, t, q):
+        row = jax.grad(lambda q: self.holonomic(t, q)[0])(q)
+        return jnp.concatenate([row[None], jnp.eye(4)[1:]])
+
+
+def test_projection_in_the_mass_metric():
+    """Along the rod, by shares as 1/m: the centre of mass stays, as with any unit of y; the other metric moves it."""
+    masses, start = jnp.array([3.0, 0.5]), jnp.array([0.1, 0.2, 0.9, 0.9])
+    centre = lambda q: np.asarray(masses) @ np.asarray(q).reshape(2, 2) / 3.5  # noqa: E731
+    held = close_loops(Dumbbell(masses, jnp.asarray(1.0)), 0.0, start, metric="mass")
+    along = np.array([0.8, 0.7]) / np.hypot(0.8, 0.7)
+    first = centre(start) - 0.5 / 3.5 * along
+    np.testing.assert_allclose(held, [*first, *(first + along)], rtol=1e-14)
+
+    millimetres = jnp.array([1.0, 1e3, 1.0, 1e3])
+    other = close_loops(
+        Dumbbell(masses, jnp.asarray(1e-3)), 0.0, start * millimetres, metric="mass"
+    )
+    np.testing.assert_allclose(other, held * millimetres, rtol=1e-13)
+    plain = close_loops(Dumbbell(masses, jnp.asarray(1.0)), 0.0, start)
+    assert np.linalg.norm(centre(plain) - centre(start)) > 1e-3
+
+
+def test_a_motion_projected_in_the_mass_metric():
+    """A free dumbbell: its rod keeps its length, its centre moves evenly."""
+    dumbbell = Dumbbell(jnp.array([3.0, 0.5]), jnp.asarray(1.0))
+    start, rates = jnp.array([0.0, 0.0, 1.0, 0.0]), jnp.array([0.3, 0.0, 2.0])
+    options = {"dt": 0.05, "project": "mass", "dense": True}
+    run = simulate(dumbbell, start, rates, TS[:2], **options)  # it turns by 0.85 rad
+    assert run.metric == "mass"
+    for q, t in ((run.q[-1], 0.5), (run.evaluate(0.123)[0], 0.123)):
+        first, second = np.asarray(q).reshape(2, 2)
+        np.testing.assert_allclose(np.linalg.norm(second - first), 1.0, rtol=1e-15)
+        along = np.array([np.cos(1.7 * t), np.sin(1.7 * t)])
+        centre = np.array([0.5, (3.0 * 0.3 + 0.5 * 2.0) * t]) / 3.5
+        np.testing.assert_allclose(first, centre - along / 7, atol=1e-6)
+
+
+def test_no_such_metric():
+    with pytest.raises(ValueError, match="`metric` is 'kinetic'; it must be \"identity\""):
+        close_loops(Rod(jnp.asarray(1.0)), 0.0, jnp.ones(2), metric="kinetic")  # pyright: ignore
+
+
+@pytest.mark.parametrize(("closeness", "said"), [(1e-6, "2.0e+06 at the start"), (0.5, None)])
+def test_the_summary_has_the_condition_of_the_mass_matrix(closeness, said):
+    """Of [[1, 1 − δ], [1 − δ, 1]] in any units: (2 − δ)/δ."""
+    run = simulate(Coupled(jnp.asarray(closeness)), jnp.zeros(2), jnp.ones(2), TS[:2], dt=1.0)
+    assert ("condition of the mass" in str(run)) == (said is not None)
+    assert said is None or said in str(run)
+
+
+class Coupled(System):
+    """Two coordinates, of units that differ by 1e5, with nearly the same direction of motion."""
+
+    closeness: jax.Array
+    space = Euclidean(2)
+
+    def lagrangian(self, t, q, v):
+        v = v * jnp.array([1.0, 1e5])
+        return 0.5 * jnp.dot(v, v) + (1 - self.closeness) * v[0] * v[1]
+
+
+def test_examine_knows_holonomic_constraints():
+    """Closed to rounding, or a problem; its differential among the one-forms, or a problem."""
+    found = examine(Rod(jnp.asarray(1.0)), jnp.array([0.6, 0.8]))
+    assert found.holds
+    np.testing.assert_allclose(found.holonomic, [0.0], atol=1e-16)
+    assert "holonomic          1 constraint, at most" in str(found)
+    problems = examine(Rod(jnp.asarray(1.0)), jnp.array([1.0, 0.5])).problems
+    assert len(problems) == 1
+    assert "the loops of Rod are open: `holonomic(t, q)` is [0.125]" in problems[0]
+    problems = examine(Shifted(jnp.asarray(1.0)), jnp.array([1.0, 0.5])).problems
+    assert len(problems) == 1
+    assert "`holonomic(t, q)[0]` of Shifted changes along u[0]" in problems[0]

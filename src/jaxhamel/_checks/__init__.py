@@ -144,6 +144,7 @@ from jaxhamel._checks._systems._constraints import (
 from jaxhamel._checks._systems._constraints import check_has_loops as check_has_loops
 from jaxhamel._checks._systems._constraints import check_loop_rates as check_loop_rates
 from jaxhamel._checks._systems._constraints import check_loop_shape as check_loop_shape
+from jaxhamel._checks._systems._constraints import check_metric as check_metric
 from jaxhamel._checks._systems._constraints import check_project as check_project
 from jaxhamel._checks._systems._constraints import check_span as check_span
 from jaxhamel._checks._systems._equilibria import check_autonomous as check_autonomous

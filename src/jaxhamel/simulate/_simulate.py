@@ -1,8 +1,7 @@
 """simulate: from a system and an initial state to a trajectory, by diffrax."""
 
 import math
-from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import diffrax
 import equinox as eqx
@@ -24,7 +23,12 @@ from jaxhamel.simulate._progress import meter
 from jaxhamel.simulate._results import as_result, cause_of_end
 from jaxhamel.simulate._solvers._group_solver import AbstractGroupSolver
 from jaxhamel.simulate._solvers._lie_group import LieGroup
-from jaxhamel.simulate._solvers._on_constraints import OnConstraints, closed, on_constraints
+from jaxhamel.simulate._solvers._on_constraints import (
+    OnConstraints,
+    closed,
+    metric_of,
+    on_constraints,
+)
 from jaxhamel.simulate._solvers._projected import Projected
 from jaxhamel.simulate._step_size import FixedStep, is_nonfinite, steps_in, watched_pid
 from jaxhamel.simulate._trajectory import SystemAndControl, Trajectory
@@ -50,7 +54,7 @@ def simulate(
     dense: bool = False,
     progress: Any = None,
     route: str | None = None,
-    project: bool = False,
+    project: bool | Literal["mass"] = False,
 ) -> Trajectory:
     """The motion from (q0, u0) at `ts[0]` on, at the times `ts`:
 
@@ -86,8 +90,9 @@ def simulate(
     - `progress`: True for a line with the time left, or a diffrax progress meter.
     - `route`: the route to the equations of motion, see `jaxhamel.acceleration`.
     - `project`: whether to bring the configuration back onto the system's `holonomic` constraints (closed loops) at the end
-      of each step, by Gauss–Newton steps as in `jaxhamel.mechanics.close_loops`. Without it they drift with the error of
-      the steps; the summary of the trajectory shows how far.
+      of each step, by Gauss–Newton steps as in `jaxhamel.mechanics.close_loops`; `"mass"`: by the shortest ones in the
+      metric of the mass matrix. Without it the constraints drift with the error of the steps; the summary of the trajectory
+      shows how far.
 
     **Returns:** a `Trajectory`. A simulation that breaks down does not raise: its `result` has the cause, `t_end` the
     time, and the motion up to then is kept. `simulate(...).raise_if_failed()` raises.
@@ -109,11 +114,12 @@ def simulate(
     _checks.check_options(solver, adjoint, max_steps, route)
     _checks.check_event(event)
     _checks.check_project(project)
+    metric = metric_of(project)
     steps = tolerances_of(rtol, atol, dt, ts.dtype)
     layout = VectorLayout.of((q0, u0)) if can_be_one_vector(solver, event) else None
     solver = _solver(system.space, solver, layout)
     layout = layout if _steps_vectors(solver) else None
-    solver = on_constraints(solver, system, layout) if project else solver
+    solver = solver if metric is None else on_constraints(solver, system, layout, metric)
     _checks.check_adjoint(adjoint, solver)
     _checks.check_fixed_step(solver, dt)
     options = {
@@ -126,7 +132,7 @@ def simulate(
     }
     solution = _solve(system, control, (q0, u0), ts, steps, options, route, layout)
     given = SystemAndControl.of(system, control)
-    return Trajectory(ts=ts, given=given, project=bool(project), **solution)
+    return Trajectory(ts=ts, given=given, metric=metric, **solution)
 
 
 @eqx.filter_jit
@@ -156,10 +162,10 @@ def _solve(system, control, y0, ts, steps, options, route, layout):
     )
     t_end, end, happened = ending.found(solution, args)
     found = _description(solution, y0, (t_end, end), layout)
-    if isinstance(
-        options["solver"], OnConstraints
-    ):  # the interpolant between steps is not projected
-        found |= _closed(system, ts, found)
+    if isinstance(options["solver"], OnConstraints):  # the interpolant is not projected
+        metric = options["solver"].metric
+        project = lambda t, q: closed(system, t, q, metric, control)  # noqa: E731
+        found |= _closed(project, ts, found)
     return found | {"event": happened}
 
 
@@ -209,12 +215,12 @@ def _description(solution, y0, at_end, layout: VectorLayout | None) -> dict[str,
     }
 
 
-def _closed(system, ts, found) -> dict[str, Any]:
+def _closed(project, ts, found) -> dict[str, Any]:
     """Projects the configurations onto the holonomic constraints; missing rows stay NaN, with finite derivatives."""
-    valid, q_end = found["valid"], closed(system, found["t_end"], found["q_end"])
+    valid, q_end = found["valid"], project(found["t_end"], found["q_end"])
     missing = lambda x: ~valid.reshape(-1, *[1] * (x.ndim - 1))  # noqa: E731
     last = lambda row, x: jnp.where(missing(row), x[None], row)  # noqa: E731
-    q = jax.vmap(partial(closed, system))(
+    q = jax.vmap(project)(
         jnp.where(valid, ts, found["t_end"]), jax.tree.map(last, found["q"], q_end)
     )
     return {"q": nan_where(~valid, q), "q_end": q_end}

@@ -8,6 +8,9 @@ import numpy as np
 from jaxhamel._words import counted
 from jaxhamel.mechanics._controls._control import at_state
 from jaxhamel.mechanics._controls._kinematic import under
+from jaxhamel.mechanics._controls._moving_parts import MovingParts
+from jaxhamel.mechanics._equations._gauss import normal_equations
+from jaxhamel.mechanics._examination._agreement import run_quickly
 from jaxhamel.mechanics._system import overridden_below
 from jaxhamel.simulate._results import in_words
 from jaxhamel.simulate._trajectory import why_it_failed
@@ -60,6 +63,7 @@ def _drifts(trajectory):
     if residual is not None:
         yield "constraint residual", f"{float(residual):.1e}"
     yield from _of_constraints(trajectory.system, ts, q)
+    yield from _of_mass(trajectory.system, trajectory.control, ts, q, u)
 
 
 def _of_constraints(system, ts, q):
@@ -71,22 +75,52 @@ def _of_constraints(system, ts, q):
     if redundant is not None:
         count = counted(redundant.shape[0], "one-form")
         yield "constraints", f"{count} of rank {system.n_constraints}, multipliers of least norm"
-    condition = [_condition(np.asarray(frame)[: system.n_constraints]) for frame in frames]
-    if max(condition) > np.finfo(ts.dtype).eps ** -0.25:
-        digits = -np.log10(np.finfo(ts.dtype).eps * max(condition))
+    rows = [_unit_rows(np.asarray(frame)[: system.n_constraints]) for frame in frames]
+    yield from _conditions("constraints nearly dependent", "condition number", rows)
+
+
+def _of_mass(system, control, ts, q, u):
+    """The condition number of ∂²ℓ/∂u∂u, if it is large, each quasi-velocity measured in a unit that gives it mass 1."""
+    if not u.shape[1] or isinstance(system, MovingParts):
+        return
+    ends = [jax.tree.map(lambda x, i=i: x[i], (ts, q, u)) for i in (0, -1)]
+    masses = [_unit_masses(np.asarray(_mass_matrix(system, *end, control))) for end in ends]
+    yield from _conditions("mass matrix nearly singular", "condition of the mass", masses)
+
+
+def _conditions(words, name, matrices):
+    """A line if the worse of two condition numbers is beyond ε^(−1/4)."""
+    condition = [float(np.linalg.cond(m)) if m.size else 1.0 for m in matrices]
+    eps = np.finfo(matrices[0].dtype).eps
+    if max(condition) > eps**-0.25:
+        digits = -np.log10(eps * min(max(condition), 1 / eps))
         yield (
-            "condition number",
-            f"{condition[0]:.1e} at the start, {condition[1]:.1e} at the end: constraints nearly dependent, about "
+            name,
+            f"{condition[0]:.1e} at the start, {condition[1]:.1e} at the end: {words}, about "
             f"{counted(max(int(digits), 0), 'digit')} of the motion right",
         )
 
 
-def _condition(rows) -> float:
-    """The condition number of the constraint one-forms, each scaled to length 1."""
+def _unit_rows(rows):
+    """The constraint one-forms, each scaled to length 1; none if that cannot be done."""
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    if not rows.size or not np.all(np.isfinite(rows)) or not np.all(lengths > 0):
-        return 1.0
-    return float(np.linalg.cond(rows / lengths))
+    if not np.all(np.isfinite(rows)) or not np.all(lengths > 0):
+        return rows[:0]
+    return rows / lengths
+
+
+def _unit_masses(matrix):
+    """D M D with ones on the diagonal, D diagonal; none if that cannot be done."""
+    diagonal = np.abs(np.diagonal(matrix))
+    if not np.all(np.isfinite(matrix)) or not np.all(diagonal > 0):
+        return matrix[:0]
+    scale = 1.0 / np.sqrt(diagonal)
+    return (matrix * scale).T * scale
+
+
+def _mass_matrix(system, t, q, u, control):
+    control = at_state(control, t, q, u)
+    return run_quickly(normal_equations, system, t, q, u, control).mass_matrix
 
 
 def _drift(values) -> str:

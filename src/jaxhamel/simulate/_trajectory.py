@@ -15,7 +15,7 @@ from jaxhamel._typing import Configuration, QuasiVelocity, Scalar, Time
 from jaxhamel.mechanics._examination._boundary import check_regular_mass
 from jaxhamel.simulate._one_vector import VectorLayout
 from jaxhamel.simulate._results import RESULTS, ResultItem, in_words, is_okay
-from jaxhamel.simulate._solvers._on_constraints import closed
+from jaxhamel.simulate._solvers._on_constraints import Metric, closed
 
 
 class SystemAndControl(eqx.Module):
@@ -44,7 +44,7 @@ class Trajectory(eqx.Module):
     - `result`: the reason for the end, an item of `jaxhamel.RESULTS`, comparable with those of `diffrax.RESULTS` too.
     - `succeeded`: whether it reached the end or an event.
     - `stats`: numbers of steps: `num_steps`, `num_accepted_steps`, `num_rejected_steps`, and `max_steps`.
-    - `system`, `control`: as given.
+    - `system`, `control`: as given; `metric`: that of the projection onto holonomic constraints, None without one.
 
     `print(trajectory)` shows a summary: steps, how it ended, drift of the invariants, constraint residual.
     """
@@ -61,7 +61,7 @@ class Trajectory(eqx.Module):
     interpolation: diffrax.DenseInterpolation | None
     given: SystemAndControl
     event: Any = None
-    project: bool = eqx.field(static=True, default=False)
+    metric: Metric | None = eqx.field(static=True, default=None)
 
     @property
     def system(self) -> Any:
@@ -88,7 +88,9 @@ class Trajectory(eqx.Module):
             y = jax.tree.map(lambda x: jnp.where(over, jnp.asarray(jnp.nan, x.dtype), x), y)
         is_vector = isinstance(y, jax.Array)
         q, u = VectorLayout.of((self.q_end, self.u_end)).parts(y) if is_vector else y
-        return closed(self.system, t, q) if self.project else q, u
+        if self.metric is not None:
+            q = closed(self.system, t, q, self.metric, self.control)
+        return q, u
 
     def raise_if_failed(self) -> "Trajectory":
         """Returns the trajectory if it reached the end or an event; otherwise raises `RuntimeError` with time and cause.

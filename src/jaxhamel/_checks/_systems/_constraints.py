@@ -16,11 +16,23 @@ def check_has_loops(system, has: bool) -> None:
 
 
 def check_project(project) -> None:
-    """Checks that `project` is True or False."""
-    if not isinstance(project, bool | np.bool_):
+    """Checks that `project` is True, False or "mass"."""
+    if not (
+        isinstance(project, bool | np.bool_) or (isinstance(project, str) and project == "mass")
+    ):
         raise TypeError(
             f"`project` is {project!r}; it must be True (configurations are brought back onto the system's `holonomic` "
-            "constraints after each step) or False."
+            'constraints after each step, by the shortest step in the components of v), "mass" (by the shortest step in the '
+            "metric of the mass matrix) or False."
+        )
+
+
+def check_metric(metric) -> None:
+    """Checks that `metric` is the name of one."""
+    if metric not in ("identity", "mass"):
+        raise ValueError(
+            f'`metric` is {metric!r}; it must be "identity" (lengths in the components of v) or "mass" (in the metric of '
+            "the mass matrix)."
         )
 
 

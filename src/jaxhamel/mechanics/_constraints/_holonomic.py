@@ -3,40 +3,60 @@
 The one-forms hold exactly at every q, so ġ = 0 along the exact motion; the steps of an integrator leave g = 0 slowly.
 """
 
+from typing import Literal
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from jaxhamel import _checks
-from jaxhamel._typing import Configuration, Scalar, Time
+from jaxhamel._typing import Configuration, Control, Scalar, Time
+from jaxhamel.mechanics._controls._kinematic import inner
 from jaxhamel.mechanics._controls._moving_parts import has_loops
+from jaxhamel.mechanics._equations._euler_lagrange import mass_matrix
 from jaxhamel.mechanics._kinematics import InverseFrame, prepare
 from jaxhamel.mechanics._small_solve import symmetric_solve
 from jaxhamel.mechanics._system import System, overrides
 
+Metric = Literal["identity", "mass"]
+
 
 def close_loops(
-    system: System, t: Time, q: Configuration, *, iterations: int = 20
+    system: System,
+    t: Time,
+    q: Configuration,
+    *,
+    iterations: int = 20,
+    metric: Metric = "identity",
+    control: Control = None,
 ) -> Configuration:
-    """The configuration near q with g(t, q) = 0, by Gauss–Newton steps of least norm in the components of v:
+    """The configuration near q with g(t, q) = 0, by Gauss–Newton steps of least norm |δ|² = δ·W δ:
 
-        q ← q·exp(δ) ,   δ = −Gᵀ (G Gᵀ)⁻¹ g ,   G_r = e_r(g) .
+        q ← q·exp(δ) ,   δ = −W⁻¹Gᵀ (G W⁻¹ Gᵀ)⁻¹ g ,   G_r = e_r(g) .
 
-    **Arguments:** `system`: defines `holonomic`; `t`: time [s]; `q`: a configuration near the solution;
-    `iterations`: the number of steps; convergence is quadratic.
+    **Arguments:**
 
-    **Returns:** a configuration. Loops that depend on one another (a planar linkage in space) are allowed: G Gᵀ gets
+    - `system`: defines `holonomic`; `t`: time [s]; `q`: a configuration near the solution.
+    - `iterations`: the number of steps; convergence is quadratic.
+    - `metric`: `"identity"`, W = 1 in the components of v; or `"mass"`, W = M = ∂²L/∂v∂v at v = 0. The step in the mass
+      metric does not depend on units or coordinates, and it has no momentum along a symmetry of the kinetic energy that g
+      has, too (two masses on a rod keep their centre). M has to be regular.
+    - `control`: needed for `"mass"` if the kinetic energy depends on it (`prescribed_motion`).
+
+    **Returns:** a configuration. Loops that depend on one another (a planar linkage in space) are allowed: G W⁻¹ Gᵀ gets
     eps^(2/3) times its trace on the diagonal.
 
-    **Raises:** `TypeError` for a system without `holonomic`; `ValueError` if g is not zero after these steps.
+    **Raises:** `TypeError` for a system without `holonomic`; `ValueError` for another metric, or if g is not zero after
+    these steps.
 
     Source: Hairer, Lubich and Wanner, Geometric Numerical Integration, IV.4.
     """
     _checks.check_has_loops(system, has_loops(system))
-    t, q, _, _ = prepare(q, t=t, control=None)
+    _checks.check_metric(metric)
+    t, q, _, control = prepare(q, t=t, control=control)
     system.space.check(q, "q")
-    closed = _close(system, t, q, iterations)
+    closed = _close(system, t, q, iterations, metric, control)
     check_closed(system, t, closed, 0.5)
     return closed
 
@@ -51,17 +71,23 @@ def check_closed(system: System, t: Scalar, q: Configuration, power: float = 0.2
 
 
 @eqx.filter_jit
-def _close(system, t, q, iterations):
-    return jax.lax.fori_loop(0, iterations, lambda _, q: closing_step(system, t, q), q)
+def _close(system, t, q, iterations, metric, control):
+    step = lambda _, q: closing_step(system, t, q, metric, control)  # noqa: E731
+    return jax.lax.fori_loop(0, iterations, step, q)
 
 
-def closing_step(system: System, t: Scalar, q: Configuration) -> Configuration:
+def closing_step(
+    system: System, t: Scalar, q: Configuration, metric: Metric, control: Control
+) -> Configuration:
     """One Gauss–Newton step towards g(t, q) = 0; unchecked."""
     value, gradient = loops(system, t, q)
-    square = gradient @ gradient.T
+    directions = gradient.T
+    if metric == "mass":
+        directions = symmetric_solve(mass_matrix(inner(system), t, q, control), directions)
+    square = gradient @ directions
     more = jnp.finfo(square.dtype).eps ** (2 / 3) * jnp.trace(square)
     regular = square + more * jnp.eye(len(square), dtype=square.dtype)
-    return system.space.retract(q, -(gradient.T @ symmetric_solve(regular, value)))
+    return system.space.retract(q, -(directions @ symmetric_solve(regular, value)))
 
 
 def loops(

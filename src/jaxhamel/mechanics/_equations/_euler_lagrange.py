@@ -8,6 +8,7 @@ acting on L. The multiplier route and Gauss' principle both start from here.
 
 from typing import NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -20,7 +21,7 @@ from jaxhamel.mechanics._kinematics import (
     derivatives,
     lagrangian,
 )
-from jaxhamel.mechanics._system import System, overrides
+from jaxhamel.mechanics._system import System, dtype_of, overrides
 
 
 class Unconstrained(NamedTuple):
@@ -43,6 +44,15 @@ def euler_lagrange(
     if overrides(system, "force"):
         force = force + applied_force(system, t, q, v, control)
     return Unconstrained(mass_matrix, force)
+
+
+@eqx.filter_jit
+def mass_matrix(
+    system: System, t: Scalar, q: Configuration, control: Control
+) -> Float[Array, "n n"]:
+    """M = ∂²L/∂v∂v at v = 0; unchecked."""
+    at_rest = jnp.zeros(system.space.dim, dtype=dtype_of(q))
+    return jax.hessian(lambda v: lagrangian(system, t, q, v, control))(at_rest)
 
 
 def frame_bias(system: System, t: Scalar, q: Configuration, v: Velocity) -> Float[Array, " n"]:

@@ -98,8 +98,15 @@ def gauss(
     system: System, t: Scalar, q: Configuration, u: QuasiVelocity, control: Control
 ) -> Float[Array, " k"]:
     """u̇ that minimises Gauss' function; unchecked, for right-hand sides."""
+    return symmetric_solve(*normal_equations(system, t, q, u, control))
+
+
+def normal_equations(
+    system: System, t: Scalar, q: Configuration, u: QuasiVelocity, control: Control
+) -> "Normal":
+    """The mass matrix ∂²ℓ/∂u∂u and the right-hand side of u̇, from bodies where the system gives them."""
     normal = of_bodies if has_bodies(system, t, q, u, control) else of_lagrangian
-    return symmetric_solve(*normal(system, t, q, u, control))
+    return normal(system, t, q, u, control)
 
 
 def has_bodies(

@@ -21,6 +21,10 @@ def _rows(found: Any) -> Iterator[tuple[str, str]]:
     n, m = system.space.dim, system.n_constraints
     yield "space", f"{system.space}, n = {n}"
     yield "constraints", _constraints(found, m)
+    if found.redundant is not None:
+        yield "redundant", _redundant(found)
+    if found.holonomic is not None:
+        yield "holonomic", _holonomic(found.holonomic)
     yield "quasi-velocities", f"{n - m} independent"
     yield "Lagrangian", _lagrangian(found)
     if found.mass_matrix is not None:
@@ -41,6 +45,16 @@ def _constraints(found: Any, m: int) -> str:
     moving = "" if "frame" not in (found.depends_on_time or ()) else ", moving"
     known = "" if found.constraints is None else f", {_rank(found.constraints)}"
     return f"{m} {kind}{moving}{known}"
+
+
+def _redundant(found: Any) -> str:
+    rows = counted(found.redundant.shape[0], "one-form")
+    return f"{rows} listed, of rank {found.redundant.rank}; multipliers of least norm"
+
+
+def _holonomic(values: Any) -> str:
+    largest = max(map(abs, values.tolist()), default=0.0)
+    return f"{counted(len(values), 'constraint')}, at most {largest:.1e} from zero"
 
 
 def _rank(conditioning: Any) -> str:

@@ -11,9 +11,12 @@ import numpy as np
 
 from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Time
+from jaxhamel.mechanics._constraints._holonomic import check_closed, check_loops
+from jaxhamel.mechanics._constraints._redundant import check_redundant
 from jaxhamel.mechanics._controls._at_start import at_start
 from jaxhamel.mechanics._controls._control import at_state
 from jaxhamel.mechanics._controls._kinematic import inner, under
+from jaxhamel.mechanics._controls._moving_parts import has_loops
 from jaxhamel.mechanics._equations._gauss import of_lagrangian
 from jaxhamel.mechanics._examination._agreement import (
     Disagreement,
@@ -39,6 +42,8 @@ class Examination:
     - `quadratic`: whether ∂²L/∂v∂v does not depend on v; `homogeneous`: whether L has no terms linear in v.
     - `depends_on_time`: names of the methods that depend on t (a control that is a function of t counts).
     - `constraints`: rank and condition number of the constraint one-forms A_α, `(m, n)`.
+    - `redundant`: those of all r one-forms that `constraints` lists, `(r, n)`; None without a list.
+    - `holonomic`: g of `holonomic(t, q)`, `(h,)`, which is zero where the loops are closed; None without any.
     - `mass_matrix`: rank and condition number of ∂²ℓ/∂u∂u on the independent quasi-velocities, `(k, k)`.
     - `inverse_error`: max |B A − 1| of the system's own `inverse_frame`.
     - `bodies`: relative difference of `bodies` and Lagrangian, at the worst of three states.
@@ -56,6 +61,8 @@ class Examination:
     homogeneous: bool | None = None
     depends_on_time: tuple[str, ...] | None = None
     constraints: Conditioning | None = None
+    redundant: Conditioning | None = None
+    holonomic: np.ndarray | None = None
     mass_matrix: Conditioning | None = None
     inverse_error: float | None = None
     bodies: Disagreement | None = None
@@ -149,6 +156,7 @@ def _values(system: System, at, found: dict[str, Any]) -> None:
     noted(_checks.check_leaves, system)
     if overrides(system, "frame"):
         noted(_checks.check_frame_at, system, t, q)
+    _constraints(system, t, q, found, noted)
     numbers = run_quickly(_numbers, system, t, q, u, control)
     found["constraints"] = conditioning(numbers["frame"][: system.n_constraints])
     found["mass_matrix"] = conditioning(numbers["mass_matrix"])
@@ -163,6 +171,18 @@ def _values(system: System, at, found: dict[str, Any]) -> None:
         noted(_checks.check_inverse, system, t, error, room)
     found["bodies"] = disagreement(system, t, q, u, control)
     noted(_checks.check_bodies, system, t, found["bodies"])
+
+
+def _constraints(system: System, t, q, found: dict[str, Any], noted: Callable) -> None:
+    """Redundant one-forms and holonomic constraints."""
+    given = inner(system)
+    if overrides(given, "constraints") and (rows := given.constraints(t, q)) is not None:
+        noted(check_redundant, given, t, q)
+        found["redundant"] = conditioning(rows)
+    if has_loops(system):
+        noted(check_loops, given, t, q)
+        noted(check_closed, system, t, q)
+        found["holonomic"] = np.asarray(system.holonomic(t, q))
 
 
 def _numbers(system: System, t, q, u, control) -> dict[str, Any]:

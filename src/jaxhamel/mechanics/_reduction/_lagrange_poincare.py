@@ -27,6 +27,7 @@ from jaxtyping import Array, Float
 from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control, Scalar, Time, Velocity
 from jaxhamel.geometry import curvature
+from jaxhamel.mechanics._equations._euler_lagrange import mass_matrix
 from jaxhamel.mechanics._examination._boundary import check_shapes
 from jaxhamel.mechanics._kinematics import (
     applied_force,
@@ -40,7 +41,6 @@ from jaxhamel.mechanics._reduction._mechanical_connection import (
     FibreVelocity,
     ShapeCoordinates,
     check_locked,
-    mass_matrix,
     mechanical_connection,
     structure_group,
 )

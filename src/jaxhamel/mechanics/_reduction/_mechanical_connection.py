@@ -26,9 +26,10 @@ from jaxhamel.geometry import AbstractSpace, Euclidean, Product
 from jaxhamel.geometry._connection import ConnectionMatrix, ShapeCoordinates
 from jaxhamel.mechanics._description._drawing import Place
 from jaxhamel.mechanics._description._drawing import Shape as DrawnShape
+from jaxhamel.mechanics._equations._euler_lagrange import mass_matrix
 from jaxhamel.mechanics._examination._boundary import check_shapes
 from jaxhamel.mechanics._examination._hypotheses import require, steps_around
-from jaxhamel.mechanics._kinematics import lagrangian, prepare, velocity_of
+from jaxhamel.mechanics._kinematics import prepare, velocity_of
 from jaxhamel.mechanics._small_solve import symmetric_solve
 from jaxhamel.mechanics._system import System, dtype_of
 
@@ -60,15 +61,6 @@ def mass_blocks(system: System, t: Time, q: Configuration, control: Control = No
     check_shapes(system, t, q, control, ("lagrangian",))
     matrix = mass_matrix(system, t, q, control)
     return MassBlocks(matrix[:fibre, :fibre], matrix[:fibre, fibre:], matrix[fibre:, fibre:])
-
-
-@eqx.filter_jit
-def mass_matrix(
-    system: System, t: Scalar, q: Configuration, control: Control
-) -> Float[Array, "n n"]:
-    """M = ∂²L/∂v∂v at v = 0; unchecked."""
-    at_rest = jnp.zeros(system.space.dim, dtype=dtype_of(q))
-    return jax.hessian(lambda v: lagrangian(system, t, q, v, control))(at_rest)
 
 
 def locked_inertia(

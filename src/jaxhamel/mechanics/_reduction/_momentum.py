@@ -17,6 +17,7 @@ from jaxtyping import Array, Float
 from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar, Time, Velocity
 from jaxhamel.geometry import SE2, SE3, AbstractSpace, group_motion, hat, quaternion_conjugate
+from jaxhamel.mechanics._equations._euler_lagrange import mass_matrix
 from jaxhamel.mechanics._examination._boundary import check_shapes
 from jaxhamel.mechanics._examination._hypotheses import require
 from jaxhamel.mechanics._kinematics import lagrangian, prepare, velocity_of
@@ -24,7 +25,6 @@ from jaxhamel.mechanics._reduction._lagrange_poincare import velocity_of_momentu
 from jaxhamel.mechanics._reduction._mechanical_connection import (
     FibreVelocity,
     ShapeCoordinates,
-    mass_matrix,
     mechanical_connection,
     structure_group,
 )

@@ -25,10 +25,10 @@ from jaxtyping import Array, Float
 from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control, Scalar, Time, Velocity
 from jaxhamel.geometry import AbstractSpace
+from jaxhamel.mechanics._equations._euler_lagrange import mass_matrix
 from jaxhamel.mechanics._examination._boundary import check_shapes
 from jaxhamel.mechanics._examination._hypotheses import require
 from jaxhamel.mechanics._kinematics import applied_force, covector, lagrangian, prepare
-from jaxhamel.mechanics._reduction._mechanical_connection import mass_matrix
 from jaxhamel.mechanics._small_solve import symmetric_solve
 from jaxhamel.mechanics._system import System, dtype_of, overrides
 
