@@ -19,8 +19,8 @@ jax.config.update("jax_enable_x64", True)
 
 import jax.numpy as jnp  # noqa: E402
 import numpy as np  # noqa: E402
-import sympy as sm  # noqa: E402
-from sympy.physics import mechanics as me  # noqa: E402
+import sympy as sm  # noqa: E402  # pyright: ignore[reportMissingImports]
+from sympy.physics import mechanics as me  # noqa: E402  # pyright: ignore[reportMissingImports]
 
 from jaxhamel.geometry import SE2, SO2, SO3, Euclidean, Helical, Product  # noqa: E402
 from tests.n_version.kinds import HIDDEN, Kind, draw  # noqa: E402

@@ -84,7 +84,7 @@ def _of_mass(system, control, ts, q, u):
     if not u.shape[1] or isinstance(system, MovingParts):
         return
     ends = [jax.tree.map(lambda x, i=i: x[i], (ts, q, u)) for i in (0, -1)]
-    masses = [_unit_masses(np.asarray(_mass_matrix(system, *end, control))) for end in ends]
+    masses = [_unit_masses(np.asarray(_mass_matrix(system, end, control))) for end in ends]
     yield from _conditions("mass matrix nearly singular", "condition of the mass", masses)
 
 
@@ -118,7 +118,8 @@ def _unit_masses(matrix):
     return (matrix * scale).T * scale
 
 
-def _mass_matrix(system, t, q, u, control):
+def _mass_matrix(system, state, control):
+    t, q, u = state
     control = at_state(control, t, q, u)
     return run_quickly(normal_equations, system, t, q, u, control).mass_matrix
 

@@ -101,7 +101,7 @@ def check_shapes(
     if only is None:
         _checks.check_control_of(system, t, control)
         _checks.check_takes_control(system, control, takes_control(system))
-    u = np.zeros(system.n_independent, dtype_of(q))
+    u: Any = np.zeros(system.n_independent, dtype_of(q))
     check_methods(system, t, q, u, control, only)
 
 
