@@ -1,8 +1,7 @@
 """The host's loop around every search: budget, progress reports, Ctrl-C, history.
 
 A kind of search is a subclass of `AbstractSearch`, which makes the iterations and decides on convergence or failure. The
-loop
-here does everything else, so that all searches end and report in the same way.
+loop here does everything else, so that all searches end and report in the same way.
 """
 
 import time

@@ -3,17 +3,16 @@
     D = { v : A_α(q) v = 0 }      D¹ = D ,   D^{i+1} = D^i + [D, D^i]
     (∂A^α_a/∂q^b − ∂A^α_b/∂q^a) X^a_I X^b_J ≡ 0      (Müller 2021, eq. 25, 29; Frobenius)
 
-The coefficients on the independent directions X_I are the Hamel coefficients γ^α_IJ. They vanish
-identically if and only if the constraints are holonomic. If they do not, brackets of more than
-two fields decide which configurations can be reached: the growth vector (dim D¹, dim D², …) ends
-with the dimension of the involutive closure. If it is n, any configuration can be reached (Chow and
-Rashevskii). If it is a smaller d, and another level adds nothing at q nor nearby, n − d combinations
-of the constraints are integrable. If ranks still grow at the last level, nothing is decided.
+The coefficients on the independent directions X_I are the Hamel coefficients γ^α_IJ. They vanish identically if and only
+if the constraints are holonomic. If they do not, brackets of more than two fields decide which configurations can be
+reached: the growth vector (dim D¹, dim D², …) ends with the dimension of the involutive closure. If it is n, any
+configuration can be reached (Chow and Rashevskii). If it is a smaller d, and another level adds nothing at q nor nearby,
+n − d combinations of the constraints are integrable. If ranks still grow at the last level, nothing is decided.
 
-All ranks are numerical, at one configuration and two neighbours; the result is assumed to hold
-around them, as it does for analytic constraints. To make the ranks meaningful, the fields are a basis of D that is
-orthonormal at q and fixed by the constraints alone, X(q') = [A(q'); N]⁻¹ [0; 1] with N an orthonormal kernel of A(q): no
-choice of quasi-velocities or scale of the constraint forms enters, only the units of the velocities.
+All ranks are numerical, at one configuration and two neighbours; the result is assumed to hold around them, as it does
+for analytic constraints. To make the ranks meaningful, the fields are a basis of D that is orthonormal at q and fixed by
+the constraints alone, X(q') = [A(q'); N]⁻¹ [0; 1] with N an orthonormal kernel of A(q): no choice of quasi-velocities or
+scale of the constraint forms enters, only the units of the velocities.
 """
 
 from collections.abc import Callable

@@ -2,9 +2,8 @@
 
     C_k(x) = Σ_j (−1)^j x^j / (2j + k)!,     x = θ²
 
-C_0 = cos θ, C_1 = sin θ / θ, C_2 = (1 − cos θ)/θ², C_3 = (θ − sin θ)/θ³, … They are entire in x,
-so that formulas in terms of them have no singularity at the identity, and their derivatives are
-such functions again,
+C_0 = cos θ, C_1 = sin θ / θ, C_2 = (1 − cos θ)/θ², C_3 = (θ − sin θ)/θ³, … They are entire in x, so that formulas in
+terms of them have no singularity at the identity, and their derivatives are such functions again,
 
     dC_k/dx = (k C_{k+2} − C_{k+1}) / 2 ,
 

@@ -9,9 +9,9 @@ eq. 54, 57): it adds −½ A^c_d c^d_sr to ∂θ^c_r/∂φ^s, and
 
     γ^c_ab = (e_s A^c_r − e_r A^c_s + A^c_d c^d_rs) B^r_a B^s_b ,
 
-where e_s is the derivative along the unit velocity s. With A = 1 these are the structure
-constants: γ is minus the exterior derivative of the one-forms, and the last term Maurer and
-Cartan's. The result is a tensor, hence independent of the coordinates.
+where e_s is the derivative along the unit velocity s. With A = 1 these are the structure constants: γ is minus the
+exterior derivative of the one-forms, and the last term Maurer and Cartan's. The result is a tensor, hence independent of
+the coordinates.
 
 Two more forms of the same (Müller 2021, remark 2), each its own arithmetic, E_a = B^s_a e_s:
 

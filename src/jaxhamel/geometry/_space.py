@@ -106,8 +106,7 @@ class AbstractSpace(eqx.Module):
     def check(self, q: Configuration, name: str = "q") -> None:
         """Raise `ValueError` unless q is a finite configuration of this space.
 
-        Values are checked on the host and only if they are concrete: call this at a
-        boundary, never in a right-hand side.
+        Values are checked on the host and only if they are concrete: call this at a boundary, never in a right-hand side.
         """
 
     def retract(self, q: Configuration, delta: Velocity) -> Configuration:

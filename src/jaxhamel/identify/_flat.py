@@ -80,8 +80,7 @@ def in_words(change: np.ndarray, own: np.ndarray, names: list[str]) -> str:
     """Describes a flat direction in one sentence.
 
     **Arguments:** `change`: of each quantity along the direction, relative to the change that counts as 100 %; `own`: the
-    same
-    relative to the value itself; `names`: of the quantities.
+    same relative to the value itself; `names`: of the quantities.
     """
     largest = np.max(np.abs(change), initial=0.0)
     taking = (

@@ -23,7 +23,7 @@ RunBatch = Callable[[Callable, list[bool], int, list], list]
 def with_derivative(
     run: RunBatch, evaluate: Callable, closed: ClosedJaxpr, batched: list[bool], size: int
 ) -> Callable:
-    """Gives `evaluate`, a jaxpr on a batch, the jaxpr's derivatives, of any order and both modes, again in lanes."""
+    """Attaches derivatives of any order and both modes, computed in lanes, to `evaluate`, which runs a jaxpr on a batch."""
     function = jaxpr_as_fun(closed)
     floats = [is_float(aval) for aval in closed.out_avals]
     shapes = [jax.ShapeDtypeStruct((size, *x.shape), x.dtype) for x in closed.out_avals]

@@ -197,7 +197,7 @@ def _tried() -> list[bool]:
 
 
 def _give_the_function(*transforms: Callable[[Callable], Callable]) -> list[bool]:
-    """Tests windows under each transform, in one program, because each program takes 40 ms to compile."""
+    """Tests whether windows evaluate a function under each transform, in one program, since each takes 40 ms to compile."""
     body = lambda a, b: (a[0] * b[1] + b[0] * b[0], b[1] - a[1])  # noqa: E731
     run = lambda x, y, s: lax.reduce_window((x, y), (s, s), body, (1,), (1,), "VALID")  # noqa: E731
     x, y, s = (np.array(v, np.float32) for v in ([1.0, 2.0], [3.0, 5.0], 0.5))

@@ -62,8 +62,7 @@ class AbstractManyStarts(AbstractMethod):
         """Solves one problem from many starts in parallel.
 
         **Arguments:** `starts`: free parameters of the curve, one row for each start; `problem`, `progress` as for `run`,
-        with
-        reports on the best start.
+        with reports on the best start.
 
         **Returns:** the best `Result`.
         """

@@ -31,8 +31,7 @@ class StepRecord(NamedTuple):
     """The data of a step that its transpose needs.
 
     These are its times, whether it was accepted, its stages, its end before N, and its interpolant if there are interior
-    output
-    times.
+    output times.
     """
 
     t: Float[Array, " W"]
@@ -74,9 +73,8 @@ class Inputs(NamedTuple):
 class Backward(NamedTuple):
     """Functions in lanes that transpose a step.
 
-    They compute κ and the time of each stage, and transpose a stage (one program for all stages), a step's end, and a state
-    within
-    a step.
+    They compute κ and the time of each stage, and transpose a stage (one program for all stages), a step's end, and a
+    state within a step.
     """
 
     kappas: tuple[Callable, ...]

@@ -32,7 +32,7 @@ def steady_clock(ts: Float[np.ndarray, " T"]) -> Float[np.ndarray, " T"]:
 
 
 def _line(number: np.ndarray, ts: np.ndarray) -> np.ndarray:
-    """The line of least absolute deviations, at each number."""
+    """The values at each number of the line of least absolute deviations through the stamps."""
     columns = np.stack([np.ones_like(ts), number], axis=1)
     weight = np.ones_like(ts)
     for _ in range(30):
@@ -42,7 +42,11 @@ def _line(number: np.ndarray, ts: np.ndarray) -> np.ndarray:
 
 
 def _period(ts: np.ndarray) -> float:
-    """The period: of many samples from stamps far apart, whose delays matter little; of few samples from the fitted line."""
+    """The period of the sensor.
+
+    With many samples it follows from stamps that are far apart, whose delays have little effect; with few samples from the
+    fitted line.
+    """
     if len(ts) < 80:
         return float(np.mean(np.diff(_line(np.arange(len(ts), dtype=float), ts))))
     apart = len(ts) // 8
