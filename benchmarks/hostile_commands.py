@@ -145,7 +145,7 @@ def _waited(process: int, until: float) -> int | None:
 def _sorted(case: Case, status: int | None, text: str, folder: Path) -> str:
     if status is None:
         return "late"
-    if "Traceback" in text and "own.py" not in text:
+    if "Traceback" in text and "own.py" not in text:  # of a file that was given, its own
         return "traceback"
     if status < 0:
         return "died"
@@ -169,7 +169,9 @@ def _sorted(case: Case, status: int | None, text: str, folder: Path) -> str:
     if status not in case.status or (status and case.says not in " ".join(text.split())):
         return "wrong"
     return (
-        "long" if len(text) > LONGEST and "Usage:" not in text and "own.py" not in text else "good"
+        "long"
+        if len(text) > LONGEST and "Usage:" not in text and "own.py" not in str(case.arguments)
+        else "good"
     )
 
 

@@ -51,6 +51,7 @@ SOURCES = {
     "run.csv": RUN,
 }
 TIMED = (".html", ".json")  # files with the seconds that they took
+KINDS = ("kill", "interrupt", "writers", "full", "limit", "vanish", "move", "replace")
 LOSE = (
     "montecarlo",
     "new",
@@ -388,12 +389,8 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--faults", type=int, default=20)
-    parser.add_argument(
-        "--kind",
-        choices=["kill", "interrupt", "writers", "full", "limit", "vanish", "move", "replace"],
-        default="kill",
-    )
+    parser.add_argument("--faults", type=int, default=20, help="of each kind")
+    parser.add_argument("--kind", nargs="+", choices=KINDS, default=["kill"])
     parser.add_argument("--commands", nargs="*", default=list(JOBS), choices=list(JOBS))
     asked = parser.parse_args()
     preload()
@@ -404,22 +401,22 @@ def main() -> int:
             {name: (round(place.seconds[name], 1), place.changes[name]) for name in asked.commands},
             flush=True,
         )
-        for number in range(asked.faults):
-            rng = random.Random(f"{asked.seed} {asked.kind} {number}")
+        for number, kind in enumerate(asked.kind * asked.faults):
+            rng = random.Random(f"{asked.seed} {kind} {number}")
             name = rng.choice(asked.commands)
             folder = Path(top) / str(number)
             folder.mkdir()
             try:
-                found = fault(asked.kind, name, rng, place, folder)
+                found = fault(kind, name, rng, place, folder)
             except Wrong as error:
                 found = "wrong"
-                print(f"{number} {name}: {error}", flush=True)
-            counts[name, found] += 1
+                print(f"{number} {kind} {name}: {error}", flush=True)
+            counts[kind, name, found] += 1
             shutil.rmtree(folder, ignore_errors=True)
             if number % 25 == 24:
                 print(f"after {number + 1}: {dict(counts)}", flush=True)
     print(dict(counts))
-    return int(any(found == "wrong" for _, found in counts))
+    return int(any(found == "wrong" for *_, found in counts))
 
 
 if __name__ == "__main__":

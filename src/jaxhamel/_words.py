@@ -36,6 +36,14 @@ def visible(text: str, *, lines: bool = False) -> str:
     return UNSEEN.sub(escaped, text)
 
 
+def with_short_words(text: str, longest: int = 300) -> str:
+    """Cuts words that no reader needs whole, such as a path of thousands of characters: their beginning and end stay."""
+    half = longest // 2
+    return re.sub(
+        rf"\S{{{longest + 1},}}", lambda word: f"{word[0][:half]}...{word[0][-half:]}", text
+    )
+
+
 def slug(text: str, longest: int = 60) -> str:
     """A name of letters, digits, dots and hyphens made from a text: no path, not empty, at most `longest` characters.
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
 from typer.testing import CliRunner
@@ -23,7 +24,7 @@ from jaxhamel.cli._scenario import _reading, _sizes
 from jaxhamel.cli._scenario._reading import check_data_file
 from jaxhamel.cli._scenario._scenario import load, load_identification
 from jaxhamel.cli._scenario._validate import ScenarioError
-from jaxhamel.cli._start import start_jax
+from jaxhamel.cli._start import CONFIGURATION, start_jax
 from jaxhamel.systems import SoftRollingPendulum
 from tests.cli.test_identify import TOP as IDENTIFIED
 from tests.cli.test_scenario import TOP
@@ -296,3 +297,25 @@ def test_values_of_the_environment_that_jax_does_not_take_are_one_line(name, tmp
     assert "JAX cannot be started: " in run.stderr
     assert "environment variables JAX_PLATFORMS, JAX_… and EQX_…" in run.stderr
     assert run.stderr.count("\n") == 1
+
+
+def test_settings_for_finding_errors_do_not_reach_a_command(monkeypatch):
+    wanted = {name: getattr(jax.config, name) for name in CONFIGURATION}
+    for name in CONFIGURATION:
+        value = "disallow" if name == "jax_transfer_guard" else name != "jax_enable_x64"
+        jax.config.update(name, value)
+    try:
+        start_jax()
+        assert {name: getattr(jax.config, name) for name in CONFIGURATION} == CONFIGURATION
+    finally:
+        for name, value in wanted.items():
+            jax.config.update(name, value)
+
+
+def test_a_path_of_thousands_of_letters_is_cut(top):
+    found = CliRunner().invoke(app, ["simulate", str(top), "--out", "a/" + 3000 * "b/" + "end"])
+    assert found.exit_code == 2
+    assert "b/b/end: the folder cannot be made (File name too long)" in found.stderr.replace(
+        "\n", ""
+    )
+    assert len(found.stderr) < 900

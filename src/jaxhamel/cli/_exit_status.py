@@ -8,7 +8,7 @@ from typing import NoReturn, TypeVar
 
 import typer
 
-from jaxhamel._words import visible
+from jaxhamel._words import visible, with_short_words
 from jaxhamel.cli._interrupt import guard
 from jaxhamel.cli._results._folder import release
 from jaxhamel.cli._results._outcome import Outcome
@@ -59,7 +59,9 @@ def reported(
 ) -> CommandResult:
     """Runs the job and returns its result. An error ends the command, with one line that begins with `name`."""
     name = brief(name, 200, quoted=False)
-    guard.words = lambda: visible(f"{name}: interrupted. {_what_was_written(out)}")
+    guard.words = lambda: with_short_words(
+        visible(f"{name}: interrupted. {_what_was_written(out)}")
+    )
     try:
         return _done(job, given)
     except ScenarioError as error:

@@ -15,10 +15,19 @@ from functools import cache
 from jaxhamel.cli._scenario._validate import ScenarioError, brief
 
 TRY = "from jaxlib import xla_client; xla_client.make_cpu_client()"  # reads XLA_FLAGS
+# the rest are aids for finding errors in a program that uses JAX: with them a command fails or takes forever
+CONFIGURATION = {
+    "jax_enable_x64": True,
+    "jax_transfer_guard": "allow",
+    "jax_debug_nans": False,
+    "jax_debug_infs": False,
+    "jax_disable_jit": False,
+    "jax_check_tracer_leaks": False,
+}
 
 
 def start_jax() -> None:
-    """Sets double precision in the command's own process, and checks that the requested devices exist.
+    """Sets JAX's configuration in the command's own process, and checks that the requested devices exist.
 
     **Raises:** `ScenarioError` if JAX cannot be started, for instance with an unknown platform.
     """
@@ -31,7 +40,8 @@ def start_jax() -> None:
         import jax
 
         # Set here, and never when the package is imported.
-        jax.config.update("jax_enable_x64", True)
+        for name, value in CONFIGURATION.items():
+            jax.config.update(name, value)
         jax.devices()
     import jaxhamel.viz as _  # noqa: F401
 

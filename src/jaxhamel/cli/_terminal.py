@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from jaxhamel._words import visible
+from jaxhamel._words import visible, with_short_words
 
 PLAIN_SECONDS = 5.0  # between two progress lines where lines cannot be overwritten
 
@@ -30,7 +30,7 @@ class Terminal:
 
     def complain(self, line: str) -> None:
         """Prints a line about a failure, even with --quiet, so that a script's log has the reason."""
-        self._print(Text(visible(f"jaxhamel: {line}")))
+        self._print(Text(with_short_words(visible(f"jaxhamel: {line}"))))
 
     def _print(self, text: Text) -> None:
         with suppress(
