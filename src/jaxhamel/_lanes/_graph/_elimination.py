@@ -75,11 +75,11 @@ class _Edges:
         """The node of ∂(node i)/∂(its k-th operand)."""
         node = self.graph.nodes[i]
         name = node.primitive.name
-        if name not in _FACTORS or any(
+        if name not in FACTORS or any(
             self.graph.nodes[j].dtype != self.dtype for j in (i, node.operands[k])
         ):
             raise Unsupported(f"the derivative of `{name}`")
-        return _FACTORS[name](self, node.operands, k, linear)
+        return FACTORS[name](self, node.operands, k, linear)
 
     def constant(self, value: float) -> int:
         return self.graph.constant(np.asarray(value, self.dtype))
@@ -218,7 +218,7 @@ def _of_choice(edges: _Edges, operands, k: int, linear: set[int]) -> int:
 
 
 # by primitive: (edges, operands, index of the operand, linear nodes) -> the node of the factor
-_FACTORS: dict[str, Callable[..., int]] = {
+FACTORS: dict[str, Callable[..., int]] = {
     "add": _of_sum(1.0),
     "sub": _of_sum(-1.0),
     "neg": lambda edges, *_: edges.constant(-1.0),

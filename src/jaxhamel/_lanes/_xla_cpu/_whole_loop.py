@@ -135,7 +135,7 @@ LONGEST_SUM = 1024
 _SIDE = 8
 
 # fmt: off
-_MOVES = {
+MOVED_IN_KERNELS = {
     "broadcast_in_dim", "concatenate", "dynamic_slice", "dynamic_update_slice", "empty", "empty2", "expand_dims", "gather",
     "iota", "pad", "reshape", "rev", "slice", "split", "squeeze", "stack", "transpose", "unstack",
 }
@@ -145,7 +145,7 @@ _EQUINOX = {
 _OURS = {"jaxhamel_linear_map", "jaxhamel_own_derivative", "optimization_barrier", "xla_metadata_value"}
 # fmt: on
 _LOOPS = {"while", "scan", "cond", "custom_vmap_call"}
-_ALWAYS = ELEMENTWISE | _MOVES | _EQUINOX | _OURS | _LOOPS | CALLS.keys()
+ALWAYS_TAKEN = ELEMENTWISE | MOVED_IN_KERNELS | _EQUINOX | _OURS | _LOOPS | CALLS.keys()
 _SUMS = {f"reduce_{name}" for name in ("and", "max", "min", "or", "prod", "sum", "window")}
 
 
@@ -186,7 +186,7 @@ def _is_taken(name: str, equation) -> bool:
         return all(math.prod(shape) == 1 for shape in shapes[3:])
     if name == "vprim":  # equinox's, under vmap
         return _is_taken_under_vmap(equation.params)
-    return name in _ALWAYS
+    return name in ALWAYS_TAKEN
 
 
 def _is_small_product(x, y, dimensions) -> bool:
