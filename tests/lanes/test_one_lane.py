@@ -1,8 +1,11 @@
 """One trajectory as one lane: the same values and derivatives, in one kernel; what is not worth it as it is."""
 
+import itertools
 import os
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import jax
@@ -11,6 +14,7 @@ import jaxlib.version
 import numpy as np
 import pytest
 
+import jaxhamel
 from jaxhamel._lanes import _one_lane
 from jaxhamel._lanes._one_lane import one_lane
 from jaxhamel._lanes._xla_cpu._one_kernel import as_one_kernel
@@ -24,6 +28,7 @@ RNG = np.random.default_rng(9)
 X = {"q": RNG.normal(size=3), "u": RNG.normal(size=2)}
 S = RNG.normal(size=4)
 MARK = 'inlineable="false"'
+TIMES = np.linspace(0.0, 2.0, 3)
 
 
 def rate(x, s):
@@ -165,6 +170,35 @@ def test_long_arrays_stay_arrays():
     assert MARK in hlo(one_lane(f), S, S)
     long = RNG.normal(size=100)
     assert MARK not in hlo(one_lane(f), long, long)
+
+
+class Chain(jaxhamel.System):
+    """Eight links of unit length and mass, the sums along the chain spelled as the class says."""
+
+    sums: Callable
+    space = jaxhamel.Euclidean(8)
+
+    def lagrangian(self, t, q, v):
+        x, y, height = (self.sums(each) for each in (jnp.cos(q) * v, jnp.sin(q) * v, -jnp.cos(q)))
+        return 0.5 * jnp.sum(x * x + y * y) - 9.81 * jnp.sum(height)
+
+
+def test_spelling_does_not_decide(monkeypatch):
+    """`simulate` writes a chain out however its sums are spelled; as arrays 2 s of motion took 10 ms instead of 0.5."""
+    written, judge = [], _one_lane.is_worth_it
+    monkeypatch.setattr(
+        _one_lane, "is_worth_it", lambda *at: written.append(judge(*at)) or written[-1]
+    )
+    spellings = (
+        jnp.cumsum,
+        lambda x: jnp.tril(jnp.ones((8, 8))) @ x,
+        lambda x: jnp.stack([*itertools.accumulate(x)]),
+    )
+    for sums in spellings:
+        jax.make_jaxpr(partial(jaxhamel.simulate, Chain(sums)))(
+            jnp.ones(8), jnp.ones(8), jnp.asarray(TIMES)
+        )
+    assert written == [True] * len(spellings)
 
 
 def test_without_kernels_it_is_the_function(monkeypatch):
