@@ -4,6 +4,13 @@ Values are checked where they are concrete, at the boundary of the package (cons
 inside a right-hand side, where one check of a value costs a factor of three in time.
 """
 
+from jaxhamel._checks._closed_loop import check_closed_loop as check_closed_loop
+from jaxhamel._checks._closed_loop import check_command as check_command
+from jaxhamel._checks._closed_loop import check_cost as check_cost
+from jaxhamel._checks._closed_loop import check_key as check_key
+from jaxhamel._checks._closed_loop import check_plan as check_plan
+from jaxhamel._checks._closed_loop import check_sampled as check_sampled
+from jaxhamel._checks._closed_loop import check_sensors as check_sensors
 from jaxhamel._checks._control import check_control_problem as check_control_problem
 from jaxhamel._checks._control import check_curve as check_curve
 from jaxhamel._checks._control import check_descent as check_descent

@@ -52,6 +52,15 @@ from jaxhamel.control._gaits._gait_motion import gait_displacement as gait_displ
 from jaxhamel.control._gaits._gait_motion import gait_motion as gait_motion
 
 # isort: split
+# Closed loops
+from jaxhamel.control._loop._closed_loop import closed_loop as closed_loop
+from jaxhamel.control._loop._regulator import Regulator as Regulator
+from jaxhamel.control._loop._regulator import regulate as regulate
+from jaxhamel.control._loop._sampled import Held as Held
+from jaxhamel.control._loop._sampled import Sampled as Sampled
+from jaxhamel.control._loop._sampled import Sensors as Sensors
+
+# isort: split
 # The built-in problem
 from jaxhamel.control._figure_eight import figure_eight as figure_eight
 from jaxhamel.control._figure_eight import figure_eight_ball as figure_eight_ball

@@ -1,7 +1,11 @@
 """The value of a feedback at the initial state, for the checks there."""
 
+from collections.abc import Callable
+from typing import Any
+
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 
 from jaxhamel import _checks
 from jaxhamel._checks._systems._traced import called
@@ -23,17 +27,27 @@ def at_start(
     """
     if not isinstance(control, Feedback):
         return control
+    return Constant(looked_at(system, t, q, u, control))
+
+
+def looked_at(
+    system: System, t: Time, q: Configuration, u: QuasiVelocity, control: Callable[..., Any]
+) -> Any:
+    """The value of a callable (t, q, u) at a state, checked for what the system accepts.
+
+    **Raises:** `TypeError` or `ValueError` for a value that the system does not accept.
+    """
     _checks.check_takes_feedback(system)
     at = (control, t, q, u)
     abstract = any(isinstance(x, jax.ShapeDtypeStruct) for x in jax.tree.leaves(at))
     value = _shapes(*at) if abstract or _SEEN.is_new(*at) else None
     value = value if abstract else _value(*at)
     _checks.check_feedback_value(system, t, value, dtype_of(q))
-    return Constant(value)
+    return value
 
 
-def _shapes(control: Feedback, t, q, u):
-    """The shape of the feedback's value, by tracing, so that errors name the feedback and its line."""
+def _shapes(control: Callable[..., Any], t, q, u):
+    """The shape of the value, by tracing, so that errors name the feedback and its line."""
     try:
         return called("`control`, a Feedback,", lambda f, *at: f(*at), control, t, q, u)
     except Exception:
@@ -43,7 +57,7 @@ def _shapes(control: Feedback, t, q, u):
 
 @eqx.filter_jit
 def _value(control, t, q, u):
-    return control(t, q, u)
+    return jax.tree.map(jnp.asarray, control(t, q, u))
 
 
 _SEEN = Seen()

@@ -1,0 +1,270 @@
+"""Simulates a system under a digital controller, one trajectory or many in lanes."""
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float
+
+from jaxhamel import _checks
+from jaxhamel._lanes._transform import flat_axes, lanes
+from jaxhamel._typing import Configuration, QuasiVelocity, Scalar
+from jaxhamel.control._loop._sampled import Held, Sampled
+from jaxhamel.mechanics import Constant, System, VectorField
+from jaxhamel.mechanics._controls._at_start import looked_at
+from jaxhamel.mechanics._examination._boundary import check_forms
+from jaxhamel.simulate import RESULTS, Trajectory
+from jaxhamel.simulate._results import as_result
+from jaxhamel.simulate._simulate import dtype_of_state, nan_where
+from jaxhamel.simulate._solvers._runge_kutta import RK4, looped
+from jaxhamel.simulate._trajectory import SystemAndControl
+
+_RESULTS: Any = RESULTS
+
+
+class Loop(NamedTuple):
+    """The state of a closed loop at a sample: the system's, the command before, and commands that are yet to act."""
+
+    q: Configuration
+    u: QuasiVelocity
+    last: Float[Array, " p"]
+    waiting: tuple[Float[Array, " p"], ...]
+
+
+def closed_loop(
+    system: System,
+    q0: Configuration,
+    u0: ArrayLike,
+    controller: Sampled,
+    samples: int,
+    *,
+    t0: ArrayLike = 0.0,
+    steps: int = 2,
+    key: Any = None,
+    in_axes: Any = None,
+    route: str | None = None,
+) -> Trajectory:
+    """The motion under a digital controller, at its sampling times t_k = t_0 + k T:
+
+        x_{k+1} = flow of T from x_k under the command c_{k−d} ,   c_k = controller(t_k, x_k) .
+
+    **Arguments:**
+
+    - `system`, `q0`, `u0`: as for `jaxhamel.simulate`; where parts of the system move, a `jaxhamel.MovingParts`.
+    - `controller`: a `Sampled`.
+    - `samples`: the number K of periods.
+    - `t0`: the initial time [s].
+    - `steps`: Runge–Kutta steps (RK4) in each period.
+    - `key`: a JAX random key for the noise of the sensors; each trajectory gets noise of its own.
+    - `in_axes`: as for `jax.vmap` over `(system, q0, u0, controller)`; None: one trajectory. The trajectories of an
+      ensemble run in lanes, as in `jaxhamel.ensemble.rollout`.
+    - `route`: to the equations of motion, see `jaxhamel.acceleration`.
+
+    **Returns:** a `Trajectory` at the K + 1 times, with a leading ensemble axis where there is one. Its `control` is a
+    function of time, the commands as they acted. A trajectory that breaks down is NaN from there on, `result` says so.
+
+    **Raises:** `ValueError` or `TypeError` for states, commands or keys that do not fit.
+
+    Differentiable in both modes, by every number of the system, the state and the controller.
+    """
+    _checks.check_closed_loop(controller, samples, steps, Sampled)
+    given = {"system": system, "q0": q0, "u0": u0, "controller": controller}
+    given = {name: _arrays(part) for name, part in given.items()}
+    axes = None if in_axes is None else _axes_of(in_axes, given)
+    start = _first_of(tuple(given.values()), axes)
+    dtype = dtype_of_state(start[1], start[2])
+    t0 = jnp.asarray(t0, dtype)
+    cast = lambda x: jnp.asarray(x, dtype)  # noqa: E731
+    first = (start[0], *jax.tree.map(cast, start[1:3]), start[3])
+    width = _check(first, t0, key)
+    batch = None if axes is None else _checks.check_batch(given, axes)
+    parts, axes, table = _without_table(tuple(given.values()), axes)
+    arrays, others = eqx.partition(parts, eqx.is_array)
+    axes = None if axes is None else tuple(_of_arrays(parts, axes))
+    plan = Plan(samples, steps, route, width, batch, axes, controller.delay)
+    return _run(arrays, others, table, t0, key, plan)
+
+
+class Plan(NamedTuple):
+    """The static arguments, which decide which program is compiled."""
+
+    samples: int
+    steps: int
+    route: str | None
+    width: tuple[int, int]  # numbers of a command, of an observation
+    batch: int | None
+    axes: tuple[int | None, ...] | None
+    delay: int
+
+
+@eqx.filter_jit
+def _run(arrays, others, table, t0, key, plan: Plan) -> Trajectory:
+    flat, structure = jax.tree.flatten(arrays)
+    whole = lambda flat: eqx.combine(jax.tree.unflatten(structure, flat), others)  # noqa: E731
+    begin = lambda flat: _begin(whole(flat), t0.dtype, plan)  # noqa: E731
+    finish = lambda flat, rows: _trajectory(whole(flat), t0, rows, plan)  # noqa: E731
+    if plan.axes is not None:
+        axes = list(plan.axes)
+        begin = jax.vmap(begin, (axes,))
+        finish = jax.vmap(finish, (axes, 1))
+    first = begin(flat)
+
+    def turn(loop, k):
+        k_t = k.astype(t0.dtype)
+        now = None if table is None else table.at(t0 + k_t * whole(flat)[3].period.astype(t0.dtype))
+        at, fixed = eqx.partition((t0, k_t, now), eqx.is_array)
+        step = lambda flat, loop, at, noise: _period(  # noqa: E731
+            whole(flat), loop, (*eqx.combine(at, fixed), noise), plan
+        )
+        if plan.axes is not None:
+            step = lanes(step, (list(plan.axes), 0, None, 0))
+        loop, applied = step(flat, loop, at, _noise(key, k, t0.dtype, plan))
+        return loop, (loop.q, loop.u, applied)
+
+    _, rows = jax.lax.scan(turn, first, jnp.arange(plan.samples))
+    join = lambda x, later: jnp.concatenate([x[None], later])  # noqa: E731
+    q, u = jax.tree.map(join, (first.q, first.u), rows[:2])
+    return finish(flat, (q, u, rows[2]))
+
+
+def _begin(parts, dtype, plan: Plan) -> Loop:
+    _, q0, u0, controller = parts
+    cast = lambda x: jnp.asarray(x, dtype)  # noqa: E731
+    last = jnp.broadcast_to(cast(controller.start), plan.width[:1])
+    return Loop(jax.tree.map(cast, q0), cast(u0), last, (last,) * plan.delay)
+
+
+def _period(parts, loop: Loop, at, plan: Plan):
+    """The loop one period later, and the command that acted."""
+    (system, _, _, controller), (t0, k, law, noise) = parts, at
+    law = controller.law if law is None else law
+    period = controller.period.astype(t0.dtype)
+    t = t0 + k * period
+    value = _value(system, controller, law, t, loop, noise)
+    command = controller.command(value, loop.last)
+    applied, *waiting = (*loop.waiting, command)
+    field, h = VectorField(plan.route), period / plan.steps
+    rate = lambda t, y: field(t, y, (system, Constant(applied)))  # noqa: E731
+
+    def advance(y, i):
+        q, u = looped(rate, RK4, t + i * h, h, y)[0]
+        return (system.space.normalise(q), u), None
+
+    (q, u), _ = jax.lax.scan(advance, (loop.q, loop.u), jnp.arange(plan.steps).astype(h.dtype))
+    return Loop(q, u, command, tuple(waiting)), applied
+
+
+def _value(system, controller: Sampled, law, t: Scalar, loop: Loop, noise) -> Array:
+    """The law's value at a sample, where the command before is what the sensors feel."""
+    if controller.sensors is None:
+        return jnp.asarray(law(t, loop.q, loop.u))
+    acting = Constant(loop.waiting[0] if loop.waiting else loop.last)
+    seen = controller.sensors(system, t, loop.q, loop.u, acting, noise)
+    return jnp.asarray(law(t, seen))
+
+
+def _without_table(parts: tuple[Any, ...], axes: list[int | None] | None):
+    """(parts, axes) without the law and the law, where it is one that has a method `at(t)` and that all trajectories share.
+
+    Such a law, a table over time, is looked up once in each period, ahead of the lanes.
+    """
+    *others, controller = parts
+    first, size = len(jax.tree.leaves(others)), len(jax.tree.leaves(controller.law))
+    own = [] if axes is None else axes[first:]
+    if not hasattr(controller.law, "at") or any(axis is not None for axis in own):
+        return parts, axes, None
+    rest = eqx.tree_at(lambda c: c.law, controller, None)
+    axes = None if axes is None else [*axes[:first], *axes[first + size :]]
+    return (*others, rest), axes, controller.law
+
+
+def _noise(key, k, dtype, plan: Plan) -> Array | None:
+    """One number for each measured one, in each sample; None without sensors."""
+    shape = plan.width[1:] if plan.batch is None else (plan.batch, *plan.width[1:])
+    if plan.width[1] == 0:
+        return None
+    if key is None:
+        return jnp.zeros(shape, dtype)
+    return jax.random.normal(jax.random.fold_in(key, k), shape, dtype)
+
+
+def _trajectory(parts, t0, rows, plan: Plan) -> Trajectory:
+    (system, _, _, controller), (q, u, applied) = parts, rows
+    period = controller.period.astype(t0.dtype)
+    ts = t0 + period * jnp.arange(plan.samples + 1).astype(t0.dtype)
+    finite = [jnp.all(jnp.isfinite(x.reshape(len(ts), -1)), 1) for x in jax.tree.leaves((q, u))]
+    valid = jnp.cumprod(jnp.all(jnp.stack(finite), 0)).astype(bool)
+    last = jnp.sum(valid) - 1
+    q_end, u_end = jax.tree.map(lambda x: x[last], (q, u))
+    ended = _RESULTS.where(valid[-1], _RESULTS.successful, _RESULTS.nonfinite_state)
+    taken = jnp.sum(valid[1:]) * plan.steps
+    return Trajectory(
+        ts=ts,
+        q=nan_where(~valid, q),
+        u=nan_where(~valid, u),
+        valid=valid,
+        t_end=ts[last],
+        q_end=q_end,
+        u_end=u_end,
+        result=as_result(ended),
+        stats={
+            "num_steps": taken,
+            "num_accepted_steps": taken,
+            "num_rejected_steps": jnp.zeros_like(taken),
+            "max_steps": plan.samples * plan.steps,
+        },
+        interpolation=None,
+        given=SystemAndControl.of(system, Held(t0, period, applied)),
+    )
+
+
+def _check(first, t0: Scalar, key) -> tuple[int, int]:
+    """Numbers of a command and of an observation, by the first trajectory's state; that it fits."""
+    system, q0, u0, controller = first
+    _checks.check_state(system, q0, u0)
+    seen = 0
+    if controller.sensors is None:
+        value = looked_at(system, t0, q0, u0, controller.law)
+    else:
+        zero = Constant(jnp.zeros(system.n_controls or 0, t0.dtype))
+        exact = eqx.filter_eval_shape(controller.sensors.exact, system, t0, q0, u0, zero)
+        seen = exact.shape[0]
+        _checks.check_key(key, controller.sensors)
+        value = looked_at(system, t0, q0, u0, partial(_of_sensors, controller, system, zero, exact))
+    width = _checks.check_command(controller, value)
+    check_forms(system, t0, q0, u0, Constant(value))
+    return width, seen
+
+
+def _of_sensors(controller, system, acting, exact, t, q, u):
+    noise = jnp.zeros(exact.shape, exact.dtype)
+    return controller.law(t, controller.sensors(system, t, q, u, acting, noise))
+
+
+def _arrays(value: Any) -> Any:
+    """Lists and numbers as arrays; a configuration's tuple stays a tuple."""
+    if isinstance(value, tuple):
+        return tuple(_arrays(part) for part in value)
+    return jnp.asarray(value) if isinstance(value, list | float | int | np.ndarray) else value
+
+
+def _axes_of(in_axes, given: dict[str, Any]) -> list[int | None]:
+    axes, leaves = flat_axes(in_axes, given), jax.tree.leaves(tuple(given.values()))
+    return [axis if hasattr(x, "shape") else None for axis, x in zip(axes, leaves, strict=True)]
+
+
+def _of_arrays(parts: tuple[Any, ...], axes: list[int | None]) -> list[int | None]:
+    return [a for x, a in zip(jax.tree.leaves(parts), axes, strict=True) if eqx.is_array(x)]
+
+
+def _first_of(parts, axes: list[int | None] | None):
+    """The first trajectory's system, state and controller."""
+    if axes is None:
+        return parts
+    leaves, structure = jax.tree.flatten(parts)
+    taken = [x if a is None else jnp.take(x, 0, a) for x, a in zip(leaves, axes, strict=True)]
+    return jax.tree.unflatten(structure, taken)

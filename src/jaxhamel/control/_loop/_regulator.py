@@ -1,0 +1,219 @@
+"""Time-varying linear–quadratic regulation of a motion about a plan, on the group."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float
+
+from jaxhamel import _checks
+from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar, Time
+from jaxhamel.geometry import AbstractSpace
+from jaxhamel.mechanics import System, VectorField, as_control, linearise
+from jaxhamel.mechanics._tangent import tangent_size
+from jaxhamel.simulate._solvers._factors import apply
+from jaxhamel.simulate._solvers._runge_kutta import RK4, looped
+
+Matrix = Float[Array, "d d"]
+
+
+class Correction(eqx.Module):
+    """A regulator at one time, c − K (local(q*, q), u − u*); see `Regulator`."""
+
+    q: Configuration
+    u: Float[Array, " k"]
+    control: Float[Array, " p"]
+    gains: Float[Array, "p d"]
+    space: AbstractSpace
+
+    def __call__(self, t: Time, q: Configuration, u: QuasiVelocity) -> Float[Array, " p"]:
+        """c − K δ."""
+        error = jnp.concatenate([self.space.local(self.q, q), u - self.u])
+        return self.control - self.gains @ error
+
+
+class Regulator(eqx.Module):
+    """A plan and the feedback that holds a motion to it:
+
+        control(t, q, u) = c(t) − K(t) δ ,   δ = (local(q*(t), q), u − u*(t)) .
+
+    - `ts`: equal steps, `(N+1,)`; `q`, `u`: the plan q*, u* there, with a leading time axis; `control`: c, a callable of t.
+    - `gains`: K, `(N+1, p, n+k)`; `values`: P, `(N+1, n+k, n+k)`: ½ δ·P(t) δ is the least cost from (t, δ) on, to second
+      order in δ.
+    - `slopes`: δ̇ of the plan at both ends of each interval, times its length, in exponential coordinates about its start,
+      `(N, 2, n+k)`; `space`: that of q.
+
+    Between the times q* and u* are cubic in these coordinates and have the plan's velocities at both ends; K is
+    interpolated linearly. Before the first and after the last time the values at the end are kept. A regulator is a law for
+    `jaxhamel.Feedback` and for `jaxhamel.control.Sampled`.
+    """
+
+    ts: Float[Array, " N+1"]
+    q: Configuration
+    u: Float[Array, "N+1 k"]
+    control: Any
+    gains: Float[Array, "N+1 p d"]
+    values: Float[Array, "N+1 d d"]
+    slopes: Float[Array, "N 2 d"]
+    space: AbstractSpace
+
+    def __call__(self, t: Time, q: Configuration, u: QuasiVelocity) -> Float[Array, " p"]:
+        """c(t) − K(t) δ."""
+        return self.at(t)(t, q, u)
+
+    def at(self, t: Time) -> "Correction":
+        """The law at one time: an affine function of δ, without tables."""
+        q, u, gains = self.plan(t)
+        return Correction(q, u, self.control(t), gains, self.space)
+
+    def plan(self, t: Time) -> tuple[Configuration, Float[Array, " k"], Float[Array, "p d"]]:
+        """(q*, u*, K) at t."""
+        last = self.ts.shape[0] - 2
+        place = (t - self.ts[0]) / (self.ts[-1] - self.ts[0]) * (last + 1)
+        index = jnp.clip(jnp.floor(place).astype(int), 0, last)
+        share = jnp.clip(place - index.astype(place.dtype), 0.0, 1.0)
+        n, slopes = self.space.dim, self.slopes[index]
+        q0, q1 = (jax.tree.map(lambda x, i=i: x[index + i], self.q) for i in (0, 1))
+        chord = jnp.concatenate([self.space.local(q0, q1), self.u[index + 1] - self.u[index]])
+        delta = _cubic(share, chord, *slopes)
+        gains = self.gains[index] + share * (self.gains[index + 1] - self.gains[index])
+        return self.space.retract(q0, delta[:n]), self.u[index] + delta[n:], gains
+
+
+def _cubic(s: Scalar, end: Array, slope0: Array, slope1: Array) -> Array:
+    """The cubic with p(0) = 0, p(1) = end, p′(0) = slope0, p′(1) = slope1, at s (Hermite)."""
+    rest = 1.0 - s
+    return s * s * (3.0 - 2.0 * s) * end + s * rest * (rest * slope0 - s * slope1)
+
+
+def regulate(
+    system: System,
+    ts: ArrayLike,
+    q: Configuration,
+    u: ArrayLike,
+    control: Control,
+    *,
+    state_cost: ArrayLike,
+    control_cost: ArrayLike,
+    final_cost: ArrayLike | None = None,
+    steps: int = 1,
+    route: str | None = None,
+) -> Regulator:
+    """The feedback of least cost about a plan, for small deviations δ of the state and δc of the control:
+
+        J = ½ δ(T)·S δ(T) + ½ ∫ δ·Q δ + δc·R δc dt ,    δ̇ = A(t) δ + B(t) δc ,
+        −Ṗ = AᵀP + P A − P B R⁻¹ Bᵀ P + Q ,   P(T) = S ,    K = R⁻¹ Bᵀ P .
+
+    A and B are those of `jaxhamel.mechanics.linearise`, in the tangent space of the group. P is integrated backwards by
+    RK4, on the plan's own motion between the times.
+
+    **Arguments:**
+
+    - `system`: any system driven by its control; where parts of it move, a `jaxhamel.MovingParts`.
+    - `ts`: times with equal steps, `(N+1,)` [s]; `q`, `u`: the plan there, with a leading time axis, as in a `Trajectory`.
+    - `control`: the plan's control, a callable of t or a constant, of p numbers.
+    - `state_cost`: Q, `(n+k,)` for a diagonal or `(n+k, n+k)`, of δ = (δ_q, δ_u) as in `linearise`.
+    - `control_cost`: R, positive, `(p,)` or `(p, p)`; `final_cost`: S, as Q; default 0.
+    - `steps`: RK4 steps of P in each interval of `ts`.
+    - `route`: to the equations of motion, see `jaxhamel.acceleration`.
+
+    **Returns:** a `Regulator`.
+
+    **Raises:** `ValueError` or `TypeError` for shapes that do not fit, costs that are not symmetric or not positive, unequal
+    steps of `ts`.
+
+    Source: Anderson and Moore 1990, ch. 2; on a group, δ as in Müller 2023, eq. (7.2).
+    """
+    control = as_control(control)
+    ts, u = jnp.asarray(ts), jnp.asarray(u)
+    size = tangent_size(system)
+    planned = _checks.check_plan(system, ts, q, u, control)
+    costs = [
+        _square(name, cost, width, name == "control_cost")
+        for name, cost, width in (
+            ("state_cost", state_cost, size),
+            ("control_cost", control_cost, planned),
+            ("final_cost", jnp.zeros(size) if final_cost is None else final_cost, size),
+        )
+    ]
+    _checks.check_count("steps", steps)
+    Q, R, S = (x.astype(u.dtype) for x in costs)
+    return _regulate(system, ts, q, u, control, (Q, R, S), steps, route)
+
+
+def _square(name: str, cost: ArrayLike, size: int, positive: bool) -> Array:
+    """A cost as a matrix."""
+    array = jnp.asarray(cost)
+    _checks.check_cost(name, array, size, positive)
+    return jnp.diag(array) if array.ndim == 1 else array
+
+
+@eqx.filter_jit
+def _regulate(system, ts, q, u, control, costs, steps, route) -> Regulator:
+    Q, R, S = costs
+
+    def interval(t0, t1, q, u):
+        h = (t1 - t0) / (2 * steps)
+        field = VectorField(route)
+        rate = lambda t, y: field(t, y, (system, control))  # noqa: E731
+
+        def later(y, i):
+            q, u = looped(rate, RK4, t0 + i * h, h, y)[0]
+            y = system.space.normalise(q), u
+            return y, y
+
+        at = jnp.arange(2 * steps).astype(h.dtype)
+        _, path = jax.lax.scan(later, (q, u), at)
+        path = jax.tree.map(lambda x, more: jnp.concatenate([x[None], more]), (q, u), path)
+        times = t0 + h * jnp.arange(2 * steps + 1).astype(h.dtype)
+        return jax.vmap(lambda t, q, u: tuple(linearise(system, t, q, u, control)))(times, *path)
+
+    starts = jax.tree.map(lambda x: x[:-1], (q, u))
+    A, B = jax.vmap(interval)(ts[:-1], ts[1:], *starts)
+
+    def back(P, at):
+        (A, B), h = at
+        P = _riccati_steps(P, A, B, Q, R, h / steps)
+        return P, (P, B[0])
+
+    _, (P, B_at) = jax.lax.scan(back, S, ((A, B), ts[1:] - ts[:-1]), reverse=True)
+    values = jnp.concatenate([P, S[None]])
+    columns = jnp.concatenate([B_at, B[-1, -1][None]])
+    gains = jax.vmap(lambda B, P: jnp.linalg.solve(R, B.T @ P))(columns, values)
+    slopes = jax.vmap(lambda t0, t1, x0, x1: _slopes(system, control, t0, t1, x0, x1, route))(
+        ts[:-1], ts[1:], starts, jax.tree.map(lambda x: x[1:], (q, u))
+    )
+    return Regulator(ts, q, u, control, gains, values, slopes, system.space)
+
+
+def _slopes(system, control, t0, t1, x0, x1, route) -> Float[Array, "2 d"]:
+    """(t1 − t0) δ̇ at both ends of an interval, δ_q = log(q0⁻¹ q): v = dexp_{−δ_q} δ̇_q."""
+    space, field = system.space, VectorField(route)
+    rates = [field(t, x, (system, control)) for t, x in ((t0, x0), (t1, x1))]
+    v0, v1 = (space.velocity(x[0], rate[0]) for x, rate in zip((x0, x1), rates, strict=True))
+    turned = apply("dexpinv", space, -space.local(x0[0], x1[0]), v1)
+    ends = [jnp.concatenate([v, rate[1]]) for v, rate in zip((v0, turned), rates, strict=True)]
+    return (t1 - t0) * jnp.stack(ends)
+
+
+def _riccati_steps(P: Matrix, A, B, Q: Matrix, R: Matrix, h: Scalar) -> Matrix:
+    """P at the start of an interval from P at its end: RK4 backwards, A and B at the ends and middles of the steps."""
+
+    def slope(P, A, B):
+        PB = P @ B
+        return A.T @ P + P @ A - PB @ jnp.linalg.solve(R, PB.T) + Q
+
+    def step(P, at):
+        (A0, B0), (A1, B1), (A2, B2) = at  # start, middle, end
+        k1 = slope(P, A2, B2)
+        k2 = slope(P + 0.5 * h * k1, A1, B1)
+        k3 = slope(P + 0.5 * h * k2, A1, B1)
+        k4 = slope(P + h * k3, A0, B0)
+        P = P + h / 6.0 * (k1 + 2.0 * k2 + 2.0 * k3 + k4)
+        return 0.5 * (P + P.T), None
+
+    places = [(A[i::2][: len(A) // 2], B[i::2][: len(A) // 2]) for i in (0, 1)]
+    ends = (A[2::2], B[2::2])
+    return jax.lax.scan(step, P, (*places, ends), reverse=True)[0]

@@ -1,0 +1,108 @@
+"""Digital controllers: a law that is evaluated once in each sampling period, with delay, saturation and a limited rate."""
+
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float
+
+from jaxhamel import _checks
+from jaxhamel._typing import Control, Scalar, Time
+from jaxhamel.systems._parameters import parameter
+
+
+class Sampled(eqx.Module):
+    """A digital controller: a law evaluated at t_k = t_0 + k T, its command held for one period T,
+
+        c_k = c_{k−1} + clip(clip(law(t_k, …), lower, upper) − c_{k−1}, −rate T, rate T) ,
+        control(t) = c_{k−d} ,   t_k ≤ t < t_{k+1} .
+
+    **Arguments:**
+
+    - `law`: a callable pytree (t, q, u) → command `(p,)`, or (t, observation) → command where `sensors` are given.
+    - `period`: T [s].
+    - `delay`: d, a whole number of periods from a sample to the time at which its command acts; default 0.
+    - `lower`, `upper`: limits of the command, numbers or `(p,)`; default none.
+    - `rate`: the largest change of the command in one second, a number or `(p,)`; default none. It counts from `start`.
+    - `start`: the command before the first one, `(p,)`; it acts during the first d periods. Default 0.
+    - `sensors`: `Sensors`, what the law is given in place of the state; None: the state itself.
+
+    Everything but `delay` is a leaf: other gains, periods and limits compile nothing again.
+
+    **Raises:** `TypeError` or `ValueError` for a law that is not callable, a period that is not positive, a delay that is
+    not a whole number, limits that leave nothing.
+    """
+
+    law: Callable[..., Any]
+    period: Any = parameter()
+    delay: int = eqx.field(static=True, default=0)
+    lower: Any = parameter(default=-jnp.inf)
+    upper: Any = parameter(default=jnp.inf)
+    rate: Any = parameter(default=jnp.inf)
+    start: Any = parameter(default=0.0)
+    sensors: Any = None
+
+    def __check_init__(self) -> None:
+        _checks.check_sampled(self)
+
+    def command(self, value: Array, last: Float[Array, " p"]) -> Float[Array, " p"]:
+        """The command that follows the command `last` where the law gives `value`."""
+        step = (self.rate * self.period).astype(last.dtype)
+        limited = jnp.clip(value, self.lower.astype(last.dtype), self.upper.astype(last.dtype))
+        return last + jnp.clip(limited - last, -step, step)
+
+
+class Sensors(eqx.Module):
+    """What a controller sees: measurements with bias, noise and quantisation,
+
+        observation = round_to(m(t, q, u) + bias + noise ξ, resolution) ,   ξ ~ N(0, 1) in each sample.
+
+    **Arguments:**
+
+    - `measurements`: callables (system, t, q, u, control) → `(r_i,)`; those of `jaxhamel.identify` (`Gyroscope`,
+      `Accelerometer`, `Position`, …) are, and any function of that form. Their values follow one another.
+    - `noise`: standard deviations, a number or `(r,)`; `bias`: a number or `(r,)`; default 0.
+    - `resolution`: the distance between two values that are told apart, a number or `(r,)`; 0 (the default): none.
+
+    **Raises:** `TypeError` or `ValueError` for measurements that are not callable or numbers that are negative.
+    """
+
+    measurements: tuple[Callable[..., Any], ...]
+    noise: Any = parameter(default=0.0)
+    bias: Any = parameter(default=0.0)
+    resolution: Any = parameter(default=0.0)
+
+    def __check_init__(self) -> None:
+        _checks.check_sensors(self)
+
+    def __call__(
+        self, system: Any, t: Time, q: Any, u: Array, control: Control, noise: Array
+    ) -> Float[Array, " r"]:
+        """The observation; `noise`: ξ, `(r,)`."""
+        exact = self.exact(system, t, q, u, control)
+        cast = lambda x: x.astype(exact.dtype)  # noqa: E731
+        value = exact + cast(self.bias) + cast(self.noise) * noise
+        size = cast(self.resolution)
+        some = jnp.where(size > 0, size, 1.0).astype(exact.dtype)
+        return jnp.where(size > 0, some * jnp.round(value / some), value)
+
+    def exact(self, system: Any, t: Time, q: Any, u: Array, control: Control) -> Float[Array, " r"]:
+        """The measurements without error."""
+        return jnp.concatenate(
+            [jnp.atleast_1d(m(system, t, q, u, control)) for m in self.measurements]
+        )
+
+
+class Held(eqx.Module):
+    """Commands that are held between samples: control(t) = commands[k] for t_k ≤ t < t_{k+1}."""
+
+    first: Scalar
+    period: Scalar
+    commands: Float[Array, "K p"]
+
+    def __call__(self, t: ArrayLike) -> Float[Array, " p"]:
+        """The command at t; the first and the last one outside."""
+        place = jnp.floor((t - self.first) / self.period + 1e-6).astype(int)
+        return self.commands[jnp.clip(place, 0, self.commands.shape[0] - 1)]

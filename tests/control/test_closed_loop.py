@@ -1,0 +1,258 @@
+"""Digital controllers and regulators: recursions and closed forms, an independent Riccati integration, noise, messages."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.integrate import simpson, solve_ivp
+
+from jaxhamel import Feedback, Kinematic, simulate
+from jaxhamel.control import Held, Sampled, Sensors, closed_loop, regulate
+from jaxhamel.systems import KnifeEdge
+from tests.control.cart import Cart
+from tests.systems.ball import two_mass_ball
+
+NONE = jnp.zeros(0)
+CART = Cart(jnp.array(1.0))
+LINE = Kinematic(CART)  # ẋ = control
+UNICYCLE = Kinematic(KnifeEdge(mass=1.0, inertia=1.0, slope=0.0))
+PERIOD, SAMPLES = 0.05, 40
+Q0, U0 = jnp.array([0.8]), jnp.array([0.3])
+
+
+class Gains(eqx.Module):
+    gains: jax.Array
+
+    def __call__(self, t, q, u):
+        return -(self.gains @ jnp.concatenate([q, u]))[None]
+
+
+class Seen(eqx.Module):
+    """The observation is the command."""
+
+    def __call__(self, t, observation):
+        return observation
+
+
+def nothing(system, t, q, u, control):
+    """A sensor that measures 0."""
+    return jnp.zeros(1)
+
+
+def recursion(gains, delay, limit, rate, start=0.0):
+    """The cart under held forces, exactly: x' = x + v T + ½ c T², v' = v + c T."""
+    x, v, last, commands = float(Q0[0]), float(U0[0]), start, [start] * delay
+    rows = [(x, v)]
+    for _ in range(SAMPLES):
+        wanted = np.clip(-gains[0] * x - gains[1] * v, -limit, limit)
+        last = last + np.clip(wanted - last, -rate * PERIOD, rate * PERIOD)
+        commands.append(last)
+        c = commands[len(rows) - 1]
+        x, v = x + v * PERIOD + 0.5 * c * PERIOD**2, v + c * PERIOD
+        rows.append((x, v))
+    return np.array(rows), np.array(commands[:SAMPLES])
+
+
+def controller(gains, delay=0, limit=np.inf, rate=np.inf):
+    return Sampled(
+        Gains(jnp.asarray(gains)), PERIOD, delay=delay, lower=-limit, upper=limit, rate=rate
+    )
+
+
+@pytest.mark.parametrize(("delay", "limit", "rate"), [(0, np.inf, np.inf), (2, 1.5, 9.0)])
+def test_cart_under_held_forces(delay, limit, rate):
+    """Delay, saturation and limited rate as the recursion has them; the control is what acted; lanes do the same."""
+    gains = np.array([[4.0, 2.0], [2.0, 0.5], [1.0, 3.0]])
+    wanted = [recursion(g, delay, limit, rate) for g in gains]
+    if delay:  # both limits are met
+        assert np.max(np.abs(wanted[0][1])) == limit
+        assert np.isclose(np.max(np.abs(np.diff(wanted[0][1]))), rate * PERIOD)
+    many = jax.vmap(lambda g: controller(g, delay, limit, rate))(jnp.asarray(gains))
+    found = closed_loop(CART, Q0, U0, many, SAMPLES, in_axes=(None, None, None, 0))
+    states = jnp.concatenate([found.q, found.u], 2)
+    np.testing.assert_allclose(states, [rows for rows, _ in wanted], atol=1e-12)
+    alone = closed_loop(CART, Q0, U0, controller(gains[0], delay, limit, rate), SAMPLES)
+    np.testing.assert_allclose(jnp.concatenate([alone.q, alone.u], 1), wanted[0][0], atol=1e-12)
+    assert bool(alone.succeeded)
+    between = alone.ts[:-1] + 0.4 * PERIOD
+    np.testing.assert_allclose(jax.vmap(alone.control)(between)[:, 0], wanted[0][1], atol=1e-12)
+
+
+def test_gradient_through_the_loop():
+    gains, step = np.array([4.0, 2.0]), 1e-6
+
+    def end(gains):
+        return closed_loop(CART, Q0, U0, controller(gains, 1, 1.5, 9.0), SAMPLES).q_end[0]
+
+    wanted = [
+        (recursion(gains + h, 1, 1.5, 9.0)[0] - recursion(gains - h, 1, 1.5, 9.0)[0])[-1, 0]
+        / (2 * step)
+        for h in step * np.eye(2)
+    ]
+    np.testing.assert_allclose(jax.grad(end)(jnp.asarray(gains)), wanted, atol=1e-7)
+
+
+def test_noise_bias_and_resolution():
+    """Commands that are what a sensor of zero shows: N(bias, σ²), of its own in each trajectory, in whole steps."""
+    law = Sampled(Seen(), PERIOD, sensors=Sensors((nothing,), noise=0.3, bias=0.1))
+    key, axes = jax.random.key(3), (None, 0, None, None)
+    start = jnp.zeros((64, 1))
+    run = lambda law, key: closed_loop(LINE, start, NONE, law, 100, key=key, in_axes=axes)  # noqa: E731
+    seen = np.asarray(run(law, key).given()[1].commands)[..., 0]
+    assert abs(seen.mean() - 0.1) < 4 * 0.3 / np.sqrt(seen.size)
+    assert abs(seen.std() / 0.3 - 1) < 4 / np.sqrt(2 * seen.size)
+    assert np.abs(np.corrcoef(seen[:8])[0, 1:]).max() < 0.5
+    np.testing.assert_array_equal(seen, np.asarray(run(law, key).given()[1].commands)[..., 0])
+    coarse = eqx.tree_at(lambda x: x.sensors.resolution, law, jnp.array(0.25))
+    steps = np.asarray(run(coarse, key).given()[1].commands)[..., 0] / 0.25
+    np.testing.assert_allclose(steps, np.round(seen / 0.25), atol=1e-12)
+
+
+def test_regulator_of_a_line_and_of_a_cart():
+    """ẋ = c: K = tanh(T − t). ẍ = c for a long time: K = (1, √3), P = ((√3, 1), (1, √3))."""
+    ts = jnp.linspace(0.0, 2.0, 81)
+    one = {"state_cost": jnp.ones(1), "control_cost": jnp.ones(1)}
+    found = regulate(LINE, ts, jnp.zeros((81, 1)), jnp.zeros((81, 0)), jnp.zeros(1), **one)
+    np.testing.assert_allclose(found.gains[:, 0, 0], np.tanh(2.0 - np.asarray(ts)), atol=1e-8)
+    ts = jnp.linspace(0.0, 24.0, 601)
+    found = regulate(
+        CART, ts, jnp.zeros((601, 1)), jnp.zeros((601, 1)), jnp.zeros(1),
+        state_cost=jnp.ones(2), control_cost=jnp.ones(1),
+    )  # fmt: skip
+    root = np.sqrt(3.0)
+    np.testing.assert_allclose(found.gains[0], [[1.0, root]], atol=1e-8)
+    np.testing.assert_allclose(found.values[0], [[root, 1.0], [1.0, root]], atol=1e-8)
+
+
+class Speeds(eqx.Module):
+    """(v, ω) of a unicycle."""
+
+    def __call__(self, t):
+        return jnp.stack([1.0 + 0.3 * t, 0.5 - t])
+
+
+def unicycle_regulator(count, steps=1):
+    ts = jnp.linspace(0.0, 2.0, count)
+    plan = simulate(UNICYCLE, jnp.array([0.3, 0.0, 1.0]), NONE, ts, Speeds())
+    costs = {
+        "state_cost": [2.0, 1.0, 3.0],
+        "control_cost": [0.5, 0.7],
+        "final_cost": [1.0, 2.0, 1.0],
+    }
+    return regulate(
+        UNICYCLE, ts, plan.q, plan.u, Speeds(), steps=steps,
+        **{name: jnp.array(x) for name, x in costs.items()},
+    ), costs  # fmt: skip
+
+
+def test_regulator_on_a_group():
+    """A and B of a unicycle by hand, the Riccati equation by SciPy; and ½ δ·P δ is the cost of the closed loop."""
+    found, costs = unicycle_regulator(81)
+    Q, R, S = (np.diag(x) for x in costs.values())
+
+    def slope(t, p):
+        P, v, w = p.reshape(3, 3), 1.0 + 0.3 * t, 0.5 - t
+        A = np.array([[0, 0, 0], [0, 0, w], [v, -w, 0]])
+        B = np.array([[0, 1], [1, 0], [0, 0]])
+        return -(A.T @ P + P @ A - P @ B @ np.linalg.inv(R) @ B.T @ P + Q).ravel()
+
+    exact = solve_ivp(slope, (2.0, 0.0), S.ravel(), rtol=1e-11, atol=1e-12).y[:, -1].reshape(3, 3)
+    np.testing.assert_allclose(found.values[0], exact, rtol=2e-7)
+
+    delta = 1e-3 * np.array([1.0, -2.0, 0.5])
+    q0 = UNICYCLE.space.retract(found.q[0], jnp.asarray(delta))
+    motion = simulate(UNICYCLE, q0, NONE, found.ts, Feedback(found))
+    error = np.asarray(jax.vmap(UNICYCLE.space.local)(found.q, motion.q))
+    change = -np.einsum("tij,tj->ti", np.asarray(found.gains), error)
+    running = np.einsum("ti,i,ti->t", error, np.diag(Q), error)
+    running += np.einsum("ti,i,ti->t", change, np.diag(R), change)
+    cost = 0.5 * simpson(running, x=np.asarray(found.ts)) + 0.5 * error[-1] @ S @ error[-1]
+    np.testing.assert_allclose(cost, 0.5 * delta @ exact @ delta, rtol=3e-3)
+
+
+def test_a_regulator_in_a_digital_loop():
+    """Sampled at the plan's times it holds a unicycle that starts beside the plan; without it, it does not."""
+    regulator, _ = unicycle_regulator(41)
+    law = Sampled(regulator, 0.05, delay=1, start=regulator.control(regulator.ts[0]))
+    q0 = regulator.q[0] + jnp.array([0.2, 0.1, -0.1])
+    held = closed_loop(UNICYCLE, q0, NONE, law, 40)
+    loose = simulate(UNICYCLE, q0, NONE, regulator.ts, Speeds())
+    off = [float(jnp.linalg.norm(x.q[-1, 1:] - regulator.q[-1, 1:])) for x in (held, loose)]
+    assert off[0] < 0.05 < 0.3 < off[1]
+
+
+def test_breaking_down_is_an_outcome():
+    """One of three gains makes the loop explode: its rows are NaN from there on, the others go on."""
+    many = jax.vmap(lambda g: controller(g))(jnp.array([[4.0, 2.0], [1e160, 0.0], [1.0, 1.0]]))
+    found = closed_loop(CART, Q0, U0, many, SAMPLES, in_axes=(None, None, None, 0))
+    assert found.succeeded.tolist() == [True, False, True]
+    assert 0 < int(found.valid[1].sum()) < SAMPLES
+    assert bool(jnp.isnan(found.q[1, -1, 0]))
+
+
+def test_held():
+    held = Held(jnp.array(1.0), jnp.array(0.5), jnp.arange(3.0)[:, None])
+    assert [float(held(t)[0]) for t in (0.0, 1.0, 1.49, 1.5, 2.2, 9.0)] == [0, 0, 0, 1, 2, 2]
+
+
+LAW = Gains(jnp.ones(2))
+PLAN = (jnp.linspace(0.0, 1.0, 5), jnp.zeros((5, 1)), jnp.zeros((5, 1)), jnp.zeros(1))
+COSTS = {"state_cost": jnp.ones(2), "control_cost": jnp.ones(1)}
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "words"),
+    [
+        (lambda: Sampled(lambda t: t, 0.1), TypeError, r"`law` is .*\(t, q, u\) -> command"),
+        (lambda: Sampled(LAW, 0.1, sensors=Sensors((nothing,))), TypeError, r"`law`.*\(t, observation\) -> command"),
+        (lambda: Sampled(LAW, 0.0), ValueError, "`period` is 0.*must be positive"),
+        (lambda: Sampled(LAW, 0.1, delay=0.5), ValueError, "`delay` is 0.5; it counts sampling periods.*multiple"),
+        (lambda: Sampled(LAW, 0.1, lower=1.0, upper=-1.0), ValueError, "`lower` is 1.*`upper` is -1.*Swap"),
+        (lambda: Sampled(LAW, 0.1, rate=0.0), ValueError, "`rate` is 0.*must be positive, inf for none"),
+        (lambda: Sensors(()), TypeError, "`measurements` is .*one or more callables"),
+        (lambda: Sensors((lambda q: q,)), TypeError, r"`measurements\[0\]` is .*\(system, t, q, u, control\)"),
+        (lambda: Sensors((nothing,), noise=-1.0), ValueError, "`noise` is -1"),
+        (lambda: closed_loop(CART, Q0, U0, LAW, 10), TypeError, r"`controller` is of type Gains;.*Sampled\(law, period\)"),
+        (lambda: closed_loop(CART, Q0, U0, Sampled(LAW, 0.1), 0), ValueError, "`samples` is 0"),
+        (lambda: closed_loop(CART, Q0, U0, Sampled(lambda t, q, u: jnp.nan * q, 0.1), 10), ValueError,
+         r"gives \[nan\] at the initial state"),
+        (lambda: closed_loop(CART, Q0, U0, Sampled(lambda t, q, u: q[0], 0.1), 10), ValueError, r"one array \(p,\)"),
+        (lambda: closed_loop(CART, Q0, U0, Sampled(LAW, 0.1, upper=jnp.ones(3)), 10), ValueError,
+         r"`upper` has shape \(3,\); it must be one number or \(1,\)"),
+        (lambda: closed_loop(LINE, Q0, NONE, Sampled(Seen(), 0.1, sensors=Sensors((nothing,), noise=1.0)), 9),
+         ValueError, "`key` is missing: the sensors have `noise`"),
+        (lambda: closed_loop(two_mass_ball(), (jnp.array([1.0, 0, 0, 0]), jnp.zeros(2)), jnp.zeros(3),
+                             Sampled(LAW, 0.1), 10), TypeError, "jaxhamel.MovingParts"),
+        (lambda: regulate(CART, *PLAN, state_cost=jnp.ones(3), control_cost=jnp.ones(1)), ValueError,
+         r"`state_cost` has shape \(3,\); it must be \(2,\), a diagonal, or \(2, 2\)"),
+        (lambda: regulate(CART, *PLAN, state_cost=-jnp.ones(2), control_cost=jnp.ones(1)), ValueError,
+         "`state_cost` has the eigenvalue -1; all must be zero or more"),
+        (lambda: regulate(CART, *PLAN, state_cost=jnp.ones(2), control_cost=jnp.zeros(1)), ValueError,
+         "`control_cost` has the eigenvalue 0; all must be positive"),
+        (lambda: regulate(CART, jnp.array([0.0, 0.1, 0.3, 0.4, 0.5]), *PLAN[1:], **COSTS), ValueError,
+         "`ts` has steps from 0.1 to 0.2 s; they must be equal"),
+        (lambda: regulate(CART, *PLAN[:3], None, **COSTS), ValueError, "`control` is missing: a regulator"),
+        (lambda: regulate(CART, PLAN[0], PLAN[1][:3], *PLAN[2:], **COSTS), ValueError,
+         r"`q` has shapes \(3, 1\).*\(5, 1\)"),
+    ],
+)  # fmt: skip
+def test_messages(call, kind, words):
+    with pytest.raises(kind, match=words):
+        call()
+
+
+def test_jit_and_values():
+    """Other values compile nothing again."""
+    traced = []
+
+    @jax.jit
+    def end(gains, period):
+        traced.append(0)
+        law = Sampled(Gains(gains), period)
+        return closed_loop(CART, Q0, U0, law, SAMPLES).q_end
+
+    for gains in ([4.0, 2.0], [2.0, 0.5]):
+        exact = recursion(np.array(gains), 0, np.inf, np.inf)[0][-1, :1]
+        np.testing.assert_allclose(end(jnp.array(gains), jnp.array(PERIOD)), exact, atol=1e-12)
+    assert len(traced) == 1
