@@ -85,12 +85,12 @@ def closed_loop(
     parts, axes, table = _without_table(tuple(given.values()), axes)
     arrays, others = eqx.partition(parts, eqx.is_array)
     axes = None if axes is None else tuple(_of_arrays(parts, axes))
-    plan = Plan(samples, steps, route, width, batch, axes, controller.delay)
+    plan = Periods(samples, steps, route, width, batch, axes, controller.delay)
     return _run(arrays, others, table, t0, key, plan)
 
 
-class Plan(NamedTuple):
-    """The static arguments, which decide which program is compiled."""
+class Periods(NamedTuple):
+    """The static arguments of a closed loop, which decide on the program that is compiled."""
 
     samples: int
     steps: int
@@ -102,7 +102,7 @@ class Plan(NamedTuple):
 
 
 @eqx.filter_jit
-def _run(arrays, others, table, t0, key, plan: Plan) -> Trajectory:
+def _run(arrays, others, table, t0, key, plan: Periods) -> Trajectory:
     flat, structure = jax.tree.flatten(arrays)
     whole = lambda flat: eqx.combine(jax.tree.unflatten(structure, flat), others)  # noqa: E731
     begin = lambda flat: _begin(whole(flat), t0.dtype, plan)  # noqa: E731
@@ -131,14 +131,14 @@ def _run(arrays, others, table, t0, key, plan: Plan) -> Trajectory:
     return finish(flat, (q, u, rows[2]))
 
 
-def _begin(parts, dtype, plan: Plan) -> Loop:
+def _begin(parts, dtype, plan: Periods) -> Loop:
     _, q0, u0, controller = parts
     cast = lambda x: jnp.asarray(x, dtype)  # noqa: E731
     last = jnp.broadcast_to(cast(controller.start), plan.width[:1])
     return Loop(jax.tree.map(cast, q0), cast(u0), last, (last,) * plan.delay)
 
 
-def _period(parts, loop: Loop, at, plan: Plan):
+def _period(parts, loop: Loop, at, plan: Periods):
     """The loop one period later, and the command that acted."""
     (system, _, _, controller), (t0, k, law, noise) = parts, at
     law = controller.law if law is None else law
@@ -182,7 +182,7 @@ def _without_table(parts: tuple[Any, ...], axes: list[int | None] | None):
     return (*others, rest), axes, controller.law
 
 
-def _noise(key, k, dtype, plan: Plan) -> Array | None:
+def _noise(key, k, dtype, plan: Periods) -> Array | None:
     """One number for each measured one, in each sample; None without sensors."""
     shape = plan.width[1:] if plan.batch is None else (plan.batch, *plan.width[1:])
     if plan.width[1] == 0:
@@ -192,7 +192,7 @@ def _noise(key, k, dtype, plan: Plan) -> Array | None:
     return jax.random.normal(jax.random.fold_in(key, k), shape, dtype)
 
 
-def _trajectory(parts, t0, rows, plan: Plan) -> Trajectory:
+def _trajectory(parts, t0, rows, plan: Periods) -> Trajectory:
     (system, _, _, controller), (q, u, applied) = parts, rows
     period = controller.period.astype(t0.dtype)
     ts = t0 + period * jnp.arange(plan.samples + 1).astype(t0.dtype)
