@@ -298,7 +298,7 @@ def fault(kind: str, name: str, rng: random.Random, place: Workplace, top: Path)
             (out / path).parent.mkdir(parents=True, exist_ok=True)
             (out / path).write_bytes(content)
     wait = hit_after(rng, place, name, out)
-    largest = rng.choice([0, 1_000, 10_000, 50_000, 100_000]) if kind == "limit" else None
+    largest = rng.choice([1_000, 3_000, 10_000, 50_000, 100_000]) if kind == "limit" else None
     process = begin(place.asked(name, second, out), place.sources, said, largest)
     if kind == "limit":
         status, met = ended(process), True

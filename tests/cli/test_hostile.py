@@ -252,3 +252,16 @@ def test_a_folder_that_is_gone_is_said(tmp_path, capsys):
         said = " ".join(capsys.readouterr().err.split())
         assert ended.value.exit_code == 1
         assert f"jaxhamel: top: --out {gone}: the folder is gone" in said.replace("- ", "-")
+
+
+def test_a_folder_that_went_after_its_first_file_is_not_made_again(tmp_path):
+    """As the one of `identify`, whose synthetic runs come first: the new folder would be without them and without a lock."""
+    _folder.folder(tmp_path / "out").rmdir()
+    try:
+        with pytest.raises(FileNotFoundError):
+            _folder.folder(tmp_path / "out")
+        assert not (tmp_path / "out").exists()
+    finally:
+        _folder.release()
+    assert _folder.folder(tmp_path / "out").is_dir()
+    _folder.release()

@@ -20,8 +20,10 @@ def folder(out: Path, *, of_ensemble: bool = False) -> Path:
 
     **Raises:** `ScenarioError` if the folder cannot be made, if another command is writing there, or if it holds an
     ensemble and this command is not `montecarlo`, whose results took longer to compute; `montecarlo` likewise refuses a
-    folder with the result of another command.
+    folder with the result of another command. `FileNotFoundError` if this command has locked the folder and it is gone.
     """
+    if out.resolve() in _HELD and not out.is_dir():  # a new one would lack its files, and the lock
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(out))
     what = "made"
     try:
         _check_kind(out, of_ensemble)
