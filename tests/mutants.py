@@ -4,8 +4,9 @@
 
 A mutant is one change of one line: another operator or comparison, another number, a condition turned round, smallest for
 largest. The same seed draws the same mutants from the same sources, equally many from each folder. Each is written into a
-copy of the package and tested with the files that mention most of its module's names; `--out` is added to line by line,
-and mutants that stand in it already are not run again.
+copy of the package and tested with the files that mention most of its module's names, or with those that `--tests` gives
+for it: a JSON object from `file:line` to a list of files or tests. `--out` is added to line by line, and mutants that stand
+in it already are not run again. Compiled programs are kept for the whole run: most mutants change few of them.
 """
 
 import argparse
@@ -184,14 +185,23 @@ def _words(path: Path) -> set[str]:
     return set(re.findall(r"\w+", path.read_text()))
 
 
-def survives(mutant: Mutant, files: list[str], limit: float) -> str:
-    """`caught`, `survived`, or `too slow` (which a test with a limit would catch)."""
+def survives(mutant: Mutant, files: list[str], limit: float, programs: str) -> str:
+    """`caught`, `survived`, or `too slow` (which a test with a limit would catch).
+
+    `programs`: the folder of compiled programs. `tests/conftest.py` keeps them there if it finds itself in a worker.
+    """
     with tempfile.TemporaryDirectory() as folder:
         shutil.copytree(
             ROOT / "src", Path(folder) / "src", ignore=shutil.ignore_patterns("__pycache__")
         )
         (Path(folder) / mutant.file).write_text(mutated(mutant))
-        environment = {**os.environ, "PYTHONPATH": f"{folder}/src", "PYTHONDONTWRITEBYTECODE": "1"}
+        environment = {
+            **os.environ,
+            "PYTHONPATH": f"{folder}/src",
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "JAXHAMEL_TEST_PROGRAMS": programs,
+            "PYTEST_XDIST_WORKER": "mutants",
+        }
         command = [sys.executable, "-m", "pytest", "-n", "0", "-x", "-q", "--no-header", *files]
         try:
             run = subprocess.run(
@@ -210,20 +220,26 @@ def main() -> None:
     parser.add_argument("--mutants", type=int, default=100)
     parser.add_argument("--files", type=int, default=3, help="test files for each mutant")
     parser.add_argument("--limit", type=float, default=900.0, help="seconds for each mutant")
+    parser.add_argument("--tests", type=Path, help="JSON: the tests of some mutants")
     parser.add_argument("--out", type=Path, default=Path("mutants.jsonl"))
     asked = parser.parse_args()
     done = asked.out.read_text().splitlines() if asked.out.exists() else []
     known = {tuple(json.loads(line)["mutant"]) for line in done}
+    chosen = json.loads(asked.tests.read_text()) if asked.tests else {}
+    programs = tempfile.mkdtemp()
     for mutant in drawn(asked.seed, asked.mutants):
         if tuple(mutant) not in known:
-            files = related(mutant.file, asked.files)
-            row = {"mutant": mutant, "files": files, "end": survives(mutant, files, asked.limit)}
+            place = f"{mutant.file}:{mutant.line}"
+            files = chosen.get(place) or related(mutant.file, asked.files)
+            end = survives(mutant, files, asked.limit, programs)
+            row = {"mutant": mutant, "files": files, "end": end}
             with asked.out.open("a") as out:
                 out.write(json.dumps(row) + "\n")
             print(
                 f"{row['end']}: {mutant.file}:{mutant.line}: {mutant.was}  ->  {mutant.now}",
                 flush=True,
             )
+    shutil.rmtree(programs, ignore_errors=True)
     ends = Counter(json.loads(line)["end"] for line in asked.out.read_text().splitlines())
     print(", ".join(f"{n} {end}" for end, n in ends.most_common()))
 
