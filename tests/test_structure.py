@@ -75,8 +75,11 @@ def lengths_of_functions(path: Path):
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             first = node.body[0]
-            docstring = first.end_lineno - first.lineno + 1 if ast.get_docstring(node) else 0
-            yield node.end_lineno - node.lineno + 1 - docstring
+            yield length_of(node) - (length_of(first) if ast.get_docstring(node) else 0)
+
+
+def length_of(node: ast.stmt) -> int:
+    return (node.end_lineno or node.lineno) - node.lineno + 1
 
 
 # Names that users of two folders see; each means the same thing of another kind.
