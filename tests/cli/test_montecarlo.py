@@ -3,12 +3,14 @@
 import json
 from types import SimpleNamespace
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 import typer
 
 from jaxhamel.cli._commands._montecarlo import _statistics
 from jaxhamel.cli._exit_status import finish
+from jaxhamel.cli._objects import _ensemble_model
 from jaxhamel.cli._terminal import Terminal
 from tests.cli.test_simulate import jaxhamel
 
@@ -58,6 +60,28 @@ def done(scenario, tmp_path_factory):
 
 def summary(folder):
     return json.loads((folder / "summary.json").read_text(encoding="utf-8"))
+
+
+def test_quantities_of_a_ball(monkeypatch):
+    """Two balls at three times: extremes of their forces, (time, ball, axis), and distances from the path."""
+    force = np.array(
+        [[[3, 0, 4], [0, 0, 9]], [[0, 1, 5], [6, 8, 2]], [[9, 9, -1], [0, 0, 7]]], float
+    )
+    monkeypatch.setattr(_ensemble_model, "_contact_forces", lambda ts, motions: jnp.asarray(force))
+    place = jnp.asarray([[[0, 0], [1, 0], [1, 2]], [[0, 3], [1, 4], [1, 1]]]).astype(float)
+    asked = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0]])
+    found = _ensemble_model._of_ball(None, asked, SimpleNamespace(q=(None, place)))
+    wanted = {
+        "end_x": [1, 1],
+        "end_y": [2, 1],
+        "min_normal_force": [-1, 2],
+        "max_friction": [0.75, 5],
+        "tracking_rms": np.sqrt([1 / 3, 25 / 3]),
+        "tracking_max": [1, 4],
+    }
+    assert found.keys() == wanted.keys()
+    for name, values in wanted.items():
+        np.testing.assert_allclose(found[name], values, rtol=1e-12)
 
 
 def test_statistics_are_those_of_the_exact_motion(done):

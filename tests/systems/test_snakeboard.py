@@ -10,6 +10,7 @@ from jaxhamel import SE2, System
 from jaxhamel.geometry import curvature
 from jaxhamel.mechanics import acceleration, constraint_force, energy, velocity
 from jaxhamel.systems import CoupledSnakeboard, Snakeboard
+from jaxhamel.systems._snakeboard import board_shapes
 from tests.systems.motion import states
 from tests.systems.nonholonomic import (
     STATES,
@@ -102,6 +103,12 @@ def test_side_forces_turn_the_board():
     omega, forward = sigma * np.sin(phi) / 0.3, sigma * np.cos(phi)
     across = force @ np.array([np.cos(phi), np.cos(phi)])  # along e_2 of the board
     np.testing.assert_allclose(across, 3.0 * omega * forward, rtol=1e-6)
+
+
+def test_drawing():
+    """The deck joins the trucks, which stand half a length before and behind the centre."""
+    deck, *_ = board_shapes(0.3)
+    np.testing.assert_allclose(deck.lines[0], [[0.3, 0.0, 0.0], [-0.3, 0.0, 0.0]])
 
 
 def test_trucks_across_the_board_are_named():

@@ -1,0 +1,26 @@
+"""Guesses from which a fit starts, against data made by hand."""
+
+import numpy as np
+
+from jaxhamel.identify._noise import _of_column
+from jaxhamel.identify._roboball._roboball_prediction import _guess
+
+
+def test_noise_of_a_column():
+    """Constant runs have none, whatever their values; a ramp has 1 % of its spread; Gaussian noise has its deviation."""
+    assert _of_column([np.full(9, 5.0), np.full(9, -3.0)]) == 0.0
+    ramp = np.linspace(-1.0, 1.0, 5)
+    np.testing.assert_allclose(_of_column([ramp + 7.0, ramp - 7.0]), 0.01 * np.std(ramp))
+    noisy = 0.2 * np.random.default_rng(0).normal(size=20_000)
+    np.testing.assert_allclose(_of_column([noisy]), 0.2, rtol=0.03)
+    assert _of_column([np.full(4, np.nan)]) == 0.0
+
+
+def test_rates_of_roboball():
+    """Mean rates of angles that change evenly; a missing angle is the mean of the others; the third is zero."""
+    ts = np.array([0.0, 1.0, 3.0])
+    angles = np.stack([2.0 * ts, 1.0 - 0.5 * ts], axis=1)
+    angles[1, 0] = np.nan
+    q, u = _guess(ts, angles)
+    np.testing.assert_allclose(u, [[2.0, -0.5]] * 3)
+    np.testing.assert_allclose(q, [[0.0, 1.0, 0.0], [3.0, 0.5, 0.0], [6.0, -0.5, 0.0]])

@@ -1,0 +1,20 @@
+"""Constants that lanes compute before the program runs, against JAX's own arithmetic on the same values."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from jaxhamel._lanes._graph._folding import FOLDED
+
+
+def test_quotients_and_remainders():
+    """Of integers rounded towards zero, of either sign, and by zero; of real numbers with infinities."""
+    whole = jnp.asarray(np.stack(np.meshgrid([-7, -1, 0, 1, 7], [-2, 0, 3])).reshape(2, -1))
+    real = jnp.asarray([[-7.5, 1.0, 0.0, jnp.inf, 5.0], [2.0, -3.0, 4.0, 2.0, jnp.inf]])
+    for name, primitive in (("div", lax.div_p), ("rem", lax.rem_p)):
+        for x, y in (whole, real):
+            wanted = jax.jit(primitive.bind)(x, y)
+            with np.errstate(invalid="ignore"):  # the remainder of an infinite number is NaN
+                found = [FOLDED[name](*pair) for pair in zip(*np.stack([x, y]), strict=True)]
+            np.testing.assert_array_equal(found, wanted)
