@@ -115,7 +115,7 @@ def test_missing_keys(file, missing, message):
 
 def test_missing_tables(file):
     assert refused(file(TOP.replace("[time]\nend = 1.0", ""))) == (
-        "`time` is missing; a scenario needs a table [time]: when."
+        "`time` is missing; a scenario needs a table [time]: time span and output times."
     )
     assert refused(file("[time]\nend = 1")).startswith("`system` is missing")
 
