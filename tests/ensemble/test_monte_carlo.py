@@ -396,7 +396,7 @@ def test_messages(tmp_path):
         (
             lambda: monte_carlo(model, SPREAD, 10, resume=True),
             ValueError,
-            "`resume` is True and `folder` is None: there is no run to go on with",
+            "`resume` is True and `folder` is None: there is no run to resume",
         ),
         (
             lambda: monte_carlo(model, SPREAD, 10, folder=3),  # pyright: ignore
