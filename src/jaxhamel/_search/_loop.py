@@ -33,8 +33,9 @@ class AbstractSearch(ABC):
     out_of_iterations: ClassVar[str] = "out of iterations ({iterations}): best so far"
 
     def __init__(self, iterations: int, seconds: float = float("inf")):
-        self.iterations, self.seconds = iterations, seconds
-        self.began = time.monotonic()
+        self.iterations: int = iterations
+        self.seconds: float = seconds
+        self.began: float = time.monotonic()
         self.rows: list[dict[str, Any]] = []
 
     @abstractmethod
