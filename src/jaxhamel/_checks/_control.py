@@ -263,7 +263,7 @@ def check_optimiser(optimiser) -> None:
 
 
 def check_method(method, name: str) -> None:
-    """Checks that a method has the function with the given name."""
+    """Checks that `method` is a control method, an instance that has the function `name` (`run` or `run_many`)."""
     if not callable(getattr(method, name, None)) or isinstance(method, type):
         raise TypeError(
             f"`method` is {_kind(method)}; it must be one that can `{name}`: "

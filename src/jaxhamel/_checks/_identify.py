@@ -37,7 +37,7 @@ def check_noise(measurement) -> None:
 
 
 def check_identified(system, kind: type) -> None:
-    """Checks that the system has concrete values without NaN."""
+    """Checks that the system is of the given class, and that none of its parameters is traced or NaN."""
     check_kind("system", system, kind, "it must be a jaxhamel.System with its values.")
     for keys, leaf in tree_flatten_with_path(system)[0]:
         check_outside(f"system.{path_of(keys)}", leaf)

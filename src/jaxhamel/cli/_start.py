@@ -62,7 +62,7 @@ def import_jax() -> None:
 
 @contextmanager
 def _named() -> Iterator[None]:
-    """Reports an error of JAX's start as one of the environment."""
+    """Turns an exception raised while JAX starts into a message about the environment variables that JAX reads."""
     try:
         yield
     except (RuntimeError, ValueError, TypeError) as error:

@@ -93,9 +93,11 @@ def figure_eight(
 
 
 def figure_eight_method(max_seconds: float = 90.0, goal: float = 5e-4) -> MultipleShooting:
-    """Multiple shooting that stops at a tracking error (RMS) of `goal` [m]; the default is 0.025 % of the path's size.
+    """The method for `figure_eight`: multiple shooting that ends when the RMS tracking error falls below `goal` [m].
 
-    **Arguments:** `max_seconds` and `goal` as for `MultipleShooting`. **Returns:** the method.
+    **Arguments:** `max_seconds` and `goal` as for `MultipleShooting`; the default goal is 0.025 % of the path's size.
+
+    **Returns:** the method.
     """
     # Over 20 s, four steps of Dopri8 per 0.36 s are within 1e-5 m of an accurate simulation, six within 3e-7 m.
     return MultipleShooting(steps=4, max_seconds=max_seconds, goal=goal, cost_tolerance=0.02)

@@ -63,7 +63,9 @@ def solve_many(
 def perturbed_starts(
     problem: ControlProblem, key: PRNGKeyArray, count: int, scale: float = 0.1
 ) -> Float[Array, "S P"]:
-    """The parameters p of the problem's curve, and `count` − 1 copies p + `scale` · noise with normal noise.
+    """Starts of a search: p, the parameters of the problem's curve, and `count` − 1 perturbed copies of it,
+
+        p + scale · ξ ,    ξ standard normal .
 
     **Arguments:** `key`: a JAX random key; `scale`: in the unit of the parameters. **Returns:** starts for `solve_many`.
 

@@ -1,1 +1,1 @@
-"""The commands, one file each."""
+"""The commands of the command line: `_simulate.py` has `jaxhamel simulate`, and so on."""

@@ -35,11 +35,13 @@ def require(
     equations: str,
     instead: str,
 ) -> None:
-    """Raises `ValueError` if one of the hypotheses is violated; does nothing for traced values.
+    """Checks that the Lagrangian and force satisfy the named hypotheses of an equation; traced values are not checked.
 
     **Arguments:** `hypotheses`: among `"quadratic"` (∂²L/∂v∂v does not depend on v), `"homogeneous"` (no terms linear in
     v), `"steady"` (∂²L/∂v∂v does not depend on t), `"place"` (Q does not depend on v), `"invariant"` (L does not depend on
     g, q = (g, r)) and `"free"` (Q has no component along the group); `equations`, `instead`: sentences for the message.
+
+    **Raises:** `ValueError` that names the hypothesis that does not hold.
     """
     if _checks.any_tracer((system, t, q, v, control)):
         return
