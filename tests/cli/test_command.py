@@ -1,6 +1,7 @@
 """The command itself: help that teaches, the list of scenarios, missing extras, documentation of keys."""
 
 import runpy
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -31,8 +32,10 @@ def test_help_teaches():
 
 def test_python_m_is_the_command(monkeypatch, capsys):
     monkeypatch.setattr("sys.argv", ["jaxhamel", "scenarios"])
+    before = signal.getsignal(signal.SIGINT)  # the command takes it over: the process is its own
     with pytest.raises(SystemExit) as end:
         runpy.run_module("jaxhamel", run_name="__main__")
+    signal.signal(signal.SIGINT, before)
     assert not end.value.code
     assert "figure-eight" in capsys.readouterr().out
 

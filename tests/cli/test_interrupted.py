@@ -1,6 +1,8 @@
 """Ctrl-C in the middle of a search: what was found by then is written, and the exit status is the shell's 130."""
 
+import ast
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -95,24 +97,35 @@ def test_the_guard_is_gone_after_the_command():
     assert signal.getsignal(signal.SIGINT) == before
 
 
-def test_ctrl_c_ends_a_process_whose_main_thread_is_not_python():
-    """In a hash that takes an hour, as in a compiler: Python's own handler does not run before it is done."""
+@pytest.mark.parametrize(
+    ("busy", "line"),
+    [
+        (
+            "hashlib.pbkdf2_hmac('sha256', b'', b'', 2**31 - 1)",
+            "jaxhamel: interrupted; nothing was written.\n",
+        ),
+        ("print('x' * 10**7, file=sys.stderr)", ""),
+    ],
+)
+def test_ctrl_c_ends_a_process_whose_main_thread_is_not_python(busy, line):
+    """In a hash that takes an hour, as in a compiler: Python's own handler waits. Or in a write that nobody reads."""
     code = (
         "import hashlib, signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
         "from jaxhamel.cli._interrupt import guard; guard.begin(); "
-        "print('begun', file=sys.stderr, flush=True); "
-        "hashlib.pbkdf2_hmac('sha256', b'', b'', 2**31 - 1)"
+        f"print('begun', file=sys.stderr, flush=True); {busy}"
     )
-    with subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True) as begun:
+    program = [sys.executable, "-c", code]
+    with subprocess.Popen(program, stderr=subprocess.PIPE, text=True) as begun:
         assert begun.stderr is not None
         assert begun.stderr.readline() == "begun\n"
         time.sleep(0.2)
         begun.send_signal(signal.SIGINT)
         try:
-            said = begun.communicate(timeout=15)[1]
+            begun.wait(timeout=15)
+            said = begun.stderr.read()
         finally:
             begun.kill()
-    assert (begun.returncode, said) == (130, "jaxhamel: interrupted; nothing was written.\n")
+    assert (begun.returncode, said.lstrip("x")) == (130, line)
 
 
 def test_ctrl_c_is_taken_over_before_anything_slow_is_imported():
@@ -128,6 +141,37 @@ def test_ctrl_c_is_taken_over_before_anything_slow_is_imported():
     assert {"jaxhamel", "jaxhamel.cli", "jaxhamel.cli._interrupt"} <= modules
     assert not modules & {"typing", "re", "threading", "importlib", "warnings", "contextlib"}
     assert len([name for name in modules if name.startswith("jaxhamel")]) == 4
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="fork")
+def test_ctrl_c_at_any_import_ends_the_command_without_a_traceback():
+    """Before each import a copy of the process interrupts itself, as Python has it before the command's first line."""
+    code = """
+import _signal, os, sys
+_signal.signal(_signal.SIGINT, _signal.default_int_handler)
+ends = {}
+class Interrupted:
+    def find_spec(name, path=None, target=None):
+        copy = os.fork()
+        if not copy:
+            _signal.set_wakeup_fd(-1)  # the pipe that the original reads, too
+            _signal.raise_signal(_signal.SIGINT)
+            os._exit(70)
+        ends.setdefault(os.waitstatus_to_exitcode(os.waitpid(copy, 0)[1]), []).append(name)
+from jaxhamel.__main__ import main
+sys.meta_path.insert(0, Interrupted)
+sys.argv = ["jaxhamel", "--help"]
+try:
+    main()
+except SystemExit:
+    print({status: len(names) for status, names in ends.items()}, "threading" in ends[130], file=sys.stderr)
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    *said, counts = run.stderr.splitlines()
+    assert set(said) == {"jaxhamel: interrupted; nothing was written."}, run.stderr[:2000]
+    assert counts.endswith("True")
+    assert set(ast.literal_eval(counts.removesuffix("True"))) == {130, -signal.SIGINT}
+    assert len(said) > 100
 
 
 def test_ctrl_c_while_python_ends_gives_no_traceback():

@@ -105,18 +105,29 @@ class Guard:
             self.end(TOO_LATE, words)
 
     def end(self, status: int, words: str = "") -> None:
-        """Prints the reason and ends the process at once, without waiting for threads and without cleanup."""
+        """Prints the reason and ends the process at once: no cleanup, no waiting for threads or for readers of a pipe."""
         for stream in (sys.stdout, sys.stderr):
             try:
-                stream.flush()
+                if _ready(stream.fileno()):
+                    stream.flush()
             except (AttributeError, OSError, ValueError, RuntimeError):
                 continue  # there is no stream, it is closed, or the signal arrived during a write
         cursor = SHOW_CURSOR if os.isatty(2) else ""
         line = f"{cursor}jaxhamel: {words}\n" if words else cursor
         try:
-            os.write(2, line.encode("utf-8", "backslashreplace"))
+            if _ready(2):
+                os.write(2, line.encode("utf-8", "backslashreplace"))
         finally:
             os._exit(status)
+
+
+def _ready(descriptor: int) -> bool:
+    """Whether a write returns at once: not to a full pipe whose reader waits, nor to a terminal that was stopped."""
+    if sys.platform == "win32":
+        return True
+    from select import select
+
+    return bool(select([], [descriptor], [], 0)[1])
 
 
 guard = Guard()

@@ -15,7 +15,7 @@ from jaxhamel.cli._objects._system import build_system, check_constructed, named
 from jaxhamel.cli._results._outputs import write_columns
 from jaxhamel.cli._scenario._reading import check_data_file
 from jaxhamel.cli._scenario._scenario import Scenario
-from jaxhamel.cli._scenario._validate import ScenarioError, nearest
+from jaxhamel.cli._scenario._validate import ScenarioError, brief, nearest
 from jaxhamel.geometry import SO3
 from jaxhamel.identify._parameters._paths import leaf_of, leaf_paths, with_leaf
 from jaxhamel.simulate import simulate
@@ -130,14 +130,7 @@ def files_in(folder: Path, patterns: list[str]) -> list[Path]:
 
     **Raises:** `ScenarioError` if no file matches, or if one lies outside of the folder.
     """
-    found: set[Path] = set()
-    for pattern in patterns:
-        if not pattern or ".." in Path(pattern).parts or Path(pattern).is_absolute():
-            raise ScenarioError(
-                f"`data.files` has {pattern!r}; it must be a pattern of files in the folder of --data, such as "
-                '"*.csv".'
-            )
-        found.update(path for path in folder.glob(pattern) if path.is_file())
+    found = {path for pattern in patterns for path in _matching(folder, pattern) if path.is_file()}
     for path in sorted(found):
         if not path.resolve().is_relative_to(folder.resolve()):
             raise ScenarioError(
@@ -146,6 +139,17 @@ def files_in(folder: Path, patterns: list[str]) -> list[Path]:
     if not found:
         raise ScenarioError(f"--data {folder}: it has no file like {', '.join(patterns)}.")
     return sorted(found)
+
+
+def _matching(folder: Path, pattern: str) -> list[Path]:
+    parts = Path(pattern).parts
+    mixed = any("**" in part and part != "**" for part in parts)  # ValueError before Python 3.13
+    if not parts or Path(pattern).anchor or ".." in parts or mixed:
+        raise ScenarioError(
+            f"`data.files` has {brief(pattern)}; it must be a pattern of files in the folder of --data, such as "
+            '"*.csv".'
+        )
+    return list(folder.glob(pattern))
 
 
 def read_run(scenario: Scenario, path: Path, measurements: tuple[Any, ...], control: Any) -> Any:
