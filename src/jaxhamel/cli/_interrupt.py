@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from select import select  # the handler must not import: it may interrupt an import
 
 TYPE_CHECKING = False  # `typing` takes long to import; before `begin`, Ctrl-C is a traceback
 if TYPE_CHECKING:
@@ -125,8 +126,6 @@ def _ready(descriptor: int) -> bool:
     """Whether a write returns at once: not to a full pipe whose reader waits, nor to a terminal that was stopped."""
     if sys.platform == "win32":
         return True
-    from select import select
-
     return bool(select([], [descriptor], [], 0)[1])
 
 
