@@ -1,20 +1,14 @@
-"""The tables of docs/primitives.md, made from the package's: `python -m tests.lanes.primitives` writes them."""
+"""The tables of docs/primitives.md, made from the package's records: `python -m tests.lanes.primitives` writes them."""
 
 from pathlib import Path
 
-from jaxhamel._lanes._graph._elimination import FACTORS
-from jaxhamel._lanes._graph._folding import FOLDED, SIMPLIFIED
-from jaxhamel._lanes._rules._control_flow import CALLS, CONTROL_FLOW
-from jaxhamel._lanes._rules._indexing import INDEXING
-from jaxhamel._lanes._rules._linear_algebra import LINEAR_ALGEBRA
-from jaxhamel._lanes._rules._order import ORDER
-from jaxhamel._lanes._rules._rules import ELEMENTWISE, MOVES, RULES
-from jaxhamel._lanes._xla_cpu._whole_loop import ALWAYS_TAKEN
-from jaxhamel.ensemble._gpu_kernel._kernel_program import NOT_IN_TRITON
+from jaxhamel._lanes._graph._primitive import Kind, Primitive
+from jaxhamel._lanes._rules._primitives import PRIMITIVES
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "primitives.md"
 START, END = "<!-- tables: start -->", "<!-- tables: end -->"
 LOOPS = "A loop of only these and of elementwise operations may become one kernel on a CPU"
+SMALL = "Of small arrays, or with a single window, such a loop may contain these, too"
 HEAD = [
     "| operation | constants fold by | simplified | linear factor | GPU kernel |",
     "|---|---|---|---|---|",
@@ -23,36 +17,30 @@ HEAD = [
 
 def tables() -> str:
     """One row for each elementwise operation, then the names of the others by kind."""
-    rows = [_row(name) for name in sorted(ELEMENTWISE)]
-    others = [f"- **{kind}:** {_names(names)}." for kind, names in _others().items()]
-    return "\n".join([START, "", *HEAD, *rows, "", *others, "", END])
+    elementwise = of_kind(Kind.ELEMENTWISE)
+    rows = [_row(name, PRIMITIVES[name]) for name in sorted(elementwise)]
+    others = {kind.value: of_kind(kind) for kind in Kind if kind is not Kind.ELEMENTWISE}
+    loops = {name for name, record in PRIMITIVES.items() if record.cpu_kernel is True}
+    small = {name for name, record in PRIMITIVES.items() if callable(record.cpu_kernel)}
+    others |= {LOOPS: loops - elementwise, SMALL: small}
+    lists = [f"- **{heading}:** {_names(names)}." for heading, names in others.items()]
+    return "\n".join([START, "", *HEAD, *rows, "", *lists, "", END])
 
 
-def _row(name: str) -> str:
+def of_kind(kind: Kind) -> set[str]:
+    return {name for name, record in PRIMITIVES.items() if record.kind is kind}
+
+
+def _row(name: str, record: Primitive) -> str:
     yes = lambda found: "yes" if found else ""  # noqa: E731
     cells = [
         f"`{name}`",
-        "NumPy" if name in FOLDED else "JAX",
-        yes(name in SIMPLIFIED),
-        yes(name in FACTORS),
-        yes(name not in NOT_IN_TRITON),
+        "JAX" if record.fold is None else "NumPy",
+        yes(record.simplify),
+        yes(record.factor),
+        yes(record.gpu_kernel),
     ]
     return "| " + " | ".join(cells) + " |"
-
-
-def _others() -> dict[str, set[str]]:
-    kinds = {
-        "They move entries, which costs nothing": set(MOVES),
-        "Look-ups and updates by index": set(INDEXING),
-        "Sorting and searching": set(ORDER),
-        "Linear algebra, written out for small matrices": set(LINEAR_ALGEBRA),
-        "Control flow": set(CONTROL_FLOW) - set(CALLS),
-        "Calls, whose programs are written out": set(CALLS),
-    }
-    known = ELEMENTWISE.union(*kinds.values())
-    sums = {"Sums, products, the largest, constants": set(RULES) - known}
-    loops = {LOOPS: ALWAYS_TAKEN - ELEMENTWISE}
-    return kinds | sums | loops
 
 
 def _names(names: set[str]) -> str:

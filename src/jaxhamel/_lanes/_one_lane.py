@@ -1,6 +1,5 @@
 """`one_lane`: runs a function of a single trajectory as scalar operations where that is faster."""
 
-from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -10,7 +9,7 @@ from jax.extend.core import jaxpr_as_fun
 
 from jaxhamel._lanes._graph._nodes import Unsupported
 from jaxhamel._lanes._program import scalarise
-from jaxhamel._lanes._rules._control_flow import CALLS
+from jaxhamel._lanes._rules._primitives import primitive_of
 from jaxhamel._lanes._transform import run_traced, traced
 from jaxhamel._lanes._xla_cpu._one_loop import one_kernel_works
 
@@ -21,9 +20,6 @@ MOST = 1.5
 # fast. Beyond some 2,000 operations XLA divides a kernel into functions that recompute what they share.
 SHORT = 1_900
 _DEAD = 8  # while tracing, allow 8 × the limit: dead and constant nodes are removed only at the end
-
-# Lanes compute every branch and unroll loops; a single trajectory runs them faster as branches and loops.
-_AS_THEY_ARE = {"cond", "while", "scan", "custom_vjp_call"}
 
 
 def one_lane(f: Callable) -> Callable:
@@ -64,9 +60,9 @@ def one_lane(f: Callable) -> Callable:
 
 def is_worth_it(closed, batched: list[bool]) -> bool:
     """Whether a jaxpr can be written out and, judged by its length, then compiles no more slowly."""
-    names = Counter(primitives(closed.jaxpr))
-    most = max(SHORT, MOST * names.total())
-    if names.keys() & _AS_THEY_ARE:
+    equations = list(operations(closed.jaxpr))
+    most = max(SHORT, MOST * len(equations))
+    if not all(primitive_of(equation).one_lane for equation in equations):
         return False
     try:
         program = scalarise(closed, batched, int(_DEAD * most))
@@ -75,12 +71,12 @@ def is_worth_it(closed, batched: list[bool]) -> bool:
     return program.length() <= most
 
 
-def primitives(jaxpr) -> Iterator[str]:
-    """The names of a jaxpr's operations, including those of the functions that it calls."""
+def operations(jaxpr) -> Iterator[Any]:
+    """The equations of a jaxpr, with those of the functions that it calls in place of the calls."""
     for equation in jaxpr.eqns:
-        name = equation.primitive.name
-        if name in CALLS and name not in _AS_THEY_ARE:
-            called = equation.params[CALLS[name]]
-            yield from primitives(getattr(called, "jaxpr", called))
+        record = primitive_of(equation)
+        if record.program is not None and record.one_lane:
+            called = equation.params[record.program]
+            yield from operations(getattr(called, "jaxpr", called))
         else:
-            yield name
+            yield equation

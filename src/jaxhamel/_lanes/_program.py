@@ -3,17 +3,15 @@
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
-from jaxhamel._lanes._derivatives._pullback import written_out
+from jaxhamel._lanes._graph._elementwise import broadcast
 from jaxhamel._lanes._graph._factoring import factored
 from jaxhamel._lanes._graph._graph import MOST_SCALARS, Graph
 from jaxhamel._lanes._graph._nodes import Nodes, Unsupported
 from jaxhamel._lanes._graph._ranks import entries_axis
-from jaxhamel._lanes._rules._control_flow import CONTROL_FLOW
 from jaxhamel._lanes._rules._own_definition import own_definition
-from jaxhamel._lanes._rules._rules import RULES
+from jaxhamel._lanes._rules._primitives import primitive_of
 from jaxhamel._lanes._xla_cpu._cuts import CUT_ABOVE, one_at_run_time, shared_values
 from jaxhamel._lanes._xla_cpu._one_loop import one_loop_works, run_in_one_loop, split, together
 from jaxhamel._lanes._xla_cpu._parts import length
@@ -66,18 +64,11 @@ class Program(NamedTuple):
         for i in nodes:
             node = self.graph.nodes[i]
             if node.primitive is not None:
-                values[i] = _bind(node, [values[j] for j in node.operands])
+                operands = broadcast(node, [values[j] for j in node.operands])
+                values[i] = node.primitive.bind(*operands, **dict(node.params))
                 values[i] = values[i] / one if i in cuts else values[i]
             elif node.value is not None:
                 values[i] = node.value
-
-
-def _bind(node, operands: list):
-    """Applies the operation to vectors and scalars. JAX broadcasts scalars itself, except in `select_n` and `clamp`."""
-    if node.primitive.name in ("select_n", "clamp") and node.batched:
-        shape = next(np.shape(x) for x in operands if np.ndim(x))
-        operands = [jnp.broadcast_to(jnp.asarray(x), shape) for x in operands]
-    return node.primitive.bind(*operands, **dict(node.params))
 
 
 def scalarise(closed_jaxpr, batched: list[bool], largest: int = MOST_SCALARS) -> Program:
@@ -144,20 +135,17 @@ def _interpret(graph: Graph, closed_jaxpr, inputs: list[Nodes]) -> list[Nodes]:
 
 
 def _outputs(graph: Graph, equation, operands) -> list[Nodes]:
-    name = equation.primitive.name
-    if name == "jaxhamel_pullback":
-        return written_out(graph, equation, _interpret, *operands)
-    if name in CONTROL_FLOW:
-        return CONTROL_FLOW[name](graph, equation, _interpret, *operands)
-    rule = RULES.get(name)
-    if rule is None:
+    record = primitive_of(equation)
+    if record.rule is None:
         definition = own_definition(equation)
         if definition is None:
-            raise Unsupported(f"the primitive `{name}`")
+            raise Unsupported(f"the primitive `{equation.primitive.name}`")
         return _interpret(graph, definition, list(operands))
+    if record.nested:
+        return record.rule(graph, equation, _interpret, *operands)
     if any(
         size > graph.largest
         for size in (len(graph.nodes), *(v.aval.size for v in equation.outvars))
     ):
         raise Unsupported(f"more than {graph.largest} scalars")
-    return rule(graph, equation, *operands)
+    return record.rule(graph, equation, *operands)

@@ -17,11 +17,12 @@ measured and saves almost nothing (docs/performance.md#reverse-mode).
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 from jax import lax
 
+from jaxhamel._lanes._graph._elementwise import SCALARS
 from jaxhamel._lanes._graph._graph import Graph
 from jaxhamel._lanes._graph._nodes import Unsupported
 
@@ -75,11 +76,12 @@ class _Edges:
         """The node of ∂(node i)/∂(its k-th operand)."""
         node = self.graph.nodes[i]
         name = node.primitive.name
-        if name not in FACTORS or any(
+        factor = SCALARS[name].factor
+        if factor is None or any(
             self.graph.nodes[j].dtype != self.dtype for j in (i, node.operands[k])
         ):
             raise Unsupported(f"the derivative of `{name}`")
-        return FACTORS[name](self, node.operands, k, linear)
+        return factor(self, node.operands, k, linear)
 
     def constant(self, value: float) -> int:
         return self.graph.constant(np.asarray(value, self.dtype))
@@ -194,37 +196,3 @@ class _Edges:
                 term = self.apply(lax.mul_p, bars[k], factor)
                 bars[i] = self.apply(lax.add_p, bars[i], term) if i in bars else term
         return bars
-
-
-def _of_sum(sign: float) -> Callable:
-    return lambda edges, operands, k, linear: edges.constant(sign if k else 1.0)
-
-
-def _of_product(edges: _Edges, operands, k: int, linear: set[int]) -> int:
-    if operands[1 - k] in linear:
-        raise Unsupported("the derivative of `mul`")
-    return operands[1 - k]
-
-
-def _of_quotient(edges: _Edges, operands, k: int, linear: set[int]) -> int:
-    if k:
-        raise Unsupported("the derivative of `div`")
-    return edges.apply(lax.div_p, edges.constant(1.0), operands[1])
-
-
-def _of_choice(edges: _Edges, operands, k: int, linear: set[int]) -> int:
-    cases = [edges.constant(float(n == k)) for n in range(1, len(operands))]
-    return edges.apply(lax.select_n_p, operands[0], *cases)
-
-
-# by primitive: (edges, operands, index of the operand, linear nodes) -> the node of the factor
-FACTORS: dict[str, Callable[..., int]] = {
-    "add": _of_sum(1.0),
-    "sub": _of_sum(-1.0),
-    "neg": lambda edges, *_: edges.constant(-1.0),
-    "mul": _of_product,
-    "div": _of_quotient,
-    "select_n": _of_choice,
-    "copy": _of_sum(1.0),
-    "convert_element_type": _of_sum(1.0),
-}

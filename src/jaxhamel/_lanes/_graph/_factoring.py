@@ -11,12 +11,11 @@ from typing import Any
 import numpy as np
 from jax import lax
 
+from jaxhamel._lanes._graph._elementwise import SCALARS, scalar
 from jaxhamel._lanes._graph._graph import Graph
 
 # a term: its sign, and the one or two factors of its product
 Term = tuple[int, tuple[int, ...]]
-
-_SUMS = ("add", "sub", "neg")
 
 
 def factored(graph: Graph, inputs: list[int], ends: list[int]) -> tuple[Graph, dict[int, int]]:
@@ -40,7 +39,7 @@ class _Rewriting:
             if self._is_sum(i):
                 summed.update(node.operands)
         of_sums = (i for i in summed if uses[i] == 1)
-        return {i for i in of_sums if self._is_sum(i) or self._name(i) == "mul"}
+        return {i for i in of_sums if self._is_sum(i) or self._is_product(i)}
 
     def run(self, inputs: list[int]) -> tuple[Graph, dict[int, int]]:
         for i in inputs:
@@ -100,9 +99,9 @@ class _Rewriting:
 
     def _summands(self, i: int, sign: int) -> list[tuple[int, int]]:
         """The operands of a sum, each with its sign."""
-        signs = {"add": (sign, sign), "sub": (sign, -sign), "neg": (-sign,)}
-        operands = self.old.nodes[i].operands
-        return [*zip(operands, signs[self._name(i) or ""], strict=True)]
+        node = self.old.nodes[i]
+        signs = SCALARS[node.primitive.name].signs
+        return [(j, sign * own) for j, own in zip(node.operands, signs, strict=True)]
 
     def _sum(self, terms: list[Term], dtype) -> tuple[int, int]:
         """The node of a sum of terms, and the sign that it has to be taken with."""
@@ -136,13 +135,14 @@ class _Rewriting:
     def _apply(self, primitive, operands, dtype, params: Any = None) -> int:
         return self.new.apply(primitive, operands, dtype, params)
 
-    def _name(self, i: int) -> str | None:
+    def _is_product(self, i: int) -> bool:
         primitive = self.old.nodes[i].primitive
-        return None if primitive is None else primitive.name
+        return primitive is not None and primitive.name == "mul"
 
     def _is_sum(self, i: int) -> bool:
         node = self.old.nodes[i]
-        return self._name(i) in _SUMS and np.issubdtype(node.dtype, np.floating)
+        record = scalar(node)
+        return record is not None and bool(record.signs) and np.issubdtype(node.dtype, np.floating)
 
 
 def _most_common(terms: list[Term]) -> int | None:

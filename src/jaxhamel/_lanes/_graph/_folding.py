@@ -5,26 +5,25 @@ instead of NaN; −0 + 0 stays −0. No other simplification changes the roundin
 """
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from jax import lax
 
 
-def _convert(x, new_dtype, **_):
+def converted(x, new_dtype, **_):
     return np.asarray(x).astype(new_dtype)
 
 
-def _select(which, *cases):
+def selected(which, *cases):
     return cases[int(which)]
 
 
-def _by(function: Callable) -> Callable:
+def by(function: Callable) -> Callable:
     """A folding rule made from a NumPy function; parameters of the primitive (such as `accuracy`) are ignored."""
     return lambda *values, **_: function(*values)
 
 
-def _quotient(x, y, **_):
+def quotient(x, y, **_):
     """The quotient x / y; integers are rounded towards zero, with −1 for y = 0, as in JAX."""
     if np.issubdtype(np.asarray(x).dtype, np.inexact):
         return np.divide(x, y)
@@ -32,50 +31,17 @@ def _quotient(x, y, **_):
     return abs(x) // abs(y) * (1 if (x < 0) == (y < 0) else -1) if y else -1
 
 
-def _remainder(x, y, **_):
+def remainder(x, y, **_):
     """The remainder with the sign of x; of integers, x for y = 0."""
     integer = not np.issubdtype(np.asarray(x).dtype, np.inexact)
     return x if integer and y == 0 else np.fmod(x, y)
 
 
-def _clamp(low, x, high, **_):
+def clamped(low, x, high, **_):
     return np.minimum(np.maximum(x, low), high)
 
 
-# by primitive; JAX computes every primitive that is not listed, also of constants
-FOLDED: dict[str, Callable] = {
-    "add": _by(np.add),
-    "sub": _by(np.subtract),
-    "mul": _by(np.multiply),
-    "div": _quotient,
-    "rem": _remainder,
-    "clamp": _clamp,
-    "floor": _by(np.floor),
-    "ceil": _by(np.ceil),
-    "is_finite": _by(np.isfinite),
-    "neg": _by(np.negative),
-    "abs": _by(np.abs),
-    "sign": _by(np.sign),
-    "max": _by(np.maximum),
-    "min": _by(np.minimum),
-    "square": _by(np.square),
-    "sqrt": _by(np.sqrt),
-    "sin": _by(np.sin),
-    "cos": _by(np.cos),
-    "eq": _by(np.equal),
-    "ne": _by(np.not_equal),
-    "lt": _by(np.less),
-    "le": _by(np.less_equal),
-    "gt": _by(np.greater),
-    "ge": _by(np.greater_equal),
-    "and": _by(np.bitwise_and),
-    "or": _by(np.bitwise_or),
-    "not": _by(np.invert),
-    "xor": _by(np.bitwise_xor),
-    "select_n": _select,
-    "convert_element_type": _convert,
-    "stop_gradient": _by(np.positive),
-}
+# --- simplifications: (graph, operands, dtype, params) ↦ an existing or simpler node with the same value, or None ------
 
 
 def _is(graph, node: int, number) -> bool:
@@ -87,7 +53,7 @@ def _negative(graph, node: int, dtype) -> int:
     return graph.apply(lax.neg_p, (node,), dtype)
 
 
-def _multiply(graph, operands, dtype, params):
+def multiply(graph, operands, dtype, params):
     for x, y in (operands, operands[::-1]):
         if _is(graph, x, 0) or _is(graph, y, 1):
             return x
@@ -101,7 +67,7 @@ def _multiply(graph, operands, dtype, params):
     return None
 
 
-def _add(graph, operands, dtype, params):
+def add(graph, operands, dtype, params):
     for x, y in (operands, operands[::-1]):
         if _is(graph, x, 0):
             return y
@@ -111,7 +77,7 @@ def _add(graph, operands, dtype, params):
     return None
 
 
-def _subtract(graph, operands, dtype, params):
+def subtract(graph, operands, dtype, params):
     x, y = operands
     if _is(graph, y, 0):
         return x
@@ -121,16 +87,16 @@ def _subtract(graph, operands, dtype, params):
     return None if positive is None else graph.apply(lax.add_p, (x, positive), dtype)
 
 
-def _divide(graph, operands, dtype, params):
+def divide(graph, operands, dtype, params):
     x, y = operands
     return x if _is(graph, x, 0) or _is(graph, y, 1) else None
 
 
-def _negate(graph, operands, dtype, params):
+def negate(graph, operands, dtype, params):
     return graph.negated(operands[0])
 
 
-def _choose(graph, operands, dtype, params):
+def select(graph, operands, dtype, params):
     which, *cases = operands
     value = graph.value(which)
     if value is not None:
@@ -138,28 +104,13 @@ def _choose(graph, operands, dtype, params):
     return cases[0] if all(case == cases[0] for case in cases) else None
 
 
-def _cast(graph, operands, dtype, params):
+def convert(graph, operands, dtype, params):
     return operands[0] if graph.nodes[operands[0]].dtype == dtype else None
 
 
-def _same(graph, operands, dtype, params):
+def same(graph, operands, dtype, params):
     return operands[0]
 
 
-def _power(graph, operands, dtype, params):
+def power(graph, operands, dtype, params):
     return operands[0] if params["y"] == 1 else None
-
-
-# (graph, operands, dtype, params) -> an existing or simpler node with the same value, or None
-SIMPLIFIED: dict[str, Callable[..., Any]] = {
-    "mul": _multiply,
-    "add": _add,
-    "sub": _subtract,
-    "div": _divide,
-    "neg": _negate,
-    "select_n": _choose,
-    "convert_element_type": _cast,
-    "integer_pow": _power,
-    "stop_gradient": _same,  # derivatives were taken before anything is written out
-    "copy": _same,
-}

@@ -9,7 +9,8 @@ import jax
 import numpy as np
 from jax import lax
 
-from jaxhamel._lanes._graph._folding import FOLDED, SIMPLIFIED
+from jaxhamel._lanes._graph._elementwise import SCALARS
+from jaxhamel._lanes._graph._primitive import Primitive
 
 # Beyond this many scalars a program takes too long to compile.
 MOST_SCALARS = 100_000
@@ -26,29 +27,12 @@ class Node(NamedTuple):
     value: Any = None  # of a constant
 
 
-_COMMUTE = {"add", "mul", "max", "min", "eq", "ne", "and", "or", "xor"}
-_SAME = {"add_any": lax.add_p}
-
-
 @cache
 def _usual_params(name: str) -> dict:
     """The parameters that JAX gives an operation by default (`out_dtype` of a product, for example)."""
-    function = _FUNCTION.get(name) or getattr(lax, name)
-    arguments = _SIGNATURE.get(name, (_SCALAR, _SCALAR))
-    return dict(jax.make_jaxpr(function)(*arguments).eqns[0].params)
-
-
-_SCALAR, _BOOL = jax.ShapeDtypeStruct((), np.float32), jax.ShapeDtypeStruct((), np.bool_)
-_SIGNATURE = {
-    "neg": (_SCALAR,),
-    "abs": (_SCALAR,),
-    "sqrt": (_SCALAR,),
-    "not": (_BOOL,),
-    "select_n": (_BOOL, _SCALAR, _SCALAR),
-    "and": (_BOOL, _BOOL),
-    "or": (_BOOL, _BOOL),
-}
-_FUNCTION = {"and": lax.bitwise_and, "or": lax.bitwise_or, "not": lax.bitwise_not}
+    record = SCALARS[name]
+    function = record.function or getattr(lax, name)
+    return dict(jax.make_jaxpr(function)(*record.arguments).eqns[0].params)
 
 
 class Graph:
@@ -97,29 +81,30 @@ class Graph:
 
     def apply(self, primitive, operands: Iterable[int], dtype, params: dict | None = None) -> int:
         """The node of an elementwise operation: a constant, a simpler node, one that exists already, or a new one."""
-        if primitive.name in _SAME:
-            primitive, params = _SAME[primitive.name], None
+        record = SCALARS[primitive.name]
+        if record.same_as is not None:
+            return self.apply(record.same_as, operands, dtype)
         params = _usual_params(primitive.name) if params is None else params
         operands, dtype = tuple(operands), np.dtype(dtype)
-        found = self._folded(primitive.name, operands, dtype, params)
-        if found is None and primitive.name in SIMPLIFIED:
-            found = SIMPLIFIED[primitive.name](self, operands, dtype, params)
+        found = self._folded(record, operands, dtype, params)
+        if found is None and record.simplify is not None:
+            found = record.simplify(self, operands, dtype, params)
         return self._interned(primitive, operands, dtype, params) if found is None else found
 
-    def _folded(self, name, operands, dtype, params):
+    def _folded(self, record: Primitive, operands, dtype, params):
         values = []
         for i in operands:  # most operations end here
             value = self.nodes[i].value
             if value is None:
                 return None
             values.append(value)
-        if name not in FOLDED:
+        if record.fold is None:
             return None
         with np.errstate(all="ignore"):
-            return self.constant(np.asarray(FOLDED[name](*values, **params), dtype=dtype))
+            return self.constant(np.asarray(record.fold(*values, **params), dtype=dtype))
 
     def _interned(self, primitive, operands, dtype, params):
-        if primitive.name in _COMMUTE:
+        if SCALARS[primitive.name].commutes:
             operands = tuple(sorted(operands))
         params = tuple(sorted(params.items()))
         key = (primitive.name, params, operands, dtype)

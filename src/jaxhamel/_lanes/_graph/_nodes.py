@@ -1,9 +1,14 @@
 """Arrays whose entries are nodes of a `Graph`, and elementwise operations on them."""
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from jaxtyping import Int
 
-from jaxhamel._lanes._graph._graph import Graph
+if (
+    TYPE_CHECKING
+):  # the graph reads the table of elementwise primitives, whose rule is made of nodes
+    from jaxhamel._lanes._graph._graph import Graph
 
 Nodes = Int[np.ndarray, "..."]
 
@@ -12,7 +17,7 @@ class Unsupported(Exception):
     """A primitive, or a use of one, that has no rule; the message names it."""
 
 
-def each(graph: Graph, primitive, dtype, *operands: Nodes, params: dict | None = None) -> Nodes:
+def each(graph: "Graph", primitive, dtype, *operands: Nodes, params: dict | None = None) -> Nodes:
     """Applies the primitive to each entry of arrays that broadcast."""
     operands = tuple(np.broadcast_arrays(*operands))
     columns = zip(*(x.ravel().tolist() for x in operands), strict=True)
@@ -25,6 +30,6 @@ def along(axis: int, index) -> tuple:
     return (slice(None),) * axis + (index,)
 
 
-def constant(graph: Graph, value, dtype) -> Nodes:
+def constant(graph: "Graph", value, dtype) -> Nodes:
     """The node of a constant, as an array without axes."""
     return np.array(graph.constant(np.asarray(value, dtype)))

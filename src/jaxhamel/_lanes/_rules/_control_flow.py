@@ -4,6 +4,7 @@ If the data decide between branches, all of them are computed and their results 
 """
 
 from collections.abc import Callable, Iterable
+from functools import partial
 
 import numpy as np
 from jax import lax
@@ -11,6 +12,7 @@ from jax.extend.core import ClosedJaxpr
 
 from jaxhamel._lanes._graph._graph import Graph
 from jaxhamel._lanes._graph._nodes import Nodes, Unsupported, constant, each
+from jaxhamel._lanes._graph._primitive import Kind, Primitive
 
 # (graph, jaxpr, inputs) -> outputs
 Interpret = Callable[[Graph, ClosedJaxpr, list[Nodes]], list[Nodes]]
@@ -19,23 +21,27 @@ Interpret = Callable[[Graph, ClosedJaxpr, list[Nodes]], list[Nodes]]
 LONGEST_LOOP = 10_000
 MOST_TURNS = 1_000
 
-# primitives that only call a function, and the parameter that holds the function
-CALLS = {
-    "jit": "jaxpr",
-    "pjit": "jaxpr",
-    "closed_call": "call_jaxpr",
-    "core_call": "call_jaxpr",
-    "remat": "jaxpr",
-    "remat2": "jaxpr",
-    "checkpoint": "jaxpr",
-    "custom_jvp_call": "call_jaxpr",
-    "custom_vjp_call": "call_jaxpr",
+
+def _call(program: str, **more) -> Primitive:
+    """The record of a primitive that only calls a program, which is its parameter of that name."""
+
+    def rule(graph: Graph, equation, interpret: Interpret, *operands: Nodes) -> list[Nodes]:
+        return interpret(graph, _closed(equation.params[program]), list(operands))
+
+    return Primitive(Kind.CALL, rule, nested=True, program=program, cpu_kernel=True, **more)
+
+
+CALLS: dict[str, Primitive] = {
+    "jit": _call("jaxpr"),
+    "pjit": _call("jaxpr"),
+    "closed_call": _call("call_jaxpr"),
+    "core_call": _call("call_jaxpr"),
+    "remat": _call("jaxpr"),
+    "remat2": _call("jaxpr"),
+    "checkpoint": _call("jaxpr"),
+    "custom_jvp_call": _call("call_jaxpr"),
+    "custom_vjp_call": _call("call_jaxpr", one_lane=False),
 }
-
-
-def call(graph: Graph, equation, interpret: Interpret, *operands: Nodes) -> list[Nodes]:
-    jaxpr = equation.params[CALLS[equation.primitive.name]]
-    return interpret(graph, _closed(jaxpr), list(operands))
 
 
 def _closed(jaxpr) -> ClosedJaxpr:
@@ -167,12 +173,13 @@ def while_loop(graph: Graph, equation, interpret: Interpret, *operands: Nodes) -
     raise Unsupported(f"the primitive `while` of more than {MOST_TURNS} turns")
 
 
-CONTROL_FLOW: dict[str, Callable] = {
-    **dict.fromkeys(CALLS, call),
-    "custom_lin": forward_of_reverse_only,
-    "custom_linear_solve": linear_solve,
-    "cond": cond,
-    "platform_index": platform_index,
-    "scan": scan,
-    "while": while_loop,
+_of = partial(Primitive, Kind.CONTROL_FLOW, nested=True)
+CONTROL_FLOW: dict[str, Primitive] = {
+    **CALLS,
+    "custom_lin": _of(forward_of_reverse_only),
+    "custom_linear_solve": _of(linear_solve),
+    "cond": _of(cond, one_lane=False, cpu_kernel=True),
+    "platform_index": _of(platform_index),
+    "scan": _of(scan, one_lane=False, cpu_kernel=True),
+    "while": _of(while_loop, one_lane=False, cpu_kernel=True),
 }

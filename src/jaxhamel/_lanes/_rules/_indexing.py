@@ -6,6 +6,7 @@ value.
 """
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import product
 
 import jax.numpy as jnp
@@ -14,6 +15,8 @@ from jax import lax
 
 from jaxhamel._lanes._graph._graph import Graph
 from jaxhamel._lanes._graph._nodes import Nodes, Unsupported, along, constant, each
+from jaxhamel._lanes._graph._primitive import Kind, Primitive
+from jaxhamel._lanes._rules._kernel_conditions import writes_one_window
 
 # A gather over at most this many positions becomes a chain of `select`s, which stays in the loop over the lanes. A table
 # look-up leaves that loop and takes all its dependencies along: a matrix exponential, whose LU permutes rows, then compiled
@@ -231,14 +234,15 @@ def _name(mode) -> str:
     return getattr(mode, "name", str(mode))
 
 
-INDEXING: dict[str, Callable] = {
-    "dynamic_slice": dynamic_slice,
-    "dynamic_update_slice": dynamic_update_slice,
-    "gather": gather,
-    "scatter": _scatter(_replaced),
-    "scatter-add": _scatter(_by(lax.add_p)),
-    "scatter-sub": _scatter(_by(lax.sub_p)),
-    "scatter-mul": _scatter(_by(lax.mul_p)),
-    "scatter-min": _scatter(_by(lax.min_p)),
-    "scatter-max": _scatter(_by(lax.max_p)),
+_of = partial(Primitive, Kind.INDEXING)
+INDEXING: dict[str, Primitive] = {
+    "dynamic_slice": _of(dynamic_slice, cpu_kernel=True),
+    "dynamic_update_slice": _of(dynamic_update_slice, cpu_kernel=True),
+    "gather": _of(gather, cpu_kernel=True),
+    "scatter": _of(_scatter(_replaced), cpu_kernel=writes_one_window),
+    "scatter-add": _of(_scatter(_by(lax.add_p)), cpu_kernel=writes_one_window),
+    "scatter-sub": _of(_scatter(_by(lax.sub_p))),
+    "scatter-mul": _of(_scatter(_by(lax.mul_p))),
+    "scatter-min": _of(_scatter(_by(lax.min_p))),
+    "scatter-max": _of(_scatter(_by(lax.max_p))),
 }

@@ -7,6 +7,7 @@ from jax import lax
 
 from jaxhamel._lanes._graph._graph import Graph
 from jaxhamel._lanes._graph._nodes import Nodes, Unsupported, constant, each
+from jaxhamel._lanes._graph._primitive import Kind, Primitive
 
 # The most rows of a matrix: a factor takes n³/3 products, and with row exchanges as many selections.
 MOST_ROWS = 8
@@ -141,8 +142,8 @@ def _check_real(equation, dtype) -> None:
         raise Unsupported(f"the primitive `{equation.primitive.name}` of complex numbers")
 
 
-LINEAR_ALGEBRA: dict[str, Callable] = {
-    "cholesky": _of_matrices(cholesky),
-    "lu": _of_matrices(lu),
-    "triangular_solve": _of_matrices(triangular_solve),
+LINEAR_ALGEBRA: dict[str, Primitive] = {
+    "cholesky": Primitive(Kind.LINEAR_ALGEBRA, _of_matrices(cholesky)),
+    "lu": Primitive(Kind.LINEAR_ALGEBRA, _of_matrices(lu)),
+    "triangular_solve": Primitive(Kind.LINEAR_ALGEBRA, _of_matrices(triangular_solve)),
 }

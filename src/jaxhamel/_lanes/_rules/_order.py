@@ -7,6 +7,7 @@ from jax import lax
 
 from jaxhamel._lanes._graph._graph import Graph
 from jaxhamel._lanes._graph._nodes import Nodes, Unsupported, constant, each
+from jaxhamel._lanes._graph._primitive import Kind, Primitive
 
 # The most entries that are sorted: n entries take n²/2 comparisons.
 MOST_SORTED = 16
@@ -75,8 +76,8 @@ def _out_of_order(graph: Graph, pairs, dtypes) -> Nodes:
     return found
 
 
-ORDER: dict[str, Callable] = {
-    "argmax": _where_extreme(lax.gt_p),
-    "argmin": _where_extreme(lax.lt_p),
-    "sort": sort,
+ORDER: dict[str, Primitive] = {
+    "argmax": Primitive(Kind.ORDER, _where_extreme(lax.gt_p)),
+    "argmin": Primitive(Kind.ORDER, _where_extreme(lax.lt_p)),
+    "sort": Primitive(Kind.ORDER, sort),
 }

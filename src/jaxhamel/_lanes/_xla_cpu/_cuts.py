@@ -7,13 +7,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from jaxhamel._lanes._graph._elementwise import scalar
 from jaxhamel._lanes._graph._graph import Graph
 
 # A value that is used more than once is kept if recomputing it takes more operations than this.
 CUT_ABOVE = 30
-
-# XLA never repeats a division. It does repeat these functions, which cost about this many operations.
-_REPEATED = dict.fromkeys(("sin", "cos", "tan", "tanh", "exp", "log", "pow", "atan2"), 100)
 
 
 def shared_values(graph: Graph, outputs: list[int], above: float = CUT_ABOVE) -> set[int]:
@@ -33,9 +31,10 @@ def shared_values(graph: Graph, outputs: list[int], above: float = CUT_ABOVE) ->
 
 
 def _cost(node, cost) -> int:
-    if node.primitive is None or node.primitive.name == "div":
+    record = scalar(node)
+    if record is None or not record.repeated:
         return 0
-    return _REPEATED.get(node.primitive.name, 1) + sum(cost[i] for i in node.operands)
+    return record.repeated + sum(cost[i] for i in node.operands)
 
 
 def one_at_run_time(x):

@@ -14,18 +14,17 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from jaxhamel._lanes._graph._elementwise import scalar
 from jaxhamel._lanes._xla_cpu._sine import has_sine, sine_and_cosine
 
 # Operations of one part. XLA's limit also counts, twice, the values that a part takes from the one around it.
 PART = 900
 
-# The length of a sine or cosine; those of the same argument share the argument's reduction.
-_SINE = 30
-
 
 def length(node) -> int:
     """The number of processor operations of a node."""
-    return _SINE if name_of(node) in ("sin", "cos") else 1
+    record = scalar(node)
+    return 1 if record is None else record.length
 
 
 def compute_in_parts(graph, nodes: list[int], wanted: list[int], values: dict[int, Any]) -> None:

@@ -6,13 +6,12 @@ itself if an iteration touches less than 1,024 bytes. A flag raises that limit, 
 XLA refuses it as a compiler option of `jax.jit`.
 
 The small-kernel compiler cannot emit library calls (LAPACK, sort, callbacks; for XLA also sums over 4,096 numbers and
-matrix products) and reports that only at compile time, inside the user's program. So a program is marked only if every
-operation is on the list below; all others compile as usual. Among these are trajectories under `vmap` that write to
-different places (a scatter), events (a linear solve), `Variational`, backward passes through checkpoints (sorting), and
-balls with ten masses or more. Timings: docs/performance.md#whole-loop.
+matrix products) and reports that only at compile time, inside the user's program. So a program is marked only if the records
+of all its operations allow it (`_rules/_primitives.py`); all others compile as usual. Among these are trajectories under
+`vmap` that write to different places (a scatter), events (a linear solve), `Variational`, backward passes through
+checkpoints (sorting), and balls with ten masses or more. Timings: docs/performance.md#whole-loop.
 """
 
-import math
 import platform
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
@@ -26,8 +25,7 @@ import numpy as np
 from jax.extend.core import Primitive, jaxpr_as_fun, jaxprs_in_params
 from jax.interpreters import ad, batching, mlir
 
-from jaxhamel._lanes._rules._control_flow import CALLS
-from jaxhamel._lanes._rules._rules import ELEMENTWISE
+from jaxhamel._lanes._rules._primitives import primitive_of
 from jaxhamel._lanes._xla_cpu._one_kernel import SMALL_BATCH, as_one_kernel
 from jaxhamel._lanes._xla_cpu._one_loop import one_kernel_works
 
@@ -130,29 +128,11 @@ mlir.register_lowering(_whole_loop_p, mlir.lower_fun(_compiled, multiple_results
 # The most operations of a kernel: LLVM's time grows faster than their number (docs/performance.md#whole-loop).
 MOST_OPERATIONS = 10_000
 
-# The most numbers in a sum: XLA calls a library for 4,096 of them, and for products of matrices with a side of 8.
-LONGEST_SUM = 1024
-_SIDE = 8
-
-# fmt: off
-MOVED_IN_KERNELS = {
-    "broadcast_in_dim", "concatenate", "dynamic_slice", "dynamic_update_slice", "empty", "empty2", "expand_dims", "gather",
-    "iota", "pad", "reshape", "rev", "slice", "split", "squeeze", "stack", "transpose", "unstack",
-}
-_EQUINOX = {
-    "nonbatchable", "nondifferentiable_backward", "select_if_vmap", "unvmap_all", "unvmap_any", "unvmap_max",
-}
-_OURS = {"jaxhamel_linear_map", "jaxhamel_own_derivative", "optimization_barrier", "xla_metadata_value"}
-# fmt: on
-_LOOPS = {"while", "scan", "cond", "custom_vmap_call"}
-ALWAYS_TAKEN = ELEMENTWISE | MOVED_IN_KERNELS | _EQUINOX | _OURS | _LOOPS | CALLS.keys()
-_SUMS = {f"reduce_{name}" for name in ("and", "max", "min", "or", "prod", "sum", "window")}
-
 
 def fits(jaxpr) -> bool:
-    """Whether all operations of a program, nested ones included, are on the list, and not too many."""
+    """Whether all operations of a program, nested ones included, may be in a kernel, and they are not too many."""
     first = list(islice(_operations(jaxpr), MOST_OPERATIONS + 1))
-    return len(first) <= MOST_OPERATIONS and all(_is_taken(e.primitive.name, e) for e in first)
+    return len(first) <= MOST_OPERATIONS and all(map(_is_taken, first))
 
 
 def _operations(jaxpr) -> Iterator[Any]:
@@ -163,44 +143,10 @@ def _operations(jaxpr) -> Iterator[Any]:
 
 
 def _inside(equation) -> Iterable[Any]:
-    """The programs inside an operation. Own primitives are traced under `jit`, whose cache serves the compilation, too."""
-    given = [v.aval for v in equation.invars]
-    params = equation.params
-    if equation.primitive.name == "jaxhamel_own_derivative":
-        return [jax.make_jaxpr(jax.jit(params["function"]))(*given).jaxpr]
-    if equation.primitive.name == "jaxhamel_linear_map":
-        split = given[: params["n"]], given[params["n"] :]
-        return [jax.make_jaxpr(jax.jit(params["forward"].run))(*split).jaxpr]
-    return jaxprs_in_params(params)
+    programs = primitive_of(equation).programs
+    return jaxprs_in_params(equation.params) if programs is None else programs(equation)
 
 
-def _is_taken(name: str, equation) -> bool:
-    shapes = [v.aval.shape for v in equation.invars]
-    if name in _SUMS:
-        return math.prod(shapes[0]) <= LONGEST_SUM
-    if name == "dot_general":
-        return _is_small_product(shapes[0], shapes[1], equation.params["dimension_numbers"])
-    if name in ("scatter", "scatter-add"):  # a single place
-        return math.prod(shapes[1][:-1]) == 1
-    if name == "maybe_set":  # equinox's, likewise
-        return all(math.prod(shape) == 1 for shape in shapes[3:])
-    if name == "vprim":  # equinox's, under vmap
-        return _is_taken_under_vmap(equation.params)
-    return name in ALWAYS_TAKEN
-
-
-def _is_small_product(x, y, dimensions) -> bool:
-    (summed, _), (batch, _) = dimensions
-    count = math.prod(x[i] for i in summed)
-    each = count * math.prod(x[i] for i in batch)
-    if not each:
-        return True
-    rows, columns = math.prod(x) // each, math.prod(y) // each
-    of_vector = min(rows, columns) == 1 and count * max(rows, columns) <= LONGEST_SUM
-    return of_vector or max(count, rows, columns) < _SIDE
-
-
-def _is_taken_under_vmap(params) -> bool:
-    name = params["prim"].name
-    in_one_place = all(axis is None for axis in params["__batch_axes"][3:])
-    return name in _EQUINOX or (name == "maybe_set" and in_one_place)
+def _is_taken(equation) -> bool:
+    taken = primitive_of(equation).cpu_kernel
+    return taken(equation) if callable(taken) else taken

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from jaxhamel._lanes._rules._rules import Unsupported
+from jaxhamel._lanes._graph._nodes import Unsupported
 from jaxhamel.ensemble._equal_steps._equal_steps import (
     Plan,
     SteppedMotion,

@@ -12,23 +12,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from jaxhamel._lanes._graph._elementwise import SCALARS, broadcast
 from jaxhamel._lanes._graph._graph import Graph, Node
 from jaxhamel._lanes._graph._nodes import Unsupported
 from jaxhamel._lanes._program import Program
-from jaxhamel._lanes._rules._rules import ELEMENTWISE
 from jaxhamel._lanes._xla_cpu._sine import has_sine, sine_and_cosine
-
-# Elementwise primitives that JAX does not lower to Triton (0.10.1 and 0.10.2).
-# fmt: off
-NOT_IN_TRITON = {
-    "bitcast_convert_type", "clz", "complex", "conj", "copy", "digamma", "erf", "erfc", "imag", "lgamma",
-    "population_count", "real", "reduce_precision", "round",
-}
-# fmt: on
-
-# Total-order comparisons, with −0 below 0 and NaN above all (`jnp.searchsorted`, `jnp.interp`), and their replacements in a
-# kernel. At equal table entries these give a position that differs by one, and the same value.
-ORDERED: dict[str, Any] = {"lt_to": lax.lt_p, "le_to": lax.le_p}
 
 # The longest table of computed values that becomes a chain of selections.
 LONGEST_CHAIN = 64
@@ -121,10 +109,12 @@ def _window(graph: Graph, node: Node, position) -> Window | None:
 
 def _check(graph: Graph, i: int, windows) -> None:
     node = graph.nodes[i]
-    name = None if node.primitive is None else node.primitive.name
+    if node.primitive is None:
+        return
+    name = node.primitive.name
     if name == "pick" and i not in windows and len(node.operands) - 1 > LONGEST_CHAIN:
         raise Unsupported(f"a table of {len(node.operands) - 1} computed values")
-    if name is not None and name != "pick" and (name in NOT_IN_TRITON or name not in ELEMENTWISE):
+    if not SCALARS[name].gpu_kernel:
         raise Unsupported(f"the primitive `{name}`")
     if name == "select_n" and len(node.operands) != 3:
         raise Unsupported("a choice among more than two")
@@ -142,11 +132,8 @@ def _computed(node: Node, values: dict, pairs: dict):
 def _bind(node: Node, operands: list):
     if node.primitive.name == "pick":
         return _chain(*operands)
-    if node.primitive.name in ("select_n", "clamp") and node.batched:
-        shape = next(np.shape(x) for x in operands if np.ndim(x))
-        operands = [jnp.broadcast_to(jnp.asarray(x), shape) for x in operands]
-    primitive: Any = ORDERED.get(node.primitive.name, node.primitive)
-    return primitive.bind(*operands, **dict(node.params))
+    primitive: Any = SCALARS[node.primitive.name].on_gpu or node.primitive
+    return primitive.bind(*broadcast(node, operands), **dict(node.params))
 
 
 def _chain(index, *table):

@@ -1,51 +1,19 @@
-"""The rules of the primitives: each acts on arrays whose entries are nodes of a `Graph`.
+"""Rules for primitives that move entries, and for sums, products, largest entries and constants.
 
-A primitive that only moves entries acts on the array of node numbers as on an array of values. An elementwise primitive
-makes one node for each entry; sums and products are written out.
+A rule acts on arrays whose entries are nodes of a `Graph`. A primitive that only moves entries acts on the array of node
+numbers as on an array of values; sums and products are written out.
 """
 
 from collections.abc import Callable
-from functools import reduce
+from functools import partial, reduce
 
 import numpy as np
 from jax import lax
 
 from jaxhamel._lanes._graph._graph import Graph
 from jaxhamel._lanes._graph._nodes import Nodes, Unsupported, along
-from jaxhamel._lanes._rules._indexing import INDEXING
-from jaxhamel._lanes._rules._linear_algebra import LINEAR_ALGEBRA
-from jaxhamel._lanes._rules._order import ORDER
-
-# fmt: off
-ELEMENTWISE = {
-    "abs", "acos", "acosh", "add", "add_any", "and", "asin",
-    "asinh", "atan", "atan2", "atanh", "bitcast_convert_type", "cbrt", "ceil", "clamp",
-    "clz", "complex", "conj", "convert_element_type", "copy", "cos", "cosh", "digamma", "div", "eq",
-    "erf", "erf_inv", "erfc", "exp", "exp2", "expm1", "floor",
-    "ge", "gt", "imag", "integer_pow", "is_finite", "le", "le_to", "lgamma", "log",
-    "log1p", "log2", "logistic", "lt", "lt_to", "max", "min", "mul", "ne",
-    "neg", "nextafter", "not", "one_minus_square", "or", "population_count", "pow", "real", "reduce_precision", "rem",
-    "round", "rsqrt", "select_n", "shift_left", "shift_right_arithmetic", "shift_right_logical", "sign", "sin",
-    "sinh", "sqrt", "square", "stop_gradient", "sub", "tan", "tanh",
-    "xor",
-}
-# fmt: on
-
-
-def elementwise(graph: Graph, equation, *operands: Nodes) -> list[Nodes]:
-    out = equation.outvars[0].aval
-    if equation.primitive.name == "bitcast_convert_type" and out.shape != operands[0].shape:
-        raise Unsupported("bitcast_convert_type between widths")
-    spread = [np.broadcast_to(x, out.shape).ravel().tolist() for x in operands]
-    params = dict(equation.params)
-    if equation.primitive.name == "convert_element_type":
-        params = {"new_dtype": np.dtype(params["new_dtype"]), "weak_type": False, "sharding": None}
-    nodes = [
-        graph.apply(equation.primitive, each, out.dtype, params)
-        for each in zip(*spread, strict=True)
-    ]
-    return [np.array(nodes, dtype=int).reshape(out.shape)]
-
+from jaxhamel._lanes._graph._primitive import Kind, Primitive
+from jaxhamel._lanes._rules._kernel_conditions import is_short_sum, is_small_product
 
 # --- primitives that only move entries ------------------------------------------------------------
 
@@ -84,28 +52,34 @@ def _split(x, sizes, axis):
     return np.split(x, np.cumsum(sizes)[:-1], axis=axis)
 
 
-MOVES: dict[str, Callable] = {
-    "slice": _slice,
-    "squeeze": lambda x, dimensions, **_: np.squeeze(x, axis=tuple(dimensions)),
-    "tile": lambda x, reps: np.tile(x, reps),
-    "expand_dims": lambda x, dimensions, **_: np.expand_dims(x, tuple(dimensions)),
-    "reshape": lambda x, new_sizes, **_: x.reshape(new_sizes),
-    "broadcast_in_dim": _broadcast_in_dim,
-    "transpose": lambda x, permutation: np.transpose(x, permutation),
-    "concatenate": lambda *xs, dimension: np.concatenate(xs, axis=dimension),
-    "rev": lambda x, dimensions: np.flip(x, tuple(dimensions)),
-    "pad": _pad,
-    "stack": lambda *xs, axis, **_: np.stack(xs, axis=axis),
-    "unstack": _unstack,
-    "split": _split,
-    "optimization_barrier": lambda *xs, **_: list(xs),
-    "reshard": lambda x, **_: x,  # of `jax.vmap` inside `jax.shard_map`
+def _move(function: Callable, **more) -> Primitive:
+    """The record of a primitive for which `function` moves the entries of arrays."""
+
+    def rule(graph: Graph, equation, *operands: Nodes) -> list[Nodes]:
+        del graph
+        moved = function(*operands, **equation.params)
+        return list(moved) if isinstance(moved, list | tuple) else [moved]
+
+    return Primitive(Kind.MOVE, rule, **{"cpu_kernel": True, **more})
+
+
+MOVES: dict[str, Primitive] = {
+    "slice": _move(_slice),
+    "squeeze": _move(lambda x, dimensions, **_: np.squeeze(x, axis=tuple(dimensions))),
+    "tile": _move(lambda x, reps: np.tile(x, reps), cpu_kernel=False),
+    "expand_dims": _move(lambda x, dimensions, **_: np.expand_dims(x, tuple(dimensions))),
+    "reshape": _move(lambda x, new_sizes, **_: x.reshape(new_sizes)),
+    "broadcast_in_dim": _move(_broadcast_in_dim),
+    "transpose": _move(lambda x, permutation: np.transpose(x, permutation)),
+    "concatenate": _move(lambda *xs, dimension: np.concatenate(xs, axis=dimension)),
+    "rev": _move(lambda x, dimensions: np.flip(x, tuple(dimensions))),
+    "pad": _move(_pad),
+    "stack": _move(lambda *xs, axis, **_: np.stack(xs, axis=axis)),
+    "unstack": _move(_unstack),
+    "split": _move(_split),
+    "optimization_barrier": _move(lambda *xs, **_: list(xs)),
+    "reshard": _move(lambda x, **_: x, cpu_kernel=False),  # of `jax.vmap` inside `jax.shard_map`
 }
-
-
-def move(graph: Graph, equation, *operands: Nodes) -> list[Nodes]:
-    moved = MOVES[equation.primitive.name](*operands, **equation.params)
-    return list(moved) if isinstance(moved, list | tuple) else [moved]
 
 
 # --- sums, products, the largest ------------------------------------------------------------------
@@ -196,24 +170,20 @@ def empty(graph: Graph, equation) -> list[Nodes]:
     return [np.full(aval.shape, graph.constant(np.zeros((), aval.dtype)))]
 
 
-RULES: dict[str, Callable] = {
-    **dict.fromkeys(ELEMENTWISE, elementwise),
-    **dict.fromkeys(MOVES, move),
-    "reduce_sum": _reduction(lax.add_p, 0),
-    "reduce_prod": _reduction(lax.mul_p, 1),
-    "reduce_max": _reduction(lax.max_p, -np.inf),
-    "reduce_min": _reduction(lax.min_p, np.inf),
-    "reduce_and": _reduction(lax.and_p, True),
-    "reduce_or": _reduction(lax.or_p, False),
-    "cummax": _cumulative(lax.max_p),
-    "cummin": _cumulative(lax.min_p),
-    "cumsum": _cumulative(lax.add_p),
-    "cumprod": _cumulative(lax.mul_p),
-    "dot_general": dot_general,
-    "iota": iota,
-    "empty": empty,
-    "empty2": empty,
-    **INDEXING,
-    **ORDER,
-    **LINEAR_ALGEBRA,
+_of = partial(Primitive, Kind.SUM)
+SUMS: dict[str, Primitive] = {
+    "reduce_sum": _of(_reduction(lax.add_p, 0), cpu_kernel=is_short_sum),
+    "reduce_prod": _of(_reduction(lax.mul_p, 1), cpu_kernel=is_short_sum),
+    "reduce_max": _of(_reduction(lax.max_p, -np.inf), cpu_kernel=is_short_sum),
+    "reduce_min": _of(_reduction(lax.min_p, np.inf), cpu_kernel=is_short_sum),
+    "reduce_and": _of(_reduction(lax.and_p, True), cpu_kernel=is_short_sum),
+    "reduce_or": _of(_reduction(lax.or_p, False), cpu_kernel=is_short_sum),
+    "cummax": _of(_cumulative(lax.max_p)),
+    "cummin": _of(_cumulative(lax.min_p)),
+    "cumsum": _of(_cumulative(lax.add_p)),
+    "cumprod": _of(_cumulative(lax.mul_p)),
+    "dot_general": _of(dot_general, cpu_kernel=is_small_product),
+    "iota": _of(iota, cpu_kernel=True),
+    "empty": _of(empty, cpu_kernel=True),
+    "empty2": _of(empty, cpu_kernel=True),
 }

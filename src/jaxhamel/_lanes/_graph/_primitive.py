@@ -1,0 +1,78 @@
+"""`Primitive`: the record of one JAX primitive, with everything that `lanes` know about it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import jax
+import numpy as np
+
+FLOAT, BOOL = jax.ShapeDtypeStruct((), np.float32), jax.ShapeDtypeStruct((), np.bool_)
+
+
+class Kind(Enum):
+    """The kinds of primitives; the value is the heading in docs/primitives.md."""
+
+    ELEMENTWISE = "Elementwise operations"
+    MOVE = "They move entries, which costs nothing"
+    INDEXING = "Look-ups and updates by index"
+    ORDER = "Sorting and searching"
+    LINEAR_ALGEBRA = "Linear algebra, written out for small matrices"
+    CONTROL_FLOW = "Control flow"
+    CALL = "Calls, whose programs are written out"
+    SUM = "Sums, products, the largest, constants"
+    WITHOUT_RULE = "Without a rule: written out by their definitions, if at all"
+
+
+@dataclass(frozen=True)
+class Primitive:
+    """One JAX primitive. The tables of the rule files have one record for each name; `_rules/_primitives.py` joins them.
+
+    - `rule`: (graph, equation, operands…) ↦ the nodes of its results. A `nested` rule also takes, after the equation, the
+      function that writes out a program inside the primitive. Without a rule, JAX's definition is written out, if it has
+      one (`_own_definition`).
+    - `program`: of a call, the parameter that holds the called program.
+    - `programs`: the programs inside an equation, if they are not among its parameters.
+
+    An elementwise primitive is an operation of scalars:
+
+    - `fold`: its NumPy function, which computes its value from constants; JAX computes the others.
+    - `simplify`: (graph, operands, dtype, params) ↦ an existing or simpler node with the same value, or None.
+    - `factor`: (edges, operands, index of the operand, linear nodes) ↦ the node of the derivative with respect to that
+      operand, by which reverse mode multiplies; None if the operation is never linear.
+    - `signs`: of a sum, the signs of its operands.
+    - `commutes`: whether its operands may be exchanged.
+    - `same_as`: another primitive that always replaces it.
+    - `function`, `arguments`: an example of its use in `jax.lax`, from which its usual parameters are read.
+    - `spread`: whether scalar operands have to be broadcast before JAX takes them together with vectors.
+    - `length`: processor operations.
+    - `repeated`: operations that it costs where XLA computes it again; 0 if XLA never does so.
+
+    Where it may run:
+
+    - `one_lane`: whether a single trajectory runs faster with it written out. A branch or loop is faster left unchanged.
+    - `cpu_kernel`: whether a program with loops that contains it may become one CPU kernel, or a condition on the equation.
+    - `gpu_kernel`: whether there is an instruction for it in a GPU kernel; `on_gpu` is the primitive that replaces it there.
+    """
+
+    kind: Kind
+    rule: Callable | None = None
+    nested: bool = False
+    program: str | None = None
+    programs: Callable[[Any], list[Any]] | None = None
+    fold: Callable | None = None
+    simplify: Callable[..., int | None] | None = None
+    factor: Callable[..., int] | None = None
+    signs: tuple[int, ...] = ()
+    commutes: bool = False
+    same_as: Any = None
+    function: Callable | None = None
+    arguments: tuple[jax.ShapeDtypeStruct, ...] = (FLOAT, FLOAT)
+    spread: bool = False
+    length: int = 1
+    repeated: int = 1
+    one_lane: bool = True
+    cpu_kernel: bool | Callable[[Any], bool] = False
+    gpu_kernel: bool = False
+    on_gpu: Any = None

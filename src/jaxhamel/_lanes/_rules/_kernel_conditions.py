@@ -1,0 +1,32 @@
+"""The sizes at which XLA's CPU compiler calls a library, which a kernel of a whole loop cannot do.
+
+Each condition takes an equation and says whether a kernel may contain it.
+"""
+
+import math
+from typing import Any
+
+# The most numbers in a sum: XLA calls a library for 4,096 of them, and for products of matrices with a side of 8.
+LONGEST_SUM = 1024
+_SIDE = 8
+
+
+def is_short_sum(equation: Any) -> bool:
+    return math.prod(equation.invars[0].aval.shape) <= LONGEST_SUM
+
+
+def is_small_product(equation: Any) -> bool:
+    x, y = (v.aval.shape for v in equation.invars)
+    (summed, _), (batch, _) = equation.params["dimension_numbers"]
+    count = math.prod(x[i] for i in summed)
+    each = count * math.prod(x[i] for i in batch)
+    if not each:
+        return True
+    rows, columns = math.prod(x) // each, math.prod(y) // each
+    of_vector = min(rows, columns) == 1 and count * max(rows, columns) <= LONGEST_SUM
+    return of_vector or max(count, rows, columns) < _SIDE
+
+
+def writes_one_window(equation: Any) -> bool:
+    """Of a scatter."""
+    return math.prod(equation.invars[1].aval.shape[:-1]) == 1

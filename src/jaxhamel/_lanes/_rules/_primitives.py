@@ -1,0 +1,83 @@
+"""`PRIMITIVES`: one record for each JAX primitive that `lanes`, or a kernel of a whole loop, can take."""
+
+import math
+from functools import partial
+from typing import Any
+
+import jax
+
+from jaxhamel._lanes._derivatives._pullback import written_out
+from jaxhamel._lanes._graph._elementwise import ELEMENTWISE
+from jaxhamel._lanes._graph._primitive import Kind, Primitive
+from jaxhamel._lanes._rules._control_flow import CONTROL_FLOW
+from jaxhamel._lanes._rules._indexing import INDEXING
+from jaxhamel._lanes._rules._kernel_conditions import is_short_sum
+from jaxhamel._lanes._rules._linear_algebra import LINEAR_ALGEBRA
+from jaxhamel._lanes._rules._moves_and_sums import MOVES, SUMS
+from jaxhamel._lanes._rules._order import ORDER
+
+
+def _of_own_derivative(equation) -> list[Any]:
+    """The program inside; traced under `jit`, whose cache serves the compilation, too."""
+    function = jax.jit(equation.params["function"])
+    return [jax.make_jaxpr(function)(*_given(equation)).jaxpr]
+
+
+def _of_linear_map(equation) -> list[Any]:
+    n, forward = equation.params["n"], jax.jit(equation.params["forward"].run)
+    given = _given(equation)
+    return [jax.make_jaxpr(forward)(given[:n], given[n:]).jaxpr]
+
+
+def _given(equation) -> list[Any]:
+    return [v.aval for v in equation.invars]
+
+
+def _sets_one_place(equation) -> bool:
+    """Of equinox's `maybe_set`."""
+    return all(math.prod(v.aval.shape) == 1 for v in equation.invars[3:])
+
+
+def _is_taken_under_vmap(equation) -> bool:
+    """Of equinox's `vprim`, which is one of its other primitives under `vmap`."""
+    params = equation.params
+    name, axes = params["prim"].name, params["__batch_axes"]
+    return name in _EQUINOX or (name == "maybe_set" and all(axis is None for axis in axes[3:]))
+
+
+_of = partial(Primitive, Kind.WITHOUT_RULE, cpu_kernel=True)
+_EQUINOX = {
+    "nonbatchable": _of(),
+    "nondifferentiable_backward": _of(),
+    "select_if_vmap": _of(),
+    "unvmap_all": _of(),
+    "unvmap_any": _of(),
+    "unvmap_max": _of(),
+}
+WITHOUT_RULE: dict[str, Primitive] = {
+    **_EQUINOX,
+    "custom_vmap_call": _of(),
+    "jaxhamel_linear_map": _of(programs=_of_linear_map),
+    "jaxhamel_own_derivative": _of(programs=_of_own_derivative),
+    "maybe_set": _of(cpu_kernel=_sets_one_place),
+    "reduce_window": _of(cpu_kernel=is_short_sum),
+    "vprim": _of(cpu_kernel=_is_taken_under_vmap),
+    "xla_metadata_value": _of(),
+}
+PRIMITIVES: dict[str, Primitive] = {
+    **ELEMENTWISE,
+    **MOVES,
+    **SUMS,
+    **INDEXING,
+    **ORDER,
+    **LINEAR_ALGEBRA,
+    **CONTROL_FLOW,
+    "jaxhamel_pullback": Primitive(Kind.CALL, written_out, nested=True),
+    **WITHOUT_RULE,
+}
+UNKNOWN = Primitive(Kind.WITHOUT_RULE)
+
+
+def primitive_of(equation: Any) -> Primitive:
+    """The record of an equation's primitive; an empty one if it is not in the table."""
+    return PRIMITIVES.get(equation.primitive.name, UNKNOWN)
