@@ -36,7 +36,6 @@ from derivative_rows import ROWS, Row
 
 jax.config.update("jax_enable_x64", True)
 DIRECTION = np.array([0.6, -0.8])
-STEP = 0.04  # of the differences, halved twice
 FLOOR = 1e-3  # of the largest entry at any point: the least scale of an error at one point
 COLUMNS = ("f", "r", "ff", "fr", "rf", "rr")
 QUICK = ("ensemble.integrate, `dt`",)
@@ -64,11 +63,13 @@ def extrapolated(by_step: list[np.ndarray]) -> np.ndarray:
     return (16 * bc - ab) / 15
 
 
-def reference(f: Callable, x: np.ndarray, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def reference(
+    f: Callable, x: np.ndarray, points: np.ndarray, step: float
+) -> tuple[np.ndarray, np.ndarray]:
     """Gradients and Hessians times the direction at all points, `(P, 2)` each, from values."""
     values = jax.jit(jax.vmap(jax.vmap(f, in_axes=(0, None)), in_axes=(None, 0)))
     gradients, second = [], []
-    for h in (STEP, STEP / 2, STEP / 4):
+    for h in (step, step / 2, step / 4):
         e, v = h * np.eye(2), h * DIRECTION
         offsets = [*e, *-e, *(v + e), *(v - e), *(e - v), *(-e - v)]
         y = np.asarray(values(jnp.asarray(x + np.array(offsets)), points)).reshape(
@@ -83,7 +84,7 @@ def errors(row: Row, precisions: list[str]) -> tuple[dict, float]:
     """The largest error of each column in each precision, or why it is refused; and the CPU seconds of compiling."""
     row = row._replace(function=jax.jit(row.function))  # traced once for all columns
     points = np.array(list(row.points.values()))
-    gradient, second = reference(row.function, np.array(row.x), jnp.asarray(points))
+    gradient, second = reference(row.function, np.array(row.x), jnp.asarray(points), row.step)
     found, seconds = {}, 0.0
     for precision in precisions:
         found[precision] = {}

@@ -135,7 +135,7 @@ ONES = np.eye(3)
         (ONES, ONES, r"row 2 of `constraints\(t, q\)` of Asked is no combination of the first 2 rows of"),
         (ONES, ONES[[0, 0]], r"has rank 1 at t = 0.0 and `n_constraints` is 2"),
         (ONES, ONES[:1], r"has 1 rows and `n_constraints` is 2; it must have all"),
-        (ONES, ONES[:, :2], r"`constraints\(t, q\)` has shape \(3, 2\); it must have shape \(r, 3\)"),
+        (ONES, ONES[:, :2], r"has shape \(3, 2\), as Asked returns it; it must have shape \(r, 3\)"),
         (ONES[[0, 0, 2]], ONES, r"drop row 1, which follows .* `n_constraints` to 1.*`constraints\(t, q\)`"),
     ],
 )  # fmt: skip

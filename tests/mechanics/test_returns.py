@@ -39,6 +39,12 @@ class Plain(jh.System):
     def invariants(self, t, q, u, control):
         return self._or("invariants", {})
 
+    def constraints(self, t, q):
+        return self._or("constraints", None)
+
+    def holonomic(self, t, q):
+        return self._or("holonomic", q[:1])
+
     def _or(self, name, usual):
         return self.given.get(name, usual)
 
@@ -148,6 +154,30 @@ BAD = {
     "bodies without force": (
         "bodies", points(force=None), ValueError,
         r"`force` of Points 0.* is None.*\(2, 3\)",
+    ),
+    "holonomic a number": (
+        "holonomic", ONES[0], ValueError,
+        r"`holonomic\(t, q\)` has shape \(\), as Plain.*shape \(h,\): one value for each.*jnp.stack",
+    ),
+    "holonomic empty": (
+        "holonomic", ONES[:0], ValueError,
+        r"`holonomic\(t, q\)` has shape \(0,\)",
+    ),
+    "holonomic missing": (
+        "holonomic", None, TypeError,
+        r"`holonomic\(t, q\)` is None.*`return` missing",
+    ),
+    "holonomic whole": (
+        "holonomic", jnp.arange(2), TypeError,
+        r"`holonomic\(t, q\)` is int.*real floating numbers",
+    ),
+    "constraints single": (
+        "constraints", jnp.ones((2, N), jnp.float32), TypeError,
+        r"`constraints\(t, q\)` is float32.*state \(q, u\) is float64",
+    ),
+    "constraints a row": (
+        "constraints", ONES, ValueError,
+        r"`constraints\(t, q\)` has shape \(4,\), as Plain.*shape \(r, 4\): one row for each",
     ),
     "invariants": (
         "invariants", jnp.ones(2), TypeError,

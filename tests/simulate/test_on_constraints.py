@@ -208,7 +208,7 @@ class Number(Rod):
         (Rod, [1.1, 0.0], {}, ValueError, r"the loops of Rod are open: .*close_loops\(system, t, q\)"),
         (Rod, [1.0, 0.0], {"project": "yes"}, TypeError, "`project` is 'yes'; it must be True"),
         (Shifted, [1.0, 0.5], {}, ValueError, r"`holonomic\(t, q\)\[0\]` of Shifted changes along u\[0\]"),
-        (Number, [1.0, 0.0], {}, ValueError, r"of Number returned \(\); it must be an array `\(h,\)`"),
+        (Number, [1.0, 0.0], {}, ValueError, r"shape \(\), as Number returns it; it must have shape \(h,\).*jnp.stack"),
     ],
 )  # fmt: skip
 def test_loops_that_do_not_fit(kind, start, options, error, message):

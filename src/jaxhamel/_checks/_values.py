@@ -21,7 +21,7 @@ def check_shape(name: str, value, shape: tuple[int | str, ...], next_step: str =
     """Checks the shape of `value`; an entry that is a string (an axis name) accepts any length."""
     check_real(name, value)
     got = getattr(value, "shape", None)
-    if got is None or _same_shape(tuple(got), shape):
+    if got is None or same_shape(tuple(got), shape):
         return
     wanted = ", ".join(str(axis) for axis in shape) + ("," if len(shape) == 1 else "")
     raise ValueError(
@@ -29,7 +29,8 @@ def check_shape(name: str, value, shape: tuple[int | str, ...], next_step: str =
     )
 
 
-def _same_shape(got, wanted) -> bool:
+def same_shape(got: tuple[int, ...], wanted: tuple[int | str, ...]) -> bool:
+    """Whether two shapes are equal, a string in the wanted one standing for any length."""
     return len(got) == len(wanted) and all(
         isinstance(want, str) or want == have for want, have in zip(wanted, got, strict=True)
     )

@@ -12,7 +12,7 @@ import numpy as np
 from jax.tree_util import tree_flatten_with_path
 
 from jaxhamel._checks._systems._traced import called
-from jaxhamel._checks._values import _short, path_of
+from jaxhamel._checks._values import _short, path_of, same_shape
 
 
 class Returned(NamedTuple):
@@ -68,6 +68,8 @@ _CALLS: dict[str, Callable] = {
     "drift": lambda system, t, q, v, u, control: system.drift(t, q),
     "force": _force,
     "bodies": _bodies,
+    "holonomic": lambda system, t, q, v, u, control: system.holonomic(t, q),
+    "constraints": lambda system, t, q, v, u, control: system.constraints(t, q),
     "invariants": lambda system, t, q, v, u, control: system.invariants(t, q, u, control),
 }
 
@@ -75,15 +77,17 @@ _CALLS: dict[str, Callable] = {
 def check_returns(system, returned: list[Returned], dtype) -> None:
     """Checks that each method returns an array of the shape that the equations of motion need, in the state's dtype."""
     n = system.space.dim
-    arrays = {
+    arrays: dict[str, tuple[tuple[int | str, ...], str]] = {
         "lagrangian": ((), "one number, L(t, q, v) [J]"),
         "frame": ((n, n), f"A of u = A v, one row for each of the {n} quasi-velocities"),
         "inverse_frame": ((n, n), "B = A⁻¹, or None where it is not known"),
         "drift": ((n,), f"a of u = A v + a, one entry for each of the {n} quasi-velocities"),
         "force": ((n,), f"Q dual to v, one entry for each of the {n} velocities"),
+        "holonomic": (("h",), "one value for each holonomic constraint, zero where it is satisfied"),
+        "constraints": (("r", n), "one row for each constraint one-form, or None"),
     }
     for name, value in returned:
-        if name in arrays and not (name == "inverse_frame" and value is None):
+        if name in arrays and not (name in _OR_NONE and value is None):
             shape, meaning = arrays[name]
             _check_array(system, name, value, shape, meaning, dtype)
     found = dict(returned)
@@ -97,12 +101,15 @@ def _method(system, name: str) -> str:
     return f"`{name}` of {type(system).__name__}"
 
 
-def _check_array(system, name: str, value, shape: tuple[int, ...], meaning: str, dtype) -> None:
+def _check_array(
+    system, name: str, value, shape: tuple[int | str, ...], meaning: str, dtype
+) -> None:
+    """Checks for an array of this shape; a letter stands for any number of entries, `h` for at least one."""
     method = f"`{name}({_ARGUMENTS[name]})`"
-    wanted = f"as {type(system).__name__} returns it; it must have shape {shape}: {meaning}"
+    wanted = f"as {type(system).__name__} returns it; it must have shape {_shape(shape)}: {meaning}"
     if not isinstance(value, jax.ShapeDtypeStruct):
         raise TypeError(f"{method} is {_described(value)}, {wanted}. {_next(value)}")
-    if value.shape != shape:
+    if not same_shape(value.shape, shape) or (name == "holonomic" and not value.size):
         raise ValueError(
             f"{method} has shape {value.shape}, {wanted}. {_reshape(value.shape, shape)}"
         )
@@ -113,12 +120,20 @@ def _check_array(system, name: str, value, shape: tuple[int, ...], meaning: str,
         )
 
 
+def _shape(wanted: tuple[int | str, ...]) -> str:
+    """A shape as Python writes it, letters without quotes."""
+    return str(wanted).replace("'", "")
+
+
+_OR_NONE = ("inverse_frame", "constraints")
 _ARGUMENTS = {
     "lagrangian": "t, q, v",
     "frame": "t, q",
     "inverse_frame": "t, q",
     "drift": "t, q",
     "force": "t, q, v, control",
+    "holonomic": "t, q",
+    "constraints": "t, q",
 }
 
 
@@ -138,7 +153,9 @@ def _next(value) -> str:
     return "Return a JAX array."
 
 
-def _reshape(got: tuple, wanted: tuple) -> str:
+def _reshape(got: tuple, wanted: tuple[int | str, ...]) -> str:
+    if "h" in wanted:
+        return "Use `jnp.stack([...])`, also for one number."
     if wanted == () and np.prod(got, dtype=int) == 1:
         return (
             "Sum it (`jnp.sum`) or take its only entry; `jnp.dot(v, M @ v)` of vectors is a number."

@@ -79,7 +79,10 @@ class Members(eqx.Module):
         return cls(_in_front(leaves, axes), structure, batched, size, known)
 
     def _check_system(self) -> None:
-        """Checks the methods of the system by one trajectory's shapes, and their agreement by the first one's values."""
+        """Checks the methods of the system by one trajectory's shapes, and their agreement by the first one's values.
+
+        A frame that all trajectories share must be regular.
+        """
         abstract = [jax.ShapeDtypeStruct(x.shape[1:], x.dtype) for x in self.own]
         system, q0, u0, control = self.with_own(abstract)
         dtype = dtype_of_state(q0, u0)
@@ -88,7 +91,10 @@ class Members(eqx.Module):
         _checks.check_takes_control(system, control, takes_control(system))
         check_methods(system, t, q0, u0, control)
         if not is_ours(inner(system)) and not _checks.any_tracer(self.leaves):
-            check_agreement(*_first_of(self.with_own([x[0] for x in self.own]), dtype))
+            first = _first_of(self.with_own([x[0] for x in self.own]), dtype)
+            check_agreement(*first)
+            if self.shares(0) and self.shares(1):  # a singular frame is then that of all
+                _checks.check_frame_at(*first[:3])
 
     @property
     def own(self) -> list[Any]:

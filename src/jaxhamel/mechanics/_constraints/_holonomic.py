@@ -56,9 +56,15 @@ def close_loops(
     _checks.check_metric(metric)
     t, q, _, control = prepare(q, t=t, control=control)
     system.space.check(q, "q")
+    _check_returned(inner(system), t, q)
     closed = _close(system, t, q, iterations, metric, control)
     check_closed(system, t, closed, 0.5)
     return closed
+
+
+def _check_returned(system, t, q) -> None:
+    dtype = jnp.result_type(*jax.tree.leaves(q))
+    _checks.check_returns(system, _checks.returns_of(system, ["holonomic"], t, q, None, None), dtype)
 
 
 def check_closed(system: System, t: Scalar, q: Configuration, power: float = 0.25) -> None:
@@ -109,7 +115,7 @@ def check_loops(system: System, t: Scalar, q: Configuration) -> None:
     """
     if not overrides(system, "holonomic") or _checks.any_tracer((system, t, q)):
         return
-    _checks.check_loop_shape(system, system.holonomic(t, q))
+    _checks.check_finite("holonomic(t, q)", system.holonomic(t, q))
     _checks.check_loop_rates(system, t, *_rates(system, t, q))
 
 

@@ -44,7 +44,7 @@ def check_redundant(system: System, t: Scalar, q: Configuration) -> None:
         return
     rows = system.constraints(t, q)
     if rows is not None:
-        _checks.check_constraints_shape(system, rows)
+        _checks.check_number_of_constraints(system, rows)
         _checks.check_span(system, t, *_rows(system, t, q))
 
 

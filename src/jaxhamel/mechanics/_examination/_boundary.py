@@ -177,7 +177,7 @@ def methods(system: System) -> list[str]:
     kinematic, system = isinstance(system, Kinematic), inner(system)
     plain = ("frame", "drift") if kinematic else ("frame", "drift", "force")
     forms = ("inverse_frame",) if kinematic else ("inverse_frame", "bodies", "invariants")
-    own = [name for name in plain if overrides(system, name)]
+    own = [name for name in (*plain, "holonomic", "constraints") if overrides(system, name)]
     given = [name for name in forms if counts(system, name)]
     if kinematic:
         return [*own, *given]
