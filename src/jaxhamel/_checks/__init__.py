@@ -145,12 +145,12 @@ from jaxhamel._checks._systems._bodies import check_pendula as check_pendula
 from jaxhamel._checks._systems._bodies import check_rails as check_rails
 from jaxhamel._checks._systems._bodies import check_rotors as check_rotors
 from jaxhamel._checks._systems._constraints import check_closed as check_closed
-from jaxhamel._checks._systems._constraints import (
-    check_number_of_constraints as check_number_of_constraints,
-)
 from jaxhamel._checks._systems._constraints import check_has_loops as check_has_loops
 from jaxhamel._checks._systems._constraints import check_loop_rates as check_loop_rates
 from jaxhamel._checks._systems._constraints import check_metric as check_metric
+from jaxhamel._checks._systems._constraints import (
+    check_number_of_constraints as check_number_of_constraints,
+)
 from jaxhamel._checks._systems._constraints import check_project as check_project
 from jaxhamel._checks._systems._constraints import check_span as check_span
 from jaxhamel._checks._systems._equilibria import check_autonomous as check_autonomous
