@@ -42,17 +42,18 @@ QUICK = ("ensemble.integrate, `dt`",)
 BEGIN, END = "<!-- table of benchmarks/derivatives.py -->", "<!-- end of the table -->"
 
 
-def derivatives(f: Callable) -> dict[str, Callable]:
-    """Gradients, and the Hessian times a direction, as functions of (x, v)."""
-    along = lambda g: lambda x, v: jax.jvp(g, (x,), (v,))[1]  # noqa: E731
+def derivatives(f: Callable) -> dict[tuple[str, ...], Callable]:
+    """Functions of (x, v) by their columns: the gradient, and the Hessian times the direction v.
+
+    A jvp of the gradient returns both, so that `f` and `r` need no programs of their own.
+    """
+    along = lambda x, v: jax.jvp(f, (x,), (v,))[1]  # noqa: E731
     forward, reverse = jax.jacfwd(f), jax.grad(f)
     return {
-        "f": lambda x, v: forward(x),
-        "r": lambda x, v: reverse(x),
-        "ff": lambda x, v: jax.jacfwd(lambda x: along(f)(x, v))(x),
-        "fr": along(reverse),
-        "rf": lambda x, v: jax.grad(lambda x: along(f)(x, v))(x),
-        "rr": lambda x, v: jax.grad(lambda x: reverse(x) @ v)(x),
+        ("f", "ff"): lambda x, v: jax.jvp(forward, (x,), (v,)),
+        ("r", "fr"): lambda x, v: jax.jvp(reverse, (x,), (v,)),
+        ("rf",): lambda x, v: (jax.grad(along)(x, v),),
+        ("rr",): lambda x, v: (jax.grad(lambda x: reverse(x) @ v)(x),),
     }
 
 
@@ -87,31 +88,34 @@ def errors(row: Row, precisions: list[str]) -> tuple[dict, float]:
     gradient, second = reference(row.function, np.array(row.x), jnp.asarray(points), row.step)
     found, seconds = {}, 0.0
     for precision in precisions:
-        found[precision] = {}
-        for name in COLUMNS:
-            wanted = gradient if len(name) == 1 else second
-            error, took = error_of(row, name, points, precision, wanted)
-            found[precision][name] = error
+        columns = {}
+        for names in derivatives(row.function):
+            got, took = computed(row, names, points, precision)
+            wanted = [gradient if len(name) == 1 else second for name in names]
+            columns |= dict(zip(names, map(error_of, got, wanted), strict=True))
             seconds += took
+        found[precision] = {name: columns[name] for name in COLUMNS}
     return found, seconds
 
 
-def error_of(row: Row, name: str, points, precision: str, wanted):
-    """(largest error or the message of a refusal, CPU seconds of compiling) of one column in one precision."""
-
-    def one(x, p, v):
-        return derivatives(lambda x: row.function(x, p))[name](x, v)
-
+def computed(row: Row, names: tuple[str, ...], points, precision: str) -> tuple[list, float]:
+    """Some columns at all points (or the message of a refusal), and the CPU seconds of compiling."""
+    program = jax.jit(lambda x, p, v: derivatives(lambda x: row.function(x, p))[names](x, v))
     started = time.process_time()
     with of_precision(row, precision):
-        at = [jnp.asarray(a, precision) for a in (row.x, points, DIRECTION)]
+        x, v = (jnp.asarray(a, precision) for a in (row.x, DIRECTION))
+        at = [jnp.asarray(p, precision) for p in points]
         try:
-            program = jax.jit(jax.vmap(one, in_axes=(None, 0, None))).lower(*at).compile()
+            compiled = program.lower(x, at[0], v).compile()
             took = time.process_time() - started
-            got = np.asarray(program(*at), dtype=float)
+            each = [compiled(x, p, v) for p in at]
         except Exception as error:  # a column that is refused is a result
-            return f"{type(error).__name__}: {str(error).splitlines()[0]}", 0.0
-    return relative(got, wanted), took
+            return [f"{type(error).__name__}: {str(error).splitlines()[0]}"] * len(names), 0.0
+    return [np.array(column, dtype=float) for column in zip(*each, strict=True)], took
+
+
+def error_of(got: np.ndarray | str, wanted: np.ndarray) -> float | str:
+    return got if isinstance(got, str) else relative(got, wanted)
 
 
 def of_precision(row: Row, precision: str):

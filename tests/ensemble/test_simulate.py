@@ -158,6 +158,17 @@ def test_what_all_share_is_looked_at():
             ensemble.simulate(Pushed(), narrow, narrow, TS, [1.0], in_axes=SHARED, **options)
 
 
+def test_a_frame_that_all_share_is_regular():
+    class Flat(Pushed):
+        def frame(self, t, q):
+            return jnp.zeros((1, 1))
+
+    given, axes = (np.zeros(1), np.zeros((2, 1)), TS, [1.0]), (None, None, 0, None)
+    for run in (ensemble.rollout, ensemble.simulate):
+        with pytest.raises(ValueError, match=r"`frame\(t, q\)` is singular at t = 0.0"):
+            run(Flat(), *given, in_axes=axes, dt=0.1)
+
+
 SHARED = (None, 0, 0, None)
 
 

@@ -1,5 +1,7 @@
 """Checks a scenario against its schema: first for unknown keys, then for wrong values, then for missing keys.
 
+An unknown kind of a table is an error before the keys of that table.
+
 All messages about the form of a scenario are made here. Those about physical parameters come from `jaxhamel._checks`;
 `named` in `_objects/_system.py` puts the full name of the key into them.
 """
@@ -65,7 +67,7 @@ SchemaNode = Table | Variants | Tables
 def read(node: SchemaNode, data: Any, path: str = "") -> Any:
     """The data, with every value checked and converted and every default filled in.
 
-    **Raises:** `ScenarioError` for the first error found: an unknown key anywhere, otherwise a value that is not
+    **Raises:** `ScenarioError` for the first error found: an unknown kind or key anywhere, otherwise a value that is not
     accepted, otherwise a missing key.
     """
     found = chain(_unknown(node, data, path), _wrong(node, data, path), _missing(node, data, path))
@@ -75,9 +77,9 @@ def read(node: SchemaNode, data: Any, path: str = "") -> Any:
 
 
 def check_known(node: Table, data: Any) -> None:
-    """Checks that the data have no unknown key; values are not checked.
+    """Checks that the data have no unknown kind or key; other values are not checked.
 
-    **Raises:** `ScenarioError` for the first unknown key.
+    **Raises:** `ScenarioError` for the first of them.
     """
     if (first := next(_unknown(node, data, ""), None)) is not None:
         raise ScenarioError(first)
@@ -112,6 +114,9 @@ def _unknown(node: SchemaNode, data: Any, path: str) -> Iterator[str]:
         return
     if not isinstance(data, Mapping):
         return
+    if isinstance(node, Variants) and node.by in data and node.chosen(data) is None:
+        here = f"{path}.{node.by}" if path else node.by  # decides which keys are known
+        yield from _wrong_entry(node.key(), data[node.by], here)
     known = _known(node, data)
     for name, value in data.items():
         here = f"{path}.{name}" if path else name
