@@ -127,9 +127,13 @@ def test_unknown_keys_are_reported_before_missing_and_wrong_ones(file):
 
 def test_an_unknown_kind_is_reported_before_the_keys_of_its_table(file):
     content = TOP.replace('"heavy-top"', '"heavy-tap"').replace("mass = 15.0", "nonsense = 3")
-    assert '`system.kind` is "heavy-tap"; it must be one of "rolling-ball"' in refused(file(content))
+    assert '`system.kind` is "heavy-tap"; it must be one of "rolling-ball"' in refused(
+        file(content)
+    )
     rails = "system.rails.1.kind=gimbal", "system.rails.1.radios=3"
-    assert '`system.rails.1.kind` is "gimbal"; it must be one of' in refused("reference-ball", *rails)
+    assert '`system.rails.1.kind` is "gimbal"; it must be one of' in refused(
+        "reference-ball", *rails
+    )
 
 
 def test_array_of_tables(file):

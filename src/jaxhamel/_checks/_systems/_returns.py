@@ -83,7 +83,10 @@ def check_returns(system, returned: list[Returned], dtype) -> None:
         "inverse_frame": ((n, n), "B = A⁻¹, or None where it is not known"),
         "drift": ((n,), f"a of u = A v + a, one entry for each of the {n} quasi-velocities"),
         "force": ((n,), f"Q dual to v, one entry for each of the {n} velocities"),
-        "holonomic": (("h",), "one value for each holonomic constraint, zero where it is satisfied"),
+        "holonomic": (
+            ("h",),
+            "one value for each holonomic constraint, zero where it is satisfied",
+        ),
         "constraints": (("r", n), "one row for each constraint one-form, or None"),
     }
     for name, value in returned:

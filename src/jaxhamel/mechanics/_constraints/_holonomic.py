@@ -64,7 +64,9 @@ def close_loops(
 
 def _check_returned(system, t, q) -> None:
     dtype = jnp.result_type(*jax.tree.leaves(q))
-    _checks.check_returns(system, _checks.returns_of(system, ["holonomic"], t, q, None, None), dtype)
+    _checks.check_returns(
+        system, _checks.returns_of(system, ["holonomic"], t, q, None, None), dtype
+    )
 
 
 def check_closed(system: System, t: Scalar, q: Configuration, power: float = 0.25) -> None:
