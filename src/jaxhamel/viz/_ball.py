@@ -9,18 +9,18 @@ import numpy as np
 from jaxtyping import Float
 from numpy import ndarray
 
-from ._along import along, mass_positions, rail_lines
-from ._charts import Chart
-from ._figures import (
+from jaxhamel.viz._along import along, mass_positions, rail_lines
+from jaxhamel.viz._charts import Chart
+from jaxhamel.viz._figures import (
     angles_figure,
     cost_figure,
     error_figure,
     forces_figure,
     path_figure,
 )
-from ._report import Report
-from ._scene import Arrow, Curve, Points, Pose, Scene, Sphere, Thing, Trail
-from ._style import roles
+from jaxhamel.viz._report import Report
+from jaxhamel.viz._scene import Arrow, Curve, Points, Pose, Scene, Sphere, Thing, Trail
+from jaxhamel.viz._style import roles
 
 
 @dataclass(frozen=True, eq=False)

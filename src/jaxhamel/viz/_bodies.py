@@ -7,9 +7,8 @@ from jaxtyping import Float
 from numpy import ndarray
 
 from jaxhamel.mechanics._description._drawing import CIRCLE
-
-from ._scene import Curve, Points, Pose, Scene, Thing, Trail, Triad
-from ._style import roles
+from jaxhamel.viz._scene import Curve, Points, Pose, Scene, Thing, Trail, Triad
+from jaxhamel.viz._style import roles
 
 
 def body_scene(

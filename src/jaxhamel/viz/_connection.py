@@ -23,10 +23,9 @@ from numpy import ndarray
 
 from jaxhamel import _checks
 from jaxhamel.geometry import AbstractSpace, curvature
-
-from ._figures import _ground, _legend, _styled, canvas
-from ._style import LIGHT, roles
-from ._ticks import share_in_label
+from jaxhamel.viz._figures import _ground, _legend, _styled, canvas
+from jaxhamel.viz._style import LIGHT, roles
+from jaxhamel.viz._ticks import share_in_label
 
 AxisLimits = tuple[tuple[float, float], tuple[float, float]]
 Gaits = Mapping[str, Float[ndarray, "T m"]]

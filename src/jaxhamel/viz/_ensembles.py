@@ -10,9 +10,8 @@ from matplotlib.patches import Ellipse
 from numpy import ndarray
 
 from jaxhamel._words import counted
-
-from ._figures import _figure, _ground, _legend, _styled, _time_axis, canvas
-from ._style import LIGHT, roles
+from jaxhamel.viz._figures import _figure, _ground, _legend, _styled, _time_axis, canvas
+from jaxhamel.viz._style import LIGHT, roles
 
 MOST_BINS = 70  # the largest number of bins in a histogram
 

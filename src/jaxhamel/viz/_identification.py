@@ -6,8 +6,8 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy import ndarray
 
-from ._figures import _legend, _styled, _time_axis, canvas
-from ._style import LIGHT, roles
+from jaxhamel.viz._figures import _legend, _styled, _time_axis, canvas
+from jaxhamel.viz._style import LIGHT, roles
 
 
 @_styled

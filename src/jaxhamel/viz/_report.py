@@ -10,10 +10,9 @@ from html import escape as _escape
 from importlib.resources import files
 
 from jaxhamel._words import visible
-
-from ._charts import Chart, distinct, inline_svg, path_boxes, time_boxes
-from ._scene import Arrow, Curve, Points, Scene, Trail
-from ._style import DARK, LIGHT, css_variables, roles
+from jaxhamel.viz._charts import Chart, distinct, inline_svg, path_boxes, time_boxes
+from jaxhamel.viz._scene import Arrow, Curve, Points, Scene, Trail
+from jaxhamel.viz._style import DARK, LIGHT, css_variables, roles
 
 SPEEDS = (0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2, 4, 8)
 LONG_TABLE = 20  # the largest number of rows of a table that is shown unfolded

@@ -8,9 +8,9 @@ from matplotlib import rc_context
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
-from ._figures import canvas
-from ._scene import Arrow, Curve, Points, Pose, Scene, Sphere, Thing, Trail, Triad
-from ._style import LIGHT, MATPLOTLIB
+from jaxhamel.viz._figures import canvas
+from jaxhamel.viz._scene import Arrow, Curve, Points, Pose, Scene, Sphere, Thing, Trail, Triad
+from jaxhamel.viz._style import LIGHT, MATPLOTLIB
 
 FOCAL = 1.9
 SHELL_PIXELS = 700
