@@ -53,7 +53,7 @@ def check_finite(name: str, value) -> None:
     array = concrete(value)
     if array is not None and not np.all(np.isfinite(array)):
         raise ValueError(
-            f"`{name}` is {_short(array)}; every entry must be a finite number. "
+            f"`{name}` is {inline(array)}; every entry must be a finite number. "
             "Look where it was computed for a missing value or a division by zero."
         )
 
@@ -65,7 +65,7 @@ def check_positive(
     check_finite(name, value)
     array = concrete(value)
     if array is not None and not np.all(array > 0):
-        raise ValueError(f"`{name}` is {_short(array)}; it must be positive. {next_step}")
+        raise ValueError(f"`{name}` is {inline(array)}; it must be positive. {next_step}")
 
 
 def check_not_negative(name: str, value, next_step: str = "Give it in SI units.") -> None:
@@ -74,7 +74,7 @@ def check_not_negative(name: str, value, next_step: str = "Give it in SI units."
     array = concrete(value)
     if array is not None and not np.all(array >= 0):
         raise ValueError(
-            f"`{name}` is {_short(array)}; no entry may be negative, zero or more is accepted. "
+            f"`{name}` is {inline(array)}; no entry may be negative, zero or more is accepted. "
             f"{next_step}"
         )
 
@@ -83,7 +83,7 @@ def check_zero(name: str, value, next_step: str) -> None:
     """Checks that every entry is 0."""
     array = concrete(value)
     if array is not None and np.any(array != 0):
-        raise ValueError(f"`{name}` is {_short(array)}; it must be 0. {next_step}")
+        raise ValueError(f"`{name}` is {inline(array)}; it must be 0. {next_step}")
 
 
 def check_unit_vectors(name: str, value) -> None:
@@ -93,9 +93,9 @@ def check_unit_vectors(name: str, value) -> None:
     if array is None:
         return
     length = np.sqrt(np.sum(array * array, axis=-1))
-    if np.any(np.abs(length - 1.0) > _UNIT):
+    if np.any(np.abs(length - 1.0) > UNIT_TOLERANCE):
         raise ValueError(
-            f"`{name}` has vectors of length {_short(length)}; each must be a unit vector. "
+            f"`{name}` has vectors of length {inline(length)}; each must be a unit vector. "
             f"Divide it by `np.linalg.norm({name}, axis=-1, keepdims=True)`."
         )
 
@@ -106,30 +106,26 @@ def check_perpendicular(name: str, value, other_name: str, other) -> None:
     if array is None or reference is None:
         return
     cosine = np.sum(array * reference, axis=-1)
-    if np.any(np.abs(cosine) > _UNIT):
+    if np.any(np.abs(cosine) > UNIT_TOLERANCE):
         raise ValueError(
             f"`{name}` must be perpendicular to `{other_name}`, row by row; the cosines of their "
-            f"angles are {_short(cosine)}. "
+            f"angles are {inline(cosine)}. "
             f"Subtract the part along `{other_name}` and make it a unit vector again."
         )
 
 
-def _short(array) -> str:
+def inline(array) -> str:
     """An array as text on one line."""
     return " ".join(np.array2string(np.asarray(array), precision=6, threshold=12).split())
 
 
-_UNIT = 1e-5  # tolerates vectors written with seven digits or in single precision
+UNIT_TOLERANCE = 1e-5  # tolerates vectors written with seven digits or in single precision
 
 
-def _kind(value) -> str:
+def type_of(value) -> str:
     if isinstance(value, type):
         return f"the class {value.__name__}"
     return "None" if value is None else f"of type {type(value).__name__}"
-
-
-def _shapes(tree):
-    return jax.tree.map(lambda leaf: tuple(np.shape(leaf)), tree)
 
 
 def check_last_axes(name: str, value, axes: tuple[int, ...], what: str) -> None:
@@ -206,7 +202,7 @@ def check_arrays(**named) -> None:
             kind = np.asarray(leaf).dtype if kind is None else np.dtype(kind)
             if kind.kind not in "iufV":  # V: bfloat16 and similar types
                 raise TypeError(
-                    f"`{name}` is {_kind(leaf)} of dtype {kind}; it must be made of real numbers. "
+                    f"`{name}` is {type_of(leaf)} of dtype {kind}; it must be made of real numbers. "
                     "Give an array, a list of numbers, or a tuple of those on a product space."
                 )
 
@@ -219,7 +215,7 @@ def any_tracer(tree) -> bool:
 def check_callable(name: str, value, signature: str) -> None:
     """Checks that the argument is callable."""
     if not callable(value):
-        raise TypeError(f"`{name}` is {_kind(value)}; it must be a callable {signature}.")
+        raise TypeError(f"`{name}` is {type_of(value)}; it must be a callable {signature}.")
 
 
 def check_numbers(owner, positive: tuple[str, ...] = (), finite: tuple[str, ...] = ()) -> None:

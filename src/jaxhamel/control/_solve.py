@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from jaxhamel import _checks
+from jaxhamel.control._checks._problem import check_method
 from jaxhamel.control._methods._multiple_shooting import MultipleShooting
 from jaxhamel.control._problem._curves import free_parameters
 from jaxhamel.control._problem._problem import ControlProblem
@@ -35,7 +36,7 @@ def solve(
 def _check(problem, method, does: str, progress) -> None:
     _checks.check_kind("problem", problem, ControlProblem, "it must be a control.ControlProblem.")
     _checks.check_outside("problem", problem)
-    _checks.check_method(method, does)
+    check_method(method, does)
     _checks.check_progress(progress)
 
 

@@ -8,8 +8,10 @@ from jaxtyping import Array, ArrayLike, Float, PyTree
 from jaxhamel import _checks
 from jaxhamel._lanes._xla_cpu._jit import jit
 from jaxhamel.ensemble._adaptive_steps._adaptive_paths import Asked, Equation, adaptive_paths
+from jaxhamel.ensemble._checks._members import check_embedded_pair
 from jaxhamel.ensemble._members._members import Members
 from jaxhamel.ensemble._methods._embedded_pairs import is_embedded_pair
+from jaxhamel.simulate._checks import check_options
 from jaxhamel.simulate._simulate import MAX_STEPS, tolerances_of
 
 
@@ -32,9 +34,9 @@ def by_tolerance(
     _checks.check_times(times)
     _checks.check_steps(rtol, atol, None)
     method = diffrax.Tsit5() if method is None else method
-    _checks.check_embedded_pair(method, is_embedded_pair(method))
+    check_embedded_pair(method, is_embedded_pair(method))
     most = MAX_STEPS if max_steps is None else max_steps
-    _checks.check_options(None, None, most, None)
+    check_options(None, None, most, None)
     asked = Asked(method, most, *tolerances_of(rtol, atol, None, times.dtype))  # pyright: ignore
     return _states(equation, members, times, asked)
 

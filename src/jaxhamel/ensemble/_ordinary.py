@@ -11,8 +11,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from jaxhamel import _checks
 from jaxhamel.ensemble._adaptive_steps._adaptive_paths import Asked, Equation
+from jaxhamel.ensemble._checks._members import check_slope
 from jaxhamel.ensemble._equal_steps._equal_steps import SteppedMotion
 from jaxhamel.ensemble._members._columns import ColumnLayout
 from jaxhamel.ensemble._members._members import Members
@@ -30,7 +30,7 @@ def ordinary(members: Members) -> tuple[ColumnLayout, SteppedMotion]:
     def rate(t, y, mine, shared):
         y, (_, args, f) = state.entries(y), members.with_numbers(own.entries(mine), shared, fixed)
         slope = f(t, y, args)
-        _checks.check_slope(slope, y)
+        check_slope(slope, y)
         return state.numbers(slope)
 
     y, mine = state.columns(first), own.columns(members.own)

@@ -23,6 +23,7 @@ from jaxhamel.ensemble._members._members import Members
 from jaxhamel.ensemble._methods._group_steps import method_on
 from jaxhamel.ensemble._paths import paths
 from jaxhamel.mechanics import ROUTES, System
+from jaxhamel.mechanics._checks._system import check_route
 from jaxhamel.simulate._solvers._runge_kutta import Tableau
 
 
@@ -75,7 +76,7 @@ def rollout(
     with two exceptions: a change of which shared numbers are 0, 1 or −1, and times that change the number of steps.
     """
     members = Members.of(system, q0, u0, control, in_axes)
-    _checks.check_route(route, ROUTES)
+    check_route(route, ROUTES)
     if dt is None:
         equation = mechanical_equation(route)
         return by_tolerance(equation, members, ts, rtol, atol, method, max_steps)

@@ -17,10 +17,12 @@ from jaxhamel.ensemble._members._members import Members
 from jaxhamel.ensemble._simulate_adaptive import in_adaptive_steps, takes_adaptive_steps
 from jaxhamel.ensemble._simulate_lanes import in_equal_steps, takes_equal_steps
 from jaxhamel.mechanics import ROUTES, System
+from jaxhamel.mechanics._checks._system import check_frame_at, check_route
 from jaxhamel.mechanics._controls._at_start import at_start
 from jaxhamel.mechanics._controls._control import Feedback
 from jaxhamel.simulate import Trajectory
 from jaxhamel.simulate import simulate as simulate_one
+from jaxhamel.simulate._checks import check_options
 from jaxhamel.simulate._simulate import dtype_of_state, most_steps
 
 
@@ -84,15 +86,13 @@ def _times_checked(
     times = ts.astype(dtype) if traced else np.asarray(ts, dtype)  # known under jit, too
     _checks.check_times(times)
     _checks.check_steps(*(options.get(name) for name in ("rtol", "atol", "dt")))
-    _checks.check_options(
-        *(options.get(name) for name in ("solver", "adjoint", "max_steps", "route"))
-    )
-    _checks.check_route(options.get("route"), ROUTES)
+    check_options(*(options.get(name) for name in ("solver", "adjoint", "max_steps", "route")))
+    check_route(options.get("route"), ROUTES)
     _motion_shapes(members, times)
     if members.shares(3) and not isinstance(control, Feedback):
         _checks.check_control_along(times, control)
     if members.shares(0) and members.shares(1):
-        _checks.check_frame_at(system, times[0], q0)
+        check_frame_at(system, times[0], q0)
     return times
 
 
@@ -103,7 +103,7 @@ def _motion_shapes(members: Members, ts: Float[Array, " T"]) -> None:
     def check(*own):
         system, q0, u0, control = members.with_own(own)
         system.check_control(ts[0], at_start(system, ts[0], q0, u0, control))
-        _checks.check_frame_at(system, ts[0], q0)
+        check_frame_at(system, ts[0], q0)
         return own
 
     jax.vmap(check)(*members.own)

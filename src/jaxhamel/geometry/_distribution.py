@@ -26,6 +26,7 @@ from jaxtyping import Array, Float
 
 from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Hamel, Velocity
+from jaxhamel.geometry._checks import check_independent_rows
 from jaxhamel.geometry._euclidean import Euclidean
 from jaxhamel.geometry._growth import affordable_depth, growths
 from jaxhamel.geometry._hamel import hamel_coefficients
@@ -229,7 +230,7 @@ def _rows_and_kernel(constraints, q, space) -> tuple[Array, Array]:
     _checks.check_callable("constraints", constraints, "q -> (m, n)")
     rows = constraints(q)
     _checks.check_shape("constraints(q)", rows, ("m", space.dim), "One row a constraint one-form.")
-    _checks.check_independent_rows("constraints(q)", rows)
+    check_independent_rows("constraints(q)", rows)
     right = np.linalg.svd(np.asarray(rows))[2] if rows.shape[0] else np.eye(space.dim)
     return rows, jnp.asarray(right[rows.shape[0] :], dtype=rows.dtype)
 

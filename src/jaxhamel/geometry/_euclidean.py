@@ -4,8 +4,8 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from jaxhamel import _checks
 from jaxhamel._typing import Velocity
+from jaxhamel.geometry._checks import check_coordinates, check_dimension
 from jaxhamel.geometry._space import AbstractAbelianSpace
 
 
@@ -22,7 +22,7 @@ class Euclidean(AbstractAbelianSpace):
     n: int = eqx.field(static=True)
 
     def __check_init__(self) -> None:
-        _checks.check_dimension("n", self.n)
+        check_dimension("n", self.n)
 
     @property
     def dim(self) -> int:
@@ -36,4 +36,4 @@ class Euclidean(AbstractAbelianSpace):
         return jnp.eye(self.n + 1, dtype=q.dtype).at[:-1, -1].set(q)
 
     def check(self, q: Float[Array, " n"], name: str = "q") -> None:
-        _checks.check_coordinates(name, q, (self.n,), f"a point of Euclidean({self.n})")
+        check_coordinates(name, q, (self.n,), f"a point of Euclidean({self.n})")

@@ -28,6 +28,7 @@ import jax.numpy as jnp
 
 from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Frame, Hamel, Velocity
+from jaxhamel.geometry._checks import check_frame_matrix
 from jaxhamel.geometry._euclidean import Euclidean
 from jaxhamel.geometry._space import AbstractSpace
 
@@ -67,7 +68,7 @@ def hamel_coefficients(
     space = _space_of(q, space)
     space.check(q, "q")
     A = frame(q)
-    _checks.check_frame_matrix("frame(q)", A, space.dim)
+    check_frame_matrix("frame(q)", A, space.dim)
     return FORMS[form](frame, q, A, jnp.linalg.inv(A), space)
 
 

@@ -5,6 +5,7 @@ from jaxtyping import Array, Float
 
 from jaxhamel import _checks
 from jaxhamel._typing import Scalar, Velocity
+from jaxhamel.geometry._checks import check_coordinates
 from jaxhamel.geometry._so2 import plane_matrix
 from jaxhamel.geometry._space import AbstractAbelianSpace
 
@@ -44,4 +45,4 @@ class Helical(AbstractAbelianSpace):
         return self.matrix(q)
 
     def check(self, q: Float[Array, " 1"], name: str = "q") -> None:
-        _checks.check_coordinates(name, q, (1,), "an angle of Helical")
+        check_coordinates(name, q, (1,), "an angle of Helical")

@@ -7,8 +7,8 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
-from jaxhamel import _checks
 from jaxhamel._typing import Velocity
+from jaxhamel.geometry._checks import check_coordinates, check_generators, check_regular
 from jaxhamel.geometry._space import AbstractSpace
 
 Element = Float[Array, "d d"]
@@ -39,7 +39,7 @@ class MatrixGroup(AbstractSpace):
     constants: Float[Array, "n n n"]
 
     def __init__(self, generators: ArrayLike):
-        _checks.check_generators("generators", generators)
+        check_generators("generators", generators)
         G = jnp.asarray(generators, dtype=jnp.result_type(float))
         n, d = G.shape[0], G.shape[1]
         flat = G.reshape(n, d * d)
@@ -110,8 +110,8 @@ class MatrixGroup(AbstractSpace):
 
     def check(self, q: Element, name: str = "q") -> None:
         d = self.generators.shape[1]
-        _checks.check_coordinates(name, q, (d, d), "a matrix of the group")
-        _checks.check_regular(name, q)
+        check_coordinates(name, q, (d, d), "a matrix of the group")
+        check_regular(name, q)
 
 
 def _expm(matrix: Element) -> Element:

@@ -24,6 +24,7 @@ from jaxtyping import Array, Float
 
 from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Scalar, Velocity
+from jaxhamel.geometry._checks import check_loop
 from jaxhamel.geometry._connection import Connection, ShapeCoordinates, fibre_velocity
 from jaxhamel.geometry._curvature import curvature
 from jaxhamel.geometry._space import AbstractSpace
@@ -162,7 +163,7 @@ def geometric_phase(
     _checks.check_callable("connection", connection, "r -> A(r)")
     _checks.check_callable("loop", loop, "x -> r(x)")
     ends = [loop(x) for x in jnp.linspace(0, 1, 2, dtype=dtype)]
-    _checks.check_loop(*ends)
+    check_loop(*ends)
     A = jax.eval_shape(connection, ends[0])
     _checks.check_shape(
         "connection(r)", A, (space.dim, *ends[0].shape), "One row a dimension of G."

@@ -6,8 +6,8 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Velocity
+from jaxhamel.geometry._checks import check_spaces, check_tuple
 from jaxhamel.geometry._space import AbstractSpace
 
 
@@ -38,7 +38,7 @@ class Product(AbstractSpace):
     spaces: tuple[AbstractSpace, ...]
 
     def __init__(self, *spaces: AbstractSpace):
-        _checks.check_spaces(spaces, AbstractSpace)
+        check_spaces(spaces, AbstractSpace)
         self.spaces = spaces
 
     @property
@@ -100,6 +100,6 @@ class Product(AbstractSpace):
         return tuple(self._each("normalise", q))
 
     def check(self, q: Configuration, name: str = "q") -> None:
-        _checks.check_tuple(name, q, len(self.spaces))
+        check_tuple(name, q, len(self.spaces))
         for i, (space, part) in enumerate(zip(self.spaces, q, strict=True)):
             space.check(part, f"{name}[{i}]")

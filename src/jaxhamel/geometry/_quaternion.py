@@ -3,8 +3,8 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from jaxhamel import _checks
 from jaxhamel._typing import Quaternion, Scalar, Vector3
+from jaxhamel.geometry._checks import check_components
 
 
 def cross(a: Vector3, b: Vector3) -> Vector3:
@@ -28,8 +28,8 @@ def quaternion(w: Scalar, vector: Vector3) -> Quaternion:
 
 def quaternion_multiply(p: Quaternion, q: Quaternion) -> Quaternion:
     """Hamilton's product p q: R(p q) = R(p) R(q)."""
-    _checks.check_components("p", p, 4, "a quaternion (w, x, y, z)")
-    _checks.check_components("q", q, 4, "a quaternion (w, x, y, z)")
+    check_components("p", p, 4, "a quaternion (w, x, y, z)")
+    check_components("q", q, 4, "a quaternion (w, x, y, z)")
     w, a, s, b = p[0], p[1:], q[0], q[1:]
     return quaternion(w * s - jnp.sum(a * b), w * b + s * a + cross(a, b))
 
@@ -41,15 +41,15 @@ def quaternion_conjugate(q: Quaternion) -> Quaternion:
 
 def quaternion_rotate(q: Quaternion, a: Vector3) -> Vector3:
     """R(q) a = a + 2 w (u × a) + 2 u × (u × a), u the vector part: body to space components."""
-    _checks.check_components("q", q, 4, "a unit quaternion (w, x, y, z)")
-    _checks.check_components("a", a, 3, "a vector")
+    check_components("q", q, 4, "a unit quaternion (w, x, y, z)")
+    check_components("a", a, 3, "a vector")
     twice = 2 * cross(q[1:], a)
     return a + q[0] * twice + cross(q[1:], twice)
 
 
 def quaternion_matrix(q: Quaternion) -> Float[Array, "3 3"]:
     """R(q) `(3, 3)`, body to space, of a unit quaternion."""
-    _checks.check_components("q", q, 4, "a unit quaternion (w, x, y, z)")
+    check_components("q", q, 4, "a unit quaternion (w, x, y, z)")
     w, x, y, z = q[0], q[1], q[2], q[3]
     rows = (
         [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],

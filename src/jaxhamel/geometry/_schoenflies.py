@@ -5,8 +5,8 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from jaxhamel import _checks
 from jaxhamel._typing import Velocity
+from jaxhamel.geometry._checks import check_coordinates
 from jaxhamel.geometry._dexp import cubic_dexp, cubic_dexpinv
 from jaxhamel.geometry._se2 import SE2
 from jaxhamel.geometry._so2 import plane_matrix
@@ -76,4 +76,4 @@ class Schoenflies(AbstractSpace):
         return q
 
     def check(self, q: Float[Array, " 4"], name: str = "q") -> None:
-        _checks.check_coordinates(name, q, (4,), "a pose (angle, x, y, z) of Schoenflies")
+        check_coordinates(name, q, (4,), "a pose (angle, x, y, z) of Schoenflies")

@@ -5,8 +5,8 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from jaxhamel import _checks
 from jaxhamel._typing import Velocity
+from jaxhamel.geometry._checks import check_coordinates
 from jaxhamel.geometry._dexp import cubic_dexp, cubic_dexpinv, half_cotangent
 from jaxhamel.geometry._entire import entire
 from jaxhamel.geometry._so2 import plane_matrix, quarter_turn, rotate_plane, wrap
@@ -79,4 +79,4 @@ class SE2(AbstractSpace):
         return q
 
     def check(self, q: Float[Array, " 3"], name: str = "q") -> None:
-        _checks.check_coordinates(name, q, (3,), "a pose (angle, x, y) of SE2")
+        check_coordinates(name, q, (3,), "a pose (angle, x, y) of SE2")

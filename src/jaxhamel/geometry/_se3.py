@@ -6,10 +6,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from jaxhamel import _checks
 from jaxhamel._typing import Velocity
 from jaxhamel.geometry import _quaternion as quat
 from jaxhamel.geometry import _so3 as so3
+from jaxhamel.geometry._checks import check_coordinates, check_unit_quaternion
 from jaxhamel.geometry._space import AbstractSpace
 
 
@@ -91,5 +91,5 @@ class SE3(AbstractSpace):
         return jnp.concatenate([quat.quaternion_normalise(q[:4]), q[4:]])
 
     def check(self, q: Float[Array, " 7"], name: str = "q") -> None:
-        _checks.check_coordinates(name, q, (7,), "a pose (w, x, y, z, px, py, pz) of SE3")
-        _checks.check_unit_quaternion(name, q)
+        check_coordinates(name, q, (7,), "a pose (w, x, y, z, px, py, pz) of SE3")
+        check_unit_quaternion(name, q)

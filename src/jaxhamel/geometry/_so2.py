@@ -5,8 +5,8 @@ import math
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from jaxhamel import _checks
 from jaxhamel._typing import Scalar, Velocity
+from jaxhamel.geometry._checks import check_coordinates
 from jaxhamel.geometry._space import AbstractAbelianSpace
 
 
@@ -55,4 +55,4 @@ class SO2(AbstractAbelianSpace):
         return plane_matrix(q[0])
 
     def check(self, q: Float[Array, " 1"], name: str = "q") -> None:
-        _checks.check_coordinates(name, q, (1,), "an angle of SO2")
+        check_coordinates(name, q, (1,), "an angle of SO2")

@@ -6,9 +6,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from jaxhamel import _checks
 from jaxhamel._typing import Quaternion, Vector3, Velocity
 from jaxhamel.geometry import _quaternion as quat
+from jaxhamel.geometry._checks import check_coordinates, check_unit_quaternion
 from jaxhamel.geometry._dexp import cubic_dexp, cubic_dexpinv, inverse_coefficient
 from jaxhamel.geometry._entire import entire
 from jaxhamel.geometry._space import AbstractSpace
@@ -123,5 +123,5 @@ class SO3(AbstractSpace):
         return quat.quaternion_normalise(q)
 
     def check(self, q: Quaternion, name: str = "q") -> None:
-        _checks.check_coordinates(name, q, (4,), "a unit quaternion (w, x, y, z) of SO3")
-        _checks.check_unit_quaternion(name, q)
+        check_coordinates(name, q, (4,), "a unit quaternion (w, x, y, z) of SO3")
+        check_unit_quaternion(name, q)

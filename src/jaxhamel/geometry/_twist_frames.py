@@ -17,8 +17,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Frame
+from jaxhamel.geometry._checks import check_space_kind
 from jaxhamel.geometry._hamel import FrameFunction
 from jaxhamel.geometry._quaternion import quaternion_matrix
 from jaxhamel.geometry._se3 import SE3
@@ -60,7 +60,7 @@ def hybrid_frame(space: SE3) -> FrameFunction:
     γ^k_ij = −ε_kij for i, j, k ≤ 3; every coefficient with a larger index is zero (Müller 2021,
     eq. 83): u belongs to SO(3) × R³, where rotations do not move the translations.
     """
-    _checks.check_space_kind("space", space, SE3, "SE3()")
+    check_space_kind("space", space, SE3, "SE3()")
     return lambda q: _diagonal(quaternion_matrix(q[:4]), quaternion_matrix(q[:4]))
 
 
@@ -72,7 +72,7 @@ def mixed_frame(space: SE3) -> FrameFunction:
     γ^k_ij = +ε_kij for i, j, k ≤ 3, zero beyond. Massa and Vignolo call it hybrid; it is the
     left-trivialised velocity of `Product(SO3(), Euclidean(3))`.
     """
-    _checks.check_space_kind("space", space, SE3, "SE3()")
+    check_space_kind("space", space, SE3, "SE3()")
     return lambda q: _diagonal(jnp.eye(3, dtype=q.dtype), quaternion_matrix(q[:4]))
 
 
@@ -88,7 +88,7 @@ def euler_frame(space: SO3 | SE3) -> FrameFunction:
 
     Goldstein, eq. (4.87). Only sines and cosines of the angles enter, so no angle is ever computed.
     """
-    _checks.check_space_kind("space", space, (SO3, SE3), "SO3() or SE3()")
+    check_space_kind("space", space, (SO3, SE3), "SO3() or SE3()")
 
     def frame(q: Float[Array, " c"]) -> Frame:
         rotation = quaternion_matrix(q[:4])

@@ -26,6 +26,15 @@ from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Scalar
 from jaxhamel._words import counted
 from jaxhamel.control import free_parameters
+from jaxhamel.control._checks._problem import check_curve
+from jaxhamel.identify._checks._experiments import (
+    check_criterion,
+    check_informative,
+    check_noise_given,
+    check_planned,
+)
+from jaxhamel.identify._checks._parameters import check_parameters
+from jaxhamel.identify._checks._problem import check_identified
 from jaxhamel.identify._data._measurements import AbstractMeasurement
 from jaxhamel.identify._estimate import quantities
 from jaxhamel.identify._flat import flat_directions
@@ -72,13 +81,13 @@ class Experiment:
         max_acceleration: ArrayLike | None = None,
         dt: float | None = None,
     ):
-        _checks.check_identified(system, System)
+        check_identified(system, System)
         parameters = _checks.each_of("parameters", parameters, AbstractParameter)
         measurements = _checks.each_of("measurements", measurements, AbstractMeasurement)
-        _checks.check_parameters(parameters)
+        check_parameters(parameters)
         _checks.check_times(jnp.asarray(ts))
-        _checks.check_noise_given(measurements)
-        _checks.check_planned(system, q0, u0, state_error, (max_rate, max_acceleration), dt)
+        check_noise_given(measurements)
+        check_planned(system, q0, u0, state_error, (max_rate, max_acceleration), dt)
         resolved = tuple(parameter.resolved(system) for parameter in parameters)
         self.model: Model = Model(system, resolved, tuple(measurements), Squares())
         dtype = jnp.result_type(float)
@@ -175,14 +184,14 @@ def design(
     """
     _checks.check_kind("experiment", experiment, Experiment, "it must be an identify.Experiment.")
     _checks.check_outside("curve", curve)
-    _checks.check_curve(curve, experiment.ts)
+    check_curve(curve, experiment.ts)
     _checks.check_count("max_steps", max_steps)
     _checks.check_positive("tolerance", tolerance, "Say, 1e-3.")
     _checks.check_progress(progress)
-    _checks.check_criterion(criterion, CRITERIA)
+    check_criterion(criterion, CRITERIA)
     began, (p, rebuild) = time.monotonic(), free_parameters(curve)
     first = experiment.information(curve)
-    _checks.check_informative(np.asarray(first))
+    check_informative(np.asarray(first))
     cost, arrays = _cost(experiment, criterion, rebuild)
     search = BFGSSearch(cost, p, arrays, max_steps, tolerance)
     converged = search.run(None if progress is None else lambda told: told[0] and progress(*told))[

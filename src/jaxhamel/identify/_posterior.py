@@ -20,6 +20,7 @@ from jaxtyping import Array, Float
 
 from jaxhamel import _checks
 from jaxhamel._words import counted
+from jaxhamel.identify._checks._experiments import check_for_posterior
 from jaxhamel.identify._data._segments import Segments, refined, segments_of
 from jaxhamel.identify._estimate import Estimate
 from jaxhamel.identify._linearised._losses import Squares
@@ -87,7 +88,7 @@ def posterior(
     _checks.check_kind("estimate", estimate, Estimate, "it must be what identify.fit returned.")
     for name, value in (("draws", draws), ("warmup", warmup), ("chains", chains)):
         _checks.check_count(name, value)
-    _checks.check_for_posterior(estimate, Squares)
+    check_for_posterior(estimate, Squares)
     target = _Target.of(estimate)
     start_key, warm_key, run_key = jax.random.split(key, 3)
     starts = jax.random.normal(start_key, (chains, target.size), jnp.result_type(float))

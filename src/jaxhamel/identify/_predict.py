@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxhamel import _checks
+from jaxhamel.identify._checks._problem import check_entries, check_first_seconds
 from jaxhamel.identify._data._measurements import AbstractMeasurement
 from jaxhamel.identify._data._runs import Run
 from jaxhamel.identify._estimate import Estimate, error_names
@@ -60,7 +61,7 @@ def predict(
     **Raises:** `ValueError` if the first seconds hold too few measurements, or the whole run.
     """
     start = float(run.ts[0])
-    _checks.check_first_seconds(run.ts, start, seconds)
+    check_first_seconds(run.ts, start, seconds)
     problem = Problem(system, (), measurements, [run.until(start + seconds)], segments=1, dt=dt)
     initial = fit(problem)
     q0, u0 = jax.tree.map(lambda x: x[0], (initial.x.q, initial.x.u))
@@ -95,7 +96,7 @@ def compared(
     name, errors by name), as in a `Prediction`. **Raises:** `ValueError` for an index out of range.
     """
     problem = estimate.problem
-    _checks.check_entries("`index` of a run", (index,), len(problem.runs))
+    check_entries("`index` of a run", (index,), len(problem.runs))
     run, first = problem.runs[index], _first_node(problem, index)
     q0, u0 = jax.tree.map(lambda x: x[first], (estimate.x.q, estimate.x.u))
     motion = simulate(estimate.system, q0, u0, run.ts, run.control, **problem.step_options())

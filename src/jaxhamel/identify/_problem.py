@@ -9,6 +9,16 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxhamel import _checks
+from jaxhamel.identify._checks._parameters import check_parameters, check_prior_fits
+from jaxhamel.identify._checks._problem import (
+    check_guess,
+    check_identified,
+    check_loss,
+    check_measured,
+    check_noise,
+    check_segments,
+    check_shown,
+)
 from jaxhamel.identify._data._measurements import AbstractMeasurement
 from jaxhamel.identify._data._runs import Run
 from jaxhamel.identify._data._segments import Segments, segments_of
@@ -59,26 +69,26 @@ class Problem:
         dt: float | None = None,
         loss: AbstractLoss | None = None,
     ):
-        _checks.check_identified(system, System)
+        check_identified(system, System)
         parameters = _checks.each_of("parameters", parameters, AbstractParameter)
         measurements = _checks.each_of("measurements", measurements, AbstractMeasurement)
         runs = _checks.each_of("runs", runs, Run)
         loss = Squares() if loss is None else loss
-        _checks.check_loss(loss, AbstractLoss)
-        _checks.check_parameters(parameters)
-        _checks.check_measured(measurements, runs)
+        check_loss(loss, AbstractLoss)
+        check_parameters(parameters)
+        check_measured(measurements, runs)
         for measurement in measurements:
-            _checks.check_noise(measurement)
+            check_noise(measurement)
         for run in runs:
             _check_methods(system, run)
-            _checks.check_shown(system, measurements, run)
-            _checks.check_guess(run, system.space, system.n_independent)
+            check_shown(system, measurements, run)
+            check_guess(run, system.space, system.n_independent)
         _checks.check_steps(None, None, dt)
         bare = tuple(_without_noise(m) for m in measurements)
         resolved = tuple(parameter.resolved(system) for parameter in parameters)
         for parameter in resolved:
             names = parameter.names()
-            _checks.check_prior_fits(parameter.path, parameter.prior, len(names), Prior)
+            check_prior_fits(parameter.path, parameter.prior, len(names), Prior)
         self.model = Model(system, resolved, bare, loss)
         self.groups = segments_of(runs, measurements, _counts(segments, runs), dt)
         self.runs, self.measurements, self.dt = tuple(runs), measurements, dt
@@ -142,7 +152,7 @@ def _counts(segments, runs) -> list[int]:
             for r in runs
         ]
     counts = list(segments) if isinstance(segments, Sequence) else [segments] * len(runs)
-    _checks.check_segments(counts, runs)
+    check_segments(counts, runs)
     return counts
 
 

@@ -9,6 +9,7 @@ from jaxtyping import Array, Float
 
 from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control, Multiplier, QuasiVelocity, Time, Velocity
+from jaxhamel.mechanics._checks._system import check_route, check_state
 from jaxhamel.mechanics._constraints._multipliers import multiplier_of_motion, multipliers
 from jaxhamel.mechanics._constraints._redundant import of_least_norm
 from jaxhamel.mechanics._controls._control import at_state
@@ -37,7 +38,7 @@ def choose_route(system: System, route: str | None) -> str:
 
     Gauss' form needs no second derivative of the frame and no n × n solve (docs/performance.md#equations-of-motion).
     """
-    _checks.check_route(route, ROUTES)
+    check_route(route, ROUTES)
     return "gauss" if route is None else route
 
 
@@ -142,7 +143,7 @@ def velocity(
     It depends on `control` only where the quasi-velocities are prescribed (`jaxhamel.Kinematic`).
     """
     t, q, (u,), control = prepare(q, u, t=t, control=control, keep_feedback=True)
-    _checks.check_state(system, q, u)
+    check_state(system, q, u)
     check_shapes(system, t, q, only=KINEMATIC)
     return velocity_of(under(system, control), t, q, u)
 

@@ -15,9 +15,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxhamel import _checks
 from jaxhamel._lanes._derivatives._linear_map import LinearProgram, linear_map
 from jaxhamel.simulate._bisection import InsideStep
+from jaxhamel.simulate._checks import check_event_value
 from jaxhamel.simulate._one_vector import VectorLayout
 
 
@@ -64,7 +64,7 @@ class Conditions(eqx.Module):
             jax.tree.unflatten(self.structure, list(range(len(values))))
         )
         for (path, _), value in zip(paths, values, strict=True):
-            _checks.check_event_value("event" + jax.tree_util.keystr(path), value)
+            check_event_value("event" + jax.tree_util.keystr(path), value)
         return values
 
 

@@ -14,9 +14,18 @@ from jaxhamel._lanes._one_lane import one_lane
 from jaxhamel._typing import Configuration, Control
 from jaxhamel.geometry import AbstractSpace
 from jaxhamel.mechanics import System, VectorField, as_control
+from jaxhamel.mechanics._checks._constraints import check_project
+from jaxhamel.mechanics._checks._system import check_a_system
 from jaxhamel.mechanics._constraints._holonomic import check_closed
 from jaxhamel.mechanics._examination._boundary import check_control, check_forms
 from jaxhamel.simulate._adjoint import AutoAdjoint
+from jaxhamel.simulate._checks import (
+    check_adjoint,
+    check_event,
+    check_fixed_step,
+    check_options,
+    check_simulation,
+)
 from jaxhamel.simulate._event import Conditions, Ending
 from jaxhamel.simulate._one_vector import OfParts, OfVector, VectorLayout, can_be_one_vector
 from jaxhamel.simulate._progress import meter
@@ -104,24 +113,24 @@ def simulate(
     tolerances do not recompile. (Each evaluation of a `lambda` expression gives a new function; make the control an
     `equinox.Module` or a `jax.tree_util.Partial` with its numbers as leaves.)
     """
-    _checks.check_a_system(system)
+    check_a_system(system)
     control = as_control(control)
     q0, u0, ts = _state_in_one_dtype(system, q0, u0, ts)
-    _checks.check_simulation(system, q0, u0, ts, {"rtol": rtol, "atol": atol, "dt": dt})
+    check_simulation(system, q0, u0, ts, {"rtol": rtol, "atol": atol, "dt": dt})
     check_control(system, ts, q0, u0, control)
     check_forms(system, _checks.first_time(ts), q0, u0, control)
     check_closed(system, _checks.first_time(ts), q0)
-    _checks.check_options(solver, adjoint, max_steps, route)
-    _checks.check_event(event)
-    _checks.check_project(project)
+    check_options(solver, adjoint, max_steps, route)
+    check_event(event)
+    check_project(project)
     metric = metric_of(project)
     steps = tolerances_of(rtol, atol, dt, ts.dtype)
     layout = VectorLayout.of((q0, u0)) if can_be_one_vector(solver, event) else None
     solver = _solver(system.space, solver, layout)
     layout = layout if _steps_vectors(solver) else None
     solver = solver if metric is None else on_constraints(solver, system, layout, metric)
-    _checks.check_adjoint(adjoint, solver)
-    _checks.check_fixed_step(solver, dt)
+    check_adjoint(adjoint, solver)
+    check_fixed_step(solver, dt)
     options = {
         "solver": solver,
         "adjoint": AutoAdjoint() if adjoint is None else adjoint,

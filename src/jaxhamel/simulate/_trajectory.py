@@ -10,9 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from jaxhamel import _checks
 from jaxhamel._typing import Configuration, QuasiVelocity, Scalar, Time
 from jaxhamel.mechanics._examination._boundary import check_regular_mass
+from jaxhamel.simulate._checks import check_dense
 from jaxhamel.simulate._one_vector import VectorLayout
 from jaxhamel.simulate._results import RESULTS, ResultItem, in_words, is_okay
 from jaxhamel.simulate._solvers._on_constraints import Metric, closed
@@ -80,7 +80,7 @@ class Trajectory(eqx.Module):
 
         **Raises:** `ValueError` without `simulate(..., dense=True)`.
         """
-        _checks.check_dense(self.interpolation)
+        check_dense(self.interpolation)
         t = jnp.asarray(t, dtype=self.ts.dtype)
         y = self.interpolation.evaluate(t)  # pyright: ignore[reportOptionalMemberAccess]
         if self.event is not None:  # the last step extends beyond the event

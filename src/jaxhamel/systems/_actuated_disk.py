@@ -12,9 +12,11 @@ from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar, Time, Vector3, Velocity
 from jaxhamel.geometry import SO2, Euclidean, Product
 from jaxhamel.mechanics import Constant, Points, Spins, System, acceleration
+from jaxhamel.mechanics._checks._system import check_control_value
 from jaxhamel.mechanics._description._declarations import Output, Part, State
 from jaxhamel.mechanics._description._drawing import Shape, about_y, wheel
 from jaxhamel.mechanics._kinematics import prepare
+from jaxhamel.systems._checks import check_rails
 from jaxhamel.systems._descriptions import ground_force, rail_parameters
 from jaxhamel.systems._own_equations import own_equations
 from jaxhamel.systems._parameters import parameter
@@ -87,7 +89,7 @@ class ActuatedDisk(System):
         _checks.check_finite("disk_com", self.disk_com)
         _checks.check_shape("masses", self.masses, ("n_masses",))
         _checks.check_not_negative("masses", self.masses)
-        _checks.check_rails(self.rails, self.n_masses)
+        check_rails(self.rails, self.n_masses)
 
     @property
     def n_masses(self) -> int:
@@ -169,7 +171,7 @@ class ActuatedDisk(System):
     def check_control(self, t: Time, control: Control) -> None:
         """The control gives one θ for each mass."""
         if self.n_masses:
-            _checks.check_control_value(t, control, (self.n_masses,), "the masses' positions theta")
+            check_control_value(t, control, (self.n_masses,), "the masses' positions theta")
 
     # --- closed forms and other quantities of this system --------------------------------------
 

@@ -11,6 +11,7 @@ from jaxhamel.geometry import SO3, Euclidean, Product, cross, quaternion_matrix
 from jaxhamel.mechanics import Points, Spins, System, symmetric_solve
 from jaxhamel.mechanics._description._declarations import State
 from jaxhamel.mechanics._description._drawing import Shape
+from jaxhamel.systems._checks import check_inertia
 from jaxhamel.systems._descriptions import ROLLING
 from jaxhamel.systems._own_equations import own_equations
 from jaxhamel.systems._parameters import INERTIA, inertia_matrix, parameter
@@ -59,7 +60,7 @@ class ChaplyginSphere(System):
 
     def __check_init__(self) -> None:
         _checks.check_numbers(self, positive=("radius", "mass"))
-        _checks.check_inertia("inertia", self.inertia)
+        check_inertia("inertia", self.inertia)
 
     def shapes(self) -> tuple[Shape, ...]:
         return (Shape(sphere=float(self.radius)),)

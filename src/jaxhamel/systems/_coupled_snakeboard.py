@@ -9,6 +9,7 @@ from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control, Scalar, Time, Velocity
 from jaxhamel.geometry import SE2, Euclidean, Product
 from jaxhamel.mechanics import System
+from jaxhamel.mechanics._checks._system import check_control_value
 from jaxhamel.mechanics._description._declarations import Part, State
 from jaxhamel.mechanics._description._drawing import Shape
 from jaxhamel.systems._descriptions import POSE
@@ -138,7 +139,7 @@ class CoupledSnakeboard(System):
     def check_control(self, t: Time, control: Control) -> None:
         """Two torques."""
         if control is not None:
-            _checks.check_control_value(t, control, (2,), "the torques on rotor and trucks [N m]")
+            check_control_value(t, control, (2,), "the torques on rotor and trucks [N m]")
 
     # --- closed forms and other quantities of this system --------------------------------------
 

@@ -17,7 +17,6 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from jaxhamel import _checks
 from jaxhamel._typing import (
     Configuration,
     Control,
@@ -28,6 +27,7 @@ from jaxhamel._typing import (
 )
 from jaxhamel.geometry import SO3, Euclidean, Product, quaternion_matrix
 from jaxhamel.mechanics import Constant, System, acceleration, energy, symmetric_solve
+from jaxhamel.mechanics._checks._system import check_control_value
 from jaxhamel.mechanics._description._declarations import Output
 from jaxhamel.mechanics._kinematics import prepare
 from jaxhamel.systems._descriptions import ground_force
@@ -110,7 +110,7 @@ class AbstractDrivenBall(System):
     def check_control(self, t: Time, control: Control) -> None:
         """The control gives one torque for each drive; None is no torque."""
         if control is not None:
-            _checks.check_control_value(
+            check_control_value(
                 t, control, (self.n_drives,), "the drives' torques, or None for no torque"
             )
 

@@ -6,12 +6,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from jaxhamel import _checks
 from jaxhamel._typing import Control, Quaternion, Scalar, Time, Vector3, Velocity
 from jaxhamel.geometry import SO3, quaternion_rotate
 from jaxhamel.mechanics import Spins, System
 from jaxhamel.mechanics._description._declarations import State
 from jaxhamel.mechanics._description._drawing import Shape, box_of
+from jaxhamel.systems._checks import check_inertia
 from jaxhamel.systems._descriptions import TURNING
 from jaxhamel.systems._parameters import INERTIA, inertia_matrix, parameter
 
@@ -46,7 +46,7 @@ class FreeRigidBody(System):
     state_names: ClassVar[State | None] = TURNING
 
     def __check_init__(self) -> None:
-        _checks.check_inertia("inertia", self.inertia)
+        check_inertia("inertia", self.inertia)
 
     def shapes(self) -> tuple[Shape, ...]:
         tip = np.array([0.0, 0.0, 0.75])

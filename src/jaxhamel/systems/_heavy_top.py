@@ -21,6 +21,7 @@ from jaxhamel.geometry import SO3, cross, quaternion_matrix, quaternion_rotate
 from jaxhamel.mechanics import Spins, System
 from jaxhamel.mechanics._description._declarations import Output, State
 from jaxhamel.mechanics._description._drawing import Shape, box_edges, top_edges
+from jaxhamel.systems._checks import check_inertia
 from jaxhamel.systems._descriptions import TURNING
 from jaxhamel.systems._parameters import INERTIA, inertia_matrix, parameter
 
@@ -71,7 +72,7 @@ class HeavyTop(System):
         _checks.check_numbers(self, positive=("mass",), finite=("gravity",))
         # The inertia about the centre of mass is left alone: the much-used top of Simo and Wong
         # (1991) has a negative one.
-        _checks.check_inertia("inertia", self.inertia)
+        check_inertia("inertia", self.inertia)
         _checks.check_shape("com", self.com, (3,))
         _checks.check_finite("com", self.com)
 

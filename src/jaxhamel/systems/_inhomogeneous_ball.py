@@ -20,6 +20,7 @@ from jaxhamel.geometry import SO3, Euclidean, Product, cross, hat, quaternion_ma
 from jaxhamel.mechanics import Points, Spins, System, symmetric_solve
 from jaxhamel.mechanics._description._declarations import Output, Part, State
 from jaxhamel.mechanics._description._drawing import Shape
+from jaxhamel.systems._checks import check_inertia
 from jaxhamel.systems._descriptions import ROLLING_IN_SPACE, ground_force
 from jaxhamel.systems._own_equations import own_equations
 from jaxhamel.systems._parameters import INERTIA, inertia_matrix, parameter
@@ -86,7 +87,7 @@ class InhomogeneousBall(System):
 
     def __check_init__(self) -> None:
         _checks.check_numbers(self, positive=("radius", "mass"), finite=("gravity",))
-        _checks.check_inertia("inertia", self.inertia)
+        check_inertia("inertia", self.inertia)
 
     def initial_state(self) -> tuple[Any, ...]:
         (q, r), u = super().initial_state()

@@ -9,8 +9,10 @@ from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control, Scalar, Time, Vector3, Velocity
 from jaxhamel.geometry import SO3, Euclidean, Product, cross, quaternion_matrix
 from jaxhamel.mechanics import Points, Spins, System, symmetric_solve
+from jaxhamel.mechanics._checks._system import check_control_value
 from jaxhamel.mechanics._description._declarations import Part, State
 from jaxhamel.mechanics._description._drawing import Shape
+from jaxhamel.systems._checks import check_inertia
 from jaxhamel.systems._descriptions import ROLLING
 from jaxhamel.systems._own_equations import own_equations
 from jaxhamel.systems._parameters import INERTIA, inertia_matrix, parameter
@@ -70,7 +72,7 @@ class NonSpinningBall(System):
 
     def __check_init__(self) -> None:
         _checks.check_numbers(self, positive=("radius", "mass"))
-        _checks.check_inertia("inertia", self.inertia)
+        check_inertia("inertia", self.inertia)
 
     def shapes(self) -> tuple[Shape, ...]:
         return (Shape(sphere=float(self.radius)),)
@@ -117,7 +119,7 @@ class NonSpinningBall(System):
     def check_control(self, t: Time, control: Control) -> None:
         """A horizontal force."""
         if control is not None:
-            _checks.check_control_value(t, control, (2,), "a horizontal force (F_x, F_y) [N]")
+            check_control_value(t, control, (2,), "a horizontal force (F_x, F_y) [N]")
 
     # --- closed forms and other quantities of this system --------------------------------------
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar
 
-from jaxhamel import _checks
+from jaxhamel.mechanics._checks._system import check_own_equations
 from jaxhamel.mechanics._system import overridden_below
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -21,7 +21,7 @@ def own_equations(formula: F) -> F:
 
     @wraps(formula)
     def checked(self, *arguments: Any, **options: Any) -> Any:
-        _checks.check_own_equations(self, name, overridden_below(self, name))
+        check_own_equations(self, name, overridden_below(self, name))
         return formula(self, *arguments, **options)
 
     return checked  # pyright: ignore[reportReturnType]

@@ -23,6 +23,7 @@ from jaxhamel.geometry import SO3, Euclidean, Product, cross, hat, quaternion_ma
 from jaxhamel.mechanics import Points, Spins, System, constraint_force, symmetric_solve
 from jaxhamel.mechanics._description._declarations import Output, State
 from jaxhamel.mechanics._description._drawing import Shape, ring
+from jaxhamel.systems._checks import check_inertia
 from jaxhamel.systems._descriptions import ROLLING_IN_SPACE, ground_force
 from jaxhamel.systems._own_equations import own_equations
 from jaxhamel.systems._parameters import INERTIA, inertia_matrix, parameter
@@ -102,7 +103,7 @@ class Rattleback(System):
             _checks.check_shape("surface", self.surface, (3,), "It has the three semi-axes.")
             _checks.check_positive("surface", self.surface)
         _checks.check_numbers(self, positive=("mass",), finite=("gravity",))
-        _checks.check_inertia("inertia", self.inertia)
+        check_inertia("inertia", self.inertia)
         _checks.check_shape("com", self.com, (3,))
         _checks.check_finite("com", self.com)
         if self.damping is not None:

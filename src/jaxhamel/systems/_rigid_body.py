@@ -20,8 +20,10 @@ from jaxhamel.geometry import (
     spatial_frame,
 )
 from jaxhamel.mechanics import Points, Spins, System, symmetric_solve
+from jaxhamel.mechanics._checks._system import check_control_value
 from jaxhamel.mechanics._description._declarations import Part, State
 from jaxhamel.mechanics._description._drawing import Shape, box_of
+from jaxhamel.systems._checks import check_inertia
 from jaxhamel.systems._own_equations import own_equations
 from jaxhamel.systems._parameters import INERTIA, choice, inertia_matrix, parameter
 
@@ -108,7 +110,7 @@ class RigidBody(System):
 
     def __check_init__(self) -> None:
         _checks.check_numbers(self, positive=("mass",), finite=("gravity",))
-        _checks.check_inertia("inertia", self.inertia)
+        check_inertia("inertia", self.inertia)
         _checks.check_shape("com", self.com, (3,))
         _checks.check_finite("com", self.com)
         _checks.check_choice("representation", self.representation, REPRESENTATIONS)
@@ -172,7 +174,7 @@ class RigidBody(System):
         """A wrench."""
         if control is not None:
             meaning = "the wrench (torque, force) dual to u [N m, N]"
-            _checks.check_control_value(t, control, (6,), meaning)
+            check_control_value(t, control, (6,), meaning)
 
     # --- closed forms and other quantities of this system --------------------------------------
 

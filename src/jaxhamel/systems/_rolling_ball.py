@@ -20,9 +20,11 @@ from jaxhamel.mechanics import (
     energy,
     symmetric_solve,
 )
+from jaxhamel.mechanics._checks._system import check_control_value
 from jaxhamel.mechanics._description._declarations import Output, State
 from jaxhamel.mechanics._description._drawing import Shape
 from jaxhamel.mechanics._kinematics import prepare
+from jaxhamel.systems._checks import check_inertia, check_rails
 from jaxhamel.systems._descriptions import ROLLING, ground_force, rail_parameters
 from jaxhamel.systems._own_equations import own_equations
 from jaxhamel.systems._parameters import INERTIA, inertia_matrix, parameter
@@ -94,7 +96,7 @@ class RollingBall(System):
 
     def __check_init__(self) -> None:
         _checks.check_numbers(self, positive=("radius", "shell_mass"), finite=("gravity",))
-        _checks.check_inertia("shell_inertia", self.shell_inertia)
+        check_inertia("shell_inertia", self.shell_inertia)
         _checks.check_shape("shell_com", self.shell_com, (3,))
         _checks.check_finite("shell_com", self.shell_com)
         _checks.check_shape("masses", self.masses, ("n_masses",))
@@ -102,7 +104,7 @@ class RollingBall(System):
         if self.external_force is not None:
             _checks.check_shape("external_force", self.external_force, (3,))
             _checks.check_finite("external_force", self.external_force)
-        _checks.check_rails(self.rails, self.n_masses)
+        check_rails(self.rails, self.n_masses)
 
     @property
     def n_masses(self) -> int:
@@ -189,7 +191,7 @@ class RollingBall(System):
     def check_control(self, t: Time, control: Control) -> None:
         """The control gives one θ for each mass."""
         if self.n_masses:
-            _checks.check_control_value(t, control, (self.n_masses,), "the masses' positions theta")
+            check_control_value(t, control, (self.n_masses,), "the masses' positions theta")
 
     # --- closed forms and other quantities of this system ------------------------------------------------------
 

@@ -20,6 +20,7 @@ from jaxhamel.geometry import SO3, Euclidean, Product, cross, hat, quaternion_ma
 from jaxhamel.mechanics import Points, Spins, System, constraint_force, symmetric_solve
 from jaxhamel.mechanics._description._declarations import Output, State
 from jaxhamel.mechanics._description._drawing import Shape, wheel
+from jaxhamel.systems._checks import check_axisymmetric, check_inertia
 from jaxhamel.systems._descriptions import ROLLING_IN_SPACE, ground_force
 from jaxhamel.systems._own_equations import own_equations
 from jaxhamel.systems._parameters import INERTIA, inertia_matrix, parameter
@@ -79,7 +80,7 @@ class RollingDisk(System):
     def __check_init__(self) -> None:
         _checks.check_numbers(self, positive=("radius", "mass"), finite=("gravity",))
         if self.inertia is not None:
-            _checks.check_inertia("inertia", self.inertia)
+            check_inertia("inertia", self.inertia)
 
     def initial_state(self) -> tuple[Any, ...]:
         """Upright, on the ground at the origin, the axis along −y."""
@@ -183,7 +184,7 @@ class RollingDisk(System):
 
         Source: for the homogeneous disk Le Saux, Leine and Glocker 2005, eq. (5.10).
         """
-        _checks.check_axisymmetric("inertia", self.inertia_matrix())
+        check_axisymmetric("inertia", self.inertia_matrix())
         inertia, roll = self.inertia_matrix(), self.mass * self.radius * self.radius
         sin, cos = jnp.sin(tilt), jnp.cos(tilt)
         arm = (inertia[2, 2] + roll) * (path_radius / self.radius - sin) + inertia[0, 0] * sin

@@ -12,6 +12,7 @@ from jaxhamel.geometry import SO3, quaternion_matrix, quaternion_multiply, quate
 from jaxhamel.mechanics import Points, Spins
 from jaxhamel.mechanics._description._declarations import State
 from jaxhamel.mechanics._description._drawing import Shape, segment
+from jaxhamel.systems._checks import check_inertia, check_inertias, check_pendula
 from jaxhamel.systems._descriptions import driven
 from jaxhamel.systems._driven_ball import AbstractDrivenBall, Wrench, cross_rows, unit
 from jaxhamel.systems._parameters import INERTIA, inertia_matrix, parameter
@@ -92,7 +93,7 @@ class RollingPendulumBall(AbstractDrivenBall):
 
     def __check_init__(self) -> None:
         _checks.check_numbers(self, positive=("radius", "shell_mass"), finite=("gravity",))
-        _checks.check_inertia("shell_inertia", self.shell_inertia)
+        check_inertia("shell_inertia", self.shell_inertia)
         _checks.check_shape("shell_com", self.shell_com, (3,))
         _checks.check_finite("shell_com", self.shell_com)
         _checks.check_shape("masses", self.masses, ("n",), "One entry for each pendulum.")
@@ -103,8 +104,8 @@ class RollingPendulumBall(AbstractDrivenBall):
             )
             _checks.check_finite(name, getattr(self, name))
         _checks.check_unit_vectors("axes", self.axes)
-        _checks.check_inertias("inertias", self.inertias, self.n_drives)
-        _checks.check_pendula(self.masses, self._own_inertias(), self.axes, self.coms)
+        check_inertias("inertias", self.inertias, self.n_drives)
+        check_pendula(self.masses, self._own_inertias(), self.axes, self.coms)
 
     @property
     def n_drives(self) -> int:

@@ -12,6 +12,7 @@ from jaxhamel.geometry import SO3, cross, quaternion_matrix, quaternion_multiply
 from jaxhamel.mechanics import Points, Spins
 from jaxhamel.mechanics._description._declarations import State
 from jaxhamel.mechanics._description._drawing import Shape, wheel
+from jaxhamel.systems._checks import check_inertia, check_rotors
 from jaxhamel.systems._descriptions import driven
 from jaxhamel.systems._driven_ball import AbstractDrivenBall, Wrench, unit
 from jaxhamel.systems._parameters import INERTIA, inertia_matrix, parameter
@@ -82,12 +83,12 @@ class RollingRotorBall(AbstractDrivenBall):
 
     def __check_init__(self) -> None:
         _checks.check_numbers(self, positive=("radius", "mass"), finite=("gravity",))
-        _checks.check_inertia("inertia", self.inertia)
+        check_inertia("inertia", self.inertia)
         _checks.check_shape("rotor_inertias", self.rotor_inertias, ("n",), "One for each rotor.")
         _checks.check_positive("rotor_inertias", self.rotor_inertias)
         _checks.check_shape("axes", self.axes, (self.n_drives, 3), "One row for each rotor.")
         _checks.check_unit_vectors("axes", self.axes)
-        _checks.check_rotors(self.inertia, self.axes, self.rotor_inertias)
+        check_rotors(self.inertia, self.axes, self.rotor_inertias)
         if self.com is not None:
             _checks.check_shape("com", self.com, (3,))
             _checks.check_finite("com", self.com)

@@ -23,8 +23,10 @@ from jaxhamel.geometry import (
     quaternion_rotate,
 )
 from jaxhamel.mechanics import Points, Spins, System, symmetric_solve
+from jaxhamel.mechanics._checks._system import check_control_value
 from jaxhamel.mechanics._description._declarations import OMEGA, ORIENTATION, Part, State
 from jaxhamel.mechanics._description._drawing import Place, Shape, box_of, wheel
+from jaxhamel.systems._checks import check_inertia
 from jaxhamel.systems._descriptions import IN_SPACE
 from jaxhamel.systems._own_equations import own_equations
 from jaxhamel.systems._parameters import INERTIA, inertia_matrix, parameter
@@ -106,7 +108,7 @@ class _AbstractSatellite(System):
         """Wheel torques, or none."""
         if control is not None:
             wheels = self.wheel_inertias.shape
-            _checks.check_control_value(t, control, wheels, "wheel torques [N m]")
+            check_control_value(t, control, wheels, "wheel torques [N m]")
 
     def invariants(
         self, t: Time, q: Configuration, u: Float[Array, " k"], control: Control
@@ -252,7 +254,7 @@ class Satellite(_AbstractSatellite):
         wheels = self.wheel_inertias.shape
         _checks.check_shape("mass", self.mass, ())
         _checks.check_positive("mass", self.mass)
-        _checks.check_inertia("inertia", self.inertia)
+        check_inertia("inertia", self.inertia)
         _checks.check_shape("com", self.com, (3,))
         _checks.check_finite("com", self.com)
         for name in ("wheel_masses", "wheel_transverse_inertias"):
@@ -375,7 +377,7 @@ class SatelliteMixed(_AbstractSatellite):
         self._check_wheels()
         _checks.check_shape("mass", self.mass, ())
         _checks.check_positive("mass", self.mass)
-        _checks.check_inertia("inertia", self.inertia)
+        check_inertia("inertia", self.inertia)
 
     @property
     def space(self) -> AbstractSpace:  # pyright: ignore[reportIncompatibleVariableOverride]

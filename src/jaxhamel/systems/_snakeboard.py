@@ -10,6 +10,7 @@ from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control, Scalar, Time, Velocity
 from jaxhamel.geometry import SE2, Euclidean, Product
 from jaxhamel.mechanics import Points, Spins, System
+from jaxhamel.mechanics._checks._system import check_control_value
 from jaxhamel.mechanics._description._declarations import Part, State
 from jaxhamel.mechanics._description._drawing import Shape, about_z, ring, segment
 from jaxhamel.systems._descriptions import POSE
@@ -149,7 +150,7 @@ class Snakeboard(System):
         """Three torques."""
         if control is not None:
             meaning = "the torques on rotor, back and front truck [N m]"
-            _checks.check_control_value(t, control, (3,), meaning)
+            check_control_value(t, control, (3,), meaning)
 
     # --- closed forms and other quantities of this system --------------------------------------
 

@@ -12,6 +12,7 @@ from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control, Scalar, Time, Velocity
 from jaxhamel.geometry import SE2, AbstractSpace, Euclidean, Product
 from jaxhamel.mechanics import Points, Spins, System, symmetric_solve
+from jaxhamel.mechanics._checks._system import check_control_value
 from jaxhamel.mechanics._description._declarations import Part, State
 from jaxhamel.mechanics._description._drawing import Shape, about_z, box_edges, segment
 from jaxhamel.systems._descriptions import POSE
@@ -149,7 +150,7 @@ class SpaceRobot(System):
     def check_control(self, t: Time, control: Control) -> None:
         """Joint torques, or none."""
         if control is not None:
-            _checks.check_control_value(t, control, self.masses.shape, "joint torques [N m]")
+            check_control_value(t, control, self.masses.shape, "joint torques [N m]")
 
     # --- closed forms and other quantities of this system --------------------------------------
 

@@ -22,6 +22,7 @@ from jaxhamel.geometry import SO3
 from jaxhamel.mechanics import Spins, System
 from jaxhamel.mechanics._description._declarations import ORIENTATION, Output, Part, State
 from jaxhamel.mechanics._description._drawing import Shape, box_of, segment
+from jaxhamel.systems._checks import check_frame_axis, check_inertia
 from jaxhamel.systems._parameters import INERTIA, inertia_matrix, parameter
 
 
@@ -77,10 +78,10 @@ class Suslov(System):
     )
 
     def __check_init__(self) -> None:
-        _checks.check_inertia("inertia", self.inertia)
+        check_inertia("inertia", self.inertia)
         if not callable(self.xi):
             _checks.check_shape("xi", self.xi, (3,))
-            _checks.check_frame_axis("xi", self.xi)
+            check_frame_axis("xi", self.xi)
 
     def outputs(
         self, t: Time, q: Configuration, u: QuasiVelocity, control: Control

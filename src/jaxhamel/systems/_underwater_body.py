@@ -12,6 +12,7 @@ from jaxhamel.geometry import SE3, cross, hat, quaternion_matrix
 from jaxhamel.mechanics import System, symmetric_solve
 from jaxhamel.mechanics._description._declarations import Part, State
 from jaxhamel.mechanics._description._drawing import Shape, box_of
+from jaxhamel.systems._checks import check_added_mass, check_inertia
 from jaxhamel.systems._own_equations import own_equations
 from jaxhamel.systems._parameters import INERTIA, inertia_matrix, parameter
 
@@ -106,8 +107,8 @@ class UnderwaterBody(System):
     def __check_init__(self) -> None:
         _checks.check_numbers(self, positive=("mass",), finite=("displaced_mass", "gravity"))
         _checks.check_not_negative("displaced_mass", self.displaced_mass)
-        _checks.check_inertia("inertia", self.inertia)
-        _checks.check_added_mass("added_mass", self.added_mass)
+        check_inertia("inertia", self.inertia)
+        check_added_mass("added_mass", self.added_mass)
         for name in ("com", "centre_of_buoyancy"):
             _checks.check_shape(name, getattr(self, name), (3,))
             _checks.check_finite(name, getattr(self, name))

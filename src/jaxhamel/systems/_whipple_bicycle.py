@@ -20,6 +20,7 @@ from jaxhamel.geometry import (
 )
 from jaxhamel.geometry import quaternion_multiply as multiply
 from jaxhamel.mechanics import Points, Spins, System, constraint_force, energy
+from jaxhamel.mechanics._checks._system import check_control_value
 from jaxhamel.mechanics._description._declarations import ORIENTATION, Part, State
 from jaxhamel.mechanics._description._drawing import Shape, about_y, segment, wheel
 from jaxhamel.systems._bicycle_geometry import (
@@ -37,6 +38,7 @@ from jaxhamel.systems._bicycle_geometry import (
     velocities,
 )
 from jaxhamel.systems._bicycle_linear import CanonicalMatrices, canonical_matrices
+from jaxhamel.systems._checks import check_inertia
 from jaxhamel.systems._own_equations import own_equations
 from jaxhamel.systems._parameters import INERTIA, parameter
 
@@ -177,7 +179,7 @@ class WhippleBicycle(System):
         for part in ("rear", "frame", "fork", "front"):
             _checks.check_shape(f"{part}_mass", getattr(self, f"{part}_mass"), ())
             _checks.check_positive(f"{part}_mass", getattr(self, f"{part}_mass"))
-            _checks.check_inertia(f"{part}_inertia", getattr(self, f"{part}_inertia"))
+            check_inertia(f"{part}_inertia", getattr(self, f"{part}_inertia"))
         for name in ("frame_com", "fork_com"):
             _checks.check_shape(name, getattr(self, name), (3,))
             _checks.check_finite(name, getattr(self, name))
@@ -309,7 +311,7 @@ class WhippleBicycle(System):
         """Three torques."""
         if control is not None:
             meaning = "the torques on lean, steer and rear wheel [N m]"
-            _checks.check_control_value(t, control, (3,), meaning)
+            check_control_value(t, control, (3,), meaning)
 
     # --- closed forms and other quantities of this system --------------------------------------
 

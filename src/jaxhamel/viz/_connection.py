@@ -23,6 +23,7 @@ from numpy import ndarray
 
 from jaxhamel import _checks
 from jaxhamel.geometry import AbstractSpace, curvature
+from jaxhamel.viz._checks import check_gait_curve, check_names, check_planar_path, check_shape_plane
 from jaxhamel.viz._figures import _ground, _legend, _styled, canvas
 from jaxhamel.viz._style import LIGHT, roles
 from jaxhamel.viz._ticks import share_in_label
@@ -136,7 +137,7 @@ def gait_figure(
     - `poses`: number of sticks.
     """
     path = np.asarray(path)
-    _checks.check_planar_path("path", path)
+    check_planar_path("path", path)
     _checks.check_positive("cycles", cycles, "Give the number of cycles in `path`.")
     figure = canvas(8.2, 3.7)
     plane, position, angle = _gait_axes(figure)
@@ -161,7 +162,7 @@ def gait_figure(
 
 def _plane(limits: AxisLimits, plane: tuple[int, int], at) -> Callable[..., Any]:
     """(r1, r2) → shapes `(N, m)` in the plane through `at`."""
-    _checks.check_shape_plane(limits, plane, at)
+    check_shape_plane(limits, plane, at)
     base = np.zeros(2) if at is None else np.asarray(at, dtype=float)
 
     def shapes(r1: np.ndarray, r2: np.ndarray):
@@ -179,10 +180,10 @@ def _grid(limits: AxisLimits, count: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _check(rows: int, names: Sequence[str], units: Sequence[str], gaits: Gaits | None) -> None:
-    _checks.check_names("names", names, rows)
-    _checks.check_names("units", units, rows)
+    check_names("names", names, rows)
+    check_names("units", units, rows)
     for name, gait in (gaits or {}).items():
-        _checks.check_gait_curve(name, gait)
+        check_gait_curve(name, gait)
 
 
 def _panels(count: int) -> tuple[Figure, list[Axes]]:

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy import ndarray
 
-from jaxhamel._checks import check_frames
+from jaxhamel.viz._checks import check_frames
 
 
 @dataclass(frozen=True, eq=False)

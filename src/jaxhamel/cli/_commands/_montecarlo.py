@@ -12,7 +12,6 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxhamel import _checks
 from jaxhamel._words import counted
 from jaxhamel.cli._commands._montecarlo_report import charts, tiles
 from jaxhamel.cli._commands._simulate import progress_of, simulated, status
@@ -26,6 +25,7 @@ from jaxhamel.cli._scenario._scenario import Scenario
 from jaxhamel.cli._scenario._validate import ScenarioError
 from jaxhamel.cli._terminal import Terminal
 from jaxhamel.ensemble import Samples, Study
+from jaxhamel.ensemble._checks._quantities import check_accuracy
 from jaxhamel.ensemble._study._monte_carlo import asked_of
 from jaxhamel.ensemble._study._run import EnsembleRun
 from jaxhamel.ensemble._study._running import Progress
@@ -56,7 +56,7 @@ def run_montecarlo(
         samples = Samples(spread, size, seed, table["sampler"])
         samples.check(lambda x: check_system(x, model.nominal))
         if accuracy:
-            _checks.check_accuracy(accuracy, list(jax.eval_shape(model, samples[:1])[0]))
+            check_accuracy(accuracy, list(jax.eval_shape(model, samples[:1])[0]))
     folder(out, of_ensemble=True)
     terminal.say(
         f"{scenario.name}: {counted(size, 'trajectory')} of {model.ts[-1]:g} s; compiling …"

@@ -23,6 +23,7 @@ from jaxtyping import Array, Float
 from jaxhamel import _checks
 from jaxhamel._search._stepwise import AbstractTask, Stepwise
 from jaxhamel._typing import Configuration, Scalar
+from jaxhamel.control._checks._gaits import check_gait_problem
 from jaxhamel.control._gaits._gait_motion import gait_displacement
 from jaxhamel.control._problem._curves import FourierSeries, free_parameters
 from jaxhamel.geometry import AbstractSpace
@@ -75,7 +76,7 @@ class GaitProblem(eqx.Module):
     steps: int = eqx.field(static=True, default=60)
 
     def __check_init__(self) -> None:
-        _checks.check_gait_problem(self)
+        check_gait_problem(self)
 
     def loop(self, p: Float[Array, " P"]) -> FourierSeries:
         """The gait with free parameters p, scaled to the required length."""

@@ -19,6 +19,7 @@ from jaxtyping import Array, Float
 
 from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Scalar
+from jaxhamel.control._checks._gaits import check_mechanism
 from jaxhamel.geometry import AbstractSpace, fibre_velocity
 from jaxhamel.simulate._solvers._runge_kutta import RK4, looped
 
@@ -44,7 +45,7 @@ def gait_motion(
 
     **Raises:** `TypeError` for a mechanism that is neither.
     """
-    _checks.check_mechanism(mechanism)
+    check_mechanism(mechanism)
     rates = _rates_with_momentum if hasattr(mechanism, "momentum_rate") else _rates
     if momentum is None:
         momentum = _none(mechanism, curve, times)

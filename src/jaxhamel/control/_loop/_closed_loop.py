@@ -13,8 +13,10 @@ from jaxtyping import Array, Float
 from jaxhamel import _checks
 from jaxhamel._lanes._transform import flat_axes, lanes
 from jaxhamel._typing import Configuration, QuasiVelocity, Scalar
+from jaxhamel.control._checks._closed_loop import check_closed_loop, check_command, check_key
 from jaxhamel.control._loop._sampled import Held, Sampled
 from jaxhamel.mechanics import Constant, System, VectorField
+from jaxhamel.mechanics._checks._system import check_state
 from jaxhamel.mechanics._controls._at_start import looked_at
 from jaxhamel.mechanics._examination._boundary import check_forms
 from jaxhamel.simulate import RESULTS, Trajectory
@@ -71,7 +73,7 @@ def closed_loop(
 
     Differentiable in both modes, by every number of the system, the state and the controller.
     """
-    _checks.check_closed_loop(controller, samples, steps, Sampled)
+    check_closed_loop(controller, samples, steps, Sampled)
     given = {"system": system, "q0": q0, "u0": u0, "controller": controller}
     given = {name: _arrays(part) for name, part in given.items()}
     axes = None if in_axes is None else _axes_of(in_axes, given)
@@ -225,7 +227,7 @@ def _trajectory(parts, t0, rows, plan: Periods) -> Trajectory:
 def _check(first, t0: Scalar, key) -> tuple[int, int]:
     """Numbers of a command and of an observation, by the first trajectory's state; that it fits."""
     system, q0, u0, controller = first
-    _checks.check_state(system, q0, u0)
+    check_state(system, q0, u0)
     seen = 0
     if controller.sensors is None:
         value = looked_at(system, t0, q0, u0, controller.law)
@@ -233,9 +235,9 @@ def _check(first, t0: Scalar, key) -> tuple[int, int]:
         zero = Constant(jnp.zeros(system.n_controls or 0, t0.dtype))
         exact = eqx.filter_eval_shape(controller.sensors.exact, system, t0, q0, u0, zero)
         seen = exact.shape[0]
-        _checks.check_key(key, controller.sensors)
+        check_key(key, controller.sensors)
         value = looked_at(system, t0, q0, u0, partial(_of_sensors, controller, system, zero, exact))
-    width = _checks.check_command(controller, value)
+    width = check_command(controller, value)
     check_forms(system, t0, q0, u0, Constant(value))
     return width, seen
 

@@ -10,6 +10,7 @@ from jaxtyping import Array, Float
 
 from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar, Time
+from jaxhamel.control._checks._closed_loop import check_cost, check_plan
 from jaxhamel.geometry import AbstractSpace
 from jaxhamel.mechanics import System, VectorField, as_control, linearise
 from jaxhamel.mechanics._tangent import tangent_size
@@ -129,7 +130,7 @@ def regulate(
     control = as_control(control)
     ts, u = jnp.asarray(ts), jnp.asarray(u)
     size = tangent_size(system)
-    planned = _checks.check_plan(system, ts, q, u, control)
+    planned = check_plan(system, ts, q, u, control)
     costs = [
         _square(name, cost, width, name == "control_cost")
         for name, cost, width in (
@@ -146,7 +147,7 @@ def regulate(
 def _square(name: str, cost: ArrayLike, size: int, positive: bool) -> Array:
     """A cost as a matrix."""
     array = jnp.asarray(cost)
-    _checks.check_cost(name, array, size, positive)
+    check_cost(name, array, size, positive)
     return jnp.diag(array) if array.ndim == 1 else array
 
 

@@ -8,8 +8,8 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
-from jaxhamel import _checks
 from jaxhamel._typing import Control, Scalar, Time
+from jaxhamel.control._checks._closed_loop import check_sampled, check_sensors
 from jaxhamel.systems._parameters import parameter
 
 
@@ -45,7 +45,7 @@ class Sampled(eqx.Module):
     sensors: Any = None
 
     def __check_init__(self) -> None:
-        _checks.check_sampled(self)
+        check_sampled(self)
 
     def command(self, value: Array, last: Float[Array, " p"]) -> Float[Array, " p"]:
         """The command that follows the command `last` where the law gives `value`."""
@@ -75,7 +75,7 @@ class Sensors(eqx.Module):
     resolution: Any = parameter(default=0.0)
 
     def __check_init__(self) -> None:
-        _checks.check_sensors(self)
+        check_sensors(self)
 
     def __call__(
         self, system: Any, t: Time, q: Any, u: Array, control: Control, noise: Array

@@ -9,10 +9,10 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float
 
-from jaxhamel import _checks
 from jaxhamel._search._loop import Verdict
 from jaxhamel._search._optax import updated
 from jaxhamel._search._progress import Progress
+from jaxhamel.control._checks._problem import check_descent
 from jaxhamel.control._methods._method import AbstractControlSearch, AbstractManyStarts
 from jaxhamel.control._methods._single_shooting import residual
 from jaxhamel.control._problem._problem import ControlProblem
@@ -48,7 +48,7 @@ class GradientDescent(AbstractManyStarts):
     options: dict[str, Any] = eqx.field(default_factory=dict)
 
     def __check_init__(self) -> None:
-        _checks.check_descent(self)
+        check_descent(self)
 
     def cost(self, problem: ControlProblem, p: Float[Array, " P"]) -> Float[Array, ""]:
         """J(p), constraints penalised."""

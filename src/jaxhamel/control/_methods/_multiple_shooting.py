@@ -10,9 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from jaxhamel import _checks
 from jaxhamel._search._loop import Verdict
 from jaxhamel._search._progress import Progress
+from jaxhamel.control._checks._problem import check_shooting
 from jaxhamel.control._methods._levenberg_marquardt import (
     Iterate,
     first_iterate,
@@ -31,6 +31,7 @@ from jaxhamel.control._methods._shooting import (
 )
 from jaxhamel.control._problem._problem import ControlProblem
 from jaxhamel.mechanics import ROUTES
+from jaxhamel.mechanics._checks._system import check_route
 from jaxhamel.mechanics._tangent import tangent_size
 from jaxhamel.simulate._solvers._runge_kutta import tableau
 
@@ -74,8 +75,8 @@ class MultipleShooting(AbstractManyStarts):
     route: str | None = eqx.field(static=True, default=None)
 
     def __check_init__(self) -> None:
-        _checks.check_shooting(self)
-        _checks.check_route(self.route, ROUTES)
+        check_shooting(self)
+        check_route(self.route, ROUTES)
 
     def search(self, problem: ControlProblem, p: Float[Array, "*S P"]) -> AbstractControlSearch:
         """The search from p."""

@@ -11,6 +11,7 @@ from jaxtyping import Array, Float
 
 from jaxhamel import _checks
 from jaxhamel._search._stepwise import AbstractTask, Stepwise
+from jaxhamel.control._checks._problem import check_least_squares
 from jaxhamel.control._methods._method import AbstractControlSearch, AbstractMethod
 from jaxhamel.control._methods._shooting import quadrature
 from jaxhamel.control._problem._costs import constraint_residual, final_residual, running_residual
@@ -91,7 +92,7 @@ class SingleShooting(AbstractMethod):
     options: dict[str, Any] = eqx.field(default_factory=dict)
 
     def __check_init__(self) -> None:
-        _checks.check_least_squares(self)
+        check_least_squares(self)
 
     def search(self, problem: ControlProblem, p: Float[Array, "*S P"]) -> AbstractControlSearch:
         """The search from p."""

@@ -14,8 +14,15 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
-from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Time
+from jaxhamel.control._checks._problem import (
+    check_has_contact,
+    check_limits,
+    check_some_given,
+    check_target,
+    check_terms,
+    check_weight,
+)
 from jaxhamel.mechanics import System
 from jaxhamel.systems._parameters import as_parameter, parameter
 
@@ -58,7 +65,7 @@ class AbstractCost(eqx.Module):
 
     def check(self, system: System, ts: ArrayLike, q0: Configuration, u0: ArrayLike) -> None:
         """Raises if the cost does not fit the problem; default: checks `weight`, if there is one."""
-        _checks.check_weight(getattr(self, "weight", None))
+        check_weight(getattr(self, "weight", None))
 
 
 class Tracking(AbstractCost):
@@ -78,7 +85,7 @@ class Tracking(AbstractCost):
 
     def check(self, system: System, ts: ArrayLike, q0: Configuration, u0: ArrayLike) -> None:
         super().check(system, ts, q0, u0)
-        _checks.check_terms(self, system, ts, q0)
+        check_terms(self, system, ts, q0)
 
     def running(
         self, system: System, t: Time, q: Configuration, u: QuasiVelocity, control: Control
@@ -97,11 +104,11 @@ class Endpoint(AbstractCost):
     weight: Any = parameter(default=1.0)
 
     def __check_init__(self) -> None:
-        _checks.check_some_given(self, ("q", "u"))
+        check_some_given(self, ("q", "u"))
 
     def check(self, system: System, ts: ArrayLike, q0: Configuration, u0: ArrayLike) -> None:
         super().check(system, ts, q0, u0)
-        _checks.check_target(self, system)
+        check_target(self, system)
 
     def final(
         self, system: System, t: Time, q: Configuration, u: QuasiVelocity, control: Control
@@ -142,7 +149,7 @@ class RailLimits(AbstractCost):
     weight: Any = parameter(default=1.0)
 
     def __check_init__(self) -> None:
-        _checks.check_limits(self.lower, self.upper)
+        check_limits(self.lower, self.upper)
 
     def running(
         self, system: System, t: Time, q: Configuration, u: QuasiVelocity, control: Control
@@ -166,7 +173,7 @@ class ContactLimits(AbstractCost):
 
     def check(self, system: System, ts: ArrayLike, q0: Configuration, u0: ArrayLike) -> None:
         super().check(system, ts, q0, u0)
-        _checks.check_has_contact(system)
+        check_has_contact(system)
 
     def running(
         self, system: Any, t: Time, q: Configuration, u: QuasiVelocity, control: Control
@@ -213,7 +220,7 @@ class ControlAt(AbstractConstraint):
     at_end: bool = eqx.field(static=True, default=False)
 
     def __check_init__(self) -> None:
-        _checks.check_some_given(self, ("value", "rate"))
+        check_some_given(self, ("value", "rate"))
 
     def residual(
         self, system: System, t: Time, q: Configuration, u: QuasiVelocity, control: Control
@@ -230,10 +237,10 @@ class StateAtEnd(AbstractConstraint):
     at_end = True
 
     def __check_init__(self) -> None:
-        _checks.check_some_given(self, ("q", "u"))
+        check_some_given(self, ("q", "u"))
 
     def check(self, system: System, ts: ArrayLike, q0: Configuration, u0: ArrayLike) -> None:
-        _checks.check_target(self, system)
+        check_target(self, system)
 
     def residual(
         self, system: System, t: Time, q: Configuration, u: QuasiVelocity, control: Control

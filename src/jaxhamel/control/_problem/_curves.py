@@ -20,6 +20,13 @@ from numpy.polynomial import polynomial
 
 from jaxhamel import _checks
 from jaxhamel._typing import Scalar, Time
+from jaxhamel.control._checks._problem import (
+    check_fourier,
+    check_limits,
+    check_samples,
+    check_spline,
+    check_spline_size,
+)
 from jaxhamel.systems._parameters import as_parameter
 
 
@@ -89,7 +96,7 @@ class Spline(AbstractCurve):
         dtype = self.coefficients.dtype
         self.t0, self.t1 = (jnp.asarray(t, dtype=dtype) for t in (t0, t1))
         self.degree = degree
-        _checks.check_spline(self.coefficients, self.t0, self.t1, degree)
+        check_spline(self.coefficients, self.t0, self.t1, degree)
 
     @classmethod
     def constant(
@@ -98,7 +105,7 @@ class Spline(AbstractCurve):
         """The spline with the constant value `value`, `(n,)`."""
         row: Array = as_parameter(value)
         _checks.check_shape("value", row, ("n",))
-        _checks.check_spline_size("n_coefficients", n_coefficients, degree)
+        check_spline_size("n_coefficients", n_coefficients, degree)
         rows = jnp.broadcast_to(row[None, :], (n_coefficients, row.shape[0]))
         return cls(rows, t0, t1, degree)
 
@@ -111,8 +118,8 @@ class Spline(AbstractCurve):
         It interpolates if the number of samples equals that of the coefficients and their times are suitable.
         """
         ts, values = np.asarray(ts), np.asarray(values)
-        _checks.check_spline_size("n_coefficients", n_coefficients, degree)
-        _checks.check_samples(ts, values, n_coefficients)
+        check_spline_size("n_coefficients", n_coefficients, degree)
+        check_samples(ts, values, n_coefficients)
         basis = _collocation(ts, n_coefficients, degree)
         coefficients = np.linalg.lstsq(basis, values, rcond=None)[0]
         return cls(coefficients, ts[0], ts[-1], degree)
@@ -165,7 +172,7 @@ class FourierSeries(AbstractCurve):
     def __init__(self, mean: ArrayLike, cosine: ArrayLike, sine: ArrayLike, period: ArrayLike):
         self.mean, self.cosine, self.sine = (as_parameter(x) for x in (mean, cosine, sine))
         self.period = jnp.asarray(period, dtype=self.mean.dtype)
-        _checks.check_fourier(self.mean, self.cosine, self.sine, self.period)
+        check_fourier(self.mean, self.cosine, self.sine, self.period)
 
     def __call__(self, t: Time) -> Float[Array, " n"]:
         k = jnp.arange(1, self.cosine.shape[0] + 1).astype(self.mean.dtype)
@@ -194,7 +201,7 @@ class Limited(AbstractCurve):
         _checks.check_callable("curve", curve, "pytree t -> (n,), such as control.Spline")
         self.curve = curve
         self.lower, self.upper = as_parameter(lower), as_parameter(upper)
-        _checks.check_limits(self.lower, self.upper)
+        check_limits(self.lower, self.upper)
 
     def __call__(self, t: Time) -> Float[Array, " n"]:
         middle, half = (self.upper + self.lower) / 2, (self.upper - self.lower) / 2

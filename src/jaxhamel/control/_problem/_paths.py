@@ -10,6 +10,7 @@ from jaxtyping import Array, Float
 
 from jaxhamel import _checks
 from jaxhamel._typing import Scalar, Time
+from jaxhamel.control._checks._problem import check_ramp
 from jaxhamel.systems._parameters import parameter
 
 
@@ -36,7 +37,7 @@ class _Eased(eqx.Module):
 
     def __check_init__(self) -> None:
         _checks.check_positive("period", self.period)
-        _checks.check_ramp(self.ramp, self.period)
+        check_ramp(self.ramp, self.period)
 
     @abstractmethod
     def along(self, s: Scalar) -> Float[Array, " 2"]:

@@ -11,6 +11,7 @@ from jaxtyping import Array, Float
 
 from jaxhamel import _checks
 from jaxhamel._typing import Configuration, QuasiVelocity
+from jaxhamel.control._checks._problem import check_control_problem
 from jaxhamel.control._problem._costs import (
     AbstractConstraint,
     AbstractCost,
@@ -72,7 +73,7 @@ class ControlProblem(eqx.Module):
         self.costs = _checks.each_of("costs", costs, AbstractCost)
         self.constraints = _checks.each_of("constraints", constraints, AbstractConstraint)
         self.guess = _constant(self.q0, self.u0, self.ts) if guess is None else cast(guess)
-        _checks.check_control_problem(self)
+        check_control_problem(self)
         check_forms(system, self.ts[0], self.q0, self.u0, curve)
 
     @property

@@ -15,10 +15,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from jaxhamel import _checks
 from jaxhamel._lanes._derivatives._own_derivative import differentiated_as
 from jaxhamel._lanes._length import written
 from jaxhamel._lanes._transform import lanes
+from jaxhamel.ensemble._checks._members import check_rollout_times
 from jaxhamel.ensemble._equal_steps._adjoint_groups import Steps, groups_of
 from jaxhamel.ensemble._equal_steps._adjoint_sweep import advanced, with_adjoint
 from jaxhamel.ensemble._equal_steps._at_once import is_at_once
@@ -45,7 +45,7 @@ class Plan(NamedTuple):
     @classmethod
     def of(cls, ts, dt, method: Tableau | GroupMethod, checkpoint: bool | None, kernel) -> "Plan":
         """Checks the arguments; the times decide the number of steps."""
-        _checks.check_rollout_times(ts, dt)
+        check_rollout_times(ts, dt)
         counts = tuple(steps_in(np.asarray(ts, float), float(dt)))
         return cls(method, counts, checkpoint, Kernel.chosen(kernel))
 

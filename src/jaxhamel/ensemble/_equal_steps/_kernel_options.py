@@ -5,8 +5,8 @@ from typing import Any
 
 import jax
 
-from jaxhamel import _checks
 from jaxhamel._lanes._described import is_described
+from jaxhamel.ensemble._checks._members import check_kernel
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Kernel:
     @classmethod
     def chosen(cls, kernel: Any) -> "Kernel | None":
         """The options for `kernel=None`, True, False or a `Kernel` on this backend; None means lanes."""
-        _checks.check_kernel(kernel, cls)
+        check_kernel(kernel, cls)
         if is_described():
             return None
         if kernel is None:

@@ -10,9 +10,15 @@ from jaxtyping import Array, Bool
 
 from jaxhamel import _checks
 from jaxhamel._lanes._transform import flat_axes
+from jaxhamel.ensemble._checks._members import (
+    check_initial_values,
+    check_trajectories,
+    wrong_member,
+)
 from jaxhamel.ensemble._members._known import Known
 from jaxhamel.geometry import AbstractSpace
 from jaxhamel.mechanics import System, as_control
+from jaxhamel.mechanics._checks._system import check_a_system, check_frame_at, check_takes_control
 from jaxhamel.mechanics._controls._kinematic import inner
 from jaxhamel.mechanics._examination._agreement import check_agreement
 from jaxhamel.mechanics._examination._boundary import check_methods, takes_control
@@ -37,7 +43,7 @@ class Members(eqx.Module):
 
         **Raises:** `ValueError` that names the argument, and the trajectory if a single one is wrong.
         """
-        _checks.check_a_system(system)
+        check_a_system(system)
         _checks.check_arrays(q0=q0, u0=u0)
         _checks.check_velocity("u0", u0)
         parts = (system, _arrays(q0), _arrays(u0), _arrays(control))
@@ -45,7 +51,7 @@ class Members(eqx.Module):
         axes = _one_a_leaf(in_axes, given)
         leaves, structure = jax.tree.flatten((*parts[:3], as_control(parts[3])))
         size = _checks.check_batch(given, axes)
-        _checks.check_trajectories(size, parts[2])
+        check_trajectories(size, parts[2])
         _check_systems(system, axes)
         first = _first_system(system, axes)
         _check_states(first.space, parts[1], axes[len(jax.tree.leaves(system)) :], size)
@@ -65,7 +71,7 @@ class Members(eqx.Module):
         given = {name: _arrays(part) for name, part in given.items()}
         axes = _one_a_leaf(in_axes, given)
         size = _checks.check_batch(given, axes)
-        _checks.check_initial_values(size, next(iter(given.values())))
+        check_initial_values(size, next(iter(given.values())))
         leaves, structure = jax.tree.flatten((*given.values(), *map(_arrays, shared)))
         axes += [None] * (len(leaves) - len(axes))
         return cls._of_leaves(leaves, structure, axes, size)
@@ -88,13 +94,13 @@ class Members(eqx.Module):
         dtype = dtype_of_state(q0, u0)
         cast = lambda x: jax.ShapeDtypeStruct(jnp.shape(x), dtype)  # noqa: E731
         t, q0, u0 = jax.tree.map(cast, (0.0, q0, u0))
-        _checks.check_takes_control(system, control, takes_control(system))
+        check_takes_control(system, control, takes_control(system))
         check_methods(system, t, q0, u0, control)
         if not is_ours(inner(system)) and not _checks.any_tracer(self.leaves):
             first = _first_of(self.with_own([x[0] for x in self.own]), dtype)
             check_agreement(*first)
             if self.shares(0) and self.shares(1):  # a singular frame is then that of all
-                _checks.check_frame_at(*first[:3])
+                check_frame_at(*first[:3])
 
     @property
     def own(self) -> list[Any]:
@@ -184,7 +190,7 @@ def _check_systems(system: System, axes: list[int | None]) -> None:
         try:
             check(jax.tree.unflatten(structure, own))
         except ValueError as error:
-            raise _checks.wrong_member(index, error) from None
+            raise wrong_member(index, error) from None
 
 
 def _standing_out(x: np.ndarray) -> list[int]:

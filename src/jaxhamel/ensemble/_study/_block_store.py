@@ -14,8 +14,16 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from jaxhamel import _checks
 from jaxhamel._files import Lock
+from jaxhamel.ensemble._checks._run_folder import (
+    check_installed,
+    check_no_foreign_folder,
+    check_no_links,
+    check_same_run,
+    foreign_folder_error,
+    only_writer,
+    writing,
+)
 from jaxhamel.ensemble._origin._origin import Origin
 
 CHECKSUM = "checksum"
@@ -59,27 +67,27 @@ class BlockStore:
         self._disk = None if folder is None else self._opened(Path(folder), asked, resume, origin)
 
     def _opened(self, folder: Path, asked: dict[str, Any], resume: bool, origin: Origin | None):
-        _checks.check_installed("zarr", "a run with a folder", "cli")
+        check_installed("zarr", "a run with a folder", "cli")
         import zarr
         from zarr.codecs import ZstdCodec
 
         path, asked = folder / "values.zarr", json.loads(json.dumps(asked))
         columns = [*self.columns, CHECKSUM]
-        _checks.check_no_links(path)
+        check_no_links(path)
         if (path / "zarr.json").exists():
             disk = _of_this_package(path)
-            _checks.check_same_run(folder, disk.attrs["asked"], asked, resume)
+            check_same_run(folder, disk.attrs["asked"], asked, resume)
             if disk.shape != (self.size, len(columns)) or disk.attrs.get("columns") != columns:
-                raise _checks.foreign_folder_error(path)
+                raise foreign_folder_error(path)
             self.begun = Origin.read(disk.attrs.get("origin"))  # pyright: ignore
-            self._lock = _checks.only_writer(path)
+            self._lock = only_writer(path)
             for index in range(self.blocks):
                 self.table[self.rows(index)] = self._block(disk, index)
             return disk
-        _checks.check_no_foreign_folder(path)
-        with _checks.writing(folder, 0):
+        check_no_foreign_folder(path)
+        with writing(folder, 0):
             path.mkdir(parents=True, exist_ok=True)
-            self._lock = _checks.only_writer(path)
+            self._lock = only_writer(path)
             return zarr.create_array(
                 path,
                 shape=(self.size, len(columns)),
@@ -116,7 +124,7 @@ class BlockStore:
         **Raises:** `OSError` if the disk cannot be written, for instance because it is full; earlier blocks are kept.
         """
         if self._disk is not None:
-            with _checks.writing(self.folder, np.count_nonzero(~np.isnan(self.table[:, -1]))):
+            with writing(self.folder, np.count_nonzero(~np.isnan(self.table[:, -1]))):
                 sums = np.full((len(values), 1), self._checksum(index, values))
                 self._disk[self.rows(index)] = np.concatenate([values, sums], axis=1)
         self.table[self.rows(index)] = values
@@ -162,7 +170,7 @@ def _of_this_package(path: Path):
     except (
         Exception
     ) as error:  # zarr and json raise types of their own for a group or a truncated file
-        raise _checks.foreign_folder_error(path) from error
+        raise foreign_folder_error(path) from error
     if not isinstance(disk.attrs.get("asked"), dict):
-        raise _checks.foreign_folder_error(path)
+        raise foreign_folder_error(path)
     return disk

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from jaxhamel import _checks
+from jaxhamel.ensemble._checks._run_folder import another_program, begun_elsewhere, other_numbers
 from jaxhamel.ensemble._origin._origin import Origin
 from jaxhamel.ensemble._study._block_store import BlockStore
 
@@ -37,12 +37,12 @@ def check_origin(
         return
     same, versions = there.digest == here.digest, there.versions_not_of(here)
     if not same and not versions:
-        raise _checks.another_program(store.folder, there.first_difference(here))
+        raise another_program(store.folder, there.first_difference(here))
     if not versions:
         return
     rows, by = (0, 0.0) if same else _compared(store, again, versions)
     if store.missing and (same or rows):
-        said = _checks.begun_elsewhere(store.folder, versions, same, rows, by)
+        said = begun_elsewhere(store.folder, versions, same, rows, by)
         warnings.warn(said, UserWarning, stacklevel=5)
 
 
@@ -57,5 +57,5 @@ def _compared(store: BlockStore, again: Callable[..., Any], versions: str) -> tu
     worst = np.max(np.where(np.isnan(away), np.inf, away), axis=0)
     column = int(np.argmax(worst))
     if worst[column] > _tolerance():
-        raise _checks.other_numbers(store.folder, versions, store.columns[column], worst[column])
+        raise other_numbers(store.folder, versions, store.columns[column], worst[column])
     return len(kept), float(worst[column])

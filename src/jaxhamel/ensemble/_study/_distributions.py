@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from jaxhamel import _checks
+from jaxhamel.ensemble._checks._sampling import check_distribution
 
 
 def _truncated(special, p, m, s, a, b):
@@ -44,7 +44,7 @@ class Distribution:
     """
 
     def __init__(self, name: str, **parameters: Any):
-        _checks.check_distribution(name, parameters, {n: p for n, (p, _) in _QUANTILES.items()})
+        check_distribution(name, parameters, {n: p for n, (p, _) in _QUANTILES.items()})
         self.name = name
         arrays = np.broadcast_arrays(*(np.asarray(parameters[p], float) for p in self._names))
         self.parameters: dict[str, np.ndarray] = dict(zip(self._names, arrays, strict=True))

@@ -9,6 +9,8 @@ import numpy as np
 from jaxtyping import Array
 
 from jaxhamel import _checks
+from jaxhamel.ensemble._checks._run_folder import check_about
+from jaxhamel.ensemble._checks._sampling import check_model
 from jaxhamel.ensemble._study._distributions import Distributions
 from jaxhamel.ensemble._study._run import EnsembleRun
 from jaxhamel.ensemble._study._running import Progress
@@ -79,8 +81,8 @@ def monte_carlo(
     The same N and seed give the same numbers to the last bit, with or without interruptions, on one device or many.
     """
     samples = Samples(distributions, trajectories, seed, sampler)
-    _checks.check_model(model)
-    _checks.check_about(about)
+    check_model(model)
+    check_about(about)
     _checks.check_progress(progress)
     if check is not None:
         _checks.check_callable("check", check, "of one sample, a dictionary of arrays")

@@ -9,7 +9,9 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float
 
-from jaxhamel import _checks
+from jaxhamel.ensemble._checks._quantities import check_accuracy, check_aux, check_quantities
+from jaxhamel.ensemble._checks._run_folder import check_folder
+from jaxhamel.ensemble._checks._sampling import check_room, check_whole
 from jaxhamel.ensemble._origin._origin import Origin
 from jaxhamel.ensemble._study._block_store import BlockStore
 from jaxhamel.ensemble._study._check_origin import check_origin
@@ -49,18 +51,18 @@ class EnsembleRun:
         accuracy: Mapping[Any, float] | None = None,
         has_aux: bool = False,
     ):
-        _checks.check_folder(folder, resume)
-        wanted = _checks.check_whole("block", _suitable(samples.size) if block is None else block)
+        check_folder(folder, resume)
+        wanted = check_whole("block", _suitable(samples.size) if block is None else block)
         # at most N, since unused lanes cost time; the default takes few different values, so that few programs are compiled
         self.samples, self.block = samples, wanted if block is None else min(wanted, samples.size)
         self._devices, self._has_aux, self._first = Devices(model), has_aux, None
         shapes = jax.eval_shape(model, self._filled_up(0))
-        quantities = _checks.check_aux(shapes, self.block)[0] if has_aux else shapes
-        self.names = _checks.check_quantities(quantities, self.block)
+        quantities = check_aux(shapes, self.block)[0] if has_aux else shapes
+        self.names = check_quantities(quantities, self.block)
         self.events = tuple(n for n in self.names if quantities[n].dtype == bool)
-        _checks.check_room("trajectories", samples.size, len(self.names) + 1)
+        check_room("trajectories", samples.size, len(self.names) + 1)
         # before the folder is created, so that wrong arguments leave no folder behind
-        targets = _checks.check_accuracy(accuracy, self.names, self.events)
+        targets = check_accuracy(accuracy, self.names, self.events)
         self._goal = Goal([Target(*each, each[0] in self.events) for each in targets])
         columns = [*self.names, "failed"]
         asked = {**asked, "quantities": self.names, "block": self.block}

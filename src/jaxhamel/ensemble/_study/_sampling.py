@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
-from jaxhamel import _checks
+from jaxhamel.ensemble._checks._sampling import check_index, check_sampling, drawn_badly, refuses
 from jaxhamel.ensemble._study._distributions import Distributions
 
 SAMPLERS = ("random", "latin-hypercube", "sobol")
@@ -73,7 +73,7 @@ class Samples:
     def __init__(
         self, distributions: Distributions, size: int, seed: int = 0, sampler: str = "random"
     ):
-        _checks.check_sampling(distributions, size, seed, sampler, SAMPLERS)
+        check_sampling(distributions, size, seed, sampler, SAMPLERS)
         self.distributions: Distributions = dict(distributions)
         self.size: int = int(size)
         self.seed: int = int(seed)
@@ -94,12 +94,12 @@ class Samples:
             rows = range(first, last, step)
         if np.ndim(rows) == 1:
             return quantiles(self.distributions, self._scattered(rows))
-        index = _checks.check_index(rows, self.size)
+        index = check_index(rows, self.size)
         return {name: x[0] for name, x in self[index : index + 1].items()}
 
     def _scattered(self, rows) -> Float[np.ndarray, "B d"]:
         """The points of the unit cube with the given indices."""
-        checked = [_checks.check_index(i, self.size) for i in rows]
+        checked = [check_index(i, self.size) for i in rows]
         points = [self.probabilities(slice(i, i + 1)) for i in checked]
         return np.concatenate([np.zeros((0, self._points.dimension)), *points])
 
@@ -116,13 +116,13 @@ class Samples:
             try:
                 said = one(self[index])
             except (ValueError, AssertionError) as error:
-                raise ValueError(_checks.drawn_badly(index, self.seed, error)) from error
+                raise ValueError(drawn_badly(index, self.seed, error)) from error
             except Exception as error:
                 error.add_note(f"`check` was given trajectory {index} (seed {self.seed}).")
                 raise
-            if _checks.refuses(said):
+            if refuses(said):
                 refusal = "`check` gives False."
-                raise ValueError(_checks.drawn_badly(index, self.seed, refusal))
+                raise ValueError(drawn_badly(index, self.seed, refusal))
 
     def _extremes(self) -> set[int]:
         """Indices of the samples with the smallest and the largest value of each number."""

@@ -19,7 +19,14 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy import ndarray
 
-from jaxhamel import _checks
+from jaxhamel.ensemble._checks._quantities import (
+    check_base_samples,
+    check_left_over,
+    check_quantities,
+    check_slopes,
+)
+from jaxhamel.ensemble._checks._run_folder import check_about
+from jaxhamel.ensemble._checks._sampling import check_model, check_sampling, check_whole
 from jaxhamel.ensemble._study._distributions import Distributions
 from jaxhamel.ensemble._study._run import EnsembleRun
 from jaxhamel.ensemble._study._running import Progress
@@ -145,8 +152,8 @@ def derivative_bounds(
     points = Samples(distributions, samples, seed, sampler)
     many = model if batched else jax.vmap(model)
     found = jax.eval_shape(many, points[:1])
-    quantities = _checks.check_quantities(found, 1)
-    _checks.check_slopes(found, quantities)
+    quantities = check_quantities(found, 1)
+    check_slopes(found, quantities)
     names = column_names(distributions)
     asked = _asked("derivative-bounds", distributions, samples, seed, sampler, about)
     run = EnsembleRun(
@@ -163,11 +170,11 @@ def derivative_bounds(
 
 def _checked(model, distributions, samples, seed, sampler, bootstrap, about) -> int:
     """Checks all arguments before the run; the number of bootstrap resamples."""
-    _checks.check_sampling(distributions, samples, seed, sampler, SAMPLERS, "samples")
-    _checks.check_base_samples(samples)
-    _checks.check_model(model)
-    _checks.check_about(about)
-    return _checks.check_whole("bootstrap", bootstrap)
+    check_sampling(distributions, samples, seed, sampler, SAMPLERS, "samples")
+    check_base_samples(samples)
+    check_model(model)
+    check_about(about)
+    return check_whole("bootstrap", bootstrap)
 
 
 def _asked(what: str, distributions, samples, seed, sampler, about) -> dict[str, Any]:
@@ -270,7 +277,7 @@ def _bound(table: Float[ndarray, "N c"]) -> tuple[float, dict[str, ndarray]]:
 def _of_tables(indices, tables, distributions, samples, bootstrap, seed) -> Sensitivity:
     """The indices of each quantity, and their 2.5 % and 97.5 % quantiles over bootstrap resamples of the rows."""
     used = len(next(iter(tables.values())))
-    _checks.check_left_over(used, samples)
+    check_left_over(used, samples)
     found: dict[str, dict[str, Any]] = {"index": {}, "low": {}, "high": {}, "variance": {}}
     for name, table in tables.items():
         found["variance"][name], found["index"][name] = indices(table)

@@ -16,6 +16,7 @@ from jaxtyping import Array, Float
 from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar, Time, Vector3
 from jaxhamel.geometry import SO3, quaternion_matrix
+from jaxhamel.identify._checks._problem import check_entries
 from jaxhamel.mechanics import System, VectorField
 from jaxhamel.mechanics._controls._kinematic import under
 from jaxhamel.mechanics._kinematics import velocity_of
@@ -138,7 +139,7 @@ class Coordinate(AbstractMeasurement):
         if self.rate:
             q = system.space.rate(q, velocity_of(under(system, control), t, q, u))
         x = _part(q, self.part)
-        _checks.check_entries(f"measurement {self.name!r}", (self.index,), x.shape[0])
+        check_entries(f"measurement {self.name!r}", (self.index,), x.shape[0])
         return x[self.index][None]
 
     def guess(
@@ -232,7 +233,7 @@ class AngularRate(AbstractMeasurement):
         self, system: System, t: Time, q: Configuration, u: QuasiVelocity, control: Control
     ) -> Array:
         v = velocity_of(under(system, control), t, q, u)
-        _checks.check_entries(f"measurement {self.name!r}", self.axes, v.shape[0])
+        check_entries(f"measurement {self.name!r}", self.axes, v.shape[0])
         return v[jnp.array(self.axes)]
 
 

@@ -9,6 +9,7 @@ from jax.typing import ArrayLike
 from jaxhamel import _checks
 from jaxhamel._typing import Control
 from jaxhamel._words import counted
+from jaxhamel.identify._checks._problem import check_run, check_values
 from jaxhamel.mechanics import as_control
 
 
@@ -41,12 +42,12 @@ class Run:
         guess: tuple[Any, ...] | None = None,
     ):
         _checks.check_outside("ts", ts)
-        _checks.check_values(values, name)
+        check_values(values, name)
         columns = {key: np.asarray(value, dtype=float) for key, value in values.items()}
         self.ts = np.asarray(ts, dtype=float)
         self.values = {k: v[:, None] if v.ndim == 1 else v for k, v in columns.items()}
         self.control, self.name, self.guess = as_control(control), name, guess
-        _checks.check_run(self.ts, self.values, name)
+        check_run(self.ts, self.values, name)
 
     def until(self, t: float) -> "Run":
         """The part of the run up to the time t."""

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from jaxhamel import _checks
+from jaxhamel.identify._checks._parameters import check_frozen_names, check_path, check_realisable
 from jaxhamel.identify._parameters._inertia import (
     inertia_of,
     second_moments,
@@ -52,11 +53,11 @@ class BodyInertia(AbstractParameter):
 
     def resolved(self, system: Any) -> Self:
         for path in (self.mass, self.com, self.path):
-            _checks.check_path(system, path)
-        frozen = _checks.check_frozen_names(self.path, self.frozen, ("mass", "com", "inertia"))
+            check_path(system, path)
+        frozen = check_frozen_names(self.path, self.frozen, ("mass", "com", "inertia"))
         mass, _, inertia = self._of(system)
         _checks.check_positive(self.mass, mass)
-        _checks.check_realisable(self.path, inertia)
+        check_realisable(self.path, inertia)
         length = jnp.sqrt(jnp.trace(second_moments(inertia)) / mass)
         principal = leaf_of(system, self.path).ndim == 1
         return dataclasses.replace(self, frozen=frozen, length=length, principal=principal)
@@ -130,9 +131,9 @@ class RotationalInertia(AbstractParameter):
     principal: bool = eqx.field(static=True, default=False, kw_only=True)
 
     def resolved(self, system: Any) -> Self:
-        _checks.check_path(system, self.path)
+        check_path(system, self.path)
         inertia = leaf_of(system, self.path)
-        _checks.check_realisable(self.path, inertia)
+        check_realisable(self.path, inertia)
         length = jnp.sqrt(jnp.trace(second_moments(inertia)))
         return dataclasses.replace(self, length=length, principal=inertia.ndim == 1)
 

@@ -6,6 +6,7 @@ from jaxtyping import Array, Float
 
 from jaxhamel import _checks
 from jaxhamel._typing import Scalar, Vector3
+from jaxhamel.identify._checks._parameters import check_realisable
 
 
 def pseudo_inertia(mass: ArrayLike, com: ArrayLike, inertia: ArrayLike) -> Float[Array, "4 4"]:
@@ -65,7 +66,7 @@ def log_cholesky(mass: ArrayLike, com: ArrayLike, inertia: ArrayLike) -> Float[A
     mass, com, inertia = jnp.asarray(mass), jnp.asarray(com), jnp.asarray(inertia)
     _checks.check_positive("mass", mass)
     _checks.check_shape("com", com, (3,))
-    _checks.check_realisable("inertia", inertia)
+    check_realisable("inertia", inertia)
     upper = upper_cholesky(second_moments(inertia) / mass)
     return jnp.concatenate(
         [0.5 * jnp.log(mass)[None], jnp.log(jnp.diagonal(upper)), _above(upper), com]

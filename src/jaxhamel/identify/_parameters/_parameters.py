@@ -15,6 +15,12 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from jaxhamel import _checks
+from jaxhamel.identify._checks._parameters import (
+    check_frozen,
+    check_inside,
+    check_path,
+    check_prior,
+)
 from jaxhamel.identify._parameters._paths import leaf_of, with_leaf
 
 
@@ -33,7 +39,7 @@ class Prior(eqx.Module):
         dtype = jnp.result_type(float)
         self.mean, self.std = jnp.asarray(mean, dtype), jnp.asarray(std, dtype)
         self.relative = relative
-        _checks.check_prior(self.mean, self.std, relative)
+        check_prior(self.mean, self.std, relative)
 
     def residual(self, quantities: Float[Array, " r"]) -> Float[Array, " r"]:
         """The residual, with one entry for each quantity."""
@@ -111,9 +117,9 @@ class _Entries(AbstractParameter):
         """The values of the free entries, from their coordinates z."""
 
     def resolved(self, system: Any) -> Self:
-        _checks.check_path(system, self.path)
+        check_path(system, self.path)
         leaf = leaf_of(system, self.path)
-        mask = _checks.check_frozen(self.path, self.frozen, leaf.shape)
+        mask = check_frozen(self.path, self.frozen, leaf.shape)
         resolved = dataclasses.replace(self, frozen=mask, shape=leaf.shape)
         resolved.check(np.asarray(leaf)[~np.array(mask, bool).reshape(leaf.shape)])
         return resolved
@@ -207,7 +213,7 @@ class Bounded(_Entries):
     upper: float = 1.0
 
     def check(self, values: Array) -> None:
-        _checks.check_inside(self.path, values, self.lower, self.upper)
+        check_inside(self.path, values, self.lower, self.upper)
 
     def to_coordinate(self, x: Array) -> Array:
         share = (x - self.lower) / (self.upper - self.lower)

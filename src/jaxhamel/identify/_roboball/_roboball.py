@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxhamel import _checks
+from jaxhamel.identify._checks._problem import check_rolling_runs
 from jaxhamel.identify._data._runs import Run
 from jaxhamel.identify._estimate import Estimate
 from jaxhamel.identify._fit import fit
@@ -118,7 +118,7 @@ def fit_roboball(
     runs = [steady(run) for run in runs]
     rolling = [run for run in runs if "shell" in run.values]
     held = [run for run in runs if "shell" not in run.values]
-    _checks.check_rolling_runs(rolling)
+    check_rolling_runs(rolling)
     start = SoftRollingPendulum.roboball(**FIRST_GUESS) if start is None else start
     budget = {
         "max_iterations": max_iterations,

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxhamel import _checks
+from jaxhamel.identify._checks._problem import check_first_seconds, check_rolling_runs
 from jaxhamel.identify._data._measurements import Measured
 from jaxhamel.identify._data._runs import Run
 from jaxhamel.identify._estimate import Estimate
@@ -66,8 +66,8 @@ def predict_roboball(
 
     **Raises:** `ValueError` if the first seconds contain too few measurements, or the whole run.
     """
-    _checks.check_rolling_runs([run] if "shell" in run.values else [])
-    _checks.check_first_seconds(run.ts, float(run.ts[0]), seconds)
+    check_rolling_runs([run] if "shell" in run.values else [])
+    check_first_seconds(run.ts, float(run.ts[0]), seconds)
     first = steady(run.until(float(run.ts[0]) + seconds))
     initial = fit(_problem(system, first, spread, dt))
     q0, u0 = jax.tree.map(lambda x: x[0], (initial.x.q, initial.x.u))

@@ -12,6 +12,13 @@ from jaxtyping import Array, Float
 
 from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control, Scalar, Time
+from jaxhamel.mechanics._checks._constraints import (
+    check_has_loops,
+    check_loop_rates,
+    check_loops_close,
+    check_metric,
+)
+from jaxhamel.mechanics._checks._returns import check_returns, returns_of
 from jaxhamel.mechanics._controls._kinematic import inner
 from jaxhamel.mechanics._controls._moving_parts import has_loops
 from jaxhamel.mechanics._equations._euler_lagrange import mass_matrix
@@ -52,8 +59,8 @@ def close_loops(
 
     Source: Hairer, Lubich and Wanner, Geometric Numerical Integration, IV.4.
     """
-    _checks.check_has_loops(system, has_loops(system))
-    _checks.check_metric(metric)
+    check_has_loops(system, has_loops(system))
+    check_metric(metric)
     t, q, _, control = prepare(q, t=t, control=control)
     system.space.check(q, "q")
     _check_returned(inner(system), t, q)
@@ -64,9 +71,7 @@ def close_loops(
 
 def _check_returned(system, t, q) -> None:
     dtype = jnp.result_type(*jax.tree.leaves(q))
-    _checks.check_returns(
-        system, _checks.returns_of(system, ["holonomic"], t, q, None, None), dtype
-    )
+    check_returns(system, returns_of(system, ["holonomic"], t, q, None, None), dtype)
 
 
 def check_closed(system: System, t: Scalar, q: Configuration, power: float = 0.25) -> None:
@@ -75,7 +80,7 @@ def check_closed(system: System, t: Scalar, q: Configuration, power: float = 0.2
     **Raises:** `ValueError` with advice on how to find a nearby configuration.
     """
     if has_loops(system) and not _checks.any_tracer((system, t, q)):
-        _checks.check_closed(system, t, system.holonomic(t, q), power)
+        check_loops_close(system, t, system.holonomic(t, q), power)
 
 
 @eqx.filter_jit
@@ -118,7 +123,7 @@ def check_loops(system: System, t: Scalar, q: Configuration) -> None:
     if not overrides(system, "holonomic") or _checks.any_tracer((system, t, q)):
         return
     _checks.check_finite("holonomic(t, q)", system.holonomic(t, q))
-    _checks.check_loop_rates(system, t, *_rates(system, t, q))
+    check_loop_rates(system, t, *_rates(system, t, q))
 
 
 @eqx.filter_jit

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 
 from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Multiplier, Scalar
+from jaxhamel.mechanics._checks._constraints import check_number_of_constraints, check_span
 from jaxhamel.mechanics._constraints._constrained_solve import constrained_solve
 from jaxhamel.mechanics._kinematics import InverseFrame
 from jaxhamel.mechanics._system import System, overrides
@@ -44,8 +45,8 @@ def check_redundant(system: System, t: Scalar, q: Configuration) -> None:
         return
     rows = system.constraints(t, q)
     if rows is not None:
-        _checks.check_number_of_constraints(system, rows)
-        _checks.check_span(system, t, *_rows(system, t, q))
+        check_number_of_constraints(system, rows)
+        check_span(system, t, *_rows(system, t, q))
 
 
 @eqx.filter_jit

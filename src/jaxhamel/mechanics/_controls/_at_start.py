@@ -7,10 +7,10 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from jaxhamel import _checks
-from jaxhamel._checks._systems._traced import called
+from jaxhamel._checks._traced import called
 from jaxhamel._shapes import Seen
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Time
+from jaxhamel.mechanics._checks._feedback import check_feedback_value, check_takes_feedback
 from jaxhamel.mechanics._controls._control import Constant, Feedback
 from jaxhamel.mechanics._system import System, dtype_of
 
@@ -37,12 +37,12 @@ def looked_at(
 
     **Raises:** `TypeError` or `ValueError` for a value that the system does not accept.
     """
-    _checks.check_takes_feedback(system)
+    check_takes_feedback(system)
     at = (control, t, q, u)
     abstract = any(isinstance(x, jax.ShapeDtypeStruct) for x in jax.tree.leaves(at))
     value = _shapes(*at) if abstract or _SEEN.is_new(*at) else None
     value = value if abstract else _value(*at)
-    _checks.check_feedback_value(system, t, value, dtype_of(q))
+    check_feedback_value(system, t, value, dtype_of(q))
     return value
 
 

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 
 from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Time
+from jaxhamel.mechanics._checks._feedback import check_of_state, check_of_time
 
 
 class Constant(eqx.Module):
@@ -53,7 +54,7 @@ class Feedback(eqx.Module):
     function: Callable[..., Any]
 
     def __check_init__(self) -> None:
-        _checks.check_of_state(self.function)
+        check_of_state(self.function)
 
     def __call__(self, t: Time, q: Configuration, u: QuasiVelocity) -> Any:
         """The value function(t, q, u), with its numbers as arrays."""
@@ -66,7 +67,7 @@ def as_control(control: Control) -> Callable[..., Any] | None:
         return None
     if callable(control):
         if not isinstance(control, Feedback):
-            _checks.check_of_time(control)
+            check_of_time(control)
         return control
     _checks.check_constant_control(control)
     return Constant(jax.tree.map(jnp.asarray, control))

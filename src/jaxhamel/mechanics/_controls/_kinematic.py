@@ -5,9 +5,10 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control, Scalar, Time, Velocity
 from jaxhamel.geometry import AbstractSpace
+from jaxhamel.mechanics._checks._hypotheses import check_no_prescribed_motion
+from jaxhamel.mechanics._checks._system import check_a_system, check_control_value
 from jaxhamel.mechanics._controls._control import at_state
 from jaxhamel.mechanics._description._declarations import State, state_of
 from jaxhamel.mechanics._description._drawing import Place, Shape
@@ -43,7 +44,7 @@ class Kinematic(System):
     system: System
 
     def __check_init__(self) -> None:
-        _checks.check_a_system(self.system)
+        check_a_system(self.system)
 
     @property
     def space(self) -> AbstractSpace:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -72,7 +73,7 @@ class Kinematic(System):
 
     def lagrangian(self, t: Time, q: Configuration, v: Velocity) -> Scalar:
         """That of the system."""
-        _checks.check_no_prescribed_motion(
+        check_no_prescribed_motion(
             self.system,
             "The control of a Kinematic system is its quasi-velocities, which leaves that motion open.",
             "Take energies and forces of the system itself.",
@@ -107,7 +108,7 @@ class Kinematic(System):
         """The independent quasi-velocities."""
         name = type(self.system).__name__
         meaning = f"the independent quasi-velocities of {name}"
-        _checks.check_control_value(t, control, (self.n_controls,), meaning)
+        check_control_value(t, control, (self.n_controls,), meaning)
 
     def places(self, t: Time, q: Configuration, control: Control) -> tuple[Place, ...]:
         """Those of the system."""

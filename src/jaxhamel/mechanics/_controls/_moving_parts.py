@@ -6,9 +6,10 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar, Time, Velocity
 from jaxhamel.geometry import AbstractSpace, Euclidean, Product
+from jaxhamel.mechanics._checks._feedback import check_moving_parts
+from jaxhamel.mechanics._checks._system import check_a_system, check_control_value
 from jaxhamel.mechanics._controls._control import as_control, at_state
 from jaxhamel.mechanics._controls._kinematic import Kinematic
 from jaxhamel.mechanics._description._declarations import Output, Part, State, state_of
@@ -63,8 +64,8 @@ class MovingParts(System):
     n_parts: int | None = eqx.field(static=True, default=None)
 
     def __check_init__(self) -> None:
-        _checks.check_a_system(self.system)
-        _checks.check_moving_parts(self.system, self.n_parts)
+        check_a_system(self.system)
+        check_moving_parts(self.system, self.n_parts)
 
     @property
     def space(self) -> Product:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -167,7 +168,7 @@ class MovingParts(System):
     def check_control(self, t: Time, control: Control) -> None:
         """θ̈."""
         name = type(self.system).__name__
-        _checks.check_control_value(
+        check_control_value(
             t, control, (self.n_controls,), f"the second rates of the moving parts of {name}"
         )
 

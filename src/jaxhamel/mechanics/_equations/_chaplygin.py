@@ -21,9 +21,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control, Scalar, Time
 from jaxhamel.geometry import Euclidean, bundle_curvature
+from jaxhamel.geometry._checks import check_frame_matrix
+from jaxhamel.mechanics._checks._system import check_state
 from jaxhamel.mechanics._examination._boundary import KINEMATIC, check_shapes
 from jaxhamel.mechanics._kinematics import applied_force, lagrangian, prepare
 from jaxhamel.mechanics._small_solve import inverse, symmetric_solve
@@ -143,9 +144,9 @@ def _check(system: System, t: Scalar, q: Configuration, rdot: ShapeRate, control
             f"`system` {name} has a drift; these equations hold for constraints without one. "
             "Use `jaxhamel.acceleration`, which takes affine constraints."
         )
-    _checks.check_state(system, q, rdot)
+    check_state(system, q, rdot)
     check_shapes(system, t, q, control)
-    _checks.check_frame_matrix("A_1 of frame(t, q)", system.frame(t, q)[:m, :m], m)
+    check_frame_matrix("A_1 of frame(t, q)", system.frame(t, q)[:m, :m], m)
 
 
 @eqx.filter_jit

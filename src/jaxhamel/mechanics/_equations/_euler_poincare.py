@@ -18,6 +18,7 @@ from jaxtyping import Array, Float, PyTree
 from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Scalar, Time, Velocity
 from jaxhamel.geometry import AbstractSpace
+from jaxhamel.mechanics._checks._system import check_same_structure
 from jaxhamel.mechanics._small_solve import symmetric_solve
 from jaxhamel.mechanics._system import System
 
@@ -119,7 +120,7 @@ def _check_shapes(lagrangian, space, xi, a, action, force) -> None:
     energy = jax.eval_shape(lagrangian, xi, a)
     _checks.check_shape("lagrangian(xi, a)", energy, (), "It is one number [J].")
     if action is not None:
-        _checks.check_same_structure("action(xi, a)", jax.eval_shape(action, xi, a), a)
+        check_same_structure("action(xi, a)", jax.eval_shape(action, xi, a), a)
 
 
 class EulerPoincareSystem(System):

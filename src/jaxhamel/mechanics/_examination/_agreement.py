@@ -20,6 +20,7 @@ from jaxhamel import _checks
 from jaxhamel._lanes._xla_cpu._jit import is_outermost, known_here
 from jaxhamel._shapes import Seen
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar
+from jaxhamel.mechanics._checks._system import check_bodies, check_inverse, check_leaves
 from jaxhamel.mechanics._controls._kinematic import inner
 from jaxhamel.mechanics._equations._gauss import Normal, of_bodies, of_lagrangian
 from jaxhamel.mechanics._kinematics import velocity_of
@@ -44,9 +45,9 @@ def check_agreement(
     if not _AGREED.is_new(*kind, values=values):
         return
     try:
-        _checks.check_leaves(system)
-        _checks.check_inverse(system, t, *inverse_error(system, t, q))
-        _checks.check_bodies(system, t, disagreement(system, t, q, u, control))
+        check_leaves(system)
+        check_inverse(system, t, *inverse_error(system, t, q))
+        check_bodies(system, t, disagreement(system, t, q, u, control))
     except Exception:
         _AGREED.forget(*kind, values=values)
         raise

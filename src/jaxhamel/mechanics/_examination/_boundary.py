@@ -14,6 +14,16 @@ from jaxtyping import Array
 from jaxhamel import _checks
 from jaxhamel._shapes import Seen
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar
+from jaxhamel.mechanics._checks._returns import check_returns, returns_of
+from jaxhamel.mechanics._checks._system import (
+    check_a_system,
+    check_control_of,
+    check_frame_at,
+    check_leaves,
+    check_mass_matrix,
+    check_state,
+    check_takes_control,
+)
 from jaxhamel.mechanics._constraints._holonomic import check_loops
 from jaxhamel.mechanics._constraints._redundant import check_redundant
 from jaxhamel.mechanics._controls._at_start import at_start
@@ -35,7 +45,7 @@ def check_system(
 
     **Raises:** `ValueError` or `TypeError` that names the argument or the method.
     """
-    _checks.check_state(system, q, u)
+    check_state(system, q, u)
     reshape: Any = jnp.reshape if _checks.concrete(t) is None else np.reshape
     check_control(system, reshape(t, 1), q, u, control)
     check_forms(system, t, q, u, control)
@@ -51,7 +61,7 @@ def check_control(
     start = _checks.first_time(ts)
     control = at_start(system, start, q, u, control)
     _checks.check_control_along(ts, control)
-    _checks.check_control_of(system, start, control)
+    check_control_of(system, start, control)
 
 
 def check_forms(
@@ -67,9 +77,9 @@ def check_forms(
     if isinstance(system, MovingParts):
         own_q, own_u, parts = parts_inside(system, t, q, u, control)
         return check_forms(system.system, t, own_q, own_u, parts)
-    _checks.check_takes_control(system, control, takes_control(system))
+    check_takes_control(system, control, takes_control(system))
     check_methods(system, t, q, u, control)
-    _checks.check_frame_at(system, t, q)
+    check_frame_at(system, t, q)
     check_redundant(inner(system), t, q)
     check_loops(inner(system), t, q)
     check_agreement(system, t, q, u, control)
@@ -94,13 +104,13 @@ def check_shapes(
 
     **Raises:** `ValueError` or `TypeError` that names the method.
     """
-    _checks.check_a_system(system)
+    check_a_system(system)
     system.space.check(q, "q")
     if only is not None and isinstance(system, MovingParts):
         return  # its own methods need the motion of the parts
     if only is None:
-        _checks.check_control_of(system, t, control)
-        _checks.check_takes_control(system, control, takes_control(system))
+        check_control_of(system, t, control)
+        check_takes_control(system, control, takes_control(system))
     u: Any = np.zeros(system.n_independent, dtype_of(q))
     check_methods(system, t, q, u, control, only)
 
@@ -130,8 +140,8 @@ def check_methods(
     try:
         given = inner(system)
         names = [name for name in methods(system) if only is None or name in only]
-        returned = _checks.returns_of(given, names, t, q, u, control)
-        _checks.check_returns(given, returned, dtype_of(q))
+        returned = returns_of(given, names, t, q, u, control)
+        check_returns(given, returned, dtype_of(q))
     except Exception:
         _TRACED.forget(*kind)
         raise
@@ -166,10 +176,10 @@ def check_regular_mass(
 
     **Raises:** `ValueError` that names the field.
     """
-    _checks.check_leaves(system)
+    check_leaves(system)
     if overrides(system, "lagrangian") and system.n_independent:
         matrix = run_quickly(of_lagrangian, system, t, q, u, control).mass_matrix
-        _checks.check_mass_matrix(system, matrix, conditioning(matrix))
+        check_mass_matrix(system, matrix, conditioning(matrix))
 
 
 def methods(system: System) -> list[str]:

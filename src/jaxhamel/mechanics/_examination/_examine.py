@@ -9,8 +9,20 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Time
+from jaxhamel.mechanics._checks._returns import check_returns, returns_of
+from jaxhamel.mechanics._checks._system import (
+    check_a_system,
+    check_bodies,
+    check_control_of,
+    check_examined,
+    check_frame_at,
+    check_inverse,
+    check_leaves,
+    check_mass_matrix,
+    check_state,
+    check_takes_control,
+)
 from jaxhamel.mechanics._constraints._holonomic import check_closed, check_loops
 from jaxhamel.mechanics._constraints._redundant import check_redundant
 from jaxhamel.mechanics._controls._at_start import at_start
@@ -105,8 +117,8 @@ def examine(
 
     **Raises:** `TypeError` if the argument is no system at all, or if its values are traced.
     """
-    _checks.check_examined(system, System, (q, t, u, control))
-    _checks.check_a_system(system)
+    check_examined(system, System, (q, t, u, control))
+    check_a_system(system)
     found: dict[str, Any] = {"problems": []}
     at: Any = (t, *_state(system, q, u), control)
     try:
@@ -129,17 +141,17 @@ def _state(system: System, q, u) -> tuple[Any, Any]:
 
 def _arguments(system: System, t, q, u, control) -> tuple[Any, ...]:
     t, q, (u,), control = prepare(q, u, t=t, control=control, keep_feedback=True)
-    _checks.check_state(system, q, u)
+    check_state(system, q, u)
     start = at_start(system, t, q, u, control)
-    _checks.check_takes_control(system, start, takes_control(system))
-    _checks.check_control_of(system, t, start)
+    check_takes_control(system, start, takes_control(system))
+    check_control_of(system, t, start)
     return t, q, u, control
 
 
 def _returns(system: System, t, q, u, control) -> dict[str, Any]:
     control, given = at_start(system, t, q, u, control), inner(system)
-    returned = _checks.returns_of(given, methods(system), t, q, u, control)
-    _checks.check_returns(given, returned, jax.tree.leaves(q)[0].dtype)
+    returned = returns_of(given, methods(system), t, q, u, control)
+    check_returns(given, returned, jax.tree.leaves(q)[0].dtype)
     return dict(returned)
 
 
@@ -153,14 +165,14 @@ def _values(system: System, at, found: dict[str, Any]) -> None:
         except ValueError as error:
             found["problems"].append(_one_line(error))
 
-    noted(_checks.check_leaves, system)
+    noted(check_leaves, system)
     if overrides(system, "frame"):
-        noted(_checks.check_frame_at, system, t, q)
+        noted(check_frame_at, system, t, q)
     _constraints(system, t, q, found, noted)
     numbers = run_quickly(_numbers, system, t, q, u, control)
     found["constraints"] = conditioning(numbers["frame"][: system.n_constraints])
     found["mass_matrix"] = conditioning(numbers["mass_matrix"])
-    noted(_checks.check_mass_matrix, system, numbers["mass_matrix"], found["mass_matrix"])
+    noted(check_mass_matrix, system, numbers["mass_matrix"], found["mass_matrix"])
     found["quadratic"], found["homogeneous"] = map(_hold, numbers["hypotheses"])
     found["depends_on_time"] = tuple(
         name for name, rate in numbers["rates"].items() if np.any(np.asarray(rate) != 0.0)
@@ -168,9 +180,9 @@ def _values(system: System, at, found: dict[str, Any]) -> None:
     if "inverse_frame" in found["returns"]:
         error, room = inverse_error(system, t, q)
         found["inverse_error"] = error
-        noted(_checks.check_inverse, system, t, error, room)
+        noted(check_inverse, system, t, error, room)
     found["bodies"] = disagreement(system, t, q, u, control)
-    noted(_checks.check_bodies, system, t, found["bodies"])
+    noted(check_bodies, system, t, found["bodies"])
 
 
 def _constraints(system: System, t, q, found: dict[str, Any], noted: Callable) -> None:

@@ -18,6 +18,7 @@ from jaxtyping import Array
 from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control, Scalar, Velocity
 from jaxhamel.geometry import AbstractSpace
+from jaxhamel.mechanics._checks._hypotheses import check_hypotheses
 from jaxhamel.mechanics._kinematics import applied_force, covector, lagrangian
 from jaxhamel.mechanics._system import System, dtype_of
 
@@ -47,7 +48,7 @@ def require(
         return
     found = _found(system, t, q, v, control, hypotheses)
     named = [(name, *compared) for name, compared in zip(hypotheses, found, strict=True)]
-    _checks.check_hypotheses(system, named, equations, instead)
+    check_hypotheses(system, named, equations, instead)
 
 
 @eqx.filter_jit

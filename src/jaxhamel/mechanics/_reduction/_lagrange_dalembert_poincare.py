@@ -17,6 +17,12 @@ from jaxtyping import Array, Float
 from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control, Time
 from jaxhamel.geometry import AbstractSpace, curvature
+from jaxhamel.geometry._checks import check_frame_matrix
+from jaxhamel.mechanics._checks._system import (
+    check_constraint_count,
+    check_invariant_constraints,
+    check_state,
+)
 from jaxhamel.mechanics._examination._boundary import KINEMATIC, check_shapes
 from jaxhamel.mechanics._examination._hypotheses import steps_around
 from jaxhamel.mechanics._kinematics import covector, derivatives, lagrangian, prepare
@@ -68,7 +74,7 @@ def principal_connection(system: System, t: Time, q: Configuration) -> Connectio
     **Raises:** `TypeError` on another space; `ValueError` for another number of constraints.
     """
     f = structure_group(system).dim
-    _checks.check_constraint_count(system, f, _WHOLE_GROUP)
+    check_constraint_count(system, f, _WHOLE_GROUP)
     t, q, (), _ = prepare(q, t=t, control=None)
     check_shapes(system, t, q, only=KINEMATIC)
     return _connection(system, t, q)
@@ -116,18 +122,18 @@ def _to_body(group: AbstractSpace, g: Configuration, right: bool) -> Float[Array
 def _check(system, t, q, rdot, control, right: bool) -> None:
     group = structure_group(system)
     name = type(system).__name__
-    _checks.check_constraint_count(system, group.dim, _WHOLE_GROUP)
+    check_constraint_count(system, group.dim, _WHOLE_GROUP)
     if overrides(system, "drift"):
         raise ValueError(
             f"`system` {name} has a drift; these equations hold for constraints without one. "
             "Use `jaxhamel.acceleration`, which takes affine constraints."
         )
-    _checks.check_state(system, q, rdot)
+    check_state(system, q, rdot)
     check_shapes(system, t, q, control)
     first = system.frame(t, q)[: group.dim, : group.dim]
-    _checks.check_frame_matrix("A_1 of frame(t, q)", first, group.dim)
+    check_frame_matrix("A_1 of frame(t, q)", first, group.dim)
     if not _checks.any_tracer((system, t, q)):
-        _checks.check_invariant_constraints(system, *_moved_connections(system, t, q, right), right)
+        check_invariant_constraints(system, *_moved_connections(system, t, q, right), right)
 
 
 _WHOLE_GROUP = (

@@ -27,6 +27,7 @@ from jaxtyping import Array, Float
 from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control, Scalar, Time, Velocity
 from jaxhamel.geometry import curvature
+from jaxhamel.mechanics._checks._system import check_constraint_count, check_state
 from jaxhamel.mechanics._equations._euler_lagrange import mass_matrix
 from jaxhamel.mechanics._examination._boundary import check_shapes
 from jaxhamel.mechanics._kinematics import (
@@ -223,7 +224,7 @@ def force_on(
 
 def _check(system, t, q, u, control) -> None:
     structure_group(system)
-    _checks.check_constraint_count(system, 0, "Constrained: `lagrange_dalembert_poincare`.")
-    _checks.check_state(system, q, u)
+    check_constraint_count(system, 0, "Constrained: `lagrange_dalembert_poincare`.")
+    check_state(system, q, u)
     check_shapes(system, t, q, control)
     check_locked(system, t, q, u, control, "block-diagonal form of the Lagrange–Poincaré equations")

@@ -24,6 +24,13 @@ from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar, Time, Velocity
 from jaxhamel.geometry import AbstractSpace, Euclidean, Product
 from jaxhamel.geometry._connection import ConnectionMatrix, ShapeCoordinates
+from jaxhamel.mechanics._checks._system import (
+    check_bundle,
+    check_constraint_count,
+    check_motion_given,
+    check_same_metric,
+    check_state,
+)
 from jaxhamel.mechanics._description._drawing import Place
 from jaxhamel.mechanics._description._drawing import Shape as DrawnShape
 from jaxhamel.mechanics._equations._euler_lagrange import mass_matrix
@@ -144,7 +151,7 @@ def check_locked(
     equations = f"The {name} assumes T = ½ v·M(t, r) v."
     require(system, t, q, v, control, ("quadratic",), equations, _ANY_LAGRANGIAN)
     for here, at_identity in zip(*_moved_inertias(system, t, q, control), strict=True):
-        _checks.check_same_metric(system, here, at_identity)
+        check_same_metric(system, here, at_identity)
 
 
 @eqx.filter_jit
@@ -172,7 +179,7 @@ def locked_velocity(
     """
     fibre = structure_group(system).dim
     t, q, (u,), control = prepare(q, u, t=t, control=control)
-    _checks.check_state(system, q, u)
+    check_state(system, q, u)
     check_shapes(system, t, q, control)
     v = velocity_of(system, t, q, u)
     return v[:fibre] + mechanical_connection(system, t, control)(q[1]) @ v[fibre:]
@@ -200,8 +207,8 @@ class LockedFrame(System):
 
     def __check_init__(self) -> None:
         structure_group(self.base)
-        _checks.check_constraint_count(self.base, 0, "The locked velocity needs every direction.")
-        _checks.check_motion_given(self.base, self.motion)
+        check_constraint_count(self.base, 0, "The locked velocity needs every direction.")
+        check_motion_given(self.base, self.motion)
 
     @property
     def space(self) -> AbstractSpace:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -274,5 +281,5 @@ class ZeroMomentum(LockedFrame):
 def structure_group(system: System) -> AbstractSpace:
     """G of a system on `Product(G, Euclidean(m))`; `TypeError` on any other space."""
     factors = list(system.space.spaces) if isinstance(system.space, Product) else []
-    _checks.check_bundle(system, len(factors) == 2 and isinstance(factors[1], Euclidean))
+    check_bundle(system, len(factors) == 2 and isinstance(factors[1], Euclidean))
     return factors[0]

@@ -17,6 +17,7 @@ from jaxtyping import Array, Float
 from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar, Time, Velocity
 from jaxhamel.geometry import SE2, SE3, AbstractSpace, group_motion, hat, quaternion_conjugate
+from jaxhamel.mechanics._checks._system import check_rigid_inertia, check_rigid_motions, check_state
 from jaxhamel.mechanics._equations._euler_lagrange import mass_matrix
 from jaxhamel.mechanics._examination._boundary import check_shapes
 from jaxhamel.mechanics._examination._hypotheses import require
@@ -48,7 +49,7 @@ def spatial_momentum(
     """
     structure_group(system)
     t, q, (u,), control = prepare(q, u, t=t, control=control)
-    _checks.check_state(system, q, u)
+    check_state(system, q, u)
     check_shapes(system, t, q, control)
     return _spatial_momentum(system, t, q, u, control)
 
@@ -147,12 +148,12 @@ def centroidal(
     Müller 2023, section 5(e); Orin and Goswami (2008).
     """
     group = structure_group(system)
-    _checks.check_rigid_motions(system, isinstance(group, SE2 | SE3))
+    check_rigid_motions(system, isinstance(group, SE2 | SE3))
     t, q, (u,), control = prepare(q, u, t=t, control=control)
-    _checks.check_state(system, q, u)
+    check_state(system, q, u)
     check_shapes(system, t, q, control)
     if not _checks.any_tracer((system, t, q, control)):
-        _checks.check_rigid_inertia(system, *_rigid_inertia(system, t, q, control))
+        check_rigid_inertia(system, *_rigid_inertia(system, t, q, control))
     return _centroidal(system, t, q, u, control)
 
 

@@ -29,6 +29,8 @@ from jaxtyping import Array, Float
 from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control, Time
 from jaxhamel.geometry import AbstractSpace
+from jaxhamel.mechanics._checks._hypotheses import check_hypotheses, check_reducible
+from jaxhamel.mechanics._checks._system import check_state
 from jaxhamel.mechanics._examination._boundary import KINEMATIC, check_shapes
 from jaxhamel.mechanics._examination._hypotheses import require, steps_around
 from jaxhamel.mechanics._kinematics import InverseFrame, covector, lagrangian, prepare
@@ -153,7 +155,7 @@ def nonholonomic_connection(
     Bloch, Krishnaprasad, Marsden and Murray 1996, section 6, with Müller's sign of A.
     """
     group = structure_group(system)
-    _checks.check_reducible(system, group.dim, overrides(system, "drift"))
+    check_reducible(system, group.dim, overrides(system, "drift"))
     connection = NonholonomicConnection(system, basis, t, right)
     if not _checks.any_tracer((system, t, basis)):
         _check_near_identity(connection)
@@ -173,7 +175,7 @@ def _check_near_identity(connection: NonholonomicConnection) -> None:
     names = ("metric", "constraints", "scleronomic", "basis" if connection.basis else "shape rows")
     found = zip(names, _examined(connection, t, q), strict=True)
     named = [(name, values, 0.0 * values, size) for name, (values, size) in found]
-    _checks.check_hypotheses(system, named, _EQUATIONS, _INSTEAD)
+    check_hypotheses(system, named, _EQUATIONS, _INSTEAD)
 
 
 _EQUATIONS = "The nonholonomic momentum equation is that of an invariant ½ v·M(r) v and invariant constraints."
@@ -244,7 +246,7 @@ def nonholonomic_momentum_equations(
         q, momentum, rdot, t=t, control=control, names=("momentum", "rdot")
     )
     count = connection.group.dim - system.n_constraints
-    _checks.check_state(system, q, jnp.concatenate([momentum, rdot]))
+    check_state(system, q, jnp.concatenate([momentum, rdot]))
     _checks.check_shape("momentum", momentum, (count,), "One entry a direction of E.")
     check_shapes(system, t, q, control)
     return _reduced(connection, t, q, momentum, rdot, control)

@@ -12,8 +12,8 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Time
+from jaxhamel.mechanics._checks._equilibria import check_curve_of_solutions
 from jaxhamel.mechanics._kinematics import prepare
 from jaxhamel.mechanics._stability._relative_equilibrium import (
     EquilibriumProblem,
@@ -133,7 +133,7 @@ def _next(problem, unknown, step, mask, bound):
 def _tangent(problem, unknown, mask, previous) -> Array:
     """The unit tangent of the curve, towards larger p at the start, later in the direction of the previous one."""
     dimension, tangent = _kernel(problem, unknown, mask)
-    _checks.check_curve_of_solutions(int(dimension))
+    check_curve_of_solutions(int(dimension))
     along = tangent[-1] if previous is None else jnp.dot(tangent, previous)
     return tangent * jnp.where(along < 0, -1.0, 1.0).astype(tangent.dtype)
 

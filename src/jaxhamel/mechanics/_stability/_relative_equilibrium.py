@@ -19,8 +19,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar, Time
+from jaxhamel.mechanics._checks._equilibria import check_found, check_indices
 from jaxhamel.mechanics._examination._boundary import check_system
 from jaxhamel.mechanics._kinematics import prepare
 from jaxhamel.mechanics._stability._linearise import Linearisation, body_rates, control_shift
@@ -124,7 +124,7 @@ def relative_equilibrium(
     zeta, size = rates_of_guess(problem, (q, u))
     bound = bound_of(tolerance, u.dtype) * size
     found, _ = solve(problem, ((q, u), zeta), mask, bound, max_steps)
-    _checks.check_found(found.converged, found.residual, max_steps)
+    check_found(found.converged, found.residual, max_steps)
     return found
 
 
@@ -181,7 +181,7 @@ def free_mask(system: System, free: Sequence[int] | None, dtype) -> Float[Array,
     size = tangent_size(system)
     if free is None:
         return jnp.ones(size, dtype)
-    _checks.check_indices("free", free, size)
+    check_indices("free", free, size)
     return jnp.zeros(size, dtype).at[jnp.asarray(free)].set(1.0)
 
 

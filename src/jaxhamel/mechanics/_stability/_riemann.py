@@ -22,9 +22,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control, Scalar, Time, Velocity
 from jaxhamel.geometry import AbstractSpace
+from jaxhamel.mechanics._checks._hypotheses import check_no_prescribed_motion
+from jaxhamel.mechanics._checks._system import check_constraint_count, check_state
 from jaxhamel.mechanics._equations._euler_lagrange import mass_matrix
 from jaxhamel.mechanics._examination._boundary import check_shapes
 from jaxhamel.mechanics._examination._hypotheses import require
@@ -202,7 +203,7 @@ def _check_metric(system, t, q) -> None:
 def _check_motion(system, t, q, v, control) -> None:
     """The same, and a force Q(t, q)."""
     _check_free(system)
-    _checks.check_state(system, q, v)
+    check_state(system, q, v)
     check_shapes(system, t, q, control)
     equations = _EQUATIONS + " with a force Q(t, q)."
     require(system, t, q, v, control, (*_METRIC, "place"), equations, _INSTEAD)
@@ -211,8 +212,8 @@ def _check_motion(system, t, q, v, control) -> None:
 def _check_free(system) -> None:
     """No constraints, no prescribed motion."""
     why = f"The metric must be that of the whole space. {_INSTEAD}"
-    _checks.check_constraint_count(system, 0, why)
-    _checks.check_no_prescribed_motion(system, _EQUATIONS + ".", _INSTEAD)
+    check_constraint_count(system, 0, why)
+    check_no_prescribed_motion(system, _EQUATIONS + ".", _INSTEAD)
 
 
 _LAGRANGIAN = ("lagrangian",)

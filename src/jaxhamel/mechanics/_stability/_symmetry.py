@@ -17,6 +17,7 @@ from jaxtyping import Array, Float
 from jaxhamel import _checks
 from jaxhamel._typing import Control, Scalar
 from jaxhamel.mechanics._acceleration import vector_field
+from jaxhamel.mechanics._checks._equilibria import check_autonomous, check_commutes
 from jaxhamel.mechanics._kinematics import quasi_velocity_of, velocity_of
 from jaxhamel.mechanics._system import System
 from jaxhamel.mechanics._tangent import MotionState
@@ -74,9 +75,9 @@ def check_symmetry(
     """Checks, at x and a state near it, that the equations of motion are autonomous and commute with the symmetry."""
     if _checks.any_tracer((system, symmetry, t, x, control)):
         return
-    _checks.check_autonomous(system, _by_time(system, t, x, control))
+    check_autonomous(system, _by_time(system, t, x, control))
     if symmetry is not None:
-        _checks.check_commutes(system, *_compared(system, symmetry, t, x, control))
+        check_commutes(system, *_compared(system, symmetry, t, x, control))
 
 
 @eqx.filter_jit

@@ -9,8 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxhamel import _checks
 from jaxhamel.geometry import AbstractSpace
+from jaxhamel.simulate._checks import check_group_solver_state, check_solver_space
 from jaxhamel.simulate._solvers._group_solver import AbstractGroupSolver, traced
 
 
@@ -59,7 +59,7 @@ class AbstractCommutatorFree(diffrax.AbstractAdaptiveSolver[Any], AbstractGroupS
         return self.tableau.order
 
     def init(self, terms: Any, t0: Any, t1: Any, y0: Any, args: Any) -> Any:
-        _checks.check_group_solver_state(self, y0)
+        check_group_solver_state(self, y0)
         return self._slope(terms, t0, y0, args)
 
     def step(
@@ -137,7 +137,7 @@ class CommutatorFree2(AbstractCommutatorFree):
     tableau: ClassVar[_Tableau] = _MIDPOINT
 
     def __check_init__(self) -> None:
-        _checks.check_solver_space(self.space, type(self).__name__, AbstractSpace)
+        check_solver_space(self.space, type(self).__name__, AbstractSpace)
 
 
 class CommutatorFree4(AbstractCommutatorFree):
@@ -171,4 +171,4 @@ class CommutatorFree4(AbstractCommutatorFree):
     tableau: ClassVar[_Tableau] = _CELLEDONI_MARTHINSEN_OWREN
 
     def __check_init__(self) -> None:
-        _checks.check_solver_space(self.space, type(self).__name__, AbstractSpace)
+        check_solver_space(self.space, type(self).__name__, AbstractSpace)

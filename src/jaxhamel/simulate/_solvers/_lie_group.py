@@ -9,9 +9,9 @@ import jax
 import jax.numpy as jnp
 from diffrax import AbstractLocalInterpolation
 
-from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Velocity
 from jaxhamel.geometry import AbstractSpace
+from jaxhamel.simulate._checks import check_group_state, check_lie_group
 from jaxhamel.simulate._solvers._factors import advance, apply
 from jaxhamel.simulate._solvers._wrapped_method import AbstractWrappedMethod
 
@@ -59,7 +59,7 @@ class LieGroup(AbstractWrappedMethod):
         **Raises:** `TypeError` for a method that is not an explicit Runge–Kutta method, or a missing space.
         """
         solver = diffrax.Tsit5() if solver is None else solver
-        _checks.check_lie_group(solver, space, AbstractSpace)
+        check_lie_group(solver, space, AbstractSpace)
         self.solver, self.space, self.scan_kind = solver, space, scan_kind
 
     @property
@@ -67,7 +67,7 @@ class LieGroup(AbstractWrappedMethod):
         return _InterpolationFactory(self.solver.interpolation_cls)
 
     def init(self, terms: Any, t0: Any, t1: Any, y0: Any, args: Any) -> Any:
-        _checks.check_group_state("LieGroup", self.space, y0)
+        check_group_state("LieGroup", self.space, y0)
         q0, rest0 = y0
         terms, local_y0 = _LocalTerm(terms, self.space, q0), (_origin(self.space, q0), rest0)
         return self.inner.init(terms, t0, t1, local_y0, args)

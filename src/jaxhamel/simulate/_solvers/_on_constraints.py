@@ -5,10 +5,10 @@ from typing import Any
 import diffrax
 import equinox as eqx
 
-from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control
 from jaxhamel.geometry import AbstractSpace
 from jaxhamel.mechanics import System
+from jaxhamel.mechanics._checks._constraints import check_has_loops
 from jaxhamel.mechanics._constraints._holonomic import Metric, closing_step
 from jaxhamel.mechanics._controls._moving_parts import has_loops
 from jaxhamel.simulate._solvers._wrapped_method import AbstractWrappedMethod, with_scan_kind
@@ -80,5 +80,5 @@ def on_constraints(
 
     **Raises:** `TypeError` for a system without `holonomic`.
     """
-    _checks.check_has_loops(system, has_loops(system))
+    check_has_loops(system, has_loops(system))
     return OnConstraints(solver, system.space, layout=layout, metric=metric)  # pyright: ignore[reportCallIssue]

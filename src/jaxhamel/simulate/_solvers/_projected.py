@@ -8,8 +8,8 @@ import diffrax
 import jax
 import jax.numpy as jnp
 
-from jaxhamel import _checks
 from jaxhamel.geometry import AbstractSpace
+from jaxhamel.simulate._checks import check_group_state, check_projected
 from jaxhamel.simulate._solvers._wrapped_method import AbstractWrappedMethod
 
 
@@ -55,7 +55,7 @@ class Projected(AbstractWrappedMethod):
         cannot be projected (`MatrixGroup`: take `LieGroup`).
         """
         solver = diffrax.Tsit5() if solver is None else solver
-        _checks.check_projected(solver, space, AbstractSpace)
+        check_projected(solver, space, AbstractSpace)
         self.solver, self.space, self.scan_kind = solver, space, scan_kind
         self.layout = layout
 
@@ -66,7 +66,7 @@ class Projected(AbstractWrappedMethod):
     def init(self, terms: Any, t0: Any, t1: Any, y0: Any, args: Any) -> Any:
         vector = self.layout is not None and isinstance(y0, jax.Array)
         state = self.layout.parts(y0) if vector else y0  # pyright: ignore[reportOptionalMemberAccess]
-        _checks.check_group_state("Projected", self.space, state)
+        check_group_state("Projected", self.space, state)
         return self.inner.init(terms, t0, t1, y0, args)
 
     def step(

@@ -16,8 +16,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PyTree
 
-from jaxhamel import _checks
 from jaxhamel._typing import Scalar, Time
+from jaxhamel.simulate._checks import check_explicit_method
 
 Y = TypeVar("Y", bound=PyTree[Float[Array, "..."]])
 Rate = Callable[[Time, Y], Y]
@@ -70,7 +70,7 @@ def tableau(method: Any) -> Tableau:
     """
     if isinstance(method, str) and method == "rk4":
         return RK4
-    _checks.check_explicit_method(method, diffrax.AbstractERK)
+    check_explicit_method(method, diffrax.AbstractERK)
     a, b, c = numbers_of(cast(Any, method).tableau)
     last = int(np.flatnonzero(b)[-1]) + 1
     s = 1 + max(i for i in range(len(b)) if b[i] or np.any(a[:last, i]))

@@ -8,8 +8,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxhamel import _checks
 from jaxhamel.geometry import AbstractSpace
+from jaxhamel.simulate._checks import (
+    check_group_solver_state,
+    check_solver_space,
+    check_variational_args,
+    check_variational_order,
+)
 from jaxhamel.simulate._solvers._discrete_hamel import discrete_hamel, node, state_of
 from jaxhamel.simulate._solvers._group_solver import AbstractGroupSolver, traced
 
@@ -62,16 +67,16 @@ class Variational(AbstractGroupSolver):
     space: Any
 
     def __init__(self, order: int = 2, space: Any = None):
-        _checks.check_variational_order(order, tuple(_SUBSTEPS))
-        _checks.check_solver_space(space, type(self).__name__, AbstractSpace)
+        check_variational_order(order, tuple(_SUBSTEPS))
+        check_solver_space(space, type(self).__name__, AbstractSpace)
         self.order_, self.space = order, space
 
     def order(self, terms: Any) -> Any:
         return self.order_
 
     def init(self, terms: Any, t0: Any, t1: Any, y0: Any, args: Any) -> Any:
-        _checks.check_group_solver_state(self, y0)
-        _checks.check_variational_args(args)
+        check_group_solver_state(self, y0)
+        check_variational_args(args)
 
     def step(
         self, terms: Any, t0: Any, t1: Any, y0: Any, args: Any, solver_state: Any, made_jump: Any

@@ -3,19 +3,19 @@
 import jax
 import numpy as np
 
-from jaxhamel._checks._feedback import _accepts
-from jaxhamel._checks._fits import check_count
-from jaxhamel._checks._simulation import check_control_along, check_times
+from jaxhamel._checks._arguments import check_count
+from jaxhamel._checks._times import check_control_along, check_times
 from jaxhamel._checks._values import (
-    _kind,
-    _short,
     check_finite,
     check_not_negative,
     check_positive,
     check_real,
     check_shape,
     concrete,
+    inline,
+    type_of,
 )
+from jaxhamel.mechanics._checks._feedback import callable_with
 
 
 def check_sampled(controller) -> None:
@@ -25,8 +25,10 @@ def check_sampled(controller) -> None:
         if controller.sensors is None
         else (2, "(t, observation) -> command, because there are `sensors`")
     )
-    if not callable(controller.law) or not _accepts(controller.law, wanted):
-        raise TypeError(f"`law` is {_kind(controller.law)}; it must be a callable pytree {words}.")
+    if not callable(controller.law) or not callable_with(controller.law, wanted):
+        raise TypeError(
+            f"`law` is {type_of(controller.law)}; it must be a callable pytree {words}."
+        )
     check_shape("period", controller.period, (), "It is the sampling period [s].")
     check_positive("period", controller.period, "It is the sampling period [s], say 0.01.")
     _check_delay(controller.delay)
@@ -35,12 +37,12 @@ def check_sampled(controller) -> None:
     low, high = concrete(controller.lower), concrete(controller.upper)
     if low is not None and high is not None and not np.all(low <= high):
         raise ValueError(
-            f"`lower` is {_short(low)} and `upper` is {_short(high)}; no lower limit may be above its upper one. Swap them?"
+            f"`lower` is {inline(low)} and `upper` is {inline(high)}; no lower limit may be above its upper one. Swap them?"
         )
     rate = concrete(controller.rate)
     if rate is not None and not np.all(rate > 0):
         raise ValueError(
-            f"`rate` is {_short(rate)}; the largest change of the command in one second must be positive, inf for none."
+            f"`rate` is {inline(rate)}; the largest change of the command in one second must be positive, inf for none."
         )
 
 
@@ -56,13 +58,13 @@ def check_sensors(sensors) -> None:
     """Callable measurements, sizes that are not negative."""
     if not isinstance(sensors.measurements, tuple) or not sensors.measurements:
         raise TypeError(
-            f"`measurements` is {_kind(sensors.measurements)}; it must be a tuple of one or more callables "
+            f"`measurements` is {type_of(sensors.measurements)}; it must be a tuple of one or more callables "
             "(system, t, q, u, control) -> (r,)."
         )
     for i, measurement in enumerate(sensors.measurements):
-        if not callable(measurement) or not _accepts(measurement, 5):
+        if not callable(measurement) or not callable_with(measurement, 5):
             raise TypeError(
-                f"`measurements[{i}]` is {_kind(measurement)}; it must be a callable (system, t, q, u, control) -> (r,), "
+                f"`measurements[{i}]` is {type_of(measurement)}; it must be a callable (system, t, q, u, control) -> (r,), "
                 "such as jaxhamel.identify.Gyroscope()."
             )
     check_not_negative("noise", sensors.noise, "It is a standard deviation.")
@@ -76,7 +78,7 @@ def check_closed_loop(controller, samples, steps, sampled: type) -> None:
     """A digital controller and whole numbers of periods and of steps."""
     if not isinstance(controller, sampled):
         raise TypeError(
-            f"`controller` is {_kind(controller)}; it must be a jaxhamel.control.Sampled(law, period). In continuous time "
+            f"`controller` is {type_of(controller)}; it must be a jaxhamel.control.Sampled(law, period). In continuous time "
             "give jaxhamel.Feedback(law) to jaxhamel.simulate."
         )
     check_count("samples", samples)
@@ -96,7 +98,7 @@ def check_command(controller, value) -> int:
     """The length of a command, a vector, with limits of its length or of one number."""
     if getattr(value, "ndim", None) != 1:
         raise ValueError(
-            f"`law` gives {_kind(value)} of shape {np.shape(value)}; a command must be one array (p,)."
+            f"`law` gives {type_of(value)} of shape {np.shape(value)}; a command must be one array (p,)."
         )
     for name in ("lower", "upper", "rate", "start"):
         limit = getattr(controller, name)

@@ -3,10 +3,17 @@
 import numpy as np
 from jax.tree_util import tree_flatten_with_path
 
-from jaxhamel._checks._fits import check_kind
-from jaxhamel._checks._systems._bodies import check_inertia
-from jaxhamel._checks._values import _kind, _short, check_finite, check_positive, concrete, path_of
+from jaxhamel._checks._arguments import check_kind
+from jaxhamel._checks._values import (
+    check_finite,
+    check_positive,
+    concrete,
+    inline,
+    path_of,
+    type_of,
+)
 from jaxhamel._words import counted
+from jaxhamel.systems._checks import check_inertia
 
 
 def check_realisable(name: str, value) -> None:
@@ -18,7 +25,7 @@ def check_realisable(name: str, value) -> None:
     moments = np.sort(array) if array.ndim == 1 else np.linalg.eigvalsh(array)
     if moments[0] + moments[1] - moments[2] <= 1e-9 * moments[2]:
         raise ValueError(
-            f"`{name}` has the principal moments {_short(moments)}, of a flat body: the largest is the sum of the "
+            f"`{name}` has the principal moments {inline(moments)}, of a flat body: the largest is the sum of the "
             "others, where the logarithm of its thickness is infinite. Start with a body of some thickness: "
             "make the largest moment a percent smaller."
         )
@@ -29,7 +36,7 @@ def check_prior(mean, std, relative: bool) -> None:
     check_finite("mean", mean)
     if not np.all(np.asarray(std) > 0):
         raise ValueError(
-            f"`std` is {_short(std)}; it must be positive, the standard deviation of what is known. "
+            f"`std` is {inline(std)}; it must be positive, the standard deviation of what is known. "
             "Take `frozen` for what is known exactly."
         )
     if relative:
@@ -63,7 +70,7 @@ def check_path(system, path) -> None:
         return
     if kind is not None or isinstance(place, int | float):
         raise ValueError(
-            f"`{path}` of {type(system).__name__} is {_kind(place)}{'' if kind is None else f' and dtype {kind}'}; what is "
+            f"`{path}` of {type(system).__name__} is {type_of(place)}{'' if kind is None else f' and dtype {kind}'}; what is "
             f"sought must be a JAX array of floating-point numbers. Give jnp.asarray({place}, float)."
         )
     raise ValueError(
@@ -107,7 +114,7 @@ def check_inside(path: str, values, lower: float, upper: float) -> None:
         )
     if not np.all((values > lower) & (values < upper)):
         raise ValueError(
-            f"`{path}` is {_short(values)}; it must start inside its bounds, {lower:g} to {upper:g}, not on them. "
+            f"`{path}` is {inline(values)}; it must start inside its bounds, {lower:g} to {upper:g}, not on them. "
             "Move the start or the bounds."
         )
 

@@ -5,20 +5,20 @@ import equinox as eqx
 import jax
 import numpy as np
 
-from jaxhamel._checks._fits import check_budget, check_count, check_seconds, is_least_squares
-from jaxhamel._checks._simulation import check_control_along, check_times
-from jaxhamel._checks._systems._system import check_state
+from jaxhamel._checks._arguments import check_budget, check_count, check_seconds, is_least_squares
+from jaxhamel._checks._times import check_control_along, check_times
 from jaxhamel._checks._values import (
-    _kind,
-    _short,
     check_callable,
     check_finite,
     check_not_negative,
     check_positive,
     check_shape,
     concrete,
+    inline,
+    type_of,
 )
 from jaxhamel._words import counted
+from jaxhamel.mechanics._checks._system import check_state
 
 
 def check_spline(coefficients, t0, t1, degree) -> None:
@@ -82,7 +82,7 @@ def check_limits(lower, upper) -> None:
     low, high = concrete(lower), concrete(upper)
     if low is not None and high is not None and not np.all(low < high):
         raise ValueError(
-            f"`lower` is {_short(low)} and `upper` is {_short(high)}; each lower limit must be "
+            f"`lower` is {inline(low)} and `upper` is {inline(high)}; each lower limit must be "
             "below its upper one. Swap them?"
         )
 
@@ -203,7 +203,7 @@ def check_shooting(method) -> None:
         )
     if not isinstance(method.solver, diffrax.AbstractERK):
         raise TypeError(
-            f"`solver` is {_kind(method.solver)}; multiple shooting takes an explicit Runge–Kutta "
+            f"`solver` is {type_of(method.solver)}; multiple shooting takes an explicit Runge–Kutta "
             "method of diffrax, such as diffrax.Dopri8() or diffrax.Tsit5()."
         )
     check_budget(method.max_iterations, method.max_seconds)
@@ -226,7 +226,7 @@ def check_least_squares(method) -> None:
     """Checks the settings of least squares: optimistix solver or None, limits, and options of the residual."""
     if method.solver is not None and not is_least_squares(method.solver):
         raise TypeError(
-            f"`solver` is {_kind(method.solver)}; it must be an optimistix least-squares solver such as "
+            f"`solver` is {type_of(method.solver)}; it must be an optimistix least-squares solver such as "
             "optimistix.LevenbergMarquardt(rtol=1e-8, atol=1e-8), or None."
         )
     check_count("max_steps", method.max_steps)
@@ -240,7 +240,7 @@ def _check_residual(method) -> None:
     check_positive("penalty", method.penalty, "Give a number larger than zero.")
     if not isinstance(method.options, dict):
         raise TypeError(
-            f"`options` is {_kind(method.options)}; it must be a dict of keywords for jaxhamel.simulate."
+            f"`options` is {type_of(method.options)}; it must be a dict of keywords for jaxhamel.simulate."
         )
 
 
@@ -257,7 +257,7 @@ def check_optimiser(optimiser) -> None:
     """Checks that the optimiser is one of optax."""
     if not hasattr(optimiser, "init") or not hasattr(optimiser, "update"):
         raise TypeError(
-            f"`optimiser` is {_kind(optimiser)}; it must be an optax optimiser such as "
+            f"`optimiser` is {type_of(optimiser)}; it must be an optax optimiser such as "
             "optax.adam(1e-2) or optax.lbfgs(), with the parentheses."
         )
 
@@ -266,7 +266,7 @@ def check_method(method, name: str) -> None:
     """Checks that `method` is a control method, an instance that has the function `name` (`run` or `run_many`)."""
     if not callable(getattr(method, name, None)) or isinstance(method, type):
         raise TypeError(
-            f"`method` is {_kind(method)}; it must be one that can `{name}`: "
+            f"`method` is {type_of(method)}; it must be one that can `{name}`: "
             "control.MultipleShooting(), control.GradientDescent(optax.adam(1e-2)) or, for one "
             "start, control.SingleShooting()."
         )

@@ -11,8 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.tree_util import tree_flatten_with_path
 
-from jaxhamel._checks._systems._traced import called
-from jaxhamel._checks._values import _short, path_of, same_shape
+from jaxhamel._checks._traced import called
+from jaxhamel._checks._values import inline, path_of, same_shape
 
 
 class Returned(NamedTuple):
@@ -233,7 +233,7 @@ def _check_invariants(method: str, value) -> None:
         isinstance(x, jax.ShapeDtypeStruct) for x in value.values()
     )
     if not good:
-        said = _short(sorted(map(str, value))) if isinstance(value, dict) else _described(value)
+        said = inline(sorted(map(str, value))) if isinstance(value, dict) else _described(value)
         raise TypeError(
             f"{method} returned {said}; it must return a dictionary of arrays by name, for example "
             '`{"energy": energy}`, empty for none.'

@@ -4,7 +4,7 @@ import jax
 import numpy as np
 from jax.tree_util import keystr, tree_leaves_with_path
 
-from jaxhamel._checks._values import _kind
+from jaxhamel._checks._values import type_of
 
 
 def wrong_axes(in_axes, given) -> ValueError:
@@ -30,10 +30,10 @@ def check_axis_kinds(in_axes, axes, given) -> None:
             continue
         if not isinstance(in_axes, tuple):
             raise TypeError(
-                f"`in_axes` is {_brief(axis)}, {_kind(axis)}; {_wanted(given)}. {_WHICH}"
+                f"`in_axes` is {_brief(axis)}, {type_of(axis)}; {_wanted(given)}. {_WHICH}"
             )
         raise TypeError(
-            f"`in_axes` has {_brief(axis)}, {_kind(axis)}, for `{_names(given)[i]}`; it must be an integer or None. {_WHICH}"
+            f"`in_axes` has {_brief(axis)}, {type_of(axis)}, for `{_names(given)[i]}`; it must be an integer or None. {_WHICH}"
         )
 
 
@@ -104,13 +104,13 @@ def _fits(entry, part) -> bool:
 
 def _described(part) -> str:
     shape = getattr(part, "shape", None)
-    return _kind(part) if shape is None else f"an array of shape {tuple(shape)}"
+    return type_of(part) if shape is None else f"an array of shape {tuple(shape)}"
 
 
 def _brief(value) -> str:
     """The text of a value, if it is short."""
     text = repr(value)
-    return text if len(text) <= 60 else f"{_kind(value).removeprefix('of type ')}(…)"
+    return text if len(text) <= 60 else f"{type_of(value).removeprefix('of type ')}(…)"
 
 
 _WHICH = "Give 0 where arrays have a batch axis in front, None for what all lanes share."

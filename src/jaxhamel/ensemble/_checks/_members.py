@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
-from jaxhamel._checks._simulation import check_steps, check_times
-from jaxhamel._checks._values import _kind, check_finite
+from jaxhamel._checks._times import check_steps, check_times
+from jaxhamel._checks._values import check_finite, type_of
 
 
 def check_trajectories(size: int, u0) -> None:
@@ -60,7 +60,7 @@ def check_kernel(kernel, options: type) -> None:
     """Checks that `kernel` is None, True, False, or options whose block is a power of two."""
     if kernel is not None and not isinstance(kernel, bool | options):
         raise TypeError(
-            f"`kernel` is {kernel!r} ({_kind(kernel)}); it must be None (where there is a GPU), True, False, or "
+            f"`kernel` is {kernel!r} ({type_of(kernel)}); it must be None (where there is a GPU), True, False, or "
             "jaxhamel.ensemble.Kernel(...)."
         )
     block = getattr(kernel, "block", 1)
@@ -97,19 +97,10 @@ def wrong_member(index, error) -> ValueError:
     return ValueError(f"`system` of trajectory {index} cannot be: {error}")
 
 
-def check_explicit_method(method, explicit: type) -> None:
-    """Checks that the method is "rk4" or an explicit Runge–Kutta method."""
-    if not isinstance(method, explicit):
-        raise TypeError(
-            f'`method` is {method!r} ({_kind(method)}); it must be "rk4" or an explicit Runge-Kutta method of '
-            "diffrax such as diffrax.Tsit5() or diffrax.Dopri8(), with the parentheses."
-        )
-
-
 def check_embedded_pair(method, is_one: bool) -> None:
     """Checks that the method is an explicit Runge–Kutta method with an error estimate."""
     if not is_one:
         raise TypeError(
-            f"`method` is {method!r} ({_kind(method)}); steps by tolerance need an explicit Runge-Kutta method of diffrax "
+            f"`method` is {method!r} ({type_of(method)}); steps by tolerance need an explicit Runge-Kutta method of diffrax "
             "with an error estimate, such as diffrax.Tsit5() or diffrax.Dopri8(). Give `dt` for equal steps."
         )

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import jax
 import numpy as np
 
-from jaxhamel._checks._values import _kind, check_positive
+from jaxhamel._checks._values import check_positive, type_of
 
 
 def check_aux(found, block) -> tuple:
@@ -34,7 +34,7 @@ def check_quantities(found, block) -> list[str]:
     for name, value in found.items():
         if not isinstance(name, str):
             raise ValueError(
-                f"`model` gives a quantity named {name!r}, {_kind(name)}; a name must be text."
+                f"`model` gives a quantity named {name!r}, {type_of(name)}; a name must be text."
             )
         if not isinstance(value, jax.ShapeDtypeStruct) or value.dtype.kind not in "biufV":
             raise ValueError(

@@ -3,7 +3,7 @@
 import jax
 import numpy as np
 
-from jaxhamel._checks._values import _UNIT, _short, check_finite, check_shape, concrete
+from jaxhamel._checks._values import UNIT_TOLERANCE, check_finite, check_shape, concrete, inline
 from jaxhamel._shapes import Seen
 from jaxhamel._words import counted
 
@@ -100,7 +100,7 @@ def check_pendula(masses, inertias, axes, coms) -> None:
     about = np.einsum("ni,nij,nj->n", a, inertia, a) + m * np.sum(offset * offset, axis=1)
     if np.any(about <= 0):
         raise ValueError(
-            f"`coms` and `inertias` give the pendula the moments of inertia {_short(about)} about "
+            f"`coms` and `inertias` give the pendula the moments of inertia {inline(about)} about "
             "their axes; each must be positive, or a torque has nothing to turn. Move the centre "
             "of mass off the axis, or give the pendulum an inertia."
         )
@@ -144,9 +144,9 @@ def check_axisymmetric(name: str, matrix) -> None:
     if array is None:
         return
     axial = np.diag([array[0, 0], array[0, 0], array[2, 2]])
-    if np.max(np.abs(array - axial)) > _UNIT * np.max(np.abs(array)):
+    if np.max(np.abs(array - axial)) > UNIT_TOLERANCE * np.max(np.abs(array)):
         raise ValueError(
-            f"`{name}` is {_short(array)}; this formula holds for (A, A, C) alone, the same about e_1 and e_2. "
+            f"`{name}` is {inline(array)}; this formula holds for (A, A, C) alone, the same about e_1 and e_2. "
             "For any other use `jaxhamel.mechanics.relative_equilibrium` or `jaxhamel.simulate`."
         )
 
@@ -158,9 +158,9 @@ def check_frame_axis(name: str, value) -> None:
     if array is None:
         return
     length = float(np.sqrt(np.sum(array * array)))
-    if length == 0.0 or array[2] < -(1.0 - _UNIT) * length:
+    if length == 0.0 or array[2] < -(1.0 - UNIT_TOLERANCE) * length:
         raise ValueError(
-            f"`{name}` is {_short(array)}; it must be a vector that is neither zero nor along "
+            f"`{name}` is {inline(array)}; it must be a vector that is neither zero nor along "
             f"(0, 0, -1), where its frame is singular. `-{name}` is the same constraint."
         )
 

@@ -8,8 +8,8 @@ from itertools import pairwise
 import jax
 import numpy as np
 
-from jaxhamel._checks._fits import check_outside
-from jaxhamel._checks._values import _kind, check_callable, check_finite, check_positive
+from jaxhamel._checks._arguments import check_outside
+from jaxhamel._checks._values import check_callable, check_finite, check_positive, type_of
 
 _WIDTHS = {
     "std": "It is the width of a distribution.",
@@ -92,7 +92,7 @@ def check_sampling(
     for name, each in distributions.items():
         if not isinstance(name, str):
             raise ValueError(
-                f"`distributions` names a parameter {name!r}, {_kind(name)}; a name must be text."
+                f"`distributions` names a parameter {name!r}, {type_of(name)}; a name must be text."
             )
         if not hasattr(each, "quantile"):
             raise ValueError(

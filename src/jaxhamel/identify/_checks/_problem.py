@@ -8,9 +8,16 @@ import jax.numpy as jnp
 import numpy as np
 from jax.tree_util import tree_flatten_with_path
 
-from jaxhamel._checks._fits import check_count, check_kind, check_outside
-from jaxhamel._checks._simulation import check_times
-from jaxhamel._checks._values import _kind, _short, check_finite, check_positive, concrete, path_of
+from jaxhamel._checks._arguments import check_count, check_kind, check_outside
+from jaxhamel._checks._times import check_times
+from jaxhamel._checks._values import (
+    check_finite,
+    check_positive,
+    concrete,
+    inline,
+    path_of,
+    type_of,
+)
 from jaxhamel._words import counted
 
 
@@ -44,7 +51,7 @@ def check_identified(system, kind: type) -> None:
         values = concrete(leaf)
         if values is not None and values.dtype.kind in "fV" and np.any(np.isnan(values)):
             raise ValueError(
-                f"`system.{path_of(keys)}` is {_short(values)}; a NaN there would be one in all of the motion."
+                f"`system.{path_of(keys)}` is {inline(values)}; a NaN there would be one in all of the motion."
             )
 
 
@@ -105,7 +112,7 @@ def check_values(values, name: str) -> None:
     """Checks that the values are arrays of real numbers, by name of the measurement."""
     if not isinstance(values, Mapping):
         raise TypeError(
-            f"{name}: `values` is {_kind(values)}; give arrays by the name of the measurement, such as "
+            f"{name}: `values` is {type_of(values)}; give arrays by the name of the measurement, such as "
             '{"position": x}.'
         )
     for key, value in values.items():
@@ -179,15 +186,6 @@ def check_segments(counts, runs) -> None:
         raise ValueError(
             f"`segments` has {counted(len(counts), 'number')} and `runs` {counted(len(runs), 'run')}; give one number "
             "for each run, or one for all."
-        )
-
-
-def check_same_structure(name: str, got, wanted) -> None:
-    """Checks that two pytrees have the same structure and shapes."""
-    shapes = lambda tree: jax.tree.map(np.shape, tree)  # noqa: E731
-    if jax.tree.structure(got) != jax.tree.structure(wanted) or shapes(got) != shapes(wanted):
-        raise ValueError(
-            f"`{name}` has shapes {shapes(got)}; it must have {shapes(wanted)}, as the others do."
         )
 
 

@@ -7,15 +7,15 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxhamel._checks._values import _kind, _short, concrete
+from jaxhamel._checks._values import concrete, inline, type_of
 
 
 def check_of_time(control: Callable[..., Any]) -> None:
     """Checks that a control without state can be called with t alone."""
-    if _accepts(control, 1) or not _accepts(control, 3):
+    if callable_with(control, 1) or not callable_with(control, 3):
         return
     raise TypeError(
-        f"`control` is {_kind(control)} and takes three arguments; a control is called with t alone. If it depends on the "
+        f"`control` is {type_of(control)} and takes three arguments; a control is called with t alone. If it depends on the "
         "state (t, q, u), give jaxhamel.Feedback(control)."
     )
 
@@ -24,11 +24,11 @@ def check_of_state(function: Callable[..., Any]) -> None:
     """Checks that the function of a feedback can be called with (t, q, u)."""
     if not callable(function) or isinstance(function, type):
         raise TypeError(
-            f"`function` of Feedback is {_kind(function)}; it must be a callable pytree (t, q, u) -> value."
+            f"`function` of Feedback is {type_of(function)}; it must be a callable pytree (t, q, u) -> value."
         )
-    if not _accepts(function, 3):
+    if not callable_with(function, 3):
         raise TypeError(
-            f"`function` of Feedback is {_kind(function)} that cannot be called with three arguments; it is called with "
+            f"`function` of Feedback is {type_of(function)} that cannot be called with three arguments; it is called with "
             "(t, q, u). A control of time alone needs no Feedback."
         )
 
@@ -82,12 +82,12 @@ def _check_finite(t, leaf) -> None:
     array = concrete(leaf)
     if array is not None and not np.all(np.isfinite(array)):
         raise ValueError(
-            f"`control`, a Feedback, gives {_short(array)} at the initial state, t = {_short(np.asarray(t))}; it must be "
+            f"`control`, a Feedback, gives {inline(array)} at the initial state, t = {inline(np.asarray(t))}; it must be "
             "finite. Look for a NaN among its numbers, or a quotient or root of zero."
         )
 
 
-def _accepts(function: Callable[..., Any], count: int) -> bool:
+def callable_with(function: Callable[..., Any], count: int) -> bool:
     """Whether the function can be called with this number of arguments, as far as its signature is known."""
     try:
         inspect.signature(function).bind(*range(count))

@@ -1,23 +1,10 @@
 """Checks of the arguments of `simulate`."""
 
-from typing import Any
-
-import equinox as eqx
 import jax
 import numpy as np
 
-from jaxhamel._checks._systems._system import check_order
-from jaxhamel._checks._values import (
-    _kind,
-    _shapes,
-    _short,
-    any_tracer,
-    check_arrays,
-    check_finite,
-    check_positive,
-    check_shape,
-    concrete,
-)
+from jaxhamel._checks._values import check_finite, check_shape, type_of
+from jaxhamel.mechanics._checks._system import check_order
 
 
 def check_lie_group(solver, space, abstract_space: type) -> None:
@@ -26,12 +13,12 @@ def check_lie_group(solver, space, abstract_space: type) -> None:
 
     if not isinstance(solver, diffrax.AbstractERK | diffrax.Euler):
         raise TypeError(
-            f"`solver` is {_kind(solver)}; LieGroup wraps an explicit Runge-Kutta method of diffrax, "
+            f"`solver` is {type_of(solver)}; LieGroup wraps an explicit Runge-Kutta method of diffrax, "
             "for example diffrax.Tsit5() or diffrax.Dopri8()."
         )
     if not isinstance(space, abstract_space):
         raise TypeError(
-            f"`space` is {_kind(space)}; LieGroup needs the configuration space, "
+            f"`space` is {type_of(space)}; LieGroup needs the configuration space, "
             "for example LieGroup(diffrax.Tsit5(), system.space)."
         )
 
@@ -42,11 +29,11 @@ def check_projected(solver, space, abstract_space: type) -> None:
 
     if not isinstance(solver, diffrax.AbstractSolver):
         raise TypeError(
-            f"`solver` is {_kind(solver)}; Projected wraps a method of diffrax, for example diffrax.Tsit5()."
+            f"`solver` is {type_of(solver)}; Projected wraps a method of diffrax, for example diffrax.Tsit5()."
         )
     if not isinstance(space, abstract_space):
         raise TypeError(
-            f"`space` is {_kind(space)}; Projected needs the configuration space, "
+            f"`space` is {type_of(space)}; Projected needs the configuration space, "
             "for example Projected(diffrax.Tsit5(), system.space)."
         )
     if not getattr(space, "projects", True):
@@ -76,7 +63,7 @@ def check_solver_space(space, solver: str, abstract_space: type) -> None:
     """Checks that the solver has a space, or None for the space of the simulated system."""
     if space is not None and not isinstance(space, abstract_space):
         raise TypeError(
-            f"`space` is {_kind(space)}; {solver} needs the configuration space, for example "
+            f"`space` is {type_of(space)}; {solver} needs the configuration space, for example "
             f"{solver}(space=system.space), or nothing in jaxhamel.simulate."
         )
 
@@ -103,7 +90,7 @@ def check_variational_args(args) -> None:
     if isinstance(args, tuple) and len(args) == 2 and hasattr(args[0], "lagrangian"):
         return
     raise ValueError(
-        f"`args` is {_kind(args)}; Variational integrates the Lagrangian of a system, not a vector "
+        f"`args` is {type_of(args)}; Variational integrates the Lagrangian of a system, not a vector "
         "field: give args=(system, control), control a callable of t or None."
     )
 
@@ -130,75 +117,18 @@ def check_simulation(system, q0, u0, ts, steps) -> None:
     check_finite("u0", u0)
 
 
-def first_time(ts) -> Any:
-    """ts[0], without compiling a program to index the array (0.05 s of the first call)."""
-    times = concrete(ts)
-    return ts[0] if times is None else times[:1].reshape(())
-
-
-def check_times(ts) -> None:
-    """Checks that the times are one-dimensional, not empty, finite and strictly increasing."""
-    check_shape("ts", ts, ("T",), "Give the times in a list or an array, ts[0] the initial time.")
-    if ts.shape[0] == 0:
-        raise ValueError("`ts` is empty; it must have at least the initial time as `ts[0]`.")
-    check_finite("ts", ts)
-    array = concrete(ts)
-    if array is None or np.all(np.diff(array) > 0):
-        return
-    at = int(np.argmax(np.diff(array) <= 0))
-    raise ValueError(
-        f"`ts` is out of order: ts[{at}] = {array[at]:.9g} and ts[{at + 1}] = {array[at + 1]:.9g}; "
-        "times must be strictly increasing. Sort them, or drop repeated ones; to go backwards in "
-        "time use diffrax.diffeqsolve with jaxhamel.vector_field."
-    )
-
-
-def check_steps(rtol, atol, dt) -> None:
-    """Checks that tolerances or a step are given, each a positive scalar."""
-    if dt is not None and (rtol is not None or atol is not None):
-        raise ValueError(
-            "`dt` is given together with `rtol` or `atol`; give `dt` alone for fixed steps, or the "
-            "tolerances alone for adaptive ones."
-        )
-    for name, value in {"rtol": rtol, "atol": atol, "dt": dt}.items():
-        if value is None:
-            continue
-        check_arrays(**{name: value})
-        if np.shape(value) != ():
-            raise ValueError(f"`{name}` has shape {np.shape(value)}; it must be one number.")
-        check_positive(name, value, "It is a step [s] or a tolerance, say dt=0.01 or rtol=1e-8.")
-
-
-def check_control_along(ts, control, name: str = "control") -> None:
-    """Checks that a control is finite at all times of `ts`, if both are concrete."""
-    times = concrete(ts)
-    if control is None or times is None or any_tracer(control):
-        return
-    values = _evaluate_control(control, ts)
-    if any_tracer(values):  # the control closes over traced values
-        return
-    for leaf in jax.tree.leaves(values):
-        bad = ~np.isfinite(np.asarray(leaf)).reshape(len(times), -1).all(axis=1)
-        if bad.any():
-            raise ValueError(
-                f"`{name}` is not finite at t = {times[np.argmax(bad)]:.9g}: "
-                f"{_short(np.asarray(leaf)[np.argmax(bad)])}. It must be finite at all times; look "
-                "for a NaN among its coefficients or a time outside its span."
-            )
-
-
 def check_options(solver, adjoint, max_steps, route) -> None:
     """Checks that solver and adjoint are diffrax's and that max_steps is a positive integer."""
     import diffrax
 
     if solver is not None and not isinstance(solver, diffrax.AbstractSolver):
         raise TypeError(
-            f"`solver` is {_kind(solver)}; it must be a diffrax solver such as diffrax.Tsit5() or "
+            f"`solver` is {type_of(solver)}; it must be a diffrax solver such as diffrax.Tsit5() or "
             "jaxhamel.LieGroup(diffrax.Dopri8(), system.space), with the parentheses."
         )
     if adjoint is not None and not isinstance(adjoint, diffrax.AbstractAdjoint):
         raise TypeError(
-            f"`adjoint` is {_kind(adjoint)}; it must be a diffrax adjoint such as "
+            f"`adjoint` is {type_of(adjoint)}; it must be a diffrax adjoint such as "
             "diffrax.ForwardMode(), or None to have it chosen."
         )
     is_count = isinstance(max_steps, int | np.integer) and not isinstance(max_steps, bool)
@@ -236,7 +166,7 @@ def check_event(event) -> None:
     if functions and all(callable(f) for f in functions):
         return
     raise TypeError(
-        f"`event` is {_kind(event)}; it must be a function event(t, q, u) of a real or Boolean value, a dict, list or "
+        f"`event` is {type_of(event)}; it must be a function event(t, q, u) of a real or Boolean value, a dict, list or "
         "tuple of such functions, or a diffrax.Event."
     )
 
@@ -250,7 +180,7 @@ def check_event_value(name: str, value) -> None:
     )
     if shape == () and real:
         return
-    got = _kind(value) if shape is None else f"shape {shape} of {dtype}"
+    got = type_of(value) if shape is None else f"shape {shape} of {dtype}"
     raise ValueError(
         f"`{name}` returned {got}; it must return one real number, whose zero is the event, or one Boolean, say "
         "q[0] - 0.5 or q[0] < 0.5."
@@ -266,6 +196,14 @@ def check_dense(interpolation) -> None:
         )
 
 
-@eqx.filter_jit
-def _evaluate_control(control, ts):
-    return jax.vmap(control)(ts)
+def check_explicit_method(method, explicit: type) -> None:
+    """Checks that the method is "rk4" or an explicit Runge–Kutta method."""
+    if not isinstance(method, explicit):
+        raise TypeError(
+            f'`method` is {method!r} ({type_of(method)}); it must be "rk4" or an explicit Runge-Kutta method of '
+            "diffrax such as diffrax.Tsit5() or diffrax.Dopri8(), with the parentheses."
+        )
+
+
+def _shapes(tree):
+    return jax.tree.map(lambda leaf: tuple(np.shape(leaf)), tree)

@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from jaxhamel._checks._systems._system import _singular, _smallest_relative_singular_value
-from jaxhamel._checks._values import _short, check_finite, check_shape, concrete
+from jaxhamel._checks._values import check_finite, check_shape, concrete, inline
 
 
 def check_dimension(name: str, value) -> None:
@@ -80,7 +79,7 @@ def check_loop(start, end) -> None:
     room = 1e3 * np.finfo(first.dtype).eps * (1 + np.max(np.abs(first), initial=0.0))
     if np.max(np.abs(last - first), initial=0.0) > room:
         raise ValueError(
-            f"`loop` goes from {_short(first)} at 0 to {_short(last)} at 1; a loop must close. For another path take "
+            f"`loop` goes from {inline(first)} at 0 to {inline(last)} at 1; a loop must close. For another path take "
             "`reconstruct`."
         )
 
@@ -103,8 +102,8 @@ def check_frame_matrix(name: str, value, n: int) -> None:
     array = concrete(value)
     if array is None or n == 0:
         return
-    smallest = _smallest_relative_singular_value(array)
-    if smallest < _singular(array):
+    smallest = smallest_relative_singular_value(array)
+    if smallest < singular_below(array):
         raise ValueError(
             f"`{name}` is singular: its smallest singular value is {smallest:.3g} of the largest. "
             "A of u = A v must be invertible; choose another frame or move q away from where this "
@@ -118,8 +117,8 @@ def check_independent_rows(name: str, value) -> None:
     array = concrete(value)
     if array is None:
         return
-    smallest = _smallest_relative_singular_value(array)
-    if array.shape[0] > array.shape[1] or smallest < _singular(array):
+    smallest = smallest_relative_singular_value(array)
+    if array.shape[0] > array.shape[1] or smallest < singular_below(array):
         raise ValueError(
             f"`{name}` has dependent rows: the smallest singular value is {smallest:.3g} of the "
             "largest. Constraint one-forms must be independent; drop the one that follows from "
@@ -141,7 +140,7 @@ def check_generators(name: str, value) -> None:
         return
     array = np.asarray(array, dtype=np.float64)
     flat = array.reshape(shape[0], -1)
-    if _smallest_relative_singular_value(flat) < 1e-6 or shape[0] > flat.shape[1]:
+    if smallest_relative_singular_value(flat) < 1e-6 or shape[0] > flat.shape[1]:
         raise ValueError(
             f"`{name}` are linearly dependent; they must be a basis of the Lie algebra. Leave out the one that follows "
             "from the others."
@@ -161,8 +160,19 @@ def check_generators(name: str, value) -> None:
 def check_regular(name: str, value) -> None:
     """Checks that a matrix has an inverse."""
     array = concrete(value)
-    if array is not None and _smallest_relative_singular_value(array) < _singular(array):
+    if array is not None and smallest_relative_singular_value(array) < singular_below(array):
         raise ValueError(
             f"`{name}` is a singular matrix; elements of a group have inverses. Start from `space.identity()` or "
             "`space.exp(delta)`."
         )
+
+
+def smallest_relative_singular_value(rows) -> float:
+    if rows.shape[0] == 0:
+        return 1.0
+    values = np.linalg.svd(rows, compute_uv=False)
+    return float(values[-1] / values[0]) if values[0] > 0 else 0.0
+
+
+def singular_below(array) -> float:
+    return 100.0 * float(np.finfo(array.dtype).eps)

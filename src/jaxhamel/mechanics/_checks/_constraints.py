@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from jaxhamel._checks._values import _short, check_finite, concrete
+from jaxhamel._checks._values import check_finite, concrete, inline
 
 
 def check_has_loops(system, has: bool) -> None:
@@ -36,13 +36,13 @@ def check_metric(metric) -> None:
         )
 
 
-def check_closed(system, t, value, power: float) -> None:
+def check_loops_close(system, t, value, power: float) -> None:
     """Checks that the loops are closed: `holonomic` vanishes up to eps^power, in its own unit."""
     array = concrete(value)
     if array is None or np.max(np.abs(array), initial=0.0) <= np.finfo(array.dtype).eps ** power:
         return
     raise ValueError(
-        f"the loops of {type(system).__name__} are open: `holonomic(t, q)` is {_short(array)} at t = {concrete(t)}. It "
+        f"the loops of {type(system).__name__} are open: `holonomic(t, q)` is {inline(array)} at t = {concrete(t)}. It "
         "must be zero; find a configuration near by with jaxhamel.mechanics.close_loops(system, t, q), from a better guess "
         "if that does not close them."
     )

@@ -3,19 +3,19 @@
 import numpy as np
 
 from jaxhamel._checks._values import (
-    _kind,
     any_tracer,
     check_arrays,
     check_callable,
     check_finite,
     check_shape,
+    type_of,
 )
 
 
 def check_kind(name: str, value, kind: type, next_step: str) -> None:
     """Checks that the value is an object of the class (and not the class itself)."""
     if not isinstance(value, kind):
-        raise TypeError(f"`{name}` is {_kind(value)}; {next_step}")
+        raise TypeError(f"`{name}` is {type_of(value)}; {next_step}")
 
 
 def each_of(name: str, given, kind: type) -> tuple:
@@ -25,11 +25,11 @@ def each_of(name: str, given, kind: type) -> tuple:
             f"`{name}` is one {type(given).__name__}; give it in a list, even where it is the only one."
         )
     if isinstance(given, str) or not hasattr(given, "__iter__"):
-        raise TypeError(f"`{name}` is {_kind(given)}; it must be a list or tuple.")
+        raise TypeError(f"`{name}` is {type_of(given)}; it must be a list or tuple.")
     entries = tuple(given)
     for entry in entries:
         if not isinstance(entry, kind):
-            what = _kind(entry).replace("of type", "an object of type")
+            what = type_of(entry).replace("of type", "an object of type")
             raise TypeError(
                 f"`{name}` holds {what}; it takes objects such as {EXAMPLES[kind.__name__]}, in a list or tuple."
             )
@@ -54,7 +54,7 @@ def check_solver(solver) -> None:
     """Checks that the solver is an optimistix least-squares solver or an optax optimiser."""
     if isinstance(solver, type) or not (is_least_squares(solver) or hasattr(solver, "update")):
         raise TypeError(
-            f"`solver` is {_kind(solver)}; it must be an optimistix least-squares solver such as "
+            f"`solver` is {type_of(solver)}; it must be an optimistix least-squares solver such as "
             "optimistix.LevenbergMarquardt(rtol=1e-8, atol=1e-4), or an optax optimiser such as optax.adam(1e-2)."
         )
 

@@ -4,11 +4,11 @@ import jax
 import numpy as np
 
 from jaxhamel._checks._values import (
-    _kind,
     check_finite,
     check_not_negative,
     check_positive,
     check_shape,
+    type_of,
 )
 
 
@@ -16,13 +16,13 @@ def check_mechanism(mechanism) -> None:
     """Checks that the mechanism is a connection or has one; with momentum, it needs both momentum methods."""
     if not callable(mechanism) and not hasattr(mechanism, "connection"):
         raise TypeError(
-            f"`mechanism` is {_kind(mechanism)}; it must be a connection r -> A(r), or an object with a "
+            f"`mechanism` is {type_of(mechanism)}; it must be a connection r -> A(r), or an object with a "
             "method `connection(r)`, such as systems.CoupledSnakeboard. Give the connection of your system."
         )
     named = [hasattr(mechanism, name) for name in ("momentum_velocity", "momentum_rate")]
     if any(named) and not all(named):
         raise TypeError(
-            f"`mechanism` is {_kind(mechanism)} with one of `momentum_velocity(r)` and "
+            f"`mechanism` is {type_of(mechanism)} with one of `momentum_velocity(r)` and "
             "`momentum_rate(r, rdot, p)`; momentum takes both. Add the other, or drop it."
         )
 
@@ -35,7 +35,7 @@ def check_gait_problem(problem) -> None:
         check_shape("objective", problem.objective, (problem.space.dim,), _OBJECTIVE)
         check_finite("objective", problem.objective)
         if getattr(problem.objective, "shape", None) is None:
-            raise TypeError(f"`objective` is {_kind(problem.objective)}; {_OBJECTIVE}")
+            raise TypeError(f"`objective` is {type_of(problem.objective)}; {_OBJECTIVE}")
     if problem.per not in ("cycle", "length"):
         raise ValueError(
             f"`per` is {problem.per!r}; it must be 'cycle' or 'length'. Take one of them."
@@ -54,7 +54,7 @@ _OBJECTIVE = "It must be an array (dim,), a weight for each component of log g, 
 def _check_gait_curve(curve) -> None:
     if not all(hasattr(curve, name) for name in ("mean", "cosine", "sine", "period")):
         raise TypeError(
-            f"`curve` is {_kind(curve)}; a gait is a control.FourierSeries, which closes. "
+            f"`curve` is {type_of(curve)}; a gait is a control.FourierSeries, which closes. "
             "Start from control.elliptic_gait(centre, radii, harmonics=4)."
         )
 

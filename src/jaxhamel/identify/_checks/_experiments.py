@@ -3,9 +3,9 @@
 import jax
 import numpy as np
 
-from jaxhamel._checks._simulation import check_steps
-from jaxhamel._checks._systems._system import check_state
+from jaxhamel._checks._times import check_steps
 from jaxhamel._checks._values import check_finite, check_positive
+from jaxhamel.mechanics._checks._system import check_state
 
 
 def check_noise_given(measurements) -> None:

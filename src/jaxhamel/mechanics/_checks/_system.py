@@ -8,19 +8,19 @@ import jax
 import numpy as np
 from jax.tree_util import tree_flatten_with_path
 
-from jaxhamel._checks._fits import check_kind
-from jaxhamel._checks._systems._constraints import redundant_rows
-from jaxhamel._checks._systems._traced import looks_at_values
+from jaxhamel._checks._arguments import check_kind
+from jaxhamel._checks._traced import looks_at_values
 from jaxhamel._checks._values import (
-    _kind,
-    _short,
     any_tracer,
     check_finite,
     check_shape,
     concrete,
+    inline,
     path_of,
+    type_of,
 )
 from jaxhamel._shapes import Seen
+from jaxhamel.mechanics._checks._constraints import redundant_rows
 
 
 def check_route(route, routes) -> None:
@@ -36,13 +36,13 @@ def check_a_system(system) -> None:
     """Checks that the argument is a system (not its class), on a space with room for its constraints."""
     if isinstance(system, type) or not hasattr(system, "n_constraints"):
         raise TypeError(
-            f"`system` is {_kind(system)}; it must be a jaxhamel.System with its values."
+            f"`system` is {type_of(system)}; it must be a jaxhamel.System with its values."
         )
     name = type(system).__name__
     space: Any = getattr(system, "space", None)
     if isinstance(space, type) or not hasattr(space, "retract"):
         raise TypeError(
-            f"`space` of {name} is {'missing' if space is None else _kind(space)}; a system has a configuration space as "
+            f"`space` of {name} is {'missing' if space is None else type_of(space)}; a system has a configuration space as "
             "class attribute, with parentheses: `space = jaxhamel.SO3()`, `space = jaxhamel.Euclidean(3)`."
         )
     m = system.n_constraints
@@ -126,17 +126,6 @@ def _frame(system, t, q):
     return system.frame(t, q)
 
 
-def _smallest_relative_singular_value(rows) -> float:
-    if rows.shape[0] == 0:
-        return 1.0
-    values = np.linalg.svd(rows, compute_uv=False)
-    return float(values[-1] / values[0]) if values[0] > 0 else 0.0
-
-
-def _singular(array) -> float:
-    return 100.0 * float(np.finfo(array.dtype).eps)
-
-
 def check_control_of(system, t, control) -> None:
     """Runs the system's own check of the control's shapes, once for each kind of control, to avoid repeated compilation."""
     if not _CONTROLS.is_new(system, t, control):
@@ -191,7 +180,7 @@ def check_leaves(system) -> None:
         array = concrete(leaf)
         if array is not None and array.dtype.kind in "fVc" and np.any(np.isnan(array)):
             raise ValueError(
-                f"`{path_of(keys)}` of {type(system).__name__} is {_short(array)}; a NaN there is one in all of the motion."
+                f"`{path_of(keys)}` of {type(system).__name__} is {inline(array)}; a NaN there is one in all of the motion."
             )
 
 
@@ -236,8 +225,8 @@ def check_bodies(system, t, found) -> None:
     name = type(system).__name__
     raise ValueError(
         f"`bodies` of {name} disagree with its `lagrangian` and `force`: their {what} differ by {worst:.3g} (relative), and "
-        f"at t = {t}, u = {_short(found.u)} bodies give u̇ = {_short(found.of_bodies)}, the Lagrangian "
-        f"{_short(found.of_lagrangian)}. Each is the whole system: mend one of them, or leave `bodies` out."
+        f"at t = {t}, u = {inline(found.u)} bodies give u̇ = {inline(found.of_bodies)}, the Lagrangian "
+        f"{inline(found.of_lagrangian)}. Each is the whole system: mend one of them, or leave `bodies` out."
     )
 
 
@@ -256,7 +245,7 @@ def check_control_value(t, control, shape, meaning: str) -> None:
     array = concrete(value)
     if array is not None and not np.all(np.isfinite(array)):
         raise ValueError(
-            f"`control` is {_short(array)} at t = {t}; it must be finite at all times. "
+            f"`control` is {inline(array)} at t = {t}; it must be finite at all times. "
             "Look for a NaN among its coefficients or a time outside its span."
         )
 
@@ -340,4 +329,13 @@ def check_rigid_inertia(system, here, wanted) -> None:
             f"the locked inertia of `system` {type(system).__name__} is not that of rigid bodies: it differs by up to "
             f"{change:.3g} from [[Θ, m d̂], [−m d̂, m 1]]. It has no centre of mass to refer its momentum to; use "
             "`jaxhamel.mechanics.spatial_momentum`."
+        )
+
+
+def check_same_structure(name: str, got, wanted) -> None:
+    """Checks that two pytrees have the same structure and shapes."""
+    shapes = lambda tree: jax.tree.map(np.shape, tree)  # noqa: E731
+    if jax.tree.structure(got) != jax.tree.structure(wanted) or shapes(got) != shapes(wanted):
+        raise ValueError(
+            f"`{name}` has shapes {shapes(got)}; it must have {shapes(wanted)}, as the others do."
         )

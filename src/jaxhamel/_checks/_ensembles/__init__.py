@@ -1,1 +1,0 @@
-"""Checks of ensembles: axes, distributions, quantities, folders of results."""

@@ -1,1 +1,0 @@
-"""Checks of systems: shapes, bodies, constraints, configuration spaces."""

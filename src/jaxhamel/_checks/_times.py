@@ -1,0 +1,79 @@
+"""Checks of times, steps and controls along a motion."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import numpy as np
+
+from jaxhamel._checks._values import (
+    any_tracer,
+    check_arrays,
+    check_finite,
+    check_positive,
+    check_shape,
+    concrete,
+    inline,
+)
+
+
+def first_time(ts) -> Any:
+    """ts[0], without compiling a program to index the array (0.05 s of the first call)."""
+    times = concrete(ts)
+    return ts[0] if times is None else times[:1].reshape(())
+
+
+def check_times(ts) -> None:
+    """Checks that the times are one-dimensional, not empty, finite and strictly increasing."""
+    check_shape("ts", ts, ("T",), "Give the times in a list or an array, ts[0] the initial time.")
+    if ts.shape[0] == 0:
+        raise ValueError("`ts` is empty; it must have at least the initial time as `ts[0]`.")
+    check_finite("ts", ts)
+    array = concrete(ts)
+    if array is None or np.all(np.diff(array) > 0):
+        return
+    at = int(np.argmax(np.diff(array) <= 0))
+    raise ValueError(
+        f"`ts` is out of order: ts[{at}] = {array[at]:.9g} and ts[{at + 1}] = {array[at + 1]:.9g}; "
+        "times must be strictly increasing. Sort them, or drop repeated ones; to go backwards in "
+        "time use diffrax.diffeqsolve with jaxhamel.vector_field."
+    )
+
+
+def check_steps(rtol, atol, dt) -> None:
+    """Checks that tolerances or a step are given, each a positive scalar."""
+    if dt is not None and (rtol is not None or atol is not None):
+        raise ValueError(
+            "`dt` is given together with `rtol` or `atol`; give `dt` alone for fixed steps, or the "
+            "tolerances alone for adaptive ones."
+        )
+    for name, value in {"rtol": rtol, "atol": atol, "dt": dt}.items():
+        if value is None:
+            continue
+        check_arrays(**{name: value})
+        if np.shape(value) != ():
+            raise ValueError(f"`{name}` has shape {np.shape(value)}; it must be one number.")
+        check_positive(name, value, "It is a step [s] or a tolerance, say dt=0.01 or rtol=1e-8.")
+
+
+def check_control_along(ts, control, name: str = "control") -> None:
+    """Checks that a control is finite at all times of `ts`, if both are concrete."""
+    times = concrete(ts)
+    if control is None or times is None or any_tracer(control):
+        return
+    values = _evaluate_control(control, ts)
+    if any_tracer(values):  # the control closes over traced values
+        return
+    for leaf in jax.tree.leaves(values):
+        bad = ~np.isfinite(np.asarray(leaf)).reshape(len(times), -1).all(axis=1)
+        if bad.any():
+            raise ValueError(
+                f"`{name}` is not finite at t = {times[np.argmax(bad)]:.9g}: "
+                f"{inline(np.asarray(leaf)[np.argmax(bad)])}. It must be finite at all times; look "
+                "for a NaN among its coefficients or a time outside its span."
+            )
+
+
+@eqx.filter_jit
+def _evaluate_control(control, ts):
+    return jax.vmap(control)(ts)

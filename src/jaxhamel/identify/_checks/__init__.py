@@ -1,0 +1,1 @@
+"""Checks of the arguments of `jaxhamel.identify`."""

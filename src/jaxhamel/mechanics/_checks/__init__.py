@@ -1,0 +1,1 @@
+"""Checks of systems, and of the arguments of `jaxhamel.mechanics`."""
