@@ -56,6 +56,54 @@ def test_imports_go_one_way(path):
         assert other == folder or LAYERS[other] < LAYERS[folder], f"{path} imports {other}"
 
 
+def test_private_names_stay_in_their_folder():
+    """Names of modules may begin with an underscore; what is in them may not, if another folder needs it."""
+    taken = [
+        (str(path), module, name)
+        for path in SOURCE.rglob("*.py")
+        for module, name in names_imported(path)
+        if name.startswith("_") and not name.startswith("__")
+        if not is_in_folder(module, name, path.parent)
+    ]
+    assert not taken
+
+
+def is_in_folder(module: str, name: str, folder: Path) -> bool:
+    """Whether the name is that of a module, or is defined in a module of this folder."""
+    home = SOURCE.parent.joinpath(*module.split("."))
+    return (home / f"{name}.py").exists() or (home / name).is_dir() or home.parent == folder
+
+
+def names_imported(path: Path):
+    """(module, name) of what a module takes from the package, by import or as an attribute of an imported module."""
+    tree, modules = ast.parse(path.read_text()), {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "write imports in full"
+            if (node.module or "").split(".")[0] == "jaxhamel":
+                for alias in node.names:
+                    modules[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+                    yield node.module, alias.name
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            module = modules.get(node.value.id, "")
+            if SOURCE.parent.joinpath(*module.split(".")).with_suffix(".py").exists():
+                yield module, node.attr
+
+
+def test_no_class_is_handed_to_a_check_that_could_import_it():
+    """A check of one class lives beside it. `check_kind` and `each_of` take any class."""
+    handed = [
+        (str(path), node.name)
+        for path in SOURCE.rglob("*.py")
+        if "_checks" in str(path)
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef) and node.name not in ("check_kind", "each_of")
+        if any(x.annotation and ast.unparse(x.annotation) == "type" for x in node.args.args)
+    ]
+    assert not handed
+
+
 @pytest.mark.parametrize(
     "folder",
     sorted({path.parent for path in SOURCE.rglob("*.py")}),

@@ -33,7 +33,8 @@ def check_axis_kinds(in_axes, axes, given) -> None:
                 f"`in_axes` is {_brief(axis)}, {type_of(axis)}; {_wanted(given)}. {_WHICH}"
             )
         raise TypeError(
-            f"`in_axes` has {_brief(axis)}, {type_of(axis)}, for `{_names(given)[i]}`; it must be an integer or None. {_WHICH}"
+            f"`in_axes` has {_brief(axis)}, {type_of(axis)}, for `{_names(given)[i]}`; it must be an integer or None. "
+            f"{_WHICH}"
         )
 
 

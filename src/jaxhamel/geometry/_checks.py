@@ -16,20 +16,6 @@ def check_dimension(name: str, value) -> None:
         raise ValueError(f"`{name}` is {value}; a dimension must be 0 or more. Give its size.")
 
 
-def check_spaces(spaces: tuple, kind: type) -> None:
-    """Checks that the factors of a product are configuration spaces."""
-    if not spaces:
-        raise ValueError(
-            "`Product` got no spaces; it takes one or more. Use Euclidean(0) for a single point."
-        )
-    for i, space in enumerate(spaces):
-        if not isinstance(space, kind):
-            raise TypeError(
-                f"`spaces[{i}]` of Product is {space!r}; it must be a configuration space. "
-                "Write them as arguments, with parentheses: Product(SO3(), Euclidean(2))."
-            )
-
-
 def check_space_kind(name: str, value, kinds, accepts: str) -> None:
     """Checks that a space is of a kind that supports the requested frame."""
     if not isinstance(value, kinds):

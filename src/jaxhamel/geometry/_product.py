@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from jaxhamel._typing import Configuration, Velocity
-from jaxhamel.geometry._checks import check_spaces, check_tuple
+from jaxhamel.geometry._checks import check_tuple
 from jaxhamel.geometry._space import AbstractSpace
 
 
@@ -38,7 +38,7 @@ class Product(AbstractSpace):
     spaces: tuple[AbstractSpace, ...]
 
     def __init__(self, *spaces: AbstractSpace):
-        check_spaces(spaces, AbstractSpace)
+        _check_spaces(spaces)
         self.spaces = spaces
 
     @property
@@ -103,3 +103,17 @@ class Product(AbstractSpace):
         check_tuple(name, q, len(self.spaces))
         for i, (space, part) in enumerate(zip(self.spaces, q, strict=True)):
             space.check(part, f"{name}[{i}]")
+
+
+def _check_spaces(spaces: tuple) -> None:
+    """Checks that the factors of a product are configuration spaces."""
+    if not spaces:
+        raise ValueError(
+            "`Product` got no spaces; it takes one or more. Use Euclidean(0) for a single point."
+        )
+    for i, space in enumerate(spaces):
+        if not isinstance(space, AbstractSpace):
+            raise TypeError(
+                f"`spaces[{i}]` of Product is {space!r}; it must be a configuration space. "
+                "Write them as arguments, with parentheses: Product(SO3(), Euclidean(2))."
+            )

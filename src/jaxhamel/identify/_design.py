@@ -81,7 +81,7 @@ class Experiment:
         max_acceleration: ArrayLike | None = None,
         dt: float | None = None,
     ):
-        check_identified(system, System)
+        check_identified(system)
         parameters = _checks.each_of("parameters", parameters, AbstractParameter)
         measurements = _checks.each_of("measurements", measurements, AbstractMeasurement)
         check_parameters(parameters)

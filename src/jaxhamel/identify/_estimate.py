@@ -163,7 +163,7 @@ def estimate_of(search: Any, ending: Verdict) -> Estimate:
     parts, (cost, gap) = search.weighed()
     F = np.asarray(information(model, problem.groups, parts, x))
     values, jacobian, sizes = (np.asarray(a) for a in quantities(model, x.z))
-    plain, there = search._residuals(parts)
+    plain, there = search.residuals(parts)
     factor = 1.0 if isinstance(model.loss, Squares) else _efficiency(model.loss, plain, there)
     frozen = [f for p in problem.parameters for f in p.is_frozen()]
     names = [name for p in problem.parameters for name in p.names()]

@@ -20,7 +20,6 @@ from jaxtyping import Array, Float
 
 from jaxhamel import _checks
 from jaxhamel._words import counted
-from jaxhamel.identify._checks._experiments import check_for_posterior
 from jaxhamel.identify._data._segments import Segments, refined, segments_of
 from jaxhamel.identify._estimate import Estimate
 from jaxhamel.identify._linearised._losses import Squares
@@ -88,7 +87,7 @@ def posterior(
     _checks.check_kind("estimate", estimate, Estimate, "it must be what identify.fit returned.")
     for name, value in (("draws", draws), ("warmup", warmup), ("chains", chains)):
         _checks.check_count(name, value)
-    check_for_posterior(estimate, Squares)
+    _check_for_posterior(estimate)
     target = _Target.of(estimate)
     start_key, warm_key, run_key = jax.random.split(key, 3)
     starts = jax.random.normal(start_key, (chains, target.size), jnp.result_type(float))
@@ -228,3 +227,16 @@ def _summarised(estimate, target: _Target, y, divergent, acceptance, diagnostics
         flat, z, estimate.names, estimate.units, flat.mean(axis=(0, 1)), flat.std(axis=(0, 1)),
         estimate.errors, r_hat, effective, divergent, acceptance,
     )  # fmt: skip
+
+
+def _check_for_posterior(estimate: Estimate) -> None:
+    """Checks that the errors are normal and that the data determine all parameters."""
+    loss = estimate.problem.model.loss
+    if not isinstance(loss, Squares):
+        raise ValueError(
+            f"the fit's loss is {type(loss).__name__}; a posterior needs a density: fit with Squares()."
+        )
+    if estimate.flat:
+        raise ValueError(
+            f"the data do not determine all parameters: {estimate.flat[0].words} Freeze some, or give priors."
+        )

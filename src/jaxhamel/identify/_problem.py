@@ -9,11 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxhamel import _checks
-from jaxhamel.identify._checks._parameters import check_parameters, check_prior_fits
+from jaxhamel.identify._checks._parameters import check_parameters
 from jaxhamel.identify._checks._problem import (
     check_guess,
     check_identified,
-    check_loss,
     check_measured,
     check_noise,
     check_segments,
@@ -22,9 +21,9 @@ from jaxhamel.identify._checks._problem import (
 from jaxhamel.identify._data._measurements import AbstractMeasurement
 from jaxhamel.identify._data._runs import Run
 from jaxhamel.identify._data._segments import Segments, segments_of
-from jaxhamel.identify._linearised._losses import AbstractLoss, Squares
+from jaxhamel.identify._linearised._losses import AbstractLoss, Squares, check_loss
 from jaxhamel.identify._linearised._model import Model, Unknowns
-from jaxhamel.identify._parameters._parameters import AbstractParameter, Prior
+from jaxhamel.identify._parameters._parameters import AbstractParameter, check_prior_fits
 from jaxhamel.mechanics import System
 from jaxhamel.mechanics._examination._boundary import check_methods
 
@@ -69,12 +68,12 @@ class Problem:
         dt: float | None = None,
         loss: AbstractLoss | None = None,
     ):
-        check_identified(system, System)
+        check_identified(system)
         parameters = _checks.each_of("parameters", parameters, AbstractParameter)
         measurements = _checks.each_of("measurements", measurements, AbstractMeasurement)
         runs = _checks.each_of("runs", runs, Run)
         loss = Squares() if loss is None else loss
-        check_loss(loss, AbstractLoss)
+        check_loss(loss)
         check_parameters(parameters)
         check_measured(measurements, runs)
         for measurement in measurements:
@@ -88,7 +87,7 @@ class Problem:
         resolved = tuple(parameter.resolved(system) for parameter in parameters)
         for parameter in resolved:
             names = parameter.names()
-            check_prior_fits(parameter.path, parameter.prior, len(names), Prior)
+            check_prior_fits(parameter.path, parameter.prior, len(names))
         self.model = Model(system, resolved, bare, loss)
         self.groups = segments_of(runs, measurements, _counts(segments, runs), dt)
         self.runs, self.measurements, self.dt = tuple(runs), measurements, dt

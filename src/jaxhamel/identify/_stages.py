@@ -126,7 +126,7 @@ class Fit(AbstractSearch):
     def _with_noise(self) -> Generator[None]:
         """Alternates between estimating the noise and fitting, until the noise converges."""
         for _ in range(4 if self.estimates_noise else 0):
-            before, there = self.noise, self._residuals()
+            before, there = self.noise, self.residuals()
             self.noise = noises.estimated(self.problem, before, *there, self._size())
             if np.allclose(before, self.noise, rtol=0.02):
                 return
@@ -264,7 +264,7 @@ class Fit(AbstractSearch):
         told = assembled(model, self.groups, parts, self.x, weights)[3]
         return parts, (float(told["cost"]), float(told["gap"]))
 
-    def _residuals(self, parts=None):
+    def residuals(self, parts=None):
         """Errors in units of the noise, and a mask of those that were measured, `(M, r)`."""
         width, groups = len(self.noise), self.problem.groups
         parts = self._linearised(self.x) if parts is None else parts

@@ -3,11 +3,13 @@
 import jax
 import numpy as np
 
+from jaxhamel._checks._times import check_steps, check_times
 from jaxhamel._checks._values import check_finite, check_shape, type_of
+from jaxhamel.geometry import AbstractSpace
 from jaxhamel.mechanics._checks._system import check_order
 
 
-def check_lie_group(solver, space, abstract_space: type) -> None:
+def check_lie_group(solver, space) -> None:
     """Checks that LieGroup wraps an explicit Runge–Kutta method and has a space."""
     import diffrax
 
@@ -16,14 +18,14 @@ def check_lie_group(solver, space, abstract_space: type) -> None:
             f"`solver` is {type_of(solver)}; LieGroup wraps an explicit Runge-Kutta method of diffrax, "
             "for example diffrax.Tsit5() or diffrax.Dopri8()."
         )
-    if not isinstance(space, abstract_space):
+    if not isinstance(space, AbstractSpace):
         raise TypeError(
             f"`space` is {type_of(space)}; LieGroup needs the configuration space, "
             "for example LieGroup(diffrax.Tsit5(), system.space)."
         )
 
 
-def check_projected(solver, space, abstract_space: type) -> None:
+def check_projected(solver, space) -> None:
     """Checks that Projected wraps a method of diffrax and has a space whose configurations can be projected."""
     import diffrax
 
@@ -31,7 +33,7 @@ def check_projected(solver, space, abstract_space: type) -> None:
         raise TypeError(
             f"`solver` is {type_of(solver)}; Projected wraps a method of diffrax, for example diffrax.Tsit5()."
         )
-    if not isinstance(space, abstract_space):
+    if not isinstance(space, AbstractSpace):
         raise TypeError(
             f"`space` is {type_of(space)}; Projected needs the configuration space, "
             "for example Projected(diffrax.Tsit5(), system.space)."
@@ -59,9 +61,9 @@ def _check_pair(name, space, y) -> None:
     )
 
 
-def check_solver_space(space, solver: str, abstract_space: type) -> None:
+def check_solver_space(space, solver: str) -> None:
     """Checks that the solver has a space, or None for the space of the simulated system."""
-    if space is not None and not isinstance(space, abstract_space):
+    if space is not None and not isinstance(space, AbstractSpace):
         raise TypeError(
             f"`space` is {type_of(space)}; {solver} needs the configuration space, for example "
             f"{solver}(space=system.space), or nothing in jaxhamel.simulate."
@@ -196,9 +198,11 @@ def check_dense(interpolation) -> None:
         )
 
 
-def check_explicit_method(method, explicit: type) -> None:
-    """Checks that the method is "rk4" or an explicit Runge–Kutta method."""
-    if not isinstance(method, explicit):
+def check_explicit_method(method) -> None:
+    """Checks that the method is an explicit Runge–Kutta method."""
+    import diffrax
+
+    if not isinstance(method, diffrax.AbstractERK):
         raise TypeError(
             f'`method` is {method!r} ({type_of(method)}); it must be "rk4" or an explicit Runge-Kutta method of '
             "diffrax such as diffrax.Tsit5() or diffrax.Dopri8(), with the parentheses."

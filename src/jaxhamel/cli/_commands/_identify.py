@@ -25,7 +25,7 @@ from jaxhamel.cli._objects._identification import (
 from jaxhamel.cli._objects._prepared import run_of
 from jaxhamel.cli._results._folder import folder
 from jaxhamel.cli._results._outcome import Outcome
-from jaxhamel.cli._results._outputs import _asked_in_tables, _flat, write_figures, write_summary
+from jaxhamel.cli._results._outputs import asked_in_tables, flattened, write_figures, write_summary
 from jaxhamel.cli._results._solution import write_tables
 from jaxhamel.cli._scenario._scenario import Scenario
 from jaxhamel.cli._scenario._sizes import check_fit_step
@@ -221,7 +221,7 @@ def _report(
             "Estimates with standard errors": rows,
             **({"What the data do not determine": remarks} if remarks else {}),
             "RMS residuals": left,
-            "Asked": dict(_flat(_asked_in_tables(summary["asked"]))),
+            "Asked": dict(flattened(asked_in_tables(summary["asked"]))),
             "Made with": summary["versions"],
         },
         warning=warning,

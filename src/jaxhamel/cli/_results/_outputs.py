@@ -86,7 +86,7 @@ def write_report(path: Path, shown: View, outcome: Outcome, summary: Mapping[str
         tiles=[*shown.tiles, *outcome.tiles, (f"{outcome.seconds:.3g} s", "computed in")],
         tables={
             "Reached": _readable(summary["reached"]),
-            "Asked": dict(_flat(_asked_in_tables(summary["asked"]))),
+            "Asked": dict(flattened(asked_in_tables(summary["asked"]))),
             "Made with": used,
         },
         warning="" if outcome.status == "success" else _sentence(outcome.message),
@@ -120,7 +120,7 @@ def _readable(numbers: Mapping[str, Any]) -> dict[str, Any]:
     return {key.replace("_", " ") + units[key]: value for key, value in numbers.items()}
 
 
-def _asked_in_tables(asked: Mapping[str, Any]) -> dict[str, Any]:
+def asked_in_tables(asked: Mapping[str, Any]) -> dict[str, Any]:
     """The scenario without title and description, which the page shows at its top."""
     return {key: value for key, value in asked.items() if not isinstance(value, str)}
 
@@ -129,15 +129,15 @@ def _sentence(message: str) -> str:
     return message[:1].upper() + message[1:]
 
 
-def _flat(tables: Mapping[str, Any], path: str = ""):
+def flattened(tables: Mapping[str, Any], path: str = ""):
     """Nested tables as one table with dotted keys; absent and empty values are left out."""
     for key, value in tables.items():
         here = f"{path}.{key}" if path else key
         if isinstance(value, Mapping):
-            yield from _flat(value, here)
+            yield from flattened(value, here)
         elif isinstance(value, list) and value and isinstance(value[0], Mapping):
             for i, entry in enumerate(value):
-                yield from _flat(entry, f"{here}.{i}")
+                yield from flattened(entry, f"{here}.{i}")
         elif value not in (None, "", []):
             yield here, _brief(value)
 

@@ -3,7 +3,6 @@
 import jax
 import numpy as np
 
-from jaxhamel._checks._arguments import check_count
 from jaxhamel._checks._times import check_control_along, check_times
 from jaxhamel._checks._values import (
     check_finite,
@@ -72,17 +71,6 @@ def check_sensors(sensors) -> None:
     check_not_negative(
         "resolution", sensors.resolution, "It is the distance of two values; 0: none."
     )
-
-
-def check_closed_loop(controller, samples, steps, sampled: type) -> None:
-    """A digital controller and whole numbers of periods and of steps."""
-    if not isinstance(controller, sampled):
-        raise TypeError(
-            f"`controller` is {type_of(controller)}; it must be a jaxhamel.control.Sampled(law, period). In continuous time "
-            "give jaxhamel.Feedback(law) to jaxhamel.simulate."
-        )
-    check_count("samples", samples)
-    check_count("steps", steps)
 
 
 def check_key(key, sensors) -> None:

@@ -11,9 +11,11 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from jaxhamel import _checks
+from jaxhamel._checks._arguments import check_count
+from jaxhamel._checks._values import type_of
 from jaxhamel._lanes._transform import flat_axes, lanes
 from jaxhamel._typing import Configuration, QuasiVelocity, Scalar
-from jaxhamel.control._checks._closed_loop import check_closed_loop, check_command, check_key
+from jaxhamel.control._checks._closed_loop import check_command, check_key
 from jaxhamel.control._loop._sampled import Held, Sampled
 from jaxhamel.mechanics import Constant, System, VectorField
 from jaxhamel.mechanics._checks._system import check_state
@@ -73,7 +75,7 @@ def closed_loop(
 
     Differentiable in both modes, by every number of the system, the state and the controller.
     """
-    check_closed_loop(controller, samples, steps, Sampled)
+    _check_closed_loop(controller, samples, steps)
     given = {"system": system, "q0": q0, "u0": u0, "controller": controller}
     given = {name: _arrays(part) for name, part in given.items()}
     axes = None if in_axes is None else _axes_of(in_axes, given)
@@ -270,3 +272,14 @@ def _first_of(parts, axes: list[int | None] | None):
     leaves, structure = jax.tree.flatten(parts)
     taken = [x if a is None else jnp.take(x, 0, a) for x, a in zip(leaves, axes, strict=True)]
     return jax.tree.unflatten(structure, taken)
+
+
+def _check_closed_loop(controller: Any, samples: Any, steps: Any) -> None:
+    """A digital controller and whole numbers of periods and of steps."""
+    if not isinstance(controller, Sampled):
+        raise TypeError(
+            f"`controller` is {type_of(controller)}; it must be a jaxhamel.control.Sampled(law, period). In continuous time "
+            "give jaxhamel.Feedback(law) to jaxhamel.simulate."
+        )
+    check_count("samples", samples)
+    check_count("steps", steps)

@@ -54,16 +54,3 @@ def check_informative(information) -> None:
             f"from {values[0]:.3g} to {values[-1]:.3g}. Start from a curve that moves everything, freeze what no motion can "
             "tell, or measure more."
         )
-
-
-def check_for_posterior(estimate, squares: type) -> None:
-    """Checks that the errors are normal and that the data determine all parameters."""
-    loss = estimate.problem.model.loss
-    if not isinstance(loss, squares):
-        raise ValueError(
-            f"the fit's loss is {type(loss).__name__}; a posterior needs a density: fit with Squares()."
-        )
-    if estimate.flat:
-        raise ValueError(
-            f"the data do not determine all parameters: {estimate.flat[0].words} Freeze some, or give priors."
-        )

@@ -3,7 +3,6 @@
 import numpy as np
 from jax.tree_util import tree_flatten_with_path
 
-from jaxhamel._checks._arguments import check_kind
 from jaxhamel._checks._values import (
     check_finite,
     check_positive,
@@ -12,7 +11,6 @@ from jaxhamel._checks._values import (
     path_of,
     type_of,
 )
-from jaxhamel._words import counted
 from jaxhamel.systems._checks import check_inertia
 
 
@@ -43,20 +41,6 @@ def check_prior(mean, std, relative: bool) -> None:
         check_positive("mean", mean, "A relative prior is one of log x.")
 
 
-def check_prior_fits(path: str, prior, count: int, kind: type) -> None:
-    """Checks that the prior has one mean and width, or one for each quantity."""
-    if prior is None:
-        return
-    check_kind(f"prior` of `{path}", prior, kind, "it must be identify.Prior(mean, std).")
-    for name in ("mean", "std"):
-        shape = np.shape(getattr(prior, name))
-        if shape not in ((), (1,), (count,)):
-            raise ValueError(
-                f"`{name}` of the prior of `{path}` has shape {shape}; it must be one number, or one for each of "
-                f"{counted(count, 'quantity', 'quantities')}."
-            )
-
-
 def check_path(system, path) -> None:
     """Checks that the path leads to a floating-point leaf of the system."""
     place = system
@@ -70,8 +54,8 @@ def check_path(system, path) -> None:
         return
     if kind is not None or isinstance(place, int | float):
         raise ValueError(
-            f"`{path}` of {type(system).__name__} is {type_of(place)}{'' if kind is None else f' and dtype {kind}'}; what is "
-            f"sought must be a JAX array of floating-point numbers. Give jnp.asarray({place}, float)."
+            f"`{path}` of {type(system).__name__} is {type_of(place)}{'' if kind is None else f' and dtype {kind}'}; what "
+            f"is sought must be a JAX array of floating-point numbers. Give jnp.asarray({place}, float)."
         )
     raise ValueError(
         f"`{path}` is no parameter of {type(system).__name__}; it has {', '.join(_paths(system))}. "

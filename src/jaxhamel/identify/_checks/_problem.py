@@ -19,6 +19,7 @@ from jaxhamel._checks._values import (
     type_of,
 )
 from jaxhamel._words import counted
+from jaxhamel.mechanics import System
 
 
 def check_noise(measurement) -> None:
@@ -43,9 +44,9 @@ def check_noise(measurement) -> None:
         )
 
 
-def check_identified(system, kind: type) -> None:
-    """Checks that the system is of the given class, and that none of its parameters is traced or NaN."""
-    check_kind("system", system, kind, "it must be a jaxhamel.System with its values.")
+def check_identified(system) -> None:
+    """Checks that the argument is a system, and that none of its parameters is traced or NaN."""
+    check_kind("system", system, System, "it must be a jaxhamel.System with its values.")
     for keys, leaf in tree_flatten_with_path(system)[0]:
         check_outside(f"system.{path_of(keys)}", leaf)
         values = concrete(leaf)
@@ -53,13 +54,6 @@ def check_identified(system, kind: type) -> None:
             raise ValueError(
                 f"`system.{path_of(keys)}` is {inline(values)}; a NaN there would be one in all of the motion."
             )
-
-
-def check_loss(loss, kind: type) -> None:
-    """Checks that the loss is a known one; its width, if any, must be positive."""
-    check_kind("loss", loss, kind, "it must be identify.Squares(), Huber(), SoftL1() or Cauchy().")
-    if hasattr(loss, "k"):
-        check_positive("loss.k", loss.k, "It is in units of the noise, 1 to 3 mostly.")
 
 
 def check_shown(system, measurements, run) -> None:

@@ -4,10 +4,13 @@ A robust loss grows slowly for large |r|, so that outliers have little influence
 """
 
 from abc import abstractmethod
+from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array
+
+from jaxhamel._checks import check_kind, check_positive
 
 
 class AbstractLoss(eqx.Module):
@@ -93,3 +96,12 @@ class Cauchy(AbstractLoss):
     def slope(self, r: Array) -> Array:
         share = (r / self.k) ** 2
         return (1 - share) / (1 + share) ** 2
+
+
+def check_loss(loss: Any) -> None:
+    """Checks that the loss is a known one; its width, if any, must be positive."""
+    check_kind(
+        "loss", loss, AbstractLoss, "it must be identify.Squares(), Huber(), SoftL1() or Cauchy()."
+    )
+    if hasattr(loss, "k"):
+        check_positive("loss.k", loss.k, "It is in units of the noise, 1 to 3 mostly.")

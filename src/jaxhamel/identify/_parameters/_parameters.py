@@ -15,6 +15,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from jaxhamel import _checks
+from jaxhamel._words import counted
 from jaxhamel.identify._checks._parameters import (
     check_frozen,
     check_inside,
@@ -229,3 +230,17 @@ class Bounded(_Entries):
     def bound(self, value: Array) -> list[str]:
         share = (np.asarray(value) - self.lower) / (self.upper - self.lower)
         return ["lower" if s < 1e-3 else "upper" if s > 1 - 1e-3 else "" for s in share]
+
+
+def check_prior_fits(path: str, prior: Any, count: int) -> None:
+    """Checks that the prior has one mean and width, or one for each quantity."""
+    if prior is None:
+        return
+    _checks.check_kind(f"prior` of `{path}", prior, Prior, "it must be identify.Prior(mean, std).")
+    for name in ("mean", "std"):
+        shape = np.shape(getattr(prior, name))
+        if shape not in ((), (1,), (count,)):
+            raise ValueError(
+                f"`{name}` of the prior of `{path}` has shape {shape}; it must be one number, or one for each of "
+                f"{counted(count, 'quantity', 'quantities')}."
+            )

@@ -8,7 +8,6 @@ import jax
 import numpy as np
 from jax.tree_util import tree_flatten_with_path
 
-from jaxhamel._checks._arguments import check_kind
 from jaxhamel._checks._traced import looks_at_values
 from jaxhamel._checks._values import (
     any_tracer,
@@ -20,6 +19,7 @@ from jaxhamel._checks._values import (
     type_of,
 )
 from jaxhamel._shapes import Seen
+from jaxhamel.geometry._checks import singular_below, smallest_relative_singular_value
 from jaxhamel.mechanics._checks._constraints import redundant_rows
 
 
@@ -98,8 +98,8 @@ def check_frame_at(system, t, q) -> None:
     array = concrete(matrix)
     if array is None or n == 0:
         return
-    smallest = _smallest_relative_singular_value(array[:m])
-    if smallest < _singular(array):
+    smallest = smallest_relative_singular_value(array[:m])
+    if smallest < singular_below(array):
         redundant = redundant_rows(array[:m]) or [m - 1]
         raise ValueError(
             f"the first {m} rows of `frame(t, q)` are dependent constraint one-forms at t = {t}: "
@@ -107,8 +107,8 @@ def check_frame_at(system, t, q) -> None:
             f"independent; drop {_named(redundant)}, which follows from those before it, and lower `n_constraints` to "
             f"{m - len(redundant)}. For the multipliers of all of them, of least norm, return all from `constraints(t, q)`."
         )
-    smallest = _smallest_relative_singular_value(array)
-    if smallest < _singular(array):
+    smallest = smallest_relative_singular_value(array)
+    if smallest < singular_below(array):
         raise ValueError(
             f"`frame(t, q)` is singular at t = {t}: its smallest singular value is {smallest:.3g} "
             "of the largest. A of u = A v must be invertible; choose other quasi-velocities for "
@@ -162,15 +162,6 @@ def check_inverse(system, t, error: float, room: float) -> None:
         raise ValueError(
             f"`inverse_frame` of {type(system).__name__} is not the inverse of its `frame`: an entry of B A differs from "
             f"the identity's by {error:.3g} at t = {t}. Mend it, or leave it out: then A is inverted by the package."
-        )
-
-
-def check_examined(system, kind: type, others) -> None:
-    """Checks that the argument is a system with concrete values."""
-    check_kind("system", system, kind, "it must be a jaxhamel.System with its values.")
-    if any_tracer((system, others)):
-        raise TypeError(
-            "`examine` looks at values, and these are traced: call it outside jit, grad and vmap, before the computation."
         )
 
 

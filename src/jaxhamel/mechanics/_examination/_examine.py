@@ -9,13 +9,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Time
 from jaxhamel.mechanics._checks._returns import check_returns, returns_of
 from jaxhamel.mechanics._checks._system import (
     check_a_system,
     check_bodies,
     check_control_of,
-    check_examined,
     check_frame_at,
     check_inverse,
     check_leaves,
@@ -117,7 +117,7 @@ def examine(
 
     **Raises:** `TypeError` if the argument is no system at all, or if its values are traced.
     """
-    check_examined(system, System, (q, t, u, control))
+    _check_examined(system, (q, t, u, control))
     check_a_system(system)
     found: dict[str, Any] = {"problems": []}
     at: Any = (t, *_state(system, q, u), control)
@@ -254,3 +254,12 @@ def _route(system: System, found: dict[str, Any]) -> dict[str, Any]:
 
 def _one_line(error: Exception) -> str:
     return " ".join(str(error).split())
+
+
+def _check_examined(system: Any, others: Any) -> None:
+    """Checks that the argument is a system with concrete values."""
+    _checks.check_kind("system", system, System, "it must be a jaxhamel.System with its values.")
+    if _checks.any_tracer((system, others)):
+        raise TypeError(
+            "`examine` looks at values, and these are traced: call it outside jit, grad and vmap, before the computation."
+        )

@@ -9,7 +9,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxhamel.geometry import AbstractSpace
 from jaxhamel.simulate._checks import check_group_solver_state, check_solver_space
 from jaxhamel.simulate._solvers._group_solver import AbstractGroupSolver, traced
 
@@ -137,7 +136,7 @@ class CommutatorFree2(AbstractCommutatorFree):
     tableau: ClassVar[_Tableau] = _MIDPOINT
 
     def __check_init__(self) -> None:
-        check_solver_space(self.space, type(self).__name__, AbstractSpace)
+        check_solver_space(self.space, type(self).__name__)
 
 
 class CommutatorFree4(AbstractCommutatorFree):
@@ -171,4 +170,4 @@ class CommutatorFree4(AbstractCommutatorFree):
     tableau: ClassVar[_Tableau] = _CELLEDONI_MARTHINSEN_OWREN
 
     def __check_init__(self) -> None:
-        check_solver_space(self.space, type(self).__name__, AbstractSpace)
+        check_solver_space(self.space, type(self).__name__)

@@ -59,7 +59,7 @@ class LieGroup(AbstractWrappedMethod):
         **Raises:** `TypeError` for a method that is not an explicit Runge–Kutta method, or a missing space.
         """
         solver = diffrax.Tsit5() if solver is None else solver
-        check_lie_group(solver, space, AbstractSpace)
+        check_lie_group(solver, space)
         self.solver, self.space, self.scan_kind = solver, space, scan_kind
 
     @property

@@ -55,7 +55,7 @@ class Projected(AbstractWrappedMethod):
         cannot be projected (`MatrixGroup`: take `LieGroup`).
         """
         solver = diffrax.Tsit5() if solver is None else solver
-        check_projected(solver, space, AbstractSpace)
+        check_projected(solver, space)
         self.solver, self.space, self.scan_kind = solver, space, scan_kind
         self.layout = layout
 

@@ -10,7 +10,6 @@ once.
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
-import diffrax
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -70,7 +69,7 @@ def tableau(method: Any) -> Tableau:
     """
     if isinstance(method, str) and method == "rk4":
         return RK4
-    check_explicit_method(method, diffrax.AbstractERK)
+    check_explicit_method(method)
     a, b, c = numbers_of(cast(Any, method).tableau)
     last = int(np.flatnonzero(b)[-1]) + 1
     s = 1 + max(i for i in range(len(b)) if b[i] or np.any(a[:last, i]))

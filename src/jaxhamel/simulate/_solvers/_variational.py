@@ -8,7 +8,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxhamel.geometry import AbstractSpace
 from jaxhamel.simulate._checks import (
     check_group_solver_state,
     check_solver_space,
@@ -68,7 +67,7 @@ class Variational(AbstractGroupSolver):
 
     def __init__(self, order: int = 2, space: Any = None):
         check_variational_order(order, tuple(_SUBSTEPS))
-        check_solver_space(space, type(self).__name__, AbstractSpace)
+        check_solver_space(space, type(self).__name__)
         self.order_, self.space = order, space
 
     def order(self, terms: Any) -> Any:
