@@ -56,20 +56,6 @@ def _described(tree) -> str:
     return str(names).replace("'", "")
 
 
-def check_kernel(kernel, options: type) -> None:
-    """Checks that `kernel` is None, True, False, or options whose block is a power of two."""
-    if kernel is not None and not isinstance(kernel, bool | options):
-        raise TypeError(
-            f"`kernel` is {kernel!r} ({type_of(kernel)}); it must be None (where there is a GPU), True, False, or "
-            "jaxhamel.ensemble.Kernel(...)."
-        )
-    block = getattr(kernel, "block", 1)
-    if block < 1 or block & (block - 1):
-        raise ValueError(
-            f"`block` is {block}; it must be a power of two, at least 1: GPU kernels take no other shapes. Try 128."
-        )
-
-
 def check_rollout_times(ts, dt) -> None:
     """Checks times and step as `simulate` does; they must be concrete, since they determine the number of steps."""
     for name, value in {"ts": ts, "dt": dt}.items():

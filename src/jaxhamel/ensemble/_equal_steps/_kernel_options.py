@@ -5,8 +5,8 @@ from typing import Any
 
 import jax
 
+from jaxhamel._checks._values import type_of
 from jaxhamel._lanes._described import is_described
-from jaxhamel.ensemble._checks._members import check_kernel
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Kernel:
     @classmethod
     def chosen(cls, kernel: Any) -> "Kernel | None":
         """The options for `kernel=None`, True, False or a `Kernel` on this backend; None means lanes."""
-        check_kernel(kernel, cls)
+        _check_kernel(kernel)
         if is_described():
             return None
         if kernel is None:
@@ -44,3 +44,17 @@ class Kernel:
     def warps(self) -> int:
         """The number of warps of a block, 32 threads each."""
         return max(self.block // 32, 1)
+
+
+def _check_kernel(kernel: Any) -> None:
+    """Checks that `kernel` is None, True, False, or options whose block is a power of two."""
+    if kernel is not None and not isinstance(kernel, bool | Kernel):
+        raise TypeError(
+            f"`kernel` is {kernel!r} ({type_of(kernel)}); it must be None (where there is a GPU), True, False, or "
+            "jaxhamel.ensemble.Kernel(...)."
+        )
+    block = getattr(kernel, "block", 1)
+    if block < 1 or block & (block - 1):
+        raise ValueError(
+            f"`block` is {block}; it must be a power of two, at least 1: GPU kernels take no other shapes. Try 128."
+        )
