@@ -66,6 +66,13 @@ def sync(folder: Path) -> None:
             os.close(descriptor)
 
 
+def real(path: Path | str) -> Path:
+    """The absolute path without links; where links lead in a circle, as far as they can be followed (`Path.resolve`
+    raises `RuntimeError` there before Python 3.13).
+    """
+    return Path(os.path.realpath(path))
+
+
 def made(folder: Path) -> Path:
     """Makes a folder inside the folder of results, if it is absent.
 

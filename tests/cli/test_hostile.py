@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from jaxhamel import _files
 from jaxhamel.cli._app import app
+from jaxhamel.cli._commands._new import run_new
 from jaxhamel.cli._exit_status import reported
 from jaxhamel.cli._objects._identification import files_in
 from jaxhamel.cli._results import _folder, _outputs
@@ -254,6 +255,16 @@ def test_a_folder_that_is_gone_is_said(tmp_path, capsys):
         said = " ".join(capsys.readouterr().err.split())
         assert ended.value.exit_code == 1
         assert f"jaxhamel: top: --out {gone}: the folder is gone" in said.replace("- ", "-")
+
+
+def test_a_link_that_leads_to_itself_is_no_folder(tmp_path):
+    """`Path.resolve` ends in a RuntimeError there."""
+    loop = tmp_path / "loop"
+    loop.symlink_to(loop)
+    with pytest.raises(ScenarioError, match="loop: the folder cannot be made"):
+        _folder.folder(loop)
+    with pytest.raises(OSError, match="loop"):
+        run_new("trolley", loop)
 
 
 def test_a_folder_that_went_after_its_first_file_is_not_made_again(tmp_path):

@@ -8,7 +8,7 @@ from importlib.machinery import PathFinder
 from importlib.resources import files
 from pathlib import Path
 
-from jaxhamel._files import write_text
+from jaxhamel._files import real, write_text
 from jaxhamel.cli._scenario._validate import ScenarioError
 
 TEMPLATES = {
@@ -54,8 +54,8 @@ def run_new(name: str, out: Path) -> list[Path]:
 
 def _is_module(name: str, out: Path) -> bool:
     """Whether `import NAME` finds a module outside of the current folder and the output folder."""
-    own = (Path.cwd(), out.resolve())
-    elsewhere = [place for place in sys.path if Path(place).resolve() not in own]
+    own = (Path.cwd(), real(out))
+    elsewhere = [place for place in sys.path if real(place) not in own]
     return name in sys.stdlib_module_names or PathFinder.find_spec(name, elsewhere) is not None
 
 

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxhamel import identify
+from jaxhamel._files import real
 from jaxhamel.cli._objects._system import build_system, check_constructed, named
 from jaxhamel.cli._results._outputs import write_columns
 from jaxhamel.cli._scenario._reading import check_data_file
@@ -132,7 +133,7 @@ def files_in(folder: Path, patterns: list[str]) -> list[Path]:
     """
     found = {path for pattern in patterns for path in _matching(folder, pattern) if path.is_file()}
     for path in sorted(found):
-        if not path.resolve().is_relative_to(folder.resolve()):
+        if not real(path).is_relative_to(real(folder)):
             raise ScenarioError(
                 f"--data {folder}: {path.name} is a link to a file outside of the folder. Copy the file into it."
             )

@@ -5,7 +5,7 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from jaxhamel._files import Lock, remove_partial, sync
+from jaxhamel._files import Lock, real, remove_partial, sync
 from jaxhamel.cli._scenario._validate import ScenarioError
 
 _HELD: dict[Path, Lock] = {}
@@ -22,7 +22,7 @@ def folder(out: Path, *, of_ensemble: bool = False) -> Path:
     ensemble and this command is not `montecarlo`, whose results took longer to compute; `montecarlo` likewise refuses a
     folder with the result of another command. `FileNotFoundError` if this command has locked the folder and it is gone.
     """
-    if out.resolve() in _HELD and not out.is_dir():  # a new one would lack its files, and the lock
+    if real(out) in _HELD and not out.is_dir():  # a new one would lack its files, and the lock
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(out))
     what = "made"
     try:
@@ -62,8 +62,8 @@ def release() -> None:
 
 
 def _lock(out: Path) -> None:
-    if out.resolve() not in _HELD:
-        _HELD[out.resolve()] = Lock(out)
+    if real(out) not in _HELD:
+        _HELD[real(out)] = Lock(out)
     if not os.access(out, os.W_OK | os.X_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(out))
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
+from jaxhamel._files import real
 from jaxhamel.cli._scenario._validate import ScenarioError, nearest
 from jaxhamel.cli._start import start_jax
 
@@ -44,7 +45,7 @@ def given_class(said: str | None) -> "type[System] | None":
 
 def _imported(path: Path, said: str) -> ModuleType:
     """Imports a file as a module; its folder is appended to the search path, for imports of neighbouring files."""
-    path = path.resolve()
+    path = real(path)
     name = f"jaxhamel_system_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
@@ -124,4 +125,4 @@ def of_given_class(error: BaseException, said: str | None) -> GivenClassError | 
 
 
 def _same(name: str, path: Path) -> bool:
-    return Path(name).resolve() == path.resolve()
+    return real(name) == real(path)
