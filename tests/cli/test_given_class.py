@@ -145,7 +145,7 @@ def test_new_writes_files_that_work_and_a_test_that_finds_wrong_equations(tmp_pa
     result = run("simulate", scenario, *system, *sets(*SHORT))
     assert result.exit_code == 0, result.stderr
 
-    def tested():
+    def tested(*options):
         command = [
             sys.executable,
             "-m",
@@ -154,6 +154,7 @@ def test_new_writes_files_that_work_and_a_test_that_finds_wrong_equations(tmp_pa
             "-p",
             "no:cacheprovider",
             "test_my_cart.py",
+            *options,
         ]
         return subprocess.run(command, cwd=tmp_path, capture_output=True, check=False).returncode
 
@@ -162,7 +163,7 @@ def test_new_writes_files_that_work_and_a_test_that_finds_wrong_equations(tmp_pa
     wrong = text.replace("self.length * v[1] * jnp.cos(q[1])", "self.length * v[1]")
     assert wrong != text
     source.write_text(wrong, encoding="utf-8")
-    assert tested() == 1
+    assert tested("-x") == 1  # after the first that fails
 
 
 def test_report_refuses_what_is_no_trajectory(tmp_path):

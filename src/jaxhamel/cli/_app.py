@@ -1,6 +1,7 @@
 """The commands: their options, their help texts, and the calls of the functions that do the work."""
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -91,8 +92,7 @@ def simulate(
     started = started_at(context)
 
     def job() -> Outcome:
-        loaded = load(scenario, changes or (), given_class(system))
-        _sizes.check_simulation(loaded.tables)
+        loaded = load(scenario, changes or (), given_class(system), _sizes.check_simulation)
         start_jax()
         from jaxhamel.cli._commands._simulate import run_simulate
 
@@ -137,8 +137,8 @@ def control(
     started = started_at(context)
 
     def job() -> Outcome:
-        loaded = load(scenario, changes or (), given_class(system))
-        _sizes.check_control(loaded.tables, max_seconds)
+        check = partial(_sizes.check_control, max_seconds=max_seconds)
+        loaded = load(scenario, changes or (), given_class(system), check)
         start_jax()
         from jaxhamel.cli._commands._control import run_control
 
@@ -188,8 +188,8 @@ def montecarlo(
     started = started_at(context)
 
     def job() -> Outcome:
-        loaded = load(scenario, changes or (), given_class(system))
-        _sizes.check_montecarlo(loaded.tables, trajectories)
+        check = partial(_sizes.check_montecarlo, trajectories=trajectories)
+        loaded = load(scenario, changes or (), given_class(system), check)
         start_jax()
         from jaxhamel.cli._commands._montecarlo import accuracies, run_montecarlo, run_one
 

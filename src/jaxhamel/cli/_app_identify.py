@@ -1,5 +1,6 @@
 """The commands `identify` and `predict`, which start from measurements."""
 
+from functools import partial
 from pathlib import Path
 
 import typer
@@ -72,8 +73,8 @@ def identify(
             from jaxhamel.cli._commands._roboball import run_identify_roboball
 
             return run_identify_roboball(out, terminal, started, data, max_seconds, changes or ())
-        asked = load_identification(scenario, changes or (), given_class(system))
-        _sizes.check_identification(asked.tables, data is None, max_seconds)
+        check = partial(_sizes.check_identification, made_up=data is None, max_seconds=max_seconds)
+        asked = load_identification(scenario, changes or (), given_class(system), check)
         start_jax()
         from jaxhamel.cli._commands._identify import run_identify
 

@@ -47,10 +47,19 @@ class Scenario:
         return self.tables["title"] or self.name
 
 
-def load(source: str, changes: Iterable[str] = (), given: "type[System] | None" = None) -> Scenario:
+Check = Callable[[Mapping[str, Any]], None]
+
+
+def load(
+    source: str,
+    changes: Iterable[str] = (),
+    given: "type[System] | None" = None,
+    check: Check = lambda tables: None,
+) -> Scenario:
     """The scenario with a built-in name or in a TOML file, with `key=value` changes applied.
 
-    **Arguments:** `given`: the class that `--system` names, if any.
+    **Arguments:** `given`: the class that `--system` names, if any. `check`: is called with all tables but those of the
+    system, before JAX is imported for these.
 
     **Raises:** `ScenarioError` of one line if there is no such scenario or it is wrong.
     """
@@ -60,11 +69,15 @@ def load(source: str, changes: Iterable[str] = (), given: "type[System] | None" 
             "`measurements` belong to a scenario for `jaxhamel identify`; this command takes another one, "
             "see `jaxhamel scenarios`."
         )
-    return _read(name, data, _schema.OUTLINE, _schema.scenario_schema, given)
+    _check_others(_schema.OUTLINE, data, check)
+    return Scenario(name, read(_schema.scenario_schema(_kind_of(data), given), data), given)
 
 
 def load_identification(
-    source: str, changes: Iterable[str] = (), given: "type[System] | None" = None
+    source: str,
+    changes: Iterable[str] = (),
+    given: "type[System] | None" = None,
+    check: Check = lambda tables: None,
 ) -> Scenario:
     """As `load`, for a scenario of `jaxhamel identify`, which has other tables."""
     name, data = _changed(source, changes, "identify")
@@ -73,18 +86,17 @@ def load_identification(
             "it is a scenario for `jaxhamel simulate`; this command takes another one, with [[measurements]], see "
             "`jaxhamel scenarios`."
         )
-    return _read(name, data, _identify_schema.OUTLINE, _identify_schema.identify_schema, given)
+    _check_others(_identify_schema.OUTLINE, data, check)
+    return Scenario(
+        name, read(_identify_schema.identify_schema(_kind_of(data), given), data), given
+    )
 
 
-def _read(
-    name: str,
-    data: dict[str, Any],
-    outline: Table,
-    schema: Callable[..., Table],
-    given: "type[System] | None",
-) -> Scenario:
-    check_known(outline, data)  # before the systems, and with them JAX, are imported
-    return Scenario(name, read(schema(_kind_of(data), given), data), given)
+def _check_others(outline: Table, data: dict[str, Any], check: Check) -> None:
+    """Checks everything but the system's own tables, whose keys its class has; JAX is not imported."""
+    check_known(outline, data)
+    others = {name: entry for name, entry in outline.entries.items() if entry is not _schema.ANY}
+    check(read(Table(others), {name: data[name] for name in others if name in data}))
 
 
 def _changed(source: str, changes: Iterable[str], command: str) -> tuple[str, dict[str, Any]]:
