@@ -106,7 +106,8 @@ for arguments in {list(WITHOUT_JAX)}:
     except SystemExit as end:
         print("ended", int(end.code or 0), "jax" in sys.modules, arguments)
 """
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    program = [sys.executable, "-c", code]
+    run = subprocess.run(program, capture_output=True, text=True, check=False, timeout=120)
     ended = [line for line in run.stdout.splitlines() if line.startswith("ended")]
     assert ended == [f"ended {status} False {call}" for call, status in WITHOUT_JAX.items()], (
         run.stderr
