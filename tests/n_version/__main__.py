@@ -13,18 +13,15 @@ import json
 import time
 from pathlib import Path
 
+import tests.conftest  # noqa: F401, I001  # first: double precision, strict promotion, fast compilation
+
 import jax
+import numpy as np
 
-jax.config.update("jax_enable_x64", True)
-jax.config.update("jax_numpy_rank_promotion", "raise")
-jax.config.update("jax_numpy_dtype_promotion", "strict")
-
-import numpy as np  # noqa: E402
-
-from tests.n_version.kinds import draw  # noqa: E402
-from tests.n_version.shapes import LARGEST, shape  # noqa: E402
-from tests.n_version.table import table  # noqa: E402
-from tests.n_version.versions import (  # noqa: E402
+from tests.n_version.kinds import draw
+from tests.n_version.shapes import LARGEST, shape
+from tests.n_version.table import table
+from tests.n_version.versions import (
     EPS,
     accelerations,
     control_of,

@@ -23,10 +23,10 @@ import sympy as sm  # noqa: E402  # pyright: ignore[reportMissingImports]
 from sympy.physics import mechanics as me  # noqa: E402  # pyright: ignore[reportMissingImports]
 
 from jaxhamel.geometry import SE2, SO2, SO3, Euclidean, Helical, Product  # noqa: E402
+from tests.n_version.kane import T, by_kane  # noqa: E402
 from tests.n_version.kinds import HIDDEN, Kind, draw  # noqa: E402
 from tests.n_version.versions import EPS, accelerations, control_of, difference  # noqa: E402
 
-T = me.dynamicsymbols._t
 CASES = {
     "Lagrange, R2": (Kind(frame="random"), Euclidean(2), 1),
     "Lagrange, R3": (Kind(frame="random", prescribed=True), Euclidean(3), 2),
@@ -159,73 +159,25 @@ def by_lagrange(kind, symbols, x, v, constraints):
     return method.mass_matrix_full[n:, n:], method.forcing_full[n:, :]
 
 
-def by_kane(kind, symbols, x, v, constraints):
-    """(matrix, right-hand side) of ẍ: points and one body, speeds ẋ of which the last m are the dependent ones."""
-    n, m = len(x), len(constraints)
-    speeds = me.dynamicsymbols(f"w:{n}")
-    to_speeds = dict(zip([x_i.diff(T) for x_i in x], speeds, strict=True))
-    N, origin = me.ReferenceFrame("N"), me.Point("O")
-    origin.set_vel(N, 0)
-    p = symbols.of["points"]
+def points_and_body(symbols, x):
+    """What `kane.by_kane` takes: (mass, velocity, force) of the points, (inertia, angular velocity, torque) of the body."""
+    p, push = symbols.of["points"], CONTROL[0] + 3 * TENTH * CONTROL[1]
     flat = sm.Matrix(p["out"]) * symbols.features + sm.Matrix(symbols.field("places"))
-    axes = N.x, N.y, N.z
-    vector = lambda parts: sum((a * e for a, e in zip(parts, axes, strict=True)), me.Vector(0))  # noqa: E731
-    bodies, loads = [], []
-    push = CONTROL[0] + 3 * TENTH * CONTROL[1]
+    points = []
     for i, mass in enumerate(p["mass"]):
         place = flat[3 * i : 3 * i + 3]
-        moved = [part.diff(T).subs(to_speeds) for part in place]
-        point = origin.locatenew(f"P{i}", vector(place))
-        point.set_vel(N, vector(moved))
-        bodies.append(me.Particle(f"B{i}", point, mass))
-        pulled = [
+        velocity = [part.diff(T) for part in place]
+        force = [
             -sm.cos(r) - r / 5 - TENTH * r_dot + push * share
-            for r, r_dot, share in zip(place, moved, p["push"][i], strict=True)
+            for r, r_dot, share in zip(place, velocity, p["push"][i], strict=True)
         ]
-        loads.append((point, vector(pulled)))
+        points.append((mass, velocity, force))
     turn = sm.Matrix(symbols.field("turned"))
     angle = sm.sqrt(turn.dot(turn))
-    share = sm.sin(angle / 2) / angle
-    quaternion = [sm.cos(angle / 2), *(share * turn)]
-    body = N.orientnew("B", "Quaternion", quaternion)
+    quaternion = [sm.cos(angle / 2), *(sm.sin(angle / 2) / angle * turn)]
     back = [quaternion[0], *(-part for part in quaternion[1:])]
-    rates = [part.diff(T).subs(to_speeds) for part in quaternion]
-    omega = [2 * part for part in product(back, rates)[1:]]
-    in_body = lambda parts: parts[0] * body.x + parts[1] * body.y + parts[2] * body.z  # noqa: E731
-    body.set_ang_vel(N, in_body(omega))
-    inertia = p["inertia"]
-    tensor = me.inertia(
-        body,
-        inertia[0, 0],
-        inertia[1, 1],
-        inertia[2, 2],
-        inertia[0, 1],
-        inertia[1, 2],
-        inertia[0, 2],
-    )
-    centre = me.Point("C")
-    centre.set_vel(N, 0)
-    bodies.append(me.RigidBody("R", centre, body, sm.Symbol("no_mass"), (tensor, centre)))
-    loads.append(
-        (body, in_body([-part / 5 + CONTROL[0] + 3 * TENTH * CONTROL[1] for part in omega]))
-    )
-    given = {
-        "u_dependent": speeds[n - m :],
-        "velocity_constraints": [c.subs(to_speeds) for c in constraints],
-    }
-    method = me.KanesMethod(
-        N,
-        list(x),
-        speeds[: n - m],
-        [rate - speed for rate, speed in to_speeds.items()],
-        **(given if m else {}),
-    )
-    method.kanes_equations(bodies, loads)
-    back_again = {speed: rate for rate, speed in to_speeds.items()}
-    return (
-        method.mass_matrix_full[n:, n:].subs(back_again),
-        method.forcing_full[n:, :].subs(back_again),
-    )
+    omega = [2 * part for part in product(back, [part.diff(T) for part in quaternion])[1:]]
+    return points, (p["inertia"], omega, [push - part / 5 for part in omega])
 
 
 def derived(kind, space, m, weights):
@@ -239,20 +191,61 @@ def derived(kind, space, m, weights):
     stored, v = chart(space, x)
     symbols, v = Symbols(weights, stored), sm.Matrix(v)
     u = quasi_velocities(kind, symbols, v)
-    derive = by_kane if kind.bodies else by_lagrange
-    matrix, right = derive(kind, symbols, x, v, u[:m])
+    kane = None
+    if kind.bodies:
+        kane, equations = by_kane(x, *points_and_body(symbols, x), u[:m])
+    else:
+        equations = by_lagrange(kind, symbols, x, v, u[:m])
     rows = u.jacobian(rates)
-    turning = u.diff(T).subs({rate.diff(T): 0 for rate in rates})
-    plain_x, plain_rates = sm.symbols(f"y:{n}"), sm.symbols(f"z:{n}")
-    numbers = dict(zip(rates, plain_rates, strict=True))
-    places = dict(zip(x, plain_x, strict=True))
-    time_symbol = sm.Symbol("time")
+    turning = no_acceleration(u.diff(T), x)
     results = [
-        expr.xreplace(numbers).xreplace(places).xreplace({T: time_symbol})
-        for expr in (sm.Matrix(stored), u, matrix, right, rows, turning)
+        sm.Matrix(stored),
+        u,
+        *(no_acceleration(part, x) if kind.bodies else part for part in equations),
+        rows,
+        turning,
     ]
-    arguments = [*symbols.flat(), sm.Symbol("no_mass"), time_symbol, *plain_x, *plain_rates]
-    return sm.lambdify(arguments, results, "numpy", cse=True)
+    found = as_function(results, x, symbols.flat())
+    if not kind.bodies:
+        return found
+    constants = [symbols.of["points"][name] for name in ("mass", "inertia")]
+    return with_kane(found, kane, places(symbols.flat(), constants), n)
+
+
+def no_acceleration(expr, x):
+    return expr.xreplace({x_i.diff(T, 2): sm.S.Zero for x_i in x})
+
+
+def places(flat, arrays):
+    """Where the symbols of the arrays stand in the list of all."""
+    index = {symbol: i for i, symbol in enumerate(flat)}
+    return [index[symbol] for array in arrays for symbol in array.ravel()]
+
+
+def with_kane(found, kane, constants, n):
+    """`found`, with Kane's equations in place of the values and rates of their coefficients."""
+
+    def function(*numbers):
+        stored, u, values, rates, rows, turning = found(*numbers)
+        given = [numbers[i] for i in constants]
+        matrix, right = kane(values[:, 0], rates[:, 0], numbers[-n:], given)
+        return stored, u, matrix, right, rows, turning
+
+    return function
+
+
+def as_function(results, x, coefficients):
+    """Expressions by NumPy, of (coefficients, t, x, ẋ)."""
+    n = len(x)
+    plain_x, plain_rates = sm.symbols(f"y:{n}"), sm.symbols(f"z:{n}")
+    rates = dict(zip([x_i.diff(T) for x_i in x], plain_rates, strict=True))
+    time_symbol = sm.Symbol("time")
+    plain = [
+        expr.xreplace(rates).xreplace(dict(zip(x, plain_x, strict=True))).xreplace({T: time_symbol})
+        for expr in results
+    ]
+    arguments = [*coefficients, time_symbol, *plain_x, *plain_rates]
+    return sm.lambdify(arguments, plain, "numpy", cse=True)
 
 
 def compared(name, seed, each):
@@ -268,7 +261,7 @@ def compared(name, seed, each):
     stored, u, wanted = [], [], []
     for i in range(each):
         flat = [w[i].ravel() for parts in weights.values() for w in parts.values()]
-        numbers = [*np.concatenate(flat), 1.0, float(t[i])]
+        numbers = [*np.concatenate(flat), float(t[i])]
         x, rates = generator.normal(size=n), generator.normal(size=n)
         _, bias, _, _, rows, _ = function(*numbers, *x, *rates)
         onto = (

@@ -14,6 +14,15 @@ from tests.n_version.coordinates import by_coordinates
 from tests.n_version.kinds import wave
 
 EPS = np.finfo(float).eps
+LARGE = 10  # beyond this dimension systems are computed one after another
+
+
+def of_each(one, n, *batch):
+    """`one` of each system of a batch. Beyond `LARGE` by `lax.map`, since LAPACK's batched calls can wait for one another
+    for ever (jaxlib 0.10, docs/performance.md)."""
+    if n <= LARGE:
+        return jax.vmap(one)(*batch)
+    return jax.lax.map(lambda given: one(*given), batch)
 
 
 def control_of(kind):
@@ -31,7 +40,7 @@ def accelerations(batch, control):
         own = multiplier_of_motion(system, t, q, u, other, control)
         return found | {"coordinates": other}, (own, multiplier), condition
 
-    return jax.vmap(one)(*batch)
+    return of_each(one, batch[0].space.dim, *batch)
 
 
 @eqx.filter_jit
@@ -45,7 +54,7 @@ def derivatives(batch, tangents, control):
             for name, f in forms.items()
         }
 
-    return jax.vmap(one)(batch, tangents)
+    return of_each(one, batch[0].space.dim, batch, tangents)
 
 
 @eqx.filter_jit
@@ -53,7 +62,8 @@ def in_single_precision(batch, control):
     """u̇ `(count, k)` by the default route, everything in float32."""
     single = lambda x: x.astype(jnp.float32) if eqx.is_inexact_array(x) else x  # noqa: E731
     batch = jax.tree.map(single, batch)
-    return jax.vmap(lambda *state: ROUTES["gauss"](*state, control))(*batch)
+    one = lambda *state: ROUTES["gauss"](*state, control)  # noqa: E731
+    return of_each(one, batch[0].space.dim, *batch)
 
 
 def directions(seed, batch):
