@@ -13,11 +13,10 @@ import json
 import time
 from pathlib import Path
 
-import tests.conftest  # noqa: F401, I001  # first: double precision, strict promotion, fast compilation
-
 import jax
 import numpy as np
 
+import tests.conftest  # noqa: F401  # double precision, strict promotion, fast compilation
 from tests.n_version.kinds import draw
 from tests.n_version.shapes import LARGEST, shape
 from tests.n_version.table import table

@@ -4,8 +4,8 @@
 
 Parameters are those of `tests.systems.cases`; the start is drawn from the seed 0 if the case has none. Where that motion
 needs ever shorter steps or meets a singular configuration, a second motion of the system is run, too (`REGULAR`). A line of
-`--out` is one motion with one method; those that stand in it already are not computed again. A drift is the largest change of an
-invariant since the start, relative to its size at the start (absolute if that is below 1e-6), over the first tenth and all.
+`--out` is one motion with one method; those that stand in it already are not computed again. A drift is the largest change of
+an invariant since the start, relative to its size at the start (absolute if that is below 1e-6), over the first tenth and all.
 """
 
 import argparse
