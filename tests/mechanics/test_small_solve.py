@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jaxhamel import _lapack
 from jaxhamel.mechanics import inverse, symmetric_solve
-from jaxhamel.mechanics._small_solve import known_inverse
+from jaxhamel.mechanics._small_solve import Factors, known_inverse
 
 
 def random_matrix(seed, n):
@@ -97,3 +98,50 @@ def test_no_library_call_up_to_the_limit():
     solve = jax.jit(jax.vmap(symmetric_solve)).lower(jnp.ones((4, 5, 5)), jnp.ones((4, 5)))
     invert = jax.jit(jax.vmap(inverse)).lower(jnp.ones((4, 5, 5)))
     assert "custom_call" not in solve.as_text() + invert.as_text()
+
+
+def everything(matrix, rhs):
+    """M⁻¹b, M⁻¹, L⁻¹b and L⁻ᵀb."""
+    factors = Factors.of(matrix)
+    solved = factors.forward(rhs), factors.backward(rhs)
+    return symmetric_solve(matrix, rhs), inverse(matrix), *solved
+
+
+MANY, LARGE = 5, 12  # matrices that the library solves
+
+
+def large_batch():
+    matrices = np.stack([spd(seed, LARGE) for seed in range(MANY)])
+    return matrices, np.random.default_rng(7).normal(size=(MANY, LARGE, 2))
+
+
+def test_batches_of_large_matrices():
+    """Values and derivatives of a batch, also where one of the two is shared, against NumPy."""
+    matrices, rhs = large_batch()
+    d_matrices, d_rhs = matrices[::-1] / 7, rhs[::-1]
+    both = jax.jvp(jax.vmap(everything), (matrices, rhs), (d_matrices, d_rhs))
+    (x, inverses, forward, backward), (dx, d_inverses, *_) = both
+    wanted = np.linalg.inv(matrices)
+    lower = np.linalg.cholesky(matrices)
+    lower = lower / np.diagonal(lower, axis1=1, axis2=2)[:, None, :]
+    close = lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-11, atol=1e-12)  # noqa: E731
+    close(inverses, wanted)
+    close(x, wanted @ rhs)
+    close(forward, np.linalg.solve(lower, rhs))
+    close(backward, np.linalg.solve(lower.swapaxes(1, 2), rhs))
+    close(dx, wanted @ (d_rhs - d_matrices @ x))
+    close(d_inverses, -wanted @ d_matrices @ wanted)
+    _, pull_back = jax.vjp(lambda b: jax.vmap(everything)(matrices, b), rhs)
+    (found,) = pull_back((rhs, np.zeros_like(wanted), rhs, 2 * rhs))
+    close(found, x + backward + 2 * forward)
+
+
+@pytest.mark.skipif(
+    not _lapack.CAN_WAIT_FOR_EVER, reason="this jaxlib computes a batch in one thread"
+)
+def test_no_batched_library_call():
+    """Two batched LAPACK calls at once may wait for each other for ever: each call is of one matrix."""
+    text = jax.jit(jax.vmap(everything)).lower(*large_batch()).as_text()
+    calls = [line for line in text.splitlines() if "@lapack" in line]
+    assert len(calls) >= 4
+    assert not [line for line in calls if f"tensor<{MANY}x" in line]

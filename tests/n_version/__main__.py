@@ -33,10 +33,8 @@ from tests.n_version.versions import (
 )
 
 ROOM = 1e3
-SHORT, SHORTEST = (
-    8,
-    4,
-)  # of the n of systems that are written out for lanes, as equations and as motions
+# of the n of systems that are written out for lanes, as equations and as motions
+SHORT, SHORTEST = 8, 4
 
 
 def examined(number, kind, space, m, seed, each):

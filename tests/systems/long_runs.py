@@ -3,9 +3,10 @@
     python -m tests.systems.long_runs --out long_runs.jsonl [--methods rk4 tsit5] [--steps 1000000] [--dt 0.01] [--table]
 
 Parameters are those of `tests.systems.cases`; the start is drawn from the seed 0 if the case has none. Where that motion
-needs ever shorter steps or meets a singular configuration, a second motion of the system is run, too (`REGULAR`). A line of
-`--out` is one motion with one method; those that stand in it already are not computed again. A drift is the largest change of
-an invariant since the start, relative to its size at the start (absolute if that is below 1e-6), over the first tenth and all.
+needs ever shorter steps or meets a singular configuration, a second motion of the system is run, too (`REGULAR`). A line
+of `--out` is one motion with one method; those that stand in it already are not computed again. A drift is the largest
+change of an invariant since the start, relative to its size at the start (absolute if that is below 1e-6), over the first
+tenth and all.
 """
 
 import argparse

@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Float
+
+from jaxhamel import _lapack
 
 UNROLL_LIMIT = 10
 
@@ -28,7 +29,7 @@ def symmetric_solve(
     **Returns:** x, in the shape of `rhs`. A singular M gives inf or NaN, as a division by zero does.
     """
     if matrix.shape[0] > UNROLL_LIMIT:
-        return jnp.linalg.solve(matrix, rhs)
+        return _lapack.solve(matrix, rhs)
     return _symmetric_solve(matrix, rhs)
 
 
@@ -42,8 +43,6 @@ def inverse(matrix: Float[Array, "n n"]) -> Float[Array, "n n"]:
 
     **Returns:** B, `(n, n)`; inf or NaN for a singular A.
     """
-    if matrix.shape[0] > UNROLL_LIMIT:
-        return jnp.linalg.inv(matrix)
     return _inverse(matrix)
 
 
@@ -79,7 +78,7 @@ class Factors(NamedTuple):
     def forward(self, rhs: Float[Array, "n *k"]) -> Float[Array, "n *k"]:
         """L⁻¹ b."""
         if not isinstance(self.lower, list):
-            return solve_triangular(self.lower, rhs, lower=True, unit_diagonal=True)
+            return _lapack.solve_triangular(self.lower, rhs)
         x = list(rhs)
         for i in range(len(x)):
             for j in range(i):
@@ -89,7 +88,7 @@ class Factors(NamedTuple):
     def backward(self, rhs: Float[Array, "n *k"]) -> Float[Array, "n *k"]:
         """L⁻ᵀ b."""
         if not isinstance(self.lower, list):
-            return solve_triangular(self.lower, rhs, trans="T", lower=True, unit_diagonal=True)
+            return _lapack.solve_triangular(self.lower, rhs, "T")
         x = list(rhs)
         for i in reversed(range(len(x))):
             for j in range(i + 1, len(x)):
@@ -142,6 +141,8 @@ def _ldl_in_a_loop(matrix):
 def _inverse(matrix):
     # Compiles and runs faster than elimination with pivoting (docs/performance.md#equations-of-motion).
     n = matrix.shape[0]
+    if n > UNROLL_LIMIT:
+        return _lapack.inverse(matrix)
     orthonormal: list[Array] = []  # rows of Q
     inverse_lower: list[Array] = []  # rows of L⁻¹
     for row, image in zip(matrix, jnp.eye(n, dtype=matrix.dtype), strict=True):

@@ -1,0 +1,75 @@
+"""LAPACK under `vmap`: one matrix after another where batched calls can wait for one another for ever.
+
+In jaxlib before 0.12 a batched LAPACK call on the CPU divides its batch among XLA's threads and waits for them in one of
+these threads. If as many such calls run at once as there are threads, two on two cores, each waits for a thread and none of
+them ends (docs/performance.md#lapack-under-vmap). A call for one matrix is not divided.
+"""
+
+from collections.abc import Callable
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import jaxlib.version
+from jax import lax
+from jax.custom_batching import custom_vmap
+from jax.scipy.linalg import solve_triangular as _solve_triangular
+from jaxtyping import Array, Float
+
+CAN_WAIT_FOR_EVER = jaxlib.version.__version_info__ < (0, 12)
+
+
+def one_by_one(function: Callable) -> Callable:
+    """`function` of matrices, of which a batch on the CPU is computed by a loop if batched LAPACK calls may not end.
+
+    It has no derivative: a caller defines it.
+    """
+    if not CAN_WAIT_FOR_EVER:
+        return function
+
+    @custom_vmap
+    def of_one(*matrices):
+        return function(*matrices)
+
+    @of_one.def_vmap
+    def of_many(size, batched, *matrices):
+        full = [
+            x if has_batch else jnp.broadcast_to(x, (size, *jnp.shape(x)))
+            for x, has_batch in zip(matrices, batched, strict=True)
+        ]
+        in_turn = lambda *x: lax.map(lambda each: of_one(*each), x)  # noqa: E731
+        return lax.platform_dependent(*full, cpu=in_turn, default=jax.vmap(function)), True
+
+    return of_one
+
+
+inverse = one_by_one(jnp.linalg.inv)
+_solve = one_by_one(jnp.linalg.solve)
+_triangular = {
+    trans: one_by_one(partial(_solve_triangular, lower=True, trans=trans, unit_diagonal=True))
+    for trans in ("N", "T")
+}
+
+
+def solve(matrix: Float[Array, "n n"], rhs: Float[Array, "n *k"]) -> Float[Array, "n *k"]:
+    """x of A x = b, with derivatives."""
+    return lax.custom_linear_solve(
+        lambda x: matrix @ x,
+        rhs,
+        lambda _, b: _solve(matrix, b),
+        lambda _, b: _solve(matrix.T, b),
+    )
+
+
+def solve_triangular(
+    lower: Float[Array, "n n"], rhs: Float[Array, "n *k"], trans: str = "N"
+) -> Float[Array, "n *k"]:
+    """L⁻¹ b, or L⁻ᵀ b for `trans="T"`, of a unit lower triangular L; derivatives by b alone."""
+    other = "T" if trans == "N" else "N"
+    whole = lower if trans == "N" else lower.T
+    return lax.custom_linear_solve(
+        lambda x: whole @ x,
+        rhs,
+        lambda _, b: _triangular[trans](lower, b),
+        lambda _, b: _triangular[other](lower, b),
+    )
