@@ -1,10 +1,14 @@
 """Sizes and errors that pages state, against motions made by hand."""
 
+from dataclasses import dataclass
+from types import SimpleNamespace
+
 import numpy as np
+import pytest
 
 from jaxhamel.mechanics._description._drawing import Shape
 from jaxhamel.viz._motion import _numbers
-from jaxhamel.viz._motion._scene_of import _size
+from jaxhamel.viz._motion._scene_of import _size, rows_drawn, scene_of
 from jaxhamel.viz._scene import Pose
 
 
@@ -27,3 +31,41 @@ def test_size_of_a_scene():
     np.testing.assert_allclose(_size([Shape(), Shape(sphere=0.5)], [first, second]), 2.5)
     np.testing.assert_allclose(_size([Shape()], [first]), 0.2)
     assert _size([Shape()], [pose([0, 0, 0.0], [0, 0, 0.0])]) == 1.0
+
+
+@dataclass
+class Run:
+    """A motion whose place is q, with a force at the origin."""
+
+    ts: np.ndarray
+    q: np.ndarray
+    u: np.ndarray
+    force: float = 1.0
+    asked = None
+    system = SimpleNamespace(shapes=lambda: (), on_ground=False)
+
+    @property
+    def along(self):
+        turns = np.tile([1.0, 0.0, 0.0, 0.0], (len(self.ts), 1))
+        contact = np.zeros((len(self.ts), 3))
+        return SimpleNamespace(places=[(turns, self.q)], contact=contact, masses=None)
+
+    def output(self, name):
+        force = np.full((len(self.ts), 3), self.force)
+        return SimpleNamespace(value=force, level=None) if name == "forces" else None
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, -1e300])
+def test_a_motion_is_drawn_as_long_as_its_numbers_can_be(wrong):
+    """It has a row that is finite before, and all of its picture's numbers are."""
+    q = np.column_stack([np.arange(5.0), np.zeros((5, 2))])
+    run = Run(np.arange(5.0), q, q)
+    scene = scene_of(run)
+    assert scene is not None
+    assert len(scene.ts) == rows_drawn(run) == 5
+    run.q[3, 1] = wrong
+    scene = scene_of(run)
+    assert scene is not None
+    assert len(scene.ts) == rows_drawn(run) == 3
+    assert scene.extent < 10.0
+    assert scene_of(Run(run.ts, run.q, run.u, wrong)) is None

@@ -1,5 +1,8 @@
 """The scene of a motion: the shapes that the system declares, or the frames of its configuration."""
 
+from dataclasses import replace
+
+import jax
 import numpy as np
 
 from jaxhamel.mechanics._description._drawing import FRAME, Shape
@@ -8,11 +11,18 @@ from jaxhamel.viz._motion._run import ShownMotion
 from jaxhamel.viz._scene import Arrow, Curve, Points, Pose, Scene, Sphere, Thing, Trail, Triad
 from jaxhamel.viz._style import roles
 
+FARTHEST = 1e100  # m or N; no picture has numbers beyond
 FORCE_LENGTH = 1.15  # length of an arrow for a contact force equal to the weight, relative to the size of the scene
 
 
 def scene_of(run: ShownMotion) -> Scene | None:
-    """The moving bodies; None for a system without shapes and without rotations."""
+    """The moving bodies, as long as they can be drawn; None for a system without shapes and without rotations."""
+    count = rows_drawn(run)
+    if count < len(run.ts):
+        if not count:
+            return None
+        q, u = jax.tree.map(lambda x: x[:count], (run.q, run.u))
+        run = replace(run, ts=run.ts[:count], q=q, u=u)
     poses = [Pose(np.asarray(q), np.asarray(x)) for q, x in run.along.places]
     if not poses:
         return None
@@ -31,6 +41,16 @@ def scene_of(run: ShownMotion) -> Scene | None:
         speed=_speed(run, poses),
         view=_view(poses),
     )
+
+
+def rows_drawn(run: ShownMotion) -> int:
+    """The number of rows before a position or force is not finite, or so large that its square may overflow."""
+    force = run.output("forces")
+    drawn = [run.along.places, run.along.contact, run.along.masses, force and force.value]
+    good = np.ones(len(run.ts), bool)
+    for x in jax.tree.leaves(drawn):
+        good &= np.all(np.abs(np.reshape(x, (len(good), -1))) < FARTHEST, axis=1)
+    return len(good) if good.all() else int(np.argmin(good))
 
 
 def _size(shapes: list[Shape], poses: list[Pose]) -> float:
