@@ -17,8 +17,9 @@ from typer.testing import CliRunner
 import jaxhamel
 from jaxhamel.cli import _terminal
 from jaxhamel.cli._app import app
-from jaxhamel.cli._commands import _control
+from jaxhamel.cli._commands import _control, _identify, _roboball
 from jaxhamel.cli._interrupt import Guard
+from jaxhamel.cli._scenario._scenario import load, load_identification
 from tests.cli.test_identify import TOP
 
 
@@ -85,6 +86,33 @@ def test_only_what_was_found_is_waited_for(monkeypatch):
     guard.kept()
     guard._late("late")
     assert [status for status, _ in ended] == [130, 130, 1]
+
+
+@pytest.mark.parametrize("command", ["control", "identify", "roboball"])
+def test_the_time_limit_holds_before_anything_is_read_or_computed(command, tmp_path, monkeypatch):
+    """It counts from the start of the command."""
+
+    class Limited(Exception):
+        pass
+
+    def limit(self, seconds, words):
+        raise Limited(round(seconds), words)
+
+    monkeypatch.setattr(Guard, "limit", limit)
+    terminal, started, nothing = _terminal.Terminal(True), time.monotonic() - 3.0, tmp_path / "no"
+    calls = {
+        "control": lambda: _control.run_control(
+            load("figure-eight"), nothing, terminal, started, 0, 7.0
+        ),
+        "identify": lambda: _identify.run_identify(
+            load_identification("ball-inertia"), nothing, terminal, started, nothing, 0, 7.0
+        ),
+        "roboball": lambda: _roboball.run_identify_roboball(
+            nothing, terminal, started, nothing, 7.0
+        ),
+    }
+    with pytest.raises(Limited, match=r"4, .*the 7 s were over before the first iteration"):
+        calls[command]()
 
 
 def test_the_guard_is_gone_after_the_command():

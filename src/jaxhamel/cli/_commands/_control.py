@@ -12,7 +12,7 @@ from jaxhamel.cli._commands._meanwhile import meanwhile
 from jaxhamel.cli._commands._simulate import progress_of
 from jaxhamel.cli._interrupt import guard
 from jaxhamel.cli._objects._prepared import PreparedRun
-from jaxhamel.cli._objects._task import build_method, build_problem
+from jaxhamel.cli._objects._task import build_method, build_problem, check_task
 from jaxhamel.cli._results._folder import folder
 from jaxhamel.cli._results._outcome import Outcome
 from jaxhamel.cli._results._outputs import write_all
@@ -43,14 +43,15 @@ def run_control(
 
     **Raises:** `ScenarioError` before anything is written.
     """
+    check_task(scenario)
+    budget = scenario["task"]["max_seconds"] if max_seconds is None else max_seconds
+    guard.limit(budget - (time.monotonic() - started), _too_late(scenario, budget))
     prepared = PreparedRun.of(scenario)
     problem = build_problem(scenario, seed, prepared)
-    budget = scenario["task"]["max_seconds"] if max_seconds is None else max_seconds
     method = build_method(scenario, max(budget - (time.monotonic() - started), 1.0))
     folder(out)
     unknowns = np.size(jax.tree.leaves(problem.curve)[0])
     terminal.say(f"{scenario.name}: {unknowns} coefficients, up to {budget:g} s; compiling …")
-    guard.limit(budget - (time.monotonic() - started), _too_late(scenario, budget))
 
     def shown(state: Any) -> None:
         guard.keep()

@@ -52,6 +52,8 @@ def run_identify(
 
     **Raises:** `ScenarioError`; before it, only synthetic data can have been written.
     """
+    budget = scenario["fit"]["max_seconds"] if max_seconds is None else max_seconds
+    guard.limit(budget - (time.monotonic() - started), _too_late(scenario, budget))
     system = build_identified_system(scenario)
     control, measurements = build_control(scenario, system), build_measurements(scenario)
     if data is None:
@@ -59,7 +61,6 @@ def run_identify(
     else:
         paths = runs_in(scenario, data)
     runs = [read_run(scenario, path, measurements, control) for path in paths]
-    budget = scenario["fit"]["max_seconds"] if max_seconds is None else max_seconds
     check_fit_step(scenario["fit"]["dt"], sum(_length(run) for run in runs), budget)
     problem = build_problem(scenario, system, measurements, runs)
     folder(out)
@@ -67,7 +68,7 @@ def run_identify(
     told = f"{counted(len(runs), 'run')} from {data}"
     terminal.say(f"{scenario.name}: {count} coordinates, {told}; compiling …")
     with terminal.updating():
-        estimate = _fit(scenario, problem, terminal, seed, max_seconds, started)
+        estimate = _fit(scenario, problem, terminal, seed, budget - (time.monotonic() - started))
     ended = status(estimate, stopped=max_seconds is not None)
     outcome = Outcome("identify", scenario, *ended, started, reached=estimate.to_dict())
     outcome = write_identification(out, outcome, estimate)
@@ -90,10 +91,8 @@ def _made_up(scenario, out, measurements, control, seed) -> tuple[Path, list[Pat
     return folder_of_runs, make_runs(scenario, folder_of_runs, measurements, control, seed)
 
 
-def _fit(scenario, problem, terminal, seed, max_seconds, started) -> Any:
+def _fit(scenario, problem, terminal, seed, seconds) -> Any:
     table = scenario["fit"]
-    budget = table["max_seconds"] if max_seconds is None else max_seconds
-    guard.limit(budget - (time.monotonic() - started), _too_late(scenario, budget))
 
     def shown(state: Any) -> None:
         guard.keep()
@@ -101,7 +100,7 @@ def _fit(scenario, problem, terminal, seed, max_seconds, started) -> Any:
 
     options = {
         "max_iterations": table["max_iterations"],
-        "max_seconds": max(budget - (time.monotonic() - started), 1.0),
+        "max_seconds": max(seconds, 1.0),
         "progress": shown,
     }
     if table["starts"] == 1:

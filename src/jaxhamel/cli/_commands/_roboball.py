@@ -50,6 +50,11 @@ def run_identify_roboball(
 
     **Raises:** `ScenarioError` before anything is written.
     """
+    budget = 600.0 if max_seconds is None else max_seconds
+    guard.limit(
+        budget - (time.monotonic() - started),
+        f"{NAME}: the {budget:g} s were over before the first iteration; nothing was found. Give it more, --max-seconds.",
+    )
     runs, start = _runs_in(data), _start(changes)
     folder(out)
     terminal.say(
@@ -64,7 +69,7 @@ def run_identify_roboball(
         found = identify.fit_roboball(
             runs,
             start,
-            max_seconds=600.0 if max_seconds is None else max_seconds,
+            max_seconds=max(budget - (time.monotonic() - started), 1.0),
             progress=shown,
         )
     scenario = Scenario(NAME, {"data": str(data), "runs": [run.name for run in runs]})

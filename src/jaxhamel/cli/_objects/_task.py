@@ -47,9 +47,8 @@ class Coordinates(eqx.Module):
 def build_problem(scenario: Scenario, seed: int, run: PreparedRun | None = None) -> ControlProblem:
     """The control problem of `[task]` for a run prepared from the scenario.
 
-    **Raises:** `ScenarioError` if there is no task, or if the system does not fit the task.
+    **Raises:** `ScenarioError` if the system does not fit the task.
     """
-    _check_task(scenario)
     run = PreparedRun.of(scenario) if run is None else run
     system = run.system
     if isinstance(system, RollingBall) and run.path is not None:
@@ -115,7 +114,8 @@ def build_method(scenario: Scenario, max_seconds: float) -> MultipleShooting:
         )
 
 
-def _check_task(scenario: Scenario) -> None:
+def check_task(scenario: Scenario) -> None:
+    """Checks that the scenario has a task, and that it starts at 0."""
     if scenario["task"] is None:
         raise ScenarioError(
             "`task` is missing; control needs a table [task] that says what path to follow. "
