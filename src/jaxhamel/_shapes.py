@@ -1,12 +1,16 @@
 """Shapes of a function's results, traced once for each kind of arguments."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial, wraps
 from typing import Any
 
 import equinox as eqx
 import jax
 import numpy as np
+
+from jaxhamel._compiled import walk_of
+from jaxhamel._content import Walk, changed_by_tracing
 
 
 def shapes_of(f: Callable) -> Callable:
@@ -33,38 +37,53 @@ def shapes_of(f: Callable) -> Callable:
 class Seen:
     """A memory of the latest `most` kinds of arguments, as hashes.
 
-    A kind is the structure of a pytree with the shapes and dtypes of its arrays, and the values of all other leaves.
+    A kind is the structure of a pytree with the shapes and dtypes of its arrays, and the content of all other leaves.
     """
 
     def __init__(self, most: int = 4096):
         self.most, self.hashes = most, {}
 
-    def is_new(self, *kind: Any, values: Any = None) -> bool:
-        """Whether a kind has not been seen yet; from now on it counts as seen, until `forget` is called with the same
-        values.
+    @contextmanager
+    def once(self, *kind: Any, values: Any = None) -> Iterator[bool]:
+        """Whether this is the first of its kind, to be looked at within `with`. It counts as seen unless that raises.
+
+        If looking changes the content of a function (a counter of traces), it is the same function still.
         """
-        key = _hash(kind, values)
+        key, before = _hash(kind, values)
         if key in self.hashes:
-            return False
+            yield False
+            return
+        self._add(key)
+        try:
+            yield True
+        except BaseException:
+            self.hashes.pop(key, None)
+            raise
+        after = walk_of(kind)
+        if before is not None and after is not None:
+            changed_by_tracing(before, after)
+            self._add(_hash(kind, values)[0])
+
+    def _add(self, key: int) -> None:
         if len(self.hashes) >= self.most:
             self.hashes.clear()
         self.hashes[key] = None
-        return True
-
-    def forget(self, *kind: Any, values: Any = None) -> None:
-        """Removes a kind, so that a failed check is repeated next time."""
-        self.hashes.pop(_hash(kind, values), None)
 
 
-def _hash(kind: Any, values: Any) -> int:
+def _hash(kind: Any, values: Any) -> tuple[int, Walk | None]:
     leaves, structure = jax.tree.flatten(kind)
     bits = tuple(np.asarray(x).tobytes() for x in jax.tree.leaves(values))
-    return hash((structure, tuple(map(_kind, leaves)), bits))
+    walk = walk_of(kind)
+    content = None if walk is None or walk.has_tracer else walk.found
+    kinds = tuple(_kind(x, content is not None) for x in leaves)
+    return hash((structure, kinds, bits, content)), walk
 
 
-def _kind(x: Any):
+def _kind(x: Any, has_content: bool):
     if hasattr(x, "dtype"):
         return x.shape, x.dtype
+    if has_content and not isinstance(x, bool | int | float | complex | str):
+        return type(x)  # its content is looked at beside it
     try:
         return type(x), hash(x)
     except TypeError:

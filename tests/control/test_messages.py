@@ -77,6 +77,7 @@ BAD = {
     "`n_coefficients` is 0": lambda: control.Spline.fit(np.arange(9.0), np.zeros((9, 1)), 0),
     "`width` is nan": lambda: control.FigureEight(width=np.nan),
     "`end` has shape (3,)": lambda: control.Line(end=[1.0, 0.0, 0.0]),
+    "`costs` and `constraints` are empty": lambda: least_energy(costs=(), constraints=()),
     "`p` has shape (3,)": lambda: control.residual(least_energy(), jnp.zeros(3)),
 }
 

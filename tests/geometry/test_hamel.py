@@ -260,6 +260,8 @@ def test_frames_with_nan_are_refused():
 def test_a_matrix_is_no_frame_and_a_class_no_space():
     with pytest.raises(TypeError, match=r"`frame` is of type .*; it must be a callable"):
         hamel_coefficients(jnp.eye(2), jnp.zeros(2))
+    with pytest.raises(TypeError, match=r"`frame\(q\)` is of type tuple; .*array \(2, 2\)"):
+        hamel_coefficients(lambda q: (jnp.eye(2), 0.0), jnp.zeros(2))
     with pytest.raises(
         TypeError, match=r"`space` is the class SO3; it must be a space such as SO3\(\)"
     ):

@@ -1,5 +1,6 @@
 """What a user meets first: shapes, dtypes, messages, static use in jit and classes, twist order."""
 
+import inspect
 from typing import cast
 
 import equinox as eqx
@@ -15,6 +16,7 @@ from jaxhamel.geometry import (
     SO3,
     Euclidean,
     Helical,
+    MatrixGroup,
     Product,
     Schoenflies,
     angular_first,
@@ -217,3 +219,45 @@ def test_twist_order_refuses_other_shapes():
         linear_first(jnp.zeros(7))
     with pytest.raises(ValueError, match=r"`matrix` has shape \(6,\); .*\(\.\.\., 6, 6\)"):
         angular_first_matrix(jnp.zeros(6))
+
+
+OPERATIONS = {
+    **{"compose": "qq", "inverse": "q", "exp": "v", "log": "q", "Ad": "q", "ad": "v", "dexp": "v"},
+    **{"dexpinv": "v", "rate": "qv", "velocity": "qq", "matrix": "q", "normalise": "q"},
+    **{"retract": "qv", "local": "qq"},
+}
+
+
+@pytest.mark.parametrize("method", OPERATIONS)
+@pytest.mark.parametrize(**by_case)
+def test_operations_refuse_other_shapes(case, method):
+    """Each argument in its turn, in every space; shapes are static, so that tracers are checked, too."""
+    space, kinds = case.space, OPERATIONS[method]
+    right = [space.identity() if kind == "q" else jnp.zeros(space.dim) for kind in kinds]
+    operation = getattr(space, method)
+    jax.eval_shape(operation, *right)
+    for i, name in enumerate(inspect.signature(operation).parameters):
+        longer = jax.tree.map(lambda x: jnp.zeros(x.size + 1), right[i])
+        wrong = [*right[:i], longer, *right[i + 1 :]]
+        told = rf"`{name}` of {type(space).__name__}.{method} is of shape .*; it must be"
+        with pytest.raises(ValueError, match=told):
+            jax.eval_shape(operation, *wrong)
+        for value in ("heavy", None, [1.0]):
+            with pytest.raises(TypeError, match=rf"`{name}` of .*\.{method} is .*asarray"):
+                operation(*right[:i], value, *right[i + 1 :])
+
+
+def test_messages_of_operations():
+    with pytest.raises(
+        ValueError, match=r"shape \(4,\); .* shape \(3,\), one number for each .*jax.vmap"
+    ):
+        SO3().exp(delta=jnp.ones(4))
+    with pytest.raises(
+        ValueError, match=r"\(\(4,\), \(3,\)\); .*\(\(4,\), \(2,\)\), as that of `space.identity"
+    ):
+        Product(SO3(), Euclidean(2)).log((UNIT, jnp.ones(3)))
+    with pytest.raises(TypeError, match=r"`q` of SO3\.log is of complex128 numbers"):
+        SO3().log(np.ones(4, complex))
+    group = MatrixGroup(jnp.array([[[0.0, -1], [1, 0]]]))
+    with pytest.raises(ValueError, match=r"`q` of MatrixGroup.log .* \(2, 2\)"):
+        group.log(jnp.eye(3))

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from jaxhamel import identify
+from jaxhamel._compiled import compilations
 from tests.identify.systems import PLACE, Particle
 
 TS = np.linspace(0.0, 2.0, 21)
@@ -45,13 +46,13 @@ def test_other_numbers_compile_nothing_again(estimate, found):
     """Same shapes, other data and key: the chains' program is there."""
     from jaxhamel.identify._posterior import _chains
 
-    before = _chains._cached._cache_size()
+    before = compilations(_chains)
     run = estimate.problem.runs[0]
     moved = identify.Run(run.ts, {"place": run.values["place"] + 0.1})
     sought = [identify.Free("thrust", unit="m/s²")]
     other = identify.Problem(Particle(1.0, 1.0), sought, [PLACE], [moved], segments=3)
     again = identify.posterior(identify.fit(other), jax.random.key(1), draws=DRAWS, warmup=150)
-    assert _chains._cached._cache_size() == before
+    assert compilations(_chains) == before
     assert again.mean[0] == pytest.approx(
         found.mean[0], abs=0.05
     )  # the start moves, not the thrust

@@ -215,6 +215,18 @@ ARGUMENTS = {
     "mass a word": (lambda: ball(shell_mass="heavy"), TypeError, r"`shell_mass` is 'heavy'; it must be a real number"),
     "mass complex": (lambda: ball(shell_mass=1j), TypeError, r"`shell_mass` is 1j; it must be a real number"),
     "masses complex": (lambda: ball(masses=jnp.ones(1, complex)), TypeError, r"`masses` is .*it must be a real number"),
+    "mass a class": (lambda: ball(shell_mass=Plane), TypeError, r"`shell_mass` is the class Plane; it must be a real"),
+    "mass None": (lambda: ball(shell_mass=None), TypeError, r"`shell_mass` is None; it must be a real number"),
+    "masses a dict": (lambda: ball(masses={"first": 1.0}), TypeError, r"`masses` is \{'first': 1.0\}; it must be a real"),
+    "masses ragged": (lambda: ball(masses=[1.0, [2.0, 3.0]]), ValueError, r"`masses` is ragged"),
+    "inertia ragged": (lambda: systems.FreeRigidBody([1.0, [2.0]]), ValueError, r"`inertia` is ragged"),
+    "own mass None": (lambda: jh.simulate(Plane(None), Q, U, TS), TypeError, r"of the fields of Plane `mass` is None"),
+    "own mass a list": (lambda: jh.simulate(Plane([1.0, 2.0]), Q, U, TS), TypeError, r"`mass` is \[1.0, 2.0\]: no number"),
+    "own mass words": (
+        lambda: jh.acceleration(Plane(np.array(["heavy"])), 0.0, Q, U),
+        TypeError,
+        r"`mass` of Plane: entries are no numbers",
+    ),
     "a gimbal": (
         lambda: ball(rails=gimbal),
         ValueError,

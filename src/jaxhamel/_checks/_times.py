@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import equinox as eqx
 import jax
 import numpy as np
 
@@ -15,6 +14,7 @@ from jaxhamel._checks._values import (
     concrete,
     inline,
 )
+from jaxhamel._compiled import compiled
 
 
 def first_time(ts) -> Any:
@@ -74,6 +74,6 @@ def check_control_along(ts, control, name: str = "control") -> None:
             )
 
 
-@eqx.filter_jit
+@compiled
 def _evaluate_control(control, ts):
     return jax.vmap(control)(ts)

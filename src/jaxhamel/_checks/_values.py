@@ -20,7 +20,8 @@ def concrete(value):
 def check_shape(name: str, value, shape: tuple[int | str, ...], next_step: str = "") -> None:
     """Checks the shape of `value`; an entry that is a string (an axis name) accepts any length."""
     check_real(name, value)
-    got = getattr(value, "shape", None)
+    is_list = isinstance(value, list | tuple)
+    got = _shape_of_lists(name, value) if is_list else getattr(value, "shape", None)
     if got is None or same_shape(tuple(got), shape):
         return
     wanted = ", ".join(str(axis) for axis in shape) + ("," if len(shape) == 1 else "")
@@ -37,14 +38,23 @@ def same_shape(got: tuple[int, ...], wanted: tuple[int | str, ...]) -> bool:
 
 
 def check_real(name: str, value) -> None:
-    """Checks that the value is neither text nor complex."""
-    is_complex = (
-        isinstance(value, complex) or getattr(getattr(value, "dtype", None), "kind", "") == "c"
-    )
-    if isinstance(value, str | bytes) or is_complex:
+    """Checks that the value is a real number or an array of those; functions, which may give such, are let through."""
+    if isinstance(value, list | tuple):
+        _shape_of_lists(name, value)
+    is_function = callable(value) and not isinstance(value, type)
+    if not is_function and not is_real(value):
         raise TypeError(
-            f"`{name}` is {value!r}; it must be a real number, or an array of those, in SI units."
+            f"`{name}` is {described(value)}; it must be a real number, or an array of those, in SI units."
         )
+
+
+def is_real(value) -> bool:
+    """Whether a value is a real number, or an array or list of those; tracers and abstract arrays are such arrays."""
+    if isinstance(value, jax.Array | np.generic | np.ndarray):
+        return getattr(value.dtype, "kind", "") in tuple("biufV")  # V: bfloat16 and similar types
+    if isinstance(value, list | tuple):
+        return all(map(is_real, value))
+    return isinstance(value, bool | int | float) or hasattr(value, "shape")
 
 
 def check_finite(name: str, value) -> None:
@@ -171,7 +181,7 @@ def check_velocity(name: str, value) -> None:
 
 def _shape_of_lists(name: str, value) -> tuple:
     """The shape of nested lists, which must be that of an array."""
-    if not isinstance(value, list):
+    if not isinstance(value, list | tuple):
         return np.shape(value)
     shapes = sorted({_shape_of_lists(name, entry) for entry in value})
     if len(shapes) > 1:
@@ -239,3 +249,14 @@ def check_choice(name: str, value, choices) -> None:
 def path_of(keys) -> str:
     """The path of a leaf of a pytree as one writes it, `shell.mass`."""
     return ".".join(str(getattr(key, "name", getattr(key, "idx", key))) for key in keys)
+
+
+def described(value) -> str:
+    """Words and short values as they are written, others by their kind."""
+    if value is None or isinstance(value, type):
+        return type_of(value)
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):  # integers of thousands of digits
+        return type_of(value)
+    return text if 0 < len(text) <= 40 and " at 0x" not in text else type_of(value)

@@ -16,6 +16,7 @@ import numpy as np
 import optimistix as optx
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
+from jaxhamel._compiled import compiled
 from jaxhamel._search._loop import AbstractSearch, Verdict
 from jaxhamel._search._progress import Progress
 from jaxhamel._words import counted
@@ -98,7 +99,7 @@ def _asked(many: int, last: bool) -> tuple[Array, Array]:
     return jnp.asarray(many, int), jnp.asarray(last)
 
 
-@eqx.filter_jit
+@compiled
 def _begin(task: AbstractTask) -> At:
     """The initial state, by a small separate program, which needs only the shapes of the function's values."""
     y, *_, arrays, _ = _first(task)
@@ -108,7 +109,7 @@ def _begin(task: AbstractTask) -> At:
     return At(y, leaves, jnp.zeros((), int), jnp.zeros((), bool), result)
 
 
-@eqx.filter_jit
+@compiled
 def _function(task: AbstractTask, y: Float[Array, " P"]):
     """The task's function as a separate function, so that all callers share one trace."""
     return task.function(y)
@@ -122,7 +123,7 @@ def _first(task: AbstractTask):
     return y, f, solver, options, *eqx.partition(state, eqx.is_array)
 
 
-@eqx.filter_jit
+@compiled
 def _advance(task: AbstractTask, at: At, many: Int[Array, ""], last: Bool[Array, ""]):
     """(at, the cost after each step, (y, report)), with the report if the search has ended or this is the last call."""
     _, f, solver, options, arrays, others = _first(task)

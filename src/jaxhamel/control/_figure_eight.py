@@ -5,13 +5,13 @@ from collections.abc import Callable, Sequence
 from importlib import resources
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array
 
+from jaxhamel._compiled import compiled
 from jaxhamel.control._methods._multiple_shooting import MultipleShooting
 from jaxhamel.control._problem._costs import ControlAt, rate
 from jaxhamel.control._problem._curves import Spline
@@ -118,7 +118,7 @@ def rolling_along(
     return _rolling_along(path, jnp.asarray(ts), radius, steps)
 
 
-@eqx.filter_jit
+@compiled
 def _rolling_along(path, ts, radius, steps):
     group = SO3()
 

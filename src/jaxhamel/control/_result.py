@@ -5,12 +5,12 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import diffrax
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import ArrayLike
 
+from jaxhamel._compiled import compiled
 from jaxhamel.control._problem._problem import ControlProblem
 from jaxhamel.simulate import Trajectory, simulate
 from jaxhamel.systems._rolling import friction_needed
@@ -145,7 +145,7 @@ def measure(problem: ControlProblem, trajectory: Trajectory, control) -> dict[st
     return numbers
 
 
-@eqx.filter_jit
+@compiled
 def _measurements(problem, ts, qs, us, control):
     tracking = contact = None
     if problem.tracking is not None:

@@ -11,7 +11,7 @@ from jaxhamel.ensemble._adaptive_steps._adaptive_paths import Asked, Equation, a
 from jaxhamel.ensemble._checks._members import check_embedded_pair
 from jaxhamel.ensemble._members._members import Members
 from jaxhamel.ensemble._methods._embedded_pairs import is_embedded_pair
-from jaxhamel.simulate._checks import check_options
+from jaxhamel.simulate._checks import check_options, warn_of_unfinished
 from jaxhamel.simulate._simulate import MAX_STEPS, tolerances_of
 
 
@@ -24,7 +24,7 @@ def by_tolerance(
     method: object,
     max_steps: int | None,
 ) -> PyTree[Float[Array, "B T ..."]]:
-    """The states at `ts`; NaN from the time at which a trajectory breaks down.
+    """The states at `ts`; NaN from the time at which a trajectory breaks down, of which a warning tells.
 
     **Raises:** `ValueError` for invalid times, tolerances or numbers of steps; `TypeError` for a method without an error
     estimate.
@@ -38,9 +38,14 @@ def by_tolerance(
     most = MAX_STEPS if max_steps is None else max_steps
     check_options(None, None, most, None)
     asked = Asked(method, most, *tolerances_of(rtol, atol, None, times.dtype))  # pyright: ignore
-    return _states(equation, members, times, asked)
+    states, unfinished = _states(equation, members, times, asked)
+    warn_of_unfinished(unfinished, members.size, most)
+    return states
 
 
 @jit
 def _states(equation: Equation, members: Members, ts: Float[Array, " T"], asked: Asked):
-    return adaptive_paths(equation, members, ts, asked).states
+    """The states, and the number of trajectories that are not finite at the last time."""
+    states = adaptive_paths(equation, members, ts, asked).states
+    ends = [x[:, -1].reshape(members.size, -1) for x in jax.tree.leaves(states)]
+    return states, jnp.sum(~jnp.all(jnp.isfinite(jnp.concatenate(ends, axis=1)), axis=1))

@@ -11,7 +11,8 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
 from jaxhamel import _checks
-from jaxhamel._shapes import shapes_of
+from jaxhamel._compiled import compiled
+from jaxhamel._shapes import Seen
 from jaxhamel._typing import Configuration, Control
 from jaxhamel.ensemble._members._members import Members
 from jaxhamel.ensemble._simulate_adaptive import in_adaptive_steps, takes_adaptive_steps
@@ -88,7 +89,7 @@ def _times_checked(
     _checks.check_steps(*(options.get(name) for name in ("rtol", "atol", "dt")))
     check_options(*(options.get(name) for name in ("solver", "adjoint", "max_steps", "route")))
     check_route(options.get("route"), ROUTES)
-    _motion_shapes(members, times)
+    _check_motion(members, times)
     if members.shares(3) and not isinstance(control, Feedback):
         _checks.check_control_along(times, control)
     if members.shares(0) and members.shares(1):
@@ -96,9 +97,17 @@ def _times_checked(
     return times
 
 
-@shapes_of
-def _motion_shapes(members: Members, ts: Float[Array, " T"]) -> None:
+def _check_motion(members: Members, ts: Float[Array | np.ndarray, " T"]) -> None:
     """Checks the shapes that frame and control return; traced once for each kind of ensemble, because tracing is slow."""
+    with _CHECKED.once(members, ts) as is_new:
+        if is_new:
+            eqx.filter_eval_shape(_motion_shapes, members, jnp.asarray(ts))
+
+
+_CHECKED = Seen()
+
+
+def _motion_shapes(members: Members, ts: Float[Array, " T"]) -> None:
 
     def check(*own):
         system, q0, u0, control = members.with_own(own)
@@ -121,7 +130,7 @@ def _most(ts: ArrayLike, options: dict[str, Any]) -> int:
     return most_steps(max_steps, ts, dt, bool(options.get("dense")))
 
 
-@eqx.filter_jit
+@compiled
 def _by_vmap(members: Members, ts: ArrayLike, options: dict[str, Any]) -> Trajectory:
     def one(*own):
         system, q0, u0, control = members.with_own(own)

@@ -1,8 +1,16 @@
 """Checks of configuration spaces, configurations and frames."""
 
+import jax
 import numpy as np
 
-from jaxhamel._checks._values import check_finite, check_shape, concrete, inline
+from jaxhamel._checks._values import (
+    check_finite,
+    check_shape,
+    concrete,
+    described,
+    inline,
+    is_real,
+)
 
 
 def check_dimension(name: str, value) -> None:
@@ -34,6 +42,36 @@ def check_coordinates(name: str, value, shape: tuple[int, ...], what: str) -> No
         )
     check_shape(name, value, shape, f"It is {what}.")
     check_finite(name, value)
+
+
+def check_operand(call: str, name: str, value, wanted, what: str) -> None:
+    """Checks that an argument of a space's method consists of real arrays with the structure and shapes of `wanted`."""
+    leaves, structure = jax.tree.flatten(wanted)
+    got, found = jax.tree.flatten(value)
+    if found == structure and all(map(_is_real_array, got, leaves)):
+        return
+    if not got or not all(isinstance(x, np.ndarray | np.generic | jax.Array) for x in got):
+        kind, said, way = TypeError, described(value), "Convert it by `jax.numpy.asarray`."
+    elif _shapes(value) == _shapes(wanted):
+        kind, said, way = TypeError, f"of {got[0].dtype} numbers", "Give real numbers."
+    else:
+        kind, said, way = (
+            ValueError,
+            f"of shape {_shapes(value)}",
+            "For many at once take `jax.vmap`.",
+        )
+    shape = _shapes(wanted)
+    raise kind(
+        f"`{name}` of {call} is {said}; it must be a real array of shape {shape}, {what}. {way}"
+    )
+
+
+def _shapes(tree):
+    return jax.tree.map(lambda leaf: tuple(np.shape(leaf)), tree)
+
+
+def _is_real_array(value, wanted) -> bool:
+    return getattr(value, "shape", None) == wanted.shape and is_real(value)
 
 
 def check_unit_quaternion(name: str, value) -> None:
@@ -83,6 +121,11 @@ def check_tuple(name: str, value, length: int) -> None:
 
 def check_frame_matrix(name: str, value, n: int) -> None:
     """Checks that A(q) is (n, n), finite and regular."""
+    if not hasattr(value, "shape"):
+        raise TypeError(
+            f"`{name}` is {described(value)}; it must be an array ({n}, {n}), A of u = A v. Make one array of it by "
+            "`jnp.array` or `jnp.stack`."
+        )
     check_shape(name, value, (n, n), "It is A of u = A v, one row a quasi-velocity.")
     check_finite(name, value)
     array = concrete(value)

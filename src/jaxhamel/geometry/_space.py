@@ -7,16 +7,46 @@ around q,
     retract(q, φ) = q · exp(φ) ,      v = dexp(−φ) φ̇ ,      c^c_ab e_c = [e_a, e_b] .
 """
 
+import inspect
 from abc import abstractmethod
-from typing import Any
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from jaxhamel._shapes import shapes_of
 from jaxhamel._typing import Configuration, Velocity
+from jaxhamel.geometry._checks import check_operand
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+# The arguments of each operation: q stands for a configuration (or its rate), v for a velocity or increment `(dim,)`.
+_OPERANDS = {
+    **{"compose": "qq", "inverse": "q", "exp": "v", "log": "q", "Ad": "q", "ad": "v", "dexp": "v"},
+    **{"dexpinv": "v", "rate": "qv", "velocity": "qq", "matrix": "q", "normalise": "q"},
+    **{"retract": "qv", "local": "qq"},
+}
+
+
+def checked(method: Callable[P, T]) -> Callable[P, T]:
+    """The operation of a space, after a check of the shapes of its arguments, which costs nothing in a compiled program."""
+    signature, kinds = inspect.signature(method), _OPERANDS[method.__name__]
+    names = tuple(signature.parameters)[1:]
+
+    @wraps(method)
+    def operation(*args: P.args, **kwargs: P.kwargs) -> T:
+        space, *given = signature.bind(*args, **kwargs).args if kwargs else args
+        for kind, name, value in zip(kinds, names, given, strict=False):
+            _check_operand(space, method.__name__, kind, name, value)
+        return method(*args, **kwargs)
+
+    return operation
 
 
 class AbstractSpace(eqx.Module):
@@ -24,7 +54,14 @@ class AbstractSpace(eqx.Module):
 
     Spaces are pytrees without leaves (but for parameters such as a pitch), hashable, and free to
     construct: `space = Product(SO3(), Euclidean(2))` may stand as a class attribute.
+
+    Every operation checks the shapes of its arguments, also those of a subclass.
     """
+
+    def __init_subclass__(cls, **options: Any):
+        super().__init_subclass__(**options)
+        for name in _OPERANDS.keys() & vars(cls).keys():
+            setattr(cls, name, checked(vars(cls)[name]))
 
     @property
     @abstractmethod
@@ -109,10 +146,12 @@ class AbstractSpace(eqx.Module):
         Values are checked on the host and only if they are concrete: call this at a boundary, never in a right-hand side.
         """
 
+    @checked
     def retract(self, q: Configuration, delta: Velocity) -> Configuration:
         """q · exp(δ): a step of body increment δ `(dim,)` from q."""
         return self.compose(q, self.exp(delta))
 
+    @checked
     def local(self, q0: Configuration, q1: Configuration) -> Velocity:
         """δ = log(q0⁻¹ q1), the inverse of `retract`: `retract(q0, local(q0, q1))` is q1."""
         return self.log(self.compose(self.inverse(q0), q1))
@@ -121,6 +160,28 @@ class AbstractSpace(eqx.Module):
         """c[c, a, b] = c^c_ab of [e_a, e_b] = c^c_ab e_c: γ of the body frame of the group."""
         rows = jax.vmap(self.ad)(jnp.eye(self.dim, dtype=dtype))
         return jnp.swapaxes(rows, 0, 1)
+
+
+def _check_operand(space: Any, method: str, kind: str, name: str, value: Any) -> None:
+    wanted = _stored(space) if kind == "q" else jax.ShapeDtypeStruct((space.dim,), float)
+    what = (
+        "as that of `space.identity()`" if kind == "q" else "one number for each degree of freedom"
+    )
+    check_operand(f"{type(space).__name__}.{method}", name, value, wanted, what)
+
+
+_STORED: dict[Any, Any] = {}
+
+
+def _stored(space: AbstractSpace) -> Any:
+    """`space.stored`, kept for each kind of space."""
+    leaves, structure = jax.tree.flatten(space)
+    kind = structure, tuple(map(np.shape, leaves))
+    if kind not in _STORED:
+        if len(_STORED) >= 1024:
+            _STORED.clear()
+        _STORED[kind] = space.stored
+    return _STORED[kind]
 
 
 @shapes_of

@@ -16,13 +16,13 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
 from jaxhamel import _checks
+from jaxhamel._compiled import compiled
 from jaxhamel._typing import Configuration, Scalar
 from jaxhamel._words import counted
 from jaxhamel.control import free_parameters
@@ -232,7 +232,7 @@ def _gain(first: np.ndarray, last: np.ndarray) -> float:
     return float(np.exp(ratio / len(first)))
 
 
-@eqx.filter_jit
+@compiled
 def _information(model: Model, curve, start, ts, state_error, steps) -> Float[Array, "P P"]:
     z = model.coordinates()
     n = tangent_size(model.system)

@@ -4,12 +4,12 @@ import csv
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from jaxhamel._compiled import compiled
 from jaxhamel._search._loop import Verdict
 from jaxhamel._words import cell
 from jaxhamel.identify._flat import Flat, flat_directions
@@ -210,7 +210,7 @@ def _errors(spread: np.ndarray, frozen, loose) -> np.ndarray:
     return np.where(frozen, 0.0, np.where(loose, np.inf, known))
 
 
-@eqx.filter_jit
+@compiled
 def quantities(model, z: Array):
     """Reported quantities `(r,)`, their derivatives in z `(r, P)`, and the changes that count as 100 % `(r,)`."""
     sizes = [p.sizes(model.system_at(z)) for p in model.parameters]

@@ -19,6 +19,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from jaxhamel import _checks
+from jaxhamel._compiled import compiled
 from jaxhamel._words import counted
 from jaxhamel.identify._data._segments import Segments, refined, segments_of
 from jaxhamel.identify._estimate import Estimate
@@ -101,7 +102,7 @@ def posterior(
         return _summarised(estimate, target, *draws_of, blackjax.diagnostics)
 
 
-@eqx.filter_jit
+@compiled
 def _chains(target: "_Target", starts, warm_keys, run_keys, warmup: int, draws: int):
     """All samples: (y, divergent, acceptance rate) of each draw and chain. New data of equal shapes do not recompile."""
     blackjax: Any = import_module("blackjax")
@@ -186,7 +187,7 @@ def _of_group(model: Model, group: Segments, nodes, offsets, z, noise):
     return jax.vmap(one)(group.ts, group.values, group.there, arrays, nodes, offsets)
 
 
-@eqx.filter_jit
+@compiled
 def _curvature(target: _Target) -> Float[Array, " D"]:
     """The precision 1/σ² of each unknown, with all others free, from the diagonal of (JᵀJ)⁻¹."""
     D = target.base.u.shape[0] * tangent_size(target.model.system)

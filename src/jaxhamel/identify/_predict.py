@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxhamel import _checks
+from jaxhamel._compiled import compiled
 from jaxhamel.identify._checks._problem import check_entries, check_first_seconds
 from jaxhamel.identify._data._measurements import AbstractMeasurement
 from jaxhamel.identify._data._runs import Run
@@ -128,14 +129,14 @@ def _compared(model: Model, run: Run, motion: Trajectory, offsets):
     return shown, errors
 
 
-@eqx.filter_jit
+@compiled
 def _along(measurement, system, motion: Trajectory, control):
     return jax.vmap(lambda t, q, u: measurement(system, t, q, u, control))(
         motion.ts, motion.q, motion.u
     )
 
 
-@eqx.filter_jit
+@compiled
 def _errors(measurement, given, value, offset):
     return jax.vmap(measurement.error, (0, 0, None))(given, value, offset)
 

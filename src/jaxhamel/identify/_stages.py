@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Array, ArrayLike
 
 from jaxhamel import _checks
+from jaxhamel._compiled import compiled
 from jaxhamel._search._loop import AbstractSearch, Verdict
 from jaxhamel._words import counted
 from jaxhamel.identify import _noise as noises
@@ -288,7 +289,7 @@ def _started(problem: Problem, start: ArrayLike | None) -> Unknowns:
     return eqx.tree_at(lambda x: x.z, x, jnp.asarray(start, x.z.dtype))
 
 
-@eqx.filter_jit
+@compiled
 def weights_of(model, groups, parts, x: Unknowns, gap, only_states, hold, z) -> FitWeights:
     """Weighs gaps by the accuracy of the measurements, and scales unknowns by the lengths of their columns."""
     D, n, dtype = size_of(model, x), tangent_size(model.system), x.z.dtype

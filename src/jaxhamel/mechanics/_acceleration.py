@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from jaxhamel import _checks
+from jaxhamel._compiled import compiled
 from jaxhamel._typing import Configuration, Control, Multiplier, QuasiVelocity, Time, Velocity
 from jaxhamel.mechanics._checks._system import check_route, check_state
 from jaxhamel.mechanics._constraints._multipliers import multiplier_of_motion, multipliers
@@ -106,7 +107,7 @@ def acceleration(
     return u_dot
 
 
-@eqx.filter_jit
+@compiled
 def _accelerate(system, t, q, u, control, route):
     return motion(system, t, q, u, control, route)[1]
 
@@ -127,7 +128,7 @@ def constraint_force(
     return _constraint_force(system, t, q, u, control, choose_route(system, None))
 
 
-@eqx.filter_jit
+@compiled
 def _constraint_force(system, t, q, u, control, route):
     u_dot = motion(system, t, q, u, control, route)[1]
     system, control = under(system, control), at_state(control, t, q, u)

@@ -1,10 +1,10 @@
 """Gauss' function, whose minimum over all accelerations that the constraints allow is the motion."""
 
-import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from jaxhamel import _checks
+from jaxhamel._compiled import compiled
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar, Time
 from jaxhamel.mechanics._equations._gauss import bodies_in_motion, has_bodies, lagrangian_in_motion
 from jaxhamel.mechanics._examination._boundary import check_system
@@ -45,7 +45,7 @@ def gauss_function(
     return _gauss_function(system, t, q, u, u_dot, control)
 
 
-@eqx.filter_jit
+@compiled
 def _gauss_function(system, t, q, u, u_dot, control):
     if has_bodies(system, t, q, u, control):
         parts, bias, jacobian = bodies_in_motion(system, t, q, u, control)

@@ -2,11 +2,11 @@
 
 from typing import NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from jaxhamel._compiled import compiled
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar, Time
 from jaxhamel.mechanics._acceleration import motion
 from jaxhamel.mechanics._constraints._multipliers import multiplier_of_motion
@@ -33,7 +33,7 @@ def energy(
     return _energy(system, t, q, u, control)
 
 
-@eqx.filter_jit
+@compiled
 def _energy(system, t, q, u, control):
     system, control = under(system, control), at_state(control, t, q, u)
     v = velocity_of(system, t, q, u)
@@ -53,7 +53,7 @@ def momentum(
     return _momentum(system, t, q, u, control)
 
 
-@eqx.filter_jit
+@compiled
 def _momentum(system, t, q, u, control):
     system, control = under(system, control), at_state(control, t, q, u)
     return momentum_of(system, t, q, velocity_of(system, t, q, u), control)
@@ -84,7 +84,7 @@ def power_balance(
     return _power_balance(system, t, q, u, control)
 
 
-@eqx.filter_jit
+@compiled
 def _power_balance(system, t, q, u, control):
     v, u_dot = motion(system, t, q, u, control)
     system, control = under(system, control), at_state(control, t, q, u)

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxhamel._compiled import compiled
 from jaxhamel._lanes._derivatives._columns import transposed_by_columns
 from jaxhamel._lanes._derivatives._linear_map import LinearProgram, linear_map
 from jaxhamel._lanes._xla_cpu._whole_loop import whole_loop
@@ -113,7 +114,7 @@ class _TracedOnce(eqx.Module):
         return _evaluate(self.field, t, y, args)
 
 
-@eqx.filter_jit
+@compiled
 def _evaluate(field, t, y, args):
     return field(t, y, args)
 

@@ -1,10 +1,12 @@
 """Checks of the arguments of `simulate`."""
 
+import warnings
+
 import jax
 import numpy as np
 
 from jaxhamel._checks._times import check_steps, check_times
-from jaxhamel._checks._values import check_finite, check_shape, type_of
+from jaxhamel._checks._values import check_finite, check_shape, concrete, described, type_of
 from jaxhamel.geometry import AbstractSpace
 from jaxhamel.mechanics._checks._system import check_order
 
@@ -134,9 +136,25 @@ def check_options(solver, adjoint, max_steps, route) -> None:
             "diffrax.ForwardMode(), or None to have it chosen."
         )
     is_count = isinstance(max_steps, int | np.integer) and not isinstance(max_steps, bool)
-    if max_steps is not None and not (is_count and max_steps > 0):
+    if max_steps is not None and not (is_count and 0 < max_steps <= MOST_STEPS):
         raise ValueError(
-            f"`max_steps` is {max_steps!r}; it must be a positive whole number, or None."
+            f"`max_steps` is {described(max_steps)}; it must be a positive whole number up to {MOST_STEPS}, or None."
+        )
+
+
+MOST_STEPS = 2**31 - 1  # steps are counted by 32-bit integers
+
+
+def warn_of_unfinished(number, of: int, max_steps: int) -> None:
+    """Warns of trajectories that did not reach the last time, where their number is known."""
+    count = concrete(number)
+    if count is not None and count > 0:
+        warnings.warn(
+            f"{count} of {of} trajectories did not reach the last of `ts`: more than `max_steps` = {max_steps} steps, a "
+            "step below rounding, or a state that is not finite; their later rows are NaN. Raise `max_steps`, loosen `rtol` "
+            "and `atol`, or let `ensemble.simulate` tell the cause for each.",
+            UserWarning,
+            stacklevel=4,
         )
 
 

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import ArrayLike
 
 from jaxhamel import _checks
+from jaxhamel._compiled import compiled
 from jaxhamel._lanes._one_lane import one_lane
 from jaxhamel._typing import Configuration, Control
 from jaxhamel.geometry import AbstractSpace
@@ -144,7 +145,7 @@ def simulate(
     return Trajectory(ts=ts, given=given, metric=metric, **solution)
 
 
-@eqx.filter_jit
+@compiled
 def _solve(system, control, y0, ts, steps, options, route, layout):
     """The solve and the description of its end, as one compiled program."""
     dense, conditions = options.pop("dense"), options.pop("event")

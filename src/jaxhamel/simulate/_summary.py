@@ -1,10 +1,10 @@
 """The summary that a printed trajectory shows."""
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxhamel._compiled import compiled
 from jaxhamel._words import counted
 from jaxhamel.mechanics._controls._control import at_state
 from jaxhamel.mechanics._controls._kinematic import under
@@ -131,7 +131,7 @@ def _drift(values) -> str:
     return f"{change:.1e}{relative}"
 
 
-@eqx.filter_jit
+@compiled
 def _quantities(system, control, ts, q, u):
     kept = {}
     if not overridden_below(system, "invariants"):
@@ -153,7 +153,7 @@ def _invariants(system, t, q, u, control):
     return system.invariants(t, q, u, at_state(control, t, q, u))
 
 
-@eqx.filter_jit
+@compiled
 def _constraint_values(system, ts, q):
     """g at all times, the frame at the first and the last, all one-forms at the first."""
     ends = [(ts[i], jax.tree.map(lambda x, i=i: x[i], q)) for i in (0, -1)]

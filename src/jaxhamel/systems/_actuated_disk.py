@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from jaxhamel import _checks
+from jaxhamel._compiled import compiled
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar, Time, Vector3, Velocity
 from jaxhamel.geometry import SO2, Euclidean, Product
 from jaxhamel.mechanics import Constant, Points, Spins, System, acceleration
@@ -175,7 +175,7 @@ class ActuatedDisk(System):
 
     # --- closed forms and other quantities of this system --------------------------------------
 
-    @eqx.filter_jit
+    @compiled
     @own_equations
     def closed_form(
         self, t: Time, q: Configuration, u: Float[Array, " 1"], control: Control = None
@@ -206,7 +206,7 @@ class ActuatedDisk(System):
         push = -self.radius * self.external_force
         return ((push + jnp.dot(mass, moment)) / denominator)[None]
 
-    @eqx.filter_jit
+    @compiled
     @own_equations
     def contact_force(
         self, t: Time, q: Configuration, u: Float[Array, " 1"], control: Control = None

@@ -178,12 +178,9 @@ def check_rails(rails, n_masses: int) -> None:
             f"`rails` carry {counted(carried, 'mass', 'masses')} but `masses` has {counted(n_masses, 'entry')}; "
             "both must be the same number. Give every mass its rail."
         )
-    if n_masses and _RAILS.is_new(rails, n_masses):
-        try:
+    with _RAILS.once(rails, n_masses) as is_new:
+        if n_masses and is_new:
             _check_positions(rails, n_masses)
-        except Exception:
-            _RAILS.forget(rails, n_masses)
-            raise
 
 
 _RAILS = Seen()  # rails are traced once for each class and shape, not for each ball

@@ -17,6 +17,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from jaxhamel._compiled import compiled
 from jaxhamel._typing import (
     Configuration,
     Control,
@@ -114,7 +115,7 @@ class AbstractDrivenBall(System):
                 t, control, (self.n_drives,), "the drives' torques, or None for no torque"
             )
 
-    @eqx.filter_jit
+    @compiled
     @own_equations
     def closed_form(
         self, t: Time, q: Configuration, u: QuasiVelocity, control: Control = None
@@ -129,7 +130,7 @@ class AbstractDrivenBall(System):
         given = jnp.concatenate([jnp.zeros(3, u.dtype), torques])
         return symmetric_solve(matrix, given - bias)
 
-    @eqx.filter_jit
+    @compiled
     def drive_torques(
         self, q: Configuration, u: QuasiVelocity, angle_acceleration: Float[Array, " n"]
     ) -> Float[Array, " n"]:
@@ -146,7 +147,7 @@ class AbstractDrivenBall(System):
         matrix, bias = _affine(lambda omega_dot: motion(omega_dot).moment, u[:3])
         return motion(-symmetric_solve(matrix, bias)).torques
 
-    @eqx.filter_jit
+    @compiled
     @own_equations
     def contact_force(
         self, t: Time, q: Configuration, u: QuasiVelocity, control: Control = None

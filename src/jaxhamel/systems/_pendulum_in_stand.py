@@ -2,10 +2,10 @@
 
 from typing import ClassVar
 
-import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from jaxhamel._compiled import compiled
 from jaxhamel._typing import Configuration, Control, Time
 from jaxhamel.mechanics._description._declarations import Part, State
 from jaxhamel.mechanics._kinematics import prepare
@@ -59,7 +59,7 @@ class PendulumInStand(SoftRollingPendulum):
     ) -> dict[str, Array]:
         return {"contact": q[2], "shell": q[0]}
 
-    @eqx.filter_jit
+    @compiled
     @own_equations
     def closed_form(
         self, t: Time, q: Configuration, u: Float[Array, " 1"], control: Control = None

@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from jaxhamel import _checks
+from jaxhamel._compiled import compiled
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar, Time, Vector3, Velocity
 from jaxhamel.geometry import SO3, Euclidean, Product, quaternion_matrix
 from jaxhamel.mechanics import (
@@ -195,7 +195,7 @@ class RollingBall(System):
 
     # --- closed forms and other quantities of this system ------------------------------------------------------
 
-    @eqx.filter_jit
+    @compiled
     @own_equations
     def closed_form(
         self, t: Time, q: Configuration, u: Vector3, control: Control = None
@@ -220,7 +220,7 @@ class RollingBall(System):
         about_contact = inertia + jnp.dot(mass, square) * jnp.eye(3, dtype=inertia.dtype) - outer
         return -symmetric_solve(about_contact, right)
 
-    @eqx.filter_jit
+    @compiled
     @own_equations
     def contact_force(
         self, t: Time, q: Configuration, u: Vector3, control: Control = None

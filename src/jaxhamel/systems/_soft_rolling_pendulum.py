@@ -3,12 +3,12 @@
 from dataclasses import fields
 from typing import Any, ClassVar
 
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
 from jaxhamel import _checks
+from jaxhamel._compiled import compiled
 from jaxhamel._typing import Configuration, Control, Scalar, Time, Velocity
 from jaxhamel.geometry import Euclidean
 from jaxhamel.mechanics import System
@@ -214,7 +214,7 @@ class SoftRollingPendulum(System):
 
     # --- closed forms and other quantities of this system --------------------------------------
 
-    @eqx.filter_jit
+    @compiled
     @own_equations
     def closed_form(
         self, t: Time, q: Configuration, u: Float[Array, " 2"], control: Control = None

@@ -3,13 +3,14 @@
 import functools
 from collections.abc import Callable
 from functools import cache
-from typing import Any, cast
+from typing import Any
 
-import equinox as eqx
 import jax
 import jax.core
 import jax.numpy as jnp
 import numpy as np
+
+from jaxhamel._compiled import compiled
 
 # XLA prefers vectors of 256 bits even on processors with 512; for lanes 512 bits are nearly twice as fast
 # (docs/performance.md#vector-width).
@@ -28,16 +29,15 @@ def jit(f: Callable, **options: Any) -> Callable:
 
     **Returns:** a function like `f`.
     """
-    filter_jit = cast(Any, eqx.filter_jit)
-    plain = filter_jit(f, **options)
-    wide = filter_jit(f, compiler_options=WIDE, **options)
+    plain = compiled(f, **options)
+    wide = compiled(f, compiler_options=WIDE, **options)
 
     @functools.wraps(f)
-    def compiled(*args, **kwargs):
+    def run(*args, **kwargs):
         alone = is_outermost((args, kwargs)) and known_here(WIDE)
         return (wide if alone else plain)(*args, **kwargs)
 
-    return compiled
+    return run
 
 
 def is_outermost(arguments) -> bool:

@@ -5,12 +5,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxhamel import identify
+from jaxhamel._compiled import compiled
 from jaxhamel._files import real
 from jaxhamel.cli._objects._system import build_system, check_constructed, named
 from jaxhamel.cli._results._outputs import write_columns
@@ -213,7 +213,7 @@ def make_runs(
     return paths
 
 
-@eqx.filter_jit
+@compiled
 def _along(measurement, system, motion, control):
     at = lambda t, q, u: measurement(system, t, q, u, control)  # noqa: E731
     return jax.vmap(at)(motion.ts, motion.q, motion.u)

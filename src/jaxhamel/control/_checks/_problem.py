@@ -109,6 +109,11 @@ def check_control_problem(problem) -> None:
             f"`ts` has {counted(len(problem.ts), 'time')}; give the first and the last at least."
         )
     check_curve(problem.curve, problem.ts)
+    if not problem.costs and not problem.constraints:
+        raise ValueError(
+            "`costs` and `constraints` are empty, so that any motion is a solution. Give one of either at least, such as "
+            "costs=(control.Tracking(path, 1.0, output),)."
+        )
     for item in (*problem.costs, *problem.constraints):
         item.check(problem.system, problem.ts, problem.q0, problem.u0)
     _check_guess(problem)

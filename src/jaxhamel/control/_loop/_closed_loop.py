@@ -13,6 +13,7 @@ from jaxtyping import Array, Float
 from jaxhamel import _checks
 from jaxhamel._checks._arguments import check_count
 from jaxhamel._checks._values import type_of
+from jaxhamel._compiled import compiled
 from jaxhamel._lanes._transform import flat_axes, lanes
 from jaxhamel._typing import Configuration, QuasiVelocity, Scalar
 from jaxhamel.control._checks._closed_loop import check_command, check_key
@@ -105,7 +106,7 @@ class Periods(NamedTuple):
     delay: int
 
 
-@eqx.filter_jit
+@compiled
 def _run(arrays, others, table, t0, key, plan: Periods) -> Trajectory:
     flat, structure = jax.tree.flatten(arrays)
     whole = lambda flat: eqx.combine(jax.tree.unflatten(structure, flat), others)  # noqa: E731

@@ -9,6 +9,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from jaxhamel import _checks
+from jaxhamel._compiled import compiled
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar, Time
 from jaxhamel.control._checks._closed_loop import check_cost, check_plan
 from jaxhamel.geometry import AbstractSpace
@@ -151,7 +152,7 @@ def _square(name: str, cost: ArrayLike, size: int, positive: bool) -> Array:
     return jnp.diag(array) if array.ndim == 1 else array
 
 
-@eqx.filter_jit
+@compiled
 def _regulate(system, ts, q, u, control, costs, steps, route) -> Regulator:
     Q, R, S = costs
 

@@ -9,6 +9,7 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float
 
+from jaxhamel._compiled import compiled
 from jaxhamel._search._loop import Verdict
 from jaxhamel._search._optax import updated
 from jaxhamel._search._progress import Progress
@@ -98,7 +99,7 @@ def _way_out(iteration: int) -> str:
     return "the cost is not finite any more: best so far. Try a smaller learning rate"
 
 
-@eqx.filter_jit
+@compiled
 def _begin(method: GradientDescent, p) -> Descent:
     begin = lambda p: Descent(  # noqa: E731
         p, method.optimiser.init(p), p, jnp.full((), jnp.inf, p.dtype)
@@ -106,7 +107,7 @@ def _begin(method: GradientDescent, p) -> Descent:
     return begin(p) if p.ndim == 1 else jax.vmap(begin)(p)
 
 
-@eqx.filter_jit
+@compiled
 def _descend(method: GradientDescent, problem: ControlProblem, descent: Descent):
     """One update of one start or of each of many starts, and the numbers to report."""
     optimiser = optax.with_extra_args_support(method.optimiser)

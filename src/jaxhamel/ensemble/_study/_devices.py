@@ -28,7 +28,7 @@ class Devices:
     """
 
     def __init__(self, model: Callable[[dict[str, Any]], Any]):
-        self._program, self._devices = jax.jit(model), jax.local_devices()
+        self._program, self._devices = jax.jit(lambda block: model(block)), jax.local_devices()
         self._compiled: list[Any] = [None] * len(self._devices)
         self._locks = [Lock() for _ in self._devices]
         # a precision set by a context holds only in the thread that set it: the worker threads need it, too

@@ -1,13 +1,13 @@
 """A minimum by gradients, for long programs that run only some hundred times: they are compiled in less time."""
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optimistix as optx
 
+from jaxhamel._compiled import compiled
 from jaxhamel._lanes._xla_cpu._jit import known_here
 from jaxhamel._search._loop import AbstractSearch, Verdict
 
@@ -45,4 +45,4 @@ class BFGSSearch(AbstractSearch):
 
 def _jit(f: Callable[..., Any]) -> Callable[..., Any]:
     """`equinox.filter_jit(f)`; it must not be called inside another transform."""
-    return cast(Any, eqx.filter_jit)(f, compiler_options=known_here(WITHOUT))
+    return compiled(f, compiler_options=known_here(WITHOUT))

@@ -9,17 +9,17 @@ initial state and offsets. The pseudo-inverse leaves out parts of the state that
 if only rates are measured).
 """
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from jaxhamel._compiled import compiled
 from jaxhamel.identify._data._segments import Segments
 from jaxhamel.identify._linearised._model import Model, Unknowns
 from jaxhamel.identify._linearised._rollout import Blocks
 
 
-@eqx.filter_jit
+@compiled
 def information(
     model: Model,
     groups: tuple[Segments, ...],

@@ -10,11 +10,11 @@ factor that grows until the gaps close.
 from functools import partial
 from typing import NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from jaxhamel._compiled import compiled
 from jaxhamel.identify._data._segments import Segments
 from jaxhamel.identify._linearised._arrow import Linear, SegmentRows, arrow_of
 from jaxhamel.identify._linearised._model import Model, Unknowns
@@ -36,7 +36,7 @@ class FitWeights(NamedTuple):
     z: Float[Array, " P"]
 
 
-@eqx.filter_jit
+@compiled
 def linearised(model: Model, groups: tuple[Segments, ...], x: Unknowns, noise) -> list[Blocks]:
     """Integrates and differentiates the segments of each group; the only program that integrates, slowest to compile."""
     found, start = [], 0
@@ -49,7 +49,7 @@ def linearised(model: Model, groups: tuple[Segments, ...], x: Unknowns, noise) -
     return found
 
 
-@eqx.filter_jit
+@compiled
 def assembled(model: Model, groups, parts: list[Blocks], x: Unknowns, weights: FitWeights):
     """Assembles the residual r, dr/dy, the normal equations and numbers to report from all segments."""
     rows, told = [], []
@@ -73,7 +73,7 @@ def _starts(groups: tuple[Segments, ...]) -> list[int]:
     return [sum(group.count for group in groups[:i]) for i in range(len(groups))]
 
 
-@eqx.filter_jit
+@compiled
 def placed(model: Model, base: Unknowns, weights: FitWeights, y: Float[Array, " D"]) -> Unknowns:
     """The unknowns at a base point, moved by the scaled increments y."""
     return moved(model, base, y * weights.scale)

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import optimistix as optx
 
+from jaxhamel._compiled import compiled
 from jaxhamel._search._optax import updated
 from jaxhamel.identify._linearised._arrow import ArrowMatrix
 
@@ -49,13 +50,13 @@ def levenberg_marquardt(tolerance: float = 1e-4) -> optx.AbstractLeastSquaresSol
     return eqx.tree_at(where, solver, (ArrowDescent(), search))
 
 
-@eqx.filter_jit
+@compiled
 def begin(solver, y, r, J, arrow, told):
     """The solver's initial state, of which only the arrays are kept, as a list."""
     return jax.tree.leaves(eqx.filter(_first(solver, y, r, J, arrow, told), eqx.is_array))
 
 
-@eqx.filter_jit
+@compiled
 def candidate(solver, y, leaves, r, J, arrow, told):
     """The point at which the solver needs the residual next."""
     if not isinstance(solver, optx.AbstractLeastSquaresSolver):
@@ -63,7 +64,7 @@ def candidate(solver, y, leaves, r, J, arrow, told):
     return _state(solver, y, leaves, r, J, arrow, told).y_eval
 
 
-@eqx.filter_jit
+@compiled
 def advance(solver, y, leaves, r, J, arrow, told):
     """One step of the solver: (y, state, whether it has converged).
 

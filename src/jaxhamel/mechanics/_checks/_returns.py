@@ -12,7 +12,7 @@ import numpy as np
 from jax.tree_util import tree_flatten_with_path
 
 from jaxhamel._checks._traced import called
-from jaxhamel._checks._values import inline, path_of, same_shape
+from jaxhamel._checks._values import described, inline, path_of, same_shape
 
 
 class Returned(NamedTuple):
@@ -36,14 +36,23 @@ def returns_of(system, names, t, q, u, control) -> list[Returned]:
 
 
 def _with_words_among_fields(system, error: TypeError) -> TypeError:
-    """The error, with a list of the system's string fields, one of which may have been meant as a number."""
-    leaves = tree_flatten_with_path(system)[0]
-    words = [f"`{path_of(keys)}` is {leaf!r}" for keys, leaf in leaves if isinstance(leaf, str)]
+    """The error, with a list of the system's fields that are no numbers, one of which may have been meant as one."""
+    leaves = tree_flatten_with_path(system, is_leaf=_is_no_number)[0]
+    words = [
+        f"`{path_of(keys)}` is {described(leaf)}" for keys, leaf in leaves if _is_no_number(leaf)
+    ]
     if not words:
         return error
     return TypeError(
         f"{error} (of the fields of {type(system).__name__} {', '.join(words)}: no number)"
     )
+
+
+def _is_no_number(value) -> bool:
+    """Whether a field is None, a word, a class, or a list or dict, and not an array, a function or a part of the system."""
+    if isinstance(value, list | dict | set):
+        return not all(hasattr(x, "shape") for x in jax.tree.leaves(value))
+    return value is None or isinstance(value, str | bytes | type)
 
 
 def _lagrangian(system, t, q, v, u, control):

@@ -3,7 +3,6 @@
 from functools import partial
 from typing import Any
 
-import equinox as eqx
 import jax
 import numpy as np
 from jax.tree_util import tree_flatten_with_path
@@ -18,6 +17,7 @@ from jaxhamel._checks._values import (
     path_of,
     type_of,
 )
+from jaxhamel._compiled import compiled
 from jaxhamel._shapes import Seen
 from jaxhamel.geometry._checks import singular_below, smallest_relative_singular_value
 from jaxhamel.mechanics._checks._constraints import redundant_rows
@@ -33,7 +33,8 @@ def check_route(route, routes) -> None:
 
 
 def check_a_system(system) -> None:
-    """Checks that the argument is a system (not its class), on a space with room for its constraints."""
+    """Checks that the argument is a system (not its class) with arrays of numbers, on a space with room for its
+    constraints."""
     if isinstance(system, type) or not hasattr(system, "n_constraints"):
         raise TypeError(
             f"`system` is {type_of(system)}; it must be a jaxhamel.System with its values."
@@ -55,6 +56,16 @@ def check_a_system(system) -> None:
             f"`n_constraints` of {name} is {m}; its space has only {space.dim} dimensions. Count the constraint "
             "one-forms again."
         )
+    if any(map(_has_words, jax.tree.leaves(system))):
+        leaves = tree_flatten_with_path(system)[0]
+        wrong = ", ".join(f"`{path_of(keys)}`" for keys, leaf in leaves if _has_words(leaf))
+        raise TypeError(
+            f"{wrong} of {name}: entries are no numbers; give real numbers, in SI units."
+        )
+
+
+def _has_words(leaf) -> bool:
+    return isinstance(leaf, np.ndarray) and leaf.dtype.kind in "OUSmM"
 
 
 def check_order(system, q, u, names: tuple[str, str] = ("q", "u")) -> None:
@@ -120,7 +131,7 @@ def _named(rows: list[int]) -> str:
     return "row " + " and row ".join(map(str, rows))
 
 
-@eqx.filter_jit
+@compiled
 def _frame(system, t, q):
     """The frame as one compiled program; evaluated operation by operation, a rolling ball's frame takes 2 ms."""
     return system.frame(t, q)
@@ -128,16 +139,13 @@ def _frame(system, t, q):
 
 def check_control_of(system, t, control) -> None:
     """Runs the system's own check of the control's shapes, once for each kind of control, to avoid repeated compilation."""
-    if not _CONTROLS.is_new(system, t, control):
-        return
-    try:
-        by_value = looks_at_values("`control`", type(system).check_control, system, t, control)
-    except Exception:
-        _CONTROLS.forget(system, t, control)
-        raise
-    if by_value:
-        _CONTROLS.forget(system, t, control)
-        system.check_control(t, control)
+    check = type(system).check_control
+    with _CONTROLS.once(system, t, control) as is_new:
+        by_value = is_new and looks_at_values("`control`", check, system, t, control)
+        if by_value:
+            _BY_VALUE.add(check)
+    if check in _BY_VALUE:
+        check(system, t, control)
 
 
 def check_takes_control(system, control, takes: bool) -> None:
@@ -154,6 +162,7 @@ def check_takes_control(system, control, takes: bool) -> None:
 
 
 _CONTROLS = Seen()
+_BY_VALUE = set()  # checks that look at values, which run each time
 
 
 def check_inverse(system, t, error: float, room: float) -> None:

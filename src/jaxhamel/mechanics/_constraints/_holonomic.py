@@ -5,12 +5,12 @@ The one-forms hold exactly at every q, so ġ = 0 along the exact motion; the ste
 
 from typing import Literal
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from jaxhamel import _checks
+from jaxhamel._compiled import compiled
 from jaxhamel._typing import Configuration, Control, Scalar, Time
 from jaxhamel.mechanics._checks._constraints import (
     check_has_loops,
@@ -83,7 +83,7 @@ def check_closed(system: System, t: Scalar, q: Configuration, power: float = 0.2
         check_loops_close(system, t, system.holonomic(t, q), power)
 
 
-@eqx.filter_jit
+@compiled
 def _close(system, t, q, iterations, metric, control):
     step = lambda _, q: closing_step(system, t, q, metric, control)  # noqa: E731
     return jax.lax.fori_loop(0, iterations, step, q)
@@ -126,7 +126,7 @@ def check_loops(system: System, t: Scalar, q: Configuration) -> None:
     check_loop_rates(system, t, *_rates(system, t, q))
 
 
-@eqx.filter_jit
+@compiled
 def _rates(system, t, q):
     """G, and ġ = G v + ∂g/∂t in each free direction and, last, at u = 0 (v = −B a)."""
     _, gradient = loops(system, t, q)

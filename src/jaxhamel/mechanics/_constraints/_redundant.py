@@ -7,10 +7,10 @@ one of least norm is
     μ = X (XᵀX)⁻¹ λ .
 """
 
-import equinox as eqx
 import jax.numpy as jnp
 
 from jaxhamel import _checks
+from jaxhamel._compiled import compiled
 from jaxhamel._typing import Configuration, Multiplier, Scalar
 from jaxhamel.mechanics._checks._constraints import check_number_of_constraints, check_span
 from jaxhamel.mechanics._constraints._constrained_solve import constrained_solve
@@ -49,7 +49,7 @@ def check_redundant(system: System, t: Scalar, q: Configuration) -> None:
         check_span(system, t, *_rows(system, t, q))
 
 
-@eqx.filter_jit
+@compiled
 def _rows(system, t, q):
     """C, and X A_α, which is C if these one-forms are combinations of the frame's."""
     rows, frame = system.constraints(t, q), system.frame(t, q)

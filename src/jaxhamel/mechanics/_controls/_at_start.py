@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 
 from jaxhamel._checks._traced import called
+from jaxhamel._compiled import compiled
 from jaxhamel._shapes import Seen
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Time
 from jaxhamel.mechanics._checks._feedback import check_feedback_value, check_takes_feedback
@@ -40,7 +40,8 @@ def looked_at(
     check_takes_feedback(system)
     at = (control, t, q, u)
     abstract = any(isinstance(x, jax.ShapeDtypeStruct) for x in jax.tree.leaves(at))
-    value = _shapes(*at) if abstract or _SEEN.is_new(*at) else None
+    with _SEEN.once(*at) as is_new:
+        value = _shapes(*at) if abstract or is_new else None
     value = value if abstract else _value(*at)
     check_feedback_value(system, t, value, dtype_of(q))
     return value
@@ -48,14 +49,10 @@ def looked_at(
 
 def _shapes(control: Callable[..., Any], t, q, u):
     """The shape of the value, by tracing, so that errors name the feedback and its line."""
-    try:
-        return called("`control`, a Feedback,", lambda f, *at: f(*at), control, t, q, u)
-    except Exception:
-        _SEEN.forget(control, t, q, u)
-        raise
+    return called("`control`, a Feedback,", lambda f, *at: f(*at), control, t, q, u)
 
 
-@eqx.filter_jit
+@compiled
 def _value(control, t, q, u):
     return jax.tree.map(jnp.asarray, control(t, q, u))
 

@@ -43,7 +43,10 @@ def as_parameter(value: ArrayLike) -> Any:
         return value
     if kind is None or not jnp.issubdtype(kind, jnp.floating):
         kind = jnp.result_type(float)
-    return jnp.asarray(value, dtype=jax.dtypes.canonicalize_dtype(kind))
+    try:
+        return jnp.asarray(value, dtype=jax.dtypes.canonicalize_dtype(kind))
+    except (TypeError, ValueError, OverflowError):
+        return value
 
 
 def parameter(

@@ -16,11 +16,11 @@ with ℒ(s, r, u^α, ṙ) = L(q, u^α − F̄ṙ, ṙ) and L_c = ℒ at u^α = 0
 from collections.abc import Callable
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from jaxhamel._compiled import compiled
 from jaxhamel._typing import Configuration, Control, Scalar, Time
 from jaxhamel.geometry import Euclidean, bundle_curvature
 from jaxhamel.geometry._checks import check_frame_matrix
@@ -149,7 +149,7 @@ def _check(system: System, t: Scalar, q: Configuration, rdot: ShapeRate, control
     check_frame_matrix("A_1 of frame(t, q)", system.frame(t, q)[:m, :m], m)
 
 
-@eqx.filter_jit
+@compiled
 def _solve(residual, system, t, q, rdot, control):
     """r̈ of a residual M r̈ + h, affine in r̈ with symmetric M."""
     of_acceleration = lambda rddot: residual(system, t, q, rdot, rddot, control)  # noqa: E731

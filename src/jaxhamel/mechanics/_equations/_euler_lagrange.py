@@ -8,11 +8,11 @@ acting on L. The multiplier route and Gauss' principle both start from here.
 
 from typing import NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from jaxhamel._compiled import compiled
 from jaxhamel._typing import Configuration, Control, Scalar, Velocity
 from jaxhamel.mechanics._kinematics import (
     along_motion,
@@ -46,7 +46,7 @@ def euler_lagrange(
     return Unconstrained(mass_matrix, force)
 
 
-@eqx.filter_jit
+@compiled
 def mass_matrix(
     system: System, t: Scalar, q: Configuration, control: Control
 ) -> Float[Array, "n n"]:

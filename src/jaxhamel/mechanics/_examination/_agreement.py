@@ -7,7 +7,7 @@ quasi-velocities and lie on a motion from the given state, so that integrated co
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -17,6 +17,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from jaxhamel import _checks
+from jaxhamel._compiled import compiled
 from jaxhamel._lanes._xla_cpu._jit import is_outermost, known_here
 from jaxhamel._shapes import Seen
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar
@@ -42,15 +43,11 @@ def check_agreement(
     if is_ours(system) or _checks.any_tracer((system, t, q, u, control)):
         return
     kind, values = (system, t, q, u, control), eqx.filter(system, eqx.is_array)
-    if not _AGREED.is_new(*kind, values=values):
-        return
-    try:
-        check_leaves(system)
-        check_inverse(system, t, *inverse_error(system, t, q))
-        check_bodies(system, t, disagreement(system, t, q, u, control))
-    except Exception:
-        _AGREED.forget(*kind, values=values)
-        raise
+    with _AGREED.once(*kind, values=values) as is_new:
+        if is_new:
+            check_leaves(system)
+            check_inverse(system, t, *inverse_error(system, t, q))
+            check_bodies(system, t, disagreement(system, t, q, u, control))
 
 
 def run_quickly(f: Callable[..., Any], *arguments):
@@ -63,7 +60,7 @@ def run_quickly(f: Callable[..., Any], *arguments):
 
 @cache
 def _compiled(f: Callable[..., Any]) -> Callable[..., Any]:
-    return cast(Any, eqx.filter_jit)(f, compiler_options=known_here(QUICK))
+    return compiled(f, compiler_options=known_here(QUICK))
 
 
 QUICK = {

@@ -135,16 +135,12 @@ def check_methods(
         own_q, own_u, parts = parts_inside(system, t, q, u, control)
         return check_methods(system.system, t, own_q, own_u, parts, only)
     kind = (system, t, q, u, control, only)
-    if not _TRACED.is_new(*kind):
-        return
-    try:
-        given = inner(system)
-        names = [name for name in methods(system) if only is None or name in only]
-        returned = returns_of(given, names, t, q, u, control)
-        check_returns(given, returned, dtype_of(q))
-    except Exception:
-        _TRACED.forget(*kind)
-        raise
+    with _TRACED.once(*kind) as is_new:
+        if is_new:
+            given = inner(system)
+            names = [name for name in methods(system) if only is None or name in only]
+            returned = returns_of(given, names, t, q, u, control)
+            check_returns(given, returned, dtype_of(q))
 
 
 def parts_inside(system: MovingParts, t, q, u, control):

@@ -9,13 +9,13 @@ near the given one: at q itself an assumption may hold by chance, as b(q)·v = q
 from collections.abc import Callable
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
 from jaxhamel import _checks
+from jaxhamel._compiled import compiled
 from jaxhamel._typing import Configuration, Control, Scalar, Velocity
 from jaxhamel.geometry import AbstractSpace
 from jaxhamel.mechanics._checks._hypotheses import check_hypotheses
@@ -51,7 +51,7 @@ def require(
     check_hypotheses(system, named, equations, instead)
 
 
-@eqx.filter_jit
+@compiled
 def _found(system, t, q, v, control, hypotheses):
     """For each hypothesis two arrays that are equal if it holds, and an array of their sizes, at all test states."""
 

@@ -9,12 +9,12 @@ kinematic case"). Printed (4.9) has +∂ℓ/∂u B, against (1.2), of which it i
 follows by `jaxhamel.geometry.reconstruct`.
 """
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from jaxhamel import _checks
+from jaxhamel._compiled import compiled
 from jaxhamel._typing import Configuration, Control, Time
 from jaxhamel.geometry import AbstractSpace, curvature
 from jaxhamel.geometry._checks import check_frame_matrix
@@ -86,7 +86,7 @@ def _connection(system, t, q):
     return inverse(rows[:, :f]) @ rows[:, f:]
 
 
-@eqx.filter_jit
+@compiled
 def _accelerate(system, t, q, rdot, control, right):
     group = structure_group(system)
     f = group.dim
@@ -142,7 +142,7 @@ _WHOLE_GROUP = (
 )
 
 
-@eqx.filter_jit
+@compiled
 def _moved_connections(system, t, q, right):
     """A at elements of the group (that of q first), and A at the identity transported there."""
     group = structure_group(system)

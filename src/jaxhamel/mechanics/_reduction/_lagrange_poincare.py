@@ -19,12 +19,12 @@ Zero momentum leaves (6.3) in shape space; a kinematic connection in place of th
 from collections.abc import Callable
 from typing import NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from jaxhamel import _checks
+from jaxhamel._compiled import compiled
 from jaxhamel._typing import Configuration, Control, Scalar, Time, Velocity
 from jaxhamel.geometry import curvature
 from jaxhamel.mechanics._checks._system import check_constraint_count, check_state
@@ -76,7 +76,7 @@ def lagrange_poincare(
     return _accelerate(system, t, q, u, control)
 
 
-@eqx.filter_jit
+@compiled
 def _accelerate(system, t, q, u, control):
     return _solve(_terms(system, t, q, u, control))
 
@@ -96,7 +96,12 @@ def lagrange_poincare_terms(
     """The blocks of the mass matrix, L and S − AᵀLA, and the right-hand sides. Arguments: see `lagrange_poincare`."""
     t, q, (u,), control = prepare(q, u, t=t, control=control)
     _check(system, t, q, u, control)
-    return eqx.filter_jit(_terms)(system, t, q, u, control)
+    return _terms_compiled(system, t, q, u, control)
+
+
+@compiled
+def _terms_compiled(system, t, q, u, control) -> LagrangePoincareTerms:
+    return _terms(system, t, q, u, control)
 
 
 def _terms(system, t, q, u, control) -> LagrangePoincareTerms:
@@ -177,7 +182,7 @@ def lagrange_routh(
     return _reduced(system, t, q, rdot, momentum, control)
 
 
-@eqx.filter_jit
+@compiled
 def _reduced(system, t, q, rdot, momentum, control):
     Omega = velocity_of_momentum(system, t, q, momentum, control)
     terms = _terms(system, t, q, jnp.concatenate([Omega, rdot]), control)

@@ -21,6 +21,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from jaxhamel import _checks
+from jaxhamel._compiled import compiled
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar, Time, Velocity
 from jaxhamel.geometry import AbstractSpace, Euclidean, Product
 from jaxhamel.geometry._connection import ConnectionMatrix, ShapeCoordinates
@@ -97,7 +98,7 @@ class MechanicalConnection(eqx.Module):
         return _connection_matrix(self, r)
 
 
-@eqx.filter_jit
+@compiled
 def _connection_matrix(connection: MechanicalConnection, r: ShapeCoordinates) -> ConnectionMatrix:
     q = (connection.group.identity(r.dtype), r)
     blocks = mass_blocks(connection.system, connection.t, q, connection.control)
@@ -154,7 +155,7 @@ def check_locked(
         check_same_metric(system, here, at_identity)
 
 
-@eqx.filter_jit
+@compiled
 def _moved_inertias(system, t, q, control):
     """M at elements of the group, that of q first, and M at the identity, both `(j, n, n)`."""
     group = structure_group(system)

@@ -9,12 +9,12 @@ For a loop r(t), the second term gives the geometric phase, the first one the dy
 from collections.abc import Callable
 from typing import NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from jaxhamel import _checks
+from jaxhamel._compiled import compiled
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar, Time, Velocity
 from jaxhamel.geometry import SE2, SE3, AbstractSpace, group_motion, hat, quaternion_conjugate
 from jaxhamel.mechanics._checks._system import check_rigid_inertia, check_rigid_motions, check_state
@@ -54,7 +54,7 @@ def spatial_momentum(
     return _spatial_momentum(system, t, q, u, control)
 
 
-@eqx.filter_jit
+@compiled
 def _spatial_momentum(system, t, q, u, control):
     group = structure_group(system)
     v = velocity_of(system, t, q, u)
@@ -157,7 +157,7 @@ def centroidal(
     return _centroidal(system, t, q, u, control)
 
 
-@eqx.filter_jit
+@compiled
 def _rigid_inertia(system, t, q, control):
     """L and what it is for rigid bodies, both without Θ: [[·, m d̂], [−m d̂, m 1]]."""
     group = structure_group(system)
@@ -170,7 +170,7 @@ def _rigid_inertia(system, t, q, control):
     return L[:, turns:], wanted
 
 
-@eqx.filter_jit
+@compiled
 def _centroidal(system, t, q, u, control):
     group = structure_group(system)
     f = group.dim

@@ -27,6 +27,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from jaxhamel import _checks
+from jaxhamel._compiled import compiled
 from jaxhamel._typing import Configuration, Control, Time
 from jaxhamel.geometry import AbstractSpace
 from jaxhamel.mechanics._checks._hypotheses import check_hypotheses, check_reducible
@@ -182,7 +183,7 @@ _EQUATIONS = "The nonholonomic momentum equation is that of an invariant ½ v·M
 _INSTEAD = "Say `right=` for the other invariance, give a `basis`, or use `jaxhamel.acceleration`, which takes any system."
 
 
-@eqx.filter_jit
+@compiled
 def _examined(connection, t, q):
     """Arrays that must vanish, each with its size: of M, the constraints, their rate, and the basis, at several (g, r)."""
     system, group = connection.system, connection.group
@@ -252,7 +253,7 @@ def nonholonomic_momentum_equations(
     return _reduced(connection, t, q, momentum, rdot, control)
 
 
-@eqx.filter_jit
+@compiled
 def _reduced(connection, t, q, p, rdot, control) -> MomentumEquations:
     r, f, mass = q[1], connection.group.dim, connection.mass
     xi = connection.velocity(r, rdot, p)

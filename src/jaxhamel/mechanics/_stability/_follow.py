@@ -8,10 +8,10 @@ The parameter is an unknown like the others, so that a fold, where the branch tu
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from jaxhamel._compiled import compiled
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Time
 from jaxhamel.mechanics._checks._equilibria import check_curve_of_solutions
 from jaxhamel.mechanics._kinematics import prepare
@@ -138,7 +138,7 @@ def _tangent(problem, unknown, mask, previous) -> Array:
     return tangent * jnp.where(along < 0, -1.0, 1.0).astype(tangent.dtype)
 
 
-@eqx.filter_jit
+@compiled
 def _kernel(problem, unknown, mask):
     """The dimension of the kernel of ∂R without symmetry directions and fixed components, and its last vector."""
     x, w = unknown

@@ -20,6 +20,7 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
+from jaxhamel._compiled import compiled
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar, Time
 from jaxhamel.mechanics._acceleration import vector_field
 from jaxhamel.mechanics._controls._control import Feedback, at_state
@@ -70,7 +71,7 @@ def linearise(
     return _linearise(system, t, q, u, control)
 
 
-@eqx.filter_jit
+@compiled
 def _linearise(system, t, q, u, control) -> Linearisation:
     n = system.space.dim
     shift, size = control_shift(system, t, q, u, control)

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Complex, Float
 
 from jaxhamel import _checks
+from jaxhamel._compiled import compiled
 from jaxhamel._words import counted
 
 _ROUNDING = 1e3  # errors of A's entries and of the eigenvalue solver, in eps ‖A‖
@@ -96,7 +97,7 @@ def modes(A: Float[Array, "N N"], tolerance: float = 0.0) -> Modes:
     return _modes(A, jnp.asarray(tolerance, A.dtype))
 
 
-@eqx.filter_jit
+@compiled
 def _modes(A, tolerance) -> Modes:
     values, left, right = eigen(A)
     order = jnp.lexsort((-values.imag, -values.real))

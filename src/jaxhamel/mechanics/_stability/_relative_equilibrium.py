@@ -19,6 +19,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from jaxhamel._compiled import compiled
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar, Time
 from jaxhamel.mechanics._checks._equilibria import check_found, check_indices
 from jaxhamel.mechanics._examination._boundary import check_system
@@ -69,7 +70,7 @@ class RelativeEquilibrium(eqx.Module):
         return _relative_linearisation(self)
 
 
-@eqx.filter_jit
+@compiled
 def _relative_linearisation(equilibrium) -> Linearisation:
     e, x = equilibrium, (equilibrium.q, equilibrium.u)
     shift, size = control_shift(e.system, e.t, e.q, e.u, e.control)
@@ -203,7 +204,7 @@ def jacobian(problem: EquilibriumProblem, unknown: Unknown, mask: Array) -> tupl
     return jax.jacfwd(residual, has_aux=True)(jnp.zeros_like(columns))
 
 
-@eqx.filter_jit
+@compiled
 def rates_of_guess(problem: EquilibriumProblem, x: MotionState) -> tuple[Array, Scalar]:
     """The ζ for which ζ^a σ_a is closest to f, and 1 + max |f|."""
     f = body_rates(problem.system, problem.t, *x, problem.control)
@@ -215,7 +216,7 @@ def rates_of_guess(problem: EquilibriumProblem, x: MotionState) -> tuple[Array, 
     return pseudo_inverse(sigma) @ f, size
 
 
-@eqx.filter_jit
+@compiled
 def solve(problem, guess, mask, bound, max_steps) -> tuple[RelativeEquilibrium, Array]:
     """The solution of Newton's method; one further step carries the derivatives."""
     dynamic, static = eqx.partition(problem, eqx.is_inexact_array)

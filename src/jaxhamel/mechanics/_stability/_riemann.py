@@ -17,11 +17,11 @@ Q(t, q). `linearise` assumes none of it.
 
 from collections.abc import Callable
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from jaxhamel._compiled import compiled
 from jaxhamel._typing import Configuration, Control, Scalar, Time, Velocity
 from jaxhamel.geometry import AbstractSpace
 from jaxhamel.mechanics._checks._hypotheses import check_no_prescribed_motion
@@ -55,7 +55,7 @@ def levi_civita(system: System, t: Time, q: Configuration) -> Christoffel:
     return _levi_civita(system, t, q)
 
 
-@eqx.filter_jit
+@compiled
 def _levi_civita(system, t, q):
     metric = lambda q: mass_matrix(system, t, q, None)  # noqa: E731
     g, slope = metric(q), _along_frame(metric, system.space, q)  # slope[b, c, a] = e_a g_bc
@@ -85,7 +85,7 @@ def riemann_curvature(system: System, t: Time, q: Configuration) -> Riemann:
     return _riemann(system, t, q)
 
 
-@eqx.filter_jit
+@compiled
 def _riemann(system, t, q):
     connection = lambda q: _levi_civita(system, t, q)  # noqa: E731
     G, slope = connection(q), _along_frame(connection, system.space, q)  # [d, b, c, a] = e_a Γ^d_bc
@@ -130,7 +130,7 @@ def stability_matrix(
     return _stability(system, t, q, v, control)
 
 
-@eqx.filter_jit
+@compiled
 def _stability(system, t, q, v, control):
     force = lambda q: contravariant_force(system, t, q, control)  # noqa: E731
     G = _levi_civita(system, t, q)
@@ -166,7 +166,7 @@ def neighbouring_motion(
     return _neighbouring(system, t, q, v, x, y, control)
 
 
-@eqx.filter_jit
+@compiled
 def _neighbouring(system, t, q, v, x, y, control):
     turn = jnp.einsum("cab,a->cb", _levi_civita(system, t, q), v)
     return y - turn @ x, -_stability(system, t, q, v, control) @ x - turn @ y

@@ -15,6 +15,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from jaxhamel import _checks
+from jaxhamel._compiled import compiled
 from jaxhamel._typing import Control, Scalar
 from jaxhamel.mechanics._acceleration import vector_field
 from jaxhamel.mechanics._checks._equilibria import check_autonomous, check_commutes
@@ -80,7 +81,7 @@ def check_symmetry(
         check_commutes(system, *_compared(system, symmetry, t, x, control))
 
 
-@eqx.filter_jit
+@compiled
 def _by_time(system, t, x, control):
     """∂f/∂t and f, each as one vector."""
     return jax.jvp(
@@ -88,7 +89,7 @@ def _by_time(system, t, x, control):
     )
 
 
-@eqx.filter_jit
+@compiled
 def _compared(system, symmetry, t, x, control):
     """f at Ψ_s(x), and f at x pushed forward by Ψ_s, for a step s."""
     draw = np.random.default_rng(0).normal(size=symmetry.dim)

@@ -1,0 +1,246 @@
+"""`equinox.filter_jit`, keyed by the content of functions and objects instead of their identity."""
+
+import functools
+import threading
+import types
+import warnings
+import weakref
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Hashable, Iterator
+from typing import Any, NamedTuple, ParamSpec, TypeVar, cast
+
+import equinox as eqx
+import jax
+import jax.core
+import numpy as np
+
+from jaxhamel._content import NoContent, Same, Walk, changed_by_tracing, is_empty, is_users
+
+P = ParamSpec("P")
+T = TypeVar("T")
+KEPT = 256  # programs remembered of each function, for arguments of different content
+MANY = 16  # contents of one user's function after which a warning says so
+TOO_MANY = 32  # contents of one user's function after which all that JAX has compiled is dropped
+_NUMBERS = (jax.Array, np.ndarray, np.generic, bool, int, float, complex, str, bytes, type(None))
+
+
+def compiled(f: Callable[P, T], **options: Any) -> Callable[P, T]:
+    """`equinox.filter_jit(f)`, traced again where the content of a function or object among the arguments has changed,
+    and not traced again for a function written once more with the same content (`jaxhamel._content`).
+
+    Each program takes some 16 MiB. After `MANY` contents of one function a warning says how to need only one program,
+    after each `TOO_MANY` JAX's caches are cleared: they do not give back single programs.
+    """
+    shared = cast(Any, eqx.filter_jit)(f, **options)
+    programs = _Programs(f, options, shared)
+    is_ours = f.__module__.startswith(__name__.partition(".")[0])
+
+    @functools.wraps(f)
+    def call(*args: P.args, **kwargs: P.kwargs) -> T:
+        leaves, structure = jax.tree.flatten((args, kwargs))
+        others = [i for i, x in enumerate(leaves) if not isinstance(x, _NUMBERS)]
+        if not others and is_ours and _is_plain(structure):
+            return shared(*args, **kwargs)
+        return programs.run(leaves, structure, others)
+
+    _ALL[call] = programs
+    return cast(Callable[P, T], call)
+
+
+def compilations(f: Callable[..., Any]) -> int:
+    """The number of programs that JAX holds of a function made by `compiled`."""
+    return sum(each._cached._cache_size() for each in _ALL[f].all_programs())
+
+
+def content_of(arguments: Any) -> Hashable:
+    """The content of functions and objects among the arguments, and of what is static in their structure; None where
+    there is no such, or where it cannot be told."""
+    walk = walk_of(arguments)
+    return None if walk is None or walk.has_tracer else walk.found
+
+
+def walk_of(arguments: Any) -> Walk | None:
+    """The walk over them that finds this content."""
+    leaves, structure = jax.tree.flatten(arguments)
+    others = [x for x in leaves if not isinstance(x, _NUMBERS)]
+    return None if not others and _is_plain(structure) else _walked(None, others, structure)
+
+
+def _walked(f: Any, others: Any, structure: Any) -> Walk | None:
+    """None where the content cannot be told."""
+    walk = Walk()
+    try:
+        nodes = tuple(_of_structure(walk, structure))
+        walk.found = walk.of(f), tuple(map(walk.of, others)), nodes
+    except (NoContent, RecursionError):
+        return None
+    return walk
+
+
+class _Program(NamedTuple):
+    """A compiled function with the functions and objects that it was first called with."""
+
+    run: Callable[..., Any]
+    others: tuple[Any, ...]
+    structure: Any
+
+
+class _Programs:
+    """The latest of one function, by content."""
+
+    def __init__(self, f: Callable[..., Any], options: dict[str, Any], shared: Any):
+        self.f, self.options, self.shared = f, options, shared
+        self.kept: OrderedDict[Hashable, _Program] = OrderedDict()
+        self.counts: Counter = Counter()
+        self.lock = threading.Lock()
+
+    def all_programs(self) -> list[Any]:
+        kept = {id(program.run): program.run for program in self.kept.values()}
+        return list(({id(self.shared): self.shared} | kept).values())
+
+    def run(self, leaves, structure, others):
+        given = tuple(leaves[i] for i in others)
+        walk = _walked(self.f, given, structure)
+        if walk is None:
+            args, kwargs = jax.tree.unflatten(structure, leaves)
+            return self.shared(*args, **kwargs)
+        key = tuple(others), len(leaves), walk.found
+        with self.lock:
+            program = None if walk.has_tracer else self.kept.get(key)
+            if program is not None:
+                self.kept.move_to_end(key)
+        if program is None:
+            run = self.shared if walk.has_tracer else self._new()
+            return self._first(key, walk, leaves, _Program(run, given, structure))
+        for i, x in zip(others, program.others, strict=True):
+            leaves[i] = x
+        args, kwargs = jax.tree.unflatten(program.structure, leaves)
+        return program.run(*args, **kwargs)
+
+    def _new(self) -> Callable[..., Any]:
+        f = self.f
+        again = functools.wraps(f)(lambda *args, **kwargs: f(*args, **kwargs))
+        return cast(Any, eqx.filter_jit)(again, **self.options)
+
+    def _first(self, key, walk, leaves, program):
+        self._count(program.others)
+        args, kwargs = jax.tree.unflatten(program.structure, leaves)
+        found = program.run(*args, **kwargs)
+        after = _walked(self.f, program.others, program.structure)
+        if after is not None:
+            changed_by_tracing(walk, after)
+        now = _walked(self.f, program.others, program.structure)  # as the next call will find it
+        with self.lock:
+            for each in (walk, now):
+                if each is not None and not each.has_tracer:
+                    self.kept[*key[:2], each.found] = program
+            while len(self.kept) > KEPT:
+                self.kept.popitem(last=False)
+        return found
+
+    def _count(self, given) -> None:
+        """Warns of functions that are compiled again and again, and bounds the memory that they take."""
+        for where in filter(None, map(_place, given)):
+            self.counts[where] += 1
+            if self.counts[where] == MANY and where not in _WARNED:
+                _WARNED.add(where)
+                warnings.warn(_ADVICE.format(where=where, many=MANY), stacklevel=5)
+            if self.counts[where] % TOO_MANY == 0 and not _is_tracing():
+                _forget_all()
+
+
+_WARNED: set[str] = set()
+_ALL: weakref.WeakKeyDictionary[Any, _Programs] = weakref.WeakKeyDictionary()
+
+
+def _forget_all() -> None:
+    for programs in _ALL.values():
+        programs.kept.clear()
+    _NODES.clear()
+    eqx.clear_caches()
+    jax.clear_caches()
+
+
+def _is_tracing() -> bool:
+    return isinstance(jax.numpy.negative(np.float32(0)), jax.core.Tracer)
+
+
+_ADVICE = (
+    "{where} has been compiled {many} times, because each time it refers to other values. That takes seconds and "
+    "megabytes each time. Make it an equinox.Module, or jax.tree_util.Partial(function, values), with the values as "
+    "JAX arrays: other values then compile nothing."
+)
+
+
+def _place(function: Any) -> str | None:
+    """A function of the user's or the class of an object, in words."""
+    code = getattr(function, "__code__", None)
+    if isinstance(code, types.CodeType) and is_users(function):
+        return (
+            f"The function {function.__name__} (line {code.co_firstlineno} of {code.co_filename})"
+        )
+    return f"An object of class {type(function).__name__}" if is_users(type(function)) else None
+
+
+class _Nodes(NamedTuple):
+    """The nodes of a pytree: the content of those without functions and objects, and the data of all others."""
+
+    plain: tuple[Hashable, ...]
+    others: tuple[tuple[Any, Any], ...]
+
+
+_NODES: dict[Any, _Nodes] = {}
+
+
+def _of_structure(walk: Walk, structure) -> Iterator[Hashable]:
+    """The content of the nodes of a pytree: of their classes and of what is static in them."""
+    nodes = _nodes(structure)
+    yield nodes.plain
+    for kind, static in nodes.others:
+        yield walk.of(kind), walk.of(static)
+
+
+def _is_plain(structure) -> bool:
+    """Whether a pytree has no class of the user's, and no function or object in a static field."""
+    return not _nodes(structure).others
+
+
+def _nodes(structure) -> _Nodes:
+    found = _NODES.get(structure)
+    if found is None:
+        if len(_NODES) >= 1024:
+            _NODES.clear()
+        found = _NODES[structure] = _sorted_out(structure)
+    return found
+
+
+def _sorted_out(structure) -> _Nodes:
+    walk, pending = Walk(), [structure]
+    plain: list[Hashable] = []
+    others: list[tuple[Any, Any]] = []
+    while pending:
+        node = pending.pop()
+        data, children = node.node_data(), node.children()
+        if data is None:
+            plain.append(None)
+        elif is_users(data[0]) or not _is_plain_value(data[1]):
+            plain.append(len(children))
+            others.append(data)
+        else:
+            plain.append((Same(data[0]), walk.of(data[1]), len(children)))
+        pending += children
+    return _Nodes(tuple(plain), tuple(others))
+
+
+def _is_plain_value(value: Any) -> bool:
+    if isinstance(value, tuple | list | frozenset):
+        return all(map(_is_plain_value, value))
+    if isinstance(value, dict):
+        return all(map(_is_plain_value, value.values()))
+    if isinstance(value, _NUMBERS):
+        return True
+    if isinstance(value, jax.tree_util.PyTreeDef):
+        return _is_plain(value)
+    if isinstance(value, type | types.FunctionType):
+        return not is_users(value) and getattr(value, "__closure__", None) is None
+    return not is_users(type(value)) and is_empty(value)

@@ -1,0 +1,326 @@
+"""The content of functions and objects: what they compute with, as far as Python shows it.
+
+JAX compiles a function once for each *identity* of the functions and objects it is given. A function whose globals,
+closure or object have changed is still the same to JAX, and a `lambda` written again is another one. `content` is a key
+for both cases.
+"""
+
+import contextlib
+import functools
+import hashlib
+import sys
+import sysconfig
+import types
+from collections import deque
+from collections.abc import Callable, Hashable, Iterator
+from typing import Any
+
+import jax
+import jax.core
+import numpy as np
+
+INSTALLED = tuple({sysconfig.get_path(name) for name in ("purelib", "platlib", "stdlib")})
+_OURS = __name__.partition(".")[0]
+MOST = 20_000  # objects in one walk
+_NOT_USERS = (_OURS, "builtins", "jax", "equinox", "diffrax", "numpy")
+_BY_VALUE = (bool, int, str, bytes, type(None), type(...), jax.ShapeDtypeStruct)
+# attributes of a class that no computation depends on
+_DESCRIPTIONS = {
+    *("__doc__", "__module__", "__qualname__", "__dict__", "__weakref__", "__annotations__", "__parameters__"),
+    *("__dataclass_fields__", "__dataclass_params__", "__match_args__", "__abstractmethods__", "__firstlineno__"),
+    *("__static_attributes__", "__annotations_cache__", "__annotate_func__", "_abc_impl", "__orig_bases__"),
+    *("__repr__", "__str__", "__eq__", "__hash__", "__setattr__", "__delattr__", "__replace__"),
+}  # fmt: skip
+
+
+class NoContent(Exception):
+    """A tracer is among the content, which belongs to a trace under way and must not be kept; or too many objects are."""
+
+
+class Same:
+    """Equal only to itself. The object is kept alive, so that no other can get its `id`."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any):
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Same) and self.value is other.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+
+def content(value: Any) -> Hashable:
+    """A key: for equal keys, equal computations.
+
+    - numbers, strings, NumPy arrays, tuples, lists, dicts, sets: their values;
+    - functions: bytecode, defaults, and the content of closure and of the globals that they name;
+    - other objects: their identity and the content of their fields and of their class;
+    - JAX arrays, modules, whatever is written in an installed package or in C: identity.
+
+    **Raises:** `NoContent` for functions and objects that hold a tracer, or more than `MOST` objects.
+
+    What Python does not show (files, state in C, a generator's position) is not part of it.
+    """
+    walk = Walk()
+    found = walk.of(value)
+    if walk.has_tracer:
+        raise NoContent
+    return found
+
+
+def is_users(value: Any) -> bool:
+    """Whether a function or class is written by the user: not here, not in an installed package, not in C."""
+    if isinstance(value, type):
+        return _is_users_class(value)
+    name = getattr(value, "__module__", None) or ""
+    if name.partition(".")[0] in _NOT_USERS:
+        return False
+    code = getattr(value, "__code__", None)
+    return code is not None and not code.co_filename.startswith(INSTALLED)
+
+
+@functools.lru_cache(maxsize=4096)
+def _is_users_class(kind: type) -> bool:
+    name = kind.__module__
+    return name.partition(".")[0] not in _NOT_USERS and not _is_installed(name)
+
+
+def names_in(code: types.CodeType) -> set[str]:
+    """Global names and attributes that a function's code and the functions within it use."""
+    inner = (names_in(c) for c in code.co_consts if isinstance(c, types.CodeType))
+    return set(code.co_names).union(*inner)
+
+
+def filled(cells: tuple[Any, ...] | None) -> Iterator[Any]:
+    """The cells of a closure but those of functions that are defined later."""
+    for cell in cells or ():
+        try:
+            _ = cell.cell_contents
+        except ValueError:
+            continue
+        yield cell
+
+
+class Walk:
+    """One walk over all that a value refers to. An object met again counts by its number.
+
+    `places`: the content of every container, cell and global that was met, by the place where it stands.
+    """
+
+    def __init__(self):
+        self.found: Hashable = None  # the content of all that was walked over
+        self.has_tracer = False
+        self.places: dict[Hashable, Hashable] = {}
+        self.within: dict[Hashable, set[Hashable]] = {}  # the places inside each of them
+        self._inside: set[Hashable] = set()
+        self.holders: list[Any] = []  # alive as long as `places` has their ids
+        self._seen: dict[int, int] = {}
+
+    def of(self, value: Any, names: frozenset[str] = frozenset()) -> Hashable:
+        """`names`: the names that the function which refers to `value` uses."""
+        kind = type(value)
+        how = _HOW.get(kind) or _how(value)
+        match how:
+            case "value":
+                return kind, value
+            case "float":
+                return kind, repr(value)  # 0.0 is not -0.0, NaN is NaN
+            case "tracer":
+                self.has_tracer = True
+                return "tracer"
+            case "same":
+                return Same(value)
+            case "numbers":
+                return _of_numbers(value)
+        if id(value) in self._seen:
+            return "again", self._seen[id(value)]
+        if len(self._seen) >= MOST:
+            raise NoContent
+        self._seen[id(value)] = len(self._seen)
+        self.holders.append(value)
+        return self._of_object(how, value, names)
+
+    def _all(self, values: Any) -> tuple[Hashable, ...]:
+        return tuple(map(self.of, values))
+
+    def _at(self, place: Hashable, holder: Any, find: Callable[[], Hashable]) -> Hashable:
+        """The content of one place; nothing, if tracing has been seen to change it."""
+        if place in _CHANGED_BY_TRACING:
+            return "changed by tracing"
+        self.holders.append(holder)
+        outer, self._inside = self._inside, set()
+        found = self.places[place] = find()
+        self.within[place] = self._inside
+        self._inside = outer | self._inside | {place}
+        return found
+
+    def _of_object(self, how: str, value: Any, names: frozenset[str]) -> Hashable:
+        match how:
+            case "function":
+                return self._of_function(value) if is_users(value) else self._of_foreign(value)
+            case "method":
+                return "method", self.of(value.__func__), self.of(value.__self__)
+            case "partial":
+                return "partial", self._all((value.func, value.args, value.keywords))
+            case "module":
+                return Same(value), self._of_module(value, names)
+            case "class":
+                return self._of_class(value)
+            case "container":
+                return self._at(id(value), value, lambda: self._of_container(value))
+            case "static method":
+                return type(value), self.of(value.__func__)
+            case "property":
+                return self._all((value.fget, value.fset))
+            case "opaque":
+                return Same(value), self.of(getattr(value, "__wrapped__", None))  # of `jax.jit`
+        return Same(value), self.of(type(value)), self._all(_fields(value))
+
+    def _of_foreign(self, f: types.FunctionType) -> Hashable:
+        """A function of another package: `jax.vmap(f)` has f in its closure."""
+        return Same(f), tuple(self.of(cell.cell_contents) for cell in filled(f.__closure__))
+
+    def _of_function(self, f: types.FunctionType) -> Hashable:
+        names, known = _names(f.__code__), f.__globals__
+        used = frozenset(names)
+        cells = tuple(
+            self._at(id(cell), cell, lambda cell=cell: self.of(cell.cell_contents, used))
+            for cell in filled(f.__closure__)
+        )
+        reached = tuple(
+            self._at((id(known), name), known, lambda name=name: self.of(known[name], used))
+            for name in names
+            if name in known
+        )
+        return f.__code__, self._all((f.__defaults__, f.__kwdefaults__, f.__dict__)), cells, reached
+
+    def _of_module(self, module: types.ModuleType, names: frozenset[str]) -> Hashable:
+        """The attributes that a function may take from a module of the user's own."""
+        if _is_installed(module.__name__):
+            return ()
+        found = vars(module)
+        return tuple(
+            self._at((id(found), name), found, lambda name=name: self.of(found[name], names))
+            for name in sorted(names)
+            if name in found
+        )
+
+    def _of_class(self, kind: type) -> Hashable:
+        fields = (
+            (name, self._at((id(base), name), base, lambda x=x: self.of(x)))
+            for base in kind.__mro__
+            if is_users(base)
+            for name, x in list(vars(base).items())
+            if name not in _DESCRIPTIONS
+        )
+        return Same(kind), tuple(fields)
+
+    def _of_container(self, value: Any) -> Hashable:
+        if isinstance(value, dict):
+            inner: Any = tuple((self.of(k), self.of(x)) for k, x in list(value.items()))
+        elif isinstance(value, set | frozenset):
+            inner = frozenset(map(self.of, value))
+        else:
+            inner = self._all(value)
+        if type(value) in (dict, list, tuple, set, frozenset, deque, bytearray):
+            return type(value), inner
+        return self.of(type(value)), inner, self._all(_fields(value))
+
+
+def changed_by_tracing(before: Walk, after: Walk) -> bool:
+    """A counter or list that a function changes while it is traced would make another function of it at each call: from
+    now on these places are not part of any content. Whether there is such a place."""
+    both = before.places.keys() & after.places.keys()
+    found = [place for place in both if before.places[place] != after.places[place]]
+    # a place within another changes both; only the innermost has been written to
+    inner = [place for place in found if not before.within[place] & set(found)]
+    for place in inner:
+        _CHANGED_BY_TRACING[place] = (before.holders, after.holders)
+    return bool(found)
+
+
+_CHANGED_BY_TRACING: dict[Hashable, Any] = {}
+
+
+def _of_numbers(value: Any) -> Hashable:
+    if value.dtype.hasobject:
+        return Same(value)
+    return type(value), value.dtype, value.shape, hashlib.blake2b(value.tobytes()).digest()
+
+
+_HOW: dict[type, str] = {}  # how the content of objects of a class is found
+_KINDS: tuple[tuple[Any, str], ...] = (  # the first match is used
+    (jax.core.Tracer, "tracer"),
+    (jax.Array, "same"),
+    (np.ndarray | np.generic, "numbers"),
+    (types.FunctionType, "function"),
+    (types.MethodType, "method"),
+    (functools.partial, "partial"),
+    (types.ModuleType, "module"),
+    (type, "class"),
+    (dict | list | tuple | set | frozenset | deque | bytearray, "container"),
+    (staticmethod | classmethod, "static method"),
+    (property, "property"),
+    (jax.tree_util.PyTreeDef, "value"),
+)
+
+
+def _how(value: Any) -> str:
+    kind = type(value)
+    if kind in _BY_VALUE or kind in (float, complex):
+        found = "value" if kind in _BY_VALUE else "float"
+    else:
+        otherwise = "opaque" if _is_opaque(kind) else "object"
+        found = next((how for kinds, how in _KINDS if isinstance(value, kinds)), otherwise)
+    if len(_HOW) >= 4096:
+        _HOW.clear()
+    _HOW[kind] = found
+    return found
+
+
+def _is_opaque(kind: type) -> bool:
+    """Whether objects of the kind count by identity alone: what they hold (locks, files, loggers) decides nothing."""
+    return kind.__module__ != "types" and kind.__module__.partition(".")[0] in _OPAQUE
+
+
+_OPAQUE = (sys.stdlib_module_names - {"argparse", "__main__"}) | {"jax", "jaxlib", "matplotlib"}
+
+
+def is_empty(value: Any) -> bool:
+    """Whether an object has no fields."""
+    return all(x is None or (isinstance(x, dict) and not x) for x in _fields(value))
+
+
+def _fields(value: Any) -> Iterator[Any]:
+    with contextlib.suppress(AttributeError):
+        yield object.__getattribute__(value, "__dict__")
+    for base in type(value).__mro__:
+        slots = vars(base).get("__slots__", ())
+        for name in (slots,) if isinstance(slots, str) else slots:
+            if name not in ("__dict__", "__weakref__"):
+                yield getattr(value, name, None)
+
+
+_NAMES: dict[int, tuple[types.CodeType, tuple[str, ...]]] = {}
+
+
+def _names(code: types.CodeType) -> tuple[str, ...]:
+    found = _NAMES.get(id(code))
+    if found is None:
+        if len(_NAMES) >= 4096:
+            _NAMES.clear()
+        found = _NAMES[id(code)] = (code, tuple(sorted(names_in(code))))
+    return found[1]
+
+
+@functools.lru_cache(maxsize=4096)
+def _is_installed(name: str) -> bool:
+    """Whether a module is of the standard library, an installed package or this one."""
+    module = sys.modules.get(name)
+    file = getattr(module, "__file__", None)
+    if name.partition(".")[0] == _OURS or (module is not None and name in sys.builtin_module_names):
+        return True
+    return file is not None and file.startswith(INSTALLED)
