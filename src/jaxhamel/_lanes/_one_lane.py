@@ -17,8 +17,8 @@ from jaxhamel._lanes._xla_cpu._one_loop import one_kernel_works
 # (docs/performance.md#one-lane).
 MOST = 1.5
 # Programs up to this many scalar operations are always written out: they compile as fast as arrays and run 2 to 40 times as
-# fast. Beyond some 2,000 operations XLA divides a kernel into functions that recompute what they share.
-SHORT = 1_900
+# fast. Functions of many operations, such as sines, are vectorised in arrays: they may be this many of them.
+SHORT, SHORT_SINES = 9_000, 1_300
 _DEAD = 8  # while tracing, allow 8 × the limit: dead and constant nodes are removed only at the end
 
 
@@ -65,10 +65,12 @@ def is_worth_it(closed, batched: list[bool]) -> bool:
     if not all(primitive_of(equation).one_lane for equation in equations):
         return False
     try:
-        program = scalarise(closed, batched, int(_DEAD * most))
+        program = scalarise(closed, batched, int(_DEAD * most), whole=True)
     except Unsupported:
         return False
-    return program.length() <= most
+    length = program.length()
+    in_sines = length - program.operations().total()
+    return length <= MOST * len(equations) or (length <= SHORT and in_sines <= SHORT_SINES)
 
 
 def operations(jaxpr) -> Iterator[Any]:

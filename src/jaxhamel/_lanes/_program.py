@@ -71,8 +71,12 @@ class Program(NamedTuple):
                 values[i] = node.value
 
 
-def scalarise(closed_jaxpr, batched: list[bool], largest: int = MOST_SCALARS) -> Program:
+def scalarise(
+    closed_jaxpr, batched: list[bool], largest: int = MOST_SCALARS, whole: bool = False
+) -> Program:
     """Writes a jaxpr out as scalar operations; `batched` marks the inputs that vary from lane to lane.
+
+    `whole`: the program will not be cut into several loops.
 
     **Raises:** `Unsupported`, naming a primitive without a rule, or if there are more scalars than `largest`.
     """
@@ -82,10 +86,10 @@ def scalarise(closed_jaxpr, batched: list[bool], largest: int = MOST_SCALARS) ->
         _new_input(graph, aval, varies)
         for aval, varies in zip(closed_jaxpr.in_avals, batched, strict=True)
     ]
-    return _factored(Program(graph, inputs, _interpret(graph, closed_jaxpr, inputs)))
+    return _factored(Program(graph, inputs, _interpret(graph, closed_jaxpr, inputs)), whole)
 
 
-def _factored(program: Program) -> Program:
+def _factored(program: Program, whole: bool) -> Program:
     starts = [i for nodes in program.inputs for i in nodes.ravel().tolist()]
     graph, place = factored(program.graph, starts, program._ends())
     moved = lambda nodes: np.array(  # noqa: E731
@@ -93,7 +97,9 @@ def _factored(program: Program) -> Program:
     ).reshape(nodes.shape)
     graph.entries = {place[i]: k for i, k in program.graph.entries.items() if i in place}
     shorter = Program(graph, [*map(moved, program.inputs)], [*map(moved, program.outputs)])
-    return shorter if shorter.length() <= LONGEST_PROGRAM else min(shorter, program, key=_cost)
+    if whole or shorter.length() <= LONGEST_PROGRAM:
+        return shorter
+    return min(shorter, program, key=_cost)
 
 
 def _cost(program: Program) -> float:

@@ -21,8 +21,8 @@ from jaxhamel._lanes._derivatives._derivatives import with_derivative
 from jaxhamel._lanes._described import is_described
 from jaxhamel._lanes._graph._nodes import Unsupported
 from jaxhamel._lanes._program import scalarise
-from jaxhamel._lanes._xla_cpu._one_kernel import SMALL_BATCH, as_one_kernel
-from jaxhamel._lanes._xla_cpu._one_loop import one_kernel_works
+from jaxhamel._lanes._xla_cpu._one_kernel import as_one_kernel
+from jaxhamel._lanes._xla_cpu._one_loop import in_one_kernel
 
 
 def lanes(f: Callable, in_axes: Any = 0) -> Callable:
@@ -151,7 +151,7 @@ def _evaluate(closed, batched, size, quiet, *values) -> tuple:
     if is_described():
         return _mapped(closed, batched, size, values)
     try:
-        program = scalarise(closed, batched)
+        program = scalarise(closed, batched, whole=in_one_kernel(size))
     except Unsupported as missing:
         if not quiet:
             _warn(missing)
@@ -167,7 +167,7 @@ def _evaluate(closed, batched, size, quiet, *values) -> tuple:
 
     @custom_vmap
     def of_columns(*values):
-        small = bool(shapes) and size <= SMALL_BATCH and one_kernel_works()
+        small = bool(shapes) and in_one_kernel(size)
         return (as_one_kernel(joined, shapes) if small else joined)(*values)
 
     of_columns.def_vmap(partial(_of_more_lanes, closed, batched, size, quiet))

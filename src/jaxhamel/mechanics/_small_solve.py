@@ -2,7 +2,8 @@
 
 A LAPACK call on a 3 × 3 or 5 × 5 matrix costs more than the whole right-hand side around it, cannot be fused by XLA and
 runs one matrix at a time under `vmap` (docs/performance.md#equations-of-motion). Beyond `UNROLL_LIMIT` rows the unrolled
-program, which grows like n³, compiles too slowly, and the library is called instead.
+program, which grows like n³, compiles too slowly, and the library is called instead. Lanes write symmetric solves out up to
+more rows, without tracing them (`_lanes/_symmetric_solve.py`).
 
 Both have their own derivative rule, d(M⁻¹b) = M⁻¹(db − dM x) and dA⁻¹ = −A⁻¹ dA A⁻¹: no factorisation is ever
 differentiated.
@@ -15,6 +16,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from jaxhamel import _lapack
+from jaxhamel._lanes import _symmetric_solve as _primitive
 
 UNROLL_LIMIT = 10
 
@@ -28,8 +30,6 @@ def symmetric_solve(
 
     **Returns:** x, in the shape of `rhs`. A singular M gives inf or NaN, as a division by zero does.
     """
-    if matrix.shape[0] > UNROLL_LIMIT:
-        return _lapack.solve(matrix, rhs)
     return _symmetric_solve(matrix, rhs)
 
 
@@ -96,14 +96,22 @@ class Factors(NamedTuple):
         return jnp.stack(x)
 
 
-@jax.custom_jvp
 def _symmetric_solve(matrix, rhs):
-    if rhs.shape[0] == 0:
+    if rhs.size == 0:
         return rhs
+    dtype = jnp.result_type(matrix, rhs)
+    dtype = dtype if jnp.issubdtype(dtype, jnp.inexact) else jnp.result_type(float)
+    matrix, rhs = (jnp.asarray(x, dtype=dtype) for x in (matrix, rhs))
+    return _primitive.symmetric_solve(matrix, rhs, _solve_arrays)
+
+
+def _solve_arrays(matrix, rhs):
+    if matrix.shape[0] > UNROLL_LIMIT:
+        return _lapack.solve(matrix, rhs)
     factors = Factors.of(matrix)
-    x = factors.forward(rhs)
-    weights = factors.inverse_diagonal.reshape(-1, *[1] * (rhs.ndim - 1))
-    return factors.backward(x * weights)
+    columns = rhs[:, 0] if rhs.shape[1] == 1 else rhs
+    weights = factors.inverse_diagonal.reshape(-1, *[1] * (columns.ndim - 1))
+    return factors.backward(factors.forward(columns) * weights).reshape(rhs.shape)
 
 
 def _ldl(matrix):
@@ -160,10 +168,3 @@ def _inverse(matrix):
 def _inverse_jvp(primals, tangents):
     inverse = _inverse(*primals)
     return inverse, -inverse @ tangents[0] @ inverse
-
-
-@_symmetric_solve.defjvp
-def _symmetric_solve_jvp(primals, tangents):
-    (matrix, rhs), (d_matrix, d_rhs) = primals, tangents
-    x = _symmetric_solve(matrix, rhs)
-    return x, _symmetric_solve(matrix, d_rhs - d_matrix @ x)

@@ -1,16 +1,21 @@
 """Factors of small matrices, and the solution of triangular systems, written out entry by entry."""
 
 from collections.abc import Callable
+from functools import partial
+from typing import Any
 
+import jax
 import numpy as np
 from jax import lax
 
 from jaxhamel._lanes._graph._graph import Graph
 from jaxhamel._lanes._graph._nodes import Nodes, Unsupported, constant, each
 from jaxhamel._lanes._graph._primitive import Kind, Primitive
+from jaxhamel._lanes._symmetric_solve import NAME as SYMMETRIC_SOLVE
 
-# The most rows of a matrix: a factor takes n³/3 products, and with row exchanges as many selections.
-MOST_ROWS = 8
+# The most rows of a matrix. LDLᵀ takes n³/6 products and differences, a triangular matrix n² for each column of the
+# right-hand side; row exchanges add n³ selections.
+MOST_ROWS = {"cholesky": 16, "lu": 8, "triangular_solve": 16, SYMMETRIC_SOLVE: 24}
 
 
 def _of_matrices(rule: Callable) -> Callable:
@@ -18,9 +23,9 @@ def _of_matrices(rule: Callable) -> Callable:
 
     def of_all(graph: Graph, equation, *operands: Nodes) -> list[Nodes]:
         shape = equation.invars[0].aval.shape
-        if max(shape[-2:]) > MOST_ROWS:
-            name = equation.primitive.name
-            raise Unsupported(f"the primitive `{name}` of more than {MOST_ROWS} rows")
+        name = equation.primitive.name
+        if max(shape[-2:]) > MOST_ROWS[name]:
+            raise Unsupported(f"the primitive `{name}` of more than {MOST_ROWS[name]} rows")
         found = [
             rule(graph, equation, *(x[place] for x in operands)) for place in np.ndindex(shape[:-2])
         ]
@@ -102,6 +107,68 @@ def _substituted(of: _Entries, a: Nodes, b: Nodes, lower: bool, unit: bool) -> N
     return found
 
 
+def symmetric_solve(graph: Graph, equation, matrix: Nodes, rhs: Nodes) -> list[Nodes]:
+    """Solves M X = B by M = L D Lᵀ without pivoting, from the lower triangle of M, row by row.
+
+    The order of operations in each entry is that of `mechanics/_small_solve.py`.
+    """
+    dtype = equation.outvars[0].aval.dtype
+    _check_real(equation, dtype)
+    of = _Numbers(graph, dtype)
+    lower, inverse_diagonal = _ldl(of, matrix.tolist())
+    columns = [_solved(of, lower, inverse_diagonal, column) for column in rhs.T.tolist()]
+    return [np.array(columns, dtype=int).T.reshape(rhs.shape)]
+
+
+class _Numbers:
+    """Arithmetic on single nodes of one dtype."""
+
+    def __init__(self, graph: Graph, dtype):
+        self.graph, self.dtype = graph, np.dtype(dtype)
+        self.one, self.zero = (graph.constant(np.asarray(x, dtype)) for x in (1, 0))
+
+    def of(self, primitive, x: int, y: int) -> int:
+        return self.graph.apply(primitive, (x, y), self.dtype)
+
+    def minus_product(self, x: int, y: int, z: int) -> int:
+        return self.of(lax.sub_p, x, self.of(lax.mul_p, y, z))
+
+    def minus_inner(self, x: int, ys: list[int], zs: list[int]) -> int:
+        total = self.zero
+        for y, z in zip(ys, zs, strict=True):
+            total = self.of(lax.add_p, total, self.of(lax.mul_p, y, z))
+        return self.of(lax.sub_p, x, total)
+
+
+def _ldl(of: _Numbers, matrix: list[list[int]]) -> tuple[list[list[int]], list[int]]:
+    """The rows of L, without its unit diagonal, and 1/D."""
+    lower: list[list[int]] = []
+    inverse_diagonal: list[int] = []
+    for i, entries in enumerate(matrix):
+        scaled: list[int] = []  # L_ij D_j
+        for j in range(i):
+            scaled.append(of.minus_inner(entries[j], scaled, lower[j]))
+        pairs = zip(scaled, inverse_diagonal, strict=True)
+        row = [of.of(lax.mul_p, *pair) for pair in pairs]
+        pivot = of.minus_inner(entries[i], row, scaled)
+        lower.append(row)
+        inverse_diagonal.append(of.of(lax.div_p, of.one, pivot))
+    return lower, inverse_diagonal
+
+
+def _solved(of: _Numbers, lower: list[list[int]], inverse_diagonal: list[int], b: list[int]):
+    """x of L D Lᵀ x = b."""
+    x, n = list(b), len(b)
+    for i in range(n):
+        for j in range(i):
+            x[i] = of.minus_product(x[i], lower[i][j], x[j])
+    x = [of.of(lax.mul_p, *pair) for pair in zip(x, inverse_diagonal, strict=True)]
+    for i in reversed(range(n)):
+        for j in range(i + 1, n):
+            x[i] = of.minus_product(x[i], lower[j][i], x[j])
+    return x
+
+
 def lu(graph: Graph, equation, x: Nodes) -> list[Nodes]:
     """The factors of P X = L U with partial pivoting: L and U in one matrix, the pivots, and the permutation."""
     dtype, kind = equation.outvars[0].aval.dtype, equation.outvars[1].aval.dtype
@@ -137,12 +204,24 @@ def _largest(graph: Graph, column: Nodes, dtype) -> list[int]:
     return flags
 
 
+def _array_program(equation) -> list[Any]:
+    """The program of a symmetric solve outside lanes."""
+    run = partial(equation.primitive.impl, **equation.params)
+    return [jax.make_jaxpr(run)(*(v.aval for v in equation.invars)).jaxpr]
+
+
 def _check_real(equation, dtype) -> None:
     if not np.issubdtype(dtype, np.floating):
         raise Unsupported(f"the primitive `{equation.primitive.name}` of complex numbers")
 
 
 LINEAR_ALGEBRA: dict[str, Primitive] = {
+    SYMMETRIC_SOLVE: Primitive(
+        Kind.LINEAR_ALGEBRA,
+        _of_matrices(symmetric_solve),
+        programs=_array_program,
+        cpu_kernel=True,
+    ),
     "cholesky": Primitive(Kind.LINEAR_ALGEBRA, _of_matrices(cholesky)),
     "lu": Primitive(Kind.LINEAR_ALGEBRA, _of_matrices(lu)),
     "triangular_solve": Primitive(Kind.LINEAR_ALGEBRA, _of_matrices(triangular_solve)),

@@ -101,10 +101,12 @@ def run_in_one_loop(graph, parts: Split, values: dict[int, Any], size: int) -> d
     """Computes the results, (size,) vectors, from the given vectors and scalars.
 
     A long program becomes several loops, one after the other: see `_pieces`. Each loop computes the lane-independent values
-    that it reads. Passing them as scalars instead costs a vector for each (docs/performance.md#pieces).
+    that it reads. Passing them as scalars instead costs a vector for each (docs/performance.md#pieces). One kernel for a
+    few lanes is not vectorised and takes a program of any length.
     """
     known = dict(values)
-    for piece in pieces(graph, parts):
+    whole = [parts] if parts.results else []
+    for piece in whole if in_one_kernel(size) else pieces(graph, parts):
         known.update(_run(graph, piece, known, size))
     return {i: known[i] for i in parts.results}
 
@@ -179,6 +181,11 @@ def one_kernel_works() -> bool:
     False with several devices: XLA may partition the call among them, and then fails to communicate between the parts.
     """
     return not is_described() and jax.device_count() == 1 and _tried()[1]
+
+
+def in_one_kernel(size: int) -> bool:
+    """Whether a program for this many lanes becomes one kernel."""
+    return size <= SMALL_BATCH and one_kernel_works()
 
 
 # Before this version XLA's fusion emitters, which are on by default, end the process on windows
