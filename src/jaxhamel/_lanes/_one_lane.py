@@ -18,7 +18,7 @@ from jaxhamel._lanes._xla_cpu._one_loop import one_kernel_works
 MOST = 1.5
 # Programs up to this many scalar operations are always written out: they compile as fast as arrays and run 2 to 40 times as
 # fast. Functions of many operations, such as sines, are vectorised in arrays: they may be this many of them.
-SHORT, SHORT_SINES = 9_000, 1_300
+SHORT, SHORT_SINES = 9_000, 2_000
 _DEAD = 8  # while tracing, allow 8 × the limit: dead and constant nodes are removed only at the end
 
 
@@ -65,7 +65,7 @@ def is_worth_it(closed, batched: list[bool]) -> bool:
     if not all(primitive_of(equation).one_lane for equation in equations):
         return False
     try:
-        program = scalarise(closed, batched, int(_DEAD * most), whole=True)
+        program = scalarise(closed, batched, int(_DEAD * most), whole=True, blocks=True)
     except Unsupported:
         return False
     length = program.length()

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from jaxhamel._lanes._blocks import TooLarge, block, needed_blocks
 from jaxhamel._lanes._graph._elementwise import broadcast
 from jaxhamel._lanes._graph._factoring import factored
 from jaxhamel._lanes._graph._graph import MOST_SCALARS, Graph
@@ -31,11 +32,12 @@ class Program(NamedTuple):
 
     def length(self) -> int:
         """An estimate of the operations that a processor does."""
-        nodes = (self.graph.nodes[i] for i in self.graph.needed(self._ends()))
+        ends = self._ends() + [i for x in self.graph.blocks for i in _numbers(x.operands)]
+        nodes = (self.graph.nodes[i] for i in self.graph.needed(ends))
         return sum(length(node) for node in nodes if node.primitive is not None)
 
     def _ends(self) -> list[int]:
-        return [node for nodes in self.outputs for node in nodes.ravel().tolist()]
+        return _numbers(self.outputs)
 
     def __call__(self, *inputs: list) -> list[list]:
         """Computes the entries of each output from those of each input: (B,) vectors, or scalars if nothing varies."""
@@ -72,16 +74,22 @@ class Program(NamedTuple):
 
 
 def scalarise(
-    closed_jaxpr, batched: list[bool], largest: int = MOST_SCALARS, whole: bool = False
+    closed_jaxpr,
+    batched: list[bool],
+    largest: int = MOST_SCALARS,
+    *,
+    whole: bool = False,
+    blocks: bool = False,
 ) -> Program:
     """Writes a jaxpr out as scalar operations; `batched` marks the inputs that vary from lane to lane.
 
-    `whole`: the program will not be cut into several loops.
+    `whole`: the program will not be cut into several loops. `blocks`: operations that are too large may stay operations on
+    arrays (`_blocks`); the program then has to be run in parts.
 
     **Raises:** `Unsupported`, naming a primitive without a rule, or if there are more scalars than `largest`.
     """
     graph = Graph(largest)
-    graph.axis = entries_axis(closed_jaxpr)
+    graph.axis, graph.takes_blocks = entries_axis(closed_jaxpr), blocks
     inputs = [
         _new_input(graph, aval, varies)
         for aval, varies in zip(closed_jaxpr.in_avals, batched, strict=True)
@@ -90,16 +98,24 @@ def scalarise(
 
 
 def _factored(program: Program, whole: bool) -> Program:
-    starts = [i for nodes in program.inputs for i in nodes.ravel().tolist()]
-    graph, place = factored(program.graph, starts, program._ends())
+    blocks = needed_blocks(program.graph, program.outputs)
+    results = [nodes for each in blocks for nodes in each.results]
+    operands = [nodes for each in blocks for nodes in each.operands]
+    starts, ends = _numbers([*program.inputs, *results]), _numbers([*program.outputs, *operands])
+    graph, place = factored(program.graph, starts, ends)
     moved = lambda nodes: np.array(  # noqa: E731
         [place[i] for i in nodes.ravel().tolist()], dtype=int
     ).reshape(nodes.shape)
     graph.entries = {place[i]: k for i, k in program.graph.entries.items() if i in place}
+    graph.blocks = [each.moved(moved) for each in blocks]
     shorter = Program(graph, [*map(moved, program.inputs)], [*map(moved, program.outputs)])
-    if whole or shorter.length() <= LONGEST_PROGRAM:
+    if whole or blocks or shorter.length() <= LONGEST_PROGRAM:
         return shorter
     return min(shorter, program, key=_cost)
+
+
+def _numbers(arrays: list[Nodes]) -> list[int]:
+    return [i for nodes in arrays for i in nodes.ravel().tolist()]
 
 
 def _cost(program: Program) -> float:
@@ -154,4 +170,9 @@ def _outputs(graph: Graph, equation, operands) -> list[Nodes]:
         for size in (len(graph.nodes), *(v.aval.size for v in equation.outvars))
     ):
         raise Unsupported(f"more than {graph.largest} scalars")
-    return record.rule(graph, equation, *operands)
+    try:
+        return record.rule(graph, equation, *operands)
+    except TooLarge:
+        if not graph.takes_blocks:
+            raise
+        return block(graph, equation, operands)

@@ -17,10 +17,11 @@ from jax.custom_batching import custom_vmap
 from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 
 from jaxhamel import _checks
+from jaxhamel._lanes._blocks import Known, run_in_parts
 from jaxhamel._lanes._derivatives._derivatives import with_derivative
 from jaxhamel._lanes._described import is_described
 from jaxhamel._lanes._graph._nodes import Unsupported
-from jaxhamel._lanes._program import scalarise
+from jaxhamel._lanes._program import Program, scalarise
 from jaxhamel._lanes._xla_cpu._one_kernel import as_one_kernel
 from jaxhamel._lanes._xla_cpu._one_loop import in_one_kernel
 
@@ -151,27 +152,41 @@ def _evaluate(closed, batched, size, quiet, *values) -> tuple:
     if is_described():
         return _mapped(closed, batched, size, values)
     try:
-        program = scalarise(closed, batched, whole=in_one_kernel(size))
+        program = scalarise(closed, batched, whole=in_one_kernel(size), blocks=True)
     except Unsupported as missing:
         if not quiet:
             _warn(missing)
         return _mapped(closed, batched, size, values)
 
-    shapes = [jax.ShapeDtypeStruct((size, *x.shape), x.dtype) for x in closed.out_avals]
-
-    def joined(*values):
-        entries = program(*map(_entries, batched, values))
-        return tuple(
-            _joined(each, aval, size) for each, aval in zip(entries, closed.out_avals, strict=True)
-        )
+    blocks = program.graph.blocks
 
     @custom_vmap
     def of_columns(*values):
-        small = bool(shapes) and in_one_kernel(size)
-        return (as_one_kernel(joined, shapes) if small else joined)(*values)
+        axes = [0 if varies else None for varies in batched]
+        known = [*map(Known, program.inputs, values, axes)]
+        run = partial(_run_part, program.graph, bool(blocks), size)
+        return tuple(
+            run_in_parts(known, blocks, program.outputs, list(closed.out_avals), run, size)
+        )
 
     of_columns.def_vmap(partial(_of_more_lanes, closed, batched, size, quiet))
     return of_columns(*values)
+
+
+def _run_part(graph, some: bool, size: int, known: list[Known], wanted: list, avals: list):
+    """The wanted arrays, from the known ones or, if the program has blocks, from some of them."""
+    needed = set(graph.needed([i for nodes in wanted for i in nodes.ravel().tolist()]))
+    if some:
+        known = [x for x in known if not needed.isdisjoint(x.nodes.ravel().tolist())]
+    part = Program(graph, [x.nodes for x in known], wanted)
+    shapes = [jax.ShapeDtypeStruct((size, *x.shape), x.dtype) for x in avals]
+
+    def joined(*values):
+        entries = part(*map(_entries, [x.axis == 0 for x in known], values))
+        return tuple(_joined(each, aval, size) for each, aval in zip(entries, avals, strict=True))
+
+    small = bool(shapes) and in_one_kernel(size)
+    return (as_one_kernel(joined, shapes) if small else joined)(*(x.value for x in known))
 
 
 def _of_more_lanes(closed, batched, size, quiet, times: int, moved, *values):

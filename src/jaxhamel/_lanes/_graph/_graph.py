@@ -48,6 +48,8 @@ class Graph:
         self.axis: int | None = None  # length of the long axis, see `_ranks`
         self.entries: dict[int, int] = {}  # index along that axis, by node
         self.cut: Any = None  # cache of `_pieces`: the program cut last, and its pieces
+        self.blocks: list[Any] = []  # operations on arrays, see `_blocks`
+        self.takes_blocks = False
         self._known: dict[Any, int] = {}
 
     def mark(self, nodes: np.ndarray, first: int) -> None:

@@ -8,14 +8,14 @@ import jax
 import numpy as np
 from jax import lax
 
+from jaxhamel._lanes._blocks import TooLarge
 from jaxhamel._lanes._graph._graph import Graph
 from jaxhamel._lanes._graph._nodes import Nodes, Unsupported, constant, each
 from jaxhamel._lanes._graph._primitive import Kind, Primitive
 from jaxhamel._lanes._symmetric_solve import NAME as SYMMETRIC_SOLVE
 
-# The most rows of a matrix. LDLᵀ takes n³/6 products and differences, a triangular matrix n² for each column of the
-# right-hand side; row exchanges add n³ selections.
-MOST_ROWS = {"cholesky": 16, "lu": 8, "triangular_solve": 16, SYMMETRIC_SOLVE: 24}
+# The most rows of a matrix that is written out. LDLᵀ takes n³/6 products and differences; row exchanges add n³ selections.
+MOST_ROWS = {"cholesky": 8, "lu": 8, "triangular_solve": 8, SYMMETRIC_SOLVE: 24}
 
 
 def _of_matrices(rule: Callable) -> Callable:
@@ -25,7 +25,7 @@ def _of_matrices(rule: Callable) -> Callable:
         shape = equation.invars[0].aval.shape
         name = equation.primitive.name
         if max(shape[-2:]) > MOST_ROWS[name]:
-            raise Unsupported(f"the primitive `{name}` of more than {MOST_ROWS[name]} rows")
+            raise TooLarge(f"the primitive `{name}` of more than {MOST_ROWS[name]} rows")
         found = [
             rule(graph, equation, *(x[place] for x in operands)) for place in np.ndindex(shape[:-2])
         ]
