@@ -63,7 +63,7 @@ def needed_blocks(graph: Graph, ends: Sequence[Nodes]) -> list[Block]:
     return found[::-1]
 
 
-class Known(NamedTuple):
+class LaneArray(NamedTuple):
     """An array with the nodes of its entries; `axis` is 0 if it has a leading axis of lanes, otherwise None."""
 
     nodes: Nodes
@@ -72,11 +72,11 @@ class Known(NamedTuple):
 
 
 # (known arrays, nodes of the wanted arrays, their shapes and dtypes in one lane) -> the wanted arrays, with an axis of lanes
-RunPart = Callable[[list[Known], list[Nodes], list[Any]], Sequence[Any]]
+RunPart = Callable[[list[LaneArray], list[Nodes], list[Any]], Sequence[Any]]
 
 
 def run_in_parts(
-    known: list[Known],
+    known: list[LaneArray],
     blocks: Sequence[Block],
     outputs: list[Nodes],
     avals: list,
@@ -88,11 +88,11 @@ def run_in_parts(
         operands = _operands(known, each, run)
         results = each([x.value for x in operands], [x.axis for x in operands], size)
         pairs = zip(each.results, results, strict=True)
-        known = known + [Known(nodes, x, 0) for nodes, x in pairs]
+        known = known + [LaneArray(nodes, x, 0) for nodes, x in pairs]
     return run(known, outputs, avals)
 
 
-def _operands(known: list[Known], of: Block, run: RunPart) -> list[Known]:
+def _operands(known: list[LaneArray], of: Block, run: RunPart) -> list[LaneArray]:
     """Those that are known as they are, the others computed."""
     avals = [v.aval for v in of.equation.invars]
     found = [_same(known, nodes) for nodes in of.operands]
@@ -103,15 +103,15 @@ def _operands(known: list[Known], of: Block, run: RunPart) -> list[Known]:
         else ()
     )
     for i, value in zip(missing, computed, strict=True):
-        found[i] = Known(of.operands[i], value, 0)
+        found[i] = LaneArray(of.operands[i], value, 0)
     return [each for each in found if each is not None]
 
 
-def _same(known: list[Known], wanted: Nodes) -> Known | None:
+def _same(known: list[LaneArray], wanted: Nodes) -> LaneArray | None:
     for each in known:
         if np.array_equal(each.nodes.ravel(), wanted.ravel()):
             lanes = each.value.shape[: 0 if each.axis is None else 1]
-            return Known(wanted, each.value.reshape(*lanes, *wanted.shape), each.axis)
+            return LaneArray(wanted, each.value.reshape(*lanes, *wanted.shape), each.axis)
     return None
 
 

@@ -17,7 +17,7 @@ from jax.custom_batching import custom_vmap
 from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 
 from jaxhamel import _checks
-from jaxhamel._lanes._blocks import Known, run_in_parts
+from jaxhamel._lanes._blocks import LaneArray, run_in_parts
 from jaxhamel._lanes._derivatives._derivatives import with_derivative
 from jaxhamel._lanes._described import is_described
 from jaxhamel._lanes._graph._nodes import Unsupported
@@ -32,7 +32,7 @@ def lanes(f: Callable, in_axes: Any = 0) -> Callable:
         lanes(f)(x)[b] = f(x[b]) .
 
     It serves right-hand sides of small systems, whose 3-vectors and 5 × 5 matrices fill no vector register. f is traced
-    for one trajectory and written out as scalar operations. Known values are folded (0·x, 1·x, x + 0, 0/x), repeated
+    for one trajectory and written out as scalar operations. LaneArray values are folded (0·x, 1·x, x + 0, 0/x), repeated
     expressions are computed once, and each operation runs on the whole batch. Call it under `jax.jit`: outside `jit` the
     operations run one by one.
 
@@ -163,7 +163,7 @@ def _evaluate(closed, batched, size, quiet, *values) -> tuple:
     @custom_vmap
     def of_columns(*values):
         axes = [0 if varies else None for varies in batched]
-        known = [*map(Known, program.inputs, values, axes)]
+        known = [*map(LaneArray, program.inputs, values, axes)]
         run = partial(_run_part, program.graph, bool(blocks), size)
         return tuple(
             run_in_parts(known, blocks, program.outputs, list(closed.out_avals), run, size)
@@ -173,7 +173,7 @@ def _evaluate(closed, batched, size, quiet, *values) -> tuple:
     return of_columns(*values)
 
 
-def _run_part(graph, some: bool, size: int, known: list[Known], wanted: list, avals: list):
+def _run_part(graph, some: bool, size: int, known: list[LaneArray], wanted: list, avals: list):
     """The wanted arrays, from the known ones or, if the program has blocks, from some of them."""
     needed = set(graph.needed([i for nodes in wanted for i in nodes.ravel().tolist()]))
     if some:
