@@ -183,6 +183,20 @@ class Chain(jaxhamel.System):
         return 0.5 * jnp.sum(x * x + y * y) - 9.81 * jnp.sum(height)
 
 
+class LongChain(Chain):
+    space = jaxhamel.Euclidean(16)
+
+
+def test_size_does_not_decide():
+    """The rate of sixteen links, 4,200 operations, is one loop in one kernel: no solve by the library, no cuts."""
+    chain = LongChain(jnp.cumsum)
+    rate = one_lane(lambda y: jaxhamel.vector_field(0.0, y, (chain, None)))
+    state = np.linspace(0.3, 1.0, 16), np.ones(16)
+    text = jax.jit(rate).lower(state).as_text()
+    assert text.count('"stablehlo.reduce_window"') == 1
+    assert "xla_cpu_small_call" in text
+
+
 def test_spelling_does_not_decide(monkeypatch):
     """`simulate` writes a chain out however its sums are spelled; as arrays 2 s of motion took 10 ms instead of 0.5."""
     written, judge = [], _one_lane.is_worth_it

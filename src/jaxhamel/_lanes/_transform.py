@@ -41,8 +41,8 @@ def lanes(f: Callable, in_axes: Any = 0) -> Callable:
     - `f`: a function of pytrees of arrays. Its primitives may be elementwise operations, changes of shape, sums and
       products, indexing at computed positions, branches (all branches are computed, then one is selected), loops with a
       known and small number of iterations, LU and Cholesky factors (of more than 8 rows as batched operations between
-      parts in lanes), and functions with derivative rules of their own. With any other primitive (a loop that ends on a computed condition, eigenvalues, random numbers) f
-      runs under `jax.vmap`, and a warning names the primitive.
+      parts in lanes), and functions with derivative rules of their own. With any other primitive (a loop that ends on a
+      computed condition, eigenvalues, random numbers) f runs under `jax.vmap`, and a warning names the primitive.
     - `in_axes`: as for `jax.vmap`: an integer, None, or a pytree prefix of the arguments.
 
     **Returns:** a function like `f` whose results have a leading batch axis. It composes with jit, grad, jvp and vmap;
