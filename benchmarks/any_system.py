@@ -105,8 +105,10 @@ def chains(n: int, spellings) -> list[Case]:
 def named() -> list[Case]:
     upright, turn = np.array([1.0, 0.0, 0.0, 0.0]), np.array([0.3, 1.0, 5.0])
     moments, com = np.array([0.3, 0.4, 0.5]), np.array([0.0, 0.1, 0.5])
-    body, top = FreeRigidBody(moments), HeavyTop(1.0, moments, com)
-    sleigh, numbers = ChaplyginSleigh(1.0, 0.1, 0.2), tuple(map(np.float64, (1.0, 0.1, 0.2)))
+    inertia, one, gravity = jnp.asarray(moments), jnp.array(1.0), jnp.array(GRAVITY)
+    body, top = FreeRigidBody(inertia), HeavyTop(one, inertia, jnp.asarray(com), gravity)
+    numbers = one, jnp.array(0.1), jnp.array(0.2)
+    sleigh = ChaplyginSleigh(*numbers)
     return [
         Case("heavy top", 3, top, upright, turn, top_by_hand, (moments, com, GRAVITY)),
         Case("free rigid body", 3, body, upright, turn, top_by_hand, (moments, com, 0.0)),
@@ -186,7 +188,7 @@ def spelling(rows: list[dict]) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description="Any system against diffrax by hand.")
     parser.add_argument("--quick", action="store_true", help="few cases, within 30 s")
     parser.add_argument("--only", type=int, nargs="*", help="chains of these numbers of links")
     given = parser.parse_args()
