@@ -38,7 +38,8 @@ def one_by_one(function: Callable) -> Callable:
             for x, has_batch in zip(matrices, batched, strict=True)
         ]
         in_turn = lambda *x: lax.map(lambda each: of_one(*each), x)  # noqa: E731
-        return lax.platform_dependent(*full, cpu=in_turn, default=jax.vmap(function)), True
+        found = lax.platform_dependent(*full, cpu=in_turn, default=jax.vmap(function))
+        return found, jax.tree.map(lambda _: True, found)
 
     return of_one
 

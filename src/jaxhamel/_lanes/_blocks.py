@@ -13,6 +13,7 @@ import numpy as np
 
 from jaxhamel._lanes._graph._graph import Graph
 from jaxhamel._lanes._graph._nodes import Nodes, Unsupported
+from jaxhamel._lapack import one_by_one
 
 
 class TooLarge(Unsupported):
@@ -34,7 +35,7 @@ class Block(NamedTuple):
             out = primitive.bind(*operands, **params)
             return list(out) if primitive.multiple_results else [out]
 
-        return list(jax.vmap(of_one, list(axes), axis_size=size)(*operands))
+        return list(jax.vmap(one_by_one(of_one), list(axes), axis_size=size)(*operands))
 
     def moved(self, place: Callable[[Nodes], Nodes]) -> "Block":
         return Block(self.equation, [*map(place, self.operands)], [*map(place, self.results)])
