@@ -84,13 +84,23 @@ class MatrixBody(jaxhamel.System):
 def test_a_matrix_stays_on_its_group():
     """Given a Runge-Kutta method: matrices are advanced by exponentials, and move as unit quaternions do."""
     bodies, start = MatrixBody(jnp.array([1.0, 2.0, 2.5])), jax.vmap(BODY.space.matrix)(Q0)
-    q, u = ensemble.rollout(bodies, start, U0, TS, dt=0.05, **AXES)
-    exact = ensemble.rollout(BODY, Q0, U0, TS, dt=0.01, method=diffrax.Dopri8(), **AXES)
+    ts = np.array([0.0, 0.1, 0.2, 0.3])  # equal spans: the step is compiled once
+    q, u = ensemble.rollout(bodies, start, U0, ts, dt=0.05, **AXES)
+    exact = ensemble.rollout(BODY, Q0, U0, ts, dt=0.01, method=diffrax.Dopri8(), **AXES)
     np.testing.assert_allclose(
         jnp.einsum("btji,btjk->btik", q, q), np.tile(np.eye(3), (B, 4, 1, 1)), atol=1e-14
     )
     np.testing.assert_allclose(q, jax.vmap(jax.vmap(BODY.space.matrix))(exact[0]), atol=1e-5)
     np.testing.assert_allclose(u, exact[1], atol=1e-5)
+
+
+def test_a_space_made_from_arrays_within_jit():
+    """Its generators are no numbers there: the configurations are taken without being compared with it."""
+    inertia, start = jnp.array([1.0, 2.0, 2.5]), np.tile(np.eye(3), (B, 1, 1))
+    shapes = jax.eval_shape(
+        lambda: ensemble.rollout(MatrixBody(inertia), start, U0, TS, dt=0.1, **AXES)
+    )
+    assert [x.shape for x in shapes] == [(B, 4, 3, 3), (B, 4, 3)]
 
 
 def test_a_ball_between_two_rails_of_its_own():

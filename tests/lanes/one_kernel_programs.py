@@ -104,14 +104,16 @@ IN_KERNELS = (
 IN_LANES = (all_of, of_constants, of_equal_constants, by_turns, many, remembered, twofold)
 
 
-def check(name, way, transformed):
+def check(name, ways, transformed):
     """The same as without; not where numbers are not finite, since to lanes 0·NaN is 0."""
     f = PROGRAMS[name]
-    found, wanted = (jax.jit(way, static_argnums=0)(g, *ARGUMENTS) for g in (transformed(f), f))
-    for a, b in zip(jax.tree.leaves(found), jax.tree.leaves(wanted), strict=True):
-        assert (a.shape, a.dtype) == (b.shape, b.dtype), (name, way)
-        if name != "is not finite":
-            np.testing.assert_allclose(np.asarray(a, float), np.asarray(b, float), rtol=1e-6)
+    wanted = jax.jit(lambda *each: [way(f, *each) for way in ways])(*ARGUMENTS)
+    for way, right in zip(ways, wanted, strict=True):
+        found = jax.jit(way, static_argnums=0)(transformed(f), *ARGUMENTS)
+        for a, b in zip(jax.tree.leaves(found), jax.tree.leaves(right), strict=True):
+            assert (a.shape, a.dtype) == (b.shape, b.dtype), (name, way)
+            if name != "is not finite":
+                np.testing.assert_allclose(np.asarray(a, float), np.asarray(b, float), rtol=1e-6)
 
 
 def lane(f):
@@ -136,8 +138,6 @@ def gradient_of_three():
 if __name__ == "__main__":
     gradient_of_three()
     for name in PROGRAMS:
-        for way in IN_KERNELS:
-            check(name, way, as_one_kernel)
-        for way in IN_LANES:
-            check(name, way, lane)
+        check(name, IN_KERNELS, as_one_kernel)
+        check(name, IN_LANES, lane)
     print("no program ended the process")

@@ -243,7 +243,8 @@ def _suspects(space: AbstractSpace, structure, columns) -> list[int]:
         return [0]
     with jax.ensure_compile_time_eval():  # under jit, too, these are numbers
         fine = _unchanged(space, jax.tree.unflatten(structure, map(jnp.asarray, columns)))
-    return np.flatnonzero(~np.asarray(fine)).tolist()
+    known = _checks.concrete(fine)  # not under jit where the system makes its space from arrays
+    return [] if known is None else np.flatnonzero(~known).tolist()
 
 
 @jax.jit
