@@ -138,7 +138,7 @@ def test_gradients_reverse_equal_forward_equal_richardson(route):
         return jnp.sum(jnp.sin(acceleration(system, t, q, u, route=route)))
 
     h = jnp.array([-1e-3, -5e-4, 5e-4, 1e-3])
-    values = jax.jit(jax.vmap(scalar))(u + h[:, None] * direction)
+    values = jax.jit(jax.vmap(scalar))(u[None] + jnp.outer(h, direction))
     forward, reverse = jax.jit(
         lambda u: (jax.jvp(scalar, (u,), (direction,))[1], jax.grad(scalar)(u) @ direction)
     )(u)
