@@ -52,6 +52,8 @@ def integrate(
 
     **Returns:** the states, arrays with leading axes (B, T). A trajectory that breaks down is NaN or infinite from there on.
 
+    A warning tells how many trajectories of adaptive steps did not reach the last time, outside of jit.
+
     **Raises:** `ValueError` for shapes that do not fit, times out of order or traced, `dt` that is not positive.
 
     Works under jit, grad and jvp.

@@ -70,6 +70,8 @@ def rollout(
     **Returns:** (q, u), arrays with leading axes (B, T), like `q` and `u` of `jaxhamel.ensemble.simulate`. A trajectory
     that breaks down is NaN or infinite from there on and affects no other.
 
+    A warning tells how many trajectories of adaptive steps did not reach the last time, outside of jit.
+
     **Raises:** `ValueError` for shapes that do not fit, times out of order or traced, `dt` that is not positive.
 
     Works under jit, grad and jvp, with derivatives by per-trajectory and by shared inputs. New values do not recompile,
