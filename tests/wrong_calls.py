@@ -233,7 +233,7 @@ def _many(plane, q, u, ts, force):
     names = list(inspect.signature(ensemble.Distribution).parameters)[:1]
     of_drawn = {names[0]: OBJECT, "mean": REAL, "std": POSITIVE}
     drawn[names[0]] = drawn.pop("kind")
-    problem = {"system": plane, "runs": []}
+    problem = {"system": plane, "parameters": [], "measurements": [], "runs": []}
     return {
         "ensemble.simulate": (ensemble.simulate, many, kinds),
         "ensemble.rollout": (ensemble.rollout, many, kinds),
@@ -268,7 +268,7 @@ def _many(plane, q, u, ts, force):
         "hamel_coefficients": (
             geometry.hamel_coefficients,
             {"frame": _frame, "q": q, "space": jh.Euclidean(2)},
-            {"frame": CALLS, "q": REAL, "space": OBJECT},
+            {"frame": CALLS, "q": REAL, "space": tuple(k for k in OBJECT if k != "None")},
         ),
         "modes": (mechanics.modes, _first(mechanics.modes, {"system": plane}), {"system": OBJECT}),
         "linearise": (

@@ -98,6 +98,9 @@ def test_values(message):
 
 WRONG = {
     "`curve` is": lambda: least_energy(curve=3.0),
+    "`path` is of type list": lambda: control.Tracking([1.0]),
+    "`output` is of type complex": lambda: control.Tracking(jnp.sin, output=1j),
+    "`weight` is {'a': 1.0}": lambda: control.Tracking(jnp.sin, {"a": 1.0}),
     "`costs` holds": lambda: least_energy(costs=(lambda t: t,)),
     "`constraints` holds": lambda: least_energy(constraints=(control.ControlEnergy(),)),
     "`solver` is": lambda: control.MultipleShooting(solver="rk4"),

@@ -265,6 +265,7 @@ def test_messages(tmp_path):
     run = lambda **options: monte_carlo(model, SPREAD, **{"trajectories": 10, **options})  # noqa: E731
     cases = {
         "`trajectories` is 0; it must be a whole number, at least 1": {"trajectories": 0},
+        "`trajectories` is of type int; it must be a whole number": {"trajectories": 10**5000},
         "`seed` is -1": {"seed": -1},
         "`sampler` is 'lhs'; it must be one of 'random', 'latin-hypercube', 'sobol'": {
             "sampler": "lhs"
@@ -290,6 +291,9 @@ def test_messages(tmp_path):
         run(folder=tmp_path, resume=True, about={"step": 0.1})
     with pytest.raises(ValueError, match=r"no trajectory 10; there are 10, counted from 0 to 9"):
         Samples(SPREAD, 10)[10]
+    for mean in (1j, 10**400, {"a": 1.0}, [1.0, [2.0]]):
+        with pytest.raises(ValueError, match=r"`mean` is .* a number or an array of numbers"):
+            Distribution("normal", mean=mean, std=1.0)
     with pytest.raises(ValueError, match=r"no distribution 'gauss'; take one of 'normal'"):
         Distribution("gauss", mean=0.0)
     with pytest.raises(ValueError, match=r"'normal' got mean; it takes mean, std"):

@@ -176,6 +176,9 @@ def test_values_with_the_rates_of_the_motion_are_those_of_the_state(spun):
 
 
 def test_messages():
+    for path in (["mass"], 1j, {"mass"}):
+        with pytest.raises(TypeError, match=r"`path` is .*; it must be the path of a leaf"):
+            identify.Positive(path)
     with pytest.raises(ValueError, match=r"`criterion` is 'T'; it must be one of 'D', 'A', 'E'"):
         identify.design(planned(), Push(jnp.array([0.7])), "T")
     with pytest.raises(ValueError, match="does not determine all parameters"):

@@ -32,6 +32,7 @@ BAD = {
     "max_steps": ({"max_steps": 0}, ValueError, r"`max_steps` is 0.*positive whole number"),
     "max_steps huge": ({"max_steps": 10**30}, ValueError, r"`max_steps` is 1000.*positive whole number up to 2147483647"),
     "max_steps of many digits": ({"max_steps": 10**5000}, ValueError, r"`max_steps` is of type int.*positive whole number"),
+    "route a dict": ({"route": {"a": 1}}, TypeError, r"`route` is \{'a': 1\}; it must be the name of a route"),
     "route": ({"route": "newton"}, ValueError, r"`route` is 'newton'.*'gauss'"),
     "control NaN": ({"control": lambda t: jnp.sqrt(0.4 - t)}, ValueError, r"`control` is not finite at t = 0.5.*"),
     "control NaN constant": ({"control": jnp.nan}, ValueError, r"`control` is not finite at t = 0"),

@@ -227,6 +227,13 @@ ARGUMENTS = {
         TypeError,
         r"`mass` of Plane: entries are no numbers",
     ),
+    "control a class": (lambda: jh.energy(ball(), 0.0, POSE, jnp.zeros(3), Plane), TypeError, r"`control` is the class"),
+    "control of words, many": (
+        lambda: jh.ensemble.simulate(PLANE, Q[None], U[None], TS, np.array(["a"]), in_axes=AXES),
+        TypeError,
+        r"`control` is .*; it must be a callable of t",
+    ),
+    "control complex": (lambda: jh.acceleration(PLANE, 0.0, Q, U, 1j), TypeError, r"`control` is 1j; it must be a callable"),
     "a gimbal": (
         lambda: ball(rails=gimbal),
         ValueError,

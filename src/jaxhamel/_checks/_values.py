@@ -196,9 +196,9 @@ def check_constant_control(control) -> None:
     """Checks that a control that is not callable, hence constant, consists of numbers."""
     for leaf in jax.tree.leaves(control):
         kind = getattr(leaf, "dtype", None)
-        if (np.asarray(leaf).dtype if kind is None else np.dtype(kind)).kind in "OUSmM":
+        if (np.asarray(leaf).dtype if kind is None else np.dtype(kind)).kind in "OUSmMc":
             raise TypeError(
-                f"`control` is {leaf!r}; it must be a callable of t, or a constant made of numbers, or None."
+                f"`control` is {described(leaf)}; it must be a callable of t, or a constant made of numbers, or None."
             )
 
 

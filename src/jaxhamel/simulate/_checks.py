@@ -122,7 +122,7 @@ def check_simulation(system, q0, u0, ts, steps) -> None:
 
 
 def check_options(solver, adjoint, max_steps, route) -> None:
-    """Checks that solver and adjoint are diffrax's and that max_steps is a positive integer."""
+    """Checks that solver and adjoint are diffrax's, max_steps is a positive integer, and route is a word."""
     import diffrax
 
     if solver is not None and not isinstance(solver, diffrax.AbstractSolver):
@@ -134,6 +134,10 @@ def check_options(solver, adjoint, max_steps, route) -> None:
         raise TypeError(
             f"`adjoint` is {type_of(adjoint)}; it must be a diffrax adjoint such as "
             "diffrax.ForwardMode(), or None to have it chosen."
+        )
+    if route is not None and not isinstance(route, str):
+        raise TypeError(
+            f"`route` is {described(route)}; it must be the name of a route, see `jaxhamel.acceleration`, or None."
         )
     is_count = isinstance(max_steps, int | np.integer) and not isinstance(max_steps, bool)
     if max_steps is not None and not (is_count and 0 < max_steps <= MOST_STEPS):

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
+from jaxhamel._checks._values import check_callable, check_real
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Time
 from jaxhamel.control._checks._problem import (
     check_has_contact,
@@ -51,6 +52,10 @@ def second_rate(control: Callable[..., Any], t: Time) -> Array:
 class AbstractCost(eqx.Module):
     """A term of J. Both residuals are empty unless a cost defines them."""
 
+    def __check_init__(self) -> None:
+        if hasattr(self, "weight"):
+            check_real("weight", self.weight)
+
     def running(
         self, system: System, t: Time, q: Configuration, u: QuasiVelocity, control: Control
     ) -> Float[Array, " r"]:
@@ -65,7 +70,8 @@ class AbstractCost(eqx.Module):
 
     def check(self, system: System, ts: ArrayLike, q0: Configuration, u0: ArrayLike) -> None:
         """Raises if the cost does not fit the problem; default: checks `weight`, if there is one."""
-        check_weight(getattr(self, "weight", None))
+        if hasattr(self, "weight"):
+            check_weight(self.weight)
 
 
 class Tracking(AbstractCost):
@@ -78,6 +84,10 @@ class Tracking(AbstractCost):
     path: Callable[..., Any]
     weight: Any = parameter(default=1.0)
     output: Callable[..., Any] = last_factor
+
+    def __check_init__(self) -> None:
+        check_callable("path", self.path, "t -> (d,)")
+        check_callable("output", self.output, "q -> (d,)")
 
     def error(self, t: Time, q: Configuration) -> Array:
         """output(q) − path(t)."""

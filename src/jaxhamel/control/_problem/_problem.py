@@ -70,6 +70,7 @@ class ControlProblem(eqx.Module):
         cast = lambda tree: jax.tree.map(lambda x: jnp.asarray(x, dtype=dtype), tree)  # noqa: E731
         self.system, self.curve = system, curve
         self.q0, self.u0, self.ts = cast(q0), cast(u0), cast(ts)
+        _checks.check_times(self.ts)
         self.costs = _checks.each_of("costs", costs, AbstractCost)
         self.constraints = _checks.each_of("constraints", constraints, AbstractConstraint)
         self.guess = _constant(self.q0, self.u0, self.ts) if guess is None else cast(guess)

@@ -9,7 +9,14 @@ import jax
 import numpy as np
 
 from jaxhamel._checks._arguments import check_outside
-from jaxhamel._checks._values import check_callable, check_finite, check_positive, type_of
+from jaxhamel._checks._values import (
+    check_callable,
+    check_finite,
+    check_positive,
+    check_real,
+    described,
+    type_of,
+)
 
 _WIDTHS = {
     "std": "It is the width of a distribution.",
@@ -30,7 +37,7 @@ def check_distribution(name, parameters, known) -> None:
     """Checks that the distribution is known and its parameters are finite, of matching shapes, with a positive width."""
     if not isinstance(name, str) or name not in known:
         raise ValueError(
-            f"there is no distribution {name!r}; take one of {', '.join(map(repr, known))}."
+            f"there is no distribution {described(name)}; take one of {', '.join(map(repr, known))} as `name`."
         )
     if set(parameters) != set(known[name]):
         raise ValueError(
@@ -56,10 +63,11 @@ def _numbers_of(key, value):
     """The value as an array of real numbers."""
     check_outside(key, value)
     try:
+        check_real(key, value)
         return np.asarray(value, float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ValueError(
-            f"`{key}` is {value!r}; it must be a number or an array of numbers."
+            f"`{key}` is {described(value)}; it must be a number or an array of numbers."
         ) from None
 
 
@@ -129,8 +137,8 @@ def _memory() -> float:
 
 def check_whole(name, value) -> int:
     """Checks that the number is whole and at least 1."""
-    if not _is_whole(value) or value < 1:
-        raise ValueError(f"`{name}` is {value!r}; it must be a whole number, at least 1.")
+    if not _is_whole(value) or not 1 <= value < 2**63:
+        raise ValueError(f"`{name}` is {described(value)}; it must be a whole number, at least 1.")
     return int(value)
 
 

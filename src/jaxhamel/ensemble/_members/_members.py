@@ -46,6 +46,8 @@ class Members(eqx.Module):
         check_a_system(system)
         _checks.check_arrays(q0=q0, u0=u0)
         _checks.check_velocity("u0", u0)
+        if control is not None and not callable(control):
+            _checks.check_constant_control(control)
         parts = (system, _arrays(q0), _arrays(u0), _arrays(control))
         given = dict(zip(_PARTS, parts, strict=True))
         axes = _one_a_leaf(in_axes, given)

@@ -7,6 +7,7 @@ from jaxhamel._checks._values import (
     check_finite,
     check_positive,
     concrete,
+    described,
     inline,
     path_of,
     type_of,
@@ -39,6 +40,14 @@ def check_prior(mean, std, relative: bool) -> None:
         )
     if relative:
         check_positive("mean", mean, "A relative prior is one of log x.")
+
+
+def check_path_is_text(path) -> None:
+    """Checks that the path of a leaf is a string."""
+    if not isinstance(path, str):
+        raise TypeError(
+            f"`path` is {described(path)}; it must be the path of a leaf in words, such as 'shell_mass' or 'rails.radius'."
+        )
 
 
 def check_path(system, path) -> None:

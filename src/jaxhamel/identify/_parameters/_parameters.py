@@ -20,6 +20,7 @@ from jaxhamel.identify._checks._parameters import (
     check_frozen,
     check_inside,
     check_path,
+    check_path_is_text,
     check_prior,
 )
 from jaxhamel.identify._parameters._paths import leaf_of, with_leaf
@@ -62,6 +63,9 @@ class AbstractParameter(eqx.Module):
     path: eqx.AbstractVar[str]
     unit: eqx.AbstractVar[str]
     prior: eqx.AbstractVar[Prior | None]
+
+    def __check_init__(self) -> None:
+        check_path_is_text(self.path)
 
     @abstractmethod
     def resolved(self, system: Any) -> "AbstractParameter":

@@ -25,7 +25,7 @@ from jaxhamel.mechanics._checks._constraints import redundant_rows
 
 def check_route(route, routes) -> None:
     """Checks the name of a route to the equations of motion."""
-    if route is not None and route not in routes:
+    if route is not None and (not isinstance(route, str) or route not in routes):
         raise ValueError(
             f"`route` is {route!r}; it must be one of {', '.join(map(repr, routes))}, "
             "or None for the fastest."

@@ -65,7 +65,7 @@ def as_control(control: Control) -> Callable[..., Any] | None:
     """A control as a callable of t: callables and None as they are, anything else as a constant function."""
     if control is None:
         return None
-    if callable(control):
+    if callable(control) and not isinstance(control, type):
         if not isinstance(control, Feedback):
             check_of_time(control)
         return control
