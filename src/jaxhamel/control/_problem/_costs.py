@@ -53,8 +53,7 @@ class AbstractCost(eqx.Module):
     """A term of J. Both residuals are empty unless a cost defines them."""
 
     def __check_init__(self) -> None:
-        if hasattr(self, "weight"):
-            check_real("weight", self.weight)
+        check_real("weight", getattr(self, "weight", 1.0))
 
     def running(
         self, system: System, t: Time, q: Configuration, u: QuasiVelocity, control: Control
@@ -70,8 +69,7 @@ class AbstractCost(eqx.Module):
 
     def check(self, system: System, ts: ArrayLike, q0: Configuration, u0: ArrayLike) -> None:
         """Raises if the cost does not fit the problem; default: checks `weight`, if there is one."""
-        if hasattr(self, "weight"):
-            check_weight(self.weight)
+        check_weight(getattr(self, "weight", 1.0))
 
 
 class Tracking(AbstractCost):
