@@ -17,8 +17,8 @@ from jaxhamel.ensemble._equal_steps._equal_steps import SteppedMotion
 from jaxhamel.ensemble._members._columns import ColumnLayout
 from jaxhamel.ensemble._members._members import Members
 from jaxhamel.simulate import AutoAdjoint
-from jaxhamel.simulate._simulate import nan_where
 from jaxhamel.simulate._step_size import watched_pid
+from jaxhamel.simulate._trajectory import nan_where
 
 
 def ordinary(members: Members) -> tuple[ColumnLayout, SteppedMotion]:

@@ -19,8 +19,8 @@ from jaxhamel.ensemble._methods._embedded_pairs import is_embedded_pair
 from jaxhamel.ensemble._simulate_lanes import is_of_one_kind
 from jaxhamel.simulate import RESULTS, Trajectory
 from jaxhamel.simulate._results import as_result
-from jaxhamel.simulate._simulate import most_steps, nan_where, tolerances_of
-from jaxhamel.simulate._trajectory import SystemAndControl
+from jaxhamel.simulate._simulate import most_steps, tolerances_of
+from jaxhamel.simulate._trajectory import SystemAndControl, nan_where
 
 _OPTIONS = {"rtol", "atol", "solver", "max_steps", "route"}
 

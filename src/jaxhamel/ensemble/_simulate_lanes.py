@@ -15,12 +15,9 @@ from jaxhamel.ensemble._equal_steps._equal_steps import Plan
 from jaxhamel.ensemble._members._members import Members
 from jaxhamel.ensemble._methods._group_steps import method_on
 from jaxhamel.ensemble._rollout import rolled_out
-from jaxhamel.simulate import RESULTS, CommutatorFree2, CommutatorFree4, LieGroup, Trajectory
-from jaxhamel.simulate._results import as_result
-from jaxhamel.simulate._simulate import most_steps, nan_where
-from jaxhamel.simulate._trajectory import SystemAndControl
-
-_ENDS: Any = (RESULTS.successful, RESULTS.nonfinite_state)
+from jaxhamel.simulate import CommutatorFree2, CommutatorFree4, LieGroup, Trajectory
+from jaxhamel.simulate._simulate import most_steps
+from jaxhamel.simulate._trajectory import of_equal_steps
 
 
 def takes_equal_steps(members: Members, ts: ArrayLike, options: dict[str, Any]) -> bool:
@@ -82,33 +79,6 @@ def _described(
 ) -> Trajectory:
     def one(own, q, u):
         system, _, _, control = members.with_own(own)
-        valid = jnp.cumprod(_finite_rows((q, u))).astype(bool)
-        last = jnp.maximum(jnp.sum(valid) - 1, 0)
-        q_end, u_end = jax.tree.map(lambda x: x[last], (q, u))
-        steps = jnp.asarray(taken)[last]
-        ended = RESULTS.where(jnp.all(valid), *_ENDS)
-        return Trajectory(
-            ts=ts,
-            q=nan_where(~valid, q),
-            u=nan_where(~valid, u),
-            valid=valid,
-            t_end=ts[last],
-            q_end=q_end,
-            u_end=u_end,
-            result=as_result(ended),
-            stats={
-                "num_steps": steps,
-                "num_accepted_steps": steps,
-                "num_rejected_steps": jnp.zeros_like(steps),
-                "max_steps": max_steps,
-            },
-            interpolation=None,
-            given=SystemAndControl.of(system, control),
-        )
+        return of_equal_steps((system, control), ts, (q, u), taken, max_steps)
 
     return jax.vmap(one)(members.own, *rolled_out(members, ts, route, plan))
-
-
-def _finite_rows(state):
-    rows = [jnp.isfinite(x).reshape(len(x), -1).all(axis=1) for x in jax.tree.leaves(state)]
-    return jnp.all(jnp.stack(rows), axis=0)

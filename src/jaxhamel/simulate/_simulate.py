@@ -41,7 +41,7 @@ from jaxhamel.simulate._solvers._on_constraints import (
 )
 from jaxhamel.simulate._solvers._projected import Projected
 from jaxhamel.simulate._step_size import FixedStep, is_nonfinite, steps_in, watched_pid
-from jaxhamel.simulate._trajectory import SystemAndControl, Trajectory
+from jaxhamel.simulate._trajectory import SystemAndControl, Trajectory, nan_where
 
 MAX_STEPS = 2**16
 _MAX_STEPS_DENSE = 2**12  # dense output stores the stages of this number of steps
@@ -234,14 +234,6 @@ def _closed(project, ts, found) -> dict[str, Any]:
         jnp.where(valid, ts, found["t_end"]), jax.tree.map(last, found["q"], q_end)
     )
     return {"q": nan_where(~valid, q), "q_end": q_end}
-
-
-def nan_where(missing, tree):
-    def fill(x):
-        rows = missing.reshape(missing.shape + (1,) * (x.ndim - 1))
-        return jnp.where(rows, jnp.asarray(jnp.nan, x.dtype), x)
-
-    return jax.tree.map(fill, tree)
 
 
 def _state_in_one_dtype(system, q0, u0, ts):

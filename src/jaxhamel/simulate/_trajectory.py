@@ -14,8 +14,10 @@ from jaxhamel._typing import Configuration, QuasiVelocity, Scalar, Time
 from jaxhamel.mechanics._examination._boundary import check_regular_mass
 from jaxhamel.simulate._checks import check_dense
 from jaxhamel.simulate._one_vector import VectorLayout
-from jaxhamel.simulate._results import RESULTS, ResultItem, in_words, is_okay
+from jaxhamel.simulate._results import RESULTS, ResultItem, as_result, in_words, is_okay
 from jaxhamel.simulate._solvers._on_constraints import Metric, closed
+
+_RESULTS: Any = RESULTS
 
 
 class SystemAndControl(eqx.Module):
@@ -113,6 +115,54 @@ class Trajectory(eqx.Module):
         from jaxhamel.simulate._summary import summary
 
         return f"Trajectory of {_name(self)} (traced)" if _is_traced(self) else summary(self)
+
+
+def of_equal_steps(
+    given: tuple[Any, Any],
+    ts: Float[Array, " T"],
+    state: tuple[Configuration, QuasiVelocity],
+    taken: Any,
+    max_steps: Any,
+) -> Trajectory:
+    """The trajectory of equal steps with these states (q, u) at `ts`, up to the first that is not finite.
+
+    **Arguments:** `given`: system and control; `taken`: the number of steps up to each of `ts`, `(T,)`.
+    """
+    valid = jnp.cumprod(_finite_rows(state)).astype(bool)
+    last = jnp.maximum(jnp.sum(valid) - 1, 0)
+    q, u = nan_where(~valid, state)
+    q_end, u_end = jax.tree.map(lambda x: x[last], state)
+    steps = jnp.asarray(taken)[last]
+    ended = _RESULTS.where(valid[-1], _RESULTS.successful, _RESULTS.nonfinite_state)
+    counts = {"num_steps": steps, "num_accepted_steps": steps}
+    return Trajectory(
+        ts=ts,
+        q=q,
+        u=u,
+        valid=valid,
+        t_end=ts[last],
+        q_end=q_end,
+        u_end=u_end,
+        result=as_result(ended),
+        stats=counts | {"num_rejected_steps": jnp.zeros_like(steps), "max_steps": max_steps},
+        interpolation=None,
+        given=SystemAndControl.of(*given),
+    )
+
+
+def _finite_rows(state) -> Bool[Array, " T"]:
+    rows = [jnp.isfinite(x).reshape(len(x), -1).all(axis=1) for x in jax.tree.leaves(state)]
+    return jnp.all(jnp.stack(rows), axis=0)
+
+
+def nan_where(missing: Bool[Array, " T"], tree: Any) -> Any:
+    """The arrays of a pytree with NaN in place of the missing rows."""
+
+    def fill(x):
+        rows = missing.reshape(missing.shape + (1,) * (x.ndim - 1))
+        return jnp.where(rows, jnp.asarray(jnp.nan, x.dtype), x)
+
+    return jax.tree.map(fill, tree)
 
 
 def why_it_failed(trajectory) -> str:

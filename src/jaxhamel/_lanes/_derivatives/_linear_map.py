@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import jax
 import jax.core
 import jax.numpy as jnp
-from jax.extend.core import Primitive
-from jax.interpreters import ad, batching, mlir
+from jax.interpreters import ad
 
 from jaxhamel._lanes._derivatives._columns import transposed_by_columns
+from jaxhamel._lanes._own_primitive import batch_size, own_primitive
 
 
 class LinearProgram(NamedTuple):
@@ -54,10 +54,6 @@ def linear_map(
         n=len(parameters),
         out=tuple((jnp.shape(o), jnp.result_type(o)) for o in out),
     )
-
-
-_linear_map_p = Primitive("jaxhamel_linear_map")
-_linear_map_p.multiple_results = True
 
 
 def _run(*arguments, forward, transpose, n, out):
@@ -126,7 +122,7 @@ def _transpose(y_bar, *arguments, forward, transpose, n, out):
 
 
 def _batch(arguments, axes, *, forward, transpose, n, out):
-    size = next(a.shape[i] for a, i in zip(arguments, axes, strict=True) if i is not None)
+    size = batch_size(arguments, axes)
     moved = [
         a if i is None else jnp.moveaxis(a, i, 0) for a, i in zip(arguments, axes, strict=True)
     ]
@@ -164,9 +160,12 @@ def _replace(values, indices, new):
     return values
 
 
-_linear_map_p.def_impl(_run)
-_linear_map_p.def_abstract_eval(_abstract)
-ad.primitive_jvps[_linear_map_p] = _jvp
-ad.primitive_transposes[_linear_map_p] = _transpose
-batching.primitive_batchers[_linear_map_p] = _batch
-mlir.register_lowering(_linear_map_p, mlir.lower_fun(_traced_once, multiple_results=True))
+_linear_map_p = own_primitive(
+    "linear_map",
+    run=_run,
+    abstract=_abstract,
+    jvp=_jvp,
+    batch=_batch,
+    transpose=_transpose,
+    lowered=_traced_once,
+)

@@ -10,8 +10,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax.core import ShapedArray
-from jax.extend.core import Primitive
-from jax.interpreters import ad, batching, mlir
+from jax.interpreters import ad
+
+from jaxhamel._lanes._own_primitive import batch_size, own_primitive
 
 # (inputs, their tangents or None) -> (results, their tangents or None)
 Rule = Callable[[list, list], tuple[Sequence, Sequence]]
@@ -52,10 +53,6 @@ def differentiated_as(function: Callable, other: Callable) -> Callable:
     return differentiable
 
 
-_own_derivative_p = Primitive("jaxhamel_own_derivative")
-_own_derivative_p.multiple_results = True
-
-
 def _run(*values, function, rule, out):
     del rule, out
     return list(function(*values))
@@ -89,7 +86,7 @@ def moves(tangent: Any) -> bool:
 
 
 def _batch(values, axes, *, function, rule, out):
-    size = next(x.shape[i] for x, i in zip(values, axes, strict=True) if i is not None)
+    size = batch_size(values, axes)
 
     def of_many(primals, tangents):
         of = [None if t is None else axis for t, axis in zip(tangents, axes, strict=True)]
@@ -101,8 +98,6 @@ def _batch(values, axes, *, function, rule, out):
     return own_derivative(many, of_many, values, shapes), [0] * len(out)
 
 
-_own_derivative_p.def_impl(_run)
-_own_derivative_p.def_abstract_eval(_abstract)
-ad.primitive_jvps[_own_derivative_p] = _jvp
-batching.primitive_batchers[_own_derivative_p] = _batch
-mlir.register_lowering(_own_derivative_p, mlir.lower_fun(_traced_once, multiple_results=True))
+_own_derivative_p = own_primitive(
+    "own_derivative", run=_run, abstract=_abstract, jvp=_jvp, batch=_batch, lowered=_traced_once
+)

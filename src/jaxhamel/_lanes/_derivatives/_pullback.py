@@ -15,13 +15,14 @@ from typing import Any
 import jax
 import numpy as np
 from jax.core import ShapedArray
-from jax.extend.core import ClosedJaxpr, Primitive, jaxpr_as_fun, jaxprs_in_params
-from jax.interpreters import ad, batching, mlir
+from jax.extend.core import ClosedJaxpr, jaxpr_as_fun, jaxprs_in_params
+from jax.interpreters import ad
 
 from jaxhamel._lanes._graph._elimination import transposed
 from jaxhamel._lanes._graph._factoring import factored
 from jaxhamel._lanes._graph._graph import Graph
 from jaxhamel._lanes._graph._nodes import Nodes, Unsupported
+from jaxhamel._lanes._own_primitive import batch_size, own_primitive
 
 
 def pullback(function: Callable, x: Any, bars: Any) -> Any:
@@ -41,10 +42,6 @@ def pullback(function: Callable, x: Any, bars: Any) -> Any:
     fixed = len(closed.consts)
     out = _pullback_p.bind(*given, closed=ClosedJaxpr(jaxpr, ()), fixed=fixed)
     return jax.tree.unflatten(structure, out)
-
-
-_pullback_p = Primitive("jaxhamel_pullback")
-_pullback_p.multiple_results = True
 
 
 def _plain(*values, closed, fixed):
@@ -69,16 +66,12 @@ def _jvp(primals, tangents, **params):
 
 
 def _batch(values, axes, **params):
-    size = next(x.shape[i] for x, i in zip(values, axes, strict=True) if i is not None)
+    size = batch_size(values, axes)
     out = jax.vmap(lambda *x: _plain(*x, **params), axes, axis_size=size)(*values)
     return out, [0] * len(out)
 
 
-_pullback_p.def_impl(_plain)
-_pullback_p.def_abstract_eval(_abstract)
-ad.primitive_jvps[_pullback_p] = _jvp
-batching.primitive_batchers[_pullback_p] = _batch
-mlir.register_lowering(_pullback_p, mlir.lower_fun(_plain, multiple_results=True))
+_pullback_p = own_primitive("pullback", run=_plain, abstract=_abstract, jvp=_jvp, batch=_batch)
 
 
 def written_out(graph: Graph, equation, interpret: Callable, *operands: Nodes) -> list[Nodes]:

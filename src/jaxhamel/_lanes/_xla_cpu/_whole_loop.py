@@ -22,9 +22,10 @@ import jax
 import jax.numpy as jnp
 import jaxlib.version
 import numpy as np
-from jax.extend.core import Primitive, jaxpr_as_fun, jaxprs_in_params
-from jax.interpreters import ad, batching, mlir
+from jax.extend.core import jaxpr_as_fun, jaxprs_in_params
+from jax.interpreters import ad
 
+from jaxhamel._lanes._own_primitive import batch_size, own_primitive
 from jaxhamel._lanes._rules._primitives import primitive_of
 from jaxhamel._lanes._xla_cpu._one_kernel import SMALL_BATCH, as_one_kernel
 from jaxhamel._lanes._xla_cpu._one_loop import one_kernel_works
@@ -50,10 +51,6 @@ def whole_loop(function: Callable, few: int = SMALL_BATCH) -> Callable:
         return jax.tree.unflatten(found[0], _whole_loop_p.bind(*leaves, program=program, few=few))
 
     return run
-
-
-_whole_loop_p = Primitive("jaxhamel_whole_loop")
-_whole_loop_p.multiple_results = True
 
 
 def _plain(*values, program, few):
@@ -112,17 +109,15 @@ def _jvp(primals, tangents, *, program, few):
 
 
 def _batch(values, axes, *, program, few):
-    size = next(x.shape[i] for x, i in zip(values, axes, strict=True) if i is not None)
+    size = batch_size(values, axes)
     many = jax.make_jaxpr(jax.vmap(jaxpr_as_fun(program), axes, axis_size=size))(*values)
     out = _whole_loop_p.bind(*values, program=many, few=few // size)
     return out, [0] * len(out)
 
 
-_whole_loop_p.def_impl(_plain)
-_whole_loop_p.def_abstract_eval(_abstract)
-ad.primitive_jvps[_whole_loop_p] = _jvp
-batching.primitive_batchers[_whole_loop_p] = _batch
-mlir.register_lowering(_whole_loop_p, mlir.lower_fun(_compiled, multiple_results=True))
+_whole_loop_p = own_primitive(
+    "whole_loop", run=_plain, abstract=_abstract, jvp=_jvp, batch=_batch, lowered=_compiled
+)
 
 
 # The most operations of a kernel: LLVM's time grows faster than their number (docs/performance.md#whole-loop).

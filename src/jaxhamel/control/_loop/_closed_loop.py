@@ -22,13 +22,10 @@ from jaxhamel.mechanics import Constant, System, VectorField
 from jaxhamel.mechanics._checks._system import check_state
 from jaxhamel.mechanics._controls._at_start import looked_at
 from jaxhamel.mechanics._examination._boundary import check_forms
-from jaxhamel.simulate import RESULTS, Trajectory
-from jaxhamel.simulate._results import as_result
-from jaxhamel.simulate._simulate import dtype_of_state, nan_where
+from jaxhamel.simulate import Trajectory
+from jaxhamel.simulate._simulate import dtype_of_state
 from jaxhamel.simulate._solvers._runge_kutta import RK4, looped
-from jaxhamel.simulate._trajectory import SystemAndControl
-
-_RESULTS: Any = RESULTS
+from jaxhamel.simulate._trajectory import of_equal_steps
 
 
 class Loop(NamedTuple):
@@ -116,24 +113,28 @@ def _run(arrays, others, table, t0, key, plan: Periods) -> Trajectory:
         axes = list(plan.axes)
         begin = jax.vmap(begin, (axes,))
         finish = jax.vmap(finish, (axes, 1))
+    turn = partial(_turn, whole, flat, (table, t0, key), plan)
     first = begin(flat)
-
-    def turn(loop, k):
-        k_t = k.astype(t0.dtype)
-        now = None if table is None else table.at(t0 + k_t * whole(flat)[3].period.astype(t0.dtype))
-        at, fixed = eqx.partition((t0, k_t, now), eqx.is_array)
-        step = lambda flat, loop, at, noise: _period(  # noqa: E731
-            whole(flat), loop, (*eqx.combine(at, fixed), noise), plan
-        )
-        if plan.axes is not None:
-            step = lanes(step, (list(plan.axes), 0, None, 0))
-        loop, applied = step(flat, loop, at, _noise(key, k, t0.dtype, plan))
-        return loop, (loop.q, loop.u, applied)
-
     _, rows = jax.lax.scan(turn, first, jnp.arange(plan.samples))
     join = lambda x, later: jnp.concatenate([x[None], later])  # noqa: E731
     q, u = jax.tree.map(join, (first.q, first.u), rows[:2])
     return finish(flat, (q, u, rows[2]))
+
+
+def _turn(whole, flat, shared, plan: Periods, loop: Loop, k: Array):
+    """Period k of all trajectories."""
+    table, t0, key = shared
+    k_t = k.astype(t0.dtype)
+    now = None if table is None else table.at(t0 + k_t * whole(flat)[3].period.astype(t0.dtype))
+    at, fixed = eqx.partition((t0, k_t, now), eqx.is_array)
+
+    def step(flat, loop, at, noise):
+        return _period(whole(flat), loop, (*eqx.combine(at, fixed), noise), plan)
+
+    if plan.axes is not None:
+        step = lanes(step, (list(plan.axes), 0, None, 0))
+    loop, applied = step(flat, loop, at, _noise(key, k, t0.dtype, plan))
+    return loop, (loop.q, loop.u, applied)
 
 
 def _begin(parts, dtype, plan: Periods) -> Loop:
@@ -201,30 +202,9 @@ def _trajectory(parts, t0, rows, plan: Periods) -> Trajectory:
     (system, _, _, controller), (q, u, applied) = parts, rows
     period = controller.period.astype(t0.dtype)
     ts = t0 + period * jnp.arange(plan.samples + 1).astype(t0.dtype)
-    finite = [jnp.all(jnp.isfinite(x.reshape(len(ts), -1)), 1) for x in jax.tree.leaves((q, u))]
-    valid = jnp.cumprod(jnp.all(jnp.stack(finite), 0)).astype(bool)
-    last = jnp.sum(valid) - 1
-    q_end, u_end = jax.tree.map(lambda x: x[last], (q, u))
-    ended = _RESULTS.where(valid[-1], _RESULTS.successful, _RESULTS.nonfinite_state)
-    taken = jnp.sum(valid[1:]) * plan.steps
-    return Trajectory(
-        ts=ts,
-        q=nan_where(~valid, q),
-        u=nan_where(~valid, u),
-        valid=valid,
-        t_end=ts[last],
-        q_end=q_end,
-        u_end=u_end,
-        result=as_result(ended),
-        stats={
-            "num_steps": taken,
-            "num_accepted_steps": taken,
-            "num_rejected_steps": jnp.zeros_like(taken),
-            "max_steps": plan.samples * plan.steps,
-        },
-        interpolation=None,
-        given=SystemAndControl.of(system, Held(t0, period, applied)),
-    )
+    taken = plan.steps * jnp.arange(plan.samples + 1)
+    given = system, Held(t0, period, applied)
+    return of_equal_steps(given, ts, (q, u), taken, plan.samples * plan.steps)
 
 
 def _check(first, t0: Scalar, key) -> tuple[int, int]:

@@ -1,0 +1,43 @@
+"""Registers a primitive of this package with JAX's transformations."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from jax.extend.core import Primitive
+from jax.interpreters import ad, batching, mlir
+
+
+def own_primitive(
+    name: str,
+    *,
+    run: Callable,
+    abstract: Callable,
+    jvp: Callable,
+    batch: Callable,
+    transpose: Callable | None = None,
+    lowered: Callable | None = None,
+) -> Primitive:
+    """A primitive with several results, called `jaxhamel_` and `name`, from JAX's rules for it.
+
+    **Arguments:**
+
+    - `run`: computes the results.
+    - `abstract`: their shapes and dtypes.
+    - `jvp`, `batch`, `transpose`: the rules of forward mode, `vmap` and reverse mode, as JAX's interpreters take them.
+    - `lowered`: the function that is compiled; None: `run`.
+    """
+    primitive = Primitive(f"jaxhamel_{name}")
+    primitive.multiple_results = True
+    primitive.def_impl(run)
+    primitive.def_abstract_eval(abstract)
+    ad.primitive_jvps[primitive] = jvp
+    batching.primitive_batchers[primitive] = batch
+    if transpose is not None:
+        ad.primitive_transposes[primitive] = transpose
+    mlir.register_lowering(primitive, mlir.lower_fun(lowered or run, multiple_results=True))
+    return primitive
+
+
+def batch_size(values: Sequence[Any], axes: Sequence[int | None]) -> int:
+    """The length of the axis over which a batching rule maps."""
+    return next(x.shape[i] for x, i in zip(values, axes, strict=True) if i is not None)
