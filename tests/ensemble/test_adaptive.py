@@ -12,7 +12,7 @@ from jaxhamel.ensemble._adaptive_steps import _adaptive_paths
 from jaxhamel.ensemble._adaptive_steps._adaptive import widths_for
 from jaxhamel.ensemble._members._members import Members
 from jaxhamel.ensemble._methods._embedded_pairs import embedded_pair
-from jaxhamel.ensemble._simulate_adaptive import takes_adaptive_steps
+from jaxhamel.ensemble._simulate_lanes import takes_adaptive_steps
 from jaxhamel.systems import FreeRigidBody
 
 RNG = np.random.default_rng(7)

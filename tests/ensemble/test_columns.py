@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from jaxhamel.ensemble import integrate
 from jaxhamel.ensemble._equal_steps._equal_steps import SteppedMotion
-from jaxhamel.ensemble._equal_steps._spread_columns import lanes_for, spread
+from jaxhamel.ensemble._paths import lanes_for, spread
 
 TS = [0.0, 0.5, 1.0]
 

@@ -10,7 +10,7 @@ import pytest
 
 import jaxhamel
 from jaxhamel import ensemble
-from jaxhamel.ensemble._equal_steps._pieces import lengths
+from jaxhamel.ensemble._equal_steps._equal_steps import lengths
 from jaxhamel.systems import FreeRigidBody
 
 Y0 = jnp.linspace(0.5, 1.5, 64)

@@ -12,7 +12,7 @@ from jax import lax
 from jaxhamel import ensemble
 from jaxhamel._lanes._one_lane import one_lane
 from jaxhamel._lanes._xla_cpu._one_kernel import as_one_kernel
-from jaxhamel.ensemble import _simulate_adaptive
+from jaxhamel.ensemble import _simulate_lanes
 from jaxhamel.ensemble._adaptive_steps import _adaptive_paths
 from jaxhamel.systems import FreeRigidBody
 
@@ -122,7 +122,7 @@ def lane(f):
 
 def gradient_of_three():
     """Of an ensemble in adaptive lanes, fewer than it takes them for: XLA puts constants in the place of arguments here."""
-    for module in (_adaptive_paths, _simulate_adaptive):
+    for module in (_adaptive_paths, _simulate_lanes):
         module.FEWEST = 0
     q0, u0 = np.tile([1.0, 0, 0, 0], (3, 1)), jnp.ones((3, 3))
     ts = np.linspace(0.0, 0.4, 6)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from jaxhamel._lanes import _program
-from jaxhamel._lanes._xla_cpu import _parts, _pieces, _threads
+from jaxhamel._lanes._xla_cpu import _one_loop, _parts, _pieces
 from jaxhamel._lanes._xla_cpu._jit import known_here
 from jaxhamel._lanes._xla_cpu._one_loop import OLDEST, one_loop_works
 from jaxhamel._lanes._xla_cpu._sine import sine_and_cosine
@@ -80,10 +80,10 @@ def long_chain(x, s):
     return x
 
 
-@pytest.mark.skipif(_threads._cores() < 2, reason="one core")
+@pytest.mark.skipif(_one_loop._cores() < 2, reason="one core")
 @pytest.mark.parametrize(("lanes_of", "tasks"), [(1500, 2), (30, 1)])
 def test_what_computes_much_is_divided_among_threads(lanes_of, tasks):
-    """And gives what it gave; if it is not divided XLA has changed its count: `_threads`."""
+    """And gives what it gave; if it is not divided XLA has changed its count: `_one_loop`."""
     x, run = np.resize(X, (lanes_of, 3)), jax.jit(lanes(long_chain, (0, None)))
     lowered = run.lower(x, S[0])
     options: Any = known_here({"xla_cpu_use_fusion_emitters": True})  # as outside of tests

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from jaxhamel.mechanics._examination._conditioning import conditioning
+from jaxhamel.mechanics._examination._boundary import conditioning
 
 
 def test_known_singular_values():

@@ -9,7 +9,7 @@ import pytest
 
 import jaxhamel as jh
 from jaxhamel import systems
-from jaxhamel.mechanics._examination._conditioning import conditioning
+from jaxhamel.mechanics._examination._boundary import conditioning
 
 
 class Two(jh.System):

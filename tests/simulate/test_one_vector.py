@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import jaxhamel
-from jaxhamel._lanes._derivatives import _columns
+from jaxhamel._lanes._derivatives import _linear_map
 from jaxhamel.geometry import SO3
 from jaxhamel.simulate._one_vector import VectorLayout, can_be_one_vector
 from tests.simulate.small_systems import Body
@@ -72,9 +72,9 @@ def test_derivatives_are_those_of_the_structured_state():
 
 def test_what_is_counted_are_the_leaves_that_move(monkeypatch):
     """By u0 alone three columns, though the vector has seven numbers."""
-    counts, split = [], _columns._split
+    counts, split = [], _linear_map._split
     monkeypatch.setattr(
-        _columns, "_split", lambda total, x: counts.append(total.size) or split(total, x)
+        _linear_map, "_split", lambda total, x: counts.append(total.size) or split(total, x)
     )
     jax.jit(jax.grad(lambda u0: motion(u0=u0).u[-1, 0])).lower(U0)
     assert counts

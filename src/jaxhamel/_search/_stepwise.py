@@ -13,6 +13,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import optimistix as optx
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
@@ -157,3 +158,20 @@ def _advance(task: AbstractTask, at: At, many: Int[Array, ""], last: Bool[Array,
     nothing = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), report.out_struct)
     told = jax.lax.cond(at.over | last, lambda y: report(y), lambda y: nothing, y)
     return at._replace(leaves=jax.tree.leaves(arrays)), costs, (y, told)
+
+
+# One step of an optax optimiser.
+
+
+def updated(
+    optimiser: Any, gradient: Float[Array, " P"], state: Any, p: Float[Array, " P"], **known: Any
+) -> tuple[Float[Array, " P"], Any]:
+    """The parameters and the optimiser's state (p, state) after one step.
+
+    **Arguments:** `optimiser`: an `optax.GradientTransformation`; `known`: cost, gradient and function, for optimisers with
+    a line search.
+    """
+    with jax.numpy_dtype_promotion("standard"):  # optax counts in int32
+        update, state = optimiser.update(gradient, state, p, **known)
+    moved: Any = optax.apply_updates(p, update)
+    return moved, state

@@ -15,8 +15,12 @@ from jaxhamel._compiled import compiled
 from jaxhamel._shapes import Seen
 from jaxhamel._typing import Configuration, Control
 from jaxhamel.ensemble._members._members import Members
-from jaxhamel.ensemble._simulate_adaptive import in_adaptive_steps, takes_adaptive_steps
-from jaxhamel.ensemble._simulate_lanes import in_equal_steps, takes_equal_steps
+from jaxhamel.ensemble._simulate_lanes import (
+    in_adaptive_steps,
+    in_equal_steps,
+    takes_adaptive_steps,
+    takes_equal_steps,
+)
 from jaxhamel.mechanics import ROUTES, System
 from jaxhamel.mechanics._checks._system import check_frame_at, check_route
 from jaxhamel.mechanics._controls._at_start import at_start

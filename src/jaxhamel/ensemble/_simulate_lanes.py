@@ -11,13 +11,18 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
 from jaxhamel._lanes._xla_cpu._jit import jit
+from jaxhamel.ensemble._adaptive_steps._adaptive import FEWEST
+from jaxhamel.ensemble._adaptive_steps._adaptive_paths import Asked, Paths, adaptive_paths
+from jaxhamel.ensemble._adaptive_steps._adaptive_step import ARRIVED, NOT_FINITE, TOO_MANY
 from jaxhamel.ensemble._equal_steps._equal_steps import Plan
 from jaxhamel.ensemble._members._members import Members
+from jaxhamel.ensemble._methods._embedded_pairs import is_embedded_pair
 from jaxhamel.ensemble._methods._group_steps import method_on
-from jaxhamel.ensemble._rollout import rolled_out
-from jaxhamel.simulate import CommutatorFree2, CommutatorFree4, LieGroup, Trajectory
-from jaxhamel.simulate._simulate import most_steps
-from jaxhamel.simulate._trajectory import of_equal_steps
+from jaxhamel.ensemble._rollout import mechanical_equation, rolled_out
+from jaxhamel.simulate import RESULTS, CommutatorFree2, CommutatorFree4, LieGroup, Trajectory
+from jaxhamel.simulate._results import as_result
+from jaxhamel.simulate._simulate import most_steps, tolerances_of
+from jaxhamel.simulate._trajectory import SystemAndControl, nan_where, of_equal_steps
 
 
 def takes_equal_steps(members: Members, ts: ArrayLike, options: dict[str, Any]) -> bool:
@@ -82,3 +87,78 @@ def _described(
         return of_equal_steps((system, control), ts, (q, u), taken, max_steps)
 
     return jax.vmap(one)(members.own, *rolled_out(members, ts, route, plan))
+
+
+# `ensemble.simulate` with adaptive steps in lanes.
+
+
+_OPTIONS = {"rtol", "atol", "solver", "max_steps", "route"}
+
+
+def takes_adaptive_steps(members: Members, ts: ArrayLike, options: dict[str, Any]) -> bool:
+    """Whether lanes can take the steps of `jaxhamel.simulate`: adaptive, by an explicit pair, with no other options."""
+    given = {name for name, value in options.items() if value is not None}
+    solver = options.get("solver")
+    space = members.with_own(members.own)[0].space
+    return (
+        given <= _OPTIONS
+        and (solver is None or is_embedded_pair(solver))
+        and (space.independent or space.projects)
+        and is_of_one_kind(members)
+        and len(np.shape(ts)) == 1
+        and np.shape(ts)[0] > 1
+        and members.size >= FEWEST
+    )
+
+
+def in_adaptive_steps(members: Members, ts: ArrayLike, options: dict[str, Any]) -> Trajectory:
+    """Computes in lanes the same `Trajectory` as `jax.vmap` of `jaxhamel.simulate`."""
+    tolerances = tolerances_of(options.get("rtol"), options.get("atol"), None, jnp.result_type(ts))
+    solver = diffrax.Tsit5() if options.get("solver") is None else options["solver"]
+    most = most_steps(options.get("max_steps"), ts, None, False)
+    with warnings.catch_warnings():  # the user did not ask for lanes: `vmap` replaces them silently
+        warnings.filterwarnings("ignore", message="lanes cannot take")
+        return _described_adaptive(
+            members, ts, options.get("route"), Asked(solver, most, *tolerances)
+        )
+
+
+@jit
+def _described_adaptive(
+    members: Members, ts: Float[Array, " T"], route: str | None, asked: Asked
+) -> Trajectory:
+    def one(own, found: Paths) -> Trajectory:
+        system, _, _, control = members.with_own(own)
+        valid = ts <= found.t_end
+        (q, u), (q_end, u_end) = found.states, found.end
+        kept = jnp.asarray(found.kept, int)
+        tried = jnp.asarray(found.tried, int)
+        return Trajectory(
+            ts=ts,
+            q=nan_where(~valid, q),
+            u=nan_where(~valid, u),
+            valid=valid,
+            t_end=found.t_end,
+            q_end=q_end,
+            u_end=u_end,
+            result=as_result(_cause(found.stands)),
+            stats={
+                "num_steps": tried,
+                "num_accepted_steps": kept,
+                "num_rejected_steps": tried - kept,
+                "max_steps": asked.max_steps,
+            },
+            interpolation=None,
+            given=SystemAndControl.of(system, control),
+        )
+
+    return jax.vmap(one)(
+        members.own, adaptive_paths(mechanical_equation(route), members, ts, asked)
+    )
+
+
+def _cause(stands) -> Any:
+    results: Any = RESULTS
+    broken = results.where(stands == NOT_FINITE, results.nonfinite_state, results.step_too_small)
+    late = results.where(stands == TOO_MANY, results.max_steps_reached, broken)
+    return results.where(stands == ARRIVED, results.successful, late)

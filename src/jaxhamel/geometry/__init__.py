@@ -32,12 +32,12 @@ from jaxhamel.geometry._distribution import lie_bracket as lie_bracket
 
 # isort: split
 # Connections: constraints along the fibre of a bundle
+from jaxhamel.geometry._connection import bundle_curvature as bundle_curvature
 from jaxhamel.geometry._connection import bundle_frame as bundle_frame
+from jaxhamel.geometry._connection import curvature as curvature
 from jaxhamel.geometry._connection import fibre_velocity as fibre_velocity
 from jaxhamel.geometry._connection import kinematic_connection as kinematic_connection
 from jaxhamel.geometry._connection import principal_frame as principal_frame
-from jaxhamel.geometry._curvature import bundle_curvature as bundle_curvature
-from jaxhamel.geometry._curvature import curvature as curvature
 from jaxhamel.geometry._phase import geometric_phase as geometric_phase
 from jaxhamel.geometry._phase import group_motion as group_motion
 from jaxhamel.geometry._phase import loop_area as loop_area
@@ -58,7 +58,7 @@ from jaxhamel.geometry._quaternion import quaternion_velocity as quaternion_velo
 
 # isort: split
 # Order of twists
-from jaxhamel.geometry._twist_order import angular_first as angular_first
-from jaxhamel.geometry._twist_order import angular_first_matrix as angular_first_matrix
-from jaxhamel.geometry._twist_order import linear_first as linear_first
-from jaxhamel.geometry._twist_order import linear_first_matrix as linear_first_matrix
+from jaxhamel.geometry._twist_frames import angular_first as angular_first
+from jaxhamel.geometry._twist_frames import angular_first_matrix as angular_first_matrix
+from jaxhamel.geometry._twist_frames import linear_first as linear_first
+from jaxhamel.geometry._twist_frames import linear_first_matrix as linear_first_matrix

@@ -25,8 +25,7 @@ from jaxtyping import Array, Float
 from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Scalar, Velocity
 from jaxhamel.geometry._checks import check_loop
-from jaxhamel.geometry._connection import Connection, ShapeCoordinates, fibre_velocity
-from jaxhamel.geometry._curvature import curvature
+from jaxhamel.geometry._connection import Connection, ShapeCoordinates, curvature, fibre_velocity
 from jaxhamel.geometry._space import AbstractSpace
 
 Path = Callable[[Scalar], ShapeCoordinates]

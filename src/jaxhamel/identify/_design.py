@@ -27,14 +27,14 @@ from jaxhamel._typing import Configuration, Scalar
 from jaxhamel._words import counted
 from jaxhamel.control import free_parameters
 from jaxhamel.control._checks._problem import check_curve
-from jaxhamel.identify._checks._experiments import (
+from jaxhamel.identify._checks._parameters import check_parameters
+from jaxhamel.identify._checks._problem import (
     check_criterion,
+    check_identified,
     check_informative,
     check_noise_given,
     check_planned,
 )
-from jaxhamel.identify._checks._parameters import check_parameters
-from jaxhamel.identify._checks._problem import check_identified
 from jaxhamel.identify._data._measurements import AbstractMeasurement
 from jaxhamel.identify._estimate import quantities
 from jaxhamel.identify._flat import flat_directions

@@ -10,8 +10,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxhamel._compiled import compiled
-from jaxhamel._lanes._derivatives._columns import transposed_by_columns
-from jaxhamel._lanes._derivatives._linear_map import LinearProgram, linear_map
+from jaxhamel._lanes._derivatives._linear_map import (
+    LinearProgram,
+    linear_map,
+    transposed_by_columns,
+)
 from jaxhamel._lanes._xla_cpu._whole_loop import whole_loop
 
 

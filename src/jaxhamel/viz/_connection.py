@@ -25,8 +25,7 @@ from jaxhamel import _checks
 from jaxhamel.geometry import AbstractSpace, curvature
 from jaxhamel.viz._checks import check_gait_curve, check_names, check_planar_path, check_shape_plane
 from jaxhamel.viz._figures import _ground, _legend, _styled, canvas
-from jaxhamel.viz._style import LIGHT, roles
-from jaxhamel.viz._ticks import share_in_label
+from jaxhamel.viz._style import LIGHT, roles, share_in_label
 
 AxisLimits = tuple[tuple[float, float], tuple[float, float]]
 Gaits = Mapping[str, Float[ndarray, "T m"]]

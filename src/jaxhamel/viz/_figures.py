@@ -20,8 +20,7 @@ from matplotlib.layout_engine import PlaceHolderLayoutEngine
 from numpy import ndarray
 
 from jaxhamel._words import visible
-from jaxhamel.viz._style import LIGHT, MATPLOTLIB, roles
-from jaxhamel.viz._ticks import share_in_label
+from jaxhamel.viz._style import LIGHT, MATPLOTLIB, roles, share_in_label
 
 P = ParamSpec("P")
 LayoutName = Literal["constrained"] | None

@@ -10,6 +10,7 @@ values of the reduction; LLVM hoists operations that depend on these alone. Timi
 docs/performance.md#one-loop.
 """
 
+import os
 from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any, NamedTuple
@@ -24,7 +25,6 @@ from jaxhamel._lanes._described import is_described
 from jaxhamel._lanes._xla_cpu._one_kernel import SMALL_BATCH, as_one_kernel
 from jaxhamel._lanes._xla_cpu._parts import PART, compute, compute_in_parts, name_of
 from jaxhamel._lanes._xla_cpu._pieces import Split, pieces, total
-from jaxhamel._lanes._xla_cpu._threads import spare_vectors
 
 
 def split(graph, ends: Iterable[int]) -> Split:
@@ -212,3 +212,32 @@ def _give_the_function(*transforms: Callable[[Callable], Callable]) -> list[bool
         found = jax.jit(lambda *at: [transform(run)(*at) for transform in transforms])(x, y, s)
     right = s * y + x * x, y - s
     return [all(map(np.array_equal, each, right)) for each in found]
+
+
+# Makes XLA divide a loop over the lanes between two threads.
+#
+# XLA's CPU compiler decides by the bytes that a loop reads and writes, not by its operations: one task for each 256 KiB, at
+# most √(number of cores) tasks, rounded up (jaxlib 0.10.2). A step of 2,980 operations on 1,024 lanes with 9 vectors was one
+# task. So a loop with many operations is given padding vectors of zeros, until XLA makes two tasks of it. Timings:
+# docs/performance.md#threads.
+
+
+TASK_SIZE = 2**18
+
+# Two tasks are faster than one from this many operations times lanes on (docs/performance.md#threads).
+DENSE = 800_000
+
+
+def spare_vectors(columns: Iterable[np.dtype], operations: int, size: int) -> list[np.dtype]:
+    """The dtypes of the padding vectors that make XLA split the loop into two tasks."""
+    columns = list(columns)
+    if _cores() < 2 or operations * size < DENSE:
+        return []
+    widest = max(columns, key=lambda kind: kind.itemsize)
+    missing = 2 * TASK_SIZE - size * sum(kind.itemsize for kind in columns)
+    return [widest] * max(0, -(-missing // (size * widest.itemsize)))
+
+
+def _cores() -> int:
+    """The number of cores that this process may run on."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

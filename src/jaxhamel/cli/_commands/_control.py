@@ -21,7 +21,7 @@ from jaxhamel.cli._scenario._scenario import Scenario
 from jaxhamel.cli._terminal import Terminal
 from jaxhamel.control import ControlProblem, Result, replay, solve
 from jaxhamel.control._result import measure
-from jaxhamel.viz._motion._view import prepare
+from jaxhamel.viz._motion._page import prepare
 
 ADVICE = (
     "Raise task.max_seconds or task.max_iterations, ask for a slower or smaller path, or start "

@@ -13,7 +13,7 @@ from jaxhamel.cli._scenario._scenario import Scenario
 from jaxhamel.cli._terminal import Terminal
 from jaxhamel.simulate import Trajectory, simulate
 from jaxhamel.simulate._results import in_words
-from jaxhamel.viz._motion._view import prepare
+from jaxhamel.viz._motion._page import prepare
 
 
 def run_simulate(scenario: Scenario, out: Path, terminal: Terminal, started: float) -> Outcome:

@@ -15,8 +15,8 @@ from jaxhamel._words import cell
 from jaxhamel.cli._results._outcome import Outcome
 from jaxhamel.viz import Chart, Report, save
 from jaxhamel.viz._charts import distinct
+from jaxhamel.viz._motion._page import View, view
 from jaxhamel.viz._motion._run import ShownMotion
-from jaxhamel.viz._motion._view import View, view
 
 UNITS = {
     "distance": "m",

@@ -11,8 +11,8 @@ from jaxtyping import Array, Float
 
 from jaxhamel._compiled import compiled
 from jaxhamel._search._loop import Verdict
-from jaxhamel._search._optax import updated
 from jaxhamel._search._progress import Progress
+from jaxhamel._search._stepwise import updated
 from jaxhamel.control._checks._problem import check_descent
 from jaxhamel.control._methods._method import AbstractControlSearch, AbstractManyStarts
 from jaxhamel.control._methods._single_shooting import residual

@@ -5,6 +5,7 @@
 One loop runs over the steps; a step is one program, or another loop over its stages. Reverse mode: `_adjoint_sweep`.
 """
 
+import math
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import groupby
@@ -18,13 +19,12 @@ from jaxtyping import Array, Float
 from jaxhamel._lanes._derivatives._own_derivative import differentiated_as
 from jaxhamel._lanes._length import written
 from jaxhamel._lanes._transform import lanes
+from jaxhamel._lanes._xla_cpu._pieces import LONGEST_PIECE
 from jaxhamel.ensemble._checks._members import check_rollout_times
 from jaxhamel.ensemble._equal_steps._adjoint_groups import Steps, groups_of
 from jaxhamel.ensemble._equal_steps._adjoint_sweep import advanced, with_adjoint
-from jaxhamel.ensemble._equal_steps._at_once import is_at_once
 from jaxhamel.ensemble._equal_steps._kernel_options import Kernel
 from jaxhamel.ensemble._equal_steps._needed import Needed, some
-from jaxhamel.ensemble._equal_steps._pieces import in_pieces
 from jaxhamel.ensemble._members._columns import Columns
 from jaxhamel.ensemble._members._parameters import numbers
 from jaxhamel.ensemble._methods._group_steps import GroupMethod
@@ -211,3 +211,71 @@ def _stepping(motion: SteppedMotion, method: Tableau | GroupMethod) -> Steps | C
         return Steps(rate, unit, end_by_stages, by_stages, needed, method, groups)
     step = differentiated_as(lanes(lambda *at: one_step(*at)[:1], _AXES), end_by_stages)
     return Steps(rate, unit, step, lanes(one_step, _AXES), needed, method, groups)
+
+
+# Decides whether a step is one program or a loop over its stages.
+#
+# One program reads and writes the state once in a step, and has few kernels. A long program is cut into several loops
+# (`_lanes/_xla_cpu/_pieces.py`) that pass values on, and its compile time grows: then one loop that all stages share is
+# faster. Timings behind the limits: docs/performance.md#whole-steps.
+
+
+# The most stages of a step that is one program (Dopri8 has 13).
+AT_ONCE = 13
+# With fewer lanes than this, methods with more than four stages loop over the stages.
+FEW_LANES = 8
+# The most loops of a step that is one program, with at least MANY lanes and with fewer.
+MANY, MOST_LOOPS, MOST_LOOPS_OF_FEW = 512, 3, 4
+
+
+def is_at_once(length: int, motion: Any, method: Tableau) -> bool:
+    """Whether a step is one program; `length` is the number of operations of the motion's f."""
+    stages, size = len(method.b), len(motion.y[0])
+    if stages > (AT_ONCE if size >= FEW_LANES else 4):
+        return False
+    most = MOST_LOOPS if size >= MANY else MOST_LOOPS_OF_FEW
+    return stages * length <= most * LONGEST_PIECE
+
+
+# Divides a long interval of equal steps into pieces, so that reverse mode stores √n states instead of n.
+#
+# The forward pass stores the first state of each piece. The backward pass recomputes one piece at a time, whose states are
+# in memory only then (checkpointing with two levels: Griewank, Optimization Methods and Software 1, 1992).
+
+
+# An interval of up to this many steps is not divided: little memory is saved, and nested loops take longer to compile.
+UNDIVIDED = 32
+
+
+def in_pieces(advancing: Callable[[int], Callable], count: int, total: int) -> Callable:
+    """A function (y, start, h, …) ↦ y after `count` steps of size h, which runs piece by piece.
+
+    `advancing(n)` is such a function for n steps; `total` is the number of steps in all intervals.
+    """
+    length, rest = lengths(count, total)
+    if length == count:
+        return advancing(count)
+    piece, last = advancing(length), advancing(rest) if rest else None
+
+    def advance(y, start, h, *more):
+        starts = start + h * (length * jnp.arange(count // length)).astype(h.dtype)
+        y, _ = jax.lax.scan(lambda y, t: (tuple(piece(y, t, h, *more)), None), tuple(y), starts)
+        if last is None:
+            return y
+        return last(y, start + h * h.dtype.type(count - rest), h, *more)
+
+    return advance
+
+
+def lengths(count: int, total: int) -> tuple[int, int]:
+    """The number of steps in each piece, and in a shorter last piece (0: there is none).
+
+    A piece has about √total steps, if possible a divisor of `count`. The first state of each interval is stored in any
+    case, so that with many intervals none is divided.
+    """
+    root = math.sqrt(total)
+    if count <= max(UNDIVIDED, root):
+        return count, 0
+    near = [n for n in range(math.ceil(root / 2), int(2 * root) + 1) if count % n == 0]
+    best = min(near, key=lambda n: abs(math.log(n / root)), default=round(root))
+    return best, count % best

@@ -9,7 +9,7 @@ import numpy as np
 import optimistix as optx
 
 from jaxhamel._compiled import compiled
-from jaxhamel._search._optax import updated
+from jaxhamel._search._stepwise import updated
 from jaxhamel.identify._linearised._arrow import ArrowMatrix
 
 HUGE = 1e15  # a large residual whose square is still finite in single precision

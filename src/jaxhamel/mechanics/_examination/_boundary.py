@@ -3,13 +3,13 @@
 Shapes are traced once for each kind of system and arguments; values are checked where they are concrete.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
+from jaxtyping import Array, ArrayLike
 
 from jaxhamel import _checks
 from jaxhamel._shapes import Seen
@@ -31,7 +31,6 @@ from jaxhamel.mechanics._controls._kinematic import Kinematic, inner
 from jaxhamel.mechanics._controls._moving_parts import MovingParts
 from jaxhamel.mechanics._equations._gauss import of_lagrangian
 from jaxhamel.mechanics._examination._agreement import check_agreement, run_quickly
-from jaxhamel.mechanics._examination._conditioning import conditioning
 from jaxhamel.mechanics._system import System, counts, dtype_of, overrides
 
 _TRACED = Seen()
@@ -190,3 +189,36 @@ def methods(system: System) -> list[str]:
     # a system that gives bodies needs no Lagrangian
     needed = overrides(system, "lagrangian") or "bodies" not in given
     return [*(["lagrangian"] if needed else []), *own, *given]
+
+
+# Rank and condition number of a matrix of concrete numbers, by its singular values; for messages and summaries.
+
+
+class Conditioning(NamedTuple):
+    """σ_1 / σ_r and the number r of singular values above rounding, of a matrix of `shape`.
+
+    - `rank`: r, the number of σ_i > 100 ε σ_1.
+    - `condition`: σ_1 / σ_min, infinite for a matrix without full rank, 1 for one without entries.
+    """
+
+    shape: tuple[int, ...]
+    rank: int
+    condition: float
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the rows (or the columns, if there are fewer) are linearly independent."""
+        return self.rank == min(self.shape)
+
+
+def conditioning(matrix: ArrayLike) -> Conditioning:
+    """Rank and condition number of `matrix`, `(m, n)`; entries that are not finite make it rank 0."""
+    array = np.asarray(matrix)
+    if min(array.shape) == 0:
+        return Conditioning(array.shape, 0, 1.0)
+    if not np.all(np.isfinite(array)):
+        return Conditioning(array.shape, 0, np.inf)
+    values = np.linalg.svd(array, compute_uv=False)
+    rank = int(np.sum(values > 100.0 * np.finfo(array.dtype).eps * values[0]))
+    full = rank == min(array.shape)
+    return Conditioning(array.shape, rank, float(values[0] / values[-1]) if full else np.inf)

@@ -36,8 +36,12 @@ from jaxhamel.mechanics._examination._agreement import (
     inverse_error,
     run_quickly,
 )
-from jaxhamel.mechanics._examination._boundary import methods, takes_control
-from jaxhamel.mechanics._examination._conditioning import Conditioning, conditioning
+from jaxhamel.mechanics._examination._boundary import (
+    Conditioning,
+    conditioning,
+    methods,
+    takes_control,
+)
 from jaxhamel.mechanics._examination._examination_table import table
 from jaxhamel.mechanics._examination._hypotheses import COMPARED, steps_around
 from jaxhamel.mechanics._kinematics import applied_force, lagrangian, prepare, velocity_of
