@@ -46,9 +46,9 @@ def _in_lanes(
 #
 # The first-level cache of current processors has 64 sets of lines of 64 bytes; an address belongs to set ⌊address / 64⌋ mod
 # 64. XLA places the columns of a program one after the other. Columns of 1,024 doubles thus all begin in the same set, which
-# holds eight or twelve lines, so that a loop over forty columns misses the cache every time. With an odd number of lines in a
-# column they begin in different sets. The padding repeats the last trajectory and is cut off from the results. Timings:
-# docs/performance.md#spread-columns.
+# holds eight or twelve lines, so that a loop over forty columns misses the cache every time. With an odd number of lines
+# in a column they begin in different sets. The padding repeats the last trajectory and is cut off from the results.
+# Timings: docs/performance.md#spread-columns.
 
 
 LINE, SETS = 64, 64

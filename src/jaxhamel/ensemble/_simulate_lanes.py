@@ -1,4 +1,4 @@
-"""`ensemble.simulate` with equal steps in lanes."""
+"""`ensemble.simulate` in lanes: by equal steps, and by adaptive steps of each trajectory."""
 
 import warnings
 from typing import Any
