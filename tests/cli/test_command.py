@@ -1,6 +1,7 @@
 """The command itself: help that teaches, the list of scenarios, missing extras, documentation of keys."""
 
 import runpy
+import shlex
 import signal
 import subprocess
 import sys
@@ -112,3 +113,16 @@ for arguments in {list(WITHOUT_JAX)}:
     assert ended == [f"ended {status} False {call}" for call, status in WITHOUT_JAX.items()], (
         run.stderr
     )
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="descriptors")
+def test_closed_standard_streams_change_nothing():
+    """A shell's `<&- >&- 2>&-`: no file may get the number of one, since messages would go into it."""
+    code = (
+        "import os, sys; from jaxhamel.cli import guard, main; "
+        "null = lambda i: os.fstat(i).st_rdev == os.stat(os.devnull).st_rdev; "
+        "guard.end = lambda status, *words: os._exit(status + 40 * all(map(null, range(3)))); "
+        "sys.argv = ['jaxhamel', 'simulate', 'heavy-top', '--set', 'time.ende=1']; main()"
+    )
+    program = f"{sys.executable} -c {shlex.quote(code)} <&- >&- 2>&-"
+    assert subprocess.run(["sh", "-c", program], check=False).returncode == 42

@@ -10,6 +10,7 @@ EXTRAS = ("typer", "rich", "matplotlib", "zarr")
 
 def main() -> None:
     """Entry point of the command `jaxhamel`."""
+    _open_streams()
     guard.begin()
     import io
     import time
@@ -45,6 +46,18 @@ def main() -> None:
     finally:
         guard.finish()
         _without_output()
+
+
+def _open_streams() -> None:
+    """Puts the null device in place of closed standard streams; the next files that are opened would get their numbers."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            opened = os.open(os.devnull, os.O_RDWR)
+            if opened != number:
+                os.dup2(opened, number)
+                os.close(opened)
+            mode = "w" if number else "r"
+            setattr(sys, name, os.fdopen(number, mode, encoding="utf-8", closefd=False))
 
 
 def _without_output() -> None:
