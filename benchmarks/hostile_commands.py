@@ -168,11 +168,8 @@ def _sorted(case: Case, status: int | None, text: str, folder: Path) -> str:
         return "silent"
     if status not in case.status or (status and case.says not in " ".join(text.split())):
         return "wrong"
-    return (
-        "long"
-        if len(text) > LONGEST and "Usage:" not in text and "own.py" not in str(case.arguments)
-        else "good"
-    )
+    asked = "own.py" in str(case.arguments) or "JAX_LOG_COMPILES" in case.environment
+    return "long" if len(text) > LONGEST and "Usage:" not in text and not asked else "good"
 
 
 def _obeyed(text: str, there: list[Path]) -> bool:
