@@ -35,6 +35,7 @@ from pathlib import Path
 
 from hostile_cases import IMAGE, Case, drawn
 from hostile_known import known
+from hostile_systems import drawn_system
 
 INPUTS = ("said", "victim", "secret.csv")
 CAPABILITIES = "-dac_override,-dac_read_search"
@@ -202,6 +203,12 @@ def main() -> int:
     parser.add_argument(
         "--random", type=int, default=100, help="inputs drawn, beside those that are known"
     )
+    parser.add_argument(
+        "--systems",
+        type=int,
+        default=0,
+        help="named systems with extreme parameters, drawn after these",
+    )
     parser.add_argument("--limit", type=float, default=60.0, help="seconds of one input")
     parser.add_argument("--skip", type=int, default=0)
     parser.add_argument("--only", type=int, default=10**9, help="how many at most")
@@ -215,6 +222,7 @@ def main() -> int:
     preload()
     rng = random.Random(asked.seed)
     cases = list(enumerate([*known(), *(drawn(rng) for _ in range(asked.random))]))
+    cases += list(enumerate([drawn_system(rng) for _ in range(asked.systems)], len(cases)))
     if asked.numbers:
         cases = [cases[i] for i in asked.numbers]
     if asked.shuffle:
