@@ -58,7 +58,7 @@ class AbstractSpace(eqx.Module):
     Every operation checks the shapes of its arguments, also those of a subclass.
     """
 
-    def __init_subclass__(cls, **options: Any):
+    def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         for name in _OPERANDS.keys() & vars(cls).keys():
             setattr(cls, name, checked(vars(cls)[name]))
