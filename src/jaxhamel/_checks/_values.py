@@ -54,7 +54,9 @@ def is_real(value) -> bool:
         return getattr(value.dtype, "kind", "") in tuple("biufV")  # V: bfloat16 and similar types
     if isinstance(value, list | tuple):
         return all(map(is_real, value))
-    return isinstance(value, bool | int | float) or hasattr(value, "shape")
+    if isinstance(value, int):
+        return abs(value) < 2**1023  # larger ones are no floating-point numbers
+    return isinstance(value, float) or hasattr(value, "shape")
 
 
 def check_finite(name: str, value) -> None:
