@@ -77,6 +77,9 @@ def test_a_single_trajectory_is_divided_likewise():
     expected = by_numpy(MATRIX[0], RHS[0], SHARED)[0]
     np.testing.assert_allclose(run(*given), expected, rtol=1e-11, atol=1e-15)
     assert "xla_cpu_small_call" in run.lower(*given).as_text()
+    closed = jax.make_jaxpr(square)(*given)
+    program = scalarise(closed, [True, True, False], blocks=True)
+    assert program.operations()["sin"] == LARGE  # those ahead of the factorisation count
 
 
 def test_blocks_on_which_no_result_depends_are_left_out():

@@ -155,3 +155,12 @@ def test_what_all_lanes_share_is_one_kernel_unless_it_is_long(sines, kernels):
     x, s = np.linspace(0.0, 1.0, 100), np.array(0.3)
     assert run.lower(x, s).as_text().count("stablehlo.reduce_window") == kernels
     np.testing.assert_allclose(run(x, s), jax.vmap(f, (0, None))(x, s), rtol=1e-14)
+
+
+def test_more_results_than_a_window_can_have():
+    """XLA ends the process at a window of 1,000 results: of few lanes, too, they come from several."""
+    outer = lambda x: jnp.outer(x, jnp.sin(x))  # noqa: E731
+    x = RNG.normal(size=(2, 34))
+    lowered = jax.jit(lanes(outer)).lower(x)
+    assert lowered.as_text().count('"stablehlo.reduce_window"') > 1
+    np.testing.assert_allclose(lowered.compile()(x), jax.vmap(outer)(x), rtol=1e-14)

@@ -11,7 +11,7 @@ from jaxhamel._lanes._graph._nodes import Unsupported
 from jaxhamel._lanes._program import scalarise
 from jaxhamel._lanes._rules._primitives import primitive_of
 from jaxhamel._lanes._transform import run_traced, traced
-from jaxhamel._lanes._xla_cpu._one_loop import one_kernel_works
+from jaxhamel._lanes._xla_cpu._one_loop import MOST_VALUES, one_kernel_works
 
 # The largest ratio of scalar operations to array operations: right-hand sides with long arrays compile faster as arrays
 # (docs/performance.md#one-lane).
@@ -67,6 +67,8 @@ def is_worth_it(closed, batched: list[bool]) -> bool:
     try:
         program = scalarise(closed, batched, int(_DEAD * most), whole=True, blocks=True)
     except Unsupported:
+        return False
+    if any(sum(x.size for x in each.operands) > MOST_VALUES for each in program.graph.blocks):
         return False
     length = program.length()
     in_sines = length - program.operations().total()

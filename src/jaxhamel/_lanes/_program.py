@@ -28,16 +28,19 @@ class Program(NamedTuple):
 
     def operations(self):
         """The number of scalar operations of each name."""
-        return self.graph.operations(self._ends())
+        return self.graph.operations(self._all_ends())
 
     def length(self) -> int:
         """An estimate of the operations that a processor does."""
-        ends = self._ends() + [i for x in self.graph.blocks for i in _numbers(x.operands)]
-        nodes = (self.graph.nodes[i] for i in self.graph.needed(ends))
+        nodes = (self.graph.nodes[i] for i in self.graph.needed(self._all_ends()))
         return sum(length(node) for node in nodes if node.primitive is not None)
 
     def _ends(self) -> list[int]:
         return _numbers(self.outputs)
+
+    def _all_ends(self) -> list[int]:
+        """The results, and the operands of operations on arrays."""
+        return self._ends() + [i for x in self.graph.blocks for i in _numbers(x.operands)]
 
     def __call__(self, *inputs: list) -> list[list]:
         """Computes the entries of each output from those of each input: (B,) vectors, or scalars if nothing varies."""

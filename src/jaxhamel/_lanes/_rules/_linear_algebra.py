@@ -15,7 +15,7 @@ from jaxhamel._lanes._graph._primitive import Kind, Primitive
 from jaxhamel._lanes._symmetric_solve import NAME as SYMMETRIC_SOLVE
 
 # The most rows of a matrix that is written out. LDLᵀ takes n³/6 products and differences; row exchanges add n³ selections.
-MOST_ROWS = {"cholesky": 8, "lu": 8, "triangular_solve": 8, SYMMETRIC_SOLVE: 24}
+MOST_ROWS = {"cholesky": 8, "lu": 8, "triangular_solve": 8, SYMMETRIC_SOLVE: 20}
 
 
 def _of_matrices(rule: Callable) -> Callable:

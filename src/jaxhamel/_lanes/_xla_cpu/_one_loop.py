@@ -102,11 +102,11 @@ def run_in_one_loop(graph, parts: Split, values: dict[int, Any], size: int) -> d
 
     A long program becomes several loops, one after the other: see `_pieces`. Each loop computes the lane-independent values
     that it reads. Passing them as scalars instead costs a vector for each (docs/performance.md#pieces). One kernel for a
-    few lanes is not vectorised and takes a program of any length.
+    few lanes is not vectorised and takes a program of any length, but not of any number of results.
     """
     known = dict(values)
-    whole = [parts] if parts.results else []
-    for piece in whole if in_one_kernel(size) else pieces(graph, parts):
+    whole = in_one_kernel(size) and 0 < len(parts.results) <= MOST_VALUES >= len(parts.given)
+    for piece in [parts] if whole else pieces(graph, parts):
         known.update(_run(graph, piece, known, size))
     return {i: known[i] for i in parts.results}
 
@@ -181,6 +181,10 @@ def one_kernel_works() -> bool:
     False with several devices: XLA may partition the call among them, and then fails to communicate between the parts.
     """
     return not is_described() and jax.device_count() == 1 and _tried()[1]
+
+
+# The most values that one loop reads or writes: XLA ends the process at 1,000 (jaxlib 0.10.2).
+MOST_VALUES = 900
 
 
 def in_one_kernel(size: int) -> bool:
