@@ -63,9 +63,29 @@ def test_given_adjoints_are_used(adjoint, differentiate, gradient):
     np.testing.assert_allclose(got, gradient, atol=1e-8)
 
 
-def test_forward_mode_alone_still_refuses_reverse():
-    with pytest.raises(ValueError, match="Reverse-mode differentiation does not work"):
-        jax.grad(lambda a: loss(a, diffrax.ForwardMode()))(AMPLITUDES)
+def along(f):
+    return lambda a: jax.jvp(f, (a,), (AMPLITUDES,))[1]
+
+
+@pytest.mark.parametrize(
+    ("adjoint", "differentiate", "message"),
+    [
+        (diffrax.ForwardMode(), jax.grad, "ForwardMode, which has no reverse mode .*DirectAdjoint"),
+        (diffrax.ForwardMode(), lambda f: jax.grad(along(f)), "has no reverse mode"),
+        (diffrax.RecursiveCheckpointAdjoint(), along, "Recursive.* which has no forward mode"),
+        (diffrax.RecursiveCheckpointAdjoint(), lambda f: along(jax.grad(f)), "no forward mode"),
+        (
+            diffrax.RecursiveCheckpointAdjoint(),
+            lambda f: jax.grad(lambda a: jnp.sum(jax.grad(f)(a))),
+            "RecursiveCheckpointAdjoint, which has no second derivatives. .*DirectAdjoint",
+        ),
+    ],
+    ids=["reverse", "reverse over forward", "forward", "forward over reverse", "reverse twice"],
+)
+def test_a_mode_that_an_adjoint_lacks_is_refused_by_name(adjoint, differentiate, message):
+    refused = jax.jit(differentiate(lambda a: loss(a, adjoint)))
+    with pytest.raises(ValueError, match=message):
+        refused(AMPLITUDES)
 
 
 def test_jacobians_of_many_outputs():

@@ -19,6 +19,7 @@ from jaxhamel.mechanics._checks._constraints import check_project
 from jaxhamel.mechanics._checks._system import check_a_system
 from jaxhamel.mechanics._constraints._holonomic import check_closed
 from jaxhamel.mechanics._examination._boundary import check_control, check_forms
+from jaxhamel.simulate import _one_mode as one_mode
 from jaxhamel.simulate._adjoint import AutoAdjoint
 from jaxhamel.simulate._checks import (
     check_adjoint,
@@ -140,7 +141,8 @@ def simulate(
         "dense": dense,
         "progress_meter": meter(progress),
     }
-    solution = _solve(system, control, (q0, u0), ts, steps, options, route, layout)
+    inputs = one_mode.given(adjoint, (system, control, (q0, u0), ts))
+    solution = one_mode.returned(adjoint, _solve(*inputs, steps, options, route, layout))
     given = SystemAndControl.of(system, control)
     return Trajectory(ts=ts, given=given, metric=metric, **solution)
 

@@ -1,0 +1,79 @@
+"""Refuses by name the mode of differentiation that an adjoint of diffrax lacks.
+
+`ForwardMode` cannot be reversed, and `RecursiveCheckpointAdjoint` cannot be pushed forward nor differentiated again. JAX
+says so of the loop or the function inside diffrax; here a linear identity, put in front of the solve or behind it,
+raises the error first.
+"""
+
+from typing import Any
+
+import diffrax
+import equinox as eqx
+import jax
+from jax.extend.core import Primitive
+from jax.interpreters import ad, batching, mlir
+
+_USE = "Use None, or diffrax.DirectAdjoint(): both modes and second derivatives."
+_NO_REVERSE = (
+    "`adjoint` is ForwardMode, which has no reverse mode (`jax.grad`, `jax.jacrev`, `jax.vjp`). "
+    f"{_USE} diffrax.RecursiveCheckpointAdjoint() has reverse mode alone."
+)
+_NO_FORWARD = (
+    "`adjoint` is RecursiveCheckpointAdjoint, which has no forward mode (`jax.jvp`, `jax.jacfwd`). "
+    f"{_USE} diffrax.ForwardMode() has forward mode alone."
+)
+_NOT_TWICE = f"`adjoint` is RecursiveCheckpointAdjoint, which has no second derivatives. {_USE}"
+
+
+def given(adjoint: diffrax.AbstractAdjoint | None, inputs: Any) -> Any:
+    """The inputs of a solve; their tangents cannot be pushed through an adjoint without forward mode."""
+    if isinstance(adjoint, diffrax.RecursiveCheckpointAdjoint):
+        return _each(_with_tangent_only_reversed, inputs)
+    return inputs
+
+
+def returned(adjoint: diffrax.AbstractAdjoint | None, outputs: Any) -> Any:
+    """The outputs of a solve; their cotangents cannot be pulled back through an adjoint without reverse mode."""
+    if isinstance(adjoint, diffrax.ForwardMode):
+        return _each(lambda x: _only_forward_p.bind(x, reason=_NO_REVERSE), outputs)
+    return outputs
+
+
+def _each(function, tree):
+    return jax.tree.map(lambda x: function(x) if eqx.is_inexact_array(x) else x, tree)
+
+
+@jax.custom_jvp
+def _with_tangent_only_reversed(x):
+    return x
+
+
+@_with_tangent_only_reversed.defjvp
+def _tangent(primals, tangents):
+    out = _with_tangent_only_reversed(primals[0])  # for a second differentiation around this one
+    return out, _only_reversed_p.bind(tangents[0])
+
+
+_only_forward_p = Primitive("jaxhamel_only_forward")
+_only_reversed_p = Primitive("jaxhamel_only_reversed")
+
+
+def _refuse_to_transpose(_, x, *, reason):
+    raise ValueError(reason)
+
+
+def _refuse_to_run(x):
+    raise ValueError(_NO_FORWARD)
+
+
+_only_forward_p.def_impl(lambda x, reason: x)
+_only_forward_p.def_abstract_eval(lambda x, reason: x)
+ad.deflinear2(_only_forward_p, _refuse_to_transpose)
+batching.defvectorized(_only_forward_p)
+mlir.register_lowering(_only_forward_p, mlir.lower_fun(lambda x, reason: x, False))
+
+_only_reversed_p.def_impl(_refuse_to_run)
+_only_reversed_p.def_abstract_eval(lambda x: x)
+ad.deflinear2(_only_reversed_p, lambda ct, _: [_only_forward_p.bind(ct, reason=_NOT_TWICE)])
+batching.defvectorized(_only_reversed_p)
+mlir.register_lowering(_only_reversed_p, mlir.lower_fun(_refuse_to_run, False))
