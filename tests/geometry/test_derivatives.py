@@ -132,3 +132,36 @@ def test_half_a_turn_exactly():
     q = jnp.array([0.0, 0.6, 0.0, 0.8])
     np.testing.assert_allclose(SO3().log(q), np.pi * q[1:], rtol=1e-15)
     assert np.all(np.isfinite(jax.jit(jax.jacfwd(jax.jacrev(SO3().log)))(q)))
+
+
+@jax.jit
+def over_reverse(points, v):
+    """Hessian times v of a product of exponentials and a logarithm, without a loop and in one; forward over reverse."""
+
+    def turned(q, delta):
+        return SO3().retract(q, delta)
+
+    def value(q):
+        return jnp.dot(jnp.array([0.3, 0.2, 0.5]), SO3().log(q)) + q[1] * q[2]
+
+    def plain(x):
+        return value(turned(turned(SO3().identity(float), x), x / 2))
+
+    def in_a_loop(x):
+        q0 = SO3().identity(float)
+        return value(
+            jax.lax.scan(lambda q, h: (turned(q, h * x), None), q0, jnp.array([1, 0.5]))[0]
+        )
+
+    def hessian(f):
+        return jax.vmap(lambda x: jax.jvp(jax.grad(f), (x,), (v,))[1])(points)
+
+    return hessian(plain), hessian(in_a_loop)
+
+
+def test_forward_over_reverse_in_a_loop():
+    """JAX drops derivative rules there: what it inlines must have finite and right derivatives, at the identity too."""
+    points = jnp.array([[0.0, 0, 0], [1e-9, 0, 2e-9], [1e-4, -2e-4, 0], [0.3, -0.2, 0.7]])
+    plain, looped = over_reverse(points, jnp.array([0.6, -0.8, 0.3]))
+    np.testing.assert_allclose(looped, plain, rtol=0, atol=1e-12)
+    assert np.max(np.abs(plain[0])) > 0.1

@@ -33,7 +33,7 @@ def entire(k: int, x: Float[Array, ""]) -> Scalar:
     **Returns:** C_k(x), same shape and dtype; derivatives of every order in x are finite.
     """
     if k == 0:
-        return jnp.cos(jnp.sqrt(x))
+        return _cos(x)
     if k == 1:
         return _sinc(x)
     if k == 2:
@@ -47,10 +47,25 @@ def _entire_jvp(k, primals, tangents):
     return entire(k, x), (k * entire(k + 2, x) - entire(k + 1, x)) / 2 * dx
 
 
+# Reverse mode of a loop drops the derivative rule of `entire` and inlines these. Near 0 they are series, because the
+# derivatives of sin(√x)/√x cancel there: with x = |φ|², second derivatives by φ would be wrong by ε/|φ|.
+_NEAR = 1e-3
+
+
+def _cos(x):
+    """cos √x."""
+    near = x < _NEAR
+    small = jnp.where(near, x, 0)
+    series = 1 - small / 2 * (1 - small / 12 * (1 - small / 30 * (1 - small / 56)))
+    return jnp.where(near, series, jnp.cos(jnp.sqrt(jnp.where(near, 1, x))))
+
+
 def _sinc(x):
-    """sin(√x)/√x; the derivative rule of `entire` never looks inside."""
-    theta = jnp.sqrt(jnp.where(x > 0, x, 1))
-    return jnp.where(x > 0, jnp.sin(theta) / theta, 1)
+    """sin(√x)/√x."""
+    near = x < _NEAR
+    small, theta = jnp.where(near, x, 0), jnp.sqrt(jnp.where(near, 1, x))
+    series = 1 - small / 6 * (1 - small / 20 * (1 - small / 42))
+    return jnp.where(near, series, jnp.sin(theta) / theta)
 
 
 def _above_two(k: int, x):

@@ -40,10 +40,14 @@ def _log_quaternion_jvp(primals, tangents):
 
 
 def _angle_over_sine(w, s):
-    """2 atan2(√s, w)/√s for w ≥ 0, and 2/w where that is the same (s may underflow)."""
+    """2 atan2(√s, w)/√s for w ≥ 0, and its series where that is the same (s may underflow).
+
+    The series has the slope that reverse mode of a loop needs, where JAX inlines this and drops the rule above.
+    """
     near = s < w * w * jnp.finfo(w.dtype).eps
-    norm = jnp.sqrt(jnp.where(near, 1, s))
-    return jnp.where(near, 2 / jnp.where(near, w, 1), 2 * jnp.atan2(norm, w) / norm)
+    norm, positive = jnp.sqrt(jnp.where(near, 1, s)), jnp.where(near, w, 1)
+    series = 2 / positive * (1 - jnp.where(near, s, 0) / (3 * positive * positive))
+    return jnp.where(near, series, 2 * jnp.atan2(norm, w) / norm)
 
 
 def dexp_apply(phi: Vector3, a: Vector3) -> Vector3:
