@@ -121,3 +121,24 @@ def test_euler_poincare(arguments, options, message):
     options = {k: jnp.asarray(v) if k == "force" else v for k, v in options.items()}
     with pytest.raises(ValueError, match=message):
         mechanics.euler_poincare(*arguments, **options)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "message"),
+    [
+        ("coadjoint", (SO3(), V, U3), r"`xi` has shape \(4,\); it must have shape \(3,\)"),
+        ("coadjoint", (SO3(), U3, jnp.eye(3)), r"`mu` has shape \(3, 3\)"),
+        ("diamond", (jnp.cross, V, U3, 3), r"`w`.*\(4,\)"),
+        ("velocity_transformation", (SO3(), V), r"`phi` has shape \(4,\)"),
+        ("coriolis_matrix", (SO3(), V), r"`momentum` has shape \(4,\)"),
+        ("body_acceleration", (SO3(), jnp.eye(4), U3), r"`inertia` has shape \(4, 4\).*\(3, 3\)"),
+        ("body_acceleration", (SO3(), jnp.eye(3), V), r"`v` has shape \(4,\)"),
+        ("body_acceleration", (SO3(), jnp.eye(3), U3, jnp.ones(1)), r"`force` has shape \(1,\)"),
+        ("symmetric_solve", (jnp.ones((3, 2)), U3), r"`matrix` has shape \(3, 2\).*square"),
+        ("symmetric_solve", (jnp.eye(3), V), r"`rhs` has shape \(4,\); it must have shape \(3,\)"),
+        ("inverse", (jnp.ones((2, 3, 3)),), r"`matrix` has shape \(2, 3, 3\).*vmap"),
+    ],
+)  # fmt: skip
+def test_argument_is_named(name, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        getattr(mechanics, name)(*arguments)

@@ -116,7 +116,7 @@ def large_batch():
 
 
 def test_batches_of_large_matrices():
-    """Values and derivatives of a batch, also where one of the two is shared, against NumPy."""
+    """Values and derivatives of a batch, and values where one of the two is shared, against NumPy."""
     matrices, rhs = large_batch()
     d_matrices, d_rhs = matrices[::-1] / 7, rhs[::-1]
     both = jax.jvp(jax.vmap(everything), (matrices, rhs), (d_matrices, d_rhs))
@@ -131,6 +131,8 @@ def test_batches_of_large_matrices():
     close(backward, np.linalg.solve(lower.swapaxes(1, 2), rhs))
     close(dx, wanted @ (d_rhs - d_matrices @ x))
     close(d_inverses, -wanted @ d_matrices @ wanted)
+    one = jnp.asarray(matrices[0])
+    close(jax.vmap(lambda b: symmetric_solve(one, b))(rhs), wanted[0] @ rhs)
     _, pull_back = jax.vjp(lambda b: jax.vmap(everything)(matrices, b), rhs)
     (found,) = pull_back((rhs, np.zeros_like(wanted), rhs, 2 * rhs))
     close(found, x + backward + 2 * forward)

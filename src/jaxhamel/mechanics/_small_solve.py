@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from jaxhamel import _lapack
+from jaxhamel import _checks, _lapack
 from jaxhamel._lanes import _symmetric_solve as _primitive
 
 UNROLL_LIMIT = 10
@@ -29,7 +29,11 @@ def symmetric_solve(
     **Arguments:** `matrix` M, `(n, n)`, of which the lower triangle is read; `rhs` b, `(n,)` or `(n, k)`.
 
     **Returns:** x, in the shape of `rhs`. A singular M gives inf or NaN, as a division by zero does.
+
+    **Raises:** `ValueError` for a matrix that is not square, and for another number of rows of `rhs`.
     """
+    _check_square(matrix)
+    _checks.check_shape("rhs", rhs, (len(matrix), *rhs.shape[1:]), "One row for each row of M.")
     return _symmetric_solve(matrix, rhs)
 
 
@@ -42,8 +46,16 @@ def inverse(matrix: Float[Array, "n n"]) -> Float[Array, "n n"]:
     **Arguments:** `matrix` A, `(n, n)`.
 
     **Returns:** B, `(n, n)`; inf or NaN for a singular A.
+
+    **Raises:** `ValueError` for a matrix that is not square.
     """
+    _check_square(matrix)
     return _inverse(matrix)
+
+
+def _check_square(matrix) -> None:
+    size = matrix.shape[0] if matrix.ndim else "n"
+    _checks.check_shape("matrix", matrix, (size, size), "It is square; for a batch take `vmap`.")
 
 
 @jax.custom_jvp

@@ -54,13 +54,19 @@ def diamond(action: Action, w: Parameter, a: Parameter, dim: int) -> Float[Array
     **Arguments:** `action(xi, a)` → ξ a; `w` in the dual of the parameters' space, of the structure of `a`; `dim`: that of
     the group. **Returns:** `(dim,)`. Putkaradze and Rogers 2018, eq. (A.28), (A.29).
     """
+    check_same_structure("w", w, a)
     zero = jnp.zeros(dim, jnp.result_type(*jax.tree.leaves(a)))
     _, pull_back = jax.vjp(lambda xi: action(xi, a), zero)
     return -pull_back(w)[0]
 
 
 def coadjoint(space: AbstractSpace, xi: Velocity, mu: Float[Array, " n"]) -> Float[Array, " n"]:
-    """ad*_ξ μ, ⟨ad*_ξ μ, η⟩ = ⟨μ, [ξ, η]⟩, `(dim,)`. Putkaradze and Rogers 2018, eq. (A.22)."""
+    """ad*_ξ μ, ⟨ad*_ξ μ, η⟩ = ⟨μ, [ξ, η]⟩, `(dim,)`. Putkaradze and Rogers 2018, eq. (A.22).
+
+    **Raises:** `ValueError` for a ξ or μ of the wrong shape.
+    """
+    for name, vector in (("xi", xi), ("mu", mu)):
+        _checks.check_shape(name, vector, (space.dim,), "One entry for each dimension of `space`.")
     return space.ad(xi).T @ mu
 
 

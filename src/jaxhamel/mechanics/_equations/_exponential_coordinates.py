@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from jaxhamel import _checks
 from jaxhamel._typing import Velocity
 from jaxhamel.geometry import AbstractSpace
 from jaxhamel.mechanics._small_solve import symmetric_solve
@@ -18,8 +19,9 @@ from jaxhamel.mechanics._small_solve import symmetric_solve
 def velocity_transformation(space: AbstractSpace, phi: Velocity) -> Float[Array, "n n"]:
     """S(φ) of v = S(φ) φ̇, q = q̄·exp(φ): S = 1 − ½ ad_φ + ⅙ ad_φ² − … = dexp(−φ), in closed form, `(n, n)`.
 
-    From 2012, eq. (28), (29), (59), table 2.
+    **Raises:** `ValueError` for a φ of the wrong shape. From 2012, eq. (28), (29), (59), table 2.
     """
+    _check(space, phi=phi)
     return space.dexp(-phi)
 
 
@@ -28,8 +30,11 @@ def coriolis_matrix(space: AbstractSpace, momentum: Float[Array, " n"]) -> Float
 
     **Arguments:** `space`: the group; `momentum`: p = M v, dual to v, `(n,)`. **Returns:** C `(n, n)`, skew.
 
+    **Raises:** `ValueError` for a momentum of the wrong shape.
+
     From 2012, eq. (57), (109), tables 1 and 2. Twists are (ω, v) here; `linear_first_matrix` gives its order.
     """
+    _check(space, momentum=momentum)
     slope = jax.jacfwd(lambda phi: velocity_transformation(space, phi))(jnp.zeros_like(momentum))
     return jnp.einsum("kij,k->ij", slope - jnp.swapaxes(slope, 1, 2), momentum)
 
@@ -48,8 +53,17 @@ def body_acceleration(
     - `inertia`: M `(n, n)`, constant in the body; Hᵀ I_b H on a subgroup of SE(3), see `geometry.selection_matrix`.
     - `v`: body velocity `(n,)`; `force`: τ, dual to v, `(n,)`, None for none.
 
-    **Returns:** v̇ `(n,)`. From 2012, eq. (48), (104), theorem 5.1.
+    **Returns:** v̇ `(n,)`. **Raises:** `ValueError` for arrays of the wrong shape.
+
+    From 2012, eq. (48), (104), theorem 5.1.
     """
+    _checks.check_shape("inertia", inertia, (space.dim, space.dim), "It is dual to v ⊗ v.")
+    _check(space, v=v, **({} if force is None else {"force": force}))
     momentum = inertia @ v
     right = -(coriolis_matrix(space, momentum) @ v)
     return symmetric_solve(inertia, right if force is None else force + right)
+
+
+def _check(space, **vectors) -> None:
+    for name, vector in vectors.items():
+        _checks.check_shape(name, vector, (space.dim,), "One entry for each dimension of `space`.")
