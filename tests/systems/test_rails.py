@@ -157,6 +157,11 @@ def test_single_precision(float32):
     assert rails(jnp.zeros(1)).dtype == jnp.float32
 
 
+def test_the_default_centre_has_the_precision_of_the_rest():
+    given = (jnp.asarray(x, jnp.float32) for x in ([1.0], [[0.0, 0, 1]], [[1.0, 0, 0]]))
+    assert CircularRails(*given).centre.dtype == jnp.float32
+
+
 UP, EAST = [[0.0, 0, 1]], [[1.0, 0, 0]]
 
 

@@ -35,6 +35,10 @@ class _PlaneRails(eqx.Module):
             check_shape(name, value, (n_masses, 3), "One row for each mass, in the body frame.")
             check_unit_vectors(name, value)
         check_perpendicular("zero", self.zero, "normal", self.normal)
+        if isinstance(
+            centre, int | float
+        ):  # the default, too, in the precision of the other parameters
+            centre = jnp.asarray(centre, self.normal.dtype)
         self.centre = _rows("centre", centre, self.normal)
 
     @property
