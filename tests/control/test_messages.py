@@ -140,3 +140,19 @@ def test_nan_in_a_curve_is_found():
 
     with pytest.raises(ValueError, match=r"^`control` is not finite at t = 0\.75"):
         least_energy(curve=Broken())
+
+
+class Force(control.AbstractCost):
+    """Half the square of the force, without a weight."""
+
+    def running(self, system, t, q, u, control):
+        return control(t)
+
+
+def test_a_cost_of_ones_own_needs_no_weight():
+    problem = least_energy(costs=(Force(),))
+    (cost,) = problem.costs
+    force = lambda t: 2.0 * t[None]  # noqa: E731
+    at = (problem.system, jnp.asarray(3.0), problem.q0, problem.u0, force)
+    np.testing.assert_allclose(cost.running(*at), [6.0])
+    assert cost.final(*at).shape == (0,)

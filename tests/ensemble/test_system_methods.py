@@ -62,6 +62,22 @@ def test_bodies(way):
         WAYS[way](Twice(jnp.asarray(2.0)))
 
 
+@pytest.mark.parametrize("way", ["simulate", "rollout"])
+def test_no_inertia(way):
+    """A mass of zero leaves the accelerations undetermined; any other field may be zero."""
+
+    class Two(Twice):
+        idle: jax.Array
+        bodies = jh.System.bodies
+
+    moving = WAYS[way](Two(jnp.asarray(2.0), jnp.asarray(0.0)))
+    assert np.all(np.isfinite(jax.tree.leaves(moving)[0]))
+    with pytest.raises(
+        ValueError, match=r"mass matrix of Two is singular.*among its fields: `mass`"
+    ):
+        WAYS[way](Two(jnp.asarray(0.0), jnp.asarray(1.0)))
+
+
 def test_systems_of_their_own():
     """One trajectory's shapes, the first one's values."""
     systems = jax.vmap(Sled)(jnp.ones(4))

@@ -18,10 +18,19 @@ from jaxhamel.ensemble._checks._members import (
 from jaxhamel.ensemble._members._known import Known
 from jaxhamel.geometry import AbstractSpace
 from jaxhamel.mechanics import System, as_control
-from jaxhamel.mechanics._checks._system import check_a_system, check_frame_at, check_takes_control
+from jaxhamel.mechanics._checks._system import (
+    any_field_is_zero,
+    check_a_system,
+    check_frame_at,
+    check_takes_control,
+)
 from jaxhamel.mechanics._controls._kinematic import inner
 from jaxhamel.mechanics._examination._agreement import check_agreement
-from jaxhamel.mechanics._examination._boundary import check_methods, takes_control
+from jaxhamel.mechanics._examination._boundary import (
+    check_methods,
+    check_regular_mass,
+    takes_control,
+)
 from jaxhamel.mechanics._system import is_ours
 from jaxhamel.simulate._simulate import dtype_of_state
 
@@ -89,7 +98,7 @@ class Members(eqx.Module):
     def _check_system(self) -> None:
         """Checks the methods of the system by one trajectory's shapes, and their agreement by the first one's values.
 
-        A frame that all trajectories share must be regular.
+        A frame that all trajectories share must be regular; so must the first mass matrix if a field of their system is 0.
         """
         abstract = [jax.ShapeDtypeStruct(x.shape[1:], x.dtype) for x in self.own]
         system, q0, u0, control = self.with_own(abstract)
@@ -103,6 +112,8 @@ class Members(eqx.Module):
             check_agreement(*first)
             if self.shares(0) and self.shares(1):  # a singular frame is then that of all
                 check_frame_at(*first[:3])
+            if self.shares(0) and any_field_is_zero(first[0]):  # it may be the only inertia
+                check_regular_mass(*first)
 
     @property
     def own(self) -> list[Any]:

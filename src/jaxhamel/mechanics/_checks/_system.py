@@ -200,6 +200,11 @@ def check_mass_matrix(system, matrix, found) -> None:
     )
 
 
+def any_field_is_zero(system) -> bool:
+    """Whether an array of the system has no entry but 0; False where its numbers are not known."""
+    return any(map(_is_zero, jax.tree.leaves(system)))
+
+
 def _is_zero(leaf) -> bool:
     array = concrete(leaf)
     return array is not None and array.size > 0 and not np.any(array)
