@@ -1,5 +1,6 @@
 """The posterior of a linear problem is the normal distribution of least squares."""
 
+import equinox as eqx
 import jax
 import numpy as np
 import pytest
@@ -40,6 +41,25 @@ def test_is_the_normal_distribution_of_least_squares(estimate, found):
     np.testing.assert_allclose(found.fisher, [std], rtol=1e-3)
     assert found.r_hat[0] < 1.02
     assert "thrust" in str(found)
+
+
+def test_widths_of_starts_offsets_and_parameter():
+    """Standard deviations by which the chains scale (x₀, v₀) of both runs, the sensor's offset in each, and a."""
+    from jaxhamel.identify._posterior import _Target
+
+    rng = np.random.default_rng(5)
+    runs = [identify.Run(TS, {"place": 0.7 * TS**2 + 0.1 * rng.normal(size=TS.size)}) for _ in "ab"]
+    sensor = eqx.tree_at(lambda m: m.offset, PLACE, 0.5, is_leaf=lambda x: x is None)
+    sought = [identify.Free("thrust", unit="m/s²")]
+    estimate = identify.fit(identify.Problem(Particle(1.0, 1.0), sought, [sensor], runs))
+    one, none = np.ones_like(TS)[:, None], np.zeros((TS.size, 2))
+    start = np.column_stack([one, TS])
+    a = TS[:, None] ** 2 / 2
+    rows = [[start, none, one, 0 * one, a], [none, start, 0 * one, one, a]]
+    prior = np.hstack([np.zeros((2, 4)), np.eye(2) / 0.5, np.zeros((2, 1))])
+    J = np.vstack([np.block(rows) / 0.1, prior])
+    widths = np.sqrt(np.diagonal(np.linalg.inv(J.T @ J)))
+    np.testing.assert_allclose(_Target.of(estimate).scale, widths, rtol=1e-4)
 
 
 def test_other_numbers_compile_nothing_again(estimate, found):

@@ -99,6 +99,16 @@ def test_png_is_written_opaque_and_repeatable(tmp_path, name):
     assert imread(tmp_path / "a.png")[..., 3].min() == 1.0
 
 
+def test_titles_stand_above_legends():
+    figure = angles_figure(TS, np.column_stack([np.sin(TS), np.cos(TS)]), title="Angles")
+    figure.canvas.draw()
+    axes = figure.axes[0]
+    title = next(x for x in (axes.title, axes._left_title, axes._right_title) if x.get_text())
+    above, below = title.get_window_extent(), axes.get_legend().get_window_extent()
+    assert title.get_text() == "Angles"
+    assert above.y0 >= below.y1
+
+
 def test_a_settled_figure_stays_as_it_was_laid_out():
     """Its axes lie where laying out puts them, and do not move when a label grows; settling again lays nothing out."""
     laid_out, settled = (path_figure(np.outer(TS, [1, 2])) for _ in range(2))
