@@ -98,7 +98,7 @@ class Members(eqx.Module):
     def _check_system(self) -> None:
         """Checks the methods of the system by one trajectory's shapes, and their agreement by the first one's values.
 
-        A frame that all trajectories share must be regular; so must the first mass matrix if a field of their system is 0.
+        A frame that all trajectories share must be regular; so must a mass matrix be where a field is 0.
         """
         abstract = [jax.ShapeDtypeStruct(x.shape[1:], x.dtype) for x in self.own]
         system, q0, u0, control = self.with_own(abstract)
@@ -112,8 +112,22 @@ class Members(eqx.Module):
             check_agreement(*first)
             if self.shares(0) and self.shares(1):  # a singular frame is then that of all
                 check_frame_at(*first[:3])
-            if self.shares(0) and any_field_is_zero(first[0]):  # it may be the only inertia
-                check_regular_mass(*first)
+            for index in self._perhaps_without_inertia(first[0]):
+                self._check_inertia(index, dtype)
+
+    def _perhaps_without_inertia(self, first: System) -> list[int]:
+        """Trajectories with the smallest entry of a field, if it is not positive; 0 if a shared field is zero."""
+        batched = self.batched[: len(jax.tree.leaves(first))]
+        varying = [x for x, varies in zip(self.leaves, batched, strict=False) if varies]
+        found = {index for x in varying for index in _standing_out(np.asarray(x))}
+        return sorted(found | ({0} if any_field_is_zero(first) else set()))
+
+    def _check_inertia(self, index: int, dtype) -> None:
+        """Checks that the mass matrix of one trajectory is regular at its start."""
+        try:
+            check_regular_mass(*_first_of(self.with_own([x[index] for x in self.own]), dtype))
+        except ValueError as error:
+            raise wrong_member(index, error) from None
 
     @property
     def own(self) -> list[Any]:
