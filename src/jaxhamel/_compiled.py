@@ -123,7 +123,8 @@ class _Programs:
         return cast(Any, eqx.filter_jit)(again, **self.options)
 
     def _first(self, key, walk, leaves, program):
-        self._count(program.others)
+        if not _is_tracing():  # within a trace it is compiled as a part of that program
+            self._count(program.others)
         args, kwargs = jax.tree.unflatten(program.structure, leaves)
         found = program.run(*args, **kwargs)
         after = _walked(self.f, program.others, program.structure)
@@ -145,7 +146,7 @@ class _Programs:
             if self.counts[where] == MANY and where not in _WARNED:
                 _WARNED.add(where)
                 warnings.warn(_ADVICE.format(where=where, many=MANY), stacklevel=5)
-            if self.counts[where] % TOO_MANY == 0 and not _is_tracing():
+            if self.counts[where] % TOO_MANY == 0:
                 _forget_all()
 
 

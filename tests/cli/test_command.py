@@ -116,7 +116,7 @@ for arguments in {list(WITHOUT_JAX)}:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="descriptors")
-def test_closed_standard_streams_change_nothing():
+def test_closed_standard_streams_change_nothing(interruptible):
     """A shell's `<&- >&- 2>&-`: no file may get the number of one, since messages would go into it."""
     code = (
         "import os, sys; from jaxhamel.cli import guard, main; "
