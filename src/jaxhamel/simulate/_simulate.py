@@ -141,9 +141,11 @@ def simulate(
         "dense": dense,
         "progress_meter": meter(progress),
     }
-    inputs = one_mode.given(adjoint, (system, control, (q0, u0), ts))
-    solution = one_mode.returned(adjoint, _solve(*inputs, steps, options, route, layout))
     given = SystemAndControl.of(system, control)
+    inputs = one_mode.given(adjoint, (system, control, (q0, u0), ts))
+    system, control, y0, times = inputs
+    solution = _solve(system, control, y0, times, steps, options, route, layout)
+    solution = one_mode.returned(adjoint, solution)
     return Trajectory(ts=ts, given=given, metric=metric, **solution)
 
 
