@@ -17,7 +17,7 @@ from jaxhamel._lapack import one_by_one
 
 
 class TooLarge(Unsupported):
-    """An operation that has a rule, on arrays too large for it to be written out."""
+    """The arrays of an operation are too large for lanes to write it out as scalar operations."""
 
 
 class Block(NamedTuple):

@@ -96,7 +96,7 @@ _OPTIONS = {"rtol", "atol", "solver", "max_steps", "route"}
 
 
 def takes_adaptive_steps(members: Members, ts: ArrayLike, options: dict[str, Any]) -> bool:
-    """Whether lanes can take the steps of `jaxhamel.simulate`: adaptive, by an explicit pair, with no other options."""
+    """Whether lanes can compute these steps: adaptive, by an explicit Runge-Kutta pair, without further options."""
     given = {name for name, value in options.items() if value is not None}
     solver = options.get("solver")
     space = members.with_own(members.own)[0].space
@@ -112,7 +112,7 @@ def takes_adaptive_steps(members: Members, ts: ArrayLike, options: dict[str, Any
 
 
 def in_adaptive_steps(members: Members, ts: ArrayLike, options: dict[str, Any]) -> Trajectory:
-    """Computes in lanes the same `Trajectory` as `jax.vmap` of `jaxhamel.simulate`."""
+    """Computes the `Trajectory` of all members in lanes; it equals that of `jax.vmap` of `jaxhamel.simulate`."""
     tolerances = tolerances_of(options.get("rtol"), options.get("atol"), None, jnp.result_type(ts))
     solver = diffrax.Tsit5() if options.get("solver") is None else options["solver"]
     most = most_steps(options.get("max_steps"), ts, None, False)

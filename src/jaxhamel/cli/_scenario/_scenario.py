@@ -93,7 +93,7 @@ def load_identification(
 
 
 def _check_others(outline: Table, data: dict[str, Any], check: Check) -> None:
-    """Checks everything but the system's own tables, whose keys its class has; JAX is not imported."""
+    """Checks all tables that do not depend on the class of the system. This does not import JAX."""
     check_known(outline, data)
     others = {name: entry for name, entry in outline.entries.items() if entry is not _schema.ANY}
     check(read(Table(others), {name: data[name] for name in others if name in data}))

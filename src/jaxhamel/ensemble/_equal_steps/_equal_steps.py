@@ -213,14 +213,14 @@ def _stepping(motion: SteppedMotion, method: Tableau | GroupMethod) -> Steps | C
     return Steps(rate, unit, step, lanes(one_step, _AXES), needed, method, groups)
 
 
-# Decides whether a step is one program or a loop over its stages.
+# A Runge-Kutta step is compiled either as one program or as a loop over its stages. This section chooses between them.
 #
 # One program reads and writes the state once in a step, and has few kernels. A long program is cut into several loops
 # (`_lanes/_xla_cpu/_pieces.py`) that pass values on, and its compile time grows: then one loop that all stages share is
 # faster. Timings behind the limits: docs/performance.md#whole-steps.
 
 
-# The most stages of a step that is one program (Dopri8 has 13).
+# A method with more stages than this always loops over its stages (Dopri8 has 13).
 AT_ONCE = 13
 # With fewer lanes than this, methods with more than four stages loop over the stages.
 FEW_LANES = 8

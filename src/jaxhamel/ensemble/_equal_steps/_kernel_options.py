@@ -47,7 +47,7 @@ class Kernel:
 
 
 def _check_kernel(kernel: Any) -> None:
-    """Checks that `kernel` is None, True, False, or options whose block is a power of two."""
+    """Checks that `kernel` is None, True, False, or kernel options with a block size that is a power of two."""
     if kernel is not None and not isinstance(kernel, bool | Kernel):
         raise TypeError(
             f"`kernel` is {kernel!r} ({type_of(kernel)}); it must be None (where there is a GPU), True, False, or "

@@ -163,9 +163,9 @@ def _read(ref, row):
 
 # One Runge–Kutta step on vectors in registers.
 #
-# There are two forms of a step with equal results. For a small right-hand side the stages are unrolled, without the zeros
-# of the tableau, which takes the fewest operations. For a larger one a loop runs over the stages, so that the kernel
-# contains a single right-hand side. Registers cannot be indexed: if stages need more than the preceding slope, the loop
+# A step is written in one of two ways, with equal results. If the right-hand side is short, its stages are unrolled and the
+# zeros of the tableau are left out, which takes the fewest operations. If it is long, a loop runs over the stages, so that
+# the kernel contains the right-hand side only once. Registers cannot be indexed: if stages need more than the preceding slope, the loop
 # selects each slope by comparisons, which takes s·n additional operations per stage. The loops therefore differ from those
 # of `simulate/_solvers/_runge_kutta.py`.
 
