@@ -165,9 +165,9 @@ def _read(ref, row):
 #
 # A step is written in one of two ways, with equal results. If the right-hand side is short, its stages are unrolled and the
 # zeros of the tableau are left out, which takes the fewest operations. If it is long, a loop runs over the stages, so that
-# the kernel contains the right-hand side only once. Registers cannot be indexed: if stages need more than the preceding slope, the loop
-# selects each slope by comparisons, which takes s·n additional operations per stage. The loops therefore differ from those
-# of `simulate/_solvers/_runge_kutta.py`.
+# the kernel contains the right-hand side only once. Registers cannot be indexed: if stages need more than the preceding
+# slope, the loop selects each slope by comparisons, which takes s·n additional operations per stage. The loops therefore
+# differ from those of `simulate/_solvers/_runge_kutta.py`.
 
 
 Vectors = tuple
