@@ -13,6 +13,8 @@ import pytest
 from jaxhamel import ensemble
 from jaxhamel.control import Spline
 from jaxhamel.ensemble import Kernel
+from jaxhamel.ensemble._gpu_kernel import _kernel_trial
+from jaxhamel.ensemble._gpu_kernel._kernel_paths import KernelPaths
 from jaxhamel.systems import FreeRigidBody
 from tests.systems.motion import unit_quaternions
 
@@ -193,6 +195,63 @@ def test_what_a_kernel_cannot_take_runs_in_lanes():
     with pytest.warns(UserWarning, match=r"cannot take the primitive `erf`.*kernel=False"):
         found = decay(INTERPRET)
     np.testing.assert_array_equal(found, decay(False))
+
+
+# --- the trial of a kernel that is not trusted ------------------------------------------------------------------------
+
+
+def clock(kernel, lanes):
+    """A clock by which the three timed runs of the kernel, then those of lanes, take the given seconds."""
+    times = iter(np.cumsum([x for each in (kernel, lanes) for x in 3 * [1.0, each]]).tolist())
+    return lambda: next(times)
+
+
+def tried(monkeypatch, number, *, kernel=0.1, lanes=0.2):
+    """Solves with a kernel on trial; a `number` of its own in each test, because a program is compiled only once."""
+    monkeypatch.setattr(_kernel_trial, "perf_counter", clock(kernel, lanes))
+    new = Kernel(block=4, longest=1_000 + number, interpret=True, trusted=False)
+    return solve(jnp.asarray(RHO), start(float), new)
+
+
+def by_kernel(monkeypatch, function):
+    monkeypatch.setattr(KernelPaths, "by_kernel", function)
+
+
+def test_the_faster_kernel_is_used(monkeypatch):
+    runs, integrate = [], KernelPaths.by_kernel
+    by_kernel(monkeypatch, lambda *at: runs.append(at) or integrate(*at))
+    found = tried(monkeypatch, 1)
+    assert len(runs) == 2  # in the trial, and after it
+    np.testing.assert_allclose(found, solve(jnp.asarray(RHO), start(float), False), rtol=1e-13)
+
+
+def test_the_slower_kernel_is_not_used(monkeypatch):
+    lanes = solve(jnp.asarray(RHO), start(float), False)
+    with pytest.warns(UserWarning, match=r"is slower than lanes \(200 ms, 100 ms\).*kernel=False"):
+        found = tried(monkeypatch, 2, kernel=0.2, lanes=0.1)
+    np.testing.assert_array_equal(found, lanes)
+
+
+def test_a_wrong_kernel_is_not_used(monkeypatch):
+    lanes, integrate = solve(jnp.asarray(RHO), start(float), False), KernelPaths.by_kernel
+    by_kernel(monkeypatch, lambda *at: tuple(x * (1 + 1e-6) for x in integrate(*at)))
+    with pytest.warns(
+        UserWarning, match=r"other results than lanes \(relative difference 1\.0e-06"
+    ):
+        found = tried(monkeypatch, 3)
+    np.testing.assert_array_equal(found, lanes)
+
+
+def test_a_kernel_that_does_not_compile_is_not_used(monkeypatch):
+    lanes = solve(jnp.asarray(RHO), start(float), False)
+
+    def refused(*at):
+        raise RuntimeError("ptxas exited with 1\nmore lines")
+
+    by_kernel(monkeypatch, refused)
+    with pytest.warns(UserWarning, match=r"compiled here \(RuntimeError: ptxas exited with 1\)"):
+        found = tried(monkeypatch, 4)
+    np.testing.assert_array_equal(found, lanes)
 
 
 def test_messages():

@@ -16,8 +16,9 @@ def own_primitive(
     batch: Callable,
     transpose: Callable | None = None,
     lowered: Callable | None = None,
+    multiple_results: bool = True,
 ) -> Primitive:
-    """A primitive with several results, called `jaxhamel_` and `name`, from JAX's rules for it.
+    """A primitive called `jaxhamel_` and `name`, from JAX's rules for it.
 
     **Arguments:**
 
@@ -25,16 +26,19 @@ def own_primitive(
     - `abstract`: their shapes and dtypes.
     - `jvp`, `batch`, `transpose`: the rules of forward mode, `vmap` and reverse mode, as JAX's interpreters take them.
     - `lowered`: the function that is compiled; None: `run`.
+    - `multiple_results`: whether the rules return lists of results rather than one result.
     """
     primitive = Primitive(f"jaxhamel_{name}")
-    primitive.multiple_results = True
+    primitive.multiple_results = multiple_results
     primitive.def_impl(run)
     primitive.def_abstract_eval(abstract)
     ad.primitive_jvps[primitive] = jvp
     batching.primitive_batchers[primitive] = batch
     if transpose is not None:
         ad.primitive_transposes[primitive] = transpose
-    mlir.register_lowering(primitive, mlir.lower_fun(lowered or run, multiple_results=True))
+    mlir.register_lowering(
+        primitive, mlir.lower_fun(lowered or run, multiple_results=multiple_results)
+    )
     return primitive
 
 

@@ -12,11 +12,10 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 from jax.core import ShapedArray
-from jax.extend.core import Primitive
-from jax.interpreters import ad, batching, mlir
+from jax.interpreters import ad
 from jaxtyping import Array, Float
 
-NAME = "jaxhamel_symmetric_solve"
+from jaxhamel._lanes._own_primitive import own_primitive
 
 
 def symmetric_solve(
@@ -31,9 +30,6 @@ def symmetric_solve(
     """
     columns = rhs if rhs.ndim == 2 else rhs[:, None]
     return jnp.reshape(_solve_p.bind(matrix, columns, arrays=arrays), rhs.shape)
-
-
-_solve_p = Primitive(NAME)
 
 
 def _run(matrix, rhs, *, arrays):
@@ -78,9 +74,14 @@ def _batch(values, axes, *, arrays):
     return _solve_p.bind(matrix, rhs, arrays=arrays), 0
 
 
-_solve_p.def_impl(jax.jit(_run, static_argnames="arrays"))
-_solve_p.def_abstract_eval(_abstract)
-ad.primitive_jvps[_solve_p] = _jvp
-ad.primitive_transposes[_solve_p] = _transpose
-batching.primitive_batchers[_solve_p] = _batch
-mlir.register_lowering(_solve_p, mlir.lower_fun(_run, multiple_results=False))
+_solve_p = own_primitive(
+    "symmetric_solve",
+    run=jax.jit(_run, static_argnames="arrays"),
+    abstract=_abstract,
+    jvp=_jvp,
+    batch=_batch,
+    transpose=_transpose,
+    lowered=_run,
+    multiple_results=False,
+)
+NAME = _solve_p.name

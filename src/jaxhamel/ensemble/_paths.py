@@ -11,6 +11,7 @@ from jaxhamel._lanes._described import is_described
 from jaxhamel._lanes._graph._nodes import Unsupported
 from jaxhamel.ensemble._equal_steps._equal_steps import Plan, SteppedMotion, in_lanes
 from jaxhamel.ensemble._gpu_kernel._kernel_paths import KernelPaths
+from jaxhamel.ensemble._gpu_kernel._kernel_trial import proves_itself
 
 
 def paths(motion: SteppedMotion, ts: Float[Array, " T"], plan: Plan) -> list[Float[Array, "T B"]]:
@@ -22,7 +23,7 @@ def paths(motion: SteppedMotion, ts: Float[Array, " T"], plan: Plan) -> list[Flo
         kernel, values = KernelPaths.of(motion, ts, plan, plan.kernel)
     except Unsupported as missing:
         return _fall_back(motion, ts, plan, missing)
-    return kernel(values)
+    return kernel(values) if proves_itself(kernel, values) else _in_lanes(motion, ts, plan)
 
 
 def _fall_back(motion: SteppedMotion, ts, plan: Plan, missing: Unsupported):

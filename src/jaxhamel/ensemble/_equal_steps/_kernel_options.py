@@ -19,6 +19,9 @@ class Kernel:
     - `longest`: the largest number of operations of a step whose stages are unrolled; in longer steps the stages share one
       right-hand side, in a loop.
     - `interpret`: whether to run in Pallas' interpreter, on any machine, for tests.
+    - `trusted`: whether to use the kernel without a trial. With False, and with `kernel=None` or True in place of a
+      `Kernel`, the kernel of each new program is first compared with lanes over a few steps: if it fails to compile, has
+      other results or takes more time, a warning says so and the ensemble runs in lanes.
 
     The defaults follow from the registers and instructions that ptxas reports (docs/performance.md#gpu-kernel); they were
     not measured on a GPU.
@@ -27,6 +30,7 @@ class Kernel:
     block: int = 128
     longest: int = 1500
     interpret: bool = False
+    trusted: bool = True
 
     @classmethod
     def chosen(cls, kernel: Any) -> "Kernel | None":
@@ -35,10 +39,10 @@ class Kernel:
         if is_described():
             return None
         if kernel is None:
-            return cls() if jax.default_backend() == "gpu" else None
+            kernel = jax.default_backend() == "gpu"
         if isinstance(kernel, cls):
             return kernel
-        return cls() if kernel else None
+        return cls(trusted=False) if kernel else None
 
     @property
     def warps(self) -> int:

@@ -70,10 +70,11 @@ class KernelPaths(NamedTuple):
 
     def _states(self, values: Values) -> tuple:
         if self.how.interpret:
-            return self._by_kernel(values)
-        return jax.lax.platform_dependent(values, cuda=self._by_kernel, default=self._by_xla)
+            return self.by_kernel(values)
+        return jax.lax.platform_dependent(values, cuda=self.by_kernel, default=self.by_lanes)
 
-    def _by_kernel(self, values: Values) -> tuple:
+    def by_kernel(self, values: Values) -> tuple:
+        """The states at `ts` by the kernel."""
         starts, ends = values.ts[:-1], values.ts[1:]
         counts = jnp.asarray(self.plan.counts, jnp.int32)
         times = Intervals(starts, (ends - starts) / counts.astype(starts.dtype), counts)
@@ -82,7 +83,8 @@ class KernelPaths(NamedTuple):
         states = integrated(rate, unit, values.y, values.mine, times, method, self.how)
         return tuple(states[:, i] for i in range(len(values.y)))
 
-    def _by_xla(self, values: Values) -> tuple:
+    def by_lanes(self, values: Values) -> tuple:
+        """The same states in XLA's lanes."""
         return tuple(in_lanes(self._motion(values), values.ts, self.plan))
 
     def _lanes(self, values: Values) -> tuple[KernelLane, KernelLane]:

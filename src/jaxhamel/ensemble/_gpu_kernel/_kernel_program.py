@@ -62,6 +62,11 @@ class Routine(NamedTuple):
         """The number of scalar operations."""
         return sum(self.graph.nodes[i].primitive is not None for i in self.order)
 
+    def listing(self) -> tuple:
+        """The operations and their operands, equal for equal programs."""
+        nodes = [(i, self.graph.nodes[i]) for i in self.order]
+        return tuple((i, str(node.primitive), *node.operands) for i, node in nodes)
+
     def __call__(self, inputs: dict[int, Any], read: Callable[[int, int, Any], Any]) -> list:
         """Computes the outputs from the inputs by index; `read(first, stride, index)` reads an input of a window."""
         values: dict[int, Any] = {}
