@@ -1,6 +1,6 @@
 """Wrong calls drawn at random, and how each ends. By hand, not by pytest:
 
-    python tests/wrong_calls.py --seed 1 --calls 400 --out calls.jsonl
+    python -m tests.wrong_calls --seed 1 --calls 400 --out calls.jsonl
 
 A call is a right one with one argument replaced by another kind of value: None, a word, a complex number, a class in place
 of an object, a ragged list, NaN, infinity, a negative or a huge number, an array of another shape. It should be refused
@@ -14,6 +14,7 @@ import inspect
 import json
 import random
 import traceback
+import warnings
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -25,6 +26,7 @@ import numpy as np
 
 import jaxhamel as jh
 from jaxhamel import control, ensemble, geometry, identify, mechanics, systems
+from tests.wrong_loop_calls import WRONG_HERE, loop_calls
 
 PACKAGE = Path(jh.__file__).parent
 
@@ -66,6 +68,7 @@ WRONG: dict[str, Any] = {
 }
 NUMBERS = ("NaN", "infinite", "negative", "huge")
 ALWAYS = tuple(kind for kind in WRONG if kind not in NUMBERS)
+WRONG |= {kind: value for kind, value in WRONG_HERE.items() if kind not in WRONG}
 POSITIVE = (*ALWAYS, "NaN", "infinite", "negative", "huge")  # masses, radii, steps
 REAL = (*ALWAYS, "NaN", "infinite", "huge")  # coordinates, velocities
 CALLS = (
@@ -131,6 +134,7 @@ def right_calls() -> dict[
     found["Helical"] = (jh.Helical, {"pitch": 1.0}, {"pitch": REAL})
     found["Product"] = (jh.Product, {"factors": (jh.SO3(),)}, {})
     found |= _systems() | _control(plane, q, u, ts, force) | _many(plane, q, u, ts, force)
+    found |= loop_calls(OBJECT, REAL, POSITIVE)
     return found
 
 
@@ -273,8 +277,8 @@ def _many(plane, q, u, ts, force):
         "modes": (mechanics.modes, _first(mechanics.modes, {"system": plane}), {"system": OBJECT}),
         "linearise": (
             mechanics.linearise,
-            _first(mechanics.linearise, {"system": plane}),
-            {"system": OBJECT},
+            {"system": plane, "t": 0.0, "q": q, "u": u, "control": force},
+            {"system": OBJECT, "t": REAL, "q": REAL, "u": REAL, "control": REAL},
         ),
         "citation": (jh.citation, {"system": plane}, {}),
     }
@@ -286,15 +290,38 @@ def _first(function, right):
     return dict(zip(names, right.values(), strict=False))
 
 
+# values that these arguments accept: arrays of means, any whole number as seed, a name that is looked up later
+ACCEPTED = {
+    *(("Distribution", argument, "shape") for argument in ("mean", "std")),
+    ("monte_carlo", "seed", "huge"),
+    ("Positive", "path", "a word"),
+    *(("examine", argument, "None") for argument in ("q", "u")),
+    *(("Sampled", argument, "infinite") for argument in ("rate", "lower", "upper")),
+    ("Sampled", "period", "true"),
+    *(("regulate", argument, "zeros") for argument in ("state_cost", "final_cost")),
+    ("MovingParts", "n_parts", "zero"),
+    ("Kinematic control", "control", "returns integers"),
+    *(
+        ("closed_loop sensor", "measurement", f"returns {value}")
+        for value in ("integers", "a number")
+    ),
+    ("closed_loop sensor", "measurement", "looks at the value"),  # fails in the user's own line
+}
+
+
 def ending(call: Callable[..., Any], arguments: dict[str, Any], name: str) -> tuple[str, str]:
     """How a call ends, and what is said."""
     try:
-        call(**arguments)
+        found = call(**arguments)
+        if isinstance(found, mechanics.Examination) and not found.holds:
+            return "refused", found.problems[0]  # `examine` reports all faults in its result
     except Exception as error:
         said = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
         frames = traceback.extract_tb(error.__traceback__)
         ours = bool(frames) and Path(frames[-1].filename).is_relative_to(PACKAGE)
         named = name in str(error) or "`" in str(error)
+        if isinstance(error, ZeroDivisionError) and not ours:
+            return "refused", said  # the user's own function raises it
         by_python = isinstance(error, TypeError) and "argument" in str(error) and named
         return ("refused" if (ours and named) or by_python else "foreign"), said
     return "silent", ""
@@ -306,7 +333,20 @@ def all_calls() -> list[tuple[str, str, str]]:
     for name, (_, right, kinds) in right_calls().items():
         kinds = dict.fromkeys(right, ALWAYS) if kinds is None else kinds
         calls += [(name, a, kind) for a in right for kind in kinds.get(a, ())]
-    return calls
+    return [call for call in calls if call not in ACCEPTED]
+
+
+def drawn(seed: int, count: int) -> list[tuple[str, str, str, str, str]]:
+    """The ends of `count` calls: (callable, argument, kind of wrong value, end, what is said)."""
+    calls, right = all_calls(), right_calls()
+    random.Random(seed).shuffle(calls)
+    found = []
+    for name, argument, kind in calls[:count]:
+        call, arguments, _ = right[name]
+        with warnings.catch_warnings(action="ignore"):
+            end = ending(call, {**arguments, argument: WRONG[kind]}, argument)
+        found.append((name, argument, kind, *end))
+    return found
 
 
 def main() -> None:
@@ -316,19 +356,15 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=None)
     asked = parser.parse_args()
     jax.config.update("jax_enable_x64", True)
-    calls, right = all_calls(), right_calls()
-    random.Random(asked.seed).shuffle(calls)
-    ends: Counter = Counter()
-    for name, argument, kind in calls[: asked.calls]:
-        call, arguments, _ = right[name]
-        end, said = ending(call, {**arguments, argument: WRONG[kind]}, argument)
-        ends[end] += 1
+    found = drawn(asked.seed, asked.calls)
+    for name, argument, kind, end, said in found:
         if end != "refused":
             print(f"{end}: {name}({argument}={kind}) {said[:160]}", flush=True)
         if asked.out is not None:
             with asked.out.open("a") as out:
                 out.write(json.dumps([name, argument, kind, end, said]) + "\n")
-    print(f"of {len(calls)} calls {sum(ends.values())}: {dict(ends)}")
+    ends = Counter(end for *_, end, _ in found)
+    print(f"of {len(all_calls())} calls {len(found)}: {dict(ends)}")
 
 
 if __name__ == "__main__":

@@ -4,6 +4,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from jaxhamel._checks._values import type_of
+
 
 def report(trajectory: Any, out: str | PathLike[str], *, title: str = "") -> Path:
     """Writes a page with the motion of any system: its bodies moving in 3-D, its plots, its numbers.
@@ -24,9 +26,16 @@ def report(trajectory: Any, out: str | PathLike[str], *, title: str = "") -> Pat
 
     **Returns:** the path of the page.
 
-    **Raises:** `TypeError` if the argument is no trajectory, `ValueError` for a batch of trajectories; `ModuleNotFoundError`
-    without `jaxhamel[viz]`.
+    **Raises:** `TypeError` if the argument is no trajectory, `out` no path or `title` no text; `ValueError` for a batch of
+    trajectories; `ModuleNotFoundError` without `jaxhamel[viz]`.
     """
     from jaxhamel.viz._motion._page import write_page
+
+    if not isinstance(out, str | PathLike):
+        raise TypeError(
+            f"`out` is {type_of(out)}; it must be a path: a folder, or a file whose name ends in .html."
+        )
+    if not isinstance(title, str):
+        raise TypeError(f"`title` is {type_of(title)}; it must be text, the heading of the page.")
 
     return write_page(trajectory, Path(out), title)

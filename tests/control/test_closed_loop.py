@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from scipy.integrate import simpson, solve_ivp
 
-from jaxhamel import Feedback, Kinematic, simulate
+from jaxhamel import Feedback, Kinematic, MovingParts, simulate
 from jaxhamel.control import Held, Sampled, Sensors, closed_loop, regulate
+from jaxhamel.mechanics import ZeroMomentum
 from jaxhamel.systems import KnifeEdge
 from tests.control.cart import Cart
 from tests.systems.ball import two_mass_ball
@@ -196,8 +197,23 @@ def test_held():
     assert [float(held(t)[0]) for t in (0.0, 1.0, 1.49, 1.5, 2.2, 9.0)] == [0, 0, 0, 1, 2, 2]
 
 
+class GrowingForce(Cart):
+    """ẍ = (1 + t) control."""
+
+    def force(self, t, q, v, control):
+        return (1.0 + t) * control
+
+
+def test_last_gains_have_the_last_force():
+    """K(T) = R⁻¹ B(T)ᵀ S, B(T) = (0, 1 + T)."""
+    found = regulate(GrowingForce(jnp.array(1.0)), *PLAN, **COSTS, final_cost=jnp.array([3.0, 5.0]))
+    np.testing.assert_allclose(found.gains[-1], [[0.0, 10.0]], atol=1e-14)
+
+
 LAW = Gains(jnp.ones(2))
 PLAN = (jnp.linspace(0.0, 1.0, 5), jnp.zeros((5, 1)), jnp.zeros((5, 1)), jnp.zeros(1))
+START = (jnp.array([1.0, 0, 0, 0]), jnp.zeros(2))
+HELD, MOVED = Sampled(LAW, 0.1), MovingParts(two_mass_ball())
 COSTS = {"state_cost": jnp.ones(2), "control_cost": jnp.ones(1)}
 
 
@@ -222,8 +238,34 @@ COSTS = {"state_cost": jnp.ones(2), "control_cost": jnp.ones(1)}
          r"`upper` has shape \(3,\); it must be one number or \(1,\)"),
         (lambda: closed_loop(LINE, Q0, NONE, Sampled(Seen(), 0.1, sensors=Sensors((nothing,), noise=1.0)), 9),
          ValueError, "`key` is missing: the sensors have `noise`"),
-        (lambda: closed_loop(two_mass_ball(), (jnp.array([1.0, 0, 0, 0]), jnp.zeros(2)), jnp.zeros(3),
-                             Sampled(LAW, 0.1), 10), TypeError, "jaxhamel.MovingParts"),
+        (lambda: closed_loop(two_mass_ball(), START, jnp.zeros(3), HELD, 10), TypeError, "jaxhamel.MovingParts"),
+        (lambda: closed_loop(None, Q0, U0, HELD, 9), TypeError, "`system` is None; it must be a jaxhamel.System"),
+        (lambda: closed_loop(CART, Q0, {"v": 1.0}, HELD, 9), TypeError, "`u0` is of type dict; it must be one array"),
+        (lambda: closed_loop(CART, Q0, U0, HELD, 9, t0=jnp.zeros(2)), ValueError, r"`t0` has shape \(2,\); .* one time"),
+        (lambda: closed_loop(CART, Q0, U0, HELD, 2**40), ValueError, "`samples` is 1099511627776; it must be .* from 1 to"),
+        (lambda: closed_loop(CART, Q0, U0, HELD, 9, key=3), TypeError, "`key` is 3; it must be one JAX random key"),
+        (lambda: closed_loop(CART, Q0, U0, HELD, 9, in_axes=(None, 4, None, None)), ValueError, "axis 4"),
+        (lambda: closed_loop(CART, Q0, U0, HELD, 9, route="fast"), ValueError, "`route` is 'fast'; it must be one of"),
+        (lambda: closed_loop(CART, Q0, U0, Sampled(lambda t, q, u: None, 0.1), 9), ValueError, "`law` gives None"),
+        (lambda: Sampled(LAW, 0.1, delay=10**9), ValueError, "`delay` is 1000000000; .* from 0 to 10000"),
+        (lambda: Sampled(LAW, 0.1, start=jnp.nan), ValueError, "`start` is nan"),
+        (lambda: Sampled(LAW, 0.1, lower=jnp.zeros((2, 2))), ValueError, r"`lower` has shape \(2, 2\); it"),
+        (lambda: Sampled(LAW, 0.1, sensors="gyroscope"), TypeError, "`sensors` is of type str; it must be a .*Sensors"),
+        (lambda: closed_loop(CART, Q0, U0, Sampled(Seen(), 0.1, sensors=Sensors((lambda *a: "left",))), 9), ValueError,
+         r"`measurements\[0\]` gives 'left'; it must give one real number or a vector"),
+        (lambda: closed_loop(CART, Q0, U0, Sampled(Seen(), 0.1, sensors=Sensors((nothing,), bias=jnp.ones(3))), 9),
+         ValueError,
+         r"`bias` of the sensors has shape \(3,\); it must be one number or \(1,\)"),
+        (lambda: Held(jnp.array(0.0), jnp.array(0.0), jnp.zeros((3, 1))), ValueError, "`period` is 0.*must be positive"),
+        (lambda: Held(jnp.array(0.0), jnp.array(1.0), jnp.zeros((0, 1))), ValueError, "`commands` has no row"),
+        (lambda: regulate("cart", *PLAN, **COSTS), TypeError, "`system` is of type str; it must be a jaxhamel.System"),
+        (lambda: regulate(CART, *PLAN[:3], lambda t: "left", **COSTS), TypeError, "`control` gives 'left'; its values must"),
+        (lambda: regulate(CART, *PLAN[:3], lambda t: t if t > 0 else -t, **COSTS), TypeError, "`control` decides by"),
+        (lambda: regulate(CART, *PLAN, state_cost=None, control_cost=jnp.ones(1)), TypeError, "`state_cost` is None"),
+        (lambda: MOVED.state(START, jnp.zeros(3), jnp.zeros(3), jnp.zeros(2)), ValueError,
+         r"`theta` has shape \(3,\); it must have shape \(2,\). One entry for each part"),
+        (lambda: MOVED.state(START, jnp.zeros(2), jnp.zeros(2), jnp.zeros(2)), ValueError, r"`u` has shape \(2,\); it must"),
+        (lambda: ZeroMomentum("satellite"), TypeError, "`base` is of type str; it must be a jaxhamel.System"),
         (lambda: regulate(CART, *PLAN, state_cost=jnp.ones(3), control_cost=jnp.ones(1)), ValueError,
          r"`state_cost` has shape \(3,\); it must be \(2,\), a diagonal, or \(2, 2\)"),
         (lambda: regulate(CART, *PLAN, state_cost=-jnp.ones(2), control_cost=jnp.ones(1)), ValueError,

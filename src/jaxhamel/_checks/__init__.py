@@ -19,6 +19,7 @@ from jaxhamel._checks._axes import check_batch as check_batch
 from jaxhamel._checks._axes import wrong_axes as wrong_axes
 from jaxhamel._checks._times import check_control_along as check_control_along
 from jaxhamel._checks._times import check_steps as check_steps
+from jaxhamel._checks._times import check_time_array as check_time_array
 from jaxhamel._checks._times import check_times as check_times
 from jaxhamel._checks._times import first_time as first_time
 from jaxhamel._checks._values import any_tracer as any_tracer
@@ -30,7 +31,10 @@ from jaxhamel._checks._values import check_constant_control as check_constant_co
 from jaxhamel._checks._values import check_finite as check_finite
 from jaxhamel._checks._values import check_last_axes as check_last_axes
 from jaxhamel._checks._values import check_not_negative as check_not_negative
+from jaxhamel._checks._values import check_not_ragged as check_not_ragged
 from jaxhamel._checks._values import check_numbers as check_numbers
+from jaxhamel._checks._values import check_one_array as check_one_array
+from jaxhamel._checks._values import check_one_time as check_one_time
 from jaxhamel._checks._values import check_perpendicular as check_perpendicular
 from jaxhamel._checks._values import check_positive as check_positive
 from jaxhamel._checks._values import check_shape as check_shape

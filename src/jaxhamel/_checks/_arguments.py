@@ -8,6 +8,7 @@ from jaxhamel._checks._values import (
     check_callable,
     check_finite,
     check_shape,
+    described,
     type_of,
 )
 
@@ -101,11 +102,12 @@ def check_seconds(max_seconds) -> None:
         )
 
 
-def check_count(name: str, value, least: int = 1) -> None:
-    """Checks that the number is whole and at least `least`."""
+def check_count(name: str, value, least: int = 1, most: int = 2**63 - 1) -> None:
+    """Checks that the number is whole, at least `least` and at most `most`."""
     whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if not whole or value < least:
-        raise ValueError(f"`{name}` is {value!r}; it must be a whole number, {least} or more.")
+    if not whole or not least <= value <= most:
+        limits = f"{least} or more" if most >= 2**63 - 1 else f"from {least} to {most}"
+        raise ValueError(f"`{name}` is {described(value)}; it must be a whole number, {limits}.")
 
 
 OUTSIDE = (

@@ -5,13 +5,16 @@ from typing import Any
 import jax
 import numpy as np
 
+from jaxhamel._checks._traced import called, explained
 from jaxhamel._checks._values import (
     any_tracer,
     check_arrays,
     check_finite,
+    check_one_array,
     check_positive,
     check_shape,
     concrete,
+    described,
     inline,
 )
 from jaxhamel._compiled import compiled
@@ -21,6 +24,12 @@ def first_time(ts) -> Any:
     """ts[0], without compiling a program to index the array (0.05 s of the first call)."""
     times = concrete(ts)
     return ts[0] if times is None else times[:1].reshape(())
+
+
+def check_time_array(ts) -> None:
+    """Checks that the times are an array or a list of numbers."""
+    check_arrays(ts=ts)
+    check_one_array("ts", ts, "an array of times or a list of numbers")
 
 
 def check_times(ts) -> None:
@@ -61,7 +70,10 @@ def check_control_along(ts, control, name: str = "control") -> None:
     times = concrete(ts)
     if control is None or times is None or any_tracer(control):
         return
-    values = _evaluate_control(control, ts)
+    try:
+        values = _evaluate_control(control, ts)
+    except Exception as error:
+        raise _of_one_time(f"`{name}`", control, times[0], error) from None
     if any_tracer(values):  # the control closes over traced values
         return
     for leaf in jax.tree.leaves(values):
@@ -72,6 +84,16 @@ def check_control_along(ts, control, name: str = "control") -> None:
                 f"{inline(np.asarray(leaf)[np.argmax(bad)])}. It must be finite at all times; look "
                 "for a NaN among its coefficients or a time outside its span."
             )
+
+
+def _of_one_time(name: str, control, t, error: Exception) -> Exception:
+    """The error of a control that fails at many times at once, found at one of them, where it names the user's line."""
+    for leaf in jax.tree.leaves(called(name, control, t)):
+        if not hasattr(leaf, "shape") and not isinstance(leaf, int | float):
+            return TypeError(
+                f"{name} gives {described(leaf)}; its values must be numbers or arrays."
+            )
+    return explained(name, error)
 
 
 @compiled

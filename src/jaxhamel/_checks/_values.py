@@ -162,14 +162,20 @@ def check_vector(name: str, value) -> None:
 
 
 def check_arguments(t, q, velocities: dict) -> None:
-    """Checks that t is one time and that configuration and velocities are arrays."""
-    check_arrays(t=t, q=q, **velocities)
-    if np.shape(t) != ():
-        raise ValueError(
-            f"`t` has shape {np.shape(t)}; it must be one time, and goes before q and u. For several use jax.vmap."
-        )
+    """Checks that t is one finite time and that configuration and velocities are arrays."""
+    check_one_time("t", t, ", and goes before q and u. For several use jax.vmap")
+    check_arrays(q=q, **velocities)
     for name, value in velocities.items():
         check_velocity(name, value)
+
+
+def check_one_time(name: str, t, next_step: str = "") -> None:
+    """Checks that a time is one finite number."""
+    check_arrays(**{name: t})
+    check_one_array(name, t, "one time")
+    if np.shape(t) != ():
+        raise ValueError(f"`{name}` has shape {np.shape(t)}; it must be one time{next_step}.")
+    check_finite(name, t)
 
 
 def check_velocity(name: str, value) -> None:
@@ -179,6 +185,13 @@ def check_velocity(name: str, value) -> None:
             f"`{name}` is a tuple of {len(value)}; it must be one array, the components of all velocities after one "
             "another. A tuple is a configuration, which goes before the velocity: q, then u."
         )
+    check_one_array(name, value, "one array, the components of all velocities after one another")
+
+
+def check_one_array(name: str, value, accepts: str) -> None:
+    """Checks that a value is an array or a list of numbers, not a dictionary or another container."""
+    if not isinstance(value, list | tuple) and not jax.tree_util.all_leaves([value]):
+        raise TypeError(f"`{name}` is {type_of(value)}; it must be {accepts}.")
 
 
 def _shape_of_lists(name: str, value) -> tuple:
@@ -204,11 +217,16 @@ def check_constant_control(control) -> None:
             )
 
 
+def check_not_ragged(name: str, value) -> None:
+    """Checks that each list in a pytree has entries of one shape."""
+    for part in jax.tree.leaves(value, is_leaf=lambda x: isinstance(x, list)):
+        _shape_of_lists(name, part)
+
+
 def check_arrays(**named) -> None:
     """Checks that every leaf can be converted to a real array."""
     for name, value in named.items():
-        for part in jax.tree.leaves(value, is_leaf=lambda x: isinstance(x, list)):
-            _shape_of_lists(name, part)
+        check_not_ragged(name, value)
         for leaf in jax.tree.leaves(value, is_leaf=lambda x: x is None):
             kind = getattr(leaf, "dtype", None)
             kind = np.asarray(leaf).dtype if kind is None else np.dtype(kind)
@@ -225,8 +243,8 @@ def any_tracer(tree) -> bool:
 
 
 def check_callable(name: str, value, signature: str) -> None:
-    """Checks that the argument is callable."""
-    if not callable(value):
+    """Checks that the argument is callable, and not a class."""
+    if not callable(value) or isinstance(value, type):
         raise TypeError(f"`{name}` is {type_of(value)}; it must be a callable {signature}.")
 
 

@@ -52,7 +52,8 @@ def lanes(f: Callable, in_axes: Any = 0) -> Callable:
 
     Folding takes x to be finite, and not zero in 0/x: 0·x is 0 in every lane, also where x is infinite or NaN.
     """
-    _checks.check_callable("f", f, "of arrays")
+    if not isinstance(f, type):  # a class makes an object for each, as under `jax.vmap`
+        _checks.check_callable("f", f, "of arrays")
 
     @functools.wraps(f)
     def batched(*args, **named):

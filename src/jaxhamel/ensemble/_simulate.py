@@ -85,7 +85,7 @@ def _times_checked(
     trajectories share.
     """
     system, q0, u0, control = members.with_own(members.own)
-    _checks.check_arrays(ts=ts)
+    _checks.check_time_array(ts)
     dtype = dtype_of_state(q0, u0)
     traced = isinstance(ts, jax.core.Tracer)
     times = ts.astype(dtype) if traced else np.asarray(ts, dtype)  # known under jit, too

@@ -5,6 +5,7 @@ import numpy as np
 
 from jaxhamel._checks._values import (
     check_finite,
+    check_real,
     check_shape,
     concrete,
     described,
@@ -90,6 +91,7 @@ def check_unit_quaternion(name: str, value) -> None:
 
 def check_components(name: str, value, count: int, what: str) -> None:
     """Checks that the first axis has `count` entries; JAX would clip an index beyond it in silence."""
+    check_real(name, value)
     got = np.shape(value)
     if not got or got[0] != count:
         raise ValueError(f"`{name}` has shape {got}; it must have shape ({count},), {what}.")

@@ -9,6 +9,8 @@ from jaxhamel.geometry._checks import check_components
 
 def cross(a: Vector3, b: Vector3) -> Vector3:
     """a × b, `(3,)`."""
+    check_components("a", a, 3, "a vector")
+    check_components("b", b, 3, "a vector")
     return jnp.stack(
         [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
     )
@@ -16,6 +18,7 @@ def cross(a: Vector3, b: Vector3) -> Vector3:
 
 def hat(a: Vector3) -> Float[Array, "3 3"]:
     """â with â b = a × b, `(3, 3)`."""
+    check_components("a", a, 3, "a vector")
     zero = jnp.zeros_like(a[0])
     rows = ([zero, -a[2], a[1]], [a[2], zero, -a[0]], [-a[1], a[0], zero])
     return jnp.stack([jnp.stack(row) for row in rows])

@@ -242,8 +242,9 @@ def _closed(project, ts, found) -> dict[str, Any]:
 
 def _state_in_one_dtype(system, q0, u0, ts):
     """Initial state and times as arrays of the state's widest floating dtype; lists and integers are converted."""
-    _checks.check_arrays(q0=q0, u0=u0, ts=ts)
+    _checks.check_arrays(q0=q0, u0=u0)
     _checks.check_velocity("u0", u0)
+    _checks.check_time_array(ts)
     q0, u0, ts = _lists_to_arrays(system.space, q0), jnp.asarray(u0), jnp.asarray(ts)
     dtype = dtype_of_state(q0, u0)
     cast = lambda x: jnp.asarray(x, dtype=dtype)  # noqa: E731

@@ -167,7 +167,7 @@ def check_frame_axis(name: str, value) -> None:
 
 def check_rails(rails, n_masses: int) -> None:
     """Checks that the rails are callable and, if they state a number of masses, that it is the system's."""
-    if n_masses and not callable(rails):
+    if n_masses and (not callable(rails) or isinstance(rails, type)):
         raise ValueError(
             f"`rails` is {rails!r} but `masses` has {n_masses} entries; rails are a callable "
             "theta (n,) -> positions (n, 3). Use CircularRails, StraightRails, ..."

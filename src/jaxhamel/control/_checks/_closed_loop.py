@@ -3,22 +3,32 @@
 import jax
 import numpy as np
 
-from jaxhamel._checks._times import check_control_along, check_times
+from jaxhamel._checks._arguments import check_count
+from jaxhamel._checks._times import check_control_along, check_time_array, check_times
+from jaxhamel._checks._traced import called
 from jaxhamel._checks._values import (
+    check_arrays,
     check_finite,
     check_not_negative,
+    check_one_array,
+    check_one_time,
     check_positive,
     check_real,
     check_shape,
+    check_velocity,
     concrete,
+    described,
     inline,
     type_of,
 )
+from jaxhamel.mechanics import ROUTES
 from jaxhamel.mechanics._checks._feedback import callable_with
+from jaxhamel.mechanics._checks._system import check_a_system, check_route
 
 
 def check_sampled(controller) -> None:
     """A law that can be called, a period, a whole number of periods as delay, limits in order."""
+    _check_sensors_of(controller)
     wanted, words = (
         (3, "(t, q, u) -> command")
         if controller.sensors is None
@@ -32,9 +42,10 @@ def check_sampled(controller) -> None:
     check_positive("period", controller.period, "It is the sampling period [s], say 0.01.")
     _check_delay(controller.delay)
     for name in ("lower", "upper", "rate", "start"):
-        check_real(name, getattr(controller, name))
+        _check_entries(name, getattr(controller, name), "one for each entry of the command")
+    check_finite("start", controller.start)
     low, high = concrete(controller.lower), concrete(controller.upper)
-    if low is not None and high is not None and not np.all(low <= high):
+    if low is not None and high is not None and not np.all(low <= high):  # not even with NaN
         raise ValueError(
             f"`lower` is {inline(low)} and `upper` is {inline(high)}; no lower limit may be above its upper one. Swap them?"
         )
@@ -45,11 +56,74 @@ def check_sampled(controller) -> None:
         )
 
 
+def _check_entries(name: str, value, what: str) -> None:
+    """One real number or a vector that is not empty."""
+    check_real(name, value)
+    shape = np.shape(value)
+    if len(shape) > 1 or shape == (0,):
+        raise ValueError(f"`{name}` has shape {shape}; it must be one number or a vector, {what}.")
+
+
 def _check_delay(delay) -> None:
-    if isinstance(delay, bool) or not isinstance(delay, int) or delay < 0:
+    if isinstance(delay, bool) or not isinstance(delay, int) or not 0 <= delay <= MOST_DELAY:
         raise ValueError(
-            f"`delay` is {delay!r}; it counts sampling periods and must be a whole number, 0 or more. For a delay in s "
-            "choose a `period` of which it is a multiple."
+            f"`delay` is {described(delay)}; it counts sampling periods and must be a whole number from 0 to {MOST_DELAY}. "
+            "For a delay in s choose a `period` of which it is a multiple."
+        )
+
+
+MOST_DELAY = 10_000  # commands that wait are part of the state
+
+
+def _check_sensors_of(controller) -> None:
+    sensors = controller.sensors
+    if sensors is not None and (isinstance(sensors, type) or not hasattr(sensors, "exact")):
+        raise TypeError(
+            f"`sensors` is {type_of(sensors)}; it must be a jaxhamel.control.Sensors(measurements), or None."
+        )
+
+
+def check_held(held) -> None:
+    """A finite time, a period that is positive, at least one command."""
+    check_one_time("first", held.first)
+    check_shape("period", held.period, (), "It is the sampling period [s].")
+    check_positive("period", held.period, "It is the sampling period [s], say 0.01.")
+    check_shape("commands", held.commands, ("K", "p"), "One row for each period.")
+    if held.commands.shape[0] == 0:
+        raise ValueError("`commands` has no row; it must have at least one, for the first period.")
+    check_finite("commands", held.commands)
+
+
+def check_closed_loop(system, start, controller, counts, route) -> None:
+    """A system, an initial state and time of numbers, a digital controller, whole numbers of periods and of steps, a JAX
+    key, and the name of a route; the values of (q0, u0, t0) = `start` and (samples, steps, key) = `counts`."""
+    (q0, u0, t0), (samples, steps, key) = start, counts
+    check_a_system(system)
+    check_arrays(q0=q0, u0=u0)
+    check_velocity("u0", u0)
+    check_one_time("t0", t0)
+    if isinstance(controller, type) or not hasattr(controller, "command"):
+        raise TypeError(
+            f"`controller` is {type_of(controller)}; it must be a jaxhamel.control.Sampled(law, period). In continuous time "
+            "give jaxhamel.Feedback(law) to jaxhamel.simulate."
+        )
+    check_count("samples", samples, most=MOST)
+    check_count("steps", steps, most=MOST)
+    _check_is_key(key)
+    check_route(route, ROUTES)
+
+
+MOST = 2**31 - 1  # periods, or steps in a period: they are counted by 32-bit integers
+
+
+def _check_is_key(key) -> None:
+    if key is None:
+        return
+    dtype = getattr(key, "dtype", None)
+    is_new = dtype is not None and jax.dtypes.issubdtype(dtype, jax.dtypes.prng_key)
+    if not (is_new and key.shape == ()) and not (dtype == np.uint32 and key.shape == (2,)):
+        raise TypeError(
+            f"`key` is {described(key)}; it must be one JAX random key, for example jax.random.key(0)."
         )
 
 
@@ -66,11 +140,42 @@ def check_sensors(sensors) -> None:
                 f"`measurements[{i}]` is {type_of(measurement)}; it must be a callable (system, t, q, u, control) -> (r,), "
                 "such as jaxhamel.identify.Gyroscope()."
             )
+    for name in ("noise", "bias", "resolution"):
+        _check_entries(name, getattr(sensors, name), "one for each measured number")
     check_not_negative("noise", sensors.noise, "It is a standard deviation.")
     check_finite("bias", sensors.bias)
     check_not_negative(
         "resolution", sensors.resolution, "It is the distance of two values; 0: none."
     )
+
+
+def check_measured(sensors, at) -> jax.ShapeDtypeStruct:
+    """The shape of an observation at (system, t, q, u, control): that of the measurements after one another."""
+    rows = [
+        _check_measurement(i, called(f"`measurements[{i}]`", measurement, *at))
+        for i, measurement in enumerate(sensors.measurements)
+    ]
+    exact = jax.ShapeDtypeStruct((sum(rows),), at[1].dtype)
+    for name in ("noise", "bias", "resolution"):
+        shape = getattr(sensors, name).shape
+        if shape not in ((), exact.shape):
+            raise ValueError(
+                f"`{name}` of the sensors has shape {shape}; it must be one number or {exact.shape}, one for each measured "
+                "number."
+            )
+    return exact
+
+
+def _check_measurement(i: int, value) -> int:
+    """The number of entries of one measurement."""
+    shape = getattr(value, "shape", () if isinstance(value, int | float) else None)
+    if shape is None or len(shape) > 1:
+        got = f"{described(value)}" if shape is None else f"an array of shape {shape}"
+        raise ValueError(
+            f"`measurements[{i}]` gives {got}; it must give one real number or a vector (r,). Make one array of it by "
+            "`jnp.stack` or `jnp.concatenate`."
+        )
+    return shape[0] if shape else 1
 
 
 def check_key(key, sensors) -> None:
@@ -85,8 +190,10 @@ def check_key(key, sensors) -> None:
 def check_command(controller, value) -> int:
     """The length of a command, a vector, with limits of its length or of one number."""
     if getattr(value, "ndim", None) != 1:
+        shape = getattr(value, "shape", None)
+        got = f"an object {type_of(value)}" if shape is None else f"an array of shape {shape}"
         raise ValueError(
-            f"`law` gives {type_of(value)} of shape {np.shape(value)}; a command must be one array (p,)."
+            f"`law` gives {'None' if value is None else got}; a command must be one array (p,)."
         )
     for name in ("lower", "upper", "rate", "start"):
         limit = getattr(controller, name)
@@ -96,6 +203,15 @@ def check_command(controller, value) -> int:
                 "the command."
             )
     return value.shape[0]
+
+
+def check_regulated(system, ts, q, u, route) -> None:
+    """A system, times and states of numbers, the name of a route."""
+    check_a_system(system)
+    check_time_array(ts)
+    check_arrays(q=q, u=u)
+    check_one_array("u", u, "an array with one row for each time of `ts`")
+    check_route(route, ROUTES)
 
 
 def check_plan(system, ts, q, u, control) -> int:
@@ -121,9 +237,13 @@ def check_plan(system, ts, q, u, control) -> int:
             "`control` is missing: a regulator corrects a control. Give the plan's, a callable of t or a constant."
         )
     check_control_along(ts, control)
-    shape = jax.eval_shape(control, ts[0]).shape
-    if len(shape) != 1:
-        raise ValueError(f"`control` has values of shape {shape}; they must be (p,).")
+    value = called("`control`", control, ts[0])
+    shape = getattr(value, "shape", None)
+    if shape is None or len(shape) != 1:
+        got = type_of(value) if shape is None else f"of shape {shape}"
+        raise ValueError(f"`control` has a value that is {got}; it must be one array (p,).")
+    if np.dtype(value.dtype).kind not in "iufV":  # V: bfloat16 and similar types
+        raise TypeError(f"`control` has values of {value.dtype}; they must be real numbers.")
     return shape[0]
 
 

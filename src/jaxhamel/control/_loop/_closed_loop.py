@@ -11,12 +11,15 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from jaxhamel import _checks
-from jaxhamel._checks._arguments import check_count
-from jaxhamel._checks._values import type_of
 from jaxhamel._compiled import compiled
 from jaxhamel._lanes._transform import flat_axes, lanes
 from jaxhamel._typing import Configuration, QuasiVelocity, Scalar
-from jaxhamel.control._checks._closed_loop import check_command, check_key
+from jaxhamel.control._checks._closed_loop import (
+    check_closed_loop,
+    check_command,
+    check_key,
+    check_measured,
+)
 from jaxhamel.control._loop._sampled import Held, Sampled
 from jaxhamel.mechanics import Constant, System, VectorField
 from jaxhamel.mechanics._checks._system import check_state
@@ -73,17 +76,17 @@ def closed_loop(
 
     Differentiable in both modes, by every number of the system, the state and the controller.
     """
-    _check_closed_loop(controller, samples, steps)
+    check_closed_loop(system, (q0, u0, t0), controller, (samples, steps, key), route)
     given = {"system": system, "q0": q0, "u0": u0, "controller": controller}
     given = {name: _arrays(part) for name, part in given.items()}
     axes = None if in_axes is None else _axes_of(in_axes, given)
+    batch = None if axes is None else _checks.check_batch(given, axes)
     start = _first_of(tuple(given.values()), axes)
     dtype = dtype_of_state(start[1], start[2])
     t0 = jnp.asarray(t0, dtype)
     cast = lambda x: jnp.asarray(x, dtype)  # noqa: E731
     first = (start[0], *jax.tree.map(cast, start[1:3]), start[3])
     width = _check(first, t0, key)
-    batch = None if axes is None else _checks.check_batch(given, axes)
     parts, axes, table = _without_table(tuple(given.values()), axes)
     arrays, others = eqx.partition(parts, eqx.is_array)
     axes = None if axes is None else tuple(_of_arrays(parts, axes))
@@ -213,13 +216,14 @@ def _check(first, t0: Scalar, key) -> tuple[int, int]:
     check_state(system, q0, u0)
     seen = 0
     if controller.sensors is None:
-        value = looked_at(system, t0, q0, u0, controller.law)
+        value = looked_at(system, t0, q0, u0, controller.law, "`law`")
     else:
         zero = Constant(jnp.zeros(system.n_controls or 0, t0.dtype))
-        exact = eqx.filter_eval_shape(controller.sensors.exact, system, t0, q0, u0, zero)
+        exact = check_measured(controller.sensors, (system, t0, q0, u0, zero))
         seen = exact.shape[0]
         check_key(key, controller.sensors)
-        value = looked_at(system, t0, q0, u0, partial(_of_sensors, controller, system, zero, exact))
+        law = partial(_of_sensors, controller, system, zero, exact)
+        value = looked_at(system, t0, q0, u0, law, "`law`")
     width = check_command(controller, value)
     check_forms(system, t0, q0, u0, Constant(value))
     return width, seen
@@ -253,14 +257,3 @@ def _first_of(parts, axes: list[int | None] | None):
     leaves, structure = jax.tree.flatten(parts)
     taken = [x if a is None else jnp.take(x, 0, a) for x, a in zip(leaves, axes, strict=True)]
     return jax.tree.unflatten(structure, taken)
-
-
-def _check_closed_loop(controller: Any, samples: Any, steps: Any) -> None:
-    """A digital controller and whole numbers of periods and of steps."""
-    if not isinstance(controller, Sampled):
-        raise TypeError(
-            f"`controller` is {type_of(controller)}; it must be a jaxhamel.control.Sampled(law, period). In continuous time "
-            "give jaxhamel.Feedback(law) to jaxhamel.simulate."
-        )
-    check_count("samples", samples)
-    check_count("steps", steps)

@@ -11,7 +11,7 @@ from jaxtyping import Array, Float
 from jaxhamel import _checks
 from jaxhamel._compiled import compiled
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar, Time
-from jaxhamel.control._checks._closed_loop import check_cost, check_plan
+from jaxhamel.control._checks._closed_loop import check_cost, check_plan, check_regulated
 from jaxhamel.geometry import AbstractSpace
 from jaxhamel.mechanics import System, VectorField, as_control, linearise
 from jaxhamel.mechanics._tangent import tangent_size
@@ -19,6 +19,7 @@ from jaxhamel.simulate._solvers._factors import apply
 from jaxhamel.simulate._solvers._runge_kutta import RK4, looped
 
 Matrix = Float[Array, "d d"]
+MOST_STEPS = 2**31 - 1
 
 
 class Correction(eqx.Module):
@@ -129,6 +130,7 @@ def regulate(
     Source: Anderson and Moore 1990, ch. 2; on a group, δ as in Müller 2023, eq. (7.2).
     """
     control = as_control(control)
+    check_regulated(system, ts, q, u, route)
     ts, u = jnp.asarray(ts), jnp.asarray(u)
     size = tangent_size(system)
     planned = check_plan(system, ts, q, u, control)
@@ -140,13 +142,15 @@ def regulate(
             ("final_cost", jnp.zeros(size) if final_cost is None else final_cost, size),
         )
     ]
-    _checks.check_count("steps", steps)
+    _checks.check_count("steps", steps, most=MOST_STEPS)
     Q, R, S = (x.astype(u.dtype) for x in costs)
     return _regulate(system, ts, q, u, control, (Q, R, S), steps, route)
 
 
 def _square(name: str, cost: ArrayLike, size: int, positive: bool) -> Array:
     """A cost as a matrix."""
+    _checks.check_arrays(**{name: cost})
+    _checks.check_one_array(name, cost, "an array of weights")
     array = jnp.asarray(cost)
     check_cost(name, array, size, positive)
     return jnp.diag(array) if array.ndim == 1 else array

@@ -9,7 +9,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from jaxhamel._typing import Control, Scalar, Time
-from jaxhamel.control._checks._closed_loop import check_sampled, check_sensors
+from jaxhamel.control._checks._closed_loop import check_held, check_sampled, check_sensors
 from jaxhamel.systems._parameters import parameter
 
 
@@ -98,9 +98,12 @@ class Sensors(eqx.Module):
 class Held(eqx.Module):
     """Commands that are held between samples: control(t) = commands[k] for t_k ≤ t < t_{k+1}."""
 
-    first: Scalar
-    period: Scalar
-    commands: Float[Array, "K p"]
+    first: Scalar = parameter()
+    period: Scalar = parameter()
+    commands: Float[Array, "K p"] = parameter()
+
+    def __check_init__(self) -> None:
+        check_held(self)
 
     def __call__(self, t: ArrayLike) -> Float[Array, " p"]:
         """The command at t; the first and the last one outside."""

@@ -63,7 +63,9 @@ class ControlProblem(eqx.Module):
         _checks.check_kind(
             "system", system, System, "it must be a jaxhamel.System with its values."
         )
-        _checks.check_arrays(q0=q0, u0=u0, ts=ts)
+        _checks.check_arrays(q0=q0, u0=u0)
+        _checks.check_velocity("u0", u0)
+        _checks.check_time_array(ts)
         leaves = [jnp.asarray(x) for x in (*jax.tree.leaves(q0), u0)]
         dtype = jnp.result_type(*[x.dtype for x in leaves])
         dtype = dtype if jnp.issubdtype(dtype, jnp.floating) else jnp.result_type(float)

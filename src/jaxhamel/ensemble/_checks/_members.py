@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
-from jaxhamel._checks._times import check_steps, check_times
+from jaxhamel._checks._times import check_steps, check_time_array, check_times
 from jaxhamel._checks._values import check_finite, type_of
 
 
@@ -66,6 +66,7 @@ def check_rollout_times(ts, dt) -> None:
                 "need NumPy: np.linspace in place of jnp.linspace."
             )
     check_steps(None, None, dt)
+    check_time_array(ts)
     check_times(np.asarray(ts))
     longest = float(np.max(np.diff(np.asarray(ts, float)), initial=0.0))
     if longest > _MOST * float(dt):

@@ -57,6 +57,7 @@ class Members(eqx.Module):
         _checks.check_velocity("u0", u0)
         if control is not None and not callable(control):
             _checks.check_constant_control(control)
+            _checks.check_not_ragged("control", control)
         parts = (system, _arrays(q0), _arrays(u0), _arrays(control))
         given = dict(zip(_PARTS, parts, strict=True))
         axes = _one_a_leaf(in_axes, given)

@@ -7,13 +7,19 @@ from typing import Any
 import jax
 import numpy as np
 
+from jaxhamel._checks._arguments import check_count
 from jaxhamel._checks._values import concrete, inline, type_of
 
 
 def check_of_time(control: Callable[..., Any]) -> None:
     """Checks that a control without state can be called with t alone."""
-    if callable_with(control, 1) or not callable_with(control, 3):
+    if callable_with(control, 1):
         return
+    if not callable_with(control, 3):
+        raise TypeError(
+            f"`control` is {type_of(control)} that cannot be called with one argument; a control is called with t alone. "
+            "Write it as `lambda t: ...`."
+        )
     raise TypeError(
         f"`control` is {type_of(control)} and takes three arguments; a control is called with t alone. If it depends on the "
         "state (t, q, u), give jaxhamel.Feedback(control)."
@@ -55,34 +61,34 @@ def check_moving_parts(system, n_parts) -> None:
         raise ValueError(
             f"`n_parts` is missing: {name} has no `n_controls` that would say how many numbers its parts' motion has."
         )
-    if n_parts is not None and (not isinstance(n_parts, int) or n_parts < 0):
-        raise ValueError(f"`n_parts` is {n_parts!r}; it must be a whole number, 0 or more.")
+    if n_parts is not None:
+        check_count("n_parts", n_parts, 0, 2**31 - 1)
 
 
-def check_feedback_value(system, t, value, dtype) -> None:
+def check_feedback_value(system, t, value, dtype, name: str) -> None:
     """Checks that a feedback gives finite real numbers in the state's dtype, in the system's number of controls."""
     for leaf in jax.tree.leaves(value):
         if leaf.dtype != dtype and not leaf.weak_type:
             raise TypeError(
-                f"`control`, a Feedback, gives {leaf.dtype} where the state (q, u) is {dtype}; both must be of one floating "
+                f"{name} gives {leaf.dtype} where the state (q, u) is {dtype}; both must be of one floating "
                 "dtype. Cast its numbers, for example by `jax.tree.map(lambda x: x.astype(...), control)`."
             )
-        _check_finite(t, leaf)
+        _check_finite(t, leaf, name)
     wanted = getattr(system, "n_controls", None)
     sizes = [leaf.shape for leaf in jax.tree.leaves(value)]
     if wanted is not None and sum(int(np.prod(shape)) for shape in sizes) != wanted:
         got = sizes[0] if len(sizes) == 1 else sizes
         raise ValueError(
-            f"`control`, a Feedback, gives shape {got}; {type(system).__name__} takes ({wanted},). Look at what its "
+            f"{name} gives shape {got}; {type(system).__name__} takes ({wanted},). Look at what its "
             "function (t, q, u) returns."
         )
 
 
-def _check_finite(t, leaf) -> None:
+def _check_finite(t, leaf, name: str) -> None:
     array = concrete(leaf)
     if array is not None and not np.all(np.isfinite(array)):
         raise ValueError(
-            f"`control`, a Feedback, gives {inline(array)} at the initial state, t = {inline(np.asarray(t))}; it must be "
+            f"{name} gives {inline(array)} at the initial state, t = {inline(np.asarray(t))}; it must be "
             "finite. Look for a NaN among its numbers, or a quotient or root of zero."
         )
 

@@ -32,12 +32,12 @@ def check_route(route, routes) -> None:
         )
 
 
-def check_a_system(system) -> None:
+def check_a_system(system, argument: str = "system") -> None:
     """Checks that the argument is a system (not its class) with arrays of numbers, on a space with room for its
     constraints."""
     if isinstance(system, type) or not hasattr(system, "n_constraints"):
         raise TypeError(
-            f"`system` is {type_of(system)}; it must be a jaxhamel.System with its values."
+            f"`{argument}` is {type_of(system)}; it must be a jaxhamel.System with its values."
         )
     name = type(system).__name__
     space: Any = getattr(system, "space", None)

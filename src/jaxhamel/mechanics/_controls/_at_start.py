@@ -31,9 +31,14 @@ def at_start(
 
 
 def looked_at(
-    system: System, t: Time, q: Configuration, u: QuasiVelocity, control: Callable[..., Any]
+    system: System,
+    t: Time,
+    q: Configuration,
+    u: QuasiVelocity,
+    control: Callable[..., Any],
+    name: str = "`control`, a Feedback,",
 ) -> Any:
-    """The value of a callable (t, q, u) at a state, checked for what the system accepts.
+    """The value of a callable (t, q, u) at a state, checked for what the system accepts; messages call it `name`.
 
     **Raises:** `TypeError` or `ValueError` for a value that the system does not accept.
     """
@@ -41,15 +46,15 @@ def looked_at(
     at = (control, t, q, u)
     abstract = any(isinstance(x, jax.ShapeDtypeStruct) for x in jax.tree.leaves(at))
     with _SEEN.once(*at) as is_new:
-        value = _shapes(*at) if abstract or is_new else None
+        value = _shapes(name, *at) if abstract or is_new else None
     value = value if abstract else _value(*at)
-    check_feedback_value(system, t, value, dtype_of(q))
+    check_feedback_value(system, t, value, dtype_of(q), name)
     return value
 
 
-def _shapes(control: Callable[..., Any], t, q, u):
+def _shapes(name: str, control: Callable[..., Any], t, q, u):
     """The shape of the value, by tracing, so that errors name the feedback and its line."""
-    return called("`control`, a Feedback,", lambda f, *at: f(*at), control, t, q, u)
+    return called(name, lambda f, *at: jax.tree.map(jnp.asarray, f(*at)), control, t, q, u)
 
 
 @compiled

@@ -6,10 +6,11 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from jaxhamel._checks import check_arrays, check_finite, check_shape, check_velocity
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar, Time, Velocity
 from jaxhamel.geometry import AbstractSpace, Euclidean, Product
 from jaxhamel.mechanics._checks._feedback import check_moving_parts
-from jaxhamel.mechanics._checks._system import check_a_system, check_control_value
+from jaxhamel.mechanics._checks._system import check_a_system, check_control_value, check_state
 from jaxhamel.mechanics._controls._control import as_control, at_state
 from jaxhamel.mechanics._controls._kinematic import Kinematic
 from jaxhamel.mechanics._description._declarations import Output, Part, State, state_of
@@ -104,9 +105,25 @@ class MovingParts(System):
     def state(
         self, q: Configuration, u: QuasiVelocity, theta: Array, theta_dot: Array
     ) -> tuple[Configuration, QuasiVelocity]:
-        """The state (q, u) of this system, from q and u of the inner system, θ and θ̇."""
+        """The state (q, u) of this system, from q and u of the inner system, θ and θ̇.
+
+        **Raises:** `ValueError` or `TypeError` for a state, θ or θ̇ of wrong shape.
+        """
+        u, theta, theta_dot = self._given(q, u, theta, theta_dot)
         parts = q if isinstance(self.system.space, Product) else (q,)
-        return (*parts, jnp.asarray(theta)), jnp.concatenate([u, jnp.asarray(theta_dot)])
+        return (*parts, theta), jnp.concatenate([u, theta_dot])
+
+    def _given(self, q, u, theta, theta_dot) -> tuple[Array, Array, Array]:
+        """u, θ and θ̇ as arrays, checked with q for their shapes."""
+        parts = {"theta": theta, "theta_dot": theta_dot}
+        check_arrays(q=q, u=u, **parts)
+        check_velocity("u", u)
+        u = jnp.asarray(u)
+        check_state(self.system, q, u)
+        for name, value in parts.items():
+            check_shape(name, value, (self.n_controls,), "One entry for each part.")
+            check_finite(name, value)
+        return u, jnp.asarray(theta), jnp.asarray(theta_dot)
 
     def inside(
         self, t: Time, q: Configuration, u: QuasiVelocity, control: Control = None

@@ -26,6 +26,7 @@ from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar, Time
 from jaxhamel.geometry import AbstractSpace, Euclidean, Product
 from jaxhamel.geometry._connection import ConnectionMatrix, ShapeCoordinates
 from jaxhamel.mechanics._checks._system import (
+    check_a_system,
     check_bundle,
     check_constraint_count,
     check_motion_given,
@@ -207,7 +208,7 @@ class LockedFrame(System):
     motion: Control = None
 
     def __check_init__(self) -> None:
-        structure_group(self.base)
+        structure_group(self.base, "base")
         check_constraint_count(self.base, 0, "The locked velocity needs every direction.")
         check_motion_given(self.base, self.motion)
 
@@ -279,8 +280,9 @@ class ZeroMomentum(LockedFrame):
         return self.base.shapes()
 
 
-def structure_group(system: System) -> AbstractSpace:
-    """G of a system on `Product(G, Euclidean(m))`; `TypeError` on any other space."""
+def structure_group(system: System, argument: str = "system") -> AbstractSpace:
+    """G of a system on `Product(G, Euclidean(m))`; `TypeError` on any other space, or if the argument is no system."""
+    check_a_system(system, argument)
     factors = list(system.space.spaces) if isinstance(system.space, Product) else []
     check_bundle(system, len(factors) == 2 and isinstance(factors[1], Euclidean))
     return factors[0]
