@@ -49,7 +49,9 @@ BAD = {
     "`starts` is": lambda: control.solve_many(least_energy(), jnp.full((1, 7), jnp.nan)),
     "`count` is 0": lambda: control.perturbed_starts(least_energy(), jax.random.key(0), 0),
     "`ts` has 1 time": lambda: least_energy(ts=jnp.zeros(1)),
-    "`curve` has no floating-point arrays": lambda: least_energy(curve=lambda t: jnp.zeros(1)),
+    "`curve` has no floating-point arrays": lambda: control.solve(
+        least_energy(curve=lambda t: jnp.zeros(1))
+    ),
     "`curve` gives an array of shape ()": lambda: least_energy(curve=lambda t: 0.0 * t),
     "`q` of `StateAtEnd` has shape (2,)": lambda: ending(control.StateAtEnd(q=jnp.zeros(2))),
     "`u` of `StateAtEnd` has shape (2,)": lambda: ending(control.StateAtEnd(u=jnp.zeros(2))),

@@ -28,6 +28,13 @@ from jaxhamel.control._problem._costs import StateAtEnd as StateAtEnd
 from jaxhamel.control._problem._costs import Tracking as Tracking
 
 # isort: split
+# Collocation
+from jaxhamel.control._collocation._collocation import Collocation as Collocation
+from jaxhamel.control._collocation._limits import FreeEndTime as FreeEndTime
+from jaxhamel.control._collocation._limits import PathLimit as PathLimit
+from jaxhamel.control._collocation._polynomial import PiecewisePolynomial as PiecewisePolynomial
+
+# isort: split
 # Problems, methods, results
 from jaxhamel._search._progress import Progress as Progress
 from jaxhamel.control._methods._gradient_descent import GradientDescent as GradientDescent
@@ -36,6 +43,7 @@ from jaxhamel.control._methods._single_shooting import SingleShooting as SingleS
 from jaxhamel.control._methods._single_shooting import residual as residual
 from jaxhamel.control._problem._problem import ControlProblem as ControlProblem
 from jaxhamel.control._problem._problem import TrackingProblem as TrackingProblem
+from jaxhamel.control._result import Certificate as Certificate
 from jaxhamel.control._result import Result as Result
 from jaxhamel.control._result import replay as replay
 from jaxhamel.control._solve import perturbed_starts as perturbed_starts

@@ -16,6 +16,28 @@ from jaxhamel.simulate import Trajectory, simulate
 from jaxhamel.systems._rolling import friction_needed
 
 
+class Certificate(NamedTuple):
+    """What is proved of a result.
+
+    - `holds`: stationary, feasible between the nodes too, transcribed within tolerance, and a minimum, isolated or not.
+    - `stationarity`: largest entry of the Lagrangian's gradient, scaled by the size of the multipliers.
+    - `violation`: of the constraints, on a grid ten times finer than the mesh, in their own units.
+    - `transcription_error`: largest distance in the tangent space between a node and the motion under the found control,
+      integrated from the node before.
+    - `second_order`: `"strict minimum"`, `"minimum, not isolated"`, `"not a minimum"` or `"undecided"`.
+    - `multipliers_unique`: whether the gradients of the active constraints are independent.
+    - `words`: all this as sentences, with the name of the worst constraint.
+    """
+
+    holds: bool
+    stationarity: float
+    violation: float
+    transcription_error: float
+    second_order: str
+    multipliers_unique: bool
+    words: str
+
+
 class Result(NamedTuple):
     """The outcome of `solve`.
 
@@ -28,6 +50,14 @@ class Result(NamedTuple):
       trajectory, of systems that have a contact force.
     - `history`: one array for each quantity, with an entry for each iteration. `seconds`: time of the search.
     - `converged`, `status`: whether the tolerances were met, and the reason for the end.
+
+    Of `Collocation` only:
+
+    - `ts`: the times of the mesh, `(N+1,)`; `states`: (q, u) there, with a leading axis.
+    - `costates`: λ = ∂J/∂x at `ts`, `(N+1, n+k)`: how the optimal cost from there on changes with the state,
+      J + λ·(δ_q, δ_u) at (q exp δ_q, u + δ_u). With the rate f of the state, H = ½|r|² + λ·f is the control Hamiltonian.
+    - `certificate`: the proof of the optimum, a `Certificate`; `optimum`: all unknowns and multipliers, for
+      `jaxhamel.control.sensitivity`.
 
     Quantities that do not apply are None.
     """
@@ -46,10 +76,19 @@ class Result(NamedTuple):
     seconds: float
     converged: bool
     status: str
+    ts: Any = None
+    states: Any = None
+    costates: Any = None
+    certificate: Certificate | None = None
+    optimum: Any = None
 
     def to_dict(self) -> dict[str, Any]:
         """The numbers and the status, for `summary.json`."""
-        keep = {k: v for k, v in self._asdict().items() if isinstance(v, int | float | str)}
+        keep: dict[str, Any] = {
+            k: v for k, v in self._asdict().items() if isinstance(v, int | float | str)
+        }
+        if self.certificate is not None:
+            keep["certificate"] = self.certificate._asdict()
         keep["iterations"] = len(self.history["cost"])
         keep["reached_end"] = bool(self.trajectory.succeeded)
         return keep
@@ -64,6 +103,8 @@ class Result(NamedTuple):
             ("iterations", f"{len(self.history['cost'])} in {self.seconds:.1f} s"),
         ]
         lines = [f"  {name:<22} {text}" for name, text in rows if text is not None]
+        if self.certificate is not None:
+            lines += ["", *(f"  {line}" for line in self.certificate.words.split("\n"))]
         head = "converged" if self.converged else "NOT converged"
         return "\n".join([f"Control of {type(self.problem.system).__name__}: {head}", *lines])
 
@@ -78,9 +119,9 @@ def _or_none(value, text: str) -> str | None:
     return None if value is None else text.format(value)
 
 
-def report_times(problem: ControlProblem, per_interval: int = 16) -> np.ndarray:
-    """Times of the reported trajectory: each interval of the problem in equal parts."""
-    ts = np.asarray(problem.ts)
+def report_times(ts: ArrayLike, per_interval: int = 16) -> np.ndarray:
+    """Times of the reported trajectory: each interval between the times in equal parts."""
+    ts = np.asarray(ts)
     parts = [np.linspace(a, b, per_interval, endpoint=False) for a, b in pairwise(ts)]
     return np.concatenate([*parts, ts[-1:]])
 
@@ -93,7 +134,7 @@ def replay(
     **Arguments:** `problem`; `control`: a callable pytree t -> `(n,)`, `Result.control` for instance; `ts`: times, default
     a fine grid; `options`: for `jaxhamel.simulate`. **Returns:** a `Trajectory`.
     """
-    ts = report_times(problem) if ts is None else ts
+    ts = report_times(problem.ts) if ts is None else ts
     tight = problem.u0.dtype == jnp.float64 and "dt" not in options
     tolerances = {"rtol": 1e-10, "atol": 1e-12} if tight else {}
     options = {"solver": diffrax.Dopri8(), **tolerances, **options}
@@ -109,9 +150,11 @@ def report(
     began: float,
     converged: bool,
     status: str,
+    ts: ArrayLike | None = None,
 ) -> Result:
-    """Replays a control and assembles the result; `began`: start of the search on the clock `time.monotonic`."""
-    trajectory = replay(problem, control)
+    """Replays a control and assembles the result; `began`: start of the search on the clock `time.monotonic`; `ts`: times of
+    the trajectory."""
+    trajectory = replay(problem, control, ts)
     numbers = measure(problem, trajectory, control)
     if not bool(trajectory.succeeded):
         converged, status = False, f"{status}; the simulation of it broke down"

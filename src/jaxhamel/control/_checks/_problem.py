@@ -108,7 +108,7 @@ def check_control_problem(problem) -> None:
         raise ValueError(
             f"`ts` has {counted(len(problem.ts), 'time')}; give the first and the last at least."
         )
-    check_curve(problem.curve, problem.ts)
+    check_shape_of_curve(problem.curve, problem.ts)
     if not problem.costs and not problem.constraints:
         raise ValueError(
             "`costs` and `constraints` are empty, so that any motion is a solution. Give one of either at least, such as "
@@ -121,6 +121,12 @@ def check_control_problem(problem) -> None:
 
 def check_curve(curve, ts) -> None:
     """Checks that the curve is a finite vector at each time and has parameters to search for."""
+    check_shape_of_curve(curve, ts)
+    check_has_parameters(curve)
+
+
+def check_shape_of_curve(curve, ts) -> None:
+    """Checks that the curve is a finite vector at each time."""
     check_callable("curve", curve, "pytree t -> (n,), such as control.Spline")
     check_control_along(ts, curve)
     shape = eqx.filter_eval_shape(curve, ts[0]).shape
@@ -128,6 +134,20 @@ def check_curve(curve, ts) -> None:
         raise ValueError(
             f"`curve` gives an array of shape {shape}; it must be (n,), one entry for each motor or mass."
         )
+
+
+def check_for_curves(problem, method: str) -> None:
+    """Checks that a method that searches among the parameters of a curve can solve the problem."""
+    for term in problem.constraints:
+        if term.at_end is None:
+            raise TypeError(
+                f"`constraints` has a `{type(term).__name__}`, which {method} cannot keep; take control.Collocation()."
+            )
+    check_has_parameters(problem.curve)
+
+
+def check_has_parameters(curve) -> None:
+    """Checks that the curve has parameters to search for."""
     if not any(eqx.is_inexact_array(leaf) for leaf in jax.tree.leaves(curve)):
         raise ValueError(
             "`curve` has no floating-point arrays, so there is nothing to search for. Give a pytree whose leaves are the "

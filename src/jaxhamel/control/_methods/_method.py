@@ -9,6 +9,7 @@ from jaxtyping import Array, Float
 
 from jaxhamel import _checks
 from jaxhamel._search._loop import AbstractSearch
+from jaxhamel.control._checks._problem import check_for_curves
 from jaxhamel.control._problem._curves import free_parameters
 from jaxhamel.control._problem._problem import ControlProblem
 from jaxhamel.control._result import Result, report
@@ -43,6 +44,7 @@ class AbstractMethod(eqx.Module):
         self, problem: ControlProblem, p: Array, progress: Callable[..., Any] | None
     ) -> Result:
         _checks.check_outside("problem", problem)
+        check_for_curves(problem, type(self).__name__)
         search = self.search(problem, p)
         ending = search.run(progress)
         best, cost, gradient_norm = search.found()

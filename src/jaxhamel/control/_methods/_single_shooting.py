@@ -11,7 +11,7 @@ from jaxtyping import Array, Float
 
 from jaxhamel import _checks
 from jaxhamel._search._stepwise import AbstractTask, Stepwise
-from jaxhamel.control._checks._problem import check_least_squares
+from jaxhamel.control._checks._problem import check_for_curves, check_least_squares
 from jaxhamel.control._methods._method import AbstractControlSearch, AbstractMethod
 from jaxhamel.control._methods._shooting import quadrature
 from jaxhamel.control._problem._costs import constraint_residual, final_residual, running_residual
@@ -35,6 +35,7 @@ def residual(
     **Arguments:** `problem`; `p`: free parameters of its curve, see `free_parameters`; `samples`: even; `options`: for
     `simulate`. **Returns:** r. **Raises:** `ValueError` for a p of another shape.
     """
+    check_for_curves(problem, "control.residual")
     count = free_parameters(problem.curve)[0].shape
     _checks.check_shape("p", p, count, "One entry for each free parameter of the curve.")
     control = free_parameters(problem.curve)[1](p)

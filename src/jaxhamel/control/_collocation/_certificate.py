@@ -1,0 +1,94 @@
+"""The certificate of a collocation: what is proved of its result, with words."""
+
+from typing import Any, NamedTuple
+
+import diffrax
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from jaxhamel._compiled import compiled
+from jaxhamel._typing import Scalar
+from jaxhamel.control._collocation._derivatives import Parts
+from jaxhamel.control._collocation._interior_point import SearchState
+from jaxhamel.control._collocation._polynomial import OneInterval
+from jaxhamel.control._collocation._second_order import second_order
+from jaxhamel.control._collocation._transcription import CollocationPoint, Interval, Transcription
+from jaxhamel.control._collocation._violation import worst_violation
+from jaxhamel.control._result import Certificate
+from jaxhamel.mechanics import VectorField
+from jaxhamel.mechanics._tangent import local
+from jaxhamel.simulate._solvers._runge_kutta import looped, tableau
+
+STEPS = 8  # of an eighth-order method in each interval, to check the transcription
+MINIMA = ("strict minimum", "minimum, not isolated")
+
+
+class Bounds(NamedTuple):
+    """The largest numbers with which a certificate holds."""
+
+    stationarity: float
+    violation: float
+    transcription: float
+
+
+def bounds_of(dtype: Any) -> Bounds:
+    """1e-8, 1e-7 and 1e-6 in double precision."""
+    return Bounds(1e-8, 1e-7, 1e-6) if dtype == jnp.float64 else Bounds(1e-3, 1e-3, 1e-3)
+
+
+def certify(
+    transcription: Transcription, state: SearchState, parts: Parts, converged: bool
+) -> Certificate:
+    """The certificate of the last iterate."""
+    errors = [float(x) for x in state.errors]
+    stationary = max(errors[0], errors[2])
+    violation, worst = worst_violation(transcription, state.w)
+    error = float(transcription_error(transcription, state.w))
+    curvature = second_order(transcription, state, parts)
+    bounds = bounds_of(state.mu.dtype)
+    is_minimum = curvature.kind in MINIMA
+    passed = (
+        stationary <= bounds.stationarity,
+        violation <= bounds.violation,
+        error <= bounds.transcription,
+    )
+    words = [
+        _sentence("stationary", "not stationary", stationary, bounds.stationarity),
+        _sentence("feasible", "not feasible", violation, bounds.violation, f", worst in {worst}"),
+        _sentence("transcribed", "transcribed too coarsely", error, bounds.transcription),
+        curvature.words,
+        "multipliers: "
+        + ("unique" if curvature.unique else "not unique, constraints depend on one another"),
+    ]
+    holds = bool(converged and is_minimum and all(passed))
+    words.insert(0, "certificate: " + ("holds" if holds else "does NOT hold"))
+    return Certificate(
+        holds, stationary, violation, error, curvature.kind, curvature.unique, "\n".join(words)
+    )
+
+
+def _sentence(good: str, bad: str, value: float, bound: float, more: str = "") -> str:
+    return f"{good if value <= bound else bad}: {value:.1e} (at most {bound:.0e}){more}"
+
+
+@compiled
+def transcription_error(transcription: Transcription, w: CollocationPoint) -> Scalar:
+    """The largest distance between a node and the motion from the node before it."""
+    method, field, span = tableau(diffrax.Dopri8()), VectorField(), transcription.span(w.p)
+    system = transcription.system
+
+    def one(interval: Interval, c: Float[Array, "s m"]) -> Scalar:
+        t0, length = transcription.t0 + interval.start * span, interval.length * span
+        control = OneInterval(t0, length, c, transcription.rule.points)
+        rate = lambda t, y: field(t, y, (system, control))  # noqa: E731
+
+        def step(y, i):
+            q, u = looped(rate, method, t0 + i * length / STEPS, length / STEPS, y)[0]
+            return (system.space.normalise(q), u), None
+
+        numbers = jnp.arange(STEPS).astype(length.dtype)
+        end, _ = jax.lax.scan(step, (interval.q, interval.u), numbers)
+        return jnp.max(jnp.abs(local(system, (interval.next_q, interval.next_u), end)))
+
+    return jnp.max(jax.vmap(one)(transcription.intervals(w), w.c))

@@ -1,0 +1,144 @@
+"""The method `Collocation`."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxhamel import _checks
+from jaxhamel._search._loop import AbstractSearch, Verdict
+from jaxhamel._search._progress import Progress
+from jaxhamel._search._stepwise import BURST_SECONDS
+from jaxhamel._words import counted
+from jaxhamel.control._checks._collocation import check_collocation
+from jaxhamel.control._collocation._certificate import certify
+from jaxhamel.control._collocation._interior_point import LOGGED, SearchState, advance, start
+from jaxhamel.control._collocation._points import rule
+from jaxhamel.control._collocation._polynomial import PiecewisePolynomial
+from jaxhamel.control._collocation._start import first_iterate, guessed, transcribe
+from jaxhamel.control._collocation._transcription import Transcription
+from jaxhamel.control._problem._problem import ControlProblem
+from jaxhamel.control._result import Result, report, report_times
+
+
+class Collocation(eqx.Module):
+    """Direct collocation, solved by an interior-point method with exact second derivatives.
+
+    The control is a polynomial of degree s − 1 on each of N intervals, the state one of degree s in the tangent space, which
+    satisfies the equations of motion at s Gauss or Radau points; costs are integrated on these points. The problem's `curve`
+    (any callable of t) and its `guess` are where the search starts; without a guess it starts from the straight line to the
+    state of `StateAtEnd`.
+
+    **Arguments:**
+
+    - `intervals`: N, equal ones; None: those of the problem's `ts`.
+    - `degree`: s; `points`: `"gauss"` (order 2s) or `"radau"` (order 2s − 1, for limits that bind).
+    - `tolerance`: for stationarity and violation, scaled; at least 1e-4 in single precision.
+    - `max_iterations`, `max_seconds`: limits of the search.
+    - `barrier`: μ of the first iteration, where there are limits.
+
+    The system's control must be used by its value: for prescribed motion take `jaxhamel.MovingParts`. Besides `StateAtEnd`
+    and `ControlAt` it takes `PathLimit` and `FreeEndTime`.
+
+    Source: Betts 2010, ch. 4; Hairer and Wanner, Solving Ordinary Differential Equations II, IV.5; Wächter and Biegler 2006.
+    """
+
+    intervals: int | None = eqx.field(static=True, default=20)
+    degree: int = eqx.field(static=True, default=4)
+    points: str = eqx.field(static=True, default="gauss")
+    tolerance: float = 1e-9
+    max_iterations: int = 500
+    max_seconds: float = 300.0
+    barrier: float = 0.1
+
+    def __check_init__(self) -> None:
+        check_collocation(self)
+
+    def run(self, problem: ControlProblem, progress: Callable[..., Any] | None = None) -> Result:
+        """Solves one problem.
+
+        **Arguments:** `problem`; `progress`: called with a `Progress` about every fifth of a second.
+
+        **Returns:** a `Result` with `costates` and `certificate`. **Raises:** `TypeError` under jit, vmap or grad, and for a
+        system whose control prescribes motion.
+        """
+        _checks.check_outside("problem", problem)
+        search = _Search(self, problem)
+        return search.result(search.run(progress))
+
+
+class _Search(AbstractSearch):
+    """The iterations, several in one call."""
+
+    def __init__(self, method: Collocation, problem: ControlProblem):
+        super().__init__(method.max_iterations, method.max_seconds)
+        self.problem = problem
+        dtype = problem.u0.dtype
+        least = 1e-12 if dtype == jnp.float64 else 1e-4
+        self.tolerance: float = max(method.tolerance, least)
+        self.transcription: Transcription = transcribe(
+            problem, rule(method.points, method.degree), method.intervals
+        )
+        w = first_iterate(
+            self.transcription, problem.ts, guessed(problem), problem.curve, problem.ts[-1]
+        )
+        self.state: SearchState = start(self.transcription, w, method.barrier)
+        self.parts: Any = None  # derivatives at the last iterate
+        self.pace = np.inf
+
+    def advance(self) -> None:
+        left = self.iterations - len(self.rows)
+        many = max(1, min(int(BURST_SECONDS / self.pace), LOGGED, left))
+        began = time.monotonic()
+        dtype = self.state.mu.dtype
+        tolerance = jnp.asarray(self.tolerance, dtype)
+        self.state, self.parts, rows, count = advance(
+            self.transcription, self.state, tolerance, jnp.asarray(many)
+        )
+        table = [np.asarray(x)[: int(count)] for x in rows]
+        if self.rows:  # the first call is mostly compilation
+            self.pace = max((time.monotonic() - began) / many, 1e-9)
+        for numbers in zip(*table, strict=True):
+            self.note(**dict(zip(rows._fields, map(float, numbers), strict=True)))
+
+    def verdict(self) -> Verdict | None:
+        many = counted(len(self.rows), self.unit)
+        if bool(self.state.done):
+            return Verdict(True, f"converged after {many}")
+        if self.rows and not np.isfinite(self.rows[-1]["cost"]):
+            return Verdict(
+                False,
+                "the cost or the motion is not finite where the search starts: look for a NaN in costs, control and guess",
+            )
+        if int(self.state.stuck) >= 8:
+            return Verdict(False, f"no step leads closer to an optimum after {many}")
+        return None
+
+    def report(self) -> Progress:
+        row, nan = self.rows[-1], float("nan")
+        return Progress(
+            len(self.rows), row["cost"], nan, row["violation"], row["barrier"], True, row["seconds"], self.time_left(),
+        )  # fmt: skip
+
+    def result(self, ending: Verdict) -> Result:
+        """The result at the last iterate, with its certificate."""
+        w, duals = self.state.w, self.state.duals
+        ts = self.transcription.times(w.p)
+        control = PiecewisePolynomial(ts, w.c, self.transcription.rule.points)
+        row = self.rows[-1]
+        certificate = certify(self.transcription, self.state, self.parts, ending.converged)
+        result = report(
+            self.problem, control, row["cost"], row["gradient_norm"], self.history, self.began,
+            *ending, report_times(ts),
+        )  # fmt: skip
+        return result._replace(
+            ts=ts,
+            states=jax.tree.map(jnp.asarray, (w.q, w.u)),
+            costates=duals.costates,
+            certificate=certificate,
+            optimum=(self.transcription, w, duals),
+        )

@@ -1,0 +1,71 @@
+"""Limits along the path and a free end time: constraints of problems that `Collocation` solves."""
+
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from jaxhamel._checks._values import check_callable
+from jaxhamel._typing import Configuration, Control, QuasiVelocity, Time
+from jaxhamel.control._checks._collocation import check_bounds, check_end_times
+from jaxhamel.control._problem._costs import AbstractConstraint
+from jaxhamel.mechanics import System
+from jaxhamel.systems._parameters import parameter
+
+
+class PathLimit(AbstractConstraint):
+    """lower ≤ function(t, q, u, control) ≤ upper at all times.
+
+    **Arguments:**
+
+    - `function`: (t, q, u, control) → `(r,)`; `control` is the callable, `control(t)` its value.
+    - `lower`, `upper`: scalars or `(r,)`, in the unit of the function; infinite: no limit; equal: an equation along the
+      path.
+    - `name`: for messages and the certificate; default: the function's name.
+
+    `control.Collocation` solves problems with path limits; other methods refuse them.
+    """
+
+    function: Callable[..., Any]
+    lower: Any = parameter(default=-jnp.inf)
+    upper: Any = parameter(default=jnp.inf)
+    name: str = eqx.field(static=True, default="")
+    at_end = None
+
+    def __check_init__(self) -> None:
+        check_callable("function", self.function, "(t, q, u, control) -> (r,)")
+        check_bounds(self.label, self.lower, self.upper)
+
+    @property
+    def label(self) -> str:
+        """The name, or that of the function."""
+        return self.name or getattr(self.function, "__name__", type(self.function).__name__)
+
+    def residual(
+        self, system: System, t: Time, q: Configuration, u: QuasiVelocity, control: Control
+    ) -> Float[Array, " r"]:
+        """The function's value."""
+        return jnp.asarray(self.function(t, q, u, control))
+
+
+class FreeEndTime(AbstractConstraint):
+    """The last time is an unknown, lower ≤ t_N ≤ upper [s]; the other times of the mesh keep their share of the whole.
+
+    The problem's last time is where the search starts. `control.Collocation` solves such problems; other methods refuse
+    them.
+    """
+
+    lower: Any = parameter()
+    upper: Any = parameter()
+    at_end = None
+
+    def __check_init__(self) -> None:
+        check_end_times(self.lower, self.upper)
+
+    def residual(
+        self, system: System, t: Time, q: Configuration, u: QuasiVelocity, control: Control
+    ) -> Float[Array, " 0"]:
+        """Nothing: the end time has bounds."""
+        return jnp.zeros(0, u.dtype)

@@ -1,0 +1,76 @@
+"""Collocation points on [0, 1] and the matrices of the polynomials through them.
+
+A polynomial of degree s through its start X_0 and its values X_j at the points τ_j has, with the Lagrange basis ℓ_k of
+{0, τ_1, …, τ_s},
+
+    dX/dτ (τ_j) = Σ_k ℓ_k′(τ_j) X_k ,    X(1) = Σ_k ℓ_k(1) X_k .
+"""
+
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+from numpy.polynomial import legendre
+
+Numbers = tuple[float, ...]
+
+
+class PointRule(NamedTuple):
+    """Points and weights, as plain numbers, so that a rule is part of a compiled program.
+
+    - `points`: τ, `(s,)`; `weights`: of the quadrature on them, `(s,)`.
+    - `derivative`: ℓ_k′(τ_j), `(s, s+1)`; `end`: ℓ_k(1), `(s+1,)`.
+    """
+
+    points: Numbers
+    weights: Numbers
+    derivative: tuple[Numbers, ...]
+    end: Numbers
+
+
+@lru_cache
+def rule(kind: str, degree: int) -> PointRule:
+    """The Gauss or Radau rule with `degree` points: order 2s or 2s − 1, the last Radau point being 1."""
+    points = _gauss(degree) if kind == "gauss" else _radau(degree)
+    nodes = np.concatenate([[0.0], points])
+    powers = np.vander(points, degree, increasing=True)
+    weights = np.linalg.solve(powers.T, 1 / np.arange(1, degree + 1))
+    end = lagrange(nodes, np.ones(1))[0]
+    slopes = _slopes(nodes)[1:]
+    rows = tuple(map(tuple, slopes.tolist()))
+    return PointRule(tuple(points.tolist()), tuple(weights.tolist()), rows, tuple(end.tolist()))
+
+
+def _gauss(degree: int) -> Float[np.ndarray, " s"]:
+    return (legendre.leggauss(degree)[0] + 1) / 2
+
+
+def _radau(degree: int) -> Float[np.ndarray, " s"]:
+    """Zeros of P_s − P_{s−1}, the last of which is 1."""
+    series = np.zeros(degree + 1)
+    series[-2:] = -1.0, 1.0
+    roots = np.sort(legendre.legroots(series).real)
+    roots[-1] = 1.0
+    return (roots + 1) / 2
+
+
+def lagrange(
+    nodes: Float[np.ndarray, " k"], at: Float[np.ndarray, " m"]
+) -> Float[np.ndarray, "m k"]:
+    """ℓ_k at given places."""
+    matrix = np.ones((len(at), len(nodes)))
+    for k, node in enumerate(nodes):
+        for other in np.delete(nodes, k):
+            matrix[:, k] *= (at - other) / (node - other)
+    return matrix
+
+
+def _slopes(nodes: Float[np.ndarray, " k"]) -> Float[np.ndarray, "k k"]:
+    """ℓ_k′ at the nodes, by barycentric weights."""
+    apart = nodes[:, None] - nodes[None, :] + np.eye(len(nodes))
+    product = np.prod(apart, axis=1)
+    matrix = product[:, None] / product[None, :] / apart
+    np.fill_diagonal(matrix, 0.0)
+    np.fill_diagonal(matrix, -matrix.sum(axis=1))
+    return matrix

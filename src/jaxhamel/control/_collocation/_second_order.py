@@ -1,0 +1,143 @@
+"""The second-order condition: eigenvalues of the Hessian on the directions that the constraints leave, and whether the
+constraints' gradients are independent.
+
+The equations of motion give the nodes as functions of the controls v = (c, p), so that the Hessian, the conditions at the
+ends and the active limits are dense matrices in v. Controls are scaled by the square root of the quadrature weights: the
+eigenvalues are then those of the second variation per ∫|δc|² dt, whatever the mesh.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from jaxhamel._compiled import compiled
+from jaxhamel.control._collocation._condensation import (
+    Barrier,
+    Shapes,
+    condense,
+    eliminate,
+    maps,
+)
+from jaxhamel.control._collocation._derivatives import Parts, Residuals
+from jaxhamel.control._collocation._interior_point import SearchState
+from jaxhamel.control._collocation._transcription import Transcription
+
+Dense = Float[np.ndarray, "a b"]
+MOST = 3000  # controls; beyond that the eigenvalues are left out
+
+
+class SecondOrder(NamedTuple):
+    """One of the four kinds, whether multipliers are unique, and a sentence."""
+
+    kind: str
+    unique: bool
+    words: str
+
+
+def second_order(transcription: Transcription, state: SearchState, parts: Parts) -> SecondOrder:
+    """The second-order condition at an iterate, from the derivatives there."""
+    shapes = Shapes.of(transcription)
+    N = state.w.c.shape[0]
+    count = N * shapes.c + shapes.p
+    if count > MOST:
+        return SecondOrder("undecided", False, f"curvature: undecided, {count} controls")
+    H, D = _dense(transcription, state, parts)
+    if not (np.all(np.isfinite(H)) and np.all(np.isfinite(D))):
+        return SecondOrder("undecided", False, "curvature: undecided, not finite")
+    basis, unique = _null_space(D)
+    if not basis.shape[1]:
+        return SecondOrder("strict minimum", unique, "minimum: the constraints leave no direction")
+    values = np.linalg.eigvalsh(basis.T @ H @ basis)
+    least, size = float(values[0]), float(np.max(np.abs(values)))
+    small = max(1e-7, 1e3 * float(np.finfo(H.dtype).eps)) * size
+    shown = f"least curvature {least:.2e} per unit of control"
+    if least > small:
+        return SecondOrder("strict minimum", unique, f"strict minimum: {shown}")
+    if least < -small:
+        return SecondOrder("not a minimum", unique, f"not a minimum: {shown}")
+    return SecondOrder("undecided", unique, f"undecided: {shown}")
+
+
+def _null_space(D: Dense) -> tuple[Dense, bool]:
+    """An orthonormal basis of the directions with D v = 0, and whether the rows of D are independent."""
+    lengths = np.linalg.norm(D, axis=1, keepdims=True)
+    if not D.shape[0]:
+        return np.eye(D.shape[1], dtype=D.dtype), True
+    _, sizes, rows = np.linalg.svd(D / np.where(lengths > 0, lengths, 1.0), full_matrices=True)
+    tiny = 1e6 * float(np.finfo(D.dtype).eps) * float(sizes[0])
+    rank = int(np.sum(sizes > tiny))
+    return rows[rank:].T, rank == D.shape[0]
+
+
+def _dense(transcription: Transcription, state: SearchState, parts: Parts) -> tuple[Dense, Dense]:
+    """The Hessian and the rows of conditions and active limits in the scaled controls and parameters."""
+    blocks = _blocks(transcription, state, parts)
+    H, A, D, G = (np.asarray(x) for x in blocks)
+    active = _active(transcription, state)
+    shapes, N = Shapes.of(transcription), H.shape[0]
+    scale = _scale(transcription, state)
+    v = N * shapes.c + shapes.p
+    S = np.zeros((shapes.d, v), H.dtype)
+    total, rows, limits = np.zeros((v, v), H.dtype), np.zeros((D.shape[1], v), H.dtype), []
+    for i in range(N):
+        o = np.zeros((shapes.all, v), H.dtype)
+        o[: shapes.d] = S
+        own = np.arange(i * shapes.c, (i + 1) * shapes.c)
+        o[shapes.d + np.arange(shapes.c), own] = scale[own]
+        if shapes.p:
+            o[-shapes.p :, -shapes.p :] = np.diag(scale[-shapes.p :])
+        total += o.T @ H[i] @ o
+        rows += D[i] @ o
+        limits.append(G[i][active[i]] @ o)
+        S = A[i] @ o
+    return total, np.concatenate([rows, *limits, _active_end_time(transcription, state, v)])
+
+
+def _scale(transcription: Transcription, state: SearchState) -> Float[np.ndarray, " v"]:
+    """One over the square root of the quadrature weights."""
+    weights = np.repeat(np.asarray(transcription.rule.weights), transcription.n_controls)
+    lengths = np.diff(np.asarray(transcription.shares)) * float(transcription.span(state.w.p))
+    controls = 1 / np.sqrt(lengths[:, None] * weights[None])
+    return np.append(controls.ravel(), np.ones(state.w.p.shape[0])).astype(weights.dtype)
+
+
+def _active(transcription: Transcription, state: SearchState):
+    """Which limits bind, `(N, M r)`: their multiplier is larger than their distance from the bound."""
+    w, duals = state.w, state.duals
+    lower, upper, slack = (
+        np.asarray(x) for x in (transcription.lower, transcription.upper, w.slack)
+    )
+    binds = (np.asarray(duals.low) > slack - lower) | (np.asarray(duals.high) > upper - slack)
+    return (binds | (lower == upper)).reshape(slack.shape[0], -1)
+
+
+def _active_end_time(transcription: Transcription, state: SearchState, v: int) -> Dense:
+    p, duals = np.asarray(state.w.p), state.duals
+    binds = (np.asarray(duals.p_low) > p - np.asarray(transcription.p_lower)) | (
+        np.asarray(duals.p_high) > np.asarray(transcription.p_upper) - p
+    )
+    return np.eye(v, dtype=p.dtype)[v - p.shape[0] :][binds]
+
+
+@compiled
+def _blocks(transcription: Transcription, state: SearchState, parts: Parts):
+    """(H, A, D, gradients of all limits) of each interval, without the barrier."""
+    none = jnp.zeros_like(state.w.slack)
+    zeros = Residuals(
+        jnp.zeros_like(state.w.X),
+        jnp.zeros_like(parts.ends.value),
+        jnp.zeros_like(state.duals.conditions),
+        none,
+    )
+    eliminated = eliminate(transcription, parts.stages, zeros.stages)
+    condensed = condense(transcription, parts, zeros, Barrier(none, none), eliminated)
+
+    def gradients(eliminated, jacobian):
+        Y, _ = maps(transcription, eliminated).limits
+        return jnp.einsum("jry,jya->jra", jacobian, Y).reshape(-1, Y.shape[-1])
+
+    G = jax.vmap(gradients)(eliminated, parts.limits.jacobian)
+    return condensed.H, condensed.A, condensed.D, G

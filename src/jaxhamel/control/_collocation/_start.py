@@ -1,0 +1,140 @@
+"""The transcription of a problem on a mesh, and the iterate from which the search starts."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from jaxhamel._compiled import compiled
+from jaxhamel._typing import Scalar
+from jaxhamel.control._checks._collocation import check_has_value_only
+from jaxhamel.control._collocation._derivatives import evaluate
+from jaxhamel.control._collocation._limits import FreeEndTime, PathLimit
+from jaxhamel.control._collocation._points import PointRule
+from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription, along
+from jaxhamel.control._problem._costs import StateAtEnd
+from jaxhamel.control._problem._problem import ControlProblem
+from jaxhamel.mechanics import Constant
+
+
+def transcribe(problem: ControlProblem, rule: PointRule, intervals: int | None) -> Transcription:
+    """The transcription on equal intervals, or on those of the problem's times."""
+    check_has_value_only(problem.system)
+    dtype = problem.u0.dtype
+    ts = problem.ts
+    duration = ts[-1] - ts[0]
+    shares = (ts - ts[0]) / duration
+    if intervals is not None:
+        shares = jnp.linspace(0.0, 1.0, intervals + 1, dtype=dtype)
+    limits = tuple(x for x in problem.constraints if isinstance(x, PathLimit))
+    free = [x for x in problem.constraints if isinstance(x, FreeEndTime)]
+    lower, upper = _bounds(problem, limits)
+    ends = [[jnp.asarray(getattr(x, name), dtype) for x in free] for name in ("lower", "upper")]
+    p_lower, p_upper = (jnp.stack(x) if x else jnp.zeros(0, dtype) for x in ends)
+    m = eqx.filter_eval_shape(problem.curve, ts[0]).shape[0]
+    places = _places(rule) if limits else ()
+    return Transcription(
+        problem.system, problem.costs, problem.constraints, limits, ts[0], duration, shares,
+        lower[None, None], upper[None, None], p_lower, p_upper, rule, places, m,
+    )  # fmt: skip
+
+
+def guessed(problem: ControlProblem) -> Any:
+    """The problem's guess; where it is the initial state at all times, the straight line to the state at the end."""
+    targets = [x for x in problem.constraints if isinstance(x, StateAtEnd)]
+    start = (problem.q0, problem.u0)
+    same = jax.tree.map(
+        lambda xs, x: bool(np.all(np.asarray(xs) == np.asarray(x)[None])), problem.guess, start
+    )
+    if not targets or not all(jax.tree.leaves(same)):
+        return problem.guess
+
+    def cast(given, like):
+        if given is None:
+            return like
+        return jax.tree.map(lambda a, b: jnp.asarray(a, b.dtype), given, like)
+
+    q, u = cast(targets[0].q, problem.q0), cast(targets[0].u, problem.u0)
+    return _line(problem, q, u)
+
+
+def _line(problem: ControlProblem, q: Any, u: Array) -> Any:
+    """States on the geodesic from the initial state to (q, u) at the problem's times."""
+    space, ts = problem.system.space, problem.ts
+    shares = (ts - ts[0]) / (ts[-1] - ts[0])
+    delta = space.local(problem.q0, q)
+    qs = jax.vmap(lambda share: space.retract(problem.q0, share * delta))(shares)
+    return qs, problem.u0[None] + shares[:, None] * (u - problem.u0)[None]
+
+
+def _places(rule: PointRule) -> tuple[float, ...]:
+    """Where limits hold in an interval: at its collocation points."""
+    return rule.points
+
+
+def _bounds(problem: ControlProblem, limits: tuple[PathLimit, ...]) -> tuple[Array, Array]:
+    """Bounds of all rows."""
+    dtype = problem.u0.dtype
+    rows: list[list[Array]] = [[], []]
+    for limit in limits:
+        shape = limit_shape(problem, limit)
+        for side, bound in zip(rows, (limit.lower, limit.upper), strict=True):
+            side.append(jnp.broadcast_to(jnp.asarray(bound, dtype), shape))
+    lower, upper = (jnp.concatenate([jnp.zeros(0, dtype), *side]) for side in rows)
+    return lower, upper
+
+
+def limit_shape(problem: ControlProblem, limit: PathLimit) -> tuple[int, ...]:
+    """The shape of a limit's function."""
+    control = Constant(problem.curve(problem.ts[0]))
+    at = (problem.system, problem.ts[0], problem.q0, problem.u0, control)
+    return eqx.filter_eval_shape(lambda *given: limit.residual(*given), *at).shape
+
+
+@compiled
+def first_iterate(
+    transcription: Transcription, ts: Float[Array, " n"], guess: Any, curve: Any, end: Scalar
+) -> CollocationPoint:
+    """The iterate on the guess, which is interpolated along geodesics between its times, and on the curve's values."""
+    p = jnp.broadcast_to(end, transcription.p_lower.shape)
+    if transcription.p_lower.shape[0]:
+        width = transcription.p_upper - transcription.p_lower
+        inside = 0.01 * jnp.minimum(width, 1.0)
+        p = jnp.clip(p, transcription.p_lower + inside, transcription.p_upper - inside)
+    space = transcription.system.space
+    given = (ts - ts[0]) / (ts[-1] - ts[0])
+
+    def state(share):
+        index = jnp.clip(jnp.searchsorted(given, share, side="right") - 1, 0, given.shape[0] - 2)
+        part = (share - given[index]) / (given[index + 1] - given[index])
+        a, b = along(guess, index), along(guess, index + 1)
+        q = space.retract(a[0], part * space.local(a[0], b[0]))
+        return q, a[1] + part * (b[1] - a[1])
+
+    nodes = jax.vmap(state)(transcription.shares)
+    points = jnp.asarray(np.asarray(transcription.rule.points), p.dtype)
+    a, length = transcription.shares[:-1, None], jnp.diff(transcription.shares)[:, None]
+    places = a + length * points[None]
+    q, u = jax.vmap(jax.vmap(state))(places)
+    from_node = jax.vmap(lambda node, stages: jax.vmap(lambda q: space.local(node, q))(stages))
+    xi = from_node(along(nodes[0], slice(None, -1)), q)
+    span = ts[-1] - ts[0]
+    c = jax.vmap(jax.vmap(lambda share: curve(ts[0] + share * span)))(places).astype(p.dtype)
+    X = jnp.concatenate([xi, u], axis=2)
+    return CollocationPoint(nodes[0], nodes[1], X, c, p, _slack(transcription, nodes, X, c, p))
+
+
+def _slack(transcription: Transcription, nodes, X, c, p) -> Float[Array, "N M r"]:
+    """The limits' values, moved inside of their bounds."""
+    shape = (X.shape[0], len(transcription.places), transcription.lower.shape[-1])
+    w = CollocationPoint(nodes[0], nodes[1], X, c, p, jnp.zeros(shape, X.dtype))
+    value = evaluate(transcription, w)[1].limits
+    lower, upper = transcription.lower, transcription.upper
+    width = jnp.where(jnp.isfinite(upper - lower), upper - lower, jnp.inf)
+    size = lambda x: jnp.maximum(1.0, jnp.where(jnp.isfinite(x), jnp.abs(x), 1.0))  # noqa: E731
+    value = jnp.maximum(value, lower + jnp.minimum(0.01 * size(lower), 0.01 * width))
+    value = jnp.minimum(value, upper - jnp.minimum(0.01 * size(upper), 0.01 * width))
+    return jnp.where(lower == upper, lower, value)

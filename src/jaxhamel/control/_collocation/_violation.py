@@ -1,0 +1,93 @@
+"""By how much a result violates its constraints, also between the collocation points, and which constraint is the worst."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxhamel._compiled import compiled
+from jaxhamel.control._collocation._derivatives import (
+    ends_unknowns,
+    evaluate,
+    stage_unknowns,
+    weights_at,
+    with_start,
+)
+from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription
+
+FINER = 10
+
+
+def worst_violation(transcription: Transcription, w: CollocationPoint) -> tuple[float, str]:
+    """(the largest violation, the constraint's name)."""
+    found = {"the equations of motion": _largest(evaluated(transcription, w)[1][:2])}
+    conditions = np.abs(np.asarray(evaluated(transcription, w)[1].conditions))
+    names = _names_of_conditions(transcription, w)
+    for name, value in zip(names, conditions, strict=True):
+        found[name] = max(found.get(name, 0.0), float(value))
+    for name, value in _limits(transcription, w):
+        found[name] = max(found.get(name, 0.0), value)
+    worst = max(found, key=lambda name: found[name] if found[name] == found[name] else np.inf)
+    return found[worst], worst
+
+
+def _largest(residuals) -> float:
+    return max(float(np.max(np.abs(np.asarray(x)))) for x in residuals)
+
+
+evaluated = compiled(evaluate)
+
+
+def _names_of_conditions(transcription: Transcription, w: CollocationPoint) -> list[str]:
+    """The constraint of each condition, first those at the first time."""
+    y_first, y_last = ends_unknowns(transcription, w)
+    names = []
+    for at_end in (False, True):
+        for term in transcription.constraints:
+            if term.at_end == at_end:
+                alone = eqx.tree_at(lambda t: t.constraints, transcription, (term,))
+                function = (
+                    (lambda y, t=alone: t.last(w, y)[0])
+                    if at_end
+                    else (lambda y, t=alone: t.first(w, y))
+                )
+                count = eqx.filter_eval_shape(function, y_last if at_end else y_first).shape[0]
+                names += [type(term).__name__] * count
+    return names
+
+
+def _limits(transcription: Transcription, w: CollocationPoint) -> list[tuple[str, float]]:
+    if not transcription.limits:
+        return []
+    values = np.asarray(_on_fine_grid(transcription, w))
+    lower, upper = (np.asarray(x)[0] for x in (transcription.lower, transcription.upper))
+    over = np.maximum(np.maximum(lower - values, values - upper), 0.0).max(axis=(0, 1))
+    names = []
+    for limit, count in zip(transcription.limits, _rows(transcription, w), strict=True):
+        names += [limit.label] * count
+    return list(zip(names, over.tolist(), strict=True))
+
+
+def _rows(transcription: Transcription, w: CollocationPoint) -> list[int]:
+    """The number of rows of each limit."""
+    counts = []
+    for limit in transcription.limits:
+        alone = eqx.tree_at(lambda t: t.limits, transcription, (limit,))
+        counts.append(eqx.filter_eval_shape(_on_fine_grid, alone, w).shape[-1])
+    return counts
+
+
+@compiled
+def _on_fine_grid(transcription: Transcription, w: CollocationPoint):
+    """The limits' functions at ten times as many places, ends included, `(N, M, r)`."""
+    count = FINER * len(transcription.rule.points)
+    at = tuple(np.linspace(0.0, 1.0, count + 1).tolist())
+    places = weights_at(transcription, at)
+
+    def one(interval, X, c):
+        all_X = with_start(interval, X)
+        y = stage_unknowns(places.X @ all_X, places.c @ c, w.p)
+        shares = jnp.asarray(at, X.dtype)
+        return jax.vmap(lambda share, y: transcription.limit(interval, share, y))(shares, y)
+
+    return jax.vmap(one)(transcription.intervals(w), w.X, w.c)

@@ -1,0 +1,99 @@
+"""Collocation, against problems with known optima."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import jaxhamel
+from jaxhamel import control
+from jaxhamel.systems import ActuatedDisk, CircularRails
+from tests.control.cart import Cart, least_energy
+
+# The disk of test_disk.py, by Gauss collocation with IPOPT and by shooting on Pontryagin's conditions, which agree.
+J, U_START, HAMILTONIAN = 0.258317584642551, 0.633977983508382, -0.401928083573355
+
+
+def disk_problem():
+    rails = CircularRails(radius=[0.8], normal=[[0.0, -1.0, 0.0]], zero=[[1.0, 0.0, 0.0]])
+    disk = ActuatedDisk(
+        radius=1.0, disk_mass=4.0, disk_inertia=1.0, masses=[1.0], rails=rails, gravity=9.81
+    )
+    driven, down = jaxhamel.MovingParts(disk), -np.pi / 2
+    q0, u0 = driven.state(
+        (jnp.zeros(1), jnp.zeros(1)), jnp.zeros(1), jnp.full(1, down), jnp.zeros(1)
+    )
+    end = control.StateAtEnd(
+        q=(jnp.array([-1.0]), jnp.array([1.0]), jnp.array([1 + down])), u=jnp.zeros(2)
+    )
+    ts = jnp.array([0.0, 5.0])
+    energy = control.ControlEnergy(weight=2.0)
+    return control.ControlProblem(driven, q0, u0, ts, lambda t: jnp.zeros(1), (energy,), (end,))
+
+
+def test_disk_to_all_digits():
+    result = control.solve(disk_problem(), control.Collocation(intervals=40))
+    assert result.converged
+    assert result.certificate.holds
+    np.testing.assert_allclose(result.cost, J, rtol=0, atol=1e-11)
+    ends = [result.control(0.0), result.control(5.0)]
+    np.testing.assert_allclose(np.ravel(ends), [U_START, -U_START], atol=1e-6)
+    assert result.certificate.second_order == "strict minimum"
+    assert not result.certificate.multipliers_unique  # of φ and z = −r φ only one is free
+    rates = jax.vmap(lambda t, q, u: rate_of(result, t, q, u))(result.ts[:-1], *started(result))
+    values = jax.vmap(result.control)(result.ts[:-1])[:, 0]
+    hamiltonian = values**2 + np.sum(np.asarray(result.costates[:-1]) * rates, axis=1)
+    np.testing.assert_allclose(hamiltonian, HAMILTONIAN, atol=1e-6)
+
+
+def started(result):
+    return jax.tree.map(lambda x: x[:-1], result.states)
+
+
+def rate_of(result, t, q, u):
+    """(v, u̇)."""
+    system = result.problem.system
+    q_dot, u_dot = jaxhamel.mechanics.vector_field(t, (q, u), (system, result.control))
+    return jnp.concatenate([system.space.velocity(q, q_dot), u_dot])
+
+
+def height(t, q, u, control):
+    return q
+
+
+def test_bryson_denham():
+    """ẍ = f with x ≤ 1/9, from (0, 1) to (0, −1) in unit time: ½∫f² = 4/(9 ℓ) (Bryson and Ho 1975, 3.11)."""
+    limit = control.PathLimit(height, upper=1 / 9)
+    end = control.StateAtEnd(q=jnp.zeros(1), u=-jnp.ones(1))
+    problem = least_energy(u0=jnp.ones(1), constraints=(end, limit))
+    result = control.solve(problem, control.Collocation(intervals=30, degree=3))
+    assert result.converged
+    np.testing.assert_allclose(result.cost, 4.0, atol=1e-5)
+    places = np.max(np.asarray(result.states[0]))
+    assert places < 1 / 9 + 1e-6
+
+
+class EndTime(control.AbstractCost):
+    def final(self, system, t, q, u, control):
+        return jnp.sqrt(2 * t)[None]
+
+
+def force(t, q, u, control):
+    return control(t)
+
+
+def test_least_time():
+    """ẍ = f with |f| ≤ 1 over unit distance from rest to rest takes 2 s."""
+    constraints = (
+        control.StateAtEnd(q=jnp.ones(1), u=jnp.zeros(1)),
+        control.FreeEndTime(0.1, 10.0),
+        control.PathLimit(force, -1.0, 1.0),
+    )
+    ts = jnp.array([0.0, 3.0])
+    problem = control.ControlProblem(
+        Cart(jnp.array(1.0)), jnp.zeros(1), jnp.zeros(1), ts, lambda t: jnp.zeros(1), (EndTime(),), constraints,
+    )  # fmt: skip
+    result = control.solve(problem, control.Collocation(intervals=10, degree=3))
+    assert result.converged
+    assert result.certificate.holds
+    np.testing.assert_allclose(result.ts[-1], 2.0, atol=1e-7)
+    np.testing.assert_allclose(result.cost, 2.0, atol=1e-7)
