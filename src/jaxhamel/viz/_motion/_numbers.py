@@ -49,7 +49,7 @@ def lead_of(run: ShownMotion) -> str:
         ends = f"from {_place(place[0])} to {_place(place[-1])}"
         return f"{body} {verb} {path_length(place):.3g} m in {run.duration:.4g} s, {ends}."
     if _turns(run):
-        return f"{body} turned for {run.duration:.4g} s, at up to {fastest(run):.4g} rad/s."
+        return f"The body turned for {run.duration:.4g} s, at up to {fastest(run):.4g} rad/s."
     return f"{body} moved for {run.duration:.4g} s."
 
 
