@@ -28,7 +28,7 @@ def thrown(event, x=0.0, speed=SPEED, gravity=GRAVITY, ts=(0.0, 0.1, 2.0), **opt
     system = Thrown(jnp.asarray(gravity))
     return simulate(
         system,
-        [x],
+        jnp.stack([jnp.asarray(x)]),
         jnp.stack([jnp.asarray(speed)]),
         list(ts),
         event=event,
@@ -150,6 +150,21 @@ def test_single_precision(float32):
     path = thrown(above)
     assert path.t_end.dtype == jnp.float32
     np.testing.assert_allclose(path.t_end, UP, rtol=1e-6)
+
+
+def test_single_precision_while_double_is_on():
+    """A real function, a Boolean that comes true and one that holds from the start: one program."""
+    single = lambda x: jnp.asarray(x, jnp.float32)  # noqa: E731
+
+    def end(height, which):
+        events = Real(single(height), single(1.0)), Boolean(jnp.array(which))
+        path = thrown(events, single(0.0), single(SPEED), single(GRAVITY))
+        assert path.t_end.dtype == path.q_end.dtype == jnp.float32
+        return path.t_end, *path.event
+
+    np.testing.assert_allclose(end(HIGH, 5), [UP, True, False], rtol=1e-6)
+    np.testing.assert_allclose(end(9.0, 1), [DOWN, False, True], rtol=1e-6)
+    np.testing.assert_array_equal(end(HIGH, 4), [0.0, False, True])
 
 
 @pytest.mark.parametrize(

@@ -46,6 +46,17 @@ def test_the_time_of_a_boolean_has_no_derivative_and_the_rest_has():
     assert np.isnan(reverse[1:]).all()
 
 
+def test_an_event_at_the_start_has_derivatives():
+    """A Boolean that holds there, and one that comes true: in one batch, in reverse mode."""
+
+    def end(x, start):
+        path = thrown(above, x, ts=jnp.stack([start, start + 0.2]), max_steps=16)
+        return path.t_end * 2 + path.q_end[0] ** 2
+
+    by = jax.jit(jax.vmap(jax.grad(end, (0, 1))))(jnp.array([0.3, 0.0]), jnp.array([1.0, 1.0]))
+    np.testing.assert_allclose(by, [[0.6, np.nan], [2.0, np.nan]], rtol=1e-14)
+
+
 @pytest.mark.parametrize(
     ("solver", "dt", "tolerance"),
     [(None, None, 1e-9), (LieGroup(diffrax.Tsit5(), geo.SO3()), 0.3, 1e-13)],

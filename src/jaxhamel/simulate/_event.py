@@ -3,7 +3,8 @@
 Each condition is turned into a function h(t, y) that is negative before its event and positive after it: h = −sign(f(t₀))
 f for a real function f, whose zero is the event, and h = ±1 for a Boolean one. diffrax steps until the largest h is
 positive at the end of a step. Bisection on the interpolant of that step then finds the time to rounding, so that it
-always lies in the step; the first of several events counts.
+always lies in the step; the first of several events counts. If a Boolean condition holds at the start, the motion ends
+there: the one step that diffrax takes is dropped.
 """
 
 from collections.abc import Callable
@@ -16,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxhamel._lanes._derivatives._linear_map import LinearProgram, linear_map
+from jaxhamel._lanes._derivatives._own_derivative import own_derivative
 from jaxhamel.simulate._bisection import InsideStep
 from jaxhamel.simulate._checks import check_event_value
 from jaxhamel.simulate._one_vector import VectorLayout
@@ -49,15 +51,18 @@ class Conditions(eqx.Module):
 
     def starting(self, field: Callable, t0, y0, args, known: dict[str, Any]) -> "Located":
         """The conditions with their signs just after the start; `field(t, y, args)` is the rate of the motion."""
-        evaluate = lambda t, y: [f(t, y, args, **known) for f in self.functions]  # noqa: E731
-        values = self._checked(eqx.filter_eval_shape(evaluate, t0, y0))
-        dtypes = [jnp.result_type(v) for v in values]
+        values = self._checked([f(t0, y0, args, **known) for f in self.functions])
         rate = (jnp.ones_like(t0), field(t0, y0, args))
+        flags = [jnp.issubdtype(jnp.result_type(value), jnp.bool_) for value in values]
         signs = [
-            None if jnp.issubdtype(dtype, jnp.bool_) else _sign_after(f, t0, y0, rate, args, known)
-            for f, dtype in zip(self.functions, dtypes, strict=True)
+            None if flag else _sign_after(f, t0, y0, rate, args, known)
+            for f, flag in zip(self.functions, flags, strict=True)
         ]
-        return Located(self, signs, jax.lax.stop_gradient(t0))
+        at_start = [
+            jnp.asarray(value) if flag else jnp.array(False)
+            for value, flag in zip(values, flags, strict=True)
+        ]
+        return Located(self, signs, jax.lax.stop_gradient(t0), jnp.stack(at_start))
 
     def _checked(self, values: list[Any]) -> list[Any]:
         paths = jax.tree_util.tree_leaves_with_path(
@@ -75,22 +80,20 @@ def _sign_after(f: Callable, t0, y0, rate, args, known):
 
 
 class Located(eqx.Module):
-    """Conditions, with the sign of each real one just after the start."""
+    """Conditions, the sign of each real one just after the start, and which Boolean ones hold at the start."""
 
     conditions: Conditions
     signs: list[Any]
     t0: Any
+    at_start: Any
 
     @property
     def event(self) -> diffrax.Event:
-        """The event for diffrax: real functions that rise through zero, and Booleans that hold at the start."""
+        """The event for diffrax: real functions that rise through zero."""
         functions: dict[str, Any] = {f"crossing {i}": _Crossing(self, i) for i in self._directed}
         if self._others:
             functions["first"] = _First(self)
-        if any(sign is None for sign in self.signs):
-            functions["start"] = _AtStart(self)
-        directions = {name: None if name == "start" else True for name in functions}
-        return diffrax.Event(functions, InsideStep(), directions)
+        return diffrax.Event(functions, InsideStep(), dict.fromkeys(functions, True))
 
     @property
     def _directed(self) -> list[int]:
@@ -106,7 +109,7 @@ class Located(eqx.Module):
         value, sign = self.conditions.functions[i](t, y, args, **known), self.signs[i]
         t = jnp.asarray(t, self.t0.dtype)
         if sign is None:
-            return _step_up(jnp.asarray(value), t)
+            return _step_up(jnp.asarray(value) & (t != self.t0), t)
         value, sign = jnp.asarray(value, t.dtype), jnp.asarray(sign, t.dtype)
         direction = self.conditions.directions[i]
         if direction is None:
@@ -119,8 +122,7 @@ class Located(eqx.Module):
 
         The flag is True if a Boolean condition came true after the start: the end time then has no derivative.
         """
-        at_start = mask.get("start", jnp.array(False))
-        ended = at_start | mask.get("first", jnp.array(False))
+        ended, at_start = mask.get("first", jnp.array(False)), jnp.any(self.at_start)
         found = {i: mask[f"crossing {i}"] for i in self._directed}
         if self._others:
             heights = jnp.stack([self.height(i, t, y, args, known) for i in self._others])
@@ -128,9 +130,8 @@ class Located(eqx.Module):
             found |= {i: first[j] for j, i in enumerate(self._others)}
         by_flag = [found[i] for i, sign in enumerate(self.signs) if sign is None]
         flagged = jnp.any(jnp.stack([*by_flag, jnp.array(False)])) & ~at_start
-        return jax.tree.unflatten(
-            self.conditions.structure, [found[i] for i in sorted(found)]
-        ), flagged
+        caused = [jnp.where(at_start, self.at_start[i], found[i]) for i in sorted(found)]
+        return jax.tree.unflatten(self.conditions.structure, caused), flagged
 
 
 class Ending(eqx.Module):
@@ -158,14 +159,23 @@ class Ending(eqx.Module):
         dtype = self.located.t0.dtype
         return diffrax.SubSaveAt(t1=True, fn=lambda t, y, args: (jnp.asarray(t, dtype), y))
 
-    def found(self, solution: Any, args) -> tuple[Any, Any, Any]:
-        """Time and state of the end, and the conditions that caused it."""
+    def found(self, solution: Any, ts, y0, args) -> tuple[Any, tuple[Any, Any], Any]:
+        """The solution with the reason of its end, (time, state) of the end, and the conditions that caused it."""
         end = jax.tree.map(lambda x: x[0], solution.ys[1])
         if self.located is None:
-            return solution.ts[1][0], end, None
+            return solution, (solution.ts[1][0], end), None
         t, y = end
         happened, flagged = self.located.happened(solution.event_mask, t, y, args, self.known)
-        return *without_derivative(flagged, end), happened
+        end = without_derivative(flagged, end, (self.known, ts, y0, args))
+        return *_ended_at_start(jnp.any(self.located.at_start), solution, end, ts, y0), happened
+
+
+def _ended_at_start(at_start, solution: Any, end, ts, y0) -> tuple[Any, Any]:
+    """Solution and end; if an event is at the start, that is the end, and no later time is saved."""
+    saved = jnp.where(at_start & (ts > ts[0]), jnp.asarray(np.inf, ts.dtype), solution.ts[0])
+    result = diffrax.RESULTS.where(at_start, diffrax.RESULTS.event_occurred, solution.result)
+    solution = eqx.tree_at(lambda s: (s.ts[0], s.result), solution, (saved, result))
+    return solution, jax.tree.map(lambda x0, x: jnp.where(at_start, x0, x), (ts[0], y0), end)
 
 
 class _OfState(eqx.Module):
@@ -183,7 +193,7 @@ class _Crossing(eqx.Module):
     index: int = eqx.field(static=True)
 
     def __call__(self, t, y, args, **known):
-        return self.located.height(self.index, t, y, args, known)
+        return _of_default_dtype(self.located.height(self.index, t, y, args, known))
 
 
 class _First(eqx.Module):
@@ -194,18 +204,12 @@ class _First(eqx.Module):
     def __call__(self, t, y, args, **known):
         located = self.located
         heights = [located.height(i, t, y, args, known) for i in located._others]
-        return jnp.max(jnp.stack(heights))
+        return _of_default_dtype(jnp.max(jnp.stack(heights)))
 
 
-class _AtStart(eqx.Module):
-    """Whether a Boolean condition holds at the start."""
-
-    located: Located
-
-    def __call__(self, t, y, args, **known):
-        pairs = zip(self.located.conditions.functions, self.located.signs, strict=True)
-        values = [jnp.asarray(f(t, y, args, **known)) for f, sign in pairs if sign is None]
-        return jnp.any(jnp.stack(values)) & (t == self.located.t0)
+def _of_default_dtype(height):
+    """h in JAX's default precision: diffrax selects between h and a literal 0.0, whose dtypes must be the same."""
+    return height.astype(jnp.result_type(float))
 
 
 @jax.custom_jvp
@@ -219,35 +223,39 @@ def _step_up_jvp(primals, tangents):
     return _step_up(*primals), tangents[1]
 
 
-def without_derivative(flag, values: Any) -> Any:
-    """The values unchanged; if `flag` holds, their derivatives are NaN in both modes.
+def without_derivative(flag, values: Any, inputs: Any) -> Any:
+    """The values unchanged; if `flag` holds, their derivatives by all `inputs` are NaN in both modes.
 
-    A Boolean has no rate of change, so that the end time that it sets has no known derivative. In reverse mode a zero
-    cotangent stays zero: results that do not use these values keep their derivatives.
+    A Boolean has no rate of change, so that the end time that it sets has no known derivative. In reverse mode NaN goes to
+    the inputs and 0 to the values, because the root finder behind them raises errors at NaN; and a zero cotangent stays
+    zero: results that do not use these values keep their derivatives.
     """
     leaves, structure = jax.tree.flatten(values)
-    return jax.tree.unflatten(structure, _with_unknown_derivative(flag, leaves))
+    inputs = [x for x in jax.tree.leaves(inputs) if eqx.is_inexact_array(x)]
+    maps, n = _unknown_maps([jax.typeof(x) for x in inputs]), len(leaves)
+
+    def rule(primals, tangents):
+        along = [
+            jnp.zeros_like(x) if t is None else t
+            for x, t in zip(primals[1:], tangents[1:], strict=True)
+        ]
+        return primals[1 : 1 + n], linear_map(*maps, primals[:1], along, leaves)
+
+    known = own_derivative(lambda flag, *x: list(x[:n]), rule, [flag, *leaves, *inputs], leaves)
+    return jax.tree.unflatten(structure, known)
 
 
-@jax.custom_jvp
-def _with_unknown_derivative(flag, values):
-    del flag
-    return values
+def _unknown_maps(inputs: list[Any]) -> tuple[LinearProgram, LinearProgram]:
+    """From tangents of (values, inputs) to tangents of the values, and its transpose."""
+    nan = lambda flag, x: jnp.where(flag, jnp.asarray(np.nan, x.dtype), x)  # noqa: E731
+    zero = lambda x: jnp.zeros(x.shape, x.dtype)  # noqa: E731
 
+    def forward(given, x_dot):
+        return [nan(given[0], x) for x in x_dot[: len(x_dot) - len(inputs)]]
 
-@_with_unknown_derivative.defjvp
-def _unknown_jvp(primals, tangents):
-    flag, values = primals
-    return values, linear_map(_FORWARD, _BACKWARD, [flag], tangents[1], values)
+    def backward(given, y_bar):
+        used = given[0] & jnp.any(jnp.stack([jnp.any(y != 0) for y in y_bar]))
+        passed = [jnp.where(given[0], jnp.zeros_like(y), y) for y in y_bar]
+        return [*passed, *(nan(used, zero(x)) for x in inputs)]
 
-
-def _nan(given, x_dot):
-    return [jnp.where(given[0], jnp.asarray(np.nan, x.dtype), x) for x in x_dot]
-
-
-def _nan_where_used(given, y_bar):
-    return [jnp.where(given[0] & (y != 0), jnp.asarray(np.nan, y.dtype), y) for y in y_bar]
-
-
-_FORWARD = LinearProgram(_nan, _nan, _nan)
-_BACKWARD = LinearProgram(_nan_where_used, _nan_where_used, _nan_where_used)
+    return LinearProgram(forward, forward, forward), LinearProgram(backward, backward, backward)

@@ -174,8 +174,8 @@ def _solve(system, control, y0, ts, steps, options, route, layout):
         throw=False,
         **options,
     )
-    t_end, end, happened = ending.found(solution, args)
-    found = _description(solution, y0, (t_end, end), layout)
+    solution, end, happened = ending.found(solution, ts, y0, args)
+    found = _description(solution, y0, end, layout)
     if isinstance(options["solver"], OnConstraints):  # the interpolant is not projected
         metric = options["solver"].metric
         project = lambda t, q: closed(system, t, q, metric, control)  # noqa: E731
@@ -212,8 +212,11 @@ def _description(solution, y0, at_end, layout: VectorLayout | None) -> dict[str,
         lambda x, x0: x.at[0].set(jnp.where(valid[0], x[0], x0)), solution.ys[0], y0
     )
     valid = valid.at[0].set(True)
+    # At the last of `ts` both are the same state. The last step itself has it without the interpolant, whose second
+    # derivatives by the times lose digits in proportion to the square of the step's length.
+    rows = jax.tree.map(lambda x, last: x.at[-1].set(jnp.where(valid[-1], last, x[-1])), rows, end)
     (q, u), end = (y if layout is None else layout.parts(y) for y in (rows, end))
-    # At the last of `ts` both are the same state, but XLA may round the two projections differently.
+    # XLA may round the two projections differently.
     last = lambda row, x: jnp.where(valid[-1], row[-1], x)  # noqa: E731
     q_end, u_end = jax.tree.map(last, (q, u), end)
     return {
