@@ -212,8 +212,8 @@ def _description(solution, y0, at_end, layout: VectorLayout | None) -> dict[str,
         lambda x, x0: x.at[0].set(jnp.where(valid[0], x[0], x0)), solution.ys[0], y0
     )
     valid = valid.at[0].set(True)
-    # At the last of `ts` both are the same state. The last step itself has it without the interpolant, whose second
-    # derivatives by the times lose digits in proportion to the square of the step's length.
+    # At the last of `ts` both are the same state. The end of the last step has it without the interpolant, whose second
+    # derivatives by the times cancel: in single precision reverse over reverse had an error of 2e-4.
     rows = jax.tree.map(lambda x, last: x.at[-1].set(jnp.where(valid[-1], last, x[-1])), rows, end)
     (q, u), end = (y if layout is None else layout.parts(y) for y in (rows, end))
     # XLA may round the two projections differently.
