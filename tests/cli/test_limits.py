@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from jaxhamel.cli import _start
 from jaxhamel.cli._app import app
 from jaxhamel.cli._commands._roboball import _fitted
 from jaxhamel.cli._objects._identification import build_identified_system
@@ -24,7 +25,7 @@ from jaxhamel.cli._scenario import _reading, _sizes
 from jaxhamel.cli._scenario._reading import check_data_file
 from jaxhamel.cli._scenario._scenario import load, load_identification
 from jaxhamel.cli._scenario._validate import ScenarioError
-from jaxhamel.cli._start import CONFIGURATION, start_jax
+from jaxhamel.cli._start import CONFIGURATION, import_jax, start_jax
 from jaxhamel.systems import SoftRollingPendulum
 from tests.cli.test_identify import TOP as IDENTIFIED
 from tests.cli.test_scenario import TOP
@@ -283,6 +284,17 @@ def test_flags_at_which_xla_ends_the_process_are_one_line(monkeypatch):
             start_jax()
         assert message in str(caught.value)
         assert "\n" not in str(caught.value)
+
+
+@pytest.mark.skipif(_start.resource is None, reason="Windows has no limits of this kind")
+def test_too_little_address_space_is_one_line(monkeypatch):
+    """With 600 MB a command never ended."""
+    limit = _start.LEAST_ADDRESSES - 1
+    monkeypatch.setattr(_start.resource, "getrlimit", lambda which: (limit, limit))
+    with pytest.raises(ScenarioError, match=r"limited to 1023 MiB, and it needs 1024 MiB .*ulimit"):
+        import_jax()
+    monkeypatch.setattr(_start.resource, "getrlimit", lambda which: (limit + 1, limit + 1))
+    import_jax()
 
 
 @pytest.mark.parametrize("name", ["JAX_ENABLE_X64", "EQX_ON_ERROR"])

@@ -1,7 +1,10 @@
 """Guesses from which a fit starts, against data made by hand."""
 
+import jax.numpy as jnp
 import numpy as np
+import pytest
 
+from jaxhamel.identify import Position
 from jaxhamel.identify._noise import _of_column
 from jaxhamel.identify._roboball._roboball_prediction import _guess
 
@@ -24,3 +27,18 @@ def test_rates_of_roboball():
     q, u = _guess(ts, angles)
     np.testing.assert_allclose(u, [[2.0, -0.5]] * 3)
     np.testing.assert_allclose(q, [[0.0, 1.0, 0.0], [3.0, 0.5, 0.0], [6.0, -0.5, 0.0]])
+
+
+@pytest.mark.parametrize(
+    ("q", "columns", "guessed"),
+    [
+        (jnp.arange(7.0), ("x", "y", "z"), [0, 1, 2, 3, 8, 9, 10]),  # SE(3): behind the quaternion
+        (jnp.arange(3.0), ("x", "y"), [0, 8, 9]),  # SE(2): behind the angle
+        (jnp.arange(4.0), ("x", "y"), [8, 9, 2, 3]),
+    ],
+)
+def test_place_of_a_position(q, columns, guessed):
+    position = Position(columns=columns)
+    found, u = position.guess(jnp.arange(8.0, 8.0 + len(columns)), q, jnp.zeros(0))
+    np.testing.assert_array_equal(found, guessed)
+    assert u.shape == (0,)

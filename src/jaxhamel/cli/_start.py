@@ -14,6 +14,12 @@ from functools import cache
 
 from jaxhamel.cli._scenario._validate import ScenarioError, brief
 
+try:
+    import resource
+except ImportError:  # Windows, where there are no such limits
+    resource = None
+
+LEAST_ADDRESSES = 2**30
 TRY = "from jaxlib import xla_client; xla_client.make_cpu_client()"  # reads XLA_FLAGS
 # the rest are aids for finding errors in a program that uses JAX: with them a command fails or takes forever
 CONFIGURATION = {
@@ -54,8 +60,10 @@ def start_jax() -> None:
 def import_jax() -> None:
     """Imports JAX and Equinox.
 
-    **Raises:** `ScenarioError` if an environment variable that they read has an invalid value.
+    **Raises:** `ScenarioError` if an environment variable that they read has an invalid value, or the process may use too
+    little memory.
     """
+    _check_address_space()
     with _named():
         import equinox as _  # noqa: F401
 
@@ -70,6 +78,19 @@ def _named() -> Iterator[None]:
         raise ScenarioError(
             f"JAX cannot be started: {reason[:300]}. Look at the environment variables JAX_PLATFORMS, JAX_… and EQX_…."
         ) from None
+
+
+def _check_address_space() -> None:
+    """With less than `LEAST_ADDRESSES` JAX ends the process, or waits forever for threads that cannot be started."""
+    if resource is None:
+        return
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit != resource.RLIM_INFINITY and limit < LEAST_ADDRESSES:
+        raise ScenarioError(
+            f"JAX cannot be started: the address space of this process is limited to {limit >> 20} MiB, and it needs "
+            f"{LEAST_ADDRESSES >> 20} MiB at least. Raise the limit, for example by `ulimit -v 4000000`, or lift it by "
+            "`ulimit -v unlimited`."
+        )
 
 
 @cache
