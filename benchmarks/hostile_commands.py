@@ -35,6 +35,7 @@ from pathlib import Path
 
 from hostile_cases import IMAGE, Case, drawn
 from hostile_known import known
+from hostile_strangers import bench_cases, drawn_stranger
 from hostile_systems import drawn_system
 
 INPUTS = ("said", "victim", "secret.csv")
@@ -209,6 +210,12 @@ def main() -> int:
         default=0,
         help="named systems with extreme parameters, drawn after these",
     )
+    parser.add_argument(
+        "--strangers",
+        type=int,
+        default=0,
+        help="systems outside the package with extreme values, and `bench`, drawn after these",
+    )
     parser.add_argument("--limit", type=float, default=60.0, help="seconds of one input")
     parser.add_argument("--skip", type=int, default=0)
     parser.add_argument("--only", type=int, default=10**9, help="how many at most")
@@ -223,6 +230,9 @@ def main() -> int:
     rng = random.Random(asked.seed)
     cases = list(enumerate([*known(), *(drawn(rng) for _ in range(asked.random))]))
     cases += list(enumerate([drawn_system(rng) for _ in range(asked.systems)], len(cases)))
+    if asked.strangers:
+        own = [*(drawn_stranger(rng) for _ in range(asked.strangers)), *bench_cases()]
+        cases += list(enumerate(own, len(cases)))
     if asked.numbers:
         cases = [cases[i] for i in asked.numbers]
     if asked.shuffle:

@@ -1,6 +1,7 @@
 """`jaxhamel bench`: its table and its JSON; the measurements on small runs."""
 
 import json
+import sys
 
 import pytest
 
@@ -51,3 +52,15 @@ def test_jax_that_cannot_be_started_is_one_line(monkeypatch):
     monkeypatch.setattr("jaxhamel.cli._app.start_jax", start)
     found = jaxhamel("bench")
     assert (found.exit_code, found.stderr) == (2, "jaxhamel: bench: JAX cannot be started: no.\n")
+
+
+def test_a_fresh_process_that_fails_is_one_line(monkeypatch):
+    """It ended in a traceback of the process, and of the command. Settings for finding errors do not reach it."""
+    monkeypatch.setenv("JAX_DISABLE_JIT", "1")
+    program = "import os; assert 'JAX_DISABLE_JIT' in os.environ, 'without them'"
+    with pytest.raises(
+        OSError, match=r"ended with status 1: .*AssertionError: without them"
+    ) as caught:
+        _bench._ends_well([sys.executable, "-c", program])
+    assert "\n" not in str(caught.value)
+    _bench._ends_well([sys.executable, "-c", "pass"])

@@ -10,6 +10,7 @@ from jaxhamel import RESULTS, ensemble, simulate
 from jaxhamel._lanes._xla_cpu._one_loop import one_loop_works
 from jaxhamel.ensemble._adaptive_steps import _adaptive_paths
 from jaxhamel.ensemble._adaptive_steps._adaptive import widths_for
+from jaxhamel.ensemble._integrate import ordinary_equation
 from jaxhamel.ensemble._members._members import Members
 from jaxhamel.ensemble._methods._embedded_pairs import embedded_pair
 from jaxhamel.ensemble._simulate_lanes import takes_adaptive_steps
@@ -152,6 +153,12 @@ def test_integrate_by_tolerance():
     ):
         short = solved(rates, rtol=1e-9, atol=1e-12, max_steps=30)
     np.testing.assert_array_equal(np.isfinite(short[:, -1, 0]), rates < 40)
+
+
+def test_times_take_the_dtype_of_the_state():
+    """Not that of the arguments: 0.7 is another number in single precision."""
+    y = jnp.ones(3)
+    assert ordinary_equation().first((y, jnp.ones(2, jnp.float32), None)) is y
 
 
 def test_bad_input():

@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,17 @@ from jaxhamel.ensemble._study._devices import in_order
 from tests.ensemble import many_devices
 
 PROGRAM = Path(many_devices.__file__)
+
+
+def test_tasks_run_beside_each_other_and_come_in_order():
+    second = threading.Event()
+
+    def work(task):
+        if task == 1:
+            second.set()
+        return task, task > 0 or second.wait(5.0)  # the first waits for the second
+
+    assert list(in_order(work, range(9), threads=2)) == [(task, True) for task in range(9)]
 
 
 def start(folder, *arguments, devices=1):

@@ -1,11 +1,14 @@
 """Guesses from which a fit starts, against data made by hand."""
 
+from types import SimpleNamespace
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from jaxhamel.identify import Position
-from jaxhamel.identify._noise import _of_column
+from jaxhamel.identify._linearised._losses import Squares
+from jaxhamel.identify._noise import _of_column, estimated
 from jaxhamel.identify._roboball._roboball_prediction import _guess
 
 
@@ -17,6 +20,16 @@ def test_noise_of_a_column():
     noisy = 0.2 * np.random.default_rng(0).normal(size=20_000)
     np.testing.assert_allclose(_of_column([noisy]), 0.2, rtol=0.03)
     assert _of_column([np.full(4, np.nan)]) == 0.0
+
+
+def test_noise_of_residuals():
+    """√(Σ r²/n · N/(N − unknowns)) in units of the noise before, without the entries that are missing."""
+    measurement = SimpleNamespace(noise=None, error_size=2)
+    problem = SimpleNamespace(measurements=[measurement], model=SimpleNamespace(loss=Squares()))
+    residuals = np.array([[3.0, 1.0], [-3.0, 2.0], [3.0, 2.0], [-3.0, 99.0]])
+    there = np.array([[1, 1], [1, 1], [1, 1], [1, 0]])
+    found = estimated(problem, np.array([0.1, 10.0]), residuals, there, unknowns=2)
+    np.testing.assert_allclose(found, np.sqrt([0.09 * 7 / 5, 100.0 * 3 * 7 / 5]))
 
 
 def test_rates_of_roboball():

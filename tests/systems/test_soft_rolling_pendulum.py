@@ -28,6 +28,13 @@ def test_contact_is_a_spring_about_the_rest_angle(kappa):
     np.testing.assert_allclose(rate, [wanted, -wanted], rtol=1e-12)  # the pendulum's body stays
 
 
+def test_the_drawn_ball_rolls():
+    """Its centre moves by the angle times the radius, against the y axis for a turn about x."""
+    (_, ball), (_, pendulum) = ROBOT.places(0.0, jnp.array([0.4, 0.3, 0.0]), None)
+    np.testing.assert_allclose(ball, [0.0, -0.4 * 0.3175, 0.3175], rtol=1e-12)
+    np.testing.assert_array_equal(pendulum, ball)
+
+
 def test_rigid_ball_swings_as_published():
     """Small motions of the rigid, frictionless ball: M q̈ = −G q with the published 2 × 2 matrices, in (φ, φ + θ)."""
     rigid = SoftRollingPendulum.roboball(pendulum_com=(0.0, -0.095), **SMOOTH)

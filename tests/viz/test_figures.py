@@ -1,6 +1,7 @@
 """Figures: what they plot is what they were given, and pyplot never hears of them."""
 
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from jaxhamel.viz import (
     save,
     snapshot,
 )
-from jaxhamel.viz._figures import settle
+from jaxhamel.viz._figures import _room_for_zero, settle
 from tests.viz.motions import figure_eight_motion
 
 TS = np.linspace(0.0, 4.0, 50)
@@ -33,6 +34,14 @@ def test_friction_needed_is_the_ratio_of_the_components():
     normal, ratio = friction_needed(force)
     np.testing.assert_allclose(normal, [10.0, 5.0, -2.0])
     np.testing.assert_allclose(ratio, [0.5, 0.0, np.nan])
+
+
+@pytest.mark.parametrize(("values", "limits"), [([-2, 8], [-2.5]), ([1, 11], [0.0]), ([9, 10], [])])
+def test_room_for_zero(values, limits):
+    """A twentieth of the range below the least value, zero if all are positive; not if zero is far away."""
+    found = []
+    _room_for_zero(SimpleNamespace(set_ylim=lambda bottom: found.append(bottom)), np.array(values))
+    np.testing.assert_allclose(found, limits)
 
 
 def test_path_has_equal_scales_and_units():

@@ -25,6 +25,16 @@ def test_tracking_error(monkeypatch):
     assert found["tracking_max"] == 3.0
 
 
+def test_contact_numbers():
+    """None where no force is known; a body that lifts off needs more friction than there is."""
+    run = lambda force: SimpleNamespace(output=lambda name: force and SimpleNamespace(value=force))  # noqa: E731
+    assert _numbers.contact_numbers(run(None)) == {}
+    found = _numbers.contact_numbers(run([[3.0, 4.0, 10.0], [0.0, 1.0, 5.0]]))
+    assert found == {"min_normal_force": 5.0, "friction_needed": 0.5}
+    found = _numbers.contact_numbers(run([[3.0, 4.0, 10.0], [0.0, 1.0, -1.0]]))
+    assert found == {"min_normal_force": -1.0, "friction_needed": float("inf")}
+
+
 def test_size_of_a_scene():
     """The radius of the second body and its distance from the first; without extent a fifth of the way; at rest 1."""
     first, second = pose([0, 0, 0.0], [1, 0, 0.0]), pose([0, 2, 0.0], [1, 1, 0.0])

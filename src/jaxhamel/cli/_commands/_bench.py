@@ -3,6 +3,7 @@
 Every figure is a median over runs. Programs that are compared run in turns, after one run each that compiles them.
 """
 
+import os
 import statistics
 import subprocess
 import sys
@@ -20,6 +21,8 @@ from jaxtyping import Array
 
 from jaxhamel._typing import Time
 from jaxhamel.cli._results._machine import cores, machine
+from jaxhamel.cli._scenario._validate import brief
+from jaxhamel.cli._start import CONFIGURATION
 from jaxhamel.cli._terminal import Terminal
 from jaxhamel.ensemble import lanes, rollout
 from jaxhamel.mechanics import VectorField, velocity
@@ -163,10 +166,24 @@ def gradients() -> Iterator[Figure]:
 def cold_start() -> Iterator[Figure]:
     """Seconds that a fresh Python process takes to import, compile and run its first trajectory of 5 s."""
     started = time.perf_counter()
-    subprocess.run([sys.executable, "-c", COLD], check=True)
+    _ends_well([sys.executable, "-c", COLD])
     yield Figure(
         "cold_start", "fresh process to first trajectory", time.perf_counter() - started, "s"
     )
+
+
+def _ends_well(program: list[str]) -> None:
+    """Runs a program without JAX's settings for finding errors, as commands do (`jaxhamel.cli._start`).
+
+    **Raises:** `OSError` with its last words if it fails.
+    """
+    aids = {name.upper() for name in CONFIGURATION}
+    kept = {name: value for name, value in os.environ.items() if name not in aids}
+    found = subprocess.run(program, env=kept, stderr=subprocess.PIPE, check=False)
+    if found.returncode:
+        words = found.stderr.decode("utf-8", "replace").split("\n")
+        said = next((line for line in reversed(words) if line.strip()), "without a word")
+        raise OSError(f"the fresh process ended with status {found.returncode}: {brief(said, 200)}")
 
 
 MEASUREMENTS: dict[str, Callable[[], Iterator[Figure]]] = {
