@@ -12,14 +12,14 @@ from jaxhamel import _checks
 from jaxhamel._compiled import compiled
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar, Time
 from jaxhamel.control._checks._closed_loop import check_cost, check_plan, check_regulated
+from jaxhamel.control._loop._riccati import linearised, refined, riccati
 from jaxhamel.geometry import AbstractSpace
-from jaxhamel.mechanics import System, VectorField, as_control, linearise
+from jaxhamel.mechanics import System, as_control
 from jaxhamel.mechanics._tangent import tangent_size
 from jaxhamel.simulate._solvers._factors import apply
-from jaxhamel.simulate._solvers._runge_kutta import RK4, looped
 
-Matrix = Float[Array, "d d"]
 MOST_STEPS = 2**31 - 1
+ENDS = slice(None, -1), slice(1, None)  # of intervals
 
 
 class Correction(eqx.Module):
@@ -156,70 +156,23 @@ def _square(name: str, cost: ArrayLike, size: int, positive: bool) -> Array:
     return jnp.diag(array) if array.ndim == 1 else array
 
 
-@compiled
 def _regulate(system, ts, q, u, control, costs, steps, route) -> Regulator:
-    Q, R, S = costs
-
-    def interval(t0, t1, q, u):
-        h = (t1 - t0) / (2 * steps)
-        field = VectorField(route)
-        rate = lambda t, y: field(t, y, (system, control))  # noqa: E731
-
-        def later(y, i):
-            q, u = looped(rate, RK4, t0 + i * h, h, y)[0]
-            y = system.space.normalise(q), u
-            return y, y
-
-        at = jnp.arange(2 * steps).astype(h.dtype)
-        _, path = jax.lax.scan(later, (q, u), at)
-        path = jax.tree.map(lambda x, more: jnp.concatenate([x[None], more]), (q, u), path)
-        times = t0 + h * jnp.arange(2 * steps + 1).astype(h.dtype)
-        return jax.vmap(lambda t, q, u: tuple(linearise(system, t, q, u, control)))(times, *path)
-
-    starts = jax.tree.map(lambda x: x[:-1], (q, u))
-    A, B = jax.vmap(interval)(ts[:-1], ts[1:], *starts)
-
-    def back(P, at):
-        (A, B), h = at
-        P = _riccati_steps(P, A, B, Q, R, h / steps)
-        return P, (P, B[0])
-
-    _, (P, B_at) = jax.lax.scan(back, S, ((A, B), ts[1:] - ts[:-1]), reverse=True)
-    values = jnp.concatenate([P, S[None]])
-    columns = jnp.concatenate([B_at, B[-1, -1][None]])
-    gains = jax.vmap(lambda B, P: jnp.linalg.solve(R, B.T @ P))(columns, values)
-    slopes = jax.vmap(lambda t0, t1, x0, x1: _slopes(system, control, t0, t1, x0, x1, route))(
-        ts[:-1], ts[1:], starts, jax.tree.map(lambda x: x[1:], (q, u))
-    )
-    return Regulator(ts, q, u, control, gains, values, slopes, system.space)
+    at = refined(system, ts, q, u, control, 2 * steps, route)
+    rates, A, B = linearised(system, at, route)
+    h = ts[1:] - ts[:-1]
+    values, gains = riccati(A, B, costs, jnp.repeat(h, steps) / steps)
+    slopes = _slopes(system.space, h, q, rates[:: 2 * steps])
+    return Regulator(ts, q, u, control, gains[::steps], values[::steps], slopes, system.space)
 
 
-def _slopes(system, control, t0, t1, x0, x1, route) -> Float[Array, "2 d"]:
-    """(t1 − t0) δ̇ at both ends of an interval, δ_q = log(q0⁻¹ q): v = dexp_{−δ_q} δ̇_q."""
-    space, field = system.space, VectorField(route)
-    rates = [field(t, x, (system, control)) for t, x in ((t0, x0), (t1, x1))]
-    v0, v1 = (space.velocity(x[0], rate[0]) for x, rate in zip((x0, x1), rates, strict=True))
-    turned = apply("dexpinv", space, -space.local(x0[0], x1[0]), v1)
-    ends = [jnp.concatenate([v, rate[1]]) for v, rate in zip((v0, turned), rates, strict=True)]
-    return (t1 - t0) * jnp.stack(ends)
+@compiled
+def _slopes(space, h, q, rates) -> Float[Array, "N 2 d"]:
+    """h δ̇ at both ends of each interval, from (v, u̇) there: v = dexp_{−δ_q} δ̇_q, δ_q = log(q0⁻¹ q)."""
+    n = space.dim
 
+    def ends(h, before, after, start, end):
+        turned = apply("dexpinv", space, -space.local(before, after), end[:n])
+        return h * jnp.stack([start, jnp.concatenate([turned, end[n:]])])
 
-def _riccati_steps(P: Matrix, A, B, Q: Matrix, R: Matrix, h: Scalar) -> Matrix:
-    """P at the start of an interval from P at its end: RK4 backwards, A and B at the ends and middles of the steps."""
-
-    def slope(P, A, B):
-        PB = P @ B
-        return A.T @ P + P @ A - PB @ jnp.linalg.solve(R, PB.T) + Q
-
-    def step(P, at):
-        (A0, B0), (A1, B1), (A2, B2) = at  # start, middle, end
-        k1 = slope(P, A2, B2)
-        k2 = slope(P + 0.5 * h * k1, A1, B1)
-        k3 = slope(P + 0.5 * h * k2, A1, B1)
-        k4 = slope(P + h * k3, A0, B0)
-        P = P + h / 6.0 * (k1 + 2.0 * k2 + 2.0 * k3 + k4)
-        return 0.5 * (P + P.T), None
-
-    places = [(A[i::2][: len(A) // 2], B[i::2][: len(A) // 2]) for i in (0, 1)]
-    ends = (A[2::2], B[2::2])
-    return jax.lax.scan(step, P, (*places, ends), reverse=True)[0]
+    first, last = (jax.tree.map(lambda x, part=part: x[part], (q, rates)) for part in ENDS)
+    return jax.vmap(ends)(h, first[0], last[0], first[1], last[1])

@@ -1,0 +1,157 @@
+"""The linear–quadratic problem along a plan: linearised equations at many times, and the Riccati equation backwards."""
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from jaxhamel._compiled import compiled
+from jaxhamel._lanes._transform import lanes
+from jaxhamel._typing import Scalar, Time
+from jaxhamel.mechanics import Constant, VectorField
+from jaxhamel.mechanics._tangent import retract, tangent_size
+from jaxhamel.simulate._solvers._runge_kutta import RK4, looped
+
+Matrix = Float[Array, "d d"]
+
+
+class Points(NamedTuple):
+    """Points of a plan, with a leading axis: times, states, values of the control."""
+
+    t: Float[Array, " M"]
+    q: Any
+    u: Float[Array, "M k"]
+    control: Float[Array, "M p"]
+
+
+@compiled
+def refined(system, ts: Array, q, u: Array, control, parts: int, route) -> Points:
+    """The plan with each interval of `ts` in equal parts, on its own motion in between (RK4 from the start of each)."""
+    h = (ts[1:] - ts[:-1]) / parts
+    state = q_and_u(q, u, slice(None, -1))
+    later, states = lanes(partial(_later, system, route)), [state]
+    for i in range(parts - 1):
+        start = ts[:-1] + i * h
+        during = jax.vmap(lambda t, h: _during(control, t, h))(start, h)
+        state = later(start, h, state, during)
+        states.append(state)
+    inner = jax.tree.map(lambda *x: _woven(x), *states)
+    q, u = jax.tree.map(
+        lambda x, last: jnp.concatenate([x, last[-1:]]), inner, q_and_u(q, u, slice(None))
+    )
+    steps = jnp.arange(parts).astype(ts.dtype)
+    times = jnp.append((ts[:-1, None] + h[:, None] * steps[None]).ravel(), ts[-1])
+    return Points(times, q, u, jax.vmap(control)(times))
+
+
+class Stages(eqx.Module):
+    """A control with given values at the start, the middle and the end of a step, quadratic in between."""
+
+    start: Scalar
+    step: Scalar
+    values: Float[Array, "3 p"]
+
+    def __call__(self, t: Time) -> Float[Array, " p"]:
+        """c(t)."""
+        s = (t - self.start) / self.step
+        weights = jnp.stack([(1 - 2 * s) * (1 - s), 4 * s * (1 - s), s * (2 * s - 1)])
+        return weights @ self.values
+
+
+def _during(control, t: Time, h: Scalar) -> Stages:
+    return Stages(t, h, jnp.stack([control(t), control(t + 0.5 * h), control(t + h)]))
+
+
+def _later(system, route, t: Time, h: Scalar, state, control: Stages):
+    """The state one step of RK4 later, under a control that is known at its stages."""
+    field = VectorField(route)
+    rate = lambda t, y: field(t, y, (system, control))  # noqa: E731
+    q, u = looped(rate, RK4, t, h, state)[0]
+    return system.space.normalise(q), u
+
+
+def q_and_u(q, u, part: slice):
+    """(q, u) at some of the times."""
+    return jax.tree.map(lambda x: x[part], (q, u))
+
+
+def _woven(parts) -> Array:
+    """Arrays of equal length as one, their entries in turn."""
+    stacked = jnp.stack(parts, axis=1)
+    return stacked.reshape(stacked.shape[0] * len(parts), *stacked.shape[2:])
+
+
+class Linearised(NamedTuple):
+    """(v, u̇), and (A, B) of `jaxhamel.mechanics.linearise`, at many points."""
+
+    rates: Float[Array, "M d"]
+    A: Float[Array, "M d d"]
+    B: Float[Array, "M d p"]
+
+
+@compiled
+def linearised(system, at: Points, route) -> Linearised:
+    """The equations and their linearisation at every point; each column at each point is a lane of its own."""
+    n, d, p = system.space.dim, tangent_size(system), at.control.shape[1]
+    field = VectorField(route)
+
+    def rates(t, q, u, control):
+        q_dot, u_dot = field(t, (q, u), (system, Constant(control)))
+        return jnp.concatenate([system.space.velocity(q, q_dot), u_dot])
+
+    def column(point: Points, place):
+        e = (jnp.arange(d + p) == place).astype(point.u.dtype)
+
+        def along(s):
+            q, u = retract(system, (point.q, point.u), s * e[:d])
+            return rates(point.t, q, u, point.control + s * e[d:])
+
+        zero, one = jnp.zeros((), e.dtype), jnp.ones((), e.dtype)
+        value, slope = jax.jvp(along, (zero,), (one,))
+        turned = system.space.ad(value[:n]) @ e[:n]
+        return value, slope.at[:n].add(-turned)
+
+    size = len(at.t)
+    repeated = jax.tree.map(lambda x: jnp.repeat(x, d + p, axis=0), at)
+    values, columns = lanes(column)(repeated, jnp.tile(jnp.arange(d + p), size))
+    both = jnp.swapaxes(columns.reshape(size, d + p, d), 1, 2)
+    return Linearised(values[:: d + p], both[..., :d], both[..., d:])
+
+
+@compiled
+def riccati(
+    A: Float[Array, "M d d"], B: Float[Array, "M d p"], costs, h: Float[Array, " N"]
+) -> tuple[Float[Array, "N+1 d d"], Float[Array, "N+1 p d"]]:
+    """P and K = R⁻¹ Bᵀ P at the ends of all steps, from P(T) = S on:
+
+        −Ṗ = AᵀP + P A − P B R⁻¹ Bᵀ P + Q = X + Xᵀ + Q ,    X = P (A − ½ B R⁻¹ Bᵀ P) .
+
+    RK4 backwards with steps `h`; A and B are given at the ends and middles of the steps, M = 2 N + 1.
+    """
+    Q, R, S = costs
+    weighted = jnp.linalg.solve(R, B.reshape(-1, len(R)).T).T.reshape(B.shape)  # B R⁻¹
+    half = 0.5 * weighted @ jnp.swapaxes(B, 1, 2)
+
+    def slope(at, P: Matrix) -> Matrix:
+        X = P @ (at[0] - at[1] @ P)
+        return X + X.T + Q
+
+    def step(P: Matrix, at) -> tuple[Matrix, Matrix]:
+        start, middle, end, h = at
+        k1 = slope(end, P)
+        k2 = slope(middle, P + 0.5 * h * k1)
+        k3 = slope(middle, P + 0.5 * h * k2)
+        k4 = slope(start, P + h * k3)
+        P = P + h / 6.0 * (k1 + 2.0 * k2 + 2.0 * k3 + k4)
+        P = 0.5 * (P + P.T)
+        return P, P
+
+    start, middle, end = (
+        (A[part], half[part]) for part in (slice(0, -1, 2), slice(1, None, 2), slice(2, None, 2))
+    )
+    _, P = jax.lax.scan(step, S, (start, middle, end, h), reverse=True)
+    P = jnp.concatenate([P, S[None]])
+    return P, jnp.swapaxes(weighted[::2], 1, 2) @ P
