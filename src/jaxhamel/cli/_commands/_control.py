@@ -8,9 +8,12 @@ from typing import Any
 import jax
 import numpy as np
 
+from jaxhamel._words import counted
+from jaxhamel.cli._commands._closed_loop import ClosedLoop, charts_of, close_loop, with_loop
 from jaxhamel.cli._commands._meanwhile import meanwhile
 from jaxhamel.cli._commands._simulate import progress_of
 from jaxhamel.cli._interrupt import guard
+from jaxhamel.cli._objects._loop import check_loop, loop_table
 from jaxhamel.cli._objects._prepared import PreparedRun
 from jaxhamel.cli._objects._task import build_method, build_problem, check_task
 from jaxhamel.cli._results._folder import folder
@@ -48,6 +51,7 @@ def run_control(
     guard.limit(budget - (time.monotonic() - started), _too_late(scenario, budget))
     prepared = PreparedRun.of(scenario)
     problem = build_problem(scenario, seed, prepared)
+    check_loop(scenario, problem, seed)
     method = build_method(scenario, max(budget - (time.monotonic() - started), 1.0))
     folder(out)
     unknowns = np.size(jax.tree.leaves(problem.curve)[0])
@@ -64,9 +68,29 @@ def run_control(
     run = prepared.shown(result.trajectory, result.control)
     write_solution(out / "solution.toml", scenario, result)
     guard.kept()
-    outcome = write_all(out, outcome, replace(run, costs=result.history["cost"]))
+    loop = _loop(scenario, result, ended[0], seed, terminal)
+    charts, companion = [], None
+    if loop is not None:
+        outcome = with_loop(outcome, loop, seed)
+        charts, companion = charts_of(loop), loop.shown
+    run = replace(run, costs=result.history["cost"])
+    outcome = write_all(out, outcome, run, charts, companion)
     terminal.say(str(result))
     return outcome
+
+
+def _loop(
+    scenario: Scenario, result: Result, status: str, seed: int, terminal: Terminal
+) -> ClosedLoop | None:
+    """The closed loop about a plan that stands; None without `[feedback]` or after a search that failed."""
+    if scenario["feedback"] is None or status not in ("success", "stopped"):
+        return None
+    if not bool(result.trajectory.succeeded):
+        return None
+    terminal.say(
+        f"{scenario.name}: {counted(loop_table(scenario)['trajectories'], 'robot')} in closed loop …"
+    )
+    return close_loop(scenario, result, seed)
 
 
 def _too_late(scenario: Scenario, seconds: float) -> str:

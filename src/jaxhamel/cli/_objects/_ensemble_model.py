@@ -4,14 +4,13 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import jax
-import jax.core
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
 from jaxhamel.cli._objects._build import build_times
 from jaxhamel.cli._objects._paths import build_path
-from jaxhamel.cli._objects._spread import Nominal, member
+from jaxhamel.cli._objects._spread import Nominal, members
 from jaxhamel.cli._scenario._scenario import Scenario
 from jaxhamel.ensemble import lanes, rollout
 from jaxhamel.systems import RollingBall
@@ -48,19 +47,7 @@ class EnsembleModel:
 
     def motions(self, samples: Mapping[str, Any]) -> Motions:
         """Runs the block. Values that all trajectories share are not repeated: their axis is None."""
-        shapes = []
-
-        def varied(sample):
-            leaves, structure = jax.tree.flatten(member(sample, self.nominal))
-            changes = [isinstance(x, jax.core.Tracer) for x in leaves]
-            shapes.append((leaves, structure, changes))
-            return [x for x, differs in zip(leaves, changes, strict=True) if differs]
-
-        own = iter(jax.vmap(varied)(dict(samples)))
-        leaves, structure, changes = shapes[-1]
-        filled = [next(own) if differs else x for x, differs in zip(leaves, changes, strict=True)]
-        system, q0, u0, control = jax.tree.unflatten(structure, filled)
-        axes = jax.tree.unflatten(structure, [0 if differs else None for differs in changes])
+        (system, q0, u0, control), axes = members(samples, self.nominal)
         q, u = rollout(system, q0, u0, self.ts, control, in_axes=tuple(axes), **self.steps)
         return Motions(system, control, axes, q, u)
 

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import equinox as eqx
+import jax
+import jax.core
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
@@ -46,17 +48,22 @@ class Disturbed(eqx.Module):
         return self.offset + self.scale * self.control(t - self.delay)
 
 
-def distributions(spread: list[Mapping[str, Any]], nominal: Nominal) -> dict[str, Distribution]:
+def distributions(
+    spread: list[Mapping[str, Any]], nominal: Nominal, table: str = "montecarlo"
+) -> dict[str, Distribution]:
     """One distribution for each table: of deviations from the nominal value, or of factors if the table is relative.
+
+    **Arguments:** `table`: the table of the scenario that has them; only in `montecarlo` the control may differ.
 
     **Raises:** `ScenarioError` for a key that is no number of the scenario, or that stands twice.
     """
     found: dict[str, Distribution] = {}
     for i, entry in enumerate(spread):
         if entry["key"] in found:
-            raise ScenarioError(f"`montecarlo.spread.{i}.key` {entry['key']!r} stands there twice.")
-        value = _value(entry["key"], nominal, f"montecarlo.spread.{i}.key")
-        found[entry["key"]] = _distribution(entry, value)
+            raise ScenarioError(f"`{table}.spread.{i}.key` {entry['key']!r} stands there twice.")
+        n = getattr(nominal.system, "n_masses", 0) if table == "montecarlo" else 0
+        value = _value(entry["key"], nominal, f"{table}.spread.{i}.key", n)
+        found[entry["key"]] = _distribution(entry, value, f"{table}.spread")
     return found
 
 
@@ -72,6 +79,26 @@ def member(sample: Mapping[str, Any], nominal: Nominal) -> Nominal:
             system = with_leaf(system, key.removeprefix("system."), x)
     own = {field: sample[key] for key, field in CONTROL_KEYS.items() if key in sample}
     return Nominal(system, q0, u0, _disturbed(control, own) if own else control)
+
+
+def members(samples: Mapping[str, Any], nominal: Nominal) -> tuple[Nominal, Nominal]:
+    """Systems, initial states and controls of many samples, and their axes: 0 for a leaf that differs, else None.
+
+    Values that all trajectories share are not repeated.
+    """
+    shapes = []
+
+    def varied(sample):
+        leaves, structure = jax.tree.flatten(member(sample, nominal))
+        changes = [isinstance(x, jax.core.Tracer) for x in leaves]
+        shapes.append((leaves, structure, changes))
+        return [x for x, differs in zip(leaves, changes, strict=True) if differs]
+
+    own = iter(jax.vmap(varied)(dict(samples)))
+    leaves, structure, changes = shapes[-1]
+    filled = [next(own) if differs else x for x, differs in zip(leaves, changes, strict=True)]
+    axes = [0 if differs else None for differs in changes]
+    return jax.tree.unflatten(structure, filled), jax.tree.unflatten(structure, axes)
 
 
 def check_system(sample: Mapping[str, np.ndarray], nominal: Nominal) -> None:
@@ -94,9 +121,8 @@ def _disturbed(control: Control, own: Mapping[str, Array]) -> Disturbed:
     return Disturbed(control, **{"offset": zero, "scale": one, "delay": zero, **own})
 
 
-def _value(key: str, nominal: Nominal, where: str) -> np.ndarray:
-    """The nominal value to which a deviation is added."""
-    n = getattr(nominal.system, "n_masses", 0)
+def _value(key: str, nominal: Nominal, where: str, n: int) -> np.ndarray:
+    """The nominal value to which a deviation is added; `n`: the number of controls that may differ."""
     known = {
         "initial.q": np.zeros(nominal.system.space.dim),
         "initial.u": np.zeros(np.shape(nominal.u0)),
@@ -115,19 +141,19 @@ def _value(key: str, nominal: Nominal, where: str) -> np.ndarray:
     )
 
 
-def _distribution(entry: Mapping[str, Any], value: np.ndarray) -> Distribution:
+def _distribution(entry: Mapping[str, Any], value: np.ndarray, where: str) -> Distribution:
     """The distribution of the value itself, which is the nominal value plus the deviation."""
     scale = np.abs(value) if entry.get("relative") else np.ones_like(value)
     match entry["distribution"]:
         case "normal":
-            return Distribution("normal", mean=value, std=_width(entry, "std", scale))
+            return Distribution("normal", mean=value, std=_width(entry, "std", scale, where))
         case "uniform":
-            half = _width(entry, "half_width", scale)
+            half = _width(entry, "half_width", scale, where)
             return Distribution("uniform", low=value - half, high=value + half)
         case _:
             if np.any(value <= 0):
                 raise ScenarioError(
-                    f"`montecarlo.spread` of {entry['key']!r} is lognormal, but the scenario's value is "
+                    f"`{where}` of {entry['key']!r} is lognormal, but the scenario's value is "
                     f"{value.tolist()}; it must be positive. Take the distribution normal."
                 )
             return Distribution(
@@ -135,10 +161,10 @@ def _distribution(entry: Mapping[str, Any], value: np.ndarray) -> Distribution:
             )
 
 
-def _width(entry: Mapping[str, Any], name: str, scale: np.ndarray) -> np.ndarray:
+def _width(entry: Mapping[str, Any], name: str, scale: np.ndarray, where: str) -> np.ndarray:
     if np.any(scale == 0):
         raise ScenarioError(
-            f"`montecarlo.spread` of {entry['key']!r} is relative, but an entry of the scenario's value is 0; "
+            f"`{where}` of {entry['key']!r} is relative, but an entry of the scenario's value is 0; "
             "give an absolute one."
         )
     return entry[name] * scale

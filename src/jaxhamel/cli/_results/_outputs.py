@@ -15,6 +15,7 @@ from jaxhamel._words import cell
 from jaxhamel.cli._results._outcome import Outcome
 from jaxhamel.viz import Chart, Report, save
 from jaxhamel.viz._charts import distinct
+from jaxhamel.viz._motion._companion import Companion, with_companion
 from jaxhamel.viz._motion._page import View, view
 from jaxhamel.viz._motion._run import ShownMotion
 
@@ -33,9 +34,15 @@ UNITS = {
 
 
 def write_all(
-    out: Path, outcome: Outcome, run: ShownMotion, charts: Sequence[Chart] = ()
+    out: Path,
+    outcome: Outcome,
+    run: ShownMotion,
+    charts: Sequence[Chart] = (),
+    companion: Companion | None = None,
 ) -> Outcome:
-    """Writes every file of a command and returns the completed outcome. `charts` are placed before those of the motion.
+    """Writes every file of a command and returns the completed outcome.
+
+    `charts` are placed before those of the motion; `companion` is a second motion in the animation.
 
     The summary is written last: a folder with a summary.json has all other files, too.
     """
@@ -43,6 +50,9 @@ def write_all(
         all="ignore"
     ):  # a motion that broke down has NaN and infinite values, which the files may show
         shown = view(run)
+        if companion is not None and shown.scene is not None:
+            things = with_companion(list(shown.scene.things), run, companion)
+            shown = replace(shown, scene=replace(shown.scene, things=things))
     shown = replace(shown, charts=distinct([*charts, *shown.charts]))
     outcome = replace(outcome, reached={**shown.reached, **outcome.reached})
     write_trajectory(out / "trajectory.csv", run.ts, shown.columns)

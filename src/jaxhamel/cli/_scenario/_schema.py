@@ -5,13 +5,13 @@ The tables of docs/scenarios.md are generated from these; a test compares them.
 
 from typing import TYPE_CHECKING
 
+from jaxhamel.cli._scenario._ensemble_schema import CLOSED_LOOP, FEEDBACK, MONTECARLO, SENSORS
 from jaxhamel.cli._scenario._system_schema import POSITIVE, class_of, initial_schema, system_schema
-from jaxhamel.cli._scenario._validate import Table, Tables, Variants
+from jaxhamel.cli._scenario._validate import Table, Variants
 from jaxhamel.cli._scenario._values import (
     OMITTED,
     Key,
     array,
-    boolean,
     choice,
     integer,
     number,
@@ -214,65 +214,6 @@ TASK = Variants(
     },
 )
 
-WHAT_SPREADS = Key(
-    text(),
-    "`system.<parameter>` (dotted), `initial.q` (a body increment of the configuration), "
-    "`initial.u`, `control.offset`, `control.scale` or `control.delay`",
-)
-SPREAD = Tables(
-    Variants(
-        by="distribution",
-        about="distribution about the scenario's value; the entries of an array are independent",
-        default="normal",
-        tables={
-            "normal": Table(
-                {
-                    "key": WHAT_SPREADS,
-                    "std": Key(POSITIVE, "standard deviation", unit="as the key"),
-                    "relative": Key(boolean(), "whether `std` is relative to the value", False),
-                }
-            ),
-            "uniform": Table(
-                {
-                    "key": WHAT_SPREADS,
-                    "half_width": Key(POSITIVE, "largest deviation", unit="as the key"),
-                    "relative": Key(
-                        boolean(), "whether `half_width` is relative to the value", False
-                    ),
-                }
-            ),
-            "lognormal": Table(
-                {
-                    "key": WHAT_SPREADS,
-                    "sigma": Key(POSITIVE, "standard deviation of the logarithm"),
-                }
-            ),
-        },
-    ),
-    about="the values that differ from trajectory to trajectory",
-)
-MONTECARLO = Table(
-    {
-        "trajectories": Key(
-            integer(1), "number of trajectories, if --trajectories is not given", 1000
-        ),
-        "sampler": Key(choice("random", "latin-hypercube", "sobol"), "sampling method", "random"),
-        "dt": Key(POSITIVE, "fixed step of the classical Runge–Kutta method", 0.01, "s"),
-        "rtol": Key(
-            number(least=0.0),
-            "relative tolerance of adaptive steps, chosen for each trajectory; 0: fixed steps `dt`",
-            0.0,
-        ),
-        "atol": Key(POSITIVE, "absolute tolerance of adaptive steps", 1e-10),
-        "samples": Key(integer(2), "number of times at which each trajectory is evaluated", 101),
-        "friction_limit": Key(
-            number(least=0.0), "friction coefficient of the ground; 0: no limit", 0.0
-        ),
-        "spread": SPREAD,
-    },
-    about="settings of `montecarlo`",
-)
-
 
 ANY = Key(array(None), "generated from the class of the system")
 OTHERS = {
@@ -285,6 +226,9 @@ OTHERS = {
     "solver": SOLVER,
     "task": TASK,
     "montecarlo": MONTECARLO,
+    "feedback": FEEDBACK,
+    "sensors": SENSORS,
+    "closed_loop": CLOSED_LOOP,
 }
 OUTLINE = Table(OTHERS)  # all keys of a scenario except those of its system
 

@@ -25,11 +25,12 @@ class ScenarioError(ValueError):
 
 @dataclass(frozen=True)
 class Table:
-    """A table of a scenario; `required` says whether a scenario must have it."""
+    """A table of a scenario; `required`: a scenario must have it; `stays_absent`: None if absent, not its defaults."""
 
     entries: Mapping[str, "Key | Table | Variants | Tables"]
     about: str = ""
     required: bool = False
+    stays_absent: bool = False
 
 
 @dataclass(frozen=True)
@@ -214,10 +215,10 @@ def _filled(node: SchemaNode, data: Any) -> Any:
 
 
 def _all_default(node: Table | Variants) -> bool:
-    """Whether every key of a table has a default, so that the table may be absent."""
+    """Whether an absent table has the defaults of its keys, which all have one."""
     if isinstance(node, Variants):
         return node.default is not None and _all_default(node.tables[node.default])
-    return all(
+    return not node.stays_absent and all(
         entry.default is not REQUIRED if isinstance(entry, Key) else not entry.required
         for entry in node.entries.values()
     )

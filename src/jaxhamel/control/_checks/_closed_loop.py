@@ -24,6 +24,7 @@ from jaxhamel._checks._values import (
 from jaxhamel.mechanics import ROUTES
 from jaxhamel.mechanics._checks._feedback import callable_with
 from jaxhamel.mechanics._checks._system import check_a_system, check_route
+from jaxhamel.mechanics._tangent import tangent_size
 
 
 def check_sampled(controller) -> None:
@@ -31,7 +32,7 @@ def check_sampled(controller) -> None:
     _check_sensors_of(controller)
     wanted, words = (
         (3, "(t, q, u) -> command")
-        if controller.sensors is None
+        if getattr(controller.sensors, "gives_state", controller.sensors is None)
         else (2, "(t, observation) -> command, because there are `sensors`")
     )
     if not callable(controller.law) or not callable_with(controller.law, wanted):
@@ -77,9 +78,9 @@ MOST_DELAY = 10_000  # commands that wait are part of the state
 
 def _check_sensors_of(controller) -> None:
     sensors = controller.sensors
-    if sensors is not None and (isinstance(sensors, type) or not hasattr(sensors, "exact")):
+    if sensors is not None and (isinstance(sensors, type) or not hasattr(sensors, "resolution")):
         raise TypeError(
-            f"`sensors` is {type_of(sensors)}; it must be a jaxhamel.control.Sensors(measurements), or None."
+            f"`sensors` is {type_of(sensors)}; it must be a jaxhamel.control.Sensors(measurements), StateSensors(noise), or None."
         )
 
 
@@ -140,30 +141,44 @@ def check_sensors(sensors) -> None:
                 f"`measurements[{i}]` is {type_of(measurement)}; it must be a callable (system, t, q, u, control) -> (r,), "
                 "such as jaxhamel.identify.Gyroscope()."
             )
+    check_errors(sensors)
+
+
+def check_errors(sensors) -> None:
+    """Standard deviations and resolutions that are not negative, a bias that is finite."""
     for name in ("noise", "bias", "resolution"):
-        _check_entries(name, getattr(sensors, name), "one for each measured number")
+        if (value := getattr(sensors, name)) is not None:
+            _check_entries(name, value, "one for each measured number")
     check_not_negative("noise", sensors.noise, "It is a standard deviation.")
     check_finite("bias", sensors.bias)
-    check_not_negative(
-        "resolution", sensors.resolution, "It is the distance of two values; 0: none."
-    )
+    if sensors.resolution is not None:
+        check_not_negative(
+            "resolution", sensors.resolution, "It is the distance of two values; 0: none."
+        )
 
 
 def check_measured(sensors, at) -> jax.ShapeDtypeStruct:
-    """The shape of an observation at (system, t, q, u, control): that of the measurements after one another."""
-    rows = [
-        _check_measurement(i, called(f"`measurements[{i}]`", measurement, *at))
-        for i, measurement in enumerate(sensors.measurements)
-    ]
-    exact = jax.ShapeDtypeStruct((sum(rows),), at[1].dtype)
+    """The shape of an observation at (system, t, q, u, control): that of the measurements after one another, or of the
+    errors of a measured state."""
+    exact = jax.ShapeDtypeStruct((_measured_numbers(sensors, at),), at[1].dtype)
     for name in ("noise", "bias", "resolution"):
-        shape = getattr(sensors, name).shape
-        if shape not in ((), exact.shape):
+        shape = np.shape(getattr(sensors, name))
+        if getattr(sensors, name) is not None and shape not in ((), exact.shape):
             raise ValueError(
                 f"`{name}` of the sensors has shape {shape}; it must be one number or {exact.shape}, one for each measured "
                 "number."
             )
     return exact
+
+
+def _measured_numbers(sensors, at) -> int:
+    if getattr(sensors, "gives_state", False):
+        return tangent_size(at[0])
+    rows = [
+        _check_measurement(i, called(f"`measurements[{i}]`", measurement, *at))
+        for i, measurement in enumerate(sensors.measurements)
+    ]
+    return sum(rows)
 
 
 def _check_measurement(i: int, value) -> int:
@@ -279,3 +294,17 @@ def check_cost(name: str, cost, size: int, positive: bool) -> None:
     if least < -room or (positive and least <= 0):
         wanted = "positive" if positive else "zero or more"
         raise ValueError(f"`{name}` has the eigenvalue {least:.6g}; all must be {wanted}.")
+
+
+def check_result(result) -> None:
+    """The result of a search whose motion reaches the end."""
+    if not hasattr(result, "trajectory") or not hasattr(result, "problem"):
+        raise TypeError(
+            f"`result` is {type_of(result)}; it must be the result of jaxhamel.control.solve. For any other motion give its "
+            "system, times, states and control to regulate."
+        )
+    if not bool(result.trajectory.succeeded):
+        raise ValueError(
+            f"`result` has a motion that breaks down at t = {float(result.trajectory.t_end):.6g} s; there is no plan to "
+            "hold to. Search again with more iterations or from another start."
+        )

@@ -173,7 +173,12 @@ def _value(system, controller: Sampled, law, t: Scalar, loop: Loop, noise) -> Ar
         return jnp.asarray(law(t, loop.q, loop.u))
     acting = Constant(loop.waiting[0] if loop.waiting else loop.last)
     seen = controller.sensors(system, t, loop.q, loop.u, acting, noise)
-    return jnp.asarray(law(t, seen))
+    return jnp.asarray(law(t, *as_arguments(seen)))
+
+
+def as_arguments(seen: Any) -> tuple[Any, ...]:
+    """What a law is given after t: an observation, or a measured state (q, u)."""
+    return seen if isinstance(seen, tuple) else (seen,)
 
 
 def _without_table(parts: tuple[Any, ...], axes: list[int | None] | None):
@@ -231,7 +236,8 @@ def _check(first, t0: Scalar, key) -> tuple[int, int]:
 
 def _of_sensors(controller, system, acting, exact, t, q, u):
     noise = jnp.zeros(exact.shape, exact.dtype)
-    return controller.law(t, controller.sensors(system, t, q, u, acting, noise))
+    seen = controller.sensors(system, t, q, u, acting, noise)
+    return controller.law(t, *as_arguments(seen))
 
 
 def _arrays(value: Any) -> Any:

@@ -31,18 +31,19 @@ class Points(NamedTuple):
 def refined(system, ts: Array, q, u: Array, control, parts: int, route) -> Points:
     """The plan with each interval of `ts` in equal parts, on its own motion in between (RK4 from the start of each)."""
     h = (ts[1:] - ts[:-1]) / parts
-    state = q_and_u(q, u, slice(None, -1))
-    later, states = lanes(partial(_later, system, route)), [state]
-    for i in range(parts - 1):
+    later = lanes(partial(_later, system, route))
+
+    def part(state, i):
         start = ts[:-1] + i * h
         during = jax.vmap(lambda t, h: _during(control, t, h))(start, h)
-        state = later(start, h, state, during)
-        states.append(state)
-    inner = jax.tree.map(lambda *x: _woven(x), *states)
+        return later(start, h, state, during), state
+
+    steps = jnp.arange(parts).astype(ts.dtype)
+    _, states = jax.lax.scan(part, q_and_u(q, u, slice(None, -1)), steps)
+    inner = jax.tree.map(_woven, states)
     q, u = jax.tree.map(
         lambda x, last: jnp.concatenate([x, last[-1:]]), inner, q_and_u(q, u, slice(None))
     )
-    steps = jnp.arange(parts).astype(ts.dtype)
     times = jnp.append((ts[:-1, None] + h[:, None] * steps[None]).ravel(), ts[-1])
     return Points(times, q, u, jax.vmap(control)(times))
 
@@ -78,10 +79,10 @@ def q_and_u(q, u, part: slice):
     return jax.tree.map(lambda x: x[part], (q, u))
 
 
-def _woven(parts) -> Array:
-    """Arrays of equal length as one, their entries in turn."""
-    stacked = jnp.stack(parts, axis=1)
-    return stacked.reshape(stacked.shape[0] * len(parts), *stacked.shape[2:])
+def _woven(parts: Array) -> Array:
+    """Rows (part, interval, …) as one axis, interval after interval."""
+    swapped = jnp.swapaxes(parts, 0, 1)
+    return swapped.reshape(swapped.shape[0] * swapped.shape[1], *swapped.shape[2:])
 
 
 class Linearised(NamedTuple):

@@ -10,6 +10,7 @@ from jaxtyping import Array, Float
 
 from jaxhamel._typing import Control, Scalar, Time
 from jaxhamel.control._checks._closed_loop import check_held, check_sampled, check_sensors
+from jaxhamel.control._loop._state_sensors import rounded
 from jaxhamel.systems._parameters import parameter
 
 
@@ -21,13 +22,14 @@ class Sampled(eqx.Module):
 
     **Arguments:**
 
-    - `law`: a callable pytree (t, q, u) → command `(p,)`, or (t, observation) → command where `sensors` are given.
+    - `law`: a callable pytree (t, q, u) → command `(p,)`, or (t, observation) → command where `sensors` are `Sensors`.
     - `period`: T [s].
     - `delay`: d, a whole number of periods from a sample to the time at which its command acts; default 0.
     - `lower`, `upper`: limits of the command, numbers or `(p,)`; default none.
     - `rate`: the largest change of the command in one second, a number or `(p,)`; default none. It counts from `start`.
     - `start`: the command before the first one, `(p,)`; it acts during the first d periods. Default 0.
-    - `sensors`: `Sensors`, what the law is given in place of the state; None: the state itself.
+    - `sensors`: `Sensors`, whose observation the law is given in place of the state, or `StateSensors`, which give a
+      measured state (q, u); None: the state itself.
 
     Everything but `delay` is a leaf: other gains, periods and limits compile nothing again.
 
@@ -84,9 +86,7 @@ class Sensors(eqx.Module):
         exact = self.exact(system, t, q, u, control)
         cast = lambda x: x.astype(exact.dtype)  # noqa: E731
         value = exact + cast(self.bias) + cast(self.noise) * noise
-        size = cast(self.resolution)
-        some = jnp.where(size > 0, size, 1.0).astype(exact.dtype)
-        return jnp.where(size > 0, some * jnp.round(value / some), value)
+        return rounded(value, cast(self.resolution))
 
     def exact(self, system: Any, t: Time, q: Any, u: Array, control: Control) -> Float[Array, " r"]:
         """The measurements without error."""

@@ -1,0 +1,191 @@
+"""The closed loop of `control`: many robots held to the plan, their statistics, and what the report shows of them."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxhamel._words import counted
+from jaxhamel.cli._objects._loop import (
+    Robots,
+    controller_of,
+    flat_axes_of,
+    loop_table,
+    motions_of,
+    regulator_of,
+    robots_of,
+)
+from jaxhamel.cli._objects._loop_measured import Measured, measured
+from jaxhamel.cli._results._outcome import Outcome
+from jaxhamel.cli._scenario._scenario import Scenario
+from jaxhamel.control import ControlProblem, Plan, Regulator, Result, plan_of
+from jaxhamel.ensemble._study._statistics import probability
+from jaxhamel.simulate import Trajectory
+from jaxhamel.viz import (
+    Chart,
+    held_errors_figure,
+    held_paths_figure,
+    histograms_figure,
+    landing_figure,
+)
+from jaxhamel.viz._motion._companion import Companion
+
+SHARE = (
+    0.02  # of the size of the path: the tracking error up to which a robot has followed the plan
+)
+SHOWN = 200  # number of robots whose paths are drawn
+
+
+class ClosedLoop(NamedTuple):
+    """Many robots with feedback (`closed`), and the same robots under the plan's control alone (`open_loop`).
+
+    `tolerance`: the tracking error up to which a robot has followed the plan [m]; `shown`: the motion of the robot of
+    median error, `path`: what was asked for, `(K, d)`, or None.
+    """
+
+    closed: Measured
+    open_loop: Measured
+    tolerance: float
+    shown: Companion
+    path: np.ndarray | None
+
+
+def close_loop(scenario: Scenario, result: Result, seed: int) -> ClosedLoop:
+    """Designs the regulator about the plan that was found, and simulates all robots with and without it."""
+    plan = plan_of(result)
+    law = regulator_of(scenario, plan)
+    return _closed(scenario, result.problem, plan, law, seed)
+
+
+def _closed(
+    scenario: Scenario, problem: ControlProblem, plan: Plan, law: Regulator, seed: int
+) -> ClosedLoop:
+    robots = robots_of(scenario, problem, plan, seed)
+    found = _motions(scenario, robots, law, seed)
+    closed = measured(problem, robots, found, law)
+    shown = _shown(robots, found, int(np.argsort(closed.rms)[len(closed.rms) // 2]))
+    del found  # some hundred megabytes
+    without = eqx.tree_at(lambda law: law.gains, law, jnp.zeros_like(law.gains))
+    loose = measured(problem, robots, _motions(scenario, robots, without, seed), law)
+    path = None
+    if problem.tracking is not None:
+        path = np.asarray(jax.vmap(problem.tracking.path)(jnp.asarray(closed.ts)))
+    size = 1.0 if path is None else float(np.max(np.ptp(path, axis=0)))
+    tolerance = loop_table(scenario)["tolerance"] or SHARE * size
+    return ClosedLoop(closed, loose, tolerance, shown, path)
+
+
+def _motions(scenario: Scenario, robots: Robots, law: Regulator, seed: int) -> Trajectory:
+    span = float(law.ts[-1] - law.ts[0])
+    samples = int(span / scenario["feedback"]["period"] * (1 + 1e-9))
+    return motions_of(scenario, robots, controller_of(scenario, law, robots.bias), samples, seed)
+
+
+def _shown(robots: Robots, motions: Trajectory, number: int) -> Companion:
+    ts, q, u = jax.tree.map(lambda x: np.asarray(x[number]), (motions.ts, motions.q, motions.u))
+    leaves, structure = jax.tree.flatten(robots.system)
+    axes = flat_axes_of(robots.axes[0], robots.system)
+    one = [x if axis is None else x[number] for x, axis in zip(leaves, axes, strict=True)]
+    return Companion(jax.tree.unflatten(structure, one), ts, q, u)
+
+
+# --- in summary.json and in the report ------------------------------------------------------------
+
+
+def summary_of(found: ClosedLoop, seed: int) -> dict[str, Any]:
+    """The entry `closed_loop` of summary.json: with feedback, and the same robots in open loop."""
+    return {
+        **_numbers(found.closed, found.tolerance),
+        "tolerance": found.tolerance,
+        "seed": seed,
+        "open_loop": _numbers(found.open_loop, found.tolerance),
+    }
+
+
+def _numbers(motions: Measured, tolerance: float) -> dict[str, Any]:
+    followed, rms = motions.followed(tolerance), motions.rms
+    failed = probability(~followed)
+    found = {
+        "trajectories": len(rms),
+        "failed": int(np.count_nonzero(~followed)),
+        "completed": 1.0 - failed["probability"],
+        "failed_share": failed,
+        "broken_down": int(np.count_nonzero(np.isinf(rms))),
+        "tracking_rms": float(np.median(rms)),
+        "tracking_rms_95": float(np.quantile(rms, 0.95, method="higher")),
+        "tracking_rms_max": float(np.max(rms)),
+        "largest_command": float(np.max(motions.command)),
+    }
+    if motions.normal is not None and motions.friction is not None:
+        found["min_normal_force"] = float(np.min(motions.normal))
+        found["max_friction"] = float(np.max(motions.friction))
+    return found
+
+
+def with_loop(outcome: Outcome, found: ClosedLoop, seed: int) -> Outcome:
+    """The outcome of the search with that of the closed loop."""
+    numbers = summary_of(found, seed)
+    return replace(
+        outcome,
+        tiles=(*tiles_of(numbers), *outcome.tiles),
+        lead=outcome.lead + lead_of(numbers),
+        top={**outcome.top, "closed_loop": numbers},
+    )
+
+
+def tiles_of(numbers: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    """The headline numbers of the report."""
+    share, rms = numbers["failed_share"], numbers["tracking_rms"]
+    between = f"{100 * (1 - share['high']):.3g} to {100 * (1 - share['low']):.3g} %"
+    return (
+        (f"{100 * numbers['completed']:.3g} %", f"of the robots follow the plan ({between})"),
+        (f"{1e3 * rms:.3g} mm", "tracking error of a robot, median"),
+    )
+
+
+def lead_of(numbers: Mapping[str, Any]) -> str:
+    """The sentence under the heading."""
+    without, rms = numbers["open_loop"], numbers["tracking_rms_95"]
+    robots = counted(numbers["trajectories"], "robot")
+    return (
+        f" With feedback {100 * numbers['completed']:.3g} % of {robots} follow it, 95 % of them within {1e3 * rms:.3g} mm "
+        f"(RMS); without, {100 * without['completed']:.3g} %. The rings are one of the robots in closed loop."
+    )
+
+
+def charts_of(found: ClosedLoop) -> list[Chart]:
+    """Fan of paths, errors over time, ends, and histograms of what differs from robot to robot."""
+    closed, loose = found.closed, found.open_loop
+    charts = []
+    if closed.position is not None and loose.position is not None and closed.position.shape[2] == 2:
+        paths, others = closed.position[:SHOWN, ::5], loose.position[:SHOWN, ::5]
+        figure = held_paths_figure(paths, others, found.path)
+        charts.append(
+            Chart("closed-loop-paths", figure, "Paths of robots with and without feedback")
+        )
+    figure = held_errors_figure(closed.ts, closed.error, loose.error)
+    charts.append(
+        Chart("closed-loop-errors", figure, "Tracking errors with and without feedback over time")
+    )
+    if closed.position is not None and closed.position.shape[2] == 2:
+        ends = closed.position[:, -1]
+        figure = landing_figure(ends[np.isfinite(ends).all(axis=1)], found.path[-1])
+        charts.append(Chart("closed-loop-ends", figure, "Where the robots end"))
+    quantities = {
+        "tracking error, RMS / m": closed.rms,
+        "smallest normal force / N": closed.normal,
+        "friction coefficient needed": closed.friction,
+        "largest command": closed.command,
+    }
+    finite = {k: x[np.isfinite(x)] for k, x in quantities.items() if x is not None}
+    shown = {k: x for k, x in finite.items() if len(x)}
+    if shown:
+        figure = histograms_figure(shown, title="The robots in closed loop")
+        charts.append(
+            Chart("closed-loop-robots", figure, "Histograms over the robots in closed loop")
+        )
+    return charts

@@ -1,0 +1,217 @@
+"""The closed loop of `[feedback]`, `[sensors]` and `[closed_loop]`: regulator, controller and robots of a plan."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxhamel.cli._objects._spread import Nominal, check_system, distributions, members
+from jaxhamel.cli._objects._system import named
+from jaxhamel.cli._scenario._scenario import Scenario
+from jaxhamel.cli._scenario._validate import ScenarioError
+from jaxhamel.control import (
+    ControlProblem,
+    Plan,
+    Regulator,
+    Sampled,
+    StateSensors,
+    closed_loop,
+    regulate,
+)
+from jaxhamel.ensemble import Samples
+from jaxhamel.mechanics import MovingParts
+from jaxhamel.mechanics._tangent import tangent_size
+from jaxhamel.simulate import Trajectory
+
+ONE = {"trajectories": 1, "steps": 1, "tolerance": 0.0, "spread": []}  # no table [closed_loop]
+
+
+class Robots(NamedTuple):
+    """Systems and initial states of many robots, with their axes, as `closed_loop` takes them."""
+
+    system: Any
+    q0: Any
+    u0: Any
+    bias: Any
+    axes: tuple[Any, Any, Any]
+    count: int
+
+
+def check_loop(scenario: Scenario, problem: ControlProblem, seed: int) -> None:
+    """Checks the tables against the problem, before the search begins.
+
+    **Raises:** `ScenarioError` that names the key.
+    """
+    table = scenario["feedback"]
+    if table is None:
+        return
+    horizon = float(problem.ts[-1] - problem.ts[0])
+    if table["period"] > horizon:
+        raise ScenarioError(
+            f"`feedback.period` is {table['period']:g} s, longer than the plan, {horizon:g} s. Give a shorter one."
+        )
+    periods_of(table)
+    moves = problem.system.prescribed_motion
+    controls = problem.curve(problem.ts[0]).size
+    size = tangent_size(problem.system) + 2 * controls * moves
+    for name, key, wanted in (
+        ("feedback", "state_weights", size),
+        ("feedback", "control_weights", controls),
+        *(("sensors", key, size) for key in ("noise", "bias", "resolution")),
+    ):
+        _check_count(scenario, name, key, wanted)
+    robots = samples_of(scenario, problem, seed)
+    if robots is not None:
+        try:
+            robots.check(lambda x: check_system(x, _nominal(problem)))
+        except ValueError as error:
+            raise ScenarioError(" ".join(str(error).split())) from None
+
+
+def _check_count(scenario: Scenario, name: str, key: str, wanted: int) -> None:
+    found = len((scenario[name] or {}).get(key, []))
+    if found not in (0, wanted):
+        raise ScenarioError(
+            f"`{name}.{key}` has {found} entries; it must have {wanted}, or none for the default."
+        )
+    if key != "bias" and any(x < 0 for x in (scenario[name] or {}).get(key, [])):
+        raise ScenarioError(f"`{name}.{key}` has a negative entry; all must be 0 or more.")
+    if key == "control_weights" and any(x == 0 for x in scenario[name][key]):
+        raise ScenarioError(f"`{name}.{key}` has an entry of 0; all must be larger than 0.")
+
+
+def periods_of(table: Mapping[str, Any]) -> int:
+    """The delay as a number of sampling periods."""
+    count = table["delay"] / table["period"]
+    if abs(count - round(count)) > 1e-6 * max(count, 1.0):
+        raise ScenarioError(
+            f"`feedback.delay` is {table['delay']:g} s, no multiple of `feedback.period`, {table['period']:g} s. Give "
+            f"{table['period'] * round(count):g}, or another period."
+        )
+    return round(count)
+
+
+def loop_table(scenario: Scenario) -> Mapping[str, Any]:
+    """The table `[closed_loop]`, or one robot without it."""
+    return scenario["closed_loop"] or ONE
+
+
+def samples_of(scenario: Scenario, problem: ControlProblem, seed: int) -> Samples | None:
+    """The numbers that differ from robot to robot; None where nothing does."""
+    table = loop_table(scenario)
+    if not table["spread"]:
+        return None
+    spread = distributions(table["spread"], _nominal(problem), "closed_loop")
+    return Samples(spread, table["trajectories"], seed)
+
+
+def _nominal(problem: ControlProblem) -> Nominal:
+    return Nominal(problem.system, problem.q0, problem.u0, None)
+
+
+def robots_of(scenario: Scenario, problem: ControlProblem, plan: Plan, seed: int) -> Robots:
+    """The robots about that of the scenario, with the plan's positions and rates of moving parts."""
+    count, nominal = loop_table(scenario)["trajectories"], _nominal(problem)
+    samples = samples_of(scenario, problem, seed)
+    if samples is None:
+        found, axes = nominal, jax.tree.map(lambda x: None, nominal)
+        wide = lambda x: jnp.broadcast_to(x, (count, *x.shape))  # noqa: E731
+        q0, u0 = jax.tree.map(wide, (nominal.q0, nominal.u0))
+    else:
+        drawn = {k: jnp.asarray(x, nominal.u0.dtype) for k, x in samples[:].items()}
+        found, axes = members(drawn, nominal)
+        q0, u0 = _repeated((found.q0, found.u0), (axes.q0, axes.u0), count)
+    system, system_axes = found.system, axes.system
+    if isinstance(plan.system, MovingParts):
+        system, system_axes = MovingParts(system), _wrapped(plan.system, system, system_axes)
+        theta, rate = plan.q[-1][0], plan.u[0, u0.shape[1] :]
+        q0, u0 = jax.vmap(lambda q, u: plan.system.state(q, u, theta, rate))(q0, u0)
+    return Robots(
+        system, q0, u0, _biases(scenario, seed, count, u0.dtype), (system_axes, 0, 0), count
+    )
+
+
+def _repeated(state, axes, count: int):
+    """The state with a leading axis for every robot."""
+    leaves, structure = jax.tree.flatten(state)
+    wide = [
+        x if axis == 0 else jnp.broadcast_to(x, (count, *x.shape))
+        for x, axis in zip(leaves, flat_axes_of(axes, state), strict=True)
+    ]
+    return jax.tree.unflatten(structure, wide)
+
+
+def _wrapped(driven: MovingParts, system: Any, axes: Any) -> Any:
+    """The axes of a system as those of `MovingParts` of it."""
+    return jax.tree.unflatten(jax.tree.structure(driven), flat_axes_of(axes, system))
+
+
+def flat_axes_of(axes: Any, values: Any) -> list[int | None]:
+    """The axis of every leaf of `values`."""
+    absent = lambda x: x is None  # noqa: E731
+    each = lambda axis, part: [axis] * len(jax.tree.leaves(part))  # noqa: E731
+    return jax.tree.leaves(jax.tree.map(each, axes, values, is_leaf=absent), is_leaf=absent)
+
+
+def _biases(scenario: Scenario, seed: int, count: int, dtype: Any) -> Any:
+    """The constant error of each robot's sensors, `(B, n+k)`; None without."""
+    width = (scenario["sensors"] or {}).get("bias")
+    if not width:
+        return None
+    drawn = np.random.default_rng([seed, 17]).normal(size=(count, len(width)))
+    return jnp.asarray(drawn * np.asarray(width), dtype)
+
+
+def regulator_of(scenario: Scenario, plan: Plan) -> Regulator:
+    """The regulator of `[feedback]` about the plan."""
+    table, size = scenario["feedback"], plan.u.shape[1] + plan.system.space.dim
+    width = plan.control(plan.ts[0]).shape[0]
+    weights = jnp.asarray(table["state_weights"] or [1.0] * size, plan.u.dtype)
+    others = jnp.asarray(table["control_weights"] or [1.0] * width, plan.u.dtype)
+    with named("feedback"):
+        return regulate(*plan, state_cost=weights, control_cost=others, final_cost=weights, steps=2)
+
+
+def controller_of(scenario: Scenario, law: Regulator, bias: Any = None) -> Sampled:
+    """The digital controller with its sensors."""
+    table, seen = scenario["feedback"], scenario["sensors"]
+    limit = table["limit"] or np.inf
+    sensors = None
+    if seen is not None and any(seen.values()):
+        resolution = jnp.asarray(seen["resolution"]) if seen["resolution"] else None
+        sensors = StateSensors(
+            jnp.asarray(seen["noise"] or 0.0), 0.0 if bias is None else bias, resolution
+        )
+    return Sampled(
+        law,
+        table["period"],
+        delay=periods_of(table),
+        lower=-limit,
+        upper=limit,
+        start=law.control(law.ts[0]),
+        sensors=sensors,
+    )
+
+
+def motions_of(
+    scenario: Scenario, robots: Robots, controller: Sampled, samples: int, seed: int
+) -> Trajectory:
+    """The closed-loop motions of all robots."""
+    axes = jax.tree.map(lambda x: None, controller)
+    if robots.bias is not None:
+        axes = eqx.tree_at(lambda c: c.sensors.bias, axes, 0, is_leaf=lambda x: x is None)
+    key = None if controller.sensors is None else jax.random.key(seed)
+    return closed_loop(
+        robots.system,
+        robots.q0,
+        robots.u0,
+        controller,
+        samples,
+        t0=controller.law.ts[0],
+        steps=loop_table(scenario)["steps"],
+        key=key,
+        in_axes=(*robots.axes, axes),
+    )

@@ -1,0 +1,127 @@
+"""What is measured along the closed-loop motions of many robots: tracking errors, contact forces, commands."""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from jaxhamel._compiled import compiled
+from jaxhamel.cli._objects._loop import Robots
+from jaxhamel.control import ControlProblem, Regulator
+from jaxhamel.ensemble import lanes
+from jaxhamel.mechanics import Constant, MovingParts
+from jaxhamel.simulate import Trajectory
+from jaxhamel.systems._rolling import friction_needed
+
+EVERY = 10  # contact forces are computed at every tenth sample
+
+
+class Measured(NamedTuple):
+    """Quantities of the motions of B robots at K + 1 samples; None where a system or a task has no such quantity.
+
+    - `error`: the distance from the path of the task, else from the plan in exponential coordinates.
+    - `position`: the output that follows the path. `command`: the largest command of each robot.
+    - `force`: of the ground, at every tenth sample.
+    """
+
+    ts: np.ndarray
+    error: Float[np.ndarray, "B K"]
+    position: Float[np.ndarray, "B K d"] | None
+    force: Float[np.ndarray, "B F 3"] | None
+    command: Float[np.ndarray, " B"]
+
+    @property
+    def rms(self) -> Float[np.ndarray, " B"]:
+        """The tracking error (RMS) of each robot; infinite where its motion breaks down."""
+        with np.errstate(all="ignore"):
+            found = np.sqrt(np.mean(self.error**2, axis=1))
+        return np.where(np.isfinite(found), found, np.inf)
+
+    @property
+    def normal(self) -> Float[np.ndarray, " B"] | None:
+        """The smallest normal force of each robot; −∞ where its motion breaks down."""
+        if self.force is None:
+            return None
+        return np.nan_to_num(np.min(self.force[..., 2], axis=1), nan=-np.inf)
+
+    @property
+    def friction(self) -> Float[np.ndarray, " B"] | None:
+        """The largest friction coefficient that each robot needs; infinite without contact."""
+        if self.force is None:
+            return None
+        needed = np.asarray(friction_needed(jnp.asarray(self.force)))
+        return np.nan_to_num(np.max(needed, axis=1), nan=np.inf, posinf=np.inf)
+
+    def followed(self, tolerance: float) -> np.ndarray:
+        """Which robots reach the end within the tolerance and in contact with the ground."""
+        held = self.rms <= tolerance
+        return held if self.normal is None else held & (self.normal > 0)
+
+
+def measured(
+    problem: ControlProblem, robots: Robots, motions: Trajectory, law: Regulator
+) -> Measured:
+    """The quantities of all motions."""
+    _, held = motions.given()
+    ts = motions.ts[0]
+    tracking = problem.tracking
+    states = motions.q, motions.u, held.commands
+    position = None
+    if tracking is None:
+        error = _from_plan(law, ts, motions.q)
+    else:
+        position, error = _from_path(law, tracking, robots.system, ts, motions.q)
+    force = None
+    if hasattr(_inner(robots.system), "contact_force"):
+        force = np.swapaxes(_forces(robots, ts, states), 0, 1)
+    command = np.max(np.abs(np.asarray(held.commands)), axis=(1, 2))
+    as_array = lambda x: None if x is None else np.asarray(x)  # noqa: E731
+    return Measured(np.asarray(ts), np.asarray(error), as_array(position), force, command)
+
+
+def _inner(system: Any) -> Any:
+    return system.system if isinstance(system, MovingParts) else system
+
+
+@compiled
+def _from_plan(law: Regulator, ts, q) -> Float[Array, "B K"]:
+    """|log(q*⁻¹ q)| at all times."""
+    planned = jax.vmap(lambda t: law.plan(t)[0])(ts)
+    local = jax.vmap(jax.vmap(law.space.local), in_axes=(None, 0))(planned, q)
+    return jnp.linalg.norm(local, axis=-1)
+
+
+@compiled
+def _from_path(law: Regulator, tracking, system, ts, q):
+    """The outputs that follow the path, and their distance from it."""
+    own = q
+    if isinstance(system, MovingParts):
+        own = q[:-1] if len(q) > 2 else q[0]
+    position = jax.vmap(jax.vmap(tracking.output))(own)
+    path = jax.vmap(tracking.path)(ts)
+    return position, jnp.linalg.norm(position - path[None], axis=-1)
+
+
+def _forces(robots: Robots, ts, states) -> Float[np.ndarray, "F B 3"]:
+    """The force of the ground on every robot, at every tenth sample."""
+    q, u, commands = jax.tree.map(lambda x: jnp.moveaxis(x[:, :-1:EVERY], 1, 0), _padded(states))
+    return np.asarray(_contact(robots.system, robots.axes[0], (ts[:-1:EVERY], q, u, commands)))
+
+
+def _padded(states):
+    """States and commands of equal length: no command begins at the last sample."""
+    q, u, commands = states
+    return q, u, jnp.concatenate([commands, commands[:, -1:]], axis=1)
+
+
+@compiled
+def _contact(system, axes, states):
+    def force(system, t, q, u, command):
+        if not isinstance(system, MovingParts):
+            return system.contact_force(t, q, u, Constant(command))
+        return _inner(system).contact_force(t, *system.inside(t, q, u, Constant(command)))
+
+    of_all = lanes(force, (axes, None, 0, 0, 0))
+    return jax.lax.map(lambda now: of_all(system, *now), states)

@@ -1,0 +1,133 @@
+"""The keys of a scenario for many trajectories: `[montecarlo]`, and the closed loop of `control`."""
+
+from jaxhamel.cli._scenario._system_schema import POSITIVE
+from jaxhamel.cli._scenario._validate import Table, Tables, Variants
+from jaxhamel.cli._scenario._values import Key, boolean, choice, integer, number, numbers, text
+
+WHAT_SPREADS = Key(
+    text(),
+    "`system.<parameter>` (dotted), `initial.q` (a body increment of the configuration), "
+    "`initial.u`, `control.offset`, `control.scale` or `control.delay`",
+)
+SPREAD = Tables(
+    Variants(
+        by="distribution",
+        about="distribution about the scenario's value; the entries of an array are independent",
+        default="normal",
+        tables={
+            "normal": Table(
+                {
+                    "key": WHAT_SPREADS,
+                    "std": Key(POSITIVE, "standard deviation", unit="as the key"),
+                    "relative": Key(boolean(), "whether `std` is relative to the value", False),
+                }
+            ),
+            "uniform": Table(
+                {
+                    "key": WHAT_SPREADS,
+                    "half_width": Key(POSITIVE, "largest deviation", unit="as the key"),
+                    "relative": Key(
+                        boolean(), "whether `half_width` is relative to the value", False
+                    ),
+                }
+            ),
+            "lognormal": Table(
+                {
+                    "key": WHAT_SPREADS,
+                    "sigma": Key(POSITIVE, "standard deviation of the logarithm"),
+                }
+            ),
+        },
+    ),
+    about="the values that differ from trajectory to trajectory",
+)
+MONTECARLO = Table(
+    {
+        "trajectories": Key(
+            integer(1), "number of trajectories, if --trajectories is not given", 1000
+        ),
+        "sampler": Key(choice("random", "latin-hypercube", "sobol"), "sampling method", "random"),
+        "dt": Key(POSITIVE, "fixed step of the classical Runge–Kutta method", 0.01, "s"),
+        "rtol": Key(
+            number(least=0.0),
+            "relative tolerance of adaptive steps, chosen for each trajectory; 0: fixed steps `dt`",
+            0.0,
+        ),
+        "atol": Key(POSITIVE, "absolute tolerance of adaptive steps", 1e-10),
+        "samples": Key(integer(2), "number of times at which each trajectory is evaluated", 101),
+        "friction_limit": Key(
+            number(least=0.0), "friction coefficient of the ground; 0: no limit", 0.0
+        ),
+        "spread": SPREAD,
+    },
+    about="settings of `montecarlo`",
+)
+
+
+FEEDBACK = Variants(
+    by="kind",
+    about="a controller that holds the motion to the plan; without this table the loop is not closed",
+    tables={
+        "tvlqr": Table(
+            {
+                "period": Key(POSITIVE, "sampling period", 0.01, "s"),
+                "delay": Key(
+                    number(least=0.0),
+                    "time from a sample until its command acts, a multiple of `period`",
+                    0.0,
+                    "s",
+                ),
+                "state_weights": Key(
+                    numbers(),
+                    "weights of the squared errors of the state: configuration, then velocities; where masses are "
+                    "moved, their positions follow the configuration and their rates come last; ones when empty",
+                    [],
+                ),
+                "control_weights": Key(
+                    numbers(),
+                    "weights of the squared corrections of the control; where masses are moved, of their second "
+                    "rates; ones when empty",
+                    [],
+                ),
+                "limit": Key(
+                    number(least=0.0), "largest absolute value of a command; 0: none", 0.0
+                ),
+            }
+        )
+    },
+)
+SENSORS = Table(
+    {
+        "noise": Key(
+            numbers(),
+            "standard deviation of the noise in each sample, one number for each entry of the state, in the order of "
+            "`feedback.state_weights`; none when empty",
+            [],
+        ),
+        "bias": Key(
+            numbers(),
+            "standard deviation of an error that each robot keeps, likewise; none when empty",
+            [],
+        ),
+        "resolution": Key(
+            numbers(), "distance of two values that are told apart, likewise; 0: none", []
+        ),
+    },
+    about="errors of the state that the controller sees; without this table it sees the state itself",
+    stays_absent=True,
+)
+CLOSED_LOOP = Table(
+    {
+        "trajectories": Key(integer(1), "number of robots", 1000),
+        "steps": Key(integer(1), "integration steps (RK4) in each sampling period", 1),
+        "tolerance": Key(
+            number(least=0.0),
+            "tracking error (RMS) up to which a robot has followed the plan; 0: 2 % of the size of the path",
+            0.0,
+            "m",
+        ),
+        "spread": SPREAD,
+    },
+    about="the robots whose loops are closed; without this table one, that of the scenario",
+    stays_absent=True,
+)

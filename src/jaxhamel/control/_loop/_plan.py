@@ -1,0 +1,74 @@
+"""The result of a search as a plan that feedback can hold a motion to."""
+
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from jaxhamel._compiled import compiled
+from jaxhamel._typing import Configuration, Time
+from jaxhamel.control._checks._closed_loop import check_result
+from jaxhamel.control._problem._costs import rate, second_rate
+from jaxhamel.control._result import Result, replay
+from jaxhamel.mechanics import MovingParts, System
+
+
+class Plan(NamedTuple):
+    """A motion to hold to: the first arguments of `regulate`.
+
+    - `system`: a system driven by its control: a `jaxhamel.MovingParts` where parts of it have a prescribed motion.
+    - `ts`: equal steps, `(N+1,)` [s]; `q`, `u`: the states there; `control`: a callable of t, θ̈ for moving parts.
+    """
+
+    system: System
+    ts: Float[Array, " N+1"]
+    q: Configuration
+    u: Float[Array, "N+1 k"]
+    control: Any
+
+
+class SecondRate(eqx.Module):
+    """θ̈ of a curve θ(t)."""
+
+    curve: Any
+
+    def __call__(self, t: Time) -> Float[Array, " p"]:
+        """θ̈(t)."""
+        return second_rate(self.curve, t)
+
+
+def plan_of(result: Result) -> Plan:
+    """The plan that a search has found, `Result.trajectory` with its control, for a system driven by feedback:
+
+        regulate(*plan_of(result), state_cost=..., control_cost=...) .
+
+    Where the problem's system has a prescribed motion θ(t), the plan's system is `jaxhamel.MovingParts` of it: θ and θ̇
+    belong to the state, and the control is θ̈.
+
+    **Arguments:** `result`: of `solve`.
+
+    **Returns:** a `Plan`.
+
+    **Raises:** `TypeError` for anything else; `ValueError` if the motion of the result breaks down.
+    """
+    check_result(result)
+    problem, found = result.problem, result.trajectory
+    ts = np.asarray(found.ts)
+    if np.ptp(np.diff(ts)) > 1e-6 * (ts[-1] - ts[0]) / len(ts):
+        ts = np.linspace(ts[0], ts[-1], len(ts))
+        found = replay(problem, result.control, ts)
+    ts = jnp.linspace(ts[0], ts[-1], len(ts), dtype=problem.u0.dtype)
+    if not problem.system.prescribed_motion:
+        return Plan(problem.system, ts, found.q, found.u, result.control)
+    driven = MovingParts(problem.system)
+    return Plan(driven, ts, *_driven(driven, ts, found.q, found.u, result.control))
+
+
+@compiled
+def _driven(driven: MovingParts, ts, q, u, curve):
+    """States with θ and θ̇, and θ̈ of the curve."""
+    state = lambda t, q, u: driven.state(q, u, curve(t), rate(curve, t))  # noqa: E731
+    return (*jax.vmap(state)(ts, q, u), SecondRate(curve))
