@@ -172,8 +172,8 @@ def charts_of(found: ClosedLoop) -> list[Chart]:
         Chart("closed-loop-errors", figure, "Tracking errors with and without feedback over time")
     )
     if closed.position is not None and closed.position.shape[2] == 2:
-        ends = closed.position[:, -1]
-        figure = landing_figure(ends[np.isfinite(ends).all(axis=1)], found.path[-1])
+        ends = closed.position[closed.followed(found.tolerance), -1]
+        figure = landing_figure(ends, found.path[-1], title="Where the robots that follow end")
         charts.append(Chart("closed-loop-ends", figure, "Where the robots end"))
     quantities = {
         "tracking error, RMS / m": closed.rms,

@@ -24,6 +24,9 @@ UNITS = {
     "displacement": "m",
     "tracking_rms": "m",
     "tracking_max": "m",
+    "tracking_rms_95": "m",
+    "tracking_rms_max": "m",
+    "tolerance": "m",
     "path_size": "m",
     "path_length": "m",
     "min_normal_force": "N",
@@ -96,6 +99,7 @@ def write_report(path: Path, shown: View, outcome: Outcome, summary: Mapping[str
         tiles=[*shown.tiles, *outcome.tiles, (f"{outcome.seconds:.3g} s", "computed in")],
         tables={
             "Reached": _readable(summary["reached"]),
+            **_closed_loop(summary),
             "Asked": dict(flattened(asked_in_tables(summary["asked"]))),
             "Made with": used,
         },
@@ -103,6 +107,14 @@ def write_report(path: Path, shown: View, outcome: Outcome, summary: Mapping[str
         colophon=f"Made by jaxhamel {used['jaxhamel']}.",
     )
     write_text(path, report.html())
+
+
+def _closed_loop(summary: Mapping[str, Any]) -> dict[str, Any]:
+    """The numbers of a closed loop, as a table."""
+    if "closed_loop" not in summary:
+        return {}
+    numbers = {k: x for k, x in summary["closed_loop"].items() if not isinstance(x, Mapping)}
+    return {"In closed loop": _readable(numbers)}
 
 
 def write_summary(path: Path, summary: Mapping[str, Any]) -> None:

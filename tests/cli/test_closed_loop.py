@@ -1,0 +1,85 @@
+"""`[feedback]` of `jaxhamel control`: robots that differ from the plan's, with feedback and without; messages."""
+
+import json
+
+import numpy as np
+import pytest
+
+from tests.cli.test_control import SHORT, changes, jaxhamel
+
+BALL = (
+    "feedback.kind=tvlqr",
+    "feedback.period=0.02",
+    "feedback.delay=0.02",
+    "feedback.state_weights=[0,0,0, 400,400, 1,1,1, 1,1,1, 0.1,0.1,0.1]",
+    "feedback.control_weights=[1e-3,1e-3,1e-3]",
+    "sensors.noise=[1e-4,1e-4,1e-4, 1e-4,1e-4, 1e-4,1e-4,1e-4, 1e-3,1e-3,1e-3, 1e-3,1e-3,1e-3]",
+    "sensors.bias=[0,0,0, 1e-4,1e-4, 0,0,0, 0,0,0, 0,0,0]",
+    "closed_loop.trajectories=16",
+    "closed_loop.tolerance=0.015",
+    'closed_loop.spread=[{key="system.masses",std=0.02,relative=true},{key="initial.u",std=0.15}]',
+)
+
+
+@pytest.fixture(scope="module")
+def closed(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("closed")
+    result = jaxhamel("control", "circle", "--out", folder, "--seed", 3, *changes(*SHORT, *BALL))
+    assert result.exit_code == 0, result.stderr
+    said = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
+    return folder, said, result.stderr
+
+
+def test_numbers_of_the_closed_loop(closed):
+    """All robots follow with feedback and none does better without; forces are near the weight of 24.5 N."""
+    _, said, _ = closed
+    numbers = said["closed_loop"]
+    assert numbers["trajectories"] == 16
+    assert numbers["failed"] == 0
+    assert numbers["completed"] == 1.0
+    share = numbers["failed_share"]
+    assert share["low"] == 0.0
+    np.testing.assert_allclose(share["high"], 1.96**2 / (16 + 1.96**2), rtol=1e-3)  # Wilson's
+    assert numbers["tracking_rms"] <= numbers["tracking_rms_95"] <= numbers["tracking_rms_max"]
+    assert numbers["tracking_rms_max"] < 0.015
+    without = numbers["open_loop"]
+    assert without["tracking_rms_95"] > 1.3 * numbers["tracking_rms_95"]
+    assert 20 < numbers["min_normal_force"] < 24.6
+    assert 0 < numbers["max_friction"] < 0.3
+
+
+def test_files_and_page_of_the_closed_loop(closed):
+    folder, said, stderr = closed
+    figures = {f"closed-loop-{name}.png" for name in ("paths", "errors", "ends", "robots")}
+    assert figures <= {path.name for path in folder.iterdir()}
+    assert figures <= set(said["files"])
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    assert "a robot in closed loop" in page
+    assert "With feedback 100 % of 16 robots follow it" in page
+    assert "16 robots in closed loop" in stderr
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("feedback.kind=pid", '`feedback.kind` is "pid"; it must be one of "tvlqr": a controller'),
+        ("feedback.gains=[1]", "`feedback.gains` is not a key of `feedback`"),
+        ("feedback.period=0", "`feedback.period` is 0; it must be a number larger than 0 (s)"),
+        ("feedback.period=60", "`feedback.period` is 60 s, longer than the plan, 20 s"),
+        ("feedback.delay=0.015", "`feedback.delay` is 0.015 s, no multiple of `feedback.period`, 0.01 s"),
+        ("feedback.state_weights=[1,2]", "`feedback.state_weights` has 2 entries; it must have 14"),
+        ("feedback.control_weights=[1,1,0]", "`feedback.control_weights` has an entry of 0"),
+        ("sensors.noise=[1]", "`sensors.noise` has 1 entries; it must have 14"),
+        ("sensors.resolution=[" + "-1," * 13 + "1]", "`sensors.resolution` has a negative entry"),
+        ("closed_loop.trajectories=0", "`closed_loop.trajectories` is 0"),
+        ("closed_loop.spread.0.key=system.mas", "`closed_loop.spread.0.key` is \"system.mas\""),
+        ("closed_loop.spread.0.key=control.offset", "which is no number of this scenario"),
+        ("closed_loop.spread.0.std=3", "`system.masses`"),
+    ],
+)  # fmt: skip
+def test_bad_loop_exits_2_with_one_line(tmp_path, change, message):
+    result = jaxhamel("control", "figure-eight", "--out", tmp_path / "out", "--set", change)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert not (tmp_path / "out").exists()
