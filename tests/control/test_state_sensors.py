@@ -47,7 +47,8 @@ def test_resolution():
 def test_in_the_loop():
     """Noise of the sensors alone moves a cart at rest: the first commands are −K (bias + noise ξ)."""
     gains = jnp.array([4.0, 2.0])
-    sensors = StateSensors(jnp.array([0.3, 0.1]), jnp.array([[0.5, -0.2]] * 400))
+    of_all = jnp.array([[0.5, -0.2]] * 400)
+    sensors = eqx.tree_at(lambda s: s.bias, StateSensors(jnp.array([0.3, 0.1])), of_all)
     law = Sampled(Gains(gains), PERIOD, sensors=sensors)
     axes = jax.tree.map(lambda x: None, law)
     axes = eqx.tree_at(lambda c: c.sensors.bias, axes, 0, is_leaf=lambda x: x is None)

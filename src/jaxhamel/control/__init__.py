@@ -62,7 +62,7 @@ from jaxhamel.control._gaits._gait_motion import gait_motion as gait_motion
 # isort: split
 # Closed loops
 from jaxhamel.control._loop._closed_loop import closed_loop as closed_loop
-from jaxhamel.control._loop._plan import Plan as Plan
+from jaxhamel.control._loop._plan import MotionPlan as MotionPlan
 from jaxhamel.control._loop._plan import plan_of as plan_of
 from jaxhamel.control._loop._regulator import Regulator as Regulator
 from jaxhamel.control._loop._regulator import regulate as regulate

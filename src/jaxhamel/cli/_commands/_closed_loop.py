@@ -1,6 +1,6 @@
 """The closed loop of `control`: many robots held to the plan, their statistics, and what the report shows of them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -19,10 +19,10 @@ from jaxhamel.cli._objects._loop import (
     regulator_of,
     robots_of,
 )
-from jaxhamel.cli._objects._loop_measured import Measured, measured
+from jaxhamel.cli._objects._loop_measured import LoopMeasures, measured
 from jaxhamel.cli._results._outcome import Outcome
 from jaxhamel.cli._scenario._scenario import Scenario
-from jaxhamel.control import ControlProblem, Plan, Regulator, Result, plan_of
+from jaxhamel.control import ControlProblem, MotionPlan, Regulator, Result, plan_of
 from jaxhamel.ensemble._study._statistics import probability
 from jaxhamel.simulate import Trajectory
 from jaxhamel.viz import (
@@ -47,8 +47,8 @@ class ClosedLoop(NamedTuple):
     median error, `path`: what was asked for, `(K, d)`, or None.
     """
 
-    closed: Measured
-    open_loop: Measured
+    closed: LoopMeasures
+    open_loop: LoopMeasures
     tolerance: float
     shown: Companion
     path: np.ndarray | None
@@ -62,7 +62,7 @@ def close_loop(scenario: Scenario, result: Result, seed: int) -> ClosedLoop:
 
 
 def _closed(
-    scenario: Scenario, problem: ControlProblem, plan: Plan, law: Regulator, seed: int
+    scenario: Scenario, problem: ControlProblem, plan: MotionPlan, law: Regulator, seed: int
 ) -> ClosedLoop:
     robots = robots_of(scenario, problem, plan, seed)
     found = _motions(scenario, robots, law, seed)
@@ -106,7 +106,7 @@ def summary_of(found: ClosedLoop, seed: int) -> dict[str, Any]:
     }
 
 
-def _numbers(motions: Measured, tolerance: float) -> dict[str, Any]:
+def _numbers(motions: LoopMeasures, tolerance: float) -> dict[str, Any]:
     followed, rms = motions.followed(tolerance), motions.rms
     failed = probability(~followed)
     found = {
@@ -160,21 +160,27 @@ def lead_of(numbers: Mapping[str, Any]) -> str:
 def charts_of(found: ClosedLoop) -> list[Chart]:
     """Fan of paths, errors over time, ends, and histograms of what differs from robot to robot."""
     closed, loose = found.closed, found.open_loop
-    charts = []
-    if closed.position is not None and loose.position is not None and closed.position.shape[2] == 2:
-        paths, others = closed.position[:SHOWN, ::5], loose.position[:SHOWN, ::5]
-        figure = held_paths_figure(paths, others, found.path)
-        charts.append(
-            Chart("closed-loop-paths", figure, "Paths of robots with and without feedback")
-        )
-    figure = held_errors_figure(closed.ts, closed.error, loose.error)
-    charts.append(
-        Chart("closed-loop-errors", figure, "Tracking errors with and without feedback over time")
-    )
-    if closed.position is not None and closed.position.shape[2] == 2:
-        ends = closed.position[closed.followed(found.tolerance), -1]
-        figure = landing_figure(ends, found.path[-1], title="Where the robots that follow end")
-        charts.append(Chart("closed-loop-ends", figure, "Where the robots end"))
+    errors = held_errors_figure(closed.ts, closed.error, loose.error)
+    return [
+        *_ground_charts(found),
+        Chart("closed-loop-errors", errors, "Tracking errors with and without feedback over time"),
+        *_histograms(closed),
+    ]
+
+
+def _ground_charts(found: ClosedLoop) -> Iterator[Chart]:
+    """Paths in the plane and where they end."""
+    closed, loose, path = found.closed.position, found.open_loop.position, found.path
+    if closed is None or loose is None or path is None or path.shape[1] != 2:
+        return
+    figure = held_paths_figure(closed[:SHOWN, ::5], loose[:SHOWN, ::5], path)
+    yield Chart("closed-loop-paths", figure, "Paths of robots with and without feedback")
+    ends = closed[found.closed.followed(found.tolerance), -1]
+    figure = landing_figure(ends, path[-1], title="Where the robots that follow end")
+    yield Chart("closed-loop-ends", figure, "Where the robots end")
+
+
+def _histograms(closed: LoopMeasures) -> Iterator[Chart]:
     quantities = {
         "tracking error, RMS / m": closed.rms,
         "smallest normal force / N": closed.normal,
@@ -185,7 +191,4 @@ def charts_of(found: ClosedLoop) -> list[Chart]:
     shown = {k: x for k, x in finite.items() if len(x)}
     if shown:
         figure = histograms_figure(shown, title="The robots in closed loop")
-        charts.append(
-            Chart("closed-loop-robots", figure, "Histograms over the robots in closed loop")
-        )
-    return charts
+        yield Chart("closed-loop-robots", figure, "Histograms over the robots in closed loop")

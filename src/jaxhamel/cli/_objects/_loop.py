@@ -14,7 +14,7 @@ from jaxhamel.cli._scenario._scenario import Scenario
 from jaxhamel.cli._scenario._validate import ScenarioError
 from jaxhamel.control import (
     ControlProblem,
-    Plan,
+    MotionPlan,
     Regulator,
     Sampled,
     StateSensors,
@@ -112,7 +112,7 @@ def _nominal(problem: ControlProblem) -> Nominal:
     return Nominal(problem.system, problem.q0, problem.u0, None)
 
 
-def robots_of(scenario: Scenario, problem: ControlProblem, plan: Plan, seed: int) -> Robots:
+def robots_of(scenario: Scenario, problem: ControlProblem, plan: MotionPlan, seed: int) -> Robots:
     """The robots about that of the scenario, with the plan's positions and rates of moving parts."""
     count, nominal = loop_table(scenario)["trajectories"], _nominal(problem)
     samples = samples_of(scenario, problem, seed)
@@ -125,10 +125,10 @@ def robots_of(scenario: Scenario, problem: ControlProblem, plan: Plan, seed: int
         found, axes = members(drawn, nominal)
         q0, u0 = _repeated((found.q0, found.u0), (axes.q0, axes.u0), count)
     system, system_axes = found.system, axes.system
-    if isinstance(plan.system, MovingParts):
-        system, system_axes = MovingParts(system), _wrapped(plan.system, system, system_axes)
+    if isinstance(driven := plan.system, MovingParts):
+        system, system_axes = MovingParts(system), _wrapped(driven, system, system_axes)
         theta, rate = plan.q[-1][0], plan.u[0, u0.shape[1] :]
-        q0, u0 = jax.vmap(lambda q, u: plan.system.state(q, u, theta, rate))(q0, u0)
+        q0, u0 = jax.vmap(lambda q, u: driven.state(q, u, theta, rate))(q0, u0)
     return Robots(
         system, q0, u0, _biases(scenario, seed, count, u0.dtype), (system_axes, 0, 0), count
     )
@@ -165,7 +165,7 @@ def _biases(scenario: Scenario, seed: int, count: int, dtype: Any) -> Any:
     return jnp.asarray(drawn * np.asarray(width), dtype)
 
 
-def regulator_of(scenario: Scenario, plan: Plan) -> Regulator:
+def regulator_of(scenario: Scenario, plan: MotionPlan) -> Regulator:
     """The regulator of `[feedback]` about the plan."""
     table, size = scenario["feedback"], plan.u.shape[1] + plan.system.space.dim
     width = plan.control(plan.ts[0]).shape[0]
@@ -182,9 +182,9 @@ def controller_of(scenario: Scenario, law: Regulator, bias: Any = None) -> Sampl
     sensors = None
     if seen is not None and any(seen.values()):
         resolution = jnp.asarray(seen["resolution"]) if seen["resolution"] else None
-        sensors = StateSensors(
-            jnp.asarray(seen["noise"] or 0.0), 0.0 if bias is None else bias, resolution
-        )
+        sensors = StateSensors(jnp.asarray(seen["noise"] or 0.0), 0.0, resolution)
+        if bias is not None:  # one row for each robot
+            sensors = eqx.tree_at(lambda sensors: sensors.bias, sensors, bias)
     return Sampled(
         law,
         table["period"],

@@ -18,7 +18,7 @@ from jaxhamel.systems._rolling import friction_needed
 EVERY = 10  # contact forces are computed at every tenth sample
 
 
-class Measured(NamedTuple):
+class LoopMeasures(NamedTuple):
     """Quantities of the motions of B robots at K + 1 samples; None where a system or a task has no such quantity.
 
     - `error`: the distance from the path of the task, else from the plan in exponential coordinates.
@@ -62,7 +62,7 @@ class Measured(NamedTuple):
 
 def measured(
     problem: ControlProblem, robots: Robots, motions: Trajectory, law: Regulator
-) -> Measured:
+) -> LoopMeasures:
     """The quantities of all motions."""
     _, held = motions.given()
     ts = motions.ts[0]
@@ -78,7 +78,7 @@ def measured(
         force = np.swapaxes(_forces(robots, ts, states), 0, 1)
     command = np.max(np.abs(np.asarray(held.commands)), axis=(1, 2))
     as_array = lambda x: None if x is None else np.asarray(x)  # noqa: E731
-    return Measured(np.asarray(ts), np.asarray(error), as_array(position), force, command)
+    return LoopMeasures(np.asarray(ts), np.asarray(error), as_array(position), force, command)
 
 
 def _inner(system: Any) -> Any:

@@ -80,7 +80,8 @@ def _check_sensors_of(controller) -> None:
     sensors = controller.sensors
     if sensors is not None and (isinstance(sensors, type) or not hasattr(sensors, "resolution")):
         raise TypeError(
-            f"`sensors` is {type_of(sensors)}; it must be a jaxhamel.control.Sensors(measurements), StateSensors(noise), or None."
+            f"`sensors` is {type_of(sensors)}; it must be a jaxhamel.control.Sensors(measurements), StateSensors(noise), "
+            "or None."
         )
 
 

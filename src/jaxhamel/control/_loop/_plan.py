@@ -16,7 +16,7 @@ from jaxhamel.control._result import Result, replay
 from jaxhamel.mechanics import MovingParts, System
 
 
-class Plan(NamedTuple):
+class MotionPlan(NamedTuple):
     """A motion to hold to: the first arguments of `regulate`.
 
     - `system`: a system driven by its control: a `jaxhamel.MovingParts` where parts of it have a prescribed motion.
@@ -40,7 +40,7 @@ class SecondRate(eqx.Module):
         return second_rate(self.curve, t)
 
 
-def plan_of(result: Result) -> Plan:
+def plan_of(result: Result) -> MotionPlan:
     """The plan that a search has found, `Result.trajectory` with its control, for a system driven by feedback:
 
         regulate(*plan_of(result), state_cost=..., control_cost=...) .
@@ -50,7 +50,7 @@ def plan_of(result: Result) -> Plan:
 
     **Arguments:** `result`: of `solve`.
 
-    **Returns:** a `Plan`.
+    **Returns:** a `MotionPlan`.
 
     **Raises:** `TypeError` for anything else; `ValueError` if the motion of the result breaks down.
     """
@@ -62,9 +62,9 @@ def plan_of(result: Result) -> Plan:
         found = replay(problem, result.control, ts)
     ts = jnp.linspace(ts[0], ts[-1], len(ts), dtype=problem.u0.dtype)
     if not problem.system.prescribed_motion:
-        return Plan(problem.system, ts, found.q, found.u, result.control)
+        return MotionPlan(problem.system, ts, found.q, found.u, result.control)
     driven = MovingParts(problem.system)
-    return Plan(driven, ts, *_driven(driven, ts, found.q, found.u, result.control))
+    return MotionPlan(driven, ts, *_driven(driven, ts, found.q, found.u, result.control))
 
 
 @compiled

@@ -62,7 +62,7 @@ class Stages(eqx.Module):
         return weights @ self.values
 
 
-def _during(control, t: Time, h: Scalar) -> Stages:
+def _during(control, t: Scalar, h: Scalar) -> Stages:
     return Stages(t, h, jnp.stack([control(t), control(t + 0.5 * h), control(t + h)]))
 
 

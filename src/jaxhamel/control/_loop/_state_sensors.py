@@ -4,7 +4,6 @@ from typing import Any, ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
-from jax.typing import ArrayLike
 from jaxtyping import Array
 
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Time
@@ -53,7 +52,7 @@ class StateSensors(eqx.Module):
         return system.space.retract(origin, turned), rounded(u, size[n:])
 
 
-def rounded(value: Array, size: ArrayLike) -> Array:
+def rounded(value: Array, size: Array) -> Array:
     """The nearest multiples of `size`; the value itself where `size` is 0."""
     some = jnp.where(size > 0, size, 1.0).astype(value.dtype)
     return jnp.where(size > 0, some * jnp.round(value / some), value)
