@@ -5,14 +5,20 @@ import json
 import numpy as np
 import pytest
 
-from tests.cli.test_control import SHORT, changes, jaxhamel
+from jaxhamel.cli._commands import _control, _meanwhile
+from jaxhamel.cli._objects._loop import check_loop
+from jaxhamel.cli._objects._task import build_problem
+from jaxhamel.cli._scenario._scenario import load
+from jaxhamel.cli._scenario._validate import ScenarioError
+from jaxhamel.control._figure_eight import figure_eight_curve
+from jaxhamel.control._result import report
+from tests.cli.test_control import changes, jaxhamel
 
 BALL = (
-    "feedback.kind=tvlqr",
+    "time.end=1.2",
+    "task.coefficients=9",
     "feedback.period=0.02",
     "feedback.delay=0.02",
-    "feedback.state_weights=[0,0,0, 400,400, 1,1,1, 1,1,1, 0.1,0.1,0.1]",
-    "feedback.control_weights=[1e-3,1e-3,1e-3]",
     "sensors.noise=[1e-4,1e-4,1e-4, 1e-4,1e-4, 1e-4,1e-4,1e-4, 1e-3,1e-3,1e-3, 1e-3,1e-3,1e-3]",
     "sensors.bias=[0,0,0, 1e-4,1e-4, 0,0,0, 0,0,0, 0,0,0]",
     "closed_loop.trajectories=16",
@@ -21,10 +27,21 @@ BALL = (
 )
 
 
+def found_at_once(problem, method, progress):
+    """The stored solution in place of a search."""
+    history = {"cost": np.ones(1), "defect": np.zeros(1)}
+    return report(problem, figure_eight_curve(), 1.0, 0.0, history, 0.0, True, "stored")
+
+
 @pytest.fixture(scope="module")
 def closed(tmp_path_factory):
+    """The first 1.2 s of the figure-eight."""
     folder = tmp_path_factory.mktemp("closed")
-    result = jaxhamel("control", "circle", "--out", folder, "--seed", 3, *changes(*SHORT, *BALL))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_meanwhile, "cores", lambda: 1)
+        patch.setattr(_control, "solve", found_at_once)
+        options = changes(*BALL)
+        result = jaxhamel("control", "figure-eight", "--out", folder, "--seed", 3, *options)
     assert result.exit_code == 0, result.stderr
     said = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
     return folder, said, result.stderr
@@ -59,6 +76,11 @@ def test_files_and_page_of_the_closed_loop(closed):
     assert "16 robots in closed loop" in stderr
 
 
+@pytest.fixture(scope="module")
+def problem():
+    return build_problem(load("figure-eight"), 0)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -77,9 +99,18 @@ def test_files_and_page_of_the_closed_loop(closed):
         ("closed_loop.spread.0.std=3", "`system.masses`"),
     ],
 )  # fmt: skip
-def test_bad_loop_exits_2_with_one_line(tmp_path, change, message):
+def test_bad_loop(problem, change, message):
+    """One line that names the key, before the search."""
+    with pytest.raises(ScenarioError) as refused:
+        check_loop(load("figure-eight", [change]), problem, 0)
+    assert message in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_bad_loop_ends_the_command_before_the_search(tmp_path):
+    change = "feedback.delay=0.015"
     result = jaxhamel("control", "figure-eight", "--out", tmp_path / "out", "--set", change)
     assert result.exit_code == 2
-    assert message in result.stderr
     assert result.stderr.count("\n") == 1
+    assert "no multiple of `feedback.period`" in result.stderr
     assert not (tmp_path / "out").exists()
