@@ -72,7 +72,9 @@ from jaxhamel.control._loop._sampled import Sensors as Sensors
 from jaxhamel.control._loop._state_sensors import StateSensors as StateSensors
 
 # isort: split
-# The built-in problem
+# The built-in problems
+from jaxhamel.control import problems as problems
+from jaxhamel.control._built_in._parts import ConditionsAtEnd as ConditionsAtEnd
 from jaxhamel.control._figure_eight import figure_eight as figure_eight
 from jaxhamel.control._figure_eight import figure_eight_ball as figure_eight_ball
 from jaxhamel.control._figure_eight import figure_eight_method as figure_eight_method

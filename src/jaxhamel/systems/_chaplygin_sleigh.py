@@ -10,6 +10,7 @@ from jaxhamel import _checks
 from jaxhamel._typing import Control, Scalar, Time, Velocity
 from jaxhamel.geometry import SE2
 from jaxhamel.mechanics import Points, Spins, System
+from jaxhamel.mechanics._checks._system import check_control_value
 from jaxhamel.mechanics._description._declarations import Part, State
 from jaxhamel.mechanics._description._drawing import Shape, segment
 from jaxhamel.systems._descriptions import POSE
@@ -28,9 +29,10 @@ class ChaplyginSleigh(System):
     - `inertia`: I about the *centre of mass* [kg m²].
     - `offset`: a [m], the centre of mass ahead of the blade, along the blade; of either sign.
 
-    Configuration `q (3,)`: the blade's (angle, x, y), along e_1 of the body; `u = (v, ω)` [m/s, rad/s].
+    Configuration `q (3,)`: the blade's (angle, x, y), along e_1 of the body; `u = (v, ω)` [m/s, rad/s]; control: a force
+    along the blade and a moment about the vertical, (F, τ) [N, N m], or None.
 
-    **Invariants:** energy, ½ (m v² + (I + m a²) ω²).
+    **Invariants:** energy, ½ (m v² + (I + m a²) ω²), where no force acts.
 
     **Known solution:** with k² = (I + m a²)/m and V² = v² + k² ω²: v = V tanh(a V (t − t_0)/k²) and
     ω = (V/k) sech(a V (t − t_0)/k²), see `solution`. From t = −∞ to ∞ the sleigh turns by π k/a,
@@ -48,6 +50,7 @@ class ChaplyginSleigh(System):
 
     space: ClassVar[SE2] = SE2()
     n_constraints = 1
+    n_controls: ClassVar[int | None] = 2
     state_names: ClassVar[State | None] = State(
         (POSE,),
         (Part("velocities", ("v", "omega"), "m/s, rad/s", "along the blade, and of turning"),),
@@ -74,21 +77,37 @@ class ChaplyginSleigh(System):
     def inverse_frame(self, t: Time, q: Float[Array, " 3"]) -> Float[Array, "3 3"]:
         return jnp.eye(3, dtype=q.dtype)[::-1]
 
+    def force(self, t: Time, q: Float[Array, " 3"], v: Velocity, control: Control) -> Velocity:
+        """(τ, F, 0), dual to (ω, v_1, v_2)."""
+        if control is None:
+            return jnp.zeros_like(v)
+        return jnp.stack([control[1], control[0], jnp.zeros_like(v[0])])  # pyright: ignore[reportIndexIssue]
+
+    def check_control(self, t: Time, control: Control) -> None:
+        """(F, τ), or none."""
+        if control is not None:
+            meaning = "a force along the blade and a moment about the vertical [N, N m]"
+            check_control_value(t, control, (2,), meaning)
+
     def bodies(
         self, t: Time, q: Float[Array, " 3"], v: Velocity, control: Control
     ) -> tuple[Any, ...]:
         zero = jnp.zeros_like(v[0])
         omega = jnp.stack([zero, zero, v[0]])
         velocity = jnp.stack([v[1], v[2] + self.offset * v[0], zero])
-        none = jnp.zeros((1, 3), v.dtype)
+        push = jnp.zeros_like(v[:2]) if control is None else control(t)
+        along = jnp.stack([push[0], zero, zero])[None]
+        moment = jnp.stack([zero, zero, push[1]])[None]
         inertia = self.inertia * jnp.eye(3, dtype=v.dtype)  # only its last entry counts
-        return Points(self.mass[None], velocity[None], none, omega), Spins(
-            inertia[None], omega[None], none
+        return Points(self.mass[None], velocity[None], along, omega), Spins(
+            inertia[None], omega[None], moment
         )
 
     def invariants(
         self, t: Time, q: Float[Array, " 3"], u: Float[Array, " 2"], control: Control
     ) -> dict[str, Array]:
+        if control is not None:
+            return {}
         return {"energy": 0.5 * self.mass * (u[0] * u[0] + self._gyration() * u[1] * u[1])}
 
     # --- closed forms and other quantities of this system --------------------------------------
@@ -97,8 +116,12 @@ class ChaplyginSleigh(System):
     def closed_form(
         self, t: Time, q: Float[Array, " 3"], u: Float[Array, " 2"], control: Control = None
     ) -> Float[Array, " 2"]:
-        """(v̇, ω̇) = (a ω², −a v ω/k²). Arguments as for `jaxhamel.acceleration`, which it equals."""
-        return self.offset * jnp.stack([u[1] * u[1], -u[0] * u[1] / self._gyration()])
+        """(v̇, ω̇) = (a ω² + F/m, (τ/m − a v ω)/k²). Arguments as for `jaxhamel.acceleration`, which it equals; `control`
+        is the value (F, τ).
+        """
+        push = jnp.zeros_like(u) if control is None else control / self.mass  # pyright: ignore[reportOperatorIssue]
+        forward = self.offset * u[1] * u[1] + push[0]
+        return jnp.stack([forward, (push[1] - self.offset * u[0] * u[1]) / self._gyration()])
 
     @own_equations
     def solution(self, t: Time, u0: Float[Array, " 2"]) -> Float[Array, " 2"]:

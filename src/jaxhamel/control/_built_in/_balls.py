@@ -1,0 +1,222 @@
+"""Built-in problems of rolling balls: driven by three masses or by two pendula, past an obstacle."""
+
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+from jax.typing import ArrayLike
+from jaxtyping import Array
+
+from jaxhamel._typing import Configuration, Control, QuasiVelocity, Time
+from jaxhamel.control._built_in._parts import ConditionsAtEnd, least_effort, number, smooth_step
+from jaxhamel.control._collocation._limits import PathLimit
+from jaxhamel.control._problem._problem import ControlProblem
+from jaxhamel.geometry import SO3, quaternion_matrix
+from jaxhamel.mechanics import MovingParts
+from jaxhamel.systems import CircularRails, RollingBall, RollingPendulumBall
+
+REST = (0.0, -0.5 * jnp.pi, -0.5 * jnp.pi)  # the masses' centre is below the ball's
+
+
+def three_mass_ball(radius: float, rail: float) -> RollingBall:
+    """A ball with a thin shell of 1 kg and three masses of 0.5 kg on circular rails in its three coordinate planes."""
+    rails = CircularRails(
+        radius=[rail] * 3,
+        normal=[[0.0, 0.0, 1.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]],
+        zero=[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]],
+    )
+    shell = [2.0 / 3.0 * radius**2] * 3
+    return RollingBall(radius, 1.0, shell, [0.0] * 3, [0.5] * 3, rails)
+
+
+class AtRestThere(eqx.Module):
+    """Conditions of rest at a place: its distance, all velocities, and the offset of the inner masses' centre from the
+    vertical, as the mean of the masses' positions over `size`.
+    """
+
+    positions: Callable[..., Array]
+    place: Array
+    size: Array
+
+    def __call__(self, q: Configuration, u: QuasiVelocity) -> Array:
+        mean = jnp.mean(self.positions(q[2]), axis=0) / self.size
+        offset = quaternion_matrix(q[0])[:2] @ mean
+        return jnp.concatenate([q[1] - self.place, u, offset])
+
+
+def rolling_straight(radius: Array, place: Array, duration: Array) -> Callable[..., Any]:
+    """s ↦ (quaternion, position, turn about the horizontal axis and its two rates), for a ball that rolls straight to a
+    place.
+    """
+    length = jnp.sqrt(jnp.sum(place * place))
+    along = place / jnp.where(length > 0, length, 1.0)
+    axis = jnp.stack([-along[1], along[0], jnp.zeros_like(length)])
+
+    def at(s):
+        way, speed, second = smooth_step(s), 6.0 * s * (1.0 - s), 6.0 - 12.0 * s
+        turn = length / radius * axis
+        turns = (way * turn, speed / duration * turn, second / duration**2 * turn)
+        return SO3().exp(turns[0]), way * place, turns
+
+    return at
+
+
+def ball_to_point(
+    x: ArrayLike = 0.5,
+    y: ArrayLike = 0.25,
+    duration: ArrayLike = 4.0,
+    *,
+    system: RollingBall | None = None,
+    constraints: tuple[PathLimit, ...] = (),
+    bow: ArrayLike = 0.0,
+) -> ControlProblem:
+    r"""A ball driven by masses on rails rolls from rest to rest with least ∫ |θ̈|² dt.
+
+    It ends in balance: the centre of the masses is above the point of contact. Its orientation and the masses' positions
+    at the end are free.
+
+    **Arguments:** `x`, `y`: where it ends [m]; `duration` [s]; `system`: a ball with three masses of equal size; by
+    default of radius 0.1 m with rails of 0.07 m; `constraints`: further ones; `bow`: how far the guess leaves the straight
+    line, to its left [m].
+
+    **Returns:** a `ControlProblem` of the `MovingParts` of the ball.
+    """
+    ball = three_mass_ball(0.1, 0.07) if system is None else system
+    driven, rest = MovingParts(ball), jnp.asarray(REST, jnp.result_type(float))
+    place = jnp.stack([number(x), number(y)])
+    rolling = rolling_straight(ball.radius, place, number(duration))
+    left = jnp.stack([-place[1], place[0]]) / jnp.sqrt(jnp.sum(place * place))
+
+    def guess(s):
+        turned, at, turns = rolling(s)
+        # the masses on rails about e_3, e_1, e_2 turn back against the rolling
+        back = [-jnp.roll(turn, 1) for turn in turns]
+        at = at + number(bow) * jnp.sin(jnp.pi * smooth_step(s)) * left
+        return (turned, at, rest + back[0]), jnp.concatenate([turns[1], back[1]]), back[2]
+
+    start = ((SO3().identity(rest.dtype), jnp.zeros(2), rest), jnp.zeros(6))
+    rails: Any = ball.rails
+    size = jnp.sqrt(jnp.sum(rails(rest)[0] ** 2))
+    there = ConditionsAtEnd(AtRestThere(rails, place, size), name="rest at the end")
+    return least_effort(driven, start, duration, (there, *constraints), guess)
+
+
+class Clearance(eqx.Module):
+    """|z − centre|² − distance², of a ball's centre z from that of a round obstacle [m²]."""
+
+    centre: Array
+    distance: Array
+
+    def __call__(self, t: Time, q: Configuration, u: QuasiVelocity, control: Control) -> Array:
+        away = q[1] - self.centre
+        return (jnp.dot(away, away) - self.distance**2)[None]
+
+
+class Grip(eqx.Module):
+    """(N, μ² N² − |f|²) of the force of the ground on the inner system of `MovingParts`, over its weight."""
+
+    driven: MovingParts
+    friction: Array
+
+    def __call__(self, t: Time, q: Configuration, u: QuasiVelocity, control: Control) -> Array:
+        ball: Any = self.driven.system
+        q, u, motion = self.driven.inside(t, q, u, control)
+        weight = ball.gravity * (ball.shell_mass + jnp.sum(ball.masses))
+        force = ball.contact_force(t, q, u, motion) / weight
+        hold = (self.friction * force[2]) ** 2 - force[0] ** 2 - force[1] ** 2
+        return jnp.stack([force[2], hold])
+
+
+class RailAngles(eqx.Module):
+    """θ − θ at the start, of some masses [rad]."""
+
+    masses: tuple[int, ...] = eqx.field(static=True)
+
+    def __call__(self, t: Time, q: Configuration, u: QuasiVelocity, control: Control) -> Array:
+        places = jnp.array(self.masses)
+        return q[2][places] - jnp.asarray(REST, q[2].dtype)[places]
+
+
+def ball_obstacle(
+    distance: ArrayLike = 1.0,
+    duration: ArrayLike = 4.0,
+    obstacle: ArrayLike = 0.1,
+    friction: ArrayLike = 0.3,
+    rail: ArrayLike = 1.2,
+    *,
+    system: RollingBall | None = None,
+) -> ControlProblem:
+    """`ball_to_point` along x, past a round obstacle in the middle, with limits on friction and rails.
+
+    **Arguments:** `distance` [m]; `duration` [s]; `obstacle`: radius of the obstacle [m], which stands halfway; `friction`:
+    coefficient of friction of the ground; `rail`: largest angle of the first two masses from where they start [rad];
+    `system`: a ball with three masses, by default of radius 0.15 m with rails of 0.1 m.
+
+    **Returns:** a `ControlProblem` of the `MovingParts` of the ball.
+    """
+    ball = three_mass_ball(0.15, 0.1) if system is None else system
+    distance, rail = number(distance), number(rail)
+    middle = jnp.stack([0.5 * distance, jnp.zeros_like(distance)])
+    clear = number(obstacle) + ball.radius
+    limits = (
+        PathLimit(Clearance(middle, clear), lower=0.0, name="distance to obstacle"),
+        PathLimit(Grip(MovingParts(ball), number(friction)), lower=0.0, name="friction"),
+        PathLimit(RailAngles((0, 1)), -rail, rail, name="rails"),
+    )
+    return ball_to_point(
+        distance, 0.0, duration, system=ball, constraints=limits, bow=1.2 * clear
+    )
+
+
+class PendulumPositions(eqx.Module):
+    """θ ↦ the pendula's centres of mass in the ball."""
+
+    ball: RollingPendulumBall
+
+    def __call__(self, angles: Array) -> Array:
+        return self.ball.pendulum_positions(angles)
+
+
+def pendulum_ball_to_point(
+    x: ArrayLike = 0.6,
+    y: ArrayLike = 0.3,
+    duration: ArrayLike = 4.0,
+    *,
+    system: RollingPendulumBall | None = None,
+) -> ControlProblem:
+    """A ball driven by two pendula rolls from rest to rest, in balance at the end, with least ∫ |τ|² dt.
+
+    **Arguments:** `x`, `y`: where it ends [m]; `duration` [s]; `system`: a ball with two equal pendula about e_1 and e_2
+    which hang at angle 0; by default of radius 0.2 m and 1 kg with pendula of 0.5 kg and 0.1 m.
+
+    **Returns:** a `ControlProblem`, whose controls are the torques of the pendula [N m].
+    """
+    ball = standard_pendulum_ball() if system is None else system
+    place = jnp.stack([number(x), number(y)])
+    rolling = rolling_straight(ball.radius, place, number(duration))
+
+    def guess(s):
+        turned, at, (turn, rate, _) = rolling(s)
+        return (turned, at, -turn[:2]), jnp.concatenate([rate, -rate[:2]]), jnp.zeros(2)
+
+    start = ((SO3().identity(place.dtype), jnp.zeros(2), jnp.zeros(2)), jnp.zeros(5))
+    size = jnp.sqrt(jnp.sum(ball.coms[0] ** 2))
+    there = AtRestThere(PendulumPositions(ball), place, size)
+    constraint = ConditionsAtEnd(there, name="rest at the end")
+    return least_effort(ball, start, duration, (constraint,), guess)
+
+
+def standard_pendulum_ball() -> RollingPendulumBall:
+    """A ball of 0.2 m and 1 kg with two pendula of 0.5 kg and 0.1 m about e_1 and e_2."""
+    return RollingPendulumBall(
+        radius=0.2,
+        shell_mass=1.0,
+        shell_inertia=[0.03] * 3,
+        shell_com=[0.0] * 3,
+        masses=[0.5] * 2,
+        inertias=[[0.001] * 3] * 2,
+        pivots=[[0.0] * 3] * 2,
+        axes=[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]],
+        coms=[[0.0, 0.0, -0.1]] * 2,
+    )

@@ -1,0 +1,82 @@
+"""Parts that several built-in problems share: conditions at the end, limits as callables, initial guesses."""
+
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from jaxhamel._checks._values import check_callable
+from jaxhamel._typing import Configuration, Control, QuasiVelocity, Time
+from jaxhamel.control._problem._costs import AbstractConstraint, ControlEnergy
+from jaxhamel.control._problem._curves import Spline
+from jaxhamel.control._problem._problem import ControlProblem
+from jaxhamel.geometry import AbstractSpace
+from jaxhamel.mechanics import System
+
+GUESS_INTERVALS = 40  # of the times at which a guess is given
+
+
+class ConditionsAtEnd(AbstractConstraint):
+    """function(q, u) = 0 at the last time.
+
+    **Arguments:** `function`: a callable pytree (q, u) → `(r,)`, smooth, with independent rows; `name`: for messages.
+    """
+
+    function: Callable[..., Any]
+    name: str = eqx.field(static=True, default="conditions at the end")
+    at_end = True
+
+    def __check_init__(self) -> None:
+        check_callable("function", self.function, "(q, u) -> (r,)")
+
+    def residual(
+        self, system: System, t: Time, q: Configuration, u: QuasiVelocity, control: Control
+    ) -> Float[Array, " r"]:
+        return self.function(q, u)
+
+
+class FactorAtEnd(eqx.Module):
+    """local(target, q[0]): the first factor of a configuration reaches `target`, the others are free."""
+
+    space: AbstractSpace
+    target: Array
+
+    def __call__(self, q: Configuration, u: QuasiVelocity) -> Array:
+        return self.space.local(self.target, q[0])
+
+
+def least_effort(
+    system: System,
+    start: tuple[Configuration, Array],
+    duration: Any,
+    constraints: tuple[Any, ...],
+    guess: Callable[[Array], tuple[Configuration, Array, Array]],
+) -> ControlProblem:
+    """The problem of least ∫ |control|² dt from a state, under constraints, with a guess s ↦ (q, u, control) on [0, 1]."""
+    q0, u0 = start
+    shares = jnp.linspace(0.0, 1.0, GUESS_INTERVALS + 1)
+    q, u, c = jax.vmap(guess)(shares)
+    ts = duration * shares
+    curve = Spline.fit(np.asarray(ts), np.asarray(c), 20, 3)
+    cost = ControlEnergy(weight=2.0)
+    return ControlProblem(system, q0, u0, ts, curve, (cost,), constraints, (q, u))
+
+
+def straight(space: AbstractSpace, start: Configuration, end: Configuration) -> Callable:
+    """s ↦ start · exp(s log(start⁻¹ end))."""
+    way = space.local(start, end)
+    return lambda s: space.retract(start, s * way)
+
+
+def smooth_step(s: Array) -> Array:
+    """3 s² − 2 s³: from 0 to 1, at rest at both ends."""
+    return s * s * (3.0 - 2.0 * s)
+
+
+def number(value: Any) -> Array:
+    """A number in JAX's default precision."""
+    return jnp.asarray(value, jnp.result_type(float))

@@ -1,0 +1,197 @@
+"""Built-in problems in the plane: disk, unicycle, sleigh, snakeboard, cart with pole."""
+
+import equinox as eqx
+import jax.numpy as jnp
+from jax.typing import ArrayLike
+from jaxtyping import Array
+
+from jaxhamel._typing import Configuration, Control, QuasiVelocity, Time
+from jaxhamel.control._built_in._cart_pole import CartPole
+from jaxhamel.control._built_in._parts import least_effort, number, smooth_step, straight
+from jaxhamel.control._collocation._limits import PathLimit
+from jaxhamel.control._problem._costs import StateAtEnd
+from jaxhamel.control._problem._problem import ControlProblem
+from jaxhamel.mechanics import Kinematic, MovingParts
+from jaxhamel.systems import (
+    ActuatedDisk,
+    ChaplyginSleigh,
+    CircularRails,
+    CoupledSnakeboard,
+    KnifeEdge,
+)
+
+
+def disk_to_point(
+    distance: ArrayLike = 1.0,
+    duration: ArrayLike = 5.0,
+    *,
+    system: ActuatedDisk | None = None,
+    constraints: tuple[PathLimit, ...] = (),
+) -> ControlProblem:
+    r"""A disk rolls from rest to rest, driven by one mass inside, with least ∫ θ̈² dt.
+
+    **Arguments:** `distance` [m] along x, `duration` [s]; `system`: a disk with one mass on a circular rail, which hangs
+    at θ = −π/2; `constraints`: further ones.
+
+    **Returns:** a `ControlProblem` of the `MovingParts` of the disk. For the defaults J = 0.258317584642551.
+    """
+    disk = standard_disk() if system is None else system
+    driven = MovingParts(disk)
+    angle = -number(distance) / disk.radius
+    hangs = jnp.full(1, -0.5 * jnp.pi)
+    start = (jnp.zeros(1), jnp.zeros(1), hangs)
+    end = (angle[None], number(distance)[None], hangs - angle)
+    there = StateAtEnd(q=end, u=jnp.zeros(2))
+    way = straight(driven.space, start, end)
+    guess = lambda s: (way(smooth_step(s)), jnp.zeros(2), jnp.zeros(1))  # noqa: E731
+    return least_effort(driven, (start, jnp.zeros(2)), duration, (there, *constraints), guess)
+
+
+def standard_disk() -> ActuatedDisk:
+    """The disk of Putkaradze and Rogers 2018, eq. (3.39), with m_0 = 4, d_2 = 1 and one mass 1 on a circle of 0.8."""
+    rails = CircularRails(radius=[0.8], normal=[[0.0, -1.0, 0.0]], zero=[[1.0, 0.0, 0.0]])
+    return ActuatedDisk(1.0, 4.0, 1.0, masses=[1.0], rails=rails)
+
+
+class Behind(eqx.Module):
+    """z − (gap + speed t), for a disk whose centre is at z: not positive behind a body that moves ahead."""
+
+    gap: Array
+    speed: Array
+
+    def __call__(self, t: Time, q: Configuration, u: QuasiVelocity, control: Control) -> Array:
+        return q[1] - (self.gap + self.speed * t)
+
+
+def disk_obstacle(
+    distance: ArrayLike = 1.0,
+    duration: ArrayLike = 5.0,
+    gap: ArrayLike = 0.1,
+    speed: ArrayLike = 0.2,
+    *,
+    system: ActuatedDisk | None = None,
+) -> ControlProblem:
+    """`disk_to_point` behind an obstacle that moves ahead of it: z ≤ `gap` + `speed` t.
+
+    **Arguments:** `distance` [m], `duration` [s], `system` as for `disk_to_point`; `gap` [m], `speed` [m/s].
+
+    **Returns:** a `ControlProblem`.
+    """
+    behind = PathLimit(Behind(number(gap), number(speed)), upper=0.0, name="distance to obstacle")
+    return disk_to_point(distance, duration, system=system, constraints=(behind,))
+
+
+def unicycle_sideways(
+    shift: ArrayLike = 1.0, duration: ArrayLike = 1.0, *, system: KnifeEdge | None = None
+) -> ControlProblem:
+    """A unicycle moves sideways, its speed v and turning rate ω being the controls, with least ∫ v² + ω² dt.
+
+    **Arguments:** `shift` [m] along y; `duration` [s]; `system`: the knife edge.
+
+    **Returns:** a `ControlProblem` of the `Kinematic` knife edge. For the defaults J = 11.1581587152.
+    """
+    blade = KnifeEdge(1.0, 1.0, 0.0) if system is None else system
+    shift, duration = number(shift), number(duration)
+    end = jnp.zeros(3).at[2].set(shift)
+
+    def guess(s):
+        q, v = back_and_forth(s, shift)
+        return q, jnp.zeros(0), v / duration
+
+    start = (jnp.zeros(3), jnp.zeros(0))
+    return least_effort(Kinematic(blade), start, duration, (StateAtEnd(q=end),), guess)
+
+
+def back_and_forth(s: Array, shift: Array) -> tuple[Array, Array]:
+    """A pose and (v, ω) near those of a blade that moves sideways in unit time: back, forward across, and back."""
+    turn = 2.0 * jnp.pi * s
+    sense = jnp.where(shift < 0, -1.0, 1.0)
+    pose = [sense * 0.6 * (1.0 - jnp.cos(turn)), -0.34 * jnp.abs(shift) * jnp.sin(turn), s * shift]
+    rates = [-3.0 * jnp.abs(shift) * jnp.cos(turn), sense * 3.3 * jnp.sin(turn)]
+    return jnp.stack(pose), jnp.stack(rates)
+
+
+def sleigh_park(
+    shift: ArrayLike = 1.0, duration: ArrayLike = 5.0, *, system: ChaplyginSleigh | None = None
+) -> ControlProblem:
+    """Chaplygin's sleigh parks sideways, from rest to rest, with least ∫ F² + τ² dt.
+
+    **Arguments:** `shift` [m] along y; `duration` [s]; `system`: the sleigh, by default with mass 1 kg, inertia 1 kg m²
+    and its centre of mass 0.5 m ahead of the blade.
+
+    **Returns:** a `ControlProblem`. For the defaults J = 5.94025427607, and 4.46587180252 with the offset 0.
+    """
+    sleigh = ChaplyginSleigh(1.0, 1.0, 0.5) if system is None else system
+    end = jnp.zeros(3).at[2].set(number(shift))
+
+    def guess(s):
+        q, v = back_and_forth(s, end[2])
+        return q, jnp.sin(jnp.pi * s) * v / duration, jnp.zeros(2)
+
+    start = (jnp.zeros(3), jnp.zeros(2))
+    there = StateAtEnd(q=end, u=jnp.zeros(2))
+    return least_effort(sleigh, start, duration, (there,), guess)
+
+
+def snakeboard_park(
+    shift: ArrayLike = 0.3, duration: ArrayLike = 5.0, *, system: CoupledSnakeboard | None = None
+) -> ControlProblem:
+    """A snakeboard parks sideways, from rest to rest, by the torques on rotor and trucks, with least ∫ |τ|² dt.
+
+    **Arguments:** `shift` [m] along y; `duration` [s]; `system`: the snakeboard with coupled trucks, φ_b = −φ_f. Rotor and
+    trucks return to the angle 0.
+
+    **Returns:** a `ControlProblem`. For the defaults J = 0.229995619170.
+    """
+    board = CoupledSnakeboard(3.0, 0.11, 0.05, 0.013, 0.3) if system is None else system
+    start = (jnp.zeros(3), jnp.zeros(2))
+    end = (jnp.zeros(3).at[2].set(number(shift)), jnp.zeros(2))
+
+    def guess(s):
+        pose = jnp.stack([jnp.sin(jnp.pi * s), jnp.zeros_like(s), s * end[0][2]])
+        angles = jnp.stack([0.75 * jnp.sin(4 * jnp.pi * s), 0.3 * jnp.sin(6 * jnp.pi * s)])
+        return (pose, angles), jnp.zeros(3), jnp.zeros(2)
+
+    there = StateAtEnd(q=end, u=jnp.zeros(3))
+    return least_effort(board, (start, jnp.zeros(3)), duration, (there,), guess)
+
+
+class ControlItself(eqx.Module):
+    """control(t): a limit on the control itself."""
+
+    def __call__(self, t: Time, q: Configuration, u: QuasiVelocity, control: Control) -> Array:
+        return control(t)  # pyright: ignore[reportOptionalCall]
+
+
+class CartPosition(eqx.Module):
+    """x of the cart."""
+
+    def __call__(self, t: Time, q: Configuration, u: QuasiVelocity, control: Control) -> Array:
+        return q[:1]
+
+
+def cart_pole(
+    distance: ArrayLike = 1.0,
+    duration: ArrayLike = 2.0,
+    force: ArrayLike = 20.0,
+    travel: ArrayLike = 2.0,
+    *,
+    system: CartPole | None = None,
+) -> ControlProblem:
+    """A cart swings its pole up, from rest to rest, with least ∫ F² dt (Kelly 2017, section 6).
+
+    **Arguments:** `distance` [m] from start to end; `duration` [s]; `force`: limit of |F| [N]; `travel`: limit of |x| [m];
+    `system`: the cart.
+
+    **Returns:** a `ControlProblem`. For the defaults J = 58.807667458.
+    """
+    cart = CartPole() if system is None else system
+    end = jnp.stack([number(distance), number(jnp.pi)])
+    force, travel = number(force), number(travel)
+    limits = (
+        PathLimit(ControlItself(), -force, force, name="force on the cart"),
+        PathLimit(CartPosition(), -travel, travel, name="travel of the cart"),
+    )
+    guess = lambda s: (s * end, jnp.zeros(2), jnp.zeros(1))  # noqa: E731
+    there = StateAtEnd(q=end, u=jnp.zeros(2))
+    return least_effort(cart, (jnp.zeros(2), jnp.zeros(2)), duration, (there, *limits), guess)

@@ -1,0 +1,110 @@
+"""Built-in problems of turning by closed paths: a ball under a plate, a satellite with wheels, a falling cat."""
+
+import jax.numpy as jnp
+from jax.typing import ArrayLike
+
+from jaxhamel.control._built_in._falling_cat import FallingCat
+from jaxhamel.control._built_in._parts import ConditionsAtEnd, FactorAtEnd, least_effort, number
+from jaxhamel.control._built_in._two_wheel_satellite import TwoWheelSatellite
+from jaxhamel.control._problem._costs import StateAtEnd
+from jaxhamel.control._problem._problem import ControlProblem
+from jaxhamel.geometry import SO3
+from jaxhamel.mechanics import Kinematic, ZeroMomentum
+from jaxhamel.mechanics._description._drawing import about_x, about_z
+from jaxhamel.systems import NonSpinningBall
+
+
+def plate_ball(
+    angle: ArrayLike = 0.5 * jnp.pi,
+    shift: ArrayLike = 0.0,
+    duration: ArrayLike = 1.0,
+    *,
+    system: NonSpinningBall | None = None,
+) -> ControlProblem:
+    """A ball rolls under a plate without slipping or spinning and ends turned about the vertical, with least ∫ |ż|² dt.
+
+    **Arguments:** `angle`: the turn ψ [rad]; `shift`: of the centre from start to end [m], a number along x or `(2,)`;
+    `duration` [s]; `system`: the ball, by default of radius 1 m.
+
+    **Returns:** a `ControlProblem` of the `Kinematic` ball, whose controls are the centre's velocity ż. For the defaults
+    J = 30.6326881525, and 62.3108150058 for ψ = π (the problem of Jurdjevic 1993).
+    """
+    ball = NonSpinningBall(1.0, 1.0, [0.4, 0.4, 0.4]) if system is None else system
+    angle, duration = number(angle), number(duration)
+    shift = number(shift)
+    shift = jnp.stack([shift, jnp.zeros_like(shift)]) if shift.ndim == 0 else shift
+    size = ball.radius * jnp.sqrt(jnp.maximum(jnp.abs(angle), 0.1) / jnp.pi)
+    sense = jnp.where(angle < 0, -1.0, 1.0)
+
+    def guess(s):
+        turn = 2.0 * jnp.pi * s
+        place = size * jnp.stack([jnp.cos(turn) - 1.0, sense * jnp.sin(turn)]) + s * shift
+        moving = 2.0 * jnp.pi * size * jnp.stack([-jnp.sin(turn), sense * jnp.cos(turn)]) + shift
+        return (about_z(s * angle), place), jnp.zeros(0), moving / duration
+
+    start = (SO3().identity(angle.dtype), jnp.zeros(2))
+    there = StateAtEnd(q=(about_z(angle), shift))
+    return least_effort(Kinematic(ball), (start, jnp.zeros(0)), duration, (there,), guess)
+
+
+def satellite_turn(
+    angle: ArrayLike = 0.5 * jnp.pi,
+    duration: ArrayLike = 10.0,
+    *,
+    system: TwoWheelSatellite | None = None,
+) -> ControlProblem:
+    """A satellite at zero momentum turns about e_3 by wheels about e_1 and e_2, with least ∫ |wheel rates|² dt.
+
+    **Arguments:** `angle` [rad]; `duration` [s]; `system`: the satellite. The wheels' angles at the end are free.
+
+    **Returns:** a `ControlProblem` of `Kinematic(ZeroMomentum(system))`. For the defaults J = 199.923721699. With equal
+    moments Θ_1 = Θ_2: J = (Θ_1/J_w)² ψ (4π − ψ)/T.
+    """
+    satellite = TwoWheelSatellite() if system is None else system
+    angle, duration = number(angle), number(duration)
+    swing = jnp.sqrt(jnp.maximum(jnp.abs(angle) * (4.0 * jnp.pi - jnp.abs(angle)), 0.01)) / duration
+    rates = swing * satellite.locked() / satellite.wheel_inertia
+    sense = jnp.where(angle < 0, -1.0, 1.0)
+
+    def guess(s):
+        turn = 2.0 * jnp.pi * s
+        c = -rates * jnp.stack([jnp.cos(turn), sense * jnp.sin(turn)])
+        sums = jnp.stack([jnp.sin(turn), sense * (1.0 - jnp.cos(turn))])
+        return (about_z(s * angle), -rates * sums * duration / (2.0 * jnp.pi)), jnp.zeros(0), c
+
+    start = (SO3().identity(angle.dtype), jnp.zeros(2))
+    there = ConditionsAtEnd(FactorAtEnd(SO3(), about_z(angle)), name="orientation at the end")
+    system = Kinematic(ZeroMomentum(satellite))
+    return least_effort(system, (start, jnp.zeros(0)), duration, (there,), guess)
+
+
+def falling_cat(
+    angle: ArrayLike = jnp.pi,
+    bend: ArrayLike = 0.8,
+    duration: ArrayLike = 1.0,
+    *,
+    system: FallingCat | None = None,
+) -> ControlProblem:
+    """A falling cat turns over about its spine and ends bent as it began, with least ∫ |ḃ|² dt.
+
+    **Arguments:** `angle` [rad]; `bend`: b_1 at both ends [rad]; `duration` [s]; `system`: the cat.
+
+    **Returns:** a `ControlProblem` of `Kinematic(ZeroMomentum(system))`, whose controls are the rates of the bend. For the
+    defaults J = 57.2326104701.
+    """
+    cat = FallingCat() if system is None else system
+    angle, bend, duration = number(angle), number(bend), number(duration)
+    sense = jnp.where(angle < 0, -1.0, 1.0)
+    size = jnp.where(jnp.abs(bend) < 0.1, 0.8, bend)
+
+    def guess(s):
+        turn = 2.0 * jnp.pi * s
+        shape = size * jnp.stack([jnp.cos(turn), -sense * jnp.sin(turn)])
+        rates = 2.0 * jnp.pi * size * jnp.stack([-jnp.sin(turn), -sense * jnp.cos(turn)])
+        return (about_x(s * angle), shape), jnp.zeros(0), rates / duration
+
+    shape = jnp.stack([bend, jnp.zeros_like(bend)])
+    start = SO3().identity(angle.dtype)
+    there = StateAtEnd(q=(about_x(angle), shape))
+    system = Kinematic(ZeroMomentum(cat))
+    return least_effort(system, ((start, shape), jnp.zeros(0)), duration, (there,), guess)
