@@ -11,6 +11,7 @@ import numpy as np
 from jaxhamel._words import counted
 from jaxhamel.cli._commands._closed_loop import ClosedLoop, charts_of, close_loop, with_loop
 from jaxhamel.cli._commands._meanwhile import meanwhile
+from jaxhamel.cli._commands._plan import run_plan
 from jaxhamel.cli._commands._simulate import progress_of
 from jaxhamel.cli._interrupt import guard
 from jaxhamel.cli._objects._loop import check_loop, loop_table
@@ -20,6 +21,7 @@ from jaxhamel.cli._results._folder import folder
 from jaxhamel.cli._results._outcome import Outcome
 from jaxhamel.cli._results._outputs import write_all
 from jaxhamel.cli._results._solution import write_solution
+from jaxhamel.cli._scenario._plan_schema import PLANS
 from jaxhamel.cli._scenario._scenario import Scenario
 from jaxhamel.cli._terminal import Terminal
 from jaxhamel.control import ControlProblem, Result, replay, solve
@@ -47,6 +49,8 @@ def run_control(
     **Raises:** `ScenarioError` before anything is written.
     """
     check_task(scenario)
+    if scenario["task"]["path"] in PLANS:
+        return run_plan(scenario, out, terminal, started, max_seconds)
     budget = scenario["task"]["max_seconds"] if max_seconds is None else max_seconds
     guard.limit(budget - (time.monotonic() - started), _too_late(scenario, budget))
     prepared = PreparedRun.of(scenario)

@@ -17,7 +17,8 @@ class Outcome:
 
     `status` is `success`, `stopped`, `interrupted` or `failed`, and `message` explains it; `started` is the time on the
     monotonic clock at which the command began; `tiles` and `lead` are added to those of the motion in the report; `files`
-    are files that the command has written itself; `top` has additional entries of summary.json.
+    are files that the command has written itself; `top` has additional entries of summary.json; `proof` is the
+    certificate of an optimum, as a table of the report.
     """
 
     command: str
@@ -31,6 +32,7 @@ class Outcome:
     lead: str = ""
     files: tuple[str, ...] = ()
     top: Mapping[str, Any] = field(default_factory=dict)
+    proof: Mapping[str, Any] = field(default_factory=dict)
 
     def summary(self, files: list[str]) -> dict[str, Any]:
         """The content of summary.json."""

@@ -33,6 +33,7 @@ UNITS = {
     "final_omega": "rad/s",
     "time": "s",
     "search_seconds": "s",
+    "end_time": "s",
 }
 
 
@@ -98,6 +99,7 @@ def write_report(path: Path, shown: View, outcome: Outcome, summary: Mapping[str
         charts=shown.charts,
         tiles=[*shown.tiles, *outcome.tiles, (f"{outcome.seconds:.3g} s", "computed in")],
         tables={
+            **({"Certificate": outcome.proof} if outcome.proof else {}),
             "Reached": _readable(summary["reached"]),
             **_closed_loop(summary),
             "Asked": dict(flattened(asked_in_tables(summary["asked"]))),

@@ -38,12 +38,18 @@ def _sections(name: str, node: Table | Variants | Tables) -> Iterator[str]:
 
 
 def _variants(heading: str, node: Variants) -> Iterator[str]:
-    """A table of the keys that all variants share, followed by one table for each variant."""
-    first, *others = [table.entries for table in node.tables.values()]
+    """For each family of variants, a table of the keys that all of them share, followed by one table for each variant."""
+    for family in dict.fromkeys(table.family for table in node.tables.values()):
+        tables = {name: table for name, table in node.tables.items() if table.family == family}
+        yield from _family(heading, node, tables)
+
+
+def _family(heading: str, node: Variants, tables: Mapping[str, Table]) -> Iterator[str]:
+    first, *others = [table.entries for table in tables.values()]
     shared = {k: v for k, v in first.items() if all(t.get(k) is v for t in others)}
     if shared:
         yield _keys(f"{heading}, whatever its `{node.by}`", shared)
-    for variant, table in node.tables.items():
+    for variant, table in tables.items():
         own = {key: value for key, value in table.entries.items() if key not in shared}
         yield _keys(f'{heading} with {node.by} = "{variant}"{_default(node, variant)}', own)
 

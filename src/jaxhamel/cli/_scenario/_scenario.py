@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from jaxhamel._words import UNSEEN
 from jaxhamel.cli._scenario import _identify_schema, _schema
+from jaxhamel.cli._scenario._plan_schema import BUILT_IN, plan_of, prepared_for_plan
 from jaxhamel.cli._scenario._reading import file_text, is_file, parsed
-from jaxhamel.cli._scenario._system_schema import class_of
+from jaxhamel.cli._scenario._system_schema import class_of, own_class
 from jaxhamel.cli._scenario._validate import ScenarioError, Table, brief, check_known, nearest, read
 
 if TYPE_CHECKING:
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Scenario:
-    """A checked scenario: its name, its tables with all defaults filled in, and the class given by `--system`."""
+    """A checked scenario: its name, its tables with all defaults filled in, and the class given by `--system` or by a
+    built-in problem with a system of its own.
+    """
 
     name: str
     tables: Mapping[str, Any]
@@ -69,7 +72,9 @@ def load(
             "`measurements` belong to a scenario for `jaxhamel identify`; this command takes another one, "
             "see `jaxhamel scenarios`."
         )
+    data = prepared_for_plan(data)
     _check_others(_schema.OUTLINE, data, check)
+    given = own_class(plan_of(data)) if given is None else given
     return Scenario(name, read(_schema.scenario_schema(_kind_of(data), given), data), given)
 
 
@@ -141,6 +146,8 @@ def _about(content: str) -> About:
     data = tomllib.loads(content)
     if "measurements" in data:
         return About(data["description"], ("identify",))
+    if plan_of(data) in BUILT_IN:
+        return About(data["description"], ("control",))
     commands = ("simulate", *(name for table, name in COMMANDS.items() if table in data))
     return About(data["description"], commands)
 

@@ -6,6 +6,8 @@ The tables of docs/scenarios.md are generated from these; a test compares them.
 from typing import TYPE_CHECKING
 
 from jaxhamel.cli._scenario._ensemble_schema import CLOSED_LOOP, FEEDBACK, MONTECARLO, SENSORS
+from jaxhamel.cli._scenario._plan_schema import METHOD as COLLOCATION
+from jaxhamel.cli._scenario._plan_schema import PLANS
 from jaxhamel.cli._scenario._system_schema import POSITIVE, class_of, initial_schema, system_schema
 from jaxhamel.cli._scenario._validate import Table, Variants
 from jaxhamel.cli._scenario._values import (
@@ -211,6 +213,7 @@ TASK = Variants(
             {"end": Key(numbers(2), "end point of the line", [1.0, 0.0], "m"), **ALONG_PATH}
         ),
         "to-state": Table(TO_STATE),
+        **PLANS,
     },
 )
 
@@ -225,6 +228,7 @@ OTHERS = {
     "time": TIME,
     "solver": SOLVER,
     "task": TASK,
+    "method": COLLOCATION,
     "montecarlo": MONTECARLO,
     "feedback": FEEDBACK,
     "sensors": SENSORS,

@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from jaxhamel.cli._scenario._plan_schema import PLANS
 from jaxhamel.cli._scenario._validate import ScenarioError
 
 STEP_SECONDS = 1e-6  # seconds per integration step of one trajectory; an ensemble takes a tenth of this on each core
@@ -37,6 +38,11 @@ def check_control(tables: Mapping[str, Any], max_seconds: float | None = None) -
     check_simulation(tables)
     task = tables["task"]
     if task is None:
+        return
+    if task["path"] in PLANS:
+        method = tables["method"]
+        held = method["intervals"] * method["degree"] ** 2 * ROW
+        _check_memory("method.intervals", method["intervals"], held)
         return
     budget = task["max_seconds"] if max_seconds is None else max_seconds
     pieces, masses = task["coefficients"], max(len(task["rest"]), 1)

@@ -25,12 +25,17 @@ class ScenarioError(ValueError):
 
 @dataclass(frozen=True)
 class Table:
-    """A table of a scenario; `required`: a scenario must have it; `stays_absent`: None if absent, not its defaults."""
+    """A table of a scenario.
+
+    `required`: a scenario must have it; `stays_absent`: None if absent, not its defaults; variants of one `family` share
+    keys.
+    """
 
     entries: Mapping[str, "Key | Table | Variants | Tables"]
     about: str = ""
     required: bool = False
     stays_absent: bool = False
+    family: str = ""
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,133 @@
+"""The command `control` for tasks that collocation solves: the search, its certificate, and the files."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from jaxhamel.cli._interrupt import guard
+from jaxhamel.cli._objects._plan import build_collocation, build_plan
+from jaxhamel.cli._objects._prepared import PreparedRun
+from jaxhamel.cli._results._folder import folder
+from jaxhamel.cli._results._outcome import Outcome
+from jaxhamel.cli._results._outputs import write_all, write_columns
+from jaxhamel.cli._results._plan_charts import costate_names, plan_charts
+from jaxhamel.cli._results._plan_motion import control_names, controls_along, shown_motion
+from jaxhamel.cli._scenario._scenario import Scenario
+from jaxhamel.cli._terminal import Terminal
+from jaxhamel.control import Certificate, Result, solve
+
+ADVICE = (
+    "Raise method.intervals, method.max_iterations or method.max_seconds, or look at the limits."
+)
+FILES = ("control.csv", "costates.csv")
+
+
+def run_plan(
+    scenario: Scenario, out: Path, terminal: Terminal, started: float, max_seconds: float | None
+) -> Outcome:
+    """Solves the scenario's task by collocation and writes the files of the command.
+
+    **Arguments:** `max_seconds`: time limit of the search, counted from `started`; None takes that of `[method]`.
+
+    **Raises:** `ScenarioError` before anything is written.
+    """
+    budget = scenario["method"]["max_seconds"] if max_seconds is None else max_seconds
+    words = f"{scenario.name}: the {budget:g} s were over before the first iteration; nothing was found."
+    guard.limit(budget - (time.monotonic() - started), words)
+    prepared = PreparedRun.of(scenario)
+    problem = build_plan(prepared)
+    method = build_collocation(scenario, max(budget - (time.monotonic() - started), 1.0))
+    folder(out)
+    terminal.say(f"{scenario.name}: {method.intervals} intervals, up to {budget:g} s; compiling …")
+
+    def shown(state: Any) -> None:
+        guard.keep()
+        terminal.update(progress(state))
+
+    with terminal.updating():
+        result = solve(problem, method, progress=shown)
+    guard.kept()
+    _write_tables(out, result)
+    charts = plan_charts(result)
+    outcome = write_all(out, _outcome(scenario, result, started), shown_motion(result), charts)
+    terminal.say(str(result))
+    return outcome
+
+
+def progress(state: Any) -> str:
+    """The progress line of the search."""
+    return (
+        f"iteration {state.iteration:3d}  cost {state.cost:.6e}  violation {state.defect:.0e}  "
+        f"{state.elapsed:.0f} s, at most {state.time_left:.0f} s left"
+    )
+
+
+def _write_tables(out: Path, result: Result) -> None:
+    """Writes the control along the motion, and the costates at the times of the mesh."""
+    ts = np.asarray(result.trajectory.ts)
+    columns = dict(zip(control_names(result), controls_along(result, ts).T, strict=True))
+    write_columns(out / FILES[0], {"t": ts, **columns})
+    costates = np.asarray(result.costates)
+    names = costate_names(costates.shape[1])
+    write_columns(
+        out / FILES[1], {"t": np.asarray(result.ts), **dict(zip(names, costates.T, strict=True))}
+    )
+
+
+def _outcome(scenario: Scenario, result: Result, started: float) -> Outcome:
+    certificate = result.certificate
+    assert certificate is not None  # collocation gives one
+    reached = {
+        "cost": result.cost,
+        "end_time": float(np.asarray(result.ts)[-1]),
+        "iterations": len(result.history["cost"]),
+        "converged": result.converged,
+        "search_seconds": result.seconds,
+        "time": float(result.trajectory.t_end),
+    }
+    tiles = ((f"{result.cost:.6g}", "cost J"), (str(reached["iterations"]), "iterations"))
+    return Outcome(
+        "control",
+        scenario,
+        *_status(result, certificate),
+        started,
+        reached=reached,
+        tiles=tiles,
+        lead=_lead(result, certificate),
+        files=FILES,
+        top={"certificate": certificate._asdict()},
+        proof=proof(certificate),
+    )
+
+
+def _status(result: Result, certificate: Certificate) -> tuple[str, str]:
+    """The status of the result (`success`, `interrupted` or `failed`), and a sentence with the reason."""
+    if result.status.startswith("interrupted"):
+        return "interrupted", result.status
+    if certificate.holds:
+        return "success", f"solved: {result.status}, J = {result.cost:.10g}; the certificate holds"
+    reasons = "; ".join(line.strip().rstrip(".") for line in certificate.words.splitlines()[1:])
+    return "failed", f"no optimum was proved: {result.status}; {reasons}. {ADVICE}"
+
+
+def _lead(result: Result, certificate: Certificate) -> str:
+    if not certificate.holds:
+        return "The best control that was found; its certificate does not hold."
+    return (
+        f"An optimal control with cost J = {result.cost:.8g}, a {certificate.second_order}: its certificate holds."
+    )
+
+
+def proof(certificate: Certificate) -> dict[str, Any]:
+    """The certificate as rows of a table."""
+    return {
+        "holds": "yes" if certificate.holds else "no",
+        "second order": certificate.second_order,
+        "stationarity": f"{certificate.stationarity:.2g}",
+        "violation on a finer grid": f"{certificate.violation:.2g}",
+        "error of the transcription": f"{certificate.transcription_error:.2g}",
+        "multipliers unique": "yes" if certificate.multipliers_unique else "no",
+        "in words": " · ".join(certificate.words.splitlines()),
+    }

@@ -1,0 +1,173 @@
+"""Builds the problem and the method of a task that collocation solves."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from jaxhamel._typing import Configuration, Control, QuasiVelocity, Time
+from jaxhamel.cli._objects._prepared import PreparedRun
+from jaxhamel.cli._objects._system import named, state_in
+from jaxhamel.cli._scenario._plan_schema import TO_POINT
+from jaxhamel.cli._scenario._scenario import Scenario
+from jaxhamel.cli._scenario._validate import ScenarioError
+from jaxhamel.control import (
+    Collocation,
+    ConditionsAtEnd,
+    ControlEnergy,
+    ControlProblem,
+    FreeEndTime,
+    PathLimit,
+    StateAtEnd,
+    problems,
+)
+from jaxhamel.mechanics import Constant, Kinematic, MovingParts, System
+from jaxhamel.mechanics._system import controls_of
+from jaxhamel.systems import (
+    ActuatedDisk,
+    ChaplyginSleigh,
+    CoupledSnakeboard,
+    KnifeEdge,
+    NonSpinningBall,
+    RollingBall,
+    RollingPendulumBall,
+)
+
+PROBLEMS: dict[str, tuple[Callable[..., ControlProblem], type[System]]] = {
+    "disk-to-point": (problems.disk_to_point, ActuatedDisk),
+    "disk-obstacle": (problems.disk_obstacle, ActuatedDisk),
+    "ball-to-point": (problems.ball_to_point, RollingBall),
+    "ball-obstacle": (problems.ball_obstacle, RollingBall),
+    "pendulum-ball-to-point": (problems.pendulum_ball_to_point, RollingPendulumBall),
+    "plate-ball": (problems.plate_ball, NonSpinningBall),
+    "unicycle-sideways": (problems.unicycle_sideways, KnifeEdge),
+    "sleigh-park": (problems.sleigh_park, ChaplyginSleigh),
+    "snakeboard-park": (problems.snakeboard_park, CoupledSnakeboard),
+    "satellite-turn": (problems.satellite_turn, problems.TwoWheelSatellite),
+    "falling-cat": (problems.falling_cat, problems.FallingCat),
+    "cart-pole": (problems.cart_pole, problems.CartPole),
+}
+
+
+class ControlValue(eqx.Module):
+    """control(t), for limits on the control itself."""
+
+    def __call__(self, t: Time, q: Configuration, u: QuasiVelocity, control: Control) -> Array:
+        return control(t)  # pyright: ignore[reportOptionalCall]
+
+
+class PartsAtEnd(eqx.Module):
+    """θ − target and θ̇ of `MovingParts`."""
+
+    target: Array
+
+    def __call__(self, q: Configuration, u: QuasiVelocity) -> Array:
+        rates = u[u.shape[0] - self.target.shape[0] :]
+        return jnp.concatenate([q[-1] - self.target, rates])
+
+
+class OwnStateAtEnd(eqx.Module):
+    """The distance from a state of the system inside of `MovingParts`."""
+
+    driven: MovingParts
+    q: Any
+    u: Any
+
+    def __call__(self, q: Configuration, u: QuasiVelocity) -> Array:
+        own, k = self.driven.system, self.driven.system.n_independent
+        inside = q[:-1] if isinstance(self.q, tuple) or self.q is None else q[0]
+        place = [] if self.q is None else [own.space.local(self.q, inside)]
+        return jnp.concatenate([*place, *([] if self.u is None else [u[:k] - self.u])])
+
+
+def build_plan(run: PreparedRun) -> ControlProblem:
+    """The control problem of `[task]`. **Raises:** `ScenarioError` if the system does not fit the task."""
+    task = run.scenario["task"]
+    with named("task"):
+        if task["path"] == TO_POINT:
+            return _to_point(run, task)
+        make, kind = PROBLEMS[task["path"]]
+        if not isinstance(run.system, kind):
+            raise ScenarioError(
+                f'`system` is a {type(run.system).__name__}; the task "{task["path"]}" is one of a {kind.__name__}. '
+                f'Take that, or path = "{TO_POINT}".'
+            )
+        return make(**{k: v for k, v in task.items() if k != "path"}, system=run.system)
+
+
+def build_collocation(scenario: Scenario, max_seconds: float) -> Collocation:
+    """The method of `[method]`, with the remaining seconds as its time limit."""
+    method = {**scenario["method"], "max_seconds": max_seconds}
+    with named("method"):
+        return Collocation(**method)
+
+
+def _to_point(run: PreparedRun, task: Mapping[str, Any]) -> ControlProblem:
+    system, q0, u0 = _driven(run, task)
+    m = controls_of(system)
+    if not m:
+        raise ScenarioError(
+            f"`system` is a {type(run.system).__name__} and has no `n_controls`; a task needs a control. State "
+            'n_controls in its class, or set task.drive="velocities".'
+        )
+    ends = _ends(run, task, system)
+    if not ends:
+        raise ScenarioError("`task.q` is missing; give the state to reach, `q`, `u` or both.")
+    longest = task["longest"]
+    if longest:
+        ends.append(FreeEndTime(task["duration"], longest))
+    ts = jnp.linspace(0.0, task["duration"], 2)
+    cost = ControlEnergy(task["effort_weight"])
+    curve = Constant(jnp.zeros(m))
+    return ControlProblem(system, q0, u0, ts, curve, (cost,), (*ends, *_bounds(task, m)))
+
+
+def _driven(run: PreparedRun, task: Mapping[str, Any]) -> tuple[System, Configuration, Any]:
+    """The system with the drive of the task, and its initial state."""
+    match task["drive"]:
+        case "velocities":
+            return Kinematic(run.system), run.q0, jnp.zeros(0)
+        case "parts":
+            driven = MovingParts(run.system)
+            parts = _per_part("parts", task["parts"] or [0.0] * driven.n_controls, driven)
+            return driven, *driven.state(run.q0, run.u0, parts, jnp.zeros_like(parts))
+    return run.system, run.q0, run.u0
+
+
+def _ends(run: PreparedRun, task: Mapping[str, Any], system: System) -> list[Any]:
+    q, u = state_in(run.system, {k: task[k] for k in ("q", "u") if k in task}, "task")
+    q, u = (q if "q" in task else None), (u if "u" in task else None)
+    if isinstance(system, Kinematic) and u is not None:
+        raise ScenarioError("`task.u` has no meaning with drive = velocities, its control.")
+    if not isinstance(system, MovingParts):
+        return [] if q is None and u is None else [StateAtEnd(q=q, u=u)]
+    found: list[Any] = []
+    if q is not None or u is not None:
+        found.append(ConditionsAtEnd(OwnStateAtEnd(system, q, u), "state at the end"))
+    if task["parts_end"]:
+        parts = _per_part("parts_end", task["parts_end"], system)
+        found.append(ConditionsAtEnd(PartsAtEnd(parts), "parts at the end"))
+    return found
+
+
+def _per_part(key: str, value: list[float], driven: MovingParts) -> Array:
+    if len(value) != driven.n_controls:
+        raise ScenarioError(
+            f"`task.{key}` has {len(value)} entries; it must have {driven.n_controls}, one for each moving part."
+        )
+    return jnp.asarray(value, dtype=float)
+
+
+def _bounds(task: Mapping[str, Any], m: int) -> tuple[PathLimit, ...]:
+    for key in ("lower", "upper"):
+        if task[key] and len(task[key]) != m:
+            raise ScenarioError(
+                f"`task.{key}` has {len(task[key])} entries; it must have {m}, one for each control."
+            )
+    if not task["lower"] and not task["upper"]:
+        return ()
+    low = jnp.asarray(task["lower"] or [-jnp.inf] * m, dtype=float)
+    high = jnp.asarray(task["upper"] or [jnp.inf] * m, dtype=float)
+    return (PathLimit(ControlValue(), low, high, name="limits of the control"),)

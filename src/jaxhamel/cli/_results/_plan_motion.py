@@ -1,0 +1,89 @@
+"""The motion of a planned control, as it is shown: that of the system inside of `MovingParts`, whose parts are drawn."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from jaxhamel._compiled import compiled
+from jaxhamel._typing import Scalar, Time
+from jaxhamel.cli._objects._prepared import run_of
+from jaxhamel.control import Result
+from jaxhamel.mechanics import Kinematic, MovingParts, System
+from jaxhamel.mechanics._description._declarations import state_of
+from jaxhamel.viz._motion._run import ShownMotion
+
+
+class Interpolated(eqx.Module):
+    """θ(t) through samples of θ, θ̇ and θ̈, by polynomials of degree 5 between neighbouring times."""
+
+    ts: Float[Array, " T"]
+    values: Float[Array, "T p"]
+    rates: Float[Array, "T p"]
+    seconds: Float[Array, "T p"]
+
+    def __call__(self, t: Time) -> Float[Array, " p"]:
+        """θ(t)."""
+        t = jnp.asarray(t, self.ts.dtype)
+        i = jnp.searchsorted(self.ts, jax.lax.stop_gradient(t), side="right") - 1
+        i = jnp.clip(i, 0, self.ts.shape[0] - 2)
+        h = self.ts[i + 1] - self.ts[i]
+        start = (self.values[i], h * self.rates[i], h**2 * self.seconds[i])
+        end = (self.values[i + 1], h * self.rates[i + 1], h**2 * self.seconds[i + 1])
+        return _quintic((t - self.ts[i]) / h, start, end)
+
+
+def _quintic(s: Scalar, start: tuple[Array, ...], end: tuple[Array, ...]) -> Array:
+    """The polynomial on [0, 1] with given values, first and second derivatives at both ends."""
+    a, b, c = start
+    gap = end[0] - a - b - 0.5 * c
+    slope, bend = end[1] - b - c, end[2] - c
+    cubic = 10.0 * gap - 4.0 * slope + 0.5 * bend
+    fourth = -15.0 * gap + 7.0 * slope - bend
+    fifth = 6.0 * gap - 3.0 * slope + 0.5 * bend
+    return a + s * (b + s * (0.5 * c + s * (cubic + s * (fourth + s * fifth))))
+
+
+def shown_motion(result: Result) -> ShownMotion:
+    """The motion of the result's trajectory."""
+    system, control = result.problem.system, result.control
+    run = run_of(result.trajectory, system, control)
+    if not isinstance(system, MovingParts):
+        return run
+    k = system.system.n_independent
+    q = run.q[:-1] if len(run.q) > 2 else run.q[0]
+    ts = jnp.asarray(run.ts)
+    seconds = jnp.asarray(controls_along(result, run.ts))
+    motion = Interpolated(ts, jnp.asarray(run.q[-1]), jnp.asarray(run.u[:, k:]), seconds)
+    return ShownMotion(system.system, motion, run.ts, q, run.u[:, :k])
+
+
+def controls_along(result: Result, ts: np.ndarray) -> np.ndarray:
+    """The control at given times, `(T, m)`."""
+    return np.asarray(_along(result.control, jnp.asarray(ts)))
+
+
+@compiled
+def _along(control: Any, ts: Array) -> Array:
+    return jax.vmap(control)(ts)
+
+
+def control_names(result: Result) -> list[str]:
+    """Names of the controls: those of the quasi-velocities for `Kinematic`, θ̈ for `MovingParts`."""
+    system = result.problem.system
+    m = int(np.shape(result.control(result.problem.ts[0]))[0])
+    if isinstance(system, MovingParts):
+        return [f"theta_ddot_{i + 1}" for i in range(m)]
+    if isinstance(system, Kinematic):
+        return _velocity_names(system.system, m)
+    return [f"control_{i + 1}" for i in range(m)]
+
+
+def _velocity_names(system: System, m: int) -> list[str]:
+    parts = state_of(system).u
+    fixed = sum(part.size or 0 for part in parts)
+    names = [name for part in parts for name in part.names(part.size or m - fixed)]
+    return names if len(names) == m else [f"u_{i + 1}" for i in range(m)]

@@ -1,0 +1,179 @@
+"""The keys of tasks that are solved by collocation: the built-in problems, and a state to reach within limits."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from jaxhamel.cli._scenario._validate import ScenarioError, Table, brief
+from jaxhamel.cli._scenario._values import (
+    OMITTED,
+    Accepts,
+    Key,
+    array,
+    choice,
+    integer,
+    number,
+    numbers,
+)
+
+POSITIVE = number(positive=True)
+TO_POINT = "to-point"
+
+
+def _metres(default: float, about: str, accepts: Accepts | None = None) -> Key:
+    return Key(number() if accepts is None else accepts, about, default, "m")
+
+
+def _duration(default: float) -> Key:
+    return Key(POSITIVE, "time of the whole motion", default, "s")
+
+
+def _table(**entries: Key) -> Table:
+    return Table(entries, family="planned")
+
+
+_DISTANCE = _metres(1.0, "distance from start to end, along x")
+_SHIFT = "distance from start to end, along y"
+BUILT_IN: dict[str, Table] = {
+    "disk-to-point": _table(distance=_DISTANCE, duration=_duration(5.0)),
+    "disk-obstacle": _table(
+        distance=_DISTANCE,
+        duration=_duration(5.0),
+        gap=_metres(0.1, "distance to the obstacle at the start"),
+        speed=Key(number(), "speed of the obstacle, along x", 0.2, "m/s"),
+    ),
+    "ball-to-point": _table(
+        x=_metres(0.5, "where the ball ends"),
+        y=_metres(0.25, "where the ball ends"),
+        duration=_duration(4.0),
+    ),
+    "ball-obstacle": _table(
+        distance=_DISTANCE,
+        duration=_duration(4.0),
+        obstacle=_metres(0.1, "radius of the obstacle, which stands halfway", POSITIVE),
+        friction=Key(POSITIVE, "friction coefficient of the ground", 0.3),
+        rail=Key(POSITIVE, "largest angle of the first two masses from the start", 2.0, "rad"),
+    ),
+    "pendulum-ball-to-point": _table(
+        x=_metres(0.6, "where the ball ends"),
+        y=_metres(0.3, "where the ball ends"),
+        duration=_duration(4.0),
+    ),
+    "plate-ball": _table(
+        angle=Key(number(), "turn of the ball about the vertical", math.pi / 2, "rad"),
+        shift=Key(
+            array([(), (2,)]),
+            "displacement of the ball's centre: along x, or along x and y",
+            0.0,
+            "m",
+        ),
+        duration=_duration(1.0),
+    ),
+    "unicycle-sideways": _table(shift=_metres(1.0, _SHIFT), duration=_duration(1.0)),
+    "sleigh-park": _table(shift=_metres(1.0, _SHIFT), duration=_duration(5.0)),
+    "snakeboard-park": _table(shift=_metres(0.3, _SHIFT), duration=_duration(5.0)),
+    "satellite-turn": _table(
+        angle=Key(number(), "turn of the satellite about e3", math.pi / 2, "rad"),
+        duration=_duration(10.0),
+    ),
+    "falling-cat": _table(
+        angle=Key(number(), "turn of the cat about its spine", math.pi, "rad"),
+        bend=Key(number(), "bend b_1 of the cat at both ends", 0.8, "rad"),
+        duration=_duration(1.0),
+    ),
+    "cart-pole": _table(
+        distance=_DISTANCE,
+        duration=_duration(2.0),
+        force=Key(POSITIVE, "largest force on the cart, either way", 20.0, "N"),
+        travel=Key(POSITIVE, "largest distance of the cart from the start", 2.0, "m"),
+    ),
+}
+PLANS: dict[str, Table] = {
+    TO_POINT: _table(
+        duration=Key(POSITIVE, "time of the whole motion", unit="s"),
+        drive=Key(
+            choice("forces", "velocities", "parts"),
+            "the control: what the system's force takes; its independent quasi-velocities; or the accelerations of its "
+            "moving parts",
+            "forces",
+        ),
+        q=Key(
+            array(None), "the configuration to reach, as in [initial]; free when absent", OMITTED
+        ),
+        u=Key(numbers(), "the quasi-velocities to reach; free when absent", OMITTED),
+        parts=Key(numbers(), "positions of the moving parts at the start; zeros when empty", []),
+        parts_end=Key(
+            numbers(), "positions of the moving parts at the end, at rest; free when empty", []
+        ),
+        effort_weight=Key(POSITIVE, "weight w in ½ w ∫ |control|² dt", 2.0),
+        lower=Key(numbers(), "smallest values of the control; no limits when empty", []),
+        upper=Key(numbers(), "largest values of the control, likewise", []),
+        longest=Key(
+            number(least=0.0),
+            "longest time, if the end time is free between `duration` and this; 0: it is fixed",
+            0.0,
+            "s",
+        ),
+    ),
+    **BUILT_IN,
+}
+METHOD = Table(
+    {
+        "intervals": Key(integer(1), "number of intervals of the mesh", 20),
+        "degree": Key(integer(1, 9), "number of collocation points in each interval", 4),
+        "points": Key(
+            choice("gauss", "radau"), "collocation points; radau for limits that bind", "gauss"
+        ),
+        "tolerance": Key(POSITIVE, "for stationarity and violation, scaled", 1e-9),
+        "max_iterations": Key(integer(1), "iterations after which the search gives up", 500),
+        "max_seconds": Key(POSITIVE, "seconds after which the search gives up", 300.0, "s"),
+    },
+    about="collocation, for tasks that it solves",
+)
+# tables that would have no effect on a task, and the reason
+_WITHOUT_EFFECT = {
+    "control": "the task finds the control",
+    "solver": "the method is collocation; see [method]",
+}
+
+
+def plan_of(data: Mapping[str, Any]) -> str | None:
+    """The name of the data's task if collocation solves it; None for other tasks."""
+    task = data.get("task")
+    path = task.get("path") if isinstance(task, Mapping) else None
+    return path if isinstance(path, str) and path in PLANS else None
+
+
+def prepared_for_plan(data: dict[str, Any]) -> dict[str, Any]:
+    """The data with `time.end` from `task.duration`, if collocation solves the task.
+
+    **Raises:** `ScenarioError` for tables and keys that would have no effect.
+    """
+    plan = plan_of(data)
+    if plan is None:
+        if "method" in data:
+            raise ScenarioError(
+                "`method` has no effect on this scenario; it is for tasks that collocation solves, such as "
+                f'path = "{TO_POINT}". The keys of other methods belong to [task].'
+            )
+        return data
+    for table, reason in _WITHOUT_EFFECT.items():
+        if table in data:
+            raise ScenarioError(f"`{table}` has no effect on this task: {reason}. Leave it out.")
+    if plan in BUILT_IN and "initial" in data:
+        raise ScenarioError(
+            f'`initial` has no effect on the task "{plan}", which defines both ends. Leave it out, or take '
+            f'path = "{TO_POINT}".'
+        )
+    return {**data, "time": _times(data.get("time", {}), data["task"], plan)}
+
+
+def _times(given: Any, task: Mapping[str, Any], plan: str) -> Any:
+    duration = task.get("duration", PLANS[plan].entries["duration"].default)  # pyright: ignore[reportAttributeAccessIssue]
+    if given:
+        raise ScenarioError(
+            "`time` has no effect on this task: `task.duration` decides when it ends, and [method] the times of the "
+            f"mesh. Leave it out (it is {brief(given)})."
+        )
+    usable = isinstance(duration, int | float) and not isinstance(duration, bool)
+    return {"end": duration if usable else 1.0}
