@@ -8,6 +8,8 @@ meshes, and solved by IPOPT. Nothing is imported from jaxhamel. The table has bo
     python benchmarks/control_references.py [NAME ...]
 """
 
+# ruff: noqa: E731  short functions of a problem on one line
+
 import sys
 import time
 from dataclasses import dataclass
@@ -17,7 +19,9 @@ try:
     import casadi as ca
     import numpy as np
 except ImportError:
-    sys.exit("control_references.py needs CasADi, which brings IPOPT along: pip install casadi numpy")
+    sys.exit(
+        "control_references.py needs CasADi, which brings IPOPT along: pip install casadi numpy"
+    )
 
 DEGREE = 4
 
@@ -59,9 +63,13 @@ def solve(p: Problem, intervals: int, near=None):
     gaps = [stages[:, j] - x0 - h * sum(A[j, i] * rates[i] for i in range(d)) for j in range(d)]
     end = x0 + h * sum(b[j] * rates[j] for j in range(d))
     cost = h * sum(b[j] * p.cost(stages[:, j], values[:, j]) for j in range(d))
-    limits = [p.path(t0 + h * nodes[j], stages[:, j], values[:, j]) for j in range(d)] if p.path else []
+    limits = (
+        [p.path(t0 + h * nodes[j], stages[:, j], values[:, j]) for j in range(d)] if p.path else []
+    )
     step = ca.Function(
-        "step", [t0, x0, stages, values], [ca.vertcat(*gaps), end, cost, ca.vertcat(ca.SX(0, 1), *limits)]
+        "step",
+        [t0, x0, stages, values],
+        [ca.vertcat(*gaps), end, cost, ca.vertcat(ca.SX(0, 1), *limits)],
     )
     X, S = ca.MX.sym("X", n, intervals + 1), ca.MX.sym("S", n, d * intervals)
     C = ca.MX.sym("C", m, d * intervals)
@@ -72,11 +80,18 @@ def solve(p: Problem, intervals: int, near=None):
     g = ca.vertcat(*equal, ca.vec(found[3]))
     n_equal = g.shape[0] - found[3].numel()
     w = ca.vertcat(ca.vec(X), ca.vec(S), ca.vec(C))
-    where = np.concatenate([np.arange(intervals + 1), np.ravel(np.arange(intervals)[:, None] + nodes)])
+    where = np.concatenate(
+        [np.arange(intervals + 1), np.ravel(np.arange(intervals)[:, None] + nodes)]
+    )
     guess = p.guess if near is None else (lambda s: between(near, s))
     at = [guess(t / intervals) for t in where]
-    w0 = np.concatenate([np.ravel([x for x, _ in at]), np.ravel([c for _, c in at[intervals + 1 :]])])
-    options = {"print_time": 0, "ipopt": {"print_level": 0, "sb": "yes", "tol": 1e-11, "max_iter": 500}}
+    w0 = np.concatenate(
+        [np.ravel([x for x, _ in at]), np.ravel([c for _, c in at[intervals + 1 :]])]
+    )
+    options = {
+        "print_time": 0,
+        "ipopt": {"print_level": 0, "sb": "yes", "tol": 1e-11, "max_iter": 500},
+    }
     nlp = ca.nlpsol("nlp", "ipopt", {"x": w, "f": ca.sum2(found[2]), "g": g}, options)
     lower = np.concatenate([np.zeros(n_equal), np.full(found[3].numel(), -np.inf)])
     began = time.perf_counter()
@@ -87,7 +102,12 @@ def solve(p: Problem, intervals: int, near=None):
     count = n * (intervals + 1 + d * intervals)
     xs = w[:count].reshape(-1, n)
     order = np.argsort(where, kind="stable")
-    found = where[order] / intervals, xs[order], where[intervals + 1 :] / intervals, w[count:].reshape(-1, m)
+    found = (
+        where[order] / intervals,
+        xs[order],
+        where[intervals + 1 :] / intervals,
+        w[count:].reshape(-1, m),
+    )
     return float(out["f"]), stats["iter_count"], seconds, stats["return_status"], found
 
 
@@ -138,7 +158,10 @@ def dalembert(velocities, masses, forces, spins, q, q_dot, u, known=()):
     `velocities`, `forces`: in space; `spins`: (ω in space, L in space, applied moment in space); `known`: pairs of further
     symbols with their rates.
     """
-    symbols, rates = ca.vertcat(q, *[s for s, _ in known]), ca.vertcat(q_dot, *[r for _, r in known])
+    symbols, rates = (
+        ca.vertcat(q, *[s for s, _ in known]),
+        ca.vertcat(q_dot, *[r for _, r in known]),
+    )
     M, k = 0, 0
     for v, m, F in zip(velocities, masses, forces, strict=True):
         J = ca.jacobian(v, u)
@@ -219,7 +242,13 @@ def unicycle():
 
     guess = lambda s: ([np.sin(np.pi * s), 0, s], [1.0, np.pi * np.cos(np.pi * s)])
     return Problem(
-        [0, 0, 0], 2, 1.0, rate, lambda x, c: ca.dot(c, c), lambda x: x - ca.DM([0, 0, 1]), guess=guess
+        [0, 0, 0],
+        2,
+        1.0,
+        rate,
+        lambda x, c: ca.dot(c, c),
+        lambda x: x - ca.DM([0, 0, 1]),
+        guess=guess,
     )
 
 
@@ -236,7 +265,13 @@ def sleigh(a=0.5):
 
     guess = lambda s: ([np.sin(np.pi * s), 0, s, 0.2, 0.0], [0.0, 0.0])
     return Problem(
-        [0, 0, 0, 0, 0], 2, 5.0, rate, lambda x, c: ca.dot(c, c), lambda x: x - ca.DM([0, 0, 1, 0, 0]), guess=guess
+        [0, 0, 0, 0, 0],
+        2,
+        5.0,
+        rate,
+        lambda x, c: ca.dot(c, c),
+        lambda x: x - ca.DM([0, 0, 1, 0, 0]),
+        guess=guess,
     )
 
 
@@ -254,7 +289,9 @@ def cart_pole():
     end = lambda x: x - ca.DM([1, np.pi, 0, 0])
     limits = lambda t, x, c: ca.vertcat(c[0] - 20, -c[0] - 20, x[0] - 2, -x[0] - 2)
     guess = lambda s: ([s, np.pi * s, 0, 0], [0.0])
-    return Problem([0, 0, 0, 0], 1, 2.0, rate, lambda x, c: c[0] ** 2, end, limits, guess, intervals=(40, 80))
+    return Problem(
+        [0, 0, 0, 0], 1, 2.0, rate, lambda x, c: c[0] ** 2, end, limits, guess, intervals=(40, 80)
+    )
 
 
 def snakeboard():
@@ -279,10 +316,13 @@ def snakeboard():
     target = [0, 0, 0.3, 0, 0, 0, 0, 0]
 
     def guess(s):
-        return [0.0, 0.0, 0.3 * s, 0.5 * np.sin(2 * np.pi * s), 0.5 * np.sin(2 * np.pi * s), 0, 0, 0], [0.0, 0.0]
+        angles = [0.75 * np.sin(4 * np.pi * s), 0.3 * np.sin(6 * np.pi * s)]
+        return [np.sin(np.pi * s), 0.0, 0.3 * s, *angles, 0, 0, 0], [0.0, 0.0]
 
     cost = lambda x, c: ca.dot(c, c)
-    return Problem([0.0] * 8, 2, 5.0, rate, cost, lambda x: x - ca.DM(target), guess=guess, intervals=(40, 80))
+    return Problem(
+        [0.0] * 8, 2, 5.0, rate, cost, lambda x: x - ca.DM(target), guess=guess, intervals=(40, 80)
+    )
 
 
 def satellite(inertia=(1.0, 1.2, 1.5), wheel=0.1, angle=np.pi / 2, duration=10.0):
@@ -293,11 +333,20 @@ def satellite(inertia=(1.0, 1.2, 1.5), wheel=0.1, angle=np.pi / 2, duration=10.0
     def guess(s):
         turn = 2 * np.pi * s
         size = np.sqrt(angle * (4 * np.pi - angle)) / duration
-        return about_z(s * angle), [-size * inertia[0] / wheel * np.cos(turn), -size * inertia[1] / wheel * np.sin(turn)]
+        return about_z(s * angle), [
+            -size * inertia[0] / wheel * np.cos(turn),
+            -size * inertia[1] / wheel * np.sin(turn),
+        ]
 
     target = about_z(angle)
     return Problem(
-        [1, 0, 0, 0], 2, duration, rate, lambda x, c: ca.dot(c, c), lambda x: turned(x, target), guess=guess
+        [1, 0, 0, 0],
+        2,
+        duration,
+        rate,
+        lambda x, c: ca.dot(c, c),
+        lambda x: turned(x, target),
+        guess=guess,
     )
 
 
@@ -318,7 +367,9 @@ def falling_cat(bend=0.8, angle=np.pi):
     reach = ell * (F + B) @ e1
     moving = ca.jtimes(reach, b, db)
     skew = ca.vertcat(
-        ca.horzcat(0, -reach[2], reach[1]), ca.horzcat(reach[2], 0, -reach[0]), ca.horzcat(-reach[1], reach[0], 0)
+        ca.horzcat(0, -reach[2], reach[1]),
+        ca.horzcat(reach[2], 0, -reach[0]),
+        ca.horzcat(-reach[1], reach[0], 0),
     )
     locked = F @ I @ F.T + B @ I @ B.T - 0.5 * m * skew @ skew
     own = F @ I @ F.T @ wf + B @ I @ B.T @ wb + 0.5 * m * ca.cross(reach, moving)
@@ -336,7 +387,16 @@ def falling_cat(bend=0.8, angle=np.pi):
         return [np.cos(s * angle / 2), np.sin(s * angle / 2), 0, 0, *shape], rates
 
     end = lambda x: ca.vertcat(turned(x[:4], target), x[4:] - ca.DM([bend, 0]))
-    return Problem([1, 0, 0, 0, bend, 0], 2, 1.0, rate, lambda x, c: ca.dot(c, c), end, guess=guess, intervals=(40, 80))
+    return Problem(
+        [1, 0, 0, 0, bend, 0],
+        2,
+        1.0,
+        rate,
+        lambda x, c: ca.dot(c, c),
+        end,
+        guess=guess,
+        intervals=(40, 80),
+    )
 
 
 REST = np.array([0.0, -np.pi / 2, -np.pi / 2])
@@ -360,19 +420,26 @@ class Ball:
         moving = [ca.SX(3, 1), *[ca.jtimes(x, th, dth) for x in chi]]
         masses = [shell, mass, mass, mass]
         v = [
-            ca.cross(R @ omega, R @ x + radius * up) + R @ dx for x, dx in zip(arms, moving, strict=True)
+            ca.cross(R @ omega, R @ x + radius * up) + R @ dx
+            for x, dx in zip(arms, moving, strict=True)
         ]
         weights = [-m * g * up for m in masses]
         spin = 2 / 3 * shell * radius**2 * R @ omega
         q_dot = body_rate(q, omega)
         known = ((th, dth), (dth, c))
-        M, k = dalembert(v, masses, weights, [(R @ omega, spin, ca.SX(3, 1))], q, q_dot, omega, known)
+        M, k = dalembert(
+            v, masses, weights, [(R @ omega, spin, ca.SX(3, 1))], q, q_dot, omega, known
+        )
         omega_dot = solved(M, k)
         symbols, rates = ca.vertcat(q, omega, th, dth), ca.vertcat(q_dot, omega_dot, dth, c)
-        force = sum(m * (ca.jtimes(x, symbols, rates) + g * up) for m, x in zip(masses, v, strict=True))
+        force = sum(
+            m * (ca.jtimes(x, symbols, rates) + g * up) for m, x in zip(masses, v, strict=True)
+        )
         offset = (R @ (chi[0] + chi[1] + chi[2]))[:2] / rail
         place_dot = radius * ca.vertcat((R @ omega)[1], -(R @ omega)[0])
-        self.of = ca.Function("ball", [q, omega, th, dth, c], [ca.vertcat(q_dot, place_dot, omega_dot, dth, c)])
+        self.of = ca.Function(
+            "ball", [q, omega, th, dth, c], [ca.vertcat(q_dot, place_dot, omega_dot, dth, c)]
+        )
         self.contact = ca.Function("contact", [q, omega, th, dth, c], [force])
         self.offset = ca.Function("offset", [q, th], [offset])
 
@@ -389,31 +456,58 @@ class Ball:
 
         return end
 
-    def guess(self, target, bow=0.0, duration=4.0):
-        """Rolling along a bowed line, with the masses turned back against the rolling."""
+    def guess(self, target, theta, bow=0.0, duration=4.0):
+        """Rolling along a bowed line with the masses at theta(s)."""
         length = np.hypot(*target)
         along = np.array(target) / length
+        left = np.array([-along[1], along[0]])
 
         def guess(s):
-            way = 3 * s**2 - 2 * s**3
-            angle = way * length / self.radius
-            axis = np.array([-along[1], along[0], 0.0])
-            q = [np.cos(angle / 2), *(np.sin(angle / 2) * axis)]
-            place = way * np.array(target) + bow * np.sin(np.pi * way) * np.array([-along[1], along[0]])
-            back = np.array([0.0, axis[0], axis[1]]) * length / self.radius
-            speed = (6 * s - 6 * s**2) / duration
-            omega = axis * length / self.radius * speed
-            second = -back * (6 - 12 * s) / duration**2
-            return [*q, *place, *omega, *(REST - back * way), *(-back * speed)], second
+            way, h = 3 * s**2 - 2 * s**3, 1e-3
+            q = self.turned(target, s)
+            place = way * np.array(target) + bow * np.sin(np.pi * way) * left
+            omega = np.array([*left, 0.0]) * length / self.radius * 6 * s * (1 - s) / duration
+            a, b, c = theta(max(s - h, 0.0)), theta(s), theta(min(s + h, 1.0))
+            rate = (c - a) / (min(s + h, 1.0) - max(s - h, 0.0)) / duration
+            return [*q, *place, *omega, *b, *rate], np.zeros(3)
 
         return guess
+
+    def turned(self, target, s):
+        """The orientation after rolling straight over the share 3 s² − 2 s³ of the way."""
+        length = np.hypot(*target)
+        angle = (3 * s**2 - 2 * s**3) * length / self.radius
+        axis = np.array([-target[1], target[0], 0.0]) / length
+        return [np.cos(angle / 2), *(np.sin(angle / 2) * axis)]
+
+    def in_balance(self, target):
+        """s ↦ θ with the masses' centre below the ball's along the straight way, by Newton's method."""
+        q, th = ca.SX.sym("q", 4), ca.SX.sym("th", 3)
+        offset = self.offset(q, th)
+        both = ca.Function("both", [q, th], [offset, ca.jacobian(offset, th)])
+        shares, theta, rows = np.linspace(0, 1, 201), REST.copy(), []
+        for s in shares:
+            for _ in range(6):
+                r, J = (np.array(x) for x in both(self.turned(target, s), theta))
+                theta = theta - (J.T @ np.linalg.solve(J @ J.T + 1e-9 * np.eye(2), r)).ravel()
+            rows.append(theta)
+        table = np.array(rows)
+        return lambda s: np.array([np.interp(s, shares, column) for column in table.T])
 
 
 def ball_to_point():
     ball, target = Ball(0.1, 0.07), (0.5, 0.25)
     start = [1, 0, 0, 0, 0, 0, 0, 0, 0, *REST, 0, 0, 0]
     cost = lambda x, c: ca.dot(c, c)
-    return Problem(start, 3, 4.0, ball.rate, cost, ball.end(target), guess=ball.guess(target))
+    return Problem(
+        start,
+        3,
+        4.0,
+        ball.rate,
+        cost,
+        ball.end(target),
+        guess=ball.guess(target, ball.in_balance(target)),
+    )
 
 
 def ball_obstacle():
@@ -428,8 +522,16 @@ def ball_obstacle():
         return ca.vertcat(away, slip, -force[2], *rails)
 
     cost = lambda x, c: ca.dot(c, c)
-    found = Problem(start, 3, 4.0, ball.rate, cost, ball.end(target), path, ball.guess(target, 0.2))
-    found.intervals = (40, 80)
+
+    def theta(s):
+        aside, way = min(2 * s, 1.0), 3 * s**2 - 2 * s**3
+        turn = 0.5 * np.pi * (3 * aside**2 - 2 * aside**3)
+        return REST + np.array([-turn, turn, -way / 0.15 - turn])
+
+    found = Problem(
+        start, 3, 4.0, ball.rate, cost, ball.end(target), path, ball.guess(target, theta, 0.3)
+    )
+    found.intervals = (20, 40)
     return found
 
 
@@ -454,7 +556,9 @@ def pendulum_ball():
     state, state_dot = ca.vertcat(q, th), ca.vertcat(body_rate(q, omega), dth)
     M, k = dalembert(v, masses, [-m * g * up for m in masses], spins, state, state_dot, u)
     place_dot = radius * ca.vertcat((R @ omega)[1], -(R @ omega)[0])
-    of = ca.Function("of", [q, th, u, c], [ca.vertcat(body_rate(q, omega), place_dot, dth, solved(M, k))])
+    of = ca.Function(
+        "of", [q, th, u, c], [ca.vertcat(body_rate(q, omega), place_dot, dth, solved(M, k))]
+    )
     offset = ca.Function("offset", [q, th], [(R @ (chi[0] + chi[1]))[:2] / arm])
     target = (0.6, 0.3)
 
@@ -464,11 +568,23 @@ def pendulum_ball():
         angle, axis = way * length / radius, np.array([-target[1], target[0], 0]) / length
         turn = [np.cos(angle / 2), *(np.sin(angle / 2) * axis)]
         spin = (6 * s - 6 * s**2) / 4.0 * length / radius * axis
-        return [*turn, *(way * np.array(target)), *(-angle * axis[:2]), *spin, *(-spin[:2])], [0.0, 0.0]
+        return [*turn, *(way * np.array(target)), *(-angle * axis[:2]), *spin, *(-spin[:2])], [
+            0.0,
+            0.0,
+        ]
 
     rate = lambda x, c: of(x[:4], x[6:8], x[8:], c)
     end = lambda x: ca.vertcat(x[4:6] - ca.DM(target), x[8:], offset(x[:4], x[6:8]))
-    return Problem([1, *[0] * 12], 2, 4.0, rate, lambda x, c: ca.dot(c, c), end, guess=guess)
+    return Problem(
+        [1, *[0] * 12],
+        2,
+        4.0,
+        rate,
+        lambda x, c: ca.dot(c, c),
+        end,
+        guess=guess,
+        intervals=(40, 80),
+    )
 
 
 PROBLEMS = {
@@ -497,7 +613,10 @@ def main(names: list[str]) -> None:
         problem = make()
         rows = [solve(problem, problem.intervals[0])]
         rows.append(solve(problem, problem.intervals[1], rows[0][-1]))
-        words = "  ".join(f"N={n}: {r[0]:.13g} ({r[1]} it, {1e3 * r[2]:.0f} ms, {r[3]})" for n, r in zip(problem.intervals, rows))
+        words = "  ".join(
+            f"N={n}: {r[0]:.13g} ({r[1]} it, {1e3 * r[2]:.0f} ms, {r[3]})"
+            for n, r in zip(problem.intervals, rows, strict=True)
+        )
         print(f"{name:32s} {words}", flush=True)
 
 

@@ -115,9 +115,7 @@ def _status(result: Result, certificate: Certificate) -> tuple[str, str]:
 def _lead(result: Result, certificate: Certificate) -> str:
     if not certificate.holds:
         return "The best control that was found; its certificate does not hold."
-    return (
-        f"An optimal control with cost J = {result.cost:.8g}, a {certificate.second_order}: its certificate holds."
-    )
+    return f"An optimal control with cost J = {result.cost:.8g}, a {certificate.second_order}: its certificate holds."
 
 
 def proof(certificate: Certificate) -> dict[str, Any]:

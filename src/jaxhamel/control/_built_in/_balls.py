@@ -4,13 +4,16 @@ from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array
 
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Time
 from jaxhamel.control._built_in._parts import ConditionsAtEnd, least_effort, number, smooth_step
 from jaxhamel.control._collocation._limits import PathLimit
+from jaxhamel.control._problem._curves import Spline
 from jaxhamel.control._problem._problem import ControlProblem
 from jaxhamel.geometry import SO3, quaternion_matrix
 from jaxhamel.mechanics import MovingParts
@@ -68,32 +71,65 @@ def ball_to_point(
     duration: ArrayLike = 4.0,
     *,
     system: RollingBall | None = None,
-    constraints: tuple[PathLimit, ...] = (),
-    bow: ArrayLike = 0.0,
 ) -> ControlProblem:
     r"""A ball driven by masses on rails rolls from rest to rest with least ∫ |θ̈|² dt.
 
     It ends in balance: the centre of the masses is above the point of contact. Its orientation and the masses' positions
-    at the end are free.
+    at the end are free. The guess rolls straight, with the masses in balance at all times.
 
-    **Arguments:** `x`, `y`: where it ends [m]; `duration` [s]; `system`: a ball with three masses of equal size; by
-    default of radius 0.1 m with rails of 0.07 m; `constraints`: further ones; `bow`: how far the guess leaves the straight
-    line, to its left [m].
+    **Arguments:** `x`, `y`: where it ends [m]; `duration` [s]; `system`: a ball with three masses of equal size, which are
+    in balance at (0, −π/2, −π/2); by default of radius 0.1 m with rails of 0.07 m.
 
-    **Returns:** a `ControlProblem` of the `MovingParts` of the ball.
+    **Returns:** a `ControlProblem` of the `MovingParts` of the ball. For the defaults J = 4.3328672.
     """
     ball = three_mass_ball(0.1, 0.07) if system is None else system
-    driven, rest = MovingParts(ball), jnp.asarray(REST, jnp.result_type(float))
     place = jnp.stack([number(x), number(y)])
     rolling = rolling_straight(ball.radius, place, number(duration))
+    parts = in_balance(ball.rails, lambda s: rolling(s)[0])
+    return _rolling_problem(ball, place, duration, (), parts)
+
+
+def in_balance(rails: Any, orientation: Callable[[Array], Array]) -> Spline:
+    """s ↦ θ on [0, 1], with the masses' centre below the ball's in every orientation: Newton's method along the way, with
+    the smallest changes of θ.
+    """
+    rest = jnp.asarray(REST, jnp.result_type(float))
+    shares = jnp.linspace(0.0, 1.0, 201)
+
+    def balanced(theta, s):
+        turned = quaternion_matrix(orientation(s))[:2]
+        offset = lambda theta: turned @ jnp.mean(rails(theta), axis=0)  # noqa: E731
+        size = jnp.mean(jnp.sum(rails(rest) ** 2, axis=1))
+        for _ in range(4):
+            slope = jax.jacfwd(offset)(theta)
+            gram = slope @ slope.T + 1e-3 * size * jnp.eye(2)
+            theta = theta - slope.T @ jnp.linalg.solve(gram, offset(theta))
+        return theta, theta
+
+    _, table = jax.lax.scan(balanced, rest, shares)
+    return Spline.fit(np.asarray(shares), np.asarray(table), 20)
+
+
+def _rolling_problem(
+    ball: RollingBall,
+    place: Array,
+    duration: ArrayLike,
+    constraints: tuple[PathLimit, ...],
+    parts: Callable[[Array], Array],
+    bow: ArrayLike = 0.0,
+) -> ControlProblem:
+    """Least ∫ |θ̈|² dt to rest at a place; the guess has the masses at `parts`(s) and leaves the straight line by `bow`."""
+    driven, rest = MovingParts(ball), jnp.asarray(REST, jnp.result_type(float))
+    duration = number(duration)
+    rolling = rolling_straight(ball.radius, place, duration)
     left = jnp.stack([-place[1], place[0]]) / jnp.sqrt(jnp.sum(place * place))
+    rate = lambda s: jax.jvp(parts, (s,), (1.0 / duration,))[1]  # noqa: E731
 
     def guess(s):
         turned, at, turns = rolling(s)
-        # the masses on rails about e_3, e_1, e_2 turn back against the rolling
-        back = [-jnp.roll(turn, 1) for turn in turns]
+        theta, (rates, second) = parts(s), jax.jvp(rate, (s,), (1.0 / duration,))
         at = at + number(bow) * jnp.sin(jnp.pi * smooth_step(s)) * left
-        return (turned, at, rest + back[0]), jnp.concatenate([turns[1], back[1]]), back[2]
+        return (turned, at, theta), jnp.concatenate([turns[1], rates]), second
 
     start = ((SO3().identity(rest.dtype), jnp.zeros(2), rest), jnp.zeros(6))
     rails: Any = ball.rails
@@ -143,7 +179,7 @@ def ball_obstacle(
     duration: ArrayLike = 4.0,
     obstacle: ArrayLike = 0.1,
     friction: ArrayLike = 0.3,
-    rail: ArrayLike = 1.2,
+    rail: ArrayLike = 2.0,
     *,
     system: RollingBall | None = None,
 ) -> ControlProblem:
@@ -159,14 +195,21 @@ def ball_obstacle(
     distance, rail = number(distance), number(rail)
     middle = jnp.stack([0.5 * distance, jnp.zeros_like(distance)])
     clear = number(obstacle) + ball.radius
+
+    def parts(s):
+        """Two masses move to the axle, the third turns back against the rolling."""
+        aside, way = smooth_step(jnp.minimum(2.0 * s, 1.0)), smooth_step(s)
+        back = -way * distance / ball.radius
+        turn = 0.5 * jnp.pi * aside
+        return jnp.asarray(REST, s.dtype) + jnp.stack([-turn, turn, back - turn])
+
     limits = (
         PathLimit(Clearance(middle, clear), lower=0.0, name="distance to obstacle"),
         PathLimit(Grip(MovingParts(ball), number(friction)), lower=0.0, name="friction"),
         PathLimit(RailAngles((0, 1)), -rail, rail, name="rails"),
     )
-    return ball_to_point(
-        distance, 0.0, duration, system=ball, constraints=limits, bow=1.2 * clear
-    )
+    place = jnp.stack([distance, jnp.zeros_like(distance)])
+    return _rolling_problem(ball, place, duration, limits, parts, 1.2 * clear)
 
 
 class PendulumPositions(eqx.Module):

@@ -31,7 +31,9 @@ class CartPole(System):
     """
 
     cart_mass: Array = parameter("mass of the cart", "kg", (), positive=True, default=1.0)
-    pole_mass: Array = parameter("mass at the end of the pole", "kg", (), positive=True, default=0.3)
+    pole_mass: Array = parameter(
+        "mass at the end of the pole", "kg", (), positive=True, default=0.3
+    )
     length: Array = parameter("length of the pole", "m", (), positive=True, default=0.5)
     gravity: Array = parameter("acceleration of gravity", "m/s²", (), least=0.0, default=9.81)
 

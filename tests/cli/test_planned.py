@@ -1,0 +1,176 @@
+"""`jaxhamel control` on tasks that collocation solves: built-in problems, a user's own system, how they end.
+
+The cost of the satellite is a circle on the sphere (docs/optimal_control_problems.md); that of the cart is 12 m² d²/T³
+(Bryson and Ho 1975, ch. 2), and a transfer takes at least the force 4 m d/T², half the time each way.
+"""
+
+import csv
+import json
+import math
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from jaxhamel.cli._app import app
+from jaxhamel.cli._objects._plan import PROBLEMS, build_plan
+from jaxhamel.cli._objects._prepared import PreparedRun
+from jaxhamel.cli._results._plan_motion import Interpolated
+from jaxhamel.cli._scenario._plan_schema import BUILT_IN
+from jaxhamel.cli._scenario._scenario import built_in, load
+from jaxhamel.cli._scenario._validate import ScenarioError
+
+OWN = """
+import jax
+import jax.numpy as jnp
+import jaxhamel
+
+
+class Cart(jaxhamel.System):
+    mass: jax.Array = jaxhamel.parameter("of the cart", "kg", (), positive=True, example=2.0)
+    space = jaxhamel.Euclidean(1)
+    n_controls = 1
+
+    def lagrangian(self, t, q, v):
+        return 0.5 * self.mass * jnp.sum(v * v)
+
+    def force(self, t, q, v, control):
+        return jnp.zeros_like(v) if control is None else control
+"""
+TASK = """
+[system]
+mass = 2.0
+
+[initial]
+q = [1.0]
+
+[task]
+path = "to-point"
+duration = 2.0
+q = [4.0]
+u = [0.0]
+
+[method]
+intervals = 2
+degree = 3
+"""
+
+
+def jaxhamel(*arguments):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def changes(*pairs):
+    return [part for pair in pairs for part in ("--set", pair)]
+
+
+def summary(folder):
+    return json.loads((folder / "summary.json").read_text(encoding="utf-8"))
+
+
+@pytest.fixture
+def cart(tmp_path):
+    (tmp_path / "cart.py").write_text(OWN, encoding="utf-8")
+    (tmp_path / "cart.toml").write_text(TASK, encoding="utf-8")
+    return [tmp_path / "cart.toml", "--system", f"{tmp_path / 'cart.py'}:Cart"]
+
+
+def test_satellite_turns_at_the_cost_of_a_circle_on_the_sphere(tmp_path):
+    """A cold start from the command line, with other numbers than the scenario's: equal moments, 2 rad in 8 s."""
+    changed = changes(
+        "system.inertia=[0.8,0.8,1.1]",
+        "system.wheel_inertia=0.05",
+        "task.angle=2.0",
+        "task.duration=8.0",
+        "method.intervals=10",
+    )
+    result = jaxhamel("control", "satellite-turn", "--out", tmp_path, *changed)
+    assert result.exit_code == 0, result.stderr
+    said = summary(tmp_path)
+    wanted = (0.8 / 0.05) ** 2 * 2.0 * (4 * math.pi - 2.0) / 8.0
+    assert said["reached"]["cost"] == pytest.approx(wanted, rel=1e-8)
+    assert said["reached"]["end_time"] == 8.0
+    assert said["certificate"]["holds"] is True
+    assert said["certificate"]["stationarity"] < 1e-8
+    assert said["certificate"]["violation"] < 1e-7
+    assert said["certificate"]["second_order"] in ("strict minimum", "minimum, not isolated")
+    assert set(said["files"]) == {path.name for path in tmp_path.iterdir()}
+    assert {"control.png", "costates.png", "control.csv", "costates.csv"} <= set(said["files"])
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "its certificate holds" in page
+    assert "Costates" in page
+    with open(tmp_path / "control.csv", encoding="utf-8", newline="") as file:
+        header, *rows = csv.reader(file)
+    assert header == ["t", "wheel_rate_1", "wheel_rate_2"]
+    t, *rates = np.array(rows, dtype=float).T
+    assert np.trapezoid(sum(x**2 for x in rates), t) == pytest.approx(wanted, rel=1e-3)
+
+
+def test_own_system_is_taken_to_a_point_within_limits(tmp_path, cart):
+    """F = 12 m d/T² (½ − t/T); with |F| ≤ 5 N, where 6 N are needed, nothing is found and the exit status says so."""
+    result = jaxhamel("control", *cart, "--out", tmp_path / "free", "--quiet")
+    assert result.exit_code == 0, result.stderr
+    reached = summary(tmp_path / "free")["reached"]
+    assert reached["cost"] == pytest.approx(12 * 2.0**2 * 3.0**2 / 2.0**3, rel=1e-10)
+    contradictory = changes("task.lower=[-5.0]", "task.upper=[5.0]")  # bang-bang takes 6 N
+    result = jaxhamel("control", *cart, "--out", tmp_path / "weak", *contradictory)
+    assert result.exit_code == 1
+    assert "no optimum was proved" in result.stderr
+    said = summary(tmp_path / "weak")
+    assert said["status"] == "failed"
+    assert said["certificate"]["holds"] is False
+    assert (tmp_path / "weak" / "report.html").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("task.angel=1", "`task.angel` is not a key of `task` of a \"satellite-turn\" (it is 1). Did you mean `angle`?"),
+        ("task.duration=0", "`task.duration` is 0; it must be a number larger than 0 (s): time of the whole motion."),
+        ("system.wheel_inertia=-1", "`system.wheel_inertia` is -1; it must be a number larger than 0 (kg m²)"),
+        ("time.samples=10", "`time` has no effect on this task: `task.duration` decides when it ends"),
+        ("initial.q=[1,0,0,0]", '`initial` has no effect on the task "satellite-turn", which defines both ends.'),
+        ("control.value=[1]", "`control` has no effect on this task: the task finds the control."),
+        ("solver.dt=0.1", "`solver` has no effect on this task: the method is collocation"),
+        ("method.degree=11", "`method.degree` is 11; it must be a whole number of 1 or more, at most 9"),
+        ("method.intervals=1000000000000", "`method.intervals` is 1e+12; that takes"),
+    ],
+)  # fmt: skip
+def test_bad_task_is_one_line(tmp_path, change, message):
+    out = tmp_path / "out"
+    result = jaxhamel("control", "satellite-turn", "--out", out, "--set", change)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert not out.exists()
+
+
+def test_a_problem_is_one_of_its_own_kind_of_system():
+    tables = load("sleigh-park").tables
+    disk = PreparedRun.of(load("disk-to-point"))
+    wrong = disk.but(disk.system, disk.q0, disk.u0, None)
+    object.__setattr__(wrong, "scenario", type(disk.scenario)("mine", {**tables}))
+    with pytest.raises(ScenarioError, match=r'is a ActuatedDisk; the task "sleigh-park" is one of'):
+        build_plan(wrong)
+
+
+def test_method_of_collocation_is_refused_by_other_tasks():
+    with pytest.raises(ScenarioError, match="`method` has no effect on this scenario"):
+        load("circle", ["method.intervals=3"])
+
+
+def test_every_built_in_problem_is_a_scenario_and_a_function():
+    assert set(BUILT_IN) == set(PROBLEMS)
+    assert set(BUILT_IN) <= set(built_in())
+    assert all(built_in()[name].commands == ("control",) for name in BUILT_IN)
+
+
+def test_parts_move_along_polynomials_of_degree_five():
+    """Which are exact for θ = t⁵ − 2 t³ + t, with their first two rates."""
+    ts = jnp.array([0.0, 0.3, 1.1])
+    p = np.poly1d([1.0, 0.0, -2.0, 0.0, 1.0, 0.0])
+    sampled = [jnp.asarray(d(np.asarray(ts)))[:, None] for d in (p, p.deriv(), p.deriv(2))]
+    curve = Interpolated(ts, *sampled)
+    for t in (0.0, 0.1, 0.3, 0.8, 1.1):
+        np.testing.assert_allclose(curve(t), [p(t)], atol=1e-14)
