@@ -206,6 +206,8 @@ ALL = (
         systems.ChaplyginSleigh,
         {"mass": 2.0, "inertia": 0.3, "offset": -0.4},
         ("mass", "inertia"),
+        control=Constant(jnp.array([0.3, -0.2])),
+        value=jnp.array([0.3, -0.2]),
     ),
     Case(
         systems.KnifeEdge,

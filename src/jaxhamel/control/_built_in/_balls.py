@@ -25,12 +25,13 @@ REST = (0.0, -0.5 * jnp.pi, -0.5 * jnp.pi)  # the masses' centre is below the ba
 def three_mass_ball(radius: float, rail: float) -> RollingBall:
     """A ball with a thin shell of 1 kg and three masses of 0.5 kg on circular rails in its three coordinate planes."""
     rails = CircularRails(
-        radius=[rail] * 3,
-        normal=[[0.0, 0.0, 1.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]],
-        zero=[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]],
+        radius=number([rail] * 3),
+        normal=number([[0.0, 0.0, 1.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]),
+        zero=number([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]),
     )
-    shell = [2.0 / 3.0 * radius**2] * 3
-    return RollingBall(radius, 1.0, shell, [0.0] * 3, [0.5] * 3, rails)
+    shell = number([2.0 / 3.0 * radius**2] * 3)
+    masses = number([0.5] * 3)
+    return RollingBall(number(radius), number(1.0), shell, number([0.0] * 3), masses, rails)
 
 
 class AtRestThere(eqx.Module):
@@ -253,13 +254,13 @@ def pendulum_ball_to_point(
 def standard_pendulum_ball() -> RollingPendulumBall:
     """A ball of 0.2 m and 1 kg with two pendula of 0.5 kg and 0.1 m about e_1 and e_2."""
     return RollingPendulumBall(
-        radius=0.2,
-        shell_mass=1.0,
-        shell_inertia=[0.03] * 3,
-        shell_com=[0.0] * 3,
-        masses=[0.5] * 2,
-        inertias=[[0.001] * 3] * 2,
-        pivots=[[0.0] * 3] * 2,
-        axes=[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]],
-        coms=[[0.0, 0.0, -0.1]] * 2,
+        radius=number(0.2),
+        shell_mass=number(1.0),
+        shell_inertia=number([0.03] * 3),
+        shell_com=number([0.0] * 3),
+        masses=number([0.5] * 2),
+        inertias=number([[0.001] * 3] * 2),
+        pivots=number([[0.0] * 3] * 2),
+        axes=number([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]),
+        coms=number([[0.0, 0.0, -0.1]] * 2),
     )

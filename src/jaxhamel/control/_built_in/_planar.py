@@ -49,8 +49,8 @@ def disk_to_point(
 
 def standard_disk() -> ActuatedDisk:
     """The disk of Putkaradze and Rogers 2018, eq. (3.39), with m_0 = 4, d_2 = 1 and one mass 1 on a circle of 0.8."""
-    rails = CircularRails(radius=[0.8], normal=[[0.0, -1.0, 0.0]], zero=[[1.0, 0.0, 0.0]])
-    return ActuatedDisk(1.0, 4.0, 1.0, masses=[1.0], rails=rails)
+    rails = CircularRails(number([0.8]), number([[0.0, -1.0, 0.0]]), number([[1.0, 0.0, 0.0]]))
+    return ActuatedDisk(number(1.0), number(4.0), number(1.0), masses=number([1.0]), rails=rails)
 
 
 class Behind(eqx.Module):
@@ -90,7 +90,7 @@ def unicycle_sideways(
 
     **Returns:** a `ControlProblem` of the `Kinematic` knife edge. For the defaults J = 11.1581587152.
     """
-    blade = KnifeEdge(1.0, 1.0, 0.0) if system is None else system
+    blade = KnifeEdge(number(1.0), number(1.0), number(0.0)) if system is None else system
     shift, duration = number(shift), number(duration)
     end = jnp.zeros(3).at[2].set(shift)
 
@@ -121,7 +121,7 @@ def sleigh_park(
 
     **Returns:** a `ControlProblem`. For the defaults J = 5.94025427607, and 4.46587180252 with the offset 0.
     """
-    sleigh = ChaplyginSleigh(1.0, 1.0, 0.5) if system is None else system
+    sleigh = ChaplyginSleigh(number(1.0), number(1.0), number(0.5)) if system is None else system
     end = jnp.zeros(3).at[2].set(number(shift))
 
     def guess(s):
@@ -143,7 +143,7 @@ def snakeboard_park(
 
     **Returns:** a `ControlProblem`. For the defaults J = 0.229995619170.
     """
-    board = CoupledSnakeboard(3.0, 0.11, 0.05, 0.013, 0.3) if system is None else system
+    board = standard_snakeboard() if system is None else system
     start = (jnp.zeros(3), jnp.zeros(2))
     end = (jnp.zeros(3).at[2].set(number(shift)), jnp.zeros(2))
 
@@ -154,6 +154,11 @@ def snakeboard_park(
 
     there = StateAtEnd(q=end, u=jnp.zeros(3))
     return least_effort(board, (start, jnp.zeros(3)), duration, (there,), guess)
+
+
+def standard_snakeboard() -> CoupledSnakeboard:
+    """m = 3, J = 0.11, J_r = 0.05, J_w = 0.013, ℓ = 0.3."""
+    return CoupledSnakeboard(*map(number, (3.0, 0.11, 0.05, 0.013, 0.3)))
 
 
 class ControlItself(eqx.Module):

@@ -29,7 +29,11 @@ def plate_ball(
     **Returns:** a `ControlProblem` of the `Kinematic` ball, whose controls are the centre's velocity ż. For the defaults
     J = 30.6326881525, and 62.3108150058 for ψ = π (the problem of Jurdjevic 1993).
     """
-    ball = NonSpinningBall(1.0, 1.0, [0.4, 0.4, 0.4]) if system is None else system
+    ball = (
+        NonSpinningBall(number(1.0), number(1.0), number([0.4, 0.4, 0.4]))
+        if system is None
+        else system
+    )
     angle, duration = number(angle), number(duration)
     shift = number(shift)
     shift = jnp.stack([shift, jnp.zeros_like(shift)]) if shift.ndim == 0 else shift
@@ -74,8 +78,8 @@ def satellite_turn(
 
     start = (SO3().identity(angle.dtype), jnp.zeros(2))
     there = ConditionsAtEnd(FactorAtEnd(SO3(), about_z(angle)), name="orientation at the end")
-    system = Kinematic(ZeroMomentum(satellite))
-    return least_effort(system, (start, jnp.zeros(0)), duration, (there,), guess)
+    driven = Kinematic(ZeroMomentum(satellite))
+    return least_effort(driven, (start, jnp.zeros(0)), duration, (there,), guess)
 
 
 def falling_cat(
@@ -106,5 +110,5 @@ def falling_cat(
     shape = jnp.stack([bend, jnp.zeros_like(bend)])
     start = SO3().identity(angle.dtype)
     there = StateAtEnd(q=(about_x(angle), shape))
-    system = Kinematic(ZeroMomentum(cat))
-    return least_effort(system, ((start, shape), jnp.zeros(0)), duration, (there,), guess)
+    driven = Kinematic(ZeroMomentum(cat))
+    return least_effort(driven, ((start, shape), jnp.zeros(0)), duration, (there,), guess)
