@@ -17,9 +17,9 @@ from jaxhamel.geometry import (
     quaternion_multiply,
     quaternion_rotate,
 )
-from jaxhamel.mechanics import System
+from jaxhamel.mechanics import System, symmetric_solve
 from jaxhamel.mechanics._checks._system import check_control_value
-from jaxhamel.mechanics._description._declarations import OMEGA, ORIENTATION, Part, State
+from jaxhamel.mechanics._description._declarations import ORIENTATION, Part, State
 from jaxhamel.mechanics._description._drawing import Place, Shape, ring, segment
 from jaxhamel.systems._parameters import parameter
 
@@ -33,14 +33,16 @@ class FallingCat(System):
         L = ½ ω_+·I ω_+ + ½ ω_−·I ω_− + ¼ m |ρ̇|² ,   I = diag(I_a, I_t, I_t) in each half's own axes,   on SO(3) × R² .
 
     M is halfway between both halves, e_1 along the spine. The bend b is perpendicular to the spine: the halves bend by |b|
-    and have no twist against each other. At zero momentum (`jaxhamel.mechanics.ZeroMomentum`) a closed path of b turns the
-    cat over.
+    and have no twist against each other. The angular momentum is zero, which is the constraint
+
+        ω + A(b) ḃ = 0 ,    A = L⁻¹ K ,    L = Σ R I Rᵀ + ½ m (|ρ|² 1 − ρ ρᵀ) ,    K ḃ = Σ R I Rᵀ w + ½ m ρ × ρ̇
+
+    with w the angular velocity of a half relative to M. A closed path of b turns the cat over.
 
     **Arguments:** `mass`: m of each half [kg]; `length`: ℓ from the joint to a half's centre of mass [m];
     `axial_inertia`: I_a, `transverse_inertia`: I_t of each half about its centre of mass [kg m²].
 
-    Configuration `q = (quaternion of M (4,), b (2,) [rad])`; `u = (ω of M, ḃ)` [rad/s]; control: the moments dual to b,
-    `(2,)` [N m].
+    Configuration `q = (quaternion of M (4,), b (2,) [rad])`; `u = ḃ` [rad/s]; control: the moments dual to b, `(2,)` [N m].
 
     **Raises:** `ValueError` for parameters that are not physical.
 
@@ -59,10 +61,11 @@ class FallingCat(System):
     )
 
     space: ClassVar[Product] = Product(SO3(), Euclidean(2))
+    n_constraints = 3
     n_controls: ClassVar[int | None] = 2
     state_names: ClassVar[State | None] = State(
         (ORIENTATION, Part("bend", ("b_1", "b_2"), "rad", "about e2 and e3")),
-        (OMEGA, Part("bend_rate", ("b_1_dot", "b_2_dot"), "rad/s", "of the bend")),
+        (Part("bend_rate", ("b_1_dot", "b_2_dot"), "rad/s", "of the bend")),
     )
 
     def __check_init__(self) -> None:
@@ -71,13 +74,37 @@ class FallingCat(System):
 
     def lagrangian(self, t: Time, q: Configuration, v: Velocity) -> Scalar:
         halves, moving = jax.jvp(_halves, (q[1],), (v[3:],))
-        inertia = jnp.stack([self.axial_inertia, *[self.transverse_inertia] * 2])
-        own = jnp.einsum("hji,hjk->hik", halves, moving)  # Rᵀ Ṙ, skew
-        bending = jnp.stack([own[:, 2, 1], own[:, 0, 2], own[:, 1, 0]], axis=1)
-        spins = jnp.einsum("hji,j->hi", halves, v[:3]) + bending
-        reach, opening = jnp.sum(halves[:, :, 0], axis=0), jnp.sum(moving[:, :, 0], axis=0)
+        spins = jnp.einsum("hji,j->hi", halves, v[:3]) + _spins(halves, moving)
+        reach, opening = _reach(halves), _reach(moving)
         apart = self.length * (jnp.cross(v[:3], reach) + opening)
-        return 0.5 * jnp.sum(spins**2 @ inertia) + 0.25 * self.mass * jnp.dot(apart, apart)
+        turning = jnp.sum(spins**2 @ self._moments())
+        return 0.5 * turning + 0.25 * self.mass * jnp.dot(apart, apart)
+
+    def connection(self, b: Float[Array, " 2"]) -> Float[Array, "3 2"]:
+        """A(b) = L⁻¹ K."""
+        push = lambda db: jax.jvp(_halves, (b,), (db,))  # noqa: E731
+        halves, moving = jax.vmap(push, out_axes=(None, 0))(jnp.eye(2, dtype=b.dtype))
+        moments, reach = self._moments(), _reach(halves)
+        inertia = jnp.einsum("hij,j,hkj->ik", halves, moments, halves)
+        apart = 0.5 * self.mass * self.length**2
+        square = jnp.dot(reach, reach) * jnp.eye(3, dtype=b.dtype) - jnp.outer(reach, reach)
+
+        def momentum(moving):
+            own = jnp.einsum("hij,j,hj->i", halves, moments, _spins(halves, moving))
+            return own + apart * jnp.cross(reach, _reach(moving))
+
+        return symmetric_solve(inertia + apart * square, jax.vmap(momentum)(moving).T)
+
+    def frame(self, t: Time, q: Configuration) -> Float[Array, "5 5"]:
+        """u = (ω + A ḃ, ḃ)."""
+        return with_connection(self.connection(q[1]))
+
+    def inverse_frame(self, t: Time, q: Configuration) -> Float[Array, "5 5"]:
+        return with_connection(-self.connection(q[1]))
+
+    def _moments(self) -> Float[Array, " 3"]:
+        """(I_a, I_t, I_t)."""
+        return jnp.stack([self.axial_inertia, *[self.transverse_inertia] * 2])
 
     def force(self, t: Time, q: Configuration, v: Velocity, control: Control) -> Float[Array, " 5"]:
         """(0, 0, 0, τ)."""
@@ -112,6 +139,23 @@ def _half(length: float, radius: float) -> Shape:
         for y in (-0.5 * radius, 0.5 * radius)
     ]
     return Shape([*rings, segment((0, 0, 0), (length, 0, 0)), *legs])
+
+
+def with_connection(A: Float[Array, "3 2"]) -> Float[Array, "5 5"]:
+    """[[1, A], [0, 1]]."""
+    eye = lambda n: jnp.eye(n, dtype=A.dtype)  # noqa: E731
+    return jnp.block([[eye(3), A], [jnp.zeros_like(A.T), eye(2)]])
+
+
+def _spins(halves: Float[Array, "2 3 3"], moving: Float[Array, "2 3 3"]) -> Float[Array, "2 3"]:
+    """The angular velocity of each half relative to M in the half's axes, from Rᵀ Ṙ."""
+    own = jnp.einsum("hji,hjk->hik", halves, moving)
+    return jnp.stack([own[:, 2, 1], own[:, 0, 2], own[:, 1, 0]], axis=1)
+
+
+def _reach(halves: Float[Array, "2 3 3"]) -> Float[Array, " 3"]:
+    """(R_+ + R_−) e_1."""
+    return jnp.sum(halves[:, :, 0], axis=0)
 
 
 def _bend(b: Float[Array, " 2"]) -> Float[Array, " 3"]:

@@ -9,7 +9,7 @@ from jaxhamel.control._built_in._two_wheel_satellite import TwoWheelSatellite
 from jaxhamel.control._problem._costs import StateAtEnd
 from jaxhamel.control._problem._problem import ControlProblem
 from jaxhamel.geometry import SO3
-from jaxhamel.mechanics import Kinematic, ZeroMomentum
+from jaxhamel.mechanics import Kinematic
 from jaxhamel.mechanics._description._drawing import about_x, about_z
 from jaxhamel.systems import NonSpinningBall
 
@@ -61,7 +61,7 @@ def satellite_turn(
 
     **Arguments:** `angle` [rad]; `duration` [s]; `system`: the satellite. The wheels' angles at the end are free.
 
-    **Returns:** a `ControlProblem` of `Kinematic(ZeroMomentum(system))`. For the defaults J = 199.923721699. With equal
+    **Returns:** a `ControlProblem` of `Kinematic(system)`. For the defaults J = 199.923721699. With equal
     moments Θ_1 = Θ_2: J = (Θ_1/J_w)² ψ (4π − ψ)/T.
     """
     satellite = TwoWheelSatellite() if system is None else system
@@ -78,7 +78,7 @@ def satellite_turn(
 
     start = (SO3().identity(angle.dtype), jnp.zeros(2))
     there = ConditionsAtEnd(FactorAtEnd(SO3(), about_z(angle)), name="orientation at the end")
-    driven = Kinematic(ZeroMomentum(satellite))
+    driven = Kinematic(satellite)
     return least_effort(driven, (start, jnp.zeros(0)), duration, (there,), guess)
 
 
@@ -93,7 +93,7 @@ def falling_cat(
 
     **Arguments:** `angle` [rad]; `bend`: b_1 at both ends [rad]; `duration` [s]; `system`: the cat.
 
-    **Returns:** a `ControlProblem` of `Kinematic(ZeroMomentum(system))`, whose controls are the rates of the bend. For the
+    **Returns:** a `ControlProblem` of `Kinematic(system)`, whose controls are the rates of the bend. For the
     defaults J = 57.2326104701.
     """
     cat = FallingCat() if system is None else system
@@ -110,5 +110,5 @@ def falling_cat(
     shape = jnp.stack([bend, jnp.zeros_like(bend)])
     start = SO3().identity(angle.dtype)
     there = StateAtEnd(q=(about_x(angle), shape))
-    driven = Kinematic(ZeroMomentum(cat))
+    driven = Kinematic(cat)
     return least_effort(driven, ((start, shape), jnp.zeros(0)), duration, (there,), guess)

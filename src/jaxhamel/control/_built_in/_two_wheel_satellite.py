@@ -8,10 +8,11 @@ from jaxtyping import Array, Float
 
 from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control, Scalar, Time, Velocity
+from jaxhamel.control._built_in._falling_cat import with_connection
 from jaxhamel.geometry import SO3, Euclidean, Product, quaternion_multiply, quaternion_rotate
-from jaxhamel.mechanics import System
+from jaxhamel.mechanics import System, symmetric_solve
 from jaxhamel.mechanics._checks._system import check_control_value
-from jaxhamel.mechanics._description._declarations import OMEGA, ORIENTATION, Part, State
+from jaxhamel.mechanics._description._declarations import ORIENTATION, Part, State
 from jaxhamel.mechanics._description._drawing import Place, Shape, box_of, wheel
 from jaxhamel.systems._checks import check_inertia
 from jaxhamel.systems._parameters import INERTIA, inertia_matrix, parameter
@@ -20,16 +21,17 @@ from jaxhamel.systems._parameters import INERTIA, inertia_matrix, parameter
 class TwoWheelSatellite(System):
     r"""A satellite with two equal wheels about its axes e_1 and e_2, without its translation:
 
-        L = ½ ω·Θ ω + J (ω_1 φ̇_1 + ω_2 φ̇_2) + ½ J (φ̇_1² + φ̇_2²)    on SO(3) × R² .
+        L = ½ ω·Θ ω + J (ω_1 φ̇_1 + ω_2 φ̇_2) + ½ J (φ̇_1² + φ̇_2²)    on SO(3) × R² ,
+        Θ ω + J (φ̇_1, φ̇_2, 0) = 0 ,
 
-    At zero momentum (`jaxhamel.mechanics.ZeroMomentum`) Θ ω = −J (φ̇_1, φ̇_2, 0). With Θ diagonal no wheel turns it about
+    the second line being zero momentum, three constraints. With Θ diagonal no wheel turns it about
     e_3; a closed path of e_3 on the sphere, which encloses the area α, does so by α. If also Θ_1 = Θ_2, the turn by α in
     the time T takes ∫ φ̇_1² + φ̇_2² dt ≥ (Θ_1/J)² α (4π − α)/T, a circle on the sphere.
 
     **Arguments:** `inertia`: Θ of everything, wheels locked, about the centre of mass [kg m²], `(3,)` or `(3, 3)`;
     `wheel_inertia`: J of each wheel about its axis [kg m²].
 
-    Configuration `q = (quaternion (4,), wheel angles (2,))`; `u = (ω, φ̇)` [rad/s]; control: wheel torques `(2,)` [N m].
+    Configuration `q = (quaternion (4,), wheel angles (2,))`; `u = φ̇` [rad/s]; control: wheel torques `(2,)` [N m].
 
     **Raises:** `ValueError` for parameters that are not physical.
 
@@ -47,10 +49,11 @@ class TwoWheelSatellite(System):
     )
 
     space: ClassVar[Product] = Product(SO3(), Euclidean(2))
+    n_constraints = 3
     n_controls: ClassVar[int | None] = 2
     state_names: ClassVar[State | None] = State(
         (ORIENTATION, Part("angles", "wheel_angle", "rad", "of the wheels")),
-        (OMEGA, Part("rates", "wheel_rate", "rad/s", "of the wheels")),
+        (Part("rates", "wheel_rate", "rad/s", "of the wheels")),
     )
 
     def __check_init__(self) -> None:
@@ -61,6 +64,17 @@ class TwoWheelSatellite(System):
         omega, rates = v[:3], v[3:]
         body = 0.5 * jnp.dot(omega, inertia_matrix(self.inertia) @ omega)
         return body + self.wheel_inertia * jnp.dot(rates, omega[:2] + 0.5 * rates)
+
+    def frame(self, t: Time, q: Configuration) -> Float[Array, "5 5"]:
+        """u = (ω + J Θ⁻¹ (φ̇_1, φ̇_2, 0), φ̇)."""
+        return with_connection(self._connection())
+
+    def inverse_frame(self, t: Time, q: Configuration) -> Float[Array, "5 5"]:
+        return with_connection(-self._connection())
+
+    def _connection(self) -> Float[Array, "3 2"]:
+        axes = jnp.eye(3, dtype=self.wheel_inertia.dtype)[:, :2]
+        return symmetric_solve(inertia_matrix(self.inertia), self.wheel_inertia * axes)
 
     def locked(self) -> Float[Array, " 2"]:
         """Θ_11 and Θ_22, the moments about the wheels' axes."""
