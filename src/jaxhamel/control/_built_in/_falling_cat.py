@@ -65,7 +65,7 @@ class FallingCat(System):
     n_controls: ClassVar[int | None] = 2
     state_names: ClassVar[State | None] = State(
         (ORIENTATION, Part("bend", ("b_1", "b_2"), "rad", "about e2 and e3")),
-        (Part("bend_rate", ("b_1_dot", "b_2_dot"), "rad/s", "of the bend")),
+        (Part("bend_rate", ("b_1_dot", "b_2_dot"), "rad/s", "of the bend"),),
     )
 
     def __check_init__(self) -> None:

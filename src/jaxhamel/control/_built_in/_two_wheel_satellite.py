@@ -53,7 +53,7 @@ class TwoWheelSatellite(System):
     n_controls: ClassVar[int | None] = 2
     state_names: ClassVar[State | None] = State(
         (ORIENTATION, Part("angles", "wheel_angle", "rad", "of the wheels")),
-        (Part("rates", "wheel_rate", "rad/s", "of the wheels")),
+        (Part("rates", "wheel_rate", "rad/s", "of the wheels"),),
     )
 
     def __check_init__(self) -> None:
