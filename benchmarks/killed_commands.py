@@ -6,7 +6,8 @@
 Kinds: `kill` (`kill -9`), `interrupt` (Ctrl-C), `writers` (two commands in one folder), `full` (a small file system, which
 only root can make), `limit` (a file may not grow any longer), `vanish` (the folder is removed), `move` (it is renamed),
 `replace` (a file stands in its place). A command begins in an empty folder or in one with a whole result of another run, is
-hit after a random time or after a random number of changes in its folder, and is often run again to its end.
+hit after a random time or after a random number of changes in its folder, and is often run again to its end. A kill or
+Ctrl-C that comes after the end of the command is drawn again.
 
 Whatever happens, every file there is, byte for byte, of the run before or of this one; beside a `summary.json` all are of
 its run; the command that is run again ends as if nothing had happened; blocks of an ensemble that were on disk are not
@@ -52,6 +53,7 @@ SOURCES = {
 }
 TIMED = (".html", ".json")  # files with the seconds that they took
 KINDS = ("kill", "interrupt", "writers", "full", "limit", "vanish", "move", "replace")
+TRIES = 8
 LOSE = (
     "montecarlo",
     "new",
@@ -237,8 +239,8 @@ class Workplace:
 
 def hit_after(rng: random.Random, place: Workplace, name: str, out: Path) -> Callable[[int], bool]:
     """Waits for the moment; whether the process was still there."""
-    changes = rng.randint(1, place.changes[name] + 1) if rng.random() < 0.6 else None
-    seconds = rng.uniform(0.0, 0.03) if changes else rng.uniform(0.0, 1.05 * place.seconds[name])
+    changes = rng.randint(1, place.changes[name]) if rng.random() < 0.6 else None
+    seconds = rng.uniform(0.0, 0.03) if changes else rng.uniform(0.0, 0.98 * place.seconds[name])
 
     def wait(process: int) -> bool:
         count, before, until = 0, state(out), time.monotonic() + (300.0 if changes else seconds)
@@ -353,6 +355,20 @@ def fault(kind: str, name: str, rng: random.Random, place: Workplace, top: Path)
     return "ended before" if status == 0 else "met"
 
 
+def in_time(kind: str, name: str, rng: random.Random, place: Workplace, folder: Path) -> str:
+    """One fault, drawn again (at most `TRIES` times) where the command had ended before it came."""
+    found = ""
+    for _ in range(TRIES if kind in ("kill", "interrupt") else 1):
+        folder.mkdir()
+        try:
+            found = fault(kind, name, rng, place, folder)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+        if found != "ended before":
+            break
+    return found
+
+
 def _again(name: str, place: Workplace, out: Path, top: Path) -> None:
     """To its end, as if nothing had happened."""
     job, kept = JOBS[name], blocks(out)
@@ -404,15 +420,12 @@ def main() -> int:
         for number, kind in enumerate(asked.kind * asked.faults):
             rng = random.Random(f"{asked.seed} {kind} {number}")
             name = rng.choice(asked.commands)
-            folder = Path(top) / str(number)
-            folder.mkdir()
             try:
-                found = fault(kind, name, rng, place, folder)
+                found = in_time(kind, name, rng, place, Path(top) / str(number))
             except Wrong as error:
                 found = "wrong"
                 print(f"{number} {kind} {name}: {error}", flush=True)
             counts[kind, name, found] += 1
-            shutil.rmtree(folder, ignore_errors=True)
             if number % 25 == 24:
                 print(f"after {number + 1}: {dict(counts)}", flush=True)
     print(dict(counts))

@@ -15,6 +15,8 @@ from jaxhamel.mechanics import (
     modes,
     relative_equilibrium,
 )
+from jaxhamel.mechanics._stability._relative_equilibrium import free_mask
+from jaxhamel.mechanics._tangent import tangent_size
 from jaxhamel.systems import ChaplyginSleigh, HeavyTop, RollingDisk
 
 E3 = jnp.asarray([0.0, 0.0, 1.0])
@@ -228,6 +230,13 @@ def test_free_components():
 class Shaken(Hoop):
     def force(self, t, q, v, control):
         return jnp.sin(t) * jnp.ones_like(q)
+
+
+def test_mask_of_free_components():
+    """Its entries multiply steps: others than 0 and 1 would make them too long or too short."""
+    n = tangent_size(TOP)
+    np.testing.assert_array_equal(free_mask(TOP, None, float), np.ones(n))
+    np.testing.assert_array_equal(free_mask(TOP, [0, n - 1], float), np.eye(n)[0] + np.eye(n)[-1])
 
 
 def test_messages():

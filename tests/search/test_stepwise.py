@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from jaxhamel._search import _stepwise
+from jaxhamel._search._progress import Progress
 from jaxhamel._search._stepwise import At, Stepwise
 
 
@@ -28,3 +29,11 @@ def test_calls_ask_for_no_more_steps_than_are_left(monkeypatch, over_at):
     steps = over_at or 7
     np.testing.assert_array_equal(search.history["cost"], 1.0 / np.arange(1, steps + 1))
     assert ending.converged == (over_at is not None)
+
+
+def test_a_line_of_progress_has_what_the_method_has():
+    cost = Progress.of_cost(3, 0.25, 2.0, 9.0)
+    assert str(cost) == "   3   cost 0.25   2 s   9 s left"
+    assert cost.accepted
+    full = cost._replace(tracking_rms=0.01, defect=2e-3)
+    assert str(full) == "   3   cost 0.25   tracking 0.01 m   gaps 2.0e-03   2 s   9 s left"
