@@ -88,7 +88,11 @@ def test_plain_fields_are_keys_and_the_motion_is_the_oscillators(mine):
         ("none.py:Particle", (), "there is no file"),
         ("mine.toml:Particle", (), "it must be FILE.py:Class"),
         ("mine.py", (), "it must be FILE.py:Class"),
-        ("mine.py:Partical", (), "the file has no class Partical. Did you mean `Particle`? It has Particle."),
+        (
+            "mine.py:Partical",
+            (),
+            "the file has no class Partical. Did you mean `Particle`? It has Particle.",
+        ),
         ("mine.py:NUMBER", (), "NUMBER is a int, not a system"),
         ("mine.py:Particle", ("system.mas=1",), "`system.mas` is not a key of `system`"),
         (

@@ -164,3 +164,16 @@ def test_more_results_than_a_window_can_have():
     lowered = jax.jit(lanes(outer)).lower(x)
     assert lowered.as_text().count('"stablehlo.reduce_window"') > 1
     np.testing.assert_allclose(lowered.compile()(x), jax.vmap(outer)(x), rtol=1e-14)
+
+
+def test_without_kernels_windows_are_still_taken(monkeypatch):
+    """Where XLA refuses the kernel, only that is left out."""
+
+    def refuses(*transforms):
+        if len(transforms) == 2:
+            raise RuntimeError("no such kernel")
+        return [True]
+
+    monkeypatch.setattr(_one_loop, "_give_the_function", refuses)
+    monkeypatch.setattr(_one_loop, "OLDEST", (0, 0))
+    assert _one_loop._tried.__wrapped__() == [True, False]

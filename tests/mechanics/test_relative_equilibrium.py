@@ -15,7 +15,7 @@ from jaxhamel.mechanics import (
     modes,
     relative_equilibrium,
 )
-from jaxhamel.mechanics._stability._relative_equilibrium import free_mask
+from jaxhamel.mechanics._stability._relative_equilibrium import _damped, free_mask
 from jaxhamel.mechanics._tangent import tangent_size
 from jaxhamel.systems import ChaplyginSleigh, HeavyTop, RollingDisk
 
@@ -258,3 +258,11 @@ class Valley(System):
 
     def lagrangian(self, t, q, v):
         return 0.5 * jnp.dot(v, v) - 0.5 * self.stiffness * q[0] ** 2
+
+
+def test_damped_inverse():
+    """(JᵀJ + μ)⁻¹ Jᵀ, μ = 1e-6 ‖J‖² |R|²/(1 + |R|²)."""
+    J = np.random.default_rng(0).normal(size=(5, 3)) * [1.0, 1e-2, 1e-3]
+    mu = 1e-6 * np.linalg.norm(J, 2) ** 2 * 4.0 / 5.0
+    wanted = np.linalg.solve(J.T @ J + mu * np.eye(3), J.T)
+    np.testing.assert_allclose(_damped(jnp.asarray(J), jnp.asarray(4.0)), wanted, rtol=1e-9)

@@ -11,6 +11,7 @@ from scipy.special import ellipk
 
 from jaxhamel.mechanics import vector_field
 from jaxhamel.simulate import RESULTS, LieGroup, Projected, simulate
+from jaxhamel.simulate._simulate import most_steps
 from tests.simulate.small_systems import Body, Pendulum, Rolling, Runaway, Sines
 
 PENDULUM = Pendulum(jnp.asarray(2.0))
@@ -241,3 +242,12 @@ def test_progress_line_shows_the_time_left(capfd):
     run(dt=0.001)
     jax.effects_barrier()
     assert capfd.readouterr().err == ""
+
+
+def test_most_steps():
+    """Dense output keeps the stages of its steps; fixed steps are counted, in powers of two."""
+    ts = np.array([0.0, 1.0])
+    assert most_steps(7, ts, None, True) == 7
+    assert most_steps(None, ts, None, False) == 2**16
+    assert most_steps(None, ts, None, True) == 2**12
+    assert most_steps(None, ts, 1e-4, True) == 2**14

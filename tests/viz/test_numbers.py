@@ -6,8 +6,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from jaxhamel.mechanics import Part
 from jaxhamel.mechanics._description._drawing import Shape
-from jaxhamel.viz._motion import _numbers
+from jaxhamel.viz._motion import _charts_of, _numbers
 from jaxhamel.viz._motion._scene_of import _size, rows_drawn, scene_of
 from jaxhamel.viz._scene import Pose
 
@@ -79,3 +80,18 @@ def test_a_motion_is_drawn_as_long_as_its_numbers_can_be(wrong):
     assert len(scene.ts) == rows_drawn(run) == 3
     assert scene.extent < 10.0
     assert scene_of(Run(run.ts, run.q, run.u, wrong)) is None
+
+
+@pytest.mark.parametrize(
+    ("columns", "label"),
+    [(("angle", "x", "y"), "rad"), (("x", "y", "z"), "m"), (("angle", "x", "y", "z"), "rad")],
+)
+def test_unit_of_what_a_path_leaves_out(monkeypatch, columns, label):
+    """The path shows x and y; a part in "rad, m" leaves the angle, or the height where that moves."""
+    found = []
+    monkeypatch.setattr(_charts_of, "quantities_chart", lambda *given: found.append(given))
+    values = np.arange(4.0 * len(columns)).reshape(4, -1)
+    list(_charts_of._part_chart(None, Part("pose", columns, "rad, m"), values))
+    ((_, _, shown, _, _, said),) = found
+    assert said.split()[-1] == label
+    assert shown.shape[1] == len(set(columns) - {"x", "y"})
