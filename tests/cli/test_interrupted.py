@@ -119,10 +119,22 @@ def test_the_guard_is_gone_after_the_command():
     before = signal.getsignal(signal.SIGINT)
     guard = Guard()
     guard.begin()
-    assert guard.active() == (before is not signal.SIG_IGN)
+    assert guard.active()
     guard.finish()
     assert not guard.active()
     assert signal.getsignal(signal.SIGINT) == before
+
+
+def test_the_time_limit_holds_in_a_shells_background():
+    """Where SIGINT is ignored: a search that compiled for minutes went on."""
+    code = (
+        "import hashlib, signal; signal.signal(signal.SIGINT, signal.SIG_IGN); "
+        "from jaxhamel.cli._interrupt import guard; guard.begin(); guard.limit(1.0, 'too late'); "
+        "hashlib.pbkdf2_hmac('sha256', b'', b'', 2**31 - 1)"
+    )
+    run = [sys.executable, "-c", code]
+    found = subprocess.run(run, capture_output=True, text=True, timeout=30, check=False)
+    assert (found.returncode, found.stderr) == (1, "jaxhamel: too late\n")
 
 
 @pytest.mark.parametrize(

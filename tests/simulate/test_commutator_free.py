@@ -10,6 +10,7 @@ import pytest
 import jaxhamel.geometry as geo
 from jaxhamel.mechanics import acceleration
 from jaxhamel.simulate import CommutatorFree2, CommutatorFree4, simulate
+from jaxhamel.simulate._solvers._group_solver import GroupHermite
 from tests.simulate.curves_on_groups import Kinematics, distance, exact, exact_rest, solve, start
 from tests.simulate.integrator_systems import Oscillators, check_derivatives, run, sleigh, slope
 
@@ -140,3 +141,18 @@ def test_misuse_is_explained():
     system, y0 = sleigh()
     with pytest.raises(ValueError, match=r"BacksolveAdjoint.*CommutatorFree4 solver"):
         simulate(system, *y0, [0.0, 1.0], dt=0.1, **options)
+
+
+@pytest.mark.parametrize("at", [0.0, 1.0])
+def test_interpolation_has_the_velocities_of_both_ends(at):
+    """On SO(3) the velocity at the far end is not the slope in the coordinates about the first."""
+    space, none = SO3, jnp.zeros(1)
+    q0 = space.identity(float)
+    q1, velocities = (
+        space.exp(jnp.array([0.5, -0.9, 0.8])),
+        jnp.array([[0.7, 0.1, -0.2], [0.2, 0.6, -0.5]]),
+    )
+    curve = GroupHermite(0.0, 1.0, space, q0, q1, *velocities, none, none, none, none)
+    q, rate = jax.jvp(lambda t: curve.evaluate(t)[0], (at,), (1.0,))
+    np.testing.assert_allclose(q, q1 if at else q0, atol=1e-14)
+    np.testing.assert_allclose(space.velocity(q, rate), velocities[int(at)], atol=1e-13)

@@ -29,14 +29,16 @@ class Guard:
     """Decides how the process ends on Ctrl-C or at its time limit, and holds the message to print then."""
 
     def __init__(self) -> None:
-        self.keeps = False
+        self.keeps = self._alone = False
         self.words: Callable[[], str] = lambda: "interrupted; nothing was written."
         self._count, self._writing = 0, -1
         self._before: Any = signal.SIG_DFL
         self._timer: threading.Timer | None = None
 
     def begin(self) -> None:
-        """Installs the handler of Ctrl-C, unless the process ignores SIGINT, as in a shell's background."""
+        """Takes this process for the command's own, and installs the handler of Ctrl-C, unless the process ignores SIGINT,
+        as in a shell's background."""
+        self._alone = True
         if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
             return
         self._before = signal.signal(signal.SIGINT, self._handle)
@@ -50,14 +52,14 @@ class Guard:
 
     def finish(self) -> None:
         """Restores the previous handling of Ctrl-C; while Python exits, Ctrl-C ends it without a traceback."""
-        if self.active():
+        if self._alone and self._handles():
             import atexit
 
             signal.set_wakeup_fd(-1)
             atexit.register(signal.signal, signal.SIGINT, signal.SIG_DFL)
             signal.signal(signal.SIGINT, self._before)
             os.close(self._writing)
-            self.__init__()
+        self.__init__()
 
     def limit(self, seconds: float, words: str) -> None:
         """Ends the process after this time, unless a search has a result; the search then ends by itself."""
@@ -82,6 +84,9 @@ class Guard:
 
     def active(self) -> bool:
         """Whether this process belongs to the command alone, so that it may be ended."""
+        return self._alone
+
+    def _handles(self) -> bool:
         return signal.getsignal(signal.SIGINT) == self._handle
 
     def _handle(self, number: int, frame: object) -> None:
