@@ -1,6 +1,6 @@
 """Mutants of the package, and whether the tests that are most related to each notice it. By hand, not by pytest:
 
-    python tests/mutants.py --seed 1 --mutants 100 --out mutants.jsonl
+    python -m tests.mutants --seed 1 --mutants 100 --out mutants.jsonl
 
 A mutant is one change of one line: another operator or comparison, another number, a condition turned round, smallest for
 largest. The same seed draws the same mutants from the same sources, equally many from each folder. Each is written into a
