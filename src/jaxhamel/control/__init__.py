@@ -62,6 +62,8 @@ from jaxhamel.control._gaits._gait_motion import gait_motion as gait_motion
 # isort: split
 # Closed loops
 from jaxhamel.control._loop._closed_loop import closed_loop as closed_loop
+from jaxhamel.control._loop._kalman import Belief as Belief
+from jaxhamel.control._loop._kalman import KalmanFilter as KalmanFilter
 from jaxhamel.control._loop._plan import MotionPlan as MotionPlan
 from jaxhamel.control._loop._plan import plan_of as plan_of
 from jaxhamel.control._loop._regulator import Regulator as Regulator

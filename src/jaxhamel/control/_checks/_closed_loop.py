@@ -30,9 +30,11 @@ from jaxhamel.mechanics._tangent import tangent_size
 def check_sampled(controller) -> None:
     """A law that can be called, a period, a whole number of periods as delay, limits in order."""
     _check_sensors_of(controller)
+    _check_estimator_of(controller)
     wanted, words = (
         (3, "(t, q, u) -> command")
-        if getattr(controller.sensors, "gives_state", controller.sensors is None)
+        if controller.estimator is not None
+        or getattr(controller.sensors, "gives_state", controller.sensors is None)
         else (2, "(t, observation) -> command, because there are `sensors`")
     )
     if not callable(controller.law) or not callable_with(controller.law, wanted):
@@ -82,6 +84,21 @@ def _check_sensors_of(controller) -> None:
         raise TypeError(
             f"`sensors` is {type_of(sensors)}; it must be a jaxhamel.control.Sensors(measurements), StateSensors(noise), "
             "or None."
+        )
+
+
+def _check_estimator_of(controller) -> None:
+    """A filter, where there are sensors."""
+    estimator = controller.estimator
+    if estimator is None:
+        return
+    if isinstance(estimator, type) or not hasattr(estimator, "update"):
+        raise TypeError(
+            f"`estimator` is {type_of(estimator)}; it must be a jaxhamel.control.KalmanFilter(system, sensors, …), or None."
+        )
+    if controller.sensors is None:
+        raise ValueError(
+            "`estimator` is given without `sensors`; it estimates the state from their observations. Give the `sensors` too."
         )
 
 

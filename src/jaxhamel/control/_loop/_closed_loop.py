@@ -32,12 +32,14 @@ from jaxhamel.simulate._trajectory import of_equal_steps
 
 
 class Loop(NamedTuple):
-    """The state of a closed loop at a sample: the system's, the command before, and commands that are yet to act."""
+    """The state of a closed loop at a sample: the system's, the command before, commands that are yet to act, and the
+    estimator's belief (None without one)."""
 
     q: Configuration
     u: QuasiVelocity
     last: Float[Array, " p"]
     waiting: tuple[Float[Array, " p"], ...]
+    belief: Any
 
 
 def closed_loop(
@@ -144,7 +146,9 @@ def _begin(parts, dtype, plan: Periods) -> Loop:
     _, q0, u0, controller = parts
     cast = lambda x: jnp.asarray(x, dtype)  # noqa: E731
     last = jnp.broadcast_to(cast(controller.start), plan.width[:1])
-    return Loop(jax.tree.map(cast, q0), cast(u0), last, (last,) * plan.delay)
+    belief = None if controller.estimator is None else controller.estimator.start()
+    belief = jax.tree.map(cast, belief)
+    return Loop(jax.tree.map(cast, q0), cast(u0), last, (last,) * plan.delay, belief)
 
 
 def _period(parts, loop: Loop, at, plan: Periods):
@@ -153,7 +157,7 @@ def _period(parts, loop: Loop, at, plan: Periods):
     law = controller.law if law is None else law
     period = controller.period.astype(t0.dtype)
     t = t0 + k * period
-    value = _value(system, controller, law, t, loop, noise)
+    value, belief = _value(system, controller, law, t, loop, noise)
     command = controller.command(value, loop.last)
     applied, *waiting = (*loop.waiting, command)
     field, h = VectorField(plan.route), period / plan.steps
@@ -164,16 +168,21 @@ def _period(parts, loop: Loop, at, plan: Periods):
         return (system.space.normalise(q), u), None
 
     (q, u), _ = jax.lax.scan(advance, (loop.q, loop.u), jnp.arange(plan.steps).astype(h.dtype))
-    return Loop(q, u, command, tuple(waiting)), applied
+    if controller.estimator is not None:
+        belief = controller.estimator.predict(belief, t, period, Constant(applied))
+    return Loop(q, u, command, tuple(waiting), belief), applied
 
 
-def _value(system, controller: Sampled, law, t: Scalar, loop: Loop, noise) -> Array:
-    """The law's value at a sample, where the command before is what the sensors feel."""
+def _value(system, controller: Sampled, law, t: Scalar, loop: Loop, noise) -> tuple[Array, Any]:
+    """The law's value at a sample, and the estimator's belief there; the sensors feel the command before."""
     if controller.sensors is None:
-        return jnp.asarray(law(t, loop.q, loop.u))
+        return jnp.asarray(law(t, loop.q, loop.u)), None
     acting = Constant(loop.waiting[0] if loop.waiting else loop.last)
     seen = controller.sensors(system, t, loop.q, loop.u, acting, noise)
-    return jnp.asarray(law(t, *as_arguments(seen)))
+    if controller.estimator is None:
+        return jnp.asarray(law(t, *as_arguments(seen))), None
+    belief = controller.estimator.update(loop.belief, t, seen, acting)
+    return jnp.asarray(law(t, belief.q, belief.u)), belief
 
 
 def as_arguments(seen: Any) -> tuple[Any, ...]:
@@ -220,15 +229,16 @@ def _check(first, t0: Scalar, key) -> tuple[int, int]:
     system, q0, u0, controller = first
     check_state(system, q0, u0)
     seen = 0
-    if controller.sensors is None:
+    if controller.sensors is None or controller.estimator is not None:
         value = looked_at(system, t0, q0, u0, controller.law, "`law`")
-    else:
+    if controller.sensors is not None:
         zero = Constant(jnp.zeros(system.n_controls or 0, t0.dtype))
         exact = check_measured(controller.sensors, (system, t0, q0, u0, zero))
         seen = exact.shape[0]
         check_key(key, controller.sensors)
-        law = partial(_of_sensors, controller, system, zero, exact)
-        value = looked_at(system, t0, q0, u0, law, "`law`")
+        if controller.estimator is None:
+            law = partial(_of_sensors, controller, system, zero, exact)
+            value = looked_at(system, t0, q0, u0, law, "`law`")
     width = check_command(controller, value)
     check_forms(system, t0, q0, u0, Constant(value))
     return width, seen

@@ -1,0 +1,125 @@
+"""An extended Kalman filter whose error is in exponential coordinates of the group."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar, Time
+from jaxhamel.control._checks._kalman import check_kalman
+from jaxhamel.mechanics import System, VectorField, as_control
+from jaxhamel.mechanics._tangent import local, retract, tangent_size
+from jaxhamel.simulate._solvers._runge_kutta import RK4, looped
+from jaxhamel.systems._parameters import parameter
+
+
+class Belief(eqx.Module):
+    """An estimate of the state: x = (q exp(δ_q), u + δ_u) with δ ~ N(0, P).
+
+    `q`, `u`: the estimate; `covariance`: P, `(n+k, n+k)`.
+    """
+
+    q: Configuration
+    u: QuasiVelocity
+    covariance: Float[Array, "n+k n+k"]
+
+
+class KalmanFilter(eqx.Module):
+    """The extended Kalman filter on the group, for the error δ of an estimate x̂ = (q̂, û), x = (q̂ exp(δ_q), û + δ_u):
+
+        x̂ ← flow of T from x̂ ,   P ← F P Fᵀ + W T ,   F = ∂ local(flow(x̂), flow(x̂ exp δ))/∂δ ,
+        S = H P Hᵀ + R ,   K = P Hᵀ S⁻¹ ,   δ = K (z − m(x̂)) ,   x̂ ← x̂ exp δ ,
+        P ← J ((1 − K H) P (1 − K H)ᵀ + K R Kᵀ) Jᵀ ,   J = ∂ local(x̂ exp δ, x̂ exp(δ + ε))/∂ε .
+
+    The error is left-invariant: rotating the whole of space changes neither K nor P of a system and sensors without a
+    preferred direction. On a vector space with linear equations this is Kalman's filter.
+
+    **Arguments:**
+
+    - `system`: the model, any system driven by its control.
+    - `sensors`: the model of the sensors, `Sensors` or `StateSensors`, with the standard deviations of their noise, all
+      positive; R is the diagonal of their squares. Bias and resolution are not used.
+    - `q`, `u`, `covariance`: the belief before the first sample; P as a diagonal `(n+k,)` or `(n+k, n+k)`.
+    - `process_noise`: W, the covariance that model errors add in one second, `(n+k,)` or `(n+k, n+k)`; default 0.
+    - `iterations`: Gauss–Newton steps of each update (the iterated filter); more than 1 for large first errors.
+    - `steps`: Runge–Kutta steps (RK4) of each prediction.
+    - `route`: to the equations of motion, see `jaxhamel.acceleration`.
+
+    Give it to `Sampled(law, period, sensors=..., estimator=...)`: the law is then called as (t, q̂, û). For estimates alone
+    call `start`, then `update` and `predict` in turn.
+
+    **Raises:** `TypeError` or `ValueError` for shapes that do not fit, a covariance that is not symmetric or negative, and a
+    sensor without noise.
+
+    Source: Barrau and Bonnabel 2017; Bell and Cathey 1993 for the iterated update.
+    """
+
+    system: System
+    sensors: Any
+    q: Configuration
+    u: Any = parameter()
+    covariance: Any = parameter()
+    process_noise: Any = parameter(default=0.0)
+    iterations: int = eqx.field(static=True, default=1)
+    steps: int = eqx.field(static=True, default=1)
+    route: str | None = eqx.field(static=True, default=None)
+
+    def __check_init__(self) -> None:
+        check_kalman(self)
+
+    def start(self) -> Belief:
+        """The belief before the first sample."""
+        return Belief(self.q, self.u, _matrix(self.covariance, tangent_size(self.system)))
+
+    def predict(self, belief: Belief, t: Time, period: Scalar, control: Control = None) -> Belief:
+        """The belief one period later, under `control`."""
+        state, size = (belief.q, belief.u), tangent_size(self.system)
+        field, held = VectorField(self.route), as_control(control)
+        h = period / self.steps
+
+        def flow(state):
+            rate = lambda t, y: field(t, y, (self.system, held))  # noqa: E731
+            for i in range(self.steps):
+                q, u = looped(rate, RK4, t + i * h, h, state)[0]
+                state = self.system.space.normalise(q), u
+            return state
+
+        later = flow(state)
+        none = jnp.zeros(size, belief.u.dtype)
+        moved = lambda delta: local(self.system, later, flow(retract(self.system, state, delta)))  # noqa: E731
+        F = jax.jacfwd(moved)(none)
+        added = period * _matrix(self.process_noise, size).astype(belief.u.dtype)
+        return Belief(*later, F @ belief.covariance @ F.T + added)
+
+    def update(self, belief: Belief, t: Time, seen: Any, control: Control = None) -> Belief:
+        """The belief after an observation `seen` at t, of the form that the sensors give."""
+        system, P = self.system, belief.covariance
+        state, size = (belief.q, belief.u), tangent_size(self.system)
+
+        def residual(delta):
+            at = retract(system, state, delta)
+            if isinstance(seen, tuple):
+                return local(system, at, seen)
+            return seen - self.sensors.exact(system, t, *at, as_control(control))
+
+        delta = jnp.zeros(size, P.dtype)
+        rows = jax.eval_shape(residual, delta).shape
+        R = jnp.diag(jnp.broadcast_to(self.sensors.noise.astype(P.dtype) ** 2, rows))
+        for _ in range(self.iterations):
+            H = -jax.jacfwd(residual)(delta)
+            S = H @ P @ H.T + R
+            K = jnp.linalg.solve(S, H @ P).T
+            delta = K @ (residual(delta) + H @ delta)
+        keep = jnp.eye(size, dtype=P.dtype) - K @ H
+        P = keep @ P @ keep.T + K @ R @ K.T
+        best = retract(system, state, delta)
+        turned = lambda e: local(system, best, retract(system, state, delta + e))  # noqa: E731
+        J = jax.jacfwd(turned)(jnp.zeros(size, P.dtype))
+        return Belief(*best, J @ P @ J.T)
+
+
+def _matrix(value: Array, size: int) -> Float[Array, "n+k n+k"]:
+    """A number, a diagonal or a matrix, as a matrix."""
+    return value if value.ndim == 2 else jnp.diag(jnp.broadcast_to(value, (size,)))
