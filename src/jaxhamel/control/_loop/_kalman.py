@@ -107,10 +107,15 @@ class KalmanFilter(eqx.Module):
         delta = jnp.zeros(size, P.dtype)
         rows = jax.eval_shape(residual, delta).shape
         R = jnp.diag(jnp.broadcast_to(self.sensors.noise.astype(P.dtype) ** 2, rows))
-        for _ in range(self.iterations):
+
+        def gain(delta):
             H = -jax.jacfwd(residual)(delta)
-            S = H @ P @ H.T + R
-            K = jnp.linalg.solve(S, H @ P).T
+            return H, jnp.linalg.solve(H @ P @ H.T + R, H @ P).T
+
+        H, K = gain(delta)
+        delta = K @ residual(delta)
+        for _ in range(self.iterations - 1):
+            H, K = gain(delta)
             delta = K @ (residual(delta) + H @ delta)
         keep = jnp.eye(size, dtype=P.dtype) - K @ H
         P = keep @ P @ keep.T + K @ R @ K.T
