@@ -44,7 +44,6 @@ def one_by_one(function: Callable) -> Callable:
     return of_one
 
 
-inverse = one_by_one(jnp.linalg.inv)
 _solve = one_by_one(jnp.linalg.solve)
 _triangular = {
     trans: one_by_one(partial(_solve_triangular, lower=True, trans=trans, unit_diagonal=True))

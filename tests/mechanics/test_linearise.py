@@ -394,6 +394,39 @@ def test_gradients_of_eigenvalues():
     np.testing.assert_allclose(np.asarray(forward)[zero], 0.0, atol=1e-6)
 
 
+@jax.numpy_dtype_promotion("standard")
+def of_oscillator(x):
+    """λ and its eigenvector of ẍ + b ẋ + k x = 0, underdamped, the larger entry real: parts in a row."""
+    values = -x[1] / 2 + jnp.array([1j, -1j]) * jnp.sqrt(x[0] - x[1] ** 2 / 4)
+    shapes = jnp.stack([values.conj(), jnp.abs(values) ** 2 + 0j])
+    shapes = shapes / jnp.linalg.norm(shapes, axis=0)[None]
+    return jnp.concatenate([values, *shapes])
+
+
+def test_second_derivatives_of_modes():
+    """Of eigenvalues and shapes by stiffness and damping, in all orders of modes, also around a loop."""
+
+    def computed(x):
+        of = modes(jnp.stack([jnp.array([0.0, 1.0]), -x]))
+        return jnp.concatenate([of.eigenvalues, *of.shapes])
+
+    def in_a_loop(function, x):
+        step = lambda y, _: (y + 0.1 * function(y), None)  # noqa: E731
+        return jax.lax.scan(step, x, None, length=2)[0]
+
+    def parts(function):
+        weights = jnp.array([[0.3, 0.1, -0.2, 0.5, 0.7, -0.4], [0.2, -0.6, 0.1, 0.3, -0.1, 0.8]])
+        real = lambda x: (z := function(x), weights @ z.real + weights[::-1] @ z.imag)[1]  # noqa: E731
+        return lambda x: in_a_loop(real, x)
+
+    x, modes_of_jax = jnp.array([2.0, 0.7]), (jax.jacfwd, jax.jacrev)
+    each = lambda x: [a(b(parts(computed)))(x) for a in modes_of_jax for b in modes_of_jax]  # noqa: E731
+    np.testing.assert_allclose(computed(x), of_oscillator(x), atol=1e-15)
+    wanted = jax.jit(jax.jacfwd(jax.jacfwd(parts(of_oscillator))))(x)
+    for found in jax.jit(each)(x):
+        np.testing.assert_allclose(found, wanted, atol=1e-12)
+
+
 def test_gradient_of_a():
     """∂A/∂parameters in reverse: of a damped charge, each entry by itself."""
     weights = jnp.arange(16.0).reshape(4, 4)

@@ -140,6 +140,20 @@ def test_batches_of_large_matrices():
     close(found, x + backward + 2 * forward)
 
 
+def test_second_derivatives_around_a_loop():
+    """Of an inverse by the library, in all orders of modes: d²(A⁻¹) along x in A⁻¹ = A₀⁻¹ (1 + x A₁ A₀⁻¹)⁻¹."""
+    first, along = jnp.asarray(spd(1, 11)), jnp.asarray(random_matrix(2, 11))
+
+    def entry(x):
+        step = lambda y, _: (y + inverse(first + x * along)[0, 1], None)  # noqa: E731
+        return jax.lax.scan(step, 0 * x, None, length=2)[0]
+
+    orders = [a(b(entry)) for a in (jax.jacfwd, jax.jacrev) for b in (jax.jacfwd, jax.jacrev)]
+    found = jax.jit(lambda x: [order(x) for order in orders])(0.0)
+    B = np.linalg.inv(first)
+    np.testing.assert_allclose(found, 4 * (B @ along @ B @ along @ B)[0, 1], rtol=1e-11)
+
+
 @pytest.mark.skipif(
     not _lapack.CAN_WAIT_FOR_EVER, reason="this jaxlib computes a batch in one thread"
 )

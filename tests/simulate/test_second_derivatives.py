@@ -51,3 +51,20 @@ def hessian():
 def test_second_derivatives(order, adjoint, hessian):
     got = jax.jit(SECOND[order](lambda a: loss(a, adjoint)))(AMPLITUDES)
     np.testing.assert_allclose(got, hessian, atol=1e-6)
+
+
+def test_reverse_twice_around_a_loop(hessian):
+    """JAX splits a loop for reverse mode and drops the rules of `jax.custom_jvp` functions in it."""
+
+    def piece(y, ts, a):
+        given = Pendulum(jnp.asarray(2.0)), y[:1], y[1:], ts, Sines(a)
+        path = simulate(*given, dt=0.25, max_steps=2, solver=diffrax.Heun())
+        return jnp.concatenate([path.q[-1], path.u[-1]])
+
+    def end(a):
+        pieces = jnp.array([[0.0, 0.5], [0.5, 1.0]])
+        y, _ = jax.lax.scan(lambda y, ts: (piece(y, ts, a), None), jnp.array([0.5, 0.1]), pieces)
+        return jnp.sum(y[0] ** 2) + jnp.sum(y[1] ** 3)
+
+    twice = jax.jit(jax.jacrev(jax.jacrev(end)))(AMPLITUDES)
+    np.testing.assert_allclose(twice, hessian, atol=1e-6)

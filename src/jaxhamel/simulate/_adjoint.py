@@ -6,8 +6,6 @@ from typing import Any
 import diffrax
 import equinox as eqx
 import jax
-import jax.numpy as jnp
-import numpy as np
 
 from jaxhamel._compiled import compiled
 from jaxhamel._lanes._derivatives._linear_map import (
@@ -15,6 +13,7 @@ from jaxhamel._lanes._derivatives._linear_map import (
     linear_map,
     transposed_by_columns,
 )
+from jaxhamel._lanes._derivatives._own_derivative import own_derivative
 from jaxhamel._lanes._xla_cpu._whole_loop import whole_loop
 
 
@@ -131,34 +130,21 @@ def _differentiable(
 ) -> Callable[..., Any]:
     """F as a function of a list of arrays, with the derivative rules described in `AutoAdjoint`."""
 
-    @jax.custom_jvp
     def solve(leaves):
-        return whole_loop(forward)(leaves)
+        shapes, structure = jax.tree.flatten(jax.eval_shape(forward, leaves))
+        run = lambda *leaves: jax.tree.leaves(whole_loop(forward)(list(leaves)))  # noqa: E731
 
-    def rule(primals, tangents):
-        (leaves,), (leaves_dot,) = primals, tangents
-        out = solve(leaves)
-        moving = [i for i, t in enumerate(leaves_dot) if _is_tangent(t)]
-        maps = _tangent_maps(forward, reverse, direct, moving, leaves, forward_up_to)
-        flat, structure = jax.tree.flatten(out)
-        inexact = [y for y in flat if eqx.is_inexact_array(y)]
-        along = [leaves_dot[i] for i in moving]
-        flat_dot = iter(linear_map(*maps, leaves, along, inexact))
-        dots = [next(flat_dot) if eqx.is_inexact_array(y) else _no_tangent(y) for y in flat]
-        return out, jax.tree.unflatten(structure, dots)
+        def rule(leaves, tangents):
+            out = own_derivative(run, rule, leaves, shapes)
+            moving = [i for i, t in enumerate(tangents) if t is not None]
+            maps = _tangent_maps(forward, reverse, direct, moving, leaves, forward_up_to)
+            inexact = [y for y in out if eqx.is_inexact_array(y)]
+            rates = iter(linear_map(*maps, leaves, [tangents[i] for i in moving], inexact))
+            return out, [next(rates) if eqx.is_inexact_array(y) else None for y in out]
 
-    solve.defjvp(rule, symbolic_zeros=True)
+        return jax.tree.unflatten(structure, own_derivative(run, rule, leaves, shapes))
+
     return solve
-
-
-def _is_tangent(t) -> bool:
-    if isinstance(t, jax.custom_derivatives.SymbolicZero):
-        return False
-    return jnp.issubdtype(jnp.result_type(t), jnp.inexact)
-
-
-def _no_tangent(y):
-    return np.zeros(jnp.shape(y), dtype=jax.dtypes.float0)
 
 
 def _tangent_maps(

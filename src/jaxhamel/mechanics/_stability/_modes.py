@@ -7,6 +7,8 @@ The zero eigenvalues due to symmetries, constraints and families of equilibria a
 are computed as about ±1e-8. The tolerance takes this into account for each eigenvalue.
 """
 
+from functools import partial
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -14,6 +16,8 @@ from jaxtyping import Array, Bool, Complex, Float
 
 from jaxhamel import _checks
 from jaxhamel._compiled import compiled
+from jaxhamel._lanes._derivatives._own_derivative import own_derivative
+from jaxhamel._lapack import one_by_one
 from jaxhamel._words import counted
 
 _ROUNDING = 1e3  # errors of A's entries and of the eigenvalue solver, in eps ‖A‖
@@ -25,10 +29,11 @@ class Modes(eqx.Module):
     **Fields**, with one entry for each eigenvalue, two for a complex pair:
 
     - `eigenvalues`: λ [1/s], complex, by falling real part; differentiable.
-    - `shapes`: the eigenvectors x as columns, of norm 1, the largest entry real; not differentiated.
+    - `shapes`: the eigenvectors x as columns, of norm 1, the largest entry real; differentiable where λ is simple.
     - `frequencies`: the damped frequency |Im λ| [rad/s]; `natural_frequencies`: ω_0 = |λ| [rad/s].
     - `damping_ratios`: ζ = −Re λ/|λ|, from −1 to 1; 0 for λ = 0.
-    - `condition`: κ ≥ 1. For κ > 1/√eps the eigenvalue is defective within rounding and has no derivative: it is given as 0.
+    - `condition`: κ ≥ 1. For κ > 1/√eps the eigenvalue is defective within rounding and has no derivative: it is given as 0,
+      as is the derivative of the shape of a multiple eigenvalue.
     - `tolerance`: the error to expect of λ [1/s].
     """
 
@@ -85,7 +90,7 @@ def modes(A: Float[Array, "N N"], tolerance: float = 0.0) -> Modes:
     - `tolerance`: errors of the entries of A beyond rounding [1/s], for instance 1e-8 if an equilibrium is known to that
       accuracy.
 
-    **Returns:** `Modes`. The derivative of a simple eigenvalue is yᴴ dA x/(yᴴ x); eigenvectors are not differentiated.
+    **Returns:** `Modes`. Simple eigenvalues and their shapes have derivatives of every order.
 
     **Raises:** `ValueError` if A is not square or not finite.
     """
@@ -131,21 +136,45 @@ def _with_real_part(vectors):
     return vectors * (entry.conj() / jnp.abs(entry).astype(entry.dtype))
 
 
-@jax.custom_jvp
 def eigen(A: Float[Array, "N N"]) -> tuple[Array, Array, Array]:
-    """(λ, y, x): eigenvalues, left and right eigenvectors as columns of norm 1. Only λ is differentiated."""
-    values, left, right = jax.lax.linalg.eig(
-        A, compute_left_eigenvectors=True, compute_right_eigenvectors=True
-    )
+    """(λ, y, x): eigenvalues, left and right eigenvectors as columns of norm 1, with derivatives of every order:
+
+        λ_i' = y_iᴴ A' x_i/(y_iᴴ x_i) ,    x_i' = Σ_j x_j (y_jᴴ A' x_i)/(y_jᴴ x_j)/(λ_i − λ_j) ,
+
+    without the part along x_i, and the same for y of Aᴴ. No derivative exists at a defective λ, nor of the vectors of a
+    multiple one: these terms are 0.
+    """
+    values, left, right = own_derivative(_eigen, _eigen_rule, [A], jax.eval_shape(_eigen, A))
     return values, left, right
 
 
-@eigen.defjvp
-def _eigen_jvp(primals, tangents):
+def _eigen(A) -> list[Array]:
+    return list(_one_by_one(A))
+
+
+_one_by_one = one_by_one(
+    partial(jax.lax.linalg.eig, compute_left_eigenvectors=True, compute_right_eigenvectors=True)
+)
+
+
+def _eigen_rule(primals, tangents):
     values, left, right = eigen(*primals)
-    (dA,) = tangents
+    dA = tangents[0].astype(values.dtype)
     product = jnp.sum(left.conj() * right, axis=0)
-    simple = jnp.abs(product) > jnp.sqrt(jnp.finfo(dA.dtype).eps)
-    change = jnp.einsum("in,ij,jn->n", left.conj(), dA.astype(values.dtype), right)
-    slope = jnp.where(simple, change / jnp.where(simple, product, 1.0), 0.0)
-    return (values, left, right), (slope, jnp.zeros_like(left), jnp.zeros_like(right))
+    rounding = jnp.sqrt(jnp.finfo(values.dtype).eps)
+    simple = jnp.abs(product) > rounding
+    product = jnp.where(simple, product, 1.0)
+    change = jnp.where(simple[:, None], left.conj().T @ dA @ right / product[:, None], 0.0)
+    back = jnp.where(simple[:, None], right.conj().T @ dA.T @ left / product.conj()[:, None], 0.0)
+    gap = values[None] - values[:, None]
+    distinct = jnp.abs(gap) > rounding * jnp.max(jnp.abs(values))
+    gap = jnp.where(distinct, gap, 1.0)
+    d_right = _turned(right, jnp.where(distinct, change / gap, 0.0))
+    d_left = _turned(left, jnp.where(distinct, back / gap.conj(), 0.0))
+    return [values, left, right], [jnp.diagonal(change), d_left, d_right]
+
+
+def _turned(vectors, shares):
+    """The change Σ_j x_j s_ji of each vector x_i, perpendicular to it."""
+    change = vectors @ shares
+    return change - vectors * jnp.sum(vectors.conj() * change, axis=0)[None]
