@@ -61,6 +61,12 @@ def solve(matrix: Float[Array, "n n"], rhs: Float[Array, "n *k"]) -> Float[Array
     )
 
 
+def inverse(matrix: Float[Array, "n n"]) -> Float[Array, "n n"]:
+    """A⁻¹, with derivatives."""
+    matrix = jnp.asarray(matrix)
+    return solve(matrix, jnp.eye(matrix.shape[0], dtype=matrix.dtype))
+
+
 def solve_triangular(
     lower: Float[Array, "n n"], rhs: Float[Array, "n *k"], trans: str = "N"
 ) -> Float[Array, "n *k"]:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 
-from jaxhamel import System, simulate
+from jaxhamel import System, _lapack, simulate
 from jaxhamel.geometry import (
     SE2,
     SE3,
@@ -17,6 +17,7 @@ from jaxhamel.geometry import (
     MatrixGroup,
     Product,
     Schoenflies,
+    hamel_coefficients,
     linear_first,
     selection_matrix,
 )
@@ -153,6 +154,24 @@ def test_generators_are_parameters():
 
 def rows(*ones):
     return np.eye(6)[:, list(ones)]
+
+
+@pytest.mark.skipif(
+    not _lapack.CAN_WAIT_FOR_EVER, reason="this jaxlib computes a batch in one thread"
+)
+def test_no_batched_library_call():
+    """Two batched LAPACK calls at once may wait for each other for ever: each call is of one matrix."""
+
+    def everything(q, v):
+        moved = SL2.inverse(q), SL2.Ad(q), SL2.log(q), SL2.velocity(q, q)
+        frame = lambda q: jnp.eye(3, dtype=q.dtype)  # noqa: E731
+        return *moved, SL2.dexpinv(v), hamel_coefficients(frame, q, SL2, form="bracket")
+
+    shapes = jax.ShapeDtypeStruct((77, 2, 2), float), jax.ShapeDtypeStruct((77, 3), float)
+    text = jax.jit(jax.vmap(everything)).lower(*shapes).as_text()
+    calls = [line for line in text.splitlines() if "@lapack" in line]
+    assert len(calls) >= 6
+    assert not [line for line in calls if "tensor<77x" in line]
 
 
 def test_selection_matrices_of_the_paper():

@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from jaxhamel import _checks
+from jaxhamel import _checks, _lapack
 from jaxhamel._typing import Configuration, Frame, Velocity
 from jaxhamel.geometry._space import AbstractSpace
 
@@ -41,7 +41,7 @@ def kinematic_connection(rows: Float[Array, "f n"]) -> ConnectionMatrix:
     A down or use `jaxhamel.mechanics.chaplygin`.
     """
     fibre = rows.shape[0]
-    return jnp.linalg.solve(rows[:, :fibre], rows[:, fibre:])
+    return _lapack.solve(rows[:, :fibre], rows[:, fibre:])
 
 
 def fibre_velocity(connection: ConnectionMatrix, rdot: ShapeCoordinates) -> Float[Array, " f"]:

@@ -26,7 +26,7 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 
-from jaxhamel import _checks
+from jaxhamel import _checks, _lapack
 from jaxhamel._typing import Configuration, Frame, Hamel, Velocity
 from jaxhamel.geometry._checks import check_frame_matrix
 from jaxhamel.geometry._euclidean import Euclidean
@@ -69,7 +69,7 @@ def hamel_coefficients(
     space.check(q, "q")
     A = frame(q)
     check_frame_matrix("frame(q)", A, space.dim)
-    return FORMS[form](frame, q, A, jnp.linalg.inv(A), space)
+    return FORMS[form](frame, q, A, _lapack.inverse(A), space)
 
 
 def hamel_contraction(
@@ -140,7 +140,7 @@ def _alternated(frame: FrameFunction, q: Configuration, A: Frame, B: Frame, spac
 
 def _bracket(frame: FrameFunction, q: Configuration, A: Frame, B: Frame, space: AbstractSpace):
     """(17): the components of the Lie brackets [B_a, B_b] of the frame fields."""
-    slope = _slope(lambda q: jnp.linalg.inv(frame(q)), q, A, space)  # e_s B^r_b
+    slope = _slope(lambda q: _lapack.inverse(frame(q)), q, A, space)  # e_s B^r_b
     along = _einsum("rbs,sa->rab", slope, B)  # E_a B^r_b
     group = _einsum("rst,sa,tb->rab", _constants(A, space), B, B)
     return _einsum("cr,rab->cab", A, along - jnp.swapaxes(along, 1, 2) + group)

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
+from jaxhamel import _lapack
 from jaxhamel._typing import Velocity
 from jaxhamel.geometry._checks import check_coordinates, check_generators, check_regular
 from jaxhamel.geometry._space import AbstractSpace
@@ -31,7 +32,7 @@ class MatrixGroup(AbstractSpace):
 
     **Raises:** `ValueError` for the wrong shape, dependent generators, or commutators that leave their span.
 
-    `inverse`, `log`, `velocity` and `dexpinv` call LAPACK; `rate`, `ad` and with them the equations of motion do not.
+    `inverse`, `Ad`, `log`, `velocity` and `dexpinv` call LAPACK; `rate`, `ad` and with them the equations of motion do not.
     """
 
     generators: Float[Array, "n d d"]
@@ -68,7 +69,7 @@ class MatrixGroup(AbstractSpace):
         return q1 @ q2
 
     def inverse(self, q: Element) -> Element:
-        return jnp.linalg.inv(q)
+        return _lapack.inverse(q)
 
     def exp(self, delta: Velocity) -> Element:
         return _expm(self.hat(delta))
@@ -78,7 +79,7 @@ class MatrixGroup(AbstractSpace):
         return self.vee(_logm(q))
 
     def Ad(self, q: Element) -> Float[Array, "n n"]:
-        moved = q @ self.generators.astype(q.dtype) @ jnp.linalg.inv(q)
+        moved = q @ self.generators.astype(q.dtype) @ _lapack.inverse(q)
         return jnp.einsum("aij,bij->ab", self.dual.astype(q.dtype), moved)
 
     def ad(self, delta: Velocity) -> Float[Array, "n n"]:
@@ -91,13 +92,13 @@ class MatrixGroup(AbstractSpace):
         return _expm(jnp.block([[ad, eye], [zero, zero]]))[:n, n:]
 
     def dexpinv(self, delta: Velocity) -> Float[Array, "n n"]:
-        return jnp.linalg.inv(self.dexp(delta))
+        return _lapack.inverse(self.dexp(delta))
 
     def rate(self, q: Element, v: Velocity) -> Element:
         return q @ self.hat(v)
 
     def velocity(self, q: Element, qdot: Element) -> Velocity:
-        return self.vee(jnp.linalg.solve(q, qdot))
+        return self.vee(_lapack.solve(q, qdot))
 
     def matrix(self, q: Element) -> Element:
         return q
@@ -137,15 +138,15 @@ def _logm(matrix: Element) -> Element:
     def improve(_, pair):
         root, inverse_root = pair
         return (
-            0.5 * (root + jnp.linalg.inv(inverse_root)),
-            0.5 * (inverse_root + jnp.linalg.inv(root)),
+            0.5 * (root + _lapack.inverse(inverse_root)),
+            0.5 * (inverse_root + _lapack.inverse(root)),
         )
 
     def root(_, value):
         return jax.lax.fori_loop(0, _ROOT_STEPS, improve, (value, eye))[0]
 
     near = jax.lax.fori_loop(0, _ROOTS, root, matrix)
-    y = jnp.linalg.solve(near + eye, near - eye)
+    y = _lapack.solve(near + eye, near - eye)
     y2, total = y @ y, jnp.zeros_like(y)
     for k in reversed(range(_LOG_TERMS)):
         total = eye / (2 * k + 1) + y2 @ total

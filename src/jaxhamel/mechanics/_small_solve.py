@@ -162,7 +162,7 @@ def _inverse(matrix):
     # Compiles and runs faster than elimination with pivoting (docs/performance.md#equations-of-motion).
     n = matrix.shape[0]
     if n > UNROLL_LIMIT:
-        return _lapack.solve(matrix, jnp.eye(n, dtype=matrix.dtype))
+        return _lapack.inverse(matrix)
     orthonormal: list[Array] = []  # rows of Q
     inverse_lower: list[Array] = []  # rows of L⁻¹
     for row, image in zip(matrix, jnp.eye(n, dtype=matrix.dtype), strict=True):
