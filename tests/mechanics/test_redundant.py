@@ -50,6 +50,31 @@ def test_examine_knows_the_list():
     assert "row 0 of `constraints(t, q)` of Turned is no combination" in problem
 
 
+class Narrow(System):
+    """Three one-forms of rank 2, two of which differ by an angle of 1e-8; the frame has the axes."""
+
+    space = Euclidean(3)
+    n_constraints = 2
+
+    def lagrangian(self, t, q, v):
+        return 0.5 * jnp.dot(v, v) - jnp.dot(jnp.array([3.0, 2e-8, 0.0]), q)
+
+    def constraints(self, t, q):
+        return jnp.array([[1.0, 0.0, 0.0], [1.0, 1e-8, 0.0], [0.0, 1e-8, 0.0]])
+
+
+def test_nearly_dependent_one_forms_are_independent():
+    """Cᵀ μ balances the load (3, 2e-8, 0); of least norm, by NumPy from rows scaled to one size."""
+    q = jnp.zeros(3)
+    found = examine(Narrow(), q)
+    assert found.holds
+    assert found.redundant.rank == 2
+    force = constraint_force(Narrow(), 0.0, q, jnp.zeros(1))
+    rows = np.asarray(Narrow().constraints(0.0, q))
+    wanted = np.linalg.pinv(rows.T * [[1.0], [1e8], [1.0]]) @ [3.0, 2.0, 0.0]
+    np.testing.assert_allclose(force, wanted, rtol=1e-7)
+
+
 class Turned(Cart):
     """Its list says that it does not roll either."""
 

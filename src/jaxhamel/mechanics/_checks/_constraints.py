@@ -86,7 +86,7 @@ def check_span(system, t, rows, spanned) -> None:
             f"row {int(np.argmax(away))} of {name} is no combination of the first {m} rows of `frame(t, q)` at "
             f"t = {concrete(t)}: the frame leaves that constraint out. Add it to the frame and raise `n_constraints`."
         )
-    rank = int(np.linalg.matrix_rank(rows, tol=room * np.linalg.norm(rows, 2)))
+    rank = int(np.linalg.matrix_rank(rows, rtol=100.0 * np.finfo(rows.dtype).eps))
     if rank < m:
         raise ValueError(
             f"{name} has rank {rank} at t = {concrete(t)} and `n_constraints` is {m}: one of the frame's first {m} rows is "
