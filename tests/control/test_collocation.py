@@ -97,3 +97,13 @@ def test_least_time():
     assert result.certificate.holds
     np.testing.assert_allclose(result.ts[-1], 2.0, atol=1e-7)
     np.testing.assert_allclose(result.cost, 2.0, atol=1e-7)
+
+
+def test_constraints_that_cannot_be_met_are_named():
+    """With |f| ≤ 1 a cart goes from rest to rest no farther than 1/4 in unit time: 3/4 of the distance are missed."""
+    end = control.StateAtEnd(q=jnp.ones(1), u=jnp.zeros(1))
+    problem = least_energy(constraints=(end, control.PathLimit(force, -1.0, 1.0)))
+    result = control.solve(problem, control.Collocation(intervals=10, degree=3))
+    assert not result.converged
+    assert not result.certificate.holds
+    assert "`StateAtEnd` by 0.75" in result.status

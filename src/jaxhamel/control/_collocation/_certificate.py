@@ -8,11 +8,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from jaxhamel._compiled import compiled
+from jaxhamel._search._loop import Verdict
 from jaxhamel._typing import Scalar
 from jaxhamel.control._collocation._derivatives import Parts
 from jaxhamel.control._collocation._interior_point import SearchState
 from jaxhamel.control._collocation._polynomial import OneInterval
-from jaxhamel.control._collocation._second_order import second_order
+from jaxhamel.control._collocation._second_order import UNKNOWN, second_order
 from jaxhamel.control._collocation._transcription import CollocationPoint, Interval, Transcription
 from jaxhamel.control._collocation._violation import worst_violation
 from jaxhamel.control._result import Certificate
@@ -38,14 +39,14 @@ def bounds_of(dtype: Any) -> Bounds:
 
 
 def certify(
-    transcription: Transcription, state: SearchState, parts: Parts, converged: bool
+    transcription: Transcription, state: SearchState, parts: Parts | None, ending: Verdict
 ) -> Certificate:
-    """The certificate of the last iterate."""
+    """The certificate of the last iterate; `parts`: the derivatives there, None where they are not known."""
     errors = [float(x) for x in state.errors]
     stationary = max(errors[0], errors[2])
     violation, worst = worst_violation(transcription, state.w)
     error = float(transcription_error(transcription, state.w))
-    curvature = second_order(transcription, state, parts)
+    curvature = UNKNOWN if parts is None else second_order(transcription, state, parts)
     bounds = bounds_of(state.mu.dtype)
     is_minimum = curvature.kind in MINIMA
     passed = (
@@ -61,8 +62,8 @@ def certify(
         "multipliers: "
         + ("unique" if curvature.unique else "not unique, constraints depend on one another"),
     ]
-    holds = bool(converged and is_minimum and all(passed))
-    words.insert(0, "certificate: " + ("holds" if holds else "does NOT hold"))
+    holds = bool(ending.converged and is_minimum and all(passed))
+    words.insert(0, "certificate: " + ("holds" if holds else f"does NOT hold; {ending.status}"))
     return Certificate(
         holds, stationary, violation, error, curvature.kind, curvature.unique, "\n".join(words)
     )

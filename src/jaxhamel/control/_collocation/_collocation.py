@@ -2,12 +2,13 @@
 
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array
 
 from jaxhamel import _checks
 from jaxhamel._search._loop import AbstractSearch, Verdict
@@ -16,13 +17,32 @@ from jaxhamel._search._stepwise import BURST_SECONDS
 from jaxhamel._words import counted
 from jaxhamel.control._checks._collocation import check_collocation
 from jaxhamel.control._collocation._certificate import certify
-from jaxhamel.control._collocation._interior_point import LOGGED, SearchState, advance, start
+from jaxhamel.control._collocation._elastic import (
+    Elastic,
+    elastic_start,
+    least_violations,
+    original,
+)
+from jaxhamel.control._collocation._interior_point import (
+    LOGGED,
+    STUCK,
+    SearchState,
+    advance,
+    start,
+)
 from jaxhamel.control._collocation._points import rule
 from jaxhamel.control._collocation._polynomial import PiecewisePolynomial
 from jaxhamel.control._collocation._start import first_iterate, guessed, transcribe
 from jaxhamel.control._collocation._transcription import Transcription
+from jaxhamel.control._collocation._violation import (
+    evaluated,
+    names_of_conditions,
+    names_of_limits,
+)
 from jaxhamel.control._problem._problem import ControlProblem
 from jaxhamel.control._result import Result, report, report_times
+
+PATIENCE = 40  # iterations in which the violation should halve
 
 
 class Collocation(eqx.Module):
@@ -72,21 +92,29 @@ class Collocation(eqx.Module):
 
 
 class _Search(AbstractSearch):
-    """The iterations, several in one call."""
+    """The iterations, several in one call.
+
+    A search that comes no nearer to feasible points goes on with the elastic problem, and from its solution, if that is
+    feasible, with the problem itself.
+    """
 
     def __init__(self, method: Collocation, problem: ControlProblem):
         super().__init__(method.max_iterations, method.max_seconds)
         self.problem = problem
         dtype = problem.u0.dtype
         least = 1e-12 if dtype == jnp.float64 else 1e-4
-        self.tolerance: float = max(method.tolerance, least)
+        self.tolerance: Array = jnp.asarray(max(method.tolerance, least), dtype)
+        self.barrier: Array = jnp.asarray(method.barrier, dtype)
         self.transcription: Transcription = transcribe(
             problem, rule(method.points, method.degree), method.intervals
         )
         w = first_iterate(
             self.transcription, problem.ts, guessed(problem), problem.curve, problem.ts[-1]
         )
-        self.state: SearchState = start(self.transcription, w, method.barrier)
+        self.state: SearchState = start(self.transcription, w, self.barrier)
+        self.elastic: Elastic | None = None
+        self.since = 0  # the iteration at which this phase began
+        self.restorations = 0
         self.parts: Any = None  # derivatives at the last iterate
         self.pace = np.inf
 
@@ -94,19 +122,45 @@ class _Search(AbstractSearch):
         left = self.iterations - len(self.rows)
         many = max(1, min(int(BURST_SECONDS / self.pace), LOGGED, left))
         began = time.monotonic()
-        dtype = self.state.mu.dtype
-        tolerance = jnp.asarray(self.tolerance, dtype)
         self.state, self.parts, rows, count = advance(
-            self.transcription, self.state, tolerance, jnp.asarray(many)
+            self.elastic or self.transcription, self.state, self.tolerance, jnp.asarray(many)
         )
         table = [np.asarray(x)[: int(count)] for x in rows]
-        if self.rows:  # the first call is mostly compilation
+        if len(self.rows) > self.since:  # the first call is mostly compilation
             self.pace = max((time.monotonic() - began) / many, 1e-9)
         for numbers in zip(*table, strict=True):
             self.note(**dict(zip(rows._fields, map(float, numbers), strict=True)))
+        self._change_phase()
+
+    def _change_phase(self) -> None:
+        if self.elastic is None and self._hopeless() and self.restorations < 2:
+            self.elastic, w = elastic_start(self.transcription, self.state.w)
+            self.state = start(self.elastic, w, self.barrier)
+            self.since, self.pace = len(self.rows), np.inf
+            self.restorations += 1
+        elif self.elastic is not None and bool(self.state.done) and self._feasible():
+            w = original(self.transcription, self.state.w)
+            self.state = start(self.transcription, w, self.barrier)
+            self.elastic, self.since, self.pace = None, len(self.rows), np.inf
+
+    def _hopeless(self) -> bool:
+        """Whether the search has not come nearer to feasible points for long."""
+        rows = self.rows[self.since :]
+        if bool(self.state.done) or not np.isfinite(rows[-1]["cost"]):
+            return False
+        far = rows[-1]["violation"] > 100 * float(self.tolerance)
+        window = [row["violation"] for row in rows[-PATIENCE:]]
+        slow = len(window) == PATIENCE and min(window[PATIENCE // 2 :]) > 0.5 * window[0]
+        return far and (slow or int(self.state.stuck) >= STUCK)
+
+    def _feasible(self) -> bool:
+        violations = least_violations(cast(Elastic, self.elastic), self.state.w)
+        return max(float(np.max(x, initial=0.0)) for x in violations) < 1e-6
 
     def verdict(self) -> Verdict | None:
         many = counted(len(self.rows), self.unit)
+        if self.elastic is not None and bool(self.state.done):
+            return Verdict(False, f"infeasible: {self._violated()}")
         if bool(self.state.done):
             return Verdict(True, f"converged after {many}")
         if self.rows and not np.isfinite(self.rows[-1]["cost"]):
@@ -114,9 +168,22 @@ class _Search(AbstractSearch):
                 False,
                 "the cost or the motion is not finite where the search starts: look for a NaN in costs, control and guess",
             )
-        if int(self.state.stuck) >= 8:
+        if int(self.state.stuck) >= STUCK:
             return Verdict(False, f"no step leads closer to an optimum after {many}")
         return None
+
+    def _violated(self) -> str:
+        """Which constraints cannot be met, and by how much."""
+        elastic = cast(Elastic, self.elastic)
+        w = original(self.transcription, self.state.w)
+        conditions, limits = least_violations(elastic, self.state.w)
+        names = names_of_conditions(self.transcription, w)
+        names = [*names, *names_of_limits(self.transcription, w)]
+        found: dict[str, float] = {}
+        for name, value in zip(names, [*conditions, *limits], strict=True):
+            found[name] = found.get(name, 0.0) + float(value)
+        parts = [f"`{name}` by {value:.3g}" for name, value in found.items() if value > 1e-6]
+        return f"constraints cannot be met together; the least sum of violations found is {', '.join(parts)}"
 
     def report(self) -> Progress:
         row, nan = self.rows[-1], float("nan")
@@ -127,12 +194,15 @@ class _Search(AbstractSearch):
     def result(self, ending: Verdict) -> Result:
         """The result at the last iterate, with its certificate."""
         w, duals = self.state.w, self.state.duals
+        if self.elastic is not None:
+            w = original(self.transcription, w)
         ts = self.transcription.times(w.p)
         control = PiecewisePolynomial(ts, w.c, self.transcription.rule.points)
         row = self.rows[-1]
-        certificate = certify(self.transcription, self.state, self.parts, ending.converged)
+        parts = None if self.elastic is not None else self.parts
+        certificate = certify(self.transcription, self.state._replace(w=w), parts, ending)
         result = report(
-            self.problem, control, row["cost"], row["gradient_norm"], self.history, self.began,
+            self.problem, control, float(evaluated(self.transcription, w)[0]), row["gradient_norm"], self.history, self.began,
             *ending, report_times(ts),
         )  # fmt: skip
         return result._replace(

@@ -29,6 +29,7 @@ from jaxhamel.control._collocation._transcription import CollocationPoint, Trans
 LOGGED = 32  # iterations in one call
 LARGEST_SHIFT = 1e12
 NARROWEST = 1e-10  # the shortest step of the line search
+STUCK = 5  # such steps in a row end the search
 
 
 class Errors(NamedTuple):
@@ -47,7 +48,8 @@ class SearchState(NamedTuple):
     """The state of the method between two iterations.
 
     - `mu`: of the barrier; `weight`: ν of the merit function; `shift`: the last that the inertia needed.
-    - `cost`, `errors`: of the iterate; `done`: converged; `stuck`: iterations since a step of fair length.
+    - `cost`, `errors`: of the iterate; `done`: converged; `stuck`: steps in a row that were the shortest; `near`: iterations
+      in a row within ten times the tolerance.
     """
 
     w: CollocationPoint
@@ -59,6 +61,7 @@ class SearchState(NamedTuple):
     errors: Errors
     done: Bool[Array, ""]
     stuck: Int[Array, ""]
+    near: Int[Array, ""]
 
 
 class HistoryRow(NamedTuple):
@@ -154,12 +157,13 @@ def errors_of(
     )
 
 
-def start(transcription: Transcription, w: CollocationPoint, mu: float) -> SearchState:
-    """The state before the first iteration."""
+@compiled
+def start(transcription: Transcription, w: CollocationPoint, mu: Scalar) -> SearchState:
+    """The state before the first iteration; μ counts only where there are bounds."""
     dtype = w.X.dtype
     number = lambda x: jnp.asarray(x, dtype)  # noqa: E731
     limited = bool(transcription.lower.size or transcription.p_lower.size)
-    mu_first = mu if limited else 0.0
+    mu_first = mu if limited else jnp.zeros_like(mu)
     finite = lambda bound, like: jnp.where(  # noqa: E731
         jnp.broadcast_to(jnp.isfinite(bound), like.shape), 1.0, 0.0
     ).astype(dtype)
@@ -174,13 +178,13 @@ def start(transcription: Transcription, w: CollocationPoint, mu: float) -> Searc
         jnp.zeros_like(w.slack),
         low,
         high,
-        jnp.ones_like(w.p),
-        jnp.ones_like(w.p),
+        finite(transcription.p_lower, w.p),
+        finite(transcription.p_upper, w.p),
     )
     large = number(jnp.inf)
     return SearchState(
-        w, duals, number(mu_first), number(1.0), number(0.0), large,
-        Errors(large, large, large), jnp.asarray(False), jnp.asarray(0),
+        w, duals, mu_first, number(1.0), number(0.0), large,
+        Errors(large, large, large), jnp.asarray(False), jnp.asarray(0), jnp.asarray(0),
     )  # fmt: skip
 
 
@@ -193,7 +197,7 @@ def advance(
 
     def goes_on(carry):
         state, _, _, k = carry
-        return (k < many) & ~state.done & (state.stuck < 8)
+        return (k < many) & ~state.done & (state.stuck < STUCK)
 
     def body(carry):
         state, _, rows, k = carry
@@ -214,11 +218,12 @@ def _iteration(
     parts = parts_of(transcription, w, duals)
     cost, residuals = values_of(transcription, w, parts)
     errors = errors_of(transcription, w, duals, parts, residuals, jnp.zeros_like(state.mu))
-    done = errors.largest() <= tolerance
+    near = jnp.where(errors.largest() <= 10 * tolerance, state.near + 1, 0)
+    done = (errors.largest() <= tolerance) | (near >= 5)  # rounding allows no more
     own = errors_of(transcription, w, duals, parts, residuals, state.mu).largest()
     smaller = jnp.maximum(tolerance / 10, jnp.minimum(0.2 * state.mu, state.mu**1.5))
     mu = jnp.where((own <= 10 * state.mu) & (state.mu > 0), smaller, state.mu)
-    state = state._replace(cost=cost, errors=errors, done=done, mu=mu)
+    state = state._replace(cost=cost, errors=errors, done=done, mu=mu, near=near)
     stay = lambda state: (state, jnp.zeros_like(mu))  # noqa: E731
     go = lambda state: _step(transcription, state, parts, residuals)  # noqa: E731
     state, step = jax.lax.cond(done, stay, go, state)

@@ -37,6 +37,9 @@ class SecondOrder(NamedTuple):
     words: str
 
 
+UNKNOWN = SecondOrder("undecided", False, "curvature: undecided")
+
+
 def second_order(transcription: Transcription, state: SearchState, parts: Parts) -> SecondOrder:
     """The second-order condition at an iterate, from the derivatives there."""
     shapes = Shapes.of(transcription)

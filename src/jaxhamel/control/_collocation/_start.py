@@ -12,6 +12,7 @@ from jaxhamel._compiled import compiled
 from jaxhamel._typing import Scalar
 from jaxhamel.control._checks._collocation import check_has_value_only
 from jaxhamel.control._collocation._derivatives import evaluate
+from jaxhamel.control._collocation._elastic import inside
 from jaxhamel.control._collocation._limits import FreeEndTime, PathLimit
 from jaxhamel.control._collocation._points import PointRule
 from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription, along
@@ -36,9 +37,10 @@ def transcribe(problem: ControlProblem, rule: PointRule, intervals: int | None) 
     p_lower, p_upper = (jnp.stack(x) if x else jnp.zeros(0, dtype) for x in ends)
     m = eqx.filter_eval_shape(problem.curve, ts[0]).shape[0]
     places = _places(rule) if limits else ()
+    everywhere = lambda x: jnp.broadcast_to(x, (shares.shape[0] - 1, 1, *x.shape))  # noqa: E731
     return Transcription(
         problem.system, problem.costs, problem.constraints, limits, ts[0], duration, shares,
-        lower[None, None], upper[None, None], p_lower, p_upper, rule, places, m,
+        everywhere(lower), everywhere(upper), p_lower, p_upper, rule, places, m, bool(free),
     )  # fmt: skip
 
 
@@ -100,7 +102,7 @@ def first_iterate(
 ) -> CollocationPoint:
     """The iterate on the guess, which is interpolated along geodesics between its times, and on the curve's values."""
     p = jnp.broadcast_to(end, transcription.p_lower.shape)
-    if transcription.p_lower.shape[0]:
+    if transcription.free_time:
         width = transcription.p_upper - transcription.p_lower
         inside = 0.01 * jnp.minimum(width, 1.0)
         p = jnp.clip(p, transcription.p_lower + inside, transcription.p_upper - inside)
@@ -131,10 +133,4 @@ def _slack(transcription: Transcription, nodes, X, c, p) -> Float[Array, "N M r"
     """The limits' values, moved inside of their bounds."""
     shape = (X.shape[0], len(transcription.places), transcription.lower.shape[-1])
     w = CollocationPoint(nodes[0], nodes[1], X, c, p, jnp.zeros(shape, X.dtype))
-    value = evaluate(transcription, w)[1].limits
-    lower, upper = transcription.lower, transcription.upper
-    width = jnp.where(jnp.isfinite(upper - lower), upper - lower, jnp.inf)
-    size = lambda x: jnp.maximum(1.0, jnp.where(jnp.isfinite(x), jnp.abs(x), 1.0))  # noqa: E731
-    value = jnp.maximum(value, lower + jnp.minimum(0.01 * size(lower), 0.01 * width))
-    value = jnp.minimum(value, upper - jnp.minimum(0.01 * size(upper), 0.01 * width))
-    return jnp.where(lower == upper, lower, value)
+    return inside(transcription, evaluate(transcription, w)[1].limits)

@@ -64,13 +64,14 @@ class Transcription(eqx.Module):
     t0: Scalar
     duration: Scalar
     shares: Float[Array, " N+1"]
-    lower: Float[Array, " r"]
-    upper: Float[Array, " r"]
+    lower: Float[Array, "N 1 r"]
+    upper: Float[Array, "N 1 r"]
     p_lower: Float[Array, " p"]
     p_upper: Float[Array, " p"]
     rule: PointRule = eqx.field(static=True)
     places: tuple[float, ...] = eqx.field(static=True)  # of limits in an interval
     n_controls: int = eqx.field(static=True)
+    free_time: bool = eqx.field(static=True)
 
     @property
     def size(self) -> int:
@@ -79,7 +80,7 @@ class Transcription(eqx.Module):
 
     def span(self, p: Float[Array, " p"]) -> Scalar:
         """t_N − t_0."""
-        return p[0] - self.t0 if p.shape[0] else self.duration
+        return p[0] - self.t0 if self.free_time else self.duration
 
     def times(self, p: Float[Array, " p"]) -> Float[Array, " N+1"]:
         """t_i."""

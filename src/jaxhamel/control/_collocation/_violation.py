@@ -20,9 +20,10 @@ FINER = 10
 
 def worst_violation(transcription: Transcription, w: CollocationPoint) -> tuple[float, str]:
     """(the largest violation, the constraint's name)."""
-    found = {"the equations of motion": _largest(evaluated(transcription, w)[1][:2])}
-    conditions = np.abs(np.asarray(evaluated(transcription, w)[1].conditions))
-    names = _names_of_conditions(transcription, w)
+    residuals = evaluated(transcription, w)[1]
+    found = {"the equations of motion": _largest(residuals[:2])}
+    conditions = np.abs(np.asarray(residuals.conditions))
+    names = names_of_conditions(transcription, w)
     for name, value in zip(names, conditions, strict=True):
         found[name] = max(found.get(name, 0.0), float(value))
     for name, value in _limits(transcription, w):
@@ -38,7 +39,7 @@ def _largest(residuals) -> float:
 evaluated = compiled(evaluate)
 
 
-def _names_of_conditions(transcription: Transcription, w: CollocationPoint) -> list[str]:
+def names_of_conditions(transcription: Transcription, w: CollocationPoint) -> list[str]:
     """The constraint of each condition, first those at the first time."""
     y_first, y_last = ends_unknowns(transcription, w)
     names = []
@@ -60,12 +61,17 @@ def _limits(transcription: Transcription, w: CollocationPoint) -> list[tuple[str
     if not transcription.limits:
         return []
     values = np.asarray(_on_fine_grid(transcription, w))
-    lower, upper = (np.asarray(x)[0] for x in (transcription.lower, transcription.upper))
+    lower, upper = (np.asarray(x) for x in (transcription.lower, transcription.upper))
     over = np.maximum(np.maximum(lower - values, values - upper), 0.0).max(axis=(0, 1))
+    return list(zip(names_of_limits(transcription, w), over.tolist(), strict=True))
+
+
+def names_of_limits(transcription: Transcription, w: CollocationPoint) -> list[str]:
+    """The name of each row of the limits."""
     names = []
     for limit, count in zip(transcription.limits, _rows(transcription, w), strict=True):
         names += [limit.label] * count
-    return list(zip(names, over.tolist(), strict=True))
+    return names
 
 
 def _rows(transcription: Transcription, w: CollocationPoint) -> list[int]:

@@ -1,0 +1,125 @@
+"""The elastic problem: by how much constraints must be violated, at least.
+
+Each condition at the ends may be missed by e⁺ − e⁻, each path limit by ε at all times, all of them not negative, and
+
+    Σ (e⁺ + e⁻) + Σ ε + 1e-4 J   is least.
+
+Where that sum is zero, the motion is feasible and the search goes on from it; otherwise the numbers that are left tell which
+constraints cannot be met together, and by how much at least (in their own units).
+"""
+
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from jaxhamel._compiled import compiled
+from jaxhamel._typing import Scalar
+from jaxhamel.control._collocation._derivatives import evaluate
+from jaxhamel.control._collocation._transcription import (
+    CollocationPoint,
+    Interval,
+    Transcription,
+)
+
+SHARE = 1e-4  # of the cost, which makes the controls unique
+
+
+class Elastic(Transcription):
+    """A transcription with elastic constraints; their variables follow the end time in p."""
+
+    n_first: int = eqx.field(static=True)
+    n_last: int = eqx.field(static=True)
+
+    def elastic(self, p: Float[Array, " p"]) -> tuple[Array, Array]:
+        """(e⁺ − e⁻ `(b,)`, ε `(r,)`)."""
+        count = self.n_first + self.n_last
+        rest = p[int(self.free_time) :]
+        return rest[:count] - rest[count : 2 * count], rest[2 * count :]
+
+    def stage(
+        self, interval: Interval, share: Scalar, weight: Scalar, y: Float[Array, " y"]
+    ) -> tuple[Float[Array, " d"], Scalar]:
+        """As the problem's, with a share of its cost."""
+        rate, cost = super().stage(interval, share, weight, y)
+        return rate, SHARE * cost
+
+    def limit(self, interval: Interval, share: Scalar, y: Float[Array, " y"]) -> Float[Array, " r"]:
+        """The functions + ε for lower bounds, and − ε for upper ones."""
+        value, epsilon = super().limit(interval, share, y), self.elastic(self.split(y)[3])[1]
+        return jnp.concatenate([value + epsilon, value - epsilon])
+
+    def first(self, w: CollocationPoint, y: Float[Array, " y"]) -> Float[Array, " r1"]:
+        """The conditions' residuals beyond e⁺ − e⁻."""
+        p = self._controls(y)[1]
+        return super().first(w, y) - self.elastic(p)[0][: self.n_first]
+
+    def last(
+        self, w: CollocationPoint, y: Float[Array, " y"]
+    ) -> tuple[Float[Array, " r2"], Scalar]:
+        """The conditions' residuals beyond e⁺ − e⁻, and the sum of all violations."""
+        p = self._controls(y[self.size :])[1]
+        conditions, cost = super().last(w, y)
+        total = jnp.sum(p[int(self.free_time) :])
+        return conditions - self.elastic(p)[0][self.n_first :], SHARE * cost + total
+
+
+@compiled
+def elastic_start(transcription: Transcription, w: CollocationPoint) -> tuple[Elastic, Any]:
+    """The elastic problem and an iterate in its inside, from an iterate of the problem."""
+    residuals = evaluate(transcription, w)[1]
+    last = jnp.zeros(transcription.size, w.X.dtype)
+    y = jnp.concatenate([last, w.c[-1].ravel(), w.p])
+    n_last = transcription.last(w, y)[0].shape[0]
+    conditions = residuals.conditions
+    value = residuals.limits + w.slack
+    lower, upper = transcription.lower, transcription.upper
+    excess = jnp.maximum(jnp.maximum(lower - value, value - upper), 0.0)
+    epsilon = jnp.max(excess, axis=(0, 1), initial=0.0) + 0.1
+    parts = jnp.maximum(conditions, 0.0) + 0.1, jnp.maximum(-conditions, 0.0) + 0.1, epsilon
+    p = jnp.concatenate([w.p, *parts])
+    none = jnp.full_like(lower, jnp.inf)
+    low = jnp.concatenate([lower, -none], axis=2)
+    high = jnp.concatenate([none, upper], axis=2)
+    slack = jnp.concatenate([value + epsilon[None, None], value - epsilon[None, None]], axis=2)
+    extra = p.shape[0] - w.p.shape[0]
+    zeros, far = jnp.zeros(extra, p.dtype), jnp.full(extra, jnp.inf, p.dtype)
+    fields = {name: getattr(transcription, name) for name in transcription.__dataclass_fields__}
+    fields |= {
+        "lower": low,
+        "upper": high,
+        "p_lower": jnp.concatenate([transcription.p_lower, zeros]),
+        "p_upper": jnp.concatenate([transcription.p_upper, far]),
+    }
+    problem = Elastic(**fields, n_first=conditions.shape[0] - n_last, n_last=n_last)
+    return problem, w._replace(p=p, slack=slack)
+
+
+def least_violations(
+    elastic: Elastic, w: CollocationPoint
+) -> tuple[Float[np.ndarray, " b"], Float[np.ndarray, " r"]]:
+    """By how much each condition and each limit is violated."""
+    conditions, limits = elastic.elastic(w.p)
+    return np.abs(np.asarray(conditions)), np.asarray(limits)
+
+
+@compiled
+def original(transcription: Transcription, w: CollocationPoint) -> CollocationPoint:
+    """An iterate of the elastic problem as one of the problem itself."""
+    count = transcription.p_lower.shape[0]
+    r = transcription.lower.shape[2]
+    w = w._replace(p=w.p[:count], slack=w.slack[:, :, :r])
+    value = evaluate(transcription, w)[1].limits + w.slack
+    return w._replace(slack=inside(transcription, value))
+
+
+def inside(transcription: Transcription, value: Float[Array, "N M r"]) -> Float[Array, "N M r"]:
+    """The values of limits, moved inside of their bounds."""
+    lower, upper = transcription.lower, transcription.upper
+    width = jnp.where(jnp.isfinite(upper - lower), upper - lower, jnp.inf)
+    size = lambda x: jnp.maximum(1.0, jnp.where(jnp.isfinite(x), jnp.abs(x), 1.0))  # noqa: E731
+    value = jnp.maximum(value, lower + jnp.minimum(0.01 * size(lower), 0.01 * width))
+    value = jnp.minimum(value, upper - jnp.minimum(0.01 * size(upper), 0.01 * width))
+    return jnp.where(lower == upper, jnp.broadcast_to(lower, value.shape), value)
