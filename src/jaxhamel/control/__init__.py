@@ -33,6 +33,7 @@ from jaxhamel.control._collocation._collocation import Collocation as Collocatio
 from jaxhamel.control._collocation._limits import FreeEndTime as FreeEndTime
 from jaxhamel.control._collocation._limits import PathLimit as PathLimit
 from jaxhamel.control._collocation._polynomial import PiecewisePolynomial as PiecewisePolynomial
+from jaxhamel.control._collocation._sensitivity import sensitivity as sensitivity
 
 # isort: split
 # Problems, methods, results

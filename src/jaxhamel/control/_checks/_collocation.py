@@ -3,7 +3,7 @@
 import numpy as np
 
 from jaxhamel._checks._arguments import check_budget
-from jaxhamel._checks._values import check_positive, concrete, inline
+from jaxhamel._checks._values import check_positive, concrete, inline, type_of
 
 
 def check_collocation(method) -> None:
@@ -57,6 +57,15 @@ def check_end_times(lower, upper) -> None:
         raise ValueError(
             f"`lower` of `FreeEndTime` is {low:.9g} and `upper` {high:.9g}; the end time must lie between them. For a fixed "
             "end time leave `FreeEndTime` out."
+        )
+
+
+def check_has_optimum(result) -> None:
+    """Checks that a result has the unknowns and multipliers of its optimum."""
+    if getattr(result, "optimum", None) is None:
+        raise TypeError(
+            f"`result` is {type_of(result)} without multipliers; give the result of "
+            "control.solve(problem, control.Collocation())."
         )
 
 

@@ -12,6 +12,7 @@ from jaxhamel._search._loop import Verdict
 from jaxhamel._typing import Scalar
 from jaxhamel.control._collocation._derivatives import Parts
 from jaxhamel.control._collocation._interior_point import SearchState
+from jaxhamel.control._collocation._isolation import kind_along
 from jaxhamel.control._collocation._polynomial import OneInterval
 from jaxhamel.control._collocation._second_order import UNKNOWN, second_order
 from jaxhamel.control._collocation._transcription import CollocationPoint, Interval, Transcription
@@ -39,7 +40,11 @@ def bounds_of(dtype: Any) -> Bounds:
 
 
 def certify(
-    transcription: Transcription, state: SearchState, parts: Parts | None, ending: Verdict
+    transcription: Transcription,
+    state: SearchState,
+    parts: Parts | None,
+    ending: Verdict,
+    tolerance: Scalar,
 ) -> Certificate:
     """The certificate of the last iterate; `parts`: the derivatives there, None where they are not known."""
     errors = [float(x) for x in state.errors]
@@ -47,6 +52,9 @@ def certify(
     violation, worst = worst_violation(transcription, state.w)
     error = float(transcription_error(transcription, state.w))
     curvature = UNKNOWN if parts is None else second_order(transcription, state, parts)
+    if curvature.along is not None and ending.converged:
+        kind = kind_along(transcription, state, curvature.along, tolerance)
+        curvature = curvature._replace(kind=kind, words=f"{kind}: {curvature.words}")
     bounds = bounds_of(state.mu.dtype)
     is_minimum = curvature.kind in MINIMA
     passed = (

@@ -32,7 +32,12 @@ from jaxhamel.control._collocation._interior_point import (
 )
 from jaxhamel.control._collocation._points import rule
 from jaxhamel.control._collocation._polynomial import PiecewisePolynomial
-from jaxhamel.control._collocation._start import first_iterate, guessed, transcribe
+from jaxhamel.control._collocation._start import (
+    first_iterate,
+    guessed,
+    shares_of,
+    transcribe,
+)
 from jaxhamel.control._collocation._transcription import Transcription
 from jaxhamel.control._collocation._violation import (
     evaluated,
@@ -106,7 +111,7 @@ class _Search(AbstractSearch):
         self.tolerance: Array = jnp.asarray(max(method.tolerance, least), dtype)
         self.barrier: Array = jnp.asarray(method.barrier, dtype)
         self.transcription: Transcription = transcribe(
-            problem, rule(method.points, method.degree), method.intervals
+            problem, rule(method.points, method.degree), shares_of(problem, method.intervals)
         )
         w = first_iterate(
             self.transcription, problem.ts, guessed(problem), problem.curve, problem.ts[-1]
@@ -200,10 +205,12 @@ class _Search(AbstractSearch):
         control = PiecewisePolynomial(ts, w.c, self.transcription.rule.points)
         row = self.rows[-1]
         parts = None if self.elastic is not None else self.parts
-        certificate = certify(self.transcription, self.state._replace(w=w), parts, ending)
+        certificate = certify(
+            self.transcription, self.state._replace(w=w), parts, ending, self.tolerance
+        )
         result = report(
-            self.problem, control, float(evaluated(self.transcription, w)[0]), row["gradient_norm"], self.history, self.began,
-            *ending, report_times(ts),
+            self.problem, control, float(evaluated(self.transcription, w)[0]),
+            row["gradient_norm"], self.history, self.began, *ending, report_times(ts),
         )  # fmt: skip
         return result._replace(
             ts=ts,

@@ -49,7 +49,7 @@ class SearchState(NamedTuple):
 
     - `mu`: of the barrier; `weight`: ν of the merit function; `shift`: the last that the inertia needed.
     - `cost`, `errors`: of the iterate; `done`: converged; `stuck`: steps in a row that were the shortest; `near`: iterations
-      in a row within ten times the tolerance.
+      in a row within ten times the tolerance; `floor`: the least shift.
     """
 
     w: CollocationPoint
@@ -62,6 +62,7 @@ class SearchState(NamedTuple):
     done: Bool[Array, ""]
     stuck: Int[Array, ""]
     near: Int[Array, ""]
+    floor: Scalar
 
 
 class HistoryRow(NamedTuple):
@@ -184,7 +185,7 @@ def start(transcription: Transcription, w: CollocationPoint, mu: Scalar) -> Sear
     large = number(jnp.inf)
     return SearchState(
         w, duals, mu_first, number(1.0), number(0.0), large,
-        Errors(large, large, large), jnp.asarray(False), jnp.asarray(0), jnp.asarray(0),
+        Errors(large, large, large), jnp.asarray(False), jnp.asarray(0), jnp.asarray(0), number(0.0),
     )  # fmt: skip
 
 
@@ -288,13 +289,13 @@ def _step(transcription: Transcription, state: SearchState, parts: Parts, residu
     shapes = eqx.filter_eval_shape(newton, (residuals, zero))[0]
     nothing = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
     first = Attempt(
-        jnp.asarray(NEWTON), zero, residuals, nothing, zero, nothing, zero, w, state.weight,
+        jnp.asarray(NEWTON), state.floor, residuals, nothing, zero, nothing, zero, w, state.weight,
         jnp.asarray(False),
     )  # fmt: skip
     a = jax.lax.while_loop(lambda a: ~a.over, attempt, first)
     duals = _after(transcription, state.duals, a, mu)
     stuck = jnp.where(a.alpha <= 4 * NARROWEST, state.stuck + 1, 0)
-    shift = jnp.where(a.shift > 0, a.shift, state.shift)
+    shift = jnp.where(a.shift > state.floor, a.shift, state.shift)
     new = state._replace(w=a.w, duals=duals, weight=a.weight, shift=shift, stuck=stuck)
     return new, a.alpha
 

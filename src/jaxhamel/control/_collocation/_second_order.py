@@ -30,11 +30,13 @@ MOST = 3000  # controls; beyond that the eigenvalues are left out
 
 
 class SecondOrder(NamedTuple):
-    """One of the four kinds, whether multipliers are unique, and a sentence."""
+    """One of the four kinds, whether multipliers are unique, a sentence, and a change of the controls without curvature,
+    where that leaves the kind open."""
 
     kind: str
     unique: bool
     words: str
+    along: Float[np.ndarray, "N s m"] | None = None
 
 
 UNKNOWN = SecondOrder("undecided", False, "curvature: undecided")
@@ -53,7 +55,7 @@ def second_order(transcription: Transcription, state: SearchState, parts: Parts)
     basis, unique = _null_space(D)
     if not basis.shape[1]:
         return SecondOrder("strict minimum", unique, "minimum: the constraints leave no direction")
-    values = np.linalg.eigvalsh(basis.T @ H @ basis)
+    values, vectors = np.linalg.eigh(basis.T @ H @ basis)
     least, size = float(values[0]), float(np.max(np.abs(values)))
     small = max(1e-7, 1e3 * float(np.finfo(H.dtype).eps)) * size
     shown = f"least curvature {least:.2e} per unit of control"
@@ -61,7 +63,8 @@ def second_order(transcription: Transcription, state: SearchState, parts: Parts)
         return SecondOrder("strict minimum", unique, f"strict minimum: {shown}")
     if least < -small:
         return SecondOrder("not a minimum", unique, f"not a minimum: {shown}")
-    return SecondOrder("undecided", unique, f"undecided: {shown}")
+    change = (_scale(transcription, state) * (basis @ vectors[:, 0]))[: N * shapes.c]
+    return SecondOrder("undecided", unique, shown, change.reshape(state.w.c.shape))
 
 
 def _null_space(D: Dense) -> tuple[Dense, bool]:

@@ -21,15 +21,22 @@ from jaxhamel.control._problem._problem import ControlProblem
 from jaxhamel.mechanics import Constant
 
 
-def transcribe(problem: ControlProblem, rule: PointRule, intervals: int | None) -> Transcription:
-    """The transcription on equal intervals, or on those of the problem's times."""
+def shares_of(problem: ControlProblem, intervals: int | None) -> Float[Array, " N+1"]:
+    """The mesh, from 0 to 1: equal intervals, or those of the problem's times."""
+    ts = problem.ts
+    if intervals is not None:
+        return jnp.linspace(0.0, 1.0, intervals + 1, dtype=ts.dtype)
+    return (ts - ts[0]) / (ts[-1] - ts[0])
+
+
+def transcribe(
+    problem: ControlProblem, rule: PointRule, shares: Float[Array, " N+1"]
+) -> Transcription:
+    """The transcription on a mesh, its times as shares of the whole."""
     check_has_value_only(problem.system)
     dtype = problem.u0.dtype
     ts = problem.ts
     duration = ts[-1] - ts[0]
-    shares = (ts - ts[0]) / duration
-    if intervals is not None:
-        shares = jnp.linspace(0.0, 1.0, intervals + 1, dtype=dtype)
     limits = tuple(x for x in problem.constraints if isinstance(x, PathLimit))
     free = [x for x in problem.constraints if isinstance(x, FreeEndTime)]
     lower, upper = _bounds(problem, limits)

@@ -1,0 +1,72 @@
+"""The gradient of the optimal cost by everything that the problem consists of."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from jaxhamel._compiled import compiled
+from jaxhamel._typing import Scalar
+from jaxhamel.control._checks._collocation import check_has_optimum
+from jaxhamel.control._collocation._derivatives import Duals, evaluate
+from jaxhamel.control._collocation._start import transcribe
+from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription, along
+from jaxhamel.control._problem._problem import ControlProblem
+
+
+def sensitivity(result: Any) -> ControlProblem:
+    """dJ*/dp: the derivative of the optimal cost by each number p of the problem, by the envelope theorem,
+
+        dJ*/dp = ∂L/∂p ,    L = J + Σ multipliers · constraints , at the optimum.
+
+    **Arguments:** `result`: of `solve` with `Collocation`.
+
+    **Returns:** a problem whose arrays are these derivatives: `sensitivity(result).system.mass` for instance, in the unit of
+    the cost per unit of the number. Those by q0 are in storage coordinates, `result.costates[0]` in the tangent space.
+
+    **Raises:** `TypeError` for the result of another method. Where a multiplier is not unique (see the certificate), neither
+    is the derivative by the constraint that it belongs to.
+
+    Source: Fiacco 1983, theorem 3.4.1.
+    """
+    check_has_optimum(result)
+    transcription, w, duals = result.optimum
+    return _gradient(result.problem, transcription, w, duals)
+
+
+@compiled
+def _gradient(problem, transcription: Transcription, w: CollocationPoint, duals: Duals) -> Any:
+    return eqx.filter_grad(lambda problem: _lagrangian(problem, transcription, w, duals))(problem)
+
+
+def _lagrangian(
+    problem: ControlProblem, found: Transcription, w: CollocationPoint, duals: Duals
+) -> Scalar:
+    """L as a function of the problem; the unknowns stay, but for the initial state."""
+    transcription = transcribe(problem, found.rule, found.shares)
+    space = problem.system.space
+    q = along(w.q, slice(1, None))
+    first = space.normalise(problem.q0)
+    q = _joined(first, q)
+    w = w._replace(q=q, u=jnp.concatenate([problem.u0[None], w.u[1:]]))
+    cost, residuals = evaluate(transcription, w)
+    pairs = (
+        (duals.stages, residuals.stages),
+        (duals.costates[1:], residuals.gaps),
+        (duals.conditions, residuals.conditions),
+        (duals.limits, residuals.limits),
+        (duals.low, _finite(transcription.lower)),
+        (-duals.high, _finite(transcription.upper)),
+        (duals.p_low, transcription.p_lower),
+        (-duals.p_high, transcription.p_upper),
+    )
+    return cost + sum((jnp.sum(a * b) for a, b in pairs), jnp.zeros_like(cost))
+
+
+def _joined(first: Any, others: Any) -> Any:
+    return jax.tree.map(lambda a, b: jnp.concatenate([a[None], b]), first, others)
+
+
+def _finite(bound):
+    return jnp.where(jnp.isfinite(bound), bound, 0.0)
