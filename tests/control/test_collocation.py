@@ -6,7 +6,7 @@ import numpy as np
 
 import jaxhamel
 from jaxhamel import control
-from jaxhamel.systems import ActuatedDisk, CircularRails
+from jaxhamel.systems import ActuatedDisk, CircularRails, KnifeEdge
 from tests.control.cart import Cart, least_energy
 
 # The disk of test_disk.py, by Gauss collocation with IPOPT and by shooting on Pontryagin's conditions, which agree.
@@ -107,3 +107,43 @@ def test_constraints_that_cannot_be_met_are_named():
     assert not result.converged
     assert not result.certificate.holds
     assert "`StateAtEnd` by 0.75" in result.status
+
+
+UNICYCLE = 11.1581587152  # by collocation with IPOPT and by shooting on Pontryagin's conditions
+
+
+def sideways(t):
+    """A start on one side of the path: the straight line itself is no minimum."""
+    return jnp.stack([3 * jnp.sin(2 * jnp.pi * t), 3 * jnp.cos(2 * jnp.pi * t)])
+
+
+def test_unicycle_sideways():
+    """The knife edge driven by its two velocities moves by 1 across its blade with least ∫ v² + ω²."""
+    unicycle = jaxhamel.Kinematic(KnifeEdge(mass=1.0, inertia=1.0, slope=0.0))
+    ends = jnp.zeros(3), jnp.array([0.0, 0.0, 1.0])
+    problem = control.ControlProblem(
+        unicycle, ends[0], jnp.zeros(0), jnp.array([0.0, 1.0]), sideways,
+        (control.ControlEnergy(2.0),), (control.StateAtEnd(q=ends[1]),),
+    )  # fmt: skip
+    result = control.solve(problem, control.Collocation())
+    assert result.certificate.holds
+    np.testing.assert_allclose(result.cost, UNICYCLE, atol=1e-8)
+    np.testing.assert_allclose(result.trajectory.q[-1], ends[1], atol=1e-8)
+    # the optimal cost is homogeneous of degree 2 in the velocities: with a fixed end, J ∝ 1/T
+    by_times = np.asarray(control.sensitivity(result).ts)
+    np.testing.assert_allclose(by_times[-1], -result.cost, rtol=1e-7)
+
+
+def test_sensitivity_of_the_optimal_cost():
+    """J* = 6 m² d² / T³ for the cart."""
+    mass = 1.3
+    problem = least_energy(system=Cart(jnp.array(mass)))
+    result = control.solve(problem, control.Collocation(intervals=3, degree=3))
+    by = control.sensitivity(result)
+    np.testing.assert_allclose(result.cost, 6 * mass**2, rtol=1e-12)
+    np.testing.assert_allclose(by.system.mass, 12 * mass, rtol=1e-9)
+    np.testing.assert_allclose(by.ts[-1], -18 * mass**2, rtol=1e-9)
+    np.testing.assert_allclose(by.constraints[0].q, 12 * mass**2, rtol=1e-9)
+    np.testing.assert_allclose(by.costs[0].weight, result.cost, rtol=1e-9)
+    np.testing.assert_allclose(by.q0, result.costates[0, :1], rtol=1e-9)
+    np.testing.assert_allclose(result.costates[0], [-12 * mass**2, -6 * mass**2], rtol=1e-9)

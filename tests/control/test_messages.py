@@ -80,8 +80,35 @@ BAD = {
     "`width` is nan": lambda: control.FigureEight(width=np.nan),
     "`end` has shape (3,)": lambda: control.Line(end=[1.0, 0.0, 0.0]),
     "`costs` and `constraints` are empty": lambda: least_energy(costs=(), constraints=()),
+    "`intervals` is 0": lambda: control.Collocation(intervals=0),
+    "`degree` is 12; it must be a whole number from 1": lambda: control.Collocation(degree=12),
+    "`points` is 'lobatto'": lambda: control.Collocation(points="lobatto"),
+    "`tolerance` is 0": lambda: control.Collocation(tolerance=0.0),
+    "`lower` of `force` is 1. and `upper` is 0.; no value": lambda: limit(1.0, 0.0),
+    "`lower` and `upper` of `force` have the shapes": lambda: limit([0.0], [1.0, 1.0]),
+    "`lower` or `upper` of `force` has NaN": lambda: limit(np.nan, 1.0),
+    "`lower` of `FreeEndTime` is 3 and `upper` 2": lambda: control.FreeEndTime(3.0, 2.0),
+    "`lower` and `upper` of `FreeEndTime` are 1. and inf": lambda: control.FreeEndTime(1.0, np.inf),
+    "`lower` of `FreeEndTime` is 0 s": lambda: ending(control.FreeEndTime(0.0, 2.0)),
+    "`constraints` has 2 `FreeEndTime`": lambda: collocated(
+        control.FreeEndTime(0.5, 2.0), control.FreeEndTime(0.5, 3.0)
+    ),
+    "`lower` of `force` has shape (2,); its function gives (1,)": lambda: collocated(
+        limit([0.0, 0.0], 1.0)
+    ),
+    "the function of the path limit `flat` gives an array of shape ()": lambda: collocated(
+        control.PathLimit(lambda t, q, u, c: c(t)[0], 0.0, 1.0, name="flat")
+    ),
     "`p` has shape (3,)": lambda: control.residual(least_energy(), jnp.zeros(3)),
 }
+
+
+def limit(lower, upper):
+    return control.PathLimit(lambda t, q, u, c: c(t), lower, upper, name="force")
+
+
+def collocated(*constraints):
+    return control.solve(least_energy(constraints=constraints), control.Collocation())
 
 
 def ending(constraint):
@@ -121,6 +148,14 @@ WRONG = {
     "`solver` is of type Kvaerno5": lambda: control.MultipleShooting(solver=diffrax.Kvaerno5()),
     "`solver` is of type int": lambda: control.SingleShooting(solver=3),
     "`options` is of type int": lambda: control.GradientDescent(optax.sgd(0.1), options=3),
+    "`constraints` has a `PathLimit`, which MultipleShooting cannot keep": lambda: control.solve(
+        ending(limit(0.0, 1.0))
+    ),
+    "`costs` has a `FinalCost`, which is no residual as control.residual needs": lambda: (
+        control.residual(costing(control.FinalCost(lambda t, q, u, c: t)), jnp.zeros(7))
+    ),
+    "`result` is of type Cart without multipliers": lambda: control.sensitivity(Cart(jnp.ones(()))),
+    "`function` is of type float": lambda: control.RunningCost(1.0),
     "`curve` is of type float": lambda: control.Limited(3.0, [0.0], [1.0]),
 }
 

@@ -33,6 +33,8 @@ from jaxhamel.control._collocation._collocation import Collocation as Collocatio
 from jaxhamel.control._collocation._limits import FreeEndTime as FreeEndTime
 from jaxhamel.control._collocation._limits import PathLimit as PathLimit
 from jaxhamel.control._collocation._polynomial import PiecewisePolynomial as PiecewisePolynomial
+from jaxhamel.control._collocation._scalar_costs import FinalCost as FinalCost
+from jaxhamel.control._collocation._scalar_costs import RunningCost as RunningCost
 from jaxhamel.control._collocation._sensitivity import sensitivity as sensitivity
 
 # isort: split

@@ -60,6 +60,35 @@ def check_end_times(lower, upper) -> None:
         )
 
 
+def check_after(lower, t0) -> None:
+    """Checks that a free end time is after the first time."""
+    low, first = concrete(lower), concrete(t0)
+    if low is not None and first is not None and not low > first:
+        raise ValueError(
+            f"`lower` of `FreeEndTime` is {low:.9g} s and the first of `ts` {first:.9g} s; the end must come later."
+        )
+
+
+def check_one_end_time(count: int) -> None:
+    """Checks that at most one constraint frees the end time."""
+    if count > 1:
+        raise ValueError(f"`constraints` has {count} `FreeEndTime`; give one, with both bounds.")
+
+
+def check_limit_shape(name: str, shape: tuple[int, ...], lower, upper) -> None:
+    """Checks that a path limit's function gives (r,), and that the bounds fit."""
+    if len(shape) != 1:
+        raise ValueError(
+            f"the function of the path limit `{name}` gives an array of shape {shape}; it must be (r,), such as "
+            "jnp.stack([...])."
+        )
+    for side, bound in (("lower", lower), ("upper", upper)):
+        if np.shape(bound) not in ((), shape):
+            raise ValueError(
+                f"`{side}` of `{name}` has shape {np.shape(bound)}; its function gives {shape}. Give a number or as many."
+            )
+
+
 def check_has_optimum(result) -> None:
     """Checks that a result has the unknowns and multipliers of its optimum."""
     if getattr(result, "optimum", None) is None:

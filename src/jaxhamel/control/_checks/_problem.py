@@ -143,6 +143,11 @@ def check_for_curves(problem, method: str) -> None:
             raise TypeError(
                 f"`constraints` has a `{type(term).__name__}`, which {method} cannot keep; take control.Collocation()."
             )
+    for cost in problem.costs:
+        if hasattr(cost, "value"):
+            raise TypeError(
+                f"`costs` has a `{type(cost).__name__}`, which is no residual as {method} needs; take control.Collocation()."
+            )
     check_has_parameters(problem.curve)
 
 

@@ -15,7 +15,12 @@ from jaxhamel.control._collocation._interior_point import SearchState
 from jaxhamel.control._collocation._isolation import kind_along
 from jaxhamel.control._collocation._polynomial import OneInterval
 from jaxhamel.control._collocation._second_order import UNKNOWN, second_order
-from jaxhamel.control._collocation._transcription import CollocationPoint, Interval, Transcription
+from jaxhamel.control._collocation._transcription import (
+    CollocationPoint,
+    Interval,
+    Transcription,
+    along,
+)
 from jaxhamel.control._collocation._violation import worst_violation
 from jaxhamel.control._result import Certificate
 from jaxhamel.mechanics import VectorField
@@ -40,16 +45,21 @@ def bounds_of(dtype: Any) -> Bounds:
 
 
 def certify(
+    original: Transcription,
     transcription: Transcription,
     state: SearchState,
     parts: Parts | None,
     ending: Verdict,
     tolerance: Scalar,
 ) -> Certificate:
-    """The certificate of the last iterate; `parts`: the derivatives there, None where they are not known."""
+    """The certificate of the last iterate.
+
+    **Arguments:** `original`: the transcription with the problem's bounds; `transcription`: with those of the search;
+    `parts`: the derivatives there, None where they are not known.
+    """
     errors = [float(x) for x in state.errors]
     stationary = max(errors[0], errors[2])
-    violation, worst = worst_violation(transcription, state.w)
+    violation, worst = worst_violation(original, state.w)
     error = float(transcription_error(transcription, state.w))
     curvature = UNKNOWN if parts is None else second_order(transcription, state, parts)
     if curvature.along is not None and ending.converged:
@@ -87,7 +97,7 @@ def transcription_error(transcription: Transcription, w: CollocationPoint) -> Sc
     method, field, span = tableau(diffrax.Dopri8()), VectorField(), transcription.span(w.p)
     system = transcription.system
 
-    def one(interval: Interval, c: Float[Array, "s m"]) -> Scalar:
+    def one(interval: Interval, state, after, c: Float[Array, "s m"]) -> Scalar:
         t0, length = transcription.t0 + interval.start * span, interval.length * span
         control = OneInterval(t0, length, c, transcription.rule.points)
         rate = lambda t, y: field(t, y, (system, control))  # noqa: E731
@@ -97,7 +107,9 @@ def transcription_error(transcription: Transcription, w: CollocationPoint) -> Sc
             return (system.space.normalise(q), u), None
 
         numbers = jnp.arange(STEPS).astype(length.dtype)
-        end, _ = jax.lax.scan(step, (interval.q, interval.u), numbers)
-        return jnp.max(jnp.abs(local(system, (interval.next_q, interval.next_u), end)))
+        end, _ = jax.lax.scan(step, state, numbers)
+        return jnp.max(jnp.abs(local(system, after, end)))
 
-    return jnp.max(jax.vmap(one)(transcription.intervals(w), w.c))
+    states = transcription.states(w)
+    ends = along(states, slice(None, -1)), along(states, slice(1, None))
+    return jnp.max(jax.vmap(one)(transcription.intervals(w), *ends, w.c))

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from typing import Any, cast
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
@@ -16,7 +15,7 @@ from jaxhamel._search._progress import Progress
 from jaxhamel._search._stepwise import BURST_SECONDS
 from jaxhamel._words import counted
 from jaxhamel.control._checks._collocation import check_collocation
-from jaxhamel.control._collocation._certificate import certify
+from jaxhamel.control._collocation._certificate import bounds_of, certify
 from jaxhamel.control._collocation._elastic import (
     Elastic,
     elastic_start,
@@ -28,6 +27,7 @@ from jaxhamel.control._collocation._interior_point import (
     STUCK,
     SearchState,
     advance,
+    at_nodes,
     start,
 )
 from jaxhamel.control._collocation._points import rule
@@ -38,6 +38,7 @@ from jaxhamel.control._collocation._start import (
     shares_of,
     transcribe,
 )
+from jaxhamel.control._collocation._tightening import again, tightened
 from jaxhamel.control._collocation._transcription import Transcription
 from jaxhamel.control._collocation._violation import (
     evaluated,
@@ -47,6 +48,7 @@ from jaxhamel.control._collocation._violation import (
 from jaxhamel.control._problem._problem import ControlProblem
 from jaxhamel.control._result import Result, report, report_times
 
+ROUNDS = 8  # of tightening
 PATIENCE = 40  # iterations in which the violation should halve
 
 
@@ -117,6 +119,8 @@ class _Search(AbstractSearch):
             self.transcription, problem.ts, guessed(problem), problem.curve, problem.ts[-1]
         )
         self.state: SearchState = start(self.transcription, w, self.barrier)
+        self.tight: Transcription = self.transcription  # with bounds tightened between the points
+        self.rounds = 0
         self.elastic: Elastic | None = None
         self.since = 0  # the iteration at which this phase began
         self.restorations = 0
@@ -128,7 +132,7 @@ class _Search(AbstractSearch):
         many = max(1, min(int(BURST_SECONDS / self.pace), LOGGED, left))
         began = time.monotonic()
         self.state, self.parts, rows, count = advance(
-            self.elastic or self.transcription, self.state, self.tolerance, jnp.asarray(many)
+            self.elastic or self.tight, self.state, self.tolerance, jnp.asarray(many)
         )
         table = [np.asarray(x)[: int(count)] for x in rows]
         if len(self.rows) > self.since:  # the first call is mostly compilation
@@ -138,6 +142,8 @@ class _Search(AbstractSearch):
         self._change_phase()
 
     def _change_phase(self) -> None:
+        if self._moves_bases() or self._tightens():
+            return
         if self.elastic is None and self._hopeless() and self.restorations < 2:
             self.elastic, w = elastic_start(self.transcription, self.state.w)
             self.state = start(self.elastic, w, self.barrier)
@@ -147,6 +153,28 @@ class _Search(AbstractSearch):
             w = original(self.transcription, self.state.w)
             self.state = start(self.transcription, w, self.barrier)
             self.elastic, self.since, self.pace = None, len(self.rows), np.inf
+
+    def _moves_bases(self) -> bool:
+        """Whether the nodes became the bases of their charts: at the end, and where they have moved far."""
+        dtype = self.state.mu.dtype
+        state, largest = at_nodes(self.elastic or self.tight, self.state)
+        done = bool(self.state.done)
+        if float(largest) <= (100 * float(jnp.finfo(dtype).eps) ** 0.75 if done else 1.0):
+            return False
+        self.state = state
+        return True
+
+    def _tightens(self) -> bool:
+        """Whether bounds were tightened where a polynomial overshoots them."""
+        if self.elastic is not None or not bool(self.state.done) or self.rounds >= ROUNDS:
+            return False
+        least = 0.5 * bounds_of(self.state.mu.dtype).violation
+        tight = tightened(self.transcription, self.tight, self.state, least)
+        if tight is None:
+            return False
+        self.tight, self.state = tight, again(tight, self.state)
+        self.rounds += 1
+        return True
 
     def _hopeless(self) -> bool:
         """Whether the search has not come nearer to feasible points for long."""
@@ -206,7 +234,7 @@ class _Search(AbstractSearch):
         row = self.rows[-1]
         parts = None if self.elastic is not None else self.parts
         certificate = certify(
-            self.transcription, self.state._replace(w=w), parts, ending, self.tolerance
+            self.transcription, self.tight, self.state._replace(w=w), parts, ending, self.tolerance
         )
         result = report(
             self.problem, control, float(evaluated(self.transcription, w)[0]),
@@ -214,7 +242,7 @@ class _Search(AbstractSearch):
         )  # fmt: skip
         return result._replace(
             ts=ts,
-            states=jax.tree.map(jnp.asarray, (w.q, w.u)),
+            states=self.transcription.states(w),
             costates=duals.costates,
             certificate=certificate,
             optimum=(self.transcription, w, duals),

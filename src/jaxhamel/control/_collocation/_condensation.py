@@ -83,28 +83,21 @@ def _eliminate(transcription: Transcription, stage: Derivatives, defect) -> Elim
     derivative = transcription.constants("derivative")
     unit = jnp.eye(d, dtype=defect.dtype)
     of_points = jnp.eye(s, dtype=defect.dtype)
-    J = stage.jacobian  # (s, d, y) of h f, y = (δ, X, c, p)
+    J = stage.jacobian  # (s, d, y) of h f, y = (X, c, p)
     inner = derivative[:, None, 1:, None] * unit[None, :, None, :]
-    inner = inner - J[:, :, None, d : 2 * d] * of_points[:, None, :, None]
-    start = _start(transcription)
-    of_delta = derivative[:, 0, None, None] * start[None] - J[:, :, :d]
+    inner = inner - J[:, :, None, :d] * of_points[:, None, :, None]
+    of_delta = derivative[:, 0, None, None] * unit[None]
     m = transcription.n_controls
-    of_c = -J[:, :, None, 2 * d : 2 * d + m] * of_points[:, None, :, None]
-    of_p = -J[:, :, 2 * d + m :]
+    of_c = -J[:, :, None, d : d + m] * of_points[:, None, :, None]
+    of_p = -J[:, :, d + m :]
     outer = jnp.concatenate([of_delta, of_c.reshape(s, d, shapes.c), of_p], axis=2)
     inverse = jnp.linalg.inv(inner.reshape(s * d, s * d))
     Z = -(inverse @ outer.reshape(s * d, shapes.all)).reshape(s, d, shapes.all)
     z = -(inverse @ defect.ravel()).reshape(s, d)
-    first = jnp.concatenate([start, jnp.zeros((d, shapes.all - d), start.dtype)], axis=1)
+    first = jnp.eye(d, shapes.all, dtype=defect.dtype)
     return Eliminated(
         jnp.concatenate([first[None], Z]), jnp.concatenate([jnp.zeros_like(z[:1]), z]), inverse
     )
-
-
-def _start(transcription: Transcription) -> Float[Array, "d d"]:
-    """∂X_0/∂δ: the part u of the state."""
-    n, d = transcription.system.space.dim, transcription.size
-    return jnp.diag((jnp.arange(d) >= n).astype(transcription.shares.dtype))
 
 
 def maps(transcription: Transcription, eliminated: Eliminated) -> Maps:
@@ -113,19 +106,18 @@ def maps(transcription: Transcription, eliminated: Eliminated) -> Maps:
     s, m, dtype = len(transcription.rule.points), transcription.n_controls, eliminated.z.dtype
     unit = jnp.eye(shapes.all, dtype=dtype)
     of_c = unit[shapes.d : shapes.d + shapes.c].reshape(s, m, shapes.all)
-    delta, p = unit[: shapes.d], unit[shapes.d + shapes.c :]
+    p = unit[shapes.d + shapes.c :]
 
     def at(X_weights, c_weights):
         many = X_weights.shape[0]
         rows = (
-            jnp.broadcast_to(delta[None], (many, *delta.shape)),
             jnp.tensordot(X_weights, eliminated.Z, 1),
             jnp.tensordot(c_weights, of_c, 1),
             jnp.broadcast_to(p[None], (many, *p.shape)),
         )
         X = X_weights @ eliminated.z
         none = jnp.zeros((many, m + p.shape[0]), dtype)
-        return jnp.concatenate(rows, axis=1), jnp.concatenate([jnp.zeros_like(X), X, none], axis=1)
+        return jnp.concatenate(rows, axis=1), jnp.concatenate([X, none], axis=1)
 
     end = transcription.constants("end")
     X_end, x_end = jnp.tensordot(end, eliminated.Z, 1), end @ eliminated.z
@@ -133,7 +125,7 @@ def maps(transcription: Transcription, eliminated: Eliminated) -> Maps:
     return Maps(
         at(*(jnp.asarray(x) for x in own)),
         at(*places),
-        (jnp.concatenate([delta, X_end]), jnp.concatenate([jnp.zeros_like(x_end), x_end])),
+        (X_end, x_end),
     )
 
 

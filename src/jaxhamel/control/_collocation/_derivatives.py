@@ -18,7 +18,7 @@ from jaxhamel.control._collocation._transcription import CollocationPoint, Inter
 
 
 class Duals(NamedTuple):
-    """Multipliers, of L = J + Σ λ_{i+1}·(end − δ_{i+1}) + μ·(stage defects) + y·(conditions) + limits·(function − slack).
+    """Multipliers, of L = J + Σ λ_{i+1}·(end − x_{i+1}) + μ·(stage defects) + y·(conditions) + limits·(function − slack).
 
     - `costates`: λ `(N+1, d)`; `stages`: μ `(N, s, d)`; `conditions`: at both ends, y `(b,)`; `limits`: `(N, M, r)`.
     - `low`, `high`: of the slacks' bounds, not negative; `p_low`, `p_high`: of the end time's.
@@ -90,15 +90,14 @@ def weights_at(transcription: Transcription, shares: tuple[float, ...]) -> Place
 
 
 def stage_unknowns(X: Array, c: Array, p: Array) -> Float[Array, "s y"]:
-    """y = (0, X, c, p) of each of several places of an interval."""
+    """y = (X, c, p) of each of several places of an interval."""
     many = lambda x: jnp.broadcast_to(x[None], (X.shape[0], *x.shape))  # noqa: E731
-    return jnp.concatenate([jnp.zeros_like(X), X, c, many(p)], axis=1)
+    return jnp.concatenate([X, c, many(p)], axis=1)
 
 
 def with_start(interval: Interval, X: Float[Array, "s d"]) -> Float[Array, "s+1 d"]:
     """X_0 … X_s."""
-    start = jnp.concatenate([jnp.zeros(X.shape[1] - interval.u.shape[0], X.dtype), interval.u])
-    return jnp.concatenate([start[None], X])
+    return jnp.concatenate([interval.x[None], X])
 
 
 def parts_of(transcription: Transcription, w: CollocationPoint, duals: Duals) -> Parts:
@@ -118,10 +117,9 @@ def parts_of(transcription: Transcription, w: CollocationPoint, duals: Duals) ->
 
 def ends_unknowns(transcription: Transcription, w: CollocationPoint) -> tuple[Array, Array]:
     """y of `first` and of `last`."""
-    none = jnp.zeros(transcription.size, w.p.dtype)
     return (
         jnp.concatenate([w.c[0].ravel(), w.p]),
-        jnp.concatenate([none, w.c[-1].ravel(), w.p]),
+        jnp.concatenate([w.x[-1], w.c[-1].ravel(), w.p]),
     )
 
 
@@ -140,17 +138,15 @@ def _interval(transcription: Transcription, p, interval: Interval, X, c, mu, lim
         return _part(lambda y: (transcription.limit(interval, share, y), none), y, multiplier)
 
     def end(y):
-        d = transcription.size
-        return transcription.end(interval, y[:d], y[d:]), jnp.zeros((), dtype)
+        return transcription.end(interval, y), jnp.zeros((), dtype)
 
     all_X = with_start(interval, X)
     X_end = transcription.constants("end") @ all_X
-    y_end = jnp.concatenate([jnp.zeros_like(X_end), X_end])
     y_limits = stage_unknowns(places.X @ all_X, places.c @ c, p)
     return (
         jax.vmap(stage)(shares, weights, stage_unknowns(X, c, p), mu),
         jax.vmap(limit)(jnp.asarray(transcription.places, dtype), y_limits, limits),
-        _part(end, y_end, costate),
+        _part(end, X_end, costate),
     )
 
 
@@ -188,7 +184,7 @@ def evaluate(transcription: Transcription, w: CollocationPoint) -> tuple[Scalar,
         at = jnp.asarray(transcription.places, dtype)
         limits = jax.vmap(lambda *x: transcription.limit(interval, *x))(at, y)
         X_end = transcription.constants("end") @ all_X
-        gap = transcription.end(interval, jnp.zeros_like(X_end), X_end)
+        gap = transcription.end(interval, X_end)
         return jnp.sum(costs), transcription.constants("derivative") @ all_X - hf, gap, limits
 
     costs, stages, gaps, limits = jax.vmap(one)(transcription.intervals(w), w.X, w.c)

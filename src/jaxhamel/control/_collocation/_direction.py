@@ -172,7 +172,7 @@ def _recover_interval(
     pull_limit = jnp.einsum("jyz,jz->jy", limits.hessian, y_limit)
     pull_limit = pull_limit + jnp.einsum("jry,jr->jy", limits.jacobian, multipliers)
     weights = places_of(transcription).X[:, 1:]
-    X = slice(d, 2 * d)
+    X = slice(d)
     total = pull[:, X] + transcription.constants("end")[1:, None] * pull_end[None, X]
     total = total + weights.T @ pull_limit[:, X]
     mu = -(eliminated.inverse.T @ total.ravel()).reshape(s, d)
@@ -248,13 +248,11 @@ def _gradient(
     pull = stages.gradient - jnp.einsum("jfy,jf->jy", stages.jacobian, mu)
     pull_limit = jnp.einsum("jry,jr->jy", limits.jacobian, multipliers)
     pull_end = end.jacobian.T @ costate
-    all_X = jnp.concatenate([jnp.zeros_like(pull[:1, d : 2 * d]), pull[:, d : 2 * d]])
+    all_X = jnp.concatenate([jnp.zeros_like(pull[:1, :d]), pull[:, :d]])
     all_X = all_X + derivative.T @ mu
-    all_X = all_X + transcription.constants("end")[:, None] * pull_end[None, d:]
-    all_X = all_X + weights.X.T @ pull_limit[:, d : 2 * d]
-    c = slice(2 * d, 2 * d + m)
-    delta = jnp.sum(pull[:, :d], axis=0) + jnp.sum(pull_limit[:, :d], axis=0) + pull_end[:d]
-    free = (jnp.arange(d) >= transcription.system.space.dim).astype(all_X.dtype)
-    p = jnp.sum(pull[:, 2 * d + m :], axis=0) + jnp.sum(pull_limit[:, 2 * d + m :], axis=0)
+    all_X = all_X + transcription.constants("end")[:, None] * pull_end[None]
+    all_X = all_X + weights.X.T @ pull_limit[:, :d]
+    c = slice(d, d + m)
+    p = jnp.sum(pull[:, d + m :], axis=0) + jnp.sum(pull_limit[:, d + m :], axis=0)
     controls = pull[:, c] + weights.c.T @ pull_limit[:, c]
-    return delta + free * all_X[0], all_X[1:], controls, p
+    return all_X[0], all_X[1:], controls, p

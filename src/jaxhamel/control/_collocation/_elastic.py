@@ -48,7 +48,7 @@ class Elastic(Transcription):
 
     def limit(self, interval: Interval, share: Scalar, y: Float[Array, " y"]) -> Float[Array, " r"]:
         """The functions + ε for lower bounds, and − ε for upper ones."""
-        value, epsilon = super().limit(interval, share, y), self.elastic(self.split(y)[3])[1]
+        value, epsilon = super().limit(interval, share, y), self.elastic(self.split(y)[2])[1]
         return jnp.concatenate([value + epsilon, value - epsilon])
 
     def first(self, w: CollocationPoint, y: Float[Array, " y"]) -> Float[Array, " r1"]:
@@ -70,8 +70,7 @@ class Elastic(Transcription):
 def elastic_start(transcription: Transcription, w: CollocationPoint) -> tuple[Elastic, Any]:
     """The elastic problem and an iterate in its inside, from an iterate of the problem."""
     residuals = evaluate(transcription, w)[1]
-    last = jnp.zeros(transcription.size, w.X.dtype)
-    y = jnp.concatenate([last, w.c[-1].ravel(), w.p])
+    y = jnp.concatenate([w.x[-1], w.c[-1].ravel(), w.p])
     n_last = transcription.last(w, y)[0].shape[0]
     conditions = residuals.conditions
     value = residuals.limits + w.slack

@@ -24,7 +24,11 @@ from jaxhamel.control._collocation._derivatives import (
     values_of,
 )
 from jaxhamel.control._collocation._direction import Direction, direction, stationarity
-from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription
+from jaxhamel.control._collocation._transcription import (
+    CollocationPoint,
+    Transcription,
+    rebased,
+)
 
 LOGGED = 32  # iterations in one call
 LARGEST_SHIFT = 1e12
@@ -99,16 +103,11 @@ class Attempt(NamedTuple):
     over: Bool[Array, ""]
 
 
-def moved(
-    transcription: Transcription, w: CollocationPoint, move: Direction, alpha: Scalar
-) -> CollocationPoint:
+def moved(w: CollocationPoint, move: Direction, alpha: Scalar) -> CollocationPoint:
     """The iterate after a step of length α."""
-    n, space = transcription.system.space.dim, transcription.system.space
-    step = lambda q, delta: space.normalise(space.retract(q, delta))  # noqa: E731
-    delta = alpha * move.delta
     return CollocationPoint(
-        jax.vmap(step)(w.q, delta[:, :n]),
-        w.u + delta[:, n:],
+        w.q,
+        w.x + alpha * move.delta,
         w.X + alpha * move.X,
         w.c + alpha * move.c,
         w.p + alpha * move.p,
@@ -173,7 +172,7 @@ def start(transcription: Transcription, w: CollocationPoint, mu: Scalar) -> Sear
     high = jnp.where(equal, 0.0, finite(transcription.upper, w.slack))
     rows = eqx.filter_eval_shape(evaluate, transcription, w)[1].conditions.shape
     duals = Duals(
-        jnp.zeros((w.u.shape[0], transcription.size), dtype),
+        jnp.zeros_like(w.x),
         jnp.zeros_like(w.X),
         jnp.zeros(rows, dtype),
         jnp.zeros_like(w.slack),
@@ -258,7 +257,7 @@ def _step(transcription: Transcription, state: SearchState, parts: Parts, residu
         kept = _choose(corrects, a.kept, move)  # the direction without correction
         kept_alpha = jnp.where(corrects, a.kept_alpha, alpha)
         weight = jnp.where(a.kind == NEWTON, weight_for(move), a.weight)
-        trial = moved(transcription, w, move, alpha)
+        trial = moved(w, move, alpha)
         cost, new = evaluate(transcription, trial)
         now = base + weight * size
         then = cost + mu * barrier_function(transcription, trial) + weight * new.norm()
@@ -363,3 +362,11 @@ def _near_centre(z, gap, mu):
     bounded = jnp.isfinite(gap) & (gap > 0)
     middle = mu / jnp.where(bounded, gap, 1.0)
     return jnp.where(bounded, jnp.clip(z, middle / 1e10, middle * 1e10), 0.0)
+
+
+@compiled
+def at_nodes(transcription: Transcription, state: SearchState) -> tuple[SearchState, Scalar]:
+    """The state with the nodes as bases, to go on with, and the largest coordinate that a node had."""
+    largest = jnp.max(jnp.abs(state.w.x[:, : transcription.system.space.dim]))
+    w, nothing = rebased(transcription, state.w), jnp.zeros((), int)
+    return state._replace(w=w, done=jnp.asarray(False), near=nothing), largest

@@ -1,5 +1,7 @@
-"""Whether a stationary point with a direction of zero curvature belongs to a family of minima: it is searched for again from a
-point farther along this direction."""
+"""Whether a stationary point with a direction of zero curvature belongs to a family of minima.
+
+The search is repeated from points on both sides along this direction.
+"""
 
 from typing import Any
 
@@ -23,8 +25,8 @@ def kind_along(
 ) -> str:
     """The kind of a point with zero curvature along a change of the controls.
 
-    `"minimum, not isolated"` where the search from both sides ends at other points with the same cost, `"not a minimum"` where
-    it ends lower, otherwise `"undecided"`.
+    `"minimum, not isolated"` where the search from both sides ends at other points with the same cost, `"not a minimum"`
+    where it ends lower, otherwise `"undecided"`.
     """
     size = float(jnp.max(jnp.abs(state.w.c))) + 1e-3
     step = jnp.asarray(STEP * size * change / np.max(np.abs(change)), state.w.c.dtype)

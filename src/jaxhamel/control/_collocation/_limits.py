@@ -5,11 +5,12 @@ from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from jaxhamel._checks._values import check_callable
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Time
-from jaxhamel.control._checks._collocation import check_bounds, check_end_times
+from jaxhamel.control._checks._collocation import check_after, check_bounds, check_end_times
 from jaxhamel.control._problem._costs import AbstractConstraint
 from jaxhamel.mechanics import System
 from jaxhamel.systems._parameters import parameter
@@ -63,6 +64,9 @@ class FreeEndTime(AbstractConstraint):
 
     def __check_init__(self) -> None:
         check_end_times(self.lower, self.upper)
+
+    def check(self, system: System, ts: ArrayLike, q0: Configuration, u0: ArrayLike) -> None:
+        check_after(self.lower, jnp.asarray(ts)[0])
 
     def residual(
         self, system: System, t: Time, q: Configuration, u: QuasiVelocity, control: Control

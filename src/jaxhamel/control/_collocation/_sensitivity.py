@@ -46,10 +46,9 @@ def _lagrangian(
     """L as a function of the problem; the unknowns stay, but for the initial state."""
     transcription = transcribe(problem, found.rule, found.shares)
     space = problem.system.space
-    q = along(w.q, slice(1, None))
-    first = space.normalise(problem.q0)
-    q = _joined(first, q)
-    w = w._replace(q=q, u=jnp.concatenate([problem.u0[None], w.u[1:]]))
+    q = _joined(space.normalise(problem.q0), along(w.q, slice(1, None)))
+    first = jnp.concatenate([jnp.zeros(space.dim, w.x.dtype), problem.u0])
+    w = w._replace(q=q, x=jnp.concatenate([first[None], w.x[1:]]))
     cost, residuals = evaluate(transcription, w)
     pairs = (
         (duals.stages, residuals.stages),

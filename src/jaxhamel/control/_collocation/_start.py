@@ -10,7 +10,11 @@ from jaxtyping import Array, Float
 
 from jaxhamel._compiled import compiled
 from jaxhamel._typing import Scalar
-from jaxhamel.control._checks._collocation import check_has_value_only
+from jaxhamel.control._checks._collocation import (
+    check_has_value_only,
+    check_limit_shape,
+    check_one_end_time,
+)
 from jaxhamel.control._collocation._derivatives import evaluate
 from jaxhamel.control._collocation._elastic import inside
 from jaxhamel.control._collocation._limits import FreeEndTime, PathLimit
@@ -39,6 +43,7 @@ def transcribe(
     duration = ts[-1] - ts[0]
     limits = tuple(x for x in problem.constraints if isinstance(x, PathLimit))
     free = [x for x in problem.constraints if isinstance(x, FreeEndTime)]
+    check_one_end_time(len(free))
     lower, upper = _bounds(problem, limits)
     ends = [[jnp.asarray(getattr(x, name), dtype) for x in free] for name in ("lower", "upper")]
     p_lower, p_upper = (jnp.stack(x) if x else jnp.zeros(0, dtype) for x in ends)
@@ -100,7 +105,9 @@ def limit_shape(problem: ControlProblem, limit: PathLimit) -> tuple[int, ...]:
     """The shape of a limit's function."""
     control = Constant(problem.curve(problem.ts[0]))
     at = (problem.system, problem.ts[0], problem.q0, problem.u0, control)
-    return eqx.filter_eval_shape(lambda *given: limit.residual(*given), *at).shape
+    shape = eqx.filter_eval_shape(lambda *given: limit.residual(*given), *at).shape
+    check_limit_shape(limit.label, shape, limit.lower, limit.upper)
+    return shape
 
 
 @compiled
@@ -111,8 +118,8 @@ def first_iterate(
     p = jnp.broadcast_to(end, transcription.p_lower.shape)
     if transcription.free_time:
         width = transcription.p_upper - transcription.p_lower
-        inside = 0.01 * jnp.minimum(width, 1.0)
-        p = jnp.clip(p, transcription.p_lower + inside, transcription.p_upper - inside)
+        margin = 0.01 * jnp.minimum(width, 1.0)
+        p = jnp.clip(p, transcription.p_lower + margin, transcription.p_upper - margin)
     space = transcription.system.space
     given = (ts - ts[0]) / (ts[-1] - ts[0])
 
@@ -133,11 +140,7 @@ def first_iterate(
     span = ts[-1] - ts[0]
     c = jax.vmap(jax.vmap(lambda share: curve(ts[0] + share * span)))(places).astype(p.dtype)
     X = jnp.concatenate([xi, u], axis=2)
-    return CollocationPoint(nodes[0], nodes[1], X, c, p, _slack(transcription, nodes, X, c, p))
-
-
-def _slack(transcription: Transcription, nodes, X, c, p) -> Float[Array, "N M r"]:
-    """The limits' values, moved inside of their bounds."""
+    x = jnp.concatenate([jnp.zeros((u.shape[0] + 1, space.dim), X.dtype), nodes[1]], axis=1)
     shape = (X.shape[0], len(transcription.places), transcription.lower.shape[-1])
-    w = CollocationPoint(nodes[0], nodes[1], X, c, p, jnp.zeros(shape, X.dtype))
-    return inside(transcription, evaluate(transcription, w)[1].limits)
+    w = CollocationPoint(nodes[0], x, X, c, p, jnp.zeros(shape, X.dtype))
+    return w._replace(slack=inside(transcription, evaluate(transcription, w)[1].limits))

@@ -1,12 +1,12 @@
 """The nonlinear program of a collocation: unknowns, defects, costs and limits.
 
-On interval i, with the state at its start at q_i·exp(δ_q), u_i + δ_u, a stage has X = (ξ, u), q = q_i·exp(δ_q)·exp(ξ), and
+On interval i the state is X = (ξ, u), q = q̄_i·exp(ξ), in the chart about a base q̄_i. It is the polynomial with
 
-    Σ_k ℓ_k′(τ_j) X_k = h f(X_j) ,   f = (dexp⁻¹_{−ξ} v, u̇) ,   X_0 = (0, u_i + δ_u) ,
-    δ_{i+1} = (log(q_{i+1}⁻¹ q_i exp(δ_q) exp(ξ_end)), u_end − u_{i+1}) ,   X_end = Σ_k ℓ_k(1) X_k .
+    Σ_k ℓ_k′(τ_j) X_k = h f(X_j) ,   f = (dexp⁻¹_{−ξ} v, u̇) ,   X_0 = x_i ,
+    x_{i+1} = (log(q̄_{i+1}⁻¹ q̄_i exp(ξ_end)), u_end) ,   X_end = Σ_k ℓ_k(1) X_k .
 
-The increments δ are those of one iteration, after which the nodes move to q_i·exp(δ_q): the coefficient of the next
-node's increment is −1, and its chart is never left. Costs are integrated by the rule's quadrature.
+The bases are constants of Newton's method. Afterwards they move to the nodes, where ξ = 0 (`rebased`), so that the
+coordinates of the next node are those of its own tangent space. Costs are integrated by the rule's quadrature.
 """
 
 from typing import Any, NamedTuple
@@ -20,23 +20,24 @@ from jaxtyping import Array, Float
 from jaxhamel._typing import Configuration, Scalar
 from jaxhamel.control._collocation._points import PointRule
 from jaxhamel.control._collocation._polynomial import OneInterval
+from jaxhamel.control._collocation._scalar_costs import FinalCost, RunningCost, total
 from jaxhamel.control._problem._costs import constraint_residual, final_residual, running_residual
 from jaxhamel.mechanics import Constant, System
 from jaxhamel.mechanics._acceleration import motion
-from jaxhamel.mechanics._tangent import local, retract
 from jaxhamel.simulate._solvers._factors import apply
 
 
 class CollocationPoint(NamedTuple):
     """An iterate.
 
-    - `q`, `u`: the nodes, with a leading axis `(N+1,)`, of which the first is fixed; `X`: stages `(N, s, d)`; `c`: controls
+    - `q`: the bases q̄, with a leading axis `(N+1,)`; `x`: the nodes (ξ, u) `(N+1, d)`, of which the first is fixed.
+    - `X`: stages `(N, s, d)`; `c`: controls
       `(N, s, m)`; `p`: the end time, `(1,)`, or nothing.
     - `slack`: of the limits, at M places of each interval, `(N, M, r)`.
     """
 
     q: Configuration
-    u: Float[Array, "N+1 k"]
+    x: Float[Array, "N+1 d"]
     X: Float[Array, "N s d"]
     c: Float[Array, "N s m"]
     p: Float[Array, " p"]
@@ -44,12 +45,12 @@ class CollocationPoint(NamedTuple):
 
 
 class Interval(NamedTuple):
-    """The nodes at both ends of an interval, its start and length as shares of the whole time."""
+    """Bases and nodes at both ends of an interval, its start and length as shares of the whole time."""
 
     q: Configuration
-    u: Float[Array, " k"]
+    x: Float[Array, " d"]
     next_q: Configuration
-    next_u: Float[Array, " k"]
+    next_x: Float[Array, " d"]
     start: Scalar
     length: Scalar
 
@@ -88,20 +89,26 @@ class Transcription(eqx.Module):
 
     def intervals(self, w: CollocationPoint) -> Interval:
         """All intervals, along a leading axis."""
-        before, after = along((w.q, w.u), slice(None, -1)), along((w.q, w.u), slice(1, None))
+        before, after = along((w.q, w.x), slice(None, -1)), along((w.q, w.x), slice(1, None))
         lengths = jnp.diff(self.shares)
         return Interval(before[0], before[1], after[0], after[1], self.shares[:-1], lengths)
 
-    def split(self, y: Float[Array, " y"]) -> tuple[Array, Array, Array, Array]:
-        """(δ, X, c, p)."""
+    def split(self, y: Float[Array, " y"]) -> tuple[Array, Array, Array]:
+        """(X, c, p)."""
         d, m = self.size, self.n_controls
-        return y[:d], y[d : 2 * d], y[2 * d : 2 * d + m], y[2 * d + m :]
+        return y[:d], y[d : d + m], y[d + m :]
+
+    def states(self, w: CollocationPoint) -> tuple[Configuration, Float[Array, "N+1 k"]]:
+        """(q, u) at the nodes."""
+        n, space = self.system.space.dim, self.system.space
+        advance = lambda q, xi: space.normalise(space.retract(q, xi))  # noqa: E731
+        return jax.vmap(advance)(w.q, w.x[:, :n]), w.x[:, n:]
 
     def place(self, interval: Interval, share: Scalar, y: Float[Array, " y"]):
         """(t, q, u, control, ξ, h) at a share of an interval."""
-        delta, X, c, p = self.split(y)
+        X, c, p = self.split(y)
         n, space, span = self.system.space.dim, self.system.space, self.span(p)
-        q = space.retract(space.retract(interval.q, delta[:n]), X[:n])
+        q = space.retract(interval.q, X[:n])
         t = self.t0 + (interval.start + share * interval.length) * span
         return t, q, X[n:], Constant(c), X[:n], interval.length * span
 
@@ -113,7 +120,8 @@ class Transcription(eqx.Module):
         v, u_dot = motion(self.system, t, q, u, control)
         rate = jnp.concatenate([apply("dexpinv", self.system.space, -xi, v), u_dot])
         r = running_residual(self.costs, self.system, t, q, u, control)
-        return h * rate, 0.5 * h * weight * jnp.sum(r * r)
+        values = total(RunningCost, self.costs, self.system, t, q, u, control)
+        return h * rate, h * weight * (0.5 * jnp.sum(r * r) + values)
 
     def limit(self, interval: Interval, share: Scalar, y: Float[Array, " y"]) -> Float[Array, " r"]:
         """The functions of all path limits."""
@@ -121,35 +129,36 @@ class Transcription(eqx.Module):
         parts = [x.residual(self.system, t, q, u, control) for x in self.limits]
         return jnp.concatenate([jnp.zeros(0, u.dtype), *parts])
 
-    def end(
-        self, interval: Interval, delta: Float[Array, " d"], X: Float[Array, " d"]
-    ) -> Float[Array, " d"]:
-        """δ_{i+1} where the polynomial ends, from X_end."""
+    def end(self, interval: Interval, X: Float[Array, " d"]) -> Float[Array, " d"]:
+        """X_end in the chart of the next node, minus x_{i+1}."""
         n, space = self.system.space.dim, self.system.space
-        q = space.retract(space.retract(interval.q, delta[:n]), X[:n])
-        return local(self.system, (interval.next_q, interval.next_u), (q, X[n:]))
+        xi = space.local(interval.next_q, space.retract(interval.q, X[:n]))
+        return jnp.concatenate([xi, X[n:]]) - interval.next_x
 
     def first(self, w: CollocationPoint, y: Float[Array, " y"]) -> Float[Array, " r1"]:
         """The conditions at the first time, y = (c_0, p)."""
         c, p = self._controls(y)
         length = self.shares[1] * self.span(p)
         control = OneInterval(self.t0, length, c, self.rule.points)
-        at = (self.system, self.t0, along(w.q, 0), w.u[0], control)
+        n = self.system.space.dim
+        at = (self.system, self.t0, along(w.q, 0), w.x[0, n:], control)
         return constraint_residual(self.constraints, False, *at)
 
     def last(
         self, w: CollocationPoint, y: Float[Array, " y"]
     ) -> tuple[Float[Array, " r2"], Scalar]:
-        """The conditions and ½|r_end|² at the last time, y = (δ_N, c_{N−1}, p)."""
+        """The conditions and ½|r_end|² at the last time, y = (x_N, c_{N−1}, p)."""
         d = self.size
         c, p = self._controls(y[d:])
-        q, u = retract(self.system, (along(w.q, -1), w.u[-1]), y[:d])
+        n = self.system.space.dim
+        q, u = self.system.space.retract(along(w.q, -1), y[:n]), y[n:d]
         t = self.t0 + self.span(p)
         length = (self.shares[-1] - self.shares[-2]) * self.span(p)
         control = OneInterval(t - length, length, c, self.rule.points)
         r = final_residual(self.costs, self.system, t, q, u, control)
         conditions = constraint_residual(self.constraints, True, self.system, t, q, u, control)
-        return conditions, 0.5 * jnp.sum(r * r)
+        values = total(FinalCost, self.costs, self.system, t, q, u, control)
+        return conditions, 0.5 * jnp.sum(r * r) + values
 
     def _controls(self, y: Float[Array, " y"]) -> tuple[Float[Array, "s m"], Float[Array, " p"]]:
         s, m = len(self.rule.points), self.n_controls
@@ -162,3 +171,17 @@ class Transcription(eqx.Module):
 
 def along(tree: Any, index: Any) -> Any:
     return jax.tree.map(lambda x: x[index], tree)
+
+
+def rebased(transcription: Transcription, w: CollocationPoint) -> CollocationPoint:
+    """The same iterate with the nodes as bases; a chart's polynomial changes by the error of the transcription."""
+    n, space = transcription.system.space.dim, transcription.system.space
+    nodes, _ = transcription.states(w)
+
+    def interval(base, node, X):
+        xi = jax.vmap(lambda xi: space.local(node, space.retract(base, xi)))(X[:, :n])
+        return jnp.concatenate([xi, X[:, n:]], axis=1)
+
+    before = slice(None, -1)
+    X = jax.vmap(interval)(along(w.q, before), along(nodes, before), w.X)
+    return w._replace(q=nodes, x=w.x.at[:, :n].set(0.0), X=X)

@@ -4,6 +4,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Float
 
 from jaxhamel._compiled import compiled
 from jaxhamel.control._collocation._derivatives import (
@@ -60,10 +61,18 @@ def names_of_conditions(transcription: Transcription, w: CollocationPoint) -> li
 def _limits(transcription: Transcription, w: CollocationPoint) -> list[tuple[str, float]]:
     if not transcription.limits:
         return []
+    over = np.max([x.max(axis=0) for x in excesses(transcription, w)], axis=0)
+    return list(zip(names_of_limits(transcription, w), over.tolist(), strict=True))
+
+
+def excesses(
+    transcription: Transcription, w: CollocationPoint
+) -> tuple[Float[np.ndarray, "N r"], Float[np.ndarray, "N r"]]:
+    """How far each limit's function is below its lower bound and above its upper one, in each interval."""
     values = np.asarray(_on_fine_grid(transcription, w))
     lower, upper = (np.asarray(x) for x in (transcription.lower, transcription.upper))
-    over = np.maximum(np.maximum(lower - values, values - upper), 0.0).max(axis=(0, 1))
-    return list(zip(names_of_limits(transcription, w), over.tolist(), strict=True))
+    below, above = lower - values, values - upper
+    return np.maximum(below, 0.0).max(axis=1), np.maximum(above, 0.0).max(axis=1)
 
 
 def names_of_limits(transcription: Transcription, w: CollocationPoint) -> list[str]:

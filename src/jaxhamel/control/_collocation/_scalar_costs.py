@@ -1,0 +1,55 @@
+"""Costs that are no squares: any smooth function under the integral or at the end."""
+
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+
+from jaxhamel._checks._values import check_callable
+from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar, Time
+from jaxhamel.control._problem._costs import AbstractCost
+from jaxhamel.mechanics import System
+from jaxhamel.systems._parameters import parameter
+
+
+class AbstractScalarCost(AbstractCost):
+    """A cost that is a number instead of half the square of a residual; for `Collocation` only."""
+
+    function: eqx.AbstractVar[Callable[..., Any]]
+    weight: eqx.AbstractVar[Any]
+
+    def __check_init__(self) -> None:
+        check_callable("function", self.function, "(t, q, u, control) -> a number")
+
+    def value(
+        self, system: System, t: Time, q: Configuration, u: QuasiVelocity, control: Control
+    ) -> Scalar:
+        """w · function."""
+        return jnp.reshape(self.weight * self.function(t, q, u, control), ())
+
+
+class RunningCost(AbstractScalarCost):
+    """w ∫ function(t, q, u, control) dt of any smooth function, `control` being the callable: fuel, for instance.
+
+    **Arguments:** `function`: to a number, or `(1,)`; `weight`: w, not negative. `control.Collocation` solves problems with
+    such costs; other methods refuse them.
+    """
+
+    function: Callable[..., Any]
+    weight: Any = parameter(default=1.0)
+
+
+class FinalCost(AbstractScalarCost):
+    """w function(t, q, u, control) at the last time, for instance that time itself.
+
+    **Arguments:** as `RunningCost`.
+    """
+
+    function: Callable[..., Any]
+    weight: Any = parameter(default=1.0)
+
+
+def total(kind: type[AbstractScalarCost], costs: Any, *at: Any) -> Any:
+    """The sum of the costs of a kind at one state."""
+    return sum((cost.value(*at) for cost in costs if isinstance(cost, kind)), 0.0)

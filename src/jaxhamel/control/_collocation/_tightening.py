@@ -1,0 +1,52 @@
+"""Limits that hold between the collocation points too: where a polynomial overshoots, its bounds are tightened in that
+interval by the excess."""
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+
+from jaxhamel._compiled import compiled
+from jaxhamel.control._collocation._interior_point import SearchState
+from jaxhamel.control._collocation._transcription import Transcription
+from jaxhamel.control._collocation._violation import excesses
+
+MORE = 1.1  # times the excess, so that few rounds suffice
+RESTART = 1e-5  # μ after a tightening
+
+
+def tightened(
+    original: Transcription, current: Transcription, state: SearchState, least: float
+) -> Transcription | None:
+    """The transcription with tighter bounds; None where the original ones are violated by less than `least`."""
+    if not original.limits:
+        return None
+    over = excesses(original, state.w)
+    if max(float(np.max(x)) for x in over) <= least:
+        return None
+    low, high = (jnp.asarray(MORE * x[:, None], current.lower.dtype) for x in over)
+    middle = 0.5 * (original.lower + original.upper)
+    inner = jnp.where(jnp.isfinite(middle), 0.1 * (original.upper - original.lower), jnp.inf)
+    equal = original.lower == original.upper
+    lower, upper = current.lower + low, current.upper - high
+    crowded = equal | (upper - lower < inner) & jnp.isfinite(inner)
+    bounds = jnp.where(crowded, current.lower, lower), jnp.where(crowded, current.upper, upper)
+    return eqx.tree_at(lambda t: (t.lower, t.upper), current, bounds)
+
+
+@compiled
+def again(transcription: Transcription, state: SearchState) -> SearchState:
+    """The state inside of new bounds, with a small μ."""
+    mu = jnp.maximum(state.mu, RESTART)
+    lower, upper = transcription.lower, transcription.upper
+    width = jnp.where(jnp.isfinite(upper - lower), upper - lower, jnp.inf)
+    margin = jnp.minimum(1e-4, 0.01 * width)
+    slack = jnp.minimum(jnp.maximum(state.w.slack, lower + margin), upper - margin)
+    slack = jnp.where(lower == upper, state.w.slack, slack)
+    nothing = jnp.zeros((), int)
+    below = jnp.where(jnp.isfinite(lower) & (lower < upper), mu / (slack - lower), 0.0)
+    above = jnp.where(jnp.isfinite(upper) & (lower < upper), mu / (upper - slack), 0.0)
+    duals = state.duals._replace(
+        low=jnp.maximum(state.duals.low, below), high=jnp.maximum(state.duals.high, above)
+    )
+    w = state.w._replace(slack=slack)
+    return state._replace(w=w, duals=duals, mu=mu, done=jnp.asarray(False), near=nothing)
