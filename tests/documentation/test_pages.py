@@ -5,7 +5,7 @@ import pytest
 from tests.documentation.test_documentation import ROOT, python_blocks, same_output
 
 
-@pytest.mark.parametrize("page", ["feedback.md", "stability.md"])
+@pytest.mark.parametrize("page", ["feedback.md", "optimal_control.md", "stability.md"])
 def test_page_runs(page, capsys):
     blocks = python_blocks((ROOT / "docs" / page).read_text())
     assert any(expected is not None for _, expected in blocks)
