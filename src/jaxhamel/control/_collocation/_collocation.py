@@ -14,21 +14,18 @@ from jaxhamel._search._loop import AbstractSearch, Verdict
 from jaxhamel._search._progress import Progress
 from jaxhamel._search._stepwise import BURST_SECONDS
 from jaxhamel._words import counted
+from jaxhamel.control._certificate._certificate import bounds_of, certify
+from jaxhamel.control._certificate._violation import (
+    evaluated,
+    names_of_conditions,
+    names_of_limits,
+)
 from jaxhamel.control._checks._collocation import check_collocation
-from jaxhamel.control._collocation._certificate import bounds_of, certify
 from jaxhamel.control._collocation._elastic import (
     Elastic,
     elastic_start,
     least_violations,
     original,
-)
-from jaxhamel.control._collocation._interior_point import (
-    LOGGED,
-    STUCK,
-    SearchState,
-    advance,
-    at_nodes,
-    start,
 )
 from jaxhamel.control._collocation._points import rule
 from jaxhamel.control._collocation._polynomial import PiecewisePolynomial
@@ -40,10 +37,13 @@ from jaxhamel.control._collocation._start import (
 )
 from jaxhamel.control._collocation._tightening import again, tightened
 from jaxhamel.control._collocation._transcription import Transcription
-from jaxhamel.control._collocation._violation import (
-    evaluated,
-    names_of_conditions,
-    names_of_limits,
+from jaxhamel.control._interior_point._interior_point import (
+    LOGGED,
+    STUCK,
+    SearchState,
+    advance,
+    at_nodes,
+    start,
 )
 from jaxhamel.control._problem._problem import ControlProblem
 from jaxhamel.control._result import Result, report, report_times

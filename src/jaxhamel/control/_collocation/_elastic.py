@@ -17,12 +17,12 @@ from jaxtyping import Array, Float
 
 from jaxhamel._compiled import compiled
 from jaxhamel._typing import Scalar
-from jaxhamel.control._collocation._derivatives import evaluate
 from jaxhamel.control._collocation._transcription import (
     CollocationPoint,
     Interval,
     Transcription,
 )
+from jaxhamel.control._interior_point._derivatives import evaluate
 
 SHARE = 1e-4  # of the cost, which makes the controls unique
 

@@ -9,9 +9,9 @@ import jax.numpy as jnp
 from jaxhamel._compiled import compiled
 from jaxhamel._typing import Scalar
 from jaxhamel.control._checks._collocation import check_has_optimum
-from jaxhamel.control._collocation._derivatives import Duals, evaluate
 from jaxhamel.control._collocation._start import transcribe
 from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription, along
+from jaxhamel.control._interior_point._derivatives import Duals, evaluate
 from jaxhamel.control._problem._problem import ControlProblem
 
 

@@ -15,11 +15,11 @@ from jaxhamel.control._checks._collocation import (
     check_limit_shape,
     check_one_end_time,
 )
-from jaxhamel.control._collocation._derivatives import evaluate
 from jaxhamel.control._collocation._elastic import inside
 from jaxhamel.control._collocation._limits import FreeEndTime, PathLimit
 from jaxhamel.control._collocation._points import PointRule
 from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription, along
+from jaxhamel.control._interior_point._derivatives import evaluate
 from jaxhamel.control._problem._costs import StateAtEnd
 from jaxhamel.control._problem._problem import ControlProblem
 from jaxhamel.mechanics import Constant

@@ -6,9 +6,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxhamel._compiled import compiled
-from jaxhamel.control._collocation._interior_point import SearchState
+from jaxhamel.control._certificate._violation import excesses
 from jaxhamel.control._collocation._transcription import Transcription
-from jaxhamel.control._collocation._violation import excesses
+from jaxhamel.control._interior_point._interior_point import SearchState
 
 MORE = 1.1  # times the excess, so that few rounds suffice
 RESTART = 1e-5  # μ after a tightening

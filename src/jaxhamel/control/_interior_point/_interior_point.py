@@ -15,7 +15,12 @@ from jaxtyping import Array, Bool, Int
 
 from jaxhamel._compiled import compiled
 from jaxhamel._typing import Scalar
-from jaxhamel.control._collocation._derivatives import (
+from jaxhamel.control._collocation._transcription import (
+    CollocationPoint,
+    Transcription,
+    rebased,
+)
+from jaxhamel.control._interior_point._derivatives import (
     Duals,
     Parts,
     Residuals,
@@ -23,12 +28,7 @@ from jaxhamel.control._collocation._derivatives import (
     parts_of,
     values_of,
 )
-from jaxhamel.control._collocation._direction import Direction, direction, stationarity
-from jaxhamel.control._collocation._transcription import (
-    CollocationPoint,
-    Transcription,
-    rebased,
-)
+from jaxhamel.control._interior_point._direction import Direction, direction, stationarity
 
 LOGGED = 32  # iterations in one call
 LARGEST_SHIFT = 1e12

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jax.scipy.linalg import cho_solve
 from jaxtyping import Array, Bool, Float
 
-from jaxhamel.control._collocation._condensation import Condensed, Shapes
+from jaxhamel.control._interior_point._condensation import Condensed, Shapes
 
 
 class Solution(NamedTuple):

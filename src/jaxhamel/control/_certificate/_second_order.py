@@ -14,16 +14,16 @@ import numpy as np
 from jaxtyping import Float
 
 from jaxhamel._compiled import compiled
-from jaxhamel.control._collocation._condensation import (
+from jaxhamel.control._collocation._transcription import Transcription
+from jaxhamel.control._interior_point._condensation import (
     Barrier,
     Shapes,
     condense,
     eliminate,
     maps,
 )
-from jaxhamel.control._collocation._derivatives import Parts, Residuals
-from jaxhamel.control._collocation._interior_point import SearchState
-from jaxhamel.control._collocation._transcription import Transcription
+from jaxhamel.control._interior_point._derivatives import Parts, Residuals
+from jaxhamel.control._interior_point._interior_point import SearchState
 
 Dense = Float[np.ndarray, "a b"]
 MOST = 3000  # controls; beyond that the eigenvalues are left out

@@ -10,18 +10,18 @@ from jaxtyping import Array, Float
 from jaxhamel._compiled import compiled
 from jaxhamel._search._loop import Verdict
 from jaxhamel._typing import Scalar
-from jaxhamel.control._collocation._derivatives import Parts
-from jaxhamel.control._collocation._interior_point import SearchState
-from jaxhamel.control._collocation._isolation import kind_along
+from jaxhamel.control._certificate._isolation import kind_along
+from jaxhamel.control._certificate._second_order import UNKNOWN, second_order
+from jaxhamel.control._certificate._violation import worst_violation
 from jaxhamel.control._collocation._polynomial import OneInterval
-from jaxhamel.control._collocation._second_order import UNKNOWN, second_order
 from jaxhamel.control._collocation._transcription import (
     CollocationPoint,
     Interval,
     Transcription,
     along,
 )
-from jaxhamel.control._collocation._violation import worst_violation
+from jaxhamel.control._interior_point._derivatives import Parts
+from jaxhamel.control._interior_point._interior_point import SearchState
 from jaxhamel.control._result import Certificate
 from jaxhamel.mechanics import VectorField
 from jaxhamel.mechanics._tangent import local

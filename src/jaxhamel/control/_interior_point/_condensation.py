@@ -12,8 +12,8 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from jaxhamel._typing import Scalar
-from jaxhamel.control._collocation._derivatives import Derivatives, Parts, Residuals, places_of
 from jaxhamel.control._collocation._transcription import Transcription
+from jaxhamel.control._interior_point._derivatives import Derivatives, Parts, Residuals, places_of
 
 
 class Barrier(NamedTuple):

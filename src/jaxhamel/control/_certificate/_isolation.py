@@ -10,8 +10,8 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from jaxhamel._typing import Scalar
-from jaxhamel.control._collocation._interior_point import LOGGED, SearchState, advance
 from jaxhamel.control._collocation._transcription import Transcription
+from jaxhamel.control._interior_point._interior_point import LOGGED, SearchState, advance
 
 STEP = 1e-2  # of the controls, as a share of their size
 FLOOR = 1e-6  # regularisation, so that Newton's method does not run away along the family

@@ -7,14 +7,14 @@ import numpy as np
 from jaxtyping import Float
 
 from jaxhamel._compiled import compiled
-from jaxhamel.control._collocation._derivatives import (
+from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription
+from jaxhamel.control._interior_point._derivatives import (
     ends_unknowns,
     evaluate,
     stage_unknowns,
     weights_at,
     with_start,
 )
-from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription
 
 FINER = 10
 

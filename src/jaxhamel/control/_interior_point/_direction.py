@@ -7,7 +7,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from jaxhamel._typing import Scalar
-from jaxhamel.control._collocation._condensation import (
+from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription
+from jaxhamel.control._interior_point._condensation import (
     Barrier,
     Condensed,
     Eliminated,
@@ -17,15 +18,14 @@ from jaxhamel.control._collocation._condensation import (
     maps,
     regularised,
 )
-from jaxhamel.control._collocation._derivatives import (
+from jaxhamel.control._interior_point._derivatives import (
     Derivatives,
     Duals,
     Parts,
     Residuals,
     places_of,
 )
-from jaxhamel.control._collocation._riccati import Solution, solve
-from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription
+from jaxhamel.control._interior_point._riccati import Solution, solve
 
 
 class Direction(NamedTuple):

@@ -1,0 +1,1 @@
+"""The certificate of a collocation: what is proved of its result."""
