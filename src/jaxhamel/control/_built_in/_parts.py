@@ -15,9 +15,11 @@ from jaxhamel.control._problem._costs import AbstractConstraint, ControlEnergy
 from jaxhamel.control._problem._curves import Spline
 from jaxhamel.control._problem._problem import ControlProblem
 from jaxhamel.geometry import AbstractSpace
-from jaxhamel.mechanics import System
+from jaxhamel.mechanics import Constant, Kinematic, System
+from jaxhamel.mechanics._acceleration import motion
 
 GUESS_INTERVALS = 40  # of the times at which a guess is given
+STEPS = 8  # of the midpoint rule between two of them, for the motion of a guess
 
 
 class ConditionsAtEnd(AbstractConstraint):
@@ -57,13 +59,55 @@ def least_effort(
     guess: Callable[[Array], tuple[Configuration, Array, Array]],
 ) -> ControlProblem:
     """The problem of least ∫ |control|² dt from a state, under constraints, with a guess s ↦ (q, u, control) on [0, 1]."""
+    found = jax.vmap(guess)(shares_of_guess())
+    return from_guess(system, start, duration, constraints, *found)
+
+
+def from_guess(
+    system: System,
+    start: tuple[Configuration, Array],
+    duration: Any,
+    constraints: tuple[Any, ...],
+    q: Configuration,
+    u: Array,
+    c: Array,
+) -> ControlProblem:
+    """As `least_effort`, with the guess at `shares_of_guess()`."""
     q0, u0 = start
-    shares = jnp.linspace(0.0, 1.0, GUESS_INTERVALS + 1)
-    q, u, c = jax.vmap(guess)(shares)
-    ts = duration * shares
+    ts = duration * shares_of_guess()
     curve = Spline.fit(np.asarray(ts), np.asarray(c), 20, 3)
     cost = ControlEnergy(weight=2.0)
     return ControlProblem(system, q0, u0, ts, curve, (cost,), constraints, (q, u))
+
+
+def shares_of_guess() -> Array:
+    """The times of a guess as shares of the duration."""
+    return jnp.linspace(0.0, 1.0, GUESS_INTERVALS + 1)
+
+
+def least_effort_driven(
+    system: Kinematic,
+    q0: Configuration,
+    duration: Any,
+    constraints: tuple[Any, ...],
+    control: Callable[[Array], Array],
+) -> ControlProblem:
+    """As `least_effort` for a kinematic system, with the motion under a control s ↦ c as the guess."""
+    shares = shares_of_guess()
+    none, h = jnp.zeros(0), duration / (GUESS_INTERVALS * STEPS)
+
+    def step(q, s):
+        v, _ = motion(system, jnp.zeros_like(s), q, none, Constant(control(s)))
+        return system.space.retract(q, h * v), None
+
+    def interval(q, s):
+        middles = s + jnp.arange(0.5, STEPS) / (GUESS_INTERVALS * STEPS)
+        return jax.lax.scan(step, q, middles)[0], q
+
+    last, before = jax.lax.scan(interval, q0, shares[:-1])
+    q = jax.tree.map(lambda x, y: jnp.concatenate([x, y[None]]), before, last)
+    u, c = jnp.zeros((shares.shape[0], 0)), jax.vmap(control)(shares)
+    return from_guess(system, (q0, none), duration, constraints, q, u, c)
 
 
 def straight(space: AbstractSpace, start: Configuration, end: Configuration) -> Callable:
