@@ -18,7 +18,15 @@ from jaxhamel.viz._figures import (
 from jaxhamel.viz._motion._numbers import error_of, position, relative_changes
 from jaxhamel.viz._motion._run import ShownMotion
 
-SYMBOLS = {"Omega": "Ω", "omega": "ω", "theta": "θ", "phi": "φ", "psi": "ψ", "sigma": "σ"}
+SYMBOLS = {
+    "Omega": "Ω",
+    "omega": "ω",
+    "theta": "θ",
+    "phi": "φ",
+    "psi": "ψ",
+    "sigma": "σ",
+    "lambda": "λ",
+}
 LOW = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 
 
