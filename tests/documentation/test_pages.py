@@ -5,7 +5,10 @@ import pytest
 from tests.documentation.test_documentation import ROOT, python_blocks, same_output
 
 
-@pytest.mark.parametrize("page", ["feedback.md", "optimal_control.md", "stability.md"])
+PAGES = ("feedback.md", "optimal_control.md", "optimal_control_problems.md", "stability.md")
+
+
+@pytest.mark.parametrize("page", PAGES)
 def test_page_runs(page, capsys):
     blocks = python_blocks((ROOT / "docs" / page).read_text())
     assert any(expected is not None for _, expected in blocks)
