@@ -4,7 +4,6 @@ import pytest
 
 from tests.documentation.test_documentation import ROOT, python_blocks, same_output
 
-
 PAGES = ("feedback.md", "optimal_control.md", "optimal_control_problems.md", "stability.md")
 
 
