@@ -24,7 +24,7 @@ class Sampled(eqx.Module):
 
     - `law`: a callable pytree (t, q, u) → command `(p,)`, or (t, observation) → command where `sensors` are `Sensors`.
     - `period`: T [s].
-    - `delay`: d, a whole number of periods from a sample to the time at which its command acts; default 0.
+    - `delay`: d, a whole number of periods from a sample to the time at which its command acts, up to 10,000; default 0.
     - `lower`, `upper`: limits of the command, numbers or `(p,)`; default none.
     - `rate`: the largest change of the command in one second, a number or `(p,)`; default none. It counts from `start`.
     - `start`: the command before the first one, `(p,)`; it acts during the first d periods. Default 0.
@@ -98,7 +98,15 @@ class Sensors(eqx.Module):
 
 
 class Held(eqx.Module):
-    """Commands that are held between samples: control(t) = commands[k] for t_k ≤ t < t_{k+1}."""
+    """Commands that are held between samples:
+
+        control(t) = commands[k] ,   t_k ≤ t < t_{k+1} ,   t_k = first + k period .
+
+    **Arguments:** `first`: t_0 [s]; `period` [s]; `commands`: one row for each period, `(K, p)`.
+
+    **Raises:** `TypeError` or `ValueError` for a time that is not finite, a period that is not positive, commands that are
+    not finite or have no row.
+    """
 
     first: Scalar = parameter()
     period: Scalar = parameter()
