@@ -16,6 +16,7 @@ from jaxhamel._checks._arguments import each_of as each_of
 from jaxhamel._checks._arguments import is_least_squares as is_least_squares
 from jaxhamel._checks._axes import check_axis_kinds as check_axis_kinds
 from jaxhamel._checks._axes import check_batch as check_batch
+from jaxhamel._checks._axes import check_size as check_size
 from jaxhamel._checks._axes import wrong_axes as wrong_axes
 from jaxhamel._checks._times import check_control_along as check_control_along
 from jaxhamel._checks._times import check_steps as check_steps

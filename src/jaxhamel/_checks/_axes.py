@@ -61,6 +61,15 @@ def check_batch(given, axes) -> int:
     return next(iter(sizes.values()))
 
 
+def check_size(size: int) -> None:
+    """Checks that there is at least one trajectory."""
+    if size == 0:
+        raise ValueError(
+            "the ensemble has zero trajectories: the mapped axes have length 0. Give at least one entry "
+            "along each axis named in `in_axes`."
+        )
+
+
 def _no_such_axis(axis, shape, name) -> ValueError:
     if not shape:
         return ValueError(

@@ -135,6 +135,25 @@ def check_closed_loop(system, start, controller, counts, route) -> None:
 MOST = 2**31 - 1  # periods, or steps in a period: they are counted by 32-bit integers
 
 
+def check_samples(t0, period, samples: int) -> None:
+    """The sampling times are finite, and the first and the last two are different numbers in the dtype of t0."""
+    first, step = concrete(t0), concrete(period)
+    if first is None or step is None:
+        return
+    counts = np.array([0, 1, samples - 1, samples], first.dtype)
+    with np.errstate(over="ignore"):
+        times = first + np.multiply.outer(step.astype(first.dtype), counts)
+    if (
+        not np.all(np.isfinite(times))
+        or not np.all(np.diff(times[..., [0, 1]]) > 0)
+        or not np.all(np.diff(times[..., [2, 3]]) > 0)
+    ):
+        raise ValueError(
+            f"`period` is {inline(step)} and `t0` is {inline(first)}: the times t0 + k period up to k = {samples} are not "
+            f"different finite numbers in {first.dtype}. Give a period of another size, or count the time from 0."
+        )
+
+
 def _check_is_key(key) -> None:
     if key is None:
         return
@@ -243,6 +262,8 @@ def check_regulated(system, ts, q, u, route) -> None:
     check_a_system(system)
     check_time_array(ts)
     check_arrays(q=q, u=u)
+    for part in jax.tree.leaves(q):
+        check_finite("q", part)
     check_one_array("u", u, "an array with one row for each time of `ts`")
     check_route(route, ROUTES)
 
@@ -271,6 +292,10 @@ def check_plan(system, ts, q, u, control) -> int:
         )
     check_control_along(ts, control)
     value = called("`control`", control, ts[0])
+    if getattr(value, "dtype", u.dtype) != u.dtype and not getattr(value, "weak_type", False):
+        raise TypeError(
+            f"`control` gives {value.dtype} where the plan is {u.dtype}; both must be of one floating dtype."
+        )
     shape = getattr(value, "shape", None)
     if shape is None or len(shape) != 1:
         got = type_of(value) if shape is None else f"of shape {shape}"

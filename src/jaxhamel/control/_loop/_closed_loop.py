@@ -19,6 +19,7 @@ from jaxhamel.control._checks._closed_loop import (
     check_command,
     check_key,
     check_measured,
+    check_samples,
 )
 from jaxhamel.control._loop._sampled import Held, Sampled
 from jaxhamel.mechanics import Constant, System, VectorField
@@ -83,9 +84,11 @@ def closed_loop(
     given = {name: _arrays(part) for name, part in given.items()}
     axes = None if in_axes is None else _axes_of(in_axes, given)
     batch = None if axes is None else _checks.check_batch(given, axes)
+    _checks.check_size(1 if batch is None else batch)
     start = _first_of(tuple(given.values()), axes)
     dtype = dtype_of_state(start[1], start[2])
     t0 = jnp.asarray(t0, dtype)
+    check_samples(t0, controller.period, samples)
     cast = lambda x: jnp.asarray(x, dtype)  # noqa: E731
     first = (start[0], *jax.tree.map(cast, start[1:3]), start[3])
     width = _check(first, t0, key)

@@ -16,6 +16,7 @@ from jaxhamel.control._loop._riccati import linearised, refined, riccati
 from jaxhamel.geometry import AbstractSpace
 from jaxhamel.mechanics import System, as_control
 from jaxhamel.mechanics._tangent import tangent_size
+from jaxhamel.simulate._simulate import dtype_of_state
 from jaxhamel.simulate._solvers._factors import apply
 
 MOST_STEPS = 2**31 - 1
@@ -131,7 +132,9 @@ def regulate(
     """
     control = as_control(control)
     check_regulated(system, ts, q, u, route)
-    ts, u = jnp.asarray(ts), jnp.asarray(u)
+    dtype = dtype_of_state(q, u)
+    cast = lambda x: jnp.asarray(x, dtype)  # noqa: E731
+    ts, q, u = cast(ts), jax.tree.map(cast, q), cast(u)
     size = tangent_size(system)
     planned = check_plan(system, ts, q, u, control)
     costs = [

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
+from jaxhamel._checks._axes import check_size
 from jaxhamel._checks._times import check_steps, check_time_array, check_times
 from jaxhamel._checks._values import check_finite, type_of
 
@@ -13,15 +14,6 @@ def check_trajectories(size: int, u0) -> None:
     """Checks that there is at least one trajectory and that the velocities are finite."""
     check_size(size)
     check_finite("u0", u0)
-
-
-def check_size(size: int) -> None:
-    """Checks that there is at least one trajectory."""
-    if size == 0:
-        raise ValueError(
-            "the ensemble has zero trajectories: the mapped axes have length 0. Give at least one entry "
-            "along each axis named in `in_axes`."
-        )
 
 
 def check_initial_values(size: int, y0) -> None:
