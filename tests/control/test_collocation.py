@@ -67,6 +67,7 @@ def test_bryson_denham():
     problem = least_energy(u0=jnp.ones(1), constraints=(end, limit))
     result = control.solve(problem, control.Collocation(intervals=30, degree=3))
     assert result.converged
+    assert result.certificate.holds
     np.testing.assert_allclose(result.cost, 4.0, atol=1e-5)
     places = np.max(np.asarray(result.states[0]))
     assert places < 1 / 9 + 1e-6

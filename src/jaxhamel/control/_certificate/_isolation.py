@@ -11,7 +11,12 @@ from jaxtyping import Array, Float
 
 from jaxhamel._typing import Scalar
 from jaxhamel.control._collocation._transcription import Transcription
-from jaxhamel.control._interior_point._interior_point import LOGGED, SearchState, advance
+from jaxhamel.control._interior_point._interior_point import (
+    LOGGED,
+    SearchState,
+    advance,
+    strong,
+)
 
 STEP = 1e-2  # of the controls, as a share of their size
 FLOOR = 1e-6  # regularisation, so that Newton's method does not run away along the family
@@ -37,7 +42,9 @@ def _again(transcription: Transcription, state: SearchState, step: Array, tolera
     """(change of the cost relative to its size, distance from the point relative to the step); None if not converged."""
     nothing, floor = jnp.zeros((), int), jnp.asarray(FLOOR, state.mu.dtype)
     w = state.w._replace(c=state.w.c + step)
-    begin = state._replace(w=w, done=jnp.asarray(False), near=nothing, stuck=nothing, floor=floor)
+    begin = strong(
+        state._replace(w=w, done=jnp.asarray(False), near=nothing, stuck=nothing, floor=floor)
+    )
     end, *_ = advance(transcription, begin, tolerance, jnp.asarray(LOGGED))
     if not bool(end.done):
         return None

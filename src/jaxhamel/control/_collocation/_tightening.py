@@ -8,7 +8,7 @@ import numpy as np
 from jaxhamel._compiled import compiled
 from jaxhamel.control._certificate._violation import excesses
 from jaxhamel.control._collocation._transcription import Transcription
-from jaxhamel.control._interior_point._interior_point import SearchState
+from jaxhamel.control._interior_point._interior_point import SearchState, strong
 
 MORE = 1.1  # times the excess, so that few rounds suffice
 RESTART = 1e-5  # μ after a tightening
@@ -49,4 +49,4 @@ def again(transcription: Transcription, state: SearchState) -> SearchState:
         low=jnp.maximum(state.duals.low, below), high=jnp.maximum(state.duals.high, above)
     )
     w = state.w._replace(slack=slack)
-    return state._replace(w=w, duals=duals, mu=mu, done=jnp.asarray(False), near=nothing)
+    return strong(state._replace(w=w, duals=duals, mu=mu, done=jnp.asarray(False), near=nothing))

@@ -182,10 +182,16 @@ def start(transcription: Transcription, w: CollocationPoint, mu: Scalar) -> Sear
         finite(transcription.p_upper, w.p),
     )
     large = number(jnp.inf)
-    return SearchState(
+    state = SearchState(
         w, duals, mu_first, number(1.0), number(0.0), large,
         Errors(large, large, large), jnp.asarray(False), jnp.asarray(0), jnp.asarray(0), number(0.0),
     )  # fmt: skip
+    return strong(state)
+
+
+def strong(state: SearchState) -> SearchState:
+    """The state with strong types only, so that `advance` is compiled once."""
+    return jax.tree.map(lambda x: jax.lax.convert_element_type(x, x.dtype), state)
 
 
 @compiled
@@ -369,4 +375,4 @@ def at_nodes(transcription: Transcription, state: SearchState) -> tuple[SearchSt
     """The state with the nodes as bases, to go on with, and the largest coordinate that a node had."""
     largest = jnp.max(jnp.abs(state.w.x[:, : transcription.system.space.dim]))
     w, nothing = rebased(transcription, state.w), jnp.zeros((), int)
-    return state._replace(w=w, done=jnp.asarray(False), near=nothing), largest
+    return strong(state._replace(w=w, done=jnp.asarray(False), near=nothing)), largest
