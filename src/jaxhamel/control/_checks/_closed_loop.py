@@ -178,6 +178,7 @@ def check_sensors(sensors) -> None:
                 f"`measurements[{i}]` is {type_of(measurement)}; it must be a callable (system, t, q, u, control) -> (r,), "
                 "such as jaxhamel.identify.Gyroscope()."
             )
+    check_real("resolution", sensors.resolution)
     check_errors(sensors)
 
 
