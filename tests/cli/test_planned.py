@@ -126,6 +126,7 @@ def test_own_system_is_taken_to_a_point_within_limits(tmp_path, cart):
         ("initial.q=[1,0,0,0]", '`initial` has no effect on the task "satellite-turn", which defines both ends.'),
         ("control.value=[1]", "`control` has no effect on this task: the task finds the control."),
         ("solver.dt=0.1", "`solver` has no effect on this task: the method is collocation"),
+        ("feedback.x=1", "`feedback` has no effect on this task: its control is found, but not followed"),
         ("method.degree=11", "`method.degree` is 11; it must be a whole number of 1 or more, at most 9"),
         ("method.intervals=1000000000000", "`method.intervals` is 1e+12; that takes"),
     ],
