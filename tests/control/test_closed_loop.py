@@ -273,6 +273,8 @@ COSTS = {"state_cost": jnp.ones(2), "control_cost": jnp.ones(1)}
          r"`theta` has shape \(3,\); it must have shape \(2,\). One entry for each part"),
         (lambda: MOVED.state(START, jnp.zeros(2), jnp.zeros(2), jnp.zeros(2)), ValueError, r"`u` has shape \(2,\); it must"),
         (lambda: ZeroMomentum("satellite"), TypeError, "`base` is of type str; it must be a jaxhamel.System"),
+        (lambda: regulate(CART, *PLAN, state_cost=1e9 * jnp.ones(2), control_cost=1e-3 * jnp.ones(1)), ValueError,
+         "gains are not finite: with `steps` = 1 .*for example 2"),
         (lambda: regulate(CART, *PLAN, state_cost=jnp.ones(3), control_cost=jnp.ones(1)), ValueError,
          r"`state_cost` has shape \(3,\); it must be \(2,\), a diagonal, or \(2, 2\)"),
         (lambda: regulate(CART, *PLAN, state_cost=-jnp.ones(2), control_cost=jnp.ones(1)), ValueError,

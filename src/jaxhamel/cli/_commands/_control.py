@@ -23,6 +23,7 @@ from jaxhamel.cli._results._outputs import write_all
 from jaxhamel.cli._results._solution import write_solution
 from jaxhamel.cli._scenario._plan_schema import PLANS
 from jaxhamel.cli._scenario._scenario import Scenario
+from jaxhamel.cli._scenario._validate import ScenarioError
 from jaxhamel.cli._terminal import Terminal
 from jaxhamel.control import ControlProblem, Result, replay, solve
 from jaxhamel.control._result import measure
@@ -94,7 +95,11 @@ def _loop(
     terminal.say(
         f"{scenario.name}: {counted(loop_table(scenario)['trajectories'], 'robot')} in closed loop …"
     )
-    return close_loop(scenario, result, seed)
+    try:
+        return close_loop(scenario, result, seed)
+    except ScenarioError as error:  # the plan stands
+        terminal.say(f"{scenario.name}: the loop is not closed: {error}")
+        return None
 
 
 def _too_late(scenario: Scenario, seconds: float) -> str:

@@ -1,6 +1,7 @@
 """The closed loop of `[feedback]`, `[sensors]` and `[closed_loop]`: regulator, controller and robots of a plan."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -9,7 +10,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxhamel.cli._objects._spread import Nominal, check_system, distributions, members
-from jaxhamel.cli._objects._system import named
 from jaxhamel.cli._scenario._scenario import Scenario
 from jaxhamel.cli._scenario._validate import ScenarioError
 from jaxhamel.control import (
@@ -27,6 +27,8 @@ from jaxhamel.mechanics._tangent import tangent_size
 from jaxhamel.simulate import Trajectory
 
 ONE = {"trajectories": 1, "steps": 1, "tolerance": 0.0, "spread": []}  # no table [closed_loop]
+
+STEPS = 4, 16, 64  # of the Riccati equation between two times of the plan, until it is stable
 
 
 class Robots(NamedTuple):
@@ -171,8 +173,15 @@ def regulator_of(scenario: Scenario, plan: MotionPlan) -> Regulator:
     width = plan.control(plan.ts[0]).shape[0]
     weights = jnp.asarray(table["state_weights"] or [1.0] * size, plan.u.dtype)
     others = jnp.asarray(table["control_weights"] or [1.0] * width, plan.u.dtype)
-    with named("feedback"):
-        return regulate(*plan, state_cost=weights, control_cost=others, final_cost=weights, steps=2)
+    for steps in STEPS:
+        with suppress(ValueError):  # the steps were too long
+            return regulate(
+                *plan, state_cost=weights, control_cost=others, final_cost=weights, steps=steps
+            )
+    raise ScenarioError(
+        "`feedback.control_weights` are too small beside `feedback.state_weights`: the Riccati equation is unstable with "
+        f"{STEPS[-1]} steps between two times of the plan. Give larger ones."
+    )
 
 
 def controller_of(scenario: Scenario, law: Regulator, bias: Any = None) -> Sampled:

@@ -340,6 +340,17 @@ def check_cost(name: str, cost, size: int, positive: bool) -> None:
         raise ValueError(f"`{name}` has the eigenvalue {least:.6g}; all must be {wanted}.")
 
 
+def check_gains(gains, steps) -> None:
+    """Finite gains: RK4 of the Riccati equation is unstable where a step is long for the closed loop."""
+    array = concrete(gains)
+    if array is not None and not np.all(np.isfinite(array)):
+        raise ValueError(
+            f"The gains are not finite: with `steps` = {described(steps)} in each interval of `ts` the Riccati equation is "
+            f"unstable, because the closed loop is fast. Give more `steps`, for example {2 * int(steps)}, or a larger "
+            "`control_cost`; if that does not help, look for NaN in the plan."
+        )
+
+
 def check_result(result) -> None:
     """The result of a search whose motion reaches the end."""
     if not hasattr(result, "trajectory") or not hasattr(result, "problem"):

@@ -11,7 +11,12 @@ from jaxtyping import Array, Float
 from jaxhamel import _checks
 from jaxhamel._compiled import compiled
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar, Time
-from jaxhamel.control._checks._closed_loop import check_cost, check_plan, check_regulated
+from jaxhamel.control._checks._closed_loop import (
+    check_cost,
+    check_gains,
+    check_plan,
+    check_regulated,
+)
 from jaxhamel.control._loop._riccati import linearised, refined, riccati
 from jaxhamel.geometry import AbstractSpace
 from jaxhamel.mechanics import System, as_control
@@ -126,7 +131,7 @@ def regulate(
     **Returns:** a `Regulator`.
 
     **Raises:** `ValueError` or `TypeError` for shapes that do not fit, costs that are not symmetric or not positive, unequal
-    steps of `ts`.
+    steps of `ts`; `ValueError` for gains that are not finite, because the steps are too long for a fast closed loop.
 
     Source: Anderson and Moore 1990, ch. 2; on a group, δ as in Müller 2023, eq. (7.2).
     """
@@ -164,6 +169,7 @@ def _regulate(system, ts, q, u, control, costs, steps, route) -> Regulator:
     rates, A, B = linearised(system, at, route)
     h = ts[1:] - ts[:-1]
     values, gains = riccati(A, B, costs, jnp.repeat(h, steps) / steps)
+    check_gains(gains, steps)
     slopes = _slopes(system.space, h, q, rates[:: 2 * steps])
     return Regulator(ts, q, u, control, gains[::steps], values[::steps], slopes, system.space)
 
