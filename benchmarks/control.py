@@ -11,6 +11,7 @@ the same points, mesh and tolerance.
 import argparse
 import json
 import time
+from typing import Any
 
 import jax
 import numpy as np
@@ -42,14 +43,15 @@ def measured(make, method, optimum: float) -> dict:
         began = time.perf_counter()
         result = control.solve(problem, method)
         seconds.append(time.perf_counter() - began)
+    certificate: Any = result.certificate
     return {
         "cost": result.cost,
         "error": result.cost - optimum,
         "iterations": len(result.history["cost"]),
         "first_call": round(seconds[0], 2),
         "later_calls": round(float(np.median(seconds[1:])), 4),
-        "certificate": result.certificate.holds,
-        "second_order": result.certificate.second_order,
+        "certificate": certificate.holds,
+        "second_order": certificate.second_order,
     }
 
 

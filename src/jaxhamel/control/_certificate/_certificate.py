@@ -77,8 +77,7 @@ def certify(
         _sentence("feasible", "not feasible", violation, bounds.violation, f", worst in {worst}"),
         _sentence("transcribed", "transcribed too coarsely", error, bounds.transcription),
         curvature.words,
-        "multipliers: "
-        + ("unique" if curvature.unique else "not unique, constraints depend on one another"),
+        curvature.on_multipliers,
     ]
     holds = bool(ending.converged and is_minimum and all(passed))
     words.insert(0, "certificate: " + ("holds" if holds else f"does NOT hold; {ending.status}"))

@@ -37,9 +37,17 @@ class SecondOrder(NamedTuple):
     unique: bool
     words: str
     along: Float[np.ndarray, "N s m"] | None = None
+    examined: bool = True
+
+    @property
+    def on_multipliers(self) -> str:
+        """A sentence on the multipliers."""
+        if not self.examined:
+            return "multipliers: not examined"
+        return f"multipliers: {'unique' if self.unique else 'not unique, constraints depend on one another'}"
 
 
-UNKNOWN = SecondOrder("undecided", False, "curvature: undecided")
+UNKNOWN = SecondOrder("undecided", False, "curvature: undecided", examined=False)
 
 
 def second_order(transcription: Transcription, state: SearchState, parts: Parts) -> SecondOrder:
@@ -48,10 +56,10 @@ def second_order(transcription: Transcription, state: SearchState, parts: Parts)
     N = state.w.c.shape[0]
     count = N * shapes.c + shapes.p
     if count > MOST:
-        return SecondOrder("undecided", False, f"curvature: undecided, {count} controls")
+        return UNKNOWN._replace(words=f"curvature: undecided, {count} controls are too many")
     H, D = _dense(transcription, state, parts)
     if not (np.all(np.isfinite(H)) and np.all(np.isfinite(D))):
-        return SecondOrder("undecided", False, "curvature: undecided, not finite")
+        return UNKNOWN._replace(words="curvature: undecided, not finite")
     basis, unique = _null_space(D)
     if not basis.shape[1]:
         return SecondOrder("strict minimum", unique, "minimum: the constraints leave no direction")
