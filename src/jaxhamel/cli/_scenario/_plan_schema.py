@@ -126,7 +126,9 @@ METHOD = Table(
         ),
         "tolerance": Key(POSITIVE, "for stationarity and violation, scaled", 1e-9),
         "max_iterations": Key(integer(1), "iterations after which the search gives up", 500),
-        "max_seconds": Key(POSITIVE, "seconds after which the search gives up", 300.0, "s"),
+        "max_seconds": Key(
+            POSITIVE, "seconds after which the search gives up, compiling included", 600.0, "s"
+        ),
     },
     about="collocation, for tasks that it solves",
 )
