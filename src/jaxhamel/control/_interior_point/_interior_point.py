@@ -236,11 +236,18 @@ def _iteration(
     return state, parts, HistoryRow(cost, errors.stationarity, errors.violation, mu, step)
 
 
+def rounding_of(w: CollocationPoint, residuals: Residuals) -> Scalar:
+    """The norm that residuals keep by rounding: without it, ν grows without limit where they are met."""
+    count = sum(x.size for x in jax.tree.leaves(residuals))
+    largest = jnp.maximum(jnp.max(jnp.abs(w.X)), jnp.max(jnp.abs(w.slack), initial=1.0))
+    return 4 * jnp.finfo(w.X.dtype).eps * count * largest
+
+
 def _step(transcription: Transcription, state: SearchState, parts: Parts, residuals: Residuals):
     """The state after an accepted step, and its length."""
     w, mu = state.w, state.mu
     base = state.cost + mu * barrier_function(transcription, w)
-    size = residuals.norm()
+    size, noise = residuals.norm(), rounding_of(w, residuals)
     scale = 1 + jnp.max(jnp.abs(jnp.diagonal(parts.stages.hessian, axis1=-2, axis2=-1)))
 
     def newton(given):
@@ -251,7 +258,7 @@ def _step(transcription: Transcription, state: SearchState, parts: Parts, residu
 
     def weight_for(move: Direction):
         needed = (move.slope + 0.5 * jnp.maximum(move.curvature, 0.0)) / (0.9 * size)
-        needed = jnp.where(size > 1e3 * jnp.finfo(size.dtype).tiny, needed, 0.0)
+        needed = jnp.where(size > noise, needed, 0.0)
         return jnp.where(state.weight >= needed, state.weight, 1.5 * needed)
 
     def attempt(a: Attempt) -> Attempt:
@@ -267,7 +274,7 @@ def _step(transcription: Transcription, state: SearchState, parts: Parts, residu
         cost, new = evaluate(transcription, trial)
         now = base + weight * size
         then = cost + mu * barrier_function(transcription, trial) + weight * new.norm()
-        rounding = 20 * jnp.finfo(now.dtype).eps * (jnp.abs(base) + weight * size)
+        rounding = 20 * jnp.finfo(now.dtype).eps * jnp.abs(base) + weight * noise
         enough = then <= now + 1e-4 * kept_alpha * (kept.slope - weight * size) + rounding
         accepted = enough & jnp.isfinite(then) & ~singular
         may_correct = (a.kind == NEWTON) & ~singular & (new.norm() > size)
