@@ -128,6 +128,7 @@ def test_system(case, way):
 
 POSE = (jnp.array([1.0, 0.0, 0.0, 0.0]), jnp.zeros(2))
 SLEIGH = systems.ChaplyginSleigh(1.0, 1.0, 1.0)
+BLADE = systems.KnifeEdge(1.0, 1.0, 0.0)
 PLANE = Plane(ONE)
 
 
@@ -162,9 +163,9 @@ ARGUMENTS = {
         r"`control` is given, but Plane takes none.*Leave it out",
     ),
     "a control for none, at once": (
-        lambda: jh.acceleration(SLEIGH, 0.0, jnp.zeros(3), U, 1.0),
+        lambda: jh.acceleration(BLADE, 0.0, jnp.zeros(3), U, 1.0),
         ValueError,
-        r"`control` is given, but ChaplyginSleigh takes none",
+        r"`control` is given, but KnifeEdge takes none",
     ),
     "a control for none, many": (
         lambda: jh.ensemble.simulate(PLANE, Q[None], U[None], TS, 1.0, in_axes=AXES),

@@ -13,6 +13,7 @@ from jaxhamel.mechanics import Points, Spins, System
 from jaxhamel.mechanics._checks._system import check_control_value
 from jaxhamel.mechanics._description._declarations import Part, State
 from jaxhamel.mechanics._description._drawing import Shape, segment
+from jaxhamel.mechanics._system import counts
 from jaxhamel.systems._descriptions import POSE
 from jaxhamel.systems._own_equations import own_equations
 from jaxhamel.systems._parameters import parameter
@@ -84,8 +85,8 @@ class ChaplyginSleigh(System):
         return jnp.stack([control[1], control[0], jnp.zeros_like(v[0])])  # pyright: ignore[reportIndexIssue]
 
     def check_control(self, t: Time, control: Control) -> None:
-        """(F, τ), or none."""
-        if control is not None:
+        """(F, τ), or none; of a class with a `force` of its own any fits."""
+        if control is not None and counts(self, "check_control"):
             meaning = "a force along the blade and a moment about the vertical [N, N m]"
             check_control_value(t, control, (2,), meaning)
 

@@ -19,8 +19,13 @@ Rule = Callable[[list, list], tuple[Sequence, Sequence]]
 
 
 def own_derivative(function: Callable, rule: Rule, values: Sequence, out: Sequence[Any]) -> list:
-    """Computes `function(*values)`, a list of arrays like `out`, with `rule` as its derivative."""
-    shapes = tuple((tuple(jnp.shape(x)), jnp.result_type(x)) for x in out)
+    """Computes `function(*values)`, a list of arrays like `out`, with `rule` as its derivative.
+
+    Weak types of `out` are kept: with strict promotion, a count that is strong cannot be added to an int32.
+    """
+    shapes = tuple(
+        (tuple(jnp.shape(x)), jnp.result_type(x), bool(getattr(x, "weak_type", False))) for x in out
+    )
     values = [jnp.asarray(x) for x in values]
     return _own_derivative_p.bind(*values, function=function, rule=rule, out=shapes)
 
@@ -65,7 +70,7 @@ def _traced_once(*values, function, rule, out):
 
 def _abstract(*values, out, **_):
     del values
-    return [ShapedArray(shape, dtype) for shape, dtype in out]
+    return [ShapedArray(shape, dtype, weak_type=weak) for shape, dtype, weak in out]
 
 
 def _jvp(primals, tangents, *, function, rule, out):
@@ -93,7 +98,9 @@ def _batch(values, axes, *, function, rule, out):
         return jax.vmap(rule, (list(axes), of), axis_size=size)(primals, tangents)
 
     many = jax.vmap(lambda *x: list(function(*x)), axes, axis_size=size)
-    shapes = [jax.ShapeDtypeStruct((size, *shape), dtype) for shape, dtype in out]
+    shapes = [
+        jax.ShapeDtypeStruct((size, *shape), dtype, weak_type=weak) for shape, dtype, weak in out
+    ]
     # a batch of batches starts from axis 0 everywhere, as `of_many` expects
     return own_derivative(many, of_many, values, shapes), [0] * len(out)
 

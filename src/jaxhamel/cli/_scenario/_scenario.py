@@ -13,7 +13,15 @@ from jaxhamel.cli._scenario import _identify_schema, _schema
 from jaxhamel.cli._scenario._plan_schema import BUILT_IN, plan_of, prepared_for_plan
 from jaxhamel.cli._scenario._reading import file_text, is_file, parsed
 from jaxhamel.cli._scenario._system_schema import class_of, own_class
-from jaxhamel.cli._scenario._validate import ScenarioError, Table, brief, check_known, nearest, read
+from jaxhamel.cli._scenario._validate import (
+    ScenarioError,
+    Table,
+    Variants,
+    brief,
+    check_known,
+    nearest,
+    read,
+)
 
 if TYPE_CHECKING:
     from jaxhamel.mechanics import System
@@ -72,10 +80,27 @@ def load(
             "`measurements` belong to a scenario for `jaxhamel identify`; this command takes another one, "
             "see `jaxhamel scenarios`."
         )
-    data = prepared_for_plan(data)
+    data = prepared_for_plan(_without_defaults(data, given))
     _check_others(_schema.OUTLINE, data, check)
     given = own_class(plan_of(data)) if given is None else given
     return Scenario(name, read(_schema.scenario_schema(_kind_of(data), given), data), given)
+
+
+def _without_defaults(data: dict[str, Any], given: "type[System] | None") -> dict[str, Any]:
+    """The data without tables that hold nothing but defaults, such as those of a scenario that was written with all."""
+    return {name: x for name, x in data.items() if x != _defaults_of(name, data, given)}
+
+
+def _defaults_of(name: str, data: dict[str, Any], given: "type[System] | None") -> Any:
+    """The defaults of a table; None if it has keys without default."""
+    schema, plan = _schema.OUTLINE.entries.get(name), plan_of(data)
+    if plan is not None and name == "time" and "duration" in data["task"]:
+        return read(_schema.OUTLINE.entries["time"], {"end": data["task"]["duration"]})
+    if plan is not None and name == "initial":
+        kind = own_class(plan) if given is None else given
+        schema = _schema.initial_schema(class_of(_kind_of(data), kind))
+    optional = isinstance(schema, Table | Variants) and not schema.required
+    return read(schema, {}) if optional and getattr(schema, "default", "") is not None else None
 
 
 def load_identification(
