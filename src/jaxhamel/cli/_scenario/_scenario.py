@@ -93,9 +93,10 @@ def _without_defaults(data: dict[str, Any], given: "type[System] | None") -> dic
 
 def _defaults_of(name: str, data: dict[str, Any], given: "type[System] | None") -> Any:
     """The defaults of a table; None if it has keys without default."""
-    schema, plan = _schema.OUTLINE.entries.get(name), plan_of(data)
+    schema: Any = _schema.OUTLINE.entries.get(name)
+    plan = plan_of(data)
     if plan is not None and name == "time" and "duration" in data["task"]:
-        return read(_schema.OUTLINE.entries["time"], {"end": data["task"]["duration"]})
+        return read(schema, {"end": data["task"]["duration"]})
     if plan is not None and name == "initial":
         kind = own_class(plan) if given is None else given
         schema = _schema.initial_schema(class_of(_kind_of(data), kind))
