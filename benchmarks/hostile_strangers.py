@@ -2,7 +2,7 @@
 
 import random
 
-from hostile_cases import RUN, Case
+from hostile_cases import RUN, SPREAD, Case
 
 SLEIGH = '''
 import jax
@@ -48,14 +48,6 @@ samples = 6
 method = "heun"
 dt = 0.05
 """
-STUDY = """
-[montecarlo]
-trajectories = 4
-samples = 3
-[[montecarlo.spread]]
-key = "system.mass"
-std = 0.01
-"""
 TASK = """
 [task]
 path = "to-state"
@@ -82,7 +74,7 @@ segments = 1
 max_iterations = 3
 """
 TEXTS = {
-    "simulate": TOP, "montecarlo": TOP + STUDY, "control": TOP.split("[solver]")[0] + TASK,
+    "simulate": TOP, "montecarlo": TOP + SPREAD, "control": TOP.split("[solver]")[0] + TASK,
     "identify": TOP.split("[initial]")[0] + FIT,
     "predict": TOP.split("[initial]")[0] + FIT + '[[fitted]]\npath = "mass"\nvalue = 1.5\n',
 }  # fmt: skip

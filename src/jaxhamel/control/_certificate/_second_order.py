@@ -41,7 +41,7 @@ class SecondOrder(NamedTuple):
 
     @property
     def on_multipliers(self) -> str:
-        """A sentence on the multipliers."""
+        """States in one sentence whether the multipliers are unique."""
         if not self.examined:
             return "multipliers: not examined"
         return f"multipliers: {'unique' if self.unique else 'not unique, constraints depend on one another'}"

@@ -36,7 +36,7 @@ def shares_of(problem: ControlProblem, intervals: int | None) -> Float[Array, " 
 def transcribe(
     problem: ControlProblem, rule: PointRule, shares: Float[Array, " N+1"]
 ) -> Transcription:
-    """The transcription on a mesh, its times as shares of the whole."""
+    """Transcribes a problem on a mesh; `shares` are the mesh times as fractions of the duration, from 0 to 1."""
     check_has_value_only(problem.system)
     dtype = problem.u0.dtype
     ts = problem.ts

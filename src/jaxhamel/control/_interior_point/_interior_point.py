@@ -136,7 +136,7 @@ def errors_of(
     residuals: Residuals,
     mu: Scalar,
 ) -> Errors:
-    """The errors of the barrier problem with μ."""
+    """How far an iterate is from a solution of the barrier problem with the barrier parameter μ."""
     bounds = [
         (duals.low, w.slack - transcription.lower),
         (duals.high, transcription.upper - w.slack),
