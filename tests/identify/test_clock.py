@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from jaxhamel.identify._roboball._roboball_runs import steady_clock
+from jaxhamel.identify._data._clock import steady_clock
 
 
 def late(times, seed=0):

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from jaxhamel import identify, simulate
+from jaxhamel.identify._correlation import correlation_time
 from jaxhamel.identify._roboball import _roboball
-from jaxhamel.identify._roboball._correlated import widening
 from jaxhamel.systems import PendulumInStand, SoftRollingPendulum
 
 ROOT = Path(__file__).parents[2]
@@ -151,5 +151,5 @@ def test_correlated_errors_widen_the_standard_errors():
     red = np.zeros_like(white)
     for i in range(1, len(red)):
         red[i] = 0.8 * red[i - 1] + white[i]
-    np.testing.assert_allclose(widening([white]), 1.0, atol=0.06)
-    np.testing.assert_allclose(widening([red]), 3.0, rtol=0.12)
+    np.testing.assert_allclose(correlation_time([white]), 1.0, atol=0.06)
+    np.testing.assert_allclose(np.sqrt(correlation_time([red])), 3.0, rtol=0.12)

@@ -40,6 +40,7 @@ def each_of(name: str, given, kind: type) -> tuple:
 EXAMPLES = {
     "AbstractParameter": 'identify.Positive("mass"), Free, Bounded, BodyInertia or RotationalInertia',
     "AbstractMeasurement": "identify.Position(), AngularRate() or Measured(function, columns)",
+    "StatePrior": "identify.StatePrior(identify.Coordinate(0), mean, std)",
     "Run": "identify.Run(ts, values)",
     "AbstractCost": "control.Tracking(path), Endpoint(q=…), ControlEnergy() or Running(function)",
     "AbstractConstraint": "control.StateAtEnd(q=…) or ControlAt(value=…)",

@@ -5,6 +5,11 @@ from jaxhamel.identify._data._runs import Run as Run
 from jaxhamel.identify._problem import Problem as Problem
 
 # isort: split
+# What is known beforehand of each run, and the clock of its time stamps
+from jaxhamel.identify._data._clock import steady_clock as steady_clock
+from jaxhamel.identify._parameters._state_prior import StatePrior as StatePrior
+
+# isort: split
 # Parameters
 from jaxhamel.identify._parameters._bodies import BodyInertia as BodyInertia
 from jaxhamel.identify._parameters._bodies import RotationalInertia as RotationalInertia
@@ -48,6 +53,8 @@ from jaxhamel.identify._fit import fit as fit
 from jaxhamel.identify._fit import fit_many as fit_many
 from jaxhamel.identify._fit import perturbed_starts as perturbed_starts
 from jaxhamel.identify._flat import Flat as Flat
+from jaxhamel.identify._initial_values import initial_values as initial_values
+from jaxhamel.identify._initial_values import prior_over_runs as prior_over_runs
 from jaxhamel.identify._linearised._information import information as information
 from jaxhamel.identify._predict import Prediction as Prediction
 from jaxhamel.identify._predict import compared as compared

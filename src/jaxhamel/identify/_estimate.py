@@ -12,8 +12,9 @@ from jaxtyping import Array
 from jaxhamel._compiled import compiled
 from jaxhamel._search._loop import Verdict
 from jaxhamel._words import cell
+from jaxhamel.identify._correlation import correlation_time, residual_series
 from jaxhamel.identify._flat import Flat, flat_directions
-from jaxhamel.identify._linearised._information import information
+from jaxhamel.identify._linearised._information import information, widened
 from jaxhamel.identify._linearised._losses import Squares
 from jaxhamel.identify._linearised._model import Unknowns
 from jaxhamel.identify._problem import Problem
@@ -37,6 +38,8 @@ class Estimate(NamedTuple):
       iteration, rejected steps included.
     - `refinement`: factor by which the fit refined the integration steps of the problem, to keep their error small.
     - `others`: final costs of other starts, if there were any.
+    - `correlation_time`: τ = 1 + 2 Σ ρ of the residuals, in samples; `correlated`: whether standard errors count τ of them
+      as one, see `fit`.
     """
 
     problem: Problem
@@ -63,6 +66,8 @@ class Estimate(NamedTuple):
     status: str
     refinement: int = 1
     others: np.ndarray | None = None
+    correlation_time: float = 1.0
+    correlated: bool = False
 
     def __str__(self) -> str:
         width = max([len(name) for name in self.names] + [9])
@@ -125,6 +130,8 @@ class Estimate(NamedTuple):
             "rms": self.rms,
             "noise": dict(zip(self.rms, self.noise.tolist(), strict=True)),
             "measurements": self.counts,
+            "correlation_time": self.correlation_time,
+            "correlated": self.correlated,
             "cost": self.cost,
             "gap": self.gap,
             "iterations": len(self.history["cost"]),
@@ -161,7 +168,9 @@ def estimate_of(search: Any, ending: Verdict) -> Estimate:
     """Assembles the result of a search."""
     problem, x, model = search.problem, search.x, search.problem.model
     parts, (cost, gap) = search.weighed()
-    F = np.asarray(information(model, problem.groups, parts, x))
+    tau = correlation_time(residual_series(problem.groups, parts))
+    used = widened(parts, tau) if search.correlated else parts
+    F = np.asarray(information(model, problem.groups, used, x))
     values, jacobian, sizes = (np.asarray(a) for a in quantities(model, x.z))
     plain, there = search.residuals(parts)
     factor = 1.0 if isinstance(model.loss, Squares) else _efficiency(model.loss, plain, there)
@@ -188,6 +197,8 @@ def estimate_of(search: Any, ending: Verdict) -> Estimate:
         counts=counts,
         cost=cost,
         gap=gap,
+        correlation_time=tau,
+        correlated=search.correlated,
         **_told_of(search, ending),
     )
 
@@ -239,9 +250,9 @@ def _correlation(spread: np.ndarray) -> np.ndarray:
 
 def _left(problem, noise, plain, there):
     """RMS and number of the errors of each column, in their own units."""
-    counts = there.sum(axis=0)
-    squares = np.sum(np.where(there > 0, plain * noise, 0.0) ** 2, axis=0)
-    rms = np.sqrt(squares / np.maximum(counts, 1))
+    counts, weights = np.sum(there > 0, axis=0), there.sum(axis=0)
+    squares = np.sum(there * np.where(there > 0, plain * noise, 0.0) ** 2, axis=0)
+    rms = np.sqrt(squares / np.where(weights > 0, weights, 1.0))
     names = error_names(problem.measurements)
     return dict(zip(names, rms.tolist(), strict=True)), dict(
         zip(names, counts.astype(int).tolist(), strict=True)

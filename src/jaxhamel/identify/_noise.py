@@ -61,10 +61,10 @@ def estimated(
     known = given(problem)
     counts = there.sum(axis=0)
     share = counts.sum() / max(counts.sum() - unknowns, 1.0)
-    seen = np.where(there > 0, plain, np.nan)
+    seen = np.where(there > 0, plain, np.nan)  # `there` has the weights of the rows
     with np.errstate(invalid="ignore", divide="ignore"):
         if isinstance(problem.model.loss, Squares):
-            spread = np.sqrt(share * np.nansum(seen**2, axis=0) / counts)
+            spread = np.sqrt(share * np.nansum(there * seen**2, axis=0) / counts)
         else:
             middle = [np.nanmedian(np.abs(c)) if np.isfinite(c).any() else np.nan for c in seen.T]
             spread = 1.4826 * np.sqrt(share) * np.array(middle)

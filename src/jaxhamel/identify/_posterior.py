@@ -25,7 +25,7 @@ from jaxhamel.identify._data._segments import Segments, refined, segments_of
 from jaxhamel.identify._estimate import Estimate
 from jaxhamel.identify._linearised._losses import Squares
 from jaxhamel.identify._linearised._model import Model, Unknowns
-from jaxhamel.identify._linearised._rollout import predicted, residual, states
+from jaxhamel.identify._linearised._rollout import predicted, residual, states, weighed
 from jaxhamel.mechanics._tangent import retract, tangent_size
 
 
@@ -178,13 +178,16 @@ def _errors(target: _Target, increments: Float[Array, " D"]) -> Float[Array, " M
 def _of_group(model: Model, group: Segments, nodes, offsets, z, noise):
     arrays, others = eqx.partition(group.control, eqx.is_array)
 
-    def one(ts, values, there, arrays, node, offset):
-        control = eqx.combine(arrays, others)
+    def one(ts, values, there, weight, arrays, node, offset):
+        control, system = eqx.combine(arrays, others), model.system_at(z)
         motion = states(model, z, control, node, ts, group.counts)
-        shown = predicted(model, model.system_at(z), control, motion, ts)
-        return residual(model, values, there, shown, offset, noise)
+        shown = predicted(model, system, control, motion, ts)
+        errors = residual(model, values, there, shown, offset, noise)
+        known = model.state_residual(system, ts[0], node, control)
+        return jnp.concatenate([weighed(model, errors, weight), known])
 
-    return jax.vmap(one)(group.ts, group.values, group.there, arrays, nodes, offsets)
+    data = (group.ts, group.values, group.there, group.weight)
+    return jax.vmap(one)(*data, arrays, nodes, offsets)
 
 
 @compiled
@@ -236,6 +239,10 @@ def _check_for_posterior(estimate: Estimate) -> None:
     if not isinstance(loss, Squares):
         raise ValueError(
             f"the fit's loss is {type(loss).__name__}; a posterior needs a density: fit with Squares()."
+        )
+    if estimate.correlated:
+        raise ValueError(
+            "the fit has `correlated=True`; a posterior takes the residuals as independent: fit without it."
         )
     if estimate.flat:
         raise ValueError(

@@ -10,12 +10,14 @@ import numpy as np
 
 from jaxhamel import _checks
 from jaxhamel._compiled import compiled
-from jaxhamel.identify._checks._problem import check_entries, check_first_seconds
+from jaxhamel.identify._checks._problem import check_clock, check_entries, check_first_seconds
+from jaxhamel.identify._data._clock import steady_clock
 from jaxhamel.identify._data._measurements import AbstractMeasurement
 from jaxhamel.identify._data._runs import Run
 from jaxhamel.identify._estimate import Estimate, error_names
 from jaxhamel.identify._fit import fit
 from jaxhamel.identify._linearised._model import Model
+from jaxhamel.identify._parameters._state_prior import StatePrior
 from jaxhamel.identify._problem import Problem
 from jaxhamel.mechanics import System
 from jaxhamel.simulate import Trajectory, simulate
@@ -46,9 +48,12 @@ def predict(
     seconds: float = 0.5,
     *,
     dt: float | None = None,
+    memory: float | None = None,
+    priors: Sequence[StatePrior] = (),
+    clock: str = "stamps",
     **options: Any,
 ) -> Prediction:
-    """Predicts a run with the parameters of `system`.
+    r"""Predicts a run with the parameters of `system`.
 
     **Arguments:**
 
@@ -56,6 +61,11 @@ def predict(
       estimated noise, see `with_noise`.
     - `seconds`: the part of the run that determines the initial state and the offsets; the rest is compared only.
     - `dt`: fixed step [s] of fit and simulation; None: adaptive. `options`: for `jaxhamel.simulate`.
+    - `memory`: τ [s], squared residuals of the first seconds have the weight e^(−age/τ), with the age counted back from the
+      last of them: an imperfect model should match the end of this interval rather than its beginning. None: equal weights.
+    - `priors`: what is known beforehand of the initial state, see `prior_over_runs`.
+    - `clock`: `"steady"` recovers the sampling times of the first seconds by `steady_clock`, from their stamps alone;
+      `"stamps"` takes the times as they are.
 
     **Returns:** a `Prediction`; its trajectory says whether the simulation reached the end.
 
@@ -63,16 +73,35 @@ def predict(
     """
     start = float(run.ts[0])
     check_first_seconds(run.ts, start, seconds)
-    problem = Problem(system, (), measurements, [run.until(start + seconds)], segments=1, dt=dt)
+    first = _first(run, start + seconds, memory, clock)
+    problem = Problem(system, (), measurements, [first], segments=1, dt=dt, priors=priors)
     initial = fit(problem)
     q0, u0 = jax.tree.map(lambda x: x[0], (initial.x.q, initial.x.u))
     options = {"dt": dt} | options if dt is not None else options
-    motion = simulate(system, q0, u0, run.ts, run.control, **options)
+    times = run.ts if clock == "stamps" else _continued(first.ts, run.ts)
+    motion = simulate(system, q0, u0, times, run.control, **options)
     model = problem.model
     values, errors = _compared(model, run, motion, initial.x.offsets[0])
     after = run.ts > start + seconds
     rms = {name: _rms(error[after]) for name, error in errors.items()}
     return Prediction(run, seconds, motion, values, errors, rms, initial)
+
+
+def _first(run: Run, end: float, memory: float | None, clock: str) -> Run:
+    """The first seconds of a run, with their clock and weights."""
+    check_clock(clock)
+    first = run.until(end)
+    first = first.at(steady_clock(first.ts)) if clock == "steady" else first
+    if memory is None:
+        return first
+    _checks.check_positive("memory", memory, "Give the time in s, or None for equal weights.")
+    return first.weighed(first.weights * np.exp((first.ts - first.ts[-1]) / memory))
+
+
+def _continued(first: np.ndarray, ts: np.ndarray) -> np.ndarray:
+    """The sampling times of the first seconds, followed by the unchanged stamps, since later data must not be used."""
+    times = np.concatenate([first, ts[len(first) :]])
+    return np.maximum.accumulate(times) + 1e-9 * np.arange(len(times))
 
 
 def with_noise(
@@ -98,16 +127,11 @@ def compared(
     """
     problem = estimate.problem
     check_entries("`index` of a run", (index,), len(problem.runs))
-    run, first = problem.runs[index], _first_node(problem, index)
+    run, first = problem.runs[index], problem.first_node(index)
     q0, u0 = jax.tree.map(lambda x: x[first], (estimate.x.q, estimate.x.u))
     motion = simulate(estimate.system, q0, u0, run.ts, run.control, **problem.step_options())
     model = eqx.tree_at(lambda m: m.system, problem.model, estimate.system)
     return motion, *_compared(model, run, motion, estimate.x.offsets[index])
-
-
-def _first_node(problem: Problem, index: int) -> int:
-    runs = np.concatenate([np.asarray(group.run) for group in problem.groups])
-    return int(np.flatnonzero(runs == index % len(problem.runs))[0])
 
 
 def _compared(model: Model, run: Run, motion: Trajectory, offsets):

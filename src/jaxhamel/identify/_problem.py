@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -18,12 +17,13 @@ from jaxhamel.identify._checks._problem import (
     check_segments,
     check_shown,
 )
-from jaxhamel.identify._data._measurements import AbstractMeasurement
+from jaxhamel.identify._data._measurements import AbstractMeasurement, without_noise
 from jaxhamel.identify._data._runs import Run
 from jaxhamel.identify._data._segments import Segments, segments_of
 from jaxhamel.identify._linearised._losses import AbstractLoss, Squares, check_loss
 from jaxhamel.identify._linearised._model import Model, Unknowns
 from jaxhamel.identify._parameters._parameters import AbstractParameter, check_prior_fits
+from jaxhamel.identify._parameters._state_prior import StatePrior
 from jaxhamel.mechanics import System
 from jaxhamel.mechanics._examination._boundary import check_methods
 
@@ -47,6 +47,7 @@ class Problem:
     - `dt`: longest integration step [s] (classical Runge–Kutta on the group). None starts with one step between
       measurements; the fit halves the steps until the integration error is small compared with the standard errors.
     - `loss`: `identify.Squares()` (the default), `Huber()`, `SoftL1()`, `Cauchy()`.
+    - `priors`: what is known beforehand of each run's initial state, see `identify.StatePrior`.
 
     **Raises:** `ValueError` or `TypeError` for arguments that do not fit together. Cannot be used under jit, vmap or grad.
     """
@@ -67,11 +68,13 @@ class Problem:
         segments: int | Sequence[int] | None = None,
         dt: float | None = None,
         loss: AbstractLoss | None = None,
+        priors: Sequence[StatePrior] = (),
     ):
         check_identified(system)
         parameters = _checks.each_of("parameters", parameters, AbstractParameter)
         measurements = _checks.each_of("measurements", measurements, AbstractMeasurement)
         runs = _checks.each_of("runs", runs, Run)
+        priors = _checks.each_of("priors", priors, StatePrior)
         loss = Squares() if loss is None else loss
         check_loss(loss)
         check_parameters(parameters)
@@ -80,15 +83,15 @@ class Problem:
             check_noise(measurement)
         for run in runs:
             _check_methods(system, run)
-            check_shown(system, measurements, run)
+            check_shown(system, [*measurements, *(prior.quantity for prior in priors)], run)
             check_guess(run, system.space, system.n_independent)
         _checks.check_steps(None, None, dt)
-        bare = tuple(_without_noise(m) for m in measurements)
+        bare = tuple(without_noise(m) for m in measurements)
         resolved = tuple(parameter.resolved(system) for parameter in parameters)
         for parameter in resolved:
             names = parameter.names()
             check_prior_fits(parameter.path, parameter.prior, len(names))
-        self.model = Model(system, resolved, bare, loss)
+        self.model = Model(system, resolved, bare, loss, tuple(priors))
         self.groups = segments_of(runs, measurements, _counts(segments, runs), dt)
         self.runs, self.measurements, self.dt = tuple(runs), measurements, dt
 
@@ -109,6 +112,11 @@ class Problem:
         offsets = jnp.zeros((len(self.runs), self.model.offset_size), dtype)
         return Unknowns(q, u, offsets, self.model.coordinates())
 
+    def first_node(self, index: int) -> int:
+        """The number of the node at which a run starts."""
+        runs = np.concatenate([np.asarray(group.run) for group in self.groups])
+        return int(np.flatnonzero(runs == index % len(self.runs))[0])
+
     def _nodes(self):
         for group in self.groups:
             yield from zip(np.asarray(group.run), group.row, strict=True)
@@ -121,16 +129,13 @@ class Problem:
             self.model.system.space.identity(dtype),
             jnp.zeros(self.model.system.n_independent, dtype),
         )
+        for prior in self.model.priors:
+            state = prior.quantity.guess(prior.mean, *state)
         for measurement in self.measurements:
             measured = run.values.get(measurement.name)
             if measured is not None:
                 state = measurement.guess(jnp.asarray(_nearest(measured, row)), *state)
         return jax.tree.map(np.asarray, state)
-
-
-def _without_noise(measurement):
-    """The measurement without its noise, which is passed to compiled programs as a number, so that they are reused."""
-    return eqx.tree_at(lambda m: m.noise, measurement, None, is_leaf=lambda x: x is None)
 
 
 def _nearest(measured: np.ndarray, row: int) -> np.ndarray:

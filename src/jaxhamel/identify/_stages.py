@@ -66,6 +66,7 @@ class Fit(AbstractSearch):
         max_seconds: float = 600.0,
         progress: Callable[..., Any] | None = None,
         stop: threading.Event | None = None,
+        correlated: bool = False,
     ):
         self.solver = levenberg_marquardt() if solver is None else solver
         _checks.check_solver(self.solver)
@@ -75,7 +76,8 @@ class Fit(AbstractSearch):
         self.problem, self.x = problem, _started(problem, start)
         # set by Ctrl-C; all fits of `fit_many` share it
         self.stop = threading.Event() if stop is None else stop
-        self.progress = progress
+        _checks.check_kind("correlated", correlated, bool, "it must be True or False.")
+        self.progress, self.correlated = progress, correlated
         self.noise = noises.guessed(problem)
         self.estimates_noise = bool(np.isnan(noises.given(problem)).any())
         self.converged = self.over = False
@@ -266,11 +268,12 @@ class Fit(AbstractSearch):
         return parts, (float(told["cost"]), float(told["gap"]))
 
     def residuals(self, parts=None):
-        """Errors in units of the noise, and a mask of those that were measured, `(M, r)`."""
+        """Errors in units of the noise, and their weights, zero for those that were not measured, `(M, r)`."""
         width, groups = len(self.noise), self.problem.groups
         parts = self._linearised(self.x) if parts is None else parts
         plain = np.concatenate([np.asarray(part.plain).reshape(-1, width) for part in parts])
-        there = np.concatenate([np.asarray(group.there).reshape(-1, width) for group in groups])
+        there = [np.asarray(group.there * group.weight[:, :, None] ** 2) for group in groups]
+        there = np.concatenate([weights.reshape(-1, width) for weights in there])
         return plain, there
 
     def _size(self) -> int:

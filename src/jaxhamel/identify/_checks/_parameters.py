@@ -30,13 +30,14 @@ def check_realisable(name: str, value) -> None:
         )
 
 
-def check_prior(mean, std, relative: bool) -> None:
+def check_prior(
+    mean, std, relative: bool, exact: str = "Take `frozen` for what is known exactly."
+) -> None:
     """Checks that the prior has a finite mean and a positive width; a relative one needs a positive mean."""
     check_finite("mean", mean)
     if not np.all(np.asarray(std) > 0):
         raise ValueError(
-            f"`std` is {inline(std)}; it must be positive, the standard deviation of what is known. "
-            "Take `frozen` for what is known exactly."
+            f"`std` is {inline(std)}; it must be positive, the standard deviation of what is known. {exact}"
         )
     if relative:
         check_positive("mean", mean, "A relative prior is one of log x.")

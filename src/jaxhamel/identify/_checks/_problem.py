@@ -12,6 +12,7 @@ from jaxhamel._checks._arguments import check_count, check_kind, check_outside
 from jaxhamel._checks._times import check_steps, check_times
 from jaxhamel._checks._values import (
     check_finite,
+    check_not_negative,
     check_positive,
     concrete,
     inline,
@@ -146,6 +147,19 @@ def check_run(ts, values: Mapping[str, np.ndarray], name: str) -> None:
         )
 
 
+def check_weights(weights: np.ndarray, count: int, name: str) -> None:
+    """Checks that there is one weight for each time of a run, none negative and at least one positive."""
+    if weights.shape != (count,):
+        raise ValueError(
+            f"{name}: `weights` has shape {weights.shape}; it must be ({count},), one factor for each time."
+        )
+    check_not_negative(f"weights of {name}", weights, "They are factors of squared residuals.")
+    if not np.any(weights > 0):
+        raise ValueError(
+            f"{name}: all `weights` are zero; give a positive one, or leave the run out."
+        )
+
+
 def check_measured(measurements, runs) -> None:
     """Checks that each run has only known measurements, with matching numbers of columns."""
     names = [m.name for m in measurements]
@@ -184,6 +198,21 @@ def check_segments(counts, runs) -> None:
         )
 
 
+def check_spread(quantity, values: np.ndarray) -> np.ndarray:
+    """Checks that a quantity has a spread over the runs; returns its standard deviation."""
+    advice = "Give identify.StatePrior(quantity, mean, std) with what you know."
+    if quantity.error_size != quantity.size:
+        raise ValueError(f"`quantity` {quantity.name!r} is a rotation, which has no mean. {advice}")
+    if len(values) < 2:
+        raise ValueError(
+            f"the fit has one run, which shows no spread of {quantity.name!r} between runs. {advice}"
+        )
+    std = values.std(axis=0, ddof=1)
+    if not np.all(std > 0):
+        raise ValueError(f"{quantity.name!r} is the same in all {len(values)} runs. {advice}")
+    return std
+
+
 def check_first_seconds(ts, start: float, seconds: float) -> None:
     """Checks that at least three times lie before the given one, and at least one after it."""
     check_positive("seconds", seconds, "Give the time from which the initial state is found, in s.")
@@ -193,6 +222,12 @@ def check_first_seconds(ts, start: float, seconds: float) -> None:
             f"`seconds` is {seconds:g}: {before} of the {len(ts)} times of the run lie in it; at least three are needed "
             f"for the initial state, and at least one to predict. The run lasts {float(ts[-1]) - start:.4g} s."
         )
+
+
+def check_clock(clock: str) -> None:
+    """Checks the name of the clock that gives the times of a run."""
+    if clock not in ("stamps", "steady"):
+        raise ValueError(f'`clock` is {clock!r}; it must be "stamps" or "steady".')
 
 
 def check_rolling_runs(runs) -> None:

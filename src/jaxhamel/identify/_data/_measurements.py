@@ -328,6 +328,11 @@ def _position(q: Configuration, part: int | None) -> Array:
     return q[4:] if q.shape[0] == 7 else q[1:] if q.shape[0] == 3 else q
 
 
+def without_noise(measurement: AbstractMeasurement) -> AbstractMeasurement:
+    """The measurement without its noise, which is passed to compiled programs as a number, so that they are reused."""
+    return eqx.tree_at(lambda m: m.noise, measurement, None, is_leaf=lambda x: x is None)
+
+
 def as_offset(measurement: AbstractMeasurement) -> ArrayLike:
     """The prior standard deviation of the offset; infinite if nothing is known."""
     return jnp.inf if measurement.offset is None else measurement.offset

@@ -3,13 +3,14 @@
 from collections.abc import Mapping
 from typing import Any
 
+import jax
 import numpy as np
 from jax.typing import ArrayLike
 
 from jaxhamel import _checks
 from jaxhamel._typing import Control
 from jaxhamel._words import counted
-from jaxhamel.identify._checks._problem import check_run, check_values
+from jaxhamel.identify._checks._problem import check_run, check_values, check_weights
 from jaxhamel.mechanics import as_control
 
 
@@ -23,8 +24,10 @@ class Run:
     - `control`: the control during the run, a callable pytree of t, or a constant.
     - `name`: for messages and tables.
     - `guess`: an initial guess of the states, `(q, u)` with a leading axis of T; default: from the measured values.
+    - `weights`: factors of the squared residuals at each time, `(T,)`, default one: a residual with the weight ¼ counts
+      as much as one with twice the noise.
 
-    **Raises:** `ValueError` for unordered times, wrong shapes, infinite values, or no measurement at all.
+    **Raises:** `ValueError` for unordered times, wrong shapes, infinite values, negative weights, or no measurement at all.
     """
 
     ts: np.ndarray
@@ -32,6 +35,7 @@ class Run:
     control: Any
     name: str
     guess: tuple[Any, ...] | None
+    weights: np.ndarray
 
     def __init__(
         self,
@@ -40,6 +44,7 @@ class Run:
         control: Control = None,
         name: str = "run",
         guess: tuple[Any, ...] | None = None,
+        weights: ArrayLike | None = None,
     ):
         _checks.check_outside("ts", ts)
         check_values(values, name)
@@ -48,6 +53,9 @@ class Run:
         self.values = {k: v[:, None] if v.ndim == 1 else v for k, v in columns.items()}
         self.control, self.name, self.guess = as_control(control), name, guess
         check_run(self.ts, self.values, name)
+        _checks.check_outside("weights", weights)
+        self.weights = np.ones(len(self.ts)) if weights is None else np.asarray(weights, float)
+        check_weights(self.weights, len(self.ts), name)
 
     def until(self, t: float) -> "Run":
         """The part of the run up to the time t."""
@@ -55,7 +63,16 @@ class Run:
 
     def _rows(self, keep: np.ndarray) -> "Run":
         values = {key: value[keep] for key, value in self.values.items()}
-        return Run(self.ts[keep], values, self.control, self.name)
+        guess = jax.tree.map(lambda x: np.asarray(x)[keep], self.guess)
+        return Run(self.ts[keep], values, self.control, self.name, guess, self.weights[keep])
+
+    def at(self, ts: ArrayLike) -> "Run":
+        """The run with the same values at other times `(T,)`, such as those of `identify.steady_clock(run.ts)`."""
+        return Run(ts, self.values, self.control, self.name, self.guess, self.weights)
+
+    def weighed(self, weights: ArrayLike) -> "Run":
+        """The run with other weights `(T,)` of its squared residuals."""
+        return Run(self.ts, self.values, self.control, self.name, self.guess, weights)
 
     def __repr__(self) -> str:
         measured = ", ".join(f"{k} {v.shape[1]}" for k, v in self.values.items())

@@ -23,7 +23,7 @@ class Segments(eqx.Module):
 
     - `ts`: `(N, K+1)`; `counts`: steps in each interval, `(K,)`, the same for all segments.
     - `values`: for each measurement `(N, K+1, d)`; `there`: 1 for a value, 0 for a missing one, `(N, K+1, r)` over the
-      errors of all measurements.
+      errors of all measurements. `weight`: factor of the residuals of each row, `(N, K+1)`.
     - `run`: index of the run, `(N,)`; `first`, `last`: whether a segment begins or ends its run.
     - `control`: each array with a leading axis of N; `row`: row of the node in its run.
     """
@@ -32,6 +32,7 @@ class Segments(eqx.Module):
     counts: Int[Array, " K"]
     values: tuple[Float[Array, "N K+1 d"], ...]
     there: Float[Array, "N K+1 r"]
+    weight: Float[Array, "N K+1"]
     run: Int[Array, " N"]
     first: Bool[Array, " N"]
     last: Bool[Array, " N"]
@@ -68,13 +69,14 @@ def _group(runs, members, measurements, count, dt) -> Segments:
     pieces = [
         (i, row, *piece) for i in members for row, piece in _pieces(runs[i], measurements, count[i])
     ]
-    length = max(len(ts) for _, _, ts, _, _ in pieces)
+    length = max(len(ts) for _, _, ts, *_ in pieces)
     dtype = jnp.result_type(float)
-    padded = [_padded(length, ts, values, there) for _, _, ts, values, there in pieces]
-    ts, values, there = (
+    padded = [_padded(length, *piece) for _, _, *piece in pieces]
+    ts, values, there, weight = (
         np.stack([p[0] for p in padded]),
         [np.stack(v) for v in zip(*(p[1] for p in padded), strict=True)],
         np.stack([p[2] for p in padded]),
+        np.stack([p[3] for p in padded]),
     )
     run = np.array([i for i, *_ in pieces])
     return Segments(
@@ -82,6 +84,7 @@ def _group(runs, members, measurements, count, dt) -> Segments:
         counts=jnp.asarray(_steps(ts, dt)),
         values=tuple(jnp.asarray(v, dtype) for v in values),
         there=jnp.asarray(there, dtype),
+        weight=jnp.asarray(weight, dtype),
         run=jnp.asarray(run),
         first=jnp.asarray(np.append(True, np.diff(run) != 0)),
         last=jnp.asarray(np.append(np.diff(run) != 0, True)),
@@ -97,7 +100,7 @@ def _stacked(controls: list[Any]) -> Any:
 
 
 def _pieces(run: Run, measurements, count: int):
-    """The segments of one run: (row of the node, (times, values, mask)) of each."""
+    """The segments of one run: (row of the node, (times, values, mask, weights)) of each."""
     rows = len(run.ts)
     nodes = np.unique(np.linspace(0, rows - 1, min(count, max(rows - 1, 1)) + 1).astype(int))
     values, there = _filled(run, measurements)
@@ -108,7 +111,7 @@ def _pieces(run: Run, measurements, count: int):
         seen = there[keep].copy()
         if k < len(ends) - 1:
             seen[-1] = 0.0  # the next segment's first row
-        yield start, (run.ts[keep], [v[keep] for v in values], seen)
+        yield start, (run.ts[keep], [v[keep] for v in values], seen, np.sqrt(run.weights[keep]))
 
 
 def _filled(run: Run, measurements):
@@ -135,11 +138,12 @@ def _steps(ts: np.ndarray, dt: float | None) -> np.ndarray:
     return np.maximum(np.ceil(longest / dt - 1e-6).astype(int), 1)
 
 
-def _padded(length: int, ts, values, there):
+def _padded(length: int, ts, values, there, weight):
     more = length - len(ts)
     repeat = lambda x: np.concatenate([x, np.repeat(x[-1:], more, axis=0)])  # noqa: E731
     nothing = np.zeros((more, there.shape[1]))
-    return repeat(ts), [repeat(v) for v in values], np.concatenate([there, nothing])
+    there = np.concatenate([there, nothing])
+    return repeat(ts), [repeat(v) for v in values], there, repeat(weight)
 
 
 def shortened(group: Segments, share: float) -> Segments:

@@ -4,10 +4,11 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from jaxhamel._typing import Configuration
+from jaxhamel._typing import Configuration, Control, Time
 from jaxhamel.identify._data._measurements import AbstractMeasurement, as_offset
 from jaxhamel.identify._linearised._losses import AbstractLoss
 from jaxhamel.identify._parameters._parameters import AbstractParameter
+from jaxhamel.identify._parameters._state_prior import StatePrior
 from jaxhamel.mechanics import System
 
 
@@ -27,6 +28,7 @@ class Model(eqx.Module):
     parameters: tuple[AbstractParameter, ...]
     measurements: tuple[AbstractMeasurement, ...]
     loss: AbstractLoss
+    priors: tuple[StatePrior, ...] = ()
 
     # --- parameters ------------------------------------------------------------------------------------------------
 
@@ -56,6 +58,13 @@ class Model(eqx.Module):
         system = self.system_at(z)
         pieces = [p.prior.residual(p.quantities(system)) for p in self.parameters if p.prior]
         return jnp.concatenate([*pieces, jnp.zeros(0, z.dtype)])
+
+    def state_residual(
+        self, system: System, t: Time, state: tuple, control: Control
+    ) -> Float[Array, " s"]:
+        """The residuals of all priors on the initial state of a run."""
+        pieces = [prior.residual(system, t, state, control) for prior in self.priors]
+        return jnp.concatenate([*pieces, jnp.zeros(0, state[1].dtype)])
 
     # --- offsets ---------------------------------------------------------------------------------------------------
 

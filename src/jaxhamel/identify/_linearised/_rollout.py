@@ -24,7 +24,10 @@ class SegmentMotion(NamedTuple):
 
 
 class Blocks(NamedTuple):
-    """Linearised segments, N of them: residual r ≈ r + J_x δ + J_z dz + J_o do, end ≈ end·exp(d + G δ + H dz)."""
+    """Linearised segments, N of them: residual r ≈ r + J_x δ + J_z dz + J_o do, end ≈ end·exp(d + G δ + H dz).
+
+    The first residuals are those of the measurements, as many as in `plain`; those of priors on the initial state follow.
+    """
 
     r: Float[Array, "N m"]
     J_x: Float[Array, "N m n"]
@@ -33,7 +36,7 @@ class Blocks(NamedTuple):
     gap: Float[Array, "N n"]
     G: Float[Array, "N n n"]
     H: Float[Array, "N n P"]
-    plain: Float[Array, "N m"]  # residuals before the loss: errors in units of their noise
+    plain: Float[Array, "N e"]  # errors in units of their noise, before loss and weights
 
 
 def states(model: Model, z, control, x, ts: Float[Array, " K+1"], counts: Any = 1) -> SegmentMotion:
@@ -110,34 +113,44 @@ def blocks(model: Model, segments: Segments, x, x_next, offsets, z, noise) -> Bl
     """The segments of a group with their derivatives. `offsets`: those of each segment's run, `(N, o)`."""
     arrays, others = eqx.partition(segments.control, eqx.is_array)
 
-    def one(ts, values, there, arrays, x, x_next, offsets):
+    def one(ts, data, first, arrays, x, x_next, offsets):
         control = eqx.combine(arrays, others)
         counts = segments.counts
-        return _block(model, ts, counts, values, there, control, x, x_next, offsets, z, noise)
+        return _block(model, ts, counts, data, first, control, x, x_next, offsets, z, noise)
 
-    given = (segments.ts, segments.values, segments.there, arrays)
+    data = (segments.values, segments.there, segments.weight)
+    given = (segments.ts, data, segments.first, arrays)
     return jax.vmap(one)(*given, x, x_next, offsets)
 
 
-def _block(
-    model: Model, ts, counts, values, there, control, x, x_next, offsets, z, noise
-) -> Blocks:
+def weighed(model: Model, plain: Float[Array, " e"], weight: Float[Array, " K+1"]):
+    """The residuals of the measurements: the transformed errors, each row with its weight."""
+    return model.loss.transformed(plain) * jnp.repeat(weight, plain.shape[0] // weight.shape[0])
+
+
+def _block(model: Model, ts, counts, data, first, control, x, x_next, offsets, z, noise) -> Blocks:
     n = tangent_size(model.system)
+    values, there, weight = data
 
     def arc(increments):
         moved = z + increments[n:]
-        motion = states(model, moved, control, retract(model.system, x, increments[:n]), ts, counts)
+        system, start = model.system_at(moved), retract(model.system, x, increments[:n])
+        motion = states(model, moved, control, start, ts, counts)
         end = jax.tree.map(lambda a: a[-1], (motion.q, motion.u))
-        shown = predicted(model, model.system_at(moved), control, motion, ts)
+        shown = predicted(model, system, control, motion, ts)
         plain = residual(model, values, there, shown, offsets, noise)
-        r, gap = model.loss.transformed(plain), local(model.system, x_next, end)
+        known = model.state_residual(system, ts[0], start, control)
+        known = jnp.where(first, known, jnp.zeros_like(known))
+        r = jnp.concatenate([weighed(model, plain, weight), known])
+        gap = local(model.system, x_next, end)
         return (r, gap), (r, gap, shown, plain)
 
     zero = jnp.zeros(n + z.shape[0], z.dtype)
     (J, D), (r, gap, shown, plain) = jax.jacfwd(arc, has_aux=True)(zero)
-    shifted = lambda o: model.loss.transformed(  # noqa: E731
-        residual(model, values, there, shown, o, noise)
+    shifted = lambda o: weighed(  # noqa: E731
+        model, residual(model, values, there, shown, o, noise), weight
     )
-    none = jnp.zeros((r.shape[0], 0), r.dtype)
-    J_o = jax.jacfwd(shifted)(offsets) if offsets.shape[0] else none
+    J_o = jnp.zeros((r.shape[0], offsets.shape[0]), r.dtype)
+    if offsets.shape[0]:
+        J_o = J_o.at[: plain.shape[0]].set(jax.jacfwd(shifted)(offsets))
     return Blocks(r, J[:, :n], J[:, n:], J_o, gap, D[:, :n], D[:, n:], plain)

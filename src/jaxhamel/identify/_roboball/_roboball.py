@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxhamel.identify._checks._problem import check_rolling_runs
+from jaxhamel.identify._correlation import correlation_time
 from jaxhamel.identify._data._runs import Run
 from jaxhamel.identify._estimate import Estimate
 from jaxhamel.identify._fit import fit
@@ -22,7 +23,6 @@ from jaxhamel.identify._linearised._losses import SoftL1
 from jaxhamel.identify._parameters._parameters import Free, Positive
 from jaxhamel.identify._parameters._paths import with_leaf
 from jaxhamel.identify._problem import Problem
-from jaxhamel.identify._roboball._correlated import widening
 from jaxhamel.identify._roboball._roboball_runs import (
     JOINT,
     JOINT_ANGLE,
@@ -203,10 +203,10 @@ def _gathered(stand: Estimate | None, rolling: Estimate) -> RoboBallFit:
     }
     contacts = {run.name: float(value - mean) for run, value in zip(runs, kappa, strict=True)}
     series = [error for one in left for error in one.values()]
-    wider = {"rolling": widening(series)}
+    wider = {"rolling": np.sqrt(correlation_time(series))}
     if stand is not None:
         held = _left(stand, {JOINT: (1, "joint")})
-        wider["stand"] = widening([one[JOINT] for one in held])
+        wider["stand"] = np.sqrt(correlation_time([one[JOINT] for one in held]))
     total = rms_of(np.concatenate(series))
     return RoboBallFit(system, stand, rolling, contacts, spread, rms, total, wider)
 

@@ -1,0 +1,64 @@
+"""Priors on quantities of each run's own initial state, such as the stiffness of its contact."""
+
+import equinox as eqx
+import jax.numpy as jnp
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float
+
+from jaxhamel import _checks
+from jaxhamel._typing import Control, Time
+from jaxhamel.identify._checks._parameters import check_prior
+from jaxhamel.identify._data._measurements import AbstractMeasurement, without_noise
+from jaxhamel.mechanics import System
+
+
+class StatePrior(eqx.Module):
+    r"""A Gaussian prior on a quantity h of each run's initial state: one more residual in each run,
+
+        (h(x_0) − mean) / std .
+
+    It is how a run's own parameter is given: a coordinate that a constraint keeps constant is part of the initial state,
+    hence estimated for each run, and the spread between runs is its prior.
+
+    **Arguments:**
+
+    - `quantity`: h, a measurement, for instance `Coordinate(2, name="contact")`; its noise and offset do not count.
+    - `mean`: in the unit of h, one number or one for each component, `(d,)`.
+    - `std`: standard deviation, one number or one for each component of the error, `(r,)`; infinite if nothing is known.
+
+    **Raises:** `TypeError` if `quantity` is no measurement; `ValueError` for wrong shapes and a `std` that is not positive.
+    """
+
+    quantity: AbstractMeasurement
+    mean: Float[Array, " d"]
+    std: Float[Array, " r"]
+
+    def __init__(self, quantity: AbstractMeasurement, mean: ArrayLike, std: ArrayLike):
+        advice = "it must be a measurement, such as identify.Coordinate(0)."
+        _checks.check_kind("quantity", quantity, AbstractMeasurement, advice)
+        self.quantity = without_noise(quantity)
+        self.mean = _vector("mean", mean, quantity.size)
+        self.std = _vector("std", std, quantity.error_size)
+        check_prior(
+            self.mean, self.std, relative=False, exact="Give a small one for what is known exactly."
+        )
+
+    def residual(
+        self, system: System, t: Time, state: tuple, control: Control
+    ) -> Float[Array, " r"]:
+        """The residual at an initial state (q, u)."""
+        h = self.quantity
+        value = h(system, t, *state, control)
+        none = jnp.zeros(h.error_size, value.dtype)
+        return h.error(self.mean.astype(value.dtype), value, none) / self.std.astype(value.dtype)
+
+
+def _vector(name: str, value: ArrayLike, size: int) -> Array:
+    """One number for each of `size` components."""
+    _checks.check_outside(name, value)
+    array = jnp.asarray(value, jnp.result_type(float))
+    if array.shape not in ((), (1,), (size,)):
+        raise ValueError(
+            f"`{name}` of the prior has shape {array.shape}; it must be one number, or one for each of {size}."
+        )
+    return jnp.broadcast_to(array, (size,))
