@@ -52,6 +52,8 @@ from jaxhamel.identify._estimate import Estimate as Estimate
 from jaxhamel.identify._fit import fit as fit
 from jaxhamel.identify._fit import fit_many as fit_many
 from jaxhamel.identify._fit import perturbed_starts as perturbed_starts
+from jaxhamel.identify._fit_stages import StagedEstimate as StagedEstimate
+from jaxhamel.identify._fit_stages import fit_stages as fit_stages
 from jaxhamel.identify._flat import Flat as Flat
 from jaxhamel.identify._initial_values import initial_values as initial_values
 from jaxhamel.identify._initial_values import prior_over_runs as prior_over_runs

@@ -111,15 +111,7 @@ class Estimate(NamedTuple):
 
         Text that begins with `=`, `+`, `-` or `@`, a formula for a spreadsheet, gets an apostrophe.
         """
-        if isinstance(path, str | Path):
-            with open(path, "w", newline="", encoding="utf-8") as file:
-                return self.to_csv(file)
-        writer = csv.writer(path, lineterminator="\n")
-        writer.writerow(["parameter", "estimate", "standard_error", "unit", "frozen", "remark"])
-        for row in self.rows():
-            numbers = [f"{row[key]:.17g}" for key in ("estimate", "standard_error")]
-            name, unit, remark = (cell(row[key]) for key in ("parameter", "unit", "remark"))
-            writer.writerow([name, *numbers, unit, str(row["frozen"]).lower(), remark])
+        write_rows(path, self.rows())
 
     def to_dict(self) -> dict[str, Any]:
         """The numbers and sentences, for `summary.json`."""
@@ -139,6 +131,22 @@ class Estimate(NamedTuple):
             "at_bounds": self.bounds,
             "fit_seconds": self.seconds,
         }
+
+
+def write_rows(
+    path: str | Path | IO[str], rows: list[dict[str, Any]], more: tuple[str, ...] = ()
+) -> None:
+    """Writes the rows of a table of estimates, with `more` columns of text at its end."""
+    if isinstance(path, str | Path):
+        with open(path, "w", newline="", encoding="utf-8") as file:
+            return write_rows(file, rows, more)
+    writer = csv.writer(path, lineterminator="\n")
+    head = ["parameter", "estimate", "standard_error", "unit", "frozen", "remark", *more]
+    writer.writerow(head)
+    for row in rows:
+        numbers = [f"{row[key]:.17g}" for key in ("estimate", "standard_error")]
+        name, unit, *texts = (cell(row[key]) for key in ("parameter", "unit", "remark", *more))
+        writer.writerow([name, *numbers, unit, str(row["frozen"]).lower(), *texts])
 
 
 def _error(error: float, frozen: bool) -> str:

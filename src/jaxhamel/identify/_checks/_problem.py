@@ -20,6 +20,7 @@ from jaxhamel._checks._values import (
     type_of,
 )
 from jaxhamel._words import counted
+from jaxhamel.identify._checks._parameters import check_path
 from jaxhamel.mechanics import System
 from jaxhamel.mechanics._checks._system import check_state
 
@@ -222,6 +223,27 @@ def check_first_seconds(ts, start: float, seconds: float) -> None:
             f"`seconds` is {seconds:g}: {before} of the {len(ts)} times of the run lie in it; at least three are needed "
             f"for the initial state, and at least one to predict. The run lasts {float(ts[-1]) - start:.4g} s."
         )
+
+
+def check_stages(stages) -> None:
+    """Checks that the stages are functions by name, at least one."""
+    advice = "give functions that make an identify.Problem of a system, by the name of the stage."
+    if not isinstance(stages, Mapping):
+        raise TypeError(f"`stages` is {type_of(stages)}; {advice}")
+    if not stages:
+        raise ValueError(f"`stages` is empty; {advice}")
+    for name, make in stages.items():
+        if not callable(make):
+            raise TypeError(f"`stages[{name!r}]` is {type_of(make)}; {advice}")
+
+
+def check_stage(name: str, system, paths: list[str]) -> None:
+    """Checks that the system of all stages has the leaves that a stage finds."""
+    for path in paths:
+        try:
+            check_path(system, path)
+        except ValueError as error:
+            raise ValueError(f"stage {name!r}: {error}") from None
 
 
 def check_clock(clock: str) -> None:
