@@ -47,8 +47,8 @@ class StatePrior(eqx.Module):
         self, system: System, t: Time, state: tuple, control: Control
     ) -> Float[Array, " r"]:
         """The residual at an initial state (q, u)."""
-        h = self.quantity
-        value = h(system, t, *state, control)
+        h, (q, u) = self.quantity, state
+        value = h(system, t, q, u, control)
         none = jnp.zeros(h.error_size, value.dtype)
         return h.error(self.mean.astype(value.dtype), value, none) / self.std.astype(value.dtype)
 
