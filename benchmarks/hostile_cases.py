@@ -150,7 +150,8 @@ class Case:
     """One call of the command: FOLDER in `arguments` is the folder that is made for it, with `files` in it.
 
     `status` has the exit statuses that are right, `says` what has to be said, `stdout` is `full` or `closed`, `stripped`
-    takes root's power over permissions away; `fresh` is for what an interpreter reads when it starts.
+    takes root's power over permissions away; `fresh` is for what an interpreter reads when it starts. `limit` is the
+    command's own time limit [s].
     """
 
     arguments: tuple[str, ...]
@@ -161,6 +162,7 @@ class Case:
     stdout: str = ""
     before: Callable[[Path], None] | None = None
     stripped: bool = False
+    limit: float | None = None
 
     @property
     def fresh(self) -> bool:

@@ -35,12 +35,14 @@ from pathlib import Path
 
 from hostile_cases import IMAGE, Case, drawn
 from hostile_known import known
+from hostile_plans import drawn_plan
 from hostile_strangers import bench_cases, drawn_stranger
 from hostile_systems import drawn_system
 
 INPUTS = ("said", "victim", "secret.csv")
 CAPABILITIES = "-dac_override,-dac_read_search"
 LONGEST = 6_000  # characters of a message; help has more
+SPAWN = 0.5  # seconds that a process may take to begin and to end
 MEMORY = 12 * 2**30  # bytes of addresses that a command may ask for
 
 
@@ -73,6 +75,8 @@ def run(case: Case, limit: float, fresh: bool):
         status = _waited(start(case, arguments, folder, said), started + 1.1 * limit)
     seconds, text = time.monotonic() - started, (folder / "said").read_text("utf-8", "replace")
     ended = _sorted(case, status, text, folder)
+    if ended == "good" and case.limit and seconds > 1.1 * max(case.limit, 1.0) + SPAWN:
+        ended = "late"
     (folder / "out").chmod(0o700) if (folder / "out").is_dir() else None
     shutil.rmtree(folder, ignore_errors=True)
     return ended, status, seconds, text
@@ -216,6 +220,12 @@ def main() -> int:
         default=0,
         help="systems outside the package with extreme values, and `bench`, drawn after these",
     )
+    parser.add_argument(
+        "--plans",
+        type=int,
+        default=0,
+        help="problems of optimal control and closed loops, drawn after these",
+    )
     parser.add_argument("--limit", type=float, default=60.0, help="seconds of one input")
     parser.add_argument("--skip", type=int, default=0)
     parser.add_argument("--only", type=int, default=10**9, help="how many at most")
@@ -230,6 +240,7 @@ def main() -> int:
     rng = random.Random(asked.seed)
     cases = list(enumerate([*known(), *(drawn(rng) for _ in range(asked.random))]))
     cases += list(enumerate([drawn_system(rng) for _ in range(asked.systems)], len(cases)))
+    cases += list(enumerate([drawn_plan(rng) for _ in range(asked.plans)], len(cases)))
     if asked.strangers:
         own = [*(drawn_stranger(rng) for _ in range(asked.strangers)), *bench_cases()]
         cases += list(enumerate(own, len(cases)))
