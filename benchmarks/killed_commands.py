@@ -35,6 +35,7 @@ from pathlib import Path
 
 from hostile_cases import FITTED, IDENTIFY, RUN, SPREAD, TOP
 from hostile_commands import preload
+from hostile_plans import CART, LOOP, TO_POINT
 
 SHORT = (
     "time.end=1.2",
@@ -50,6 +51,9 @@ SOURCES = {
     "fit.toml": IDENTIFY,
     "fitted.toml": FITTED,
     "run.csv": RUN,
+    "cart.py": CART,
+    "point.toml": TO_POINT,
+    "loop.toml": LOOP,
 }
 TIMED = (".html", ".json")  # files with the seconds that they took
 KINDS = ("kill", "interrupt", "writers", "full", "limit", "vanish", "move", "replace")
@@ -86,6 +90,14 @@ JOBS = {
     ),
     "predict": Job(
         ("predict", "fitted.toml", "run.csv"), (("--seconds", "0.2"), ("--seconds", "0.3"))
+    ),
+    "plan": Job(
+        ("control", "point.toml", "--system", "cart.py:Cart"),
+        (_set("task.q=[4.0]"), _set("task.q=[5.0]")),
+    ),
+    "loop": Job(
+        ("control", "loop.toml", "--system", "cart.py:Cart"),
+        (_set("task.q=[1.5]"), _set("task.q=[1.4]")),
     ),
     "new": Job(("new", "trolley"), ((), ())),
 }

@@ -1,11 +1,14 @@
 """What cannot be among the members of an ensemble is named with its trajectory, and so are steps that are too many."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import jaxhamel
 from jaxhamel import ensemble
+from jaxhamel.mechanics import as_control
 from jaxhamel.systems import FreeRigidBody, HeavyTop
 
 Q0, U0 = np.array([1.0, 0.0, 0.0, 0.0]), np.ones((8, 3))
@@ -57,3 +60,59 @@ def test_axes_of_an_equation():
     ]:
         with pytest.raises(ValueError, match=message):
             ensemble.integrate(len, U0, [0.0, 1.0], {"rate": jnp.ones(())}, dt=0.5, in_axes=axes)
+
+
+class Pushed(jaxhamel.System):
+    """A point that notes the structure and the shapes of its control."""
+
+    seen: list = eqx.field(static=True)
+    space = jaxhamel.Euclidean(2)
+    n_controls = 1
+
+    def lagrangian(self, t, q, v):
+        return 0.5 * jnp.dot(v, v)
+
+    def force(self, t, q, v, control):
+        self.seen.append(jax.tree.map(lambda x: (x.shape, x.weak_type), control))
+        return jnp.zeros_like(v)
+
+
+@pytest.mark.parametrize(
+    "control", [[1.0, 2.0], [[1.0, 2.0]], (1.0, [3.0, 4.0]), {"a": [1, 2], "b": 2.0}]
+)
+def test_a_list_is_an_array_in_one_motion_and_in_many(control):
+    """A list was a structure of numbers in one motion and an array in many; tuples and dictionaries are structures."""
+    wanted = jax.tree.map(
+        lambda x: (np.shape(x), True), control, is_leaf=lambda x: isinstance(x, list)
+    )
+    one, many = Pushed([]), Pushed([])
+    jaxhamel.acceleration(one, 0.0, np.zeros(2), np.zeros(2), control)
+    ensemble.rollout(
+        many,
+        np.zeros((3, 2)),
+        np.zeros((3, 2)),
+        [0.0, 1.0],
+        control,
+        dt=1.0,
+        in_axes=(None, 0, 0, None),
+    )
+    assert one.seen[0] == many.seen[0] == wanted
+
+
+@pytest.mark.parametrize(
+    ("control", "message"),
+    [
+        (
+            [1.0, None],
+            "`control` is None; it must be a callable of t, or a constant made of numbers",
+        ),
+        (
+            [[1.0], [1.0, 2.0]],
+            r"`control` is ragged: entries of one list have the shapes \(1,\) and \(2,\)",
+        ),
+        (["left"], "`control` is 'left'"),
+    ],
+)
+def test_lists_that_are_no_arrays(control, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        as_control(control)

@@ -209,7 +209,8 @@ def _shape_of_lists(name: str, value) -> tuple:
 
 def check_constant_control(control) -> None:
     """Checks that a control that is not callable, hence constant, consists of numbers."""
-    for leaf in jax.tree.leaves(control):
+    parts = jax.tree.leaves(control, is_leaf=lambda x: isinstance(x, list))
+    for leaf in jax.tree.leaves(parts, is_leaf=lambda x: x is None):  # in a list None is no number
         kind = getattr(leaf, "dtype", None)
         if (np.asarray(leaf).dtype if kind is None else np.dtype(kind)).kind in "OUSmMc":
             raise TypeError(

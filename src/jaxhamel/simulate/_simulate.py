@@ -75,7 +75,7 @@ def simulate(
 
     - `system`: the system; `q0`: initial configuration; `u0`: initial independent quasi-velocities, `(k,)`.
     - `ts`: increasing times [s], `(T,)`; the first is the initial time.
-    - `control`: a callable pytree of t, or a constant.
+    - `control`: a callable pytree of t, or a constant: an array, a list of numbers, or a tuple or dictionary of those.
     - `rtol`, `atol`: tolerances of adaptive steps, relative and absolute; default 1e-9 and 1e-11 (1e-5 and 1e-6 in single
       precision). Values between steps come from the solver's interpolant.
     - `dt`: a fixed step instead. Each interval of `ts` is divided into equal steps not longer than `dt`, so every

@@ -24,6 +24,7 @@ from jaxhamel.mechanics._checks._system import (
     check_frame_at,
     check_takes_control,
 )
+from jaxhamel.mechanics._controls._control import with_arrays
 from jaxhamel.mechanics._controls._kinematic import inner
 from jaxhamel.mechanics._examination._agreement import check_agreement
 from jaxhamel.mechanics._examination._boundary import (
@@ -56,9 +57,8 @@ class Members(eqx.Module):
         _checks.check_arrays(q0=q0, u0=u0)
         _checks.check_velocity("u0", u0)
         if control is not None and not callable(control):
-            _checks.check_constant_control(control)
-            _checks.check_not_ragged("control", control)
-        parts = (system, _arrays(q0), _arrays(u0), _arrays(control))
+            control = with_arrays(control)
+        parts = (system, _arrays(q0), _arrays(u0), control)
         given = dict(zip(_PARTS, parts, strict=True))
         axes = _one_a_leaf(in_axes, given)
         leaves, structure = jax.tree.flatten((*parts[:3], as_control(parts[3])))

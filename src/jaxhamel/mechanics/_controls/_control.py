@@ -6,6 +6,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array
 
 from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Time
@@ -62,15 +63,34 @@ class Feedback(eqx.Module):
 
 
 def as_control(control: Control) -> Callable[..., Any] | None:
-    """A control as a callable of t: callables and None as they are, anything else as a constant function."""
+    """A control as a callable of t: callables and None as they are, anything else as a constant function.
+
+    Lists become arrays; tuples and dictionaries stay structures.
+    """
     if control is None:
         return None
     if callable(control) and not isinstance(control, type):
         if not isinstance(control, Feedback):
             check_of_time(control)
         return control
+    return Constant(with_arrays(control))
+
+
+def with_arrays(control: Any) -> Any:
+    """A constant control with arrays for its lists, of which each entry has the same shape, and for its numbers.
+
+    **Raises:** `TypeError` or `ValueError` for anything but numbers, and for ragged lists.
+    """
     _checks.check_constant_control(control)
-    return Constant(jax.tree.map(jnp.asarray, control))
+    _checks.check_not_ragged("control", control)
+    return jax.tree.map(_array, control, is_leaf=lambda part: isinstance(part, list))
+
+
+def _array(part: Any) -> Array:
+    """An array, weakly typed if it is made of Python's numbers, so that it takes the dtype of the state."""
+    if isinstance(part, list) and part:
+        return jnp.stack([_array(entry) for entry in part])
+    return jnp.asarray(part)
 
 
 def at_state(control: Control, t: Time, q: Configuration, u: QuasiVelocity) -> Control:
