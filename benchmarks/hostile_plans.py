@@ -40,7 +40,7 @@ TO_POINT = (
 )
 LOOP = (
     START + "[time]\nend = 2.0\nsamples = 9\n"
-    '[task]\npath = "to-state"\nq = [1.5]\nu = [0.0]\ncoefficients = 6\nmax_iterations = 20\n'
+    '[task]\npath = "to-state"\nq = [1.5]\nu = [0.0]\ncoefficients = 8\nmax_iterations = 20\n'
     '[feedback]\nkind = "tvlqr"\nperiod = 0.1\ndelay = 0.1\n[sensors]\nnoise = [1e-4, 1e-4]\n'
     '[closed_loop]\ntrajectories = 4\n[[closed_loop.spread]]\nkey = "system.mass"\nstd = 0.01\n'
 )

@@ -27,6 +27,7 @@ import numpy as np
 import jaxhamel as jh
 from jaxhamel import control, ensemble, geometry, identify, mechanics, systems
 from tests.wrong_loop_calls import WRONG_HERE, loop_calls
+from tests.wrong_plan_calls import plan_calls
 
 PACKAGE = Path(jh.__file__).parent
 
@@ -134,7 +135,7 @@ def right_calls() -> dict[
     found["Helical"] = (jh.Helical, {"pitch": 1.0}, {"pitch": REAL})
     found["Product"] = (jh.Product, {"factors": (jh.SO3(),)}, {})
     found |= _systems() | _control(plane, q, u, ts, force) | _many(plane, q, u, ts, force)
-    found |= loop_calls(OBJECT, REAL, POSITIVE)
+    found |= loop_calls(OBJECT, REAL, POSITIVE) | plan_calls(OBJECT, REAL, POSITIVE)
     return found
 
 
@@ -290,6 +291,7 @@ def _first(function, right):
     return dict(zip(names, right.values(), strict=False))
 
 
+FUNCTIONS_OF_PROBLEMS = ("PathLimit", "RunningCost", "FinalCost", "ConditionsAtEnd")
 # values that these arguments accept: arrays of means, any whole number as seed, a name that is looked up later
 ACCEPTED = {
     *(("Distribution", argument, "shape") for argument in ("mean", "std")),
@@ -306,6 +308,10 @@ ACCEPTED = {
         for value in ("integers", "a number")
     ),
     ("closed_loop sensor", "measurement", "looks at the value"),  # fails in the user's own line
+    *(
+        (f"{kind} function", "function", "returns NaN") for kind in FUNCTIONS_OF_PROBLEMS
+    ),  # said by the search
+    *((f"{kind}Cost function", "function", "returns a number") for kind in ("Running", "Final")),
 }
 
 

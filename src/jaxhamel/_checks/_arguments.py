@@ -9,6 +9,7 @@ from jaxhamel._checks._values import (
     check_finite,
     check_shape,
     described,
+    is_real,
     type_of,
 )
 
@@ -96,10 +97,15 @@ def check_budget(max_iterations, max_seconds) -> None:
 
 def check_seconds(max_seconds) -> None:
     """Checks that the number is 0 or more."""
-    check_arrays(max_seconds=max_seconds)
-    if np.shape(max_seconds) != () or not max_seconds >= 0:
+    if (
+        not is_real(max_seconds)
+        or isinstance(max_seconds, list | tuple)
+        or np.shape(max_seconds)
+        or not max_seconds >= 0
+    ):
         raise ValueError(
-            f"`max_seconds` is {max_seconds}; it must be a number of seconds, 0 or more; 0 looks at the start alone."
+            f"`max_seconds` is {described(max_seconds)}; it must be a number of seconds, 0 or more; 0 looks at the start "
+            "alone."
         )
 
 

@@ -11,7 +11,8 @@ from jax.typing import ArrayLike
 from jaxtyping import Array
 
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Time
-from jaxhamel.control._built_in._parts import ConditionsAtEnd, least_effort, number, smooth_step
+from jaxhamel.control._built_in._arguments import checked, number
+from jaxhamel.control._built_in._parts import ConditionsAtEnd, least_effort, smooth_step
 from jaxhamel.control._collocation._limits import PathLimit
 from jaxhamel.control._problem._curves import Spline
 from jaxhamel.control._problem._problem import ControlProblem
@@ -66,6 +67,7 @@ def rolling_straight(radius: Array, place: Array, duration: Array) -> Callable[.
     return at
 
 
+@checked(RollingBall)
 def ball_to_point(
     x: ArrayLike = 0.5,
     y: ArrayLike = 0.25,
@@ -175,6 +177,7 @@ class RailAngles(eqx.Module):
         return q[2][places] - jnp.asarray(REST, q[2].dtype)[places]
 
 
+@checked(RollingBall, positive=("obstacle", "friction", "rail"))
 def ball_obstacle(
     distance: ArrayLike = 1.0,
     duration: ArrayLike = 4.0,
@@ -222,6 +225,7 @@ class PendulumPositions(eqx.Module):
         return self.ball.pendulum_positions(angles)
 
 
+@checked(RollingPendulumBall)
 def pendulum_ball_to_point(
     x: ArrayLike = 0.6,
     y: ArrayLike = 0.3,

@@ -11,6 +11,8 @@ from jaxtyping import Array, Float
 
 from jaxhamel._checks._values import check_callable
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Time
+from jaxhamel.control._checks._collocation import check_name
+from jaxhamel.control._checks._functions import check_rows
 from jaxhamel.control._problem._costs import AbstractConstraint, ControlEnergy
 from jaxhamel.control._problem._curves import Spline
 from jaxhamel.control._problem._problem import ControlProblem
@@ -34,6 +36,10 @@ class ConditionsAtEnd(AbstractConstraint):
 
     def __check_init__(self) -> None:
         check_callable("function", self.function, "(q, u) -> (r,)")
+        check_name(self.name)
+
+    def check_function(self, t: Time, q: Configuration, u: QuasiVelocity, control: Control) -> None:
+        check_rows(f"the function of `{self.name}`", self.function, q, u)
 
     def residual(
         self, system: System, t: Time, q: Configuration, u: QuasiVelocity, control: Control
@@ -119,8 +125,3 @@ def straight(space: AbstractSpace, start: Configuration, end: Configuration) -> 
 def smooth_step(s: Array) -> Array:
     """3 s² − 2 s³: from 0 to 1, at rest at both ends."""
     return s * s * (3.0 - 2.0 * s)
-
-
-def number(value: Any) -> Array:
-    """A number in JAX's default precision."""
-    return jnp.asarray(value, jnp.result_type(float))

@@ -6,8 +6,9 @@ from jax.typing import ArrayLike
 from jaxtyping import Array
 
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Time
+from jaxhamel.control._built_in._arguments import checked, number
 from jaxhamel.control._built_in._cart_pole import CartPole
-from jaxhamel.control._built_in._parts import least_effort, number, smooth_step, straight
+from jaxhamel.control._built_in._parts import least_effort, smooth_step, straight
 from jaxhamel.control._collocation._limits import PathLimit
 from jaxhamel.control._problem._costs import StateAtEnd
 from jaxhamel.control._problem._problem import ControlProblem
@@ -21,6 +22,7 @@ from jaxhamel.systems import (
 )
 
 
+@checked(ActuatedDisk)
 def disk_to_point(
     distance: ArrayLike = 1.0,
     duration: ArrayLike = 5.0,
@@ -63,6 +65,7 @@ class Behind(eqx.Module):
         return q[1] - (self.gap + self.speed * t)
 
 
+@checked(ActuatedDisk)
 def disk_obstacle(
     distance: ArrayLike = 1.0,
     duration: ArrayLike = 5.0,
@@ -81,6 +84,7 @@ def disk_obstacle(
     return disk_to_point(distance, duration, system=system, constraints=(behind,))
 
 
+@checked(KnifeEdge)
 def unicycle_sideways(
     shift: ArrayLike = 1.0, duration: ArrayLike = 1.0, *, system: KnifeEdge | None = None
 ) -> ControlProblem:
@@ -111,6 +115,7 @@ def back_and_forth(s: Array, shift: Array) -> tuple[Array, Array]:
     return jnp.stack(pose), jnp.stack(rates)
 
 
+@checked(ChaplyginSleigh)
 def sleigh_park(
     shift: ArrayLike = 1.0, duration: ArrayLike = 5.0, *, system: ChaplyginSleigh | None = None
 ) -> ControlProblem:
@@ -133,6 +138,7 @@ def sleigh_park(
     return least_effort(sleigh, start, duration, (there,), guess)
 
 
+@checked(CoupledSnakeboard)
 def snakeboard_park(
     shift: ArrayLike = 0.3, duration: ArrayLike = 5.0, *, system: CoupledSnakeboard | None = None
 ) -> ControlProblem:
@@ -175,6 +181,7 @@ class CartPosition(eqx.Module):
         return q[:1]
 
 
+@checked(CartPole, positive=("force", "travel"))
 def cart_pole(
     distance: ArrayLike = 1.0,
     duration: ArrayLike = 2.0,

@@ -3,12 +3,12 @@
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
+from jaxhamel.control._built_in._arguments import checked, number
 from jaxhamel.control._built_in._falling_cat import FallingCat
 from jaxhamel.control._built_in._parts import (
     ConditionsAtEnd,
     FactorAtEnd,
     least_effort_driven,
-    number,
 )
 from jaxhamel.control._built_in._two_wheel_satellite import TwoWheelSatellite
 from jaxhamel.control._problem._costs import StateAtEnd
@@ -19,6 +19,7 @@ from jaxhamel.mechanics._description._drawing import about_x, about_z
 from jaxhamel.systems import NonSpinningBall
 
 
+@checked(NonSpinningBall, planar=("shift",))
 def plate_ball(
     angle: ArrayLike = 0.5 * jnp.pi,
     shift: ArrayLike = 0.0,
@@ -56,6 +57,7 @@ def plate_ball(
     return least_effort_driven(Kinematic(ball), start, duration, (there,), control)
 
 
+@checked(TwoWheelSatellite)
 def satellite_turn(
     angle: ArrayLike = 0.5 * jnp.pi,
     duration: ArrayLike = 10.0,
@@ -84,6 +86,7 @@ def satellite_turn(
     return least_effort_driven(Kinematic(satellite), start, duration, (there,), control)
 
 
+@checked(FallingCat)
 def falling_cat(
     angle: ArrayLike = jnp.pi,
     bend: ArrayLike = 0.8,

@@ -3,35 +3,58 @@
 import numpy as np
 
 from jaxhamel._checks._arguments import check_budget
-from jaxhamel._checks._values import check_positive, concrete, inline, type_of
+from jaxhamel._checks._values import (
+    check_positive,
+    check_real,
+    check_shape,
+    concrete,
+    described,
+    inline,
+    type_of,
+)
+
+MOST_INTERVALS = 10**6
 
 
 def check_collocation(method) -> None:
     """Checks the settings of collocation."""
-    if method.intervals is not None and (
-        not isinstance(method.intervals, int) or method.intervals < 1
-    ):
+    if method.intervals is not None and not _is_whole(method.intervals, MOST_INTERVALS):
         raise ValueError(
-            f"`intervals` is {method.intervals!r}; it must be a whole number, 1 or more, or None for the intervals of the "
-            "problem's `ts`."
+            f"`intervals` is {described(method.intervals)}; it must be a whole number from 1 to {MOST_INTERVALS}, or None "
+            "for the intervals of the problem's `ts`."
         )
-    if not isinstance(method.degree, int) or not 1 <= method.degree <= 9:
+    if not _is_whole(method.degree, 9):
         raise ValueError(
-            f"`degree` is {method.degree!r}; it must be a whole number from 1 to 9. Take 4, or 3."
+            f"`degree` is {described(method.degree)}; it must be a whole number from 1 to 9. Take 4, or 3."
         )
-    if method.points not in ("gauss", "radau"):
-        raise ValueError(f'`points` is {method.points!r}; it must be "gauss" or "radau".')
-    check_positive("tolerance", method.tolerance, "Give a number larger than zero, say 1e-9.")
+    if not isinstance(method.points, str) or method.points not in ("gauss", "radau"):
+        raise ValueError(f'`points` is {described(method.points)}; it must be "gauss" or "radau".')
+    for name, example in (("tolerance", "1e-9"), ("barrier", "0.1")):
+        value = getattr(method, name)
+        check_positive(name, value, f"Give a number larger than zero, say {example}.")
+        check_shape(name, value, ())
     check_budget(method.max_iterations, method.max_seconds)
+
+
+def _is_whole(value, most: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= most
+
+
+def check_name(name) -> None:
+    """Checks that the name of a constraint is a word."""
+    if not isinstance(name, str):
+        raise TypeError(f"`name` is {described(name)}; it must be a string, for messages.")
 
 
 def check_bounds(name: str, lower, upper) -> None:
     """Checks that lower ≤ upper, that neither is NaN, and that one of them is finite."""
+    check_real(f"lower` of `{name}", lower)
+    check_real(f"upper` of `{name}", upper)
     low, high = concrete(lower), concrete(upper)
     if low is None or high is None:
         return
     shapes = {np.shape(x) for x in (low, high)} - {()}
-    if len(shapes) > 1 or any(len(shape) > 1 for shape in shapes):
+    if len(shapes) > 1 or any(len(shape) > 1 or 0 in shape for shape in shapes):
         raise ValueError(
             f"`lower` and `upper` of `{name}` have the shapes {np.shape(low)} and {np.shape(high)}; each must be a number "
             "or (r,)."
@@ -46,6 +69,8 @@ def check_bounds(name: str, lower, upper) -> None:
 
 def check_end_times(lower, upper) -> None:
     """Checks that lower < upper, both finite."""
+    check_real("lower` of `FreeEndTime", lower)
+    check_real("upper` of `FreeEndTime", upper)
     low, high = concrete(lower), concrete(upper)
     if low is None or high is None:
         return

@@ -31,7 +31,7 @@ def check_kalman(filter) -> None:
     check_real("process_noise", filter.process_noise)
     if np.ndim(filter.process_noise):
         check_cost("process_noise", filter.process_noise, size, positive=False)
-    elif (value := concrete(filter.process_noise)) is not None and not value >= 0:
+    elif (value := concrete(filter.process_noise)) is not None and not 0 <= value < np.inf:
         raise ValueError(f"`process_noise` is {inline(value)}; a covariance must be 0 or more.")
     check_count("iterations", filter.iterations)
     check_count("steps", filter.steps)

@@ -6,7 +6,8 @@ import jax
 import numpy as np
 
 from jaxhamel._checks._arguments import check_budget, check_count, check_seconds, is_least_squares
-from jaxhamel._checks._times import check_control_along, check_times
+from jaxhamel._checks._times import check_control_along, check_times, first_time
+from jaxhamel._checks._traced import called
 from jaxhamel._checks._values import (
     check_callable,
     check_finite,
@@ -18,6 +19,7 @@ from jaxhamel._checks._values import (
     type_of,
 )
 from jaxhamel._words import counted
+from jaxhamel.mechanics._checks._feedback import callable_with
 from jaxhamel.mechanics._checks._system import check_state
 
 
@@ -116,6 +118,7 @@ def check_control_problem(problem) -> None:
         )
     for item in (*problem.costs, *problem.constraints):
         item.check(problem.system, problem.ts, problem.q0, problem.u0)
+        item.check_function(first_time(problem.ts), problem.q0, problem.u0, problem.curve)
     _check_guess(problem)
 
 
@@ -128,12 +131,13 @@ def check_curve(curve, ts) -> None:
 def check_shape_of_curve(curve, ts) -> None:
     """Checks that the curve is a finite vector at each time."""
     check_callable("curve", curve, "pytree t -> (n,), such as control.Spline")
+    if not callable_with(curve, 1):
+        raise TypeError("`curve` cannot be called with t alone; write it as a function of t.")
     check_control_along(ts, curve)
-    shape = eqx.filter_eval_shape(curve, ts[0]).shape
-    if len(shape) != 1:
-        raise ValueError(
-            f"`curve` gives an array of shape {shape}; it must be (n,), one entry for each motor or mass."
-        )
+    shape = getattr(called("`curve`", curve, first_time(ts)), "shape", None)
+    if shape is None or len(shape) != 1:
+        got = "no array" if shape is None else f"an array of shape {shape}"
+        raise ValueError(f"`curve` gives {got}; it must be (n,), one entry for each motor or mass.")
 
 
 def check_for_curves(problem, method: str) -> None:

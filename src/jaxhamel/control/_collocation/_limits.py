@@ -10,7 +10,13 @@ from jaxtyping import Array, Float
 
 from jaxhamel._checks._values import check_callable
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Time
-from jaxhamel.control._checks._collocation import check_after, check_bounds, check_end_times
+from jaxhamel.control._checks._collocation import (
+    check_after,
+    check_bounds,
+    check_end_times,
+    check_name,
+)
+from jaxhamel.control._checks._functions import check_rows
 from jaxhamel.control._problem._costs import AbstractConstraint
 from jaxhamel.mechanics import System
 from jaxhamel.systems._parameters import parameter
@@ -37,12 +43,18 @@ class PathLimit(AbstractConstraint):
 
     def __check_init__(self) -> None:
         check_callable("function", self.function, "(t, q, u, control) -> (r,)")
+        check_name(self.name)
         check_bounds(self.label, self.lower, self.upper)
 
     @property
     def label(self) -> str:
         """The name, or that of the function."""
         return self.name or getattr(self.function, "__name__", type(self.function).__name__)
+
+    def check_function(self, t: Time, q: Configuration, u: QuasiVelocity, control: Control) -> None:
+        check_rows(
+            f"the function of the path limit `{self.label}`", self.function, t, q, u, control
+        )
 
     def residual(
         self, system: System, t: Time, q: Configuration, u: QuasiVelocity, control: Control

@@ -6,8 +6,10 @@ from typing import Any
 import equinox as eqx
 import jax.numpy as jnp
 
-from jaxhamel._checks._values import check_callable
+from jaxhamel._checks._values import check_callable, check_shape
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar, Time
+from jaxhamel.control._checks._functions import check_scalar
+from jaxhamel.control._checks._problem import check_weight
 from jaxhamel.control._problem._costs import AbstractCost
 from jaxhamel.mechanics import System
 from jaxhamel.systems._parameters import parameter
@@ -21,6 +23,11 @@ class AbstractScalarCost(AbstractCost):
 
     def __check_init__(self) -> None:
         check_callable("function", self.function, "(t, q, u, control) -> a number")
+        check_weight(self.weight)
+        check_shape("weight", self.weight, ())
+
+    def check_function(self, t: Time, q: Configuration, u: QuasiVelocity, control: Control) -> None:
+        check_scalar(f"`function` of `{type(self).__name__}`", self.function, t, q, u, control)
 
     def value(
         self, system: System, t: Time, q: Configuration, u: QuasiVelocity, control: Control

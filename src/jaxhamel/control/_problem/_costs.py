@@ -16,6 +16,7 @@ from jaxtyping import Array, Float
 
 from jaxhamel._checks._values import check_callable, check_real
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Time
+from jaxhamel.control._checks._functions import check_rows
 from jaxhamel.control._checks._problem import (
     check_has_contact,
     check_limits,
@@ -70,6 +71,9 @@ class AbstractCost(eqx.Module):
     def check(self, system: System, ts: ArrayLike, q0: Configuration, u0: ArrayLike) -> None:
         """Raises if the cost does not fit the problem; default: checks `weight`, if there is one."""
         check_weight(getattr(self, "weight", 1.0))
+
+    def check_function(self, t: Time, q: Configuration, u: QuasiVelocity, control: Control) -> None:
+        """Raises if a function of the user's cannot be called or returns something else; default: never."""
 
 
 class Tracking(AbstractCost):
@@ -201,6 +205,12 @@ class Running(AbstractCost):
     function: Callable[..., Any]
     weight: Any = parameter(default=1.0)
 
+    def __check_init__(self) -> None:
+        check_callable("function", self.function, "(t, q, u, control) -> (r,)")
+
+    def check_function(self, t: Time, q: Configuration, u: QuasiVelocity, control: Control) -> None:
+        check_rows("`function` of `Running`", self.function, t, q, u, control)
+
     def running(
         self, system: System, t: Time, q: Configuration, u: QuasiVelocity, control: Control
     ) -> Array:
@@ -218,6 +228,9 @@ class AbstractConstraint(eqx.Module):
 
     def check(self, system: System, ts: ArrayLike, q0: Configuration, u0: ArrayLike) -> None:
         """Raises if the constraint does not fit the problem; default: never."""
+
+    def check_function(self, t: Time, q: Configuration, u: QuasiVelocity, control: Control) -> None:
+        """Raises if a function of the user's cannot be called or returns something else; default: never."""
 
 
 class ControlAt(AbstractConstraint):

@@ -69,12 +69,15 @@ class ControlProblem(eqx.Module):
         leaves = [jnp.asarray(x) for x in (*jax.tree.leaves(q0), u0)]
         dtype = jnp.result_type(*[x.dtype for x in leaves])
         dtype = dtype if jnp.issubdtype(dtype, jnp.floating) else jnp.result_type(float)
-        cast = lambda tree: jax.tree.map(lambda x: jnp.asarray(x, dtype=dtype), tree)  # noqa: E731
+        is_list = lambda x: isinstance(x, list)  # noqa: E731
+        cast = lambda tree: jax.tree.map(lambda x: jnp.asarray(x, dtype), tree, is_leaf=is_list)  # noqa: E731
         self.system, self.curve = system, curve
         self.q0, self.u0, self.ts = cast(q0), cast(u0), cast(ts)
         _checks.check_times(self.ts)
         self.costs = _checks.each_of("costs", costs, AbstractCost)
         self.constraints = _checks.each_of("constraints", constraints, AbstractConstraint)
+        if guess is not None:
+            _checks.check_arrays(guess=guess)
         self.guess = _constant(self.q0, self.u0, self.ts) if guess is None else cast(guess)
         check_control_problem(self)
         check_forms(system, self.ts[0], self.q0, self.u0, curve)
