@@ -8,20 +8,13 @@ eigenvalues are then those of the second variation per ∫|δc|² dt, whatever t
 
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
 from jaxhamel._compiled import compiled
 from jaxhamel.control._collocation._transcription import Transcription
-from jaxhamel.control._interior_point._condensation import (
-    Barrier,
-    Shapes,
-    condense,
-    eliminate,
-    maps,
-)
+from jaxhamel.control._interior_point._condensation import Shapes, condense, eliminate
 from jaxhamel.control._interior_point._derivatives import Parts, Residuals
 from jaxhamel.control._interior_point._interior_point import SearchState
 
@@ -139,19 +132,12 @@ def _active_end_time(transcription: Transcription, state: SearchState, v: int) -
 @compiled
 def _blocks(transcription: Transcription, state: SearchState, parts: Parts):
     """(H, A, D, gradients of all limits) of each interval, without the barrier."""
-    none = jnp.zeros_like(state.w.slack)
     zeros = Residuals(
         jnp.zeros_like(state.w.X),
         jnp.zeros_like(parts.ends.value),
         jnp.zeros_like(state.duals.conditions),
-        none,
+        jnp.zeros_like(state.w.slack),
     )
-    eliminated = eliminate(transcription, parts.stages, zeros.stages)
-    condensed = condense(transcription, parts, zeros, Barrier(none, none), eliminated)
-
-    def gradients(eliminated, jacobian):
-        Y, _ = maps(transcription, eliminated).limits
-        return jnp.einsum("jry,jya->jra", jacobian, Y).reshape(-1, Y.shape[-1])
-
-    G = jax.vmap(gradients)(eliminated, parts.limits.jacobian)
-    return condensed.H, condensed.A, condensed.D, G
+    eliminated = eliminate(transcription, parts.points, zeros.stages)
+    condensed = condense(transcription, parts, zeros, eliminated)
+    return condensed.H, condensed.A, condensed.D, condensed.G

@@ -48,11 +48,10 @@ def transcribe(
     ends = [[jnp.asarray(getattr(x, name), dtype) for x in free] for name in ("lower", "upper")]
     p_lower, p_upper = (jnp.stack(x) if x else jnp.zeros(0, dtype) for x in ends)
     m = eqx.filter_eval_shape(problem.curve, ts[0]).shape[0]
-    places = _places(rule) if limits else ()
     everywhere = lambda x: jnp.broadcast_to(x, (shares.shape[0] - 1, 1, *x.shape))  # noqa: E731
     return Transcription(
         problem.system, problem.costs, problem.constraints, limits, ts[0], duration, shares,
-        everywhere(lower), everywhere(upper), p_lower, p_upper, rule, places, m, bool(free),
+        everywhere(lower), everywhere(upper), p_lower, p_upper, rule, m, bool(free),
     )  # fmt: skip
 
 
@@ -82,11 +81,6 @@ def _line(problem: ControlProblem, q: Any, u: Array) -> Any:
     delta = space.local(problem.q0, q)
     qs = jax.vmap(lambda share: space.retract(problem.q0, share * delta))(shares)
     return qs, problem.u0[None] + shares[:, None] * (u - problem.u0)[None]
-
-
-def _places(rule: PointRule) -> tuple[float, ...]:
-    """Where limits hold in an interval: at its collocation points."""
-    return rule.points
 
 
 def _bounds(problem: ControlProblem, limits: tuple[PathLimit, ...]) -> tuple[Array, Array]:
@@ -141,6 +135,6 @@ def first_iterate(
     c = jax.vmap(jax.vmap(lambda share: curve(ts[0] + share * span)))(places).astype(p.dtype)
     X = jnp.concatenate([xi, u], axis=2)
     x = jnp.concatenate([jnp.zeros((u.shape[0] + 1, space.dim), X.dtype), nodes[1]], axis=1)
-    shape = (X.shape[0], len(transcription.places), transcription.lower.shape[-1])
+    shape = (X.shape[0], X.shape[1], transcription.lower.shape[-1])
     w = CollocationPoint(nodes[0], x, X, c, p, jnp.zeros(shape, X.dtype))
     return w._replace(slack=inside(transcription, evaluate(transcription, w)[1].limits))

@@ -33,7 +33,7 @@ class CollocationPoint(NamedTuple):
     - `q`: the bases q̄, with a leading axis `(N+1,)`; `x`: the nodes (ξ, u) `(N+1, d)`, of which the first is fixed.
     - `X`: stages `(N, s, d)`; `c`: controls
       `(N, s, m)`; `p`: the end time, `(1,)`, or nothing.
-    - `slack`: of the limits, at M places of each interval, `(N, M, r)`.
+    - `slack`: of the limits, at the collocation points of each interval, `(N, s, r)`.
     """
 
     q: Configuration
@@ -41,7 +41,7 @@ class CollocationPoint(NamedTuple):
     X: Float[Array, "N s d"]
     c: Float[Array, "N s m"]
     p: Float[Array, " p"]
-    slack: Float[Array, "N M r"]
+    slack: Float[Array, "N s r"]
 
 
 class Interval(NamedTuple):
@@ -70,7 +70,6 @@ class Transcription(eqx.Module):
     p_lower: Float[Array, " p"]
     p_upper: Float[Array, " p"]
     rule: PointRule = eqx.field(static=True)
-    places: tuple[float, ...] = eqx.field(static=True)  # of limits in an interval
     n_controls: int = eqx.field(static=True)
     free_time: bool = eqx.field(static=True)
 

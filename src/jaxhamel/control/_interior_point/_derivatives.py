@@ -1,7 +1,8 @@
 """First and second derivatives of all parts of a transcription, from one call for all intervals.
 
-Each part (a stage, the place of a limit, the end of an interval, both ends of the whole) depends on few unknowns y, so that
-its Hessian is small: the second derivatives of the Lagrangian are assembled from these.
+Each part (a collocation point, the end of an interval, both ends of the whole) depends on few unknowns y, so that its
+Hessian is small: the second derivatives of the Lagrangian are assembled from these. The equations of motion and the limits
+at a point are one part, since both need the same accelerations.
 """
 
 from typing import NamedTuple
@@ -20,16 +21,16 @@ from jaxhamel.control._collocation._transcription import CollocationPoint, Inter
 class Duals(NamedTuple):
     """Multipliers, of L = J + Σ λ_{i+1}·(end − x_{i+1}) + μ·(stage defects) + y·(conditions) + limits·(function − slack).
 
-    - `costates`: λ `(N+1, d)`; `stages`: μ `(N, s, d)`; `conditions`: at both ends, y `(b,)`; `limits`: `(N, M, r)`.
+    - `costates`: λ `(N+1, d)`; `stages`: μ `(N, s, d)`; `conditions`: at both ends, y `(b,)`; `limits`: `(N, s, r)`.
     - `low`, `high`: of the slacks' bounds, not negative; `p_low`, `p_high`: of the end time's.
     """
 
     costates: Float[Array, "N+1 d"]
     stages: Float[Array, "N s d"]
     conditions: Float[Array, " b"]
-    limits: Float[Array, "N M r"]
-    low: Float[Array, "N M r"]
-    high: Float[Array, "N M r"]
+    limits: Float[Array, "N s r"]
+    low: Float[Array, "N s r"]
+    high: Float[Array, "N s r"]
     p_low: Float[Array, " p"]
     p_high: Float[Array, " p"]
 
@@ -45,10 +46,12 @@ class Derivatives(NamedTuple):
 
 
 class Parts(NamedTuple):
-    """All parts; those of intervals have a leading axis N, then one for their places."""
+    """All parts; those of intervals have a leading axis N, then one for their points.
 
-    stages: Derivatives
-    limits: Derivatives
+    The value at a `point` is (h f, limits), with the multipliers (−μ, those of the limits).
+    """
+
+    points: Derivatives
     ends: Derivatives
     first: Derivatives
     last: Derivatives
@@ -70,15 +73,10 @@ def _part(function, y: Float[Array, " y"], multiplier: Float[Array, " f"]) -> De
 
 
 class Places(NamedTuple):
-    """The weights of X_0 … X_s and of c_1 … c_s at the places of the limits, `(M, s+1)` and `(M, s)`."""
+    """The weights of X_0 … X_s and of c_1 … c_s at M places of an interval, `(M, s+1)` and `(M, s)`."""
 
     X: Float[Array, "M s+1"]
     c: Float[Array, "M s"]
-
-
-def places_of(transcription: Transcription) -> Places:
-    """The weights at the places of the limits."""
-    return weights_at(transcription, transcription.places)
 
 
 def weights_at(transcription: Transcription, shares: tuple[float, ...]) -> Places:
@@ -102,17 +100,15 @@ def with_start(interval: Interval, X: Float[Array, "s d"]) -> Float[Array, "s+1 
 
 def parts_of(transcription: Transcription, w: CollocationPoint, duals: Duals) -> Parts:
     """All parts at an iterate."""
-    stages, limits, ends = jax.vmap(
-        lambda *given: _interval(transcription, w.p, *given), in_axes=0
-    )(transcription.intervals(w), w.X, w.c, duals.stages, duals.limits, duals.costates[1:])
+    points, ends = jax.vmap(lambda *given: _interval(transcription, w.p, *given), in_axes=0)(
+        transcription.intervals(w), w.X, w.c, duals.stages, duals.limits, duals.costates[1:]
+    )
     first = lambda y: (transcription.first(w, y), jnp.zeros((), y.dtype))  # noqa: E731
     last = lambda y: transcription.last(w, y)  # noqa: E731
     y_first, y_last = ends_unknowns(transcription, w)
     rows = eqx.filter_eval_shape(first, y_first)[0].shape[0]
     y = duals.conditions
-    return Parts(
-        stages, limits, ends, _part(first, y_first, y[:rows]), _part(last, y_last, y[rows:])
-    )
+    return Parts(points, ends, _part(first, y_first, y[:rows]), _part(last, y_last, y[rows:]))
 
 
 def ends_unknowns(transcription: Transcription, w: CollocationPoint) -> tuple[Array, Array]:
@@ -125,41 +121,39 @@ def ends_unknowns(transcription: Transcription, w: CollocationPoint) -> tuple[Ar
 
 def _interval(transcription: Transcription, p, interval: Interval, X, c, mu, limits, costate):
     """The parts of one interval."""
-    rule, places = transcription.rule, places_of(transcription)
-    dtype = X.dtype
+    rule, dtype = transcription.rule, X.dtype
     shares, weights = (jnp.asarray(x, dtype) for x in (rule.points, rule.weights))
 
-    def stage(share, weight, y, multiplier):
-        function = lambda y: transcription.stage(interval, share, weight, y)  # noqa: E731
-        return _part(function, y, -multiplier)
-
-    def limit(share, y, multiplier):
-        none = jnp.zeros((), dtype)
-        return _part(lambda y: (transcription.limit(interval, share, y), none), y, multiplier)
+    def point(share, weight, y, multiplier):
+        return _part(lambda y: at_point(transcription, interval, share, weight, y), y, multiplier)
 
     def end(y):
         return transcription.end(interval, y), jnp.zeros((), dtype)
 
-    all_X = with_start(interval, X)
-    X_end = transcription.constants("end") @ all_X
-    y_limits = stage_unknowns(places.X @ all_X, places.c @ c, p)
+    X_end = transcription.constants("end") @ with_start(interval, X)
+    multipliers = jnp.concatenate([-mu, limits], axis=1)
     return (
-        jax.vmap(stage)(shares, weights, stage_unknowns(X, c, p), mu),
-        jax.vmap(limit)(jnp.asarray(transcription.places, dtype), y_limits, limits),
+        jax.vmap(point)(shares, weights, stage_unknowns(X, c, p), multipliers),
         _part(end, X_end, costate),
     )
+
+
+def at_point(transcription: Transcription, interval: Interval, share, weight, y):
+    """((h f, limits), cost) at a collocation point."""
+    rate, cost = transcription.stage(interval, share, weight, y)
+    return jnp.concatenate([rate, transcription.limit(interval, share, y)]), cost
 
 
 # --- values alone --------------------------------------------------------------------------------
 
 
 class Residuals(NamedTuple):
-    """Stage defects `(N, s, d)`, gaps between intervals `(N, d)`, conditions `(b,)`, limits − slack `(N, M, r)`."""
+    """Stage defects `(N, s, d)`, gaps between intervals `(N, d)`, conditions `(b,)`, limits − slack `(N, s, r)`."""
 
     stages: Float[Array, "N s d"]
     gaps: Float[Array, "N d"]
     conditions: Float[Array, " b"]
-    limits: Float[Array, "N M r"]
+    limits: Float[Array, "N s r"]
 
     def norm(self) -> Scalar:
         """Σ|·|."""
@@ -175,17 +169,14 @@ def evaluate(transcription: Transcription, w: CollocationPoint) -> tuple[Scalar,
     """(J, residuals) of an iterate."""
 
     def one(interval, X, c):
-        rule, dtype, places = transcription.rule, X.dtype, places_of(transcription)
-        shares, weights = (jnp.asarray(x, dtype) for x in (rule.points, rule.weights))
-        all_X = with_start(interval, X)
-        y = stage_unknowns(X, c, w.p)
-        hf, costs = jax.vmap(lambda *x: transcription.stage(interval, *x))(shares, weights, y)
-        y = stage_unknowns(places.X @ all_X, places.c @ c, w.p)
-        at = jnp.asarray(transcription.places, dtype)
-        limits = jax.vmap(lambda *x: transcription.limit(interval, *x))(at, y)
-        X_end = transcription.constants("end") @ all_X
-        gap = transcription.end(interval, X_end)
-        return jnp.sum(costs), transcription.constants("derivative") @ all_X - hf, gap, limits
+        rule, all_X = transcription.rule, with_start(interval, X)
+        shares, weights = (jnp.asarray(x, X.dtype) for x in (rule.points, rule.weights))
+        values, costs = jax.vmap(lambda *x: at_point(transcription, interval, *x))(
+            shares, weights, stage_unknowns(X, c, w.p)
+        )
+        rates, limits = jnp.split(values, [transcription.size], axis=1)
+        gap = transcription.end(interval, transcription.constants("end") @ all_X)
+        return jnp.sum(costs), transcription.constants("derivative") @ all_X - rates, gap, limits
 
     costs, stages, gaps, limits = jax.vmap(one)(transcription.intervals(w), w.X, w.c)
     y_first, y_last = ends_unknowns(transcription, w)
@@ -200,10 +191,11 @@ def values_of(
     """The same from the parts, which have the values already."""
     start = jax.vmap(with_start)(transcription.intervals(w), w.X)
     slopes = jnp.einsum("jk,ikd->ijd", transcription.constants("derivative"), start)
+    rates, limits = jnp.split(parts.points.value, [transcription.size], axis=2)
     residuals = Residuals(
-        slopes - parts.stages.value,
+        slopes - rates,
         parts.ends.value,
         jnp.concatenate([parts.first.value, parts.last.value]),
-        parts.limits.value - w.slack,
+        limits - w.slack,
     )
-    return jnp.sum(parts.stages.cost) + parts.last.cost, residuals
+    return jnp.sum(parts.points.cost) + parts.last.cost, residuals

@@ -1,4 +1,12 @@
-"""The Newton direction of the barrier problem, and the multipliers that belong to it."""
+"""The Newton direction of the barrier problem, and the multipliers that belong to it.
+
+A limit that binds has a barrier of curvature Σ up to 1e14, beside which the curvature of the cost is lost in rounding, and
+dependent conditions leave their multipliers open. Both are solved with proximal terms round the last multipliers,
+
+    G o + excess − change of slack = ε (m − m_last) ,   D o + e = ε (y − y_last) ,
+
+which vanish as the multipliers converge, and the solution is refined by residuals in which limits stand apart from the rest.
+"""
 
 from typing import NamedTuple
 
@@ -9,23 +17,21 @@ from jaxtyping import Array, Bool, Float
 from jaxhamel._typing import Scalar
 from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription
 from jaxhamel.control._interior_point._condensation import (
-    Barrier,
     Condensed,
     Eliminated,
     Shapes,
     condense,
     eliminate,
+    lengths_of,
     maps,
-    regularised,
 )
 from jaxhamel.control._interior_point._derivatives import (
     Derivatives,
     Duals,
     Parts,
     Residuals,
-    places_of,
 )
-from jaxhamel.control._interior_point._riccati import Solution, solve
+from jaxhamel.control._interior_point._riccati import Unknowns, correction, factor
 
 
 class Direction(NamedTuple):
@@ -40,30 +46,42 @@ class Direction(NamedTuple):
     X: Float[Array, "N s d"]
     c: Float[Array, "N s m"]
     p: Float[Array, " p"]
-    slack: Float[Array, "N M r"]
+    slack: Float[Array, "N s r"]
     duals: Duals
     slope: Scalar
     curvature: Scalar
     convex: Bool[Array, ""]
 
 
+ROUNDS = 3  # a solution, and two refinements of it
+
+
+class Barrier(NamedTuple):
+    """Of each limit: slope a and curvature Σ, so that its multiplier is m = a + Σ (G o + excess)."""
+
+    slope: Float[Array, "N s r"]
+    curvature: Float[Array, "N s r"]
+
+
 def proximity(dtype) -> float:
-    """The weight of an equation along the path, whose multiplier is corrected at each iteration, is one over this."""
-    return float(jnp.finfo(dtype).eps) ** 0.5
+    """ε."""
+    return float(jnp.finfo(dtype).eps) ** 0.6
 
 
 def barrier_of(
     transcription: Transcription, w: CollocationPoint, duals: Duals, mu: Scalar
 ) -> Barrier:
-    """Slopes and curvatures of the limits' barrier functions."""
+    """Slopes and curvatures of the limits, 1/Σ raised by ε; an equation along the path has Σ = ∞ without it."""
     equal = transcription.lower == transcription.upper
     below, above = w.slack - transcription.lower, transcription.upper - w.slack
     below, above = (jnp.where(equal, 1.0, x) for x in (below, above))
+    epsilon = proximity(w.slack.dtype)
     slope = -mu / below + mu / above
     curvature = duals.low / below + duals.high / above
+    share = 1.0 / (1.0 + epsilon * curvature)
     return Barrier(
-        jnp.where(equal, duals.limits, slope),
-        jnp.where(equal, 1.0 / proximity(w.slack.dtype), curvature),
+        jnp.where(equal, duals.limits, share * (slope + epsilon * curvature * duals.limits)),
+        jnp.where(equal, 1.0 / epsilon, share * curvature),
     )
 
 
@@ -97,16 +115,57 @@ def direction(
     shift: Scalar,
     penalty: Scalar,
 ) -> Direction:
-    """The direction for given residuals (those of the iterate, or of a second-order correction)."""
+    """The direction for given residuals (those of the iterate, or of a second-order correction).
+
+    `shift` raises the curvature; `penalty` weighs |D o + e|²/2, which changes the pivots and not the solution.
+    """
     barrier = barrier_of(transcription, w, duals, mu)
-    eliminated = eliminate(transcription, parts.stages, residuals.stages)
-    condensed = condense(transcription, parts, residuals, barrier, eliminated)
+    eliminated = eliminate(transcription, parts.points, residuals.stages)
+    condensed = condense(transcription, parts, residuals, eliminated)
     condensed = with_bounds(transcription, condensed, w, duals, mu)
-    shapes = Shapes.of(transcription)
-    found = solve(regularised(transcription, condensed, shift, penalty), shapes)
+    raised = shift * jax.vmap(jnp.diag)(lengths_of(transcription))
+    condensed = condensed._replace(H=condensed.H + raised)
+    found, convex = _solve(transcription, condensed, barrier, duals.conditions, penalty)
     return _recover(
-        transcription, w, duals, parts, residuals, mu, barrier, eliminated, condensed, found
+        transcription, w, duals, parts, residuals, mu, barrier, eliminated, condensed, found, convex
     )
+
+
+def _solve(
+    transcription: Transcription, condensed: Condensed, barrier: Barrier, conditions, penalty
+) -> tuple[Unknowns, Bool[Array, ""]]:
+    """The solution, from the multipliers of the conditions that are known already, and whether the problem is convex."""
+    shapes, N = Shapes.of(transcription), condensed.G.shape[0]
+    slope, curvature = (x.reshape(N, -1) for x in barrier)
+    G, D = condensed.G, condensed.D
+    stiff = condensed.H + jnp.einsum("ila,il,ilb->iab", G, curvature, G)
+    stiff = condensed._replace(H=stiff + penalty * jnp.einsum("iba,ibc->iac", D, D))
+    factored = factor(stiff, shapes)
+
+    def refined(found: Unknowns, _):
+        g, b, e = _missing(condensed, shapes, slope, curvature, found)
+        g = g + penalty * jnp.einsum("iba,b->ia", D, e)
+        more = correction(stiff, shapes, factored, g, b, e)
+        return jax.tree.map(jnp.add, found, more), None
+
+    o, costates = jnp.zeros_like(condensed.g), jnp.zeros((N + 1, shapes.d), condensed.g.dtype)
+    found, _ = jax.lax.scan(refined, Unknowns(o, costates, conditions), None, ROUNDS)
+    return found, factored.convex
+
+
+def _missing(condensed: Condensed, shapes: Shapes, slope, curvature, found: Unknowns):
+    """The residuals of stationarity `(N, o)`, of the dynamics `(N, d)` and of the conditions `(b,)`."""
+    o, costates, y = found
+    d = shapes.d
+    m = slope + curvature * (jnp.einsum("ilo,io->il", condensed.G, o) + condensed.excess)
+    g = condensed.g + jnp.einsum("iab,ib->ia", condensed.H, o)
+    g = g + jnp.einsum("ilo,il->io", condensed.G, m) + jnp.einsum("ibo,b->io", condensed.D, y)
+    g = g + jnp.einsum("ido,id->io", condensed.A, costates[1:])
+    g = g.at[:, :d].add(-costates[:-1])
+    moved = jnp.einsum("ido,io->id", condensed.A, o) + condensed.b
+    following = jnp.concatenate([o[1:, :d], moved[-1:]])
+    e = jnp.einsum("ibo,io->b", condensed.D, o) + condensed.e
+    return g, moved - following, e
 
 
 def _recover(
@@ -119,7 +178,8 @@ def _recover(
     barrier: Barrier,
     eliminated: Eliminated,
     condensed: Condensed,
-    found: Solution,
+    found: Unknowns,
+    convex,
 ) -> Direction:
     """All unknowns and multipliers from the nodes, controls and parameters."""
     shapes = Shapes.of(transcription)
@@ -131,14 +191,17 @@ def _recover(
     y_last = jnp.concatenate([last_delta, found.o[-1, d:]])
     y = found.conditions[parts.first.value.shape[0] :]
     costate = last.gradient + last.hessian @ y_last + last.jacobian.T @ y
-    costates = jnp.concatenate([found.costates, costate[None, :d]])
+    costates = jnp.concatenate([found.costates[:-1], costate[None, :d]])
+    changes = jnp.einsum("ilo,io->il", condensed.G, found.o) + condensed.excess
+    changes = changes.reshape(w.slack.shape)
+    limits = barrier.slope + barrier.curvature * changes
     one = lambda *given: _recover_interval(transcription, *given)  # noqa: E731
-    X, mus, limits, moved, slopes = jax.vmap(one)(
-        eliminated, parts.stages, parts.limits, parts.ends, barrier, residuals.limits, found.o,
-        costates[1:],
-    )  # fmt: skip
+    X, mus, slopes = jax.vmap(one)(
+        eliminated, parts.points, parts.ends, limits, found.o, costates[1:]
+    )
     equal = transcription.lower == transcription.upper
-    slack = jnp.where(equal, 0.0, moved)
+    epsilon = proximity(w.slack.dtype)
+    slack = jnp.where(equal, 0.0, changes - epsilon * (limits - duals.limits))
     low, high = _bounds_after(transcription, w, duals, mu, slack)
     p_low, p_high = _end_time_after(transcription, w, duals, mu, p)
     new = Duals(costates, mus, found.conditions, limits, low, high, p_low, p_high)
@@ -146,38 +209,23 @@ def _recover(
     slope = slope + _barrier_slope(transcription, w, mu, slack, p)
     across = _across(new, residuals)
     c = found.o[:, d:z].reshape(w.c.shape)
-    return Direction(delta, X, c, p, slack, new, slope, across - slope, found.convex)
+    return Direction(delta, X, c, p, slack, new, slope, across - slope, convex)
 
 
 def _recover_interval(
-    transcription,
-    eliminated,
-    stages: Derivatives,
-    limits: Derivatives,
-    end: Derivatives,
-    barrier,
-    excess,
-    o,
-    costate,
+    transcription, eliminated, points: Derivatives, end: Derivatives, limits, o, costate
 ):
-    """(X, μ, multipliers of limits, change of their functions, slope of the cost) of one interval."""
+    """(X, μ, slope of the cost) of one interval."""
     d, s = transcription.size, len(transcription.rule.points)
-    at = maps(transcription, eliminated)
-    (Y, y), (Y_end, y_end), (Y_limit, y_limit) = at.stages, at.end, at.limits
-    y, y_end, y_limit = Y @ o + y, Y_end @ o + y_end, Y_limit @ o + y_limit
-    pull = stages.gradient + jnp.einsum("jyz,jz->jy", stages.hessian, y)
+    (Y, y), (Y_end, y_end) = maps(transcription, eliminated)
+    y, y_end = Y @ o + y, Y_end @ o + y_end
+    pull = points.gradient + jnp.einsum("jyz,jz->jy", points.hessian, y)
+    pull = pull + jnp.einsum("jry,jr->jy", points.jacobian[:, d:], limits)
     pull_end = end.hessian @ y_end + end.jacobian.T @ costate
-    moved = excess + jnp.einsum("jry,jy->jr", limits.jacobian, y_limit)
-    multipliers = barrier.slope + barrier.curvature * moved
-    pull_limit = jnp.einsum("jyz,jz->jy", limits.hessian, y_limit)
-    pull_limit = pull_limit + jnp.einsum("jry,jr->jy", limits.jacobian, multipliers)
-    weights = places_of(transcription).X[:, 1:]
-    X = slice(d)
-    total = pull[:, X] + transcription.constants("end")[1:, None] * pull_end[None, X]
-    total = total + weights.T @ pull_limit[:, X]
+    total = pull[:, :d] + transcription.constants("end")[1:, None] * pull_end[None]
     mu = -(eliminated.inverse.T @ total.ravel()).reshape(s, d)
     steps = (eliminated.Z @ o + eliminated.z)[1:]
-    return steps, mu, multipliers, moved, jnp.sum(stages.gradient * y)
+    return steps, mu, jnp.sum(points.gradient * y)
 
 
 def _bounds_after(transcription, w: CollocationPoint, duals: Duals, mu, slack):
@@ -220,7 +268,7 @@ def stationarity(transcription: Transcription, parts: Parts, duals: Duals) -> Sc
     d, m = transcription.size, transcription.n_controls
     one = lambda *given: _gradient(transcription, *given)  # noqa: E731
     delta, X, c, p = jax.vmap(one)(
-        parts.stages, parts.limits, parts.ends, duals.stages, duals.limits, duals.costates[1:]
+        parts.points, parts.ends, duals.stages, duals.limits, duals.costates[1:]
     )
     rows = parts.first.value.shape[0]
     first = parts.first.jacobian.T @ duals.conditions[:rows]
@@ -233,26 +281,13 @@ def stationarity(transcription: Transcription, parts: Parts, duals: Duals) -> Sc
     return jnp.max(jnp.abs(every))
 
 
-def _gradient(
-    transcription,
-    stages: Derivatives,
-    limits: Derivatives,
-    end: Derivatives,
-    mu,
-    multipliers,
-    costate,
-):
+def _gradient(transcription, points: Derivatives, end: Derivatives, mu, limits, costate):
     """∂L by δ_i, X, c and p of one interval."""
     d, m = transcription.size, transcription.n_controls
-    derivative, weights = transcription.constants("derivative"), places_of(transcription)
-    pull = stages.gradient - jnp.einsum("jfy,jf->jy", stages.jacobian, mu)
-    pull_limit = jnp.einsum("jry,jr->jy", limits.jacobian, multipliers)
+    multipliers = jnp.concatenate([-mu, limits], axis=1)
+    pull = points.gradient + jnp.einsum("jfy,jf->jy", points.jacobian, multipliers)
     pull_end = end.jacobian.T @ costate
     all_X = jnp.concatenate([jnp.zeros_like(pull[:1, :d]), pull[:, :d]])
-    all_X = all_X + derivative.T @ mu
+    all_X = all_X + transcription.constants("derivative").T @ mu
     all_X = all_X + transcription.constants("end")[:, None] * pull_end[None]
-    all_X = all_X + weights.X.T @ pull_limit[:, :d]
-    c = slice(d, d + m)
-    p = jnp.sum(pull[:, d + m :], axis=0) + jnp.sum(pull_limit[:, d + m :], axis=0)
-    controls = pull[:, c] + weights.c.T @ pull_limit[:, c]
-    return all_X[0], all_X[1:], controls, p
+    return all_X[0], all_X[1:], pull[:, d : d + m], jnp.sum(pull[:, d + m :], axis=0)

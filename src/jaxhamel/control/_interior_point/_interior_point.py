@@ -248,7 +248,7 @@ def _step(transcription: Transcription, state: SearchState, parts: Parts, residu
     w, mu = state.w, state.mu
     base = state.cost + mu * barrier_function(transcription, w)
     size, noise = residuals.norm(), rounding_of(w, residuals)
-    scale = 1 + jnp.max(jnp.abs(jnp.diagonal(parts.stages.hessian, axis1=-2, axis2=-1)))
+    scale = 1 + jnp.max(jnp.abs(jnp.diagonal(parts.points.hessian, axis1=-2, axis2=-1)))
 
     def newton(given):
         residuals, shift = given

@@ -1,8 +1,9 @@
 """The condensed problem's linear equations: a Riccati recursion over the intervals, bordered by a Schur complement.
 
-With o = (δ, c, p), the recursion eliminates the nodes and controls for several right-hand sides at once: the problem's own,
-one for each condition at the ends, one for each parameter. A small dense system then gives the conditions' multipliers y
-and the parameters. The pivots are positive exactly if the problem with its conditions is strictly convex.
+With o = (δ, c, p), the recursion eliminates the nodes and controls for several right-hand sides at once: one for each
+condition at the ends and one for each parameter when the matrix is factored, then one for each residual. Small dense
+systems give the conditions' multipliers y and the parameters. The pivots are positive exactly if the problem with its
+conditions is strictly convex.
 """
 
 from typing import Any, NamedTuple
@@ -15,92 +16,134 @@ from jaxtyping import Array, Bool, Float
 from jaxhamel.control._interior_point._condensation import Condensed, Shapes
 
 
-class Solution(NamedTuple):
-    """Increments o of all intervals, costates λ_0 … λ_{N−1}, y, and whether all pivots are positive."""
+class Unknowns(NamedTuple):
+    """Increments o of all intervals, costates λ_0 … λ_N, of which λ_N = 0, and multipliers y of the conditions."""
 
     o: Float[Array, "N o"]
-    costates: Float[Array, "N d"]
+    costates: Float[Array, "N+1 d"]
     conditions: Float[Array, " b"]
+
+
+class Recursion(NamedTuple):
+    """Of each interval: P of the next node, Cholesky's factor of the controls' matrix, the gains."""
+
+    P: Float[Array, "N d d"]
+    L: Float[Array, "N c c"]
+    gains: Float[Array, "N c d"]
+
+
+class Factored(NamedTuple):
+    """A factored problem.
+
+    - `moves`, `costates`: of unit multipliers of the conditions and unit parameters, `(N, z, b+p)` and `(N+1, d, b+p)`.
+    - `S`, `T`: Cholesky's factors of the conditions' and of the parameters' matrix, with the roots of their diagonals.
+    - `C`, `by_p`: the conditions' change by p, and S⁻¹ of it.
+    """
+
+    recursion: Recursion
+    moves: Float[Array, "N z k"]
+    costates: Float[Array, "N+1 d k"]
+    S: Any
+    T: Any
+    C: Float[Array, "b p"]
+    by_p: Float[Array, "b p"]
     convex: Bool[Array, ""]
 
 
-def solve(condensed: Condensed, shapes: Shapes) -> Solution:
-    """The stationary point of the condensed problem."""
+def factor(condensed: Condensed, shapes: Shapes) -> Factored:
+    """The factors of ½ oᵀ H o under δ_{i+1} = A o and D o = 0."""
+    d, z = shapes.d, shapes.d + shapes.c
+    H, A, D = condensed.H, condensed.A, condensed.D
+    recursion, convex = _recursion(H[:, :z, :z], A[:, :, :z], d)
+    columns = jnp.concatenate([jnp.swapaxes(D, 1, 2)[:, :z], H[:, :z, z:]], axis=2)
+    none = jnp.zeros((A.shape[0], d, D.shape[1]), H.dtype)
+    shifts = jnp.concatenate([none, A[:, :, z:]], axis=2)
+    moves, costates = _sweep(recursion, A[:, :, :z], columns, shifts)
+    b = D.shape[1]
+    S, first = _cholesky(-jnp.einsum("ibz,izk->bk", D[:, :, :z], moves[..., :b]))
+    C = jnp.einsum("ibz,izp->bp", D[:, :, :z], moves[..., b:]) + jnp.sum(D[:, :, z:], axis=0)
+    by_p = _positive_solve(S, C)
+    T = jnp.einsum("izp,izk->pk", H[:, :z, z:], moves[..., b:])
+    T = T + jnp.einsum("idp,idk->pk", A[:, :, z:], costates[1:, :, b:])
+    T, second = _cholesky(T + jnp.sum(H[:, z:, z:], axis=0) + C.T @ by_p)
+    return Factored(recursion, moves, costates, S, T, C, by_p, convex & first & second)
+
+
+def correction(
+    condensed: Condensed, shapes: Shapes, factored: Factored, g: Array, b: Array, e: Array
+) -> Unknowns:
+    """The stationary point of ½ oᵀ H o + g·o under δ_{i+1} = A o + b and D o + e = 0."""
     z = shapes.d + shapes.c
-    columns = jnp.concatenate(
-        [condensed.g[:, :z, None], jnp.swapaxes(condensed.D, 1, 2)[:, :z], condensed.H[:, :z, z:]],
-        axis=2,
-    )
-    none = jnp.zeros((*condensed.b.shape, condensed.D.shape[1]), condensed.b.dtype)
-    shifts = jnp.concatenate([condensed.b[:, :, None], none, condensed.A[:, :, z:]], axis=2)
-    moves, costates, convex = _recursion(
-        condensed.H[:, :z, :z], columns, condensed.A[:, :, :z], shifts, shapes.d
-    )
-    y, p, border_convex = _border(condensed, shapes, moves, costates)
-    factors = jnp.concatenate([jnp.ones(1, y.dtype), y, p])
-    inner = moves @ factors
+    D, A = condensed.D, condensed.A
+    moves, costates = _sweep(factored.recursion, A[:, :, :z], g[:, :z, None], b[:, :, None])
+    missing = jnp.einsum("ibz,iz->b", D[:, :, :z], moves[..., 0]) + e
+    pull = jnp.einsum("izp,iz->p", condensed.H[:, :z, z:], moves[..., 0])
+    pull = pull + jnp.einsum("idp,id->p", A[:, :, z:], costates[1:, :, 0])
+    pull = pull + jnp.sum(g[:, z:], axis=0)
+    y = _positive_solve(factored.S, missing[:, None])[:, 0]
+    p = _positive_solve(factored.T, -(pull + factored.C.T @ y)[:, None])[:, 0]
+    y = y + factored.by_p @ p
+    factors = jnp.concatenate([y, p])
+    inner = moves[..., 0] + factored.moves @ factors
     o = jnp.concatenate([inner, jnp.broadcast_to(p[None], (inner.shape[0], p.shape[0]))], axis=1)
-    return Solution(o, costates[:-1] @ factors, y, convex & border_convex)
+    return Unknowns(o, costates[..., 0] + factored.costates @ factors, y)
 
 
-def _recursion(H, columns, A, shifts, d: int) -> tuple[Array, Array, Array]:
-    """((δ, c) `(N, z, k)`, λ_0 … λ_N `(N+1, d, k)`, whether convex), each column a right-hand side."""
-    many = columns.shape[2]
-
-    def back(carry, at):
-        P, slope = carry
-        H, column, A, shift = at
+def _recursion(H, A, d: int) -> tuple[Recursion, Bool[Array, ""]]:
+    def back(P, at):
+        H, A = at
         Q = H + A.T @ P @ A
-        q = column + A.T @ (P @ shift + slope)
         L = jnp.linalg.cholesky(Q[d:, d:])
-        gains = cho_solve((L, True), jnp.concatenate([Q[d:, :d], q[d:]], axis=1))
-        new = Q[:d, :d] - Q[:d, d:] @ gains[:, :d]
-        slope = q[:d] - Q[:d, d:] @ gains[:, d:]
-        return (0.5 * (new + new.T), slope), (P, carry[1], gains, jnp.all(jnp.isfinite(L)))
+        gains = cho_solve((L, True), Q[d:, :d])
+        new = Q[:d, :d] - Q[:d, d:] @ gains
+        return 0.5 * (new + new.T), Recursion(P, L, gains)
 
-    dtype = H.dtype
-    end = jnp.zeros((d, d), dtype), jnp.zeros((d, many), dtype)
-    (_, first), (P, slopes, gains, convex) = jax.lax.scan(
-        back, end, (H, columns, A, shifts), reverse=True
-    )
+    _, kept = jax.lax.scan(back, jnp.zeros((d, d), H.dtype), (H, A), reverse=True)
+    return kept, jnp.all(jnp.isfinite(kept.L))
+
+
+def _sweep(recursion: Recursion, A, columns, shifts) -> tuple[Array, Array]:
+    """((δ, c) `(N, z, k)`, λ_0 … λ_N `(N+1, d, k)`), each column a right-hand side."""
+    d = A.shape[1]
+
+    def back(slope, at):
+        (P, L, gains), A, column, shift = at
+        q = column + A.T @ (P @ shift + slope)
+        return q[:d] - gains.T @ q[d:], (slope, cho_solve((L, True), q[d:]))
+
+    end = jnp.zeros((d, columns.shape[2]), columns.dtype)
+    first, (slopes, own) = jax.lax.scan(back, end, (recursion, A, columns, shifts), reverse=True)
 
     def forward(delta, at):
-        gains, A, shift, P, slope = at
-        c = -(gains[:, :d] @ delta + gains[:, d:])
-        z = jnp.concatenate([delta, c])
+        (P, _, gains), own, A, shift, slope = at
+        z = jnp.concatenate([delta, -(gains @ delta + own)])
         delta = A @ z + shift
         return delta, (z, P @ delta + slope)
 
-    start = jnp.zeros((d, many), dtype)
-    _, (moves, costates) = jax.lax.scan(forward, start, (gains, A, shifts, P, slopes))
-    return moves, jnp.concatenate([first[None], costates]), jnp.all(convex)
+    _, (moves, costates) = jax.lax.scan(forward, end, (recursion, own, A, shifts, slopes))
+    return moves, jnp.concatenate([first[None], costates])
 
 
-def _border(condensed: Condensed, shapes: Shapes, moves, costates) -> tuple[Array, Array, Any]:
-    """(y, p, whether the border is convex)."""
-    z, b = shapes.d + shapes.c, condensed.D.shape[1]
-    of_y = jnp.einsum("ibz,izk->bk", condensed.D[:, :, :z], moves)
-    of_p = jnp.einsum("izp,izk->pk", condensed.H[:, :z, z:], moves)
-    of_p = of_p + jnp.einsum("idp,idk->pk", condensed.A[:, :, z:], costates[1:])
-    D_p, H_p = jnp.sum(condensed.D[:, :, z:], axis=0), jnp.sum(condensed.H[:, z:, z:], axis=0)
-    right_y = -(of_y[:, 0] + condensed.e)
-    right_p = -(of_p[:, 0] + jnp.sum(condensed.g[:, z:], axis=0))
-    S = -of_y[:, 1 : 1 + b]
-    C = of_y[:, 1 + b :] + D_p
-    y, by_p, first = _positive_solve(S, -right_y, C)
-    # y = by_0 + by_p p; C.T y + T p = right_p
-    T = of_p[:, 1 + b :] + H_p + C.T @ by_p
-    p, _, second = _positive_solve(T, right_p - C.T @ y, jnp.zeros((shapes.p, 0), T.dtype))
-    return y + by_p @ p, p, first & second
+Root = tuple[
+    Array, Array
+]  # Cholesky's factor of a matrix scaled to a unit diagonal, and the roots of its diagonal
 
 
-def _positive_solve(S: Array, right: Array, more: Array) -> tuple[Array, Array, Any]:
-    """S⁻¹ of a vector and of a matrix, by Cholesky's method; its diagonal is raised by rounding, since conditions may be
-    dependent."""
-    if not S.shape[0]:
-        return right, more, jnp.asarray(True)
-    S = 0.5 * (S + S.T)
-    tiny = 1e3 * jnp.finfo(S.dtype).eps * jnp.max(jnp.abs(jnp.diagonal(S)))
-    L = jnp.linalg.cholesky(S + tiny * jnp.eye(S.shape[0], dtype=S.dtype))
-    found = cho_solve((L, True), jnp.concatenate([right[:, None], more], axis=1))
-    return found[:, 0], found[:, 1:], jnp.all(jnp.isfinite(L))
+def _cholesky(matrix: Array) -> tuple[Any, Bool[Array, ""]]:
+    """((Cholesky's factor of a matrix scaled to a unit diagonal, roots of its diagonal), whether it is positive). The diagonal
+    is raised a little, since conditions may be dependent."""
+    if not matrix.shape[0]:
+        return (matrix, jnp.diagonal(matrix)), jnp.asarray(True)
+    diagonal = jnp.diagonal(matrix)
+    roots = jnp.sqrt(jnp.where(diagonal > 0, diagonal, 1.0))
+    scaled = 0.5 * (matrix + matrix.T) / roots[:, None] / roots[None]
+    raised = float(jnp.finfo(matrix.dtype).eps) ** 0.6 * jnp.eye(len(diagonal), dtype=matrix.dtype)
+    L = jnp.linalg.cholesky(scaled + raised)
+    return (L, roots), jnp.all(jnp.isfinite(L))
+
+
+def _positive_solve(root: Any, right: Float[Array, "n k"]) -> Float[Array, "n k"]:
+    L, roots = root
+    if not right.size:
+        return right
+    return cho_solve((L, True), right / roots[:, None]) / roots[:, None]
