@@ -31,7 +31,7 @@ from jaxhamel.control._interior_point._derivatives import (
     Parts,
     Residuals,
 )
-from jaxhamel.control._interior_point._riccati import Unknowns, correction, factor
+from jaxhamel.control._interior_point._riccati import Increments, correction, factor
 
 
 class Direction(NamedTuple):
@@ -133,7 +133,7 @@ def direction(
 
 def _solve(
     transcription: Transcription, condensed: Condensed, barrier: Barrier, conditions, penalty
-) -> tuple[Unknowns, Bool[Array, ""]]:
+) -> tuple[Increments, Bool[Array, ""]]:
     """The solution, from the multipliers of the conditions that are known already, and whether the problem is convex."""
     shapes, N = Shapes.of(transcription), condensed.G.shape[0]
     slope, curvature = (x.reshape(N, -1) for x in barrier)
@@ -142,18 +142,18 @@ def _solve(
     stiff = condensed._replace(H=stiff + penalty * jnp.einsum("iba,ibc->iac", D, D))
     factored = factor(stiff, shapes)
 
-    def refined(found: Unknowns, _):
+    def refined(found: Increments, _):
         g, b, e = _missing(condensed, shapes, slope, curvature, found)
         g = g + penalty * jnp.einsum("iba,b->ia", D, e)
         more = correction(stiff, shapes, factored, g, b, e)
         return jax.tree.map(jnp.add, found, more), None
 
     o, costates = jnp.zeros_like(condensed.g), jnp.zeros((N + 1, shapes.d), condensed.g.dtype)
-    found, _ = jax.lax.scan(refined, Unknowns(o, costates, conditions), None, ROUNDS)
+    found, _ = jax.lax.scan(refined, Increments(o, costates, conditions), None, ROUNDS)
     return found, factored.convex
 
 
-def _missing(condensed: Condensed, shapes: Shapes, slope, curvature, found: Unknowns):
+def _missing(condensed: Condensed, shapes: Shapes, slope, curvature, found: Increments):
     """The residuals of stationarity `(N, o)`, of the dynamics `(N, d)` and of the conditions `(b,)`."""
     o, costates, y = found
     d = shapes.d
@@ -178,7 +178,7 @@ def _recover(
     barrier: Barrier,
     eliminated: Eliminated,
     condensed: Condensed,
-    found: Unknowns,
+    found: Increments,
     convex,
 ) -> Direction:
     """All unknowns and multipliers from the nodes, controls and parameters."""

@@ -16,7 +16,7 @@ from jaxtyping import Array, Bool, Float
 from jaxhamel.control._interior_point._condensation import Condensed, Shapes
 
 
-class Unknowns(NamedTuple):
+class Increments(NamedTuple):
     """Increments o of all intervals, costates λ_0 … λ_N, of which λ_N = 0, and multipliers y of the conditions."""
 
     o: Float[Array, "N o"]
@@ -71,7 +71,7 @@ def factor(condensed: Condensed, shapes: Shapes) -> Factored:
 
 def correction(
     condensed: Condensed, shapes: Shapes, factored: Factored, g: Array, b: Array, e: Array
-) -> Unknowns:
+) -> Increments:
     """The stationary point of ½ oᵀ H o + g·o under δ_{i+1} = A o + b and D o + e = 0."""
     z = shapes.d + shapes.c
     D, A = condensed.D, condensed.A
@@ -86,7 +86,7 @@ def correction(
     factors = jnp.concatenate([y, p])
     inner = moves[..., 0] + factored.moves @ factors
     o = jnp.concatenate([inner, jnp.broadcast_to(p[None], (inner.shape[0], p.shape[0]))], axis=1)
-    return Unknowns(o, costates[..., 0] + factored.costates @ factors, y)
+    return Increments(o, costates[..., 0] + factored.costates @ factors, y)
 
 
 def _recursion(H, A, d: int) -> tuple[Recursion, Bool[Array, ""]]:
@@ -124,14 +124,11 @@ def _sweep(recursion: Recursion, A, columns, shifts) -> tuple[Array, Array]:
     return moves, jnp.concatenate([first[None], costates])
 
 
-Root = tuple[
-    Array, Array
-]  # Cholesky's factor of a matrix scaled to a unit diagonal, and the roots of its diagonal
-
-
 def _cholesky(matrix: Array) -> tuple[Any, Bool[Array, ""]]:
-    """((Cholesky's factor of a matrix scaled to a unit diagonal, roots of its diagonal), whether it is positive). The diagonal
-    is raised a little, since conditions may be dependent."""
+    """((Cholesky's factor of a matrix scaled to a unit diagonal, roots of its diagonal), whether it is positive).
+
+    The diagonal is raised a little, since conditions may be dependent.
+    """
     if not matrix.shape[0]:
         return (matrix, jnp.diagonal(matrix)), jnp.asarray(True)
     diagonal = jnp.diagonal(matrix)
