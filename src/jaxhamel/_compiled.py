@@ -6,7 +6,7 @@ import types
 import warnings
 import weakref
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable
 from typing import Any, NamedTuple, ParamSpec, TypeVar, cast
 
 import equinox as eqx
@@ -14,7 +14,15 @@ import jax
 import jax.core
 import numpy as np
 
-from jaxhamel._content import NoContent, Same, Walk, changed_by_tracing, is_empty, is_users
+from jaxhamel._content import (
+    NoContent,
+    Same,
+    Walk,
+    changed_by_tracing,
+    forgetting,
+    is_empty,
+    is_users,
+)
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -68,10 +76,10 @@ def walk_of(arguments: Any) -> Walk | None:
 
 def _walked(f: Any, others: Any, structure: Any) -> Walk | None:
     """None where the content cannot be told."""
-    walk = Walk()
+    walk, nodes = Walk(), _nodes(structure)
+    static = (part for node in nodes.others for part in node)
     try:
-        nodes = tuple(_of_structure(walk, structure))
-        walk.found = walk.of(f), tuple(map(walk.of, others)), nodes
+        walk.found = nodes.plain, walk.of_each((f, *others, *static))
     except (NoContent, RecursionError):
         return None
     return walk
@@ -111,7 +119,8 @@ class _Programs:
                 self.kept.move_to_end(key)
         if program is None:
             run = self.shared if walk.has_tracer else self._new()
-            return self._first(key, walk, leaves, _Program(run, given, structure))
+            with forgetting():
+                return self._first(key[:2], leaves, _Program(run, given, structure))
         for i, x in zip(others, program.others, strict=True):
             leaves[i] = x
         args, kwargs = jax.tree.unflatten(program.structure, leaves)
@@ -122,19 +131,20 @@ class _Programs:
         again = functools.wraps(f)(lambda *args, **kwargs: f(*args, **kwargs))
         return cast(Any, eqx.filter_jit)(again, **self.options)
 
-    def _first(self, key, walk, leaves, program):
+    def _first(self, kind, leaves, program):
+        before = _walked(self.f, program.others, program.structure)
         if not _is_tracing():  # within a trace it is compiled as a part of that program
             self._count(program.others)
         args, kwargs = jax.tree.unflatten(program.structure, leaves)
         found = program.run(*args, **kwargs)
         after = _walked(self.f, program.others, program.structure)
-        if after is not None:
-            changed_by_tracing(walk, after)
+        if before is not None and after is not None:
+            changed_by_tracing(before, after)
         now = _walked(self.f, program.others, program.structure)  # as the next call will find it
         with self.lock:
-            for each in (walk, now):
+            for each in (before, now):
                 if each is not None and not each.has_tracer:
-                    self.kept[*key[:2], each.found] = program
+                    self.kept[*kind, each.found] = program
             while len(self.kept) > KEPT:
                 self.kept.popitem(last=False)
         return found
@@ -191,14 +201,6 @@ class _Nodes(NamedTuple):
 
 
 _NODES: dict[Any, _Nodes] = {}
-
-
-def _of_structure(walk: Walk, structure) -> Iterator[Hashable]:
-    """The content of the nodes of a pytree: of their classes and of what is static in them."""
-    nodes = _nodes(structure)
-    yield nodes.plain
-    for kind, static in nodes.others:
-        yield walk.of(kind), walk.of(static)
 
 
 def _is_plain(structure) -> bool:

@@ -10,15 +10,18 @@ import functools
 import hashlib
 import sys
 import sysconfig
+import threading
 import types
 from collections import deque
-from collections.abc import Callable, Hashable, Iterator
-from typing import Any
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import jax
 import jax.core
 import numpy as np
 
+P = ParamSpec("P")
+T = TypeVar("T")
 INSTALLED = tuple({sysconfig.get_path(name) for name in ("purelib", "platlib", "stdlib")})
 _OURS = __name__.partition(".")[0]
 MOST = 20_000  # objects in one walk
@@ -105,7 +108,7 @@ def filled(cells: tuple[Any, ...] | None) -> Iterator[Any]:
 
 
 class Walk:
-    """One walk over all that a value refers to. An object met again counts by its number.
+    """One walk over all that some values refer to. An object met again from the same value counts by its number.
 
     `places`: the content of every container, cell and global that was met, by the place where it stands.
     """
@@ -118,6 +121,23 @@ class Walk:
         self._inside: set[Hashable] = set()
         self.holders: list[Any] = []  # alive as long as `places` has their ids
         self._seen: dict[int, int] = {}
+
+    def of_each(self, values: Iterable[Any]) -> tuple[Hashable, ...]:
+        """The content of each value, whatever the others are; within a `remembered` function it is found once only."""
+        return tuple(map(self._of_one, values))
+
+    def _of_one(self, value: Any) -> Hashable:
+        known = _MEMORY.known
+        if known is not None and (found := known.get(id(value))) is not None:
+            self.has_tracer |= found.has_tracer
+            return found.content
+        before, self.has_tracer = self.has_tracer, False
+        self._seen = {}
+        content = self.of(value)
+        if known is not None:
+            known[id(value)] = _Known(value, content, self.has_tracer)
+        self.has_tracer |= before
+        return content
 
     def of(self, value: Any, names: frozenset[str] = frozenset()) -> Hashable:
         """`names`: the names that the function which refers to `value` uses."""
@@ -228,6 +248,48 @@ class Walk:
         if type(value) in (dict, list, tuple, set, frozenset, deque, bytearray):
             return type(value), inner
         return self.of(type(value)), inner, self._all(_fields(value))
+
+
+class _Known(NamedTuple):
+    """The content of a value that is alive as long as this is, so that no other gets its `id`."""
+
+    value: Any
+    content: Hashable
+    has_tracer: bool
+
+
+class _Memory(threading.local):
+    known: dict[int, _Known] | None = None
+
+
+_MEMORY = _Memory()
+
+
+def remembered(f: Callable[P, T]) -> Callable[P, T]:
+    """While f runs in this thread, each function and object among arguments is walked over once, unless
+    something is traced."""
+
+    @functools.wraps(f)
+    def call(*args: P.args, **kwargs: P.kwargs) -> T:
+        if _MEMORY.known is not None:  # within another such function
+            return f(*args, **kwargs)
+        _MEMORY.known = {}
+        try:
+            return f(*args, **kwargs)
+        finally:
+            _MEMORY.known = None
+
+    return call
+
+
+@contextlib.contextmanager
+def forgetting() -> Iterator[None]:
+    """For tracing, which may change the content of functions: it is looked at anew, within `with` and after it."""
+    inside, _MEMORY.known = _MEMORY.known is not None, None
+    try:
+        yield
+    finally:
+        _MEMORY.known = {} if inside else None
 
 
 def changed_by_tracing(before: Walk, after: Walk) -> bool:

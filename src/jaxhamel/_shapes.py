@@ -10,7 +10,7 @@ import jax
 import numpy as np
 
 from jaxhamel._compiled import walk_of
-from jaxhamel._content import Walk, changed_by_tracing
+from jaxhamel._content import Walk, changed_by_tracing, forgetting
 
 
 def shapes_of(f: Callable) -> Callable:
@@ -49,20 +49,22 @@ class Seen:
 
         If looking changes the content of a function (a counter of traces), it is the same function still.
         """
-        key, before = _hash(kind, values)
+        key, _ = _hash(kind, values)
         if key in self.hashes:
             yield False
             return
         self._add(key)
-        try:
-            yield True
-        except BaseException:
-            self.hashes.pop(key, None)
-            raise
-        after = walk_of(kind)
-        if before is not None and after is not None:
-            changed_by_tracing(before, after)
-            self._add(_hash(kind, values)[0])
+        with forgetting():
+            before = walk_of(kind)
+            try:
+                yield True
+            except BaseException:
+                self.hashes.pop(key, None)
+                raise
+            after = walk_of(kind)
+            if before is not None and after is not None:
+                changed_by_tracing(before, after)
+                self._add(_hash(kind, values)[0])
 
     def _add(self, key: int) -> None:
         if len(self.hashes) >= self.most:

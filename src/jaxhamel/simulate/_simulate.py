@@ -11,6 +11,7 @@ from jaxtyping import ArrayLike
 
 from jaxhamel import _checks
 from jaxhamel._compiled import compiled
+from jaxhamel._content import remembered
 from jaxhamel._lanes._one_lane import one_lane
 from jaxhamel._typing import Configuration, Control
 from jaxhamel.geometry import AbstractSpace
@@ -48,6 +49,7 @@ MAX_STEPS = 2**16
 _MAX_STEPS_DENSE = 2**12  # dense output stores the stages of this number of steps
 
 
+@remembered
 def simulate(
     system: System,
     q0: Configuration,
