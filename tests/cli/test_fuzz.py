@@ -24,6 +24,8 @@ from jaxhamel.cli._objects._identification import (
 )
 from jaxhamel.cli._results._solution import write_tables
 from jaxhamel.cli._scenario import _sizes
+from jaxhamel.cli._scenario._ensemble_schema import CLOSED_LOOP, FEEDBACK, SENSORS
+from jaxhamel.cli._scenario._plan_schema import BUILT_IN, METHOD
 from jaxhamel.cli._scenario._scenario import built_in, load, load_identification
 from jaxhamel.cli._scenario._validate import ScenarioError
 
@@ -41,10 +43,24 @@ def keys_of(table, path=""):
             yield from keys_of(value, f"{path}{key}.")
 
 
-KEYS = {
-    name: [*keys_of(tomllib.loads(text)), "solver.dt", "solver.rtol", "fit.dt", "fit.starts"]
-    for name, text in DOCUMENTS.items()
+TABLES = {
+    "method": [f"method.{key}" for key in METHOD.entries],
+    "feedback": [f"feedback.{key}" for key in FEEDBACK.tables["tvlqr"].entries],
+    "sensors": [f"sensors.{key}" for key in SENSORS.entries],
+    "closed_loop": [f"closed_loop.{key}" for key in CLOSED_LOOP.entries],
 }
+
+
+def keys_in(text):
+    """The keys of a document and those of solvers; of a task the tables that may stand beside it."""
+    document = tomllib.loads(text)
+    path = document.get("task", {}).get("path")
+    names = ["method"] if path in BUILT_IN else ["feedback", "sensors", "closed_loop"]
+    more = [key for name in names if path for key in TABLES[name]]
+    return [*keys_of(document), *more, "solver.dt", "solver.rtol", "fit.dt", "fit.starts"]
+
+
+KEYS = {name: keys_in(text) for name, text in DOCUMENTS.items()}
 NUMBERS = st.one_of(
     st.integers(-3, 3),
     st.floats(),

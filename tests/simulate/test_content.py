@@ -12,7 +12,7 @@ import pytest
 import jaxhamel as jh
 from jaxhamel import _compiled
 from jaxhamel._compiled import compiled
-from jaxhamel._content import NoContent, content
+from jaxhamel._content import NoContent, Walk, content, remembered
 
 GAIN = {"k": 1.0}
 LEVEL = 1.0
@@ -101,6 +101,30 @@ def test_a_function_written_again_compiles_nothing():
     before = len(TRACES)
     assert rate(control()) == 4.0
     assert len(TRACES) == before
+
+
+def test_a_warm_call_looks_at_a_function_once(monkeypatch):
+    """Six walks, of the checks and of the programs, were a fifth of its time."""
+    control = lambda: lambda t: jnp.asarray(4.0) + 0 * t  # noqa: E731
+    end(control())
+    seen, own = [], Walk._of_function
+    monkeypatch.setattr(Walk, "_of_function", lambda walk, f: seen.append(f) or own(walk, f))
+    assert end(latest := control()) == pytest.approx(4.0)
+    assert sum(f is latest for f in seen) == 1
+
+
+def test_a_function_changed_by_tracing_is_looked_at_again():
+    """Within one call, between two programs."""
+    factor = [1.0]
+    first = compiled(lambda f: factor.append(2.0) or f(1.0))
+    second = compiled(lambda f: f(1.0))
+    grows = lambda t: jnp.asarray(t * len(factor))  # noqa: E731
+
+    @remembered
+    def both():
+        return float(second(grows)), float(first(grows)), float(second(grows))
+
+    assert both() == (1.0, 2.0, 2.0)
 
 
 def made(k):

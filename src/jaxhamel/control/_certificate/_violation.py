@@ -54,7 +54,7 @@ def names_of_conditions(transcription: Transcription, w: CollocationPoint) -> li
                     else (lambda y, t=alone: t.first(w, y))
                 )
                 count = eqx.filter_eval_shape(function, y_last if at_end else y_first).shape[0]
-                names += [type(term).__name__] * count
+                names += [getattr(term, "name", type(term).__name__)] * count
     return names
 
 

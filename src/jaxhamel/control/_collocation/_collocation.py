@@ -49,6 +49,7 @@ from jaxhamel.control._problem._problem import ControlProblem
 from jaxhamel.control._result import Result, report, report_times
 
 ROUNDS = 8  # of tightening
+UNBOUNDED = 1e14  # multiple of the first cost's size below zero at which a cost falls without bound
 PATIENCE = 40  # iterations in which the violation should halve
 
 
@@ -201,9 +202,20 @@ class _Search(AbstractSearch):
                 False,
                 "the cost or the motion is not finite where the search starts: look for a NaN in costs, control and guess",
             )
+        if self.rows and self.rows[-1]["cost"] < -UNBOUNDED * (1.0 + abs(self.rows[0]["cost"])):
+            return Verdict(False, f"unbounded: {self._unbounded()}")
         if int(self.state.stuck) >= STUCK:
             return Verdict(False, f"no step leads closer to an optimum after {many}")
         return None
+
+    def _unbounded(self) -> str:
+        """Which costs fall below every bound; squares cannot."""
+        kinds = {type(cost).__name__ for cost in self.problem.costs if hasattr(cost, "value")}
+        names = " and ".join(f"`{name}`" for name in sorted(kinds))
+        return (
+            f"the cost falls below {self.rows[-1]['cost']:.1e} by {names}; bound the control or the state by "
+            "control.PathLimit, or add control.ControlEnergy"
+        )
 
     def _violated(self) -> str:
         """Which constraints cannot be met, and by how much."""
