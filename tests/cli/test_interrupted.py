@@ -86,6 +86,13 @@ def test_only_what_was_found_is_waited_for(monkeypatch):
     guard.kept()
     guard._late("late")
     assert [status for status, _ in ended] == [130, 130, 1]
+    guard = Guard()
+    guard.keep()
+    guard._late("late")  # the search writes its result
+    assert len(ended) == 3
+    guard.on_disk("go on with --resume")
+    guard._late("late")
+    assert ended[3:] == [(1, "go on with --resume")]
 
 
 @pytest.mark.parametrize("command", ["control", "identify", "roboball"])

@@ -32,6 +32,7 @@ class Guard:
         self.keeps = self._alone = False
         self.words: Callable[[], str] = lambda: "interrupted; nothing was written."
         self._count, self._writing = 0, -1
+        self._stands = ""
         self._before: Any = signal.SIG_DFL
         self._timer: threading.Timer | None = None
 
@@ -62,7 +63,8 @@ class Guard:
         self.__init__()
 
     def limit(self, seconds: float, words: str) -> None:
-        """Ends the process after this time, unless a search has a result; the search then ends by itself."""
+        """Ends the process after this time, unless a search has a result that is not on disk; the search then ends by
+        itself."""
         if not self.active():
             return
         import threading
@@ -75,6 +77,10 @@ class Guard:
     def keep(self) -> None:
         """Notes that there is a result that is not on disk yet."""
         self.keeps = True
+
+    def on_disk(self, words: str) -> None:
+        """Notes that a later run can go on from what is on disk; `words` say so at the time limit, which holds again."""
+        self._stands = words
 
     def kept(self) -> None:
         """Notes that the result has been written to disk."""
@@ -107,8 +113,8 @@ class Guard:
                     self.end(INTERRUPTED, self.words())
 
     def _late(self, words: str) -> None:
-        if not self.keeps:
-            self.end(TOO_LATE, words)
+        if self._stands or not self.keeps:
+            self.end(TOO_LATE, self._stands or words)
 
     def end(self, status: int, words: str = "") -> None:
         """Prints the reason and ends the process at once: no cleanup, no waiting for threads or for readers of a pipe."""
