@@ -116,6 +116,33 @@ def test_own_system_is_taken_to_a_point_within_limits(tmp_path, cart):
     assert (tmp_path / "weak" / "report.html").exists()
 
 
+def test_a_stopped_search_goes_on(tmp_path, cart):
+    """Of a linear problem with a quadratic cost the first step is exact: the second search only has to confirm it."""
+    out, stopped = tmp_path / "out", changes("method.max_iterations=1")
+    result = jaxhamel("control", *cart, "--out", out, *stopped)
+    assert result.exit_code == 1
+    assert "out of iterations (1): best so far" in result.stderr
+    said = summary(out)
+    assert said["certificate"]["holds"] is False
+    assert "search.npz" in said["files"]
+    assert set(said["files"]) == {path.name for path in out.iterdir()}
+    result = jaxhamel("control", *cart, "--out", out, "--resume", *changes("task.q=[5.0]"))
+    assert result.exit_code == 2
+    assert "--resume: `task.q` is [5.0], and was [4.0] in the search to go on with" in result.stderr
+    result = jaxhamel("control", *cart, "--out", out, "--resume")
+    assert result.exit_code == 0, result.stderr
+    said = summary(out)
+    assert said["reached"]["iterations"] == 1
+    assert said["reached"]["cost"] == pytest.approx(12 * 2.0**2 * 3.0**2 / 2.0**3, rel=1e-10)
+    assert not (out / "search.npz").exists()
+    result = jaxhamel("control", *cart, "--out", out, "--resume")
+    assert result.exit_code == 2
+    assert "search.npz does not exist; a search that was stopped leaves it" in result.stderr
+    result = jaxhamel("control", "figure-eight", "--out", tmp_path / "eight", "--resume")
+    assert result.exit_code == 2
+    assert "this task is not solved by collocation" in result.stderr
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

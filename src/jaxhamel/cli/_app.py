@@ -110,13 +110,16 @@ def control(
     system: SystemOption = None,
     seed: SeedOption = 0,
     max_seconds: SecondsOption = None,
+    resume: ResumeOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Find a control that makes the system do its task.
 
     The scenario's \\[task] describes it: a path to follow or a state to reach,
     the time for it, the weights of error and effort, and the method.
-    The search uses derivatives of the simulation itself.
+    The search uses derivatives of the simulation itself. A search by
+    collocation writes search.npz every two seconds until it succeeds:
+    --resume goes on from it, however the search was stopped.
 
     Writes into DIR:
 
@@ -129,6 +132,8 @@ def control(
     Examples:
 
       jaxhamel control figure-eight --out out
+      jaxhamel control disk-to-point --out out --max-seconds 60
+      jaxhamel control disk-to-point --out out --resume
       jaxhamel control figure-eight --set task.width=1.5 --set task.height=0.75 --max-seconds 60 --out out
 
     The keys of a scenario are described in docs/scenarios.md.
@@ -142,7 +147,7 @@ def control(
         start_jax()
         from jaxhamel.cli._commands._control import run_control
 
-        return run_control(loaded, out, terminal, started, seed, max_seconds)
+        return run_control(loaded, out, terminal, started, seed, max_seconds, resume)
 
     finish(scenario, terminal, out, job, system)
 

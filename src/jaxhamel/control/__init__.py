@@ -30,12 +30,19 @@ from jaxhamel.control._problem._costs import Tracking as Tracking
 # isort: split
 # Collocation
 from jaxhamel.control._collocation._collocation import Collocation as Collocation
+from jaxhamel.control._collocation._design import DesignParameter as DesignParameter
 from jaxhamel.control._collocation._limits import FreeEndTime as FreeEndTime
 from jaxhamel.control._collocation._limits import PathLimit as PathLimit
 from jaxhamel.control._collocation._polynomial import PiecewisePolynomial as PiecewisePolynomial
 from jaxhamel.control._collocation._scalar_costs import FinalCost as FinalCost
 from jaxhamel.control._collocation._scalar_costs import RunningCost as RunningCost
 from jaxhamel.control._collocation._sensitivity import sensitivity as sensitivity
+
+# isort: split
+# Pontryagin's conditions
+from jaxhamel.control._indirect._continuation import ExtremalBranch as ExtremalBranch
+from jaxhamel.control._indirect._continuation import continuation as continuation
+from jaxhamel.control._indirect._indirect import Indirect as Indirect
 
 # isort: split
 # Problems, methods, results

@@ -27,6 +27,7 @@ class Certificate(NamedTuple):
     - `second_order`: `"strict minimum"`, `"minimum, not isolated"`, `"not a minimum"` or `"undecided"`.
     - `multipliers_unique`: whether the gradients of the active constraints are independent.
     - `words`: all this as sentences, with the name of the worst constraint.
+    - `agreement`: relative difference from the cost of the indirect solution; None where only one method was used.
     """
 
     holds: bool
@@ -36,12 +37,13 @@ class Certificate(NamedTuple):
     second_order: str
     multipliers_unique: bool
     words: str
+    agreement: float | None = None
 
 
 class Result(NamedTuple):
     """The outcome of `solve`.
 
-    - `problem`: the given problem.
+    - `problem`: the given problem, with the values that were found for its design parameters.
     - `control`: the optimised curve. `trajectory`: its motion, simulated continuously in open loop.
     - `cost`, `gradient_norm`: J and the norm of its gradient (for methods with constraints, of the Lagrangian).
     - `tracking_rms`: of the simulated output against the path [m]; `path_size`: the longer side of
@@ -58,6 +60,8 @@ class Result(NamedTuple):
       J + λ·(δ_q, δ_u) at (q exp δ_q, u + δ_u). With the rate f of the state, H = ½|r|² + λ·f is the control Hamiltonian.
     - `certificate`: the proof of the optimum, a `Certificate`; `optimum`: all unknowns and multipliers, for
       `jaxhamel.control.sensitivity`.
+    - `mesh_errors`: of each interval, `(N,)`: ε = ∫ |dX/dτ − h f(X)| dτ, the integral of the residual between the nodes, the
+      largest component. The polynomials of the state are about that far from the motion.
 
     Quantities that do not apply are None.
     """
@@ -81,6 +85,7 @@ class Result(NamedTuple):
     costates: Any = None
     certificate: Certificate | None = None
     optimum: Any = None
+    mesh_errors: Any = None
 
     def to_dict(self) -> dict[str, Any]:
         """The numbers and the status, for `summary.json`."""

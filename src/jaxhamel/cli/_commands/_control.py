@@ -42,6 +42,7 @@ def run_control(
     started: float,
     seed: int = 0,
     max_seconds: float | None = None,
+    resume: bool = False,
 ) -> Outcome:
     """Solves the scenario's task and writes the files of the command.
 
@@ -51,7 +52,8 @@ def run_control(
     """
     check_task(scenario)
     if scenario["task"]["path"] in PLANS:
-        return run_plan(scenario, out, terminal, started, max_seconds)
+        return run_plan(scenario, out, terminal, started, max_seconds, resume)
+    _check_no_resume(resume)
     budget = scenario["task"]["max_seconds"] if max_seconds is None else max_seconds
     guard.limit(budget - (time.monotonic() - started), _too_late(scenario, budget))
     prepared = PreparedRun.of(scenario)
@@ -138,6 +140,13 @@ def _outcome(scenario: Scenario, result: Result, ended: tuple[str, str], started
     tiles = ((str(len(result.history["cost"])), "iterations"),)
     more = {"reached": reached, "tiles": tiles, "lead": _lead(result), "files": ("solution.toml",)}
     return Outcome("control", scenario, *ended, started, **more)
+
+
+def _check_no_resume(resume: bool) -> None:
+    if resume:
+        raise ScenarioError(
+            "--resume: this task is not solved by collocation; its solution.toml is where a search can start again."
+        )
 
 
 def _status(result: Result, tolerance: float, stopped: bool) -> tuple[str, str]:

@@ -9,27 +9,34 @@ import numpy as np
 from jaxhamel.cli._interrupt import guard
 from jaxhamel.cli._objects._plan import build_collocation, build_plan
 from jaxhamel.cli._objects._prepared import PreparedRun
+from jaxhamel.cli._objects._system import named
 from jaxhamel.cli._results._folder import folder
 from jaxhamel.cli._results._outcome import Outcome
 from jaxhamel.cli._results._outputs import write_all, write_columns
 from jaxhamel.cli._results._plan_charts import costate_names, plan_charts
 from jaxhamel.cli._results._plan_motion import control_names, controls_along, shown_motion
+from jaxhamel.cli._results._search_file import SEARCH, SearchFile
 from jaxhamel.cli._scenario._scenario import Scenario
 from jaxhamel.cli._terminal import Terminal
-from jaxhamel.control import Certificate, Result, solve
+from jaxhamel.control import Certificate, Indirect, Result
+from jaxhamel.control._collocation._collocation import CollocationSearch
 
-ADVICE = (
-    "Raise method.intervals, method.max_iterations or method.max_seconds, or look at the limits."
-)
+ADVICE = "Go on with --resume, raise method.intervals, method.max_iterations or method.max_seconds, or look at the limits."
 FILES = ("control.csv", "costates.csv")
 
 
 def run_plan(
-    scenario: Scenario, out: Path, terminal: Terminal, started: float, max_seconds: float | None
+    scenario: Scenario,
+    out: Path,
+    terminal: Terminal,
+    started: float,
+    max_seconds: float | None,
+    resume: bool = False,
 ) -> Outcome:
     """Solves the scenario's task by collocation and writes the files of the command.
 
-    **Arguments:** `max_seconds`: time limit of the search, counted from `started`; None takes that of `[method]`.
+    **Arguments:** `max_seconds`: time limit of the search, counted from `started`; None takes that of `[method]`; `resume`:
+    go on from the point that an earlier search left in `out`.
 
     **Raises:** `ScenarioError` before anything is written.
     """
@@ -39,19 +46,28 @@ def run_plan(
     prepared = PreparedRun.of(scenario)
     problem = build_plan(prepared)
     method = build_collocation(scenario, max(budget - (time.monotonic() - started), 1.0))
+    file = SearchFile(out, scenario)
+    with named("task"):
+        search = CollocationSearch(method, problem, file.read() if resume else None)
     folder(out)
     terminal.say(f"{scenario.name}: {method.intervals} intervals, up to {budget:g} s; compiling …")
 
     def shown(state: Any) -> None:
         guard.keep()
+        file.write(search.to_arrays())
         terminal.update(progress(state))
 
     with terminal.updating():
-        result = solve(problem, method, progress=shown)
+        result = search.result(search.run(shown))
+        if scenario["method"]["indirect"]:
+            result = Indirect(method).after(result)
+    file.write(search.to_arrays(), now=True)
     guard.kept()
     _write_tables(out, result)
     charts = plan_charts(result)
     outcome = write_all(out, _outcome(scenario, result, started), shown_motion(result), charts)
+    if outcome.status == "success":
+        file.remove()
     terminal.say(str(result))
     return outcome
 
@@ -87,16 +103,17 @@ def _outcome(scenario: Scenario, result: Result, started: float) -> Outcome:
         "search_seconds": result.seconds,
         "time": float(result.trajectory.t_end),
     }
+    status = _status(result, certificate)
     tiles = ((f"{result.cost:.6g}", "cost J"), (str(reached["iterations"]), "iterations"))
     return Outcome(
         "control",
         scenario,
-        *_status(result, certificate),
+        *status,
         started,
         reached=reached,
         tiles=tiles,
         lead=_lead(result, certificate),
-        files=FILES,
+        files=(*FILES, *([] if status[0] == "success" else [SEARCH])),
         top={"certificate": certificate._asdict()},
         proof=proof(certificate),
     )

@@ -99,7 +99,8 @@ def build_plan(run: PreparedRun) -> ControlProblem:
 
 def build_collocation(scenario: Scenario, max_seconds: float) -> Collocation:
     """The method of `[method]`, with the remaining seconds as its time limit."""
-    method = {**scenario["method"], "max_seconds": max_seconds}
+    method = {k: v for k, v in scenario["method"].items() if k != "indirect"}
+    method |= {"max_seconds": max_seconds, "error": method["error"] or None}
     with named("method"):
         return Collocation(**method)
 

@@ -10,6 +10,7 @@ from jaxhamel.cli._scenario._values import (
     Accepts,
     Key,
     array,
+    boolean,
     choice,
     integer,
     number,
@@ -125,6 +126,16 @@ METHOD = Table(
             choice("gauss", "radau"), "collocation points; radau for limits that bind", "gauss"
         ),
         "tolerance": Key(POSITIVE, "for stationarity and violation, scaled", 1e-9),
+        "error": Key(
+            number(least=0.0),
+            "largest error between the nodes, for which the mesh is refined; 0: the mesh stays",
+            0.0,
+        ),
+        "indirect": Key(
+            boolean(),
+            "compare with the indirect solution, by shooting on Pontryagin's conditions",
+            False,
+        ),
         "max_iterations": Key(integer(1), "iterations after which the search gives up", 500),
         "max_seconds": Key(
             POSITIVE, "seconds after which the search gives up, compiling included", 600.0, "s"

@@ -86,6 +86,21 @@ def certify(
     )
 
 
+def with_agreement(
+    certificate: Certificate, difference: float, ending: Verdict, dtype: Any
+) -> Certificate:
+    """The certificate of a direct solution with the relative difference of its cost from the indirect one's."""
+    most = bounds_of(dtype).stationarity
+    agrees = ending.converged and difference <= most
+    holds = certificate.holds and agrees
+    lines = certificate.words.split("\n")
+    if certificate.holds and not holds:
+        lines[0] = f"certificate: does NOT hold; indirect solution: {ending.status}"
+    good, bad = "agrees with the indirect solution", "differs from the indirect solution"
+    lines.append(_sentence(good, bad, difference, most, ", difference of the costs"))
+    return certificate._replace(holds=holds, agreement=difference, words="\n".join(lines))
+
+
 def _sentence(good: str, bad: str, value: float, bound: float, more: str = "") -> str:
     return f"{good if value <= bound else bad}: {value:.1e} (at most {bound:.0e}){more}"
 
@@ -94,7 +109,7 @@ def _sentence(good: str, bad: str, value: float, bound: float, more: str = "") -
 def transcription_error(transcription: Transcription, w: CollocationPoint) -> Scalar:
     """The largest distance between a node and the motion from the node before it."""
     method, field, span = tableau(diffrax.Dopri8()), VectorField(), transcription.span(w.p)
-    system = transcription.system
+    system = transcription.designed(w.p)
 
     def one(interval: Interval, state, after, c: Float[Array, "s m"]) -> Scalar:
         t0, length = transcription.t0 + interval.start * span, interval.length * span

@@ -9,6 +9,7 @@ from jaxtyping import Float
 from jaxhamel._compiled import compiled
 from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription
 from jaxhamel.control._interior_point._derivatives import (
+    Duals,
     ends_unknowns,
     evaluate,
     stage_unknowns,
@@ -81,6 +82,17 @@ def names_of_limits(transcription: Transcription, w: CollocationPoint) -> list[s
     for limit, count in zip(transcription.limits, _rows(transcription, w), strict=True):
         names += [limit.label] * count
     return names
+
+
+def binding_limits(transcription: Transcription, w: CollocationPoint, duals: Duals) -> list[str]:
+    """The names of the limits whose multiplier is larger than their distance from the bound."""
+    low, high = (
+        duals.low > w.slack - transcription.lower,
+        duals.high > transcription.upper - w.slack,
+    )
+    binds = np.asarray(low | high | (transcription.lower == transcription.upper)).any(axis=(0, 1))
+    names = names_of_limits(transcription, w)
+    return sorted({name for name, one in zip(names, binds, strict=True) if one})
 
 
 def _rows(transcription: Transcription, w: CollocationPoint) -> list[int]:

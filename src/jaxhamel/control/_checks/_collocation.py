@@ -1,5 +1,7 @@
 """Checks of collocation and of the constraints that only collocation takes."""
 
+import equinox as eqx
+import jax
 import numpy as np
 
 from jaxhamel._checks._arguments import check_budget
@@ -33,6 +35,9 @@ def check_collocation(method) -> None:
         value = getattr(method, name)
         check_positive(name, value, f"Give a number larger than zero, say {example}.")
         check_shape(name, value, ())
+    if method.error is not None:
+        check_positive("error", method.error, "Give a number larger than zero, say 1e-8, or None.")
+        check_shape("error", method.error, ())
     check_budget(method.max_iterations, method.max_seconds)
 
 
@@ -46,24 +51,47 @@ def check_name(name) -> None:
         raise TypeError(f"`name` is {described(name)}; it must be a string, for messages.")
 
 
-def check_bounds(name: str, lower, upper) -> None:
-    """Checks that lower ≤ upper, that neither is NaN, and that one of them is finite."""
+def check_bounds(name: str, lower, upper, shape=None, strict: bool = False) -> None:
+    """Checks that lower ≤ upper (with `strict`: <), that neither is NaN, and that they have the shape, or any `(r,)`."""
     check_real(f"lower` of `{name}", lower)
     check_real(f"upper` of `{name}", upper)
     low, high = concrete(lower), concrete(upper)
     if low is None or high is None:
         return
     shapes = {np.shape(x) for x in (low, high)} - {()}
-    if len(shapes) > 1 or any(len(shape) > 1 or 0 in shape for shape in shapes):
+    fits = len(shapes) <= 1 if shape is None else shapes <= {shape}
+    if not fits or (shape is None and any(len(shape) > 1 or 0 in shape for shape in shapes)):
+        wanted = "(r,)" if shape is None else f"of the shape {shape}"
         raise ValueError(
             f"`lower` and `upper` of `{name}` have the shapes {np.shape(low)} and {np.shape(high)}; each must be a number "
-            "or (r,)."
+            f"or {wanted}."
         )
     if np.any(np.isnan(low)) or np.any(np.isnan(high)):
         raise ValueError(f"`lower` or `upper` of `{name}` has NaN; give numbers, or infinity.")
+    if strict and np.any(low == high):
+        raise ValueError(
+            f"`lower` and `upper` of `{name}` are both {inline(low)}; a fixed parameter is no unknown: leave it out."
+        )
     if not np.all(low <= high):
         raise ValueError(
             f"`lower` of `{name}` is {inline(low)} and `upper` is {inline(high)}; no value lies between them. Swap them?"
+        )
+
+
+def check_designed(name: str, system, where) -> None:
+    """Checks that `where` selects one floating-point array of the system."""
+    leaves = jax.tree.leaves(system)
+    try:
+        found = where(system)
+    except Exception as error:
+        raise TypeError(
+            f"`where` of `{name}` fails on {type(system).__name__}: {error}. It must select one array of the system, as "
+            "lambda system: system.mass does."
+        ) from error
+    if not any(found is leaf for leaf in leaves) or not eqx.is_inexact_array(found):
+        raise TypeError(
+            f"`where` of `{name}` gives {type_of(found)}; it must select one floating-point array of the "
+            f"{type(system).__name__} itself, not a copy or a part of it."
         )
 
 
@@ -112,6 +140,15 @@ def check_limit_shape(name: str, shape: tuple[int, ...], lower, upper) -> None:
             raise ValueError(
                 f"`{side}` of `{name}` has shape {np.shape(bound)}; its function gives {shape}. Give a number or as many."
             )
+
+
+def check_fits(state):
+    """The state of a saved search; raises if its arrays are not those of this problem and mesh."""
+    if state is None:
+        raise ValueError(
+            "the saved search is one of another problem, mesh or precision: its arrays do not fit. Start without it."
+        )
+    return state
 
 
 def check_has_optimum(result) -> None:

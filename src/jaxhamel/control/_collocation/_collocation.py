@@ -1,7 +1,7 @@
 """The method `Collocation`."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 import equinox as eqx
@@ -20,7 +20,8 @@ from jaxhamel.control._certificate._violation import (
     names_of_conditions,
     names_of_limits,
 )
-from jaxhamel.control._checks._collocation import check_collocation
+from jaxhamel.control._checks._collocation import check_collocation, check_fits
+from jaxhamel.control._collocation._checkpoint import SHARES, from_arrays, to_arrays
 from jaxhamel.control._collocation._elastic import (
     Elastic,
     elastic_start,
@@ -36,7 +37,7 @@ from jaxhamel.control._collocation._start import (
     transcribe,
 )
 from jaxhamel.control._collocation._tightening import again, tightened
-from jaxhamel.control._collocation._transcription import Transcription
+from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription
 from jaxhamel.control._interior_point._interior_point import (
     LOGGED,
     STUCK,
@@ -46,6 +47,8 @@ from jaxhamel.control._interior_point._interior_point import (
     start,
 )
 from jaxhamel.control._problem._problem import ControlProblem
+from jaxhamel.control._refinement._error import residual_errors
+from jaxhamel.control._refinement._refinement import Refinement
 from jaxhamel.control._result import Result, report, report_times
 
 ROUNDS = 8  # of tightening
@@ -68,9 +71,11 @@ class Collocation(eqx.Module):
     - `tolerance`: for stationarity and violation, scaled; at least 1e-4 in single precision.
     - `max_iterations`, `max_seconds`: limits of the search.
     - `barrier`: μ of the first iteration, where there are limits.
+    - `error`: the largest error between the nodes, in tangent-space coordinates (see `Result.mesh_errors`): above it the
+      nodes move to where it is large, or the intervals are doubled, up to four times. None: the mesh stays.
 
     The system's control must be used by its value: for prescribed motion take `jaxhamel.MovingParts`. Besides `StateAtEnd`
-    and `ControlAt` it takes `PathLimit` and `FreeEndTime`.
+    and `ControlAt` it takes `PathLimit`, `FreeEndTime` and `DesignParameter`.
 
     Source: Betts 2010, ch. 4; Hairer and Wanner, Solving Ordinary Differential Equations II, IV.5; Wächter and Biegler 2006.
     """
@@ -82,6 +87,7 @@ class Collocation(eqx.Module):
     max_iterations: int = 500
     max_seconds: float = 300.0
     barrier: float = 0.1
+    error: float | None = None
 
     def __check_init__(self) -> None:
         check_collocation(self)
@@ -95,38 +101,53 @@ class Collocation(eqx.Module):
         system whose control prescribes motion.
         """
         _checks.check_outside("problem", problem)
-        search = _Search(self, problem)
+        search = CollocationSearch(self, problem)
         return search.result(search.run(progress))
 
 
-class _Search(AbstractSearch):
+class CollocationSearch(AbstractSearch):
     """The iterations, several in one call.
 
     A search that comes no nearer to feasible points goes on with the elastic problem, and from its solution, if that is
     feasible, with the problem itself.
     """
 
-    def __init__(self, method: Collocation, problem: ControlProblem):
+    def __init__(
+        self,
+        method: Collocation,
+        problem: ControlProblem,
+        saved: Mapping[str, np.ndarray] | None = None,
+    ):
+        """**Arguments:** `saved`: of `to_arrays`, from which the search goes on."""
         super().__init__(method.max_iterations, method.max_seconds)
         self.problem = problem
         dtype = problem.u0.dtype
         least = 1e-12 if dtype == jnp.float64 else 1e-4
         self.tolerance: Array = jnp.asarray(max(method.tolerance, least), dtype)
         self.barrier: Array = jnp.asarray(method.barrier, dtype)
-        self.transcription: Transcription = transcribe(
-            problem, rule(method.points, method.degree), shares_of(problem, method.intervals)
-        )
+        shares = shares_of(problem, method.intervals)
+        shares = shares if saved is None else jnp.asarray(saved[SHARES], shares.dtype)
+        points = rule(method.points, method.degree)
+        self.transcription: Transcription = transcribe(problem, points, shares)
         w = first_iterate(
             self.transcription, problem.ts, guessed(problem), problem.curve, problem.ts[-1]
         )
-        self.state: SearchState = start(self.transcription, w, self.barrier)
+        begin = start(self.transcription, w, self.barrier)
+        self.state: SearchState = begin if saved is None else check_fits(from_arrays(saved, begin))
         self.tight: Transcription = self.transcription  # with bounds tightened between the points
         self.rounds = 0
+        self.refinement = Refinement(problem, method.error)
         self.elastic: Elastic | None = None
+        self.before_elastic = self.state
         self.since = 0  # the iteration at which this phase began
         self.restorations = 0
         self.parts: Any = None  # derivatives at the last iterate
         self.pace = np.inf
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """The point from which a later search goes on, as arrays by name: in an elastic phase, where that began."""
+        shares = self.transcription.shares
+        return to_arrays(shares, self.state if self.elastic is None else self.before_elastic)
 
     def advance(self) -> None:
         left = self.iterations - len(self.rows)
@@ -143,9 +164,10 @@ class _Search(AbstractSearch):
         self._change_phase()
 
     def _change_phase(self) -> None:
-        if self._moves_bases() or self._tightens():
+        if self._moves_bases() or self._tightens() or self._refines():
             return
         if self.elastic is None and self._hopeless() and self.restorations < 2:
+            self.before_elastic = self.state
             self.elastic, w = elastic_start(self.transcription, self.state.w)
             self.state = start(self.elastic, w, self.barrier)
             self.since, self.pace = len(self.rows), np.inf
@@ -177,6 +199,18 @@ class _Search(AbstractSearch):
         self.rounds += 1
         return True
 
+    def _refines(self) -> bool:
+        """Whether the search goes on with a finer mesh."""
+        if self.elastic is not None or not bool(self.state.done):
+            return False
+        finer = self.refinement.refined(self.transcription, self.state)
+        if finer is None:
+            return False
+        self.transcription, self.state = finer
+        self.tight, self.rounds = self.transcription, 0
+        self.since, self.pace = len(self.rows), np.inf
+        return True
+
     def _hopeless(self) -> bool:
         """Whether the search has not come nearer to feasible points for long."""
         rows = self.rows[self.since :]
@@ -195,6 +229,8 @@ class _Search(AbstractSearch):
         many = counted(len(self.rows), self.unit)
         if self.elastic is not None and bool(self.state.done):
             return Verdict(False, f"infeasible: {self._violated()}")
+        if bool(self.state.done) and not self.refinement.met:
+            return Verdict(False, self.refinement.words(self.transcription))
         if bool(self.state.done):
             return Verdict(True, f"converged after {many}")
         if self.rows and not np.isfinite(self.rows[-1]["cost"]):
@@ -230,6 +266,13 @@ class _Search(AbstractSearch):
         parts = [f"`{name}` by {value:.3g}" for name, value in found.items() if value > 1e-6]
         return f"constraints cannot be met together; the least sum of violations found is {', '.join(parts)}"
 
+    def _designed(self, w: CollocationPoint) -> ControlProblem:
+        """The problem with the design parameters that were found."""
+        if not self.transcription.designs:
+            return self.problem
+        system = self.transcription.designed(w.p)
+        return eqx.tree_at(lambda problem: problem.system, self.problem, system)
+
     def report(self) -> Progress:
         row, nan = self.rows[-1], float("nan")
         return Progress(
@@ -248,8 +291,9 @@ class _Search(AbstractSearch):
         certificate = certify(
             self.transcription, self.tight, self.state._replace(w=w), parts, ending, self.tolerance
         )
+        problem = self._designed(w)
         result = report(
-            self.problem, control, float(evaluated(self.transcription, w)[0]),
+            problem, control, float(evaluated(self.transcription, w)[0]),
             row["gradient_norm"], self.history, self.began, *ending, report_times(ts),
         )  # fmt: skip
         return result._replace(
@@ -258,4 +302,5 @@ class _Search(AbstractSearch):
             costates=duals.costates,
             certificate=certificate,
             optimum=(self.transcription, w, duals),
+            mesh_errors=np.asarray(residual_errors(self.transcription, w)),
         )

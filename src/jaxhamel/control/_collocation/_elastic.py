@@ -28,7 +28,7 @@ SHARE = 1e-4  # of the cost, which makes the controls unique
 
 
 class Elastic(Transcription):
-    """A transcription with elastic constraints; their variables follow the end time in p."""
+    """A transcription with elastic constraints; their variables follow the problem's own in p."""
 
     n_first: int = eqx.field(static=True)
     n_last: int = eqx.field(static=True)
@@ -36,7 +36,7 @@ class Elastic(Transcription):
     def elastic(self, p: Float[Array, " p"]) -> tuple[Array, Array]:
         """(e⁺ − e⁻ `(b,)`, ε `(r,)`)."""
         count = self.n_first + self.n_last
-        rest = p[int(self.free_time) :]
+        rest = p[self.n_parameters :]
         return rest[:count] - rest[count : 2 * count], rest[2 * count :]
 
     def stage(
@@ -62,7 +62,7 @@ class Elastic(Transcription):
         """The conditions' residuals beyond e⁺ − e⁻, and the sum of all violations."""
         p = self._controls(y[self.size :])[1]
         conditions, cost = super().last(w, y)
-        total = jnp.sum(p[int(self.free_time) :])
+        total = jnp.sum(p[self.n_parameters :])
         return conditions - self.elastic(p)[0][self.n_first :], SHARE * cost + total
 
 

@@ -66,6 +66,13 @@ def lagrange(
     return matrix
 
 
+def slopes_at(
+    nodes: Float[np.ndarray, " k"], at: Float[np.ndarray, " m"]
+) -> Float[np.ndarray, "m k"]:
+    """ℓ_k′ at given places: ℓ_k′ is a polynomial through its values at the nodes."""
+    return lagrange(nodes, at) @ _slopes(nodes)
+
+
 def _slopes(nodes: Float[np.ndarray, " k"]) -> Float[np.ndarray, "k k"]:
     """ℓ_k′ at the nodes, by barycentric weights."""
     apart = nodes[:, None] - nodes[None, :] + np.eye(len(nodes))

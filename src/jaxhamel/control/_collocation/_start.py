@@ -15,6 +15,11 @@ from jaxhamel.control._checks._collocation import (
     check_limit_shape,
     check_one_end_time,
 )
+from jaxhamel.control._collocation._design import (
+    DesignParameter,
+    bounds_of_designs,
+    values_of_designs,
+)
 from jaxhamel.control._collocation._elastic import inside
 from jaxhamel.control._collocation._limits import FreeEndTime, PathLimit
 from jaxhamel.control._collocation._points import PointRule
@@ -38,21 +43,33 @@ def transcribe(
 ) -> Transcription:
     """Transcribes a problem on a mesh; `shares` are the mesh times as fractions of the duration, from 0 to 1."""
     check_has_value_only(problem.system)
-    dtype = problem.u0.dtype
     ts = problem.ts
     duration = ts[-1] - ts[0]
     limits = tuple(x for x in problem.constraints if isinstance(x, PathLimit))
     free = [x for x in problem.constraints if isinstance(x, FreeEndTime)]
     check_one_end_time(len(free))
     lower, upper = _bounds(problem, limits)
-    ends = [[jnp.asarray(getattr(x, name), dtype) for x in free] for name in ("lower", "upper")]
-    p_lower, p_upper = (jnp.stack(x) if x else jnp.zeros(0, dtype) for x in ends)
+    designs = tuple(x for x in problem.constraints if isinstance(x, DesignParameter))
+    p_lower, p_upper = (_parameter_bounds(problem, free, designs, x) for x in ("lower", "upper"))
     m = eqx.filter_eval_shape(problem.curve, ts[0]).shape[0]
     everywhere = lambda x: jnp.broadcast_to(x, (shares.shape[0] - 1, 1, *x.shape))  # noqa: E731
     return Transcription(
         problem.system, problem.costs, problem.constraints, limits, ts[0], duration, shares,
-        everywhere(lower), everywhere(upper), p_lower, p_upper, rule, m, bool(free),
+        everywhere(lower), everywhere(upper), p_lower, p_upper, rule, m, bool(free), designs,
     )  # fmt: skip
+
+
+def _parameter_bounds(
+    problem: ControlProblem,
+    free: list[FreeEndTime],
+    designs: tuple[DesignParameter, ...],
+    side: str,
+) -> Float[Array, " p"]:
+    """The bounds of end time and design parameters on one side."""
+    dtype = problem.u0.dtype
+    ends = [jnp.asarray(getattr(x, side), dtype)[None] for x in free]
+    parts = [*ends, *bounds_of_designs(problem.system, designs, side, dtype)]
+    return jnp.concatenate([jnp.zeros(0, dtype), *parts])
 
 
 def guessed(problem: ControlProblem) -> Any:
@@ -109,11 +126,7 @@ def first_iterate(
     transcription: Transcription, ts: Float[Array, " n"], guess: Any, curve: Any, end: Scalar
 ) -> CollocationPoint:
     """The iterate on the guess, which is interpolated along geodesics between its times, and on the curve's values."""
-    p = jnp.broadcast_to(end, transcription.p_lower.shape)
-    if transcription.free_time:
-        width = transcription.p_upper - transcription.p_lower
-        margin = 0.01 * jnp.minimum(width, 1.0)
-        p = jnp.clip(p, transcription.p_lower + margin, transcription.p_upper - margin)
+    p = _first_parameters(transcription, end)
     space = transcription.system.space
     given = (ts - ts[0]) / (ts[-1] - ts[0])
 
@@ -138,3 +151,14 @@ def first_iterate(
     shape = (X.shape[0], X.shape[1], transcription.lower.shape[-1])
     w = CollocationPoint(nodes[0], x, X, c, p, jnp.zeros(shape, X.dtype))
     return w._replace(slack=inside(transcription, evaluate(transcription, w)[1].limits))
+
+
+def _first_parameters(transcription: Transcription, end: Scalar) -> Float[Array, " p"]:
+    """The end time and the design parameters of the problem, moved inside of their bounds."""
+    lower, upper = transcription.p_lower, transcription.p_upper
+    parts = [end[None]] if transcription.free_time else []
+    if transcription.designs:
+        parts.append(values_of_designs(transcription.system, transcription.designs))
+    p = jnp.concatenate([jnp.zeros(0, lower.dtype), *(x.astype(lower.dtype) for x in parts)])
+    margin = 0.01 * jnp.minimum(upper - lower, 1.0)
+    return jnp.clip(p, lower + margin, upper - margin)

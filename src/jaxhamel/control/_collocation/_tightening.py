@@ -34,9 +34,9 @@ def tightened(
 
 
 @compiled
-def again(transcription: Transcription, state: SearchState) -> SearchState:
-    """The state inside of new bounds, with a small μ."""
-    mu = jnp.maximum(state.mu, RESTART)
+def again(transcription: Transcription, state: SearchState, least: float = RESTART) -> SearchState:
+    """The state inside of new bounds, with μ = `least` or more."""
+    mu = jnp.maximum(state.mu, least)
     lower, upper = transcription.lower, transcription.upper
     width = jnp.where(jnp.isfinite(upper - lower), upper - lower, jnp.inf)
     margin = jnp.minimum(1e-4, 0.01 * width)

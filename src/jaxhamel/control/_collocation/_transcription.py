@@ -18,6 +18,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from jaxhamel._typing import Configuration, Scalar
+from jaxhamel.control._collocation._design import DesignParameter, with_designs
 from jaxhamel.control._collocation._points import PointRule
 from jaxhamel.control._collocation._polynomial import OneInterval
 from jaxhamel.control._collocation._scalar_costs import FinalCost, RunningCost, total
@@ -32,7 +33,7 @@ class CollocationPoint(NamedTuple):
 
     - `q`: the bases q̄, with a leading axis `(N+1,)`; `x`: the nodes (ξ, u) `(N+1, d)`, of which the first is fixed.
     - `X`: stages `(N, s, d)`; `c`: controls
-      `(N, s, m)`; `p`: the end time, `(1,)`, or nothing.
+      `(N, s, m)`; `p`: the end time where it is free, then the design parameters.
     - `slack`: of the limits, at the collocation points of each interval, `(N, s, r)`.
     """
 
@@ -72,11 +73,22 @@ class Transcription(eqx.Module):
     rule: PointRule = eqx.field(static=True)
     n_controls: int = eqx.field(static=True)
     free_time: bool = eqx.field(static=True)
+    designs: tuple[DesignParameter, ...]
 
     @property
     def size(self) -> int:
         """d = n + k."""
         return self.system.space.dim + self.system.n_independent
+
+    @property
+    def n_parameters(self) -> int:
+        """The number of the problem's own parameters p."""
+        sizes = [np.size(design.where(self.system)) for design in self.designs]
+        return int(self.free_time) + sum(sizes)
+
+    def designed(self, p: Float[Array, " p"]) -> System:
+        """The system with the design parameters among p."""
+        return with_designs(self.system, self.designs, p[int(self.free_time) :])
 
     def span(self, p: Float[Array, " p"]) -> Scalar:
         """t_N − t_0."""
@@ -104,29 +116,30 @@ class Transcription(eqx.Module):
         return jax.vmap(advance)(w.q, w.x[:, :n]), w.x[:, n:]
 
     def place(self, interval: Interval, share: Scalar, y: Float[Array, " y"]):
-        """(t, q, u, control, ξ, h) at a share of an interval."""
+        """(system, t, q, u, control, ξ, h) at a share of an interval."""
         X, c, p = self.split(y)
         n, space, span = self.system.space.dim, self.system.space, self.span(p)
+        system = self.designed(p)
         q = space.retract(interval.q, X[:n])
         t = self.t0 + (interval.start + share * interval.length) * span
-        return t, q, X[n:], Constant(c), X[:n], interval.length * span
+        return system, t, q, X[n:], Constant(c), X[:n], interval.length * span
 
     def stage(
         self, interval: Interval, share: Scalar, weight: Scalar, y: Float[Array, " y"]
     ) -> tuple[Float[Array, " d"], Scalar]:
         """(h f, h w ½|r|²) at a collocation point."""
-        t, q, u, control, xi, h = self.place(interval, share, y)
-        v, u_dot = motion(self.system, t, q, u, control)
+        *at, xi, h = self.place(interval, share, y)
+        v, u_dot = motion(*at)
         rate = jnp.concatenate([apply("dexpinv", self.system.space, -xi, v), u_dot])
-        r = running_residual(self.costs, self.system, t, q, u, control)
-        values = total(RunningCost, self.costs, self.system, t, q, u, control)
+        r = running_residual(self.costs, *at)
+        values = total(RunningCost, self.costs, *at)
         return h * rate, h * weight * (0.5 * jnp.sum(r * r) + values)
 
     def limit(self, interval: Interval, share: Scalar, y: Float[Array, " y"]) -> Float[Array, " r"]:
         """The functions of all path limits."""
-        t, q, u, control, _, _ = self.place(interval, share, y)
-        parts = [x.residual(self.system, t, q, u, control) for x in self.limits]
-        return jnp.concatenate([jnp.zeros(0, u.dtype), *parts])
+        *at, _, _ = self.place(interval, share, y)
+        parts = [x.residual(*at) for x in self.limits]
+        return jnp.concatenate([jnp.zeros(0, y.dtype), *parts])
 
     def end(self, interval: Interval, X: Float[Array, " d"]) -> Float[Array, " d"]:
         """X_end in the chart of the next node, minus x_{i+1}."""
@@ -140,7 +153,7 @@ class Transcription(eqx.Module):
         length = self.shares[1] * self.span(p)
         control = OneInterval(self.t0, length, c, self.rule.points)
         n = self.system.space.dim
-        at = (self.system, self.t0, along(w.q, 0), w.x[0, n:], control)
+        at = (self.designed(p), self.t0, along(w.q, 0), w.x[0, n:], control)
         return constraint_residual(self.constraints, False, *at)
 
     def last(
@@ -154,9 +167,10 @@ class Transcription(eqx.Module):
         t = self.t0 + self.span(p)
         length = (self.shares[-1] - self.shares[-2]) * self.span(p)
         control = OneInterval(t - length, length, c, self.rule.points)
-        r = final_residual(self.costs, self.system, t, q, u, control)
-        conditions = constraint_residual(self.constraints, True, self.system, t, q, u, control)
-        values = total(FinalCost, self.costs, self.system, t, q, u, control)
+        at = (self.designed(p), t, q, u, control)
+        r = final_residual(self.costs, *at)
+        conditions = constraint_residual(self.constraints, True, *at)
+        values = total(FinalCost, self.costs, *at)
         return conditions, 0.5 * jnp.sum(r * r) + values
 
     def _controls(self, y: Float[Array, " y"]) -> tuple[Float[Array, "s m"], Float[Array, " p"]]:

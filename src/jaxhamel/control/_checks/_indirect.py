@@ -1,0 +1,60 @@
+"""Checks of the indirect method and of continuation."""
+
+import jax
+import numpy as np
+
+from jaxhamel._checks._arguments import check_budget, check_count
+from jaxhamel._checks._values import check_callable, check_positive, type_of
+from jaxhamel.control._collocation._collocation import Collocation
+from jaxhamel.control._problem._costs import ControlAt
+
+
+def check_indirect(method) -> None:
+    """Checks the settings of the indirect method."""
+    if not isinstance(method.direct, Collocation):
+        raise TypeError(
+            f"`direct` is {type_of(method.direct)}; it must be a control.Collocation, whose costates start the shooting."
+        )
+    check_positive("tolerance", method.tolerance, "Give a number larger than zero, say 1e-11.")
+    check_budget(method.max_iterations, 1.0)
+
+
+def check_no_control_at_end(problem) -> None:
+    """Checks that no condition is one on the control, for which Pontryagin's conditions at the end do not hold."""
+    for term in problem.constraints:
+        if isinstance(term, ControlAt) or term.at_end is False:
+            raise TypeError(
+                f"`constraints` has a `{type(term).__name__}`, a condition on the control or the first time, which Indirect "
+                "cannot keep; take control.Collocation()."
+            )
+
+
+def check_continuation(problem, parameter, to, step, longest, points) -> None:
+    """Checks the arguments of a continuation."""
+    check_callable("parameter", parameter, "problem -> a number of it")
+    found = parameter(problem)
+    if not any(found is leaf for leaf in jax.tree.leaves(problem)) or np.shape(found) != ():
+        raise TypeError(
+            f"`parameter` gives {type_of(found)} of shape {np.shape(found)}; it must select one number of the problem "
+            "itself, an array of shape (), such as lambda problem: problem.system.mass."
+        )
+    if not np.isfinite(to):
+        raise ValueError(f"`to` is {to!r}; give a finite number, the last value of the parameter.")
+    check_positive("step", step, "Give a number larger than zero, say 0.1.")
+    check_positive("longest", longest, "Give a number larger than zero, say 1.")
+    check_count("points", points)
+
+
+def check_has_start(reason: str | None) -> None:
+    """Checks that there is an extremal to start from."""
+    if reason is not None:
+        raise ValueError(f"a continuation needs an extremal to start from: {reason}.")
+
+
+def check_is_in_the_equations(derivative) -> None:
+    """Checks that the equations depend on the parameter."""
+    if not np.any(derivative):
+        raise ValueError(
+            "`parameter` selects a number that Pontryagin's conditions do not depend on, such as the initial state, a "
+            "time of `ts` or a bound. Take one of the system, of a cost or of a condition at the end."
+        )

@@ -1,0 +1,218 @@
+"""The method `Indirect`."""
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxhamel import _checks
+from jaxhamel._compiled import compiled
+from jaxhamel._search._loop import AbstractSearch, Verdict
+from jaxhamel._search._progress import Progress
+from jaxhamel._words import counted
+from jaxhamel.control._certificate._certificate import with_agreement
+from jaxhamel.control._certificate._violation import binding_limits
+from jaxhamel.control._checks._indirect import check_indirect, check_no_control_at_end
+from jaxhamel.control._collocation._collocation import Collocation
+from jaxhamel.control._collocation._points import lagrange
+from jaxhamel.control._collocation._polynomial import PiecewisePolynomial
+from jaxhamel.control._indirect._newton import (
+    assembled,
+    is_finite,
+    least_squares,
+    sizes_of,
+    stepped,
+)
+from jaxhamel.control._indirect._pontryagin import curvature
+from jaxhamel.control._indirect._shooting import (
+    POINTS,
+    Equations,
+    ExtremalNodes,
+    equations,
+    is_free,
+)
+from jaxhamel.control._problem._problem import ControlProblem
+from jaxhamel.control._result import Result, report, report_times
+
+HALVINGS = 8  # of a step that makes the residual no smaller
+
+
+class Indirect(eqx.Module):
+    """Pontryagin's conditions, solved by multiple shooting from the costates of a direct solution.
+
+        H(t, q, u, c, λ) = ½|r|² + g + λ_q·v + λ_u·u̇ ,      ∂H/∂c = 0 ,
+        λ̇_q = −∂H/∂δ_q + ad_vᵀ λ_q ,     λ̇_u = −∂H/∂u ,     λ_N = ∂φ/∂x + (∂C/∂x)ᵀ y ,
+
+    on the nodes of the direct solution, with all derivatives by autodiff and the eighth-order method of Dormand and Prince.
+
+    **Arguments:**
+
+    - `direct`: the `Collocation` whose solution is the start; a converged one is needed.
+    - `tolerance`: for the largest gap between the intervals and the conditions at the end, relative to the size of the
+      costates; at least 1e-5 in single precision.
+    - `max_iterations`: of Newton's method.
+
+    It takes problems without limits that bind, whose H has a strict minimum in the control; conditions at the end may depend
+    on the state and the time. Design parameters keep the values that the direct method finds.
+
+    The result's certificate is that of the direct solution, with `agreement`: the relative difference of both costs, which
+    must be below 1e-8 (1e-3 in single precision).
+
+    Source: Bryson and Ho 1975, ch. 2 and 7.3; Jurdjevic 1997, ch. 12 (costates on Lie groups).
+    """
+
+    direct: Collocation = Collocation()
+    tolerance: float = 1e-11
+    max_iterations: int = eqx.field(static=True, default=30)
+
+    def __check_init__(self) -> None:
+        check_indirect(self)
+
+    def run(self, problem: ControlProblem, progress: Callable[..., Any] | None = None) -> Result:
+        """Solves one problem.
+
+        **Arguments:** `problem`; `progress`: called with a `Progress` after each iteration of either method.
+
+        **Returns:** a `Result` with `costates`. Where the direct method fails, or a limit binds, it is the result of the
+        direct method with a status that says so. **Raises:** `TypeError` for a condition on the control at the end.
+        """
+        _checks.check_outside("problem", problem)
+        check_no_control_at_end(problem)
+        return self.after(self.direct.run(problem, progress), progress)
+
+    def after(self, first: Result, progress: Callable[..., Any] | None = None) -> Result:
+        """Solves from the result of the direct method."""
+        check_no_control_at_end(first.problem)
+        reason = why_not(first)
+        if reason is not None:
+            return first._replace(converged=False, status=reason)
+        search = ExtremalSearch(self, first)
+        ending = search.run(progress)
+        return search.result(ending)
+
+
+def why_not(first: Result) -> str | None:
+    """Why the direct solution cannot be the start; None if it can."""
+    if not first.converged:
+        return f"the direct search did not converge, so that no costates are known: {first.status}"
+    transcription, w, duals = first.optimum
+    limits = binding_limits(transcription, w, duals)
+    if limits:
+        named = ", ".join(f"`{x}`" for x in limits)
+        return f"{named} binds; Indirect takes problems without limits that bind. The result is that of the direct method"
+    least = least_curvature(first)
+    if not least > 0:
+        return (
+            f"the control Hamiltonian has no strict minimum in the control (least curvature {least:.1e}): Indirect needs a "
+            "cost that is strictly convex in each control. The result is that of the direct method"
+        )
+    return None
+
+
+def least_curvature(first: Result) -> float:
+    """The least eigenvalue of ∂²H/∂c² at the nodes."""
+    c = jnp.asarray(first.optimum[1].c)
+    at = first.ts[:-1], *jax.tree.map(lambda x: x[:-1], first.states), c[:, 0], first.costates[:-1]
+    return float(np.min(np.linalg.eigvalsh(np.asarray(_curvatures(first.problem, *at)))))
+
+
+@compiled
+def _curvatures(problem, ts, q, u, c, costates):
+    return jax.vmap(lambda *at: curvature(problem, *at))(ts, q, u, c, costates)
+
+
+def first_nodes(first: Result) -> ExtremalNodes:
+    """The iterate of a direct solution."""
+    transcription, w, duals = first.optimum
+    points, at = (np.asarray(x.points) for x in (transcription.rule, POINTS))
+    c = jnp.einsum("kj,ijm->ikm", jnp.asarray(lagrange(points, at), w.c.dtype), w.c)
+    q, u = first.states
+    return ExtremalNodes(q, u, first.costates, duals.conditions, first.ts[-1], c)
+
+
+class ExtremalSearch(AbstractSearch):
+    """Newton's method with steps that are halved until the residual falls."""
+
+    unit: ClassVar[str] = "step"
+
+    def __init__(self, method: Indirect, first: Result):
+        super().__init__(method.max_iterations)
+        self.first = first
+        self.problem = first.problem
+        self.shares, self.nodes = first.optimum[0].shares, first_nodes(first)
+        least = 1e-13 if self.nodes.u.dtype == jnp.float64 else 1e-5
+        self.tolerance = max(method.tolerance, least)
+        self.sizes = sizes_of(self.nodes, is_free(self.problem))
+        self.found: Equations | None = None
+        self.size = np.inf
+        self.stuck = False
+
+    def advance(self) -> None:
+        if self.found is None:
+            self._evaluate(self.nodes)
+            return
+        residual, matrix = assembled(self.found, self.sizes)
+        step, before = -least_squares(matrix, residual), self.size
+        start = self.nodes
+        for halving in range(HALVINGS):
+            trial = stepped(self.problem.system.space, start, 0.5**halving * step, self.sizes)
+            self._evaluate(trial)
+            if self.size < before:
+                return
+        self.stuck = True
+
+    def _evaluate(self, nodes: ExtremalNodes) -> None:
+        found = equations(self.problem, self.shares, nodes)
+        self.size = self._size_of(found) if is_finite(found) else np.inf
+        self.found = found
+        self.nodes = nodes
+        self.note(
+            cost=float(found.cost), gradient_norm=self.size, violation=self.size, step=0.0,
+        )  # fmt: skip
+
+    def _size_of(self, found: Equations) -> float:
+        """The largest residual relative to the size of the costates."""
+        scale = 1.0 + float(jnp.max(jnp.abs(self.nodes.costates)))
+        parts = [np.max(np.abs(np.asarray(x)), initial=0.0) for x in (found.gaps, found.last)]
+        return float(max(parts)) / scale
+
+    def verdict(self) -> Verdict | None:
+        many = counted(len(self.rows), self.unit)
+        if self.size <= self.tolerance:
+            return Verdict(True, f"converged after {many}")
+        if self.stuck and self.size <= 100 * self.tolerance:
+            return Verdict(True, f"converged to rounding after {many}")
+        if self.stuck:
+            return Verdict(False, f"the gaps of shooting stay at {self.size:.1e} after {many}")
+        return None
+
+    def report(self) -> Progress:
+        row, nan = self.rows[-1], float("nan")
+        return Progress(
+            len(self.rows), row["cost"], nan, row["violation"], nan, True, row["seconds"], self.time_left(),
+        )  # fmt: skip
+
+    def result(self, ending: Verdict) -> Result:
+        """The result at the last iterate, with the agreement of both costs in the certificate."""
+        assert self.found is not None
+        nodes, first = self.nodes, self.first
+        ts = self.problem.ts[0] + self.shares * (nodes.end - self.problem.ts[0])
+        control = PiecewisePolynomial(ts, self.found.c, POINTS.points)
+        cost = float(self.found.cost)
+        result = report(
+            self.problem, control, cost, self.size, self.history, self.began, *ending,
+            report_times(ts),
+        )  # fmt: skip
+        assert first.certificate is not None
+        difference = abs(cost - first.cost) / max(abs(cost), abs(first.cost), 1e-300)
+        return result._replace(
+            ts=ts,
+            states=(nodes.q, nodes.u),
+            costates=nodes.costates,
+            certificate=with_agreement(first.certificate, difference, ending, nodes.u.dtype),
+            optimum=first.optimum,
+            mesh_errors=first.mesh_errors,
+        )

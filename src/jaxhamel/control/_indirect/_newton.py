@@ -1,0 +1,108 @@
+"""Newton's method on the equations of multiple shooting, as one dense system of least squares on the host.
+
+Its least-squares solution of least norm exists where multipliers are not unique as well.
+"""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from jaxhamel._compiled import compiled
+from jaxhamel.control._indirect._shooting import Equations, ExtremalNodes
+from jaxhamel.geometry import AbstractSpace
+
+RANK = 1e-12  # singular values below this share of the largest count as zero
+
+
+class Sizes(NamedTuple):
+    """d states, N intervals, b conditions, and whether the end time is free."""
+
+    d: int
+    N: int
+    b: int
+    free: int
+
+    @property
+    def unknowns(self) -> int:
+        """λ_0, (δx_i, λ_i) of all other nodes, y, T."""
+        return self.d + 2 * self.d * self.N + self.b + self.free
+
+
+def sizes_of(nodes: ExtremalNodes, free: bool) -> Sizes:
+    """The sizes of an iterate."""
+    N, d = nodes.costates.shape[0] - 1, nodes.costates.shape[1]
+    return Sizes(d, N, nodes.y.shape[0], int(free))
+
+
+def assembled(
+    found: Equations, sizes: Sizes
+) -> tuple[Float[np.ndarray, " a"], Float[np.ndarray, "a v"]]:
+    """(residual, matrix)."""
+    d, N, b, free = sizes
+    gaps, by_start, by_others, last, by_last = (np.asarray(x, float) for x in found[:5])
+    matrix = np.zeros((2 * d * N + last.shape[0], sizes.unknowns))
+    column = lambda i: d + 2 * d * (i - 1)  # of δx_i  # noqa: E731
+    for i in range(N):
+        rows = slice(2 * d * i, 2 * d * (i + 1))
+        if i:
+            matrix[rows, column(i) : column(i + 1)] = by_start[i]
+        else:
+            matrix[rows, :d] = by_start[0][:, d:]
+        matrix[rows, column(i + 1) : column(i + 2)] = -np.eye(2 * d)
+        if free:
+            matrix[rows, -1] = by_others[i, :, 0]
+    matrix[2 * d * N :, column(N) : column(N + 1)] = by_last[:, : 2 * d]
+    matrix[2 * d * N :, column(N + 1) : column(N + 1) + b] = by_last[:, 2 * d : 2 * d + b]
+    if free:
+        matrix[2 * d * N :, -1] = by_last[:, -2]
+    return np.concatenate([gaps.ravel(), last]), matrix
+
+
+def by_parameter(found: Equations) -> Float[np.ndarray, " a"]:
+    """The derivative of the residual by the parameter."""
+    gaps, last = np.asarray(found.by_others)[:, :, 1], np.asarray(found.by_last)[:, -1]
+    return np.concatenate([gaps.ravel(), last])
+
+
+def least_squares(
+    matrix: Float[np.ndarray, "a v"], right: Float[np.ndarray, " a"]
+) -> Float[np.ndarray, " v"]:
+    """The solution of least norm."""
+    return np.linalg.lstsq(matrix, right, rcond=RANK)[0]
+
+
+def stepped(
+    space: AbstractSpace, nodes: ExtremalNodes, step: Float[np.ndarray, " v"], sizes: Sizes
+) -> ExtremalNodes:
+    """The iterate after a step."""
+    return _stepped(space, nodes, jnp.asarray(step, nodes.u.dtype), sizes)
+
+
+@compiled
+def _stepped(
+    space: AbstractSpace, nodes: ExtremalNodes, step: jax.Array, sizes: Sizes
+) -> ExtremalNodes:
+    d, N, b, free = sizes
+    n = space.dim
+    change = jnp.concatenate([jnp.zeros(d, step.dtype), step[: d + 2 * d * N]])
+    change = change.reshape(N + 1, 2 * d)
+    move = lambda q, delta: space.normalise(space.retract(q, delta))  # noqa: E731
+    end = nodes.end + step[-1] if free else nodes.end
+    start = d + 2 * d * N
+    return ExtremalNodes(
+        jax.vmap(move)(nodes.q, change[:, :n]),
+        nodes.u + change[:, n:d],
+        nodes.costates + change[:, d:],
+        nodes.y + step[start : start + b],
+        end,
+        nodes.c,
+    )
+
+
+def is_finite(found: Equations) -> bool:
+    """Whether all numbers are."""
+    return all(bool(np.all(np.isfinite(np.asarray(x)))) for x in eqx.filter(found, eqx.is_array))
