@@ -115,20 +115,22 @@ class Transcription(eqx.Module):
         advance = lambda q, xi: space.normalise(space.retract(q, xi))  # noqa: E731
         return jax.vmap(advance)(w.q, w.x[:, :n]), w.x[:, n:]
 
-    def place(self, interval: Interval, share: Scalar, y: Float[Array, " y"]):
-        """(system, t, q, u, control, ξ, h) at a share of an interval."""
+    def place(
+        self, interval: Interval, share: Scalar, y: Float[Array, " y"]
+    ) -> tuple[tuple[Any, ...], Array, Scalar]:
+        """((system, t, q, u, control), ξ, h) at a share of an interval."""
         X, c, p = self.split(y)
         n, space, span = self.system.space.dim, self.system.space, self.span(p)
         system = self.designed(p)
         q = space.retract(interval.q, X[:n])
         t = self.t0 + (interval.start + share * interval.length) * span
-        return system, t, q, X[n:], Constant(c), X[:n], interval.length * span
+        return (system, t, q, X[n:], Constant(c)), X[:n], interval.length * span
 
     def stage(
         self, interval: Interval, share: Scalar, weight: Scalar, y: Float[Array, " y"]
     ) -> tuple[Float[Array, " d"], Scalar]:
         """(h f, h w ½|r|²) at a collocation point."""
-        *at, xi, h = self.place(interval, share, y)
+        at, xi, h = self.place(interval, share, y)
         v, u_dot = motion(*at)
         rate = jnp.concatenate([apply("dexpinv", self.system.space, -xi, v), u_dot])
         r = running_residual(self.costs, *at)
@@ -137,7 +139,7 @@ class Transcription(eqx.Module):
 
     def limit(self, interval: Interval, share: Scalar, y: Float[Array, " y"]) -> Float[Array, " r"]:
         """The functions of all path limits."""
-        *at, _, _ = self.place(interval, share, y)
+        at, _, _ = self.place(interval, share, y)
         parts = [x.residual(*at) for x in self.limits]
         return jnp.concatenate([jnp.zeros(0, y.dtype), *parts])
 

@@ -15,7 +15,6 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.typing import ArrayLike
 from jaxtyping import Float
 
 from jaxhamel import _checks
@@ -68,7 +67,7 @@ class ExtremalBranch(NamedTuple):
 def continuation(
     problem: ControlProblem,
     parameter: Callable[..., Any],
-    to: ArrayLike,
+    to: float,
     method: Indirect | None = None,
     *,
     step: float = 0.1,
@@ -99,7 +98,7 @@ def continuation(
     check_has_start(why_not(first))
     value = jnp.asarray(parameter(problem))
     walk = _Walk(problem, parameter, first.optimum[0].shares, first_nodes(first), value)
-    status = walk.run(float(to), step, longest, points)
+    status = walk.run(to, step, longest, points)
     return walk.branch(status)
 
 

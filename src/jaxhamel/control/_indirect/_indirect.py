@@ -115,8 +115,9 @@ def why_not(first: Result) -> str | None:
 def least_curvature(first: Result) -> float:
     """The least eigenvalue of ∂²H/∂c² at the nodes."""
     c = jnp.asarray(first.optimum[1].c)
-    at = first.ts[:-1], *jax.tree.map(lambda x: x[:-1], first.states), c[:, 0], first.costates[:-1]
-    return float(np.min(np.linalg.eigvalsh(np.asarray(_curvatures(first.problem, *at)))))
+    q, u = jax.tree.map(lambda x: x[:-1], first.states)
+    found = _curvatures(first.problem, first.ts[:-1], q, u, c[:, 0], first.costates[:-1])
+    return float(np.min(np.linalg.eigvalsh(np.asarray(found))))
 
 
 @compiled
