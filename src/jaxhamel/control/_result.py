@@ -27,6 +27,7 @@ class Certificate(NamedTuple):
     - `second_order`: `"strict minimum"`, `"minimum, not isolated"`, `"not a minimum"` or `"undecided"`.
     - `multipliers_unique`: whether the gradients of the active constraints are independent.
     - `words`: all this as sentences, with the name of the worst constraint.
+    - `optima`: (J, number of starts) of the distinct optima from many starts; None for one start.
     - `agreement`: relative difference from the cost of the indirect solution; None where only one method was used.
     """
 
@@ -38,6 +39,7 @@ class Certificate(NamedTuple):
     multipliers_unique: bool
     words: str
     agreement: float | None = None
+    optima: tuple[tuple[float, int], ...] | None = None
 
 
 class Result(NamedTuple):

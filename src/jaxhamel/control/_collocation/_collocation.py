@@ -7,7 +7,7 @@ from typing import Any, cast
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
+from jaxtyping import Array, Float
 
 from jaxhamel import _checks
 from jaxhamel._search._loop import AbstractSearch, Verdict
@@ -28,6 +28,7 @@ from jaxhamel.control._collocation._elastic import (
     least_violations,
     original,
 )
+from jaxhamel.control._collocation._many_starts import ManyStarts
 from jaxhamel.control._collocation._points import rule
 from jaxhamel.control._collocation._polynomial import PiecewisePolynomial
 from jaxhamel.control._collocation._start import (
@@ -45,6 +46,7 @@ from jaxhamel.control._interior_point._interior_point import (
     advance,
     at_nodes,
     start,
+    strong,
 )
 from jaxhamel.control._problem._problem import ControlProblem
 from jaxhamel.control._refinement._error import residual_errors
@@ -103,6 +105,34 @@ class Collocation(eqx.Module):
         _checks.check_outside("problem", problem)
         search = CollocationSearch(self, problem)
         return search.result(search.run(progress))
+
+    def run_many(
+        self,
+        problem: ControlProblem,
+        starts: Float[Array, "S P"],
+        progress: Callable[..., Any] | None = None,
+    ) -> Result:
+        """Solves one problem from many starts at once, each from the motion under its own control.
+
+        **Arguments:** `starts`: free parameters of the problem's curve, one row for each start; `problem`, `progress`
+        as for `run`, with reports on the best start, once it is known.
+
+        **Returns:** the best `Result`; its certificate has the table of distinct optima in `optima`.
+        """
+        _checks.check_outside("problem", problem)
+        search = CollocationSearch(self, problem)
+        given = problem, search.transcription, starts, search.barrier, search.tolerance
+        many = ManyStarts(*given)
+        many.run(self.max_iterations, search.began + self.max_seconds)
+        best = many.best()
+        search.state = strong(best._replace(done=jnp.asarray(False)))
+        result = search.result(search.run(progress))
+        assert result.certificate is not None
+        optima = many.optima()
+        certificate = result.certificate._replace(
+            optima=optima.found, words=f"{result.certificate.words}\n{optima.words}"
+        )
+        return result._replace(certificate=certificate)
 
 
 class CollocationSearch(AbstractSearch):

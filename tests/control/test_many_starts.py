@@ -1,0 +1,41 @@
+"""Collocation from many starts: a wheel that turns to an angle either way, and with more or fewer turns."""
+
+import jax.numpy as jnp
+import numpy as np
+
+import jaxhamel
+from jaxhamel import control
+from jaxhamel.control._collocation._many_starts import optima_of
+from jaxhamel.mechanics import Constant
+
+
+class Wheel(jaxhamel.System):
+    space = jaxhamel.SO2()
+
+    def lagrangian(self, t, q, v):
+        return 0.5 * jnp.sum(v * v)
+
+
+def test_each_number_of_turns_is_an_optimum():
+    """½∫ω² in unit time is ½ (2 + 2π k)² to the angle 2; a start with constant ω ends at the nearest of these."""
+    problem = control.ControlProblem(
+        jaxhamel.Kinematic(Wheel()), jnp.zeros(1), jnp.zeros(0), jnp.array([0.0, 1.0]), Constant(jnp.zeros(1)),
+        (control.ControlEnergy(),), (control.StateAtEnd(q=jnp.full(1, 2.0)),),
+    )  # fmt: skip
+    starts = jnp.array([[2.3], [-4.0], [8.0], [1.0], [-3.9]])
+    result = control.solve_many(problem, starts, control.Collocation(intervals=8, degree=2))
+    assert result.certificate is not None
+    assert result.certificate.holds
+    np.testing.assert_allclose(result.cost, 2.0, rtol=1e-12)
+    costs, counts = zip(*result.certificate.optima, strict=True)
+    exact = [0.5 * (2 + 2 * np.pi * k) ** 2 for k in (0, -1, 1)]
+    np.testing.assert_allclose(costs, exact, rtol=1e-9)
+    assert counts == (2, 2, 1)
+    assert "2 (2×), 9.1738" in result.certificate.words
+
+
+def test_the_table_counts_equal_costs_once():
+    costs = np.array([3.0, 1.0 + 1e-9, np.nan, 1.0, 7.0])
+    table = optima_of(costs, np.array([True, True, False, True, False]))
+    assert table.found == ((1.0, 2), (3.0, 1))
+    assert table.unconverged == 2
