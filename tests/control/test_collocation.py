@@ -1,5 +1,6 @@
 """Collocation, against problems with known optima."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -153,3 +154,19 @@ def test_sensitivity_of_the_optimal_cost():
     np.testing.assert_allclose(by.costs[0].weight, result.cost, rtol=1e-9)
     np.testing.assert_allclose(by.q0, result.costates[0, :1], rtol=1e-9)
     np.testing.assert_allclose(result.costates[0], [-12 * mass**2, -6 * mass**2], rtol=1e-9)
+
+
+def test_derivatives_of_the_optimum_itself():
+    """f(t) = m d (6 − 12 t), x(t) = d (3 t² − 2 t³) and J = 6 m² d² of the cart, by mass and target through the solve."""
+    problem = least_energy(system=Cart(jnp.array(1.3)))
+    result = control.solve(problem, control.Collocation(intervals=3, degree=3))
+
+    def optimum(mass, target):
+        selected = lambda p: (p.system.mass, p.constraints[0].q)  # noqa: E731
+        near = control.neighbouring(eqx.tree_at(selected, problem, (mass, target[None])), result)
+        return jnp.stack([near.control(0.25)[0], near.states[0][1, 0], near.cost])
+
+    by_mass, by_target = jax.jit(jax.jacrev(optimum, (0, 1)))(jnp.array(1.3), jnp.array(1.0))
+    x = 3 / 9 - 2 / 27  # at t = 1/3
+    np.testing.assert_allclose(by_mass, [3.0, 0.0, 12 * 1.3], atol=1e-8)
+    np.testing.assert_allclose(by_target, [3 * 1.3, x, 12 * 1.3**2], atol=1e-8)

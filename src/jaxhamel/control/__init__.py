@@ -33,6 +33,8 @@ from jaxhamel.control._collocation._collocation import Collocation as Collocatio
 from jaxhamel.control._collocation._design import DesignParameter as DesignParameter
 from jaxhamel.control._collocation._limits import FreeEndTime as FreeEndTime
 from jaxhamel.control._collocation._limits import PathLimit as PathLimit
+from jaxhamel.control._collocation._neighbour import NeighbouringOptimum as NeighbouringOptimum
+from jaxhamel.control._collocation._neighbour import neighbouring as neighbouring
 from jaxhamel.control._collocation._polynomial import PiecewisePolynomial as PiecewisePolynomial
 from jaxhamel.control._collocation._scalar_costs import FinalCost as FinalCost
 from jaxhamel.control._collocation._scalar_costs import RunningCost as RunningCost

@@ -45,10 +45,7 @@ def _lagrangian(
 ) -> Scalar:
     """L as a function of the problem; the unknowns stay, but for the initial state."""
     transcription = transcribe(problem, found.rule, found.shares)
-    space = problem.system.space
-    q = _joined(space.normalise(problem.q0), along(w.q, slice(1, None)))
-    first = jnp.concatenate([jnp.zeros(space.dim, w.x.dtype), problem.u0])
-    w = w._replace(q=q, x=jnp.concatenate([first[None], w.x[1:]]))
+    w = begun_at(problem, w)
     cost, residuals = evaluate(transcription, w)
     pairs = (
         (duals.stages, residuals.stages),
@@ -61,6 +58,14 @@ def _lagrangian(
         (-duals.p_high, transcription.p_upper),
     )
     return cost + sum((jnp.sum(a * b) for a, b in pairs), jnp.zeros_like(cost))
+
+
+def begun_at(problem: ControlProblem, w: CollocationPoint) -> CollocationPoint:
+    """An iterate whose first node is the initial state of a problem."""
+    space = problem.system.space
+    q = _joined(space.normalise(problem.q0), along(w.q, slice(1, None)))
+    first = jnp.concatenate([jnp.zeros(space.dim, w.x.dtype), problem.u0])
+    return w._replace(q=q, x=jnp.concatenate([first[None], w.x[1:]]))
 
 
 def _joined(first: Any, others: Any) -> Any:

@@ -1,0 +1,87 @@
+"""The optimum of a problem near a solved one, differentiable by everything that the problem consists of."""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from jaxhamel._typing import Configuration, Scalar
+from jaxhamel.control._checks._collocation import check_has_optimum
+from jaxhamel.control._collocation._polynomial import PiecewisePolynomial
+from jaxhamel.control._collocation._sensitivity import begun_at
+from jaxhamel.control._collocation._start import transcribe
+from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription
+from jaxhamel.control._interior_point._derivatives import Duals, evaluate, parts_of, values_of
+from jaxhamel.control._interior_point._direction import direction
+from jaxhamel.control._interior_point._interior_point import moved
+from jaxhamel.control._problem._problem import ControlProblem
+
+
+class NeighbouringOptimum(NamedTuple):
+    """An optimum to first order.
+
+    J, the times of the mesh, (q, u) there, the control, and the parameters p: the end time where it is free, then those
+    of `DesignParameter`.
+    """
+
+    cost: Scalar
+    ts: Float[Array, " N+1"]
+    states: tuple[Configuration, Float[Array, "N+1 k"]]
+    control: PiecewisePolynomial
+    p: Float[Array, " p"]
+
+
+def neighbouring(problem: ControlProblem, result: Any) -> NeighbouringOptimum:
+    """The optimum of a problem near that of `result`, by one step of Newton's method from it on the same mesh:
+
+        z(p) = z* − K⁻¹ F(z*, p) ,     F(z*, p*) = 0 ,
+
+    so that at p* its derivatives dz/dp = −K⁻¹ ∂F/∂p are those of the optimum (implicit function theorem). It can be called
+    under `jax.jit`, `jax.grad` and `jax.vmap`.
+
+    **Arguments:** `problem`: that of the result with other values; `result`: of `solve` with `Collocation`, converged.
+
+    **Returns:** a `NeighbouringOptimum`. Away from p* its error is of second order.
+
+    **Raises:** `TypeError` for the result of another method. Where a limit begins to bind, or multipliers or the minimum are
+    not unique (see the certificate), the optimum has no such derivative.
+
+    Source: Fiacco 1983, theorem 3.2.2.
+    """
+    check_has_optimum(result)
+    found, w, duals = jax.lax.stop_gradient(result.optimum)
+    transcription = transcribe(problem, found.rule, found.shares)
+    w = begun_at(problem, w)
+    parts = parts_of(transcription, w, duals)
+    _, residuals = values_of(transcription, w, parts)
+    zero = jnp.zeros_like(w.X, shape=())
+    at = (
+        transcription,
+        w,
+        duals,
+        parts,
+        residuals,
+        _barrier_parameter(found, w, duals),
+        zero,
+        zero,
+    )
+    new = moved(w, direction(*at), jnp.ones_like(zero))
+    ts = transcription.times(new.p)
+    control = PiecewisePolynomial(ts, new.c, found.rule.points)
+    cost = evaluate(transcription, new)[0]
+    return NeighbouringOptimum(cost, ts, transcription.states(new), control, new.p)
+
+
+def _barrier_parameter(found: Transcription, w: CollocationPoint, duals: Duals) -> Scalar:
+    """μ: the mean of the products of multipliers and distances from bounds; 0 without bounds."""
+    gaps = (
+        (duals.low, w.slack - found.lower),
+        (duals.high, found.upper - w.slack),
+        (duals.p_low, w.p - found.p_lower),
+        (duals.p_high, found.p_upper - w.p),
+    )
+    known = [(jnp.isfinite(gap) & (gap > 0), z, gap) for z, gap in gaps]
+    total = sum(jnp.sum(jnp.where(ok, z * jnp.where(ok, gap, 0.0), 0.0)) for ok, z, gap in known)
+    count = sum(jnp.sum(ok) for ok, _, _ in known)
+    return jax.lax.stop_gradient(jnp.asarray(total / jnp.maximum(count, 1), w.X.dtype))
