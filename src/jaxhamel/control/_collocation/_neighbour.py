@@ -83,5 +83,5 @@ def _barrier_parameter(found: Transcription, w: CollocationPoint, duals: Duals) 
     )
     known = [(jnp.isfinite(gap) & (gap > 0), z, gap) for z, gap in gaps]
     total = sum(jnp.sum(jnp.where(ok, z * jnp.where(ok, gap, 0.0), 0.0)) for ok, z, gap in known)
-    count = sum(jnp.sum(ok) for ok, _, _ in known)
-    return jax.lax.stop_gradient(jnp.asarray(total / jnp.maximum(count, 1), w.X.dtype))
+    count = sum(jnp.sum(ok.astype(w.X.dtype)) for ok, _, _ in known)
+    return jax.lax.stop_gradient(jnp.asarray(total / jnp.maximum(count, 1.0), w.X.dtype))
