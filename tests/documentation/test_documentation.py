@@ -66,23 +66,61 @@ def test_docstring_examples(path):
     assert failures == 0
 
 
+ANEW = """%reset -f
+import os as _os
+import jax as _jax
+import matplotlib as _matplotlib
+_os.chdir({folder!r})
+_jax.config.update("jax_enable_x64", False)
+_matplotlib.rcdefaults()
+"""  # the state in which a notebook finds a new kernel
+
+
+@pytest.fixture(scope="module")
+def kernel():
+    """One process for all notebooks: most of the time of a short one is the start of its own."""
+    os.environ.setdefault("PYDEVD_DISABLE_FILE_VALIDATION", "1")
+    client = nbclient.NotebookClient(
+        nbformat.v4.new_notebook(),
+        timeout=300,
+        extra_arguments=[
+            f"--IPKernelApp.exec_lines=import gc; gc.set_threshold{gc.get_threshold()}"
+        ],
+    )
+    with client.setup_kernel():
+        yield client
+
+
+def run_notebook(kernel, notebook, folder) -> None:
+    """Every cell in order, in an empty namespace with JAX's own precision."""
+    first = nbformat.v4.new_code_cell(ANEW.format(folder=str(folder)))
+    notebook.cells.insert(0, first)
+    kernel.nb = notebook
+    kernel.reset_execution_trackers()
+    for index, cell in enumerate(notebook.cells):
+        kernel.execute_cell(cell, index)
+
+
 @pytest.mark.parametrize("path", sorted((ROOT / "notebooks").glob("*.ipynb")), ids=lambda p: p.stem)
-def test_notebook_runs(path, tmp_path):
+def test_notebook_runs(path, kernel, tmp_path):
     """Each notebook runs from top to bottom, is stored with outputs and stays under 1 MB."""
     assert path.stat().st_size < 1_000_000
     notebook = nbformat.read(path, as_version=4)
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
     assert all(cell.execution_count for cell in code), "run the notebook before committing it"
     assert not any(output.output_type == "error" for cell in code for output in cell.outputs)
-    os.environ.setdefault("PYDEVD_DISABLE_FILE_VALIDATION", "1")
-    nbclient.NotebookClient(
-        notebook,
-        timeout=300,
-        resources={"metadata": {"path": tmp_path}},
-        extra_arguments=[
-            f"--IPKernelApp.exec_lines=import gc; gc.set_threshold{gc.get_threshold()}"
-        ],
-    ).execute()
+    run_notebook(kernel, notebook, tmp_path)
+
+
+def test_a_notebook_begins_with_nothing_of_the_one_before(kernel, tmp_path):
+    """Neither its names nor its precision; and a cell that fails is seen."""
+    cell, new = nbformat.v4.new_code_cell, nbformat.v4.new_notebook
+    before = cell("import jax; x = 1; jax.config.update('jax_enable_x64', True)")
+    after = cell("import jax; assert 'x' not in dir() and not jax.config.jax_enable_x64")
+    run_notebook(kernel, new(cells=[before]), tmp_path)
+    run_notebook(kernel, new(cells=[after]), tmp_path)
+    with pytest.raises(nbclient.exceptions.CellExecutionError, match="x"):
+        run_notebook(kernel, new(cells=[cell("x")]), tmp_path)
 
 
 def test_output_comparison_can_fail():
