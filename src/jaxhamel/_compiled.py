@@ -47,9 +47,12 @@ def compiled(f: Callable[P, T], **options: Any) -> Callable[P, T]:
     def call(*args: P.args, **kwargs: P.kwargs) -> T:
         leaves, structure = jax.tree.flatten((args, kwargs))
         others = [i for i, x in enumerate(leaves) if not isinstance(x, _NUMBERS)]
-        if not others and is_ours and _is_plain(structure):
-            return shared(*args, **kwargs)
-        return programs.run(leaves, structure, others)
+        # JAX knows its traces by the mesh, too, and takes no mesh for another than the empty one, under which it lowers:
+        # programs that are looked at before they are lowered (`lanes`, `AutoAdjoint`) would be traced once more.
+        with jax.sharding.use_abstract_mesh(jax.sharding.get_abstract_mesh()):
+            if not others and is_ours and _is_plain(structure):
+                return shared(*args, **kwargs)
+            return programs.run(leaves, structure, others)
 
     _ALL[call] = programs
     return cast(Callable[P, T], call)

@@ -13,6 +13,7 @@ import jaxhamel as jh
 from jaxhamel import _compiled
 from jaxhamel._compiled import compiled
 from jaxhamel._content import NoContent, Walk, content, remembered
+from jaxhamel._lanes._derivatives._own_derivative import own_derivative
 
 GAIN = {"k": 1.0}
 LEVEL = 1.0
@@ -129,6 +130,24 @@ def test_a_function_changed_by_tracing_is_looked_at_again():
 
 def made(k):
     return lambda t: k * t
+
+
+def test_a_program_that_is_looked_at_before_it_is_lowered_is_traced_once():
+    """JAX lowers under an empty mesh, and would not find what was traced under none."""
+    traces = []
+
+    @jax.jit
+    def inner(x):
+        traces.append(x)
+        return jnp.sin(x)
+
+    @compiled
+    def outer(x):
+        return own_derivative(inside, no_rule, [x], jax.eval_shape(inside, x))
+
+    inside, no_rule = lambda x: [inner(x)], lambda *_: ([], [])
+    np.testing.assert_allclose(outer(0.5)[0], math.sin(0.5), rtol=1e-15)
+    assert len(traces) == 1
 
 
 def test_equal_content():
