@@ -101,17 +101,6 @@ def run_notebook(kernel, notebook, folder) -> None:
         kernel.execute_cell(cell, index)
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "notebooks").glob("*.ipynb")), ids=lambda p: p.stem)
-def test_notebook_runs(path, kernel, tmp_path):
-    """Each notebook runs from top to bottom, is stored with outputs and stays under 1 MB."""
-    assert path.stat().st_size < 1_000_000
-    notebook = nbformat.read(path, as_version=4)
-    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
-    assert all(cell.execution_count for cell in code), "run the notebook before committing it"
-    assert not any(output.output_type == "error" for cell in code for output in cell.outputs)
-    run_notebook(kernel, notebook, tmp_path)
-
-
 def test_a_notebook_begins_with_nothing_of_the_one_before(kernel, tmp_path):
     """Neither its names nor its precision; and a cell that fails is seen."""
     cell, new = nbformat.v4.new_code_cell, nbformat.v4.new_notebook
@@ -121,6 +110,17 @@ def test_a_notebook_begins_with_nothing_of_the_one_before(kernel, tmp_path):
     run_notebook(kernel, new(cells=[after]), tmp_path)
     with pytest.raises(nbclient.exceptions.CellExecutionError, match="x"):
         run_notebook(kernel, new(cells=[cell("x")]), tmp_path)
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "notebooks").glob("*.ipynb")), ids=lambda p: p.stem)
+def test_notebook_runs(path, kernel, tmp_path):
+    """Each notebook runs from top to bottom, is stored with outputs and stays under 1 MB."""
+    assert path.stat().st_size < 1_000_000
+    notebook = nbformat.read(path, as_version=4)
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    assert all(cell.execution_count for cell in code), "run the notebook before committing it"
+    assert not any(output.output_type == "error" for cell in code for output in cell.outputs)
+    run_notebook(kernel, notebook, tmp_path)
 
 
 def test_output_comparison_can_fail():
