@@ -1,10 +1,12 @@
 """Figures: what they plot is what they were given, and pyplot never hears of them."""
 
+import io
 import sys
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from jaxhamel.viz import (
     angles_figure,
@@ -19,7 +21,7 @@ from jaxhamel.viz import (
     save,
     snapshot,
 )
-from jaxhamel.viz._figures import _room_for_zero, settle
+from jaxhamel.viz._figures import _room_for_zero, canvas, settle
 from tests.viz.motions import figure_eight_motion
 
 TS = np.linspace(0.0, 4.0, 50)
@@ -133,6 +135,19 @@ def test_a_settled_figure_stays_as_it_was_laid_out():
     laid_out.draw_without_rendering()
     assert settled.axes[0].get_position().bounds == wanted
     assert laid_out.axes[0].get_position().bounds != wanted
+
+
+def test_a_settled_figure_is_drawn_once_for_each_file(monkeypatch):
+    """And is the picture of a plain figure of matplotlib with the same layout."""
+    draws, draw = [], Figure.draw
+    monkeypatch.setattr(Figure, "draw", lambda *given: draws.append(given) or draw(*given))
+    files = []
+    for figure in (canvas(), Figure(figsize=(6.4, 3.7), layout="constrained")):
+        figure.subplots().plot(TS, TS**2)
+        files.append(io.BytesIO())
+        save(figure, files[-1], dpi=60)
+    assert len(draws) == 1 + 2
+    assert files[0].getvalue() == files[1].getvalue()
 
 
 def test_style_of_the_reader_is_left_alone():
