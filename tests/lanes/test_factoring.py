@@ -27,6 +27,9 @@ CASES = {
         9,
     ),
     "no common factor": (lambda a, b, c, d, *_: a * b + c * d, 2, 1),
+    "a square's derivative": (lambda a, b, *_: (a + a) * 3.0 + b, 1, 1),
+    "constants meet": (lambda a, b, *_: 0.5 * (3.0 * (a + a)) + b, 1, 1),
+    "constants add up": (lambda a, b, *_: 2.0 * (5.0 * a) + b + 7.0 * a, 1, 1),
     "shared product stays": (lambda a, b, c, *_: (a * b + a * c, a * b), 2, 1),
     "shared sum stays": (lambda a, b, c, d, *_: (a * d + (a * b + c), a * b + c), 2, 2),
 }
@@ -52,6 +55,30 @@ def test_derivatives_of_all():
 
     total = lambda t: jax.jit(jax.grad(lambda x: jnp.sum(jnp.sin(t(every)(x)))))(X)  # noqa: E731
     np.testing.assert_allclose(total(lanes), total(jax.vmap), rtol=1e-11, atol=1e-13)
+
+
+def test_lane_independent_factors_are_collected():
+    """Σ_k m_k a_k (b_k x) + y costs each lane one product, and is what the sum in this order is."""
+
+    def f(x, y, m, a, b):
+        return sum(m[k] * (a[k] * (b[k] * x)) for k in range(4)) + y * x
+
+    shared = X[:3, :4]
+    closed = jax.make_jaxpr(f)(X[0, 0], X[0, 1], *shared)
+    graph = (program := scalarise(closed, [True, True, False, False, False])).graph
+    own = [graph.nodes[i] for i in graph.needed(program.outputs[0].ravel().tolist())]
+    names = [n.primitive.name for n in own if n.primitive is not None and n.batched]
+    assert sorted(names) == ["add", "mul"]  # (Σ m a b + y) x
+    together = lambda t: t(lambda x, y: f(x, y, *shared))  # noqa: E731
+    both = [jax.jit(together(t))(X[:, 0], X[:, 1]) for t in (lanes, jax.vmap)]
+    np.testing.assert_allclose(*both, rtol=1e-13)
+
+
+def test_constants_whose_product_overflows_stay_apart():
+    for constant, products in ((1e200, 4), (1e100, 2)):
+        f = lambda x, c=constant: (c * (c * x), x / c * (1 / c) * (1 / c))  # noqa: E731
+        program = scalarise(jax.make_jaxpr(f)(X[0, 0]), [True])
+        assert program.operations()["mul"] == products
 
 
 def test_whole_numbers_are_left_alone():

@@ -3,9 +3,13 @@
 Autodiff writes Ω × ṡ + Ω × V, with twelve products for each mass, where a person writes Ω × (ṡ + V) with six. Only
 products and partial sums that nothing else uses are rewritten, so that no operation is added. In a sum with a common
 factor the order of the terms changes, and with it the rounding; other sums stay unchanged.
+
+A factor may stand deeper if all others are the same in all lanes:  a (b x) + c (d x)  =  (a b + c d) x . The mass matrix
+Σ_k m_k a_ki a_kj cos q_i cos q_j of points then costs each lane two products, however many points there are.
 """
 
 from collections import Counter
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -95,7 +99,35 @@ class _Rewriting:
             else:
                 x, y = (self.place[k] for k in self.old.nodes[j].operands)
                 terms.append((sign, (x, y)))
-        return terms
+        return self._flattened(terms, self.old.nodes[i].dtype)
+
+    def _flattened(self, terms: list[Term], dtype) -> list[Term]:
+        """The terms, with a (b x) as (a b) x where several have the same x and all other factors are lane-independent."""
+        split = [self._split(factors) for _, factors in terms]
+        uses = Counter(x for x, _ in split)
+        return [
+            (sign, (self._product_of(shared, dtype), x))
+            if uses[x] > 1 < len(shared)
+            else (sign, factors)
+            for (sign, factors), (x, shared) in zip(terms, split, strict=True)
+        ]
+
+    def _split(self, factors: tuple[int, ...]) -> tuple[int, list[int]]:
+        """x and the lane-independent factors of a product a (b (c x)); x is −1 if there is none."""
+        shared, nodes = [], self.new.nodes
+        while len(factors) == 2:
+            a, x = sorted(factors, key=lambda k: nodes[k].batched)
+            if nodes[a].batched or not nodes[x].batched:
+                break
+            shared.append(a)
+            node = nodes[x]
+            if node.primitive is not lax.mul_p or all(nodes[k].batched for k in node.operands):
+                return x, shared
+            factors = node.operands
+        return -1, []
+
+    def _product_of(self, factors: list[int], dtype) -> int:
+        return reduce(lambda x, y: self._apply(lax.mul_p, (x, y), dtype), factors)
 
     def _summands(self, i: int, sign: int) -> list[tuple[int, int]]:
         """The operands of a sum, each with its sign."""

@@ -1,7 +1,7 @@
-"""Folds constants, and simplifies 0·x, 1·x, x + 0, 0/x and −(−x).
+"""Folds constants, and simplifies 0·x, 1·x, x + 0, 0/x, −(−x), x + x = 2 x and a (b x) = (a b) x with constants a and b.
 
 The results are those of exact arithmetic for finite x, with x ≠ 0 in 0/x. If x is infinite or NaN, 0·x and 0/x become 0
-instead of NaN; −0 + 0 stays −0. No other simplification changes the rounding: sums keep their order.
+instead of NaN; −0 + 0 stays −0. Only the product of two constants changes the rounding: sums keep their order.
 """
 
 from collections.abc import Callable
@@ -64,7 +64,27 @@ def multiply(graph, operands, dtype, params):
         if positive is not None:  # −x·y = −(x·y): the graph may have the product already
             product = graph.apply(lax.mul_p, (positive, y), dtype, params)
             return _negative(graph, product, dtype)
+    return _of_constants(graph, operands, dtype, params)
+
+
+def _of_constants(graph, operands, dtype, params):
+    """a (b x) = (a b) x for constants a and b whose product neither overflows nor underflows."""
+    for first, y in (operands, operands[::-1]):
+        a, product = graph.value(first), graph.nodes[y]
+        if a is None or product.primitive is not lax.mul_p:
+            continue
+        for second, x in (product.operands, product.operands[::-1]):
+            b = graph.value(second)
+            if b is not None and _is_normal(a, b, dtype):
+                return graph.apply(lax.mul_p, (graph.constant(a * b), x), dtype, params)
     return None
+
+
+def _is_normal(a, b, dtype) -> bool:
+    if not np.issubdtype(dtype, np.floating):
+        return False
+    with np.errstate(all="ignore"):
+        return bool(np.finfo(dtype).tiny <= np.abs(a * b) <= np.finfo(dtype).max)
 
 
 def add(graph, operands, dtype, params):
@@ -74,6 +94,9 @@ def add(graph, operands, dtype, params):
         positive = graph.negated(x)
         if positive is not None:
             return graph.apply(lax.sub_p, (y, positive), dtype)
+    x, y = operands
+    if x == y and np.issubdtype(dtype, np.floating):  # the derivative of x² by JAX is x + x
+        return graph.apply(lax.mul_p, (graph.constant(np.asarray(2, dtype)), x), dtype)
     return None
 
 
