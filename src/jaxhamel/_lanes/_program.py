@@ -101,20 +101,26 @@ def scalarise(
 
 
 def _factored(program: Program, whole: bool) -> Program:
+    shorter = _with_factors(program, collect=True)
+    if whole or shorter.graph.blocks or shorter.length() <= LONGEST_PROGRAM:
+        return shorter
+    # cut into loops, which would have to pass lane-independent sums over all masses on to each other
+    return min(_with_factors(program, collect=False), program, key=_cost)
+
+
+def _with_factors(program: Program, collect: bool) -> Program:
+    """The program with common factors taken out of sums (`_factoring`)."""
     blocks = needed_blocks(program.graph, program.outputs)
     results = [nodes for each in blocks for nodes in each.results]
     operands = [nodes for each in blocks for nodes in each.operands]
     starts, ends = _numbers([*program.inputs, *results]), _numbers([*program.outputs, *operands])
-    graph, place = factored(program.graph, starts, ends)
+    graph, place = factored(program.graph, starts, ends, collect)
     moved = lambda nodes: np.array(  # noqa: E731
         [place[i] for i in nodes.ravel().tolist()], dtype=int
     ).reshape(nodes.shape)
     graph.entries = {place[i]: k for i, k in program.graph.entries.items() if i in place}
     graph.blocks = [each.moved(moved) for each in blocks]
-    shorter = Program(graph, [*map(moved, program.inputs)], [*map(moved, program.outputs)])
-    if whole or blocks or shorter.length() <= LONGEST_PROGRAM:
-        return shorter
-    return min(shorter, program, key=_cost)
+    return Program(graph, [*map(moved, program.inputs)], [*map(moved, program.outputs)])
 
 
 def _numbers(arrays: list[Nodes]) -> list[int]:

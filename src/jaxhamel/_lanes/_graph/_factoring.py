@@ -22,14 +22,19 @@ from jaxhamel._lanes._graph._graph import Graph
 Term = tuple[int, tuple[int, ...]]
 
 
-def factored(graph: Graph, inputs: list[int], ends: list[int]) -> tuple[Graph, dict[int, int]]:
-    """The same program with fewer operations, and the places of the old nodes in the new graph."""
-    return _Rewriting(graph, ends).run(inputs)
+def factored(
+    graph: Graph, inputs: list[int], ends: list[int], collect: bool = True
+) -> tuple[Graph, dict[int, int]]:
+    """The same program with fewer operations, and the places of the old nodes in the new graph.
+
+    `collect`: lane-independent factors inside of nested products as well.
+    """
+    return _Rewriting(graph, ends, collect).run(inputs)
 
 
 class _Rewriting:
-    def __init__(self, graph: Graph, ends: list[int]):
-        self.old, self.new = graph, Graph()
+    def __init__(self, graph: Graph, ends: list[int], collect: bool):
+        self.old, self.new, self.collect = graph, Graph(), collect
         self.needed = graph.needed(ends)
         self.place: dict[int, int] = {}
         self.inner = self._inner(Counter(ends))
@@ -99,9 +104,9 @@ class _Rewriting:
             else:
                 x, y = (self.place[k] for k in self.old.nodes[j].operands)
                 terms.append((sign, (x, y)))
-        return self._flattened(terms, self.old.nodes[i].dtype)
+        return self._collected(terms, self.old.nodes[i].dtype) if self.collect else terms
 
-    def _flattened(self, terms: list[Term], dtype) -> list[Term]:
+    def _collected(self, terms: list[Term], dtype) -> list[Term]:
         """The terms, with a (b x) as (a b) x where several have the same x and all other factors are lane-independent."""
         split = [self._split(factors) for _, factors in terms]
         uses = Counter(x for x, _ in split)
