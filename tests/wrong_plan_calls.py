@@ -5,7 +5,7 @@ from typing import Any
 import jax.numpy as jnp
 
 from jaxhamel import control, mechanics
-from jaxhamel.control._collocation._collocation import _Search
+from jaxhamel.control._collocation._collocation import CollocationSearch
 from tests.control.cart import Cart
 from tests.wrong_loop_calls import FUNCTIONS, MATRICES
 
@@ -19,7 +19,7 @@ def _begun(*constraints: Any, costs: Any = (), **changes: Any) -> Any:
         "curve": mechanics.Constant(jnp.zeros(1)), "costs": (control.ControlEnergy(1.0), *costs),
         "constraints": (control.StateAtEnd(q=[1.0]), *constraints),
     }  # fmt: skip
-    return _Search(METHOD, control.ControlProblem(**(problem | changes)))
+    return CollocationSearch(METHOD, control.ControlProblem(**(problem | changes)))
 
 
 def plan_calls(objects: tuple[str, ...], real: tuple[str, ...], positive: tuple[str, ...]) -> Any:
