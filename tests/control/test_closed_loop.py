@@ -9,6 +9,7 @@ from scipy.integrate import simpson, solve_ivp
 
 from jaxhamel import Feedback, Kinematic, MovingParts, simulate
 from jaxhamel.control import Held, Sampled, Sensors, closed_loop, regulate
+from jaxhamel.ensemble import rollout
 from jaxhamel.mechanics import ZeroMomentum
 from jaxhamel.systems import KnifeEdge
 from tests.control.cart import Cart
@@ -308,3 +309,37 @@ def test_jit_and_values():
         exact = recursion(np.array(gains), 0, np.inf, np.inf)[0][-1, :1]
         np.testing.assert_allclose(end(jnp.array(gains), jnp.array(PERIOD)), exact, atol=1e-12)
     assert len(traced) == 1
+
+
+def test_a_regulator_in_an_ensemble():
+    """Its tables stay arrays: lanes warn of nothing, and give the motion of each member alone, with its gradient."""
+    ts = jnp.linspace(0.0, 2.0, 601)
+    law = regulate(
+        CART, ts, jnp.sin(ts)[:, None], jnp.cos(ts)[:, None], lambda t: -jnp.sin(t)[None], **COSTS
+    )
+    starts = jnp.array([[0.3], [-0.1], [0.0]])
+    axes, until = (None, 0, None, None), jnp.array([0.0, 0.5, 1.9])
+    q, _ = rollout(CART, starts, U0, until, Feedback(law), dt=0.01, in_axes=axes)
+    alone = simulate(CART, starts[1], U0, until, Feedback(law), rtol=1e-9, atol=1e-11)
+    np.testing.assert_allclose(q[1], alone.q, atol=1e-7)
+    end = lambda q0: rollout(CART, q0, U0, until, Feedback(law), dt=0.01, in_axes=axes)[0][:, -1, 0]  # noqa: E731
+    step = 1e-6 * jnp.ones((3, 1))
+    slope = (end(starts + step) - end(starts - step)) / 2e-6
+    np.testing.assert_allclose(
+        jax.grad(lambda q0: jnp.sum(end(q0)))(starts)[:, 0], slope, atol=1e-7
+    )
+
+
+def test_moving_parts_with_masses_of_each_member():
+    """Its space has one angle for each mass, not for each member."""
+    ball = two_mass_ball()
+    masses = jnp.stack([ball.masses, 1.3 * ball.masses])
+    system = eqx.tree_at(lambda s: s.system.masses, MOVED, masses)
+    none = jax.tree.map(lambda x: None, MOVED)
+    axes = eqx.tree_at(lambda s: s.system.masses, none, 0, is_leaf=lambda x: x is None)
+    start = MOVED.state(START, jnp.zeros(3), jnp.zeros(2), jnp.ones(2))
+    ts, control = jnp.array([0.0, 0.2]), jnp.array([1.0, -1.0])
+    found = rollout(system, *start, ts, control, dt=0.02, in_axes=(axes, None, None, None))
+    one = eqx.tree_at(lambda s: s.system.masses, MOVED, masses[1])
+    alone = simulate(one, *start, ts, control, rtol=1e-9, atol=1e-11)
+    np.testing.assert_allclose(found[1][1], alone.u, atol=1e-6)

@@ -4,18 +4,24 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
+import numpy as np
 
 from jaxhamel._lanes._graph._nodes import Unsupported
+from jaxhamel._lanes._look_ups import divided
 from jaxhamel._lanes._program import Program, scalarise
 from jaxhamel._lanes._transform import traced
 
 
 class Written(NamedTuple):
-    """A program with the nodes of its arguments and results, one list for each leaf, one node for each number."""
+    """A program with the nodes of its arguments and results, one list for each leaf, one node for each number.
+
+    The list of a leaf that nothing but look-ups reads is empty; `look_ups`: how many numbers these give.
+    """
 
     program: Program
     arguments: list[list[int]]
     results: list[list[int]]
+    look_ups: int
 
     def needed(self, results: Sequence[int]) -> set[int]:
         """The nodes that these results depend on."""
@@ -35,14 +41,20 @@ def written(f: Callable, batched: Sequence[bool], *arguments: Any) -> Written | 
         return jax.tree.leaves(f(*jax.tree.unflatten(structure, entries)))
 
     closed, varies, _ = traced(flat, varies, leaves)
+    parts = divided(closed, varies)
+    rest, flags = (closed, varies) if parts is None else (parts.rest, parts.flags(varies))
     try:
-        program = scalarise(closed, varies)
+        program = scalarise(rest, flags)
     except Unsupported:
         return None
-    given = program.inputs[len(varies) - len(leaves) :]  # captured values come first
-    return Written(
-        program, *([x.ravel().tolist() for x in nodes] for nodes in (given, program.outputs))
-    )
+    places = list(range(len(varies))) if parts is None else parts.kept
+    known = dict(zip(places, program.inputs, strict=False))
+    made = sum(x.size for x in program.inputs[len(places) :])
+    none = np.zeros(0, int)
+    captured = len(varies) - len(leaves)
+    given = [known.get(i, none) for i in range(captured, len(varies))]
+    arguments, results = ([x.ravel().tolist() for x in nodes] for nodes in (given, program.outputs))
+    return Written(program, arguments, results, made)
 
 
 def operations(f: Callable, batched: Sequence[bool], *arguments: Any) -> int:

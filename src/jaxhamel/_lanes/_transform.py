@@ -21,6 +21,7 @@ from jaxhamel._lanes._blocks import LaneArray, run_in_parts
 from jaxhamel._lanes._derivatives._derivatives import with_derivative
 from jaxhamel._lanes._described import is_described
 from jaxhamel._lanes._graph._nodes import Unsupported
+from jaxhamel._lanes._look_ups import divided
 from jaxhamel._lanes._program import Program, scalarise
 from jaxhamel._lanes._xla_cpu._one_kernel import as_one_kernel
 from jaxhamel._lanes._xla_cpu._one_loop import in_one_kernel
@@ -122,6 +123,11 @@ def traced(function: Callable, batched: list[bool], values: list):
 def run_traced(
     closed: ClosedJaxpr, batched: list[bool], values: list, size: int, quiet: bool
 ) -> list:
+    parts = None if is_described() else divided(closed, batched)
+    if parts is not None:
+        found = parts.looked_up(values, batched, size)
+        values = [values[i] for i in parts.kept] + found
+        closed, batched = parts.rest, parts.flags(batched)
     evaluate = partial(_evaluate, closed, batched, size, quiet)
     evaluate = with_derivative(partial(run, quiet=quiet), evaluate, closed, batched, size)
     return list(evaluate(*values))

@@ -112,7 +112,7 @@ def mechanical(
     """The layout of a state (q, u), and its motion; `method` is a method on groups, which has its own step, or None."""
     first = jax.vmap(lambda own: members.with_own(own)[1:3])(members.own)
     state, own = ColumnLayout.of(first), ColumnLayout.of(members.own)
-    field, space = VectorField(route), members.with_own(members.own)[0].space
+    field, space = VectorField(route), members.space
     shared, fixed = members.shared
 
     def at(mine, shared) -> tuple[Any, Callable[..., Any]]:

@@ -44,7 +44,7 @@ def _is_explicit(solver: Any, members: Members) -> bool:
         return True
     if not isinstance(solver, LieGroup | CommutatorFree2 | CommutatorFree4):
         return False
-    space = members.with_own(members.own)[0].space
+    space = members.space
     same = jax.tree.structure(solver.space) == jax.tree.structure(space)
     return solver.space is None or (same and not jax.tree.leaves(space))
 
@@ -64,8 +64,7 @@ def in_equal_steps(
     route: str | None = None,
 ) -> Trajectory:
     """Computes the same `Trajectory` as `jax.vmap` of `jaxhamel.simulate`, up to the last of `ts` that was reached."""
-    space = members.with_own(members.own)[0].space
-    method = method_on(space, diffrax.Tsit5() if solver is None else solver)
+    method = method_on(members.space, diffrax.Tsit5() if solver is None else solver)
     plan = Plan.of(ts, dt, method, None, None)
     taken = np.cumsum([0, *plan.counts])
     with warnings.catch_warnings():  # the user did not ask for lanes: `vmap` replaces them silently
@@ -99,7 +98,7 @@ def takes_adaptive_steps(members: Members, ts: ArrayLike, options: dict[str, Any
     """Whether lanes can compute these steps: adaptive, by an explicit Runge-Kutta pair, without further options."""
     given = {name for name, value in options.items() if value is not None}
     solver = options.get("solver")
-    space = members.with_own(members.own)[0].space
+    space = members.space
     return (
         given <= _OPTIONS
         and (solver is None or is_embedded_pair(solver))

@@ -22,6 +22,7 @@ from jaxhamel._lanes._graph._elimination import transposed
 from jaxhamel._lanes._graph._factoring import factored
 from jaxhamel._lanes._graph._graph import Graph
 from jaxhamel._lanes._graph._nodes import Nodes, Unsupported
+from jaxhamel._lanes._look_ups import divided
 from jaxhamel._lanes._own_primitive import batch_size, own_primitive
 
 
@@ -38,10 +39,31 @@ def pullback(function: Callable, x: Any, bars: Any) -> Any:
         invars=[*closed.jaxpr.constvars, *closed.jaxpr.invars],
         debug_info=closed.jaxpr.debug_info._replace(arg_names=None),
     )
-    given = [*closed.consts, *leaves, *jax.tree.leaves(bars)]
-    fixed = len(closed.consts)
-    out = _pullback_p.bind(*given, closed=ClosedJaxpr(jaxpr, ()), fixed=fixed)
+    known, closed = _looked_up(ClosedJaxpr(jaxpr, ()), list(closed.consts))
+    given = [*known, *leaves, *jax.tree.leaves(bars)]
+    out = _pullback_p.bind(*given, closed=closed, fixed=len(known))
     return jax.tree.unflatten(structure, out)
+
+
+def _looked_up(closed: ClosedJaxpr, known: list[Any]) -> tuple[list[Any], ClosedJaxpr]:
+    """Reads large tables ahead of the primitive, so that the surrounding lanes find them (`_look_ups`), at positions that
+    do not depend on x."""
+    first = len(known)
+    parts = divided(closed, [i >= first for i in range(len(closed.in_avals))])
+    if parts is None or parts.of_lanes:
+        return known, closed
+    made, kept = parts.looked_up(known, [], 0), [i for i in parts.kept if i < first]
+
+    def rest(*values):
+        read = dict(zip(kept, values, strict=False))
+        own = values[len(kept) + len(made) :]
+        read.update(enumerate(own, first))
+        return jaxpr_as_fun(parts.rest)(
+            *(read[i] for i in parts.kept), *values[len(kept) :][: len(made)]
+        )
+
+    known = [known[i] for i in kept] + made
+    return known, jax.make_jaxpr(rest)(*known, *closed.in_avals[first:])
 
 
 def _plain(*values, closed, fixed):

@@ -40,6 +40,7 @@ _FUNCTION = 100
 
 # The length of a sine or cosine; those of the same argument share the argument's reduction.
 _SINE = 30
+_ARCTANGENT = 40
 
 # Those without a GPU instruction are the primitives that JAX does not lower to Triton (0.10.1 and 0.10.2). `lt_to` and
 # `le_to` are total-order comparisons, with −0 below 0 and NaN above all (`jnp.searchsorted`, `jnp.interp`). With their
@@ -55,7 +56,7 @@ ELEMENTWISE: dict[str, Primitive] = {
     "asin": _of(),
     "asinh": _of(),
     "atan": _of(),
-    "atan2": _of(repeated=_FUNCTION),
+    "atan2": _of(length=_ARCTANGENT, repeated=_FUNCTION),
     "atanh": _of(),
     "bitcast_convert_type": _of(gpu_kernel=False),
     "cbrt": _of(),

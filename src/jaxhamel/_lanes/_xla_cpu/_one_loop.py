@@ -131,8 +131,39 @@ def _run(graph, parts: Split, values: dict[int, Any], size: int) -> dict[int, An
     some = {graph.nodes[i].dtype: values[i] for i in own}
     spare = lambda dtype: some[dtype] if dtype in some else jnp.zeros(size, dtype)  # noqa: E731
     operands = [spare(s.dtype) if s.own is None else values[s.own] for s in slots]
-    out = lax.reduce_window(tuple(operands), initial, body, (1,), (1,), "VALID")
-    return {slot.result: x for slot, x in zip(slots, out, strict=True) if slot.result is not None}
+    window = lambda xs: lax.reduce_window(tuple(xs), initial, body, (1,), (1,), "VALID")  # noqa: E731
+    wanted = [i for i, slot in enumerate(slots) if slot.result is not None]
+    block = _block(slots, size)
+    out = window(operands) if block >= size else _in_blocks(window, operands, wanted, block)
+    found = out if block >= size else dict(zip(wanted, out, strict=True))
+    return {slots[i].result: found[i] for i in wanted}
+
+
+# A slot without an input or a result still reads and writes a vector. Loops with more than this many bytes of such vectors
+# run block by block, with vectors of `BLOCK` bytes altogether that stay in the cache (docs/performance.md#blocks-of-lanes).
+IDLE, BLOCK = 2**23, 2**20
+
+
+def _block(slots: list["_Slot"], size: int) -> int:
+    """The number of lanes that a loop computes at a time."""
+    idle = sum(slot.dtype.itemsize * (slot.result is None) for slot in slots)
+    if idle * size <= IDLE or jax.device_count() > 1:
+        return size
+    return max(64, BLOCK // sum(slot.dtype.itemsize for slot in slots) // 64 * 64)
+
+
+def _in_blocks(window: Callable, operands: list, wanted: list[int], block: int) -> list:
+    """The wanted results of a loop, block by block; the last block ends with the last lane."""
+    size = operands[0].shape[0]
+
+    def turn(i, found):
+        start = jnp.minimum(i * block, size - block)
+        out = window([lax.dynamic_slice(x, (start,), (block,)) for x in operands])
+        pairs = zip(found, wanted, strict=True)
+        return [lax.dynamic_update_slice(x, out[j], (start,)) for x, j in pairs]
+
+    empty = [jnp.zeros(size, operands[j].dtype) for j in wanted]
+    return lax.fori_loop(0, -(-size // block), turn, empty)
 
 
 def _in_two_tasks(graph, inside: list[int], slots: list["_Slot"], size: int) -> list["_Slot"]:

@@ -15,6 +15,7 @@ import numpy as np
 from jax import lax
 
 from jaxhamel._lanes._graph._elementwise import scalar
+from jaxhamel._lanes._xla_cpu._arctangent import arctangent, has_arctangent
 from jaxhamel._lanes._xla_cpu._sine import has_sine, sine_and_cosine
 
 # Operations of one part. XLA's limit also counts, twice, the values that a part takes from the one around it.
@@ -84,6 +85,8 @@ def compute(graph, nodes: list[int], values: dict[int, Any]) -> None:
             of = node.operands[0]
             pairs[of] = pairs.get(of) or sine_and_cosine(operands[0])
             values[i] = pairs[of][name_of(node) == "cos"]
+        elif name_of(node) == "atan2" and has_arctangent(node.dtype):
+            values[i] = arctangent(*operands)
         elif node.primitive is not None:
             values[i] = node.primitive.bind(*operands, **dict(node.params))
 

@@ -207,7 +207,8 @@ def _stepping(motion: SteppedMotion, method: Tableau | GroupMethod) -> Steps | C
     def end_by_stages(*at):
         return (tuple(lanes(unit, (0, None))(in_turn(*at)[0], at[-1])),)
 
-    if not is_at_once(length, motion, method):
+    looked_up = 0 if found is None else found.look_ups
+    if len(method.b) * looked_up > MOST_LOOKED_UP or not is_at_once(length, motion, method):
         return Steps(rate, unit, end_by_stages, by_stages, needed, method, groups)
     step = differentiated_as(lanes(lambda *at: one_step(*at)[:1], _AXES), end_by_stages)
     return Steps(rate, unit, step, lanes(one_step, _AXES), needed, method, groups)
@@ -224,6 +225,9 @@ def _stepping(motion: SteppedMotion, method: Tableau | GroupMethod) -> Steps | C
 AT_ONCE = 13
 # With fewer lanes than this, methods with more than four stages loop over the stages.
 FEW_LANES = 8
+# The most numbers that one program takes from tables, such as the gains of a regulator: with more than some 120 shared
+# numbers a loop over the lanes is several times as slow (docs/performance.md#look-ups).
+MOST_LOOKED_UP = 60
 # The most loops of a step that is one program, with at least MANY lanes and with fewer.
 MANY, MOST_LOOPS, MOST_LOOPS_OF_FEW = 512, 3, 4
 

@@ -156,6 +156,11 @@ class Members(eqx.Module):
         filled = [next(own) if varies else next(others) for varies in self.batched]
         return jax.tree.unflatten(self.structure, filled)
 
+    @property
+    def space(self) -> AbstractSpace:
+        """That of the first trajectory; that of another one may have other numbers, but no other shape."""
+        return self.with_own([x[0] for x in self.own])[0].space
+
     def with_own(self, entries: Any) -> tuple[Any, ...]:
         """The inputs (system, q0, u0, control) of one trajectory, from its own leaves."""
         entries = iter(entries)

@@ -1,0 +1,194 @@
+"""Takes look-ups in large shared tables out of a function of one trajectory, so that the tables stay arrays.
+
+Written out, a table of gains along a plan would be a hundred thousand scalars. The function f is divided in two,
+
+    f(x) = rest(x, look_ups(x)) ,
+
+where `look_ups` reads the tables and computes their positions, and `rest` reads no table. With a position that all lanes
+share, a look-up is one read for all of them; with a position of each lane it is one gather.
+"""
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from jax.extend.core import ClosedJaxpr, DropVar, Literal, jaxpr_as_fun
+
+# Arrays with more numbers than this are tables, if nothing but look-ups reads them.
+LARGE = 1024
+# With positions that depend on the lane, at most this many equations are computed as arrays.
+MOST_OF_LANES = 120
+
+_CALLS = {"jit", "pjit", "closed_call"}
+_READS = {"dynamic_slice", "gather", "slice", "squeeze", "reshape", "rev", "transpose"}
+
+
+class Divided(NamedTuple):
+    """A function in two parts; positions are those of inputs of the whole function.
+
+    - `look_ups`: a jaxpr of the inputs `given`; `of_lanes`: whether any of these varies from lane to lane.
+    - `rest`: a jaxpr of the inputs `kept`, then of the results of `look_ups`.
+    """
+
+    look_ups: ClosedJaxpr
+    given: list[int]
+    of_lanes: bool
+    rest: ClosedJaxpr
+    kept: list[int]
+
+    def flags(self, batched: list[bool]) -> list[bool]:
+        """Whether each input of `rest` varies from lane to lane."""
+        made = len(self.rest.in_avals) - len(self.kept)
+        return [batched[i] for i in self.kept] + [self.of_lanes] * made
+
+    def looked_up(self, values: list[Any], batched: list[bool], size: int) -> list[Any]:
+        """The results of `look_ups`; with a leading axis of lanes where positions depend on the lane."""
+        run, at = jaxpr_as_fun(self.look_ups), [values[i] for i in self.given]
+        if not self.of_lanes:
+            return list(run(*at))
+        axes = [0 if batched[i] else None for i in self.given]
+        return list(jax.vmap(run, axes, axis_size=size)(*at))
+
+
+def divided(closed: ClosedJaxpr, batched: list[bool]) -> Divided | None:
+    """The function in two parts; None if it reads no table, or if its positions take long to compute.
+
+    **Arguments:** `batched`: whether each input varies from lane to lane.
+    """
+    jaxpr = closed.jaxpr
+    sizes = [v.aval.size for v, varies in zip(jaxpr.invars, batched, strict=True) if not varies]
+    if max([*sizes, *map(np.size, closed.consts)], default=0) <= LARGE:
+        return None
+    closed = _inlined(closed)
+    varies = {v for v, of_lane in zip(closed.jaxpr.invars, batched, strict=True) if of_lane}
+    reads = _reads(closed.jaxpr, _tables(closed.jaxpr, varies))
+    if not reads:
+        return None
+    return _in_two(closed, varies, reads)
+
+
+def _inlined(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """The same operations without calls of other functions."""
+    return jax.make_jaxpr(lambda *values: _evaluated(closed.jaxpr, closed.consts, values))(
+        *closed.in_avals
+    )
+
+
+def _evaluated(jaxpr, consts, values) -> list[Any]:
+    known: dict[Any, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
+    known.update(zip(jaxpr.invars, values, strict=True))
+    read = lambda v: v.val if isinstance(v, Literal) else known[v]  # noqa: E731
+    for equation in jaxpr.eqns:
+        if equation.primitive.name in _CALLS:
+            called = equation.params.get("jaxpr") or equation.params["call_jaxpr"]
+            out = _evaluated(called.jaxpr, called.consts, [read(v) for v in equation.invars])
+            known.update(zip(equation.outvars, out, strict=True))
+        else:
+            known.update(_results(jaxpr, equation, known))
+    return [read(v) for v in jaxpr.outvars]
+
+
+def _results(jaxpr, equation, known: dict[Any, Any]) -> dict[Any, Any]:
+    """The results of one equation, by variable."""
+    given = list(dict.fromkeys(v for v in equation.invars if not isinstance(v, Literal)))
+    made = [v for v in equation.outvars if not isinstance(v, DropVar)]
+    alone = jaxpr.replace(
+        constvars=[],
+        invars=given,
+        outvars=made,
+        eqns=[equation],
+        effects=equation.effects,
+        debug_info=_unnamed(jaxpr),
+    )
+    out = jaxpr_as_fun(ClosedJaxpr(alone, ()))(*(known[v] for v in given))
+    return dict(zip(made, out, strict=True))
+
+
+def _unnamed(jaxpr):
+    """Its debugging information without names of inputs and results, for a part of it."""
+    return jaxpr.debug_info._replace(arg_names=None, result_paths=None)
+
+
+def _tables(jaxpr, varies: set[Any]) -> set[Any]:
+    """Large arrays that all lanes share and that only look-ups read."""
+    found = {
+        v for v in (*jaxpr.invars, *jaxpr.constvars) if v not in varies and v.aval.size > LARGE
+    }
+    found -= _variables(jaxpr.outvars)
+    for equation in jaxpr.eqns:
+        first = equation.invars[:1] if equation.primitive.name in _READS else []
+        found -= _variables(equation.invars[len(first) :])
+    return found
+
+
+def _variables(atoms: Iterable[Any]) -> set[Any]:
+    return {v for v in atoms if not isinstance(v, Literal)}
+
+
+def _reads(jaxpr, tables: set[Any]) -> set[int]:
+    """The equations that read tables."""
+    return {
+        i
+        for i, equation in enumerate(jaxpr.eqns)
+        if not tables.isdisjoint(_variables(equation.invars))
+    }
+
+
+def _in_two(closed: ClosedJaxpr, varies: set[Any], reads: set[int]) -> Divided | None:
+    jaxpr = closed.jaxpr
+    moved = _ancestors(jaxpr.eqns, reads)
+    of_lanes = not varies.isdisjoint(_read_by(jaxpr.eqns, moved))
+    if of_lanes and len(moved) > MOST_OF_LANES:
+        return None
+    if not of_lanes:
+        moved = _with_descendants(jaxpr, varies, reads, moved)
+    own = [equation for i, equation in enumerate(jaxpr.eqns) if i not in moved]
+    first = [equation for i, equation in enumerate(jaxpr.eqns) if i in moved]
+    wanted = _read_by(own, range(len(own))) | _variables(jaxpr.outvars)
+    made = list(dict.fromkeys(v for e in first for v in e.outvars if v in wanted))
+    look_ups, given = _part(closed, first, [], made)
+    rest, kept = _part(closed, own, made, jaxpr.outvars)
+    return Divided(look_ups, given, of_lanes, rest, kept)
+
+
+def _ancestors(equations, wanted: set[int]) -> set[int]:
+    """These equations and all those that they depend on."""
+    moved, needed = set(wanted), set()
+    for i in range(len(equations) - 1, -1, -1):
+        if i in moved or not needed.isdisjoint(equations[i].outvars):
+            moved.add(i)
+            needed |= _variables(equations[i].invars)
+    return moved
+
+
+def _with_descendants(jaxpr, varies: set[Any], reads: set[int], moved: set[int]) -> set[int]:
+    """Adds the equations that depend on look-ups and on nothing that varies, with their ancestors."""
+    varying, found, later = set(varies), set(), set()
+    for i, equation in enumerate(jaxpr.eqns):
+        given = _variables(equation.invars)
+        if not varying.isdisjoint(given):
+            varying |= set(equation.outvars)
+        elif i in reads or not found.isdisjoint(given):
+            found |= set(equation.outvars)
+            later.add(i)
+    return moved | _ancestors(jaxpr.eqns, later)
+
+
+def _read_by(equations, places: Iterable[int]) -> set[Any]:
+    return {v for i in places for v in _variables(equations[i].invars)}
+
+
+def _part(closed: ClosedJaxpr, equations, more: list[Any], out) -> tuple[ClosedJaxpr, list[int]]:
+    """These equations as a function of the inputs that they read and of `more`, and the positions of these inputs."""
+    jaxpr, used = closed.jaxpr, _read_by(equations, range(len(equations))) | _variables(out)
+    kept = [i for i, v in enumerate(jaxpr.invars) if v in used]
+    known = [(v, x) for v, x in zip(jaxpr.constvars, closed.consts, strict=True) if v in used]
+    part = jaxpr.replace(
+        constvars=[v for v, _ in known],
+        invars=[*(jaxpr.invars[i] for i in kept), *more],
+        outvars=list(out),
+        eqns=equations,
+        debug_info=_unnamed(jaxpr),
+    )
+    return ClosedJaxpr(part, [x for _, x in known]), kept

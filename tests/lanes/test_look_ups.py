@@ -1,0 +1,102 @@
+"""Look-ups in tables too large to be written out, angles by atan2, and loops that run block by block."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxhamel._lanes._derivatives._pullback import pullback
+from jaxhamel._lanes._length import written
+from jaxhamel._lanes._look_ups import divided
+from jaxhamel._lanes._transform import lanes
+from jaxhamel._lanes._xla_cpu import _one_loop
+from jaxhamel._lanes._xla_cpu._arctangent import arctangent
+
+RNG = np.random.default_rng(7)
+TABLE = RNG.normal(size=(400, 3, 2))
+X, OTHER = RNG.normal(size=(5, 2)), RNG.normal(size=700)
+
+
+@jax.jit
+def row(table, t):
+    """Linear between rows, as a regulator's gains are."""
+    i = jnp.floor(t).astype(int)
+    return table[i] + (t - i.astype(t.dtype)) * (table[i + 1] - table[i])
+
+
+def law(t, x, table, unused):
+    return jnp.sin(row(table, t) @ x) + t
+
+
+@pytest.mark.parametrize(
+    ("axes", "t"),
+    [((None, 0, None, None), np.array(7.3)), ((0, 0, None, None), 70.0 * np.arange(5) + 0.3)],
+)
+def test_values_and_derivatives_are_those_of_vmap(axes, t):
+    """With a time that all lanes share, and one of each lane; an unused table costs nothing. Warnings are errors."""
+    given = tuple(map(jnp.asarray, (t, X, TABLE, OTHER)))
+
+    def found(transform):
+        total = lambda *x: jnp.sum(jnp.cos(transform(law, axes)(*x)))  # noqa: E731
+        gradient = lambda *x: jax.grad(total, (0, 1, 2))(*x)  # noqa: E731
+        forward = lambda *x: jax.jvp(lambda s, y: total(s, y, *x[2:]), x[:2], x[:2])[1]  # noqa: E731
+        return jax.jit(lambda *x: (transform(law, axes)(*x), gradient(*x), forward(*x)))(*given)
+
+    for a, b in zip(jax.tree.leaves(found(lanes)), jax.tree.leaves(found(jax.vmap)), strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-13)
+
+
+def test_pullback_of_a_look_up():
+    def back(t, x, table, bar):
+        return pullback(lambda x: law(t, x, table, None), x, bar)
+
+    bars = jnp.asarray(RNG.normal(size=(5, 3)))
+    t, table = jnp.asarray(250.25), jnp.asarray(TABLE)
+    found = jax.jit(lanes(back, (None, 0, None, 0)))(t, X, table, bars)
+    gains = TABLE[250] + 0.25 * (TABLE[251] - TABLE[250])
+    exact = (np.asarray(bars) * np.cos(X @ gains.T)) @ gains
+    np.testing.assert_allclose(found, exact, atol=1e-14)
+
+
+def test_tables_are_not_part_of_the_program():
+    """Only the row that was looked up is; arrays that anything else reads stay."""
+    found = written(law, (False, True, False, False), jnp.asarray(0.5), X, TABLE, OTHER)
+    assert found is not None
+    assert found.look_ups == 6
+    assert [len(x) for x in found.arguments] == [1, 2, 0, 0]
+    product = jax.make_jaxpr(lambda m, x: m @ x)(np.ones((40, 40)), np.ones(40))
+    assert divided(product, [False, True]) is None
+
+
+@pytest.mark.parametrize("dtype", [float, np.float32])
+def test_arctangent_to_rounding(dtype):
+    y, x = (RNG.normal(size=100_000) * 10 ** RNG.uniform(-3, 3, 100_000) for _ in range(2))
+    y, x = y.astype(dtype), x.astype(dtype)
+    y[:4], x[:4] = [1, -1, 1, 0], [1, 1, -1, -1]
+    exact = np.arctan2(y.astype(np.longdouble), x.astype(np.longdouble))
+    found = np.asarray(jax.jit(arctangent)(y, x))
+    assert found.dtype == dtype
+    assert np.max(np.abs(found - exact) / np.spacing(np.abs(exact).astype(dtype))) < 3
+
+
+def test_arctangent_of_zeros_infinities_and_nan():
+    values = np.array([0.0, -0.0, 2.0, -2.0, np.inf, -np.inf, np.nan])
+    y, x = (v.ravel() for v in np.meshgrid(values, values))
+    found, exact = np.asarray(arctangent(jnp.asarray(y), jnp.asarray(x))), np.arctan2(y, x)
+    np.testing.assert_allclose(found, exact, rtol=1e-15)
+    known = ~np.isnan(exact)
+    np.testing.assert_array_equal(np.signbit(found[known]), np.signbit(exact[known]))
+
+
+def test_a_loop_in_blocks_of_lanes(monkeypatch):
+    """Also where the last block overlaps the one before it; all results, of which one does not depend on the lane."""
+    monkeypatch.setattr(_one_loop, "IDLE", 1)
+    monkeypatch.setattr(_one_loop, "BLOCK", 1)
+    gains, x = RNG.normal(size=(9, 4)), RNG.normal(size=(150, 4))
+    f = lambda k, x: (jnp.sin(k @ x), x[0] * k[0, 1], k[1, 1])  # noqa: E731
+    text = jax.jit(lanes(f, (None, 0))).lower(gains, x).as_text()
+    assert "stablehlo.while" in text
+    for a, b in zip(
+        jax.jit(lanes(f, (None, 0)))(gains, x), jax.vmap(f, (None, 0))(gains, x), strict=True
+    ):
+        np.testing.assert_allclose(a, b, atol=1e-14)
