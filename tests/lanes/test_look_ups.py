@@ -47,15 +47,20 @@ def test_values_and_derivatives_are_those_of_vmap(axes, t):
 
 
 def test_pullback_of_a_look_up():
-    def back(t, x, table, bar):
-        return pullback(lambda x: law(t, x, table, None), x, bar)
+    """By two arguments, of which the look-up needs none."""
 
-    bars = jnp.asarray(RNG.normal(size=(5, 3)))
+    def back(t, x, factor, table, bar):
+        of = lambda x: x[1] * law(t, x[0], table, None)  # noqa: E731
+        return pullback(of, (x, factor), bar)
+
+    bars, factors = jnp.asarray(RNG.normal(size=(5, 3))), np.arange(1.0, 6.0)
     t, table = jnp.asarray(250.25), jnp.asarray(TABLE)
-    found = jax.jit(lanes(back, (None, 0, None, 0)))(t, X, table, bars)
+    x_bar, factor_bar = jax.jit(lanes(back, (None, 0, 0, None, 0)))(t, X, factors, table, bars)
     gains = TABLE[250] + 0.25 * (TABLE[251] - TABLE[250])
-    exact = (np.asarray(bars) * np.cos(X @ gains.T)) @ gains
-    np.testing.assert_allclose(found, exact, atol=1e-14)
+    exact = (factors[:, None] * bars * np.cos(X @ gains.T)) @ gains
+    np.testing.assert_allclose(x_bar, exact, atol=1e-13)
+    exact = np.sum(bars * (np.sin(X @ gains.T) + 250.25), axis=1)
+    np.testing.assert_allclose(factor_bar, exact, atol=1e-12)
 
 
 def test_tables_are_not_part_of_the_program():

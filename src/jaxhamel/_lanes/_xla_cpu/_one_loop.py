@@ -153,14 +153,15 @@ def _block(slots: list["_Slot"], size: int) -> int:
 
 
 def _in_blocks(window: Callable, operands: list, wanted: list[int], block: int) -> list:
-    """The wanted results of a loop, block by block; the last block ends with the last lane."""
+    """The wanted results of a loop, block by block; the start of the last block is moved so that it ends with the last lane,
+    as JAX does by itself."""
     size = operands[0].shape[0]
 
     def turn(i, found):
-        start = jnp.minimum(i * block, size - block)
-        out = window([lax.dynamic_slice(x, (start,), (block,)) for x in operands])
+        start = (i * block,)
+        out = window([lax.dynamic_slice(x, start, (block,)) for x in operands])
         pairs = zip(found, wanted, strict=True)
-        return [lax.dynamic_update_slice(x, out[j], (start,)) for x, j in pairs]
+        return [lax.dynamic_update_slice(x, out[j], start) for x, j in pairs]
 
     empty = [jnp.zeros(size, operands[j].dtype) for j in wanted]
     return lax.fori_loop(0, -(-size // block), turn, empty)
