@@ -34,9 +34,10 @@ def rollouts(plan, law, lanes: int, steps: int = 20):
     none = jax.tree.map(lambda x: None, plan.system)
     axes = eqx.tree_at(masses, none, 0, is_leaf=lambda x: x is None), None, None, None
     start = jax.tree.map(lambda x: x[0], (plan.q, plan.u))
-    run = lambda control: rollout(
-        system, *start, plan.ts[[0, steps]], control, dt=0.02, in_axes=axes
-    )  # noqa: E731
+
+    def run(control):
+        return rollout(system, *start, plan.ts[[0, steps]], control, dt=0.02, in_axes=axes)
+
     used = [
         min(timed(lambda c=c: run(c))[2] for _ in range(3)) for c in (plan.control, Feedback(law))
     ]

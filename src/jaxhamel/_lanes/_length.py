@@ -53,8 +53,11 @@ def written(f: Callable, batched: Sequence[bool], *arguments: Any) -> Written | 
     none = np.zeros(0, int)
     captured = len(varies) - len(leaves)
     given = [known.get(i, none) for i in range(captured, len(varies))]
-    arguments, results = ([x.ravel().tolist() for x in nodes] for nodes in (given, program.outputs))
-    return Written(program, arguments, results, made)
+    return Written(program, _numbers(given), _numbers(program.outputs), made)
+
+
+def _numbers(arrays: Sequence[Any]) -> list[list[int]]:
+    return [x.ravel().tolist() for x in arrays]
 
 
 def operations(f: Callable, batched: Sequence[bool], *arguments: Any) -> int:

@@ -132,11 +132,12 @@ def _run(graph, parts: Split, values: dict[int, Any], size: int) -> dict[int, An
     spare = lambda dtype: some[dtype] if dtype in some else jnp.zeros(size, dtype)  # noqa: E731
     operands = [spare(s.dtype) if s.own is None else values[s.own] for s in slots]
     window = lambda xs: lax.reduce_window(tuple(xs), initial, body, (1,), (1,), "VALID")  # noqa: E731
-    wanted = [i for i, slot in enumerate(slots) if slot.result is not None]
+    results = {i: slot.result for i, slot in enumerate(slots) if slot.result is not None}
+    wanted = list(results)
     block = _block(slots, size)
     out = window(operands) if block >= size else _in_blocks(window, operands, wanted, block)
     found = out if block >= size else dict(zip(wanted, out, strict=True))
-    return {slots[i].result: found[i] for i in wanted}
+    return {result: found[i] for i, result in results.items()}
 
 
 # A slot without an input or a result still reads and writes a vector. Loops with more than this many bytes of such vectors
