@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 import jaxhamel
 from jaxhamel.cli import _terminal
 from jaxhamel.cli._app import app
-from jaxhamel.cli._commands import _control, _identify, _roboball
+from jaxhamel.cli._commands import _control, _identify
 from jaxhamel.cli._interrupt import Guard
 from jaxhamel.cli._scenario._scenario import load, load_identification
 from tests.cli.test_identify import TOP
@@ -114,8 +114,8 @@ def test_the_time_limit_holds_before_anything_is_read_or_computed(command, tmp_p
         "identify": lambda: _identify.run_identify(
             load_identification("ball-inertia"), nothing, terminal, started, nothing, 0, 7.0
         ),
-        "roboball": lambda: _roboball.run_identify_roboball(
-            nothing, terminal, started, nothing, 7.0
+        "roboball": lambda: _identify.run_identify(
+            load_identification("roboball"), nothing, terminal, started, nothing, 0, 7.0
         ),
     }
     with pytest.raises(Limited, match=r"4, .*the 7 s were over before the first iteration"):

@@ -15,7 +15,6 @@ from typer.testing import CliRunner
 
 from jaxhamel.cli import _start
 from jaxhamel.cli._app import app
-from jaxhamel.cli._commands._roboball import _fitted
 from jaxhamel.cli._objects._identification import build_identified_system
 from jaxhamel.cli._objects._prepared import run_of
 from jaxhamel.cli._objects._spread import Nominal, distributions
@@ -26,7 +25,6 @@ from jaxhamel.cli._scenario._reading import check_data_file
 from jaxhamel.cli._scenario._scenario import load, load_identification
 from jaxhamel.cli._scenario._validate import ScenarioError
 from jaxhamel.cli._start import CONFIGURATION, import_jax, start_jax
-from jaxhamel.systems import SoftRollingPendulum
 from tests.cli.test_identify import TOP as IDENTIFIED
 from tests.cli.test_scenario import TOP
 
@@ -123,35 +121,6 @@ def test_what_was_fitted_goes_through_the_constructor(path, value, message, tmp_
     )
     with pytest.raises(ScenarioError, match=message):
         build_identified_system(load_identification(str(tmp_path / "top.toml")))
-
-
-ROBOT = {name: np.asarray(x).tolist() for name, x in vars(SoftRollingPendulum.roboball()).items()}
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ({"system": ROBOT | {"shell_mass": -1.0}, "spread": 0.3}, "`system.shell_mass` is -1"),
-        ({"system": ROBOT | {"shell_mass": "1"}, "spread": 0.3}, '`system.shell_mass` is "1"'),
-        ({"system": ROBOT | {"pendulum_com": [[1], [1, 2]]}, "spread": 0.3}, "a list of numbers"),
-        ({"system": ROBOT | {"shell_mass": 10**400}, "spread": 0.3}, "it must be a number"),
-        ({"system": {"radius": 1.0}, "spread": 0.3}, "missing"),
-        ({"system": ROBOT | {"colour": 1.0}, "spread": 0.3}, "colour"),
-        ({"system": ROBOT, "spread": -0.3}, "`spread` is -0.3"),
-        ({"system": 3, "spread": 0.3}, "`system` is missing"),
-        ({"robot": "other"}, "it is not the fitted.json"),
-        ([], "it is not the fitted.json"),
-        ("[" * 100_000, "not valid JSON: it is nested too deeply"),
-        ("{", "not valid JSON"),
-    ],
-)
-def test_a_fitted_robot_goes_through_the_constructor(content, message, tmp_path):
-    text = content if isinstance(content, str) else json.dumps(content)
-    (tmp_path / "fitted.json").write_text(text, encoding="utf-8")
-    with pytest.raises(ScenarioError) as caught:
-        _fitted(tmp_path / "fitted.json")
-    assert message in str(caught.value)
-    assert "\n" not in str(caught.value)
 
 
 def test_every_system_is_constructed_again():

@@ -9,7 +9,6 @@ import pytest
 from jaxhamel.identify import Position
 from jaxhamel.identify._linearised._losses import Squares
 from jaxhamel.identify._noise import _of_column, estimated
-from jaxhamel.identify._roboball._roboball_prediction import _guess
 
 
 def test_noise_of_a_column():
@@ -30,16 +29,6 @@ def test_noise_of_residuals():
     there = np.array([[1, 1], [1, 1], [1, 1], [1, 0]])
     found = estimated(problem, np.array([0.1, 10.0]), residuals, there, unknowns=2)
     np.testing.assert_allclose(found, np.sqrt([0.09 * 7 / 5, 100.0 * 3 * 7 / 5]))
-
-
-def test_rates_of_roboball():
-    """Mean rates of angles that change evenly; a missing angle is the mean of the others; the third is zero."""
-    ts = np.array([0.0, 1.0, 3.0])
-    angles = np.stack([2.0 * ts, 1.0 - 0.5 * ts], axis=1)
-    angles[1, 0] = np.nan
-    q, u = _guess(ts, angles)
-    np.testing.assert_allclose(u, [[2.0, -0.5]] * 3)
-    np.testing.assert_allclose(q, [[0.0, 1.0, 0.0], [3.0, 0.5, 0.0], [6.0, -0.5, 0.0]])
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from jaxhamel import identify
+from jaxhamel.identify._correlation import correlation_time as time_of
 from tests.identify.systems import PLACE, Particle
 
 TS = np.linspace(0.0, 2.0, 21)
@@ -164,3 +165,16 @@ def test_messages(wrong, message):
 
 def predicted(**options):
     return identify.predict(Particle(1.0, 1.4), [PLACE], RUNS[0], 0.5, **options)
+
+
+def test_correlated_errors_widen_the_standard_errors():
+    """AR(1) noise with coefficient a: τ = (1 + a) / (1 − a); white noise: 1. A missing value changes little."""
+    rng = np.random.default_rng(0)
+    white = rng.normal(size=6_000)
+    red = np.zeros_like(white)
+    for i in range(1, len(red)):
+        red[i] = 0.8 * red[i - 1] + white[i]
+    gaps = np.where(rng.uniform(size=len(red)) < 0.01, np.nan, red)
+    np.testing.assert_allclose(np.sqrt(time_of([white])), 1.0, atol=0.06)
+    np.testing.assert_allclose(np.sqrt(time_of([red])), 3.0, rtol=0.12)
+    np.testing.assert_allclose(time_of([gaps]), time_of([red]), rtol=0.05)

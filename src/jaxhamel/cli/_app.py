@@ -29,7 +29,7 @@ from jaxhamel.cli._options import (
 from jaxhamel.cli._results._outcome import Outcome
 from jaxhamel.cli._scenario import _sizes
 from jaxhamel.cli._scenario._given_class import given_class
-from jaxhamel.cli._scenario._scenario import WITHOUT_FILE, built_in, load
+from jaxhamel.cli._scenario._scenario import built_in, load
 from jaxhamel.cli._start import start_jax
 from jaxhamel.cli._terminal import Terminal
 
@@ -279,7 +279,7 @@ def scenarios() -> None:
     table.add_column(style="bold", no_wrap=True)
     table.add_column()
     table.add_column(style="dim", no_wrap=True)
-    for name, about in sorted({**built_in(), **WITHOUT_FILE}.items()):
+    for name, about in sorted(built_in().items()):
         table.add_row(name, about.description, ", ".join(about.commands))
     Console().print(table)
 

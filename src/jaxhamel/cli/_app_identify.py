@@ -21,10 +21,9 @@ from jaxhamel.cli._options import (
 )
 from jaxhamel.cli._results._outcome import Outcome
 from jaxhamel.cli._scenario import _sizes
-from jaxhamel.cli._scenario._fitted import ROBOBALL, fitted_file, fitted_roboball
+from jaxhamel.cli._scenario._fitted import fitted_file
 from jaxhamel.cli._scenario._given_class import given_class
 from jaxhamel.cli._scenario._scenario import load_identification
-from jaxhamel.cli._scenario._validate import ScenarioError
 from jaxhamel.cli._start import start_jax
 from jaxhamel.cli._terminal import Terminal
 
@@ -50,7 +49,6 @@ def identify(
 
       parameters.csv   estimate, standard error, unit, frozen or not
       fitted.toml      the estimated parameters, for jaxhamel predict
-                       (fitted.json for roboball)
       summary.json     scenario, results, versions, run time
       *.png            measured and fitted, errors, correlations
       report.html      one self-contained page
@@ -67,12 +65,6 @@ def identify(
     started = started_at(context)
 
     def job() -> Outcome:
-        if scenario == ROBOBALL:
-            _check_no_system(system)
-            start_jax()
-            from jaxhamel.cli._commands._roboball import run_identify_roboball
-
-            return run_identify_roboball(out, terminal, started, data, max_seconds, changes or ())
         check = partial(_sizes.check_identification, made_up=data is None, max_seconds=max_seconds)
         asked = load_identification(scenario, changes or (), given_class(system), check)
         start_jax()
@@ -113,14 +105,6 @@ def predict(
     started = started_at(context)
 
     def job() -> Outcome:
-        if robot := fitted_roboball(fitted):
-            _check_no_system(system)
-            if changes:
-                raise ScenarioError("--set: there is nothing to set in a prediction of roboball.")
-            start_jax()
-            from jaxhamel.cli._commands._roboball import run_predict_roboball
-
-            return run_predict_roboball(robot, run, out, terminal, started, seconds)
         asked = load_identification(fitted_file(fitted), changes or (), given_class(system))
         start_jax()
         from jaxhamel.cli._commands._predict import run_predict
@@ -128,8 +112,3 @@ def predict(
         return run_predict(asked, run, out, terminal, started, seconds)
 
     finish(fitted, terminal, out, job, system)
-
-
-def _check_no_system(given: str | None) -> None:
-    if given is not None:
-        raise ScenarioError("--system: roboball has a system of its own. Leave the option out.")

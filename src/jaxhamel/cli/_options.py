@@ -120,7 +120,7 @@ FittedArgument = Annotated[
     str,
     typer.Argument(
         metavar="FITTED",
-        help="The folder that [bold]jaxhamel identify[/bold] wrote to, or its fitted.toml (fitted.json for roboball).",
+        help="The folder that [bold]jaxhamel identify[/bold] wrote to, or its fitted.toml.",
         show_default=False,
     ),
 ]

@@ -71,13 +71,3 @@ from jaxhamel.identify._design import Experiment as Experiment
 from jaxhamel.identify._design import design as design
 from jaxhamel.identify._posterior import Posterior as Posterior
 from jaxhamel.identify._posterior import posterior as posterior
-
-# isort: split
-# A real robot
-from jaxhamel.identify._roboball._roboball import RoboBallFit as RoboBallFit
-from jaxhamel.identify._roboball._roboball import fit_roboball as fit_roboball
-from jaxhamel.identify._roboball._roboball_prediction import (
-    RoboBallPrediction as RoboBallPrediction,
-)
-from jaxhamel.identify._roboball._roboball_prediction import predict_roboball as predict_roboball
-from jaxhamel.identify._roboball._roboball_runs import read_roboball as read_roboball

@@ -18,11 +18,14 @@ from jaxhamel.cli._objects._identification import (
     build_measurements,
     build_problem,
     make_runs,
+    on_clock,
     read_run,
     runs_in,
     with_fitted,
 )
 from jaxhamel.cli._objects._prepared import run_of
+from jaxhamel.cli._objects._priors import own_quantities
+from jaxhamel.cli._objects._stages import build_stages
 from jaxhamel.cli._results._folder import folder
 from jaxhamel.cli._results._outcome import Outcome
 from jaxhamel.cli._results._outputs import asked_in_tables, flattened, write_figures, write_summary
@@ -60,20 +63,52 @@ def run_identify(
         data, paths = _made_up(scenario, out, measurements, control, seed)
     else:
         paths = runs_in(scenario, data)
-    runs = [read_run(scenario, path, measurements, control) for path in paths]
-    check_fit_step(scenario["fit"]["dt"], sum(_length(run) for run in runs), budget)
-    problem = build_problem(scenario, system, measurements, runs)
+    read = {path: read_run(scenario, path, measurements, control) for path in paths}
+    runs = {path: on_clock(scenario, run) for path, run in read.items()}
+    check_fit_step(scenario["fit"]["dt"], sum(_length(run) for run in runs.values()), budget)
+    problems = _problems(scenario, system, measurements, runs, data)
     folder(out)
-    count = problem.model.coordinates().shape[0]
     told = f"{counted(len(runs), 'run')} from {data}"
-    terminal.say(f"{scenario.name}: {count} coordinates, {told}; compiling …")
+    terminal.say(f"{scenario.name}: {_asked(problems, system)}, {told}; compiling …")
     with terminal.updating():
-        estimate = _fit(scenario, problem, terminal, seed, budget - (time.monotonic() - started))
+        left = budget - (time.monotonic() - started)
+        estimate = _fit(scenario, system, problems, terminal, seed, left)
     ended = status(estimate, stopped=max_seconds is not None)
-    outcome = Outcome("identify", scenario, *ended, started, reached=estimate.to_dict())
-    outcome = write_identification(out, outcome, estimate)
+    outcome = Outcome("identify", scenario, *ended, started, reached=_reached(scenario, estimate))
+    outcome = write_identification(out, outcome, estimate, measurements)
     terminal.say(str(estimate))
     return outcome
+
+
+def _problems(scenario, system, measurements, runs, data) -> Any:
+    """The problem of the scenario, or those of its stages as functions of the system, by name."""
+    if scenario["stages"]:
+        return build_stages(scenario, system, measurements, runs, data)
+    return build_problem(scenario, system, measurements, list(runs.values()))
+
+
+def _asked(problems: Any, system: Any) -> str:
+    """The size of the problem, or the names of the stages, in words."""
+    if isinstance(problems, identify.Problem):
+        return f"{problems.model.coordinates().shape[0]} coordinates"
+    return f"stages {', then '.join(problems)}"
+
+
+def fits_of(estimate: Any) -> list[Any]:
+    """The estimates of all stages; one if there are no stages."""
+    staged = isinstance(estimate, identify.StagedEstimate)
+    return list(estimate.estimates.values()) if staged else [estimate]
+
+
+def _reached(scenario: Scenario, estimate: Any) -> dict[str, Any]:
+    """The numbers of summary.json; a stage that was left out has None for its status."""
+    reached = estimate.to_dict()
+    if scenario["stages"]:
+        left_out = {table["name"]: None for table in scenario["stages"]}
+        reached["fit"] = left_out | reached["fit"]
+    if scenario["priors"]:
+        reached["own_quantities"] = own_quantities(scenario, fits_of(estimate)[-1])
+    return reached
 
 
 def _length(run: Any) -> float:
@@ -91,7 +126,7 @@ def _made_up(scenario, out, measurements, control, seed) -> tuple[Path, list[Pat
     return folder_of_runs, make_runs(scenario, folder_of_runs, measurements, control, seed)
 
 
-def _fit(scenario, problem, terminal, seed, seconds) -> Any:
+def _fit(scenario, system, problems, terminal, seed, seconds) -> Any:
     table = scenario["fit"]
 
     def shown(state: Any) -> None:
@@ -102,12 +137,15 @@ def _fit(scenario, problem, terminal, seed, seconds) -> Any:
         "max_iterations": table["max_iterations"],
         "max_seconds": max(seconds, 1.0),
         "progress": shown,
+        "correlated": table["correlated"],
     }
+    if not isinstance(problems, identify.Problem):
+        return identify.fit_stages(system, problems, **options)
     if table["starts"] == 1:
-        return identify.fit(problem, **options)
+        return identify.fit(problems, **options)
     key = jax.random.key(seed)
-    starts = identify.perturbed_starts(problem, key, table["starts"], table["spread"])
-    return identify.fit_many(problem, starts, **options)
+    starts = identify.perturbed_starts(problems, key, table["starts"], table["spread"])
+    return identify.fit_many(problems, starts, **options)
 
 
 def _too_late(scenario: Scenario, seconds: float) -> str:
@@ -121,32 +159,37 @@ def status(estimate: Any, stopped: bool) -> tuple[str, str]:
     """The status (`success`, `stopped` early on request, `interrupted` or `failed`), and a sentence with the reason."""
     if estimate.converged:
         return "success", f"fitted: {estimate.status}"
-    if estimate.status.startswith("interrupted"):
+    if "interrupted" in estimate.status:
         return "interrupted", estimate.status
-    if stopped and np.isfinite(estimate.cost):
+    if stopped and all(np.isfinite(fit.cost) for fit in fits_of(estimate)):
         return "stopped", f"not converged: {estimate.status}"
     return "failed", f"the fit failed: {estimate.status}. {ADVICE}"
 
 
-def write_identification(out: Path, outcome: Outcome, estimate: Any) -> Outcome:
+def write_identification(
+    out: Path, outcome: Outcome, estimate: Any, measurements: tuple[Any, ...]
+) -> Outcome:
     """Writes every file of the command, the summary last."""
-    scenario = outcome.scenario
+    scenario, fits = outcome.scenario, fits_of(estimate)
     with written(out / "parameters.csv") as file:
         estimate.to_csv(file)
-    write_tables(out / "fitted.toml", with_fitted(scenario, estimate).tables)
+    fitted = with_fitted(scenario, estimate.system, measurements, fits)
+    write_tables(out / "fitted.toml", fitted.tables)
     guard.kept()
-    charts, scene = [], None
-    for index in range(len(estimate.problem.runs)):
-        motion, shown, errors = identify.compared(estimate, index)
-        charts += run_charts(estimate, index, shown, errors)
-        scene = scene or _scene(estimate, index, motion)
-    free = [not f and np.isfinite(e) for f, e in zip(estimate.frozen, estimate.errors, strict=True)]
-    if sum(free) > 1:
-        names = [name for name, f in zip(estimate.names, free, strict=True) if f]
-        matrix = estimate.correlation[np.ix_(free, free)]
-        figure = correlation_figure(matrix, names, title="Correlation of the estimates")
-        charts.append(Chart("correlation", figure, "Correlation of each pair of estimates"))
+    charts, scene, rms = [], None, {}
+    for fit in reversed(fits):
+        for index, run in enumerate(fit.problem.runs):
+            motion, shown, errors = identify.compared(fit, index)
+            charts += run_charts(fit, index, shown, errors)
+            scene = scene or _scene(fit, index, motion)
+            rms[run.name] = {
+                name: float(np.sqrt(np.nanmean(error**2)))
+                for name, error in errors.items()
+                if np.isfinite(error).any()
+            }
+        charts += _correlation_charts(fit)
     charts = distinct(charts)
+    outcome = replace(outcome, reached={**outcome.reached, "rms_of_runs": rms})
     figures = write_figures(out, charts)
     files = ["summary.json", "parameters.csv", "fitted.toml", *figures, "report.html"]
     outcome = replace(outcome, seconds=time.monotonic() - outcome.started)
@@ -154,6 +197,17 @@ def write_identification(out: Path, outcome: Outcome, estimate: Any) -> Outcome:
     write_text(out / "report.html", _report(outcome, estimate, charts, scene, summary))
     write_summary(out / "summary.json", summary)
     return outcome
+
+
+def _correlation_charts(estimate: Any) -> list[Chart]:
+    """The chart of the correlations, if there are at least two estimates."""
+    free = [not f and np.isfinite(e) for f, e in zip(estimate.frozen, estimate.errors, strict=True)]
+    if sum(free) < 2:
+        return []
+    names = [name for name, f in zip(estimate.names, free, strict=True) if f]
+    matrix = estimate.correlation[np.ix_(free, free)]
+    figure = correlation_figure(matrix, names, title="Correlation of the estimates")
+    return [Chart("correlation", figure, "Correlation of each pair of estimates")]
 
 
 def run_charts(
@@ -205,8 +259,12 @@ def _report(
         f"{row['parameter']}{' / ' + row['unit'] if row['unit'] else ''}": _in_words(row)
         for row in estimate.rows()
     }
-    left = {f"{k} ({estimate.counts[k]} values)": v for k, v in estimate.rms.items()}
-    remarks = {f"{i + 1}": text for i, text in enumerate(estimate.remarks)}
+    left = {
+        f"{k} ({fit.counts[k]} values{of})": v
+        for fit, of in zip(fits_of(estimate), _stage_words(estimate), strict=True)
+        for k, v in fit.rms.items()
+    }
+    remarks = {f"{i + 1}": text for i, text in enumerate(_remarks(estimate))}
     warning = (
         "" if outcome.status == "success" else outcome.message[:1].upper() + outcome.message[1:]
     )
@@ -228,11 +286,22 @@ def _report(
     ).html()
 
 
+def _stage_words(estimate: Any) -> list[str]:
+    """The stages as they stand behind a number of values; empty if there are none."""
+    staged = isinstance(estimate, identify.StagedEstimate)
+    return [f", {name}" for name in estimate.estimates] if staged else [""]
+
+
+def _remarks(estimate: Any) -> list[str]:
+    return [text for fit in fits_of(estimate) for text in fit.remarks]
+
+
 def _tiles(outcome: Outcome, estimate: Any) -> list[tuple[str, str]]:
+    fits = fits_of(estimate)
     return [
-        (str(sum(not f for f in estimate.frozen)), "quantities sought"),
-        (str(sum(estimate.counts.values())), "measured values"),
-        (str(len(estimate.flat)), "directions not determined"),
+        (str(sum(not f for fit in fits for f in fit.frozen)), "quantities sought"),
+        (str(sum(sum(fit.counts.values()) for fit in fits)), "measured values"),
+        (str(sum(len(fit.flat) for fit in fits)), "directions not determined"),
         (f"{outcome.seconds:.3g} s", "computed in"),
     ]
 
@@ -248,6 +317,8 @@ def _in_words(row: dict[str, Any]) -> str:
 
 
 def _lead(estimate: Any) -> str:
-    runs, values = len(estimate.problem.runs), sum(estimate.counts.values())
+    fits = fits_of(estimate)
+    runs = sum(len(fit.problem.runs) for fit in fits)
+    values = sum(sum(fit.counts.values()) for fit in fits)
     head = f"Fitted to {counted(values, 'measured value')} of {counted(runs, 'run')}."
-    return " ".join([head, *estimate.remarks[:2]])
+    return " ".join([head, *_remarks(estimate)[:2]])

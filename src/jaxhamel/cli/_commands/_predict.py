@@ -3,12 +3,13 @@
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from jaxhamel import identify
 from jaxhamel._files import write_text
-from jaxhamel._words import slug
+from jaxhamel._words import counted, slug
 from jaxhamel.cli._commands._identify import measured_chart
 from jaxhamel.cli._commands._simulate import status
 from jaxhamel.cli._objects._build import build_control
@@ -18,6 +19,7 @@ from jaxhamel.cli._objects._identification import (
     read_run,
 )
 from jaxhamel.cli._objects._prepared import run_of
+from jaxhamel.cli._objects._priors import own_quantities, prediction_priors
 from jaxhamel.cli._objects._system import named
 from jaxhamel.cli._results._folder import folder
 from jaxhamel.cli._results._outcome import Outcome
@@ -40,7 +42,7 @@ def run_predict(
             "`fitted` is missing; give the fitted.toml that `jaxhamel identify` wrote."
         )
     system = build_identified_system(scenario)
-    control, measurements = build_control(scenario, system), build_measurements(scenario)
+    control, measurements = build_control(scenario, system), _measurements(scenario)
     data = read_run(scenario, run, measurements, control)
     check_fit_step(scenario["fit"]["dt"], float(data.ts[-1] - data.ts[0]))
     folder(out)
@@ -49,15 +51,37 @@ def run_predict(
     )
     with named("predict"):
         found = identify.predict(
-            system, measurements, data, seconds, dt=scenario["fit"]["dt"] or None
+            system,
+            measurements,
+            data,
+            seconds,
+            dt=scenario["fit"]["dt"] or None,
+            memory=scenario["prediction"]["memory"] or None,
+            priors=prediction_priors(scenario),
+            clock=scenario["data"]["clock"],
         )
     ended = _ended(found)
     reached = {"rms": found.rms, "seconds_used": seconds, "time": float(found.trajectory.t_end)}
+    reached["own_quantities"] = own_quantities(scenario, found.initial)
     outcome = Outcome("predict", scenario, *ended, started, reached=reached)
     outcome = write_prediction(out, outcome, found, measurements)
     told = ", ".join(f"{name} {value:.4g}" for name, value in found.rms.items())
     terminal.say(f"RMS after the first {seconds:g} s: {told}")
     return outcome
+
+
+def _measurements(scenario: Scenario) -> tuple[Any, ...]:
+    """The measurements, with the noise of `[prediction]` if it has any."""
+    measurements, noise = build_measurements(scenario), scenario["prediction"]["noise"]
+    if not noise:
+        return measurements
+    if len(noise) != len(measurements):
+        raise ScenarioError(
+            f"`prediction.noise` has {counted(len(noise), 'number')}; it must have one for each of the "
+            f"{counted(len(measurements), 'measurement')}."
+        )
+    each = [np.full(m.error_size, std) for m, std in zip(measurements, noise, strict=True)]
+    return identify.with_noise(measurements, np.concatenate(each))
 
 
 def _ended(found: identify.Prediction) -> tuple[str, str]:

@@ -1,6 +1,6 @@
 """Builds the objects of a scenario for `identify`: measurements, parameters, runs and the problem."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,12 +12,14 @@ import numpy as np
 from jaxhamel import identify
 from jaxhamel._compiled import compiled
 from jaxhamel._files import real
+from jaxhamel.cli._objects._priors import fit_priors, priors_found
 from jaxhamel.cli._objects._system import build_system, check_constructed, named
 from jaxhamel.cli._results._outputs import write_columns
 from jaxhamel.cli._scenario._reading import check_data_file
 from jaxhamel.cli._scenario._scenario import Scenario
 from jaxhamel.cli._scenario._validate import ScenarioError, brief, nearest
 from jaxhamel.geometry import SO3
+from jaxhamel.identify._fit_stages import leaves_of
 from jaxhamel.identify._parameters._paths import leaf_of, leaf_paths, with_leaf
 from jaxhamel.simulate import simulate
 
@@ -158,7 +160,7 @@ def read_run(scenario: Scenario, path: Path, measurements: tuple[Any, ...], cont
     data = scenario["data"]
     check_data_file(path)
     try:
-        return identify.read_csv(
+        run = identify.read_csv(
             path,
             measurements,
             time=data["time"],
@@ -169,6 +171,12 @@ def read_run(scenario: Scenario, path: Path, measurements: tuple[Any, ...], cont
         )
     except identify.DataError as error:
         raise ScenarioError(str(error)) from None
+    return run
+
+
+def on_clock(scenario: Scenario, run: Any) -> Any:
+    """The run at the times of the clock of `[data]`."""
+    return run.at(identify.steady_clock(run.ts)) if scenario["data"]["clock"] == "steady" else run
 
 
 def build_problem(
@@ -185,6 +193,7 @@ def build_problem(
             segments=fit["segments"] or None,
             dt=fit["dt"] or None,
             loss=LOSSES[fit["loss"]](),
+            priors=fit_priors(scenario),
         )
 
 
@@ -227,20 +236,28 @@ def _noisy(measurement, exact: np.ndarray, share: float, rng) -> np.ndarray:
     return np.asarray(jax.vmap(SO3().retract)(jnp.asarray(exact), turn))
 
 
-def with_fitted(scenario: Scenario, estimate: Any) -> Scenario:
-    """The scenario with the estimated parameters and noise added, as `predict` reads it."""
-    paths = []
-    for p in estimate.problem.parameters:
-        paths += [getattr(p, key) for key in ("mass", "com", "path") if hasattr(p, key)]
+def with_fitted(
+    scenario: Scenario, system: Any, measurements: tuple[Any, ...], fits: list[Any]
+) -> Scenario:
+    """The scenario with the system, the noise and the priors of the fits added, as `predict` reads it."""
+    paths = dict.fromkeys(path for fit in fits for path in leaves_of(fit.problem.parameters))
     fitted = [
-        {"path": path, "value": np.asarray(leaf_of(estimate.system, path), float).tolist()}
-        for path in paths
+        {"path": path, "value": np.asarray(leaf_of(system, path), float).tolist()} for path in paths
     ]
-    measurements, start = [], 0
-    for m, table in zip(estimate.problem.measurements, scenario["measurements"], strict=True):
-        noise = estimate.noise[start : start + m.error_size]
-        measurements.append({**table, "noise": noise.tolist()})
-        start += m.error_size
-    tables = {**scenario.tables, "fitted": fitted, "measurements": measurements}
+    noise = {name: std for fit in fits for name, std in _noise_of(fit)}
+    tables = [
+        {**table, "noise": noise.get(m.name, table["noise"])}
+        for m, table in zip(measurements, scenario["measurements"], strict=True)
+    ]
+    tables = {**scenario.tables, "fitted": fitted, "measurements": tables}
+    tables["priors"] = priors_found(scenario, fits[-1])
     tables["truth"] = {k: v for k, v in scenario["truth"].items() if v is not None}
     return replace(scenario, tables=tables)
+
+
+def _noise_of(fit: Any) -> Iterator[tuple[str, list[float]]]:
+    """The noise of each measurement by name."""
+    start = 0
+    for m in fit.problem.measurements:
+        yield m.name, fit.noise[start : start + m.error_size].tolist()
+        start += m.error_size

@@ -3,12 +3,14 @@
 from typing import TYPE_CHECKING
 
 from jaxhamel.cli._scenario._schema import ANY, CONTROL
+from jaxhamel.cli._scenario._stage_schema import LOSS, PREDICTION, PRIORS, stages_schema
 from jaxhamel.cli._scenario._system_schema import POSITIVE, system_schema
 from jaxhamel.cli._scenario._validate import Table, Tables, Variants
 from jaxhamel.cli._scenario._values import (
     Accepts,
     Key,
     NotAccepted,
+    boolean,
     choice,
     either,
     heading,
@@ -33,20 +35,11 @@ def _list_of(kind: Accepts, words: str) -> Accepts:
     return Accepts(f"a list of {words}", read)
 
 
-def _yes_or_no() -> Accepts:
-    def read(value):
-        if not isinstance(value, bool):
-            raise NotAccepted
-        return value
-
-    return Accepts("true or false", read)
-
-
 TEXTS = texts()
 HEADINGS = _list_of(
     heading(), "strings without control characters and without spaces at their ends"
 )
-FLAGS = either(_yes_or_no(), _list_of(_yes_or_no(), "true and false"))
+FLAGS = either(boolean(), _list_of(boolean(), "true and false"))
 PLACE = integer(0)
 
 COLUMNS = {
@@ -99,7 +92,7 @@ MEASUREMENTS = Tables(
                         either(PLACE, text()), "the factor that has it; none when empty", ""
                     ),
                     "rate": Key(
-                        _yes_or_no(), "whether the time derivative is measured instead", False
+                        boolean(), "whether the time derivative is measured instead", False
                     ),
                     **COLUMNS,
                 }
@@ -117,7 +110,7 @@ PRIOR = {
     ),
     "prior_std": Key(numbers(), "standard deviation of the prior", []),
     "prior_relative": Key(
-        _yes_or_no(), "whether prior_std is relative (a standard deviation of log x)", False
+        boolean(), "whether prior_std is relative (a standard deviation of log x)", False
     ),
 }
 ENTRIES = {
@@ -157,7 +150,7 @@ PARAMETERS = Tables(
                     "com": Key(text(), "path of the centre of mass"),
                     "inertia": Key(text(), "path of the inertia"),
                     "about_com": Key(
-                        _yes_or_no(), "whether the inertia is about the centre of mass", True
+                        boolean(), "whether the inertia is about the centre of mass", True
                     ),
                     "frozen": Key(
                         TEXTS, 'those of "mass", "com", "inertia" that are kept fixed', []
@@ -177,9 +170,14 @@ DATA = Table(
         "time": Key(heading(), "name of the column with the times", "t"),
         "time_unit": Key(choice("s", "ms", "us", "ns", "min"), "unit of the times", "s"),
         "from_zero": Key(
-            _yes_or_no(), "whether times are shifted so that each run starts at t = 0", False
+            boolean(), "whether times are shifted so that each run starts at t = 0", False
         ),
         "required": Key(HEADINGS, "columns in which no value may be missing", []),
+        "clock": Key(
+            choice("stamps", "steady"),
+            'times of the measurements: "steady" recovers those of a sensor with a steady rate from late stamps',
+            "stamps",
+        ),
     },
     about="the data files",
 )
@@ -196,10 +194,11 @@ FIT = Table(
             0.0,
             "s",
         ),
-        "loss": Key(
-            choice("squares", "huber", "soft-l1", "cauchy"),
-            "loss function of the residuals",
-            "squares",
+        "loss": Key(LOSS, "loss function of the residuals", "squares"),
+        "correlated": Key(
+            boolean(),
+            "whether standard errors allow for residuals that are correlated from one sample to the next",
+            False,
         ),
         "starts": Key(
             integer(1),
@@ -250,6 +249,9 @@ OTHERS = {
     "measurements": MEASUREMENTS,
     "parameters": PARAMETERS,
     "fit": FIT,
+    "stages": stages_schema(HEADINGS),
+    "priors": PRIORS,
+    "prediction": PREDICTION,
     "truth": ANY,
     "synthetic": SYNTHETIC,
     "fitted": FITTED,

@@ -150,15 +150,6 @@ class About:
     commands: tuple[str, ...]
 
 
-# RoboBall has two kinds of runs and two stages of fitting, hence code of its own: _roboball.py
-WITHOUT_FILE = {
-    "roboball": About(
-        "RoboBall II, a soft-shelled ball driven by a pendulum: measured runs (--data).",
-        ("identify",),
-    )
-}
-
-
 def built_in() -> dict[str, About]:
     """The built-in scenarios by name."""
     folder = files("jaxhamel.cli") / "scenarios"
@@ -184,12 +175,9 @@ def _found(source: str, command: str) -> tuple[str, str]:
         return path.stem, file_text(path)
     if source in (names := built_in()):
         return source, (files("jaxhamel.cli") / "scenarios" / f"{source}.toml").read_text("utf-8")
-    if source in WITHOUT_FILE:
-        raise ScenarioError("it is for `jaxhamel identify`, and for `jaxhamel predict` after that.")
-    known = {**names, **WITHOUT_FILE}
-    fit = [name for name, about in known.items() if command in about.commands]
+    fit = [name for name, about in names.items() if command in about.commands]
     raise ScenarioError(
-        f"there is no such scenario.{nearest(source, known)} Give a TOML file or one of {', '.join(fit)}."
+        f"there is no such scenario.{nearest(source, names)} Give a TOML file or one of {', '.join(fit)}."
     )
 
 

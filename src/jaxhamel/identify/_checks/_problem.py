@@ -252,15 +252,6 @@ def check_clock(clock: str) -> None:
         raise ValueError(f'`clock` is {clock!r}; it must be "stamps" or "steady".')
 
 
-def check_rolling_runs(runs) -> None:
-    """Checks that some run of the robot has the angle of the shell."""
-    if not runs:
-        raise ValueError(
-            "no run has the angle of the shell, column `ball_roll.position`; runs in the stand alone do not tell how the "
-            "robot rolls. Give a run with the columns timestamp, ball_roll.position and roll_joint.position."
-        )
-
-
 # Checks of the arguments of experiment design and posterior sampling.
 
 

@@ -1,0 +1,67 @@
+"""Builds the priors of a scenario on each run's own initial state; their spread over the runs of a fit."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from jaxhamel import identify
+from jaxhamel.cli._objects._system import named
+from jaxhamel.cli._scenario._scenario import Scenario
+
+
+def fit_priors(scenario: Scenario) -> list[identify.StatePrior]:
+    """The priors that hold in fits."""
+    tables = enumerate(scenario["priors"])
+    return [_prior(place, table) for place, table in tables if not table["over_runs"]]
+
+
+def prediction_priors(scenario: Scenario) -> list[identify.StatePrior]:
+    """The priors that hold in predictions."""
+    return [_prior(place, table) for place, table in enumerate(scenario["priors"])]
+
+
+def _prior(place: int, table: Mapping[str, Any]) -> identify.StatePrior:
+    with named(f"priors.{place}"):
+        return identify.StatePrior(quantity_of(table), table["mean"], table["std"])
+
+
+def quantity_of(table: Mapping[str, Any]) -> identify.Coordinate:
+    """The quantity of a table of `[[priors]]`."""
+    part = table["part"] if table["part"] != "" else None
+    name = table["name"]
+    return identify.Coordinate(
+        table["index"], part, table["rate"], name=name, columns=(name,), unit=""
+    )
+
+
+def priors_found(scenario: Scenario, last: identify.Estimate) -> list[dict[str, Any]]:
+    """The tables of `[[priors]]` for predictions: with mean and standard deviation over the runs where asked for."""
+    found = []
+    for table in scenario["priors"]:
+        known = {}
+        if table["over_runs"] and len(last.problem.runs) > 1:
+            values = identify.initial_values(last, quantity_of(table))[:, 0]
+            known = {"mean": float(values.mean()), "std": float(values.std(ddof=1))}
+        usable = known and np.isfinite(known["std"]) and known["std"] > 0
+        found.append({**table, **(known if usable else {})})
+    return found
+
+
+def own_quantities(scenario: Scenario, last: identify.Estimate) -> dict[str, Any]:
+    """For summary.json: the value of each quantity of `[[priors]]` in every run, and its prior for another run."""
+    names = [run.name for run in last.problem.runs]
+    return {
+        table["name"]: {
+            "mean": table["mean"],
+            "std": table["std"],
+            "runs": dict(
+                zip(
+                    names,
+                    identify.initial_values(last, quantity_of(table))[:, 0].tolist(),
+                    strict=True,
+                )
+            ),
+        }
+        for table in priors_found(scenario, last)
+    }

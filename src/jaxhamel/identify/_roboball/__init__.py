@@ -1,1 +1,0 @@
-"""An application: the published runs of a real robot."""
