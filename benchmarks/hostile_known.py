@@ -208,7 +208,7 @@ def _measured() -> Iterator[Case]:
         "\x00",
         "1" * 5000,
     ):
-        yield Case(("predict", "FOLDER", "FOLDER/a.csv", "--out", "FOLDER/out"), {"fitted.json": text.encode(),
+        yield Case(("predict", "FOLDER", "FOLDER/a.csv", "--out", "FOLDER/out"), {"fitted.toml": text.encode(),
         "a.csv": RUN.encode()},
                    status=(1, 2))  # fmt: skip
     for arguments in (
