@@ -31,7 +31,7 @@ def quantity_of(table: Mapping[str, Any]) -> identify.Coordinate:
     part = table["part"] if table["part"] != "" else None
     name = table["name"]
     return identify.Coordinate(
-        table["index"], part, table["rate"], name=name, columns=(name,), unit=""
+        index=table["index"], part=part, rate=table["rate"], name=name, columns=(name,), unit=""
     )
 
 
