@@ -22,6 +22,7 @@ from jaxhamel.cli._objects._identification import (
     build_parameters,
     units_of,
 )
+from jaxhamel.cli._objects._priors import prediction_priors
 from jaxhamel.cli._results._solution import write_tables
 from jaxhamel.cli._scenario import _sizes
 from jaxhamel.cli._scenario._ensemble_schema import CLOSED_LOOP, FEEDBACK, SENSORS
@@ -118,7 +119,7 @@ def one_line(read):
 
 
 def loaded(source, options=()):
-    identify = source in FEW[2:] or "ball-inertia" in source
+    identify = source in FEW[2:] or any(name in source for name in ("ball-inertia", "roboball"))
     return one_line(lambda: (load_identification if identify else load)(source, options))
 
 
@@ -160,6 +161,7 @@ def test_objects(case):
         if measurements is not None:
             units_of(scenario, measurements)
         one_line(lambda: build_parameters(scenario))
+        one_line(lambda: prediction_priors(scenario))
         return
     if one_line(lambda: (_sizes.check_simulation(scenario.tables), 1)) is None:
         return
