@@ -261,3 +261,12 @@ def test_messages_of_operations():
     group = MatrixGroup(jnp.array([[[0.0, -1], [1, 0]]]))
     with pytest.raises(ValueError, match=r"`q` of MatrixGroup.log .* \(2, 2\)"):
         group.log(jnp.eye(3))
+
+
+@pytest.mark.parametrize("space", [SO3(), Product(SE2(), Euclidean(2))])
+def test_stored_arrays_follow_the_default_precision(space):
+    """They are remembered for a space without arrays, of each precision."""
+    for double in (True, False, True):
+        with jax.enable_x64(double):
+            kinds = {part.dtype for part in jax.tree.leaves(space.stored)}
+        assert kinds == {jnp.dtype("float64" if double else "float32")}

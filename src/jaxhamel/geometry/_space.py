@@ -10,7 +10,7 @@ around q,
 import inspect
 from abc import abstractmethod
 from collections.abc import Callable
-from functools import wraps
+from functools import lru_cache, wraps
 from typing import Any, ParamSpec, TypeVar
 
 import equinox as eqx
@@ -127,7 +127,8 @@ class AbstractSpace(eqx.Module):
     @property
     def stored(self) -> Any:
         """The arrays a configuration is stored in: structure and shapes of `identity()`."""
-        return _identity_of(self)
+        leaves, structure = jax.tree.flatten(self)
+        return _identity_of(self) if leaves else _without_arrays(structure, jnp.result_type(float))
 
     @property
     def independent(self) -> bool:
@@ -187,6 +188,12 @@ def _stored(space: AbstractSpace) -> Any:
 @shapes_of
 def _identity_of(space: AbstractSpace) -> Configuration:
     return space.identity()
+
+
+@lru_cache(maxsize=256)
+def _without_arrays(structure: Any, dtype: Any) -> Configuration:
+    """Of a space without arrays, which its structure describes; `dtype`: JAX's default, which `identity` takes."""
+    return _identity_of(jax.tree.unflatten(structure, ()))
 
 
 class AbstractAbelianSpace(AbstractSpace):

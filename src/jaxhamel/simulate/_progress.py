@@ -36,8 +36,11 @@ def _report(progress: float, started: float) -> None:
     sys.stderr.flush()
 
 
+_NONE = diffrax.NoProgressMeter()
+
+
 def meter(progress) -> diffrax.AbstractProgressMeter:
     """The progress meter that `simulate(progress=...)` asks for."""
     if isinstance(progress, diffrax.AbstractProgressMeter):
         return progress
-    return TimeLeftMeter() if progress else diffrax.NoProgressMeter()
+    return TimeLeftMeter() if progress else _NONE

@@ -46,6 +46,7 @@ from jaxhamel.simulate._step_size import FixedStep, is_nonfinite, steps_in, watc
 from jaxhamel.simulate._trajectory import SystemAndControl, Trajectory, nan_where
 
 MAX_STEPS = 2**16
+_SOLVER, _ADJOINT = diffrax.Tsit5(), AutoAdjoint()  # each takes 20 µs to make
 _MAX_STEPS_DENSE = 2**12  # dense output stores the stages of this number of steps
 
 
@@ -137,7 +138,7 @@ def simulate(
     check_fixed_step(solver, dt)
     options = {
         "solver": solver,
-        "adjoint": AutoAdjoint() if adjoint is None else adjoint,
+        "adjoint": _ADJOINT if adjoint is None else adjoint,
         "event": Conditions.of(event, layout),
         "max_steps": most_steps(max_steps, ts, dt, dense),
         "dense": dense,
@@ -291,7 +292,7 @@ def _controller(steps, ts):
 
 
 def _solver(space: AbstractSpace, solver, layout):
-    solver = diffrax.Tsit5() if solver is None else solver
+    solver = _SOLVER if solver is None else solver
     if isinstance(solver, AbstractGroupSolver):
         return solver.on(space)
     if space.independent or isinstance(getattr(solver, "space", None), AbstractSpace):
