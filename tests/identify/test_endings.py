@@ -1,5 +1,6 @@
 """How a fit ends where it cannot go on, and what it refuses: one message that says what to do."""
 
+import functools
 import threading
 
 import jax
@@ -12,14 +13,19 @@ from jaxhamel import identify
 from tests.identify.systems import ANGLE, PLACE, Particle, Pendulum, pendulum_run
 
 START = Pendulum(1.0, 0.6, 0.2)
-RUN = pendulum_run(0)
+
+
+@functools.cache
+def the_run():
+    """Simulated when a test asks for it: every worker imports this file."""
+    return pendulum_run(0)
 
 
 def problem(system=START, **changes):
     given = {
         "parameters": [identify.Positive("length"), identify.Positive("damping")],
         "measurements": [ANGLE],
-        "runs": [RUN],
+        "runs": [the_run()],
     } | changes
     return identify.Problem(system, **given)
 
@@ -47,7 +53,7 @@ def test_an_interrupted_fit_keeps_what_it_has():
     estimate = identify.fit(problem(), progress=interrupt_at(14))
     assert estimate.status == "interrupted after 14 iterations: best so far"
     assert not estimate.converged
-    assert estimate.counts["angle"] == np.isfinite(RUN.values["angle"]).sum()
+    assert estimate.counts["angle"] == np.isfinite(the_run().values["angle"]).sum()
     motion, _, errors = identify.compared(estimate)
     assert bool(motion.succeeded)
     assert np.isfinite(errors["angle"]).sum() == estimate.counts["angle"]
@@ -120,9 +126,11 @@ def test_an_optimiser_that_steps_into_nothing_leaves_what_was_before():
 
 def test_a_sensor_that_failed_in_one_run_is_no_matter():
     """A column without any value, and one without three in a row, whose noise has to be guessed."""
-    silent = identify.Run(RUN.ts, {"angle": RUN.values["angle"], "rate": np.full(120, np.nan)})
+    silent = identify.Run(
+        the_run().ts, {"angle": the_run().values["angle"], "rate": np.full(120, np.nan)}
+    )
     rate = np.where(np.arange(120) % 3 > 1, np.nan, 0.1)
-    sparse = identify.Run(RUN.ts, {"angle": RUN.values["angle"], "rate": rate})
+    sparse = identify.Run(the_run().ts, {"angle": the_run().values["angle"], "rate": rate})
     measured = [ANGLE, identify.Coordinate(0, rate=True, name="rate", columns=("rate",))]
     for runs in ([silent], [sparse], [silent, sparse]):
         asked = problem(measurements=measured, runs=runs)
@@ -151,7 +159,9 @@ REFUSED = {
     ),
     "measurement 'angle' takes entries (3,) of 1": lambda: problem(measurements=[sensor(index=3)]),
     "run: `guess` has shapes": lambda: problem(
-        runs=[identify.Run(RUN.ts, RUN.values, guess=(np.zeros((3, 1)), np.zeros((3, 1))))]
+        runs=[
+            identify.Run(the_run().ts, the_run().values, guess=(np.zeros((3, 1)), np.zeros((3, 1))))
+        ]
     ),
     "`start` has shape (1,); it must have shape (2,)": lambda: identify.fit(problem(), start=[0.0]),
     "`start` is [nan nan]": lambda: identify.fit(problem(), start=[np.nan] * 2),
@@ -175,14 +185,16 @@ WRONG = {
     "`measurements` holds the class Coordinate": lambda: problem(
         measurements=[identify.Coordinate]
     ),
-    "`runs` is one Run": lambda: problem(runs=RUN),
+    "`runs` is one Run": lambda: problem(runs=the_run()),
     "`loss` is the class Huber": lambda: problem(loss=identify.Huber),
     "`prior` of `length` is of type tuple": lambda: problem(
         parameters=[identify.Positive("length", prior=(1.0, 0.1))]
     ),
     "`problem` is of type Pendulum": lambda: identify.fit(START),
     "`progress` is of type bool": lambda: identify.fit(problem(), progress=True),
-    "run: `values` is of type ndarray": lambda: identify.Run(RUN.ts, RUN.values["angle"]),
+    "run: `values` is of type ndarray": lambda: identify.Run(
+        the_run().ts, the_run().values["angle"]
+    ),
     "run: `angle` has dtype complex128": lambda: identify.Run([0.0, 1], {"angle": [0.0, 1j]}),
     "run: `angle` has dtype <U1": lambda: identify.Run([0.0, 1], {"angle": ["0", "a"]}),
 }
