@@ -14,9 +14,11 @@ import time
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from jaxhamel import control
+from jaxhamel.systems import ChaplyginSleigh
 
 jax.config.update("jax_enable_x64", True)
 REPEATS = 5
@@ -24,13 +26,20 @@ REPEATS = 5
 
 def known():
     """Name -> (problem, method, the known optimum)."""
-    problems = control.problems
+    problems, by_default = control.problems, control.Collocation()
     fine = control.Collocation(intervals=40)
+    symmetric = ChaplyginSleigh(*(jnp.asarray(x) for x in (1.0, 1.0, 0.0)))
+    half_turn = lambda: problems.plate_ball(angle=jnp.pi)  # noqa: E731
     return {
-        "disk-to-point": (problems.disk_to_point, control.Collocation(), 0.258317584642551),
+        "disk-to-point": (problems.disk_to_point, by_default, 0.258317584642551),
+        "disk-obstacle": (problems.disk_obstacle, fine, 5.6010616),  # CasADi, 100 intervals
         "unicycle-sideways": (problems.unicycle_sideways, fine, 11.1581587152),
         "sleigh-park": (problems.sleigh_park, fine, 5.94025427607),
+        "sleigh-park, a = 0": (lambda: problems.sleigh_park(system=symmetric), fine, 4.46587180252),
         "plate-ball": (problems.plate_ball, fine, 30.6326881525),
+        "plate-ball, half a turn": (half_turn, fine, 62.3108150058),
+        "satellite-turn": (problems.satellite_turn, by_default, 199.9237216990),
+        "falling-cat": (problems.falling_cat, by_default, 57.23261047013),
         "cart-pole": (problems.cart_pole, fine, 58.807667458),
     }
 

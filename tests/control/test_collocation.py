@@ -88,6 +88,21 @@ def force(t, q, u, control):
     return control(t)
 
 
+def test_disk_behind_an_obstacle():
+    """Its limit binds at one place with a barrier of curvature 1e15, and of the conditions on φ and z one follows from the
+    other. The cost of CasADi on 100 intervals is 5.6010616."""
+    problem = control.problems.disk_obstacle()
+    result = control.solve(problem, control.Collocation(intervals=40))
+    certificate = certificate_of(result)
+    assert certificate.holds
+    assert certificate.stationarity < 1e-8
+    assert certificate.violation < 1e-7
+    assert not certificate.multipliers_unique
+    np.testing.assert_allclose(result.cost, 5.6010616, rtol=5e-4)
+    position = np.asarray(result.states[0][1])[:, 0]
+    assert np.max(position - 0.1 - 0.2 * np.asarray(result.ts)) < 1e-7
+
+
 def test_least_time():
     """ẍ = f with |f| ≤ 1 over unit distance from rest to rest takes 2 s."""
     constraints = (

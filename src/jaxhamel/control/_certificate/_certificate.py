@@ -21,7 +21,7 @@ from jaxhamel.control._collocation._transcription import (
     along,
 )
 from jaxhamel.control._interior_point._derivatives import Parts
-from jaxhamel.control._interior_point._interior_point import SearchState
+from jaxhamel.control._interior_point._state import SearchState
 from jaxhamel.control._result import Certificate
 from jaxhamel.mechanics import VectorField
 from jaxhamel.mechanics._tangent import local

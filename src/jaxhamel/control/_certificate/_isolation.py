@@ -11,12 +11,8 @@ from jaxtyping import Array, Float
 
 from jaxhamel._typing import Scalar
 from jaxhamel.control._collocation._transcription import Transcription
-from jaxhamel.control._interior_point._interior_point import (
-    LOGGED,
-    SearchState,
-    advance,
-    strong,
-)
+from jaxhamel.control._interior_point._interior_point import LOGGED, advance
+from jaxhamel.control._interior_point._state import SearchState, strong
 
 STEP = 1e-2  # of the controls, as a share of their size
 FLOOR = 1e-6  # regularisation, so that Newton's method does not run away along the family

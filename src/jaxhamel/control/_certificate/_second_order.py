@@ -16,7 +16,7 @@ from jaxhamel._compiled import compiled
 from jaxhamel.control._collocation._transcription import Transcription
 from jaxhamel.control._interior_point._condensation import Shapes, condense, eliminate
 from jaxhamel.control._interior_point._derivatives import Parts, Residuals
-from jaxhamel.control._interior_point._interior_point import SearchState
+from jaxhamel.control._interior_point._state import SearchState
 
 Dense = Float[np.ndarray, "a b"]
 MOST = 3000  # controls; beyond that the eigenvalues are left out

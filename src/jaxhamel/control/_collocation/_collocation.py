@@ -39,15 +39,8 @@ from jaxhamel.control._collocation._start import (
 )
 from jaxhamel.control._collocation._tightening import again, tightened
 from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription
-from jaxhamel.control._interior_point._interior_point import (
-    LOGGED,
-    STUCK,
-    SearchState,
-    advance,
-    at_nodes,
-    start,
-    strong,
-)
+from jaxhamel.control._interior_point._interior_point import LOGGED, STUCK, advance, at_nodes
+from jaxhamel.control._interior_point._state import SearchState, start, strong
 from jaxhamel.control._problem._problem import ControlProblem
 from jaxhamel.control._refinement._error import residual_errors
 from jaxhamel.control._refinement._refinement import Refinement

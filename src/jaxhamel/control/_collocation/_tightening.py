@@ -8,7 +8,7 @@ import numpy as np
 from jaxhamel._compiled import compiled
 from jaxhamel.control._certificate._violation import excesses
 from jaxhamel.control._collocation._transcription import Transcription
-from jaxhamel.control._interior_point._interior_point import SearchState, strong
+from jaxhamel.control._interior_point._state import SearchState, strong
 
 MORE = 1.1  # a bound is moved by this factor times the amount by which it is violated
 RESTART = 1e-5  # barrier parameter μ with which the search goes on after bounds were tightened

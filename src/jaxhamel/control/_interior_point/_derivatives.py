@@ -16,6 +16,7 @@ from jaxtyping import Array, Float
 from jaxhamel._typing import Scalar
 from jaxhamel.control._collocation._points import lagrange
 from jaxhamel.control._collocation._transcription import CollocationPoint, Interval, Transcription
+from jaxhamel.control._interior_point._once import once
 
 
 class Duals(NamedTuple):
@@ -59,6 +60,7 @@ class Parts(NamedTuple):
 
 def _part(function, y: Float[Array, " y"], multiplier: Float[Array, " f"]) -> Derivatives:
     """The derivatives of y ↦ (value, cost), of the Lagrangian cost + multiplier·value."""
+    function = once(function, y)
 
     def lagrangian(y):
         value, cost = function(y)
@@ -68,7 +70,7 @@ def _part(function, y: Float[Array, " y"], multiplier: Float[Array, " f"]) -> De
         gradient, values = jax.grad(lagrangian, has_aux=True)(y)
         return (gradient, *values), values
 
-    (hessian, jacobian, gradient), (value, cost) = jax.jacfwd(first, has_aux=True)(y)
+    (hessian, jacobian, gradient), (value, cost) = jax.jacfwd(once(first, y), has_aux=True)(y)
     return Derivatives(value, cost, jacobian, gradient, hessian)
 
 

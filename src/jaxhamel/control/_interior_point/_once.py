@@ -1,0 +1,86 @@
+"""A function with repeated operations done once, so that its derivatives do not repeat them.
+
+A right-hand side may compute the same rotation matrix six times. XLA merges equal operations, but not their derivatives,
+whose cotangents differ: so they are merged before.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+from jax.extend import core
+
+
+def once(function: Callable[..., Any], *like: Any) -> Callable[..., Any]:
+    """`function` of arrays as `like`, traced once, with equal operations merged."""
+    closed, shapes = jax.make_jaxpr(function, return_shape=True)(*like)
+    structure, run = jax.tree.structure(shapes), core.jaxpr_as_fun(_merged(closed))
+    return lambda *given: jax.tree.unflatten(structure, run(*jax.tree.leaves(given)))
+
+
+def _merged(closed: Any) -> Any:
+    """A program with equal operations merged, those of inner jitted functions too."""
+    merging, jaxpr = _Merging(), closed.jaxpr
+    places = dict(zip(jaxpr.constvars, jaxpr.constvars, strict=True))
+    for x, value in zip(jaxpr.constvars, closed.consts, strict=True):
+        places[x] = merging.found.setdefault(id(value), x)
+    results = merging.run(jaxpr, places | dict(zip(jaxpr.invars, jaxpr.invars, strict=True)))
+    debug = jaxpr.debug_info._replace(result_paths=None)
+    return core.ClosedJaxpr(
+        jaxpr.replace(eqns=merging.equations, outvars=results, debug_info=debug), closed.consts
+    )
+
+
+class _Merging:
+    """The equations so far, and the results of each operation that was found."""
+
+    def __init__(self) -> None:
+        self.equations: list[Any] = []
+        self.found: dict[Any, Any] = {}
+
+    def run(self, jaxpr: Any, places: dict[Any, Any]) -> list[Any]:
+        """The variables or literals of the results of `jaxpr`; `places` are those of its variables."""
+        of = lambda x: x if isinstance(x, core.Literal) else places[x]  # noqa: E731
+        for equation in jaxpr.eqns:
+            given = [of(x) for x in equation.invars]
+            places |= zip(equation.outvars, self._results(equation, given), strict=True)
+        return [of(x) for x in jaxpr.outvars]
+
+    def _results(self, equation: Any, given: list[Any]) -> list[Any]:
+        inner = equation.params.get("jaxpr") if equation.primitive.name == "jit" else None
+        if inner is not None and not inner.consts:
+            return self.run(inner.jaxpr, dict(zip(inner.jaxpr.invars, given, strict=True)))
+        key = _key(equation, given)
+        if key is None:
+            return self._add(equation, given)
+        if key not in self.found:
+            self.found[key] = self._add(equation, given)
+        return self.found[key]
+
+    def _add(self, equation: Any, given: list[Any]) -> list[Any]:
+        results = [core.Var(x.aval) for x in equation.outvars]
+        self.equations.append(equation.replace(invars=given, outvars=results))
+        return results
+
+
+def _key(equation: Any, given: list[Any]) -> Any:
+    """What makes two operations equal; None where that cannot be told.
+
+    Two functions with derivatives of their own are equal if they compute the same.
+    """
+    own = (
+        equation.params.get("call_jaxpr") if equation.primitive.name == "custom_jvp_call" else None
+    )
+    params = tuple(sorted(equation.params.items())) if own is None else str(own)
+    try:
+        hash(params)
+    except TypeError:
+        return None
+    return None if equation.effects else (equation.primitive, tuple(map(_name, given)), params)
+
+
+def _name(x: Any) -> Any:
+    if not isinstance(x, core.Literal):
+        return x
+    return np.asarray(x.val).tobytes(), str(x.aval), getattr(x.aval, "weak_type", None)

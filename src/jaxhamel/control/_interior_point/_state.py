@@ -1,0 +1,113 @@
+"""The state of the interior-point method between two iterations, and how far it is from a solution."""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Int
+
+from jaxhamel._compiled import compiled
+from jaxhamel._typing import Scalar
+from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription
+from jaxhamel.control._interior_point._derivatives import Duals, Parts, Residuals, evaluate
+from jaxhamel.control._interior_point._direction import stationarity
+
+
+class Errors(NamedTuple):
+    """Stationarity, violation and complementarity, scaled as by IPOPT."""
+
+    stationarity: Scalar
+    violation: Scalar
+    complementarity: Scalar
+
+    def largest(self) -> Scalar:
+        """The largest."""
+        return jnp.max(jnp.stack(self))
+
+
+class SearchState(NamedTuple):
+    """The state of the method between two iterations.
+
+    - `mu`: of the barrier; `weight`: ν of the merit function; `shift`: the last that the inertia needed.
+    - `cost`, `errors`: of the iterate; `done`: converged; `stuck`: steps in a row that were the shortest; `near`: iterations
+      in a row within ten times the tolerance; `floor`: the least shift.
+    """
+
+    w: CollocationPoint
+    duals: Duals
+    mu: Scalar
+    weight: Scalar
+    shift: Scalar
+    cost: Scalar
+    errors: Errors
+    done: Bool[Array, ""]
+    stuck: Int[Array, ""]
+    near: Int[Array, ""]
+    floor: Scalar
+
+
+def errors_of(
+    transcription: Transcription,
+    w: CollocationPoint,
+    duals: Duals,
+    parts: Parts,
+    residuals: Residuals,
+    mu: Scalar,
+) -> Errors:
+    """How far an iterate is from a solution of the barrier problem with the barrier parameter μ."""
+    bounds = [
+        (duals.low, w.slack - transcription.lower),
+        (duals.high, transcription.upper - w.slack),
+        (duals.p_low, w.p - transcription.p_lower),
+        (duals.p_high, transcription.p_upper - w.p),
+    ]
+    zero = jnp.zeros_like(mu)
+    all_duals = jnp.concatenate([x.ravel() for x in jax.tree.leaves(duals)])
+    scale = jnp.maximum(1.0, jnp.mean(jnp.abs(all_duals)) / 100)
+    off = [
+        jnp.max(jnp.where(jnp.isfinite(gap) & (gap > 0), jnp.abs(z * gap - mu), 0.0))
+        for z, gap in bounds
+        if gap.size
+    ]
+    complementarity = jnp.max(jnp.stack([zero, *off])) / scale
+    return Errors(
+        stationarity(transcription, parts, duals) / scale, residuals.largest(), complementarity
+    )
+
+
+@compiled
+def start(transcription: Transcription, w: CollocationPoint, mu: Scalar) -> SearchState:
+    """The state before the first iteration; μ counts only where there are bounds."""
+    dtype = w.X.dtype
+    number = lambda x: jnp.asarray(x, dtype)  # noqa: E731
+    limited = bool(transcription.lower.size or transcription.p_lower.size)
+    mu_first = mu if limited else jnp.zeros_like(mu)
+    finite = lambda bound, like: jnp.where(  # noqa: E731
+        jnp.broadcast_to(jnp.isfinite(bound), like.shape), 1.0, 0.0
+    ).astype(dtype)
+    equal = transcription.lower == transcription.upper
+    low = jnp.where(equal, 0.0, finite(transcription.lower, w.slack))
+    high = jnp.where(equal, 0.0, finite(transcription.upper, w.slack))
+    rows = eqx.filter_eval_shape(evaluate, transcription, w)[1].conditions.shape
+    duals = Duals(
+        jnp.zeros_like(w.x),
+        jnp.zeros_like(w.X),
+        jnp.zeros(rows, dtype),
+        jnp.zeros_like(w.slack),
+        low,
+        high,
+        finite(transcription.p_lower, w.p),
+        finite(transcription.p_upper, w.p),
+    )
+    large = number(jnp.inf)
+    state = SearchState(
+        w, duals, mu_first, number(1.0), number(0.0), large,
+        Errors(large, large, large), jnp.asarray(False), jnp.asarray(0), jnp.asarray(0), number(0.0),
+    )  # fmt: skip
+    return strong(state)
+
+
+def strong(state: SearchState) -> SearchState:
+    """The state with strong types only, so that `advance` is compiled once."""
+    return jax.tree.map(lambda x: jax.lax.convert_element_type(x, x.dtype), state)

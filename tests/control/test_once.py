@@ -1,0 +1,71 @@
+"""Programs whose equal operations are merged before they are differentiated."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxhamel.control._interior_point._once import once
+from jaxhamel.geometry import quaternion_matrix
+
+Q = jnp.array([0.1, 0.7, -0.5, 0.5])
+
+
+def several_turns(q):
+    """R e₁ · R R e₂, with R computed three times, twice of them inside of jitted functions."""
+    turned = jax.jit(lambda q, x: quaternion_matrix(q) @ x)
+    return jnp.dot(quaternion_matrix(q)[:, 0], turned(q, turned(q, jnp.array([0.0, 1.0, 0.0]))))
+
+
+def count(function, *given):
+    return len(jax.make_jaxpr(jax.jit(function))(*given).eqns[0].params["jaxpr"].eqns)
+
+
+def test_equal_operations_are_done_once():
+    """As many equations as with R given from outside and one computation of it."""
+
+    def by_hand(q):
+        R = quaternion_matrix(q)
+        return jnp.dot(R[:, 0], R @ (R @ jnp.array([0.0, 1.0, 0.0])))
+
+    assert count(once(several_turns, Q), Q) <= count(once(by_hand, Q), Q)
+
+
+def test_values_and_derivatives_stay():
+    merged = once(several_turns, Q)
+    for of in (lambda f: f, jax.grad, jax.hessian):
+        np.testing.assert_allclose(of(merged)(Q), of(several_turns)(Q), rtol=0, atol=1e-14)
+
+
+def test_values_from_outside_and_literals():
+    """Arrays of the enclosing trace, results without operations, and constants that differ in type or sign of zero."""
+
+    def made(scale):
+        def function(x):
+            return (
+                x * scale,
+                x,
+                jnp.asarray(2.0),
+                jnp.copysign(1.0, x * 0.0) + jnp.copysign(1.0, x * -0.0),
+            )
+
+        return once(function, jnp.ones(()))(jnp.ones(()))
+
+    found = jax.vmap(made)(jnp.arange(3.0))
+    np.testing.assert_array_equal(found[0], [0.0, 1.0, 2.0])
+    np.testing.assert_array_equal(found[1], np.ones(3))
+    np.testing.assert_array_equal(found[2], np.full(3, 2.0))
+    np.testing.assert_array_equal(found[3], np.zeros(3))
+
+
+def test_functions_with_derivatives_of_their_own():
+    """Two calls of one function with a rule of its own are one, and the rule is used."""
+
+    @jax.custom_jvp
+    def tripled(x):
+        return 2.0 * x
+
+    tripled.defjvp(lambda given, along: (2.0 * given[0], 3.0 * along[0]))
+    function = lambda x: tripled(x) * tripled(x)  # noqa: E731
+    merged = once(function, jnp.ones(()))
+    assert str(jax.make_jaxpr(merged)(1.0)).count("custom_jvp_call[") == 1
+    np.testing.assert_allclose(jax.grad(merged)(1.0), 12.0)
