@@ -9,7 +9,7 @@ import numpy as np
 
 from jaxhamel.control._collocation._transcription import CollocationPoint
 from jaxhamel.control._interior_point._derivatives import Duals
-from jaxhamel.control._interior_point._interior_point import SearchState, strong
+from jaxhamel.control._interior_point._state import SearchState, strong
 
 SHARES = "shares"
 

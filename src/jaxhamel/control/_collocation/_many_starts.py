@@ -11,13 +11,8 @@ from jaxtyping import Array, Bool, Float
 from jaxhamel._compiled import compiled
 from jaxhamel.control._collocation._start import first_iterate
 from jaxhamel.control._collocation._transcription import Transcription
-from jaxhamel.control._interior_point._interior_point import (
-    STUCK,
-    SearchState,
-    advance,
-    at_nodes,
-    start,
-)
+from jaxhamel.control._interior_point._interior_point import STUCK, advance, at_nodes
+from jaxhamel.control._interior_point._state import SearchState, start
 from jaxhamel.control._problem._curves import free_parameters
 from jaxhamel.control._problem._problem import ControlProblem
 from jaxhamel.mechanics import VectorField

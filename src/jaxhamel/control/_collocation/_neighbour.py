@@ -14,7 +14,7 @@ from jaxhamel.control._collocation._start import transcribe
 from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription
 from jaxhamel.control._interior_point._derivatives import Duals, evaluate, parts_of, values_of
 from jaxhamel.control._interior_point._direction import direction
-from jaxhamel.control._interior_point._interior_point import moved
+from jaxhamel.control._interior_point._line_search import moved
 from jaxhamel.control._problem._problem import ControlProblem
 
 

@@ -7,7 +7,7 @@ from jaxtyping import Float
 from jaxhamel.control._collocation._start import transcribe
 from jaxhamel.control._collocation._tightening import again
 from jaxhamel.control._collocation._transcription import Transcription
-from jaxhamel.control._interior_point._interior_point import SearchState, start
+from jaxhamel.control._interior_point._state import SearchState, start
 from jaxhamel.control._problem._problem import ControlProblem
 from jaxhamel.control._refinement._error import residual_errors
 from jaxhamel.control._refinement._mesh import evenly_spread, expected_error
