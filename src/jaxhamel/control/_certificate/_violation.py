@@ -90,7 +90,8 @@ def binding_limits(transcription: Transcription, w: CollocationPoint, duals: Dua
         duals.low > w.slack - transcription.lower,
         duals.high > transcription.upper - w.slack,
     )
-    binds = np.asarray(low | high | (transcription.lower == transcription.upper)).any(axis=(0, 1))
+    either = np.asarray(low | high | (transcription.lower == transcription.upper))
+    binds = np.any(either, axis=(0, 1)).tolist()
     names = names_of_limits(transcription, w)
     return sorted({name for name, one in zip(names, binds, strict=True) if one})
 
