@@ -13,6 +13,8 @@ import pytest
 from typer.testing import CliRunner
 
 from jaxhamel.cli._app import app
+from jaxhamel.cli._commands import _plan
+from jaxhamel.cli._interrupt import guard
 from jaxhamel.cli._objects._plan import PROBLEMS, build_plan
 from jaxhamel.cli._objects._prepared import PreparedRun
 from jaxhamel.cli._results._plan_motion import Interpolated
@@ -100,12 +102,34 @@ def test_satellite_turns_at_the_reference_cost(tmp_path):
     assert np.trapezoid(sum(x**2 for x in rates), t) == pytest.approx(wanted, rel=1e-3)
 
 
-def test_own_system_is_taken_to_a_point_within_limits(tmp_path, cart):
+@pytest.fixture
+def before_examined(monkeypatch):
+    """What summary.json and the time limit say while a result is examined."""
+    seen, own = [], _plan.CollocationSearch.result
+
+    def result(search, ending):
+        seen.append(guard._stands)
+        return own(search, ending)
+
+    monkeypatch.setattr(_plan.CollocationSearch, "result", result)
+    write = _plan.write_summary
+    monkeypatch.setattr(
+        _plan, "write_summary", lambda path, found: seen.append(found) or write(path, found)
+    )
+    return seen
+
+
+def test_own_system_is_taken_to_a_point_within_limits(tmp_path, cart, before_examined):
     """F = 12 m d/T² (½ − t/T); with |F| ≤ 5 N, where 6 N are needed, nothing is found and the exit status says so."""
     result = jaxhamel("control", *cart, "--out", tmp_path / "free", "--quiet")
     assert result.exit_code == 0, result.stderr
     reached = summary(tmp_path / "free")["reached"]
     assert reached["cost"] == pytest.approx(12 * 2.0**2 * 3.0**2 / 2.0**3, rel=1e-10)
+    stands, words = before_examined
+    assert (stands["status"], stands["files"]) == ("failed", ["summary.json", "search.npz"])
+    assert stands["certificate"]["holds"] is False
+    assert "converged after" in stands["certificate"]["words"]
+    assert "go on with --resume" in words
     contradictory = changes("task.lower=[-5.0]", "task.upper=[5.0]")  # bang-bang takes 6 N
     result = jaxhamel("control", *cart, "--out", tmp_path / "weak", *contradictory)
     assert result.exit_code == 1

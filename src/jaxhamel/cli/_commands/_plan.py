@@ -12,7 +12,7 @@ from jaxhamel.cli._objects._prepared import PreparedRun
 from jaxhamel.cli._objects._system import named
 from jaxhamel.cli._results._folder import folder
 from jaxhamel.cli._results._outcome import Outcome
-from jaxhamel.cli._results._outputs import write_all, write_columns
+from jaxhamel.cli._results._outputs import write_all, write_columns, write_summary
 from jaxhamel.cli._results._plan_charts import costate_names, plan_charts
 from jaxhamel.cli._results._plan_motion import control_names, controls_along, shown_motion
 from jaxhamel.cli._results._search_file import SEARCH, SearchFile
@@ -22,6 +22,7 @@ from jaxhamel.control import Certificate, Indirect, Result
 from jaxhamel.control._collocation._collocation import CollocationSearch
 
 ADVICE = "Go on with --resume, raise method.intervals, method.max_iterations or method.max_seconds, or look at the limits."
+UNKNOWN = "undecided"  # whether it is a minimum
 FILES = ("control.csv", "costates.csv")
 
 
@@ -58,18 +59,51 @@ def run_plan(
         terminal.update(progress(state))
 
     with terminal.updating():
-        result = search.result(search.run(shown))
+        ending = search.run(shown)
+        file.write(search.to_arrays(), now=True)
+        stands = unexamined(scenario, search, ending.status, started)
+        write_summary(out / "summary.json", stands.summary(["summary.json"]))
+        guard.on_disk(f"{scenario.name}: {_not_examined(out, budget)}")
+        result = search.result(ending)
         if scenario["method"]["indirect"]:
             result = Indirect(method).after(result)
-    file.write(search.to_arrays(), now=True)
-    guard.kept()
     _write_tables(out, result)
     charts = plan_charts(result)
     outcome = write_all(out, _outcome(scenario, result, started), shown_motion(result), charts)
+    guard.kept()
     if outcome.status == "success":
         file.remove()
     terminal.say(str(result))
     return outcome
+
+
+def _not_examined(out: Path, budget: float) -> str:
+    return (
+        f"the {budget:g} s were over before the result was examined; the search is in {out / SEARCH}: go on with --resume, "
+        "or give it more time, --max-seconds."
+    )
+
+
+def unexamined(
+    scenario: Scenario, search: CollocationSearch, status: str, started: float
+) -> Outcome:
+    """The outcome of a search whose result has not been examined; it stands if the time limit ends the examination."""
+    row, nan = search.rows[-1], float("nan")
+    words = f"certificate: does NOT hold; {status}; not examined"
+    certificate = Certificate(
+        False, row["gradient_norm"], row["violation"], nan, UNKNOWN, False, words
+    )
+    return Outcome(
+        "control",
+        scenario,
+        "failed",
+        f"no optimum was proved: {status}; the result has not been examined. {ADVICE}",
+        started,
+        time.monotonic() - started,
+        reached={"cost": row["cost"], "iterations": len(search.rows), "converged": False},
+        files=(SEARCH,),
+        top={"certificate": certificate._asdict()},
+    )
 
 
 def progress(state: Any) -> str:
