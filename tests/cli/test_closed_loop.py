@@ -62,6 +62,7 @@ def test_numbers_of_the_closed_loop(closed):
     without = numbers["open_loop"]
     assert without["tracking_rms_95"] > 1.3 * numbers["tracking_rms_95"]
     assert 20 < numbers["min_normal_force"] < 24.6
+    assert numbers["min_normal_force_completed"] == numbers["min_normal_force"]  # all of them
     assert 0 < numbers["max_friction"] < 0.3
 
 

@@ -84,6 +84,8 @@ from jaxhamel.control._loop._sampled import Held as Held
 from jaxhamel.control._loop._sampled import Sampled as Sampled
 from jaxhamel.control._loop._sampled import Sensors as Sensors
 from jaxhamel.control._loop._state_sensors import StateSensors as StateSensors
+from jaxhamel.control._loop._train import Training as Training
+from jaxhamel.control._loop._train import train as train
 
 # isort: split
 # The built-in problems

@@ -122,6 +122,10 @@ def _numbers(motions: LoopMeasures, tolerance: float) -> dict[str, Any]:
     }
     if motions.normal is not None and motions.friction is not None:
         found["min_normal_force"] = float(np.min(motions.normal))
+        of_completed = motions.normal[followed]
+        found["min_normal_force_completed"] = (
+            float(np.min(of_completed)) if len(of_completed) else None
+        )
         found["max_friction"] = float(np.max(motions.friction))
     return found
 

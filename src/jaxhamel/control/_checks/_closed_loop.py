@@ -128,7 +128,7 @@ def check_closed_loop(system, start, controller, counts, route) -> None:
         )
     check_count("samples", samples, most=MOST)
     check_count("steps", steps, most=MOST)
-    _check_is_key(key)
+    check_is_key(key)
     check_route(route, ROUTES)
 
 
@@ -154,7 +154,7 @@ def check_samples(t0, period, samples: int) -> None:
         )
 
 
-def _check_is_key(key) -> None:
+def check_is_key(key) -> None:
     if key is None:
         return
     dtype = getattr(key, "dtype", None)

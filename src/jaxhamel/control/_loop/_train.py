@@ -1,0 +1,109 @@
+"""Learns the numbers of a policy by gradients through closed loops."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jaxtyping import Array, Float
+
+from jaxhamel._compiled import compiled
+from jaxhamel._files import written
+from jaxhamel.control._checks._train import check_losses_file, check_training
+
+SAVED_EVERY = 50  # updates between two writes of the checkpoint
+
+
+class Training(NamedTuple):
+    """The result of `train`.
+
+    - `policy`: the latest one whose loss was finite; `losses`: the loss before each update, `(K,)`.
+    - `outcome`: `"finished"`, `"interrupted"`, or `"not finite"` where loss or gradient was NaN or infinite.
+    """
+
+    policy: Any
+    losses: Float[np.ndarray, " K"]
+    outcome: str
+
+
+def train(
+    loss: Callable[[Any, Array], Array],
+    policy: Any,
+    updates: int,
+    *,
+    key: Array,
+    optimiser: optax.GradientTransformation | None = None,
+    checkpoint: str | Path | None = None,
+) -> Training:
+    """Lowers the expected loss of a policy by stochastic gradient steps:
+
+        p_{k+1} = p_k + optimiser(∇ loss(p_k, key_k)) ,    key_k = fold_in(key, k) .
+
+    **Arguments:**
+
+    - `loss`: (policy, key) → a number, for example the mean cost of many trajectories of `closed_loop` whose initial states
+      and noise are drawn by the key.
+    - `policy`: a pytree; its floating arrays are learned: an `equinox.nn.MLP` inside of a law, or gains.
+    - `updates`: the number K of steps, with those of an earlier run that goes on.
+    - `key`: a JAX random key.
+    - `optimiser`: of optax; default `optax.adam(1e-2)`.
+    - `checkpoint`: a file for the state of the training, written every 50 updates and at the end, also after Ctrl-C. Where
+      it exists, the training goes on from it, with the same numbers as without the interruption.
+
+    **Returns:** a `Training`. Ctrl-C ends the training after the update under way, with the outcome `"interrupted"`.
+
+    **Raises:** `TypeError` or `ValueError` for a loss that is not a number, or a file of another policy or optimiser.
+    """
+    optimiser = optax.adam(1e-2) if optimiser is None else optimiser
+    check_training(loss, policy, updates, key, optimiser)
+    learned, fixed = eqx.partition(policy, eqx.is_inexact_array)
+    state, losses = (learned, optimiser.init(learned)), []
+    path = None if checkpoint is None else Path(checkpoint)
+    if path is not None and path.exists():
+        state, losses = _read(path, state)
+    outcome = "finished"
+    try:
+        while len(losses) < updates:
+            k = jnp.asarray(len(losses), jnp.uint32)
+            value, finite, later = _update(loss, optimiser, fixed, state, key, k)
+            if not bool(finite):
+                outcome = "not finite"
+                break
+            state = later
+            losses.append(float(value))
+            if path is not None and len(losses) % SAVED_EVERY == 0:
+                _write(path, state, losses)
+    except KeyboardInterrupt:
+        outcome = "interrupted"
+    if path is not None:
+        _write(path, state, losses)
+    return Training(eqx.combine(state[0], fixed), np.array(losses), outcome)
+
+
+@compiled
+def _update(loss, optimiser, fixed, state, key, k):
+    """The loss, whether it and its gradient are finite, and the state after one step."""
+    learned, moments = state
+    of = lambda learned: loss(eqx.combine(learned, fixed), jax.random.fold_in(key, k))  # noqa: E731
+    value, slope = jax.value_and_grad(of)(learned)
+    with jax.numpy_dtype_promotion("standard"):  # optax multiplies numbers of several dtypes
+        step, moments = optimiser.update(slope, moments, learned)
+    finite = [jnp.all(jnp.isfinite(x)) for x in (value, *jax.tree.leaves(slope))]
+    return value, jnp.all(jnp.stack(finite)), (optax.apply_updates(learned, step), moments)
+
+
+def _write(path: Path, state: Any, losses: list[float]) -> None:
+    arrays: dict[str, Any] = {f"state {i}": x for i, x in enumerate(jax.tree.leaves(state))}
+    with written(path, binary=True) as file:
+        np.savez(file, **arrays, losses=np.array(losses))  # pyright: ignore[reportArgumentType]
+
+
+def _read(path: Path, state: Any) -> tuple[Any, list[float]]:
+    leaves, structure = jax.tree.flatten(state)
+    found = check_losses_file(path, leaves)
+    arrays = [jnp.asarray(found[f"state {i}"]) for i in range(len(leaves))]
+    return jax.tree.unflatten(structure, arrays), found["losses"].tolist()
