@@ -105,3 +105,10 @@ def test_a_loop_in_blocks_of_lanes(monkeypatch):
         jax.jit(lanes(f, (None, 0)))(gains, x), jax.vmap(f, (None, 0))(gains, x), strict=True
     ):
         np.testing.assert_allclose(a, b, atol=1e-14)
+
+
+def test_more_shared_numbers_than_a_loop_takes():
+    """The weights of a network: XLA would end the process."""
+    weights, x = RNG.normal(size=(40, 30)), RNG.normal(size=(17, 30))
+    found = jax.jit(lanes(lambda w, x: jnp.sum((w @ x) ** 2), (None, 0)))(weights, x)
+    np.testing.assert_allclose(found, np.sum((x @ weights.T) ** 2, axis=1), rtol=1e-12)

@@ -14,7 +14,13 @@ from jaxhamel._lanes._graph._ranks import entries_axis
 from jaxhamel._lanes._rules._own_definition import own_definition
 from jaxhamel._lanes._rules._primitives import primitive_of
 from jaxhamel._lanes._xla_cpu._cuts import CUT_ABOVE, one_at_run_time, shared_values
-from jaxhamel._lanes._xla_cpu._one_loop import one_loop_works, run_in_one_loop, split, together
+from jaxhamel._lanes._xla_cpu._one_loop import (
+    MOST_VALUES,
+    one_loop_works,
+    run_in_one_loop,
+    split,
+    together,
+)
 from jaxhamel._lanes._xla_cpu._parts import length
 from jaxhamel._lanes._xla_cpu._pieces import LONGEST_PROGRAM, cost, pieces
 
@@ -54,9 +60,18 @@ class Program(NamedTuple):
     def _in_one_loop(self, values: dict[int, Any]) -> None:
         size = next(np.shape(x)[0] for i, x in values.items() if self.graph.nodes[i].batched)
         parts = split(self.graph, self._ends())
+        if not self._fits(parts):
+            return self._one_by_one(values)
         if not together(self.graph, parts, values):
             self._compute(parts.before, values, set(), None)
         values.update(run_in_one_loop(self.graph, parts, values, size))
+
+    def _fits(self, parts) -> bool:
+        """Whether XLA takes all loops: not those that read the weights of a network."""
+        most = lambda x: max(len(x.given), len(x.results))  # noqa: E731
+        return most(parts) <= MOST_VALUES or all(
+            most(piece) <= MOST_VALUES for piece in pieces(self.graph, parts)
+        )
 
     def _one_by_one(self, values: dict[int, Any]) -> None:
         cuts = shared_values(self.graph, self._ends(), CUT_ABOVE)
