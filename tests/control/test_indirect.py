@@ -52,19 +52,6 @@ def test_unicycle_on_a_coarse_mesh_differs_from_the_indirect_solution():
     assert "differs from the indirect solution" in certificate.words
 
 
-def height(t, q, u, control):
-    return q
-
-
-def test_a_limit_that_binds_is_named():
-    end = control.StateAtEnd(q=jnp.zeros(1), u=-jnp.ones(1))
-    limits = control.PathLimit(height, upper=1 / 9), control.PathLimit(height, -9.0, 9.0, "wide")
-    problem = least_energy(u0=jnp.ones(1), constraints=(end, *limits))
-    result = control.solve(problem, control.Indirect(control.Collocation(intervals=6, degree=3)))
-    assert not result.converged
-    assert result.status.startswith("`height` binds; Indirect takes problems without limits")
-
-
 def test_what_the_indirect_method_cannot_keep_is_refused():
     problem = least_energy(constraints=(control.ControlAt(value=jnp.zeros(1)),))
     with pytest.raises(TypeError, match="`ControlAt`, a condition on the control"):
