@@ -8,11 +8,14 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+import jaxhamel
 from jaxhamel.cli import _start
 from jaxhamel.cli._app import app
 from jaxhamel.cli._objects._identification import build_identified_system
@@ -131,6 +134,18 @@ def test_every_system_is_constructed_again():
     object.__setattr__(ball.rails, "radius", -ball.rails.radius)
     with pytest.raises(ValueError, match="`radius` is"):
         check_constructed(ball)
+
+
+@pytest.mark.parametrize("key", ["mass", "length"])
+def test_declared_bounds_hold_where_the_constructor_has_no_checks(key):
+    class Trolley(jaxhamel.System):
+        mass: jax.Array = jaxhamel.parameter(positive=True)
+        length: jax.Array = jaxhamel.parameter(least=0.5)
+
+    trolley = Trolley(2.0, 0.5)
+    check_constructed(trolley)
+    with pytest.raises(ValueError, match=f"`{key}` is .*; it must be"):
+        check_constructed(eqx.tree_at(lambda x: getattr(x, key), trolley, jnp.asarray(-1e300)))
 
 
 @pytest.mark.parametrize("key", ["system.shell_mass.T", "system.space", "system.rails", "x" * 999])

@@ -1,5 +1,6 @@
 """Builds the system of `[system]` and the state of `[initial]`, for any class of systems."""
 
+import dataclasses
 import inspect
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,7 +21,7 @@ from jaxhamel.cli._scenario._validate import ScenarioError
 from jaxhamel.geometry import SE3, SO3, AbstractSpace, Product
 from jaxhamel.mechanics import Parameter, System, parameters_of
 from jaxhamel.mechanics._description._declarations import State, state_of
-from jaxhamel.mechanics._description._parameters import as_parameter
+from jaxhamel.mechanics._description._parameters import NOTES, FieldNotes, as_parameter
 
 
 def build_system(scenario: Scenario) -> Any:
@@ -74,12 +75,14 @@ def named(table: str) -> Iterator[None]:
 def check_constructed(thing: Any) -> None:
     """Calls the constructors of a system and of its parts (such as its rails) again with their present values.
 
-    A system whose leaves were replaced has not passed its constructor's checks; this function makes up for that.
+    A system whose leaves were replaced has not passed its constructor's checks; this function makes up for that. It also
+    checks the bounds that the fields declare (`jaxhamel.parameter`), which a user's constructor need not check.
 
     **Raises:** as the constructor.
     """
     if not isinstance(thing, eqx.Module):
         return
+    _check_declared(thing)
     arguments: list[Any] = []
     named_arguments: dict[str, Any] = {}
     for name, parameter in inspect.signature(type(thing)).parameters.items():
@@ -93,6 +96,20 @@ def check_constructed(thing: Any) -> None:
         elif value is not None:
             named_arguments[name] = value
     type(thing)(*arguments, **named_arguments)
+
+
+def _check_declared(thing: eqx.Module) -> None:
+    for field in dataclasses.fields(thing):
+        notes, value = field.metadata.get(NOTES, FieldNotes()), getattr(thing, field.name)
+        if not isinstance(value, jax.Array | np.ndarray):
+            continue
+        if notes.positive and not np.all(np.asarray(value) > 0):
+            raise ValueError(
+                f"`{field.name}` is {np.asarray(value).tolist()}; it must be positive."
+            )
+        if notes.least is not None and not np.all(np.asarray(value) >= notes.least):
+            found = np.asarray(value).tolist()
+            raise ValueError(f"`{field.name}` is {found}; it must be at least {notes.least:g}.")
 
 
 # --- parameters -----------------------------------------------------------------------------------
