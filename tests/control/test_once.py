@@ -72,3 +72,26 @@ def test_functions_with_derivatives_of_their_own():
     merged = once(function, jnp.ones(()))
     assert str(jax.make_jaxpr(merged)(1.0)).count("custom_jvp_call[") == 1
     np.testing.assert_allclose(jax.grad(merged)(1.0), 12.0)
+
+
+def test_rules_that_differ_are_kept_apart():
+    """Functions of equal values: two with equal rules, one with another, two with an array in their rules."""
+
+    def made(rule):
+        function = jax.custom_jvp(lambda x: 2.0 * x)
+        function.defjvps(lambda t, ans, x: rule(x) * t)
+        return function
+
+    array = jnp.arange(3.0)
+    rules = [
+        jnp.cos,
+        jnp.cos,
+        jnp.sin,
+        lambda x: jnp.sum(x * array),
+        lambda x: jnp.sum(x * (array + 1)),
+    ]
+    function = lambda x: sum((k + 1) * made(rule)(x) for k, rule in enumerate(rules))  # noqa: E731
+    merged = once(function, jnp.ones(()))
+    assert str(jax.make_jaxpr(merged)(1.0)).count("custom_jvp_call[") == 4
+    for order in (jax.grad, lambda f: jax.grad(jax.grad(f))):
+        np.testing.assert_allclose(order(merged)(0.4), order(function)(0.4), rtol=1e-14)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.extend import core
 
@@ -24,7 +25,7 @@ def _merged(closed: Any) -> Any:
     merging, jaxpr = _Merging(), closed.jaxpr
     places = dict(zip(jaxpr.constvars, jaxpr.constvars, strict=True))
     for x, value in zip(jaxpr.constvars, closed.consts, strict=True):
-        places[x] = merging.found.setdefault(id(value), x)
+        places[x] = merging.arrays.setdefault(id(value), x)
     results = merging.run(jaxpr, places | dict(zip(jaxpr.invars, jaxpr.invars, strict=True)))
     debug = jaxpr.debug_info._replace(result_paths=None)
     return core.ClosedJaxpr(
@@ -33,11 +34,12 @@ def _merged(closed: Any) -> Any:
 
 
 class _Merging:
-    """The equations so far, and the results of each operation that was found."""
+    """The equations so far, the operations of each key with their results, and the variables of constant arrays."""
 
     def __init__(self) -> None:
         self.equations: list[Any] = []
-        self.found: dict[Any, Any] = {}
+        self.found: dict[Any, list[tuple[Any, list[Any]]]] = {}
+        self.arrays: dict[int, Any] = {}
 
     def run(self, jaxpr: Any, places: dict[Any, Any]) -> list[Any]:
         """The variables or literals of the results of `jaxpr`; `places` are those of its variables."""
@@ -54,9 +56,12 @@ class _Merging:
         key = _key(equation, given)
         if key is None:
             return self._add(equation, given)
-        if key not in self.found:
-            self.found[key] = self._add(equation, given)
-        return self.found[key]
+        for other, results in self.found.get(key, ()):
+            if _same_derivatives(equation, other):
+                return results
+        results = self._add(equation, given)
+        self.found.setdefault(key, []).append((equation, results))
+        return results
 
     def _add(self, equation: Any, given: list[Any]) -> list[Any]:
         results = [core.Var(x.aval) for x in equation.outvars]
@@ -65,19 +70,43 @@ class _Merging:
 
 
 def _key(equation: Any, given: list[Any]) -> Any:
-    """What makes two operations equal; None where that cannot be told.
-
-    Two functions with derivatives of their own are equal if they compute the same.
-    """
-    own = (
-        equation.params.get("call_jaxpr") if equation.primitive.name == "custom_jvp_call" else None
-    )
+    """What makes the values of two operations equal; None where that cannot be told."""
+    own = equation.params["call_jaxpr"] if equation.primitive.name == OWN else None
     params = tuple(sorted(equation.params.items())) if own is None else str(own)
     try:
         hash(params)
     except TypeError:
         return None
     return None if equation.effects else (equation.primitive, tuple(map(_name, given)), params)
+
+
+OWN = "custom_jvp_call"
+
+
+def _same_derivatives(one: Any, other: Any) -> bool:
+    """Whether two operations of equal values have equal first and second derivatives, too."""
+    if one.primitive.name != OWN:
+        return True
+    texts = [_of_derivatives(equation) for equation in (one, other)]
+    return texts[0] is not None and texts[0] == texts[1]
+
+
+def _of_derivatives(equation: Any) -> str | None:
+    """The program of an operation's derivatives to the second order; None if it has values that its text does not show."""
+    given, results = ([core.Var(x.aval) for x in of] for of in (equation.invars, equation.outvars))
+    inner, alone = (
+        equation.params["call_jaxpr"].jaxpr,
+        equation.replace(invars=given, outvars=results),
+    )
+    debug = inner.debug_info._replace(result_paths=None)
+    jaxpr = inner.replace(invars=given, outvars=results, eqns=[alone], debug_info=debug)
+    function = core.jaxpr_as_fun(core.ClosedJaxpr(jaxpr, ()))
+    shapes = [jax.ShapeDtypeStruct(x.aval.shape, x.aval.dtype) for x in given]
+    if not all(jnp.issubdtype(x.dtype, jnp.inexact) for x in shapes):
+        return None
+    first = lambda x, y: jax.jvp(lambda *x: function(*x), x, y)  # noqa: E731
+    second = jax.make_jaxpr(lambda *pair: jax.jvp(first, pair, pair))(tuple(shapes), tuple(shapes))
+    return None if second.consts else str(second)
 
 
 def _name(x: Any) -> Any:
