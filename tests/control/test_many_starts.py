@@ -27,6 +27,7 @@ def test_each_number_of_turns_is_an_optimum():
     assert result.certificate is not None
     assert result.certificate.holds
     np.testing.assert_allclose(result.cost, 2.0, rtol=1e-12)
+    assert result.certificate.optima is not None
     costs, counts = zip(*result.certificate.optima, strict=True)
     exact = [0.5 * (2 + 2 * np.pi * k) ** 2 for k in (0, -1, 1)]
     np.testing.assert_allclose(costs, exact, rtol=1e-9)

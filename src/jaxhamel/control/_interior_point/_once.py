@@ -101,7 +101,8 @@ def _of_derivatives(equation: Any) -> str | None:
     debug = inner.debug_info._replace(result_paths=None)
     jaxpr = inner.replace(invars=given, outvars=results, eqns=[alone], debug_info=debug)
     function = core.jaxpr_as_fun(core.ClosedJaxpr(jaxpr, ()))
-    shapes = [jax.ShapeDtypeStruct(x.aval.shape, x.aval.dtype) for x in given]
+    avals: list[Any] = [x.aval for x in given]
+    shapes = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in avals]
     if not all(jnp.issubdtype(x.dtype, jnp.inexact) for x in shapes):
         return None
     first = lambda x, y: jax.jvp(lambda *x: function(*x), x, y)  # noqa: E731
