@@ -55,7 +55,7 @@ def optimal_control(
     costate: Float[Array, " n+k"],
     near: Float[Array, " m"],
 ) -> Float[Array, " m"]:
-    """c with ∂H/∂c = 0, by Newton's method from `near`; its derivatives are those of the implicit function."""
+    """c with ∂H/∂c = 0, by Newton's method from `near`; its first derivatives are those of the implicit function."""
     of_c = lambda c: hamiltonian(problem, t, q, u, c, costate)  # noqa: E731
 
     def step(c, _):
