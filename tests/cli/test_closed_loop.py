@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from jaxhamel.cli._commands import _control, _meanwhile
+from jaxhamel.cli._commands._closed_loop import _numbers
 from jaxhamel.cli._objects._loop import check_loop
+from jaxhamel.cli._objects._loop_measured import LoopMeasures
 from jaxhamel.cli._objects._task import build_problem
 from jaxhamel.cli._scenario._scenario import load
 from jaxhamel.cli._scenario._validate import ScenarioError
@@ -64,6 +66,25 @@ def test_numbers_of_the_closed_loop(closed):
     assert 20 < numbers["min_normal_force"] < 24.6
     assert numbers["min_normal_force_completed"] == numbers["min_normal_force"]  # all of them
     assert 0 < numbers["max_friction"] < 0.3
+
+
+def test_extremes_are_those_of_robots_that_did_not_break_down():
+    error = np.array([[0.01, 0.03], [0.02, np.nan], [0.5, 0.5]])
+    force = np.zeros((3, 2, 3)) + np.array([1.0, 0.0, 10.0])
+    force[1, 1] = np.nan
+    force[2, 1, 2] = 5.0
+    found = _numbers(
+        LoopMeasures(np.arange(2.0), error, None, force, np.array([3.0, np.nan, 4.0])), 0.1
+    )
+    assert (found["failed"], found["broken_down"]) == (2, 1)
+    assert found["tracking_rms_max"] == pytest.approx(0.5)
+    assert (found["largest_command"], found["min_normal_force"]) == (4.0, 5.0)
+    assert found["min_normal_force_completed"] == 10.0
+    assert found["max_friction"] == pytest.approx(0.2)
+    none = _numbers(
+        LoopMeasures(np.arange(2.0), error[1:2], None, force[1:2], np.array([np.nan])), 0.1
+    )
+    assert none["largest_command"] is none["min_normal_force"] is none["max_friction"] is None
 
 
 def test_files_and_page_of_the_closed_loop(closed):

@@ -1,6 +1,6 @@
 """The closed loop of `control`: many robots held to the plan, their statistics, and what the report shows of them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -108,26 +108,28 @@ def summary_of(found: ClosedLoop, seed: int) -> dict[str, Any]:
 
 def _numbers(motions: LoopMeasures, tolerance: float) -> dict[str, Any]:
     followed, rms = motions.followed(tolerance), motions.rms
+    whole = np.isfinite(rms)  # the motion did not break down
     failed = probability(~followed)
     found = {
         "trajectories": len(rms),
         "failed": int(np.count_nonzero(~followed)),
         "completed": 1.0 - failed["probability"],
         "failed_share": failed,
-        "broken_down": int(np.count_nonzero(np.isinf(rms))),
+        "broken_down": int(np.count_nonzero(~whole)),
         "tracking_rms": float(np.median(rms)),
         "tracking_rms_95": float(np.quantile(rms, 0.95, method="higher")),
-        "tracking_rms_max": float(np.max(rms)),
-        "largest_command": float(np.max(motions.command)),
+        "tracking_rms_max": _extreme(np.max, rms[whole]),
+        "largest_command": _extreme(np.max, motions.command[whole]),
     }
     if motions.normal is not None and motions.friction is not None:
-        found["min_normal_force"] = float(np.min(motions.normal))
-        of_completed = motions.normal[followed]
-        found["min_normal_force_completed"] = (
-            float(np.min(of_completed)) if len(of_completed) else None
-        )
-        found["max_friction"] = float(np.max(motions.friction))
+        found["min_normal_force"] = _extreme(np.min, motions.normal[whole])
+        found["min_normal_force_completed"] = _extreme(np.min, motions.normal[followed])
+        found["max_friction"] = _extreme(np.max, motions.friction[whole])
     return found
+
+
+def _extreme(of: Callable[..., Any], values: np.ndarray) -> float | None:
+    return float(of(values)) if values.size else None
 
 
 def with_loop(outcome: Outcome, found: ClosedLoop, seed: int) -> Outcome:
