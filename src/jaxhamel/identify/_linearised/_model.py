@@ -60,7 +60,7 @@ class Model(eqx.Module):
         return jnp.concatenate([*pieces, jnp.zeros(0, z.dtype)])
 
     def state_residual(
-        self, system: System, t: Time, state: tuple, control: Control
+        self, system: System, t: Time, state: tuple[Configuration, Array], control: Control
     ) -> Float[Array, " s"]:
         """The residuals of all priors on the initial state of a run."""
         pieces = [prior.residual(system, t, state, control) for prior in self.priors]

@@ -6,7 +6,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from jaxhamel import _checks
-from jaxhamel._typing import Control, Time
+from jaxhamel._typing import Configuration, Control, Time
 from jaxhamel.identify._checks._parameters import check_prior
 from jaxhamel.identify._data._measurements import AbstractMeasurement, without_noise
 from jaxhamel.mechanics import System
@@ -44,7 +44,7 @@ class StatePrior(eqx.Module):
         )
 
     def residual(
-        self, system: System, t: Time, state: tuple, control: Control
+        self, system: System, t: Time, state: tuple[Configuration, Array], control: Control
     ) -> Float[Array, " r"]:
         """The residual at an initial state (q, u)."""
         h, (q, u) = self.quantity, state
