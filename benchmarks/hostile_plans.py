@@ -8,12 +8,9 @@ from pathlib import Path
 from hostile_cases import HUGE, ODD, Case
 
 import jaxhamel.cli
+from jaxhamel.cli._scenario._plan_schema import BUILT_IN
 
 SCENARIOS = Path(jaxhamel.cli.__file__).parent / "scenarios"
-BUILT_IN = (
-    "disk-to-point", "disk-obstacle", "ball-to-point", "ball-obstacle", "pendulum-ball-to-point", "plate-ball",
-    "unicycle-sideways", "sleigh-park", "snakeboard-park", "satellite-turn", "falling-cat", "cart-pole",
-)  # fmt: skip
 CART = '''
 import jax
 import jax.numpy as jnp
@@ -89,7 +86,7 @@ def _value(rng: random.Random) -> str:
 def drawn_plan(rng: random.Random) -> Case:
     """A problem of optimal control with one or two of its keys changed and a time limit that compiling may reach."""
     kind = rng.choice(["built-in"] * 3 + ["to-point"] * 2 + ["loop"] * 2)
-    name = rng.choice(BUILT_IN)
+    name = rng.choice(list(BUILT_IN))
     keys = {
         "built-in": [*METHOD, *METHOD, *_of(name), *_of(name), *ELSEWHERE] if kind == "built-in" else [],
         "to-point": [*METHOD, *POINT, *POINT],

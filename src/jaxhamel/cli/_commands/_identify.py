@@ -101,7 +101,7 @@ def fits_of(estimate: Any) -> list[Any]:
 
 
 def _reached(scenario: Scenario, estimate: Any) -> dict[str, Any]:
-    """The numbers of summary.json; a stage that was left out has None for its status."""
+    """The results for summary.json. The status of a stage that was skipped is None."""
     reached = estimate.to_dict()
     if scenario["stages"]:
         left_out = {table["name"]: None for table in scenario["stages"]}

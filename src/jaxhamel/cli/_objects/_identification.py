@@ -256,7 +256,7 @@ def with_fitted(
 
 
 def _noise_of(fit: Any) -> Iterator[tuple[str, list[float]]]:
-    """The noise of each measurement by name."""
+    """The name of each measurement, with the standard deviations of its noise."""
     start = 0
     for m in fit.problem.measurements:
         yield m.name, fit.noise[start : start + m.error_size].tolist()

@@ -67,7 +67,7 @@ def _maker(
 
 
 def _view(system: Any, kind: str, place: int) -> Any:
-    """The system as one of another kind, with the parameters that both have."""
+    """Makes a system of the class `kind` with the parameter values of `system`, which must have all of them."""
     if not kind:
         return system
     cls = class_of(kind)

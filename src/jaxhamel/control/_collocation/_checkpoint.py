@@ -24,19 +24,22 @@ class SearchPoint(NamedTuple):
 
     @classmethod
     def of(cls, state: SearchState) -> "SearchPoint":
-        """That of a state of the search."""
+        """The iterate and multipliers of a state of the search."""
         return cls(state.w, state.duals, state.mu, state.weight)
 
 
 def to_arrays(shares: jax.Array, state: SearchState) -> dict[str, np.ndarray]:
-    """The mesh and the point as arrays by name, for a file."""
+    """Converts the mesh, the iterate and its multipliers to named arrays, which can be saved in a file."""
     leaves = jax.tree_util.tree_leaves_with_path(SearchPoint.of(state))
     named = {jax.tree_util.keystr(path): np.asarray(x) for path, x in leaves}
     return {SHARES: np.asarray(shares), **named}
 
 
 def from_arrays(arrays: Mapping[str, np.ndarray], state: SearchState) -> SearchState | None:
-    """The state at the point in the arrays; `state`: one of the same problem and mesh. None where the arrays do not fit."""
+    """Restores a state from named arrays. `state`: any state of the same problem and mesh.
+
+    **Returns:** None if an array is missing, has another shape, or is not finite.
+    """
     leaves, structure = jax.tree_util.tree_flatten_with_path(SearchPoint.of(state))
     found = []
     for path, like in leaves:

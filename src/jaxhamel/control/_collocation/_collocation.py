@@ -168,7 +168,10 @@ class CollocationSearch(AbstractSearch):
         self.pace = np.inf
 
     def to_arrays(self) -> dict[str, np.ndarray]:
-        """The point from which a later search goes on, as arrays by name: in an elastic phase, where that began."""
+        """Named arrays from which a later search can continue.
+
+        During the elastic phase these are of the iterate at which that phase began.
+        """
         shares = self.transcription.shares
         return to_arrays(shares, self.state if self.elastic is None else self.before_elastic)
 
