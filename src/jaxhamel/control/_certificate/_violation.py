@@ -1,5 +1,7 @@
 """By how much a result violates its constraints, also between the collocation points, and which constraint is the worst."""
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -7,6 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from jaxhamel._compiled import compiled
+from jaxhamel.control._collocation._boundary import AbstractBoundaryConditions
 from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription
 from jaxhamel.control._interior_point._derivatives import (
     Duals,
@@ -46,17 +49,21 @@ def names_of_conditions(transcription: Transcription, w: CollocationPoint) -> li
     y_first, y_last = ends_unknowns(transcription, w)
     names = []
     for at_end in (False, True):
-        for term in transcription.constraints:
-            if term.at_end == at_end:
-                alone = eqx.tree_at(lambda t: t.constraints, transcription, (term,))
-                function = (
-                    (lambda y, t=alone: t.last(w, y)[0])
-                    if at_end
-                    else (lambda y, t=alone: t.first(w, y))
-                )
-                count = eqx.filter_eval_shape(function, y_last if at_end else y_first).shape[0]
-                names += [getattr(term, "name", type(term).__name__)] * count
+        for term in _conditions_at(transcription, at_end):
+            alone = eqx.tree_at(lambda t: t.constraints, transcription, (term,))
+            end, y = (alone.last, y_last) if at_end else (alone.first, y_first)
+            count = eqx.filter_eval_shape(end, w, y)[0].shape[0]
+            names += [getattr(term, "name", type(term).__name__)] * count
     return names
+
+
+def _conditions_at(transcription: Transcription, at_end: bool) -> list[Any]:
+    """The terms with conditions at one end in their order; those that relate both ends follow the others at the last."""
+    terms = [x for x in transcription.constraints if x.at_end == at_end]
+    if not at_end:
+        return terms
+    both = AbstractBoundaryConditions
+    return [*terms, *(x for x in transcription.constraints if isinstance(x, both))]
 
 
 def _limits(transcription: Transcription, w: CollocationPoint) -> list[tuple[str, float]]:

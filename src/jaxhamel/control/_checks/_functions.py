@@ -13,9 +13,9 @@ from jaxhamel.mechanics._checks._feedback import callable_with
 WAYS = {1: "(t)", 2: "(q, u)", 4: "(t, q, u, control)"}
 
 
-def check_rows(name: str, function: Callable[..., Any], *at: Any) -> None:
-    """Checks that a function gives a real vector `(r,)`."""
-    found = _floating(name, function, at)
+def check_rows(name: str, function: Callable[..., Any], *at: Any, way: str = "") -> None:
+    """Checks that a function gives a real vector `(r,)`; `way`: how it is called, for messages."""
+    found = _floating(name, function, at, way)
     if len(found.shape) != 1:
         raise ValueError(
             f"{name} gives an array of shape {found.shape}; it must be (r,), such as jnp.stack([...])."
@@ -29,9 +29,9 @@ def check_scalar(name: str, function: Callable[..., Any], *at: Any) -> None:
         raise ValueError(f"{name} gives an array of shape {found.shape}; it must be one number.")
 
 
-def _floating(name: str, function: Callable[..., Any], at: tuple[Any, ...]) -> Any:
+def _floating(name: str, function: Callable[..., Any], at: tuple[Any, ...], way: str = "") -> Any:
     """The shape and dtype of the function's value."""
-    way = WAYS[len(at)]
+    way = way or WAYS[len(at)]
     if not callable_with(function, len(at)):
         raise TypeError(f"{name} cannot be called as {way}; write it as a function of these.")
     found = called(name, function, *at)

@@ -5,7 +5,12 @@ import numpy as np
 
 from jaxhamel._checks._arguments import check_budget, check_count
 from jaxhamel._checks._values import check_callable, check_positive, type_of
+from jaxhamel.control._collocation._boundary import (
+    AbstractBoundaryConditions,
+    FreeInitialState,
+)
 from jaxhamel.control._collocation._collocation import Collocation
+from jaxhamel.control._collocation._scalar_costs import InitialCost
 from jaxhamel.control._problem._costs import ControlAt
 
 
@@ -22,10 +27,17 @@ def check_indirect(method) -> None:
 def check_no_control_at_end(problem) -> None:
     """Checks that no condition is one on the control, for which Pontryagin's conditions at the end do not hold."""
     for term in problem.constraints:
-        if isinstance(term, ControlAt) or term.at_end is False:
+        boundary = FreeInitialState | AbstractBoundaryConditions
+        if isinstance(term, ControlAt | boundary) or term.at_end is False:
             raise TypeError(
                 f"`constraints` has a `{type(term).__name__}`, a condition on the control or the first time, which Indirect "
                 "cannot keep; take control.Collocation()."
+            )
+    for cost in problem.costs:
+        if isinstance(cost, InitialCost):
+            raise TypeError(
+                "`costs` has an `InitialCost`, a cost at the first time, which Indirect cannot keep; take "
+                "control.Collocation()."
             )
 
 

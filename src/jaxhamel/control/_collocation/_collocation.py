@@ -22,6 +22,7 @@ from jaxhamel.control._certificate._violation import (
 )
 from jaxhamel.control._checks._collocation import check_collocation, check_fits
 from jaxhamel.control._collocation._checkpoint import SHARES, from_arrays, to_arrays
+from jaxhamel.control._collocation._costates import costates_of
 from jaxhamel.control._collocation._elastic import (
     Elastic,
     elastic_start,
@@ -153,8 +154,9 @@ class CollocationSearch(AbstractSearch):
         points = rule(method.points, method.degree)
         self.transcription: Transcription = transcribe(problem, points, shares)
         w = first_iterate(
-            self.transcription, problem.ts, guessed(problem), problem.curve, problem.ts[-1]
-        )
+            self.transcription, problem.ts, guessed(problem), problem.curve,
+            (problem.q0, problem.u0), problem.ts[-1],
+        )  # fmt: skip
         begin = start(self.transcription, w, self.barrier)
         self.state: SearchState = begin if saved is None else check_fits(from_arrays(saved, begin))
         self.tight: Transcription = self.transcription  # with bounds tightened between the points
@@ -318,14 +320,16 @@ class CollocationSearch(AbstractSearch):
             self.transcription, self.tight, self.state._replace(w=w), parts, ending, self.tolerance
         )
         problem = self._designed(w)
+        begun = eqx.tree_at(lambda x: (x.q0, x.u0), problem, self.transcription.begun(w, w.p))
         result = report(
-            problem, control, float(evaluated(self.transcription, w)[0]),
+            begun, control, float(evaluated(self.transcription, w)[0]),
             row["gradient_norm"], self.history, self.began, *ending, report_times(ts),
         )  # fmt: skip
         return result._replace(
+            problem=problem,
             ts=ts,
             states=self.transcription.states(w),
-            costates=duals.costates,
+            costates=costates_of(self.transcription, w, duals),
             certificate=certificate,
             optimum=(self.transcription, w, duals),
             mesh_errors=np.asarray(residual_errors(self.transcription, w)),

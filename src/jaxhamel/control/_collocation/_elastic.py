@@ -51,10 +51,13 @@ class Elastic(Transcription):
         value, epsilon = super().limit(interval, share, y), self.elastic(self.split(y)[2])[1]
         return jnp.concatenate([value + epsilon, value - epsilon])
 
-    def first(self, w: CollocationPoint, y: Float[Array, " y"]) -> Float[Array, " r1"]:
-        """The conditions' residuals beyond e⁺ − e⁻."""
+    def first(
+        self, w: CollocationPoint, y: Float[Array, " y"]
+    ) -> tuple[Float[Array, " r1"], Scalar]:
+        """The conditions' residuals beyond e⁺ − e⁻, and a share of the cost."""
         p = self._controls(y)[1]
-        return super().first(w, y) - self.elastic(p)[0][: self.n_first]
+        conditions, cost = super().first(w, y)
+        return conditions - self.elastic(p)[0][: self.n_first], SHARE * cost
 
     def last(
         self, w: CollocationPoint, y: Float[Array, " y"]

@@ -107,7 +107,9 @@ def _begun(transcription, problem: ControlProblem, starts: Array, barrier: Array
     def one(p):
         curve = rebuild(p)
         ts, states = _motion(transcription, problem, curve)
-        w = first_iterate(transcription, ts, states, curve, problem.ts[-1])
+        w = first_iterate(
+            transcription, ts, states, curve, (problem.q0, problem.u0), problem.ts[-1]
+        )
         return start(transcription, w, barrier)
 
     return jax.vmap(one)(starts)

@@ -52,7 +52,7 @@ def neighbouring(problem: ControlProblem, result: Any) -> NeighbouringOptimum:
     check_has_optimum(result)
     found, w, duals = jax.lax.stop_gradient(result.optimum)
     transcription = transcribe(problem, found.rule, found.shares)
-    w = begun_at(problem, w)
+    w = begun_at(problem, transcription, w)
     parts = parts_of(transcription, w, duals)
     _, residuals = values_of(transcription, w, parts)
     zero = jnp.zeros_like(w.X, shape=())

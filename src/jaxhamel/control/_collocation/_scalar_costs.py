@@ -57,6 +57,16 @@ class FinalCost(AbstractScalarCost):
     weight: Any = parameter(default=1.0)
 
 
+class InitialCost(AbstractScalarCost):
+    """w function(t, q, u, control) at the first time: a prior or a price of an initial state that is free.
+
+    **Arguments:** as `RunningCost`.
+    """
+
+    function: Callable[..., Any]
+    weight: Any = parameter(default=1.0)
+
+
 def total(kind: type[AbstractScalarCost], costs: Any, *at: Any) -> Any:
     """The sum of the costs of a kind at one state."""
     return sum((cost.value(*at) for cost in costs if isinstance(cost, kind)), 0.0)

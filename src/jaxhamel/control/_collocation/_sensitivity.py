@@ -5,11 +5,12 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from jaxhamel._compiled import compiled
 from jaxhamel._typing import Scalar
 from jaxhamel.control._checks._collocation import check_has_optimum
-from jaxhamel.control._collocation._start import transcribe
+from jaxhamel.control._collocation._start import first_node, transcribe
 from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription, along
 from jaxhamel.control._interior_point._derivatives import Duals, evaluate
 from jaxhamel.control._problem._problem import ControlProblem
@@ -45,7 +46,7 @@ def _lagrangian(
 ) -> Scalar:
     """L as a function of the problem; the unknowns stay, but for the initial state."""
     transcription = transcribe(problem, found.rule, found.shares)
-    w = begun_at(problem, w)
+    w = begun_at(problem, transcription, w)
     cost, residuals = evaluate(transcription, w)
     pairs = (
         (duals.stages, residuals.stages),
@@ -60,11 +61,14 @@ def _lagrangian(
     return cost + sum((jnp.sum(a * b) for a, b in pairs), jnp.zeros_like(cost))
 
 
-def begun_at(problem: ControlProblem, w: CollocationPoint) -> CollocationPoint:
-    """An iterate whose first node is the initial state of a problem."""
+def begun_at(
+    problem: ControlProblem, transcription: Transcription, w: CollocationPoint
+) -> CollocationPoint:
+    """An iterate whose first node is the initial state of a problem, but for its free coordinates."""
     space = problem.system.space
     q = _joined(space.normalise(problem.q0), along(w.q, slice(1, None)))
-    first = jnp.concatenate([jnp.zeros(space.dim, w.x.dtype), problem.u0])
+    free = np.asarray(transcription.free_start, int)
+    first = first_node(problem).at[free].set(w.x[0, free])
     return w._replace(q=q, x=jnp.concatenate([first[None], w.x[1:]]))
 
 

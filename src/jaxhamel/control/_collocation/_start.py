@@ -10,11 +10,13 @@ from jaxtyping import Array, Float
 
 from jaxhamel._compiled import compiled
 from jaxhamel._typing import Scalar
+from jaxhamel.control._checks._boundary import check_one_initial_state
 from jaxhamel.control._checks._collocation import (
     check_has_value_only,
     check_limit_shape,
     check_one_end_time,
 )
+from jaxhamel.control._collocation._boundary import FreeInitialState
 from jaxhamel.control._collocation._design import (
     DesignParameter,
     bounds_of_designs,
@@ -51,11 +53,14 @@ def transcribe(
     lower, upper = _bounds(problem, limits)
     designs = tuple(x for x in problem.constraints if isinstance(x, DesignParameter))
     p_lower, p_upper = (_parameter_bounds(problem, free, designs, x) for x in ("lower", "upper"))
+    started = [x for x in problem.constraints if isinstance(x, FreeInitialState)]
+    check_one_initial_state(len(started))
+    free_start = started[0].coordinates(problem.system) if started else ()
     m = eqx.filter_eval_shape(problem.curve, ts[0]).shape[0]
     everywhere = lambda x: jnp.broadcast_to(x, (shares.shape[0] - 1, 1, *x.shape))  # noqa: E731
     return Transcription(
         problem.system, problem.costs, problem.constraints, limits, ts[0], duration, shares,
-        everywhere(lower), everywhere(upper), p_lower, p_upper, rule, m, bool(free), designs,
+        everywhere(lower), everywhere(upper), p_lower, p_upper, rule, m, bool(free), free_start, designs,
     )  # fmt: skip
 
 
@@ -65,11 +70,20 @@ def _parameter_bounds(
     designs: tuple[DesignParameter, ...],
     side: str,
 ) -> Float[Array, " p"]:
-    """The bounds of end time and design parameters on one side."""
+    """The bounds of end time, first node and design parameters on one side."""
     dtype = problem.u0.dtype
     ends = [jnp.asarray(getattr(x, side), dtype)[None] for x in free]
+    for start in problem.constraints:
+        if isinstance(start, FreeInitialState):
+            given = first_node(problem)[np.asarray(start.coordinates(problem.system))]
+            ends.append(given + jnp.asarray(getattr(start, side), dtype))
     parts = [*ends, *bounds_of_designs(problem.system, designs, side, dtype)]
     return jnp.concatenate([jnp.zeros(0, dtype), *parts])
+
+
+def first_node(problem: ControlProblem) -> Float[Array, " d"]:
+    """(0, u0): the coordinates of the initial state in the chart about q0."""
+    return jnp.concatenate([jnp.zeros(problem.system.space.dim, problem.u0.dtype), problem.u0])
 
 
 def guessed(problem: ControlProblem) -> Any:
@@ -123,11 +137,21 @@ def limit_shape(problem: ControlProblem, limit: PathLimit) -> tuple[int, ...]:
 
 @compiled
 def first_iterate(
-    transcription: Transcription, ts: Float[Array, " n"], guess: Any, curve: Any, end: Scalar
+    transcription: Transcription,
+    ts: Float[Array, " n"],
+    guess: Any,
+    curve: Any,
+    begin: Any,
+    end: Scalar,
 ) -> CollocationPoint:
-    """The iterate on the guess, which is interpolated along geodesics between its times, and on the curve's values."""
-    p = _first_parameters(transcription, end)
+    """The iterate on the guess, which is interpolated along geodesics between its times, and on the curve's values.
+
+    It begins at the initial state `begin`, (q0, u0), but for free coordinates of it.
+    """
     space = transcription.system.space
+    own, there = along(guess, 0), begin
+    x = jnp.concatenate([space.local(there[0], own[0]), own[1]])
+    p = _first_parameters(transcription, x, end)
     given = (ts - ts[0]) / (ts[-1] - ts[0])
 
     def state(share):
@@ -138,6 +162,7 @@ def first_iterate(
         return q, a[1] + part * (b[1] - a[1])
 
     nodes = jax.vmap(state)(transcription.shares)
+    nodes = jax.tree.map(lambda xs, x: xs.at[0].set(x), nodes, begin)
     points = jnp.asarray(np.asarray(transcription.rule.points), p.dtype)
     a, length = transcription.shares[:-1, None], jnp.diff(transcription.shares)[:, None]
     places = a + length * points[None]
@@ -150,13 +175,18 @@ def first_iterate(
     x = jnp.concatenate([jnp.zeros((u.shape[0] + 1, space.dim), X.dtype), nodes[1]], axis=1)
     shape = (X.shape[0], X.shape[1], transcription.lower.shape[-1])
     w = CollocationPoint(nodes[0], x, X, c, p, jnp.zeros(shape, X.dtype))
+    free = np.asarray(transcription.free_start, int)
+    w = w._replace(x=x.at[0, free].set(p[int(transcription.free_time) : transcription.n_own]))
     return w._replace(slack=inside(transcription, evaluate(transcription, w)[1].limits))
 
 
-def _first_parameters(transcription: Transcription, end: Scalar) -> Float[Array, " p"]:
-    """The end time and the design parameters of the problem, moved inside of their bounds."""
+def _first_parameters(
+    transcription: Transcription, x: Float[Array, " d"], end: Scalar
+) -> Float[Array, " p"]:
+    """End time, first node and design parameters of the problem, moved inside of their bounds."""
     lower, upper = transcription.p_lower, transcription.p_upper
     parts = [end[None]] if transcription.free_time else []
+    parts.append(x[np.asarray(transcription.free_start, int)])
     if transcription.designs:
         parts.append(values_of_designs(transcription.system, transcription.designs))
     p = jnp.concatenate([jnp.zeros(0, lower.dtype), *(x.astype(lower.dtype) for x in parts)])

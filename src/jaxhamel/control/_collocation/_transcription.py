@@ -6,7 +6,8 @@ On interval i the state is X = (ξ, u), q = q̄_i·exp(ξ), in the chart about a
     x_{i+1} = (log(q̄_{i+1}⁻¹ q̄_i exp(ξ_end)), u_end) ,   X_end = Σ_k ℓ_k(1) X_k .
 
 The bases are constants of Newton's method. Afterwards they move to the nodes, where ξ = 0 (`rebased`), so that the
-coordinates of the next node are those of its own tangent space. Costs are integrated by the rule's quadrature.
+coordinates of the next node are those of its own tangent space; the first base stays at the initial state of the problem,
+from which free coordinates are counted. Costs are integrated by the rule's quadrature.
 """
 
 from typing import Any, NamedTuple
@@ -18,10 +19,11 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from jaxhamel._typing import Configuration, Scalar
+from jaxhamel.control._collocation._boundary import AbstractBoundaryConditions
 from jaxhamel.control._collocation._design import DesignParameter, with_designs
 from jaxhamel.control._collocation._points import PointRule
 from jaxhamel.control._collocation._polynomial import OneInterval
-from jaxhamel.control._collocation._scalar_costs import FinalCost, RunningCost, total
+from jaxhamel.control._collocation._scalar_costs import FinalCost, InitialCost, RunningCost, total
 from jaxhamel.control._problem._costs import constraint_residual, final_residual, running_residual
 from jaxhamel.mechanics import Constant, System
 from jaxhamel.mechanics._acceleration import motion
@@ -31,9 +33,9 @@ from jaxhamel.simulate._solvers._factors import apply
 class CollocationPoint(NamedTuple):
     """An iterate.
 
-    - `q`: the bases q̄, with a leading axis `(N+1,)`; `x`: the nodes (ξ, u) `(N+1, d)`, of which the first is fixed.
-    - `X`: stages `(N, s, d)`; `c`: controls
-      `(N, s, m)`; `p`: the end time where it is free, then the design parameters.
+    - `q`: the bases q̄, with a leading axis `(N+1,)`; `x`: the nodes (ξ, u) `(N+1, d)`; the first base stays.
+    - `X`: stages `(N, s, d)`; `c`: controls `(N, s, m)`; `p`: the end time where it is free, the free coordinates of the
+      first node, the design parameters.
     - `slack`: of the limits, at the collocation points of each interval, `(N, s, r)`.
     """
 
@@ -73,6 +75,7 @@ class Transcription(eqx.Module):
     rule: PointRule = eqx.field(static=True)
     n_controls: int = eqx.field(static=True)
     free_time: bool = eqx.field(static=True)
+    free_start: tuple[int, ...] = eqx.field(static=True)  # coordinates of the first node
     designs: tuple[DesignParameter, ...]
 
     @property
@@ -84,15 +87,29 @@ class Transcription(eqx.Module):
     def n_parameters(self) -> int:
         """The number of the problem's own parameters p."""
         sizes = [np.size(design.where(self.system)) for design in self.designs]
-        return int(self.free_time) + sum(sizes)
+        return self.n_own + sum(sizes)
+
+    @property
+    def n_own(self) -> int:
+        """The number of those before the design parameters: end time and first node."""
+        return int(self.free_time) + len(self.free_start)
 
     def designed(self, p: Float[Array, " p"]) -> System:
         """The system with the design parameters among p."""
-        return with_designs(self.system, self.designs, p[int(self.free_time) :])
+        return with_designs(self.system, self.designs, p[self.n_own :])
 
     def span(self, p: Float[Array, " p"]) -> Scalar:
         """t_N − t_0."""
         return p[0] - self.t0 if self.free_time else self.duration
+
+    def begun(
+        self, w: CollocationPoint, p: Float[Array, " p"]
+    ) -> tuple[Configuration, Float[Array, " k"]]:
+        """(q, u) at the first time; p has the free coordinates of the first node."""
+        x, n = w.x[0], self.system.space.dim
+        if self.free_start:
+            x = x.at[np.asarray(self.free_start)].set(p[int(self.free_time) : self.n_own])
+        return self.system.space.retract(along(w.q, 0), x[:n]), x[n:]
 
     def times(self, p: Float[Array, " p"]) -> Float[Array, " N+1"]:
         """t_i."""
@@ -149,14 +166,16 @@ class Transcription(eqx.Module):
         xi = space.local(interval.next_q, space.retract(interval.q, X[:n]))
         return jnp.concatenate([xi, X[n:]]) - interval.next_x
 
-    def first(self, w: CollocationPoint, y: Float[Array, " y"]) -> Float[Array, " r1"]:
-        """The conditions at the first time, y = (c_0, p)."""
+    def first(
+        self, w: CollocationPoint, y: Float[Array, " y"]
+    ) -> tuple[Float[Array, " r1"], Scalar]:
+        """The conditions and the cost at the first time, y = (c_0, p)."""
         c, p = self._controls(y)
         length = self.shares[1] * self.span(p)
         control = OneInterval(self.t0, length, c, self.rule.points)
-        n = self.system.space.dim
-        at = (self.designed(p), self.t0, along(w.q, 0), w.x[0, n:], control)
-        return constraint_residual(self.constraints, False, *at)
+        at = (self.designed(p), self.t0, *self.begun(w, p), control)
+        value = total(InitialCost, self.costs, *at)
+        return constraint_residual(self.constraints, False, *at), value + jnp.zeros((), y.dtype)
 
     def last(
         self, w: CollocationPoint, y: Float[Array, " y"]
@@ -171,9 +190,11 @@ class Transcription(eqx.Module):
         control = OneInterval(t - length, length, c, self.rule.points)
         at = (self.designed(p), t, q, u, control)
         r = final_residual(self.costs, *at)
-        conditions = constraint_residual(self.constraints, True, *at)
+        conditions = [constraint_residual(self.constraints, True, *at)]
+        links = [x for x in self.constraints if isinstance(x, AbstractBoundaryConditions)]
+        conditions += [x.between(at[0], self.begun(w, p), (q, u)) for x in links]
         values = total(FinalCost, self.costs, *at)
-        return conditions, 0.5 * jnp.sum(r * r) + values
+        return jnp.concatenate(conditions), 0.5 * jnp.sum(r * r) + values
 
     def _controls(self, y: Float[Array, " y"]) -> tuple[Float[Array, "s m"], Float[Array, " p"]]:
         s, m = len(self.rule.points), self.n_controls
@@ -189,9 +210,11 @@ def along(tree: Any, index: Any) -> Any:
 
 
 def rebased(transcription: Transcription, w: CollocationPoint) -> CollocationPoint:
-    """The same iterate with the nodes as bases; a chart's polynomial changes by the error of the transcription."""
+    """The same iterate with the nodes as bases, but for the first; a chart's polynomial changes by the error of the
+    transcription."""
     n, space = transcription.system.space.dim, transcription.system.space
     nodes, _ = transcription.states(w)
+    nodes = jax.tree.map(lambda new, old: new.at[0].set(old[0]), nodes, w.q)
 
     def interval(base, node, X):
         xi = jax.vmap(lambda xi: space.local(node, space.retract(base, xi)))(X[:, :n])
@@ -199,4 +222,4 @@ def rebased(transcription: Transcription, w: CollocationPoint) -> CollocationPoi
 
     before = slice(None, -1)
     X = jax.vmap(interval)(along(w.q, before), along(nodes, before), w.X)
-    return w._replace(q=nodes, x=w.x.at[:, :n].set(0.0), X=X)
+    return w._replace(q=nodes, x=w.x.at[1:, :n].set(0.0), X=X.at[0].set(w.X[0]))

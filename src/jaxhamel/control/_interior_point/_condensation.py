@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from jaxhamel import _lapack
@@ -120,7 +121,34 @@ def condense(
         parts.points, parts.ends, residuals.gaps, residuals.limits, eliminated
     )
     H, g, D, e = _with_ends(transcription, parts, residuals.conditions, H, g, A, b)
-    return Condensed(H, g, A, b, D, e, G, excess)
+    return _from_first_node(transcription, Condensed(H, g, A, b, D, e, G, excess))
+
+
+def start_map(transcription: Transcription) -> Float[Array, "o o"]:
+    """o ↦ o with δ_0 = E p in the first interval: the free coordinates of the first node are among the parameters."""
+    shapes = Shapes.of(transcription)
+    matrix = np.eye(shapes.all)
+    first = shapes.d + shapes.c + int(transcription.free_time)
+    for k, coordinate in enumerate(transcription.free_start):
+        matrix[coordinate, first + k] = 1.0
+    return jnp.asarray(matrix, transcription.shares.dtype)
+
+
+def _from_first_node(transcription: Transcription, condensed: Condensed) -> Condensed:
+    """The first interval in p alone."""
+    if not transcription.free_start:
+        return condensed
+    T = start_map(transcription)
+    first = condensed._replace(
+        H=T.T @ condensed.H[0] @ T,
+        g=condensed.g[0] @ T,
+        A=condensed.A[0] @ T,
+        D=condensed.D[0] @ T,
+        G=condensed.G[0] @ T,
+    )
+    names = ("H", "g", "A", "D", "G")
+    new = {x: getattr(condensed, x).at[0].set(getattr(first, x)) for x in names}
+    return condensed._replace(**new)
 
 
 def _condense(transcription, points: Derivatives, end: Derivatives, gap, excess, eliminated):
@@ -143,6 +171,7 @@ def _with_ends(transcription, parts: Parts, conditions, H, g, A, b):
     y_last = jnp.concatenate([b[-1], jnp.zeros(shapes.c + shapes.p, b.dtype)])
     first, last = parts.first, parts.last
     H = H.at[0].add(unit.T @ first.hessian @ unit).at[-1].add(Y_last.T @ last.hessian @ Y_last)
+    g = g.at[0].add(unit.T @ first.gradient)
     g = g.at[-1].add(Y_last.T @ (last.gradient + last.hessian @ y_last))
     rows = first.value.shape[0]
     D = jnp.zeros((g.shape[0], rows + last.value.shape[0], shapes.all), g.dtype)

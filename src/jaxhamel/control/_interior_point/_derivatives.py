@@ -105,7 +105,7 @@ def parts_of(transcription: Transcription, w: CollocationPoint, duals: Duals) ->
     points, ends = jax.vmap(lambda *given: _interval(transcription, w.p, *given), in_axes=0)(
         transcription.intervals(w), w.X, w.c, duals.stages, duals.limits, duals.costates[1:]
     )
-    first = lambda y: (transcription.first(w, y), jnp.zeros((), y.dtype))  # noqa: E731
+    first = lambda y: transcription.first(w, y)  # noqa: E731
     last = lambda y: transcription.last(w, y)  # noqa: E731
     y_first, y_last = ends_unknowns(transcription, w)
     rows = eqx.filter_eval_shape(first, y_first)[0].shape[0]
@@ -183,8 +183,9 @@ def evaluate(transcription: Transcription, w: CollocationPoint) -> tuple[Scalar,
     costs, stages, gaps, limits = jax.vmap(one)(transcription.intervals(w), w.X, w.c)
     y_first, y_last = ends_unknowns(transcription, w)
     conditions, cost = transcription.last(w, y_last)
-    conditions = jnp.concatenate([transcription.first(w, y_first), conditions])
-    return jnp.sum(costs) + cost, Residuals(stages, gaps, conditions, limits - w.slack)
+    before, first_cost = transcription.first(w, y_first)
+    conditions = jnp.concatenate([before, conditions])
+    return jnp.sum(costs) + first_cost + cost, Residuals(stages, gaps, conditions, limits - w.slack)
 
 
 def values_of(
@@ -200,4 +201,4 @@ def values_of(
         jnp.concatenate([parts.first.value, parts.last.value]),
         limits - w.slack,
     )
-    return jnp.sum(parts.points.cost) + parts.last.cost, residuals
+    return jnp.sum(parts.points.cost) + parts.first.cost + parts.last.cost, residuals

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from jaxhamel._typing import Scalar
@@ -24,6 +25,7 @@ from jaxhamel.control._interior_point._condensation import (
     eliminate,
     lengths_of,
     maps,
+    start_map,
 )
 from jaxhamel.control._interior_point._derivatives import (
     Derivatives,
@@ -195,10 +197,10 @@ def _recover(
     changes = jnp.einsum("ilo,io->il", condensed.G, found.o) + condensed.excess
     changes = changes.reshape(w.slack.shape)
     limits = barrier.slope + barrier.curvature * changes
+    o = found.o.at[0].set(start_map(transcription) @ found.o[0])
+    delta = delta.at[0].set(o[0, :d])
     one = lambda *given: _recover_interval(transcription, *given)  # noqa: E731
-    X, mus, slopes = jax.vmap(one)(
-        eliminated, parts.points, parts.ends, limits, found.o, costates[1:]
-    )
+    X, mus, slopes = jax.vmap(one)(eliminated, parts.points, parts.ends, limits, o, costates[1:])
     equal = transcription.lower == transcription.upper
     epsilon = proximity(w.slack.dtype)
     slack = jnp.where(equal, 0.0, changes - epsilon * (limits - duals.limits))
@@ -206,6 +208,7 @@ def _recover(
     p_low, p_high = _end_time_after(transcription, w, duals, mu, p)
     new = Duals(costates, mus, found.conditions, limits, low, high, p_low, p_high)
     slope = jnp.sum(slopes) + jnp.dot(last.gradient, y_last)
+    slope = slope + jnp.dot(parts.first.gradient, found.o[0, d:])
     slope = slope + _barrier_slope(transcription, w, mu, slack, p)
     across = _across(new, residuals)
     c = found.o[:, d:z].reshape(w.c.shape)
@@ -271,12 +274,14 @@ def stationarity(transcription: Transcription, parts: Parts, duals: Duals) -> Sc
         parts.points, parts.ends, duals.stages, duals.limits, duals.costates[1:]
     )
     rows = parts.first.value.shape[0]
-    first = parts.first.jacobian.T @ duals.conditions[:rows]
+    first = parts.first.gradient + parts.first.jacobian.T @ duals.conditions[:rows]
     last = parts.last.gradient + parts.last.jacobian.T @ duals.conditions[rows:]
     s = len(transcription.rule.points)
     c = c.at[0].add(first[: s * m].reshape(s, m)).at[-1].add(last[d : d + s * m].reshape(s, m))
     p = jnp.sum(p, axis=0) + first[s * m :] + last[d + s * m :] - duals.p_low + duals.p_high
     nodes = jnp.concatenate([delta[1:], last[None, :d]]) - duals.costates[1:]
+    node = int(transcription.free_time) + np.arange(len(transcription.free_start))
+    p = p.at[node].add(delta[0, np.asarray(transcription.free_start, int)])
     every = jnp.concatenate([x.ravel() for x in (nodes, X, c, p)])
     return jnp.max(jnp.abs(every))
 

@@ -79,6 +79,6 @@ def _iteration(
 @compiled
 def at_nodes(transcription: Transcription, state: SearchState) -> tuple[SearchState, Scalar]:
     """The state with the nodes as bases, to go on with, and the largest coordinate that a node had."""
-    largest = jnp.max(jnp.abs(state.w.x[:, : transcription.system.space.dim]))
+    largest = jnp.max(jnp.abs(state.w.x[1:, : transcription.system.space.dim]))
     w, nothing = rebased(transcription, state.w), jnp.zeros((), int)
     return strong(state._replace(w=w, done=jnp.asarray(False), near=nothing)), largest

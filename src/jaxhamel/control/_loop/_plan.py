@@ -59,7 +59,9 @@ def plan_of(result: Result) -> MotionPlan:
     ts = np.asarray(found.ts)
     if np.ptp(np.diff(ts)) > 1e-6 * (ts[-1] - ts[0]) / len(ts):
         ts = np.linspace(ts[0], ts[-1], len(ts))
-        found = replay(problem, result.control, ts)
+        start = jax.tree.map(lambda x: x[0], (found.q, found.u))
+        begun = eqx.tree_at(lambda problem: (problem.q0, problem.u0), problem, start)
+        found = replay(begun, result.control, ts)
     ts = jnp.linspace(ts[0], ts[-1], len(ts), dtype=problem.u0.dtype)
     if not problem.system.prescribed_motion:
         return MotionPlan(problem.system, ts, found.q, found.u, result.control)

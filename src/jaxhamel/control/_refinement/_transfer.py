@@ -38,10 +38,11 @@ def transferred(
 
     q, u, _, costates = jax.vmap(at)(new.shares)
     q = jax.vmap(space.normalise)(q)
+    q = jax.tree.map(lambda xs, bases: xs.at[0].set(bases[0]), q, w.q)
     stage_q, stage_u, c, inner = jax.vmap(jax.vmap(at))(shares)
     local = jax.vmap(lambda node, stages: jax.vmap(lambda x: space.local(node, x))(stages))
     X = jnp.concatenate([local(along(q, slice(None, -1)), stage_q), stage_u], axis=2)
-    x = jnp.concatenate([jnp.zeros((u.shape[0], n), u.dtype), u], axis=1)
+    x = jnp.concatenate([jnp.zeros((u.shape[0], n), u.dtype), u], axis=1).at[0].set(w.x[0])
     point = CollocationPoint(q, x, X, c, w.p, _no_limits(new))
     point = point._replace(slack=inside(new, evaluate(new, point)[1].limits))
     none = jnp.zeros_like(point.slack)

@@ -1,0 +1,100 @@
+"""Free initial states and periodic motions, against closed forms."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxhamel import control
+from tests.control.cart import least_energy
+
+METHOD = control.Collocation(intervals=3, degree=3)
+
+
+class FromPlace(eqx.Module):
+    """½ (x − a)²."""
+
+    a: jax.Array
+
+    def __call__(self, t, q, u, control):
+        return 0.5 * jnp.sum((q - self.a) ** 2)
+
+
+def test_the_best_start_under_a_prior():
+    """6 (1 − x)² + ½ w (x − a)² is least at x = (12 + w a)/(12 + w); with x ≤ 0.5 the bound is best."""
+    start = lambda **bounds: control.FreeInitialState(u=False, **bounds)  # noqa: E731
+    end = control.StateAtEnd(q=jnp.ones(1), u=jnp.zeros(1))
+    for w, a, upper in ((6.0, -0.5, 9.0), (24.0, -1.0, 9.0), (1.0, 3.0, 0.5)):
+        costs = (
+            control.ControlEnergy(),
+            control.InitialCost(FromPlace(jnp.asarray(a)), jnp.asarray(w)),
+        )
+        constraints = (end, start(lower=-9.0, upper=jnp.asarray(upper)))
+        result = control.solve(least_energy(costs=costs, constraints=constraints), METHOD)
+        assert result.certificate is not None
+        assert result.certificate.holds, result
+        x = min((12 + w * a) / (12 + w), upper)
+        np.testing.assert_allclose(result.states[0][0], x, atol=1e-7)
+        np.testing.assert_allclose(result.cost, 6 * (1 - x) ** 2 + w * (x - a) ** 2 / 2, rtol=1e-8)
+        np.testing.assert_allclose(result.trajectory.q[-1], 1.0, atol=1e-8)
+        np.testing.assert_allclose(result.costates[0, 0], -12 * (1 - x), atol=1e-6)
+        by = control.sensitivity(result)
+        np.testing.assert_allclose(by.costs[1].weight, (x - a) ** 2 / 2, rtol=1e-6, atol=1e-9)
+        slope = w * (x - a) - 12 * (1 - x) if x == upper else 0.0
+        np.testing.assert_allclose(by.constraints[1].upper, slope, atol=1e-6)
+
+
+def test_a_forced_oscillation_of_least_cost():
+    """ẍ = f with least ½∫ w (x − cos t)² + f² dt over one period: x = A cos t, A = w/(w + 1), J = π w/(w + 1)/2."""
+    w = 3.0
+    away = lambda t, q, u, control: q - jnp.cos(t)  # noqa: E731
+    result = control.solve(
+        least_energy(
+            ts=jnp.array([0.0, 2 * np.pi]),
+            costs=(control.ControlEnergy(), control.Running(away, jnp.asarray(w))),
+            constraints=(control.FreeInitialState(), control.Periodic()),
+        ),
+        control.Collocation(intervals=8, degree=4),
+    )
+    assert result.certificate is not None
+    assert result.certificate.holds
+    np.testing.assert_allclose(result.states[0][0], w / (w + 1), atol=1e-7)
+    np.testing.assert_allclose(result.states[1][0], 0.0, atol=1e-7)
+    np.testing.assert_allclose(result.cost, 0.5 * np.pi * w / (w + 1), rtol=1e-7)
+
+
+def test_boundary_terms_that_do_not_fit_are_refused():
+    free, periodic = control.FreeInitialState, control.Periodic
+    refused = (
+        (free(q=(1,)), ValueError, r"`q` of `free initial state` is \(1,\); it must be True, False"),
+        (free(q=(0, 0)), ValueError, "different whole numbers from 0 to 0"),
+        (free(q=False, u=False), ValueError, "`free initial state` selects no coordinate"),
+        (free(lower=np.zeros(3)), ValueError, r"each must be a number or of the shape \(2,\)"),
+        (free(lower=1.0, upper=0.0), ValueError, "no value lies between them"),
+        (periodic(u=(2,)), ValueError, "`u` of `periodic` is"),
+        (periodic(displacement=np.zeros(2)), ValueError, r"has shape \(2,\); it must be 0 or \(1,\)"),
+        (periodic(displacement=np.nan), ValueError, "`displacement` of `periodic`"),
+        (control.BoundaryConditions(lambda q: q, name="ends"), TypeError, r"as \(q, u, q_end, u_end\)"),
+    )  # fmt: skip
+    for term, kind, words in refused:
+        with pytest.raises(kind, match=words):
+            least_energy(constraints=(term,))
+    with pytest.raises(TypeError, match="a `FreeInitialState`, which MultipleShooting cannot keep"):
+        control.solve(least_energy(constraints=(free(),)))
+    with pytest.raises(TypeError, match=r"a `Periodic`, .* Indirect cannot keep"):
+        control.solve(least_energy(constraints=(periodic(),)), control.Indirect())
+    with pytest.raises(ValueError, match="2 FreeInitialState; a problem has one initial state"):
+        control.solve(least_energy(constraints=(free(), free())), METHOD)
+    price = (control.InitialCost(FromPlace(jnp.zeros(1))),)
+    with pytest.raises(TypeError, match="an `InitialCost`, a cost at the first time"):
+        control.solve(least_energy(costs=price), control.Indirect())
+
+
+def test_a_search_begins_at_the_initial_state_whatever_the_guess():
+    """A guess that begins elsewhere must not move the start: J = 6 from x = 0."""
+    ts = jnp.linspace(0.0, 1.0, 5)
+    guess = (0.3 + ts[:, None], jnp.ones((5, 1)))
+    result = control.solve(least_energy(guess=guess), METHOD)
+    np.testing.assert_allclose(result.cost, 6.0, rtol=1e-9)
+    np.testing.assert_allclose(result.states[0][0], 0.0)
