@@ -29,9 +29,6 @@ from jaxhamel.control._problem._costs import Tracking as Tracking
 
 # isort: split
 # Collocation
-from jaxhamel.control._collocation._boundary import BoundaryConditions as BoundaryConditions
-from jaxhamel.control._collocation._boundary import FreeInitialState as FreeInitialState
-from jaxhamel.control._collocation._boundary import Periodic as Periodic
 from jaxhamel.control._collocation._collocation import Collocation as Collocation
 from jaxhamel.control._collocation._design import DesignParameter as DesignParameter
 from jaxhamel.control._collocation._limits import FreeEndTime as FreeEndTime
@@ -43,6 +40,9 @@ from jaxhamel.control._collocation._scalar_costs import FinalCost as FinalCost
 from jaxhamel.control._collocation._scalar_costs import InitialCost as InitialCost
 from jaxhamel.control._collocation._scalar_costs import RunningCost as RunningCost
 from jaxhamel.control._collocation._sensitivity import sensitivity as sensitivity
+from jaxhamel.control._problem._boundary import BoundaryConditions as BoundaryConditions
+from jaxhamel.control._problem._boundary import FreeInitialState as FreeInitialState
+from jaxhamel.control._problem._boundary import Periodic as Periodic
 
 # isort: split
 # Pontryagin's conditions

@@ -9,7 +9,6 @@ import numpy as np
 from jaxtyping import Float
 
 from jaxhamel._compiled import compiled
-from jaxhamel.control._collocation._boundary import AbstractBoundaryConditions
 from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription
 from jaxhamel.control._interior_point._derivatives import (
     Duals,
@@ -19,6 +18,7 @@ from jaxhamel.control._interior_point._derivatives import (
     weights_at,
     with_start,
 )
+from jaxhamel.control._problem._boundary import AbstractBoundaryConditions
 
 FINER = 10
 

@@ -5,12 +5,12 @@ import numpy as np
 
 from jaxhamel._checks._arguments import check_budget, check_count
 from jaxhamel._checks._values import check_callable, check_positive, type_of
-from jaxhamel.control._collocation._boundary import (
+from jaxhamel.control._collocation._collocation import Collocation
+from jaxhamel.control._collocation._scalar_costs import InitialCost
+from jaxhamel.control._problem._boundary import (
     AbstractBoundaryConditions,
     FreeInitialState,
 )
-from jaxhamel.control._collocation._collocation import Collocation
-from jaxhamel.control._collocation._scalar_costs import InitialCost
 from jaxhamel.control._problem._costs import ControlAt
 
 

@@ -22,7 +22,6 @@ from jaxhamel.control._certificate._violation import (
 )
 from jaxhamel.control._checks._collocation import check_collocation, check_fits
 from jaxhamel.control._collocation._checkpoint import SHARES, from_arrays, to_arrays
-from jaxhamel.control._collocation._costates import costates_of
 from jaxhamel.control._collocation._elastic import (
     Elastic,
     elastic_start,
@@ -32,6 +31,7 @@ from jaxhamel.control._collocation._elastic import (
 from jaxhamel.control._collocation._many_starts import ManyStarts
 from jaxhamel.control._collocation._points import rule
 from jaxhamel.control._collocation._polynomial import PiecewisePolynomial
+from jaxhamel.control._collocation._sensitivity import costates_of
 from jaxhamel.control._collocation._start import (
     first_iterate,
     guessed,

@@ -16,7 +16,6 @@ from jaxhamel.control._checks._collocation import (
     check_limit_shape,
     check_one_end_time,
 )
-from jaxhamel.control._collocation._boundary import FreeInitialState
 from jaxhamel.control._collocation._design import (
     DesignParameter,
     bounds_of_designs,
@@ -27,6 +26,7 @@ from jaxhamel.control._collocation._limits import FreeEndTime, PathLimit
 from jaxhamel.control._collocation._points import PointRule
 from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription, along
 from jaxhamel.control._interior_point._derivatives import evaluate
+from jaxhamel.control._problem._boundary import FreeInitialState
 from jaxhamel.control._problem._costs import StateAtEnd
 from jaxhamel.control._problem._problem import ControlProblem
 from jaxhamel.mechanics import Constant

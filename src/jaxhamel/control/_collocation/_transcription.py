@@ -19,11 +19,11 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from jaxhamel._typing import Configuration, Scalar
-from jaxhamel.control._collocation._boundary import AbstractBoundaryConditions
 from jaxhamel.control._collocation._design import DesignParameter, with_designs
 from jaxhamel.control._collocation._points import PointRule
 from jaxhamel.control._collocation._polynomial import OneInterval
 from jaxhamel.control._collocation._scalar_costs import FinalCost, InitialCost, RunningCost, total
+from jaxhamel.control._problem._boundary import AbstractBoundaryConditions
 from jaxhamel.control._problem._costs import constraint_residual, final_residual, running_residual
 from jaxhamel.mechanics import Constant, System
 from jaxhamel.mechanics._acceleration import motion

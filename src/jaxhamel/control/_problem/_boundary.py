@@ -23,7 +23,7 @@ from jaxhamel.mechanics import System
 from jaxhamel.systems._parameters import parameter
 
 Chosen = bool | tuple[int, ...]
-State = tuple[Configuration, QuasiVelocity]
+EndState = tuple[Configuration, QuasiVelocity]
 
 
 def chosen(which: Chosen, count: int) -> tuple[int, ...]:
@@ -85,7 +85,7 @@ class AbstractBoundaryConditions(AbstractConstraint):
 
     at_end = None
 
-    def between(self, system: System, first: State, last: State) -> Float[Array, " r"]:
+    def between(self, system: System, first: EndState, last: EndState) -> Float[Array, " r"]:
         """The residual, of the states (q, u) at the first and the last time."""
         raise NotImplementedError
 
@@ -114,7 +114,7 @@ class BoundaryConditions(AbstractBoundaryConditions):
             f"the function of `{self.name}`", self.function, q, u, q, u, way="(q, u, q_end, u_end)"
         )
 
-    def between(self, system: System, first: State, last: State) -> Float[Array, " r"]:
+    def between(self, system: System, first: EndState, last: EndState) -> Float[Array, " r"]:
         """The function's value."""
         return self.function(*first, *last)
 
@@ -151,7 +151,7 @@ class Periodic(AbstractBoundaryConditions):
         check_some_coordinates(self.name, len(chosen(self.q, n)) + len(chosen(self.u, k)))
         check_displacement(self.name, self.displacement, n)
 
-    def between(self, system: System, first: State, last: State) -> Float[Array, " r"]:
+    def between(self, system: System, first: EndState, last: EndState) -> Float[Array, " r"]:
         """(log((q(t_0) exp δ)⁻¹ q(t_N)), u(t_N) − u(t_0)) in the coordinates in which it holds."""
         (q, u), (q_end, u_end) = first, last
         space = system.space
