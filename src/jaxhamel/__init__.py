@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     # Quasi-velocities
     from jaxhamel.geometry import hamel_coefficients as hamel_coefficients
     from jaxhamel.geometry import hamel_contraction as hamel_contraction
+    from jaxhamel.mechanics import ODE as ODE
 
     # Systems and their equations of motion
     from jaxhamel.mechanics import Constant as Constant
@@ -100,6 +101,7 @@ _HOMES = {
         "Constant",
         "Feedback",
         "Kinematic",
+        "ODE",
         "MovingParts",
         "Points",
         "PowerBalance",

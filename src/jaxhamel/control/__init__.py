@@ -45,6 +45,12 @@ from jaxhamel.control._problem._boundary import FreeInitialState as FreeInitialS
 from jaxhamel.control._problem._boundary import Periodic as Periodic
 
 # isort: split
+# Phases
+from jaxhamel.control._phases._phases import Phase as Phase
+from jaxhamel.control._phases._phases import phases as phases
+from jaxhamel.control._phases._phases import phases_of as phases_of
+
+# isort: split
 # Pontryagin's conditions
 from jaxhamel.control._indirect._continuation import ExtremalBranch as ExtremalBranch
 from jaxhamel.control._indirect._continuation import continuation as continuation

@@ -1,5 +1,6 @@
 """The transcription of a problem on a mesh, and the iterate from which the search starts."""
 
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
@@ -9,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from jaxhamel._compiled import compiled
-from jaxhamel._typing import Scalar
+from jaxhamel._typing import Configuration, Scalar
 from jaxhamel.control._checks._boundary import check_one_initial_state
 from jaxhamel.control._checks._collocation import (
     check_has_value_only,
@@ -29,6 +30,7 @@ from jaxhamel.control._interior_point._derivatives import evaluate
 from jaxhamel.control._problem._boundary import FreeInitialState
 from jaxhamel.control._problem._costs import StateAtEnd
 from jaxhamel.control._problem._problem import ControlProblem
+from jaxhamel.geometry import AbstractSpace
 from jaxhamel.mechanics import Constant
 
 
@@ -135,6 +137,22 @@ def limit_shape(problem: ControlProblem, limit: PathLimit) -> tuple[int, ...]:
     return shape
 
 
+def interpolated(
+    space: AbstractSpace, ts: Float[Array, " n"], guess: Any
+) -> Callable[[Scalar], tuple[Configuration, Array]]:
+    """Share of the whole time ↦ (q, u) of a guess at the times `ts`, along geodesics between them."""
+    given = (ts - ts[0]) / (ts[-1] - ts[0])
+
+    def state(share):
+        index = jnp.clip(jnp.searchsorted(given, share, side="right") - 1, 0, given.shape[0] - 2)
+        part = (share - given[index]) / (given[index + 1] - given[index])
+        a, b = along(guess, index), along(guess, index + 1)
+        q = space.retract(a[0], part * space.local(a[0], b[0]))
+        return q, a[1] + part * (b[1] - a[1])
+
+    return state
+
+
 @compiled
 def first_iterate(
     transcription: Transcription,
@@ -152,15 +170,7 @@ def first_iterate(
     own, there = along(guess, 0), begin
     x = jnp.concatenate([space.local(there[0], own[0]), own[1]])
     p = _first_parameters(transcription, x, end)
-    given = (ts - ts[0]) / (ts[-1] - ts[0])
-
-    def state(share):
-        index = jnp.clip(jnp.searchsorted(given, share, side="right") - 1, 0, given.shape[0] - 2)
-        part = (share - given[index]) / (given[index + 1] - given[index])
-        a, b = along(guess, index), along(guess, index + 1)
-        q = space.retract(a[0], part * space.local(a[0], b[0]))
-        return q, a[1] + part * (b[1] - a[1])
-
+    state = interpolated(space, ts, guess)
     nodes = jax.vmap(state)(transcription.shares)
     nodes = jax.tree.map(lambda xs, x: xs.at[0].set(x), nodes, begin)
     points = jnp.asarray(np.asarray(transcription.rule.points), p.dtype)

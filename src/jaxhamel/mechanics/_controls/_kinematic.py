@@ -71,6 +71,10 @@ class Kinematic(System):
         """As the system."""
         return self.system.on_ground
 
+    def driven(self, control: Control) -> "Kinematic":
+        """The system under a control, which makes its constraints affine; without one, itself."""
+        return self if control is None else _Driven(self.system, control)
+
     def lagrangian(self, t: Time, q: Configuration, v: Velocity) -> Scalar:
         """That of the system."""
         check_no_prescribed_motion(
@@ -140,6 +144,4 @@ def inner(system: System) -> System:
 
 def under(system: System, control: Control) -> System:
     """A Kinematic system with its control included; any other system itself."""
-    if isinstance(system, Kinematic) and control is not None:
-        return _Driven(system.system, control)
-    return system
+    return system.driven(control) if isinstance(system, Kinematic) else system

@@ -77,6 +77,8 @@ def check_forms(
         own_q, own_u, parts = parts_inside(system, t, q, u, control)
         return check_forms(system.system, t, own_q, own_u, parts)
     check_takes_control(system, control, takes_control(system))
+    if isinstance(system, Kinematic) and control is not None:
+        check_control_of(system, t, control)
     check_methods(system, t, q, u, control)
     check_frame_at(system, t, q)
     check_redundant(inner(system), t, q)
