@@ -89,7 +89,7 @@ def phases_of(result: Result) -> tuple[Phase, ...]:
     **Arguments:** `result`: of `solve` with a problem of `control.phases`. **Raises:** `TypeError` for any other result.
     """
     check_result_of_phases(result, Together)
-    clock = result.problem.system.function
+    clock: Together = getattr(result.problem.system, "function")  # noqa: B009
     found = []
     for k, system in enumerate(clock.systems):
         ts = clock.time(k, result.ts)

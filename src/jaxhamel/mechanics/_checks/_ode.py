@@ -10,12 +10,11 @@ from jaxhamel.geometry import AbstractSpace
 
 def check_space(space) -> None:
     """Checks that the space of an ODE is a number of equations or a space."""
-    whole = isinstance(space, int) and not isinstance(space, bool)
-    if not whole and not isinstance(space, AbstractSpace):
+    if isinstance(space, bool) or not isinstance(space, int | AbstractSpace):
         raise TypeError(
             f"`space` is {type_of(space)}; it must be the number of equations, or a space such as jaxhamel.SE2()."
         )
-    if whole and space < 1:
+    if isinstance(space, int) and space < 1:
         raise ValueError(f"`space` is {space}; an ODE has at least one equation.")
 
 
