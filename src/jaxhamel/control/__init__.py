@@ -86,8 +86,11 @@ from jaxhamel.control._gaits._gait_motion import gait_motion as gait_motion
 from jaxhamel.control._loop._closed_loop import closed_loop as closed_loop
 from jaxhamel.control._loop._kalman import Belief as Belief
 from jaxhamel.control._loop._kalman import KalmanFilter as KalmanFilter
+from jaxhamel.control._loop._on_time import OnTime as OnTime
 from jaxhamel.control._loop._plan import MotionPlan as MotionPlan
 from jaxhamel.control._loop._plan import plan_of as plan_of
+from jaxhamel.control._loop._receding_horizon import HorizonMemory as HorizonMemory
+from jaxhamel.control._loop._receding_horizon import RecedingHorizon as RecedingHorizon
 from jaxhamel.control._loop._regulator import Regulator as Regulator
 from jaxhamel.control._loop._regulator import regulate as regulate
 from jaxhamel.control._loop._sampled import Held as Held

@@ -21,6 +21,7 @@ from jaxhamel._checks._values import (
     inline,
     type_of,
 )
+from jaxhamel.control._checks._laws import check_law, check_timing_of_law
 from jaxhamel.mechanics import ROUTES
 from jaxhamel.mechanics._checks._feedback import callable_with
 from jaxhamel.mechanics._checks._system import check_a_system, check_route
@@ -31,19 +32,11 @@ def check_sampled(controller) -> None:
     """A law that can be called, a period, a whole number of periods as delay, limits in order."""
     _check_sensors_of(controller)
     _check_estimator_of(controller)
-    wanted, words = (
-        (3, "(t, q, u) -> command")
-        if controller.estimator is not None
-        or getattr(controller.sensors, "gives_state", controller.sensors is None)
-        else (2, "(t, observation) -> command, because there are `sensors`")
-    )
-    if not callable(controller.law) or not callable_with(controller.law, wanted):
-        raise TypeError(
-            f"`law` is {type_of(controller.law)}; it must be a callable pytree {words}."
-        )
+    check_law(controller)
     check_shape("period", controller.period, (), "It is the sampling period [s].")
     check_positive("period", controller.period, "It is the sampling period [s], say 0.01.")
     _check_delay(controller.delay)
+    check_timing_of_law(controller)
     for name in ("lower", "upper", "rate", "start"):
         _check_entries(name, getattr(controller, name), "one for each entry of the command")
     check_finite("start", controller.start)

@@ -21,8 +21,10 @@ from jaxhamel.control._checks._closed_loop import (
     check_measured,
     check_samples,
 )
+from jaxhamel.control._checks._laws import check_memory, has_memory
 from jaxhamel.control._loop._sampled import Held, Sampled
 from jaxhamel.mechanics import Constant, System, VectorField
+from jaxhamel.mechanics._checks._feedback import check_feedback_value
 from jaxhamel.mechanics._checks._system import check_state
 from jaxhamel.mechanics._controls._at_start import looked_at
 from jaxhamel.mechanics._examination._boundary import check_forms
@@ -33,14 +35,15 @@ from jaxhamel.simulate._trajectory import of_equal_steps
 
 
 class Loop(NamedTuple):
-    """The state of a closed loop at a sample: the system's, the command before, commands that are yet to act, and the
-    estimator's belief (None without one)."""
+    """The state of a closed loop at a sample: the system's, the command before, commands that are yet to act, the
+    estimator's belief and the law's memory (None without them)."""
 
     q: Configuration
     u: QuasiVelocity
     last: Float[Array, " p"]
     waiting: tuple[Float[Array, " p"], ...]
     belief: Any
+    memory: Any
 
 
 def closed_loop(
@@ -73,11 +76,13 @@ def closed_loop(
     - `route`: to the equations of motion, see `jaxhamel.acceleration`.
 
     **Returns:** a `Trajectory` at the K + 1 times, with a leading ensemble axis where there is one. Its `control` is a
-    function of time, the commands as they acted. A trajectory that breaks down is NaN from there on, `result` says so.
+    function of time, the commands as they acted, with the last `memory` of a law that has one. A trajectory that breaks
+    down is NaN from there on, `result` says so.
 
     **Raises:** `ValueError` or `TypeError` for states, commands or keys that do not fit.
 
-    Differentiable in both modes, by every number of the system, the state and the controller.
+    Differentiable in both modes, by every number of the system, the state and the controller; through a `RecedingHorizon`
+    in forward mode.
     """
     check_closed_loop(system, (q0, u0, t0), controller, (samples, steps, key), route)
     given = {"system": system, "q0": q0, "u0": u0, "controller": controller}
@@ -116,17 +121,17 @@ def _run(arrays, others, table, t0, key, plan: Periods) -> Trajectory:
     flat, structure = jax.tree.flatten(arrays)
     whole = lambda flat: eqx.combine(jax.tree.unflatten(structure, flat), others)  # noqa: E731
     begin = lambda flat: _begin(whole(flat), t0.dtype, plan)  # noqa: E731
-    finish = lambda flat, rows: _trajectory(whole(flat), t0, rows, plan)  # noqa: E731
+    finish = lambda flat, rows, memory: _trajectory(whole(flat), t0, rows, memory, plan)  # noqa: E731
     if plan.axes is not None:
         axes = list(plan.axes)
         begin = jax.vmap(begin, (axes,))
-        finish = jax.vmap(finish, (axes, 1))
+        finish = jax.vmap(finish, (axes, 1, 0))
     turn = partial(_turn, whole, flat, (table, t0, key), plan)
     first = begin(flat)
-    _, rows = jax.lax.scan(turn, first, jnp.arange(plan.samples))
+    last, rows = jax.lax.scan(turn, first, jnp.arange(plan.samples))
     join = lambda x, later: jnp.concatenate([x[None], later])  # noqa: E731
     q, u = jax.tree.map(join, (first.q, first.u), rows[:2])
-    return finish(flat, (q, u, rows[2]))
+    return finish(flat, (q, u, rows[2]), last.memory)
 
 
 def _turn(whole, flat, shared, plan: Periods, loop: Loop, k: Array):
@@ -136,12 +141,25 @@ def _turn(whole, flat, shared, plan: Periods, loop: Loop, k: Array):
     now = None if table is None else table.at(t0 + k_t * whole(flat)[3].period.astype(t0.dtype))
     at, fixed = eqx.partition((t0, k_t, now), eqx.is_array)
 
-    def step(flat, loop, at, noise):
-        return _period(whole(flat), loop, (*eqx.combine(at, fixed), noise), plan)
+    def decide(flat, loop, at, noise):
+        return _decided(whole(flat), loop, (*eqx.combine(at, fixed), noise))
 
-    if plan.axes is not None:
-        step = lanes(step, (list(plan.axes), 0, None, 0))
-    loop, applied = step(flat, loop, at, _noise(key, k, t0.dtype, plan))
+    def move(flat, loop, at, applied):
+        return _moved(whole(flat), loop, eqx.combine(at, fixed)[:2], applied, plan)
+
+    def both(flat, loop, at, noise):
+        loop, applied = decide(flat, loop, at, noise)
+        return move(flat, loop, at, applied), applied
+
+    given = flat, loop, at, _noise(key, k, t0.dtype, plan)
+    axes = (list(plan.axes), 0, None, 0) if plan.axes is not None else None
+    if axes is None:
+        loop, applied = both(*given)
+    elif getattr(whole(flat)[3].law, "in_lanes", True):
+        loop, applied = lanes(both, axes)(*given)
+    else:
+        loop, applied = jax.vmap(decide, axes)(*given)
+        loop = lanes(move, axes)(flat, loop, at, applied)
     return loop, (loop.q, loop.u, applied)
 
 
@@ -151,18 +169,27 @@ def _begin(parts, dtype, plan: Periods) -> Loop:
     last = jnp.broadcast_to(cast(controller.start), plan.width[:1])
     belief = None if controller.estimator is None else controller.estimator.start()
     belief = jax.tree.map(cast, belief)
-    return Loop(jax.tree.map(cast, q0), cast(u0), last, (last,) * plan.delay, belief)
+    memory = controller.law.start() if has_memory(controller.law) else None
+    return Loop(jax.tree.map(cast, q0), cast(u0), last, (last,) * plan.delay, belief, memory)
 
 
-def _period(parts, loop: Loop, at, plan: Periods):
-    """The loop one period later, and the command that acted."""
+def _decided(parts, loop: Loop, at) -> tuple[Loop, Array]:
+    """The loop after a sample, and the command that acts until the next one."""
     (system, _, _, controller), (t0, k, law, noise) = parts, at
     law = controller.law if law is None else law
+    t = t0 + k * controller.period.astype(t0.dtype)
+    given, belief = _given(system, controller, t, loop, noise)
+    value, memory = law.step(loop.memory, t, *given) if has_memory(law) else (law(t, *given), None)
+    command = controller.command(jnp.asarray(value), loop.last)
+    applied, *waiting = (*loop.waiting, command)
+    return Loop(loop.q, loop.u, command, tuple(waiting), belief, memory), applied
+
+
+def _moved(parts, loop: Loop, at, applied: Array, plan: Periods) -> Loop:
+    """The loop one period after a sample."""
+    (system, _, _, controller), (t0, k) = parts, at
     period = controller.period.astype(t0.dtype)
     t = t0 + k * period
-    value, belief = _value(system, controller, law, t, loop, noise)
-    command = controller.command(value, loop.last)
-    applied, *waiting = (*loop.waiting, command)
     field, h = VectorField(plan.route), period / plan.steps
     rate = lambda t, y: field(t, y, (system, Constant(applied)))  # noqa: E731
 
@@ -171,21 +198,22 @@ def _period(parts, loop: Loop, at, plan: Periods):
         return (system.space.normalise(q), u), None
 
     (q, u), _ = jax.lax.scan(advance, (loop.q, loop.u), jnp.arange(plan.steps).astype(h.dtype))
+    belief = loop.belief
     if controller.estimator is not None:
         belief = controller.estimator.predict(belief, t, period, Constant(applied))
-    return Loop(q, u, command, tuple(waiting), belief), applied
+    return loop._replace(q=q, u=u, belief=belief)
 
 
-def _value(system, controller: Sampled, law, t: Scalar, loop: Loop, noise) -> tuple[Array, Any]:
-    """The law's value at a sample, and the estimator's belief there; the sensors feel the command before."""
+def _given(system, controller: Sampled, t: Scalar, loop: Loop, noise) -> tuple[tuple, Any]:
+    """What the law is given after t, and the estimator's belief; the sensors feel the command before."""
     if controller.sensors is None:
-        return jnp.asarray(law(t, loop.q, loop.u)), None
+        return (loop.q, loop.u), None
     acting = Constant(loop.waiting[0] if loop.waiting else loop.last)
     seen = controller.sensors(system, t, loop.q, loop.u, acting, noise)
     if controller.estimator is None:
-        return jnp.asarray(law(t, *as_arguments(seen))), None
+        return as_arguments(seen), None
     belief = controller.estimator.update(loop.belief, t, seen, acting)
-    return jnp.asarray(law(t, belief.q, belief.u)), belief
+    return (belief.q, belief.u), belief
 
 
 def as_arguments(seen: Any) -> tuple[Any, ...]:
@@ -218,12 +246,12 @@ def _noise(key, k, dtype, plan: Periods) -> Array | None:
     return jax.random.normal(jax.random.fold_in(key, k), shape, dtype)
 
 
-def _trajectory(parts, t0, rows, plan: Periods) -> Trajectory:
+def _trajectory(parts, t0, rows, memory, plan: Periods) -> Trajectory:
     (system, _, _, controller), (q, u, applied) = parts, rows
     period = controller.period.astype(t0.dtype)
     ts = t0 + period * jnp.arange(plan.samples + 1).astype(t0.dtype)
     taken = plan.steps * jnp.arange(plan.samples + 1)
-    given = system, Held(t0, period, applied)
+    given = system, Held(t0, period, applied, memory)
     return of_equal_steps(given, ts, (q, u), taken, plan.samples * plan.steps)
 
 
@@ -231,20 +259,29 @@ def _check(first, t0: Scalar, key) -> tuple[int, int]:
     """Numbers of a command and of an observation, by the first trajectory's state; that it fits."""
     system, q0, u0, controller = first
     check_state(system, q0, u0)
-    seen = 0
-    if controller.sensors is None or controller.estimator is not None:
-        value = looked_at(system, t0, q0, u0, controller.law, "`law`")
+    zero, exact = Constant(jnp.zeros(system.n_controls or 0, t0.dtype)), None
     if controller.sensors is not None:
-        zero = Constant(jnp.zeros(system.n_controls or 0, t0.dtype))
         exact = check_measured(controller.sensors, (system, t0, q0, u0, zero))
-        seen = exact.shape[0]
         check_key(key, controller.sensors)
-        if controller.estimator is None:
-            law = partial(_of_sensors, controller, system, zero, exact)
-            value = looked_at(system, t0, q0, u0, law, "`law`")
+    value = _first_command(controller, (system, t0, q0, u0), zero, exact)
     width = check_command(controller, value)
     check_forms(system, t0, q0, u0, Constant(value))
-    return width, seen
+    return width, 0 if exact is None else exact.shape[0]
+
+
+def _first_command(controller: Sampled, at, zero: Constant, exact) -> Array:
+    """The command at the initial state, checked; of a law with memory zeros of its shape."""
+    system, t0, q0, u0 = at
+    observes = exact is not None and controller.estimator is None
+    if not has_memory(controller.law):
+        law = partial(_of_sensors, controller, system, zero, exact) if observes else controller.law
+        return looked_at(system, t0, q0, u0, law, "`law`")
+    gives_state = getattr(controller.sensors, "gives_state", False)
+    given = (exact,) if observes and not gives_state else (q0, u0)
+    value = check_memory(controller.law, (t0, *given))
+    check_feedback_value(system, t0, value, t0.dtype, "`law`")
+    check_command(controller, value)
+    return jnp.zeros(value.shape, t0.dtype)
 
 
 def _of_sensors(controller, system, acting, exact, t, q, u):

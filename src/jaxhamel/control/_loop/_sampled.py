@@ -22,7 +22,9 @@ class Sampled(eqx.Module):
 
     **Arguments:**
 
-    - `law`: a callable pytree (t, q, u) → command `(p,)`, or (t, observation) → command where `sensors` are `Sensors`.
+    - `law`: a callable pytree (t, q, u) → command `(p,)`, or (t, observation) → command where `sensors` are `Sensors`; or a
+      law with memory, a pytree with `start()` → memory and `step(memory, t, q, u)` → (command, memory), or
+      `step(memory, t, observation)`: an integral term, `RecedingHorizon`, …
     - `period`: T [s].
     - `delay`: d, a whole number of periods from a sample to the time at which its command acts, up to 10,000; default 0.
     - `lower`, `upper`: limits of the command, numbers or `(p,)`; default none.
@@ -38,7 +40,7 @@ class Sampled(eqx.Module):
     not a whole number, limits that leave nothing.
     """
 
-    law: Callable[..., Any]
+    law: Any
     period: Any = parameter()
     delay: int = eqx.field(static=True, default=0)
     lower: Any = parameter(default=-jnp.inf)
@@ -102,7 +104,8 @@ class Held(eqx.Module):
 
         control(t) = commands[k] ,   t_k ≤ t < t_{k+1} ,   t_k = first + k period .
 
-    **Arguments:** `first`: t_0 [s]; `period` [s]; `commands`: one row for each period, `(K, p)`.
+    **Arguments:** `first`: t_0 [s]; `period` [s]; `commands`: one row for each period, `(K, p)`; `memory`: of a law with
+    memory after the last sample, else None.
 
     **Raises:** `TypeError` or `ValueError` for a time that is not finite, a period that is not positive, commands that are
     not finite or have no row.
@@ -111,6 +114,7 @@ class Held(eqx.Module):
     first: Scalar = parameter()
     period: Scalar = parameter()
     commands: Float[Array, "K p"] = parameter()
+    memory: Any = None
 
     def __check_init__(self) -> None:
         check_held(self)

@@ -1,0 +1,70 @@
+"""Checks of the laws of digital controllers, with memory and without."""
+
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxhamel._checks._traced import called
+from jaxhamel._checks._values import concrete, inline, type_of
+from jaxhamel.mechanics._checks._feedback import callable_with
+
+
+def check_law(controller) -> None:
+    """A law that can be called with the state, or with an observation."""
+    of_state = controller.estimator is not None or getattr(
+        controller.sensors, "gives_state", controller.sensors is None
+    )
+    law, wanted = controller.law, 3 if of_state else 2
+    words = "(t, q, u)" if of_state else "(t, observation)"
+    if has_memory(law):
+        if not callable_with(law.step, wanted + 1):
+            raise TypeError(
+                f"`law` is {type_of(law)}; its `step` must take (memory, {words[1:]}, as `sensors` and `estimator` say."
+            )
+    elif not callable(law) or not callable_with(law, wanted):
+        because = "" if of_state else ", because there are `sensors`"
+        raise TypeError(
+            f"`law` is {type_of(law)}; it must be a callable pytree {words} -> command{because}."
+        )
+
+
+def has_memory(law) -> bool:
+    """Whether a law keeps something from one sample to the next."""
+    return not isinstance(law, type) and hasattr(law, "step") and hasattr(law, "start")
+
+
+def check_timing_of_law(controller) -> None:
+    """The period and delay of a law that has its own are those of the controller."""
+    own = concrete(getattr(controller.law, "period", None))
+    period = concrete(controller.period)
+    if own is not None and period is not None and not np.allclose(own, period, 1e-6, 0):
+        raise ValueError(
+            f"`period` is {inline(period)} and that of the {type(controller.law).__name__} {inline(own)}; both must be the "
+            "same."
+        )
+    delay = getattr(controller.law, "delay", controller.delay)
+    if isinstance(delay, int) and delay != controller.delay:
+        raise ValueError(
+            f"`delay` is {controller.delay} and that of the {type(controller.law).__name__} {delay}; both must be the same."
+        )
+
+
+def check_memory(law: Any, at: tuple[Any, ...]) -> Any:
+    """The value of a law with memory as shapes; that its memory keeps its shapes and dtypes."""
+    before = called("`law.start`", law.start)
+    value, after = called("`law.step`", law.step, before, *at)
+    kinds = [
+        (jax.tree.structure(x), [(y.shape, y.dtype) for y in jax.tree.leaves(x)])
+        for x in (before, after)
+    ]
+    if kinds[0] != kinds[1]:
+        raise ValueError(
+            f"`law.step` gives a memory of {_words(after)} where that of `law.start()` is {_words(before)}; structure, "
+            "shapes and dtypes must stay."
+        )
+    return value
+
+
+def _words(memory: Any) -> str:
+    return ", ".join(f"{x.dtype} {x.shape}" for x in jax.tree.leaves(memory)) or "no arrays"

@@ -1,0 +1,144 @@
+"""The plan of a receding horizon between two samples: moved in time, begun at another state, improved."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from jaxhamel._typing import Scalar
+from jaxhamel.control._collocation._transcription import (
+    CollocationPoint,
+    Transcription,
+    rebased,
+)
+from jaxhamel.control._interior_point._derivatives import (
+    Duals,
+    evaluate,
+    parts_of,
+    stage_unknowns,
+    values_of,
+)
+from jaxhamel.control._interior_point._interior_point import STUCK
+from jaxhamel.control._interior_point._line_search import step
+from jaxhamel.control._interior_point._state import SearchState, errors_of, strong
+
+ROUNDING = 1e-6  # of an interval
+CENTRED = 10.0  # largest ratio of a bound's multiplier to that of the central path, μ/distance, and its inverse
+
+
+def later(
+    transcription: Transcription, w: CollocationPoint, duals: Duals, intervals: Scalar
+) -> tuple[CollocationPoint, Duals]:
+    """A plan and its multipliers on a mesh that begins `intervals` intervals later, linear between those of the intervals;
+    the last ones are repeated. All intervals must be equal, all nodes bases."""
+    space, whole = transcription.system.space, jnp.floor(intervals + ROUNDING)
+    share = jnp.maximum(intervals - whole, 0.0).astype(w.x.dtype)
+    share = jnp.where(share < ROUNDING, 0.0, share)
+
+    def pair(x: Array) -> tuple[Array, Array]:
+        first = jnp.arange(x.shape[0]) + whole.astype(int)
+        return tuple(x[jnp.clip(first + i, 0, x.shape[0] - 1)] for i in (0, 1))  # pyright: ignore[reportReturnType]
+
+    def mixed(x: Array) -> Array:
+        before, after = pair(x)
+        return before + share * (after - before)
+
+    pairs = jax.tree.map(pair, w.q)
+    before, after = (jax.tree.map(lambda _, x, i=i: x[i], w.q, pairs) for i in (0, 1))
+    between = lambda a, b: space.normalise(space.retract(a, share * space.local(a, b)))  # noqa: E731
+    others = {name: mixed(getattr(w, name)) for name in ("x", "X", "c", "slack")}
+    unchanged = ("conditions", "p_low", "p_high")
+    moved = {x: getattr(duals, x) for x in unchanged}
+    moved |= {x: mixed(getattr(duals, x)) for x in Duals._fields if x not in unchanged}
+    return w._replace(q=jax.vmap(between)(before, after), **others), Duals(**moved)
+
+
+def begun(w: CollocationPoint, q: Any, u: Array) -> CollocationPoint:
+    """A plan whose first node is the state (q, u)."""
+    bases = jax.tree.map(lambda all_q, first: all_q.at[0].set(first), w.q, q)
+    n = w.x.shape[1] - u.shape[0]
+    first = jnp.concatenate([jnp.zeros(n, w.x.dtype), u])
+    return w._replace(q=bases, x=w.x.at[0].set(first))
+
+
+def warm(transcription: Transcription, state: SearchState) -> SearchState:
+    """The state of the method from which the next iterations go on: slacks inside of their bounds, multipliers of bounds
+    near the central path."""
+    nothing = jnp.zeros((), int)
+    fresh = {"weight": 1.0, "shift": 0.0}
+    numbers = {k: jnp.asarray(x, state.mu.dtype) for k, x in fresh.items()}
+    state = state._replace(done=jnp.asarray(False), stuck=nothing, near=nothing, **numbers)
+    if not transcription.limits:
+        return state
+    w, lower, upper = state.w, transcription.lower, transcription.upper
+    value = _limits(transcription, w)
+    width = jnp.where(jnp.isfinite(upper - lower), upper - lower, jnp.inf)
+    margin = jnp.minimum(state.mu, 0.01 * width)
+    slack = jnp.minimum(jnp.maximum(value, lower + margin), upper - margin)
+    slack = jnp.where(lower == upper, lower, slack)
+    low = _centred(state.duals.low, slack - lower, state.mu)
+    high = _centred(state.duals.high, upper - slack, state.mu)
+    duals = state.duals._replace(low=low, high=high)
+    return state._replace(w=w._replace(slack=slack), duals=duals)
+
+
+def _limits(transcription: Transcription, w: CollocationPoint) -> Float[Array, "N s r"]:
+    """The values of the limits' functions."""
+    shares = transcription.constants("points")
+
+    def interval(interval, X, c):
+        at = lambda share, y: transcription.limit(interval, share, y)  # noqa: E731
+        return jax.vmap(at)(shares, stage_unknowns(X, c, w.p))
+
+    return jax.vmap(interval)(transcription.intervals(w), w.X, w.c)
+
+
+def _centred(z: Array, gap: Array, mu: Scalar) -> Array:
+    bounded = jnp.isfinite(gap) & (gap > 0)
+    middle = mu / jnp.where(bounded, gap, 1.0)
+    return jnp.where(bounded, jnp.clip(z, middle / CENTRED, middle * CENTRED), 0.0)
+
+
+def improved(
+    transcription: Transcription,
+    state: SearchState,
+    tolerance: Scalar,
+    barrier: Scalar,
+    most: Int[Array, ""],
+) -> SearchState:
+    """Up to `most` iterations of the interior-point method, with μ not below `barrier`; the nodes become bases."""
+
+    def goes_on(carry):
+        state, k = carry
+        return (k < most) & ~state.done & (state.stuck < STUCK)
+
+    def body(carry):
+        state, k = carry
+        return _iteration(transcription, state, tolerance, barrier), k + 1
+
+    state, _ = jax.lax.while_loop(goes_on, body, (strong(state), jnp.zeros((), int)))
+    return state._replace(w=rebased(transcription, state.w))
+
+
+def _iteration(
+    transcription: Transcription, state: SearchState, tolerance: Scalar, barrier: Scalar
+) -> SearchState:
+    w, duals = state.w, state.duals
+    parts = parts_of(transcription, w, duals)
+    cost, residuals = values_of(transcription, w, parts)
+    errors = errors_of(transcription, w, duals, parts, residuals, state.mu)
+    least = jnp.minimum(barrier, state.mu)
+    smaller = jnp.maximum(least, jnp.minimum(0.2 * state.mu, state.mu**1.5))
+    mu = jnp.where(errors.largest() <= 10 * state.mu, smaller, state.mu)
+    done = (errors.largest() <= tolerance) & (mu == state.mu)
+    state = state._replace(cost=cost, errors=errors, done=done, mu=mu)
+    go = lambda state: step(transcription, state, parts, residuals)[0]  # noqa: E731
+    return jax.lax.cond(done, lambda state: state, go, state)
+
+
+def violation(transcription: Transcription, w: CollocationPoint) -> Scalar:
+    """The largest residual of a plan's equations and limits; infinite where the plan is not finite."""
+    largest = evaluate(transcription, w)[1].largest()
+    finite = jnp.all(jnp.stack([jnp.all(jnp.isfinite(x)) for x in jax.tree.leaves(w)]))
+    return jnp.where(finite & jnp.isfinite(largest), largest, jnp.inf)

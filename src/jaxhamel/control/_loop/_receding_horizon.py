@@ -1,0 +1,207 @@
+"""Receding-horizon control: an optimal control problem improved by a few iterations in each sampling period."""
+
+from collections.abc import Callable
+from typing import Any, ClassVar, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float, Int
+
+from jaxhamel import _checks
+from jaxhamel._typing import Configuration, QuasiVelocity, Scalar, Time
+from jaxhamel.control._checks._receding import check_receding
+from jaxhamel.control._collocation._collocation import Collocation
+from jaxhamel.control._collocation._points import rule
+from jaxhamel.control._collocation._polynomial import PiecewisePolynomial
+from jaxhamel.control._collocation._start import first_iterate, guessed, transcribe
+from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription
+from jaxhamel.control._interior_point._state import SearchState, start
+from jaxhamel.control._loop._moving_plan import begun, improved, later, violation, warm
+from jaxhamel.control._problem._problem import ControlProblem
+from jaxhamel.mechanics import Constant, VectorField
+from jaxhamel.simulate._solvers._runge_kutta import RK4, looped
+
+FIRST_BARRIER = 0.1  # μ before the first sample
+
+
+class HorizonMemory(NamedTuple):
+    """What a receding horizon keeps from one sample to the next, and how its iterations went.
+
+    - `t`: the time at which the latest plan begins [s]; `search`: the plan with its multipliers; `waiting`: commands that
+      are yet to act.
+    - `samples`: the number of samples so far; `missed`: of those whose plan was late; `failed`: of those whose plan was
+      not finite or violated its constraints by more than `acceptable`. In both cases the plan before was used, moved in
+      time.
+    - `violation`: the largest residual of equations and limits among the plans that were used.
+    """
+
+    t: Scalar
+    search: SearchState
+    waiting: tuple[Float[Array, " p"], ...]
+    samples: Int[Array, ""]
+    missed: Int[Array, ""]
+    failed: Int[Array, ""]
+    violation: Scalar
+
+
+class RecedingHorizon(eqx.Module):
+    """A law that solves an optimal control problem in each sampling period, from the state that it is given there:
+
+        c_k = (1/T) ∫ c*(t) dt over [t_k, t_k + T] ,
+        c* = argmin J over [t_k, t_k + H]   subject to   the problem's constraints, x(t_k) = x_k .
+
+    The problem is transcribed as by `Collocation`. In each sample the last plan is moved by one period, begins at the new
+    state, and is improved by a few iterations of the interior-point method (real-time iteration), whose barrier
+    parameter stays at `barrier`. Limits hold at the collocation points.
+
+    **Arguments:**
+
+    - `problem`: a `ControlProblem` of duration H with a fixed end time. Its costs and constraints are called with the
+      absolute time; its initial state, curve and guess are where the first plan starts from.
+    - `period`: T [s], that of the `Sampled` that uses the law.
+    - `intervals`, `degree`, `points`: of the mesh, as for `Collocation`; intervals as long as T give a control that is held.
+    - `iterations`: the largest number in each sample; `first_iterations`: in the first one.
+    - `delay`: the number of periods from a sample to the time at which its command acts, as in `Sampled`. The plan begins
+      there, at the state that the model predicts.
+    - `barrier`: μ; smaller values come nearer to limits and need more iterations.
+    - `tolerance`: of stationarity and violation, at which the iterations of a sample end early; `acceptable`: the largest
+      violation of a plan that is used.
+    - `late`: None, or t → bool: the plan of this sample is not ready in time. Then the last plan is used, moved in time, and
+      the sample is counted as `missed`. For deadlines on the clock see `OnTime`.
+
+    It has memory: `start()` gives it, `step(memory, t, q, u)` → (command, memory). `Sampled(law, period)` takes it in
+    `closed_loop`, whose result has the last memory as `trajectory.control.memory`, with the counts `missed` and `failed`.
+
+    **Raises:** `TypeError` or `ValueError` for problems with a free end time, a free initial state or design parameters, a
+    period longer than the horizon, and as `Collocation`.
+
+    Source: Diehl, Bock and Schlöder 2005 (real-time iteration); Zanelli, Domahidi, Jerez and Morari 2017 (fixed barrier).
+    """
+
+    transcription: Transcription
+    first: CollocationPoint
+    period: Scalar
+    iterations: Int[Array, ""]
+    first_iterations: Int[Array, ""]
+    barrier: Scalar
+    tolerance: Scalar
+    acceptable: Scalar
+    delay: int = eqx.field(static=True)
+    late: Callable[[Time], Any] | None
+    in_lanes: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        problem: ControlProblem,
+        period: ArrayLike,
+        *,
+        intervals: int = 20,
+        degree: int = 2,
+        points: str = "gauss",
+        iterations: int = 1,
+        first_iterations: int = 100,
+        delay: int = 0,
+        barrier: float = 1e-4,
+        tolerance: float = 1e-8,
+        acceptable: float = 0.1,
+        late: Callable[[Time], Any] | None = None,
+    ):
+        _checks.check_outside("problem", problem)
+        Collocation(intervals, degree, points, tolerance=tolerance, barrier=barrier)  # checks
+        _checks.check_positive("acceptable", acceptable, "It is a residual, say 0.1.")
+        counts = {"intervals": intervals, "iterations": iterations, "delay": delay}
+        check_receding(problem, period, late, counts | {"first_iterations": first_iterations})
+        dtype = problem.u0.dtype
+        shares = jnp.linspace(0.0, 1.0, intervals + 1, dtype=dtype)
+        self.transcription = transcribe(problem, rule(points, degree), shares)
+        begin, end = (problem.q0, problem.u0), problem.ts[-1]
+        self.first = first_iterate(
+            self.transcription, problem.ts, guessed(problem), problem.curve, begin, end
+        )
+        number = lambda x: jnp.asarray(x, dtype)  # noqa: E731
+        self.period, self.barrier = number(period), number(barrier)
+        self.tolerance, self.acceptable = number(tolerance), number(acceptable)
+        self.iterations, self.first_iterations = (
+            jnp.asarray(iterations),
+            jnp.asarray(first_iterations),
+        )
+        self.delay, self.late = delay, late
+
+    def start(self) -> HorizonMemory:
+        """The memory before the first sample."""
+        t, zero = self.transcription.t0, jnp.zeros((), int)
+        search = start(self.transcription, self.first, jnp.asarray(FIRST_BARRIER, t.dtype))
+        waiting = (self._mean(t, self.first),) * self.delay
+        return HorizonMemory(t, search, waiting, zero, zero, zero, jnp.zeros_like(t))
+
+    def step(
+        self, memory: HorizonMemory, t: Time, q: Configuration, u: QuasiVelocity
+    ) -> tuple[Float[Array, " p"], HorizonMemory]:
+        """(command, memory) of the sample at t, from the state (q, u) there."""
+        t = jnp.asarray(t, self.period.dtype)
+        begins, at = t + self.delay * self.period, self._predicted(t, q, u, memory.waiting)
+        old = self._moved(memory, begins)
+        transcription = eqx.tree_at(lambda x: x.t0, self.transcription, begins)
+        begin = warm(transcription, old._replace(w=begun(old.w, *at)))
+        many = jnp.where(memory.samples == 0, self.first_iterations, self.iterations)
+        new = improved(transcription, begin, self.tolerance, self.barrier, many)
+        found = violation(transcription, new.w)
+        failed = found > self.acceptable
+        missed = jnp.asarray(False) if self.late is None else jnp.asarray(self.late(t))
+        kept = jax.tree.map(lambda a, b: jnp.where(failed | missed, a, b), old, new)
+        command = self._mean(begins, kept.w)
+        waiting = (*memory.waiting, command)[1:] if self.delay else ()
+        used = jnp.where(failed | missed, memory.violation, jnp.maximum(memory.violation, found))
+        one = lambda x: x.astype(int)  # noqa: E731
+        return command, HorizonMemory(
+            begins, kept, waiting, memory.samples + 1, memory.missed + one(missed),
+            memory.failed + one(failed & ~missed), used,
+        )  # fmt: skip
+
+    def held(self, memory: HorizonMemory, t: Time) -> tuple[Float[Array, " p"], HorizonMemory]:
+        """(command, memory) at t by the last plan alone: for a sample whose plan is not ready."""
+        begins = jnp.asarray(t, self.period.dtype) + self.delay * self.period
+        search = self._moved(memory, begins)
+        command = self._mean(begins, search.w)
+        waiting = (*memory.waiting, command)[1:] if self.delay else ()
+        return command, memory._replace(
+            t=begins, search=search, waiting=waiting,
+            samples=memory.samples + 1, missed=memory.missed + 1,
+        )  # fmt: skip
+
+    def resumed(self, planned: HorizonMemory, memory: HorizonMemory) -> HorizonMemory:
+        """A memory with a plan that was late, and the commands and counts of `memory`, which went on without it."""
+        return memory._replace(t=planned.t, search=planned.search)
+
+    def plan(self, memory: HorizonMemory) -> tuple[Array, tuple[Any, Array], PiecewisePolynomial]:
+        """(times, (q, u) there, control) of the last plan."""
+        ts = self._times(memory.t)
+        control = PiecewisePolynomial(ts, memory.search.w.c, self.transcription.rule.points)
+        return ts, self.transcription.states(memory.search.w), control
+
+    def _times(self, t: Scalar) -> Float[Array, " N+1"]:
+        return t + self.transcription.shares * self.transcription.duration
+
+    def _moved(self, memory: HorizonMemory, t: Scalar) -> SearchState:
+        length = self.transcription.duration * self.transcription.shares[1]
+        w, duals = later(
+            self.transcription, memory.search.w, memory.search.duals, (t - memory.t) / length
+        )
+        return memory.search._replace(w=w, duals=duals)
+
+    def _mean(self, t: Scalar, w: CollocationPoint) -> Float[Array, " p"]:
+        """The mean of the plan's control over the first period."""
+        control = PiecewisePolynomial(self._times(t), w.c, self.transcription.rule.points)
+        places = t + self.transcription.constants("points") * self.period
+        return self.transcription.constants("weights") @ jax.vmap(control)(places)
+
+    def _predicted(self, t: Scalar, q, u, waiting) -> tuple[Configuration, Array]:
+        """The state at which the command acts."""
+        system, field = self.transcription.system, VectorField()
+        for k, command in enumerate(waiting):
+            rate = lambda t, y, c=command: field(t, y, (system, Constant(c)))  # noqa: E731
+            q, u = looped(rate, RK4, t + k * self.period, self.period, (q, u))[0]
+            q = system.space.normalise(q)
+        return q, u

@@ -1,0 +1,240 @@
+"""Receding horizons: the linear–quadratic regulator of Riccati's equation, least squares within bounds, counted outcomes,
+deadlines on the clock, messages; and laws with memory."""
+
+import threading
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.linalg import solve_discrete_are
+from scipy.optimize import lsq_linear
+
+from jaxhamel import control
+from jaxhamel.control import OnTime, PathLimit, RecedingHorizon, Sampled, closed_loop
+from tests.control.cart import Cart
+
+PERIOD, INTERVALS, SAMPLES = 0.1, 30, 30
+LIMIT, R, LATE = 0.5, 0.2, 7
+START = np.array([0.8, 0.3])
+# the cart under a force that is held, and the middle of the period, where the midpoint rule takes the cost
+A, B = np.array([[1.0, PERIOD], [0.0, 1.0]]), np.array([[0.5 * PERIOD**2], [PERIOD]])
+MIDDLE = 0.5 * (np.eye(2) + A), 0.5 * B
+
+
+def riccati():
+    """P and K of the infinite horizon."""
+    C, D = MIDDLE
+    cost = PERIOD * C.T @ C, PERIOD * (D.T @ D + R * np.eye(1)), PERIOD * C.T @ D
+    P = solve_discrete_are(A, B, *cost[:2], s=cost[2])
+    return P, np.linalg.solve(cost[1] + B.T @ P @ B, B.T @ P @ A + cost[2].T)
+
+
+def bounded_commands(state):
+    """Least squares within bounds: the commands of the whole horizon from a state, with P at the end."""
+    C, D = MIDDLE
+    by_commands, rows, right = np.zeros((2, INTERVALS)), [], []
+    for k in range(INTERVALS):
+        command = np.eye(INTERVALS)[k : k + 1]
+        rows += [np.sqrt(PERIOD) * (C @ by_commands + D @ command), np.sqrt(PERIOD * R) * command]
+        right += [-np.sqrt(PERIOD) * C @ state, np.zeros(1)]
+        state, by_commands = A @ state, A @ by_commands + B @ command
+    root = np.linalg.cholesky(riccati()[0]).T
+    rows.append(root @ by_commands)
+    right.append(-root @ state)
+    found = lsq_linear(np.concatenate(rows), np.concatenate(right), (-LIMIT, LIMIT), tol=1e-13)
+    return found.x
+
+
+def problem(*constraints):
+    P = riccati()[0]
+    state = lambda q, u: jnp.concatenate([q, u])  # noqa: E731
+    costs = (
+        control.Running(lambda t, q, u, c: state(q, u)),
+        control.ControlEnergy(R),
+        control.FinalCost(lambda t, q, u, c: 0.5 * state(q, u) @ (P @ state(q, u))),
+    )
+    zero = jnp.zeros(1)
+    ts = np.linspace(0.0, INTERVALS * PERIOD, 2)
+    return control.ControlProblem(
+        Cart(jnp.array(1.0)), zero, zero, ts, lambda t: jnp.zeros(1), costs, constraints
+    )
+
+
+FORCE = PathLimit(lambda t, q, u, c: c(t), -LIMIT, LIMIT, name="force")
+
+
+@pytest.fixture(scope="module")
+def found():
+    """Four loops in one program: without limits; with limits; with a cart 30 % heavier than the model; with no plan that
+    is accepted. The plan of the sample at 0.7 s is late in all of them."""
+    law = RecedingHorizon(
+        problem(FORCE), PERIOD, intervals=INTERVALS, degree=1, iterations=12, barrier=1e-9,
+        late=lambda t: jnp.abs(t - LATE * PERIOD) < 0.01,
+    )  # fmt: skip
+    free = jnp.array([1e9, 1.0, 1.0, 1.0])[:, None, None, None]
+    where = lambda law: (law.transcription.lower, law.transcription.upper, law.acceptable)  # noqa: E731
+    lower, upper, acceptable = where(law)
+    values = free * lower[None], free * upper[None], jnp.array([1.0, 1.0, 1.0, 1e-30])
+    assert acceptable.shape == ()
+    law = eqx.tree_at(where, law, values)
+    digital = Sampled(law, PERIOD)
+    axes = jax.tree.map(lambda x: None, digital)
+    axes = eqx.tree_at(lambda c: where(c.law), axes, (0, 0, 0), is_leaf=lambda x: x is None)
+    carts = Cart(jnp.array([1.0, 1.0, 1.3, 1.0]))
+    return closed_loop(carts, START[:1], START[1:], digital, SAMPLES, in_axes=(0, None, None, axes))
+
+
+def test_without_limits_it_is_the_linear_quadratic_regulator(found):
+    """Its gain is that of Riccati's equation, and a plan that is late is the same plan."""
+    _, K = riccati()
+    state, wanted = START, []
+    for _ in range(SAMPLES):
+        wanted.append(-K @ state)
+        state = A @ state + B @ wanted[-1]
+    np.testing.assert_allclose(found.control.commands[0], wanted, atol=1e-9)
+    np.testing.assert_allclose(np.append(found.q[0, -1], found.u[0, -1]), state, atol=1e-9)
+
+
+def test_limits_are_kept(found):
+    """The commands are those of least squares within bounds, from each state of a heavier cart, too."""
+    commands = np.asarray(found.control.commands)[..., 0]
+    wanted = bounded_commands(START)
+    assert np.sum(np.abs(wanted) > 0.999 * LIMIT) > 3  # the limit matters
+    np.testing.assert_allclose(commands[1], wanted, atol=1e-5)
+    assert np.abs(commands[1:3]).max() < LIMIT
+    state, plan = START, wanted
+    for k in range(SAMPLES):
+        plan = bounded_commands(state) if k != LATE else plan[1:]
+        np.testing.assert_allclose(commands[2, k], plan[0], atol=1e-4)
+        state = A @ state + B[:, 0] * commands[2, k] / 1.3
+        np.testing.assert_allclose([found.q[2, k + 1, 0], found.u[2, k + 1, 0]], state, atol=1e-12)
+
+
+def test_what_went_wrong_is_counted(found):
+    memory = found.control.memory
+    assert memory.samples.tolist() == [SAMPLES] * 4
+    assert memory.missed.tolist() == [1] * 4
+    assert memory.failed.tolist() == [0, 0, 0, SAMPLES - 1]
+    assert bool(jnp.all(memory.violation[:3] < 1e-7))
+
+
+class Answers(NamedTuple):
+    samples: jax.Array
+    last: jax.Array
+
+
+class Slow(eqx.Module):
+    """The third step waits for an event."""
+
+    event: threading.Event = eqx.field(static=True)
+
+    def start(self):
+        return Answers(jnp.array(0), jnp.zeros(1))
+
+    def step(self, memory, t, q, u):
+        def wait(k):
+            if k == 2:
+                self.event.wait(60.0)
+            return np.float64(k)
+
+        k = jax.pure_callback(wait, jax.ShapeDtypeStruct((), float), memory.samples)
+        return k[None] + q, Answers(memory.samples + 1, k[None] + q)
+
+    def held(self, memory, t):
+        return memory.last - 100.0, memory
+
+    def resumed(self, planned, memory):
+        return planned
+
+
+def test_deadline():
+    """A step that is late is answered by the plan before and counted, and its own plan is used when it is ready."""
+    event, state = threading.Event(), (jnp.array([0.25]), jnp.zeros(0))
+    loop = OnTime(Slow(event), deadline=1.0)
+    loop.prepare(0.0, *state)
+    found = [loop(0.1, *state)[0], loop(0.2, *state)[0], loop(0.3, *state)[0]]
+    assert (loop.samples, loop.missed) == (3, 2)
+    event.set()
+    assert loop._late is not None
+    loop._late.result(60.0)
+    found.append(loop(0.4, *state)[0])
+    assert found == [1.25, -98.75, -98.75, 3.25]
+    assert (loop.samples, loop.missed) == (4, 2)
+
+
+class Integrating(eqx.Module):
+    """−k x − ℓ Σ x T."""
+
+    gains: jax.Array
+
+    def start(self):
+        return jnp.zeros(1)
+
+    def step(self, memory, t, q, u):
+        memory = memory + q * PERIOD
+        return -self.gains[0] * q - self.gains[1] * u - self.gains[2] * memory, memory
+
+
+def test_a_law_with_memory():
+    """An integral term in lanes is the recursion by hand."""
+    gains = np.array([[3.0, 2.0, 0.5], [4.0, 3.0, 1.0]])
+    laws = jax.vmap(lambda g: Sampled(Integrating(g), PERIOD))(jnp.asarray(gains))
+    cart = Cart(jnp.array(1.0))
+    found = closed_loop(cart, START[:1], START[1:], laws, 20, in_axes=(None, None, None, 0))
+    for i, (a, b, c) in enumerate(gains):
+        state, total = START, 0.0
+        for k in range(20):
+            total += state[0] * PERIOD
+            state = A @ state + B[:, 0] * (-a * state[0] - b * state[1] - c * total)
+            np.testing.assert_allclose(
+                [found.q[i, k + 1, 0], found.u[i, k + 1, 0]], state, atol=1e-12
+            )
+        np.testing.assert_allclose(found.control.memory[i], [total], atol=1e-12)
+
+
+class Growing(Integrating):
+    def step(self, memory, t, q, u):
+        return q, jnp.concatenate([memory, q])
+
+
+ONE = Integrating(jnp.ones(3))
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "words"),
+    [
+        (lambda: RecedingHorizon(problem(), 3.5), ValueError, r"`period` is 3.5 s, longer than the horizon.*, 3 s"),
+        (lambda: RecedingHorizon(problem(), -0.1), ValueError, "`period` is -0.1; it must be positive"),
+        (lambda: RecedingHorizon("cart", 0.1), TypeError, "`problem` is of type str; it must be a .*ControlProblem"),
+        (lambda: RecedingHorizon(problem(control.FreeEndTime(1.0, 4.0)), 0.1), ValueError, "`problem` has a FreeEndTime"),
+        (lambda: RecedingHorizon(problem(), 0.1, iterations=0), ValueError, "`iterations` is 0; it must be a whole number"),
+        (lambda: RecedingHorizon(problem(), 0.1, intervals=2.5), ValueError, "`intervals` is 2.5; it must be a whole"),
+        (lambda: RecedingHorizon(problem(), 0.1, barrier=0.0), ValueError, "`barrier` is 0"),
+        (lambda: RecedingHorizon(problem(), 0.1, delay=-1), ValueError, "`delay` is -1; it must be a whole number"),
+        (lambda: RecedingHorizon(problem(), 0.1, late=3), TypeError, "`late` is of type int; it must be a callable t"),
+        (lambda: OnTime(Cart(jnp.array(1.0)), 0.1), TypeError, "`law` is of type Cart; it must have the methods start"),
+        (lambda: OnTime(Slow(threading.Event()), 0.0), ValueError, "`deadline` is 0.*must be positive"),
+        (lambda: Sampled(ONE, 0.1, sensors=control.Sensors((lambda *a: 0.0,))), TypeError,
+         r"`step` must take \(memory, t, observation\)"),
+        (lambda: closed_loop(Cart(jnp.array(1.0)), START[:1], START[1:], Sampled(Growing(jnp.ones(3)), 0.1), 3),
+         ValueError, r"`law.step` gives a memory of float64 \(2,\) where that of `law.start\(\)` is float64 \(1,\)"),
+    ],
+)  # fmt: skip
+def test_messages(call, kind, words):
+    with pytest.raises(kind, match=words):
+        call()
+
+
+def test_timing_is_that_of_the_controller():
+    """A horizon's period and delay are those of the `Sampled` that it is given to."""
+    law = eqx.tree_at(lambda x: x.gains, ONE, jnp.ones(3))
+    object.__setattr__(law, "period", jnp.array(0.2))
+    with pytest.raises(ValueError, match=r"`period` is 0.1 and that of the Integrating 0.2; both"):
+        Sampled(law, 0.1)
+    object.__setattr__(law, "period", jnp.array(0.1))
+    object.__setattr__(law, "delay", 1)
+    with pytest.raises(ValueError, match="`delay` is 0 and that of the Integrating 1; both"):
+        Sampled(law, 0.1)
