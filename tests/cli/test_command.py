@@ -91,6 +91,17 @@ WITHOUT_JAX = {
     "identify ball-inertia --set fit.dt=1e-12": 2,
     "predict no a.csv": 2,
     "scenarios": 0,
+    "simulate heavy-top --set time.end=-1": 2,
+    "simulate heavy-top --out /dev/null": 2,
+    "simulate heavy-top --system no.py:Top": 2,
+    "control heavy-top": 2,
+    "control figure-eight --resume": 2,
+    "control disk-to-point --resume --out no-folder": 2,
+    "montecarlo heavy-top": 2,
+    "montecarlo figure-eight --accuracy x": 2,
+    "montecarlo figure-eight --index 1000": 2,
+    "identify roboball": 2,
+    "identify ball-inertia --data no-folder": 2,
 }
 
 

@@ -1,9 +1,12 @@
 """Scenarios and data by a stranger: nothing is written outside of --out, nothing runs in page, table or terminal."""
 
 import csv
+import io
 import json
 import os
+import pickle
 import re
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +19,8 @@ from jaxhamel.cli._app import app
 from jaxhamel.cli._commands._new import run_new
 from jaxhamel.cli._exit_status import reported
 from jaxhamel.cli._objects._identification import files_in
-from jaxhamel.cli._results import _folder, _outputs
+from jaxhamel.cli._results import _folder, _outputs, _search_file
+from jaxhamel.cli._scenario._scenario import load
 from jaxhamel.cli._scenario._validate import ScenarioError
 from jaxhamel.cli._terminal import Terminal
 from tests.cli.test_identify import TOP
@@ -34,6 +38,7 @@ com = [0.0, 0.0, 0.1]
 end = 0.1
 samples = 5
 """
+SEARCHED = load("circle")
 COLUMNS = ["=cmd|' /C calc'!A0", "+b", "-c", "@d"]
 
 
@@ -278,3 +283,61 @@ def test_a_folder_that_went_after_its_first_file_is_not_made_again(tmp_path):
         _folder.release()
     assert _folder.folder(tmp_path / "out").is_dir()
     _folder.release()
+
+
+def search_npz(**arrays):
+    content = io.BytesIO()
+    np.savez(content, allow_pickle=True, **arrays)
+    return content.getvalue()
+
+
+def member(content):
+    """A file of a search with one array in the place of the scenario, which is packed with 1,000 zeros to a byte."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("asked.npy", content)
+    return packed.getvalue()
+
+
+def header(shape):
+    found = io.BytesIO()
+    about = {"descr": "<f8", "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(found, about)
+    return found.getvalue()
+
+
+ASKED = search_npz(asked=np.array("{}"), shares=np.ones(2))
+BITS = ASKED.find(b"PK\x03\x04") + 6, ASKED.find(b"PK\x01\x02") + 8  # of its first array
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "is not a zip file"),
+        (ASKED[:-30], "is not a zip file"),
+        (pickle.dumps({"a": 1}), "is not a zip file"),
+        (ASKED.replace(b"{\x00", b"[\x00"), "CRC"),
+        (bytes(x | (i in BITS) for i, x in enumerate(ASKED)), "is encrypted"),
+        (bytes(99 if i - 2 in BITS else x for i, x in enumerate(ASKED)), "compression method"),
+        (search_npz(asked=np.array([print], dtype=object)), "is not an array of numbers"),
+        (search_npz(asked=np.array("hello")), "Expecting value"),
+        (search_npz(asked=np.array("[1]")), "it was written for no scenario"),
+        (search_npz(asked=np.array(3000 * "[")), "recursion depth"),
+        (search_npz(shares=np.ones(2)), "no item named 'asked.npy'"),
+        (search_npz(asked=np.array('{"' + 5000 * "a" + '": 1}')), r"`a{57}\.\.\.` is None"),
+        (member(header((10**15,))), "is not an array of numbers"),
+        (member(header((2**20,)) + bytes(2**23)), r"holds 8,388,736 bytes; a search has 1,000"),
+    ],
+)  # fmt: skip
+def test_a_search_that_is_damaged_or_of_another_program_is_refused(
+    content, message, tmp_path, monkeypatch
+):
+    """Nothing is unpickled, and arrays are read only after the scenario that they belong to."""
+    (tmp_path / "search.npz").write_bytes(content)
+    if "1,000" in message:
+        monkeypatch.setattr(_search_file, "LARGEST", 1000)
+    file = _search_file.SearchFile(tmp_path, SEARCHED)
+    with pytest.raises(ScenarioError, match=message) as caught:
+        file.read()
+    assert len(str(caught.value)) < 600
+    assert str(caught.value).startswith("--resume: ")

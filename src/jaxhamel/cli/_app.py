@@ -1,7 +1,6 @@
 """The commands: their options, their help texts, and the calls of the functions that do the work."""
 
 import json
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +9,12 @@ from rich.console import Console
 from rich.table import Table
 
 from jaxhamel.cli._app_identify import identify, predict
+from jaxhamel.cli._commands._early import (
+    accuracies,
+    check_control,
+    check_montecarlo,
+    check_simulate,
+)
 from jaxhamel.cli._exit_status import EXIT_STATUS, finish, reported, started_at
 from jaxhamel.cli._options import (
     AccuracyOption,
@@ -27,7 +32,6 @@ from jaxhamel.cli._options import (
     TrajectoriesOption,
 )
 from jaxhamel.cli._results._outcome import Outcome
-from jaxhamel.cli._scenario import _sizes
 from jaxhamel.cli._scenario._given_class import given_class
 from jaxhamel.cli._scenario._scenario import built_in, load
 from jaxhamel.cli._start import start_jax
@@ -92,7 +96,8 @@ def simulate(
     started = started_at(context)
 
     def job() -> Outcome:
-        loaded = load(scenario, changes or (), given_class(system), _sizes.check_simulation)
+        check = check_simulate(out)
+        loaded = load(scenario, changes or (), given_class(system), check)
         start_jax()
         from jaxhamel.cli._commands._simulate import run_simulate
 
@@ -142,7 +147,7 @@ def control(
     started = started_at(context)
 
     def job() -> Outcome:
-        check = partial(_sizes.check_control, max_seconds=max_seconds)
+        check = check_control(out, max_seconds, resume)
         loaded = load(scenario, changes or (), given_class(system), check)
         start_jax()
         from jaxhamel.cli._commands._control import run_control
@@ -193,12 +198,12 @@ def montecarlo(
     started = started_at(context)
 
     def job() -> Outcome:
-        check = partial(_sizes.check_montecarlo, trajectories=trajectories)
+        wanted = accuracies(accuracy or ())
+        check = check_montecarlo(out, trajectories, index)
         loaded = load(scenario, changes or (), given_class(system), check)
         start_jax()
-        from jaxhamel.cli._commands._montecarlo import accuracies, run_montecarlo, run_one
+        from jaxhamel.cli._commands._montecarlo import run_montecarlo, run_one
 
-        wanted = accuracies(accuracy or ())
         if index is not None:
             return run_one(loaded, out, terminal, started, index, trajectories, seed)
         return run_montecarlo(loaded, out, terminal, started, trajectories, seed, resume, wanted)

@@ -1,10 +1,10 @@
 """The commands `identify` and `predict`, which start from measurements."""
 
-from functools import partial
 from pathlib import Path
 
 import typer
 
+from jaxhamel.cli._commands._early import check_identify, check_predict
 from jaxhamel.cli._exit_status import finish, started_at
 from jaxhamel.cli._options import (
     DataOption,
@@ -20,7 +20,6 @@ from jaxhamel.cli._options import (
     SystemOption,
 )
 from jaxhamel.cli._results._outcome import Outcome
-from jaxhamel.cli._scenario import _sizes
 from jaxhamel.cli._scenario._fitted import fitted_file
 from jaxhamel.cli._scenario._given_class import given_class
 from jaxhamel.cli._scenario._scenario import load_identification
@@ -65,7 +64,7 @@ def identify(
     started = started_at(context)
 
     def job() -> Outcome:
-        check = partial(_sizes.check_identification, made_up=data is None, max_seconds=max_seconds)
+        check = check_identify(out, data, max_seconds)
         asked = load_identification(scenario, changes or (), given_class(system), check)
         start_jax()
         from jaxhamel.cli._commands._identify import run_identify
@@ -105,7 +104,8 @@ def predict(
     started = started_at(context)
 
     def job() -> Outcome:
-        asked = load_identification(fitted_file(fitted), changes or (), given_class(system))
+        check = check_predict(out, run)
+        asked = load_identification(fitted_file(fitted), changes or (), given_class(system), check)
         start_jax()
         from jaxhamel.cli._commands._predict import run_predict
 

@@ -16,7 +16,7 @@ from jaxhamel.cli._commands._simulate import progress_of
 from jaxhamel.cli._interrupt import guard
 from jaxhamel.cli._objects._loop import check_loop, loop_table
 from jaxhamel.cli._objects._prepared import PreparedRun
-from jaxhamel.cli._objects._task import build_method, build_problem, check_task
+from jaxhamel.cli._objects._task import build_method, build_problem
 from jaxhamel.cli._results._folder import folder
 from jaxhamel.cli._results._outcome import Outcome
 from jaxhamel.cli._results._outputs import write_all
@@ -50,10 +50,8 @@ def run_control(
 
     **Raises:** `ScenarioError` before anything is written.
     """
-    check_task(scenario)
     if scenario["task"]["path"] in PLANS:
         return run_plan(scenario, out, terminal, started, max_seconds, resume)
-    _check_no_resume(resume)
     budget = scenario["task"]["max_seconds"] if max_seconds is None else max_seconds
     guard.limit(budget - (time.monotonic() - started), _too_late(scenario, budget))
     prepared = PreparedRun.of(scenario)
@@ -140,13 +138,6 @@ def _outcome(scenario: Scenario, result: Result, ended: tuple[str, str], started
     tiles = ((str(len(result.history["cost"])), "iterations"),)
     more = {"reached": reached, "tiles": tiles, "lead": _lead(result), "files": ("solution.toml",)}
     return Outcome("control", scenario, *ended, started, **more)
-
-
-def _check_no_resume(resume: bool) -> None:
-    if resume:
-        raise ScenarioError(
-            "--resume: this task is not solved by collocation; its solution.toml is where a search can start again."
-        )
 
 
 def _status(result: Result, tolerance: float, stopped: bool) -> tuple[str, str]:

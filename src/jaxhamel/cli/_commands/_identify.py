@@ -32,7 +32,6 @@ from jaxhamel.cli._results._outputs import asked_in_tables, flattened, write_fig
 from jaxhamel.cli._results._solution import write_tables
 from jaxhamel.cli._scenario._scenario import Scenario
 from jaxhamel.cli._scenario._sizes import check_fit_step
-from jaxhamel.cli._scenario._validate import ScenarioError
 from jaxhamel.cli._terminal import Terminal
 from jaxhamel.simulate import Trajectory
 from jaxhamel.viz import Chart, Report, correlation_figure, fit_figure, residuals_figure
@@ -117,11 +116,6 @@ def _length(run: Any) -> float:
 
 def _made_up(scenario, out, measurements, control, seed) -> tuple[Path, list[Path]]:
     """Writes the synthetic runs; returns their folder and only their files, since other files may be in it."""
-    if not any(value is not None for value in scenario["truth"].values()):
-        raise ScenarioError(
-            "--data is missing; give the folder with the measured runs, CSV files as [data] of the scenario "
-            "says. (Data are made up only for a scenario with [truth].)"
-        )
     folder_of_runs = made(folder(out) / "data")
     return folder_of_runs, make_runs(scenario, folder_of_runs, measurements, control, seed)
 

@@ -3,7 +3,7 @@
 import hashlib
 import inspect
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -106,30 +106,9 @@ def run_one(
     return write_all(out, outcome, one.shown(trajectory))
 
 
-def accuracies(said: Sequence[str]) -> dict[str, float]:
-    """Parses options `QUANTITY=ERROR` into a dictionary. **Raises:** `ScenarioError` for any other form."""
-    found = {}
-    for entry in said:
-        name, equals, value = entry.partition("=")
-        try:
-            found[name.strip()] = float(value)
-        except ValueError:
-            equals = ""
-        if not equals:
-            raise ScenarioError(
-                f"`--accuracy {entry}` is not of the form QUANTITY=ERROR, such as tracking_rms=1e-4."
-            )
-    return found
-
-
 def _ensemble(scenario: Scenario):
     """The table `[montecarlo]`, the nominal run, and the distributions of the deviations from it."""
     table = scenario["montecarlo"]
-    if table is None or not table["spread"]:
-        raise ScenarioError(
-            "`montecarlo.spread` is missing; montecarlo needs at least one [[montecarlo.spread]]: what differs "
-            "from trajectory to trajectory."
-        )
     prepared = PreparedRun.of(scenario)
     return table, prepared, distributions(table["spread"], nominal_of(prepared))
 

@@ -37,10 +37,6 @@ def run_predict(
     scenario: Scenario, run: Path, out: Path, terminal: Terminal, started: float, seconds: float
 ) -> Outcome:
     """Predicts the run and writes the files of the command."""
-    if not scenario["fitted"]:
-        raise ScenarioError(
-            "`fitted` is missing; give the fitted.toml that `jaxhamel identify` wrote."
-        )
     system = build_identified_system(scenario)
     control, measurements = build_control(scenario, system), _measurements(scenario)
     data = read_run(scenario, run, measurements, control)

@@ -121,10 +121,6 @@ def _one_or_all(values: list[float]) -> Any:
 
 def runs_in(scenario: Scenario, folder: Path) -> list[Path]:
     """The file of every run in the folder of --data."""
-    if not folder.is_dir():
-        raise ScenarioError(
-            f"--data {folder}: there is no such folder. Give one with the CSV files."
-        )
     return files_in(folder, scenario["data"]["files"])
 
 

@@ -114,19 +114,6 @@ def build_method(scenario: Scenario, max_seconds: float) -> MultipleShooting:
         )
 
 
-def check_task(scenario: Scenario) -> None:
-    """Checks that the scenario has a task, and that it starts at 0."""
-    if scenario["task"] is None:
-        raise ScenarioError(
-            "`task` is missing; control needs a table [task] that says what path to follow. "
-            "Built-in scenarios with a task: see `jaxhamel scenarios`."
-        )
-    if scenario["time"]["start"] != 0.0:
-        raise ScenarioError(
-            f"`time.start` is {scenario['time']['start']:g}; a [task] starts at 0. Leave it out."
-        )
-
-
 def _check_at_origin(scenario: Scenario) -> None:
     standing = {"orientation": [1.0, 0.0, 0.0, 0.0], "position": [0.0, 0.0], "omega": [0.0] * 3}
     for key, value in standing.items():

@@ -25,8 +25,8 @@ def folder(out: Path, *, of_ensemble: bool = False) -> Path:
     if real(out) in _HELD and not out.is_dir():  # a new one would lack its files, and the lock
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(out))
     what = "made"
+    check_place(out, of_ensemble=of_ensemble)
     try:
-        _check_kind(out, of_ensemble)
         if not out.is_dir():
             out.mkdir(parents=True)
             _MADE.append(out)
@@ -66,6 +66,21 @@ def _lock(out: Path) -> None:
         _HELD[real(out)] = Lock(out)
     if not os.access(out, os.W_OK | os.X_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(out))
+
+
+def check_place(out: Path, *, of_ensemble: bool = False) -> None:
+    """Checks that nothing stands in the folder's place, and that it holds no result of a command of the other kind.
+
+    **Raises:** `ScenarioError`; nothing is changed.
+    """
+    try:
+        _check_kind(out, of_ensemble)
+        if out.exists() and not out.is_dir():
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
+    except OSError as error:
+        raise ScenarioError(
+            f"--out {out}: the folder cannot be made ({error.strerror}). Give another one."
+        ) from None
 
 
 def _check_kind(out: Path, of_ensemble: bool) -> None:

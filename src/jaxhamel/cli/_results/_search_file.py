@@ -1,8 +1,10 @@
 """search.npz: the point of a search by collocation, from which `--resume` goes on."""
 
 import json
+import math
 import time
 import zipfile
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,12 +12,25 @@ from typing import Any
 import numpy as np
 
 from jaxhamel._files import written
+from jaxhamel.cli._scenario._reading import is_file
 from jaxhamel.cli._scenario._scenario import Scenario
-from jaxhamel.cli._scenario._validate import ScenarioError
+from jaxhamel.cli._scenario._validate import ScenarioError, brief
 
 SEARCH = "search.npz"
 EVERY = 2.0  # seconds between two writes
 ASKED = "asked"
+LARGEST = 2**30  # bytes of all arrays
+# what a damaged or foreign file raises, also one that is encrypted, nested too deeply or packed in an unknown way
+UNREADABLE = (
+    OSError,
+    ValueError,
+    KeyError,
+    EOFError,
+    RuntimeError,
+    MemoryError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
 _BUDGET = ("max_seconds", "max_iterations", "tolerance")
 
 
@@ -36,25 +51,36 @@ class SearchFile:
 
     def read(self) -> dict[str, np.ndarray]:
         """The point of an earlier search. **Raises:** `ScenarioError` if there is none, or one of another scenario."""
-        if not self.path.is_file():
-            raise ScenarioError(
-                f"--resume: {self.path} does not exist; a search that was stopped leaves it. Start without --resume."
-            )
+        check_there(self.path)
         try:
-            with np.load(self.path, allow_pickle=False) as file:
-                arrays = {name: file[name] for name in file.files}
-            asked = str(arrays.pop(ASKED))
-        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+            with zipfile.ZipFile(self.path) as file:
+                size = sum(entry.file_size for entry in file.infolist())
+                if size > LARGEST:
+                    raise ValueError(f"it holds {size:,} bytes; a search has {LARGEST:,} at most")
+                asked = str(_array_in(file, ASKED))
+                difference = _difference(asked, self.asked)  # before the arrays are read
+                names = [name.removesuffix(".npy") for name in file.namelist()]
+                found = {} if difference else {x: _array_in(file, x) for x in names if x != ASKED}
+        except UNREADABLE as error:
+            reason = brief(" ".join(str(error).split()) or type(error).__name__, 200, quoted=False)
             raise ScenarioError(
-                f"--resume: {self.path} cannot be read ({error}). Start without --resume."
+                f"--resume: {self.path} cannot be read ({reason}). Start without --resume."
             ) from None
-        if asked != self.asked:
-            raise ScenarioError(f"--resume: {_difference(asked, self.asked)}")
-        return arrays
+        if difference:
+            raise ScenarioError(f"--resume: {difference}")
+        return found
 
     def remove(self) -> None:
         """Removes the file of a search that has ended well."""
         self.path.unlink(missing_ok=True)
+
+
+def check_there(path: Path) -> None:
+    """Checks that there is a search to go on with. **Raises:** `ScenarioError`."""
+    if not is_file(path):
+        raise ScenarioError(
+            f"--resume: {path} does not exist; a search that was stopped leaves it. Start without --resume."
+        )
 
 
 def _asked(scenario: Scenario) -> str:
@@ -64,13 +90,33 @@ def _asked(scenario: Scenario) -> str:
     return json.dumps(tables | {"method": method}, sort_keys=True, default=str)
 
 
+def _array_in(file: zipfile.ZipFile, name: str) -> np.ndarray:
+    """One array of the file. **Raises:** one of `UNREADABLE`; objects are never unpickled."""
+    with file.open(f"{name}.npy") as entry:
+        if np.lib.format.read_magic(entry) != (1, 0):
+            raise ValueError(f"{name} is in another format")
+        shape, _, dtype = np.lib.format.read_array_header_1_0(entry)
+        if (
+            dtype.hasobject
+            or math.prod(shape) * dtype.itemsize > file.getinfo(f"{name}.npy").file_size
+        ):
+            raise ValueError(f"{name} is not an array of numbers")
+    with file.open(f"{name}.npy") as entry:
+        return np.lib.format.read_array(entry, allow_pickle=False)
+
+
 def _difference(before: str, now: str) -> str:
-    """The first key that differs."""
-    old, new = _flat(json.loads(before)), _flat(json.loads(now))
-    key = next(k for k in sorted({*old, *new}) if old.get(k) != new.get(k))
+    """The first key that differs, in words; an empty text if there is none."""
+    tables = json.loads(before)
+    if not isinstance(tables, Mapping):
+        raise ValueError("it was written for no scenario")
+    old, new = _flat(tables), _flat(json.loads(now))
+    key = next((k for k in sorted({*old, *new}) if old.get(k) != new.get(k)), None)
+    if key is None:
+        return ""
     return (
-        f"`{key}` is {new.get(key)!r}, and was {old.get(key)!r} in the search to go on with; give it the same value, or "
-        "start without --resume."
+        f"`{brief(key, quoted=False)}` is {brief(new.get(key))}, and was {brief(old.get(key))} in the search to go on "
+        "with; give it the same value, or start without --resume."
     )
 
 

@@ -69,8 +69,8 @@ def load(
 ) -> Scenario:
     """The scenario with a built-in name or in a TOML file, with `key=value` changes applied.
 
-    **Arguments:** `given`: the class that `--system` names, if any. `check`: is called with all tables but those of the
-    system, before JAX is imported for these.
+    **Arguments:** `given`: the class that `--system` names, if any. `check`: is called with all tables, before JAX is
+    imported for those of the system, which it gets unchecked.
 
     **Raises:** `ScenarioError` of one line if there is no such scenario or it is wrong.
     """
@@ -127,7 +127,8 @@ def _check_others(outline: Table, data: dict[str, Any], check: Check) -> None:
     """Checks all tables that do not depend on the class of the system. This does not import JAX."""
     check_known(outline, data)
     others = {name: entry for name, entry in outline.entries.items() if entry is not _schema.ANY}
-    check(read(Table(others), {name: data[name] for name in others if name in data}))
+    known = read(Table(others), {name: data[name] for name in others if name in data})
+    check({**data, **known})
 
 
 def _changed(source: str, changes: Iterable[str], command: str) -> tuple[str, dict[str, Any]]:

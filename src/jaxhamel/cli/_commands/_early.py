@@ -1,0 +1,144 @@
+"""Checks of a command's options, and of the tables that do not depend on the system, before JAX is imported."""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from jaxhamel.cli._results._folder import check_place
+from jaxhamel.cli._scenario import _sizes
+from jaxhamel.cli._scenario._plan_schema import PLANS
+from jaxhamel.cli._scenario._reading import check_data_file
+from jaxhamel.cli._scenario._validate import ScenarioError
+
+Tables = Mapping[str, Any]
+Check = Callable[[Tables], None]
+
+
+def check_simulate(out: Path) -> Check:
+    """The check of `simulate`."""
+
+    def check(tables: Tables) -> None:
+        _check_run(tables)
+        _sizes.check_simulation(tables)
+        check_place(out)
+
+    return check
+
+
+def check_control(out: Path, max_seconds: float | None, resume: bool) -> Check:
+    """The check of `control`: there is a task, and `--resume` has a search to go on with."""
+
+    def check(tables: Tables) -> None:
+        _check_task(tables)
+        _check_run(tables)
+        if resume and tables["task"]["path"] not in PLANS:
+            raise ScenarioError(
+                "--resume: this task is not solved by collocation; its solution.toml is where a search can start "
+                "again."
+            )
+        if resume:
+            from jaxhamel.cli._results._search_file import SEARCH, check_there  # imports NumPy
+
+            check_there(out / SEARCH)
+        _sizes.check_control(tables, max_seconds)
+        check_place(out)
+
+    return check
+
+
+def check_montecarlo(out: Path, trajectories: int | None, index: int | None) -> Check:
+    """The check of `montecarlo`: something is spread, and the trajectory of `--index` is one of the ensemble."""
+
+    def check(tables: Tables) -> None:
+        table = tables["montecarlo"]
+        if table is None or not table["spread"]:
+            raise ScenarioError(
+                "`montecarlo.spread` is missing; montecarlo needs at least one [[montecarlo.spread]]: what differs "
+                "from trajectory to trajectory."
+            )
+        _check_run(tables)
+        size = table["trajectories"] if trajectories is None else trajectories
+        if index is not None and not 0 <= index < size:
+            raise ScenarioError(
+                f"--index: there is no trajectory {index}; there are {size}, counted from 0 to {size - 1}."
+            )
+        _sizes.check_montecarlo(tables, trajectories)
+        check_place(out, of_ensemble=index is None)
+
+    return check
+
+
+def check_identify(out: Path, data: Path | None, max_seconds: float | None) -> Check:
+    """The check of `identify`: there are data, or true values from which they are made up."""
+
+    def check(tables: Tables) -> None:
+        if data is None and not tables.get("truth"):
+            raise ScenarioError(
+                "--data is missing; give the folder with the measured runs, CSV files as [data] of the scenario "
+                "says. (Data are made up only for a scenario with [truth].)"
+            )
+        if data is not None and not os.path.isdir(data):
+            raise ScenarioError(
+                f"--data {data}: there is no such folder. Give one with the CSV files."
+            )
+        _sizes.check_identification(tables, data is None, max_seconds)
+        check_place(out)
+
+    return check
+
+
+def check_predict(out: Path, run: Path) -> Check:
+    """The check of `predict`: there are fitted values, and a run."""
+
+    def check(tables: Tables) -> None:
+        if not tables["fitted"]:
+            raise ScenarioError(
+                "`fitted` is missing; give the fitted.toml that `jaxhamel identify` wrote."
+            )
+        check_data_file(run)
+        check_place(out)
+
+    return check
+
+
+def accuracies(said: Sequence[str]) -> dict[str, float]:
+    """Parses options `QUANTITY=ERROR` into a dictionary. **Raises:** `ScenarioError` for any other form."""
+    found = {}
+    for entry in said:
+        name, equals, value = entry.partition("=")
+        try:
+            found[name.strip()] = float(value)
+        except ValueError:
+            equals = ""
+        if not equals:
+            raise ScenarioError(
+                f"`--accuracy {entry}` is not of the form QUANTITY=ERROR, such as tracking_rms=1e-4."
+            )
+    return found
+
+
+def _check_run(tables: Tables) -> None:
+    """Checks that the times increase, and that a method without error estimate has a step."""
+    time, solver = tables["time"], tables["solver"]
+    if not time["end"] > time["start"]:
+        raise ScenarioError(
+            f"`time.end` is {time['end']:g}; it must be larger than `time.start`, {time['start']:g}."
+        )
+    if not solver["dt"] > 0 and solver["method"] == "euler":
+        raise ScenarioError(
+            '`solver.method` "euler" has no error estimate; it needs a fixed step, `solver.dt`.'
+        )
+
+
+def _check_task(tables: Tables) -> None:
+    """Checks that there is a task, and that it starts at 0."""
+    if tables["task"] is None:
+        raise ScenarioError(
+            "`task` is missing; control needs a table [task] that says what path to follow. "
+            "Built-in scenarios with a task: see `jaxhamel scenarios`."
+        )
+    if tables["time"]["start"] != 0.0:
+        raise ScenarioError(
+            f"`time.start` is {tables['time']['start']:g}; a [task] starts at 0. Leave it out."
+        )
