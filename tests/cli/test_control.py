@@ -10,7 +10,9 @@ import pytest
 from typer.testing import CliRunner
 
 from jaxhamel.cli._app import app
+from jaxhamel.cli._commands import _control
 from jaxhamel.cli._commands._control import progress
+from jaxhamel.cli._interrupt import guard
 from jaxhamel.cli._scenario._scenario import load
 from jaxhamel.control import figure_eight_ball
 
@@ -97,7 +99,21 @@ def test_solution_is_a_scenario_that_simulate_replays(solved, tmp_path):
     np.testing.assert_allclose(second, first[there], atol=1e-6)
 
 
-def test_search_that_is_told_to_stop_is_no_failure(tmp_path):
+def before_page(monkeypatch, module, last):
+    """The summary and the words of the time limit just before the function `last` of a command's module is called."""
+    seen, own = [], getattr(module, last)
+
+    def called(out, *rest):
+        seen.extend([summary(out), guard._stands, guard.keeps])
+        return own(out, *rest)
+
+    monkeypatch.setattr(module, last, called)
+    return seen
+
+
+def test_search_that_is_told_to_stop_is_no_failure(tmp_path, monkeypatch):
+    """Its control is on disk before anything is drawn, which the time limit may end."""
+    before = before_page(monkeypatch, _control, "write_all")
     few = changes(*SHORT, "task.max_iterations=2", "task.goal=0")
     result = jaxhamel("control", "circle", "--out", tmp_path, "--max-seconds", 500, "-q", *few)
     assert result.exit_code == 0, result.stderr
@@ -106,6 +122,11 @@ def test_search_that_is_told_to_stop_is_no_failure(tmp_path):
     assert said["status"] == "stopped"
     assert "out of iterations (2)" in said["message"]
     assert said["message"][1:] in (tmp_path / "report.html").read_text(encoding="utf-8")
+    drawn, words, keeps = before
+    assert (drawn["status"], drawn["reached"]["cost"]) == ("stopped", said["reached"]["cost"])
+    assert drawn["files"] == ["summary.json", "solution.toml"]
+    assert "the 500 s were over before all was shown; the control is in" in words
+    assert not keeps  # Ctrl-C ends the command at once
 
 
 def test_search_that_fails_exits_1_and_keeps_what_it_has(tmp_path):

@@ -15,6 +15,7 @@ from jaxhamel.cli._commands._predict import _ended
 from jaxhamel.cli._objects._identification import build_parameters
 from jaxhamel.cli._scenario._scenario import load, load_identification
 from jaxhamel.cli._scenario._validate import ScenarioError
+from tests.cli.test_control import before_page
 
 TOP = """
 title = "A top"
@@ -98,8 +99,9 @@ def test_writes_every_file(fitted):
     assert "http://" not in page.replace("http://www.w3.org", "")
 
 
-def test_a_fit_out_of_iterations_is_no_success_and_keeps_what_it_has(fitted, tmp_path):
+def test_a_fit_out_of_iterations_is_no_success_and_keeps_what_it_has(fitted, tmp_path, monkeypatch):
     folder, _ = fitted
+    before = before_page(monkeypatch, _identify, "write_figures")
     options = ("--data", folder / "data", "--set", "fit.max_iterations=2", "--out", tmp_path)
     result = jaxhamel("identify", folder.parent / "top.toml", *options)
     assert result.exit_code == 1
@@ -110,6 +112,11 @@ def test_a_fit_out_of_iterations_is_no_success_and_keeps_what_it_has(fitted, tmp
     assert said["reached"]["iterations"] == 2
     assert (tmp_path / "parameters.csv").exists()
     assert "The fit failed: out of iterations" in (tmp_path / "report.html").read_text("utf-8")
+    drawn, words, keeps = before
+    assert drawn["files"] == ["summary.json", "parameters.csv", "fitted.toml"]
+    assert drawn["reached"]["iterations"] == 2
+    assert "the time was over before all was shown; the estimate is in" in words
+    assert not keeps
 
 
 def test_predicts_another_run_from_its_first_moments(fitted, tmp_path):

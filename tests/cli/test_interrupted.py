@@ -83,9 +83,10 @@ def test_only_what_was_found_is_waited_for(monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         guard._handle(signal.SIGINT, None)
     guard._handle(signal.SIGINT, None)
-    guard.kept()
+    guard.kept("the control is on disk")
     guard._late("late")
     assert [status for status, _ in ended] == [130, 130, 1]
+    assert ended[2] == (1, "the control is on disk")
     guard = Guard()
     guard.keep()
     guard._late("late")  # the search writes its result

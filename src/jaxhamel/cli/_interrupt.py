@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
 from select import select  # the handler must not import: it may interrupt an import
 
 TYPE_CHECKING = False  # `typing` takes long to import; before `begin`, Ctrl-C is a traceback
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 INTERRUPTED, TOO_LATE = 130, 1
 PATIENCE = 0.3  # seconds that the main thread has to handle the signal itself
+SEARCH = 0.9  # share of the time limit that a search may take
 LATE = 1.1  # multiple of the time limit after which the process is ended
 SHOW_CURSOR = "\x1b[?25h"  # the updating progress line hides the cursor
 
@@ -52,7 +54,9 @@ class Guard:
         threading.Thread(target=self._watch, args=(reading,), daemon=True).start()
 
     def finish(self) -> None:
-        """Restores the previous handling of Ctrl-C; while Python exits, Ctrl-C ends it without a traceback."""
+        """Lifts the time limit and restores the handling of Ctrl-C, which ends Python without a traceback while it exits."""
+        if self._timer is not None:
+            self._timer.cancel()
         if self._alone and self._handles():
             import atexit
 
@@ -63,8 +67,8 @@ class Guard:
         self.__init__()
 
     def limit(self, seconds: float, words: str) -> None:
-        """Ends the process after this time, unless a search has a result that is not on disk; the search then ends by
-        itself."""
+        """Ends the process after this time and a tenth, unless a search has a result that is not on disk; the search then
+        ends by itself."""
         if not self.active():
             return
         import threading
@@ -82,11 +86,9 @@ class Guard:
         """Notes that a later run can go on from what is on disk; `words` say so at the time limit, which holds again."""
         self._stands = words
 
-    def kept(self) -> None:
-        """Notes that the result has been written to disk."""
-        self.keeps = False
-        if self._timer is not None:
-            self._timer.cancel()
+    def kept(self, words: str) -> None:
+        """Notes that the result is on disk: Ctrl-C and the time limit end the process at once, the latter with `words`."""
+        self.keeps, self._stands = False, words
 
     def active(self) -> bool:
         """Whether this process belongs to the command alone, so that it may be ended."""
@@ -138,6 +140,12 @@ def _ready(descriptor: int) -> bool:
     if sys.platform == "win32":
         return True
     return bool(select([], [descriptor], [], 0)[1])
+
+
+def search_seconds(budget: float, started: float) -> float:
+    """The seconds that a search may take: nine tenths of the command's limit less what has passed. The rest is for the
+    files; a command ends a tenth after its limit in any case."""
+    return max(SEARCH * budget - (time.monotonic() - started), 1.0)
 
 
 guard = Guard()

@@ -13,13 +13,13 @@ from jaxhamel.cli._commands._closed_loop import ClosedLoop, charts_of, close_loo
 from jaxhamel.cli._commands._meanwhile import meanwhile
 from jaxhamel.cli._commands._plan import run_plan
 from jaxhamel.cli._commands._simulate import progress_of
-from jaxhamel.cli._interrupt import guard
+from jaxhamel.cli._interrupt import guard, search_seconds
 from jaxhamel.cli._objects._loop import check_loop, loop_table
 from jaxhamel.cli._objects._prepared import PreparedRun
 from jaxhamel.cli._objects._task import build_method, build_problem
 from jaxhamel.cli._results._folder import folder
 from jaxhamel.cli._results._outcome import Outcome
-from jaxhamel.cli._results._outputs import write_all
+from jaxhamel.cli._results._outputs import write_all, write_summary
 from jaxhamel.cli._results._solution import write_solution
 from jaxhamel.cli._scenario._plan_schema import PLANS
 from jaxhamel.cli._scenario._scenario import Scenario
@@ -57,7 +57,7 @@ def run_control(
     prepared = PreparedRun.of(scenario)
     problem = build_problem(scenario, seed, prepared)
     check_loop(scenario, problem, seed)
-    method = build_method(scenario, max(budget - (time.monotonic() - started), 1.0))
+    method = build_method(scenario, search_seconds(budget, started))
     folder(out)
     unknowns = np.size(jax.tree.leaves(problem.curve)[0])
     terminal.say(f"{scenario.name}: {unknowns} coefficients, up to {budget:g} s; compiling …")
@@ -72,7 +72,8 @@ def run_control(
     outcome = _outcome(scenario, result, ended, started)
     run = prepared.shown(result.trajectory, result.control)
     write_solution(out / "solution.toml", scenario, result)
-    guard.kept()
+    write_summary(out / "summary.json", outcome.summary(["summary.json"]))
+    guard.kept(f"{scenario.name}: {_not_shown(out, budget)}")
     loop = _loop(scenario, result, ended[0], seed, terminal)
     charts, companion = [], None
     if loop is not None:
@@ -106,6 +107,13 @@ def _too_late(scenario: Scenario, seconds: float) -> str:
     return (
         f"{scenario.name}: the {seconds:g} s were over before the first iteration; nothing was found. Give it more, "
         "--max-seconds or task.max_seconds, or make the task smaller."
+    )
+
+
+def _not_shown(out: Path, seconds: float) -> str:
+    return (
+        f"the {seconds:g} s were over before all was shown; the control is in {out / 'solution.toml'}, which jaxhamel "
+        "simulate shows. Or give it more time, --max-seconds or task.max_seconds."
     )
 
 

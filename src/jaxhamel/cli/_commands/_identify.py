@@ -11,7 +11,7 @@ import numpy as np
 from jaxhamel import identify
 from jaxhamel._files import made, write_text, written
 from jaxhamel._words import counted, slug
-from jaxhamel.cli._interrupt import guard
+from jaxhamel.cli._interrupt import guard, search_seconds
 from jaxhamel.cli._objects._build import build_control
 from jaxhamel.cli._objects._identification import (
     build_identified_system,
@@ -70,7 +70,7 @@ def run_identify(
     told = f"{counted(len(runs), 'run')} from {data}"
     terminal.say(f"{scenario.name}: {_asked(problems, system)}, {told}; compiling …")
     with terminal.updating():
-        left = budget - (time.monotonic() - started)
+        left = search_seconds(budget, started)
         estimate = _fit(scenario, system, problems, terminal, seed, left)
     ended = status(estimate, stopped=max_seconds is not None)
     outcome = Outcome("identify", scenario, *ended, started, reached=_reached(scenario, estimate))
@@ -129,7 +129,7 @@ def _fit(scenario, system, problems, terminal, seed, seconds) -> Any:
 
     options = {
         "max_iterations": table["max_iterations"],
-        "max_seconds": max(seconds, 1.0),
+        "max_seconds": seconds,
         "progress": shown,
         "correlated": table["correlated"],
     }
@@ -169,7 +169,13 @@ def write_identification(
         estimate.to_csv(file)
     fitted = with_fitted(scenario, estimate.system, measurements, fits)
     write_tables(out / "fitted.toml", fitted.tables)
-    guard.kept()
+    write_summary(
+        out / "summary.json", outcome.summary(["summary.json", "parameters.csv", "fitted.toml"])
+    )
+    guard.kept(
+        f"{scenario.name}: the time was over before all was shown; the estimate is in {out / 'fitted.toml'} and "
+        f"{out / 'parameters.csv'}. Give it more time, --max-seconds or fit.max_seconds."
+    )
     charts, scene, rms = [], None, {}
     for fit in reversed(fits):
         for index, run in enumerate(fit.problem.runs):

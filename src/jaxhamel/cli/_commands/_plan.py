@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxhamel.cli._interrupt import guard
+from jaxhamel.cli._interrupt import guard, search_seconds
 from jaxhamel.cli._objects._plan import build_collocation, build_plan
 from jaxhamel.cli._objects._prepared import PreparedRun
 from jaxhamel.cli._objects._system import named
@@ -46,7 +46,7 @@ def run_plan(
     guard.limit(budget - (time.monotonic() - started), words)
     prepared = PreparedRun.of(scenario)
     problem = build_plan(prepared)
-    method = build_collocation(scenario, max(budget - (time.monotonic() - started), 1.0))
+    method = build_collocation(scenario, search_seconds(budget, started))
     file = SearchFile(out, scenario)
     with named("task"):
         search = CollocationSearch(method, problem, file.read() if resume else None)
@@ -56,6 +56,7 @@ def run_plan(
     def shown(state: Any) -> None:
         guard.keep()
         file.write(search.to_arrays())
+        guard.on_disk(f"{scenario.name}: {_not_examined(out, budget)}")
         terminal.update(progress(state))
 
     with terminal.updating():
@@ -63,14 +64,13 @@ def run_plan(
         file.write(search.to_arrays(), now=True)
         stands = unexamined(scenario, search, ending.status, started)
         write_summary(out / "summary.json", stands.summary(["summary.json"]))
-        guard.on_disk(f"{scenario.name}: {_not_examined(out, budget)}")
+        guard.kept(f"{scenario.name}: {_not_examined(out, budget)}")
         result = search.result(ending)
         if scenario["method"]["indirect"]:
             result = Indirect(method).after(result)
     _write_tables(out, result)
     charts = plan_charts(result)
     outcome = write_all(out, _outcome(scenario, result, started), shown_motion(result), charts)
-    guard.kept()
     if outcome.status == "success":
         file.remove()
     terminal.say(str(result))

@@ -143,10 +143,11 @@ def check_limit_shape(name: str, shape: tuple[int, ...], lower, upper) -> None:
 
 
 def check_fits(state):
-    """The state of a saved search; raises if its arrays are not those of this problem and mesh."""
+    """A part of a saved search; raises if it is None, whose arrays are not those of a search for this problem."""
     if state is None:
         raise ValueError(
-            "the saved search is one of another problem, mesh or precision: its arrays do not fit. Start without it."
+            "the saved search is damaged, or one of another problem, mesh or precision: its arrays do not fit. Start "
+            "without it."
         )
     return state
 

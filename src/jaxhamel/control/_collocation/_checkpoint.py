@@ -1,13 +1,14 @@
 """The arrays from which a stopped search goes on."""
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxhamel.control._collocation._transcription import CollocationPoint
+from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription
+from jaxhamel.control._interior_point._barrier import barrier_function
 from jaxhamel.control._interior_point._derivatives import Duals
 from jaxhamel.control._interior_point._state import SearchState, strong
 
@@ -35,17 +36,55 @@ def to_arrays(shares: jax.Array, state: SearchState) -> dict[str, np.ndarray]:
     return {SHARES: np.asarray(shares), **named}
 
 
-def from_arrays(arrays: Mapping[str, np.ndarray], state: SearchState) -> SearchState | None:
-    """Restores a state from named arrays. `state`: any state of the same problem and mesh.
+def mesh_of(arrays: Mapping[str, np.ndarray]) -> np.ndarray | None:
+    """The mesh of a saved search, from 0 to 1; None if it is not one."""
+    shares = arrays.get(SHARES)
+    if not _finite(shares) or shares.ndim != 1 or shares.size < 2:
+        return None
+    ends = shares[0] == 0.0 and shares[-1] == 1.0
+    return shares if ends and np.all(np.diff(shares) > 0.0) else None
 
-    **Returns:** None if an array is missing, has another shape, or is not finite.
+
+def from_arrays(
+    arrays: Mapping[str, np.ndarray], transcription: Transcription, state: SearchState
+) -> SearchState | None:
+    """Restores a state from named arrays; it begins where `state` begins, any state of the same problem and mesh.
+
+    **Returns:** None if an array is missing, has another shape, or is not finite; or if a configuration is not one of the
+    system's space, a slack or parameter violates its bounds, or a multiplier of a bound is negative.
     """
     leaves, structure = jax.tree_util.tree_flatten_with_path(SearchPoint.of(state))
     found = []
     for path, like in leaves:
         x = arrays.get(jax.tree_util.keystr(path))
-        if x is None or x.shape != like.shape or not np.all(np.isfinite(x)):
+        if not _finite(x) or x.shape != like.shape:
             return None
         found.append(jnp.asarray(x, like.dtype))
     point = jax.tree_util.tree_unflatten(structure, found)
-    return strong(state._replace(**point._asdict()))
+    if not _holds(transcription, point, state):
+        return None
+    q = jax.tree.map(lambda x, first: x.at[0].set(first[0]), point.w.q, state.w.q)
+    w = point.w._replace(q=q, x=point.w.x.at[0].set(state.w.x[0]))
+    return strong(state._replace(**point._replace(w=w)._asdict()))
+
+
+def _finite(x: np.ndarray | None) -> TypeGuard[np.ndarray]:
+    return x is not None and x.dtype.kind == "f" and bool(np.all(np.isfinite(x)))
+
+
+def _holds(transcription: Transcription, point: SearchPoint, like: SearchState) -> bool:
+    """Whether the values of a saved iterate are possible ones."""
+    w, duals = point.w, point.duals
+    normal = jax.vmap(transcription.system.space.normalise)(w.q)
+    off = [
+        np.max(np.abs(x - y), initial=0.0)
+        for x, y in zip(jax.tree.leaves(normal), jax.tree.leaves(w.q), strict=True)
+    ]
+    bounds = (duals.low, duals.high, duals.p_low, duals.p_high)
+    return (
+        max(off) < 1e3 * float(jnp.finfo(w.x.dtype).eps)
+        and bool((point.mu > 0) == (like.mu > 0))
+        and bool(point.weight >= 0)
+        and bool(np.isfinite(barrier_function(transcription, w)))
+        and all(bool(np.all(np.asarray(z) >= 0.0)) for z in bounds)
+    )

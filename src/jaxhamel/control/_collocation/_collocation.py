@@ -21,7 +21,7 @@ from jaxhamel.control._certificate._violation import (
     names_of_limits,
 )
 from jaxhamel.control._checks._collocation import check_collocation, check_fits
-from jaxhamel.control._collocation._checkpoint import SHARES, from_arrays, to_arrays
+from jaxhamel.control._collocation._checkpoint import from_arrays, mesh_of, to_arrays
 from jaxhamel.control._collocation._elastic import (
     Elastic,
     elastic_start,
@@ -150,7 +150,8 @@ class CollocationSearch(AbstractSearch):
         self.tolerance: Array = jnp.asarray(max(method.tolerance, least), dtype)
         self.barrier: Array = jnp.asarray(method.barrier, dtype)
         shares = shares_of(problem, method.intervals)
-        shares = shares if saved is None else jnp.asarray(saved[SHARES], shares.dtype)
+        if saved is not None:
+            shares = jnp.asarray(check_fits(mesh_of(saved)), shares.dtype)
         points = rule(method.points, method.degree)
         self.transcription: Transcription = transcribe(problem, points, shares)
         w = first_iterate(
@@ -158,7 +159,9 @@ class CollocationSearch(AbstractSearch):
             (problem.q0, problem.u0), problem.ts[-1],
         )  # fmt: skip
         begin = start(self.transcription, w, self.barrier)
-        self.state: SearchState = begin if saved is None else check_fits(from_arrays(saved, begin))
+        self.state: SearchState = begin
+        if saved is not None:
+            self.state = check_fits(from_arrays(saved, self.transcription, begin))
         self.tight: Transcription = self.transcription  # with bounds tightened between the points
         self.rounds = 0
         self.refinement = Refinement(problem, method.error)
