@@ -28,6 +28,7 @@ import jaxhamel as jh
 from jaxhamel import control, ensemble, geometry, identify, mechanics, systems
 from tests.wrong_loop_calls import WRONG_HERE, loop_calls
 from tests.wrong_plan_calls import plan_calls
+from tests.wrong_search_calls import search_calls
 
 PACKAGE = Path(jh.__file__).parent
 
@@ -136,6 +137,7 @@ def right_calls() -> dict[
     found["Product"] = (jh.Product, {"factors": (jh.SO3(),)}, {})
     found |= _systems() | _control(plane, q, u, ts, force) | _many(plane, q, u, ts, force)
     found |= loop_calls(OBJECT, REAL, POSITIVE) | plan_calls(OBJECT, REAL, POSITIVE)
+    found |= search_calls(OBJECT, REAL, POSITIVE)
     return found
 
 
@@ -311,6 +313,7 @@ ACCEPTED = {
     *(
         (f"{kind} function", "function", "returns NaN") for kind in FUNCTIONS_OF_PROBLEMS
     ),  # said by the search
+    ("fit_stages stage", "stages", "looks at the value"),  # fails in the user's own line
     *((f"{kind}Cost function", "function", "returns a number") for kind in ("Running", "Final")),
 }
 

@@ -12,7 +12,7 @@ from tests.wrong_loop_calls import FUNCTIONS, MATRICES
 METHOD = control.Collocation(intervals=2, degree=2)
 
 
-def _begun(*constraints: Any, costs: Any = (), **changes: Any) -> Any:
+def begun(*constraints: Any, costs: Any = (), **changes: Any) -> Any:
     """A search that has not made its first iteration: the transcription and all checks."""
     problem = {
         "system": Cart(jnp.array(1.0)), "q0": jnp.zeros(1), "u0": jnp.zeros(1), "ts": [0.0, 1.0],
@@ -56,7 +56,7 @@ def plan_calls(objects: tuple[str, ...], real: tuple[str, ...], positive: tuple[
             },
         ),
         "PathLimit function": (
-            lambda function: _begun(control.PathLimit(function, -1.0, 1.0)),
+            lambda function: begun(control.PathLimit(function, -1.0, 1.0)),
             {"function": limit}, {"function": functions},
         ),
         "FreeEndTime": (
@@ -65,7 +65,7 @@ def plan_calls(objects: tuple[str, ...], real: tuple[str, ...], positive: tuple[
             {"lower": real, "upper": real},
         ),
         "FreeEndTime of a problem": (
-            lambda lower: _begun(control.FreeEndTime(lower, 2.0)),
+            lambda lower: begun(control.FreeEndTime(lower, 2.0)),
             {"lower": 0.5}, {"lower": (*numbers, "zero")},
         ),
         "RunningCost": (
@@ -74,15 +74,15 @@ def plan_calls(objects: tuple[str, ...], real: tuple[str, ...], positive: tuple[
             {"function": ("None", "a word", "class"), "weight": real},
         ),
         "RunningCost function": (
-            lambda function: _begun(costs=(control.RunningCost(function),)),
+            lambda function: begun(costs=(control.RunningCost(function),)),
             {"function": value}, {"function": functions},
         ),
         "FinalCost function": (
-            lambda function: _begun(costs=(control.FinalCost(function),)),
+            lambda function: begun(costs=(control.FinalCost(function),)),
             {"function": value}, {"function": functions},
         ),
         "FinalCost": (
-            lambda weight: _begun(costs=(control.FinalCost(value, weight),)),
+            lambda weight: begun(costs=(control.FinalCost(value, weight),)),
             {"weight": 1.0}, {"weight": positive},
         ),
         "ConditionsAtEnd": (
@@ -94,11 +94,11 @@ def plan_calls(objects: tuple[str, ...], real: tuple[str, ...], positive: tuple[
             },
         ),
         "ConditionsAtEnd function": (
-            lambda function: _begun(control.ConditionsAtEnd(function)),
+            lambda function: begun(control.ConditionsAtEnd(function)),
             {"function": ends}, {"function": functions},
         ),
         "collocation problem": (
-            _begun,
+            begun,
             {"ts": [0.0, 1.0], "curve": mechanics.Constant(jnp.zeros(1)), "guess": None},
             {
                 "ts": (*real, "backwards", "zeros"), "curve": (*FUNCTIONS, "None", "a word"),

@@ -14,7 +14,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from jaxhamel import _files
+from jaxhamel import _files, _saved_arrays
 from jaxhamel.cli._app import app
 from jaxhamel.cli._commands._new import run_new
 from jaxhamel.cli._exit_status import reported
@@ -326,7 +326,7 @@ BITS = ASKED.find(b"PK\x03\x04") + 6, ASKED.find(b"PK\x01\x02") + 8  # of its fi
         (search_npz(shares=np.ones(2)), "no item named 'asked.npy'"),
         (search_npz(asked=np.array('{"' + 5000 * "a" + '": 1}')), r"`a{57}\.\.\.` is None"),
         (member(header((10**15,))), "is not an array of numbers"),
-        (member(header((2**20,)) + bytes(2**23)), r"holds 8,388,736 bytes; a search has 1,000"),
+        (member(header((2**20,)) + bytes(2**23)), r"holds 8,388,736 bytes; it may hold 1,000"),
     ],
 )  # fmt: skip
 def test_a_search_that_is_damaged_or_of_another_program_is_refused(
@@ -335,7 +335,7 @@ def test_a_search_that_is_damaged_or_of_another_program_is_refused(
     """Nothing is unpickled, and arrays are read only after the scenario that they belong to."""
     (tmp_path / "search.npz").write_bytes(content)
     if "1,000" in message:
-        monkeypatch.setattr(_search_file, "LARGEST", 1000)
+        monkeypatch.setattr(_saved_arrays, "LARGEST", 1000)
     file = _search_file.SearchFile(tmp_path, SEARCHED)
     with pytest.raises(ScenarioError, match=message) as caught:
         file.read()

@@ -5,10 +5,14 @@ inside a right-hand side, where one check of a value costs a factor of three in 
 """
 
 from jaxhamel._checks._arguments import check_budget as check_budget
+from jaxhamel._checks._arguments import check_called_with as check_called_with
 from jaxhamel._checks._arguments import check_count as check_count
 from jaxhamel._checks._arguments import check_kind as check_kind
+from jaxhamel._checks._arguments import check_number as check_number
 from jaxhamel._checks._arguments import check_outside as check_outside
+from jaxhamel._checks._arguments import check_positive_number as check_positive_number
 from jaxhamel._checks._arguments import check_progress as check_progress
+from jaxhamel._checks._arguments import check_random_key as check_random_key
 from jaxhamel._checks._arguments import check_solver as check_solver
 from jaxhamel._checks._arguments import check_start as check_start
 from jaxhamel._checks._arguments import check_starts as check_starts
@@ -38,6 +42,7 @@ from jaxhamel._checks._values import check_one_array as check_one_array
 from jaxhamel._checks._values import check_one_time as check_one_time
 from jaxhamel._checks._values import check_perpendicular as check_perpendicular
 from jaxhamel._checks._values import check_positive as check_positive
+from jaxhamel._checks._values import check_real as check_real
 from jaxhamel._checks._values import check_shape as check_shape
 from jaxhamel._checks._values import check_unit_vectors as check_unit_vectors
 from jaxhamel._checks._values import check_vector as check_vector

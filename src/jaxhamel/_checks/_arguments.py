@@ -1,5 +1,10 @@
 """Checks of the arguments of `fit` and related functions, other than the problem."""
 
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import jax
 import numpy as np
 
 from jaxhamel._checks._values import (
@@ -7,6 +12,7 @@ from jaxhamel._checks._values import (
     check_arrays,
     check_callable,
     check_finite,
+    check_positive,
     check_shape,
     described,
     is_real,
@@ -68,6 +74,28 @@ def check_outside(name: str, value) -> None:
         raise TypeError(f"`{name}` is traced; {OUTSIDE}")
 
 
+def check_number(name: str, value, next_step: str = "") -> None:
+    """Checks that the value is one finite real number."""
+    check_shape(name, value, (), next_step)
+    check_finite(name, value)
+
+
+def check_positive_number(name: str, value, next_step: str) -> None:
+    """Checks that the value is one finite real number > 0."""
+    check_shape(name, value, (), next_step)
+    check_positive(name, value, next_step)
+
+
+def check_random_key(name: str, key) -> None:
+    """Checks that the value is one JAX random key."""
+    dtype = getattr(key, "dtype", None)
+    is_new = dtype is not None and jax.dtypes.issubdtype(dtype, jax.dtypes.prng_key)
+    if not (is_new and key.shape == ()) and not (dtype == np.uint32 and key.shape == (2,)):
+        raise TypeError(
+            f"`{name}` is {described(key)}; it must be one JAX random key, for example jax.random.key(0)."
+        )
+
+
 def check_start(name: str, start, shape: tuple, what: str) -> None:
     """Checks that the initial coordinates are concrete and finite."""
     check_arrays(**{name: start})
@@ -84,9 +112,30 @@ def check_starts(starts, size: int, what: str) -> None:
 
 
 def check_progress(progress) -> None:
-    """Checks that `progress` is a function or None."""
+    """Checks that `progress` is a function of one argument, or None."""
     if progress is not None:
-        check_callable("progress", progress, "of a `Progress`, such as print")
+        check_called_with("progress", progress, 1, "of a `Progress`, such as print")
+
+
+def check_called_with(name: str, value, count: int, signature: str) -> None:
+    """Checks that the argument is callable with `count` arguments, and not a class."""
+    check_callable(name, value, signature)
+    if not callable_with(value, count):
+        raise TypeError(
+            f"`{name}` is {type_of(value)} that cannot be called with {count} argument{'s' if count > 1 else ''}; it must "
+            f"be a callable {signature}."
+        )
+
+
+def callable_with(function: Callable[..., Any], count: int) -> bool:
+    """Whether the function can be called with this number of arguments, as far as its signature is known."""
+    try:
+        inspect.signature(function).bind(*range(count))
+    except TypeError:
+        return False
+    except ValueError:  # no signature: built in
+        return True
+    return True
 
 
 def check_budget(max_iterations, max_seconds) -> None:

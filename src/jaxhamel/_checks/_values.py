@@ -261,9 +261,9 @@ def check_numbers(owner, positive: tuple[str, ...] = (), finite: tuple[str, ...]
 
 def check_choice(name: str, value, choices) -> None:
     """Checks that the name is one of the given choices."""
-    if value not in choices:
+    if not isinstance(value, str) or value not in choices:
         raise ValueError(
-            f"`{name}` is {value!r}; it must be one of {', '.join(map(repr, choices))}."
+            f"`{name}` is {described(value)}; it must be one of {', '.join(map(repr, choices))}."
         )
 
 

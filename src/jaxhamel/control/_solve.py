@@ -72,7 +72,10 @@ def perturbed_starts(
 
     **Raises:** `ValueError` for a count below 1.
     """
+    _checks.check_kind("problem", problem, ControlProblem, "it must be a control.ControlProblem.")
+    _checks.check_random_key("key", key)
     _checks.check_count("count", count)
+    _checks.check_number("scale", scale, "It is a standard deviation.")
     p = free_parameters(problem.curve)[0]
     noise = scale * jax.random.normal(key, (count, p.shape[0]), p.dtype)
     return p[None, :] + noise.at[0].set(0.0)

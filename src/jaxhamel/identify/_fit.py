@@ -106,7 +106,10 @@ def perturbed_starts(
 
     **Arguments:** `key`: a JAX random key. **Returns:** starts for `fit_many`. **Raises:** `ValueError` for a count below 1.
     """
+    _checks.check_kind("problem", problem, Problem, "it must be an identify.Problem.")
+    _checks.check_random_key("key", key)
     _checks.check_count("count", count)
+    _checks.check_number("scale", scale, "It is a standard deviation.")
     z = problem.model.coordinates()
     noise = scale * jax.random.normal(key, (count, z.shape[0]), z.dtype)
     return z[None, :] + noise.at[0].set(0.0)

@@ -90,6 +90,7 @@ def fit_stages(
     """
     check_stages(stages)
     _checks.check_budget(max_iterations, max_seconds)
+    _checks.check_progress(progress)
     for name, make in stages.items():
         _problem(name, make, system)
     options = {"max_iterations": max_iterations, "correlated": correlated}

@@ -71,6 +71,7 @@ def predict(
 
     **Raises:** `ValueError` if the first seconds hold too few measurements, or the whole run.
     """
+    _checks.check_kind("run", run, Run, "it must be an identify.Run.")
     start = float(run.ts[0])
     check_first_seconds(run.ts, start, seconds)
     first = _first(run, start + seconds, memory, clock)
@@ -94,7 +95,9 @@ def _first(run: Run, end: float, memory: float | None, clock: str) -> Run:
     first = first.at(steady_clock(first.ts)) if clock == "steady" else first
     if memory is None:
         return first
-    _checks.check_positive("memory", memory, "Give the time in s, or None for equal weights.")
+    _checks.check_positive_number(
+        "memory", memory, "Give the time in s, or None for equal weights."
+    )
     return first.weighed(first.weights * np.exp((first.ts - first.ts[-1]) / memory))
 
 

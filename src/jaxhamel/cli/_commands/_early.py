@@ -1,7 +1,7 @@
 """Checks of a command's options, and of the tables that do not depend on the system, before JAX is imported."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,16 +9,14 @@ from jaxhamel.cli._results._folder import check_place
 from jaxhamel.cli._scenario import _sizes
 from jaxhamel.cli._scenario._plan_schema import PLANS
 from jaxhamel.cli._scenario._reading import check_data_file
+from jaxhamel.cli._scenario._scenario import Check
 from jaxhamel.cli._scenario._validate import ScenarioError
-
-Tables = Mapping[str, Any]
-Check = Callable[[Tables], None]
 
 
 def check_simulate(out: Path) -> Check:
     """The check of `simulate`."""
 
-    def check(tables: Tables) -> None:
+    def check(tables: Mapping[str, Any]) -> None:
         _check_run(tables)
         _sizes.check_simulation(tables)
         check_place(out)
@@ -29,7 +27,7 @@ def check_simulate(out: Path) -> Check:
 def check_control(out: Path, max_seconds: float | None, resume: bool) -> Check:
     """The check of `control`: there is a task, and `--resume` has a search to go on with."""
 
-    def check(tables: Tables) -> None:
+    def check(tables: Mapping[str, Any]) -> None:
         _check_task(tables)
         _check_run(tables)
         if resume and tables["task"]["path"] not in PLANS:
@@ -50,7 +48,7 @@ def check_control(out: Path, max_seconds: float | None, resume: bool) -> Check:
 def check_montecarlo(out: Path, trajectories: int | None, index: int | None) -> Check:
     """The check of `montecarlo`: something is spread, and the trajectory of `--index` is one of the ensemble."""
 
-    def check(tables: Tables) -> None:
+    def check(tables: Mapping[str, Any]) -> None:
         table = tables["montecarlo"]
         if table is None or not table["spread"]:
             raise ScenarioError(
@@ -72,7 +70,7 @@ def check_montecarlo(out: Path, trajectories: int | None, index: int | None) -> 
 def check_identify(out: Path, data: Path | None, max_seconds: float | None) -> Check:
     """The check of `identify`: there are data, or true values from which they are made up."""
 
-    def check(tables: Tables) -> None:
+    def check(tables: Mapping[str, Any]) -> None:
         if data is None and not tables.get("truth"):
             raise ScenarioError(
                 "--data is missing; give the folder with the measured runs, CSV files as [data] of the scenario "
@@ -91,7 +89,7 @@ def check_identify(out: Path, data: Path | None, max_seconds: float | None) -> C
 def check_predict(out: Path, run: Path) -> Check:
     """The check of `predict`: there are fitted values, and a run."""
 
-    def check(tables: Tables) -> None:
+    def check(tables: Mapping[str, Any]) -> None:
         if not tables["fitted"]:
             raise ScenarioError(
                 "`fitted` is missing; give the fitted.toml that `jaxhamel identify` wrote."
@@ -118,7 +116,7 @@ def accuracies(said: Sequence[str]) -> dict[str, float]:
     return found
 
 
-def _check_run(tables: Tables) -> None:
+def _check_run(tables: Mapping[str, Any]) -> None:
     """Checks that the times increase, and that a method without error estimate has a step."""
     time, solver = tables["time"], tables["solver"]
     if not time["end"] > time["start"]:
@@ -131,7 +129,7 @@ def _check_run(tables: Tables) -> None:
         )
 
 
-def _check_task(tables: Tables) -> None:
+def _check_task(tables: Mapping[str, Any]) -> None:
     """Checks that there is a task, and that it starts at 0."""
     if tables["task"] is None:
         raise ScenarioError(

@@ -64,6 +64,9 @@ def release() -> None:
 def _lock(out: Path) -> None:
     if real(out) not in _HELD:
         _HELD[real(out)] = Lock(out)
+
+
+def _check_writable(out: Path) -> None:
     if not os.access(out, os.W_OK | os.X_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(out))
 
@@ -73,13 +76,17 @@ def check_place(out: Path, *, of_ensemble: bool = False) -> None:
 
     **Raises:** `ScenarioError`; nothing is changed.
     """
+    what = "made"
     try:
         _check_kind(out, of_ensemble)
         if out.exists() and not out.is_dir():
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
+        what = "written to"
+        if out.is_dir():
+            _check_writable(out)
     except OSError as error:
         raise ScenarioError(
-            f"--out {out}: the folder cannot be made ({error.strerror}). Give another one."
+            f"--out {out}: the folder cannot be {what} ({error.strerror}). Give another one."
         ) from None
 
 

@@ -1,10 +1,7 @@
 """search.npz: the point of a search by collocation, from which `--resume` goes on."""
 
 import json
-import math
 import time
-import zipfile
-import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from jaxhamel._files import written
+from jaxhamel._saved_arrays import saved_arrays
 from jaxhamel.cli._scenario._reading import is_file
 from jaxhamel.cli._scenario._scenario import Scenario
 from jaxhamel.cli._scenario._validate import ScenarioError, brief
@@ -19,18 +17,6 @@ from jaxhamel.cli._scenario._validate import ScenarioError, brief
 SEARCH = "search.npz"
 EVERY = 2.0  # seconds between two writes
 ASKED = "asked"
-LARGEST = 2**30  # bytes of all arrays
-# what a damaged or foreign file raises, also one that is encrypted, nested too deeply or packed in an unknown way
-UNREADABLE = (
-    OSError,
-    ValueError,
-    KeyError,
-    EOFError,
-    RuntimeError,
-    MemoryError,
-    zipfile.BadZipFile,
-    zlib.error,
-)
 _BUDGET = ("max_seconds", "max_iterations", "tolerance")
 
 
@@ -53,18 +39,15 @@ class SearchFile:
         """The point of an earlier search. **Raises:** `ScenarioError` if there is none, or one of another scenario."""
         check_there(self.path)
         try:
-            with zipfile.ZipFile(self.path) as file:
-                size = sum(entry.file_size for entry in file.infolist())
-                if size > LARGEST:
-                    raise ValueError(f"it holds {size:,} bytes; a search has {LARGEST:,} at most")
-                asked = str(_array_in(file, ASKED))
-                difference = _difference(asked, self.asked)  # before the arrays are read
-                names = [name.removesuffix(".npy") for name in file.namelist()]
-                found = {} if difference else {x: _array_in(file, x) for x in names if x != ASKED}
-        except UNREADABLE as error:
-            reason = brief(" ".join(str(error).split()) or type(error).__name__, 200, quoted=False)
+            with saved_arrays(self.path) as file:
+                difference = _difference(
+                    str(file.read(ASKED)), self.asked
+                )  # before the arrays are read
+                names = [] if difference else [name for name in file.names if name != ASKED]
+                found = {name: file.read(name) for name in names}
+        except ValueError as error:
             raise ScenarioError(
-                f"--resume: {self.path} cannot be read ({reason}). Start without --resume."
+                f"--resume: {self.path} cannot be read ({error}). Start without --resume."
             ) from None
         if difference:
             raise ScenarioError(f"--resume: {difference}")
@@ -88,21 +71,6 @@ def _asked(scenario: Scenario) -> str:
     tables = dict(scenario.tables)
     method = {k: v for k, v in tables.get("method", {}).items() if k not in _BUDGET}
     return json.dumps(tables | {"method": method}, sort_keys=True, default=str)
-
-
-def _array_in(file: zipfile.ZipFile, name: str) -> np.ndarray:
-    """One array of the file. **Raises:** one of `UNREADABLE`; objects are never unpickled."""
-    with file.open(f"{name}.npy") as entry:
-        if np.lib.format.read_magic(entry) != (1, 0):
-            raise ValueError(f"{name} is in another format")
-        shape, _, dtype = np.lib.format.read_array_header_1_0(entry)
-        if (
-            dtype.hasobject
-            or math.prod(shape) * dtype.itemsize > file.getinfo(f"{name}.npy").file_size
-        ):
-            raise ValueError(f"{name} is not an array of numbers")
-    with file.open(f"{name}.npy") as entry:
-        return np.lib.format.read_array(entry, allow_pickle=False)
 
 
 def _difference(before: str, now: str) -> str:

@@ -3,7 +3,7 @@
 import jax
 import numpy as np
 
-from jaxhamel._checks._arguments import check_count
+from jaxhamel._checks._arguments import callable_with, check_count, check_random_key
 from jaxhamel._checks._times import check_control_along, check_time_array, check_times
 from jaxhamel._checks._traced import called
 from jaxhamel._checks._values import (
@@ -23,7 +23,6 @@ from jaxhamel._checks._values import (
 )
 from jaxhamel.control._checks._laws import check_law, check_timing_of_law
 from jaxhamel.mechanics import ROUTES
-from jaxhamel.mechanics._checks._feedback import callable_with
 from jaxhamel.mechanics._checks._system import check_a_system, check_route
 from jaxhamel.mechanics._tangent import tangent_size
 
@@ -150,12 +149,7 @@ def check_samples(t0, period, samples: int) -> None:
 def check_is_key(key) -> None:
     if key is None:
         return
-    dtype = getattr(key, "dtype", None)
-    is_new = dtype is not None and jax.dtypes.issubdtype(dtype, jax.dtypes.prng_key)
-    if not (is_new and key.shape == ()) and not (dtype == np.uint32 and key.shape == (2,)):
-        raise TypeError(
-            f"`key` is {described(key)}; it must be one JAX random key, for example jax.random.key(0)."
-        )
+    check_random_key("key", key)
 
 
 def check_sensors(sensors) -> None:

@@ -6,9 +6,9 @@ from typing import Any
 import jax
 import numpy as np
 
+from jaxhamel._checks._arguments import callable_with
 from jaxhamel._checks._traced import called
 from jaxhamel._checks._values import type_of
-from jaxhamel.mechanics._checks._feedback import callable_with
 
 WAYS = {1: "(t)", 2: "(q, u)", 4: "(t, q, u, control)"}
 

@@ -3,8 +3,14 @@
 import jax
 import numpy as np
 
-from jaxhamel._checks._arguments import check_budget, check_count
-from jaxhamel._checks._values import check_callable, check_positive, type_of
+from jaxhamel._checks._arguments import (
+    check_budget,
+    check_called_with,
+    check_count,
+    check_number,
+    check_positive_number,
+)
+from jaxhamel._checks._values import type_of
 from jaxhamel.control._collocation._collocation import Collocation
 from jaxhamel.control._collocation._scalar_costs import InitialCost
 from jaxhamel.control._problem._boundary import (
@@ -20,7 +26,9 @@ def check_indirect(method) -> None:
         raise TypeError(
             f"`direct` is {type_of(method.direct)}; it must be a control.Collocation, whose costates start the shooting."
         )
-    check_positive("tolerance", method.tolerance, "Give a number larger than zero, say 1e-11.")
+    check_positive_number(
+        "tolerance", method.tolerance, "Give a number larger than zero, say 1e-11."
+    )
     check_budget(method.max_iterations, 1.0)
 
 
@@ -43,17 +51,22 @@ def check_no_control_at_end(problem) -> None:
 
 def check_continuation(problem, parameter, to, step, longest, points) -> None:
     """Checks the arguments of a continuation."""
-    check_callable("parameter", parameter, "problem -> a number of it")
-    found = parameter(problem)
+    check_called_with("parameter", parameter, 1, "problem -> a number of it")
+    try:
+        found = parameter(problem)
+    except Exception as error:
+        raise TypeError(
+            f"`parameter` fails on the problem: {error}. It must select one number of it, as lambda problem: "
+            "problem.system.mass does."
+        ) from error
     if not any(found is leaf for leaf in jax.tree.leaves(problem)) or np.shape(found) != ():
         raise TypeError(
             f"`parameter` gives {type_of(found)} of shape {np.shape(found)}; it must select one number of the problem "
             "itself, an array of shape (), such as lambda problem: problem.system.mass."
         )
-    if not np.isfinite(to):
-        raise ValueError(f"`to` is {to!r}; give a finite number, the last value of the parameter.")
-    check_positive("step", step, "Give a number larger than zero, say 0.1.")
-    check_positive("longest", longest, "Give a number larger than zero, say 1.")
+    check_number("to", to, "It is the last value of the parameter.")
+    check_positive_number("step", step, "Give a number larger than zero, say 0.1.")
+    check_positive_number("longest", longest, "Give a number larger than zero, say 1.")
     check_count("points", points)
 
 

@@ -5,7 +5,13 @@ import equinox as eqx
 import jax
 import numpy as np
 
-from jaxhamel._checks._arguments import check_budget, check_count, check_seconds, is_least_squares
+from jaxhamel._checks._arguments import (
+    callable_with,
+    check_budget,
+    check_count,
+    check_seconds,
+    is_least_squares,
+)
 from jaxhamel._checks._times import check_control_along, check_times, first_time
 from jaxhamel._checks._traced import called
 from jaxhamel._checks._values import (
@@ -19,7 +25,6 @@ from jaxhamel._checks._values import (
     type_of,
 )
 from jaxhamel._words import counted
-from jaxhamel.mechanics._checks._feedback import callable_with
 from jaxhamel.mechanics._checks._system import check_state
 
 

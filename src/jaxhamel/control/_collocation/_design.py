@@ -11,7 +11,7 @@ from jaxtyping import Array, Float
 
 from jaxhamel._checks._values import check_callable
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Time
-from jaxhamel.control._checks._collocation import check_bounds, check_designed
+from jaxhamel.control._checks._collocation import check_bounds, check_designed, check_name
 from jaxhamel.control._problem._costs import AbstractConstraint
 from jaxhamel.mechanics import System
 from jaxhamel.systems._parameters import parameter
@@ -39,6 +39,7 @@ class DesignParameter(AbstractConstraint):
 
     def __check_init__(self) -> None:
         check_callable("where", self.where, "system -> one array of it")
+        check_name(self.name)
 
     def check(self, system: System, ts: ArrayLike, q0: Configuration, u0: ArrayLike) -> None:
         check_designed(self.name, system, self.where)

@@ -92,6 +92,8 @@ def continuation(
     `TypeError` if `parameter` selects no number.
     """
     method = Indirect() if method is None else method
+    _checks.check_kind("problem", problem, ControlProblem, "it must be a control.ControlProblem.")
+    _checks.check_kind("method", method, Indirect, "it must be a control.Indirect.")
     check_continuation(problem, parameter, to, step, longest, points)
     _checks.check_outside("problem", problem)
     first = method.direct.run(problem)

@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 
 from jaxhamel._compiled import compiled
 from jaxhamel._files import written
-from jaxhamel.control._checks._train import check_losses_file, check_training
+from jaxhamel.control._checks._train import check_checkpoint, check_losses_file, check_training
 
 SAVED_EVERY = 50  # updates between two writes of the checkpoint
 
@@ -62,7 +62,7 @@ def train(
     check_training(loss, policy, updates, key, optimiser)
     learned, fixed = eqx.partition(policy, eqx.is_inexact_array)
     state, losses = (learned, optimiser.init(learned)), []
-    path = None if checkpoint is None else Path(checkpoint)
+    path = check_checkpoint(checkpoint)
     if path is not None and path.exists():
         state, losses = _read(path, state)
     outcome = "finished"

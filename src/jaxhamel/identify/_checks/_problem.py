@@ -8,13 +8,20 @@ import jax.numpy as jnp
 import numpy as np
 from jax.tree_util import tree_flatten_with_path
 
-from jaxhamel._checks._arguments import check_count, check_kind, check_outside
+from jaxhamel._checks._arguments import (
+    check_called_with,
+    check_count,
+    check_kind,
+    check_outside,
+    check_positive_number,
+)
 from jaxhamel._checks._times import check_steps, check_times
 from jaxhamel._checks._values import (
     check_finite,
     check_not_negative,
     check_positive,
     concrete,
+    described,
     inline,
     path_of,
     type_of,
@@ -216,7 +223,9 @@ def check_spread(quantity, values: np.ndarray) -> np.ndarray:
 
 def check_first_seconds(ts, start: float, seconds: float) -> None:
     """Checks that at least three times lie before the given one, and at least one after it."""
-    check_positive("seconds", seconds, "Give the time from which the initial state is found, in s.")
+    check_positive_number(
+        "seconds", seconds, "Give the time from which the initial state is found, in s."
+    )
     before = int(np.sum(np.asarray(ts) <= start + seconds))
     if before < 3 or before == len(ts):
         raise ValueError(
@@ -233,8 +242,7 @@ def check_stages(stages) -> None:
     if not stages:
         raise ValueError(f"`stages` is empty; {advice}")
     for name, make in stages.items():
-        if not callable(make):
-            raise TypeError(f"`stages[{name!r}]` is {type_of(make)}; {advice}")
+        check_called_with(f"stages[{name!r}]", make, 1, "system -> identify.Problem")
 
 
 def check_stage(name: str, system, paths: list[str]) -> None:
@@ -248,8 +256,8 @@ def check_stage(name: str, system, paths: list[str]) -> None:
 
 def check_clock(clock: str) -> None:
     """Checks the name of the clock that gives the times of a run."""
-    if clock not in ("stamps", "steady"):
-        raise ValueError(f'`clock` is {clock!r}; it must be "stamps" or "steady".')
+    if not isinstance(clock, str) or clock not in ("stamps", "steady"):
+        raise ValueError(f'`clock` is {described(clock)}; it must be "stamps" or "steady".')
 
 
 # Checks of the arguments of experiment design and posterior sampling.

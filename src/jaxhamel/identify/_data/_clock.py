@@ -4,7 +4,7 @@ import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Float
 
-from jaxhamel._checks import check_outside, check_times
+from jaxhamel._checks import check_outside, check_real, check_times
 
 # [periods], a larger median deviation of the stamps means that there is no steady clock
 UNSTEADY = 0.25
@@ -29,6 +29,7 @@ def steady_clock(ts: ArrayLike) -> Float[np.ndarray, " T"]:
     **Raises:** `ValueError` for times that are not finite or do not increase.
     """
     check_outside("ts", ts)
+    check_real("ts", ts)
     ts = np.asarray(ts, float)
     check_times(ts)
     if len(ts) < ENOUGH:

@@ -38,6 +38,8 @@ class Prior(eqx.Module):
     relative: bool = eqx.field(static=True, default=False)
 
     def __init__(self, mean: ArrayLike, std: ArrayLike, relative: bool = False):
+        _checks.check_real("mean", mean)
+        _checks.check_real("std", std)
         dtype = jnp.result_type(float)
         self.mean, self.std = jnp.asarray(mean, dtype), jnp.asarray(std, dtype)
         self.relative = relative

@@ -56,6 +56,7 @@ class StatePrior(eqx.Module):
 def _vector(name: str, value: ArrayLike, size: int) -> Array:
     """One number for each of `size` components."""
     _checks.check_outside(name, value)
+    _checks.check_real(name, value)
     array = jnp.asarray(value, jnp.result_type(float))
     if array.shape not in ((), (1,), (size,)):
         raise ValueError(

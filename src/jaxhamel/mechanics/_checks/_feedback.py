@@ -1,13 +1,12 @@
 """Checks of controls that are functions: their arguments, and the value of a feedback at the initial state."""
 
-import inspect
 from collections.abc import Callable
 from typing import Any
 
 import jax
 import numpy as np
 
-from jaxhamel._checks._arguments import check_count
+from jaxhamel._checks._arguments import callable_with, check_count
 from jaxhamel._checks._values import concrete, inline, type_of
 
 
@@ -91,14 +90,3 @@ def _check_finite(t, leaf, name: str) -> None:
             f"{name} gives {inline(array)} at the initial state, t = {inline(np.asarray(t))}; it must be "
             "finite. Look for a NaN among its numbers, or a quotient or root of zero."
         )
-
-
-def callable_with(function: Callable[..., Any], count: int) -> bool:
-    """Whether the function can be called with this number of arguments, as far as its signature is known."""
-    try:
-        inspect.signature(function).bind(*range(count))
-    except TypeError:
-        return False
-    except ValueError:  # no signature: built in
-        return True
-    return True

@@ -1,0 +1,53 @@
+"""Reads arrays from .npz files that may be damaged, or of another program: nothing is unpickled."""
+
+import math
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+
+LARGEST = 2**30  # bytes of all arrays
+# what such a file raises, also one that is encrypted, packed in an unknown way, or has text nested too deeply
+_UNREADABLE = (
+    OSError, ValueError, KeyError, EOFError, RuntimeError, MemoryError, zipfile.BadZipFile, zlib.error,
+)  # fmt: skip
+
+
+class SavedArrays:
+    """The arrays of an open file, by name."""
+
+    def __init__(self, file: zipfile.ZipFile):
+        self._file = file
+        self.names = [name.removesuffix(".npy") for name in file.namelist()]
+
+    def read(self, name: str) -> np.ndarray:
+        """One array. **Raises:** an error of `zipfile` or NumPy, or `ValueError` for objects."""
+        with self._file.open(f"{name}.npy") as entry:
+            if np.lib.format.read_magic(entry) != (1, 0):
+                raise ValueError(f"{name} is in another format")
+            shape, _, dtype = np.lib.format.read_array_header_1_0(entry)
+            size = self._file.getinfo(f"{name}.npy").file_size
+            if dtype.hasobject or math.prod(shape) * dtype.itemsize > size:
+                raise ValueError(f"{name} is not an array of numbers")
+        with self._file.open(f"{name}.npy") as entry:
+            return np.lib.format.read_array(entry, allow_pickle=False)
+
+
+@contextmanager
+def saved_arrays(path: Path) -> Iterator[SavedArrays]:
+    """Opens a file of arrays, of which each is read only when it is asked for.
+
+    **Raises:** `ValueError` with the reason, of one line, for all that is wrong with the file while it is open.
+    """
+    try:
+        with zipfile.ZipFile(path) as file:
+            size = sum(entry.file_size for entry in file.infolist())
+            if size > LARGEST:
+                raise ValueError(f"it holds {size:,} bytes; it may hold {LARGEST:,}")
+            yield SavedArrays(file)
+    except _UNREADABLE as error:
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise ValueError(reason if len(reason) <= 200 else f"{reason[:197]}...") from None
