@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from jaxhamel import control
+from jaxhamel.control._collocation._collocation import CollocationSearch
 from tests.control.cart import least_energy
 
 METHOD = control.Collocation(intervals=3, degree=3)
@@ -78,3 +79,30 @@ def test_boundary_terms_that_do_not_fit_are_refused():
     price = (control.InitialCost(FromPlace(jnp.zeros(1))),)
     with pytest.raises(TypeError, match="an `InitialCost`, a cost at the first time"):
         control.solve(least_energy(costs=price), control.Indirect())
+
+
+def test_a_saved_search_begins_at_the_initial_state_and_has_possible_values():
+    """The first case of `test_the_best_start_under_a_prior`, with other numbers in the arrays that were saved."""
+    end = control.StateAtEnd(q=jnp.ones(1), u=jnp.zeros(1))
+    prior = control.InitialCost(FromPlace(jnp.asarray(-0.5)), jnp.asarray(6.0))
+    start = control.FreeInitialState(u=False, lower=-9.0, upper=jnp.asarray(9.0))
+    problem = least_energy(costs=(control.ControlEnergy(), prior), constraints=(end, start))
+    first = CollocationSearch(METHOD, problem)
+    first.advance()
+    saved = first.to_arrays()
+    elsewhere = {key: saved[key] + 0.3 for key in (".w.q", ".w.x", ".w.c", ".duals.costates")}
+    again = CollocationSearch(METHOD, problem, saved | elsewhere)
+    found = again.result(again.run(None))
+    np.testing.assert_allclose(found.states[0][0], 0.5, atol=1e-7)  # (12 - 3) / 18
+    np.testing.assert_allclose(found.states[1][0], 0.0, atol=1e-12)
+    wrong = {
+        ".w.X": np.full_like(saved[".w.X"], np.nan),
+        ".w.c": saved[".w.c"].astype(complex),
+        ".w.p": saved[".w.p"] + 100.0,  # beyond its bound
+        ".duals.p_low": -1.0 - saved[".duals.p_low"],
+        ".mu": np.zeros(()),
+        "shares": saved["shares"][::-1],
+    }
+    for key, value in wrong.items():
+        with pytest.raises(ValueError, match="the saved search is damaged, or one of another"):
+            CollocationSearch(METHOD, problem, saved | {key: value})

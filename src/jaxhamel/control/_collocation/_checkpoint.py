@@ -48,7 +48,8 @@ def mesh_of(arrays: Mapping[str, np.ndarray]) -> np.ndarray | None:
 def from_arrays(
     arrays: Mapping[str, np.ndarray], transcription: Transcription, state: SearchState
 ) -> SearchState | None:
-    """Restores a state from named arrays; it begins where `state` begins, any state of the same problem and mesh.
+    """Restores a state from named arrays; it begins where `state` begins, but for free coordinates;
+    `state`: any one of the same problem and mesh.
 
     **Returns:** None if an array is missing, has another shape, or is not finite; or if a configuration is not one of the
     system's space, a slack or parameter violates its bounds, or a multiplier of a bound is negative.
@@ -64,7 +65,9 @@ def from_arrays(
     if not _holds(transcription, point, state):
         return None
     q = jax.tree.map(lambda x, first: x.at[0].set(first[0]), point.w.q, state.w.q)
-    w = point.w._replace(q=q, x=point.w.x.at[0].set(state.w.x[0]))
+    free, p = np.asarray(transcription.free_start, int), point.w.p
+    first = state.w.x[0].at[free].set(p[int(transcription.free_time) : transcription.n_own])
+    w = point.w._replace(q=q, x=point.w.x.at[0].set(first))
     return strong(state._replace(**point._replace(w=w)._asdict()))
 
 
