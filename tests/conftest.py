@@ -89,7 +89,7 @@ def float32():
         yield
 
 
-MOST_MEMORY = 2.5e9  # [bytes]; a worker that forgets nothing grows to 5 GB
+MOST_MEMORY = 1.5e9  # [bytes]; a worker that forgets nothing grows to 5 GB
 
 
 @pytest.fixture(autouse=True, scope="module")

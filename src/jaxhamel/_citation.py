@@ -102,6 +102,17 @@ _PAPERS = {
     journal={IEEE Robotics and Automation Letters}, volume={7}, number={2}, pages={2771--2778}, year={2022},
     doi={10.1109/LRA.2022.3144517}
 }""",
+    "kelly2017": """@article{kelly2017introduction,
+    title={An Introduction to Trajectory Optimization: How to Do Your Own Direct Collocation},
+    author={Kelly, Matthew}, journal={SIAM Review}, volume={59}, number={4}, pages={849--904}, year={2017},
+    doi={10.1137/16M1062569}
+}""",
+    "kane1969": """@article{kane1969dynamical,
+    title={A Dynamical Explanation of the Falling Cat Phenomenon},
+    author={Kane, Thomas R. and Scher, M. P.},
+    journal={International Journal of Solids and Structures}, volume={5}, number={7}, pages={663--670}, year={1969},
+    doi={10.1016/0020-7683(69)90086-9}
+}""",
     "hairer2006": """@book{hairer2006geometric,
     title={Geometric Numerical Integration},
     author={Hairer, Ernst and Lubich, Christian and Wanner, Gerhard}, publisher={Springer}, edition={2}, year={2006}
@@ -138,6 +149,9 @@ _BY_NAME = {
     "SatelliteMixed": ("mueller2023",),
     "SoftRollingPendulum": ("pravecek2025", "canudas1995"),
     "SpaceRobot": ("mueller2023",),
+    "CartPole": ("kelly2017",),
+    "FallingCat": ("kane1969",),
+    "TwoWheelSatellite": ("mueller2023",),
     "BallOnTurntable": ("weltner1979",),
     "UnderwaterBody": ("massa-vignolo",),
     "RigidBody": ("massa-vignolo",),

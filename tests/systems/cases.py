@@ -24,6 +24,7 @@ class Case:
     - `positive`: the parameters that have to be positive; `bare`: those that have no value here, on purpose.
     - `control` for the routes, `value` what the closed form takes for it (by default the same).
     - `still`: a control under which the invariants are kept.
+    - `steady`: without control u is constant, and only q moves.
     - `start`: state to start from, where a random one would not do; `seconds` and `steps` of the motion.
     """
 
@@ -34,6 +35,7 @@ class Case:
     control: Any = None
     value: Any = None
     still: Any = None
+    steady: bool = False
     start: Callable[[System], tuple] | None = None
     seconds: float = 1.0
     steps: int = 60
@@ -254,6 +256,26 @@ ALL = (
         tuple(_BOARD),
         control=Constant(jnp.array([0.4, -0.3, 0.2])),
         value=jnp.array([0.4, -0.3, 0.2]),
+    ),
+    Case(
+        systems.CartPole,
+        {"cart_mass": 1.2, "pole_mass": 0.4, "length": 0.7, "gravity": 9.5},
+        ("cart_mass", "pole_mass", "length"),
+        control=Constant(jnp.array([0.4])),
+    ),
+    Case(
+        systems.FallingCat,
+        {"mass": 1.4, "length": 0.13, "axial_inertia": 0.003, "transverse_inertia": 0.009},
+        ("mass", "length", "axial_inertia", "transverse_inertia"),
+        control=Constant(jnp.array([0.4, -0.3])),
+        steps=120,
+    ),
+    Case(
+        systems.TwoWheelSatellite,
+        {"inertia": I1, "wheel_inertia": 0.3},
+        ("wheel_inertia",),
+        control=Constant(jnp.array([0.4, -0.3])),
+        steady=True,
     ),
     Case(
         systems.CoupledSnakeboard,

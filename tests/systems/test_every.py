@@ -87,7 +87,8 @@ def test_routes_agree_and_invariants_are_kept(case, both_triangles):
     size = 1.0 + np.max(np.abs(wanted))
     for name, rate in rates.items():
         assert np.max(np.abs(rate - wanted)) < 1e-12 * size, name
-    assert np.max(np.abs(path[1][-1] - path[1][0])) > 1e-3  # something moves
+    moving = jax.tree.leaves(path[0] if case.steady else path[1])
+    assert max(np.max(np.abs(x[-1] - x[0])) for x in moving) > 1e-3
     assert kept
     for name, values in kept.items():
         scale = 1.0 + np.max(np.abs(values[0]))
@@ -100,9 +101,11 @@ def test_routes_agree_and_invariants_are_kept(case, both_triangles):
 KNOWN = {
     "ActuatedDisk": "disk::test_small_oscillation",
     "BallOnTurntable": "nonholonomic_balls::test_turntable_solution_and_invariants",
+    "CartPole": "cart_pole::test_half_a_swing_takes_the_time_of_the_quadrature",
     "ChaplyginSleigh": "nonholonomic_plane::test_sleigh_solution",
     "ChaplyginSphere": "nonholonomic_balls::test_sphere_keeps_its_density",
     "CoupledSnakeboard": "snakeboard::test_coupled_board_glides_round_a_circle",
+    "FallingCat": "zero_momentum::test_a_bend_along_a_ray_turns_nothing",
     "FreeRigidBody": "bodies::test_free_body_in_elliptic_functions",
     "HeavyTop": "bodies::test_steady_precession",
     "InhomogeneousBall": "inhomogeneous_ball::test_it_is_chaplygins_sphere",
@@ -121,6 +124,7 @@ KNOWN = {
     "SoftRollingPendulum": "soft_rolling_pendulum::test_contact_is_a_spring_about_the_rest_angle",
     "SpaceRobot": "space_robot::test_cycle_of_zero_phase",
     "Suslov": "bodies::test_suslov_exact_solution",
+    "TwoWheelSatellite": "zero_momentum::test_wheels_without_torque_turn_the_satellite_steadily",
     "UnderwaterBody": "underwater_body::test_munk_moment_is_a_pendulum",
     "WhippleBicycle": "whipple_bicycle::test_wheels_carry_the_bicycle",
 }

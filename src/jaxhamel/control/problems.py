@@ -3,8 +3,6 @@
 from jaxhamel.control._built_in._balls import ball_obstacle as ball_obstacle
 from jaxhamel.control._built_in._balls import ball_to_point as ball_to_point
 from jaxhamel.control._built_in._balls import pendulum_ball_to_point as pendulum_ball_to_point
-from jaxhamel.control._built_in._cart_pole import CartPole as CartPole
-from jaxhamel.control._built_in._falling_cat import FallingCat as FallingCat
 from jaxhamel.control._built_in._planar import cart_pole as cart_pole
 from jaxhamel.control._built_in._planar import disk_obstacle as disk_obstacle
 from jaxhamel.control._built_in._planar import disk_to_point as disk_to_point
@@ -14,4 +12,6 @@ from jaxhamel.control._built_in._planar import unicycle_sideways as unicycle_sid
 from jaxhamel.control._built_in._turning import falling_cat as falling_cat
 from jaxhamel.control._built_in._turning import plate_ball as plate_ball
 from jaxhamel.control._built_in._turning import satellite_turn as satellite_turn
-from jaxhamel.control._built_in._two_wheel_satellite import TwoWheelSatellite as TwoWheelSatellite
+from jaxhamel.systems import CartPole as CartPole
+from jaxhamel.systems import FallingCat as FallingCat
+from jaxhamel.systems import TwoWheelSatellite as TwoWheelSatellite

@@ -2,9 +2,11 @@
 
 from jaxhamel.systems._actuated_disk import ActuatedDisk as ActuatedDisk
 from jaxhamel.systems._ball_on_turntable import BallOnTurntable as BallOnTurntable
+from jaxhamel.systems._cart_pole import CartPole as CartPole
 from jaxhamel.systems._chaplygin_sleigh import ChaplyginSleigh as ChaplyginSleigh
 from jaxhamel.systems._chaplygin_sphere import ChaplyginSphere as ChaplyginSphere
 from jaxhamel.systems._coupled_snakeboard import CoupledSnakeboard as CoupledSnakeboard
+from jaxhamel.systems._falling_cat import FallingCat as FallingCat
 from jaxhamel.systems._free_rigid_body import FreeRigidBody as FreeRigidBody
 from jaxhamel.systems._heavy_top import HeavyTop as HeavyTop
 from jaxhamel.systems._inhomogeneous_ball import InhomogeneousBall as InhomogeneousBall
@@ -28,5 +30,6 @@ from jaxhamel.systems._snakeboard import Snakeboard as Snakeboard
 from jaxhamel.systems._soft_rolling_pendulum import SoftRollingPendulum as SoftRollingPendulum
 from jaxhamel.systems._space_robot import SpaceRobot as SpaceRobot
 from jaxhamel.systems._suslov import Suslov as Suslov
+from jaxhamel.systems._two_wheel_satellite import TwoWheelSatellite as TwoWheelSatellite
 from jaxhamel.systems._underwater_body import UnderwaterBody as UnderwaterBody
 from jaxhamel.systems._whipple_bicycle import WhippleBicycle as WhippleBicycle

@@ -27,12 +27,15 @@ from jaxhamel.mechanics import Constant, Kinematic, MovingParts, System
 from jaxhamel.mechanics._system import controls_of
 from jaxhamel.systems import (
     ActuatedDisk,
+    CartPole,
     ChaplyginSleigh,
     CoupledSnakeboard,
+    FallingCat,
     KnifeEdge,
     NonSpinningBall,
     RollingBall,
     RollingPendulumBall,
+    TwoWheelSatellite,
 )
 
 PROBLEMS: dict[str, tuple[Callable[..., ControlProblem], type[System]]] = {
@@ -45,9 +48,9 @@ PROBLEMS: dict[str, tuple[Callable[..., ControlProblem], type[System]]] = {
     "unicycle-sideways": (problems.unicycle_sideways, KnifeEdge),
     "sleigh-park": (problems.sleigh_park, ChaplyginSleigh),
     "snakeboard-park": (problems.snakeboard_park, CoupledSnakeboard),
-    "satellite-turn": (problems.satellite_turn, problems.TwoWheelSatellite),
-    "falling-cat": (problems.falling_cat, problems.FallingCat),
-    "cart-pole": (problems.cart_pole, problems.CartPole),
+    "satellite-turn": (problems.satellite_turn, TwoWheelSatellite),
+    "falling-cat": (problems.falling_cat, FallingCat),
+    "cart-pole": (problems.cart_pole, CartPole),
 }
 
 

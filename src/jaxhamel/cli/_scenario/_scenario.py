@@ -12,7 +12,7 @@ from jaxhamel._words import UNSEEN
 from jaxhamel.cli._scenario import _identify_schema, _schema
 from jaxhamel.cli._scenario._plan_schema import BUILT_IN, plan_of, prepared_for_plan
 from jaxhamel.cli._scenario._reading import file_text, is_file, parsed
-from jaxhamel.cli._scenario._system_schema import class_of, own_class
+from jaxhamel.cli._scenario._system_schema import class_of
 from jaxhamel.cli._scenario._validate import (
     ScenarioError,
     Table,
@@ -82,7 +82,6 @@ def load(
         )
     data = prepared_for_plan(_without_defaults(data, given))
     _check_others(_schema.OUTLINE, data, check)
-    given = own_class(plan_of(data)) if given is None else given
     return Scenario(name, read(_schema.scenario_schema(_kind_of(data), given), data), given)
 
 
@@ -98,8 +97,7 @@ def _defaults_of(name: str, data: dict[str, Any], given: "type[System] | None") 
     if plan is not None and name == "time" and "duration" in data["task"]:
         return read(schema, {"end": data["task"]["duration"]})
     if plan is not None and name == "initial":
-        kind = own_class(plan) if given is None else given
-        schema = _schema.initial_schema(class_of(_kind_of(data), kind))
+        schema = _schema.initial_schema(class_of(_kind_of(data), given))
     optional = isinstance(schema, Table | Variants) and not schema.required
     return read(schema, {}) if optional and getattr(schema, "default", "") is not None else None
 

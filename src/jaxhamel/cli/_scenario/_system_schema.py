@@ -89,24 +89,6 @@ def class_of(kind: object, given: "type[System] | None" = None) -> "type[System]
     return given or (named_systems().get(kind) if isinstance(kind, str) else None)
 
 
-# built-in problems whose systems are not among the named ones
-_OWN_CLASSES = {
-    "cart-pole": "CartPole",
-    "falling-cat": "FallingCat",
-    "satellite-turn": "TwoWheelSatellite",
-}
-
-
-def own_class(plan: str | None) -> "type[System] | None":
-    """The class of a built-in problem's system if it is not a named one."""
-    if plan not in _OWN_CLASSES:
-        return None
-    import_jax()
-    from jaxhamel.control import problems
-
-    return getattr(problems, _OWN_CLASSES[plan])
-
-
 def system_schema(given: "type[System] | None" = None) -> Variants:
     """The table `[system]` for every named system, or for the class of `--system`, with which `kind` may be omitted."""
     from jaxhamel.mechanics import parameters_of

@@ -7,7 +7,6 @@ from jaxtyping import Array
 
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Time
 from jaxhamel.control._built_in._arguments import checked, number
-from jaxhamel.control._built_in._cart_pole import CartPole
 from jaxhamel.control._built_in._parts import least_effort, smooth_step, straight
 from jaxhamel.control._collocation._limits import PathLimit
 from jaxhamel.control._problem._costs import StateAtEnd
@@ -15,6 +14,7 @@ from jaxhamel.control._problem._problem import ControlProblem
 from jaxhamel.mechanics import Kinematic, MovingParts
 from jaxhamel.systems import (
     ActuatedDisk,
+    CartPole,
     ChaplyginSleigh,
     CircularRails,
     CoupledSnakeboard,

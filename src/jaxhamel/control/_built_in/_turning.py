@@ -4,19 +4,17 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 
 from jaxhamel.control._built_in._arguments import checked, number
-from jaxhamel.control._built_in._falling_cat import FallingCat
 from jaxhamel.control._built_in._parts import (
     ConditionsAtEnd,
     FactorAtEnd,
     least_effort_driven,
 )
-from jaxhamel.control._built_in._two_wheel_satellite import TwoWheelSatellite
 from jaxhamel.control._problem._costs import StateAtEnd
 from jaxhamel.control._problem._problem import ControlProblem
 from jaxhamel.geometry import SO3
 from jaxhamel.mechanics import Kinematic
 from jaxhamel.mechanics._description._drawing import about_x, about_z
-from jaxhamel.systems import NonSpinningBall
+from jaxhamel.systems import FallingCat, NonSpinningBall, TwoWheelSatellite
 
 
 @checked(NonSpinningBall, planar=("shift",))

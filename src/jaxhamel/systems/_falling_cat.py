@@ -2,7 +2,6 @@
 
 from typing import ClassVar
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -13,15 +12,16 @@ from jaxhamel.geometry import (
     SO3,
     Euclidean,
     Product,
-    quaternion_matrix,
     quaternion_multiply,
     quaternion_rotate,
 )
-from jaxhamel.mechanics import System, symmetric_solve
+from jaxhamel.geometry._entire import entire
+from jaxhamel.mechanics import System
 from jaxhamel.mechanics._checks._system import check_control_value
 from jaxhamel.mechanics._description._declarations import ORIENTATION, Part, State
 from jaxhamel.mechanics._description._drawing import Place, Shape, ring, segment
 from jaxhamel.systems._parameters import parameter
+from jaxhamel.systems._zero_momentum import with_connection
 
 RIBS = 4  # circles in the drawing of each half
 
@@ -35,14 +35,20 @@ class FallingCat(System):
     M is halfway between both halves, e_1 along the spine. The bend b is perpendicular to the spine: the halves bend by |b|
     and have no twist against each other. The angular momentum is zero, which is the constraint
 
-        ω + A(b) ḃ = 0 ,    A = L⁻¹ K ,    L = Σ R I Rᵀ + ½ m (|ρ|² 1 − ρ ρᵀ) ,    K ḃ = Σ R I Rᵀ w + ½ m ρ × ρ̇
+        ω + A(b) ḃ = 0 ,    A ḃ = e_1 (b_1 ḃ_2 − b_2 ḃ_1)/|b|² (I_t sin² ϑ − I_a cos ϑ (1 − cos ϑ))/(I_a cos² ϑ + I_t sin² ϑ)
 
-    with w the angular velocity of a half relative to M. A closed path of b turns the cat over.
+    with ϑ = |b|/2. A closed path of b turns the cat over. The angular velocity of a half relative to M is
+    e_1 (1 − cos ϑ)(b_1 ḃ_2 − b_2 ḃ_1)/|b|² ± ½ (ḃ sin ϑ/ϑ + b (b·ḃ)(1 − sin ϑ/ϑ)/|b|²), and its axis is R_± e_1.
 
     **Arguments:** `mass`: m of each half [kg]; `length`: ℓ from the joint to a half's centre of mass [m];
     `axial_inertia`: I_a, `transverse_inertia`: I_t of each half about its centre of mass [kg m²].
 
     Configuration `q = (quaternion of M (4,), b (2,) [rad])`; `u = ḃ` [rad/s]; control: the moments dual to b, `(2,)` [N m].
+
+    **Invariants** without moments: the energy.
+
+    **Known solution:** A(b) b = 0, so that a bend along a ray turns nothing; without moments it obeys
+    (I_t + m ℓ² sin²(|b|/2)) (|b|˙)² = const.
 
     **Raises:** `ValueError` for parameters that are not physical.
 
@@ -73,27 +79,30 @@ class FallingCat(System):
         _checks.check_numbers(self, positive=positive)
 
     def lagrangian(self, t: Time, q: Configuration, v: Velocity) -> Scalar:
-        halves, moving = jax.jvp(_halves, (q[1],), (v[3:],))
-        spins = jnp.einsum("hji,j->hi", halves, v[:3]) + _spins(halves, moving)
-        reach, opening = _reach(halves), _reach(moving)
-        apart = self.length * (jnp.cross(v[:3], reach) + opening)
-        turning = jnp.sum(spins**2 @ self._moments())
-        return 0.5 * turning + 0.25 * self.mass * jnp.dot(apart, apart)
+        b, b_dot, (c, s_1, s_2, s_3) = q[1], v[3:], _functions(q[1])
+        opening = jnp.dot(b, b_dot)
+        apart = self.length * jnp.stack([-0.5 * s_1 * opening, 2.0 * c * v[2], -2.0 * c * v[1]])
+        common = v[:3] + 0.25 * s_2 * _along_spine(b[0] * b_dot[1] - b[1] * b_dot[0])
+        against = 0.5 * _bend(s_1 * b_dot + 0.25 * s_3 * opening * b)
+        axis, leaning = _along_spine(c), _leaning(b)
+        turning = self._of_half(common + against, axis + leaning)
+        turning += self._of_half(common - against, axis - leaning)
+        return turning + 0.25 * self.mass * jnp.dot(apart, apart)
+
+    def _of_half(self, omega: Float[Array, " 3"], axis: Float[Array, " 3"]) -> Scalar:
+        """½ ω·I ω of an axisymmetric half."""
+        excess = self.axial_inertia - self.transverse_inertia
+        square = jnp.dot(omega, omega)
+        return 0.5 * (self.transverse_inertia * square + excess * jnp.dot(axis, omega) ** 2)
 
     def connection(self, b: Float[Array, " 2"]) -> Float[Array, "3 2"]:
-        """A(b) = L⁻¹ K."""
-        push = lambda db: jax.jvp(_halves, (b,), (db,))  # noqa: E731
-        halves, moving = jax.vmap(push, out_axes=(None, 0))(jnp.eye(2, dtype=b.dtype))
-        moments, reach = self._moments(), _reach(halves)
-        inertia = jnp.einsum("hij,j,hkj->ik", halves, moments, halves)
-        apart = 0.5 * self.mass * self.length**2
-        square = jnp.dot(reach, reach) * jnp.eye(3, dtype=b.dtype) - jnp.outer(reach, reach)
-
-        def momentum(moving):
-            own = jnp.einsum("hij,j,hj->i", halves, moments, _spins(halves, moving))
-            return own + apart * jnp.cross(reach, _reach(moving))
-
-        return symmetric_solve(inertia + apart * square, jax.vmap(momentum)(moving).T)
+        """A(b), which turns the cat about e_1 only."""
+        c, s_1, s_2, _ = _functions(b)
+        across = self.transverse_inertia * s_1 * s_1
+        about_spine = self.axial_inertia * c * c + across * _quarter(b)
+        size = 0.25 * (across - self.axial_inertia * c * s_2) / about_spine
+        row = size * jnp.stack([-b[1], b[0]])
+        return jnp.stack([row, jnp.zeros_like(row), jnp.zeros_like(row)])
 
     def frame(self, t: Time, q: Configuration) -> Float[Array, "5 5"]:
         """u = (ω + A ḃ, ḃ)."""
@@ -102,14 +111,17 @@ class FallingCat(System):
     def inverse_frame(self, t: Time, q: Configuration) -> Float[Array, "5 5"]:
         return with_connection(-self.connection(q[1]))
 
-    def _moments(self) -> Float[Array, " 3"]:
-        """(I_a, I_t, I_t)."""
-        return jnp.stack([self.axial_inertia, *[self.transverse_inertia] * 2])
-
     def force(self, t: Time, q: Configuration, v: Velocity, control: Control) -> Float[Array, " 5"]:
         """(0, 0, 0, τ)."""
         torque = jnp.zeros_like(v[3:]) if control is None else control
         return jnp.concatenate([jnp.zeros_like(v[:3]), torque])
+
+    def invariants(
+        self, t: Time, q: Configuration, u: Float[Array, " 2"], control: Control
+    ) -> dict[str, Array]:
+        """The energy, without moments."""
+        v = self.inverse_frame(t, q)[:, 3:] @ u
+        return {"energy": self.lagrangian(t, q, v)} if control is None else {}
 
     def check_control(self, t: Time, control: Control) -> None:
         """The moments of the joint, or none."""
@@ -121,7 +133,7 @@ class FallingCat(System):
         for half in (0.5 * _bend(q[1]), -0.5 * _bend(q[1])):
             turned = quaternion_multiply(q[0], SO3().exp(half))
             found.append((turned, jnp.zeros(3, q[0].dtype)))
-        middle = 0.5 * self.length * (_halves(q[1])[0] - _halves(q[1])[1])[:, 0]
+        middle = self.length * _leaning(q[1])
         shift = -quaternion_rotate(q[0], middle)  # the joint, where the centre of mass rests
         return tuple((turned, at + shift) for turned, at in found)
 
@@ -141,28 +153,24 @@ def _half(length: float, radius: float) -> Shape:
     return Shape([*rings, segment((0, 0, 0), (length, 0, 0)), *legs])
 
 
-def with_connection(A: Float[Array, "3 2"]) -> Float[Array, "5 5"]:
-    """[[1, A], [0, 1]]."""
-    eye = lambda n: jnp.eye(n, dtype=A.dtype)  # noqa: E731
-    return jnp.block([[eye(3), A], [jnp.zeros_like(A.T), eye(2)]])
-
-
-def _spins(halves: Float[Array, "2 3 3"], moving: Float[Array, "2 3 3"]) -> Float[Array, "2 3"]:
-    """The angular velocity of each half relative to M in the half's axes, from Rᵀ Ṙ."""
-    own = jnp.einsum("hji,hjk->hik", halves, moving)
-    return jnp.stack([own[:, 2, 1], own[:, 0, 2], own[:, 1, 0]], axis=1)
-
-
-def _reach(halves: Float[Array, "2 3 3"]) -> Float[Array, " 3"]:
-    """(R_+ + R_−) e_1."""
-    return jnp.sum(halves[:, :, 0], axis=0)
-
-
 def _bend(b: Float[Array, " 2"]) -> Float[Array, " 3"]:
     return jnp.concatenate([jnp.zeros_like(b[:1]), b])
 
 
-def _halves(b: Float[Array, " 2"]) -> Float[Array, "2 3 3"]:
-    """exp(±b̂/2)."""
-    bend = 0.5 * _bend(b)
-    return jnp.stack([quaternion_matrix(SO3().exp(bend)), quaternion_matrix(SO3().exp(-bend))])
+def _along_spine(x: Scalar) -> Float[Array, " 3"]:
+    return jnp.stack([x, jnp.zeros_like(x), jnp.zeros_like(x)])
+
+
+def _leaning(b: Float[Array, " 2"]) -> Float[Array, " 3"]:
+    """½ (R_+ − R_−) e_1."""
+    half = 0.5 * _functions(b)[1]
+    return jnp.stack([jnp.zeros_like(half), half * b[1], -half * b[0]])
+
+
+def _quarter(b: Float[Array, " 2"]) -> Scalar:
+    return 0.25 * jnp.dot(b, b)
+
+
+def _functions(b: Float[Array, " 2"]) -> tuple[Scalar, ...]:
+    """C_0, …, C_3 of |b|²/4: with ϑ = |b|/2 cos ϑ, sin ϑ/ϑ, (1 − cos ϑ)/ϑ² and (ϑ − sin ϑ)/ϑ³."""
+    return tuple(entire(k, _quarter(b)) for k in range(4))

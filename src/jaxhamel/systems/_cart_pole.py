@@ -25,6 +25,10 @@ class CartPole(System):
 
     Configuration `q = (x, θ)` `(2,)` [m, rad], θ from hanging; `u = q̇`; control: the force F on the cart, `(1,)` [N].
 
+    **Invariants** without force: the energy; the horizontal momentum (m_1 + m_2) ẋ + m_2 ℓ θ̇ cos θ.
+
+    **Known solution:** without force and momentum, ½ m_2 ℓ² (1 − m_2 cos² θ/(m_1 + m_2)) θ̇² − m_2 g ℓ cos θ = const.
+
     **Raises:** `ValueError` for parameters that are not physical.
 
     Source: Kelly 2017, section 6, whose parameters are the defaults.
@@ -58,6 +62,20 @@ class CartPole(System):
         """(F, 0)."""
         pushed = jnp.zeros_like(v[:1]) if control is None else control
         return jnp.concatenate([pushed, jnp.zeros_like(v[:1])])
+
+    def invariants(
+        self, t: Time, q: Configuration, u: Float[Array, " 2"], control: Control
+    ) -> dict[str, Array]:
+        """Energy and horizontal momentum, without force."""
+        if control is not None:
+            return {}
+        height = -self.length * jnp.cos(q[1])
+        potential = self.pole_mass * self.gravity * height
+        pole = self.pole_mass * self.length * u[1] * jnp.cos(q[1])
+        return {
+            "energy": self.lagrangian(t, q, u) + 2.0 * potential,
+            "horizontal momentum": (self.cart_mass + self.pole_mass) * u[0] + pole,
+        }
 
     def check_control(self, t: Time, control: Control) -> None:
         """The force."""

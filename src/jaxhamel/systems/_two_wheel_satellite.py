@@ -8,7 +8,6 @@ from jaxtyping import Array, Float
 
 from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control, Scalar, Time, Velocity
-from jaxhamel.control._built_in._falling_cat import with_connection
 from jaxhamel.geometry import SO3, Euclidean, Product, quaternion_multiply, quaternion_rotate
 from jaxhamel.mechanics import System, symmetric_solve
 from jaxhamel.mechanics._checks._system import check_control_value
@@ -16,6 +15,7 @@ from jaxhamel.mechanics._description._declarations import ORIENTATION, Part, Sta
 from jaxhamel.mechanics._description._drawing import Place, Shape, box_of, wheel
 from jaxhamel.systems._checks import check_inertia
 from jaxhamel.systems._parameters import INERTIA, inertia_matrix, parameter
+from jaxhamel.systems._zero_momentum import with_connection
 
 
 class TwoWheelSatellite(System):
@@ -32,6 +32,10 @@ class TwoWheelSatellite(System):
     `wheel_inertia`: J of each wheel about its axis [kg m²].
 
     Configuration `q = (quaternion (4,), wheel angles (2,))`; `u = φ̇` [rad/s]; control: wheel torques `(2,)` [N m].
+
+    **Invariants** without torque: the energy; φ̇.
+
+    **Known solution:** without torque φ̇ stays as it is, and the satellite turns steadily about the axis Θ⁻¹ (φ̇_1, φ̇_2, 0).
 
     **Raises:** `ValueError` for parameters that are not physical.
 
@@ -84,6 +88,15 @@ class TwoWheelSatellite(System):
         """(0, 0, 0, τ)."""
         torque = jnp.zeros_like(v[3:]) if control is None else control
         return jnp.concatenate([jnp.zeros_like(v[:3]), torque])
+
+    def invariants(
+        self, t: Time, q: Configuration, u: Float[Array, " 2"], control: Control
+    ) -> dict[str, Array]:
+        """Energy and wheel rates, without torque."""
+        if control is not None:
+            return {}
+        v = jnp.concatenate([-self._connection() @ u, u])
+        return {"energy": self.lagrangian(t, q, v), "wheel rates": u}
 
     def check_control(self, t: Time, control: Control) -> None:
         """Wheel torques, or none."""
