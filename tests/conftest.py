@@ -94,7 +94,7 @@ MOST_MEMORY = 1.5e9  # [bytes]; a worker that forgets nothing grows to 5 GB
 
 @pytest.fixture(autouse=True, scope="module")
 def _forget_compiled_programs():
-    """Between files, if the worker has become large: tracing common functions anew in each file is a tenth of the time."""
+    """Between files, if the worker has become large."""
     yield
     if _memory() > MOST_MEMORY:
         jax.clear_caches()
