@@ -155,7 +155,7 @@ def names_of_types(body):
 
 def test_checks_and_shapes_import_no_folder():
     names = ("_typing.py", "_citation.py", "_shapes.py", "_words.py", "_files.py", "_lapack.py")
-    names += ("_content.py", "_compiled.py")
+    names += ("_content.py", "_content_memory.py", "_compiled.py")
     private = [*(SOURCE / name for name in names), *(SOURCE / "_checks").rglob("*.py")]
     assert len(private) > 5
     for path in private:

@@ -19,10 +19,10 @@ from jaxhamel._content import (
     Same,
     Walk,
     changed_by_tracing,
-    forgetting,
     is_empty,
     is_users,
 )
+from jaxhamel._content_memory import forgetting
 
 P = ParamSpec("P")
 T = TypeVar("T")

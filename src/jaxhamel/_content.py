@@ -10,21 +10,20 @@ import functools
 import hashlib
 import sys
 import sysconfig
-import threading
 import types
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from typing import Any, NamedTuple, ParamSpec, TypeVar
+from typing import Any
 
 import jax
 import jax.core
 import numpy as np
 
-P = ParamSpec("P")
-T = TypeVar("T")
+from jaxhamel._content_memory import MEMORY, KnownContent
+
 INSTALLED = tuple({sysconfig.get_path(name) for name in ("purelib", "platlib", "stdlib")})
 _OURS = __name__.partition(".")[0]
-MOST = 20_000  # objects in one walk
+MOST_OBJECTS = 20_000  # objects in one walk
 _NOT_USERS = (_OURS, "builtins", "jax", "equinox", "diffrax", "numpy")
 _BY_VALUE = (bool, int, str, bytes, type(None), type(...), jax.ShapeDtypeStruct)
 # attributes of a class that no computation depends on
@@ -63,7 +62,7 @@ def content(value: Any) -> Hashable:
     - other objects: their identity and the content of their fields and of their class;
     - JAX arrays, modules, whatever is written in an installed package or in C: identity.
 
-    **Raises:** `NoContent` for functions and objects that hold a tracer, or more than `MOST` objects.
+    **Raises:** `NoContent` for functions and objects that hold a tracer, or more than `MOST_OBJECTS` objects.
 
     What Python does not show (files, state in C, a generator's position) is not part of it.
     """
@@ -127,7 +126,7 @@ class Walk:
         return tuple(map(self._of_one, values))
 
     def _of_one(self, value: Any) -> Hashable:
-        known = _MEMORY.known
+        known = MEMORY.known
         if known is not None and (found := known.get(id(value))) is not None:
             self.has_tracer |= found.has_tracer
             return found.content
@@ -135,7 +134,7 @@ class Walk:
         self._seen = {}
         content = self.of(value)
         if known is not None:
-            known[id(value)] = _Known(value, content, self.has_tracer)
+            known[id(value)] = KnownContent(value, content, self.has_tracer)
         self.has_tracer |= before
         return content
 
@@ -157,7 +156,7 @@ class Walk:
                 return _of_numbers(value)
         if id(value) in self._seen:
             return "again", self._seen[id(value)]
-        if len(self._seen) >= MOST:
+        if len(self._seen) >= MOST_OBJECTS:
             raise NoContent
         self._seen[id(value)] = len(self._seen)
         self.holders.append(value)
@@ -248,48 +247,6 @@ class Walk:
         if type(value) in (dict, list, tuple, set, frozenset, deque, bytearray):
             return type(value), inner
         return self.of(type(value)), inner, self._all(_fields(value))
-
-
-class _Known(NamedTuple):
-    """The content of a value that is alive as long as this is, so that no other gets its `id`."""
-
-    value: Any
-    content: Hashable
-    has_tracer: bool
-
-
-class _Memory(threading.local):
-    known: dict[int, _Known] | None = None
-
-
-_MEMORY = _Memory()
-
-
-def remembered(f: Callable[P, T]) -> Callable[P, T]:
-    """While f runs in this thread, each function and object among arguments is walked over once, unless
-    something is traced."""
-
-    @functools.wraps(f)
-    def call(*args: P.args, **kwargs: P.kwargs) -> T:
-        if _MEMORY.known is not None:  # within another such function
-            return f(*args, **kwargs)
-        _MEMORY.known = {}
-        try:
-            return f(*args, **kwargs)
-        finally:
-            _MEMORY.known = None
-
-    return call
-
-
-@contextlib.contextmanager
-def forgetting() -> Iterator[None]:
-    """For tracing, which may change the content of functions: it is looked at anew, within `with` and after it."""
-    inside, _MEMORY.known = _MEMORY.known is not None, None
-    try:
-        yield
-    finally:
-        _MEMORY.known = {} if inside else None
 
 
 def changed_by_tracing(before: Walk, after: Walk) -> bool:

@@ -10,7 +10,8 @@ import jax
 import numpy as np
 
 from jaxhamel._compiled import walk_of
-from jaxhamel._content import Walk, changed_by_tracing, forgetting
+from jaxhamel._content import Walk, changed_by_tracing
+from jaxhamel._content_memory import forgetting
 
 
 def shapes_of(f: Callable) -> Callable:

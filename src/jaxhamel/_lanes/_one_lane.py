@@ -15,7 +15,7 @@ from jaxhamel._lanes._xla_cpu._one_loop import MOST_VALUES, one_kernel_works
 
 # The largest ratio of scalar operations to array operations: right-hand sides with long arrays compile faster as arrays
 # (docs/performance.md#one-lane).
-MOST = 1.5
+LONGEST_GROWTH = 1.5
 # Programs up to this many scalar operations are always written out: they compile as fast as arrays and run 2 to 40 times as
 # fast. Functions of many operations, such as sines, are vectorised in arrays: they may be this many of them.
 SHORT, SHORT_SINES = 9_000, 2_000
@@ -61,7 +61,7 @@ def one_lane(f: Callable) -> Callable:
 def is_worth_it(closed, batched: list[bool]) -> bool:
     """Whether a jaxpr can be written out and, judged by its length, then compiles no more slowly."""
     equations = list(operations(closed.jaxpr))
-    most = max(SHORT, MOST * len(equations))
+    most = max(SHORT, LONGEST_GROWTH * len(equations))
     if not all(primitive_of(equation).one_lane for equation in equations):
         return False
     try:
@@ -72,7 +72,9 @@ def is_worth_it(closed, batched: list[bool]) -> bool:
         return False
     length = program.length()
     in_sines = length - program.operations().total()
-    return length <= MOST * len(equations) or (length <= SHORT and in_sines <= SHORT_SINES)
+    return length <= LONGEST_GROWTH * len(equations) or (
+        length <= SHORT and in_sines <= SHORT_SINES
+    )
 
 
 def operations(jaxpr) -> Iterator[Any]:

@@ -23,7 +23,7 @@ from jaxhamel._search._progress import Progress
 from jaxhamel._words import counted
 
 BURST_SECONDS = 0.2  # [s], the longest delay of progress reports and Ctrl-C
-MOST_STEPS = 64  # the largest number of steps in one call
+MOST_IN_ONE_CALL = 64  # the largest number of steps in one call
 
 
 class AbstractTask(eqx.Module):
@@ -70,7 +70,7 @@ class Stepwise(AbstractSearch):
 
     def advance(self) -> None:
         began, left = time.monotonic(), self.iterations - len(self.rows)
-        many = max(1, min(int(BURST_SECONDS / self.pace), MOST_STEPS, left))
+        many = max(1, min(int(BURST_SECONDS / self.pace), MOST_IN_ONE_CALL, left))
         self.at, costs, self.end = _advance(self.task, self.at, *_asked(many, many == left))
         new = np.asarray(costs)[: int(self.at.steps) - len(self.rows)].tolist()
         if self.rows:  # the first call is mostly compilation
@@ -149,7 +149,7 @@ def _advance(task: AbstractTask, at: At, many: Int[Array, ""], last: Bool[Array,
         jnp.zeros_like(many),
         at._replace(leaves=[]),
         arrays,
-        jnp.zeros(MOST_STEPS, at.y.dtype),
+        jnp.zeros(MOST_IN_ONE_CALL, at.y.dtype),
     )
     _, at, arrays, costs = jax.lax.while_loop(goes_on, body, carry)
     state = eqx.combine(others, arrays)

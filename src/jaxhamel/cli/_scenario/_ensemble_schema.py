@@ -1,8 +1,16 @@
 """The keys of a scenario for many trajectories: `[montecarlo]`, and the closed loop of `control`."""
 
-from jaxhamel.cli._scenario._system_schema import POSITIVE
 from jaxhamel.cli._scenario._validate import Table, Tables, Variants
-from jaxhamel.cli._scenario._values import Key, boolean, choice, integer, number, numbers, text
+from jaxhamel.cli._scenario._values import (
+    POSITIVE,
+    Key,
+    boolean,
+    choice,
+    integer,
+    number,
+    numbers,
+    text,
+)
 
 WHAT_SPREADS = Key(
     text(),

@@ -4,9 +4,11 @@ from typing import TYPE_CHECKING
 
 from jaxhamel.cli._scenario._schema import ANY, CONTROL
 from jaxhamel.cli._scenario._stage_schema import LOSS, PREDICTION, PRIORS, stages_schema
-from jaxhamel.cli._scenario._system_schema import POSITIVE, system_schema
+from jaxhamel.cli._scenario._system_schema import system_schema
 from jaxhamel.cli._scenario._validate import Table, Tables, Variants
 from jaxhamel.cli._scenario._values import (
+    PLACE,
+    POSITIVE,
     Accepts,
     Key,
     NotAccepted,
@@ -40,7 +42,6 @@ HEADINGS = _list_of(
     heading(), "strings without control characters and without spaces at their ends"
 )
 FLAGS = either(boolean(), _list_of(boolean(), "true and false"))
-PLACE = integer(0)
 
 COLUMNS = {
     "columns": Key(

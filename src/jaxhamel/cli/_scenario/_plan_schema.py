@@ -7,6 +7,7 @@ from typing import Any
 from jaxhamel.cli._scenario._validate import ScenarioError, Table, brief
 from jaxhamel.cli._scenario._values import (
     OMITTED,
+    POSITIVE,
     Accepts,
     Key,
     array,
@@ -17,7 +18,6 @@ from jaxhamel.cli._scenario._values import (
     numbers,
 )
 
-POSITIVE = number(positive=True)
 TO_POINT = "to-point"
 
 

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 from jaxhamel.cli._scenario._ensemble_schema import CLOSED_LOOP, FEEDBACK, MONTECARLO, SENSORS
 from jaxhamel.cli._scenario._plan_schema import METHOD as COLLOCATION
 from jaxhamel.cli._scenario._plan_schema import PLANS
-from jaxhamel.cli._scenario._system_schema import POSITIVE, class_of, initial_schema, system_schema
+from jaxhamel.cli._scenario._system_schema import class_of, initial_schema, system_schema
 from jaxhamel.cli._scenario._validate import Table, Variants
 from jaxhamel.cli._scenario._values import (
     OMITTED,
+    POSITIVE,
     Key,
     array,
     choice,

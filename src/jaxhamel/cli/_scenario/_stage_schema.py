@@ -1,23 +1,22 @@
 """Keys of a scenario for `identify` with stages, with runs that have quantities of their own, and for `predict` after it."""
 
-from jaxhamel.cli._scenario._system_schema import POSITIVE
 from jaxhamel.cli._scenario._validate import Table, Tables
 from jaxhamel.cli._scenario._values import (
     OMITTED,
+    PLACE,
+    POSITIVE,
     Accepts,
     Key,
     boolean,
     choice,
     either,
     heading,
-    integer,
     number,
     numbers,
     text,
     texts,
 )
 
-PLACE = integer(0)
 LOSS = choice("squares", "huber", "soft-l1", "cauchy")
 
 

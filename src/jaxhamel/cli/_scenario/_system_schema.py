@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from jaxhamel.cli._scenario._validate import Table, Tables, Variants
 from jaxhamel.cli._scenario._values import (
     OMITTED,
+    POSITIVE,
     REQUIRED,
     Accepts,
     Key,
@@ -25,7 +26,6 @@ if (
 ):  # imported only where needed, so that a wrong key is reported without waiting for JAX
     from jaxhamel.mechanics import Parameter, Part, System
 
-POSITIVE = number(positive=True)
 
 IN_PLANE = {
     "normal": Key(numbers(3), "unit normal of the rail's plane, body frame"),

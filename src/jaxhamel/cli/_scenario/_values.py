@@ -239,3 +239,7 @@ def _number(value: Any) -> float:
     if not math.isfinite(value):
         raise NotAccepted
     return float(value)
+
+
+POSITIVE = number(positive=True)
+PLACE = integer(0)  # an index
