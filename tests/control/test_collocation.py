@@ -171,6 +171,15 @@ def test_sensitivity_of_the_optimal_cost():
     np.testing.assert_allclose(result.costates[0], [-12 * mass**2, -6 * mass**2], rtol=1e-9)
 
 
+def test_guess_from_another_state():
+    """A guess that begins elsewhere changes neither the initial state nor the optimum."""
+    elsewhere = jnp.linspace(0.4, 2.0, 5)[:, None]
+    problem = least_energy(system=Cart(jnp.array(1.3)), guess=(elsewhere, 1.0 + elsewhere))
+    result = control.solve(problem, control.Collocation(intervals=3, degree=3))
+    np.testing.assert_array_equal([result.states[0][0], result.states[1][0]], np.zeros((2, 1)))
+    np.testing.assert_allclose(result.cost, 6 * 1.3**2, rtol=1e-12)
+
+
 def test_derivatives_of_the_optimum_itself():
     """f(t) = m d (6 − 12 t), x(t) = d (3 t² − 2 t³) and J = 6 m² d² of the cart, by mass and target through the solve."""
     problem = least_energy(system=Cart(jnp.array(1.3)))

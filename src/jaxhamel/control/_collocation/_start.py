@@ -89,14 +89,17 @@ def first_node(problem: ControlProblem) -> Float[Array, " d"]:
 
 
 def guessed(problem: ControlProblem) -> Any:
-    """The problem's guess; where it is the initial state at all times, the straight line to the state at the end."""
+    """The problem's guess from its initial state on: the first state is fixed, so that the guess's own is not taken.
+
+    Where the guess is the initial state at all times, it is replaced by the straight line to the state at the end.
+    """
     targets = [x for x in problem.constraints if isinstance(x, StateAtEnd)]
     start = (problem.q0, problem.u0)
     same = jax.tree.map(
         lambda xs, x: bool(np.all(np.asarray(xs) == np.asarray(x)[None])), problem.guess, start
     )
     if not targets or not all(jax.tree.leaves(same)):
-        return problem.guess
+        return jax.tree.map(lambda xs, x: xs.at[0].set(x), problem.guess, start)
 
     def cast(given, like):
         if given is None:
