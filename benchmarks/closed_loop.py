@@ -2,6 +2,7 @@
 
 `python benchmarks/closed_loop.py [--robots N] [--seeds S …] [--set key=value …]` prints a table for docs/feedback.md: the
 built-in scenario `figure-eight` with its tables `[feedback]`, `[sensors]` and `[closed_loop]`, about the stored solution.
+`--slopes 0.5 1 2` puts the robots on ground that rises by as many degrees along x, which neither plan nor regulator know.
 `--lanes 65536` compares rollouts of as many balls with masses 2 % off, under the regulator and under the plan's θ̈ alone.
 Times are those of a second run: programs are compiled in the first.
 """
@@ -46,11 +47,40 @@ def rollouts(plan, law, lanes: int, steps: int = 20):
     print(f"{lanes} lanes: open loop {used[0]:.3f} s, regulator {used[1]:.3f} s of processor time")
 
 
+def on_slopes(scenario, result, degrees, seed):
+    """A table of the same robots, with the regulator of level ground, on ground that rises along x."""
+    import equinox as eqx
+    import jax.numpy as jnp
+
+    from jaxhamel import MovingParts
+    from jaxhamel.cli._commands._closed_loop import _closed, _numbers
+    from jaxhamel.cli._objects._loop import regulator_of
+    from jaxhamel.control import plan_of
+
+    plan = plan_of(result)
+    law = regulator_of(scenario, plan)
+    absent = lambda x: x is None  # noqa: E731
+    print("| slope | failed | RMS: median | 95 % | largest command, median |")
+    print("|" + 5 * "---|")
+    for angle in degrees:
+        slope = jnp.array([jnp.tan(jnp.deg2rad(angle)), 0.0])
+        problem = eqx.tree_at(lambda p: p.system.slope, result.problem, slope, is_leaf=absent)
+        tilted = plan._replace(system=MovingParts(problem.system))
+        found = _closed(scenario, problem, tilted, law, seed)
+        numbers = _numbers(found.closed, found.tolerance)
+        print(
+            f"| {angle:g}° | {numbers['failed']} of {numbers['trajectories']} | {1e3 * numbers['tracking_rms']:.3g} mm | "
+            f"{1e3 * numbers['tracking_rms_95']:.3g} mm | {float(jnp.median(found.closed.command)):.3g} rad/s² |",
+            flush=True,
+        )
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--robots", type=int, default=1000)
     parser.add_argument("--seeds", type=int, nargs="*", default=[0])
     parser.add_argument("--lanes", type=int)
+    parser.add_argument("--slopes", type=float, nargs="*", help="degrees")
     parser.add_argument("--set", action="append", default=[], dest="changes")
     asked = parser.parse_args()
     jax.config.update("jax_enable_x64", True)
@@ -68,6 +98,9 @@ def main():
     plan = plan_of(result)
     _, clock, used = timed(lambda: regulator_of(scenario, plan))
     print(f"regulator of {len(plan.ts)} times: {clock:.3f} s, {used:.3f} s of processor time")
+    if asked.slopes:
+        on_slopes(scenario, result, asked.slopes, asked.seeds[0])
+        return
     if asked.lanes:
         rollouts(plan, regulator_of(scenario, plan), asked.lanes)
     print(

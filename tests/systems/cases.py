@@ -144,6 +144,7 @@ ALL = (
             "masses": [0.7, 0.4],
             "rails": _rails(),
             "gravity": 9.5,
+            "slope": [0.05, -0.08],
         },
         ("radius", "shell_mass", "masses"),
         bare=("external_force",),

@@ -51,7 +51,9 @@ class RollingBall(System):
     - `shell_mass`: m_0 [kg]; `shell_inertia`: I about the shell's own centre of mass [kg m²], `(3,)` principal or `(3, 3)`;
       `shell_com`: χ_0 from the geometric centre, body frame [m], `(3,)`.
     - `masses`: m_i [kg], `(n,)`; zero is allowed. `rails`: θ `(n,)` → body-frame positions `(n, 3)` [m].
-    - `gravity`: g [m/s²], along −z.
+    - `gravity`: g [m/s²], along −z, or on inclined ground along −e.
+    - `slope`: (s_x, s_y) = (tan α_x, tan α_y), the rise of the ground along x and y; None for level ground. Coordinates are
+      those of the ground, z along its normal, and the vertical is e = (s_x, s_y, 1)/√(1 + s_x² + s_y²) in place of e₃.
     - `external_force`: F_e on the geometric centre, space frame [N], `(3,)`; None for none.
 
     Configuration `q = (quaternion (4,), position (2,))`, quasi-velocities `u = Ω` `(3,)` [rad/s], control θ(t) `(n,)`, a
@@ -87,6 +89,9 @@ class RollingBall(System):
     external_force: Array | None = parameter(
         "on the geometric centre, space frame", "N", (3,), none_as=(0.0, 0.0, 0.0), default=None
     )
+    slope: Array | None = parameter(
+        "rise of the ground along x and y", "m/m", (2,), none_as=(0.0, 0.0), default=None
+    )
 
     space: ClassVar[Product] = Product(SO3(), Euclidean(2))
     n_constraints = 2
@@ -104,6 +109,9 @@ class RollingBall(System):
         if self.external_force is not None:
             _checks.check_shape("external_force", self.external_force, (3,))
             _checks.check_finite("external_force", self.external_force)
+        if self.slope is not None:
+            _checks.check_shape("slope", self.slope, (2,))
+            _checks.check_finite("slope", self.slope)
         check_rails(self.rails, self.n_masses)
 
     @property
@@ -137,7 +145,7 @@ class RollingBall(System):
         velocities = centre[None, :] + _cross(omega, chi) + chi_dot
         mass = self._all_masses()
         spin = 0.5 * jnp.dot(omega, inertia_matrix(self.shell_inertia) @ omega)
-        height = chi @ rotation[2] + self.radius
+        height = chi @ self._vertical(rotation) + self._height(q)
         squared = jnp.sum(velocities * velocities, axis=1)
         return spin + jnp.dot(mass, 0.5 * squared - self.gravity * height)
 
@@ -163,7 +171,8 @@ class RollingBall(System):
         chi, chi_dot = self._positions_and_rates(t, control)
         mass = self._all_masses()
         velocity = _cross(omega, chi + self.radius * gamma[None, :]) + chi_dot
-        weight = mass[:, None] * (-self.gravity * gamma)[None, :]
+        up = self._vertical(quaternion_matrix(q[0]))
+        weight = mass[:, None] * (-self.gravity * up)[None, :]
         points = Points(mass, velocity, weight, omega)
         spin = Spins(
             inertia_matrix(self.shell_inertia)[None], omega[None], jnp.zeros_like(omega)[None]
@@ -204,16 +213,18 @@ class RollingBall(System):
 
             (I − Σ m_i ŝ_i²) Ω̇ = −Ω × I Ω − r Γ̃ × Γ − Σ m_i s_i × (g Γ + Ω × (Ω × χ_i + 2 χ̇_i) + χ̈_i)
 
-        with Γ = Λᵀ e₃, Γ̃ = Λᵀ F_e. Arguments as for `jaxhamel.acceleration`, which it equals; nothing is shared with it.
+        with Γ = Λᵀ e₃, Γ̃ = Λᵀ F_e; on inclined ground g Λᵀ e in place of g Γ. Arguments as for `jaxhamel.acceleration`,
+        which it equals; nothing is shared with it.
         """
         t, q, (omega,), control = prepare(q, u, t=t, control=control)
-        gamma = quaternion_matrix(q[0])[2]
+        rotation = quaternion_matrix(q[0])
+        gamma, up = rotation[2], self._vertical(rotation)
         chi, rest = self._accelerations_at_rest(t, omega, control)
         arm = chi + self.radius * gamma[None, :]
         mass = self._all_masses()
         inertia = inertia_matrix(self.shell_inertia)
         push = self.radius * jnp.cross(self._body_force(q), gamma)
-        moment = jnp.cross(arm, rest + self.gravity * gamma[None, :])
+        moment = jnp.cross(arm, rest + self.gravity * up[None, :])
         right = jnp.cross(omega, inertia @ omega) + push + mass @ moment
         square = jnp.sum(arm * arm, axis=1)
         outer = jnp.einsum("i,ij,ik->jk", mass, arm, arm)
@@ -227,16 +238,17 @@ class RollingBall(System):
     ) -> Vector3:
         """Force of the ground on the ball, space frame [N]:
 
-            F_c = Λ Σ m_i (g Γ + Ω̇ × s_i + Ω × (Ω × χ_i + 2 χ̇_i) + χ̈_i) − F_e .
+            F_c = Λ Σ m_i (g Γ + Ω̇ × s_i + Ω × (Ω × χ_i + 2 χ̇_i) + χ̈_i) − F_e ,
 
-        Its first two components are the multipliers of the rolling constraints. Arguments as for `jaxhamel.acceleration`.
+        on inclined ground with g Λᵀ e in place of g Γ. Its first two components are the multipliers of the rolling
+        constraints. Arguments as for `jaxhamel.acceleration`.
         """
         t, q, (omega,), control = prepare(q, u, t=t, control=control)
         omega_dot = acceleration(self, t, q, omega, control)
         rotation = quaternion_matrix(q[0])
         chi, rest = self._accelerations_at_rest(t, omega, control)
         arm = chi + self.radius * rotation[2][None, :]
-        body = rest + _cross(omega_dot, arm) + self.gravity * rotation[2][None, :]
+        body = rest + _cross(omega_dot, arm) + self.gravity * self._vertical(rotation)[None, :]
         return rotation @ (self._all_masses() @ body - self._body_force(q))
 
     def contact(self, t: Time, q: Configuration, u: Vector3, control: Control = None) -> Contact:
@@ -276,6 +288,19 @@ class RollingBall(System):
 
     def _all_masses(self) -> Float[Array, " n+1"]:
         return jnp.concatenate([self.shell_mass[None], self.masses])
+
+    def _upwards(self) -> Vector3:
+        """e in the axes of the ground."""
+        slope = jnp.zeros(2, self.gravity.dtype) if self.slope is None else self.slope
+        return jnp.concatenate([slope, jnp.ones_like(slope[:1])]) / jnp.sqrt(1.0 + slope @ slope)
+
+    def _vertical(self, rotation: Float[Array, "3 3"]) -> Vector3:
+        """Λᵀ e: the vertical in body axes."""
+        return rotation[2] if self.slope is None else self._upwards() @ rotation
+
+    def _height(self, q: Configuration) -> Scalar:
+        """e·z, of the geometric centre."""
+        return self.radius if self.slope is None else jnp.dot(self._upwards(), self.centre(q))
 
     def _body_force(self, q: Configuration) -> Vector3:
         if self.external_force is None:
