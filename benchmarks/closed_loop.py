@@ -70,7 +70,7 @@ def on_slopes(scenario, result, degrees, seed):
         numbers = _numbers(found.closed, found.tolerance)
         print(
             f"| {angle:g}° | {numbers['failed']} of {numbers['trajectories']} | {1e3 * numbers['tracking_rms']:.3g} mm | "
-            f"{1e3 * numbers['tracking_rms_95']:.3g} mm | {float(jnp.median(found.closed.command)):.3g} rad/s² |",
+            f"{1e3 * numbers['tracking_rms_95']:.3g} mm | {float(jnp.nanmedian(found.closed.command)):.3g} rad/s² |",
             flush=True,
         )
 

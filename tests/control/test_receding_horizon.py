@@ -195,6 +195,21 @@ def test_a_law_with_memory():
         np.testing.assert_allclose(found.control.memory[i], [total], atol=1e-12)
 
 
+def test_multipliers_of_a_loop():
+    """Those of the matrix by hand, with an integral term and one period of delay: ẍ = c, c = −a x − b v − ℓ Σ x T."""
+    a, b, c = 3.0, 2.0, 0.5
+    found = control.loop_multipliers(
+        Cart(jnp.array(1.0)), np.zeros(1), np.zeros(1), Sampled(Integrating(np.array([a, b, c])), PERIOD, delay=1)
+    )  # fmt: skip
+    M = np.zeros((5, 5))  # of x, v, the last command, the one that waits, the sum
+    M[:2, :2], M[:2, 3:4] = A, B
+    M[2:4] = [-a - c * PERIOD, -b, 0.0, 0.0, -c]
+    M[4] = [PERIOD, 0.0, 0.0, 0.0, 1.0]
+    wanted = np.linalg.eigvals(M)
+    np.testing.assert_allclose(np.sort(np.abs(found)), np.sort(np.abs(wanted)), atol=1e-9)
+    assert bool(jnp.all(jnp.abs(found) < 1))
+
+
 class Growing(Integrating):
     def step(self, memory, t, q, u):
         return q, jnp.concatenate([memory, q])
@@ -215,6 +230,8 @@ ONE = Integrating(jnp.ones(3))
         (lambda: RecedingHorizon(problem(), 0.1, barrier=0.0), ValueError, "`barrier` is 0"),
         (lambda: RecedingHorizon(problem(), 0.1, delay=-1), ValueError, "`delay` is -1; it must be a whole number"),
         (lambda: RecedingHorizon(problem(), 0.1, late=3), TypeError, "`late` is of type int; it must be a callable t"),
+        (lambda: control.loop_multipliers(Cart(jnp.array(1.0)), np.ones(1), np.zeros(1), Sampled(ONE, 0.1)),
+         ValueError, r"`u`\) is no equilibrium of the loop: after one period the state is off by 0"),
         (lambda: OnTime(Cart(jnp.array(1.0)), 0.1), TypeError, "`law` is of type Cart; it must have the methods start"),
         (lambda: OnTime(Slow(threading.Event()), 0.0), ValueError, "`deadline` is 0.*must be positive"),
         (lambda: Sampled(ONE, 0.1, sensors=control.Sensors((lambda *a: 0.0,))), TypeError,

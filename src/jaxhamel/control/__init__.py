@@ -86,6 +86,7 @@ from jaxhamel.control._gaits._gait_motion import gait_motion as gait_motion
 from jaxhamel.control._loop._closed_loop import closed_loop as closed_loop
 from jaxhamel.control._loop._kalman import Belief as Belief
 from jaxhamel.control._loop._kalman import KalmanFilter as KalmanFilter
+from jaxhamel.control._loop._multipliers import loop_multipliers as loop_multipliers
 from jaxhamel.control._loop._on_time import OnTime as OnTime
 from jaxhamel.control._loop._plan import MotionPlan as MotionPlan
 from jaxhamel.control._loop._plan import plan_of as plan_of

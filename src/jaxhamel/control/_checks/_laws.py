@@ -68,3 +68,25 @@ def check_memory(law: Any, at: tuple[Any, ...]) -> Any:
 
 def _words(memory: Any) -> str:
     return ", ".join(f"{x.dtype} {x.shape}" for x in jax.tree.leaves(memory)) or "no arrays"
+
+
+def check_no_estimator(controller: Any) -> None:
+    """A loop whose law is given the state itself."""
+    if controller.sensors is not None:
+        raise TypeError(
+            "`controller` has `sensors`; the multipliers are those of a loop whose law is given the state. Leave `sensors` "
+            "and `estimator` out."
+        )
+
+
+def check_stays(off: Any) -> None:
+    """The loop keeps the state, to the root of the rounding error."""
+    array = concrete(off)
+    if array is None:
+        return
+    largest = np.max(np.abs(array), initial=0.0)
+    if not largest <= np.sqrt(np.finfo(array.dtype).eps):
+        raise ValueError(
+            f"(`q`, `u`) is no equilibrium of the loop: after one period the state is off by {largest:.3g}. Give a state "
+            "that the loop keeps, for example the last one of a `closed_loop` that came to rest."
+        )

@@ -142,10 +142,10 @@ def _turn(whole, flat, shared, plan: Periods, loop: Loop, k: Array):
     at, fixed = eqx.partition((t0, k_t, now), eqx.is_array)
 
     def decide(flat, loop, at, noise):
-        return _decided(whole(flat), loop, (*eqx.combine(at, fixed), noise))
+        return decided(whole(flat), loop, (*eqx.combine(at, fixed), noise))
 
     def move(flat, loop, at, applied):
-        return _moved(whole(flat), loop, eqx.combine(at, fixed)[:2], applied, plan)
+        return after_period(whole(flat), loop, eqx.combine(at, fixed)[:2], applied, plan)
 
     def both(flat, loop, at, noise):
         loop, applied = decide(flat, loop, at, noise)
@@ -173,7 +173,7 @@ def _begin(parts, dtype, plan: Periods) -> Loop:
     return Loop(jax.tree.map(cast, q0), cast(u0), last, (last,) * plan.delay, belief, memory)
 
 
-def _decided(parts, loop: Loop, at) -> tuple[Loop, Array]:
+def decided(parts, loop: Loop, at) -> tuple[Loop, Array]:
     """The loop after a sample, and the command that acts until the next one."""
     (system, _, _, controller), (t0, k, law, noise) = parts, at
     law = controller.law if law is None else law
@@ -185,7 +185,7 @@ def _decided(parts, loop: Loop, at) -> tuple[Loop, Array]:
     return Loop(loop.q, loop.u, command, tuple(waiting), belief, memory), applied
 
 
-def _moved(parts, loop: Loop, at, applied: Array, plan: Periods) -> Loop:
+def after_period(parts, loop: Loop, at, applied: Array, plan: Periods) -> Loop:
     """The loop one period after a sample."""
     (system, _, _, controller), (t0, k) = parts, at
     period = controller.period.astype(t0.dtype)

@@ -1,0 +1,82 @@
+"""Stability of a digital loop: the multipliers of its linearised period."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.flatten_util import ravel_pytree
+from jax.typing import ArrayLike
+from jaxtyping import Array, Complex
+
+from jaxhamel._compiled import compiled
+from jaxhamel._typing import Configuration
+from jaxhamel.control._checks._closed_loop import check_closed_loop
+from jaxhamel.control._checks._laws import check_no_estimator, check_stays, has_memory
+from jaxhamel.control._loop._closed_loop import Loop, Periods, after_period, decided
+from jaxhamel.control._loop._sampled import Sampled
+from jaxhamel.mechanics import System
+from jaxhamel.mechanics._checks._system import check_state
+from jaxhamel.mechanics._tangent import local, retract, tangent_size
+from jaxhamel.simulate._simulate import dtype_of_state
+
+
+def loop_multipliers(
+    system: System,
+    q: Configuration,
+    u: ArrayLike,
+    controller: Sampled,
+    *,
+    t: ArrayLike = 0.0,
+    steps: int = 2,
+    route: str | None = None,
+) -> Complex[Array, " m"]:
+    """The eigenvalues μ of M, δ_{k+1} = M δ_k, of a digital loop about an equilibrium (q, u) of it:
+
+        δ = (exponential coordinates of the state, the last command, commands that wait, the law's memory) .
+
+    Small deviations die away if all |μ| < 1; otherwise they grow by the largest |μ| in each period T, and double in
+    T log 2 / log |μ|.
+
+    **Arguments:** `system`, `controller`, `steps`, `route`: as for `closed_loop`; `q`, `u`: a state that the loop keeps
+    under the law's command there, at which no limit of the command binds; `t`: the time of the sample [s].
+
+    **Returns:** the multipliers, the largest first.
+
+    **Raises:** `ValueError` if the loop does not keep the state; `TypeError` for a controller with sensors or an estimator,
+    and as `closed_loop`.
+
+    Source: Åström and Wittenmark 1997, ch. 3.
+    """
+    check_closed_loop(system, (q, u, t), controller, (1, steps, None), route)
+    dtype = dtype_of_state(q, u)
+    q, u = jax.tree.map(lambda x: jnp.asarray(x, dtype), (q, u))
+    check_state(system, q, u)
+    check_no_estimator(controller)
+    M, off = _linear(system, (q, u), controller, jnp.asarray(t, dtype), steps, route)
+    check_stays(off)
+    found = jnp.linalg.eigvals(M)
+    return found[jnp.argsort(-jnp.abs(found))]
+
+
+@compiled
+def _linear(system, state, controller: Sampled, t, steps: int, route):
+    """M, and by how much the loop leaves the state."""
+    law, dtype = controller.law, t.dtype
+    plan = Periods(1, steps, route, (0, 0), None, None, controller.delay)
+    memory = law.start() if has_memory(law) else None
+    command = law.step(memory, t, *state)[0] if has_memory(law) else law(t, *state)
+    command = jnp.asarray(command, dtype)
+    others, whole = ravel_pytree((command, (command,) * controller.delay, memory))
+    d, zero = tangent_size(system), jnp.zeros((), dtype)
+
+    def period(z):
+        last, waiting, memory = whole(z[d:])
+        loop = Loop(*retract(system, state, z[:d]), last, waiting, None, memory)
+        parts = system, None, None, controller
+        loop, applied = decided(parts, loop, (t, zero, None, None))
+        loop = after_period(parts, loop, (t, zero), applied, plan)
+        rest: Any = (loop.last, loop.waiting, loop.memory)
+        return jnp.concatenate([local(system, state, (loop.q, loop.u)), ravel_pytree(rest)[0]])
+
+    first = jnp.concatenate([jnp.zeros(d, dtype), others.astype(dtype)])
+    return jax.jacfwd(period)(first), (period(first) - first)[:d]
