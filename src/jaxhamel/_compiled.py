@@ -58,6 +58,15 @@ def compiled(f: Callable[P, T], **options: Any) -> Callable[P, T]:
     return cast(Callable[P, T], call)
 
 
+def compile_ahead(f: Callable[..., Any], *args: Any) -> None:
+    """Compiles a function made by `compiled` for these arguments; the next call with such arguments finds the program.
+
+    Only for arguments without functions or objects of the user's, which are traced again in the call.
+    """
+    with jax.sharding.use_abstract_mesh(jax.sharding.get_abstract_mesh()):
+        _ALL[f].shared.lower(*args).compile()
+
+
 def compilations(f: Callable[..., Any]) -> int:
     """The number of programs that JAX holds of a function made by `compiled`."""
     return sum(each._cached._cache_size() for each in _ALL[f].all_programs())

@@ -12,6 +12,7 @@ import numpy as np
 from jaxhamel._words import counted
 from jaxhamel.cli._objects._loop import (
     Robots,
+    compile_motions,
     controller_of,
     flat_axes_of,
     loop_table,
@@ -19,10 +20,11 @@ from jaxhamel.cli._objects._loop import (
     regulator_of,
     robots_of,
 )
-from jaxhamel.cli._objects._loop_measured import LoopMeasures, measured
+from jaxhamel.cli._objects._loop_measured import LoopMeasures, Motions, measured, motions_in
 from jaxhamel.cli._results._outcome import Outcome
 from jaxhamel.cli._scenario._scenario import Scenario
-from jaxhamel.control import ControlProblem, MotionPlan, Regulator, Result, plan_of
+from jaxhamel.control import ControlProblem, MotionPlan, Regulator, Result, plan_of, replay
+from jaxhamel.control._loop._plan import plan_of_motion
 from jaxhamel.ensemble._study._statistics import probability
 from jaxhamel.simulate import Trajectory
 from jaxhamel.viz import (
@@ -61,16 +63,34 @@ def close_loop(scenario: Scenario, result: Result, seed: int) -> ClosedLoop:
     return _closed(scenario, result.problem, plan, law, seed)
 
 
+def close_at_first(scenario: Scenario, problem: ControlProblem, seed: int) -> None:
+    """Compiles what `close_loop` runs, for the control that the search begins with."""
+    curve = problem.curve
+    plan = plan_of_motion(problem, replay(problem, curve), curve)
+    law = regulator_of(scenario, plan)
+    robots = robots_of(scenario, problem, plan, seed)
+    samples, controller = _samples(scenario, law), controller_of(scenario, law, robots.bias)
+    compile_motions(scenario, robots, controller, samples, seed)
+    kept = lambda x: jnp.broadcast_to(x[:, None], (len(x), samples + 1, *x.shape[1:]))  # noqa: E731
+    ts = law.ts[0] + scenario["feedback"]["period"] * jnp.arange(samples + 1)
+    commands = jnp.zeros((robots.count, samples, *controller.start.shape), robots.u0.dtype)
+    still = Motions(ts, *jax.tree.map(kept, (robots.q0, robots.u0)), commands)
+    measured(problem, robots, still, law)
+
+
 def _closed(
     scenario: Scenario, problem: ControlProblem, plan: MotionPlan, law: Regulator, seed: int
 ) -> ClosedLoop:
     robots = robots_of(scenario, problem, plan, seed)
-    found = _motions(scenario, robots, law, seed)
-    closed = measured(problem, robots, found, law)
+
+    def run(law: Regulator) -> tuple[LoopMeasures, Trajectory]:
+        found = _motions(scenario, robots, law, seed)
+        return measured(problem, robots, motions_in(found), law), found
+
+    closed, found = run(law)
     shown = _shown(robots, found, int(np.argsort(closed.rms)[len(closed.rms) // 2]))
     del found  # some hundred megabytes
-    without = eqx.tree_at(lambda law: law.gains, law, jnp.zeros_like(law.gains))
-    loose = measured(problem, robots, _motions(scenario, robots, without, seed), law)
+    loose, _ = run(eqx.tree_at(lambda law: law.gains, law, jnp.zeros_like(law.gains)))
     path = None
     if problem.tracking is not None:
         path = np.asarray(jax.vmap(problem.tracking.path)(jnp.asarray(closed.ts)))
@@ -79,10 +99,15 @@ def _closed(
     return ClosedLoop(closed, loose, tolerance, shown, path)
 
 
-def _motions(scenario: Scenario, robots: Robots, law: Regulator, seed: int) -> Trajectory:
+def _samples(scenario: Scenario, law: Regulator) -> int:
+    """The number of sampling periods in the plan."""
     span = float(law.ts[-1] - law.ts[0])
-    samples = int(span / scenario["feedback"]["period"] * (1 + 1e-9))
-    return motions_of(scenario, robots, controller_of(scenario, law, robots.bias), samples, seed)
+    return int(span / scenario["feedback"]["period"] * (1 + 1e-9))
+
+
+def _motions(scenario: Scenario, robots: Robots, law: Regulator, seed: int) -> Trajectory:
+    controller = controller_of(scenario, law, robots.bias)
+    return motions_of(scenario, robots, controller, _samples(scenario, law), seed)
 
 
 def _shown(robots: Robots, motions: Trajectory, number: int) -> Companion:

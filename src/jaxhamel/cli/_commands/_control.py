@@ -9,7 +9,13 @@ import jax
 import numpy as np
 
 from jaxhamel._words import counted
-from jaxhamel.cli._commands._closed_loop import ClosedLoop, charts_of, close_loop, with_loop
+from jaxhamel.cli._commands._closed_loop import (
+    ClosedLoop,
+    charts_of,
+    close_at_first,
+    close_loop,
+    with_loop,
+)
 from jaxhamel.cli._commands._meanwhile import meanwhile
 from jaxhamel.cli._commands._plan import run_plan
 from jaxhamel.cli._commands._simulate import progress_of
@@ -66,7 +72,12 @@ def run_control(
         guard.keep()
         terminal.update(progress(state))
 
-    with terminal.updating(), meanwhile(lambda: _shown_at_first(problem, prepared)):
+    def at_first() -> None:
+        if scenario["feedback"] is not None:
+            close_at_first(scenario, problem, seed)
+        _shown_at_first(problem, prepared)
+
+    with terminal.updating(), meanwhile(at_first):
         result = solve(problem, method, progress=shown)
     ended = _status(result, method.defect_tolerance, stopped=max_seconds is not None)
     outcome = _outcome(scenario, result, ended, started)

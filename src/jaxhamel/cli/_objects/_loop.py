@@ -1,7 +1,6 @@
 """The closed loop of `[feedback]`, `[sensors]` and `[closed_loop]`: regulator, controller and robots of a plan."""
 
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -21,6 +20,8 @@ from jaxhamel.control import (
     closed_loop,
     regulate,
 )
+from jaxhamel.control._loop._closed_loop import compile_loop
+from jaxhamel.control._loop._riccati import MOST
 from jaxhamel.ensemble import Samples
 from jaxhamel.mechanics import MovingParts
 from jaxhamel.mechanics._tangent import tangent_size
@@ -28,7 +29,7 @@ from jaxhamel.simulate import Trajectory
 
 ONE = {"trajectories": 1, "steps": 1, "tolerance": 0.0, "spread": []}  # no table [closed_loop]
 
-STEPS = 4, 16, 64  # of the Riccati equation between two times of the plan, until it is stable
+STEPS = 2  # at which the plan is linearised between two of its times
 
 
 class Robots(NamedTuple):
@@ -173,15 +174,15 @@ def regulator_of(scenario: Scenario, plan: MotionPlan) -> Regulator:
     width = plan.control(plan.ts[0]).shape[0]
     weights = jnp.asarray(table["state_weights"] or [1.0] * size, plan.u.dtype)
     others = jnp.asarray(table["control_weights"] or [1.0] * width, plan.u.dtype)
-    for steps in STEPS:
-        with suppress(ValueError):  # the steps were too long
-            return regulate(
-                *plan, state_cost=weights, control_cost=others, final_cost=weights, steps=steps
-            )
-    raise ScenarioError(
-        "`feedback.control_weights` are too small beside `feedback.state_weights`: the Riccati equation is unstable with "
-        f"{STEPS[-1]} steps between two times of the plan. Give larger ones."
-    )
+    try:
+        return regulate(
+            *plan, state_cost=weights, control_cost=others, final_cost=weights, steps=STEPS
+        )
+    except ValueError:  # the closed loop is too fast
+        raise ScenarioError(
+            "`feedback.control_weights` are too small beside `feedback.state_weights`: the Riccati equation is unstable with "
+            f"{STEPS * 2**MOST} steps between two times of the plan. Give larger ones."
+        ) from None
 
 
 def controller_of(scenario: Scenario, law: Regulator, bias: Any = None) -> Sampled:
@@ -209,18 +210,28 @@ def motions_of(
     scenario: Scenario, robots: Robots, controller: Sampled, samples: int, seed: int
 ) -> Trajectory:
     """The closed-loop motions of all robots."""
+    given, options = _arguments(scenario, robots, controller, samples, seed)
+    return closed_loop(*given, **options)
+
+
+def compile_motions(
+    scenario: Scenario, robots: Robots, controller: Sampled, samples: int, seed: int
+) -> None:
+    """Compiles `motions_of` for these arguments and runs nothing."""
+    given, options = _arguments(scenario, robots, controller, samples, seed)
+    compile_loop(*given, **options)
+
+
+def _arguments(
+    scenario: Scenario, robots: Robots, controller: Sampled, samples: int, seed: int
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
     axes = jax.tree.map(lambda x: None, controller)
     if robots.bias is not None:
         axes = eqx.tree_at(lambda c: c.sensors.bias, axes, 0, is_leaf=lambda x: x is None)
-    key = None if controller.sensors is None else jax.random.key(seed)
-    return closed_loop(
-        robots.system,
-        robots.q0,
-        robots.u0,
-        controller,
-        samples,
-        t0=controller.law.ts[0],
-        steps=loop_table(scenario)["steps"],
-        key=key,
-        in_axes=(*robots.axes, axes),
-    )
+    given = robots.system, robots.q0, robots.u0, controller, samples
+    return given, {
+        "t0": controller.law.ts[0],
+        "steps": loop_table(scenario)["steps"],
+        "key": None if controller.sensors is None else jax.random.key(seed),
+        "in_axes": (*robots.axes, axes),
+    }

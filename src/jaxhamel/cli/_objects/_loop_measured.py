@@ -60,14 +60,27 @@ class LoopMeasures(NamedTuple):
         return held if self.normal is None else held & (self.normal > 0)
 
 
+class Motions(NamedTuple):
+    """The motions of B robots at the samples, and their commands; a leading axis for the robots."""
+
+    ts: Float[Array, " K"]
+    q: Any
+    u: Float[Array, "B K k"]
+    commands: Float[Array, "B K-1 p"]
+
+
+def motions_in(found: Trajectory) -> Motions:
+    """Those of a closed loop."""
+    _, held = found.given()
+    return Motions(found.ts[0], found.q, found.u, held.commands)
+
+
 def measured(
-    problem: ControlProblem, robots: Robots, motions: Trajectory, law: Regulator
+    problem: ControlProblem, robots: Robots, motions: Motions, law: Regulator
 ) -> LoopMeasures:
     """The quantities of all motions."""
-    _, held = motions.given()
-    ts = motions.ts[0]
+    ts, *states = motions
     tracking = problem.tracking
-    states = motions.q, motions.u, held.commands
     position = None
     if tracking is None:
         error = _from_plan(law, ts, motions.q)
@@ -76,7 +89,7 @@ def measured(
     force = None
     if hasattr(_inner(robots.system), "contact_force"):
         force = np.swapaxes(_forces(robots, ts, states), 0, 1)
-    command = np.max(np.abs(np.asarray(held.commands)), axis=(1, 2))
+    command = np.max(np.abs(np.asarray(motions.commands)), axis=(1, 2))
     as_array = lambda x: None if x is None else np.asarray(x)  # noqa: E731
     return LoopMeasures(np.asarray(ts), np.asarray(error), as_array(position), force, command)
 

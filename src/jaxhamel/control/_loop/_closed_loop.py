@@ -11,7 +11,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from jaxhamel import _checks
-from jaxhamel._compiled import compiled
+from jaxhamel._compiled import compile_ahead, compiled
 from jaxhamel._lanes._transform import flat_axes, lanes
 from jaxhamel._typing import Configuration, QuasiVelocity, Scalar
 from jaxhamel.control._checks._closed_loop import (
@@ -84,6 +84,19 @@ def closed_loop(
     Differentiable in both modes, by every number of the system, the state and the controller; through a `RecedingHorizon`
     in forward mode.
     """
+    return _run(*_run_with(system, q0, u0, controller, samples, t0, steps, key, in_axes, route))
+
+
+def compile_loop(*given: Any, **options: Any) -> None:
+    """Compiles `closed_loop` for these arguments and runs nothing; the next call of it with such arguments is fast."""
+    named = {"t0": 0.0, "steps": 2, "key": None, "in_axes": None, "route": None} | options
+    compile_ahead(_run, *_run_with(*given, **named))
+
+
+def _run_with(
+    system: Any, q0: Any, u0: Any, controller: Any, samples: int, t0: Any, steps: int, key: Any, in_axes: Any, route: Any
+):  # fmt: skip
+    """The arguments of `_run`, checked."""
     check_closed_loop(system, (q0, u0, t0), controller, (samples, steps, key), route)
     given = {"system": system, "q0": q0, "u0": u0, "controller": controller}
     given = {name: _arrays(part) for name, part in given.items()}
@@ -101,7 +114,7 @@ def closed_loop(
     arrays, others = eqx.partition(parts, eqx.is_array)
     axes = None if axes is None else tuple(_of_arrays(parts, axes))
     plan = Periods(samples, steps, route, width, batch, axes, controller.delay)
-    return _run(arrays, others, table, t0, key, plan)
+    return arrays, others, table, t0, key, plan
 
 
 class Periods(NamedTuple):

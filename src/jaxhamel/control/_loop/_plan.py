@@ -13,7 +13,9 @@ from jaxhamel._typing import Configuration, Time
 from jaxhamel.control._checks._closed_loop import check_result
 from jaxhamel.control._problem._costs import rate, second_rate
 from jaxhamel.control._result import Result, replay
+from jaxhamel.control._problem._problem import ControlProblem
 from jaxhamel.mechanics import MovingParts, System
+from jaxhamel.simulate import Trajectory
 
 
 class MotionPlan(NamedTuple):
@@ -55,18 +57,22 @@ def plan_of(result: Result) -> MotionPlan:
     **Raises:** `TypeError` for anything else; `ValueError` if the motion of the result breaks down.
     """
     check_result(result)
-    problem, found = result.problem, result.trajectory
+    return plan_of_motion(result.problem, result.trajectory, result.control)
+
+
+def plan_of_motion(problem: ControlProblem, found: Trajectory, control: Any) -> MotionPlan:
+    """The plan of a problem's motion under a control."""
     ts = np.asarray(found.ts)
     if np.ptp(np.diff(ts)) > 1e-6 * (ts[-1] - ts[0]) / len(ts):
         ts = np.linspace(ts[0], ts[-1], len(ts))
         start = jax.tree.map(lambda x: x[0], (found.q, found.u))
         begun = eqx.tree_at(lambda problem: (problem.q0, problem.u0), problem, start)
-        found = replay(begun, result.control, ts)
+        found = replay(begun, control, ts)
     ts = jnp.linspace(ts[0], ts[-1], len(ts), dtype=problem.u0.dtype)
     if not problem.system.prescribed_motion:
-        return MotionPlan(problem.system, ts, found.q, found.u, result.control)
+        return MotionPlan(problem.system, ts, found.q, found.u, control)
     driven = MovingParts(problem.system)
-    return MotionPlan(driven, ts, *_driven(driven, ts, found.q, found.u, result.control))
+    return MotionPlan(driven, ts, *_driven(driven, ts, found.q, found.u, control))
 
 
 @compiled

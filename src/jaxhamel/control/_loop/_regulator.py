@@ -17,7 +17,7 @@ from jaxhamel.control._checks._closed_loop import (
     check_plan,
     check_regulated,
 )
-from jaxhamel.control._loop._riccati import linearised, refined, riccati
+from jaxhamel.control._loop._riccati import linearised, parts_of, refined, riccati
 from jaxhamel.geometry import AbstractSpace
 from jaxhamel.mechanics import System, as_control
 from jaxhamel.mechanics._tangent import tangent_size
@@ -168,7 +168,8 @@ def _regulate(system, ts, q, u, control, costs, steps, route) -> Regulator:
     at = refined(system, ts, q, u, control, 2 * steps, route)
     rates, A, B = linearised(system, at, route)
     h = ts[1:] - ts[:-1]
-    values, gains = riccati(A, B, costs, jnp.repeat(h, steps) / steps)
+    pieces = jnp.repeat(h, steps) / steps
+    values, gains = riccati(A, B, costs, pieces, parts_of(A, B, costs, pieces))
     check_gains(gains, steps)
     slopes = _slopes(system.space, h, q, rates[:: 2 * steps])
     return Regulator(ts, q, u, control, gains[::steps], values[::steps], slopes, system.space)

@@ -6,8 +6,10 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
+from jaxhamel import _checks
 from jaxhamel._compiled import compiled
 from jaxhamel._lanes._transform import lanes
 from jaxhamel._typing import Scalar, Time
@@ -16,6 +18,8 @@ from jaxhamel.mechanics._tangent import retract, tangent_size
 from jaxhamel.simulate._solvers._runge_kutta import RK4, looped
 
 Matrix = Float[Array, "d d"]
+LOOKED_AT = 32  # times at which the rates of the closed loop are computed
+MOST = 8  # parts of a step, as a power of two
 
 
 class Points(NamedTuple):
@@ -124,13 +128,14 @@ def linearised(system, at: Points, route) -> Linearised:
 
 @compiled
 def riccati(
-    A: Float[Array, "M d d"], B: Float[Array, "M d p"], costs, h: Float[Array, " N"]
+    A: Float[Array, "M d d"], B: Float[Array, "M d p"], costs, h: Float[Array, " N"], parts: int
 ) -> tuple[Float[Array, "N+1 d d"], Float[Array, "N+1 p d"]]:
     """P and K = R⁻¹ Bᵀ P at the ends of all steps, from P(T) = S on:
 
         −Ṗ = AᵀP + P A − P B R⁻¹ Bᵀ P + Q = X + Xᵀ + Q ,    X = P (A − ½ B R⁻¹ Bᵀ P) .
 
-    RK4 backwards with steps `h`; A and B are given at the ends and middles of the steps, M = 2 N + 1.
+    RK4 backwards with steps `h` in `parts`; A and B are given at the ends and middles of the steps, M = 2 N + 1, and A and
+    B R⁻¹ Bᵀ are quadratic in between.
     """
     Q, R, S = costs
     weighted = jnp.linalg.solve(R, B.reshape(-1, len(R)).T).T.reshape(B.shape)  # B R⁻¹
@@ -140,14 +145,27 @@ def riccati(
         X = P @ (at[0] - at[1] @ P)
         return X + X.T + Q
 
-    def step(P: Matrix, at) -> tuple[Matrix, Matrix]:
+    def part(P: Matrix, at) -> Matrix:
         start, middle, end, h = at
         k1 = slope(end, P)
         k2 = slope(middle, P + 0.5 * h * k1)
         k3 = slope(middle, P + 0.5 * h * k2)
         k4 = slope(start, P + h * k3)
         P = P + h / 6.0 * (k1 + 2.0 * k2 + 2.0 * k3 + k4)
-        P = 0.5 * (P + P.T)
+        return 0.5 * (P + P.T)
+
+    def step(P: Matrix, at) -> tuple[Matrix, Matrix]:
+        *nodes, h = at
+        within = lambda s: jax.tree.map(lambda *x: _quadratic(s, x), *nodes)  # noqa: E731
+
+        def next_part(P: Matrix, i) -> tuple[Matrix, None]:
+            three = (within((i + share) / parts) for share in (0.0, 0.5, 1.0))
+            return part(P, (*three, h / parts)), None
+
+        if parts == 1:
+            P = part(P, at)
+        else:
+            P, _ = jax.lax.scan(next_part, P, jnp.arange(parts).astype(h.dtype), reverse=True)
         return P, P
 
     start, middle, end = (
@@ -156,3 +174,26 @@ def riccati(
     _, P = jax.lax.scan(step, S, (start, middle, end, h), reverse=True)
     P = jnp.concatenate([P, S[None]])
     return P, jnp.swapaxes(weighted[::2], 1, 2) @ P
+
+
+def _quadratic(s: Scalar, x: tuple[Array, Array, Array]) -> Array:
+    """The quadratic through values at 0, ½ and 1, at s."""
+    return (1 - 2 * s) * (1 - s) * x[0] + 4 * s * (1 - s) * x[1] + s * (2 * s - 1) * x[2]
+
+
+def parts_of(A: Any, B: Any, costs: Any, h: Any) -> int:
+    """The parts of each step in which RK4 is stable, a power of two; 1 where the numbers are traced or not finite.
+
+    The fastest rates of P are twice those of the closed loop, at most 1 in a part: near the end B R⁻¹ Bᵀ S, where S is large, and before it the
+    eigenvalues of the Hamiltonian matrix ((A, −B R⁻¹ Bᵀ), (−Q, −Aᵀ)).
+    """
+    known = [_checks.concrete(x) for x in (A, B, *costs, h)]
+    numbers = [x for x in known if x is not None and np.all(np.isfinite(x))]
+    if len(numbers) < len(known):
+        return 1
+    A, B, Q, R, S, h = numbers
+    some = slice(None, None, max(1, len(A) // LOOKED_AT))
+    G = B[some] @ np.linalg.inv(R) @ np.swapaxes(B[some], 1, 2)
+    whole = np.block([[A[some], -G], [np.broadcast_to(-Q, G.shape), -np.swapaxes(A[some], 1, 2)]])
+    rate = max(np.max(np.abs(np.linalg.eigvals(x))) for x in (whole, G @ S))
+    return 2 ** int(np.clip(np.ceil(np.log2(2.0 * rate * np.max(h) + 1e-9)), 0, MOST))
