@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import ArrayLike
 
-from jaxhamel._compiled import compiled
+from jaxhamel._lanes._xla_cpu._jit import QUICK, compiled_with
 from jaxhamel.control._problem._problem import ControlProblem
 from jaxhamel.simulate import Trajectory, simulate
 from jaxhamel.systems._rolling import friction_needed
@@ -195,7 +195,7 @@ def measure(problem: ControlProblem, trajectory: Trajectory, control) -> dict[st
     return numbers
 
 
-@compiled
+@compiled_with(QUICK)
 def _measurements(problem, ts, qs, us, control):
     tracking = contact = None
     if problem.tracking is not None:

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy import ndarray
 
-from jaxhamel._compiled import compiled
+from jaxhamel._lanes._xla_cpu._jit import QUICK, compiled_with
 
 RAIL_POINTS = 73
 FULL_TURN = np.linspace(0.0, 2.0 * np.pi, RAIL_POINTS)
@@ -23,7 +23,7 @@ def along(function: Callable[..., Any], *states: Any, fixed: tuple[Any, ...] = (
     return jax.tree.map(np.asarray, _mapped(function, states, fixed))
 
 
-@compiled
+@compiled_with(QUICK)
 def _mapped(function: Callable[..., Any], states: tuple[Any, ...], fixed: tuple[Any, ...]) -> Any:
     # as a separate function, since equinox warns if a module (a control, a path) itself is transformed
     return jax.vmap(lambda *state: function(*state, *fixed))(*states)

@@ -3,7 +3,7 @@
 import functools
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import jax
 import jax.core
@@ -12,9 +12,21 @@ import numpy as np
 
 from jaxhamel._compiled import compiled
 
+P = ParamSpec("P")
+T = TypeVar("T")
+
 # XLA prefers vectors of 256 bits even on processors with 512; for lanes 512 bits are nearly twice as fast
 # (docs/performance.md#vector-width).
 WIDE = {"xla_cpu_prefer_vector_width": 512}
+
+# For programs whose compilation takes longer than their runs (docs/performance.md#command-line): `QUICK` for those that run
+# once, `LESS` for those that run some hundred times.
+QUICK = {
+    "xla_backend_optimization_level": 0,
+    "xla_llvm_disable_expensive_passes": True,
+    "xla_cpu_use_fusion_emitters": False,
+}
+LESS = {"xla_backend_optimization_level": 1, "xla_cpu_use_fusion_emitters": False}
 
 
 def jit(f: Callable, **options: Any) -> Callable:
@@ -38,6 +50,22 @@ def jit(f: Callable, **options: Any) -> Callable:
         return (wide if alone else plain)(*args, **kwargs)
 
     return run
+
+
+def compiled_with(options: dict[str, Any]) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """A decorator: `compiled` with compiler options, where this XLA knows them and no trace is under way."""
+
+    def decorate(f: Callable[P, T]) -> Callable[P, T]:
+        plain = compiled(f)
+        other = cache(lambda: compiled(f, compiler_options=known_here(options)))
+
+        @functools.wraps(f)
+        def run(*args: P.args, **kwargs: P.kwargs) -> T:
+            return (other() if is_outermost((args, kwargs)) else plain)(*args, **kwargs)
+
+        return run
+
+    return decorate
 
 
 def is_outermost(arguments) -> bool:

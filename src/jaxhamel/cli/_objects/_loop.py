@@ -180,8 +180,8 @@ def regulator_of(scenario: Scenario, plan: MotionPlan) -> Regulator:
         )
     except ValueError:  # the closed loop is too fast
         raise ScenarioError(
-            "`feedback.control_weights` are too small beside `feedback.state_weights`: the Riccati equation is unstable with "
-            f"{STEPS * 2**MOST} steps between two times of the plan. Give larger ones."
+            "`feedback.control_weights` are too small beside `feedback.state_weights`: the Riccati equation is "
+            f"unstable with {STEPS * 2**MOST} steps between two times of the plan. Give larger ones."
         ) from None
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from jaxhamel._compiled import compiled
+from jaxhamel._lanes._xla_cpu._jit import QUICK, compiled_with
 from jaxhamel.cli._objects._loop import Robots
 from jaxhamel.control import ControlProblem, Regulator
 from jaxhamel.ensemble import lanes
@@ -129,7 +130,7 @@ def _padded(states):
     return q, u, jnp.concatenate([commands, commands[:, -1:]], axis=1)
 
 
-@compiled
+@compiled_with(QUICK)
 def _contact(system, axes, states):
     def force(system, t, q, u, command):
         if not isinstance(system, MovingParts):

@@ -287,7 +287,9 @@ def _first_command(controller: Sampled, at, zero: Constant, exact) -> Array:
     system, t0, q0, u0 = at
     observes = exact is not None and controller.estimator is None
     if not has_memory(controller.law):
-        law = partial(_of_sensors, controller, system, zero, exact) if observes else controller.law
+        law = controller.law
+        if observes:
+            law = OfSensors(controller, system, zero, exact.shape[0])
         return looked_at(system, t0, q0, u0, law, "`law`")
     gives_state = getattr(controller.sensors, "gives_state", False)
     given = (exact,) if observes and not gives_state else (q0, u0)
@@ -297,10 +299,18 @@ def _first_command(controller: Sampled, at, zero: Constant, exact) -> Array:
     return jnp.zeros(value.shape, t0.dtype)
 
 
-def _of_sensors(controller, system, acting, exact, t, q, u):
-    noise = jnp.zeros(exact.shape, exact.dtype)
-    seen = controller.sensors(system, t, q, u, acting, noise)
-    return controller.law(t, *as_arguments(seen))
+class OfSensors(eqx.Module):
+    """A controller's law as a function of (t, q, u), by its sensors without noise; a pytree, so that it is compiled once."""
+
+    controller: Sampled
+    system: Any
+    acting: Any
+    count: int = eqx.field(static=True)
+
+    def __call__(self, t: Scalar, q: Configuration, u: QuasiVelocity) -> Any:
+        noise = jnp.zeros(self.count, t.dtype)
+        seen = self.controller.sensors(self.system, t, q, u, self.acting, noise)
+        return self.controller.law(t, *as_arguments(seen))
 
 
 def _arrays(value: Any) -> Any:

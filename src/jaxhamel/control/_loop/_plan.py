@@ -12,8 +12,8 @@ from jaxhamel._compiled import compiled
 from jaxhamel._typing import Configuration, Time
 from jaxhamel.control._checks._closed_loop import check_result
 from jaxhamel.control._problem._costs import rate, second_rate
-from jaxhamel.control._result import Result, replay
 from jaxhamel.control._problem._problem import ControlProblem
+from jaxhamel.control._result import Result, replay
 from jaxhamel.mechanics import MovingParts, System
 from jaxhamel.simulate import Trajectory
 

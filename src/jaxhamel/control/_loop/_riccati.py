@@ -10,8 +10,8 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from jaxhamel import _checks
-from jaxhamel._compiled import compiled
 from jaxhamel._lanes._transform import lanes
+from jaxhamel._lanes._xla_cpu._jit import QUICK, compiled_with
 from jaxhamel._typing import Scalar, Time
 from jaxhamel.mechanics import Constant, VectorField
 from jaxhamel.mechanics._tangent import retract, tangent_size
@@ -31,7 +31,7 @@ class Points(NamedTuple):
     control: Float[Array, "M p"]
 
 
-@compiled
+@compiled_with(QUICK)
 def refined(system, ts: Array, q, u: Array, control, parts: int, route) -> Points:
     """The plan with each interval of `ts` in equal parts, on its own motion in between (RK4 from the start of each)."""
     h = (ts[1:] - ts[:-1]) / parts
@@ -97,7 +97,7 @@ class Linearised(NamedTuple):
     B: Float[Array, "M d p"]
 
 
-@compiled
+@compiled_with(QUICK)
 def linearised(system, at: Points, route) -> Linearised:
     """The equations and their linearisation at every point; each column at each point is a lane of its own."""
     n, d, p = system.space.dim, tangent_size(system), at.control.shape[1]
@@ -126,7 +126,7 @@ def linearised(system, at: Points, route) -> Linearised:
     return Linearised(values[:: d + p], both[..., :d], both[..., d:])
 
 
-@compiled
+@compiled_with(QUICK)
 def riccati(
     A: Float[Array, "M d d"], B: Float[Array, "M d p"], costs, h: Float[Array, " N"], parts: int
 ) -> tuple[Float[Array, "N+1 d d"], Float[Array, "N+1 p d"]]:
@@ -184,8 +184,8 @@ def _quadratic(s: Scalar, x: tuple[Array, Array, Array]) -> Array:
 def parts_of(A: Any, B: Any, costs: Any, h: Any) -> int:
     """The parts of each step in which RK4 is stable, a power of two; 1 where the numbers are traced or not finite.
 
-    The fastest rates of P are twice those of the closed loop, at most 1 in a part: near the end B R⁻¹ Bᵀ S, where S is large, and before it the
-    eigenvalues of the Hamiltonian matrix ((A, −B R⁻¹ Bᵀ), (−Q, −Aᵀ)).
+    The fastest rates of P are twice those of the closed loop, which are at most 1/2 in a part: near the end those of
+    B R⁻¹ Bᵀ S, where S is large, and before it the eigenvalues of the Hamiltonian matrix ((A, −B R⁻¹ Bᵀ), (−Q, −Aᵀ)).
     """
     known = [_checks.concrete(x) for x in (A, B, *costs, h)]
     numbers = [x for x in known if x is not None and np.all(np.isfinite(x))]

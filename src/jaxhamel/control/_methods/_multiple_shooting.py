@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from jaxhamel._compiled import compiled
+from jaxhamel._lanes._xla_cpu._jit import LESS, compiled_with
 from jaxhamel._search._loop import Verdict
 from jaxhamel._search._progress import Progress
 from jaxhamel.control._checks._problem import check_shooting
@@ -88,7 +88,7 @@ class MultipleShooting(AbstractManyStarts):
         return Shooting(tableau(self.solver), self.steps, self.route)
 
 
-@compiled
+@compiled_with(LESS)
 def advance(shooting: Shooting, problem: ControlProblem, grid: Grid, iterate, penalty, switch):
     """One Levenberg–Marquardt step, of one start or of each of many, and the numbers to report."""
     one = lambda iterate: _advance_one(shooting, problem, grid, iterate, penalty, switch)  # noqa: E731

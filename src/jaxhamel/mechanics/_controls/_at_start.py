@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxhamel._checks._traced import called
-from jaxhamel._compiled import compiled
+from jaxhamel._lanes._xla_cpu._jit import QUICK, compiled_with
 from jaxhamel._shapes import Seen
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Time
 from jaxhamel.mechanics._checks._feedback import check_feedback_value, check_takes_feedback
@@ -57,7 +57,7 @@ def _shapes(name: str, control: Callable[..., Any], t, q, u):
     return called(name, lambda f, *at: jax.tree.map(jnp.asarray, f(*at)), control, t, q, u)
 
 
-@compiled
+@compiled_with(QUICK)
 def _value(control, t, q, u):
     return jax.tree.map(jnp.asarray, control(t, q, u))
 

@@ -18,7 +18,7 @@ from jaxtyping import Array, Float
 
 from jaxhamel import _checks
 from jaxhamel._compiled import compiled
-from jaxhamel._lanes._xla_cpu._jit import is_outermost, known_here
+from jaxhamel._lanes._xla_cpu._jit import QUICK, is_outermost, known_here
 from jaxhamel._shapes import Seen
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar
 from jaxhamel.mechanics._checks._system import check_bodies, check_inverse, check_leaves
@@ -61,13 +61,6 @@ def run_quickly(f: Callable[..., Any], *arguments):
 @cache
 def _compiled(f: Callable[..., Any]) -> Callable[..., Any]:
     return compiled(f, compiler_options=known_here(QUICK))
-
-
-QUICK = {
-    "xla_backend_optimization_level": 0,
-    "xla_llvm_disable_expensive_passes": True,
-    "xla_cpu_use_fusion_emitters": False,
-}
 
 
 def inverse_error(system: System, t: Scalar, q: Configuration) -> tuple[float, float]:
