@@ -95,13 +95,16 @@ def test_gradient_through_the_loop():
     np.testing.assert_allclose(jax.grad(end)(jnp.asarray(gains)), wanted, atol=1e-7)
 
 
-def test_noise_bias_and_resolution():
+def test_noise_bias_and_resolution(caplog):
     """Commands that are what a sensor of zero shows: N(bias, σ²), of its own in each trajectory, in whole steps."""
     law = Sampled(Seen(), PERIOD, sensors=Sensors((nothing,), noise=0.3, bias=0.1))
     key, axes = jax.random.key(3), (None, 0, None, None)
     start = jnp.zeros((64, 1))
     run = lambda law, key: closed_loop(LINE, start, NONE, law, 100, key=key, in_axes=axes)  # noqa: E731
     seen = np.asarray(run(law, key).given()[1].commands)[..., 0]
+    with jax.log_compiles(), caplog.at_level("WARNING"):
+        run(law, jax.random.key(4))
+    assert not [x for x in caplog.messages if "Compiling" in x]  # nor for the checks
     assert abs(seen.mean() - 0.1) < 4 * 0.3 / np.sqrt(seen.size)
     assert abs(seen.std() / 0.3 - 1) < 4 / np.sqrt(2 * seen.size)
     assert np.abs(np.corrcoef(seen[:8])[0, 1:]).max() < 0.5
@@ -125,6 +128,18 @@ def test_regulator_of_a_line_and_of_a_cart():
     root = np.sqrt(3.0)
     np.testing.assert_allclose(found.gains[0], [[1.0, root]], atol=1e-8)
     np.testing.assert_allclose(found.values[0], [[root, 1.0], [1.0, root]], atol=1e-8)
+
+
+def test_a_fast_closed_loop_on_coarse_times():
+    """x' = c: P = √(QR) coth(ω (T − t) + a), coth a = S/√(QR), where one step of RK4 in each interval is unstable."""
+    Q, R, S, ts = 1.0, 1e-3, 0.1, np.linspace(0.0, 4.0, 81)
+    root = np.sqrt(Q * R)
+    given = jnp.asarray(ts), jnp.zeros((81, 1)), jnp.zeros((81, 0)), jnp.zeros(1)
+    costs = {"state_cost": [Q], "control_cost": [R], "final_cost": [S]}
+    found = regulate(LINE, *given, **{name: jnp.array(x) for name, x in costs.items()})
+    exact = root / np.tanh(np.sqrt(Q / R) * (4.0 - ts) + np.arctanh(root / S))
+    np.testing.assert_allclose(found.values[:, 0, 0], exact, rtol=1e-3)
+    np.testing.assert_allclose(found.gains[:70, 0, 0], exact[:70] / R, rtol=1e-8)
 
 
 class Speeds(eqx.Module):
