@@ -61,7 +61,7 @@ class LoopMeasures(NamedTuple):
         return held if self.normal is None else held & (self.normal > 0)
 
 
-class Motions(NamedTuple):
+class HeldMotions(NamedTuple):
     """The motions of B robots at the samples, and their commands; a leading axis for the robots."""
 
     ts: Float[Array, " K"]
@@ -70,14 +70,14 @@ class Motions(NamedTuple):
     commands: Float[Array, "B K-1 p"]
 
 
-def motions_in(found: Trajectory) -> Motions:
+def motions_in(found: Trajectory) -> HeldMotions:
     """Those of a closed loop."""
     _, held = found.given()
-    return Motions(found.ts[0], found.q, found.u, held.commands)
+    return HeldMotions(found.ts[0], found.q, found.u, held.commands)
 
 
 def measured(
-    problem: ControlProblem, robots: Robots, motions: Motions, law: Regulator
+    problem: ControlProblem, robots: Robots, motions: HeldMotions, law: Regulator
 ) -> LoopMeasures:
     """The quantities of all motions."""
     ts, *states = motions
