@@ -20,7 +20,7 @@ from jaxhamel.cli._objects._loop import (
     regulator_of,
     robots_of,
 )
-from jaxhamel.cli._objects._loop_measured import LoopMeasures, HeldMotions, measured, motions_in
+from jaxhamel.cli._objects._loop_measured import HeldMotions, LoopMeasures, measured, motions_in
 from jaxhamel.cli._results._outcome import Outcome
 from jaxhamel.cli._scenario._scenario import Scenario
 from jaxhamel.control import ControlProblem, MotionPlan, Regulator, Result, plan_of, replay
@@ -74,7 +74,8 @@ def close_at_first(scenario: Scenario, problem: ControlProblem, seed: int) -> No
     kept = lambda x: jnp.broadcast_to(x[:, None], (len(x), samples + 1, *x.shape[1:]))  # noqa: E731
     ts = law.ts[0] + scenario["feedback"]["period"] * jnp.arange(samples + 1)
     commands = jnp.zeros((robots.count, samples, *controller.start.shape), robots.u0.dtype)
-    still = HeldMotions(ts, *jax.tree.map(kept, (robots.q0, robots.u0)), commands)
+    q, u = jax.tree.map(kept, (robots.q0, robots.u0))
+    still = HeldMotions(ts, q, u, commands)
     measured(problem, robots, still, law)
 
 

@@ -168,7 +168,7 @@ def _turn(whole, flat, shared, plan: Periods, loop: Loop, k: Array):
     axes = (list(plan.axes), 0, None, 0) if plan.axes is not None else None
     if axes is None:
         loop, applied = both(*given)
-    elif getattr(whole(flat)[3].law, "in_lanes", True):
+    elif getattr(whole(flat)[3].law if now is None else now, "in_lanes", True):
         loop, applied = lanes(both, axes)(*given)
     else:
         loop, applied = jax.vmap(decide, axes)(*given)
@@ -288,7 +288,7 @@ def _first_command(controller: Sampled, at, zero: Constant, exact) -> Array:
     observes = exact is not None and controller.estimator is None
     if not has_memory(controller.law):
         law = controller.law
-        if observes:
+        if exact is not None and observes:
             law = OfSensors(controller, system, zero, exact.shape[0])
         return looked_at(system, t0, q0, u0, law, "`law`")
     gives_state = getattr(controller.sensors, "gives_state", False)

@@ -1,5 +1,6 @@
 """Learns the numbers of a policy by gradients through closed loops."""
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,8 +12,10 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float
 
+from jaxhamel import _checks
 from jaxhamel._compiled import compiled
 from jaxhamel._files import written
+from jaxhamel._search._progress import Progress
 from jaxhamel.control._checks._train import check_checkpoint, check_losses_file, check_training
 
 SAVED_EVERY = 50  # updates between two writes of the checkpoint
@@ -38,6 +41,7 @@ def train(
     key: Array,
     optimiser: optax.GradientTransformation | None = None,
     checkpoint: str | Path | None = None,
+    progress: Callable[[Progress], Any] | None = None,
 ) -> Training:
     """Lowers the expected loss of a policy by stochastic gradient steps:
 
@@ -54,18 +58,22 @@ def train(
     - `checkpoint`: a file for the state of the training, written every 50 updates and at the end, also after Ctrl-C. Where
       it exists, the training goes on from it, with the same numbers as without the interruption.
 
+    - `progress`: called with a `Progress` after each update: its number, the loss as `cost`, seconds, and an estimate of
+      those that are left.
+
     **Returns:** a `Training`. Ctrl-C ends the training after the update under way, with the outcome `"interrupted"`.
 
     **Raises:** `TypeError` or `ValueError` for a loss that is not a number, or a file of another policy or optimiser.
     """
     optimiser = optax.adam(1e-2) if optimiser is None else optimiser
     check_training(loss, policy, updates, key, optimiser)
+    _checks.check_progress(progress)
     learned, fixed = eqx.partition(policy, eqx.is_inexact_array)
     state, losses = (learned, optimiser.init(learned)), []
     path = check_checkpoint(checkpoint)
     if path is not None and path.exists():
         state, losses = _read(path, state)
-    outcome = "finished"
+    outcome, times = "finished", [time.monotonic()]
     try:
         while len(losses) < updates:
             k = jnp.asarray(len(losses), jnp.uint32)
@@ -77,11 +85,22 @@ def train(
             losses.append(float(value))
             if path is not None and len(losses) % SAVED_EVERY == 0:
                 _write(path, state, losses)
+            if progress is not None:
+                times.append(time.monotonic())
+                progress(_progress(losses, times, updates))
     except KeyboardInterrupt:
         outcome = "interrupted"
     if path is not None:
         _write(path, state, losses)
     return Training(eqx.combine(state[0], fixed), np.array(losses), outcome)
+
+
+def _progress(losses: list[float], times: list[float], updates: int) -> Progress:
+    """The first update is mostly compilation, so that the pace is that of all others."""
+    since = min(1, len(times) - 2)
+    pace = (times[-1] - times[since]) / (len(times) - 1 - since)
+    left = pace * (updates - len(losses))
+    return Progress.of_cost(len(losses), losses[-1], times[-1] - times[0], left)
 
 
 @compiled
