@@ -61,8 +61,11 @@ def compiled(f: Callable[P, T], **options: Any) -> Callable[P, T]:
 def compile_ahead(f: Callable[..., Any], *args: Any) -> None:
     """Compiles a function made by `compiled` for these arguments; the next call with such arguments finds the program.
 
-    Only for arguments without functions or objects of the user's, which are traced again in the call.
+    Arguments with functions or objects of the user's compile nothing here, since a call traces them by their content.
     """
+    leaves, structure = jax.tree.flatten((args, {}))
+    if not all(isinstance(x, _NUMBERS) for x in leaves) or not _is_plain(structure):
+        return
     with jax.sharding.use_abstract_mesh(jax.sharding.get_abstract_mesh()):
         _ALL[f].shared.lower(*args).compile()
 

@@ -1,5 +1,7 @@
 """Digital controllers and regulators: recursions and closed forms, an independent Riccati integration, noise, messages."""
 
+from typing import ClassVar
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -206,6 +208,30 @@ def test_breaking_down_is_an_outcome():
     assert found.succeeded.tolist() == [True, False, True]
     assert 0 < int(found.valid[1].sum()) < SAMPLES
     assert bool(jnp.isnan(found.q[1, -1, 0]))
+
+
+class Halved(eqx.Module):
+    """A law with a table, whose commands are halved until they are below 1: a loop that lanes cannot take."""
+
+    gains: jax.Array
+    in_lanes: ClassVar[bool] = False
+
+    def at(self, t):
+        return self
+
+    def __call__(self, t, q, u):
+        command = -(self.gains @ jnp.concatenate([q, u]))[None]
+        return jax.lax.while_loop(lambda c: jnp.abs(c[0]) > 1.0, lambda c: 0.5 * c, command)
+
+
+def test_a_law_that_is_not_for_lanes():
+    """It runs under `vmap` beside a motion in lanes, also where it is looked up once for all."""
+    law = Sampled(Halved(jnp.array([4.0, 2.0])), PERIOD)
+    starts = jnp.array([[0.8], [-0.1]])
+    many = closed_loop(CART, starts, U0, law, SAMPLES, in_axes=(None, 0, None, None))
+    alone = closed_loop(CART, starts[0], U0, law, SAMPLES)
+    np.testing.assert_allclose(many.q[0], alone.q, atol=1e-13)
+    assert float(jnp.abs(many.given()[1].commands).max()) <= 1.0
 
 
 def test_held():

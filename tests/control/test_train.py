@@ -29,7 +29,11 @@ def exact(updates):
 
 def test_steps_are_those_of_the_optimiser():
     """p ← p − η (p + ξ_k), with a key of its own in each update."""
-    found = train(noisy, START, 12, key=KEY, optimiser=DESCENT)
+    seen = []
+    found = train(noisy, START, 12, key=KEY, optimiser=DESCENT, progress=seen.append)
+    assert [(x.iteration, x.cost) for x in seen] == list(enumerate(found.losses, 1))
+    left = [x.time_left for x in seen]
+    assert min(left[:-1]) > 0 == left[-1]
     np.testing.assert_allclose(found.policy, exact(12), atol=1e-14)
     assert found.outcome == "finished"
     assert found.losses.shape == (12,)
@@ -106,6 +110,7 @@ def test_a_policy_in_a_closed_loop():
         ({"loss": lambda p, key: p}, ValueError, r"`loss` gives an array of shape \(2,\)"),
         ({"policy": jnp.arange(3)}, ValueError, "`policy` has no floating array"),
         ({"updates": 0}, ValueError, "`updates` is 0"),
+        ({"progress": 3}, TypeError, "`progress` is of type int; it must be"),
         ({"key": None}, TypeError, "`key` is None; it must be one JAX random key"),
         ({"optimiser": "adam"}, TypeError, "`optimiser` is of type str; it must be one of optax"),
     ],
