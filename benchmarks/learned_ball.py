@@ -101,11 +101,11 @@ class WindowCost(eqx.Module):
         law = self.controller.law
         which, noise = jax.random.split(key)
         i = jax.random.randint(which, (), 0, len(self.marks[3]))
-        *state, last, start = jax.tree.map(lambda x: x[i], self.marks)
+        q, u, last, start = jax.tree.map(lambda x: x[i], self.marks)
         give = lambda c: (c.law, c.start)  # noqa: E731
         controller = eqx.tree_at(give, self.controller, (Policy(law, network), last))
         found = closed_loop(
-            self.system, *state, controller, self.samples, t0=start, steps=1, key=noise, in_axes=self.axes_of(controller)
+            self.system, q, u, controller, self.samples, t0=start, steps=1, key=noise, in_axes=self.axes_of(controller)
         )  # fmt: skip
         return self.of(law, found, start) / self.scale
 

@@ -11,8 +11,9 @@ from scipy.integrate import simpson, solve_ivp
 
 from jaxhamel import Feedback, Kinematic, MovingParts, simulate
 from jaxhamel.control import Held, Sampled, Sensors, closed_loop, regulate
+from jaxhamel.control._loop._closed_loop import compile_loop
 from jaxhamel.ensemble import rollout
-from jaxhamel.mechanics import ZeroMomentum
+from jaxhamel.mechanics import Constant, ZeroMomentum
 from jaxhamel.systems import KnifeEdge
 from tests.control.cart import Cart
 from tests.systems.ball import two_mass_ball
@@ -208,6 +209,18 @@ def test_breaking_down_is_an_outcome():
     assert found.succeeded.tolist() == [True, False, True]
     assert 0 < int(found.valid[1].sum()) < SAMPLES
     assert bool(jnp.isnan(found.q[1, -1, 0]))
+
+
+def test_compiled_ahead(caplog):
+    """`compile_loop` leaves nothing to compile for a loop of the package's own classes."""
+    turning = Constant(jnp.array([1.0, 0.5]))
+    law = eqx.tree_at(lambda law: law.control, unicycle_regulator(41)[0], turning)
+    given = UNICYCLE, jnp.zeros(3), NONE, Sampled(law, 0.05), 20
+    compile_loop(*given)
+    with jax.log_compiles(), caplog.at_level("WARNING"):
+        found = closed_loop(*given)
+    assert bool(found.succeeded)
+    assert not [x for x in caplog.messages if "jit(_run)" in x]
 
 
 class Halved(eqx.Module):
