@@ -16,6 +16,7 @@ computed again; and an error is one line.
 
 import argparse
 import collections
+import io
 import json
 import os
 import random
@@ -33,6 +34,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 from hostile_cases import FITTED, IDENTIFY, RUN, SPREAD, TOP
 from hostile_commands import preload
 from hostile_plans import CART, LOOP, TO_POINT
@@ -44,6 +46,13 @@ SHORT = (
     "task.steps=4",
     "task.goal=6e-3",
     "task.max_seconds=600",
+)
+LIMITED = ("method.intervals=30", "task.lower=[-5.8]", "task.upper=[6.5]")  # limits that bind
+# files of a summary that is written before anything is examined or drawn
+EARLY = (
+    ["summary.json", "search.npz"],
+    ["summary.json", "solution.toml"],
+    ["summary.json", "parameters.csv", "fitted.toml"],
 )
 SOURCES = {
     "top.toml": TOP,
@@ -61,6 +70,7 @@ TRIES = 8
 LOSE = (
     "montecarlo",
     "new",
+    "plan",
 )  # commands that go on from what is there: always run again; of others every fourth
 
 
@@ -92,8 +102,9 @@ JOBS = {
         ("predict", "fitted.toml", "run.csv"), (("--seconds", "0.2"), ("--seconds", "0.3"))
     ),
     "plan": Job(
-        ("control", "point.toml", "--system", "cart.py:Cart"),
-        (_set("task.q=[4.0]"), _set("task.q=[5.0]")),
+        ("control", "point.toml", "--system", "cart.py:Cart", *_set(*LIMITED)),
+        (_set("task.q=[4.0]"), _set("task.q=[4.1]")),
+        ("--resume",),
     ),
     "loop": Job(
         ("control", "loop.toml", "--system", "cart.py:Cart"),
@@ -172,6 +183,10 @@ def whole(name: str, content: bytes) -> None:
         json.loads(content)
     elif name.endswith(".toml"):
         tomllib.loads(content.decode())
+    elif name.endswith(".npz"):
+        with np.load(io.BytesIO(content), allow_pickle=False) as file:
+            if not all(file[key].size for key in file.files if key != "asked"):
+                raise Wrong(f"{name} has an empty array")
     elif name.endswith(".html") and not content.rstrip().endswith(b"</html>"):
         raise Wrong(f"{name} has no end")
 
@@ -197,7 +212,7 @@ def check(folder: Path, references: list[dict[str, bytes]]) -> None:
             for r in references
             if json.loads(r["summary.json"])["asked"] == summary["asked"]
         ]
-        if summary["files"] == ["summary.json", "search.npz"]:  # the result was not examined yet
+        if summary["files"] in EARLY:
             same = [True]
         if missing or not any(same):
             raise Wrong(f"a summary beside files of another run, or without {missing}")
@@ -386,7 +401,8 @@ def in_time(kind: str, name: str, rng: random.Random, place: Workplace, folder: 
 def _again(name: str, place: Workplace, out: Path, top: Path) -> None:
     """To its end, as if nothing had happened."""
     job, kept = JOBS[name], blocks(out)
-    options = job.again if (out / "values.zarr").exists() else ()
+    resumed = (out / "search.npz").exists()
+    options = job.again if resumed or (out / "values.zarr").exists() else ()
     left = (
         [path for path in out.glob("*") if not path.name.endswith(".partial")]
         if out.exists()
@@ -400,6 +416,9 @@ def _again(name: str, place: Workplace, out: Path, top: Path) -> None:
         return one_line(text, "there already; nothing was written")
     if status:
         raise Wrong(f"not done again ({status}): {text[-900:]!r}")
+    if resumed:
+        _as_good(out, place.references[name][1])
+        return None
     check(out, place.references[name][1:])
     if any(out.rglob(".*.partial")) and name != "new":
         raise Wrong("what was left half is still there")
@@ -412,6 +431,16 @@ def _again(name: str, place: Workplace, out: Path, top: Path) -> None:
         )
         if now != then:
             raise Wrong("other statistics")
+
+
+def _as_good(out: Path, reference: dict[str, bytes]) -> None:
+    """A search that went on from its file ends with the same optimum, and removes the file."""
+    now, then = (json.loads(x["summary.json"]) for x in (contents(out), reference))
+    costs = [found["reached"]["cost"] for found in (now, then)]
+    if now["status"] != "success" or abs(costs[0] - costs[1]) > 1e-7 * abs(costs[1]):
+        raise Wrong(f"resumed: {now['status']}, {costs[0]} in place of {costs[1]}")
+    if (out / "search.npz").exists() or set(now["files"]) != set(contents(out)):
+        raise Wrong("resumed: other files than those of the summary")
 
 
 def main() -> int:

@@ -5,9 +5,9 @@ from typing import Any
 import jax
 import numpy as np
 
+from jaxhamel._checks._arguments import callable_with
 from jaxhamel._checks._traced import called
 from jaxhamel._checks._values import concrete, inline, type_of
-from jaxhamel.mechanics._checks._feedback import callable_with
 
 
 def check_law(controller) -> None:

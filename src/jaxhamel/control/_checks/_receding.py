@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from jaxhamel._checks._arguments import check_count
+from jaxhamel._checks._arguments import callable_with, check_count
 from jaxhamel._checks._values import (
     check_positive,
     check_shape,
@@ -11,7 +11,6 @@ from jaxhamel._checks._values import (
     type_of,
 )
 from jaxhamel.control._checks._closed_loop import MOST_DELAY
-from jaxhamel.mechanics._checks._feedback import callable_with
 
 OF_LATE_LAWS = "start", "step", "held", "resumed"
 NO_UNKNOWNS = "FreeEndTime", "FreeInitialState", "DesignParameter"
