@@ -29,6 +29,7 @@ def test_calls_ask_for_no_more_steps_than_are_left(monkeypatch, over_at):
     steps = over_at or 7
     np.testing.assert_array_equal(search.history["cost"], 1.0 / np.arange(1, steps + 1))
     assert ending.converged == (over_at is not None)
+    assert search.report().cost == 1.0 / steps  # of the last step
 
 
 def test_a_line_of_progress_has_what_the_method_has():

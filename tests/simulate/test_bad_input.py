@@ -22,6 +22,8 @@ BAD = {
     "u0 NaN": ({"u0": [np.inf]}, ValueError, r"`u0` is .*finite"),
     "q0 shape": ({"q0": [0.1, 0.2]}, ValueError, r"`q0`.*\(1,\)"),
     "dt zero": ({"dt": 0.0}, ValueError, r"`dt` is 0.*positive.*dt=0.01"),
+    "dt far too small": ({"dt": 1e-12}, ValueError, r"`dt` is 1e-12: with it, 1 s take more than"),
+    "dt subnormal": ({"dt": 5e-324}, ValueError, r"`dt` is .*: with it, 1 s take more than 2147483647"),
     "dt array": ({"dt": [0.1, 0.2]}, ValueError, r"`dt` has shape \(2,\).*one number"),
     "rtol negative": ({"rtol": -1e-3}, ValueError, r"`rtol` is -0.001.*positive"),
     "atol text": ({"atol": "tight"}, TypeError, r"`atol`.*real numbers"),

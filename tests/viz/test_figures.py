@@ -163,3 +163,11 @@ def test_pyplot_is_not_imported():
 
     code = "import sys, jaxhamel.viz; sys.exit('matplotlib.pyplot' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_numbers_beyond_the_ticks_are_not_drawn():
+    """Of a motion that breaks down at 1e308: matplotlib cannot count its ticks."""
+    values = np.array([[0.0], [1.7e308], [-1.7e308]])
+    figure = quantities_figure(TS[:3], values, ["a"], title="t", ylabel="y")
+    save(figure, io.BytesIO())
+    np.testing.assert_array_equal(lines(figure)["a"].get_ydata(), [0.0, np.nan, np.nan])

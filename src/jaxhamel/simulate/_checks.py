@@ -149,6 +149,16 @@ def check_options(solver, adjoint, max_steps, route) -> None:
 MOST_STEPS = 2**31 - 1  # steps are counted by 32-bit integers
 
 
+def check_steps_needed(ts, dt) -> None:
+    """Checks that steps of this length reach the last time within `MOST_STEPS`."""
+    span = float(ts[-1]) - float(ts[0])
+    if span > float(MOST_STEPS) * float(dt):
+        raise ValueError(
+            f"`dt` is {float(dt):g}: with it, {span:g} s take more than {MOST_STEPS} steps. Give a larger one, or "
+            "tolerances."
+        )
+
+
 def warn_of_unfinished(number, of: int, max_steps: int) -> None:
     """Warns of trajectories that did not reach the last time, where their number is known."""
     count = concrete(number)

@@ -28,6 +28,7 @@ from jaxhamel.simulate._checks import (
     check_fixed_step,
     check_options,
     check_simulation,
+    check_steps_needed,
 )
 from jaxhamel.simulate._event import Conditions, Ending
 from jaxhamel.simulate._one_vector import OfParts, OfVector, VectorLayout, can_be_one_vector
@@ -317,4 +318,5 @@ def most_steps(max_steps, ts, dt, dense) -> int:
 def _steps_needed(ts, dt) -> int:
     if ts is None or dt is None or len(ts) < 2:
         return 0
+    check_steps_needed(ts, dt)
     return sum(steps_in(ts, dt))

@@ -23,21 +23,30 @@ from jaxhamel._words import visible
 from jaxhamel.viz._style import LIGHT, MATPLOTLIB, roles, share_in_label
 
 P = ParamSpec("P")
+LARGEST = 1e290  # of the numbers that are drawn
 LayoutName = Literal["constrained"] | None
 
 
 def _styled(make: Callable[P, Figure]) -> Callable[P, Figure]:
     """Runs `make` with the package's style, without changing the user's rcParams.
 
-    Text arguments are shown literally: dollar signs are no formulas, and control characters are removed.
+    Text arguments are shown literally: dollar signs are no formulas, and control characters are removed. Numbers that
+    matplotlib's ticks would overflow with are not drawn, like NaN.
     """
 
     @wraps(make)
     def styled(*args: P.args, **kwargs: P.kwargs) -> Figure:
         with rc_context(MATPLOTLIB):
-            return make(*map(_literal, args), **{k: _literal(x) for k, x in kwargs.items()})  # pyright: ignore
+            return make(*map(_drawable, args), **{k: _drawable(x) for k, x in kwargs.items()})  # pyright: ignore
 
     return styled
+
+
+def _drawable(value: Any) -> Any:
+    """An argument as it can be drawn: literal text, and NaN for numbers beyond `LARGEST`."""
+    if isinstance(value, ndarray) and value.dtype.kind == "f":
+        return np.where(np.abs(value) <= LARGEST, value, np.nan)
+    return _literal(value)
 
 
 def _literal(value: Any) -> Any:
