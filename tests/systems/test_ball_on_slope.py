@@ -1,4 +1,4 @@
-"""A ball on inclined ground: the solid sphere of every textbook, all routes to the equations, energy, level ground."""
+"""A ball on inclined ground: the solid sphere of every textbook, two routes to the equations, energy, level ground."""
 
 import jax
 import jax.numpy as jnp
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from jaxhamel import acceleration
-from jaxhamel.mechanics import ROUTES, Constant, energy
+from jaxhamel.mechanics import Constant, energy
 from jaxhamel.systems import RollingBall
 from tests.systems.ball import two_mass_ball
 
@@ -32,11 +32,14 @@ def test_a_solid_sphere_rolls_downhill():
 
 
 def tilted(slope):
-    """Numbers of a ball with two masses on a slope: Ω̇ by all routes and by (B.8), and dE/dt with masses at rest."""
+    """Numbers of a ball with two masses on a slope: Ω̇ by two routes and by (B.8), and dE/dt with masses at rest."""
     ball, q, u = two_mass_ball(slope=slope), (jnp.asarray(Q[0]), jnp.asarray(Q[1])), OMEGA
     moving, still = lambda t: jnp.stack([jnp.sin(t), 2.0 + t * t]), Constant(jnp.array([0.3, -1.0]))
     q = ball.space.normalise(q)
-    found = [acceleration(ball, 0.4, q, jnp.asarray(u), moving, route=x) for x in ROUTES]
+    found = [
+        acceleration(ball, 0.4, q, jnp.asarray(u), moving, route=x)
+        for x in (None, "boltzmann-hamel")
+    ]
     exact = ball.closed_form(0.4, q, jnp.asarray(u), moving)
     rate = ball.closed_form(0.4, q, jnp.asarray(u), still)
     v = jnp.linalg.solve(ball.frame(0.0, q), jnp.concatenate([jnp.zeros(2), jnp.asarray(u)]))
