@@ -32,9 +32,11 @@ class OnTime:
 
     def __init__(self, law: Any, deadline: float):
         check_deadline(law, deadline)
-        self.law, self.deadline = law, float(deadline)
+        self.law: Any = law
+        self.deadline: float = float(deadline)
         self.memory: Any = law.start()
-        self.samples, self.missed = 0, 0
+        self.samples: int = 0
+        self.missed: int = 0
         self._step = eqx.filter_jit(lambda law, *given: law.step(*given))
         self._held = eqx.filter_jit(lambda law, *given: law.held(*given))
         self._thread = ThreadPoolExecutor(1)

@@ -57,7 +57,7 @@ class Kinematic(System):
         return self.space.dim
 
     @property
-    def n_controls(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def n_controls(self) -> int | None:  # pyright: ignore[reportIncompatibleVariableOverride]
         """k of the system."""
         return self.system.n_independent
 
@@ -112,7 +112,7 @@ class Kinematic(System):
         """The independent quasi-velocities."""
         name = type(self.system).__name__
         meaning = f"the independent quasi-velocities of {name}"
-        check_control_value(t, control, (self.n_controls,), meaning)
+        check_control_value(t, control, (self.system.n_independent,), meaning)
 
     def places(self, t: Time, q: Configuration, control: Control) -> tuple[Place, ...]:
         """Those of the system."""

@@ -46,7 +46,7 @@ class ODE(Kinematic):
         self.system = _Manifold(Euclidean(space) if isinstance(space, int) else space)
 
     @property
-    def n_controls(self) -> None:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def n_controls(self) -> int | None:  # pyright: ignore[reportIncompatibleVariableOverride]
         """Any number."""
         return None
 
