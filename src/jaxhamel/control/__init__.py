@@ -51,6 +51,10 @@ from jaxhamel.control._phases._phases import phases as phases
 from jaxhamel.control._phases._phases import phases_of as phases_of
 
 # isort: split
+# IPOPT
+from jaxhamel.control._ipopt._ipopt import Ipopt as Ipopt
+
+# isort: split
 # Pontryagin's conditions
 from jaxhamel.control._indirect._continuation import ExtremalBranch as ExtremalBranch
 from jaxhamel.control._indirect._continuation import continuation as continuation

@@ -1,5 +1,6 @@
 """The built-in problems of optimal control, each with a known optimum: docs/optimal_control_problems.md."""
 
+from jaxhamel.control._built_in._ball_design import ball_design as ball_design
 from jaxhamel.control._built_in._balls import ball_obstacle as ball_obstacle
 from jaxhamel.control._built_in._balls import ball_to_point as ball_to_point
 from jaxhamel.control._built_in._balls import pendulum_ball_to_point as pendulum_ball_to_point

@@ -42,6 +42,7 @@ PROBLEMS: dict[str, tuple[Callable[..., ControlProblem], type[System]]] = {
     "disk-to-point": (problems.disk_to_point, ActuatedDisk),
     "disk-obstacle": (problems.disk_obstacle, ActuatedDisk),
     "ball-to-point": (problems.ball_to_point, RollingBall),
+    "ball-design": (problems.ball_design, RollingBall),
     "ball-obstacle": (problems.ball_obstacle, RollingBall),
     "pendulum-ball-to-point": (problems.pendulum_ball_to_point, RollingPendulumBall),
     "plate-ball": (problems.plate_ball, NonSpinningBall),

@@ -55,6 +55,16 @@ BUILT_IN: dict[str, Table] = {
         friction=Key(POSITIVE, "friction coefficient of the ground", 0.3),
         rail=Key(POSITIVE, "largest angle of the first two masses from the start", 2.0, "rad"),
     ),
+    "ball-design": _table(
+        x=_metres(0.5, "where the ball ends"),
+        y=_metres(0.25, "where the ball ends"),
+        duration=_duration(4.0),
+        smallest=_metres(0.04, "smallest radius of a rail", POSITIVE),
+        largest=_metres(0.085, "largest radius of a rail", POSITIVE),
+        lightest=Key(POSITIVE, "smallest mass", 0.2, "kg"),
+        heaviest=Key(POSITIVE, "largest mass", 1.0, "kg"),
+        price=Key(POSITIVE, "price w of the masses in ∫ |θ̈|² dt + w Σ m", 1.0, "1/(kg s³)"),
+    ),
     "pendulum-ball-to-point": _table(
         x=_metres(0.6, "where the ball ends"),
         y=_metres(0.3, "where the ball ends"),

@@ -1,0 +1,150 @@
+"""Classical problems of optimal control, each as a differential equation in about ten lines.
+
+    python benchmarks/classical_control.py [--only NAME ...]
+
+prints for each problem the cost found, its difference from the known optimum, the iterations, the seconds with
+compilation, whether the certificate holds, and the intervals. The known optima: docs/optimal_control.md.
+"""
+
+import argparse
+import time
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+import jaxhamel
+from jaxhamel import control
+
+jax.config.update("jax_enable_x64", True)
+
+
+def problem(rate, y0, ts, curve, costs, constraints, end=None):
+    """A problem of an ODE, whose guess is the straight line from y0 to `end`."""
+    y0, ts = jnp.asarray(y0), jnp.asarray(ts)
+    shares = jnp.linspace(0.0, 1.0, 21)
+    times = ts[0] + (ts[-1] - ts[0]) * shares if len(ts) == 2 else ts
+    shares = (times - ts[0]) / (ts[-1] - ts[0])
+    line = y0 + shares[:, None] * (jnp.asarray(y0 if end is None else end) - y0)
+    guess = (line, jnp.zeros((len(times), 0)))
+    return control.ControlProblem(
+        jaxhamel.ODE(rate, len(y0)), y0, jnp.zeros(0), times, curve, costs, constraints, guess
+    )
+
+
+def value(t, q, u, control):
+    return control(t)
+
+
+def end_time():
+    return control.FinalCost(lambda t, q, u, control: t)
+
+
+def at_end(function, *targets):
+    return control.ConditionsAtEnd(lambda q, u: function(q) - jnp.asarray(targets))
+
+
+def bryson_denham():
+    rate = lambda t, y, c: jnp.stack([y[1], c[0]])  # noqa: E731
+    place = control.PathLimit(lambda t, q, u, control: q[:1], upper=1 / 9, name="place")
+    end = control.StateAtEnd(q=jnp.array([0.0, -1.0]))
+    costs = (control.ControlEnergy(),)
+    return problem(rate, [0.0, 1.0], [0.0, 1.0], lambda t: jnp.zeros(1), costs, (end, place))
+
+
+def brachistochrone():
+    rate = lambda t, y, c: jnp.stack(  # noqa: E731
+        [y[2] * jnp.cos(c[0]), -y[2] * jnp.sin(c[0]), 9.80665 * jnp.sin(c[0])]
+    )
+    constraints = (at_end(lambda y: y[:2], 10.0, -5.0), control.FreeEndTime(0.5, 5.0))
+    curve = lambda t: 1.5 - t[None]  # noqa: E731
+    return problem(rate, [0.0] * 3, [0.0, 2.0], curve, (end_time(),), constraints, [10.0, -5, 9.9])
+
+
+def van_der_pol():
+    rate = lambda t, y, c: jnp.stack([y[1], (1 - y[0] ** 2) * y[1] - y[0] + c[0]])  # noqa: E731
+    costs = (control.ControlEnergy(), control.Running(lambda t, q, u, control: q))
+    return problem(rate, [1.0, 0.0], [0.0, 2.0], lambda t: jnp.zeros(1), costs, ())
+
+
+def moon_lander():
+    """Falling freely and braking with full thrust are two phases."""
+    rate = lambda t, y, c: jnp.stack([y[1], c[0] - 1.5])  # noqa: E731
+    limits = control.PathLimit(value, 0.0, 3.0, name="thrust"), control.FreeEndTime(0.1, 10.0)
+    fuel = control.RunningCost(lambda t, q, u, control: control(t)[0])
+    end = (control.StateAtEnd(q=jnp.zeros(2)),)
+    ts = [0.0, 2.0]
+    first = problem(rate, [10.0, -2.0], ts, lambda t: jnp.zeros(1), (fuel,), limits, [5.0, -4.0])
+    second = problem(rate, [5.0, -4.0], ts, lambda t: jnp.ones(1), (fuel,), limits + end, [0.0, 0])
+    return control.phases((first, second))
+
+
+def particle_steering():
+    rate = lambda t, y, c: jnp.stack(  # noqa: E731
+        [y[2], y[3], 100 * jnp.cos(c[0]), 100 * jnp.sin(c[0])]
+    )
+    constraints = (at_end(lambda y: y[1:], 5.0, 45.0, 0.0), control.FreeEndTime(0.1, 2.0))
+    curve = lambda t: 0.9 - 3.3 * t[None]  # noqa: E731
+    end = [10.0, 5.0, 45.0, 0.0]
+    return problem(rate, [0.0] * 4, [0.0, 0.5], curve, (end_time(),), constraints, end)
+
+
+def hypersensitive():
+    rate = lambda t, y, c: c - y**3  # noqa: E731
+    costs = (
+        control.ControlEnergy(2.0),
+        control.Running(lambda t, q, u, control: q, 2.0),
+    )
+    layers = 1e4 * jnp.concatenate([s := jnp.linspace(0.0, 1.0, 21) ** 5 / 2, 1 - s[-2::-1]])
+    end = (control.StateAtEnd(q=jnp.array([1.5])),)
+    return problem(rate, [1.0], layers, lambda t: jnp.zeros(1), costs, end, [0.0])
+
+
+def goddard():
+    def rate(t, y, c):
+        h, v, m = y
+        drag = 310.0 * v**2 * jnp.exp(-500.0 * (h - 1.0))
+        return jnp.stack([v, (c[0] - drag) / m - 1 / h**2, -2.0 * c[0]])
+
+    height = control.FinalCost(lambda t, q, u, control: -q[0])
+    constraints = (
+        at_end(lambda y: y[2:], 0.6), control.FreeEndTime(0.05, 0.5),
+        control.PathLimit(value, 0.0, 3.5, name="thrust"),
+    )  # fmt: skip
+    start, end = [1.0, 0.0, 1.0], [1.01, 0.05, 0.6]
+    return problem(rate, start, [0.0, 0.2], lambda t: jnp.full(1, 1.0), (height,), constraints, end)
+
+
+KNOWN = {
+    "Bryson–Denham": (bryson_denham, control.Collocation(30, 3), 4.0),
+    "brachistochrone": (brachistochrone, control.Collocation(), 1.80160312245308),
+    "van der Pol": (van_der_pol, control.Collocation(), 1.04780690822),
+    "moon lander": (moon_lander, control.Collocation(8, 3), 2 * 17**0.5),
+    "particle steering": (particle_steering, control.Collocation(), 0.554570878334603),
+    "hypersensitive": (
+        hypersensitive, control.Collocation(None, error=1e-9), 6.72411380988600,
+    ),
+    "Goddard": (goddard, control.Collocation(40, 3, "radau"), -1.01283),
+}  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--only", nargs="+", choices=KNOWN, default=list(KNOWN))
+    for name in parser.parse_args().only:
+        make, method, optimum = KNOWN[name]
+        began = time.perf_counter()
+        result = control.solve(make(), method)
+        seconds = time.perf_counter() - began
+        certificate: Any = result.certificate
+        print(
+            f"| {name} | {result.cost:.14g} | {result.cost - optimum:.1e} | {len(result.history['cost'])} "
+            f"| {seconds:.1f} | {certificate.holds} | {len(result.ts) - 1} |",
+            flush=True,
+        )
+        if not certificate.holds:
+            print(certificate.words, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""IPOPT, a package of its own, on the transcription of `Collocation`."""

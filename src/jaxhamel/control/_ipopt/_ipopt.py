@@ -1,0 +1,178 @@
+"""The method `Ipopt`."""
+
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from jaxhamel import _checks
+from jaxhamel.control._checks._ipopt import check_ipopt, imported_ipyopt
+from jaxhamel.control._collocation._collocation import Collocation, CollocationSearch
+from jaxhamel.control._interior_point._derivatives import evaluate
+from jaxhamel.control._interior_point._state import start
+from jaxhamel.control._ipopt._sparse import (
+    Numbering,
+    derivatives_at,
+    duals_of,
+    hessian_places,
+    jacobian_places,
+    point_of,
+    values_at,
+    vector_of,
+)
+from jaxhamel.control._problem._problem import ControlProblem
+from jaxhamel.control._result import Result
+
+FINAL_BARRIER = 1e-9  # barrier parameter μ with which the package's own search goes on
+
+
+class Ipopt(eqx.Module):
+    """IPOPT on the transcription of `Collocation`, with the same exact derivatives; a second solver to compare with.
+
+    From IPOPT's point and multipliers the package's own search goes on, which takes few iterations, so that the result has
+    costates and a certificate like any other. `history` has IPOPT's iterations first.
+
+    **Arguments:**
+
+    - `direct`: the `Collocation` with mesh, points, tolerance and limits of the search.
+    - `options`: of IPOPT, as pairs, such as `(("mu_strategy", "adaptive"),)`.
+
+    It needs the package ipyopt: `pip install jaxhamel[ipopt]`, and double precision.
+
+    Source: Wächter and Biegler 2006.
+    """
+
+    direct: Collocation = Collocation()
+    options: tuple[tuple[str, Any], ...] = eqx.field(static=True, default=())
+
+    def __check_init__(self) -> None:
+        check_ipopt(self, Collocation)
+
+    def run(self, problem: ControlProblem, progress: Callable[..., Any] | None = None) -> Result:
+        """Solves one problem.
+
+        **Arguments:** `problem`; `progress`: called with a `Progress` by the search that goes on from IPOPT's point.
+
+        **Returns:** a `Result`. **Raises:** `ImportError` without ipyopt; `TypeError` under jit, vmap or grad, and in
+        single precision.
+        """
+        _checks.check_outside("problem", problem)
+        ipyopt = imported_ipyopt(problem.u0.dtype)
+        search = CollocationSearch(self.direct, problem)
+        _SparseProgram(search).solve(ipyopt, self.direct, dict(self.options))
+        return search.result(search.run(progress))
+
+
+class _SparseProgram:
+    """The nonlinear program of a search, with its values and derivatives at the latest point."""
+
+    def __init__(self, search: CollocationSearch):
+        self.search, self.transcription = search, search.transcription
+        self.like = search.state.w
+        rows = search.state.duals.conditions.shape[0]
+        self.numbers = Numbering.of(self.transcription, self.like, rows)
+        self.jacobian, self.hessian = jacobian_places(self.numbers), hessian_places(self.numbers)
+        self.key, self.found = b"", None
+
+    def solve(self, ipyopt: Any, method: Collocation, options: dict[str, Any]) -> None:
+        """Runs IPOPT; the search's state becomes its point and multipliers."""
+        z = np.array(vector_of(self.like))
+        lower, upper = self._bounds(z.size)
+        given = {"tol": float(self.search.tolerance), "max_iter": method.max_iterations}
+        given |= {
+            "print_level": 0,
+            "sb": "yes",
+            "bound_relax_factor": 0.0,
+            "max_cpu_time": method.max_seconds,
+            **options,
+        }
+        g_lower, g_upper = self._limits()
+        problem = ipyopt.Problem(
+            z.size, lower, upper, g_lower.size, g_lower, g_upper,
+            (self.jacobian.rows, self.jacobian.columns), (self.hessian.rows, self.hessian.columns),
+            lambda z: float(self._values(z)[0]),
+            lambda z, out: _into(out, self._derivatives(z)[0]),
+            lambda z, out: _into(out, self._values(z)[1]),
+            lambda z, out: _into(out, np.asarray(self._derivatives(z)[1])[self.jacobian.kept]),
+            self._hessian,
+            self._note,
+            ipopt_options=given,
+        )  # fmt: skip
+        multipliers, low, high = np.zeros(g_lower.size), np.zeros(z.size), np.zeros(z.size)
+        z, _, _ = problem.solve(z, mult_g=multipliers, mult_x_L=low, mult_x_U=high)
+        self._take(*map(jnp.asarray, (z, multipliers, low, high)))
+
+    def _take(self, z: Array, multipliers: Array, low: Array, high: Array) -> None:
+        """Gives the search IPOPT's point and multipliers."""
+        t, count = self.transcription, self.like.p.shape[0]
+        split = z.shape[0] - count
+        p, *of_p = _central(z[split:], t.p_lower, t.p_upper, low[split:], high[split:])
+        w = point_of(self.like, t, jnp.concatenate([z[:split], p]))
+        duals = duals_of(self.like, multipliers, (of_p[0], of_p[1]))
+        value = evaluate(t, w)[1].limits
+        slack, low, high = _central(value, t.lower, t.upper, duals.low, duals.high)
+        w, duals = w._replace(slack=slack), duals._replace(low=low, high=high)
+        begun = start(t, w, jnp.asarray(FINAL_BARRIER, z.dtype))
+        self.search.state = begun._replace(duals=duals)
+
+    def _bounds(self, size: int) -> tuple[np.ndarray, np.ndarray]:
+        count = self.like.p.shape[0]
+        lower, upper = np.full(size, -np.inf), np.full(size, np.inf)
+        if count:
+            lower[-count:] = np.asarray(self.transcription.p_lower)
+            upper[-count:] = np.asarray(self.transcription.p_upper)
+        return lower, upper
+
+    def _limits(self) -> tuple[np.ndarray, np.ndarray]:
+        shape = self.like.slack.shape
+        equations = np.zeros(self.numbers.limits.ravel()[0] if self.like.slack.size else self._rows)
+        sides = (self.transcription.lower, self.transcription.upper)
+        lower, upper = (np.broadcast_to(np.asarray(x), shape).ravel() for x in sides)
+        return np.concatenate([equations, lower]), np.concatenate([equations, upper])
+
+    @property
+    def _rows(self) -> int:
+        numbers = self.numbers
+        return numbers.stages.size + numbers.gaps.size + numbers.conditions.size
+
+    def _values(self, z: np.ndarray) -> Any:
+        return values_at(self.transcription, self.like, jnp.asarray(z))
+
+    def _derivatives(self, z: np.ndarray, multipliers: np.ndarray | None = None) -> Any:
+        """Gradient, Jacobian and Hessian, once for each point and multipliers."""
+        known = np.zeros(self._limits()[0].size) if multipliers is None else multipliers
+        key = z.tobytes() + (b"" if multipliers is None else multipliers.tobytes())
+        if key != self.key:
+            at = self.transcription, self.like, jnp.asarray(z), jnp.asarray(known)
+            self.key, self.found = key, derivatives_at(*at)
+        return self.found
+
+    def _hessian(self, z: np.ndarray, multipliers: np.ndarray, factor: float, out: np.ndarray):
+        of_both = np.asarray(self._derivatives(z, multipliers)[2])
+        if factor != 1.0:
+            of_both = of_both + (factor - 1.0) * np.asarray(self._derivatives(z)[2])
+        _into(out, of_both[self.hessian.kept])
+
+    def _note(self, mode, k, cost, violation, stationarity, mu, norm, shift, dual, step, trials):
+        self.search.note(
+            cost=cost, gradient_norm=stationarity, violation=violation, barrier=mu, step=step
+        )
+        return True
+
+
+def _central(value: Array, lower: Array, upper: Array, low: Array, high: Array):
+    """A value inside of its bounds, and their multipliers, with (value − lower) low = μ at least, and so above."""
+    mu, finite = FINAL_BARRIER, jnp.isfinite
+    value = jnp.maximum(value, lower + mu / jnp.maximum(low, 1e-4))
+    value = jnp.minimum(value, upper - mu / jnp.maximum(high, 1e-4))
+    low = jnp.where(finite(lower), jnp.maximum(low, mu / (value - lower)), 0.0)
+    high = jnp.where(finite(upper), jnp.maximum(high, mu / (upper - value)), 0.0)
+    equal = lower == upper
+    return jnp.where(equal, lower, value), *(jnp.where(equal, 0.0, x) for x in (low, high))
+
+
+def _into(out: np.ndarray, values: Any) -> None:
+    out[()] = np.asarray(values)

@@ -1,0 +1,72 @@
+"""IPOPT on the transcription of collocation: its derivatives, its agreement, and its absence."""
+
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxhamel import control
+from jaxhamel.control._collocation._collocation import CollocationSearch
+from jaxhamel.control._ipopt._ipopt import _SparseProgram
+from jaxhamel.control._ipopt._sparse import derivatives_at, values_at, vector_of
+from tests.control.cart import least_energy
+
+
+def squared(t, q, u, control):
+    return q**2
+
+
+def every_kind():
+    """A problem with conditions, a limit, a free initial state and a free end time."""
+    terms = (
+        control.StateAtEnd(q=jnp.zeros(1), u=-jnp.ones(1)),
+        control.PathLimit(squared, upper=1 / 81, name="place"),
+        control.FreeInitialState(q=(0,), u=False, lower=-0.01, upper=0.01),
+        control.FreeEndTime(0.5, 2.0),
+    )
+    return least_energy(u0=jnp.ones(1), constraints=terms)
+
+
+def test_the_sparse_derivatives_are_those_of_the_program():
+    program = _SparseProgram(CollocationSearch(control.Collocation(2, 2), every_kind()))
+    random = np.random.default_rng(0)
+    start = np.asarray(vector_of(program.like))
+    z, y = start + 0.1 * random.normal(size=start.size), random.normal(size=program._rows + 4)
+
+    def values(z):
+        cost, constraints = values_at(program.transcription, program.like, z)
+        return jnp.concatenate([cost[None], constraints])
+
+    def lagrangian(z):
+        return jnp.dot(jnp.concatenate([jnp.ones(1), y]), values(z))
+
+    wanted = jax.jit(lambda z: (jax.jacfwd(values)(z), jax.hessian(lagrangian)(z)))(z)
+    gradient, entries, of_both = derivatives_at(program.transcription, program.like, z, y)
+    jacobian, hessian = np.zeros((y.size, z.size)), np.zeros((z.size, z.size))
+    at, below = program.jacobian, program.hessian
+    np.add.at(jacobian, (at.rows, at.columns), np.asarray(entries)[at.kept])
+    np.add.at(hessian, (below.rows, below.columns), np.asarray(of_both)[below.kept])
+    np.testing.assert_allclose(np.concatenate([gradient[None], jacobian]), wanted[0], atol=1e-12)
+    np.testing.assert_allclose(hessian, np.tril(wanted[1]), atol=1e-11)
+
+
+def test_ipopt_agrees_with_collocation():
+    pytest.importorskip("ipyopt")
+    direct = control.Collocation(8, 3)
+    found = [control.solve(every_kind(), method) for method in (control.Ipopt(direct), direct)]
+    assert all(result.certificate.holds for result in found if result.certificate is not None)
+    np.testing.assert_allclose(found[0].cost, found[1].cost, rtol=1e-8)
+
+
+def test_ipopt_is_refused_where_it_cannot_work(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ipyopt", None)
+    with pytest.raises(
+        ImportError, match=r"needs the package ipyopt.*pip install jaxhamel\[ipopt\]"
+    ):
+        control.solve(least_energy(), control.Ipopt())
+    with pytest.raises(TypeError, match=r"`direct` is .*; it must be a control.Collocation"):
+        control.Ipopt(direct=3)  # pyright: ignore[reportArgumentType]
+    with pytest.raises(TypeError, match=r"`options` is .*; it must be a tuple of pairs"):
+        control.Ipopt(options={"tol": 1.0})  # pyright: ignore[reportArgumentType]
