@@ -14,7 +14,6 @@ from jaxhamel._compiled import compiled
 from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription
 from jaxhamel.control._interior_point._derivatives import Duals, Parts, evaluate, parts_of
 
-Places = Int[np.ndarray, "a b"]
 FIXED = -1  # place of the initial state, which is no unknown
 
 
