@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 from jaxhamel._typing import Scalar
 from jaxhamel.control._collocation._transcription import Transcription
 from jaxhamel.control._interior_point._interior_point import LOGGED, advance
-from jaxhamel.control._interior_point._state import SearchState, strong
+from jaxhamel.control._interior_point._state import SearchState, resumed
 
 STEP = 1e-2  # of the controls, as a share of their size
 FLOOR = 1e-6  # regularisation, so that Newton's method does not run away along the family
@@ -36,11 +36,8 @@ def kind_along(
 
 def _again(transcription: Transcription, state: SearchState, step: Array, tolerance: Scalar) -> Any:
     """(change of the cost relative to its size, distance from the point relative to the step); None if not converged."""
-    nothing, floor = jnp.zeros((), int), jnp.asarray(FLOOR, state.mu.dtype)
-    w = state.w._replace(c=state.w.c + step)
-    begin = strong(
-        state._replace(w=w, done=jnp.asarray(False), near=nothing, stuck=nothing, floor=floor)
-    )
+    w, floor = state.w._replace(c=state.w.c + step), jnp.asarray(FLOOR, state.mu.dtype)
+    begin = resumed(state._replace(w=w, floor=floor))
     end, *_ = advance(transcription, begin, tolerance, jnp.asarray(LOGGED))
     if not bool(end.done):
         return None

@@ -16,17 +16,16 @@ SHARES = "shares"
 
 
 class SearchPoint(NamedTuple):
-    """An iterate, its multipliers, μ of the barrier and ν of the merit function."""
+    """An iterate, its multipliers and μ of the barrier."""
 
     w: CollocationPoint
     duals: Duals
     mu: jax.Array
-    weight: jax.Array
 
     @classmethod
     def of(cls, state: SearchState) -> "SearchPoint":
         """The iterate and multipliers of a state of the search."""
-        return cls(state.w, state.duals, state.mu, state.weight)
+        return cls(state.w, state.duals, state.mu)
 
 
 def to_arrays(shares: jax.Array, state: SearchState) -> dict[str, np.ndarray]:

@@ -40,8 +40,8 @@ from jaxhamel.control._collocation._start import (
 )
 from jaxhamel.control._collocation._tightening import again, tightened
 from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription
-from jaxhamel.control._interior_point._interior_point import LOGGED, STUCK, advance, at_nodes
-from jaxhamel.control._interior_point._state import SearchState, start, strong
+from jaxhamel.control._interior_point._interior_point import LOGGED, STUCK, advance
+from jaxhamel.control._interior_point._state import SearchState, resumed, start
 from jaxhamel.control._problem._problem import ControlProblem
 from jaxhamel.control._refinement._error import residual_errors
 from jaxhamel.control._refinement._refinement import Refinement
@@ -119,7 +119,7 @@ class Collocation(eqx.Module):
         many = ManyStarts(*given)
         many.run(self.max_iterations, search.began + self.max_seconds)
         best = many.best()
-        search.state = strong(best._replace(done=jnp.asarray(False)))
+        search.state = resumed(best)
         result = search.result(search.run(progress))
         assert result.certificate is not None
         optima = many.optima()
@@ -195,7 +195,7 @@ class CollocationSearch(AbstractSearch):
         self._change_phase()
 
     def _change_phase(self) -> None:
-        if self._moves_bases() or self._tightens() or self._refines():
+        if self._tightens() or self._refines():
             return
         if self.elastic is None and self._hopeless() and self.restorations < 2:
             self.before_elastic = self.state
@@ -207,16 +207,6 @@ class CollocationSearch(AbstractSearch):
             w = original(self.transcription, self.state.w)
             self.state = start(self.transcription, w, self.barrier)
             self.elastic, self.since, self.pace = None, len(self.rows), np.inf
-
-    def _moves_bases(self) -> bool:
-        """Whether the nodes became the bases of their charts: at the end, and where they have moved far."""
-        dtype = self.state.mu.dtype
-        state, largest = at_nodes(self.elastic or self.tight, self.state)
-        done = bool(self.state.done)
-        if float(largest) <= (100 * float(jnp.finfo(dtype).eps) ** 0.75 if done else 1.0):
-            return False
-        self.state = state
-        return True
 
     def _tightens(self) -> bool:
         """Whether bounds were tightened where a polynomial overshoots them."""

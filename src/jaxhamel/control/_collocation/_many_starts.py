@@ -11,7 +11,7 @@ from jaxtyping import Array, Bool, Float
 from jaxhamel._compiled import compiled
 from jaxhamel.control._collocation._start import first_iterate
 from jaxhamel.control._collocation._transcription import Transcription
-from jaxhamel.control._interior_point._interior_point import STUCK, advance, at_nodes
+from jaxhamel.control._interior_point._interior_point import STUCK, advance
 from jaxhamel.control._interior_point._state import SearchState, start
 from jaxhamel.control._problem._curves import free_parameters
 from jaxhamel.control._problem._problem import ControlProblem
@@ -61,8 +61,6 @@ class ManyStarts:
     ):
         self.transcription, self.tolerance = transcription, tolerance
         self.states: SearchState = _begun(transcription, problem, starts, barrier)
-        self.small = 100 * float(jnp.finfo(barrier.dtype).eps) ** 0.75
-        self.centred = np.zeros(starts.shape[0], bool)
 
     def run(self, iterations: int, until: float) -> None:
         """Iterates until all have converged or are stuck, or the iterations or the time (`until`, monotonic) are over."""
@@ -75,14 +73,9 @@ class ManyStarts:
                 return
 
     def _over(self) -> Bool[np.ndarray, " S"]:
-        """Which searches have ended; those that must go on from their nodes as new bases do so."""
-        done = np.asarray(self.states.done)
-        moved, largest = _at_nodes(self.transcription, self.states)
-        again = np.asarray(largest) > np.where(done & ~self.centred, self.small, 1.0)
-        self.centred |= done
-        self.states = _chosen(jnp.asarray(again), moved, self.states)
-        stuck = np.asarray(self.states.stuck) >= STUCK
-        return (done & ~again) | stuck | ~np.isfinite(np.asarray(self.states.cost))
+        """Which searches have ended."""
+        done, stuck = np.asarray(self.states.done), np.asarray(self.states.stuck) >= STUCK
+        return done | stuck | ~np.isfinite(np.asarray(self.states.cost))
 
     def optima(self) -> Optima:
         """The table of those that have converged."""
@@ -138,16 +131,3 @@ def _motion(transcription: Transcription, problem: ControlProblem, curve: Any):
 @compiled
 def _advanced(transcription, states: SearchState, tolerance, many) -> SearchState:
     return jax.vmap(lambda state: advance(transcription, state, tolerance, many)[0])(states)
-
-
-@compiled
-def _at_nodes(transcription, states: SearchState):
-    return jax.vmap(lambda state: at_nodes(transcription, state))(states)
-
-
-@compiled
-def _chosen(condition, yes: SearchState, no: SearchState) -> SearchState:
-    def one(a, b):
-        return jnp.where(condition.reshape(-1, *[1] * (a.ndim - 1)), a, b)
-
-    return jax.tree.map(one, yes, no)

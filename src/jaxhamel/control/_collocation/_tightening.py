@@ -8,7 +8,7 @@ import numpy as np
 from jaxhamel._compiled import compiled
 from jaxhamel.control._certificate._violation import excesses
 from jaxhamel.control._collocation._transcription import Transcription
-from jaxhamel.control._interior_point._state import SearchState, strong
+from jaxhamel.control._interior_point._state import SearchState, resumed
 
 MORE = 1.1  # a bound is moved by this factor times the amount by which it is violated
 RESTART = 1e-5  # barrier parameter μ with which the search goes on after bounds were tightened
@@ -42,11 +42,10 @@ def again(transcription: Transcription, state: SearchState, least: float = RESTA
     margin = jnp.minimum(1e-4, 0.01 * width)
     slack = jnp.minimum(jnp.maximum(state.w.slack, lower + margin), upper - margin)
     slack = jnp.where(lower == upper, state.w.slack, slack)
-    nothing = jnp.zeros((), int)
     below = jnp.where(jnp.isfinite(lower) & (lower < upper), mu / (slack - lower), 0.0)
     above = jnp.where(jnp.isfinite(upper) & (lower < upper), mu / (upper - slack), 0.0)
     duals = state.duals._replace(
         low=jnp.maximum(state.duals.low, below), high=jnp.maximum(state.duals.high, above)
     )
     w = state.w._replace(slack=slack)
-    return strong(state._replace(w=w, duals=duals, mu=mu, done=jnp.asarray(False), near=nothing))
+    return resumed(state._replace(w=w, duals=duals, mu=mu))

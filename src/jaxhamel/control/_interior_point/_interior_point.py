@@ -1,9 +1,9 @@
-"""A primal–dual interior-point method with a line search on the ℓ1 merit function.
+"""A primal–dual interior-point method with a filter line search.
 
     min J(w) − μ Σ log(s − lower) − μ Σ log(upper − s)   subject to   residuals(w, s) = 0 ,   μ → 0 .
 
-Wächter and Biegler 2006 (IPOPT) give the update of μ, the step to the boundary, the correction of the inertia and the
-second-order correction; the merit function J + ν |residuals|_1 is that of Waltz et al. 2006.
+Wächter and Biegler 2006 (IPOPT) give the update of μ, the step to the boundary, the filter, the correction of the inertia
+and the second-order correction. After each step the nodes become the bases of their charts.
 """
 
 from typing import NamedTuple
@@ -15,10 +15,11 @@ from jaxtyping import Array, Int
 
 from jaxhamel._compiled import compiled
 from jaxhamel._typing import Scalar
-from jaxhamel.control._collocation._transcription import Transcription, rebased
+from jaxhamel.control._collocation._transcription import Transcription
 from jaxhamel.control._interior_point._derivatives import Parts, parts_of, values_of
+from jaxhamel.control._interior_point._filter import emptied
 from jaxhamel.control._interior_point._line_search import step
-from jaxhamel.control._interior_point._state import SearchState, errors_of, strong
+from jaxhamel.control._interior_point._state import SearchState, errors_of
 
 LOGGED = 32  # iterations in one call
 STUCK = 5  # steps in a row of the shortest length end the search
@@ -46,10 +47,11 @@ def advance(
         return (k < many) & ~state.done & (state.stuck < STUCK)
 
     def body(carry):
-        state, _, rows, k = carry
-        state, parts, row = _iteration(transcription, state, tolerance)
+        before, _, rows, k = carry
+        state, parts, row = _iteration(transcription, before, tolerance)
         rows = jax.tree.map(lambda all_rows, x: all_rows.at[k].set(x), rows, row)
-        return state, parts, rows, k + 1
+        estimated = before.estimates & ~state.done
+        return state, parts, rows, jnp.where(estimated, k, k + 1)
 
     shapes = eqx.filter_eval_shape(parts_of, transcription, state.w, state.duals)
     parts = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
@@ -68,17 +70,11 @@ def _iteration(
     done = (errors.largest() <= tolerance) | (near >= 5)  # rounding allows no more
     own = errors_of(transcription, w, duals, parts, residuals, state.mu).largest()
     smaller = jnp.maximum(tolerance / 10, jnp.minimum(0.2 * state.mu, state.mu**1.5))
-    mu = jnp.where((own <= 10 * state.mu) & (state.mu > 0), smaller, state.mu)
-    state = state._replace(cost=cost, errors=errors, done=done, mu=mu, near=near)
+    lowers = (own <= 10 * state.mu) & (state.mu > 0) & ~state.estimates
+    mu = jnp.where(lowers, smaller, state.mu)
+    known = jax.tree.map(lambda a, b: jnp.where(lowers, a, b), emptied(state.filter), state.filter)
+    state = state._replace(cost=cost, errors=errors, done=done, mu=mu, near=near, filter=known)
     stay = lambda state: (state, jnp.zeros_like(mu))  # noqa: E731
     go = lambda state: step(transcription, state, parts, residuals)  # noqa: E731
     state, length = jax.lax.cond(done, stay, go, state)
     return state, parts, HistoryRow(cost, errors.stationarity, errors.violation, mu, length)
-
-
-@compiled
-def at_nodes(transcription: Transcription, state: SearchState) -> tuple[SearchState, Scalar]:
-    """The state with the nodes as bases, to go on with, and the largest coordinate that a node had."""
-    largest = jnp.max(jnp.abs(state.w.x[1:, : transcription.system.space.dim]))
-    w, nothing = rebased(transcription, state.w), jnp.zeros((), int)
-    return strong(state._replace(w=w, done=jnp.asarray(False), near=nothing)), largest

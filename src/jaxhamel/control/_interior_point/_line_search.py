@@ -1,4 +1,9 @@
-"""The line search on the merit function J − μ Σ log + ν |residuals|_1, with corrections of second order and of inertia."""
+"""The line search with a filter, with corrections of second order and of inertia, and estimates of the multipliers.
+
+After a step that was regularised or shortened, or far from feasible points, the multipliers of the step are those of
+another problem, and may be as large as its regularisation. They are then estimated anew, by least squares of the Lagrangian's gradient (Wächter and Biegler 2006,
+section 3.6): otherwise the curvature λ·∇²c, and with it the next regularisation, grows without limit.
+"""
 
 from typing import Any, NamedTuple
 
@@ -8,28 +13,40 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int
 
 from jaxhamel._typing import Scalar
-from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription
+from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription, rebased
 from jaxhamel.control._interior_point._barrier import (
     barrier_function,
     multipliers_after,
     to_boundary,
 )
-from jaxhamel.control._interior_point._derivatives import Parts, Residuals, evaluate
+from jaxhamel.control._interior_point._derivatives import Duals, Parts, Residuals, evaluate
 from jaxhamel.control._interior_point._direction import Direction, direction
+from jaxhamel.control._interior_point._filter import (
+    LEAST,
+    Measure,
+    accepts,
+    augmented,
+    begun,
+    emptied,
+)
 from jaxhamel.control._interior_point._state import SearchState
 
-LARGEST_SHIFT = 1e12
-NARROWEST = 1e-10  # the shortest step of the line search
-NEWTON, CORRECTED, SHORTER = 0, 1, 2  # kinds of attempts
+LEAST_SHIFT, LARGEST_SHIFT = 1e-3, 1e12
+NARROWEST = 1e-8  # the shortest step of the line search
+PENALTY = 1e5  # relative to the curvature; a small one is not enough for positive pivots
+CORRECTIONS = 4  # of second order, at most
+NEWTON, CORRECTED, SHORTER, ESTIMATE = 0, 1, 2, 3  # kinds of attempts
 
 
 class Attempt(NamedTuple):
     """An attempt at a step.
 
-    - `kind`: a Newton direction, one with a second-order correction, or a shorter step along the first.
+    - `kind`: a Newton direction, one with a second-order correction, a shorter step along the first, or an estimate of the
+      multipliers without a step.
     - `shift`: the regularisation; `residuals`: those that the direction removes.
     - `move`, `alpha`: direction and length; `kept`, `kept_alpha`: those without correction.
-    - `w`: the new iterate; `weight`: ν; `over`: accepted or given up.
+    - `corrections`: their number; `theta`: the violation after the last.
+    - `w`: the new iterate; `descends`: accepted by descent alone; `over`: accepted or given up.
     """
 
     kind: Int[Array, ""]
@@ -39,33 +56,33 @@ class Attempt(NamedTuple):
     alpha: Scalar
     kept: Direction
     kept_alpha: Scalar
+    corrections: Int[Array, ""]
+    theta: Scalar
     w: CollocationPoint
-    weight: Scalar
+    descends: Bool[Array, ""]
     over: Bool[Array, ""]
 
 
 class Setting(NamedTuple):
     """What all attempts of one iteration share.
 
-    - `base`: the barrier function at the iterate; `size`: the residuals' norm; `noise`: what rounding leaves of it.
-    - `penalty`: of the conditions in the factored matrix.
+    - `now`: violation and barrier function at the iterate; `penalty`: of the conditions in the factored matrix.
     """
 
     transcription: Transcription
     state: SearchState
     parts: Parts
     residuals: Residuals
-    base: Scalar
-    size: Scalar
-    noise: Scalar
+    now: Measure
     penalty: Scalar
 
 
 class Trial(NamedTuple):
-    """An iterate that is tried: whether the merit function falls enough, its residuals, whether it is finite."""
+    """An iterate that is tried: whether the filter accepts it, and by descent alone; its residuals; whether it is finite."""
 
     w: CollocationPoint
     enough: Bool[Array, ""]
+    descends: Bool[Array, ""]
     residuals: Residuals
     finite: Bool[Array, ""]
 
@@ -73,100 +90,120 @@ class Trial(NamedTuple):
 def step(
     transcription: Transcription, state: SearchState, parts: Parts, residuals: Residuals
 ) -> tuple[SearchState, Scalar]:
-    """The state after an accepted step, and its length."""
+    """The state after an accepted step, and its length; where multipliers are to be estimated, with these and length 0."""
+    state = state._replace(filter=begun(state.filter, residuals.norm()))
     setting = _setting(transcription, state, parts, residuals)
     first = _first(setting)
     a = jax.lax.while_loop(lambda a: ~a.over, lambda a: _attempt(setting, a), first)
+    estimated = a.kind == ESTIMATE
     duals = multipliers_after(transcription, state.duals, a.move.duals, a.w, a.alpha, state.mu)
-    stuck = jnp.where(a.alpha <= 4 * NARROWEST, state.stuck + 1, 0)
-    shift = jnp.where(a.shift > state.floor, a.shift, state.shift)
-    new = state._replace(w=a.w, duals=duals, weight=a.weight, shift=shift, stuck=stuck)
+    duals = _choose(estimated, _estimated(transcription, state.duals, a.move.duals), duals)
+    fails = a.alpha <= 4 * NARROWEST
+    stuck = jnp.where(estimated, state.stuck, jnp.where(fails, state.stuck + 1, 0))
+    known = _choose(a.descends | estimated, state.filter, augmented(state.filter, setting.now))
+    known = _choose(fails & ~estimated, emptied(state.filter), known)
+    far = setting.now.theta > LEAST * state.filter.first
+    poor = ~estimated & (far | (a.shift > state.floor) | (a.alpha < 1.0))
+    w = rebased(transcription, a.w)
+    new = state._replace(w=w, duals=duals, filter=known, estimates=poor, stuck=stuck)
     return new, a.alpha
+
+
+def _estimated(transcription: Transcription, duals: Duals, new: Duals) -> Duals:
+    """Multipliers of the equations from an estimate; those of bounds, and of limits with them, stay."""
+    equal = transcription.lower == transcription.upper
+    limits = jnp.where(equal, new.limits, duals.limits)
+    return duals._replace(
+        costates=new.costates, stages=new.stages, conditions=new.conditions, limits=limits
+    )
 
 
 def _setting(transcription: Transcription, state: SearchState, parts: Parts, residuals: Residuals):
     base = state.cost + state.mu * barrier_function(transcription, state.w)
     diagonals = jnp.abs(jnp.diagonal(parts.points.hessian, axis1=-2, axis2=-1))
-    size, noise = residuals.norm(), rounding_of(state.w, residuals)
-    penalty = 100.0 * (1 + jnp.max(diagonals))
-    return Setting(transcription, state, parts, residuals, base, size, noise, penalty)
+    noise = 20 * jnp.finfo(base.dtype).eps * jnp.abs(base)
+    now = Measure(residuals.norm(), base, rounding_of(state.w, residuals), noise)
+    penalty = PENALTY * (1 + jnp.max(diagonals))
+    return Setting(transcription, state, parts, residuals, now, penalty)
 
 
 def _first(setting: Setting) -> Attempt:
     state, residuals = setting.state, setting.residuals
-    zero = jnp.zeros_like(state.mu)
-    shapes = eqx.filter_eval_shape(_newton, setting, residuals, zero)[0]
+    zero, none, no = jnp.zeros_like(state.mu), jnp.asarray(0), jnp.asarray(False)
+    kind = jnp.where(state.estimates, ESTIMATE, NEWTON)
+    shapes = eqx.filter_eval_shape(_newton, setting, kind, residuals, zero)[0]
     nothing = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
-    kind, over = jnp.asarray(NEWTON), jnp.asarray(False)
     return Attempt(
-        kind, state.floor, residuals, nothing, zero, nothing, zero, state.w, state.weight, over
+        kind, state.floor, residuals, nothing, zero, nothing, zero, none, zero, state.w, no, no
     )
 
 
-def _newton(setting: Setting, residuals: Residuals, shift: Scalar) -> tuple[Direction, Scalar]:
-    """The direction for given residuals, and the longest step along it."""
+def _newton(
+    setting: Setting, kind, residuals: Residuals, shift: Scalar
+) -> tuple[Direction, Scalar]:
+    """The direction for given residuals, and the longest step along it.
+
+    For an estimate of the multipliers: with a unit matrix as curvature and without residuals.
+    """
     t, state = setting.transcription, setting.state
-    move = direction(
-        t, state.w, state.duals, setting.parts, residuals, state.mu, shift, setting.penalty
-    )
+    own = jnp.where(kind == ESTIMATE, 0.0, 1.0).astype(shift.dtype)
+    parts = Parts(*(x._replace(hessian=own * x.hessian) for x in setting.parts))
+    residuals = jax.tree.map(lambda x: own * x, residuals)
+    shift = jnp.where(kind == ESTIMATE, 1.0, shift)
+    penalty = jnp.where(kind == ESTIMATE, 100.0, setting.penalty)
+    move = direction(t, state.w, state.duals, parts, residuals, state.mu, shift, penalty)
     return move, to_boundary(t, state.w, move, state.mu)
 
 
 def _attempt(setting: Setting, a: Attempt) -> Attempt:
-    solves, corrects = a.kind != SHORTER, a.kind == CORRECTED
+    solves, corrects, estimates = a.kind != SHORTER, a.kind == CORRECTED, a.kind == ESTIMATE
     again = lambda *_: (a.move, a.alpha)  # noqa: E731
     newton = lambda *given: _newton(setting, *given)  # noqa: E731
-    move, alpha = jax.lax.cond(solves, newton, again, a.residuals, a.shift)
+    move, alpha = jax.lax.cond(solves, newton, again, a.kind, a.residuals, a.shift)
+    alpha = jnp.where(estimates, 0.0, alpha)
     singular = solves & (~move.convex | ~_finite(move))
     kept = _choose(corrects, a.kept, move)  # the direction without correction
     kept_alpha = jnp.where(corrects, a.kept_alpha, alpha)
-    weight = jnp.where(a.kind == NEWTON, _weight_for(setting, move), a.weight)
-    trial = _try(setting, move, alpha, kept, kept_alpha, weight)
+    trial = _try(setting, move, alpha, kept, kept_alpha)
+    theta = trial.residuals.norm()
     accepted = trial.enough & ~singular
-    may_correct = (a.kind == NEWTON) & ~singular & ~accepted & _grew(setting, trial.residuals)
+    may_correct = ~singular & ~accepted & _promising(setting, a, theta)
     kind = jnp.where(may_correct, CORRECTED, SHORTER)
     kind = jnp.where(singular & ~corrects, NEWTON, kind)
     corrected = jax.tree.map(lambda x, y: x + alpha * y, trial.residuals, a.residuals)
     shorter = kind == SHORTER
-    over = accepted | (shorter & (alpha <= NARROWEST)) | (a.shift > LARGEST_SHIFT)
+    over = accepted | (shorter & (alpha <= NARROWEST)) | (a.shift > LARGEST_SHIFT) | estimates
     return Attempt(
-        kind,
-        jnp.where(singular & ~corrects, _larger(a.shift, setting.state.shift), a.shift),
+        jnp.where(estimates, ESTIMATE, kind),
+        jnp.where(singular & ~corrects & ~estimates, _larger(a.shift), a.shift),
         _choose(may_correct, corrected, setting.residuals),
-        _choose(accepted, move, kept),
-        jnp.where(accepted, alpha, jnp.where(shorter, kept_alpha / 2, alpha)),
+        _choose(accepted | estimates, move, kept),
+        jnp.where(accepted | estimates, alpha, jnp.where(shorter, kept_alpha / 2, alpha)),
         kept,
         jnp.where(shorter & ~accepted, kept_alpha / 2, kept_alpha),
-        _choose(over & trial.finite, trial.w, a.w),
-        weight,
+        jnp.where(may_correct, a.corrections + 1, a.corrections),
+        theta,
+        _choose(over & trial.finite & ~estimates, trial.w, a.w),
+        trial.descends,
         over,
     )
 
 
-def _weight_for(setting: Setting, move: Direction) -> Scalar:
-    """ν, raised where the direction needs it to descend (Waltz et al. 2006, eq. 18)."""
-    needed = (move.slope + 0.5 * jnp.maximum(move.curvature, 0.0)) / (0.9 * setting.size)
-    needed = jnp.where(setting.size > setting.noise, needed, 0.0)
-    weight = setting.state.weight
-    return jnp.where(weight >= needed, weight, 1.5 * needed)
-
-
-def _try(setting: Setting, move, alpha, kept: Direction, kept_alpha, weight) -> Trial:
-    state, size = setting.state, setting.size
+def _try(setting: Setting, move, alpha, kept: Direction, kept_alpha) -> Trial:
+    state = setting.state
     w = moved(state.w, move, alpha)
     cost, residuals = evaluate(setting.transcription, w)
-    now = setting.base + weight * size
-    barrier = state.mu * barrier_function(setting.transcription, w)
-    then = cost + barrier + weight * residuals.norm()
-    rounding = 20 * jnp.finfo(now.dtype).eps * jnp.abs(setting.base) + weight * setting.noise
-    enough = then <= now + 1e-4 * kept_alpha * (kept.slope - weight * size) + rounding
-    finite = jnp.isfinite(then)
-    return Trial(w, enough & finite, residuals, finite)
+    phi = cost + state.mu * barrier_function(setting.transcription, w)
+    theta = residuals.norm()
+    found = accepts(state.filter, setting.now, theta, phi, kept_alpha, kept.slope)
+    return Trial(w, *found, residuals, jnp.isfinite(phi + theta))
 
 
-def _grew(setting: Setting, residuals: Residuals) -> Bool[Array, ""]:
-    norm = residuals.norm()
-    return (norm > setting.size) & jnp.isfinite(norm)
+def _promising(setting: Setting, a: Attempt, theta: Scalar) -> Bool[Array, ""]:
+    """Whether a second-order correction is to be tried: the violation grew, or the last correction lowered it."""
+    first = (a.kind == NEWTON) & (theta >= setting.now.theta)
+    lower = (a.kind == CORRECTED) & (theta < 0.99 * a.theta) & (a.corrections < CORRECTIONS)
+    return (first | lower) & jnp.isfinite(theta)
 
 
 def moved(w: CollocationPoint, move: Direction, alpha: Scalar) -> CollocationPoint:
@@ -182,7 +219,7 @@ def moved(w: CollocationPoint, move: Direction, alpha: Scalar) -> CollocationPoi
 
 
 def rounding_of(w: CollocationPoint, residuals: Residuals) -> Scalar:
-    """The norm that residuals keep by rounding: without it, ν grows without limit where they are met."""
+    """The norm that residuals keep by rounding."""
     count = sum(x.size for x in jax.tree.leaves(residuals))
     largest = jnp.maximum(jnp.max(jnp.abs(w.X)), jnp.max(jnp.abs(w.slack), initial=1.0))
     return 4 * jnp.finfo(w.X.dtype).eps * count * largest
@@ -196,8 +233,6 @@ def _finite(move: Direction) -> Bool[Array, ""]:
     return jnp.isfinite(move.slope) & jnp.all(jnp.isfinite(move.delta))
 
 
-def _larger(shift, last):
-    """The next regularisation: first a third of the last one that was needed, then eight times more each time."""
-    first = jnp.where(last > 0, jnp.maximum(last / 3, 1e-10), 1e-4)
-    factor = jnp.where(last > 0, 8.0, 100.0)
-    return jnp.where(shift > 0, shift * factor, first)
+def _larger(shift):
+    """The next regularisation: from the least on, ten times more each time."""
+    return jnp.where(shift < LEAST_SHIFT, LEAST_SHIFT, 10.0 * shift)

@@ -12,6 +12,7 @@ from jaxhamel._typing import Scalar
 from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription
 from jaxhamel.control._interior_point._derivatives import Duals, Parts, Residuals, evaluate
 from jaxhamel.control._interior_point._direction import stationarity
+from jaxhamel.control._interior_point._filter import Filter, emptied, empty_filter
 
 
 class Errors(NamedTuple):
@@ -29,7 +30,7 @@ class Errors(NamedTuple):
 class SearchState(NamedTuple):
     """The state of the method between two iterations.
 
-    - `mu`: of the barrier; `weight`: ν of the merit function; `shift`: the last that the inertia needed.
+    - `mu`: of the barrier; `filter`: that of the line search; `estimates`: whether the multipliers are to be estimated anew.
     - `cost`, `errors`: of the iterate; `done`: converged; `stuck`: steps in a row that were the shortest; `near`: iterations
       in a row within ten times the tolerance; `floor`: the least shift.
     """
@@ -37,8 +38,8 @@ class SearchState(NamedTuple):
     w: CollocationPoint
     duals: Duals
     mu: Scalar
-    weight: Scalar
-    shift: Scalar
+    filter: Filter
+    estimates: Bool[Array, ""]
     cost: Scalar
     errors: Errors
     done: Bool[Array, ""]
@@ -102,10 +103,17 @@ def start(transcription: Transcription, w: CollocationPoint, mu: Scalar) -> Sear
     )
     large = number(jnp.inf)
     state = SearchState(
-        w, duals, mu_first, number(1.0), number(0.0), large,
+        w, duals, mu_first, empty_filter(dtype), jnp.asarray(False), large,
         Errors(large, large, large), jnp.asarray(False), jnp.asarray(0), jnp.asarray(0), number(0.0),
     )  # fmt: skip
     return strong(state)
+
+
+def resumed(state: SearchState) -> SearchState:
+    """The state to go on with after a change of the iterate or the problem: not done, with an empty filter."""
+    nothing = jnp.zeros((), int)
+    known, no = emptied(state.filter), jnp.asarray(False)
+    return strong(state._replace(filter=known, done=no, near=nothing, stuck=nothing))
 
 
 def strong(state: SearchState) -> SearchState:
