@@ -1,8 +1,9 @@
 """The line search with a filter, with corrections of second order and of inertia, and estimates of the multipliers.
 
-After a step that was regularised or shortened, or far from feasible points, the multipliers of the step are those of
-another problem, and may be as large as its regularisation. They are then estimated anew, by least squares of the Lagrangian's gradient (Wächter and Biegler 2006,
-section 3.6): otherwise the curvature λ·∇²c, and with it the next regularisation, grows without limit.
+After a step that was regularised or shortened, or far from feasible points, its multipliers are those of another problem,
+and may be as large as the regularisation. They are then estimated anew, by least squares of the Lagrangian's gradient
+(Wächter and Biegler 2006, section 3.6): otherwise the curvature λ·∇²c, and with it the next regularisation, grows without
+limit.
 """
 
 from typing import Any, NamedTuple

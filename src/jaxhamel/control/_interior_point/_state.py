@@ -113,7 +113,8 @@ def resumed(state: SearchState) -> SearchState:
     """The state to go on with after a change of the iterate or the problem: not done, with an empty filter."""
     nothing = jnp.zeros((), int)
     known, no = emptied(state.filter), jnp.asarray(False)
-    return strong(state._replace(filter=known, done=no, near=nothing, stuck=nothing))
+    fresh = {"done": no, "estimates": no, "near": nothing, "stuck": nothing}
+    return strong(state._replace(filter=known, **fresh))
 
 
 def strong(state: SearchState) -> SearchState:

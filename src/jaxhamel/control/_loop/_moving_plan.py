@@ -19,9 +19,10 @@ from jaxhamel.control._interior_point._derivatives import (
     stage_unknowns,
     values_of,
 )
+from jaxhamel.control._interior_point._filter import emptied, empty_filter
 from jaxhamel.control._interior_point._interior_point import STUCK
 from jaxhamel.control._interior_point._line_search import step
-from jaxhamel.control._interior_point._state import SearchState, errors_of, strong
+from jaxhamel.control._interior_point._state import SearchState, errors_of, resumed, strong
 
 ROUNDING = 1e-6  # of an interval
 CENTRED = 10.0  # largest ratio of a bound's multiplier to that of the central path, μ/distance, and its inverse
@@ -65,10 +66,7 @@ def begun(w: CollocationPoint, q: Any, u: Array) -> CollocationPoint:
 def warm(transcription: Transcription, state: SearchState) -> SearchState:
     """The state of the method from which the next iterations go on: slacks inside of their bounds, multipliers of bounds
     near the central path."""
-    nothing = jnp.zeros((), int)
-    fresh = {"weight": 1.0, "shift": 0.0}
-    numbers = {k: jnp.asarray(x, state.mu.dtype) for k, x in fresh.items()}
-    state = state._replace(done=jnp.asarray(False), stuck=nothing, near=nothing, **numbers)
+    state = resumed(state)._replace(filter=empty_filter(state.mu.dtype))
     if not transcription.limits:
         return state
     w, lower, upper = state.w, transcription.lower, transcription.upper
@@ -132,7 +130,12 @@ def _iteration(
     smaller = jnp.maximum(least, jnp.minimum(0.2 * state.mu, state.mu**1.5))
     mu = jnp.where(errors.largest() <= 10 * state.mu, smaller, state.mu)
     done = (errors.largest() <= tolerance) & (mu == state.mu)
-    state = state._replace(cost=cost, errors=errors, done=done, mu=mu)
+    known = jax.tree.map(
+        lambda a, b: jnp.where(mu < state.mu, a, b), emptied(state.filter), state.filter
+    )
+    state = state._replace(
+        cost=cost, errors=errors, done=done, mu=mu, filter=known, estimates=jnp.asarray(False)
+    )
     go = lambda state: step(transcription, state, parts, residuals)[0]  # noqa: E731
     return jax.lax.cond(done, lambda state: state, go, state)
 
