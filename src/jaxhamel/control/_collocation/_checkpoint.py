@@ -86,7 +86,6 @@ def _holds(transcription: Transcription, point: SearchPoint, like: SearchState) 
     return (
         max(off) < 1e3 * float(jnp.finfo(w.x.dtype).eps)
         and bool((point.mu > 0) == (like.mu > 0))
-        and bool(point.weight >= 0)
         and bool(np.isfinite(barrier_function(transcription, w)))
         and all(bool(np.all(np.asarray(z) >= 0.0)) for z in bounds)
     )
