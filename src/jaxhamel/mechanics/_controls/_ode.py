@@ -37,6 +37,7 @@ class ODE(Kinematic):
     `(n,)` real numbers.
     """
 
+    system: System
     function: Callable[..., Any]
 
     def __init__(self, function: Callable[..., Any], space: int | AbstractSpace):
