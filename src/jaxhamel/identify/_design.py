@@ -187,7 +187,8 @@ def design(
     check_curve(curve, experiment.ts)
     _checks.check_count("max_steps", max_steps)
     _checks.check_positive("tolerance", tolerance, "Say, 1e-3.")
-    _checks.check_progress(progress)
+    if progress is not None:
+        _checks.check_called_with("progress", progress, 2, "(step, criterion) -> None")
     check_criterion(criterion, CRITERIA)
     began, (p, rebuild) = time.monotonic(), free_parameters(curve)
     first = experiment.information(curve)

@@ -4,7 +4,7 @@ A right-hand side may compute the same rotation matrix six times. XLA merges equ
 whose cotangents differ: so they are merged before.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
@@ -87,8 +87,43 @@ def _same_derivatives(one: Any, other: Any) -> bool:
     """Whether two operations of equal values have equal first and second derivatives, too."""
     if one.primitive.name != OWN:
         return True
+    rule = _rule(one)
+    if rule is not None and rule == _rule(other):
+        return True
     texts = [_of_derivatives(equation) for equation in (one, other)]
     return texts[0] is not None and texts[0] == texts[1]
+
+
+def _rule(equation: Any) -> Any:
+    """The function that differentiates an operation, and its static arguments; None where JAX does not show them here.
+
+    Equal ones need no comparison of derivatives, which takes a tenth of a second for each pair. JAX keeps the function in
+    the closures of `jvp_jaxpr_fun`, which other versions may arrange otherwise.
+    """
+    try:
+        return _innermost(equation.params["jvp_jaxpr_fun"])
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return None
+
+
+JAXS = ("_memoize.", "lift_jvp.", "process_custom_jvp_call.")  # functions of JAX around a rule
+
+
+def _innermost(wrapped: Any) -> Any:
+    """The function within `wrapped`, and the static arguments of the innermost layer."""
+    if not any(name in wrapped.f.__qualname__ for name in JAXS):
+        static = [x for transform, x in wrapped.transforms if "static" in transform.__name__]
+        return wrapped.f, tuple(x.val for (given,) in static for x in given)
+    return next((_innermost(x) for x in _wrapped_in(wrapped.f)), None)
+
+
+def _wrapped_in(function: Any) -> Iterator[Any]:
+    """What JAX has wrapped among the closures of its own functions."""
+    for value in [cell.cell_contents for cell in function.__closure__]:
+        if type(value).__name__ == "WrappedFun":
+            yield value
+        elif any(name in getattr(value, "__qualname__", "") for name in JAXS):
+            yield from _wrapped_in(value)
 
 
 def _of_derivatives(equation: Any) -> str | None:
