@@ -1,0 +1,111 @@
+"""Solves the built-in problems of optimal control and draws docs/gallery: five instants of each motion, and its control.
+
+    python benchmarks/gallery.py [--quick] [--only NAME …]
+
+writes `docs/gallery/NAME.png` of each problem whose certificate holds, and prints a row for each. `--quick` takes the
+first of them and writes nothing. The last line is a JSON object.
+"""
+
+import argparse
+import json
+import time
+from pathlib import Path
+
+import jax
+import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+jax.config.update("jax_enable_x64", True)
+
+from jaxhamel import control  # noqa: E402
+from jaxhamel.cli._objects._plan import PROBLEMS, build_collocation, build_plan  # noqa: E402
+from jaxhamel.cli._objects._prepared import PreparedRun  # noqa: E402
+from jaxhamel.cli._results._plan_motion import (  # noqa: E402
+    control_names,
+    controls_along,
+    shown_motion,
+)
+from jaxhamel.cli._scenario._scenario import load  # noqa: E402
+from jaxhamel.viz import snapshot  # noqa: E402
+from jaxhamel.viz._motion._charts_of import symbol  # noqa: E402
+from jaxhamel.viz._motion._scene_of import scene_of  # noqa: E402
+
+PICTURES = Path(__file__).parents[1] / "docs" / "gallery"
+INSTANTS = (0.0, 0.3, 0.5, 0.7, 1.0)  # shares of the duration
+LINES = ("#2a78b5", "#e08214", "#1b9e77")
+
+
+def pixels(figure: Figure) -> np.ndarray:
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    return np.asarray(canvas.buffer_rgba())
+
+
+def picture(result: control.Result) -> Figure:
+    """Instants of the motion from one camera, and the control over time."""
+    scene = scene_of(shown_motion(result))
+    assert scene is not None
+    duration = float(scene.ts[-1] - scene.ts[0])
+    middle = 0.5 * (scene.focus.min(axis=0) + scene.focus.max(axis=0))
+    reach = float(np.max(np.ptp(scene.focus, axis=0)))
+    zoom = 1.2 / (1.0 + reach / (2.0 * float(scene.extent)))
+    figure = Figure(figsize=(9.0, 3.6), dpi=100, layout="constrained")
+    grid = figure.add_gridspec(2, len(INSTANTS), height_ratios=(1.15, 1.0))
+    for i, share in enumerate(INSTANTS):
+        t = float(scene.ts[0]) + share * duration
+        one = snapshot(scene, t, zoom=zoom, size=(2.4, 2.4), target=middle)
+        axes = figure.add_subplot(grid[0, i])
+        axes.imshow(pixels(one))
+        axes.axis("off")
+        axes.set_title(f"{share * duration:.3g} s", fontsize=9)
+    axes = figure.add_subplot(grid[1, :])
+    ts = np.asarray(result.trajectory.ts)
+    for name, line, colour in zip(
+        control_names(result), controls_along(result, ts).T, LINES, strict=False
+    ):
+        axes.plot(ts, line, color=colour, label=symbol(name))
+    axes.set(xlabel="t [s]", ylabel="control", xlim=(ts[0], ts[-1]))
+    axes.grid(alpha=0.3)
+    axes.legend(frameon=False, loc="upper right", fontsize=8)
+    axes.spines[["top", "right"]].set_visible(False)
+    return figure
+
+
+def solved(name: str) -> tuple[control.Result, float]:
+    scenario = load(name)
+    begun = time.perf_counter()
+    problem = build_plan(PreparedRun.of(scenario))
+    result = control.solve(problem, build_collocation(scenario, 900.0))
+    return result, time.perf_counter() - begun
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--only", nargs="*", default=list(PROBLEMS))
+    given = parser.parse_args()
+    rows = {}
+    for name in given.only[:1] if given.quick else given.only:
+        result, seconds = solved(name)
+        certificate = result.certificate
+        assert certificate is not None
+        rows[name] = {
+            "cost": result.cost,
+            "holds": certificate.holds,
+            "stationarity": certificate.stationarity,
+            "violation": certificate.violation,
+            "transcription_error": certificate.transcription_error,
+            "second_order": certificate.second_order,
+            "iterations": len(result.history["cost"]),
+            "seconds": round(seconds, 1),
+        }
+        print(name, rows[name], flush=True)
+        if certificate.holds and not given.quick:
+            PICTURES.mkdir(exist_ok=True)
+            picture(result).savefig(PICTURES / f"{name}.png", facecolor="white")
+    print(json.dumps({"solved": sum(row["holds"] for row in rows.values()), "rows": rows}))
+
+
+if __name__ == "__main__":
+    main()
