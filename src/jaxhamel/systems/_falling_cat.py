@@ -10,23 +10,20 @@ from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control, Scalar, Time, Velocity
 from jaxhamel.geometry import (
     SO3,
-    Euclidean,
-    Product,
     quaternion_multiply,
     quaternion_rotate,
 )
 from jaxhamel.geometry._entire import entire
-from jaxhamel.mechanics import System
 from jaxhamel.mechanics._checks._system import check_control_value
 from jaxhamel.mechanics._description._declarations import ORIENTATION, Part, State
 from jaxhamel.mechanics._description._drawing import Place, Shape, ring, segment
 from jaxhamel.systems._parameters import parameter
-from jaxhamel.systems._zero_momentum import with_connection
+from jaxhamel.systems._zero_momentum import AbstractZeroMomentum
 
 RIBS = 4  # circles in the drawing of each half
 
 
-class FallingCat(System):
+class FallingCat(AbstractZeroMomentum):
     r"""Two equal axisymmetric halves, joined at a point, about their common centre of mass:
 
         R_± = M exp(±b̂/2) ,  b = (0, b_1, b_2) ,    ρ = ℓ (R_+ + R_−) e_1
@@ -66,9 +63,6 @@ class FallingCat(System):
         "of a half across its axis", "kg m²", (), positive=True, default=0.00855
     )
 
-    space: ClassVar[Product] = Product(SO3(), Euclidean(2))
-    n_constraints = 3
-    n_controls: ClassVar[int | None] = 2
     state_names: ClassVar[State | None] = State(
         (ORIENTATION, Part("bend", ("b_1", "b_2"), "rad", "about e2 and e3")),
         (Part("bend_rate", ("b_1_dot", "b_2_dot"), "rad/s", "of the bend"),),
@@ -95,26 +89,14 @@ class FallingCat(System):
         square = jnp.dot(omega, omega)
         return 0.5 * (self.transverse_inertia * square + excess * jnp.dot(axis, omega) ** 2)
 
-    def connection(self, b: Float[Array, " 2"]) -> Float[Array, "3 2"]:
-        """A(b), which turns the cat about e_1 only."""
-        c, s_1, s_2, _ = _functions(b)
+    def connection(self, r: Float[Array, " 2"]) -> Float[Array, "3 2"]:
+        """A(r), r = b, which turns the cat about e_1 only."""
+        c, s_1, s_2, _ = _functions(r)
         across = self.transverse_inertia * s_1 * s_1
-        about_spine = self.axial_inertia * c * c + across * _quarter(b)
+        about_spine = self.axial_inertia * c * c + across * _quarter(r)
         size = 0.25 * (across - self.axial_inertia * c * s_2) / about_spine
-        row = size * jnp.stack([-b[1], b[0]])
+        row = size * jnp.stack([-r[1], r[0]])
         return jnp.stack([row, jnp.zeros_like(row), jnp.zeros_like(row)])
-
-    def frame(self, t: Time, q: Configuration) -> Float[Array, "5 5"]:
-        """u = (ω + A ḃ, ḃ)."""
-        return with_connection(self.connection(q[1]))
-
-    def inverse_frame(self, t: Time, q: Configuration) -> Float[Array, "5 5"]:
-        return with_connection(-self.connection(q[1]))
-
-    def force(self, t: Time, q: Configuration, v: Velocity, control: Control) -> Float[Array, " 5"]:
-        """(0, 0, 0, τ)."""
-        torque = jnp.zeros_like(v[3:]) if control is None else control
-        return jnp.concatenate([jnp.zeros_like(v[:3]), torque])
 
     def invariants(
         self, t: Time, q: Configuration, u: Float[Array, " 2"], control: Control

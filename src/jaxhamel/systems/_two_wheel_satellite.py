@@ -8,17 +8,17 @@ from jaxtyping import Array, Float
 
 from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control, Scalar, Time, Velocity
-from jaxhamel.geometry import SO3, Euclidean, Product, quaternion_multiply, quaternion_rotate
-from jaxhamel.mechanics import System, symmetric_solve
+from jaxhamel.geometry import SO3, quaternion_multiply, quaternion_rotate
+from jaxhamel.mechanics import symmetric_solve
 from jaxhamel.mechanics._checks._system import check_control_value
 from jaxhamel.mechanics._description._declarations import ORIENTATION, Part, State
 from jaxhamel.mechanics._description._drawing import Place, Shape, box_of, wheel
 from jaxhamel.systems._checks import check_inertia
 from jaxhamel.systems._parameters import INERTIA, inertia_matrix, parameter
-from jaxhamel.systems._zero_momentum import with_connection
+from jaxhamel.systems._zero_momentum import AbstractZeroMomentum
 
 
-class TwoWheelSatellite(System):
+class TwoWheelSatellite(AbstractZeroMomentum):
     r"""A satellite with two equal wheels about its axes e_1 and e_2, without its translation:
 
         L = ½ ω·Θ ω + J (ω_1 φ̇_1 + ω_2 φ̇_2) + ½ J (φ̇_1² + φ̇_2²)    on SO(3) × R² ,
@@ -52,9 +52,6 @@ class TwoWheelSatellite(System):
         "of each wheel about its axis", "kg m²", (), positive=True, default=0.1
     )
 
-    space: ClassVar[Product] = Product(SO3(), Euclidean(2))
-    n_constraints = 3
-    n_controls: ClassVar[int | None] = 2
     state_names: ClassVar[State | None] = State(
         (ORIENTATION, Part("angles", "wheel_angle", "rad", "of the wheels")),
         (Part("rates", "wheel_rate", "rad/s", "of the wheels"),),
@@ -69,14 +66,8 @@ class TwoWheelSatellite(System):
         body = 0.5 * jnp.dot(omega, inertia_matrix(self.inertia) @ omega)
         return body + self.wheel_inertia * jnp.dot(rates, omega[:2] + 0.5 * rates)
 
-    def frame(self, t: Time, q: Configuration) -> Float[Array, "5 5"]:
-        """u = (ω + J Θ⁻¹ (φ̇_1, φ̇_2, 0), φ̇)."""
-        return with_connection(self._connection())
-
-    def inverse_frame(self, t: Time, q: Configuration) -> Float[Array, "5 5"]:
-        return with_connection(-self._connection())
-
-    def _connection(self) -> Float[Array, "3 2"]:
+    def connection(self, r: Float[Array, " 2"]) -> Float[Array, "3 2"]:
+        """J Θ⁻¹ (e_1, e_2), the same at all wheel angles."""
         axes = jnp.eye(3, dtype=self.wheel_inertia.dtype)[:, :2]
         return symmetric_solve(inertia_matrix(self.inertia), self.wheel_inertia * axes)
 
@@ -84,18 +75,13 @@ class TwoWheelSatellite(System):
         """Θ_11 and Θ_22, the moments about the wheels' axes."""
         return jnp.diag(inertia_matrix(self.inertia))[:2]
 
-    def force(self, t: Time, q: Configuration, v: Velocity, control: Control) -> Float[Array, " 5"]:
-        """(0, 0, 0, τ)."""
-        torque = jnp.zeros_like(v[3:]) if control is None else control
-        return jnp.concatenate([jnp.zeros_like(v[:3]), torque])
-
     def invariants(
         self, t: Time, q: Configuration, u: Float[Array, " 2"], control: Control
     ) -> dict[str, Array]:
         """Energy and wheel rates, without torque."""
         if control is not None:
             return {}
-        v = jnp.concatenate([-self._connection() @ u, u])
+        v = jnp.concatenate([-self.connection(q[1]) @ u, u])
         return {"energy": self.lagrangian(t, q, v), "wheel rates": u}
 
     def check_control(self, t: Time, control: Control) -> None:

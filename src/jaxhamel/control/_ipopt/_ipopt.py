@@ -128,7 +128,7 @@ class _SparseProgram:
 
     def _limits(self) -> tuple[np.ndarray, np.ndarray]:
         shape = self.like.slack.shape
-        equations = np.zeros(self.numbers.limits.ravel()[0] if self.like.slack.size else self._rows)
+        equations = np.zeros(self._rows)
         sides = (self.transcription.lower, self.transcription.upper)
         lower, upper = (np.broadcast_to(np.asarray(x), shape).ravel() for x in sides)
         return np.concatenate([equations, lower]), np.concatenate([equations, upper])

@@ -61,7 +61,7 @@ def plan_of(result: Result) -> MotionPlan:
 
 
 def plan_of_motion(problem: ControlProblem, found: Trajectory, control: Any) -> MotionPlan:
-    """The plan of a problem's motion under a control."""
+    """The motion of a problem under a control as a plan at equal time steps; simulated again if its own are not equal."""
     ts = np.asarray(found.ts)
     if np.ptp(np.diff(ts)) > 1e-6 * (ts[-1] - ts[0]) / len(ts):
         ts = np.linspace(ts[0], ts[-1], len(ts))

@@ -121,7 +121,7 @@ class PhaseBoundary(AbstractBoundaryConditions):
 
 
 class Link(AbstractBoundaryConditions):
-    """The state at the end of phase k and that at the start of the next: function(q, u, q_next, u_next) = 0.
+    """Relates the state at the end of phase k to that at the start of the next by function(q, u, q_next, u_next) = 0.
 
     Without a function the state is continuous.
     """

@@ -1,5 +1,6 @@
 """The initial state as an unknown, and conditions that relate the last state to the first: periodic motions, gaits."""
 
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any
 
@@ -85,9 +86,9 @@ class AbstractBoundaryConditions(AbstractConstraint):
 
     at_end = None
 
+    @abstractmethod
     def between(self, system: System, first: EndState, last: EndState) -> Float[Array, " r"]:
         """The residual, of the states (q, u) at the first and the last time."""
-        raise NotImplementedError
 
     def residual(
         self, system: System, t: Time, q: Configuration, u: QuasiVelocity, control: Control

@@ -218,7 +218,10 @@ class Running(AbstractCost):
 
 
 class AbstractConstraint(eqx.Module):
-    """Conditions at the first (`at_end` False) or the last time, met exactly: residual = 0."""
+    """Conditions at the first (`at_end` False) or the last time (True), met exactly: residual = 0.
+
+    `at_end` is None for constraints that belong to neither time alone.
+    """
 
     @abstractmethod
     def residual(
