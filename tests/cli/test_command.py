@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 import jaxhamel.cli
 from jaxhamel.cli._app import app
+from jaxhamel.cli._scenario import _system_description
 from jaxhamel.cli._scenario._document import scenario_keys
 from jaxhamel.cli._scenario._scenario import built_in
 
@@ -102,11 +103,21 @@ WITHOUT_JAX = {
     "montecarlo figure-eight --index 1000": 2,
     "identify roboball": 2,
     "identify ball-inertia --data no-folder": 2,
+    "simulate heavy-top --set system.mas=1": 2,
+    "simulate heavy-top --set system.mass=x": 2,
+    "simulate heavy-top --set system.mass=-1": 2,
+    "simulate heavy-top --set system.kind=top": 2,
+    "simulate reference-ball --set system.rails.0.radius=-1": 2,
+    "montecarlo figure-eight --set initial.omeg=1": 2,
+    "control figure-eight --set initial.omega=[1]": 2,
+    "control disk-to-point --set system.mass=-1": 2,
+    "control disk-to-point --set initial.q=x": 2,
+    "identify ball-inertia --set truth.radius=x": 2,
 }
 
 
 def test_what_is_wrong_with_a_scenario_is_said_without_jax():
-    """Values and sizes as well as keys, unless they are those of the system, whose class says what they are."""
+    """Keys, values and sizes of all tables; those of the system come from a file made of what its class declares."""
     code = f"""
 import sys
 from jaxhamel.cli import guard, main
@@ -124,6 +135,11 @@ for arguments in {list(WITHOUT_JAX)}:
     assert ended == [f"ended {status} False {call}" for call, status in WITHOUT_JAX.items()], (
         run.stderr
     )
+
+
+def test_keys_of_named_systems_are_those_of_their_classes():
+    """The file that refuses a wrong key without JAX; `python -m jaxhamel.cli._scenario._system_description` writes it."""
+    assert _system_description.FILE.read_text("utf-8") == _system_description.generated()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="descriptors")

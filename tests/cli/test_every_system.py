@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from jaxhamel.cli._app import app
 from jaxhamel.cli._results._solution import write_tables
-from jaxhamel.cli._scenario._system_schema import as_written, named_systems
+from jaxhamel.cli._scenario._system_description import as_written, named_systems
 from jaxhamel.mechanics._description._declarations import examples_of
 
 SYSTEMS = named_systems()

@@ -9,7 +9,7 @@ from jaxhamel.cli._objects._identification import LOSSES, build_parameters
 from jaxhamel.cli._objects._priors import fit_priors
 from jaxhamel.cli._objects._system import named
 from jaxhamel.cli._scenario._scenario import Scenario
-from jaxhamel.cli._scenario._system_schema import class_of, named_systems
+from jaxhamel.cli._scenario._system_description import class_of, named_systems
 from jaxhamel.cli._scenario._validate import ScenarioError, nearest
 from jaxhamel.mechanics import System, parameters_of
 

@@ -16,7 +16,7 @@ import numpy as np
 from jaxhamel import systems
 from jaxhamel._typing import Configuration, QuasiVelocity
 from jaxhamel.cli._scenario._scenario import Scenario
-from jaxhamel.cli._scenario._system_schema import as_written
+from jaxhamel.cli._scenario._system_description import as_written
 from jaxhamel.cli._scenario._validate import ScenarioError
 from jaxhamel.geometry import SE3, SO3, AbstractSpace, Product
 from jaxhamel.mechanics import Parameter, System, parameters_of

@@ -4,7 +4,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from jaxhamel.cli._scenario._schema import scenario_schema
-from jaxhamel.cli._scenario._system_schema import Q_AND_U, initial_keys, named_systems
+from jaxhamel.cli._scenario._system_description import named_descriptions
+from jaxhamel.cli._scenario._system_schema import Q_AND_U, initial_keys
 from jaxhamel.cli._scenario._validate import Table, Tables, Variants, keys_of
 from jaxhamel.cli._scenario._values import OMITTED, REQUIRED, Key
 
@@ -16,8 +17,8 @@ def scenario_keys() -> str:
     for name, node in schema.items():
         if name == "initial":
             texts += [
-                _keys(f"[initial] of {kind}", initial_keys(cls))
-                for kind, cls in named_systems().items()
+                _keys(f"[initial] of {kind}", initial_keys(about))
+                for kind, about in named_descriptions().items()
             ]
             texts.append(_keys("[initial] of any system", Q_AND_U))
         elif not isinstance(node, Key):

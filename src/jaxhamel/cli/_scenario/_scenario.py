@@ -12,7 +12,7 @@ from jaxhamel._words import UNSEEN
 from jaxhamel.cli._scenario import _identify_schema, _schema
 from jaxhamel.cli._scenario._plan_schema import BUILT_IN, plan_of, prepared_for_plan
 from jaxhamel.cli._scenario._reading import file_text, is_file, parsed
-from jaxhamel.cli._scenario._system_schema import class_of
+from jaxhamel.cli._scenario._system_description import class_of
 from jaxhamel.cli._scenario._validate import (
     ScenarioError,
     Table,
@@ -69,8 +69,8 @@ def load(
 ) -> Scenario:
     """The scenario with a built-in name or in a TOML file, with `key=value` changes applied.
 
-    **Arguments:** `given`: the class that `--system` names, if any. `check`: is called with all tables, before JAX is
-    imported for those of the system, which it gets unchecked.
+    **Arguments:** `given`: the class that `--system` names, if any. `check`: is called with all tables, those of the
+    system unchecked.
 
     **Raises:** `ScenarioError` of one line if there is no such scenario or it is wrong.
     """
@@ -97,7 +97,7 @@ def _defaults_of(name: str, data: dict[str, Any], given: "type[System] | None") 
     if plan is not None and name == "time" and "duration" in data["task"]:
         return read(schema, {"end": data["task"]["duration"]})
     if plan is not None and name == "initial":
-        schema = _schema.initial_schema(class_of(_kind_of(data), given))
+        schema = _schema.initial_schema(_kind_of(data), given)
     optional = isinstance(schema, Table | Variants) and not schema.required
     return read(schema, {}) if optional and getattr(schema, "default", "") is not None else None
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from jaxhamel.cli._scenario._ensemble_schema import CLOSED_LOOP, FEEDBACK, MONTECARLO, SENSORS
 from jaxhamel.cli._scenario._plan_schema import METHOD as COLLOCATION
 from jaxhamel.cli._scenario._plan_schema import PLANS
-from jaxhamel.cli._scenario._system_schema import class_of, initial_schema, system_schema
+from jaxhamel.cli._scenario._system_schema import initial_schema, system_schema
 from jaxhamel.cli._scenario._validate import Table, Variants
 from jaxhamel.cli._scenario._values import (
     OMITTED,
@@ -240,5 +240,5 @@ OUTLINE = Table(OTHERS)  # all keys of a scenario except those of its system
 
 def scenario_schema(kind: object, given: "type[System] | None" = None) -> Table:
     """The schema of a scenario with a system of this kind or of the given class; for an unknown kind, of any system."""
-    start = initial_schema(class_of(kind, given))
-    return Table({**OTHERS, "system": system_schema(given), "initial": start})
+    own = {"system": system_schema(given), "initial": initial_schema(kind, given)}
+    return Table({**OTHERS, **own})

@@ -1,9 +1,13 @@
 """The keys of a system, its rails and its initial state, generated from the description in the system's class."""
 
-from collections.abc import Mapping
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from jaxhamel.cli._scenario._system_description import (
+    Description,
+    described,
+    kind_of,
+    named_descriptions,
+)
 from jaxhamel.cli._scenario._validate import Table, Tables, Variants
 from jaxhamel.cli._scenario._values import (
     OMITTED,
@@ -19,12 +23,9 @@ from jaxhamel.cli._scenario._values import (
     numbers,
     text,
 )
-from jaxhamel.cli._start import import_jax
 
-if (
-    TYPE_CHECKING
-):  # imported only where needed, so that a wrong key is reported without waiting for JAX
-    from jaxhamel.mechanics import Parameter, Part, System
+if TYPE_CHECKING:
+    from jaxhamel.mechanics import System
 
 
 IN_PLANE = {
@@ -71,68 +72,36 @@ RAILS = Tables(
 )
 
 
-@cache
-def named_systems() -> "dict[str, type[System]]":
-    """Every system of `jaxhamel.systems` by its kind; the rolling ball comes first."""
-    import_jax()
-    from jaxhamel import systems
-    from jaxhamel.mechanics import System
-    from jaxhamel.mechanics._description._declarations import kind_of
-
-    public = (getattr(systems, name) for name in dir(systems))
-    found = {kind_of(c): c for c in public if isinstance(c, type) and issubclass(c, System)}
-    return dict(sorted(found.items(), key=lambda entry: (entry[0] != "rolling-ball", entry[0])))
-
-
-def class_of(kind: object, given: "type[System] | None" = None) -> "type[System] | None":
-    """The class of a kind of system, or the given class; None for an unknown kind."""
-    return given or (named_systems().get(kind) if isinstance(kind, str) else None)
-
-
 def system_schema(given: "type[System] | None" = None) -> Variants:
     """The table `[system]` for every named system, or for the class of `--system`, with which `kind` may be omitted."""
-    from jaxhamel.mechanics import parameters_of
-    from jaxhamel.mechanics._description._declarations import kind_of
-
-    classes = named_systems() if given is None else {kind_of(given): given}
-    tables = {kind: Table(_keys(parameters_of(cls))) for kind, cls in classes.items()}
     default = None if given is None else kind_of(given)
+    found = named_descriptions() if given is None else {kind_of(given): described(given)}
+    tables = {kind: Table(_keys(about["system"])) for kind, about in found.items()}
     return Variants(by="kind", about="the system", required=True, tables=tables, default=default)
 
 
-def _keys(parameters: "tuple[Parameter, ...]") -> dict[str, Any]:
-    return {p.name: _entry(p) for p in parameters}
+def _keys(parameters: Description) -> dict[str, Any]:
+    return {name: _entry(name, about) for name, about in parameters.items()}
 
 
-def _entry(p: "Parameter") -> Key | Table | Tables:
-    if p.kind == "rails":
+def _entry(name: str, p: Description) -> Key | Table | Tables:
+    if p["kind"] == "rails":
         return RAILS
-    if p.kind == "module":
-        return Table(_keys(p.parts), p.notes.about, required=p.required)
-    return Key(_accepts(p), p.notes.about or f"the field {p.name}", _default(p), p.notes.unit)
+    if p["kind"] == "module":
+        return Table(_keys(p["parts"]), p["about"], required=p["required"])
+    default = REQUIRED if p["required"] else p["default"]
+    return Key(_accepts(p), p["about"] or f"the field {name}", default, p["unit"])
 
 
-def _accepts(p: "Parameter") -> Accepts:
-    match p.kind:
+def _accepts(p: Description) -> Accepts:
+    match p["kind"]:
         case "text":
-            return choice(*p.notes.choices) if p.notes.choices else text()
+            return choice(*p["choices"]) if p["choices"] else text()
         case "integer":
             return integer()
         case "flag":
             return boolean()
-    return array(p.notes.shapes, positive=p.notes.positive, least=p.notes.least)
-
-
-def _default(p: "Parameter") -> Any:
-    if p.required:
-        return REQUIRED
-    return as_written(p.notes.none_as if p.default is None else p.default)
-
-
-def as_written(value: Any) -> Any:
-    """A value of a class in the form of a scenario, where arrays and tuples are lists."""
-    value = value.tolist() if hasattr(value, "tolist") else value
-    return [as_written(entry) for entry in value] if isinstance(value, list | tuple) else value
+    return array(p["shapes"], positive=p["positive"], least=p["least"])
 
 
 # --- the initial state ----------------------------------------------------------------------------
@@ -151,36 +120,25 @@ Q_AND_U = {
 }
 
 
-def initial_schema(cls: "type[System] | None") -> Table:
-    """The table `[initial]` of a class: the parts of the state that the class names, and `q` and `u`, which always exist."""
-    if cls is not None:
-        return Table({**initial_keys(cls), **Q_AND_U})
-    anything: Mapping[str, Key] = {}
-    for named in named_systems().values():
-        anything = {**anything, **initial_keys(named)}
-    return Table({**anything, **Q_AND_U})
+def initial_schema(kind: object, given: "type[System] | None" = None) -> Table:
+    """The table `[initial]`: the parts of the state that the kind's or the given class names, of all named systems for an
+    unknown kind, and `q` and `u`, which always exist."""
+    named = named_descriptions()
+    if given is not None:
+        found = [described(given)]
+    else:
+        found = [named[kind]] if isinstance(kind, str) and kind in named else named.values()
+    keys = {name: key for about in found for name, key in initial_keys(about).items()}
+    return Table({**keys, **Q_AND_U})
 
 
-def initial_keys(cls: "type[System]") -> dict[str, Key]:
+def initial_keys(description: Description) -> dict[str, Key]:
     """The keys for the parts of the state that a class names."""
-    if cls.state_names is None:
-        return {}
-    from jaxhamel.mechanics import System
-
-    own_start = cls.initial_state is not System.initial_state
     return {
-        part.key: _initial_key(part, own_start) for part in (*cls.state_names.q, *cls.state_names.u)
+        name: Key(_numbers(part["size"]), part["about"], part.get("default", OMITTED), part["unit"])
+        for name, part in description["initial"].items()
     }
 
 
-def _initial_key(part: "Part", own_start: bool) -> Key:
-    accepts = number() if part.size == 1 else numbers(*([part.size] if part.size else []))
-    return Key(accepts, part.about, _rest(part, own_start), part.unit)
-
-
-def _rest(part: "Part", own_start: bool) -> Any:
-    """The default of a part of the state: none if the class has its own initial state, otherwise the identity or zero."""
-    if own_start or part.size is None:
-        return OMITTED
-    zero = [0.0] * part.size
-    return [1.0, *zero[1:]] if part.columns[:1] == ("qw",) else zero if part.size > 1 else 0.0
+def _numbers(size: int | None) -> Accepts:
+    return number() if size == 1 else numbers(*([size] if size else []))

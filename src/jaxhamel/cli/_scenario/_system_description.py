@@ -1,0 +1,114 @@
+"""Describes the keys of a system as plain data, and keeps the descriptions of the named systems in `systems.json`.
+
+Classes import JAX, which takes longer than to read a scenario and to refuse it; the file does not. It is generated from the
+classes by `python -m jaxhamel.cli._scenario._system_description`, and a test compares the two.
+"""
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jaxhamel.cli._start import import_jax
+
+if TYPE_CHECKING:
+    from jaxhamel.mechanics import Parameter, Part, System
+
+FILE = files("jaxhamel.cli._scenario") / "systems.json"
+Description = Mapping[str, Any]
+
+
+@cache
+def named_descriptions() -> Mapping[str, Description]:
+    """The description of every named system by its kind, without importing JAX; the rolling ball comes first."""
+    return json.loads(FILE.read_text("utf-8"))
+
+
+@cache
+def named_systems() -> "dict[str, type[System]]":
+    """Every system of `jaxhamel.systems` by its kind; the rolling ball comes first."""
+    import_jax()
+    from jaxhamel import systems
+    from jaxhamel.mechanics import System
+
+    public = (getattr(systems, name) for name in dir(systems))
+    found = {kind_of(c): c for c in public if isinstance(c, type) and issubclass(c, System)}
+    return dict(sorted(found.items(), key=lambda entry: (entry[0] != "rolling-ball", entry[0])))
+
+
+def class_of(kind: object, given: "type[System] | None" = None) -> "type[System] | None":
+    """The class of a kind of system, or the given class; None for an unknown kind."""
+    return given or (named_systems().get(kind) if isinstance(kind, str) else None)
+
+
+def kind_of(cls: type) -> str:
+    """The name of a class in scenarios: `RollingBall` becomes `rolling-ball`."""
+    from jaxhamel.mechanics._description._declarations import kind_of
+
+    return kind_of(cls)
+
+
+def described(cls: "type[System]") -> Description:
+    """The keys that a class declares: its parameters, `system`, and the parts of its state, `initial`."""
+    from jaxhamel.mechanics import System, parameters_of
+
+    own_start = cls.initial_state is not System.initial_state
+    names = cls.state_names
+    parts = () if names is None else (*names.q, *names.u)
+    return {
+        "system": {p.name: _parameter(p) for p in parameters_of(cls)},
+        "initial": {part.key: _part(part, own_start) for part in parts},
+    }
+
+
+def _parameter(p: "Parameter") -> Description:
+    about = {"kind": p.kind, "about": p.notes.about, "required": p.required}
+    match p.kind:
+        case "rails":
+            return about
+        case "module":
+            return {**about, "parts": {part.name: _parameter(part) for part in p.parts}}
+        case "text":
+            bounds: dict[str, Any] = {"choices": p.notes.choices}
+        case "numbers":
+            notes = p.notes
+            bounds = {"shapes": notes.shapes, "positive": notes.positive, "least": notes.least}
+        case _:
+            bounds = {}
+    return {**about, "unit": p.notes.unit, **bounds, **({} if p.required else _default(p))}
+
+
+def _default(p: "Parameter") -> Description:
+    return {"default": as_written(p.notes.none_as if p.default is None else p.default)}
+
+
+def _part(part: "Part", own_start: bool) -> Description:
+    about = {"about": part.about, "unit": part.unit, "size": part.size}
+    return about if own_start or part.size is None else {**about, "default": _rest(part, part.size)}
+
+
+def _rest(part: "Part", size: int) -> Any:
+    """The identity or zero: where a system starts if its class has no initial state of its own."""
+    zero = [0.0] * size
+    return [1.0, *zero[1:]] if part.columns[:1] == ("qw",) else zero if size > 1 else 0.0
+
+
+def as_written(value: Any) -> Any:
+    """A value of a class in the form of a scenario, where arrays and tuples are lists."""
+    value = value.tolist() if hasattr(value, "tolist") else value
+    return [as_written(entry) for entry in value] if isinstance(value, list | tuple) else value
+
+
+def generated() -> str:
+    """The content of `systems.json`, from the classes: one line for each system."""
+    lines = (
+        f"{json.dumps(kind)}: {json.dumps(described(cls), ensure_ascii=False)}"
+        for kind, cls in named_systems().items()
+    )
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+if __name__ == "__main__":
+    Path(str(FILE)).write_text(generated(), encoding="utf-8")
