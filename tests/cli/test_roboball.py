@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from jaxhamel import simulate
 from jaxhamel.cli._app import app
-from jaxhamel.cli._scenario._fitted import fitted_file
+from jaxhamel.cli._scenario._scenario import fitted_file
 from jaxhamel.cli._terminal import Terminal
 from jaxhamel.systems import SoftRollingPendulum
 

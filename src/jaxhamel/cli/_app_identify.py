@@ -20,9 +20,8 @@ from jaxhamel.cli._options import (
     SystemOption,
 )
 from jaxhamel.cli._results._outcome import Outcome
-from jaxhamel.cli._scenario._fitted import fitted_file
 from jaxhamel.cli._scenario._given_class import given_class
-from jaxhamel.cli._scenario._scenario import load_identification
+from jaxhamel.cli._scenario._scenario import fitted_file, load_identification
 from jaxhamel.cli._start import start_jax
 from jaxhamel.cli._terminal import Terminal
 

@@ -180,6 +180,19 @@ def _found(source: str, command: str) -> tuple[str, str]:
     )
 
 
+def fitted_file(source: str) -> str:
+    """The scenario with fitted values that `identify` wrote, in its folder or as the file itself.
+
+    **Raises:** `ScenarioError` if there is no such file.
+    """
+    for path in (Path(source) / "fitted.toml", Path(source)):
+        if is_file(path):
+            return str(path)
+    raise ScenarioError(
+        "there is no fitted.toml; give the folder that `jaxhamel identify` wrote to, or that file."
+    )
+
+
 def _kind_of(data: Mapping[str, Any]) -> object:
     system = data.get("system")
     return system.get("kind") if isinstance(system, Mapping) else None
