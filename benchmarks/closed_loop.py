@@ -53,8 +53,9 @@ def on_slopes(scenario, result, degrees, seed):
     import jax.numpy as jnp
 
     from jaxhamel import MovingParts
-    from jaxhamel.cli._commands._closed_loop import _closed, _numbers
-    from jaxhamel.cli._objects._loop import regulator_of
+    from jaxhamel.cli._closed_loop._loop import regulator_of
+    from jaxhamel.cli._commands._closed_loop import _closed
+    from jaxhamel.cli._commands._closed_loop_report import _numbers
     from jaxhamel.control import plan_of
 
     plan = plan_of(result)
@@ -84,8 +85,9 @@ def main():
     parser.add_argument("--set", action="append", default=[], dest="changes")
     asked = parser.parse_args()
     jax.config.update("jax_enable_x64", True)
-    from jaxhamel.cli._commands._closed_loop import close_loop, summary_of
-    from jaxhamel.cli._objects._loop import regulator_of
+    from jaxhamel.cli._closed_loop._loop import regulator_of
+    from jaxhamel.cli._commands._closed_loop import close_loop
+    from jaxhamel.cli._commands._closed_loop_report import summary_of
     from jaxhamel.cli._objects._task import build_problem
     from jaxhamel.cli._scenario._scenario import load
     from jaxhamel.control import plan_of, replay

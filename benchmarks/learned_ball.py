@@ -25,13 +25,13 @@ import jax.numpy as jnp  # noqa: E402
 import numpy as np  # noqa: E402
 import optax  # noqa: E402
 
-from jaxhamel.cli._commands._closed_loop import _numbers  # noqa: E402
-from jaxhamel.cli._objects._loop import (  # noqa: E402
+from jaxhamel.cli._closed_loop._loop import (  # noqa: E402
     controller_of,
     regulator_of,
     robots_of,
 )
-from jaxhamel.cli._objects._loop_measured import measured, motions_in  # noqa: E402
+from jaxhamel.cli._closed_loop._loop_measured import measured, motions_in  # noqa: E402
+from jaxhamel.cli._commands._closed_loop_report import _numbers  # noqa: E402
 from jaxhamel.cli._objects._task import build_problem  # noqa: E402
 from jaxhamel.cli._scenario._scenario import load  # noqa: E402
 from jaxhamel.control import Sampled, closed_loop, train  # noqa: E402

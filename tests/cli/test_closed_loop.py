@@ -5,10 +5,10 @@ import json
 import numpy as np
 import pytest
 
+from jaxhamel.cli._closed_loop._loop import check_loop
+from jaxhamel.cli._closed_loop._loop_measured import LoopMeasures
 from jaxhamel.cli._commands import _control, _meanwhile
-from jaxhamel.cli._commands._closed_loop import _numbers
-from jaxhamel.cli._objects._loop import check_loop
-from jaxhamel.cli._objects._loop_measured import LoopMeasures
+from jaxhamel.cli._commands._closed_loop_report import _numbers
 from jaxhamel.cli._objects._task import build_problem
 from jaxhamel.cli._scenario._scenario import load
 from jaxhamel.cli._scenario._validate import ScenarioError

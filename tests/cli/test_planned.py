@@ -21,6 +21,7 @@ from jaxhamel.cli._results._plan_motion import Interpolated
 from jaxhamel.cli._scenario._plan_schema import BUILT_IN
 from jaxhamel.cli._scenario._scenario import built_in, load
 from jaxhamel.cli._scenario._validate import ScenarioError
+from jaxhamel.ensemble import Distribution, Samples
 
 OWN = """
 import jax
@@ -55,6 +56,21 @@ u = [0.0]
 [method]
 intervals = 2
 degree = 3
+"""
+# 16 carts that start with other velocities
+LOOP = """
+[feedback]
+kind = "tvlqr"
+period = 0.02
+delay = 0.04
+state_weights = [100.0, 10.0]
+
+[closed_loop]
+trajectories = 16
+
+[[closed_loop.spread]]
+key = "initial.u"
+std = 0.1
 """
 
 
@@ -121,11 +137,16 @@ def before_examined(monkeypatch):
 
 def test_own_system_is_taken_to_a_point_within_limits(tmp_path, cart, before_examined):
     """F = 12 m d/T² (½ − t/T); with |F| ≤ 5 N, where 6 N are needed, nothing is found and the exit status says so."""
-    result = jaxhamel("control", *cart, "--out", tmp_path / "free", "--quiet")
+    with open(cart[0], "a", encoding="utf-8") as file:
+        file.write(LOOP)
+    free = tmp_path / "free"
+    result = jaxhamel("control", *cart, "--out", free, "--quiet", "--seed", 5)
     assert result.exit_code == 0, result.stderr
-    reached = summary(tmp_path / "free")["reached"]
+    reached = summary(free)["reached"]
     assert reached["cost"] == pytest.approx(12 * 2.0**2 * 3.0**2 / 2.0**3, rel=1e-10)
-    stands, words = before_examined
+    check_that_carts_are_held(free)
+    stands, words, proved = before_examined
+    assert (proved["status"], proved["files"][0]) == ("success", "summary.json")
     assert (stands["status"], stands["files"]) == ("failed", ["summary.json", "search.npz"])
     assert stands["certificate"]["holds"] is False
     assert "converged after" in stands["certificate"]["words"]
@@ -138,6 +159,26 @@ def test_own_system_is_taken_to_a_point_within_limits(tmp_path, cart, before_exa
     assert said["status"] == "failed"
     assert said["certificate"]["holds"] is False
     assert (tmp_path / "weak" / "report.html").exists()
+
+
+def check_that_carts_are_held(out):
+    """A cart whose first velocity is off by e drifts from its plan by e t; nothing else is off in open loop."""
+    numbers = summary(out)["closed_loop"]
+    spread = {"initial.u": Distribution("normal", mean=np.zeros(1), std=np.full(1, 0.1))}
+    off = np.abs(Samples(spread, 16, 5)[:]["initial.u"][:, 0])
+    rms = np.sqrt(np.mean(np.linspace(0.0, 2.0, 101) ** 2)) * off
+    without = numbers["open_loop"]
+    np.testing.assert_allclose(without["tracking_rms_max"], rms.max(), atol=5e-4)
+    np.testing.assert_allclose(without["tracking_rms"], np.median(rms), atol=5e-4)
+    assert without["failed"] == np.count_nonzero(rms > 0.02 * 3.0)  # 2 % of the 3 m of the plan
+    assert numbers["size"] == pytest.approx(3.0, rel=1e-9)
+    assert numbers["failed"] == 0
+    assert numbers["tracking_rms_max"] < 0.3 * rms.max()
+    names = {f"closed-loop-{name}.png" for name in ("coordinates", "errors", "robots")}
+    assert names <= {path.name for path in out.iterdir()}
+    page = (out / "report.html").read_text(encoding="utf-8")
+    assert "With feedback 100 % of 16 robots follow it" in page
+    assert "tracking rms / m, rad" in page
 
 
 def test_a_stopped_search_goes_on(tmp_path, cart):
@@ -177,7 +218,7 @@ def test_a_stopped_search_goes_on(tmp_path, cart):
         ("initial.q=[1,0,0,0]", '`initial` has no effect on the task "satellite-turn", which defines both ends.'),
         ("control.value=[1]", "`control` has no effect on this task: the task finds the control."),
         ("solver.dt=0.1", "`solver` has no effect on this task: the method is collocation"),
-        ("feedback.x=1", "`feedback` has no effect on this task: its control is found, but not followed"),
+        ('feedback={kind="tvlqr",period=11}', "`feedback.period` is 11 s, longer than the plan, 10 s"),
         ("method.degree=11", "`method.degree` is 11; it must be a whole number of 1 or more, at most 9"),
         ("method.intervals=1000000000000", "`method.intervals` is 1e+12; that takes"),
     ],

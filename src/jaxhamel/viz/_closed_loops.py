@@ -1,15 +1,19 @@
 """Figures of closed loops: paths and errors of many robots, with feedback and without."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy import ndarray
 
-from jaxhamel.viz._figures import _figure, _ground, _legend, _styled, _time_axis
+from jaxhamel.viz._figures import _figure, _ground, _legend, _styled, _time_axis, canvas
 from jaxhamel.viz._style import LIGHT
 
 MARGIN = 0.35  # around the reference path, relative to its size; open loops leave the picture
+WIDTH = 1.4  # of the picture of paths, at least, relative to its height
+MOST = 12  # coordinates that are drawn
 
 
 @_styled
@@ -20,6 +24,7 @@ def held_paths_figure(
     *,
     title: str = "Paths with feedback, and of the same robots without",
     unit: str = "m",
+    labels: tuple[str, str] = ("x", "y"),
 ) -> Figure:
     """Paths of closed loops over those of the same robots in open loop, with the reference dashed; equal scales.
 
@@ -43,9 +48,10 @@ def held_paths_figure(
             )
         axes.plot([], [], color=LIGHT[role], label=f"{len(paths)} {label}")
     axes.plot(*reference.T, "--", color=LIGHT["ink"], linewidth=1.2, label="plan")
-    _ground(axes, title, unit)
+    _ground(axes, title, unit, labels)
     axes.set_aspect("equal", adjustable="box")
-    axes.set_xlim(low[0] - room, high[0] + room)
+    wide = max(0.0, WIDTH * float(high[1] - low[1] + 2 * room) - float(high[0] - low[0]))
+    axes.set_xlim(low[0] - max(room, 0.5 * wide), high[0] + max(room, 0.5 * wide))
     axes.set_ylim(low[1] - room, high[1] + room)
     _legend(axes)
     return figure
@@ -72,16 +78,60 @@ def held_errors_figure(
     **Arguments:** `ts`: `(T,)` s; `closed`, `open_loop`: `(B, T)` and `(C, T)`, NaN after a motion has ended early.
     """
     figure, axes = _figure()
-    _band(axes, ts, open_loop, "series2", "open loop")
-    _band(axes, ts, closed, "series1", "with feedback")
+    _band(axes, ts, _positive(open_loop), "series2", "open loop")
+    _band(axes, ts, _positive(closed), "series1", "with feedback")
     axes.set_yscale("log")
     _time_axis(axes, ts, title, f"distance / {unit}")
     _legend(axes)
     return figure
 
 
+@_styled
+def held_coordinates_figure(
+    ts: Float[ndarray, " T"],
+    closed: Float[ndarray, "B T n"],
+    open_loop: Float[ndarray, "C T n"],
+    plan: Float[ndarray, "T n"],
+    names: Sequence[str],
+) -> Figure:
+    """Every coordinate of closed loops and of open loops over time, with the plan dashed: median and the band of 90 %.
+
+    The picture shows the neighbourhood of the plan, from which open loops may leave. At most twelve coordinates are drawn.
+
+    **Arguments:** `ts`: `(T,)` s; `closed`, `open_loop`: `(B, T, n)` and `(C, T, n)`, NaN after a motion has ended early;
+    `plan`: `(T, n)`; `names`: one for each coordinate.
+    """
+    count = min(len(names), MOST)
+    columns = 1 if count < 3 else 2
+    rows = -(-count // columns)
+    figure = canvas(height=max(3.7, 1.0 + 1.6 * rows))
+    for i, name in enumerate(names[:count]):
+        axes = figure.add_subplot(rows, columns, i + 1)
+        _band(axes, ts, open_loop[..., i], "series2", "open loop")
+        _band(axes, ts, closed[..., i], "series1", "with feedback")
+        axes.plot(ts, plan[:, i], "--", color=LIGHT["ink"], linewidth=1.2, label="plan")
+        _near(axes, plan[:, i])
+        _time_axis(axes, ts, "", name, last=i + columns >= count)
+    lines, labels = figure.axes[0].get_legend_handles_labels()
+    figure.legend(lines, labels, loc="outside upper left", ncols=3)
+    return figure
+
+
+def _near(axes: Axes, plan: Float[ndarray, " T"]) -> None:
+    """Shows the neighbourhood of the plan; where it stays at one value, all."""
+    low, high = float(np.min(plan)), float(np.max(plan))
+    if high - low > 1e-6 * max(abs(low), abs(high)):
+        room = MARGIN * (high - low)
+        axes.set_ylim(low - room, high + room)
+
+
+def _positive(errors: Float[ndarray, "B T"]) -> Float[ndarray, "B T"]:
+    """The errors at the times at which one is positive, which a logarithmic axis can show; else NaN."""
+    return np.where((np.nan_to_num(errors) > 0).any(axis=0), errors, np.nan)
+
+
 def _band(axes: Axes, ts: ndarray, errors: ndarray, role: str, label: str) -> None:
-    known = (np.nan_to_num(errors) > 0).any(axis=0)
+    known = np.isfinite(errors).any(axis=0)
     if not known.any():
         return
     at, found = ts[known], errors[:, known]

@@ -54,6 +54,7 @@ def landing_figure(
     *,
     title: str = "Where they end",
     unit: str = "m",
+    labels: tuple[str, str] = ("x", "y"),
 ) -> Figure:
     """End points, with the ellipses that contain 50 % and 95 % of a normal distribution with their mean and covariance.
 
@@ -71,7 +72,7 @@ def landing_figure(
             axes.add_patch(_ellipse(ends, level, edgecolor=LIGHT[role], label=inside))
     if nominal is not None:
         axes.plot(*nominal, "+", color=LIGHT["ink"], markersize=10, label="nominal")
-    _ground(axes, title, unit)
+    _ground(axes, title, unit, labels)
     _legend(axes)
     return figure
 

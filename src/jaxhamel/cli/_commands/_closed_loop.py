@@ -1,8 +1,4 @@
-"""The closed loop of `control`: many robots held to the plan, their statistics, and what the report shows of them."""
-
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
-from typing import Any, NamedTuple
+"""The closed loop of `control`: many robots held to the plan, with feedback and without."""
 
 import equinox as eqx
 import jax
@@ -10,7 +6,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxhamel._words import counted
-from jaxhamel.cli._objects._loop import (
+from jaxhamel.cli._closed_loop._held_coordinates import (
+    HeldCoordinates,
+    coordinates_of,
+    planned_coordinates,
+)
+from jaxhamel.cli._closed_loop._loop import (
     Robots,
     compile_motions,
     controller_of,
@@ -20,40 +21,48 @@ from jaxhamel.cli._objects._loop import (
     regulator_of,
     robots_of,
 )
-from jaxhamel.cli._objects._loop_measured import HeldMotions, LoopMeasures, measured, motions_in
+from jaxhamel.cli._closed_loop._loop_measured import (
+    HeldMotions,
+    LoopMeasures,
+    measured,
+    motions_in,
+    size_of,
+)
+from jaxhamel.cli._closed_loop._traced_point import TracedPoint, traced, traced_point
+from jaxhamel.cli._commands._closed_loop_report import ClosedLoop, charts_of, with_loop
 from jaxhamel.cli._results._outcome import Outcome
 from jaxhamel.cli._scenario._scenario import Scenario
+from jaxhamel.cli._scenario._validate import ScenarioError
+from jaxhamel.cli._terminal import Terminal
 from jaxhamel.control import ControlProblem, MotionPlan, Regulator, Result, plan_of, replay
 from jaxhamel.control._loop._plan import plan_of_motion
-from jaxhamel.ensemble._study._statistics import probability
 from jaxhamel.simulate import Trajectory
-from jaxhamel.viz import (
-    Chart,
-    held_errors_figure,
-    held_paths_figure,
-    histograms_figure,
-    landing_figure,
-)
+from jaxhamel.viz import Chart
 from jaxhamel.viz._motion._companion import Companion
 
 SHARE = (
     0.02  # of the size of the path: the tracking error up to which a robot has followed the plan
 )
-SHOWN = 200  # number of robots whose paths are drawn
 
 
-class ClosedLoop(NamedTuple):
-    """Many robots with feedback (`closed`), and the same robots under the plan's control alone (`open_loop`).
+def closed_about(
+    outcome: Outcome, result: Result, seed: int, terminal: Terminal, stands: bool
+) -> tuple[Outcome, list[Chart], Companion | None]:
+    """The outcome of a search with that of the closed loop, its charts, and the motion of one robot.
 
-    `tolerance`: the tracking error up to which a robot has followed the plan [m]; `shown`: the motion of the robot of
-    median error, `path`: what was asked for, `(K, d)`, or None.
+    Nothing is added without `[feedback]`, or where the plan does not stand.
     """
-
-    closed: LoopMeasures
-    open_loop: LoopMeasures
-    tolerance: float
-    shown: Companion
-    path: np.ndarray | None
+    scenario = outcome.scenario
+    if scenario["feedback"] is None or not stands or not bool(result.trajectory.succeeded):
+        return outcome, [], None
+    robots = counted(loop_table(scenario)["trajectories"], "robot")
+    terminal.say(f"{scenario.name}: {robots} in closed loop …")
+    try:
+        found = close_loop(scenario, result, seed)
+    except ScenarioError as error:  # the plan stands
+        terminal.say(f"{scenario.name}: the loop is not closed: {error}")
+        return outcome, [], None
+    return with_loop(outcome, found, seed), charts_of(found), found.shown
 
 
 def close_loop(scenario: Scenario, result: Result, seed: int) -> ClosedLoop:
@@ -83,21 +92,38 @@ def _closed(
     scenario: Scenario, problem: ControlProblem, plan: MotionPlan, law: Regulator, seed: int
 ) -> ClosedLoop:
     robots = robots_of(scenario, problem, plan, seed)
+    point = None if problem.tracking else traced_point(plan.system, plan.ts, plan.q)
 
     def run(law: Regulator) -> tuple[LoopMeasures, Trajectory]:
         found = _motions(scenario, robots, law, seed)
-        return measured(problem, robots, motions_in(found), law), found
+        return measured(problem, robots, motions_in(found), law, point), found
 
     closed, found = run(law)
     shown = _shown(robots, found, int(np.argsort(closed.rms)[len(closed.rms) // 2]))
+    charted = problem.tracking is None
+    first = coordinates_of(plan.system, found.q) if charted else None
     del found  # some hundred megabytes
-    loose, _ = run(eqx.tree_at(lambda law: law.gains, law, jnp.zeros_like(law.gains)))
-    path = None
-    if problem.tracking is not None:
-        path = np.asarray(jax.vmap(problem.tracking.path)(jnp.asarray(closed.ts)))
-    size = 1.0 if path is None else float(np.max(np.ptp(path, axis=0)))
+    loose, found = run(eqx.tree_at(lambda law: law.gains, law, jnp.zeros_like(law.gains)))
+    path, size = _path_and_size(problem, law, point, closed.ts)
+    coordinates = None
+    if first is not None:
+        planned = planned_coordinates(law, plan.system, closed.ts)
+        coordinates = HeldCoordinates(*first, coordinates_of(plan.system, found.q)[1], planned)
     tolerance = loop_table(scenario)["tolerance"] or SHARE * size
-    return ClosedLoop(closed, loose, tolerance, shown, path)
+    unit = "m, rad" if charted else "m"
+    labels = ("x", "y") if point is None else point.labels
+    return ClosedLoop(closed, loose, tolerance, size, unit, shown, path, labels, coordinates)
+
+
+def _path_and_size(
+    problem: ControlProblem, law: Regulator, point: TracedPoint | None, ts: np.ndarray
+) -> tuple[np.ndarray | None, float]:
+    """The path asked for and its extent, else the planned path of the traced point and the size of the plan."""
+    if problem.tracking is not None:
+        path = np.asarray(jax.vmap(problem.tracking.path)(jnp.asarray(ts)))
+        return path, float(np.max(np.ptp(path, axis=0)))
+    path = None if point is None else traced(point, problem.system, law.ts, law.q)
+    return path, size_of(law)
 
 
 def _samples(scenario: Scenario, law: Regulator) -> int:
@@ -117,110 +143,3 @@ def _shown(robots: Robots, motions: Trajectory, number: int) -> Companion:
     axes = flat_axes_of(robots.axes[0], robots.system)
     one = [x if axis is None else x[number] for x, axis in zip(leaves, axes, strict=True)]
     return Companion(jax.tree.unflatten(structure, one), ts, q, u)
-
-
-# --- in summary.json and in the report ------------------------------------------------------------
-
-
-def summary_of(found: ClosedLoop, seed: int) -> dict[str, Any]:
-    """The entry `closed_loop` of summary.json: with feedback, and the same robots in open loop."""
-    return {
-        **_numbers(found.closed, found.tolerance),
-        "tolerance": found.tolerance,
-        "seed": seed,
-        "open_loop": _numbers(found.open_loop, found.tolerance),
-    }
-
-
-def _numbers(motions: LoopMeasures, tolerance: float) -> dict[str, Any]:
-    followed, rms = motions.followed(tolerance), motions.rms
-    whole = np.isfinite(rms)  # the motion did not break down
-    failed = probability(~followed)
-    found = {
-        "trajectories": len(rms),
-        "failed": int(np.count_nonzero(~followed)),
-        "completed": 1.0 - failed["probability"],
-        "failed_share": failed,
-        "broken_down": int(np.count_nonzero(~whole)),
-        "tracking_rms": float(np.median(rms)),
-        "tracking_rms_95": float(np.quantile(rms, 0.95, method="higher")),
-        "tracking_rms_max": _extreme(np.max, rms[whole]),
-        "largest_command": _extreme(np.max, motions.command[whole]),
-    }
-    if motions.normal is not None and motions.friction is not None:
-        found["min_normal_force"] = _extreme(np.min, motions.normal[whole])
-        found["min_normal_force_completed"] = _extreme(np.min, motions.normal[followed])
-        found["max_friction"] = _extreme(np.max, motions.friction[whole])
-    return found
-
-
-def _extreme(of: Callable[..., Any], values: np.ndarray) -> float | None:
-    return float(of(values)) if values.size else None
-
-
-def with_loop(outcome: Outcome, found: ClosedLoop, seed: int) -> Outcome:
-    """The outcome of the search with that of the closed loop."""
-    numbers = summary_of(found, seed)
-    return replace(
-        outcome,
-        tiles=(*tiles_of(numbers), *outcome.tiles),
-        lead=outcome.lead + lead_of(numbers),
-        top={**outcome.top, "closed_loop": numbers},
-    )
-
-
-def tiles_of(numbers: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    """The headline numbers of the report."""
-    share, rms = numbers["failed_share"], numbers["tracking_rms"]
-    between = f"{100 * (1 - share['high']):.3g} to {100 * (1 - share['low']):.3g} %"
-    return (
-        (f"{100 * numbers['completed']:.3g} %", f"of the robots follow the plan ({between})"),
-        (f"{1e3 * rms:.3g} mm", "tracking error of a robot, median"),
-    )
-
-
-def lead_of(numbers: Mapping[str, Any]) -> str:
-    """The sentence under the heading."""
-    without, rms = numbers["open_loop"], numbers["tracking_rms_95"]
-    robots = counted(numbers["trajectories"], "robot")
-    return (
-        f" With feedback {100 * numbers['completed']:.3g} % of {robots} follow it, 95 % of them within {1e3 * rms:.3g} mm "
-        f"(RMS); without, {100 * without['completed']:.3g} %. The rings are one of the robots in closed loop."
-    )
-
-
-def charts_of(found: ClosedLoop) -> list[Chart]:
-    """Fan of paths, errors over time, ends, and histograms of what differs from robot to robot."""
-    closed, loose = found.closed, found.open_loop
-    errors = held_errors_figure(closed.ts, closed.error, loose.error)
-    return [
-        *_ground_charts(found),
-        Chart("closed-loop-errors", errors, "Tracking errors with and without feedback over time"),
-        *_histograms(closed),
-    ]
-
-
-def _ground_charts(found: ClosedLoop) -> Iterator[Chart]:
-    """Paths in the plane and where they end."""
-    closed, loose, path = found.closed.position, found.open_loop.position, found.path
-    if closed is None or loose is None or path is None or path.shape[1] != 2:
-        return
-    figure = held_paths_figure(closed[:SHOWN, ::5], loose[:SHOWN, ::5], path)
-    yield Chart("closed-loop-paths", figure, "Paths of robots with and without feedback")
-    ends = closed[found.closed.followed(found.tolerance), -1]
-    figure = landing_figure(ends, path[-1], title="Where the robots that follow end")
-    yield Chart("closed-loop-ends", figure, "Where the robots end")
-
-
-def _histograms(closed: LoopMeasures) -> Iterator[Chart]:
-    quantities = {
-        "tracking error, RMS / m": closed.rms,
-        "smallest normal force / N": closed.normal,
-        "friction coefficient needed": closed.friction,
-        "largest command": closed.command,
-    }
-    finite = {k: x[np.isfinite(x)] for k, x in quantities.items() if x is not None}
-    shown = {k: x for k, x in finite.items() if len(x)}
-    if shown:
-        figure = histograms_figure(shown, title="The robots in closed loop")
-        yield Chart("closed-loop-robots", figure, "Histograms over the robots in closed loop")

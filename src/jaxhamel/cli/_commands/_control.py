@@ -8,19 +8,12 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxhamel._words import counted
-from jaxhamel.cli._commands._closed_loop import (
-    ClosedLoop,
-    charts_of,
-    close_at_first,
-    close_loop,
-    with_loop,
-)
+from jaxhamel.cli._closed_loop._loop import check_loop
+from jaxhamel.cli._commands._closed_loop import close_at_first, closed_about
 from jaxhamel.cli._commands._meanwhile import meanwhile
 from jaxhamel.cli._commands._plan import run_plan
 from jaxhamel.cli._commands._simulate import progress_of
 from jaxhamel.cli._interrupt import guard, search_seconds
-from jaxhamel.cli._objects._loop import check_loop, loop_table
 from jaxhamel.cli._objects._prepared import PreparedRun
 from jaxhamel.cli._objects._task import build_method, build_problem
 from jaxhamel.cli._results._folder import folder
@@ -29,7 +22,6 @@ from jaxhamel.cli._results._outputs import write_all, write_summary
 from jaxhamel.cli._results._solution import write_solution
 from jaxhamel.cli._scenario._plan_schema import PLANS
 from jaxhamel.cli._scenario._scenario import Scenario
-from jaxhamel.cli._scenario._validate import ScenarioError
 from jaxhamel.cli._terminal import Terminal
 from jaxhamel.control import ControlProblem, Result, replay, solve
 from jaxhamel.control._result import measure
@@ -57,7 +49,7 @@ def run_control(
     **Raises:** `ScenarioError` before anything is written.
     """
     if scenario["task"]["path"] in PLANS:
-        return run_plan(scenario, out, terminal, started, max_seconds, resume)
+        return run_plan(scenario, out, terminal, started, seed, max_seconds, resume)
     budget = scenario["task"]["max_seconds"] if max_seconds is None else max_seconds
     guard.limit(budget - (time.monotonic() - started), _too_late(scenario, budget))
     prepared = PreparedRun.of(scenario)
@@ -85,33 +77,12 @@ def run_control(
     write_solution(out / "solution.toml", scenario, result)
     write_summary(out / "summary.json", outcome.summary(["summary.json"]))
     guard.kept(f"{scenario.name}: {_not_shown(out, budget)}")
-    loop = _loop(scenario, result, ended[0], seed, terminal)
-    charts, companion = [], None
-    if loop is not None:
-        outcome = with_loop(outcome, loop, seed)
-        charts, companion = charts_of(loop), loop.shown
+    stands = ended[0] in ("success", "stopped")
+    outcome, charts, companion = closed_about(outcome, result, seed, terminal, stands)
     run = replace(run, costs=result.history["cost"])
     outcome = write_all(out, outcome, run, charts, companion)
     terminal.say(str(result))
     return outcome
-
-
-def _loop(
-    scenario: Scenario, result: Result, status: str, seed: int, terminal: Terminal
-) -> ClosedLoop | None:
-    """The closed loop about a plan that stands; None without `[feedback]` or after a search that failed."""
-    if scenario["feedback"] is None or status not in ("success", "stopped"):
-        return None
-    if not bool(result.trajectory.succeeded):
-        return None
-    terminal.say(
-        f"{scenario.name}: {counted(loop_table(scenario)['trajectories'], 'robot')} in closed loop …"
-    )
-    try:
-        return close_loop(scenario, result, seed)
-    except ScenarioError as error:  # the plan stands
-        terminal.say(f"{scenario.name}: the loop is not closed: {error}")
-        return None
 
 
 def _too_late(scenario: Scenario, seconds: float) -> str:

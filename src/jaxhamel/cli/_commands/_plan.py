@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from jaxhamel.cli._closed_loop._loop import check_loop
+from jaxhamel.cli._commands._closed_loop import closed_about
 from jaxhamel.cli._interrupt import guard, search_seconds
 from jaxhamel.cli._objects._plan import build_collocation, build_plan
 from jaxhamel.cli._objects._prepared import PreparedRun
@@ -24,6 +26,7 @@ from jaxhamel.control._collocation._collocation import CollocationSearch
 ADVICE = "Go on with --resume, raise method.intervals, method.max_iterations or method.max_seconds, or look at the limits."
 UNKNOWN = "undecided"  # whether it is a minimum
 FILES = ("control.csv", "costates.csv")
+FEASIBLE = 1e-5  # largest violation of the constraints of a plan about which the loop is closed
 
 
 def run_plan(
@@ -31,13 +34,14 @@ def run_plan(
     out: Path,
     terminal: Terminal,
     started: float,
+    seed: int,
     max_seconds: float | None,
     resume: bool = False,
 ) -> Outcome:
-    """Solves the scenario's task by collocation and writes the files of the command.
+    """Solves the scenario's task by collocation, closes the loop about the result, and writes the files of the command.
 
-    **Arguments:** `max_seconds`: time limit of the search, counted from `started`; None takes that of `[method]`; `resume`:
-    go on from the point that an earlier search left in `out`.
+    **Arguments:** `seed`: of the robots in closed loop; `max_seconds`: time limit of the search, counted from `started`;
+    None takes that of `[method]`; `resume`: go on from the point that an earlier search left in `out`.
 
     **Raises:** `ScenarioError` before anything is written.
     """
@@ -46,6 +50,7 @@ def run_plan(
     guard.limit(budget - (time.monotonic() - started), words)
     prepared = PreparedRun.of(scenario)
     problem = build_plan(prepared)
+    check_loop(scenario, problem, seed)
     method = build_collocation(scenario, search_seconds(budget, started))
     file = SearchFile(out, scenario)
     with named("task"):
@@ -69,8 +74,13 @@ def run_plan(
         if scenario["method"]["indirect"]:
             result = Indirect(method).after(result)
     _write_tables(out, result)
-    charts = plan_charts(result)
-    outcome = write_all(out, _outcome(scenario, result, started), shown_motion(result), charts)
+    outcome = _outcome(scenario, result, started)
+    if scenario["feedback"] is not None:
+        write_summary(out / "summary.json", outcome.summary(["summary.json"]))
+        guard.kept(f"{scenario.name}: {_not_closed(out, budget)}")
+    outcome, held, robot = closed_about(outcome, result, seed, terminal, _feasible(result))
+    charts = [*held, *plan_charts(result)]
+    outcome = write_all(out, outcome, shown_motion(result), charts, robot)
     if outcome.status == "success":
         file.remove()
     terminal.say(str(result))
@@ -82,6 +92,19 @@ def _not_examined(out: Path, budget: float) -> str:
         f"the {budget:g} s were over before the result was examined; the search is in {out / SEARCH}: go on with --resume, "
         "or give it more time, --max-seconds."
     )
+
+
+def _not_closed(out: Path, budget: float) -> str:
+    return (
+        f"the {budget:g} s were over before the loop was closed; the control is in {out / FILES[0]}. Give it more time, "
+        "--max-seconds."
+    )
+
+
+def _feasible(result: Result) -> bool:
+    """Whether the plan keeps its constraints, so that it can be followed, optimal or not."""
+    assert result.certificate is not None  # collocation gives one
+    return result.certificate.violation <= FEASIBLE
 
 
 def unexamined(

@@ -24,9 +24,6 @@ UNITS = {
     "displacement": "m",
     "tracking_rms": "m",
     "tracking_max": "m",
-    "tracking_rms_95": "m",
-    "tracking_rms_max": "m",
-    "tolerance": "m",
     "path_size": "m",
     "path_length": "m",
     "min_normal_force": "N",
@@ -35,6 +32,7 @@ UNITS = {
     "search_seconds": "s",
     "end_time": "s",
 }
+LOOP_DISTANCES = ("tracking_rms", "tracking_rms_95", "tracking_rms_max", "tolerance", "size")
 
 
 def write_all(
@@ -116,7 +114,9 @@ def _closed_loop(summary: Mapping[str, Any]) -> dict[str, Any]:
     if "closed_loop" not in summary:
         return {}
     numbers = {k: x for k, x in summary["closed_loop"].items() if not isinstance(x, Mapping)}
-    return {"In closed loop": _readable(numbers)}
+    unit = numbers.pop("unit")
+    labelled = {k: unit if k in LOOP_DISTANCES else UNITS.get(k) for k in numbers}
+    return {"In closed loop": _readable(numbers, labelled)}
 
 
 def write_summary(path: Path, summary: Mapping[str, Any]) -> None:
@@ -138,10 +138,12 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _readable(numbers: Mapping[str, Any]) -> dict[str, Any]:
+def _readable(
+    numbers: Mapping[str, Any], units: Mapping[str, str | None] = UNITS
+) -> dict[str, Any]:
     """The numbers with labels and units as keys."""
-    units = {key: f" / {UNITS[key]}" if key in UNITS else "" for key in numbers}
-    return {key.replace("_", " ") + units[key]: value for key, value in numbers.items()}
+    label = {key: f" / {unit}" if (unit := units.get(key)) else "" for key in numbers}
+    return {key.replace("_", " ") + label[key]: value for key, value in numbers.items()}
 
 
 def asked_in_tables(asked: Mapping[str, Any]) -> dict[str, Any]:

@@ -130,9 +130,10 @@ CLOSED_LOOP = Table(
         "steps": Key(integer(1), "integration steps (RK4) in each sampling period", 1),
         "tolerance": Key(
             number(least=0.0),
-            "tracking error (RMS) up to which a robot has followed the plan; 0: 2 % of the size of the path",
+            "tracking error (RMS) up to which a robot has followed the plan; 0: 2 % of the size of the path, or of the "
+            "plan where the task has no path",
             0.0,
-            "m",
+            "m, or m and rad",
         ),
         "spread": SPREAD,
     },

@@ -157,9 +157,6 @@ METHOD = Table(
 _WITHOUT_EFFECT = {
     "control": "the task finds the control",
     "solver": "the method is collocation; see [method]",
-    "feedback": "its control is found, but not followed by a closed loop",
-    "sensors": "its control is found, but not followed by a closed loop",
-    "closed_loop": "its control is found, but not followed by a closed loop",
 }
 
 

@@ -23,6 +23,7 @@ from jaxhamel.mechanics import System, as_control
 from jaxhamel.mechanics._tangent import tangent_size
 from jaxhamel.simulate._simulate import dtype_of_state
 from jaxhamel.simulate._solvers._factors import apply
+from jaxhamel.systems._parameters import parameter
 
 MOST_STEPS = 2**31 - 1
 ENDS = slice(None, -1), slice(1, None)  # of intervals
@@ -53,6 +54,8 @@ class Regulator(eqx.Module):
       order in δ.
     - `slopes`: δ̇ of the plan at both ends of each interval, times its length, in exponential coordinates about its start,
       `(N, 2, n+k)`; `space`: that of q.
+    - `lead`: c is read this time later, c(t + lead), up to the plan's end; default 0 s. For a digital controller with
+      period T and delay d T, lead = (d + 1/2) T gives the mean of c, to second order, while the command acts.
 
     Between the times q* and u* are cubic in these coordinates and have the plan's velocities at both ends; K is
     interpolated linearly. Before the first and after the last time the values at the end are kept. A regulator is a law for
@@ -67,15 +70,21 @@ class Regulator(eqx.Module):
     values: Float[Array, "N+1 d d"]
     slopes: Float[Array, "N 2 d"]
     space: AbstractSpace
+    lead: Any = parameter(default=0.0)
 
     def __call__(self, t: Time, q: Configuration, u: QuasiVelocity) -> Float[Array, " p"]:
-        """c(t) − K(t) δ."""
+        """c(t + lead) − K(t) δ."""
         return self.at(t)(t, q, u)
 
     def at(self, t: Time) -> "Correction":
         """The law at one time: an affine function of δ, without tables."""
         q, u, gains = self.plan(t)
-        return Correction(q, u, self.control(t), gains, self.space)
+        return Correction(q, u, self.control(self._acting(t)), gains, self.space)
+
+    def _acting(self, t: Time) -> Scalar:
+        """t + lead, but not beyond the plan's end."""
+        t = jnp.asarray(t, self.ts.dtype)
+        return jnp.maximum(t, jnp.minimum(t + self.lead.astype(t.dtype), self.ts[-1]))
 
     def plan(self, t: Time) -> tuple[Configuration, Float[Array, " k"], Float[Array, "p d"]]:
         """(q*, u*, K) at t."""

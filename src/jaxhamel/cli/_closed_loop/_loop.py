@@ -23,7 +23,7 @@ from jaxhamel.control import (
 from jaxhamel.control._loop._closed_loop import compile_loop
 from jaxhamel.control._loop._riccati import MOST
 from jaxhamel.ensemble import Samples
-from jaxhamel.mechanics import MovingParts
+from jaxhamel.mechanics import Kinematic, MovingParts, System
 from jaxhamel.mechanics._tangent import tangent_size
 from jaxhamel.simulate import Trajectory
 
@@ -112,7 +112,13 @@ def samples_of(scenario: Scenario, problem: ControlProblem, seed: int) -> Sample
 
 
 def _nominal(problem: ControlProblem) -> Nominal:
-    return Nominal(problem.system, problem.q0, problem.u0, None)
+    """The system of the scenario, inside of the drive of its task, and its initial state."""
+    system, q0, u0 = problem.system, problem.q0, problem.u0
+    if isinstance(system, MovingParts):
+        q0, u0, _ = system.inside(problem.ts[0], q0, u0)
+    if isinstance(system, MovingParts | Kinematic):
+        system = system.system
+    return Nominal(system, q0, u0, None)
 
 
 def robots_of(scenario: Scenario, problem: ControlProblem, plan: MotionPlan, seed: int) -> Robots:
@@ -128,8 +134,10 @@ def robots_of(scenario: Scenario, problem: ControlProblem, plan: MotionPlan, see
         found, axes = members(drawn, nominal)
         q0, u0 = _repeated((found.q0, found.u0), (axes.q0, axes.u0), count)
     system, system_axes = found.system, axes.system
-    if isinstance(driven := plan.system, MovingParts):
-        system, system_axes = MovingParts(system), _wrapped(driven, system, system_axes)
+    if isinstance(driven := plan.system, MovingParts | Kinematic):
+        system_axes = _wrapped(driven, system, system_axes)
+        system = eqx.tree_at(lambda driven: driven.system, driven, system)
+    if isinstance(driven, MovingParts):
         theta, rate = plan.q[-1][0], plan.u[0, u0.shape[1] :]
         q0, u0 = jax.vmap(lambda q, u: driven.state(q, u, theta, rate))(q0, u0)
     return Robots(
@@ -147,8 +155,8 @@ def _repeated(state, axes, count: int):
     return jax.tree.unflatten(structure, wide)
 
 
-def _wrapped(driven: MovingParts, system: Any, axes: Any) -> Any:
-    """The axes of a system as those of `MovingParts` of it."""
+def _wrapped(driven: System, system: Any, axes: Any) -> Any:
+    """The axes of a system as those of the driven system around it."""
     return jax.tree.unflatten(jax.tree.structure(driven), flat_axes_of(axes, system))
 
 
@@ -195,13 +203,16 @@ def controller_of(scenario: Scenario, law: Regulator, bias: Any = None) -> Sampl
         sensors = StateSensors(jnp.asarray(seen["noise"] or 0.0), 0.0, resolution)
         if bias is not None:  # one row for each robot
             sensors = eqx.tree_at(lambda sensors: sensors.bias, sensors, bias)
+    lead = jnp.asarray(table["delay"] + 0.5 * table["period"], law.ts.dtype)
     return Sampled(
-        law,
+        eqx.tree_at(lambda law: law.lead, law, lead),
         table["period"],
         delay=periods_of(table),
         lower=-limit,
         upper=limit,
-        start=law.control(law.ts[0]),
+        start=law.control(
+            law.ts[0] + 0.5 * table["delay"]
+        ),  # the mean until the first command acts
         sensors=sensors,
     )
 

@@ -1,5 +1,6 @@
 """What is measured along the closed-loop motions of many robots: tracking errors, contact forces, commands."""
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -9,7 +10,8 @@ from jaxtyping import Array, Float
 
 from jaxhamel._compiled import compiled
 from jaxhamel._lanes._xla_cpu._jit import QUICK, compiled_with
-from jaxhamel.cli._objects._loop import Robots
+from jaxhamel.cli._closed_loop._loop import Robots
+from jaxhamel.cli._closed_loop._traced_point import TracedPoint, traced_by_all
 from jaxhamel.control import ControlProblem, Regulator
 from jaxhamel.ensemble import lanes
 from jaxhamel.mechanics import Constant, MovingParts
@@ -23,7 +25,8 @@ class LoopMeasures(NamedTuple):
     """Quantities of the motions of B robots at K + 1 samples; None where a system or a task has no such quantity.
 
     - `error`: the distance from the path of the task, else from the plan in exponential coordinates.
-    - `position`: the output that follows the path. `command`: the largest command of each robot.
+    - `position`: the output that follows the path, else that of the point which the drawing traces. `command`: the largest
+      command of each robot.
     - `force`: of the ground, at every tenth sample.
     """
 
@@ -77,14 +80,19 @@ def motions_in(found: Trajectory) -> HeldMotions:
 
 
 def measured(
-    problem: ControlProblem, robots: Robots, motions: HeldMotions, law: Regulator
+    problem: ControlProblem,
+    robots: Robots,
+    motions: HeldMotions,
+    law: Regulator,
+    point: TracedPoint | None = None,
 ) -> LoopMeasures:
-    """The quantities of all motions."""
+    """The quantities of all motions; `point`: whose paths are shown where the task has no path."""
     ts, *states = motions
-    tracking = problem.tracking
-    position = None
+    tracking, position = problem.tracking, None
     if tracking is None:
         error = _from_plan(law, ts, motions.q)
+        if point is not None:
+            position = traced_by_all(point, problem.system, ts, motions.q)
     else:
         position, error = _from_path(law, tracking, robots.system, ts, motions.q)
     force = None
@@ -105,6 +113,17 @@ def _from_plan(law: Regulator, ts, q) -> Float[Array, "B K"]:
     planned = jax.vmap(lambda t: law.plan(t)[0])(ts)
     local = jax.vmap(jax.vmap(law.space.local), in_axes=(None, 0))(planned, q)
     return jnp.linalg.norm(local, axis=-1)
+
+
+def size_of(law: Regulator) -> float:
+    """The largest distance of the plan from its start in exponential coordinates."""
+    start = jax.tree.map(lambda x: x[0], law.q)
+    return float(jnp.max(_distances(law.space, start, law.q)))
+
+
+@compiled
+def _distances(space, start, q) -> Float[Array, " K"]:
+    return jnp.linalg.norm(jax.vmap(partial(space.local, start))(q), axis=-1)
 
 
 @compiled

@@ -1,0 +1,78 @@
+"""The point of a system whose paths a closed loop shows where its task asks for none: the one that its drawing traces."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from jaxhamel._compiled import compiled
+from jaxhamel.geometry._quaternion import quaternion_rotate
+from jaxhamel.mechanics import System
+
+FLAT = 0.01  # of its larger extent: a path of smaller width is a line
+
+
+class TracedPoint(eqx.Module):
+    """A point of a body, projected on the plane of two axes in which the plan moves it.
+
+    - `point`: `(3,)` in the body's axes [m]; `body`: its number in `System.places`; `axes`: 0, 1, 2 for x, y, z.
+    """
+
+    point: Float[Array, " 3"]
+    body: int = eqx.field(static=True)
+    axes: tuple[int, int] = eqx.field(static=True)
+
+    @property
+    def labels(self) -> tuple[str, str]:
+        """Names of the two axes."""
+        first, second = self.axes
+        return "xyz"[first], "xyz"[second]
+
+
+def traced_point(system: System, ts: Array, q: Any) -> TracedPoint | None:
+    """The first point that the system's drawing traces, else the origin of its first body; None without a body, or where
+    the plan `q` moves it along a line only."""
+    at_start = jax.tree.map(lambda x: x[0], q)
+    if not jax.eval_shape(lambda t, q: system.places(t, q, None), ts[0], at_start):
+        return None
+    shapes = enumerate(shape.trail for shape in system.shapes())
+    body, trail = next(((i, x) for i, x in shapes if x is not None), (0, np.zeros(3)))
+    point = TracedPoint(jnp.asarray(trail, ts.dtype), body, (0, 1))
+    extent = np.ptp(np.asarray(_positions(point, system, ts, q)), axis=0)
+    first, second = sorted(np.argsort(-extent, kind="stable")[:2].tolist())
+    if min(extent[first], extent[second]) <= FLAT * max(extent):
+        return None
+    return TracedPoint(point.point, body, (first, second))
+
+
+def traced(point: TracedPoint, system: System, ts: Array, q: Any) -> Float[np.ndarray, "K 2"]:
+    """The point's positions at many times, in its plane."""
+    return np.asarray(_positions(point, system, ts, q))[:, list(point.axes)]
+
+
+def traced_by_all(
+    point: TracedPoint, system: System, ts: Array, q: Any
+) -> Float[np.ndarray, "B K 2"]:
+    """The same of many robots, with the lengths of the one that is planned."""
+    return np.asarray(_of_all(point, system, ts, q))[..., list(point.axes)]
+
+
+@compiled
+def _positions(point: TracedPoint, system: System, ts: Array, q: Any) -> Float[Array, "K 3"]:
+    return _along(point, system, ts, q)
+
+
+@compiled
+def _of_all(point: TracedPoint, system: System, ts: Array, q: Any) -> Float[Array, "B K 3"]:
+    return jax.vmap(lambda q: _along(point, system, ts, q))(q)
+
+
+def _along(point: TracedPoint, system: System, ts: Array, q: Any) -> Float[Array, "K 3"]:
+    def at(t, q):
+        turned, position = system.places(t, q, None)[point.body]
+        return position + quaternion_rotate(turned, point.point)
+
+    return jax.vmap(at)(ts, q)

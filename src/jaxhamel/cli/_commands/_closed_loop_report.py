@@ -1,0 +1,176 @@
+"""The outcome of closed loops: in summary.json, and in the report."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jaxhamel._words import counted
+from jaxhamel.cli._closed_loop._held_coordinates import HeldCoordinates
+from jaxhamel.cli._closed_loop._loop_measured import LoopMeasures
+from jaxhamel.cli._results._outcome import Outcome
+from jaxhamel.ensemble._study._statistics import probability
+from jaxhamel.viz import (
+    Chart,
+    held_coordinates_figure,
+    held_errors_figure,
+    held_paths_figure,
+    histograms_figure,
+    landing_figure,
+)
+from jaxhamel.viz._motion._charts_of import symbol
+from jaxhamel.viz._motion._companion import Companion
+
+SHOWN = 200  # number of robots whose paths are drawn
+DRAWN = 400  # points of each path, about
+
+
+class ClosedLoop(NamedTuple):
+    """Many robots with feedback (`closed`), and the same robots under the plan's control alone (`open_loop`).
+
+    `tolerance`: the tracking error up to which a robot has followed the plan; `size`: of the path, else of the plan in
+    exponential coordinates; both in `unit`. `shown`: the motion of the robot of median error; `path`: what was asked for
+    or planned, `(K, d)`, or None, along the axes `labels`; `coordinates`: those of all motions over time.
+    """
+
+    closed: LoopMeasures
+    open_loop: LoopMeasures
+    tolerance: float
+    size: float
+    unit: str
+    shown: Companion
+    path: np.ndarray | None
+    labels: tuple[str, str]
+    coordinates: HeldCoordinates | None
+
+
+def summary_of(found: ClosedLoop, seed: int) -> dict[str, Any]:
+    """The entry `closed_loop` of summary.json: with feedback, and the same robots in open loop."""
+    return {
+        **_numbers(found.closed, found.tolerance),
+        "tolerance": found.tolerance,
+        "size": found.size,
+        "unit": found.unit,
+        "seed": seed,
+        "open_loop": _numbers(found.open_loop, found.tolerance),
+    }
+
+
+def _numbers(motions: LoopMeasures, tolerance: float) -> dict[str, Any]:
+    followed, rms = motions.followed(tolerance), motions.rms
+    whole = np.isfinite(rms)  # the motion did not break down
+    failed = probability(~followed)
+    found = {
+        "trajectories": len(rms),
+        "failed": int(np.count_nonzero(~followed)),
+        "completed": 1.0 - failed["probability"],
+        "failed_share": failed,
+        "broken_down": int(np.count_nonzero(~whole)),
+        "tracking_rms": float(np.median(rms)),
+        "tracking_rms_95": float(np.quantile(rms, 0.95, method="higher")),
+        "tracking_rms_max": _extreme(np.max, rms[whole]),
+        "largest_command": _extreme(np.max, motions.command[whole]),
+    }
+    if motions.normal is not None and motions.friction is not None:
+        found["min_normal_force"] = _extreme(np.min, motions.normal[whole])
+        found["min_normal_force_completed"] = _extreme(np.min, motions.normal[followed])
+        found["max_friction"] = _extreme(np.max, motions.friction[whole])
+    return found
+
+
+def _extreme(of: Callable[..., Any], values: np.ndarray) -> float | None:
+    return float(of(values)) if values.size else None
+
+
+def with_loop(outcome: Outcome, found: ClosedLoop, seed: int) -> Outcome:
+    """The outcome of the search with that of the closed loop."""
+    numbers = summary_of(found, seed)
+    return replace(
+        outcome,
+        tiles=(*tiles_of(numbers), *outcome.tiles),
+        lead=outcome.lead + lead_of(numbers),
+        top={**outcome.top, "closed_loop": numbers},
+    )
+
+
+def tiles_of(numbers: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    """The headline numbers of the report."""
+    share, rms = numbers["failed_share"], numbers["tracking_rms"]
+    between = f"{100 * (1 - share['high']):.3g} to {100 * (1 - share['low']):.3g} %"
+    return (
+        (f"{100 * numbers['completed']:.3g} %", f"of the robots follow the plan ({between})"),
+        (_distance(rms, numbers), f"tracking error of a robot, median{_share(numbers)}"),
+    )
+
+
+def _distance(x: float, numbers: Mapping[str, Any]) -> str:
+    """A tracking error: in mm, or relative to the size of the plan where its coordinates have several units."""
+    return f"{1e3 * x:.3g} mm" if numbers["unit"] == "m" else f"{100 * x / numbers['size']:.2g} %"
+
+
+def _share(numbers: Mapping[str, Any]) -> str:
+    return "" if numbers["unit"] == "m" else " of the plan's size"
+
+
+def lead_of(numbers: Mapping[str, Any]) -> str:
+    """The sentence under the heading."""
+    without, rms = numbers["open_loop"], _distance(numbers["tracking_rms_95"], numbers)
+    robots = counted(numbers["trajectories"], "robot")
+    return (
+        f" With feedback {100 * numbers['completed']:.3g} % of {robots} follow it, 95 % of them within {rms}"
+        f"{_share(numbers)} (RMS); without, {100 * without['completed']:.3g} %. One robot in closed loop is drawn in "
+        "outline."
+    )
+
+
+def charts_of(found: ClosedLoop) -> list[Chart]:
+    """Fan of paths, errors over time, ends, and histograms of what differs from robot to robot."""
+    closed, loose = found.closed, found.open_loop
+    title = "Distance from the plan" if found.coordinates else "Distance from the path asked for"
+    errors = held_errors_figure(closed.ts, closed.error, loose.error, title=title, unit=found.unit)
+    return [
+        *_ground_charts(found),
+        *_coordinate_charts(found),
+        Chart("closed-loop-errors", errors, "Tracking errors with and without feedback over time"),
+        *_histograms(closed, found.unit),
+    ]
+
+
+def _coordinate_charts(found: ClosedLoop) -> Iterator[Chart]:
+    """The coordinates of all robots over time, where the task has no path."""
+    if found.coordinates is not None and found.coordinates.names:
+        names, closed, loose, plan = found.coordinates
+        symbols = [symbol(name) for name in names]
+        figure = held_coordinates_figure(found.closed.ts, closed, loose, plan, symbols)
+        words = "Coordinates of the robots with and without feedback over time"
+        yield Chart("closed-loop-coordinates", figure, words)
+
+
+def _ground_charts(found: ClosedLoop) -> Iterator[Chart]:
+    """Paths in the plane and where they end."""
+    closed, loose, path = found.closed.position, found.open_loop.position, found.path
+    if closed is None or loose is None or path is None or path.shape[1] != 2:
+        return
+    some = slice(None, None, max(1, closed.shape[1] // DRAWN))
+    shown = closed[:SHOWN, some], loose[:SHOWN, some], path
+    figure = held_paths_figure(*shown, labels=found.labels)
+    yield Chart("closed-loop-paths", figure, "Paths of robots with and without feedback")
+    ends = closed[found.closed.followed(found.tolerance), -1]
+    title = "Where the robots that follow end"
+    figure = landing_figure(ends, path[-1], title=title, labels=found.labels)
+    yield Chart("closed-loop-ends", figure, "Where the robots end")
+
+
+def _histograms(closed: LoopMeasures, unit: str) -> Iterator[Chart]:
+    quantities = {
+        f"tracking error, RMS / {unit}": closed.rms,
+        "smallest normal force / N": closed.normal,
+        "friction coefficient needed": closed.friction,
+        "largest command": closed.command,
+    }
+    finite = {k: x[np.isfinite(x)] for k, x in quantities.items() if x is not None}
+    shown = {k: x for k, x in finite.items() if len(x)}
+    if shown:
+        figure = histograms_figure(shown, title="The robots in closed loop")
+        yield Chart("closed-loop-robots", figure, "Histograms over the robots in closed loop")

@@ -1,0 +1,77 @@
+"""Closed loops of tasks that collocation solves: robots of any drive, and what is shown of them."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxhamel import Kinematic, MovingParts, systems
+from jaxhamel.cli._closed_loop._loop import check_loop, robots_of
+from jaxhamel.cli._closed_loop._traced_point import traced, traced_point
+from jaxhamel.cli._objects._plan import build_plan
+from jaxhamel.cli._objects._prepared import PreparedRun
+from jaxhamel.cli._scenario._scenario import load
+from jaxhamel.cli._scenario._validate import ScenarioError
+from jaxhamel.control import MotionPlan
+from jaxhamel.viz import held_coordinates_figure, held_paths_figure
+
+
+@pytest.mark.parametrize(
+    ("name", "wrapper", "key", "start"),
+    [
+        ("disk-to-point", MovingParts, "system.masses", (0.0, -0.5 * np.pi)),
+        ("unicycle-sideways", Kinematic, "system.slope", (0.0,)),
+    ],
+)
+def test_robots_of_every_drive(name, wrapper, key, start):
+    """What differs is in the system inside of the drive; parts begin where the plan begins."""
+    spread = f'closed_loop.spread=[{{key="{key}",std=0.02}}, {{key="initial.q",std=0.1}}]'
+    scenario = load(
+        name, [spread, "closed_loop.trajectories=3", 'feedback.kind="tvlqr"', "feedback.period=0.1"]
+    )
+    problem = build_plan(PreparedRun.of(scenario))
+    check_loop(scenario, problem, 0)
+    ts = jnp.linspace(0.0, 1.0, 3)
+    q, u = jax.tree.map(lambda x: jnp.stack([x] * 3), (problem.q0, problem.u0))
+    robots = robots_of(scenario, problem, MotionPlan(problem.system, ts, q, u, problem.curve), 0)
+    assert isinstance(robots.system, wrapper)
+    found = getattr(robots.system.system, key.removeprefix("system."))
+    assert len(np.unique(np.asarray(found).reshape(3, -1), axis=0)) == 3
+    assert {axis for axis in jax.tree.leaves(robots.axes[0]) if axis is not None} == {0}
+    last = jax.tree.leaves(robots.q0)[-1]
+    if wrapper is MovingParts:
+        np.testing.assert_array_equal(last, np.full((3, 1), start[-1]))
+    assert robots.u0.shape == (3, *problem.u0.shape)
+    refused = [spread.replace("initial.q", "initial.w"), 'feedback.kind="tvlqr"']
+    with pytest.raises(ScenarioError, match="which is no number of this scenario"):
+        check_loop(load(name, refused), problem, 0)
+
+
+def test_the_tip_of_a_pole_is_traced_in_its_plane():
+    """(x + l sin θ, −l cos θ), along x and z; a cart that keeps its pole hanging has a line for a path."""
+    pole = systems.CartPole(length=0.5)
+    ts = jnp.linspace(0.0, 1.0, 7)
+    q = jnp.stack([ts, jnp.sin(3.0 * ts)], axis=1)
+    point = traced_point(pole, ts, q)
+    assert point is not None
+    assert point.labels == ("x", "z")
+    wanted = np.stack([ts + 0.5 * np.sin(q[:, 1]), -0.5 * np.cos(q[:, 1])], axis=1)
+    np.testing.assert_allclose(traced(point, pole, ts, q), wanted, atol=1e-15)
+    assert traced_point(pole, ts, q.at[:, 1].set(0.0)) is None
+
+
+def test_pictures_show_the_neighbourhood_of_the_plan():
+    """Negative numbers are drawn; an open loop that leaves does not change the scale; a tall path has room for words."""
+    ts = np.linspace(0.0, 1.0, 5)
+    plan = np.stack([-ts, 2.0 * ts], axis=1)
+    closed = np.stack([plan - 0.1, plan, plan + 0.1])
+    figure = held_coordinates_figure(ts, closed, 1e6 * closed, plan, ["x", "y"])
+    for axes, column in zip(figure.axes, plan.T, strict=True):
+        _, held, wanted = axes.lines
+        np.testing.assert_array_equal(held.get_xydata(), np.stack([ts, column], axis=1))
+        np.testing.assert_array_equal(wanted.get_ydata(), column)
+        assert np.ptp(axes.get_ylim()) == pytest.approx(1.7 * np.ptp(column))
+    path = np.stack([np.zeros(5), ts], axis=1)
+    tall = held_paths_figure(path[None], path[None], path, labels=("x", "z")).axes[0]
+    assert np.ptp(tall.get_xlim()) == pytest.approx(1.4 * np.ptp(tall.get_ylim()))
+    assert tall.get_ylabel() == "z / m"
