@@ -1,122 +1,156 @@
-"""Optimal control by collocation: known optima, iterations and times.
+"""Optimal control by collocation: known optima, iterations and times, beside CasADi with IPOPT.
 
-    python benchmarks/control.py [--quick] [--only NAME ...]
+    python benchmarks/control.py [--quick] [--only NAME ...] [--sensitivities] [--starts 256]
 
-prints a table, and as its last line one JSON object: for each problem the cost, its difference from the known optimum, the
-iterations, the seconds of the first call (tracing and compiling included) and of later ones, and whether the certificate
-holds. `--quick` takes the cheapest problem alone. Where CasADi is installed, the disk is solved by IPOPT as well, with
-the same points, mesh and tolerance.
+prints a row for each problem, and as its last line one JSON object: the cost, its difference from the known optimum, the
+iterations, the processor seconds of the first call (tracing and compiling included), of the search alone once it is
+compiled, and of a later call with certificate and replay. Everything runs on one core. Where CasADi is installed
+(`pip install casadi`), IPOPT solves the same problems with the same points, mesh and tolerance, with derivatives by CasADi
+from the equations of `control_references.py`: seconds to build and to solve.
+
+`--quick` takes the disk alone. `--sensitivities` compares derivatives of the optimal cost with differences of problems that
+are solved again. `--starts` searches from so many starts together; IPOPT solves from four of its own, one after the other.
 """
 
 import argparse
+import importlib.util
 import json
+import os
 import time
+from collections.abc import Callable
 from typing import Any
 
-import jax
-import jax.numpy as jnp
-import numpy as np
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})  # before JAX counts the cores
 
-from jaxhamel import control
-from jaxhamel.systems import ChaplyginSleigh
+import control_sensitivity  # noqa: E402
+import jax  # noqa: E402
+import jax.numpy as jnp  # noqa: E402
+import numpy as np  # noqa: E402
+
+from jaxhamel import control  # noqa: E402
+from jaxhamel.control._collocation._collocation import CollocationSearch  # noqa: E402
+from jaxhamel.control._collocation._many_starts import ManyStarts  # noqa: E402
+from jaxhamel.systems import ChaplyginSleigh  # noqa: E402
 
 jax.config.update("jax_enable_x64", True)
 REPEATS = 5
+PEER = importlib.util.find_spec("casadi") is not None
+if PEER:
+    import control_references
 
 
-def known():
+def known() -> dict[str, tuple[Callable[[], Any], control.Collocation, float]]:
     """Name -> (problem, method, the known optimum)."""
     problems, by_default = control.problems, control.Collocation()
     fine = control.Collocation(intervals=40)
     symmetric = ChaplyginSleigh(*(jnp.asarray(x) for x in (1.0, 1.0, 0.0)))
-    half_turn = lambda: problems.plate_ball(angle=jnp.pi)  # noqa: E731
     return {
         "disk-to-point": (problems.disk_to_point, by_default, 0.258317584642551),
         "disk-obstacle": (problems.disk_obstacle, fine, 5.6010616),  # CasADi, 100 intervals
-        "unicycle-sideways": (problems.unicycle_sideways, fine, 11.1581587152),
-        "sleigh-park": (problems.sleigh_park, fine, 5.94025427607),
-        "sleigh-park, a = 0": (lambda: problems.sleigh_park(system=symmetric), fine, 4.46587180252),
-        "plate-ball": (problems.plate_ball, fine, 30.6326881525),
-        "plate-ball, half a turn": (half_turn, fine, 62.3108150058),
+        "unicycle-sideways": (problems.unicycle_sideways, by_default, 11.1581587152),
+        "sleigh-park": (problems.sleigh_park, by_default, 5.94025427607),
+        "sleigh-park, a = 0": (
+            lambda: problems.sleigh_park(system=symmetric),
+            by_default,
+            4.46587180252,
+        ),
+        "plate-ball": (problems.plate_ball, by_default, 30.6326881525),
+        "plate-ball, angle π": (
+            lambda: problems.plate_ball(angle=jnp.pi),
+            by_default,
+            62.3108150058,
+        ),
         "satellite-turn": (problems.satellite_turn, by_default, 199.9237216990),
         "falling-cat": (problems.falling_cat, by_default, 57.23261047013),
         "cart-pole": (problems.cart_pole, fine, 58.807667458),
+        "snakeboard-park": (problems.snakeboard_park, by_default, 0.229995619170),
+        "ball-to-point": (problems.ball_to_point, by_default, 4.172888567),  # found here
     }
 
 
-def measured(make, method, optimum: float) -> dict:
-    """The numbers of one problem."""
-    problem = make()
-    seconds = []
-    for _ in range(1 + REPEATS):
-        began = time.perf_counter()
-        result = control.solve(problem, method)
-        seconds.append(time.perf_counter() - began)
+def median_seconds(run: Callable[[], Any], most: float = 20.0) -> tuple[float, Any]:
+    """The median processor seconds of several runs, of fewer if they take long, and what the last gave."""
+    seconds, found = [], None
+    while len(seconds) < REPEATS and sum(seconds) < most:
+        began = time.process_time()
+        found = run()
+        seconds.append(time.process_time() - began)
+    return float(np.median(seconds)), found
+
+
+def measured(problem: Any, method: control.Collocation, optimum: float) -> tuple[dict, Any]:
+    """The numbers of one problem, and the result."""
+    began = time.process_time()
+    control.solve(problem, method)
+    first = time.process_time() - began
+    search = lambda: CollocationSearch(method, problem)  # noqa: E731
+    searches = [search() for _ in range(REPEATS)]
+    alone, _ = median_seconds(lambda: searches.pop().run())
+    later, result = median_seconds(lambda: control.solve(problem, method), most=0.0)
     certificate: Any = result.certificate
-    return {
+    row = {
         "cost": result.cost,
         "error": result.cost - optimum,
         "iterations": len(result.history["cost"]),
-        "first_call": round(seconds[0], 2),
-        "later_calls": round(float(np.median(seconds[1:])), 4),
+        "first_call": round(first, 2),
+        "search": round(alone, 4),
+        "with_certificate": round(later, 4),
         "certificate": certificate.holds,
+        "stationarity": certificate.stationarity,
+        "violation": certificate.violation,
         "second_order": certificate.second_order,
     }
+    return row, result
 
 
-def by_casadi(intervals: int = 20, degree: int = 4) -> dict | None:
-    """The disk by IPOPT: equations of Putkaradze and Rogers (2018), eq. (3.39), written by hand; None without CasADi."""
-    try:
-        import casadi as ca  # pyright: ignore[reportMissingImports]
-    except ImportError:
-        return None
-    x, u = ca.SX.sym("x", 4), ca.SX.sym("u")
-    f = ca.Function("f", [x, u], [_disk(ca, x, u)])
-    tau = np.append(0, ca.collocation_points(degree, "legendre"))
-    slopes, ends, weights = ca.collocation_coeff(tau[1:].tolist())
-    h, opti = 5.0 / intervals, ca.Opti()
-    start, end = np.array([0, -np.pi / 2, 0, 0]), np.array([-1, 1 - np.pi / 2, 0, 0])
-    node, cost = opti.variable(4), 0
-    opti.subject_to(node == start)
-    for i in range(intervals):
-        stages, controls = opti.variable(4, degree), opti.variable(1, degree)
-        opti.set_initial(
-            stages, np.tile((start + (i + 0.5) / intervals * (end - start))[:, None], degree)
-        )
-        every = ca.horzcat(node, stages)
-        opti.subject_to(ca.vec(every @ slopes) == ca.vec(h * f.map(degree)(stages, controls)))
-        cost += h * (controls**2) @ weights
-        after = opti.variable(4)
-        opti.subject_to(after == every @ ends)
-        opti.set_initial(after, start + (i + 1) / intervals * (end - start))
-        node = after
-    opti.subject_to(node == end)
-    opti.minimize(cost)
-    began = time.perf_counter()
-    opti.solver("ipopt", {"print_time": False}, {"tol": 1e-10, "print_level": 0, "sb": "yes"})
-    found = opti.solve()
-    seconds = [time.perf_counter() - began]
-    for _ in range(REPEATS):
-        began = time.perf_counter()
-        found = opti.solve()
-        seconds.append(time.perf_counter() - began)
+def by_ipopt(name: str, method: control.Collocation) -> dict:
+    """The same problem by CasADi and IPOPT; empty without CasADi or equations of it."""
+    make = control_references.PROBLEMS.get(name) if PEER else None
+    if make is None:
+        return {}
+    began = time.process_time()
+    built = control_references.built(make(), method.intervals, tolerance=method.tolerance)
+    building = time.process_time() - began
+    seconds, (cost, iterations, _, status, _) = median_seconds(built.solve)
     return {
-        "cost": float(found.value(cost)),
-        "iterations": int(found.stats()["iter_count"]),
-        "later_calls": round(float(np.median(seconds[1:])), 4),
+        "ipopt_cost": cost,
+        "ipopt_iterations": iterations,
+        "ipopt_building": round(building, 2),
+        "ipopt_search": round(seconds, 4),
+        "ipopt_status": status,
     }
 
 
-def _disk(ca, x, u):
-    """ẋ of x = (φ, θ, ω, v)."""
-    phi, theta, omega, v = x[0], x[1], x[2], x[3]
-    z1, z3 = 0.8 * ca.cos(theta), 0.8 * ca.sin(theta)
-    p1, p3 = -z3, z1
-    a, b = ca.sin(phi) + z1, ca.cos(phi) + z3
-    K = (9.81 + omega**2) * (z3 * ca.sin(phi) - z1 * ca.cos(phi))
-    K += b * (-2 * omega * v * p3 - v**2 * z1 + u * p1)
-    K -= a * (2 * omega * v * p1 - v**2 * z3 + u * p3)
-    return ca.vertcat(omega, v, K / (5 + a**2 + b**2), u)
+def many_starts(name: str, problem: Any, method: control.Collocation, count: int) -> dict:
+    """Processor seconds of searches from many starts together, and of IPOPT from four of its own."""
+    starts = control.perturbed_starts(problem, jax.random.PRNGKey(0), count)
+    search = CollocationSearch(method, problem)
+    given = search.transcription, starts, search.barrier, search.tolerance
+
+    def together():
+        many = ManyStarts(problem, *given)
+        many.run(100, time.monotonic() + 300.0)
+        return many
+
+    together()
+    began, wall = time.process_time(), time.perf_counter()
+    optima = together().optima()
+    row = {"together": time.process_time() - began, "optima": optima.words}
+    row["together_wall"] = time.perf_counter() - wall
+    if PEER and name in control_references.PROBLEMS:
+        rng, seconds = np.random.default_rng(0), []
+        for _ in range(4):
+            peer = control_references.PROBLEMS[name]()
+            given_guess, noise = peer.guess, rng.normal(size=(3, peer.controls))
+            waves = lambda s, noise=noise: np.sin(np.pi * np.arange(1, 4) * s) @ noise  # noqa: E731
+            peer.guess = lambda s, g=given_guess, waves=waves: (g(s)[0], g(s)[1] + waves(s))
+            built = control_references.built(peer, method.intervals, tolerance=method.tolerance)
+            began = time.process_time()
+            built.solve()
+            seconds.append(time.process_time() - began)
+        row["ipopt_one"] = float(np.mean(seconds))
+        row["throughput_ratio"] = count * row["ipopt_one"] / row["together"]
+    return row
 
 
 def main() -> None:
@@ -124,14 +158,24 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--only", nargs="*")
+    parser.add_argument("--sensitivities", action="store_true")
+    parser.add_argument("--starts", type=int, default=0)
     given = parser.parse_args()
     names = given.only or (["disk-to-point"] if given.quick else list(known()))
+    if not PEER:
+        print("CasADi is not installed (pip install casadi): IPOPT is left out")
     found: dict = {}
     for name in names:
-        found[name] = measured(*known()[name])
+        make, method, optimum = known()[name]
+        problem = make()
+        found[name], result = measured(problem, method, optimum)
+        found[name] |= by_ipopt(name, method)
+        if given.sensitivities:
+            found[name] |= control_sensitivity.compared(problem, method, result)
+        if given.starts:
+            found[name] |= many_starts(name, problem, method, given.starts)
         print(name, *(f"{key} {value}" for key, value in found[name].items()), sep="  ", flush=True)
-    found["disk-to-point by IPOPT"] = by_casadi()
-    print(json.dumps(found))
+    print(json.dumps({"benchmark": "control", "problems": found}))
 
 
 if __name__ == "__main__":

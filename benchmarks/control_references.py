@@ -52,8 +52,30 @@ def gauss(degree: int):
     return nodes, A, b
 
 
-def solve(p: Problem, intervals: int, near=None):
-    """The optimal cost, IPOPT's iterations, seconds, status, and the solution (t, x, c) from which a finer mesh starts."""
+@dataclass
+class Built:
+    """A problem on a mesh as a function of IPOPT; `arguments`: guess and bounds; `where`: the times of the states."""
+
+    nlp: Any
+    arguments: dict[str, Any]
+    where: Any
+    sizes: tuple[int, int]
+
+    def solve(self):
+        """(optimal cost, iterations, seconds, status, the solution (t, x, c) from which a finer mesh starts)."""
+        began = time.perf_counter()
+        out = self.nlp(**self.arguments)
+        seconds = time.perf_counter() - began
+        stats, w, (n, m) = self.nlp.stats(), np.array(out["x"]).ravel(), self.sizes
+        at = self.where
+        count, order = n * len(at), np.argsort(at, kind="stable")
+        of_controls = at[len(at) - (len(w) - count) // m :]
+        found = at[order], w[:count].reshape(-1, n)[order], of_controls, w[count:].reshape(-1, m)
+        return float(out["f"]), stats["iter_count"], seconds, stats["return_status"], found
+
+
+def built(p: Problem, intervals: int, near=None, tolerance=1e-11) -> Built:
+    """The transcription of a problem; `near`: a solution from which it starts."""
     n, m, d = len(p.start), p.controls, DEGREE
     nodes, A, b = gauss(d)
     h = p.duration / intervals
@@ -90,25 +112,12 @@ def solve(p: Problem, intervals: int, near=None):
     )
     options = {
         "print_time": 0,
-        "ipopt": {"print_level": 0, "sb": "yes", "tol": 1e-11, "max_iter": 500},
+        "ipopt": {"print_level": 0, "sb": "yes", "tol": tolerance, "max_iter": 500},
     }
     nlp = ca.nlpsol("nlp", "ipopt", {"x": w, "f": ca.sum2(found[2]), "g": g}, options)
     lower = np.concatenate([np.zeros(n_equal), np.full(found[3].numel(), -np.inf)])
-    began = time.perf_counter()
-    out = nlp(x0=w0, lbg=lower, ubg=np.zeros(g.shape[0]))
-    seconds = time.perf_counter() - began
-    stats = nlp.stats()
-    w = np.array(out["x"]).ravel()
-    count = n * (intervals + 1 + d * intervals)
-    xs = w[:count].reshape(-1, n)
-    order = np.argsort(where, kind="stable")
-    found = (
-        where[order] / intervals,
-        xs[order],
-        where[intervals + 1 :] / intervals,
-        w[count:].reshape(-1, m),
-    )
-    return float(out["f"]), stats["iter_count"], seconds, stats["return_status"], found
+    arguments = {"x0": w0, "lbg": lower, "ubg": np.zeros(g.shape[0])}
+    return Built(nlp, arguments, where / intervals, (n, m))
 
 
 def between(near, s: float):
@@ -611,8 +620,8 @@ def main(names: list[str]) -> None:
         if names and name not in names:
             continue
         problem = make()
-        rows = [solve(problem, problem.intervals[0])]
-        rows.append(solve(problem, problem.intervals[1], rows[0][-1]))
+        rows = [built(problem, problem.intervals[0]).solve()]
+        rows.append(built(problem, problem.intervals[1], rows[0][-1]).solve())
         words = "  ".join(
             f"N={n}: {r[0]:.13g} ({r[1]} it, {1e3 * r[2]:.0f} ms, {r[3]})"
             for n, r in zip(problem.intervals, rows, strict=True)

@@ -26,7 +26,7 @@ QUICK = {
     "xla_llvm_disable_expensive_passes": True,
     "xla_cpu_use_fusion_emitters": False,
 }
-LESS = {"xla_backend_optimization_level": 1, "xla_cpu_use_fusion_emitters": False}
+LESS = {**QUICK, "xla_backend_optimization_level": 1}
 
 
 def jit(f: Callable, **options: Any) -> Callable:

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from jaxhamel._compiled import compiled
+from jaxhamel._lanes._xla_cpu._jit import QUICK, compiled_with
 from jaxhamel._search._loop import Verdict
 from jaxhamel._typing import Scalar
 from jaxhamel.control._certificate._isolation import kind_along
@@ -105,7 +105,7 @@ def _sentence(good: str, bad: str, value: float, bound: float, more: str = "") -
     return f"{good if value <= bound else bad}: {value:.1e} (at most {bound:.0e}){more}"
 
 
-@compiled
+@compiled_with(QUICK)
 def transcription_error(transcription: Transcription, w: CollocationPoint) -> Scalar:
     """The largest distance between a node and the motion from the node before it."""
     method, field, span = tableau(diffrax.Dopri8()), VectorField(), transcription.span(w.p)

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from jaxhamel._compiled import compiled
+from jaxhamel._lanes._xla_cpu._jit import QUICK, compiled_with
 from jaxhamel.control._collocation._transcription import Transcription
 from jaxhamel.control._interior_point._condensation import Shapes, condense, eliminate
 from jaxhamel.control._interior_point._derivatives import Parts, Residuals
@@ -129,7 +129,7 @@ def _active_end_time(transcription: Transcription, state: SearchState, v: int) -
     return np.eye(v, dtype=p.dtype)[v - p.shape[0] :][binds]
 
 
-@compiled
+@compiled_with(QUICK)
 def _blocks(transcription: Transcription, state: SearchState, parts: Parts):
     """(H, A, D, gradients of all limits) of each interval, without the barrier."""
     zeros = Residuals(

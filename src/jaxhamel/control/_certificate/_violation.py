@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from jaxhamel._compiled import compiled
+from jaxhamel._lanes._xla_cpu._jit import QUICK, compiled_with
 from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription
 from jaxhamel.control._interior_point._derivatives import (
     Duals,
@@ -41,7 +41,7 @@ def _largest(residuals) -> float:
     return max(float(np.max(np.abs(np.asarray(x)))) for x in residuals)
 
 
-evaluated = compiled(evaluate)
+evaluated = compiled_with(QUICK)(evaluate)
 
 
 def names_of_conditions(transcription: Transcription, w: CollocationPoint) -> list[str]:
@@ -112,7 +112,7 @@ def _rows(transcription: Transcription, w: CollocationPoint) -> list[int]:
     return counts
 
 
-@compiled
+@compiled_with(QUICK)
 def _on_fine_grid(transcription: Transcription, w: CollocationPoint):
     """The limits' functions at ten times as many places, ends included, `(N, M, r)`."""
     count = FINER * len(transcription.rule.points)

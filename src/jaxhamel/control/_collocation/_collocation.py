@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from jaxhamel import _checks
+from jaxhamel._lanes._xla_cpu._jit import QUICK, compiled_with
 from jaxhamel._search._loop import AbstractSearch, Verdict
 from jaxhamel._search._progress import Progress
 from jaxhamel._search._stepwise import BURST_SECONDS
@@ -305,7 +306,7 @@ class CollocationSearch(AbstractSearch):
         w, duals = self.state.w, self.state.duals
         if self.elastic is not None:
             w = original(self.transcription, w)
-        ts = self.transcription.times(w.p)
+        ts, begin, states = _motion_of(self.transcription, w)
         control = PiecewisePolynomial(ts, w.c, self.transcription.rule.points)
         row = self.rows[-1]
         parts = None if self.elastic is not None else self.parts
@@ -313,7 +314,7 @@ class CollocationSearch(AbstractSearch):
             self.transcription, self.tight, self.state._replace(w=w), parts, ending, self.tolerance
         )
         problem = self._designed(w)
-        begun = eqx.tree_at(lambda x: (x.q0, x.u0), problem, self.transcription.begun(w, w.p))
+        begun = eqx.tree_at(lambda x: (x.q0, x.u0), problem, begin)
         result = report(
             begun, control, float(evaluated(self.transcription, w)[0]),
             row["gradient_norm"], self.history, self.began, *ending, report_times(ts),
@@ -321,9 +322,15 @@ class CollocationSearch(AbstractSearch):
         return result._replace(
             problem=problem,
             ts=ts,
-            states=self.transcription.states(w),
+            states=states,
             costates=costates_of(self.transcription, w, duals),
             certificate=certificate,
             optimum=(self.transcription, w, duals),
             mesh_errors=np.asarray(residual_errors(self.transcription, w)),
         )
+
+
+@compiled_with(QUICK)
+def _motion_of(transcription: Transcription, w: CollocationPoint) -> tuple[Array, Any, Any]:
+    """The times of the mesh, the first state and the states at these times."""
+    return transcription.times(w.p), transcription.begun(w, w.p), transcription.states(w)

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from jaxhamel._compiled import compiled
+from jaxhamel._lanes._xla_cpu._jit import QUICK, compiled_with
 from jaxhamel._typing import Scalar
 from jaxhamel.control._collocation._transcription import (
     CollocationPoint,
@@ -69,7 +69,7 @@ class Elastic(Transcription):
         return conditions - self.elastic(p)[0][self.n_first :], SHARE * cost + total
 
 
-@compiled
+@compiled_with(QUICK)
 def elastic_start(transcription: Transcription, w: CollocationPoint) -> tuple[Elastic, Any]:
     """The elastic problem and an iterate in its inside, from an iterate of the problem."""
     residuals = evaluate(transcription, w)[1]
@@ -107,7 +107,7 @@ def least_violations(
     return np.abs(np.asarray(conditions)), np.asarray(limits)
 
 
-@compiled
+@compiled_with(QUICK)
 def original(transcription: Transcription, w: CollocationPoint) -> CollocationPoint:
     """An iterate of the elastic problem as one of the problem itself."""
     count = transcription.p_lower.shape[0]

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from jaxhamel._compiled import compiled
+from jaxhamel._lanes._xla_cpu._jit import QUICK, compiled_with
 from jaxhamel._typing import Scalar
 from jaxhamel.control._checks._collocation import check_has_optimum
 from jaxhamel.control._collocation._start import first_node, transcribe
@@ -37,7 +37,7 @@ def sensitivity(result: Any) -> ControlProblem:
     return _gradient(result.problem, transcription, w, duals)
 
 
-@compiled
+@compiled_with(QUICK)
 def _gradient(problem, transcription: Transcription, w: CollocationPoint, duals: Duals) -> Any:
     return eqx.filter_grad(lambda problem: _lagrangian(problem, transcription, w, duals))(problem)
 
@@ -81,7 +81,7 @@ def _finite(bound):
     return jnp.where(jnp.isfinite(bound), bound, 0.0)
 
 
-@compiled
+@compiled_with(QUICK)
 def costates_of(
     transcription: Transcription, w: CollocationPoint, duals: Duals
 ) -> Float[Array, "N+1 d"]:

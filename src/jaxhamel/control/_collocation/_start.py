@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from jaxhamel._compiled import compiled
+from jaxhamel._lanes._xla_cpu._jit import QUICK, compiled_with
 from jaxhamel._typing import Configuration, Scalar
 from jaxhamel.control._checks._boundary import check_one_initial_state
 from jaxhamel.control._checks._collocation import (
@@ -156,7 +156,7 @@ def interpolated(
     return state
 
 
-@compiled
+@compiled_with(QUICK)
 def first_iterate(
     transcription: Transcription,
     ts: Float[Array, " n"],

@@ -5,7 +5,7 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
-from jaxhamel._compiled import compiled
+from jaxhamel._lanes._xla_cpu._jit import QUICK, compiled_with
 from jaxhamel.control._certificate._violation import excesses
 from jaxhamel.control._collocation._transcription import Transcription
 from jaxhamel.control._interior_point._state import SearchState, resumed
@@ -33,7 +33,7 @@ def tightened(
     return eqx.tree_at(lambda t: (t.lower, t.upper), current, bounds)
 
 
-@compiled
+@compiled_with(QUICK)
 def again(transcription: Transcription, state: SearchState, least: float = RESTART) -> SearchState:
     """The state inside of new bounds, with μ = `least` or more."""
     mu = jnp.maximum(state.mu, least)

@@ -5,7 +5,8 @@ Hessian is small: the second derivatives of the Lagrangian are assembled from th
 at a point are one part, since both need the same accelerations.
 """
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -102,15 +103,65 @@ def with_start(interval: Interval, X: Float[Array, "s d"]) -> Float[Array, "s+1 
 
 def parts_of(transcription: Transcription, w: CollocationPoint, duals: Duals) -> Parts:
     """All parts at an iterate."""
-    points, ends = jax.vmap(lambda *given: _interval(transcription, w.p, *given), in_axes=0)(
-        transcription.intervals(w), w.X, w.c, duals.stages, duals.limits, duals.costates[1:]
+    multipliers = jnp.concatenate([-duals.stages, duals.limits], axis=2)
+    points = _at_all_points(
+        transcription,
+        w,
+        lambda at, y, multiplier: _part(lambda y: at_point(transcription, *at, y), y, multiplier),
+        multipliers,
     )
-    first = lambda y: transcription.first(w, y)  # noqa: E731
-    last = lambda y: transcription.last(w, y)  # noqa: E731
+    ends = jax.vmap(lambda *given: _end(transcription, *given))(
+        transcription.intervals(w), w.X, duals.costates[1:]
+    )
+    first, last = _both_ends(transcription, w)
     y_first, y_last = ends_unknowns(transcription, w)
-    rows = eqx.filter_eval_shape(first, y_first)[0].shape[0]
+    rows, _ = rows_of_conditions(transcription, w)
     y = duals.conditions
     return Parts(points, ends, _part(first, y_first, y[:rows]), _part(last, y_last, y[rows:]))
+
+
+def no_parts(transcription: Transcription, w: CollocationPoint) -> Parts:
+    """Zeros of the shapes of `parts_of`, which is dear to trace."""
+    intervals, s, d = w.X.shape
+    y_point = d + transcription.n_controls + w.p.shape[0]
+    y_ends = [y.shape[0] for y in ends_unknowns(transcription, w)]
+    rows = rows_of_conditions(transcription, w)
+    of = lambda f, y, *many: Derivatives(  # noqa: E731
+        *(jnp.zeros((*many, *shape), w.X.dtype) for shape in ((f,), (), (f, y), (y,), (y, y)))
+    )
+    points = of(d + w.slack.shape[2], y_point, intervals, s)
+    return Parts(points, of(d, d, intervals), *map(of, rows, y_ends))
+
+
+def rows_of_conditions(transcription: Transcription, w: CollocationPoint) -> tuple[int, int]:
+    """The numbers of conditions at the first and at the last time."""
+    pairs = zip(_both_ends(transcription, w), ends_unknowns(transcription, w), strict=True)
+    first, last = (eqx.filter_eval_shape(function, y)[0].shape[0] for function, y in pairs)
+    return first, last
+
+
+def _both_ends(transcription: Transcription, w: CollocationPoint) -> Any:
+    """y ↦ (conditions, cost) at the first and at the last time."""
+    return lambda y: transcription.first(w, y), lambda y: transcription.last(w, y)
+
+
+def _at_all_points(
+    transcription: Transcription, w: CollocationPoint, function: Callable[..., Any], *rows: Array
+) -> Any:
+    """function((interval, share, weight), y, rows …) at the points of all intervals, with leading axes `(N, s)`.
+
+    One `vmap` over all of them: each level of it traces all operations once more.
+    """
+    shape = w.X.shape[:2]
+    flat = lambda x: x.reshape(-1, *x.shape[2:])  # noqa: E731
+    many = lambda x: flat(jnp.broadcast_to(x[:, None], (*shape, *x.shape[1:])))  # noqa: E731
+    rule = transcription.rule
+    each = [jnp.asarray(np.tile(x, shape[0]), w.X.dtype) for x in (rule.points, rule.weights)]
+    at = jax.tree.map(many, transcription.intervals(w)), *each
+    y = jnp.concatenate([flat(w.X), flat(w.c)], axis=1)
+    y = jnp.concatenate([y, jnp.broadcast_to(w.p[None], (y.shape[0], w.p.shape[0]))], axis=1)
+    found = jax.vmap(function)(at, y, *map(flat, rows))
+    return jax.tree.map(lambda x: x.reshape(*shape, *x.shape[1:]), found)
 
 
 def ends_unknowns(transcription: Transcription, w: CollocationPoint) -> tuple[Array, Array]:
@@ -121,23 +172,13 @@ def ends_unknowns(transcription: Transcription, w: CollocationPoint) -> tuple[Ar
     )
 
 
-def _interval(transcription: Transcription, p, interval: Interval, X, c, mu, limits, costate):
-    """The parts of one interval."""
-    rule, dtype = transcription.rule, X.dtype
-    shares, weights = (jnp.asarray(x, dtype) for x in (rule.points, rule.weights))
-
-    def point(share, weight, y, multiplier):
-        return _part(lambda y: at_point(transcription, interval, share, weight, y), y, multiplier)
+def _end(transcription: Transcription, interval: Interval, X, costate) -> Derivatives:
+    """The part of the end of one interval."""
 
     def end(y):
-        return transcription.end(interval, y), jnp.zeros((), dtype)
+        return transcription.end(interval, y), jnp.zeros((), X.dtype)
 
-    X_end = transcription.constants("end") @ with_start(interval, X)
-    multipliers = jnp.concatenate([-mu, limits], axis=1)
-    return (
-        jax.vmap(point)(shares, weights, stage_unknowns(X, c, p), multipliers),
-        _part(end, X_end, costate),
-    )
+    return _part(end, transcription.constants("end") @ with_start(interval, X), costate)
 
 
 def at_point(transcription: Transcription, interval: Interval, share, weight, y):
@@ -169,23 +210,19 @@ class Residuals(NamedTuple):
 
 def evaluate(transcription: Transcription, w: CollocationPoint) -> tuple[Scalar, Residuals]:
     """(J, residuals) of an iterate."""
+    values, costs = _at_all_points(transcription, w, lambda at, y: at_point(transcription, *at, y))
+    rates, limits = jnp.split(values, [transcription.size], axis=2)
 
-    def one(interval, X, c):
-        rule, all_X = transcription.rule, with_start(interval, X)
-        shares, weights = (jnp.asarray(x, X.dtype) for x in (rule.points, rule.weights))
-        values, costs = jax.vmap(lambda *x: at_point(transcription, interval, *x))(
-            shares, weights, stage_unknowns(X, c, w.p)
-        )
-        rates, limits = jnp.split(values, [transcription.size], axis=1)
+    def one(interval, X):
+        all_X = with_start(interval, X)
         gap = transcription.end(interval, transcription.constants("end") @ all_X)
-        return jnp.sum(costs), transcription.constants("derivative") @ all_X - rates, gap, limits
+        return transcription.constants("derivative") @ all_X, gap
 
-    costs, stages, gaps, limits = jax.vmap(one)(transcription.intervals(w), w.X, w.c)
-    y_first, y_last = ends_unknowns(transcription, w)
-    conditions, cost = transcription.last(w, y_last)
-    before, first_cost = transcription.first(w, y_first)
-    conditions = jnp.concatenate([before, conditions])
-    return jnp.sum(costs) + first_cost + cost, Residuals(stages, gaps, conditions, limits - w.slack)
+    slopes, gaps = jax.vmap(one)(transcription.intervals(w), w.X)
+    pairs = zip(_both_ends(transcription, w), ends_unknowns(transcription, w), strict=True)
+    (before, first_cost), (after, last_cost) = (function(y) for function, y in pairs)
+    residuals = Residuals(slopes - rates, gaps, jnp.concatenate([before, after]), limits - w.slack)
+    return jnp.sum(costs) + first_cost + last_cost, residuals
 
 
 def values_of(

@@ -55,6 +55,13 @@ class Direction(NamedTuple):
     convex: Bool[Array, ""]
 
 
+def no_direction(w: CollocationPoint, duals: Duals) -> Direction:
+    """Zeros of the shapes of `direction`."""
+    nothing = lambda tree: jax.tree.map(jnp.zeros_like, tree)  # noqa: E731
+    zero, no = jnp.zeros((), w.X.dtype), jnp.asarray(False)
+    return Direction(*map(nothing, (w.x, w.X, w.c, w.p, w.slack, duals)), zero, zero, no)
+
+
 ROUNDS = 3  # a solution, and two refinements of it
 
 

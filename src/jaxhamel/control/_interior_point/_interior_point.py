@@ -8,15 +8,19 @@ and the second-order correction. After each step the nodes become the bases of t
 
 from typing import NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Int
 
-from jaxhamel._compiled import compiled
+from jaxhamel._lanes._xla_cpu._jit import LESS, compiled_with
 from jaxhamel._typing import Scalar
 from jaxhamel.control._collocation._transcription import Transcription
-from jaxhamel.control._interior_point._derivatives import Parts, parts_of, values_of
+from jaxhamel.control._interior_point._derivatives import (
+    Parts,
+    no_parts,
+    parts_of,
+    values_of,
+)
 from jaxhamel.control._interior_point._filter import emptied
 from jaxhamel.control._interior_point._line_search import step
 from jaxhamel.control._interior_point._state import SearchState, errors_of
@@ -35,7 +39,7 @@ class HistoryRow(NamedTuple):
     step: Scalar
 
 
-@compiled
+@compiled_with(LESS)
 def advance(
     transcription: Transcription, state: SearchState, tolerance: Scalar, many: Int[Array, ""]
 ) -> tuple[SearchState, Parts, HistoryRow, Int[Array, ""]]:
@@ -53,9 +57,7 @@ def advance(
         estimated = before.estimates & ~state.done
         return state, parts, rows, jnp.where(estimated, k, k + 1)
 
-    shapes = eqx.filter_eval_shape(parts_of, transcription, state.w, state.duals)
-    parts = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
-    carry = state, parts, HistoryRow(*[empty] * 5), jnp.zeros((), int)
+    carry = state, no_parts(transcription, state.w), HistoryRow(*[empty] * 5), jnp.zeros((), int)
     return jax.lax.while_loop(goes_on, body, carry)
 
 

@@ -8,7 +8,6 @@ limit.
 
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int
@@ -21,7 +20,11 @@ from jaxhamel.control._interior_point._barrier import (
     to_boundary,
 )
 from jaxhamel.control._interior_point._derivatives import Duals, Parts, Residuals, evaluate
-from jaxhamel.control._interior_point._direction import Direction, direction
+from jaxhamel.control._interior_point._direction import (
+    Direction,
+    direction,
+    no_direction,
+)
 from jaxhamel.control._interior_point._filter import (
     LEAST,
     Measure,
@@ -132,8 +135,7 @@ def _first(setting: Setting) -> Attempt:
     state, residuals = setting.state, setting.residuals
     zero, none, no = jnp.zeros_like(state.mu), jnp.asarray(0), jnp.asarray(False)
     kind = jnp.where(state.estimates, ESTIMATE, NEWTON)
-    shapes = eqx.filter_eval_shape(_newton, setting, kind, residuals, zero)[0]
-    nothing = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
+    nothing = no_direction(state.w, state.duals)
     return Attempt(
         kind, state.floor, residuals, nothing, zero, nothing, zero, none, zero, state.w, no, no
     )

@@ -2,15 +2,19 @@
 
 from typing import NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int
 
-from jaxhamel._compiled import compiled
+from jaxhamel._lanes._xla_cpu._jit import QUICK, compiled_with
 from jaxhamel._typing import Scalar
 from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription
-from jaxhamel.control._interior_point._derivatives import Duals, Parts, Residuals, evaluate
+from jaxhamel.control._interior_point._derivatives import (
+    Duals,
+    Parts,
+    Residuals,
+    rows_of_conditions,
+)
 from jaxhamel.control._interior_point._direction import stationarity
 from jaxhamel.control._interior_point._filter import Filter, emptied, empty_filter
 
@@ -77,7 +81,7 @@ def errors_of(
     )
 
 
-@compiled
+@compiled_with(QUICK)
 def start(transcription: Transcription, w: CollocationPoint, mu: Scalar) -> SearchState:
     """The state before the first iteration; μ counts only where there are bounds."""
     dtype = w.X.dtype
@@ -90,7 +94,7 @@ def start(transcription: Transcription, w: CollocationPoint, mu: Scalar) -> Sear
     equal = transcription.lower == transcription.upper
     low = jnp.where(equal, 0.0, finite(transcription.lower, w.slack))
     high = jnp.where(equal, 0.0, finite(transcription.upper, w.slack))
-    rows = eqx.filter_eval_shape(evaluate, transcription, w)[1].conditions.shape
+    rows = sum(rows_of_conditions(transcription, w))
     duals = Duals(
         jnp.zeros_like(w.x),
         jnp.zeros_like(w.X),

@@ -5,13 +5,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from jaxhamel._compiled import compiled
+from jaxhamel._lanes._xla_cpu._jit import QUICK, compiled_with
 from jaxhamel.control._collocation._points import lagrange, rule, slopes_at
 from jaxhamel.control._collocation._transcription import CollocationPoint, Interval, Transcription
 from jaxhamel.control._interior_point._derivatives import stage_unknowns, with_start
 
 
-@compiled
+@compiled_with(QUICK)
 def residual_errors(transcription: Transcription, w: CollocationPoint) -> Float[Array, " N"]:
     """How far the polynomials may be from the motion, on each interval:
 

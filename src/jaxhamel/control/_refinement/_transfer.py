@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from jaxhamel._compiled import compiled
+from jaxhamel._lanes._xla_cpu._jit import QUICK, compiled_with
 from jaxhamel._typing import Scalar
 from jaxhamel.control._collocation._elastic import inside
 from jaxhamel.control._collocation._polynomial import basis_at
@@ -14,7 +14,7 @@ from jaxhamel.control._collocation._transcription import CollocationPoint, Trans
 from jaxhamel.control._interior_point._derivatives import Duals, evaluate
 
 
-@compiled
+@compiled_with(QUICK)
 def transferred(
     old: Transcription, w: CollocationPoint, duals: Duals, new: Transcription
 ) -> tuple[CollocationPoint, Duals]:
