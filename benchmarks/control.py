@@ -106,7 +106,7 @@ def measured(problem: Any, method: control.Collocation, optimum: float) -> tuple
 def by_ipopt(name: str, method: control.Collocation) -> dict:
     """The same problem by CasADi and IPOPT; empty without CasADi or equations of it."""
     make = control_references.PROBLEMS.get(name) if PEER else None
-    if make is None:
+    if make is None or method.intervals is None:
         return {}
     began = time.process_time()
     built = control_references.built(make(), method.intervals, tolerance=method.tolerance)
@@ -137,7 +137,7 @@ def many_starts(name: str, problem: Any, method: control.Collocation, count: int
     optima = together().optima()
     row = {"together": time.process_time() - began, "optima": optima.words}
     row["together_wall"] = time.perf_counter() - wall
-    if PEER and name in control_references.PROBLEMS:
+    if PEER and method.intervals and name in control_references.PROBLEMS:
         rng, seconds = np.random.default_rng(0), []
         for _ in range(4):
             peer = control_references.PROBLEMS[name]()

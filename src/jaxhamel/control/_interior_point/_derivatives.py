@@ -107,7 +107,7 @@ def parts_of(transcription: Transcription, w: CollocationPoint, duals: Duals) ->
     points = _at_all_points(
         transcription,
         w,
-        lambda at, y, multiplier: _part(lambda y: at_point(transcription, *at, y), y, multiplier),
+        lambda at, y, multiplier: _part(lambda y: at_point(transcription, at, y), y, multiplier),
         multipliers,
     )
     ends = jax.vmap(lambda *given: _end(transcription, *given))(
@@ -181,8 +181,9 @@ def _end(transcription: Transcription, interval: Interval, X, costate) -> Deriva
     return _part(end, transcription.constants("end") @ with_start(interval, X), costate)
 
 
-def at_point(transcription: Transcription, interval: Interval, share, weight, y):
-    """((h f, limits), cost) at a collocation point."""
+def at_point(transcription: Transcription, at: tuple[Interval, Scalar, Scalar], y):
+    """((h f, limits), cost) at a collocation point; `at`: interval, share and weight."""
+    interval, share, weight = at
     rate, cost = transcription.stage(interval, share, weight, y)
     return jnp.concatenate([rate, transcription.limit(interval, share, y)]), cost
 
@@ -210,7 +211,7 @@ class Residuals(NamedTuple):
 
 def evaluate(transcription: Transcription, w: CollocationPoint) -> tuple[Scalar, Residuals]:
     """(J, residuals) of an iterate."""
-    values, costs = _at_all_points(transcription, w, lambda at, y: at_point(transcription, *at, y))
+    values, costs = _at_all_points(transcription, w, lambda at, y: at_point(transcription, at, y))
     rates, limits = jnp.split(values, [transcription.size], axis=2)
 
     def one(interval, X):

@@ -57,9 +57,10 @@ class Direction(NamedTuple):
 
 def no_direction(w: CollocationPoint, duals: Duals) -> Direction:
     """Zeros of the shapes of `direction`."""
-    nothing = lambda tree: jax.tree.map(jnp.zeros_like, tree)  # noqa: E731
+    like = w.x, w.X, w.c, w.p, w.slack, duals
+    x, X, c, p, slack, of_duals = jax.tree.map(jnp.zeros_like, like)
     zero, no = jnp.zeros((), w.X.dtype), jnp.asarray(False)
-    return Direction(*map(nothing, (w.x, w.X, w.c, w.p, w.slack, duals)), zero, zero, no)
+    return Direction(x, X, c, p, slack, of_duals, zero, zero, no)
 
 
 ROUNDS = 3  # a solution, and two refinements of it
