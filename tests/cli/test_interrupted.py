@@ -11,15 +11,19 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 import jaxhamel
-from jaxhamel.cli import _terminal
+from jaxhamel.cli import _interrupt, _terminal
 from jaxhamel.cli._app import app
-from jaxhamel.cli._commands import _control, _identify
-from jaxhamel.cli._interrupt import Guard
+from jaxhamel.cli._commands import _control
+from jaxhamel.cli._interrupt import Guard, guard
+from jaxhamel.cli._objects._fitted_so_far import FittedSoFar
+from jaxhamel.cli._results import _so_far
 from jaxhamel.cli._scenario._scenario import load, load_identification
+from jaxhamel.control import Spline
 from tests.cli.test_identify import TOP
 
 
@@ -28,6 +32,8 @@ def test_what_a_fit_had_found_is_written(tmp_path, monkeypatch):
 
     def interrupted(self, line):
         told.append(line)
+        path = tmp_path / "out" / "fitted.toml"  # of the first report: values of the start
+        assert load_identification(str(path))["fitted"] == [{"path": "mass", "value": 1.3}]
         if len(told) == 3:
             raise KeyboardInterrupt
 
@@ -45,6 +51,63 @@ def test_what_a_fit_had_found_is_written(tmp_path, monkeypatch):
 def test_so_is_a_control():
     result: Any = SimpleNamespace(converged=False, status="interrupted after 3 iterations: best")
     assert _control._status(result, 1e-10, stopped=True)[0] == "interrupted"
+
+
+def test_a_control_is_on_disk_while_its_search_goes_on(tmp_path, monkeypatch):
+    """Of the first report, and then every two seconds."""
+    now, kept = [10.0], []
+    curve = Spline(np.zeros((6, 3)), 0.0, 1.0)
+    so_far = _control._so_far(load("figure-eight"), tmp_path, curve, 7.0)
+    monkeypatch.setattr(_so_far, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(guard, "on_disk", kept.append)
+    monkeypatch.setattr(guard, "keep", lambda: kept.append("keep"))
+    for now[0], size, shown in ((10.0, 1.0, 1.0), (11.9, 2.0, 1.0), (12.0, 3.0, 3.0)):
+        so_far.reached(np.full(18, size))
+        found = load(str(tmp_path / "solution.toml"))["control"]["coefficients"]
+        assert np.all(np.array(found) == shown)
+    assert kept == ["keep", words := kept[1], "keep", "keep", words]
+    assert "the 7 s were over before the search had ended; its control so far is in" in words
+
+
+def test_values_of_all_stages_are_those_so_far():
+    """Each of the stage that reached it last; a problem that is made only to be looked at has no values."""
+
+    def stage(path):
+        put = lambda z: SimpleNamespace(**{path: z[0]})  # noqa: E731
+        return SimpleNamespace(
+            parameters=(SimpleNamespace(path=path),), model=SimpleNamespace(system_at=put)
+        )
+
+    stages: Any = {"first": lambda system: stage("mass"), "second": lambda system: stage("gravity")}
+    fitted = FittedSoFar(load_identification("ball-inertia"), stages)
+    first, second = fitted.problems.values()
+    for make, value, found in (
+        (first, 1.0, {"mass": 1.0}),
+        (first, 2.0, {"mass": 2.0}),
+        (second, 9.0, {"mass": 2.0, "gravity": 9.0}),
+    ):
+        second(None)
+        make(None)
+        tables = fitted.at(np.array([value]))
+        assert {entry["path"]: entry["value"] for entry in tables["fitted"]} == found
+
+
+@pytest.mark.parametrize(("on_disk", "taken", "ends"), [(True, 0, 1), (True, 1, 0), (False, 0, 0)])
+def test_ctrl_c_while_a_search_compiles(on_disk, taken, ends, monkeypatch):
+    """The main thread takes no signal: what is on disk stays, and what is not is waited for."""
+    ended, (reading, writing) = [], os.pipe()
+    monkeypatch.setattr(_interrupt, "GRACE", 0.0)
+    monkeypatch.setattr(Guard, "end", lambda self, *given: ended.append(given))
+    compiling = Guard()
+    compiling.keep()
+    if on_disk:
+        compiling.on_disk("go on from there")
+    compiling._count = taken
+    os.write(writing, bytes([signal.SIGINT]))
+    os.close(writing)
+    compiling._watch(reading)
+    os.close(reading)
+    assert ended == ends * [(130, "interrupted; nothing was written.")]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
@@ -96,31 +159,40 @@ def test_only_what_was_found_is_waited_for(monkeypatch):
     assert ended[3:] == [(1, "go on with --resume")]
 
 
-@pytest.mark.parametrize("command", ["control", "identify", "roboball"])
+SEARCHES = {
+    "control": ("control", "figure-eight"),
+    "plan": ("control", "disk-to-point"),
+    "identify": ("identify", "ball-inertia"),
+    "roboball": ("identify", "roboball", "--data", "."),
+}
+SECONDS = {"control": 180.0, "plan": 600.0, "identify": 600.0, "roboball": 600.0}
+
+
+@pytest.mark.parametrize("command", SEARCHES)
 def test_the_time_limit_holds_before_anything_is_read_or_computed(command, tmp_path, monkeypatch):
-    """It counts from the start of the command."""
+    """Nor imported; it counts from the start of the command."""
+    told = []
 
-    class Limited(Exception):
-        pass
+    def limit(self, seconds, words, started):
+        told.append((seconds, round(time.monotonic() - started), words))
 
-    def limit(self, seconds, words):
-        raise Limited(round(seconds), words)
+    def start():
+        raise KeyboardInterrupt
 
     monkeypatch.setattr(Guard, "limit", limit)
-    terminal, started, nothing = _terminal.Terminal(True), time.monotonic() - 3.0, tmp_path / "no"
-    calls = {
-        "control": lambda: _control.run_control(
-            load("figure-eight"), nothing, terminal, started, 0, 7.0
-        ),
-        "identify": lambda: _identify.run_identify(
-            load_identification("ball-inertia"), nothing, terminal, started, nothing, 0, 7.0
-        ),
-        "roboball": lambda: _identify.run_identify(
-            load_identification("roboball"), nothing, terminal, started, nothing, 0, 7.0
-        ),
-    }
-    with pytest.raises(Limited, match=r"4, .*the 7 s were over before the first iteration"):
-        calls[command]()
+    for module in ("_app", "_app_identify"):
+        monkeypatch.setattr(f"jaxhamel.cli.{module}.start_jax", start)
+    arguments = [*SEARCHES[command], "--out", str(tmp_path / "no")]
+    started = time.monotonic() - 3.0
+    for option, seconds in (((), SECONDS[command]), (("--max-seconds", "7"), 7.0)):
+        assert CliRunner().invoke(app, [*arguments, *option], obj=started).exit_code == 130
+        name = arguments[1]
+        words = (
+            f"{name}: the {seconds:g} s were over before the first iteration; nothing was found."
+        )
+        assert told[-1][:2] == (seconds, 3)
+        assert told[-1][2].startswith(words)
+    assert len(told) == 3  # of the option before a class is imported, and of the scenario
 
 
 def test_the_guard_is_gone_after_the_command():

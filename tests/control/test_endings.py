@@ -12,6 +12,7 @@ import pytest
 from jaxhamel import control
 from jaxhamel._search import _stepwise
 from jaxhamel.control._methods._multiple_shooting import best_start
+from jaxhamel.control._problem._curves import free_parameters
 from tests.control.cart import Cart, error_of_force, least_energy
 
 BROKEN = control.Running(lambda t, q, u, control: jnp.sqrt(-1 - u))
@@ -125,7 +126,8 @@ def test_a_start_that_breaks_down_does_not_hide_the_others():
 
 def test_nothing_tracked_is_not_told_as_zero():
     told = []
-    control.solve(least_energy(), control.MultipleShooting(goal=1e-3), progress=told.append)
+    found = control.solve(least_energy(), control.MultipleShooting(goal=1e-3), progress=told.append)
+    np.testing.assert_array_equal(told[-1].p, free_parameters(found.control)[0])
     assert all(np.isnan(state.tracking_rms) for state in told)
     assert "tracking" not in str(told[0])
     assert len(told) > 3  # and a goal for it is not met at once

@@ -159,6 +159,7 @@ def test_running_out_of_iterations_is_said_and_keeps_what_there_is():
     assert "NOT converged" in str(found)
     assert [state.iteration for state in told] == [1, 2]
     assert "at most" in str(told[0])
+    np.testing.assert_array_equal(told[0].z, found.problem.model.coordinates())
     assert jnp.isfinite(found.cost)
 
 

@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+import numpy as np
+
 
 class Progress(NamedTuple):
     """Passed to `progress` after each iteration. Quantities that a method does not have are NaN.
@@ -9,6 +11,7 @@ class Progress(NamedTuple):
     - `iteration`, `cost`; `tracking_rms` over all intervals, `defect`: largest gap between them;
       `damping`; `accepted`: whether the last step was accepted.
     - `elapsed`, `time_left`: seconds; the second an estimate.
+    - `p`: the free parameters of the curve so far, `(P,)`, from `MultipleShooting`; None from other methods.
     """
 
     iteration: int
@@ -19,6 +22,7 @@ class Progress(NamedTuple):
     accepted: bool
     elapsed: float
     time_left: float
+    p: np.ndarray | None = None
 
     @classmethod
     def of_cost(cls, iteration: int, cost: float, elapsed: float, time_left: float) -> "Progress":

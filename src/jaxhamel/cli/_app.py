@@ -14,6 +14,8 @@ from jaxhamel.cli._commands._early import (
     check_control,
     check_montecarlo,
     check_simulate,
+    limit_search,
+    seconds_of,
 )
 from jaxhamel.cli._exit_status import EXIT_STATUS, finish, reported, started_at
 from jaxhamel.cli._options import (
@@ -148,7 +150,9 @@ def control(
 
     def job() -> Outcome:
         check = check_control(out, max_seconds, resume)
+        limit_search(scenario, max_seconds, started)
         loaded = load(scenario, changes or (), given_class(system), check)
+        limit_search(loaded.name, seconds_of(loaded, max_seconds), started)
         start_jax()
         from jaxhamel.cli._commands._control import run_control
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import typer
 
-from jaxhamel.cli._commands._early import check_identify, check_predict
+from jaxhamel.cli._commands._early import check_identify, check_predict, limit_search, seconds_of
 from jaxhamel.cli._exit_status import finish, started_at
 from jaxhamel.cli._options import (
     DataOption,
@@ -64,7 +64,9 @@ def identify(
 
     def job() -> Outcome:
         check = check_identify(out, data, max_seconds)
+        limit_search(scenario, max_seconds, started)
         asked = load_identification(scenario, changes or (), given_class(system), check)
+        limit_search(asked.name, seconds_of(asked, max_seconds), started)
         start_jax()
         from jaxhamel.cli._commands._identify import run_identify
 

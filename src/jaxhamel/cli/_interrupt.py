@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 
 INTERRUPTED, TOO_LATE = 130, 1
 PATIENCE = 0.3  # seconds that the main thread has to handle the signal itself
+GRACE = 1.2  # the same, if it then writes the result of a search
 SEARCH = 0.9  # share of the time limit that a search may take
-LATE = 1.1  # multiple of the time limit after which the process is ended
+LATE = 1.08  # multiple of the time limit after which the process is ended: with the start of Python, a tenth
 SHOW_CURSOR = "\x1b[?25h"  # the updating progress line hides the cursor
 
 
@@ -66,14 +67,17 @@ class Guard:
             os.close(self._writing)
         self.__init__()
 
-    def limit(self, seconds: float, words: str) -> None:
-        """Ends the process after this time and a tenth, unless a search has a result that is not on disk; the search then
-        ends by itself."""
+    def limit(self, seconds: float, words: str, started: float | None = None) -> None:
+        """Ends the process after this time and a tenth, counted from `started` (by default from now), unless a search has a
+        result that is not on disk; the search then ends by itself. An earlier limit is replaced."""
         if not self.active():
             return
         import threading
 
-        wait = min(LATE * max(seconds, 1.0), threading.TIMEOUT_MAX)
+        if self._timer is not None:
+            self._timer.cancel()
+        passed = 0.0 if started is None else time.monotonic() - started
+        wait = min(max(LATE * max(seconds, 1.0) - passed, 0.0), threading.TIMEOUT_MAX)
         self._timer = threading.Timer(wait, self._late, (words,))
         self._timer.daemon = True
         self._timer.start()
@@ -83,7 +87,8 @@ class Guard:
         self.keeps = True
 
     def on_disk(self, words: str) -> None:
-        """Notes that a later run can go on from what is on disk; `words` say so at the time limit, which holds again."""
+        """Notes that a later run can go on from what is on disk; `words` say so at the time limit, which holds again. Ctrl-C
+        ends the process if the main thread does not take it, as while it compiles."""
         self._stands = words
 
     def kept(self, words: str) -> None:
@@ -113,6 +118,12 @@ class Guard:
                 if count > 1 or not self.keeps:
                     Event().wait(PATIENCE)
                     self.end(INTERRUPTED, self.words())
+                elif self._stands:
+                    Event().wait(GRACE)
+                    if (
+                        not self._count
+                    ):  # the main thread is in a compiler; what it reached is on disk
+                        self.end(INTERRUPTED, self.words())
 
     def _late(self, words: str) -> None:
         if self._stands or not self.keeps:

@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+import numpy as np
+
 
 class Progress(NamedTuple):
     """Passed to `progress` after each iteration.
@@ -9,6 +11,7 @@ class Progress(NamedTuple):
     - `stage`: name of the stage. `iteration`: counted over all stages. `cost`: ½ Σ of squares in units of the noise.
     - `gap`: largest gap between segments, in units of the accuracy that their measurements allow.
     - `elapsed`, `time_left`: seconds; `time_left` is an upper estimate.
+    - `z`: the coordinates of the parameters so far, `(P,)`: `problem.model.system_at(z)` is the system.
     """
 
     stage: str
@@ -17,6 +20,7 @@ class Progress(NamedTuple):
     gap: float
     elapsed: float
     time_left: float
+    z: np.ndarray | None = None
 
     def __str__(self) -> str:
         return (

@@ -110,7 +110,8 @@ class Fit(AbstractSearch):
         row, n = self.rows[-1], len(self.rows)
         pace = row["seconds"] / n * (self.iterations - n)
         left = max(min(pace, self.seconds - row["seconds"]), 0.0)
-        return Progress(row["stage"], n, row["cost"], row["gap"], row["seconds"], left)
+        z = np.asarray(self.x.z)
+        return Progress(row["stage"], n, row["cost"], row["gap"], row["seconds"], left, z)
 
     def _stages(self) -> Generator[None]:
         several = any(not bool(group.last.all()) for group in self.problem.groups)

@@ -1,15 +1,16 @@
 """The command `control`: searches for a control, shows progress, and writes the result."""
 
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from jaxhamel.cli._closed_loop._loop import check_loop
 from jaxhamel.cli._commands._closed_loop import close_at_first, closed_about
+from jaxhamel.cli._commands._early import seconds_of
 from jaxhamel.cli._commands._meanwhile import meanwhile
 from jaxhamel.cli._commands._plan import run_plan
 from jaxhamel.cli._commands._simulate import progress_of
@@ -19,11 +20,13 @@ from jaxhamel.cli._objects._task import build_method, build_problem
 from jaxhamel.cli._results._folder import folder
 from jaxhamel.cli._results._outcome import Outcome
 from jaxhamel.cli._results._outputs import write_all, write_summary
+from jaxhamel.cli._results._so_far import SoFar
 from jaxhamel.cli._results._solution import write_solution
 from jaxhamel.cli._scenario._plan_schema import PLANS
 from jaxhamel.cli._scenario._scenario import Scenario
 from jaxhamel.cli._terminal import Terminal
 from jaxhamel.control import ControlProblem, Result, replay, solve
+from jaxhamel.control._problem._curves import free_parameters
 from jaxhamel.control._result import measure
 from jaxhamel.viz._motion._page import prepare
 
@@ -50,8 +53,7 @@ def run_control(
     """
     if scenario["task"]["path"] in PLANS:
         return run_plan(scenario, out, terminal, started, seed, max_seconds, resume)
-    budget = scenario["task"]["max_seconds"] if max_seconds is None else max_seconds
-    guard.limit(budget - (time.monotonic() - started), _too_late(scenario, budget))
+    budget = seconds_of(scenario, max_seconds)
     prepared = PreparedRun.of(scenario)
     problem = build_problem(scenario, seed, prepared)
     check_loop(scenario, problem, seed)
@@ -60,8 +62,10 @@ def run_control(
     unknowns = np.size(jax.tree.leaves(problem.curve)[0])
     terminal.say(f"{scenario.name}: {unknowns} coefficients, up to {budget:g} s; compiling …")
 
+    so_far = _so_far(scenario, out, problem.curve, budget)
+
     def shown(state: Any) -> None:
-        guard.keep()
+        so_far.reached(state.p)
         terminal.update(progress(state))
 
     def at_first() -> None:
@@ -74,7 +78,7 @@ def run_control(
     ended = _status(result, method.defect_tolerance, stopped=max_seconds is not None)
     outcome = _outcome(scenario, result, ended, started)
     run = prepared.shown(result.trajectory, result.control)
-    write_solution(out / "solution.toml", scenario, result)
+    write_solution(out / "solution.toml", scenario, result.control)
     write_summary(out / "summary.json", outcome.summary(["summary.json"]))
     guard.kept(f"{scenario.name}: {_not_shown(out, budget)}")
     stands = ended[0] in ("success", "stopped")
@@ -85,11 +89,14 @@ def run_control(
     return outcome
 
 
-def _too_late(scenario: Scenario, seconds: float) -> str:
-    return (
-        f"{scenario.name}: the {seconds:g} s were over before the first iteration; nothing was found. Give it more, "
-        "--max-seconds or task.max_seconds, or make the task smaller."
+def _so_far(scenario: Scenario, out: Path, curve: Any, seconds: float) -> SoFar:
+    """Writes solution.toml while the search runs."""
+    path, rebuild = out / "solution.toml", free_parameters(curve)[1]
+    words = (
+        f"{scenario.name}: the {seconds:g} s were over before the search had ended; its control so far is in {path}, which "
+        "jaxhamel simulate shows. Give it more time, --max-seconds or task.max_seconds."
     )
+    return SoFar(lambda p: write_solution(path, scenario, rebuild(jnp.asarray(p))), words)
 
 
 def _not_shown(out: Path, seconds: float) -> str:

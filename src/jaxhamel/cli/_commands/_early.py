@@ -5,11 +5,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from jaxhamel.cli._interrupt import guard
 from jaxhamel.cli._results._folder import check_place
 from jaxhamel.cli._scenario import _sizes
 from jaxhamel.cli._scenario._plan_schema import PLANS
 from jaxhamel.cli._scenario._reading import check_data_file
-from jaxhamel.cli._scenario._scenario import Check
+from jaxhamel.cli._scenario._scenario import Check, Scenario
 from jaxhamel.cli._scenario._validate import ScenarioError
 
 
@@ -98,6 +99,26 @@ def check_predict(out: Path, run: Path) -> Check:
         check_place(out)
 
     return check
+
+
+def seconds_of(scenario: Scenario, max_seconds: float | None) -> float:
+    """The time limit of a search: the option, or that of the table that its method belongs to."""
+    if max_seconds is not None:
+        return max_seconds
+    task = scenario.tables.get("task")
+    table = "fit" if task is None else "method" if task["path"] in PLANS else "task"
+    return scenario[table]["max_seconds"]
+
+
+def limit_search(name: str, seconds: float | None, started: float) -> None:
+    """Lets the guard end the command a tenth after its time limit; None: there is none yet."""
+    if seconds is not None:
+        guard.limit(
+            seconds,
+            f"{name}: the {seconds:g} s were over before the first iteration; nothing was found. Give it more by "
+            "--max-seconds, or less to search for.",
+            started,
+        )
 
 
 def accuracies(said: Sequence[str]) -> dict[str, float]:

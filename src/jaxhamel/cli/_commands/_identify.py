@@ -11,8 +11,10 @@ import numpy as np
 from jaxhamel import identify
 from jaxhamel._files import made, write_text, written
 from jaxhamel._words import counted, slug
+from jaxhamel.cli._commands._early import seconds_of
 from jaxhamel.cli._interrupt import guard, search_seconds
 from jaxhamel.cli._objects._build import build_control
+from jaxhamel.cli._objects._fitted_so_far import FittedSoFar
 from jaxhamel.cli._objects._identification import (
     build_identified_system,
     build_measurements,
@@ -29,6 +31,7 @@ from jaxhamel.cli._objects._stages import build_stages
 from jaxhamel.cli._results._folder import folder
 from jaxhamel.cli._results._outcome import Outcome
 from jaxhamel.cli._results._outputs import asked_in_tables, flattened, write_figures, write_summary
+from jaxhamel.cli._results._so_far import SoFar
 from jaxhamel.cli._results._solution import write_tables
 from jaxhamel.cli._scenario._scenario import Scenario
 from jaxhamel.cli._scenario._sizes import check_fit_step
@@ -54,8 +57,7 @@ def run_identify(
 
     **Raises:** `ScenarioError`; before it, only synthetic data can have been written.
     """
-    budget = scenario["fit"]["max_seconds"] if max_seconds is None else max_seconds
-    guard.limit(budget - (time.monotonic() - started), _too_late(scenario, budget))
+    budget = seconds_of(scenario, max_seconds)
     system = build_identified_system(scenario)
     control, measurements = build_control(scenario, system), build_measurements(scenario)
     if data is None:
@@ -71,7 +73,16 @@ def run_identify(
     terminal.say(f"{scenario.name}: {_asked(problems, system)}, {told}; compiling …")
     with terminal.updating():
         left = search_seconds(budget, started)
-        estimate = _fit(scenario, system, problems, terminal, seed, left)
+        fitted = FittedSoFar(scenario, problems)
+        so_far = SoFar(
+            lambda z: write_tables(out / "fitted.toml", fitted.at(z)), _cut(scenario, out, budget)
+        )
+
+        def shown(state: Any) -> None:
+            so_far.reached(state.z)
+            terminal.update(str(state))
+
+        estimate = _fit(scenario, system, fitted.problems, shown, seed, left)
     ended = status(estimate, stopped=max_seconds is not None)
     outcome = Outcome("identify", scenario, *ended, started, reached=_reached(scenario, estimate))
     outcome = write_identification(out, outcome, estimate, measurements)
@@ -120,13 +131,8 @@ def _made_up(scenario, out, measurements, control, seed) -> tuple[Path, list[Pat
     return folder_of_runs, make_runs(scenario, folder_of_runs, measurements, control, seed)
 
 
-def _fit(scenario, system, problems, terminal, seed, seconds) -> Any:
+def _fit(scenario, system, problems, shown, seed, seconds) -> Any:
     table = scenario["fit"]
-
-    def shown(state: Any) -> None:
-        guard.keep()
-        terminal.update(str(state))
-
     options = {
         "max_iterations": table["max_iterations"],
         "max_seconds": seconds,
@@ -142,10 +148,11 @@ def _fit(scenario, system, problems, terminal, seed, seconds) -> Any:
     return identify.fit_many(problems, starts, **options)
 
 
-def _too_late(scenario: Scenario, seconds: float) -> str:
+def _cut(scenario: Scenario, out: Path, seconds: float) -> str:
+    path = out / "fitted.toml"
     return (
-        f"{scenario.name}: the {seconds:g} s were over before the first iteration; nothing was found. Give it more, "
-        "--max-seconds or fit.max_seconds, or fit fewer values."
+        f"{scenario.name}: the {seconds:g} s were over before the fit had ended; its values so far are in {path}, where "
+        f"jaxhamel identify {path} begins. Give it more time, --max-seconds or fit.max_seconds."
     )
 
 

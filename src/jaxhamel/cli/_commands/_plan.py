@@ -8,6 +8,7 @@ import numpy as np
 
 from jaxhamel.cli._closed_loop._loop import check_loop
 from jaxhamel.cli._commands._closed_loop import closed_about
+from jaxhamel.cli._commands._early import seconds_of
 from jaxhamel.cli._interrupt import guard, search_seconds
 from jaxhamel.cli._objects._plan import build_collocation, build_plan
 from jaxhamel.cli._objects._prepared import PreparedRun
@@ -18,6 +19,7 @@ from jaxhamel.cli._results._outputs import write_all, write_columns, write_summa
 from jaxhamel.cli._results._plan_charts import costate_names, plan_charts
 from jaxhamel.cli._results._plan_motion import control_names, controls_along, shown_motion
 from jaxhamel.cli._results._search_file import SEARCH, SearchFile
+from jaxhamel.cli._results._so_far import SoFar
 from jaxhamel.cli._scenario._scenario import Scenario
 from jaxhamel.cli._terminal import Terminal
 from jaxhamel.control import Certificate, Indirect, Result
@@ -45,9 +47,7 @@ def run_plan(
 
     **Raises:** `ScenarioError` before anything is written.
     """
-    budget = scenario["method"]["max_seconds"] if max_seconds is None else max_seconds
-    words = f"{scenario.name}: the {budget:g} s were over before the first iteration; nothing was found."
-    guard.limit(budget - (time.monotonic() - started), words)
+    budget = seconds_of(scenario, max_seconds)
     prepared = PreparedRun.of(scenario)
     problem = build_plan(prepared)
     check_loop(scenario, problem, seed)
@@ -58,18 +58,19 @@ def run_plan(
     folder(out)
     terminal.say(f"{scenario.name}: {method.intervals} intervals, up to {budget:g} s; compiling …")
 
+    words = f"{scenario.name}: {_not_examined(out, budget)}"
+    so_far = SoFar(file.write, words)
+
     def shown(state: Any) -> None:
-        guard.keep()
-        file.write(search.to_arrays())
-        guard.on_disk(f"{scenario.name}: {_not_examined(out, budget)}")
+        so_far.reached(search.to_arrays())
         terminal.update(progress(state))
 
     with terminal.updating():
         ending = search.run(shown)
-        file.write(search.to_arrays(), now=True)
+        file.write(search.to_arrays())
         stands = unexamined(scenario, search, ending.status, started)
         write_summary(out / "summary.json", stands.summary(["summary.json"]))
-        guard.kept(f"{scenario.name}: {_not_examined(out, budget)}")
+        guard.kept(words)
         result = search.result(ending)
         if scenario["method"]["indirect"]:
             result = Indirect(method).after(result)

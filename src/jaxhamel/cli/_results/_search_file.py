@@ -1,7 +1,6 @@
 """search.npz: the point of a search by collocation, from which `--resume` goes on."""
 
 import json
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,25 +14,20 @@ from jaxhamel.cli._scenario._scenario import Scenario
 from jaxhamel.cli._scenario._validate import ScenarioError, brief
 
 SEARCH = "search.npz"
-EVERY = 2.0  # seconds between two writes
 ASKED = "asked"
 _BUDGET = ("max_seconds", "max_iterations", "tolerance")
 
 
 class SearchFile:
-    """The file of one search; it is written at most every `EVERY` seconds."""
+    """The file of one search."""
 
     def __init__(self, out: Path, scenario: Scenario):
         self.path, self.asked = out / SEARCH, _asked(scenario)
-        self.last = -np.inf
 
-    def write(self, arrays: Mapping[str, np.ndarray], *, now: bool = False) -> None:
-        """Writes the point, unless it was written a moment ago."""
-        if not now and time.monotonic() - self.last < EVERY:
-            return
+    def write(self, arrays: Mapping[str, np.ndarray]) -> None:
+        """Writes a point."""
         with written(self.path, binary=True) as file:
             np.savez(file, allow_pickle=False, **{ASKED: np.array(self.asked)}, **arrays)
-        self.last = time.monotonic()
 
     def read(self) -> dict[str, np.ndarray]:
         """The point of an earlier search. **Raises:** `ScenarioError` if there is none, or one of another scenario."""

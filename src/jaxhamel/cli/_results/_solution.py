@@ -10,18 +10,18 @@ import numpy as np
 
 from jaxhamel._files import write_text
 from jaxhamel.cli._scenario._scenario import Scenario
-from jaxhamel.control import FourierSeries, Limited, Result, Spline
+from jaxhamel.control import FourierSeries, Limited, Spline
 
 
-def write_solution(path: Path, scenario: Scenario, result: Result) -> None:
-    """Writes the scenario with the control that was found; floats are read back exactly."""
+def write_solution(path: Path, scenario: Scenario, control: Any) -> None:
+    """Writes the scenario with a control that was found, a curve; floats are read back exactly."""
     tables = dict(scenario.tables)
-    tables["control"] = _control(result.control)
+    tables["control"] = _control(control)
     tables["solver"] = {**tables["solver"], "method": "dopri8", "dt": 0.0}
     tables["solver"] |= {
         "rtol": 1e-10,
         "atol": 1e-12,
-    }  # the tolerances with which the result itself was simulated
+    }  # the tolerances with which a result itself is simulated
     write_tables(path, tables)
 
 

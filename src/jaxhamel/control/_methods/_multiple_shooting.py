@@ -196,6 +196,7 @@ class _Search(AbstractControlSearch):
             bool(row["accepted"]),
             row["seconds"],
             self.time_left(self._iterations_left()),
+            np.atleast_2d(self.iterate.point.p)[self.best],
         )
 
     def _iterations_left(self) -> float:
