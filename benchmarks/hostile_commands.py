@@ -36,6 +36,7 @@ from pathlib import Path
 from hostile_cases import IMAGE, Case, drawn
 from hostile_known import known
 from hostile_plans import drawn_plan
+from hostile_searches import drawn_search
 from hostile_strangers import bench_cases, drawn_stranger
 from hostile_systems import drawn_system
 
@@ -226,6 +227,12 @@ def main() -> int:
         default=0,
         help="problems of optimal control and closed loops, drawn after these",
     )
+    parser.add_argument(
+        "--searches",
+        type=int,
+        default=0,
+        help="fits in stages, priors, predictions, keys of searches, drawn after these",
+    )
     parser.add_argument("--limit", type=float, default=60.0, help="seconds of one input")
     parser.add_argument("--skip", type=int, default=0)
     parser.add_argument("--only", type=int, default=10**9, help="how many at most")
@@ -241,6 +248,7 @@ def main() -> int:
     cases = list(enumerate([*known(), *(drawn(rng) for _ in range(asked.random))]))
     cases += list(enumerate([drawn_system(rng) for _ in range(asked.systems)], len(cases)))
     cases += list(enumerate([drawn_plan(rng) for _ in range(asked.plans)], len(cases)))
+    cases += list(enumerate([drawn_search(rng) for _ in range(asked.searches)], len(cases)))
     if asked.strangers:
         own = [*(drawn_stranger(rng) for _ in range(asked.strangers)), *bench_cases()]
         cases += list(enumerate(own, len(cases)))

@@ -26,6 +26,7 @@ import numpy as np
 
 import jaxhamel as jh
 from jaxhamel import control, ensemble, geometry, identify, mechanics, systems
+from tests.wrong_boundary_calls import boundary_calls
 from tests.wrong_loop_calls import WRONG_HERE, loop_calls
 from tests.wrong_plan_calls import plan_calls
 from tests.wrong_search_calls import search_calls
@@ -137,7 +138,7 @@ def right_calls() -> dict[
     found["Product"] = (jh.Product, {"factors": (jh.SO3(),)}, {})
     found |= _systems() | _control(plane, q, u, ts, force) | _many(plane, q, u, ts, force)
     found |= loop_calls(OBJECT, REAL, POSITIVE) | plan_calls(OBJECT, REAL, POSITIVE)
-    found |= search_calls(OBJECT, REAL, POSITIVE)
+    found |= search_calls(OBJECT, REAL, POSITIVE) | boundary_calls(OBJECT, REAL, POSITIVE)
     return found
 
 
