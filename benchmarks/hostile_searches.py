@@ -56,7 +56,7 @@ KEYS = {
         "closed_loop.trajectories", "closed_loop.steps", "closed_loop.tolerance", "closed_loop.spread.0.std",
     ],
     "planned loop": [
-        "feedback.period", "feedback.kind", "sensors.noise", "closed_loop.trajectories", "closed_loop", "feedback", "sensors",
+        "feedback.period", "feedback.kind", "sensors.noise", "closed_loop.trajectories", "closed_loop", "feedback",
     ],
     "ball-design": [
         f"task.{key}"
@@ -65,7 +65,7 @@ KEYS = {
 }  # fmt: skip
 WORDS = [
     '"first"', '"second"', "['mass']", "['gravity', 'mass']", "['inertia']", "['qw']", "['nothing']", "['*']", "['[']",
-    "['../*.csv']", "['/*.csv']", '"heavy-top"', '"suslov"', '"huber"', '"steady"', "true", "false", "2", "3", "1e-3", "0.05",
+    "['../*.csv']", "['/*.csv']", '"heavy-top"', '"suslov"', '"huber"', 'X
     "[0.01]", "[0.0]", "[-1.0]", "[0.01, 0.01]", '"tvlqr"', "0.1", "0.3", "[0.1, 0.2]", "1e-6", "0.04", "0.2",
 ]  # fmt: skip
 
