@@ -65,8 +65,8 @@ KEYS = {
 }  # fmt: skip
 WORDS = [
     '"first"', '"second"', "['mass']", "['gravity', 'mass']", "['inertia']", "['qw']", "['nothing']", "['*']", "['[']",
-    "['../*.csv']", "['/*.csv']", '"heavy-top"', '"suslov"', '"huber"', 'X
-    "[0.01]", "[0.0]", "[-1.0]", "[0.01, 0.01]", '"tvlqr"', "0.1", "0.3", "[0.1, 0.2]", "1e-6", "0.04", "0.2",
+    "['../*.csv']", "['/*.csv']", '"heavy-top"', '"suslov"', '"huber"', '"steady"', "true", "2", "3",
+    "1e-3", "0.05", "[0.01]", "[0.0]", "[-1.0]", "[0.01, 0.01]", '"tvlqr"', "0.1", "0.3", "[0.1, 0.2]", "1e-6", "0.2",
 ]  # fmt: skip
 
 
@@ -78,7 +78,7 @@ def drawn_search(rng: random.Random) -> Case:
         for _ in range(rng.choice([1, 1, 2]))
     ]
     options = [part for change in changes for part in ("--set", change)]
-    command, seconds = COMMANDS.get(kind, "control"), rng.choice(["2", "8", "20"])
+    command, seconds = COMMANDS.get(kind, "control"), rng.choice(["2", "4", "10"])
     limit = [] if command == "predict" else ["--max-seconds", seconds]
     source = ["ball-design"] if kind == "ball-design" else ["FOLDER/a.toml"]
     if command == "predict":
