@@ -133,7 +133,7 @@ def right_calls() -> dict[
             right = jnp.zeros(space.dim) if name == "exp" else space.identity(float)
             call = f"{type(space).__name__}.{name}"
             found[call] = (method, {argument: right}, {argument: (*ALWAYS, "huge")})
-    found["Euclidean"] = (jh.Euclidean, {"dim": 2}, {"dim": POSITIVE})
+    found["Euclidean"] = (jh.Euclidean, {"n": 2}, {"n": POSITIVE})
     found["Helical"] = (jh.Helical, {"pitch": 1.0}, {"pitch": REAL})
     found["Product"] = (jh.Product, {"factors": (jh.SO3(),)}, {})
     found |= _systems() | _control(plane, q, u, ts, force) | _many(plane, q, u, ts, force)
@@ -295,6 +295,7 @@ def _first(function, right):
 
 
 FUNCTIONS_OF_PROBLEMS = ("PathLimit", "RunningCost", "FinalCost", "ConditionsAtEnd")
+BOUNDARIES = (("BoundaryConditions", "function"), ("phases link", "links"))
 # values that these arguments accept: arrays of means, any whole number as seed, a name that is looked up later
 ACCEPTED = {
     *(("Distribution", argument, "shape") for argument in ("mean", "std")),
@@ -314,6 +315,13 @@ ACCEPTED = {
     *(
         (f"{kind} function", "function", "returns NaN") for kind in FUNCTIONS_OF_PROBLEMS
     ),  # said by the search
+    *((*boundary, "returns NaN") for boundary in BOUNDARIES),  # likewise
+    (
+        "ODE function",
+        "function",
+        "returns NaN",
+    ),  # said by the trajectory, which ends where it began
+    ("ODE function", "control", "dict"),  # any pytree; fails in the user's own line
     ("fit_stages stage", "stages", "looks at the value"),  # fails in the user's own line
     *((f"{kind}Cost function", "function", "returns a number") for kind in ("Running", "Final")),
 }

@@ -71,6 +71,10 @@ def test_phases_that_do_not_fit_are_refused():
     with pytest.raises(ValueError, match="`links` has 2 entries; 2 phases take 1"):
         control.phases((one, one), (None, None))
     with pytest.raises(
+        TypeError, match="`links` is of type int; it must be a list with a function"
+    ):
+        control.phases((one, one), 1)  # pyright: ignore[reportArgumentType]
+    with pytest.raises(
         ValueError, match=r"states of phases 1 and 2 have the shapes .* give `links`"
     ):
         control.phases((one, other))
@@ -97,3 +101,9 @@ def test_right_hand_sides_that_do_not_fit_are_refused():
         with_rate(reversed_cart, 2.5)
     with pytest.raises(ValueError, match="`space` is 0; an ODE has at least one equation"):
         with_rate(reversed_cart, 0)
+    with pytest.raises(
+        ValueError, match=r"`space` is .*; a dimension must be 2,147,483,647 or less"
+    ):
+        with_rate(reversed_cart, 10**400)
+    with pytest.raises(TypeError, match=r"`ODE` cannot be called as \(t, y, control\); write it"):
+        with_rate(lambda t, y: y)

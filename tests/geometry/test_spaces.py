@@ -188,6 +188,11 @@ def test_normalise_mends_what_check_refuses():
         ),
         (lambda: Euclidean(True), TypeError, "must be an integer"),
         (lambda: Euclidean(-1), ValueError, "`n` is -1"),
+        (
+            lambda: Euclidean(2**31),
+            ValueError,
+            "`n` is 2147483648; a dimension must be 2,147,483,647",
+        ),
         (lambda: Product(), ValueError, "`Product` got no spaces"),
         (lambda: Product(SO3(), cast(SO2, Euclidean)), TypeError, r"`spaces\[1\]`.*parentheses"),
         (lambda: Product(cast(SO2, (SO3(), SO2()))), TypeError, r"`spaces\[0\]`"),

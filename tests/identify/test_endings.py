@@ -2,6 +2,7 @@
 
 import functools
 import threading
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -135,6 +136,28 @@ def test_a_sensor_that_failed_in_one_run_is_no_matter():
     for runs in ([silent], [sparse], [silent, sparse]):
         asked = problem(measurements=measured, runs=runs)
         assert np.isfinite(identify.fit(asked, max_iterations=2).cost)
+
+
+TWO = "the configuration of this system has 2 factors. Give `part` from 0 to 1"
+
+
+@pytest.mark.parametrize(
+    "kind", [functools.partial(identify.Coordinate, 0), identify.Position, identify.Orientation]
+)
+@pytest.mark.parametrize("part", [2, -3, "x", True])
+def test_parts_that_a_configuration_does_not_have(kind, part):
+    q, u = (jnp.array([1.0, 0.0, 0.0, 0.0]), jnp.zeros(2)), jnp.zeros(3)
+    with pytest.raises(ValueError, match=f"takes part {part!r}; {TWO}"):
+        kind(part=part)(None, 0.0, q, u, None)
+
+
+def test_parts_of_a_configuration_that_is_one_array():
+    measured: Any = identify.Coordinate(0, part=1)
+    with pytest.raises(ValueError, match=r"takes part 1; .* is one array. Leave `part` out"):
+        measured(None, 0.0, jnp.ones(4), jnp.zeros(3), None)
+    measured = identify.Coordinate(0)
+    with pytest.raises(ValueError, match=f"takes part None; {TWO}"):
+        measured(None, 0.0, (jnp.ones(4), jnp.ones(2)), jnp.zeros(3), None)
 
 
 MEASURED = identify.Measured(lambda s, t, q, u, c: jnp.concatenate([q, u]), ("angle",), "angle")

@@ -13,6 +13,8 @@ from jaxhamel._checks._values import (
     is_real,
 )
 
+LARGEST = 2**31 - 1
+
 
 def check_dimension(name: str, value) -> None:
     """Checks that a dimension is a Python integer >= 0."""
@@ -23,6 +25,10 @@ def check_dimension(name: str, value) -> None:
         )
     if value < 0:
         raise ValueError(f"`{name}` is {value}; a dimension must be 0 or more. Give its size.")
+    if value > LARGEST:
+        raise ValueError(
+            f"`{name}` is {described(value)}; a dimension must be {LARGEST:,} or less, the largest size of an axis."
+        )
 
 
 def check_space_kind(name: str, value, kinds, accepts: str) -> None:

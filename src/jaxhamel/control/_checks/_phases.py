@@ -24,6 +24,11 @@ def check_phases(problems, links) -> None:
         raise ValueError(f"`problems` have the precisions {' and '.join(dtypes)}; give them one.")
     for problem in problems:
         check_has_value_only(problem.system)
+    if links is not None and not isinstance(links, tuple | list):
+        raise TypeError(
+            f"`links` is {type_of(links)}; it must be a list with a function (q, u, q_next, u_next) -> (r,), or None, "
+            "for each two phases."
+        )
     if links is not None and len(links) != len(problems) - 1:
         raise ValueError(
             f"`links` has {len(links)} entries; {len(problems)} phases take {len(problems) - 1}; None is a continuous state."

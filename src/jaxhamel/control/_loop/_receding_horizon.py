@@ -110,7 +110,7 @@ class RecedingHorizon(eqx.Module):
     ):
         _checks.check_outside("problem", problem)
         Collocation(intervals, degree, points, tolerance=tolerance, barrier=barrier)  # checks
-        _checks.check_positive("acceptable", acceptable, "It is a residual, say 0.1.")
+        _checks.check_positive_number("acceptable", acceptable, "It is a residual, say 0.1.")
         counts = {"intervals": intervals, "iterations": iterations, "delay": delay}
         check_receding(problem, period, late, counts | {"first_iterations": first_iterations})
         dtype = problem.u0.dtype

@@ -97,6 +97,22 @@ def check_entries(owner: str, indices, size: int) -> None:
         )
 
 
+def check_factor(owner: str, q, part) -> None:
+    """Checks that a configuration has the factor that a measurement takes; None: the configuration is one array."""
+    if not isinstance(q, tuple):
+        if part is not None:
+            raise ValueError(
+                f"{owner} takes part {part!r}; the configuration of this system is one array. Leave `part` out."
+            )
+        return
+    whole = isinstance(part, int) and not isinstance(part, bool)
+    if not whole or not -len(q) <= part < len(q):
+        raise ValueError(
+            f"{owner} takes part {part!r}; the configuration of this system has {len(q)} factors. Give `part` from 0 to "
+            f"{len(q) - 1}."
+        )
+
+
 def check_guess(run, space, k: int) -> None:
     """Checks that the guess has finite states at all times of the run, in the system's shapes."""
     if run.guess is None:

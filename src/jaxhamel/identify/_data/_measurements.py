@@ -16,7 +16,7 @@ from jaxtyping import Array, Float
 from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar, Time, Vector3
 from jaxhamel.geometry import SO3, quaternion_matrix
-from jaxhamel.identify._checks._problem import check_entries
+from jaxhamel.identify._checks._problem import check_entries, check_factor
 from jaxhamel.mechanics import System, VectorField
 from jaxhamel.mechanics._controls._kinematic import under
 from jaxhamel.mechanics._kinematics import velocity_of
@@ -138,8 +138,10 @@ class Coordinate(AbstractMeasurement):
     ) -> Array:
         if self.rate:
             q = system.space.rate(q, velocity_of(under(system, control), t, q, u))
+        owner = f"measurement {self.name!r}"
+        check_factor(owner, q, self.part)
         x = _part(q, self.part)
-        check_entries(f"measurement {self.name!r}", (self.index,), x.shape[0])
+        check_entries(owner, (self.index,), x.shape[0])
         return x[self.index][None]
 
     def guess(
@@ -165,7 +167,7 @@ class Position(AbstractMeasurement):
     def __call__(
         self, system: System, t: Time, q: Configuration, u: QuasiVelocity, control: Control
     ) -> Array:
-        return _position(q, self.part)
+        return _position(q, self.part, self.name)
 
     def guess(
         self, measured: Array, q: Configuration, u: QuasiVelocity
@@ -195,7 +197,7 @@ class Orientation(AbstractMeasurement):
     def __call__(
         self, system: System, t: Time, q: Configuration, u: QuasiVelocity, control: Control
     ) -> Array:
-        return _quaternion(q, self.part)
+        return _quaternion(q, self.part, self.name)
 
     def error(self, measured: Array, value: Array, offset: Array) -> Array:
         return SO3().local(measured, SO3().retract(value, offset))
@@ -293,7 +295,7 @@ class Accelerometer(AbstractMeasurement):
         turning = jnp.cross(v_dot[:3], s) + jnp.cross(omega, jnp.cross(omega, s))
         upwards = jnp.zeros(3, u.dtype).at[2].set(jnp.asarray(self._gravity(system), u.dtype))
         centre = self._of_centre(q, second) + upwards
-        return turning + centre @ quaternion_matrix(_quaternion(q, self.part[0]))
+        return turning + centre @ quaternion_matrix(_quaternion(q, self.part[0], self.name))
 
     def _gravity(self, system) -> Scalar | float:
         return getattr(system, "gravity", 9.81) if self.gravity is None else self.gravity
@@ -303,7 +305,7 @@ class Accelerometer(AbstractMeasurement):
         rests = self.part[1] is None if isinstance(q, tuple) else q.shape[0] < 7
         if rests:
             return jnp.zeros(3, jnp.result_type(*jax.tree.leaves(q)))
-        x = _position(second, self.part[1])
+        x = _position(second, self.part[1], self.name)
         return jnp.concatenate([x, jnp.zeros(3 - x.shape[0], x.dtype)])
 
 
@@ -318,13 +320,18 @@ def _with_part(q, part, index, value):
     return (*q[:part], new, *q[part + 1 :])
 
 
-def _quaternion(q: Configuration, part: int | None) -> Array:
-    return q[0 if part is None else part] if isinstance(q, tuple) else q[:4]
+def _quaternion(q: Configuration, part: int | None, name: str) -> Array:
+    return _factor(q, 0 if part is None else part, name) if isinstance(q, tuple) else q[:4]
 
 
-def _position(q: Configuration, part: int | None) -> Array:
+def _factor(q: tuple[Array, ...], part: int, name: str) -> Array:
+    check_factor(f"measurement {name!r}", q, part)
+    return q[part]
+
+
+def _position(q: Configuration, part: int | None, name: str) -> Array:
     if isinstance(q, tuple):
-        return q[-1 if part is None else part]
+        return _factor(q, -1 if part is None else part, name)
     return q[4:] if q.shape[0] == 7 else q[1:] if q.shape[0] == 3 else q
 
 

@@ -3,9 +3,11 @@
 import jax
 import jax.numpy as jnp
 
+from jaxhamel._checks._arguments import callable_with
 from jaxhamel._checks._traced import called
-from jaxhamel._checks._values import type_of
+from jaxhamel._checks._values import check_callable, type_of
 from jaxhamel.geometry import AbstractSpace
+from jaxhamel.geometry._checks import check_dimension
 
 
 def check_space(space) -> None:
@@ -16,6 +18,17 @@ def check_space(space) -> None:
         )
     if isinstance(space, int) and space < 1:
         raise ValueError(f"`space` is {space}; an ODE has at least one equation.")
+    if isinstance(space, int):
+        check_dimension("space", space)
+
+
+def check_function(function) -> None:
+    """Checks that the right-hand side of an ODE is a function of time, state and control."""
+    check_callable("function", function, "(t, y, control) -> (n,)")
+    if not callable_with(function, 3):
+        raise TypeError(
+            "`function` of `ODE` cannot be called as (t, y, control); write it as a function of these."
+        )
 
 
 def check_rate(function, space, t, control) -> None:

@@ -6,10 +6,9 @@ from typing import Any
 import equinox as eqx
 from jaxtyping import Array, Float
 
-from jaxhamel._checks._values import check_callable
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Time
 from jaxhamel.geometry import AbstractSpace, Euclidean
-from jaxhamel.mechanics._checks._ode import check_rate, check_space
+from jaxhamel.mechanics._checks._ode import check_function, check_rate, check_space
 from jaxhamel.mechanics._controls._control import Feedback, at_state
 from jaxhamel.mechanics._controls._kinematic import Kinematic, _Driven
 from jaxhamel.mechanics._system import System
@@ -41,7 +40,7 @@ class ODE(Kinematic):
     function: Callable[..., Any]
 
     def __init__(self, function: Callable[..., Any], space: int | AbstractSpace):
-        check_callable("function", function, "(t, y, control) -> (n,)")
+        check_function(function)
         check_space(space)
         self.function = function
         self.system = _Manifold(Euclidean(space) if isinstance(space, int) else space)
