@@ -141,3 +141,5 @@ def test_torques_of_wrong_shape_are_named():
     q, u = jax.tree.map(jnp.asarray, first(random_states()))
     with pytest.raises(ValueError, match=r"`control` has values of shape \(2,\).*joint torques"):
         acceleration(THREE_LINKS, 0.0, q, u, jnp.ones(2))
+    with pytest.raises(TypeError, match="`control` has values of type complex128; they must be"):
+        acceleration(THREE_LINKS, 0.0, q, u, lambda t: jnp.ones(3, complex))

@@ -14,6 +14,7 @@ from jaxhamel._checks._values import (
     check_shape,
     concrete,
     inline,
+    is_real,
     path_of,
     type_of,
 )
@@ -247,6 +248,8 @@ def check_control_value(t, control, shape, meaning: str) -> None:
     if getattr(value, "shape", None) != shape:
         got = getattr(value, "shape", type(value).__name__)
         raise ValueError(f"`control` has values of shape {got}; it must be {accepts}.")
+    if not is_real(value):
+        raise TypeError(f"`control` has values of type {value.dtype}; they must be real numbers.")
     array = concrete(value)
     if array is not None and not np.all(np.isfinite(array)):
         raise ValueError(
