@@ -15,6 +15,7 @@ from jaxhamel._lanes._derivatives._linear_map import (
 )
 from jaxhamel._lanes._derivatives._own_derivative import own_derivative
 from jaxhamel._lanes._xla_cpu._whole_loop import whole_loop
+from jaxhamel.simulate._repeated import with_loop
 
 
 class AutoAdjoint(diffrax.AbstractAdjoint):
@@ -65,7 +66,8 @@ class AutoAdjoint(diffrax.AbstractAdjoint):
                 filled = eqx.combine(jax.tree.unflatten(structure, leaves), static)
                 return adjoint.loop(**self.put_together(filled))
 
-            return jax.jit(solve)  # traced only once, even if it is differentiated repeatedly
+            # traced only once, even if it is differentiated repeatedly
+            return jax.jit(with_loop(solve))
 
         solves = [
             solve_by(a) for a in (diffrax.ForwardMode(), self.reverse, diffrax.DirectAdjoint())

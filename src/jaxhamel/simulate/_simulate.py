@@ -44,6 +44,7 @@ from jaxhamel.simulate._solvers._on_constraints import (
 )
 from jaxhamel.simulate._solvers._projected import Projected
 from jaxhamel.simulate._step_size import FixedStep, is_nonfinite, steps_in, watched_pid
+from jaxhamel.simulate._times import saved_at
 from jaxhamel.simulate._trajectory import SystemAndControl, Trajectory, nan_where
 
 MAX_STEPS = 2**16
@@ -148,13 +149,14 @@ def simulate(
     given = SystemAndControl.of(system, control)
     inputs = one_mode.given(adjoint, (system, control, (q0, u0), ts))
     system, control, y0, times = inputs
-    solution = _solve(system, control, y0, times, steps, options, route, layout)
+    in_order = _checks.concrete(ts) is not None  # `check_simulation` has compared them
+    solution = _solve(system, control, y0, times, steps, options, route, layout, in_order)
     solution = one_mode.returned(adjoint, solution)
     return Trajectory(ts=ts, given=given, metric=metric, **solution)
 
 
 @compiled
-def _solve(system, control, y0, ts, steps, options, route, layout):
+def _solve(system, control, y0, ts, steps, options, route, layout, in_order):
     """The solve and the description of its end, as one compiled program."""
     dense, conditions = options.pop("dense"), options.pop("event")
     args, field = (system, control), VectorField(route)
@@ -173,7 +175,7 @@ def _solve(system, control, y0, ts, steps, options, route, layout):
         args=args,
         event=ending.event,
         saveat=diffrax.SaveAt(
-            subs=(diffrax.SubSaveAt(ts=ts), ending.saved), dense=dense, controller_state=True
+            subs=(saved_at(ts, in_order), ending.saved), dense=dense, controller_state=True
         ),
         throw=False,
         **options,

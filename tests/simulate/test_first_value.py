@@ -1,0 +1,76 @@
+"""Programs of `simulate` are short enough to compile quickly, and JAX can keep them on disk."""
+
+from functools import partial
+
+import equinox.internal as eqxi
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxhamel
+from jaxhamel.simulate._repeated import NAME, with_loop
+from jaxhamel.systems import FreeRigidBody
+
+TINY = np.finfo(np.float64).tiny
+
+
+def chain(leaves):
+    """Numbers a hundred roundings below the first, and others that read the chain or look like it."""
+    x, y = leaves
+    for _ in range(100):
+        x = eqxi.prevbefore(x)
+    return {"below": x, "other": jnp.sin(y), "sum": x + y}
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_chain_of_calls_is_a_loop_with_the_same_bits(dtype):
+    numbers = np.array([2.0, -3.5, 1e-300, TINY, 0.0, -0.0, 1e30, np.inf, np.nan], np.float64)
+    at = [numbers.astype(dtype), np.ones(len(numbers), dtype)]
+    both = jax.jit(lambda at: (jax.vmap(chain)(at), jax.vmap(with_loop(chain))(at)))
+    written_out, loop = map(jax.tree.leaves, both(at))
+    for x, y in zip(written_out, loop, strict=True):
+        assert np.array_equal(x, y, equal_nan=True)
+
+
+def test_the_loop_has_the_derivatives_of_the_chain():
+    def total(f, at):
+        return jnp.sum(jnp.stack(jax.tree.leaves(f(at))))
+
+    at = [np.float64(2.0), np.float64(0.3)]
+    written_out, loop = jax.jit(
+        lambda at: [jax.grad(partial(total, f))(at) for f in (chain, with_loop(chain))]
+    )(at)
+    assert np.array_equal(written_out, loop)
+    assert np.allclose(loop, [2.0, 1.0 + np.cos(0.3)], rtol=1e-15)
+    assert str(jax.make_jaxpr(with_loop(chain))(at)).count(NAME) < 5
+
+
+def test_only_a_chain_whose_values_nothing_else_reads_becomes_a_loop():
+    def read_twice(leaves):
+        (x,) = leaves
+        found = [x := eqxi.prevbefore(x) for _ in range(3)]
+        return found[1] + x
+
+    assert str(jax.make_jaxpr(with_loop(read_twice))([1.0])).count(f"name={NAME}") == 3
+
+
+@pytest.fixture(scope="module")
+def programs():
+    """The programs for times that are known, and for traced times."""
+    body = FreeRigidBody(jnp.array([1.0, 2.0, 3.0]))
+    q0, u0, ts = jnp.array([1.0, 0.0, 0.0, 0.0]), jnp.array([0.1, 0.2, 0.3]), jnp.arange(3.0)
+    end = lambda u0, ts: jaxhamel.simulate(body, q0, u0, ts).u_end  # noqa: E731
+    known = jax.jit(partial(end, ts=ts)).lower(u0).as_text()
+    return known, jax.jit(end).lower(u0, ts).as_text()
+
+
+def test_programs_for_known_times_call_nothing_in_python(programs):
+    """JAX keeps no program on disk that calls back; only traced times are tested while the program runs."""
+    known, traced = programs
+    assert "callback" not in known
+    assert "callback" in traced
+
+
+def test_programs_have_no_long_chains(programs):
+    assert all(text.count("next_after") + text.count(NAME) < 20 for text in programs)
