@@ -15,7 +15,7 @@ from jaxhamel._lanes._derivatives._linear_map import (
 )
 from jaxhamel._lanes._derivatives._own_derivative import own_derivative
 from jaxhamel._lanes._xla_cpu._whole_loop import whole_loop
-from jaxhamel.simulate._repeated import with_loop
+from jaxhamel.simulate._end_time import in_one_call
 
 
 class AutoAdjoint(diffrax.AbstractAdjoint):
@@ -67,7 +67,7 @@ class AutoAdjoint(diffrax.AbstractAdjoint):
                 return adjoint.loop(**self.put_together(filled))
 
             # traced only once, even if it is differentiated repeatedly
-            return jax.jit(with_loop(solve))
+            return jax.jit(in_one_call(solve))
 
         solves = [
             solve_by(a) for a in (diffrax.ForwardMode(), self.reverse, diffrax.DirectAdjoint())

@@ -1,0 +1,86 @@
+"""The number a hundred roundings below another, which diffrax finds by a hundred calls, at once.
+
+diffrax rounds times up to the end from there on. It writes the calls out in each program, and they took a quarter of the
+time to the first trajectory (docs/performance.md#first-values). Where they are not found, as with another version of
+diffrax, the program stays as it is.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.extend.core import ClosedJaxpr, Literal, jaxpr_as_fun
+from jaxtyping import Array
+
+NAME = "prevbefore"  # equinox' function for the number before a number
+
+
+def in_one_call(function: Callable) -> Callable:
+    """The same function of a list of arrays, with those calls as one; values and derivatives are the same."""
+
+    def run(leaves: list[Any]) -> Any:
+        closed, shapes = jax.make_jaxpr(function, return_shape=True)(leaves)
+        out = jaxpr_as_fun(_shortened(closed))(*leaves)
+        return jax.tree.unflatten(jax.tree.structure(shapes), out)
+
+    return run
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(1,))
+def below(x: Array, count: int) -> Array:
+    """The floating-point number `count` places below x, for x = 0 or |x| above all subnormal numbers by as much.
+
+    As in equinox, −tiny follows on zero, and the tangent is that of x.
+    """
+    tiny, kind = jnp.finfo(x.dtype).tiny, jnp.dtype(f"int{jnp.finfo(x.dtype).bits}")
+    bits = lambda y: lax.bitcast_convert_type(y, kind)  # noqa: E731
+    magnitude = bits(jnp.abs(x))
+    farther = jnp.where(x == 0, bits(jnp.asarray(tiny, x.dtype)) - 1, magnitude) + count
+    farthest = jnp.minimum(farther, bits(jnp.asarray(jnp.inf, x.dtype)))
+    down = jnp.where(x > 0, magnitude - count, farthest)
+    found = lax.bitcast_convert_type(down, x.dtype)
+    return jnp.where(jnp.isnan(x), x, jnp.where(x > 0, found, -found))
+
+
+@below.defjvp
+def _tangent(count, primals, tangents):
+    return below(*primals, count), tangents[0]
+
+
+def _shortened(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """Calls inside of the program's own loops and branches stay as they are."""
+    jaxpr = closed.jaxpr
+    chain = [e for e in jaxpr.eqns if _is_call(e)]
+    if len(chain) < 2 or not _is_chain(jaxpr, chain):
+        return closed
+    at = jaxpr.eqns.index(chain[0])
+    kept = [e for e in jaxpr.eqns if not _is_call(e)]
+    equations = kept[:at] + _one_call(chain) + kept[at:]
+    return ClosedJaxpr(jaxpr.replace(eqns=equations), closed.consts)
+
+
+def _is_call(equation) -> bool:
+    if equation.primitive.name != "custom_jvp_call":
+        return False
+    source = equation.params["call_jaxpr"].jaxpr.debug_info.func_src_info
+    return source.startswith(f"{NAME} at ") and "equinox" in source
+
+
+def _is_chain(jaxpr, chain: list[Any]) -> bool:
+    """Whether each call takes the result of the one before it, which nothing else reads."""
+    atoms = (*(v for e in jaxpr.eqns for v in e.invars), *jaxpr.outvars)
+    uses = Counter(v for v in atoms if not isinstance(v, Literal))
+    pairs = pairwise(chain)
+    return all(b.invars == a.outvars and uses[a.outvars[0]] == 1 for a, b in pairs)
+
+
+def _one_call(chain: list[Any]) -> list[Any]:
+    (given,), (out,) = chain[0].invars, chain[-1].outvars
+    call = jax.make_jaxpr(partial(below, count=len(chain)))(given.aval).jaxpr
+    (equation,) = call.eqns
+    return [equation.replace(invars=[given], outvars=[out])]
