@@ -174,6 +174,8 @@ def check_that_carts_are_held(out):
     assert numbers["size"] == pytest.approx(3.0, rel=1e-9)
     assert numbers["failed"] == 0
     assert numbers["tracking_rms_max"] < 0.3 * rms.max()
+    assert numbers["growth"] < 1.0
+    assert 0.8 < numbers["largest_multiplier"] < 1.0
     names = {f"closed-loop-{name}.png" for name in ("coordinates", "errors", "robots")}
     assert names <= {path.name for path in out.iterdir()}
     page = (out / "report.html").read_text(encoding="utf-8")

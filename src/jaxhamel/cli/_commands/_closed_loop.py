@@ -29,12 +29,25 @@ from jaxhamel.cli._closed_loop._loop_measured import (
     size_of,
 )
 from jaxhamel.cli._closed_loop._traced_point import TracedPoint, traced, traced_point
-from jaxhamel.cli._commands._closed_loop_report import ClosedLoop, charts_of, with_loop
+from jaxhamel.cli._commands._closed_loop_report import (
+    ClosedLoop,
+    charts_of,
+    unstable,
+    with_loop,
+)
 from jaxhamel.cli._results._outcome import Outcome
 from jaxhamel.cli._scenario._scenario import Scenario
 from jaxhamel.cli._scenario._validate import ScenarioError
 from jaxhamel.cli._terminal import Terminal
-from jaxhamel.control import ControlProblem, MotionPlan, Regulator, Result, plan_of, replay
+from jaxhamel.control import (
+    ControlProblem,
+    MotionPlan,
+    Regulator,
+    Result,
+    loop_growth,
+    plan_of,
+    replay,
+)
 from jaxhamel.control._loop._plan import plan_of_motion
 from jaxhamel.simulate import Trajectory
 from jaxhamel.viz import Chart
@@ -62,6 +75,8 @@ def closed_about(
     except ScenarioError as error:  # the plan stands
         terminal.say(f"{scenario.name}: the loop is not closed: {error}")
         return outcome, [], None
+    if words := unstable(found.growth):
+        terminal.say(f"{scenario.name}: {words}")
     return with_loop(outcome, found, seed), charts_of(found), found.shown
 
 
@@ -112,7 +127,10 @@ def _closed(
     tolerance = loop_table(scenario)["tolerance"] or SHARE * size
     unit = "m, rad" if charted else "m"
     labels = ("x", "y") if point is None else point.labels
-    return ClosedLoop(closed, loose, tolerance, size, unit, shown, path, labels, coordinates)
+    growth = loop_growth(controller_of(scenario, law))
+    return ClosedLoop(
+        closed, loose, tolerance, size, unit, shown, path, labels, coordinates, growth
+    )
 
 
 def _path_and_size(

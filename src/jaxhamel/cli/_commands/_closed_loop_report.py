@@ -10,6 +10,7 @@ from jaxhamel._words import counted
 from jaxhamel.cli._closed_loop._held_coordinates import HeldCoordinates
 from jaxhamel.cli._closed_loop._loop_measured import LoopMeasures
 from jaxhamel.cli._results._outcome import Outcome
+from jaxhamel.control import LoopGrowth
 from jaxhamel.ensemble._study._statistics import probability
 from jaxhamel.viz import (
     Chart,
@@ -23,6 +24,7 @@ from jaxhamel.viz._motion._charts_of import symbol
 from jaxhamel.viz._motion._companion import Companion
 
 SHOWN = 200  # number of robots whose paths are drawn
+UNSTABLE = 10.0  # growth of small deviations by the end of a plan, which a loop that holds it does not reach
 DRAWN = 400  # points of each path, about
 
 
@@ -31,7 +33,8 @@ class ClosedLoop(NamedTuple):
 
     `tolerance`: the tracking error up to which a robot has followed the plan; `size`: of the path, else of the plan in
     exponential coordinates; both in `unit`. `shown`: the motion of the robot of median error; `path`: what was asked for
-    or planned, `(K, d)`, or None, along the axes `labels`; `coordinates`: those of all motions over time.
+    or planned, `(K, d)`, or None, along the axes `labels`; `coordinates`: those of all motions over time;
+    `growth`: of small deviations from the plan.
     """
 
     closed: LoopMeasures
@@ -43,6 +46,7 @@ class ClosedLoop(NamedTuple):
     path: np.ndarray | None
     labels: tuple[str, str]
     coordinates: HeldCoordinates | None
+    growth: LoopGrowth
 
 
 def summary_of(found: ClosedLoop, seed: int) -> dict[str, Any]:
@@ -52,9 +56,23 @@ def summary_of(found: ClosedLoop, seed: int) -> dict[str, Any]:
         "tolerance": found.tolerance,
         "size": found.size,
         "unit": found.unit,
+        "growth": float(found.growth.growth[-1]),
+        "largest_multiplier": float(np.max(found.growth.multipliers)),
         "seed": seed,
         "open_loop": _numbers(found.open_loop, found.tolerance),
     }
+
+
+def unstable(found: LoopGrowth) -> str:
+    """A sentence where small deviations grow along the whole plan; else an empty text."""
+    growth, worst = float(found.growth[-1]), int(np.argmax(found.multipliers))
+    if growth < UNSTABLE:
+        return ""
+    return (
+        f"the loop is unstable: by the end of the plan small deviations grow {growth:.2g} times (linearised); largest "
+        f"multiplier of a period {found.multipliers[worst]:.4g}, at t = {found.ts[worst]:.3g} s. Shorten `feedback.delay` "
+        "or `feedback.period`, or change the weights; larger `feedback.control_weights` make the gains smaller."
+    )
 
 
 def _numbers(motions: LoopMeasures, tolerance: float) -> dict[str, Any]:

@@ -90,3 +90,23 @@ def check_stays(off: Any) -> None:
             f"(`q`, `u`) is no equilibrium of the loop: after one period the state is off by {largest:.3g}. Give a state "
             "that the loop keeps, for example the last one of a `closed_loop` that came to rest."
         )
+
+
+def check_regulator_held(controller) -> Any:
+    """The regulator of a digital controller, of concrete numbers."""
+    law: Any = getattr(controller, "law", None)
+    if isinstance(controller, type) or not hasattr(controller, "command"):
+        raise TypeError(
+            f"`controller` is {type_of(controller)}; it must be a jaxhamel.control.Sampled(law, period) whose law is a "
+            "jaxhamel.control.Regulator."
+        )
+    if not hasattr(law, "linear"):
+        raise TypeError(
+            f"`law` is {type_of(law)}; the growth along a plan is that of a jaxhamel.control.Regulator, the result of "
+            "regulate. For a law about an equilibrium take jaxhamel.control.loop_multipliers."
+        )
+    if any(concrete(x) is None for x in (controller.period, law.ts, law.gains, *law.linear)):
+        raise TypeError(
+            "`controller` has traced numbers; the growth is computed by NumPy, outside of jit, vmap and grad."
+        )
+    return law

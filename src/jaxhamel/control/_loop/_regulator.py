@@ -54,6 +54,7 @@ class Regulator(eqx.Module):
       order in δ.
     - `slopes`: δ̇ of the plan at both ends of each interval, times its length, in exponential coordinates about its start,
       `(N, 2, n+k)`; `space`: that of q.
+    - `linear`: (A, B) of δ̇ = A δ + B δc at `ts`, `(N+1, n+k, n+k)` and `(N+1, n+k, p)`.
     - `lead`: c is read this time later, c(t + lead), up to the plan's end; default 0 s. For a digital controller with
       period T and delay d T, lead = (d + 1/2) T gives the mean of c, to second order, while the command acts.
 
@@ -70,6 +71,7 @@ class Regulator(eqx.Module):
     values: Float[Array, "N+1 d d"]
     slopes: Float[Array, "N 2 d"]
     space: AbstractSpace
+    linear: tuple[Float[Array, "N+1 d d"], Float[Array, "N+1 d p"]]
     lead: Any = parameter(default=0.0)
 
     def __call__(self, t: Time, q: Configuration, u: QuasiVelocity) -> Float[Array, " p"]:
@@ -181,7 +183,9 @@ def _regulate(system, ts, q, u, control, costs, steps, route) -> Regulator:
     values, gains = riccati(A, B, costs, pieces, parts_of(A, B, costs, pieces))
     check_gains(gains, steps)
     slopes = _slopes(system.space, h, q, rates[:: 2 * steps])
-    return Regulator(ts, q, u, control, gains[::steps], values[::steps], slopes, system.space)
+    linear = A[:: 2 * steps], B[:: 2 * steps]
+    tables = gains[::steps], values[::steps], slopes
+    return Regulator(ts, q, u, control, *tables, system.space, linear)
 
 
 @compiled

@@ -1,0 +1,117 @@
+"""Growth of small deviations in a digital loop about the plan of its regulator."""
+
+from collections import deque
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+
+from jaxhamel.control._checks._laws import check_regulator_held
+from jaxhamel.control._loop._regulator import Regulator
+from jaxhamel.control._loop._sampled import Sampled
+
+LOOKED_AT = 100  # samples whose multipliers are computed, about
+LARGE = 50  # numbers of x, with which fewer are
+TERMS = 12  # of the series of the exponential, whose argument has a norm of at most 1/2
+
+
+class LoopGrowth(NamedTuple):
+    """How small deviations grow along a plan, `loop_growth`, at some of its samples.
+
+    - `ts`: `(L,)` [s]; `growth`: the largest factor by which a deviation of the state grows from the start to each time;
+      `multipliers`: the largest |eigenvalue| of the loop's map over the period that begins there.
+    """
+
+    ts: Float[np.ndarray, " L"]
+    growth: Float[np.ndarray, " L"]
+    multipliers: Float[np.ndarray, " L"]
+
+
+def loop_growth(controller: Sampled) -> LoopGrowth:
+    """How small deviations δ grow in a digital loop about the plan of its regulator, to first order:
+
+        x_{k+1} = M_k x_k ,    x = (δ, commands that wait) ,    growth_k = ‖M_{k−1} ⋯ M_0‖ of δ ,
+        δ_{k+1} = e^{A T} δ_k + ∫_0^T e^{A s} ds B c_{k−d} ,    c_k = −K δ_k ,
+
+    with A, B and K of the regulator at t_k, without limits, sensors and estimator. A growth at the end that is much
+    larger than 1 says that the loop does not hold the plan: the gains are too large for its period and delay, or the
+    period is too long for the motion. The eigenvalues of one M_k alone do not decide on that, since the plan moves; they
+    show where the growth comes from.
+
+    **Arguments:** `controller`: a `Sampled` whose law is a `Regulator`.
+
+    **Returns:** a `LoopGrowth` at about 100 samples, the last one included. The norm is that of δ in its own units.
+
+    **Raises:** `TypeError` for another law, or traced numbers.
+
+    Source: Åström and Wittenmark 1997, ch. 3.
+    """
+    law = check_regulator_held(controller)
+    period, first, last = (float(x) for x in (controller.period, law.ts[0], law.ts[-1]))
+    count = max(1, int((last - first) / period * (1 + 1e-9)))
+    ts = first + period * np.arange(count + 1)
+    E, F, K = _parts(law, ts, period)
+    size = F.shape[1] + controller.delay * F.shape[2]
+    looked_at = min(count, LOOKED_AT // (1 + size // LARGE))
+    some = np.unique(np.linspace(0, count, looked_at + 1).astype(int))
+    maps = _maps(E[some], F[some], K[some], controller.delay)
+    largest = np.max(np.abs(np.linalg.eigvals(maps)), axis=1)
+    return LoopGrowth(ts[some], _norms(E, F, K, controller.delay)[some], largest)
+
+
+def _parts(
+    law: Regulator, ts: np.ndarray, period: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """E, F and K of δ_{k+1} = E δ_k + F c_{k−d}, c_k = −K δ_k, at all samples."""
+    A, B, K = (_at(np.asarray(law.ts), np.asarray(x), ts) for x in (*law.linear, law.gains))
+    d = A.shape[1]
+    both = _exponential(np.concatenate([A, B], axis=2) * period)
+    return both[..., :d], both[..., d:], K
+
+
+def _maps(E: np.ndarray, F: np.ndarray, K: np.ndarray, delay: int) -> np.ndarray:
+    """M of all samples; the commands that wait are ordered by the time at which they act."""
+    count, d, p = F.shape
+    if delay == 0:
+        return E - F @ K
+    maps = np.zeros((count, d + delay * p, d + delay * p))
+    maps[:, :d, :d], maps[:, :d, d : d + p] = E, F
+    later = np.arange(d, d + (delay - 1) * p)
+    maps[:, later, later + p] = 1.0
+    maps[:, d + (delay - 1) * p :, :d] = -K
+    return maps
+
+
+def _at(times: np.ndarray, values: np.ndarray, ts: np.ndarray) -> np.ndarray:
+    """Matrices at other times, linear in between."""
+    place = np.clip((ts - times[0]) / (times[-1] - times[0]), 0.0, 1.0) * (len(times) - 1)
+    index = np.minimum(place.astype(int), len(times) - 2)
+    share = (place - index)[:, None, None]
+    return values[index] + share * (values[index + 1] - values[index])
+
+
+def _exponential(AB: Float[np.ndarray, "K d m"]) -> Float[np.ndarray, "K d m"]:
+    """(e^A, ∫_0^1 e^{A s} ds B) of (A, B): the first rows of the exponential of ((A, B), (0, 0))."""
+    d, m = AB.shape[1:]
+    whole = np.concatenate([AB, np.zeros((len(AB), m - d, m))], axis=1)
+    size = np.max(np.sum(np.abs(whole), axis=2), initial=0.0)
+    halvings = max(0, int(np.ceil(np.log2(max(size, 1e-300)))) + 1)
+    small, unit = whole / 2.0**halvings, np.eye(m)
+    found = np.broadcast_to(unit, whole.shape)
+    for k in range(TERMS, 0, -1):
+        found = unit + small @ found / k
+    for _ in range(halvings):
+        found = found @ found
+    return found[:, :d]
+
+
+def _norms(E: np.ndarray, F: np.ndarray, K: np.ndarray, delay: int) -> np.ndarray:
+    """‖M_{k−1} ⋯ M_0‖ of δ at all samples; infinite where it overflows."""
+    delta, norms = np.eye(E.shape[1]), []
+    waiting = deque([np.zeros((F.shape[2], E.shape[1]))] * delay)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for now in zip(E, F, K, strict=True):
+            norms.append(np.linalg.norm(delta, 2) if np.all(np.isfinite(delta)) else np.inf)
+            waiting.append(-now[2] @ delta)
+            delta = now[0] @ delta + now[1] @ waiting.popleft()
+    return np.array(norms)

@@ -1,0 +1,95 @@
+"""Growth of small deviations about a plan: dense products of exponentials by SciPy, a closed form, messages."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.linalg
+
+from jaxhamel import Euclidean
+from jaxhamel.cli._commands._closed_loop_report import unstable
+from jaxhamel.control import Regulator, Sampled, loop_growth
+
+RNG = np.random.default_rng(7)
+TS = np.linspace(0.0, 3.0, 13)
+PERIOD = 0.25  # that of TS: no interpolation
+
+
+def regulator(A, B, K):
+    """A plan that stays, of which only the linear equations matter."""
+    n, d, p = B.shape
+    zeros = lambda *shape: jnp.zeros(shape)  # noqa: E731
+    tables = jnp.asarray(K), zeros(n, d, d), zeros(n - 1, 2, d)
+    linear = jnp.asarray(A), jnp.asarray(B)
+    rest = zeros(n, d), zeros(n, 0), lambda t: zeros(p)
+    return Regulator(jnp.asarray(TS), *rest, *tables, Euclidean(d), linear)
+
+
+def dense(A, B, K, delay):
+    """M of (δ, c_{k−d}, …, c_{k−1}) by SciPy's exponential."""
+    d, p = B.shape
+    whole = np.zeros((d + p, d + p))
+    whole[:d] = np.hstack([A, B])
+    E, F = np.split(scipy.linalg.expm(whole * PERIOD)[:d], [d], axis=1)
+    if delay == 0:
+        return E - F @ K
+    rows = [np.hstack([E, F, np.zeros((d, (delay - 1) * p))])]
+    for i in range(1, delay):
+        rows.append(np.hstack([np.zeros((p, d)), np.kron(np.eye(delay)[i], np.eye(p))]))
+    return np.vstack([*rows, np.hstack([-K, np.zeros((p, delay * p))])])
+
+
+@pytest.mark.parametrize("delay", [0, 1, 3])
+def test_products_of_random_loops(delay):
+    A, B, K = (RNG.normal(size=(len(TS), *shape)) for shape in ((3, 3), (3, 2), (2, 3)))
+    found = loop_growth(Sampled(regulator(A, B, K), PERIOD, delay=delay))
+    maps = [dense(*parts, delay) for parts in zip(A, B, K, strict=True)]
+    product, norms = np.eye(len(maps[0]))[:, :3], []
+    for M in maps:
+        norms.append(np.linalg.norm(product[:3], 2))
+        product = M @ product
+    np.testing.assert_allclose(found.ts, TS, atol=1e-15)
+    np.testing.assert_allclose(found.growth, norms, rtol=1e-12)
+    largest = [np.max(np.abs(np.linalg.eigvals(M))) for M in maps]
+    np.testing.assert_allclose(found.multipliers, largest, rtol=1e-9)
+
+
+def test_double_integrator_between_the_times_of_the_plan():
+    """M = ((1 − k T²/2, T − r T²/2), (−k T, 1 − r T)); a plan at half the samples; told where it is unstable."""
+
+    def held(k, r, period):
+        A, B = np.array([[0.0, 1.0], [0.0, 0.0]]), np.array([[0.0], [1.0]])
+        tables = [np.stack([x] * len(TS)) for x in (A, B, np.array([[k, r]]))]
+        return loop_growth(Sampled(regulator(*tables), period))
+
+    T = 0.125
+    found = held(4.0, 3.0, T)
+    M = np.array([[1 - 2 * T**2, T - 1.5 * T**2], [-4 * T, 1 - 3 * T]])
+    np.testing.assert_allclose(found.multipliers, np.max(np.abs(np.linalg.eigvals(M))), rtol=1e-12)
+    wanted = np.linalg.norm(np.linalg.matrix_power(M, 24), 2)
+    np.testing.assert_allclose(found.growth[-1], wanted, rtol=1e-11)
+    assert unstable(found) == ""
+    assert "small deviations grow" in unstable(held(-4.0, 0.0, T))  # e^{2 t}
+    told = unstable(held(0.0, 20.0, T))  # 1 − r T = −1.5
+    assert "the loop is unstable" in told
+    assert "multiplier of a period 1.5, at t = 0 s" in told
+    assert "\n" not in told
+    slow = np.ones((len(TS), 1, 1)) * TS[:, None, None], *np.zeros((2, len(TS), 1, 1))
+    grown = loop_growth(Sampled(regulator(*slow), T)).growth[
+        -1
+    ]  # ẋ = t x, by its value in each sample
+    np.testing.assert_allclose(grown, np.exp(T * np.sum(T * np.arange(24))), rtol=1e-12)
+    assert np.isinf(held(1e200, 0.0, T).growth[-1])
+
+
+def test_messages():
+    law = regulator(*(np.ones((len(TS), *shape)) for shape in ((3, 3), (3, 2), (2, 3))))
+    with pytest.raises(TypeError, match=r"`controller` is .*must be a jaxhamel.control.Sampled"):
+        loop_growth(law)
+    with pytest.raises(TypeError, match=r"`law` is .* is that of a jaxhamel.control.Regulator"):
+        loop_growth(Sampled(lambda t, q, u: q, PERIOD))
+    digital = Sampled(law, PERIOD)
+    traced = lambda period: loop_growth(eqx.tree_at(lambda c: c.period, digital, period))  # noqa: E731
+    with pytest.raises(TypeError, match=r"`controller` has traced numbers"):
+        jax.jit(traced)(jnp.asarray(PERIOD))
