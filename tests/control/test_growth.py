@@ -89,6 +89,10 @@ def test_messages():
         loop_growth(law)
     with pytest.raises(TypeError, match=r"`law` is .* is that of a jaxhamel.control.Regulator"):
         loop_growth(Sampled(lambda t, q, u: q, PERIOD))
+    with pytest.raises(
+        ValueError, match=r"`period` is 4.* s, longer than the plan of the law, 3 s"
+    ):
+        Sampled(law, 4.0)
     digital = Sampled(law, PERIOD)
     traced = lambda period: loop_growth(eqx.tree_at(lambda c: c.period, digital, period))  # noqa: E731
     with pytest.raises(TypeError, match=r"`controller` has traced numbers"):

@@ -35,9 +35,16 @@ def has_memory(law) -> bool:
 
 
 def check_timing_of_law(controller) -> None:
-    """The period and delay of a law that has its own are those of the controller."""
+    """The period and delay of a law that has its own are those of the controller; a plan is not over before a period is."""
     own = concrete(getattr(controller.law, "period", None))
     period = concrete(controller.period)
+    ts = (
+        concrete(getattr(controller.law, "ts", None)) if hasattr(controller.law, "linear") else None
+    )
+    if ts is not None and period is not None and period > (1 + 1e-6) * (ts[-1] - ts[0]):
+        raise ValueError(
+            f"`period` is {inline(period)} s, longer than the plan of the law, {ts[-1] - ts[0]:.6g} s. Give a shorter one."
+        )
     if own is not None and period is not None and not np.allclose(own, period, 1e-6, 0):
         raise ValueError(
             f"`period` is {inline(period)} and that of the {type(controller.law).__name__} {inline(own)}; both must be the "
