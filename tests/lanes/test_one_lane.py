@@ -16,9 +16,12 @@ import pytest
 
 import jaxhamel
 from jaxhamel._lanes import _one_lane
-from jaxhamel._lanes._one_lane import one_lane
+from jaxhamel._lanes._graph._nodes import Unsupported
+from jaxhamel._lanes._one_lane import is_worth_it, one_lane
+from jaxhamel._lanes._program import scalarise
 from jaxhamel._lanes._xla_cpu._one_kernel import as_one_kernel
 from jaxhamel._lanes._xla_cpu._one_loop import OLDEST, one_kernel_works
+from jaxhamel.mechanics import symmetric_solve
 
 pytestmark = pytest.mark.skipif(
     jaxlib.version.__version_info__ < OLDEST, reason="with this XLA lanes are no windows"
@@ -109,7 +112,9 @@ def test_no_program_ends_the_process():
 
 SHARDED = """
 import jax, jax.numpy as jnp
-from jaxhamel._lanes._one_lane import one_lane
+from jaxhamel._lanes._graph._nodes import Unsupported
+from jaxhamel._lanes._one_lane import is_worth_it, one_lane
+from jaxhamel._lanes._program import scalarise
 from jaxhamel.ensemble import lanes
 mesh = jax.make_mesh((2,), ("i",), axis_types=(jax.sharding.AxisType.Auto,))
 x = jax.device_put(jnp.arange(8.0).reshape(4, 2), jax.NamedSharding(mesh, jax.P("i")))
@@ -225,3 +230,24 @@ def test_many_lanes_are_no_kernel_of_their_own():
     many = jax.vmap(one_lane(flat(rate)), (None, 0))
     assert MARK in hlo(many, X, np.stack([S] * 16))
     assert MARK not in hlo(many, X, np.stack([S] * 17))
+
+
+@pytest.mark.parametrize(("rows", "taken"), [(20, True), (29, True), (30, False)])
+def test_solutions_too_large_for_a_kernel_are_seen_before_the_function_is_written_out(
+    rows, taken, monkeypatch
+):
+    """Writing out a chain of 50 links only to find this took half of the time to its first motion."""
+    closed = jax.make_jaxpr(symmetric_solve)(np.eye(rows), np.ones(rows))
+    if not taken:
+        monkeypatch.setattr(_one_lane, "scalarise", None)
+    assert is_worth_it(closed, [True, True]) == taken
+
+
+def test_a_function_is_written_out_once():
+    closed = jax.make_jaxpr(lambda x: jnp.sin(x) * 2.0)(np.ones(3))
+    program = scalarise(closed, [True])
+    assert scalarise(closed, [True]) is program
+    assert not scalarise(closed, [False]).graph.nodes[0].batched
+    assert scalarise(jax.make_jaxpr(jnp.cos)(np.ones(3)), [True]).operations() == {"cos": 3}
+    with pytest.raises(Unsupported, match="more than 4 scalars"):
+        scalarise(closed, [True], 4)

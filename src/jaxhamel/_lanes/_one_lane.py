@@ -9,6 +9,7 @@ from jax.extend.core import jaxpr_as_fun
 
 from jaxhamel._lanes._graph._nodes import Unsupported
 from jaxhamel._lanes._program import scalarise
+from jaxhamel._lanes._rules._linear_algebra import is_too_large
 from jaxhamel._lanes._rules._primitives import primitive_of
 from jaxhamel._lanes._transform import run_traced, traced
 from jaxhamel._lanes._xla_cpu._one_loop import MOST_VALUES, one_kernel_works
@@ -62,7 +63,7 @@ def is_worth_it(closed, batched: list[bool]) -> bool:
     """Whether a jaxpr can be written out and, judged by its length, then compiles no more slowly."""
     equations = list(operations(closed.jaxpr))
     most = max(SHORT, LONGEST_GROWTH * len(equations))
-    if not all(primitive_of(equation).one_lane for equation in equations):
+    if not all(map(_may_be_written_out, equations)):
         return False
     try:
         program = scalarise(closed, batched, int(_DEAD * most), whole=True, blocks=True)
@@ -75,6 +76,13 @@ def is_worth_it(closed, batched: list[bool]) -> bool:
     return length <= LONGEST_GROWTH * len(equations) or (
         length <= SHORT and in_sines <= SHORT_SINES
     )
+
+
+def _may_be_written_out(equation) -> bool:
+    """Whether its rule is for one lane and, where it stays an operation on arrays, one kernel can compute its operands."""
+    if is_too_large(equation) and sum(v.aval.size for v in equation.invars) > MOST_VALUES:
+        return False
+    return primitive_of(equation).one_lane
 
 
 def operations(jaxpr) -> Iterator[Any]:

@@ -1,6 +1,7 @@
 """Translates a jaxpr into a program of scalar operations, and runs that program in JAX with one vector for each scalar."""
 
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import jax
 import numpy as np
@@ -106,13 +107,35 @@ def scalarise(
 
     **Raises:** `Unsupported`, naming a primitive without a rule, or if there are more scalars than `largest`.
     """
-    graph = Graph(largest)
-    graph.axis, graph.takes_blocks = entries_axis(closed_jaxpr), blocks
-    inputs = [
-        _new_input(graph, aval, varies)
-        for aval, varies in zip(closed_jaxpr.in_avals, batched, strict=True)
-    ]
-    return _factored(Program(graph, inputs, _interpret(graph, closed_jaxpr, inputs)), whole)
+    kept, key = _kept(closed_jaxpr), (tuple(batched), whole, blocks)
+    if key not in kept:
+        graph = Graph(largest)
+        graph.axis, graph.takes_blocks = entries_axis(closed_jaxpr), blocks
+        pairs = zip(closed_jaxpr.in_avals, batched, strict=True)
+        inputs = [_new_input(graph, aval, varies) for aval, varies in pairs]
+        program = Program(graph, inputs, _interpret(graph, closed_jaxpr, inputs))
+        kept[key] = _Kept(_factored(program, whole), len(graph.nodes))
+    if kept[key].scalars > largest:
+        raise Unsupported(f"more than {largest} scalars")
+    return kept[key].program
+
+
+class _Kept(NamedTuple):
+    """A program, and its number of scalars before common factors were taken out."""
+
+    program: Program
+    scalars: int
+
+
+# The programs of the last jaxprs: one is written out to find its length, and again where it is compiled.
+_KEPT: WeakKeyDictionary[Any, dict[Any, _Kept]] = WeakKeyDictionary()
+_MOST_KEPT = 16
+
+
+def _kept(closed_jaxpr) -> dict[Any, _Kept]:
+    if len(_KEPT) >= _MOST_KEPT and closed_jaxpr not in _KEPT:
+        _KEPT.clear()
+    return _KEPT.setdefault(closed_jaxpr, {})
 
 
 def _factored(program: Program, whole: bool) -> Program:

@@ -18,13 +18,19 @@ from jaxhamel._lanes._symmetric_solve import NAME as SYMMETRIC_SOLVE
 MOST_ROWS = {"cholesky": 8, "lu": 8, "triangular_solve": 8, SYMMETRIC_SOLVE: 20}
 
 
+def is_too_large(equation) -> bool:
+    """Whether an equation is a factorisation or solution with too many rows to be written out."""
+    most = MOST_ROWS.get(equation.primitive.name)
+    return most is not None and max(equation.invars[0].aval.shape[-2:]) > most
+
+
 def _of_matrices(rule: Callable) -> Callable:
     """Extends a rule for one matrix to arrays of matrices."""
 
     def of_all(graph: Graph, equation, *operands: Nodes) -> list[Nodes]:
         shape = equation.invars[0].aval.shape
-        name = equation.primitive.name
-        if max(shape[-2:]) > MOST_ROWS[name]:
+        if is_too_large(equation):
+            name = equation.primitive.name
             raise TooLarge(f"the primitive `{name}` of more than {MOST_ROWS[name]} rows")
         found = [
             rule(graph, equation, *(x[place] for x in operands)) for place in np.ndindex(shape[:-2])

@@ -44,9 +44,8 @@ def as_one_kernel(
 
         @jax.jit
         def called(*kept):
-            filled = [jnp.zeros(x.shape, x.dtype) for x in like]
-            for i, value in zip(held, kept, strict=True):
-                filled[i] = value
+            some = iter(kept)  # an empty array is no argument
+            filled = [next(some) if x.size else jnp.zeros(x.shape, x.dtype) for x in like]
             return _joined(function(*filled), kinds, _of_each(kept, kinds[0]))
 
         kept = jax.lax.optimization_barrier([jnp.asarray(values[i]) for i in held])
