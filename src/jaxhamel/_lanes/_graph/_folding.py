@@ -5,6 +5,7 @@ instead of NaN; −0 + 0 stays −0. Only the product of two constants changes t
 """
 
 from collections.abc import Callable
+from functools import cache
 
 import numpy as np
 from jax import lax
@@ -45,8 +46,7 @@ def clamped(low, x, high, **_):
 
 
 def _is(graph, node: int, number) -> bool:
-    value = graph.value(node)
-    return value is not None and value.dtype != np.bool_ and value == number
+    return graph.numbers.get(node) == number
 
 
 def _negative(graph, node: int, dtype) -> int:
@@ -81,10 +81,16 @@ def _of_constants(graph, operands, dtype, params):
 
 
 def _is_normal(a, b, dtype) -> bool:
+    smallest, largest = _normal(dtype)
+    return largest > 0 and smallest <= abs(float(a) * float(b)) <= largest
+
+
+@cache
+def _normal(dtype) -> tuple[float, float]:
+    """The smallest and the largest normal number; none for a dtype that is not real."""
     if not np.issubdtype(dtype, np.floating):
-        return False
-    with np.errstate(all="ignore"):
-        return bool(np.finfo(dtype).tiny <= np.abs(a * b) <= np.finfo(dtype).max)
+        return np.inf, 0.0
+    return float(np.finfo(dtype).tiny), float(np.finfo(dtype).max)
 
 
 def add(graph, operands, dtype, params):

@@ -50,6 +50,7 @@ class Graph:
         self.cut: Any = None  # cache of `_pieces`: the program cut last, and its pieces
         self.blocks: list[Any] = []  # operations on arrays, see `_blocks`
         self.takes_blocks = False
+        self.numbers: dict[int, Any] = {}  # the values of constants that are numbers
         self._known: dict[Any, int] = {}
 
     def mark(self, nodes: np.ndarray, first: int) -> None:
@@ -68,7 +69,9 @@ class Graph:
         value = np.asarray(value)[()]
         key = (value.dtype, value.tobytes())  # by bits: 0 and −0 differ
         if key not in self._known:
-            self._known[key] = self._append(Node(None, (), (), value.dtype, False, value))
+            self._known[key] = node = self._append(Node(None, (), (), value.dtype, False, value))
+            if value.dtype != np.bool_:
+                self.numbers[node] = value.item() if isinstance(value, np.generic) else value
         return self._known[key]
 
     def value(self, node: int):
@@ -108,7 +111,7 @@ class Graph:
     def _interned(self, primitive, operands, dtype, params):
         if SCALARS[primitive.name].commutes:
             operands = tuple(sorted(operands))
-        params = tuple(sorted(params.items()))
+        params = tuple(sorted(params.items())) if params else ()
         key = (primitive.name, params, operands, dtype)
         if key not in self._known:
             batched = any(self.nodes[i].batched for i in operands)
