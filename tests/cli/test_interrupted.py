@@ -16,7 +16,7 @@ import pytest
 from typer.testing import CliRunner
 
 import jaxhamel
-from jaxhamel.cli import _interrupt, _terminal
+from jaxhamel.cli import _exit_status, _interrupt, _terminal
 from jaxhamel.cli._app import app
 from jaxhamel.cli._commands import _control
 from jaxhamel.cli._interrupt import Guard, guard
@@ -52,6 +52,11 @@ def test_what_a_fit_had_found_is_written(tmp_path, monkeypatch):
 def test_so_is_a_control():
     result: Any = SimpleNamespace(converged=False, status="interrupted after 3 iterations: best")
     assert _control._status(result, 1e-10, stopped=True)[0] == "interrupted"
+
+
+def test_nothing_was_written_where_there_is_no_folder(tmp_path):
+    assert _exit_status._what_was_written(tmp_path / "out") == "Nothing was written."
+    assert str(tmp_path) in _exit_status._what_was_written(tmp_path)
 
 
 def test_a_control_is_on_disk_while_its_search_goes_on(tmp_path, monkeypatch):

@@ -113,9 +113,9 @@ def _is_there(out: Path) -> bool:
 
 
 def _what_was_written(out: Path | None) -> str:
-    return (
-        "Nothing was written." if out is None else f"What was written is in {out}{_to_go_on(out)}."
-    )
+    if out is None or not _is_there(out):
+        return "Nothing was written."
+    return f"What was written is in {out}{_to_go_on(out)}."
 
 
 def _done(job: Callable[[], CommandResult], given: str | None) -> CommandResult:
