@@ -20,6 +20,15 @@ from jaxhamel.simulate._solvers._runge_kutta import RK4, looped
 Matrix = Float[Array, "d d"]
 LOOKED_AT = 32  # times at which the rates of the closed loop are computed
 MOST = 8  # parts of a step, as a power of two
+FINER = 4.0  # times as many parts as stability needs, before the last steps
+ENDING = 8  # steps before the end in which P may be fast because the final cost is large
+
+
+class Parts(NamedTuple):
+    """Parts of each of the last `ENDING` steps of the Riccati equation, and of each step before them."""
+
+    ending: int
+    before: int
 
 
 class Points(NamedTuple):
@@ -128,13 +137,13 @@ def linearised(system, at: Points, route) -> Linearised:
 
 @compiled_with(QUICK)
 def riccati(
-    A: Float[Array, "M d d"], B: Float[Array, "M d p"], costs, h: Float[Array, " N"], parts: int
+    A: Float[Array, "M d d"], B: Float[Array, "M d p"], costs, h: Float[Array, " N"], parts: Parts
 ) -> tuple[Float[Array, "N+1 d d"], Float[Array, "N+1 p d"]]:
     """P and K = R⁻¹ Bᵀ P at the ends of all steps, from P(T) = S on:
 
         −Ṗ = AᵀP + P A − P B R⁻¹ Bᵀ P + Q = X + Xᵀ + Q ,    X = P (A − ½ B R⁻¹ Bᵀ P) .
 
-    RK4 backwards with steps `h` in `parts`; A and B are given at the ends and middles of the steps, M = 2 N + 1, and A and
+    RK4 backwards with steps `h` in parts; A and B are given at the ends and middles of the steps, M = 2 N + 1, and A and
     B R⁻¹ Bᵀ are quadratic in between.
     """
     Q, R, S = costs
@@ -154,26 +163,38 @@ def riccati(
         P = P + h / 6.0 * (k1 + 2.0 * k2 + 2.0 * k3 + k4)
         return 0.5 * (P + P.T)
 
-    def step(P: Matrix, at) -> tuple[Matrix, Matrix]:
+    def step(count: int, P: Matrix, at) -> tuple[Matrix, Matrix]:
         *nodes, h = at
         within = lambda s: jax.tree.map(lambda *x: _quadratic(s, x), *nodes)  # noqa: E731
 
         def next_part(P: Matrix, i) -> tuple[Matrix, None]:
-            three = (within((i + share) / parts) for share in (0.0, 0.5, 1.0))
-            return part(P, (*three, h / parts)), None
+            three = (within((i + share) / count) for share in (0.0, 0.5, 1.0))
+            return part(P, (*three, h / count)), None
 
-        if parts == 1:
+        if count == 1:
             P = part(P, at)
         else:
-            P, _ = jax.lax.scan(next_part, P, jnp.arange(parts).astype(h.dtype), reverse=True)
+            P, _ = jax.lax.scan(next_part, P, jnp.arange(count).astype(h.dtype), reverse=True)
         return P, P
 
     start, middle, end = (
         (A[part], half[part]) for part in (slice(0, -1, 2), slice(1, None, 2), slice(2, None, 2))
     )
-    _, P = jax.lax.scan(step, S, (start, middle, end, h), reverse=True)
-    P = jnp.concatenate([P, S[None]])
+    found, last = [S[None]], S
+    for some, count in _stretches(len(h), parts):
+        at = jax.tree.map(lambda x, some=some: x[some], (start, middle, end, h))
+        last, P = jax.lax.scan(partial(step, count), last, at, reverse=True)
+        found.insert(0, P)
+    P = jnp.concatenate(found)
     return P, jnp.swapaxes(weighted[::2], 1, 2) @ P
+
+
+def _stretches(count: int, parts: Parts) -> list[tuple[slice, int]]:
+    """The steps with equally many parts, the last ones first."""
+    first = max(0, count - ENDING)
+    if parts.before == parts.ending or first == 0:
+        return [(slice(0, None), parts.ending)]
+    return [(slice(first, None), parts.ending), (slice(0, first), parts.before)]
 
 
 def _quadratic(s: Scalar, x: tuple[Array, Array, Array]) -> Array:
@@ -181,19 +202,27 @@ def _quadratic(s: Scalar, x: tuple[Array, Array, Array]) -> Array:
     return (1 - 2 * s) * (1 - s) * x[0] + 4 * s * (1 - s) * x[1] + s * (2 * s - 1) * x[2]
 
 
-def parts_of(A: Any, B: Any, costs: Any, h: Any) -> int:
-    """The parts of each step in which RK4 is stable, a power of two; 1 where the numbers are traced or not finite.
+def parts_of(A: Any, B: Any, costs: Any, h: Any) -> Parts:
+    """The parts of the steps in which RK4 is stable, powers of two; 1 where the numbers are traced or not finite.
 
     The fastest rates of P are twice those of the closed loop, which are at most 1/2 in a part: near the end those of
-    B R⁻¹ Bᵀ S, where S is large, and before it the eigenvalues of the Hamiltonian matrix ((A, −B R⁻¹ Bᵀ), (−Q, −Aᵀ)).
+    B R⁻¹ Bᵀ S, where S is large, and before it the eigenvalues of the Hamiltonian matrix ((A, −B R⁻¹ Bᵀ), (−Q, −Aᵀ)). A
+    large S is forgotten as P = (S⁻¹ + B R⁻¹ Bᵀ τ)⁻¹, at the rate 1/τ at a time τ before the end.
     """
     known = [_checks.concrete(x) for x in (A, B, *costs, h)]
     numbers = [x for x in known if x is not None and np.all(np.isfinite(x))]
     if len(numbers) < len(known):
-        return 1
+        return Parts(1, 1)
     A, B, Q, R, S, h = numbers
     some = slice(None, None, max(1, len(A) // LOOKED_AT))
     G = B[some] @ np.linalg.inv(R) @ np.swapaxes(B[some], 1, 2)
     whole = np.block([[A[some], -G], [np.broadcast_to(-Q, G.shape), -np.swapaxes(A[some], 1, 2)]])
-    rate = max(np.max(np.abs(np.linalg.eigvals(x))) for x in (whole, G @ S))
-    return 2 ** int(np.clip(np.ceil(np.log2(2.0 * rate * np.max(h) + 1e-9)), 0, MOST))
+    held, ending = (np.max(np.abs(np.linalg.eigvals(x))) for x in (whole, G @ S))
+    later = min(ending, 1.0 / (ENDING * np.min(h)))
+    last = _parts(max(held, ending) * np.max(h))
+    return Parts(last, min(last, _parts(FINER * max(held, later) * np.max(h))))
+
+
+def _parts(rate: float) -> int:
+    """Of a step in which the closed loop decays by e^−rate."""
+    return 2 ** int(np.clip(np.ceil(np.log2(2.0 * rate + 1e-9)), 0, MOST))
