@@ -24,7 +24,7 @@ FINER = 4.0  # times as many parts as stability needs, before the last steps
 ENDING = 8  # steps before the end in which P may be fast because the final cost is large
 
 
-class Parts(NamedTuple):
+class StepParts(NamedTuple):
     """Parts of each of the last `ENDING` steps of the Riccati equation, and of each step before them."""
 
     ending: int
@@ -137,7 +137,11 @@ def linearised(system, at: Points, route) -> Linearised:
 
 @compiled_with(QUICK)
 def riccati(
-    A: Float[Array, "M d d"], B: Float[Array, "M d p"], costs, h: Float[Array, " N"], parts: Parts
+    A: Float[Array, "M d d"],
+    B: Float[Array, "M d p"],
+    costs,
+    h: Float[Array, " N"],
+    parts: StepParts,
 ) -> tuple[Float[Array, "N+1 d d"], Float[Array, "N+1 p d"]]:
     """P and K = R⁻¹ Bᵀ P at the ends of all steps, from P(T) = S on:
 
@@ -189,7 +193,7 @@ def riccati(
     return P, jnp.swapaxes(weighted[::2], 1, 2) @ P
 
 
-def _stretches(count: int, parts: Parts) -> list[tuple[slice, int]]:
+def _stretches(count: int, parts: StepParts) -> list[tuple[slice, int]]:
     """The steps with equally many parts, the last ones first."""
     first = max(0, count - ENDING)
     if parts.before == parts.ending or first == 0:
@@ -202,7 +206,7 @@ def _quadratic(s: Scalar, x: tuple[Array, Array, Array]) -> Array:
     return (1 - 2 * s) * (1 - s) * x[0] + 4 * s * (1 - s) * x[1] + s * (2 * s - 1) * x[2]
 
 
-def parts_of(A: Any, B: Any, costs: Any, h: Any) -> Parts:
+def parts_of(A: Any, B: Any, costs: Any, h: Any) -> StepParts:
     """The parts of the steps in which RK4 is stable, powers of two; 1 where the numbers are traced or not finite.
 
     The fastest rates of P are twice those of the closed loop, which are at most 1/2 in a part: near the end those of
@@ -212,7 +216,7 @@ def parts_of(A: Any, B: Any, costs: Any, h: Any) -> Parts:
     known = [_checks.concrete(x) for x in (A, B, *costs, h)]
     numbers = [x for x in known if x is not None and np.all(np.isfinite(x))]
     if len(numbers) < len(known):
-        return Parts(1, 1)
+        return StepParts(1, 1)
     A, B, Q, R, S, h = numbers
     some = slice(None, None, max(1, len(A) // LOOKED_AT))
     G = B[some] @ np.linalg.inv(R) @ np.swapaxes(B[some], 1, 2)
@@ -220,7 +224,7 @@ def parts_of(A: Any, B: Any, costs: Any, h: Any) -> Parts:
     held, ending = (np.max(np.abs(np.linalg.eigvals(x))) for x in (whole, G @ S))
     later = min(ending, 1.0 / (ENDING * np.min(h)))
     last = _parts(max(held, ending) * np.max(h))
-    return Parts(last, min(last, _parts(FINER * max(held, later) * np.max(h))))
+    return StepParts(last, min(last, _parts(FINER * max(held, later) * np.max(h))))
 
 
 def _parts(rate: float) -> int:
