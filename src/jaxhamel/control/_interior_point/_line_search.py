@@ -109,7 +109,8 @@ def step(
     far = setting.now.theta > LEAST * state.filter.first
     poor = ~estimated & (far | (a.shift > state.floor) | (a.alpha < 1.0))
     w = rebased(transcription, a.w)
-    new = state._replace(w=w, duals=duals, filter=known, estimates=poor, stuck=stuck)
+    shift = jnp.where(a.shift > state.floor, a.shift, state.shift)
+    new = state._replace(w=w, duals=duals, filter=known, estimates=poor, stuck=stuck, shift=shift)
     return new, a.alpha
 
 
@@ -178,7 +179,7 @@ def _attempt(setting: Setting, a: Attempt) -> Attempt:
     over = accepted | (shorter & (alpha <= NARROWEST)) | (a.shift > LARGEST_SHIFT) | estimates
     return Attempt(
         jnp.where(estimates, ESTIMATE, kind),
-        jnp.where(singular & ~corrects & ~estimates, _larger(a.shift), a.shift),
+        jnp.where(singular & ~corrects & ~estimates, _larger(a.shift, setting.state), a.shift),
         _choose(may_correct, corrected, setting.residuals),
         _choose(accepted | estimates, move, kept),
         jnp.where(accepted | estimates, alpha, jnp.where(shorter, kept_alpha / 2, alpha)),
@@ -236,6 +237,9 @@ def _finite(move: Direction) -> Bool[Array, ""]:
     return jnp.isfinite(move.slope) & jnp.all(jnp.isfinite(move.delta))
 
 
-def _larger(shift):
-    """The next regularisation: from the least on, ten times more each time."""
-    return jnp.where(shift < LEAST_SHIFT, LEAST_SHIFT, 10.0 * shift)
+def _larger(shift: Scalar, state: SearchState) -> Scalar:
+    """The next regularisation: a third of the last one that was needed, then eight times more each time; from the least on
+    ten times more where none was needed yet (Wächter and Biegler 2006, section 3.1)."""
+    first = jnp.where(state.shift > 0, state.shift / 3, LEAST_SHIFT)
+    more = jnp.where(state.shift > 0, 8.0, 10.0) * shift
+    return jnp.where(shift > state.floor, more, jnp.maximum(first, 2 * state.floor))
