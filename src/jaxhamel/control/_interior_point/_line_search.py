@@ -179,7 +179,11 @@ def _attempt(setting: Setting, a: Attempt) -> Attempt:
     over = accepted | (shorter & (alpha <= NARROWEST)) | (a.shift > LARGEST_SHIFT) | estimates
     return Attempt(
         jnp.where(estimates, ESTIMATE, kind),
-        jnp.where(singular & ~corrects & ~estimates, _larger(a.shift, setting.state), a.shift),
+        jnp.where(
+            singular & ~corrects & ~estimates,
+            larger(a.shift, setting.state.shift, setting.state.floor),
+            a.shift,
+        ),
         _choose(may_correct, corrected, setting.residuals),
         _choose(accepted | estimates, move, kept),
         jnp.where(accepted | estimates, alpha, jnp.where(shorter, kept_alpha / 2, alpha)),
@@ -237,9 +241,12 @@ def _finite(move: Direction) -> Bool[Array, ""]:
     return jnp.isfinite(move.slope) & jnp.all(jnp.isfinite(move.delta))
 
 
-def _larger(shift: Scalar, state: SearchState) -> Scalar:
-    """The next regularisation: a third of the last one that was needed, then eight times more each time; from the least on
-    ten times more where none was needed yet (Wächter and Biegler 2006, section 3.1)."""
-    first = jnp.where(state.shift > 0, state.shift / 3, LEAST_SHIFT)
-    more = jnp.where(state.shift > 0, 8.0, 10.0) * shift
-    return jnp.where(shift > state.floor, more, jnp.maximum(first, 2 * state.floor))
+def larger(shift: Scalar, last: Scalar, floor: Scalar) -> Scalar:
+    """The next regularisation after `shift`, of which `floor` is the first.
+
+    It begins at a third of the last one that was needed, and grows by a factor of eight; where none was needed yet (0), at
+    `LEAST_SHIFT`, by a factor of ten (Wächter and Biegler 2006, section 3.1).
+    """
+    known = last > 0
+    first = jnp.maximum(jnp.where(known, last / 3, LEAST_SHIFT), 2 * floor)
+    return jnp.where(shift > floor, jnp.where(known, 8.0, 10.0) * shift, first)
