@@ -71,7 +71,7 @@ def known() -> dict[str, tuple[Callable[[], Any], control.Collocation, float]]:
 def median_seconds(run: Callable[[], Any], most: float = 20.0) -> tuple[float, Any]:
     """The median processor seconds of several runs, of fewer if they take long, and what the last gave."""
     seconds, found = [], None
-    while len(seconds) < REPEATS and sum(seconds) < most:
+    while not seconds or (len(seconds) < REPEATS and sum(seconds) < most):
         began = time.process_time()
         found = run()
         seconds.append(time.process_time() - began)

@@ -67,7 +67,7 @@ def picture(result: control.Result) -> Figure:
         axes.plot(ts, line, color=colour, label=symbol(name))
     axes.set(xlabel="t [s]", ylabel="control", xlim=(ts[0], ts[-1]))
     axes.grid(alpha=0.3)
-    axes.legend(frameon=False, loc="upper right", fontsize=8)
+    axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=8)
     axes.spines[["top", "right"]].set_visible(False)
     return figure
 

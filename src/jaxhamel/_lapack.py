@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import jaxlib.version
 from jax import lax
 from jax.custom_batching import custom_vmap
+from jax.scipy.linalg import lu_factor, lu_solve
 from jax.scipy.linalg import solve_triangular as _solve_triangular
 from jaxtyping import Array, Float
 
@@ -44,7 +45,21 @@ def one_by_one(function: Callable) -> Callable:
     return of_one
 
 
+COLUMNS = 7  # OpenBLAS divides more among threads, which then wait for one another far longer than they compute
+
+
+def _by_columns(matrix: Float[Array, "n n"], rhs: Float[Array, "n k"]) -> Float[Array, "n k"]:
+    """A⁻¹ b, few columns at a time."""
+    factors, (n, k) = lu_factor(matrix), rhs.shape
+    blocks = -(-k // COLUMNS)
+    padded = jnp.pad(rhs, ((0, 0), (0, blocks * COLUMNS - k)))
+    each = jnp.swapaxes(padded.reshape(n, blocks, COLUMNS), 0, 1)
+    found = lax.map(lambda b: lu_solve(factors, b), each)
+    return jnp.swapaxes(found, 0, 1).reshape(n, -1)[:, :k]
+
+
 _solve = one_by_one(jnp.linalg.solve)
+_solve_by_columns = one_by_one(_by_columns)
 _triangular = {
     trans: one_by_one(partial(_solve_triangular, lower=True, trans=trans, unit_diagonal=True))
     for trans in ("N", "T")
@@ -53,11 +68,15 @@ _triangular = {
 
 def solve(matrix: Float[Array, "n n"], rhs: Float[Array, "n *k"]) -> Float[Array, "n *k"]:
     """x of A x = b, with derivatives."""
+    return _solve_with(_solve, matrix, rhs)
+
+
+def _solve_with(solver: Callable[..., Array], matrix: Array, rhs: Array) -> Array:
     return lax.custom_linear_solve(
         lambda x: matrix @ x,
         rhs,
-        lambda _, b: _solve(matrix, b),
-        lambda _, b: _solve(matrix.T, b),
+        lambda _, b: solver(matrix, b),
+        lambda _, b: solver(matrix.T, b),
     )
 
 
@@ -65,6 +84,12 @@ def inverse(matrix: Float[Array, "n n"]) -> Float[Array, "n n"]:
     """A⁻¹, with derivatives."""
     matrix = jnp.asarray(matrix)
     return solve(matrix, jnp.eye(matrix.shape[0], dtype=matrix.dtype))
+
+
+def inverse_by_columns(matrix: Float[Array, "n n"]) -> Float[Array, "n n"]:
+    """A⁻¹ of a larger matrix, with derivatives, on one thread (docs/performance.md#lapack-threads)."""
+    unit = jnp.eye(matrix.shape[0], dtype=matrix.dtype)
+    return _solve_with(_solve_by_columns, matrix, unit)
 
 
 def solve_triangular(

@@ -109,7 +109,8 @@ def step(
     far = setting.now.theta > LEAST * state.filter.first
     poor = ~estimated & (far | (a.shift > state.floor) | (a.alpha < 1.0))
     w = rebased(transcription, a.w)
-    new = state._replace(w=w, duals=duals, filter=known, estimates=poor, stuck=stuck)
+    shift = jnp.where(a.shift > state.floor, a.shift, state.shift)
+    new = state._replace(w=w, duals=duals, filter=known, estimates=poor, stuck=stuck, shift=shift)
     return new, a.alpha
 
 
@@ -178,7 +179,11 @@ def _attempt(setting: Setting, a: Attempt) -> Attempt:
     over = accepted | (shorter & (alpha <= NARROWEST)) | (a.shift > LARGEST_SHIFT) | estimates
     return Attempt(
         jnp.where(estimates, ESTIMATE, kind),
-        jnp.where(singular & ~corrects & ~estimates, _larger(a.shift), a.shift),
+        jnp.where(
+            singular & ~corrects & ~estimates,
+            larger(a.shift, setting.state.shift, setting.state.floor),
+            a.shift,
+        ),
         _choose(may_correct, corrected, setting.residuals),
         _choose(accepted | estimates, move, kept),
         jnp.where(accepted | estimates, alpha, jnp.where(shorter, kept_alpha / 2, alpha)),
@@ -236,6 +241,12 @@ def _finite(move: Direction) -> Bool[Array, ""]:
     return jnp.isfinite(move.slope) & jnp.all(jnp.isfinite(move.delta))
 
 
-def _larger(shift):
-    """The next regularisation: from the least on, ten times more each time."""
-    return jnp.where(shift < LEAST_SHIFT, LEAST_SHIFT, 10.0 * shift)
+def larger(shift: Scalar, last: Scalar, floor: Scalar) -> Scalar:
+    """The next regularisation after `shift`, of which `floor` is the first.
+
+    It begins at a third of the last one that was needed, and grows by a factor of eight; where none was needed yet (0), at
+    `LEAST_SHIFT`, by a factor of ten (Wächter and Biegler 2006, section 3.1).
+    """
+    known = last > 0
+    first = jnp.maximum(jnp.where(known, last / 3, LEAST_SHIFT), 2 * floor)
+    return jnp.where(shift > floor, jnp.where(known, 8.0, 10.0) * shift, first)

@@ -1,0 +1,65 @@
+"""The steps of the regularisation (Wächter and Biegler 2006, section 3.1), and the shapes with which the loops begin."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxhamel import _lapack, control
+from jaxhamel.control._collocation._points import rule
+from jaxhamel.control._collocation._start import first_iterate, guessed, transcribe
+from jaxhamel.control._interior_point._derivatives import no_parts, parts_of
+from jaxhamel.control._interior_point._direction import no_direction
+from jaxhamel.control._interior_point._line_search import LEAST_SHIFT, larger
+from jaxhamel.control._interior_point._state import start
+from tests.control.cart import least_energy
+
+
+def tried(last, floor=0.0, count=3):
+    """The regularisations after the first attempt."""
+    numbers = [jnp.asarray(x) for x in (floor, last, floor)]
+    found = []
+    for _ in range(count):
+        numbers[0] = larger(*numbers)
+        found.append(float(numbers[0]))
+    return found
+
+
+def test_regularisation_goes_on_from_a_third_of_the_last_one():
+    assert tried(last=6.0) == pytest.approx([2.0, 16.0, 128.0])
+    assert tried(last=3e-9) == pytest.approx([1e-9, 8e-9, 64e-9])
+    assert tried(last=0.0) == pytest.approx([LEAST_SHIFT, 10 * LEAST_SHIFT, 100 * LEAST_SHIFT])
+    assert tried(last=0.3, floor=1.0) == pytest.approx([2.0, 16.0, 128.0])
+
+
+def test_loops_begin_with_the_shapes_of_what_they_compute():
+    limit = control.PathLimit(lambda t, q, u, control: u, -3.0, 3.0, name="speed")
+    problem = least_energy()
+    constraints = (*problem.constraints, limit, control.FreeEndTime(0.5, 2.0))
+    problem = eqx.tree_at(lambda p: p.constraints, problem, constraints)
+    at = transcribe(problem, rule("gauss", 2), jnp.linspace(0.0, 1.0, 4))
+
+    def begun():
+        ends = (problem.q0, problem.u0), problem.ts[-1]
+        w = first_iterate(at, problem.ts, guessed(problem), problem.curve, *ends)
+        duals = start(at, w, jnp.asarray(0.1)).duals
+        return parts_of(at, w, duals), no_parts(at, w), duals, no_direction(w, duals).duals
+
+    parts, empty_parts, duals, empty_duals = eqx.filter_eval_shape(begun)
+    shapes = lambda tree: jax.tree.map(lambda x: (x.shape, x.dtype), tree)  # noqa: E731
+    assert shapes(empty_parts) == shapes(parts)
+    assert shapes(empty_duals) == shapes(duals)
+
+
+@pytest.mark.parametrize("n", [7, 17])
+def test_inverse_by_columns(n):
+    matrices = np.random.default_rng(n).normal(size=(3, n, n)) + 3.0 * np.eye(n)
+    slope = jax.grad(lambda x: jnp.sum(jnp.sin(_lapack.inverse_by_columns(x))))
+    found, by_entries = jax.jit(jax.vmap(lambda x: (_lapack.inverse_by_columns(x), slope(x))))(
+        matrices
+    )
+    exact = np.linalg.inv(matrices)
+    np.testing.assert_allclose(found, exact, rtol=1e-10, atol=1e-12)
+    turned = np.swapaxes(exact, 1, 2)  # d tr(Gᵀ A⁻¹) = −A⁻ᵀ G A⁻ᵀ
+    np.testing.assert_allclose(by_entries, -turned @ np.cos(exact) @ turned, rtol=1e-9, atol=1e-11)
