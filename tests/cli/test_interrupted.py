@@ -98,11 +98,15 @@ def test_values_of_all_stages_are_those_so_far():
         assert {entry["path"]: entry["value"] for entry in tables["fitted"]} == found
 
 
-@pytest.mark.parametrize(("on_disk", "taken", "ends"), [(True, 0, 1), (True, 1, 0), (False, 0, 0)])
-def test_ctrl_c_while_a_search_compiles(on_disk, taken, ends, monkeypatch):
-    """The main thread takes no signal: what is on disk stays, and what is not is waited for."""
+@pytest.mark.parametrize(
+    ("on_disk", "taken", "ends", "waited"),
+    [(True, 0, 1, 0.0), (True, 1, 1, 0.3), (False, 0, 0, 0.0), (False, 1, 0, 0.3)],
+)
+def test_ctrl_c_ends_a_search_whose_point_is_on_disk(on_disk, taken, ends, waited, monkeypatch):
+    """At once if the main thread takes no signal, as while it compiles; what is not on disk is waited for."""
     ended, (reading, writing) = [], os.pipe()
     monkeypatch.setattr(_interrupt, "GRACE", 0.0)
+    monkeypatch.setattr(_interrupt, "WRITING", 0.3)
     monkeypatch.setattr(Guard, "end", lambda self, *given: ended.append(given))
     compiling = Guard()
     compiling.keep()
@@ -111,9 +115,11 @@ def test_ctrl_c_while_a_search_compiles(on_disk, taken, ends, monkeypatch):
     compiling._count = taken
     os.write(writing, bytes([signal.SIGINT]))
     os.close(writing)
+    began = time.monotonic()
     compiling._watch(reading)
     os.close(reading)
     assert ended == ends * [(130, "interrupted; nothing was written.")]
+    assert waited <= time.monotonic() - began
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")

@@ -22,7 +22,7 @@ EXIT_STATUS = """
 [bold]Exit status[/bold]: 0 success; 1 the computation failed (the message says why,
 at what time and what to try; results up to then are written); 2 bad scenario
 or option (the message names the key); 130 interrupted by Ctrl-C (a search
-writes its best result so far; a second Ctrl-C ends it at once).
+has two seconds to write its best result; a second Ctrl-C ends it at once).
 """
 REPORT = "Set JAXHAMEL_TRACEBACK=1 to see the traceback, and please report it."
 

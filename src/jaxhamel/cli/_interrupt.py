@@ -3,7 +3,7 @@
 Python runs a signal handler in the main thread, between two bytecode instructions: not before XLA returns to Python. So
 the signal also writes into a pipe, and a thread that reads the pipe ends the process if the main thread has not done so.
 Files are complete at any moment (`jaxhamel._files`), so no cleanup is necessary. Only a search that has a result
-continues, in order to write it; a second Ctrl-C ends that, too.
+continues, in order to write it: for two seconds, if its latest point is on disk already. A second Ctrl-C ends that, too.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 INTERRUPTED, TOO_LATE = 130, 1
 PATIENCE = 0.3  # seconds that the main thread has to handle the signal itself
 GRACE = 1.2  # the same, if it then writes the result of a search
+WRITING = 0.6  # seconds more that it has to write it; two seconds together, with the end of the process
 SEARCH = 0.9  # share of the time limit that a search may take
 LATE = 1.08  # multiple of the time limit after which the process is ended: with the start of Python, a tenth
 SHOW_CURSOR = "\x1b[?25h"  # the updating progress line hides the cursor
@@ -87,8 +88,9 @@ class Guard:
         self.keeps = True
 
     def on_disk(self, words: str) -> None:
-        """Notes that a later run can go on from what is on disk; `words` say so at the time limit, which holds again. Ctrl-C
-        ends the process if the main thread does not take it, as while it compiles."""
+        """Notes that a later run can go on from what is on disk; `words` say so at the time limit, which holds again. After
+        Ctrl-C the main thread has two seconds to write its result, and less if it does not take the signal, as while it
+        compiles."""
         self._stands = words
 
     def kept(self, words: str) -> None:
@@ -118,12 +120,18 @@ class Guard:
                 if count > 1 or not self.keeps:
                     Event().wait(PATIENCE)
                     self.end(INTERRUPTED, self.words())
-                elif self._stands:
-                    Event().wait(GRACE)
-                    if (
-                        not self._count
-                    ):  # the main thread is in a compiler; what it reached is on disk
-                        self.end(INTERRUPTED, self.words())
+                else:
+                    self._let_write()
+
+    def _let_write(self) -> None:
+        """Gives the main thread time to write the result of its search, and ends the process if a point of it is on disk."""
+        from threading import Event
+
+        Event().wait(GRACE)
+        if self._count:  # the main thread has taken the signal; a compiler that occupies it would not
+            Event().wait(WRITING)
+        if self._stands:  # nothing does after `finish`
+            self.end(INTERRUPTED, self.words())
 
     def _late(self, words: str) -> None:
         if self._stands or not self.keeps:
