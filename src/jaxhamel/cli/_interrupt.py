@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 INTERRUPTED, TOO_LATE = 130, 1
 PATIENCE = 0.3  # seconds that the main thread has to handle the signal itself
 GRACE = 1.2  # the same, if it then writes the result of a search
-WRITING = 0.6  # seconds more that it has to write it; two seconds together, with the end of the process
+WRITING = (
+    0.6  # seconds more that it has to write it; two seconds together, with the end of the process
+)
 SEARCH = 0.9  # share of the time limit that a search may take
 LATE = 1.08  # multiple of the time limit after which the process is ended: with the start of Python, a tenth
 SHOW_CURSOR = "\x1b[?25h"  # the updating progress line hides the cursor
@@ -128,7 +130,9 @@ class Guard:
         from threading import Event
 
         Event().wait(GRACE)
-        if self._count:  # the main thread has taken the signal; a compiler that occupies it would not
+        if (
+            self._count
+        ):  # the main thread has taken the signal; a compiler that occupies it would not
             Event().wait(WRITING)
         if self._stands:  # nothing does after `finish`
             self.end(INTERRUPTED, self.words())
