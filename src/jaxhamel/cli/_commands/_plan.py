@@ -48,8 +48,7 @@ def run_plan(
     **Raises:** `ScenarioError` before anything is written.
     """
     budget = seconds_of(scenario, max_seconds)
-    prepared = PreparedRun.of(scenario)
-    problem = build_plan(prepared)
+    problem = build_plan(PreparedRun.of(scenario))
     check_loop(scenario, problem, seed)
     method = build_collocation(scenario, search_seconds(budget, started))
     file = SearchFile(out, scenario)
@@ -57,21 +56,8 @@ def run_plan(
         search = CollocationSearch(method, problem, file.read() if resume else None)
     folder(out)
     terminal.say(f"{scenario.name}: {method.intervals} intervals, up to {budget:g} s; compiling …")
-
-    words = f"{scenario.name}: {_not_examined(out, budget)}"
-    so_far = SoFar(file.write, words)
-
-    def shown(state: Any) -> None:
-        so_far.reached(search.to_arrays())
-        terminal.update(progress(state))
-
     with terminal.updating():
-        ending = search.run(shown)
-        file.write(search.to_arrays())
-        stands = unexamined(scenario, search, ending.status, started)
-        write_summary(out / "summary.json", stands.summary(["summary.json"]))
-        guard.kept(words)
-        result = search.result(ending)
+        result = _found(scenario, search, file, terminal, started, budget)
         if scenario["method"]["indirect"]:
             result = Indirect(method).after(result)
     _write_tables(out, result)
@@ -86,6 +72,31 @@ def run_plan(
         file.remove()
     terminal.say(str(result))
     return outcome
+
+
+def _found(
+    scenario: Scenario,
+    search: CollocationSearch,
+    file: SearchFile,
+    terminal: Terminal,
+    started: float,
+    budget: float,
+) -> Result:
+    """The result of the search, examined; its point and a summary of it are on disk before that."""
+    out = file.path.parent
+    words = f"{scenario.name}: {_not_examined(out, budget)}"
+    so_far = SoFar(file.write, words)
+
+    def shown(state: Any) -> None:
+        so_far.reached(search.to_arrays())
+        terminal.update(progress(state))
+
+    ending = search.run(shown)
+    file.write(search.to_arrays())
+    stands = unexamined(scenario, search, ending.status, started)
+    write_summary(out / "summary.json", stands.summary(["summary.json"]))
+    guard.kept(words)
+    return search.result(ending)
 
 
 def _not_examined(out: Path, budget: float) -> str:

@@ -91,7 +91,10 @@ def _at(times: np.ndarray, values: np.ndarray, ts: np.ndarray) -> np.ndarray:
 
 
 def _exponential(AB: Float[np.ndarray, "K d m"]) -> Float[np.ndarray, "K d m"]:
-    """(e^A, ∫_0^1 e^{A s} ds B) of (A, B): the first rows of the exponential of ((A, B), (0, 0))."""
+    """(e^A, ∫_0^1 e^{A s} ds B) of (A, B): the first rows of the exponential of ((A, B), (0, 0)).
+
+    By NumPy, for all samples at once: JAX's `expm` would compile a program for each number of samples.
+    """
     d, m = AB.shape[1:]
     whole = np.concatenate([AB, np.zeros((len(AB), m - d, m))], axis=1)
     size = np.max(np.sum(np.abs(whole), axis=2), initial=0.0)

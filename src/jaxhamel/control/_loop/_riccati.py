@@ -16,6 +16,7 @@ from jaxhamel._typing import Scalar, Time
 from jaxhamel.mechanics import Constant, VectorField
 from jaxhamel.mechanics._tangent import retract, tangent_size
 from jaxhamel.simulate._solvers._runge_kutta import RK4, looped
+from jaxhamel.simulate._solvers._runge_kutta import step as runge_kutta_step
 
 Matrix = Float[Array, "d d"]
 LOOKED_AT = 32  # times at which the rates of the closed loop are computed
@@ -154,31 +155,21 @@ def riccati(
     weighted = jnp.linalg.solve(R, B.reshape(-1, len(R)).T).T.reshape(B.shape)  # B R⁻¹
     half = 0.5 * weighted @ jnp.swapaxes(B, 1, 2)
 
-    def slope(at, P: Matrix) -> Matrix:
-        X = P @ (at[0] - at[1] @ P)
-        return X + X.T + Q
-
-    def part(P: Matrix, at) -> Matrix:
-        start, middle, end, h = at
-        k1 = slope(end, P)
-        k2 = slope(middle, P + 0.5 * h * k1)
-        k3 = slope(middle, P + 0.5 * h * k2)
-        k4 = slope(start, P + h * k3)
-        P = P + h / 6.0 * (k1 + 2.0 * k2 + 2.0 * k3 + k4)
-        return 0.5 * (P + P.T)
-
     def step(count: int, P: Matrix, at) -> tuple[Matrix, Matrix]:
         *nodes, h = at
-        within = lambda s: jax.tree.map(lambda *x: _quadratic(s, x), *nodes)  # noqa: E731
 
-        def next_part(P: Matrix, i) -> tuple[Matrix, None]:
-            three = (within((i + share) / count) for share in (0.0, 0.5, 1.0))
-            return part(P, (*three, h / count)), None
+        def rate(s: Scalar, P: Matrix) -> Matrix:
+            """dP/ds at the share s of the step."""
+            here, half_here = jax.tree.map(lambda *x: _quadratic(s, x), *nodes)
+            X = P @ (here - half_here @ P)
+            return -h * (X + X.T + Q)
 
-        if count == 1:
-            P = part(P, at)
-        else:
-            P, _ = jax.lax.scan(next_part, P, jnp.arange(count).astype(h.dtype), reverse=True)
+        def part(P: Matrix, end: Scalar) -> tuple[Matrix, None]:
+            P = runge_kutta_step(rate, RK4, end, jnp.asarray(-1.0 / count, h.dtype), P)
+            return 0.5 * (P + P.T), None
+
+        ends = (jnp.arange(count) + 1).astype(h.dtype) / count
+        P, _ = jax.lax.scan(part, P, ends, reverse=True, unroll=count == 1)
         return P, P
 
     start, middle, end = (
