@@ -158,7 +158,7 @@ def riccati(
     def step(count: int, P: Matrix, at) -> tuple[Matrix, Matrix]:
         *nodes, h = at
 
-        def rate(s: Scalar, P: Matrix) -> Matrix:
+        def rate(s: Time, P: Matrix) -> Matrix:
             """dP/ds at the share s of the step."""
             here, half_here = jax.tree.map(lambda *x: _quadratic(s, x), *nodes)
             X = P @ (here - half_here @ P)
@@ -192,7 +192,7 @@ def _stretches(count: int, parts: StepParts) -> list[tuple[slice, int]]:
     return [(slice(first, None), parts.ending), (slice(0, first), parts.before)]
 
 
-def _quadratic(s: Scalar, x: tuple[Array, Array, Array]) -> Array:
+def _quadratic(s: Time, x: tuple[Array, Array, Array]) -> Array:
     """The quadratic through values at 0, ½ and 1, at s."""
     return (1 - 2 * s) * (1 - s) * x[0] + 4 * s * (1 - s) * x[1] + s * (2 * s - 1) * x[2]
 
