@@ -87,7 +87,7 @@ def inverse(matrix: Float[Array, "n n"]) -> Float[Array, "n n"]:
 
 
 def inverse_by_columns(matrix: Float[Array, "n n"]) -> Float[Array, "n n"]:
-    """A⁻¹ of a larger matrix, with derivatives, on one thread (docs/performance.md#lapack-threads)."""
+    """A⁻¹ of a larger matrix, with derivatives, on one thread (docs/performance.md#inverses-on-one-thread)."""
     unit = jnp.eye(matrix.shape[0], dtype=matrix.dtype)
     return _solve_with(_solve_by_columns, matrix, unit)
 

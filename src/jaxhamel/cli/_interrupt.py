@@ -27,7 +27,7 @@ WRITING = (
     0.6  # seconds more that it has to write it; two seconds together, with the end of the process
 )
 SEARCH = 0.9  # share of the time limit that a search may take
-LATE = 1.08  # multiple of the time limit after which the process is ended: with the start of Python, a tenth
+LATE = 1.08  # the process is ended at this multiple of its time limit; Python's start, before the clock, makes it 1.1
 SHOW_CURSOR = "\x1b[?25h"  # the updating progress line hides the cursor
 
 

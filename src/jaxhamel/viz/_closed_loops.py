@@ -94,7 +94,9 @@ def held_coordinates_figure(
     plan: Float[ndarray, "T n"],
     names: Sequence[str],
 ) -> Figure:
-    """Every coordinate of closed loops and of open loops over time, with the plan dashed: median and the band of 90 %.
+    """Each coordinate of many robots over time, with feedback and without; the plan is dashed.
+
+    A line is the median of the robots, and a band holds 90 % of them.
 
     The picture shows the neighbourhood of the plan, from which open loops may leave. At most twelve coordinates are drawn.
 

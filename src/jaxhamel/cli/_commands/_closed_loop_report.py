@@ -102,7 +102,7 @@ def _extreme(of: Callable[..., Any], values: np.ndarray) -> float | None:
 
 
 def with_loop(outcome: Outcome, found: ClosedLoop, seed: int) -> Outcome:
-    """The outcome of the search with that of the closed loop."""
+    """Adds the results of the robots in closed loop to the outcome of the search."""
     numbers = summary_of(found, seed)
     return replace(
         outcome,

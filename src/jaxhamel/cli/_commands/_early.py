@@ -102,7 +102,7 @@ def check_predict(out: Path, run: Path) -> Check:
 
 
 def seconds_of(scenario: Scenario, max_seconds: float | None) -> float:
-    """The time limit of a search: the option, or that of the table that its method belongs to."""
+    """The time limit of a search [s]: `--max-seconds`, else `max_seconds` in the scenario's [task], [method] or [fit]."""
     if max_seconds is not None:
         return max_seconds
     task = scenario.tables.get("task")

@@ -121,9 +121,9 @@ class PhaseBoundary(AbstractBoundaryConditions):
 
 
 class Link(AbstractBoundaryConditions):
-    """Relates the state at the end of phase k to that at the start of the next by function(q, u, q_next, u_next) = 0.
+    """function(q, u, q_next, u_next) = 0, with (q, u) at the end of phase k, (q_next, u_next) at the start of the next.
 
-    Without a function the state is continuous.
+    Without a function both states are equal.
     """
 
     function: Callable[..., Any] | None
