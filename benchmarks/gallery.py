@@ -21,7 +21,7 @@ jax.config.update("jax_enable_x64", True)
 from jaxhamel import control  # noqa: E402
 from jaxhamel.cli._objects._plan import PROBLEMS, build_collocation, build_plan  # noqa: E402
 from jaxhamel.cli._objects._prepared import PreparedRun  # noqa: E402
-from jaxhamel.cli._results._plan_motion import (  # noqa: E402
+from jaxhamel.cli._results._plan_shown import (  # noqa: E402
     control_names,
     controls_along,
     shown_motion,

@@ -21,7 +21,7 @@ from jaxhamel.cli._app import app
 from jaxhamel.cli._commands import _control
 from jaxhamel.cli._interrupt import Guard, guard
 from jaxhamel.cli._objects._fitted_so_far import FittedSoFar
-from jaxhamel.cli._results import _so_far
+from jaxhamel.cli._results import _solution
 from jaxhamel.cli._scenario._scenario import load, load_identification
 from jaxhamel.control import Spline
 from tests.cli.test_identify import TOP
@@ -64,7 +64,7 @@ def test_a_control_is_on_disk_while_its_search_goes_on(tmp_path, monkeypatch):
     now, kept = [10.0], []
     curve = Spline(np.zeros((6, 3)), 0.0, 1.0)
     so_far = _control._so_far(load("figure-eight"), tmp_path, curve, 7.0)
-    monkeypatch.setattr(_so_far, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(_solution, "time", SimpleNamespace(monotonic=lambda: now[0]))
     monkeypatch.setattr(guard, "on_disk", kept.append)
     monkeypatch.setattr(guard, "keep", lambda: kept.append("keep"))
     for now[0], size, shown in ((10.0, 1.0, 1.0), (11.9, 2.0, 1.0), (12.0, 3.0, 3.0)):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from jaxhamel import identify
-from jaxhamel.identify._correlation import correlation_time as time_of
+from jaxhamel.identify._noise import correlation_time as time_of
 from tests.identify.systems import PLACE, Particle
 
 TS = np.linspace(0.0, 2.0, 21)

@@ -7,7 +7,7 @@ import numpy as np
 
 from jaxhamel._lanes._xla_cpu import _jit
 from jaxhamel.ensemble import jit as ensemble_jit
-from jaxhamel.identify._linearised import _descent
+from jaxhamel.identify._linearised import _solver
 
 X = np.arange(3.0)
 
@@ -37,7 +37,7 @@ def test_xla_takes_the_options():
     """If this fails XLA has other names for them: ensembles go on, at half the speed where vectors have 512 bits."""
     assert _jit.known_here(_jit.WIDE) == _jit.WIDE
     if jaxlib.version.__version_info__ < (0, 12):  # from then on there are no other loops to choose
-        assert _jit.known_here(_descent.WITHOUT) == _descent.WITHOUT
+        assert _jit.known_here(_solver.WITHOUT) == _solver.WITHOUT
     assert _jit.known_here({"no_such_option": 1, **_jit.WIDE}) == _jit.WIDE
 
 

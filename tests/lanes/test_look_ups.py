@@ -10,7 +10,7 @@ from jaxhamel._lanes._length import written
 from jaxhamel._lanes._look_ups import divided
 from jaxhamel._lanes._transform import lanes
 from jaxhamel._lanes._xla_cpu import _one_loop
-from jaxhamel._lanes._xla_cpu._arctangent import arctangent
+from jaxhamel._lanes._xla_cpu._trigonometry import arctangent
 
 RNG = np.random.default_rng(7)
 TABLE = RNG.normal(size=(400, 3, 2))

@@ -12,7 +12,7 @@ from jaxhamel._lanes import _program
 from jaxhamel._lanes._xla_cpu import _one_loop, _parts, _pieces
 from jaxhamel._lanes._xla_cpu._jit import known_here
 from jaxhamel._lanes._xla_cpu._one_loop import OLDEST, one_loop_works
-from jaxhamel._lanes._xla_cpu._sine import sine_and_cosine
+from jaxhamel._lanes._xla_cpu._trigonometry import sine_and_cosine
 from jaxhamel.ensemble import lanes
 from tests.lanes.test_cuts import multiplications
 

@@ -11,7 +11,7 @@ import pytest
 from jaxhamel import Euclidean
 from jaxhamel.ensemble import lanes
 from jaxhamel.mechanics import ROUTES, System, acceleration, constraint_force
-from jaxhamel.mechanics._constraints._constrained_solve import constrained_solve
+from jaxhamel.mechanics._constraints._multipliers import constrained_solve
 
 SIZES = [(2, 1), (5, 3), (8, 4), (12, 5)]  # the last one by a loop
 solve = jax.jit(jax.vmap(constrained_solve))

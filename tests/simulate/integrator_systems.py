@@ -8,7 +8,7 @@ import numpy as np
 
 import jaxhamel.geometry as geo
 from jaxhamel.mechanics import System, vector_field
-from jaxhamel.simulate._solvers._group_solver import AbstractGroupSolver
+from jaxhamel.simulate._solvers._base_classes import AbstractGroupSolver
 from jaxhamel.systems import ChaplyginSleigh
 
 

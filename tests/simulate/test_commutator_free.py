@@ -10,7 +10,7 @@ import pytest
 import jaxhamel.geometry as geo
 from jaxhamel.mechanics import acceleration
 from jaxhamel.simulate import CommutatorFree2, CommutatorFree4, simulate
-from jaxhamel.simulate._solvers._group_solver import GroupHermite
+from jaxhamel.simulate._solvers._base_classes import GroupHermite
 from tests.simulate.curves_on_groups import Kinematics, distance, exact, exact_rest, solve, start
 from tests.simulate.integrator_systems import Oscillators, check_derivatives, run, sleigh, slope
 

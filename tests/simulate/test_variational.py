@@ -10,7 +10,7 @@ import pytest
 from jaxhamel.geometry import quaternion_rotate
 from jaxhamel.mechanics import energy
 from jaxhamel.simulate import RESULTS, LieGroup, Variational, simulate
-from jaxhamel.simulate._solvers._chord import root
+from jaxhamel.simulate._solvers._discrete_hamel import root
 from jaxhamel.systems import FreeRigidBody, UnderwaterBody
 from tests.simulate.integrator_systems import (
     Oscillators,

@@ -35,7 +35,7 @@ from jaxhamel.control._collocation._limits import FreeEndTime as FreeEndTime
 from jaxhamel.control._collocation._limits import PathLimit as PathLimit
 from jaxhamel.control._collocation._neighbour import NeighbouringOptimum as NeighbouringOptimum
 from jaxhamel.control._collocation._neighbour import neighbouring as neighbouring
-from jaxhamel.control._collocation._polynomial import PiecewisePolynomial as PiecewisePolynomial
+from jaxhamel.control._collocation._points import PiecewisePolynomial as PiecewisePolynomial
 from jaxhamel.control._collocation._scalar_costs import FinalCost as FinalCost
 from jaxhamel.control._collocation._scalar_costs import InitialCost as InitialCost
 from jaxhamel.control._collocation._scalar_costs import RunningCost as RunningCost

@@ -23,8 +23,7 @@ from jaxhamel.ensemble._simulate_lanes import (
 )
 from jaxhamel.mechanics import ROUTES, System
 from jaxhamel.mechanics._checks._system import check_frame_at, check_route
-from jaxhamel.mechanics._controls._at_start import at_start
-from jaxhamel.mechanics._controls._control import Feedback
+from jaxhamel.mechanics._controls._control import Feedback, at_start
 from jaxhamel.simulate import Trajectory
 from jaxhamel.simulate import simulate as simulate_one
 from jaxhamel.simulate._checks import check_options

@@ -38,10 +38,10 @@ from jaxhamel.identify._checks._problem import (
 from jaxhamel.identify._data._measurements import AbstractMeasurement
 from jaxhamel.identify._estimate import quantities
 from jaxhamel.identify._flat import flat_directions
-from jaxhamel.identify._linearised._descent import BFGSSearch
 from jaxhamel.identify._linearised._losses import Squares
 from jaxhamel.identify._linearised._model import Model
 from jaxhamel.identify._linearised._rollout import predicted, states
+from jaxhamel.identify._linearised._solver import BFGSSearch
 from jaxhamel.identify._parameters._parameters import AbstractParameter
 from jaxhamel.mechanics import System
 from jaxhamel.mechanics._examination._boundary import check_methods

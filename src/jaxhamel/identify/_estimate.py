@@ -12,11 +12,11 @@ from jaxtyping import Array
 from jaxhamel._compiled import compiled
 from jaxhamel._search._loop import Verdict
 from jaxhamel._words import cell
-from jaxhamel.identify._correlation import correlation_time, residual_series
 from jaxhamel.identify._flat import Flat, flat_directions
 from jaxhamel.identify._linearised._information import information, widened
 from jaxhamel.identify._linearised._losses import Squares
 from jaxhamel.identify._linearised._model import Unknowns
+from jaxhamel.identify._noise import correlation_time, residual_series
 from jaxhamel.identify._problem import Problem
 from jaxhamel.mechanics import System
 

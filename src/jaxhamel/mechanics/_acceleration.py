@@ -11,8 +11,11 @@ from jaxhamel import _checks
 from jaxhamel._compiled import compiled
 from jaxhamel._typing import Configuration, Control, Multiplier, QuasiVelocity, Time, Velocity
 from jaxhamel.mechanics._checks._system import check_route, check_state
-from jaxhamel.mechanics._constraints._multipliers import multiplier_of_motion, multipliers
-from jaxhamel.mechanics._constraints._redundant import of_least_norm
+from jaxhamel.mechanics._constraints._multipliers import (
+    multiplier_of_motion,
+    multipliers,
+    of_least_norm,
+)
 from jaxhamel.mechanics._controls._control import at_state
 from jaxhamel.mechanics._controls._kinematic import under
 from jaxhamel.mechanics._controls._moving_parts import MovingParts

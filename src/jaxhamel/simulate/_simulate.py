@@ -34,15 +34,15 @@ from jaxhamel.simulate._event import Conditions, Ending
 from jaxhamel.simulate._one_vector import OfParts, OfVector, VectorLayout, can_be_one_vector
 from jaxhamel.simulate._progress import meter
 from jaxhamel.simulate._results import as_result, cause_of_end
-from jaxhamel.simulate._solvers._group_solver import AbstractGroupSolver
+from jaxhamel.simulate._solvers._base_classes import AbstractGroupSolver
 from jaxhamel.simulate._solvers._lie_group import LieGroup
-from jaxhamel.simulate._solvers._on_constraints import (
+from jaxhamel.simulate._solvers._projected import (
     OnConstraints,
+    Projected,
     closed,
     metric_of,
     on_constraints,
 )
-from jaxhamel.simulate._solvers._projected import Projected
 from jaxhamel.simulate._step_size import FixedStep, is_nonfinite, steps_in, watched_pid
 from jaxhamel.simulate._times import saved_at
 from jaxhamel.simulate._trajectory import SystemAndControl, Trajectory, nan_where

@@ -15,7 +15,7 @@ from jaxhamel.mechanics._examination._boundary import check_regular_mass
 from jaxhamel.simulate._checks import check_dense
 from jaxhamel.simulate._one_vector import VectorLayout
 from jaxhamel.simulate._results import RESULTS, ResultItem, as_result, in_words, is_okay
-from jaxhamel.simulate._solvers._on_constraints import Metric, closed
+from jaxhamel.simulate._solvers._projected import Metric, closed
 
 _RESULTS: Any = RESULTS
 

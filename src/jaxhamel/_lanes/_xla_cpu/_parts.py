@@ -15,8 +15,12 @@ import numpy as np
 from jax import lax
 
 from jaxhamel._lanes._graph._elementwise import scalar
-from jaxhamel._lanes._xla_cpu._arctangent import arctangent, has_arctangent
-from jaxhamel._lanes._xla_cpu._sine import has_sine, sine_and_cosine
+from jaxhamel._lanes._xla_cpu._trigonometry import (
+    arctangent,
+    has_arctangent,
+    has_sine,
+    sine_and_cosine,
+)
 
 # Operations of one part. XLA's limit also counts, twice, the values that a part takes from the one around it.
 PART = 900

@@ -20,8 +20,7 @@ from jaxhamel.cli._objects._task import build_method, build_problem
 from jaxhamel.cli._results._folder import folder
 from jaxhamel.cli._results._outcome import Outcome
 from jaxhamel.cli._results._outputs import write_all, write_summary
-from jaxhamel.cli._results._so_far import SoFar
-from jaxhamel.cli._results._solution import write_solution
+from jaxhamel.cli._results._solution import SoFar, write_solution
 from jaxhamel.cli._scenario._plan_schema import PLANS
 from jaxhamel.cli._scenario._scenario import Scenario
 from jaxhamel.cli._terminal import Terminal

@@ -31,8 +31,7 @@ from jaxhamel.cli._objects._stages import build_stages
 from jaxhamel.cli._results._folder import folder
 from jaxhamel.cli._results._outcome import Outcome
 from jaxhamel.cli._results._outputs import asked_in_tables, flattened, write_figures, write_summary
-from jaxhamel.cli._results._so_far import SoFar
-from jaxhamel.cli._results._solution import write_tables
+from jaxhamel.cli._results._solution import SoFar, write_tables
 from jaxhamel.cli._scenario._scenario import Scenario
 from jaxhamel.cli._scenario._sizes import check_fit_step
 from jaxhamel.cli._terminal import Terminal

@@ -16,10 +16,15 @@ from jaxhamel.cli._objects._system import named
 from jaxhamel.cli._results._folder import folder
 from jaxhamel.cli._results._outcome import Outcome
 from jaxhamel.cli._results._outputs import write_all, write_columns, write_summary
-from jaxhamel.cli._results._plan_charts import costate_names, plan_charts
-from jaxhamel.cli._results._plan_motion import control_names, controls_along, shown_motion
+from jaxhamel.cli._results._plan_shown import (
+    control_names,
+    controls_along,
+    costate_names,
+    plan_charts,
+    shown_motion,
+)
 from jaxhamel.cli._results._search_file import SEARCH, SearchFile
-from jaxhamel.cli._results._so_far import SoFar
+from jaxhamel.cli._results._solution import SoFar
 from jaxhamel.cli._scenario._scenario import Scenario
 from jaxhamel.cli._terminal import Terminal
 from jaxhamel.control import Certificate, Indirect, Result

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from jaxhamel.cli._objects._build import build_times
-from jaxhamel.cli._objects._paths import build_path
+from jaxhamel.cli._objects._prepared import build_path
 from jaxhamel.cli._objects._spread import Nominal, members
 from jaxhamel.cli._scenario._scenario import Scenario
 from jaxhamel.ensemble import lanes, rollout

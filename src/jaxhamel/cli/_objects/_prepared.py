@@ -1,4 +1,6 @@
-"""A run prepared from a scenario: the objects that a simulation needs, built once and passed along."""
+"""A run prepared from a scenario: the objects that a simulation needs and the path of its task, built once and passed
+along.
+"""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -9,13 +11,30 @@ import numpy as np
 
 from jaxhamel._typing import Configuration, Control, QuasiVelocity
 from jaxhamel.cli._objects._build import build_control, build_times, solver_options
-from jaxhamel.cli._objects._paths import build_path
-from jaxhamel.cli._objects._system import build_initial, build_system
+from jaxhamel.cli._objects._system import build_initial, build_system, named
 from jaxhamel.cli._scenario._scenario import Scenario
 from jaxhamel.cli._scenario._validate import ScenarioError
+from jaxhamel.control import Circle, FigureEight, Line
 from jaxhamel.mechanics import System
 from jaxhamel.simulate import Trajectory
 from jaxhamel.viz._motion._run import ShownMotion
+
+PATHS = {
+    "figure-eight": (FigureEight, ("width", "height")),
+    "circle": (Circle, ("radius",)),
+    "line": (Line, ("end",)),
+}
+
+
+def build_path(scenario: Scenario) -> Any:
+    """The path of `[task]`, t -> `(2,)`; None without a task or for a task without a path."""
+    task = scenario["task"]
+    if task is None or task["path"] not in PATHS:
+        return None
+    make, sizes = PATHS[task["path"]]
+    period = task["period"] or scenario["time"]["end"]
+    with named("task"):
+        return make(period=period, ramp=task["ramp"], **{key: task[key] for key in sizes})
 
 
 @dataclass(frozen=True, eq=False)

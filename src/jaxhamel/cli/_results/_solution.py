@@ -1,14 +1,18 @@
-"""solution.toml: the result of `control`, as a scenario that `simulate` replays."""
+"""solution.toml: the result of `control`, as a scenario that `simulate` replays; and the writing of a search that is
+under way, so that its time limit, Ctrl-C and a kill leave it.
+"""
 
 import json
 import math
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from jaxhamel._files import write_text
+from jaxhamel.cli._interrupt import guard
 from jaxhamel.cli._scenario._scenario import Scenario
 from jaxhamel.control import FourierSeries, Limited, Spline
 
@@ -74,3 +78,27 @@ def _value(value: Any) -> str:
         return str(value)
     # JSON and TOML write strings, numbers and lists alike
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+EVERY = 2.0  # seconds between two writes
+
+
+class SoFar:
+    """Writes the latest point of a search, at its first report and then at most every `EVERY` seconds.
+
+    From the first report on, the command may be ended at any time, also while a later program compiles.
+
+    **Arguments:** `write`: writes a point; `words`: the message of a command that its time limit ends.
+    """
+
+    def __init__(self, write: Callable[[Any], None], words: str):
+        self.write, self.words = write, words
+        self.last = float("-inf")
+
+    def reached(self, point: Any) -> None:
+        """Notes that the search has reached a point."""
+        guard.keep()
+        if time.monotonic() - self.last >= EVERY:
+            self.write(point)
+            self.last = time.monotonic()
+            guard.on_disk(self.words)

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 from jaxhamel._checks._values import check_callable
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Time
 from jaxhamel.control._checks._collocation import check_name
-from jaxhamel.control._checks._functions import check_rows
+from jaxhamel.control._checks._problem_parts import check_rows
 from jaxhamel.control._problem._costs import AbstractConstraint, ControlEnergy
 from jaxhamel.control._problem._curves import Spline
 from jaxhamel.control._problem._problem import ControlProblem

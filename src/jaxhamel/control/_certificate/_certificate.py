@@ -13,7 +13,7 @@ from jaxhamel._typing import Scalar
 from jaxhamel.control._certificate._isolation import kind_along
 from jaxhamel.control._certificate._second_order import UNKNOWN, second_order
 from jaxhamel.control._certificate._violation import worst_violation
-from jaxhamel.control._collocation._polynomial import OneInterval
+from jaxhamel.control._collocation._points import OneInterval
 from jaxhamel.control._collocation._transcription import (
     CollocationPoint,
     Interval,

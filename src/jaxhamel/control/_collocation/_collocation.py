@@ -30,8 +30,7 @@ from jaxhamel.control._collocation._elastic import (
     original,
 )
 from jaxhamel.control._collocation._many_starts import ManyStarts
-from jaxhamel.control._collocation._points import rule
-from jaxhamel.control._collocation._polynomial import PiecewisePolynomial
+from jaxhamel.control._collocation._points import PiecewisePolynomial, rule
 from jaxhamel.control._collocation._sensitivity import costates_of
 from jaxhamel.control._collocation._start import (
     first_iterate,
@@ -44,8 +43,7 @@ from jaxhamel.control._collocation._transcription import CollocationPoint, Trans
 from jaxhamel.control._interior_point._interior_point import LOGGED, STUCK, advance
 from jaxhamel.control._interior_point._state import SearchState, resumed, start
 from jaxhamel.control._problem._problem import ControlProblem
-from jaxhamel.control._refinement._error import residual_errors
-from jaxhamel.control._refinement._refinement import Refinement
+from jaxhamel.control._refinement import Refinement, residual_errors
 from jaxhamel.control._result import Result, report, report_times
 
 ROUNDS = 8  # of tightening

@@ -16,7 +16,7 @@ from jaxhamel.control._checks._collocation import (
     check_end_times,
     check_name,
 )
-from jaxhamel.control._checks._functions import check_rows
+from jaxhamel.control._checks._problem_parts import check_rows
 from jaxhamel.control._problem._costs import AbstractConstraint
 from jaxhamel.mechanics import System
 from jaxhamel.systems._parameters import parameter

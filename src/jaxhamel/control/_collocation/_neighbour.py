@@ -8,7 +8,7 @@ from jaxtyping import Array, Float
 
 from jaxhamel._typing import Configuration, Scalar
 from jaxhamel.control._checks._collocation import check_has_optimum
-from jaxhamel.control._collocation._polynomial import PiecewisePolynomial
+from jaxhamel.control._collocation._points import PiecewisePolynomial
 from jaxhamel.control._collocation._sensitivity import begun_at
 from jaxhamel.control._collocation._start import transcribe
 from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription

@@ -8,8 +8,8 @@ import jax.numpy as jnp
 
 from jaxhamel._checks._values import check_callable, check_shape
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar, Time
-from jaxhamel.control._checks._functions import check_scalar
 from jaxhamel.control._checks._problem import check_weight
+from jaxhamel.control._checks._problem_parts import check_scalar
 from jaxhamel.control._problem._costs import AbstractCost
 from jaxhamel.mechanics import System
 from jaxhamel.systems._parameters import parameter

@@ -11,12 +11,12 @@ from jaxtyping import Array, Float
 
 from jaxhamel._lanes._xla_cpu._jit import QUICK, compiled_with
 from jaxhamel._typing import Configuration, Scalar
-from jaxhamel.control._checks._boundary import check_one_initial_state
 from jaxhamel.control._checks._collocation import (
     check_has_value_only,
     check_limit_shape,
     check_one_end_time,
 )
+from jaxhamel.control._checks._problem_parts import check_one_initial_state
 from jaxhamel.control._collocation._design import (
     DesignParameter,
     bounds_of_designs,

@@ -20,14 +20,13 @@ from jaxtyping import Array, Float
 
 from jaxhamel._typing import Configuration, Scalar
 from jaxhamel.control._collocation._design import DesignParameter, with_designs
-from jaxhamel.control._collocation._points import PointRule
-from jaxhamel.control._collocation._polynomial import OneInterval
+from jaxhamel.control._collocation._points import OneInterval, PointRule
 from jaxhamel.control._collocation._scalar_costs import FinalCost, InitialCost, RunningCost, total
 from jaxhamel.control._problem._boundary import AbstractBoundaryConditions
 from jaxhamel.control._problem._costs import constraint_residual, final_residual, running_residual
 from jaxhamel.mechanics import Constant, System
 from jaxhamel.mechanics._acceleration import motion
-from jaxhamel.simulate._solvers._factors import apply
+from jaxhamel.simulate._solvers._base_classes import apply
 
 
 class CollocationPoint(NamedTuple):

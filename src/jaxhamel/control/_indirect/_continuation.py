@@ -18,7 +18,7 @@ import numpy as np
 from jaxtyping import Float
 
 from jaxhamel import _checks
-from jaxhamel.control._checks._indirect import (
+from jaxhamel.control._checks._methods import (
     check_continuation,
     check_has_start,
     check_is_in_the_equations,

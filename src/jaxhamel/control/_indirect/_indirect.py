@@ -15,10 +15,9 @@ from jaxhamel._search._progress import Progress
 from jaxhamel._words import counted
 from jaxhamel.control._certificate._certificate import with_agreement
 from jaxhamel.control._certificate._violation import binding_limits
-from jaxhamel.control._checks._indirect import check_indirect, check_no_control_at_end
+from jaxhamel.control._checks._methods import check_indirect, check_no_control_at_end
 from jaxhamel.control._collocation._collocation import Collocation
-from jaxhamel.control._collocation._points import lagrange
-from jaxhamel.control._collocation._polynomial import PiecewisePolynomial
+from jaxhamel.control._collocation._points import PiecewisePolynomial, lagrange
 from jaxhamel.control._indirect._newton import (
     assembled,
     is_finite,

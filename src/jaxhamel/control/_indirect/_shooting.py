@@ -19,8 +19,7 @@ from jaxtyping import Array, Float
 from jaxhamel._compiled import compiled
 from jaxhamel._typing import Configuration, Scalar
 from jaxhamel.control._collocation._limits import FreeEndTime
-from jaxhamel.control._collocation._points import rule
-from jaxhamel.control._collocation._polynomial import basis_at
+from jaxhamel.control._collocation._points import basis_at, rule
 from jaxhamel.control._collocation._scalar_costs import FinalCost, total
 from jaxhamel.control._collocation._transcription import along
 from jaxhamel.control._indirect._pontryagin import (

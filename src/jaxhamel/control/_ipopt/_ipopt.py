@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Array
 
 from jaxhamel import _checks
-from jaxhamel.control._checks._ipopt import check_ipopt, imported_ipyopt
+from jaxhamel.control._checks._methods import check_ipopt, imported_ipyopt
 from jaxhamel.control._collocation._collocation import Collocation, CollocationSearch
 from jaxhamel.control._interior_point._derivatives import evaluate
 from jaxhamel.control._interior_point._state import start

@@ -26,7 +26,7 @@ from jaxhamel.control._loop._sampled import Held, Sampled
 from jaxhamel.mechanics import Constant, System, VectorField
 from jaxhamel.mechanics._checks._feedback import check_feedback_value
 from jaxhamel.mechanics._checks._system import check_state
-from jaxhamel.mechanics._controls._at_start import looked_at
+from jaxhamel.mechanics._controls._control import looked_at
 from jaxhamel.mechanics._examination._boundary import check_forms
 from jaxhamel.simulate import Trajectory
 from jaxhamel.simulate._simulate import dtype_of_state

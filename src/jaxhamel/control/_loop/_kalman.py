@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar, Time
-from jaxhamel.control._checks._kalman import check_kalman
+from jaxhamel.control._checks._controllers import check_kalman
 from jaxhamel.mechanics import System, VectorField, as_control
 from jaxhamel.mechanics._tangent import local, retract, tangent_size
 from jaxhamel.simulate._solvers._runge_kutta import RK4, looped

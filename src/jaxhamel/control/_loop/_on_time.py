@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from jaxhamel import _checks
-from jaxhamel.control._checks._receding import check_deadline
+from jaxhamel.control._checks._controllers import check_deadline
 
 
 class OnTime:

@@ -11,10 +11,9 @@ from jaxtyping import Array, Float, Int
 
 from jaxhamel import _checks
 from jaxhamel._typing import Configuration, QuasiVelocity, Scalar, Time
-from jaxhamel.control._checks._receding import check_receding
+from jaxhamel.control._checks._controllers import check_receding
 from jaxhamel.control._collocation._collocation import Collocation
-from jaxhamel.control._collocation._points import rule
-from jaxhamel.control._collocation._polynomial import PiecewisePolynomial
+from jaxhamel.control._collocation._points import PiecewisePolynomial, rule
 from jaxhamel.control._collocation._start import first_iterate, guessed, transcribe
 from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription
 from jaxhamel.control._interior_point._state import SearchState, start

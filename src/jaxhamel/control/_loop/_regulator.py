@@ -22,7 +22,7 @@ from jaxhamel.geometry import AbstractSpace
 from jaxhamel.mechanics import System, as_control
 from jaxhamel.mechanics._tangent import tangent_size
 from jaxhamel.simulate._simulate import dtype_of_state
-from jaxhamel.simulate._solvers._factors import apply
+from jaxhamel.simulate._solvers._base_classes import apply
 from jaxhamel.systems._parameters import parameter
 
 MOST_STEPS = 2**31 - 1

@@ -16,7 +16,11 @@ from jaxhamel import _checks
 from jaxhamel._compiled import compiled
 from jaxhamel._files import written
 from jaxhamel._search._progress import Progress
-from jaxhamel.control._checks._train import check_checkpoint, check_losses_file, check_training
+from jaxhamel.control._checks._controllers import (
+    check_checkpoint,
+    check_losses_file,
+    check_training,
+)
 
 SAVED_EVERY = 50  # updates between two writes of the checkpoint
 

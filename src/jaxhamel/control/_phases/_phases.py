@@ -10,8 +10,8 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from jaxhamel._typing import Configuration, Time
-from jaxhamel.control._checks._phases import check_link, check_phases, check_result_of_phases
-from jaxhamel.control._collocation._polynomial import PiecewisePolynomial
+from jaxhamel.control._checks._problem_parts import check_link, check_phases, check_result_of_phases
+from jaxhamel.control._collocation._points import PiecewisePolynomial
 from jaxhamel.control._collocation._start import guessed, interpolated
 from jaxhamel.control._phases._clock import Together, joined_state
 from jaxhamel.control._phases._terms import Link, constraint_of_phase, cost_of_phase

@@ -12,13 +12,13 @@ from jaxtyping import Array, Float
 
 from jaxhamel._checks._values import check_callable
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Time
-from jaxhamel.control._checks._boundary import (
+from jaxhamel.control._checks._collocation import check_bounds, check_name
+from jaxhamel.control._checks._problem_parts import (
     check_coordinates,
     check_displacement,
+    check_rows,
     check_some_coordinates,
 )
-from jaxhamel.control._checks._collocation import check_bounds, check_name
-from jaxhamel.control._checks._functions import check_rows
 from jaxhamel.control._problem._costs import AbstractConstraint
 from jaxhamel.mechanics import System
 from jaxhamel.systems._parameters import parameter

@@ -16,7 +16,6 @@ from jaxtyping import Array, Float
 
 from jaxhamel._checks._values import check_callable, check_real
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Time
-from jaxhamel.control._checks._functions import check_rows
 from jaxhamel.control._checks._problem import (
     check_has_contact,
     check_limits,
@@ -25,6 +24,7 @@ from jaxhamel.control._checks._problem import (
     check_terms,
     check_weight,
 )
+from jaxhamel.control._checks._problem_parts import check_rows
 from jaxhamel.mechanics import System
 from jaxhamel.systems._parameters import as_parameter, parameter
 

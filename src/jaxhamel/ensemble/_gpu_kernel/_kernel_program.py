@@ -16,7 +16,7 @@ from jaxhamel._lanes._graph._elementwise import SCALARS, broadcast
 from jaxhamel._lanes._graph._graph import Graph, Node
 from jaxhamel._lanes._graph._nodes import Unsupported
 from jaxhamel._lanes._program import Program
-from jaxhamel._lanes._xla_cpu._sine import has_sine, sine_and_cosine
+from jaxhamel._lanes._xla_cpu._trigonometry import has_sine, sine_and_cosine
 
 # The longest table of computed values that becomes a chain of selections.
 LONGEST_CHAIN = 64

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from jaxhamel._typing import Configuration
 from jaxhamel.geometry import AbstractSpace
 from jaxhamel.simulate import CommutatorFree2, CommutatorFree4, LieGroup
-from jaxhamel.simulate._solvers._factors import advance, apply
+from jaxhamel.simulate._solvers._base_classes import advance, apply
 from jaxhamel.simulate._solvers._runge_kutta import Tableau, increment, step, tableau
 
 GroupState = tuple[Configuration, Any]  # (q, rest)

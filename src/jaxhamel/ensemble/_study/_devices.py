@@ -1,4 +1,5 @@
-"""Runs the blocks of an ensemble on all devices of this process, or on the cores of a processor.
+"""Runs the blocks of an ensemble on all devices of this process, or on the cores of a processor, and exchanges results
+and failures with the other processes of the run (`jax.distributed`).
 
 Every device runs the same single-device program on a block of the same length, so that no digit of a trajectory depends on
 the device that ran it or on the blocks beside it. One program partitioned over the devices, as by `jax.shard_map`, is
@@ -10,11 +11,14 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from threading import Lock
 from typing import Any
 
 import jax
 import numpy as np
+from jax.experimental import multihost_utils
+from jaxtyping import Float
 
 from jaxhamel._lanes._xla_cpu._jit import WIDE, known_here
 
@@ -79,3 +83,53 @@ def _cores() -> int:
         return len(os.sched_getaffinity(0))
     except AttributeError:  # not on Linux
         return os.cpu_count() or 1
+
+
+class Elsewhere(RuntimeError):
+    """Another process has failed."""
+
+
+@contextmanager
+def together() -> Iterator[None]:
+    """If one process fails, the others raise `Elsewhere` at their next collective call instead of hanging."""
+    try:
+        yield
+    except Elsewhere:
+        raise
+    except Exception:
+        _said(wrong=True)
+        raise
+    all_well()
+
+
+def all_well() -> None:
+    """Exchanges a status flag among all processes. **Raises:** `Elsewhere` if one of them has failed."""
+    wrong = np.flatnonzero(_said(wrong=False))
+    if len(wrong):
+        raise Elsewhere(f"process {wrong[0]} could not go on; its own message says why.")
+
+
+def gathered(rows: Float[np.ndarray, "..."]) -> Float[np.ndarray, "P ..."]:
+    """The rows of every process, after a check that none has failed."""
+    all_well()
+    return _from_bits(multihost_utils.process_allgather(_bits(rows)))
+
+
+def of_the_first(rows: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
+    """The rows of process 0, sent to all processes."""
+    return _from_bits(multihost_utils.broadcast_one_to_all(_bits(rows)))
+
+
+def _said(wrong: bool) -> np.ndarray:
+    if jax.process_count() == 1:
+        return np.zeros(1, bool)
+    return np.asarray(multihost_utils.process_allgather(np.asarray(wrong)))
+
+
+# JAX's collectives round to its default precision (single): the bits are sent as integers instead
+def _bits(rows: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(rows).view(np.uint32)
+
+
+def _from_bits(bits) -> np.ndarray:
+    return np.array(bits).view(np.float64)

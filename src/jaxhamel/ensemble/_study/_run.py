@@ -21,8 +21,7 @@ from jaxhamel.ensemble._checks._run_folder import (
 from jaxhamel.ensemble._checks._sampling import check_room, check_whole
 from jaxhamel.ensemble._origin._origin import Origin
 from jaxhamel.ensemble._study._block_store import BlockStore
-from jaxhamel.ensemble._study._devices import Devices, in_order
-from jaxhamel.ensemble._study._processes import gathered, of_the_first, together
+from jaxhamel.ensemble._study._devices import Devices, gathered, in_order, of_the_first, together
 from jaxhamel.ensemble._study._running import (
     BY_THE_MODEL,
     NOT_FINITE,

@@ -25,8 +25,8 @@ from jaxhamel.mechanics._checks._system import (
     check_takes_control,
 )
 from jaxhamel.mechanics._constraints._holonomic import check_loops
-from jaxhamel.mechanics._constraints._redundant import check_redundant
-from jaxhamel.mechanics._controls._at_start import at_start
+from jaxhamel.mechanics._constraints._multipliers import check_redundant
+from jaxhamel.mechanics._controls._control import at_start
 from jaxhamel.mechanics._controls._kinematic import Kinematic, inner
 from jaxhamel.mechanics._controls._moving_parts import MovingParts
 from jaxhamel.mechanics._equations._gauss import of_lagrangian

@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 
 from jaxhamel._compiled import compiled
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Time
-from jaxhamel.mechanics._checks._equilibria import check_curve_of_solutions
+from jaxhamel.mechanics._checks._hypotheses import check_curve_of_solutions
 from jaxhamel.mechanics._kinematics import prepare
 from jaxhamel.mechanics._stability._relative_equilibrium import (
     EquilibriumProblem,

@@ -21,7 +21,7 @@ from jaxtyping import Array, Bool, Float
 
 from jaxhamel._compiled import compiled
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar, Time
-from jaxhamel.mechanics._checks._equilibria import check_found, check_indices
+from jaxhamel.mechanics._checks._hypotheses import check_found, check_indices
 from jaxhamel.mechanics._examination._boundary import check_system
 from jaxhamel.mechanics._kinematics import prepare
 from jaxhamel.mechanics._stability._linearise import Linearisation, body_rates, control_shift

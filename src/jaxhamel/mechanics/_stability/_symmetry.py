@@ -18,7 +18,7 @@ from jaxhamel import _checks
 from jaxhamel._compiled import compiled
 from jaxhamel._typing import Control, Scalar
 from jaxhamel.mechanics._acceleration import vector_field
-from jaxhamel.mechanics._checks._equilibria import check_autonomous, check_commutes
+from jaxhamel.mechanics._checks._hypotheses import check_autonomous, check_commutes
 from jaxhamel.mechanics._kinematics import quasi_velocity_of, velocity_of
 from jaxhamel.mechanics._system import System
 from jaxhamel.mechanics._tangent import MotionState

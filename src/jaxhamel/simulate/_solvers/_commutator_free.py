@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxhamel.simulate._checks import check_group_solver_state, check_solver_space
-from jaxhamel.simulate._solvers._group_solver import AbstractGroupSolver, traced
+from jaxhamel.simulate._solvers._base_classes import AbstractGroupSolver, traced
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,7 @@ from diffrax import AbstractLocalInterpolation
 from jaxhamel._typing import Configuration, Velocity
 from jaxhamel.geometry import AbstractSpace
 from jaxhamel.simulate._checks import check_group_state, check_lie_group
-from jaxhamel.simulate._solvers._factors import advance, apply
-from jaxhamel.simulate._solvers._wrapped_method import AbstractWrappedMethod
+from jaxhamel.simulate._solvers._base_classes import AbstractWrappedMethod, advance, apply
 
 
 class LieGroup(AbstractWrappedMethod):

@@ -14,8 +14,8 @@ from jaxhamel.simulate._checks import (
     check_variational_args,
     check_variational_order,
 )
+from jaxhamel.simulate._solvers._base_classes import AbstractGroupSolver, traced
 from jaxhamel.simulate._solvers._discrete_hamel import discrete_hamel, node, state_of
-from jaxhamel.simulate._solvers._group_solver import AbstractGroupSolver, traced
 
 _SUZUKI = 1 / (4 - 4 ** (1 / 3))
 _SUBSTEPS = {2: (1.0,), 4: (_SUZUKI, _SUZUKI, 1 - 4 * _SUZUKI, _SUZUKI, _SUZUKI)}

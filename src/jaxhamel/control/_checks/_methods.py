@@ -1,6 +1,10 @@
-"""Checks of the indirect method and of continuation."""
+"""Checks of the indirect method, of continuation, and of the method `Ipopt` with the import of its package."""
+
+from importlib import import_module
+from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from jaxhamel._checks._arguments import (
@@ -10,7 +14,7 @@ from jaxhamel._checks._arguments import (
     check_number,
     check_positive_number,
 )
-from jaxhamel._checks._values import type_of
+from jaxhamel._checks._values import described, type_of
 from jaxhamel.control._collocation._collocation import Collocation
 from jaxhamel.control._collocation._scalar_costs import InitialCost
 from jaxhamel.control._problem._boundary import (
@@ -83,3 +87,34 @@ def check_is_in_the_equations(derivative) -> None:
             "`parameter` selects a number that Pontryagin's conditions do not depend on, such as the initial state, a "
             "time of `ts` or a bound. Take one of the system, of a cost or of a condition at the end."
         )
+
+
+def check_ipopt(method, collocation) -> None:
+    """Checks the settings of `Ipopt`; `collocation`: the class of its direct method."""
+    if not isinstance(method.direct, collocation):
+        raise TypeError(
+            f"`direct` is {type_of(method.direct)}; it must be a control.Collocation, whose transcription IPOPT solves."
+        )
+    pairs = isinstance(method.options, tuple) and all(
+        isinstance(x, tuple) and len(x) == 2 and isinstance(x[0], str) for x in method.options
+    )
+    if not pairs:
+        raise TypeError(
+            f"`options` is {described(method.options)}; it must be a tuple of pairs, such as "
+            '(("mu_strategy", "adaptive"),).'
+        )
+
+
+def imported_ipyopt(dtype) -> Any:
+    """The package ipyopt. **Raises:** `TypeError` for single precision, `ImportError` where it is absent."""
+    if dtype != jnp.float64:
+        raise TypeError(
+            f"the problem has the precision {dtype}; IPOPT computes in float64: set jax_enable_x64."
+        )
+    try:
+        return import_module("ipyopt")
+    except ImportError as error:
+        raise ImportError(
+            "control.Ipopt needs the package ipyopt, which is not installed: pip install jaxhamel[ipopt]. "
+            "control.Collocation needs nothing more."
+        ) from error

@@ -1,0 +1,155 @@
+"""Checks of the parts of a problem that users give: functions (how they are called, the shape of their results), free
+initial states, conditions that relate both ends, phases.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxhamel._checks._arguments import callable_with
+from jaxhamel._checks._traced import called
+from jaxhamel._checks._values import (
+    check_callable,
+    check_finite,
+    check_real,
+    concrete,
+    described,
+    type_of,
+)
+from jaxhamel.control._checks._collocation import check_has_value_only
+
+WAYS = {1: "(t)", 2: "(q, u)", 4: "(t, q, u, control)"}
+
+
+def check_rows(name: str, function: Callable[..., Any], *at: Any, way: str = "") -> None:
+    """Checks that a function gives a real vector `(r,)`; `way`: how it is called, for messages."""
+    found = _floating(name, function, at, way)
+    if len(found.shape) != 1:
+        raise ValueError(
+            f"{name} gives an array of shape {found.shape}; it must be (r,), such as jnp.stack([...])."
+        )
+
+
+def check_scalar(name: str, function: Callable[..., Any], *at: Any) -> None:
+    """Checks that a function gives one real number."""
+    found = _floating(name, function, at)
+    if found.shape not in ((), (1,)):
+        raise ValueError(f"{name} gives an array of shape {found.shape}; it must be one number.")
+
+
+def _floating(name: str, function: Callable[..., Any], at: tuple[Any, ...], way: str = "") -> Any:
+    """The shape and dtype of the function's value."""
+    way = way or WAYS[len(at)]
+    if not callable_with(function, len(at)):
+        raise TypeError(f"{name} cannot be called as {way}; write it as a function of these.")
+    found = called(name, function, *at)
+    if not isinstance(found, jax.ShapeDtypeStruct):
+        raise TypeError(
+            f"{name} gives {type_of(found)}; it must be called as {way} and return one array."
+        )
+    if not np.issubdtype(found.dtype, np.floating):
+        raise TypeError(f"{name} gives {found.dtype}; it must return real floating-point numbers.")
+    return found
+
+
+def check_coordinates(name: str, which: str, given, count: int) -> None:
+    """Checks that the chosen coordinates are True, False, or different numbers below their count."""
+    if isinstance(given, bool):
+        return
+    whole = isinstance(given, tuple) and all(
+        isinstance(i, int | np.integer) and not isinstance(i, bool) and 0 <= i < count
+        for i in given
+    )
+    if not whole or len(set(given)) < len(given):
+        raise ValueError(
+            f"`{which}` of `{name}` is {described(given)}; it must be True, False, or a tuple of different whole numbers "
+            f"from 0 to {count - 1}, such as (0,)."
+        )
+
+
+def check_some_coordinates(name: str, count: int) -> None:
+    """Checks that at least one coordinate is chosen."""
+    if not count:
+        raise ValueError(
+            f"`{name}` selects no coordinate: give True or the numbers of some for `q` or `u`, or leave it out."
+        )
+
+
+def check_displacement(name: str, displacement, n: int) -> None:
+    """Checks that a displacement is finite, and a number or `(n,)`."""
+    argument = f"displacement` of `{name}"
+    check_real(argument, displacement)
+    check_finite(argument, displacement)
+    if np.shape(displacement) not in ((), (n,)):
+        raise ValueError(
+            f"`{argument}` has shape {np.shape(displacement)}; it must be 0 or ({n},), in the tangent space of the first "
+            "configuration."
+        )
+    value = concrete(displacement)
+    if value is not None and np.shape(value) == () and n > 1 and value != 0:
+        raise ValueError(
+            f"`{argument}` is one number; give all {n} coordinates of it, or 0 for a closed motion."
+        )
+
+
+def check_one_initial_state(count: int) -> None:
+    """Checks that there is at most one free initial state."""
+    if count > 1:
+        raise ValueError(
+            f"`constraints` has {count} FreeInitialState; a problem has one initial state. Give one with all of its free "
+            "coordinates."
+        )
+
+
+def check_phases(problems, links) -> None:
+    """Checks that there are two problems or more, of one precision, with a link for each two."""
+    given = isinstance(problems, tuple | list)
+    if not given or not all(hasattr(x, "constraints") and hasattr(x, "ts") for x in problems):
+        raise TypeError(
+            f"`problems` is {type_of(problems)}; it must be a tuple of control.ControlProblem, one for each phase."
+        )
+    if len(problems) < 2:
+        raise ValueError(
+            f"`problems` has {len(problems)} problem; phases take at least two. Solve a single one by itself."
+        )
+    dtypes = sorted({str(x.u0.dtype) for x in problems})
+    if len(dtypes) > 1:
+        raise ValueError(f"`problems` have the precisions {' and '.join(dtypes)}; give them one.")
+    for problem in problems:
+        check_has_value_only(problem.system)
+    if links is not None and not isinstance(links, tuple | list):
+        raise TypeError(
+            f"`links` is {type_of(links)}; it must be a list with a function (q, u, q_next, u_next) -> (r,), or None, "
+            "for each two phases."
+        )
+    if links is not None and len(links) != len(problems) - 1:
+        raise ValueError(
+            f"`links` has {len(links)} entries; {len(problems)} phases take {len(problems) - 1}; None is a continuous state."
+        )
+
+
+def check_link(k: int, link, before, after) -> None:
+    """Checks that a link is a function of both states, or that they are of one kind."""
+    if link is not None:
+        check_callable(f"links[{k}]", link, "(q, u, q_next, u_next) -> (r,)")
+        way = "(q, u, q_next, u_next)"
+        check_rows(f"`links[{k}]`", link, *before, *after, way=way)
+        return
+    shapes = [jax.tree.map(np.shape, x) for x in (before, after)]
+    if shapes[0] != shapes[1]:
+        raise ValueError(
+            f"the states of phases {k + 1} and {k + 2} have the shapes {shapes[0]} and {shapes[1]}, so that they cannot be "
+            f"continuous; give `links` with a function (q, u, q_next, u_next) -> (r,) as entry {k}."
+        )
+
+
+def check_result_of_phases(result, kind) -> None:
+    """Checks that a result is one of `control.phases`, by its system's right-hand side."""
+    function = getattr(getattr(getattr(result, "problem", None), "system", None), "function", None)
+    if not isinstance(function, kind) or getattr(result, "ts", None) is None:
+        raise TypeError(
+            f"`result` is {type_of(result)} of another problem; give that of control.solve(control.phases(...), "
+            "control.Collocation())."
+        )

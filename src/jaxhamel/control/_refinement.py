@@ -1,0 +1,208 @@
+"""Mesh refinement: the error between the nodes, meshes that spread it evenly, the iterate on one mesh as the start on
+another, and the decision when and how: first the nodes move, which compiles nothing, then the intervals are doubled.
+"""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from jaxhamel._lanes._xla_cpu._jit import QUICK, compiled_with
+from jaxhamel._typing import Scalar
+from jaxhamel.control._collocation._elastic import inside
+from jaxhamel.control._collocation._points import basis_at, lagrange, rule, slopes_at
+from jaxhamel.control._collocation._start import transcribe
+from jaxhamel.control._collocation._tightening import again
+from jaxhamel.control._collocation._transcription import (
+    CollocationPoint,
+    Interval,
+    Transcription,
+    along,
+)
+from jaxhamel.control._interior_point._derivatives import (
+    Duals,
+    evaluate,
+    stage_unknowns,
+    with_start,
+)
+from jaxhamel.control._interior_point._state import SearchState, start
+from jaxhamel.control._problem._problem import ControlProblem
+
+
+@compiled_with(QUICK)
+def residual_errors(transcription: Transcription, w: CollocationPoint) -> Float[Array, " N"]:
+    """How far the polynomials may be from the motion, on each interval:
+
+        ε_i = max over the components of  ∫_0^1 |dX/dτ − h f(X(τ), c(τ))| dτ .
+
+    At the collocation points the integrand is zero; it is integrated by a Gauss rule with twice as many points.
+
+    Source: Betts 2010, eq. (4.156), without its scaling: coordinates of the tangent space, SI units.
+    """
+    points = np.asarray(transcription.rule.points)
+    nodes = np.append(0.0, points)
+    fine = rule("gauss", 2 * len(points))
+    at = np.asarray(fine.points)
+    dtype = transcription.shares.dtype
+    constants = lagrange(nodes, at), slopes_at(nodes, at), lagrange(points, at), fine.weights, at
+    values, slopes, of_c, weights, shares = (jnp.asarray(x, dtype) for x in constants)
+
+    def one(interval: Interval, X: Array, c: Array):
+        all_X = with_start(interval, X)
+        y = stage_unknowns(values @ all_X, of_c @ c, w.p)
+        rate, _ = jax.vmap(lambda *given: transcription.stage(interval, *given))(shares, weights, y)
+        return jnp.max(weights @ jnp.abs(slopes @ all_X - rate))
+
+    return jax.vmap(one)(transcription.intervals(w), w.X, w.c)
+
+
+# Density of the nodes, as a fraction of the mean: no interval becomes much longer than it was.
+LEAST_DENSITY = 0.2
+
+
+def evenly_spread(
+    shares: Float[np.ndarray, " N+1"], errors: Float[np.ndarray, " N"], order: int, count: int
+) -> Float[np.ndarray, " M+1"]:
+    """The mesh of `count` intervals on which errors ε ∝ (length)^order are equal.
+
+    **Arguments:** `shares`: the present mesh, from 0 to 1; `errors`: ε of its intervals.
+
+    Source: Ascher, Mattheij and Russell 1995, section 9.1.1.
+    """
+    lengths = np.diff(shares)
+    parts = _parts(errors, order)
+    density = parts / lengths
+    density = np.maximum(density / np.sum(parts), LEAST_DENSITY)
+    cumulative = np.append(0.0, np.cumsum(density * lengths))
+    even = np.linspace(0.0, cumulative[-1], count + 1)
+    mesh = np.interp(even, cumulative, shares)
+    mesh[[0, -1]] = 0.0, 1.0
+    return mesh
+
+
+def expected_error(errors: Float[np.ndarray, " N"], order: int, count: int) -> float:
+    """The largest error on `evenly_spread`: (Σ ε_i^{1/order} / count)^order."""
+    return float((np.sum(_parts(errors, order)) / count) ** order)
+
+
+def _parts(errors: Float[np.ndarray, " N"], order: int) -> Float[np.ndarray, " N"]:
+    """ε^{1/order}; zeros are raised, so that each interval counts."""
+    least = 1e-6 * np.max(errors) + np.finfo(errors.dtype).tiny
+    return np.maximum(errors, least) ** (1 / order)
+
+
+@compiled_with(QUICK)
+def transferred(
+    old: Transcription, w: CollocationPoint, duals: Duals, new: Transcription
+) -> tuple[CollocationPoint, Duals]:
+    """The old polynomials of state, control and costate at the nodes and points of the new mesh.
+
+    The stage multipliers are μ_j = −b_j λ(t_j), b being the quadrature weights, so that λ is the polynomial through
+    −μ_j/b_j. Multipliers of limits are zero.
+    """
+    points = old.rule.points
+    shares = new.shares[:-1, None] + jnp.diff(new.shares)[:, None] * new.constants("points")[None]
+    space, n = new.system.space, new.system.space.dim
+    weights = old.constants("weights")[:, None]
+
+    def at(share: Scalar) -> tuple[Any, Array, Array, Array]:
+        i = jnp.clip(jnp.searchsorted(old.shares, share, side="right") - 1, 0, w.X.shape[0] - 1)
+        part = (share - old.shares[i]) / (old.shares[i + 1] - old.shares[i])
+        X = basis_at((0.0, *points), part) @ jnp.concatenate([w.x[i][None], w.X[i]])
+        of_points = basis_at(points, part)
+        costate = of_points @ (-duals.stages[i] / weights)
+        return space.retract(along(w.q, i), X[:n]), X[n:], of_points @ w.c[i], costate
+
+    q, u, _, costates = jax.vmap(at)(new.shares)
+    q = jax.vmap(space.normalise)(q)
+    q = jax.tree.map(lambda xs, bases: xs.at[0].set(bases[0]), q, w.q)
+    stage_q, stage_u, c, inner = jax.vmap(jax.vmap(at))(shares)
+    local = jax.vmap(lambda node, stages: jax.vmap(lambda x: space.local(node, x))(stages))
+    X = jnp.concatenate([local(along(q, slice(None, -1)), stage_q), stage_u], axis=2)
+    x = jnp.concatenate([jnp.zeros((u.shape[0], n), u.dtype), u], axis=1).at[0].set(w.x[0])
+    point = CollocationPoint(q, x, X, c, w.p, _no_limits(new))
+    point = point._replace(slack=inside(new, evaluate(new, point)[1].limits))
+    none = jnp.zeros_like(point.slack)
+    stages = -new.constants("weights")[None, :, None] * inner
+    return point, Duals(
+        costates, stages, duals.conditions, none, none, none, duals.p_low, duals.p_high
+    )
+
+
+def _no_limits(transcription: Transcription) -> Float[Array, "N M r"]:
+    shape = (
+        transcription.shares.shape[0] - 1,
+        len(transcription.rule.points),
+        transcription.lower.shape[-1],
+    )
+    return jnp.zeros(shape, transcription.shares.dtype)
+
+
+DOUBLINGS = 4
+SAFETY = 0.5  # the mesh must be expected to have at most this share of the stated error
+RESTART = 1e-4  # barrier parameter μ with which the search goes on where there are limits
+
+
+class Refinement:
+    """The mesh refinement of one search; `errors`: of the intervals of the latest mesh that was solved."""
+
+    def __init__(self, problem: ControlProblem, error: float | None):
+        self.problem, self.error = problem, error
+        self.errors: Float[np.ndarray, " N"] | None = None
+        self.doublings = 0
+        self.has_moved = False
+
+    @property
+    def met(self) -> bool:
+        """Whether the stated error is met, or none was stated."""
+        return self.error is None or self.errors is None or self.largest <= self.error
+
+    @property
+    def largest(self) -> float:
+        """The largest error of an interval."""
+        return float(np.max(self.errors)) if self.errors is not None else float("nan")
+
+    def words(self, transcription: Transcription) -> str:
+        """States the error that is left."""
+        count = transcription.shares.shape[0] - 1
+        return (
+            f"the error between the nodes is {self.largest:.1e} with {count} intervals, and `error` asks for "
+            f"{self.error:.1e}: take more intervals, or put a time of `ts` where the control jumps"
+        )
+
+    def refined(
+        self, transcription: Transcription, state: SearchState
+    ) -> tuple[Transcription, SearchState] | None:
+        """The problem on the next mesh, and where its search starts; None if the error is met, or no more is tried."""
+        if self.error is None:
+            return None
+        self.errors = np.asarray(residual_errors(transcription, state.w))
+        if self.met:
+            return None
+        shares = self._next_mesh(np.asarray(transcription.shares), len(transcription.rule.points))
+        if shares is None:
+            return None
+        mesh = jnp.asarray(shares, transcription.shares.dtype)
+        new = transcribe(self.problem, transcription.rule, mesh)
+        w, duals = transferred(transcription, state.w, state.duals, new)
+        begin = start(new, w, jnp.asarray(RESTART, state.mu.dtype))._replace(duals=duals)
+        return new, again(new, begin, RESTART) if new.limits else begin
+
+    def _next_mesh(self, shares: Float[np.ndarray, " N+1"], degree: int):
+        errors, order, count = np.asarray(self.errors, float), degree + 1, shares.size - 1
+        if self.has_moved:
+            if self.doublings >= DOUBLINGS:
+                return None
+            count *= self._factor(errors, order)
+        self.has_moved = True
+        return evenly_spread(shares.astype(float), errors, order, count)
+
+    def _factor(self, errors: Float[np.ndarray, " N"], order: int) -> int:
+        """2, or 4 where the error of twice as many intervals would still be too large."""
+        error = expected_error(errors, order, 2 * errors.size)
+        too_large = error > SAFETY * float(self.error or 0.0)
+        twice = 2 if too_large and self.doublings + 2 <= DOUBLINGS else 1
+        self.doublings += twice
+        return 2**twice
