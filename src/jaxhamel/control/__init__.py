@@ -98,6 +98,8 @@ from jaxhamel.control._loop._plan import MotionPlan as MotionPlan
 from jaxhamel.control._loop._plan import plan_of as plan_of
 from jaxhamel.control._loop._receding_horizon import HorizonMemory as HorizonMemory
 from jaxhamel.control._loop._receding_horizon import RecedingHorizon as RecedingHorizon
+from jaxhamel.control._loop._region import Region as Region
+from jaxhamel.control._loop._region import region as region
 from jaxhamel.control._loop._regulator import Regulator as Regulator
 from jaxhamel.control._loop._regulator import regulate as regulate
 from jaxhamel.control._loop._sampled import Held as Held

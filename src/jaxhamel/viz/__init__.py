@@ -15,6 +15,7 @@ from jaxhamel.viz._charts import Chart as Chart
 from jaxhamel.viz._closed_loops import held_coordinates_figure as held_coordinates_figure
 from jaxhamel.viz._closed_loops import held_errors_figure as held_errors_figure
 from jaxhamel.viz._closed_loops import held_paths_figure as held_paths_figure
+from jaxhamel.viz._closed_loops import region_figure as region_figure
 from jaxhamel.viz._connection import connection_figure as connection_figure
 from jaxhamel.viz._connection import curvature_figure as curvature_figure
 from jaxhamel.viz._connection import gait_figure as gait_figure

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from matplotlib.axes import Axes
+from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 from numpy import ndarray
 
@@ -116,6 +117,43 @@ def held_coordinates_figure(
         _time_axis(axes, ts, "", name, last=i + columns >= count)
     lines, labels = figure.axes[0].get_legend_handles_labels()
     figure.legend(lines, labels, loc="outside upper left", ncols=3)
+    return figure
+
+
+@_styled
+def region_figure(
+    first: Float[ndarray, " A"],
+    second: Float[ndarray, " B"],
+    held: Bool[ndarray, "A B"],
+    *,
+    boundary: Float[ndarray, "S 2"] | None = None,
+    paths: Sequence[Float[ndarray, "T 2"]] = (),
+    title: str = "Where the controller holds",
+    labels: tuple[str, str] = ("a", "b"),
+) -> Figure:
+    """The cells of a grid, blue where a controller holds and grey where it does not.
+
+    **Arguments:** `first` (abscissa), `second`, `held`: `values` and `held` of a `jaxhamel.control.Region`; `boundary`:
+    `(S, 2)`, of a region that is known, dashed; `paths`: `(T, 2)` each, motions in the plane of the grid; `labels`: of the
+    axes, with units.
+    """
+    figure, axes = _figure()
+    held = np.asarray(held, dtype=bool)
+    axes.grid(False)
+    for mask, role, label in ((held, "series1", "held"), (~held, "reference", "lost")):
+        colours = ListedColormap([LIGHT[role]])
+        shown = np.ma.masked_where(~mask.T, np.ones(mask.T.shape))
+        axes.pcolormesh(first, second, shown, cmap=colours, alpha=0.45, shading="nearest")
+        share = f"{label}: {100 * np.mean(mask):.3g} %"
+        axes.fill_between([], [], color=LIGHT[role], alpha=0.45, linewidth=0, label=share)
+    low, high = axes.get_xlim(), axes.get_ylim()
+    for path in paths:
+        axes.plot(*path.T, color=LIGHT["ink"], linewidth=0.9, alpha=0.8)
+        axes.plot(*path[0], "o", color=LIGHT["ink"], markersize=3)
+    if boundary is not None:
+        axes.plot(*boundary.T, "--", color=LIGHT["force"], linewidth=1.8, label="known boundary")
+    axes.set(title=title, xlabel=labels[0], ylabel=labels[1], xlim=low, ylim=high)
+    _legend(axes)
     return figure
 
 
