@@ -17,7 +17,7 @@ if TYPE_CHECKING:  # the graph reads this table
 
 
 def elementwise(graph: "Graph", equation, *operands: Nodes) -> list[Nodes]:
-    """The rule of them all: one node for each entry of the result."""
+    """The rule of every elementwise primitive: one node for each entry of the result."""
     out = equation.outvars[0].aval
     if equation.primitive.name == "bitcast_convert_type" and out.shape != operands[0].shape:
         raise Unsupported("bitcast_convert_type between widths")

@@ -23,7 +23,7 @@ MOST_TURNS = 1_000
 
 
 def _call(program: str, **more) -> Primitive:
-    """The record of a primitive that only calls a program, which is its parameter of that name."""
+    """The record of a primitive that only calls another program: the value of its parameter `program`."""
 
     def rule(graph: Graph, equation, interpret: Interpret, *operands: Nodes) -> list[Nodes]:
         return interpret(graph, _closed(equation.params[program]), list(operands))

@@ -33,7 +33,7 @@ def length(node) -> int:
 
 
 def compute_in_parts(graph, nodes: list[int], wanted: list[int], values: dict[int, Any]) -> None:
-    """Adds to `values` at least those of the nodes `wanted`."""
+    """Computes `nodes` and adds their values to `values`; of a nested part only those of the nodes `wanted`."""
     first, rest = _divided(graph, nodes)
     compute(graph, first, values)
     if rest:

@@ -156,7 +156,7 @@ def _repeated(state, axes, count: int):
 
 
 def _wrapped(driven: System, system: Any, axes: Any) -> Any:
-    """The axes of a system as those of the driven system around it."""
+    """The batch axes of the driven system, from those of the system that it contains."""
     return jax.tree.unflatten(jax.tree.structure(driven), flat_axes_of(axes, system))
 
 

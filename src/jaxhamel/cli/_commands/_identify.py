@@ -293,7 +293,7 @@ def _report(
 
 
 def _stage_words(estimate: Any) -> list[str]:
-    """The stages as they stand behind a number of values; empty if there are none."""
+    """The name of each stage, to be appended to "12 values"; one empty text for a fit without stages."""
     staged = isinstance(estimate, identify.StagedEstimate)
     return [f", {name}" for name in estimate.estimates] if staged else [""]
 
