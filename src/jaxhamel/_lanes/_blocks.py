@@ -94,7 +94,7 @@ def run_in_parts(
 
 
 def _operands(known: list[LaneArray], of: Block, run: RunPart) -> list[LaneArray]:
-    """Those that are known as they are, the others computed."""
+    """The operands of a block as lane arrays: those in `known` are taken from there, the others are computed."""
     avals = [v.aval for v in of.equation.invars]
     found = [_same(known, nodes) for nodes in of.operands]
     missing = [i for i, each in enumerate(found) if each is None]

@@ -106,7 +106,7 @@ def _results(jaxpr, equation, known: dict[Any, Any]) -> dict[Any, Any]:
 
 
 def _unnamed(jaxpr):
-    """The debugging information of a program without the names of its inputs and results, which a part of it does not have."""
+    """A program's debugging information without the names of inputs and results, which a part of it does not have."""
     return jaxpr.debug_info._replace(arg_names=None, result_paths=None)
 
 

@@ -192,7 +192,7 @@ def _identity_of(space: AbstractSpace) -> Configuration:
 
 @lru_cache(maxsize=256)
 def _without_arrays(structure: Any, dtype: Any) -> Configuration:
-    """Of a space without arrays, which its structure describes; `dtype`: JAX's default, which `identity` takes."""
+    """The identity of a space without arrays, which its structure describes; `dtype`: JAX's default."""
     return _identity_of(jax.tree.unflatten(structure, ()))
 
 

@@ -242,7 +242,7 @@ def without_derivative(flag, values: Any, inputs: Any) -> Any:
 
 
 def _unknown_maps(inputs: list[Any]) -> tuple[LinearProgram, LinearProgram]:
-    """From tangents of (values, inputs) to tangents of the values, and its transpose."""
+    """The linear map from tangents of (values, inputs) to tangents of the values, and its transpose."""
     nan = lambda flag, x: jnp.where(flag, jnp.asarray(np.nan, x.dtype), x)  # noqa: E731
     zero = lambda x: jnp.zeros(x.shape, x.dtype)  # noqa: E731
 

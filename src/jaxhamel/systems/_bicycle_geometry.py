@@ -40,12 +40,12 @@ def foot(bicycle: Any) -> Vector3:
 
 
 def rear_hub(bicycle: Any) -> Vector3:
-    """From the rear point of contact, upright."""
+    """The centre of the rear wheel from its point of contact, upright."""
     return bicycle.rear_radius * jnp.eye(3, dtype=bicycle.rear_radius.dtype)[2]
 
 
 def front_hub(bicycle: Any) -> Vector3:
-    """From the foot of the steer axis, fork axes."""
+    """The centre of the front wheel from the foot of the steer axis, in axes of the fork."""
     return jnp.stack([-bicycle.trail, jnp.zeros_like(bicycle.trail), bicycle.front_radius])
 
 
@@ -76,7 +76,7 @@ def centres(bicycle: Any, q: Configuration) -> Float[Array, "4 3"]:
 def velocities(
     bicycle: Any, q: Configuration, v: Velocity
 ) -> tuple[Float[Array, "4 3"], Float[Array, "4 3"]]:
-    """Of R, B, H, F: velocities in the axes of the rear frame, angular velocities each in its own."""
+    """Velocities of R, B, H, F in axes of the rear frame, and angular velocities, each in its body's own."""
     omega, (steer, rear, front) = v[:3], q[2]
     axis, axle = steer_axis(bicycle), jnp.eye(3, dtype=v.dtype)[1]
     steered = rotation_about(axis, steer)
@@ -93,12 +93,12 @@ def velocities(
 
 
 def masses(bicycle: Any) -> Float[Array, " 4"]:
-    """Of R, B, H, F."""
+    """The masses of R, B, H, F."""
     return jnp.stack([bicycle.rear_mass, bicycle.frame_mass, bicycle.fork_mass, bicycle.front_mass])
 
 
 def inertias(bicycle: Any) -> Float[Array, "4 3 3"]:
-    """Of R, B, H, F about their centres of mass."""
+    """The inertias of R, B, H, F about their centres of mass."""
     given = (
         bicycle.rear_inertia,
         bicycle.frame_inertia,

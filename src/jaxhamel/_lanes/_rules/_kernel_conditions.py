@@ -28,5 +28,5 @@ def is_small_product(equation: Any) -> bool:
 
 
 def writes_one_window(equation: Any) -> bool:
-    """Of a scatter."""
+    """Whether a scatter writes a single window."""
     return math.prod(equation.invars[1].aval.shape[:-1]) == 1

@@ -34,12 +34,12 @@ def _given(equation) -> list[Any]:
 
 
 def _sets_one_place(equation) -> bool:
-    """Of equinox's `maybe_set`."""
+    """Whether equinox's `maybe_set` sets a single place."""
     return all(math.prod(v.aval.shape) == 1 for v in equation.invars[3:])
 
 
 def _is_taken_under_vmap(equation) -> bool:
-    """Of equinox's `vprim`, which is one of its other primitives under `vmap`."""
+    """Whether equinox's `vprim` stands for one of its other primitives, which it is under `vmap`."""
     params = equation.params
     name, axes = params["prim"].name, params["__batch_axes"]
     return name in _EQUINOX or (name == "maybe_set" and all(axis is None for axis in axes[3:]))

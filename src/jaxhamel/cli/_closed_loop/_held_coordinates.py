@@ -38,7 +38,7 @@ def _leading(q: Any) -> tuple[int, ...]:
 
 
 def planned_coordinates(law: Regulator, system: System, ts: np.ndarray) -> np.ndarray:
-    """The same of the plan at other times, `(T, n)`."""
+    """The coordinates of the plan at other times, `(T, n)`."""
     return coordinates_of(system, _planned(law, jnp.asarray(ts)))[1]
 
 

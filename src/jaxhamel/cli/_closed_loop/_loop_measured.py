@@ -59,7 +59,7 @@ class LoopMeasures(NamedTuple):
         return np.nan_to_num(np.max(needed, axis=1), nan=np.inf, posinf=np.inf)
 
     def followed(self, tolerance: float) -> np.ndarray:
-        """Which robots reach the end within the tolerance and in contact with the ground."""
+        """For each robot, whether it reaches the end within the tolerance and in contact with the ground."""
         held = self.rms <= tolerance
         return held if self.normal is None else held & (self.normal > 0)
 
@@ -74,7 +74,7 @@ class HeldMotions(NamedTuple):
 
 
 def motions_in(found: Trajectory) -> HeldMotions:
-    """Those of a closed loop."""
+    """The motions of all robots of a closed loop."""
     _, held = found.given()
     return HeldMotions(found.ts[0], found.q, found.u, held.commands)
 

@@ -56,7 +56,7 @@ def traced(point: TracedPoint, system: System, ts: Array, q: Any) -> Float[np.nd
 def traced_by_all(
     point: TracedPoint, system: System, ts: Array, q: Any
 ) -> Float[np.ndarray, "B K 2"]:
-    """The same of many robots, with the lengths of the one that is planned."""
+    """The positions of the point of many robots, with the lengths of the one that is planned."""
     return np.asarray(_of_all(point, system, ts, q))[..., list(point.axes)]
 
 

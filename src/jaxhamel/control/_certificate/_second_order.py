@@ -112,7 +112,7 @@ def _scale(transcription: Transcription, state: SearchState) -> Float[np.ndarray
 
 
 def _active(transcription: Transcription, state: SearchState):
-    """Which limits bind, `(N, M r)`: their multiplier is larger than their distance from the bound."""
+    """For each limit and point, `(N, M r)`, whether it binds: its multiplier is larger than its distance from the bound."""
     w, duals = state.w, state.duals
     lower, upper, slack = (
         np.asarray(x) for x in (transcription.lower, transcription.upper, w.slack)

@@ -265,7 +265,7 @@ class CollocationSearch(AbstractSearch):
         return None
 
     def _unbounded(self) -> str:
-        """Which costs fall below every bound; squares cannot."""
+        """Names the costs that fall below every bound; squares cannot."""
         kinds = {type(cost).__name__ for cost in self.problem.costs if hasattr(cost, "value")}
         names = " and ".join(f"`{name}`" for name in sorted(kinds))
         return (
@@ -274,7 +274,7 @@ class CollocationSearch(AbstractSearch):
         )
 
     def _violated(self) -> str:
-        """Which constraints cannot be met, and by how much."""
+        """Names the constraints that cannot be met together, and by how much they are violated."""
         elastic = cast(Elastic, self.elastic)
         w = original(self.transcription, self.state.w)
         conditions, limits = least_violations(elastic, self.state.w)

@@ -72,7 +72,7 @@ def with_designs(
 def bounds_of_designs(
     system: System, designs: tuple[DesignParameter, ...], side: str, dtype: Any
 ) -> list[Float[Array, " n"]]:
-    """Their bounds on one side."""
+    """The lower or the upper bounds of all design parameters."""
     spread = lambda x: jnp.broadcast_to(  # noqa: E731
         jnp.asarray(getattr(x, side), dtype), np.shape(x.where(system))
     )

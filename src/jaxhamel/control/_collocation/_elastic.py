@@ -42,7 +42,7 @@ class Elastic(Transcription):
     def stage(
         self, interval: Interval, share: Scalar, weight: Scalar, y: Float[Array, " y"]
     ) -> tuple[Float[Array, " d"], Scalar]:
-        """As the problem's, with a share of its cost."""
+        """The problem's stage, with a share of its cost."""
         rate, cost = super().stage(interval, share, weight, y)
         return rate, SHARE * cost
 

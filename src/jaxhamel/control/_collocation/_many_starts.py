@@ -73,7 +73,7 @@ class ManyStarts:
                 return
 
     def _over(self) -> Bool[np.ndarray, " S"]:
-        """Which searches have ended."""
+        """For each search, whether it has ended."""
         done, stuck = np.asarray(self.states.done), np.asarray(self.states.stuck) >= STUCK
         return done | stuck | ~np.isfinite(np.asarray(self.states.cost))
 

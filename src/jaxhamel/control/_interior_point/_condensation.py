@@ -49,7 +49,7 @@ class Shapes(NamedTuple):
 
     @classmethod
     def of(cls, transcription: Transcription) -> "Shapes":
-        """Those of a transcription."""
+        """The sizes of the blocks of a transcription."""
         s, m = len(transcription.rule.points), transcription.n_controls
         return cls(transcription.size, s * m, transcription.p_lower.shape[0])
 

@@ -229,7 +229,7 @@ def evaluate(transcription: Transcription, w: CollocationPoint) -> tuple[Scalar,
 def values_of(
     transcription: Transcription, w: CollocationPoint, parts: Parts
 ) -> tuple[Scalar, Residuals]:
-    """The same from the parts, which have the values already."""
+    """The cost and the residuals, from parts that contain their values already."""
     start = jax.vmap(with_start)(transcription.intervals(w), w.X)
     slopes = jnp.einsum("jk,ikd->ijd", transcription.constants("derivative"), start)
     rates, limits = jnp.split(parts.points.value, [transcription.size], axis=2)

@@ -67,7 +67,7 @@ ROUNDS = 3  # a solution, and two refinements of it
 
 
 class Barrier(NamedTuple):
-    """Of each limit: slope a and curvature Σ, so that its multiplier is m = a + Σ (G o + excess)."""
+    """The slope a and the curvature Σ of each limit's barrier, so that its multiplier is m = a + Σ (G o + excess)."""
 
     slope: Float[Array, "N s r"]
     curvature: Float[Array, "N s r"]
@@ -102,7 +102,7 @@ def with_bounds(
     duals: Duals,
     mu: Scalar,
 ) -> Condensed:
-    """With the barrier of the end time's bounds."""
+    """Adds the barrier of the end time's bounds."""
     shapes = Shapes.of(transcription)
     if not shapes.p:
         return condensed

@@ -68,7 +68,7 @@ class Attempt(NamedTuple):
 
 
 class Setting(NamedTuple):
-    """What all attempts of one iteration share.
+    """The data that all attempts of one iteration share.
 
     - `now`: violation and barrier function at the iterate; `penalty`: of the conditions in the factored matrix.
     """

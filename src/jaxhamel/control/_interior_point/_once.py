@@ -70,7 +70,7 @@ class _Merging:
 
 
 def _key(equation: Any, given: list[Any]) -> Any:
-    """What makes the values of two operations equal; None where that cannot be told."""
+    """A key that is equal for operations with equal values; None where that cannot be told."""
     own = equation.params["call_jaxpr"] if equation.primitive.name == OWN else None
     params = tuple(sorted(equation.params.items())) if own is None else str(own)
     try:
@@ -118,7 +118,7 @@ def _innermost(wrapped: Any) -> Any:
 
 
 def _wrapped_in(function: Any) -> Iterator[Any]:
-    """What JAX has wrapped among the closures of its own functions."""
+    """The functions that JAX has wrapped, among the closures of its own functions."""
     for value in [cell.cell_contents for cell in function.__closure__]:
         if type(value).__name__ == "WrappedFun":
             yield value

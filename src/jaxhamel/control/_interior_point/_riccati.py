@@ -25,7 +25,7 @@ class Increments(NamedTuple):
 
 
 class Recursion(NamedTuple):
-    """Of each interval: P of the next node, Cholesky's factor of the controls' matrix, the gains."""
+    """For each interval: P of the next node, Cholesky's factor of the controls' matrix, the gains."""
 
     P: Float[Array, "N d d"]
     L: Float[Array, "N c c"]

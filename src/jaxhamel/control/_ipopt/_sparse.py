@@ -31,7 +31,7 @@ class Numbering(NamedTuple):
 
     @classmethod
     def of(cls, transcription: Transcription, w: CollocationPoint, rows: int) -> "Numbering":
-        """Those of an iterate; `rows`: the number of conditions."""
+        """Numbers the unknowns and constraints of an iterate; `rows`: the number of conditions."""
         unknowns = _numbers((w.x[1:], w.X, w.c, w.p))
         constraints = _numbers((w.X, w.x[1:], np.zeros(rows), w.slack))
         x = np.concatenate([np.full_like(unknowns[0][:1], FIXED), unknowns[0]])
@@ -71,7 +71,7 @@ def _numbers(arrays: tuple[Any, ...]) -> list[Any]:
 
 
 class Entries(NamedTuple):
-    """Which of all entries count, and their rows and columns."""
+    """A selection from all entries of a matrix, with their rows and columns."""
 
     kept: Int[np.ndarray, " k"]
     rows: Int[np.ndarray, " k"]

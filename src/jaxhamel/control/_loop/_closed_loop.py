@@ -218,7 +218,7 @@ def after_period(parts, loop: Loop, at, applied: Array, plan: Periods) -> Loop:
 
 
 def _given(system, controller: Sampled, t: Scalar, loop: Loop, noise) -> tuple[tuple, Any]:
-    """What the law is given after t, and the estimator's belief; the sensors feel the command before."""
+    """The arguments of the law after t, and the estimator's belief; the sensors feel the command before."""
     if controller.sensors is None:
         return (loop.q, loop.u), None
     acting = Constant(loop.waiting[0] if loop.waiting else loop.last)
@@ -230,7 +230,7 @@ def _given(system, controller: Sampled, t: Scalar, loop: Loop, noise) -> tuple[t
 
 
 def as_arguments(seen: Any) -> tuple[Any, ...]:
-    """What a law is given after t: an observation, or a measured state (q, u)."""
+    """The arguments of a law after t: an observation, or a measured state (q, u)."""
     return seen if isinstance(seen, tuple) else (seen,)
 
 

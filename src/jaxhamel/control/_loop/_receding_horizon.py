@@ -26,7 +26,7 @@ FIRST_BARRIER = 0.1  # μ before the first sample
 
 
 class HorizonMemory(NamedTuple):
-    """What a receding horizon keeps from one sample to the next, and how its iterations went.
+    """The memory of a receding horizon from one sample to the next, and how its iterations went.
 
     - `t`: the time at which the latest plan begins [s]; `search`: the plan with its multipliers; `waiting`: commands that
       are yet to act.

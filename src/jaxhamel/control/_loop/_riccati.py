@@ -219,5 +219,5 @@ def parts_of(A: Any, B: Any, costs: Any, h: Any) -> StepParts:
 
 
 def _parts(rate: float) -> int:
-    """Of a step in which the closed loop decays by e^−rate."""
+    """The number of parts of a step in which the closed loop decays by e^−rate."""
     return 2 ** int(np.clip(np.ceil(np.log2(2.0 * rate + 1e-9)), 0, MOST))

@@ -43,7 +43,7 @@ class QuadraticModel(NamedTuple):
 
 
 class Grid(NamedTuple):
-    """Which parameters each interval depends on: indices `(N, a)`; the index P marks unused entries."""
+    """The parameters on which each interval depends: indices `(N, a)`; the index P marks unused entries."""
 
     active: Int[Array, "N a"]
 

@@ -93,7 +93,7 @@ class AbstractBoundaryConditions(AbstractConstraint):
     def residual(
         self, system: System, t: Time, q: Configuration, u: QuasiVelocity, control: Control
     ) -> Float[Array, " 0"]:
-        """Nothing at one end alone."""
+        """An empty residual: the condition relates both ends and says nothing of one end alone."""
         return jnp.zeros(0, u.dtype)
 
 

@@ -84,7 +84,7 @@ class KernelPaths(NamedTuple):
         return tuple(states[:, i] for i in range(len(values.y)))
 
     def by_lanes(self, values: Values) -> tuple:
-        """The same states in XLA's lanes."""
+        """The same states, computed by XLA's program in lanes."""
         return tuple(in_lanes(self._motion(values), values.ts, self.plan))
 
     def _lanes(self, values: Values) -> tuple[KernelLane, KernelLane]:

@@ -158,7 +158,7 @@ class Members(eqx.Module):
 
     @property
     def space(self) -> AbstractSpace:
-        """That of the first trajectory; that of another one may have other numbers, but no other shape."""
+        """The space of the first trajectory; another trajectory's may have other numbers, but no other shape."""
         return self.with_own([x[0] for x in self.own])[0].space
 
     def with_own(self, entries: Any) -> tuple[Any, ...]:

@@ -22,11 +22,11 @@ class AbstractLoss(eqx.Module):
 
     @abstractmethod
     def psi(self, r: Array) -> Array:
-        """Its derivative ψ(r) = ρ′(r)."""
+        """The loss's derivative ψ(r) = ρ′(r)."""
 
     @abstractmethod
     def slope(self, r: Array) -> Array:
-        """Its second derivative ψ′(r)."""
+        """The loss's second derivative ψ′(r)."""
 
     def transformed(self, r: Array) -> Array:
         """The residual s = sign(r) √(2ρ(r)), which is as smooth at zero as r itself."""

@@ -95,7 +95,7 @@ class AbstractParameter(eqx.Module):
 
     @abstractmethod
     def is_frozen(self) -> list[bool]:
-        """Which quantities are frozen."""
+        """For each quantity, whether it is frozen."""
 
     @abstractmethod
     def sizes(self, system: Any) -> Float[Array, " r"]:

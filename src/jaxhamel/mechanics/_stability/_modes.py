@@ -47,7 +47,7 @@ class Modes(eqx.Module):
 
     @property
     def zero(self) -> Bool[Array, " N"]:
-        """Which eigenvalues are zero within their tolerance.
+        """For each eigenvalue, whether it is zero within its tolerance.
 
         Zero eigenvalues have three causes. There is one for each constraint (with u = 0 at rest, every configuration of its
         n may be an equilibrium in m directions that the constraints forbid), one for each coordinate that can be shifted
