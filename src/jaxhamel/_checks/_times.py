@@ -65,17 +65,17 @@ def check_steps(rtol, atol, dt) -> None:
         check_positive(name, value, "It is a step [s] or a tolerance, say dt=0.01 or rtol=1e-8.")
 
 
-def check_control_along(ts, control, name: str = "control") -> None:
-    """Checks that a control is finite at all times of `ts`, if both are concrete."""
+def check_control_along(ts, control, name: str = "control") -> Any:
+    """Checks that a control is finite at all times of `ts`, and its values there; None if one of both is not concrete."""
     times = concrete(ts)
     if control is None or times is None or any_tracer(control):
-        return
+        return None
     try:
         values = _evaluate_control(control, ts)
     except Exception as error:
         raise _of_one_time(f"`{name}`", control, times[0], error) from None
     if any_tracer(values):  # the control closes over traced values
-        return
+        return None
     for leaf in jax.tree.leaves(values):
         bad = ~np.isfinite(np.asarray(leaf)).reshape(len(times), -1).all(axis=1)
         if bad.any():
@@ -84,6 +84,7 @@ def check_control_along(ts, control, name: str = "control") -> None:
                 f"{inline(np.asarray(leaf)[np.argmax(bad)])}. It must be finite at all times; look "
                 "for a NaN among its coefficients or a time outside its span."
             )
+    return values
 
 
 def _of_one_time(name: str, control, t, error: Exception) -> Exception:

@@ -29,7 +29,7 @@ from jaxhamel.simulate import Trajectory
 
 ONE = {"trajectories": 1, "steps": 1, "tolerance": 0.0, "spread": []}  # no table [closed_loop]
 
-STEPS = 2  # at which the plan is linearised between two of its times
+FINE = 500  # intervals of a plan that is linearised once in each; one with fewer, twice
 
 
 class Robots(NamedTuple):
@@ -179,17 +179,18 @@ def _biases(scenario: Scenario, seed: int, count: int, dtype: Any) -> Any:
 def regulator_of(scenario: Scenario, plan: MotionPlan) -> Regulator:
     """The regulator of `[feedback]` about the plan."""
     table, size = scenario["feedback"], plan.u.shape[1] + plan.system.space.dim
-    width = plan.control(plan.ts[0]).shape[0]
     weights = jnp.asarray(table["state_weights"] or [1.0] * size, plan.u.dtype)
-    others = jnp.asarray(table["control_weights"] or [1.0] * width, plan.u.dtype)
+    others = table["control_weights"] or jnp.ones_like(plan.control(plan.ts[0]))
+    others = jnp.asarray(others, plan.u.dtype)
+    steps = 1 if len(plan.ts) > FINE else 2
     try:
         return regulate(
-            *plan, state_cost=weights, control_cost=others, final_cost=weights, steps=STEPS
+            *plan, state_cost=weights, control_cost=others, final_cost=weights, steps=steps
         )
     except ValueError:  # the closed loop is too fast
         raise ScenarioError(
             "`feedback.control_weights` are too small beside `feedback.state_weights`: the Riccati equation is "
-            f"unstable with {STEPS * 2**MOST} steps between two times of the plan. Give larger ones."
+            f"unstable with {steps * 2**MOST} steps between two times of the plan. Give larger ones."
         ) from None
 
 

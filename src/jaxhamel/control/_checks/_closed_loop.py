@@ -278,8 +278,11 @@ def check_plan(system, ts, q, u, control) -> int:
         raise ValueError(
             "`control` is missing: a regulator corrects a control. Give the plan's, a callable of t or a constant."
         )
-    check_control_along(ts, control)
-    value = called("`control`", control, ts[0])
+    values = check_control_along(ts, control)
+    if getattr(values, "ndim", None) == 2:  # one vector for each time
+        value = jax.ShapeDtypeStruct(values.shape[1:], values.dtype, weak_type=values.weak_type)
+    else:
+        value = called("`control`", control, ts[0])
     if getattr(value, "dtype", u.dtype) != u.dtype and not getattr(value, "weak_type", False):
         raise TypeError(
             f"`control` gives {value.dtype} where the plan is {u.dtype}; both must be of one floating dtype."
