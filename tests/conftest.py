@@ -34,6 +34,7 @@ FAST = ("--xla_cpu_use_fusion_emitters=false " + PLAIN, PLAIN)  # the first for 
 
 
 def _compile_fast():
+    """The package's own options stand back behind these flags: its level 1 for searches took twice as long to compile."""
     if "XLA_FLAGS" in os.environ or "PYTEST_XDIST_WORKER" in os.environ:
         return
     program = [sys.executable, "-c", "import jax; jax.numpy.zeros(1)"]
@@ -94,6 +95,11 @@ def _lowers() -> bool:
         return False
 
 
+def _one_thread_for_small_matrices():
+    """For workers and what they start: OpenBLAS's idle threads spin, and took 2 % of the time of the control tests."""
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+
 def _collect_seldom():
     """Tracing makes many small objects that live: looking for cycles among them was a third of its time."""
     gc.freeze()
@@ -104,6 +110,7 @@ PROGRAMS = "JAXHAMEL_TEST_PROGRAMS"
 _compile_fast()  # XLA reads the flags when it first compiles
 _compile_once()
 _lower_in_one_context()
+_one_thread_for_small_matrices()
 _collect_seldom()
 
 settings.register_profile(

@@ -33,8 +33,9 @@ def test_it_compiles_once():
     assert len(traces) == 1
 
 
-def test_xla_takes_the_options():
+def test_xla_takes_the_options(monkeypatch):
     """If this fails XLA has other names for them: ensembles go on, at half the speed where vectors have 512 bits."""
+    monkeypatch.delenv("XLA_FLAGS", raising=False)
     assert _jit.known_here(_jit.WIDE) == _jit.WIDE
     if jaxlib.version.__version_info__ < (0, 12):  # from then on there are no other loops to choose
         assert _jit.known_here(_solver.WITHOUT) == _solver.WITHOUT
@@ -43,3 +44,12 @@ def test_xla_takes_the_options():
 
 def test_an_option_that_xla_does_not_know_is_left_out():
     assert _jit.known_here({"xla_cpu_no_such_option": 1}) == {}
+
+
+def test_what_a_user_has_set_stays(monkeypatch):
+    monkeypatch.setenv("XLA_FLAGS", "--xla_backend_optimization_level=3 --xla_cpu_enable_fast_math")
+    assert _jit.known_here({**_jit.FEW, **_jit.WIDE}) == {
+        name: value
+        for name, value in {**_jit.FEW, **_jit.WIDE}.items()
+        if name != "xla_backend_optimization_level"
+    }

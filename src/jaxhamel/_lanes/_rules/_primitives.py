@@ -1,6 +1,7 @@
 """`PRIMITIVES`: one record for each JAX primitive that `lanes`, or a kernel of a whole loop, can take."""
 
 import math
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -19,14 +20,18 @@ from jaxhamel._lanes._rules._order import ORDER
 
 def _of_own_derivative(equation) -> list[Any]:
     """The program inside; traced under `jit`, whose cache serves the compilation, too."""
-    function = jax.jit(equation.params["function"])
-    return [jax.make_jaxpr(function)(*_given(equation)).jaxpr]
+    return _program(jax.jit(equation.params["function"]), *_given(equation))
 
 
 def _of_linear_map(equation) -> list[Any]:
     n, forward = equation.params["n"], jax.jit(equation.params["forward"].run)
     given = _given(equation)
-    return [jax.make_jaxpr(forward)(given[:n], given[n:]).jaxpr]
+    return _program(forward, given[:n], given[n:])
+
+
+def _program(jitted: Callable, *given) -> list[Any]:
+    """The program of a function, in one of its own: JAX names a function without a name by printing it, jaxprs and all."""
+    return [jax.make_jaxpr(lambda *values: jitted(*values))(*given).jaxpr]
 
 
 def _given(equation) -> list[Any]:

@@ -1,6 +1,8 @@
 """`jit` for ensembles: a `jax.jit` that asks XLA for the CPU's widest vectors."""
 
 import functools
+import os
+import re
 from collections.abc import Callable
 from functools import cache
 from typing import Any, ParamSpec, TypeVar
@@ -78,10 +80,12 @@ def is_outermost(arguments) -> bool:
 
 
 def known_here(options: dict[str, Any]) -> dict[str, Any]:
-    """The options if this backend is a CPU whose XLA knows them, else no options."""
-    if _are_known(*options.items()):
-        return options
-    return {name: value for name, value in options.items() if _are_known((name, value))}
+    """Those of the options that this backend knows, if it is a CPU; what a user has set by XLA_FLAGS stays so."""
+    flags = re.findall(r"--(\w+)", os.environ.get("XLA_FLAGS", ""))
+    free = {name: value for name, value in options.items() if name not in flags}
+    if _are_known(*free.items()):
+        return free
+    return {name: value for name, value in free.items() if _are_known((name, value))}
 
 
 @cache
