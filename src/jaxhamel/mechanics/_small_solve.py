@@ -81,7 +81,7 @@ class Factors(NamedTuple):
 
     @classmethod
     def of(cls, matrix: Float[Array, "n n"]) -> "Factors":
-        """The factors of the lower triangle of M, without pivoting: no leading minor may be zero. Unrolled up to the limit."""
+        """The factors of the lower triangle of M, without pivoting: no leading minor may be zero."""
         if matrix.shape[0] > UNROLL_LIMIT:
             return cls(*_ldl_in_a_loop(matrix))
         lower, inverse_diagonal = _ldl(matrix)
