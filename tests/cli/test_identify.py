@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from jaxhamel.cli._app import app
-from jaxhamel.cli._commands import _identify
+from jaxhamel.cli._commands import _identify, _identify_report
 from jaxhamel.cli._commands._predict import _ended
 from jaxhamel.cli._objects._identification import build_parameters
 from jaxhamel.cli._scenario._scenario import load, load_identification
@@ -101,7 +101,7 @@ def test_writes_every_file(fitted):
 
 def test_a_fit_out_of_iterations_is_no_success_and_keeps_what_it_has(fitted, tmp_path, monkeypatch):
     folder, _ = fitted
-    before = before_page(monkeypatch, _identify, "write_figures")
+    before = before_page(monkeypatch, _identify_report, "write_figures")
     options = ("--data", folder / "data", "--set", "fit.max_iterations=2", "--out", tmp_path)
     result = jaxhamel("identify", folder.parent / "top.toml", *options)
     assert result.exit_code == 1

@@ -10,7 +10,7 @@ import numpy as np
 
 from jaxhamel import _checks
 from jaxhamel._compiled import compiled
-from jaxhamel.identify._checks._problem import check_clock, check_entries, check_first_seconds
+from jaxhamel.identify._checks._runs import check_clock, check_entries, check_first_seconds
 from jaxhamel.identify._data._clock import steady_clock
 from jaxhamel.identify._data._measurements import AbstractMeasurement
 from jaxhamel.identify._data._runs import Run

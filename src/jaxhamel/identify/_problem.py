@@ -9,14 +9,8 @@ import numpy as np
 
 from jaxhamel import _checks
 from jaxhamel.identify._checks._parameters import check_parameters
-from jaxhamel.identify._checks._problem import (
-    check_guess,
-    check_identified,
-    check_measured,
-    check_noise,
-    check_segments,
-    check_shown,
-)
+from jaxhamel.identify._checks._problem import check_guess, check_identified, check_shown
+from jaxhamel.identify._checks._runs import check_measured, check_noise, check_segments
 from jaxhamel.identify._data._measurements import AbstractMeasurement, without_noise
 from jaxhamel.identify._data._runs import Run
 from jaxhamel.identify._data._segments import Segments, segments_of

@@ -10,7 +10,7 @@ import numpy as np
 from jaxhamel import identify
 from jaxhamel._files import write_text
 from jaxhamel._words import counted, slug
-from jaxhamel.cli._commands._identify import measured_chart
+from jaxhamel.cli._commands._identify_report import measured_chart
 from jaxhamel.cli._commands._simulate import status
 from jaxhamel.cli._objects._build import build_control
 from jaxhamel.cli._objects._identification import (

@@ -1,16 +1,14 @@
-"""Checks of digital controllers, of their sensors, and of the costs and the plan of a regulator."""
+"""Checks of digital controllers and of their sensors."""
 
 import jax
 import numpy as np
 
 from jaxhamel._checks._arguments import callable_with, check_count, check_random_key
-from jaxhamel._checks._times import check_control_along, check_time_array, check_times
 from jaxhamel._checks._traced import called
 from jaxhamel._checks._values import (
     check_arrays,
     check_finite,
     check_not_negative,
-    check_one_array,
     check_one_time,
     check_positive,
     check_real,
@@ -243,113 +241,3 @@ def check_command(controller, value) -> int:
                 "the command."
             )
     return value.shape[0]
-
-
-def check_regulated(system, ts, q, u, route) -> None:
-    """A system, times and states of numbers, the name of a route."""
-    check_a_system(system)
-    check_time_array(ts)
-    check_arrays(q=q, u=u)
-    for part in jax.tree.leaves(q):
-        check_finite("q", part)
-    check_one_array("u", u, "an array with one row for each time of `ts`")
-    check_route(route, ROUTES)
-
-
-def check_plan(system, ts, q, u, control) -> int:
-    """A motion of the system at times with equal steps, and its control; the number of its entries."""
-    if system.prescribed_motion:
-        raise TypeError(
-            f"`system` is {type(system).__name__}, whose control prescribes the motion of its parts; regulate "
-            "jaxhamel.MovingParts(system), where it is part of the state."
-        )
-    check_times(ts)
-    _check_equal_steps(concrete(ts))
-    rows = ts.shape[0]
-    wanted = jax.tree.map(lambda x: (rows, *x.shape), system.space.stored)
-    got = jax.tree.map(lambda x: tuple(np.shape(x)), q)
-    if got != wanted:
-        raise ValueError(
-            f"`q` has shapes {got}; it must be a configuration at each of the {rows} times of `ts`: {wanted}."
-        )
-    check_shape("u", u, (rows, system.n_independent), "One row for each time of `ts`.")
-    check_finite("u", u)
-    if control is None:
-        raise ValueError(
-            "`control` is missing: a regulator corrects a control. Give the plan's, a callable of t or a constant."
-        )
-    values = check_control_along(ts, control)
-    if getattr(values, "ndim", None) == 2:  # one vector for each time
-        value = jax.ShapeDtypeStruct(values.shape[1:], values.dtype, weak_type=values.weak_type)
-    else:
-        value = called("`control`", control, ts[0])
-    if getattr(value, "dtype", u.dtype) != u.dtype and not getattr(value, "weak_type", False):
-        raise TypeError(
-            f"`control` gives {value.dtype} where the plan is {u.dtype}; both must be of one floating dtype."
-        )
-    shape = getattr(value, "shape", None)
-    if shape is None or len(shape) != 1:
-        got = type_of(value) if shape is None else f"of shape {shape}"
-        raise ValueError(f"`control` has a value that is {got}; it must be one array (p,).")
-    if np.dtype(value.dtype).kind not in "iufV":  # V: bfloat16 and similar types
-        raise TypeError(f"`control` has values of {value.dtype}; they must be real numbers.")
-    return shape[0]
-
-
-def _check_equal_steps(times) -> None:
-    if times is None:
-        return
-    if len(times) < 2:
-        raise ValueError("`ts` has 1 time; a plan has two or more.")
-    steps = np.diff(times)
-    if np.max(np.abs(steps - steps.mean())) > 1e-4 * steps.mean():
-        raise ValueError(
-            f"`ts` has steps from {steps.min():.6g} to {steps.max():.6g} s; they must be equal. Simulate the plan at "
-            "jnp.linspace(first, last, count)."
-        )
-
-
-def check_cost(name: str, cost, size: int, positive: bool) -> None:
-    """A diagonal or a symmetric matrix of the right size, positive (semi-)definite."""
-    check_real(name, cost)
-    if cost.shape not in ((size,), (size, size)):
-        raise ValueError(
-            f"`{name}` has shape {cost.shape}; it must be ({size},), a diagonal, or ({size}, {size})."
-        )
-    check_finite(name, cost)
-    array = concrete(cost)
-    if array is None:
-        return
-    matrix = np.diag(array) if array.ndim == 1 else array
-    room = 1e-6 * np.max(np.abs(matrix), initial=0.0)
-    if np.max(np.abs(matrix - matrix.T), initial=0.0) > room:
-        raise ValueError(f"`{name}` is not symmetric. Take half the sum of it and its transpose.")
-    least = np.min(np.linalg.eigvalsh(matrix), initial=np.inf)
-    if least < -room or (positive and least <= 0):
-        wanted = "positive" if positive else "zero or more"
-        raise ValueError(f"`{name}` has the eigenvalue {least:.6g}; all must be {wanted}.")
-
-
-def check_gains(gains, steps) -> None:
-    """Finite gains: RK4 of the Riccati equation is unstable where a step is long for the closed loop."""
-    array = concrete(gains)
-    if array is not None and not np.all(np.isfinite(array)):
-        raise ValueError(
-            f"The gains are not finite: with `steps` = {described(steps)} in each interval of `ts` the Riccati equation is "
-            f"unstable, because the closed loop is fast. Give more `steps`, for example {2 * int(steps)}, or a larger "
-            "`control_cost`; if that does not help, look for NaN in the plan."
-        )
-
-
-def check_result(result) -> None:
-    """The result of a search whose motion reaches the end."""
-    if not hasattr(result, "trajectory") or not hasattr(result, "problem"):
-        raise TypeError(
-            f"`result` is {type_of(result)}; it must be the result of jaxhamel.control.solve. For any other motion give its "
-            "system, times, states and control to regulate."
-        )
-    if not bool(result.trajectory.succeeded):
-        raise ValueError(
-            f"`result` has a motion that breaks down at t = {float(result.trajectory.t_end):.6g} s; there is no plan to "
-            "hold to. Search again with more iterations or from another start."
-        )

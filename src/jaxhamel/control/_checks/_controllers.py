@@ -24,7 +24,8 @@ from jaxhamel._checks._values import (
     type_of,
 )
 from jaxhamel._saved_arrays import saved_arrays
-from jaxhamel.control._checks._closed_loop import MOST_DELAY, check_cost
+from jaxhamel.control._checks._closed_loop import MOST_DELAY
+from jaxhamel.control._checks._regulator import check_cost
 from jaxhamel.mechanics import ROUTES
 from jaxhamel.mechanics._checks._system import check_a_system, check_route, check_state
 from jaxhamel.mechanics._tangent import tangent_size

@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 
 from jaxhamel._compiled import compiled
 from jaxhamel._typing import Configuration, Time
-from jaxhamel.control._checks._closed_loop import check_result
+from jaxhamel.control._checks._regulator import check_result
 from jaxhamel.control._problem._costs import rate, second_rate
 from jaxhamel.control._problem._problem import ControlProblem
 from jaxhamel.control._result import Result, replay

@@ -11,12 +11,7 @@ from jaxtyping import Array, Float
 from jaxhamel import _checks
 from jaxhamel._compiled import compiled
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar, Time
-from jaxhamel.control._checks._closed_loop import (
-    check_cost,
-    check_gains,
-    check_plan,
-    check_regulated,
-)
+from jaxhamel.control._checks._regulator import check_cost, check_gains, check_plan, check_regulated
 from jaxhamel.control._loop._riccati import linearised, parts_of, refined, riccati
 from jaxhamel.geometry import AbstractSpace
 from jaxhamel.mechanics import System, as_control

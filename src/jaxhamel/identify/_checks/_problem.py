@@ -1,4 +1,4 @@
-"""Checks of the arguments of identification: parameters, priors, measurements, runs."""
+"""Checks of identification: the system, shown and planned runs, guesses, stages, criteria."""
 
 from collections.abc import Mapping
 
@@ -10,18 +10,14 @@ from jax.tree_util import tree_flatten_with_path
 
 from jaxhamel._checks._arguments import (
     check_called_with,
-    check_count,
     check_kind,
     check_outside,
-    check_positive_number,
 )
-from jaxhamel._checks._times import check_steps, check_times
+from jaxhamel._checks._times import check_steps
 from jaxhamel._checks._values import (
     check_finite,
-    check_not_negative,
     check_positive,
     concrete,
-    described,
     inline,
     path_of,
     type_of,
@@ -30,28 +26,6 @@ from jaxhamel._words import counted
 from jaxhamel.identify._checks._parameters import check_path
 from jaxhamel.mechanics import System
 from jaxhamel.mechanics._checks._system import check_state
-
-
-def check_noise(measurement) -> None:
-    """Checks the noise: None (it is estimated), or one positive number, or one for each error; the offset is one number."""
-    name, noise, offset = measurement.name, measurement.noise, measurement.offset
-    check_outside(f"noise of {name}", noise)
-    check_outside(f"offset of {name}", offset)
-    if noise is not None:
-        known = np.asarray(noise)
-        check_positive(
-            f"noise of {name}", known, "Give the standard deviation, or None: estimate it."
-        )
-        if known.shape not in ((), (1,), (measurement.error_size,)):
-            raise ValueError(
-                f"`noise of {name}` has shape {known.shape}; it must be one number, or one for each of the "
-                f"{measurement.error_size} errors."
-            )
-    if offset is not None and not (np.shape(offset) == () and offset > 0):
-        raise ValueError(
-            f"`offset of {name}` is {offset}; it must be one positive number, the standard deviation of the offset "
-            "beforehand (jnp.inf: nothing is known), or None: the sensor has none."
-        )
 
 
 def check_identified(system) -> None:
@@ -89,30 +63,6 @@ def _shape_shown(measurement, system, t, control) -> tuple:
     return eqx.filter_eval_shape(measurement, system, jnp.asarray(t, dtype), q, u, control).shape
 
 
-def check_entries(owner: str, indices, size: int) -> None:
-    """Checks indices into a vector."""
-    if not all(-size <= i < size for i in indices):
-        raise ValueError(
-            f"{owner} takes entries {tuple(indices)} of {size}; count from 0 to {size - 1}."
-        )
-
-
-def check_factor(owner: str, q, part) -> None:
-    """Checks that a configuration has the factor that a measurement takes; None: the configuration is one array."""
-    if not isinstance(q, tuple):
-        if part is not None:
-            raise ValueError(
-                f"{owner} takes part {part!r}; the configuration of this system is one array. Leave `part` out."
-            )
-        return
-    whole = isinstance(part, int) and not isinstance(part, bool)
-    if not whole or not -len(q) <= part < len(q):
-        raise ValueError(
-            f"{owner} takes part {part!r}; the configuration of this system has {len(q)} factors. Give `part` from 0 to "
-            f"{len(q) - 1}."
-        )
-
-
 def check_guess(run, space, k: int) -> None:
     """Checks that the guess has finite states at all times of the run, in the system's shapes."""
     if run.guess is None:
@@ -128,100 +78,6 @@ def check_guess(run, space, k: int) -> None:
         check_finite(f"guess of {run.name}", leaf)
 
 
-def check_values(values, name: str) -> None:
-    """Checks that the values are arrays of real numbers, by name of the measurement."""
-    if not isinstance(values, Mapping):
-        raise TypeError(
-            f"{name}: `values` is {type_of(values)}; give arrays by the name of the measurement, such as "
-            '{"position": x}.'
-        )
-    for key, value in values.items():
-        check_outside(f"{key}` of `{name}", value)
-        if np.asarray(value).dtype.kind not in "iufb":
-            raise TypeError(
-                f"{name}: `{key}` has dtype {np.asarray(value).dtype}; it must be made of real numbers, NaN where a "
-                "value is missing."
-            )
-
-
-def check_run(ts, values: Mapping[str, np.ndarray], name: str) -> None:
-    """Checks a run: increasing times, one row of values for each (NaN where missing), and at least one value."""
-    try:
-        check_times(ts)
-    except ValueError as error:
-        raise ValueError(f"{name}: {error}") from None
-    if not values:
-        raise ValueError(
-            f"{name}: `values` is empty; give at least one measured quantity by its name."
-        )
-    for key, array in values.items():
-        if array.ndim != 2 or array.shape[0] != len(ts):
-            raise ValueError(
-                f"{name}: `{key}` has shape {array.shape}; it must be ({len(ts)}, d), one row for each time. "
-                "Write NaN where a value is missing."
-            )
-        if np.any(np.isinf(array)):
-            raise ValueError(
-                f"{name}: `{key}` is infinite at t = {ts[np.isinf(array).any(axis=1)][0]:.6g} s; it must be "
-                "finite, or NaN where a value is missing."
-            )
-    if not any(np.isfinite(array).any() for array in values.values()):
-        raise ValueError(
-            f"{name}: every value is NaN; nothing is measured in this run. Leave it out."
-        )
-
-
-def check_weights(weights: np.ndarray, count: int, name: str) -> None:
-    """Checks that there is one weight for each time of a run, none negative and at least one positive."""
-    if weights.shape != (count,):
-        raise ValueError(
-            f"{name}: `weights` has shape {weights.shape}; it must be ({count},), one factor for each time."
-        )
-    check_not_negative(f"weights of {name}", weights, "They are factors of squared residuals.")
-    if not np.any(weights > 0):
-        raise ValueError(
-            f"{name}: all `weights` are zero; give a positive one, or leave the run out."
-        )
-
-
-def check_measured(measurements, runs) -> None:
-    """Checks that each run has only known measurements, with matching numbers of columns."""
-    names = [m.name for m in measurements]
-    if len(set(names)) < len(names):
-        raise ValueError(
-            f"`measurements` have the names {names}; each must be another one. Give `name=`."
-        )
-    if not runs:
-        raise ValueError("`runs` is empty; give at least one `identify.Run`.")
-    for run in runs:
-        for key in run.values:
-            if key not in names:
-                raise ValueError(
-                    f"{run.name}: `{key}` is none of the measurements, which are {', '.join(names)}. "
-                    "Add it to `measurements`, or leave it out of the run."
-                )
-
-
-def check_width(run_name: str, name: str, got: int, wanted: int) -> None:
-    """Checks that a run has as many columns as the measurement has components."""
-    if got != wanted:
-        raise ValueError(
-            f"{run_name}: `{name}` has {counted(got, 'column')}; the measurement of that name has "
-            f"{counted(wanted, 'component')}."
-        )
-
-
-def check_segments(counts, runs) -> None:
-    """Checks that there is a positive whole number of segments for each run."""
-    for count in counts:
-        check_count("segments", count)
-    if len(counts) != len(runs):
-        raise ValueError(
-            f"`segments` has {counted(len(counts), 'number')} and `runs` {counted(len(runs), 'run')}; give one number "
-            "for each run, or one for all."
-        )
-
-
 def check_spread(quantity, values: np.ndarray) -> np.ndarray:
     """Checks that a quantity has a spread over the runs; returns its standard deviation."""
     advice = "Give identify.StatePrior(quantity, mean, std) with what you know."
@@ -235,19 +91,6 @@ def check_spread(quantity, values: np.ndarray) -> np.ndarray:
     if not np.all(std > 0):
         raise ValueError(f"{quantity.name!r} is the same in all {len(values)} runs. {advice}")
     return std
-
-
-def check_first_seconds(ts, start: float, seconds: float) -> None:
-    """Checks that at least three times lie before the given one, and at least one after it."""
-    check_positive_number(
-        "seconds", seconds, "Give the time from which the initial state is found, in s."
-    )
-    before = int(np.sum(np.asarray(ts) <= start + seconds))
-    if before < 3 or before == len(ts):
-        raise ValueError(
-            f"`seconds` is {seconds:g}: {before} of the {len(ts)} times of the run lie in it; at least three are needed "
-            f"for the initial state, and at least one to predict. The run lasts {float(ts[-1]) - start:.4g} s."
-        )
 
 
 def check_stages(stages) -> None:
@@ -268,15 +111,6 @@ def check_stage(name: str, system, paths: list[str]) -> None:
             check_path(system, path)
         except ValueError as error:
             raise ValueError(f"stage {name!r}: {error}") from None
-
-
-def check_clock(clock: str) -> None:
-    """Checks the name of the clock that gives the times of a run."""
-    if not isinstance(clock, str) or clock not in ("stamps", "steady"):
-        raise ValueError(f'`clock` is {described(clock)}; it must be "stamps" or "steady".')
-
-
-# Checks of the arguments of experiment design and posterior sampling.
 
 
 def check_noise_given(measurements) -> None:

@@ -16,7 +16,7 @@ from jaxtyping import Array, Float
 from jaxhamel import _checks
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar, Time, Vector3
 from jaxhamel.geometry import SO3, quaternion_matrix
-from jaxhamel.identify._checks._problem import check_entries, check_factor
+from jaxhamel.identify._checks._runs import check_entries, check_factor
 from jaxhamel.mechanics import System, VectorField
 from jaxhamel.mechanics._controls._kinematic import under
 from jaxhamel.mechanics._kinematics import velocity_of

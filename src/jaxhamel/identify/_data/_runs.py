@@ -10,7 +10,7 @@ from jax.typing import ArrayLike
 from jaxhamel import _checks
 from jaxhamel._typing import Control
 from jaxhamel._words import counted
-from jaxhamel.identify._checks._problem import check_run, check_values, check_weights
+from jaxhamel.identify._checks._runs import check_run, check_values, check_weights
 from jaxhamel.mechanics import as_control
 
 

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from jaxhamel.identify._checks._problem import check_width
+from jaxhamel.identify._checks._runs import check_width
 from jaxhamel.identify._data._measurements import AbstractMeasurement
 from jaxhamel.identify._data._runs import Run
 

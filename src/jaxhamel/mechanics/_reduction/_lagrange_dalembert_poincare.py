@@ -18,11 +18,8 @@ from jaxhamel._compiled import compiled
 from jaxhamel._typing import Configuration, Control, Time
 from jaxhamel.geometry import AbstractSpace, curvature
 from jaxhamel.geometry._checks import check_frame_matrix
-from jaxhamel.mechanics._checks._system import (
-    check_constraint_count,
-    check_invariant_constraints,
-    check_state,
-)
+from jaxhamel.mechanics._checks._symmetric import check_invariant_constraints
+from jaxhamel.mechanics._checks._system import check_constraint_count, check_state
 from jaxhamel.mechanics._examination._boundary import KINEMATIC, check_shapes
 from jaxhamel.mechanics._examination._hypotheses import steps_around
 from jaxhamel.mechanics._kinematics import covector, derivatives, lagrangian, prepare

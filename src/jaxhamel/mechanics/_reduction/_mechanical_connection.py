@@ -25,14 +25,12 @@ from jaxhamel._compiled import compiled
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar, Time, Velocity
 from jaxhamel.geometry import AbstractSpace, Euclidean, Product
 from jaxhamel.geometry._connection import ConnectionMatrix, ShapeCoordinates
-from jaxhamel.mechanics._checks._system import (
-    check_a_system,
+from jaxhamel.mechanics._checks._symmetric import (
     check_bundle,
-    check_constraint_count,
     check_motion_given,
     check_same_metric,
-    check_state,
 )
+from jaxhamel.mechanics._checks._system import check_a_system, check_constraint_count, check_state
 from jaxhamel.mechanics._description._drawing import Place
 from jaxhamel.mechanics._description._drawing import Shape as DrawnShape
 from jaxhamel.mechanics._equations._euler_lagrange import mass_matrix

@@ -17,7 +17,8 @@ from jaxhamel import _checks
 from jaxhamel._compiled import compiled
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar, Time, Velocity
 from jaxhamel.geometry import SE2, SE3, AbstractSpace, group_motion, hat, quaternion_conjugate
-from jaxhamel.mechanics._checks._system import check_rigid_inertia, check_rigid_motions, check_state
+from jaxhamel.mechanics._checks._symmetric import check_rigid_inertia, check_rigid_motions
+from jaxhamel.mechanics._checks._system import check_state
 from jaxhamel.mechanics._equations._euler_lagrange import mass_matrix
 from jaxhamel.mechanics._examination._boundary import check_shapes
 from jaxhamel.mechanics._examination._hypotheses import require
