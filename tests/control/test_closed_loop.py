@@ -399,3 +399,22 @@ def test_moving_parts_with_masses_of_each_member():
     one = eqx.tree_at(lambda s: s.system.masses, MOVED, masses[1])
     alone = simulate(one, *start, ts, control, rtol=1e-9, atol=1e-11)
     np.testing.assert_allclose(found[1][1], alone.u, atol=1e-6)
+
+
+class Table(eqx.Module):
+    """A law that is looked up once in a period, for all trajectories together."""
+
+    def at(self, t):
+        return Gains(jnp.array([4.0, 2.0]))
+
+    def __call__(self, t, q, u):
+        return jnp.zeros(1)
+
+
+def test_a_table_is_looked_up_once_where_other_numbers_of_the_controller_differ():
+    """The limits are each trajectory's own; the motions are those of the law that `at` gives."""
+    limits = jnp.array([1.5, 0.5])
+    loops = jax.vmap(lambda x: Sampled(Table(), PERIOD, lower=-x, upper=x))(limits)
+    found = closed_loop(CART, Q0, U0, loops, SAMPLES, in_axes=(None, None, None, 0))
+    wanted = [recursion((4.0, 2.0), 0, x, np.inf)[0] for x in np.asarray(limits)]
+    np.testing.assert_allclose(jnp.concatenate([found.q, found.u], 2), wanted, atol=1e-12)

@@ -241,7 +241,7 @@ def _without_table(parts: tuple[Any, ...], axes: list[int | None] | None):
     """
     *others, controller = parts
     first, size = len(jax.tree.leaves(others)), len(jax.tree.leaves(controller.law))
-    own = [] if axes is None else axes[first:]
+    own = [] if axes is None else axes[first : first + size]
     if not hasattr(controller.law, "at") or any(axis is not None for axis in own):
         return parts, axes, None
     rest = eqx.tree_at(lambda c: c.law, controller, None)
