@@ -11,7 +11,12 @@ from jaxhamel.control._collocation._points import rule
 from jaxhamel.control._collocation._start import first_iterate, guessed, transcribe
 from jaxhamel.control._interior_point._derivatives import no_parts, parts_of
 from jaxhamel.control._interior_point._direction import no_direction
-from jaxhamel.control._interior_point._line_search import LEAST_SHIFT, larger
+from jaxhamel.control._interior_point._line_search import (
+    LARGEST_DAMPING,
+    LEAST_SHIFT,
+    damping_after,
+    larger,
+)
 from jaxhamel.control._interior_point._state import start
 from tests.control.cart import least_energy
 
@@ -31,6 +36,16 @@ def test_regularisation_goes_on_from_a_third_of_the_last_one():
     assert tried(last=3e-9) == pytest.approx([1e-9, 8e-9, 64e-9])
     assert tried(last=0.0) == pytest.approx([LEAST_SHIFT, 10 * LEAST_SHIFT, 100 * LEAST_SHIFT])
     assert tried(last=0.3, floor=1.0) == pytest.approx([2.0, 16.0, 128.0])
+
+
+def test_shortened_steps_are_damped_and_long_ones_set_free():
+    """A step of which the filter leaves less than a tenth, one of which it leaves some, and whole ones."""
+    after = lambda *given: float(damping_after(*map(jnp.asarray, given)))  # noqa: E731
+    assert after(0.0, 0.0, 0.09) == 8 * LEAST_SHIFT
+    assert after(0.0, 0.5, 0.09) == 4.0
+    assert after(4.0, 900.0, 0.01) == LARGEST_DAMPING
+    assert after(4.0, 4.0, 0.3) == 4.0
+    assert [after(4.0, 9.0, 1.0), after(LEAST_SHIFT, 0.1, 1.0)] == [0.5, 0.0]
 
 
 def test_loops_begin_with_the_shapes_of_what_they_compute():

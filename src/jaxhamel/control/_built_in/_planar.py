@@ -155,7 +155,7 @@ def snakeboard_park(
 
     def guess(s):
         pose = jnp.stack([jnp.sin(jnp.pi * s), jnp.zeros_like(s), s * end[0][2]])
-        angles = jnp.stack([0.75 * jnp.sin(4 * jnp.pi * s), 0.3 * jnp.sin(6 * jnp.pi * s)])
+        angles = jnp.stack([0.5 * jnp.sin(4 * jnp.pi * s), 0.3 * jnp.sin(6 * jnp.pi * s)])
         return (pose, angles), jnp.zeros(3), jnp.zeros(2)
 
     there = StateAtEnd(q=end, u=jnp.zeros(3))

@@ -36,6 +36,7 @@ from jaxhamel.control._interior_point._filter import (
 from jaxhamel.control._interior_point._state import SearchState
 
 LEAST_SHIFT, LARGEST_SHIFT = 1e-3, 1e12
+SHORT, MORE_DAMPING, LARGEST_DAMPING = 0.1, 8.0, 1e3  # see `damping_after`
 NARROWEST = 1e-8  # the shortest step of the line search
 PENALTY = 1e5  # relative to the curvature; a small one is not enough for positive pivots
 CORRECTIONS = 4  # of second order, at most
@@ -70,7 +71,8 @@ class Attempt(NamedTuple):
 class Setting(NamedTuple):
     """The data that all attempts of one iteration share.
 
-    - `now`: violation and barrier function at the iterate; `penalty`: of the conditions in the factored matrix.
+    - `now`: violation and barrier function at the iterate; `penalty`: of the conditions in the factored matrix; `least`: the
+      first regularisation.
     """
 
     transcription: Transcription
@@ -79,6 +81,7 @@ class Setting(NamedTuple):
     residuals: Residuals
     now: Measure
     penalty: Scalar
+    least: Scalar
 
 
 class Trial(NamedTuple):
@@ -109,8 +112,13 @@ def step(
     far = setting.now.theta > LEAST * state.filter.first
     poor = ~estimated & (far | (a.shift > state.floor) | (a.alpha < 1.0))
     w = rebased(transcription, a.w)
-    shift = jnp.where(a.shift > state.floor, a.shift, state.shift)
-    new = state._replace(w=w, duals=duals, filter=known, estimates=poor, stuck=stuck, shift=shift)
+    shift = jnp.where(a.shift > setting.least, a.shift, state.shift)
+    share = a.alpha / to_boundary(transcription, state.w, a.move, state.mu)
+    damping = damping_after(state.damping, a.shift, share)
+    damping = jnp.where(estimated, state.damping, damping)
+    new = state._replace(
+        w=w, duals=duals, filter=known, estimates=poor, stuck=stuck, shift=shift, damping=damping
+    )
     return new, a.alpha
 
 
@@ -129,7 +137,8 @@ def _setting(transcription: Transcription, state: SearchState, parts: Parts, res
     noise = 20 * jnp.finfo(base.dtype).eps * jnp.abs(base)
     now = Measure(residuals.norm(), base, rounding_of(state.w, residuals), noise)
     penalty = PENALTY * (1 + jnp.max(diagonals))
-    return Setting(transcription, state, parts, residuals, now, penalty)
+    least = jnp.maximum(state.floor, state.damping)
+    return Setting(transcription, state, parts, residuals, now, penalty, least)
 
 
 def _first(setting: Setting) -> Attempt:
@@ -138,7 +147,7 @@ def _first(setting: Setting) -> Attempt:
     kind = jnp.where(state.estimates, ESTIMATE, NEWTON)
     nothing = no_direction(state.w, state.duals)
     return Attempt(
-        kind, state.floor, residuals, nothing, zero, nothing, zero, none, zero, state.w, no, no
+        kind, setting.least, residuals, nothing, zero, nothing, zero, none, zero, state.w, no, no
     )
 
 
@@ -181,7 +190,7 @@ def _attempt(setting: Setting, a: Attempt) -> Attempt:
         jnp.where(estimates, ESTIMATE, kind),
         jnp.where(
             singular & ~corrects & ~estimates,
-            larger(a.shift, setting.state.shift, setting.state.floor),
+            larger(a.shift, setting.state.shift, setting.least),
             a.shift,
         ),
         _choose(may_correct, corrected, setting.residuals),
@@ -250,3 +259,16 @@ def larger(shift: Scalar, last: Scalar, floor: Scalar) -> Scalar:
     known = last > 0
     first = jnp.maximum(jnp.where(known, last / 3, LEAST_SHIFT), 2 * floor)
     return jnp.where(shift > floor, jnp.where(known, 8.0, 10.0) * shift, first)
+
+
+def damping_after(damping: Scalar, shift: Scalar, share: Scalar) -> Scalar:
+    """The least regularisation of the next step: larger after a step that the filter shortened, smaller after a long one.
+
+    `share`: of the longest step that the bounds allow; `shift`: the regularisation of the step.
+
+    Where the curvature is small in some direction, Newton's step is too long for its linearisation. A regularised step is
+    shorter in that direction alone, a shortened one in all.
+    """
+    less = jnp.where(damping > LEAST_SHIFT, damping / MORE_DAMPING, 0.0)
+    more = jnp.minimum(MORE_DAMPING * jnp.maximum(shift, LEAST_SHIFT), LARGEST_DAMPING)
+    return jnp.where(share < SHORT, more, jnp.where(share < 0.5, damping, less))

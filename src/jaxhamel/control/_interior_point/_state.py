@@ -36,7 +36,8 @@ class SearchState(NamedTuple):
 
     - `mu`: of the barrier; `filter`: that of the line search; `estimates`: whether the multipliers are to be estimated anew.
     - `cost`, `errors`: of the iterate; `done`: converged; `stuck`: steps in a row that were the shortest; `near`: iterations
-      in a row within ten times the tolerance; `floor`: the least shift; `shift`: the last larger one that was needed, or 0.
+      in a row within ten times the tolerance; `floor`: the least shift; `shift`: the last larger one that was needed, or 0;
+      `damping`: the least shift after steps that the line search had to shorten.
     """
 
     w: CollocationPoint
@@ -51,6 +52,7 @@ class SearchState(NamedTuple):
     near: Int[Array, ""]
     floor: Scalar
     shift: Scalar
+    damping: Scalar
 
 
 def errors_of(
@@ -110,7 +112,7 @@ def start(transcription: Transcription, w: CollocationPoint, mu: Scalar) -> Sear
     state = SearchState(
         w, duals, mu_first, empty_filter(dtype), jnp.asarray(False), large,
         Errors(large, large, large), jnp.asarray(False), jnp.asarray(0), jnp.asarray(0), number(0.0),
-        number(0.0),
+        number(0.0), number(0.0),
     )  # fmt: skip
     return strong(state)
 
