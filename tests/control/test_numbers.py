@@ -1,7 +1,9 @@
-"""Numbers of a result against a circle."""
+"""Numbers of a result and of its certificate against closed forms."""
 
 import numpy as np
+import pytest
 
+from jaxhamel.control._certificate._second_order import _null_space
 from jaxhamel.control._result import _tracking_numbers
 
 
@@ -15,3 +17,13 @@ def test_numbers_of_a_circle():
     np.testing.assert_allclose(found["path_size"], 2 * R, rtol=1e-14)
     np.testing.assert_allclose(found["path_length"], 2 * N * R * np.sin(np.pi / N), rtol=1e-12)
     np.testing.assert_allclose(found["tracking_rms"], 5 / np.sqrt(3), rtol=1e-5)
+
+
+@pytest.mark.parametrize(("dtype", "dependent"), [(np.float64, 1e-11), (np.float32, 1e-5)])
+def test_rank_of_constraints_in_both_precisions(dtype, dependent):
+    """Two rows at an angle φ have the singular values √(1 ± cos φ): independent for φ = 0.05, but not at rounding errors."""
+    rows = lambda angle: np.array([[1, 0, 0], [np.cos(angle), np.sin(angle), 0]], dtype)  # noqa: E731
+    for angle, independent in ((0.05, True), (dependent, False)):
+        basis, unique = _null_space(rows(angle))
+        assert unique is independent
+        assert basis.shape == (3, 1 if independent else 2)

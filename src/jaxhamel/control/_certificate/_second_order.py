@@ -74,7 +74,8 @@ def _null_space(D: Dense) -> tuple[Dense, bool]:
     if not D.shape[0]:
         return np.eye(D.shape[1], dtype=D.dtype), True
     _, sizes, rows = np.linalg.svd(D / np.where(lengths > 0, lengths, 1.0), full_matrices=True)
-    tiny = 1e6 * float(np.finfo(D.dtype).eps) * float(sizes[0])
+    eps = float(np.finfo(D.dtype).eps)
+    tiny = min(1e6 * eps, eps**0.5) * float(sizes[0])  # 2e-10, in single precision 3e-4
     rank = int(np.sum(sizes > tiny))
     return rows[rank:].T, rank == D.shape[0]
 
