@@ -49,9 +49,10 @@ def _compile_once():
     """Programs are kept on disk while the tests run, for all workers: many small ones stand in every file.
 
     Notebooks and commands that tests start find them by the environment. A file that another worker is just writing
-    cannot be read; JAX warns of it and compiles, and pyproject.toml lets that one warning pass.
+    cannot be read; JAX warns of it and compiles, and pyproject.toml lets that one warning pass. A folder that is given by
+    the environment stays for the next run.
     """
-    if "PYTEST_XDIST_WORKER" not in os.environ:
+    if PROGRAMS not in os.environ:
         os.environ[PROGRAMS] = tempfile.mkdtemp()
         atexit.register(shutil.rmtree, os.environ[PROGRAMS], ignore_errors=True)
     settings_of_cache = {

@@ -46,7 +46,7 @@ evaluated = compiled_with(QUICK)(evaluate)
 
 def names_of_conditions(transcription: Transcription, w: CollocationPoint) -> list[str]:
     """The constraint of each condition, first those at the first time."""
-    y_first, y_last = ends_unknowns(transcription, w)
+    y_first, y_last = eqx.filter_eval_shape(ends_unknowns, transcription, w)
     names = []
     for at_end in (False, True):
         for term in _conditions_at(transcription, at_end):
@@ -93,11 +93,10 @@ def names_of_limits(transcription: Transcription, w: CollocationPoint) -> list[s
 
 def binding_limits(transcription: Transcription, w: CollocationPoint, duals: Duals) -> list[str]:
     """The names of the limits whose multiplier is larger than their distance from the bound."""
-    low, high = (
-        duals.low > w.slack - transcription.lower,
-        duals.high > transcription.upper - w.slack,
+    lower, upper, slack, of_lower, of_upper = map(
+        np.asarray, (transcription.lower, transcription.upper, w.slack, duals.low, duals.high)
     )
-    either = np.asarray(low | high | (transcription.lower == transcription.upper))
+    either = (of_lower > slack - lower) | (of_upper > upper - slack) | (lower == upper)
     binds = np.any(either, axis=(0, 1)).tolist()
     names = names_of_limits(transcription, w)
     return sorted({name for name, one in zip(names, binds, strict=True) if one})

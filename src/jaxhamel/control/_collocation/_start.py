@@ -99,7 +99,7 @@ def guessed(problem: ControlProblem) -> Any:
         lambda xs, x: bool(np.all(np.asarray(xs) == np.asarray(x)[None])), problem.guess, start
     )
     if not targets or not all(jax.tree.leaves(same)):
-        return jax.tree.map(lambda xs, x: xs.at[0].set(x), problem.guess, start)
+        return jax.tree.map(_beginning, problem.guess, start)
 
     def cast(given, like):
         if given is None:
@@ -107,16 +107,21 @@ def guessed(problem: ControlProblem) -> Any:
         return jax.tree.map(lambda a, b: jnp.asarray(a, b.dtype), given, like)
 
     q, u = cast(targets[0].q, problem.q0), cast(targets[0].u, problem.u0)
-    return _line(problem, q, u)
+    return _line(problem.system.space, problem.ts, start, (q, u))
 
 
-def _line(problem: ControlProblem, q: Any, u: Array) -> Any:
-    """States on the geodesic from the initial state to (q, u) at the problem's times."""
-    space, ts = problem.system.space, problem.ts
+def _beginning(xs: Array, x: Array) -> Array:
+    """The rows `xs` with the first one replaced by `x`."""
+    return jnp.asarray(np.concatenate([np.asarray(x, xs.dtype)[None], np.asarray(xs)[1:]]))
+
+
+@compiled_with(QUICK)
+def _line(space: AbstractSpace, ts: Float[Array, " n"], begin: Any, end: Any) -> Any:
+    """States on the geodesic from the state `begin`, (q, u), to `end` at the times `ts`."""
     shares = (ts - ts[0]) / (ts[-1] - ts[0])
-    delta = space.local(problem.q0, q)
-    qs = jax.vmap(lambda share: space.retract(problem.q0, share * delta))(shares)
-    return qs, problem.u0[None] + shares[:, None] * (u - problem.u0)[None]
+    delta = space.local(begin[0], end[0])
+    qs = jax.vmap(lambda share: space.retract(begin[0], share * delta))(shares)
+    return qs, begin[1][None] + shares[:, None] * (end[1] - begin[1])[None]
 
 
 def _bounds(problem: ControlProblem, limits: tuple[PathLimit, ...]) -> tuple[Array, Array]:
@@ -133,9 +138,12 @@ def _bounds(problem: ControlProblem, limits: tuple[PathLimit, ...]) -> tuple[Arr
 
 def limit_shape(problem: ControlProblem, limit: PathLimit) -> tuple[int, ...]:
     """The shape of a limit's function."""
-    control = Constant(problem.curve(problem.ts[0]))
-    at = (problem.system, problem.ts[0], problem.q0, problem.u0, control)
-    shape = eqx.filter_eval_shape(lambda *given: limit.residual(*given), *at).shape
+
+    def at_first(system, ts, q, u, curve):
+        return limit.residual(system, ts[0], q, u, Constant(curve(ts[0])))
+
+    given = problem.system, problem.ts, problem.q0, problem.u0, problem.curve
+    shape = eqx.filter_eval_shape(at_first, *given).shape
     check_limit_shape(limit.label, shape, limit.lower, limit.upper)
     return shape
 

@@ -23,14 +23,20 @@ def tightened(
     over = excesses(original, state.w)
     if max(float(np.max(x)) for x in over) <= least:
         return None
-    low, high = (jnp.asarray(MORE * x[:, None], current.lower.dtype) for x in over)
-    middle = 0.5 * (original.lower + original.upper)
-    inner = jnp.where(jnp.isfinite(middle), 0.1 * (original.upper - original.lower), jnp.inf)
-    equal = original.lower == original.upper
-    lower, upper = current.lower + low, current.upper - high
-    crowded = equal | (upper - lower < inner) & jnp.isfinite(inner)
-    bounds = jnp.where(crowded, current.lower, lower), jnp.where(crowded, current.upper, upper)
+    moved = _moved(original, current, [MORE * x[:, None] for x in over])
+    bounds = tuple(jnp.asarray(x, current.lower.dtype) for x in moved)
     return eqx.tree_at(lambda t: (t.lower, t.upper), current, bounds)
+
+
+def _moved(original: Transcription, current: Transcription, by) -> tuple[np.ndarray, np.ndarray]:
+    """The current bounds, moved inwards where a tenth of the original distance between them is left."""
+    below, above = (np.asarray(x) for x in (original.lower, original.upper))
+    lower, upper = (np.asarray(x) for x in (current.lower, current.upper))
+    low, high = (np.asarray(x, lower.dtype) for x in by)
+    bounded = np.isfinite(below) & np.isfinite(above)
+    least = 0.1 * np.subtract(above, below, out=np.full_like(above, np.inf), where=bounded)
+    crowded = (below == above) | bounded & (upper - high - (lower + low) < least)
+    return np.where(crowded, lower, lower + low), np.where(crowded, upper, upper - high)
 
 
 @compiled_with(QUICK)
