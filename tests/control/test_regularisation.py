@@ -6,7 +6,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import jaxhamel
 from jaxhamel import _lapack, control
+from jaxhamel.control._collocation._collocation import CollocationSearch
 from jaxhamel.control._collocation._points import rule
 from jaxhamel.control._collocation._start import first_iterate, guessed, transcribe
 from jaxhamel.control._interior_point._derivatives import no_parts, parts_of
@@ -46,6 +48,23 @@ def test_shortened_steps_are_damped_and_long_ones_set_free():
     assert after(4.0, 900.0, 0.01) == LARGEST_DAMPING
     assert after(4.0, 4.0, 0.3) == 4.0
     assert [after(4.0, 9.0, 1.0), after(LEAST_SHIFT, 0.1, 1.0)] == [0.5, 0.0]
+
+
+def test_contradicting_linearisation_moves_nothing_far():
+    """ẋ = c² from 0 to 1, begun at c = 1e-12: the linearised equations ask for δc = 5e11, whose shortest step is 1e3."""
+    problem = control.ControlProblem(
+        jaxhamel.ODE(lambda t, y, c: c**2, 1), q0=jnp.zeros(1), u0=jnp.zeros(0), ts=jnp.array([0.0, 1.0]),
+        curve=lambda t: jnp.full(1, 1e-12), costs=(control.ControlEnergy(),),
+        constraints=(control.StateAtEnd(q=jnp.ones(1)),), guess=(jnp.zeros((2, 1)), jnp.zeros((2, 0))),
+    )  # fmt: skip
+    search = CollocationSearch(
+        control.Collocation(intervals=2, degree=2, max_iterations=4), problem
+    )
+    search.run()
+    assert len(search.rows) == 4
+    assert max(row["cost"] for row in search.rows) < 100.0
+    assert max(row["violation"] for row in search.rows) < 20.0
+    assert all(np.isfinite(x).all() for x in jax.tree.leaves((search.state.w, search.state.duals)))
 
 
 def test_loops_begin_with_the_shapes_of_what_they_compute():

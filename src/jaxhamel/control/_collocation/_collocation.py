@@ -239,6 +239,8 @@ class CollocationSearch(AbstractSearch):
         far = rows[-1]["violation"] > 100 * float(self.tolerance)
         window = [row["violation"] for row in rows[-PATIENCE:]]
         slow = len(window) == PATIENCE and min(window[PATIENCE // 2 :]) > 0.5 * window[0]
+        whole = [row["step"] >= 0.5 for row in rows[-PATIENCE:]]  # these lower the cost
+        slow = slow and sum(whole) < PATIENCE // 2
         return far and (slow or int(self.state.stuck) >= STUCK)
 
     def _feasible(self) -> bool:

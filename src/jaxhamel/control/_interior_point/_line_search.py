@@ -85,13 +85,14 @@ class Setting(NamedTuple):
 
 
 class Trial(NamedTuple):
-    """An iterate that is tried: whether the filter accepts it, and by descent alone; its residuals; whether it is finite."""
+    """An iterate that is tried: whether the filter accepts it, and by descent alone; its residuals; whether it is no
+    worse than ten times the iterate."""
 
     w: CollocationPoint
     enough: Bool[Array, ""]
     descends: Bool[Array, ""]
     residuals: Residuals
-    finite: Bool[Array, ""]
+    near: Bool[Array, ""]
 
 
 def step(
@@ -105,7 +106,8 @@ def step(
     estimated = a.kind == ESTIMATE
     duals = multipliers_after(transcription, state.duals, a.move.duals, a.w, a.alpha, state.mu)
     duals = _choose(estimated, _estimated(transcription, state.duals, a.move.duals), duals)
-    fails = a.alpha <= 4 * NARROWEST
+    fails = (a.alpha <= 4 * NARROWEST) | (a.shift > LARGEST_SHIFT)
+    duals = _choose(fails & ~estimated, state.duals, duals)
     stuck = jnp.where(estimated, state.stuck, jnp.where(fails, state.stuck + 1, 0))
     known = _choose(a.descends | estimated, state.filter, augmented(state.filter, setting.now))
     known = _choose(fails & ~estimated, emptied(state.filter), known)
@@ -200,7 +202,7 @@ def _attempt(setting: Setting, a: Attempt) -> Attempt:
         jnp.where(shorter & ~accepted, kept_alpha / 2, kept_alpha),
         jnp.where(may_correct, a.corrections + 1, a.corrections),
         theta,
-        _choose(over & trial.finite & ~estimates, trial.w, a.w),
+        _choose(over & trial.near & ~estimates, trial.w, a.w),
         trial.descends,
         over,
     )
@@ -213,7 +215,17 @@ def _try(setting: Setting, move, alpha, kept: Direction, kept_alpha) -> Trial:
     phi = cost + state.mu * barrier_function(setting.transcription, w)
     theta = residuals.norm()
     found = accepts(state.filter, setting.now, theta, phi, kept_alpha, kept.slope)
-    return Trial(w, *found, residuals, jnp.isfinite(phi + theta))
+    near = found[0] | _near(setting.now, theta, phi)
+    return Trial(w, *found, residuals, near)
+
+
+def _near(now: Measure, theta: Scalar, phi: Scalar) -> Bool[Array, ""]:
+    """Whether a trial may be taken where the line search gives up.
+
+    Where the linearised equations contradict one another a direction may be 1e30 long, and the shortest step along it too.
+    """
+    few = theta <= 10 * now.theta + now.theta_noise
+    return few & (phi <= now.phi + 10 * (1 + jnp.abs(now.phi)))
 
 
 def _promising(setting: Setting, a: Attempt, theta: Scalar) -> Bool[Array, ""]:
