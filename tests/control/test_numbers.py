@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from jaxhamel.control._certificate._isolation import _judged
 from jaxhamel.control._certificate._second_order import _null_space
 from jaxhamel.control._result import _tracking_numbers
 
@@ -27,3 +28,11 @@ def test_rank_of_constraints_in_both_precisions(dtype, dependent):
         basis, unique = _null_space(rows(angle))
         assert unique is independent
         assert basis.shape == (3, 1 if independent else 2)
+
+
+@pytest.mark.parametrize(
+    ("known", "kind"), [(1e-4, "minimum, not isolated"), (1e-7, "not a minimum")]
+)
+def test_costs_are_equal_within_what_the_tolerance_leaves_open(known, kind):
+    """Searches from both sides that end at other points, with costs that differ by 3e-5."""
+    assert _judged([(1.8e-5, 1.2), (-2.6e-5, 0.6)], known, known) == kind

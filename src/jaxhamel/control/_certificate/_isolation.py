@@ -31,7 +31,9 @@ def kind_along(
     """
     size = float(jnp.max(jnp.abs(state.w.c))) + 1e-3
     step = jnp.asarray(STEP * size * change / np.max(np.abs(change)), state.w.c.dtype)
-    return _judged([_again(transcription, state, sign * step, tolerance) for sign in (1, -1)])
+    known = float(tolerance)  # violations of this size change the cost by about as much
+    ends = [_again(transcription, state, sign * step, tolerance) for sign in (1, -1)]
+    return _judged(ends, max(1e-7, known), max(1e-9, known))
 
 
 def _again(transcription: Transcription, state: SearchState, step: Array, tolerance: Scalar) -> Any:
@@ -45,9 +47,10 @@ def _again(transcription: Transcription, state: SearchState, step: Array, tolera
     return float(end.cost - state.cost) / (1 + abs(float(state.cost))), moved
 
 
-def _judged(ends: list[Any]) -> str:
+def _judged(ends: list[Any], lower: float, equal: float) -> str:
+    """The kind by the ends of both searches; `lower`, `equal`: relative changes of the cost that count as such."""
     known = [end for end in ends if end is not None]
-    if any(change < -1e-7 for change, _ in known):
+    if any(change < -lower for change, _ in known):
         return "not a minimum"
-    same = [abs(change) < 1e-9 and moved > 0.3 for change, moved in known]
+    same = [abs(change) < equal and moved > 0.3 for change, moved in known]
     return "minimum, not isolated" if len(same) == 2 and all(same) else "undecided"
