@@ -3,11 +3,13 @@
 `python benchmarks/closed_loop.py [--robots N] [--seeds S …] [--set key=value …]` prints a table for docs/feedback.md: the
 built-in scenario `figure-eight` with its tables `[feedback]`, `[sensors]` and `[closed_loop]`, about the stored solution.
 `--slopes 0.5 1 2` puts the robots on ground that rises by as many degrees along x, which neither plan nor regulator know.
-`--lanes 65536` compares rollouts of as many balls with masses 2 % off, under the regulator and under the plan's θ̈ alone.
+`--lanes 65536` compares the time of as many balls, carts with a pole and chains with masses 2 % off, under the regulator and
+under the plan's control alone.
 Times are those of a second run: programs are compiled in the first.
 """
 
 import argparse
+import math
 import time
 from types import SimpleNamespace
 
@@ -22,29 +24,96 @@ def timed(run):
     return found, time.perf_counter() - begun, time.process_time() - used
 
 
-def rollouts(plan, law, lanes: int, steps: int = 20):
-    """CPU seconds of `steps` steps of RK4 with the regulator and without, and their ratio."""
+def rollouts(name, plan, law, noise, masses, lanes, samples=20, period=0.01):
+    """Processor seconds of trajectories in lanes with masses 2 % off, least of three in turns: the plan's control alone,
+    with the ends or all samples kept; the regulator as a digital controller, with the state or noisy sensors."""
     import equinox as eqx
+    import jax.numpy as jnp
 
-    from jaxhamel import Feedback
+    from jaxhamel.control import Sampled, StateSensors, closed_loop
     from jaxhamel.ensemble import rollout
 
-    masses = lambda s: s.system.masses  # noqa: E731
-    shares = 1 + 0.02 * jax.random.normal(jax.random.key(0), (lanes, 1))
+    shares = 1 + 0.02 * jax.random.normal(
+        jax.random.key(0), (lanes, *jnp.shape(masses(plan.system)))
+    )
     system = eqx.tree_at(masses, plan.system, shares * masses(plan.system))
     none = jax.tree.map(lambda x: None, plan.system)
-    axes = eqx.tree_at(masses, none, 0, is_leaf=lambda x: x is None), None, None, None
+    axes = eqx.tree_at(masses, none, 0, is_leaf=lambda x: x is None)
     start = jax.tree.map(lambda x: x[0], (plan.q, plan.u))
+    wide = jax.tree.map(lambda x: jnp.broadcast_to(x, (lanes, *x.shape)), start)
+    every = period * jnp.arange(samples + 1)
 
-    ts, dt = plan.ts[: steps + 1 : steps], 1.001 * float(plan.ts[1] - plan.ts[0])
+    def open_loop(ts):
+        given = (axes, None, None, None)
+        return rollout(system, *start, ts, plan.control, dt=0.5001 * period, in_axes=given)
 
-    def run(control):
-        return rollout(system, *start, ts, control, dt=dt, in_axes=axes)
+    def closed(sensors, key):
+        held = Sampled(law, period, delay=1, sensors=sensors)
+        return closed_loop(system, *wide, held, samples, key=key, in_axes=(axes, 0, 0, None))
 
-    used = [
-        min(timed(lambda c=c: run(c))[2] for _ in range(3)) for c in (plan.control, Feedback(law))
+    runs = {
+        "open loop, ends": lambda: open_loop(every[:: len(every) - 1]),
+        "open loop": lambda: open_loop(every),
+        "regulator": lambda: closed(None, None),
+        "noisy sensors": lambda: closed(StateSensors(noise), jax.random.key(1)),
+    }
+    used = {key: [] for key in runs}
+    for _ in range(4):
+        for key, run in runs.items():
+            begun = time.process_time()
+            jax.block_until_ready(run())
+            used[key].append(time.process_time() - begun)
+    least = {key: min(times[1:]) for key, times in used.items()}
+    words = [
+        f"{key} {x:.3f} s ({least['open loop'] / x:.2f} of the speed)" for key, x in least.items()
     ]
-    print(f"{lanes} lanes: open loop {used[0]:.3f} s, regulator {used[1]:.3f} s of processor time")
+    print(f"{name}, {lanes} lanes, {samples} samples: " + ", ".join(words), flush=True)
+
+
+def at_rest(system, q, weights):
+    """A system at rest for 2 s as a plan, and its regulator."""
+    import jax.numpy as jnp
+
+    from jaxhamel.control import MotionPlan, regulate
+
+    size, ts = len(q), jnp.linspace(0.0, 2.0, 201)
+    rows = lambda x: jnp.broadcast_to(x, (201, size))  # noqa: E731
+    control = jnp.zeros(system.n_controls)
+    plan = MotionPlan(system, ts, rows(jnp.asarray(q)), rows(jnp.zeros(size)), lambda t: control)
+    costs = {"state_cost": jnp.asarray(weights), "control_cost": jnp.ones(system.n_controls)}
+    return plan, regulate(*plan, **costs)
+
+
+def cart_pole():
+    """Upright."""
+    from jaxhamel.systems import CartPole
+
+    plan, law = at_rest(CartPole(), [0.0, math.pi], [10.0, 10.0, 1.0, 1.0])
+    return plan, law, [0.003, 0.005, 0.01, 0.02], lambda s: s.pole_mass
+
+
+def chain(links=5):
+    """Hanging links with a torque in each joint."""
+    import jax.numpy as jnp
+
+    import jaxhamel
+
+    class Chain(jaxhamel.System):
+        masses: jax.Array
+        space = jaxhamel.Euclidean(links)
+        n_controls = links
+
+        def lagrangian(self, t, q, v):
+            across, up = jnp.cumsum(v * jnp.cos(q)), jnp.cumsum(v * jnp.sin(q))
+            return 0.5 * self.masses @ (across**2 + up**2) + 9.81 * self.masses @ jnp.cumsum(
+                jnp.cos(q)
+            )
+
+        def force(self, t, q, v, control):
+            return control - jnp.append(control[1:], 0.0)
+
+    plan, law = at_rest(Chain(jnp.ones(links)), [0.1] * links, [1.0] * 2 * links)
+    return plan, law, [0.005] * links + [0.02] * links, lambda s: s.masses
 
 
 def on_slopes(scenario, result, degrees, seed):
@@ -104,7 +173,11 @@ def main():
         on_slopes(scenario, result, asked.slopes, asked.seeds[0])
         return
     if asked.lanes:
-        rollouts(plan, regulator_of(scenario, plan), asked.lanes)
+        rollouts("cart with a pole", *cart_pole(), asked.lanes)
+        rollouts("chain of five links", *chain(), asked.lanes)
+        noise, masses = scenario["sensors"]["noise"], lambda s: s.system.masses
+        rollouts("ball", plan, regulator_of(scenario, plan), noise, masses, asked.lanes)
+        return
     print(
         "| seed | | failed | RMS: median | 95 % | smallest normal force | of those that complete | seconds |"
     )

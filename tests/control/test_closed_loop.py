@@ -84,6 +84,22 @@ def test_cart_under_held_forces(delay, limit, rate):
     np.testing.assert_allclose(jax.vmap(alone.control)(between)[:, 0], wanted[0][1], atol=1e-12)
 
 
+def test_an_unstable_loop_says_so():
+    """ẋ = 9 x in steps of 0.05: |u| of the first and the last tenth of 40 samples, as the commands of a kinematic line."""
+    law = Sampled(Gains(jnp.array([-9.0])), PERIOD)
+    found = closed_loop(LINE, Q0, NONE, law, SAMPLES)
+    commands = 9.0 * 0.8 * 1.45 ** np.arange(SAMPLES)
+    first, last = found.stats["largest_first"], found.stats["largest_last"]
+    np.testing.assert_allclose([first, last], commands[[3, -1]], rtol=1e-12)
+    assert "grows more than 100 times" in str(found)
+    start = jnp.stack([Q0, 0.0 * Q0])
+    many = closed_loop(LINE, start, NONE, law, SAMPLES, in_axes=(None, 0, None, None))
+    assert "in 1 of them |u| grows" in str(many)
+    held = closed_loop(CART, Q0, U0, controller([4.0, 2.0]), SAMPLES)
+    assert "largest |u|" in str(held)
+    assert "grows" not in str(held)
+
+
 def test_gradient_through_the_loop():
     gains, step = np.array([4.0, 2.0]), 1e-6
 

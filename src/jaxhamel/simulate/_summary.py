@@ -15,12 +15,15 @@ from jaxhamel.mechanics._system import overridden_below
 from jaxhamel.simulate._results import in_words
 from jaxhamel.simulate._trajectory import why_it_failed
 
+GROWN = 100.0  # times |u| is larger at the end of a closed loop than at its start, from where on its summary says so
+
 
 def summary(trajectory) -> str:
     """One line for the system and the time span, and one for each conserved quantity."""
     if np.ndim(trajectory.succeeded):
         return _summary_of_many(trajectory)
     rows = [_span(trajectory), _steps(trajectory), ("result", _result(trajectory))]
+    rows += _growth(trajectory)
     if bool(trajectory.valid.any()):
         rows += list(_drifts(trajectory))
     name = type(trajectory.system).__name__
@@ -30,7 +33,25 @@ def summary(trajectory) -> str:
 def _summary_of_many(trajectory) -> str:
     good, shape = np.asarray(trajectory.succeeded), np.shape(trajectory.succeeded)
     name = type(trajectory.system).__name__
-    return f"{counted(good.size, 'trajectory')} of {name}, batch {shape}: {int(good.sum())} reached the end or an event"
+    words = f"{counted(good.size, 'trajectory')} of {name}, batch {shape}: {int(good.sum())} reached the end or an event"
+    if "largest_last" not in trajectory.stats:
+        return words
+    grown = _grown(trajectory) & good
+    return f"{words}; in {int(grown.sum())} of them |u| grows more than {GROWN:g} times"
+
+
+def _growth(trajectory):
+    """A row with |u| at both ends of a closed loop, which tells a loop that is unstable; no row for other motions."""
+    if "largest_last" not in trajectory.stats:
+        return []
+    first, last = (float(trajectory.stats[f"largest_{end}"]) for end in ("first", "last"))
+    grown = f": it grows more than {GROWN:g} times" if _grown(trajectory) else ""
+    return [("largest |u|", f"{first:.3g} in the first tenth, {last:.3g} in the last{grown}")]
+
+
+def _grown(trajectory):
+    first, last = (np.asarray(trajectory.stats[f"largest_{end}"]) for end in ("first", "last"))
+    return last > GROWN * first
 
 
 def _span(trajectory):

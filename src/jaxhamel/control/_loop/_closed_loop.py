@@ -77,7 +77,9 @@ def closed_loop(
 
     **Returns:** a `Trajectory` at the K + 1 times, with a leading ensemble axis where there is one. Its `control` is a
     function of time, the commands as they acted, with the last `memory` of a law that has one. A trajectory that breaks
-    down is NaN from there on, `result` says so.
+    down is NaN from there on, `result` says so. A motion that grows but stays finite is no failure: `stats` has the
+    largest |u_i| in the first and in the last tenth of the samples, `largest_first` and `largest_last`, of the commands
+    where u is empty, and `print` shows them.
 
     **Raises:** `ValueError` or `TypeError` for states, commands or keys that do not fit.
 
@@ -166,12 +168,14 @@ def _turn(whole, flat, shared, plan: Periods, loop: Loop, k: Array):
 
     given = flat, loop, at, _noise(key, k, t0.dtype, plan)
     axes = (list(plan.axes), 0, None, 0) if plan.axes is not None else None
+    controller = whole(flat)[3]
+    in_lanes = getattr(controller.law if now is None else now, "in_lanes", True)
     if axes is None:
         loop, applied = both(*given)
-    elif getattr(whole(flat)[3].law if now is None else now, "in_lanes", True):
+    elif in_lanes and controller.sensors is None:
         loop, applied = lanes(both, axes)(*given)
-    else:
-        loop, applied = jax.vmap(decide, axes)(*given)
+    else:  # with sensors two programs take half the time of one (docs/performance.md#closed-loops)
+        loop, applied = (lanes if in_lanes else jax.vmap)(decide, axes)(*given)
         loop = lanes(move, axes)(flat, loop, at, applied)
     return loop, (loop.q, loop.u, applied)
 
@@ -250,13 +254,17 @@ def _without_table(parts: tuple[Any, ...], axes: list[int | None] | None):
 
 
 def _noise(key, k, dtype, plan: Periods) -> Array | None:
-    """One number for each measured one, in each sample; None without sensors."""
-    shape = plan.width[1:] if plan.batch is None else (plan.batch, *plan.width[1:])
+    """One number for each measured one, in each sample; None without sensors.
+
+    Those of many trajectories are drawn in columns, which takes less than half the time of rows
+    (docs/performance.md#closed-loops).
+    """
+    shape = plan.width[1:] if plan.batch is None else (plan.width[1], plan.batch)
     if plan.width[1] == 0:
         return None
     if key is None:
-        return jnp.zeros(shape, dtype)
-    return jax.random.normal(jax.random.fold_in(key, k), shape, dtype)
+        return jnp.zeros(shape[::-1], dtype)
+    return jax.random.normal(jax.random.fold_in(key, k), shape, dtype).T
 
 
 def _trajectory(parts, t0, rows, memory, plan: Periods) -> Trajectory:
@@ -265,7 +273,17 @@ def _trajectory(parts, t0, rows, memory, plan: Periods) -> Trajectory:
     ts = t0 + period * jnp.arange(plan.samples + 1).astype(t0.dtype)
     taken = plan.steps * jnp.arange(plan.samples + 1)
     given = system, Held(t0, period, applied, memory)
-    return of_equal_steps(given, ts, (q, u), taken, plan.samples * plan.steps)
+    found = of_equal_steps(given, ts, (q, u), taken, plan.samples * plan.steps)
+    return eqx.tree_at(lambda found: found.stats, found, found.stats | _largest(u, applied))
+
+
+def _largest(u: Array, applied: Array) -> dict[str, Array]:
+    """The largest |u_i| in the first and the last tenth of the samples, of the commands where u is empty; `nan` if the
+    motion breaks down before."""
+    rates = u if u.shape[1] else applied
+    size = jnp.max(jnp.abs(rates), axis=1, initial=0.0)
+    tenth = -(-len(size) // 10)
+    return {"largest_first": jnp.max(size[:tenth]), "largest_last": jnp.max(size[-tenth:])}
 
 
 def _check(first, t0: Scalar, key) -> tuple[int, int]:
