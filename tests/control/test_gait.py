@@ -286,7 +286,7 @@ def test_space_robot_turns_by_the_zero_level_of_its_curvature():
     nodes, weights = np.polynomial.legendre.leggauss(12)
     s, w = (nodes + 1) / 2, weights / 2
     x = jnp.linspace(0, 1, 64, endpoint=False)
-    r, rdot = jax.vmap(lambda x: jax.jvp(found.curve, (x,), (jnp.ones_like(x),)))(x)
+    r, rdot = jax.jit(jax.vmap(lambda x: jax.jvp(found.curve, (x,), (jnp.ones_like(x),))))(x)
     spoke = r - mean[None]
     points = mean[None, None] + jnp.asarray(s)[:, None, None] * spoke[None]
     of_turn = jax.jit(jax.vmap(lambda r: curvature(connection, r, SE2())[0, 0, 1]))
@@ -297,7 +297,7 @@ def test_space_robot_turns_by_the_zero_level_of_its_curvature():
     np.testing.assert_allclose(found.value, area, rtol=1e-4)
     # Euler–Lagrange of ∫B − α∮|ṙ|²: B (ṙ_2, −ṙ_1) + 2 α r̈ = 0, within what two harmonics can do
     normal = jnp.stack([rdot[:, 1], -rdot[:, 0]], axis=1)
-    rddot = jax.vmap(jax.jacfwd(jax.jacfwd(found.curve)))(x)
+    rddot = jax.jit(jax.vmap(jax.jacfwd(jax.jacfwd(found.curve))))(x)
     force = outside[:, None] * normal + 2 * weight * rddot
     for k in (0, 1, 2):
         for wave in (jnp.cos, jnp.sin):

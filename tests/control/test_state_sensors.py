@@ -16,7 +16,7 @@ from tests.control.test_closed_loop import PERIOD, Gains
 from tests.systems.ball import two_mass_ball
 
 BODY = FreeRigidBody([1.0, 1.1, 1.3])
-Q, U = BODY.space.exp(jnp.array([0.3, -1.2, 0.8])), jnp.array([0.2, 0.5, -0.4])
+Q, U = jax.jit(BODY.space.exp)(jnp.array([0.3, -1.2, 0.8])), jnp.array([0.2, 0.5, -0.4])
 CART = Cart(jnp.array(1.0))
 
 

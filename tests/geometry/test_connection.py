@@ -74,7 +74,7 @@ def test_trivial_bundle(f, m):
     gamma = jax.jit(lambda q: hamel_coefficients(bundle_frame(connection, f), q))(q)
     B = jax.jit(lambda q: bundle_curvature(connection, q[:f], q[f:]))(q)
     np.testing.assert_allclose(gamma[:f, f:, f:], B, atol=1e-13)
-    by_s = jax.jacfwd(connection)(q[:f], q[f:])
+    by_s = jax.jit(jax.jacfwd(connection))(q[:f], q[f:])
     np.testing.assert_allclose(gamma[:f, :f, f:], -np.swapaxes(by_s, 1, 2), atol=1e-13)
     np.testing.assert_array_equal(gamma[f:], np.zeros((m, f + m, f + m)))
     assert np.max(np.abs(B)) > 0.1

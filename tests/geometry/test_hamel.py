@@ -232,10 +232,11 @@ def test_parameters_of_a_frame_are_differentiable_and_points_batch():
         return lambda q: jnp.diag(jnp.stack([jnp.ones_like(k), jnp.exp(k * q[0])]))
 
     coefficient = lambda k, q: hamel_coefficients(frame_of(k), q)[1, 0, 1]  # noqa: E731
-    points = jnp.array([[0.0, 1.0], [0.5, -1.0]])
-    values = jax.vmap(coefficient, in_axes=(None, 0))(jnp.array(2.0), points)
+    points = np.array([[0.0, 1.0], [0.5, -1.0]])
+    values = jax.jit(jax.vmap(coefficient, in_axes=(None, 0)))(2.0, points)
     np.testing.assert_allclose(values, [-2, -2], rtol=1e-14)
-    np.testing.assert_allclose(jax.grad(coefficient)(jnp.array(2.0), points[1]), -1, rtol=1e-14)
+    slope = jax.jit(jax.grad(coefficient))(2.0, points[1])
+    np.testing.assert_allclose(slope, -1, rtol=1e-14)
 
 
 def test_singular_frames_are_refused():

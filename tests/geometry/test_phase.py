@@ -68,7 +68,7 @@ def test_abelian_phase_is_the_integral_of_the_curvature():
     angles = 2 * np.pi * np.arange(40) / 40
     points = radii[:, None, None] * np.stack([np.cos(angles), 0.6 * np.sin(angles)], -1) * size
     points = jnp.asarray(points.reshape(-1, 2) + centre)
-    B = jax.vmap(lambda r: curvature(connection, r, SO2())[0, 0, 1])(points)
+    B = jax.jit(jax.vmap(lambda r: curvature(connection, r, SO2())[0, 0, 1]))(points)
     disc = np.repeat(weights * radii, 40) * 2 * np.pi / 40 * 0.6 * size**2
     phase = geometric_phase(connection, ellipse(size, centre), SO2(), steps=400)
     np.testing.assert_allclose(phase, [np.sum(disc * np.asarray(B))], rtol=1e-8)

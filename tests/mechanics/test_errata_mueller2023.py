@@ -11,7 +11,7 @@ from jaxhamel.geometry import SE3, SO3, Euclidean, curvature, distribution, hame
 from jaxhamel.mechanics import System, acceleration
 from jaxhamel.systems import FreeRigidBody, NonSpinningBall, Satellite, SatelliteMixed
 
-EPSILON = np.asarray(SO3().structure_constants())
+EPSILON = np.asarray(jax.jit(SO3().structure_constants)())
 
 
 class Particle(System):

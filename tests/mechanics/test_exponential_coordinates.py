@@ -309,16 +309,23 @@ def test_indices_of_103(rng):
     assert abs(printed - right) > 0.1
 
 
+def slope_at_zero(space):
+    """∂S_ki/∂φ_j at φ = 0."""
+    slope = jax.jacfwd(lambda phi: velocity_transformation(space, phi))
+    return jax.jit(slope)(np.zeros(space.dim))
+
+
 def test_lemmas_of_section_5(rng):
     """(98): x̄ y = ȳ x with ȳ_ij = Σ_k ∂x̄_ik/∂x_j y_k. (101): the two terms of (57) are the same. (111) with its sign."""
     space, (x, y) = SE3(), draw(rng, 2, 6)
-    swapped = jnp.einsum("ikj,k->ij", jax.jacfwd(space.ad)(x), y)
+    of_ad = jax.jit(jax.jacfwd(space.ad))(x)
+    swapped = jnp.einsum("ikj,k->ij", of_ad, y)
     np.testing.assert_allclose(space.ad(x) @ y, swapped @ x, atol=1e-14)
-    slope = jax.jacfwd(lambda phi: velocity_transformation(space, phi))(jnp.zeros(6))
+    slope = slope_at_zero(space)
     np.testing.assert_allclose(
         2 * jnp.einsum("kij,k->ij", slope, x), coriolis(space, x), atol=1e-15
     )
-    transposed = jnp.einsum("kij,k->ij", jax.jacfwd(space.ad)(x), y)
+    transposed = jnp.einsum("kij,k->ij", of_ad, y)
     np.testing.assert_allclose(-transposed, coriolis(space, y), atol=1e-15)
 
 
@@ -328,7 +335,7 @@ def test_the_two_slopes_of_57(rng, name):
     space, order, printed = TABLE[name]
     order = np.array(order)
     p = draw(rng, space.dim)
-    slope = jax.jacfwd(lambda phi: velocity_transformation(space, phi))(jnp.zeros(space.dim))
+    slope = slope_at_zero(space)
     first = np.einsum("kij,k->ij", slope, p)[np.ix_(order, order)]
     second = np.einsum("kji,k->ij", slope, p)[np.ix_(order, order)]
     half = 0.5 * printed(p[order])

@@ -73,7 +73,7 @@ def assert_parabola(system, t, q, u, control=None):
     assert np.min(np.linalg.eigvalsh(hessian)) > 1e-3
 
 
-POSE = SE3().exp(jnp.array([0.4, -0.9, 0.7, 0.3, 1.0, -0.5]))
+POSE = jax.jit(SE3().exp)(jnp.array([0.4, -0.9, 0.7, 0.3, 1.0, -0.5]))
 TWIST = jnp.array([0.6, -1.2, 0.8, 0.1, 0.5, -0.4])
 BODY = (1.3, [0.3, 0.4, 0.5], [0.2, -0.4, 0.3], 9.81)
 

@@ -200,7 +200,8 @@ def test_lagrange_dalembert_with_multipliers():
     rows = system.frame(0.0, q)[:M]
     along = lambda q, u: velocity(system, 0.0, q, u)  # noqa: E731
     u_dot = acceleration(system, 0.0, q, u, route="multipliers")
-    v, v_dot = jax.jvp(along, (q, u), (along(q, u), u_dot))
+    push = lambda q, u, u_dot: jax.jvp(along, (q, u), (along(q, u), u_dot))  # noqa: E731
+    v, v_dot = jax.jit(push)(q, u, u_dot)
     left = euler_lagrange_left(system, q, v, v_dot)
     multipliers = constraint_force(system, 0.0, q, u)
     close(left, np.einsum("j,ji->i", multipliers, rows))

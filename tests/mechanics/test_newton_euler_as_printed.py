@@ -16,9 +16,9 @@ RNG = np.random.default_rng(31)
 MASS, COM = 1.3, jnp.asarray([0.2, -0.4, 0.3])
 SQUARE = RNG.normal(size=(3, 3))
 INERTIA = jnp.asarray(SQUARE @ SQUARE.T + np.eye(3))  # about the centre of mass
-POSE = jnp.asarray(RNG.normal(size=7))
-POSE = POSE.at[:4].divide(jnp.sqrt(POSE[:4] @ POSE[:4]))
-TWIST, WRENCH = jnp.asarray(RNG.normal(size=(2, 6)))
+POSE = RNG.normal(size=7)
+POSE = jnp.asarray(np.append(POSE[:4] / np.linalg.norm(POSE[:4]), POSE[4:]))
+TWIST, WRENCH = map(jnp.asarray, RNG.normal(size=(2, 6)))
 
 
 # --- section 6: Newton and Euler ------------------------------------------------------------------

@@ -85,12 +85,12 @@ def test_coefficients_of_the_split_frame():
 def test_exterior_derivative_of_the_constraints():
     """(37) of 2021: dω^α on two horizontal fields is (∂F̄_I/∂r^J − ∂F̄_I/∂s^β F̄^β_J) dr^J ∧ dr^I; minus it is γ^α_IJ."""
     system, q, _ = random_state(Split)
-    kin = lambda q: kinematic_coefficients(system, 0.0, q)  # noqa: E731
-    slope = np.asarray(jax.jacfwd(kin)(q))
+    kin = jax.jit(lambda q: kinematic_coefficients(system, 0.0, q))
+    slope = np.asarray(jax.jit(jax.jacfwd(kin))(q))
     F = np.asarray(kin(q))
     coefficient = slope[:, :, M:] - np.einsum("aib,bj->aij", slope[:, :, :M], F)  # [α, I, J]
     form = lambda q: jnp.concatenate([jnp.eye(M), kin(q)], axis=1)  # noqa: E731
-    by_q = np.asarray(jax.jacfwd(form)(q))  # ∂ω^α_a/∂q^b
+    by_q = np.asarray(jax.jit(jax.jacfwd(form))(q))  # ∂ω^α_a/∂q^b
     exterior = np.swapaxes(by_q, 1, 2) - by_q  # dω(X, Y) = (∂_a ω_b − ∂_b ω_a) X^a Y^b
     horizontal = np.concatenate([-F, np.eye(N - M)])
     on_fields = np.einsum("aij,ik,jl->akl", exterior, horizontal, horizontal)

@@ -153,6 +153,6 @@ def test_interpolation_has_the_velocities_of_both_ends(at):
         jnp.array([[0.7, 0.1, -0.2], [0.2, 0.6, -0.5]]),
     )
     curve = GroupHermite(0.0, 1.0, space, q0, q1, *velocities, none, none, none, none)
-    q, rate = jax.jvp(lambda t: curve.evaluate(t)[0], (at,), (1.0,))
+    q, rate = jax.jit(lambda t: jax.jvp(lambda t: curve.evaluate(t)[0], (t,), (1.0,)))(at)
     np.testing.assert_allclose(q, q1 if at else q0, atol=1e-14)
     np.testing.assert_allclose(space.velocity(q, rate), velocities[int(at)], atol=1e-13)

@@ -99,7 +99,7 @@ def test_force_moves_the_centre_of_mass(run):
         mean = jnp.array([4.0, 1, 1]) @ chi / 6.0
         return ball.centre(q) + quaternion_rotate(q[0], mean)
 
-    path = np.asarray(jax.vmap(centre_of_mass)(ts, q))
+    path = np.asarray(jax.jit(jax.vmap(centre_of_mass))(ts, q))
     h, at = 0.01, 250
     weights = np.array([2, -27, 270, -490, 270, -27, 2]) / (180 * h * h)
     second = weights @ path[at - 3 : at + 4]

@@ -150,7 +150,8 @@ def test_power_of_the_masses(at):
     shell = (ball.shell_com, jnp.zeros(3))
     omega_dot = acceleration(ball, t, q, omega, control)
     q_dot = quaternion_rate(q[0], omega)
-    _, rate = jax.jvp(energy, (t, q[0], omega), (1.0, q_dot, omega_dot))
+    push = jax.jit(lambda x, dx: jax.jvp(energy, x, dx))
+    _, rate = push((t, q[0], omega), (1.0, q_dot, omega_dot))
 
     (chi, first), (_, second) = jax.tree.map(np.asarray, jax.jvp(rates, (t,), (1.0,)))
     rotation = rb.rotation(np.asarray(q[0]))

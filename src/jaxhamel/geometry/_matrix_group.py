@@ -42,13 +42,8 @@ class MatrixGroup(AbstractSpace):
     def __init__(self, generators: ArrayLike):
         check_generators("generators", generators)
         G = jnp.asarray(generators, dtype=jnp.result_type(float))
-        n, d = G.shape[0], G.shape[1]
-        flat = G.reshape(n, d * d)
         self.generators = G
-        self.dual = jnp.linalg.solve(flat @ flat.T, flat).reshape(n, d, d)
-        products = jnp.einsum("aij,bjk->abik", G, G)
-        brackets = products - jnp.swapaxes(products, 0, 1)
-        self.constants = jnp.einsum("cij,abij->cab", self.dual, brackets)
+        self.dual, self.constants = _dual_and_constants(G)
 
     @property
     def dim(self) -> int:
@@ -113,6 +108,17 @@ class MatrixGroup(AbstractSpace):
         d = self.generators.shape[1]
         check_coordinates(name, q, (d, d), "a matrix of the group")
         check_regular(name, q)
+
+
+@jax.jit
+def _dual_and_constants(generators):
+    """(the dual basis of the generators, the structure constants c^c_ab); one program in place of nine."""
+    n, d = generators.shape[:2]
+    flat = generators.reshape(n, d * d)
+    dual = jnp.linalg.solve(flat @ flat.T, flat).reshape(n, d, d)
+    products = jnp.einsum("aij,bjk->abik", generators, generators)
+    brackets = products - jnp.swapaxes(products, 0, 1)
+    return dual, jnp.einsum("cij,abij->cab", dual, brackets)
 
 
 def _expm(matrix: Element) -> Element:
