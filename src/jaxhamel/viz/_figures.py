@@ -23,7 +23,7 @@ from jaxhamel._words import visible
 from jaxhamel.viz._style import LIGHT, MATPLOTLIB, roles, share_in_label
 
 P = ParamSpec("P")
-LARGEST = 1e290  # of the numbers that are drawn
+LARGEST_DRAWN = 1e290  # of the numbers that are drawn
 LayoutName = Literal["constrained"] | None
 
 
@@ -43,9 +43,9 @@ def _styled(make: Callable[P, Figure]) -> Callable[P, Figure]:
 
 
 def _drawable(value: Any) -> Any:
-    """An argument as it can be drawn: literal text, and NaN for numbers beyond `LARGEST`."""
+    """An argument as it can be drawn: literal text, and NaN for numbers beyond `LARGEST_DRAWN`."""
     if isinstance(value, ndarray) and value.dtype.kind == "f":
-        return np.where(np.abs(value) <= LARGEST, value, np.nan)
+        return np.where(np.abs(value) <= LARGEST_DRAWN, value, np.nan)
     return _literal(value)
 
 
