@@ -31,7 +31,6 @@ from jaxhamel.control._collocation._elastic import (
 )
 from jaxhamel.control._collocation._many_starts import ManyStarts
 from jaxhamel.control._collocation._points import PiecewisePolynomial, rule
-from jaxhamel.control._collocation._sensitivity import costates_of
 from jaxhamel.control._collocation._start import (
     first_iterate,
     guessed,
@@ -40,6 +39,7 @@ from jaxhamel.control._collocation._start import (
 )
 from jaxhamel.control._collocation._tightening import again, tightened
 from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription
+from jaxhamel.control._derivatives_of_optima._sensitivity import costates_of
 from jaxhamel.control._interior_point._interior_point import LOGGED, STUCK, advance
 from jaxhamel.control._interior_point._state import SearchState, resumed, start
 from jaxhamel.control._problem._problem import ControlProblem
