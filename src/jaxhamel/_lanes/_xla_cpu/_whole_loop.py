@@ -115,7 +115,8 @@ def _jvp(primals, tangents, *, program, few, most):
 
 def _batch(values, axes, *, program, few, most):
     size = batch_size(values, axes)
-    many = jax.make_jaxpr(jax.vmap(jaxpr_as_fun(program), axes, axis_size=size))(*values)
+    one = lambda *x: jaxpr_as_fun(program)(*x)  # noqa: E731 (without a name JAX prints the whole program)
+    many = jax.make_jaxpr(jax.vmap(one, axes, axis_size=size))(*values)
     out = _whole_loop_p.bind(*values, program=many, few=few // size, most=most)
     return out, [0] * len(out)
 
