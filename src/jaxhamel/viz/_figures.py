@@ -17,6 +17,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import PlaceHolderLayoutEngine
+from matplotlib.patches import Circle
 from numpy import ndarray
 
 from jaxhamel._words import visible
@@ -68,6 +69,7 @@ def path_figure(
     title: str = "Path on the ground",
     unit: str = "m",
     labels: tuple[str, str] = ("x", "y"),
+    kept_clear: Sequence[tuple[float, float, float]] = (),
 ) -> Figure:
     """The path (x(t), y(t)) of a point, with the reference dashed; equal scales.
 
@@ -75,8 +77,14 @@ def path_figure(
 
     - `path`: `(T, 2)` m.
     - `reference`: `(S, 2)` m, the reference path.
+    - `kept_clear`: (x, y, radius) m of circles that the path must not enter.
     """
     figure, axes = _figure()
+    for x, y, radius in kept_clear:
+        circle = Circle(
+            (x, y), radius, facecolor=LIGHT["reference"], alpha=0.25, label="kept clear"
+        )
+        axes.add_patch(circle)
     if reference is not None:
         axes.plot(
             *reference.T,
