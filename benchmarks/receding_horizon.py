@@ -2,7 +2,8 @@
 
 `taskset -c 0 python benchmarks/receding_horizon.py [--problems NAME …] [--samples N] [--intervals N] [--degree N]
 [--iterations N]` prints a table for docs/feedback.md: unicycle, sleigh, and the ball with three masses on its figure-eight,
-each over 2 s with all limits. Times are those of steps after the first, compiled and called from Python.
+each over 2 s with all limits. Times are those of steps after the first, compiled and called from Python, by the clock and of
+the processor. `--picture FILE` draws the loops of the sleigh: as planned, and two robots with other parameters.
 """
 
 import argparse
@@ -117,18 +118,20 @@ def timed(name, asked):
     )
     step = eqx.filter_jit(lambda law, *given: law.step(*given))
     found = closed_loop(problem.system, problem.q0, problem.u0, Sampled(law, period), asked.samples)
-    memory, times = law.start(), []
+    memory, times, used = law.start(), [], []
     for k in range(asked.samples):
         q, u = jax.tree.map(lambda x, k=k: x[k], (found.q, found.u))
-        begun = time.perf_counter()
+        begun, cpu = time.perf_counter(), time.process_time()
         command, memory = step(law, memory, found.ts[k], q, u)
         command.block_until_ready()
         times.append(1e3 * (time.perf_counter() - begun))
-    times = np.array(times[2:])
+        used.append(1e3 * (time.process_time() - cpu))
+    times, used = np.array(times[2:]), np.array(used[2:])
     kept = found.control.memory
     print(
         f"| {name} | {problem.system.space.dim + problem.u0.shape[0]} | {1e3 * period:.0f} ms | {asked.intervals} x "
         f"{asked.degree} | {asked.iterations} | {np.median(times):.2f} | {np.quantile(times, 0.99):.2f} | "
+        f"{np.median(used):.2f} | {np.quantile(used, 0.99):.2f} | "
         f"{int(kept.failed)} of {int(kept.samples)} | {float(kept.violation):.1e} |",
         flush=True,
     )
@@ -139,6 +142,43 @@ def timed(name, asked):
     return found, law
 
 
+def picture(file, samples=250):
+    """Sleighs held to the circle: the one that the plans are made with, heavier and lighter ones, and their commands."""
+    import equinox as eqx
+    import matplotlib.pyplot as plt
+
+    from jaxhamel.control import RecedingHorizon, Sampled, closed_loop
+
+    problem, period = sleigh()
+    law = Sampled(RecedingHorizon(problem, period, intervals=20, degree=2), period)
+    figure, (plane, over) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
+    path = np.asarray(jax.vmap(circle)(jnp.linspace(0.0, 4 * np.pi, 200)))
+    plane.plot(path[:, 1], path[:, 2], color="0.6", label="asked for")
+    for words, share in (("as planned", 1.0), ("30 % heavier", 1.3), ("30 % lighter", 0.7)):
+        of = lambda s: (s.mass, s.inertia)  # noqa: E731
+        robot = eqx.tree_at(of, problem.system, tuple(share * x for x in of(problem.system)))
+        found = closed_loop(robot, problem.q0, problem.u0, law, samples)
+        q, commands = np.asarray(found.q), np.asarray(found.control.commands)
+        where = np.asarray(jax.vmap(circle)(found.ts))
+        off = np.hypot(*(q - where)[:, 1:].T)
+        kept = found.control.memory
+        print(
+            f"{words}: distance from the circle's point {off[0]:.3f} m at the start, RMS from 5 s on "
+            f"{1e3 * np.sqrt(np.mean(off[100:] ** 2)):.2f} mm, largest commands {np.abs(commands).max(axis=0)}, "
+            f"{int(kept.failed)} plans failed, violation {float(kept.violation):.1e}",
+            flush=True,
+        )
+        plane.plot(q[:, 1], q[:, 2], label=words, lw=1)
+        over.plot(found.ts[:-1], commands[:, 0], label=f"force, {words}", lw=1)
+    over.axhline(2.0, color="0.6", ls=":")
+    over.axhline(-2.0, color="0.6", ls=":")
+    plane.set(xlabel="x / m", ylabel="y / m", aspect="equal")
+    over.set(xlabel="t / s", ylabel="force / N")
+    plane.legend(fontsize="small")
+    over.legend(fontsize="small")
+    figure.savefig(file, dpi=110)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--problems", nargs="*", default=["unicycle", "sleigh", "ball"])
@@ -147,12 +187,17 @@ def main():
     parser.add_argument("--degree", type=int, default=2)
     parser.add_argument("--iterations", type=int, default=1)
     parser.add_argument("--barrier", type=float, default=1e-4)
+    parser.add_argument("--picture")
     asked = parser.parse_args()
     jax.config.update("jax_enable_x64", True)
+    if asked.picture:
+        picture(asked.picture)
+        return
     print(
-        "| problem | numbers of a state | period | mesh | iterations | median [ms] | 99 % [ms] | failed | violation |"
+        "| problem | numbers of a state | period | mesh | iterations | median [ms] | 99 % [ms] | processor, median | 99 % | "
+        "failed | violation |"
     )
-    print("|" + 9 * "---|")
+    print("|" + 11 * "---|")
     for name in asked.problems:
         timed(name, asked)
 

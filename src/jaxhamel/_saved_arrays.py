@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-MOST_BYTES = 2**30  # of all arrays together
+LARGEST = 2**30  # bytes of all arrays
 # what such a file raises, also one that is encrypted, packed in an unknown way, or has text nested too deeply
 _UNREADABLE = (
     OSError, ValueError, KeyError, EOFError, RuntimeError, MemoryError, zipfile.BadZipFile, zlib.error,
@@ -45,8 +45,8 @@ def saved_arrays(path: Path) -> Iterator[SavedArrays]:
     try:
         with zipfile.ZipFile(path) as file:
             size = sum(entry.file_size for entry in file.infolist())
-            if size > MOST_BYTES:
-                raise ValueError(f"it holds {size:,} bytes; it may hold {MOST_BYTES:,}")
+            if size > LARGEST:
+                raise ValueError(f"it holds {size:,} bytes; it may hold {LARGEST:,}")
             yield SavedArrays(file)
     except _UNREADABLE as error:
         reason = " ".join(str(error).split()) or type(error).__name__

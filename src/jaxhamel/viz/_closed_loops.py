@@ -12,11 +12,9 @@ from numpy import ndarray
 from jaxhamel.viz._figures import _figure, _ground, _legend, _styled, _time_axis, canvas
 from jaxhamel.viz._style import LIGHT
 
-MARGIN_OF_PATH = (
-    0.35  # around the reference path, relative to its size; open loops leave the picture
-)
+MARGIN = 0.35  # around the reference path, relative to its size; open loops leave the picture
 WIDTH = 1.4  # of the picture of paths, at least, relative to its height
-MOST_COORDINATES = 12  # coordinates that are drawn
+MOST = 12  # coordinates that are drawn
 
 
 @_styled
@@ -36,7 +34,7 @@ def held_paths_figure(
     """
     figure, axes = _figure()
     low, high = reference.min(axis=0), reference.max(axis=0)
-    room = MARGIN_OF_PATH * float(np.max(high - low))
+    room = MARGIN * float(np.max(high - low))
     for paths, role, label in (
         (open_loop, "series2", "open loop"),
         (closed, "series1", "with feedback"),
@@ -106,7 +104,7 @@ def held_coordinates_figure(
     **Arguments:** `ts`: `(T,)` s; `closed`, `open_loop`: `(B, T, n)` and `(C, T, n)`, NaN after a motion has ended early;
     `plan`: `(T, n)`; `names`: one for each coordinate.
     """
-    count = min(len(names), MOST_COORDINATES)
+    count = min(len(names), MOST)
     columns = 1 if count < 3 else 2
     rows = -(-count // columns)
     figure = canvas(height=max(3.7, 1.0 + 1.6 * rows))
@@ -163,7 +161,7 @@ def _near(axes: Axes, plan: Float[ndarray, " T"]) -> None:
     """Shows the neighbourhood of the plan; where it stays at one value, all."""
     low, high = float(np.min(plan)), float(np.max(plan))
     if high - low > 1e-6 * max(abs(low), abs(high)):
-        room = MARGIN_OF_PATH * (high - low)
+        room = MARGIN * (high - low)
         axes.set_ylim(low - room, high + room)
 
 

@@ -1,1 +1,0 @@
-"""Reverse mode of a motion by a tape of its states."""
