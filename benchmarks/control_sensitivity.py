@@ -18,23 +18,28 @@ MOST = 2  # entries of one array
 
 
 def compared(problem: Any, method: control.Collocation, result: control.Result) -> dict[str, Any]:
-    """How many derivatives were compared, and the largest difference, relative to the derivative or to 1e-3 |J|."""
-    by, worst, count = control.sensitivity(result), (0.0, ""), 0
-    certificate: Any = result.certificate
-    unique = (
-        "multipliers: unique" in certificate.words
-    )  # otherwise constraints may be moved together only
+    """How many derivatives were compared, and the largest difference, relative to the derivative or to 1e-3 |J|.
+
+    Numbers that constraints do not allow to change alone have the derivative NaN, and are counted apart.
+    """
+    by, worst, count, none = control.sensitivity(result), (0.0, ""), 0, 0
     near = eqx.tree_at(lambda p: p.guess, problem, _at_times(problem, result))
     method = eqx.tree_at(lambda m: m.tolerance, method, 1e-11)
     for name, of, entry in _numbers(problem):
-        if name.startswith(".constraints") and not unique:
-            continue
         slope = float(np.ravel(of(by))[entry])
+        if np.isnan(slope):
+            none += 1
+            continue
         difference = _difference(near, method, of, entry)
         size = max(abs(slope), abs(difference), 1e-3 * abs(result.cost))
         count += 1
         worst = max(worst, (abs(slope - difference) / size, f"{name}[{entry}]"))
-    return {"derivatives": count, "worst_difference": worst[0], "worst_derivative": worst[1]}
+    return {
+        "derivatives": count,
+        "without": none,
+        "worst_difference": worst[0],
+        "worst_derivative": worst[1],
+    }
 
 
 def _numbers(problem: Any) -> Iterator[tuple[str, Callable[[Any], Any], int]]:

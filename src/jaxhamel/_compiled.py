@@ -26,7 +26,7 @@ from jaxhamel._content_memory import forgetting
 
 P = ParamSpec("P")
 T = TypeVar("T")
-KEPT = 256  # programs remembered of each function, for arguments of different content
+KEPT_PROGRAMS = 256  # programs remembered of each function, for arguments of different content
 MANY = 16  # contents of one user's function after which a warning says so
 TOO_MANY = 32  # contents of one user's function after which all that JAX has compiled is dropped
 _NUMBERS = (jax.Array, np.ndarray, np.generic, bool, int, float, complex, str, bytes, type(None))
@@ -160,7 +160,7 @@ class _Programs:
             for each in (before, now):
                 if each is not None and not each.has_tracer:
                     self.kept[*kind, each.found] = program
-            while len(self.kept) > KEPT:
+            while len(self.kept) > KEPT_PROGRAMS:
                 self.kept.popitem(last=False)
         return found
 

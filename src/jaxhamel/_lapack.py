@@ -45,15 +45,15 @@ def one_by_one(function: Callable) -> Callable:
     return of_one
 
 
-COLUMNS = 7  # OpenBLAS divides more among threads, which then wait for one another far longer than they compute
+COLUMNS_AT_ONCE = 7  # OpenBLAS divides more among threads, which then wait for one another far longer than they compute
 
 
 def _by_columns(matrix: Float[Array, "n n"], rhs: Float[Array, "n k"]) -> Float[Array, "n k"]:
     """A⁻¹ b, few columns at a time."""
     factors, (n, k) = lu_factor(matrix), rhs.shape
-    blocks = -(-k // COLUMNS)
-    padded = jnp.pad(rhs, ((0, 0), (0, blocks * COLUMNS - k)))
-    each = jnp.swapaxes(padded.reshape(n, blocks, COLUMNS), 0, 1)
+    blocks = -(-k // COLUMNS_AT_ONCE)
+    padded = jnp.pad(rhs, ((0, 0), (0, blocks * COLUMNS_AT_ONCE - k)))
+    each = jnp.swapaxes(padded.reshape(n, blocks, COLUMNS_AT_ONCE), 0, 1)
     found = lax.map(lambda b: lu_solve(factors, b), each)
     return jnp.swapaxes(found, 0, 1).reshape(n, -1)[:, :k]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-LARGEST = 2**30  # bytes of all arrays
+MOST_BYTES = 2**30  # of all arrays together
 # what such a file raises, also one that is encrypted, packed in an unknown way, or has text nested too deeply
 _UNREADABLE = (
     OSError, ValueError, KeyError, EOFError, RuntimeError, MemoryError, zipfile.BadZipFile, zlib.error,
@@ -45,8 +45,8 @@ def saved_arrays(path: Path) -> Iterator[SavedArrays]:
     try:
         with zipfile.ZipFile(path) as file:
             size = sum(entry.file_size for entry in file.infolist())
-            if size > LARGEST:
-                raise ValueError(f"it holds {size:,} bytes; it may hold {LARGEST:,}")
+            if size > MOST_BYTES:
+                raise ValueError(f"it holds {size:,} bytes; it may hold {MOST_BYTES:,}")
             yield SavedArrays(file)
     except _UNREADABLE as error:
         reason = " ".join(str(error).split()) or type(error).__name__

@@ -335,7 +335,7 @@ def test_a_search_that_is_damaged_or_of_another_program_is_refused(
     """Nothing is unpickled, and arrays are read only after the scenario that they belong to."""
     (tmp_path / "search.npz").write_bytes(content)
     if "1,000" in message:
-        monkeypatch.setattr(_saved_arrays, "LARGEST", 1000)
+        monkeypatch.setattr(_saved_arrays, "MOST_BYTES", 1000)
     file = _search_file.SearchFile(tmp_path, SEARCHED)
     with pytest.raises(ScenarioError, match=message) as caught:
         file.read()

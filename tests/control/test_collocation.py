@@ -171,6 +171,22 @@ def test_sensitivity_of_the_optimal_cost():
     np.testing.assert_allclose(result.costates[0], [-12 * mass**2, -6 * mass**2], rtol=1e-9)
 
 
+def test_no_derivative_by_numbers_that_cannot_change_alone():
+    """The cart's target is given twice: one of both alone has no derivative, mass and time have that of the cart."""
+    mass = 1.3
+    problem = least_energy(system=Cart(jnp.array(mass)))
+    again = control.StateAtEnd(q=jnp.ones(1))
+    problem = eqx.tree_at(lambda p: p.constraints, problem, (*problem.constraints, again))
+    result = control.solve(problem, control.Collocation(intervals=3, degree=3))
+    assert not certificate_of(result).multipliers_unique
+    by = control.sensitivity(result)
+    assert np.isnan([by.constraints[0].q[0], by.constraints[1].q[0]]).all()
+    np.testing.assert_allclose(by.q0, -12 * mass**2, rtol=1e-9)  # both targets stay
+    np.testing.assert_allclose(by.system.mass, 12 * mass, rtol=1e-9)
+    np.testing.assert_allclose(by.constraints[0].u, -6 * mass**2, rtol=1e-9)
+    np.testing.assert_allclose(by.ts[-1], -18 * mass**2, rtol=1e-9)
+
+
 def test_guess_from_another_state():
     """A guess that begins elsewhere changes neither the initial state nor the optimum."""
     elsewhere = jnp.linspace(0.4, 2.0, 5)[:, None]

@@ -5,7 +5,7 @@ import numpy as np
 
 from jaxhamel.control._interior_point._filter import (
     ARMIJO,
-    ENTRIES,
+    FILTER_ENTRIES,
     MARGIN,
     WIDEST,
     Measure,
@@ -54,7 +54,7 @@ def test_pairs_of_the_filter_are_not_taken_again():
         False,
     )  # better than the first by half of its margins
     full = fresh()
-    for k in range(ENTRIES + 1):  # the last overwrites the first
+    for k in range(FILTER_ENTRIES + 1):  # the last overwrites the first
         full = augmented(full, measure(0.5 if k == 0 else 0.9, 3.0 if k == 0 else 8.0))
     assert verdict(full, now, 0.6, 3.5) == (True, False)
 

@@ -48,7 +48,7 @@ def test_a_known_strip_and_its_picture(monkeypatch):
     np.testing.assert_array_equal(result.held, inside)
     np.testing.assert_array_equal(result.held, result.distance <= 1)
     assert result.share == np.mean(inside)
-    monkeypatch.setattr("jaxhamel.control._loop._region.LARGEST", 400 * 5 * 8 * 250)
+    monkeypatch.setattr("jaxhamel.control._loop._region.BYTES_AT_ONCE", 400 * 5 * 8 * 250)
     np.testing.assert_array_equal(found().held, inside)
     meshes = region_figure(*result.values, result.held).axes[0].collections[:3:2]
     shown = [np.ma.count(mesh.get_array()) for mesh in meshes]

@@ -48,8 +48,8 @@ def test_an_option_that_xla_does_not_know_is_left_out():
 
 def test_what_a_user_has_set_stays(monkeypatch):
     monkeypatch.setenv("XLA_FLAGS", "--xla_backend_optimization_level=3 --xla_cpu_enable_fast_math")
-    assert _jit.known_here({**_jit.FEW, **_jit.WIDE}) == {
+    assert _jit.known_here({**_jit.FEW_RUNS, **_jit.WIDE}) == {
         name: value
-        for name, value in {**_jit.FEW, **_jit.WIDE}.items()
+        for name, value in {**_jit.FEW_RUNS, **_jit.WIDE}.items()
         if name != "xla_backend_optimization_level"
     }

@@ -16,7 +16,7 @@ import numpy as np
 from jax.extend.core import ClosedJaxpr, DropVar, Literal, jaxpr_as_fun
 
 # Arrays with more numbers than this are tables, if nothing but look-ups reads them.
-LARGE = 1024
+LARGE_TABLE = 1024
 # With positions that depend on the lane, at most this many equations are computed as arrays.
 MOST_OF_LANES = 120
 
@@ -58,7 +58,7 @@ def divided(closed: ClosedJaxpr, batched: list[bool]) -> Divided | None:
     """
     jaxpr = closed.jaxpr
     sizes = [v.aval.size for v, varies in zip(jaxpr.invars, batched, strict=True) if not varies]
-    if max([*sizes, *map(np.size, closed.consts)], default=0) <= LARGE:
+    if max([*sizes, *map(np.size, closed.consts)], default=0) <= LARGE_TABLE:
         return None
     closed = _inlined(closed)
     varies = {v for v, of_lane in zip(closed.jaxpr.invars, batched, strict=True) if of_lane}
@@ -113,7 +113,9 @@ def _unnamed(jaxpr):
 def _tables(jaxpr, varies: set[Any]) -> set[Any]:
     """Large arrays that all lanes share and that only look-ups read."""
     found = {
-        v for v in (*jaxpr.invars, *jaxpr.constvars) if v not in varies and v.aval.size > LARGE
+        v
+        for v in (*jaxpr.invars, *jaxpr.constvars)
+        if v not in varies and v.aval.size > LARGE_TABLE
     }
     found -= _variables(jaxpr.outvars)
     for equation in jaxpr.eqns:

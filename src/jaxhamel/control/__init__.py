@@ -33,13 +33,15 @@ from jaxhamel.control._collocation._collocation import Collocation as Collocatio
 from jaxhamel.control._collocation._design import DesignParameter as DesignParameter
 from jaxhamel.control._collocation._limits import FreeEndTime as FreeEndTime
 from jaxhamel.control._collocation._limits import PathLimit as PathLimit
-from jaxhamel.control._collocation._neighbour import NeighbouringOptimum as NeighbouringOptimum
-from jaxhamel.control._collocation._neighbour import neighbouring as neighbouring
 from jaxhamel.control._collocation._points import PiecewisePolynomial as PiecewisePolynomial
 from jaxhamel.control._collocation._scalar_costs import FinalCost as FinalCost
 from jaxhamel.control._collocation._scalar_costs import InitialCost as InitialCost
 from jaxhamel.control._collocation._scalar_costs import RunningCost as RunningCost
-from jaxhamel.control._collocation._sensitivity import sensitivity as sensitivity
+from jaxhamel.control._derivatives_of_optima._neighbour import (
+    NeighbouringOptimum as NeighbouringOptimum,
+)
+from jaxhamel.control._derivatives_of_optima._neighbour import neighbouring as neighbouring
+from jaxhamel.control._derivatives_of_optima._sensitivity import sensitivity as sensitivity
 from jaxhamel.control._problem._boundary import BoundaryConditions as BoundaryConditions
 from jaxhamel.control._problem._boundary import FreeInitialState as FreeInitialState
 from jaxhamel.control._problem._boundary import Periodic as Periodic

@@ -142,7 +142,9 @@ def _no_limits(transcription: Transcription) -> Float[Array, "N M r"]:
 
 DOUBLINGS = 4
 SAFETY = 0.5  # the mesh must be expected to have at most this share of the stated error
-RESTART = 1e-4  # barrier parameter μ with which the search goes on where there are limits
+BARRIER_AFTER_REFINEMENT = (
+    1e-4  # the parameter μ with which the search goes on where there are limits
+)
 
 
 class Refinement:
@@ -187,8 +189,10 @@ class Refinement:
         mesh = jnp.asarray(shares, transcription.shares.dtype)
         new = transcribe(self.problem, transcription.rule, mesh)
         w, duals = transferred(transcription, state.w, state.duals, new)
-        begin = start(new, w, jnp.asarray(RESTART, state.mu.dtype))._replace(duals=duals)
-        return new, again(new, begin, RESTART) if new.limits else begin
+        begin = start(new, w, jnp.asarray(BARRIER_AFTER_REFINEMENT, state.mu.dtype))._replace(
+            duals=duals
+        )
+        return new, again(new, begin, BARRIER_AFTER_REFINEMENT) if new.limits else begin
 
     def _next_mesh(self, shares: Float[np.ndarray, " N+1"], degree: int):
         errors, order, count = np.asarray(self.errors, float), degree + 1, shares.size - 1

@@ -13,7 +13,7 @@ from jaxhamel._checks._values import (
     is_real,
 )
 
-LARGEST = 2**31 - 1
+LARGEST_INT32 = 2**31 - 1
 
 
 def check_dimension(name: str, value) -> None:
@@ -25,9 +25,9 @@ def check_dimension(name: str, value) -> None:
         )
     if value < 0:
         raise ValueError(f"`{name}` is {value}; a dimension must be 0 or more. Give its size.")
-    if value > LARGEST:
+    if value > LARGEST_INT32:
         raise ValueError(
-            f"`{name}` is {described(value)}; a dimension must be {LARGEST:,} or less, the largest size of an axis."
+            f"`{name}` is {described(value)}; a dimension must be {LARGEST_INT32:,} or less, the largest size of an axis."
         )
 
 

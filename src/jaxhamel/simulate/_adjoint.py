@@ -16,6 +16,10 @@ from jaxhamel._lanes._derivatives._linear_map import (
 from jaxhamel._lanes._derivatives._own_derivative import own_derivative
 from jaxhamel._lanes._xla_cpu._whole_loop import whole_loop
 from jaxhamel.simulate._end_time import in_one_call
+from jaxhamel.simulate._tape._tape_adjoint import TapeAdjoint
+
+# As one kernel the gradient of 12 links (13,800 operations) takes a third of the time (docs/performance.md#tape).
+LONGEST_REVERSE = 20_000
 
 
 class AutoAdjoint(diffrax.AbstractAdjoint):
@@ -30,7 +34,7 @@ class AutoAdjoint(diffrax.AbstractAdjoint):
     | nothing                                | the plain loop; the adjoint costs nothing                    |
     | F′ẋ (`jvp`, `jacfwd`)                  | `ForwardMode`                                                |
     | F′ᵀȳ (`grad`, `jacrev`), few inputs    | the columns of F′, by one vmapped `ForwardMode`; then F′ᵀȳ  |
-    | F′ᵀȳ, many inputs                      | `RecursiveCheckpointAdjoint`                                 |
+    | F′ᵀȳ, many inputs                      | a tape of the states, or `RecursiveCheckpointAdjoint`        |
     | second derivatives, forward over either| `ForwardMode` twice; over many inputs' reverse `DirectAdjoint` |
     | … reverse over either, few inputs      | the columns again, by `ForwardMode` twice                    |
     | … reverse over either, many inputs     | `DirectAdjoint` (its cost grows with `max_steps`)            |
@@ -47,11 +51,12 @@ class AutoAdjoint(diffrax.AbstractAdjoint):
     **Arguments:**
 
     - `forward_up_to`: the largest number of inputs for which reverse mode uses columns.
-    - `reverse`: the adjoint for more inputs.
+    - `reverse`: the adjoint for more inputs; the default keeps the states on a tape for explicit Runge–Kutta methods and is
+      `diffrax.RecursiveCheckpointAdjoint()` for others.
     """
 
     forward_up_to: int = eqx.field(static=True, default=10)
-    reverse: diffrax.AbstractAdjoint = diffrax.RecursiveCheckpointAdjoint()
+    reverse: diffrax.AbstractAdjoint = TapeAdjoint()
 
     def loop(self, *, terms: Any, args: Any, init_state: Any, t0: Any, **kwargs: Any) -> Any:
         terms = _without_closures(terms, t0, init_state.y, args)
@@ -160,7 +165,8 @@ def _tangent_maps(
         quick = _by_columns(whole_loop(jvp), moving)
         transpose = LinearProgram(quick, by_columns, vjp_direct, forward_up_to)
     else:
-        transpose = LinearProgram(_vjp_of(reverse, moving), vjp_direct, vjp_direct)
+        by_tape = whole_loop(_vjp_of(reverse, moving), most=LONGEST_REVERSE)
+        transpose = LinearProgram(by_tape, vjp_direct, vjp_direct)
     return LinearProgram(whole_loop(jvp), jvp, jvp_direct, forward_up_to), transpose
 
 

@@ -12,9 +12,11 @@ from numpy import ndarray
 from jaxhamel.viz._figures import _figure, _ground, _legend, _styled, _time_axis, canvas
 from jaxhamel.viz._style import LIGHT
 
-MARGIN = 0.35  # around the reference path, relative to its size; open loops leave the picture
+MARGIN_OF_PATH = (
+    0.35  # around the reference path, relative to its size; open loops leave the picture
+)
 WIDTH = 1.4  # of the picture of paths, at least, relative to its height
-MOST = 12  # coordinates that are drawn
+MOST_COORDINATES = 12  # coordinates that are drawn
 
 
 @_styled
@@ -34,7 +36,7 @@ def held_paths_figure(
     """
     figure, axes = _figure()
     low, high = reference.min(axis=0), reference.max(axis=0)
-    room = MARGIN * float(np.max(high - low))
+    room = MARGIN_OF_PATH * float(np.max(high - low))
     for paths, role, label in (
         (open_loop, "series2", "open loop"),
         (closed, "series1", "with feedback"),
@@ -104,7 +106,7 @@ def held_coordinates_figure(
     **Arguments:** `ts`: `(T,)` s; `closed`, `open_loop`: `(B, T, n)` and `(C, T, n)`, NaN after a motion has ended early;
     `plan`: `(T, n)`; `names`: one for each coordinate.
     """
-    count = min(len(names), MOST)
+    count = min(len(names), MOST_COORDINATES)
     columns = 1 if count < 3 else 2
     rows = -(-count // columns)
     figure = canvas(height=max(3.7, 1.0 + 1.6 * rows))
@@ -161,7 +163,7 @@ def _near(axes: Axes, plan: Float[ndarray, " T"]) -> None:
     """Shows the neighbourhood of the plan; where it stays at one value, all."""
     low, high = float(np.min(plan)), float(np.max(plan))
     if high - low > 1e-6 * max(abs(low), abs(high)):
-        room = MARGIN * (high - low)
+        room = MARGIN_OF_PATH * (high - low)
         axes.set_ylim(low - room, high + room)
 
 

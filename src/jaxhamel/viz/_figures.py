@@ -17,13 +17,14 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import PlaceHolderLayoutEngine
+from matplotlib.patches import Circle
 from numpy import ndarray
 
 from jaxhamel._words import visible
 from jaxhamel.viz._style import LIGHT, MATPLOTLIB, roles, share_in_label
 
 P = ParamSpec("P")
-LARGEST = 1e290  # of the numbers that are drawn
+LARGEST_DRAWN = 1e290  # of the numbers that are drawn
 LayoutName = Literal["constrained"] | None
 
 
@@ -43,9 +44,9 @@ def _styled(make: Callable[P, Figure]) -> Callable[P, Figure]:
 
 
 def _drawable(value: Any) -> Any:
-    """An argument as it can be drawn: literal text, and NaN for numbers beyond `LARGEST`."""
+    """An argument as it can be drawn: literal text, and NaN for numbers beyond `LARGEST_DRAWN`."""
     if isinstance(value, ndarray) and value.dtype.kind == "f":
-        return np.where(np.abs(value) <= LARGEST, value, np.nan)
+        return np.where(np.abs(value) <= LARGEST_DRAWN, value, np.nan)
     return _literal(value)
 
 
@@ -68,6 +69,7 @@ def path_figure(
     title: str = "Path on the ground",
     unit: str = "m",
     labels: tuple[str, str] = ("x", "y"),
+    kept_clear: Sequence[tuple[float, float, float]] = (),
 ) -> Figure:
     """The path (x(t), y(t)) of a point, with the reference dashed; equal scales.
 
@@ -75,8 +77,14 @@ def path_figure(
 
     - `path`: `(T, 2)` m.
     - `reference`: `(S, 2)` m, the reference path.
+    - `kept_clear`: (x, y, radius) m of circles that the path must not enter.
     """
     figure, axes = _figure()
+    for x, y, radius in kept_clear:
+        circle = Circle(
+            (x, y), radius, facecolor=LIGHT["reference"], alpha=0.25, label="kept clear"
+        )
+        axes.add_patch(circle)
     if reference is not None:
         axes.plot(
             *reference.T,

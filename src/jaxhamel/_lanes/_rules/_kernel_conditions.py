@@ -24,7 +24,8 @@ def is_small_product(equation: Any) -> bool:
         return True
     rows, columns = math.prod(x) // each, math.prod(y) // each
     of_vector = min(rows, columns) == 1 and count * max(rows, columns) <= LONGEST_SUM
-    return of_vector or max(count, rows, columns) < _SIDE
+    is_outer = count == 1 and rows * columns <= LONGEST_SUM  # XLA turns it into a multiplication
+    return of_vector or is_outer or max(count, rows, columns) < _SIDE
 
 
 def writes_one_window(equation: Any) -> bool:

@@ -30,12 +30,15 @@ from jaxhamel._lanes._rules._primitives import primitive_of
 from jaxhamel._lanes._xla_cpu._one_kernel import SMALL_BATCH, as_one_kernel
 from jaxhamel._lanes._xla_cpu._one_loop import one_kernel_works
 
+# The most operations of a kernel: LLVM's time grows faster than their number (docs/performance.md#whole-loop).
+MOST_OPERATIONS = 10_000
 
-def whole_loop(function: Callable, few: int = SMALL_BATCH) -> Callable:
+
+def whole_loop(function: Callable, few: int = SMALL_BATCH, most: int = MOST_OPERATIONS) -> Callable:
     """Compiles `function` of pytrees of arrays as one kernel where possible; its derivatives are those of `function`.
 
     The function must not capture tracers. `few`: the largest `vmap` batch that is still compiled as one kernel. A kernel
-    runs on one core, so larger batches are left to XLA.
+    runs on one core, so larger batches are left to XLA. `most`: the largest number of operations of a kernel.
     """
 
     def run(*values):
@@ -48,26 +51,28 @@ def whole_loop(function: Callable, few: int = SMALL_BATCH) -> Callable:
             return out
 
         program = jax.make_jaxpr(flat)(*leaves)
-        return jax.tree.unflatten(found[0], _whole_loop_p.bind(*leaves, program=program, few=few))
+        return jax.tree.unflatten(
+            found[0], _whole_loop_p.bind(*leaves, program=program, few=few, most=most)
+        )
 
     return run
 
 
-def _plain(*values, program, few):
-    del few
+def _plain(*values, program, few, most):
+    del few, most
     return jaxpr_as_fun(program)(*values)
 
 
-def _abstract(*values, program, few):
-    del values, few
+def _abstract(*values, program, few, most):
+    del values, few, most
     return program.out_avals
 
 
-def _compiled(*values, program, few):
+def _compiled(*values, program, few, most):
     """Decides at lowering, when the size of a surrounding `vmap` is known."""
     function = jaxpr_as_fun(program)
     possible = few and program.out_avals and one_kernel_works() and _loops_work()
-    if not possible or not fits(program.jaxpr):
+    if not possible or not fits(program.jaxpr, most):
         return function(*values)
     return list(as_one_kernel(function, program.out_avals)(*values))
 
@@ -102,16 +107,17 @@ def tried() -> bool:
     return np.allclose(y, [13 / 6, 19 / 6]) and np.allclose(kept, [1.0, 2.5])
 
 
-def _jvp(primals, tangents, *, program, few):
-    del few
+def _jvp(primals, tangents, *, program, few, most):
+    del few, most
     dense = tuple(ad.instantiate_zeros(t) for t in tangents)
     return jax.jvp(lambda *x: jaxpr_as_fun(program)(*x), primals, dense)
 
 
-def _batch(values, axes, *, program, few):
+def _batch(values, axes, *, program, few, most):
     size = batch_size(values, axes)
-    many = jax.make_jaxpr(jax.vmap(jaxpr_as_fun(program), axes, axis_size=size))(*values)
-    out = _whole_loop_p.bind(*values, program=many, few=few // size)
+    one = lambda *x: jaxpr_as_fun(program)(*x)  # noqa: E731 (without a name JAX prints the whole program)
+    many = jax.make_jaxpr(jax.vmap(one, axes, axis_size=size))(*values)
+    out = _whole_loop_p.bind(*values, program=many, few=few // size, most=most)
     return out, [0] * len(out)
 
 
@@ -120,14 +126,10 @@ _whole_loop_p = own_primitive(
 )
 
 
-# The most operations of a kernel: LLVM's time grows faster than their number (docs/performance.md#whole-loop).
-MOST_OPERATIONS = 10_000
-
-
-def fits(jaxpr) -> bool:
+def fits(jaxpr, most: int = MOST_OPERATIONS) -> bool:
     """Whether all operations of a program, nested ones included, may be in a kernel, and they are not too many."""
-    first = list(islice(_operations(jaxpr), MOST_OPERATIONS + 1))
-    return len(first) <= MOST_OPERATIONS and all(map(_is_taken, first))
+    first = list(islice(_operations(jaxpr), most + 1))
+    return len(first) <= most and all(map(_is_taken, first))
 
 
 def _operations(jaxpr) -> Iterator[Any]:

@@ -21,7 +21,7 @@ from jaxhamel.control import (
     regulate,
 )
 from jaxhamel.control._loop._closed_loop import compile_loop
-from jaxhamel.control._loop._riccati import MOST
+from jaxhamel.control._loop._riccati import MOST_HALVINGS
 from jaxhamel.ensemble import Samples
 from jaxhamel.mechanics import Kinematic, MovingParts, System
 from jaxhamel.mechanics._tangent import tangent_size
@@ -190,7 +190,7 @@ def regulator_of(scenario: Scenario, plan: MotionPlan) -> Regulator:
     except ValueError:  # the closed loop is too fast
         raise ScenarioError(
             "`feedback.control_weights` are too small beside `feedback.state_weights`: the Riccati equation is "
-            f"unstable with {steps * 2**MOST} steps between two times of the plan. Give larger ones."
+            f"unstable with {steps * 2**MOST_HALVINGS} steps between two times of the plan. Give larger ones."
         ) from None
 
 

@@ -18,7 +18,7 @@ from jaxhamel.mechanics import Constant, MovingParts
 from jaxhamel.simulate import Trajectory
 from jaxhamel.systems._rolling import friction_needed
 
-EVERY = 10  # contact forces are computed at every tenth sample
+SAMPLES_PER_FORCE = 10  # contact forces are computed at every tenth sample
 
 
 class LoopMeasures(NamedTuple):
@@ -139,8 +139,12 @@ def _from_path(law: Regulator, tracking, system, ts, q):
 
 def _forces(robots: Robots, ts, states) -> Float[np.ndarray, "F B 3"]:
     """The force of the ground on every robot, at every tenth sample."""
-    q, u, commands = jax.tree.map(lambda x: jnp.moveaxis(x[:, :-1:EVERY], 1, 0), _padded(states))
-    return np.asarray(_contact(robots.system, robots.axes[0], (ts[:-1:EVERY], q, u, commands)))
+    q, u, commands = jax.tree.map(
+        lambda x: jnp.moveaxis(x[:, :-1:SAMPLES_PER_FORCE], 1, 0), _padded(states)
+    )
+    return np.asarray(
+        _contact(robots.system, robots.axes[0], (ts[:-1:SAMPLES_PER_FORCE], q, u, commands))
+    )
 
 
 def _padded(states):

@@ -23,7 +23,7 @@ from jaxhamel.viz import (
 from jaxhamel.viz._motion._charts_of import symbol
 from jaxhamel.viz._motion._companion import Companion
 
-SHOWN = 200  # number of robots whose paths are drawn
+PATHS_SHOWN = 200  # number of robots whose paths are drawn
 UNSTABLE = 10.0  # growth of small deviations by the end of a plan, which a loop that holds it does not reach
 DRAWN = 400  # points of each path, about
 
@@ -171,7 +171,7 @@ def _ground_charts(found: ClosedLoop) -> Iterator[Chart]:
     if closed is None or loose is None or path is None or path.shape[1] != 2:
         return
     some = slice(None, None, max(1, closed.shape[1] // DRAWN))
-    shown = closed[:SHOWN, some], loose[:SHOWN, some], path
+    shown = closed[:PATHS_SHOWN, some], loose[:PATHS_SHOWN, some], path
     figure = held_paths_figure(*shown, labels=found.labels)
     yield Chart("closed-loop-paths", figure, "Paths of robots with and without feedback")
     ends = closed[found.closed.followed(found.tolerance), -1]

@@ -219,7 +219,7 @@ def _in_a_thread(job: Callable[[], Any]) -> Future:
         pool.shutdown(wait=False)
 
 
-SHOWN = 200  # number of trajectories drawn in the fan of paths
+PATHS_SHOWN = 200  # number of trajectories drawn in the fan of paths
 
 LABELS = {
     "end_x": "x at the end / m",
@@ -264,7 +264,7 @@ def charts(study: Study, model: EnsembleModel, run: ShownMotion) -> list[Chart]:
 def _ball_charts(
     study: Study, model: EnsembleModel, run: ShownMotion, ends: np.ndarray
 ) -> list[Chart]:
-    paths = study.first[: min(SHOWN, study.trajectories)]
+    paths = study.first[: min(PATHS_SHOWN, study.trajectories)]
     nominal = np.asarray(run.q[1])
     fan = fan_figure(paths, nominal, title="Paths on the ground")
     landing = landing_figure(ends, nominal[-1])

@@ -31,7 +31,7 @@ from jaxhamel.control import Certificate, Indirect, Result
 from jaxhamel.control._collocation._collocation import CollocationSearch
 
 ADVICE = "Go on with --resume, raise method.intervals, method.max_iterations or method.max_seconds, or look at the limits."
-UNKNOWN = "undecided"  # whether it is a minimum
+UNDECIDED = "undecided"  # whether it is a minimum
 FILES = ("control.csv", "costates.csv")
 FEASIBLE = 1e-5  # largest violation of the constraints of a plan about which the loop is closed
 
@@ -131,7 +131,7 @@ def unexamined(
     row, nan = search.rows[-1], float("nan")
     words = f"certificate: does NOT hold; {status}; not examined"
     certificate = Certificate(
-        False, row["gradient_norm"], row["violation"], nan, UNKNOWN, False, words
+        False, row["gradient_norm"], row["violation"], nan, UNDECIDED, False, words
     )
     return Outcome(
         "control",

@@ -3,6 +3,7 @@ charts of the control, the limits along the path, and the costates.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import equinox as eqx
@@ -15,6 +16,7 @@ from jaxhamel._compiled import compiled
 from jaxhamel._typing import Scalar, Time
 from jaxhamel.cli._objects._prepared import run_of
 from jaxhamel.control import PathLimit, Result
+from jaxhamel.control._built_in._balls import Clearance
 from jaxhamel.mechanics import Kinematic, MovingParts, System
 from jaxhamel.mechanics._description._declarations import state_of
 from jaxhamel.viz import Chart
@@ -58,13 +60,21 @@ def shown_motion(result: Result) -> ShownMotion:
     system, control = result.problem.system, result.control
     run = run_of(result.trajectory, system, control)
     if not isinstance(system, MovingParts):
-        return run
+        return replace(run, kept_clear=kept_clear(result))
     k = system.system.n_independent
     q = run.q[:-1] if len(run.q) > 2 else run.q[0]
     ts = jnp.asarray(run.ts)
     seconds = jnp.asarray(controls_along(result, run.ts))
     motion = Interpolated(ts, jnp.asarray(run.q[-1]), jnp.asarray(run.u[:, k:]), seconds)
-    return ShownMotion(system.system, motion, run.ts, q, run.u[:, :k])
+    circles = kept_clear(result)
+    return ShownMotion(system.system, motion, run.ts, q, run.u[:, :k], kept_clear=circles)
+
+
+def kept_clear(result: Result) -> tuple[tuple[float, float, float], ...]:
+    """(x, y, radius) of the circles that the path must not enter, by its limits."""
+    limits = [x.function for x in result.problem.constraints if isinstance(x, PathLimit)]
+    round_ones = [x for x in limits if isinstance(x, Clearance)]
+    return tuple((float(x.centre[0]), float(x.centre[1]), float(x.distance)) for x in round_ones)
 
 
 def controls_along(result: Result, ts: np.ndarray) -> np.ndarray:

@@ -80,11 +80,11 @@ def _value(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-EVERY = 2.0  # seconds between two writes
+SECONDS_BETWEEN_WRITES = 2.0
 
 
 class SoFar:
-    """Writes the latest point of a search, at its first report and then at most every `EVERY` seconds.
+    """Writes the latest point of a search, at its first report and then at most every `SECONDS_BETWEEN_WRITES` seconds.
 
     From the first report on, the command may be ended at any time, also while a later program compiles.
 
@@ -98,7 +98,7 @@ class SoFar:
     def reached(self, point: Any) -> None:
         """Notes that the search has reached a point."""
         guard.keep()
-        if time.monotonic() - self.last >= EVERY:
+        if time.monotonic() - self.last >= SECONDS_BETWEEN_WRITES:
             self.write(point)
             self.last = time.monotonic()
             guard.on_disk(self.words)

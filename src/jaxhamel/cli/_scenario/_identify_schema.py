@@ -68,7 +68,7 @@ COLUMNS = {
     "name": Key(text(), "name of the measurement in tables; the quantity when empty", ""),
 }
 FACTOR = {"part": Key(PLACE, "index of the factor of a product space that has the quantity", 0)}
-MEASUREMENTS = Tables(
+MEASUREMENT_TABLES = Tables(
     Variants(
         by="quantity",
         about="the measured quantity",
@@ -247,7 +247,7 @@ OTHERS = {
     "system": ANY,
     "control": CONTROL,
     "data": DATA,
-    "measurements": MEASUREMENTS,
+    "measurements": MEASUREMENT_TABLES,
     "parameters": PARAMETERS,
     "fit": FIT,
     "stages": stages_schema(HEADINGS),

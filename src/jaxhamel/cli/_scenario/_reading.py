@@ -9,7 +9,7 @@ from typing import Any
 from jaxhamel.cli._scenario._sizes import memory
 from jaxhamel.cli._scenario._validate import ScenarioError, brief
 
-LARGEST = 64 * 2**20  # largest size of a scenario in bytes
+MOST_BYTES_OF_SCENARIO = 64 * 2**20  # largest size of a scenario in bytes
 AS_OBJECTS = 15  # bytes of memory needed per byte of a CSV file while it is read
 
 
@@ -24,9 +24,9 @@ def file_text(path: Path) -> str:
             about.st_mode
         ):  # reading a pipe could wait for ever, reading a device may never end
             raise ScenarioError("the file cannot be read (it is not a regular file).")
-        if about.st_size > LARGEST:
+        if about.st_size > MOST_BYTES_OF_SCENARIO:
             raise ScenarioError(
-                f"the file has {about.st_size:,} bytes; a scenario may have {LARGEST:,}."
+                f"the file has {about.st_size:,} bytes; a scenario may have {MOST_BYTES_OF_SCENARIO:,}."
             )
         return path.read_text(encoding="utf-8-sig")
     except (OSError, ValueError) as error:

@@ -21,7 +21,7 @@ from jaxhamel.mechanics import Constant, Kinematic, System
 from jaxhamel.mechanics._acceleration import motion
 
 GUESS_INTERVALS = 40  # of the times at which a guess is given
-STEPS = 8  # of the midpoint rule between two of them, for the motion of a guess
+STEPS_OF_GUESS = 8  # of the midpoint rule between two of them, for the motion of a guess
 
 
 class ConditionsAtEnd(AbstractConstraint):
@@ -100,14 +100,14 @@ def least_effort_driven(
 ) -> ControlProblem:
     """As `least_effort` for a kinematic system, with the motion under a control s ↦ c as the guess."""
     shares = shares_of_guess()
-    none, h = jnp.zeros(0), duration / (GUESS_INTERVALS * STEPS)
+    none, h = jnp.zeros(0), duration / (GUESS_INTERVALS * STEPS_OF_GUESS)
 
     def step(q, s):
         v, _ = motion(system, jnp.zeros_like(s), q, none, Constant(control(s)))
         return system.space.retract(q, h * v), None
 
     def interval(q, s):
-        middles = s + jnp.arange(0.5, STEPS) / (GUESS_INTERVALS * STEPS)
+        middles = s + jnp.arange(0.5, STEPS_OF_GUESS) / (GUESS_INTERVALS * STEPS_OF_GUESS)
         return jax.lax.scan(step, q, middles)[0], q
 
     last, before = jax.lax.scan(interval, q0, shares[:-1])

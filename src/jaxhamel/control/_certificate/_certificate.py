@@ -11,7 +11,7 @@ from jaxhamel._lanes._xla_cpu._jit import QUICK, compiled_with
 from jaxhamel._search._loop import Verdict
 from jaxhamel._typing import Scalar
 from jaxhamel.control._certificate._isolation import kind_along
-from jaxhamel.control._certificate._second_order import UNKNOWN, second_order
+from jaxhamel.control._certificate._second_order import NOT_EXAMINED, second_order
 from jaxhamel.control._certificate._violation import worst_violation
 from jaxhamel.control._collocation._points import OneInterval
 from jaxhamel.control._collocation._transcription import (
@@ -27,7 +27,7 @@ from jaxhamel.mechanics import VectorField
 from jaxhamel.mechanics._tangent import local
 from jaxhamel.simulate._solvers._runge_kutta import looped, tableau
 
-STEPS = 8  # of an eighth-order method in each interval, to check the transcription
+CHECKING_STEPS = 8  # of an eighth-order method in each interval, to check the transcription
 MINIMA = ("strict minimum", "minimum, not isolated")
 
 
@@ -61,7 +61,7 @@ def certify(
     stationary = max(errors[0], errors[2])
     violation, worst = worst_violation(original, state.w)
     error = float(transcription_error(transcription, state.w))
-    curvature = UNKNOWN if parts is None else second_order(transcription, state, parts)
+    curvature = NOT_EXAMINED if parts is None else second_order(transcription, state, parts)
     if curvature.along is not None and ending.converged:
         kind = kind_along(transcription, state, curvature.along, tolerance)
         curvature = curvature._replace(kind=kind, words=f"{kind}: {curvature.words}")
@@ -117,10 +117,12 @@ def transcription_error(transcription: Transcription, w: CollocationPoint) -> Sc
         rate = lambda t, y: field(t, y, (system, control))  # noqa: E731
 
         def step(y, i):
-            q, u = looped(rate, method, t0 + i * length / STEPS, length / STEPS, y)[0]
+            q, u = looped(
+                rate, method, t0 + i * length / CHECKING_STEPS, length / CHECKING_STEPS, y
+            )[0]
             return (system.space.normalise(q), u), None
 
-        numbers = jnp.arange(STEPS).astype(length.dtype)
+        numbers = jnp.arange(CHECKING_STEPS).astype(length.dtype)
         end, _ = jax.lax.scan(step, state, numbers)
         return jnp.max(jnp.abs(local(system, after, end)))
 

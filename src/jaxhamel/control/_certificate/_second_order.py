@@ -19,7 +19,7 @@ from jaxhamel.control._interior_point._derivatives import Parts, Residuals
 from jaxhamel.control._interior_point._state import SearchState
 
 Dense = Float[np.ndarray, "a b"]
-MOST = 3000  # controls; beyond that the eigenvalues are left out
+MOST_CONTROLS = 3000  # beyond that the eigenvalues are left out
 
 
 class SecondOrder(NamedTuple):
@@ -40,7 +40,7 @@ class SecondOrder(NamedTuple):
         return f"multipliers: {'unique' if self.unique else 'not unique, constraints depend on one another'}"
 
 
-UNKNOWN = SecondOrder("undecided", False, "curvature: undecided", examined=False)
+NOT_EXAMINED = SecondOrder("undecided", False, "curvature: undecided", examined=False)
 
 
 def second_order(transcription: Transcription, state: SearchState, parts: Parts) -> SecondOrder:
@@ -48,11 +48,11 @@ def second_order(transcription: Transcription, state: SearchState, parts: Parts)
     shapes = Shapes.of(transcription)
     N = state.w.c.shape[0]
     count = N * shapes.c + shapes.p
-    if count > MOST:
-        return UNKNOWN._replace(words=f"curvature: undecided, {count} controls are too many")
+    if count > MOST_CONTROLS:
+        return NOT_EXAMINED._replace(words=f"curvature: undecided, {count} controls are too many")
     H, D = _dense(transcription, state, parts)
     if not (np.all(np.isfinite(H)) and np.all(np.isfinite(D))):
-        return UNKNOWN._replace(words="curvature: undecided, not finite")
+        return NOT_EXAMINED._replace(words="curvature: undecided, not finite")
     basis, unique = _null_space(D)
     if not basis.shape[1]:
         return SecondOrder("strict minimum", unique, "minimum: the constraints leave no direction")

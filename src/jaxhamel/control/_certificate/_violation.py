@@ -20,7 +20,7 @@ from jaxhamel.control._interior_point._derivatives import (
 )
 from jaxhamel.control._problem._boundary import AbstractBoundaryConditions
 
-FINER = 10
+FINER_GRID = 10
 
 
 def worst_violation(transcription: Transcription, w: CollocationPoint) -> tuple[float, str]:
@@ -114,7 +114,7 @@ def _rows(transcription: Transcription, w: CollocationPoint) -> list[int]:
 @compiled_with(QUICK)
 def _on_fine_grid(transcription: Transcription, w: CollocationPoint):
     """The limits' functions at ten times as many places, ends included, `(N, M, r)`."""
-    count = FINER * len(transcription.rule.points)
+    count = FINER_GRID * len(transcription.rule.points)
     at = tuple(np.linspace(0.0, 1.0, count + 1).tolist())
     places = weights_at(transcription, at)
 

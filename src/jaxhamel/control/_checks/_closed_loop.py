@@ -116,13 +116,13 @@ def check_closed_loop(system, start, controller, counts, route) -> None:
             f"`controller` is {type_of(controller)}; it must be a jaxhamel.control.Sampled(law, period). In continuous time "
             "give jaxhamel.Feedback(law) to jaxhamel.simulate."
         )
-    check_count("samples", samples, most=MOST)
-    check_count("steps", steps, most=MOST)
+    check_count("samples", samples, most=MOST_PERIODS)
+    check_count("steps", steps, most=MOST_PERIODS)
     check_is_key(key)
     check_route(route, ROUTES)
 
 
-MOST = 2**31 - 1  # periods, or steps in a period: they are counted by 32-bit integers
+MOST_PERIODS = 2**31 - 1  # periods, or steps in a period: they are counted by 32-bit integers
 
 
 def check_samples(t0, period, samples: int) -> None:

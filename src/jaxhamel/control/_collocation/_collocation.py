@@ -31,7 +31,6 @@ from jaxhamel.control._collocation._elastic import (
 )
 from jaxhamel.control._collocation._many_starts import ManyStarts
 from jaxhamel.control._collocation._points import PiecewisePolynomial, rule
-from jaxhamel.control._collocation._sensitivity import costates_of
 from jaxhamel.control._collocation._start import (
     first_iterate,
     guessed,
@@ -40,15 +39,16 @@ from jaxhamel.control._collocation._start import (
 )
 from jaxhamel.control._collocation._tightening import again, tightened
 from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription
+from jaxhamel.control._derivatives_of_optima._sensitivity import costates_of
 from jaxhamel.control._interior_point._interior_point import LOGGED, STUCK, advance
 from jaxhamel.control._interior_point._state import SearchState, resumed, start
 from jaxhamel.control._problem._problem import ControlProblem
 from jaxhamel.control._refinement import Refinement, residual_errors
 from jaxhamel.control._result import Result, report, report_times
 
-ROUNDS = 8  # of tightening
+TIGHTENINGS = 8  # of the bounds, at most
 UNBOUNDED = 1e14  # multiple of the first cost's size below zero at which a cost falls without bound
-PATIENCE = 40  # iterations in which the violation should halve
+SLOW_ITERATIONS = 40  # iterations in which the violation should halve
 
 
 class Collocation(eqx.Module):
@@ -209,7 +209,7 @@ class CollocationSearch(AbstractSearch):
 
     def _tightens(self) -> bool:
         """Whether bounds were tightened where a polynomial overshoots them."""
-        if self.elastic is not None or not bool(self.state.done) or self.rounds >= ROUNDS:
+        if self.elastic is not None or not bool(self.state.done) or self.rounds >= TIGHTENINGS:
             return False
         least = 0.5 * bounds_of(self.state.mu.dtype).violation
         tight = tightened(self.transcription, self.tight, self.state, least)
@@ -237,10 +237,12 @@ class CollocationSearch(AbstractSearch):
         if bool(self.state.done) or not np.isfinite(rows[-1]["cost"]):
             return False
         far = rows[-1]["violation"] > 100 * float(self.tolerance)
-        window = [row["violation"] for row in rows[-PATIENCE:]]
-        slow = len(window) == PATIENCE and min(window[PATIENCE // 2 :]) > 0.5 * window[0]
-        whole = [row["step"] >= 0.5 for row in rows[-PATIENCE:]]  # these lower the cost
-        slow = slow and sum(whole) < PATIENCE // 2
+        window = [row["violation"] for row in rows[-SLOW_ITERATIONS:]]
+        slow = (
+            len(window) == SLOW_ITERATIONS and min(window[SLOW_ITERATIONS // 2 :]) > 0.5 * window[0]
+        )
+        whole = [row["step"] >= 0.5 for row in rows[-SLOW_ITERATIONS:]]  # these lower the cost
+        slow = slow and sum(whole) < SLOW_ITERATIONS // 2
         return far and (slow or int(self.state.stuck) >= STUCK)
 
     def _feasible(self) -> bool:

@@ -24,7 +24,7 @@ from jaxhamel.control._collocation._transcription import (
 )
 from jaxhamel.control._interior_point._derivatives import evaluate
 
-SHARE = 1e-4  # of the cost, which makes the controls unique
+SHARE_OF_COST = 1e-4  # of the cost, which makes the controls unique
 
 
 class Elastic(Transcription):
@@ -44,7 +44,7 @@ class Elastic(Transcription):
     ) -> tuple[Float[Array, " d"], Scalar]:
         """The problem's stage, with a share of its cost."""
         rate, cost = super().stage(interval, share, weight, y)
-        return rate, SHARE * cost
+        return rate, SHARE_OF_COST * cost
 
     def limit(self, interval: Interval, share: Scalar, y: Float[Array, " y"]) -> Float[Array, " r"]:
         """The functions + ε for lower bounds, and − ε for upper ones."""
@@ -57,7 +57,7 @@ class Elastic(Transcription):
         """The conditions' residuals beyond e⁺ − e⁻, and a share of the cost."""
         p = self._controls(y)[1]
         conditions, cost = super().first(w, y)
-        return conditions - self.elastic(p)[0][: self.n_first], SHARE * cost
+        return conditions - self.elastic(p)[0][: self.n_first], SHARE_OF_COST * cost
 
     def last(
         self, w: CollocationPoint, y: Float[Array, " y"]
@@ -66,7 +66,7 @@ class Elastic(Transcription):
         p = self._controls(y[self.size :])[1]
         conditions, cost = super().last(w, y)
         total = jnp.sum(p[self.n_parameters :])
-        return conditions - self.elastic(p)[0][self.n_first :], SHARE * cost + total
+        return conditions - self.elastic(p)[0][self.n_first :], SHARE_OF_COST * cost + total
 
 
 @compiled_with(QUICK)

@@ -18,8 +18,8 @@ from jaxhamel.control._problem._problem import ControlProblem
 from jaxhamel.mechanics import VectorField
 from jaxhamel.simulate._solvers._runge_kutta import RK4, looped
 
-AT_ONCE = 8  # iterations in one call
-STEPS = 4  # of the classical Runge–Kutta method in each interval, for the motion of a start
+ITERATIONS_AT_ONCE = 8  # iterations in one call
+STEPS_OF_START = 4  # of the classical Runge–Kutta method in each interval
 SAME = 1e-6  # relative difference of the costs of one optimum
 
 
@@ -64,9 +64,9 @@ class ManyStarts:
 
     def run(self, iterations: int, until: float) -> None:
         """Iterates until all have converged or are stuck, or the iterations or the time (`until`, monotonic) are over."""
-        for _ in range(0, iterations, AT_ONCE):
+        for _ in range(0, iterations, ITERATIONS_AT_ONCE):
             self.states = _advanced(
-                self.transcription, self.states, self.tolerance, jnp.asarray(AT_ONCE)
+                self.transcription, self.states, self.tolerance, jnp.asarray(ITERATIONS_AT_ONCE)
             )
             over = self._over()
             if np.all(over) or time.monotonic() > until:
@@ -115,13 +115,13 @@ def _motion(transcription: Transcription, problem: ControlProblem, curve: Any):
     rate = lambda t, y: field(t, y, (problem.system, curve))  # noqa: E731
 
     def interval(y, ends):
-        h = (ends[1] - ends[0]) / STEPS
+        h = (ends[1] - ends[0]) / STEPS_OF_START
 
         def step(y, k):
             q, u = looped(rate, RK4, ends[0] + k * h, h, y)[0]
             return (space.normalise(q), u), None
 
-        return jax.lax.scan(step, y, jnp.arange(STEPS).astype(h.dtype))[0], y
+        return jax.lax.scan(step, y, jnp.arange(STEPS_OF_START).astype(h.dtype))[0], y
 
     start = problem.q0, problem.u0
     last, before = jax.lax.scan(interval, start, (ts[:-1], ts[1:]))

@@ -11,7 +11,7 @@ from jaxhamel.control._collocation._transcription import Transcription
 from jaxhamel.control._interior_point._state import SearchState, resumed
 
 MORE = 1.1  # a bound is moved by this factor times the amount by which it is violated
-RESTART = 1e-5  # barrier parameter μ with which the search goes on after bounds were tightened
+BARRIER_AFTER_TIGHTENING = 1e-5  # the parameter μ with which the search goes on
 
 
 def tightened(
@@ -40,7 +40,9 @@ def _moved(original: Transcription, current: Transcription, by) -> tuple[np.ndar
 
 
 @compiled_with(QUICK)
-def again(transcription: Transcription, state: SearchState, least: float = RESTART) -> SearchState:
+def again(
+    transcription: Transcription, state: SearchState, least: float = BARRIER_AFTER_TIGHTENING
+) -> SearchState:
     """The state inside of new bounds, with μ = `least` or more."""
     mu = jnp.maximum(state.mu, least)
     lower, upper = transcription.lower, transcription.upper

@@ -35,8 +35,8 @@ from jaxhamel.control._indirect._newton import (
 from jaxhamel.control._indirect._shooting import Equations, ExtremalNodes, equations, is_free
 from jaxhamel.control._problem._problem import ControlProblem
 
-CORRECTIONS = 8  # of Newton's method for each point
-FEW = 3  # after so few corrections the next step is longer
+MOST_CORRECTIONS = 8  # of Newton's method for each point
+FEW_CORRECTIONS = 3  # after so few corrections the next step is longer
 LONGER, SHORTEST = 1.5, 1e-6
 FOLD_STEPS = 12  # of the secant method for da/ds = 0
 TOLERANCE = 1e-10
@@ -151,7 +151,7 @@ class _Walk:
             self.points.append(new)
             self.slopes.append(float(turned[-1]))
             tangent = turned
-            h = min(LONGER * h, longest) if corrections <= FEW else h
+            h = min(LONGER * h, longest) if corrections <= FEW_CORRECTIONS else h
         return f"{most} points"
 
     def _finish(self, to: float) -> str:
@@ -184,7 +184,7 @@ class _Walk:
         """(the point of the branch at the arclength h along the tangent, Newton's iterations)."""
         point = self._moved(start, h * tangent)
         passed = h
-        for k in range(CORRECTIONS):
+        for k in range(MOST_CORRECTIONS):
             if not is_finite(point.found):
                 return None, k
             residual, matrix = self._bordered(point, tangent)
@@ -195,7 +195,7 @@ class _Walk:
             change = least_squares(matrix, -np.append(residual, passed - h))
             passed += float(np.sum(self.metric * tangent * change))
             point = self._moved(point, change)
-        return None, CORRECTIONS
+        return None, MOST_CORRECTIONS
 
     def _moved(self, point: _Point, change: Any) -> _Point:
         nodes = stepped(self.problem.system.space, point.nodes, change[:-1], self.sizes)

@@ -27,7 +27,7 @@ from jaxhamel.control._indirect._newton import (
 )
 from jaxhamel.control._indirect._pontryagin import curvature
 from jaxhamel.control._indirect._shooting import (
-    POINTS,
+    RECORDED,
     Equations,
     ExtremalNodes,
     equations,
@@ -127,7 +127,7 @@ def _curvatures(problem, ts, q, u, c, costates):
 def first_nodes(first: Result) -> ExtremalNodes:
     """The iterate of a direct solution."""
     transcription, w, duals = first.optimum
-    points, at = (np.asarray(x.points) for x in (transcription.rule, POINTS))
+    points, at = (np.asarray(x.points) for x in (transcription.rule, RECORDED))
     c = jnp.einsum("kj,ijm->ikm", jnp.asarray(lagrange(points, at), w.c.dtype), w.c)
     q, u = first.states
     return ExtremalNodes(q, u, first.costates, duals.conditions, first.ts[-1], c)
@@ -200,7 +200,7 @@ class ExtremalSearch(AbstractSearch):
         assert self.found is not None
         nodes, first = self.nodes, self.first
         ts = self.problem.ts[0] + self.shares * (nodes.end - self.problem.ts[0])
-        control = PiecewisePolynomial(ts, self.found.c, POINTS.points)
+        control = PiecewisePolynomial(ts, self.found.c, RECORDED.points)
         cost = float(self.found.cost)
         result = report(
             self.problem, control, cost, self.size, self.history, self.began, *ending,

@@ -33,7 +33,7 @@ from jaxhamel.control._problem._problem import ControlProblem
 from jaxhamel.mechanics import Constant
 from jaxhamel.simulate._solvers._runge_kutta import looped, tableau
 
-POINTS = rule("gauss", 6)  # of an interval, at which the control is recorded; the steps end there
+RECORDED = rule("gauss", 6)  # of an interval, at which the control is recorded; the steps end there
 
 
 class ExtremalNodes(NamedTuple):
@@ -41,7 +41,7 @@ class ExtremalNodes(NamedTuple):
 
     - `q`, `u`, `costates`: at the nodes, with a leading axis `(N+1,)`; `y`: multipliers of the conditions at the end;
       `end`: the last time.
-    - `c`: controls near which those of the extremal lie, `(N, s, m)`, at the points of `POINTS`.
+    - `c`: controls near which those of the extremal lie, `(N, s, m)`, at the points of `RECORDED`.
     """
 
     q: Configuration
@@ -58,7 +58,7 @@ class Equations(NamedTuple):
     - `gaps`: of the states and costates at the ends of the intervals, `(N, 2d)`; `by_start`: their derivatives by δx_i and
       λ_i, `(N, 2d, 2d)`; `by_others`: by T and the parameter of a continuation, `(N, 2d, 2)`.
     - `last`: of the equations at the end; `by_last`: their derivatives by δx_N, λ_N, y, T and the parameter.
-    - `cost`: J; `c`: the controls at the points of `POINTS`.
+    - `cost`: J; `c`: the controls at the points of `RECORDED`.
     """
 
     gaps: Float[Array, "N e"]
@@ -143,9 +143,9 @@ def _arc(problem, end, start, target, c, share, length, v):
 def _integrated(
     problem: ControlProblem, y: Extended, c: Array, t0: Scalar, h: Scalar
 ) -> tuple[Extended, Float[Array, "s m"]]:
-    """The extremal at the end of an interval, and its controls at the points of `POINTS`."""
+    """The extremal at the end of an interval, and its controls at the points of `RECORDED`."""
     method, space = tableau(diffrax.Dopri8()), problem.system.space
-    near = lambda share: basis_at(POINTS.points, share) @ c  # noqa: E731
+    near = lambda share: basis_at(RECORDED.points, share) @ c  # noqa: E731
 
     def rate(share, y):
         rates = canonical_rates(problem, t0 + share * h, y, near(share))
@@ -158,7 +158,7 @@ def _integrated(
         control = optimal_control(problem, t0 + b * h, q, u, costate, near(b))
         return (q, u, costate, cost), control
 
-    edges = jnp.asarray(np.array([0.0, *POINTS.points, 1.0]), h.dtype)
+    edges = jnp.asarray(np.array([0.0, *RECORDED.points, 1.0]), h.dtype)
     y, controls = jax.lax.scan(step, y, (edges[:-1], edges[1:]))
     return y, controls[:-1]
 

@@ -63,7 +63,7 @@ def no_direction(w: CollocationPoint, duals: Duals) -> Direction:
     return Direction(x, X, c, p, slack, of_duals, zero, zero, no)
 
 
-ROUNDS = 3  # a solution, and two refinements of it
+SOLUTIONS = 3  # a solution, and two refinements of it
 
 
 class Barrier(NamedTuple):
@@ -159,7 +159,7 @@ def _solve(
         return jax.tree.map(jnp.add, found, more), None
 
     o, costates = jnp.zeros_like(condensed.g), jnp.zeros((N + 1, shapes.d), condensed.g.dtype)
-    found, _ = jax.lax.scan(refined, Increments(o, costates, conditions), None, ROUNDS)
+    found, _ = jax.lax.scan(refined, Increments(o, costates, conditions), None, SOLUTIONS)
     return found, factored.convex
 
 

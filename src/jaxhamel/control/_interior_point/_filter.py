@@ -11,7 +11,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from jaxhamel._typing import Scalar
 
-ENTRIES = 64  # of the filter; then the oldest is overwritten
+FILTER_ENTRIES = 64  # of the filter; then the oldest is overwritten
 MARGIN = 1e-5  # γ_θ = γ_φ
 ARMIJO = 1e-4  # η
 WIDEST, LEAST = 1e4, 1e-4  # θ_max and θ_min as multiples of max(1, θ of the first iterate)
@@ -37,7 +37,7 @@ class Measure(NamedTuple):
 
 def empty_filter(dtype, first: Scalar | float = 0.0) -> Filter:
     """A filter without pairs."""
-    far = jnp.full(ENTRIES, jnp.inf, dtype)
+    far = jnp.full(FILTER_ENTRIES, jnp.inf, dtype)
     return Filter(far, far, jnp.asarray(0), jnp.asarray(first, dtype))
 
 
@@ -53,7 +53,7 @@ def begun(known: Filter, theta: Scalar) -> Filter:
 
 def augmented(known: Filter, now: Measure) -> Filter:
     """The filter with the iterate's own pair."""
-    place = known.count % ENTRIES
+    place = known.count % FILTER_ENTRIES
     theta, phi = (1 - MARGIN) * now.theta, now.phi - MARGIN * now.theta
     return known._replace(
         theta=known.theta.at[place].set(theta),

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Int
 
-from jaxhamel._lanes._xla_cpu._jit import FEW, compiled_with
+from jaxhamel._lanes._xla_cpu._jit import FEW_RUNS, compiled_with
 from jaxhamel._typing import Scalar
 from jaxhamel.control._collocation._transcription import Transcription
 from jaxhamel.control._interior_point._derivatives import (
@@ -39,7 +39,7 @@ class HistoryRow(NamedTuple):
     step: Scalar
 
 
-@compiled_with(FEW)
+@compiled_with(FEW_RUNS)
 def advance(
     transcription: Transcription, state: SearchState, tolerance: Scalar, many: Int[Array, ""]
 ) -> tuple[SearchState, Parts, HistoryRow, Int[Array, ""]]:

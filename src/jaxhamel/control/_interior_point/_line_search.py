@@ -39,7 +39,7 @@ LEAST_SHIFT, LARGEST_SHIFT = 1e-3, 1e12
 SHORT, MORE_DAMPING, LARGEST_DAMPING = 0.1, 8.0, 1e3  # see `damping_after`
 NARROWEST = 1e-8  # the shortest step of the line search
 PENALTY = 1e5  # relative to the curvature; a small one is not enough for positive pivots
-CORRECTIONS = 4  # of second order, at most
+SECOND_ORDER_CORRECTIONS = 4  # of second order, at most
 NEWTON, CORRECTED, SHORTER, ESTIMATE = 0, 1, 2, 3  # kinds of attempts
 
 
@@ -231,7 +231,11 @@ def _near(now: Measure, theta: Scalar, phi: Scalar) -> Bool[Array, ""]:
 def _promising(setting: Setting, a: Attempt, theta: Scalar) -> Bool[Array, ""]:
     """Whether a second-order correction is to be tried: the violation grew, or the last correction lowered it."""
     first = (a.kind == NEWTON) & (theta >= setting.now.theta)
-    lower = (a.kind == CORRECTED) & (theta < 0.99 * a.theta) & (a.corrections < CORRECTIONS)
+    lower = (
+        (a.kind == CORRECTED)
+        & (theta < 0.99 * a.theta)
+        & (a.corrections < SECOND_ORDER_CORRECTIONS)
+    )
     return (first | lower) & jnp.isfinite(theta)
 
 

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from jaxhamel._lanes._xla_cpu._jit import FEW, compiled_with
+from jaxhamel._lanes._xla_cpu._jit import FEW_RUNS, compiled_with
 from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription
 from jaxhamel.control._interior_point._derivatives import Duals, Parts, evaluate, parts_of
 
@@ -149,7 +149,7 @@ def duals_of(like: CollocationPoint, multipliers: Array, of_p: tuple[Array, Arra
     return Duals(costates, stages.reshape(like.X.shape), conditions, limits, low, high, *of_p)
 
 
-@compiled_with(FEW)
+@compiled_with(FEW_RUNS)
 def values_at(transcription: Transcription, like: CollocationPoint, z: Array) -> Any:
     """(J, g)."""
     cost, r = evaluate(transcription, point_of(like, transcription, z))
@@ -157,7 +157,7 @@ def values_at(transcription: Transcription, like: CollocationPoint, z: Array) ->
     return cost, jnp.concatenate(parts)
 
 
-@compiled_with(FEW)
+@compiled_with(FEW_RUNS)
 def derivatives_at(
     transcription: Transcription, like: CollocationPoint, z: Array, multipliers: Array
 ) -> tuple[Array, Array, Array]:

@@ -10,8 +10,8 @@ from jaxhamel.control._checks._laws import check_regulator_held
 from jaxhamel.control._loop._regulator import Regulator
 from jaxhamel.control._loop._sampled import Sampled
 
-LOOKED_AT = 100  # samples whose multipliers are computed, about
-LARGE = 50  # numbers of x, with which fewer are
+SAMPLES_OF_GROWTH = 100  # samples whose multipliers are computed, about
+LARGE_STATE = 50  # numbers of x, with which fewer are
 TERMS = 12  # of the series of the exponential, whose argument has a norm of at most 1/2
 
 
@@ -52,7 +52,7 @@ def loop_growth(controller: Sampled) -> LoopGrowth:
     ts = first + period * np.arange(count + 1)
     E, F, K = _parts(law, ts, period)
     size = F.shape[1] + controller.delay * F.shape[2]
-    looked_at = min(count, LOOKED_AT // (1 + size // LARGE))
+    looked_at = min(count, SAMPLES_OF_GROWTH // (1 + size // LARGE_STATE))
     some = np.unique(np.linspace(0, count, looked_at + 1).astype(int))
     maps = _maps(E[some], F[some], K[some], controller.delay)
     largest = np.max(np.abs(np.linalg.eigvals(maps)), axis=1)

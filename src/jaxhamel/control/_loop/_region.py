@@ -21,7 +21,7 @@ from jaxhamel.mechanics._checks._system import check_state
 from jaxhamel.mechanics._tangent import MotionState, local, retract, tangent_size
 from jaxhamel.simulate._simulate import dtype_of_state
 
-LARGEST = 2**28  # bytes of the motions that are computed at once
+BYTES_AT_ONCE = 2**28  # bytes of the motions that are computed at once
 GridDirection = ArrayLike | Callable[[Any, Any], Any]
 
 
@@ -126,7 +126,7 @@ def _bytes(system: System, controller: Sampled, samples: int, dtype: Any) -> int
 def _parts(values: tuple[np.ndarray, np.ndarray], size: int) -> list[Float[np.ndarray, "N 2"]]:
     """All points of the grid in parts of equal length, for one program; the last one is filled up."""
     points = np.stack(np.meshgrid(*values, indexing="ij"), axis=-1).reshape(-1, 2)
-    count = -(-len(points) * size // LARGEST)
+    count = -(-len(points) * size // BYTES_AT_ONCE)
     length = -(-len(points) // count)
     filled = points[np.minimum(np.arange(count * length), len(points) - 1)]
     return list(filled.reshape(count, length, 2))

@@ -20,7 +20,7 @@ from jaxhamel.simulate._simulate import dtype_of_state
 from jaxhamel.simulate._solvers._base_classes import apply
 from jaxhamel.systems._parameters import parameter
 
-MOST_STEPS = 2**31 - 1
+MOST_PLAN_STEPS = 2**31 - 1
 ENDS = slice(None, -1), slice(1, None)  # of intervals
 
 
@@ -156,7 +156,7 @@ def regulate(
             ("final_cost", jnp.zeros(size) if final_cost is None else final_cost, size),
         )
     ]
-    _checks.check_count("steps", steps, most=MOST_STEPS)
+    _checks.check_count("steps", steps, most=MOST_PLAN_STEPS)
     Q, R, S = (x.astype(u.dtype) for x in costs)
     return _regulate(system, ts, q, u, control, (Q, R, S), steps, route)
 

@@ -11,7 +11,7 @@ from jaxtyping import Array, Float
 
 from jaxhamel import _checks
 from jaxhamel._lanes._transform import lanes
-from jaxhamel._lanes._xla_cpu._jit import FEW, compiled_with
+from jaxhamel._lanes._xla_cpu._jit import FEW_RUNS, compiled_with
 from jaxhamel._typing import Scalar, Time
 from jaxhamel.mechanics import Constant, VectorField
 from jaxhamel.mechanics._tangent import retract, tangent_size
@@ -19,9 +19,9 @@ from jaxhamel.simulate._solvers._runge_kutta import RK4, looped
 from jaxhamel.simulate._solvers._runge_kutta import step as runge_kutta_step
 
 Matrix = Float[Array, "d d"]
-LOOKED_AT = 32  # times at which the rates of the closed loop are computed
-MOST = 8  # parts of a step, as a power of two
-FINER = 2.0  # times as many parts as stability needs, before the last steps (docs/performance.md#regulator)
+TIMES_OF_RATES = 32  # times at which the rates of the closed loop are computed
+MOST_HALVINGS = 8  # parts of a step, as a power of two
+FINER_PARTS = 2.0  # times as many parts as stability needs, before the last steps (docs/performance.md#regulator)
 ENDING = 8  # steps before the end in which P may be fast because the final cost is large
 
 
@@ -41,7 +41,7 @@ class Points(NamedTuple):
     control: Float[Array, "M p"]
 
 
-@compiled_with(FEW)
+@compiled_with(FEW_RUNS)
 def refined(system, ts: Array, q, u: Array, control, parts: int, route) -> Points:
     """The plan with each interval of `ts` in equal parts, on its own motion in between (RK4 from the start of each)."""
     h = (ts[1:] - ts[:-1]) / parts
@@ -107,7 +107,7 @@ class Linearised(NamedTuple):
     B: Float[Array, "M d p"]
 
 
-@compiled_with(FEW)
+@compiled_with(FEW_RUNS)
 def linearised(system, at: Points, route) -> Linearised:
     """The equations and their linearisation at every point; each column at each point is a lane of its own."""
     n, d, p = system.space.dim, tangent_size(system), at.control.shape[1]
@@ -136,7 +136,7 @@ def linearised(system, at: Points, route) -> Linearised:
     return Linearised(values[:: d + p], both[..., :d], both[..., d:])
 
 
-@compiled_with(FEW)
+@compiled_with(FEW_RUNS)
 def riccati(
     A: Float[Array, "M d d"],
     B: Float[Array, "M d p"],
@@ -209,15 +209,15 @@ def parts_of(A: Any, B: Any, costs: Any, h: Any) -> StepParts:
     if len(numbers) < len(known):
         return StepParts(1, 1)
     A, B, Q, R, S, h = numbers
-    some = slice(None, None, max(1, len(A) // LOOKED_AT))
+    some = slice(None, None, max(1, len(A) // TIMES_OF_RATES))
     G = B[some] @ np.linalg.inv(R) @ np.swapaxes(B[some], 1, 2)
     whole = np.block([[A[some], -G], [np.broadcast_to(-Q, G.shape), -np.swapaxes(A[some], 1, 2)]])
     held, ending = (np.max(np.abs(np.linalg.eigvals(x))) for x in (whole, G @ S))
     later = min(ending, 1.0 / (ENDING * np.min(h)))
     last = _parts(max(held, ending) * np.max(h))
-    return StepParts(last, min(last, _parts(FINER * max(held, later) * np.max(h))))
+    return StepParts(last, min(last, _parts(FINER_PARTS * max(held, later) * np.max(h))))
 
 
 def _parts(rate: float) -> int:
     """The number of parts of a step in which the closed loop decays by e^−rate."""
-    return 2 ** int(np.clip(np.ceil(np.log2(2.0 * rate + 1e-9)), 0, MOST))
+    return 2 ** int(np.clip(np.ceil(np.log2(2.0 * rate + 1e-9)), 0, MOST_HALVINGS))

@@ -158,7 +158,7 @@ class OfSystem(eqx.Module):
         return self.where(system.function.systems[self.k])
 
 
-SCALARS = {
+SCALAR_COSTS = {
     RunningCost: PhaseRunningCost,
     FinalCost: PhaseFinalCost,
     InitialCost: PhaseInitialCost,
@@ -167,7 +167,7 @@ SCALARS = {
 
 def cost_of_phase(cost: Any, k: int) -> Any:
     """A cost of phase k as one of all phases."""
-    for kind, wrapped in SCALARS.items():
+    for kind, wrapped in SCALAR_COSTS.items():
         if isinstance(cost, kind):
             return wrapped(cost.function, cost.weight, k)
     return PhaseCost(cost, k)

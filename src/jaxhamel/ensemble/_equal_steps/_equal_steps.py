@@ -109,7 +109,7 @@ def _in_numbers(motion: SteppedMotion) -> SteppedMotion:
 
 
 # Without `checkpoint`, reverse mode stores the needed numbers of all steps if they take at most this many bytes.
-KEPT = 2**26
+KEPT_BYTES = 2**26
 
 
 def _checkpoint(step: Steps | Callable, motion: SteppedMotion, plan: Plan) -> bool:
@@ -119,7 +119,7 @@ def _checkpoint(step: Steps | Callable, motion: SteppedMotion, plan: Plan) -> bo
     if not isinstance(step, Steps):
         return True
     many = len(step.needed.kept) + (len(step.groups) - 1) * len(step.needed.rate)
-    return sum(plan.counts) * many * motion.y[0].size * motion.y[0].dtype.itemsize > KEPT
+    return sum(plan.counts) * many * motion.y[0].size * motion.y[0].dtype.itemsize > KEPT_BYTES
 
 
 def neighbours(counts: tuple[int, ...]) -> Iterator[tuple[int, slice]]:
@@ -222,7 +222,7 @@ def _stepping(motion: SteppedMotion, method: Tableau | GroupMethod) -> Steps | C
 
 
 # A method with more stages than this always loops over its stages (Dopri8 has 13).
-AT_ONCE = 13
+STEPS_AT_ONCE = 13
 # With fewer lanes than this, methods with more than four stages loop over the stages.
 FEW_LANES = 8
 # The most numbers that one program takes from tables, such as the gains of a regulator: with more than some 120 shared
@@ -235,7 +235,7 @@ MANY, MOST_LOOPS, MOST_LOOPS_OF_FEW = 512, 3, 4
 def is_at_once(length: int, motion: Any, method: Tableau) -> bool:
     """Whether a step is one program; `length` is the number of operations of the motion's f."""
     stages, size = len(method.b), len(motion.y[0])
-    if stages > (AT_ONCE if size >= FEW_LANES else 4):
+    if stages > (STEPS_AT_ONCE if size >= FEW_LANES else 4):
         return False
     most = MOST_LOOPS if size >= MANY else MOST_LOOPS_OF_FEW
     return stages * length <= most * LONGEST_PIECE

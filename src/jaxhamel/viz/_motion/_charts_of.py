@@ -52,7 +52,7 @@ def _path(run: ShownMotion) -> Iterator[Chart]:
     if place is not None and place.shape[1] > 1:
         title = "Path on the ground" if run.system.on_ground else "Path, from above"
         asked = None if run.asked is None else run.asked[:, :2]
-        figure = path_figure(place[:, :2], asked, title=title)
+        figure = path_figure(place[:, :2], asked, title=title, kept_clear=run.kept_clear)
         yield Chart("path", figure, "Path of the body, seen from above")
     if (error := error_of(run)) is not None:
         words = "Distance between the body and where it was asked to be, over time"
@@ -63,7 +63,7 @@ def _output_chart(run: ShownMotion, output: Output) -> Iterator[Chart]:
     values = np.asarray(output.value)
     match output.name:
         case "path":
-            figure = path_figure(values[:, :2], title=output.about)
+            figure = path_figure(values[:, :2], title=output.about, kept_clear=run.kept_clear)
             yield Chart("path", figure, f"{output.about}")
         case "angles":
             words = "Position of each mass on its rail over time"

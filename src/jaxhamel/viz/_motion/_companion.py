@@ -11,7 +11,7 @@ from jaxhamel.viz._motion._scene_of import rows_drawn
 from jaxhamel.viz._scene import Curve, Pose, Thing, Trail
 
 ROLE = "series2"
-POINTS = 49  # of a ring
+RING_POINTS = 49  # of a ring
 
 
 class Companion(NamedTuple):
@@ -58,6 +58,6 @@ def _things(shown: ShownMotion) -> Iterator[Thing]:
 
 def _rings(radius: float) -> list[np.ndarray]:
     """The three great circles of the axes."""
-    turn = np.linspace(0.0, 2.0 * np.pi, POINTS)
-    x, y, zero = radius * np.cos(turn), radius * np.sin(turn), np.zeros(POINTS)
+    turn = np.linspace(0.0, 2.0 * np.pi, RING_POINTS)
+    x, y, zero = radius * np.cos(turn), radius * np.sin(turn), np.zeros(RING_POINTS)
     return [np.stack(axes, axis=1) for axes in ((x, y, zero), (zero, x, y), (y, zero, x))]

@@ -32,7 +32,8 @@ class Along(NamedTuple):
 class ShownMotion:
     """A simulated motion as NumPy arrays, up to the last finite state.
 
-    A run of a task also has its reference `path` (t -> `(d,)`), the `costs` `(K,)` and the `friction_limit`.
+    A run of a task also has its reference `path` (t -> `(d,)`), the `costs` `(K,)` and the `friction_limit`, and circles
+    (x, y, radius) that the path must not enter, `kept_clear`.
     """
 
     system: Any
@@ -43,6 +44,7 @@ class ShownMotion:
     path: Callable | None = None
     costs: np.ndarray | None = None
     friction_limit: float | None = None
+    kept_clear: tuple[tuple[float, float, float], ...] = ()
 
     @classmethod
     def of(cls, trajectory: Any, system: Any = None, control: Any = None) -> "ShownMotion":

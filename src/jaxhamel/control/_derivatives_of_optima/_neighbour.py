@@ -9,9 +9,9 @@ from jaxtyping import Array, Float
 from jaxhamel._typing import Configuration, Scalar
 from jaxhamel.control._checks._collocation import check_has_optimum
 from jaxhamel.control._collocation._points import PiecewisePolynomial
-from jaxhamel.control._collocation._sensitivity import begun_at
 from jaxhamel.control._collocation._start import transcribe
 from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription
+from jaxhamel.control._derivatives_of_optima._lagrangian import begun_at
 from jaxhamel.control._interior_point._derivatives import Duals, evaluate, parts_of, values_of
 from jaxhamel.control._interior_point._direction import direction
 from jaxhamel.control._interior_point._line_search import moved

@@ -1,0 +1,1 @@
+"""Derivatives of optima, and of their costs, by the numbers of the problem."""

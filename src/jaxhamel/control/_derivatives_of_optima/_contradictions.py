@@ -1,0 +1,73 @@
+"""Which numbers of a problem no constraint allows to change alone: where conditions at the ends depend on one another.
+
+If νᵀ ∂F/∂w = 0 for multipliers ν ≠ 0 of the constraints F(w, p) = 0, a change of p with νᵀ ∂F/∂p ≠ 0 leaves no solution: to
+first order F cannot be made zero by any w (Fredholm's alternative). The optimal cost has no derivative by such a number.
+"""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxhamel._lanes._xla_cpu._jit import QUICK, compiled_with
+from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription
+from jaxhamel.control._derivatives_of_optima._lagrangian import constraints_times
+from jaxhamel.control._interior_point._derivatives import Duals, Parts, parts_of, values_of
+from jaxhamel.control._interior_point._direction import direction
+from jaxhamel.control._problem._problem import ControlProblem
+
+SMALL = 1e-6  # relative, of νᵀ ∂F/∂p that is zero but for rounding
+UNIT, PENALTY = (
+    1.0,
+    100.0,
+)  # curvature in place of the cost's, and weight of the conditions in the factored matrix
+
+
+@compiled_with(QUICK)
+def open_multipliers(transcription: Transcription, w: CollocationPoint, duals: Duals) -> Duals:
+    """Multipliers ν with νᵀ ∂F/∂w = 0, one for each condition at the ends, along a leading axis.
+
+    The least-squares multipliers keep that part of the conditions' last multipliers which the equations leave open: ν is how
+    they change with these.
+    """
+    parts = parts_of(transcription, w, duals)
+    flat = Parts(*(x._replace(hessian=jnp.zeros_like(x.hessian)) for x in parts))
+    residuals = jax.tree.map(jnp.zeros_like, values_of(transcription, w, parts)[1])
+    zero = jnp.zeros((), w.X.dtype)
+    numbers = zero, zero + UNIT, zero + PENALTY
+
+    def after(conditions) -> Duals:
+        last = duals._replace(conditions=conditions)
+        return direction(transcription, w, last, flat, residuals, *numbers).duals
+
+    origin = after(duals.conditions)
+    units = jnp.eye(duals.conditions.shape[0], dtype=w.X.dtype)
+    moved = jax.vmap(lambda unit: after(duals.conditions + unit))(units)
+    return jax.tree.map(lambda a, b: a - b[None], moved, origin)
+
+
+@compiled_with(QUICK)
+def _slopes(problem: Any, transcription: Transcription, w: CollocationPoint, nu: Duals) -> Any:
+    """νᵀ ∂F/∂p of each ν."""
+    one = lambda nu: eqx.filter_grad(  # noqa: E731
+        lambda problem: constraints_times(nu, problem, transcription, w)
+    )(problem)
+    return jax.vmap(one)(nu)
+
+
+def without_contradictions(
+    by: ControlProblem,
+    problem: ControlProblem,
+    transcription: Transcription,
+    w: CollocationPoint,
+    duals: Duals,
+) -> ControlProblem:
+    """The derivatives `by`, with NaN for each number that cannot be changed alone."""
+    if not duals.conditions.size:
+        return by
+    slopes = _slopes(problem, transcription, w, open_multipliers(transcription, w, duals))
+    largest = jax.tree.map(lambda x: np.max(np.abs(np.asarray(x)), axis=0), slopes)
+    least = SMALL * max(float(np.max(x, initial=0.0)) for x in jax.tree.leaves(largest))
+    return jax.tree.map(lambda x, size: jnp.where(size > least, jnp.nan, x), by, largest)

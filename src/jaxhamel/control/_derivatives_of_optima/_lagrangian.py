@@ -1,0 +1,67 @@
+"""The Lagrangian of a solved problem as a function of all numbers of the problem; the unknowns stay."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxhamel._typing import Scalar
+from jaxhamel.control._collocation._start import first_node, transcribe
+from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription, along
+from jaxhamel.control._interior_point._derivatives import Duals, Residuals, evaluate
+from jaxhamel.control._problem._problem import ControlProblem
+
+
+def lagrangian(
+    problem: ControlProblem, found: Transcription, w: CollocationPoint, duals: Duals
+) -> Scalar:
+    """J + Σ multipliers · constraints; the unknowns stay, but for the initial state."""
+    transcription, (cost, residuals) = _of(problem, found, w)
+    return cost + _times(duals, transcription, residuals)
+
+
+def constraints_times(
+    duals: Duals, problem: ControlProblem, found: Transcription, w: CollocationPoint
+) -> Scalar:
+    """Σ multipliers · constraints."""
+    transcription, (_, residuals) = _of(problem, found, w)
+    return _times(duals, transcription, residuals)
+
+
+def _of(problem: ControlProblem, found: Transcription, w: CollocationPoint) -> Any:
+    transcription = transcribe(problem, found.rule, found.shares)
+    return transcription, evaluate(transcription, begun_at(problem, transcription, w))
+
+
+def _times(duals: Duals, transcription: Transcription, residuals: Residuals) -> Scalar:
+    pairs = (
+        (duals.stages, residuals.stages),
+        (duals.costates[1:], residuals.gaps),
+        (duals.conditions, residuals.conditions),
+        (duals.limits, residuals.limits),
+        (duals.low, _finite(transcription.lower)),
+        (-duals.high, _finite(transcription.upper)),
+        (duals.p_low, transcription.p_lower),
+        (-duals.p_high, transcription.p_upper),
+    )
+    return sum((jnp.sum(a * b) for a, b in pairs), jnp.zeros((), residuals.gaps.dtype))
+
+
+def begun_at(
+    problem: ControlProblem, transcription: Transcription, w: CollocationPoint
+) -> CollocationPoint:
+    """An iterate whose first node is the initial state of a problem, but for its free coordinates."""
+    space = problem.system.space
+    q = _joined(space.normalise(problem.q0), along(w.q, slice(1, None)))
+    free = np.asarray(transcription.free_start, int)
+    first = first_node(problem).at[free].set(w.x[0, free])
+    return w._replace(q=q, x=jnp.concatenate([first[None], w.x[1:]]))
+
+
+def _joined(first: Any, others: Any) -> Any:
+    return jax.tree.map(lambda a, b: jnp.concatenate([a[None], b]), first, others)
+
+
+def _finite(bound):
+    return jnp.where(jnp.isfinite(bound), bound, 0.0)

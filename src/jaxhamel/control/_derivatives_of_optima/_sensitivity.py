@@ -1,0 +1,61 @@
+"""The gradient of the optimal cost by everything that the problem consists of, and by the state: the costates."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from jaxhamel._lanes._xla_cpu._jit import QUICK, compiled_with
+from jaxhamel.control._checks._collocation import check_has_optimum
+from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription, along
+from jaxhamel.control._derivatives_of_optima._contradictions import without_contradictions
+from jaxhamel.control._derivatives_of_optima._lagrangian import lagrangian
+from jaxhamel.control._interior_point._derivatives import Duals
+from jaxhamel.control._problem._problem import ControlProblem
+
+
+def sensitivity(result: Any) -> ControlProblem:
+    """dJ*/dp: the derivative of the optimal cost by each number p of the problem, by the envelope theorem,
+
+        dJ*/dp = ∂L/∂p ,    L = J + Σ multipliers · constraints , at the optimum.
+
+    **Arguments:** `result`: of `solve` with `Collocation`.
+
+    **Returns:** a problem whose arrays are these derivatives: `sensitivity(result).system.mass` for instance, in the unit of
+    the cost per unit of the number. Those by q0 are in storage coordinates, `result.costates[0]` in the tangent space.
+
+    **Raises:** `TypeError` for the result of another method. Where conditions at the ends depend on one another (multipliers
+    are not unique, see the certificate), the derivative by a number that cannot be changed alone is NaN: a disk of another
+    radius whose end is given by place and angle has no motion at all. Where limits do, the derivative is not unique.
+
+    Source: Fiacco 1983, theorem 3.4.1.
+    """
+    check_has_optimum(result)
+    at = (result.problem, *result.optimum)
+    by = _gradient(*at)
+    return by if result.certificate.multipliers_unique else without_contradictions(by, *at)
+
+
+@compiled_with(QUICK)
+def _gradient(problem, transcription: Transcription, w: CollocationPoint, duals: Duals) -> Any:
+    return eqx.filter_grad(lambda problem: lagrangian(problem, transcription, w, duals))(problem)
+
+
+@compiled_with(QUICK)
+def costates_of(
+    transcription: Transcription, w: CollocationPoint, duals: Duals
+) -> Float[Array, "N+1 d"]:
+    """λ_i = ∂J/∂(δ_q, δ_u) at q_i exp(δ_q), u_i + δ_u.
+
+    The multipliers are those of the coordinates (ξ, u) about the bases. These are the nodes, but for the first one where the
+    initial state is free: λ_0 = (∂ξ/∂δ_q)ᵀ multiplier there.
+    """
+    if not transcription.free_start:
+        return duals.costates
+    space, n = transcription.system.space, transcription.system.space.dim
+    base, (q, _) = along(w.q, 0), transcription.begun(w, w.p)
+    of_node = lambda delta: space.local(base, space.retract(q, delta))  # noqa: E731
+    _, pulled = jax.vjp(of_node, jnp.zeros(n, w.x.dtype))
+    return duals.costates.at[0, :n].set(pulled(duals.costates[0, :n])[0])

@@ -1,0 +1,1 @@
+"""Reverse mode of a motion by a tape of its states."""

@@ -1,0 +1,166 @@
+"""A loop of diffrax as a program of arrays, whose reverse mode is a function given to it."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.custom_derivatives import CustomVJPPrimal, SymbolicZero
+from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
+
+from jaxhamel._lanes._derivatives._derivatives import is_float
+from jaxhamel._lanes._transform import traced_constants_first
+
+
+class LoopProgram(NamedTuple):
+    """x_{i+1} = g(p, x_i) while c(p′, x_i): the traced g and c; the state x as a list of arrays.
+
+    The loop only writes to the entries `buffers` of x, each place at most once. Its inputs are p′, p, p″ and x_0. A turn is
+    repeated from x_i with the entries `results` of x_{i+1}, by which x_{i+1} = ĝ(p″, …) costs less than g.
+    """
+
+    condition: ClosedJaxpr
+    body: ClosedJaxpr
+    repeated: ClosedJaxpr
+    buffers: frozenset[int]
+    results: frozenset[int]
+
+    @property
+    def size(self) -> int:
+        """The number of arrays in x."""
+        return len(self.body.out_avals)
+
+    @property
+    def kept(self) -> list[int]:
+        """The entries of x that a turn needs."""
+        return [i for i in range(self.size) if i not in self.buffers]
+
+    @property
+    def moving(self) -> list[int]:
+        """The entries with derivatives that a turn hands to the next."""
+        avals = self.body.out_avals
+        return [i for i in self.kept if i not in self.results and is_float(avals[i])]
+
+    def divided(self, inputs: Sequence) -> list[list]:
+        """p′, p, p″ and x_0."""
+        programs = self.condition, self.body, self.repeated
+        ends = np.cumsum([len(x.in_avals) - self.size for x in programs]).tolist()
+        return [list(inputs[i:j]) for i, j in zip([0, *ends], [*ends, None], strict=True)]
+
+    def full(self, kept: Sequence, x: Sequence) -> list:
+        """A state from the entries that a turn needs and the buffers of x."""
+        state = dict(zip(self.kept, kept, strict=True))
+        return [state.get(i, x[i]) for i in range(self.size)]
+
+    def goes_on(self, p: Sequence, x: Sequence) -> Any:
+        return jaxpr_as_fun(self.condition)(*p, *x)[0]
+
+    def step(self, p: Sequence, x: Sequence) -> list:
+        return list(jaxpr_as_fun(self.body)(*p, *x))
+
+    def step_again(self, p: Sequence, x: Sequence) -> list:
+        return list(jaxpr_as_fun(self.repeated)(*p, *x))
+
+    def run(self, *inputs: Any) -> list:
+        """The state at the end."""
+        first, p, _, x = self.divided(inputs)
+        return lax.while_loop(lambda x: self.goes_on(first, x), lambda x: self.step(p, x), x)
+
+
+# (program, inputs, whether each has a tangent, cotangents of the end) -> cotangents of p″ and x_0
+Reverse = Callable[[LoopProgram, list, list[bool], list], tuple[list, list]]
+
+
+def run_with_reverse(
+    condition: Callable,
+    body: Callable,
+    init: Any,
+    buffers: Callable,
+    reverse: Reverse,
+    results: Callable = lambda _: (),
+    repeated: Callable = lambda state: state,
+) -> Any:
+    """`lax.while_loop(condition, body, init)` with this reverse mode; values that both capture may be differentiated.
+
+    **Arguments:** `buffers`, `results`: these parts of a state. `repeated`: gives the state from which the body repeats a
+    turn; it has the same leaves.
+    """
+    leaves, structure = jax.tree.flatten(init)
+    leaves = [jnp.asarray(x) for x in leaves]
+    numbered = jax.tree.unflatten(structure, range(len(leaves)))
+    dtypes = [x.dtype for x in leaves]
+
+    def goes_on(*x):
+        return [jnp.asarray(condition(jax.tree.unflatten(structure, x)))]
+
+    def turn(*x, repeats=False):
+        state = jax.tree.unflatten(structure, x)
+        out = jax.tree.leaves(body(repeated(state) if repeats else state))
+        return [jnp.asarray(y, dtype) for y, dtype in zip(out, dtypes, strict=True)]
+
+    functions = goes_on, turn, partial(turn, repeats=True)
+    programs, values = zip(*(_traced(f, leaves) for f in functions), strict=True)
+    parts = (frozenset(jax.tree.leaves(part(numbered))) for part in (buffers, results))
+    program = LoopProgram(*programs, *parts)
+    strong = [jnp.asarray(x, dtype) for x, dtype in zip(leaves, dtypes, strict=True)]
+    out = _differentiable(program, reverse)(*values[0], *values[1], *values[2], *strong)
+    return jax.tree.unflatten(structure, out)
+
+
+def _traced(function: Callable, leaves: list) -> tuple[ClosedJaxpr, list]:
+    # weak types matter to strict promotion inside of the function, but not to the program that is traced
+    shapes = [jax.ShapeDtypeStruct(x.shape, x.dtype, weak_type=x.weak_type) for x in leaves]
+    return traced_constants_first(jax.make_jaxpr(function)(*shapes))
+
+
+def _differentiable(program: LoopProgram, reverse: Reverse) -> Callable:
+    run = jax.custom_vjp(program.run)
+
+    def forward(*given: CustomVJPPrimal):
+        inputs = [jnp.asarray(x.value) for x in given]
+        return run(*inputs), (inputs, Flags(tuple(x.perturbed for x in given)))
+
+    def backward(kept, bars):
+        inputs, flags = [jnp.asarray(x) for x in kept[0]], kept[1].moving
+        first, body, again, _ = program.divided(flags)
+        avals = program.body.out_avals
+        found_bars = [_of_float(bar, aval) for bar, aval in zip(bars, avals, strict=True)]
+        of_p, of_x = reverse(program, inputs, again, found_bars)
+        found = [None] * len(first + body) + of_p + of_x
+        return tuple(bar if moves else None for bar, moves in zip(found, flags, strict=True))
+
+    run.defvjp(forward, backward, symbolic_zeros=True)
+    return run
+
+
+class Flags:
+    """Which inputs have a tangent, as a node without leaves."""
+
+    def __init__(self, moving: tuple[bool, ...]):
+        self.moving = moving
+
+
+jax.tree_util.register_pytree_node(Flags, lambda x: ((), x.moving), lambda moving, _: Flags(moving))
+
+
+def _of_float(bar: Any, aval: Any) -> Any:
+    """A cotangent, or None for a number without one."""
+    return dense(bar, aval) if is_float(aval) else None
+
+
+def dense(bars: Any, like: Any) -> Any:
+    """The cotangents, with arrays of zeros for those that JAX knows to be zero."""
+    is_zero = lambda x: isinstance(x, SymbolicZero)  # noqa: E731
+    fill = lambda bar, x: jnp.zeros(x.shape, x.dtype) if is_zero(bar) else bar  # noqa: E731
+    return jax.tree.map(fill, bars, like, is_leaf=is_zero)
+
+
+def replaced(values: list, places: list[int], new: list) -> list:
+    """The values with new ones at these places."""
+    found = list(values)
+    for i, value in zip(places, new, strict=True):
+        found[i] = value
+    return found

@@ -1,0 +1,44 @@
+"""The loop over the output times within one step, in reverse mode."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from jaxhamel.simulate._tape._loop_program import LoopProgram, replaced, run_with_reverse
+
+
+def saving_loop(
+    condition: Callable, body: Callable, init: Any, *, max_steps: int, buffers: Callable, **_: Any
+) -> Any:
+    """`lax.while_loop(condition, body, init)` for a state of buffers and integers, with reverse mode.
+
+    No turn needs the floating-point results of an earlier one. So the backward pass runs forward, too, and sums.
+    """
+    del max_steps
+    return run_with_reverse(condition, body, init, buffers, _summed)
+
+
+def _summed(program: LoopProgram, inputs, moves, bars) -> tuple[list, list]:
+    condition, _, p, x = program.divided(inputs)
+    active = [i for i, moving in enumerate(moves) if moving]
+    written = [i for i in sorted(program.buffers) if bars[i] is not None]
+
+    def turn(carry):
+        state, total = carry
+
+        def saved(values):
+            after = program.step_again(replaced(p, active, values), program.full(state, x))
+            return [after[i] for i in written], [after[i] for i in program.kept]
+
+        _, pull, after = jax.vjp(saved, [p[i] for i in active], has_aux=True)
+        (more,) = pull([bars[i] for i in written])
+        return after, [a + b for a, b in zip(total, more, strict=True)]
+
+    zero = [jnp.zeros_like(p[i]) for i in active]
+    goes_on = lambda carry: program.goes_on(condition, program.full(carry[0], x))  # noqa: E731
+    _, total = lax.while_loop(goes_on, turn, ([x[i] for i in program.kept], zero))
+    found = dict(zip(active, total, strict=True))
+    return [found.get(i) for i in range(len(p))], bars

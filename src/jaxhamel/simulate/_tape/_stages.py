@@ -1,0 +1,158 @@
+"""The stages of an explicit Runge–Kutta step whose slopes are known, with their transpose.
+
+    k_i = h f(t_i, Y_i) ,   Y_i = y_0 + Σ_j a_ij k_j ,   y_1 = y_0 + Σ_i b_i k_i .
+
+The backward pass evaluates only f′ᵀ, at Y_i:
+
+    f̄_i = h k̄_i ,   Ȳ_i = f′(t_i, Y_i)ᵀ f̄_i ,   ȳ_0 += Ȳ_i ,   k̄_j += a_ij Ȳ_i   for i = s, …, 1 .
+
+If the last slope of a step is the first of the next one, its cotangent goes to that step instead of Y_1.
+"""
+
+from typing import Any, NamedTuple
+
+import diffrax
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from jaxhamel.simulate._solvers._runge_kutta import numbers_of
+from jaxhamel.simulate._tape._loop_program import Flags, dense, replaced
+
+_NOTHING = object()  # in place of a cotangent that nothing needs
+
+
+class KnownStep(NamedTuple):
+    """A step from y_0 at t_0 to t_1, and what it has computed.
+
+    - `arrays`: those of the terms and their arguments.
+    - `first`: whether the first slope was evaluated, and the rate that stands for it otherwise; None: always evaluated.
+    - `slopes`: k_i.
+    """
+
+    t0: Any
+    t1: Any
+    y0: Any
+    arrays: Any
+    first: Any
+    slopes: Any
+
+
+def stages(solver: diffrax.AbstractERK, others: Any, known: KnownStep) -> tuple[Any, Any, Any]:
+    """y_1, the slopes and the last rate; `others` are the parts of the terms and their arguments that are no arrays."""
+    dtype = jax.tree.leaves(known.y0)[0].dtype
+    numbers = tuple(np.asarray(x, dtype) for x in numbers_of(solver.tableau))
+    leaves, structure = jax.tree.flatten(
+        known
+    )  # a function with a derivative must capture no arrays
+    like = known.y0, known.slopes, known.y0
+    shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), like)
+
+    def values(*leaves):
+        step: KnownStep = jax.tree.unflatten(structure, leaves)
+        h, b = eqx.combine(step.arrays, others)[0].contr(step.t0, step.t1), jnp.asarray(numbers[1])
+        y1 = jax.tree.map(lambda y, k: y + weighted(b, k), step.y0, step.slopes)
+        return y1, step.slopes, jax.tree.map(lambda k: k[-1] / h, step.slopes)
+
+    def forward(*given):
+        kept = [jnp.asarray(x.value) for x in given]
+        return values(*kept), (kept, Flags(tuple(x.perturbed for x in given)))
+
+    def backward(kept, bars):
+        step = jax.tree.unflatten(structure, [jnp.asarray(x) for x in kept[0]])
+        moves = jax.tree.unflatten(structure, kept[1].moving)
+        found = _Transposed(numbers, others, step, moves).cotangents(*map(dense, bars, shapes))
+        return tuple(None if x is _NOTHING else x for x in jax.tree.leaves(found))
+
+    step = jax.custom_vjp(values)
+    step.defvjp(forward, backward, symbolic_zeros=True)
+    return step(*leaves)
+
+
+def weighted(weights, slopes):
+    """Σ_i w_i k_i, in operations that a kernel can take."""
+    return jnp.sum(weights.reshape(-1, *[1] * (slopes.ndim - 1)) * slopes, axis=0)
+
+
+class _Cotangents(NamedTuple):
+    """The stage to transpose next, and the cotangents so far."""
+
+    stage: Any
+    slopes: Any
+    y0: Any
+    t0: Any
+    t1: Any
+    arrays: list[Any]
+
+
+class _Transposed:
+    """The backward pass of one step."""
+
+    def __init__(self, numbers, others, step: KnownStep, moves: KnownStep):
+        self.a, self.b, self.c = map(jnp.asarray, numbers)
+        self.others, self.step = others, step
+        self.h, self.of_h = jax.vjp(eqx.combine(step.arrays, others)[0].contr, step.t0, step.t1)
+        self.each, self.structure = jax.tree.flatten(step.arrays)
+        moving = jax.tree.leaves(moves.arrays)
+        self.active = [i for i, moves in enumerate(moving) if moves]
+
+    def cotangents(self, of_y1, of_slopes, of_last) -> KnownStep:
+        """Those of all parts of the step."""
+        zero = jnp.zeros_like(self.step.t0)
+        of_arrays = [jnp.zeros_like(self.each[i]) for i in self.active]
+        of_slopes = _along(self.b, of_slopes, of_y1)
+        start = _Cotangents(len(self.b) - 1, of_slopes, of_y1, zero, zero, of_arrays)
+        is_first = jnp.array(True) if self.step.first is None else self.step.first[0]
+        lowest = jnp.where(is_first, 0, 1)
+        stage = lambda bars: self._stage(bars, of_last)  # noqa: E731
+        return self._of_all(
+            is_first, lax.while_loop(lambda bars: bars.stage >= lowest, stage, start)
+        )
+
+    def _stage(self, bars: _Cotangents, of_last) -> _Cotangents:
+        i, step = bars.stage, self.step
+        y = jax.tree.map(lambda y, k: y + weighted(self.a[i], k), step.y0, step.slopes)
+        t = jnp.where(self.c[i] == 1, step.t1, step.t0 + self.c[i] * (step.t1 - step.t0))
+        only_last = jax.tree.map(
+            lambda x: jnp.where(i == len(self.b) - 1, x, jnp.zeros_like(x)), of_last
+        )
+        of_rate = jax.tree.map(lambda k, x: self.h * k[i] + x, bars.slopes, only_last)
+        values = [self.each[j] for j in self.active]
+        of_t, of_y, more = jax.vjp(self._rate, t, y, values)[1](of_rate)
+        return _Cotangents(
+            i - 1,
+            _along(self.a[i], bars.slopes, of_y),
+            jax.tree.map(jnp.add, bars.y0, of_y),
+            bars.t0 + (1 - self.c[i]) * of_t,
+            bars.t1 + self.c[i] * of_t,
+            [x + y for x, y in zip(bars.arrays, more, strict=True)],
+        )
+
+    def _rate(self, t, y, values):
+        filled = jax.tree.unflatten(self.structure, replaced(self.each, self.active, values))
+        terms, args = eqx.combine(filled, self.others)
+        return terms.vf(t, y, args)
+
+    def _of_all(self, is_first, bars: _Cotangents) -> KnownStep:
+        products = jax.tree.map(lambda k, bar: jnp.sum(k * bar), self.step.slopes, bars.slopes)
+        of_t0, of_t1 = self.of_h(sum(jax.tree.leaves(products)) / self.h)
+        handed = jax.tree.map(
+            lambda k: jnp.where(is_first, jnp.zeros_like(k[0]), self.h * k[0]), bars.slopes
+        )
+        arrays = replaced([_NOTHING] * len(self.each), self.active, bars.arrays)
+        return KnownStep(
+            bars.t0 + of_t0,
+            bars.t1 + of_t1,
+            bars.y0,
+            jax.tree.unflatten(self.structure, arrays),
+            None if self.step.first is None else (_NOTHING, handed),
+            jax.tree.map(lambda _: _NOTHING, self.step.slopes),
+        )
+
+
+def _along(weights, slopes, y):
+    """k_i + w_i y for all stages."""
+    column = lambda y: weights.reshape(-1, *[1] * y.ndim) * y[None]  # noqa: E731
+    return jax.tree.map(lambda k, y: k + column(y), slopes, y)

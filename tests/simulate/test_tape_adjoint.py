@@ -1,0 +1,114 @@
+"""The reverse mode of loops by a tape of their states, against JAX's derivative of a loop of known length, and columns."""
+
+import diffrax
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxhamel.simulate import AutoAdjoint, simulate
+from jaxhamel.simulate._tape._saving_loop import saving_loop
+from jaxhamel.simulate._tape._tape_adjoint import TapeAdjoint
+from jaxhamel.simulate._tape._taped_loop import ROWS, sizes, taped_loop
+from tests.simulate.small_systems import Pendulum
+
+END = 4 * ROWS + 100
+WEIGHTS = jnp.arange(END // 100 + 1.0)
+
+
+def turn(p, i, x):
+    """A quadratic map without chaos."""
+    return x + 1e-3 * jnp.array([x[1], p * x[0] * (1 - x[0])]) * (1 + i.astype(x.dtype) / END)
+
+
+def by_tape(p, x, turns):
+    """The last state, and every hundredth one in a buffer."""
+
+    def body(state):
+        i, x, kept = state
+        place = jnp.where(i % 100 == 0, i // 100, END)
+        return i + 1, turn(p, i, x), kept.at[place].set(x[0], mode="drop")
+
+    start = jnp.int32(0), x, jnp.zeros_like(WEIGHTS)
+    options = {"buffers": lambda s: s[2], "results": lambda _: (), "repeated": lambda s: s}
+    _, x, kept = taped_loop(lambda s: s[0] < turns, body, start, max_steps=8 * ROWS, **options)
+    return jnp.sum(x**2) + kept @ WEIGHTS
+
+
+def by_scan(p, x, turns):
+    def body(x, i):
+        return jnp.where(i < turns, turn(p, i, x), x), jnp.where(i < turns, x[0], 0.0)
+
+    x, all_x = jax.lax.scan(body, x, jnp.arange(END))
+    return jnp.sum(x**2) + all_x[::100] @ WEIGHTS
+
+
+@pytest.fixture(scope="module")
+def gradients():
+    return [jax.jit(jax.grad(f, (0, 1))) for f in (by_tape, by_scan)]
+
+
+@pytest.mark.parametrize("turns", [0, 1, ROWS, ROWS + 1, 2 * ROWS + 5, END])
+def test_loops_of_any_length_are_reversed(gradients, turns):
+    got, expected = (f(1.5, jnp.array([0.2, 0.1]), turns) for f in gradients)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-11), got, expected)
+
+
+def test_segments_fit_the_tape():
+    for most in (1, 16, ROWS, ROWS + 1, 2**16, 10**6):
+        rows, longest = sizes(most)
+        assert rows * longest >= most
+        assert rows + longest <= 4 * max(ROWS, np.sqrt(most))
+
+
+def test_rejected_steps_are_passed_by():
+    """The pendulum at a tolerance, from a first step that is too long: all steps and decisions are repeated alike."""
+    ts = jnp.array([0.0, 0.7, 3.0])
+
+    def end(adjoint, x):
+        path = simulate(
+            Pendulum(x[2]), x[:1], x[1:2], ts * x[3], rtol=1e-6, atol=1e-6, adjoint=adjoint
+        )
+        rejected = path.stats["num_rejected_steps"]
+        return jnp.sum(path.q**2) + jnp.sum(path.u_end), rejected
+
+    x = jnp.array([3.0, 0.5, 20.0, 1.0])
+    found = [
+        jax.jit(jax.grad(lambda x, a=a: end(a, x), has_aux=True))(x)
+        for a in (AutoAdjoint(forward_up_to=0), AutoAdjoint())
+    ]
+    assert found[0][1] > 3
+    np.testing.assert_allclose(found[0][0], found[1][0], rtol=1e-11)
+
+
+def test_other_methods_take_checkpoints(monkeypatch):
+    taken = []
+    monkeypatch.setattr(
+        diffrax.RecursiveCheckpointAdjoint, "loop", lambda *_, **given: taken.append(given)
+    )
+    given = {"solver": diffrax.Kvaerno3(), "terms": None, "max_steps": 16}
+    flags = {"passed_solver_state": False, "passed_controller_state": False}
+    TapeAdjoint().loop(**given, **flags, stepsize_controller=diffrax.ConstantStepSize())
+    assert len(taken) == 1
+
+
+def test_times_within_a_step_are_summed():
+    """Σ w_i (a t_i)² over the times up to 1."""
+    ts = jnp.array([0.1, 0.4, 0.9, 1.5])
+
+    def saved(a):
+        def body(state):
+            i, kept = state
+            return i + 1, kept.at[i].set((a * ts[i]) ** 2)
+
+        kept = saving_loop(
+            lambda s: ts[s[0]] <= 1.0,
+            body,
+            (0, jnp.zeros(4)),
+            max_steps=4,
+            buffers=lambda s: s[1],
+        )[1]
+        return kept @ jnp.arange(1.0, 5.0)
+
+    expected = 2 * 3.0 * (0.01 + 2 * 0.16 + 3 * 0.81)
+    np.testing.assert_allclose(jax.jit(jax.grad(saved))(3.0), expected, rtol=1e-14)
