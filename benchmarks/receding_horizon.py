@@ -47,10 +47,10 @@ def unicycle():
     return posed(Kinematic(KnifeEdge(1.0, 1.0, 0.0)), jnp.zeros(0), 10.0, [0.7, 1.0])
 
 
-def sleigh():
+def sleigh(limit=2.0):
     from jaxhamel.systems import ChaplyginSleigh
 
-    return posed(ChaplyginSleigh(1.0, 1.0, 0.2), jnp.array([0.5, 0.5]), 10.0, [2.0, 2.0])
+    return posed(ChaplyginSleigh(1.0, 1.0, 0.2), jnp.array([0.5, 0.5]), 10.0, [limit, limit])
 
 
 def ball():
@@ -149,7 +149,7 @@ def picture(file, samples=250):
 
     from jaxhamel.control import RecedingHorizon, Sampled, closed_loop
 
-    problem, period = sleigh()
+    problem, period = sleigh(limit := 0.4)
     law = Sampled(RecedingHorizon(problem, period, intervals=20, degree=2), period)
     figure, (plane, over) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
     path = np.asarray(jax.vmap(circle)(jnp.linspace(0.0, 4 * np.pi, 200)))
@@ -169,11 +169,11 @@ def picture(file, samples=250):
             flush=True,
         )
         plane.plot(q[:, 1], q[:, 2], label=words, lw=1)
-        over.plot(found.ts[:-1], commands[:, 0], label=f"force, {words}", lw=1)
-    over.axhline(2.0, color="0.6", ls=":")
-    over.axhline(-2.0, color="0.6", ls=":")
+        over.plot(found.ts[:-1], commands[:, 1], label=words, lw=1)
+    for bound in (limit, -limit):
+        over.axhline(bound, color="0.6", ls=":")
     plane.set(xlabel="x / m", ylabel="y / m", aspect="equal")
-    over.set(xlabel="t / s", ylabel="force / N")
+    over.set(xlabel="t / s", ylabel="moment / N m", xlim=(0, 6))
     plane.legend(fontsize="small")
     over.legend(fontsize="small")
     figure.savefig(file, dpi=110)
