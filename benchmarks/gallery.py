@@ -27,8 +27,9 @@ from jaxhamel.cli._results._plan_shown import (  # noqa: E402
     shown_motion,
 )
 from jaxhamel.cli._scenario._scenario import load  # noqa: E402
-from jaxhamel.viz import snapshot  # noqa: E402
+from jaxhamel.viz import path_figure, snapshot  # noqa: E402
 from jaxhamel.viz._motion._charts_of import symbol  # noqa: E402
+from jaxhamel.viz._motion._numbers import position  # noqa: E402
 from jaxhamel.viz._motion._scene_of import scene_of  # noqa: E402
 
 PICTURES = Path(__file__).parents[1] / "docs" / "gallery"
@@ -49,7 +50,7 @@ def picture(result: control.Result) -> Figure:
     duration = float(scene.ts[-1] - scene.ts[0])
     middle = 0.5 * (scene.focus.min(axis=0) + scene.focus.max(axis=0))
     reach = float(np.max(np.ptp(scene.focus, axis=0)))
-    zoom = 1.2 / (1.0 + reach / (2.0 * float(scene.extent)))
+    zoom = 1.2 / (1.0 + reach / (1.2 * float(scene.extent)))
     figure = Figure(figsize=(9.0, 3.6), dpi=100, layout="constrained")
     grid = figure.add_gridspec(2, len(INSTANTS), height_ratios=(1.15, 1.0))
     for i, share in enumerate(INSTANTS):
@@ -70,6 +71,15 @@ def picture(result: control.Result) -> Figure:
     axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=8)
     axes.spines[["top", "right"]].set_visible(False)
     return figure
+
+
+def path_past_circles(result: control.Result) -> Figure | None:
+    """The path from above, where it must keep clear of circles."""
+    motion = shown_motion(result)
+    place = position(motion)
+    if not motion.kept_clear or place is None:
+        return None
+    return path_figure(place[:, :2], kept_clear=motion.kept_clear)
 
 
 def solved(name: str) -> tuple[control.Result, float]:
@@ -104,6 +114,9 @@ def main() -> None:
         if certificate.holds and not given.quick:
             PICTURES.mkdir(exist_ok=True)
             picture(result).savefig(PICTURES / f"{name}.png", facecolor="white")
+            path = path_past_circles(result)
+            if path is not None:
+                path.savefig(PICTURES / f"{name}-path.png", facecolor="white", dpi=80)
     print(json.dumps({"solved": sum(row["holds"] for row in rows.values()), "rows": rows}))
 
 
