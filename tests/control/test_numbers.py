@@ -1,10 +1,14 @@
 """Numbers of a result and of its certificate against closed forms."""
 
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
 import pytest
 
 from jaxhamel.control._certificate._isolation import _judged
 from jaxhamel.control._certificate._second_order import _null_space
+from jaxhamel.control._derivatives_of_optima import _contradictions
 from jaxhamel.control._result import _tracking_numbers
 
 
@@ -36,3 +40,13 @@ def test_rank_of_constraints_in_both_precisions(dtype, dependent):
 def test_costs_are_equal_within_what_the_tolerance_leaves_open(known, kind):
     """Searches from both sides that end at other points, with costs that differ by 3e-5."""
     assert _judged([(1.8e-5, 1.2), (-2.6e-5, 0.6)], known, known) == kind
+
+
+def test_rounding_errors_are_no_open_multipliers(monkeypatch):
+    """Limits that depend on one another leave the conditions' multipliers closed: the derivatives stay what they are."""
+    closed = SimpleNamespace(conditions=np.full((2, 2), 1e-16))
+    monkeypatch.setattr(_contradictions, "open_multipliers", lambda *_: closed)
+    by: Any = object()
+    nothing: Any = None
+    found = _contradictions.without_contradictions(by, nothing, nothing, nothing, closed)  # pyright: ignore[reportArgumentType]
+    assert found is by

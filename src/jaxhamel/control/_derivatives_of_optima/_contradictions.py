@@ -19,10 +19,8 @@ from jaxhamel.control._interior_point._direction import direction
 from jaxhamel.control._problem._problem import ControlProblem
 
 SMALL = 1e-6  # relative, of νᵀ ∂F/∂p that is zero but for rounding
-UNIT, PENALTY = (
-    1.0,
-    100.0,
-)  # curvature in place of the cost's, and weight of the conditions in the factored matrix
+LEAST = 1e-3  # of ν for a unit change of one multiplier; a condition that depends on no other has ν = 0 but for rounding
+UNIT, PENALTY = 1.0, 100.0  # curvature in place of the cost's, and weight of the conditions
 
 
 @compiled_with(QUICK)
@@ -67,7 +65,11 @@ def without_contradictions(
     """The derivatives `by`, with NaN for each number that cannot be changed alone."""
     if not duals.conditions.size:
         return by
-    slopes = _slopes(problem, transcription, w, open_multipliers(transcription, w, duals))
+    nu = open_multipliers(transcription, w, duals)
+    is_open = np.max(np.abs(np.asarray(nu.conditions)), axis=1) > LEAST
+    if not np.any(is_open):
+        return by
+    slopes = _slopes(problem, transcription, w, jax.tree.map(lambda x: x[is_open], nu))
     largest = jax.tree.map(lambda x: np.max(np.abs(np.asarray(x)), axis=0), slopes)
     least = SMALL * max(float(np.max(x, initial=0.0)) for x in jax.tree.leaves(largest))
     return jax.tree.map(lambda x, size: jnp.where(size > least, jnp.nan, x), by, largest)
