@@ -82,8 +82,9 @@ def long_chain(x, s):
 
 @pytest.mark.skipif(_one_loop._cores() < 2, reason="one core")
 @pytest.mark.parametrize(("lanes_of", "tasks"), [(1500, 2), (30, 1)])
-def test_what_computes_much_is_divided_among_threads(lanes_of, tasks):
+def test_what_computes_much_is_divided_among_threads(monkeypatch, lanes_of, tasks):
     """And gives what it gave; if it is not divided XLA has changed its count: `_one_loop`."""
+    monkeypatch.delenv("XLA_FLAGS", raising=False)  # what a user has set stays
     x, run = np.resize(X, (lanes_of, 3)), jax.jit(lanes(long_chain, (0, None)))
     lowered = run.lower(x, S[0])
     options: Any = known_here({"xla_cpu_use_fusion_emitters": True})  # as outside of tests

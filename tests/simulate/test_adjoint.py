@@ -13,7 +13,8 @@ from tests.simulate.small_systems import Pendulum, Sines
 
 TS = jnp.linspace(0.0, 2.0, 5)
 AMPLITUDES = jnp.array([0.3, -0.2, 0.1])
-COLUMNS, CHECKPOINTS = AutoAdjoint(forward_up_to=1000), AutoAdjoint(forward_up_to=0)
+COLUMNS = AutoAdjoint(forward_up_to=1000, tape_from=1001)
+CHECKPOINTS = AutoAdjoint(forward_up_to=0)
 
 
 def motion(a, adjoint=None, k=2.0, **options):

@@ -7,7 +7,8 @@ import numpy as np
 from jaxhamel.simulate import AutoAdjoint, simulate
 from tests.simulate.small_systems import Body
 
-COLUMNS, CHECKPOINTS = AutoAdjoint(forward_up_to=1000), AutoAdjoint(forward_up_to=0)
+COLUMNS = AutoAdjoint(forward_up_to=1000, tape_from=1001)
+CHECKPOINTS = AutoAdjoint(forward_up_to=0)
 
 
 def test_adaptive_steps_and_a_group():

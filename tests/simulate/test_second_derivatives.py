@@ -10,7 +10,8 @@ from jaxhamel.simulate import AutoAdjoint, simulate
 from tests.simulate.small_systems import Pendulum, Sines
 
 AMPLITUDES = jnp.array([0.3, -0.2])
-COLUMNS, CHECKPOINTS = AutoAdjoint(forward_up_to=1000), AutoAdjoint(forward_up_to=0)
+COLUMNS = AutoAdjoint(forward_up_to=1000, tape_from=1001)
+CHECKPOINTS = AutoAdjoint(forward_up_to=0)
 
 
 def loss(a, adjoint=None):

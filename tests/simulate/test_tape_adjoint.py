@@ -6,7 +6,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxhamel.simulate import AutoAdjoint, simulate
+from jaxhamel.geometry import SO3
+from jaxhamel.simulate import AutoAdjoint, LieGroup, simulate
 from jaxhamel.simulate._tape._saving_loop import saving_loop
 from jaxhamel.simulate._tape._tape_adjoint import TapeAdjoint
 from jaxhamel.simulate._tape._taped_loop import ROWS, sizes, taped_loop
@@ -81,12 +82,14 @@ def test_rejected_steps_are_passed_by():
     np.testing.assert_allclose(found[0][0], found[1][0], rtol=1e-11)
 
 
-def test_other_methods_take_checkpoints(monkeypatch):
+@pytest.mark.parametrize("solver", [diffrax.Kvaerno3(), LieGroup(diffrax.Tsit5(), SO3())])
+def test_other_methods_take_checkpoints(monkeypatch, solver):
+    """`LieGroup` counts as an explicit method of diffrax, but has no tableau."""
     taken = []
     monkeypatch.setattr(
         diffrax.RecursiveCheckpointAdjoint, "loop", lambda *_, **given: taken.append(given)
     )
-    given = {"solver": diffrax.Kvaerno3(), "terms": None, "max_steps": 16}
+    given = {"solver": solver, "terms": None, "max_steps": 16}
     flags = {"passed_solver_state": False, "passed_controller_state": False}
     TapeAdjoint().loop(**given, **flags, stepsize_controller=diffrax.ConstantStepSize())
     assert len(taken) == 1

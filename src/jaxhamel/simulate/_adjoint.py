@@ -16,10 +16,11 @@ from jaxhamel._lanes._derivatives._linear_map import (
 from jaxhamel._lanes._derivatives._own_derivative import own_derivative
 from jaxhamel._lanes._xla_cpu._whole_loop import whole_loop
 from jaxhamel.simulate._end_time import in_one_call
-from jaxhamel.simulate._tape._tape_adjoint import TapeAdjoint
+from jaxhamel.simulate._tape._tape_adjoint import TapeAdjoint, can_be_taped
 
 # As one kernel the gradient of 12 links (13,800 operations) takes a third of the time (docs/performance.md#tape).
 LONGEST_REVERSE = 20_000
+NEVER = 2**31 - 1
 
 
 class AutoAdjoint(diffrax.AbstractAdjoint):
@@ -34,6 +35,7 @@ class AutoAdjoint(diffrax.AbstractAdjoint):
     | nothing                                | the plain loop; the adjoint costs nothing                    |
     | F′ẋ (`jvp`, `jacfwd`)                  | `ForwardMode`                                                |
     | F′ᵀȳ (`grad`, `jacrev`), few inputs    | the columns of F′, by one vmapped `ForwardMode`; then F′ᵀȳ  |
+    | … seven to ten, one ȳ (`grad`)         | a tape of the states, where the method can be taped          |
     | F′ᵀȳ, many inputs                      | a tape of the states, or `RecursiveCheckpointAdjoint`        |
     | second derivatives, forward over either| `ForwardMode` twice; over many inputs' reverse `DirectAdjoint` |
     | … reverse over either, few inputs      | the columns again, by `ForwardMode` twice                    |
@@ -44,24 +46,28 @@ class AutoAdjoint(diffrax.AbstractAdjoint):
     shares its forward pass, but the caller who wants a Jacobian of many outputs should ask for it by `jacfwd`.
 
     Up to about ten inputs, columns take half the time of checkpoints, and two thirds of their compile time
-    (docs/performance.md#adjoints).
+    (docs/performance.md#adjoints). One gradient by seven inputs or more takes less by a tape, but compiles for 1 to 2 s
+    longer; a batch of gradients, and second derivatives, keep the columns (docs/performance.md#tape).
 
     It works in `diffrax.diffeqsolve(..., adjoint=AutoAdjoint())` as well.
 
     **Arguments:**
 
     - `forward_up_to`: the largest number of inputs for which reverse mode uses columns.
+    - `tape_from`: the smallest number of inputs for which a single gradient uses the tape of the default `reverse`.
     - `reverse`: the adjoint for more inputs; the default keeps the states on a tape for explicit Runge–Kutta methods and is
       `diffrax.RecursiveCheckpointAdjoint()` for others.
     """
 
     forward_up_to: int = eqx.field(static=True, default=10)
     reverse: diffrax.AbstractAdjoint = TapeAdjoint()
+    tape_from: int = eqx.field(static=True, default=7)
 
     def loop(self, *, terms: Any, args: Any, init_state: Any, t0: Any, **kwargs: Any) -> Any:
         terms = _without_closures(terms, t0, init_state.y, args)
         kwargs["saveat"] = _saving_without_closures(kwargs["saveat"], init_state, args)
         inputs = dict(kwargs, terms=terms, args=args, init_state=init_state, t0=t0)
+        tape_from = self.tape_from if self._has_tape(inputs) else NEVER
         inputs = self.taken_apart(inputs)
         x, static = eqx.partition(inputs, eqx.is_array)
         leaves, structure = jax.tree.flatten(x)
@@ -77,7 +83,11 @@ class AutoAdjoint(diffrax.AbstractAdjoint):
         solves = [
             solve_by(a) for a in (diffrax.ForwardMode(), self.reverse, diffrax.DirectAdjoint())
         ]
-        return _differentiable(*solves, forward_up_to=self.forward_up_to)(leaves)
+        bounds = self.forward_up_to, tape_from
+        return _differentiable(*solves, bounds=bounds)(leaves)
+
+    def _has_tape(self, inputs: dict[str, Any]) -> bool:
+        return isinstance(self.reverse, TapeAdjoint) and can_be_taped(inputs)
 
     def taken_apart(self, inputs: dict[str, Any]) -> dict[str, Any]:
         """The loop's inputs in the form in which they are counted."""
@@ -133,9 +143,12 @@ def _differentiable(
     reverse: Callable[..., Any],
     direct: Callable[..., Any],
     *,
-    forward_up_to: int,
+    bounds: tuple[int, int],
 ) -> Callable[..., Any]:
-    """F as a function of a list of arrays, with the derivative rules described in `AutoAdjoint`."""
+    """F as a function of a list of arrays, with the derivative rules described in `AutoAdjoint`.
+
+    **Arguments:** `bounds`: `forward_up_to` and `tape_from`.
+    """
 
     def solve(leaves):
         shapes, structure = jax.tree.flatten(jax.eval_shape(forward, leaves))
@@ -144,7 +157,7 @@ def _differentiable(
         def rule(leaves, tangents):
             out = own_derivative(run, rule, leaves, shapes)
             moving = [i for i, t in enumerate(tangents) if t is not None]
-            maps = _tangent_maps(forward, reverse, direct, moving, leaves, forward_up_to)
+            maps = _tangent_maps(forward, reverse, direct, moving, leaves, bounds)
             inexact = [y for y in out if eqx.is_inexact_array(y)]
             rates = iter(linear_map(*maps, leaves, [tangents[i] for i in moving], inexact))
             return out, [next(rates) if eqx.is_inexact_array(y) else None for y in out]
@@ -155,17 +168,20 @@ def _differentiable(
 
 
 def _tangent_maps(
-    forward, reverse, direct, moving, leaves, forward_up_to
+    forward, reverse, direct, moving, leaves, bounds: tuple[int, int]
 ) -> tuple[LinearProgram, LinearProgram]:
     """F′ and F′ᵀ with respect to the leaves that carry a tangent."""
     jvp = _jvp_of(forward, moving)
     jvp_direct, vjp_direct = _jvp_of(direct, moving), _vjp_of(direct, moving)
-    if sum(leaves[i].size for i in moving) <= forward_up_to:
+    size = sum(leaves[i].size for i in moving)
+    forward_up_to, tape_from = bounds
+    by_tape = whole_loop(_vjp_of(reverse, moving), most=LONGEST_REVERSE)
+    if size <= forward_up_to:
         by_columns = _by_columns(jvp, moving)
         quick = _by_columns(whole_loop(jvp), moving)
-        transpose = LinearProgram(quick, by_columns, vjp_direct, forward_up_to)
+        run = by_tape if size >= tape_from else quick
+        transpose = LinearProgram(run, by_columns, vjp_direct, forward_up_to, quick)
     else:
-        by_tape = whole_loop(_vjp_of(reverse, moving), most=LONGEST_REVERSE)
         transpose = LinearProgram(by_tape, vjp_direct, vjp_direct)
     return LinearProgram(whole_loop(jvp), jvp, jvp_direct, forward_up_to), transpose
 

@@ -59,7 +59,7 @@ class OfParts(AutoAdjoint):
 
     @classmethod
     def like(cls, adjoint: AutoAdjoint, y0, layout: VectorLayout) -> "OfParts":
-        return cls(adjoint.forward_up_to, adjoint.reverse, y0, layout)
+        return cls(adjoint.forward_up_to, adjoint.reverse, adjoint.tape_from, y0, layout)
 
     def taken_apart(self, inputs):
         state = eqx.tree_at(lambda s: s.y, inputs["init_state"], None)

@@ -26,12 +26,19 @@ class LinearProgram(NamedTuple):
     - `for_any`: differentiable in both modes, to any order; the most expensive form.
     - `columns`: up to this many numbers among the parameters, reverse mode with respect to them takes `for_jvp` along each,
       in place of `for_any`.
+    - `run_many`: the form in place of `run` where several results share its work: in a batch, and beside a derivative with
+      respect to the parameters; None: `run`.
     """
 
     run: Callable
     for_jvp: Callable
     for_any: Callable
     columns: int = 0
+    run_many: Callable | None = None
+
+    def among_others(self) -> "LinearProgram":
+        """The program with `run_many` in place of `run`."""
+        return self if self.run_many is None else self._replace(run=self.run_many)
 
 
 def linear_map(
@@ -73,9 +80,10 @@ def _abstract(*arguments, out, **_):
 
 def _jvp(primals, tangents, *, forward, transpose, n, out):
     parameters, x = list(primals[:n]), list(primals[n:])
-    apply = lambda v: linear_map(forward, transpose, parameters, v, _structs(out))  # noqa: E731
-    y, y_dot = apply(x), apply([_dense(t) for t in tangents[n:]])
     moving = [i for i, t in enumerate(tangents[:n]) if not isinstance(t, ad.Zero)]
+    taken = forward.among_others() if moving else forward
+    apply = lambda v: linear_map(taken, transpose, parameters, v, _structs(out))  # noqa: E731
+    y, y_dot = apply(x), apply([_dense(t) for t in tangents[n:]])
     if moving:
         along = [tangents[i] for i in moving]
         second = _along_parameters(forward, moving, parameters, x, along, _structs(out))
@@ -141,6 +149,7 @@ def _vmapped(program: LinearProgram, p_axes) -> LinearProgram:
     if all(axis is None for axis in p_axes):
         p_axes = None
     each = lambda f: jax.vmap(f, in_axes=(p_axes, 0))  # noqa: E731
+    program = program.among_others()
     run, for_jvp, for_any = each(program.run), each(program.for_jvp), each(program.for_any)
     return LinearProgram(run, for_jvp, for_any, program.columns)
 

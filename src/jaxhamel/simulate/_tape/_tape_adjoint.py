@@ -29,7 +29,7 @@ class TapeAdjoint(diffrax.AbstractAdjoint):
     """
 
     def loop(self, **given: Any) -> Any:
-        if not _can_be_taped(given):
+        if not can_be_taped(given):
             return diffrax.RecursiveCheckpointAdjoint().loop(**given)
         for name in ("throw", "passed_solver_state", "passed_controller_state"):
             del given[name]
@@ -63,12 +63,13 @@ def _repeated(state: Any) -> Any:
     return eqx.tree_at(_states, state, tuple(Repeat(*run) for run in _states(state)))
 
 
-def _can_be_taped(given: dict[str, Any]) -> bool:
+def can_be_taped(given: dict[str, Any]) -> bool:
+    """Whether the inputs of an adjoint's loop are those of an explicit Runge–Kutta method without jumps."""
     method = _method(given["solver"])
     passed = given["passed_solver_state"] or given["passed_controller_state"]
     return (
         isinstance(method, diffrax.AbstractERK)
-        and isinstance(method.tableau, diffrax.ButcherTableau)
+        and isinstance(getattr(method, "tableau", None), diffrax.ButcherTableau)
         and isinstance(getattr(given["terms"], "term", None), diffrax.ODETerm)
         and isinstance(given["stepsize_controller"], _WITHOUT_JUMPS)
         and not passed
