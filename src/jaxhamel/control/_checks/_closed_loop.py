@@ -26,7 +26,7 @@ from jaxhamel.mechanics._tangent import tangent_size
 
 
 def check_sampled(controller) -> None:
-    """A law that can be called, a period, a whole number of periods as delay, limits in order."""
+    """Checks that the law can be called, the period is positive, the delay whole, and the limits in order."""
     _check_sensors_of(controller)
     _check_estimator_of(controller)
     check_law(controller)
@@ -50,7 +50,7 @@ def check_sampled(controller) -> None:
 
 
 def _check_entries(name: str, value, what: str) -> None:
-    """One real number or a vector that is not empty."""
+    """Checks that a value is one real number or a vector that is not empty."""
     check_real(name, value)
     shape = np.shape(value)
     if len(shape) > 1 or shape == (0,):
@@ -78,7 +78,7 @@ def _check_sensors_of(controller) -> None:
 
 
 def _check_estimator_of(controller) -> None:
-    """A filter, where there are sensors."""
+    """Checks that the estimator is a filter, and that the controller has sensors for it."""
     estimator = controller.estimator
     if estimator is None:
         return
@@ -93,7 +93,7 @@ def _check_estimator_of(controller) -> None:
 
 
 def check_held(held) -> None:
-    """A finite time, a period that is positive, at least one command."""
+    """Checks that the time is finite, the period positive, and that there is at least one command."""
     check_one_time("first", held.first)
     check_shape("period", held.period, (), "It is the sampling period [s].")
     check_positive("period", held.period, "It is the sampling period [s], say 0.01.")
@@ -126,7 +126,7 @@ MOST_PERIODS = 2**31 - 1  # periods, or steps in a period: they are counted by 3
 
 
 def check_samples(t0, period, samples: int) -> None:
-    """The sampling times are finite, and the first and the last two are different numbers in the dtype of t0."""
+    """Checks that the sampling times are finite, and the first and the last two different numbers in the dtype of t0."""
     first, step = concrete(t0), concrete(period)
     if first is None or step is None:
         return
@@ -151,7 +151,7 @@ def check_is_key(key) -> None:
 
 
 def check_sensors(sensors) -> None:
-    """Callable measurements, sizes that are not negative."""
+    """Checks that measurements can be called, and that the sizes of errors are not negative."""
     if not isinstance(sensors.measurements, tuple) or not sensors.measurements:
         raise TypeError(
             f"`measurements` is {type_of(sensors.measurements)}; it must be a tuple of one or more callables "
@@ -168,7 +168,7 @@ def check_sensors(sensors) -> None:
 
 
 def check_errors(sensors) -> None:
-    """Standard deviations and resolutions that are not negative, a bias that is finite."""
+    """Checks that standard deviations and resolutions are not negative, and a bias is finite."""
     for name in ("noise", "bias", "resolution"):
         if (value := getattr(sensors, name)) is not None:
             _check_entries(name, value, "one for each measured number")
@@ -217,7 +217,7 @@ def _check_measurement(i: int, value) -> int:
 
 
 def check_key(key, sensors) -> None:
-    """Noise needs a random key."""
+    """Checks that there is a random key where sensors have noise."""
     noise = concrete(sensors.noise)
     if key is None and (noise is None or np.any(noise > 0)):
         raise ValueError(

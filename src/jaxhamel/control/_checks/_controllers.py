@@ -32,7 +32,7 @@ from jaxhamel.mechanics._tangent import tangent_size
 
 
 def check_kalman(filter) -> None:
-    """A system and its state, sensors with noise, covariances of the size of the state."""
+    """Checks that a filter has a system and its state, sensors with noise, and covariances of the size of the state."""
     check_a_system(filter.system)
     sensors = filter.sensors
     if isinstance(sensors, type) or not hasattr(sensors, "resolution"):
@@ -64,7 +64,7 @@ NO_UNKNOWNS = "FreeEndTime", "FreeInitialState", "DesignParameter"
 
 
 def check_receding(problem: Any, period: Any, late: Any, counts: dict[str, Any]) -> None:
-    """A problem on a fixed horizon, a period within it, whole numbers of iterations and of periods as delay."""
+    """Checks that the horizon is fixed, the period within it, and that iterations and periods of delay are whole numbers."""
     if not hasattr(problem, "constraints"):
         raise TypeError(
             f"`problem` is {type_of(problem)}; it must be a jaxhamel.control.ControlProblem."
@@ -89,7 +89,7 @@ def check_receding(problem: Any, period: Any, late: Any, counts: dict[str, Any])
 
 
 def check_deadline(law: Any, deadline: Any) -> None:
-    """A law that can go on with its last plan, and a positive time."""
+    """Checks that the law can go on with its last plan, and that the time is positive."""
     if isinstance(law, type) or not all(hasattr(law, name) for name in OF_LATE_LAWS):
         raise TypeError(
             f"`law` is {type_of(law)}; it must have the methods {', '.join(OF_LATE_LAWS)}, as a "
@@ -100,7 +100,7 @@ def check_deadline(law: Any, deadline: Any) -> None:
 
 
 def check_training(loss, policy, updates, key, optimiser) -> None:
-    """A policy with numbers to learn, an optimiser of optax, and a loss of it that is one real number."""
+    """Checks that the policy has numbers to learn, the optimiser is one of optax, and the loss is one real number."""
     check_called_with("loss", loss, 2, "of (policy, key)")
     check_count("updates", updates)
     check_random_key("key", key)
@@ -120,7 +120,7 @@ def check_training(loss, policy, updates, key, optimiser) -> None:
 
 
 def check_checkpoint(checkpoint: Any) -> Path | None:
-    """The path of a checkpoint, if there is to be one."""
+    """Checks the path of a checkpoint, if one is given."""
     if checkpoint is None:
         return None
     if not isinstance(checkpoint, str | Path):
@@ -131,7 +131,7 @@ def check_checkpoint(checkpoint: Any) -> Path | None:
 
 
 def check_losses_file(path: Path, leaves: list[Any]) -> dict[str, np.ndarray]:
-    """The arrays of a checkpoint of the same policy and optimiser."""
+    """Checks that the arrays of a checkpoint are of the same policy and optimiser."""
     try:
         with saved_arrays(path) as file:
             found = {name: file.read(name) for name in file.names}

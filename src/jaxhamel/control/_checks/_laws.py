@@ -11,7 +11,7 @@ from jaxhamel._checks._values import concrete, inline, type_of
 
 
 def check_law(controller) -> None:
-    """A law that can be called with the state, or with an observation."""
+    """Checks that a law can be called with the state, or with an observation."""
     of_state = controller.estimator is not None or getattr(
         controller.sensors, "gives_state", controller.sensors is None
     )
@@ -30,7 +30,7 @@ def check_law(controller) -> None:
 
 
 def has_memory(law) -> bool:
-    """Whether a law keeps something from one sample to the next."""
+    """Whether a law hands a memory from one sample to the next."""
     return not isinstance(law, type) and hasattr(law, "step") and hasattr(law, "start")
 
 
@@ -78,7 +78,7 @@ def _words(memory: Any) -> str:
 
 
 def check_no_estimator(controller: Any) -> None:
-    """A loop whose law is given the state itself."""
+    """Checks that the law of a loop is given the state itself."""
     if controller.sensors is not None:
         raise TypeError(
             "`controller` has `sensors`; the multipliers are those of a loop whose law is given the state. Leave `sensors` "
@@ -87,7 +87,7 @@ def check_no_estimator(controller: Any) -> None:
 
 
 def check_stays(off: Any) -> None:
-    """The loop keeps the state, to the root of the rounding error."""
+    """Checks that the loop keeps the state, to the root of the rounding error."""
     array = concrete(off)
     if array is None:
         return
@@ -100,7 +100,7 @@ def check_stays(off: Any) -> None:
 
 
 def check_regulator_held(controller) -> Any:
-    """The regulator of a digital controller, of concrete numbers."""
+    """Checks that a digital controller has a regulator of concrete numbers."""
     law: Any = getattr(controller, "law", None)
     if isinstance(controller, type) or not hasattr(controller, "command"):
         raise TypeError(

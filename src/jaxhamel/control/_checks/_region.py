@@ -22,7 +22,7 @@ from jaxhamel.mechanics._tangent import tangent_size
 def check_grid(
     parts: tuple[Any, Any], along: Any, values: Any, size: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Two directions and the values along them, which are returned as arrays."""
+    """Checks two directions and the values along them, and returns the values as arrays."""
     for name, pair in (("along", along), ("values", values)):
         if not isinstance(pair, tuple | list) or len(pair) != 2:
             got = f"{len(pair)} entries" if isinstance(pair, tuple | list) else type_of(pair)
@@ -47,7 +47,7 @@ def _check_direction(name: str, direction: Any, size: int) -> None:
 
 
 def _check_selected(name: str, parts: tuple[Any, Any], select: Any) -> None:
-    """One floating-point array of the system or of the controller."""
+    """Checks that one floating-point array of the system or of the controller is selected."""
     check_called_with(name, select, 2, "of (system, controller)")
     example = f"`{name}` must select one floating-point array, as lambda system, controller: system.mass does"
     try:
@@ -68,7 +68,7 @@ def _row(name: str, values: Any) -> np.ndarray:
 
 
 def check_goal(system: Any, goal: Any, tolerance: Any) -> None:
-    """A state, and a distance from it for each of its numbers."""
+    """Checks that the goal is a state, and that there is a distance from it for each of its numbers."""
     if not isinstance(goal, tuple) or len(goal) != 2:
         raise TypeError(f"`goal` is {described(goal)}; it must be a state (q, u), or None.")
     check_state(system, *goal)

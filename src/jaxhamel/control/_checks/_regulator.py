@@ -20,7 +20,7 @@ from jaxhamel.mechanics._checks._system import check_a_system, check_route
 
 
 def check_regulated(system, ts, q, u, route) -> None:
-    """A system, times and states of numbers, the name of a route."""
+    """Checks that the system, times and states are given as numbers, and the route by its name."""
     check_a_system(system)
     check_time_array(ts)
     check_arrays(q=q, u=u)
@@ -84,7 +84,7 @@ def _check_equal_steps(times) -> None:
 
 
 def check_cost(name: str, cost, size: int, positive: bool) -> None:
-    """A diagonal or a symmetric matrix of the right size, positive (semi-)definite."""
+    """Checks that a cost is a diagonal or a symmetric matrix of the right size, positive (semi-)definite."""
     check_real(name, cost)
     if cost.shape not in ((size,), (size, size)):
         raise ValueError(
@@ -105,7 +105,7 @@ def check_cost(name: str, cost, size: int, positive: bool) -> None:
 
 
 def check_gains(gains, steps) -> None:
-    """Finite gains: RK4 of the Riccati equation is unstable where a step is long for the closed loop."""
+    """Checks that gains are finite: RK4 of the Riccati equation is unstable where a step is long for the closed loop."""
     array = concrete(gains)
     if array is not None and not np.all(np.isfinite(array)):
         raise ValueError(
@@ -116,7 +116,7 @@ def check_gains(gains, steps) -> None:
 
 
 def check_result(result) -> None:
-    """The result of a search whose motion reaches the end."""
+    """Checks that the motion of a search's result reaches the end."""
     if not hasattr(result, "trajectory") or not hasattr(result, "problem"):
         raise TypeError(
             f"`result` is {type_of(result)}; it must be the result of jaxhamel.control.solve. For any other motion give its "

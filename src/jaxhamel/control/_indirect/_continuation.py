@@ -36,7 +36,7 @@ from jaxhamel.control._indirect._shooting import Equations, ExtremalNodes, equat
 from jaxhamel.control._problem._problem import ControlProblem
 
 MOST_CORRECTIONS = 8  # of Newton's method for each point
-FEW_CORRECTIONS = 3  # after so few corrections the next step is longer
+FEW_CORRECTIONS = 3  # after at most this many corrections the next step is longer
 LONGER, SHORTEST = 1.5, 1e-6
 FOLD_STEPS = 12  # of the secant method for da/ds = 0
 TOLERANCE = 1e-10

@@ -146,7 +146,7 @@ WITHOUT = {"xla_cpu_use_fusion_emitters": False}
 
 
 class BFGSSearch(AbstractSearch):
-    """Steps of optimistix' BFGS one by one; the first only evaluates where it begins."""
+    """Runs the steps of optimistix' BFGS method one by one; the first call only evaluates the start."""
 
     unit = "step"
 

@@ -109,7 +109,7 @@ def traced(space: AbstractSpace | None):
 
 
 class AbstractWrappedMethod(diffrax.AbstractWrappedSolver[Any]):
-    """A method of diffrax, and the space of q."""
+    """Base class of solvers that wrap a method of diffrax: its steps of states (q, rest) stay in the configuration space."""
 
     solver: eqx.AbstractVar[Any]
     space: eqx.AbstractVar[AbstractSpace]

@@ -11,7 +11,7 @@ from jaxhamel.viz._motion._scene_of import rows_drawn
 from jaxhamel.viz._scene import Curve, Pose, Thing, Trail
 
 ROLE = "series2"
-RING_POINTS = 49  # of a ring
+RING_POINTS = 49  # on the circle by which a ring is drawn
 
 
 class Companion(NamedTuple):
