@@ -45,7 +45,7 @@ def run_plan(
     max_seconds: float | None,
     resume: bool = False,
 ) -> Outcome:
-    """Solves the scenario's task by collocation, simulates robots that follow the motion it finds by feedback, and writes all files.
+    """Plans the scenario's task by collocation, simulates robots that follow the plan by feedback, and writes all files.
 
     **Arguments:** `seed`: of the robots in closed loop; `max_seconds`: time limit of the search, counted from `started`;
     None takes that of `[method]`; `resume`: go on from the point that an earlier search left in `out`.
