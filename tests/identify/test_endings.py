@@ -93,7 +93,7 @@ def test_the_cost_is_that_of_the_values():
 def test_motion_that_breaks_down_at_the_start_is_said():
     estimate = identify.fit(problem(), start=jnp.array([-400.0, 0.0]))
     assert not estimate.converged
-    assert estimate.status.startswith("the motion broke down in stage 'states': look for a NaN")
+    assert estimate.status.startswith("the motion broke down in round 'states': look for a NaN")
     assert np.isnan(estimate.errors).all()
     assert "unknown" in str(estimate)
     assert estimate.rows()[0]["remark"] == "unknown: the motion broke down"

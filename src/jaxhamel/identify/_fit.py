@@ -1,4 +1,4 @@
-"""`fit`: solves an identification problem in stages, each of which starts where the last one ended."""
+"""`fit`: solves an identification problem in rounds, each of which starts where the last one ended."""
 
 import os
 import threading
@@ -14,7 +14,7 @@ from jaxtyping import Array, ArrayLike, Float
 from jaxhamel import _checks
 from jaxhamel.identify._estimate import Estimate
 from jaxhamel.identify._problem import Problem
-from jaxhamel.identify._stages import Fit
+from jaxhamel.identify._rounds import Fit
 
 
 def fit(
@@ -29,9 +29,9 @@ def fit(
 ) -> Estimate:
     """The estimate of a problem's parameters, with its uncertainty.
 
-    The first stage fits the states at the nodes to the measurements around them, at the starting parameters. The next
-    stages fit all unknowns, first with a low weight on the gaps between segments, then with the gaps closed. Noise that is
-    not given is estimated, and the last stage is repeated with it. If the problem has no `dt`, the steps are halved until
+    The first round fits the states at the nodes to the measurements around them, at the starting parameters. The next
+    rounds fit all unknowns, first with a low weight on the gaps between segments, then with the gaps closed. Noise that is
+    not given is estimated, and the last round is repeated with it. If the problem has no `dt`, the steps are halved until
     the integration error is small compared with the standard errors.
 
     **Arguments:**
@@ -39,7 +39,7 @@ def fit(
     - `problem`: the problem to solve.
     - `solver`: an optimistix least-squares solver, default Levenberg–Marquardt; or an optax optimiser.
     - `start`: coordinates z to start from, `(P,)`; default those of the problem's system.
-    - `max_iterations`, `max_seconds`: limits over all stages, after which the best point so far is returned; Ctrl-C does
+    - `max_iterations`, `max_seconds`: limits over all rounds, after which the best point so far is returned; Ctrl-C does
       the same.
     - `progress`: called with a `Progress` after each iteration.
     - `correlated`: whether neighbouring residuals are taken as correlated, as an imperfect model leaves them: τ = 1 + 2 Σ ρ

@@ -8,13 +8,14 @@ import numpy as np
 class Progress(NamedTuple):
     """Passed to `progress` after each iteration.
 
-    - `stage`: name of the stage. `iteration`: counted over all stages. `cost`: ½ Σ of squares in units of the noise.
+    - `round`: name of the round, of which a fit has several. `iteration`: counted over all rounds.
+    - `cost`: ½ Σ of squares in units of the noise.
     - `gap`: largest gap between segments, in units of the accuracy that their measurements allow.
     - `elapsed`, `time_left`: seconds; `time_left` is an upper estimate.
     - `z`: the coordinates of the parameters so far, `(P,)`: `problem.model.system_at(z)` is the system.
     """
 
-    stage: str
+    round: str
     iteration: int
     cost: float
     gap: float
@@ -24,6 +25,11 @@ class Progress(NamedTuple):
 
     def __str__(self) -> str:
         return (
-            f"{self.stage:<10} iteration {self.iteration:3d}  cost {self.cost:.5g}  gap {self.gap:.1e}  "
+            f"{self.round:<10} iteration {self.iteration:3d}  cost {self.cost:.5g}  gap {self.gap:.1e}  "
             f"{self.elapsed:.0f} s, at most {self.time_left:.0f} s left"
         )
+
+    @property
+    def stage(self) -> str:
+        """The name of the round: the earlier name of `round`, kept for callers."""
+        return self.round

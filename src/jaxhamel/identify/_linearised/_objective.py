@@ -19,11 +19,12 @@ from jaxhamel.identify._data._segments import Segments
 from jaxhamel.identify._linearised._arrow import Linear, SegmentRows, arrow_of
 from jaxhamel.identify._linearised._model import Model, Unknowns
 from jaxhamel.identify._linearised._rollout import Blocks, blocks
+from jaxhamel.identify._linearised._solver import SHARPNESS
 from jaxhamel.mechanics._tangent import retract, tangent_size
 
 
 class FitWeights(NamedTuple):
-    """Weights of the residuals and scales of the unknowns, which change from stage to stage without recompiling.
+    """Weights of the residuals and scales of the unknowns, which change from round to round without recompiling.
 
     - `gap`: weight of a gap in each component of a state, `(n,)`.
     - `hold`: weight of the distance of the coordinates from `z`.
@@ -71,6 +72,23 @@ def assembled(model: Model, groups, parts: list[Blocks], x: Unknowns, weights: F
 def _starts(groups: tuple[Segments, ...]) -> list[int]:
     """Number of the first node of each group."""
     return [sum(group.count for group in groups[:i]) for i in range(len(groups))]
+
+
+@compiled
+def weights_of(model, groups, parts, x: Unknowns, gap, only_states, hold, z) -> FitWeights:
+    """Weighs gaps by the accuracy of the measurements, and scales unknowns by the lengths of their columns."""
+    D, n, dtype = size_of(model, x), tangent_size(model.system), x.z.dtype
+    nodes = n * x.u.shape[0]
+    plain = FitWeights(jnp.zeros(n, dtype), jnp.ones(D, dtype), hold, z)
+    squares = assembled(model, groups, parts, x, plain)[2].diagonal
+    told = jnp.sqrt(jnp.mean(squares[:nodes].reshape(-1, n), axis=0))
+    natural = jnp.maximum(told, 1e-3 * jnp.max(told))
+    weight = natural * gap
+    # gaps get a low weight here: a damping that suits them would be too strong for motions that open no gaps
+    length = jnp.sqrt(squares + jnp.pad(jnp.tile(natural, x.u.shape[0]) ** 2, (0, D - nodes)))
+    scale = SHARPNESS / jnp.maximum(length, 1e-8 * jnp.max(length))
+    keeps = only_states & (jnp.arange(D) >= nodes)
+    return FitWeights(weight, jnp.where(keeps, 0.0, scale), hold, z)
 
 
 @compiled

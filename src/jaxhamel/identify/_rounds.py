@@ -1,4 +1,4 @@
-"""The stages of a fit: each is a search around the point where the previous stage ended."""
+"""The rounds of a fit: each is a search around the point where the previous round ended."""
 
 import threading
 import time
@@ -11,7 +11,6 @@ import numpy as np
 from jaxtyping import Array, ArrayLike
 
 from jaxhamel import _checks
-from jaxhamel._compiled import compiled
 from jaxhamel._search._loop import AbstractSearch, Verdict
 from jaxhamel._words import counted
 from jaxhamel.identify import _noise as noises
@@ -20,14 +19,12 @@ from jaxhamel.identify._estimate import Estimate, estimate_of
 from jaxhamel.identify._linearised._information import information
 from jaxhamel.identify._linearised._model import Unknowns
 from jaxhamel.identify._linearised._objective import (
-    FitWeights,
     assembled,
     linearised,
     placed,
-    size_of,
+    weights_of,
 )
 from jaxhamel.identify._linearised._solver import (
-    SHARPNESS,
     advance,
     begin,
     candidate,
@@ -39,18 +36,18 @@ from jaxhamel.identify._progress import Progress
 from jaxhamel.mechanics._tangent import tangent_size
 
 LOOSE, TIGHT = (3.0, 20.0), 150.0  # weights of the gaps: open at first, then closed
-SHORT_SHARE = 0.2  # fraction of each segment used in the first stages, in which wrong parameters have little effect
-ROUGH = 1e-3  # a preparing stage ends when a step would lower the cost by less than this fraction
+SHORT_SHARE = 0.2  # fraction of each segment used in the first rounds, in which wrong parameters have little effect
+ROUGH = 1e-3  # a preparing round ends when a step would lower the cost by less than this fraction
 FINEST = 32  # largest number of steps between measurements, if `dt` is not given
 BIAS = 0.01  # refine steps until integration error adds less than 1 % to the mean squared score
-_OVER = object()  # marks the end of the stages
-HOLD = 2.0  # weight (1/σ) of the temporary prior that keeps parameters near their start in the early stages
+_OVER = object()  # marks the end of the rounds
+HOLD = 2.0  # weight (1/σ) of the temporary prior that keeps parameters near their start in the early rounds
 
 
 class Fit(AbstractSearch):
-    """The stages of one fit, and its current state.
+    """The rounds of one fit, and its current state.
 
-    The stages form one generator, which yields to the host's loop after each evaluation. They check the budget themselves,
+    The rounds form one generator, which yields to the host's loop after each evaluation. They check the budget themselves,
     because the noise is estimated even if the budget ends the fit.
     """
 
@@ -82,16 +79,16 @@ class Fit(AbstractSearch):
         self.estimates_noise = bool(np.isnan(noises.given(problem)).any())
         self.converged = self.over = False
         self.end: Verdict | None = None
-        self.groups, self.stage_began, self.refinement = problem.groups, 0, 1
-        self.stages = self._stages()
+        self.groups, self.round_began, self.refinement = problem.groups, 0, 1
+        self.rounds = self._rounds()
 
     def estimate(self) -> Estimate:
-        """Runs the stages within the budget; Ctrl-C ends them at the best point so far."""
+        """Runs the rounds within the budget; Ctrl-C ends them at the best point so far."""
         self.began = time.monotonic()
         return estimate_of(self, self.run(self.progress))
 
     def advance(self) -> None:
-        self.over = next(self.stages, _OVER) is _OVER
+        self.over = next(self.rounds, _OVER) is _OVER
 
     def verdict(self) -> Verdict | None:
         if not self.over:
@@ -111,18 +108,18 @@ class Fit(AbstractSearch):
         pace = row["seconds"] / n * (self.iterations - n)
         left = max(min(pace, self.seconds - row["seconds"]), 0.0)
         z = np.asarray(self.x.z)
-        return Progress(row["stage"], n, row["cost"], row["gap"], row["seconds"], left, z)
+        return Progress(row["round"], n, row["cost"], row["gap"], row["seconds"], left, z)
 
-    def _stages(self) -> Generator[None]:
+    def _rounds(self) -> Generator[None]:
         several = any(not bool(group.last.all()) for group in self.problem.groups)
         start = self.x.z
-        yield from self._stage("states", gap=0.1, share=SHORT_SHARE, only_states=True, limit=10)
+        yield from self._round("states", gap=0.1, share=SHORT_SHARE, only_states=True, limit=10)
         for share in (SHORT_SHARE, 0.5) if several else (SHORT_SHARE, 0.25, 0.5):
-            yield from self._stage("short", gap=0.1, share=share, hold=start, limit=10)
+            yield from self._round("short", gap=0.1, share=share, hold=start, limit=10)
         if several:
             for gap in LOOSE:
-                yield from self._stage("loose", gap=gap, limit=20)
-        yield from self._stage("fit", gap=TIGHT, rough=self.estimates_noise)
+                yield from self._round("loose", gap=gap, limit=20)
+        yield from self._round("fit", gap=TIGHT, rough=self.estimates_noise)
         yield from self._with_noise()
         if self.problem.dt is None:
             yield from self._with_finer_steps()
@@ -134,7 +131,7 @@ class Fit(AbstractSearch):
             self.noise = noises.estimated(self.problem, before, *there, self._size())
             if np.allclose(before, self.noise, rtol=0.02):
                 return
-            if not (yield from self._stage("noise", gap=TIGHT, rough=False)):
+            if not (yield from self._round("noise", gap=TIGHT, rough=False)):
                 return
 
     def _with_finer_steps(self) -> Generator[None]:
@@ -145,7 +142,7 @@ class Fit(AbstractSearch):
         """
         while self.end is None and self.refinement < FINEST:
             self.refinement, before = 2 * self.refinement, self.x.z
-            if not (yield from self._stage("steps", gap=TIGHT, rough=False)):
+            if not (yield from self._round("steps", gap=TIGHT, rough=False)):
                 return
             F = information(self.problem.model, self.groups, self.parts, self.x)
             shift = np.asarray(self.x.z - before)
@@ -153,7 +150,7 @@ class Fit(AbstractSearch):
             if shift @ np.asarray(F) @ shift / 15**2 <= BIAS * len(shift):
                 return
 
-    def _stage(
+    def _round(
         self,
         name: str,
         gap: float,
@@ -166,7 +163,7 @@ class Fit(AbstractSearch):
         """Runs one search around the current point; returns whether it ran to its end."""
         if self._spent():
             return False
-        self.converged, self.stage_began = False, len(self.rows)
+        self.converged, self.round_began = False, len(self.rows)
         self.groups = tuple(
             refined(shortened(group, share), self.refinement) for group in self.problem.groups
         )
@@ -184,7 +181,7 @@ class Fit(AbstractSearch):
         state = begin(self.solver, y, *known)
         last = base  # the last point at which the motion is known not to break down
         for _ in range(limit):
-            self.note(stage=name, cost=float(known[3]["cost"]), gap=float(known[3]["gap"]))
+            self.note(round=name, cost=float(known[3]["cost"]), gap=float(known[3]["gap"]))
             yield
             if self._broke():
                 self.x = last
@@ -226,13 +223,13 @@ class Fit(AbstractSearch):
         row = self.rows[-1]
         broke = not np.isfinite(row["cost"]) and not self._may_step_back()
         if broke:
-            where = f"the motion broke down in stage {row['stage']!r}"
+            where = f"the motion broke down in round {row['round']!r}"
             self.end = Verdict(False, f"{where}: {self._way_out()}")
         return broke
 
     def _may_step_back(self) -> bool:
         """Whether a trial at which the motion breaks down can be rejected; gradient optimisers cannot step back."""
-        return _checks.is_least_squares(self.solver) and len(self.rows) > self.stage_began + 1
+        return _checks.is_least_squares(self.solver) and len(self.rows) > self.round_began + 1
 
     def _way_out(self) -> str:
         if len(self.rows) > 1:
@@ -246,9 +243,9 @@ class Fit(AbstractSearch):
         return float(told["decrement"]) < 1e-5 + share * cost or self._stays(cost)
 
     def _stays(self, cost: float) -> bool:
-        """Whether the stage's last steps lowered the cost by less than 1e-4 in all; gradient optimisers need more steps."""
+        """Whether the round's last steps lowered the cost by less than 1e-4 in all; gradient optimisers need more steps."""
         count = 10 if _checks.is_least_squares(self.solver) else 100
-        costs = [row["cost"] for row in self.rows[self.stage_began :]]
+        costs = [row["cost"] for row in self.rows[self.round_began :]]
         if len(costs) <= count or not np.isfinite(min(costs[-count:])):
             return False
         return min(costs[:-count]) - min(costs[-count:]) < 1e-4 + 1e-9 * cost
@@ -291,20 +288,3 @@ def _started(problem: Problem, start: ArrayLike | None) -> Unknowns:
         return x
     _checks.check_start("start", start, x.z.shape, "One coordinate for each free parameter.")
     return eqx.tree_at(lambda x: x.z, x, jnp.asarray(start, x.z.dtype))
-
-
-@compiled
-def weights_of(model, groups, parts, x: Unknowns, gap, only_states, hold, z) -> FitWeights:
-    """Weighs gaps by the accuracy of the measurements, and scales unknowns by the lengths of their columns."""
-    D, n, dtype = size_of(model, x), tangent_size(model.system), x.z.dtype
-    nodes = n * x.u.shape[0]
-    plain = FitWeights(jnp.zeros(n, dtype), jnp.ones(D, dtype), hold, z)
-    squares = assembled(model, groups, parts, x, plain)[2].diagonal
-    told = jnp.sqrt(jnp.mean(squares[:nodes].reshape(-1, n), axis=0))
-    natural = jnp.maximum(told, 1e-3 * jnp.max(told))
-    weight = natural * gap
-    # gaps get a low weight here: a damping that suits them would be too strong for motions that open no gaps
-    length = jnp.sqrt(squares + jnp.pad(jnp.tile(natural, x.u.shape[0]) ** 2, (0, D - nodes)))
-    scale = SHARPNESS / jnp.maximum(length, 1e-8 * jnp.max(length))
-    keeps = only_states & (jnp.arange(D) >= nodes)
-    return FitWeights(weight, jnp.where(keeps, 0.0, scale), hold, z)
