@@ -25,9 +25,9 @@ from jaxhamel.identify._parameters._paths import leaf_paths as leaf_paths
 
 # isort: split
 # Measurements
+from jaxhamel.identify._data._inertial_sensors import Accelerometer as Accelerometer
+from jaxhamel.identify._data._inertial_sensors import AngularRate as AngularRate
 from jaxhamel.identify._data._measurements import AbstractMeasurement as AbstractMeasurement
-from jaxhamel.identify._data._measurements import Accelerometer as Accelerometer
-from jaxhamel.identify._data._measurements import AngularRate as AngularRate
 from jaxhamel.identify._data._measurements import Coordinate as Coordinate
 from jaxhamel.identify._data._measurements import Measured as Measured
 from jaxhamel.identify._data._measurements import Orientation as Orientation
