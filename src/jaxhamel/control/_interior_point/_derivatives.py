@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from jaxhamel._lanes._lanes_if_short import lanes_if_short
 from jaxhamel._typing import Scalar
 from jaxhamel.control._collocation._points import lagrange
 from jaxhamel.control._collocation._transcription import CollocationPoint, Interval, Transcription
@@ -110,7 +111,7 @@ def parts_of(transcription: Transcription, w: CollocationPoint, duals: Duals) ->
         lambda at, y, multiplier: _part(lambda y: at_point(transcription, at, y), y, multiplier),
         multipliers,
     )
-    ends = jax.vmap(lambda *given: _end(transcription, *given))(
+    ends = lanes_if_short(lambda *given: _end(transcription, *given))(
         transcription.intervals(w), w.X, duals.costates[1:]
     )
     first, last = _both_ends(transcription, w)
@@ -150,7 +151,7 @@ def _at_all_points(
 ) -> Any:
     """function((interval, share, weight), y, rows …) at the points of all intervals, with leading axes `(N, s)`.
 
-    One `vmap` over all of them: each level of it traces all operations once more.
+    In lanes over all of them, where the function is short (docs/performance.md#derivatives-of-collocation).
     """
     shape = w.X.shape[:2]
     flat = lambda x: x.reshape(-1, *x.shape[2:])  # noqa: E731
@@ -160,7 +161,7 @@ def _at_all_points(
     at = jax.tree.map(many, transcription.intervals(w)), *each
     y = jnp.concatenate([flat(w.X), flat(w.c)], axis=1)
     y = jnp.concatenate([y, jnp.broadcast_to(w.p[None], (y.shape[0], w.p.shape[0]))], axis=1)
-    found = jax.vmap(function)(at, y, *map(flat, rows))
+    found = lanes_if_short(function)(at, y, *map(flat, rows))
     return jax.tree.map(lambda x: x.reshape(*shape, *x.shape[1:]), found)
 
 
