@@ -5,7 +5,6 @@ Hessian is small: the second derivatives of the Lagrangian are assembled from th
 at a point are one part, since both need the same accelerations.
 """
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -19,6 +18,11 @@ from jaxhamel._typing import Scalar
 from jaxhamel.control._collocation._points import lagrange
 from jaxhamel.control._collocation._transcription import CollocationPoint, Interval, Transcription
 from jaxhamel.control._interior_point._once import once
+from jaxhamel.control._interior_point._point_derivatives import (
+    Derivatives,
+    derivatives_in_lanes,
+    gradients,
+)
 
 
 class Duals(NamedTuple):
@@ -38,16 +42,6 @@ class Duals(NamedTuple):
     p_high: Float[Array, " p"]
 
 
-class Derivatives(NamedTuple):
-    """A vector function, a cost, and their derivatives; `hessian` is that of the Lagrangian."""
-
-    value: Float[Array, " f"]
-    cost: Scalar
-    jacobian: Float[Array, "f y"]
-    gradient: Float[Array, " y"]
-    hessian: Float[Array, "y y"]
-
-
 class Parts(NamedTuple):
     """All parts; those of intervals have a leading axis N, then one for their points.
 
@@ -64,15 +58,12 @@ def _part(function, y: Float[Array, " y"], multiplier: Float[Array, " f"]) -> De
     """The derivatives of y ↦ (value, cost), of the Lagrangian cost + multiplier·value."""
     function = once(function, y)
 
-    def lagrangian(y):
-        value, cost = function(y)
-        return cost + jnp.dot(multiplier, value), (value, cost)
-
     def first(y):
-        gradient, values = jax.grad(lagrangian, has_aux=True)(y)
-        return (gradient, *values), values
+        values = gradients(function, y, multiplier)
+        return values, values[1:]
 
-    (hessian, jacobian, gradient), (value, cost) = jax.jacfwd(once(first, y), has_aux=True)(y)
+    first = once(first, y)
+    (hessian, jacobian, gradient), (value, cost) = jax.jacfwd(first, has_aux=True)(y)
     return Derivatives(value, cost, jacobian, gradient, hessian)
 
 
@@ -105,12 +96,7 @@ def with_start(interval: Interval, X: Float[Array, "s d"]) -> Float[Array, "s+1 
 def parts_of(transcription: Transcription, w: CollocationPoint, duals: Duals) -> Parts:
     """All parts at an iterate."""
     multipliers = jnp.concatenate([-duals.stages, duals.limits], axis=2)
-    points = _at_all_points(
-        transcription,
-        w,
-        lambda at, y, multiplier: _part(lambda y: at_point(transcription, at, y), y, multiplier),
-        multipliers,
-    )
+    points = _all_points(transcription, w, multipliers)
     ends = lanes_if_short(lambda *given: _end(transcription, *given))(
         transcription.intervals(w), w.X, duals.costates[1:]
     )
@@ -146,13 +132,26 @@ def _both_ends(transcription: Transcription, w: CollocationPoint) -> Any:
     return lambda y: transcription.first(w, y), lambda y: transcription.last(w, y)
 
 
-def _at_all_points(
-    transcription: Transcription, w: CollocationPoint, function: Callable[..., Any], *rows: Array
-) -> Any:
-    """function((interval, share, weight), y, rows …) at the points of all intervals, with leading axes `(N, s)`.
+def _all_points(
+    transcription: Transcription, w: CollocationPoint, multipliers: Float[Array, "N s f"]
+) -> Derivatives:
+    """The derivatives at all points, with leading axes `(N, s)`.
 
-    In lanes over all of them, where the function is short (docs/performance.md#derivatives-of-collocation).
+    A lane has one point, or, where that is too long a program, one point and direction
+    (docs/performance.md#derivatives-of-collocation).
     """
+    function = lambda at, y: at_point(transcription, at, y)  # noqa: E731
+    at, y = _points(transcription, w)
+    flat = multipliers.reshape(y.shape[0], -1)
+    found = derivatives_in_lanes(function, at, y, flat)
+    if found is None:
+        one = lambda at, y, multiplier: _part(lambda y: function(at, y), y, multiplier)  # noqa: E731
+        found = lanes_if_short(one)(at, y, flat)
+    return _by_intervals(w, found)
+
+
+def _points(transcription: Transcription, w: CollocationPoint) -> tuple[Any, Float[Array, "Ns y"]]:
+    """((interval, share, weight), y) of the points of all intervals, along one axis."""
     shape = w.X.shape[:2]
     flat = lambda x: x.reshape(-1, *x.shape[2:])  # noqa: E731
     many = lambda x: flat(jnp.broadcast_to(x[:, None], (*shape, *x.shape[1:])))  # noqa: E731
@@ -160,9 +159,12 @@ def _at_all_points(
     each = [jnp.asarray(np.tile(x, shape[0]), w.X.dtype) for x in (rule.points, rule.weights)]
     at = jax.tree.map(many, transcription.intervals(w)), *each
     y = jnp.concatenate([flat(w.X), flat(w.c)], axis=1)
-    y = jnp.concatenate([y, jnp.broadcast_to(w.p[None], (y.shape[0], w.p.shape[0]))], axis=1)
-    found = lanes_if_short(function)(at, y, *map(flat, rows))
-    return jax.tree.map(lambda x: x.reshape(*shape, *x.shape[1:]), found)
+    return at, jnp.concatenate([y, jnp.broadcast_to(w.p[None], (y.shape[0], w.p.shape[0]))], axis=1)
+
+
+def _by_intervals(w: CollocationPoint, found: Any) -> Any:
+    """Arrays of all points with leading axes `(N, s)`."""
+    return jax.tree.map(lambda x: x.reshape(*w.X.shape[:2], *x.shape[1:]), found)
 
 
 def ends_unknowns(transcription: Transcription, w: CollocationPoint) -> tuple[Array, Array]:
@@ -212,7 +214,9 @@ class Residuals(NamedTuple):
 
 def evaluate(transcription: Transcription, w: CollocationPoint) -> tuple[Scalar, Residuals]:
     """(J, residuals) of an iterate."""
-    values, costs = _at_all_points(transcription, w, lambda at, y: at_point(transcription, at, y))
+    values = lanes_if_short(lambda at, y: at_point(transcription, at, y))
+    found = values(*_points(transcription, w))
+    values, costs = _by_intervals(w, found)
     rates, limits = jnp.split(values, [transcription.size], axis=2)
 
     def one(interval, X):

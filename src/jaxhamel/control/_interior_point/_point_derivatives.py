@@ -1,0 +1,85 @@
+"""Derivatives at all collocation points as one program of scalar operations, each point and each direction a lane.
+
+A lane computes the derivative of the Lagrangian's gradient, of the value and of the cost along one unit vector. For the ball
+with three masses it is half as many operations as all directions in one lane, and compiles in a quarter of the time
+(docs/performance.md#derivatives-of-collocation).
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from jaxhamel._lanes._graph._nodes import Unsupported
+from jaxhamel._lanes._program import scalarise
+from jaxhamel._lanes._transform import run_traced, traced
+from jaxhamel._lanes._xla_cpu._one_loop import in_one_kernel, one_loop_works
+from jaxhamel._typing import Scalar
+
+# Shorter programs are written out with all directions in one lane; longer ones stay operations on arrays: every 3,000 scalar
+# operations are a loop, which compiles in about two seconds.
+SHORTEST, LONGEST, MOST_TRACED = 3_000, 30_000, 150_000
+
+
+class Derivatives(NamedTuple):
+    """A vector function, a cost, and their derivatives; `hessian` is that of the Lagrangian."""
+
+    value: Float[Array, " f"]
+    cost: Scalar
+    jacobian: Float[Array, "f y"]
+    gradient: Float[Array, " y"]
+    hessian: Float[Array, "y y"]
+
+
+def gradients(function: Callable[..., Any], y: Array, multiplier: Array) -> tuple[Array, ...]:
+    """(gradient of cost + multiplier · value, value, cost) of `function`: y ↦ (value, cost)."""
+
+    def lagrangian(y):
+        value, cost = function(y)
+        return cost + jnp.dot(multiplier, value), (value, cost)
+
+    gradient, (value, cost) = jax.grad(lagrangian, has_aux=True)(y)
+    return gradient, value, cost
+
+
+def derivatives_in_lanes(
+    function: Callable[..., Any], at: Any, y: Float[Array, "B y"], multiplier: Float[Array, "B f"]
+) -> Derivatives | None:
+    """The derivatives of y ↦ function(at, y), (value, cost), at B points.
+
+    **Arguments:** `at`: a pytree of arrays with a leading axis `(B,)`; `multiplier`: of the value.
+
+    **Returns:** None where such lanes are not to be used: not on a CPU, for an operation without a rule, or by the program's
+    length.
+    """
+    many, n = y.shape
+    leaves, structure = jax.tree.flatten((at, y, multiplier))
+
+    def along(*given):
+        at, y, multiplier = jax.tree.unflatten(structure, given[:-1])
+        first = lambda y: gradients(lambda y: function(at, y), y, multiplier)  # noqa: E731
+        (_, value, cost), tangents = jax.jvp(first, (y,), (given[-1],))
+        return [value, cost, *tangents]
+
+    unit = jnp.tile(jnp.eye(n, dtype=y.dtype), (many, 1))
+    lanes = [*(jnp.repeat(x, n, axis=0) for x in leaves), unit]
+    closed, batched, values = traced(along, [True] * len(lanes), lanes)
+    if not _is_worth_it(closed, batched, many * n):
+        return None
+    found = run_traced(closed, batched, values, many * n, quiet=True)
+    value, cost, hessian, jacobian, gradient = (x.reshape(many, n, *x.shape[1:]) for x in found)
+    return Derivatives(value[:, 0], cost[:, 0], jnp.swapaxes(jacobian, 1, 2), gradient, hessian)
+
+
+def _is_worth_it(closed: Any, batched: list[bool], size: int) -> bool:
+    """Whether the program can be written out, and is neither short nor too long."""
+    if not one_loop_works():
+        return False
+    try:
+        whole = in_one_kernel(size)
+        program = scalarise(closed, batched, MOST_TRACED, whole=whole, blocks=True)
+    except Unsupported:
+        return False
+    return not program.graph.blocks and SHORTEST < program.length() <= LONGEST
