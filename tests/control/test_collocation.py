@@ -121,6 +121,28 @@ def test_least_time():
     np.testing.assert_allclose(result.cost, 2.0, atol=1e-7)
 
 
+def slide(t, y, angle):
+    """(x, y, speed) of a bead on a wire that falls at an angle, g = 9.80665."""
+    direction = jnp.stack([jnp.cos(angle[0]), -jnp.sin(angle[0])])
+    return jnp.append(y[2] * direction, 9.80665 * jnp.sin(angle[0]))
+
+
+def test_brachistochrone():
+    """From (0, 0) to (10, −5) along a cycloid. Without multipliers for the first step the angle at some points ends whole
+    turns off."""
+    ts = jnp.linspace(0.0, 2.0, 9)
+    line = jnp.outer(ts / 2, jnp.array([10.0, -5.0, 9.9]))
+    at_end = control.ConditionsAtEnd(lambda q, u: q[:2] - jnp.array([10.0, -5.0]))
+    constraints = at_end, control.FreeEndTime(0.5, 5.0)
+    problem = control.ControlProblem(
+        jaxhamel.ODE(slide, 3), jnp.zeros(3), jnp.zeros(0), ts, lambda t: 1.5 - t[None], (EndTime(),),
+        constraints, (line, jnp.zeros((9, 0))),
+    )  # fmt: skip
+    result = control.solve(problem, control.Collocation(intervals=8, degree=3))
+    assert certificate_of(result).holds
+    np.testing.assert_allclose(result.cost, 1.80160312245308, atol=1e-9)
+
+
 def test_constraints_that_cannot_be_met_are_named():
     """With |f| ≤ 1 a cart goes from rest to rest no farther than 1/4 in unit time: 3/4 of the distance are missed."""
     end = control.StateAtEnd(q=jnp.ones(1), u=jnp.zeros(1))

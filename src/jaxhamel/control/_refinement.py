@@ -190,7 +190,7 @@ class Refinement:
         new = transcribe(self.problem, transcription.rule, mesh)
         w, duals = transferred(transcription, state.w, state.duals, new)
         begin = start(new, w, jnp.asarray(BARRIER_AFTER_REFINEMENT, state.mu.dtype))._replace(
-            duals=duals
+            duals=duals, estimates=jnp.asarray(False)
         )
         return new, again(new, begin, BARRIER_AFTER_REFINEMENT) if new.limits else begin
 

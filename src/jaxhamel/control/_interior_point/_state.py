@@ -86,7 +86,11 @@ def errors_of(
 
 @compiled_with(QUICK)
 def start(transcription: Transcription, w: CollocationPoint, mu: Scalar) -> SearchState:
-    """The state before the first iteration; μ counts only where there are bounds."""
+    """The state before the first iteration; μ counts only where there are bounds.
+
+    The multipliers are estimated before the first step. With zeros the Hessian lacks the curvature of the equations of
+    motion, and the first steps are as long as the regularisation allows.
+    """
     dtype = w.X.dtype
     number = lambda x: jnp.asarray(x, dtype)  # noqa: E731
     limited = bool(transcription.lower.size or transcription.p_lower.size)
@@ -110,7 +114,7 @@ def start(transcription: Transcription, w: CollocationPoint, mu: Scalar) -> Sear
     )
     large = number(jnp.inf)
     state = SearchState(
-        w, duals, mu_first, empty_filter(dtype), jnp.asarray(False), large,
+        w, duals, mu_first, empty_filter(dtype), jnp.asarray(True), large,
         Errors(large, large, large), jnp.asarray(False), jnp.asarray(0), jnp.asarray(0), number(0.0),
         number(0.0), number(0.0),
     )  # fmt: skip

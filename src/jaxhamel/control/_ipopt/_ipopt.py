@@ -116,7 +116,7 @@ class _SparseProgram:
         slack, low, high = _central(value, t.lower, t.upper, duals.low, duals.high)
         w, duals = w._replace(slack=slack), duals._replace(low=low, high=high)
         begun = start(t, w, jnp.asarray(FINAL_BARRIER, z.dtype))
-        self.search.state = begun._replace(duals=duals)
+        self.search.state = begun._replace(duals=duals, estimates=jnp.asarray(False))
 
     def _bounds(self, size: int) -> tuple[np.ndarray, np.ndarray]:
         count = self.like.p.shape[0]
