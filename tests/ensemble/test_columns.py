@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jaxhamel._lanes._columns import lanes_for, spare_lanes, widened
 from jaxhamel.ensemble import integrate
-from jaxhamel.ensemble._equal_steps._equal_steps import SteppedMotion
-from jaxhamel.ensemble._paths import lanes_for, spread
 
 TS = [0.0, 0.5, 1.0]
 
@@ -30,12 +29,10 @@ def test_few_lanes_and_those_that_lie_well_are_left_alone(size):
 
 def test_the_lanes_added_are_the_last_trajectory_and_have_no_derivative():
     x = jnp.asarray(np.linspace(1.0, 2.0, 512))
-    motion = lambda x: spread(SteppedMotion(len, len, (x,), (3 * x,), None))  # noqa: E731
-    found = motion(x)
-    for column, whole in ((found.y[0], x), (found.mine[0], 3 * x)):
-        np.testing.assert_array_equal(column[:512], whole)
-        np.testing.assert_array_equal(column[512:], np.full(8, whole[-1]))
-    np.testing.assert_array_equal(jax.grad(lambda x: jnp.sum(motion(x).y[0]))(x), 1.0)
+    columns = lambda x: widened((x,), spare_lanes((x,)))  # noqa: E731
+    np.testing.assert_array_equal(columns(x)[0][:512], x)
+    np.testing.assert_array_equal(columns(x)[0][512:], np.full(8, x[-1]))
+    np.testing.assert_array_equal(jax.grad(lambda x: jnp.sum(columns(x)[0]))(x), 1.0)
 
 
 def cost(length, lengths, angles):

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from functools import cache
 from typing import Any, ParamSpec, TypeVar
+from weakref import WeakKeyDictionary
 
 import jax
 import jax.core
@@ -52,7 +53,16 @@ def jit(f: Callable, **options: Any) -> Callable:
         alone = is_outermost((args, kwargs)) and known_here(WIDE)
         return (wide if alone else plain)(*args, **kwargs)
 
+    _OUTERMOST[run] = lambda: wide if known_here(WIDE) else plain
     return run
+
+
+_OUTERMOST: WeakKeyDictionary[Callable, Callable[[], Callable]] = WeakKeyDictionary()
+
+
+def outermost(run: Callable) -> Callable:
+    """The function made by `compiled` that a function made by `jit` calls where no trace is under way."""
+    return _OUTERMOST[run]()
 
 
 def compiled_with(options: dict[str, Any]) -> Callable[[Callable[P, T]], Callable[P, T]]:

@@ -1,18 +1,18 @@
 """Simulates a system under a digital controller, one trajectory or many in lanes."""
 
-from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
-from jaxtyping import Array, Float
+from jaxtyping import Array
 
 from jaxhamel import _checks
-from jaxhamel._compiled import compile_ahead, compiled
-from jaxhamel._lanes._transform import flat_axes, lanes
+from jaxhamel._compiled import compile_ahead
+from jaxhamel._lanes._transform import flat_axes
+from jaxhamel._lanes._xla_cpu._jit import jit, outermost
 from jaxhamel._typing import Configuration, QuasiVelocity, Scalar
 from jaxhamel.control._checks._closed_loop import (
     check_closed_loop,
@@ -22,28 +22,25 @@ from jaxhamel.control._checks._closed_loop import (
     check_samples,
 )
 from jaxhamel.control._checks._laws import check_memory, has_memory
-from jaxhamel.control._loop._sampled import Held, Sampled
-from jaxhamel.mechanics import Constant, System, VectorField
+from jaxhamel.control._loop._periods._in_lanes import in_lanes
+from jaxhamel.control._loop._periods._period import (
+    Periods,
+    after_period,
+    as_arguments,
+    begun,
+    decided,
+    noise_of,
+    sampled_at,
+    trajectory_of,
+)
+from jaxhamel.control._loop._sampled import Sampled
+from jaxhamel.mechanics import Constant, System
 from jaxhamel.mechanics._checks._feedback import check_feedback_value
 from jaxhamel.mechanics._checks._system import check_state
 from jaxhamel.mechanics._controls._control import looked_at
 from jaxhamel.mechanics._examination._boundary import check_forms
 from jaxhamel.simulate import Trajectory
 from jaxhamel.simulate._simulate import dtype_of_state
-from jaxhamel.simulate._solvers._runge_kutta import RK4, looped
-from jaxhamel.simulate._trajectory import of_equal_steps
-
-
-class Loop(NamedTuple):
-    """The state of a closed loop at a sample: the system's, the command before, commands that are yet to act, the
-    estimator's belief and the law's memory (None without them)."""
-
-    q: Configuration
-    u: QuasiVelocity
-    last: Float[Array, " p"]
-    waiting: tuple[Float[Array, " p"], ...]
-    belief: Any
-    memory: Any
 
 
 def closed_loop(
@@ -92,7 +89,7 @@ def closed_loop(
 def compile_loop(*given: Any, **options: Any) -> None:
     """Compiles `closed_loop` for these arguments and runs nothing; the next call of it with such arguments is fast."""
     named = {"t0": 0.0, "steps": 2, "key": None, "in_axes": None, "route": None} | options
-    compile_ahead(_run, *_run_with(*given, **named))
+    compile_ahead(outermost(_run), *_run_with(*given, **named))
 
 
 def _run_with(
@@ -119,171 +116,40 @@ def _run_with(
     return arrays, others, table, t0, key, plan
 
 
-class Periods(NamedTuple):
-    """The static arguments of a closed loop, which decide on the program that is compiled."""
-
-    samples: int
-    steps: int
-    route: str | None
-    width: tuple[int, int]  # numbers of a command, of an observation
-    batch: int | None
-    axes: tuple[int | None, ...] | None
-    delay: int
-
-
-@compiled
+@jit
 def _run(arrays, others, table, t0, key, plan: Periods) -> Trajectory:
-    flat, structure = jax.tree.flatten(arrays)
-    whole = lambda flat: eqx.combine(jax.tree.unflatten(structure, flat), others)  # noqa: E731
-    begin = lambda flat: _begin(whole(flat), t0.dtype, plan)  # noqa: E731
-    finish = lambda flat, rows, memory: _trajectory(whole(flat), t0, rows, memory, plan)  # noqa: E731
+    shared = table, t0, key
     if plan.axes is not None:
-        axes = list(plan.axes)
-        begin = jax.vmap(begin, (axes,))
-        finish = jax.vmap(finish, (axes, 1, 0))
-    turn = partial(_turn, whole, flat, (table, t0, key), plan)
-    first = begin(flat)
+        return in_lanes(arrays, others, shared, plan)
+    parts = eqx.combine(arrays, others)
+
+    def turn(loop, k):
+        at, noise = sampled_at(parts, shared, k), noise_of(key, k, t0.dtype, plan)
+        loop, applied = decided(parts, loop, (*at, noise))
+        loop = after_period(parts, loop, at[:2], applied, plan)
+        return loop, (loop.q, loop.u, applied)
+
+    first = begun(parts, t0.dtype, plan)
     last, rows = jax.lax.scan(turn, first, jnp.arange(plan.samples))
     join = lambda x, later: jnp.concatenate([x[None], later])  # noqa: E731
     q, u = jax.tree.map(join, (first.q, first.u), rows[:2])
-    return finish(flat, (q, u, rows[2]), last.memory)
-
-
-def _turn(whole, flat, shared, plan: Periods, loop: Loop, k: Array):
-    """Period k of all trajectories."""
-    table, t0, key = shared
-    k_t = k.astype(t0.dtype)
-    now = None if table is None else table.at(t0 + k_t * whole(flat)[3].period.astype(t0.dtype))
-    at, fixed = eqx.partition((t0, k_t, now), eqx.is_array)
-
-    def decide(flat, loop, at, noise):
-        return decided(whole(flat), loop, (*eqx.combine(at, fixed), noise))
-
-    def move(flat, loop, at, applied):
-        return after_period(whole(flat), loop, eqx.combine(at, fixed)[:2], applied, plan)
-
-    def both(flat, loop, at, noise):
-        loop, applied = decide(flat, loop, at, noise)
-        return move(flat, loop, at, applied), applied
-
-    given = flat, loop, at, _noise(key, k, t0.dtype, plan)
-    axes = (list(plan.axes), 0, None, 0) if plan.axes is not None else None
-    controller = whole(flat)[3]
-    in_lanes = getattr(controller.law if now is None else now, "in_lanes", True)
-    if axes is None:
-        loop, applied = both(*given)
-    elif in_lanes and controller.sensors is None:
-        loop, applied = lanes(both, axes)(*given)
-    else:  # with sensors two programs take half the time of one (docs/performance.md#closed-loops)
-        loop, applied = (lanes if in_lanes else jax.vmap)(decide, axes)(*given)
-        loop = lanes(move, axes)(flat, loop, at, applied)
-    return loop, (loop.q, loop.u, applied)
-
-
-def _begin(parts, dtype, plan: Periods) -> Loop:
-    _, q0, u0, controller = parts
-    cast = lambda x: jnp.asarray(x, dtype)  # noqa: E731
-    last = jnp.broadcast_to(cast(controller.start), plan.width[:1])
-    belief = None if controller.estimator is None else controller.estimator.start()
-    belief = jax.tree.map(cast, belief)
-    memory = controller.law.start() if has_memory(controller.law) else None
-    return Loop(jax.tree.map(cast, q0), cast(u0), last, (last,) * plan.delay, belief, memory)
-
-
-def decided(parts, loop: Loop, at) -> tuple[Loop, Array]:
-    """The loop after a sample, and the command that acts until the next one."""
-    (system, _, _, controller), (t0, k, law, noise) = parts, at
-    law = controller.law if law is None else law
-    t = t0 + k * controller.period.astype(t0.dtype)
-    given, belief = _given(system, controller, t, loop, noise)
-    value, memory = law.step(loop.memory, t, *given) if has_memory(law) else (law(t, *given), None)
-    command = controller.command(jnp.asarray(value), loop.last)
-    applied, *waiting = (*loop.waiting, command)
-    return Loop(loop.q, loop.u, command, tuple(waiting), belief, memory), applied
-
-
-def after_period(parts, loop: Loop, at, applied: Array, plan: Periods) -> Loop:
-    """The loop one period after a sample."""
-    (system, _, _, controller), (t0, k) = parts, at
-    period = controller.period.astype(t0.dtype)
-    t = t0 + k * period
-    field, h = VectorField(plan.route), period / plan.steps
-    rate = lambda t, y: field(t, y, (system, Constant(applied)))  # noqa: E731
-
-    def advance(y, i):
-        q, u = looped(rate, RK4, t + i * h, h, y)[0]
-        return (system.space.normalise(q), u), None
-
-    (q, u), _ = jax.lax.scan(advance, (loop.q, loop.u), jnp.arange(plan.steps).astype(h.dtype))
-    belief = loop.belief
-    if controller.estimator is not None:
-        belief = controller.estimator.predict(belief, t, period, Constant(applied))
-    return loop._replace(q=q, u=u, belief=belief)
-
-
-def _given(system, controller: Sampled, t: Scalar, loop: Loop, noise) -> tuple[tuple, Any]:
-    """The arguments of the law after t, and the estimator's belief; the sensors feel the command before."""
-    if controller.sensors is None:
-        return (loop.q, loop.u), None
-    acting = Constant(loop.waiting[0] if loop.waiting else loop.last)
-    seen = controller.sensors(system, t, loop.q, loop.u, acting, noise)
-    if controller.estimator is None:
-        return as_arguments(seen), None
-    belief = controller.estimator.update(loop.belief, t, seen, acting)
-    return (belief.q, belief.u), belief
-
-
-def as_arguments(seen: Any) -> tuple[Any, ...]:
-    """The arguments of a law after t: an observation, or a measured state (q, u)."""
-    return seen if isinstance(seen, tuple) else (seen,)
+    return trajectory_of(parts, t0, (q, u, rows[2]), last.memory, plan)
 
 
 def _without_table(parts: tuple[Any, ...], axes: list[int | None] | None):
-    """(parts, axes) without the law and the law, where it is one that has a method `at(t)` and that all trajectories share.
+    """(parts, axes) without the law and the law, where it is one that has a method `at(t)` and that all trajectories share,
+    as they do the period.
 
     Such a law, a table over time, is looked up once in each period, ahead of the lanes.
     """
     *others, controller = parts
     first, size = len(jax.tree.leaves(others)), len(jax.tree.leaves(controller.law))
-    own = [] if axes is None else axes[first : first + size]
+    own = [] if axes is None else axes[first : first + size + 1]  # the period follows the law
     if not hasattr(controller.law, "at") or any(axis is not None for axis in own):
         return parts, axes, None
     rest = eqx.tree_at(lambda c: c.law, controller, None)
     axes = None if axes is None else [*axes[:first], *axes[first + size :]]
     return (*others, rest), axes, controller.law
-
-
-def _noise(key, k, dtype, plan: Periods) -> Array | None:
-    """One number for each measured one, in each sample; None without sensors.
-
-    Those of many trajectories are drawn in columns, which takes less than half the time of rows
-    (docs/performance.md#closed-loops).
-    """
-    shape = plan.width[1:] if plan.batch is None else (plan.width[1], plan.batch)
-    if plan.width[1] == 0:
-        return None
-    if key is None:
-        return jnp.zeros(shape[::-1], dtype)
-    return jax.random.normal(jax.random.fold_in(key, k), shape, dtype).T
-
-
-def _trajectory(parts, t0, rows, memory, plan: Periods) -> Trajectory:
-    (system, _, _, controller), (q, u, applied) = parts, rows
-    period = controller.period.astype(t0.dtype)
-    ts = t0 + period * jnp.arange(plan.samples + 1).astype(t0.dtype)
-    taken = plan.steps * jnp.arange(plan.samples + 1)
-    given = system, Held(t0, period, applied, memory)
-    found = of_equal_steps(given, ts, (q, u), taken, plan.samples * plan.steps)
-    return eqx.tree_at(lambda found: found.stats, found, found.stats | _largest(u, applied))
-
-
-def _largest(u: Array, applied: Array) -> dict[str, Array]:
-    """The largest |u_i| in the first and the last tenth of the samples, of the commands where u is empty; `nan` if the
-    motion breaks down before."""
-    rates = u if u.shape[1] else applied
-    size = jnp.max(jnp.abs(rates), axis=1, initial=0.0)
-    tenth = -(-len(size) // 10)
-    return {"largest_first": jnp.max(size[:tenth]), "largest_last": jnp.max(size[-tenth:])}
 
 
 def _check(first, t0: Scalar, key) -> tuple[int, int]:

@@ -12,7 +12,7 @@ from jaxhamel._compiled import compiled
 from jaxhamel._typing import Configuration
 from jaxhamel.control._checks._closed_loop import check_closed_loop
 from jaxhamel.control._checks._laws import check_no_estimator, check_stays, has_memory
-from jaxhamel.control._loop._closed_loop import Loop, Periods, after_period, decided
+from jaxhamel.control._loop._periods._period import Loop, Periods, after_period, decided
 from jaxhamel.control._loop._sampled import Sampled
 from jaxhamel.mechanics import System
 from jaxhamel.mechanics._checks._system import check_state

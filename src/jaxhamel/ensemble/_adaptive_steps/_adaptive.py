@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from jaxhamel._lanes._columns import Columns
 from jaxhamel._lanes._derivatives._own_derivative import differentiated_as
 from jaxhamel._lanes._described import is_described
 from jaxhamel._lanes._transform import lanes
@@ -24,7 +25,6 @@ from jaxhamel.ensemble._adaptive_steps._adaptive_step import (
 )
 from jaxhamel.ensemble._adaptive_steps._queue import Ends, through_lanes
 from jaxhamel.ensemble._equal_steps._equal_steps import SteppedMotion
-from jaxhamel.ensemble._members._columns import Columns
 from jaxhamel.ensemble._methods._embedded_pairs import Pair
 
 # Lanes at work, and lanes for the last slow trajectories. Not a power of two, whose columns would compete for the same sets

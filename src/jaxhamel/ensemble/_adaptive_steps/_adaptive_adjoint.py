@@ -19,10 +19,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from jaxhamel._lanes._columns import Columns
 from jaxhamel._lanes._derivatives._pullback import pullback
 from jaxhamel._lanes._transform import lanes
 from jaxhamel.ensemble._adaptive_steps._adaptive_step import Inside, within
-from jaxhamel.ensemble._members._columns import Columns
 from jaxhamel.ensemble._members._parameters import Parameters, added, numbers
 from jaxhamel.ensemble._methods._embedded_pairs import Pair
 

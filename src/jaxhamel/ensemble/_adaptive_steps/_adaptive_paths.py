@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PyTree
 
+from jaxhamel._lanes._columns import ColumnLayout
 from jaxhamel._lanes._derivatives._derivatives import is_float, same
 from jaxhamel._lanes._derivatives._linear_map import LinearProgram, linear_map
 from jaxhamel._lanes._derivatives._own_derivative import own_derivative
@@ -17,7 +18,6 @@ from jaxhamel.ensemble._adaptive_steps._adaptive import FEWEST, adaptive, widths
 from jaxhamel.ensemble._adaptive_steps._adaptive_reverse import reverse
 from jaxhamel.ensemble._adaptive_steps._adaptive_step import StepLimits
 from jaxhamel.ensemble._equal_steps._equal_steps import SteppedMotion
-from jaxhamel.ensemble._members._columns import ColumnLayout
 from jaxhamel.ensemble._members._members import Members
 from jaxhamel.ensemble._members._parameters import replaced
 from jaxhamel.ensemble._methods._embedded_pairs import embedded_pair

@@ -7,11 +7,11 @@ import jax.numpy as jnp
 from jax.extend.core import Literal
 from jaxtyping import Array, Float, Int
 
+from jaxhamel._lanes._columns import ColumnLayout
 from jaxhamel.ensemble._adaptive_steps._adaptive import as_scalars, joined
 from jaxhamel.ensemble._adaptive_steps._adaptive_step import StepLimits
 from jaxhamel.ensemble._adaptive_steps._adaptive_sweep import Ensemble, Sweep, swept
 from jaxhamel.ensemble._equal_steps._equal_steps import SteppedMotion
-from jaxhamel.ensemble._members._columns import ColumnLayout
 from jaxhamel.ensemble._members._parameters import Parameters
 from jaxhamel.ensemble._methods._embedded_pairs import Pair
 

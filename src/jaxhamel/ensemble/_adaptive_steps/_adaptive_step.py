@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from jaxhamel.ensemble._members._columns import Columns
+from jaxhamel._lanes._columns import Columns
 from jaxhamel.ensemble._methods._embedded_pairs import Pair
 from jaxhamel.simulate._solvers._runge_kutta import increment, moved, stages
 

@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from jaxhamel._lanes._columns import Columns
 from jaxhamel._lanes._described import is_described
 from jaxhamel._lanes._transform import lanes
 from jaxhamel.ensemble._adaptive_steps._adaptive_adjoint import (
@@ -35,7 +36,6 @@ from jaxhamel.ensemble._adaptive_steps._adaptive_step import (
     step,
 )
 from jaxhamel.ensemble._equal_steps._equal_steps import SteppedMotion
-from jaxhamel.ensemble._members._columns import Columns
 from jaxhamel.ensemble._members._parameters import Parameters
 from jaxhamel.ensemble._methods._embedded_pairs import Pair
 

@@ -13,8 +13,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PyTree
 
+from jaxhamel._lanes._columns import Columns
 from jaxhamel.ensemble._adaptive_steps._adaptive_step import ARRIVED, UNDER_WAY, AdaptiveLane
-from jaxhamel.ensemble._members._columns import Columns
 
 # Finished lanes are refilled in batches, once 1/WAITING of all lanes are done: a refill costs about a fifth of a step.
 WAITING = 8

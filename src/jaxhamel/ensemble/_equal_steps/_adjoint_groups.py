@@ -21,11 +21,11 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from jaxhamel._lanes._columns import Columns
 from jaxhamel._lanes._derivatives._pullback import pullback
 from jaxhamel._lanes._transform import lanes
 from jaxhamel._lanes._xla_cpu._pieces import LONGEST_PROGRAM
 from jaxhamel.ensemble._equal_steps._needed import Needed, filled, some
-from jaxhamel.ensemble._members._columns import Columns
 from jaxhamel.ensemble._members._parameters import Parameters, added, numbers, replaced
 from jaxhamel.simulate._solvers._runge_kutta import Tableau
 

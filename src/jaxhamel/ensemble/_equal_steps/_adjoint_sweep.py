@@ -24,13 +24,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from jaxhamel._lanes._columns import Columns
 from jaxhamel._lanes._derivatives._derivatives import same
 from jaxhamel._lanes._derivatives._linear_map import linear_map
 from jaxhamel._lanes._derivatives._own_derivative import own_derivative
 from jaxhamel._lanes._transform import lanes
 from jaxhamel.ensemble._equal_steps._adjoint_groups import Steps, groups_back
 from jaxhamel.ensemble._equal_steps._needed import filled, some
-from jaxhamel.ensemble._members._columns import Columns
 from jaxhamel.ensemble._members._parameters import Parameters, added, numbers, replaced
 
 

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from jaxhamel._lanes._columns import Columns
 from jaxhamel._lanes._derivatives._own_derivative import differentiated_as
 from jaxhamel._lanes._length import written
 from jaxhamel._lanes._transform import lanes
@@ -25,7 +26,6 @@ from jaxhamel.ensemble._equal_steps._adjoint_groups import Steps, groups_of
 from jaxhamel.ensemble._equal_steps._adjoint_sweep import advanced, with_adjoint
 from jaxhamel.ensemble._equal_steps._kernel_options import Kernel
 from jaxhamel.ensemble._equal_steps._needed import Needed, some
-from jaxhamel.ensemble._members._columns import Columns
 from jaxhamel.ensemble._members._parameters import numbers
 from jaxhamel.ensemble._methods._group_steps import GroupMethod
 from jaxhamel.simulate._solvers._runge_kutta import Tableau, looped, moved, point_of, stages

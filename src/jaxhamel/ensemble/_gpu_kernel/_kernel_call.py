@@ -21,9 +21,9 @@ from jax import lax
 from jax.experimental import pallas as pl
 from jaxtyping import Array, Float
 
+from jaxhamel._lanes._columns import Columns
 from jaxhamel.ensemble._equal_steps._kernel_options import Kernel
 from jaxhamel.ensemble._gpu_kernel._kernel_lane import KernelLane, Packed
-from jaxhamel.ensemble._members._columns import Columns
 from jaxhamel.simulate._solvers._runge_kutta import Tableau, step
 
 

@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from jaxhamel._lanes._columns import Columns
 from jaxhamel._lanes._graph._nodes import Unsupported
 from jaxhamel.ensemble._equal_steps._equal_steps import (
     Plan,
@@ -23,7 +24,6 @@ from jaxhamel.ensemble._equal_steps._equal_steps import (
 from jaxhamel.ensemble._equal_steps._kernel_options import Kernel
 from jaxhamel.ensemble._gpu_kernel._kernel_call import Intervals, integrated
 from jaxhamel.ensemble._gpu_kernel._kernel_lane import KernelLane
-from jaxhamel.ensemble._members._columns import Columns
 from jaxhamel.simulate._solvers._runge_kutta import Tableau
 
 

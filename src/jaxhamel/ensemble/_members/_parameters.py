@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from jaxhamel.ensemble._members._columns import Columns
+from jaxhamel._lanes._columns import Columns
 
 
 class Parameters(NamedTuple):

@@ -1,0 +1,101 @@
+"""Converts a batch of pytrees to columns, one vector for each number of an entry, and back."""
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from jaxhamel._lanes._described import is_described
+
+# one array for each number: (B,) in lanes, () for a single trajectory
+Columns = tuple[Float[Array, "*B"], ...]
+
+
+class ColumnLayout(eqx.Module):
+    """Structure, shapes and dtypes of one entry of a batch."""
+
+    structure: Any = eqx.field(static=True)
+    shapes: tuple[tuple[int, ...], ...] = eqx.field(static=True)
+    dtypes: tuple[Any, ...] = eqx.field(static=True)
+
+    @classmethod
+    def of(cls, batch: Any) -> "ColumnLayout":
+        """The layout of arrays `(B, …)` with a leading batch axis."""
+        leaves, structure = jax.tree.flatten(batch)
+        return cls(structure, tuple(x.shape[1:] for x in leaves), tuple(x.dtype for x in leaves))
+
+    @property
+    def size(self) -> int:
+        """The number of columns."""
+        return sum(map(math.prod, self.shapes))
+
+    def columns(self, batch: Any) -> Columns:
+        """Arrays `(B, …)` as vectors `(B,)`, one for each number of an entry."""
+        flat = (jnp.reshape(x, (len(x), math.prod(x.shape[1:]))) for x in jax.tree.leaves(batch))
+        return tuple(x[:, i] for x in flat for i in range(x.shape[1]))
+
+    def numbers(self, entry: Any) -> tuple[Array, ...]:
+        """The numbers of one entry, in the order of `columns`."""
+        return tuple(number for x in jax.tree.leaves(entry) for number in jnp.ravel(x))
+
+    def entries(self, columns: Iterable[Array]) -> Any:
+        """Assembles columns of a common shape into arrays with these leading axes; scalars give one entry."""
+        columns = list(columns)
+        rest, like = iter(columns), columns[:1]
+        leaves = [
+            _assembled([next(rest) for _ in range(math.prod(shape))], shape, dtype, like)
+            for shape, dtype in zip(self.shapes, self.dtypes, strict=True)
+        ]
+        return jax.tree.unflatten(self.structure, leaves)
+
+
+def _assembled(columns: list[Array], shape: tuple[int, ...], dtype, like: list[Array]) -> Array:
+    """Assembles one leaf; a leaf without numbers (the masses of a ball without masses) gets the others' leading axes."""
+    if not columns:
+        return jnp.zeros((*(like[0].shape if like else ()), *shape), dtype)
+    joined = jnp.stack(columns, axis=-1)
+    return jnp.reshape(joined, (*joined.shape[:-1], *shape))
+
+
+# Columns with a few lanes more, so that they do not compete for the same sets of the cache.
+#
+# The first-level cache of current processors has 64 sets of lines of 64 bytes; an address belongs to set ⌊address / 64⌋ mod
+# 64. XLA places the columns of a program one after the other. Columns of 1,024 doubles thus all begin in the same set, which
+# holds eight or twelve lines, so that a loop over forty columns misses the cache every time. With an odd number of lines
+# in a column they begin in different sets. The padding repeats the last trajectory and is cut off from the results.
+# Timings: docs/performance.md#spread-columns.
+
+
+LINE, SETS = 64, 64
+
+# Columns are padded if they begin in fewer sets than this; ensembles with fewer lanes than this would grow too much.
+_FEWEST_SETS, _FEWEST_LANES = 8, 256
+
+
+def lanes_for(size: int, itemsize: int) -> int:
+    """The number of lanes: `size`, or as many as fill the next odd number of cache lines."""
+    lines = -(-size * itemsize // LINE)
+    if size < _FEWEST_LANES or SETS // math.gcd(lines, SETS) >= _FEWEST_SETS:
+        return size
+    return (lines + 1) * LINE // itemsize
+
+
+def spare_lanes(columns: Columns) -> int:
+    """The number of lanes to add; none with several devices, because the axis may be sharded."""
+    size = len(columns[0])
+    more = lanes_for(size, columns[0].dtype.itemsize) - size
+    return 0 if jax.device_count() > 1 or is_described() else more
+
+
+def widened(columns: Columns, more: int) -> Columns:
+    """The columns with `more` lanes, which repeat the last one."""
+    return tuple(_widened(x, more) for x in columns)
+
+
+def _widened(x: Float[Array, " B"], more: int) -> Array:
+    last = jax.lax.stop_gradient(x[-1:])
+    return jnp.concatenate([x, jnp.broadcast_to(last, (more,))])

@@ -1,0 +1,139 @@
+"""The state of a closed loop, and one period of it."""
+
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from jaxhamel._typing import Configuration, QuasiVelocity, Scalar
+from jaxhamel.control._checks._laws import has_memory
+from jaxhamel.control._loop._sampled import Held, Sampled
+from jaxhamel.mechanics import Constant, VectorField
+from jaxhamel.simulate import Trajectory
+from jaxhamel.simulate._solvers._runge_kutta import RK4, looped
+from jaxhamel.simulate._trajectory import of_equal_steps
+
+
+class Loop(NamedTuple):
+    """The state of a closed loop at a sample: the system's, the command before, commands that are yet to act, the
+    estimator's belief and the law's memory (None without them)."""
+
+    q: Configuration
+    u: QuasiVelocity
+    last: Float[Array, " p"]
+    waiting: tuple[Float[Array, " p"], ...]
+    belief: Any
+    memory: Any
+
+
+class Periods(NamedTuple):
+    """The static arguments of a closed loop, which decide on the program that is compiled."""
+
+    samples: int
+    steps: int
+    route: str | None
+    width: tuple[int, int]  # numbers of a command, of an observation
+    batch: int | None
+    axes: tuple[int | None, ...] | None
+    delay: int
+
+
+def begun(parts, dtype, plan: Periods) -> Loop:
+    _, q0, u0, controller = parts
+    cast = lambda x: jnp.asarray(x, dtype)  # noqa: E731
+    last = jnp.broadcast_to(cast(controller.start), plan.width[:1])
+    belief = None if controller.estimator is None else controller.estimator.start()
+    belief = jax.tree.map(cast, belief)
+    memory = controller.law.start() if has_memory(controller.law) else None
+    return Loop(jax.tree.map(cast, q0), cast(u0), last, (last,) * plan.delay, belief, memory)
+
+
+def decided(parts, loop: Loop, at) -> tuple[Loop, Array]:
+    """The loop after a sample, and the command that acts until the next one."""
+    (system, _, _, controller), (t0, k, law, noise) = parts, at
+    t = t0 + k * controller.period.astype(t0.dtype)
+    if law is None:
+        law = controller.law.at(t) if hasattr(controller.law, "at") else controller.law
+    given, belief = _given(system, controller, t, loop, noise)
+    value, memory = law.step(loop.memory, t, *given) if has_memory(law) else (law(t, *given), None)
+    command = controller.command(jnp.asarray(value), loop.last)
+    applied, *waiting = (*loop.waiting, command)
+    return Loop(loop.q, loop.u, command, tuple(waiting), belief, memory), applied
+
+
+def after_period(parts, loop: Loop, at, applied: Array, plan: Periods) -> Loop:
+    """The loop one period after a sample."""
+    (system, _, _, controller), (t0, k) = parts, at
+    period = controller.period.astype(t0.dtype)
+    t = t0 + k * period
+    field, h = VectorField(plan.route), period / plan.steps
+    rate = lambda t, y: field(t, y, (system, Constant(applied)))  # noqa: E731
+
+    def advance(y, i):
+        q, u = looped(rate, RK4, t + i * h, h, y)[0]
+        return (system.space.normalise(q), u), None
+
+    (q, u), _ = jax.lax.scan(advance, (loop.q, loop.u), jnp.arange(plan.steps).astype(h.dtype))
+    belief = loop.belief
+    if controller.estimator is not None:
+        belief = controller.estimator.predict(belief, t, period, Constant(applied))
+    return loop._replace(q=q, u=u, belief=belief)
+
+
+def _given(system, controller: Sampled, t: Scalar, loop: Loop, noise) -> tuple[tuple, Any]:
+    """The arguments of the law after t, and the estimator's belief; the sensors feel the command before."""
+    if controller.sensors is None:
+        return (loop.q, loop.u), None
+    acting = Constant(loop.waiting[0] if loop.waiting else loop.last)
+    seen = controller.sensors(system, t, loop.q, loop.u, acting, noise)
+    if controller.estimator is None:
+        return as_arguments(seen), None
+    belief = controller.estimator.update(loop.belief, t, seen, acting)
+    return (belief.q, belief.u), belief
+
+
+def as_arguments(seen: Any) -> tuple[Any, ...]:
+    """The arguments of a law after t: an observation, or a measured state (q, u)."""
+    return seen if isinstance(seen, tuple) else (seen,)
+
+
+def sampled_at(parts, shared, k: Array) -> tuple[Scalar, Scalar, Any]:
+    """t₀, k and the law at t_k, None where it is no table over time."""
+    table, t0, _ = shared
+    k = k.astype(t0.dtype)
+    return t0, k, None if table is None else table.at(t0 + k * parts[3].period.astype(t0.dtype))
+
+
+def noise_of(key, k: Array, dtype, plan: Periods) -> Array | None:
+    """One number for each measured one in sample k, `(r,)`, of an ensemble `(r, B)`; None without sensors.
+
+    In columns those of many trajectories take less than half the time of rows (docs/performance.md#closed-loops).
+    """
+    if plan.width[1] == 0:
+        return None
+    shape = plan.width[1:] if plan.batch is None else (plan.width[1], plan.batch)
+    if key is None:
+        return jnp.zeros(shape, dtype)
+    return jax.random.normal(jax.random.fold_in(key, k), shape, dtype)
+
+
+def trajectory_of(parts, t0, rows, memory, plan: Periods) -> Trajectory:
+    """The motion of one loop from its states and commands at all samples."""
+    (system, _, _, controller), (q, u, applied) = parts, rows
+    period = controller.period.astype(t0.dtype)
+    ts = t0 + period * jnp.arange(plan.samples + 1).astype(t0.dtype)
+    taken = plan.steps * jnp.arange(plan.samples + 1)
+    given = system, Held(t0, period, applied, memory)
+    found = of_equal_steps(given, ts, (q, u), taken, plan.samples * plan.steps)
+    return eqx.tree_at(lambda found: found.stats, found, found.stats | _largest(u, applied))
+
+
+def _largest(u: Array, applied: Array) -> dict[str, Array]:
+    """The largest |u_i| in the first and the last tenth of the samples, of the commands where u is empty; `nan` if the
+    motion breaks down before."""
+    rates = u if u.shape[1] else applied
+    size = jnp.max(jnp.abs(rates), axis=1, initial=0.0)
+    tenth = -(-len(size) // 10)
+    return {"largest_first": jnp.max(size[:tenth]), "largest_last": jnp.max(size[-tenth:])}
