@@ -49,23 +49,29 @@ class Program(NamedTuple):
         """The results, and the operands of operations on arrays."""
         return self._ends() + [i for x in self.graph.blocks for i in _numbers(x.operands)]
 
-    def __call__(self, *inputs: list) -> list[list]:
-        """Computes the entries of each output from those of each input: (B,) vectors, or scalars if nothing varies."""
+    def __call__(self, *inputs: list, inside: bool = False) -> list[list]:
+        """Computes the entries of each output from those of each input: (B,) vectors, or scalars if nothing varies.
+
+        `inside`: whether this is part of one kernel.
+        """
         values: dict[int, Any] = {}
         for nodes, entries in zip(self.inputs, inputs, strict=True):
             values.update(zip(nodes.ravel().tolist(), entries, strict=True))
         varies = any(self.graph.nodes[i].batched for i in self._ends())
-        (self._in_one_loop if varies and one_loop_works() else self._one_by_one)(values)
+        if varies and one_loop_works():
+            self._in_one_loop(values, inside)
+        else:
+            self._one_by_one(values)
         return [[values[i] for i in nodes.ravel().tolist()] for nodes in self.outputs]
 
-    def _in_one_loop(self, values: dict[int, Any]) -> None:
+    def _in_one_loop(self, values: dict[int, Any], inside: bool) -> None:
         size = next(np.shape(x)[0] for i, x in values.items() if self.graph.nodes[i].batched)
         parts = split(self.graph, self._ends())
         if not self._fits(parts):
             return self._one_by_one(values)
         if not together(self.graph, parts, values):
             self._compute(parts.before, values, set(), None)
-        values.update(run_in_one_loop(self.graph, parts, values, size))
+        values.update(run_in_one_loop(self.graph, parts, values, size, inside))
 
     def _fits(self, parts) -> bool:
         """Whether XLA takes all loops: not those that read the weights of a network."""

@@ -23,7 +23,7 @@ from jaxhamel._lanes._described import is_described
 from jaxhamel._lanes._graph._nodes import Unsupported
 from jaxhamel._lanes._look_ups import divided
 from jaxhamel._lanes._program import Program, scalarise
-from jaxhamel._lanes._xla_cpu._one_kernel import as_one_kernel
+from jaxhamel._lanes._xla_cpu._one_kernel import as_one_kernel, is_kernel
 from jaxhamel._lanes._xla_cpu._one_loop import in_one_kernel
 
 
@@ -188,12 +188,12 @@ def _run_part(graph, some: bool, size: int, known: list[LaneArray], wanted: list
         known = [x for x in known if not needed.isdisjoint(x.nodes.ravel().tolist())]
     part = Program(graph, [x.nodes for x in known], wanted)
     shapes = [jax.ShapeDtypeStruct((size, *x.shape), x.dtype) for x in avals]
+    small = is_kernel(shapes) and in_one_kernel(size)
 
     def joined(*values):
-        entries = part(*map(_entries, [x.axis == 0 for x in known], values))
+        entries = part(*map(_entries, [x.axis == 0 for x in known], values), inside=small)
         return tuple(_joined(each, aval, size) for each, aval in zip(entries, avals, strict=True))
 
-    small = bool(shapes) and in_one_kernel(size)
     return (as_one_kernel(joined, shapes) if small else joined)(*(x.value for x in known))
 
 

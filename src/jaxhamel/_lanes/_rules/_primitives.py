@@ -62,6 +62,7 @@ _EQUINOX = {
 WITHOUT_RULE: dict[str, Primitive] = {
     **_EQUINOX,
     "custom_vmap_call": _of(),
+    "jaxhamel_fusion": _of(),
     "jaxhamel_linear_map": _of(programs=_of_linear_map),
     "jaxhamel_own_derivative": _of(programs=_of_own_derivative),
     "maybe_set": _of(cpu_kernel=_sets_one_place),

@@ -9,6 +9,7 @@ Both marks are needed: without `inlineable` XLA inlines the call.
 """
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -38,9 +39,9 @@ def as_one_kernel(
         held = [i for i, x in enumerate(values) if np.size(x)]
         like = [jax.ShapeDtypeStruct(np.shape(x), jnp.result_type(x)) for x in values]
         out = jax.eval_shape(function, *values) if shapes is None else shapes
-        kinds = sorted({x.dtype for x in out}, key=lambda d: (not _is_float(d), str(d)))
-        if not _is_float(kinds[0]):
+        if not is_kernel(out):
             return function(*values)
+        kinds = sorted({x.dtype for x in out}, key=lambda d: (not _is_float(d), str(d)))
 
         @jax.jit
         def called(*kept):
@@ -53,6 +54,11 @@ def as_one_kernel(
         return _divided((set_xla_metadata(first, **_MARKS), *rest), kinds, out)
 
     return run
+
+
+def is_kernel(shapes: Sequence[Any]) -> bool:
+    """Whether `as_one_kernel` marks a function with these results."""
+    return any(_is_float(x.dtype) for x in shapes)
 
 
 def _is_float(dtype) -> bool:

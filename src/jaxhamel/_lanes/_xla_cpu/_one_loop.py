@@ -22,6 +22,7 @@ import numpy as np
 from jax import lax
 
 from jaxhamel._lanes._described import is_described
+from jaxhamel._lanes._xla_cpu._fusion import fused
 from jaxhamel._lanes._xla_cpu._one_kernel import SMALL_BATCH, as_one_kernel
 from jaxhamel._lanes._xla_cpu._parts import PART, compute, compute_in_parts, name_of
 from jaxhamel._lanes._xla_cpu._pieces import Split, pieces, total
@@ -97,18 +98,47 @@ def together(graph, parts: Split, values: dict[int, Any]) -> bool:
     return True
 
 
-def run_in_one_loop(graph, parts: Split, values: dict[int, Any], size: int) -> dict[int, Any]:
+def run_in_one_loop(
+    graph, parts: Split, values: dict[int, Any], size: int, inside: bool = False
+) -> dict[int, Any]:
     """Computes the results, (size,) vectors, from the given vectors and scalars.
 
     A long program becomes several loops, one after the other: see `_pieces`. Each loop computes the lane-independent values
     that it reads. Passing them as scalars instead costs a vector for each (docs/performance.md#pieces). One kernel for a
-    few lanes is not vectorised and takes a program of any length, but not of any number of results.
+    few lanes is not vectorised and takes a program of any length, but not of any number of results; `inside` of it,
+    the operations are one fusion.
     """
     known = dict(values)
+    found = _fused(graph, parts, known, size) if inside and parts.results else None
+    if found is not None:
+        return found
     whole = in_one_kernel(size) and 0 < len(parts.results) <= MOST_VALUES >= len(parts.given)
     for piece in [parts] if whole else pieces(graph, parts):
         known.update(_run(graph, piece, known, size))
     return {i: known[i] for i in parts.results}
+
+
+def _fused(graph, parts: Split, values: dict[int, Any], size: int) -> dict[int, Any] | None:
+    """The results by one fusion; None where XLA may not take it."""
+    shape = (size, 1) if size > 1 else ()
+
+    def of_one(*given):
+        found = dict(zip(parts.given, given, strict=True))
+        compute(graph, parts.inside, found)
+        return [found[i] for i in parts.results]
+
+    # Changes of shape inside keep XLA from taking the fusion for an elementwise operation, whose shape it may change.
+    def of_all(*given):
+        entries = [
+            jnp.reshape(x, shape) if np.ndim(x) else jnp.broadcast_to(x, shape) for x in given
+        ]
+        floats = [lax.convert_element_type(x, float) for x in entries]
+        out = jax.vmap(jax.vmap(of_one))(*entries) if shape else of_one(*entries)
+        return [*out, sum(floats[1:], floats[0])]  # uses all arguments, and is dropped
+
+    if not parts.given or (out := fused(of_all, [values[i] for i in parts.given])) is None:
+        return None
+    return {i: jnp.reshape(x, (size,)) for i, x in zip(parts.results, out[:-1], strict=True)}
 
 
 def _run(graph, parts: Split, values: dict[int, Any], size: int) -> dict[int, Any]:

@@ -27,6 +27,7 @@ from jax.interpreters import ad
 
 from jaxhamel._lanes._own_primitive import batch_size, own_primitive
 from jaxhamel._lanes._rules._primitives import primitive_of
+from jaxhamel._lanes._xla_cpu._fusion import PROCESSORS, SEEN
 from jaxhamel._lanes._xla_cpu._one_kernel import SMALL_BATCH, as_one_kernel
 from jaxhamel._lanes._xla_cpu._one_loop import one_kernel_works
 
@@ -77,16 +78,12 @@ def _compiled(*values, program, few, most):
     return list(as_one_kernel(function, program.out_avals)(*values))
 
 
-# The jaxlib and the processors on which this was tested. The processor decides, too, which sums and products XLA leaves to
-# a library: on other processors nothing is marked.
-SEEN, PROCESSORS = (0, 10, 2), ("x86_64", "AMD64")
-
-
 @cache
 def _loops_work() -> bool:
     """Whether this XLA accepts a loop with a sum, a product and a buffer in a marked call.
 
-    The trial takes 0.12 s and is skipped for the version that the tests cover.
+    The trial takes 0.12 s and is skipped for the version that the tests cover. The processor decides which sums and products
+    XLA leaves to a library: on other processors nothing is marked.
     """
     if platform.machine() not in PROCESSORS:
         return False

@@ -1,0 +1,136 @@
+"""Compiles the scalar operations of a kernel as one fusion of XLA's, with no memory between them.
+
+In the function of a `reduce_window` XLA gives each operation a buffer of its own, and sets up all of them in every call of
+the compiled program, although no kernel uses them: 0.1 µs for each operation, a third of the motion of six links. The
+operations of a fusion have none. XLA forms fusions itself, but computes shared values again in each; the operation
+`mhlo.fusion` states one. It is not part of JAX's documented interface, and XLA ends the process at one outside of a kernel,
+so it is used only there, with the version on which this was tested and the operations that were.
+Timings: docs/performance.md#fusions.
+"""
+
+import platform
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import jaxlib.version
+import numpy as np
+from jax.extend.core import ClosedJaxpr, Literal, jaxpr_as_fun
+from jax.interpreters import ad, mlir
+from jaxlib.mlir import ir
+
+from jaxhamel._lanes._own_primitive import batch_size, own_primitive
+
+# The jaxlib and the processors on which fusions and kernels of loops were tested.
+SEEN, PROCESSORS = (0, 10, 2), ("x86_64", "AMD64")
+
+_COMPARISONS = {"eq", "ge", "gt", "le", "lt", "ne"}
+_ARITHMETIC = {"abs", "add", "add_any", "clamp", "div", "max", "min", "mul", "neg", "rem", "sub"}
+_LOGIC = {"and", "is_finite", "not", "or", "select_n", "xor"}
+_FUNCTIONS = {"exp", "integer_pow", "log", "pow", "rsqrt", "sign", "sqrt", "square", "tanh"}
+_OTHERS = {"broadcast_in_dim", "ceil", "convert_element_type", "copy", "floor", "reshape", "round"}
+TAKEN = _COMPARISONS | _ARITHMETIC | _LOGIC | _FUNCTIONS | _OTHERS
+_DTYPES = {np.dtype(x) for x in ("bool", "int32", "int64", "float32", "float64")}
+
+
+def fusions_work() -> bool:
+    """Whether this XLA is known to take a fusion inside of a kernel."""
+    return jaxlib.version.__version_info__ == SEEN and platform.machine() in PROCESSORS
+
+
+def fused(function: Callable, values: Sequence[Any]) -> list | None:
+    """The results of `function(*values)` by one fusion inside of a kernel, or None where XLA may not take it.
+
+    `function` consists of operations on single entries; all results have the same shape. It must use all values, also
+    after x − x of integers and the like are simplified.
+    """
+    traced = jax.make_jaxpr(function)(*values)
+    if not fusions_work() or not is_taken(traced):
+        return None
+    flat = jax.make_jaxpr(lambda *x: _inlined(traced.jaxpr, traced.consts, x))(*values)
+    return None if flat.consts else _fusion_p.bind(*values, program=flat)
+
+
+def is_taken(program: ClosedJaxpr) -> bool:
+    """Whether all operations are among those that were tested, and all results are computed."""
+    jaxpr, equations = program.jaxpr, list(_operations(program.jaxpr))
+    atoms = [v for e in equations for v in (*e.invars, *e.outvars)]
+    given = {id(v) for v in (*jaxpr.invars, *jaxpr.constvars)}
+    return (
+        all(e.primitive.name in TAKEN for e in equations)
+        and all(v.aval.dtype in _DTYPES for v in atoms)
+        and not any(isinstance(v, Literal) or id(v) in given for v in jaxpr.outvars)
+    )
+
+
+def _operations(jaxpr: Any) -> Iterator[Any]:
+    for equation in jaxpr.eqns:
+        inner = _called(equation)
+        yield from [equation] if inner is None else _operations(inner.jaxpr)
+
+
+def _called(equation: Any) -> ClosedJaxpr | None:
+    """The program of a jitted function."""
+    return equation.params["jaxpr"] if equation.primitive.name in ("jit", "pjit") else None
+
+
+def _inlined(jaxpr: Any, consts: Sequence, values: Sequence) -> list:
+    """The results without jitted functions, which would be calls: a fusion contains none."""
+    known = dict(zip((*jaxpr.constvars, *jaxpr.invars), (*consts, *values), strict=True))
+    read = lambda v: v.val if isinstance(v, Literal) else known[v]  # noqa: E731
+    for e in jaxpr.eqns:
+        operands, inner = [read(v) for v in e.invars], _called(e)
+        if inner is None:
+            out = e.primitive.bind(*operands, **e.params)
+            out = out if e.primitive.multiple_results else [out]
+        else:
+            out = _inlined(inner.jaxpr, inner.consts, operands)
+        known.update(zip(e.outvars, out, strict=True))
+    return [read(v) for v in jaxpr.outvars]
+
+
+def _plain(*values, program):
+    return jaxpr_as_fun(program)(*values)
+
+
+def _abstract(*values, program):
+    del values
+    return program.out_avals
+
+
+def _jvp(primals, tangents, *, program):
+    dense = tuple(ad.instantiate_zeros(t) for t in tangents)
+    return jax.jvp(lambda *x: jaxpr_as_fun(program)(*x), primals, dense)
+
+
+def _batch(values, axes, *, program):
+    size = batch_size(values, axes)
+    out = jax.vmap(jaxpr_as_fun(program), axes, axis_size=size)(*values)
+    return out, [0] * len(out)
+
+
+def _lowered(context, *values, program):
+    """The fusion, whose function is lowered in place."""
+    types = [_type(aval) for aval in context.avals_out]
+    kind = ir.Attribute.parse("#mhlo<fusion_kind kLoop>")
+    fusion = ir.Operation.create(
+        "mhlo.fusion",
+        results=types,
+        operands=list(values),
+        regions=1,
+        attributes={"fusion_kind": kind},
+    )
+    block = fusion.regions[0].blocks.append(*(x.type for x in values))
+    with ir.InsertionPoint(block):
+        inside = mlir.lower_fun(jaxpr_as_fun(program))(context, *block.arguments)
+        ir.Operation.create("mhlo.return", operands=list(inside))
+    return fusion.results
+
+
+def _type(aval: Any) -> ir.Type:
+    return ir.RankedTensorType.get(aval.shape, mlir.dtype_to_ir_type(jnp.dtype(aval.dtype)))
+
+
+_fusion_p = own_primitive("fusion", run=_plain, abstract=_abstract, jvp=_jvp, batch=_batch)
+mlir.register_lowering(_fusion_p, _lowered, platform="cpu")

@@ -1,0 +1,75 @@
+"""Few lanes as one fusion: what XLA makes of it, and its values against those of the same function without."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+from jaxhamel._lanes._xla_cpu import _fusion
+from jaxhamel._lanes._xla_cpu._fusion import TAKEN, fusions_work, is_taken
+from jaxhamel.ensemble import lanes
+
+pytestmark = pytest.mark.skipif(not fusions_work(), reason="not tested with this XLA")
+
+X = np.random.default_rng(0).normal(size=3)
+
+
+def every(x):
+    """All operations that a fusion may have, on floating-point numbers of both precisions, integers and flags."""
+    a, b = x[0], jnp.abs(x[1]) + 0.5
+    flags = (a > b) | (a <= 0.3), (a >= b) ^ (a < 1.0), jnp.isfinite(a) & ~(a == b) & (a != 2.0)
+    powers = b**3, b**a, lax.rsqrt(b), jnp.sqrt(b), jnp.log(b), jnp.square(a), jnp.sign(a)
+    rounded = jnp.floor(5 * a), jnp.ceil(5 * a), lax.round(5 * a), lax.rem(a, b)
+    limits = jnp.maximum(a, b), jnp.minimum(a, x[2]), jnp.clip(a, -0.1, 0.1)
+    single = a.astype(jnp.float32) * 3
+    whole = jnp.floor(9 * b).astype(int) % 4
+    chosen = jnp.where(flags[0], jnp.exp(a) - b, jnp.tanh(a) / b), jnp.sin(a), jnp.cos(b), -a
+    return flags, powers, rounded, limits, single, whole.astype(jnp.int32), chosen
+
+
+def text_of(size):
+    return jax.jit(lanes(every)).lower(np.tile(X, (size, 1))).as_text()
+
+
+def test_few_lanes_are_one_fusion():
+    """Not a window, whose function would have a buffer for each operation."""
+    assert text_of(1).count('"mhlo.fusion"(') == 1
+    assert '"mhlo.fusion"' not in text_of(20)
+
+
+@pytest.mark.parametrize("size", [1, 3])
+def test_a_fusion_has_the_values_of_the_function(size):
+    """Of one lane and of several, at other numbers in each."""
+    x = np.random.default_rng(size).normal(size=(size, 3))
+    right, found = jax.vmap(every)(x), jax.jit(lanes(every))(x)
+    jax.tree.map(agree, found, right)
+
+
+def agree(a, b):
+    np.testing.assert_allclose(a, b, rtol=1e-6 if a.dtype == "float32" else 1e-14)
+
+
+def test_all_operations_have_been_seen_in_a_fusion():
+    """XLA may end the process at one that it does not know: the list holds what the tests above compile."""
+    seen = {e.primitive.name for e in _fusion._operations(jax.make_jaxpr(every)(X).jaxpr)}
+    of_copies = {"add_any", "broadcast_in_dim", "clamp", "copy", "reshape"}
+    assert TAKEN - seen <= of_copies
+
+
+def test_what_xla_may_not_take_stays_a_window():
+    """A function of the library, a result that is an argument, half precision."""
+    for f in (jnp.arctan2, lambda a, b: a, lambda a, b: a.astype(jnp.float16)):
+        assert not is_taken(jax.make_jaxpr(f)(1.0, 2.0))
+    text = jax.jit(lanes(jnp.arcsinh)).lower(X[:1]).as_text()
+    assert "mhlo.fusion" not in text
+    assert "reduce_window" in text
+
+
+def test_a_fusion_is_differentiated_and_mapped_as_the_function_is():
+    """By the rules of the operations: JAX differentiates programs in lanes before they are fusions."""
+    program = jax.make_jaxpr(lambda a, b: [a * b, a - b])(1.0, 2.0)
+    run = lambda a, b: _fusion._fusion_p.bind(a, b, program=program)  # noqa: E731
+    found = jax.jvp(run, (3.0, 2.0), (1.0, 0.5))
+    assert [*map(float, found[0] + found[1])] == [6.0, 1.0, 3.5, 0.5]
+    assert jax.vmap(run, (0, None))(jnp.arange(2.0), 2.0)[0].tolist() == [0.0, 2.0]
