@@ -1,5 +1,7 @@
 """The filter on the group: the textbook's on a vector space, consistent on SO(3), from 90° off too, in a closed loop."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,6 +9,7 @@ import pytest
 from scipy.stats import chi2
 
 from jaxhamel import VectorField
+from jaxhamel._lanes._xla_cpu._jit import QUICK
 from jaxhamel.control import KalmanFilter, Sampled, Sensors, StateSensors, closed_loop
 from jaxhamel.geometry import quaternion_matrix
 from jaxhamel.mechanics._tangent import local, retract
@@ -75,12 +78,15 @@ WALK = jnp.array([1e-4] * 3 + [1e-2] * 3)  # covariance in one second
 RUNS, SAMPLES = 200, 60
 
 
-@jax.jit
-def normalised_errors(key, P, off):
+def body_filter(P):
+    omega = jnp.array([0.3, -0.2, 0.9])
+    return KalmanFilter(BODY, SENSORS, BODY.space.identity(), omega, P, WALK, iterations=3)
+
+
+@partial(jax.jit, static_argnums=(3, 4), compiler_options=QUICK)
+def normalised_errors(key, P, off, estimator=body_filter, samples=SAMPLES):
     """δ·P⁻¹δ/6 of every run after every update; the first error is P^½ ξ, or `off` about axes at random."""
-    filter = KalmanFilter(
-        BODY, SENSORS, BODY.space.identity(), jnp.array([0.3, -0.2, 0.9]), P, WALK, iterations=3
-    )
+    filter = estimator(P)
     first = filter.start()
 
     def run(key):
@@ -101,7 +107,7 @@ def normalised_errors(key, P, off):
             value = error @ jnp.linalg.solve(best.covariance, error) / 6
             return (state, filter.predict(best, 0.0, jnp.array(T))), value
 
-        noise = jax.random.normal(keys[2], (SAMPLES, 9)), jax.random.normal(keys[3], (SAMPLES, 6))
+        noise = jax.random.normal(keys[2], (samples, 9)), jax.random.normal(keys[3], (samples, 6))
         return jax.lax.scan(turn, (state, first), noise)[1]
 
     return jax.vmap(run)(jax.random.split(key, RUNS))

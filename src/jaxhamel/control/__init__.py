@@ -90,10 +90,14 @@ from jaxhamel.control._gaits._gait_motion import gait_motion as gait_motion
 # isort: split
 # Closed loops
 from jaxhamel.control._loop._closed_loop import closed_loop as closed_loop
+from jaxhamel.control._loop._estimators._kalman import Belief as Belief
+from jaxhamel.control._loop._estimators._kalman import KalmanFilter as KalmanFilter
+from jaxhamel.control._loop._estimators._moving_horizon import (
+    MovingHorizonEstimator as MovingHorizonEstimator,
+)
+from jaxhamel.control._loop._estimators._moving_horizon import MovingWindow as MovingWindow
 from jaxhamel.control._loop._growth import LoopGrowth as LoopGrowth
 from jaxhamel.control._loop._growth import loop_growth as loop_growth
-from jaxhamel.control._loop._kalman import Belief as Belief
-from jaxhamel.control._loop._kalman import KalmanFilter as KalmanFilter
 from jaxhamel.control._loop._multipliers import loop_multipliers as loop_multipliers
 from jaxhamel.control._loop._on_time import OnTime as OnTime
 from jaxhamel.control._loop._plan import MotionPlan as MotionPlan

@@ -84,7 +84,8 @@ def _check_estimator_of(controller) -> None:
         return
     if isinstance(estimator, type) or not hasattr(estimator, "update"):
         raise TypeError(
-            f"`estimator` is {type_of(estimator)}; it must be a jaxhamel.control.KalmanFilter(system, sensors, …), or None."
+            f"`estimator` is {type_of(estimator)}; it must be a jaxhamel.control.KalmanFilter(system, sensors, …), a "
+            "MovingHorizonEstimator(filter), or None."
         )
     if controller.sensors is None:
         raise ValueError(

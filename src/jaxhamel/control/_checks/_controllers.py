@@ -59,6 +59,28 @@ def check_kalman(filter) -> None:
     check_route(filter.route, ROUTES)
 
 
+def check_moving_horizon(estimator) -> None:
+    """Checks that it has a filter, and that window, iterations and controls are whole numbers."""
+    filter = estimator.filter
+    if isinstance(filter, type) or not hasattr(filter, "process_noise"):
+        raise TypeError(
+            f"`filter` is {type_of(filter)}; it must be a jaxhamel.control.KalmanFilter(system, sensors, …)."
+        )
+    check_count("window", estimator.window)
+    check_count("iterations", estimator.iterations)
+    if estimator.n_controls is not None:
+        check_count("n_controls", estimator.n_controls, 0)
+
+
+def check_width(command, width: int) -> None:
+    """Checks that a command has as many entries as the window keeps."""
+    if command.shape != (width,):
+        raise ValueError(
+            f"The command has shape {command.shape}, and the window of the MovingHorizonEstimator keeps {width} entries. "
+            f"Give it `n_controls`, the number of entries of a command."
+        )
+
+
 OF_LATE_LAWS = "start", "step", "held", "resumed"
 NO_UNKNOWNS = "FreeEndTime", "FreeInitialState", "DesignParameter"
 

@@ -145,13 +145,19 @@ class Transcription(eqx.Module):
     def stage(
         self, interval: Interval, share: Scalar, weight: Scalar, y: Float[Array, " y"]
     ) -> tuple[Float[Array, " d"], Scalar]:
-        """(h f, h w ½|r|²) at a collocation point."""
+        """(h f, h w (½|r|² + value)) at a collocation point."""
+        rate, r, value, h = self.stage_terms(interval, share, y)
+        return rate, h * weight * (0.5 * jnp.sum(r * r) + value)
+
+    def stage_terms(
+        self, interval: Interval, share: Scalar, y: Float[Array, " y"]
+    ) -> tuple[Float[Array, " d"], Float[Array, " k"], Scalar, Scalar]:
+        """(h f, r, value, h) at a collocation point: residuals r and value of the running costs."""
         at, xi, h = self.place(interval, share, y)
         v, u_dot = motion(*at)
         rate = jnp.concatenate([apply("dexpinv", self.system.space, -xi, v), u_dot])
-        r = running_residual(self.costs, *at)
-        values = total(RunningCost, self.costs, *at)
-        return h * rate, h * weight * (0.5 * jnp.sum(r * r) + values)
+        value = total(RunningCost, self.costs, *at) + jnp.zeros((), y.dtype)
+        return h * rate, running_residual(self.costs, *at), value, h
 
     def limit(self, interval: Interval, share: Scalar, y: Float[Array, " y"]) -> Float[Array, " r"]:
         """The functions of all path limits."""

@@ -100,11 +100,18 @@ def parts_of(transcription: Transcription, w: CollocationPoint, duals: Duals) ->
     ends = lanes_if_short(lambda *given: _end(transcription, *given))(
         transcription.intervals(w), w.X, duals.costates[1:]
     )
+    return Parts(points, ends, *both_ends_of(transcription, w, duals))
+
+
+def both_ends_of(
+    transcription: Transcription, w: CollocationPoint, duals: Duals
+) -> tuple[Derivatives, Derivatives]:
+    """The parts of the first and of the last time."""
     first, last = _both_ends(transcription, w)
     y_first, y_last = ends_unknowns(transcription, w)
     rows, _ = rows_of_conditions(transcription, w)
     y = duals.conditions
-    return Parts(points, ends, _part(first, y_first, y[:rows]), _part(last, y_last, y[rows:]))
+    return _part(first, y_first, y[:rows]), _part(last, y_last, y[rows:])
 
 
 def no_parts(transcription: Transcription, w: CollocationPoint) -> Parts:
@@ -141,16 +148,18 @@ def _all_points(
     (docs/performance.md#derivatives-of-collocation).
     """
     function = lambda at, y: at_point(transcription, at, y)  # noqa: E731
-    at, y = _points(transcription, w)
+    at, y = points_of(transcription, w)
     flat = multipliers.reshape(y.shape[0], -1)
     found = derivatives_in_lanes(function, at, y, flat)
     if found is None:
         one = lambda at, y, multiplier: _part(lambda y: function(at, y), y, multiplier)  # noqa: E731
         found = lanes_if_short(one)(at, y, flat)
-    return _by_intervals(w, found)
+    return by_intervals(w, found)
 
 
-def _points(transcription: Transcription, w: CollocationPoint) -> tuple[Any, Float[Array, "Ns y"]]:
+def points_of(
+    transcription: Transcription, w: CollocationPoint
+) -> tuple[Any, Float[Array, "Ns y"]]:
     """((interval, share, weight), y) of the points of all intervals, along one axis."""
     shape = w.X.shape[:2]
     flat = lambda x: x.reshape(-1, *x.shape[2:])  # noqa: E731
@@ -162,7 +171,7 @@ def _points(transcription: Transcription, w: CollocationPoint) -> tuple[Any, Flo
     return at, jnp.concatenate([y, jnp.broadcast_to(w.p[None], (y.shape[0], w.p.shape[0]))], axis=1)
 
 
-def _by_intervals(w: CollocationPoint, found: Any) -> Any:
+def by_intervals(w: CollocationPoint, found: Any) -> Any:
     """Arrays of all points with leading axes `(N, s)`."""
     return jax.tree.map(lambda x: x.reshape(*w.X.shape[:2], *x.shape[1:]), found)
 
@@ -215,8 +224,8 @@ class Residuals(NamedTuple):
 def evaluate(transcription: Transcription, w: CollocationPoint) -> tuple[Scalar, Residuals]:
     """(J, residuals) of an iterate."""
     values = lanes_if_short(lambda at, y: at_point(transcription, at, y))
-    found = values(*_points(transcription, w))
-    values, costs = _by_intervals(w, found)
+    found = values(*points_of(transcription, w))
+    values, costs = by_intervals(w, found)
     rates, limits = jnp.split(values, [transcription.size], axis=2)
 
     def one(interval, X):

@@ -20,10 +20,12 @@ from jaxhamel.control._interior_point._derivatives import (
     values_of,
 )
 from jaxhamel.control._interior_point._filter import emptied, empty_filter
+from jaxhamel.control._interior_point._gauss_newton import gauss_newton_parts
 from jaxhamel.control._interior_point._interior_point import STUCK
 from jaxhamel.control._interior_point._line_search import step
 from jaxhamel.control._interior_point._state import SearchState, errors_of, resumed, strong
 
+HESSIANS = {"gauss-newton": gauss_newton_parts, "exact": parts_of}
 ROUNDING = 1e-6  # of an interval
 CENTRED = 10.0  # largest ratio of a bound's multiplier to that of the central path, μ/distance, and its inverse
 
@@ -104,6 +106,7 @@ def improved(
     tolerance: Scalar,
     barrier: Scalar,
     most: Int[Array, ""],
+    hessian: str,
 ) -> SearchState:
     """Up to `most` iterations of the interior-point method, with μ not below `barrier`; the nodes become bases."""
 
@@ -113,17 +116,21 @@ def improved(
 
     def body(carry):
         state, k = carry
-        return _iteration(transcription, state, tolerance, barrier), k + 1
+        return _iteration(transcription, state, tolerance, barrier, hessian), k + 1
 
     state, _ = jax.lax.while_loop(goes_on, body, (strong(state), jnp.zeros((), int)))
     return state._replace(w=rebased(transcription, state.w))
 
 
 def _iteration(
-    transcription: Transcription, state: SearchState, tolerance: Scalar, barrier: Scalar
+    transcription: Transcription,
+    state: SearchState,
+    tolerance: Scalar,
+    barrier: Scalar,
+    hessian: str,
 ) -> SearchState:
     w, duals = state.w, state.duals
-    parts = parts_of(transcription, w, duals)
+    parts = HESSIANS[hessian](transcription, w, duals)
     cost, residuals = values_of(transcription, w, parts)
     errors = errors_of(transcription, w, duals, parts, residuals, state.mu)
     least = jnp.minimum(barrier, state.mu)

@@ -17,7 +17,7 @@ from jaxhamel.control._collocation._points import PiecewisePolynomial, rule
 from jaxhamel.control._collocation._start import first_iterate, guessed, transcribe
 from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription
 from jaxhamel.control._interior_point._state import SearchState, start
-from jaxhamel.control._loop._moving_plan import begun, improved, later, violation, warm
+from jaxhamel.control._loop._moving_plan import HESSIANS, begun, improved, later, violation, warm
 from jaxhamel.control._problem._problem import ControlProblem
 from jaxhamel.mechanics import Constant, VectorField
 from jaxhamel.simulate._solvers._runge_kutta import RK4, looped
@@ -64,6 +64,10 @@ class RecedingHorizon(eqx.Module):
     - `iterations`: the largest number in each sample; `first_iterations`: in the first one.
     - `delay`: the number of periods from a sample to the time at which its command acts, as in `Sampled`. The plan begins
       there, at the state that the model predicts.
+    - `hessian`: `"gauss-newton"` (default): the Hessian of the Lagrangian is that of the costs, without the curvature of
+      residuals, equations of motion and limits. An iteration then takes about a third of the time and compiles in less;
+      it converges quickly where the residuals are small, as in tracking. `"exact"`: all second derivatives, for costs
+      that are far from zero at the optimum.
     - `barrier`: μ; smaller values come nearer to limits and need more iterations.
     - `tolerance`: of stationarity and violation, at which the iterations of a sample end early; `acceptable`: the largest
       violation of a plan that is used.
@@ -88,6 +92,7 @@ class RecedingHorizon(eqx.Module):
     tolerance: Scalar
     acceptable: Scalar
     delay: int = eqx.field(static=True)
+    hessian: str = eqx.field(static=True)
     late: Callable[[Time], Any] | None
     in_lanes: ClassVar[bool] = False
 
@@ -102,6 +107,7 @@ class RecedingHorizon(eqx.Module):
         iterations: int = 1,
         first_iterations: int = 100,
         delay: int = 0,
+        hessian: str = "gauss-newton",
         barrier: float = 1e-4,
         tolerance: float = 1e-8,
         acceptable: float = 0.1,
@@ -112,6 +118,7 @@ class RecedingHorizon(eqx.Module):
         _checks.check_positive_number("acceptable", acceptable, "It is a residual, say 0.1.")
         counts = {"intervals": intervals, "iterations": iterations, "delay": delay}
         check_receding(problem, period, late, counts | {"first_iterations": first_iterations})
+        _checks.check_choice("hessian", hessian, tuple(HESSIANS))
         dtype = problem.u0.dtype
         shares = jnp.linspace(0.0, 1.0, intervals + 1, dtype=dtype)
         self.transcription = transcribe(problem, rule(points, degree), shares)
@@ -126,7 +133,7 @@ class RecedingHorizon(eqx.Module):
             jnp.asarray(iterations),
             jnp.asarray(first_iterations),
         )
-        self.delay, self.late = delay, late
+        self.delay, self.late, self.hessian = delay, late, hessian
 
     def start(self) -> HorizonMemory:
         """The memory before the first sample."""
@@ -145,7 +152,7 @@ class RecedingHorizon(eqx.Module):
         transcription = eqx.tree_at(lambda x: x.t0, self.transcription, begins)
         begin = warm(transcription, old._replace(w=begun(old.w, *at)))
         many = jnp.where(memory.samples == 0, self.first_iterations, self.iterations)
-        new = improved(transcription, begin, self.tolerance, self.barrier, many)
+        new = improved(transcription, begin, self.tolerance, self.barrier, many, self.hessian)
         found = violation(transcription, new.w)
         failed = found > self.acceptable
         missed = jnp.asarray(False) if self.late is None else jnp.asarray(self.late(t))

@@ -93,12 +93,13 @@ def _run(
 
     def of_lanes(at, fixed, columns, noise):
         law = eqx.combine(at, fixed)[2]
-        in_lanes = getattr(controller.law if law is None else law, "in_lanes", True)
+        estimates = getattr(controller.estimator, "in_lanes", True)
+        in_lanes = estimates and getattr(controller.law if law is None else law, "in_lanes", True)
         decide, move = (partial(f, lane, loop, fixed) for f in (_decided, partial(_moved, plan)))
         if in_lanes and controller.sensors is None:
             return lanes(partial(_both, decide, move), _AXES)(own, columns, at, noise)
         columns, applied = (lanes if in_lanes else jax.vmap)(decide, _AXES)(own, columns, at, noise)
-        return lanes(move, _AXES)(own, columns, at, applied), applied
+        return (lanes if estimates else jax.vmap)(move, _AXES)(own, columns, at, applied), applied
 
     last, (rows, applied) = jax.lax.scan(turn, start, jnp.arange(plan.samples))
     pairs = zip(start[:moving], rows, strict=True)

@@ -45,7 +45,7 @@ def begun(parts, dtype, plan: Periods) -> Loop:
     cast = lambda x: jnp.asarray(x, dtype)  # noqa: E731
     last = jnp.broadcast_to(cast(controller.start), plan.width[:1])
     belief = None if controller.estimator is None else controller.estimator.start()
-    belief = jax.tree.map(cast, belief)
+    belief = jax.tree.map(lambda x: cast(x) if eqx.is_inexact_array(x) else x, belief)
     memory = controller.law.start() if has_memory(controller.law) else None
     return Loop(jax.tree.map(cast, q0), cast(u0), last, (last,) * plan.delay, belief, memory)
 

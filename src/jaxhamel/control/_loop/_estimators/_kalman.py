@@ -9,9 +9,9 @@ from jaxtyping import Array, Float
 
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar, Time
 from jaxhamel.control._checks._controllers import check_kalman
-from jaxhamel.mechanics import System, VectorField, as_control
-from jaxhamel.mechanics._tangent import local, retract, tangent_size
-from jaxhamel.simulate._solvers._runge_kutta import RK4, looped
+from jaxhamel.control._loop._estimators._model import as_matrix, flow, misfit, noise_covariance
+from jaxhamel.mechanics import System
+from jaxhamel.mechanics._tangent import MotionState, local, retract, tangent_size
 from jaxhamel.systems._parameters import parameter
 
 
@@ -71,27 +71,22 @@ class KalmanFilter(eqx.Module):
 
     def start(self) -> Belief:
         """The belief before the first sample."""
-        return Belief(self.q, self.u, _matrix(self.covariance, tangent_size(self.system)))
+        return Belief(self.q, self.u, as_matrix(self.covariance, tangent_size(self.system)))
 
     def predict(self, belief: Belief, t: Time, period: Scalar, control: Control = None) -> Belief:
         """The belief one period later, under `control`."""
-        state, size = (belief.q, belief.u), tangent_size(self.system)
-        field, held = VectorField(self.route), as_control(control)
-        h = period / self.steps
+        later, F = self.transition((belief.q, belief.u), t, period, control)
+        W = as_matrix(self.process_noise, len(F)).astype(F.dtype)
+        return Belief(*later, F @ belief.covariance @ F.T + jnp.asarray(period, F.dtype) * W)
 
-        def flow(state):
-            rate = lambda t, y: field(t, y, (self.system, held))  # noqa: E731
-            for i in range(self.steps):
-                q, u = looped(rate, RK4, t + i * h, h, state)[0]
-                state = self.system.space.normalise(q), u
-            return state
-
-        later = flow(state)
-        none = jnp.zeros(size, belief.u.dtype)
-        moved = lambda delta: local(self.system, later, flow(retract(self.system, state, delta)))  # noqa: E731
-        F = jax.jacfwd(moved)(none)
-        added = period * _matrix(self.process_noise, size).astype(belief.u.dtype)
-        return Belief(*later, F @ belief.covariance @ F.T + added)
+    def transition(
+        self, state: MotionState, t: Time, period: Scalar, control: Control
+    ) -> tuple[MotionState, Float[Array, "n+k n+k"]]:
+        """The state one period later, and F, the derivative of an error there by one at the beginning."""
+        ahead = lambda x: flow(self.system, x, t, period, control, self.steps, self.route)  # noqa: E731
+        later = ahead(state)
+        moved = lambda delta: local(self.system, later, ahead(retract(self.system, state, delta)))  # noqa: E731
+        return later, jax.jacfwd(moved)(jnp.zeros(tangent_size(self.system), state[1].dtype))
 
     def update(self, belief: Belief, t: Time, seen: Any, control: Control = None) -> Belief:
         """The belief after an observation `seen` at t, of the form that the sensors give."""
@@ -100,13 +95,11 @@ class KalmanFilter(eqx.Module):
 
         def residual(delta):
             at = retract(system, state, delta)
-            if isinstance(seen, tuple):
-                return local(system, at, seen)
-            return seen - self.sensors.exact(system, t, *at, as_control(control))
+            return misfit(system, self.sensors, at, t, seen, control)
 
         delta = jnp.zeros(size, P.dtype)
-        rows = jax.eval_shape(residual, delta).shape
-        R = jnp.diag(jnp.broadcast_to(self.sensors.noise.astype(P.dtype) ** 2, rows))
+        rows = jax.eval_shape(residual, delta).shape[0]
+        R = noise_covariance(self.sensors, rows, P.dtype)
 
         def gain(delta):
             H = -jax.jacfwd(residual)(delta)
@@ -119,12 +112,12 @@ class KalmanFilter(eqx.Module):
             delta = K @ (residual(delta) + H @ delta)
         keep = jnp.eye(size, dtype=P.dtype) - K @ H
         P = keep @ P @ keep.T + K @ R @ K.T
-        best = retract(system, state, delta)
-        turned = lambda e: local(system, best, retract(system, state, delta + e))  # noqa: E731
-        J = jax.jacfwd(turned)(jnp.zeros(size, P.dtype))
-        return Belief(*best, J @ P @ J.T)
+        return about(system, state, delta, P)
 
 
-def _matrix(value: Array, size: int) -> Float[Array, "n+k n+k"]:
-    """A number, a diagonal or a matrix, as a matrix."""
-    return value if value.ndim == 2 else jnp.diag(jnp.broadcast_to(value, (size,)))
+def about(system: System, state: MotionState, delta: Array, P: Float[Array, "m m"]) -> Belief:
+    """The belief N(δ, P) in the chart about a state, in the chart about its own mean: J P Jᵀ."""
+    best = retract(system, state, delta)
+    turned = lambda e: local(system, best, retract(system, state, delta + e))  # noqa: E731
+    J = jax.jacfwd(turned)(jnp.zeros(len(delta), P.dtype))
+    return Belief(*best, J @ P @ J.T)

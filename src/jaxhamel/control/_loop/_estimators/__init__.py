@@ -1,0 +1,1 @@
+"""Closed loops: digital controllers, and gains that hold a motion to a plan."""

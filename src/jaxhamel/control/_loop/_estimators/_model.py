@@ -1,0 +1,50 @@
+"""The model of an estimator: the motion over one period, and the observation, as functions on the tangent space."""
+
+from typing import Any
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from jaxhamel._typing import Control, Scalar, Time
+from jaxhamel.mechanics import System, VectorField, as_control
+from jaxhamel.mechanics._tangent import MotionState, local
+from jaxhamel.simulate._solvers._runge_kutta import RK4, looped
+
+
+def flow(
+    system: System, state: MotionState, t: Time, period: Scalar, control: Control, steps: int, route: str | None
+) -> MotionState:  # fmt: skip
+    """The state one period later, by RK4."""
+    field, held = VectorField(route), as_control(control)
+    h = jnp.asarray(period, state[1].dtype) / steps
+    rate = lambda t, y: field(t, y, (system, held))  # noqa: E731
+    for i in range(steps):
+        q, u = looped(rate, RK4, t + i * h, h, state)[0]
+        state = system.space.normalise(q), u
+    return state
+
+
+def misfit(
+    system: System, sensors: Any, state: MotionState, t: Time, seen: Any, control: Control
+) -> Float[Array, " r"]:
+    """The observation less the one that is expected in a state."""
+    if isinstance(seen, tuple):
+        return local(system, state, seen)
+    return seen - sensors.exact(system, t, *state, as_control(control))
+
+
+def observation(sensors: Any, system: System, state: MotionState, t: Time, control: Control) -> Any:
+    """The observation of a state without error, in the form that the sensors give."""
+    if getattr(sensors, "gives_state", False):
+        return state
+    return sensors.exact(system, t, *state, as_control(control))
+
+
+def as_matrix(value: Array, size: int) -> Float[Array, "m m"]:
+    """A number, a diagonal or a matrix, as a matrix."""
+    return value if value.ndim == 2 else jnp.diag(jnp.broadcast_to(value, (size,)))
+
+
+def noise_covariance(sensors: Any, rows: int, dtype: Any) -> Float[Array, "r r"]:
+    """R, the diagonal of the squares of the sensors' standard deviations."""
+    return jnp.diag(jnp.broadcast_to(sensors.noise.astype(dtype) ** 2, (rows,)))

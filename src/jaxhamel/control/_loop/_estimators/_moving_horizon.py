@@ -1,0 +1,225 @@
+"""An estimator that fits the latest observations all at once, on the tangent space of the group."""
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar, Time
+from jaxhamel.control._checks._controllers import check_moving_horizon, check_width
+from jaxhamel.control._loop._estimators._kalman import Belief, KalmanFilter, about
+from jaxhamel.control._loop._estimators._model import (
+    as_matrix,
+    misfit,
+    noise_covariance,
+    observation,
+)
+from jaxhamel.control._loop._estimators._smoother import Chain, filtered, smoothed
+from jaxhamel.mechanics import Constant, as_control
+from jaxhamel.mechanics._tangent import MotionState, local, retract, tangent_size
+
+
+class MovingWindow(eqx.Module):
+    """The latest samples of a moving horizon, and the belief in the present state.
+
+    - `latest`: the belief at the last of them, also as `q`, `u`, `covariance`; `first`: the belief at the first one before
+      its observation; `second`: at the second one, from the first alone.
+    - `states`: the estimates of all; `ts`, `seen`, `felt`: times, observations, and the commands that the sensors felt;
+      `held`, `periods`: the commands after each, and their lengths. All have a leading axis of N.
+    - `count`: the number of samples so far, at most N.
+    """
+
+    latest: Belief
+    first: Belief
+    second: Belief
+    states: MotionState
+    ts: Float[Array, " N"]
+    seen: Any
+    felt: Float[Array, "N p"]
+    held: Float[Array, "N p"]
+    periods: Float[Array, " N"]
+    count: Int[Array, ""]
+
+    @property
+    def q(self) -> Configuration:
+        """The estimate of q."""
+        return self.latest.q
+
+    @property
+    def u(self) -> QuasiVelocity:
+        """The estimate of u."""
+        return self.latest.u
+
+    @property
+    def covariance(self) -> Float[Array, "n+k n+k"]:
+        """P of the estimate."""
+        return self.latest.covariance
+
+
+class MovingHorizonEstimator(eqx.Module):
+    """The estimate that fits the last N observations z_i best, all at once:
+
+        min ½ |δ_0|²_{P⁻¹} + ½ Σ |z_i − m(x_i)|²_{R⁻¹} + ½ Σ |w_i|²_{(W T)⁻¹} ,
+        x_0 = x̄ exp δ_0 ,   x_{i+1} = flow(x_i) exp w_i .
+
+    x̄ and P, the arrival cost, are those of the filter, linearised at the estimates of the window; so on a vector space with
+    linear equations the estimate is Kalman's for every N. Otherwise later observations correct the linearisation of
+    earlier ones, which a filter cannot. Steps of Gauss and Newton in exponential coordinates of all x_i are solved by a
+    filter forward and its adjoint backward; P and W may be singular.
+
+    **Arguments:**
+
+    - `filter`: a `KalmanFilter`, which has the model, the sensors, the belief before the first sample and W. Its
+      `iterations` are not used.
+    - `window`: N, the number of samples.
+    - `iterations`: Gauss–Newton steps in each sample; they go on from the estimates of the sample before.
+    - `n_controls`: p, the number of entries of a command; None if the system defines it.
+
+    Give it to `Sampled(law, period, sensors=..., estimator=...)` as a filter. For estimates alone call `start`, then
+    `update` and `predict` in turn; between two samples the control is taken as held.
+
+    **Raises:** `TypeError` or `ValueError` for anything but a filter, and numbers that are no whole ones.
+
+    Source: Rao, Rawlings and Mayne 2003; Bell 1994 for Gauss and Newton's steps by smoothing.
+    """
+
+    filter: KalmanFilter
+    window: int = eqx.field(static=True, default=10)
+    iterations: int = eqx.field(static=True, default=1)
+    n_controls: int | None = eqx.field(static=True, default=None)
+    in_lanes: ClassVar[bool] = False
+
+    def __check_init__(self) -> None:
+        check_moving_horizon(self)
+
+    def start(self) -> MovingWindow:
+        """The window before the first sample."""
+        belief, filter = self.filter.start(), self.filter
+        state = (belief.q, belief.u)
+        many = lambda x: jnp.broadcast_to(x, (self.window, *x.shape))  # noqa: E731
+        zero = jnp.zeros((), belief.u.dtype)
+        command = jnp.zeros(self._width, zero.dtype)
+        seen = observation(filter.sensors, filter.system, state, zero, Constant(command))
+        rows = zero, seen, command, command, zero
+        states, ts, seen, felt, held, periods = jax.tree.map(many, (state, *rows))
+        beliefs = belief, belief, belief
+        return MovingWindow(*beliefs, states, ts, seen, felt, held, periods, jnp.asarray(1))
+
+    def update(
+        self, window: MovingWindow, t: Time, seen: Any, control: Control = None
+    ) -> MovingWindow:
+        """The window after an observation `seen` at t, of the form that the sensors give."""
+        here = jnp.arange(self.window) == window.count - 1
+        put = lambda rows, x: jax.tree.map(lambda a, b: _put(a, b, here), rows, x)  # noqa: E731
+        rows = put((window.ts, window.seen, window.felt), (t, seen, self._value(control, t)))
+        window = eqx.tree_at(lambda x: (x.ts, x.seen, x.felt), window, rows)
+        again = lambda _, window: self._improved(window)  # noqa: E731
+        return jax.lax.fori_loop(0, self.iterations, again, window)
+
+    def predict(
+        self, window: MovingWindow, t: Time, period: Scalar, control: Control = None
+    ) -> MovingWindow:
+        """The window one period later, under `control`; the first sample goes where N are there."""
+        latest = self.filter.predict(window.latest, t, period, control)
+        here = jnp.arange(self.window) == window.count - 1
+        held = _put(window.held, self._value(control, t), here)
+        periods = _put(window.periods, period, here)
+        full = window.count == self.window
+        second = latest if self.window == 1 else window.second
+        first = jax.tree.map(lambda a, b: jnp.where(full, a, b), second, window.first)
+        rows = window.states, window.ts, window.seen, window.felt, held, periods
+        rows = jax.tree.map(lambda x: jnp.where(full, jnp.roll(x, -1, axis=0), x), rows)
+        states, ts, seen, felt, held, periods = rows
+        count = jnp.minimum(window.count + 1, self.window)
+        here = jnp.arange(self.window) == count - 1
+        states = jax.tree.map(lambda a, b: _put(a, b, here), states, (latest.q, latest.u))
+        return MovingWindow(latest, first, second, states, ts, seen, felt, held, periods, count)
+
+    @property
+    def _width(self) -> int:
+        return (
+            self.n_controls if self.n_controls is not None else self.filter.system.n_controls or 0
+        )
+
+    def _value(self, control: Control, t: Time) -> Float[Array, " p"]:
+        """The value of a control at t; zeros for None."""
+        held = as_control(control)
+        value = jnp.zeros(self._width) if held is None else jnp.asarray(held(t))
+        check_width(value, self._width)
+        return value
+
+    def _improved(self, window: MovingWindow) -> MovingWindow:
+        """The window after a step of Gauss and Newton."""
+        system, states = self.filter.system, window.states
+        chain, R = self._chain(window), self._noise(window)
+        found = filtered(chain, *self._prior(window), R)
+        deltas = smoothed(chain, found)
+        at = lambda x, i: jax.tree.map(lambda x: jnp.take(x, i, axis=0), x)  # noqa: E731
+        last = window.count - 1
+        latest = about(system, at(states, last), *at((found.best, found.C), last))
+        after = min(1, self.window - 1)
+        second = about(system, at(states, after), found.m[after], found.P[after])
+        states = jax.vmap(lambda x, delta: retract(system, x, delta))(states, deltas)
+        changed = latest, second, states
+        return eqx.tree_at(lambda x: (x.latest, x.second, x.states), window, changed)
+
+    def _prior(self, window: MovingWindow) -> tuple[Array, Array]:
+        """(m, P) of the first state's δ, from a belief in another chart: e(δ) = local(x̄, x_0 exp δ) ~ N(0, P̄)."""
+        system, first = self.filter.system, window.first
+        state = jax.tree.map(lambda x: x[0], window.states)
+        e = lambda delta: local(system, (first.q, first.u), retract(system, state, delta))  # noqa: E731
+        none = jnp.zeros(tangent_size(system), first.u.dtype)
+        back = jnp.linalg.inv(jax.jacfwd(e)(none))
+        return -back @ e(none), back @ first.covariance @ back.T
+
+    def _chain(self, window: MovingWindow) -> Chain:
+        """The linearised equations at the estimates of the window; zeros where none follow."""
+        filter, system = self.filter, self.filter.system
+        none = jnp.zeros(tangent_size(system), window.ts.dtype)
+        W = as_matrix(filter.process_noise, len(none)).astype(none.dtype)
+
+        def one(state, later, t, seen, felt, held, period):
+            end, F = filter.transition(state, t, period, Constant(held))
+            off = lambda w: local(system, later, retract(system, end, w))  # noqa: E731
+            left = lambda delta: misfit(  # noqa: E731
+                system, filter.sensors, retract(system, state, delta), t, seen, Constant(felt)
+            )
+            f, G = _with_derivative(off, none)
+            r, H = _with_derivative(left, none)
+            return G @ F, f, period * G @ W @ G.T, -H, r
+
+        later = jax.tree.map(lambda x: jnp.roll(x, -1, axis=0), window.states)
+        rows = window.ts, window.seen, window.felt, window.held, window.periods
+        *moves, H, r = jax.vmap(one)(window.states, later, *rows)
+        live = jnp.arange(self.window) < window.count
+        goes_on = jnp.append(live[1:], False)
+        moves = [jnp.where(_beside(goes_on, x), x, 0.0) for x in moves]
+        return Chain(*moves, H, r, live)
+
+    def _noise(self, window: MovingWindow) -> Float[Array, "r r"]:
+        sensors, dtype = self.filter.sensors, window.ts.dtype
+        rows = (
+            window.seen.shape[1]
+            if not isinstance(window.seen, tuple)
+            else tangent_size(self.filter.system)
+        )
+        return noise_covariance(sensors, rows, dtype)
+
+
+def _put(rows: Array, value: Any, here: Array) -> Array:
+    """The rows with a value in one of them."""
+    return jnp.where(_beside(here, rows), jnp.asarray(value, rows.dtype)[None], rows)
+
+
+def _with_derivative(function: Callable[[Array], Array], x: Array) -> tuple[Array, Array]:
+    """A function's value and its Jacobian."""
+    jacobian, value = jax.jacfwd(lambda x: (function(x),) * 2, has_aux=True)(x)
+    return value, jacobian
+
+
+def _beside(here: Array, rows: Array) -> Array:
+    """A row of flags in the shape of rows that have more axes."""
+    return here.reshape(-1, *[1] * (rows.ndim - 1))
