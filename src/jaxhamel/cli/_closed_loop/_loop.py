@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxhamel.cli._closed_loop._estimator import check_estimator, estimator_of
 from jaxhamel.cli._objects._spread import Nominal, check_system, distributions, members
 from jaxhamel.cli._scenario._scenario import Scenario
 from jaxhamel.cli._scenario._validate import ScenarioError
@@ -64,8 +65,10 @@ def check_loop(scenario: Scenario, problem: ControlProblem, seed: int) -> None:
         ("feedback", "state_weights", size),
         ("feedback", "control_weights", controls),
         *(("sensors", key, size) for key in ("noise", "bias", "resolution")),
+        *(("estimator", key, size) for key in ("start", "drift")),
     ):
         _check_count(scenario, name, key, wanted)
+    check_estimator(scenario)
     robots = samples_of(scenario, problem, seed)
     if robots is not None:
         try:
@@ -194,8 +197,10 @@ def regulator_of(scenario: Scenario, plan: MotionPlan) -> Regulator:
         ) from None
 
 
-def controller_of(scenario: Scenario, law: Regulator, bias: Any = None) -> Sampled:
-    """The digital controller with its sensors."""
+def controller_of(
+    scenario: Scenario, law: Regulator, bias: Any = None, system: System | None = None
+) -> Sampled:
+    """The digital controller with its sensors, and the estimator with `system` as its model where it is given."""
     table, seen = scenario["feedback"], scenario["sensors"]
     limit = table["limit"] or np.inf
     sensors = None
@@ -204,6 +209,7 @@ def controller_of(scenario: Scenario, law: Regulator, bias: Any = None) -> Sampl
         sensors = StateSensors(jnp.asarray(seen["noise"] or 0.0), 0.0, resolution)
         if bias is not None:  # one row for each robot
             sensors = eqx.tree_at(lambda sensors: sensors.bias, sensors, bias)
+    estimator = None if system is None else estimator_of(scenario, sensors, law, system)
     lead = jnp.asarray(table["delay"] + 0.5 * table["period"], law.ts.dtype)
     return Sampled(
         eqx.tree_at(lambda law: law.lead, law, lead),
@@ -215,6 +221,7 @@ def controller_of(scenario: Scenario, law: Regulator, bias: Any = None) -> Sampl
             law.ts[0] + 0.5 * table["delay"]
         ),  # the mean until the first command acts
         sensors=sensors,
+        estimator=estimator,
     )
 
 

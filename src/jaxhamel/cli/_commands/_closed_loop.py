@@ -49,6 +49,7 @@ from jaxhamel.control import (
     replay,
 )
 from jaxhamel.control._loop._plan import plan_of_motion
+from jaxhamel.mechanics import System
 from jaxhamel.simulate import Trajectory
 from jaxhamel.viz import Chart
 from jaxhamel.viz._motion._companion import Companion
@@ -93,7 +94,8 @@ def close_at_first(scenario: Scenario, problem: ControlProblem, seed: int) -> No
     plan = plan_of_motion(problem, replay(problem, curve), curve)
     law = regulator_of(scenario, plan)
     robots = robots_of(scenario, problem, plan, seed)
-    samples, controller = _samples(scenario, law), controller_of(scenario, law, robots.bias)
+    samples = _samples(scenario, law)
+    controller = controller_of(scenario, law, robots.bias, plan.system)
     compile_motions(scenario, robots, controller, samples, seed)
     kept = lambda x: jnp.broadcast_to(x[:, None], (len(x), samples + 1, *x.shape[1:]))  # noqa: E731
     ts = law.ts[0] + scenario["feedback"]["period"] * jnp.arange(samples + 1)
@@ -110,7 +112,7 @@ def _closed(
     point = None if problem.tracking else traced_point(plan.system, plan.ts, plan.q)
 
     def run(law: Regulator) -> tuple[LoopMeasures, Trajectory]:
-        found = _motions(scenario, robots, law, seed)
+        found = _motions(scenario, robots, law, plan.system, seed)
         return measured(problem, robots, motions_in(found), law, point), found
 
     closed, found = run(law)
@@ -150,8 +152,10 @@ def _samples(scenario: Scenario, law: Regulator) -> int:
     return int(span / scenario["feedback"]["period"] * (1 + 1e-9))
 
 
-def _motions(scenario: Scenario, robots: Robots, law: Regulator, seed: int) -> Trajectory:
-    controller = controller_of(scenario, law, robots.bias)
+def _motions(
+    scenario: Scenario, robots: Robots, law: Regulator, system: System, seed: int
+) -> Trajectory:
+    controller = controller_of(scenario, law, robots.bias, system)
     return motions_of(scenario, robots, controller, _samples(scenario, law), seed)
 
 

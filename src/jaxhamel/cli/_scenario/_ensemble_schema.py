@@ -124,6 +124,34 @@ SENSORS = Table(
     about="errors of the state that the controller sees; without this table it sees the state itself",
     stays_absent=True,
 )
+ESTIMATED = {
+    "start": Key(
+        numbers(),
+        "standard deviation of the state before the first sample about the plan's, likewise; that of the noise when empty",
+        [],
+    ),
+    "drift": Key(
+        numbers(),
+        "standard deviation of the change in one second that the model does not explain, likewise; that of the noise when "
+        "empty",
+        [],
+    ),
+    "iterations": Key(integer(1), "Gauss–Newton steps in each sample", 1),
+}
+ESTIMATOR = Variants(
+    by="kind",
+    about="an estimate of the state from the sensors, with the planned system as model; without this table the controller "
+    "sees what they measure",
+    tables={
+        "kalman": Table(ESTIMATED),
+        "moving-horizon": Table(
+            {
+                **ESTIMATED,
+                "window": Key(integer(1), "number of samples that are fitted at once", 10),
+            }
+        ),
+    },
+)
 CLOSED_LOOP = Table(
     {
         "trajectories": Key(integer(1), "number of robots", 1000),

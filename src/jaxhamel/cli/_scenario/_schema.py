@@ -5,7 +5,13 @@ The tables of docs/scenarios.md are generated from these; a test compares them.
 
 from typing import TYPE_CHECKING
 
-from jaxhamel.cli._scenario._ensemble_schema import CLOSED_LOOP, FEEDBACK, MONTECARLO, SENSORS
+from jaxhamel.cli._scenario._ensemble_schema import (
+    CLOSED_LOOP,
+    ESTIMATOR,
+    FEEDBACK,
+    MONTECARLO,
+    SENSORS,
+)
 from jaxhamel.cli._scenario._plan_schema import METHOD as COLLOCATION
 from jaxhamel.cli._scenario._plan_schema import PLANS
 from jaxhamel.cli._scenario._system_schema import initial_schema, system_schema
@@ -233,6 +239,7 @@ OTHERS = {
     "montecarlo": MONTECARLO,
     "feedback": FEEDBACK,
     "sensors": SENSORS,
+    "estimator": ESTIMATOR,
     "closed_loop": CLOSED_LOOP,
 }
 OUTLINE = Table(OTHERS)  # all keys of a scenario except those of its system
