@@ -35,9 +35,9 @@ def estimator_of(
     noise, dtype = scenario["sensors"]["noise"], law.u.dtype
     squares = lambda key: _squares(table[key] or noise, dtype)  # noqa: E731
     q, u = jax.tree.map(lambda x: x[0], (law.q, law.u))
-    beliefs = {"covariance": squares("start"), "process_noise": squares("drift")}
     sensors = StateSensors(sensors.noise)  # bias and resolution are not known to it
-    filter = KalmanFilter(system, sensors, q, u, **beliefs, iterations=table["iterations"])
+    start, drift = squares("start"), squares("drift")
+    filter = KalmanFilter(system, sensors, q, u, start, drift, iterations=table["iterations"])
     if table["kind"] == "kalman":
         return filter
     controls = law.gains.shape[1]

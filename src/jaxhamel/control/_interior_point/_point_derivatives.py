@@ -54,37 +54,23 @@ def derivatives_in_lanes(
     **Returns:** None where such lanes are not to be used: not on a CPU, for an operation without a rule, or by the program's
     length.
     """
-
-    def along(given, y, unit):
-        at, multiplier = given
-        first = lambda y: gradients(lambda y: function(at, y), y, multiplier)  # noqa: E731
-        (_, value, cost), tangents = jax.jvp(first, (y,), (unit,))
-        return [value, cost, *tangents]
-
-    found = in_directions(along, (at, multiplier), y)
-    if found is None:
-        return None
-    value, cost, hessian, jacobian, gradient = found
-    return Derivatives(value[:, 0], cost[:, 0], jnp.swapaxes(jacobian, 1, 2), gradient, hessian)
-
-
-def in_directions(
-    along: Callable[..., list[Array]], at: Any, y: Float[Array, "B y"]
-) -> list[Array] | None:
-    """along(at, y, unit), a list of arrays, at B points and all unit vectors, with leading axes `(B, y)`; None as above."""
     many, n = y.shape
-    leaves, structure = jax.tree.flatten((at, y))
+    leaves, structure = jax.tree.flatten((at, y, multiplier))
 
-    def flat(*given):
-        return along(*jax.tree.unflatten(structure, given[:-1]), given[-1])
+    def along(*given):
+        at, y, multiplier = jax.tree.unflatten(structure, given[:-1])
+        first = lambda y: gradients(lambda y: function(at, y), y, multiplier)  # noqa: E731
+        (_, value, cost), tangents = jax.jvp(first, (y,), (given[-1],))
+        return [value, cost, *tangents]
 
     unit = jnp.tile(jnp.eye(n, dtype=y.dtype), (many, 1))
     lanes = [*(jnp.repeat(x, n, axis=0) for x in leaves), unit]
-    closed, batched, values = traced(flat, [True] * len(lanes), lanes)
+    closed, batched, values = traced(along, [True] * len(lanes), lanes)
     if not _is_worth_it(closed, batched, many * n):
         return None
     found = run_traced(closed, batched, values, many * n, quiet=True)
-    return [x.reshape(many, n, *x.shape[1:]) for x in found]
+    value, cost, hessian, jacobian, gradient = (x.reshape(many, n, *x.shape[1:]) for x in found)
+    return Derivatives(value[:, 0], cost[:, 0], jnp.swapaxes(jacobian, 1, 2), gradient, hessian)
 
 
 def _is_worth_it(closed: Any, batched: list[bool], size: int) -> bool:
