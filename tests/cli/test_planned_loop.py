@@ -1,18 +1,21 @@
 """Closed loops of tasks that collocation solves: robots of any drive, and what is shown of them."""
 
+from types import SimpleNamespace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from jaxhamel import Kinematic, MovingParts, systems
+from jaxhamel.cli._closed_loop._estimator import check_estimator, estimator_of
 from jaxhamel.cli._closed_loop._loop import check_loop, robots_of
 from jaxhamel.cli._closed_loop._traced_point import traced, traced_point
 from jaxhamel.cli._objects._plan import build_plan
 from jaxhamel.cli._objects._prepared import PreparedRun
 from jaxhamel.cli._scenario._scenario import load
 from jaxhamel.cli._scenario._validate import ScenarioError
-from jaxhamel.control import MotionPlan
+from jaxhamel.control import KalmanFilter, MotionPlan, MovingHorizonEstimator, StateSensors
 from jaxhamel.viz import held_coordinates_figure, held_paths_figure
 
 
@@ -45,6 +48,28 @@ def test_robots_of_every_drive(name, wrapper, key, start):
     refused = [spread.replace("initial.q", "initial.w"), 'feedback.kind="tvlqr"']
     with pytest.raises(ScenarioError, match="which is no number of this scenario"):
         check_loop(load(name, refused), problem, 0)
+
+
+def test_estimators_of_a_scenario():
+    """By default as uncertain as the sensors are noisy, about the start of the plan; sensors must have noise."""
+    noise = [0.003, 0.005, 0.01, 0.02]
+    sensors, pole = StateSensors(jnp.asarray(noise), 0.1), systems.CartPole(length=0.5)
+    q, u = jnp.array([[0.0, 0.3], [1.0, 0.0]]), jnp.array([[0.1, 0.2], [0.0, 0.0]])
+    law = SimpleNamespace(q=q, u=u, gains=jnp.zeros((2, 1, 4)))
+    given = ["estimator.window=3", "estimator.drift=[0.1,0.2,0.3,0.4]"]
+    scenario = load("cart-pole", ['estimator.kind="moving-horizon"', *given])
+    found = estimator_of(scenario, sensors, law, pole)
+    assert isinstance(found, MovingHorizonEstimator)
+    assert (found.window, found.n_controls) == (3, 1)
+    np.testing.assert_array_equal(found.filter.q, q[0])
+    np.testing.assert_allclose(found.filter.covariance, np.square(noise))
+    np.testing.assert_allclose(found.filter.process_noise, [0.01, 0.04, 0.09, 0.16])
+    assert float(jnp.max(jnp.abs(found.filter.sensors.bias))) == 0.0
+    kalman = load("cart-pole", ['estimator.kind="kalman"'])
+    assert isinstance(estimator_of(kalman, sensors, law, pole), KalmanFilter)
+    assert estimator_of(load("cart-pole", []), sensors, law, pole) is None
+    with pytest.raises(ScenarioError, match=r"`\[estimator\]` needs `sensors.noise`"):
+        check_estimator(load("cart-pole", ['estimator.kind="kalman"', "sensors.noise=[]"]))
 
 
 def test_the_tip_of_a_pole_is_traced_in_its_plane():

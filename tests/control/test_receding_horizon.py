@@ -229,6 +229,8 @@ ONE = Integrating(jnp.ones(3))
         (lambda: RecedingHorizon(problem(), 0.1, intervals=2.5), ValueError, "`intervals` is 2.5; it must be a whole"),
         (lambda: RecedingHorizon(problem(), 0.1, barrier=0.0), ValueError, "`barrier` is 0"),
         (lambda: RecedingHorizon(problem(), 0.1, acceptable=np.ones(2)), ValueError, r"`acceptable` has shape \(2,\)"),
+        (lambda: RecedingHorizon(problem(), 0.1, hessian="newton"), ValueError,
+         "`hessian` is 'newton'; it must be one of 'gauss-newton', 'exact'"),
         (lambda: RecedingHorizon(problem(), 0.1, delay=-1), ValueError, "`delay` is -1; it must be a whole number"),
         (lambda: RecedingHorizon(problem(), 0.1, late=3), TypeError, "`late` is of type int; it must be a callable t"),
         (lambda: control.loop_multipliers(Cart(jnp.array(1.0)), np.ones(1), np.zeros(1), Sampled(ONE, 0.1)),

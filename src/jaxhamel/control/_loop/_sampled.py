@@ -32,7 +32,8 @@ class Sampled(eqx.Module):
     - `start`: the command before the first one, `(p,)`; it acts during the first d periods. Default 0.
     - `sensors`: `Sensors`, whose observation the law is given in place of the state, or `StateSensors`, which give a
       measured state (q, u); None: the state itself.
-    - `estimator`: a `KalmanFilter` of these sensors: the law is then called as (t, q, u) with its estimate; None: none.
+    - `estimator`: a `KalmanFilter` or a `MovingHorizonEstimator` of these sensors: the law is then called as (t, q, u) with
+      its estimate; None: none.
 
     Everything but `delay` is a leaf: other gains, periods and limits compile nothing again.
 
