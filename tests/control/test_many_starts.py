@@ -5,6 +5,7 @@ import numpy as np
 
 import jaxhamel
 from jaxhamel import control
+from jaxhamel.control._collocation import _many_starts
 from jaxhamel.control._collocation._many_starts import optima_of
 from jaxhamel.mechanics import Constant
 
@@ -16,8 +17,12 @@ class Wheel(jaxhamel.System):
         return 0.5 * jnp.sum(v * v)
 
 
-def test_each_number_of_turns_is_an_optimum():
-    """½∫ω² in unit time is ½ (2 + 2π k)² to the angle 2; a start with constant ω ends at the nearest of these."""
+def test_each_number_of_turns_is_an_optimum(monkeypatch):
+    """½∫ω² in unit time is ½ (2 + 2π k)² to the angle 2; a start with constant ω ends at the nearest of these.
+
+    Three groups of two starts, of which the last is filled.
+    """
+    monkeypatch.setattr(_many_starts, "AT_ONCE", 2)
     problem = control.ControlProblem(
         jaxhamel.Kinematic(Wheel()), jnp.zeros(1), jnp.zeros(0), jnp.array([0.0, 1.0]), Constant(jnp.zeros(1)),
         (control.ControlEnergy(),), (control.StateAtEnd(q=jnp.full(1, 2.0)),),

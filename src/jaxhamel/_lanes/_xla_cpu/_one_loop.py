@@ -298,13 +298,13 @@ DENSE = 800_000
 def spare_vectors(columns: Iterable[np.dtype], operations: int, size: int) -> list[np.dtype]:
     """The dtypes of the padding vectors that make XLA split the loop into two tasks."""
     columns = list(columns)
-    if _cores() < 2 or operations * size < DENSE:
+    if cores() < 2 or operations * size < DENSE:
         return []
     widest = max(columns, key=lambda kind: kind.itemsize)
     missing = 2 * TASK_SIZE - size * sum(kind.itemsize for kind in columns)
     return [widest] * max(0, -(-missing // (size * widest.itemsize)))
 
 
-def _cores() -> int:
+def cores() -> int:
     """The number of cores that this process may run on."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,6 +1,9 @@
-"""A search by collocation from many starts at once, by `vmap`, and the table of the distinct optima that were found."""
+"""A search by collocation from many starts at once, by `vmap` and threads, and the table of the distinct optima."""
 
+import threading
 import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import jax
@@ -9,6 +12,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from jaxhamel._compiled import compiled
+from jaxhamel._lanes._xla_cpu._one_loop import cores
 from jaxhamel.control._collocation._start import first_iterate
 from jaxhamel.control._collocation._transcription import Transcription
 from jaxhamel.control._interior_point._interior_point import STUCK, advance
@@ -18,6 +22,7 @@ from jaxhamel.control._problem._problem import ControlProblem
 from jaxhamel.mechanics import VectorField
 from jaxhamel.simulate._solvers._runge_kutta import RK4, looped
 
+AT_ONCE = 32  # searches in one group on a CPU (docs/performance.md#many-starts)
 ITERATIONS_AT_ONCE = 8  # iterations in one call
 STEPS_OF_START = 4  # of the classical Runge–Kutta method in each interval
 SAME = 1e-6  # relative difference of the costs of one optimum
@@ -49,7 +54,11 @@ def optima_of(costs: Float[np.ndarray, " S"], converged: Bool[np.ndarray, " S"])
 
 
 class ManyStarts:
-    """The states of all searches, each from one row of `starts`, the free parameters of the problem's curve."""
+    """The states of all searches, each from one row of `starts`, the free parameters of the problem's curve.
+
+    On a CPU they are searched in groups, each by one thread for each core: a group's arrays stay in the cache, and it waits
+    for its own slowest search alone. Elsewhere all are one group.
+    """
 
     def __init__(
         self,
@@ -60,22 +69,46 @@ class ManyStarts:
         tolerance: Array,
     ):
         self.transcription, self.tolerance = transcription, tolerance
-        self.states: SearchState = _begun(transcription, problem, starts, barrier)
+        self.count = len(starts)
+        self.groups: list[SearchState] = [
+            _begun(transcription, problem, rows, barrier) for rows in _in_groups(starts)
+        ]
+        self.is_begun = [False] * len(self.groups)
 
     def run(self, iterations: int, until: float) -> None:
         """Iterates until all have converged or are stuck, or the iterations or the time (`until`, monotonic) are over."""
-        for _ in range(0, iterations, ITERATIONS_AT_ONCE):
-            self.states = _advanced(
-                self.transcription, self.states, self.tolerance, jnp.asarray(ITERATIONS_AT_ONCE)
-            )
-            over = self._over()
-            if np.all(over) or time.monotonic() > until:
-                return
+        calls = -(-iterations // ITERATIONS_AT_ONCE)
+        self._advance(0)  # compiles, in one thread
+        stopped = threading.Event()
+        is_late = lambda: stopped.is_set() or time.monotonic() > until  # noqa: E731
+        with ThreadPoolExecutor(_threads()) as pool:
+            first = pool.submit(self._search, 0, calls - 1, is_late)
+            others = range(1, len(self.groups))
+            try:
+                for each in [
+                    first,
+                    *(pool.submit(self._search, k, calls, is_late) for k in others),
+                ]:
+                    each.result()
+            finally:
+                stopped.set()
 
-    def _over(self) -> Bool[np.ndarray, " S"]:
-        """For each search, whether it has ended."""
-        done, stuck = np.asarray(self.states.done), np.asarray(self.states.stuck) >= STUCK
-        return done | stuck | ~np.isfinite(np.asarray(self.states.cost))
+    def _search(self, index: int, calls: int, is_late: Callable[[], bool]) -> None:
+        for _ in range(calls):
+            if is_late() or (self.is_begun[index] and np.all(_over(self.groups[index]))):
+                return
+            self._advance(index)
+
+    def _advance(self, index: int) -> None:
+        many, states = jnp.asarray(ITERATIONS_AT_ONCE), self.groups[index]
+        found = _advanced(self.transcription, states, self.tolerance, many)
+        self.groups[index] = jax.block_until_ready(found)
+        self.is_begun[index] = True
+
+    @property
+    def states(self) -> SearchState:
+        """Those of all starts, with a leading axis."""
+        return jax.tree.map(lambda *x: jnp.concatenate(x)[: self.count], *self.groups)
 
     def optima(self) -> Optima:
         """The table of those that have converged."""
@@ -83,14 +116,36 @@ class ManyStarts:
 
     def best(self) -> SearchState:
         """The converged state of least cost; without one, that of least violation."""
-        converged = self._converged()
-        costs = np.where(converged, np.asarray(self.states.cost), np.inf)
-        violations = np.nan_to_num(np.asarray(self.states.errors.violation), nan=np.inf)
+        states, converged = self.states, self._converged()
+        costs = np.where(converged, np.asarray(states.cost), np.inf)
+        violations = np.nan_to_num(np.asarray(states.errors.violation), nan=np.inf)
         index = int(np.argmin(costs if np.any(converged) else violations))
-        return jax.tree.map(lambda x: x[index], self.states)
+        return jax.tree.map(lambda x: x[index], states)
 
     def _converged(self) -> Bool[np.ndarray, " S"]:
-        return np.asarray(self.states.done) & np.isfinite(np.asarray(self.states.cost))
+        states = self.states
+        return np.asarray(states.done) & np.isfinite(np.asarray(states.cost))
+
+
+def _over(states: SearchState) -> Bool[np.ndarray, " S"]:
+    """For each search, whether it has ended."""
+    done, stuck = np.asarray(states.done), np.asarray(states.stuck) >= STUCK
+    return done | stuck | ~np.isfinite(np.asarray(states.cost))
+
+
+def _in_groups(starts: Float[Array, "S P"]) -> list[Float[Array, "G P"]]:
+    """Groups of one size, so that one program serves all; the last row fills the last group."""
+    most = AT_ONCE if jax.default_backend() == "cpu" else len(starts)
+    count = -(-len(starts) // most)
+    size = -(-len(starts) // count)
+    missing = count * size - len(starts)
+    rows = jnp.concatenate([starts, jnp.broadcast_to(starts[-1:], (missing, starts.shape[1]))])
+    return list(rows.reshape(count, size, -1))
+
+
+def _threads() -> int:
+    """One for each core of a CPU, which runs one group's program on one core."""
+    return cores() if jax.default_backend() == "cpu" else 1
 
 
 @compiled

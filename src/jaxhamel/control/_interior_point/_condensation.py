@@ -12,9 +12,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from jaxhamel import _lapack
 from jaxhamel.control._collocation._transcription import Transcription
 from jaxhamel.control._interior_point._derivatives import Derivatives, Parts, Residuals
+from jaxhamel.control._interior_point._many_matrices import inverse as inverse_of
 
 
 class Eliminated(NamedTuple):
@@ -87,7 +87,7 @@ def _eliminate(transcription: Transcription, point: Derivatives, defect) -> Elim
     of_c = -J[:, :, None, d : d + m] * of_points[:, None, :, None]
     of_p = -J[:, :, d + m :]
     outer = jnp.concatenate([of_delta, of_c.reshape(s, d, shapes.c), of_p], axis=2)
-    inverse = _lapack.inverse_by_columns(inner.reshape(s * d, s * d))
+    inverse = inverse_of(inner.reshape(s * d, s * d))
     Z = -(inverse @ outer.reshape(s * d, shapes.all)).reshape(s, d, shapes.all)
     z = -(inverse @ defect.ravel()).reshape(s, d)
     first = jnp.eye(d, shapes.all, dtype=defect.dtype)

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax.scipy.linalg import cho_solve
 from jaxtyping import Array, Bool, Float
 
 from jaxhamel.control._interior_point._condensation import Condensed, Shapes
+from jaxhamel.control._interior_point._many_matrices import cho_solve, cholesky
 
 
 class Increments(NamedTuple):
@@ -93,8 +93,8 @@ def _recursion(H, A, d: int) -> tuple[Recursion, Bool[Array, ""]]:
     def back(P, at):
         H, A = at
         Q = H + A.T @ P @ A
-        L = jnp.linalg.cholesky(Q[d:, d:])
-        gains = cho_solve((L, True), Q[d:, :d])
+        L = cholesky(Q[d:, d:])
+        gains = cho_solve(L, Q[d:, :d])
         new = Q[:d, :d] - Q[:d, d:] @ gains
         return 0.5 * (new + new.T), Recursion(P, L, gains)
 
@@ -109,7 +109,7 @@ def _sweep(recursion: Recursion, A, columns, shifts) -> tuple[Array, Array]:
     def back(slope, at):
         (P, L, gains), A, column, shift = at
         q = column + A.T @ (P @ shift + slope)
-        return q[:d] - gains.T @ q[d:], (slope, cho_solve((L, True), q[d:]))
+        return q[:d] - gains.T @ q[d:], (slope, cho_solve(L, q[d:]))
 
     end = jnp.zeros((d, columns.shape[2]), columns.dtype)
     first, (slopes, own) = jax.lax.scan(back, end, (recursion, A, columns, shifts), reverse=True)
@@ -135,7 +135,7 @@ def _cholesky(matrix: Array) -> tuple[Any, Bool[Array, ""]]:
     roots = jnp.sqrt(jnp.where(diagonal > 0, diagonal, 1.0))
     scaled = 0.5 * (matrix + matrix.T) / roots[:, None] / roots[None]
     raised = float(jnp.finfo(matrix.dtype).eps) ** 0.6 * jnp.eye(len(diagonal), dtype=matrix.dtype)
-    L = jnp.linalg.cholesky(scaled + raised)
+    L = cholesky(scaled + raised)
     return (L, roots), jnp.all(jnp.isfinite(L))
 
 
@@ -143,4 +143,4 @@ def _positive_solve(root: Any, right: Float[Array, "n k"]) -> Float[Array, "n k"
     L, roots = root
     if not right.size:
         return right
-    return cho_solve((L, True), right / roots[:, None]) / roots[:, None]
+    return cho_solve(L, right / roots[:, None]) / roots[:, None]
