@@ -10,7 +10,7 @@ from jaxhamel.control._interior_point._many_matrices import cho_solve, cholesky,
 
 RNG = np.random.default_rng(0)
 GENERAL = jnp.asarray(RNG.normal(size=(2, 5, 6, 6)))
-POSITIVE = GENERAL @ jnp.swapaxes(GENERAL, -1, -2) + jnp.eye(6)
+POSITIVE = GENERAL @ jnp.swapaxes(GENERAL, -1, -2) + jnp.eye(6)[None, None]
 RIGHT = jnp.asarray(RNG.normal(size=(2, 5, 6, 3)))
 
 

@@ -87,12 +87,14 @@ def _eliminated(k: Int[Array, ""], carry):
     places = jnp.arange(A.shape[0])[:, None]
     column = lax.dynamic_index_in_dim(A, k, 1, keepdims=False)
     sizes = jnp.where(places >= k, jnp.abs(column), -1.0)
-    row = jnp.min(jnp.where(sizes == jnp.max(sizes, axis=0), places, len(places) - 1), axis=0)
+    row = jnp.min(
+        jnp.where(sizes == jnp.max(sizes, axis=0, keepdims=True), places, len(places) - 1), axis=0
+    )
     chosen = _taken(A, row[None, None], 0)[0]
     replaced = lax.dynamic_index_in_dim(A, k, 0, keepdims=False)
     here = jnp.arange(A.shape[1])[:, None] == k
     scaled = jnp.where(here, 1.0, chosen) / _taken(column, row[None], 0)
-    moved = places == row
+    moved = places == row[None]
     factor = jnp.where(moved, lax.dynamic_index_in_dim(column, k, 0), column)
     kept = jnp.where(moved[:, None], replaced[None], A)
     kept = jnp.where(here[None], 0.0, kept) - factor[:, None] * scaled[None]
