@@ -4,7 +4,7 @@
 
 prints a row for each problem, and as its last line one JSON object: the cost, its difference from the known optimum, the
 iterations, the processor seconds of the first call (tracing and compiling included), of the search alone once it is
-compiled, and of a later call with certificate and replay. Everything but `--starts` runs on one core. Where CasADi is installed
+compiled, and of a later call with certificate and replay; all but `--starts` on one core. Where CasADi is installed
 (`pip install casadi`), IPOPT solves the same problems with the same points, mesh and tolerance, with derivatives by CasADi
 from the equations of `control_references.py`: seconds to build and to solve.
 
@@ -24,15 +24,15 @@ from typing import Any
 if "--starts" not in sys.argv:
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})  # before JAX counts the cores
 
-import control_sensitivity  # noqa: E402
-import jax  # noqa: E402
-import jax.numpy as jnp  # noqa: E402
-import numpy as np  # noqa: E402
+import control_sensitivity
+import jax
+import jax.numpy as jnp
+import numpy as np
 
-from jaxhamel import control  # noqa: E402
-from jaxhamel.control._collocation._collocation import CollocationSearch  # noqa: E402
-from jaxhamel.control._collocation._many_starts import ManyStarts  # noqa: E402
-from jaxhamel.systems import ChaplyginSleigh  # noqa: E402
+from jaxhamel import control
+from jaxhamel.control._collocation._collocation import CollocationSearch
+from jaxhamel.control._collocation._many_starts import ManyStarts
+from jaxhamel.systems import ChaplyginSleigh
 
 jax.config.update("jax_enable_x64", True)
 REPEATS = 5
