@@ -18,8 +18,8 @@ from jaxhamel._lanes._xla_cpu._whole_loop import whole_loop
 from jaxhamel.simulate._end_time import in_one_call
 from jaxhamel.simulate._tape._tape_adjoint import TapeAdjoint, can_be_taped
 
-# As one kernel the gradient of 12 links (13,800 operations) takes a third of the time (docs/performance.md#tape).
-LONGEST_REVERSE = 20_000
+# As one kernel the gradient of 20 links (33,800 operations) takes half of the time (docs/performance.md#tape).
+LONGEST_REVERSE = 40_000
 NEVER = 2**31 - 1
 
 

@@ -1,0 +1,189 @@
+"""Chains and a floating tree in MuJoCo and here, at equal accuracy: one trajectory.
+
+    pip install mujoco
+    python benchmarks/mujoco_links.py [--quick]
+
+Planar chains of 5, 10 and 20 links of unit length with unit masses at the ends, and a binary tree of twelve such links that
+hangs from a floating body (two slides and a hinge, 15 degrees of freedom), 1 s under gravity, chains from rest. MuJoCo: RK4
+without contacts, its own loop in C, with steps of 0.01 and 0.0025 s. Here: `simulate` (Tsit5) at the largest tolerance of
+a ladder of tens whose error is no larger. An error is the largest of all angles and places at the end, against `simulate`
+at a tolerance of 1e-13. Medians of runs in turns, processor seconds.
+
+The last line is one JSON object: `ratio` is MuJoCo over `simulate` for the slowest case, `rows` has all. `--quick`: 5 links.
+"""
+
+import argparse
+import json
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+HERE = sys.path.pop(0)  # a file of this folder would stand in the way of the package `mujoco`
+import jax  # noqa: E402
+import jax.numpy as jnp  # noqa: E402
+import numpy as np  # noqa: E402
+
+try:
+    import mujoco
+except ImportError:
+    sys.exit("mujoco is not installed: pip install mujoco")
+sys.path.insert(0, HERE)
+
+from families import GRAVITY, Links, tree_matrix  # noqa: E402
+
+import jaxhamel  # noqa: E402
+
+jax.config.update("jax_enable_x64", True)
+SECONDS, STEPS, JOINTS = 1.0, (0.01, 0.0025), 12
+MASS, INERTIA, LEVER = (
+    2.0,
+    0.5,
+    0.5,
+)  # of the floating body; its links begin at this distance from its centre
+LADDER = [10.0**-k for k in range(4, 13)]
+
+
+class FloatingTree(jaxhamel.System):
+    """A body with (x, z, angle), from which a tree of links hangs; all angles are from the vertical."""
+
+    space = jaxhamel.Euclidean(3 + JOINTS)
+
+    def lagrangian(self, t, q, v):
+        a = jnp.asarray(tree_matrix(JOINTS))
+        x, z = (
+            v[i] + LEVER * f(q[2]) * v[2] + a @ (f(q[3:]) * v[3:])
+            for i, f in ((0, jnp.cos), (1, jnp.sin))
+        )
+        height = q[1] - LEVER * jnp.cos(q[2]) - a @ jnp.cos(q[3:])
+        body = (
+            0.5 * MASS * (v[0] ** 2 + v[1] ** 2) + 0.5 * INERTIA * v[2] ** 2 - MASS * GRAVITY * q[1]
+        )
+        return body + 0.5 * jnp.sum(x * x + z * z) - GRAVITY * jnp.sum(height)
+
+
+class Case:
+    """A system, its start, its parents (−1: what holds the root), and the model of MuJoCo."""
+
+    def __init__(self, name: str, system: jaxhamel.System, parents: list[int], floats: bool):
+        self.name, self.system, self.parents, self.floats = name, system, parents, floats
+        angles = np.linspace(0.3, 1.0, len(parents))
+        body = np.zeros(3 * floats)
+        self.q = np.concatenate([body, angles])
+        self.u = np.concatenate([body, floats * np.linspace(-2.0, 3.0, len(parents))])
+        self.ts = jnp.array([0.0, SECONDS])
+
+    def model(self, dt: float):
+        links = "".join(self._link(k) for k, parent in enumerate(self.parents) if parent < 0)
+        if self.floats:
+            slides = '<joint type="slide" axis="1 0 0"/><joint type="slide" axis="0 0 1"/>'
+            own = (
+                f'<inertial pos="0 0 0" mass="{MASS}" diaginertia="{INERTIA} {INERTIA} {INERTIA}"/>'
+            )
+            links = f'<body>{slides}<joint type="hinge" axis="0 -1 0"/>{own}{links}</body>'
+        option = f'<option timestep="{dt}" gravity="0 0 -{GRAVITY}" integrator="RK4"><flag contact="disable"/></option>'
+        return mujoco.MjModel.from_xml_string(
+            f"<mujoco>{option}<worldbody>{links}</worldbody></mujoco>"
+        )
+
+    def _link(self, k: int) -> str:
+        inside = "".join(self._link(j) for j, parent in enumerate(self.parents) if parent == k)
+        below = 1.0 if self.parents[k] >= 0 else LEVER * self.floats
+        mass = '<inertial pos="0 0 -1" mass="1" diaginertia="1e-13 1e-13 1e-13"/>'
+        hinge = f'<joint name="{k}" type="hinge" axis="0 -1 0"/>'
+        return f'<body pos="0 0 -{below}">{hinge}{mass}{inside}</body>'
+
+    def theirs(self, dt: float) -> Callable[[], np.ndarray]:
+        """The end by MuJoCo's loop."""
+        model = self.model(dt)
+        data, count = mujoco.MjData(model), round(SECONDS / dt)
+        joints = [model.joint(str(k)) for k in range(len(self.parents))]
+        places, slots = [x.qposadr[0] for x in joints], [x.dofadr[0] for x in joints]
+        start, rates = np.zeros(model.nq), np.zeros(model.nv)
+        start[places], rates[slots] = self._relative(self.q), self._relative(self.u)
+
+        def run():
+            mujoco.mj_resetData(model, data)
+            data.qpos[:], data.qvel[:] = start, rates
+            mujoco.mj_step(model, data, nstep=count)
+            first = data.qpos[:3].copy() if self.floats else np.zeros(0)
+            found = np.concatenate([first, np.zeros(len(self.parents))])
+            for k, place in enumerate(places):
+                self._angles(found)[k] = data.qpos[place] + self._of_parent(found, k)
+            return found
+
+        return run
+
+    def _relative(self, q: np.ndarray) -> list[float]:
+        return [angle - self._of_parent(q, k) for k, angle in enumerate(self._angles(q))]
+
+    def _angles(self, q: np.ndarray) -> np.ndarray:
+        return q[3:] if self.floats else q
+
+    def _of_parent(self, q: np.ndarray, k: int) -> float:
+        if self.parents[k] >= 0:
+            return self._angles(q)[self.parents[k]]
+        return q[2] if self.floats else 0.0
+
+    def ours(self) -> Callable:
+        """The end as a jitted function of the tolerance."""
+        q, u = jnp.asarray(self.q), jnp.asarray(self.u)
+        run = partial(jaxhamel.simulate, self.system, q, u, self.ts)
+        return jax.jit(lambda tolerance: run(rtol=tolerance, atol=tolerance).q_end)
+
+
+def cases(quick: bool) -> list[Case]:
+    """Chains, and the floating tree."""
+
+    def chain(n: int) -> Case:
+        return Case(f"chain of {n}", Links(jnp.cumsum, n), list(range(-1, n - 1)), floats=False)
+
+    tree = [-1, *((k - 1) // 2 for k in range(1, JOINTS))]
+    found = [chain(5)] if quick else [*map(chain, (5, 10, 20))]
+    return found if quick else [*found, Case("floating tree", FloatingTree(), tree, floats=True)]
+
+
+def processor_seconds(run: Callable) -> float:
+    started = time.process_time()
+    jax.block_until_ready(run())
+    return time.process_time() - started
+
+
+def compared(case: Case, dt: float, repeats: int) -> dict[str, Any]:
+    theirs, ours = case.theirs(dt), case.ours()
+    exact = np.asarray(ours(1e-13))
+    miss = lambda end: float(np.abs(np.asarray(end) - exact).max())  # noqa: E731
+    error = miss(theirs())
+    tolerance = next(x for x in LADDER if miss(ours(x)) <= error)
+    runs = {"MuJoCo": theirs, "simulate": partial(ours, tolerance)}
+    times: dict[str, list[float]] = {name: [] for name in runs}
+    for _ in range(repeats):
+        for name, run in runs.items():
+            times[name].append(processor_seconds(run))
+    median = {name: statistics.median(each) for name, each in times.items()}
+    row = {"name": case.name, "dt": dt, "error": error, "tolerance": tolerance, **median}
+    return row | {"ratio": median["MuJoCo"] / median["simulate"]}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="five links, within 30 s")
+    given, rows = parser.parse_args(), []
+    for case in cases(given.quick):
+        for dt in STEPS:
+            row = compared(case, dt, 11 if given.quick else 25)
+            rows.append(row)
+            both = f"{1e3 * row['MuJoCo']:8.3f} and {1e3 * row['simulate']:.3f} ms"
+            print(
+                f"{case.name:15} dt {dt:<7} error {row['error']:.1e}{both}{row['ratio']:7.1f}",
+                flush=True,
+            )
+    ratio = min(row["ratio"] for row in rows)
+    result = {"benchmark": "mujoco_links", "ratio": ratio, "version": mujoco.__version__}
+    print(json.dumps(result | {"rows": rows}))
+
+
+if __name__ == "__main__":
+    main()
