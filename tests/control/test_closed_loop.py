@@ -100,6 +100,22 @@ def test_an_unstable_loop_says_so():
     assert "grows" not in str(held)
 
 
+class Later(eqx.Module):
+    """A unit force from the middle on."""
+
+    def __call__(self, t, q, u):
+        return jnp.where(t > 0.4 * SAMPLES * PERIOD, 1.0, 0.0)[None]
+
+
+def test_a_start_at_rest_is_no_growth():
+    """|u| of a cart that is pushed later: 0 in the first tenth, a sixth of the last one in the first half."""
+    found = closed_loop(CART, 0.0 * Q0, 0.0 * U0, Sampled(Later(), PERIOD), SAMPLES)
+    assert found.stats["largest_first"] == 0.0
+    assert found.stats["largest_last"] > 0.5
+    assert "largest |u|" in str(found)
+    assert "grows" not in str(found)
+
+
 def test_gradient_through_the_loop():
     gains, step = np.array([4.0, 2.0]), 1e-6
 

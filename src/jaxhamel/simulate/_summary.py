@@ -50,8 +50,10 @@ def _growth(trajectory):
 
 
 def _grown(trajectory):
-    first, last = (np.asarray(trajectory.stats[f"largest_{end}"]) for end in ("first", "last"))
-    return last > GROWN * first
+    """Whether |u| grows on and on: also beyond its largest value in the first half, so that a start at rest is no growth."""
+    names = ("first", "half", "last")
+    first, half, last = (np.asarray(trajectory.stats[f"largest_{x}"]) for x in names)
+    return (last > GROWN * first) & (last > np.sqrt(GROWN) * half)
 
 
 def _span(trajectory):

@@ -131,9 +131,10 @@ def trajectory_of(parts, t0, rows, memory, plan: Periods) -> Trajectory:
 
 
 def _largest(u: Array, applied: Array) -> dict[str, Array]:
-    """The largest |u_i| in the first and the last tenth of the samples, of the commands where u is empty; `nan` if the
-    motion breaks down before."""
+    """The largest |u_i| in the first tenth, the first half and the last tenth of the samples, of the commands where u is
+    empty; `nan` if the motion breaks down before."""
     rates = u if u.shape[1] else applied
     size = jnp.max(jnp.abs(rates), axis=1, initial=0.0)
-    tenth = -(-len(size) // 10)
-    return {"largest_first": jnp.max(size[:tenth]), "largest_last": jnp.max(size[-tenth:])}
+    tenth, half = -(-len(size) // 10), -(-len(size) // 2)
+    parts = {"first": size[:tenth], "half": size[:half], "last": size[-tenth:]}
+    return {f"largest_{name}": jnp.max(part) for name, part in parts.items()}
