@@ -50,14 +50,14 @@ SHAPES = {"mass": 2, "frame": 2, "gyro": 1, "quartic": 1, "drift": 1, "force": 1
 
 def random_weights(generator, space, sizes, batch, hidden):
     """Coefficients of fields out·sin(in·features + shift), name → size of the field's value."""
-    normal = lambda *shape: jnp.asarray(generator.normal(size=(*batch, *shape)))  # noqa: E731
+    normal = lambda *shape: generator.normal(size=(*batch, *shape))  # noqa: E731
     leaves = jax.tree.leaves(space.identity(jnp.float64))
     n_features = sum(leaf.size for leaf in leaves) + 2
     return {
         name: {
-            "in": normal(hidden, n_features),
-            "shift": normal(hidden),
-            "out": normal(*size, hidden) / (space.dim * hidden) ** 0.5,
+            "in": jnp.asarray(normal(hidden, n_features)),
+            "shift": jnp.asarray(normal(hidden)),
+            "out": jnp.asarray(normal(*size, hidden) / (space.dim * hidden) ** 0.5),
         }
         for name, size in sizes.items()
     }
@@ -70,12 +70,12 @@ def random_system(seed, space, n_constraints, batch=(), hidden=3):
     normal = lambda *shape: jnp.asarray(generator.normal(size=(*batch, *shape)))  # noqa: E731
     sizes = {name: (n,) * rank if rank else (1,) for name, rank in SHAPES.items()}
     weights = random_weights(generator, space, sizes, batch, hidden)
-    exp = space.exp
+    exp = lambda delta: space.exp(delta)  # noqa: E731
     for _ in batch:
         exp = jax.vmap(exp)
-    spaces = jax.tree.map(lambda leaf: jnp.full(batch, leaf), space)  # a pitch is a leaf, too
-    quartic = 0.05 * jnp.ones(batch)
+    spaces = jax.tree.map(lambda leaf: jnp.asarray(np.full(batch, leaf)), space)  # also a pitch
+    quartic = jnp.asarray(np.full(batch, 0.05))
     system = RandomSystem(
         space=spaces, weights=weights, quartic=quartic, n_constraints=n_constraints
     )
-    return system, normal(), exp(normal(n)), normal(n - n_constraints)
+    return system, normal(), jax.jit(exp)(normal(n)), normal(n - n_constraints)

@@ -114,6 +114,12 @@ PUBLISHED = CoupledSnakeboard(
 )  # J + J_r + 2 J_w = m r²
 
 
+@eqx.filter_jit
+def at_once(connection, r, rdot, p):
+    """A, E I⁻¹ and ṗ: one program."""
+    return connection(r), connection.momentum_velocity(r), connection.momentum_rate(r, rdot, p)
+
+
 def along_the_board(r):
     """Their direction sin 2φ ∂_θ − 2 r cos² φ ∂_x, here (ω, v_x, v_y)."""
     phi = r[1]
@@ -127,11 +133,12 @@ def test_published_snakeboard():
     r, rdot, momentum = jnp.asarray([1.1, phi]), jnp.asarray([psi_rate, phi_rate]), jnp.asarray([p])
     sin, double = np.sin(phi), np.sin(2 * phi)
     A = [[ROTOR * sin**2 / (M * R**2), 0.0], [-ROTOR * double / (2 * M * R), 0.0], [0.0, 0.0]]
-    np.testing.assert_allclose(connection(r), A, atol=1e-15)
+    found_A, found_Gamma, rate = at_once(connection, r, rdot, momentum)
+    np.testing.assert_allclose(found_A, A, atol=1e-15)
     Gamma = [[np.tan(phi) / (2 * M * R**2)], [-1 / (2 * M * R)], [0.0]]
-    np.testing.assert_allclose(connection.momentum_velocity(r), Gamma, atol=1e-14)
+    np.testing.assert_allclose(found_Gamma, Gamma, atol=1e-14)
     p_dot = 2 * ROTOR * np.cos(phi) ** 2 * phi_rate * psi_rate - np.tan(phi) * phi_rate * p
-    np.testing.assert_allclose(connection.momentum_rate(r, rdot, momentum), [p_dot], atol=1e-15)
+    np.testing.assert_allclose(rate, [p_dot], atol=1e-15)
     q = (jnp.asarray([0.4, 1.0, -2.0]), r)
     found = nonholonomic_momentum_equations(
         PUBLISHED, 0.0, q, momentum, rdot, jnp.asarray(torque), basis=along_the_board
@@ -154,22 +161,27 @@ def test_any_snakeboard():
     np.testing.assert_allclose(error, 0.0, atol=1e-14)
     board = CoupledSnakeboard(2.0, 0.15, 0.1, 0.02, 0.3)
     connection, r, rdot, p = nonholonomic_connection(board), q[1][:2], u[:2], u[2:3]
-    np.testing.assert_allclose(connection(r), board.connection(r), atol=1e-14)
-    np.testing.assert_allclose(
-        connection.momentum_velocity(r), board.momentum_velocity(r), atol=1e-14
+    own = eqx.filter_jit(
+        lambda board: [
+            board.connection(r),
+            board.momentum_velocity(r),
+            board.momentum_rate(r, rdot, p),
+        ]
     )
-    rate = board.momentum_rate(r, rdot, p)
-    np.testing.assert_allclose(connection.momentum_rate(r, rdot, p), rate, atol=1e-15)
+    found = at_once(connection, r, rdot, p)
+    for a, b, atol in zip(found, own(board), (1e-14, 1e-14, 1e-15), strict=True):
+        np.testing.assert_allclose(a, b, atol=atol)
 
 
 def test_single_precision_beside_double():
     """A system of float32 leaves keeps its precision where JAX's default is double."""
     board = CoupledSnakeboard(2.0, 0.15, 0.1, 0.02, 0.3)
     single = jax.tree.map(lambda x: x.astype(jnp.float32), board)
-    r = jnp.asarray([1.1, 0.6], jnp.float32)
-    found = nonholonomic_connection(single)(r)
+    r = jnp.asarray(np.asarray([1.1, 0.6], np.float32))
+    found = eqx.filter_jit(nonholonomic_connection(single))(r)
     assert found.dtype == jnp.float32
-    np.testing.assert_allclose(found, board.connection(r.astype(float)), atol=1e-6)
+    wanted = eqx.filter_jit(lambda board: board.connection(r.astype(float)))(board)
+    np.testing.assert_allclose(found, wanted, atol=1e-6)
 
 
 # --- right-invariant: a ball on the plane (remark 4.4) --------------------------------------------
@@ -185,7 +197,7 @@ def test_homogeneous_ball():
     q = (SO3().exp(jnp.asarray([0.3, -0.5, 0.9])), jnp.asarray([1.0, 2.0]))
     p, rdot = jnp.asarray([0.7]), jnp.asarray([0.4, -0.3])
     connection = nonholonomic_connection(ball, about_the_vertical, right=True)
-    omega = connection.velocity(q[1], rdot, p)
+    omega = eqx.filter_jit(connection.velocity)(q[1], rdot, p)
     np.testing.assert_allclose(
         omega, [0.3 / 0.2, 0.4 / 0.2, 0.7 / 0.03], atol=1e-12
     )  # ż = ω × r e_3

@@ -221,12 +221,14 @@ def _log_density(target: _Target) -> Callable[[Float[Array, " D"]], Array]:
 def _summarised(estimate, target: _Target, y, divergent, acceptance, diagnostics) -> Posterior:
     P = estimate.x.z.shape[0]
     z = np.asarray(estimate.x.z) + y[..., -P:] * np.asarray(target.scale[-P:])
-    quantities = jax.jit(jax.vmap(jax.vmap(target.model.quantities)))(jnp.asarray(z))
-    flat = np.asarray(quantities)
+    flat = np.asarray(jax.jit(jax.vmap(jax.vmap(target.model.quantities)))(z))
     moving = np.ptp(flat, axis=(0, 1)) > 0
-    safe = jnp.where(jnp.asarray(moving), quantities, quantities + jnp.asarray(y[..., :1]))
-    r_hat = np.where(moving, diagnostics.potential_scale_reduction(safe), 1.0)
-    effective = np.where(moving, diagnostics.effective_sample_size(safe), 0.0)
+    convergence = diagnostics.potential_scale_reduction, diagnostics.effective_sample_size
+    # one program, not a hundred: their operations would be compiled one by one
+    found = jax.jit(lambda x: [f(x) for f in convergence])(
+        np.where(moving, flat, flat + y[..., :1])
+    )
+    r_hat, effective = np.where(moving, found[0], 1.0), np.where(moving, found[1], 0.0)
     return Posterior(
         flat, z, estimate.names, estimate.units, flat.mean(axis=(0, 1)), flat.std(axis=(0, 1)),
         estimate.errors, r_hat, effective, divergent, acceptance,
