@@ -16,6 +16,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 from jax._src.interpreters import mlir
 
+from tests.moved_by_numpy import move_by_numpy
+
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_numpy_dtype_promotion", "strict")
@@ -111,6 +113,7 @@ PROGRAMS = "JAXHAMEL_TEST_PROGRAMS"
 _compile_fast()  # XLA reads the flags when it first compiles
 _compile_once()
 _lower_in_one_context()
+move_by_numpy()
 _one_thread_for_small_matrices()
 _collect_seldom()
 

@@ -100,6 +100,11 @@ def test_follow_and_reset(browser):
 
 def test_no_error_and_no_network(browser, page):
     assert browser.get_log("browser") == []
-    own = ("data:", "chrome:", "about:")  # the browser's own empty first page among them
+    own = (
+        "data:",
+        "chrome:",
+        "chrome-untrusted:",
+        "about:",
+    )  # the browser's own empty first page among them
     addresses = [a for a in requested_addresses(browser) if not a.startswith(own)]
     assert set(addresses) == {page.as_uri()}

@@ -77,7 +77,9 @@ def _result(trajectory) -> str:
 
 def _drifts(trajectory):
     keep = np.asarray(trajectory.valid)
-    ts, q, u = jax.tree.map(lambda x: x[keep], (trajectory.ts, trajectory.q, trajectory.u))
+    # by NumPy: JAX would compile each selection, 18 programs before the first summary is printed
+    motion = trajectory.ts, trajectory.q, trajectory.u
+    ts, q, u = jax.tree.map(lambda x: np.asarray(x)[keep], motion)
     kept, off_group, residual = _quantities(trajectory.system, trajectory.control, ts, q, u)
     for name, values in kept.items():
         yield f"drift of {name}", _drift(np.asarray(values))
@@ -106,7 +108,7 @@ def _of_mass(system, control, ts, q, u):
     """The condition number of ∂²ℓ/∂u∂u, if it is large, each quasi-velocity measured in a unit that gives it mass 1."""
     if not u.shape[1] or isinstance(system, MovingParts):
         return
-    ends = [jax.tree.map(lambda x, i=i: x[i], (ts, q, u)) for i in (0, -1)]
+    ends = [jax.device_put(jax.tree.map(lambda x, i=i: x[i], (ts, q, u))) for i in (0, -1)]
     masses = [_unit_masses(np.asarray(_mass_matrix(system, end, control))) for end in ends]
     yield from _conditions("mass matrix nearly singular", "condition of the mass", masses)
 
