@@ -117,6 +117,25 @@ def goddard():
     return problem(rate, start, [0.0, 0.2], lambda t: jnp.full(1, 1.0), (height,), constraints, end)
 
 
+def robot_arm():
+    """An arm that slides through its joint (ρ), turns about the vertical (θ) and rises (φ), in the least time."""
+    pi = jnp.pi
+
+    def rate(t, y, c):
+        rho, phi = y[0], y[2]
+        inertia = ((5.0 - rho) ** 3 + rho**3) / 3
+        turning = jnp.stack([c[0] / 5.0, c[1] / (inertia * jnp.sin(phi) ** 2), c[2] / inertia])
+        return jnp.concatenate([y[3:], turning])
+
+    start, end = [4.5, 0.0, pi / 4, 0.0, 0.0, 0.0], [4.5, 2 * pi / 3, pi / 4, 0.0, 0.0, 0.0]
+    constraints = (
+        control.StateAtEnd(q=jnp.array(end)), control.FreeEndTime(1.0, 30.0),
+        control.PathLimit(value, -1.0, 1.0, name="torques"),
+    )  # fmt: skip
+    curve = lambda t: jnp.zeros(3)  # noqa: E731
+    return problem(rate, start, [0.0, 9.0], curve, (end_time(),), constraints, end)
+
+
 KNOWN = {
     "Bryson–Denham": (bryson_denham, control.Collocation(30, 3), 4.0),
     "brachistochrone": (brachistochrone, control.Collocation(), 1.80160312245308),
@@ -126,6 +145,7 @@ KNOWN = {
     "hypersensitive": (
         hypersensitive, control.Collocation(None, error=1e-9), 6.72411380988600,
     ),
+    "robot arm": (robot_arm, control.Collocation(40, 3, "radau"), 9.140916),
     "Goddard": (goddard, control.Collocation(40, 3, "radau"), -1.01283),
 }  # fmt: skip
 
