@@ -147,6 +147,14 @@ BARRIER_AFTER_REFINEMENT = (
 )
 
 
+def carried_over(old: Transcription, state: SearchState, new: Transcription) -> SearchState:
+    """The state on the new mesh with which a search goes on from a solution on the old one."""
+    w, duals = transferred(old, state.w, state.duals, new)
+    barrier = jnp.asarray(BARRIER_AFTER_REFINEMENT, state.mu.dtype)
+    begin = start(new, w, barrier)._replace(duals=duals)
+    return again(new, begin, BARRIER_AFTER_REFINEMENT) if new.limits else begin
+
+
 class Refinement:
     """The mesh refinement of one search; `errors`: of the intervals of the latest mesh that was solved."""
 
@@ -188,11 +196,7 @@ class Refinement:
             return None
         mesh = jnp.asarray(shares, transcription.shares.dtype)
         new = transcribe(self.problem, transcription.rule, mesh)
-        w, duals = transferred(transcription, state.w, state.duals, new)
-        begin = start(new, w, jnp.asarray(BARRIER_AFTER_REFINEMENT, state.mu.dtype))._replace(
-            duals=duals, estimates=jnp.asarray(False)
-        )
-        return new, again(new, begin, BARRIER_AFTER_REFINEMENT) if new.limits else begin
+        return new, carried_over(transcription, state, new)
 
     def _next_mesh(self, shares: Float[np.ndarray, " N+1"], degree: int):
         errors, order, count = np.asarray(self.errors, float), degree + 1, shares.size - 1

@@ -30,6 +30,7 @@ from jaxhamel.control._collocation._elastic import (
     original,
 )
 from jaxhamel.control._collocation._many_starts import ManyStarts
+from jaxhamel.control._collocation._new_start import PATIENCE, coarser, creeps, new_start
 from jaxhamel.control._collocation._points import PiecewisePolynomial, rule
 from jaxhamel.control._collocation._start import (
     first_iterate,
@@ -43,10 +44,13 @@ from jaxhamel.control._derivatives_of_optima._sensitivity import costates_of
 from jaxhamel.control._interior_point._interior_point import LOGGED, STUCK, advance
 from jaxhamel.control._interior_point._state import SearchState, resumed, start
 from jaxhamel.control._problem._problem import ControlProblem
-from jaxhamel.control._refinement import Refinement, residual_errors
+from jaxhamel.control._refinement import Refinement, carried_over, residual_errors
 from jaxhamel.control._result import Result, report, report_times
 
 TIGHTENINGS = 8  # of the bounds, at most
+WIDE_FROM = (
+    2  # so many of them in the interval alone; a contact that moves to the next interval needs more
+)
 UNBOUNDED = 1e14  # multiple of the first cost's size below zero at which a cost falls without bound
 SLOW_ITERATIONS = 40  # iterations in which the violation should halve
 
@@ -118,7 +122,7 @@ class Collocation(eqx.Module):
         many = ManyStarts(*given)
         many.run(self.max_iterations, search.began + self.max_seconds)
         best = many.best()
-        search.state = resumed(best)
+        search.state, search.may_start_anew = resumed(best), False
         result = search.result(search.run(progress))
         assert result.certificate is not None
         optima = many.optima()
@@ -131,8 +135,9 @@ class Collocation(eqx.Module):
 class CollocationSearch(AbstractSearch):
     """The iterations, several in one call.
 
-    A search that comes no nearer to feasible points goes on with the elastic problem, and from its solution, if that is
-    feasible, with the problem itself.
+    A search with limits that makes short steps only starts anew, on a coarse mesh if its own is fine. One that comes no
+    nearer to feasible points goes on with the elastic problem, and from its solution, if that is feasible, with the problem
+    itself.
     """
 
     def __init__(
@@ -164,6 +169,8 @@ class CollocationSearch(AbstractSearch):
         self.tight: Transcription = self.transcription  # with bounds tightened between the points
         self.rounds = 0
         self.refinement = Refinement(problem, method.error)
+        self.may_start_anew = saved is None and bool(self.transcription.limits)
+        self.fine: tuple[Transcription, SearchState] | None = None  # while the mesh is a coarse one
         self.elastic: Elastic | None = None
         self.before_elastic = self.state
         self.since = 0  # the iteration at which this phase began
@@ -174,8 +181,10 @@ class CollocationSearch(AbstractSearch):
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Named arrays from which a later search can continue.
 
-        During the elastic phase these are of the iterate at which that phase began.
+        During the elastic phase, or on a coarse mesh, these are of the iterate at which that phase began.
         """
+        if self.fine is not None:
+            return to_arrays(self.fine[0].shares, self.fine[1])
         shares = self.transcription.shares
         return to_arrays(shares, self.state if self.elastic is None else self.before_elastic)
 
@@ -194,25 +203,65 @@ class CollocationSearch(AbstractSearch):
         self._change_phase()
 
     def _change_phase(self) -> None:
-        if self._tightens() or self._refines():
+        if self._tightens() or self._refines() or self._starts_anew() or self._leaves_coarse_mesh():
             return
-        if self.elastic is None and self._hopeless() and self.restorations < 2:
-            self.before_elastic = self.state
-            self.elastic, w = elastic_start(self.transcription, self.state.w)
-            self.state = start(self.elastic, w, self.barrier)
-            self.since, self.pace = len(self.rows), np.inf
-            self.restorations += 1
+        if (
+            self.elastic is None
+            and self.fine is None
+            and self._hopeless()
+            and self.restorations < 2
+        ):
+            self._begin_elastic()
         elif self.elastic is not None and bool(self.state.done) and self._feasible():
             w = original(self.transcription, self.state.w)
-            self.state = start(self.transcription, w, self.barrier)
-            self.elastic, self.since, self.pace = None, len(self.rows), np.inf
+            self.elastic = None
+            self._go_on(start(self.transcription, w, self.barrier))
+
+    def _go_on(self, state: SearchState) -> None:
+        """Continues with another program."""
+        self.state, self.parts = state, None
+        self.since, self.pace = len(self.rows), np.inf
+
+    def _begin_elastic(self) -> None:
+        self.before_elastic = self.state
+        self.elastic, w = elastic_start(self.transcription, self.state.w)
+        self._go_on(start(self.elastic, w, self.barrier))
+        self.restorations += 1
+
+    def _starts_anew(self) -> bool:
+        """Whether the search has begun again."""
+        rows, tolerance = self.rows[self.since :], float(self.tolerance)
+        if not self.may_start_anew or self.elastic is not None or not creeps(rows, tolerance):
+            return False
+        self.may_start_anew = False
+        coarse = coarser(self.problem, self.transcription)
+        if coarse is not self.transcription:
+            self.fine = self.transcription, self.state
+        self.transcription = self.tight = coarse
+        self._go_on(new_start(self.problem, coarse, self.barrier))
+        return True
+
+    def _leaves_coarse_mesh(self) -> bool:
+        """Whether the search goes on with the method's mesh: from the solution on the coarse one, or without it."""
+        failed = int(self.state.stuck) >= STUCK or len(self.rows) - self.since >= PATIENCE
+        if self.fine is None or not (bool(self.state.done) or failed):
+            return False
+        coarse, (fine, before) = self.transcription, self.fine
+        self.transcription, self.tight, self.fine = fine, fine, None
+        if bool(self.state.done):
+            self._go_on(carried_over(coarse, self.state, fine))
+        else:
+            self._go_on(before)
+            self._begin_elastic()
+        return True
 
     def _tightens(self) -> bool:
         """Whether bounds were tightened where a polynomial overshoots them."""
-        if self.elastic is not None or not bool(self.state.done) or self.rounds >= TIGHTENINGS:
+        if not self._is_solved() or self.rounds >= TIGHTENINGS:
             return False
         least = 0.5 * bounds_of(self.state.mu.dtype).violation
-        tight = tightened(self.transcription, self.tight, self.state, least)
+        wide = self.rounds >= WIDE_FROM
+        tight = tightened(self.transcription, self.tight, self.state, least, wide)
         if tight is None:
             return False
         self.tight, self.state = tight, again(tight, self.state)
@@ -221,15 +270,19 @@ class CollocationSearch(AbstractSearch):
 
     def _refines(self) -> bool:
         """Whether the search goes on with a finer mesh."""
-        if self.elastic is not None or not bool(self.state.done):
+        if not self._is_solved():
             return False
         finer = self.refinement.refined(self.transcription, self.state)
         if finer is None:
             return False
-        self.transcription, self.state = finer
+        self.transcription, state = finer
         self.tight, self.rounds = self.transcription, 0
-        self.since, self.pace = len(self.rows), np.inf
+        self._go_on(state)
         return True
+
+    def _is_solved(self) -> bool:
+        """Whether the problem itself, on the method's mesh, is solved."""
+        return self.elastic is None and self.fine is None and bool(self.state.done)
 
     def _hopeless(self) -> bool:
         """Whether the search has not come nearer to feasible points for long."""

@@ -117,11 +117,13 @@ def original(transcription: Transcription, w: CollocationPoint) -> CollocationPo
     return w._replace(slack=inside(transcription, value))
 
 
-def inside(transcription: Transcription, value: Float[Array, "N M r"]) -> Float[Array, "N M r"]:
-    """The values of limits, moved inside of their bounds."""
+def inside(
+    transcription: Transcription, value: Float[Array, "N M r"], margin: float = 0.01
+) -> Float[Array, "N M r"]:
+    """The values of limits, moved inside of their bounds: by `margin`, at most a hundredth of the distance between two."""
     lower, upper = transcription.lower, transcription.upper
     width = jnp.where(jnp.isfinite(upper - lower), upper - lower, jnp.inf)
     size = lambda x: jnp.maximum(1.0, jnp.where(jnp.isfinite(x), jnp.abs(x), 1.0))  # noqa: E731
-    value = jnp.maximum(value, lower + jnp.minimum(0.01 * size(lower), 0.01 * width))
-    value = jnp.minimum(value, upper - jnp.minimum(0.01 * size(upper), 0.01 * width))
+    value = jnp.maximum(value, lower + jnp.minimum(margin * size(lower), 0.01 * width))
+    value = jnp.minimum(value, upper - jnp.minimum(margin * size(upper), 0.01 * width))
     return jnp.where(lower == upper, jnp.broadcast_to(lower, value.shape), value)

@@ -4,6 +4,7 @@ interval by the excess."""
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Float
 
 from jaxhamel._lanes._xla_cpu._jit import QUICK, compiled_with
 from jaxhamel.control._certificate._violation import excesses
@@ -15,17 +16,31 @@ BARRIER_AFTER_TIGHTENING = 1e-5  # the parameter μ with which the search goes o
 
 
 def tightened(
-    original: Transcription, current: Transcription, state: SearchState, least: float
+    original: Transcription,
+    current: Transcription,
+    state: SearchState,
+    least: float,
+    neighbours: bool,
 ) -> Transcription | None:
-    """The transcription with tighter bounds; None where the original ones are violated by less than `least`."""
+    """The transcription with tighter bounds; None where the original ones are violated by less than `least`.
+
+    `neighbours`: those of the intervals next to one with an excess are tightened too, by its excess.
+    """
     if not original.limits:
         return None
     over = excesses(original, state.w)
     if max(float(np.max(x)) for x in over) <= least:
         return None
+    over = [largest_nearby(x) for x in over] if neighbours else over
     moved = _moved(original, current, [MORE * x[:, None] for x in over])
     bounds = tuple(jnp.asarray(x, current.lower.dtype) for x in moved)
     return eqx.tree_at(lambda t: (t.lower, t.upper), current, bounds)
+
+
+def largest_nearby(excess: Float[np.ndarray, "N r"]) -> Float[np.ndarray, "N r"]:
+    """The largest excess of each interval and the ones next to it."""
+    padded = np.pad(excess, ((1, 1), (0, 0)))
+    return np.maximum(np.maximum(padded[:-2], excess), padded[2:])
 
 
 def _moved(original: Transcription, current: Transcription, by) -> tuple[np.ndarray, np.ndarray]:

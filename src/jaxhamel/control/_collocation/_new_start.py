@@ -1,0 +1,61 @@
+"""A new start of a search that makes short steps only: on a coarse mesh, with slacks far inside of their bounds.
+
+Where a guess violates limits, Newton's steps on a fine mesh are cut to a thousandth of their length, since the slacks begin
+close to their bounds. On a coarse mesh an iteration takes a fraction of the time, and there are fewer minima to end in; its
+solution is the start on the fine mesh (docs/performance.md#new-starts-of-a-search).
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from jaxhamel._lanes._xla_cpu._jit import QUICK, compiled_with
+from jaxhamel.control._collocation._elastic import inside
+from jaxhamel.control._collocation._start import first_iterate, guessed, transcribe
+from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription
+from jaxhamel.control._interior_point._derivatives import evaluate
+from jaxhamel.control._interior_point._state import SearchState, start
+from jaxhamel.control._problem._problem import ControlProblem
+
+COARSE = 14  # intervals of the coarse mesh; meshes of less than twice as many stay
+MARGIN = 1.0  # of the slacks at the new start
+PATIENCE = 200  # iterations after which a search on the coarse mesh is given up
+SHORT, MANY_SHORT = 0.2, 12  # steps below this length, in a row, after which a search starts anew
+
+
+def creeps(rows: Sequence[dict[str, float]], tolerance: float) -> bool:
+    """Whether a search far from feasible points has made short steps only for long."""
+    last = rows[-MANY_SHORT:]
+    if len(last) < MANY_SHORT or not last[-1]["violation"] > 100 * tolerance:
+        return False
+    return all(row["step"] < SHORT for row in last)
+
+
+def coarser(problem: ControlProblem, transcription: Transcription) -> Transcription:
+    """The problem on a coarse mesh of equal intervals; the same one where its mesh is no finer than that."""
+    if transcription.shares.shape[0] - 1 < 2 * COARSE:
+        return transcription
+    shares = jnp.linspace(0.0, 1.0, COARSE + 1, dtype=transcription.shares.dtype)
+    return transcribe(problem, transcription.rule, shares)
+
+
+def new_start(problem: ControlProblem, transcription: Transcription, barrier: Array) -> SearchState:
+    """The state on the problem's guess, with slacks at least `MARGIN` inside of one-sided bounds.
+
+    Multipliers are not estimated before the first step: where the limits are far from met they would be those of another
+    motion.
+    """
+    begin: Any = (problem.q0, problem.u0)
+    w = first_iterate(
+        transcription, problem.ts, guessed(problem), problem.curve, begin, problem.ts[-1]
+    )
+    state = start(transcription, _far_inside(transcription, w), barrier)
+    return state._replace(estimates=jnp.asarray(False))
+
+
+@compiled_with(QUICK)
+def _far_inside(transcription: Transcription, w: CollocationPoint) -> CollocationPoint:
+    value = evaluate(transcription, w)[1].limits + w.slack
+    return w._replace(slack=inside(transcription, value, MARGIN))

@@ -1,0 +1,54 @@
+"""A search that makes short steps only starts anew, on a coarse mesh if its own is fine."""
+
+import jax.numpy as jnp
+import numpy as np
+
+from jaxhamel import control
+from jaxhamel.control._collocation import _collocation, _new_start
+from jaxhamel.control._collocation._collocation import CollocationSearch
+from jaxhamel.control._collocation._new_start import MANY_SHORT, creeps
+from jaxhamel.control._collocation._tightening import largest_nearby
+from tests.control.cart import least_energy
+
+TOLERANCE = 1e-9
+
+
+def rows(steps, violation=1.0):
+    return [{"step": step, "violation": violation} for step in steps]
+
+
+def test_what_counts_as_short_steps_only():
+    """Many in a row, far from feasible points."""
+    assert creeps(rows([1e-3] * MANY_SHORT), TOLERANCE)
+    assert not creeps(rows([1e-3] * (MANY_SHORT - 1)), TOLERANCE)
+    assert not creeps(rows([1e-3] * (MANY_SHORT - 1) + [0.5]), TOLERANCE)
+    assert not creeps(rows([1e-3] * MANY_SHORT, violation=1e-8), TOLERANCE)
+    assert not creeps(rows([1e-3] * MANY_SHORT, violation=np.nan), TOLERANCE)
+
+
+def test_the_coarse_solution_is_the_start_on_the_fine_mesh(monkeypatch):
+    """As if the first piece of the search had made short steps only. The cart within x ≤ 1 is not slowed by this limit."""
+    monkeypatch.setattr(_new_start, "COARSE", 2)
+    calls = iter([True])
+    monkeypatch.setattr(_collocation, "creeps", lambda *_: next(calls, False))
+    limit = control.PathLimit(lambda t, q, u, control: q, upper=1.5, name="wall")
+    constraints = (control.StateAtEnd(q=jnp.ones(1), u=jnp.zeros(1)), limit)
+    problem = least_energy(constraints=constraints)
+    search = CollocationSearch(control.Collocation(intervals=4, degree=3), problem)
+    meshes = []
+    while (ending := search.verdict()) is None:
+        search.advance()
+        meshes.append(search.transcription.shares.shape[0] - 1)
+        saved = search.to_arrays()["shares"].shape[0] - 1
+        assert saved == 4
+    assert (meshes[0], meshes[-1]) == (2, 4)
+    result = search.result(ending)
+    assert abs(result.cost - 6.0) < 1e-8
+    assert result.certificate is not None
+    assert result.certificate.holds
+
+
+def test_excesses_of_neighbours():
+    excess = np.array([[0.0, 1.0], [2.0, 0.0], [0.0, 0.0], [0.0, 3.0]])
+    expected = [[2.0, 1.0], [2.0, 1.0], [2.0, 3.0], [0.0, 3.0]]
+    np.testing.assert_array_equal(largest_nearby(excess), expected)
