@@ -29,8 +29,10 @@ _COMPARISONS = {"eq", "ge", "gt", "le", "lt", "ne"}
 _ARITHMETIC = {"abs", "add", "add_any", "clamp", "div", "max", "min", "mul", "neg", "rem", "sub"}
 _LOGIC = {"and", "is_finite", "not", "or", "select_n", "xor"}
 _FUNCTIONS = {"exp", "integer_pow", "log", "pow", "rsqrt", "sign", "sqrt", "square", "tanh"}
+_INVERSES = {"acos", "acosh", "asin", "asinh", "atan", "atanh", "cbrt"}
+_SIGMOIDS = {"cosh", "erf", "erfc", "exp2", "expm1", "log1p", "logistic", "sinh", "tan"}
 _OTHERS = {"broadcast_in_dim", "ceil", "convert_element_type", "copy", "floor", "reshape", "round"}
-TAKEN = _COMPARISONS | _ARITHMETIC | _LOGIC | _FUNCTIONS | _OTHERS
+TAKEN = _COMPARISONS | _ARITHMETIC | _LOGIC | _FUNCTIONS | _INVERSES | _SIGMOIDS | _OTHERS
 _DTYPES = {np.dtype(x) for x in ("bool", "int32", "int64", "float32", "float64")}
 
 
