@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxhamel._compiled import compiled
 from jaxhamel.cli._closed_loop._estimator import check_estimator, estimator_of
 from jaxhamel.cli._objects._spread import Nominal, check_system, distributions, members
 from jaxhamel.cli._scenario._scenario import Scenario
@@ -59,7 +60,7 @@ def check_loop(scenario: Scenario, problem: ControlProblem, seed: int) -> None:
         )
     periods_of(table)
     moves = problem.system.prescribed_motion
-    controls = problem.curve(problem.ts[0]).size
+    controls = jax.eval_shape(problem.curve, problem.ts[0]).size
     size = tangent_size(problem.system) + 2 * controls * moves
     for name, key, wanted in (
         ("feedback", "state_weights", size),
@@ -183,8 +184,8 @@ def regulator_of(scenario: Scenario, plan: MotionPlan) -> Regulator:
     """The regulator of `[feedback]` about the plan."""
     table, size = scenario["feedback"], plan.u.shape[1] + plan.system.space.dim
     weights = jnp.asarray(table["state_weights"] or [1.0] * size, plan.u.dtype)
-    others = table["control_weights"] or jnp.ones_like(plan.control(plan.ts[0]))
-    others = jnp.asarray(others, plan.u.dtype)
+    entries = jax.eval_shape(plan.control, plan.ts[0]).size
+    others = jnp.asarray(table["control_weights"] or [1.0] * entries, plan.u.dtype)
     steps = 1 if len(plan.ts) > FINE else 2
     try:
         return regulate(
@@ -217,12 +218,17 @@ def controller_of(
         delay=periods_of(table),
         lower=-limit,
         upper=limit,
-        start=law.control(
-            law.ts[0] + 0.5 * table["delay"]
-        ),  # the mean until the first command acts
+        # the mean until the first command acts
+        start=_value(law.control, law.ts[0] + 0.5 * table["delay"]),
         sensors=sensors,
         estimator=estimator,
     )
+
+
+@compiled
+def _value(control: Any, t: Any) -> Any:
+    """control(t), one program in place of one for each of its operations."""
+    return control(t)
 
 
 def motions_of(
