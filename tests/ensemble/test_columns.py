@@ -8,7 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jaxhamel._lanes._columns import lanes_for, spare_lanes, widened
-from jaxhamel.ensemble import integrate
+from jaxhamel.ensemble import _paths, integrate
+from jaxhamel.ensemble._equal_steps._equal_steps import Plan, SteppedMotion
+from jaxhamel.simulate._solvers._runge_kutta import RK4
 
 TS = [0.0, 0.5, 1.0]
 
@@ -59,3 +61,26 @@ def test_nobody_sees_the_lanes_added():
     for n in (1, 2):
         apart = np.concatenate([bars[n] for _, bars in parts])
         np.testing.assert_allclose(bars[n], apart, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("checkpoint", [False, True])
+def test_blocks_of_lanes_are_the_whole_ensemble(monkeypatch, checkpoint):
+    """70 pendulums at once and in three blocks of 24: the same motion, and derivatives by their own and shared lengths."""
+    rate = lambda t, y, own, shared: (y[1], -(own[0] + shared) * jnp.sin(y[0]))  # noqa: E731
+    plan = Plan.of(TS, 0.25, RK4, checkpoint, False)
+    own = jnp.linspace(0.1, 2.0, 70)
+
+    def cost(own, shared):
+        motion = SteppedMotion(rate, lambda y, shared: y, (own, 0.3 * own), (own,), shared)
+        found = _paths.paths(motion, jnp.asarray(TS), plan)
+        assert found[0].shape == (3, 70)
+        return jnp.sum(found[0][1:] ** 2 + found[1][1:]), found
+
+    run = lambda: jax.jit(jax.value_and_grad(cost, (0, 1), has_aux=True))(own, jnp.asarray(1.3))  # noqa: E731
+    (value, path), slopes = run()
+    for name, number in (("MANY", 50), ("BLOCK", 24), ("LONGEST_PIECE", 1)):
+        monkeypatch.setattr(_paths, name, number)
+    (in_blocks, parts), found = run()
+    np.testing.assert_allclose(parts, path, rtol=0, atol=1e-14)
+    np.testing.assert_allclose(in_blocks, value, rtol=1e-13)
+    jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-12), found, slopes)

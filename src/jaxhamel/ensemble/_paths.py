@@ -2,13 +2,19 @@
 
 import warnings
 
+import jax
+import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from jaxhamel._lanes._columns import spare_lanes, widened
+from jaxhamel._lanes._described import is_described
 from jaxhamel._lanes._graph._nodes import Unsupported
+from jaxhamel._lanes._length import operations
+from jaxhamel._lanes._xla_cpu._pieces import LONGEST_PIECE
 from jaxhamel.ensemble._equal_steps._equal_steps import Plan, SteppedMotion, in_lanes
 from jaxhamel.ensemble._gpu_kernel._kernel_paths import KernelPaths
 from jaxhamel.ensemble._gpu_kernel._kernel_trial import proves_itself
+from jaxhamel.simulate._solvers._runge_kutta import Tableau
 
 
 def paths(motion: SteppedMotion, ts: Float[Array, " T"], plan: Plan) -> list[Float[Array, "T B"]]:
@@ -33,18 +39,41 @@ def _fall_back(motion: SteppedMotion, ts, plan: Plan, missing: Unsupported):
     return _in_lanes(motion, ts, plan)
 
 
+# An ensemble of at least MANY lanes, whose step is cut into several loops, runs in blocks of about BLOCK lanes: the values
+# that these loops pass on stay in the cache (docs/performance.md#blocks-of-an-ensemble).
+BLOCK, MANY = 1024, 8192
+
+
 def _in_lanes(
     motion: SteppedMotion, ts: Float[Array, " T"], plan: Plan
 ) -> list[Float[Array, "T B"]]:
     size = len(motion.y[0])
-    return [x[:, :size] for x in in_lanes(_spread(motion), ts, plan)]
-
-
-def _spread(motion: SteppedMotion) -> SteppedMotion:
-    """The motion with a few lanes more, so that its columns do not compete for the same sets of the cache."""
-    more = spare_lanes(motion.y)
-    return (
-        motion._replace(y=widened(motion.y, more), mine=widened(motion.mine, more))
-        if more
-        else motion
+    count = _blocks(motion, plan)
+    if count == 1:
+        return _of_block(motion, ts, plan, size)
+    block = -(-size // count)
+    cut = lambda columns: tuple(  # noqa: E731
+        jnp.reshape(x, (count, block)) for x in widened(columns, count * block - size)
     )
+    of = lambda at: _of_block(motion._replace(y=at[0], mine=at[1]), ts, plan, size)  # noqa: E731
+    rows = jax.lax.map(of, (cut(motion.y), cut(motion.mine)))
+    return [jnp.moveaxis(x, 0, 1).reshape(x.shape[1], -1)[:, :size] for x in rows]
+
+
+def _of_block(motion: SteppedMotion, ts, plan: Plan, whole: int) -> list[Float[Array, "T b"]]:
+    """The states of a part of an ensemble of `whole` lanes."""
+    size, more = len(motion.y[0]), spare_lanes(motion.y)
+    padded = motion._replace(y=widened(motion.y, more), mine=widened(motion.mine, more))
+    return [x[:, :size] for x in in_lanes(padded, ts, plan, whole)]
+
+
+def _blocks(motion: SteppedMotion, plan: Plan) -> int:
+    """The number of blocks; 1 with several devices, because the axis may be sharded."""
+    size = len(motion.y[0])
+    if size < MANY or jax.device_count() > 1 or is_described():
+        return 1
+    t = jnp.zeros((), motion.y[0].dtype)
+    given = t, motion.y, motion.mine, motion.shared
+    length = operations(motion.rate, (False, True, True, False), *given)
+    stages = len(plan.method.b) if isinstance(plan.method, Tableau) else 1
+    return -(-size // BLOCK) if stages * length > LONGEST_PIECE else 1

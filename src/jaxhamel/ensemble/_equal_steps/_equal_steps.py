@@ -67,13 +67,14 @@ class SteppedMotion(NamedTuple):
 
 
 def in_lanes(
-    motion: SteppedMotion, ts: Float[Array, " T"], plan: Plan
+    motion: SteppedMotion, ts: Float[Array, " T"], plan: Plan, size: int | None = None
 ) -> list[Float[Array, "T B"]]:
-    """Integrates a motion: the entries of its states at `ts`, as columns."""
+    """Integrates a motion: the entries of its states at `ts`, as columns; `size`: the lanes of the whole ensemble, of which
+    these may be a part."""
     motion = _in_numbers(motion)
     y, rows = motion.y, [tuple(x[None] for x in motion.y)]
     step = _stepping(motion, plan.method)
-    checkpoint = _checkpoint(step, motion, plan)
+    checkpoint = _checkpoint(step, motion, plan, size or motion.y[0].size)
     for count, part in neighbours(plan.counts):
         at = intervals(ts, part, count)
         if isinstance(step, Steps) and not checkpoint:
@@ -112,14 +113,14 @@ def _in_numbers(motion: SteppedMotion) -> SteppedMotion:
 KEPT_BYTES = 2**26
 
 
-def _checkpoint(step: Steps | Callable, motion: SteppedMotion, plan: Plan) -> bool:
+def _checkpoint(step: Steps | Callable, motion: SteppedMotion, plan: Plan, size: int) -> bool:
     """Whether reverse mode recomputes the states between `ts`. For group methods JAX would store all intermediate values."""
     if plan.checkpoint is not None:
         return plan.checkpoint
     if not isinstance(step, Steps):
         return True
     many = len(step.needed.kept) + (len(step.groups) - 1) * len(step.needed.rate)
-    return sum(plan.counts) * many * motion.y[0].size * motion.y[0].dtype.itemsize > KEPT_BYTES
+    return sum(plan.counts) * many * size * motion.y[0].dtype.itemsize > KEPT_BYTES
 
 
 def neighbours(counts: tuple[int, ...]) -> Iterator[tuple[int, slice]]:
