@@ -104,10 +104,13 @@ class AbstractSearch(ABC):
     def time_left(self, iterations: float | None = None) -> float:
         """An estimate of the seconds for this many more iterations (default: all that are left), at most the time left.
 
-        The first iteration is mostly compilation, so that the pace is that of all others.
+        The first iteration is mostly compilation, so that the pace is that of all others. After it alone the pace is not
+        known, and the estimate is the time left.
         """
         n, seconds = len(self.rows), self.rows[-1]["seconds"]
         more = self.iterations - n if iterations is None else iterations
+        if n < 2 and more > 0:
+            return max(self.seconds - seconds, 0.0)
         pace = (seconds - self.rows[0]["seconds"]) / max(n - 1, 1)
         return max(min(pace * more, self.seconds - seconds), 0.0)
 
