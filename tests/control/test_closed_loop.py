@@ -450,3 +450,23 @@ def test_a_table_is_looked_up_once_where_other_numbers_of_the_controller_differ(
     found = closed_loop(CART, Q0, U0, loops, SAMPLES, in_axes=(None, None, None, 0))
     wanted = [recursion((4.0, 2.0), 0, x, np.inf)[0] for x in np.asarray(limits)]
     np.testing.assert_allclose(jnp.concatenate([found.q, found.u], 2), wanted, atol=1e-12)
+
+
+class Growing(eqx.Module):
+    """A table whose gains grow with time."""
+
+    def at(self, t):
+        return Gains(jnp.stack([4.0 + t, 2.0 + t]))
+
+    def __call__(self, t, q, u):
+        return self.at(t)(t, q, u)
+
+
+def test_a_table_where_periods_differ():
+    """Each trajectory looks its gains up at times of its own."""
+    periods = jnp.array([PERIOD, 0.5 * PERIOD])
+    loops = jax.vmap(lambda x: Sampled(Growing(), x))(periods)
+    found = closed_loop(CART, Q0, U0, loops, SAMPLES, in_axes=(None, None, None, 0))
+    for k, period in enumerate(periods):
+        alone = closed_loop(CART, Q0, U0, Sampled(Growing(), period), SAMPLES)
+        np.testing.assert_allclose(found.q[k], alone.q, atol=1e-13)
