@@ -12,9 +12,15 @@ from jaxhamel.control._collocation._points import PiecewisePolynomial
 from jaxhamel.control._collocation._start import transcribe
 from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription
 from jaxhamel.control._derivatives_of_optima._lagrangian import begun_at
-from jaxhamel.control._interior_point._derivatives import Duals, evaluate, parts_of, values_of
+from jaxhamel.control._interior_point._derivatives import (
+    Duals,
+    Parts,
+    evaluate,
+    lagrangian_gradients,
+    parts_of,
+)
 from jaxhamel.control._interior_point._direction import direction
-from jaxhamel.control._interior_point._line_search import moved
+from jaxhamel.control._interior_point._line_search import moved, penalty_of
 from jaxhamel.control._problem._problem import ControlProblem
 
 
@@ -53,8 +59,8 @@ def neighbouring(problem: ControlProblem, result: Any) -> NeighbouringOptimum:
     found, w, duals = jax.lax.stop_gradient(result.optimum)
     transcription = transcribe(problem, found.rule, found.shares)
     w = begun_at(problem, transcription, w)
-    parts = parts_of(transcription, w, duals)
-    _, residuals = values_of(transcription, w, parts)
+    parts = _with_constant_matrix(transcription, w, duals)
+    _, residuals = evaluate(transcription, w)
     zero = jnp.zeros_like(w.X, shape=())
     at = (
         transcription,
@@ -64,13 +70,28 @@ def neighbouring(problem: ControlProblem, result: Any) -> NeighbouringOptimum:
         residuals,
         _barrier_parameter(found, w, duals),
         zero,
-        zero,
+        penalty_of(parts),
     )
     new = moved(w, direction(*at), jnp.ones_like(zero))
     ts = transcription.times(new.p)
     control = PiecewisePolynomial(ts, new.c, found.rule.points)
     cost = evaluate(transcription, new)[0]
     return NeighbouringOptimum(cost, ts, transcription.states(new), control, new.p)
+
+
+def _with_constant_matrix(transcription: Transcription, w: CollocationPoint, duals: Duals) -> Parts:
+    """The parts, of which the gradients alone have derivatives by the problem: those of the Lagrangian's.
+
+    d(K⁻¹ F) = K⁻¹ dF where F = 0: no derivative of K, of third order in the equations of motion, is needed.
+    """
+    parts = parts_of(*jax.lax.stop_gradient((transcription, w, duals)))
+    slopes = lagrangian_gradients(transcription, w, duals)
+    return Parts(
+        *(
+            part._replace(gradient=part.gradient + slope - jax.lax.stop_gradient(slope))
+            for part, slope in zip(parts, slopes, strict=True)
+        )
+    )
 
 
 def _barrier_parameter(found: Transcription, w: CollocationPoint, duals: Duals) -> Scalar:

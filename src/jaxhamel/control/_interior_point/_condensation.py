@@ -157,7 +157,7 @@ def _condense(transcription, points: Derivatives, end: Derivatives, gap, excess,
     HY = jnp.einsum("jyz,jzb->jyb", points.hessian, Y)
     H = jnp.einsum("jya,jyb->ab", Y, HY) + Y_end.T @ end.hessian @ Y_end
     slope = points.gradient + jnp.einsum("jyz,jz->jy", points.hessian, y)
-    g = jnp.einsum("jya,jy->a", Y, slope) + Y_end.T @ (end.hessian @ y_end)
+    g = jnp.einsum("jya,jy->a", Y, slope) + Y_end.T @ (end.gradient + end.hessian @ y_end)
     of_limits = points.jacobian[:, d:]
     G = jnp.einsum("jry,jya->jra", of_limits, Y).reshape(-1, H.shape[0])
     excess = (excess + jnp.einsum("jry,jy->jr", of_limits, y)).ravel()

@@ -114,6 +114,30 @@ def both_ends_of(
     return _part(first, y_first, y[:rows]), _part(last, y_last, y[rows:])
 
 
+def lagrangian_gradients(
+    transcription: Transcription, w: CollocationPoint, duals: Duals
+) -> tuple[Array, Array, Array, Array]:
+    """The gradients of the Lagrangian by the unknowns of each part, in the order of `Parts`."""
+    multipliers = jnp.concatenate([-duals.stages, duals.limits], axis=2)
+    at = lambda at, y, m: gradients(lambda y: at_point(transcription, at, y), y, m)[0]  # noqa: E731
+    where, y = points_of(transcription, w)
+    points = lanes_if_short(at)(where, y, multipliers.reshape(y.shape[0], -1))
+    ends = jax.vmap(lambda *given: _end_gradient(transcription, *given))(
+        transcription.intervals(w), w.X, duals.costates[1:]
+    )
+    rows, conditions = rows_of_conditions(transcription, w)[0], duals.conditions
+    pairs = zip(_both_ends(transcription, w), ends_unknowns(transcription, w), strict=True)
+    (first, y_first), (last, y_last) = pairs
+    both = gradients(first, y_first, conditions[:rows]), gradients(last, y_last, conditions[rows:])
+    return by_intervals(w, points), ends, both[0][0], both[1][0]
+
+
+def _end_gradient(transcription: Transcription, interval: Interval, X, costate) -> Array:
+    end = lambda y: (transcription.end(interval, y), jnp.zeros((), X.dtype))  # noqa: E731
+    at = transcription.constants("end") @ with_start(interval, X)
+    return gradients(end, at, costate)[0]
+
+
 def no_parts(transcription: Transcription, w: CollocationPoint) -> Parts:
     """Zeros of the shapes of `parts_of`, which is dear to trace."""
     intervals, s, d = w.X.shape

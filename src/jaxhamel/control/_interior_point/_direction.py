@@ -87,7 +87,7 @@ def barrier_of(
     below, above = (jnp.where(equal, 1.0, x) for x in (below, above))
     epsilon = proximity(w.slack.dtype)
     slope = -mu / below + mu / above
-    curvature = duals.low / below + duals.high / above
+    curvature = jax.lax.stop_gradient(duals.low / below + duals.high / above)  # see `_neighbour`
     share = 1.0 / (1.0 + epsilon * curvature)
     return Barrier(
         jnp.where(equal, duals.limits, share * (slope + epsilon * curvature * duals.limits)),
@@ -108,7 +108,7 @@ def with_bounds(
         return condensed
     below, above = w.p - transcription.p_lower, transcription.p_upper - w.p
     z = shapes.d + shapes.c
-    curvature = jnp.diag(duals.p_low / below + duals.p_high / above)
+    curvature = jnp.diag(jax.lax.stop_gradient(duals.p_low / below + duals.p_high / above))
     return condensed._replace(
         H=condensed.H.at[0, z:, z:].add(curvature),
         g=condensed.g.at[0, z:].add(-mu / below + mu / above),
@@ -232,7 +232,7 @@ def _recover_interval(
     y, y_end = Y @ o + y, Y_end @ o + y_end
     pull = points.gradient + jnp.einsum("jyz,jz->jy", points.hessian, y)
     pull = pull + jnp.einsum("jry,jr->jy", points.jacobian[:, d:], limits)
-    pull_end = end.hessian @ y_end + end.jacobian.T @ costate
+    pull_end = end.gradient + end.hessian @ y_end + end.jacobian.T @ costate
     total = pull[:, :d] + transcription.constants("end")[1:, None] * pull_end[None]
     mu = -(eliminated.inverse.T @ total.ravel()).reshape(s, d)
     steps = (eliminated.Z @ o + eliminated.z)[1:]

@@ -135,12 +135,17 @@ def _estimated(transcription: Transcription, duals: Duals, new: Duals) -> Duals:
 
 def _setting(transcription: Transcription, state: SearchState, parts: Parts, residuals: Residuals):
     base = state.cost + state.mu * barrier_function(transcription, state.w)
-    diagonals = jnp.abs(jnp.diagonal(parts.points.hessian, axis1=-2, axis2=-1))
     noise = 20 * jnp.finfo(base.dtype).eps * jnp.abs(base)
     now = Measure(residuals.norm(), base, rounding_of(state.w, residuals), noise)
-    penalty = PENALTY * (1 + jnp.max(diagonals))
+    penalty = penalty_of(parts)
     least = jnp.maximum(state.floor, state.damping)
     return Setting(transcription, state, parts, residuals, now, penalty, least)
+
+
+def penalty_of(parts: Parts) -> Scalar:
+    """The weight of the conditions in the factored matrix, without which its pivots need not be positive at a minimum."""
+    diagonals = jnp.abs(jnp.diagonal(parts.points.hessian, axis1=-2, axis2=-1))
+    return PENALTY * (1 + jnp.max(diagonals))
 
 
 def _first(setting: Setting) -> Attempt:
