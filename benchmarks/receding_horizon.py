@@ -5,7 +5,7 @@
 three masses on its figure-eight, each over 2 s with all limits. In each sample the law computes a command, which acts one
 period later, and the plant, simulated by itself with masses that are heavier by SHARE, moves on by one period. Times are
 those of the law's steps after the second, by the clock and of the processor; a step that takes longer than the deadline of
-10 ms is counted as late. `--quick` takes the unicycle and the sleigh on a coarse mesh, within 30 s. The last line is one
+10 ms is counted as late. `--quick` takes the sleigh on a coarse mesh, within 30 s. The last line is one
 JSON object. `--picture FILE` draws the loops of the sleigh: as planned, and two robots with other parameters.
 """
 
@@ -261,12 +261,12 @@ def main():
     parser.add_argument("--barrier", type=float, default=1e-4)
     parser.add_argument("--hessian", default="gauss-newton")
     parser.add_argument("--heavier", type=float, default=0.0)
-    parser.add_argument("--quick", action="store_true", help="unicycle and sleigh, coarse")
+    parser.add_argument("--quick", action="store_true", help="the sleigh on a coarse mesh")
     parser.add_argument("--picture")
     asked = parser.parse_args()
     if asked.quick:
         asked.problems, asked.samples, asked.intervals, asked.degree = (
-            ["unicycle", "sleigh"],
+            ["sleigh"],
             40,
             10,
             1,
