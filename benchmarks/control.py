@@ -30,7 +30,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxhamel import control
-from jaxhamel.control._collocation._collocation import CollocationSearch
+from jaxhamel.control._collocation._collocation_search import CollocationSearch
 from jaxhamel.control._collocation._many_starts import ManyStarts
 from jaxhamel.systems import ChaplyginSleigh
 

@@ -11,7 +11,7 @@ import jax
 import numpy as np
 
 from jaxhamel import control
-from jaxhamel.control._collocation._collocation import CollocationSearch
+from jaxhamel.control._collocation._collocation_search import CollocationSearch
 
 STEP = 1e-3  # relative to 1 + |number|, of differences of the fourth order
 MOST = 2  # entries of one array

@@ -5,7 +5,7 @@ from typing import Any
 import jax.numpy as jnp
 
 from jaxhamel import control, mechanics
-from jaxhamel.control._collocation._collocation import CollocationSearch
+from jaxhamel.control._collocation._collocation_search import CollocationSearch
 from tests.control.cart import Cart
 from tests.wrong_loop_calls import FUNCTIONS, MATRICES
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from jaxhamel import control
-from jaxhamel.control._collocation._collocation import CollocationSearch
+from jaxhamel.control._collocation._collocation_search import CollocationSearch
 from tests.control.cart import least_energy
 
 METHOD = control.Collocation(intervals=3, degree=3)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from jaxhamel import control
-from jaxhamel.control._collocation._collocation import CollocationSearch
+from jaxhamel.control._collocation._collocation_search import CollocationSearch
 from jaxhamel.control._ipopt._ipopt import _SparseProgram
 from jaxhamel.control._ipopt._sparse import derivatives_at, values_at, vector_of
 from tests.control.cart import least_energy

@@ -5,7 +5,7 @@ import numpy as np
 
 from jaxhamel import control
 from jaxhamel.control._collocation import _collocation, _new_start
-from jaxhamel.control._collocation._collocation import CollocationSearch
+from jaxhamel.control._collocation._collocation_search import CollocationSearch
 from jaxhamel.control._collocation._new_start import MANY_SHORT, creeps
 from jaxhamel.control._collocation._tightening import largest_nearby
 from tests.control.cart import least_energy

@@ -8,7 +8,7 @@ import pytest
 
 import jaxhamel
 from jaxhamel import _lapack, control
-from jaxhamel.control._collocation._collocation import CollocationSearch
+from jaxhamel.control._collocation._collocation_search import CollocationSearch
 from jaxhamel.control._collocation._points import rule
 from jaxhamel.control._collocation._start import first_iterate, guessed, transcribe
 from jaxhamel.control._interior_point._derivatives import no_parts, parts_of

@@ -28,7 +28,7 @@ from jaxhamel.cli._results._solution import SoFar
 from jaxhamel.cli._scenario._scenario import Scenario
 from jaxhamel.cli._terminal import Terminal
 from jaxhamel.control import Certificate, Indirect, Result
-from jaxhamel.control._collocation._collocation import CollocationSearch
+from jaxhamel.control._collocation._collocation_search import CollocationSearch
 
 ADVICE = "Go on with --resume, raise method.intervals, method.max_iterations or method.max_seconds, or look at the limits."
 UNDECIDED = "undecided"  # whether it is a minimum

@@ -10,7 +10,8 @@ from jaxtyping import Array
 
 from jaxhamel import _checks
 from jaxhamel.control._checks._methods import check_ipopt, imported_ipyopt
-from jaxhamel.control._collocation._collocation import Collocation, CollocationSearch
+from jaxhamel.control._collocation._collocation import Collocation
+from jaxhamel.control._collocation._collocation_search import CollocationSearch
 from jaxhamel.control._interior_point._derivatives import evaluate
 from jaxhamel.control._interior_point._state import start
 from jaxhamel.control._ipopt._sparse import (

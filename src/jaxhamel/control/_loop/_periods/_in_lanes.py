@@ -101,7 +101,8 @@ def _run(
         columns, applied = (lanes if in_lanes else jax.vmap)(decide, _AXES)(own, columns, at, noise)
         return (lanes if estimates else jax.vmap)(move, _AXES)(own, columns, at, applied), applied
 
-    last, (rows, applied) = jax.lax.scan(turn, start, jnp.arange(plan.samples))
+    found: Any = jax.lax.scan(turn, start, jnp.arange(plan.samples))
+    last, (rows, applied) = found
     pairs = zip(start[:moving], rows, strict=True)
     return ([jnp.concatenate([x[None], later]) for x, later in pairs], applied), last
 

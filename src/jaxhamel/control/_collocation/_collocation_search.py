@@ -1,0 +1,311 @@
+"""The search of `Collocation`: the iterations, and the changes of the problem between them."""
+
+import time
+from collections.abc import Mapping
+from typing import Any, cast
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from jaxhamel._lanes._xla_cpu._jit import QUICK, compiled_with
+from jaxhamel._search._loop import AbstractSearch, Verdict
+from jaxhamel._search._progress import Progress
+from jaxhamel._search._stepwise import BURST_SECONDS
+from jaxhamel._words import counted
+from jaxhamel.control._certificate._certificate import bounds_of, certify
+from jaxhamel.control._certificate._violation import (
+    evaluated,
+    names_of_conditions,
+    names_of_limits,
+)
+from jaxhamel.control._checks._collocation import check_fits
+from jaxhamel.control._collocation._checkpoint import from_arrays, mesh_of, to_arrays
+from jaxhamel.control._collocation._elastic import (
+    Elastic,
+    elastic_start,
+    least_violations,
+    original,
+)
+from jaxhamel.control._collocation._new_start import PATIENCE, coarser, creeps, new_start
+from jaxhamel.control._collocation._points import PiecewisePolynomial, rule
+from jaxhamel.control._collocation._start import (
+    first_iterate,
+    guessed,
+    shares_of,
+    transcribe,
+)
+from jaxhamel.control._collocation._tightening import again, tightened
+from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription
+from jaxhamel.control._derivatives_of_optima._sensitivity import costates_of
+from jaxhamel.control._interior_point._interior_point import LOGGED, STUCK, advance
+from jaxhamel.control._interior_point._state import SearchState, start
+from jaxhamel.control._problem._problem import ControlProblem
+from jaxhamel.control._refinement import Refinement, carried_over, residual_errors
+from jaxhamel.control._result import Result, report, report_times
+
+TIGHTENINGS = 8  # of the bounds, at most
+# after two tightenings in the interval alone; a contact that moves to the next interval needs the neighbours, too
+WIDE_FROM = 2
+UNBOUNDED = 1e14  # multiple of the first cost's size below zero at which a cost falls without bound
+SLOW_ITERATIONS = 40  # iterations in which the violation should halve
+
+
+class CollocationSearch(AbstractSearch):
+    """The iterations, several in one call.
+
+    A search with limits that makes short steps only starts anew, on a coarse mesh if its own is fine. One that comes no
+    nearer to feasible points goes on with the elastic problem, and from its solution, if that is feasible, with the problem
+    itself.
+    """
+
+    def __init__(
+        self,
+        method: Any,
+        problem: ControlProblem,
+        saved: Mapping[str, np.ndarray] | None = None,
+    ):
+        """**Arguments:** `saved`: of `to_arrays`, from which the search goes on."""
+        super().__init__(method.max_iterations, method.max_seconds)
+        self.problem = problem
+        dtype = problem.u0.dtype
+        least = 1e-12 if dtype == jnp.float64 else 1e-4
+        self.tolerance: Array = jnp.asarray(max(method.tolerance, least), dtype)
+        self.barrier: Array = jnp.asarray(method.barrier, dtype)
+        shares = shares_of(problem, method.intervals)
+        if saved is not None:
+            shares = jnp.asarray(check_fits(mesh_of(saved)), shares.dtype)
+        points = rule(method.points, method.degree)
+        self.transcription: Transcription = transcribe(problem, points, shares)
+        w = first_iterate(
+            self.transcription, problem.ts, guessed(problem), problem.curve,
+            (problem.q0, problem.u0), problem.ts[-1],
+        )  # fmt: skip
+        begin = start(self.transcription, w, self.barrier)
+        self.state: SearchState = begin
+        if saved is not None:
+            self.state = check_fits(from_arrays(saved, self.transcription, begin))
+        self.tight: Transcription = self.transcription  # with bounds tightened between the points
+        self.rounds = 0
+        self.refinement = Refinement(problem, method.error)
+        self.may_start_anew = saved is None and bool(self.transcription.limits)
+        self.fine: tuple[Transcription, SearchState] | None = None  # while the mesh is a coarse one
+        self.elastic: Elastic | None = None
+        self.before_elastic = self.state
+        self.since = 0  # the iteration at which this phase began
+        self.restorations = 0
+        self.parts: Any = None  # derivatives at the last iterate
+        self.pace = np.inf
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """Named arrays from which a later search can continue.
+
+        During the elastic phase, or on a coarse mesh, these are of the iterate at which that phase began.
+        """
+        if self.fine is not None:
+            return to_arrays(self.fine[0].shares, self.fine[1])
+        shares = self.transcription.shares
+        return to_arrays(shares, self.state if self.elastic is None else self.before_elastic)
+
+    def advance(self) -> None:
+        left = self.iterations - len(self.rows)
+        many = max(1, min(int(BURST_SECONDS / self.pace), LOGGED, left))
+        began = time.monotonic()
+        self.state, self.parts, rows, count = advance(
+            self.elastic or self.tight, self.state, self.tolerance, jnp.asarray(many)
+        )
+        table = [np.asarray(x)[: int(count)] for x in rows]
+        if len(self.rows) > self.since:  # the first call is mostly compilation
+            self.pace = max((time.monotonic() - began) / many, 1e-9)
+        for numbers in zip(*table, strict=True):
+            self.note(**dict(zip(rows._fields, map(float, numbers), strict=True)))
+        self._change_phase()
+
+    def _change_phase(self) -> None:
+        if self._tightens() or self._refines() or self._starts_anew() or self._leaves_coarse_mesh():
+            return
+        if (
+            self.elastic is None
+            and self.fine is None
+            and self._hopeless()
+            and self.restorations < 2
+        ):
+            self._begin_elastic()
+        elif self.elastic is not None and bool(self.state.done) and self._feasible():
+            w = original(self.transcription, self.state.w)
+            self.elastic = None
+            self._go_on(start(self.transcription, w, self.barrier))
+
+    def _go_on(self, state: SearchState) -> None:
+        """Continues with another program."""
+        self.state, self.parts = state, None
+        self.since, self.pace = len(self.rows), np.inf
+
+    def _begin_elastic(self) -> None:
+        self.before_elastic = self.state
+        self.elastic, w = elastic_start(self.transcription, self.state.w)
+        self._go_on(start(self.elastic, w, self.barrier))
+        self.restorations += 1
+
+    def _starts_anew(self) -> bool:
+        """Whether the search has begun again."""
+        rows, tolerance = self.rows[self.since :], float(self.tolerance)
+        if not self.may_start_anew or self.elastic is not None or not creeps(rows, tolerance):
+            return False
+        self.may_start_anew = False
+        coarse = coarser(self.problem, self.transcription)
+        if coarse is not self.transcription:
+            self.fine = self.transcription, self.state
+        self.transcription = self.tight = coarse
+        self._go_on(new_start(self.problem, coarse, self.barrier))
+        return True
+
+    def _leaves_coarse_mesh(self) -> bool:
+        """Whether the search goes on with the method's mesh: from the solution on the coarse one, or without it."""
+        failed = int(self.state.stuck) >= STUCK or len(self.rows) - self.since >= PATIENCE
+        if self.fine is None or not (bool(self.state.done) or failed):
+            return False
+        coarse, (fine, before) = self.transcription, self.fine
+        self.transcription, self.tight, self.fine = fine, fine, None
+        if bool(self.state.done):
+            self._go_on(carried_over(coarse, self.state, fine))
+        else:
+            self._go_on(before)
+            self._begin_elastic()
+        return True
+
+    def _tightens(self) -> bool:
+        """Whether bounds were tightened where a polynomial overshoots them."""
+        if not self._is_solved() or self.rounds >= TIGHTENINGS:
+            return False
+        least = 0.5 * bounds_of(self.state.mu.dtype).violation
+        wide = self.rounds >= WIDE_FROM
+        tight = tightened(self.transcription, self.tight, self.state, least, wide)
+        if tight is None:
+            return False
+        self.tight, self.state = tight, again(tight, self.state)
+        self.rounds += 1
+        return True
+
+    def _refines(self) -> bool:
+        """Whether the search goes on with a finer mesh."""
+        if not self._is_solved():
+            return False
+        finer = self.refinement.refined(self.transcription, self.state)
+        if finer is None:
+            return False
+        self.transcription, state = finer
+        self.tight, self.rounds = self.transcription, 0
+        self._go_on(state)
+        return True
+
+    def _is_solved(self) -> bool:
+        """Whether the problem itself, on the method's mesh, is solved."""
+        return self.elastic is None and self.fine is None and bool(self.state.done)
+
+    def _hopeless(self) -> bool:
+        """Whether the search has not come nearer to feasible points for long."""
+        rows = self.rows[self.since :]
+        if bool(self.state.done) or not np.isfinite(rows[-1]["cost"]):
+            return False
+        far = rows[-1]["violation"] > 100 * float(self.tolerance)
+        window = [row["violation"] for row in rows[-SLOW_ITERATIONS:]]
+        slow = (
+            len(window) == SLOW_ITERATIONS and min(window[SLOW_ITERATIONS // 2 :]) > 0.5 * window[0]
+        )
+        whole = [row["step"] >= 0.5 for row in rows[-SLOW_ITERATIONS:]]  # these lower the cost
+        slow = slow and sum(whole) < SLOW_ITERATIONS // 2
+        return far and (slow or int(self.state.stuck) >= STUCK)
+
+    def _feasible(self) -> bool:
+        violations = least_violations(cast(Elastic, self.elastic), self.state.w)
+        return max(float(np.max(x, initial=0.0)) for x in violations) < 1e-6
+
+    def verdict(self) -> Verdict | None:
+        many = counted(len(self.rows), self.unit)
+        if self.elastic is not None and bool(self.state.done):
+            return Verdict(False, f"infeasible: {self._violated()}")
+        if bool(self.state.done) and not self.refinement.met:
+            return Verdict(False, self.refinement.words(self.transcription))
+        if bool(self.state.done):
+            return Verdict(True, f"converged after {many}")
+        if self.rows and not np.isfinite(self.rows[-1]["cost"]):
+            return Verdict(
+                False,
+                "the cost or the motion is not finite where the search starts: look for a NaN in costs, control and guess",
+            )
+        if self.rows and self.rows[-1]["cost"] < -UNBOUNDED * (1.0 + abs(self.rows[0]["cost"])):
+            return Verdict(False, f"unbounded: {self._unbounded()}")
+        if int(self.state.stuck) >= STUCK:
+            return Verdict(False, f"no step leads closer to an optimum after {many}")
+        return None
+
+    def _unbounded(self) -> str:
+        """Names the costs that fall below every bound; squares cannot."""
+        kinds = {type(cost).__name__ for cost in self.problem.costs if hasattr(cost, "value")}
+        names = " and ".join(f"`{name}`" for name in sorted(kinds))
+        return (
+            f"the cost falls below {self.rows[-1]['cost']:.1e} by {names}; bound the control or the state by "
+            "control.PathLimit, or add control.ControlEnergy"
+        )
+
+    def _violated(self) -> str:
+        """Names the constraints that cannot be met together, and by how much they are violated."""
+        elastic = cast(Elastic, self.elastic)
+        w = original(self.transcription, self.state.w)
+        conditions, limits = least_violations(elastic, self.state.w)
+        names = names_of_conditions(self.transcription, w)
+        names = [*names, *names_of_limits(self.transcription, w)]
+        found: dict[str, float] = {}
+        for name, value in zip(names, [*conditions, *limits], strict=True):
+            found[name] = found.get(name, 0.0) + float(value)
+        parts = [f"`{name}` by {value:.3g}" for name, value in found.items() if value > 1e-6]
+        return f"constraints cannot be met together; the least sum of violations found is {', '.join(parts)}"
+
+    def _designed(self, w: CollocationPoint) -> ControlProblem:
+        """The problem with the design parameters that were found."""
+        if not self.transcription.designs:
+            return self.problem
+        system = self.transcription.designed(w.p)
+        return eqx.tree_at(lambda problem: problem.system, self.problem, system)
+
+    def report(self) -> Progress:
+        row, nan = self.rows[-1], float("nan")
+        return Progress(
+            len(self.rows), row["cost"], nan, row["violation"], row["barrier"], True, row["seconds"], self.time_left(),
+        )  # fmt: skip
+
+    def result(self, ending: Verdict) -> Result:
+        """The result at the last iterate, with its certificate."""
+        w, duals = self.state.w, self.state.duals
+        if self.elastic is not None:
+            w = original(self.transcription, w)
+        ts, begin, states = _motion_of(self.transcription, w)
+        control = PiecewisePolynomial(ts, w.c, self.transcription.rule.points)
+        row = self.rows[-1]
+        parts = None if self.elastic is not None else self.parts
+        certificate = certify(
+            self.transcription, self.tight, self.state._replace(w=w), parts, ending, self.tolerance
+        )
+        problem = self._designed(w)
+        begun = eqx.tree_at(lambda x: (x.q0, x.u0), problem, begin)
+        result = report(
+            begun, control, float(evaluated(self.transcription, w)[0]),
+            row["gradient_norm"], self.history, self.began, *ending, report_times(ts),
+        )  # fmt: skip
+        return result._replace(
+            problem=problem,
+            ts=ts,
+            states=states,
+            costates=costates_of(self.transcription, w, duals),
+            certificate=certificate,
+            optimum=(self.transcription, w, duals),
+            mesh_errors=np.asarray(residual_errors(self.transcription, w)),
+        )
+
+
+@compiled_with(QUICK)
+def _motion_of(transcription: Transcription, w: CollocationPoint) -> tuple[Array, Any, Any]:
+    """The times of the mesh, the first state and the states at these times."""
+    return transcription.times(w.p), transcription.begun(w, w.p), transcription.states(w)
