@@ -80,7 +80,7 @@ def long_chain(x, s):
     return x
 
 
-@pytest.mark.skipif(_one_loop._cores() < 2, reason="one core")
+@pytest.mark.skipif(_one_loop.cores() < 2, reason="one core")
 @pytest.mark.parametrize(("lanes_of", "tasks"), [(1500, 2), (30, 1)])
 def test_what_computes_much_is_divided_among_threads(monkeypatch, lanes_of, tasks):
     """And gives what it gave; if it is not divided XLA has changed its count: `_one_loop`."""

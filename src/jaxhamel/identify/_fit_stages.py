@@ -127,7 +127,7 @@ def _named(name: str, progress: Callable[..., Any] | None) -> Callable[..., Any]
     """The progress report with the name of the stage in front."""
     if progress is None:
         return None
-    return lambda state: progress(state._replace(stage=f"{name}: {state.stage}"))
+    return lambda state: progress(state._replace(round=f"{name}: {state.round}"))
 
 
 def leaves_of(parameters: tuple[AbstractParameter, ...]) -> list[str]:

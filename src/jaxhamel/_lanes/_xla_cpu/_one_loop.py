@@ -109,7 +109,8 @@ def run_in_one_loop(
     the operations are one fusion.
     """
     known = dict(values)
-    found = _fused(graph, parts, known, size) if inside and parts.results else None
+    fusable = inside and size and parts.results
+    found = _fused(graph, parts, known, size) if fusable else None
     if found is not None:
         return found
     whole = in_one_kernel(size) and 0 < len(parts.results) <= MOST_VALUES >= len(parts.given)
