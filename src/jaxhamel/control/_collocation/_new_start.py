@@ -22,7 +22,7 @@ from jaxhamel.control._problem._problem import ControlProblem
 COARSE = 14  # intervals of the coarse mesh; meshes of less than twice as many stay
 MARGIN = 1.0  # of the slacks at the new start
 PATIENCE = 200  # iterations after which a search on the coarse mesh is given up
-SHORT, MANY_SHORT = 0.2, 12  # steps below this length, in a row, after which a search starts anew
+SHORT, MANY_SHORT = 0.2, 8  # steps below this length, in a row, after which a search starts anew
 
 
 def creeps(rows: Sequence[dict[str, float]], tolerance: float) -> bool:

@@ -12,7 +12,7 @@ from jaxhamel.control._collocation._transcription import Transcription
 from jaxhamel.control._interior_point._state import SearchState, resumed
 
 MORE = 1.1  # a bound is moved by this factor times the amount by which it is violated
-BARRIER_AFTER_TIGHTENING = 1e-5  # the parameter μ with which the search goes on
+BARRIER_AFTER_TIGHTENING = 1e-7  # the parameter μ with which the search goes on
 
 
 def tightened(
