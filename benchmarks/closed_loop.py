@@ -4,11 +4,12 @@
 built-in scenario `figure-eight` with its tables `[feedback]`, `[sensors]` and `[closed_loop]`, about the stored solution.
 `--slopes 0.5 1 2` puts the robots on ground that rises by as many degrees along x, which neither plan nor regulator know.
 `--lanes 65536` compares the time of as many balls, carts with a pole and chains with masses 2 % off, under the regulator and
-under the plan's control alone.
+under the plan's control alone; `--quick` does so for 4,096 carts. The last line is a JSON object.
 Times are those of a second run: programs are compiled in the first.
 """
 
 import argparse
+import json
 import math
 import time
 from types import SimpleNamespace
@@ -68,6 +69,7 @@ def rollouts(name, plan, law, noise, masses, lanes, samples=20, period=0.01):
         f"{key} {x:.3f} s ({least['open loop'] / x:.2f} of the speed)" for key, x in least.items()
     ]
     print(f"{name}, {lanes} lanes, {samples} samples: " + ", ".join(words), flush=True)
+    return {key: least["open loop"] / x for key, x in least.items()}
 
 
 def at_rest(system, q, weights):
@@ -130,6 +132,7 @@ def on_slopes(scenario, result, degrees, seed):
     plan = plan_of(result)
     law = regulator_of(scenario, plan)
     absent = lambda x: x is None  # noqa: E731
+    failed = {}
     print("| slope | failed | RMS: median | 95 % | largest command, median |")
     print("|" + 5 * "---|")
     for angle in degrees:
@@ -138,11 +141,18 @@ def on_slopes(scenario, result, degrees, seed):
         tilted = plan._replace(system=MovingParts(problem.system))
         found = _closed(scenario, problem, tilted, law, seed)
         numbers = _numbers(found.closed, found.tolerance)
+        failed[f"{angle:g}°"] = numbers["failed"]
         print(
             f"| {angle:g}° | {numbers['failed']} of {numbers['trajectories']} | {1e3 * numbers['tracking_rms']:.3g} mm | "
             f"{1e3 * numbers['tracking_rms_95']:.3g} mm | {float(jnp.nanmedian(found.closed.command)):.3g} rad/s² |",
             flush=True,
         )
+    return failed
+
+
+def ended(figures):
+    """The last line: the speeds over that of the open loop, or the number of failures."""
+    print(json.dumps({"benchmark": "closed_loop", "figures": figures}, ensure_ascii=False))
 
 
 def main():
@@ -152,6 +162,7 @@ def main():
     parser.add_argument("--lanes", type=int)
     parser.add_argument("--slopes", type=float, nargs="*", help="degrees")
     parser.add_argument("--set", action="append", default=[], dest="changes")
+    parser.add_argument("--quick", action="store_true")
     asked = parser.parse_args()
     jax.config.update("jax_enable_x64", True)
     from jaxhamel.cli._closed_loop._loop import regulator_of
@@ -162,6 +173,9 @@ def main():
     from jaxhamel.control import plan_of, replay
     from jaxhamel.control._figure_eight import figure_eight_curve
 
+    if asked.quick:
+        ended({"cart": rollouts("cart with a pole", *cart_pole(), 4096)})
+        return
     changes = [*asked.changes, f"closed_loop.trajectories={asked.robots}"]
     scenario = load("figure-eight", changes)
     problem, curve = build_problem(scenario, 0), figure_eight_curve()
@@ -170,22 +184,24 @@ def main():
     _, clock, used = timed(lambda: regulator_of(scenario, plan))
     print(f"regulator of {len(plan.ts)} times: {clock:.3f} s, {used:.3f} s of processor time")
     if asked.slopes:
-        on_slopes(scenario, result, asked.slopes, asked.seeds[0])
+        ended(on_slopes(scenario, result, asked.slopes, asked.seeds[0]))
         return
     if asked.lanes:
-        rollouts("cart with a pole", *cart_pole(), asked.lanes)
-        rollouts("chain of five links", *chain(), asked.lanes)
         noise, masses = scenario["sensors"]["noise"], lambda s: s.system.masses
-        rollouts("ball", plan, regulator_of(scenario, plan), noise, masses, asked.lanes)
+        ball = plan, regulator_of(scenario, plan), noise, masses
+        cases = {"cart with a pole": cart_pole(), "chain of five links": chain(), "ball": ball}
+        ended({name: rollouts(name, *case, asked.lanes) for name, case in cases.items()})
         return
     print(
         "| seed | | failed | RMS: median | 95 % | smallest normal force | of those that complete | seconds |"
     )
     print("|" + 8 * "---|")
+    failed = {}
     for seed in asked.seeds:
         begun = time.perf_counter()
         numbers = summary_of(close_loop(scenario, result, seed), seed)
         seconds = time.perf_counter() - begun
+        failed[seed] = numbers["failed"]
         for name, found in (("with feedback", numbers), ("open loop", numbers["open_loop"])):
             least = found["min_normal_force_completed"]
             of_completed = "" if least is None else f"{least:.3g} N"
@@ -195,6 +211,7 @@ def main():
                 f"{found['min_normal_force']:.3g} N | {of_completed} | {seconds:.1f} |",
                 flush=True,
             )
+    ended(failed)
 
 
 if __name__ == "__main__":

@@ -151,7 +151,7 @@ def carried_over(old: Transcription, state: SearchState, new: Transcription) -> 
     """The state on the new mesh with which a search goes on from a solution on the old one."""
     w, duals = transferred(old, state.w, state.duals, new)
     barrier = jnp.asarray(BARRIER_AFTER_REFINEMENT, state.mu.dtype)
-    begin = start(new, w, barrier)._replace(duals=duals)
+    begin = start(new, w, barrier)._replace(duals=duals, estimates=jnp.asarray(False))
     return again(new, begin, BARRIER_AFTER_REFINEMENT) if new.limits else begin
 
 
