@@ -21,7 +21,7 @@ def twice(function):
 @pytest.mark.parametrize("at_once", [4, 32])
 def test_inverses(at_once, monkeypatch):
     """Ten matrices, in groups of which the last is filled, and in one."""
-    monkeypatch.setattr(_many_matrices, "AT_ONCE", at_once)
+    monkeypatch.setattr(_many_matrices, "MATRICES_AT_ONCE", at_once)
     np.testing.assert_allclose(twice(inverse)(GENERAL), np.linalg.inv(GENERAL), rtol=1e-10)
 
 

@@ -22,7 +22,7 @@ def test_each_number_of_turns_is_an_optimum(monkeypatch):
 
     Three groups of two starts, of which the last is filled.
     """
-    monkeypatch.setattr(_many_starts, "AT_ONCE", 2)
+    monkeypatch.setattr(_many_starts, "STARTS_AT_ONCE", 2)
     problem = control.ControlProblem(
         jaxhamel.Kinematic(Wheel()), jnp.zeros(1), jnp.zeros(0), jnp.array([0.0, 1.0]), Constant(jnp.zeros(1)),
         (control.ControlEnergy(),), (control.StateAtEnd(q=jnp.full(1, 2.0)),),

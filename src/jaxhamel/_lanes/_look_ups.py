@@ -182,7 +182,7 @@ def _read_by(equations, places: Iterable[int]) -> set[Any]:
 
 
 def _part(closed: ClosedJaxpr, equations, more: list[Any], out) -> tuple[ClosedJaxpr, list[int]]:
-    """These equations as a function of the inputs that they read and of `more`, and the positions of these inputs."""
+    """A program of these equations, and the positions of the inputs of `closed` that it takes, ahead of `more`."""
     jaxpr, used = closed.jaxpr, _read_by(equations, range(len(equations))) | _variables(out)
     kept = [i for i, v in enumerate(jaxpr.invars) if v in used]
     known = [(v, x) for v, x in zip(jaxpr.constvars, closed.consts, strict=True) if v in used]

@@ -78,7 +78,7 @@ def _called(equation: Any) -> ClosedJaxpr | None:
 
 
 def _inlined(jaxpr: Any, consts: Sequence, values: Sequence) -> list:
-    """The results without jitted functions, which would be calls: a fusion contains none."""
+    """Runs a program with the operations of jitted functions in place of calls to them: a fusion may not contain calls."""
     known = dict(zip((*jaxpr.constvars, *jaxpr.invars), (*consts, *values), strict=True))
     read = lambda v: v.val if isinstance(v, Literal) else known[v]  # noqa: E731
     for e in jaxpr.eqns:

@@ -35,7 +35,8 @@ def estimator_of(
     noise, dtype = scenario["sensors"]["noise"], law.u.dtype
     squares = lambda key: _squares(table[key] or noise, dtype)  # noqa: E731
     q, u = jax.tree.map(lambda x: x[0], (law.q, law.u))
-    sensors = StateSensors(sensors.noise)  # bias and resolution are not known to it
+    # the estimator knows the noise of the sensors, but neither their bias nor their resolution
+    sensors = StateSensors(sensors.noise)
     start, drift = squares("start"), squares("drift")
     filter = KalmanFilter(system, sensors, q, u, start, drift, iterations=table["iterations"])
     if table["kind"] == "kalman":

@@ -46,7 +46,8 @@ from jaxhamel.control._refinement import Refinement, carried_over, residual_erro
 from jaxhamel.control._result import Result, report, report_times
 
 TIGHTENINGS = 8  # of the bounds, at most
-# after two tightenings in the interval alone; a contact that moves to the next interval needs the neighbours, too
+# From this tightening on (counted from 0) the bounds of neighbouring intervals are tightened, too, as a point where a limit
+# binds may move into them.
 WIDE_FROM = 2
 UNBOUNDED = 1e14  # multiple of the first cost's size below zero at which a cost falls without bound
 SLOW_ITERATIONS = 40  # iterations in which the violation should halve
@@ -307,5 +308,5 @@ class CollocationSearch(AbstractSearch):
 
 @compiled_with(QUICK)
 def _motion_of(transcription: Transcription, w: CollocationPoint) -> tuple[Array, Any, Any]:
-    """The times of the mesh, the first state and the states at these times."""
+    """The times of the nodes [s], `(N + 1,)`, the state at the first of them, and the states at all of them."""
     return transcription.times(w.p), transcription.begun(w, w.p), transcription.states(w)

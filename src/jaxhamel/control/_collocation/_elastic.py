@@ -120,7 +120,11 @@ def original(transcription: Transcription, w: CollocationPoint) -> CollocationPo
 def inside(
     transcription: Transcription, value: Float[Array, "N M r"], margin: float = 0.01
 ) -> Float[Array, "N M r"]:
-    """The values of limits, moved inside of their bounds: by `margin`, at most a hundredth of the distance between two."""
+    """The values of the limits, where necessary moved into their bounds.
+
+    The distance from a bound b is then at least `margin` · max(1, |b|), or, if that is less, a hundredth of the distance
+    between the lower and the upper bound.
+    """
     lower, upper = transcription.lower, transcription.upper
     width = jnp.where(jnp.isfinite(upper - lower), upper - lower, jnp.inf)
     size = lambda x: jnp.maximum(1.0, jnp.where(jnp.isfinite(x), jnp.abs(x), 1.0))  # noqa: E731

@@ -22,7 +22,7 @@ from jaxhamel.control._problem._problem import ControlProblem
 from jaxhamel.mechanics import VectorField
 from jaxhamel.simulate._solvers._runge_kutta import RK4, looped
 
-AT_ONCE = 32  # searches in one group on a CPU (docs/performance.md#many-starts)
+STARTS_AT_ONCE = 32  # searches in one group on a CPU (docs/performance.md#many-starts)
 ITERATIONS_AT_ONCE = 8  # iterations in one call
 STEPS_OF_START = 4  # of the classical Runge–Kutta method in each interval
 SAME = 1e-6  # relative difference of the costs of one optimum
@@ -135,7 +135,7 @@ def _over(states: SearchState) -> Bool[np.ndarray, " S"]:
 
 def _in_groups(starts: Float[Array, "S P"]) -> list[Float[Array, "G P"]]:
     """Groups of one size, so that one program serves all; the last row fills the last group."""
-    most = AT_ONCE if jax.default_backend() == "cpu" else len(starts)
+    most = STARTS_AT_ONCE if jax.default_backend() == "cpu" else len(starts)
     count = -(-len(starts) // most)
     size = -(-len(starts) // count)
     missing = count * size - len(starts)

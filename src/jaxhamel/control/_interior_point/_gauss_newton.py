@@ -1,4 +1,4 @@
-"""The derivatives of a transcription with Gauss and Newton's Hessian, for costs that are sums of squares.
+"""The derivatives of a transcription with the Gauss–Newton approximation of the Hessian, for costs that are sums of squares.
 
     ∇²L ≈ Σ h w (∂r/∂y)ᵀ (∂r/∂y) + Σ h w ∇²value ,
 

@@ -16,7 +16,9 @@ from jaxtyping import Array, Float, Int
 
 from jaxhamel import _lapack
 
-AT_ONCE = 32  # matrices
+MATRICES_AT_ONCE = (
+    32  # inverted in one loop; more do not fit into the cache (docs/performance.md#many-starts)
+)
 LARGEST = 28  # rows; inverses of larger ones are left to LAPACK
 
 
@@ -65,11 +67,13 @@ def _inverses(matrices: Float[Array, "B n n"]) -> Float[Array, "B n n"]:
     many, n, _ = matrices.shape
     if n > LARGEST:
         return lax.map(_lapack.inverse_by_columns, matrices)
-    if many <= AT_ONCE:
+    if many <= MATRICES_AT_ONCE:
         return _some_inverses(matrices)
-    groups = -(-many // AT_ONCE)
-    filling = jnp.broadcast_to(jnp.eye(n, dtype=matrices.dtype), (groups * AT_ONCE - many, n, n))
-    each = jnp.concatenate([matrices, filling]).reshape(groups, AT_ONCE, n, n)
+    groups = -(-many // MATRICES_AT_ONCE)
+    filling = jnp.broadcast_to(
+        jnp.eye(n, dtype=matrices.dtype), (groups * MATRICES_AT_ONCE - many, n, n)
+    )
+    each = jnp.concatenate([matrices, filling]).reshape(groups, MATRICES_AT_ONCE, n, n)
     return lax.map(_some_inverses, each).reshape(-1, n, n)[:many]
 
 

@@ -66,14 +66,14 @@ def derivatives_in_lanes(
     unit = jnp.tile(jnp.eye(n, dtype=y.dtype), (many, 1))
     lanes = [*(jnp.repeat(x, n, axis=0) for x in leaves), unit]
     closed, batched, values = traced(along, [True] * len(lanes), lanes)
-    if not _is_worth_it(closed, batched, many * n):
+    if not _length_fits(closed, batched, many * n):
         return None
     found = run_traced(closed, batched, values, many * n, quiet=True)
     value, cost, hessian, jacobian, gradient = (x.reshape(many, n, *x.shape[1:]) for x in found)
     return Derivatives(value[:, 0], cost[:, 0], jnp.swapaxes(jacobian, 1, 2), gradient, hessian)
 
 
-def _is_worth_it(closed: Any, batched: list[bool], size: int) -> bool:
+def _length_fits(closed: Any, batched: list[bool], size: int) -> bool:
     """Whether the program can be written out, and is neither short nor too long."""
     if not one_loop_works():
         return False

@@ -84,7 +84,8 @@ def weights_of(model, groups, parts, x: Unknowns, gap, only_states, hold, z) -> 
     told = jnp.sqrt(jnp.mean(squares[:nodes].reshape(-1, n), axis=0))
     natural = jnp.maximum(told, 1e-3 * jnp.max(told))
     weight = natural * gap
-    # gaps get a low weight here: a damping that suits them would be too strong for motions that open no gaps
+    # The scales take gaps with their natural weight, without the factor `gap`: with a large one they would damp changes
+    # that open no gaps too strongly.
     length = jnp.sqrt(squares + jnp.pad(jnp.tile(natural, x.u.shape[0]) ** 2, (0, D - nodes)))
     scale = SHARPNESS / jnp.maximum(length, 1e-8 * jnp.max(length))
     keeps = only_states & (jnp.arange(D) >= nodes)

@@ -67,7 +67,7 @@ class MovingHorizonEstimator(eqx.Module):
 
     x̄ and P, the arrival cost, are those of the filter, linearised at the estimates of the window; so on a vector space with
     linear equations the estimate is Kalman's for every N. Otherwise later observations correct the linearisation of
-    earlier ones, which a filter cannot. Steps of Gauss and Newton in exponential coordinates of all x_i are solved by a
+    earlier ones, which a filter cannot. Gauss–Newton steps in exponential coordinates of all x_i are solved by a
     filter forward and its adjoint backward; P and W may be singular.
 
     **Arguments:**
@@ -83,7 +83,7 @@ class MovingHorizonEstimator(eqx.Module):
 
     **Raises:** `TypeError` or `ValueError` for anything but a filter, and numbers that are no whole ones.
 
-    Source: Rao, Rawlings and Mayne 2003; Bell 1994 for Gauss and Newton's steps by smoothing.
+    Source: Rao, Rawlings and Mayne 2003; Bell 1994 for Gauss–Newton steps by smoothing.
     """
 
     filter: KalmanFilter
@@ -152,7 +152,7 @@ class MovingHorizonEstimator(eqx.Module):
         return value
 
     def _improved(self, window: MovingWindow) -> MovingWindow:
-        """The window after a step of Gauss and Newton."""
+        """The window after a Gauss–Newton step."""
         system, states = self.filter.system, window.states
         chain, R = self._chain(window), self._noise(window)
         found = filtered(chain, *self._prior(window), R)

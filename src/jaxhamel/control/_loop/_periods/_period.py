@@ -41,6 +41,7 @@ class Periods(NamedTuple):
 
 
 def begun(parts, dtype, plan: Periods) -> Loop:
+    """The state before the first sample."""
     _, q0, u0, controller = parts
     cast = lambda x: jnp.asarray(x, dtype)  # noqa: E731
     last = jnp.broadcast_to(cast(controller.start), plan.width[:1])
