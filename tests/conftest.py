@@ -134,7 +134,18 @@ def float32():
         yield
 
 
-MOST_MEMORY = 1.5e9  # [bytes]; a worker that forgets nothing grows to 5 GB
+def _most_memory() -> float:
+    """A quarter of the machine's memory, shared by the workers, and 1.5 GB at least [bytes]."""
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    of_machine = (
+        os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if sys.platform == "linux" else 0
+    )
+    return max(1.5e9, of_machine / (4 * workers))
+
+
+MOST_MEMORY = (
+    _most_memory()
+)  # a worker that forgets nothing grows to 5 GB; what it forgets it traces and reads again
 
 
 @pytest.fixture(autouse=True, scope="module")

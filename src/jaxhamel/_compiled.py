@@ -14,7 +14,8 @@ import jax
 import jax.core
 import numpy as np
 
-from jaxhamel._content import (
+from jaxhamel._content._memory import forgetting
+from jaxhamel._content._walk import (
     NoContent,
     Same,
     Walk,
@@ -22,7 +23,6 @@ from jaxhamel._content import (
     is_empty,
     is_users,
 )
-from jaxhamel._content_memory import forgetting
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -10,8 +10,8 @@ import jax
 import numpy as np
 
 from jaxhamel._compiled import walk_of
-from jaxhamel._content import Walk, changed_by_tracing
-from jaxhamel._content_memory import forgetting
+from jaxhamel._content._memory import forgetting
+from jaxhamel._content._walk import Walk, changed_by_tracing
 
 
 def shapes_of(f: Callable) -> Callable:

@@ -12,8 +12,8 @@ import pytest
 import jaxhamel as jh
 from jaxhamel import _compiled
 from jaxhamel._compiled import compiled
-from jaxhamel._content import NoContent, Walk, content
-from jaxhamel._content_memory import remembered
+from jaxhamel._content._memory import remembered
+from jaxhamel._content._walk import NoContent, Walk, content
 from jaxhamel._lanes._derivatives._own_derivative import own_derivative
 
 GAIN = {"k": 1.0}

@@ -3,7 +3,7 @@
 import numpy as np
 
 from jaxhamel.viz import growth_figure, histograms_figure, landing_figure, residuals_figure
-from jaxhamel.viz._ensembles import _without_overlap
+from jaxhamel.viz._figures._ensembles import _without_overlap
 from jaxhamel.viz._style import labelled
 
 RNG = np.random.default_rng(1)

@@ -22,7 +22,8 @@ from jaxhamel.viz import (
     save,
     snapshot,
 )
-from jaxhamel.viz._figures import _room_for_zero, canvas, settle
+from jaxhamel.viz._figures._canvas import canvas, settle
+from jaxhamel.viz._figures._one_motion import _room_for_zero
 from tests.viz.motions import figure_eight_motion
 
 TS = np.linspace(0.0, 4.0, 50)

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from jaxhamel import _checks
-from jaxhamel.control._checks._problem import check_method
+from jaxhamel.control._checks._curve_methods import check_method
 from jaxhamel.control._methods._multiple_shooting import MultipleShooting
 from jaxhamel.control._problem._curves import free_parameters
 from jaxhamel.control._problem._problem import ControlProblem

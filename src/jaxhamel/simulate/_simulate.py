@@ -11,7 +11,7 @@ from jaxtyping import ArrayLike
 
 from jaxhamel import _checks
 from jaxhamel._compiled import compiled
-from jaxhamel._content_memory import remembered
+from jaxhamel._content._memory import remembered
 from jaxhamel._lanes._one_lane import one_lane
 from jaxhamel._typing import Configuration, Control
 from jaxhamel.geometry import AbstractSpace

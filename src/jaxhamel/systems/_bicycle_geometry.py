@@ -1,4 +1,4 @@
-"""Positions and velocities of the parts of a Whipple bicycle, as functions of the bicycle with its parameters."""
+"""Positions, velocities and quasi-velocities of the parts of a Whipple bicycle, as functions of its parameters."""
 
 from typing import Any, NamedTuple
 
@@ -130,3 +130,43 @@ def rotation_about(axis: Vector3, angle: Scalar) -> Float[Array, "3 3"]:
 def outer(a: Array, b: Array) -> Array:
     """a bᵀ."""
     return a[:, None] * b[None, :]
+
+
+def frame(bicycle: Any, q: Configuration) -> Float[Array, "9 9"]:
+    """u = (slip of rear and front wheel, φ̇, δ̇, θ̇_R) on v = (Ω, ẋ_R, δ̇, θ̇_R, θ̇_F)."""
+    at, rotation = geometry(bicycle, q), quaternion_matrix(q[0])
+    eye = jnp.eye(9, dtype=rotation.dtype)
+    none, axle, to_space = jnp.zeros_like(at.up), eye[1, :3], rotation @ at.steered
+    rear = jnp.stack([none, rotation @ cross(axle, at.rear), none], axis=1)
+    steering = to_space @ cross(steer_axis(bicycle), at.steer_arm)
+    front = jnp.stack([steering, none, to_space @ cross(axle, at.front)], axis=1)
+    return jnp.concatenate(
+        [
+            jnp.concatenate([-rotation @ hat(at.rear), eye[:3, :3], rear], axis=1),
+            jnp.concatenate([-rotation @ hat(at.reach), eye[:3, :3], front], axis=1),
+            jnp.concatenate([at.heading, jnp.zeros(6, rotation.dtype)])[None],
+            eye[6:8],
+        ]
+    )
+
+
+def inverse_frame(bicycle: Any, q: Configuration) -> Float[Array, "9 9"]:
+    """B = A⁻¹. With Ω = φ̇ h + ψ̇ Γ + θ̇ a (heading, vertical, axle), c from contact to contact and
+
+        ψ̇ Γ × c + θ̇ a × c + θ̇_F S (a × r_F d_F) = Λᵀ(s_F − s_R) − φ̇ h × c − δ̇ S (e × g) + θ̇_R a × r_R d_R
+
+    three equations are left to solve: the velocity of the front point of contact, seen from the rear.
+    """
+    at, rotation = geometry(bicycle, q), quaternion_matrix(q[0])
+    eye = jnp.eye(9, dtype=rotation.dtype)
+    axle, between = eye[1, :3], at.reach - at.rear
+    turns = [cross(at.up, between), cross(axle, between), at.steered @ cross(axle, at.front)]
+    dual = jnp.stack([cross(turns[i - 2], turns[i - 1]) for i in range(3)])
+    steering = at.steered @ cross(steer_axis(bicycle), at.steer_arm)
+    rolling = cross(axle, at.rear)
+    given = jnp.stack([-cross(at.heading, between), -steering, rolling], axis=1)
+    right = jnp.concatenate([-rotation.T, rotation.T, given], axis=1)
+    yaw, pitch, front = (dual @ right) / jnp.dot(dual[0], turns[0])
+    omega = outer(at.heading, eye[6]) + outer(at.up, yaw) + outer(axle, pitch)
+    hub = eye[:3] + rotation @ (hat(at.rear) @ omega - outer(rolling, eye[8]))
+    return jnp.concatenate([omega, hub, eye[7:], front[None]])

@@ -2,7 +2,6 @@
 
 from typing import Any, ClassVar
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -13,8 +12,6 @@ from jaxhamel.geometry import (
     SO3,
     Euclidean,
     Product,
-    cross,
-    hat,
     quaternion_matrix,
     quaternion_rotate,
 )
@@ -26,23 +23,21 @@ from jaxhamel.mechanics._description._drawing import Shape, about_y, segment, wh
 from jaxhamel.systems._bicycle_geometry import (
     centres,
     foot,
+    frame,
     front_hub,
     geometry,
-    geometry_of,
     inertias,
+    inverse_frame,
     masses,
-    outer,
     rear_hub,
     steer_axis,
-    up_at,
     velocities,
 )
 from jaxhamel.systems._bicycle_linear import CanonicalMatrices, canonical_matrices
+from jaxhamel.systems._bicycle_on_ground import configuration_on_ground, pitch
 from jaxhamel.systems._checks import check_inertia
 from jaxhamel.systems._own_equations import own_equations
 from jaxhamel.systems._parameters import INERTIA, parameter
-
-_NEWTON_STEPS = 10  # of the pitch, from zero; five reach rounding for a lean and a steer of 1 rad
 
 
 class WhippleBicycle(System):
@@ -244,41 +239,11 @@ class WhippleBicycle(System):
 
     def frame(self, t: Time, q: Configuration) -> Float[Array, "9 9"]:
         """u = (slip of rear and front wheel, φ̇, δ̇, θ̇_R) on v = (Ω, ẋ_R, δ̇, θ̇_R, θ̇_F)."""
-        at, rotation = geometry(self, q), quaternion_matrix(q[0])
-        eye = jnp.eye(9, dtype=rotation.dtype)
-        none, axle, to_space = jnp.zeros_like(at.up), eye[1, :3], rotation @ at.steered
-        rear = jnp.stack([none, rotation @ cross(axle, at.rear), none], axis=1)
-        steering = to_space @ cross(steer_axis(self), at.steer_arm)
-        front = jnp.stack([steering, none, to_space @ cross(axle, at.front)], axis=1)
-        return jnp.concatenate(
-            [
-                jnp.concatenate([-rotation @ hat(at.rear), eye[:3, :3], rear], axis=1),
-                jnp.concatenate([-rotation @ hat(at.reach), eye[:3, :3], front], axis=1),
-                jnp.concatenate([at.heading, jnp.zeros(6, rotation.dtype)])[None],
-                eye[6:8],
-            ]
-        )
+        return frame(self, q)
 
     def inverse_frame(self, t: Time, q: Configuration) -> Float[Array, "9 9"]:
-        """B = A⁻¹. With Ω = φ̇ h + ψ̇ Γ + θ̇ a (heading, vertical, axle), c from contact to contact and
-
-            ψ̇ Γ × c + θ̇ a × c + θ̇_F S (a × r_F d_F) = Λᵀ(s_F − s_R) − φ̇ h × c − δ̇ S (e × g) + θ̇_R a × r_R d_R
-
-        three equations are left to solve: the velocity of the front point of contact, seen from the rear.
-        """
-        at, rotation = geometry(self, q), quaternion_matrix(q[0])
-        eye = jnp.eye(9, dtype=rotation.dtype)
-        axle, between = eye[1, :3], at.reach - at.rear
-        turns = [cross(at.up, between), cross(axle, between), at.steered @ cross(axle, at.front)]
-        dual = jnp.stack([cross(turns[i - 2], turns[i - 1]) for i in range(3)])
-        steering = at.steered @ cross(steer_axis(self), at.steer_arm)
-        rolling = cross(axle, at.rear)
-        given = jnp.stack([-cross(at.heading, between), -steering, rolling], axis=1)
-        right = jnp.concatenate([-rotation.T, rotation.T, given], axis=1)
-        yaw, pitch, front = (dual @ right) / jnp.dot(dual[0], turns[0])
-        omega = outer(at.heading, eye[6]) + outer(at.up, yaw) + outer(axle, pitch)
-        hub = eye[:3] + rotation @ (hat(at.rear) @ omega - outer(rolling, eye[8]))
-        return jnp.concatenate([omega, hub, eye[7:], front[None]])
+        """B = A⁻¹ in closed form: three equations for the velocity of the front point of contact are solved."""
+        return inverse_frame(self, q)
 
     def force(self, t: Time, q: Configuration, v: Velocity, control: Any) -> Float[Array, " 9"]:
         """T_φ along the heading, T_δ and T_R on the coordinates that they turn."""
@@ -317,22 +282,7 @@ class WhippleBicycle(System):
 
     def pitch(self, lean: Scalar, steer: Scalar) -> Scalar:
         """θ of the rear frame about its axle [rad], positive nose down, for which both wheels touch the ground."""
-
-        def front_height(pitch):
-            at = geometry_of(self, up_at(lean, pitch), steer)
-            return jnp.dot(at.up, at.reach - at.rear)
-
-        def newton(height, pitch):
-            def step(_, pitch):
-                value, slope = jax.jvp(height, (pitch,), (jnp.ones_like(pitch),))
-                return pitch - value / slope
-
-            return jax.lax.fori_loop(0, _NEWTON_STEPS, step, pitch)
-
-        def divide(slope, right):
-            return right / slope(jnp.ones_like(right))
-
-        return jax.lax.custom_root(front_height, jnp.zeros_like(lean), newton, divide)
+        return pitch(self, lean, steer)
 
     def configuration(
         self,
@@ -348,13 +298,8 @@ class WhippleBicycle(System):
         frame from the x axis, counter-clockwise from above [rad]; `contact`: of the rear wheel, (x, y)
         [m]; `wheels`: (θ_R, θ_F) [rad].
         """
-        lean, steer, heading, contact, wheels = _in_one_dtype(lean, steer, heading, contact, wheels)
-        leaned = multiply(_turn(2, heading), _turn(0, lean))
-        q = multiply(leaned, _turn(1, self.pitch(lean, steer)))
-        rotation = quaternion_matrix(q)
-        hub = -rotation @ geometry_of(self, rotation[2], steer).rear
-        ground = jnp.concatenate([contact, jnp.zeros(1, contact.dtype)])
-        return q, ground + hub, jnp.concatenate([steer[None], wheels])
+        given = _in_one_dtype(lean, steer, heading, contact, wheels)
+        return configuration_on_ground(self, *given)
 
     def contact_points(self, q: Configuration) -> Float[Array, "2 3"]:
         """The lowest points of rear and front wheel in space [m]."""
@@ -376,13 +321,6 @@ class WhippleBicycle(System):
         Source: Meijaard et al. 2007, eq. (5.3).
         """
         return canonical_matrices(self)
-
-
-def _turn(axis: int, angle: Scalar) -> Float[Array, " 4"]:
-    """The quaternion of a turn about a coordinate axis."""
-    half = 0.5 * angle
-    vector = jnp.sin(half) * jnp.eye(3, dtype=half.dtype)[axis]
-    return jnp.concatenate([jnp.cos(half)[None], vector])
 
 
 def _in_one_dtype(*values: Any) -> tuple[Array, ...]:

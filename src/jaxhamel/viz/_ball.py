@@ -11,7 +11,7 @@ from numpy import ndarray
 
 from jaxhamel.viz._along import along, mass_positions, rail_lines
 from jaxhamel.viz._charts import Chart
-from jaxhamel.viz._figures import (
+from jaxhamel.viz._figures._one_motion import (
     angles_figure,
     cost_figure,
     error_figure,

@@ -11,7 +11,7 @@ from matplotlib import rc_context
 from matplotlib.figure import Figure
 
 from jaxhamel._words import slug
-from jaxhamel.viz._figures import settle
+from jaxhamel.viz._figures._canvas import settle
 from jaxhamel.viz._style import LIGHT, MATPLOTLIB
 
 

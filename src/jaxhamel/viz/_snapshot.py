@@ -8,7 +8,7 @@ from matplotlib import rc_context
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
-from jaxhamel.viz._figures import canvas
+from jaxhamel.viz._figures._canvas import canvas
 from jaxhamel.viz._scene import Arrow, Curve, Points, Pose, Scene, Sphere, Thing, Trail, Triad
 from jaxhamel.viz._style import LIGHT, MATPLOTLIB
 

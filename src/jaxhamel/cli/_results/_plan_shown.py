@@ -20,7 +20,7 @@ from jaxhamel.control._built_in._balls import Clearance
 from jaxhamel.mechanics import Kinematic, MovingParts, System
 from jaxhamel.mechanics._description._declarations import state_of
 from jaxhamel.viz import Chart
-from jaxhamel.viz._figures import quantities_figure
+from jaxhamel.viz._figures._one_motion import quantities_figure
 from jaxhamel.viz._motion._charts_of import symbol
 from jaxhamel.viz._motion._run import ShownMotion
 

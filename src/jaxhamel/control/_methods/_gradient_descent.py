@@ -13,7 +13,7 @@ from jaxhamel._compiled import compiled
 from jaxhamel._search._loop import Verdict
 from jaxhamel._search._progress import Progress
 from jaxhamel._search._stepwise import updated
-from jaxhamel.control._checks._problem import check_descent
+from jaxhamel.control._checks._curve_methods import check_descent
 from jaxhamel.control._methods._method import AbstractControlSearch, AbstractManyStarts
 from jaxhamel.control._methods._single_shooting import residual
 from jaxhamel.control._problem._problem import ControlProblem

@@ -9,7 +9,7 @@ from jaxtyping import Array, Float
 
 from jaxhamel import _checks
 from jaxhamel._search._loop import AbstractSearch
-from jaxhamel.control._checks._problem import check_for_curves
+from jaxhamel.control._checks._curve_methods import check_for_curves
 from jaxhamel.control._problem._curves import free_parameters
 from jaxhamel.control._problem._problem import ControlProblem
 from jaxhamel.control._result import Result, report

@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 from jaxhamel._lanes._xla_cpu._jit import LESS, compiled_with
 from jaxhamel._search._loop import Verdict
 from jaxhamel._search._progress import Progress
-from jaxhamel.control._checks._problem import check_shooting
+from jaxhamel.control._checks._curve_methods import check_shooting
 from jaxhamel.control._methods._levenberg_marquardt import (
     Iterate,
     first_iterate,

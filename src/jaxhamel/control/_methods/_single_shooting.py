@@ -11,7 +11,7 @@ from jaxtyping import Array, Float
 
 from jaxhamel import _checks
 from jaxhamel._search._stepwise import AbstractTask, Stepwise
-from jaxhamel.control._checks._problem import check_for_curves, check_least_squares
+from jaxhamel.control._checks._curve_methods import check_for_curves, check_least_squares
 from jaxhamel.control._methods._method import AbstractControlSearch, AbstractMethod
 from jaxhamel.control._methods._shooting import quadrature
 from jaxhamel.control._problem._costs import constraint_residual, final_residual, running_residual

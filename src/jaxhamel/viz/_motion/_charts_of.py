@@ -7,7 +7,7 @@ import numpy as np
 
 from jaxhamel.mechanics import Output, Part
 from jaxhamel.viz._charts import Chart
-from jaxhamel.viz._figures import (
+from jaxhamel.viz._figures._one_motion import (
     angles_figure,
     cost_figure,
     error_figure,

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from jaxhamel.mechanics._description._declarations import kind_of
-from jaxhamel.viz._figures import friction_needed, root_mean_square
+from jaxhamel.viz._figures._one_motion import friction_needed, root_mean_square
 from jaxhamel.viz._motion._run import NamedColumns, ShownMotion
 from jaxhamel.viz._motion._scene_of import fastest_turn
 

@@ -6,26 +6,16 @@ for both cases.
 """
 
 import contextlib
-import functools
 import hashlib
-import sys
-import sysconfig
 import types
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any
 
-import jax
-import jax.core
-import numpy as np
+from jaxhamel._content._kinds import HOW, how_to_find, is_installed, is_users, sorted_names
+from jaxhamel._content._memory import MEMORY, KnownContent
 
-from jaxhamel._content_memory import MEMORY, KnownContent
-
-INSTALLED = tuple({sysconfig.get_path(name) for name in ("purelib", "platlib", "stdlib")})
-_OURS = __name__.partition(".")[0]
 MOST_OBJECTS = 20_000  # objects in one walk
-_NOT_USERS = (_OURS, "builtins", "jax", "equinox", "diffrax", "numpy")
-_BY_VALUE = (bool, int, str, bytes, type(None), type(...), jax.ShapeDtypeStruct)
 # attributes of a class that no computation depends on
 _DESCRIPTIONS = {
     *("__doc__", "__module__", "__qualname__", "__dict__", "__weakref__", "__annotations__", "__parameters__"),
@@ -73,29 +63,6 @@ def content(value: Any) -> Hashable:
     return found
 
 
-def is_users(value: Any) -> bool:
-    """Whether a function or class is written by the user: not here, not in an installed package, not in C."""
-    if isinstance(value, type):
-        return _is_users_class(value)
-    name = getattr(value, "__module__", None) or ""
-    if name.partition(".")[0] in _NOT_USERS:
-        return False
-    code = getattr(value, "__code__", None)
-    return code is not None and not code.co_filename.startswith(INSTALLED)
-
-
-@functools.lru_cache(maxsize=4096)
-def _is_users_class(kind: type) -> bool:
-    name = kind.__module__
-    return name.partition(".")[0] not in _NOT_USERS and not _is_installed(name)
-
-
-def names_in(code: types.CodeType) -> set[str]:
-    """Global names and attributes that a function's code and the functions within it use."""
-    inner = (names_in(c) for c in code.co_consts if isinstance(c, types.CodeType))
-    return set(code.co_names).union(*inner)
-
-
 def filled(cells: tuple[Any, ...] | None) -> Iterator[Any]:
     """The cells of a closure but those of functions that are defined later."""
     for cell in cells or ():
@@ -141,7 +108,7 @@ class Walk:
     def of(self, value: Any, names: frozenset[str] = frozenset()) -> Hashable:
         """`names`: the names that the function which refers to `value` uses."""
         kind = type(value)
-        how = _HOW.get(kind) or _how(value)
+        how = HOW.get(kind) or how_to_find(value)
         match how:
             case "value":
                 return kind, value
@@ -203,7 +170,7 @@ class Walk:
         return Same(f), tuple(self.of(cell.cell_contents) for cell in filled(f.__closure__))
 
     def _of_function(self, f: types.FunctionType) -> Hashable:
-        names, known = _names(f.__code__), f.__globals__
+        names, known = sorted_names(f.__code__), f.__globals__
         used = frozenset(names)
         cells = tuple(
             self._at(id(cell), cell, lambda cell=cell: self.of(cell.cell_contents, used))
@@ -218,7 +185,7 @@ class Walk:
 
     def _of_module(self, module: types.ModuleType, names: frozenset[str]) -> Hashable:
         """The attributes that a function may take from a module of the user's own."""
-        if _is_installed(module.__name__):
+        if is_installed(module.__name__):
             return ()
         found = vars(module)
         return tuple(
@@ -270,44 +237,6 @@ def _of_numbers(value: Any) -> Hashable:
     return type(value), value.dtype, value.shape, hashlib.blake2b(value.tobytes()).digest()
 
 
-_HOW: dict[type, str] = {}  # how the content of objects of a class is found
-_KINDS: tuple[tuple[Any, str], ...] = (  # the first match is used
-    (jax.core.Tracer, "tracer"),
-    (jax.Array, "same"),
-    (np.ndarray | np.generic, "numbers"),
-    (types.FunctionType, "function"),
-    (types.MethodType, "method"),
-    (functools.partial, "partial"),
-    (types.ModuleType, "module"),
-    (type, "class"),
-    (dict | list | tuple | set | frozenset | deque | bytearray, "container"),
-    (staticmethod | classmethod, "static method"),
-    (property, "property"),
-    (jax.tree_util.PyTreeDef, "value"),
-)
-
-
-def _how(value: Any) -> str:
-    kind = type(value)
-    if kind in _BY_VALUE or kind in (float, complex):
-        found = "value" if kind in _BY_VALUE else "float"
-    else:
-        otherwise = "opaque" if _is_opaque(kind) else "object"
-        found = next((how for kinds, how in _KINDS if isinstance(value, kinds)), otherwise)
-    if len(_HOW) >= 4096:
-        _HOW.clear()
-    _HOW[kind] = found
-    return found
-
-
-def _is_opaque(kind: type) -> bool:
-    """Whether objects of the kind count by identity alone: what they hold (locks, files, loggers) decides nothing."""
-    return kind.__module__ != "types" and kind.__module__.partition(".")[0] in _OPAQUE
-
-
-_OPAQUE = (sys.stdlib_module_names - {"argparse", "__main__"}) | {"jax", "jaxlib", "matplotlib"}
-
-
 def is_empty(value: Any) -> bool:
     """Whether an object has no fields."""
     return all(x is None or (isinstance(x, dict) and not x) for x in _fields(value))
@@ -321,25 +250,3 @@ def _fields(value: Any) -> Iterator[Any]:
         for name in (slots,) if isinstance(slots, str) else slots:
             if name not in ("__dict__", "__weakref__"):
                 yield getattr(value, name, None)
-
-
-_NAMES: dict[int, tuple[types.CodeType, tuple[str, ...]]] = {}
-
-
-def _names(code: types.CodeType) -> tuple[str, ...]:
-    found = _NAMES.get(id(code))
-    if found is None:
-        if len(_NAMES) >= 4096:
-            _NAMES.clear()
-        found = _NAMES[id(code)] = (code, tuple(sorted(names_in(code))))
-    return found[1]
-
-
-@functools.lru_cache(maxsize=4096)
-def _is_installed(name: str) -> bool:
-    """Whether a module is of the standard library, an installed package or this one."""
-    module = sys.modules.get(name)
-    file = getattr(module, "__file__", None)
-    if name.partition(".")[0] == _OURS or (module is not None and name in sys.builtin_module_names):
-        return True
-    return file is not None and file.startswith(INSTALLED)

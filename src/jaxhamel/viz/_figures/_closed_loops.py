@@ -9,7 +9,14 @@ from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 from numpy import ndarray
 
-from jaxhamel.viz._figures import _figure, _ground, _legend, _styled, _time_axis, canvas
+from jaxhamel.viz._figures._canvas import (
+    canvas,
+    ground_axes,
+    legend_above,
+    one_plot,
+    styled,
+    time_axis,
+)
 from jaxhamel.viz._style import LIGHT
 
 MARGIN_OF_PATH = (
@@ -19,7 +26,7 @@ WIDTH = 1.4  # of the picture of paths, at least, relative to its height
 MOST_COORDINATES = 12  # coordinates that are drawn
 
 
-@_styled
+@styled
 def held_paths_figure(
     closed: Float[ndarray, "B T 2"],
     open_loop: Float[ndarray, "C T 2"],
@@ -34,7 +41,7 @@ def held_paths_figure(
     **Arguments:** `closed`, `open_loop`: `(B, T, 2)` and `(C, T, 2)` m, NaN after a path has ended early; `reference`:
     `(S, 2)` m. The picture shows the neighbourhood of the reference.
     """
-    figure, axes = _figure()
+    figure, axes = one_plot()
     low, high = reference.min(axis=0), reference.max(axis=0)
     room = MARGIN_OF_PATH * float(np.max(high - low))
     for paths, role, label in (
@@ -51,12 +58,12 @@ def held_paths_figure(
             )
         axes.plot([], [], color=LIGHT[role], label=f"{len(paths)} {label}")
     axes.plot(*reference.T, "--", color=LIGHT["ink"], linewidth=1.2, label="plan")
-    _ground(axes, title, unit, labels)
+    ground_axes(axes, title, unit, labels)
     axes.set_aspect("equal", adjustable="box")
     wide = max(0.0, WIDTH * float(high[1] - low[1] + 2 * room) - float(high[0] - low[0]))
     axes.set_xlim(low[0] - max(room, 0.5 * wide), high[0] + max(room, 0.5 * wide))
     axes.set_ylim(low[1] - room, high[1] + room)
-    _legend(axes)
+    legend_above(axes)
     return figure
 
 
@@ -67,7 +74,7 @@ def _inside(path: Float[ndarray, "T 2"], low: ndarray, high: ndarray) -> Float[n
     return np.where(far, np.nan, path)
 
 
-@_styled
+@styled
 def held_errors_figure(
     ts: Float[ndarray, " T"],
     closed: Float[ndarray, "B T"],
@@ -80,16 +87,16 @@ def held_errors_figure(
 
     **Arguments:** `ts`: `(T,)` s; `closed`, `open_loop`: `(B, T)` and `(C, T)`, NaN after a motion has ended early.
     """
-    figure, axes = _figure()
+    figure, axes = one_plot()
     _band(axes, ts, _positive(open_loop), "series2", "open loop")
     _band(axes, ts, _positive(closed), "series1", "with feedback")
     axes.set_yscale("log")
-    _time_axis(axes, ts, title, f"distance / {unit}")
-    _legend(axes)
+    time_axis(axes, ts, title, f"distance / {unit}")
+    legend_above(axes)
     return figure
 
 
-@_styled
+@styled
 def held_coordinates_figure(
     ts: Float[ndarray, " T"],
     closed: Float[ndarray, "B T n"],
@@ -116,13 +123,13 @@ def held_coordinates_figure(
         _band(axes, ts, closed[..., i], "series1", "with feedback")
         axes.plot(ts, plan[:, i], "--", color=LIGHT["ink"], linewidth=1.2, label="plan")
         _near(axes, plan[:, i])
-        _time_axis(axes, ts, "", name, last=i + columns >= count)
+        time_axis(axes, ts, "", name, last=i + columns >= count)
     lines, labels = figure.axes[0].get_legend_handles_labels()
     figure.legend(lines, labels, loc="outside upper left", ncols=3)
     return figure
 
 
-@_styled
+@styled
 def region_figure(
     first: Float[ndarray, " A"],
     second: Float[ndarray, " B"],
@@ -139,7 +146,7 @@ def region_figure(
     `(S, 2)`, of a region that is known, dashed; `paths`: `(T, 2)` each, motions in the plane of the grid; `labels`: of the
     axes, with units.
     """
-    figure, axes = _figure()
+    figure, axes = one_plot()
     held = np.asarray(held, dtype=bool)
     axes.grid(False)
     for mask, role, label in ((held, "series1", "held"), (~held, "reference", "lost")):
@@ -155,7 +162,7 @@ def region_figure(
     if boundary is not None:
         axes.plot(*boundary.T, "--", color=LIGHT["force"], linewidth=1.8, label="known boundary")
     axes.set(title=title, xlabel=labels[0], ylabel=labels[1], xlim=low, ylim=high)
-    _legend(axes)
+    legend_above(axes)
     return figure
 
 

@@ -6,11 +6,11 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy import ndarray
 
-from jaxhamel.viz._figures import _legend, _styled, _time_axis, canvas
+from jaxhamel.viz._figures._canvas import canvas, legend_above, styled, time_axis
 from jaxhamel.viz._style import LIGHT, roles
 
 
-@_styled
+@styled
 def fit_figure(
     ts: ndarray,
     measured: ndarray,
@@ -30,14 +30,14 @@ def fit_figure(
     for data, line, name, role in zip(measured.T, shown.T, names, roles(len(names)), strict=True):
         axes.plot(ts, data, ".", color=LIGHT[role], markersize=2.5, alpha=0.45)
         axes.plot(ts, line, color=LIGHT[role], label=name, linewidth=1.2)
-    _time_axis(axes, ts, title, ylabel)
+    time_axis(axes, ts, title, ylabel)
     if start is not None:
         axes.axvline(start, color=LIGHT["limit"], linewidth=1.2, linestyle="--")
-    _legend(axes)
+    legend_above(axes)
     return figure
 
 
-@_styled
+@styled
 def residuals_figure(
     ts: ndarray, errors: Mapping[str, ndarray], noise: Mapping[str, float], *, title: str
 ) -> Figure:
@@ -48,13 +48,13 @@ def residuals_figure(
         axes.plot(ts, error / noise[name], ".", color=LIGHT["series1"], markersize=2)
         axes.axhspan(-2, 2, color=LIGHT["line"], alpha=0.35, linewidth=0)
         size = max(4.0, float(np.nanmax(np.abs(error / noise[name]), initial=0.0)) * 1.05)
-        _time_axis(axes, ts, title if k == 0 else "", "", last=k == len(rows) - 1)
+        time_axis(axes, ts, title if k == 0 else "", "", last=k == len(rows) - 1)
         axes.set_ylim(-size, size)
         axes.set_ylabel(name, rotation=0, ha="right", va="center", fontsize=8)
     return figure
 
 
-@_styled
+@styled
 def correlation_figure(correlation: ndarray, names: Sequence[str], *, title: str) -> Figure:
     """The correlation matrix of the estimates as coloured squares; ±1 means that only a combination of two is determined."""
     size = 2.2 + 0.32 * len(names)

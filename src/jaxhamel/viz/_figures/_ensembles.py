@@ -10,7 +10,14 @@ from matplotlib.patches import Ellipse
 from numpy import ndarray
 
 from jaxhamel._words import counted
-from jaxhamel.viz._figures import _figure, _ground, _legend, _styled, _time_axis, canvas
+from jaxhamel.viz._figures._canvas import (
+    canvas,
+    ground_axes,
+    legend_above,
+    one_plot,
+    styled,
+    time_axis,
+)
 from jaxhamel.viz._style import LIGHT, roles
 
 MOST_BINS = 70  # the largest number of bins in a histogram
@@ -23,7 +30,7 @@ LONG = 18  # number of characters that fit under a histogram
 DOTS = 10_000  # the largest number of dots: a million would take a gigabyte of memory to draw
 
 
-@_styled
+@styled
 def fan_figure(
     paths: Float[ndarray, "B T 2"],
     nominal: Float[ndarray, "T 2"] | None = None,
@@ -35,19 +42,19 @@ def fan_figure(
 
     **Arguments:** `paths`: `(B, T, 2)` m, NaN after a path has ended early; `nominal`: `(T, 2)` m.
     """
-    figure, axes = _figure()
+    figure, axes = one_plot()
     alpha = float(np.clip(20.0 / max(len(paths), 1), 0.12, 0.6))
     for path in paths:
         axes.plot(*path.T, color=LIGHT["series1"], alpha=alpha, linewidth=0.9)
     axes.plot([], [], color=LIGHT["series1"], label=f"{counted(len(paths), 'trajectory')}")
     if nominal is not None:
         axes.plot(*nominal.T, color=LIGHT["ink"], label="nominal")
-    _ground(axes, title, unit)
-    _legend(axes)
+    ground_axes(axes, title, unit)
+    legend_above(axes)
     return figure
 
 
-@_styled
+@styled
 def landing_figure(
     ends: Float[ndarray, "N 2"],
     nominal: Float[ndarray, " 2"] | None = None,
@@ -63,7 +70,7 @@ def landing_figure(
 
     **Arguments:** `ends`: `(N, 2)` m, of the paths that reached the end; `nominal`: `(2,)` m.
     """
-    figure, axes = _figure()
+    figure, axes = one_plot()
     size = float(np.clip(2000.0 / max(len(ends), 1), 1.5, 14.0))
     axes.scatter(*ends[:DOTS].T, s=size, color=LIGHT["series1"], alpha=0.5, linewidths=0)
     if len(ends) > 2:
@@ -72,8 +79,8 @@ def landing_figure(
             axes.add_patch(_ellipse(ends, level, edgecolor=LIGHT[role], label=inside))
     if nominal is not None:
         axes.plot(*nominal, "+", color=LIGHT["ink"], markersize=10, label="nominal")
-    _ground(axes, title, unit, labels)
-    _legend(axes)
+    ground_axes(axes, title, unit, labels)
+    legend_above(axes)
     return figure
 
 
@@ -93,7 +100,7 @@ def _share_inside(points: Float[ndarray, "N 2"], level: float) -> float:
     return float(np.mean(squares <= level))
 
 
-@_styled
+@styled
 def growth_figure(
     ts: Float[ndarray, " T"],
     distances: Float[ndarray, "B T"],
@@ -107,7 +114,7 @@ def growth_figure(
 
     **Arguments:** `ts`: `(T,)` s; `distances`: `(B, T)` m, NaN after a path has ended early.
     """
-    figure, axes = _figure()
+    figure, axes = one_plot()
     known = (np.nan_to_num(distances) > 0).any(
         axis=0
     )  # leave out the start, where all distances are zero
@@ -120,8 +127,8 @@ def growth_figure(
         )
     axes.plot(at, np.nanmedian(found, axis=0), color=LIGHT["series1"], label="median")
     axes.set_yscale("log")
-    _time_axis(axes, ts, title, f"distance / {unit}")
-    _legend(axes)
+    time_axis(axes, ts, title, f"distance / {unit}")
+    legend_above(axes)
     return figure
 
 
@@ -154,7 +161,7 @@ def _without_overlap(cell: Axes) -> None:
         cell.set_xticks(ticks[:: max(len(ticks) - 1, 1)])
 
 
-@_styled
+@styled
 def histograms_figure(
     values: Mapping[str, Float[ndarray, " N"]], *, title: str = "Distribution of what came out"
 ) -> Figure:

@@ -24,7 +24,7 @@ from numpy import ndarray
 from jaxhamel import _checks
 from jaxhamel.geometry import AbstractSpace, curvature
 from jaxhamel.viz._checks import check_gait_curve, check_names, check_planar_path, check_shape_plane
-from jaxhamel.viz._figures import _ground, _legend, _styled, canvas
+from jaxhamel.viz._figures._canvas import canvas, ground_axes, legend_above, styled
 from jaxhamel.viz._style import LIGHT, roles, share_in_label
 
 AxisLimits = tuple[tuple[float, float], tuple[float, float]]
@@ -35,7 +35,7 @@ DIVERGING = LinearSegmentedColormap.from_list(
 _GAIT_ROLES = ("ink", "series3", "series4", "series2", "series5")
 
 
-@_styled
+@styled
 def connection_figure(
     connection: Callable[..., Any],
     limits: AxisLimits,
@@ -79,7 +79,7 @@ def connection_figure(
     return _finished(figure, panels, gaits)
 
 
-@_styled
+@styled
 def curvature_figure(
     connection: Callable[..., Any],
     limits: AxisLimits,
@@ -116,7 +116,7 @@ def curvature_figure(
     return _finished(figure, panels, gaits)
 
 
-@_styled
+@styled
 def gait_figure(
     path: Float[ndarray, "T 3"],
     cycles: float,
@@ -143,7 +143,7 @@ def gait_figure(
     plane.plot(path[:, 1], path[:, 2], color=LIGHT["path"], label="centre")
     span = float(np.max(np.ptp(path[:, 1:], axis=0)))
     _sticks(plane, path, poses, length or (span / 10 if span > 0 else 1.0))
-    _ground(plane, title, "m")
+    ground_axes(plane, title, "m")
     time = np.linspace(0.0, cycles, len(path))
     for column, name, role in zip(path.T[1:], ("x", "y"), roles(2), strict=True):
         position.plot(time, column, color=LIGHT[role], label=name)
@@ -155,7 +155,7 @@ def gait_figure(
         axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=8))
         share_in_label(axes.yaxis)
     position.tick_params(labelbottom=False)
-    _legend(position)
+    legend_above(position)
     return figure
 
 

@@ -1,0 +1,1 @@
+"""The content of functions and objects: how a compiled program is found again for a function written once more."""

@@ -1,0 +1,123 @@
+"""The sheet that a figure is drawn on, in the package's style: its canvas, axes, legend, and its file."""
+
+import re
+from collections.abc import Callable, Mapping
+from functools import wraps
+from pathlib import Path
+from typing import IO, Any, Literal, ParamSpec
+
+import numpy as np
+from matplotlib import rc_context
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import PlaceHolderLayoutEngine
+from numpy import ndarray
+
+from jaxhamel._words import visible
+from jaxhamel.viz._style import MATPLOTLIB, share_in_label
+
+P = ParamSpec("P")
+LARGEST_DRAWN = 1e290  # of the numbers that are drawn
+LayoutName = Literal["constrained"] | None
+
+
+def styled(make: Callable[P, Figure]) -> Callable[P, Figure]:
+    """Runs `make` with the package's style, without changing the user's rcParams.
+
+    Text arguments are shown literally: dollar signs are no formulas, and control characters are removed. Numbers that
+    matplotlib's ticks would overflow with are not drawn, like NaN.
+    """
+
+    @wraps(make)
+    def styled(*args: P.args, **kwargs: P.kwargs) -> Figure:
+        with rc_context(MATPLOTLIB):
+            return make(*map(_drawable, args), **{k: _drawable(x) for k, x in kwargs.items()})  # pyright: ignore
+
+    return styled
+
+
+def _drawable(value: Any) -> Any:
+    """An argument as it can be drawn: literal text, and NaN for numbers beyond `LARGEST_DRAWN`."""
+    if isinstance(value, ndarray) and value.dtype.kind == "f":
+        return np.where(np.abs(value) <= LARGEST_DRAWN, value, np.nan)
+    return _literal(value)
+
+
+def _literal(value: Any) -> Any:
+    """Text, also in lists and dictionaries, with escaped dollar signs."""
+    if isinstance(value, str):
+        return re.sub(r"(?<!\\)\$", r"\$", visible(value))
+    if isinstance(value, Mapping):
+        return {_literal(key): _literal(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple) and any(isinstance(entry, str) for entry in value):
+        return [_literal(entry) for entry in value]
+    return value
+
+
+def save(figure: Figure, path: Path | IO[bytes], *, dpi: int = 150) -> None:
+    """Writes a figure as PNG, to a path or an open file; equal figures give equal bytes."""
+    settle(figure)
+    figure.savefig(path, dpi=dpi, format="png", facecolor="white", metadata={"Software": None})
+
+
+def settle(figure: Figure) -> None:
+    """Computes the layout once and fixes it, which halves the time for drawing, and again for each file."""
+    engine = figure.get_layout_engine()
+    if engine is not None and not isinstance(engine, PlaceHolderLayoutEngine):
+        engine.execute(figure)
+        for axes in figure.axes:
+            axes.apply_aspect()  # at its new position, as drawing does
+        figure.set_layout_engine("none")
+
+
+class _DrawnOnce(Figure):
+    """A figure whose layout, once fixed by `settle`, is not computed again: matplotlib would draw it twice for each file."""
+
+    def get_layout_engine(self) -> Any:
+        engine = super().get_layout_engine()
+        return None if isinstance(engine, PlaceHolderLayoutEngine) else engine
+
+
+def canvas(width: float = 6.4, height: float = 3.7, layout: LayoutName = "constrained") -> Figure:
+    """A figure with its own canvas, not managed by pyplot; sizes in inches."""
+    figure = _DrawnOnce(figsize=(width, height), layout=layout)
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def one_plot() -> tuple[Figure, Axes]:
+    figure = canvas()
+    return figure, figure.subplots()
+
+
+def time_axis(axes: Axes, ts: np.ndarray, title: str, ylabel: str, last: bool = True) -> None:
+    axes.set(title=title, ylabel=ylabel)
+    share_in_label(axes.yaxis)
+    if ts[-1] > ts[0]:
+        axes.set_xlim(ts[0], ts[-1])
+    if last:
+        axes.set_xlabel("t / s")
+    axes.set_label("time")
+
+
+def ground_axes(axes: Axes, title: str, unit: str, labels: tuple[str, str] = ("x", "y")) -> None:
+    """A plane with equal scales."""
+    axes.set_aspect("equal", adjustable="datalim")
+    axes.set(title=title, xlabel=f"{labels[0]} / {unit}", ylabel=f"{labels[1]} / {unit}")
+    for axis in (axes.xaxis, axes.yaxis):
+        share_in_label(axis)
+
+
+def legend_above(axes: Axes) -> None:
+    """A legend between title and axes, where it covers no data."""
+    if axes.get_title(loc="left"):
+        axes.set_title(axes.get_title(loc="left"), pad=23)
+    axes.legend(
+        loc="lower left",
+        bbox_to_anchor=(0.0, 1.0),
+        ncols=5,
+        borderaxespad=0.3,
+        borderpad=0.0,
+        handlelength=1.6,
+    )
