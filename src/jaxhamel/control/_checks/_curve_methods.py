@@ -1,8 +1,6 @@
 """Checks of the methods that search among the parameters of a curve: shooting, least squares, gradient descent."""
 
 import diffrax
-import equinox as eqx
-import jax
 
 from jaxhamel._checks._arguments import (
     check_budget,
@@ -15,6 +13,7 @@ from jaxhamel._checks._values import (
     check_positive,
     type_of,
 )
+from jaxhamel.control._checks._problem import check_has_parameters
 
 
 def check_for_curves(problem, method: str) -> None:
@@ -30,15 +29,6 @@ def check_for_curves(problem, method: str) -> None:
                 f"`costs` has a `{type(cost).__name__}`, which is no residual as {method} needs; take control.Collocation()."
             )
     check_has_parameters(problem.curve)
-
-
-def check_has_parameters(curve) -> None:
-    """Checks that the curve has parameters to search for."""
-    if not any(eqx.is_inexact_array(leaf) for leaf in jax.tree.leaves(curve)):
-        raise ValueError(
-            "`curve` has no floating-point arrays, so there is nothing to search for. Give a pytree whose leaves are the "
-            "free parameters, such as control.Spline or an equinox.Module, not a bare function."
-        )
 
 
 def check_shooting(method) -> None:

@@ -140,6 +140,15 @@ def check_shape_of_curve(curve, ts) -> None:
         raise ValueError(f"`curve` gives {got}; it must be (n,), one entry for each motor or mass.")
 
 
+def check_has_parameters(curve) -> None:
+    """Checks that the curve has parameters to search for."""
+    if not any(eqx.is_inexact_array(leaf) for leaf in jax.tree.leaves(curve)):
+        raise ValueError(
+            "`curve` has no floating-point arrays, so there is nothing to search for. Give a pytree whose leaves are the "
+            "free parameters, such as control.Spline or an equinox.Module, not a bare function."
+        )
+
+
 def check_terms(cost, system, ts, q0) -> None:
     """Checks that output(q) and path(t) of a tracking cost have the same shape and that the path is finite."""
     shown, wanted = (
