@@ -12,6 +12,8 @@ from scipy.integrate import simpson, solve_ivp
 from jaxhamel import Feedback, Kinematic, MovingParts, simulate
 from jaxhamel.control import Held, Sampled, Sensors, closed_loop, regulate
 from jaxhamel.control._loop._closed_loop import compile_loop
+from jaxhamel.control._loop._periods import _in_lanes
+from jaxhamel.control._loop._periods._noise import normal_numbers
 from jaxhamel.ensemble import rollout
 from jaxhamel.mechanics import Constant, ZeroMomentum
 from jaxhamel.systems import KnifeEdge
@@ -130,16 +132,24 @@ def test_gradient_through_the_loop():
     np.testing.assert_allclose(jax.grad(end)(jnp.asarray(gains)), wanted, atol=1e-7)
 
 
-def test_noise_bias_and_resolution(caplog):
-    """Commands that are what a sensor of zero shows: N(bias, σ²), of its own in each trajectory, in whole steps."""
+def test_noise_bias_and_resolution(caplog, monkeypatch):
+    """Commands that are what a sensor of zero shows: N(bias, σ²), of its own in each trajectory, in whole steps.
+
+    Blocks of trajectories do not change them.
+    """
+    monkeypatch.setattr(_in_lanes, "BLOCK", 20)
     law = Sampled(Seen(), PERIOD, sensors=Sensors((nothing,), noise=0.3, bias=0.1))
     key, axes = jax.random.key(3), (None, 0, None, None)
-    start = jnp.zeros((64, 1))
+    start = jnp.zeros((63, 1))
     run = lambda law, key: closed_loop(LINE, start, NONE, law, 100, key=key, in_axes=axes)  # noqa: E731
     seen = np.asarray(run(law, key).given()[1].commands)[..., 0]
     with jax.log_compiles(), caplog.at_level("WARNING"):
         run(law, jax.random.key(4))
     assert not [x for x in caplog.messages if "Compiling" in x]  # nor for the checks
+    words = jax.vmap(lambda k: jax.random.bits(jax.random.fold_in(key, k), (2,), jnp.uint32))
+    of_all = jax.vmap(jax.vmap(normal_numbers, (0, None, None, None)), (None, 0, None, None))
+    xi = of_all(words(jnp.arange(100)), jnp.arange(63, dtype=jnp.uint32), 1, jnp.float64)
+    np.testing.assert_allclose(seen, 0.1 + 0.3 * xi[..., 0], atol=1e-14)
     assert abs(seen.mean() - 0.1) < 4 * 0.3 / np.sqrt(seen.size)
     assert abs(seen.std() / 0.3 - 1) < 4 / np.sqrt(2 * seen.size)
     assert np.abs(np.corrcoef(seen[:8])[0, 1:]).max() < 0.5

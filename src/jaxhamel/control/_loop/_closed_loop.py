@@ -23,13 +23,13 @@ from jaxhamel.control._checks._closed_loop import (
 )
 from jaxhamel.control._checks._laws import check_memory, has_memory
 from jaxhamel.control._loop._periods._in_lanes import in_lanes
+from jaxhamel.control._loop._periods._noise import keys_of, noise_in
 from jaxhamel.control._loop._periods._period import (
     Periods,
     after_period,
     as_arguments,
     begun,
     decided,
-    noise_of,
     sampled_at,
     trajectory_of,
 )
@@ -118,19 +118,21 @@ def _run_with(
 
 @jit
 def _run(arrays, others, table, t0, key, plan: Periods) -> Trajectory:
-    shared = table, t0, key
+    shared, words = (table, t0), keys_of(key, plan)
     if plan.axes is not None:
-        return in_lanes(arrays, others, shared, plan)
+        return in_lanes(arrays, others, shared, words, plan)
     parts = eqx.combine(arrays, others)
 
-    def turn(loop, k):
-        at, noise = sampled_at(parts, shared, k), noise_of(key, k, t0.dtype, plan)
+    def turn(loop, at):
+        k, words = at
+        at = sampled_at(parts, shared, k)
+        noise = noise_in(words, jnp.uint32(0), plan.width[1], t0.dtype) if plan.width[1] else None
         loop, applied = decided(parts, loop, (*at, noise))
         loop = after_period(parts, loop, at[:2], applied, plan)
         return loop, (loop.q, loop.u, applied)
 
     first = begun(parts, t0.dtype, plan)
-    last, rows = jax.lax.scan(turn, first, jnp.arange(plan.samples))
+    last, rows = jax.lax.scan(turn, first, (jnp.arange(plan.samples), words))
     join = lambda x, later: jnp.concatenate([x[None], later])  # noqa: E731
     q, u = jax.tree.map(join, (first.q, first.u), rows[:2])
     return trajectory_of(parts, t0, (q, u, rows[2]), last.memory, plan)

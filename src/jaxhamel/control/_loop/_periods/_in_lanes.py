@@ -5,20 +5,22 @@ states and writing it back in each period takes as long as a short motion (docs/
 """
 
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array
 
 from jaxhamel._lanes._columns import ColumnLayout, Columns, spare_lanes, widened
+from jaxhamel._lanes._described import is_described
 from jaxhamel._lanes._transform import lanes
+from jaxhamel.control._loop._periods._noise import noise_in
 from jaxhamel.control._loop._periods._period import (
     Periods,
     after_period,
     begun,
     decided,
-    noise_of,
     sampled_at,
     trajectory_of,
 )
@@ -53,42 +55,77 @@ class Lane(eqx.Module):
         return eqx.combine(jax.tree.unflatten(self.structure, leaves), self.others)
 
 
-def in_lanes(arrays: Any, others: Any, shared: tuple, plan: Periods) -> Trajectory:
-    """The motions of all trajectories; `shared`: the law where it is a table over time, t₀ and the key of the noise."""
-    t0, (lane, own) = shared[1], Lane.of(arrays, others, plan.axes or ())
-    spread = partial(jax.vmap, axis_size=plan.batch)
-    of_all = lambda f, *axes: spread(lambda own, *at: f(lane.parts(own), *at), (0, *axes))  # noqa: E731
-    first = of_all(lambda parts: begun(parts, t0.dtype, plan))(own)
+# An ensemble runs in blocks of at most this many lanes: their states at all samples, their commands and the numbers that
+# the loops of a period pass on stay in the cache (docs/performance.md#closed-loops).
+BLOCK = 512
+
+
+def in_lanes(
+    arrays: Any, others: Any, shared: tuple, words: Array | None, plan: Periods
+) -> Trajectory:
+    """The motions of all trajectories.
+
+    **Arguments:** `shared`: the law where it is a table over time, and t₀; `words`: the keys of the noise at all samples.
+    """
+    lane, own = Lane.of(arrays, others, plan.axes or ())
+    size = cast(int, plan.batch)
+    columns = *own, jnp.arange(size, dtype=jnp.uint32)
+    of_block = lambda at: _of_block(lane, shared, words, plan, at[:-1], at[-1])  # noqa: E731
+    count = _blocks(size)
+    if count == 1:
+        return of_block(columns)
+    block = -(-size // count)
+    cut = [jnp.reshape(x, (count, block)) for x in widened(columns, count * block - size)]
+    found = jax.lax.map(of_block, tuple(cut))
+    return jax.tree.map(lambda x: jnp.reshape(x, (count * block, *x.shape[2:]))[:size], found)
+
+
+def _blocks(size: int) -> int:
+    """The number of blocks; 1 with several devices, because the axis may be sharded, and on other devices than a CPU."""
+    alone = jax.device_count() == 1 and jax.default_backend() == "cpu" and not is_described()
+    return -(-size // BLOCK) if alone else 1
+
+
+def _of_block(
+    lane: Lane, shared: tuple, words: Array | None, plan: Periods, own: Columns, index: Array
+) -> Trajectory:
+    """The motions of some of the trajectories, by their own numbers and their places in the ensemble."""
+    t0, size = shared[1], len(index)
+    spread = partial(jax.vmap, axis_size=size)
+    first = spread(lambda own: begun(lane.parts(own), t0.dtype, plan))(own)
     loop, state = ColumnLayout.of(first), ColumnLayout.of((first.q, first.u))
     start = loop.columns(first)
-    # numbers of noise take longer in columns that are widened
-    more = 0 if plan.width[1] else spare_lanes(start)
-    given = lane, loop, shared, plan
-    rows, last = _run(*given, widened(own, more), widened(start, more), state.size)
-    states, applied = ([x[:, : plan.batch].T for x in part] for part in rows)
-    q, u = state.entries(states)
-    memory = loop.entries(x[: plan.batch] for x in last).memory
-    end = lambda parts, rows, memory: trajectory_of(parts, t0, rows, memory, plan)  # noqa: E731
-    return of_all(end, 0, 0)(own, (q, u, jnp.stack(applied, axis=-1)), memory)
+    more = spare_lanes(start)
+    given = widened(own, more), widened((index,), more)[0], widened(start, more)
+    rows, last = _run(lane, loop, shared, words, plan, *given, state.size)
+    states, applied = (tuple(x[:, :size] for x in part) for part in rows)
+    memory = loop.entries(x[:size] for x in last).memory
+
+    def end(own, states, applied, memory):
+        q, u = state.entries(states)
+        return trajectory_of(lane.parts(own), t0, (q, u, jnp.stack(applied, -1)), memory, plan)
+
+    return spread(end, (0, 1, 1, 0))(own, states, applied, memory)
 
 
 def _run(
     lane: Lane,
     loop: ColumnLayout,
     shared: tuple,
+    words: Array | None,
     plan: Periods,
     own: Columns,
+    index: Array,
     start: Columns,
     moving: int,
 ):
     """The columns of q and u at all samples, those of the commands, and those of the loops at the end."""
-    controller = lane.parts(own)[3]
+    controller, dtype = lane.parts(own)[3], shared[1].dtype
 
-    def turn(columns, k):
-        law = sampled_at(lane.parts(own), shared, k)
-        at, fixed = eqx.partition(law, eqx.is_array)
-        noise = noise_of(shared[2], k, shared[1].dtype, plan)
-        columns, applied = of_lanes(at, fixed, columns, None if noise is None else tuple(noise))
+    def turn(columns, given):
+        k, words = given
+        at, fixed = eqx.partition(sampled_at(lane.parts(own), shared, k), eqx.is_array)
+        columns, applied = of_lanes(at, fixed, columns, _noise(words, index, dtype, plan))
         return columns, (columns[:moving], applied)
 
     def of_lanes(at, fixed, columns, noise):
@@ -101,10 +138,18 @@ def _run(
         columns, applied = (lanes if in_lanes else jax.vmap)(decide, _AXES)(own, columns, at, noise)
         return (lanes if estimates else jax.vmap)(move, _AXES)(own, columns, at, applied), applied
 
-    found: Any = jax.lax.scan(turn, start, jnp.arange(plan.samples))
+    found: Any = jax.lax.scan(turn, start, (jnp.arange(plan.samples), words))
     last, (rows, applied) = found
     pairs = zip(start[:moving], rows, strict=True)
     return ([jnp.concatenate([x[None], later]) for x, later in pairs], applied), last
+
+
+def _noise(words: Array | None, index: Array, dtype, plan: Periods) -> Columns | None:
+    """The noise of all lanes in one sample, one column for each measured number."""
+    if plan.width[1] == 0:
+        return None
+    of_one = lambda words, trajectory: tuple(noise_in(words, trajectory, plan.width[1], dtype))  # noqa: E731
+    return lanes(of_one, (None, 0))(words, index)
 
 
 # of own numbers, a loop's numbers, what all share at a sample, noise or commands

@@ -102,22 +102,9 @@ def as_arguments(seen: Any) -> tuple[Any, ...]:
 
 def sampled_at(parts, shared, k: Array) -> tuple[Scalar, Scalar, Any]:
     """t₀, k and the law at t_k, None where it is no table over time."""
-    table, t0, _ = shared
+    table, t0 = shared
     k = k.astype(t0.dtype)
     return t0, k, None if table is None else table.at(t0 + k * parts[3].period.astype(t0.dtype))
-
-
-def noise_of(key, k: Array, dtype, plan: Periods) -> Array | None:
-    """One number for each measured one in sample k, `(r,)`, of an ensemble `(r, B)`; None without sensors.
-
-    In columns those of many trajectories take less than half the time of rows (docs/performance.md#closed-loops).
-    """
-    if plan.width[1] == 0:
-        return None
-    shape = plan.width[1:] if plan.batch is None else (plan.width[1], plan.batch)
-    if key is None:
-        return jnp.zeros(shape, dtype)
-    return jax.random.normal(jax.random.fold_in(key, k), shape, dtype)
 
 
 def trajectory_of(parts, t0, rows, memory, plan: Periods) -> Trajectory:
