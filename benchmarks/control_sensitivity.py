@@ -4,42 +4,72 @@
 """
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from jaxhamel import control
-from jaxhamel.control._collocation._collocation_search import CollocationSearch
+from jaxhamel.control._collocation._collocation_search import TIGHTENINGS, CollocationSearch
+from jaxhamel.control._collocation._tightening import BARRIER_AFTER_TIGHTENING, again
+from jaxhamel.control._derivatives_of_optima._lagrangian import begun_at
+from jaxhamel.control._interior_point._state import SearchState
 
-STEP = 1e-3  # relative to 1 + |number|, of differences of the fourth order
+STEPS = (1e-3, 1e-4, 1e-5, 1e-2)  # relative to 1 + |number|, of differences of the fourth order
+ENOUGH = 1e-8  # relative difference of those by two steps, with which no other step is tried
 MOST = 2  # entries of one array
+
+
+class Solved(NamedTuple):
+    """The optimum from which problems with other numbers are solved, and how far its limits' bounds are tightened."""
+
+    problem: Any
+    method: control.Collocation
+    state: SearchState
+    tightened: tuple[Any, Any]
 
 
 def compared(problem: Any, method: control.Collocation, result: control.Result) -> dict[str, Any]:
     """How many derivatives were compared, and the largest difference, relative to the derivative or to 1e-3 |J|.
 
-    Numbers that constraints do not allow to change alone have the derivative NaN, and are counted apart.
+    Numbers that constraints do not allow to change alone have the derivative NaN, and are counted apart. So are those
+    whose differences by two steps disagree by more than a millionth: `unsure`, with the largest disagreement.
     """
-    by, worst, count, none = control.sensitivity(result), (0.0, ""), 0, 0
-    near = eqx.tree_at(lambda p: p.guess, problem, _at_times(problem, result))
-    method = eqx.tree_at(lambda m: m.tolerance, method, 1e-11)
+    by, worst, count = control.sensitivity(result), (0.0, ""), 0
+    none, unsure = 0, (0, 0.0)
+    near = _solved(problem, eqx.tree_at(lambda m: m.tolerance, method, 1e-11))
     for name, of, entry in _numbers(problem):
         slope = float(np.ravel(of(by))[entry])
         if np.isnan(slope):
             none += 1
             continue
-        difference = _difference(near, method, of, entry)
+        difference, doubt = _difference(near, of, entry)
         size = max(abs(slope), abs(difference), 1e-3 * abs(result.cost))
+        error = abs(slope - difference) / size
+        if not doubt < 1e-6 * size:
+            unsure = unsure[0] + 1, max(unsure[1], doubt / size)
+            continue
         count += 1
-        worst = max(worst, (abs(slope - difference) / size, f"{name}[{entry}]"))
+        worst = max(worst, (error, f"{name}[{entry}]"))
     return {
         "derivatives": count,
         "without": none,
+        "unsure": unsure[0],
+        "largest_doubt": unsure[1],
         "worst_difference": worst[0],
         "worst_derivative": worst[1],
     }
+
+
+def _solved(problem: Any, method: control.Collocation) -> Solved:
+    search = CollocationSearch(method, problem)
+    search.run()
+    original, tight = search.transcription, search.tight
+    ends = (tight.lower, original.lower), (tight.upper, original.upper)
+    moved = tuple(jnp.where(jnp.isfinite(a), a - b, 0.0) for a, b in ends)
+    return Solved(problem, method, search.state, moved)  # pyright: ignore[reportArgumentType]
 
 
 def _numbers(problem: Any) -> Iterator[tuple[str, Callable[[Any], Any], int]]:
@@ -62,25 +92,42 @@ def _at(tree: Any, path: Any) -> Any:
     return tree
 
 
-def _difference(problem: Any, method: control.Collocation, of: Callable, entry: int) -> float:
+def _difference(near: Solved, of: Callable, entry: int) -> tuple[float, float]:
+    """(the difference by that step which agrees best with the step before it, by how much these disagree)."""
+    found: list[float] = []
+    best = float("nan"), float("inf")
+    for step in STEPS:
+        found.append(_by_step(near, of, entry, step))
+        doubt = abs(found[-1] - found[-2]) if len(found) > 1 else np.inf
+        best = min(best, (found[-1], doubt), key=lambda pair: pair[1])
+        if best[1] <= ENOUGH * abs(best[0]):
+            break
+    return best
+
+
+def _by_step(near: Solved, of: Callable, entry: int, step: float) -> float:
     """(8 (J₊ − J₋) − (J₊₊ − J₋₋)) / 12 h."""
-    value = np.array(of(problem))
-    h = STEP * (1.0 + abs(value.flat[entry]))
+    value = np.array(of(near.problem))
+    h = step * (1.0 + abs(value.flat[entry]))
 
     def cost(steps: float) -> float:
         moved = value.copy()
         moved.flat[entry] += steps * h
-        search = CollocationSearch(
-            method, eqx.tree_at(of, problem, jax.numpy.asarray(moved, value.dtype))
-        )
-        search.run()
-        return float(search.state.cost)
+        return _cost(near, eqx.tree_at(of, near.problem, jnp.asarray(moved, value.dtype)))
 
     return (8.0 * (cost(1.0) - cost(-1.0)) - (cost(2.0) - cost(-2.0))) / (12.0 * h)
 
 
-def _at_times(problem: Any, result: control.Result) -> Any:
-    """The optimal states at the times of the problem's guess."""
-    at = np.searchsorted(np.asarray(result.trajectory.ts), np.asarray(problem.ts))
-    at = np.clip(at, 0, len(result.trajectory.ts) - 1)
-    return jax.tree.map(lambda x: x[at], (result.trajectory.q, result.trajectory.u))
+def _cost(near: Solved, problem: Any) -> float:
+    """J of a problem solved again from the optimum, with the same tightening; NaN where the search does not converge."""
+    search = CollocationSearch(near.method, problem)
+    bounds = (
+        search.transcription.lower + near.tightened[0],
+        search.transcription.upper + near.tightened[1],
+    )
+    search.tight = eqx.tree_at(lambda t: (t.lower, t.upper), search.transcription, bounds)
+    search.rounds, search.may_start_anew = TIGHTENINGS, False
+    state = near.state._replace(w=begun_at(problem, search.transcription, near.state.w))
+    least = BARRIER_AFTER_TIGHTENING if search.transcription.limits else 0.0
+    search.state = again(search.tight, state, least)
+    return float(search.state.cost) if search.run().converged else float("nan")

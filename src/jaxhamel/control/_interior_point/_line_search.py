@@ -1,9 +1,9 @@
 """The line search with a filter, with corrections of second order and of inertia, and estimates of the multipliers.
 
-After a step that was regularised or shortened, or far from feasible points, its multipliers are those of another problem,
-and may be as large as the regularisation. They are then estimated anew, by least squares of the Lagrangian's gradient
-(Wächter and Biegler 2006, section 3.6): otherwise the curvature λ·∇²c, and with it the next regularisation, grows without
-limit.
+After a step that was regularised or shortened its multipliers are those of another problem, and may be as large as the
+regularisation. They are then estimated anew, by least squares of the Lagrangian's gradient (Wächter and Biegler 2006,
+section 3.6): otherwise the curvature λ·∇²c, and with it the next regularisation, grows without limit. A whole step keeps
+its own, far from feasible points, too: an estimate takes an iteration's time (docs/performance.md#many-starts).
 """
 
 from typing import Any, NamedTuple
@@ -26,7 +26,6 @@ from jaxhamel.control._interior_point._direction import (
     no_direction,
 )
 from jaxhamel.control._interior_point._filter import (
-    LEAST,
     Measure,
     accepts,
     augmented,
@@ -111,8 +110,7 @@ def step(
     stuck = jnp.where(estimated, state.stuck, jnp.where(fails, state.stuck + 1, 0))
     known = _choose(a.descends | estimated, state.filter, augmented(state.filter, setting.now))
     known = _choose(fails & ~estimated, emptied(state.filter), known)
-    far = setting.now.theta > LEAST * state.filter.first
-    poor = ~estimated & (far | (a.shift > state.floor) | (a.alpha < 1.0))
+    poor = ~estimated & ((a.shift > state.floor) | (a.alpha < 1.0))
     w = rebased(transcription, a.w)
     shift = jnp.where(a.shift > setting.least, a.shift, state.shift)
     share = a.alpha / to_boundary(transcription, state.w, a.move, state.mu)
@@ -151,10 +149,11 @@ def penalty_of(parts: Parts) -> Scalar:
 def _first(setting: Setting) -> Attempt:
     state, residuals = setting.state, setting.residuals
     zero, none, no = jnp.zeros_like(state.mu), jnp.asarray(0), jnp.asarray(False)
+    over = state.done  # under `vmap`, where the others go on: no attempt if all are done
     kind = jnp.where(state.estimates, ESTIMATE, NEWTON)
     nothing = no_direction(state.w, state.duals)
     return Attempt(
-        kind, setting.least, residuals, nothing, zero, nothing, zero, none, zero, state.w, no, no
+        kind, setting.least, residuals, nothing, zero, nothing, zero, none, zero, state.w, no, over
     )
 
 
