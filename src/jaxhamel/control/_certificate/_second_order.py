@@ -16,6 +16,7 @@ from jaxhamel._lanes._xla_cpu._jit import QUICK, compiled_with
 from jaxhamel.control._collocation._transcription import Transcription
 from jaxhamel.control._interior_point._condensation import Shapes, condense, eliminate
 from jaxhamel.control._interior_point._derivatives import Parts, Residuals
+from jaxhamel.control._interior_point._stage_equations import blocks_of
 from jaxhamel.control._interior_point._state import SearchState
 
 Dense = Float[np.ndarray, "a b"]
@@ -139,6 +140,7 @@ def _blocks(transcription: Transcription, state: SearchState, parts: Parts):
         jnp.zeros_like(state.duals.conditions),
         jnp.zeros_like(state.w.slack),
     )
-    eliminated = eliminate(transcription, parts.points, zeros.stages)
+    blocks = blocks_of(transcription, state.w)
+    eliminated = eliminate(transcription, blocks, parts.points, zeros.stages)
     condensed = condense(transcription, parts, zeros, eliminated)
     return condensed.H, condensed.A, condensed.D, condensed.G

@@ -154,10 +154,18 @@ class Transcription(eqx.Module):
     ) -> tuple[Float[Array, " d"], Float[Array, " k"], Scalar, Scalar]:
         """(h f, r, value, h) at a collocation point: residuals r and value of the running costs."""
         at, xi, h = self.place(interval, share, y)
-        v, u_dot = motion(*at)
-        rate = jnp.concatenate([apply("dexpinv", self.system.space, -xi, v), u_dot])
         value = total(RunningCost, self.costs, *at) + jnp.zeros((), y.dtype)
-        return h * rate, running_residual(self.costs, *at), value, h
+        return h * self._rate(at, xi), running_residual(self.costs, *at), value, h
+
+    def rate(self, interval: Interval, share: Scalar, y: Float[Array, " y"]) -> Float[Array, " d"]:
+        """h f at a share of an interval."""
+        at, xi, h = self.place(interval, share, y)
+        return h * self._rate(at, xi)
+
+    def _rate(self, at: tuple[Any, ...], xi: Float[Array, " n"]) -> Float[Array, " d"]:
+        """f = (dexp⁻¹_{−ξ} v, u̇)."""
+        v, u_dot = motion(*at)
+        return jnp.concatenate([apply("dexpinv", self.system.space, -xi, v), u_dot])
 
     def limit(self, interval: Interval, share: Scalar, y: Float[Array, " y"]) -> Float[Array, " r"]:
         """The functions of all path limits."""

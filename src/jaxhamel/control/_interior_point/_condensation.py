@@ -1,8 +1,8 @@
 """Elimination of the stages inside of each interval: a linear–quadratic problem in the nodes' increments and the controls.
 
-The linearised stage equations give X = Z (δ, c, p) + z, and with it every part's unknowns y = Y (δ, c, p) + y_0. The
-condensed Hessian is Σ Yᵀ H Y over the parts. Limits stay apart, as the rows G of their change by these unknowns: their
-barriers add GᵀΣG, whose numbers may be 1e10 times larger.
+The linearised stage equations give X = Z (δ, c, p) + z (`_stage_equations`), and with it every part's unknowns
+y = Y (δ, c, p) + y_0. The condensed Hessian is Σ Yᵀ H Y over the parts. Limits stay apart, as the rows G of their change by
+these unknowns: their barriers add GᵀΣG, whose numbers may be 1e10 times larger.
 """
 
 from typing import NamedTuple
@@ -14,16 +14,21 @@ from jaxtyping import Array, Float
 
 from jaxhamel.control._collocation._transcription import Transcription
 from jaxhamel.control._interior_point._derivatives import Derivatives, Parts, Residuals
-from jaxhamel.control._interior_point._many_matrices import inverse as inverse_of
+from jaxhamel.control._interior_point._stage_equations import (
+    StageBlock,
+    StageEquations,
+    factored,
+    solution,
+)
 
 
 class Eliminated(NamedTuple):
-    """X_k = Z_k o + z_k, `(s+1, d, o)` and `(s+1, d)`, of an interval's outer unknowns o = (δ, c, p); and the inverse
-    of the stage equations' matrix, `(s d, s d)`."""
+    """X_k = Z_k o + z_k, `(s+1, d, o)` and `(s+1, d)`, of an interval's outer unknowns o = (δ, c, p), and the equations
+    of the stages."""
 
     Z: Float[Array, "s+1 d o"]
     z: Float[Array, "s+1 d"]
-    inverse: Float[Array, "sd sd"]
+    stages: StageEquations
 
 
 class Condensed(NamedTuple):
@@ -67,33 +72,31 @@ class Maps(NamedTuple):
 
 
 def eliminate(
-    transcription: Transcription, points: Derivatives, defects: Float[Array, "N s d"]
+    transcription: Transcription,
+    blocks: tuple[StageBlock, ...],
+    points: Derivatives,
+    defects: Float[Array, "N s d"],
 ) -> Eliminated:
     """The elimination of all intervals' stages; `defects` are the values to be made zero."""
-    return jax.vmap(lambda part, defect: _eliminate(transcription, part, defect))(points, defects)
+    one = lambda *given: _eliminate(transcription, blocks, *given)  # noqa: E731
+    return jax.vmap(one)(points, defects)
 
 
-def _eliminate(transcription: Transcription, point: Derivatives, defect) -> Eliminated:
+def _eliminate(transcription: Transcription, blocks, point: Derivatives, defect) -> Eliminated:
     shapes = Shapes.of(transcription)
-    d, s = shapes.d, len(transcription.rule.points)
-    derivative = transcription.constants("derivative")
-    unit = jnp.eye(d, dtype=defect.dtype)
-    of_points = jnp.eye(s, dtype=defect.dtype)
+    d, s, m = shapes.d, len(transcription.rule.points), transcription.n_controls
+    derivative = np.asarray(transcription.rule.derivative)
     J = point.jacobian[:, :d]  # (s, d, y) of h f, y = (X, c, p)
-    inner = derivative[:, None, 1:, None] * unit[None, :, None, :]
-    inner = inner - J[:, :, None, :d] * of_points[:, None, :, None]
-    of_delta = derivative[:, 0, None, None] * unit[None]
-    m = transcription.n_controls
-    of_c = -J[:, :, None, d : d + m] * of_points[:, None, :, None]
-    of_p = -J[:, :, d + m :]
-    outer = jnp.concatenate([of_delta, of_c.reshape(s, d, shapes.c), of_p], axis=2)
-    inverse = inverse_of(inner.reshape(s * d, s * d))
-    Z = -(inverse @ outer.reshape(s * d, shapes.all)).reshape(s, d, shapes.all)
-    z = -(inverse @ defect.ravel()).reshape(s, d)
-    first = jnp.eye(d, shapes.all, dtype=defect.dtype)
-    return Eliminated(
-        jnp.concatenate([first[None], Z]), jnp.concatenate([jnp.zeros_like(z[:1]), z]), inverse
-    )
+    unit = jnp.eye(d, dtype=defect.dtype)
+    of_delta = -jnp.asarray(derivative[:, 0], defect.dtype)[:, None, None] * unit[None]
+    of_points = jnp.eye(s, dtype=defect.dtype)
+    of_c = J[:, :, None, d : d + m] * of_points[:, None, :, None]
+    right = (of_delta, of_c.reshape(s, d, shapes.c), J[:, :, d + m :], -defect[..., None])
+    equations = factored(blocks, derivative[:, 1:], J[:, :, :d])
+    found = solution(blocks, derivative[:, 1:], equations, jnp.concatenate(right, axis=2))
+    first = jnp.eye(d, shapes.all + 1, dtype=defect.dtype)
+    found = jnp.concatenate([first[None], found])
+    return Eliminated(found[..., :-1], found[..., -1], equations)
 
 
 def maps(transcription: Transcription, eliminated: Eliminated) -> Maps:

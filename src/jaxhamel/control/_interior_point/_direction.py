@@ -34,6 +34,11 @@ from jaxhamel.control._interior_point._derivatives import (
     Residuals,
 )
 from jaxhamel.control._interior_point._riccati import Increments, correction, factor
+from jaxhamel.control._interior_point._stage_equations import (
+    StageBlock,
+    adjoint_solution,
+    blocks_of,
+)
 
 
 class Direction(NamedTuple):
@@ -130,15 +135,16 @@ def direction(
     `shift` raises the curvature; `penalty` weighs |D o + e|²/2, which changes the pivots and not the solution.
     """
     barrier = barrier_of(transcription, w, duals, mu)
-    eliminated = eliminate(transcription, parts.points, residuals.stages)
+    blocks = blocks_of(transcription, w)
+    eliminated = eliminate(transcription, blocks, parts.points, residuals.stages)
     condensed = condense(transcription, parts, residuals, eliminated)
     condensed = with_bounds(transcription, condensed, w, duals, mu)
     raised = shift * jax.vmap(jnp.diag)(lengths_of(transcription))
     condensed = condensed._replace(H=condensed.H + raised)
     found, convex = _solve(transcription, condensed, barrier, duals.conditions, penalty)
     return _recover(
-        transcription, w, duals, parts, residuals, mu, barrier, eliminated, condensed, found, convex
-    )
+        transcription, w, duals, parts, residuals, mu, barrier, blocks, eliminated, condensed, found, convex
+    )  # fmt: skip
 
 
 def _solve(
@@ -186,6 +192,7 @@ def _recover(
     residuals: Residuals,
     mu,
     barrier: Barrier,
+    blocks: tuple[StageBlock, ...],
     eliminated: Eliminated,
     condensed: Condensed,
     found: Increments,
@@ -207,7 +214,7 @@ def _recover(
     limits = barrier.slope + barrier.curvature * changes
     o = found.o.at[0].set(start_map(transcription) @ found.o[0])
     delta = delta.at[0].set(o[0, :d])
-    one = lambda *given: _recover_interval(transcription, *given)  # noqa: E731
+    one = lambda *given: _recover_interval(transcription, blocks, *given)  # noqa: E731
     X, mus, slopes = jax.vmap(one)(eliminated, parts.points, parts.ends, limits, o, costates[1:])
     equal = transcription.lower == transcription.upper
     epsilon = proximity(w.slack.dtype)
@@ -224,17 +231,18 @@ def _recover(
 
 
 def _recover_interval(
-    transcription, eliminated, points: Derivatives, end: Derivatives, limits, o, costate
+    transcription, blocks, eliminated, points: Derivatives, end: Derivatives, limits, o, costate
 ):
     """(X, μ, slope of the cost) of one interval."""
-    d, s = transcription.size, len(transcription.rule.points)
+    d = transcription.size
     (Y, y), (Y_end, y_end) = maps(transcription, eliminated)
     y, y_end = Y @ o + y, Y_end @ o + y_end
     pull = points.gradient + jnp.einsum("jyz,jz->jy", points.hessian, y)
     pull = pull + jnp.einsum("jry,jr->jy", points.jacobian[:, d:], limits)
     pull_end = end.gradient + end.hessian @ y_end + end.jacobian.T @ costate
     total = pull[:, :d] + transcription.constants("end")[1:, None] * pull_end[None]
-    mu = -(eliminated.inverse.T @ total.ravel()).reshape(s, d)
+    derivative = np.asarray(transcription.rule.derivative)[:, 1:]
+    mu = -adjoint_solution(blocks, derivative, eliminated.stages, total)
     steps = (eliminated.Z @ o + eliminated.z)[1:]
     return steps, mu, jnp.sum(points.gradient * y)
 
