@@ -96,8 +96,8 @@ BAD = {
     "`lower` of `force` has shape (2,); its function gives (1,)": lambda: collocated(
         limit([0.0, 0.0], 1.0)
     ),
-    "the function of the path limit `flat` gives an array of shape ()": lambda: collocated(
-        control.PathLimit(lambda t, q, u, c: c(t)[0], 0.0, 1.0, name="flat")
+    "the function of the path limit `flat` gives an array of shape (1, 1)": lambda: collocated(
+        control.PathLimit(lambda t, q, u, c: c(t)[None], 0.0, 1.0, name="flat")
     ),
     "`p` has shape (3,)": lambda: control.residual(least_energy(), jnp.zeros(3)),
 }

@@ -67,6 +67,10 @@ BAD = {
         "lagrangian", None, TypeError,
         r"`lagrangian\(t, q, v\)` is None, as Plain.*Is a `return` missing",
     ),
+    "force missing": (
+        "force", None, TypeError,
+        r"`force.* is None, as Plain.*Is a `return` missing. A `control` that is not given is None",
+    ),
     "lagrangian of shape (4,)": (
         "lagrangian", ONES, ValueError,
         r"`lagrangian\(t, q, v\)` has shape \(4,\)",

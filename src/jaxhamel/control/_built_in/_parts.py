@@ -27,7 +27,8 @@ STEPS_OF_GUESS = 8  # of the midpoint rule between two of them, for the motion o
 class ConditionsAtEnd(AbstractConstraint):
     """function(q, u) = 0 at the last time.
 
-    **Arguments:** `function`: a callable pytree (q, u) → `(r,)`, smooth, with independent rows; `name`: for messages.
+    **Arguments:** `function`: a callable pytree (q, u) → `(r,)` or one number, smooth, with independent rows; `name`: for
+    messages.
     """
 
     function: Callable[..., Any]
@@ -44,7 +45,7 @@ class ConditionsAtEnd(AbstractConstraint):
     def residual(
         self, system: System, t: Time, q: Configuration, u: QuasiVelocity, control: Control
     ) -> Float[Array, " r"]:
-        return self.function(q, u)
+        return jnp.atleast_1d(self.function(q, u))
 
 
 class FactorAtEnd(eqx.Module):

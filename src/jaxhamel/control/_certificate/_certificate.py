@@ -39,6 +39,9 @@ class Bounds(NamedTuple):
     transcription: float
 
 
+FINER = "; give more `intervals`, or `error`, by which control.Collocation refines them"
+
+
 def bounds_of(dtype: Any) -> Bounds:
     """1e-8, 1e-7 and 1e-6 in double precision."""
     return Bounds(1e-8, 1e-7, 1e-6) if dtype == jnp.float64 else Bounds(1e-3, 1e-3, 1e-3)
@@ -75,7 +78,8 @@ def certify(
     words = [
         _sentence("stationary", "not stationary", stationary, bounds.stationarity),
         _sentence("feasible", "not feasible", violation, bounds.violation, f", worst in {worst}"),
-        _sentence("transcribed", "transcribed too coarsely", error, bounds.transcription),
+        _sentence("transcribed", "transcribed too coarsely", error, bounds.transcription)
+        + ("" if passed[2] else FINER),
         curvature.words,
         curvature.on_multipliers,
     ]

@@ -4,8 +4,13 @@ constraints' gradients are independent.
 The equations of motion give the nodes as functions of the controls v = (c, p), so that the Hessian, the conditions at the
 ends and the active limits are dense matrices in v. Controls are scaled by the square root of the quadrature weights: the
 eigenvalues are then those of the second variation per ∫|δc|² dt, whatever the mesh.
+
+Where the motion is unstable, the nodes grow so much with the controls that rounding hides the curvature. There v is the
+change of the controls beside a feedback K δx that stabilises the motion, and the eigenvalues are per ∫|δc − K δx|² dt. Their
+signs are the same.
 """
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -21,6 +26,9 @@ from jaxhamel.control._interior_point._state import SearchState
 
 Dense = Float[np.ndarray, "a b"]
 MOST_CONTROLS = 3000  # beyond that the eigenvalues are left out
+MOST_GROWTH = (
+    1e3  # of the nodes with the scaled controls; its square times the rounding error must be small
+)
 
 
 class SecondOrder(NamedTuple):
@@ -51,7 +59,7 @@ def second_order(transcription: Transcription, state: SearchState, parts: Parts)
     count = N * shapes.c + shapes.p
     if count > MOST_CONTROLS:
         return NOT_EXAMINED._replace(words=f"curvature: undecided, {count} controls are too many")
-    H, D = _dense(transcription, state, parts)
+    H, D, controls = _dense(transcription, state, parts)
     if not (np.all(np.isfinite(H)) and np.all(np.isfinite(D))):
         return NOT_EXAMINED._replace(words="curvature: undecided, not finite")
     basis, unique = _null_space(D)
@@ -65,7 +73,7 @@ def second_order(transcription: Transcription, state: SearchState, parts: Parts)
         return SecondOrder("strict minimum", unique, f"strict minimum: {shown}")
     if least < -small:
         return SecondOrder("not a minimum", unique, f"not a minimum: {shown}")
-    change = (_scale(transcription, state) * (basis @ vectors[:, 0]))[: N * shapes.c]
+    change = controls @ (basis @ vectors[:, 0])
     return SecondOrder("undecided", unique, shown, change.reshape(state.w.c.shape))
 
 
@@ -81,28 +89,56 @@ def _null_space(D: Dense) -> tuple[Dense, bool]:
     return rows[rank:].T, rank == D.shape[0]
 
 
-def _dense(transcription: Transcription, state: SearchState, parts: Parts) -> tuple[Dense, Dense]:
-    """The Hessian and the rows of conditions and active limits in the scaled controls and parameters."""
-    blocks = _blocks(transcription, state, parts)
-    H, A, D, G = (np.asarray(x) for x in blocks)
-    active = _active(transcription, state)
-    shapes, N = Shapes.of(transcription), H.shape[0]
+def _dense(
+    transcription: Transcription, state: SearchState, parts: Parts
+) -> tuple[Dense, Dense, Dense]:
+    """The Hessian, the rows of conditions and active limits, and the controls, in the scaled controls and parameters."""
+    H, A, D, G = (np.asarray(x) for x in _blocks(transcription, state, parts))
+    shapes, active = Shapes.of(transcription), _active(transcription, state)
     scale = _scale(transcription, state)
-    v = N * shapes.c + shapes.p
-    S = np.zeros((shapes.d, v), H.dtype)
-    total, rows, limits = np.zeros((v, v), H.dtype), np.zeros((D.shape[1], v), H.dtype), []
-    for i in range(N):
-        o = np.zeros((shapes.all, v), H.dtype)
-        o[: shapes.d] = S
-        own = np.arange(i * shapes.c, (i + 1) * shapes.c)
-        o[shapes.d + np.arange(shapes.c), own] = scale[own]
-        if shapes.p:
-            o[-shapes.p :, -shapes.p :] = np.diag(scale[-shapes.p :])
+    v = len(scale)
+    total, rows = np.zeros((v, v), H.dtype), np.zeros((D.shape[1], v), H.dtype)
+    limits, controls = [], []
+    for i, o in enumerate(_in_controls(A, _gains(A, scale, shapes), scale, shapes)):
         total += o.T @ H[i] @ o
         rows += D[i] @ o
         limits.append(G[i][active[i]] @ o)
+        controls.append(o[shapes.d : shapes.d + shapes.c])
+    ends = _active_end_time(transcription, state, v)
+    return total, np.concatenate([rows, *limits, ends]), np.concatenate(controls)
+
+
+def _in_controls(A, gains, scale: Float[np.ndarray, " v"], shapes: Shapes) -> Iterator[Dense]:
+    """For each interval the change of (its first node, its controls, p) by v: δc_i = K_i δx_i + scale v_i."""
+    S = np.zeros((shapes.d, len(scale)), A.dtype)
+    for i, K in enumerate(gains):
+        o = np.zeros((shapes.all, len(scale)), A.dtype)
+        own = np.arange(i * shapes.c, (i + 1) * shapes.c)
+        o[: shapes.d] = S
+        o[shapes.d : shapes.d + shapes.c] = K @ S
+        o[shapes.d + np.arange(shapes.c), own] += scale[own]
+        if shapes.p:
+            o[-shapes.p :, -shapes.p :] = np.diag(scale[-shapes.p :])
+        yield o
         S = A[i] @ o
-    return total, np.concatenate([rows, *limits, _active_end_time(transcription, state, v)])
+
+
+def _gains(A, scale: Float[np.ndarray, " v"], shapes: Shapes) -> Float[np.ndarray, "N c d"]:
+    """K of the linear–quadratic regulator with unit weights where the motion is unstable; otherwise zeros."""
+    N, d, c = len(A), shapes.d, shapes.c
+    none = np.zeros((N, c, d), A.dtype)
+    sizes = (np.max(np.abs(o[:d]), initial=0.0) for o in _in_controls(A, none, scale, shapes))
+    if not c or max(sizes) < MOST_GROWTH:
+        return none
+    P, gains = np.eye(d, dtype=A.dtype), []
+    for i in reversed(range(N)):
+        x, by_c = A[i][:, :d], A[i][:, d : d + c]
+        weight = np.diag(1 / scale[i * c : (i + 1) * c] ** 2)
+        K = -np.linalg.solve(weight + by_c.T @ P @ by_c, by_c.T @ P @ x)
+        P = np.mean(np.diag(weight)) * np.eye(d, dtype=A.dtype) + x.T @ P @ (x + by_c @ K)
+        P = (P + P.T) / 2
+        gains.insert(0, K)
+    return np.stack(gains)
 
 
 def _scale(transcription: Transcription, state: SearchState) -> Float[np.ndarray, " v"]:

@@ -24,11 +24,11 @@ WAYS = {1: "(t)", 2: "(q, u)", 4: "(t, q, u, control)"}
 
 
 def check_rows(name: str, function: Callable[..., Any], *at: Any, way: str = "") -> None:
-    """Checks that a function gives a real vector `(r,)`; `way`: how it is called, for messages."""
+    """Checks that a function gives a real vector `(r,)` or one number; `way`: how it is called, for messages."""
     found = _floating(name, function, at, way)
-    if len(found.shape) != 1:
+    if len(found.shape) > 1:
         raise ValueError(
-            f"{name} gives an array of shape {found.shape}; it must be (r,), such as jnp.stack([...])."
+            f"{name} gives an array of shape {found.shape}; it must be (r,), such as jnp.stack([...]), or one number."
         )
 
 

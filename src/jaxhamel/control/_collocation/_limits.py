@@ -27,7 +27,7 @@ class PathLimit(AbstractConstraint):
 
     **Arguments:**
 
-    - `function`: (t, q, u, control) → `(r,)`; `control` is the callable, `control(t)` its value.
+    - `function`: (t, q, u, control) → `(r,)` or one number; `control` is the callable, `control(t)` its value.
     - `lower`, `upper`: scalars or `(r,)`, in the unit of the function; infinite: no limit; equal: an equation along the
       path.
     - `name`: for messages and the certificate; default: the function's name.
@@ -60,7 +60,7 @@ class PathLimit(AbstractConstraint):
         self, system: System, t: Time, q: Configuration, u: QuasiVelocity, control: Control
     ) -> Float[Array, " r"]:
         """The function's value."""
-        return jnp.asarray(self.function(t, q, u, control))
+        return jnp.atleast_1d(self.function(t, q, u, control))
 
 
 class FreeEndTime(AbstractConstraint):

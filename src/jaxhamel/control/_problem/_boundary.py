@@ -100,7 +100,7 @@ class AbstractBoundaryConditions(AbstractConstraint):
 class BoundaryConditions(AbstractBoundaryConditions):
     """function(q, u, q_end, u_end) = 0 for the states at the first and the last time.
 
-    **Arguments:** `function`: a callable pytree (q, u, q_end, u_end) → `(r,)`, smooth; `name`: for messages.
+    **Arguments:** `function`: a callable pytree (q, u, q_end, u_end) → `(r,)` or one number, smooth; `name`: for messages.
     """
 
     function: Callable[..., Any]
@@ -117,7 +117,7 @@ class BoundaryConditions(AbstractBoundaryConditions):
 
     def between(self, system: System, first: EndState, last: EndState) -> Float[Array, " r"]:
         """The function's value."""
-        return self.function(*first, *last)
+        return jnp.atleast_1d(self.function(*first, *last))
 
 
 class Periodic(AbstractBoundaryConditions):

@@ -200,7 +200,7 @@ class ContactLimits(AbstractCost):
 
 
 class Running(AbstractCost):
-    """½ w ∫ |function(t, q, u, control)|² dt of any function to `(r,)`; `control` is the callable, `weight` is w."""
+    """½ w ∫ |function(t, q, u, control)|² dt; the function gives `(r,)` or one number, `control` is the callable, `weight` is w."""
 
     function: Callable[..., Any]
     weight: Any = parameter(default=1.0)
@@ -214,7 +214,7 @@ class Running(AbstractCost):
     def running(
         self, system: System, t: Time, q: Configuration, u: QuasiVelocity, control: Control
     ) -> Array:
-        return jnp.sqrt(self.weight) * self.function(t, q, u, control)
+        return jnp.sqrt(self.weight) * jnp.atleast_1d(self.function(t, q, u, control))
 
 
 class AbstractConstraint(eqx.Module):

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.tree_util import tree_flatten_with_path
 
-from jaxhamel._checks._traced import called
+from jaxhamel._checks._traced import called, place_of
 from jaxhamel._checks._values import described, inline, path_of, same_shape
 
 
@@ -29,10 +29,27 @@ def returns_of(system, names, t, q, u, control) -> list[Returned]:
     """
     dtype = jnp.result_type(*jax.tree.leaves(q))
     at = (t, q, jax.ShapeDtypeStruct((system.space.dim,), dtype), u, control)
+    return [Returned(name, _returned(system, name, at)) for name in names]
+
+
+def _returned(system, name: str, at: tuple[Any, ...]) -> Any:
     try:
-        return [Returned(n, called(_method(system, n), _CALLS[n], system, *at)) for n in names]
+        return called(_method(system, name), _CALLS[name], system, *at)
     except TypeError as error:
+        if at[-1] is None and name in _WITH_CONTROL and "None" in str(error):
+            raise TypeError(
+                f"{_method(system, name)} fails where `control` is None: {error}. {_give_control(system, name)} "
+                f"{place_of(error)}"
+            ) from error
         raise _with_words_among_fields(system, error) from None
+
+
+def _give_control(system, name: str) -> str:
+    count = "m" if system.n_controls is None else system.n_controls
+    return f"Give `control`, such as jnp.zeros({count}), or have `{name}` accept None."
+
+
+_WITH_CONTROL = ("lagrangian", "force", "bodies", "invariants")
 
 
 def _with_words_among_fields(system, error: TypeError) -> TypeError:
@@ -120,7 +137,9 @@ def _check_array(
     method = f"`{name}({_ARGUMENTS[name]})`"
     wanted = f"as {type(system).__name__} returns it; it must have shape {_shape(shape)}: {meaning}"
     if not isinstance(value, jax.ShapeDtypeStruct):
-        raise TypeError(f"{method} is {_described(value)}, {wanted}. {_next(value)}")
+        of_control = name == "force" and value is None
+        also = " A `control` that is not given is None." if of_control else ""
+        raise TypeError(f"{method} is {_described(value)}, {wanted}. {_next(value)}{also}")
     if not same_shape(value.shape, shape) or (name == "holonomic" and not value.size):
         raise ValueError(
             f"{method} has shape {value.shape}, {wanted}. {_reshape(value.shape, shape)}"

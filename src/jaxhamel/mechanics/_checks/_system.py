@@ -1,5 +1,6 @@
 """Checks of a system at a state: route, state, frame, control."""
 
+import math
 from functools import partial
 from typing import Any
 
@@ -7,7 +8,7 @@ import jax
 import numpy as np
 from jax.tree_util import tree_flatten_with_path
 
-from jaxhamel._checks._traced import looks_at_values
+from jaxhamel._checks._traced import called, looks_at_values
 from jaxhamel._checks._values import (
     any_tracer,
     check_finite,
@@ -145,8 +146,24 @@ def check_control_of(system, t, control) -> None:
         by_value = is_new and looks_at_values("`control`", check, system, t, control)
         if by_value:
             _BY_VALUE.add(check)
+        if is_new:
+            _check_number_of_controls(system, t, control)
     if check in _BY_VALUE:
         check(system, t, control)
+
+
+def _check_number_of_controls(system, t, control) -> None:
+    """Checks that a control has as many numbers as the system's `n_controls`, if that is stated."""
+    wanted = getattr(system, "n_controls", None)
+    if wanted is None or control is None:
+        return
+    sizes = [tuple(leaf.shape) for leaf in jax.tree.leaves(called("`control`", control, t))]
+    if sum(math.prod(shape) for shape in sizes) != wanted:
+        got = sizes[0] if len(sizes) == 1 else sizes
+        raise ValueError(
+            f"`control` has values of shape {got}; {type(system).__name__} takes ({wanted},), since its `n_controls` "
+            f"is {wanted}."
+        )
 
 
 def check_takes_control(system, control, takes: bool) -> None:

@@ -1,0 +1,49 @@
+"""The second-order condition where small changes of the control grow beyond rounding until the end."""
+
+import equinox as eqx
+import jax.numpy as jnp
+import pytest
+
+import jaxhamel
+from jaxhamel import control
+from jaxhamel.control._certificate._second_order import second_order
+from jaxhamel.control._collocation._collocation_search import CollocationSearch
+from jaxhamel.control._interior_point._derivatives import parts_of
+
+
+class Growing(eqx.Module):
+    """y'' = k² y + c."""
+
+    k: float
+
+    def __call__(self, t, y, c):
+        return jnp.stack([y[1], self.k**2 * y[0] + c[0]])
+
+
+def examined(k, weight):
+    """Of ½ ∫ c² + w y² dt from rest at 0 to rest at 1 in 6 s, at the first iterate, and the same at all."""
+    problem = control.ControlProblem(
+        jaxhamel.ODE(Growing(k), 2), jnp.zeros(2), jnp.zeros(0), jnp.array([0.0, 6.0]), lambda t: jnp.zeros(1),
+        (control.RunningCost(lambda t, y, u, c: 0.5 * (c(t)[0] ** 2 + weight * y[0] ** 2)),),
+        (control.StateAtEnd(q=jnp.array([1.0, 0.0])),),
+    )  # fmt: skip
+    search = CollocationSearch(control.Collocation(intervals=12, degree=3), problem)
+    at, state = search.transcription, search.state
+    parts = eqx.filter_jit(parts_of)(at, state.w, state.duals)
+    return second_order(at, state, parts)
+
+
+@pytest.mark.parametrize("k", [5.0, 0.3])
+def test_a_motion_that_grows_by_thirteen_powers_of_ten(k):
+    """exp(5 · 6) = 1e13: without a feedback beside it the two conditions at the end seemed to depend on one another."""
+    found = examined(k, 0.0)
+    assert found.kind == "strict minimum", found.words
+    assert found.unique
+    if k < 1:  # ½ ∫ c² alone, without a feedback: the curvature is 1 in each direction
+        assert "least curvature 1.00e+00" in found.words
+
+
+def test_a_saddle_is_seen_where_the_motion_grows():
+    """With a negative weight: J falls without bound where w < −k⁴, since c = −k² y holds y at rest."""
+    assert examined(5.0, -700.0).kind == "not a minimum"
+    assert examined(5.0, -500.0).kind == "strict minimum"
