@@ -249,3 +249,29 @@ def test_named_systems_give_whole_forms(name):
 
 def overrides_known(system, form):
     return hasattr(type(system), form) and (not hasattr(jh.System, form) or overrides(system, form))
+
+
+class Skating(systems.ChaplyginSleigh):
+    """On a blade that slips sideways: u = (v_y, v_x, ω), all three free."""
+
+    n_constraints = 0
+
+
+class OnTorus(systems.ChaplyginSleigh):
+    space = jh.Product(jh.SO2(), jh.Euclidean(2))
+
+
+def test_attributes_of_the_class_count_as_methods_do():
+    """`n_constraints` and `space` are declared in `System`; assigned below, they were taken for those of the class above."""
+    skating, elsewhere = (kind(1.2, 0.5, 0.3) for kind in (Skating, OnTorus))
+    assert overridden_below(skating, "bodies") == ("n_constraints",)
+    assert overridden_below(elsewhere, "bodies") == ("space",)
+    assert overridden_below(elsewhere, "inverse_frame") == ("space",)
+    assert not counts(skating, "bodies")
+    assert not counts(elsewhere, "inverse_frame")
+    # the centre of mass, 0.3 ahead of the blade, keeps its velocity in space: v̇ = −ω × v in the body's axes
+    u = jnp.array([0.4, 0.7, 1.3])
+    rate = jh.acceleration(skating, 0.0, jnp.zeros(3), u)
+    sideways, forward, omega = np.asarray(u)
+    wanted = [-omega * forward, omega * (sideways + 0.3 * omega), 0.0]
+    np.testing.assert_allclose(rate, wanted, rtol=1e-12, atol=1e-14)

@@ -194,10 +194,9 @@ def _provider(kind: type, name: str) -> type:
 
 def _defines(kind: type, name: str) -> bool:
     """Whether a class defines `name` in its body or as a field of its own."""
-    own = _fields(kind).get(name)
-    if own is None:
-        return name in vars(kind)
-    return all(_fields(base).get(name) is not own for base in kind.__mro__[1:])
+    own = _fields(kind).get(name)  # a `ClassVar` of a class above is among them, too
+    is_own = own is not None and all(_fields(b).get(name) is not own for b in kind.__mro__[1:])
+    return is_own or name in vars(kind)
 
 
 def _fields(kind: type) -> dict[str, Any]:
@@ -205,9 +204,10 @@ def _fields(kind: type) -> dict[str, Any]:
 
 
 def controls_of(system: System) -> int | None:
-    """Number of controls of this system; None if its class does not state it."""
-    takes_one = system.prescribed_motion or overrides(system, "force")
-    return 0 if system.n_controls is None and not takes_one else system.n_controls
+    """Number of controls of this system; None if its class does not state it, or a subclass has a force of its own."""
+    if system.n_controls is None:
+        return None if system.prescribed_motion or overrides(system, "force") else 0
+    return None if "force" in overridden_below(system, "n_controls") else system.n_controls
 
 
 def dtype_of(q: Configuration) -> jnp.dtype:

@@ -200,7 +200,7 @@ class ContactLimits(AbstractCost):
 
 
 class Running(AbstractCost):
-    """½ w ∫ |function(t, q, u, control)|² dt; the function gives `(r,)` or one number, `control` is the callable, `weight` is w."""
+    """½ w ∫ |function(t, q, u, control)|² dt, the value `(r,)` or one number; `control` is the callable, `weight` is w."""
 
     function: Callable[..., Any]
     weight: Any = parameter(default=1.0)

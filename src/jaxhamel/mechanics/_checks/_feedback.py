@@ -8,6 +8,7 @@ import numpy as np
 
 from jaxhamel._checks._arguments import callable_with, check_count
 from jaxhamel._checks._values import concrete, inline, type_of
+from jaxhamel.mechanics._system import System, controls_of
 
 
 def check_of_time(control: Callable[..., Any]) -> None:
@@ -73,7 +74,7 @@ def check_feedback_value(system, t, value, dtype, name: str) -> None:
                 "dtype. Cast its numbers, for example by `jax.tree.map(lambda x: x.astype(...), control)`."
             )
         _check_finite(t, leaf, name)
-    wanted = getattr(system, "n_controls", None)
+    wanted = controls_of(system) if isinstance(system, System) else None
     sizes = [leaf.shape for leaf in jax.tree.leaves(value)]
     if wanted is not None and sum(int(np.prod(shape)) for shape in sizes) != wanted:
         got = sizes[0] if len(sizes) == 1 else sizes

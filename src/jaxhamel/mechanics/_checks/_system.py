@@ -23,6 +23,7 @@ from jaxhamel._compiled import compiled
 from jaxhamel._shapes import Seen
 from jaxhamel.geometry._checks import singular_below, smallest_relative_singular_value
 from jaxhamel.mechanics._checks._constraints import redundant_rows
+from jaxhamel.mechanics._system import System, controls_of
 
 
 def check_route(route, routes) -> None:
@@ -154,8 +155,8 @@ def check_control_of(system, t, control) -> None:
 
 def _check_number_of_controls(system, t, control) -> None:
     """Checks that a control has as many numbers as the system's `n_controls`, if that is stated."""
-    wanted = getattr(system, "n_controls", None)
-    if wanted is None or control is None:
+    wanted = controls_of(system) if isinstance(system, System) else None
+    if not wanted or control is None:
         return
     sizes = [tuple(leaf.shape) for leaf in jax.tree.leaves(called("`control`", control, t))]
     if sum(math.prod(shape) for shape in sizes) != wanted:
