@@ -12,7 +12,6 @@ from math import comb
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 
 from jaxhamel.geometry._jets import allowed_fields, bracket, coefficients, monomials
 from jaxhamel.geometry._space import AbstractSpace
@@ -82,7 +81,9 @@ def _independent(level: np.ndarray, tolerance: float) -> np.ndarray:
     if level.shape[2] <= level.shape[1]:
         return level
     flat = level.reshape(-1, level.shape[2])
-    triangle, order = scipy.linalg.qr(flat, mode="r", pivoting=True)  # pyright: ignore[reportAssignmentType]
+    from scipy.linalg import qr  # takes a tenth of a second to import
+
+    triangle, order = qr(flat, mode="r", pivoting=True)  # pyright: ignore[reportAssignmentType]
     kept = np.abs(np.diagonal(triangle)) > 1e-3 * tolerance
     return level[:, :, order[: len(kept)][kept]]
 
