@@ -132,6 +132,39 @@ def test_gradient_through_the_loop():
     np.testing.assert_allclose(jax.grad(end)(jnp.asarray(gains)), wanted, atol=1e-7)
 
 
+@pytest.mark.parametrize(("longest", "samples"), [(0, 20), (10**6, 19)])
+def test_gradients_of_an_ensemble(monkeypatch, longest, samples):
+    """By a cart's own start, gains and mass and by the period, all at once and stage by stage, against the recursion."""
+    monkeypatch.setattr(_in_lanes, "LONGEST_PROGRAM", longest)
+    gains, starts = np.array([4.1, 2.3]), np.array([0.83, 0.31])
+
+    def end(gains, start, period, mass):
+        law = Sampled(Gains(gains), period, delay=1, lower=-1.5, upper=1.5)
+        system = eqx.tree_at(lambda cart: cart.mass, CART, mass)
+        axes = (None, 0, None, None)
+        many = closed_loop(system, start[:, None], U0, law, samples, steps=1, in_axes=axes)
+        return jnp.sum(many.q_end[:, 0] ** 2)
+
+    def exact(gains, start, period, mass):
+        total = 0.0
+        for x in start:
+            v, waiting = float(U0[0]), 0.0
+            for _ in range(samples):
+                c, waiting = waiting / mass, np.clip(-gains @ [x, v], -1.5, 1.5)
+                x, v = x + v * period + 0.5 * c * period**2, v + c * period
+            total += x**2
+        return total
+
+    point = gains, starts, np.array(PERIOD), np.array(1.2)
+    found = jax.jit(jax.grad(end, (0, 1, 2, 3)))(*map(jnp.asarray, point))
+    for i, each in enumerate(found):
+        for j in np.ndindex(np.shape(point[i])):
+            h = np.zeros(np.shape(point[i]))
+            h[j] = 1e-6
+            ends = [exact(*point[:i], point[i] + s * h, *point[i + 1 :]) for s in (1, -1)]
+            assert abs(each[j] - (ends[0] - ends[1]) / 2e-6) < 1e-7
+
+
 def test_noise_bias_and_resolution(caplog, monkeypatch):
     """Commands that are what a sensor of zero shows: N(bias, σ²), of its own in each trajectory, in whole steps.
 

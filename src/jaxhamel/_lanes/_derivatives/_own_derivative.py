@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from jax.core import ShapedArray
 from jax.interpreters import ad
 
+from jaxhamel._lanes._derivatives._linear_map import LinearProgram, linear_map
 from jaxhamel._lanes._own_primitive import batch_size, own_primitive
 
 # (inputs, their tangents or None) -> (results, their tangents or None)
@@ -53,6 +54,48 @@ def differentiated_as(function: Callable, other: Callable) -> Callable:
             return jax.jvp(moving, [primals[i] for i in active], along)
 
         flat = lambda *leaves: of_leaves(function, leaves)  # noqa: E731
+        return jax.tree.unflatten(of_results, own_derivative(flat, rule, leaves, shapes))
+
+    return differentiable
+
+
+def recomputed_as(function: Callable, other: Callable) -> Callable:
+    """`differentiated_as`, with reverse mode that stores the arguments alone and computes `other` again from them."""
+
+    def differentiable(*arguments):
+        leaves, structure = jax.tree.flatten(arguments)
+        shapes, of_results = jax.tree.flatten(jax.eval_shape(function, *arguments))
+
+        def of_leaves(which, leaves):
+            return jax.tree.leaves(which(*jax.tree.unflatten(structure, leaves)))
+
+        flat = lambda *leaves: of_leaves(function, leaves)  # noqa: E731
+
+        def rule(primals, tangents):
+            active = [i for i, t in enumerate(tangents) if t is not None]
+
+            def at(given):
+                def moving(*values):
+                    filled = list(given)
+                    for i, value in zip(active, values, strict=True):
+                        filled[i] = value
+                    return of_leaves(other, filled)
+
+                return moving, [given[i] for i in active]
+
+            def forward(given, along):
+                moving, x = at(given)
+                return list(jax.jvp(moving, x, along)[1])
+
+            def backward(given, bars):
+                moving, x = at(given)
+                return list(jax.vjp(moving, *x)[1](list(bars)))
+
+            out = own_derivative(flat, rule, primals, shapes)
+            along = [tangents[i] for i in active]
+            ahead, back = (LinearProgram(f, f, f) for f in (forward, backward))
+            return out, linear_map(ahead, back, primals, along, out)
+
         return jax.tree.unflatten(of_results, own_derivative(flat, rule, leaves, shapes))
 
     return differentiable

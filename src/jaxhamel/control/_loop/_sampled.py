@@ -56,7 +56,9 @@ class Sampled(eqx.Module):
 
     def command(self, value: Array, last: Float[Array, " p"]) -> Float[Array, " p"]:
         """The command that follows the command `last` where the law gives `value`."""
-        step = (self.rate * self.period).astype(last.dtype)
+        limited_rate = jnp.isfinite(self.rate)  # ∞ · period would have no derivative
+        step = jnp.where(limited_rate, self.rate, 0.0) * self.period
+        step = jnp.where(limited_rate, step, jnp.inf).astype(last.dtype)
         limited = jnp.clip(value, self.lower.astype(last.dtype), self.upper.astype(last.dtype))
         return last + jnp.clip(limited - last, -step, step)
 

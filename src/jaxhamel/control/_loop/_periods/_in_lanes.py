@@ -5,7 +5,7 @@ states and writing it back in each period takes as long as a short motion (docs/
 """
 
 from functools import partial
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import equinox as eqx
 import jax
@@ -13,18 +13,25 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from jaxhamel._lanes._columns import ColumnLayout, Columns, spare_lanes, widened
+from jaxhamel._lanes._derivatives._own_derivative import recomputed_as
 from jaxhamel._lanes._described import is_described
+from jaxhamel._lanes._length import operations
 from jaxhamel._lanes._transform import lanes
+from jaxhamel._lanes._xla_cpu._pieces import LONGEST_PROGRAM
 from jaxhamel.control._loop._periods._noise import noise_in
 from jaxhamel.control._loop._periods._period import (
     Periods,
     after_period,
+    after_steps,
     begun,
     decided,
+    rate_in_steps,
     sampled_at,
     trajectory_of,
+    unit,
 )
 from jaxhamel.simulate import Trajectory
+from jaxhamel.simulate._solvers._runge_kutta import RK4
 
 
 class Lane(eqx.Module):
@@ -76,6 +83,10 @@ def in_lanes(
         return of_block(columns)
     block = -(-size // count)
     cut = [jnp.reshape(x, (count, block)) for x in widened(columns, count * block - size)]
+    import os
+
+    if os.environ.get("CK"):
+        of_block = jax.checkpoint(of_block)
     found = jax.lax.map(of_block, tuple(cut))
     return jax.tree.map(lambda x: jnp.reshape(x, (count * block, *x.shape[2:]))[:size], found)
 
@@ -97,7 +108,7 @@ def _of_block(
     start = loop.columns(first)
     more = spare_lanes(start)
     given = widened(own, more), widened((index,), more)[0], widened(start, more)
-    rows, last = _run(lane, loop, shared, words, plan, *given, state.size)
+    rows, last = _run(lane, loop, state, shared, words, plan, *given)
     states, applied = (tuple(x[:, :size] for x in part) for part in rows)
     memory = loop.entries(x[:size] for x in last).memory
 
@@ -111,36 +122,42 @@ def _of_block(
 def _run(
     lane: Lane,
     loop: ColumnLayout,
+    state: ColumnLayout,
     shared: tuple,
     words: Array | None,
     plan: Periods,
     own: Columns,
     index: Array,
     start: Columns,
-    moving: int,
 ):
     """The columns of q and u at all samples, those of the commands, and those of the loops at the end."""
     controller, dtype = lane.parts(own)[3], shared[1].dtype
 
     def turn(columns, given):
         k, words = given
-        at, fixed = eqx.partition(sampled_at(lane.parts(own), shared, k), eqx.is_array)
+        at, fixed = eqx.partition((lane, *sampled_at(lane.parts(own), shared, k)), eqx.is_array)
         columns, applied = of_lanes(at, fixed, columns, _noise(words, index, dtype, plan))
-        return columns, (columns[:moving], applied)
+        return columns, (columns[: state.size], applied)
 
     def of_lanes(at, fixed, columns, noise):
-        law = eqx.combine(at, fixed)[2]
+        law = eqx.combine(at, fixed)[3]
         estimates = getattr(controller.estimator, "in_lanes", True)
         in_lanes = estimates and getattr(controller.law if law is None else law, "in_lanes", True)
-        decide, move = (partial(f, lane, loop, fixed) for f in (_decided, partial(_moved, plan)))
+        decide, move = (partial(f, loop, fixed) for f in (_decided, partial(_moved, plan)))
+        decide_all = (lanes if in_lanes else jax.vmap)(decide, _AXES)
+        move_all = (lanes if estimates else jax.vmap)(move, _AXES)
+        period = partial(_in_turn, decide_all, move_all)
         if in_lanes and controller.sensors is None:
-            return lanes(partial(_both, decide, move), _AXES)(own, columns, at, noise)
-        columns, applied = (lanes if in_lanes else jax.vmap)(decide, _AXES)(own, columns, at, noise)
-        return (lanes if estimates else jax.vmap)(move, _AXES)(own, columns, at, applied), applied
+            period = lanes(partial(_in_turn, decide, move), _AXES)
+        if controller.estimator is None:
+            motion = Motion(state, fixed, plan)
+            parts = partial(_in_turn, decide_all, motion.by_stages)
+            period = recomputed_as(period, partial(_shorter, motion, period, parts))
+        return period(own, columns, at, noise)
 
     found: Any = jax.lax.scan(turn, start, (jnp.arange(plan.samples), words))
     last, (rows, applied) = found
-    pairs = zip(start[:moving], rows, strict=True)
+    pairs = zip(start[: state.size], rows, strict=True)
     return ([jnp.concatenate([x[None], later]) for x, later in pairs], applied), last
 
 
@@ -152,12 +169,14 @@ def _noise(words: Array | None, index: Array, dtype, plan: Periods) -> Columns |
     return lanes(of_one, (None, 0))(words, index)
 
 
+# The transpose of a program has about this many times its operations.
+TRANSPOSED = 2.2
+
 # of own numbers, a loop's numbers, what all share at a sample, noise or commands
 _AXES = (0, 0, None, 0)
 
 
 def _decided(
-    lane: Lane,
     loop: ColumnLayout,
     fixed: Any,
     own: Columns,
@@ -166,19 +185,64 @@ def _decided(
     noise: Columns | None,
 ):
     """The numbers of one loop after a sample, and its commands."""
-    at = (*eqx.combine(at, fixed), None if noise is None else jnp.stack(noise))
+    lane, *at = eqx.combine(at, fixed)
+    at = (*at, None if noise is None else jnp.stack(noise))
     found, applied = decided(lane.parts(own), loop.entries(columns), at)
     return loop.numbers(found), tuple(applied)
 
 
 def _moved(
-    plan: Periods, lane: Lane, loop: ColumnLayout, fixed: Any, own: Columns, columns: Columns, at: Any, applied: Columns
+    plan: Periods, loop: ColumnLayout, fixed: Any, own: Columns, columns: Columns, at: Any, applied: Columns
 ):  # fmt: skip
     """The numbers of one loop a period after a sample."""
-    at, command = eqx.combine(at, fixed)[:2], jnp.stack(applied)
+    lane, *at = eqx.combine(at, fixed)[:3]
+    command = jnp.stack(applied)
     return loop.numbers(after_period(lane.parts(own), loop.entries(columns), at, command, plan))
 
 
-def _both(decide, move, own: Columns, columns: Columns, at: Any, noise: Columns | None):
+def _in_turn(decide, move, own: Columns, columns: Columns, at: Any, noise: Columns | None):
+    """A sample and the period after it."""
     columns, applied = decide(own, columns, at, noise)
     return move(own, columns, at, applied), applied
+
+
+class Motion(NamedTuple):
+    """The motion of a period as functions of one lane's numbers, in parts that are transposed one by one."""
+
+    state: ColumnLayout
+    fixed: Any
+    plan: Periods
+
+    def rate(self, place: Array, y: Columns, own: Columns, at: Any, applied: Columns):
+        """dy/ds of one lane, s = `place`; see `rate_in_steps`."""
+        (lane, *at), y = eqx.combine(at, self.fixed)[:3], self.state.entries(y)
+        command = jnp.stack(applied)
+        rates = rate_in_steps(lane.parts(own), at, command, self.plan, place, y)
+        return self.state.numbers(rates)
+
+    def unit(self, y: Columns, own: Columns, at: Any):
+        """y of one lane with quaternions of length 1."""
+        lane = eqx.combine(at, self.fixed)[0]
+        return self.state.numbers(unit(lane.parts(own), self.state.entries(y)))
+
+    def by_stages(self, own: Columns, columns: Columns, at: Any, applied: Columns) -> Columns:
+        """The numbers of all lanes a period after a sample, by a loop over steps and stages."""
+        of_stage, of_end = lanes(self.rate, (None, 0, 0, None, 0)), lanes(self.unit, (0, 0, None))
+        rate = lambda place, y: of_stage(place, y, own, at, applied)  # noqa: E731
+        y, dtype = tuple(columns[: self.state.size]), columns[0].dtype
+        y = after_steps(rate, lambda y: of_end(y, own, at), y, dtype, self.plan)
+        return (*y, *columns[self.state.size :])
+
+    def is_short(self, own: Columns, columns: Columns, at: Any) -> bool:
+        """Whether all stages of a period, transposed, fit into one loop."""
+        y = columns[: self.state.size]
+        given = jnp.zeros((), y[0].dtype), y, own, at, y[:1] * self.plan.width[0]
+        length = operations(self.rate, (False, True, True, False, True), *given)
+        return 0 < len(RK4.b) * self.plan.steps * TRANSPOSED * length <= LONGEST_PROGRAM
+
+
+def _shorter(
+    motion: Motion, period, parts, own: Columns, columns: Columns, at: Any, noise: Columns | None
+):
+    """A period as one program where that is short, else by its parts."""
+    return (period if motion.is_short(own, columns, at) else parts)(own, columns, at, noise)

@@ -1,5 +1,6 @@
 """The state of a closed loop, and one period of it."""
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -66,21 +67,34 @@ def decided(parts, loop: Loop, at) -> tuple[Loop, Array]:
 
 def after_period(parts, loop: Loop, at, applied: Array, plan: Periods) -> Loop:
     """The loop one period after a sample."""
+    rate = partial(rate_in_steps, parts, at, applied, plan)
+    (q, u) = after_steps(rate, partial(unit, parts), (loop.q, loop.u), at[0].dtype, plan)
+    (_, _, _, controller), (t0, k) = parts, at
+    belief, period = loop.belief, controller.period.astype(t0.dtype)
+    if controller.estimator is not None:
+        belief = controller.estimator.predict(belief, t0 + k * period, period, Constant(applied))
+    return loop._replace(q=q, u=u, belief=belief)
+
+
+def rate_in_steps(parts, at, applied: Array, plan: Periods, place: Scalar, y):
+    """dy/ds of y = (q, u) with the steps of a period as unit of time: h f(t_k + s h, y) at s = `place`."""
     (system, _, _, controller), (t0, k) = parts, at
     period = controller.period.astype(t0.dtype)
-    t = t0 + k * period
-    field, h = VectorField(plan.route), period / plan.steps
-    rate = lambda t, y: field(t, y, (system, Constant(applied)))  # noqa: E731
+    h = period / plan.steps
+    rates = VectorField(plan.route)(t0 + k * period + place * h, y, (system, Constant(applied)))
+    return jax.tree.map(lambda x: h * x, rates)
 
-    def advance(y, i):
-        q, u = looped(rate, RK4, t + i * h, h, y)[0]
-        return (system.space.normalise(q), u), None
 
-    (q, u), _ = jax.lax.scan(advance, (loop.q, loop.u), jnp.arange(plan.steps).astype(h.dtype))
-    belief = loop.belief
-    if controller.estimator is not None:
-        belief = controller.estimator.predict(belief, t, period, Constant(applied))
-    return loop._replace(q=q, u=u, belief=belief)
+def unit(parts, y):
+    """y = (q, u) with quaternions of length 1."""
+    return parts[0].space.normalise(y[0]), y[1]
+
+
+def after_steps(rate, unit, y, dtype, plan: Periods):
+    """y after the steps of a period."""
+    one = jnp.ones((), dtype)
+    advance = lambda y, i: (unit(looped(rate, RK4, i, one, y)[0]), None)  # noqa: E731
+    return jax.lax.scan(advance, y, jnp.arange(plan.steps).astype(dtype))[0]
 
 
 def _given(system, controller: Sampled, t: Scalar, loop: Loop, noise) -> tuple[tuple, Any]:
