@@ -3,12 +3,15 @@
 from types import SimpleNamespace
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from jaxhamel.control._certificate._isolation import _judged
 from jaxhamel.control._certificate._second_order import _null_space
 from jaxhamel.control._derivatives_of_optima import _contradictions
+from jaxhamel.control._derivatives_of_optima._families import without_kinks
 from jaxhamel.control._result import _tracking_numbers
 
 
@@ -50,3 +53,13 @@ def test_rounding_errors_are_no_open_multipliers(monkeypatch):
     nothing: Any = None
     found = _contradictions.without_contradictions(by, nothing, nothing, nothing, closed)  # pyright: ignore[reportArgumentType]
     assert found is by
+
+
+def test_no_derivative_where_the_minima_of_a_family_differ():
+    """|x| of the nearest point on a circle about 0, from 0: by the radius it is 1 at all of them, by 0's place it is −x."""
+    at = lambda angle: {"radius": jnp.ones(()), "place": -jnp.array([np.cos(angle), np.sin(angle)])}  # noqa: E731
+    found = without_kinks(at(0.3), at(0.4))
+    np.testing.assert_array_equal(found["radius"], 1.0)
+    assert np.all(np.isnan(found["place"]))
+    same = without_kinks(at(0.3), at(0.3 + 1e-9))
+    jax.tree.map(np.testing.assert_array_equal, same, at(0.3))

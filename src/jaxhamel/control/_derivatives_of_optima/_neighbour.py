@@ -68,7 +68,7 @@ def neighbouring(problem: ControlProblem, result: Any) -> NeighbouringOptimum:
         duals,
         parts,
         residuals,
-        _barrier_parameter(found, w, duals),
+        barrier_parameter(found, w, duals),
         zero,
         penalty_of(parts),
     )
@@ -94,7 +94,7 @@ def _with_constant_matrix(transcription: Transcription, w: CollocationPoint, dua
     )
 
 
-def _barrier_parameter(found: Transcription, w: CollocationPoint, duals: Duals) -> Scalar:
+def barrier_parameter(found: Transcription, w: CollocationPoint, duals: Duals) -> Scalar:
     """μ: the mean of the products of multipliers and distances from bounds; 0 without bounds."""
     gaps = (
         (duals.low, w.slack - found.lower),

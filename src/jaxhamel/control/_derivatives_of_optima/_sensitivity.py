@@ -11,9 +11,12 @@ from jaxhamel._lanes._xla_cpu._jit import QUICK, compiled_with
 from jaxhamel.control._checks._collocation import check_has_optimum
 from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription, along
 from jaxhamel.control._derivatives_of_optima._contradictions import without_contradictions
+from jaxhamel.control._derivatives_of_optima._families import another_minimum, without_kinks
 from jaxhamel.control._derivatives_of_optima._lagrangian import lagrangian
 from jaxhamel.control._interior_point._derivatives import Duals
 from jaxhamel.control._problem._problem import ControlProblem
+
+FAMILY = "minimum, not isolated"
 
 
 def sensitivity(result: Any) -> ControlProblem:
@@ -28,13 +31,17 @@ def sensitivity(result: Any) -> ControlProblem:
 
     **Raises:** `TypeError` for the result of another method. Where conditions at the ends depend on one another (multipliers
     are not unique, see the certificate), the derivative by a number that cannot be changed alone is NaN: a disk of another
-    radius whose end is given by place and angle has no motion at all. Where limits do, the derivative is not unique.
+    radius whose end is given by place and angle has no motion at all. Where limits do, the derivative is not unique. Where
+    the minimum is not isolated, it is NaN by numbers for which ∂L/∂p differs among the minima: J* has a kink there.
 
-    Source: Fiacco 1983, theorem 3.4.1.
+    Sources: Fiacco 1983, theorem 3.4.1; Danskin 1967.
     """
     check_has_optimum(result)
     at = (result.problem, *result.optimum)
     by = _gradient(*at)
+    if result.certificate.second_order == FAMILY:
+        other = another_minimum(*result.optimum)
+        by = by if other is None else without_kinks(by, _gradient(at[0], at[1], *other))
     return by if result.certificate.multipliers_unique else without_contradictions(by, *at)
 
 

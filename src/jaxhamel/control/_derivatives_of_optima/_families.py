@@ -1,0 +1,55 @@
+"""By which numbers the optimal cost has no derivative where its minimum is one of a family.
+
+All minima w of the family have the same cost, and J*(p) follows the one that falls most with p (Danskin 1967):
+
+    dJ*/dp⁺ = min_w ∂L/∂p ,    dJ*/dp⁻ = max_w ∂L/∂p .
+
+So J* has a derivative only by numbers for which ∂L/∂p is the same at all of them: not by the direction in which a ball is to
+be displaced that may go round its loop about any axis.
+"""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxhamel.control._certificate._isolation import FLOOR, STEP
+from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription
+from jaxhamel.control._derivatives_of_optima._neighbour import barrier_parameter
+from jaxhamel.control._interior_point._derivatives import Duals
+from jaxhamel.control._interior_point._interior_point import LOGGED, advance
+from jaxhamel.control._interior_point._state import start
+
+TOLERANCE = 1e-9
+DIFFERENT = (
+    700.0  # times √ε, relative difference of ∂L/∂p at two minima: 1e-5, in single precision 0.2
+)
+
+
+def another_minimum(
+    transcription: Transcription, w: CollocationPoint, duals: Duals
+) -> tuple[CollocationPoint, Duals] | None:
+    """Another minimum of the family, and its multipliers: the end of a search from other controls; None if it fails."""
+    noise = np.random.default_rng(0).normal(size=w.c.shape)
+    size = STEP * (float(jnp.max(jnp.abs(w.c))) + 1e-3)
+    dtype = w.c.dtype
+    number = lambda x: jnp.asarray(x, dtype)  # noqa: E731
+    moved = w._replace(c=w.c + jnp.asarray(size * noise, dtype))
+    begin = start(transcription, moved, barrier_parameter(transcription, w, duals))
+    begin = begin._replace(duals=duals, floor=number(FLOOR), estimates=jnp.asarray(False))
+    least = 10 * float(jnp.finfo(dtype).eps) ** 0.5
+    end, *_ = advance(transcription, begin, number(max(TOLERANCE, least)), jnp.asarray(LOGGED))
+    return (end.w, end.duals) if bool(end.done) else None
+
+
+def without_kinks(by: Any, there: Any) -> Any:
+    """The derivatives `by`, with NaN where those at another minimum, `there`, are different."""
+    largest = max(float(np.max(np.abs(np.asarray(x)), initial=0.0)) for x in jax.tree.leaves(by))
+
+    def same(x, y):
+        size = jnp.abs(x) + 1e-3 * largest
+        least = DIFFERENT * float(jnp.finfo(x.dtype).eps) ** 0.5
+        return jnp.where(jnp.abs(x - y) > least * size, jnp.nan, x)
+
+    return jax.tree.map(same, by, there)
