@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 from jax import lax
 
-from jaxhamel._lanes._xla_cpu import _fusion
+from jaxhamel._lanes._in_fusions import OPTIONS, takes_fusions
+from jaxhamel._lanes._xla_cpu import _fusion, _one_loop
 from jaxhamel._lanes._xla_cpu._fusion import TAKEN, fusions_work, is_taken
+from jaxhamel._lanes._xla_cpu._loop_fusion import fused_loop
 from jaxhamel.ensemble import lanes
 
 pytestmark = pytest.mark.skipif(not fusions_work(), reason="not tested with this XLA")
@@ -47,12 +49,38 @@ def test_few_lanes_are_one_fusion():
 def test_a_fusion_has_the_values_of_the_function(size):
     """Of one lane and of several, at other numbers in each."""
     x = np.random.default_rng(size).normal(size=(size, 3))
-    right, found = jax.vmap(every)(x), jax.jit(lanes(every))(x)
+    right, found = jax.jit(jax.vmap(every))(x), jax.jit(lanes(every))(x)
     jax.tree.map(agree, found, right)
 
 
 def agree(a, b):
     np.testing.assert_allclose(a, b, rtol=1e-6 if a.dtype == "float32" else 1e-14)
+
+
+@pytest.fixture
+def of_any_length(monkeypatch):
+    monkeypatch.setattr(_one_loop, "SHORTEST_FUSION", 0)
+
+
+def test_many_lanes_are_one_fusion_with_the_values_of_the_function(of_any_length):
+    """Of 20 lanes, in a program that is compiled for fusions."""
+    x = np.random.default_rng(0).normal(size=(20, 3))
+    program = jax.jit(takes_fusions(lanes(every)), compiler_options=OPTIONS).lower(x)
+    assert program.as_text().count('"mhlo.fusion"(') == 1
+    jax.tree.map(agree, program.compile()(x), jax.jit(jax.vmap(every))(x))
+
+
+def test_a_program_that_is_not_compiled_for_fusions_has_none():
+    """Also where a function that was traced for fusions is a part of it: XLA's default would end the process."""
+    f = lambda a: [a * a + 1.0]  # noqa: E731
+    run = lambda x: fused_loop(f, [x], 20, loops=f)[0]  # noqa: E731
+    text = lambda run: jax.jit(run).lower(np.ones(20)).as_text()  # noqa: E731
+    assert "mhlo.fusion" not in text(run)
+    assert "mhlo.fusion" in text(takes_fusions(run))
+    x = np.arange(20.0)
+    np.testing.assert_array_equal(jax.jit(run)(x), x * x + 1)
+    np.testing.assert_array_equal(jax.jvp(run, (x,), (x,))[1], 2 * x * x)
+    np.testing.assert_array_equal(jax.vmap(run)(x * np.ones((2, 1)))[1], x * x + 1)
 
 
 def test_all_operations_have_been_seen_in_a_fusion():

@@ -6,6 +6,8 @@ from typing import Any
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
+from jaxhamel._lanes._in_fusions import as_its_program
+
 
 def own_primitive(
     name: str,
@@ -36,9 +38,8 @@ def own_primitive(
     batching.primitive_batchers[primitive] = batch
     if transpose is not None:
         ad.primitive_transposes[primitive] = transpose
-    mlir.register_lowering(
-        primitive, mlir.lower_fun(lowered or run, multiple_results=multiple_results)
-    )
+    rule = mlir.lower_fun(lowered or run, multiple_results=multiple_results)
+    mlir.register_lowering(primitive, as_its_program(rule))
     return primitive
 
 

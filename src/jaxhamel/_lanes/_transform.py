@@ -21,6 +21,7 @@ from jaxhamel._lanes._blocks import LaneArray, run_in_parts
 from jaxhamel._lanes._derivatives._derivatives import with_derivative
 from jaxhamel._lanes._described import is_described
 from jaxhamel._lanes._graph._nodes import Unsupported
+from jaxhamel._lanes._in_fusions import in_fusions
 from jaxhamel._lanes._look_ups import divided
 from jaxhamel._lanes._program import Program, scalarise
 from jaxhamel._lanes._xla_cpu._one_kernel import as_one_kernel, is_kernel
@@ -160,7 +161,7 @@ def _evaluate(closed, batched, size, quiet, *values) -> tuple:
     if is_described():
         return _mapped(closed, batched, size, values)
     try:
-        program = scalarise(closed, batched, whole=in_one_kernel(size), blocks=True)
+        program = scalarise(closed, batched, whole=in_one_kernel(size) or in_fusions(), blocks=True)
     except Unsupported as missing:
         if not quiet:
             _warn(missing)

@@ -55,7 +55,8 @@ def _lowering(primitive: Any) -> Callable | None:
         from jax._src.interpreters.mlir import _lowerings  # JAX has no public function for this
 
         rule: Any = _lowerings[primitive]
-        return inspect.getclosurevars(getattr(rule, "rule", rule)).nonlocals.get("fun")
+        made = inspect.unwrap(getattr(rule, "rule", rule))
+        return inspect.getclosurevars(made).nonlocals.get("fun")
     except (ImportError, AttributeError, KeyError, TypeError):
         return None
 

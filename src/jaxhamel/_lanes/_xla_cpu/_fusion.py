@@ -47,11 +47,18 @@ def fused(function: Callable, values: Sequence[Any]) -> list | None:
     `function` consists of operations on single entries; all results have the same shape. It must use all values, also
     after x − x of integers and the like are simplified.
     """
+    program = flat_program(function, values) if fusions_work() else None
+    return None if program is None else _fusion_p.bind(*values, program=program)
+
+
+def flat_program(function: Callable, values: Sequence[Any]) -> ClosedJaxpr | None:
+    """The program of `function` without calls and constants, or None where XLA may not take it as a fusion."""
     traced = jax.make_jaxpr(function)(*values)
-    if not fusions_work() or not is_taken(traced):
+    if not is_taken(traced):
         return None
-    flat = jax.make_jaxpr(lambda *x: _inlined(traced.jaxpr, traced.consts, x))(*values)
-    return None if flat.consts else _fusion_p.bind(*values, program=flat)
+    if traced.consts or any(map(_called, traced.jaxpr.eqns)):
+        traced = jax.make_jaxpr(lambda *x: _inlined(traced.jaxpr, traced.consts, x))(*values)
+    return None if traced.consts else traced
 
 
 def is_taken(program: ClosedJaxpr) -> bool:
@@ -112,7 +119,7 @@ def _batch(values, axes, *, program):
     return out, [0] * len(out)
 
 
-def _lowered(context, *values, program):
+def lower_fusion(context, *values, program):
     """The fusion, whose function is lowered in place."""
     types = [_type(aval) for aval in context.avals_out]
     kind = ir.Attribute.parse("#mhlo<fusion_kind kLoop>")
@@ -135,4 +142,4 @@ def _type(aval: Any) -> ir.Type:
 
 
 _fusion_p = own_primitive("fusion", run=_plain, abstract=_abstract, jvp=_jvp, batch=_batch)
-mlir.register_lowering(_fusion_p, _lowered, platform="cpu")
+mlir.register_lowering(_fusion_p, lower_fusion, platform="cpu")

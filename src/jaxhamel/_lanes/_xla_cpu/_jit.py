@@ -14,6 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxhamel._compiled import compiled
+from jaxhamel._lanes._in_fusions import OPTIONS, takes_fusions
+from jaxhamel._lanes._xla_cpu._fusion import fusions_work
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -47,13 +49,18 @@ def jit(f: Callable, **options: Any) -> Callable:
     """
     plain = compiled(f, **options)
     wide = compiled(f, compiler_options=WIDE, **options)
+    fused = compiled(takes_fusions(f), compiler_options=WIDE | OPTIONS, **options)
+
+    def alone():
+        if not known_here(WIDE):
+            return plain
+        return fused if _loops_may_be_fusions() else wide
 
     @functools.wraps(f)
     def run(*args, **kwargs):
-        alone = is_outermost((args, kwargs)) and known_here(WIDE)
-        return (wide if alone else plain)(*args, **kwargs)
+        return (alone() if is_outermost((args, kwargs)) else plain)(*args, **kwargs)
 
-    _OUTERMOST[run] = lambda: wide if known_here(WIDE) else plain
+    _OUTERMOST[run] = alone
     return run
 
 
@@ -63,6 +70,12 @@ _OUTERMOST: WeakKeyDictionary[Callable, Callable[[], Callable]] = WeakKeyDiction
 def outermost(run: Callable) -> Callable:
     """The function made by `compiled` that a function made by `jit` calls where no trace is under way."""
     return _OUTERMOST[run]()
+
+
+def _loops_may_be_fusions() -> bool:
+    """Whether XLA is known to take fusions over the lanes, compiled with `OPTIONS`."""
+    set_already = "--xla_cpu_use_fusion_emitters=false" in os.environ.get("XLA_FLAGS", "")
+    return fusions_work() and (set_already or known_here(OPTIONS) == OPTIONS)
 
 
 def compiled_with(options: dict[str, Any]) -> Callable[[Callable[P, T]], Callable[P, T]]:

@@ -22,7 +22,9 @@ import numpy as np
 from jax import lax
 
 from jaxhamel._lanes._described import is_described
+from jaxhamel._lanes._in_fusions import in_fusions
 from jaxhamel._lanes._xla_cpu._fusion import fused
+from jaxhamel._lanes._xla_cpu._loop_fusion import LONGEST_FUSION, SHORTEST_FUSION, fused_loop
 from jaxhamel._lanes._xla_cpu._one_kernel import SMALL_BATCH, as_one_kernel
 from jaxhamel._lanes._xla_cpu._parts import PART, compute, compute_in_parts, name_of
 from jaxhamel._lanes._xla_cpu._pieces import Split, pieces, total
@@ -108,6 +110,36 @@ def run_in_one_loop(
     few lanes is not vectorised and takes a program of any length, but not of any number of results; `inside` of it,
     the operations are one fusion.
     """
+    if in_fusions() and size > SMALL_BATCH and jax.device_count() == 1:
+        found = _in_fusions(graph, parts, values, size)
+        if found is not None:
+            return found
+    return _in_loops(graph, parts, values, size, inside)
+
+
+def _in_fusions(graph, parts: Split, values: dict[int, Any], size: int) -> dict[int, Any] | None:
+    """The results by one fusion over the lanes, or None where XLA may not take it."""
+    length = total(graph, parts.inside)
+    if not parts.results or not parts.given or not SHORTEST_FUSION <= length <= LONGEST_FUSION:
+        return None
+
+    def of_one(*given):
+        found = dict(zip(parts.given, given, strict=True))
+        compute(graph, parts.inside, found)
+        return [found[i] for i in parts.results]
+
+    def loops(*given):
+        found = _in_loops(graph, parts, dict(zip(parts.given, given, strict=True)), size)
+        return [found[i] for i in parts.results]
+
+    out = fused_loop(of_one, [values[i] for i in parts.given], size, loops)
+    return None if out is None else dict(zip(parts.results, out, strict=False))
+
+
+def _in_loops(
+    graph, parts: Split, values: dict[int, Any], size: int, inside: bool = False
+) -> dict[int, Any]:
+    """The results by one loop after the other."""
     known = dict(values)
     fusable = inside and size and parts.results
     found = _fused(graph, parts, known, size) if fusable else None

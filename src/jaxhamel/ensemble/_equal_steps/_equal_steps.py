@@ -18,8 +18,11 @@ from jaxtyping import Array, Float
 
 from jaxhamel._lanes._columns import Columns
 from jaxhamel._lanes._derivatives._own_derivative import differentiated_as
+from jaxhamel._lanes._in_fusions import in_fusions
 from jaxhamel._lanes._length import written
 from jaxhamel._lanes._transform import lanes
+from jaxhamel._lanes._xla_cpu._loop_fusion import LONGEST_FUSION
+from jaxhamel._lanes._xla_cpu._one_kernel import SMALL_BATCH
 from jaxhamel._lanes._xla_cpu._pieces import LONGEST_PIECE
 from jaxhamel.ensemble._checks._members import check_rollout_times
 from jaxhamel.ensemble._equal_steps._adjoint_groups import Steps, groups_of
@@ -239,7 +242,8 @@ def is_at_once(length: int, motion: Any, method: Tableau) -> bool:
     if stages > (STEPS_AT_ONCE if size >= FEW_LANES else 4):
         return False
     most = MOST_LOOPS if size >= MANY else MOST_LOOPS_OF_FEW
-    return stages * length <= most * LONGEST_PIECE
+    longest = LONGEST_FUSION if in_fusions() and size > SMALL_BATCH else most * LONGEST_PIECE
+    return stages * length <= longest
 
 
 # Divides a long interval of equal steps into pieces, so that reverse mode stores √n states instead of n.

@@ -1,0 +1,65 @@
+"""Whether a program is compiled so that XLA takes fusions over the lanes (`_xla_cpu/_loop_fusion.py`).
+
+XLA has two code generators for fusions, and a compiler option chooses between them. The newer one, the default, ends the
+process at a fusion over the lanes. So a program that is compiled with `OPTIONS` is traced under a name that ends in
+`SUFFIX`, and its module keeps this name: a fusion is lowered as such only there.
+"""
+
+import functools
+import inspect
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+# The older code generator.
+OPTIONS = {"xla_cpu_use_fusion_emitters": False}
+SUFFIX = "_in_jaxhamel_fusions"
+
+_IN_FUSIONS: ContextVar[bool] = ContextVar("in_fusions", default=False)
+
+
+def in_fusions() -> bool:
+    """Whether the program that is being traced will be compiled with `OPTIONS`."""
+    return _IN_FUSIONS.get()
+
+
+def takes_fusions(f: Callable) -> Callable:
+    """f as the function of a program that is compiled with `OPTIONS`."""
+
+    def traced(*args, **kwargs):
+        with _set(True):
+            return f(*args, **kwargs)
+
+    name = getattr(f, "__name__", type(f).__name__) + SUFFIX
+    functools.update_wrapper(traced, f)
+    traced.__name__ = traced.__qualname__ = name
+    traced.__signature__ = inspect.signature(f)  # pyright: ignore
+    del traced.__wrapped__  # Equinox would name the program after f
+    return traced
+
+
+def is_compiled_with_options(context: Any) -> bool:
+    """Whether this lowering is of a program that is compiled with `OPTIONS`."""
+    name = context.module_context.module.operation.attributes["sym_name"]
+    return str(name).strip('"').endswith(SUFFIX)
+
+
+def as_its_program(rule: Callable) -> Callable:
+    """A lowering rule, for which `in_fusions` tells of the program that is being lowered."""
+
+    @functools.wraps(rule)
+    def lowered(context, *values, **params):
+        with _set(is_compiled_with_options(context)):
+            return rule(context, *values, **params)
+
+    return lowered
+
+
+@contextmanager
+def _set(value: bool) -> Iterator[None]:
+    token = _IN_FUSIONS.set(value)
+    try:
+        yield
+    finally:
+        _IN_FUSIONS.reset(token)

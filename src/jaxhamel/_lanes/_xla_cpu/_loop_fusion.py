@@ -1,0 +1,93 @@
+"""Compiles a program of scalars as one fusion over the lanes: one loop of any length, which LLVM vectorises as a whole.
+
+The function of a `reduce_window` (`_one_loop`) is one loop of up to some 3,700 operations; a longer one is cut into
+several, which pass vectors to each other. An `mhlo.fusion` of 25,000 operations stays one loop, and compiles in a tenth of
+the time. XLA's newer code generator ends the process at such a fusion (of several results only the tuple has a layout,
+jaxlib 0.10.2). So only programs for the older one have fusions (`_in_fusions`); in any other program the same primitive is
+lowered to the loops of `_one_loop`.
+Timings: docs/performance.md#fusions-of-ensembles.
+"""
+
+import functools
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.extend.core import jaxpr_as_fun
+from jax.interpreters import ad, mlir
+
+from jaxhamel._lanes._in_fusions import is_compiled_with_options
+from jaxhamel._lanes._own_primitive import batch_size, own_primitive
+from jaxhamel._lanes._xla_cpu._fusion import flat_program, lower_fusion
+
+# The fewest and the most operations of a fusion: a shorter window is faster, and 25,000 operations take 18 s to trace and
+# compile (docs/performance.md#fusions-of-ensembles).
+SHORTEST_FUSION, LONGEST_FUSION = 2_000, 30_000
+
+
+def fused_loop(
+    function: Callable, values: Sequence[Any], size: int, loops: Callable
+) -> list | None:
+    """The results of `function` of scalars in `size` lanes by one fusion; None where XLA may not take it.
+
+    **Arguments:** `values`: columns `(size,)`, and scalars that all lanes share. `loops`: computes the same of the same
+    values without a fusion.
+    """
+
+    def of_all(*given):
+        # a scalar is broadcast as it is: of a reshaped one XLA would not know the layout
+        entries = [x.reshape(size) if np.ndim(x) else jnp.broadcast_to(x, (size,)) for x in given]
+        return [*jax.vmap(function)(*entries), *_uses(entries)]
+
+    # A change of shape inside keeps XLA from writing a result over an argument, which LLVM could not tell from a
+    # dependence between lanes.
+    columns = [jnp.reshape(x, (size, 1)) if np.ndim(x) else jnp.asarray(x) for x in values]
+    program = flat_program(of_all, columns)
+    if program is None:
+        return None
+    return _loop_p.bind(*columns, program=program, loops=loops)
+
+
+def _uses(values: list) -> list:
+    """A result that uses all values; of floating-point numbers nothing is simplified, so that all are used as it is."""
+    if all(jnp.issubdtype(x.dtype, jnp.floating) for x in values):
+        return []
+    return [functools.reduce(operator.add, (lax.convert_element_type(x, float) for x in values))]
+
+
+def _by_loops(*columns, program, loops):
+    out = loops(*(x[:, 0] if np.ndim(x) else x for x in columns))
+    return [*out, *(jnp.zeros(x.shape, x.dtype) for x in program.out_avals[len(out) :])]
+
+
+def _abstract(*columns, program, loops):
+    del columns, loops
+    return program.out_avals
+
+
+def _jvp(primals, tangents, *, program, loops):
+    del loops
+    dense = tuple(ad.instantiate_zeros(t) for t in tangents)
+    return jax.jvp(lambda *x: jaxpr_as_fun(program)(*x), primals, dense)
+
+
+def _batch(columns, axes, *, program, loops):
+    del loops
+    size = batch_size(columns, axes)
+    out = jax.vmap(jaxpr_as_fun(program), axes, axis_size=size)(*columns)
+    return out, [0] * len(out)
+
+
+def _lowered(context, *columns, program, loops):
+    if is_compiled_with_options(context):
+        return lower_fusion(context, *columns, program=program)
+    by_loops = functools.partial(_by_loops, program=program, loops=loops)
+    return mlir.lower_fun(by_loops)(context, *columns)
+
+
+_loop_p = own_primitive("loop_fusion", run=_by_loops, abstract=_abstract, jvp=_jvp, batch=_batch)
+mlir.register_lowering(_loop_p, _lowered, platform="cpu")
