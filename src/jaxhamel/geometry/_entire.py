@@ -32,6 +32,12 @@ def entire(k: int, x: Float[Array, ""]) -> Scalar:
 
     **Returns:** C_k(x), same shape and dtype; derivatives of every order in x are finite.
     """
+    return _value(k, x)
+
+
+# Traced once for each k, shape and dtype: derivatives of a right-hand side call these functions a hundred times.
+@partial(jax.jit, static_argnums=0, inline=True)
+def _value(k: int, x):
     if k == 0:
         return _cos(x)
     if k == 1:
