@@ -10,14 +10,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.linalg import solve_discrete_are
-from scipy.optimize import lsq_linear
+from scipy.optimize import LinearConstraint, lsq_linear, minimize
 
 from jaxhamel import control
 from jaxhamel.control import OnTime, PathLimit, RecedingHorizon, Sampled, closed_loop
 from tests.control.cart import Cart
 
 PERIOD, INTERVALS, SAMPLES = 0.1, 30, 30
-LIMIT, R, LATE = 0.5, 0.2, 7
+LIMIT, SLOWEST, R, LATE = 0.5, -0.25, 0.2, 7
 START = np.array([0.8, 0.3])
 # the cart under a force that is held, and the middle of the period, where the midpoint rule takes the cost
 A, B = np.array([[1.0, PERIOD], [0.0, 1.0]]), np.array([[0.5 * PERIOD**2], [PERIOD]])
@@ -64,26 +64,27 @@ def problem(*constraints):
 
 
 FORCE = PathLimit(lambda t, q, u, c: c(t), -LIMIT, LIMIT, name="force")
+SPEED = PathLimit(lambda t, q, u, c: u, SLOWEST, name="speed")
 
 
 @pytest.fixture(scope="module")
 def found():
-    """Four loops in one program: without limits; with limits; with a cart 30 % heavier than the model; with no plan that
-    is accepted. The plan of the sample at 0.7 s is late in all of them."""
+    """Five loops in one program: without limits; with limits; with a cart 30 % heavier than the model; with no plan that
+    is accepted; with a limit of the speed, too. The plan of the sample at 0.7 s is late in all of them."""
     law = RecedingHorizon(
-        problem(FORCE), PERIOD, intervals=INTERVALS, degree=1, iterations=12, barrier=1e-9,
+        problem(FORCE, SPEED), PERIOD, intervals=INTERVALS, degree=1, iterations=12, barrier=1e-9,
         late=lambda t: jnp.abs(t - LATE * PERIOD) < 0.01,
     )  # fmt: skip
-    free = jnp.array([1e9, 1.0, 1.0, 1.0])[:, None, None, None]
+    free = jnp.array([[1e9, 1e9], [1.0, 1e9], [1.0, 1e9], [1.0, 1e9], [1.0, 1.0]])[:, None, None]
     where = lambda law: (law.transcription.lower, law.transcription.upper, law.acceptable)  # noqa: E731
     lower, upper, acceptable = where(law)
-    values = free * lower[None], free * upper[None], jnp.array([1.0, 1.0, 1.0, 1e-30])
+    values = free * lower[None], free * upper[None], jnp.array([1.0, 1.0, 1.0, 1e-30, 1.0])
     assert acceptable.shape == ()
     law = eqx.tree_at(where, law, values)
     digital = Sampled(law, PERIOD)
     axes = jax.tree.map(lambda x: None, digital)
     axes = eqx.tree_at(lambda c: where(c.law), axes, (0, 0, 0), is_leaf=lambda x: x is None)
-    carts = Cart(jnp.array([1.0, 1.0, 1.3, 1.0]))
+    carts = Cart(jnp.array([1.0, 1.0, 1.3, 1.0, 1.0]))
     return closed_loop(carts, START[:1], START[1:], digital, SAMPLES, in_axes=(0, None, None, axes))
 
 
@@ -113,12 +114,43 @@ def test_limits_are_kept(found):
         np.testing.assert_allclose([found.q[2, k + 1, 0], found.u[2, k + 1, 0]], state, atol=1e-12)
 
 
+def planned(state):
+    """SciPy's commands of a horizon with bounds of the force and of the speed in the middles."""
+    C, D = MIDDLE
+    by_commands, rows = np.zeros((2, INTERVALS)), []
+    for command in np.eye(INTERVALS)[:, None]:
+        rows.append((C @ state, C @ by_commands + D @ command))
+        state, by_commands = A @ state, A @ by_commands + B @ command
+    start, slopes = (np.array(x) for x in zip(*rows, strict=True))
+    P = riccati()[0]
+    H = PERIOD * (np.einsum("kij,kil->jl", slopes, slopes) + R * np.eye(INTERVALS))
+    H += by_commands.T @ P @ by_commands
+    g = PERIOD * np.einsum("kij,ki->j", slopes, start) + by_commands.T @ P @ state
+    speed = LinearConstraint(slopes[:, 1], SLOWEST - start[:, 1])
+    given = {"jac": lambda c: H @ c + g, "bounds": [(-LIMIT, LIMIT)] * INTERVALS}
+    options = {"method": "SLSQP", "options": {"ftol": 1e-14, "maxiter": 200}}
+    cost = lambda c: 0.5 * c @ H @ c + g @ c  # noqa: E731
+    return minimize(cost, np.zeros(INTERVALS), constraints=speed, **given, **options).x
+
+
+def test_limits_of_force_and_speed_bind_on_the_way(found):
+    """Both are kept; the commands are those of SciPy's quadratic programme from the states on the way."""
+    commands = np.asarray(found.control.commands)[4, :, 0]
+    states = np.concatenate([found.q, found.u], 2)[4]
+    middle = 0.5 * (states[1:, 1] + states[:-1, 1])
+    assert np.sum(commands < 1e-4 - LIMIT) > 3
+    assert np.sum(middle < SLOWEST + 1e-4) > 3
+    assert np.min(middle) > SLOWEST - 1e-6
+    for k in range(0, SAMPLES, 3):
+        np.testing.assert_allclose(commands[k], planned(states[k])[0], atol=1e-3)
+
+
 def test_what_went_wrong_is_counted(found):
     memory = found.control.memory
-    assert memory.samples.tolist() == [SAMPLES] * 4
-    assert memory.missed.tolist() == [1] * 4
-    assert memory.failed.tolist() == [0, 0, 0, SAMPLES - 1]
-    assert bool(jnp.all(memory.violation[:3] < 1e-7))
+    assert memory.samples.tolist() == [SAMPLES] * 5
+    assert memory.missed.tolist() == [1] * 5
+    assert memory.failed.tolist() == [0, 0, 0, SAMPLES - 1, 0]
+    assert bool(jnp.all(memory.violation[jnp.array([0, 1, 2, 4])] < 1e-7))
 
 
 class Answers(NamedTuple):
