@@ -78,13 +78,21 @@ _matplotlib.rcdefaults()
 
 @pytest.fixture(scope="module")
 def kernel():
-    """One process for all notebooks: most of the time of a short one is the start of its own."""
+    """One process for all notebooks: most of the time of a short one is the start of its own.
+
+    NumPy moves its numbers outside of `jit`, as in all tests (`moved_by_numpy.py`).
+    """
     os.environ.setdefault("PYDEVD_DISABLE_FILE_VALIDATION", "1")
     client = nbclient.NotebookClient(
         nbformat.v4.new_notebook(),
         timeout=300,
         extra_arguments=[
-            f"--IPKernelApp.exec_lines=import gc; gc.set_threshold{gc.get_threshold()}"
+            f"--IPKernelApp.exec_lines={line}"
+            for line in (
+                f"import gc; gc.set_threshold{gc.get_threshold()}",
+                f"import sys; sys.path.append({str(ROOT)!r})",
+                "from tests.moved_by_numpy import move_by_numpy; move_by_numpy(); sys.path.pop()",
+            )
         ],
     )
     with client.setup_kernel():
