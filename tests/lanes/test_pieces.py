@@ -42,7 +42,7 @@ def program(masses: int):
 
 def pieces_of(masses: int):
     found = program(masses)
-    graph, parts = found.graph, split(found.graph, found._ends())
+    graph, parts = found.graph, split(found.graph, found.ends())
     return graph, parts, pieces(graph, parts)
 
 
@@ -118,7 +118,7 @@ def test_no_loop_has_more_vectors_than_llvm_takes(numbers, length, monkeypatch):
     monkeypatch.setattr(_pieces, "MOST_VECTORS", 60)
     monkeypatch.setattr(_pieces, "_SLOWER", 100)  # cut at any price: there is little to be computed
     found = scalarise(jax.make_jaxpr(folded)(jnp.ones(numbers)), [True])
-    graph, parts = found.graph, split(found.graph, found._ends())
+    graph, parts = found.graph, split(found.graph, found.ends())
     loops = pieces(graph, parts)
     assert len(loops) > 1
     for loop in loops:
@@ -157,7 +157,7 @@ def test_numbers_that_all_share_and_that_fill_a_loop():
 
     closed = jax.make_jaxpr(f)(np.ones(3), np.ones(50))
     found = scalarise(closed, [True, False])
-    graph, parts = found.graph, split(found.graph, found._ends())
+    graph, parts = found.graph, split(found.graph, found.ends())
     check_pieces(graph, parts, pieces(graph, parts))
 
 

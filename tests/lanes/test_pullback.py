@@ -129,7 +129,7 @@ def operations(f, of, shapes):
     """On lanes."""
     found = written(of(f), (True, False, True), *shapes)
     graph = found.program.graph
-    nodes = (graph.nodes[i] for i in graph.needed(found.program._ends()))
+    nodes = (graph.nodes[i] for i in graph.needed(found.program.ends()))
     return sum(node.primitive is not None and node.batched for node in nodes)
 
 

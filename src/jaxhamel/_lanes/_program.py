@@ -42,12 +42,13 @@ class Program(NamedTuple):
         nodes = (self.graph.nodes[i] for i in self.graph.needed(self._all_ends()))
         return sum(length(node) for node in nodes if node.primitive is not None)
 
-    def _ends(self) -> list[int]:
+    def ends(self) -> list[int]:
+        """The nodes of all results."""
         return _numbers(self.outputs)
 
     def _all_ends(self) -> list[int]:
         """The results, and the operands of operations on arrays."""
-        return self._ends() + [i for x in self.graph.blocks for i in _numbers(x.operands)]
+        return self.ends() + [i for x in self.graph.blocks for i in _numbers(x.operands)]
 
     def __call__(self, *inputs: list, inside: bool = False) -> list[list]:
         """Computes the entries of each output from those of each input: (B,) vectors, or scalars if nothing varies.
@@ -57,7 +58,7 @@ class Program(NamedTuple):
         values: dict[int, Any] = {}
         for nodes, entries in zip(self.inputs, inputs, strict=True):
             values.update(zip(nodes.ravel().tolist(), entries, strict=True))
-        varies = any(self.graph.nodes[i].batched for i in self._ends())
+        varies = any(self.graph.nodes[i].batched for i in self.ends())
         if varies and one_loop_works():
             self._in_one_loop(values, inside)
         else:
@@ -66,7 +67,7 @@ class Program(NamedTuple):
 
     def _in_one_loop(self, values: dict[int, Any], inside: bool) -> None:
         size = next(np.shape(x)[0] for i, x in values.items() if self.graph.nodes[i].batched)
-        parts = split(self.graph, self._ends())
+        parts = split(self.graph, self.ends())
         if not self._fits(parts):
             return self._one_by_one(values)
         if not together(self.graph, parts, values):
@@ -81,11 +82,11 @@ class Program(NamedTuple):
         )
 
     def _one_by_one(self, values: dict[int, Any]) -> None:
-        cuts = shared_values(self.graph, self._ends(), CUT_ABOVE)
+        cuts = shared_values(self.graph, self.ends(), CUT_ABOVE)
         # taken from a column: XLA may know that a shared number, such as the time, is finite
         columns = (x for x in values.values() if np.ndim(x))
         one = one_at_run_time(next(columns)) if cuts else None
-        self._compute(self.graph.needed(self._ends()), values, cuts, one)
+        self._compute(self.graph.needed(self.ends()), values, cuts, one)
 
     def _compute(self, nodes: list[int], values: dict[int, Any], cuts: set[int], one) -> None:
         for i in nodes:
@@ -118,7 +119,7 @@ def scalarise(
         graph = Graph(largest)
         graph.axis, graph.takes_blocks = entries_axis(closed_jaxpr), blocks
         pairs = zip(closed_jaxpr.in_avals, batched, strict=True)
-        inputs = [_new_input(graph, aval, varies) for aval, varies in pairs]
+        inputs = [new_input(graph, aval, varies) for aval, varies in pairs]
         program = Program(graph, inputs, _interpret(graph, closed_jaxpr, inputs))
         kept[key] = _Kept(_factored(program, whole), len(graph.nodes))
     if kept[key].scalars > largest:
@@ -142,6 +143,11 @@ def _kept(closed_jaxpr) -> dict[Any, _Kept]:
     if len(_KEPT) >= _MOST_KEPT and closed_jaxpr not in _KEPT:
         _KEPT.clear()
     return _KEPT.setdefault(closed_jaxpr, {})
+
+
+def with_common_factors(program: Program) -> Program:
+    """The program, which is not cut into loops, with common factors taken out of sums (`_factoring`)."""
+    return _with_factors(program, collect=True)
 
 
 def _factored(program: Program, whole: bool) -> Program:
@@ -172,11 +178,12 @@ def _numbers(arrays: list[Nodes]) -> list[int]:
 
 
 def _cost(program: Program) -> float:
-    graph, ends = program.graph, program._ends()
+    graph, ends = program.graph, program.ends()
     return cost(graph, pieces(graph, split(graph, ends)))
 
 
-def _new_input(graph: Graph, aval, varies) -> Nodes:
+def new_input(graph: Graph, aval, varies) -> Nodes:
+    """The nodes of an input; `varies`: from lane to lane."""
     _check_array(aval)
     nodes = [graph.input(aval.dtype, varies) for _ in range(int(np.prod(aval.shape, dtype=int)))]
     return np.array(nodes, dtype=int).reshape(aval.shape)
@@ -187,7 +194,8 @@ def _check_array(aval) -> None:
         raise Unsupported(f"values of dtype {aval.dtype}")
 
 
-def _constants(graph: Graph, value) -> Nodes:
+def as_constants(graph: Graph, value) -> Nodes:
+    """The nodes of a known array."""
     _check_array(jax.typeof(value))
     value = np.asarray(value)
     nodes = [graph.constant(entry) for entry in value.ravel()]
@@ -197,20 +205,26 @@ def _constants(graph: Graph, value) -> Nodes:
 def _interpret(graph: Graph, closed_jaxpr, inputs: list[Nodes]) -> list[Nodes]:
     jaxpr = closed_jaxpr.jaxpr
     nodes = dict(zip(jaxpr.invars, inputs, strict=True))
-    constants = (_constants(graph, value) for value in closed_jaxpr.consts)
+    constants = (as_constants(graph, value) for value in closed_jaxpr.consts)
     nodes.update(zip(jaxpr.constvars, constants, strict=True))
-    read = lambda v: _constants(graph, v.val) if hasattr(v, "val") else nodes[v]  # noqa: E731
+    read = lambda v: as_constants(graph, v.val) if hasattr(v, "val") else nodes[v]  # noqa: E731
     for equation in jaxpr.eqns:
         operands, first = [read(v) for v in equation.invars], len(graph.nodes)
-        out = [*map(np.asarray, _outputs(graph, equation, operands))]  # a single node as well
+        out = [*map(np.asarray, write_equation(graph, equation, operands))]  # a single node as well
         for each in out:
             graph.mark(each, first)
         nodes.update(zip(equation.outvars, out, strict=True))
     return [read(v) for v in jaxpr.outvars]
 
 
-def _outputs(graph: Graph, equation, operands) -> list[Nodes]:
+def write_equation(graph: Graph, equation, operands) -> list[Nodes]:
+    """The nodes of the equation's results.
+
+    **Raises:** `Unsupported`, naming a primitive without a rule, or if there are too many scalars.
+    """
     record = primitive_of(equation)
+    if graph.alone and record.of_one is not None:
+        return record.of_one(graph, equation, _interpret, *operands)
     if record.rule is None:
         definition = own_definition(equation)
         if definition is None:

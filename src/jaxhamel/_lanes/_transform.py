@@ -5,6 +5,7 @@ import inspect
 import math
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice, zip_longest
 from typing import Any
@@ -129,9 +130,22 @@ def run_traced(
         found = parts.looked_up(values, batched, size)
         values = [values[i] for i in parts.kept] + found
         closed, batched = parts.rest, parts.flags(batched)
-    evaluate = partial(_evaluate, closed, batched, size, quiet)
+    evaluate = OfLanes(closed, tuple(batched), size, quiet)
     evaluate = with_derivative(partial(run, quiet=quiet), evaluate, closed, batched, size)
     return list(evaluate(*values))
+
+
+@dataclass(frozen=True, eq=False)
+class OfLanes:
+    """A function of one trajectory, `closed`, as a function of a batch; `batched` marks the inputs with a batch axis."""
+
+    closed: ClosedJaxpr
+    batched: tuple[bool, ...]
+    size: int
+    quiet: bool
+
+    def __call__(self, *values: Any) -> tuple:
+        return _evaluate(self.closed, list(self.batched), self.size, self.quiet, *values)
 
 
 def _single(batched: bool, value) -> jax.ShapeDtypeStruct:

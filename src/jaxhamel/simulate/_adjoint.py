@@ -16,6 +16,7 @@ from jaxhamel._lanes._derivatives._linear_map import (
 from jaxhamel._lanes._derivatives._own_derivative import own_derivative
 from jaxhamel._lanes._xla_cpu._whole_loop import whole_loop
 from jaxhamel.simulate._end_time import in_one_call
+from jaxhamel.simulate._solvers._first_slope import with_first_slope
 from jaxhamel.simulate._tape._tape_adjoint import TapeAdjoint, can_be_taped
 
 # As one kernel the gradient of 20 links (33,800 operations) takes half of the time (docs/performance.md#tape).
@@ -72,10 +73,10 @@ class AutoAdjoint(diffrax.AbstractAdjoint):
         x, static = eqx.partition(inputs, eqx.is_array)
         leaves, structure = jax.tree.flatten(x)
 
-        def solve_by(adjoint):
+        def solve_by(adjoint, prepared=lambda inputs: inputs):
             def solve(leaves):
                 filled = eqx.combine(jax.tree.unflatten(structure, leaves), static)
-                return adjoint.loop(**self.put_together(filled))
+                return adjoint.loop(**prepared(self.put_together(filled)))
 
             # traced only once, even if it is differentiated repeatedly
             return jax.jit(in_one_call(solve))
@@ -83,8 +84,9 @@ class AutoAdjoint(diffrax.AbstractAdjoint):
         solves = [
             solve_by(a) for a in (diffrax.ForwardMode(), self.reverse, diffrax.DirectAdjoint())
         ]
+        plain = solve_by(diffrax.ForwardMode(), with_first_slope)
         bounds = self.forward_up_to, tape_from
-        return _differentiable(*solves, bounds=bounds)(leaves)
+        return _differentiable(plain, *solves, bounds=bounds)(leaves)
 
     def _has_tape(self, inputs: dict[str, Any]) -> bool:
         return isinstance(self.reverse, TapeAdjoint) and can_be_taped(inputs)
@@ -139,6 +141,7 @@ def _evaluate(field, t, y, args):
 
 
 def _differentiable(
+    plain: Callable[..., Any],
     forward: Callable[..., Any],
     reverse: Callable[..., Any],
     direct: Callable[..., Any],
@@ -152,7 +155,7 @@ def _differentiable(
 
     def solve(leaves):
         shapes, structure = jax.tree.flatten(jax.eval_shape(forward, leaves))
-        run = lambda *leaves: jax.tree.leaves(whole_loop(forward)(list(leaves)))  # noqa: E731
+        run = lambda *leaves: jax.tree.leaves(whole_loop(plain, fuse_turns=True)(list(leaves)))  # noqa: E731
 
         def rule(leaves, tangents):
             out = own_derivative(run, rule, leaves, shapes)

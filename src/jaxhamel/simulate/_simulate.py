@@ -13,6 +13,7 @@ from jaxhamel import _checks
 from jaxhamel._compiled import compiled
 from jaxhamel._content._memory import remembered
 from jaxhamel._lanes._one_lane import one_lane
+from jaxhamel._lanes._xla_cpu._whole_loop import whole_loop
 from jaxhamel._typing import Configuration, Control
 from jaxhamel.geometry import AbstractSpace
 from jaxhamel.mechanics import System, VectorField, as_control
@@ -156,8 +157,24 @@ def simulate(
 
 
 @compiled
-def _solve(system, control, y0, ts, steps, options, route, layout, in_order):
-    """The solve and the description of its end, as one compiled program."""
+def _solve(*given):
+    """The solve and the description of its end, as one compiled program; without dense output as one kernel if possible."""
+    arrays, others = eqx.partition(given, eqx.is_array)
+    if given[5]["dense"]:
+        return _solution(*given)
+    kinds = []
+
+    def run(arrays):
+        out, kind = eqx.partition(_solution(*eqx.combine(arrays, others)), eqx.is_array_like)
+        kinds.append(kind)
+        return out
+
+    found = whole_loop(run, fuse_turns=True)(arrays)
+    return eqx.combine(found, kinds[-1])
+
+
+def _solution(system, control, y0, ts, steps, options, route, layout, in_order):
+    options = dict(options)
     dense, conditions = options.pop("dense"), options.pop("event")
     args, field = (system, control), VectorField(route)
     if layout is not None:

@@ -32,6 +32,7 @@ class Primitive:
     - `rule`: (graph, equation, operands…) ↦ the nodes of its results. A `nested` rule also takes, after the equation, the
       function that writes out a program inside the primitive. Without a rule, JAX's definition is written out, if it has
       one (`_own_definition`).
+    - `of_one`: the rule, with the arguments of a nested one, in a program for one lane to which `vmap` has been applied.
     - `program`: of a call, the parameter that holds the called program.
     - `programs`: the programs inside an equation, if they are not among its parameters.
 
@@ -58,6 +59,7 @@ class Primitive:
 
     kind: Kind
     rule: Callable | None = None
+    of_one: Callable | None = None
     nested: bool = False
     program: str | None = None
     programs: Callable[[Any], list[Any]] | None = None

@@ -69,6 +69,14 @@ def forward_of_reverse_only(graph: Graph, equation, interpret: Interpret, *opera
     )
 
 
+class UnknownTurns(Unsupported):
+    """A loop whose number of turns depends on this node."""
+
+    def __init__(self, node: int):
+        super().__init__("the primitive `while` whose number of turns is data")
+        self.node = node
+
+
 # --- branches -------------------------------------------------------------------------------------
 
 
@@ -166,7 +174,7 @@ def while_loop(graph: Graph, equation, interpret: Interpret, *operands: Nodes) -
         (goes_on,) = interpret(graph, _closed(params["cond_jaxpr"]), [*of_test, *carry])
         known = graph.value(int(goes_on))
         if known is None:
-            raise Unsupported("the primitive `while` whose number of turns is data")
+            raise UnknownTurns(int(goes_on))
         if not known:
             return carry
         carry = interpret(graph, _closed(params["body_jaxpr"]), [*of_body, *carry])

@@ -6,9 +6,11 @@ from functools import partial
 from typing import Any
 
 import jax
+import numpy as np
 
 from jaxhamel._lanes._derivatives._pullback import written_out
 from jaxhamel._lanes._graph._elementwise import ELEMENTWISE
+from jaxhamel._lanes._graph._nodes import Unsupported
 from jaxhamel._lanes._graph._primitive import Kind, Primitive
 from jaxhamel._lanes._rules._control_flow import CONTROL_FLOW
 from jaxhamel._lanes._rules._indexing import INDEXING
@@ -50,23 +52,47 @@ def _is_taken_under_vmap(equation) -> bool:
     return name in _EQUINOX or (name == "maybe_set" and all(axis is None for axis in axes[3:]))
 
 
+def _unchanged(graph, equation, interpret, *operands) -> list[Any]:
+    """The results of an operation on batches where there is none: its only operand."""
+    del graph, interpret
+    if equation.outvars[0].aval.shape != operands[0].shape:
+        raise Unsupported(f"the primitive `{equation.primitive.name}` of an array")
+    return [operands[0]]
+
+
+def _chosen_alone(graph, equation, interpret, which, new, old) -> list[Any]:
+    """The second operand of `select_if_vmap`, which selects only under `vmap`."""
+    del graph, equation, interpret, which, old
+    return [new]
+
+
+def _of_lanes(graph, equation, interpret, *operands) -> list[Any]:
+    """A function in lanes, of one lane."""
+    of = equation.params["function"]
+    if getattr(of, "size", None) != 1:
+        raise Unsupported("the primitive `jaxhamel_own_derivative`")
+    entries = [x[0] if b else x for x, b in zip(operands, of.batched, strict=True)]
+    return [np.asarray(x)[None] for x in interpret(graph, of.closed, entries)]
+
+
 _of = partial(Primitive, Kind.WITHOUT_RULE, cpu_kernel=True)
 _EQUINOX = {
-    "nonbatchable": _of(),
-    "nondifferentiable_backward": _of(),
-    "select_if_vmap": _of(),
-    "unvmap_all": _of(),
-    "unvmap_any": _of(),
-    "unvmap_max": _of(),
+    "nonbatchable": _of(of_one=_unchanged),
+    "nondifferentiable_backward": _of(of_one=_unchanged),
+    "select_if_vmap": _of(of_one=_chosen_alone),
+    "unvmap_all": _of(of_one=_unchanged),
+    "unvmap_any": _of(of_one=_unchanged),
+    "unvmap_max": _of(of_one=_unchanged),
 }
 WITHOUT_RULE: dict[str, Primitive] = {
     **_EQUINOX,
     "custom_vmap_call": _of(),
     "jaxhamel_fusion": _of(),
     "jaxhamel_linear_map": _of(programs=_of_linear_map),
-    "jaxhamel_own_derivative": _of(programs=_of_own_derivative),
+    "jaxhamel_own_derivative": _of(of_one=_of_lanes, programs=_of_own_derivative),
     "maybe_set": _of(cpu_kernel=_sets_one_place),
     "reduce_window": _of(cpu_kernel=is_short_sum),
+    "jaxhamel_whole_loop": _of(),
     "vprim": _of(cpu_kernel=_is_taken_under_vmap),
     "xla_metadata_value": _of(),
 }

@@ -19,6 +19,11 @@ from jax.experimental.xla_metadata import set_xla_metadata
 # The most lanes in one kernel: a marked call runs on one core.
 SMALL_BATCH = 16
 
+# The most bytes of a vector of results, so far as one result is not longer. XLA divides the operations around a kernel among
+# threads if one of them reads or writes 512 bytes, and changing to another thread takes longer than a short motion. One
+# entry of each argument is added to the first vector.
+SHORT = 256
+
 _MARKS = {"xla_cpu_small_call": "true", "inlineable": "false"}
 
 
@@ -41,17 +46,17 @@ def as_one_kernel(
         out = jax.eval_shape(function, *values) if shapes is None else shapes
         if not is_kernel(out):
             return function(*values)
-        kinds = sorted({x.dtype for x in out}, key=lambda d: (not _is_float(d), str(d)))
+        groups = _groups(out)
 
         @jax.jit
         def called(*kept):
             some = iter(kept)  # an empty array is no argument
             filled = [next(some) if x.size else jnp.zeros(x.shape, x.dtype) for x in like]
-            return _joined(function(*filled), kinds, _of_each(kept, kinds[0]))
+            return _joined(function(*filled), groups, kept)
 
         kept = jax.lax.optimization_barrier([jnp.asarray(values[i]) for i in held])
         first, *rest = called(*kept)
-        return _divided((set_xla_metadata(first, **_MARKS), *rest), kinds, out)
+        return _divided((set_xla_metadata(first, **_MARKS), *rest), groups, out)
 
     return run
 
@@ -70,19 +75,34 @@ def _of_each(values, dtype) -> list:
     return [jax.lax.convert_element_type(jnp.ravel(x)[:1], dtype) for x in values]
 
 
-def _joined(results, kinds: list, used: list) -> list:
-    """Joins the results of each dtype into one vector; `used` follows those of the first dtype."""
-    flat = [[jnp.ravel(x) for x in results if x.dtype == kind] for kind in kinds]
-    flat[0] += used
+def _groups(shapes: Sequence[Any]) -> list[list[int]]:
+    """The results that form one vector: of one dtype, and of no more than `SHORT` bytes together."""
+    groups: dict[Any, list[list[int]]] = {}
+    room: dict[Any, int] = {}
+    for i, x in enumerate(shapes):
+        size = x.size * x.dtype.itemsize
+        if size > room.get(x.dtype, -1):
+            groups.setdefault(x.dtype, []).append([])
+            room[x.dtype] = SHORT
+        groups[x.dtype][-1].append(i)
+        room[x.dtype] -= size
+    order = sorted(groups, key=lambda d: (not _is_float(d), str(d)))
+    return [group for dtype in order for group in groups[dtype]]
+
+
+def _joined(results, groups: list[list[int]], used) -> list:
+    """Joins the results of each group into one vector; one entry of each value in `used` follows those of the first."""
+    flat = [[jnp.ravel(results[i]) for i in group] for group in groups]
+    flat[0] += _of_each(used, results[groups[0][0]].dtype)
     return [jnp.concatenate(each) for each in flat]
 
 
-def _divided(vectors, kinds: list, shapes) -> tuple:
-    places = dict.fromkeys(kinds, 0)
-    results = []
-    for x in shapes:
-        first = places[x.dtype]
-        places[x.dtype] = last = first + x.size
-        vector = vectors[kinds.index(x.dtype)]
-        results.append(jnp.reshape(vector[first:last], x.shape))
-    return tuple(results)
+def _divided(vectors, groups: list[list[int]], shapes) -> tuple:
+    found = {}
+    for vector, group in zip(vectors, groups, strict=True):
+        first = 0
+        for i in group:
+            last = first + shapes[i].size
+            found[i] = jnp.reshape(vector[first:last], shapes[i].shape)
+            first = last
+    return tuple(found[i] for i in range(len(shapes)))

@@ -25,6 +25,7 @@ import numpy as np
 from jax.extend.core import jaxpr_as_fun, jaxprs_in_params
 from jax.interpreters import ad
 
+from jaxhamel._lanes._fused_turns import with_fused_turns
 from jaxhamel._lanes._own_primitive import batch_size, own_primitive
 from jaxhamel._lanes._rules._primitives import primitive_of
 from jaxhamel._lanes._xla_cpu._fusion import PROCESSORS, SEEN
@@ -35,11 +36,17 @@ from jaxhamel._lanes._xla_cpu._one_loop import one_kernel_works
 MOST_OPERATIONS = 10_000
 
 
-def whole_loop(function: Callable, few: int = SMALL_BATCH, most: int = MOST_OPERATIONS) -> Callable:
+def whole_loop(
+    function: Callable,
+    few: int = SMALL_BATCH,
+    most: int = MOST_OPERATIONS,
+    fuse_turns: bool = False,
+) -> Callable:
     """Compiles `function` of pytrees of arrays as one kernel where possible; its derivatives are those of `function`.
 
     The function must not capture tracers. `few`: the largest `vmap` batch that is still compiled as one kernel. A kernel
-    runs on one core, so larger batches are left to XLA. `most`: the largest number of operations of a kernel.
+    runs on one core, so larger batches are left to XLA. `most`: the largest number of operations of a kernel. `fuse_turns`:
+    whether short turns of its loops are written out as one fusion each (`_fused_turns`).
     """
 
     def run(*values):
@@ -53,28 +60,32 @@ def whole_loop(function: Callable, few: int = SMALL_BATCH, most: int = MOST_OPER
 
         program = jax.make_jaxpr(flat)(*leaves)
         return jax.tree.unflatten(
-            found[0], _whole_loop_p.bind(*leaves, program=program, few=few, most=most)
+            found[0],
+            _whole_loop_p.bind(*leaves, program=program, few=few, most=most, fuse_turns=fuse_turns),
         )
 
     return run
 
 
-def _plain(*values, program, few, most):
-    del few, most
+def _plain(*values, program, few, most, fuse_turns):
+    del few, most, fuse_turns
     return jaxpr_as_fun(program)(*values)
 
 
-def _abstract(*values, program, few, most):
-    del values, few, most
+def _abstract(*values, program, few, most, fuse_turns):
+    del values, few, most, fuse_turns
     return program.out_avals
 
 
-def _compiled(*values, program, few, most):
+def _compiled(*values, program, few, most, fuse_turns):
     """Decides at lowering, when the size of a surrounding `vmap` is known."""
     function = jaxpr_as_fun(program)
     possible = few and program.out_avals and one_kernel_works() and _loops_work()
     if not possible or not fits(program.jaxpr, most):
         return function(*values)
+    if fuse_turns:
+        fast = jax.make_jaxpr(with_fused_turns(program))(*values)
+        function = jaxpr_as_fun(fast) if fits(fast.jaxpr, most) else function
     return list(as_one_kernel(function, program.out_avals)(*values))
 
 
@@ -104,17 +115,17 @@ def tried() -> bool:
     return np.allclose(y, [13 / 6, 19 / 6]) and np.allclose(kept, [1.0, 2.5])
 
 
-def _jvp(primals, tangents, *, program, few, most):
-    del few, most
+def _jvp(primals, tangents, *, program, few, most, fuse_turns):
+    del few, most, fuse_turns
     dense = tuple(ad.instantiate_zeros(t) for t in tangents)
     return jax.jvp(lambda *x: jaxpr_as_fun(program)(*x), primals, dense)
 
 
-def _batch(values, axes, *, program, few, most):
+def _batch(values, axes, *, program, few, most, fuse_turns):
     size = batch_size(values, axes)
     one = lambda *x: jaxpr_as_fun(program)(*x)  # noqa: E731 (without a name JAX prints the whole program)
     many = jax.make_jaxpr(jax.vmap(one, axes, axis_size=size))(*values)
-    out = _whole_loop_p.bind(*values, program=many, few=few // size, most=most)
+    out = _whole_loop_p.bind(*values, program=many, few=few // size, most=most, fuse_turns=False)
     return out, [0] * len(out)
 
 

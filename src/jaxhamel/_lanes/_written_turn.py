@@ -1,0 +1,177 @@
+"""The body of a loop, divided into scalar operations and the equations that stay operations on arrays."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from jax.core import Tracer
+from jax.extend.core import ClosedJaxpr, Literal
+
+from jaxhamel._lanes._graph._graph import Graph
+from jaxhamel._lanes._graph._nodes import Nodes, Unsupported
+from jaxhamel._lanes._program import (
+    Program,
+    as_constants,
+    new_input,
+    with_common_factors,
+    write_equation,
+)
+from jaxhamel._lanes._rules._control_flow import UnknownTurns
+
+_LARGEST = 256  # entries of an array that is written out
+_LOOK_UPS = {"dynamic_slice", "gather"}
+_MOST_BEFORE = 12  # equations on which a look-up ahead of the turn depends
+
+
+class WrittenTurn(NamedTuple):
+    """One turn of a loop, in the order in which it runs.
+
+    - `inputs`, `constants`: the variables of the body, and the values of those that are known.
+    - `early`: equations that look into tables, at positions known before the turn.
+    - `program`: the scalar operations, from the variables `given` to those `wanted`; `same`: results that are inputs.
+    - `later`: the equations that are not written out; `results`: the variables after the turn.
+    """
+
+    inputs: list[Any]
+    constants: dict[Any, Any]
+    early: list[Any]
+    program: Program
+    given: list[Any]
+    wanted: list[Any]
+    same: dict[Any, Any]
+    later: list[Any]
+    results: list[Any]
+
+    def start(self, values: list) -> dict[Any, Any]:
+        """The variables that are known before the turn."""
+        return self.constants | dict(zip(self.inputs, values, strict=True))
+
+
+def written_turn(body: ClosedJaxpr, consts: list, start: list, longest: int) -> WrittenTurn:
+    """The body of a loop with these constants and this start, each known or traced.
+
+    `longest`: scalars that a turn may have, up to a factor for those that turn out not to be needed.
+    """
+    plain = _Writer(body, consts, {}, longest)
+    flag = plain.flag()
+    place = -1 if flag is None else flag - len(consts)
+    if flag is None or place < 0 or not _is_false(start[place]):
+        return plain.turn()
+    known = _Writer(body, consts, {flag: False}, longest)
+    return known.turn() if known.stays_false(place) else plain.turn()
+
+
+def _is_false(value: Any) -> bool:
+    return not isinstance(value, Tracer) and not np.any(value)
+
+
+class _Writer:
+    """Writes out the equations of a loop's body, as far as that is possible."""
+
+    def __init__(self, body: ClosedJaxpr, consts: list, flags: dict[int, bool], longest: int):
+        self.body, self.jaxpr, self.graph = body, body.jaxpr, Graph(4 * longest)
+        self.graph.alone = True
+        self.nodes: dict[Any, Nodes] = {}
+        self.later: list[Any] = []
+        self.undecided: list[int] = []  # nodes that decide on the turns of inner loops
+        self._add_known([*body.consts, *consts])
+        for place, value in flags.items():
+            self.nodes[self.jaxpr.invars[place]] = np.array(self.graph.constant(value))
+        self.early = _look_ups(self.jaxpr)
+        looked_up = [v for e in self.early for v in e.outvars]
+        self.before = {*self.jaxpr.constvars, *self.jaxpr.invars, *looked_up}
+        for e in self.jaxpr.eqns:
+            if not e.outvars or not self.before.issuperset(e.outvars):
+                self._write(e)
+
+    def _add_known(self, values: list) -> None:
+        for v, value in zip([*self.jaxpr.constvars, *self.jaxpr.invars], values, strict=False):
+            if not isinstance(value, Tracer) and np.size(value) <= _LARGEST:
+                self.nodes[v] = as_constants(self.graph, value)
+
+    def _write(self, e: Any) -> None:
+        operands = [self._of(v) for v in e.invars]
+        is_short = all(v.aval.size <= _LARGEST for v in e.outvars)
+        if e.effects or not is_short or any(x is None for x in operands):
+            return self.later.append(e)
+        try:
+            out = write_equation(self.graph, e, operands)
+        except UnknownTurns as loop:
+            self.undecided.append(loop.node)
+        except Unsupported:
+            pass
+        else:
+            return self.nodes.update(zip(e.outvars, map(np.asarray, out), strict=True))
+        self.later.append(e)
+
+    def _of(self, v: Any) -> Nodes | None:
+        if isinstance(v, Literal):
+            return as_constants(self.graph, v.val)
+        if v not in self.nodes and v in self.before and v.aval.size <= _LARGEST:
+            self.nodes[v] = new_input(self.graph, v.aval, True)
+        return self.nodes.get(v)
+
+    def flag(self) -> int | None:
+        """The input on which the number of turns of the first inner loop depends, if it is a single flag."""
+        needed = {i for i in self.graph.needed(self.undecided[:1]) if self.graph.value(i) is None}
+        uses = lambda v: not needed.isdisjoint(self.nodes[v].ravel().tolist())  # noqa: E731
+        found = [i for i, v in enumerate(self.jaxpr.invars) if v in self.nodes and uses(v)]
+        avals = [self.body.in_avals[i] for i in found]
+        return found[0] if [(x.dtype, x.shape) for x in avals] == [(np.dtype(bool), ())] else None
+
+    def stays_false(self, place: int) -> bool:
+        """Whether the flag that the turn returns in this place is known to be False."""
+        nodes = self.nodes.get(self.jaxpr.outvars[place])
+        return nodes is not None and self.graph.value(int(nodes)) is np.False_
+
+    def turn(self) -> WrittenTurn:
+        given = [v for v in self.nodes if v in self.before and self._is_input(v)]
+        same, wanted = self._wanted(given)
+        program = Program(self.graph, *([self.nodes[v] for v in x] for x in (given, wanted)))
+        inputs = [*self.jaxpr.constvars, *self.jaxpr.invars]
+        constants = dict(zip(inputs, self.body.consts, strict=False))
+        return WrittenTurn(
+            list(self.jaxpr.invars),
+            constants,
+            self.early,
+            with_common_factors(program),
+            given,
+            wanted,
+            same,
+            self.later,
+            list(self.jaxpr.outvars),
+        )
+
+    def _is_input(self, v: Any) -> bool:
+        return self.nodes[v].size > 0 and self.graph.value(int(self.nodes[v].flat[0])) is None
+
+    def _wanted(self, given: list) -> tuple[dict, list]:
+        """The results that are inputs unchanged, with these, and those that are computed."""
+        used = [*self.jaxpr.outvars, *(v for e in self.later for v in e.invars)]
+        used = [v for v in used if not isinstance(v, Literal)]
+        own = dict.fromkeys(v for v in used if v in self.nodes and v not in self.before)
+        key = lambda v: (v.aval.shape, tuple(self.nodes[v].ravel().tolist()))  # noqa: E731
+        places = {key(v): v for v in given}
+        same = {v: places[key(v)] for v in own if key(v) in places}
+        return same, [v for v in own if v not in same]
+
+
+def _look_ups(jaxpr: Any) -> list[Any]:
+    """Look-ups in tables, at positions that few equations compute from what is known before the turn, with these."""
+    made = {v: e for e in jaxpr.eqns for v in e.outvars}
+    found: set[int] = set()
+    for e in jaxpr.eqns:
+        if e.primitive.name in _LOOK_UPS:
+            found |= _with_those_before(e, made)
+    return [e for e in jaxpr.eqns if id(e) in found]
+
+
+def _with_those_before(e: Any, made: dict[Any, Any]) -> set[int]:
+    """The equation and those on which it depends; none if they are many, or one of them is a loop."""
+    found, waiting = set(), [e]
+    while waiting:
+        each = waiting.pop()
+        found.add(id(each))
+        if len(found) > _MOST_BEFORE or each.primitive.name == "while":
+            return set()
+        waiting += [made[v] for v in each.invars if not isinstance(v, Literal) and v in made]
+    return found

@@ -1,0 +1,42 @@
+"""The first slope of a method whose last slope is the first of its next step, evaluated ahead of the loop over the steps.
+
+diffrax evaluates it in the first step, so that a flag decides on the number of stages of each step. With the slope known,
+the step of a small system is written out as one fusion (`_lanes/_fused_turns.py`).
+"""
+
+from typing import Any
+
+import diffrax
+import equinox as eqx
+import jax
+import numpy as np
+
+from jaxhamel._lanes._fused_turns import LONGEST_TURN, length_of_lanes
+
+
+def with_first_slope(inputs: dict[str, Any]) -> dict[str, Any]:
+    """The inputs of an adjoint's loop, with the first slope where steps are short and the method keeps its last one."""
+    state, terms, args = inputs["init_state"], inputs["terms"], inputs["args"]
+    if not _keeps_last(inputs["solver"]) or inputs["passed_solver_state"]:
+        return inputs
+    rate = jax.make_jaxpr(lambda: terms.vf(state.tprev, state.y, args))()
+    if not 0 < _stages(inputs["solver"]) * length_of_lanes(rate.jaxpr) <= LONGEST_TURN:
+        return inputs
+    slope = terms.vf(state.tprev, state.y, args)
+    known = eqx.tree_at(lambda s: s.solver_state, state, (np.False_, slope))
+    return inputs | {"init_state": known}
+
+
+def _keeps_last(solver: Any) -> bool:
+    """Whether the state of a solver, or of the method that it wraps, is (first step, slope)."""
+    tableau = getattr(_method(solver), "tableau", None)
+    is_explicit = isinstance(_method(solver), diffrax.AbstractERK)
+    return is_explicit and isinstance(tableau, diffrax.ButcherTableau) and tableau.fsal
+
+
+def _stages(solver: Any) -> int:
+    return _method(solver).tableau.num_stages
+
+
+def _method(solver: Any) -> Any:
+    return getattr(solver, "solver", solver)
