@@ -158,9 +158,9 @@ def simulate(
 
 @compiled
 def _solve(*given):
-    """The solve and the description of its end, as one compiled program; without dense output as one kernel if possible."""
+    """The solve and the description of its end, as one compiled program: usual motions as one kernel, where XLA takes it."""
     arrays, others = eqx.partition(given, eqx.is_array)
-    if given[5]["dense"]:
+    if not _is_usual(given[5]):
         return _solution(*given)
     kinds = []
 
@@ -171,6 +171,13 @@ def _solve(*given):
 
     found = whole_loop(run, fuse_turns=True)(arrays)
     return eqx.combine(found, kinds[-1])
+
+
+def _is_usual(options: dict[str, Any]) -> bool:
+    """Whether a motion has the default adjoint and no events, dense output or progress line."""
+    quiet = isinstance(options["progress_meter"], diffrax.NoProgressMeter)
+    own = isinstance(options["adjoint"], AutoAdjoint) and options["event"] is None
+    return own and quiet and not options["dense"]
 
 
 def _solution(system, control, y0, ts, steps, options, route, layout, in_order):

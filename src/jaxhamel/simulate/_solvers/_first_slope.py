@@ -12,6 +12,7 @@ import jax
 import numpy as np
 
 from jaxhamel._lanes._fused_turns import LONGEST_TURN, length_of_lanes
+from jaxhamel.simulate._solvers._projected import Projected
 
 
 def with_first_slope(inputs: dict[str, Any]) -> dict[str, Any]:
@@ -28,7 +29,7 @@ def with_first_slope(inputs: dict[str, Any]) -> dict[str, Any]:
 
 
 def _keeps_last(solver: Any) -> bool:
-    """Whether the state of a solver, or of the method that it wraps, is (first step, slope)."""
+    """Whether the state of a solver, or of the method that it projects, is (first step, slope)."""
     tableau = getattr(_method(solver), "tableau", None)
     is_explicit = isinstance(_method(solver), diffrax.AbstractERK)
     return is_explicit and isinstance(tableau, diffrax.ButcherTableau) and tableau.fsal
@@ -39,4 +40,4 @@ def _stages(solver: Any) -> int:
 
 
 def _method(solver: Any) -> Any:
-    return getattr(solver, "solver", solver)
+    return solver.solver if isinstance(solver, Projected) else solver
