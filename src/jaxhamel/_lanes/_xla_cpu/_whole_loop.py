@@ -117,8 +117,14 @@ def tried() -> bool:
 
 def _jvp(primals, tangents, *, program, few, most, fuse_turns):
     del few, most, fuse_turns
-    dense = tuple(ad.instantiate_zeros(t) for t in tangents)
-    return jax.jvp(lambda *x: jaxpr_as_fun(program)(*x), primals, dense)
+    moving = [i for i, t in enumerate(tangents) if not isinstance(t, ad.Zero)]
+
+    def of_moving(*values):  # a derivative inside counts the inputs that move
+        filled = dict(enumerate(primals)) | dict(zip(moving, values, strict=True))
+        return jaxpr_as_fun(program)(*filled.values())
+
+    along = [tangents[i] for i in moving]
+    return jax.jvp(of_moving, [primals[i] for i in moving], along)
 
 
 def _batch(values, axes, *, program, few, most, fuse_turns):
