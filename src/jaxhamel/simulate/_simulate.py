@@ -13,7 +13,6 @@ from jaxhamel import _checks
 from jaxhamel._compiled import compiled
 from jaxhamel._content._memory import remembered
 from jaxhamel._lanes._one_lane import one_lane
-from jaxhamel._lanes._xla_cpu._whole_loop import whole_loop
 from jaxhamel._typing import Configuration, Control
 from jaxhamel.geometry import AbstractSpace
 from jaxhamel.mechanics import System, VectorField, as_control
@@ -157,31 +156,8 @@ def simulate(
 
 
 @compiled
-def _solve(*given):
-    """The solve and the description of its end, as one compiled program: usual motions as one kernel, where XLA takes it."""
-    arrays, others = eqx.partition(given, eqx.is_array)
-    if not _is_usual(given[5]):
-        return _solution(*given)
-    kinds = []
-
-    def run(arrays):
-        out, kind = eqx.partition(_solution(*eqx.combine(arrays, others)), eqx.is_array_like)
-        kinds.append(kind)
-        return out
-
-    found = whole_loop(run, fuse_turns=True)(arrays)
-    return eqx.combine(found, kinds[-1])
-
-
-def _is_usual(options: dict[str, Any]) -> bool:
-    """Whether a motion has the default adjoint and no events, dense output or progress line."""
-    quiet = isinstance(options["progress_meter"], diffrax.NoProgressMeter)
-    own = isinstance(options["adjoint"], AutoAdjoint) and options["event"] is None
-    return own and quiet and not options["dense"]
-
-
-def _solution(system, control, y0, ts, steps, options, route, layout, in_order):
-    options = dict(options)
+def _solve(system, control, y0, ts, steps, options, route, layout, in_order):
+    """The solve and the description of its end, as one compiled program."""
     dense, conditions = options.pop("dense"), options.pop("event")
     args, field = (system, control), VectorField(route)
     if layout is not None:
