@@ -120,7 +120,9 @@ def run_in_one_loop(
 def _in_fusions(graph, parts: Split, values: dict[int, Any], size: int) -> dict[int, Any] | None:
     """The results by one fusion over the lanes, or None where XLA may not take it."""
     length = total(graph, parts.inside)
-    if not parts.results or not parts.given or not SHORTEST_FUSION <= length <= LONGEST_FUSION:
+    if not SHORTEST_FUSION <= length <= LONGEST_FUSION:
+        return None
+    if not all(0 < len(x) <= MOST_VALUES for x in (parts.results, parts.given)):
         return None
 
     def of_one(*given):
