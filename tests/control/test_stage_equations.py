@@ -88,6 +88,12 @@ def test_blocks_of_a_pendulum_on_a_driven_cart():
     )
 
 
+def test_a_coordinate_that_follows_a_block_comes_after_it():
+    """An angle whose rate is that of a damped motor: it reads the block, and is not of it."""
+    found = blocks(lambda t, y, c: jnp.stack([y[2], y[2] + c[0], y[1]]), 3)
+    assert found == (StageBlock((1, 2), (), True), StageBlock((0,), (2,), False))
+
+
 @pytest.mark.parametrize("hidden", [True, False])
 def test_equations_that_cannot_be_read_are_one_block(hidden):
     """A loop that ends on a computed condition has no rule; a coordinate beside it is separate without it."""

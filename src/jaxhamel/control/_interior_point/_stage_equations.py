@@ -51,7 +51,8 @@ def blocks_of(transcription: Transcription, w: CollocationPoint) -> tuple[StageB
     while left:
         ready = [i for i in left if not np.any(reach[i, left])]
         if not ready:  # some coordinates that depend on one another and on none of the others left
-            first = min(left, key=lambda i: int(np.sum(reach[i, left])))
+            within = [i for i in left if reach[i, i]]
+            first = min(within, key=lambda i: int(np.sum(reach[i, left])))
             ready = [i for i in left if reach[first, i] and reach[i, first]]
         left = [i for i in left if i not in ready]
         before = [i for i in range(len(reach)) if i not in [*left, *ready]]
