@@ -258,7 +258,7 @@ class Skating(systems.ChaplyginSleigh):
 
 
 class OnTorus(systems.ChaplyginSleigh):
-    space = jh.Product(jh.SO2(), jh.Euclidean(2))
+    space = jh.Product(jh.SO2(), jh.Euclidean(2))  # pyright: ignore[reportAssignmentType]
 
 
 def test_attributes_of_the_class_count_as_methods_do():
