@@ -5,6 +5,7 @@ import jax
 import numpy as np
 
 from jaxhamel._checks._arguments import check_budget
+from jaxhamel._checks._dependence import depends_on
 from jaxhamel._checks._values import (
     check_positive,
     check_real,
@@ -135,6 +136,38 @@ def check_limit_shape(name: str, shape: tuple[int, ...], lower, upper) -> None:
             raise ValueError(
                 f"`{side}` of `{name}` has shape {np.shape(bound)}; its function gives {shape}. Give a number or as many."
             )
+
+
+def check_limit_can_hold(
+    name: str, function, q0, u0, value, lower, upper, starts_there: bool
+) -> None:
+    """Checks that a path limit depends on the state or the control, and that the initial state is within it.
+
+    `function`: (q, u, value of the control) → `(r,)`, at the first time; `starts_there`: whether the motion begins at
+    (q0, u0).
+    """
+    by_q, by_u, by_control = depends_on(function, q0, u0, value)
+    if not (by_q or by_u or by_control):
+        raise ValueError(
+            f"the path limit `{name}` depends on neither q, u nor the control, so that no motion can change it. Look at "
+            "what its function returns."
+        )
+    if by_control or not starts_there:
+        return
+    given = [concrete(x) for x in (function(q0, u0, value), lower, upper)]
+    if any(x is None for x in given):
+        return
+    at_start, low, high = given
+    room = 1e-6 * (1 + np.abs(at_start))
+    if np.any((at_start < low - room) | (at_start > high + room)):
+        raise ValueError(
+            f"the path limit `{name}` is {inline(at_start)} at the initial state (q0, u0); its bounds are "
+            f"{_written(low)} to {_written(high)}. Begin within them, or widen them."
+        )
+
+
+def _written(numbers) -> str:
+    return inline(numbers) if numbers.ndim else f"{float(numbers):.6g}"
 
 
 def check_fits(state):

@@ -13,6 +13,7 @@ from jaxhamel._lanes._xla_cpu._jit import QUICK, compiled_with
 from jaxhamel._typing import Configuration, Scalar
 from jaxhamel.control._checks._collocation import (
     check_has_value_only,
+    check_limit_can_hold,
     check_limit_shape,
     check_one_end_time,
 )
@@ -145,7 +146,17 @@ def limit_shape(problem: ControlProblem, limit: PathLimit) -> tuple[int, ...]:
     given = problem.system, problem.ts, problem.q0, problem.u0, problem.curve
     shape = eqx.filter_eval_shape(at_first, *given).shape
     check_limit_shape(limit.label, shape, limit.lower, limit.upper)
+    if type(limit) is PathLimit:
+        _check_can_hold(problem, limit)
     return shape
+
+
+def _check_can_hold(problem: ControlProblem, limit: PathLimit) -> None:
+    t = problem.ts[0]
+    starts_there = not any(isinstance(x, FreeInitialState) for x in problem.constraints)
+    at_first = lambda q, u, value: limit.residual(problem.system, t, q, u, Constant(value))  # noqa: E731
+    given = problem.q0, problem.u0, problem.curve(t)
+    check_limit_can_hold(limit.label, at_first, *given, limit.lower, limit.upper, starts_there)
 
 
 def interpolated(

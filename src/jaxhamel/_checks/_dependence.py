@@ -1,0 +1,30 @@
+"""The arguments that the results of a function depend on, by its traced program."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+from jax.extend.core import Literal
+
+
+def depends_on(function: Callable[..., Any], *arguments: Any) -> tuple[bool, ...]:
+    """For each argument, whether a result may depend on it: an operation's results count as depending on all that it takes.
+
+    Nothing is computed. The leaves of the arguments are arrays.
+    """
+    program = jax.make_jaxpr(function)(*arguments).jaxpr
+    counts = [len(jax.tree.leaves(x)) for x in arguments]
+    numbers = [i for i, count in enumerate(counts) for _ in range(count)]
+    sources: dict[Any, frozenset[int]] = {}
+    for variable, number in zip(program.invars, numbers, strict=True):
+        sources[variable] = frozenset((number,))
+    for equation in program.eqns:
+        found = _sources(equation.invars, sources)
+        sources.update(dict.fromkeys(equation.outvars, found))
+    reached = _sources(program.outvars, sources)
+    return tuple(i in reached for i in range(len(arguments)))
+
+
+def _sources(variables, sources: dict[Any, frozenset[int]]) -> frozenset[int]:
+    known = (sources.get(x, frozenset()) for x in variables if not isinstance(x, Literal))
+    return frozenset().union(*known)
