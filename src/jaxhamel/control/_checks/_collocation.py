@@ -154,10 +154,9 @@ def check_limit_can_hold(
         )
     if by_control or not starts_there:
         return
-    given = [concrete(x) for x in (function(q0, u0, value), lower, upper)]
-    if any(x is None for x in given):
+    at_start, low, high = (concrete(x) for x in (function(q0, u0, value), lower, upper))
+    if at_start is None or low is None or high is None:
         return
-    at_start, low, high = given
     room = 1e-6 * (1 + np.abs(at_start))
     if np.any((at_start < low - room) | (at_start > high + room)):
         raise ValueError(
