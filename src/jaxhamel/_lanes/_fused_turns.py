@@ -84,7 +84,7 @@ def _called(e: Any) -> ClosedJaxpr | None:
         e.params["function"], "closed"
     ):
         return jax.make_jaxpr(jax.jit(e.params["function"]))(*(v.aval for v in e.invars))
-    name = "program" if e.primitive.name == "jaxhamel_whole_loop" else primitive_of(e).program
+    name = primitive_of(e).program
     inner = None if name is None else e.params[name]
     return inner if inner is None or hasattr(inner, "consts") else ClosedJaxpr(inner, ())
 

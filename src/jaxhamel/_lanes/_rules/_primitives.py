@@ -92,7 +92,6 @@ WITHOUT_RULE: dict[str, Primitive] = {
     "jaxhamel_own_derivative": _of(of_one=_of_lanes, programs=_of_own_derivative),
     "maybe_set": _of(cpu_kernel=_sets_one_place),
     "reduce_window": _of(cpu_kernel=is_short_sum),
-    "jaxhamel_whole_loop": _of(),
     "vprim": _of(cpu_kernel=_is_taken_under_vmap),
     "xla_metadata_value": _of(),
 }
