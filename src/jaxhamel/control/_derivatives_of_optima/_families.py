@@ -22,9 +22,7 @@ from jaxhamel.control._interior_point._interior_point import LOGGED, advance
 from jaxhamel.control._interior_point._state import start
 
 TOLERANCE = 1e-9
-DIFFERENT = (
-    700.0  # times √ε, relative difference of ∂L/∂p at two minima: 1e-5, in single precision 0.2
-)
+DIFFERENT = 700.0  # times √ε: ∂L/∂p of two minima, relative; 1e-5, in single precision 0.2
 
 
 def another_minimum(

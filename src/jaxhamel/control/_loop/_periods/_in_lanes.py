@@ -83,10 +83,6 @@ def in_lanes(
         return of_block(columns)
     block = -(-size // count)
     cut = [jnp.reshape(x, (count, block)) for x in widened(columns, count * block - size)]
-    import os
-
-    if os.environ.get("CK"):
-        of_block = jax.checkpoint(of_block)
     found = jax.lax.map(of_block, tuple(cut))
     return jax.tree.map(lambda x: jnp.reshape(x, (count * block, *x.shape[2:]))[:size], found)
 
