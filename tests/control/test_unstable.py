@@ -1,13 +1,15 @@
-"""The second-order condition where small changes of the control grow beyond rounding until the end."""
+"""Motions on which small changes of the control or the state grow beyond rounding until the end."""
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
 import jaxhamel
 from jaxhamel import control
 from jaxhamel.control._certificate._second_order import second_order
 from jaxhamel.control._collocation._collocation_search import CollocationSearch
+from jaxhamel.control._collocation._from_nodes import replayed
 from jaxhamel.control._interior_point._derivatives import parts_of
 
 
@@ -47,3 +49,21 @@ def test_a_saddle_is_seen_where_the_motion_grows():
     """With a negative weight: J falls without bound where w < −k⁴, since c = −k² y holds y at rest."""
     assert examined(5.0, -700.0).kind == "not a minimum"
     assert examined(5.0, -500.0).kind == "strict minimum"
+
+
+def test_a_motion_from_node_to_node_where_the_open_loop_leaves_it():
+    """y = exp(−k t) needs no control; its open loop leaves it by exp(5 · 8) = 2e17 times the rounding errors."""
+    exact = lambda t: np.stack([np.exp(-5 * t), -5 * np.exp(-5 * t)], axis=-1)  # noqa: E731
+    nodes = jnp.linspace(0.0, 8.0, 11)
+    problem = control.ControlProblem(
+        jaxhamel.ODE(Growing(5.0), 2), jnp.array([1.0, -5.0]), jnp.zeros(0), nodes, lambda t: jnp.zeros(1),
+        (control.ControlEnergy(),),
+    )  # fmt: skip
+    states = jnp.asarray(exact(np.asarray(nodes))), jnp.zeros((11, 0))
+    found, departs = replayed(problem, problem.curve, nodes, states, 1e-9)
+    assert departs > 1.0
+    assert bool(found.succeeded)
+    np.testing.assert_allclose(found.q, exact(np.asarray(found.ts)), atol=1e-8)
+    np.testing.assert_allclose(found.q_end, exact(8.0), atol=1e-8)
+    not_solved, _ = replayed(problem, problem.curve, nodes, states, 1.0)
+    assert abs(float(not_solved.q[-1, 0])) > 1.0

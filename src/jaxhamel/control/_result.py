@@ -42,11 +42,15 @@ class Certificate(NamedTuple):
     optima: tuple[tuple[float, int], ...] | None = None
 
 
+MOST_DEPARTURE = 1e-3  # of an open loop that shows the plan, in the tangent space
+
+
 class Result(NamedTuple):
     """The outcome of `solve`.
 
     - `problem`: the given problem, with the values that were found for its design parameters.
-    - `control`: the optimised curve. `trajectory`: its motion, simulated continuously in open loop.
+    - `control`: the optimised curve. `trajectory`: its motion, simulated continuously in open loop; of `Collocation`,
+      integrated anew from each node where the open loop of an unstable motion departs from them by more than 1e-3.
     - `cost`, `gradient_norm`: J and the norm of its gradient (for methods with constraints, of the Lagrangian).
     - `tracking_rms`: of the simulated output against the path [m]; `path_size`: the longer side of
       the box around the path, `path_length`: its length [m].
@@ -64,6 +68,7 @@ class Result(NamedTuple):
       `jaxhamel.control.sensitivity`.
     - `mesh_errors`: of each interval, `(N,)`: ε = ∫ |dX/dτ − h f(X)| dτ, the integral of the residual between the nodes, the
       largest component. The polynomials of the state are about that far from the motion.
+    - `open_loop_departure`: the largest distance of the open loop from the nodes, in the tangent space.
 
     Quantities that do not apply are None.
     """
@@ -88,6 +93,7 @@ class Result(NamedTuple):
     certificate: Certificate | None = None
     optimum: Any = None
     mesh_errors: Any = None
+    open_loop_departure: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The numbers and the status, for `summary.json`."""
@@ -108,12 +114,20 @@ class Result(NamedTuple):
             ("smallest normal force", _or_none(self.min_normal_force, "{:.4g} N")),
             ("friction needed", _or_none(self.friction_needed, "{:.3g}")),
             ("iterations", f"{len(self.history['cost'])} in {self.seconds:.1f} s"),
+            ("in open loop", self._departure()),
         ]
         lines = [f"  {name:<22} {text}" for name, text in rows if text is not None]
         if self.certificate is not None:
             lines += ["", *(f"  {line}" for line in self.certificate.words.split("\n"))]
         head = "converged" if self.converged else "NOT converged"
         return "\n".join([f"Control of {type(self.problem.system).__name__}: {head}", *lines])
+
+    def _departure(self) -> str | None:
+        if self.open_loop_departure is None or self.open_loop_departure <= MOST_DEPARTURE:
+            return None
+        return (
+            f"departs from the nodes by {self.open_loop_departure:.2g}: unstable, or not yet solved"
+        )
 
     def _share(self) -> str:
         if self.path_size is None or self.tracking_rms is None:
@@ -157,11 +171,10 @@ def report(
     began: float,
     converged: bool,
     status: str,
-    ts: ArrayLike | None = None,
+    trajectory: Trajectory | None = None,
 ) -> Result:
-    """Replays a control and assembles the result; `began`: start of the search on the clock `time.monotonic`; `ts`: times of
-    the trajectory."""
-    trajectory = replay(problem, control, ts)
+    """Assembles the result; `began`: start of the search on the clock `time.monotonic`; `trajectory`: None: the replay."""
+    trajectory = replay(problem, control) if trajectory is None else trajectory
     numbers = measure(problem, trajectory, control)
     if not bool(trajectory.succeeded):
         converged, status = False, f"{status}; the simulation of it broke down"

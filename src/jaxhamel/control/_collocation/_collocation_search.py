@@ -28,6 +28,7 @@ from jaxhamel.control._collocation._elastic import (
     least_violations,
     original,
 )
+from jaxhamel.control._collocation._from_nodes import replayed
 from jaxhamel.control._collocation._new_start import PATIENCE, coarser, creeps, new_start
 from jaxhamel.control._collocation._points import PiecewisePolynomial, rule
 from jaxhamel.control._collocation._start import (
@@ -43,7 +44,7 @@ from jaxhamel.control._interior_point._interior_point import LOGGED, STUCK, adva
 from jaxhamel.control._interior_point._state import SearchState, start
 from jaxhamel.control._problem._problem import ControlProblem
 from jaxhamel.control._refinement import Refinement, carried_over, residual_errors
-from jaxhamel.control._result import Result, report, report_times
+from jaxhamel.control._result import Result, report
 
 TIGHTENINGS = 8  # of the bounds, at most
 # From this tightening on (counted from 0) the bounds of neighbouring intervals are tightened, too, as a point where a limit
@@ -291,11 +292,13 @@ class CollocationSearch(AbstractSearch):
         )
         problem = self._designed(w)
         begun = eqx.tree_at(lambda x: (x.q0, x.u0), problem, begin)
+        trajectory, departs = replayed(begun, control, ts, states, certificate.transcription_error)
         result = report(
             begun, control, float(evaluated(self.transcription, w)[0]),
-            row["gradient_norm"], self.history, self.began, *ending, report_times(ts),
+            row["gradient_norm"], self.history, self.began, *ending, trajectory,
         )  # fmt: skip
         return result._replace(
+            open_loop_departure=departs,
             problem=problem,
             ts=ts,
             states=states,

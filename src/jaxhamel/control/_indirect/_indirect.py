@@ -17,6 +17,7 @@ from jaxhamel.control._certificate._certificate import with_agreement
 from jaxhamel.control._certificate._violation import binding_limits
 from jaxhamel.control._checks._methods import check_indirect, check_no_control_at_end
 from jaxhamel.control._collocation._collocation import Collocation
+from jaxhamel.control._collocation._from_nodes import replayed
 from jaxhamel.control._collocation._points import PiecewisePolynomial, lagrange
 from jaxhamel.control._indirect._newton import (
     assembled,
@@ -34,7 +35,7 @@ from jaxhamel.control._indirect._shooting import (
     is_free,
 )
 from jaxhamel.control._problem._problem import ControlProblem
-from jaxhamel.control._result import Result, report, report_times
+from jaxhamel.control._result import Result, report
 
 HALVINGS = 8  # of a step that makes the residual no smaller
 
@@ -202,9 +203,9 @@ class ExtremalSearch(AbstractSearch):
         ts = self.problem.ts[0] + self.shares * (nodes.end - self.problem.ts[0])
         control = PiecewisePolynomial(ts, self.found.c, RECORDED.points)
         cost = float(self.found.cost)
+        trajectory, departs = replayed(self.problem, control, ts, (nodes.q, nodes.u), self.size)
         result = report(
-            self.problem, control, cost, self.size, self.history, self.began, *ending,
-            report_times(ts),
+            self.problem, control, cost, self.size, self.history, self.began, *ending, trajectory,
         )  # fmt: skip
         assert first.certificate is not None
         difference = abs(cost - first.cost) / max(abs(cost), abs(first.cost), 1e-300)
@@ -215,4 +216,5 @@ class ExtremalSearch(AbstractSearch):
             certificate=with_agreement(first.certificate, difference, ending, nodes.u.dtype),
             optimum=first.optimum,
             mesh_errors=first.mesh_errors,
+            open_loop_departure=departs,
         )

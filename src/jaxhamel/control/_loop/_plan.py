@@ -11,6 +11,7 @@ from jaxtyping import Array, Float
 from jaxhamel._compiled import compiled
 from jaxhamel._typing import Configuration, Time
 from jaxhamel.control._checks._regulator import check_result
+from jaxhamel.control._collocation._from_nodes import from_nodes
 from jaxhamel.control._problem._costs import rate, second_rate
 from jaxhamel.control._problem._problem import ControlProblem
 from jaxhamel.control._result import Result, replay
@@ -57,13 +58,24 @@ def plan_of(result: Result) -> MotionPlan:
     **Raises:** `TypeError` for anything else; `ValueError` if the motion of the result breaks down.
     """
     check_result(result)
-    return plan_of_motion(result.problem, result.trajectory, result.control)
+    found = result.trajectory
+    if result.states is not None and not _has_equal_steps(found):
+        system, nodes = result.problem.system, jnp.asarray(result.ts)
+        ts = jnp.linspace(nodes[0], nodes[-1], len(found.ts))
+        states = from_nodes(system, nodes, result.states, result.control, ts)
+        return MotionPlan(system, ts, *states, result.control)
+    return plan_of_motion(result.problem, found, result.control)
+
+
+def _has_equal_steps(found: Trajectory) -> bool:
+    ts = np.asarray(found.ts)
+    return bool(np.ptp(np.diff(ts)) <= 1e-6 * (ts[-1] - ts[0]) / len(ts))
 
 
 def plan_of_motion(problem: ControlProblem, found: Trajectory, control: Any) -> MotionPlan:
     """The motion of a problem under a control as a plan at equal time steps; simulated again if its own are not equal."""
     ts = np.asarray(found.ts)
-    if np.ptp(np.diff(ts)) > 1e-6 * (ts[-1] - ts[0]) / len(ts):
+    if not _has_equal_steps(found):
         ts = np.linspace(ts[0], ts[-1], len(ts))
         start = jax.tree.map(lambda x: x[0], (found.q, found.u))
         begun = eqx.tree_at(lambda problem: (problem.q0, problem.u0), problem, start)

@@ -130,7 +130,8 @@ def regulate(
     - `ts`: times with equal steps, `(N+1,)` [s]; `q`, `u`: the plan there, with a leading time axis, as in a `Trajectory`.
     - `control`: the plan's control, a callable of t or a constant, of p numbers.
     - `state_cost`: Q, `(n+k,)` for a diagonal or `(n+k, n+k)`, of δ = (δ_q, δ_u) as in `linearise`.
-    - `control_cost`: R, positive, `(p,)` or `(p, p)`; `final_cost`: S, as Q; default 0.
+    - `control_cost`: R, positive, `(p,)` or `(p, p)`.
+    - `final_cost`: S, as Q; default 0. The gains then fall to zero at T, and an unstable motion grows at the end.
     - `steps`: RK4 steps of P in each interval of `ts`.
     - `route`: to the equations of motion, see `jaxhamel.acceleration`.
 
