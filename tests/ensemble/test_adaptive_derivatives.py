@@ -52,7 +52,10 @@ def test_derivatives_are_those_of_simulate():
         return weighed(motion), motion
 
     at = (jnp.tile(jnp.array([[1.0, 2.0, 2.5]]), (SIZE, 1)), jnp.asarray(u0))
-    wanted = jax.jit(jax.grad(one_by_one, (0, 1)))(*at)
+    # Without the body that never moves: as long as one first step is not accepted, diffrax under `vmap` evaluates the
+    # first slope of all bodies anew, at normalised quaternions.
+    moving = (at[0], at[1].at[5].set(OMEGA[5]))
+    wanted = jax.jit(jax.grad(one_by_one, (0, 1)))(*moving)
     along = [jnp.asarray(RNG.normal(size=x.shape)).at[5].set(0) for x in at]
 
     @jax.jit

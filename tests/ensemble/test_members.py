@@ -67,7 +67,6 @@ class Pushed(jaxhamel.System):
 
     seen: list = eqx.field(static=True)
     space = jaxhamel.Euclidean(2)
-    n_controls = 1
 
     def lagrangian(self, t, q, v):
         return 0.5 * jnp.dot(v, v)

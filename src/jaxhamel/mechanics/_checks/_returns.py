@@ -36,20 +36,24 @@ def _returned(system, name: str, at: tuple[Any, ...]) -> Any:
     try:
         return called(_method(system, name), _CALLS[name], system, *at)
     except TypeError as error:
-        if at[-1] is None and name in _WITH_CONTROL and "None" in str(error):
+        words = _with_words_among_fields(system, error)
+        if words is error and _lacks_control(system, name, at[-1]) and "None" in str(error):
             raise TypeError(
                 f"{_method(system, name)} fails where `control` is None: {error}. {_give_control(system, name)} "
                 f"{place_of(error)}"
             ) from error
-        raise _with_words_among_fields(system, error) from None
+        raise words from None
+
+
+def _lacks_control(system, name: str, control) -> bool:
+    """Whether a method takes a control, and none is given."""
+    with_control = ("force", "bodies", "invariants")
+    return control is None and (name in with_control or system.prescribed_motion)
 
 
 def _give_control(system, name: str) -> str:
     count = "m" if system.n_controls is None else system.n_controls
     return f"Give `control`, such as jnp.zeros({count}), or have `{name}` accept None."
-
-
-_WITH_CONTROL = ("lagrangian", "force", "bodies", "invariants")
 
 
 def _with_words_among_fields(system, error: TypeError) -> TypeError:
