@@ -138,16 +138,15 @@ def float32():
 
 def _most_memory() -> float:
     """A quarter of the machine's memory, shared by the workers, and 1.5 GB at least [bytes]."""
+    if sys.platform != "linux":
+        return 1.5e9
     workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
-    of_machine = (
-        os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if sys.platform == "linux" else 0
-    )
+    of_machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return max(1.5e9, of_machine / (4 * workers))
 
 
-MOST_MEMORY = (
-    _most_memory()
-)  # a worker that forgets nothing grows to 5 GB; what it forgets it traces and reads again
+# A worker that forgets nothing grows to 5 GB; what it forgets it traces and reads again.
+MOST_MEMORY = _most_memory()
 
 
 @pytest.fixture(autouse=True, scope="module")
