@@ -81,7 +81,9 @@ def test_plan_of_a_result_with_moving_parts():
     ts = jnp.linspace(0.0, 0.5, 6)
     motion = simulate(ball, q0, u0, ts, Swing(), rtol=1e-10, atol=1e-12)
     problem = SimpleNamespace(system=ball, q0=q0, u0=u0)
-    plan = plan_of(SimpleNamespace(problem=problem, trajectory=motion, control=Swing()))
+    given = {"problem": problem, "trajectory": motion, "control": Swing()}
+    found = SimpleNamespace(**given, states=None)
+    plan = plan_of(found)
     t = np.asarray(ts)
     theta = np.stack([0.3 * np.sin(2 * t), 0.2 * np.sin(3 * t)], 1) - np.pi / 2
     np.testing.assert_allclose(plan.q[-1], theta, atol=1e-14)
