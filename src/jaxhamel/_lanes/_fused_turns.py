@@ -1,4 +1,4 @@
-"""Writes the turns of a program's loops as scalar operations, each turn as one fusion.
+"""Writes the iterations ("turns") of a program's loops as scalar operations, each iteration as one fusion.
 
 A step of diffrax consists of some three hundred small operations around the right-hand side: stages, error estimate, step
 size controller, acceptance. In a kernel each of them writes its result to memory, which takes half of the time of a short

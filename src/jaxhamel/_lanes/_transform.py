@@ -137,7 +137,10 @@ def run_traced(
 
 @dataclass(frozen=True, eq=False)
 class OfLanes:
-    """A function of one trajectory, `closed`, as a function of a batch; `batched` marks the inputs with a batch axis."""
+    """Evaluates a function of one trajectory, given as the jaxpr `closed`, for a batch of `size` trajectories.
+
+    `batched`: for each input whether it has a batch axis; `quiet`: no warning where `vmap` takes its place.
+    """
 
     closed: ClosedJaxpr
     batched: tuple[bool, ...]

@@ -19,7 +19,7 @@ from jaxhamel._lanes._rules._control_flow import UnknownTurns
 
 _LARGEST = 256  # entries of an array that is written out
 _LOOK_UPS = {"dynamic_slice", "gather"}
-_MOST_BEFORE = 12  # equations on which a look-up ahead of the turn depends
+_MOST_BEFORE = 12  # equations, the look-up included, that may run ahead of the turn for it
 
 
 class WrittenTurn(NamedTuple):
@@ -49,7 +49,7 @@ class WrittenTurn(NamedTuple):
 def written_turn(body: ClosedJaxpr, consts: list, start: list, longest: int) -> WrittenTurn:
     """The body of a loop with these constants and this start, each known or traced.
 
-    `longest`: scalars that a turn may have, up to a factor for those that turn out not to be needed.
+    `longest`: the most scalar operations. Up to four times as many are written, since some prove to be unnecessary.
     """
     plain = _Writer(body, consts, {}, longest)
     flag = plain.flag()
@@ -111,7 +111,7 @@ class _Writer:
         return self.nodes.get(v)
 
     def flag(self) -> int | None:
-        """The input on which the number of turns of the first inner loop depends, if it is a single flag."""
+        """The place of the input that decides how often the first inner loop runs; None unless one Boolean decides."""
         needed = {i for i in self.graph.needed(self.undecided[:1]) if self.graph.value(i) is None}
         uses = lambda v: not needed.isdisjoint(self.nodes[v].ravel().tolist())  # noqa: E731
         found = [i for i, v in enumerate(self.jaxpr.invars) if v in self.nodes and uses(v)]
@@ -119,7 +119,7 @@ class _Writer:
         return found[0] if [(x.dtype, x.shape) for x in avals] == [(np.dtype(bool), ())] else None
 
     def stays_false(self, place: int) -> bool:
-        """Whether the flag that the turn returns in this place is known to be False."""
+        """Whether the body always returns False as its result number `place`."""
         nodes = self.nodes.get(self.jaxpr.outvars[place])
         return nodes is not None and self.graph.value(int(nodes)) is np.False_
 
@@ -145,7 +145,7 @@ class _Writer:
         return self.nodes[v].size > 0 and self.graph.value(int(self.nodes[v].flat[0])) is None
 
     def _wanted(self, given: list) -> tuple[dict, list]:
-        """The results that are inputs unchanged, with these, and those that are computed."""
+        """A dictionary from each result that is an unchanged input to that input, and a list of the computed results."""
         used = [*self.jaxpr.outvars, *(v for e in self.later for v in e.invars)]
         used = [v for v in used if not isinstance(v, Literal)]
         own = dict.fromkeys(v for v in used if v in self.nodes and v not in self.before)
@@ -156,7 +156,7 @@ class _Writer:
 
 
 def _look_ups(jaxpr: Any) -> list[Any]:
-    """Look-ups in tables, at positions that few equations compute from what is known before the turn, with these."""
+    """Look-ups in tables that can run before the turn, and the few equations that compute their positions."""
     made = {v: e for e in jaxpr.eqns for v in e.outvars}
     found: set[int] = set()
     for e in jaxpr.eqns:
@@ -166,7 +166,7 @@ def _look_ups(jaxpr: Any) -> list[Any]:
 
 
 def _with_those_before(e: Any, made: dict[Any, Any]) -> set[int]:
-    """The equation and those on which it depends; none if they are many, or one of them is a loop."""
+    """The equation and all equations on which it depends; empty if these are too many or contain a loop."""
     found, waiting = set(), [e]
     while waiting:
         each = waiting.pop()

@@ -19,9 +19,10 @@ from jax.experimental.xla_metadata import set_xla_metadata
 # The most lanes in one kernel: a marked call runs on one core.
 SMALL_BATCH = 16
 
-# The most bytes of a vector of results, so far as one result is not longer. XLA divides the operations around a kernel among
-# threads if one of them reads or writes 512 bytes, and changing to another thread takes longer than a short motion. One
-# entry of each argument is added to the first vector.
+# The results of a kernel are joined into vectors of at most this many bytes; a longer result is a vector of its own. XLA
+# runs the operations around a kernel on several threads if one of them reads or writes 512 bytes, and starting another
+# thread takes longer than a short motion. The limit is below 512, since one entry of each argument is appended to the
+# first vector.
 SHORT = 256
 
 _MARKS = {"xla_cpu_small_call": "true", "inlineable": "false"}

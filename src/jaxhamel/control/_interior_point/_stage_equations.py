@@ -1,10 +1,10 @@
-"""The linear equations of an interval's stages, solved block by block:
+"""Solves the linearised collocation equations of one interval for its s stages, block by block:
 
     Σ_k D_jk x_k − J_j x_j = b_j ,    j = 1 … s ,
 
-with D the matrix of the collocation's derivatives and J_j the Jacobian of h f at stage j. Which coordinates' rates depend on
-which is read from the equations of motion when they are traced. Coordinates that depend on one another are one block, of
-which the matrix is inverted; blocks are solved in the order of their dependencies. A coordinate whose rate does not depend
+with D the collocation's differentiation matrix and J_j the Jacobian of h f at stage j. The dependencies between coordinates
+and rates are read from the equations of motion when they are traced. Coordinates that depend on one another form one block,
+whose matrix is inverted; blocks are solved in the order of their dependencies. A coordinate whose rate does not depend
 on itself (an angle, whose rate is another coordinate; a prescribed velocity) needs D⁻¹ alone, which is a constant.
 """
 

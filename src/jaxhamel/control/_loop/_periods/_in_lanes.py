@@ -77,7 +77,11 @@ def in_lanes(
     lane, own = Lane.of(arrays, others, plan.axes or ())
     size = cast(int, plan.batch)
     columns = *own, jnp.arange(size, dtype=jnp.uint32)
-    of_block = lambda at: _of_block(lane, shared, words, plan, at[:-1], at[-1])  # noqa: E731
+
+    def of_block(block: Columns) -> Trajectory:
+        *numbers, index = block
+        return _of_block(lane, shared, words, plan, tuple(numbers), index)
+
     count = _blocks(size)
     if count == 1:
         return of_block(columns)
@@ -210,14 +214,14 @@ class Motion(NamedTuple):
     plan: Periods
 
     def rate(self, place: Array, y: Columns, own: Columns, at: Any, applied: Columns):
-        """dy/ds of one lane, s = `place`; see `rate_in_steps`."""
+        """The rate h f of the state y = (q, u) of one trajectory, `place` steps after the sample (see `rate_in_steps`)."""
         (lane, *at), y = eqx.combine(at, self.fixed)[:3], self.state.entries(y)
         command = jnp.stack(applied)
         rates = rate_in_steps(lane.parts(own), at, command, self.plan, place, y)
         return self.state.numbers(rates)
 
     def unit(self, y: Columns, own: Columns, at: Any):
-        """y of one lane with quaternions of length 1."""
+        """The state of one trajectory, its quaternions normalised."""
         lane = eqx.combine(at, self.fixed)[0]
         return self.state.numbers(unit(lane.parts(own), self.state.entries(y)))
 

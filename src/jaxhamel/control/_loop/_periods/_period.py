@@ -77,7 +77,7 @@ def after_period(parts, loop: Loop, at, applied: Array, plan: Periods) -> Loop:
 
 
 def rate_in_steps(parts, at, applied: Array, plan: Periods, place: Scalar, y):
-    """dy/ds of y = (q, u) with the steps of a period as unit of time: h f(t_k + s h, y) at s = `place`."""
+    """h f(t_k + s h, y), the rate of the state y = (q, u) in steps of length h, s = `place` steps after the sample."""
     (system, _, _, controller), (t0, k) = parts, at
     period = controller.period.astype(t0.dtype)
     h = period / plan.steps
@@ -86,7 +86,7 @@ def rate_in_steps(parts, at, applied: Array, plan: Periods, place: Scalar, y):
 
 
 def unit(parts, y):
-    """y = (q, u) with quaternions of length 1."""
+    """The state y = (q, u), its quaternions normalised."""
     return parts[0].space.normalise(y[0]), y[1]
 
 
