@@ -179,7 +179,9 @@ def main():
     changes = [*asked.changes, f"closed_loop.trajectories={asked.robots}"]
     scenario = load("figure-eight", changes)
     problem, curve = build_problem(scenario, 0), figure_eight_curve()
-    result = SimpleNamespace(problem=problem, control=curve, trajectory=replay(problem, curve))
+    result = SimpleNamespace(
+        problem=problem, control=curve, trajectory=replay(problem, curve), states=None
+    )
     plan = plan_of(result)
     _, clock, used = timed(lambda: regulator_of(scenario, plan))
     print(f"regulator of {len(plan.ts)} times: {clock:.3f} s, {used:.3f} s of processor time")

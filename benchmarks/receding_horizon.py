@@ -78,7 +78,9 @@ def ball():
     )
 
     problem, curve = figure_eight_solution()
-    result = SimpleNamespace(problem=problem, control=curve, trajectory=replay(problem, curve))
+    result = SimpleNamespace(
+        problem=problem, control=curve, trajectory=replay(problem, curve), states=None
+    )
     plan = plan_of(result)
     driven = plan.system
     weights = jnp.array([10.0] * 3 + [1000.0] * 2 + [1.0] * 6 + [0.1] * 3)

@@ -2,6 +2,7 @@
 says; in a closed loop."""
 
 from functools import partial
+from itertools import pairwise
 
 import jax
 import jax.numpy as jnp
@@ -9,10 +10,12 @@ import numpy as np
 import pytest
 from scipy.optimize import least_squares
 
+import jaxhamel
 from jaxhamel._lanes._xla_cpu._jit import QUICK
 from jaxhamel.control import (
     KalmanFilter,
     MovingHorizonEstimator,
+    PathLimit,
     Sampled,
     Sensors,
     StateSensors,
@@ -73,15 +76,19 @@ def test_it_is_the_least_squares_that_it_says():
     """Two samples of a body that is 90° off, a nonlinear problem: the optimum of SciPy, from the same start."""
     P = np.array([np.pi / 2] * 3 + [0.05] * 3)
     estimator = MovingHorizonEstimator(body_filter(jnp.diag(jnp.asarray(P**2))), 2, 30)
-    belief, window = estimator.filter.start(), estimator.start()
+    belief = estimator.filter.start()
     first, noise = (belief.q, belief.u), np.random.default_rng(3).normal(size=(2, 9))
     truth = retract(BODY, first, jnp.array([1.0, -0.9, 0.8, 0.1, 0.0, 0.1]))
     seen = [SENSORS(BODY, 0.0, *truth, None, jnp.asarray(x)) for x in noise]
     zero, period = jnp.array(0.0), jnp.array(T)
     jit = partial(jax.jit, compiler_options=QUICK)
-    update = jit(lambda w, z: estimator.update(w, zero, z))
-    later = jit(lambda w: estimator.predict(w, zero, period))(update(window, seen[0]))
-    window = update(later, seen[1])
+
+    def turn(kept, z):
+        best = estimator.update(kept, zero, z)
+        return estimator.predict(best, zero, period), best
+
+    windows = jit(lambda z: jax.lax.scan(turn, estimator.start(), z)[1])(jnp.stack(seen))
+    window = jax.tree.map(lambda x: x[-1], windows)
 
     @jit
     def weighted(y):
@@ -97,6 +104,71 @@ def test_it_is_the_least_squares_that_it_says():
     )
     best = weighted(found.x)[1]
     np.testing.assert_allclose(local(BODY, best, (window.q, window.u)), 0.0, atol=2e-6)
+
+
+class Pendulum(jaxhamel.System):
+    space = jaxhamel.SO2()
+
+    def lagrangian(self, t, q, v):
+        return 0.5 * v[0] ** 2 + 9.81 * jnp.cos(q[0])
+
+
+PENDULUM = Pendulum()
+SPREAD, DRIFT, SEEN = np.array([0.04, 0.3]), np.array([0.01, 0.5]), [0.6, 0.7, 0.45]
+
+
+def sine(t, q, u, control):
+    return jnp.sin(q)
+
+
+def rate(t, q, u, control):
+    return u
+
+
+@partial(jax.jit, compiler_options=QUICK)
+def window_of(angle, rates, spread, drift):
+    """The window of a pendulum within limits after three samples."""
+    start, period = (jnp.array([0.4]), jnp.array([1.0])), jnp.array(T)
+    filter = KalmanFilter(PENDULUM, Sensors((place,), 0.1), *start, spread, drift)
+    limits = PathLimit(sine, upper=jnp.sin(angle)), PathLimit(rate, -rates, rates)
+    estimator = MovingHorizonEstimator(filter, 3, iterations=6, limits=limits)
+
+    def turn(window, z):
+        best = estimator.update(window, 0.0, z)
+        return estimator.predict(best, 0.0, period), best
+
+    windows = jax.lax.scan(turn, estimator.start(), jnp.array(SEEN)[:, None])[1]
+    return jax.tree.map(lambda x: x[-1], windows)
+
+
+@pytest.mark.parametrize(("angle", "rates"), [(0.5, 0.8), (0.5, np.inf), (1.5, 9.0)])
+def test_limits_are_bounded_least_squares(angle, rates):
+    """Of SciPy, whose unknowns are the states themselves: q ≤ angle as a limit of sin q, |u| ≤ rates."""
+    window = window_of(angle, rates, SPREAD, DRIFT)
+    ahead = jax.jit(
+        lambda x: jnp.concatenate(flow(PENDULUM, (x[:1], x[1:]), 0.0, T, None, 1, None)),
+        compiler_options=QUICK,
+    )
+
+    def weighted(y):
+        x = y.reshape(3, 2)
+        moves = [(b - ahead(a)) / np.sqrt(T * DRIFT) for a, b in pairwise(x)]
+        return np.concatenate(
+            [(x[0] - [0.4, 1.0]) / np.sqrt(SPREAD), (SEEN - x[:, 0]) / 0.1, *moves]
+        )
+
+    bounds = np.tile([-np.inf, -rates], 3), np.tile([angle, rates], 3)
+    given = {"xtol": 1e-15, "ftol": 1e-15, "gtol": 1e-13}
+    found = least_squares(weighted, [0.4, 0.0] * 3, bounds=bounds, **given).x.reshape(3, 2)
+    np.testing.assert_allclose(jnp.concatenate(window.states, 1), found, atol=1e-6)
+    np.testing.assert_allclose(window.violation, 0.0, atol=1e-8)
+
+
+def test_what_no_state_can_keep_is_counted():
+    """The angle is known to be 0.4 without error and limited to 0.3: it is 0.1 beyond."""
+    window = window_of(0.3, 9.0, np.zeros(2), np.zeros(2))
+    assert window.violation > 0.9 * (np.sin(0.4) - np.sin(0.3))
+    assert jnp.all(jnp.isfinite(window.q))
 
 
 def test_in_a_closed_loop():
@@ -117,6 +189,10 @@ def test_in_a_closed_loop():
 FILTER = {"sensors": StateSensors(0.1), **BAD}
 
 
+def limited(*limits):
+    return MovingHorizonEstimator(KalmanFilter(CART, **FILTER), n_controls=1, limits=limits)
+
+
 @pytest.mark.parametrize(
     ("call", "kind", "words"),
     [
@@ -124,6 +200,10 @@ FILTER = {"sensors": StateSensors(0.1), **BAD}
         (lambda: MovingHorizonEstimator(KalmanFilter(CART, **FILTER), 0), ValueError, "`window` is 0"),
         (lambda: MovingHorizonEstimator(KalmanFilter(CART, **FILTER), iterations=0), ValueError, "`iterations` is 0"),
         (lambda: MovingHorizonEstimator(KalmanFilter(CART, **FILTER), n_controls=-1), ValueError, "`n_controls` is -1"),
+        (lambda: limited(rate), TypeError, "`limits` has .*PathLimit"),
+        (lambda: limited(PathLimit(rate, 1.0, 1.0)), ValueError, "`rate` are equal, 1.; limits must leave room"),
+        (lambda: limited(PathLimit(rate, np.zeros(3))), ValueError, r"`lower` of `rate` has shape \(3,\); .* \(1,\)"),
+        (lambda: limited(PathLimit(lambda t, q, u, c: c(t), -1, 1)), ValueError, "depends on neither q nor u"),
         (lambda: (x := MovingHorizonEstimator(KalmanFilter(CART, **FILTER))).predict(x.start(), 0.0, T, jnp.ones(1)),
          ValueError, r"The command has shape \(1,\), and the window .* keeps 0 entries. Give it `n_controls`"),
     ],

@@ -5,6 +5,7 @@ from typing import Any
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from jaxhamel._checks._arguments import (
@@ -13,6 +14,7 @@ from jaxhamel._checks._arguments import (
     check_count,
     check_random_key,
 )
+from jaxhamel._checks._dependence import depends_on
 from jaxhamel._checks._traced import called
 from jaxhamel._checks._values import (
     check_positive,
@@ -25,8 +27,9 @@ from jaxhamel._checks._values import (
 )
 from jaxhamel._saved_arrays import saved_arrays
 from jaxhamel.control._checks._closed_loop import MOST_DELAY
+from jaxhamel.control._checks._collocation import check_limit_shape
 from jaxhamel.control._checks._regulator import check_cost
-from jaxhamel.mechanics import ROUTES
+from jaxhamel.mechanics import ROUTES, Constant
 from jaxhamel.mechanics._checks._system import check_a_system, check_route, check_state
 from jaxhamel.mechanics._tangent import tangent_size
 
@@ -70,6 +73,36 @@ def check_moving_horizon(estimator) -> None:
     check_count("iterations", estimator.iterations)
     if estimator.n_controls is not None:
         check_count("n_controls", estimator.n_controls, 0)
+    if not isinstance(estimator.limits, tuple):
+        raise TypeError(
+            f"`limits` is {type_of(estimator.limits)}; it must be a tuple of jaxhamel.control.PathLimit(function, lower, "
+            "upper)."
+        )
+    for limit in estimator.limits:
+        _check_limit_of_states(limit, filter, estimator._width)
+
+
+def _check_limit_of_states(limit: Any, filter: Any, width: int) -> None:
+    """Checks that a limit is a `PathLimit` that depends on the state, with bounds of its shape that leave room."""
+    if not hasattr(limit, "check_function"):
+        raise TypeError(
+            f"`limits` has {type_of(limit)}; it must have jaxhamel.control.PathLimit(function, lower, upper) alone."
+        )
+    zero, dtype = jnp.zeros((), filter.u.dtype), filter.u.dtype
+    control = Constant(jnp.zeros(width, dtype))
+    limit.check_function(zero, filter.q, filter.u, control)
+    value = lambda q, u: limit.residual(filter.system, zero, q, u, control)  # noqa: E731
+    check_limit_shape(limit.label, value(filter.q, filter.u).shape, limit.lower, limit.upper)
+    if not any(depends_on(value, filter.q, filter.u)):
+        raise ValueError(
+            f"the limit `{limit.label}` depends on neither q nor u, so that no estimate can keep it. Leave it out."
+        )
+    low, high = concrete(limit.lower), concrete(limit.upper)
+    if low is not None and high is not None and np.any(low == high):
+        raise ValueError(
+            f"`lower` and `upper` of `{limit.label}` are equal, {inline(low)}; limits must leave room. Give an equation "
+            "as a measurement of little noise."
+        )
 
 
 def check_width(command, width: int) -> None:

@@ -10,6 +10,7 @@ from jaxtyping import Array, Float, Int
 
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar, Time
 from jaxhamel.control._checks._controllers import check_moving_horizon, check_width
+from jaxhamel.control._collocation._limits import PathLimit
 from jaxhamel.control._loop._estimators._kalman import Belief, KalmanFilter, about
 from jaxhamel.control._loop._estimators._model import (
     as_matrix,
@@ -18,6 +19,7 @@ from jaxhamel.control._loop._estimators._model import (
     observation,
 )
 from jaxhamel.control._loop._estimators._smoother import Chain, filtered, smoothed
+from jaxhamel.control._loop._estimators._within_limits import Inequalities, within
 from jaxhamel.mechanics import Constant, as_control
 from jaxhamel.mechanics._tangent import MotionState, local, retract, tangent_size
 
@@ -29,7 +31,8 @@ class MovingWindow(eqx.Module):
       its observation; `second`: at the second one, from the first alone.
     - `states`: the estimates of all; `ts`, `seen`, `felt`: times, observations, and the commands that the sensors felt;
       `held`, `periods`: the commands after each, and their lengths. All have a leading axis of N.
-    - `count`: the number of samples so far, at most N.
+    - `count`: the number of samples so far, at most N; `violation`: the largest excess of its states over their limits, in
+      the unit of the limit.
     """
 
     latest: Belief
@@ -42,6 +45,7 @@ class MovingWindow(eqx.Module):
     held: Float[Array, "N p"]
     periods: Float[Array, " N"]
     count: Int[Array, ""]
+    violation: Scalar
 
     @property
     def q(self) -> Configuration:
@@ -70,6 +74,9 @@ class MovingHorizonEstimator(eqx.Module):
     earlier ones, which a filter cannot. Gauss–Newton steps in exponential coordinates of all x_i are solved by a
     filter forward and its adjoint backward; P and W may be singular.
 
+    Under `limits` all x_i of the window keep lower ≤ g(t_i, x_i) ≤ upper, linearised in each Gauss–Newton step; P is
+    that without limits, and the arrival cost forgets those of samples that have left the window.
+
     **Arguments:**
 
     - `filter`: a `KalmanFilter`, which has the model, the sensors, the belief before the first sample and W. Its
@@ -77,19 +84,23 @@ class MovingHorizonEstimator(eqx.Module):
     - `window`: N, the number of samples.
     - `iterations`: Gauss–Newton steps in each sample; they go on from the estimates of the sample before.
     - `n_controls`: p, the number of entries of a command; None if the system defines it.
+    - `limits`: `PathLimit`s of the states, called with the command that the sensors felt. What noise and equations do not
+      allow stays beyond its limit, by the `violation` of the window.
 
     Give it to `Sampled(law, period, sensors=..., estimator=...)` as a filter. For estimates alone call `start`, then
     `update` and `predict` in turn; between two samples the control is taken as held.
 
-    **Raises:** `TypeError` or `ValueError` for anything but a filter, and numbers that are no whole ones.
+    **Raises:** `TypeError` or `ValueError` for anything but a filter, numbers that are no whole ones, and limits that are
+    no `PathLimit`s, whose bounds are equal, or that do not depend on the state.
 
-    Source: Rao, Rawlings and Mayne 2003; Bell 1994 for Gauss–Newton steps by smoothing.
+    Source: Rao, Rawlings and Mayne 2003, also for limits; Bell 1994 for Gauss–Newton steps by smoothing.
     """
 
     filter: KalmanFilter
     window: int = eqx.field(static=True, default=10)
     iterations: int = eqx.field(static=True, default=1)
     n_controls: int | None = eqx.field(static=True, default=None)
+    limits: tuple[PathLimit, ...] = ()
     in_lanes: ClassVar[bool] = False
 
     def __check_init__(self) -> None:
@@ -106,7 +117,8 @@ class MovingHorizonEstimator(eqx.Module):
         rows = zero, seen, command, command, zero
         states, ts, seen, felt, held, periods = jax.tree.map(many, (state, *rows))
         beliefs = belief, belief, belief
-        return MovingWindow(*beliefs, states, ts, seen, felt, held, periods, jnp.asarray(1))
+        rows = ts, seen, felt, held, periods
+        return MovingWindow(*beliefs, states, *rows, jnp.asarray(1), zero)
 
     def update(
         self, window: MovingWindow, t: Time, seen: Any, control: Control = None
@@ -136,7 +148,8 @@ class MovingHorizonEstimator(eqx.Module):
         count = jnp.minimum(window.count + 1, self.window)
         here = jnp.arange(self.window) == count - 1
         states = jax.tree.map(lambda a, b: _put(a, b, here), states, (latest.q, latest.u))
-        return MovingWindow(latest, first, second, states, ts, seen, felt, held, periods, count)
+        rows = states, ts, seen, felt, held, periods
+        return MovingWindow(latest, first, second, *rows, count, window.violation)
 
     @property
     def _width(self) -> int:
@@ -154,17 +167,23 @@ class MovingHorizonEstimator(eqx.Module):
     def _improved(self, window: MovingWindow) -> MovingWindow:
         """The window after a Gauss–Newton step."""
         system, states = self.filter.system, window.states
-        chain, R = self._chain(window), self._noise(window)
-        found = filtered(chain, *self._prior(window), R)
+        chain, prior, R = self._chain(window), self._prior(window), self._noise(window)
+        found = filtered(chain, *prior, R)
         deltas = smoothed(chain, found)
+        if self.limits:
+            deltas = within(self._inequalities(window), chain, *prior, R, deltas, found.C)
         at = lambda x, i: jax.tree.map(lambda x: jnp.take(x, i, axis=0), x)  # noqa: E731
         last = window.count - 1
-        latest = about(system, at(states, last), *at((found.best, found.C), last))
+        latest = about(system, at(states, last), *at((deltas, found.C), last))
         after = min(1, self.window - 1)
         second = about(system, at(states, after), found.m[after], found.P[after])
         states = jax.vmap(lambda x, delta: retract(system, x, delta))(states, deltas)
         changed = latest, second, states
-        return eqx.tree_at(lambda x: (x.latest, x.second, x.states), window, changed)
+        window = eqx.tree_at(lambda x: (x.latest, x.second, x.states), window, changed)
+        if not self.limits:
+            return window
+        excess = jnp.max(-self._inequalities(window).b, initial=0.0)
+        return eqx.tree_at(lambda x: x.violation, window, excess)
 
     def _prior(self, window: MovingWindow) -> tuple[Array, Array]:
         """(m, P) of the first state's δ, from a belief in another chart: e(δ) = local(x̄, x_0 exp δ) ~ N(0, P̄)."""
@@ -198,6 +217,29 @@ class MovingHorizonEstimator(eqx.Module):
         goes_on = jnp.append(live[1:], False)
         moves = [jnp.where(_beside(goes_on, x), x, 0.0) for x in moves]
         return Chain(*moves, H, r, live)
+
+    def _inequalities(self, window: MovingWindow) -> Inequalities:
+        """The limits at the estimates of the window, A δ + b ≥ 0; nothing where none follow."""
+        none = jnp.zeros(tangent_size(self.filter.system), window.ts.dtype)
+
+        def one(state, t, felt):
+            moved = lambda delta: retract(self.filter.system, state, delta)  # noqa: E731
+            return _with_derivative(lambda d: self._room(t, moved(d), Constant(felt)), none)
+
+        b, A = jax.vmap(one)(window.states, window.ts, window.felt)
+        counts = jnp.isfinite(b) & (jnp.arange(self.window) < window.count)[:, None]
+        return Inequalities(jnp.where(counts[:, :, None], A, 0.0), jnp.where(counts, b, 1.0))
+
+    def _room(self, t: Time, state: MotionState, control: Control) -> Float[Array, " l"]:
+        """The distances from the lower and from the upper limits, negative beyond them."""
+        rows = []
+        for limit in self.limits:
+            value = limit.residual(self.filter.system, t, *state, control)
+            rows += [
+                value - limit.lower.astype(value.dtype),
+                limit.upper.astype(value.dtype) - value,
+            ]
+        return jnp.concatenate(rows)
 
     def _noise(self, window: MovingWindow) -> Float[Array, "r r"]:
         sensors, dtype = self.filter.sensors, window.ts.dtype
