@@ -11,6 +11,7 @@ from jaxhamel._lanes._xla_cpu._jit import QUICK, compiled_with
 from jaxhamel._search._loop import Verdict
 from jaxhamel._typing import Scalar
 from jaxhamel.control._certificate._isolation import kind_along
+from jaxhamel.control._certificate._multipliers import unbounded_multipliers
 from jaxhamel.control._certificate._second_order import NOT_EXAMINED, second_order
 from jaxhamel.control._certificate._violation import worst_violation
 from jaxhamel.control._collocation._points import OneInterval
@@ -68,6 +69,9 @@ def certify(
     if curvature.along is not None and ending.converged:
         kind = kind_along(transcription, state, curvature.along, tolerance)
         curvature = curvature._replace(kind=kind, words=f"{kind}: {curvature.words}")
+    if ending.converged and curvature.examined:
+        none = unbounded_multipliers(transcription, state, tolerance)
+        curvature = curvature.without_multipliers(none) if none else curvature
     bounds = bounds_of(state.mu.dtype)
     is_minimum = curvature.kind in MINIMA
     passed = (

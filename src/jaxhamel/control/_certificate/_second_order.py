@@ -29,21 +29,30 @@ MOST_CONTROLS = 3000  # beyond that the eigenvalues are left out
 MOST_GROWTH = (
     1e3  # of the nodes with the scaled controls; its square times the rounding error must be small
 )
+ZERO_ROW = 1e-13  # length of a constraint's gradient relative to the longest one, below which it is rounding
 
 
 class SecondOrder(NamedTuple):
     """One of the four kinds, whether multipliers are unique, a sentence, and a change of the controls without curvature,
-    where that leaves the kind open."""
+    where that leaves the kind open; `none`: a sentence where there are no multipliers."""
 
     kind: str
     unique: bool
     words: str
     along: Float[np.ndarray, "N s m"] | None = None
     examined: bool = True
+    none: str = ""
+
+    def without_multipliers(self, words: str) -> "SecondOrder":
+        """The condition where no multipliers exist: the curvature of the Lagrangian then says nothing."""
+        unknown = "curvature: undecided without multipliers"
+        return self._replace(kind="undecided", unique=False, words=unknown, none=words)
 
     @property
     def on_multipliers(self) -> str:
         """States in one sentence whether the multipliers are unique."""
+        if self.none:
+            return self.none
         if not self.examined:
             return "multipliers: not examined"
         return f"multipliers: {'unique' if self.unique else 'not unique, constraints depend on one another'}"
@@ -82,7 +91,9 @@ def _null_space(D: Dense) -> tuple[Dense, bool]:
     lengths = np.linalg.norm(D, axis=1, keepdims=True)
     if not D.shape[0]:
         return np.eye(D.shape[1], dtype=D.dtype), True
-    _, sizes, rows = np.linalg.svd(D / np.where(lengths > 0, lengths, 1.0), full_matrices=True)
+    zero = lengths <= ZERO_ROW * np.max(lengths, initial=0.0)
+    scaled = np.where(zero, 0.0, D / np.where(zero, 1.0, lengths))
+    _, sizes, rows = np.linalg.svd(scaled, full_matrices=True)
     eps = float(np.finfo(D.dtype).eps)
     tiny = min(1e6 * eps, eps**0.5) * float(sizes[0])  # 2e-10, in single precision 3e-4
     rank = int(np.sum(sizes > tiny))

@@ -15,11 +15,7 @@ from jaxhamel._search._progress import Progress
 from jaxhamel._search._stepwise import BURST_SECONDS
 from jaxhamel._words import counted
 from jaxhamel.control._certificate._certificate import bounds_of, certify
-from jaxhamel.control._certificate._violation import (
-    evaluated,
-    names_of_conditions,
-    names_of_limits,
-)
+from jaxhamel.control._certificate._violation import evaluated
 from jaxhamel.control._checks._collocation import check_fits
 from jaxhamel.control._collocation._checkpoint import from_arrays, mesh_of, to_arrays
 from jaxhamel.control._collocation._elastic import (
@@ -27,6 +23,13 @@ from jaxhamel.control._collocation._elastic import (
     elastic_start,
     least_violations,
     original,
+)
+from jaxhamel.control._collocation._endings import (
+    contradiction,
+    negligible,
+    no_step,
+    not_finite,
+    without_bound,
 )
 from jaxhamel.control._collocation._from_nodes import replayed
 from jaxhamel.control._collocation._new_start import PATIENCE, coarser, creeps, new_start
@@ -217,53 +220,40 @@ class CollocationSearch(AbstractSearch):
             len(window) == SLOW_ITERATIONS and min(window[SLOW_ITERATIONS // 2 :]) > 0.5 * window[0]
         )
         whole = [row["step"] >= 0.5 for row in rows[-SLOW_ITERATIONS:]]  # these lower the cost
-        slow = slow and sum(whole) < SLOW_ITERATIONS // 2
+        costs = [row["cost"] for row in rows[-SLOW_ITERATIONS:]]
+        stays = max(costs) - min(costs) <= 1e-6 * (1 + abs(costs[-1]))  # unless nothing is gained
+        slow = slow and (stays or sum(whole) < SLOW_ITERATIONS // 2)
         return far and (slow or int(self.state.stuck) >= STUCK)
 
     def _feasible(self) -> bool:
         violations = least_violations(cast(Elastic, self.elastic), self.state.w)
-        return max(float(np.max(x, initial=0.0)) for x in violations) < 1e-6
+        return max(float(np.max(x, initial=0.0)) for x in violations) < negligible(self.state.w)
 
     def verdict(self) -> Verdict | None:
         many = counted(len(self.rows), self.unit)
         if self.elastic is not None and bool(self.state.done):
-            return Verdict(False, f"infeasible: {self._violated()}")
+            elastic = cast(Elastic, self.elastic)
+            words = contradiction(self.transcription, elastic, self.state.w)
+            return Verdict(False, f"infeasible: {words}")
         if bool(self.state.done) and not self.refinement.met:
             return Verdict(False, self.refinement.words(self.transcription))
         if bool(self.state.done):
             return Verdict(True, f"converged after {many}")
-        if self.rows and not np.isfinite(self.rows[-1]["cost"]):
-            return Verdict(
-                False,
-                "the cost or the motion is not finite where the search starts: look for a NaN in costs, control and guess",
-            )
-        if self.rows and self.rows[-1]["cost"] < -UNBOUNDED * (1.0 + abs(self.rows[0]["cost"])):
-            return Verdict(False, f"unbounded: {self._unbounded()}")
+        if not self.rows:
+            return None
+        if broken := not_finite(self.transcription, self._own(), self.rows[-1]):
+            return Verdict(False, broken)
+        cost = self.rows[-1]["cost"]
+        if cost < -UNBOUNDED * (1.0 + abs(self.rows[0]["cost"])):
+            return Verdict(False, f"unbounded: {without_bound(self.problem.costs, cost)}")
         if int(self.state.stuck) >= STUCK:
-            return Verdict(False, f"no step leads closer to an optimum after {many}")
+            return Verdict(False, no_step(self.transcription, self._own(), many))
         return None
 
-    def _unbounded(self) -> str:
-        """Names the costs that fall below every bound; squares cannot."""
-        kinds = {type(cost).__name__ for cost in self.problem.costs if hasattr(cost, "value")}
-        names = " and ".join(f"`{name}`" for name in sorted(kinds))
-        return (
-            f"the cost falls below {self.rows[-1]['cost']:.1e} by {names}; bound the control or the state by "
-            "control.PathLimit, or add control.ControlEnergy"
-        )
-
-    def _violated(self) -> str:
-        """Names the constraints that cannot be met together, and by how much they are violated."""
-        elastic = cast(Elastic, self.elastic)
-        w = original(self.transcription, self.state.w)
-        conditions, limits = least_violations(elastic, self.state.w)
-        names = names_of_conditions(self.transcription, w)
-        names = [*names, *names_of_limits(self.transcription, w)]
-        found: dict[str, float] = {}
-        for name, value in zip(names, [*conditions, *limits], strict=True):
-            found[name] = found.get(name, 0.0) + float(value)
-        parts = [f"`{name}` by {value:.3g}" for name, value in found.items() if value > 1e-6]
-        return f"constraints cannot be met together; the least sum of violations found is {', '.join(parts)}"
+    def _own(self) -> CollocationPoint:
+        """The iterate, of the elastic problem without its elastic variables."""
+        w = self.state.w
+        return w if self.elastic is None else original(self.transcription, w)
 
     def _designed(self, w: CollocationPoint) -> ControlProblem:
         """The problem with the design parameters that were found."""
@@ -280,9 +270,7 @@ class CollocationSearch(AbstractSearch):
 
     def result(self, ending: Verdict) -> Result:
         """The result at the last iterate, with its certificate."""
-        w, duals = self.state.w, self.state.duals
-        if self.elastic is not None:
-            w = original(self.transcription, w)
+        w, duals = self._own(), self.state.duals
         ts, begin, states = _motion_of(self.transcription, w)
         control = PiecewisePolynomial(ts, w.c, self.transcription.rule.points)
         row = self.rows[-1]

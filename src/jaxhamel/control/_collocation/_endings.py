@@ -1,0 +1,84 @@
+"""Why a search by collocation has failed, in words: values that are not finite, costs without bound, constraints that
+cannot be met together."""
+
+from typing import Any
+
+import numpy as np
+
+from jaxhamel.control._certificate._certificate import bounds_of
+from jaxhamel.control._certificate._violation import (
+    evaluated,
+    names_of_conditions,
+    names_of_limits,
+    worst_violation,
+)
+from jaxhamel.control._collocation._elastic import Elastic, least_violations, original
+from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription
+
+
+def not_finite(transcription: Transcription, w: CollocationPoint, row: dict[str, Any]) -> str:
+    """Names what is not finite at an iterate, `row` of the history; empty where cost, violation and gradient are finite."""
+    if not (np.isfinite(row["cost"]) and np.isfinite(row["violation"])):
+        found = ", ".join(_broken(transcription, w)) or "the cost or the motion"
+        return f"not finite where the search starts: {found}; look for a NaN there, in control and guess"
+    if np.isfinite(row["gradient_norm"]):
+        return ""
+    return (
+        "a derivative is not finite where the search stands, as that of a root or a norm at zero is: look for one in costs, "
+        "constraints and equations of motion, or start elsewhere by `guess` and `curve`"
+    )
+
+
+def _broken(transcription: Transcription, w: CollocationPoint) -> list[str]:
+    """The names of cost, equations of motion, conditions and limits whose values are not finite."""
+    cost, residuals = evaluated(transcription, w)
+    motion = all(np.all(np.isfinite(np.asarray(x))) for x in residuals[:2])
+    good: dict[str, bool] = {
+        "the cost": bool(np.isfinite(float(cost))),
+        "the equations of motion": motion,
+    }
+    rows = np.isfinite(np.asarray(residuals.conditions)).tolist()
+    limits = np.isfinite(np.asarray(residuals.limits)).all(axis=(0, 1)).tolist()
+    for name, is_good in zip(_names(transcription, w), [*rows, *limits], strict=True):
+        good[f"`{name}`"] = good.get(f"`{name}`", True) and is_good
+    return [name for name, is_good in good.items() if not is_good]
+
+
+def _names(transcription: Transcription, w: CollocationPoint) -> list[str]:
+    return [*names_of_conditions(transcription, w), *names_of_limits(transcription, w)]
+
+
+def without_bound(costs: tuple[Any, ...], value: float) -> str:
+    """Names the costs that fall below every bound; squares cannot."""
+    kinds = {type(cost).__name__ for cost in costs if hasattr(cost, "value")}
+    names = " and ".join(f"`{name}`" for name in sorted(kinds))
+    return (
+        f"the cost falls below {value:.1e} by {names}; bound the control or the state by "
+        "control.PathLimit, or add control.ControlEnergy"
+    )
+
+
+def contradiction(transcription: Transcription, elastic: Elastic, w: CollocationPoint) -> str:
+    """Names the constraints that cannot be met together, and by how much they are violated."""
+    conditions, limits = least_violations(elastic, w)
+    names = _names(transcription, original(transcription, w))
+    found: dict[str, float] = {}
+    for name, value in zip(names, [*conditions, *limits], strict=True):
+        found[name] = found.get(name, 0.0) + float(value)
+    least = negligible(w)
+    parts = [f"`{name}` by {value:.3g}" for name, value in found.items() if value > least]
+    return f"constraints cannot be met together; the least sum of violations found is {', '.join(parts)}"
+
+
+def negligible(w: CollocationPoint) -> float:
+    """The largest violation with which a certificate holds."""
+    return bounds_of(w.X.dtype).violation
+
+
+def no_step(transcription: Transcription, w: CollocationPoint, many: str) -> str:
+    """The words on a search without a step that helps, with the constraint that is violated most, if one is."""
+    words = f"no step leads closer to an optimum after {many}"
+    violation, worst = worst_violation(transcription, w)
+    if violation <= negligible(w):
+        return words
+    return f"{words}; violated by {violation:.1e}: {worst}; perhaps the constraints cannot be met together"

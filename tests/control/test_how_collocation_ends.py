@@ -1,0 +1,52 @@
+"""How a collocation ends where there is no optimum, or where its certificate cannot hold."""
+
+from types import SimpleNamespace
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxhamel
+from jaxhamel import control
+from jaxhamel.control._certificate import _multipliers
+from jaxhamel.control._collocation._collocation_search import SLOW_ITERATIONS, CollocationSearch
+from jaxhamel.control._collocation._endings import not_finite
+from jaxhamel.mechanics import Constant
+
+
+def only_zero(rate, cost):
+    """A start at 0 from where `rate` leads back to 0 in unit time."""
+    return control.ControlProblem(
+        jaxhamel.ODE(rate, 1), jnp.zeros(1), jnp.zeros(0), jnp.array([0.0, 1.0]), Constant(jnp.full(1, 0.5)),
+        (cost,), (control.StateAtEnd(q=jnp.zeros(1)),),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("after", "words"), [(2e5, "multipliers: none were found"), (5e4, "")])
+def test_multipliers_that_grow_with_a_smaller_tolerance(monkeypatch, after, words):
+    """Of a condition x² = 0 the multiplier is of the size ε^(−1/2); the whole search: `benchmarks/classical_control.py`."""
+    states = [SimpleNamespace(duals=(np.array([0.0, x]),), cost=0.5) for x in (5e4, after)]
+    monkeypatch.setattr(_multipliers, "_tighter", lambda *_: states[1])
+    found = _multipliers.unbounded_multipliers(None, states[0], jnp.asarray(1e-9))  # pyright: ignore[reportArgumentType]
+    assert found.startswith(words)
+    assert bool(found) == bool(words)
+
+
+@pytest.mark.parametrize(("cost", "hopeless"), [(1.0, True), (-1e-3, False)])
+def test_whole_steps_that_gain_nothing_are_hopeless(cost, hopeless):
+    """Two targets that contradict each other: Newton's steps are whole, and neither violation nor cost changes."""
+    falling = [1.0 + min(cost, 0.0) * k for k in range(SLOW_ITERATIONS)]
+    rows = [{"cost": value, "violation": 0.5, "step": 1.0} for value in falling]
+    state = SimpleNamespace(done=False, stuck=0)
+    search = SimpleNamespace(rows=rows, since=0, state=state, tolerance=1e-9)
+    assert CollocationSearch._hopeless(search) == hopeless  # pyright: ignore[reportArgumentType]
+
+
+def test_functions_that_are_not_finite_are_named():
+    problem = only_zero(lambda t, y, c: jnp.sqrt(y - 1) + c, control.ControlEnergy())
+    search = CollocationSearch(control.Collocation(intervals=1, degree=1), problem)
+    row = {"cost": 1.0, "violation": np.nan, "gradient_norm": np.nan}
+    words = not_finite(search.transcription, search.state.w, row)
+    assert words.startswith("not finite where the search starts: the equations of motion; look")
+    assert "a derivative" in not_finite(search.transcription, search.state.w, row | {"violation": 0.0})
+    assert not not_finite(search.transcription, search.state.w, dict.fromkeys(row, 0.0))
