@@ -10,7 +10,7 @@ import jaxhamel
 from jaxhamel import control
 from jaxhamel.control._certificate import _multipliers
 from jaxhamel.control._collocation._collocation_search import SLOW_ITERATIONS, CollocationSearch
-from jaxhamel.control._collocation._endings import not_finite
+from jaxhamel.control._certificate._endings import not_finite
 from jaxhamel.mechanics import Constant
 
 

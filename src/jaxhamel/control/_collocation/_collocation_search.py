@@ -24,7 +24,7 @@ from jaxhamel.control._collocation._elastic import (
     least_violations,
     original,
 )
-from jaxhamel.control._collocation._endings import (
+from jaxhamel.control._certificate._endings import (
     contradiction,
     negligible,
     no_step,
