@@ -36,6 +36,16 @@ def test_reads_what_is_measured_with_gaps_and_leaves_other_columns_alone(file):
     assert run.name == "run"
 
 
+def test_each_coordinate_has_a_column_of_its_own_name(file):
+    arm, tip = Coordinate(0, name="arm"), Coordinate(1, name="tip")
+    run = read_csv(file("t,tip,arm\n0,1,2\n0.1,3,4\n"), [arm, tip])
+    np.testing.assert_array_equal(run.values["arm"], [[2.0], [4.0]])
+    np.testing.assert_array_equal(run.values["tip"], [[1.0], [3.0]])
+    inner, outer = AngularRate(name="inner"), AngularRate(name="outer")
+    with pytest.raises(ValueError, match="'inner' and 'outer' both have the column `Omega_x`"):
+        read_csv(file("t,Omega_x\n0,1\n"), [inner, outer])
+
+
 def test_units_become_si_and_times_may_start_at_zero(file):
     run = read_csv(
         file("time,angle\n5000000000,90\n5020000000,-180\n5040000000,nan\n"),

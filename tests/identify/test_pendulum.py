@@ -146,6 +146,11 @@ def test_best_of_many_starts(estimate):
             "must start inside its bounds, 1 to 2",
         ),
         ({"measurements": [ANGLE, ANGLE]}, ValueError, "each must be another one"),
+        (
+            {"measurements": [ANGLE, identify.Coordinate(0, name="tip", columns=("angle",))]},
+            ValueError,
+            "'angle' and 'tip' both have the column `angle`",
+        ),
         ({"runs": []}, ValueError, "`runs` is empty"),
         ({"segments": 0}, ValueError, "`segments` is 0; it must be a whole number, 1 or more"),
         (

@@ -174,6 +174,22 @@ def test_what_cannot_be_looked_at_is_a_line():
     assert "`quartic` of Two is nan" in nan.problems[0]
 
 
+class Driven(Two):
+    """Two, pushed by one control."""
+
+    n_controls = 1
+
+    def force(self, t, q, u, control):
+        return jnp.array([1.0, 0.0]) * control[0]
+
+
+def test_control_is_zero_where_its_size_is_known():
+    found = jh.examine(Driven(jnp.ones(2), jnp.zeros(()), jnp.zeros(())))
+    assert found.holds
+    assert found.returns["force"].shape == (2,)
+    assert "not looked at" not in str(found)
+
+
 def test_fields_can_be_read_one_by_one():
     found = jh.examine(two())
     names = [field.name for field in dataclasses.fields(found)]
@@ -207,3 +223,27 @@ def test_a_zero_mass_is_named_by_the_equations():
     trajectory = jh.simulate(system, jnp.ones(2), jnp.ones(2), [0.0, 1.0], dt=0.5)
     with pytest.raises(RuntimeError, match=r"stopped at t = 0.*mass matrix of Two is singular"):
         trajectory.raise_if_failed()
+
+
+class Hoist(jh.System):
+    """A load of mass m on a drive: parameters in a dict, one control."""
+
+    parameters: dict
+    space = jh.Euclidean(1)
+
+    def lagrangian(self, t, q, v):
+        return self.parameters["m"] * (0.5 * v[0] ** 2 - self.parameters["g"] * q[0])
+
+    def force(self, t, q, v, control):
+        return control[:1]
+
+
+def test_numbers_in_a_dict_and_a_control_that_is_missing():
+    hoist = Hoist({"m": 2.0, "g": 9.81})
+    q, u = jnp.ones(1), jnp.ones(1)
+    with pytest.raises(TypeError, match=r"`force` of Hoist fails where `control` is None"):
+        jh.acceleration(hoist, 0.0, q, u)
+    np.testing.assert_allclose(jh.energy(hoist, 0.0, q, u), 0.5 * 2.0 + 2.0 * 9.81)
+    np.testing.assert_allclose(jh.momentum(hoist, 0.0, q, u), [2.0])
+    with pytest.raises(ValueError, match=r"`u` has shape \(2,\)"):
+        jh.energy(hoist, 0.0, q, jnp.ones(2))

@@ -67,7 +67,8 @@ def test_number_of_fixed_steps():
 
 
 def test_other_values_compile_nothing_again():
-    """Other masses, states, coefficients, times, tolerances, steps: no new trace of the right-hand side."""
+    """Other numbers (a Python float is a leaf as an array is), states, times, tolerances, steps: no new trace of the
+    right-hand side."""
     traces = []
 
     class Counted(Pendulum):
@@ -76,7 +77,7 @@ def test_other_values_compile_nothing_again():
             return super().lagrangian(t, q, v)
 
     def go(k, q, a, ts, **options):
-        simulate(Counted(jnp.asarray(k)), [q], [0.1], ts, Sines(jnp.asarray(a)), **options)
+        simulate(Counted(k), [q], [0.1], ts, Sines(jnp.asarray(a)), **options)
         return len(traces)
 
     first = go(2.0, 0.5, [0.3, 0.1], [0.0, 1.0, 2.0])

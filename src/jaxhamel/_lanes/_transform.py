@@ -97,6 +97,19 @@ def flat_axes(in_axes, given: dict[str, Any]) -> list[int | None]:
     return axes
 
 
+def axes_of_leaves(in_axes, given: dict[str, Any]) -> list[int | None]:
+    """One axis for each leaf, as `flat_axes`; leaves that are no arrays (functions) are shared."""
+    axes, leaves = flat_axes(in_axes, given), jax.tree.leaves(tuple(given.values()))
+    return [axis if hasattr(x, "shape") else None for axis, x in zip(axes, leaves, strict=True)]
+
+
+def lists_as_arrays(value: Any) -> Any:
+    """Lists and numbers as arrays; a configuration's tuple stays a tuple."""
+    if isinstance(value, tuple):
+        return tuple(lists_as_arrays(part) for part in value)
+    return jnp.asarray(value) if isinstance(value, list | float | int | np.ndarray) else value
+
+
 def _names(f: Callable, count: int) -> list[str]:
     """The names of f's positional arguments."""
     try:

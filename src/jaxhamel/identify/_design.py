@@ -44,6 +44,7 @@ from jaxhamel.identify._linearised._rollout import predicted, states
 from jaxhamel.identify._linearised._solver import BFGSSearch
 from jaxhamel.identify._parameters._parameters import AbstractParameter
 from jaxhamel.mechanics import System
+from jaxhamel.mechanics._description._parameters import with_array_leaves
 from jaxhamel.mechanics._examination._boundary import check_methods
 from jaxhamel.mechanics._tangent import retract, tangent_size
 
@@ -82,6 +83,7 @@ class Experiment:
         dt: float | None = None,
     ):
         check_identified(system)
+        system = with_array_leaves(system)
         parameters = _checks.each_of("parameters", parameters, AbstractParameter)
         measurements = _checks.each_of("measurements", measurements, AbstractMeasurement)
         check_parameters(parameters)

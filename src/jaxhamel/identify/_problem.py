@@ -19,6 +19,7 @@ from jaxhamel.identify._linearised._model import Model, Unknowns
 from jaxhamel.identify._parameters._parameters import AbstractParameter, check_prior_fits
 from jaxhamel.identify._parameters._state_prior import StatePrior
 from jaxhamel.mechanics import System
+from jaxhamel.mechanics._description._parameters import with_array_leaves
 from jaxhamel.mechanics._examination._boundary import check_methods
 
 SEGMENT_SECONDS = 0.5  # length of a segment, if `segments` is not given
@@ -65,6 +66,7 @@ class Problem:
         priors: Sequence[StatePrior] = (),
     ):
         check_identified(system)
+        system = with_array_leaves(system)
         parameters = _checks.each_of("parameters", parameters, AbstractParameter)
         measurements = _checks.each_of("measurements", measurements, AbstractMeasurement)
         runs = _checks.each_of("runs", runs, Run)

@@ -13,7 +13,7 @@ from jaxhamel.mechanics._constraints._multipliers import multiplier_of_motion
 from jaxhamel.mechanics._controls._control import at_state
 from jaxhamel.mechanics._controls._kinematic import under
 from jaxhamel.mechanics._equations._boltzmann_hamel import momentum_of
-from jaxhamel.mechanics._examination._boundary import check_system
+from jaxhamel.mechanics._examination._boundary import check_system, check_unforced
 from jaxhamel.mechanics._kinematics import applied_force, lagrangian, prepare, velocity_of
 from jaxhamel.mechanics._system import System, overrides
 
@@ -26,10 +26,10 @@ def energy(
     For L = T − V with T quadratic in v it is T + V; with prescribed motion it is Jacobi's energy, in which the kinetic
     energy of the prescribed velocities has the opposite sign.
 
-    **Arguments:** as for `acceleration`. **Returns:** a scalar.
+    **Arguments:** as for `acceleration`; forces do not count, and need no `control`. **Returns:** a scalar.
     """
     t, q, (u,), control = prepare(q, u, t=t, control=control, keep_feedback=True)
-    check_system(system, t, q, u, control)
+    check_unforced(system, t, q, u, control)
     return _energy(system, t, q, u, control)
 
 
@@ -46,10 +46,10 @@ def momentum(
 ) -> Float[Array, " n"]:
     """p_a = ∂ℓ/∂u^a = B^r_a ∂L/∂v^r for all n quasi-velocities, those of the constraints first.
 
-    **Arguments:** as for `acceleration`. **Returns:** `(n,)`. Source: Müller 2021, eq. (14).
+    **Arguments:** as for `energy`. **Returns:** `(n,)`. Source: Müller 2021, eq. (14).
     """
     t, q, (u,), control = prepare(q, u, t=t, control=control, keep_feedback=True)
-    check_system(system, t, q, u, control)
+    check_unforced(system, t, q, u, control)
     return _momentum(system, t, q, u, control)
 
 

@@ -19,6 +19,7 @@ from jaxhamel.mechanics import System, VectorField, as_control
 from jaxhamel.mechanics._checks._constraints import check_project
 from jaxhamel.mechanics._checks._system import check_a_system
 from jaxhamel.mechanics._constraints._holonomic import check_closed
+from jaxhamel.mechanics._description._parameters import with_array_leaves
 from jaxhamel.mechanics._examination._boundary import check_control, check_forms
 from jaxhamel.simulate import _one_mode as one_mode
 from jaxhamel.simulate._adjoint import AutoAdjoint
@@ -121,7 +122,7 @@ def simulate(
     `equinox.Module` or a `jax.tree_util.Partial` with its numbers as leaves.)
     """
     check_a_system(system)
-    control = as_control(control)
+    system, control = with_array_leaves((system, as_control(control)))
     q0, u0, ts = _state_in_one_dtype(system, q0, u0, ts)
     check_simulation(system, q0, u0, ts, {"rtol": rtol, "atol": atol, "dt": dt})
     check_control(system, ts, q0, u0, control)

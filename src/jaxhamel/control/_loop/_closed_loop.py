@@ -5,13 +5,12 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array
 
 from jaxhamel import _checks
 from jaxhamel._compiled import compile_ahead
-from jaxhamel._lanes._transform import flat_axes
+from jaxhamel._lanes._transform import axes_of_leaves, lists_as_arrays
 from jaxhamel._lanes._xla_cpu._jit import jit, outermost
 from jaxhamel._typing import Configuration, QuasiVelocity, Scalar
 from jaxhamel.control._checks._closed_loop import (
@@ -38,6 +37,7 @@ from jaxhamel.mechanics import Constant, System
 from jaxhamel.mechanics._checks._feedback import check_feedback_value
 from jaxhamel.mechanics._checks._system import check_state
 from jaxhamel.mechanics._controls._control import looked_at
+from jaxhamel.mechanics._description._parameters import with_array_leaves
 from jaxhamel.mechanics._examination._boundary import check_forms
 from jaxhamel.simulate import Trajectory
 from jaxhamel.simulate._simulate import dtype_of_state
@@ -98,8 +98,9 @@ def _run_with(
     """The arguments of `_run`, checked."""
     check_closed_loop(system, (q0, u0, t0), controller, (samples, steps, key), route)
     given = {"system": system, "q0": q0, "u0": u0, "controller": controller}
-    given = {name: _arrays(part) for name, part in given.items()}
-    axes = None if in_axes is None else _axes_of(in_axes, given)
+    given = {name: lists_as_arrays(part) for name, part in given.items()}
+    axes = None if in_axes is None else axes_of_leaves(in_axes, given)
+    given = with_array_leaves(given)
     batch = None if axes is None else _checks.check_batch(given, axes)
     _checks.check_size(1 if batch is None else batch)
     start = _first_of(tuple(given.values()), axes)
@@ -197,18 +198,6 @@ class OfSensors(eqx.Module):
         noise = jnp.zeros(self.count, t.dtype)
         seen = self.controller.sensors(self.system, t, q, u, self.acting, noise)
         return self.controller.law(t, *as_arguments(seen))
-
-
-def _arrays(value: Any) -> Any:
-    """Lists and numbers as arrays; a configuration's tuple stays a tuple."""
-    if isinstance(value, tuple):
-        return tuple(_arrays(part) for part in value)
-    return jnp.asarray(value) if isinstance(value, list | float | int | np.ndarray) else value
-
-
-def _axes_of(in_axes, given: dict[str, Any]) -> list[int | None]:
-    axes, leaves = flat_axes(in_axes, given), jax.tree.leaves(tuple(given.values()))
-    return [axis if hasattr(x, "shape") else None for axis, x in zip(axes, leaves, strict=True)]
 
 
 def _of_arrays(parts: tuple[Any, ...], axes: list[int | None]) -> list[int | None]:

@@ -15,6 +15,7 @@ from jaxhamel.control._checks._regulator import check_cost, check_gains, check_p
 from jaxhamel.control._loop._riccati import linearised, parts_of, refined, riccati
 from jaxhamel.geometry import AbstractSpace
 from jaxhamel.mechanics import System, as_control
+from jaxhamel.mechanics._description._parameters import with_array_leaves
 from jaxhamel.mechanics._tangent import tangent_size
 from jaxhamel.simulate._simulate import dtype_of_state
 from jaxhamel.simulate._solvers._base_classes import apply
@@ -142,7 +143,7 @@ def regulate(
 
     Source: Anderson and Moore 1990, ch. 2; on a group, δ as in Müller 2023, eq. (7.2).
     """
-    control = as_control(control)
+    system, control = with_array_leaves((system, as_control(control)))
     check_regulated(system, ts, q, u, route)
     dtype = dtype_of_state(q, u)
     cast = lambda x: jnp.asarray(x, dtype)  # noqa: E731

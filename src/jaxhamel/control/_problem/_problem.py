@@ -20,6 +20,7 @@ from jaxhamel.control._problem._costs import (
     last_factor,
 )
 from jaxhamel.mechanics import System
+from jaxhamel.mechanics._description._parameters import with_array_leaves
 from jaxhamel.mechanics._examination._boundary import check_forms
 
 
@@ -63,6 +64,7 @@ class ControlProblem(eqx.Module):
         _checks.check_kind(
             "system", system, System, "it must be a jaxhamel.System with its values."
         )
+        system = with_array_leaves(system)
         _checks.check_arrays(q0=q0, u0=u0)
         _checks.check_velocity("u0", u0)
         _checks.check_time_array(ts)

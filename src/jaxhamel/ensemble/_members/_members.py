@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Array, Bool
 
 from jaxhamel import _checks
-from jaxhamel._lanes._transform import flat_axes
+from jaxhamel._lanes._transform import axes_of_leaves, lists_as_arrays
 from jaxhamel.ensemble._checks._members import (
     check_initial_values,
     check_trajectories,
@@ -26,6 +26,7 @@ from jaxhamel.mechanics._checks._system import (
 )
 from jaxhamel.mechanics._controls._control import with_arrays
 from jaxhamel.mechanics._controls._kinematic import inner
+from jaxhamel.mechanics._description._parameters import with_array_leaves
 from jaxhamel.mechanics._examination._agreement import check_agreement
 from jaxhamel.mechanics._examination._boundary import (
     check_methods,
@@ -58,10 +59,10 @@ class Members(eqx.Module):
         _checks.check_velocity("u0", u0)
         if control is not None and not callable(control):
             control = with_arrays(control)
-        parts = (system, _arrays(q0), _arrays(u0), control)
+        parts = (system, lists_as_arrays(q0), lists_as_arrays(u0), control)
         given = dict(zip(_PARTS, parts, strict=True))
-        axes = _one_a_leaf(in_axes, given)
-        leaves, structure = jax.tree.flatten((*parts[:3], as_control(parts[3])))
+        axes = axes_of_leaves(in_axes, given)
+        leaves, structure = jax.tree.flatten(with_array_leaves((*parts[:3], as_control(control))))
         size = _checks.check_batch(given, axes)
         check_trajectories(size, parts[2])
         _check_systems(system, axes)
@@ -80,11 +81,11 @@ class Members(eqx.Module):
 
         **Raises:** `ValueError` that names the argument.
         """
-        given = {name: _arrays(part) for name, part in given.items()}
-        axes = _one_a_leaf(in_axes, given)
+        given = {name: lists_as_arrays(part) for name, part in given.items()}
+        axes = axes_of_leaves(in_axes, given)
         size = _checks.check_batch(given, axes)
         check_initial_values(size, next(iter(given.values())))
-        leaves, structure = jax.tree.flatten((*given.values(), *map(_arrays, shared)))
+        leaves, structure = jax.tree.flatten((*given.values(), *map(lists_as_arrays, shared)))
         axes += [None] * (len(leaves) - len(axes))
         return cls._of_leaves(leaves, structure, axes, size)
 
@@ -191,19 +192,6 @@ def _in_front(leaves: list[Any], axes: list[int | None]) -> list[Any]:
         x if axis is None else jnp.moveaxis(jnp.asarray(x), axis, 0)
         for x, axis in zip(leaves, axes, strict=True)
     ]
-
-
-def _arrays(value: Any) -> Any:
-    """Converts lists and numbers to arrays; a configuration's tuple stays a tuple."""
-    if isinstance(value, tuple):
-        return tuple(_arrays(part) for part in value)
-    return jnp.asarray(value) if isinstance(value, list | float | int | np.ndarray) else value
-
-
-def _one_a_leaf(in_axes, given: dict[str, Any]) -> list[int | None]:
-    """One batch axis for each leaf; leaves that are no arrays (functions) are shared."""
-    axes, leaves = flat_axes(in_axes, given), jax.tree.leaves(tuple(given.values()))
-    return [axis if hasattr(x, "shape") else None for axis, x in zip(axes, leaves, strict=True)]
 
 
 def _check_systems(system: System, axes: list[int | None]) -> None:

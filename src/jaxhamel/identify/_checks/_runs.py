@@ -128,6 +128,7 @@ def check_measured(measurements, runs) -> None:
         raise ValueError(
             f"`measurements` have the names {names}; each must be another one. Give `name=`."
         )
+    check_own_columns(measurements)
     if not runs:
         raise ValueError("`runs` is empty; give at least one `identify.Run`.")
     for run in runs:
@@ -136,6 +137,18 @@ def check_measured(measurements, runs) -> None:
                 raise ValueError(
                     f"{run.name}: `{key}` is none of the measurements, which are {', '.join(names)}. "
                     "Add it to `measurements`, or leave it out of the run."
+                )
+
+
+def check_own_columns(measurements) -> None:
+    """Checks that no two measurements have a column of the same name: both would be read from that column."""
+    owner: dict[str, str] = {}
+    for m in measurements:
+        for column in m.columns:
+            other = owner.setdefault(column, m.name)
+            if other != m.name:
+                raise ValueError(
+                    f"measurements {other!r} and {m.name!r} both have the column `{column}`. Give each its own `columns=`."
                 )
 
 

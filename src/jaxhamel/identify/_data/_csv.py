@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from jaxhamel._words import counted, uncell
+from jaxhamel.identify._checks._runs import check_own_columns
 from jaxhamel.identify._data._measurements import AbstractMeasurement
 from jaxhamel.identify._data._runs import Run
 
@@ -73,9 +74,11 @@ def read_csv(
     **Returns:** the run, in SI units; measurements without any column in the file are left out.
 
     **Raises:** `DataError` for a file that cannot be read, missing columns, text or infinities among the numbers, missing,
-    repeated or unordered times, and values or time steps that are implausible for their unit.
+    repeated or unordered times, and values or time steps that are implausible for their unit; `ValueError` for two
+    measurements with a column of the same name.
     """
     path, units = Path(path), dict(units or {})
+    check_own_columns(measurements)
     header, rows = _table(path)
     wanted = _wanted(path, header, measurements, time, units, required)
     table = {column: _numbers(path, header, rows, column) for column in wanted}

@@ -118,18 +118,22 @@ class Coordinate(AbstractMeasurement):
     """A joint angle or another entry of the stored configuration: `q[index]`, or `q[part][index]` on a product space.
 
     **Arguments:** `index`; `part`: index of the factor of a product space, None if q is one array; `rate`: whether the time
-    derivative is measured instead; `name`, `columns`, `unit`, `noise`, `offset`, `limit` as for all measurements.
+    derivative is measured instead; `columns`: one name, default: `name`; `name`, `unit`, `noise`, `offset`, `limit` as
+    for all measurements.
     """
 
     index: int = eqx.field(static=True)
     part: int | None = eqx.field(static=True, default=None)
     rate: bool = eqx.field(static=True, default=False)
     name: str = eqx.field(static=True, default="coordinate")
-    columns: tuple[str, ...] = eqx.field(static=True, default=("coordinate",))
+    columns: tuple[str, ...] = eqx.field(static=True, default=())
     unit: str = eqx.field(static=True, default="rad")
     noise: Any = None
     offset: float | None = None
     limit: float = eqx.field(static=True, default=4 * jnp.pi)
+
+    def __post_init__(self):
+        self.columns = self.columns or (self.name,)
 
     def __call__(
         self, system: System, t: Time, q: Configuration, u: QuasiVelocity, control: Control

@@ -37,7 +37,8 @@ def _returned(system, name: str, at: tuple[Any, ...]) -> Any:
         return called(_method(system, name), _CALLS[name], system, *at)
     except TypeError as error:
         words = _with_words_among_fields(system, error)
-        if words is error and _lacks_control(system, name, at[-1]) and "None" in str(error):
+        is_of_control = words is error or None not in _no_numbers(system).values()
+        if is_of_control and _lacks_control(system, name, at[-1]) and "None" in str(error):
             raise TypeError(
                 f"{_method(system, name)} fails where `control` is None: {error}. {_give_control(system, name)} "
                 f"{place_of(error)}"
@@ -58,10 +59,7 @@ def _give_control(system, name: str) -> str:
 
 def _with_words_among_fields(system, error: TypeError) -> TypeError:
     """The error, with a list of the system's fields that are no numbers, one of which may have been meant as one."""
-    leaves = tree_flatten_with_path(system, is_leaf=_is_no_number)[0]
-    words = [
-        f"`{path_of(keys)}` is {described(leaf)}" for keys, leaf in leaves if _is_no_number(leaf)
-    ]
+    words = [f"`{path}` is {described(leaf)}" for path, leaf in _no_numbers(system).items()]
     if not words:
         return error
     return TypeError(
@@ -69,9 +67,15 @@ def _with_words_among_fields(system, error: TypeError) -> TypeError:
     )
 
 
+def _no_numbers(system) -> dict[str, Any]:
+    """The fields, or entries of fields, that are no numbers, by path."""
+    leaves = tree_flatten_with_path(system, is_leaf=_is_no_number)[0]
+    return {path_of(keys): leaf for keys, leaf in leaves if _is_no_number(leaf)}
+
+
 def _is_no_number(value) -> bool:
-    """Whether a field is None, a word, a class, or a list or dict, and not an array, a function or a part of the system."""
-    if isinstance(value, list | dict | set):
+    """Whether a field is None, a word, a class or a list, and not an array, a function or a part of the system."""
+    if isinstance(value, list | set):
         return not all(hasattr(x, "shape") for x in jax.tree.leaves(value))
     return value is None or isinstance(value, str | bytes | type)
 

@@ -49,6 +49,17 @@ def as_parameter(value: ArrayLike) -> Any:
         return value
 
 
+def with_array_leaves(tree: Any) -> Any:
+    """The pytree, a system or a control, with an array in place of each Python float among its leaves.
+
+    A compiled program takes an array as an argument. It would hold a Python number as a constant, and another value
+    would be compiled anew. The arrays are weakly typed, so that they take the dtype of the state, as the numbers do.
+    """
+    if not any(type(leaf) is float for leaf in jax.tree.leaves(tree)):
+        return tree
+    return jax.tree.map(lambda leaf: jnp.asarray(leaf) if type(leaf) is float else leaf, tree)
+
+
 def parameter(
     about: str = "",
     unit: str = "",

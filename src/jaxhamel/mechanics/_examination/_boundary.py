@@ -117,6 +117,23 @@ def check_shapes(
 
 
 KINEMATIC = ("frame", "inverse_frame", "drift")
+UNFORCED = ("lagrangian", *KINEMATIC, "holonomic", "constraints")
+
+
+def check_unforced(
+    system: System, t: Scalar, q: Configuration, u: QuasiVelocity, control: Control
+) -> None:
+    """Checks, as `check_system` does, for a quantity that does not depend on forces: where no control is given, the methods
+    that may need one are left out.
+
+    **Raises:** `ValueError` or `TypeError` that names the argument or the method.
+    """
+    own_motion = system.prescribed_motion or isinstance(system, Kinematic | MovingParts)
+    if control is not None or own_motion or not overrides(system, "force"):
+        return check_system(system, t, q, u, control)
+    check_state(system, q, u)
+    check_methods(system, t, q, u, None, UNFORCED)
+    check_frame_at(system, t, q)
 
 
 def check_methods(

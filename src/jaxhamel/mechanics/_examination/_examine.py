@@ -44,7 +44,13 @@ from jaxhamel.mechanics._examination._boundary import (
 from jaxhamel.mechanics._examination._examination_table import table
 from jaxhamel.mechanics._examination._hypotheses import COMPARED, steps_around
 from jaxhamel.mechanics._kinematics import applied_force, lagrangian, prepare, velocity_of
-from jaxhamel.mechanics._system import STANDS_FOR, System, overridden_below, overrides
+from jaxhamel.mechanics._system import (
+    STANDS_FOR,
+    System,
+    controls_of,
+    overridden_below,
+    overrides,
+)
 
 
 @dataclass(frozen=True)
@@ -114,7 +120,8 @@ def examine(
 
     - `system`: the system, with concrete parameters.
     - `q`: configuration; default: the identity of its space. `u`: independent quasi-velocities, `(k,)`; default: zero.
-    - `t`: time [s]. `control`: a callable of t, or a constant; a system with prescribed motion needs one.
+    - `t`: time [s]. `control`: a callable of t, or a constant; a system with prescribed motion needs one. Default: zero
+      for a force whose system states `n_controls`, otherwise None.
 
     **Returns:** an `Examination`, to print or to read its fields. Problems are listed in `problems`, not raised.
 
@@ -123,6 +130,7 @@ def examine(
     _check_examined(system, (q, t, u, control))
     check_a_system(system)
     found: dict[str, Any] = {"problems": []}
+    control = _no_control(system) if control is None else control
     at: Any = (t, *_state(system, q, u), control)
     try:
         at = _arguments(system, *at)
@@ -133,6 +141,12 @@ def examine(
     found |= _route(system, found)
     found["problems"] = tuple(found["problems"])
     return Examination(system, *at[:3], **found)
+
+
+def _no_control(system: System) -> Any:
+    """Zero as the control of a force, if the number of controls is known."""
+    count = None if system.prescribed_motion else controls_of(system)
+    return np.zeros(count) if count else None
 
 
 def _state(system: System, q, u) -> tuple[Any, Any]:
