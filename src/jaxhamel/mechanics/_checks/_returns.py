@@ -12,7 +12,7 @@ import numpy as np
 from jax.tree_util import tree_flatten_with_path
 
 from jaxhamel._checks._traced import called, place_of
-from jaxhamel._checks._values import described, inline, path_of, same_shape
+from jaxhamel._checks._values import concrete, described, inline, path_of, same_shape
 
 
 class Returned(NamedTuple):
@@ -20,6 +20,10 @@ class Returned(NamedTuple):
 
     name: str
     value: Any
+
+
+class MissingControl(TypeError):
+    """A method of the system needs a control, and none is given."""
 
 
 def returns_of(system, names, t, q, u, control) -> list[Returned]:
@@ -39,7 +43,7 @@ def _returned(system, name: str, at: tuple[Any, ...]) -> Any:
         words = _with_words_among_fields(system, error)
         is_of_control = words is error or None not in _no_numbers(system).values()
         if is_of_control and _lacks_control(system, name, at[-1]) and "None" in str(error):
-            raise TypeError(
+            raise MissingControl(
                 f"{_method(system, name)} fails where `control` is None: {error}. {_give_control(system, name)} "
                 f"{place_of(error)}"
             ) from error
@@ -70,13 +74,24 @@ def _with_words_among_fields(system, error: TypeError) -> TypeError:
 def _no_numbers(system) -> dict[str, Any]:
     """The fields, or entries of fields, that are no numbers, by path."""
     leaves = tree_flatten_with_path(system, is_leaf=_is_no_number)[0]
-    return {path_of(keys): leaf for keys, leaf in leaves if _is_no_number(leaf)}
+    found = {path_of(keys): leaf for keys, leaf in leaves if _is_no_number(leaf)}
+    return {path: jax.tree.map(_plain, leaf, is_leaf=_is_none) for path, leaf in found.items()}
+
+
+def _plain(x):
+    """A Python number for an array of one, as a list of the user's had it."""
+    value = concrete(x) if hasattr(x, "shape") else None
+    return x if value is None else value.item()
+
+
+def _is_none(x) -> bool:
+    return x is None
 
 
 def _is_no_number(value) -> bool:
     """Whether a field is None, a word, a class or a list, and not an array, a function or a part of the system."""
     if isinstance(value, list | set):
-        return not all(hasattr(x, "shape") for x in jax.tree.leaves(value))
+        return all(np.ndim(x) == 0 for x in jax.tree.leaves(value))
     return value is None or isinstance(value, str | bytes | type)
 
 

@@ -14,7 +14,7 @@ from jaxtyping import Array, ArrayLike
 from jaxhamel import _checks
 from jaxhamel._shapes import Seen
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar
-from jaxhamel.mechanics._checks._returns import check_returns, returns_of
+from jaxhamel.mechanics._checks._returns import MissingControl, check_returns, returns_of
 from jaxhamel.mechanics._checks._system import (
     check_a_system,
     check_control_of,
@@ -123,17 +123,17 @@ UNFORCED = ("lagrangian", *KINEMATIC, "holonomic", "constraints")
 def check_unforced(
     system: System, t: Scalar, q: Configuration, u: QuasiVelocity, control: Control
 ) -> None:
-    """Checks, as `check_system` does, for a quantity that does not depend on forces: where no control is given, the methods
-    that may need one are left out.
+    """Checks as `check_system` does, for a quantity that does not depend on forces, which may lack their control.
 
     **Raises:** `ValueError` or `TypeError` that names the argument or the method.
     """
-    own_motion = system.prescribed_motion or isinstance(system, Kinematic | MovingParts)
-    if control is not None or own_motion or not overrides(system, "force"):
-        return check_system(system, t, q, u, control)
-    check_state(system, q, u)
-    check_methods(system, t, q, u, None, UNFORCED)
-    check_frame_at(system, t, q)
+    try:
+        check_system(system, t, q, u, control)
+    except MissingControl:
+        if system.prescribed_motion:
+            raise
+        check_methods(system, t, q, u, control, UNFORCED)
+        check_frame_at(system, t, q)
 
 
 def check_methods(
