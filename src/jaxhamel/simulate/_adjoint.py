@@ -154,7 +154,7 @@ def _differentiable(
     """
 
     def solve(leaves):
-        shapes, structure = jax.tree.flatten(jax.eval_shape(forward, leaves))
+        shapes, structure = jax.tree.flatten(jax.eval_shape(plain, leaves))
         run = lambda *leaves: jax.tree.leaves(whole_loop(plain, fuse_turns=True)(list(leaves)))  # noqa: E731
 
         def rule(leaves, tangents):
