@@ -108,21 +108,22 @@ def _loop(e: Any, operands: list) -> Sequence:
 
     pairs = zip(start, body.out_avals, strict=True)
     first = [jnp.asarray(x, aval.dtype) for x, aval in pairs]
-    return lax.while_loop(goes_on, lambda x: _run_turn(turn, [*of_body, *x]), first)
+    return lax.while_loop(goes_on, lambda x: jaxpr_as_fun(turn)(*of_body, *x), first)
 
 
-def _turn(body: ClosedJaxpr, consts: list, start: list) -> WrittenTurn | None:
-    """The body of a loop written out; None if that is too long, too little of it can be, or XLA does not take it."""
+def _turn(body: ClosedJaxpr, consts: list, start: list) -> ClosedJaxpr | None:
+    """The body of a loop written out, as a function of what the body takes; None if that is too long, too little of it can
+    be, or XLA does not take it."""
     if not fusions_work():
         return None
     turn = written_turn(body, consts, start, LONGEST_TURN)
     if not SHORTEST_TURN <= turn.program.length() <= LONGEST_TURN:
         return None
+    like = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in body.in_avals]
     try:
-        jax.make_jaxpr(lambda *x: _run_turn(turn, [*consts, *x]))(*body.out_avals)
+        return jax.make_jaxpr(lambda *x: _run_turn(turn, list(x)))(*like)
     except NotTaken:
         return None
-    return turn
 
 
 class NotTaken(Exception):

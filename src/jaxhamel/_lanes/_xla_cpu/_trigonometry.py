@@ -20,7 +20,7 @@ algorithm); the error is at most 3 units in the last place. Signs of zero, infin
 the C library; an angle below the smallest normal number is 0.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -69,31 +69,38 @@ def has_sine(dtype) -> bool:
 
 
 def sine_and_cosine(x: Array) -> tuple[Array, Array]:
-    """sin x and cos x; NaN where x is not finite."""
+    """sin x and cos x; NaN where x is not finite.
+
+    By `lax` itself: by operators and `jnp.where` these forty operations take three times as long to trace, and each program
+    traces them anew (docs/performance.md#first-values).
+    """
     dtype = np.dtype(x.dtype)
     numbers, of = _SINE[dtype], dtype.type
-    n = lax.floor(x * of(2 / np.pi) + of(0.5))  # GPU kernels know no `round`
+    n = lax.floor(lax.add(lax.mul(x, of(2 / np.pi)), of(0.5)))  # GPU kernels know no `round`
     r = x
     for piece in numbers.half_pi:
-        r = r - n * of(piece)
-    r = jnp.where(jnp.abs(r) < of(1), r, of(0) * r)  # x is so large that n has lost the quarter
-    z = r * r
-    sine = r + (r * z) * _polynomial(numbers.sine, z, of)
-    cosine = (of(1) - of(0.5) * z) + (z * z) * _polynomial(numbers.cosine, z, of)
-    quarter = n - of(4) * jnp.floor(n * of(0.25))
-    odd = (quarter == of(1)) | (quarter == of(3))
-    first, second = jnp.where(odd, cosine, sine), jnp.where(odd, sine, cosine)
-    below = (quarter == of(1)) | (quarter == of(2))
+        r = lax.sub(r, lax.mul(n, of(piece)))
+    short = lax.lt(lax.abs(r), of(1))
+    r = lax.select(short, r, lax.mul(of(0), r))  # x is so large that n has lost the quarter
+    z = lax.mul(r, r)
+    by_sine, by_cosine = (_polynomial(p, z, of) for p in (numbers.sine, numbers.cosine))
+    sine = lax.add(r, lax.mul(lax.mul(r, z), by_sine))
+    cosine = lax.sub(of(1), lax.mul(of(0.5), z))
+    cosine = lax.add(cosine, lax.mul(lax.mul(z, z), by_cosine))
+    quarter = lax.sub(n, lax.mul(of(4), lax.floor(lax.mul(n, of(0.25)))))
+    one, two, three = (lax.eq(quarter, of(k)) for k in (1, 2, 3))
+    odd, below = lax.bitwise_or(one, three), lax.bitwise_or(one, two)
+    first, second = lax.select(odd, cosine, sine), lax.select(odd, sine, cosine)
     return (
-        jnp.where(quarter >= of(2), -first, first),
-        jnp.where(below, -second, second),
+        lax.select(lax.ge(quarter, of(2)), lax.neg(first), first),
+        lax.select(below, lax.neg(second), second),
     )
 
 
-def _polynomial(coefficients: tuple[float, ...], z: Array, of) -> Array:
-    value = of(coefficients[-1])
+def _polynomial(coefficients: tuple[float, ...], z: Array, of) -> Any:
+    value: Any = of(coefficients[-1])
     for c in coefficients[-2::-1]:
-        value = value * z + of(c)
+        value = lax.add(lax.mul(value, z), of(c))
     return value
 
 
