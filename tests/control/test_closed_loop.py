@@ -21,7 +21,7 @@ from tests.control.cart import Cart
 from tests.systems.ball import two_mass_ball
 
 NONE = jnp.zeros(0)
-CART = Cart(jnp.array(1.0))
+CART = Cart(1.0)  # type: ignore[arg-type]  # a Python float, which becomes an array
 LINE = Kinematic(CART)  # ẋ = control
 UNICYCLE = Kinematic(KnifeEdge(mass=1.0, inertia=1.0, slope=0.0))
 PERIOD, SAMPLES = 0.05, 40

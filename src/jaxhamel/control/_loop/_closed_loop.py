@@ -100,7 +100,7 @@ def _run_with(
     given = {"system": system, "q0": q0, "u0": u0, "controller": controller}
     given = {name: lists_as_arrays(part) for name, part in given.items()}
     axes = None if in_axes is None else axes_of_leaves(in_axes, given)
-    given = with_array_leaves(given)
+    given = {name: with_array_leaves(part) for name, part in given.items()}
     batch = None if axes is None else _checks.check_batch(given, axes)
     _checks.check_size(1 if batch is None else batch)
     start = _first_of(tuple(given.values()), axes)
