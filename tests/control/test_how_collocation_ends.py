@@ -2,6 +2,7 @@
 
 from types import SimpleNamespace
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from jaxhamel import control
 from jaxhamel.control._certificate import _multipliers
 from jaxhamel.control._collocation._collocation_search import SLOW_ITERATIONS, CollocationSearch
 from jaxhamel.control._certificate._endings import not_finite
+from jaxhamel.control._interior_point._riccati import _border, _border_solve
 from jaxhamel.mechanics import Constant
 
 
@@ -50,3 +52,21 @@ def test_functions_that_are_not_finite_are_named():
     assert words.startswith("not finite where the search starts: the equations of motion; look")
     assert "a derivative" in not_finite(search.transcription, search.state.w, row | {"violation": 0.0})
     assert not not_finite(search.transcription, search.state.w, dict.fromkeys(row, 0.0))
+
+
+def test_conditions_met_by_parameters_alone():
+    """S y − C p = e, Cᵀ y + T₀ p = −g with S of rank one: only p can meet both conditions."""
+    rng = np.random.default_rng(0)
+    S, T, C = np.ones((2, 2)), np.diag([1.0, 2.0, 0.3]), rng.normal(size=(2, 3))
+    e, g = rng.normal(size=2), rng.normal(size=3)
+
+    @jax.jit
+    def solved(S, T, C, e, g):
+        S, T, across, positive = _border(S, T, C, True)
+        factored = SimpleNamespace(S=S, T=T, across=across, C=C)
+        return *_border_solve(factored, e, g, True), positive  # pyright: ignore[reportArgumentType]
+
+    y, p, positive = solved(S, T, C, e, g)
+    exact = np.linalg.solve(np.block([[S, -C], [C.T, T]]), np.concatenate([e, -g]))
+    np.testing.assert_allclose(np.concatenate([y, p]), exact, rtol=1e-7)  # the diagonal is raised by ε^0.6
+    assert positive
