@@ -7,6 +7,7 @@ import numpy as np
 
 import jaxhamel
 from jaxhamel import control
+from jaxhamel.control._certificate._cost_error import cost_error
 from jaxhamel.systems import ActuatedDisk, CircularRails, KnifeEdge
 from tests.control.cart import Cart, least_energy
 
@@ -67,7 +68,10 @@ def height(t, q, u, control):
 
 
 def test_bryson_denham():
-    """ẍ = f with x ≤ 1/9, from (0, 1) to (0, −1) in unit time: ½∫f² = 4/(9 ℓ) (Bryson and Ho 1975, 3.11)."""
+    """ẍ = f with x ≤ 1/9, from (0, 1) to (0, −1) in unit time: ½∫f² = 4/(9 ℓ) (Bryson and Ho 1975, 3.11).
+
+    Where the slack is off by δ, x may be larger by δ, which lowers the cost by 4δ/(9 ℓ²).
+    """
     limit = control.PathLimit(height, upper=1 / 9)
     end = control.StateAtEnd(q=jnp.zeros(1), u=-jnp.ones(1))
     problem = least_energy(u0=jnp.ones(1), constraints=(end, limit))
@@ -77,6 +81,11 @@ def test_bryson_denham():
     np.testing.assert_allclose(result.cost, 4.0, atol=1e-5)
     places = np.max(np.asarray(result.states[0]))
     assert places < 1 / 9 + 1e-6
+    transcription, w, duals = result.optimum
+    off = w._replace(slack=w.slack - 1e-3)
+    by = cost_error(transcription, off, duals)
+    np.testing.assert_allclose(by, 36e-3 / (1 + result.cost), rtol=1e-3)
+    assert cost_error(transcription, w, duals) < 1e-8
 
 
 class EndTime(control.AbstractCost):

@@ -1,5 +1,8 @@
 """The steps of the regularisation (Wächter and Biegler 2006, section 3.1), and the shapes with which the loops begin."""
 
+from types import SimpleNamespace
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -11,13 +14,15 @@ from jaxhamel import _lapack, control
 from jaxhamel.control._collocation._collocation_search import CollocationSearch
 from jaxhamel.control._collocation._points import rule
 from jaxhamel.control._collocation._start import first_iterate, guessed, transcribe
+from jaxhamel.control._interior_point._condensation import Condensed
 from jaxhamel.control._interior_point._derivatives import no_parts, parts_of
-from jaxhamel.control._interior_point._direction import no_direction
+from jaxhamel.control._interior_point._direction import Barrier, _solve, no_direction, proximity
 from jaxhamel.control._interior_point._line_search import (
     LARGEST_DAMPING,
     LEAST_SHIFT,
     damping_after,
     larger,
+    penalty_of,
 )
 from jaxhamel.control._interior_point._state import start
 from tests.control.cart import least_energy
@@ -48,6 +53,38 @@ def test_shortened_steps_are_damped_and_long_ones_set_free():
     assert after(4.0, 900.0, 0.01) == LARGEST_DAMPING
     assert after(4.0, 4.0, 0.3) == 4.0
     assert [after(4.0, 9.0, 1.0), after(LEAST_SHIFT, 0.1, 1.0)] == [0.5, 0.0]
+
+
+def test_dependent_conditions_in_single_precision():
+    """The third of three conditions is the sum of the others: in single precision, too, rounding gives none a multiplier
+    of hundreds, as a weight of 1e5 on the conditions did."""
+    d, c, N, rng = 3, 2, 3, np.random.default_rng(0)
+    D = np.zeros((N, 3, d + c))
+    D[-1, :2] = rng.normal(size=(2, d + c))
+    D[-1, 2] = D[-1, 0] + D[-1, 1]
+    H, A = np.tile(np.eye(d + c), (N, 1, 1)), 0.7 * rng.normal(size=(N, d, d + c))
+    g, b = rng.normal(size=(N, d + c)), rng.normal(size=(N, d))
+    parts = H, g, A, b, D, np.array([1.0, 2.0, 3.0]), np.zeros((N, 0, d + c)), np.zeros((N, 0))
+    given = Condensed(*(jnp.asarray(x, jnp.float32) for x in parts))
+    none = jnp.zeros((N, 0), jnp.float32)
+    sizes: Any = SimpleNamespace(
+        rule=SimpleNamespace(points=(0.5,)), n_controls=c, size=d, p_lower=np.zeros(0)
+    )
+    known: Any = SimpleNamespace(points=SimpleNamespace(hessian=given.H))
+    solve = jax.jit(lambda y: _solve(sizes, given, Barrier(none, none), y, penalty_of(known)))
+    found, is_convex = solve(jnp.zeros(3, jnp.float32))
+    assert is_convex
+    np.testing.assert_allclose(D[-1] @ np.asarray(found.o[-1]), -parts[5], atol=1e-4)
+    assert np.max(np.abs(found.conditions)) < 20
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_multipliers_of_limits_that_hardly_give_are_found_soon(dtype):
+    """g o = −e with g = 1e-3: each iteration takes ε / (ε + g²) of a multiplier's error away from the first one's."""
+    epsilon, g, e, m = proximity(dtype), 1e-3, 1e-3, 0.0
+    for _ in range(16):
+        m = (m + e / epsilon) / (1 + g * g / epsilon)
+    np.testing.assert_allclose(m, e / g**2, rtol=1e-4)
 
 
 def test_contradicting_linearisation_moves_nothing_far():

@@ -10,6 +10,7 @@ from jaxtyping import Array, Float
 from jaxhamel._lanes._xla_cpu._jit import QUICK, compiled_with
 from jaxhamel._search._loop import Verdict
 from jaxhamel._typing import Scalar
+from jaxhamel.control._certificate._cost_error import cost_error
 from jaxhamel.control._certificate._isolation import kind_along
 from jaxhamel.control._certificate._multipliers import unbounded_multipliers
 from jaxhamel.control._certificate._second_order import NOT_EXAMINED, second_order
@@ -33,19 +34,22 @@ MINIMA = ("strict minimum", "minimum, not isolated")
 
 
 class Bounds(NamedTuple):
-    """The largest numbers with which a certificate holds."""
+    """The largest numbers with which a certificate holds; `cost`: of `cost_error`."""
 
     stationarity: float
     violation: float
     transcription: float
+    cost: float
 
 
 FINER = "; give more `intervals`, or `error`, by which control.Collocation refines them"
 
 
 def bounds_of(dtype: Any) -> Bounds:
-    """1e-8, 1e-7 and 1e-6 in double precision."""
-    return Bounds(1e-8, 1e-7, 1e-6) if dtype == jnp.float64 else Bounds(1e-3, 1e-3, 1e-3)
+    """1e-8, 1e-7, 1e-6 and 1e-6 in double precision."""
+    if dtype == jnp.float64:
+        return Bounds(1e-8, 1e-7, 1e-6, 1e-6)
+    return Bounds(1e-3, 1e-3, 1e-3, 1e-3)
 
 
 def certify(
@@ -74,10 +78,12 @@ def certify(
         curvature = curvature.without_multipliers(none) if none else curvature
     bounds = bounds_of(state.mu.dtype)
     is_minimum = curvature.kind in MINIMA
+    by = cost_error(transcription, state.w, state.duals) if ending.converged else 0.0
     passed = (
         stationary <= bounds.stationarity,
         violation <= bounds.violation,
         error <= bounds.transcription,
+        by <= bounds.cost,
     )
     words = [
         _sentence("stationary", "not stationary", stationary, bounds.stationarity),
@@ -87,6 +93,8 @@ def certify(
         curvature.words,
         curvature.on_multipliers,
     ]
+    if not passed[3]:
+        words.append(_sentence("", "cost open", by, bounds.cost, ", its change by the violations"))
     holds = bool(ending.converged and is_minimum and all(passed))
     words.insert(0, "certificate: " + ("holds" if holds else f"does NOT hold; {ending.status}"))
     return Certificate(

@@ -30,9 +30,12 @@ def unbounded_multipliers(
 ) -> str:
     """A sentence where the multipliers grow with a smaller tolerance; otherwise empty.
 
-    The search goes on with a thousandth of the tolerance only where an error of that size changes the cost.
+    The search goes on with a thousandth of the tolerance only where an error of that size changes the cost, and the precision
+    allows it: in single precision rounding alone changes the multipliers.
     """
     before = largest(state)
+    if TIGHTER * float(tolerance) < float(jnp.finfo(tolerance.dtype).eps):
+        return ""
     if before * float(tolerance) <= SENSITIVE * (1 + abs(float(state.cost))):
         return ""
     after = largest(_tighter(transcription, state, TIGHTER * tolerance))

@@ -79,8 +79,8 @@ class Barrier(NamedTuple):
 
 
 def proximity(dtype) -> float:
-    """ε."""
-    return float(jnp.finfo(dtype).eps) ** 0.6
+    """ε; with 7e-5 in single precision large multipliers are found too late (docs/performance.md#single-precision)."""
+    return min(float(jnp.finfo(dtype).eps) ** 0.6, 1e-6)
 
 
 def barrier_of(

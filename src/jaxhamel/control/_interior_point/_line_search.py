@@ -37,7 +37,7 @@ from jaxhamel.control._interior_point._state import SearchState
 LEAST_SHIFT, LARGEST_SHIFT = 1e-3, 1e12
 SHORT, MORE_DAMPING, LARGEST_DAMPING = 0.1, 8.0, 1e3  # see `damping_after`
 NARROWEST = 1e-8  # the shortest step of the line search
-PENALTY = 1e5  # relative to the curvature; a small one is not enough for positive pivots
+PENALTY = 1e5  # at most, relative to the curvature; a small one is not enough for positive pivots
 SECOND_ORDER_CORRECTIONS = 4  # of second order, at most
 NEWTON, CORRECTED, SHORTER, ESTIMATE = 0, 1, 2, 3  # kinds of attempts
 
@@ -141,9 +141,14 @@ def _setting(transcription: Transcription, state: SearchState, parts: Parts, res
 
 
 def penalty_of(parts: Parts) -> Scalar:
-    """The weight of the conditions in the factored matrix, without which its pivots need not be positive at a minimum."""
+    """The weight of the conditions in the factored matrix, without which its pivots need not be positive at a minimum.
+
+    In single precision it is 200 times the curvature: a larger one drowns the curvature in rounding, and the multipliers of
+    conditions that depend on one another wander (docs/performance.md#single-precision).
+    """
     diagonals = jnp.abs(jnp.diagonal(parts.points.hessian, axis1=-2, axis2=-1))
-    return PENALTY * (1 + jnp.max(diagonals))
+    weight = min(PENALTY, float(jnp.finfo(diagonals.dtype).eps) ** (-1 / 3))
+    return weight * (1 + jnp.max(diagonals))
 
 
 def _first(setting: Setting) -> Attempt:
