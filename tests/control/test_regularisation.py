@@ -68,7 +68,11 @@ def test_dependent_conditions_in_single_precision():
     given = Condensed(*(jnp.asarray(x, jnp.float32) for x in parts))
     none = jnp.zeros((N, 0), jnp.float32)
     sizes: Any = SimpleNamespace(
-        rule=SimpleNamespace(points=(0.5,)), n_controls=c, size=d, p_lower=np.zeros(0)
+        rule=SimpleNamespace(points=(0.5,)),
+        n_controls=c,
+        size=d,
+        p_lower=np.zeros(0),
+        parameters_first=False,
     )
     known: Any = SimpleNamespace(points=SimpleNamespace(hessian=given.H))
     solve = jax.jit(lambda y: _solve(sizes, given, Barrier(none, none), y, penalty_of(known)))
