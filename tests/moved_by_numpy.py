@@ -54,6 +54,7 @@ MOVES: dict[str, Callable[..., np.ndarray]] = {
     "squeeze_p": lambda x, *, dimensions: x.squeeze(dimensions),
     "transpose_p": lambda x, *, permutation: x.transpose(permutation),
     "concatenate_p": lambda *xs, dimension: np.concatenate(xs, dimension),
+    "stack_p": lambda *xs, axis: np.stack(xs, axis),
     "iota_p": _counted,
 }
 

@@ -23,6 +23,7 @@ def moves(x, i):
         x.T,
         x.reshape(2, -1),
         jnp.concatenate([x, x], 1),
+        jnp.stack([x, 2.0 - x], 1),
         jax.lax.broadcasted_iota(int, (2, 3), 1),
         jnp.full((2,), 2.0),
     ]

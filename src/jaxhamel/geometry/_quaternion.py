@@ -1,4 +1,10 @@
-"""Unit quaternions, scalar first: (w, x, y, z) = (cos θ/2, n sin θ/2), R(q) a = q a q*."""
+"""Unit quaternions, scalar first: (w, x, y, z) = (cos θ/2, n sin θ/2), R(q) a = q a q*.
+
+Components come from `jnp.unstack`, one operation, as is its transpose; `a[0]` is two, and four in reverse mode
+(docs/performance.md#time-of-the-tests).
+"""
+
+from collections.abc import Sequence
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -6,21 +12,28 @@ from jaxtyping import Array, Float
 from jaxhamel._typing import Quaternion, Scalar, Vector3
 from jaxhamel.geometry._checks import check_components
 
+Components = Sequence[Scalar]
+
 
 def cross(a: Vector3, b: Vector3) -> Vector3:
     """a × b, `(3,)`."""
     check_components("a", a, 3, "a vector")
     check_components("b", b, 3, "a vector")
-    return jnp.stack(
-        [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
-    )
+    return jnp.stack(_cross(jnp.unstack(jnp.asarray(a)), jnp.unstack(jnp.asarray(b))))
+
+
+def _cross(a: Components, b: Components) -> Components:
+    """a × b of three components each."""
+    (a1, a2, a3), (b1, b2, b3) = a, b
+    return a2 * b3 - a3 * b2, a3 * b1 - a1 * b3, a1 * b2 - a2 * b1
 
 
 def hat(a: Vector3) -> Float[Array, "3 3"]:
     """â with â b = a × b, `(3, 3)`."""
     check_components("a", a, 3, "a vector")
-    zero = jnp.zeros_like(a[0])
-    rows = ([zero, -a[2], a[1]], [a[2], zero, -a[0]], [-a[1], a[0], zero])
+    x, y, z = jnp.unstack(jnp.asarray(a))
+    zero = jnp.zeros_like(x)
+    rows = ([zero, -z, y], [z, zero, -x], [-y, x, zero])
     return jnp.stack([jnp.stack(row) for row in rows])
 
 
@@ -33,8 +46,10 @@ def quaternion_multiply(p: Quaternion, q: Quaternion) -> Quaternion:
     """Hamilton's product p q: R(p q) = R(p) R(q)."""
     check_components("p", p, 4, "a quaternion (w, x, y, z)")
     check_components("q", q, 4, "a quaternion (w, x, y, z)")
-    w, a, s, b = p[0], p[1:], q[0], q[1:]
-    return quaternion(w * s - jnp.sum(a * b), w * b + s * a + cross(a, b))
+    (w, *a), (s, *b) = jnp.unstack(p), jnp.unstack(q)
+    dot = a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
+    turned = zip(a, b, _cross(a, b), strict=True)
+    return jnp.stack([w * s - dot, *(w * bi + s * ai + ci for ai, bi, ci in turned)])
 
 
 def quaternion_conjugate(q: Quaternion) -> Quaternion:
@@ -46,18 +61,26 @@ def quaternion_rotate(q: Quaternion, a: Vector3) -> Vector3:
     """R(q) a = a + 2 w (u × a) + 2 u × (u × a), u the vector part: body to space components."""
     check_components("q", q, 4, "a unit quaternion (w, x, y, z)")
     check_components("a", a, 3, "a vector")
-    twice = 2 * cross(q[1:], a)
-    return a + q[0] * twice + cross(q[1:], twice)
+    w, *u = jnp.unstack(q)
+    twice = [2 * x for x in _cross(u, jnp.unstack(a))]
+    return a + jnp.stack([w * x + y for x, y in zip(twice, _cross(u, twice), strict=True)])
 
 
 def quaternion_matrix(q: Quaternion) -> Float[Array, "3 3"]:
     """R(q) `(3, 3)`, body to space, of a unit quaternion."""
     check_components("q", q, 4, "a unit quaternion (w, x, y, z)")
-    w, x, y, z = q[0], q[1], q[2], q[3]
+    w, x, y, z = jnp.unstack(q)
+    x2, y2, z2 = (
+        2 * x,
+        2 * y,
+        2 * z,
+    )  # each product once: half the operations, and of every derivative
+    xx, yy, zz, xy, xz, yz = x * x2, y * y2, z * z2, x * y2, x * z2, y * z2
+    wx, wy, wz = w * x2, w * y2, w * z2
     rows = (
-        [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
-        [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
-        [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
+        [1 - (yy + zz), xy - wz, xz + wy],
+        [xy + wz, 1 - (xx + zz), yz - wx],
+        [xz - wy, yz + wx, 1 - (xx + yy)],
     )
     return jnp.stack([jnp.stack(row) for row in rows])
 
@@ -69,7 +92,12 @@ def quaternion_normalise(q: Quaternion) -> Quaternion:
 
 def quaternion_rate(q: Quaternion, omega: Vector3) -> Quaternion:
     """q̇ = ½ q (0, Ω) at body angular velocity Ω = `omega` `(3,)` [rad/s] (Putkaradze and Rogers 2018, eq. D.21)."""
-    return quaternion_multiply(q, quaternion(jnp.zeros_like(q[0]), omega)) / 2
+    check_components("q", q, 4, "a quaternion (w, x, y, z)")
+    check_components("omega", omega, 3, "an angular velocity")
+    (w, *u), b = jnp.unstack(q), jnp.unstack(omega)
+    dot = u[0] * b[0] + u[1] * b[1] + u[2] * b[2]
+    turned = zip(b, _cross(u, b), strict=True)
+    return jnp.stack([-dot, *(w * bi + ci for bi, ci in turned)]) / 2
 
 
 def quaternion_velocity(q: Quaternion, qdot: Quaternion) -> Vector3:

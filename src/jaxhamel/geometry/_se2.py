@@ -9,7 +9,7 @@ from jaxhamel._typing import Velocity
 from jaxhamel.geometry._checks import check_coordinates
 from jaxhamel.geometry._dexp import cubic_dexp, cubic_dexpinv, half_cotangent
 from jaxhamel.geometry._entire import entire
-from jaxhamel.geometry._so2 import plane_matrix, quarter_turn, rotate_plane, wrap
+from jaxhamel.geometry._so2 import plane_matrix, quarter_turn, rotate_plane, turned, wrap
 from jaxhamel.geometry._space import AbstractSpace
 
 
@@ -53,7 +53,7 @@ class SE2(AbstractSpace):
 
     def ad(self, delta: Velocity) -> Float[Array, "3 3"]:
         """[[0, 0], [−J v, ω J]]."""
-        omega, vx, vy = delta[0], delta[1], delta[2]
+        omega, vx, vy = jnp.unstack(delta)
         zero = jnp.zeros_like(omega)
         rows = ([zero, zero, zero], [vy, zero, -omega], [-vx, omega, zero])
         return jnp.stack([jnp.stack(row) for row in rows])
@@ -65,10 +65,12 @@ class SE2(AbstractSpace):
         return cubic_dexpinv(self.ad(delta), delta[0] * delta[0])
 
     def rate(self, q: Float[Array, " 3"], v: Velocity) -> Float[Array, " 3"]:
-        return jnp.concatenate([v[:1], rotate_plane(q[0], v[1:])])
+        omega, x, y = jnp.unstack(v)
+        return jnp.stack([omega, *turned(jnp.unstack(q)[0], x, y)])
 
     def velocity(self, q: Float[Array, " 3"], qdot: Float[Array, " 3"]) -> Velocity:
-        return jnp.concatenate([qdot[:1], rotate_plane(-q[0], qdot[1:])])
+        omega, x, y = jnp.unstack(qdot)
+        return jnp.stack([omega, *turned(-jnp.unstack(q)[0], x, y)])
 
     def matrix(self, q: Float[Array, " 3"]) -> Float[Array, "3 3"]:
         """[[R, p], [0, 1]], `(3, 3)`."""

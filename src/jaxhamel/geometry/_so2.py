@@ -21,13 +21,19 @@ def wrap(angle: Scalar) -> Scalar:
 
 def rotate_plane(angle: Scalar, v: Float[Array, " 2"]) -> Float[Array, " 2"]:
     """R(angle) v, `(2,)`."""
+    return jnp.stack(turned(angle, *jnp.unstack(v)))
+
+
+def turned(angle: Scalar, x: Scalar, y: Scalar) -> tuple[Scalar, Scalar]:
+    """The two components of R(angle) (x, y)."""
     c, s = jnp.cos(angle), jnp.sin(angle)
-    return jnp.stack([c * v[0] - s * v[1], s * v[0] + c * v[1]])
+    return c * x - s * y, s * x + c * y
 
 
 def quarter_turn(v: Float[Array, " 2"]) -> Float[Array, " 2"]:
     """J v = (−v_y, v_x)."""
-    return jnp.stack([-v[1], v[0]])
+    x, y = jnp.unstack(v)
+    return jnp.stack([-y, x])
 
 
 def plane_matrix(angle: Scalar) -> Float[Array, "2 2"]:

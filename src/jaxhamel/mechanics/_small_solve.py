@@ -91,7 +91,7 @@ class Factors(NamedTuple):
         """L⁻¹ b."""
         if not isinstance(self.lower, list):
             return _lapack.solve_triangular(self.lower, rhs)
-        x = list(rhs)
+        x = list(jnp.unstack(rhs))
         for i in range(len(x)):
             for j in range(i):
                 x[i] = x[i] - self.lower[i][j] * x[j]
@@ -101,7 +101,7 @@ class Factors(NamedTuple):
         """L⁻ᵀ b."""
         if not isinstance(self.lower, list):
             return _lapack.solve_triangular(self.lower, rhs, "T")
-        x = list(rhs)
+        x = list(jnp.unstack(rhs))
         for i in reversed(range(len(x))):
             for j in range(i + 1, len(x)):
                 x[i] = x[i] - self.lower[j][i] * x[j]
@@ -129,7 +129,7 @@ def _solve_arrays(matrix, rhs):
 def _ldl(matrix):
     """M = L D Lᵀ as nested lists of scalars: L unit lower triangular, and 1/D."""
     n = matrix.shape[0]
-    lower = [[matrix[i, j] for j in range(i + 1)] for i in range(n)]
+    lower = [list(jnp.unstack(row)[: i + 1]) for i, row in enumerate(jnp.unstack(matrix))]
     inverse_diagonal = []
     for j in range(n):
         scaled = [lower[j][k] for k in range(j)]  # L_jk D_k
@@ -165,11 +165,13 @@ def _inverse(matrix):
         return _lapack.inverse(matrix)
     orthonormal: list[Array] = []  # rows of Q
     inverse_lower: list[Array] = []  # rows of L⁻¹
-    for row, image in zip(matrix, jnp.eye(n, dtype=matrix.dtype), strict=True):
-        for _ in range(2 if orthonormal else 0):
-            components = jnp.stack(orthonormal) @ row
-            row = row - components @ jnp.stack(orthonormal)
-            image = image - components @ jnp.stack(inverse_lower)
+    for row, image in zip(*map(jnp.unstack, (matrix, jnp.eye(n, dtype=matrix.dtype))), strict=True):
+        if orthonormal:
+            before, of_lower = jnp.stack(orthonormal), jnp.stack(inverse_lower)
+            for _ in range(2):
+                components = before @ row
+                row = row - components @ before
+                image = image - components @ of_lower
         scale = jax.lax.rsqrt(jnp.dot(row, row))
         orthonormal.append(row * scale)
         inverse_lower.append(image * scale)
