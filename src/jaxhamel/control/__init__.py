@@ -112,6 +112,7 @@ from jaxhamel.control._loop._sampled import Held as Held
 from jaxhamel.control._loop._sampled import Sampled as Sampled
 from jaxhamel.control._loop._sampled import Sensors as Sensors
 from jaxhamel.control._loop._state_sensors import StateSensors as StateSensors
+from jaxhamel.control._loop._tail import tail_mean as tail_mean
 from jaxhamel.control._loop._train import Training as Training
 from jaxhamel.control._loop._train import train as train
 

@@ -41,8 +41,9 @@ class MovingParts(System):
     every system with `prescribed_motion`: a ball with masses on rails, a disk with internal masses, a user's own system.
 
     ```python
-    driven = jaxhamel.MovingParts(ball) q0, u0 = driven.state(q, Omega, theta, theta_dot) jaxhamel.simulate(driven, q0,
-    u0, ts, jaxhamel.Feedback(controller))
+    driven = jaxhamel.MovingParts(ball)
+    q0, u0 = driven.state(q, Omega, theta, theta_dot)
+    jaxhamel.simulate(driven, q0, u0, ts, jaxhamel.Feedback(controller))
     ```
 
     **Arguments:**

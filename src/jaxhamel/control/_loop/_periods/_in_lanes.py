@@ -147,7 +147,7 @@ def _run(
         decide_all = (lanes if in_lanes else jax.vmap)(decide, _AXES)
         move_all = (lanes if estimates else jax.vmap)(move, _AXES)
         period = partial(_in_turn, decide_all, move_all)
-        if in_lanes and controller.sensors is None:
+        if in_lanes and controller.estimator is None:
             period = lanes(partial(_in_turn, decide, move), _AXES)
         if controller.estimator is None:
             motion = Motion(state, fixed, plan)
