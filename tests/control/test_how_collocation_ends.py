@@ -50,7 +50,9 @@ def test_functions_that_are_not_finite_are_named():
     row = {"cost": 1.0, "violation": np.nan, "gradient_norm": np.nan}
     words = not_finite(search.transcription, search.state.w, row)
     assert words.startswith("not finite where the search starts: the equations of motion; look")
-    assert "a derivative" in not_finite(search.transcription, search.state.w, row | {"violation": 0.0})
+    assert "a derivative" in not_finite(
+        search.transcription, search.state.w, row | {"violation": 0.0}
+    )
     assert not not_finite(search.transcription, search.state.w, dict.fromkeys(row, 0.0))
 
 
@@ -68,5 +70,7 @@ def test_conditions_met_by_parameters_alone():
 
     y, p, positive = solved(S, T, C, e, g)
     exact = np.linalg.solve(np.block([[S, -C], [C.T, T]]), np.concatenate([e, -g]))
-    np.testing.assert_allclose(np.concatenate([y, p]), exact, rtol=1e-7)  # the diagonal is raised by ε^0.6
+    np.testing.assert_allclose(
+        np.concatenate([y, p]), exact, rtol=1e-7
+    )  # the diagonal is raised by ε^0.6
     assert positive

@@ -35,7 +35,7 @@ def test_an_equation_along_the_path_on_radau_points():
     With f_2 = f_1/2, H = ½ (5/4) f_1² + λ_x v + λ_v f_1 along x: the costates are 5/4 of those of the cart, (−12, −6).
     """
     end = control.ConditionsAtEnd(arrival, "arrival")
-    limit = control.PathLimit(along_a_line, 0.0, 0.0, name="line")
+    limit = control.PathLimit(along_a_line, 0.0, 0.0, name="line", unit="N")
     problem = control.ControlProblem(
         Plane(), jnp.zeros(2), jnp.zeros(2), jnp.array([0.0, 1.0]), lambda t: jnp.zeros(2),
         (control.ControlEnergy(),), (end, limit),

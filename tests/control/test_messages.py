@@ -102,8 +102,8 @@ BAD = {
     "the path limit `one` depends on neither q, u nor the control": lambda: collocated(
         control.PathLimit(lambda t, q, u, c: 1.0 + 0.0 * t, 2.0, 3.0, name="one")
     ),
-    "the path limit `place` is .0.. at the initial state (q0, u0); its bounds are 0.1 to 3": lambda: (
-        collocated(control.PathLimit(lambda t, q, u, c: q, 0.1, 3.0, name="place"))
+    "the path limit `place .m.` is .0.. at the initial state (q0, u0); its bounds are 0.1 to 3": lambda: (
+        collocated(control.PathLimit(lambda t, q, u, c: q, 0.1, 3.0, name="place", unit="m"))
     ),
     "`p` has shape (3,)": lambda: control.residual(least_energy(), jnp.zeros(3)),
 }

@@ -133,7 +133,7 @@ def _limits(result: Result) -> Iterator[Chart]:
                 names.append(f"{name} {level:.3g}")
         ts = np.asarray(motion.ts)
         title = f"Limit: {limit.label}"
-        figure = quantities_figure(ts, np.hstack(lines), names, title=title, ylabel=limit.label)
+        figure = quantities_figure(ts, np.hstack(lines), names, title=title, ylabel=limit.quantity)
         yield Chart(f"limit-{limit.label}", figure, f"{limit.label} and its limits over time")
 
 

@@ -208,9 +208,9 @@ def ball_obstacle(
         return jnp.asarray(REST, s.dtype) + jnp.stack([-turn, turn, back - turn])
 
     limits = (
-        PathLimit(Clearance(middle, clear), lower=0.0, name="distance to obstacle"),
+        PathLimit(Clearance(middle, clear), lower=0.0, name="distance to obstacle", unit="m"),
         PathLimit(Grip(MovingParts(ball), number(friction)), lower=0.0, name="friction"),
-        PathLimit(RailAngles((0, 1)), -rail, rail, name="rails"),
+        PathLimit(RailAngles((0, 1)), -rail, rail, name="rails", unit="rad"),
     )
     place = jnp.stack([distance, jnp.zeros_like(distance)])
     return _rolling_problem(ball, place, duration, limits, parts, 1.2 * clear)

@@ -80,7 +80,9 @@ def disk_obstacle(
 
     **Returns:** a `ControlProblem`.
     """
-    behind = PathLimit(Behind(number(gap), number(speed)), upper=0.0, name="distance to obstacle")
+    behind = PathLimit(
+        Behind(number(gap), number(speed)), upper=0.0, name="distance to obstacle", unit="m"
+    )
     return disk_to_point(distance, duration, system=system, constraints=(behind,))
 
 
@@ -201,8 +203,8 @@ def cart_pole(
     end = jnp.stack([number(distance), number(jnp.pi)])
     force, travel = number(force), number(travel)
     limits = (
-        PathLimit(ControlItself(), -force, force, name="force on the cart"),
-        PathLimit(CartPosition(), -travel, travel, name="travel of the cart"),
+        PathLimit(ControlItself(), -force, force, name="force on the cart", unit="N"),
+        PathLimit(CartPosition(), -travel, travel, name="travel of the cart", unit="m"),
     )
     guess = lambda s: (s * end, jnp.zeros(2), jnp.zeros(1))  # noqa: E731
     there = StateAtEnd(q=end, u=jnp.zeros(2))

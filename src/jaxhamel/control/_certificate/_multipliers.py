@@ -47,9 +47,7 @@ def unbounded_multipliers(
     )
 
 
-def _tighter(
-    transcription: Transcription, state: SearchState, tolerance: Scalar
-) -> SearchState:
+def _tighter(transcription: Transcription, state: SearchState, tolerance: Scalar) -> SearchState:
     """The state after the search has gone on to another tolerance."""
     tolerance = jnp.asarray(tolerance, state.mu.dtype)
     begin = resumed(state._replace(mu=jnp.minimum(state.mu, tolerance)))

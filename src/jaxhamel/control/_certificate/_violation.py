@@ -70,7 +70,8 @@ def _limits(transcription: Transcription, w: CollocationPoint) -> list[tuple[str
     if not transcription.limits:
         return []
     over = np.max([x.max(axis=0) for x in excesses(transcription, w)], axis=0)
-    return list(zip(names_of_limits(transcription, w), over.tolist(), strict=True))
+    names = names_of_limits(transcription, w, with_unit=True)
+    return list(zip(names, over.tolist(), strict=True))
 
 
 def excesses(
@@ -83,11 +84,13 @@ def excesses(
     return np.maximum(below, 0.0).max(axis=1), np.maximum(above, 0.0).max(axis=1)
 
 
-def names_of_limits(transcription: Transcription, w: CollocationPoint) -> list[str]:
+def names_of_limits(
+    transcription: Transcription, w: CollocationPoint, with_unit: bool = False
+) -> list[str]:
     """The name of each row of the limits."""
     names = []
     for limit, count in zip(transcription.limits, _rows(transcription, w), strict=True):
-        names += [limit.label] * count
+        names += [limit.quantity if with_unit else limit.label] * count
     return names
 
 

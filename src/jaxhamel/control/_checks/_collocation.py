@@ -46,10 +46,10 @@ def _is_whole(value, most: int) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= most
 
 
-def check_name(name) -> None:
-    """Checks that the name of a constraint is a word."""
+def check_name(name, argument: str = "name") -> None:
+    """Checks that the name of a constraint, or its unit, is a word."""
     if not isinstance(name, str):
-        raise TypeError(f"`name` is {described(name)}; it must be a string, for messages.")
+        raise TypeError(f"`{argument}` is {described(name)}; it must be a string, for messages.")
 
 
 def check_bounds(name: str, lower, upper, shape=None, strict: bool = False) -> None:

@@ -30,7 +30,7 @@ class PathLimit(AbstractConstraint):
     - `function`: (t, q, u, control) → `(r,)` or one number; `control` is the callable, `control(t)` its value.
     - `lower`, `upper`: scalars or `(r,)`, in the unit of the function; infinite: no limit; equal: an equation along the
       path.
-    - `name`: for messages and the certificate; default: the function's name.
+    - `name`: for messages, figures and the certificate; default: the function's name. `unit`: its unit, likewise.
 
     `control.Collocation` solves problems with path limits; other methods refuse them.
     """
@@ -39,17 +39,24 @@ class PathLimit(AbstractConstraint):
     lower: Any = parameter(default=-jnp.inf)
     upper: Any = parameter(default=jnp.inf)
     name: str = eqx.field(static=True, default="")
+    unit: str = eqx.field(static=True, default="", kw_only=True)
     at_end = None
 
     def __check_init__(self) -> None:
         check_callable("function", self.function, "(t, q, u, control) -> (r,)")
         check_name(self.name)
+        check_name(self.unit, "unit")
         check_bounds(self.label, self.lower, self.upper)
 
     @property
     def label(self) -> str:
         """The name, or that of the function."""
         return self.name or getattr(self.function, "__name__", type(self.function).__name__)
+
+    @property
+    def quantity(self) -> str:
+        """The label with the unit, if there is one: "force [N]"."""
+        return f"{self.label} [{self.unit}]" if self.unit else self.label
 
     def check_function(self, t: Time, q: Configuration, u: QuasiVelocity, control: Control) -> None:
         check_rows(

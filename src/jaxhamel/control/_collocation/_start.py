@@ -156,7 +156,7 @@ def _check_can_hold(problem: ControlProblem, limit: PathLimit) -> None:
     starts_there = not any(isinstance(x, FreeInitialState) for x in problem.constraints)
     at_first = lambda q, u, value: limit.residual(problem.system, t, q, u, Constant(value))  # noqa: E731
     given = problem.q0, problem.u0, problem.curve(t)
-    check_limit_can_hold(limit.label, at_first, *given, limit.lower, limit.upper, starts_there)
+    check_limit_can_hold(limit.quantity, at_first, *given, limit.lower, limit.upper, starts_there)
 
 
 def interpolated(
