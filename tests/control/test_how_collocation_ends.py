@@ -44,6 +44,18 @@ def test_whole_steps_that_gain_nothing_are_hopeless(cost, hopeless):
     assert CollocationSearch._hopeless(search) == hopeless  # pyright: ignore[reportArgumentType]
 
 
+def test_no_time_at_all_returns_the_guess():
+    """c = ½ at the guess, so that ½∫c² = 1/8 and the end is missed by what y moves; the search itself is not compiled."""
+    problem = only_zero(lambda t, y, c: c, control.ControlEnergy(weight=1.0))
+    search = CollocationSearch(control.Collocation(intervals=1, degree=1, max_seconds=0.0), problem)
+    assert search.run().status.startswith(
+        "out of time (0 s) after 0 iterations, before its program"
+    )
+    assert search.parts is None
+    np.testing.assert_allclose(search.rows[0]["cost"], 0.125)
+    np.testing.assert_allclose(search.rows[0]["violation"], 0.5)
+
+
 def test_functions_that_are_not_finite_are_named():
     problem = only_zero(lambda t, y, c: jnp.sqrt(y - 1) + c, control.ControlEnergy())
     search = CollocationSearch(control.Collocation(intervals=1, degree=1), problem)

@@ -1,11 +1,14 @@
 """The loop on the host: when a search ends, what it reports, and what Ctrl-C leaves."""
 
 import itertools
+import time
 
+import jax
 import numpy as np
 import pytest
 
-from jaxhamel._search import _loop
+from jaxhamel._search import _deadline, _loop
+from jaxhamel._search._deadline import OutOfTime, compiled_before
 from jaxhamel._search._loop import AbstractSearch, Verdict
 
 
@@ -52,6 +55,41 @@ def test_one_iteration_is_made_without_any_time():
     search = Halving(seconds=0.0)
     assert search.run() == (False, "out of time (0 s): best so far")
     assert len(search.rows) == 1
+
+
+class Late(Halving):
+    """A search whose program is traced until its time is over."""
+
+    def advance(self):
+        with compiled_before(self.began + self.seconds):
+            jax.jit(self.traced)(1.0)
+        super().advance()
+
+    def traced(self, x):
+        _deadline._DEADLINE.set(0.0)
+        return x + 1.0
+
+    def look_at_start(self):
+        self.note(cost=2.0)
+
+
+def test_nothing_is_compiled_after_the_deadline():
+    search = Late(seconds=1e3)
+    why = "out of time (1000 s) after 0 iterations, before its program was compiled: best so far"
+    assert search.run() == (False, why)
+    assert [row["cost"] for row in search.rows] == [2.0]
+    increment = jax.jit(lambda x: x + 1.0)
+    with pytest.raises(OutOfTime), compiled_before(time.monotonic() - 1.0):
+        increment(1.0)
+    assert increment(1.0) == 2.0
+
+
+def test_compilation_that_took_the_time_is_said():
+    search = Halving(seconds=3.0)
+    search.began -= 5.0
+    assert search.run().status.endswith(
+        "best so far; 5.0 s went by until the first iteration, mostly in compilation"
+    )
 
 
 def test_a_piece_of_several_iterations_is_one_report():

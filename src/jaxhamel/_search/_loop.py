@@ -11,6 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from jaxhamel._search._deadline import OutOfTime
 from jaxhamel._words import counted
 
 
@@ -24,13 +25,17 @@ class Verdict(NamedTuple):
 class AbstractSearch(ABC):
     """A search whose iterations are made in several calls.
 
-    **Arguments:** `iterations`, `seconds`: its budget. The first iteration is made in any case.
+    **Arguments:** `iterations`, `seconds`: its budget, the seconds from the call on, compilation included. The first
+    iteration is made in any case, but in searches that keep their deadline while they compile (`compiled_before`).
     """
 
     unit: ClassVar[str] = "iteration"
     # Status texts for a spent budget; `done` and `limit` are numbers of iterations with their unit.
     out_of_time: ClassVar[str] = "out of time ({seconds:g} s): best so far"
     out_of_iterations: ClassVar[str] = "out of iterations ({iterations}): best so far"
+    not_compiled: ClassVar[str] = (
+        "out of time ({seconds:g} s) after {done}, before its program was compiled: best so far"
+    )
 
     def __init__(self, iterations: int, seconds: float = float("inf")):
         self.iterations: int = iterations
@@ -57,11 +62,19 @@ class AbstractSearch(ABC):
             while ending is None:
                 self.piece(progress)
                 ending = self.ending()
+        except OutOfTime:
+            ending = Verdict(False, self._words(self.not_compiled))
+            if not self.rows:
+                self.look_at_start()
         except KeyboardInterrupt:
             if not self.rows:  # there is no result yet
                 raise
             ending = self.ending() or self.interrupted()
         return ending
+
+    def look_at_start(self) -> None:
+        """Calls `note` for the start of a search whose time was over before its program was compiled."""
+        raise NotImplementedError
 
     def piece(self, progress: Callable[..., Any] | None) -> None:
         """Makes the next iterations and reports them."""
@@ -79,10 +92,17 @@ class AbstractSearch(ABC):
         if not self.rows:
             return None
         if self.elapsed() > self.seconds:
-            return Verdict(False, self._words(self.out_of_time))
+            return Verdict(False, self._words(self.out_of_time) + self._compiling())
         if len(self.rows) >= self.iterations:
             return Verdict(False, self._words(self.out_of_iterations))
         return None
+
+    def _compiling(self) -> str:
+        """States that compilation took most of the time, where it did."""
+        first = self.rows[0]["seconds"]
+        if first < max(0.5 * self.seconds, 1.0):
+            return ""
+        return f"; {first:.1f} s went by until the first {self.unit}, mostly in compilation"
 
     def interrupted(self) -> Verdict:
         """The verdict of a search that Ctrl-C has stopped."""

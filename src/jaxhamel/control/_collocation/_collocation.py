@@ -28,7 +28,8 @@ class Collocation(eqx.Module):
     - `intervals`: N, equal ones; None: those of the problem's `ts`.
     - `degree`: s; `points`: `"gauss"` (order 2s) or `"radau"` (order 2s − 1, for limits that bind).
     - `tolerance`: for stationarity and violation, scaled; at least 1e-4 in single precision.
-    - `max_iterations`, `max_seconds`: limits of the search.
+    - `max_iterations`, `max_seconds`: limits of the search, compilation included; where the time is over before XLA compiles
+      the search, the result is the guess.
     - `barrier`: μ of the first iteration, where there are limits.
     - `error`: the largest error between the nodes, in tangent-space coordinates (see `Result.mesh_errors`): above it the
       nodes move to where it is large, or the intervals are doubled, up to four times. None: the mesh stays.

@@ -10,11 +10,19 @@ import numpy as np
 from jaxtyping import Array
 
 from jaxhamel._lanes._xla_cpu._jit import QUICK, compiled_with
+from jaxhamel._search._deadline import compiled_before
 from jaxhamel._search._loop import AbstractSearch, Verdict
 from jaxhamel._search._progress import Progress
 from jaxhamel._search._stepwise import BURST_SECONDS
 from jaxhamel._words import counted
 from jaxhamel.control._certificate._certificate import bounds_of, certify
+from jaxhamel.control._certificate._endings import (
+    contradiction,
+    negligible,
+    no_step,
+    not_finite,
+    without_bound,
+)
 from jaxhamel.control._certificate._violation import evaluated
 from jaxhamel.control._checks._collocation import check_fits
 from jaxhamel.control._collocation._checkpoint import from_arrays, mesh_of, to_arrays
@@ -23,13 +31,6 @@ from jaxhamel.control._collocation._elastic import (
     elastic_start,
     least_violations,
     original,
-)
-from jaxhamel.control._certificate._endings import (
-    contradiction,
-    negligible,
-    no_step,
-    not_finite,
-    without_bound,
 )
 from jaxhamel.control._collocation._from_nodes import replayed
 from jaxhamel.control._collocation._new_start import PATIENCE, coarser, creeps, new_start
@@ -117,15 +118,22 @@ class CollocationSearch(AbstractSearch):
         left = self.iterations - len(self.rows)
         many = max(1, min(int(BURST_SECONDS / self.pace), LOGGED, left))
         began = time.monotonic()
-        self.state, self.parts, rows, count = advance(
-            self.elastic or self.tight, self.state, self.tolerance, jnp.asarray(many)
-        )
+        given = self.elastic or self.tight, self.state, self.tolerance, jnp.asarray(many)
+        with compiled_before(self.began + self.seconds):
+            self.state, self.parts, rows, count = advance(*given)
         table = [np.asarray(x)[: int(count)] for x in rows]
         if len(self.rows) > self.since:  # the first call is mostly compilation
             self.pace = max((time.monotonic() - began) / many, 1e-9)
         for numbers in zip(*table, strict=True):
             self.note(**dict(zip(rows._fields, map(float, numbers), strict=True)))
         self._change_phase()
+
+    def look_at_start(self) -> None:
+        cost, residuals = evaluated(self.transcription, self.state.w)
+        nan, none, violation = float("nan"), 0.0, float(residuals.largest())
+        self.note(
+            cost=float(cost), gradient_norm=nan, violation=violation, barrier=float(self.barrier), step=none,
+        )  # fmt: skip
 
     def _change_phase(self) -> None:
         if self._tightens() or self._refines() or self._starts_anew() or self._leaves_coarse_mesh():
