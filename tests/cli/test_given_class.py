@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 import jaxhamel
 from jaxhamel.cli._app import app
 from jaxhamel.cli._commands import _new
+from jaxhamel.cli._objects._system import named
 from jaxhamel.cli._scenario._scenario import load
 from jaxhamel.cli._scenario._validate import ScenarioError
 from jaxhamel.systems import Satellite, Snakeboard
@@ -229,3 +230,10 @@ def test_new_writes_all_files_or_none(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
     monkeypatch.undo()
     assert run("new", "trolley", "--out", tmp_path).exit_code == 0
+
+
+@pytest.mark.parametrize(("table", "word"), [("system", "`system.force`"), (None, "`force`")])
+def test_an_error_of_a_table_and_of_a_method(table, word):
+    with pytest.raises(ScenarioError) as caught, named(table):
+        raise TypeError("`force` of Trolley\n   fails")
+    assert str(caught.value) == f"{word} of Trolley fails"

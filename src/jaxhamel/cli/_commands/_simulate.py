@@ -35,7 +35,7 @@ def run_simulate(scenario: Scenario, out: Path, terminal: Terminal, started: flo
 
 def simulated(run: PreparedRun) -> Trajectory:
     """Simulates the run with the scenario's solver, while a thread compiles the programs for the figures."""
-    with named("scenario"), meanwhile(lambda: prepare(run.standing())):
+    with named(None), meanwhile(lambda: prepare(run.standing())):
         return simulate(run.system, run.q0, run.u0, run.ts, run.control, **run.options)
 
 

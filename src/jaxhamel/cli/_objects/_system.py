@@ -61,15 +61,18 @@ def state_in(
 
 
 @contextmanager
-def named(table: str) -> Iterator[None]:
-    """Turns an error of the library about `radius` into a one-line error about `system.radius`."""
+def named(table: str | None) -> Iterator[None]:
+    """Turns an error of the library about `radius` into a one-line error about `system.radius`; without a table the
+    words stay, as in an error about a method of the user's own class."""
     try:
         yield
     except ScenarioError:
         raise
     except (ValueError, TypeError) as error:
         message = " ".join(str(error).split())
-        raise ScenarioError(re.sub(r"`(\w+)`", rf"`{table}.\1`", message, count=1)) from error
+        if table is not None:
+            message = re.sub(r"`(\w+)`", rf"`{table}.\1`", message, count=1)
+        raise ScenarioError(message) from error
 
 
 def check_constructed(thing: Any) -> None:
