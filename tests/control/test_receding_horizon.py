@@ -268,6 +268,7 @@ ONE = Integrating(jnp.ones(3))
         (lambda: control.loop_multipliers(Cart(jnp.array(1.0)), np.ones(1), np.zeros(1), Sampled(ONE, 0.1)),
          ValueError, r"`u`\) is no equilibrium of the loop: after one period the state is off by 0"),
         (lambda: OnTime(Cart(jnp.array(1.0)), 0.1), TypeError, "`law` is of type Cart; it must have the methods start"),
+        (lambda: Sampled(OnTime(Slow(threading.Event()), 0.1), 0.1), TypeError, "the clock of a robot. .* `late` of a"),
         (lambda: OnTime(Slow(threading.Event()), 0.0), ValueError, "`deadline` is 0.*must be positive"),
         (lambda: Sampled(ONE, 0.1, sensors=control.Sensors((lambda *a: 0.0,))), TypeError,
          r"`step` must take \(memory, t, observation\)"),

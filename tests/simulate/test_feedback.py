@@ -201,6 +201,13 @@ def test_a_disk_with_moving_parts():
 CART = Cart(jnp.array(1.0))
 
 
+def test_a_motion_that_its_feedback_ends_is_described():
+    """Pushed to the left from q = 0.7, where √q ends; the search for a cause calls the feedback with the last state."""
+    motion = simulate(CART, *START, TS[:2], Feedback(lambda t, q, u: jnp.sqrt(q) - 20.0))
+    assert not motion.succeeded
+    assert "stopped at t = 0." in str(motion)
+
+
 @pytest.mark.parametrize(
     ("call", "kind", "words"),
     [

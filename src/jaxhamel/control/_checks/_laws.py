@@ -17,6 +17,11 @@ def check_law(controller) -> None:
     )
     law, wanted = controller.law, 3 if of_state else 2
     words = "(t, q, u)" if of_state else "(t, observation)"
+    if hasattr(law, "deadline") and not isinstance(law, type):
+        raise TypeError(
+            f"`law` is {type_of(law)}, which answers by the clock of a robot. In a simulation give its `law` itself; `late` "
+            "of a RecedingHorizon says which samples are late."
+        )
     if has_memory(law):
         if not callable_with(law.step, wanted + 1):
             raise TypeError(

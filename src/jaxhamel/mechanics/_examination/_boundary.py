@@ -26,7 +26,7 @@ from jaxhamel.mechanics._checks._system import (
 )
 from jaxhamel.mechanics._constraints._holonomic import check_loops
 from jaxhamel.mechanics._constraints._multipliers import check_redundant
-from jaxhamel.mechanics._controls._control import at_start
+from jaxhamel.mechanics._controls._control import at_start, at_state
 from jaxhamel.mechanics._controls._kinematic import Kinematic, inner
 from jaxhamel.mechanics._controls._moving_parts import MovingParts
 from jaxhamel.mechanics._equations._gauss import of_lagrangian
@@ -192,7 +192,7 @@ def check_regular_mass(
     """
     check_leaves(system)
     if overrides(system, "lagrangian") and system.n_independent:
-        matrix = run_quickly(of_lagrangian, system, t, q, u, control).mass_matrix
+        matrix = run_quickly(of_lagrangian, system, t, q, u, at_state(control, t, q, u)).mass_matrix
         check_mass_matrix(system, matrix, conditioning(matrix))
 
 
