@@ -4,8 +4,10 @@ import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from jaxhamel._words import UNSEEN
@@ -149,13 +151,15 @@ class About:
     commands: tuple[str, ...]
 
 
-def built_in() -> dict[str, About]:
-    """The built-in scenarios by name."""
+@cache
+def built_in() -> Mapping[str, About]:
+    """The built-in scenarios by name; their files are read once in a process."""
     folder = files("jaxhamel.cli") / "scenarios"
     names = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".toml"))
-    return {
+    found = {
         name.removesuffix(".toml"): _about((folder / name).read_text("utf-8")) for name in names
     }
+    return MappingProxyType(found)
 
 
 def _about(content: str) -> About:
