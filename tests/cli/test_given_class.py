@@ -151,27 +151,27 @@ def test_new_writes_files_that_work_and_a_test_that_finds_wrong_equations(tmp_pa
     result = run("simulate", scenario, *system, *sets(*SHORT))
     assert result.exit_code == 0, result.stderr
 
-    def tested(*options):
-        command = [
-            sys.executable,
-            "-m",
-            "pytest",
-            "-q",
-            "-p",
-            "no:cacheprovider",
-            "test_my_cart.py",
-            *options,
-        ]
-        plain = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # plugins take 2 s to import
-        run = subprocess.run(command, cwd=tmp_path, env=plain, capture_output=True, check=False)
-        return run.returncode
+    assert run("new", "wrong_cart", "--out", tmp_path).exit_code == 0
+    wrong = tmp_path / "wrong_cart.py"
+    text = wrong.read_text(encoding="utf-8")
+    changed = text.replace("self.length * v[1] * jnp.cos(q[1])", "self.length * v[1]")
+    assert changed != text
+    wrong.write_text(changed, encoding="utf-8")
+    said = tested(tmp_path, "test_my_cart.py", "test_wrong_cart.py")
+    equations, energy = "::test_equations_are_newtons", "::test_energy_is_kept"
+    right = {f"PASSED test_my_cart.py{name}" for name in (equations, energy)}
+    assert {line for line in said if line.startswith("PASSED")} == right
+    (failed,) = (line for line in said if line.startswith("FAILED"))
+    assert failed.startswith(f"FAILED test_wrong_cart.py{equations}")
 
-    assert tested() == 0
-    text = source.read_text(encoding="utf-8")
-    wrong = text.replace("self.length * v[1] * jnp.cos(q[1])", "self.length * v[1]")
-    assert wrong != text
-    source.write_text(wrong, encoding="utf-8")
-    assert tested("-x") == 1  # after the first that fails
+
+def tested(folder, *files):
+    """The lines of `pytest` in a process of its own, up to the first test that fails."""
+    command = [sys.executable, "-m", "pytest", "-qx", "-rA", "--tb=no", "-p", "no:cacheprovider", *files]
+    plain = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # plugins take 2 s to import
+    done = subprocess.run(command, cwd=folder, env=plain, capture_output=True, check=False)
+    assert done.returncode == 1, done.stdout  # one fails
+    return done.stdout.decode().splitlines()
 
 
 def test_report_refuses_what_is_no_trajectory(tmp_path):
