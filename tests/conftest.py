@@ -9,13 +9,12 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 
 import jax
 import pytest
 from hypothesis import HealthCheck, settings
-from jax._src.interpreters import mlir
 
+from tests.lowered_in_one_context import lower_in_one_context
 from tests.moved_by_numpy import move_by_numpy
 
 jax.config.update("jax_enable_x64", True)
@@ -69,37 +68,6 @@ def _compile_once():
         os.environ[name.upper()] = str(value)
 
 
-def _lower_in_one_context():
-    """JAX makes a context of MLIR for each program that it lowers: 4 to 5 of the 20 ms that a small one takes.
-
-    The tests lower some fifty in one, each thread in its own, since a context grows with each constant; not a program that
-    is lowered while another is: its module would become part of the other's. The function is JAX's own affair: where it is
-    missing, all stays as it is.
-    """
-    make, mine = getattr(mlir, "make_ir_context", None), threading.local()
-    if make is None:
-        return
-
-    def context():
-        if _lowers():
-            return make()
-        left = getattr(mine, "left", 0)
-        if left == 0:
-            mine.context, left = make(), 50
-        mine.left = left - 1
-        return mine.context
-
-    mlir.make_ir_context = context
-
-
-def _lowers() -> bool:
-    """Whether this thread lowers a program just now."""
-    try:
-        return mlir.ir.Context.current is not None
-    except ValueError:
-        return False
-
-
 def _one_thread_for_small_matrices():
     """For workers and what they start: OpenBLAS's idle threads spin, and took 2 % of the time of the control tests."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -114,7 +82,7 @@ def _collect_seldom():
 PROGRAMS = "JAXHAMEL_TEST_PROGRAMS"
 _compile_fast()  # XLA reads the flags when it first compiles
 _compile_once()
-_lower_in_one_context()
+lower_in_one_context()
 move_by_numpy()
 _one_thread_for_small_matrices()
 _collect_seldom()

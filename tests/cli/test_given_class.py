@@ -167,7 +167,8 @@ def test_new_writes_files_that_work_and_a_test_that_finds_wrong_equations(tmp_pa
 
 def tested(folder, *files):
     """The lines of `pytest` in a process of its own, up to the first test that fails."""
-    command = [sys.executable, "-m", "pytest", "-qx", "-rA", "--tb=no", "-p", "no:cacheprovider", *files]
+    options = ["-qx", "-rA", "--tb=no", "-p", "no:cacheprovider"]
+    command = [sys.executable, "-m", "pytest", *options, *files]
     plain = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # plugins take 2 s to import
     done = subprocess.run(command, cwd=folder, env=plain, capture_output=True, check=False)
     assert done.returncode == 1, done.stdout  # one fails

@@ -80,7 +80,8 @@ _matplotlib.rcdefaults()
 def kernel():
     """One process for all notebooks: most of the time of a short one is the start of its own.
 
-    NumPy moves its numbers outside of `jit`, as in all tests (`moved_by_numpy.py`).
+    NumPy moves its numbers outside of `jit`, and programs are lowered in one context, as in all tests
+    (`moved_by_numpy.py`, `lowered_in_one_context.py`).
     """
     os.environ.setdefault("PYDEVD_DISABLE_FILE_VALIDATION", "1")
     client = nbclient.NotebookClient(
@@ -91,6 +92,7 @@ def kernel():
             for line in (
                 f"import gc; gc.set_threshold{gc.get_threshold()}",
                 f"import sys; sys.path.append({str(ROOT)!r})",
+                "from tests.lowered_in_one_context import lower_in_one_context; lower_in_one_context()",
                 "from tests.moved_by_numpy import move_by_numpy; move_by_numpy(); sys.path.pop()",
             )
         ],
