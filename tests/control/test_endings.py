@@ -1,6 +1,8 @@
 """How a search ends where it cannot go on: what was reached is kept, and the status says why."""
 
 from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -11,7 +13,7 @@ import pytest
 
 from jaxhamel import control
 from jaxhamel._search import _stepwise
-from jaxhamel.control._methods._multiple_shooting import best_start
+from jaxhamel.control._methods._multiple_shooting import _Search, best_start
 from jaxhamel.control._problem._curves import free_parameters
 from tests.control.cart import Cart, error_of_force, least_energy
 
@@ -131,6 +133,20 @@ def test_nothing_tracked_is_not_told_as_zero():
     assert all(np.isnan(state.tracking_rms) for state in told)
     assert "tracking" not in str(told[0])
     assert len(told) > 3  # and a goal for it is not met at once
+    assert found.open_loop_departure is not None
+    assert found.open_loop_departure < 1e-8
+
+
+def test_nodes_are_those_of_the_best_start():
+    many = lambda *shape: np.arange(float(np.prod(shape))).reshape(shape)  # noqa: E731
+    point = SimpleNamespace(q=many(3, 5, 2), u=many(3, 5, 1), p=many(3, 4))
+    search: Any = SimpleNamespace(
+        iterate=SimpleNamespace(point=point), best=1, rows=[{"defect": 1e-12}]
+    )
+    states, gap = _Search.nodes(search)
+    assert gap == 1e-12
+    np.testing.assert_array_equal(states[0], point.q[1])
+    np.testing.assert_array_equal(states[1], point.u[1])
 
 
 @pytest.mark.parametrize("name", ["multiple shooting", "single shooting"])

@@ -1,16 +1,22 @@
 """Motions on which small changes of the control or the state grow beyond rounding until the end."""
 
+from types import SimpleNamespace
+from typing import Any
+
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import jaxhamel
 from jaxhamel import control
+from jaxhamel._search._loop import Verdict
 from jaxhamel.control._certificate._second_order import second_order
 from jaxhamel.control._collocation._collocation_search import CollocationSearch
 from jaxhamel.control._collocation._from_nodes import replayed
 from jaxhamel.control._interior_point._derivatives import parts_of
+from jaxhamel.control._methods._method import AbstractMethod
 
 
 class Growing(eqx.Module):
@@ -51,17 +57,32 @@ def test_a_saddle_is_seen_where_the_motion_grows():
     assert examined(5.0, -500.0).kind == "strict minimum"
 
 
+class Known(AbstractMethod):
+    """A method that has found states at the times of the problem, for the control that it begins with."""
+
+    states: tuple[jax.Array, jax.Array]
+
+    def search(self, problem, p):
+        found: Any = SimpleNamespace(
+            run=lambda _: Verdict(True, "known"), found=lambda: (p, 0.0, 0.0), nodes=lambda: (self.states, 1e-9),
+            history={"cost": np.zeros(1)}, began=0.0,
+        )  # fmt: skip
+        return found
+
+
 def test_a_motion_from_node_to_node_where_the_open_loop_leaves_it():
     """y = exp(−k t) needs no control; its open loop leaves it by exp(5 · 8) = 2e17 times the rounding errors."""
     exact = lambda t: np.stack([np.exp(-5 * t), -5 * np.exp(-5 * t)], axis=-1)  # noqa: E731
     nodes = jnp.linspace(0.0, 8.0, 11)
     problem = control.ControlProblem(
-        jaxhamel.ODE(Growing(5.0), 2), jnp.array([1.0, -5.0]), jnp.zeros(0), nodes, lambda t: jnp.zeros(1),
-        (control.ControlEnergy(),),
+        jaxhamel.ODE(Growing(5.0), 2), jnp.array([1.0, -5.0]), jnp.zeros(0), nodes,
+        control.Spline.constant(jnp.zeros(1), 0.0, 8.0, 4, 3), (control.ControlEnergy(),),
     )  # fmt: skip
     states = jnp.asarray(exact(np.asarray(nodes))), jnp.zeros((11, 0))
-    found, departs = replayed(problem, problem.curve, nodes, states, 1e-9)
-    assert departs > 1.0
+    result = Known(states).run(problem)
+    found = result.trajectory
+    assert result.open_loop_departure is not None
+    assert result.open_loop_departure > 1.0
     assert bool(found.succeeded)
     np.testing.assert_allclose(found.q, exact(np.asarray(found.ts)), atol=1e-8)
     np.testing.assert_allclose(found.q_end, exact(8.0), atol=1e-8)

@@ -49,8 +49,9 @@ class Result(NamedTuple):
     """The outcome of `solve`.
 
     - `problem`: the given problem, with the values that were found for its design parameters.
-    - `control`: the optimised curve. `trajectory`: its motion, simulated continuously in open loop; of `Collocation`,
-      integrated anew from each node where the open loop of an unstable motion departs from them by more than 1e-3.
+    - `control`: the optimised curve. `trajectory`: its motion, simulated continuously in open loop; of `Collocation` and
+      `MultipleShooting`, integrated anew from each node where the open loop of an unstable motion departs from them by more
+      than 1e-3. `open_loop_departure`: the largest distance of the open loop from the nodes, in the tangent space.
     - `cost`, `gradient_norm`: J and the norm of its gradient (for methods with constraints, of the Lagrangian).
     - `tracking_rms`: of the simulated output against the path [m]; `path_size`: the longer side of
       the box around the path, `path_length`: its length [m].
@@ -68,7 +69,6 @@ class Result(NamedTuple):
       `jaxhamel.control.sensitivity`.
     - `mesh_errors`: of each interval, `(N,)`: ε = ∫ |dX/dτ − h f(X)| dτ, the integral of the residual between the nodes, the
       largest component. The polynomials of the state are about that far from the motion.
-    - `open_loop_departure`: the largest distance of the open loop from the nodes, in the tangent space.
 
     Quantities that do not apply are None.
     """

@@ -10,6 +10,7 @@ from jaxtyping import Array, Float
 from jaxhamel import _checks
 from jaxhamel._search._loop import AbstractSearch
 from jaxhamel.control._checks._curve_methods import check_for_curves
+from jaxhamel.control._collocation._from_nodes import States, replayed
 from jaxhamel.control._problem._curves import free_parameters
 from jaxhamel.control._problem._problem import ControlProblem
 from jaxhamel.control._result import Result, report
@@ -21,6 +22,10 @@ class AbstractControlSearch(AbstractSearch):
     @abstractmethod
     def found(self) -> tuple[Float[Array, " P"], float, float]:
         """The best parameters, the cost there, and the norm of its gradient."""
+
+    def nodes(self) -> tuple[States, float] | None:
+        """The states at the problem's times and the largest gap between them; None where the motion begins once only."""
+        return None
 
 
 class AbstractMethod(eqx.Module):
@@ -49,7 +54,12 @@ class AbstractMethod(eqx.Module):
         ending = search.run(progress)
         best, cost, gradient_norm = search.found()
         control = free_parameters(problem.curve)[1](best)
-        return report(problem, control, cost, gradient_norm, search.history, search.began, *ending)
+        nodes, trajectory, departs = search.nodes(), None, None
+        if nodes is not None:
+            trajectory, departs = replayed(problem, control, problem.ts, *nodes)
+        numbers = cost, gradient_norm, search.history, search.began
+        result = report(problem, control, *numbers, *ending, trajectory)
+        return result._replace(open_loop_departure=departs)
 
 
 class AbstractManyStarts(AbstractMethod):

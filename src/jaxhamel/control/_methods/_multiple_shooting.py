@@ -251,3 +251,10 @@ class _Search(AbstractControlSearch):
     def found(self) -> tuple[Float[Array, " P"], float, float]:
         p, row = self.iterate.point.p, self.rows[-1]
         return p if p.ndim == 1 else p[self.best], row["cost"], row["gradient_norm"]
+
+    def nodes(self) -> tuple[Any, float]:
+        point = self.iterate.point
+        states = point.q, point.u
+        if point.p.ndim > 1:
+            states = jax.tree.map(lambda x: x[self.best], states)
+        return states, self.rows[-1]["defect"]
