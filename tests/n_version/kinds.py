@@ -94,11 +94,8 @@ def _lower_inverse(self, t, q):
 
 def _nilpotent(self, t, q):
     half = self.space.dim // 2
-    return (
-        jnp.zeros_like(self.field("frame", t, q))
-        .at[:half, half:]
-        .set(self.field("frame", t, q)[:half, half:])
-    )
+    field = self.field("frame", t, q)
+    return jnp.zeros_like(field).at[:half, half:].set(field[:half, half:])
 
 
 def q_dtype(q):
@@ -112,9 +109,9 @@ def _drift(self, t, q):
 def _force(self, t, q, v, control):
     """Of q and t, damping, gyroscopic, and one along a random field for each of the control's two numbers."""
     control = jnp.zeros(2, v.dtype) if control is None else control
-    turning = self.field("turning", t, q)
-    pushed = jnp.stack([self.field("force", t, q), self.field("driven", t, q)]).T @ control
-    return self.field("force", t, q) - 0.1 * v + (turning - turning.T) @ v + pushed
+    turning, force = self.field("turning", t, q), self.field("force", t, q)
+    pushed = jnp.stack([force, self.field("driven", t, q)]).T @ control
+    return force - 0.1 * v + (turning - turning.T) @ v + pushed
 
 
 def _force_of_function(self, t, q, v, control):

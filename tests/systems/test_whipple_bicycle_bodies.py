@@ -25,7 +25,7 @@ def random_states(system):
     place = lambda lean, steer, heading, wheels: system.configuration(  # noqa: E731
         lean, steer, heading, jnp.array([0.3, -0.2]), wheels
     )
-    q = jax.vmap(place)(*map(jnp.asarray, (lean, steer, heading, wheels)))
+    q = jax.jit(jax.vmap(place))(*map(jnp.asarray, (lean, steer, heading, wheels)))
     return q, jnp.asarray(rng.normal(size=(STATES, 3)) * [2, 2, 12])
 
 
@@ -58,10 +58,10 @@ def test_four_bodies_on_hinges(program, make):
     q, u = random_states(system)
     v, rates, forces, contacts = program(system, q, u, TORQUES)
     np.testing.assert_allclose(contacts[:, :, 2], 0.0, atol=1e-13)
-    parts = jax.tree.map(np.asarray, system)
+    parts, at = jax.tree.map(np.asarray, (system, (q, u)))
     bodies = []
     for i in range(STATES):
-        one_q, one_u = jax.tree.map(lambda x, i=i: np.asarray(x[i]), (q, u))
+        one_q, one_u = jax.tree.map(lambda x, i=i: x[i], at)
         bodies.append(reference_bicycle.motion(parts, one_q, one_u, np.asarray(TORQUES)))
     hubs = np.stack([motion.w[0, 0] for motion in bodies])
     assert_close(v[:, 3:6], hubs)

@@ -242,11 +242,13 @@ class ActuatedDisk(System):
     def _motion_of_masses(self, t, q, v, control) -> tuple[Array, Array]:
         """h_i above the centre, `(n+1,)`, and (ẋ_i, ḣ_i), `(n+1, 2)`, in space."""
         chi, chi_dot = self._positions_and_rates(t, control)
+        (x, _, z), (dx, _, dz) = jnp.unstack(chi, axis=1), jnp.unstack(chi_dot, axis=1)
         sin, cos = jnp.sin(q[0][0]), jnp.cos(q[0][0])
-        height = sin * chi[:, 0] + cos * chi[:, 2]
-        across = cos * chi[:, 0] - sin * chi[:, 2]
-        x_dot = v[1] - v[0] * height + cos * chi_dot[:, 0] - sin * chi_dot[:, 2]
-        h_dot = v[0] * across + sin * chi_dot[:, 0] + cos * chi_dot[:, 2]
+        height = sin * x + cos * z
+        across = cos * x - sin * z
+        omega, speed = jnp.unstack(v)
+        x_dot = speed - omega * height + cos * dx - sin * dz
+        h_dot = omega * across + sin * dx + cos * dz
         return height, jnp.stack([x_dot, h_dot], axis=1)
 
     def _positions_and_rates(self, t, control) -> tuple[Array, Array]:

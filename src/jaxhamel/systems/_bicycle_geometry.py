@@ -110,8 +110,8 @@ def inertias(bicycle: Any) -> Float[Array, "4 3 3"]:
 
 def down(up: Vector3) -> Vector3:
     """d: the unit vector across the axle e_2 that points down most."""
-    zero = jnp.zeros_like(up[0])
-    return -jnp.stack([up[0], zero, up[2]]) / jnp.sqrt(up[0] * up[0] + up[2] * up[2])
+    x, _, z = jnp.unstack(up)
+    return -jnp.stack([x, jnp.zeros_like(x), z]) / jnp.sqrt(x * x + z * z)
 
 
 def up_at(lean: Scalar, pitch: Scalar) -> Vector3:

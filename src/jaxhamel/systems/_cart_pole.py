@@ -53,10 +53,11 @@ class CartPole(System):
         _checks.check_numbers(self, positive=positive, finite=("gravity",))
 
     def lagrangian(self, t: Time, q: Configuration, v: Velocity) -> Scalar:
-        along = v[0] + self.length * v[1] * jnp.cos(q[1])
-        up = self.length * v[1] * jnp.sin(q[1])
-        kinetic = self.cart_mass * v[0] ** 2 + self.pole_mass * (along**2 + up**2)
-        return 0.5 * kinetic + self.pole_mass * self.gravity * self.length * jnp.cos(q[1])
+        (_, theta), (x_dot, theta_dot) = jnp.unstack(q), jnp.unstack(v)
+        along = x_dot + self.length * theta_dot * jnp.cos(theta)
+        up = self.length * theta_dot * jnp.sin(theta)
+        kinetic = self.cart_mass * x_dot**2 + self.pole_mass * (along**2 + up**2)
+        return 0.5 * kinetic + self.pole_mass * self.gravity * self.length * jnp.cos(theta)
 
     def force(self, t: Time, q: Configuration, v: Velocity, control: Control) -> Float[Array, " 2"]:
         """(F, 0)."""

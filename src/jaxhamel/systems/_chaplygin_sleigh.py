@@ -68,8 +68,10 @@ class ChaplyginSleigh(System):
         return (Shape([blade, frame], com[None], trail=np.zeros(3), trail_name="blade"),)
 
     def lagrangian(self, t: Time, q: Float[Array, " 3"], v: Velocity) -> Scalar:
-        sideways = v[2] + self.offset * v[0]
-        return 0.5 * (self.mass * (v[1] * v[1] + sideways * sideways) + self.inertia * v[0] * v[0])
+        omega, forward, across = jnp.unstack(v)
+        sideways = across + self.offset * omega
+        moving = self.mass * (forward * forward + sideways * sideways)
+        return 0.5 * (moving + self.inertia * omega * omega)
 
     def frame(self, t: Time, q: Float[Array, " 3"]) -> Float[Array, "3 3"]:
         """u = (v_2, v_1, ω)."""

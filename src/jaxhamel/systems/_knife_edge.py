@@ -66,8 +66,9 @@ class KnifeEdge(System):
         return (Shape([blade], np.zeros((1, 3)), trail=np.zeros(3), trail_name="blade"),)
 
     def lagrangian(self, t: Time, q: Float[Array, " 3"], v: Velocity) -> Scalar:
-        squared = v[1] * v[1] + v[2] * v[2]
-        spin = 0.5 * self.inertia * v[0] * v[0]
+        omega, x, y = jnp.unstack(v)
+        squared = x * x + y * y
+        spin = 0.5 * self.inertia * omega * omega
         return spin + self.mass * (0.5 * squared + self._pull() * q[1])
 
     def frame(self, t: Time, q: Float[Array, " 3"]) -> Float[Array, "3 3"]:

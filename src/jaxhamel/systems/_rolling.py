@@ -34,16 +34,16 @@ def friction_needed(force: Float[Array, "*batch 3"]) -> Float[Array, "*batch"]:
 
 def rolling_frame(radius: Array, q: Quaternion) -> Float[Array, "5 5"]:
     """A of u = (ẋ − r ω_y, ẏ + r ω_x, Ω), ω = Λ Ω, on v = (Ω, ẋ, ẏ): the slip, then Ω."""
-    rotation = quaternion_matrix(q)
-    slip = radius * jnp.stack([-rotation[1], rotation[0]])
+    x, y, _ = jnp.unstack(quaternion_matrix(q))
+    slip = radius * jnp.stack([-y, x])
     eye, zero = jnp.eye(3, dtype=slip.dtype), jnp.zeros((3, 2), slip.dtype)
     return jnp.block([[slip, eye[:2, :2]], [eye, zero]])
 
 
 def rolling_inverse_frame(radius: Array, q: Quaternion) -> Float[Array, "5 5"]:
     """B = A⁻¹ of `rolling_frame`."""
-    rotation = quaternion_matrix(q)
-    roll = radius * jnp.stack([rotation[1], -rotation[0]])
+    x, y, _ = jnp.unstack(quaternion_matrix(q))
+    roll = radius * jnp.stack([y, -x])
     eye, zero = jnp.eye(3, dtype=roll.dtype), jnp.zeros((3, 2), roll.dtype)
     return jnp.block([[zero, eye], [eye[:2, :2], roll]])
 

@@ -211,9 +211,9 @@ class RollingDisk(System):
 
 def _upward(q: Quaternion) -> tuple[Vector3, Scalar]:
     """d, body frame, and √(Γ_1² + Γ_2²)."""
-    gamma = quaternion_matrix(q)[2]
-    tall = jnp.sqrt(gamma[0] * gamma[0] + gamma[1] * gamma[1])
-    return jnp.stack([gamma[0], gamma[1], jnp.zeros_like(tall)]) / tall, tall
+    x, y, _ = jnp.unstack(quaternion_matrix(q)[2])
+    tall = jnp.sqrt(x * x + y * y)
+    return jnp.stack([x, y, jnp.zeros_like(tall)]) / tall, tall
 
 
 def _eye_and_zero(q: Configuration) -> tuple[Array, Array]:

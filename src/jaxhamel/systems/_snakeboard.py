@@ -210,16 +210,18 @@ class Snakeboard(System):
 def _sides(r: Float[Array, " 3"]) -> Float[Array, "2 3"]:
     """The constraint one-forms of back and front wheels on (ℓω, v_x, v_y)."""
     sin, cos = jnp.sin(r[1:]), jnp.cos(r[1:])
-    across = jnp.stack([-cos[0], cos[1]])
+    back, front = jnp.unstack(cos)
+    across = jnp.stack([-back, front])
     return jnp.stack([across, -sin, cos], axis=1)
 
 
 def _along(r: Float[Array, " 3"]) -> Float[Array, " 3"]:
     """e, the unit vector that both one-forms annihilate."""
     sin, cos = jnp.sin(r[1:]), jnp.cos(r[1:])
-    turning = sin[1] * cos[0] - cos[1] * sin[0]
-    sideways = sin[1] * cos[0] + cos[1] * sin[0]
-    return jnp.stack([turning, 2.0 * cos[0] * cos[1], sideways]) / jnp.sqrt(2.0 * jnp.dot(cos, cos))
+    (sin_b, sin_f), (cos_b, cos_f) = jnp.unstack(sin), jnp.unstack(cos)
+    of_front, of_back = sin_f * cos_b, cos_f * sin_b
+    along = jnp.stack([of_front - of_back, 2.0 * cos_b * cos_f, of_front + of_back])
+    return along / jnp.sqrt(2.0 * jnp.dot(cos, cos))
 
 
 def _turning_part(r: Float[Array, " 3"], rdot: Float[Array, " 3"]) -> tuple[Scalar, Scalar]:

@@ -175,24 +175,25 @@ class SoftRollingPendulum(System):
         return Shape(wheel(float(self.radius), (1.0, 0.0, 0.0))), arm
 
     def lagrangian(self, t: Time, q: Configuration, v: Velocity) -> Scalar:
-        half = 0.5 * (self.shell_inertia + self.shell_mass * self.radius**2) * v[0] ** 2
+        (turn, swing, kappa), (spin, swing_rate, kappa_rate) = map(jnp.unstack, (q, v))
+        half = 0.5 * (self.shell_inertia + self.shell_mass * self.radius**2) * spin**2
         bodies = (
-            (self.centre_mass, self.centre_inertia, self.centre_com, q[0], v[0]),
+            (self.centre_mass, self.centre_inertia, self.centre_com, turn, spin),
             (
                 self.pendulum_mass,
                 self.pendulum_inertia,
                 self.pendulum_com,
-                q[0] + q[1],
-                v[0] + v[1],
+                turn + swing,
+                spin + swing_rate,
             ),
         )
         for mass, inertia, com, angle, rate in bodies:
             across, height = _turned(com, angle)
-            squared = (self.radius * v[0] + height * rate) ** 2 + (across * rate) ** 2
+            squared = (self.radius * spin + height * rate) ** 2 + (across * rate) ** 2
             half = half + 0.5 * (mass * squared + inertia * rate**2) - mass * self.gravity * height
-        lean = q[0] - self.rest_angle
-        contact = 0.5 * self.contact_stiffness * jnp.exp(q[2]) * lean**2
-        return half - contact + 0.5 * v[2] ** 2
+        lean = turn - self.rest_angle
+        contact = 0.5 * self.contact_stiffness * jnp.exp(kappa) * lean**2
+        return half - contact + 0.5 * kappa_rate**2
 
     def frame(self, t: Time, q: Configuration) -> Float[Array, "3 3"]:
         """u = (κ̇, φ̇, θ̇), the first of them zero."""
@@ -264,7 +265,8 @@ _NOT_NEGATIVE = (
 def _turned(com: Float[Array, " 2"], angle: Scalar) -> tuple[Scalar, Scalar]:
     """(lateral, vertical) in space of a point of a body turned by `angle` about e_1."""
     sin, cos = jnp.sin(angle), jnp.cos(angle)
-    return com[0] * cos - com[1] * sin, com[0] * sin + com[1] * cos
+    x, y = jnp.unstack(com)
+    return x * cos - y * sin, x * sin + y * cos
 
 
 def _dry_friction(rate: Scalar, coulomb: Scalar, viscous: Scalar, slip_rate: Scalar) -> Scalar:
