@@ -36,9 +36,9 @@ class Bundle(System):
         locked = jax.tree.map(jnp.zeros_like, q[0]), q[1]  # M must not know g
         root = self._field("mass", jnp.asarray(t), locked)
         stretched = v + 0.4 * root @ v
-        linear = self.gyroscopic * jnp.dot(self._field("gyro", jnp.asarray(t), q), v)
-        potential = self._field("potential", jnp.asarray(t), q)[0]
-        return 0.5 * jnp.dot(stretched, stretched) + linear - potential
+        field = self._field("gyro and potential", jnp.asarray(t), q)
+        linear = self.gyroscopic * jnp.dot(field[:-1], v)
+        return 0.5 * jnp.dot(stretched, stretched) + linear - field[-1]
 
     def force(self, t, q, v, control):
         damping = 0.1 * v
@@ -52,7 +52,7 @@ def random_bundle(seed, group, gyroscopic=1.0, broken=1.0):
     generator = np.random.default_rng(seed)
     normal = lambda *shape: jnp.asarray(generator.normal(size=shape))  # noqa: E731
     stored = sum(leaf.size for leaf in jax.tree.leaves(group.identity(jnp.float64)))
-    shapes = {"mass": (n, n), "gyro": (n,), "force": (n,), "potential": (1,)}
+    shapes = {"mass": (n, n), "gyro and potential": (n + 1,), "force": (n,)}
     weights = {
         name: {
             "in": normal(3, SHAPE + 1 + stored),

@@ -135,13 +135,16 @@ def _ldl(matrix):
         scaled = [lower[j][k] for k in range(j)]  # L_jk D_k
         for k in range(j):
             lower[j][k] = scaled[k] * inverse_diagonal[k]
-        pivot = lower[j][j] - sum((lower[j][k] * scaled[k] for k in range(j)), start=0.0)
+        pivot = _less(lower[j][j], [lower[j][k] * scaled[k] for k in range(j)])
         inverse_diagonal.append(1.0 / pivot)
         for i in range(j + 1, n):
-            lower[i][j] = lower[i][j] - sum(
-                (lower[i][k] * lower[j][k] for k in range(j)), start=0.0
-            )
+            lower[i][j] = _less(lower[i][j], [lower[i][k] * lower[j][k] for k in range(j)])
     return lower, inverse_diagonal
+
+
+def _less(x, terms):
+    """x − Σ terms, without operations for a sum of none."""
+    return x - sum(terms[1:], start=terms[0]) if terms else x
 
 
 def _ldl_in_a_loop(matrix):

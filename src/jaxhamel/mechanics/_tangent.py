@@ -1,5 +1,6 @@
 """States x = (q, u) and their tangent vectors δ = (δ_q, δ_u), for searches among states."""
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -18,6 +19,12 @@ def retract(system: System, x: MotionState, delta: Float[Array, " n+k"]) -> Moti
     """(q·exp(δ_q), u + δ_u)."""
     n = system.space.dim
     return system.space.retract(x[0], delta[:n]), x[1] + delta[n:]
+
+
+def near(system: System, x: MotionState, delta: Float[Array, " n+k"]) -> MotionState:
+    """`retract` to first order in δ: the same first derivative at δ = 0, without that of exp."""
+    n = system.space.dim
+    return jax.tree.map(jnp.add, x[0], system.space.rate(x[0], delta[:n])), x[1] + delta[n:]
 
 
 def local(system: System, x: MotionState, y: MotionState) -> Float[Array, " n+k"]:

@@ -27,7 +27,7 @@ from jaxhamel.mechanics._controls._control import Feedback, at_state
 from jaxhamel.mechanics._examination._boundary import check_system
 from jaxhamel.mechanics._kinematics import prepare
 from jaxhamel.mechanics._system import System
-from jaxhamel.mechanics._tangent import retract, tangent_size
+from jaxhamel.mechanics._tangent import near, tangent_size
 
 StateMatrix = Float[Array, "n+k n+k"]
 
@@ -77,13 +77,12 @@ def _linearise(system, t, q, u, control) -> Linearisation:
     shift, size = control_shift(system, t, q, u, control)
 
     def rates(delta, change):
-        at = retract(system, (q, u), delta)
-        return body_rates(system, t, *at, shift(change))
+        found = body_rates(system, t, *near(system, (q, u), delta), shift(change))
+        return found, found
 
     none = jnp.zeros(tangent_size(system), u.dtype), jnp.zeros(size, u.dtype)
-    A, B = jax.jacfwd(rates, argnums=(0, 1))(*none)
-    v = body_rates(system, t, q, u, control)[:n]
-    return Linearisation(A.at[:n, :n].add(-system.space.ad(v)), B)
+    (A, B), here = jax.jacfwd(rates, argnums=(0, 1), has_aux=True)(*none)
+    return Linearisation(A.at[:n, :n].add(-system.space.ad(here[:n])), B)
 
 
 def body_rates(

@@ -27,7 +27,7 @@ from jaxhamel.mechanics._kinematics import prepare
 from jaxhamel.mechanics._stability._linearise import Linearisation, body_rates, control_shift
 from jaxhamel.mechanics._stability._symmetry import Symmetry, check_symmetry, generator, lifted
 from jaxhamel.mechanics._system import System
-from jaxhamel.mechanics._tangent import MotionState, retract, tangent_size
+from jaxhamel.mechanics._tangent import MotionState, near, retract, tangent_size
 
 Unknown = tuple[
     MotionState, Float[Array, " w"]
@@ -76,7 +76,7 @@ def _relative_linearisation(equilibrium) -> Linearisation:
     shift, size = control_shift(e.system, e.t, e.q, e.u, e.control)
 
     def field(delta, change):
-        at = retract(e.system, x, delta)
+        at = near(e.system, x, delta)
         steady = generator(e.system, e.symmetry, e.t, e.rates, at)
         return body_rates(e.system, e.t, *at, shift(change)) - steady
 
@@ -197,8 +197,12 @@ def jacobian(problem: EquilibriumProblem, unknown: Unknown, mask: Array) -> tupl
     """∂R/∂(δ_q, δ_u, w), with zero columns for fixed components; and R."""
     columns = jnp.concatenate([mask, jnp.ones_like(unknown[1])])
 
+    x, w = unknown
+    n = mask.size
+
     def residual(step):
-        R = problem.residual(moved(problem, unknown, columns * step))
+        step = columns * step
+        R = problem.residual((near(problem.system, x, step[:n]), w + step[n:]))
         return R, R
 
     return jax.jacfwd(residual, has_aux=True)(jnp.zeros_like(columns))
@@ -240,8 +244,9 @@ def _newton(problem, guess, mask, bound, max_steps) -> tuple[Unknown, Array]:
         unknown = _best_step(problem, unknown, -(_damped(J, jnp.dot(R, R)) @ R))
         return unknown, J, jnp.max(jnp.abs(R)), count + 1
 
-    shape = jax.eval_shape(lambda: jacobian(problem, guess, mask)[0])
-    start = guess, jnp.zeros(shape.shape, shape.dtype), jnp.asarray(jnp.inf, shape.dtype), 0
+    R = jax.eval_shape(problem.residual, guess)
+    J = jnp.zeros((*R.shape, mask.size + guess[1].size), R.dtype)
+    start = guess, J, jnp.asarray(jnp.inf, R.dtype), 0
     unknown, J, _, _ = jax.lax.while_loop(wanted, step, start)
     return unknown, J
 
