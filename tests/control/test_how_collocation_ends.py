@@ -10,8 +10,9 @@ import pytest
 import jaxhamel
 from jaxhamel import control
 from jaxhamel.control._certificate import _multipliers
-from jaxhamel.control._collocation._collocation_search import SLOW_ITERATIONS, CollocationSearch
 from jaxhamel.control._certificate._endings import not_finite
+from jaxhamel.control._collocation._collocation_search import SLOW_ITERATIONS, CollocationSearch
+from jaxhamel.control._collocation._start import bent
 from jaxhamel.control._interior_point._riccati import _border, _border_solve
 from jaxhamel.mechanics import Constant
 
@@ -56,16 +57,24 @@ def test_no_time_at_all_returns_the_guess():
     np.testing.assert_allclose(search.rows[0]["violation"], 0.5)
 
 
-def test_functions_that_are_not_finite_are_named():
+@pytest.fixture(scope="module")
+def search():
+    """One whose equations of motion are not finite at the guess."""
     problem = only_zero(lambda t, y, c: jnp.sqrt(y - 1) + c, control.ControlEnergy())
-    search = CollocationSearch(control.Collocation(intervals=1, degree=1), problem)
+    return CollocationSearch(control.Collocation(intervals=1, degree=1), problem)
+
+
+def test_functions_that_are_not_finite_are_named(search):
     row = {"cost": 1.0, "violation": np.nan, "gradient_norm": np.nan}
     words = not_finite(search.transcription, search.state.w, row)
     assert words.startswith("not finite where the search starts: the equations of motion; look")
     assert "a derivative" in not_finite(
-        search.transcription, search.state.w, row | {"violation": 0.0}
+        search.transcription, search.state.w, row | {"violation": 0.0}, np.nan
     )
     assert not not_finite(search.transcription, search.state.w, dict.fromkeys(row, 0.0))
+    assert "units" in not_finite(
+        search.transcription, search.state.w, row | {"violation": 0.0}, 1.0
+    )
 
 
 def test_conditions_met_by_parameters_alone():
@@ -76,9 +85,9 @@ def test_conditions_met_by_parameters_alone():
 
     @jax.jit
     def solved(S, T, C, e, g):
-        S, T, across, positive = _border(S, T, C, True)
+        S, T, across, positive = _border(S, T, C)
         factored = SimpleNamespace(S=S, T=T, across=across, C=C)
-        return *_border_solve(factored, e, g, True), positive  # pyright: ignore[reportArgumentType]
+        return *_border_solve(factored, e, g), positive  # pyright: ignore[reportArgumentType]
 
     y, p, positive = solved(S, T, C, e, g)
     exact = np.linalg.solve(np.block([[S, -C], [C.T, T]]), np.concatenate([e, -g]))
@@ -86,3 +95,9 @@ def test_conditions_met_by_parameters_alone():
         np.concatenate([y, p]), exact, rtol=1e-7
     )  # the diagonal is raised by ε^0.6
     assert positive
+
+
+def test_a_straight_guess_is_bent(search):
+    """Each control gets a wave of its own phase, as large as the largest control: 0.5 (sin π + 1), 0.5 (sin 3π/2 + 1)."""
+    w = search.first._replace(c=jnp.full((1, 1, 2), 0.5))
+    np.testing.assert_allclose(bent(search.transcription, w).c, [[[0.5, 0.0]]], atol=1e-15)

@@ -3,6 +3,7 @@ cannot be met together."""
 
 from typing import Any
 
+import jax
 import numpy as np
 
 from jaxhamel.control._certificate._certificate import bounds_of
@@ -16,13 +17,23 @@ from jaxhamel.control._collocation._elastic import Elastic, least_violations, or
 from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription
 
 
-def not_finite(transcription: Transcription, w: CollocationPoint, row: dict[str, Any]) -> str:
-    """Names what is not finite at an iterate, `row` of the history; empty where cost, violation and gradient are finite."""
+def not_finite(
+    transcription: Transcription, w: CollocationPoint, row: dict[str, Any], parts: Any = None
+) -> str:
+    """Names what is not finite at an iterate, `row` of the history; empty where cost, violation and gradient are finite.
+
+    `parts`: the derivatives there.
+    """
     if not (np.isfinite(row["cost"]) and np.isfinite(row["violation"])):
         found = ", ".join(_broken(transcription, w)) or "the cost or the motion"
         return f"not finite where the search starts: {found}; look for a NaN there, in control and guess"
     if np.isfinite(row["gradient_norm"]):
         return ""
+    if all(np.all(np.isfinite(np.asarray(x))) for x in jax.tree.leaves(parts)):
+        return (
+            "the linear equations of a step have no finite solution: numbers differ too much in size; choose units in which "
+            "states, controls and the whole time are about 1"
+        )
     return (
         "a derivative is not finite where the search stands, as that of a root or a norm at zero is: look for one in costs, "
         "constraints and equations of motion, or start elsewhere by `guess` and `curve`"
@@ -37,9 +48,10 @@ def _broken(transcription: Transcription, w: CollocationPoint) -> list[str]:
         "the cost": bool(np.isfinite(float(cost))),
         "the equations of motion": motion,
     }
-    rows = np.isfinite(np.asarray(residuals.conditions)).tolist()
-    limits = np.isfinite(np.asarray(residuals.limits)).all(axis=(0, 1)).tolist()
-    for name, is_good in zip(_names(transcription, w), [*rows, *limits], strict=True):
+    rows = np.isfinite(np.asarray(residuals.conditions))
+    limits = np.isfinite(np.asarray(residuals.limits)).all(axis=(0, 1))
+    finite = np.concatenate([rows, limits])
+    for name, is_good in zip(_names(transcription, w), finite.tolist(), strict=True):
         good[f"`{name}`"] = good.get(f"`{name}`", True) and is_good
     return [name for name, is_good in good.items() if not is_good]
 

@@ -5,6 +5,7 @@ The search is repeated from points on both sides along this direction.
 
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -14,37 +15,53 @@ from jaxhamel.control._collocation._transcription import Transcription
 from jaxhamel.control._interior_point._interior_point import LOGGED, advance
 from jaxhamel.control._interior_point._state import SearchState, resumed
 
-STEP = 1e-2  # of the controls, as a share of their size
+STEP = 1e-2  # of the controls and parameters, as a share of their size
 FLOOR = 1e-6  # regularisation, so that Newton's method does not run away along the family
 
 
 def kind_along(
     transcription: Transcription,
     state: SearchState,
-    change: Float[np.ndarray, "N s m"],
+    change: tuple[Float[np.ndarray, "N s m"], Float[np.ndarray, " p"]],
     tolerance: Scalar,
 ) -> str:
-    """The kind of a point with zero curvature along a change of the controls.
+    """The kind of a point with zero curvature along a change of the controls and parameters.
 
     `"minimum, not isolated"` where the search from both sides ends at other points with the same cost, `"not a minimum"`
     where it ends lower, otherwise `"undecided"`.
     """
-    size = float(jnp.max(jnp.abs(state.w.c))) + 1e-3
-    step = jnp.asarray(STEP * size * change / np.max(np.abs(change)), state.w.c.dtype)
+    size = _largest((state.w.c, state.w.p)) + 1e-3
+    share = STEP * size / _largest(change)
+    step = jax.tree.map(lambda x: jnp.asarray(share * x, state.w.c.dtype), change)
     known = float(tolerance)  # violations of this size change the cost by about as much
-    ends = [_again(transcription, state, sign * step, tolerance) for sign in (1, -1)]
+    steps = step, jax.tree.map(jnp.negative, step)
+    ends = [_again(transcription, state, each, tolerance) for each in steps]
     return _judged(ends, max(1e-7, known), max(1e-9, known))
 
 
-def _again(transcription: Transcription, state: SearchState, step: Array, tolerance: Scalar) -> Any:
+def _again(
+    transcription: Transcription, state: SearchState, step: tuple[Array, Array], tolerance: Scalar
+) -> Any:
     """(change of the cost relative to its size, distance from the point relative to the step); None if not converged."""
-    w, floor = state.w._replace(c=state.w.c + step), jnp.asarray(FLOOR, state.mu.dtype)
-    begin = resumed(state._replace(w=w, floor=floor))
+    c, p = state.w.c + step[0], _inside_bounds(transcription, state.w.p, step[1])
+    floor = jnp.asarray(FLOOR, state.mu.dtype)
+    begin = resumed(state._replace(w=state.w._replace(c=c, p=p), floor=floor))
     end, *_ = advance(transcription, begin, tolerance, jnp.asarray(LOGGED))
     if not bool(end.done):
         return None
-    moved = float(jnp.max(jnp.abs(end.w.c - state.w.c)) / jnp.max(jnp.abs(step)))
+    moved = _largest((end.w.c - state.w.c, end.w.p - state.w.p)) / _largest(step)
     return float(end.cost - state.cost) / (1 + abs(float(state.cost))), moved
+
+
+def _largest(arrays: tuple[Any, Any]) -> float:
+    """The largest absolute value."""
+    return max(float(np.max(np.abs(np.asarray(x)), initial=0.0)) for x in arrays)
+
+
+def _inside_bounds(transcription: Transcription, p: Array, step: Array) -> Array:
+    """p + step, at most half of the way to a bound."""
+    low, high = 0.5 * (transcription.p_lower - p), 0.5 * (transcription.p_upper - p)
+    return p + jnp.clip(step, jnp.minimum(low, 0.0), jnp.maximum(high, 0.0))
 
 
 def _judged(ends: list[Any], lower: float, equal: float) -> str:

@@ -33,13 +33,13 @@ ZERO_ROW = 1e-13  # length of a constraint's gradient relative to the longest on
 
 
 class SecondOrder(NamedTuple):
-    """One of the four kinds, whether multipliers are unique, a sentence, and a change of the controls without curvature,
-    where that leaves the kind open; `none`: a sentence where there are no multipliers."""
+    """One of the four kinds, whether multipliers are unique, a sentence, and a change of controls and parameters without
+    curvature, where that leaves the kind open; `none`: a sentence where there are no multipliers."""
 
     kind: str
     unique: bool
     words: str
-    along: Float[np.ndarray, "N s m"] | None = None
+    along: tuple[Float[np.ndarray, "N s m"], Float[np.ndarray, " p"]] | None = None
     examined: bool = True
     none: str = ""
 
@@ -76,14 +76,16 @@ def second_order(transcription: Transcription, state: SearchState, parts: Parts)
         return SecondOrder("strict minimum", unique, "minimum: the constraints leave no direction")
     values, vectors = np.linalg.eigh(basis.T @ H @ basis)
     least, size = float(values[0]), float(np.max(np.abs(values)))
-    small = max(1e-7, 1e3 * float(np.finfo(H.dtype).eps)) * size
+    rounding = 1e3 * float(np.finfo(H.dtype).eps)
+    small = max(max(1e-7, rounding) * size, rounding * float(np.max(np.abs(H))))
     shown = f"least curvature {least:.2e} per unit of control"
     if least > small:
         return SecondOrder("strict minimum", unique, f"strict minimum: {shown}")
     if least < -small:
         return SecondOrder("not a minimum", unique, f"not a minimum: {shown}")
-    change = controls @ (basis @ vectors[:, 0])
-    return SecondOrder("undecided", unique, shown, change.reshape(state.w.c.shape))
+    direction = basis @ vectors[:, 0]
+    change = (controls @ direction).reshape(state.w.c.shape), direction[N * shapes.c :]
+    return SecondOrder("undecided", unique, shown, change)
 
 
 def _null_space(D: Dense) -> tuple[Dense, bool]:

@@ -36,6 +36,7 @@ from jaxhamel.control._collocation._from_nodes import replayed
 from jaxhamel.control._collocation._new_start import PATIENCE, coarser, creeps, new_start
 from jaxhamel.control._collocation._points import PiecewisePolynomial, rule
 from jaxhamel.control._collocation._start import (
+    bent,
     first_iterate,
     guessed,
     shares_of,
@@ -89,6 +90,8 @@ class CollocationSearch(AbstractSearch):
             (problem.q0, problem.u0), problem.ts[-1],
         )  # fmt: skip
         begin = start(self.transcription, w, self.barrier)
+        self.first: CollocationPoint = w
+        self.may_bend = saved is None
         self.state: SearchState = begin
         if saved is not None:
             self.state = check_fits(from_arrays(saved, self.transcription, begin))
@@ -138,6 +141,8 @@ class CollocationSearch(AbstractSearch):
     def _change_phase(self) -> None:
         if self._tightens() or self._refines() or self._starts_anew() or self._leaves_coarse_mesh():
             return
+        if self._bends():
+            return
         if (
             self.elastic is None
             and self.fine is None
@@ -186,6 +191,19 @@ class CollocationSearch(AbstractSearch):
         else:
             self._go_on(before)
             self._begin_elastic()
+        return True
+
+    def _bends(self) -> bool:
+        """Whether the search has begun again from a bent guess.
+
+        On a straight one the conditions' gradients may vanish, so that a feasible problem seems to be infeasible: motions
+        across wheels' planes and turns of bodies by their parts begin with the square of the control.
+        """
+        ended = bool(self.state.done) or int(self.state.stuck) >= STUCK
+        if not self.may_bend or self.elastic is None or not ended or self._feasible():
+            return False
+        self.may_bend, self.elastic, self.restorations = False, None, 0
+        self._go_on(start(self.transcription, bent(self.transcription, self.first), self.barrier))
         return True
 
     def _tightens(self) -> bool:
@@ -249,7 +267,7 @@ class CollocationSearch(AbstractSearch):
             return Verdict(True, f"converged after {many}")
         if not self.rows:
             return None
-        if broken := not_finite(self.transcription, self._own(), self.rows[-1]):
+        if broken := not_finite(self.transcription, self._own(), self.rows[-1], self.parts):
             return Verdict(False, broken)
         cost = self.rows[-1]["cost"]
         if cost < -UNBOUNDED * (1.0 + abs(self.rows[0]["cost"])):

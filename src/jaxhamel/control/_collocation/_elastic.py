@@ -33,11 +33,6 @@ class Elastic(Transcription):
     n_first: int = eqx.field(static=True)
     n_last: int = eqx.field(static=True)
 
-    @property
-    def parameters_first(self) -> bool:
-        """True: conditions that contradict each other are met by the elastic variables alone."""
-        return True
-
     def elastic(self, p: Float[Array, " p"]) -> tuple[Array, Array]:
         """(e⁺ − e⁻ `(b,)`, ε `(r,)`)."""
         count = self.n_first + self.n_last

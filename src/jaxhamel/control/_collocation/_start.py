@@ -212,6 +212,19 @@ def first_iterate(
     return w._replace(slack=inside(transcription, evaluate(transcription, w)[1].limits))
 
 
+def bent(transcription: Transcription, w: CollocationPoint) -> CollocationPoint:
+    """The iterate with waves added to its controls: each of another phase, as large as the largest control, or 1."""
+    size = jnp.max(jnp.abs(w.c), initial=0.0)
+    lengths = jnp.diff(transcription.shares)[:, None]
+    shares = (
+        transcription.shares[:-1, None] + lengths * jnp.asarray(transcription.rule.points)[None]
+    )
+    m = w.c.shape[-1]
+    phases = jnp.asarray(np.arange(m) * (np.pi / max(m, 1)), w.c.dtype)
+    waves = jnp.sin(2 * np.pi * shares.astype(w.c.dtype)[..., None] + phases[None, None])
+    return w._replace(c=w.c + jnp.where(size > 0, size, jnp.ones_like(size)) * waves)
+
+
 def _first_parameters(
     transcription: Transcription, x: Float[Array, " d"], end: Scalar
 ) -> Float[Array, " p"]:

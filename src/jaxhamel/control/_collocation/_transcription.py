@@ -89,11 +89,6 @@ class Transcription(eqx.Module):
         return self.n_own + sum(sizes)
 
     @property
-    def parameters_first(self) -> bool:
-        """Whether the conditions may be met by the parameters alone: without controls, and in the elastic problem."""
-        return not self.n_controls
-
-    @property
     def n_own(self) -> int:
         """The number of those before the design parameters: end time and first node."""
         return int(self.free_time) + len(self.free_start)

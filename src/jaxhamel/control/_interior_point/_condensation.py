@@ -46,25 +46,22 @@ class Condensed(NamedTuple):
 
 
 class Shapes(NamedTuple):
-    """Numbers of states, of controls at all points of an interval, and of parameters; whether these are eliminated before
-    the conditions' multipliers."""
+    """Numbers of states, of controls at all points of an interval, and of parameters."""
 
     d: int
     c: int
     p: int
-    p_first: bool = False
 
     @classmethod
     def of(cls, transcription: Transcription) -> "Shapes":
         """The sizes of the blocks of a transcription."""
         s, m = len(transcription.rule.points), transcription.n_controls
-        count = transcription.p_lower.shape[0]
-        return cls(transcription.size, s * m, count, transcription.parameters_first)
+        return cls(transcription.size, s * m, transcription.p_lower.shape[0])
 
     @property
     def all(self) -> int:
         """o."""
-        return self.d + self.c + self.p
+        return sum(self)
 
 
 class Maps(NamedTuple):

@@ -186,7 +186,7 @@ def points_of(
 ) -> tuple[Any, Float[Array, "Ns y"]]:
     """((interval, share, weight), y) of the points of all intervals, along one axis."""
     shape = w.X.shape[:2]
-    flat = lambda x: x.reshape(-1, *x.shape[2:])  # noqa: E731
+    flat = lambda x: x.reshape(x.shape[0] * x.shape[1], *x.shape[2:])  # noqa: E731
     many = lambda x: flat(jnp.broadcast_to(x[:, None], (*shape, *x.shape[1:])))  # noqa: E731
     rule = transcription.rule
     each = [jnp.asarray(np.tile(x, shape[0]), w.X.dtype) for x in (rule.points, rule.weights)]

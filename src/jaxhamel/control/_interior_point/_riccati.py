@@ -6,8 +6,8 @@ systems give the conditions' multipliers y and the parameters:
 
     S y − C p = e ,    Cᵀ y + T₀ p = −g .
 
-y is eliminated first, by S⁻¹; where only the parameters can meet the conditions S is singular, and p is eliminated first, by
-T₀⁻¹ (`Shapes.p_first`). The pivots are positive exactly if the problem with its conditions is strictly convex.
+p is eliminated first, by T₀⁻¹: where only parameters can meet conditions, as a duration a length, S is singular.
+The pivots are positive exactly if the problem with its conditions, which have a large penalty, is strictly convex.
 """
 
 from typing import Any, NamedTuple
@@ -40,9 +40,8 @@ class Factored(NamedTuple):
     """A factored problem.
 
     - `moves`, `costates`: of unit multipliers of the conditions and unit parameters, `(N, z, b+p)` and `(N+1, d, b+p)`.
-    - `S`, `T`: Cholesky's factors of the conditions' and of the parameters' matrix, with the roots of their diagonals; the one
-      that is eliminated last is a Schur complement.
-    - `C`: the conditions' change by p; `across`: S⁻¹ C, or T₀⁻¹ Cᵀ with p first.
+    - `S`, `T`: Cholesky's factors of S + C T₀⁻¹ Cᵀ and of T₀, with the roots of their diagonals.
+    - `C`: the conditions' change by p; `across`: T₀⁻¹ Cᵀ.
     """
 
     recursion: Recursion
@@ -51,7 +50,7 @@ class Factored(NamedTuple):
     S: Any
     T: Any
     C: Float[Array, "b p"]
-    across: Float[Array, "..."]
+    across: Float[Array, "p b"]
     convex: Bool[Array, ""]
 
 
@@ -69,33 +68,23 @@ def factor(condensed: Condensed, shapes: Shapes) -> Factored:
     C = jnp.einsum("ibz,izp->bp", D[:, :, :z], moves[..., b:]) + jnp.sum(D[:, :, z:], axis=0)
     T = jnp.einsum("izp,izk->pk", H[:, :z, z:], moves[..., b:])
     T = T + jnp.einsum("idp,idk->pk", A[:, :, z:], costates[1:, :, b:])
-    S, T, across, positive = _border(S, T + jnp.sum(H[:, z:, z:], axis=0), C, shapes.p_first)
+    S, T, across, positive = _border(S, T + jnp.sum(H[:, z:, z:], axis=0), C)
     return Factored(recursion, moves, costates, S, T, C, across, convex & positive)
 
 
-def _border(S, T, C, p_first: bool):
+def _border(S, T, C):
     """The factors S, T and `across` of the small systems, and whether their pivots are positive."""
-    if p_first:
-        T, first = _cholesky(T)
-        across = _positive_solve(T, C.T)
-        S, second = _cholesky(S + C @ across)
-    else:
-        S, first = _cholesky(S)
-        across = _positive_solve(S, C)
-        T, second = _cholesky(T + C.T @ across)
+    T, first = _cholesky(T)
+    across = _positive_solve(T, C.T)
+    S, second = _cholesky(S + C @ across)
     return S, T, across, first & second
 
 
-def _border_solve(factored: Factored, e, pull, p_first: bool) -> tuple[Array, Array]:
+def _border_solve(factored: Factored, e, pull) -> tuple[Array, Array]:
     """(y, p)."""
-    S, T, C, across = factored.S, factored.T, factored.C, factored.across
-    if p_first:
-        p = -_positive_solve(T, pull[:, None])[:, 0]
-        y = _positive_solve(S, (e + C @ p)[:, None])[:, 0]
-        return y, p - across @ y
-    y = _positive_solve(S, e[:, None])[:, 0]
-    p = _positive_solve(T, -(pull + C.T @ y)[:, None])[:, 0]
-    return y + across @ p, p
+    p = -_positive_solve(factored.T, pull[:, None])[:, 0]
+    y = _positive_solve(factored.S, (e + factored.C @ p)[:, None])[:, 0]
+    return y, p - factored.across @ y
 
 
 def correction(
@@ -109,7 +98,7 @@ def correction(
     pull = jnp.einsum("izp,iz->p", condensed.H[:, :z, z:], moves[..., 0])
     pull = pull + jnp.einsum("idp,id->p", A[:, :, z:], costates[1:, :, 0])
     pull = pull + jnp.sum(g[:, z:], axis=0)
-    y, p = _border_solve(factored, missing, pull, shapes.p_first)
+    y, p = _border_solve(factored, missing, pull)
     factors = jnp.concatenate([y, p])
     inner = moves[..., 0] + factored.moves @ factors
     o = jnp.concatenate([inner, jnp.broadcast_to(p[None], (inner.shape[0], p.shape[0]))], axis=1)
