@@ -19,7 +19,8 @@ from jaxhamel.systems._rolling import friction_needed
 class Certificate(NamedTuple):
     """What is proved of a result.
 
-    - `holds`: stationary, feasible between the nodes too, transcribed within tolerance, and a minimum, isolated or not.
+    - `holds`: stationary, feasible between the nodes too, transcribed within tolerance, and a minimum, isolated or not, the
+      cost of which does not change where what is left of the violations is removed.
     - `stationarity`: largest entry of the Lagrangian's gradient, scaled by the size of the multipliers.
     - `violation`: of the constraints, on a grid ten times finer than the mesh, in their own units.
     - `transcription_error`: largest distance in the tangent space between a node and the motion under the found control,
