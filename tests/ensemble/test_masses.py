@@ -53,7 +53,7 @@ def test_twenty_masses_move_as_in_plain_jax():
 
     @jax.jit
     def by_hand(u):
-        rate = lambda t, y: VectorField()(t, y, (ball, control))  # noqa: E731
+        rate = jax.jit(lambda t, y: VectorField()(t, y, (ball, control)))
         unit = lambda y: (ball.space.normalise(y[0]), y[1])  # noqa: E731
         return runge_kutta(rate, unit, (q0, u))
 

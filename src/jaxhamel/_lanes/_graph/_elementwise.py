@@ -141,7 +141,12 @@ def scalar(node) -> Primitive | None:
 
 def broadcast(node, operands: list[Any]) -> list[Any]:
     """The operands, vectors and scalars, as the node's primitive takes them: most broadcast scalars themselves."""
-    if not (SCALARS[node.primitive.name].spread and node.batched):
+    return in_one_shape(node, operands) if node.batched else operands
+
+
+def in_one_shape(node, operands: list[Any]) -> list[Any]:
+    """The operands of any node, scalars and arrays of one shape, as its primitive takes them."""
+    if not SCALARS[node.primitive.name].spread:
         return operands
-    shape = next(np.shape(x) for x in operands if np.ndim(x))
-    return [jnp.broadcast_to(jnp.asarray(x), shape) for x in operands]
+    shape = next((np.shape(x) for x in operands if np.ndim(x)), ())
+    return [jnp.broadcast_to(jnp.asarray(x), shape) for x in operands] if shape else operands

@@ -41,7 +41,7 @@ def fused_loop(
     def of_all(*given):
         # a scalar is broadcast as it is: of a reshaped one XLA would not know the layout
         entries = [x.reshape(size) if np.ndim(x) else jnp.broadcast_to(x, (size,)) for x in given]
-        return [*jax.vmap(function)(*entries), *_uses(entries)]
+        return [*(jnp.broadcast_to(x, (size,)) for x in function(*entries)), *_uses(entries)]
 
     # A change of shape inside keeps XLA from writing a result over an argument, which LLVM could not tell from a
     # dependence between lanes.

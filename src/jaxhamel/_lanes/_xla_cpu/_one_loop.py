@@ -168,7 +168,7 @@ def _fused(graph, parts: Split, values: dict[int, Any], size: int) -> dict[int, 
             jnp.reshape(x, shape) if np.ndim(x) else jnp.broadcast_to(x, shape) for x in given
         ]
         floats = [lax.convert_element_type(x, float) for x in entries]
-        out = jax.vmap(jax.vmap(of_one))(*entries) if shape else of_one(*entries)
+        out = [jnp.broadcast_to(x, shape) for x in of_one(*entries)]
         return [*out, sum(floats[1:], floats[0])]  # uses all arguments, and is dropped
 
     if not parts.given or (out := fused(of_all, [values[i] for i in parts.given])) is None:

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxhamel._lanes._graph._elementwise import scalar
+from jaxhamel._lanes._graph._elementwise import in_one_shape, scalar
 from jaxhamel._lanes._xla_cpu._trigonometry import (
     arctangent,
     has_arctangent,
@@ -80,7 +80,10 @@ def _slots(graph, given: list[int], results: list[int]) -> list[tuple[np.dtype, 
 
 
 def compute(graph, nodes: list[int], values: dict[int, Any]) -> None:
-    """Adds the nodes' values, one operation after the other; sine and cosine of one value are computed together."""
+    """Adds the nodes' values, one operation after the other; sine and cosine of one value are computed together.
+
+    The values are scalars or arrays of one shape.
+    """
     pairs: dict[int, tuple] = {}
     for i in nodes:
         node = graph.nodes[i]
@@ -92,7 +95,7 @@ def compute(graph, nodes: list[int], values: dict[int, Any]) -> None:
         elif name_of(node) == "atan2" and has_arctangent(node.dtype):
             values[i] = arctangent(*operands)
         elif node.primitive is not None:
-            values[i] = node.primitive.bind(*operands, **dict(node.params))
+            values[i] = node.primitive.bind(*in_one_shape(node, operands), **dict(node.params))
 
 
 def _read(graph, node: int, values):
