@@ -181,7 +181,7 @@ def _stepping(motion: SteppedMotion, method: Tableau | GroupMethod) -> Steps | C
     and reverse mode runs by groups of stages: the transpose of a whole step compiled for more than 90 s.
     """
     if not isinstance(method, Tableau):
-        of_group = lanes(cast(Callable, motion.step), _AXES)
+        of_group = jax.jit(lanes(cast(Callable, motion.step), _AXES))  # traced once, for all loops
         return lambda *at: (of_group(*at),)
     rate, unit = jax.jit(motion.rate), motion.unit
     t = jnp.zeros((), motion.y[0].dtype)
@@ -214,8 +214,8 @@ def _stepping(motion: SteppedMotion, method: Tableau | GroupMethod) -> Steps | C
     looked_up = 0 if found is None else found.look_ups
     if len(method.b) * looked_up > MOST_LOOKED_UP or not is_at_once(length, motion, method):
         return Steps(rate, unit, end_by_stages, by_stages, needed, method, groups)
-    step = differentiated_as(lanes(lambda *at: one_step(*at)[:1], _AXES), end_by_stages)
-    return Steps(rate, unit, step, lanes(one_step, _AXES), needed, method, groups)
+    step = jax.jit(differentiated_as(lanes(lambda *at: one_step(*at)[:1], _AXES), end_by_stages))
+    return Steps(rate, unit, step, jax.jit(lanes(one_step, _AXES)), needed, method, groups)
 
 
 # A Runge-Kutta step is compiled either as one program or as a loop over its stages. This section chooses between them.
