@@ -16,7 +16,7 @@ needs_loops = pytest.mark.skipif(
     jaxlib.version.__version_info__ < OLDEST, reason="with this XLA lanes are no windows"
 )
 
-LANES, N, LARGE = 6, 9, 26
+LANES, N, LARGE = 6, 9, 22
 RNG = np.random.default_rng(11)
 ROOTS = RNG.normal(size=(LANES, LARGE, LARGE))
 MATRIX = ROOTS @ np.swapaxes(ROOTS, 1, 2) + LARGE * np.eye(LARGE)
@@ -90,4 +90,4 @@ def test_blocks_on_which_no_result_depends_are_left_out():
         return jnp.linalg.det(x)
 
     program = scalarise(jax.make_jaxpr(f)(np.eye(N)), [True], blocks=True)
-    assert [each.equation.primitive.name for each in program.graph.blocks] == ["lu"]
+    assert [len(each.results) for each in program.graph.blocks] == [3]  # of `lu`

@@ -5,7 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from jaxhamel._lanes._one_lane import one_lane
 from jaxhamel._lanes._program import scalarise
+from jaxhamel._lanes._rules._elimination_order import elimination_order
 from jaxhamel._lanes._transform import lanes
 from jaxhamel.mechanics import symmetric_solve
 
@@ -91,6 +93,36 @@ def test_zeros_of_the_matrix_cost_nothing():
 
     counts = operations(tridiagonal, np.ones(N), np.ones(N - 1), np.ones(N))
     assert counts == {"div": N, "mul": 5 * (N - 1) + 1, "sub": 3 * (N - 1)}
+
+
+def star(diagonal, beside, rhs):
+    """The first unknown has an entry with each other one, as the root of a tree has with its leaves."""
+    matrix = jnp.diag(diagonal).at[0, 1:].set(beside).at[1:, 0].set(beside)
+    return symmetric_solve(matrix, rhs)
+
+
+def test_a_tree_is_eliminated_from_its_leaves():
+    """Without fill-in, of which the order of the rows has n²/2 entries; the solution is NumPy's."""
+    size = 40
+    diagonal, beside, rhs = np.full(size, 9.0), RNG.normal(size=size - 1), RNG.normal(size=size)
+    counts = operations(star, diagonal, beside, rhs)
+    assert counts["div"] == size
+    assert counts["mul"] + counts["sub"] < 9 * size
+    matrix = np.diag(diagonal)
+    matrix[0, 1:] = matrix[1:, 0] = beside
+    found = jax.jit(one_lane(lambda x: star(*x)))((diagonal, beside, rhs))
+    np.testing.assert_allclose(found, np.linalg.solve(matrix, rhs), rtol=1e-12)
+
+
+def test_an_unknown_pivot_is_not_exchanged_for_a_zero():
+    """With a zero on the diagonal the rows keep their order: here a leaf's pivot would be zero."""
+    zero = np.array([[False, False, False], [False, True, False], [False, True, False]])
+    assert elimination_order(zero) == [0, 1, 2]
+    assert elimination_order(np.array([[False] * 3, [False] * 3, [False, True, False]])) == [
+        1,
+        0,
+        2,
+    ]
 
 
 def test_a_derivative_uses_the_factor_of_the_solution():

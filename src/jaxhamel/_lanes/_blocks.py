@@ -6,6 +6,7 @@ the parts before it: mostly few operations, where passing all of them on would t
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -20,37 +21,46 @@ class TooLarge(Unsupported):
     """The arrays of an operation are too large for lanes to write it out as scalar operations."""
 
 
-class Block(NamedTuple):
-    """An operation on arrays: its equation and the nodes of its operands and results, which are inputs of the graph."""
+# (operands, axes, lanes) ↦ the results of all lanes; axes: 0 for operands with a leading axis of lanes, None for shared ones
+OfArrays = Callable[[Sequence[Any], Sequence[int | None], int], list]
 
-    equation: Any
+
+class Block(NamedTuple):
+    """An operation on arrays, and the nodes of its operands and results, which are inputs of the graph."""
+
+    run: OfArrays
     operands: list[Nodes]
     results: list[Nodes]
 
-    def __call__(self, operands: Sequence[Any], axes: Sequence[int | None], size: int) -> list:
-        """The results of all lanes; `axes`: 0 for operands with a leading axis of lanes, None for shared ones."""
-        primitive, params = self.equation.primitive, self.equation.params
-
-        def of_one(*operands):
-            out = primitive.bind(*operands, **params)
-            return list(out) if primitive.multiple_results else [out]
-
-        return list(jax.vmap(one_by_one(of_one), list(axes), axis_size=size)(*operands))
-
     def moved(self, place: Callable[[Nodes], Nodes]) -> "Block":
-        return Block(self.equation, [*map(place, self.operands)], [*map(place, self.results)])
+        return Block(self.run, [*map(place, self.operands)], [*map(place, self.results)])
 
 
 def block(graph: Graph, equation, operands: Sequence[Nodes]) -> list[Nodes]:
-    """Adds a block to the graph and returns its results."""
-    results = [
-        np.array([graph.input(v.aval.dtype, True) for _ in range(v.aval.size)], dtype=int).reshape(
-            v.aval.shape
-        )
-        for v in equation.outvars
-    ]
-    graph.blocks.append(Block(equation, list(operands), results))
+    """Adds the operation of an equation to the graph as a block, and returns its results."""
+    return add_block(
+        graph, partial(_run_equation, equation), operands, [v.aval for v in equation.outvars]
+    )
+
+
+def add_block(
+    graph: Graph, run: OfArrays, operands: Sequence[Nodes], like: Sequence[Any]
+) -> list[Nodes]:
+    """Adds a block to the graph and returns its results, which have the shapes and dtypes of `like`."""
+    inputs = lambda x: [graph.input(x.dtype, True) for _ in range(x.size)]  # noqa: E731
+    results = [np.array(inputs(x), dtype=int).reshape(x.shape) for x in like]
+    graph.blocks.append(Block(run, list(operands), results))
     return results
+
+
+def _run_equation(equation, operands: Sequence[Any], axes: Sequence[int | None], size: int) -> list:
+    primitive, params = equation.primitive, equation.params
+
+    def of_one(*operands):
+        out = primitive.bind(*operands, **params)
+        return list(out) if primitive.multiple_results else [out]
+
+    return list(jax.vmap(one_by_one(of_one), list(axes), axis_size=size)(*operands))
 
 
 def needed_blocks(graph: Graph, ends: Sequence[Nodes]) -> list[Block]:
@@ -83,29 +93,46 @@ def run_in_parts(
     avals: list,
     run: RunPart,
     size: int,
+    like: Callable[[Nodes], jax.ShapeDtypeStruct],
 ) -> Sequence[Any]:
-    """The outputs of a program with blocks; `run` computes a part without blocks."""
+    """The outputs of a program with blocks; `run` computes a part without blocks, `like` tells the shape of nodes."""
     for each in blocks:
-        operands = _operands(known, each, run)
-        results = each([x.value for x in operands], [x.axis for x in operands], size)
+        operands = _operands(known, each, run, like)
+        results = each.run([x.value for x in operands], [x.axis for x in operands], size)
         pairs = zip(each.results, results, strict=True)
         known = known + [LaneArray(nodes, x, 0) for nodes, x in pairs]
     return run(known, outputs, avals)
 
 
-def _operands(known: list[LaneArray], of: Block, run: RunPart) -> list[LaneArray]:
+def _operands(
+    known: list[LaneArray], of: Block, run: RunPart, like: Callable[[Nodes], jax.ShapeDtypeStruct]
+) -> list[LaneArray]:
     """The operands of a block as lane arrays: those in `known` are taken from there, the others are computed."""
-    avals = [v.aval for v in of.equation.invars]
     found = [_same(known, nodes) for nodes in of.operands]
     missing = [i for i, each in enumerate(found) if each is None]
-    computed = (
-        run(known, [of.operands[i] for i in missing], [avals[i] for i in missing])
-        if missing
-        else ()
-    )
-    for i, value in zip(missing, computed, strict=True):
-        found[i] = LaneArray(of.operands[i], value, 0)
+    for group in _grouped(missing, [x.size for x in of.operands]):
+        nodes = [of.operands[i] for i in group]
+        for i, value in zip(group, run(known, nodes, [*map(like, nodes)]), strict=True):
+            found[i] = LaneArray(of.operands[i], value, 0)
     return [each for each in found if each is not None]
+
+
+# The most numbers that one part computes for a block, if these belong to several arrays. XLA ends the process at 1,000
+# (`_one_loop.MOST_VALUES`).
+MOST_TOGETHER = 800
+
+
+def _grouped(places: list[int], sizes: list[int]) -> list[list[int]]:
+    """Neighbouring places, as many in a group as have no more than `MOST_TOGETHER` numbers together."""
+    groups: list[list[int]] = []
+    room = 0
+    for i in places:
+        if not groups or sizes[i] > room:
+            groups.append([])
+            room = MOST_TOGETHER
+        groups[-1].append(i)
+        room -= sizes[i]
+    return groups
 
 
 def _same(known: list[LaneArray], wanted: Nodes) -> LaneArray | None:

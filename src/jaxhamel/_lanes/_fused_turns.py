@@ -50,7 +50,8 @@ def length_of_lanes(jaxpr: Any) -> int:
 def _length(e: Any) -> int:
     function = e.params.get("function")
     if getattr(function, "size", None) == 1:
-        return scalarise(function.closed, list(function.batched), whole=True, blocks=True).length()
+        of_one = list(function.batched)
+        return scalarise(function.closed, of_one, whole=True, blocks=True, few=True).length()
     inner = _called(e)
     return 0 if inner is None else length_of_lanes(inner.jaxpr)
 

@@ -1,5 +1,6 @@
 """`one_lane`: runs a function of a single trajectory as scalar operations where that is faster."""
 
+import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -20,6 +21,8 @@ LONGEST_GROWTH = 1.5
 # Programs up to this many scalar operations are always written out: they compile as fast as arrays and run 2 to 40 times as
 # fast. Functions of many operations, such as sines, are vectorised in arrays: they may be this many of them.
 SHORT, SHORT_SINES = 9_000, 2_000
+# Functions with more numbers than this are not written out to see how long they are: it takes seconds.
+MOST_WORK = 400_000
 _DEAD = 8  # while tracing, allow 8 × the limit: dead and constant nodes are removed only at the end
 
 
@@ -63,19 +66,31 @@ def is_worth_it(closed, batched: list[bool]) -> bool:
     """Whether a jaxpr can be written out and, judged by its length, then compiles no more slowly."""
     equations = list(operations(closed.jaxpr))
     most = max(SHORT, LONGEST_GROWTH * len(equations))
-    if not all(map(_may_be_written_out, equations)):
+    if not all(map(_may_be_written_out, equations)) or _work(equations) > MOST_WORK:
         return False
     try:
-        program = scalarise(closed, batched, int(_DEAD * most), whole=True, blocks=True)
+        program = scalarise(closed, batched, int(_DEAD * most), whole=True, blocks=True, few=True)
     except Unsupported:
         return False
-    if any(sum(x.size for x in each.operands) > MOST_VALUES for each in program.graph.blocks):
+    if any(x.size > MOST_VALUES for each in program.graph.blocks for x in each.operands):
         return False
     length = program.length()
     in_sines = length - program.operations().total()
     return length <= LONGEST_GROWTH * len(equations) or (
         length <= SHORT and in_sines <= SHORT_SINES
     )
+
+
+def _work(equations: list[Any]) -> int:
+    """The numbers of all results, and the terms of all products: a measure of the time to write them out."""
+    return sum(_terms(e) * sum(v.aval.size for v in e.outvars) for e in equations)
+
+
+def _terms(equation) -> int:
+    if equation.primitive.name != "dot_general":
+        return 1
+    (summed, _), _ = equation.params["dimension_numbers"]
+    return math.prod(equation.invars[0].aval.shape[i] for i in summed)
 
 
 def _may_be_written_out(equation) -> bool:

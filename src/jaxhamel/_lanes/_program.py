@@ -12,6 +12,7 @@ from jaxhamel._lanes._graph._factoring import factored
 from jaxhamel._lanes._graph._graph import MOST_SCALARS, Graph
 from jaxhamel._lanes._graph._nodes import Nodes, Unsupported
 from jaxhamel._lanes._graph._ranks import entries_axis
+from jaxhamel._lanes._in_fusions import in_fusions
 from jaxhamel._lanes._rules._own_definition import own_definition
 from jaxhamel._lanes._rules._primitives import primitive_of
 from jaxhamel._lanes._xla_cpu._cuts import CUT_ABOVE, one_at_run_time, shared_values
@@ -106,18 +107,21 @@ def scalarise(
     *,
     whole: bool = False,
     blocks: bool = False,
+    few: bool = False,
 ) -> Program:
     """Writes a jaxpr out as scalar operations; `batched` marks the inputs that vary from lane to lane.
 
     `whole`: the program will not be cut into several loops. `blocks`: operations that are too large may stay operations on
-    arrays (`_blocks`); the program then has to be run in parts.
+    arrays (`_blocks`); the program then has to be run in parts. `few`: it runs for a few lanes, in one kernel.
 
     **Raises:** `Unsupported`, naming a primitive without a rule, or if there are more scalars than `largest`.
     """
-    kept, key = _kept(closed_jaxpr), (tuple(batched), whole, blocks)
+    fused = in_fusions() and not few
+    kept, key = _kept(closed_jaxpr), (tuple(batched), whole, blocks, fused)
     if key not in kept:
         graph = Graph(largest)
         graph.axis, graph.takes_blocks = entries_axis(closed_jaxpr), blocks
+        graph.fused = fused
         pairs = zip(closed_jaxpr.in_avals, batched, strict=True)
         inputs = [new_input(graph, aval, varies) for aval, varies in pairs]
         program = Program(graph, inputs, _interpret(graph, closed_jaxpr, inputs))

@@ -191,7 +191,8 @@ def _evaluate(closed, batched, size, quiet, *values) -> tuple:
     if is_described():
         return _mapped(closed, batched, size, values)
     try:
-        program = scalarise(closed, batched, whole=in_one_kernel(size) or in_fusions(), blocks=True)
+        few = in_one_kernel(size)
+        program = scalarise(closed, batched, whole=few or in_fusions(), blocks=True, few=few)
     except Unsupported as missing:
         if not quiet:
             _warn(missing)
@@ -204,12 +205,17 @@ def _evaluate(closed, batched, size, quiet, *values) -> tuple:
         axes = [0 if varies else None for varies in batched]
         known = [*map(LaneArray, program.inputs, values, axes)]
         run = partial(_run_part, program.graph, bool(blocks), size)
-        return tuple(
-            run_in_parts(known, blocks, program.outputs, list(closed.out_avals), run, size)
-        )
+        like = partial(_like, program.graph)
+        avals = list(closed.out_avals)
+        return tuple(run_in_parts(known, blocks, program.outputs, avals, run, size, like))
 
     of_columns.def_vmap(partial(_of_more_lanes, closed, batched, size, quiet))
     return of_columns(*values)
+
+
+def _like(graph, nodes) -> jax.ShapeDtypeStruct:
+    """The shape and dtype of an array of nodes."""
+    return jax.ShapeDtypeStruct(nodes.shape, graph.nodes[nodes.flat[0]].dtype)
 
 
 def _run_part(graph, some: bool, size: int, known: list[LaneArray], wanted: list, avals: list):

@@ -50,6 +50,7 @@ class Graph:
         self.cut: Any = None  # cache of `_pieces`: the program cut last, and its pieces
         self.blocks: list[Any] = []  # operations on arrays, see `_blocks`
         self.takes_blocks = False
+        self.fused = False  # whether it becomes fusions over many lanes
         self.alone = False  # whether `vmap` has been applied and the program runs for one lane
         self.numbers: dict[int, Any] = {}  # the values of constants that are numbers
         self._known: dict[Any, int] = {}

@@ -8,14 +8,20 @@ import jax
 import numpy as np
 from jax import lax
 
-from jaxhamel._lanes._blocks import TooLarge
+from jaxhamel._lanes._blocks import TooLarge, add_block
 from jaxhamel._lanes._graph._graph import Graph
 from jaxhamel._lanes._graph._nodes import Nodes, Unsupported, constant, each
 from jaxhamel._lanes._graph._primitive import Kind, Primitive
+from jaxhamel._lanes._rules._elimination_order import elimination_order, operations
+from jaxhamel._lanes._rules._large_solve import solutions
 from jaxhamel._lanes._symmetric_solve import NAME as SYMMETRIC_SOLVE
+from jaxhamel._lanes._xla_cpu._loop_fusion import LONGEST_FUSION
 
-# The most rows of a matrix that is written out. LDLᵀ takes n³/6 products and differences; row exchanges add n³ selections.
-MOST_ROWS = {"cholesky": 8, "lu": 8, "triangular_solve": 8, SYMMETRIC_SOLVE: 20}
+# The most rows of a matrix that is written out; row exchanges take n³ selections.
+MOST_ROWS = {"cholesky": 8, "lu": 8, "triangular_solve": 8}
+# The most operations of a symmetric solution that is written out (20 rows without zeros take 3,650, 32 rows 13,456), and of
+# one in a fusion over the lanes, where the operations ahead of it count, too (docs/performance.md#large-solutions).
+LONGEST_SOLUTION, LONGEST_IN_FUSION = 3_700, 14_000
 
 
 def is_too_large(equation) -> bool:
@@ -116,14 +122,51 @@ def _substituted(of: _Entries, a: Nodes, b: Nodes, lower: bool, unit: bool) -> N
 def symmetric_solve(graph: Graph, equation, matrix: Nodes, rhs: Nodes) -> list[Nodes]:
     """Solves M X = B by M = L D Lᵀ without pivoting, from the lower triangle of M, row by row.
 
-    The order of operations in each entry is that of `mechanics/_small_solve.py`.
+    The order of operations in each entry is that of `mechanics/_small_solve.py`, unless zeros of M make another order of the
+    rows shorter (`_elimination_order`).
     """
     dtype = equation.outvars[0].aval.dtype
     _check_real(equation, dtype)
+    order = _order(graph, matrix)
+    if order is None:
+        return _in_a_loop(graph, equation, matrix, rhs)
+    lower = np.where(np.tri(len(matrix), dtype=bool), matrix, matrix.T)[np.ix_(order, order)]
     of = _Numbers(graph, dtype)
-    lower, inverse_diagonal = _ldl(of, matrix.tolist())
-    columns = [_solved(of, lower, inverse_diagonal, column) for column in rhs.T.tolist()]
-    return [np.array(columns, dtype=int).T.reshape(rhs.shape)]
+    factors = _ldl(of, lower.tolist())
+    columns = [_solved(of, *factors, column) for column in rhs[order].T.tolist()]
+    found = np.empty(rhs.shape, int)
+    found[order] = np.array(columns, dtype=int).T.reshape(rhs.shape)
+    return [found]
+
+
+def _order(graph: Graph, matrix: Nodes) -> list[int] | None:
+    """The order of elimination; None if it takes too many operations to be written out."""
+    values = [graph.value(i) for i in matrix.ravel().tolist()]
+    zero = np.array([x is not None and not x for x in values]).reshape(matrix.shape)
+    order = elimination_order(zero)
+    return order if operations(zero, order) <= _longest(graph, matrix) else None
+
+
+def _longest(graph: Graph, matrix: Nodes) -> int:
+    """The most operations of a solution with this matrix that is written out."""
+    if not graph.fused:
+        return LONGEST_SOLUTION
+    room = LONGEST_FUSION - len(graph.needed(matrix.ravel().tolist()))
+    return max(LONGEST_SOLUTION, min(LONGEST_IN_FUSION, room))
+
+
+def _in_a_loop(graph: Graph, equation, matrix: Nodes, rhs: Nodes) -> list[Nodes]:
+    """The solution as an operation on arrays, which reads the lower triangle of M row by row.
+
+    **Raises:** `TooLarge` where there may be no such operation.
+    """
+    if not graph.takes_blocks:
+        raise TooLarge(f"the primitive `{SYMMETRIC_SOLVE}` of {len(matrix)} rows")
+    rows = [row[: i + 1] for i, row in enumerate(matrix)]
+    column = jax.ShapeDtypeStruct(rhs.shape[:1], equation.outvars[0].aval.dtype)
+    run = partial(solutions, rows=len(rows))
+    found = add_block(graph, run, [*rows, *rhs.T], [column] * rhs.shape[1])
+    return [np.stack(found, axis=1)]
 
 
 class _Numbers:
