@@ -26,8 +26,8 @@ def symmetric_solve(
 ) -> Float[Array, " n"] | Float[Array, "n k"]:
     """M x = b for a symmetric M with non-zero leading minors (every mass matrix), by LDLᵀ without square roots.
 
-    Where lanes know entries of M to be zero, and none on the diagonal, they may eliminate the unknowns in another order, which
-    keeps more zeros: then the leading minors in that order have to be non-zero, too.
+    Where lanes know entries of M to be zero, and none on the diagonal, they may eliminate the unknowns in another order,
+    which keeps more zeros: then the leading minors in that order have to be non-zero, too.
 
     **Arguments:** `matrix` M, `(n, n)`, of which the lower triangle is read; `rhs` b, `(n,)` or `(n, k)`.
 
