@@ -51,26 +51,6 @@ def test_a_turn_is_one_fusion_with_the_values_of_the_loop():
     assert_equal(plain, found)
 
 
-def test_a_short_table_is_read_behind_the_fusion():
-    """At a position that the turn computes; a fusion with the reading in it would not be taken."""
-
-    def turn(carry):
-        i, x, y = carry
-        for _ in range(3):
-            x = x + 0.1 * jnp.sin(jnp.outer(x, x) @ jnp.cos(x))
-        return i + 1, x, y + lax.dynamic_slice(y, [(9.0 * x[0]).astype(int)], [1])
-
-    start = 0, X, TABLE[:5]
-    plain = jax.make_jaxpr(lambda *c: lax.while_loop(lambda c: c[0] < 4, turn, c))(*start)
-    found = jax.make_jaxpr(with_fused_turns(plain))(*start)
-    (loop,) = (e for e in found.eqns if e.primitive.name == "while")
-    names = [e.primitive.name for e in loop.params["body_jaxpr"].eqns]
-    assert (names.count("jaxhamel_fusion"), names.count("dynamic_slice")) == (1, 1)
-    fast = jax.jit(as_one_kernel(as_function(found)))(*start)
-    for a, b in zip(jax.jit(as_function(plain))(*start), fast, strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-12)
-
-
 def test_a_flag_that_may_become_true_is_data():
     """The inner loop has another number of turns from the second step on."""
     plain, found = programs(True)

@@ -89,8 +89,6 @@ class _Writer:
                 self.nodes[v] = as_constants(self.graph, value)
 
     def _write(self, e: Any) -> None:
-        if self._looks_up(e):
-            return self.later.append(e)
         operands = [self._of(v) for v in e.invars]
         is_short = all(v.aval.size <= _LARGEST for v in e.outvars)
         if e.effects or not is_short or any(x is None for x in operands):
@@ -104,13 +102,6 @@ class _Writer:
         else:
             return self.nodes.update(zip(e.outvars, map(np.asarray, out), strict=True))
         self.later.append(e)
-
-    def _looks_up(self, e: Any) -> bool:
-        """Whether a window is read at a computed position: no fusion does that, and one with it would not be taken."""
-        if e.primitive.name != "dynamic_slice":
-            return False
-        places = [self._of(v) for v in e.invars[1:]]
-        return any(x is None or self.graph.value(int(x)) is None for x in places)
 
     def _of(self, v: Any) -> Nodes | None:
         if isinstance(v, Literal):
