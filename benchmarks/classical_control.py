@@ -3,7 +3,7 @@
     python benchmarks/classical_control.py [--only NAME ...] [--quick]
 
 prints for each problem the cost found, its difference from the known optimum, the iterations, the seconds with
-compilation, whether the certificate holds, and the intervals; then one line of JSON. The known optima:
+compilation, whether the certificate holds, the intervals and the kind of the point; then one line of JSON. The known optima:
 docs/optimal_control.md. `--quick` takes the two problems that compile fastest.
 """
 
@@ -136,6 +136,57 @@ def robot_arm():
     return problem(rate, start, [0.0, 9.0], curve, (end_time(),), constraints, end)
 
 
+def dido():
+    """The largest area between a rope of length π and its ends, 2 apart: half of a disk."""
+    rate = lambda t, y, c: jnp.stack([jnp.cos(c[0]), jnp.sin(c[0])])  # noqa: E731
+    area = control.RunningCost(lambda t, q, u, control: -q[1] * jnp.cos(control(t)[0]))
+    end = (control.StateAtEnd(q=jnp.array([2.0, 0.0])),)
+    return problem(
+        rate, [0.0, 0.0], [0.0, jnp.pi], lambda t: 1 - 0.6 * t[None], (area,), end, [2.0, 0]
+    )
+
+
+def snell():
+    """The fastest way through two media, with speeds 1 and 2, from (0, 0) to (2, 2) across x = 1."""
+
+    def at_speed(v, start, constraints, costs, angle, end):
+        rate = lambda t, y, c: v * jnp.stack([jnp.cos(c[0]), jnp.sin(c[0])])  # noqa: E731
+        free = control.FreeEndTime(0.1, 9.0)
+        curve = lambda t: jnp.full(1, angle)  # noqa: E731
+        return problem(rate, start, [0.0, 1.0], curve, costs, (*constraints, free), end)
+
+    first = at_speed(1.0, [0.0, 0.0], (at_end(lambda y: y[:1], 1.0),), (), 0.3, [1.0, 0.5])
+    target = (control.StateAtEnd(q=jnp.array([2.0, 2.0])),)
+    second = at_speed(2.0, [1.0, 0.5], target, (end_time(),), 0.8, [2.0, 2.0])
+    return control.phases((first, second))
+
+
+def heisenberg():
+    """The plane's shortest closed path round the area 1, from control zero, where the area's gradient vanishes."""
+    rate = lambda t, y, c: jnp.stack([c[0], c[1], (y[0] * c[1] - y[1] * c[0]) / 2])  # noqa: E731
+    end = (control.StateAtEnd(q=jnp.array([0.0, 0.0, 1.0])),)
+    energy = (control.ControlEnergy(),)
+    return problem(
+        rate, [0.0] * 3, [0.0, 1.0], lambda t: jnp.zeros(2), energy, end, [0.0, 0.0, 1.0]
+    )
+
+
+def great_circle():
+    """The long way round a sphere is stationary and no minimum."""
+    rate = lambda t, y, c: jnp.stack([c[0], c[1] / jnp.cos(y[0])])  # noqa: E731
+    far = 1.5 * jnp.pi
+    end = (control.StateAtEnd(q=jnp.array([0.0, far])),)
+    energy, curve = (control.ControlEnergy(),), lambda t: jnp.array([0.0, far])
+    return problem(rate, [0.0, 0.0], [0.0, 1.0], curve, energy, end, [0.0, far])
+
+
+def no_multipliers():
+    """ẏ = c² returns to 0 with c = 0 alone, where the gradient of the condition is zero."""
+    cost = (control.Running(lambda t, q, u, control: control(t) - 1),)
+    end = (control.StateAtEnd(q=jnp.zeros(1)),)
+    return problem(lambda t, y, c: c**2, [0.0], [0.0, 1.0], lambda t: jnp.full(1, 0.5), cost, end)
+
+
 KNOWN = {
     "Bryson–Denham": (bryson_denham, control.Collocation(30, 3), 4.0),
     "brachistochrone": (brachistochrone, control.Collocation(), 1.80160312245308),
@@ -147,6 +198,11 @@ KNOWN = {
     ),
     "robot arm": (robot_arm, control.Collocation(40, 3, "radau"), 9.140916),
     "Goddard": (goddard, control.Collocation(40, 3, "radau"), -1.01283),
+    "Dido": (dido, control.Collocation(10), -jnp.pi / 2),
+    "Snell": (snell, control.Collocation(4, 3), 2.018821638101307),
+    "Heisenberg": (heisenberg, control.Collocation(), 2 * jnp.pi),
+    "great circle": (great_circle, control.Collocation(10), 1.125 * jnp.pi**2),  # not a minimum
+    "no multipliers": (no_multipliers, control.Collocation(10), 0.5),
 }  # fmt: skip
 
 
@@ -162,7 +218,8 @@ def solved(name: str) -> dict[str, Any]:
     certificate: Any = result.certificate
     print(
         f"| {name} | {result.cost:.14g} | {result.cost - optimum:.1e} | {len(result.history['cost'])} "
-        f"| {seconds:.1f} | {certificate.holds} | {len(result.ts) - 1} |",
+        f"| {seconds:.1f} | {certificate.holds} | {len(result.ts) - 1} "
+        f"| {certificate.second_order} |",
         flush=True,
     )
     if not certificate.holds:
