@@ -70,11 +70,8 @@ def quaternion_matrix(q: Quaternion) -> Float[Array, "3 3"]:
     """R(q) `(3, 3)`, body to space, of a unit quaternion."""
     check_components("q", q, 4, "a unit quaternion (w, x, y, z)")
     w, x, y, z = jnp.unstack(q)
-    x2, y2, z2 = (
-        2 * x,
-        2 * y,
-        2 * z,
-    )  # each product once: half the operations, and of every derivative
+    # each product once: half the operations, and half of those of every derivative
+    x2, y2, z2 = 2 * x, 2 * y, 2 * z
     xx, yy, zz, xy, xz, yz = x * x2, y * y2, z * z2, x * y2, x * z2, y * z2
     wx, wy, wz = w * x2, w * y2, w * z2
     rows = (
