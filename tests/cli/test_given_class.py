@@ -157,7 +157,7 @@ def test_new_writes_files_that_work_and_a_test_that_finds_wrong_equations(tmp_pa
     changed = text.replace("self.length * v[1] * jnp.cos(q[1])", "self.length * v[1]")
     assert changed != text
     wrong.write_text(changed, encoding="utf-8")
-    said = tested(tmp_path, "test_my_cart.py", "test_wrong_cart.py")
+    said = outcome_of(tmp_path, "test_my_cart.py", "test_wrong_cart.py")
     equations, energy = "::test_equations_are_newtons", "::test_energy_is_kept"
     right = {f"PASSED test_my_cart.py{name}" for name in (equations, energy)}
     assert {line for line in said if line.startswith("PASSED")} == right
@@ -165,7 +165,7 @@ def test_new_writes_files_that_work_and_a_test_that_finds_wrong_equations(tmp_pa
     assert failed.startswith(f"FAILED test_wrong_cart.py{equations}")
 
 
-def tested(folder, *files):
+def outcome_of(folder, *files):
     """The lines of `pytest` in a process of its own, up to the first test that fails."""
     options = ["-qx", "-rA", "--tb=no", "-p", "no:cacheprovider"]
     command = [sys.executable, "-m", "pytest", *options, *files]

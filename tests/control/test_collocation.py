@@ -7,7 +7,7 @@ import numpy as np
 
 import jaxhamel
 from jaxhamel import control
-from jaxhamel.control._certificate._cost_error import cost_error
+from jaxhamel.control._certificate._cost_error import barrier_gap, cost_error
 from jaxhamel.systems import ActuatedDisk, CircularRails, KnifeEdge
 from tests.control.cart import Cart, least_energy
 
@@ -86,6 +86,14 @@ def test_bryson_denham():
     by = cost_error(transcription, off, duals)
     np.testing.assert_allclose(by, 36e-3 / (1 + result.cost), rtol=1e-3)
     assert cost_error(transcription, w, duals) < 1e-8
+    assert "barrier" not in certificate_of(result).words
+    tiny = least_energy(
+        u0=jnp.ones(1), constraints=(end, limit), costs=(control.ControlEnergy(1e-8),)
+    )
+    result = control.solve(tiny, control.Collocation(intervals=30, degree=3))
+    gap = barrier_gap(*result.optimum)
+    assert 0.3 * gap < result.cost - 4e-8 < gap  # a fifth of the cost
+    assert f"raises it by up to {gap:.1e}, 2" in certificate_of(result).words
 
 
 class EndTime(control.AbstractCost):

@@ -236,9 +236,13 @@ def test_one_message_says_what_to_do(message):
     assert "\n" not in str(caught.value)
 
 
-def test_a_leaf_that_is_no_array_says_how_to_make_it_one():
+def test_a_whole_number_says_how_to_make_it_an_array_and_a_float_becomes_one():
     class Plain(Particle):
-        label: float = 1.0
+        share: float = 0.5
+        label: int = 1
 
-    with pytest.raises(ValueError, match=r"`label` of Plain is of type float; .* jnp.asarray\(1.0, float\)"):  # fmt: skip
-        problem(Plain(1.0, 2.0), parameters=[identify.Free("label")])
+    plain = Plain(1.0, 2.0)
+    found = problem(plain, parameters=[identify.Free("share")]).model.system
+    assert isinstance(found.share, jax.Array)
+    with pytest.raises(ValueError, match=r"`label` of Plain is of type int; .* jnp.asarray\(1, float\)"):  # fmt: skip
+        problem(plain, parameters=[identify.Free("label")])

@@ -24,18 +24,20 @@ def cost_error(transcription: Transcription, w: CollocationPoint, duals: Duals) 
 SMALL_SHARE = 1e-5  # of the cost, by which it may be above the least one without a word
 
 
-def by_barrier(transcription: Transcription, w: CollocationPoint, duals: Duals, cost: float) -> str:
-    """A sentence where the cost is so small that the barrier changes it; otherwise empty.
+def barrier_gap(transcription: Transcription, w: CollocationPoint, duals: Duals) -> float:
+    """Σ z s: of a convex problem the cost is above the least one by no more than this."""
+    below = _product(duals.low, w.slack - transcription.lower)
+    return below + _product(duals.high, transcription.upper - w.slack)
 
-    Costs near 0 that are smaller than Σ z s are 0 within the tolerance.
-    """
-    gap = _product(duals.low, w.slack - transcription.lower)
-    gap += _product(duals.high, transcription.upper - w.slack)
-    if not SMALL_SHARE * abs(cost) < gap < abs(cost):
+
+def on_small_cost(gap: float, cost: float) -> str:
+    """A sentence where the cost is so small that the barrier changes it; otherwise empty, also for a cost of exactly 0."""
+    if cost == 0 or gap <= SMALL_SHARE * abs(cost):
         return ""
+    share = f"{100 * gap / abs(cost):.2g} % of it" if gap < abs(cost) else "0 within the tolerance"
     return (
-        f"cost above the least one by about {gap:.1e}, {100 * gap / abs(cost):.2g} % of it: it is small beside the tolerance; "
-        "give its costs larger weights, or larger units"
+        f"cost: the barrier of the limits raises it by up to {gap:.1e}, {share}; if it is not meant to be 0, give the costs "
+        "larger weights"
     )
 
 
