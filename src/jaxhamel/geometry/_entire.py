@@ -90,10 +90,12 @@ def _climb(k: int, x):
 
 
 def _taylor(k: int, x):
-    """Horner's scheme; ratios of terms, because factorials overflow float32."""
-    value = jnp.ones_like(x)
-    for j in range(_terms(k, float(jnp.finfo(x.dtype).eps)), 0, -1):
-        value = 1 - x * value / ((2 * j + k) * (2 * j + k - 1))
+    """Horner's scheme; the coefficients times k!, because factorials overflow float32."""
+    last = _terms(k, float(jnp.finfo(x.dtype).eps))
+    coefficients = [(-1) ** j * factorial(k) / factorial(2 * j + k) for j in range(last + 1)]
+    value = jnp.full_like(x, coefficients[-1])
+    for a in coefficients[-2::-1]:
+        value = value * x + a
     return value / factorial(k)
 
 
