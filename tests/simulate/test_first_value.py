@@ -2,6 +2,7 @@
 
 from functools import partial
 
+import diffrax
 import equinox.internal as eqxi
 import jax
 import jax.numpy as jnp
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 
 import jaxhamel
-from jaxhamel.simulate._end_time import NAME, in_one_call
+from jaxhamel.simulate._end_time import NAME, ForwardMode, in_one_call
 from jaxhamel.systems import FreeRigidBody
 
 
@@ -51,6 +52,21 @@ def test_only_a_chain_whose_values_nothing_else_reads_becomes_one_call():
         return found[1] + x
 
     assert str(jax.make_jaxpr(in_one_call(read_twice))([1.0])).count(f"name={NAME}") == 3
+
+
+def test_the_loop_of_forward_mode_jits_these_calls_and_they_become_one():
+    """If this fails diffrax' loop has changed: programs stay right, and take longer to trace."""
+    own, given = ForwardMode()._loop, diffrax.ForwardMode()._loop
+    assert own.__code__ is given.__code__
+    jitted = own.__globals__["eqxi"].prevbefore
+    assert own.__globals__["eqxi"].while_loop is eqxi.while_loop
+
+    def short(leaves):
+        return jitted(jitted(jitted(leaves[0])))
+
+    assert all("jit" in e.primitive.name for e in jax.make_jaxpr(short)([1.0]).eqns)
+    (call,) = jax.make_jaxpr(in_one_call(short))([1.0]).eqns
+    assert call.primitive.name == "custom_jvp_call"
 
 
 @pytest.fixture(scope="module")

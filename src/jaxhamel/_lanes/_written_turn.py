@@ -17,7 +17,7 @@ from jaxhamel._lanes._program import (
 )
 from jaxhamel._lanes._rules._control_flow import UnknownTurns
 
-_LARGEST = 256  # entries of an array that is written out
+LARGEST_WRITTEN = 256  # entries of an array that is written out
 _LOOK_UPS = {"dynamic_slice", "gather"}
 _MOST_BEFORE = 12  # equations, the look-up included, that may run ahead of the turn for it
 
@@ -85,12 +85,12 @@ class _Writer:
 
     def _add_known(self, values: list) -> None:
         for v, value in zip([*self.jaxpr.constvars, *self.jaxpr.invars], values, strict=False):
-            if not isinstance(value, Tracer) and np.size(value) <= _LARGEST:
+            if not isinstance(value, Tracer) and np.size(value) <= LARGEST_WRITTEN:
                 self.nodes[v] = as_constants(self.graph, value)
 
     def _write(self, e: Any) -> None:
         operands = [self._of(v) for v in e.invars]
-        is_short = all(v.aval.size <= _LARGEST for v in e.outvars)
+        is_short = all(v.aval.size <= LARGEST_WRITTEN for v in e.outvars)
         if e.effects or not is_short or any(x is None for x in operands):
             return self.later.append(e)
         try:
@@ -106,7 +106,7 @@ class _Writer:
     def _of(self, v: Any) -> Nodes | None:
         if isinstance(v, Literal):
             return as_constants(self.graph, v.val)
-        if v not in self.nodes and v in self.before and v.aval.size <= _LARGEST:
+        if v not in self.nodes and v in self.before and v.aval.size <= LARGEST_WRITTEN:
             self.nodes[v] = new_input(self.graph, v.aval, True)
         return self.nodes.get(v)
 

@@ -14,9 +14,11 @@ from jaxhamel._lanes._derivatives._linear_map import (
     transposed_by_columns,
 )
 from jaxhamel._lanes._derivatives._own_derivative import own_derivative
+from jaxhamel._lanes._written_turn import LARGEST_WRITTEN
 from jaxhamel._lanes._xla_cpu._whole_loop import whole_loop
-from jaxhamel.simulate._end_time import in_one_call
+from jaxhamel.simulate._end_time import ForwardMode, in_one_call
 from jaxhamel.simulate._solvers._first_slope import with_first_slope
+from jaxhamel.simulate._step_size import FixedStep
 from jaxhamel.simulate._tape._tape_adjoint import TapeAdjoint, can_be_taped
 
 # As one kernel the gradient of 20 links (33,800 operations) takes half of the time (docs/performance.md#tape).
@@ -81,12 +83,10 @@ class AutoAdjoint(diffrax.AbstractAdjoint):
             # traced only once, even if it is differentiated repeatedly
             return jax.jit(in_one_call(solve))
 
-        solves = [
-            solve_by(a) for a in (diffrax.ForwardMode(), self.reverse, diffrax.DirectAdjoint())
-        ]
-        plain = solve_by(diffrax.ForwardMode(), with_first_slope)
-        bounds = self.forward_up_to, tape_from
-        return _differentiable(plain, *solves, bounds=bounds)(leaves)
+        solves = [solve_by(a) for a in (ForwardMode(), self.reverse, diffrax.DirectAdjoint())]
+        plain = solve_by(ForwardMode(), with_first_slope)
+        bounds, fuse_turns = (self.forward_up_to, tape_from), _may_be_fused(**kwargs)
+        return _differentiable(plain, *solves, bounds=bounds, fuse_turns=fuse_turns)(leaves)
 
     def _has_tape(self, inputs: dict[str, Any]) -> bool:
         return isinstance(self.reverse, TapeAdjoint) and can_be_taped(inputs)
@@ -98,6 +98,12 @@ class AutoAdjoint(diffrax.AbstractAdjoint):
     def put_together(self, inputs: dict[str, Any]) -> dict[str, Any]:
         """The loop's inputs in the form that the loop needs."""
         return inputs
+
+
+def _may_be_fused(*, stepsize_controller: Any, **_: Any) -> bool:
+    """Whether a turn of the loop may be one fusion: not with a look-up in times that are written out with the turn."""
+    known = isinstance(stepsize_controller, FixedStep)
+    return not known or stepsize_controller.ts.size > LARGEST_WRITTEN
 
 
 def _without_closures(terms, t0, y0, args):
@@ -147,15 +153,17 @@ def _differentiable(
     direct: Callable[..., Any],
     *,
     bounds: tuple[int, int],
+    fuse_turns: bool,
 ) -> Callable[..., Any]:
     """F as a function of a list of arrays, with the derivative rules described in `AutoAdjoint`.
 
-    **Arguments:** `bounds`: `forward_up_to` and `tape_from`.
+    **Arguments:** `bounds`: `forward_up_to` and `tape_from`; `fuse_turns`: see `whole_loop`.
     """
 
     def solve(leaves):
         shapes, structure = jax.tree.flatten(jax.eval_shape(plain, leaves))
-        run = lambda *leaves: jax.tree.leaves(whole_loop(plain, fuse_turns=True)(list(leaves)))  # noqa: E731
+        compiled_whole = whole_loop(plain, fuse_turns=fuse_turns)
+        run = lambda *leaves: jax.tree.leaves(compiled_whole(list(leaves)))  # noqa: E731
 
         def rule(leaves, tangents):
             out = own_derivative(run, rule, leaves, shapes)
