@@ -132,7 +132,7 @@ class Coordinate(AbstractMeasurement):
     offset: float | None = None
     limit: float = eqx.field(static=True, default=4 * jnp.pi)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         self.columns = self.columns or (self.name,)
 
     def __call__(
