@@ -47,10 +47,14 @@ def add_block(
     graph: Graph, run: OfArrays, operands: Sequence[Nodes], like: Sequence[Any]
 ) -> list[Nodes]:
     """Adds a block to the graph and returns its results, which have the shapes and dtypes of `like`."""
-    inputs = lambda x: [graph.input(x.dtype, True) for _ in range(x.size)]  # noqa: E731
-    results = [np.array(inputs(x), dtype=int).reshape(x.shape) for x in like]
+    results = [_new_inputs(graph, x) for x in like]
     graph.blocks.append(Block(run, list(operands), results))
     return results
+
+
+def _new_inputs(graph: Graph, like: Any) -> Nodes:
+    inputs = [graph.input(like.dtype, True) for _ in range(like.size)]
+    return np.array(inputs, dtype=int).reshape(like.shape)
 
 
 def _run_equation(equation, operands: Sequence[Any], axes: Sequence[int | None], size: int) -> list:

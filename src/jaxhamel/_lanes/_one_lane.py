@@ -21,7 +21,8 @@ LONGEST_GROWTH = 1.5
 # Programs up to this many scalar operations are always written out: they compile as fast as arrays and run 2 to 40 times as
 # fast. Functions of many operations, such as sines, are vectorised in arrays: they may be this many of them.
 SHORT, SHORT_SINES = 9_000, 2_000
-# Functions with more numbers than this are not written out to see how long they are: it takes seconds.
+# A function is written out to count its operations, which takes seconds where its arrays have more numbers than this in all:
+# such a function runs as it is.
 MOST_WORK = 400_000
 _DEAD = 8  # while tracing, allow 8 × the limit: dead and constant nodes are removed only at the end
 

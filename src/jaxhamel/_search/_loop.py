@@ -73,8 +73,11 @@ class AbstractSearch(ABC):
         return ending
 
     def look_at_start(self) -> None:
-        """Calls `note` for the start of a search whose time was over before its program was compiled."""
-        raise NotImplementedError
+        """Notes the start as the only point of a search whose time was over before its program was compiled.
+
+        A search that keeps its deadline while it compiles (`compiled_before`) notes the cost there, too.
+        """
+        self.note()
 
     def piece(self, progress: Callable[..., Any] | None) -> None:
         """Makes the next iterations and reports them."""

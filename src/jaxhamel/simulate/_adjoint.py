@@ -163,7 +163,9 @@ def _differentiable(
     def solve(leaves):
         shapes, structure = jax.tree.flatten(jax.eval_shape(plain, leaves))
         compiled_whole = whole_loop(plain, fuse_turns=fuse_turns)
-        run = lambda *leaves: jax.tree.leaves(compiled_whole(list(leaves)))  # noqa: E731
+
+        def run(*leaves):
+            return jax.tree.leaves(compiled_whole(list(leaves)))
 
         def rule(leaves, tangents):
             out = own_derivative(run, rule, leaves, shapes)

@@ -23,7 +23,7 @@ NAME = "prevbefore"  # equinox' function for the number before a number
 
 
 class ForwardMode(diffrax.ForwardMode):
-    """diffrax's forward mode, with that function jitted in its loop: JAX keeps what it traced of a jitted function."""
+    """diffrax's forward mode with equinox' function `NAME` jitted in its loop, so that JAX traces that function once."""
 
     @property
     def _loop(self):
@@ -32,7 +32,7 @@ class ForwardMode(diffrax.ForwardMode):
 
 @cache
 def _with_jitted(loop: Any) -> Callable:
-    """diffrax's loop, reading the function from a module like equinox' in which it is jitted; as it is if it does not."""
+    """diffrax's loop with equinox' function `NAME` jitted; the same loop if it does not call that function."""
     module = getattr(loop, "__globals__", {}).get("eqxi")
     if not hasattr(module, NAME) or NAME not in loop.__code__.co_names:
         return loop
@@ -43,7 +43,7 @@ def _with_jitted(loop: Any) -> Callable:
 
 
 class _Jitted:
-    """A module whose function `NAME` is jitted."""
+    """Stands for a module: its function `NAME` is jitted, and everything else is the module's."""
 
     def __init__(self, module: Any):
         self._module = module
@@ -98,7 +98,7 @@ def _shortened(closed: ClosedJaxpr) -> ClosedJaxpr:
 
 
 def _is_call(equation) -> bool:
-    """Whether it calls that function, jitted or not."""
+    """Whether an equation calls equinox' function `NAME`, either as it stands or within a `jit`."""
     if equation.primitive.name in ("jit", "pjit"):
         inner = equation.params["jaxpr"].jaxpr.eqns
         return equation.params["name"] == NAME and len(inner) == 1 and _is_call(inner[0])

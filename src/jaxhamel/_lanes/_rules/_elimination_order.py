@@ -33,7 +33,10 @@ def _by_degree(zero: np.ndarray) -> list[int]:
 
 
 def _eliminated(zero: np.ndarray, order: Sequence[int] | None):
-    """Each unknown with its neighbours when it is eliminated; without an order, one with the fewest is next."""
+    """Yields each unknown, in the order in which they are eliminated, with its neighbours at that moment.
+
+    Two unknowns are neighbours while their entry is not zero. Without an `order` one with the fewest neighbours is next.
+    """
     n = len(zero)
     related = ~np.tril(zero, -1) & np.tri(n, k=-1, dtype=bool)
     near = {i: {*np.flatnonzero(related[i] | related[:, i]).tolist()} for i in range(n)}

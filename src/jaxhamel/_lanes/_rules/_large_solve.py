@@ -31,7 +31,10 @@ def solution(
 
 
 def _joined(rows: Sequence[Array], columns: Sequence[Array]) -> Float[Array, "n m"]:
-    """The upper triangle of M and the columns b. Written one after the other, since XLA selects each entry of a stack."""
+    """One matrix with the upper triangle of M and the columns b.
+
+    They are written into it one after the other: of a stack XLA would select each entry.
+    """
     n = len(rows)
     width = -(-(n + len(columns)) // _WIDTH) * _WIDTH
     found = jnp.zeros((n, width), columns[0].dtype)
@@ -41,7 +44,7 @@ def _joined(rows: Sequence[Array], columns: Sequence[Array]) -> Float[Array, "n 
 
 
 def _eliminated(matrix: Float[Array, "n m"]) -> Float[Array, "n m"]:
-    """U with the columns b."""
+    """Eliminates below the diagonal: the upper triangle U of M, and the columns b after the same steps."""
     n, width = matrix.shape
     start = jnp.zeros_like(matrix), jnp.zeros(n, matrix.dtype)
     places, at_once = jnp.arange(width), max(1, LONGEST_PRODUCT // width)
@@ -81,11 +84,16 @@ def solutions(operands: Sequence[Array], axes: Sequence[int | None], size: int, 
 
     **Arguments:** `operands`: the rows and the columns; `axes`: 0 for those with an axis of lanes; `rows`: their number.
     """
-    one = lambda *x: tuple(solution(x[:rows], x[rows:]))  # noqa: E731
+
+    def one(*x):
+        return tuple(solution(x[:rows], x[rows:]))
+
+    def of_all(*x):
+        return tuple(lax.map(lambda row: one(*row), x))
+
     pairs = zip(operands, axes, strict=True)
     many = [x if axis == 0 else jnp.broadcast_to(x, (size, *x.shape)) for x, axis in pairs]
     if size == 1:
         return [x[None] for x in one(*(x[0] for x in many))]
-    of_all = lambda *x: tuple(lax.map(lambda row: one(*row), x))  # noqa: E731
     shapes = [jax.ShapeDtypeStruct((size, rows), x.dtype) for x in many[rows:]]
     return list((as_one_kernel(of_all, shapes) if one_kernel_works() else of_all)(*many))

@@ -140,7 +140,7 @@ def symmetric_solve(graph: Graph, equation, matrix: Nodes, rhs: Nodes) -> list[N
 
 
 def _order(graph: Graph, matrix: Nodes) -> list[int] | None:
-    """The order of elimination; None if it takes too many operations to be written out."""
+    """The order in which the unknowns are eliminated; None if the solution is too long to be written out as scalars."""
     values = [graph.value(i) for i in matrix.ravel().tolist()]
     zero = np.array([x is not None and not x for x in values]).reshape(matrix.shape)
     order = elimination_order(zero)
@@ -148,7 +148,7 @@ def _order(graph: Graph, matrix: Nodes) -> list[int] | None:
 
 
 def _longest(graph: Graph, matrix: Nodes) -> int:
-    """The most operations of a solution with this matrix that is written out."""
+    """How many operations a solution with this matrix may have, to be written out as scalars."""
     if not graph.fused:
         return LONGEST_SOLUTION
     room = LONGEST_FUSION - len(graph.needed(matrix.ravel().tolist()))

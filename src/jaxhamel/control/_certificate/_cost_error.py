@@ -1,8 +1,8 @@
-"""How far the cost is from the optimal one: by the violations that are left, and by the barrier of the limits.
+"""Estimates of the difference between the cost that a search has found and the least cost.
 
-A violation below its bound may still change the cost, where the multiplier is large: to first order the cost changes by
-λ · residuals, the residuals being those with the multipliers λ in the Lagrangian. The barrier keeps the motion away from
-its limits: by Σ z s, the products of their multipliers and distances, the cost is above the least one.
+It has two causes. Constraints are met up to small violations r; to first order they change the cost by λ · r, where λ are
+their multipliers, which may be large. And the barrier keeps the motion at some distance s from each limit; it raises the
+cost by up to Σ z s, where z are the multipliers of the limits.
 """
 
 import numpy as np
@@ -13,7 +13,7 @@ from jaxhamel.control._interior_point._derivatives import Duals
 
 
 def cost_error(transcription: Transcription, w: CollocationPoint, duals: Duals) -> float:
-    """|λ · residuals| / (1 + |J|)."""
+    """|λ · r| / (1 + |J|), r the residuals of all constraints."""
     cost, residuals = evaluated(transcription, w)
     multipliers = duals.stages, duals.costates[1:], duals.conditions, duals.limits
     pairs = zip(multipliers, residuals, strict=True)
@@ -21,17 +21,19 @@ def cost_error(transcription: Transcription, w: CollocationPoint, duals: Duals) 
     return abs(total) / (1 + abs(float(cost)))
 
 
-SMALL_SHARE = 1e-5  # of the cost, by which it may be above the least one without a word
+SMALL_SHARE = (
+    1e-5  # the largest part of the cost that may come from the barrier without a sentence about it
+)
 
 
 def barrier_gap(transcription: Transcription, w: CollocationPoint, duals: Duals) -> float:
-    """Σ z s: of a convex problem the cost is above the least one by no more than this."""
+    """Σ z s, the most by which the cost of a convex problem exceeds the least cost."""
     below = _product(duals.low, w.slack - transcription.lower)
     return below + _product(duals.high, transcription.upper - w.slack)
 
 
 def on_small_cost(gap: float, cost: float) -> str:
-    """A sentence where the cost is so small that the barrier changes it; otherwise empty, also for a cost of exactly 0."""
+    """A sentence if `gap`, the effect of the barrier, is not small beside the cost; empty otherwise and for a cost of 0."""
     if cost == 0 or gap <= SMALL_SHARE * abs(cost):
         return ""
     share = f"{100 * gap / abs(cost):.2g} % of it" if gap < abs(cost) else "0 within the tolerance"
@@ -42,7 +44,7 @@ def on_small_cost(gap: float, cost: float) -> str:
 
 
 def _product(multiplier, distance) -> float:
-    """Σ z s of the finite bounds that are no equations."""
+    """Σ z s over the limits that are finite and not equations (there s = 0)."""
     z, s = np.asarray(multiplier), np.asarray(distance)
     counts = np.isfinite(s) & (s > 0)
     return float(np.sum(np.where(counts, z * np.where(counts, s, 0.0), 0.0)))

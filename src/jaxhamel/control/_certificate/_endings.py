@@ -1,4 +1,4 @@
-"""Why a search by collocation has failed, in words: values that are not finite, costs without bound, constraints that
+"""Sentences on why a search by collocation has failed: values are not finite, the cost falls without bound, or constraints
 cannot be met together."""
 
 from typing import Any
@@ -83,12 +83,12 @@ def contradiction(transcription: Transcription, elastic: Elastic, w: Collocation
 
 
 def negligible(w: CollocationPoint) -> float:
-    """The largest violation with which a certificate holds."""
+    """The largest violation of a constraint that counts as none, as in a certificate: it depends on the precision."""
     return bounds_of(w.X.dtype).violation
 
 
 def no_step(transcription: Transcription, w: CollocationPoint, many: str) -> str:
-    """The words on a search without a step that helps, with the constraint that is violated most, if one is."""
+    """The sentence on a search in which no step helps; it names the constraint that is violated most, if one is."""
     words = f"no step leads closer to an optimum after {many}"
     violation, worst = worst_violation(transcription, w)
     if violation <= negligible(w):

@@ -1,8 +1,8 @@
-"""Whether multipliers exist: where none do, those of the search grow without bound as its tolerance falls.
+"""Decides whether an optimum has multipliers, by searching once more with a smaller tolerance.
 
-Where the gradients of the active constraints depend on one another, an optimum need not be stationary. The search then
-ends at points near it that satisfy the constraints within the tolerance ε only. Of the constraint x² = 0 the multiplier
-there is of the size ε^(−1/2).
+Where the gradients of the active constraints depend on one another, an optimum may have no multipliers. The search then
+ends near it, at a point that satisfies the constraints within the tolerance ε only, and the multipliers it finds there grow
+without bound as ε falls: like ε^(−1/2) for the constraint x² = 0.
 """
 
 import jax
@@ -16,12 +16,12 @@ from jaxhamel.control._interior_point._state import SearchState, resumed
 
 # Multipliers are examined where an error of the size of the tolerance changes the cost by more than this fraction.
 SENSITIVE = 1e-6
-TIGHTER = 1e-3  # of the tolerance
-GROWTH = 3.0  # of the largest multiplier, from which it counts as unbounded; ε^(−1/2) gives 30
+TIGHTER = 1e-3  # the smaller tolerance over the given one
+GROWTH = 3.0  # multipliers that grow by this factor count as unbounded; ε^(−1/2) gives 30
 
 
 def largest(state: SearchState) -> float:
-    """The largest multiplier."""
+    """The largest absolute value among all multipliers of the search."""
     sizes = [np.max(np.abs(np.asarray(x)), initial=0.0) for x in jax.tree.leaves(state.duals)]
     return float(max(sizes))
 
@@ -50,7 +50,7 @@ def unbounded_multipliers(
 
 
 def _tighter(transcription: Transcription, state: SearchState, tolerance: Scalar) -> SearchState:
-    """The state after the search has gone on to another tolerance."""
+    """Continues the search from `state` until it meets the tolerance; returns where it ends."""
     tolerance = jnp.asarray(tolerance, state.mu.dtype)
     begin = resumed(state._replace(mu=jnp.minimum(state.mu, tolerance)))
     return advance(transcription, begin, tolerance, jnp.asarray(LOGGED))[0]

@@ -91,7 +91,10 @@ def _check_limit_of_states(limit: Any, filter: Any, width: int) -> None:
     zero, dtype = jnp.zeros((), filter.u.dtype), filter.u.dtype
     control = Constant(jnp.zeros(width, dtype))
     limit.check_function(zero, filter.q, filter.u, control)
-    value = lambda q, u: limit.residual(filter.system, zero, q, u, control)  # noqa: E731
+
+    def value(q, u):
+        return limit.residual(filter.system, zero, q, u, control)
+
     check_limit_shape(limit.label, value(filter.q, filter.u).shape, limit.lower, limit.upper)
     if not any(depends_on(value, filter.q, filter.u)):
         raise ValueError(

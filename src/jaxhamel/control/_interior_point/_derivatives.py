@@ -185,18 +185,22 @@ def points_of(
     transcription: Transcription, w: CollocationPoint
 ) -> tuple[Any, Float[Array, "Ns y"]]:
     """((interval, share, weight), y) of the points of all intervals, along one axis."""
-    shape = w.X.shape[:2]
-    flat = lambda x: x.reshape(x.shape[0] * x.shape[1], *x.shape[2:])  # noqa: E731
-    many = lambda x: flat(jnp.broadcast_to(x[:, None], (*shape, *x.shape[1:])))  # noqa: E731
+    n, s = w.X.shape[:2]
     rule = transcription.rule
-    each = [jnp.asarray(np.tile(x, shape[0]), w.X.dtype) for x in (rule.points, rule.weights)]
-    at = jax.tree.map(many, transcription.intervals(w)), *each
-    y = jnp.concatenate([flat(w.X), flat(w.c)], axis=1)
+    each = [jnp.asarray(np.tile(x, n), w.X.dtype) for x in (rule.points, rule.weights)]
+    intervals = jax.tree.map(lambda x: jnp.repeat(x, s, axis=0), transcription.intervals(w))
+    at = intervals, *each
+    y = jnp.concatenate([_in_one_row(w.X), _in_one_row(w.c)], axis=1)
     return at, jnp.concatenate([y, jnp.broadcast_to(w.p[None], (y.shape[0], w.p.shape[0]))], axis=1)
 
 
+def _in_one_row(x: Float[Array, "N s *d"]) -> Float[Array, "Ns *d"]:
+    """The arrays of the points of all intervals along one axis, interval after interval."""
+    return x.reshape(x.shape[0] * x.shape[1], *x.shape[2:])
+
+
 def by_intervals(w: CollocationPoint, found: Any) -> Any:
-    """Arrays of all points with leading axes `(N, s)`."""
+    """The reverse: arrays of all points, along one axis, with the axes `(N, s)` of intervals and their points."""
     return jax.tree.map(lambda x: x.reshape(*w.X.shape[:2], *x.shape[1:]), found)
 
 

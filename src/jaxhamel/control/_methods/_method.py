@@ -24,7 +24,9 @@ class AbstractControlSearch(AbstractSearch):
         """The best parameters, the cost there, and the norm of its gradient."""
 
     def nodes(self) -> tuple[States, float] | None:
-        """The states at the problem's times and the largest gap between them; None where the motion begins once only."""
+        """For a method whose unknowns include the states at the problem's times: these states, and the largest jump of the
+        motion at one of them. None for a method that integrates the motion from its start to its end.
+        """
         return None
 
 

@@ -72,14 +72,14 @@ def _with_words_among_fields(system, error: TypeError) -> TypeError:
 
 
 def _no_numbers(system) -> dict[str, Any]:
-    """The fields, or entries of fields, that are no numbers, by path."""
+    """The fields that are no numbers, by their path; of lists and dictionaries the entries."""
     leaves = tree_flatten_with_path(system, is_leaf=_is_no_number)[0]
     found = {path_of(keys): leaf for keys, leaf in leaves if _is_no_number(leaf)}
     return {path: jax.tree.map(_plain, leaf, is_leaf=_is_none) for path, leaf in found.items()}
 
 
 def _plain(x):
-    """A Python number for an array of one, as a list of the user's had it."""
+    """The Python number for an array of one number, since the user's own list had a number there."""
     value = concrete(x) if hasattr(x, "shape") else None
     return x if value is None else value.item()
 

@@ -219,12 +219,15 @@ class MovingHorizonEstimator(eqx.Module):
         return Chain(*moves, H, r, live)
 
     def _inequalities(self, window: MovingWindow) -> Inequalities:
-        """The limits at the estimates of the window, A δ + b ≥ 0; nothing where none follow."""
+        """The limits at the estimates of the window, to first order: A δ + b ≥ 0. A limit without bound has A = 0, b = 1."""
         none = jnp.zeros(tangent_size(self.filter.system), window.ts.dtype)
 
         def one(state, t, felt):
-            moved = lambda delta: retract(self.filter.system, state, delta)  # noqa: E731
-            return _with_derivative(lambda d: self._room(t, moved(d), Constant(felt)), none)
+            def room(delta):
+                moved = retract(self.filter.system, state, delta)
+                return self._room(t, moved, Constant(felt))
+
+            return _with_derivative(room, none)
 
         b, A = jax.vmap(one)(window.states, window.ts, window.felt)
         counts = jnp.isfinite(b) & (jnp.arange(self.window) < window.count)[:, None]
