@@ -84,7 +84,7 @@ def three(in_lanes, mapped, at):
     places = tuple(range(len(at)))
     of = {"gradient": jax.value_and_grad(in_lanes, places), "value": in_lanes}
     of |= {"vmap, gradient": jax.value_and_grad(mapped, places)}
-    flat = lambda found: jnp.concatenate([jnp.ravel(x) for x in jax.tree.leaves(found)])  # noqa: E731
+    flat = lambda found: jnp.concatenate([jnp.ravel(x) for x in jax.tree.leaves(found)])
     compiled = {name: ensemble.jit(f) for name, f in of.items()}
     return {name: lambda f=f: flat(f(*at)) for name, f in compiled.items()}
 
@@ -98,7 +98,7 @@ def gradients_of_bodies(body, q0, u0):
         return jnp.mean(ensemble.rollout(body, q0, u0, ts, in_axes=axes, **options)[0][:, -1, 1])
 
     def mapped(u0):
-        one = lambda q, u: simulate(body, q, u, ts, **options).q[-1, 1]  # noqa: E731
+        one = lambda q, u: simulate(body, q, u, ts, **options).q[-1, 1]
         return jnp.mean(jax.vmap(one)(jnp.asarray(q0), u0))
 
     return three(in_lanes, mapped, (jnp.asarray(u0),))
@@ -109,8 +109,8 @@ def gradients_of_balls():
     y, amplitude = (jnp.stack(x) for x in states(BATCH))
     q0, u0 = (y[:4].T, y[4:6].T), 0.1 * y[6:].T
     masses = jnp.asarray(np.random.default_rng(1).uniform(0.5, 1.5, (BATCH, 3)))
-    of_masses = lambda tree: tree.masses  # noqa: E731
-    with_masses = lambda masses: eqx.tree_at(of_masses, make_ball(), masses)  # noqa: E731
+    of_masses = lambda tree: tree.masses
+    with_masses = lambda masses: eqx.tree_at(of_masses, make_ball(), masses)
     none = jax.tree.map(lambda _: None, make_ball())
     of_system = eqx.tree_at(of_masses, none, 0, is_leaf=lambda x: x is None)
     ts, options = np.linspace(0.0, 4.0, 11), dict[str, Any](rtol=1e-6, atol=1e-8)

@@ -53,7 +53,7 @@ def ours(case: Case) -> tuple[Callable, Callable, Callable]:
         return jnp.sum(end(q, u) ** 2)
 
     start = jnp.asarray(case.q), jnp.asarray(case.u)
-    steps = lambda: int(jax.jit(run)(*start).stats["num_steps"])  # noqa: E731
+    steps = lambda: int(jax.jit(run)(*start).stats["num_steps"])
     return partial(jax.jit(end), *start), partial(jax.jit(jax.grad(cost, (0, 1))), *start), steps
 
 

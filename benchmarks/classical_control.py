@@ -47,7 +47,7 @@ def at_end(function, *targets):
 
 
 def bryson_denham():
-    rate = lambda t, y, c: jnp.stack([y[1], c[0]])  # noqa: E731
+    rate = lambda t, y, c: jnp.stack([y[1], c[0]])
     place = control.PathLimit(lambda t, q, u, control: q[:1], upper=1 / 9, name="place")
     end = control.StateAtEnd(q=jnp.array([0.0, -1.0]))
     costs = (control.ControlEnergy(),)
@@ -55,23 +55,23 @@ def bryson_denham():
 
 
 def brachistochrone():
-    rate = lambda t, y, c: jnp.stack(  # noqa: E731
+    rate = lambda t, y, c: jnp.stack(
         [y[2] * jnp.cos(c[0]), -y[2] * jnp.sin(c[0]), 9.80665 * jnp.sin(c[0])]
     )
     constraints = (at_end(lambda y: y[:2], 10.0, -5.0), control.FreeEndTime(0.5, 5.0))
-    curve = lambda t: 1.5 - t[None]  # noqa: E731
+    curve = lambda t: 1.5 - t[None]
     return problem(rate, [0.0] * 3, [0.0, 2.0], curve, (end_time(),), constraints, [10.0, -5, 9.9])
 
 
 def van_der_pol():
-    rate = lambda t, y, c: jnp.stack([y[1], (1 - y[0] ** 2) * y[1] - y[0] + c[0]])  # noqa: E731
+    rate = lambda t, y, c: jnp.stack([y[1], (1 - y[0] ** 2) * y[1] - y[0] + c[0]])
     costs = (control.ControlEnergy(), control.Running(lambda t, q, u, control: q))
     return problem(rate, [1.0, 0.0], [0.0, 2.0], lambda t: jnp.zeros(1), costs, ())
 
 
 def moon_lander():
     """Falling freely and braking with full thrust are two phases."""
-    rate = lambda t, y, c: jnp.stack([y[1], c[0] - 1.5])  # noqa: E731
+    rate = lambda t, y, c: jnp.stack([y[1], c[0] - 1.5])
     limits = control.PathLimit(value, 0.0, 3.0, name="thrust"), control.FreeEndTime(0.1, 10.0)
     fuel = control.RunningCost(lambda t, q, u, control: control(t)[0])
     end = (control.StateAtEnd(q=jnp.zeros(2)),)
@@ -82,17 +82,15 @@ def moon_lander():
 
 
 def particle_steering():
-    rate = lambda t, y, c: jnp.stack(  # noqa: E731
-        [y[2], y[3], 100 * jnp.cos(c[0]), 100 * jnp.sin(c[0])]
-    )
+    rate = lambda t, y, c: jnp.stack([y[2], y[3], 100 * jnp.cos(c[0]), 100 * jnp.sin(c[0])])
     constraints = (at_end(lambda y: y[1:], 5.0, 45.0, 0.0), control.FreeEndTime(0.1, 2.0))
-    curve = lambda t: 0.9 - 3.3 * t[None]  # noqa: E731
+    curve = lambda t: 0.9 - 3.3 * t[None]
     end = [10.0, 5.0, 45.0, 0.0]
     return problem(rate, [0.0] * 4, [0.0, 0.5], curve, (end_time(),), constraints, end)
 
 
 def hypersensitive():
-    rate = lambda t, y, c: c - y**3  # noqa: E731
+    rate = lambda t, y, c: c - y**3
     costs = (
         control.ControlEnergy(2.0),
         control.Running(lambda t, q, u, control: q, 2.0),
@@ -132,13 +130,13 @@ def robot_arm():
         control.StateAtEnd(q=jnp.array(end)), control.FreeEndTime(1.0, 30.0),
         control.PathLimit(value, -1.0, 1.0, name="torques"),
     )  # fmt: skip
-    curve = lambda t: jnp.zeros(3)  # noqa: E731
+    curve = lambda t: jnp.zeros(3)
     return problem(rate, start, [0.0, 9.0], curve, (end_time(),), constraints, end)
 
 
 def dido():
     """The largest area between a rope of length π and its ends, 2 apart: half of a disk."""
-    rate = lambda t, y, c: jnp.stack([jnp.cos(c[0]), jnp.sin(c[0])])  # noqa: E731
+    rate = lambda t, y, c: jnp.stack([jnp.cos(c[0]), jnp.sin(c[0])])
     area = control.RunningCost(lambda t, q, u, control: -q[1] * jnp.cos(control(t)[0]))
     end = (control.StateAtEnd(q=jnp.array([2.0, 0.0])),)
     return problem(
@@ -150,9 +148,9 @@ def snell():
     """The fastest way through two media, with speeds 1 and 2, from (0, 0) to (2, 2) across x = 1."""
 
     def at_speed(v, start, constraints, costs, angle, end):
-        rate = lambda t, y, c: v * jnp.stack([jnp.cos(c[0]), jnp.sin(c[0])])  # noqa: E731
+        rate = lambda t, y, c: v * jnp.stack([jnp.cos(c[0]), jnp.sin(c[0])])
         free = control.FreeEndTime(0.1, 9.0)
-        curve = lambda t: jnp.full(1, angle)  # noqa: E731
+        curve = lambda t: jnp.full(1, angle)
         return problem(rate, start, [0.0, 1.0], curve, costs, (*constraints, free), end)
 
     first = at_speed(1.0, [0.0, 0.0], (at_end(lambda y: y[:1], 1.0),), (), 0.3, [1.0, 0.5])
@@ -163,7 +161,7 @@ def snell():
 
 def heisenberg():
     """The plane's shortest closed path round the area 1, from control zero, where the area's gradient vanishes."""
-    rate = lambda t, y, c: jnp.stack([c[0], c[1], (y[0] * c[1] - y[1] * c[0]) / 2])  # noqa: E731
+    rate = lambda t, y, c: jnp.stack([c[0], c[1], (y[0] * c[1] - y[1] * c[0]) / 2])
     end = (control.StateAtEnd(q=jnp.array([0.0, 0.0, 1.0])),)
     energy = (control.ControlEnergy(),)
     return problem(
@@ -173,7 +171,7 @@ def heisenberg():
 
 def great_circle():
     """The long way round a sphere is stationary and no minimum."""
-    rate = lambda t, y, c: jnp.stack([c[0], c[1] / jnp.cos(y[0])])  # noqa: E731
+    rate = lambda t, y, c: jnp.stack([c[0], c[1] / jnp.cos(y[0])])
     far = 1.5 * jnp.pi
     end = (control.StateAtEnd(q=jnp.array([0.0, far])),)
     energy, curve = (control.ControlEnergy(),), lambda t: jnp.array([0.0, far])

@@ -47,7 +47,7 @@ def _mass(m: int, mass: str) -> list[str]:
             f"e{first} = -ddth * sn - dth * dth * cs",
             f"e{second} = ddth * cs - dth * dth * sn",
         ]
-    has = lambda k: str(k) in present  # noqa: E731
+    has = lambda k: str(k) in present
     moving = m != 3
     cyclic = ((0, 1, 2), (1, 2, 0), (2, 0, 1))
     for i, j, k in cyclic:  # b = Ω × χ + 2 χ̇
@@ -221,7 +221,7 @@ def compiled_c():
         pointer,
     ]
     function.restype = None
-    as_pointer = lambda x: x.ctypes.data_as(pointer)  # noqa: E731
+    as_pointer = lambda x: x.ctypes.data_as(pointer)
 
     def run(y, amplitude, steps, dt, threads):
         y, rails = np.array(y, order="C"), table(steps, dt)

@@ -79,7 +79,7 @@ def at_rest(system, q, weights):
     from jaxhamel.control import MotionPlan, regulate
 
     size, ts = len(q), jnp.linspace(0.0, 2.0, 201)
-    rows = lambda x: jnp.broadcast_to(x, (201, size))  # noqa: E731
+    rows = lambda x: jnp.broadcast_to(x, (201, size))
     control = jnp.zeros(system.n_controls)
     plan = MotionPlan(system, ts, rows(jnp.asarray(q)), rows(jnp.zeros(size)), lambda t: control)
     costs = {"state_cost": jnp.asarray(weights), "control_cost": jnp.ones(system.n_controls)}
@@ -131,7 +131,7 @@ def on_slopes(scenario, result, degrees, seed):
 
     plan = plan_of(result)
     law = regulator_of(scenario, plan)
-    absent = lambda x: x is None  # noqa: E731
+    absent = lambda x: x is None
     failed = {}
     print("| slope | failed | RMS: median | 95 % | largest command, median |")
     print("|" + 5 * "---|")

@@ -89,7 +89,7 @@ def measured(problem: Any, method: control.Collocation, optimum: float) -> tuple
     began = time.process_time()
     control.solve(problem, method)
     first = time.process_time() - began
-    search = lambda: CollocationSearch(method, problem)  # noqa: E731
+    search = lambda: CollocationSearch(method, problem)
     searches = [search() for _ in range(REPEATS)]
     alone, _ = median_seconds(lambda: searches.pop().run())
     later, result = median_seconds(lambda: control.solve(problem, method), most=0.0)
@@ -151,7 +151,7 @@ def many_starts(name: str, problem: Any, method: control.Collocation, count: int
         for _ in range(4):
             peer = control_references.PROBLEMS[name]()
             given_guess, noise = peer.guess, rng.normal(size=(3, peer.controls))
-            waves = lambda s, noise=noise: np.sin(np.pi * np.arange(1, 4) * s) @ noise  # noqa: E731
+            waves = lambda s, noise=noise: np.sin(np.pi * np.arange(1, 4) * s) @ noise
             peer.guess = lambda s, g=given_guess, waves=waves: (g(s)[0], g(s)[1] + waves(s))
             built = control_references.built(peer, method.intervals, tolerance=method.tolerance)
             began = time.process_time()

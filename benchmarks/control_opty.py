@@ -30,7 +30,7 @@ def unicycle():
     equations = sm.Matrix(
         [phi.diff(T) - w, x.diff(T) - v * sm.cos(phi), y.diff(T) - v * sm.sin(phi)]
     )
-    guess = lambda s: [np.sin(np.pi * s), 0 * s, s, 1 + 0 * s, np.pi * np.cos(np.pi * s)]  # noqa: E731
+    guess = lambda s: [np.sin(np.pi * s), 0 * s, s, 1 + 0 * s, np.pi * np.cos(np.pi * s)]
     parts = equations, (phi, x, y), (v, w), 1.0, (0, 0, 0), (0, 0, 1), {}
     return parts, guess, 11.1581587152
 
@@ -45,7 +45,7 @@ def cart_pole():
     pole = -(length * m2 * c * s * w**2 + force * c + (m1 + m2) * g * s) / (length * bottom)
     rates = sm.Matrix([v, w, cart, pole])
     states = (x, theta, v, w)
-    guess = lambda s: [s, np.pi * s, 0 * s, 0 * s, 0 * s]  # noqa: E731
+    guess = lambda s: [s, np.pi * s, 0 * s, 0 * s, 0 * s]
     bounds = {force: (-20.0, 20.0), x: (-2.0, 2.0)}
     equations = sm.Matrix(states).diff(T) - rates
     return (

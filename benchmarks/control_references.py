@@ -8,8 +8,6 @@ meshes, and solved by IPOPT. Nothing is imported from jaxhamel. The table has bo
     python benchmarks/control_references.py [NAME ...]
 """
 
-# ruff: noqa: E731  short functions of a problem on one line
-
 import sys
 import time
 from dataclasses import dataclass

@@ -86,7 +86,7 @@ def event(**options):
     """The time and the velocity at which q falls to 0.2."""
 
     def function(x, p):
-        falls = lambda t, q, u: q[0] - 0.2  # noqa: E731
+        falls = lambda t, q, u: q[0] - 0.2
         path = pendulum(x, p, times=(0.0, 2.0), event=falls, **options)
         return path.t_end - p[0] + path.u_end[0]
 

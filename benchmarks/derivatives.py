@@ -47,7 +47,7 @@ def derivatives(f: Callable) -> dict[tuple[str, ...], Callable]:
 
     A jvp of the gradient returns both, so that `f` and `r` need no programs of their own.
     """
-    along = lambda x, v: jax.jvp(f, (x,), (v,))[1]  # noqa: E731
+    along = lambda x, v: jax.jvp(f, (x,), (v,))[1]
     forward, reverse = jax.jacfwd(f), jax.grad(f)
     return {
         ("f", "ff"): lambda x, v: jax.jvp(forward, (x,), (v,)),

@@ -88,7 +88,7 @@ def beside_diffrax(rollout, ball, y, amplitude, quick):
     @functools.partial(jax.jit, static_argnums=(2, 3))
     def solve(y, c, end, rtol):
         adaptive = diffrax.PIDController(rtol=rtol or 1, atol=(rtol or 1) * 1e-2)
-        one = lambda y, c: diffrax.diffeqsolve(  # noqa: E731
+        one = lambda y, c: diffrax.diffeqsolve(
             term,
             diffrax.Tsit5(),
             0.0,
@@ -111,7 +111,7 @@ def beside_diffrax(rollout, ball, y, amplitude, quick):
         "difference_fixed": largest(ends["diffrax"], ends["rollout"]),
     }
     exact = rollout(batch, 1.0, 0.005, method=diffrax.Dopri8())()
-    adaptive = lambda: solve(y, c, 1.0, 1e-6)  # noqa: E731
+    adaptive = lambda: solve(y, c, 1.0, 1e-6)
     error = largest(adaptive(), exact)
     dt, run = next(
         (dt, run)

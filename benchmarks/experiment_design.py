@@ -103,7 +103,7 @@ def main() -> None:
     arguments = parser.parse_args()
     began, coarse, fine = time.perf_counter(), planned(None), planned(0.005)
     by_hand = within(FAR, sine(1.0, 2))
-    told = lambda step, value: print(f"step {step:3d}  criterion {value:.3f}", flush=True)  # noqa: E731
+    told = lambda step, value: print(f"step {step:3d}  criterion {value:.3f}", flush=True)
     steps = 6 if arguments.quick else arguments.steps
     found = identify.design(coarse, within(REACH, sine(1.0, 2)), max_steps=steps, progress=told)
     F = fine.information(found.curve)

@@ -79,7 +79,7 @@ def drawn(rng) -> RollingBall:
 
 @jax.jit
 def shown(system, motion):
-    at = lambda t, q, u: [m(system, t, q, u, SWING) for m in MEASUREMENTS]  # noqa: E731
+    at = lambda t, q, u: [m(system, t, q, u, SWING) for m in MEASUREMENTS]
     return jax.vmap(at)(motion.ts, motion.q, motion.u)
 
 

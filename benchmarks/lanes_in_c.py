@@ -132,7 +132,7 @@ def function(head: str, found: Written, given: list[str]) -> str:
             kind = ("v" if node.batched else "double") if node.dtype == np.float64 else "auto"
             lines.append(f"{kind} x{i} = {expression(graph, i, names)};")
             names[i] = f"x{i}"
-    zero = lambda i: names[i] if graph.nodes[i].batched else f"({names[i]} + v{{}})"  # noqa: E731
+    zero = lambda i: names[i] if graph.nodes[i].batched else f"({names[i]} + v{{}})"
     lines += [f"out[{k}] = {zero(i)};" for k, i in enumerate(results)]
     return f"{head} {{\n  " + "\n  ".join(lines) + "\n}\n"
 
@@ -263,7 +263,7 @@ def main() -> None:
             )
             rate = f"{row['steps_per_second']:10.3g} steps/s  spread {row['spread']:.2f}"
             print(f"{case.name:24}{lanes:7} lanes {rate}{more}", flush=True)
-    ratios = lambda n: [r["ratio"] for r in rows if "ratio" in r and r["lanes"] == n]  # noqa: E731
+    ratios = lambda n: [r["ratio"] for r in rows if "ratio" in r and r["lanes"] == n]
     result = {"benchmark": "lanes_in_c", "ratio": min(ratios(max(given.lanes)), default=None)}
     result["ratio_1024"] = min(ratios(1024), default=None)
     result["gradient"] = max((r["gradient"] for r in rows if "gradient" in r), default=None)

@@ -79,7 +79,7 @@ class Policy(eqx.Module):
 def new_network(key):
     """The network, with an output of 0."""
     network = eqx.nn.MLP(len(SIZE) + 4, 3, 32, 2, jnp.tanh, dtype=float, key=key)
-    last = lambda net: (net.layers[-1].weight, net.layers[-1].bias)  # noqa: E731
+    last = lambda net: (net.layers[-1].weight, net.layers[-1].bias)
     return eqx.tree_at(last, network, jax.tree.map(jnp.zeros_like, last(network)))
 
 
@@ -102,7 +102,7 @@ class WindowCost(eqx.Module):
         which, noise = jax.random.split(key)
         i = jax.random.randint(which, (), 0, len(self.marks[3]))
         q, u, last, start = jax.tree.map(lambda x: x[i], self.marks)
-        give = lambda c: (c.law, c.start)  # noqa: E731
+        give = lambda c: (c.law, c.start)
         controller = eqx.tree_at(give, self.controller, (Policy(law, network), last))
         found = closed_loop(
             self.system, q, u, controller, self.samples, t0=start, steps=1, key=noise, in_axes=self.axes_of(controller)
@@ -179,7 +179,7 @@ def window_cost(setting, count, samples, horizon):
     found = setting.run(robots, setting.law, horizon, 7000, steps=1)
     held = bool(found.succeeded.all())
     places = np.arange(0, horizon - samples + 1, min(MARKS, max(horizon // 2, 1)))
-    rows = lambda x: jnp.moveaxis(x[:, places], 1, 0)  # noqa: E731
+    rows = lambda x: jnp.moveaxis(x[:, places], 1, 0)
     acted = np.maximum(places - 1, 0)
     last = jnp.moveaxis(found.given()[1].commands[:, acted], 1, 0)
     marks = (*jax.tree.map(rows, (found.q, found.u)), last, found.ts[0][places])

@@ -161,13 +161,13 @@ def run_multipliers(system, y0, dt, steps):
 
     def rate(y):
         q, v = y
-        constraint = lambda q: system.frame(0.0, q)[0]  # noqa: E731
+        constraint = lambda q: system.frame(0.0, q)[0]
         a, a_dot = jax.jvp(constraint, (q,), (v,))
         force = jax.grad(lambda q: system.lagrangian(0.0, q, jnp.zeros_like(q)))(q)
         return v, force - a * ((a @ force + a_dot @ v) / (a @ a))
 
     def step(_, y):
-        ahead = lambda h, k: jax.tree.map(lambda y, k: y + h * k, y, k)  # noqa: E731
+        ahead = lambda h, k: jax.tree.map(lambda y, k: y + h * k, y, k)
         k1 = rate(y)
         k2 = rate(ahead(dt / 2, k1))
         k3 = rate(ahead(dt / 2, k2))

@@ -154,7 +154,7 @@ def processor_seconds(run: Callable) -> float:
 def compared(case: Case, dt: float, repeats: int) -> dict[str, Any]:
     theirs, ours = case.theirs(dt), case.ours()
     exact = np.asarray(ours(1e-13))
-    miss = lambda end: float(np.abs(np.asarray(end) - exact).max())  # noqa: E731
+    miss = lambda end: float(np.abs(np.asarray(end) - exact).max())
     error = miss(theirs())
     tolerance = next(x for x in LADDER if miss(ours(x)) <= error)
     runs = {"MuJoCo": theirs, "simulate": partial(ours, tolerance)}

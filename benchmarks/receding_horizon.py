@@ -40,12 +40,12 @@ def posed(system, u0, weight, limit):
     from jaxhamel.control import ControlEnergy, ControlProblem, Running
 
     space = system.space
-    off = lambda t, q, u, c: space.local(circle(t), q)  # noqa: E731
+    off = lambda t, q, u, c: space.local(circle(t), q)
     costs = (Running(off, weight), ControlEnergy(0.1))
-    zero = lambda t: jnp.zeros(2)  # noqa: E731
+    zero = lambda t: jnp.zeros(2)
     q0 = jnp.array([0.0, 0.0, 0.2])
     ts = jnp.linspace(0.0, HORIZON, 3)
-    beside = lambda t, q: (q - circle(t))[1:]  # noqa: E731
+    beside = lambda t, q: (q - circle(t))[1:]
     return ControlProblem(system, q0, u0, ts, zero, costs, (limited(limit),)), 0.05, beside
 
 
@@ -118,7 +118,7 @@ def ball():
     )
     costs = (Running(off), FinalCost(rest))
     problem = ControlProblem(driven, q0, u0, ts, law.control, costs, limits, guess)
-    beside = lambda t, q: q[1] - law.plan(t)[0][1]  # noqa: E731
+    beside = lambda t, q: q[1] - law.plan(t)[0][1]
     return problem, 0.02, beside
 
 
@@ -134,7 +134,7 @@ class Given(eqx.Module):
 def heavier(system: Any, share: float) -> Any:
     """The system with all its masses and inertias larger by a share."""
     names = ("mass", "masses", "inertia")
-    grow = lambda path, x: (1 + share) * x if getattr(path[-1], "name", "") in names else x  # noqa: E731
+    grow = lambda path, x: (1 + share) * x if getattr(path[-1], "name", "") in names else x
     return jax.tree_util.tree_map_with_path(grow, system)
 
 
@@ -210,7 +210,7 @@ def kept(problem, plant, found):
 
     def distances(t, q, u, command):
         at = plant, t, q, u, as_control(command)
-        gaps = lambda x: (x.residual(*at) - x.lower, x.upper - x.residual(*at))  # noqa: E731
+        gaps = lambda x: (x.residual(*at) - x.lower, x.upper - x.residual(*at))
         return [jnp.min(jnp.concatenate(gaps(x))) for x in problem.constraints]
 
     given = jax.tree.map(jnp.asarray, found)
@@ -229,7 +229,7 @@ def picture(file, samples=250):
     path = np.asarray(jax.vmap(circle)(jnp.linspace(0.0, 4 * np.pi, 200)))
     plane.plot(path[:, 1], path[:, 2], color="0.6", label="asked for")
     for words, share in (("as planned", 1.0), ("30 % heavier", 1.3), ("30 % lighter", 0.7)):
-        of = lambda s: (s.mass, s.inertia)  # noqa: E731
+        of = lambda s: (s.mass, s.inertia)
         robot = eqx.tree_at(of, problem.system, tuple(share * x for x in of(problem.system)))
         found = closed_loop(robot, problem.q0, problem.u0, law, samples)
         q, commands = np.asarray(found.q), np.asarray(found.control.commands)

@@ -145,7 +145,7 @@ def ball_and_swing(parameters, masses: int):
     com = jnp.stack([jnp.zeros_like(depth), jnp.zeros_like(depth), depth])
     ball = make_ball(masses)
     values = (r, m0, jnp.stack(inertia), com, weights, g)
-    where = lambda b: (  # noqa: E731
+    where = lambda b: (
         b.radius,
         b.shell_mass,
         b.shell_inertia,
@@ -214,7 +214,7 @@ def gradient_figures(rate, parameters, masses: int, repeats: int) -> dict:
     for name, each in seconds.items():
         print(f"gradient, {name:<16} compile {compiled[name]:6.2f} s   run {1e3 * each:8.2f} ms")
     largest = max(float(jnp.max(jnp.abs(v - values[0]))) for v in values)
-    best = lambda table, side: min(v for k, v in table.items() if k.startswith(side))  # noqa: E731
+    best = lambda table, side: min(v for k, v in table.items() if k.startswith(side))
     return {
         "gradient_compile": best(compiled, "theirs") / best(compiled, "ours"),
         "gradient_run": best(seconds, "theirs") / best(seconds, "ours"),

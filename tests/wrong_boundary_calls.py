@@ -34,7 +34,7 @@ def boundary_calls(
     objects: tuple[str, ...], real: tuple[str, ...], positive: tuple[str, ...]
 ) -> Any:
     """As `right_calls`; the kinds of wrong values are those of `wrong_calls` and `wrong_loop_calls`."""
-    without = lambda kinds, *names: tuple(k for k in kinds if k not in names)  # noqa: E731
+    without = lambda kinds, *names: tuple(k for k in kinds if k not in names)
     functions = (*FUNCTIONS, "None", "a word", "object")
     numbers = without(positive, "None")
     counts = (*numbers, "None", "zero", "fraction", "true")

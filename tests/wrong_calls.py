@@ -182,7 +182,7 @@ def _control(plane, q, u, ts, force):
     curve = control.Spline(jnp.zeros((7, 2)), 0.0, 1.0) if _takes(control.Spline, 3) else None
     found: dict[str, Any] = {}
     if curve is not None:
-        path = lambda t: jnp.ones(2) * t  # noqa: E731
+        path = lambda t: jnp.ones(2) * t
         costs = (control.Tracking(path, 1.0, lambda q: q),)
         problem = {
             "system": plane,

@@ -30,9 +30,9 @@ def plan_calls(objects: tuple[str, ...], real: tuple[str, ...], positive: tuple[
     bounds = tuple(k for k in real if k not in ("infinite", "set"))
     cart, q, u = Cart(jnp.array(1.0)), jnp.zeros(1), jnp.zeros(1)
     sensors = control.StateSensors(0.1)
-    limit = lambda t, q, u, control: u  # noqa: E731
-    ends = lambda q, u: q - 1.0  # noqa: E731
-    value = lambda t, q, u, control: jnp.sum(u)  # noqa: E731
+    limit = lambda t, q, u, control: u
+    ends = lambda q, u: q - 1.0
+    value = lambda t, q, u, control: jnp.sum(u)
     return {
         "Collocation": (
             control.Collocation,

@@ -35,7 +35,7 @@ def _stage(system: Any) -> Any:
 
 def search_calls(objects: tuple[str, ...], real: tuple[str, ...], positive: tuple[str, ...]) -> Any:
     """As `right_calls`; the kinds of wrong values are those of `wrong_calls` and `wrong_loop_calls`."""
-    without = lambda kinds, *names: tuple(k for k in kinds if k not in names)  # noqa: E731
+    without = lambda kinds, *names: tuple(k for k in kinds if k not in names)
     functions = (*FUNCTIONS, "None", "a word", "object")
     numbers = (*positive, "zero")
     counts = (*numbers, "fraction", "true")
@@ -43,7 +43,7 @@ def search_calls(objects: tuple[str, ...], real: tuple[str, ...], positive: tupl
     problem, cart = _problem(), Cart(jnp.array(1.0))
     measured = identify.Coordinate(0, name="position")
     run = identify.Run(TIMES, {"position": np.sin(TIMES)[:, None]}, jnp.zeros(1))
-    mass = lambda problem: problem.system.mass  # noqa: E731
+    mass = lambda problem: problem.system.mass
     return {
         "DesignParameter": (
             control.DesignParameter,

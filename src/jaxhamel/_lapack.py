@@ -38,7 +38,10 @@ def one_by_one(function: Callable) -> Callable:
             x if has_batch else jnp.broadcast_to(x, (size, *jnp.shape(x)))
             for x, has_batch in zip(matrices, batched, strict=True)
         ]
-        in_turn = lambda *x: lax.map(lambda each: of_one(*each), x)  # noqa: E731
+
+        def in_turn(*x):
+            return lax.map(lambda each: of_one(*each), x)
+
         found = lax.platform_dependent(*full, cpu=in_turn, default=jax.vmap(function))
         return found, jax.tree.map(lambda _: True, found)
 

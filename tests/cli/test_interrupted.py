@@ -79,7 +79,7 @@ def test_values_of_all_stages_are_those_so_far():
     """Each of the stage that reached it last; a problem that is made only to be looked at has no values."""
 
     def stage(path):
-        put = lambda z: SimpleNamespace(**{path: z[0]})  # noqa: E731
+        put = lambda z: SimpleNamespace(**{path: z[0]})
         return SimpleNamespace(
             parameters=(SimpleNamespace(path=path),), model=SimpleNamespace(system_at=put)
         )

@@ -29,7 +29,7 @@ def test_the_best_start_under_a_prior():
     """
     ts = jnp.linspace(0.0, 1.0, 5)
     guess = (0.3 + ts[:, None], jnp.ones((5, 1)))
-    start = lambda **bounds: control.FreeInitialState(u=False, **bounds)  # noqa: E731
+    start = lambda **bounds: control.FreeInitialState(u=False, **bounds)
     end = control.StateAtEnd(q=jnp.ones(1), u=jnp.zeros(1))
     for w, a, upper in ((6.0, -0.5, 9.0), (24.0, -1.0, 9.0), (1.0, 3.0, 0.5)):
         costs = (

@@ -174,7 +174,7 @@ def test_noise_bias_and_resolution(caplog, monkeypatch):
     law = Sampled(Seen(), PERIOD, sensors=Sensors((nothing,), noise=0.3, bias=0.1))
     key, axes = jax.random.key(3), (None, 0, None, None)
     start = jnp.zeros((63, 1))
-    run = lambda law, key: closed_loop(LINE, start, NONE, law, 100, key=key, in_axes=axes)  # noqa: E731
+    run = lambda law, key: closed_loop(LINE, start, NONE, law, 100, key=key, in_axes=axes)
     seen = np.asarray(run(law, key).given()[1].commands)[..., 0]
     with jax.log_compiles(), caplog.at_level("WARNING"):
         run(law, jax.random.key(4))
@@ -453,7 +453,7 @@ def test_a_regulator_in_an_ensemble():
     q, _ = rollout(CART, starts, U0, until, Feedback(law), dt=0.01, in_axes=axes)
     alone = simulate(CART, starts[1], U0, until, Feedback(law), rtol=1e-9, atol=1e-11)
     np.testing.assert_allclose(q[1], alone.q, atol=1e-7)
-    end = lambda q0: rollout(CART, q0, U0, until, Feedback(law), dt=0.01, in_axes=axes)[0][:, -1, 0]  # noqa: E731
+    end = lambda q0: rollout(CART, q0, U0, until, Feedback(law), dt=0.01, in_axes=axes)[0][:, -1, 0]
     step = 1e-6 * jnp.ones((3, 1))
     slope = (end(starts + step) - end(starts - step)) / 2e-6
     np.testing.assert_allclose(

@@ -245,7 +245,7 @@ def test_derivatives_of_the_optimum_itself():
     result = control.solve(problem, control.Collocation(intervals=3, degree=3))
 
     def optimum(mass, target):
-        selected = lambda p: (p.system.mass, p.constraints[0].q)  # noqa: E731
+        selected = lambda p: (p.system.mass, p.constraints[0].q)
         near = control.neighbouring(eqx.tree_at(selected, problem, (mass, target[None])), result)
         return jnp.stack([near.control(0.25)[0], near.states[0][1, 0], near.cost])
 

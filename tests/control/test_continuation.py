@@ -50,7 +50,7 @@ METHOD = control.Indirect(control.Collocation(intervals=6))
 
 @pytest.fixture(scope="module")
 def branches():
-    follow = lambda to, points: control.continuation(  # noqa: E731
+    follow = lambda to, points: control.continuation(
         bratu(2.0), strength, to, METHOD, step=0.5, longest=2.0, points=points
     )
     return follow(1.0, 20), follow(4.0, 14)

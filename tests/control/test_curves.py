@@ -16,7 +16,7 @@ RNG = np.random.default_rng(0)
 
 def derivatives(curve, t):
     """(value, first, second) by autodiff."""
-    first = lambda t: jax.jvp(curve, (t,), (jnp.ones_like(t),))[1]  # noqa: E731
+    first = lambda t: jax.jvp(curve, (t,), (jnp.ones_like(t),))[1]
     return curve(t), first(t), jax.jvp(first, (t,), (jnp.ones_like(t),))[1]
 
 
@@ -68,7 +68,7 @@ def test_support_says_exactly_which_coefficients_matter():
 
 def test_fit_gives_a_polynomial_of_its_degree_back():
     ts = np.linspace(0.0, 4.0, 60)
-    curve = lambda t: np.stack([t**3 - t, 2 - t**2], -1)  # noqa: E731
+    curve = lambda t: np.stack([t**3 - t, 2 - t**2], -1)
     spline = control.Spline.fit(ts, curve(ts), 10, degree=3)
     np.testing.assert_allclose(jax.jit(jax.vmap(spline))(ts), curve(ts), atol=1e-10)
 

@@ -48,7 +48,7 @@ def at_once(monkeypatch, seconds):
 @contextmanager
 def nothing_compiled():
     compiled = []
-    record = lambda name, *_, **__: compiled.append(name) if "backend_compile" in name else None  # noqa: E731
+    record = lambda name, *_, **__: compiled.append(name) if "backend_compile" in name else None
     jax.monitoring.register_event_duration_secs_listener(record)
     try:
         yield
@@ -113,7 +113,7 @@ def test_no_time_at_all_returns_the_start(name):
 
 
 def test_constraints_that_contradict_each_other_are_said():
-    at = lambda x: control.ControlAt(value=[x])  # noqa: E731
+    at = lambda x: control.ControlAt(value=[x])
     problem = least_energy(constraints=(at(0.0), at(1.0)))
     result = control.solve(problem, control.MultipleShooting(max_iterations=30))
     assert not result.converged
@@ -138,7 +138,7 @@ def test_nothing_tracked_is_not_told_as_zero():
 
 
 def test_nodes_are_those_of_the_best_start():
-    many = lambda *shape: np.arange(float(np.prod(shape))).reshape(shape)  # noqa: E731
+    many = lambda *shape: np.arange(float(np.prod(shape))).reshape(shape)
     point = SimpleNamespace(q=many(3, 5, 2), u=many(3, 5, 1), p=many(3, 4))
     search: Any = SimpleNamespace(
         iterate=SimpleNamespace(point=point), best=1, rows=[{"defect": 1e-12}]
@@ -152,7 +152,7 @@ def test_nodes_are_those_of_the_best_start():
 @pytest.mark.parametrize("name", ["multiple shooting", "single shooting"])
 def test_single_precision_finds_the_optimum(name):
     with jax.enable_x64(False):
-        single = lambda tree: jax.tree.map(  # noqa: E731
+        single = lambda tree: jax.tree.map(
             lambda x: jnp.asarray(x, jnp.float32) if jnp.asarray(x).dtype == float else x, tree
         )
         problem = single(least_energy(system=Cart(jnp.asarray(1.0))))

@@ -71,7 +71,7 @@ def test_contact_limits_cost_only_what_is_beyond_them():
     problem, curve = control.figure_eight_solution()
     state = (jnp.asarray(1.0), problem.q0, problem.u0, curve)
     normal, friction = problem.system.contact(*state)
-    value = lambda **limits: control.ContactLimits(**limits).running(problem.system, *state)  # noqa: E731
+    value = lambda **limits: control.ContactLimits(**limits).running(problem.system, *state)
     np.testing.assert_array_equal(value(), [0.0, 0.0])
     np.testing.assert_array_equal(value(normal=normal - 1, friction=friction + 0.1), [0.0, 0.0])
     np.testing.assert_allclose(value(normal=normal + 2.0, weight=9.0), [6.0, 0.0], rtol=1e-9)
@@ -104,7 +104,7 @@ def test_no_friction_is_enough_for_a_motion_that_leaves_the_ground(ascent, neede
     """|f| = 1.5 N and N falls from 5 N to 5 N − ascent: never a negative coefficient, and not the largest of the rest."""
     ts = jnp.arange(3.0)
     motion = SimpleNamespace(ts=ts, q=jnp.zeros((3, 1)), u=jnp.zeros((3, 1)))
-    force = lambda t: jnp.stack([0 * t, 0 * t + 1.5, 5.0 - ascent * t / 2])  # noqa: E731
+    force = lambda t: jnp.stack([0 * t, 0 * t + 1.5, 5.0 - ascent * t / 2])
     numbers = measure(OnGround(), motion, force)
     np.testing.assert_allclose(numbers["friction_needed"], needed)
     np.testing.assert_allclose(numbers["min_normal_force"], 5.0 - ascent)

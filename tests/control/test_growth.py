@@ -19,7 +19,7 @@ PERIOD = 0.25  # that of TS: no interpolation
 def regulator(A, B, K):
     """A plan that stays, of which only the linear equations matter."""
     n, d, p = B.shape
-    zeros = lambda *shape: jnp.zeros(shape)  # noqa: E731
+    zeros = lambda *shape: jnp.zeros(shape)
     tables = jnp.asarray(K), zeros(n, d, d), zeros(n - 1, 2, d)
     linear = jnp.asarray(A), jnp.asarray(B)
     rest = zeros(n, d), zeros(n, 0), lambda t: zeros(p)
@@ -94,6 +94,6 @@ def test_messages():
     ):
         Sampled(law, 4.0)
     digital = Sampled(law, PERIOD)
-    traced = lambda period: loop_growth(eqx.tree_at(lambda c: c.period, digital, period))  # noqa: E731
+    traced = lambda period: loop_growth(eqx.tree_at(lambda c: c.period, digital, period))
     with pytest.raises(TypeError, match=r"`controller` has traced numbers"):
         jax.jit(traced)(jnp.asarray(PERIOD))

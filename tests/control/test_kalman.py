@@ -101,7 +101,7 @@ def normalised_errors(key, P, off, estimator=body_filter, samples=SAMPLES):
             noise, walk = at
             best = filter.update(belief, 0.0, SENSORS(BODY, 0.0, *state, None, noise))
             error = local(BODY, (best.q, best.u), state)
-            rate = lambda t, y: VectorField()(t, y, (BODY, None))  # noqa: E731
+            rate = lambda t, y: VectorField()(t, y, (BODY, None))
             later = looped(rate, RK4, 0.0, jnp.array(T), state)[0]
             state = retract(BODY, later, jnp.sqrt(WALK * T) * walk)
             value = error @ jnp.linalg.solve(best.covariance, error) / 6

@@ -195,7 +195,7 @@ class Force(control.AbstractCost):
 def test_a_cost_of_ones_own_needs_no_weight():
     problem = least_energy(costs=(Force(),))
     (cost,) = problem.costs
-    force = lambda t: 2.0 * t[None]  # noqa: E731
+    force = lambda t: 2.0 * t[None]
     at = (problem.system, jnp.asarray(3.0), problem.q0, problem.u0, force)
     np.testing.assert_allclose(cost.running(*at), [6.0])
     assert cost.final(*at).shape == (0,)

@@ -30,7 +30,7 @@ def test_numbers_of_a_circle():
 @pytest.mark.parametrize(("dtype", "dependent"), [(np.float64, 1e-11), (np.float32, 1e-5)])
 def test_rank_of_constraints_in_both_precisions(dtype, dependent):
     """Two rows at an angle φ have the singular values √(1 ± cos φ): independent for φ = 0.05, but not at rounding errors."""
-    rows = lambda angle: np.array([[1, 0, 0], [np.cos(angle), np.sin(angle), 0]], dtype)  # noqa: E731
+    rows = lambda angle: np.array([[1, 0, 0], [np.cos(angle), np.sin(angle), 0]], dtype)
     for angle, independent in ((0.05, True), (dependent, False)):
         basis, unique = _null_space(rows(angle))
         assert unique is independent
@@ -57,7 +57,7 @@ def test_rounding_errors_are_no_open_multipliers(monkeypatch):
 
 def test_no_derivative_where_the_minima_of_a_family_differ():
     """|x| of the nearest point on a circle about 0, from 0: by the radius it is 1 at all of them, by 0's place it is −x."""
-    at = lambda angle: {"radius": jnp.ones(()), "place": -jnp.array([np.cos(angle), np.sin(angle)])}  # noqa: E731
+    at = lambda angle: {"radius": jnp.ones(()), "place": -jnp.array([np.cos(angle), np.sin(angle)])}
     found = without_kinks(at(0.3), at(0.4))
     np.testing.assert_array_equal(found["radius"], 1.0)
     assert np.all(np.isnan(found["place"]))

@@ -68,7 +68,7 @@ def test_functions_with_derivatives_of_their_own():
         return 2.0 * x
 
     tripled.defjvp(lambda given, along: (2.0 * given[0], 3.0 * along[0]))
-    function = lambda x: tripled(x) * tripled(x)  # noqa: E731
+    function = lambda x: tripled(x) * tripled(x)
     merged = once(function, jnp.ones(()))
     assert str(jax.make_jaxpr(merged)(1.0)).count("custom_jvp_call[") == 1
     np.testing.assert_allclose(jax.grad(merged)(1.0), 12.0)
@@ -90,7 +90,7 @@ def test_rules_that_differ_are_kept_apart():
         lambda x: jnp.sum(x * array),
         lambda x: jnp.sum(x * (array + 1)),
     ]
-    function = lambda x: sum((k + 1) * made(rule)(x) for k, rule in enumerate(rules))  # noqa: E731
+    function = lambda x: sum((k + 1) * made(rule)(x) for k, rule in enumerate(rules))
     merged = once(function, jnp.ones(()))
     assert str(jax.make_jaxpr(merged)(1.0)).count("custom_jvp_call[") == 4
     for order in (jax.grad, lambda f: jax.grad(jax.grad(f))):

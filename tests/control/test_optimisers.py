@@ -112,14 +112,14 @@ def test_rail_limits_are_soft_walls():
 def test_gradient_of_the_cost_by_three_routes():
     problem = least_energy()
     method = control.GradientDescent(optax.adam(0.1), penalty=10.0, options={"dt": 0.125})
-    cost = lambda p: method.cost(problem, p)  # noqa: E731
+    cost = lambda p: method.cost(problem, p)
     p = jnp.asarray(np.random.default_rng(1).normal(size=7))
     value = jax.jit(cost)
     reverse, forward = jax.jit(jax.grad(cost))(p), jax.jit(jax.jacfwd(cost))(p)
     np.testing.assert_allclose(reverse, forward, rtol=1e-10)
     for j in range(7):
         e = jnp.zeros(7).at[j].set(1.0)
-        central = lambda h, e=e: (value(p + h * e) - value(p - h * e)) / (2 * h)  # noqa: E731
+        central = lambda h, e=e: (value(p + h * e) - value(p - h * e)) / (2 * h)
         richardson = (4 * central(5e-4) - central(1e-3)) / 3
         np.testing.assert_allclose(reverse[j], richardson, rtol=1e-7, atol=1e-8)
 
@@ -206,7 +206,7 @@ def test_order_of_the_integrator(solver, order):
     import diffrax
 
     method = tableau(getattr(diffrax, solver)())
-    rhs = lambda t, y: jnp.stack([y[1], -y[0]]) * (1.0 + t)  # noqa: E731
+    rhs = lambda t, y: jnp.stack([y[1], -y[0]]) * (1.0 + t)
     exact = np.array([np.cos(1.5), -np.sin(1.5)])
 
     def error(steps):
@@ -232,7 +232,7 @@ def test_other_parameters_compile_nothing_again():
     method = control.MultipleShooting(max_iterations=5)
     control.solve(least_energy(), method)
     compiled = []
-    record = lambda name, *_, **__: compiled.append(name) if "backend_compile" in name else None  # noqa: E731
+    record = lambda name, *_, **__: compiled.append(name) if "backend_compile" in name else None
     heavy = least_energy(
         constraints=(control.StateAtEnd(q=jnp.full(1, 2.0), u=jnp.zeros(1)),),
         costs=(control.ControlEnergy(weight=3.0),),

@@ -50,7 +50,7 @@ def bounded_commands(state):
 
 def problem(*constraints):
     P = riccati()[0]
-    state = lambda q, u: jnp.concatenate([q, u])  # noqa: E731
+    state = lambda q, u: jnp.concatenate([q, u])
     costs = (
         control.Running(lambda t, q, u, c: state(q, u)),
         control.ControlEnergy(R),
@@ -76,7 +76,7 @@ def found():
         late=lambda t: jnp.abs(t - LATE * PERIOD) < 0.01,
     )  # fmt: skip
     free = jnp.array([[1e9, 1e9], [1.0, 1e9], [1.0, 1e9], [1.0, 1e9], [1.0, 1.0]])[:, None, None]
-    where = lambda law: (law.transcription.lower, law.transcription.upper, law.acceptable)  # noqa: E731
+    where = lambda law: (law.transcription.lower, law.transcription.upper, law.acceptable)
     lower, upper, acceptable = where(law)
     values = free * lower[None], free * upper[None], jnp.array([1.0, 1.0, 1.0, 1e-30, 1.0])
     assert acceptable.shape == ()
@@ -129,7 +129,7 @@ def planned(state):
     speed = LinearConstraint(slopes[:, 1], SLOWEST - start[:, 1])
     given = {"jac": lambda c: H @ c + g, "bounds": [(-LIMIT, LIMIT)] * INTERVALS}
     options = {"method": "SLSQP", "options": {"ftol": 1e-14, "maxiter": 200}}
-    cost = lambda c: 0.5 * c @ H @ c + g @ c  # noqa: E731
+    cost = lambda c: 0.5 * c @ H @ c + g @ c
     return minimize(cost, np.zeros(INTERVALS), constraints=speed, **given, **options).x
 
 

@@ -57,7 +57,7 @@ def error_at_nodes(result):
 def test_a_mesh_spreads_the_error_evenly():
     """ε_i ∝ ρ_i h_i^4 of a density of errors ρ: the new mesh has equal ones."""
     shares = np.linspace(0.0, 1.0, 401)
-    rho = lambda s: np.exp(4.0 * s)  # noqa: E731
+    rho = lambda s: np.exp(4.0 * s)
     errors = rho(0.5 * (shares[1:] + shares[:-1])) * np.diff(shares) ** 4
     mesh = evenly_spread(shares, errors, 4, 200)
     new = rho(0.5 * (mesh[1:] + mesh[:-1])) * np.diff(mesh) ** 4

@@ -47,7 +47,7 @@ def test_regularisation_goes_on_from_a_third_of_the_last_one():
 
 def test_shortened_steps_are_damped_and_long_ones_set_free():
     """A step of which the filter leaves less than a tenth, one of which it leaves some, and whole ones."""
-    after = lambda *given: float(damping_after(*map(jnp.asarray, given)))  # noqa: E731
+    after = lambda *given: float(damping_after(*map(jnp.asarray, given)))
     assert after(0.0, 0.0, 0.09) == 8 * LEAST_SHIFT
     assert after(0.0, 0.5, 0.09) == 4.0
     assert after(4.0, 900.0, 0.01) == LARGEST_DAMPING
@@ -122,7 +122,7 @@ def test_loops_begin_with_the_shapes_of_what_they_compute():
         return parts_of(at, w, duals), no_parts(at, w), duals, no_direction(w, duals).duals
 
     parts, empty_parts, duals, empty_duals = eqx.filter_eval_shape(begun)
-    shapes = lambda tree: jax.tree.map(lambda x: (x.shape, x.dtype), tree)  # noqa: E731
+    shapes = lambda tree: jax.tree.map(lambda x: (x.shape, x.dtype), tree)
     assert shapes(empty_parts) == shapes(parts)
     assert shapes(empty_duals) == shapes(duals)
 

@@ -99,7 +99,7 @@ def test_equations_that_cannot_be_read_are_one_block(hidden):
     """A loop that ends on a computed condition has no rule; a coordinate beside it is separate without it."""
 
     def rate(t, y, c):
-        more = lambda x: 2.0 * x  # noqa: E731
+        more = lambda x: 2.0 * x
         first = jax.lax.while_loop(lambda x: x < 1.0, more, y[0]) if hidden else more(y[0])
         return jnp.stack([first, c[0]])
 

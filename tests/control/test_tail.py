@@ -12,7 +12,7 @@ from jaxhamel.control import tail_mean
 def test_it_is_the_least_over_the_threshold(share):
     """The function of c is convex and piecewise linear: its minimum is at one of the values."""
     v = np.random.default_rng(0).normal(size=(10, 2))
-    at = lambda c, v: c + np.maximum(v - c, 0.0).sum() / (share * len(v))  # noqa: E731
+    at = lambda c, v: c + np.maximum(v - c, 0.0).sum() / (share * len(v))
     wanted = [min(at(c, column) for c in column) for column in v.T]
     np.testing.assert_allclose(tail_mean(v, share), wanted, rtol=1e-13)
 

@@ -72,7 +72,7 @@ class Known(AbstractMethod):
 
 def test_a_motion_from_node_to_node_where_the_open_loop_leaves_it():
     """y = exp(−k t) needs no control; its open loop leaves it by exp(5 · 8) = 2e17 times the rounding errors."""
-    exact = lambda t: np.stack([np.exp(-5 * t), -5 * np.exp(-5 * t)], axis=-1)  # noqa: E731
+    exact = lambda t: np.stack([np.exp(-5 * t), -5 * np.exp(-5 * t)], axis=-1)
     nodes = jnp.linspace(0.0, 8.0, 11)
     problem = control.ControlProblem(
         jaxhamel.ODE(Growing(5.0), 2), jnp.array([1.0, -5.0]), jnp.zeros(0), nodes,

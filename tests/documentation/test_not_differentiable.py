@@ -34,7 +34,7 @@ def experiment():
 
 
 def gait(x):
-    flat = lambda r: jnp.stack([r, r, r])  # noqa: E731
+    flat = lambda r: jnp.stack([r, r, r])
     loop = control.elliptic_gait([0.0, 0.0], [x, 0.5])
     return control.GaitProblem(flat, SE2(), loop, jnp.array([0.0, 1.0, 0.0]))
 
@@ -79,7 +79,7 @@ def test_a_loop_in_python_names_the_traced_argument(name, call):
 
 def test_information_of_an_experiment_has_its_gradient_in_both_modes():
     """x = a t²/(2 m) from a known start: F = Σ x²/σ² and dF/da = 2 F/a."""
-    of = lambda a: experiment().information(Push(a[None]))[0, 0]  # noqa: E731
+    of = lambda a: experiment().information(Push(a[None]))[0, 0]
     both = jax.jit(lambda a: (jax.grad(of)(a), jax.jvp(of, (a,), (jnp.ones_like(a),))[1]))
     exact = 2 / 0.7 * np.sum((0.7 * TS**2 / 4.0 / 0.1) ** 2)
     np.testing.assert_allclose(both(jnp.asarray(0.7)), exact, rtol=1e-8)

@@ -34,7 +34,7 @@ SWING = {"mean": [-1.5, -1.5], "cosine": [[0.3, 0.0]], "sine": [[0.0, 0.3]], "pe
 def rolled(samples):
     """Where each ball is after half a second, in lanes."""
     rails, swing = CircularRails(**RAILS), FourierSeries(**SWING)
-    make = lambda m: RollingBall(0.1, 1.0, [6e-3] * 3, [0, 0, 0], m, rails)  # noqa: E731
+    make = lambda m: RollingBall(0.1, 1.0, [6e-3] * 3, [0, 0, 0], m, rails)
     balls = jax.vmap(make)(samples["masses"])
     q0 = (jnp.array([1.0, 0, 0, 0]), jnp.zeros(2))
     axes = (jax.tree.map(lambda x: 0, balls), None, 0, None)

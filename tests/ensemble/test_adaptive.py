@@ -82,7 +82,7 @@ def test_steps_are_those_of_diffrax():
     """As many tried and kept in each trajectory, and the same states, those between the steps too."""
     q0, u0 = bodies(35)
     found = turned(q0, u0, rtol=1e-6, atol=1e-8)
-    one = lambda q, u: simulate(FreeRigidBody([1.0, 2.0, 2.5]), q, u, TS, rtol=1e-6, atol=1e-8)  # noqa: E731
+    one = lambda q, u: simulate(FreeRigidBody([1.0, 2.0, 2.5]), q, u, TS, rtol=1e-6, atol=1e-8)
     wanted = jax.vmap(one)(q0, u0)
     for name in ("num_steps", "num_accepted_steps", "num_rejected_steps"):
         np.testing.assert_array_equal(found.stats[name], wanted.stats[name])
@@ -140,7 +140,7 @@ def test_what_lanes_cannot_give_is_left_to_diffrax():
 def test_integrate_by_tolerance():
     """y = exp(−k t); NaN after the most steps."""
     rates, ts = jnp.append(jnp.linspace(0.5, 1.0, 34), 40.0), jnp.array([0.0, 0.7, 1.0])
-    decay = lambda t, y, k: -k * y  # noqa: E731
+    decay = lambda t, y, k: -k * y
 
     def solved(rates, **options):
         return ensemble.integrate(decay, jnp.ones(1), ts, rates, in_axes=(None, 0), **options)

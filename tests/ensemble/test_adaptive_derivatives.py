@@ -42,7 +42,7 @@ def test_derivatives_are_those_of_simulate():
     u0[5] *= 1e200
 
     def one_by_one(inertia, u0):
-        one = lambda i, q, u: simulate(FreeRigidBody(i), q, u, TS, **options)  # noqa: E731
+        one = lambda i, q, u: simulate(FreeRigidBody(i), q, u, TS, **options)
         return weighed(jax.vmap(one)(inertia, jnp.asarray(Q0), u0))
 
     def in_lanes(inertia, u0):
@@ -111,8 +111,8 @@ def test_derivatives_are_differences_of_the_same_steps(method, ts):
     at = (STIFFNESS, DAMPING, Y0)
     found = jax.jit(jax.grad(cost, (0, 1, 2)))(*at)
     along = tuple(jnp.asarray(RNG.normal(size=x.shape)) for x in at)
-    moved = lambda h: cost(*(x + h * v for x, v in zip(at, along, strict=True)))  # noqa: E731
-    slope = lambda h: (moved(h) - moved(-h)) / (2 * h)  # noqa: E731
+    moved = lambda h: cost(*(x + h * v for x, v in zip(at, along, strict=True)))
+    slope = lambda h: (moved(h) - moved(-h)) / (2 * h)
     wanted = (4 * slope(1e-3) - slope(2e-3)) / 3
     backward = sum(jnp.sum(a * b) for a, b in zip(found, along, strict=True))
     np.testing.assert_allclose(backward, wanted, rtol=1e-9)
@@ -125,7 +125,7 @@ DECAY = 2 * np.exp(-np.outer(RATES, TIMES))
 def decayed(shift, ts=TIMES, rtol=1e-9):
     """Sums of y = 2 exp(−(k + shift) t) over what each lane has for k."""
     dtype = shift.dtype
-    decay = lambda t, y, args: -(args[0] + args[1]) * y  # noqa: E731
+    decay = lambda t, y, args: -(args[0] + args[1]) * y
     y0, args = jnp.array([2.0], dtype), (jnp.asarray(RATES, dtype), shift)
     options = {"rtol": rtol, "atol": 1e-3 * rtol, "in_axes": (None, (0, None))}
     return jnp.sum(ensemble.integrate(decay, y0, ts, args, **options), axis=(0, 2))

@@ -31,7 +31,7 @@ def test_few_lanes_and_those_that_lie_well_are_left_alone(size):
 
 def test_the_lanes_added_are_the_last_trajectory_and_have_no_derivative():
     x = jnp.asarray(np.linspace(1.0, 2.0, 512))
-    columns = lambda x: widened((x,), spare_lanes((x,)))  # noqa: E731
+    columns = lambda x: widened((x,), spare_lanes((x,)))
     np.testing.assert_array_equal(columns(x)[0][:512], x)
     np.testing.assert_array_equal(columns(x)[0][512:], np.full(8, x[-1]))
     np.testing.assert_array_equal(jax.grad(lambda x: jnp.sum(columns(x)[0]))(x), 1.0)
@@ -39,7 +39,7 @@ def test_the_lanes_added_are_the_last_trajectory_and_have_no_derivative():
 
 def cost(length, lengths, angles):
     """Of pendulums that share one length and have one each."""
-    rate = lambda t, y, args: jnp.stack([y[1], -(args[0] + args[1]) * jnp.sin(y[0])])  # noqa: E731
+    rate = lambda t, y, args: jnp.stack([y[1], -(args[0] + args[1]) * jnp.sin(y[0])])
     y0 = jnp.stack([angles, jnp.zeros_like(angles)], axis=1)
     path = integrate(rate, y0, TS, (length, lengths), dt=0.1, in_axes=(0, (None, 0)))
     assert path.shape == (len(angles), len(TS), 2)
@@ -51,7 +51,7 @@ def test_nobody_sees_the_lanes_added():
     assert [lanes_for(n, 8) for n in (512, 300, 212)] == [520, 300, 212]
     angles, lengths = np.linspace(0.1, 2.0, 512), np.linspace(0.0, 1.0, 512)
     run = jax.value_and_grad(cost, (0, 1, 2), has_aux=True)
-    at = lambda part: (jnp.asarray(1.3), jnp.asarray(lengths[part]), jnp.asarray(angles[part]))  # noqa: E731
+    at = lambda part: (jnp.asarray(1.3), jnp.asarray(lengths[part]), jnp.asarray(angles[part]))
     (value, path), bars = run(*at(slice(None)))
     parts = [run(*at(slice(300))), run(*at(slice(300, None)))]
     joined = np.concatenate([path for (_, path), _ in parts])
@@ -66,7 +66,7 @@ def test_nobody_sees_the_lanes_added():
 @pytest.mark.parametrize("checkpoint", [False, True])
 def test_blocks_of_lanes_are_the_whole_ensemble(monkeypatch, checkpoint):
     """70 pendulums at once and in three blocks of 24: the same motion, and derivatives by their own and shared lengths."""
-    rate = lambda t, y, own, shared: (y[1], -(own[0] + shared) * jnp.sin(y[0]))  # noqa: E731
+    rate = lambda t, y, own, shared: (y[1], -(own[0] + shared) * jnp.sin(y[0]))
     plan = Plan.of(TS, 0.25, RK4, checkpoint, False)
     own = jnp.linspace(0.1, 2.0, 70)
 
@@ -76,7 +76,7 @@ def test_blocks_of_lanes_are_the_whole_ensemble(monkeypatch, checkpoint):
         assert found[0].shape == (3, 70)
         return jnp.sum(found[0][1:] ** 2 + found[1][1:]), found
 
-    run = lambda: jax.jit(jax.value_and_grad(cost, (0, 1), has_aux=True))(own, jnp.asarray(1.3))  # noqa: E731
+    run = lambda: jax.jit(jax.value_and_grad(cost, (0, 1), has_aux=True))(own, jnp.asarray(1.3))
     (value, path), slopes = run()
     for name, number in (("MANY", 50), ("BLOCK", 24), ("LONGEST_PIECE", 1)):
         monkeypatch.setattr(_paths, name, number)

@@ -77,7 +77,7 @@ def plain(slope, normalised, y, method, times):
 
     def ahead(y, weights, slopes):
         used = [(w, k) for w, k in zip(weights, slopes, strict=False) if w]
-        move = lambda x, *k: x + DT * sum(w * s for (w, _), s in zip(used, k, strict=True))  # noqa: E731
+        move = lambda x, *k: x + DT * sum(w * s for (w, _), s in zip(used, k, strict=True))
         return jax.tree.map(move, y, *(k for _, k in used)) if used else y
 
     def step(y, t):
@@ -101,9 +101,9 @@ def gradient_of_plain_steps(method, times):
     """At `AT`: of two ways of the same steps it is compiled once, in forward mode, which compiles three times as fast."""
 
     def of(y, mine, shared):
-        slope = lambda mine: jax.jit(lambda t, y: rate(t, y, mine, shared))  # noqa: E731
-        normalised = lambda y: unit(y, shared)  # noqa: E731
-        one = lambda y, mine: plain(slope(mine), normalised, y, method, times)  # noqa: E731
+        slope = lambda mine: jax.jit(lambda t, y: rate(t, y, mine, shared))
+        normalised = lambda y: unit(y, shared)
+        one = lambda y, mine: plain(slope(mine), normalised, y, method, times)
         return total(jax.vmap(one)(y, mine))
 
     return jax.jit(jax.jacfwd(of, (0, 1, 2)))(*AT)
@@ -185,7 +185,7 @@ def test_numbers_that_only_n_changes():
     plan, times = Plan.of(TS, DT, tableau("rk4"), False, False), np.linspace(0.0, 0.3, 7)
 
     def end(y, mine):
-        rate = lambda t, y, mine, shared: (mine[0] * t**2,)  # noqa: E731
+        rate = lambda t, y, mine, shared: (mine[0] * t**2,)
         motion = SteppedMotion(rate, lambda y, shared: (jnp.tanh(y[0]),), y, mine, ())
         return jnp.sum(in_lanes(motion, jnp.asarray(TS), plan)[0][-1])
 
@@ -205,7 +205,7 @@ def test_every_mode_and_order(method, checkpoint):
     """Forward, backward, forward over backward, backward over backward, vmap of backward: one Hessian."""
     x, rebuilt = ravel_pytree(pendulums())
     of, v = in_steps(method, checkpoint, ENDS), jnp.linspace(0.5, -0.7, x.size)
-    f = lambda x: of(*rebuilt(x))  # noqa: E731
+    f = lambda x: of(*rebuilt(x))
     gradient = jax.grad(f)
     found = jax.jit(
         lambda x, v: {
@@ -248,7 +248,7 @@ def of_plain_balls(masses, u0, swing, q0):
     def one(masses, q, u):
         ball = two_mass_ball(masses=masses)
         slope = jax.jit(lambda t, y: VectorField()(t, y, (ball, swing)))
-        normalised = lambda y: (ball.space.normalise(y[0]), y[1])  # noqa: E731
+        normalised = lambda y: (ball.space.normalise(y[0]), y[1])
         return jax.tree.map(lambda x: x[-1], plain(slope, normalised, (q, u), "rk4", ENDS))
 
     return cost(*jax.vmap(one)(masses, q0, u0))

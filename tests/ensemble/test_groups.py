@@ -33,7 +33,7 @@ SOLVERS = {
 def test_steps_are_those_of_simulate(name):
     """The same method by two programs: equal to rounding, though errors are a thousand times that."""
     q, u = ensemble.rollout(BODY, Q0, U0, TS, dt=0.1, method=SOLVERS[name], **AXES)
-    one = lambda q0, u0: jaxhamel.simulate(BODY, q0, u0, TS, dt=0.1, solver=SOLVERS[name])  # noqa: E731
+    one = lambda q0, u0: jaxhamel.simulate(BODY, q0, u0, TS, dt=0.1, solver=SOLVERS[name])
     wanted = jax.vmap(one)(Q0, U0)
     for found, exact in ((q, wanted.q), (u, wanted.u)):
         np.testing.assert_allclose(found, exact, rtol=0, atol=3e-15)

@@ -67,7 +67,7 @@ def test_value_against_a_tight_solution():
 @pytest.mark.parametrize("kernel", [INTERPRET, True], ids=["interpreter", "no GPU"])
 def test_derivatives_are_those_of_the_plain_rollout(kernel):
     """Reverse and forward, by parameters and by the state that all share."""
-    mean = lambda kernel: lambda rho, y0: jnp.mean(solve(rho, y0, kernel)[:, 1:] ** 2)  # noqa: E731
+    mean = lambda kernel: lambda rho, y0: jnp.mean(solve(rho, y0, kernel)[:, 1:] ** 2)
     at = (jnp.asarray(RHO), start(float))
     direction = (jnp.ones(B), jnp.array([0.3, -0.2, 0.5]))
     reverse, wanted = (jax.jit(jax.grad(mean(k), (0, 1)))(*at) for k in (kernel, False))
@@ -178,7 +178,7 @@ def test_lowers_for_cuda(dtype):
 
 def test_gradient_lowers_for_cuda():
     """The kernel and what lies between its states."""
-    loss = lambda rho: jnp.sum(solve(rho, start(np.float32), True) ** 2)  # noqa: E731
+    loss = lambda rho: jnp.sum(solve(rho, start(np.float32), True) ** 2)
     rho = jnp.asarray(RHO, np.float32)
     lowered = jax.jit(jax.grad(loss)).trace(rho).lower(lowering_platforms=("cuda",))
     assert "triton" in lowered.as_text()
@@ -189,7 +189,7 @@ def test_what_a_kernel_cannot_take_runs_in_lanes():
     y0 = jnp.linspace(0.1, 1.0, B)
 
     def decay(kernel):
-        f = lambda t, y, _: -jax.scipy.special.erf(y)  # noqa: E731
+        f = lambda t, y, _: -jax.scipy.special.erf(y)
         return ensemble.integrate(f, y0, [0.0, 0.2], dt=0.1, in_axes=(0, None), kernel=kernel)
 
     with pytest.warns(UserWarning, match=r"cannot take the primitive `erf`.*kernel=False"):

@@ -41,7 +41,7 @@ def lorenz(t, y, args):
 def operations(coefficients) -> int:
     """In the lanes of Lorenz' equations."""
     members = Members.gathered({"y0": jnp.ones((4, 3)), "args": coefficients}, (0, None))
-    rate = lambda y, shared: lorenz(0.0, *members.with_numbers([y], shared, [None]))  # noqa: E731
+    rate = lambda y, shared: lorenz(0.0, *members.with_numbers([y], shared, [None]))
     closed = jax.make_jaxpr(rate)(jnp.ones(3), [coefficients])
     return sum(scalarise(closed, [True, False]).operations().values())
 
@@ -68,7 +68,7 @@ def test_same_motion_known_or_not():
 
 def test_derivatives_where_a_number_is_one():
     """By what the program would otherwise know: of a variable it knows nothing; by the start, with known numbers."""
-    mean = lambda inertia, u0: jnp.mean(rolled(inertia, u0)[1][:, -1] ** 2)  # noqa: E731
+    mean = lambda inertia, u0: jnp.mean(rolled(inertia, u0)[1][:, -1] ** 2)
     inertia, step = jnp.array([1.0, 1.0, 1.5]), 1e-4
     found = jax.grad(mean)(inertia, U0)
     for i, e in enumerate(np.eye(3)):

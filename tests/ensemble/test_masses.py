@@ -22,7 +22,7 @@ def many_masses():
     """Rails in any planes, and how the masses swing along them."""
     normal, other = RNG.normal(size=(2, MASSES, 3))
     zero = np.cross(normal, other)
-    unit = lambda x: x / np.linalg.norm(x, axis=1, keepdims=True)  # noqa: E731
+    unit = lambda x: x / np.linalg.norm(x, axis=1, keepdims=True)
     rails = CircularRails(RNG.uniform(0.2, 0.8, MASSES), unit(normal), unit(zero))
     masses = RNG.uniform(0.1, 1.0, MASSES)
     ball = RollingBall(1.0, 4.0, [1.0, 1.1, 1.2], [0, 0, -0.05], masses, rails)
@@ -32,7 +32,7 @@ def many_masses():
 
 def runge_kutta(rate, unit, y):
     """In plain JAX."""
-    ahead = lambda y, k, h: jax.tree.map(lambda x, k: x + h * k, y, k)  # noqa: E731
+    ahead = lambda y, k, h: jax.tree.map(lambda x, k: x + h * k, y, k)
     for n in range(STEPS):
         t = n * DT
         a = rate(t, y)
@@ -54,7 +54,7 @@ def test_twenty_masses_move_as_in_plain_jax():
     @jax.jit
     def by_hand(u):
         rate = jax.jit(lambda t, y: VectorField()(t, y, (ball, control)))
-        unit = lambda y: (ball.space.normalise(y[0]), y[1])  # noqa: E731
+        unit = lambda y: (ball.space.normalise(y[0]), y[1])
         return runge_kutta(rate, unit, (q0, u))
 
     for lane in (0, B - 1):

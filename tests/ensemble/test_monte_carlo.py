@@ -262,7 +262,7 @@ def test_one_trajectory_has_no_error_that_could_be_stated():
 
 
 def test_messages(tmp_path):
-    run = lambda **options: monte_carlo(model, SPREAD, **{"trajectories": 10, **options})  # noqa: E731
+    run = lambda **options: monte_carlo(model, SPREAD, **{"trajectories": 10, **options})
     cases = {
         "`trajectories` is 0; it must be a whole number, at least 1": {"trajectories": 0},
         "`trajectories` is of type int; it must be a whole number": {"trajectories": 10**5000},
@@ -476,7 +476,7 @@ def test_parameters_that_cannot_be_are_found_before_anything_runs():
 
 def test_a_check_may_give_false_or_fail_in_its_own_way():
     """False, or an array with False in it, is a refusal; an error of its own comes with the trajectory."""
-    run = lambda check: monte_carlo(lambda s: 1 / 0, SPREAD, 5000, seed=3, check=check)  # noqa: E731
+    run = lambda check: monte_carlo(lambda s: 1 / 0, SPREAD, 5000, seed=3, check=check)
 
     def asserted(sample):
         assert np.all(sample["a"] > 0), "`a` is negative."
@@ -514,7 +514,7 @@ def test_a_full_disk_loses_nothing(tmp_path):
     def fill(progress):
         resource.setrlimit(resource.RLIMIT_FSIZE, (1000, allowed[1]))
 
-    run = lambda **options: monte_carlo(model, SPREAD, 1000, seed=3, **options)  # noqa: E731
+    run = lambda **options: monte_carlo(model, SPREAD, 1000, seed=3, **options)
     whole = run()
     try:
         with pytest.raises(OSError, match="takes no more; the 256 trajectories written before are"):
@@ -602,7 +602,7 @@ def test_an_event_is_no_failure():
 
 def test_an_event_that_never_happens():
     """Its mean has no error that could be stated; its probability has an interval, by which a run may stop."""
-    model = lambda s: {"never": s["b"] > 2.0}  # noqa: E731
+    model = lambda s: {"never": s["b"] > 2.0}
     lines = []
     study = monte_carlo(
         model,

@@ -115,7 +115,7 @@ def test_a_ball_without_masses_of_its_own_in_each_lane():
     """An array without numbers has a batch axis, too."""
     from jaxhamel.systems import RollingBall
 
-    make = lambda m: RollingBall(0.5, m, [0.1] * 3, [0, 0, 0], [], None)  # noqa: E731
+    make = lambda m: RollingBall(0.5, m, [0.1] * 3, [0, 0, 0], [], None)
     ts, dt = [0.0, 0.2], 0.1
     q, _ = ensemble.rollout(jax.vmap(make)(jnp.ones(B)), Q0, U0, ts, dt=dt, in_axes=(0, 0, 0, None))
     wanted, _ = ensemble.rollout(make(1.0), Q0, U0, ts, dt=dt, in_axes=(None, 0, 0, None))

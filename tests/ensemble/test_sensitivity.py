@@ -88,7 +88,7 @@ def test_bounds_are_the_indices_of_a_linear_model():
 def test_the_parameters_keep_their_names():
     """f = 10 b + a of standard normals, b given first: 100/101 and 1/101, each beside its own name, by both ways."""
     spread = {name: Distribution("normal", mean=0.0, std=1.0) for name in ("b", "a")}
-    steep = lambda s: {"f": 10 * s["b"] + s["a"]}  # noqa: E731
+    steep = lambda s: {"f": 10 * s["b"] + s["a"]}
     for found, kind in (
         (derivative_bounds(steep, spread, 32), "bound"),
         (sobol_indices(steep, spread, 256), "total"),
@@ -151,7 +151,7 @@ def test_intervals_by_drawing_again():
     rows = np.random.default_rng(5).normal([1.0, 2.0], [1.0, 3.0], (400, 2))
 
     def intervals(seed):
-        means = lambda table: (1.0, {"mean": table.mean(axis=0)})  # noqa: E731
+        means = lambda table: (1.0, {"mean": table.mean(axis=0)})
         found = _of_tables(means, {"f": rows}, spread, 410, 2000, seed)
         assert (found.used, found.failed) == (400, 10)
         return np.stack([found.low["f"]["mean"], found.high["f"]["mean"]])

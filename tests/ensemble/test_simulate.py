@@ -55,7 +55,7 @@ def test_equal_steps_are_taken_in_lanes_and_nothing_else_changes(monkeypatch):
     """The whole `Trajectory` but for the last digits, one that breaks down among them, except what it reached."""
     u = np.array(U)
     u[1] *= 1e200
-    run = lambda: ensemble.simulate(BODY, Q, u, TS, in_axes=(None, 0, 0, None), dt=0.05)  # noqa: E731
+    run = lambda: ensemble.simulate(BODY, Q, u, TS, in_axes=(None, 0, 0, None), dt=0.05)
     found = run()
     monkeypatch.setattr(_simulate, "takes_equal_steps", lambda *_: False)
     wanted = run()
@@ -105,7 +105,7 @@ def test_gradient_is_the_sum_of_gradients():
         many = ensemble.simulate(BODY, Q, u, ts, in_axes=(None, 0, 0, None), **options)
         return jnp.sum(many.u[:, -1] ** 2)
 
-    one = lambda u: jnp.sum(jaxhamel.simulate(BODY, Q[1], u, ts, **options).u[-1] ** 2)  # noqa: E731
+    one = lambda u: jnp.sum(jaxhamel.simulate(BODY, Q[1], u, ts, **options).u[-1] ** 2)
     np.testing.assert_allclose(jax.grad(total)(U)[1], jax.grad(one)(jnp.asarray(U[1])), rtol=1e-9)
 
 

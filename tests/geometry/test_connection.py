@@ -69,7 +69,7 @@ def test_curvature_by_differences(space):
 def test_trivial_bundle(f, m):
     """(3.11) is γ^α_IJ of (3.9), and γ^α_βJ = −∂A^α_J/∂s^β."""
     flat = random_connection(f + 10 * m, f, m, f + m)
-    connection = lambda s, r: flat(jnp.concatenate([s, r]))  # noqa: E731
+    connection = lambda s, r: flat(jnp.concatenate([s, r]))
     q = jnp.linspace(-0.7, 0.9, f + m)
     gamma = jax.jit(lambda q: hamel_coefficients(bundle_frame(connection, f), q))(q)
     B = jax.jit(lambda q: bundle_curvature(connection, q[:f], q[f:]))(q)
@@ -83,16 +83,16 @@ def test_trivial_bundle(f, m):
 def test_flat_connection():
     """Constraints that are the differential of s + φ(r) have no curvature; their bracket form on a
     group, g = h(r)⁻¹ g_0, has none either although A and its derivatives are large."""
-    phi = lambda r: jnp.stack([jnp.sin(r[0] * r[1]), jnp.exp(r[0]) * r[1]])  # noqa: E731
-    slope = lambda s, r: jax.jacfwd(phi)(r)  # noqa: E731
+    phi = lambda r: jnp.stack([jnp.sin(r[0] * r[1]), jnp.exp(r[0]) * r[1]])
+    slope = lambda s, r: jax.jacfwd(phi)(r)
     B = bundle_curvature(slope, jnp.ones(2), jnp.asarray([0.4, 0.9]))
     np.testing.assert_allclose(B, 0, atol=1e-14)
 
     space = SE2()
-    h = lambda r: space.exp(jnp.sin(jnp.arange(6.0).reshape(3, 2) @ r))  # noqa: E731
+    h = lambda r: space.exp(jnp.sin(jnp.arange(6.0).reshape(3, 2) @ r))
 
     def connection(r):  # u = Ad(…)(g h)' vanishes: ξ = −ḣ h⁻¹ = −Ad_h (h⁻¹ḣ)
-        velocity = lambda e: space.velocity(h(r), jax.jvp(h, (r,), (e,))[1])  # noqa: E731
+        velocity = lambda e: space.velocity(h(r), jax.jvp(h, (r,), (e,))[1])
         return space.Ad(h(r)) @ jax.vmap(velocity)(jnp.eye(2)).T
 
     r = jnp.asarray([0.2, -0.3])

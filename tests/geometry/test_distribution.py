@@ -137,7 +137,7 @@ def test_frobenius_is_the_block_of_a_whole_frame(name):
     rows = np.asarray(constraints(q))
     m, n = rows.shape
     below = jnp.asarray(np.random.default_rng(0).normal(size=(n - m, n)))
-    frame = lambda q: jnp.concatenate([constraints(q), below])  # noqa: E731
+    frame = lambda q: jnp.concatenate([constraints(q), below])
     expected = jax.jit(lambda q: hamel_coefficients(frame, q, space)[:m, m:, m:])(q)
     basis = np.linalg.inv(frame(q))[:, m:]
     kernel = np.linalg.svd(rows)[2][m:]
@@ -153,7 +153,7 @@ def test_brackets_are_the_hamel_coefficients():
     def frame(q):
         return jnp.concatenate([ball(q), jnp.eye(5)[:3] + 0.1 * jnp.sin(q[1][0])])
 
-    field = lambda a: lambda q: jnp.linalg.inv(frame(q))[:, a]  # noqa: E731
+    field = lambda a: lambda q: jnp.linalg.inv(frame(q))[:, a]
     gamma, B = hamel_coefficients(frame, BALL_AT, BALL), jnp.linalg.inv(frame(BALL_AT))
     for a, b in [(0, 2), (2, 3), (3, 4)]:
         bracket = jax.jit(lambda q, a=a, b=b: lie_bracket(field(a), field(b), q, BALL))(BALL_AT)

@@ -82,6 +82,6 @@ def test_relative_accuracy_up_to_a_half_turn(k, dtype):
 
 def test_reverse_over_forward_over_reverse():
     """Any nesting gives the third derivative, at zero too."""
-    nested = lambda k: jax.grad(jax.jacfwd(jax.grad(partial(entire, k))))  # noqa: E731
+    nested = lambda k: jax.grad(jax.jacfwd(jax.grad(partial(entire, k))))
     found = jax.jit(lambda x: [nested(k)(x) for k in (1, 2, 3, 4)])(jnp.array(0.0))
     np.testing.assert_allclose(found, [exact(k, 0.0, 3) for k in (1, 2, 3, 4)], rtol=1e-13)

@@ -112,7 +112,7 @@ def test_invariant_frames_give_the_structure_constants(case):
     space = case.space
     q = space.exp(jnp.linspace(-0.8, 1.2, space.dim))
     c = space.structure_constants()
-    body = lambda q: jnp.eye(space.dim)  # noqa: E731
+    body = lambda q: jnp.eye(space.dim)
     for frame, expected in ((body, c), (space.Ad, -c)):
         gamma = jax.jit(lambda q, frame=frame: hamel_coefficients(frame, q, space))(q)
         close(gamma, expected, np.float64, units=64)
@@ -164,7 +164,7 @@ def test_holonomic_frames_give_zero_on_vector_spaces(n):
 def test_holonomic_frames_give_zero_on_groups(space):
     """u = dx/dt of the exponential coordinates x = log q: A = dexp(−x)⁻¹."""
     q = space.exp(jnp.linspace(-0.6, 1.0, space.dim))
-    frame = lambda q: space.dexpinv(-space.log(q))  # noqa: E731
+    frame = lambda q: space.dexpinv(-space.log(q))
     gamma = jax.jit(lambda q: hamel_coefficients(frame, q, space))(q)
     close(gamma, np.zeros((space.dim,) * 3), np.float64, units=64)
 
@@ -199,7 +199,7 @@ def test_contraction_on_rotations_is_the_published_coriolis_matrix():
 def test_contraction_builds_no_tensor():
     n = 6
     frame, x = RandomFrame(n), jnp.ones(n)
-    matrices = lambda q: jnp.eye(n) + jnp.outer(jnp.sin(q), jnp.cos(q))  # noqa: E731
+    matrices = lambda q: jnp.eye(n) + jnp.outer(jnp.sin(q), jnp.cos(q))
     jaxpr = jax.make_jaxpr(lambda q: hamel_contraction(matrices, q, x, x))(x)
     ranks = [v.aval.ndim for equation in jaxpr.eqns for v in equation.outvars]
     assert max(ranks) == 2
@@ -231,7 +231,7 @@ def test_parameters_of_a_frame_are_differentiable_and_points_batch():
     def frame_of(k):
         return lambda q: jnp.diag(jnp.stack([jnp.ones_like(k), jnp.exp(k * q[0])]))
 
-    coefficient = lambda k, q: hamel_coefficients(frame_of(k), q)[1, 0, 1]  # noqa: E731
+    coefficient = lambda k, q: hamel_coefficients(frame_of(k), q)[1, 0, 1]
     points = np.array([[0.0, 1.0], [0.5, -1.0]])
     values = jax.jit(jax.vmap(coefficient, in_axes=(None, 0)))(2.0, points)
     np.testing.assert_allclose(values, [-2, -2], rtol=1e-14)

@@ -49,7 +49,7 @@ def test_axioms(rng, generators, size):
     """exp and log are SciPy's, Ad and ad conjugation and commutator, dexp the differential of exp."""
     space = MatrixGroup(generators)
     d1, d2, v = size * draw(rng, 3, space.dim)
-    matrix = lambda d: np.tensordot(d, generators, 1)  # noqa: E731
+    matrix = lambda d: np.tensordot(d, generators, 1)
 
     @jax.jit
     def everything(d1, d2, v):
@@ -164,7 +164,7 @@ def test_no_batched_library_call():
 
     def everything(q, v):
         moved = SL2.inverse(q), SL2.Ad(q), SL2.log(q), SL2.velocity(q, q)
-        frame = lambda q: jnp.eye(3, dtype=q.dtype)  # noqa: E731
+        frame = lambda q: jnp.eye(3, dtype=q.dtype)
         return *moved, SL2.dexpinv(v), hamel_coefficients(frame, q, SL2, form="bracket")
 
     shapes = jax.ShapeDtypeStruct((77, 2, 2), float), jax.ShapeDtypeStruct((77, 3), float)

@@ -106,7 +106,7 @@ def test_rolling_along_a_square():
     g = space.identity()
     corners = [(0.0, 0.0), (side, 0.0), (side, side), (0.0, side), (0.0, 0.0)]
     for p, q in pairwise(corners):
-        edge = lambda x, p=p, q=q: jnp.asarray(p) * (1 - x) + jnp.asarray(q) * x  # noqa: E731
+        edge = lambda x, p=p, q=q: jnp.asarray(p) * (1 - x) + jnp.asarray(q) * x
         ends = reconstruct(lambda r: A, edge, jnp.linspace(0, 1, 2), space, g, right=True)
         g = ends[-1]
     np.testing.assert_allclose(g, expected, atol=1e-15)
@@ -155,8 +155,8 @@ def test_the_phase_knows_the_curve_only(right):
     space = SE2()
     connection = random_connection(5, 3, 2, 2)
     loop = ellipse(0.3, (0.1, 0.2))
-    faster = lambda x: loop(x + 0.1 * jnp.sin(2 * math.pi * x))  # noqa: E731
-    phase = lambda loop: geometric_phase(connection, loop, space, steps=300, right=right)  # noqa: E731
+    faster = lambda x: loop(x + 0.1 * jnp.sin(2 * math.pi * x))
+    phase = lambda loop: geometric_phase(connection, loop, space, steps=300, right=right)
     g = phase(loop)
     np.testing.assert_allclose(phase(faster), g, atol=1e-7)
     twice = phase(ellipse(0.3, (0.1, 0.2), turns=2))
@@ -172,7 +172,7 @@ def test_the_phase_knows_the_curve_only(right):
 def test_gradient_of_a_gait():
     """The phase is differentiable in the loop: d(area)/d(size) of the abelian example, at size 0
     too, where the loop is a point."""
-    phase = lambda size: geometric_phase(plane_connection, ellipse(size), SO2(), steps=40)[0]  # noqa: E731
+    phase = lambda size: geometric_phase(plane_connection, ellipse(size), SO2(), steps=40)[0]
     np.testing.assert_allclose(jax.jit(jax.grad(phase))(0.8), -1.2 * math.pi * 0.8, rtol=1e-5)
     np.testing.assert_array_equal(jax.jit(jax.grad(phase))(0.0), 0.0)
 

@@ -60,7 +60,7 @@ def test_storage_of_products():
 
 def test_spaces_are_static_values():
     """Equal, hashable, usable as class attributes and static arguments, without leaves."""
-    make = lambda: Product(SO3(), Euclidean(2), Helical(0.1))  # noqa: E731
+    make = lambda: Product(SO3(), Euclidean(2), Helical(0.1))
     assert make() == make()
     assert hash(make()) == hash(make())
     assert Product(SO3(), Euclidean(2)) != Product(SO3(), Euclidean(3))

@@ -84,7 +84,7 @@ def test_parts_that_are_frozen_stay():
 
 def test_inertia_about_the_pivot_moves_with_the_centre_of_mass():
     mass, com, inertia, _ = cloud(3)
-    steiner = lambda m, c: m * (c @ c * np.eye(3) - np.outer(c, c))  # noqa: E731
+    steiner = lambda m, c: m * (c @ c * np.eye(3) - np.outer(c, c))
     top = HeavyTop(mass, inertia + steiner(mass, com), com)
     body = BodyInertia("mass", "com", "inertia", about_com=False, frozen=("inertia",)).resolved(top)
     moved = body.put(top, body.coordinates(top) + 0.1)
@@ -109,7 +109,7 @@ def test_rotational_inertia_round_trip_and_triangle_inequality(principal):
 def test_coordinates_differentiate_as_complex_step_of_the_matrix_says():
     """d(m, c, I)/dθ by jacfwd against central differences of the factored matrix."""
     theta = np.linspace(-0.4, 0.5, 10)
-    flat = lambda x: jnp.concatenate([jnp.ravel(part) for part in from_log_cholesky(x)])  # noqa: E731
+    flat = lambda x: jnp.concatenate([jnp.ravel(part) for part in from_log_cholesky(x)])
     J = jax.jacfwd(flat)(jnp.array(theta))
     for i, step in enumerate(np.eye(10) * 1e-5):
         slope = (flat(jnp.array(theta + step)) - flat(jnp.array(theta - step))) / 2e-5

@@ -77,11 +77,11 @@ def test_outliers_pull_little_under_a_robust_loss(loss):
     wrong[5::10] += 0.5
     bad = identify.Run(run.ts, {"angle": wrong})
     start = Pendulum(2.0, 0.55, 0.15)
-    fit = lambda loss: identify.fit(  # noqa: E731
+    fit = lambda loss: identify.fit(
         identify.Problem(start, parameters(), [ANGLE], [bad], segments=6, loss=loss)
     )
     plain, robust = fit(None), fit(loss)
-    off = lambda found: np.abs(found.values - [0.5, 0.1])  # noqa: E731
+    off = lambda found: np.abs(found.values - [0.5, 0.1])
     assert np.all(off(robust) < [3e-3, 6e-3])
     assert np.all(off(robust) < off(plain))
 

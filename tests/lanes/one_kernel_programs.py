@@ -52,7 +52,7 @@ def repeated(f, *each):
 
 
 def by_turns(f, *each):
-    step = lambda c, _: (c + total(f(*each)), c)  # noqa: E731
+    step = lambda c, _: (c + total(f(*each)), c)
     return lax.scan(step, jnp.zeros(()), None, length=2)
 
 

@@ -32,7 +32,7 @@ def of_kind(kind: Kind) -> set[str]:
 
 
 def _row(name: str, record: Primitive) -> str:
-    yes = lambda found: "yes" if found else ""  # noqa: E731
+    yes = lambda found: "yes" if found else ""
     cells = [
         f"`{name}`",
         "JAX" if record.fold is None else "NumPy",

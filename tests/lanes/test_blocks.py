@@ -56,7 +56,7 @@ def test_values_are_those_of_numpy():
 
 def test_gradients_are_those_of_vmap():
     axes = (0, 0, None)
-    gradient = lambda f: jax.jit(jax.grad(f, (0, 1, 2)))(MATRIX, RHS, SHARED)  # noqa: E731
+    gradient = lambda f: jax.jit(jax.grad(f, (0, 1, 2)))(MATRIX, RHS, SHARED)
     found = gradient(total(lambda f: lanes(f, axes)))
     expected = gradient(total(lambda f: jax.vmap(f, axes)))
     for x, exact in zip(found, expected, strict=True):
@@ -72,7 +72,7 @@ def test_the_rest_runs_in_lanes():
 
 @needs_loops
 def test_a_single_trajectory_is_divided_likewise():
-    square = lambda x, shared: symmetric_solve(x[0], jnp.sin(x[1]) * shared) ** 2  # noqa: E731
+    square = lambda x, shared: symmetric_solve(x[0], jnp.sin(x[1]) * shared) ** 2
     run, given = jax.jit(one_lane(square)), ((MATRIX[0], RHS[0]), SHARED)
     expected = by_numpy(MATRIX[0], RHS[0], SHARED)[0]
     np.testing.assert_allclose(run(*given), expected, rtol=1e-11, atol=1e-15)

@@ -15,7 +15,7 @@ WHICH = np.array([0, 1, 2, -4, 7, 1])  # `lax.switch` goes to the nearest
 
 def kepler(x):
     """Newton's method with a known number of turns: E − 0.3 sin E = x."""
-    step = lambda i, e: e - (e - 0.3 * jnp.sin(e) - x) / (1 - 0.3 * jnp.cos(e))  # noqa: E731
+    step = lambda i, e: e - (e - 0.3 * jnp.sin(e) - x) / (1 - 0.3 * jnp.cos(e))
     return lax.fori_loop(0, 4, step, x)
 
 
@@ -70,7 +70,7 @@ def test_derivatives(by):
         return sum(jnp.sum(jnp.sin(y)) for y in found)
 
     wanted = jax.jit(lambda x: jnp.stack([by(every)(x[i]) for i in range(2)]))(X[:2])
-    over_lanes = lambda x: jnp.sum(lanes(every)(x))  # noqa: E731
+    over_lanes = lambda x: jnp.sum(lanes(every)(x))
     found = jax.jit(lanes(by(every)) if by is jax.jacfwd else jax.grad(over_lanes))(X[:2])
     np.testing.assert_allclose(found, wanted, rtol=1e-12)
 

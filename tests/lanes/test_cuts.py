@@ -24,7 +24,7 @@ def shared(x):
 
 def rate(y, amplitude):
     """The ball's motion by autodiff, each number of the state a result of its own."""
-    control = lambda t: jnp.stack(amplitude) * jnp.sin(2.0 * t)  # noqa: E731
+    control = lambda t: jnp.stack(amplitude) * jnp.sin(2.0 * t)
     q = (jnp.stack(y[:4]), jnp.stack(y[4:6]))
     (quaternion, position), u = VectorField("gauss")(
         jnp.asarray(0.3), (q, jnp.stack(y[6:])), (two_mass_ball(), control)
@@ -64,5 +64,5 @@ def test_values_are_not_touched_by_lanes_that_are_not_finite():
 
 
 def test_derivative_goes_through():
-    total = lambda t: jax.jit(jax.grad(lambda x: jnp.sum(t(shared)(x)[:, :3])))(X)  # noqa: E731
+    total = lambda t: jax.jit(jax.grad(lambda x: jnp.sum(t(shared)(x)[:, :3])))(X)
     np.testing.assert_allclose(total(lanes), total(jax.vmap), rtol=1e-10, atol=1e-12)

@@ -53,7 +53,7 @@ def test_derivatives_of_all():
     def every(x):
         return jnp.stack([jnp.sum(y) for f, *_ in CASES.values() for y in jax.tree.leaves(f(*x))])
 
-    total = lambda t: jax.jit(jax.grad(lambda x: jnp.sum(jnp.sin(t(every)(x)))))(X)  # noqa: E731
+    total = lambda t: jax.jit(jax.grad(lambda x: jnp.sum(jnp.sin(t(every)(x)))))(X)
     np.testing.assert_allclose(total(lanes), total(jax.vmap), rtol=1e-11, atol=1e-13)
 
 
@@ -69,19 +69,19 @@ def test_lane_independent_factors_are_collected():
     own = [graph.nodes[i] for i in graph.needed(program.outputs[0].ravel().tolist())]
     names = [n.primitive.name for n in own if n.primitive is not None and n.batched]
     assert sorted(names) == ["add", "mul"]  # (Σ m a b + y) x
-    together = lambda t: t(lambda x, y: f(x, y, *shared))  # noqa: E731
+    together = lambda t: t(lambda x, y: f(x, y, *shared))
     both = [jax.jit(together(t))(X[:, 0], X[:, 1]) for t in (lanes, jax.vmap)]
     np.testing.assert_allclose(*both, rtol=1e-13)
 
 
 def test_constants_whose_product_overflows_stay_apart():
     for constant, products in ((1e200, 4), (1e100, 2)):
-        f = lambda x, c=constant: (c * (c * x), x / c * (1 / c) * (1 / c))  # noqa: E731
+        f = lambda x, c=constant: (c * (c * x), x / c * (1 / c) * (1 / c))
         program = scalarise(jax.make_jaxpr(f)(X[0, 0]), [True])
         assert program.operations()["mul"] == products
 
 
 def test_whole_numbers_are_left_alone():
     k = np.arange(12).reshape(4, 3)
-    f = lambda k: k[0] * k[1] + k[0] * k[2]  # noqa: E731
+    f = lambda k: k[0] * k[1] + k[0] * k[2]
     np.testing.assert_array_equal(lanes(f)(k), jax.vmap(f)(k))

@@ -72,9 +72,9 @@ def test_many_lanes_are_one_fusion_with_the_values_of_the_function(of_any_length
 
 def test_a_program_that_is_not_compiled_for_fusions_has_none():
     """Also where a function that was traced for fusions is a part of it: XLA's default would end the process."""
-    f = lambda a: [a * a + 1.0]  # noqa: E731
-    run = lambda x: fused_loop(f, [x], 20, loops=f)[0]  # noqa: E731
-    text = lambda run: jax.jit(run).lower(np.ones(20)).as_text()  # noqa: E731
+    f = lambda a: [a * a + 1.0]
+    run = lambda x: fused_loop(f, [x], 20, loops=f)[0]
+    text = lambda run: jax.jit(run).lower(np.ones(20)).as_text()
     assert "mhlo.fusion" not in text(run)
     assert "mhlo.fusion" in text(takes_fusions(run))
     x = np.arange(20.0)
@@ -102,7 +102,7 @@ def test_what_xla_may_not_take_stays_a_window():
 def test_a_fusion_is_differentiated_and_mapped_as_the_function_is():
     """By the rules of the operations: JAX differentiates programs in lanes before they are fusions."""
     program = jax.make_jaxpr(lambda a, b: [a * b, a - b])(1.0, 2.0)
-    run = lambda a, b: _fusion._fusion_p.bind(a, b, program=program)  # noqa: E731
+    run = lambda a, b: _fusion._fusion_p.bind(a, b, program=program)
     found = jax.jvp(run, (3.0, 2.0), (1.0, 0.5))
     assert [*map(float, found[0] + found[1])] == [6.0, 1.0, 3.5, 0.5]
     assert jax.vmap(run, (0, None))(jnp.arange(2.0), 2.0)[0].tolist() == [0.0, 2.0]

@@ -24,7 +24,7 @@ def endless(x, scale):
 @pytest.mark.parametrize(("f", "in_lanes"), [(short, True), (endless, False)])
 def test_values_of_both_forms(f, in_lanes):
     """The scale is captured: traced under `jit`, shared by all lanes."""
-    run = lambda x, scale: lanes_if_short(lambda x: f(x, scale))(x)  # noqa: E731
+    run = lambda x, scale: lanes_if_short(lambda x: f(x, scale))(x)
     wanted = jax.vmap(lambda x: f(x, SCALE))(X)
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-14), run(X, SCALE), wanted)
     assert ("own_derivative" in str(jax.make_jaxpr(run)(X, SCALE))) is in_lanes
@@ -42,7 +42,7 @@ def test_gradients_by_lanes_and_by_what_they_share():
 def test_more_lanes_by_vmap():
     """A `vmap` around it, over the shared number too."""
     scales = jnp.array([1.0, 2.0, 3.0])
-    run = lambda scale: lanes_if_short(lambda x: short(x, scale))(X)  # noqa: E731
+    run = lambda scale: lanes_if_short(lambda x: short(x, scale))(X)
     wanted = jax.vmap(lambda scale: jax.vmap(lambda x: short(x, scale))(X))(scales)
     jax.tree.map(
         lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-14), jax.vmap(run)(scales), wanted

@@ -37,9 +37,9 @@ def test_values_and_derivatives_are_those_of_vmap(axes, t):
     given = tuple(map(jnp.asarray, (t, X, TABLE, OTHER)))
 
     def found(transform):
-        total = lambda *x: jnp.sum(jnp.cos(transform(law, axes)(*x)))  # noqa: E731
-        gradient = lambda *x: jax.grad(total, (0, 1, 2))(*x)  # noqa: E731
-        forward = lambda *x: jax.jvp(lambda s, y: total(s, y, *x[2:]), x[:2], x[:2])[1]  # noqa: E731
+        total = lambda *x: jnp.sum(jnp.cos(transform(law, axes)(*x)))
+        gradient = lambda *x: jax.grad(total, (0, 1, 2))(*x)
+        forward = lambda *x: jax.jvp(lambda s, y: total(s, y, *x[2:]), x[:2], x[:2])[1]
         return jax.jit(lambda *x: (transform(law, axes)(*x), gradient(*x), forward(*x)))(*given)
 
     for a, b in zip(jax.tree.leaves(found(lanes)), jax.tree.leaves(found(jax.vmap)), strict=True):
@@ -50,7 +50,7 @@ def test_pullback_of_a_look_up():
     """By two arguments, of which the look-up needs none."""
 
     def back(t, x, factor, table, bar):
-        of = lambda x: x[1] * law(t, x[0], table, None)  # noqa: E731
+        of = lambda x: x[1] * law(t, x[0], table, None)
         return pullback(of, (x, factor), bar)
 
     bars, factors = jnp.asarray(RNG.normal(size=(5, 3))), np.arange(1.0, 6.0)
@@ -98,7 +98,7 @@ def test_a_loop_in_blocks_of_lanes(monkeypatch):
     monkeypatch.setattr(_one_loop, "IDLE", 1)
     monkeypatch.setattr(_one_loop, "BLOCK", 1)
     gains, x = RNG.normal(size=(9, 4)), RNG.normal(size=(150, 4))
-    f = lambda k, x: (jnp.sin(k @ x), x[0] * k[0, 1], k[1, 1])  # noqa: E731
+    f = lambda k, x: (jnp.sin(k @ x), x[0] * k[0, 1], k[1, 1])
     text = jax.jit(lanes(f, (None, 0))).lower(gains, x).as_text()
     assert "stablehlo.while" in text
     for a, b in zip(

@@ -135,7 +135,7 @@ def test_several_devices_may_share_the_lanes():
 
 
 def test_results_that_are_arguments_or_known():
-    f = lambda x, s: (x, s, jnp.ones(2), x[0])  # noqa: E731
+    f = lambda x, s: (x, s, jnp.ones(2), x[0])
     for a, b in zip(jax.jit(one_lane(f))(S, X["q"]), f(S, X["q"]), strict=True):
         np.testing.assert_array_equal(a, b)
 
@@ -153,7 +153,7 @@ def test_other_precisions(dtype):
 
 
 def test_loops_and_what_has_no_rule_stay_as_they_are_without_a_word():
-    drawing = lambda x, s: x + s * jax.random.uniform(jax.random.key(0), (4,))  # noqa: E731
+    drawing = lambda x, s: x + s * jax.random.uniform(jax.random.key(0), (4,))
     assert MARK not in hlo(one_lane(drawing), S, S)
 
     def looping(x, s):
@@ -175,7 +175,7 @@ def test_a_derivative_without_a_rule_is_taken_without_a_word():
 
 def test_long_arrays_stay_arrays():
     """What is a hundred scalars for each operation compiles faster as it is."""
-    f = lambda x, s: jnp.sin(x) * s  # noqa: E731
+    f = lambda x, s: jnp.sin(x) * s
     assert MARK in hlo(one_lane(f), S, S)
     long = RNG.normal(size=100)
     assert MARK not in hlo(one_lane(f), long, long)
@@ -241,8 +241,8 @@ def test_functions_too_large_for_a_kernel_are_seen_before_they_are_written_out(
     rows, taken, monkeypatch
 ):
     """Writing out a chain of 50 links only to find this took half of the time to its first motion."""
-    mass_matrix = lambda x: jnp.einsum("ki,kj,ab->ij", x, x, x)  # noqa: E731
-    f = lambda x, b: symmetric_solve(mass_matrix(x) if rows > 30 else x, b)  # noqa: E731
+    mass_matrix = lambda x: jnp.einsum("ki,kj,ab->ij", x, x, x)
+    f = lambda x, b: symmetric_solve(mass_matrix(x) if rows > 30 else x, b)
     closed = jax.make_jaxpr(f)(np.eye(rows), np.ones(rows))
     if not taken:
         monkeypatch.setattr(_one_lane, "scalarise", None)

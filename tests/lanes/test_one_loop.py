@@ -45,7 +45,7 @@ def test_nothing_is_computed_twice(monkeypatch):
 
 def test_it_is_one_loop_with_vectors():
     """One window reduction in HLO, no other operation of arithmetic on lanes."""
-    f = lambda x: jnp.stack([jnp.sin(x @ x) * x[0], x[1] / (x @ x), jnp.cos(x @ x)])  # noqa: E731
+    f = lambda x: jnp.stack([jnp.sin(x @ x) * x[0], x[1] / (x @ x), jnp.cos(x @ x)])
     text = jax.jit(lanes(f)).lower(np.tile(X[0], (4, 1))).compile().as_text()
     assert text.count(" reduce-window(") == 1
     inside = [line for line in text.splitlines() if " multiply(" in line or " divide(" in line]
@@ -107,7 +107,7 @@ def test_both_ways_are_vmap(loop, monkeypatch):
 @pytest.mark.parametrize("axes", [(0, 0), (0, None), (None, 0)])
 def test_vmap_of_lanes_is_more_lanes(axes):
     """Also where it moves what the lanes share; with derivatives."""
-    f = lambda x, s: jnp.sin(x @ x) * s + jnp.cos(s) * x  # noqa: E731
+    f = lambda x, s: jnp.sin(x @ x) * s + jnp.cos(s) * x
     args = tuple(v if axis == 0 else v[0] for v, axis in zip((X, S), axes, strict=True))
 
     def both(transform):
@@ -160,7 +160,7 @@ def test_what_all_lanes_share_is_one_kernel_unless_it_is_long(sines, kernels):
 
 def test_more_results_than_a_window_can_have(monkeypatch):
     """XLA ends the process at a window of 1,000 results: of few lanes, too, they come from several."""
-    outer = lambda x: jnp.outer(x, jnp.sin(x))  # noqa: E731
+    outer = lambda x: jnp.outer(x, jnp.sin(x))
     monkeypatch.setattr(_fusion, "fusions_work", lambda: False)
     x = RNG.normal(size=(2, 34))
     lowered = jax.jit(lanes(outer)).lower(x)

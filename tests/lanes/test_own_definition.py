@@ -18,7 +18,7 @@ X = np.random.default_rng(0).uniform(0.2, 0.9, (6, 4))
 def primitive(name: str, function):
     """A new operation of JAX that is compiled, differentiated and batched by a function of others."""
     new = Primitive(name)
-    as_it_is = lambda *x, **params: function(*x, **params)  # noqa: E731
+    as_it_is = lambda *x, **params: function(*x, **params)
     new.def_impl(as_it_is)
     new.def_abstract_eval(lambda x, **params: ShapedArray(x.shape, x.dtype))
     ad.primitive_jvps[new] = lambda x, dx, **params: jax.jvp(
@@ -54,14 +54,14 @@ OPAQUE, _ = primitive("without_a_definition", softmax)
 def test_an_operation_without_a_rule(f):
     """In lanes, without a warning (which would be an error here); derivatives, too."""
     np.testing.assert_allclose(jax.jit(lanes(f))(X), jax.vmap(f)(X), rtol=1e-13)
-    slope = lambda g: jax.grad(lambda x: jnp.sum(jnp.sin(g(x))))  # noqa: E731
+    slope = lambda g: jax.grad(lambda x: jnp.sum(jnp.sin(g(x))))
     wanted = slope(jax.vmap(f))(X)
     np.testing.assert_allclose(jax.jit(slope(lanes(f)))(X), wanted, rtol=1e-12, atol=1e-14)
 
 
 def test_an_operation_without_a_definition():
     """It keeps the shape of its operand, and is no operation of each entry: named in a warning, and right."""
-    f = lambda x: OPAQUE.bind(x, power=3)  # noqa: E731
+    f = lambda x: OPAQUE.bind(x, power=3)
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         found = lanes(f)(X)

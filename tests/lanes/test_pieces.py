@@ -171,6 +171,6 @@ def test_how_long_a_function_is():
 def test_arrays_without_numbers_beside_long_ones():
     """Of a system with six coordinates and no masses: (6, 0) has the axis of the entries, and nothing in it."""
     none = jnp.zeros((6, 0))
-    f = lambda x: x * jnp.sum(x) + (none @ none.T) @ x  # noqa: E731
+    f = lambda x: x * jnp.sum(x) + (none @ none.T) @ x
     x = np.random.default_rng(2).normal(size=(20, 6))
     np.testing.assert_allclose(lanes(f)(x), jax.vmap(f)(x), rtol=1e-14)

@@ -318,7 +318,7 @@ def test_any_program_of_a_few_operations(steps):
 
     x = X[:, :2, 0]
     same(f, x, rtol=1e-12)
-    total = lambda transform: jax.grad(lambda x: jnp.sum(jnp.cos(transform(f)(x))))  # noqa: E731
+    total = lambda transform: jax.grad(lambda x: jnp.sum(jnp.cos(transform(f)(x))))
     np.testing.assert_allclose(total(lanes)(x), total(jax.vmap)(x), rtol=1e-11, atol=1e-14)
 
 

@@ -68,7 +68,7 @@ def sums(x, p):
 
 def two_at_once(x, p):
     """What is written twice and is the same has one cotangent."""
-    rail = lambda: jnp.cos(p[0] * p[1]) * jnp.stack([p[2], p[3], 1.0])  # noqa: E731
+    rail = lambda: jnp.cos(p[0] * p[1]) * jnp.stack([p[2], p[3], 1.0])
     return jnp.cross(x[:3], rail()) + x[3] * jnp.cross(rail(), x[2:])
 
 
@@ -169,7 +169,7 @@ square.defvjp(lambda x: (square(x), x), lambda x, bar: (5.0 * bar,))
 
 @pytest.mark.parametrize("rule", [cube, square])
 def test_a_functions_own_rule_is_kept(rule):
-    f = lambda x, p: rule(x[:3] * p[:3])  # noqa: E731
+    f = lambda x, p: rule(x[:3] * p[:3])
     assert_same(f)
     factor = 7.0 if rule is cube else 5.0
     np.testing.assert_allclose(both(f)[0][0][:, :3], factor * BARS * P[:3], rtol=1e-12)
@@ -177,7 +177,7 @@ def test_a_functions_own_rule_is_kept(rule):
 
 def test_a_branch_not_taken_gives_no_nan():
     def f(x, p):
-        safe = lambda x: jnp.sqrt(x)  # noqa: E731
+        safe = lambda x: jnp.sqrt(x)
         root = jax.lax.cond(x[0] > 0, safe, lambda x: x * p[0], x[0])
         twice = jnp.where(x[1] > 0, jnp.log(jnp.where(x[1] > 0, x[1], 1.0)), p[1])
         return jnp.stack([root, twice, x[2]])

@@ -39,7 +39,7 @@ def given(condition):
 
 
 def expected(matrix, rhs, d_matrix, d_rhs, bar):
-    solve = lambda b: np.linalg.solve(matrix, b[..., None])[..., 0]  # noqa: E731
+    solve = lambda b: np.linalg.solve(matrix, b[..., None])[..., 0]
     x, bar_rhs = solve(rhs), solve(bar)
     rate = solve(d_rhs - np.einsum("bij,bj->bi", d_matrix, x))
     return x, rate, -bar_rhs[:, :, None] * x[:, None, :], bar_rhs
@@ -67,8 +67,8 @@ def test_single_precision():
 def test_batches_of_right_hand_sides_and_of_matrices():
     """`vmap` over either or both, at any axis, is NumPy's solution."""
     m, b = matrices(10.0), RNG.normal(size=(LANES, N))
-    solve = lambda m, b: np.linalg.solve(m, b[..., None])[..., 0]  # noqa: E731
-    three = lambda m, b: (  # noqa: E731
+    solve = lambda m, b: np.linalg.solve(m, b[..., None])[..., 0]
+    three = lambda m, b: (
         jax.vmap(symmetric_solve)(m, b),
         jax.vmap(symmetric_solve, (None, 1), 1)(m[0], b.T),
         jax.vmap(symmetric_solve, (2, None))(jnp.moveaxis(m, 0, 2), b[0]),

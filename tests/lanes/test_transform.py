@@ -38,25 +38,25 @@ def close(found, wanted, rtol=1e-13):
     ],
 )
 def test_axes(in_axes, args):
-    f = lambda x, y, m: {"sum": x + y, "product": (m @ x if jnp.ndim(x) else m, x * y)}  # noqa: E731
+    f = lambda x, y, m: {"sum": x + y, "product": (m @ x if jnp.ndim(x) else m, x * y)}
     close(jax.jit(lanes(f, in_axes))(*args), jax.vmap(f, in_axes)(*args))
 
 
 def test_arguments_by_name_are_mapped_along_their_first_axis():
-    f = lambda x, *, y: x @ y["a"]  # noqa: E731
+    f = lambda x, *, y: x @ y["a"]
     close(lanes(f, 1)(B, y={"a": A}), jax.vmap(f, 1)(B, y={"a": A}))
 
 
 def test_axes_as_a_prefix_of_pytrees():
-    f = lambda p, x: (p["a"] @ x + p["b"][0], None, p["b"][1] * 2.0)  # noqa: E731
+    f = lambda p, x: (p["a"] @ x + p["b"][0], None, p["b"][1] * 2.0)
     args = ({"a": C, "b": (A[0], A)}, A)
     in_axes = ({"a": 0, "b": (None, 0)}, 0)
     close(lanes(f, in_axes)(*args), jax.vmap(f, in_axes)(*args))
 
 
 def test_results_that_do_not_vary_and_integers():
-    f = lambda x: (jnp.arange(3), 2.0, x > 0, jnp.zeros((0, 2)), jnp.argmin)  # noqa: E731
-    g = lambda x: f(x)[:4]  # noqa: E731
+    f = lambda x: (jnp.arange(3), 2.0, x > 0, jnp.zeros((0, 2)), jnp.argmin)
+    g = lambda x: f(x)[:4]
     close(lanes(g)(A), jax.vmap(g)(A))
 
 
@@ -138,9 +138,9 @@ def with_own_rule(x, y):
 @pytest.mark.parametrize("f", [smooth, with_own_rule])
 def test_derivatives_both_ways(f):
     y, dx, dy = A[::-1], np.cos(A), np.sin(A)
-    of = lambda t: t(f)  # noqa: E731
+    of = lambda t: t(f)
     close(jax.jvp(of(lanes), (A, y), (dx, dy)), jax.jvp(of(jax.vmap), (A, y), (dx, dy)), rtol=1e-12)
-    total = lambda t: jax.jit(jax.grad(lambda x, y: jnp.sum(t(f)(x, y) ** 2), (0, 1)))  # noqa: E731
+    total = lambda t: jax.jit(jax.grad(lambda x, y: jnp.sum(t(f)(x, y) ** 2), (0, 1)))
     close(total(lanes)(A, y), total(jax.vmap)(A, y), rtol=1e-12)
     close(
         jax.grad(lambda x: total(lanes)(x, y)[1].sum())(A),
@@ -165,22 +165,22 @@ def test_derivative_by_what_all_lanes_share(f):
 
 
 def test_integers_beside_own_rules():
-    f = lambda x, n: (cube_with_own_rule(x) * n.astype(x.dtype), n + 1)  # noqa: E731
+    f = lambda x, n: (cube_with_own_rule(x) * n.astype(x.dtype), n + 1)
     n = np.arange(6)
-    total = lambda t: jax.grad(lambda x: jnp.sum(t(f)(x, n)[0] ** 2))  # noqa: E731
+    total = lambda t: jax.grad(lambda x: jnp.sum(t(f)(x, n)[0] ** 2))
     close(total(lanes)(A), total(jax.vmap)(A))
 
 
 def test_vmap_of_lanes_and_lanes_in_a_scan():
     stacked = jnp.stack([A, 2 * A])
     close(jax.vmap(lanes(smooth))(stacked, stacked), jax.vmap(jax.vmap(smooth))(stacked, stacked))
-    step = lambda t: lambda x, _: (x + 0.1 * t(lambda x: jnp.sin(x) * x[0])(x), None)  # noqa: E731
-    run = lambda t: jax.grad(lambda x: jnp.sum(jax.lax.scan(step(t), x, None, 5)[0]))  # noqa: E731
+    step = lambda t: lambda x, _: (x + 0.1 * t(lambda x: jnp.sin(x) * x[0])(x), None)
+    run = lambda t: jax.grad(lambda x: jnp.sum(jax.lax.scan(step(t), x, None, 5)[0]))
     close(run(lanes)(A), run(jax.vmap)(A))
 
 
 def test_a_checkpointed_function():
-    run = lambda t: jax.grad(lambda x: jnp.sum(jax.checkpoint(t(with_own_rule))(x, x)))  # noqa: E731
+    run = lambda t: jax.grad(lambda x: jnp.sum(jax.checkpoint(t(with_own_rule))(x, x)))
     close(run(lanes)(A), run(jax.vmap)(A))
 
 
@@ -214,7 +214,7 @@ def test_what_is_left_after_folding(f, left):
 
 
 def test_equal_constants_of_other_types_are_kept_apart():
-    f = lambda x: (x + 1.0, x.astype(np.float32) + np.float32(1.0), jnp.ones(3, int))  # noqa: E731
+    f = lambda x: (x + 1.0, x.astype(np.float32) + np.float32(1.0), jnp.ones(3, int))
     found = lanes(f)(A)
     assert [x.dtype for x in found] == [np.float64, np.float32, np.int64]
 
@@ -281,15 +281,15 @@ def test_parameters_of_each_lane():
     """Every mass, length and inertia its own; the derivative by all of them."""
     system, q, k, control = CASES["ball"]
     spread = 1 + 0.1 * RNG.random(BATCH)
-    each = lambda x: jnp.asarray(np.multiply.outer(spread, np.asarray(x)))  # noqa: E731
+    each = lambda x: jnp.asarray(np.multiply.outer(spread, np.asarray(x)))
     many = eqx.tree_at(  # rails keep their unit vectors
         lambda ball: ball.rails,
         jax.tree.map(each, system),
         jax.tree.map(lambda x: jnp.stack([x] * BATCH), system.rails),
     )
     args = (many, q, RNG.normal(size=(BATCH, k)), control)
-    closed = lambda system, q, u, control: system.closed_form(0.3, q, u, control)  # noqa: E731
-    total = lambda t: jax.jit(  # noqa: E731
+    closed = lambda system, q, u, control: system.closed_form(0.3, q, u, control)
+    total = lambda t: jax.jit(
         jax.grad(
             lambda *a: jnp.sum(jnp.sin(t(closed)(*a))),
             (0, 3),
@@ -330,7 +330,7 @@ def naive_products(f, *args) -> int:
 def test_folding_saves_multiplications(route, most):
     system, q, _, control = CASES["ball"]
     one = jax.tree.map(lambda x: jnp.asarray(x[0]), (q, RNG.normal(size=(BATCH, 3)), control))
-    f = lambda q, u, control: rate(route)(system, q, u, control)  # noqa: E731
+    f = lambda q, u, control: rate(route)(system, q, u, control)
     closed = jax.make_jaxpr(lambda *a: jax.tree.leaves(f(*a)))(*one)
     left = scalarise(closed, [True] * len(closed.in_avals)).operations()["mul"]
     assert left <= most

@@ -55,7 +55,7 @@ def test_what_needs_a_library_is_found(unsafe):
 
     def hidden(x):
         inner = jax.jit(lambda x: jnp.sum(unsafe(x)))
-        turn = lambda _, x: jax.lax.cond(x[0] > 0, lambda: x + inner(x), lambda: x)  # noqa: E731
+        turn = lambda _, x: jax.lax.cond(x[0] > 0, lambda: x + inner(x), lambda: x)
         return jax.lax.fori_loop(0, 3, turn, x)
 
     assert not fits(jax.make_jaxpr(hidden)(X).jaxpr)
@@ -100,7 +100,7 @@ def test_it_is_differentiated_and_mapped_as_the_function_is():
         return {"y": loop, "n": jnp.sum(loop > 0)}
 
     def all_of(f):
-        g = lambda x, a: f(x, a)["y"]  # noqa: E731
+        g = lambda x, a: f(x, a)["y"]
         many = jax.vmap(jax.vmap(f, (None, 0)), (0, None))
         derivatives = jax.jacfwd(g), jax.jacfwd(jax.jacfwd(g))
         return lambda x, a: [f(x, a), many(M[:, :3], x), *(d(x, a) for d in derivatives)]

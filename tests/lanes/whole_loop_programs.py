@@ -25,7 +25,7 @@ SMALL = MATRIX[:3, :3]
 
 def turns(f, x, n=3):
     """f again and again, each result kept."""
-    step = lambda i, c: (f(c[0]), c[1].at[i].set(c[0]))  # noqa: E731
+    step = lambda i, c: (f(c[0]), c[1].at[i].set(c[0]))
     return lax.fori_loop(0, n, step, (x, jnp.zeros((3, *x.shape))))
 
 
@@ -134,7 +134,7 @@ def check_motion(system, q0, u0, derivatives: bool):
     for works, options in ((_whole_loop.one_kernel_works, None), (lambda: False, QUICKLY)):
         _whole_loop.one_kernel_works = works
         jax.clear_caches()
-        cost = lambda u0: jnp.sum(end(u0) ** 2)  # noqa: E731
+        cost = lambda u0: jnp.sum(end(u0) ** 2)
         run = jax.jit(jax.value_and_grad(cost) if derivatives else end, compiler_options=options)
         results.append(run(u0))
     close(*results)

@@ -50,7 +50,7 @@ def random_bundle(seed, group, gyroscopic=1.0, broken=1.0):
     space = Product(group, Euclidean(SHAPE))
     n = space.dim
     generator = np.random.default_rng(seed)
-    normal = lambda *shape: jnp.asarray(generator.normal(size=shape))  # noqa: E731
+    normal = lambda *shape: jnp.asarray(generator.normal(size=shape))
     stored = sum(leaf.size for leaf in jax.tree.leaves(group.identity(jnp.float64)))
     shapes = {"mass": (n, n), "gyro and potential": (n + 1,), "force": (n,)}
     weights = {

@@ -48,7 +48,7 @@ class RandomSystem(System):
 
 def random_weights(generator, space, sizes, batch, hidden):
     """Coefficients of fields out·sin(in·features + shift), name → size of the field's value."""
-    normal = lambda *shape: generator.normal(size=(*batch, *shape))  # noqa: E731
+    normal = lambda *shape: generator.normal(size=(*batch, *shape))
     leaves = jax.tree.leaves(space.identity(jnp.float64))
     n_features = sum(leaf.size for leaf in leaves) + 2
     return {
@@ -65,10 +65,10 @@ def random_system(seed, space, n_constraints, batch=(), hidden=6):
     """A random system (or a batch of them) and a random state (t, q, u) of each; numbers from NumPy, nothing to compile."""
     n = space.dim
     generator = np.random.default_rng(seed)
-    normal = lambda *shape: jnp.asarray(generator.normal(size=(*batch, *shape)))  # noqa: E731
+    normal = lambda *shape: jnp.asarray(generator.normal(size=(*batch, *shape)))
     sizes = {"energy": ((n + 2) * n + 1,), "frame": (n, n), "drift": (n,), "force": (n,)}
     weights = random_weights(generator, space, sizes, batch, hidden)
-    exp = lambda delta: space.exp(delta)  # noqa: E731
+    exp = lambda delta: space.exp(delta)
     for _ in batch:
         exp = jax.vmap(exp)
     spaces = jax.tree.map(lambda leaf: jnp.asarray(np.full(batch, leaf)), space)  # also a pitch

@@ -49,7 +49,7 @@ def split_system(seed, n, m):
 @pytest.mark.parametrize(("n", "m"), [(3, 1), (4, 2), (5, 3)])
 def test_random_systems(n, m):
     """r̈ by (34), (35) and (36) is u̇ by the general routes, for A_1 ≠ 1, F̄(t, s, r), a force and a control."""
-    control = lambda t: jnp.full(n, jnp.sin(t))  # noqa: E731
+    control = lambda t: jnp.full(n, jnp.sin(t))
     for seed in (1, 2):
         system, t, q, rdot = split_system(seed, n, m)
         reference = acceleration(system, t, q, rdot, control, route="multipliers")
@@ -76,7 +76,7 @@ def test_coefficients_are_those_of_the_frame(n, m):
     by_definition = jax.jit(lambda q: hamel_coefficients(normalised, q)[:m, m:, m:])(q)
     np.testing.assert_allclose(gamma, by_definition, atol=1e-13)
     assert np.max(np.abs(gamma)) > 1e-2
-    frame = lambda q: system.frame(t, q)  # noqa: E731
+    frame = lambda q: system.frame(t, q)
     general = jax.jit(lambda q: hamel_coefficients(frame, q)[:m, m:, m:])(q)
     expected = np.einsum("ab,bij->aij", system.frame(t, q)[:m, :m], gamma)
     np.testing.assert_allclose(general, expected, atol=1e-13)

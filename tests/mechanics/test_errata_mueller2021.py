@@ -48,7 +48,7 @@ def test_17_and_18_take_the_derivative_along_the_frame():
     gamma = np.asarray(hamel_coefficients(split_frame, Q))
     A, B = np.asarray(split_frame(Q)), np.linalg.inv(split_frame(Q))
     slope = slopes(lambda q: jnp.linalg.inv(split_frame(q)))  # [r, b, s]
-    alternated = lambda x: x - np.swapaxes(x, 1, 2)  # noqa: E731
+    alternated = lambda x: x - np.swapaxes(x, 1, 2)
     printed = np.einsum("cr,rab->cab", A, alternated(np.swapaxes(slope, 1, 2)))
     right = np.einsum("cr,rab->cab", A, alternated(np.einsum("rbs,sa->rab", slope, B)))
     differs(printed, gamma)
@@ -95,7 +95,7 @@ def test_28_and_33_lack_the_mixed_terms():
     mixed = (slope[1, 0] - slope[0, 1]) * B[0, 2] - (slope[2, 0] - slope[0, 2]) * B[0, 1]
     differs(printed, gamma)
     same(printed + mixed, gamma)
-    F = lambda q: rows(q)[1:] / rows(q)[0]  # noqa: E731
+    F = lambda q: rows(q)[1:] / rows(q)[0]
     normal = bundle_frame(lambda s, r: F(jnp.concatenate([s, r]))[None], 1)
     gamma, slope, F_here = float(hamel_coefficients(normal, Q)[0, 1, 2]), slopes(F), F(Q)
     first_line = slope[0, 2] - slope[1, 1]
@@ -123,7 +123,7 @@ class Driven(System):
 def rates(system, force, *, fibre=1.0, applied=1.0):
     """r̈ of (34) with factors on F̄ ∂ℒ/∂s and on F^a_I Q_a: 0 as printed, 1 as it follows from (22)."""
     rdot = jnp.array([1.2, -0.7])
-    F = lambda q: rows(q)[1:] / rows(q)[0]  # noqa: E731
+    F = lambda q: rows(q)[1:] / rows(q)[0]
 
     def reduced(q, u, rdot):
         return system.lagrangian(0.0, q, jnp.concatenate([(u - F(q) @ rdot)[None], rdot]))
@@ -155,8 +155,8 @@ def test_34_lacks_the_fibre_term():
 
 def test_38_contracts_with_the_horizontal_field_and_lacks_the_momentum():
     """dω^α(q̇, F_I) = γ^α_IJ ṙ^J with F_I = ∂/∂r^I − F̄_I ∂/∂s; with ∂/∂r^I it holds only after (37) has replaced ds."""
-    F = lambda q: rows(q)[1:] / rows(q)[0]  # noqa: E731
-    form = lambda q: jnp.concatenate([jnp.ones(1), F(q)])  # noqa: E731
+    F = lambda q: rows(q)[1:] / rows(q)[0]
+    form = lambda q: jnp.concatenate([jnp.ones(1), F(q)])
     slope = slopes(form)  # ∂ω_a/∂q^b at [a, b]
     exterior = slope.T - slope  # dω(X, Y) = (∂_a ω_b − ∂_b ω_a) X^a Y^b
     rdot = np.array([1.2, -0.7])
@@ -243,11 +243,9 @@ def test_75_to_81_have_one_derivative_too_many():
         first = jnp.eye(3) + t * tilde(w) + 0.5 * t**2 * tilde(w) @ tilde(w)
         return first @ (jnp.eye(3) + e * (1 + 3 * t) * tilde(v))
 
-    vee = lambda m: jnp.stack([m[2, 1], m[0, 2], m[1, 0]])  # noqa: E731
-    at = lambda t, e, which: vee(turn(t, e).T @ jax.jacfwd(turn, argnums=which)(t, e))  # noqa: E731
-    left = lambda t: (  # noqa: E731
-        jax.jacfwd(lambda t: at(t, 0.0, 1))(t) - jax.jacfwd(lambda e: at(t, e, 0))(0.0)
-    )
+    vee = lambda m: jnp.stack([m[2, 1], m[0, 2], m[1, 0]])
+    at = lambda t, e, which: vee(turn(t, e).T @ jax.jacfwd(turn, argnums=which)(t, e))
+    left = lambda t: jax.jacfwd(lambda t: at(t, 0.0, 1))(t) - jax.jacfwd(lambda e: at(t, e, 0))(0.0)
     right = np.cross(at(0.0, 0.0, 1), at(0.0, 0.0, 0))  # δθ × Ω
     bracket, its_rate = jax.jit(lambda t: (left(t), jax.jacfwd(left)(t)))(0.0)
     same(bracket, right)
@@ -359,7 +357,7 @@ def test_103_to_106():
 
 def test_115_takes_the_torque_about_the_body_frame():
     """(115), (122), (124): τ is about the body frame's origin; the spatial τ of (108) differs by r × f."""
-    body = lambda name: RigidBody(MASS, [0.3, 0.4, 0.5], [0.1, 0.2, -0.3], representation=name)  # noqa: E731
+    body = lambda name: RigidBody(MASS, [0.3, 0.4, 0.5], [0.1, 0.2, -0.3], representation=name)
     q, u = jnp.array([1.0, 0, 0, 0, *r]), jnp.zeros(6)
     about_body = np.concatenate([p_ang, d])
     about_space = np.concatenate([p_ang + np.cross(r, d), d])

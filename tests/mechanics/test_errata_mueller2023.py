@@ -75,7 +75,7 @@ B_BALL = np.array([[0.0, -1.0], [1.0, 0.0]]) / RADIUS**2  # B^3_IJ
 def test_ball_connection():
     """ω = −A ṙ with A^α_I = −ε_{α3I}/R keeps the contact point at rest; with the sign of (4.12) it slips at 2 |ṙ|."""
     rdot, rho = np.array([0.6, 0.8]), np.array([0.0, 0.0, RADIUS])
-    slip = lambda A: np.array([*rdot, 0.0]) + np.cross(rho, -A @ rdot)  # noqa: E731
+    slip = lambda A: np.array([*rdot, 0.0]) + np.cross(rho, -A @ rdot)
     np.testing.assert_allclose(slip(A_BALL), 0.0, atol=1e-15)
     printed = np.stack([EPSILON[:, 2, 0], EPSILON[:, 2, 1]], axis=1) / RADIUS
     np.testing.assert_allclose(printed, -A_BALL)
@@ -262,7 +262,7 @@ def test_integrability_is_in_the_greek_coefficients():
     gamma = np.asarray(hamel_coefficients(lambda q: system.frame(0.0, q), q))
     np.testing.assert_allclose(gamma[1:, 1:, 1:], 0.0, atol=1e-15)  # γ^K_IJ
     np.testing.assert_allclose(gamma[0, 1, 2], -1.0, atol=1e-15)  # γ^α_IJ
-    rows = lambda q: system.frame(0.0, q)[:1]  # noqa: E731
+    rows = lambda q: system.frame(0.0, q)[:1]
     assert not distribution(rows, q).holonomic
     assert np.linalg.matrix_rank(system.frame(0.0, q)) == 3
 
@@ -270,9 +270,9 @@ def test_integrability_is_in_the_greek_coefficients():
 def test_curvature_without_coordinates():
     """Sections 3(b), 4(b): d𝒜(X, Y) − [𝒜(X), 𝒜(Y)] is −γ_IJ X^I Y^J; with γ of (4.3) it is −d𝒜 + [𝒜, 𝒜]."""
     weights = jnp.asarray(np.random.default_rng(4).normal(size=(3, 2, 2)))
-    connection = lambda r: jnp.tensordot(weights, jnp.sin(r), axes=1)  # noqa: E731
+    connection = lambda r: jnp.tensordot(weights, jnp.sin(r), axes=1)
     r, X, Y = jnp.asarray(np.random.default_rng(5).normal(size=(3, 2)))
-    along = lambda field, by: jax.jvp(lambda r: connection(r) @ field, (r,), (by,))[1]  # noqa: E731
+    along = lambda field, by: jax.jvp(lambda r: connection(r) @ field, (r,), (by,))[1]
     exterior = along(Y, X) - along(X, Y)  # d𝒜(X, Y) of constant fields
     bracket = np.cross(connection(r) @ X, connection(r) @ Y)
     gamma = np.asarray(curvature(connection, r, SO3()))

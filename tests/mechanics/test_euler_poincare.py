@@ -54,12 +54,12 @@ def test_diamond_and_coadjoint_of_so3(rng):
 def test_action_of_a_representation(rng):
     """d/dε of exp(εξ)·a by differences of order 4, on SE(3) acting on points and on planes at once."""
     space = SE3()
-    act = lambda g, a: {"point": _moved(g, a["point"]), "plane": _moved_plane(g, a["plane"])}  # noqa: E731
+    act = lambda g, a: {"point": _moved(g, a["point"]), "plane": _moved_plane(g, a["plane"])}
     xi, point, plane = draw(rng, 6), draw(rng, 3), draw(rng, 4)
     a = {"point": point, "plane": plane}
     found = infinitesimal_action(act, space)(xi, a)
     h = 1e-3
-    at = lambda k: act(space.exp(k * h * xi), a)  # noqa: E731
+    at = lambda k: act(space.exp(k * h * xi), a)
     fourth = jax.tree.map(
         lambda p2, p1, m1, m2: (m2 - 8 * m1 + 8 * p1 - p2) / (12 * h), at(2), at(1), at(-1), at(-2)
     )
@@ -162,7 +162,7 @@ def test_right_invariance_is_the_body_seen_from_space(rng):
     turn = quaternion_matrix(q / jnp.sqrt(q @ q))
     body, inertia = draw(rng, 3), turn @ INERTIA @ turn.T
     omega = turn @ body
-    lagrangian = lambda xi, a: 0.5 * xi @ a @ xi  # noqa: E731
+    lagrangian = lambda xi, a: 0.5 * xi @ a @ xi
     torque = draw(rng, 3)
     at = (lagrangian, SO3(), omega, inertia)
     omega_dot, inertia_dot = euler_poincare(*at, action=congruence, right=True, force=torque)
@@ -174,12 +174,12 @@ def test_right_invariance_is_the_body_seen_from_space(rng):
 def test_right_on_a_group_that_is_not_rotations(rng):
     """SE(3), right-invariant, without parameters: Ad*-momentum is kept, d/dt (Ad_gᵀ μ) = 0."""
     space, lagrangian = SE3(), random_lagrangian(rng, 6, 3)
-    free = lambda xi, a: lagrangian(xi, (jnp.zeros(3), jnp.zeros(3)))  # noqa: E731
+    free = lambda xi, a: lagrangian(xi, (jnp.zeros(3), jnp.zeros(3)))
     xi, g = draw(rng, 6), space.exp(draw(rng, 6))
     xi_dot, nothing = euler_poincare(free, space, xi, right=True)
     assert nothing == ()
     body = space.Ad(space.inverse(g)) @ xi  # ġ = ξ g
-    momentum = lambda g, xi: space.Ad(g).T @ jax.grad(free)(xi, ())  # noqa: E731
+    momentum = lambda g, xi: space.Ad(g).T @ jax.grad(free)(xi, ())
     push = jax.jit(lambda *at: jax.jvp(momentum, at[:2], at[2:]))
     kept, rate = push(g, xi, space.rate(g, body), xi_dot)
     assert np.max(np.abs(kept)) > 0.1
@@ -189,10 +189,10 @@ def test_right_on_a_group_that_is_not_rotations(rng):
 def test_without_a_parameter_the_spatial_momentum_stays(rng):
     """(A.25), and (A.26): Ad*_{g⁻¹} ∂ℓ/∂ξ is constant, on SE(3)."""
     space, lagrangian = SE3(), random_lagrangian(rng, 6, 3)
-    free = lambda xi, a: lagrangian(xi, (jnp.zeros(3), jnp.zeros(3)))  # noqa: E731
+    free = lambda xi, a: lagrangian(xi, (jnp.zeros(3), jnp.zeros(3)))
     xi, g = draw(rng, 6), space.exp(draw(rng, 6))
     xi_dot, _ = euler_poincare(free, space, xi)
-    momentum = lambda g, xi: space.Ad(space.inverse(g)).T @ jax.grad(free)(xi, ())  # noqa: E731
+    momentum = lambda g, xi: space.Ad(space.inverse(g)).T @ jax.grad(free)(xi, ())
     push = jax.jit(lambda *at: jax.jvp(momentum, at[:2], at[2:]))
     _, rate = push(g, xi, space.rate(g, xi), xi_dot)
     np.testing.assert_allclose(rate, 0, atol=1e-11)
@@ -203,7 +203,7 @@ def test_gradients(rng):
     omega, gamma, weights = draw(rng, 3, 3)
 
     def by_reduction(inertia):
-        lagrangian = lambda xi, a: 0.5 * xi @ inertia @ xi - MASS * GRAVITY * COM @ a  # noqa: E731
+        lagrangian = lambda xi, a: 0.5 * xi @ inertia @ xi - MASS * GRAVITY * COM @ a
         return weights @ euler_poincare(lagrangian, SO3(), omega, gamma, action=rotated)[0]
 
     def printed(inertia):
@@ -219,7 +219,7 @@ def test_gradients(rng):
 
 def test_any_solver_takes_the_reduced_equations():
     """The top in (Ω, Γ) alone, by diffrax: energy, Γ·IΩ and |Γ| stay."""
-    field = lambda t, y, args: euler_poincare(top_lagrangian, SO3(), *y, action=rotated)  # noqa: E731
+    field = lambda t, y, args: euler_poincare(top_lagrangian, SO3(), *y, action=rotated)
     start = (jnp.array([0.4, -0.2, 3.0]), jnp.array([0.6, 0.0, 0.8]))
     found = diffrax.diffeqsolve(
         diffrax.ODETerm(field),
@@ -247,6 +247,6 @@ def test_a_parameter_needs_an_action():
 def test_single_precision(float32):
     a = jnp.array([0.6, 0.0, 0.8])
     inertia = jnp.eye(3)
-    lagrangian = lambda xi, a: 0.5 * xi @ inertia @ xi - a[2]  # noqa: E731
+    lagrangian = lambda xi, a: 0.5 * xi @ inertia @ xi - a[2]
     rates = jax.eval_shape(lambda a: euler_poincare(lagrangian, SO3(), a, a, action=rotated), a)
     assert all(rate.dtype == jnp.float32 for rate in rates)

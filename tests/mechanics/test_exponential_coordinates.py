@@ -159,7 +159,7 @@ def test_body_acceleration_is_every_other_route(rng, name):
     """M v̇ + C(v) v = τ: Boltzmann–Hamel of the Lagrangian on the group, and Euler–Poincaré; also on generated groups."""
     space = SPACES[name]
     inertia, (v, torque) = mass_matrix(rng, space.dim), draw(rng, 2, space.dim)
-    lagrangian = lambda xi, a: 0.5 * xi @ inertia @ xi  # noqa: E731
+    lagrangian = lambda xi, a: 0.5 * xi @ inertia @ xi
     both = jax.jit(
         lambda v, torque: (
             body_acceleration(space, inertia, v, torque),
@@ -267,7 +267,7 @@ def test_index_of_49():
     space, p = SO3(), jnp.array([0.3, -0.5, 0.8])
 
     def both(phi):
-        S = lambda phi: velocity_transformation(space, phi)  # noqa: E731
+        S = lambda phi: velocity_transformation(space, phi)
         slope, B = jax.jacfwd(S)(phi), jnp.linalg.inv(S(phi))  # [s, l, m] = ∂S_sl/∂φ_m
         first = jnp.einsum("li,slm,mj,s->ij", B, slope, B, p)
         right = first - jnp.einsum("li,sml,mj,s->ij", B, slope, B, p)

@@ -39,11 +39,11 @@ def test_from_in_coordinates():
 
     @jax.jit
     def everything(x, v, v_dot):
-        S = lambda x: system.frame(0.0, x)  # noqa: E731
+        S = lambda x: system.frame(0.0, x)
         B, p = jnp.linalg.inv(S(x)), MASSES @ v  # (14)
-        whole = lambda x, xdot: system.lagrangian(0.0, x, xdot)  # (17)  # noqa: E731
-        of_v = lambda x, v: 0.5 * v @ MASSES @ v - system.potential(x)  # (13)  # noqa: E731
-        back = lambda x, v: jnp.linalg.solve(S(x), v)  # noqa: E731
+        whole = lambda x, xdot: system.lagrangian(0.0, x, xdot)  # (17)
+        of_v = lambda x, v: 0.5 * v @ MASSES @ v - system.potential(x)  # (13)
+        back = lambda x, v: jnp.linalg.solve(S(x), v)
         xdot, xddot = jax.jvp(back, (x, v), (back(x, v), v_dot))
         _, S_dot = jax.jvp(S, (x,), (xdot,))
         slope = jax.jacfwd(lambda y: S(y) @ xdot)(x)  # ∂(S ẋ)/∂x

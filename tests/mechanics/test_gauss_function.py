@@ -55,14 +55,14 @@ def assert_parabola(system, t, q, u, control=None):
 
     @jax.jit
     def look(q, u):
-        function = lambda u_dot: gauss_function(system, t, q, u, u_dot, control)  # noqa: E731
+        function = lambda u_dot: gauss_function(system, t, q, u, u_dot, control)
         known = hasattr(system, "closed_form")
         u_dot = (
             system.closed_form(t, q, u, control)
             if known
             else acceleration(system, t, q, u, control, route="boltzmann-hamel")
         )
-        kinetic = lambda u: system.lagrangian(t, q, velocity(system, t, q, u))  # noqa: E731
+        kinetic = lambda u: system.lagrangian(t, q, velocity(system, t, q, u))
         slope, hessian = jax.grad(function)(u_dot), jax.hessian(function)
         return slope, hessian(u_dot), hessian(u_dot + 1.0), jax.hessian(kinetic)(u)
 
@@ -143,14 +143,14 @@ def test_mass_points_are_the_rigid_body(representation):
 
     @jax.jit
     def look(q, u, tried):
-        difference = lambda u_dot: (  # noqa: E731
+        difference = lambda u_dot: (
             gauss_function(cloud, 0.0, q, u, u_dot) - gauss_function(cloud.body, 0.0, q, u, u_dot)
         )
-        velocities = lambda q, u: cloud.points(q, cloud.body.inverse_frame(0.0, q) @ u)  # noqa: E731
-        kinetic = lambda q, u: 0.5 * jnp.sum(cloud.masses[:, None] * velocities(q, u) ** 2)  # noqa: E731
+        velocities = lambda q, u: cloud.points(q, cloud.body.inverse_frame(0.0, q) @ u)
+        kinetic = lambda q, u: 0.5 * jnp.sum(cloud.masses[:, None] * velocities(q, u) ** 2)
         rate = cloud.body.closed_form(0.0, q, u)
         q_dot = cloud.space.rate(q, cloud.body.inverse_frame(0.0, q) @ u)
-        along = lambda f: jax.jvp(f, (q, u), (q_dot, rate))  # noqa: E731
+        along = lambda f: jax.jvp(f, (q, u), (q_dot, rate))
         _, momenta_rate = along(jax.grad(kinetic, argnums=1))
         partial, partial_rate = along(jax.jacfwd(velocities, argnums=1))
         weight = -cloud.body.gravity * cloud.masses[:, None] * jnp.eye(3)[2:]

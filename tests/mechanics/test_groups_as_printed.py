@@ -61,7 +61,7 @@ def coordinate_rows(group, s, right):
 def generators(group):
     """The matrices of the algebra's basis."""
     e = group.identity()
-    turn = lambda v: jax.jvp(group.matrix, (e,), (group.rate(e, v),))[1]  # noqa: E731
+    turn = lambda v: jax.jvp(group.matrix, (e,), (group.rate(e, v),))[1]
     return np.asarray(jax.jit(jax.vmap(turn))(jnp.eye(3)))
 
 
@@ -78,7 +78,7 @@ def test_maurer_cartan_in_coordinates(group, right):
 
     @jax.jit
     def both(s):
-        rows = lambda s: coordinate_rows(group, s, right)  # noqa: E731
+        rows = lambda s: coordinate_rows(group, s, right)
         slope = jax.jacfwd(rows)(s)
         return rows(s), slope - jnp.swapaxes(slope, 1, 2), hamel_coefficients(rows, s)
 
@@ -190,7 +190,7 @@ def test_connection_on_the_bundle():
     v = jnp.asarray(rng.normal(size=3))
     matrix, rate = jax.jvp(group.matrix, (g,), (group.rate(g, v),))
     basis = generators(group)
-    hat = lambda a: np.tensordot(np.asarray(a), basis, axes=1)  # noqa: E731
+    hat = lambda a: np.tensordot(np.asarray(a), basis, axes=1)
     inverse = np.linalg.inv(matrix)
     horizontal = hat(connection(R) @ R_DOT)
     left = matrix @ (inverse @ rate + horizontal) @ inverse
@@ -208,7 +208,7 @@ def test_connection_on_the_bundle():
 @by_side
 def test_reconstruction(group, right):
     """(4.10) by matrices and SciPy, ġ = −g 𝒜ṙ; (4.11): η̇ = dexp⁻¹_{∓η}(ξ) is the same motion."""
-    path = lambda t: R + jnp.stack([jnp.sin(2 * t), t**2])  # noqa: E731
+    path = lambda t: R + jnp.stack([jnp.sin(2 * t), t**2])
     times = jnp.linspace(0.0, 0.8, 41)
     start = group.exp(S)
 
@@ -266,7 +266,7 @@ def test_reduced_euler_lagrange_equations(group, right):
 
     @jax.jit
     def left(r, u, u_dot):
-        reduced = lambda r, u: base.lagrangian(0.3, (group.identity(), r), u)  # noqa: E731
+        reduced = lambda r, u: base.lagrangian(0.3, (group.identity(), r), u)
         p, rate = jax.jvp(jax.grad(reduced, argnums=1), (r, u), (u[3:], u_dot))
         turning = jnp.einsum("bal,b,l->a", group.structure_constants(), p[:3], u[:3])
         first = rate[:3] + sign_of(right) * turning
@@ -286,7 +286,7 @@ def test_locked_velocity_in_coordinates():
     @jax.jit
     def everything(q, v):
         frame = LockedFrame(system)
-        kinetic = lambda v: system.lagrangian(t, q, v)  # noqa: E731
+        kinetic = lambda v: system.lagrangian(t, q, v)
         rows = coordinate_rows(group, S, False)
         return {
             "M": jax.hessian(kinetic)(v),

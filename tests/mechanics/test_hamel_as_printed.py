@@ -37,8 +37,8 @@ def left_side(system, q, u, u_dot):
     zero = jnp.zeros(system.n_constraints)
     u, u_dot = jnp.concatenate([zero, u]), jnp.concatenate([zero, u_dot])
     B = frames(system, q)[1]
-    reduced = lambda q, u: system.lagrangian(0.0, q, frames(system, q)[1] @ u)  # noqa: E731
-    momentum = lambda q, u: jax.grad(reduced, argnums=1)(q, u)  # noqa: E731
+    reduced = lambda q, u: system.lagrangian(0.0, q, frames(system, q)[1] @ u)
+    momentum = lambda q, u: jax.grad(reduced, argnums=1)(q, u)
     p, p_dot = jax.jvp(momentum, (q, u), (B @ u, u_dot))
     gamma = by_definition(system, q)
     turning = jnp.einsum("b,bac,c->a", p, gamma, u)
@@ -70,7 +70,7 @@ def test_quasi_velocities_and_back():
 def test_coefficients_by_definition():
     """(12), (23), (2.6), (2.11): the package's γ is the alternated slope of A, by components of a random frame."""
     system, q, _ = random_state(Constrained)
-    frame = lambda q: system.frame(0.0, q)  # noqa: E731
+    frame = lambda q: system.frame(0.0, q)
     found, wanted = jax.jit(lambda q: (hamel_coefficients(frame, q), by_definition(system, q)))(q)
     close(found, wanted, 1e-13)
     assert np.max(np.abs(wanted[:, M:, M:])) > 1e-2
@@ -95,7 +95,7 @@ def test_quasi_coordinates_depend_on_the_path():
         return q + rho * axes @ jnp.stack([jnp.cos(phi), jnp.sin(phi)])
 
     def around(system):
-        at = lambda phi: (point(1.0, phi), jax.jacfwd(point, argnums=1)(1.0, phi))  # noqa: E731
+        at = lambda phi: (point(1.0, phi), jax.jacfwd(point, argnums=1)(1.0, phi))
         return jnp.mean(jax.vmap(lambda phi: quasi_velocity(system, 0.0, *at(phi)))(angle), axis=0)
 
     def over(system):
@@ -147,15 +147,15 @@ def test_variational_form(kind):
 
     @jax.jit
     def terms(q, u, u_dot, eta, eta_rate):
-        along = lambda q, u: velocity(system, 0.0, q, u)  # noqa: E731
+        along = lambda q, u: velocity(system, 0.0, q, u)
         v, v_dot = jax.jvp(along, (q, u), (along(q, u), u_dot))
-        path = lambda t, e: q + v * t + 0.5 * v_dot * t**2 + e * (eta + eta_rate * t)  # noqa: E731
-        by = lambda i: lambda t, e: jax.jacfwd(path, argnums=i)(t, e)  # noqa: E731
-        form = lambda i: lambda t, e: system.frame(0.0, path(t, e)) @ by(i)(t, e)  # noqa: E731
+        path = lambda t, e: q + v * t + 0.5 * v_dot * t**2 + e * (eta + eta_rate * t)
+        by = lambda i: lambda t, e: jax.jacfwd(path, argnums=i)(t, e)
+        form = lambda i: lambda t, e: system.frame(0.0, path(t, e)) @ by(i)(t, e)
         delta = form(1)(0.0, 0.0)
         bracket = jax.jacfwd(form(1))(0.0, 0.0) - jax.jacfwd(form(0), argnums=1)(0.0, 0.0)
-        reduced = lambda q, u: system.lagrangian(0.0, q, frames(system, q)[1] @ u)  # noqa: E731
-        momentum = lambda t: jax.grad(reduced, argnums=1)(path(t, 0.0), form(0)(t, 0.0))  # noqa: E731
+        reduced = lambda q, u: system.lagrangian(0.0, q, frames(system, q)[1] @ u)
+        momentum = lambda t: jax.grad(reduced, argnums=1)(path(t, 0.0), form(0)(t, 0.0))
         full, B = form(0)(0.0, 0.0), frames(system, q)[1]
         first = jax.jacfwd(momentum)(0.0)
         first = first - (jax.grad(reduced)(q, full) + system.force(0.0, q, v, None)) @ B
@@ -183,7 +183,7 @@ def test_lagranges_equations():
 
 def euler_lagrange_left(system, q, v, v_dot):
     """d/dt ∂L/∂q̇ − ∂L/∂q."""
-    function = lambda q, v: system.lagrangian(0.0, q, v)  # noqa: E731
+    function = lambda q, v: system.lagrangian(0.0, q, v)
 
     @jax.jit
     def left(q, v, v_dot):
@@ -198,9 +198,9 @@ def test_lagrange_dalembert_with_multipliers():
     annihilates every velocity that the constraints allow, and no other."""
     system, q, u = random_state(ConstrainedFree)
     rows = system.frame(0.0, q)[:M]
-    along = lambda q, u: velocity(system, 0.0, q, u)  # noqa: E731
+    along = lambda q, u: velocity(system, 0.0, q, u)
     u_dot = acceleration(system, 0.0, q, u, route="multipliers")
-    push = lambda q, u, u_dot: jax.jvp(along, (q, u), (along(q, u), u_dot))  # noqa: E731
+    push = lambda q, u, u_dot: jax.jvp(along, (q, u), (along(q, u), u_dot))
     v, v_dot = jax.jit(push)(q, u, u_dot)
     left = euler_lagrange_left(system, q, v, v_dot)
     multipliers = constraint_force(system, 0.0, q, u)

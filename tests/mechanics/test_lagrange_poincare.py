@@ -29,7 +29,7 @@ def by_general_route(system, t, q, v):
     """(Ω, ṙ) and (Ω̇, r̈), Ω̇ = ξ̇ + A r̈ + Ȧ ṙ, from v̇ by the multiplier route."""
     f = system.space.dim - q[1].size
     rate = acceleration(system, t, q, v, CONTROL, route="multipliers")
-    connection = lambda t, r: mechanical_connection(system, t)(r)  # noqa: E731
+    connection = lambda t, r: mechanical_connection(system, t)(r)
     A, A_dot = jax.jvp(connection, (t, q[1]), (jnp.ones_like(t), v[f:]))
     u = jnp.concatenate([v[:f] + A @ v[f:], v[f:]])
     return u, jnp.concatenate([rate[:f] + A @ rate[f:] + A_dot @ v[f:], rate[f:]])
@@ -94,7 +94,7 @@ def test_locked_frame_under_prescribed_motion():
 
     @jax.jit
     def everything(t, q, u):
-        route = lambda name: acceleration(locked, t, q, u, jnp.sin, route=name)  # noqa: E731
+        route = lambda name: acceleration(locked, t, q, u, jnp.sin, route=name)
         rates = [route("boltzmann-hamel"), route("multipliers")]
         B, blocks = locked.inverse_frame(t, q), mass_blocks(system, t, q, jnp.sin)
         return rates, lagrange_poincare(system, t, q, u, jnp.sin), B, blocks
@@ -141,7 +141,7 @@ def test_gradients_in_every_parameter():
 
     @jax.jit
     def derivatives(x):
-        push = lambda f: jax.jvp(f, (x,), (along,))[1]  # noqa: E731
+        push = lambda f: jax.jvp(f, (x,), (along,))[1]
         return jax.grad(of_formula)(x), push(of_formula), push(of_route)
 
     reverse, forward, of_other = derivatives(parameters)

@@ -53,7 +53,7 @@ def by_definition(system, t, q, u, delta, pushed):
         return space.local(here, space.retract(near, h * v))
 
     zero, one = jnp.zeros(()), jnp.ones(())
-    along = lambda h: jax.jvp(lambda e: distance(e, h), (zero,), (one,))[1]  # noqa: E731
+    along = lambda h: jax.jvp(lambda e: distance(e, h), (zero,), (one,))[1]
     _, q_rate = jax.jvp(along, (zero,), (one,))
     _, u_rate = jax.jvp(lambda e: neighbour(e)[2], (zero,), (one,))
     return A @ delta + B @ pushed, jnp.concatenate([q_rate, u_rate])
@@ -411,16 +411,16 @@ def test_second_derivatives_of_modes():
         return jnp.concatenate([of.eigenvalues, *of.shapes])
 
     def in_a_loop(function, x):
-        step = lambda y, _: (y + 0.1 * function(y), None)  # noqa: E731
+        step = lambda y, _: (y + 0.1 * function(y), None)
         return jax.lax.scan(step, x, None, length=2)[0]
 
     def parts(function):
         weights = jnp.array([[0.3, 0.1, -0.2, 0.5, 0.7, -0.4], [0.2, -0.6, 0.1, 0.3, -0.1, 0.8]])
-        real = lambda x: (z := function(x), weights @ z.real + weights[::-1] @ z.imag)[1]  # noqa: E731
+        real = lambda x: (z := function(x), weights @ z.real + weights[::-1] @ z.imag)[1]
         return lambda x: in_a_loop(real, x)
 
     x, modes_of_jax = jnp.array([2.0, 0.7]), (jax.jacfwd, jax.jacrev)
-    each = lambda x: [a(b(parts(computed)))(x) for a in modes_of_jax for b in modes_of_jax]  # noqa: E731
+    each = lambda x: [a(b(parts(computed)))(x) for a in modes_of_jax for b in modes_of_jax]
     np.testing.assert_allclose(computed(x), of_oscillator(x), atol=1e-15)
     wanted = jax.jit(jax.jacfwd(jax.jacfwd(parts(of_oscillator))))(x)
     for found in jax.jit(each)(x):

@@ -28,7 +28,7 @@ def test_hamel_coefficients_of_the_locked_frame(group):
 
     @jax.jit
     def both(q):
-        frame = lambda q: LockedFrame(system).frame(t, q)  # noqa: E731
+        frame = lambda q: LockedFrame(system).frame(t, q)
         A, B = connection(q[1]), curvature(connection, q[1], group)
         return hamel_coefficients(frame, q, system.space), A, B
 

@@ -128,7 +128,7 @@ def test_derivatives_of_the_multipliers():
     weights, direction = jnp.array([1.0, -2.0, 0.5, 3.0]), jnp.array([0.4, 0.1, -0.7])
     value = jax.jit(lambda e: jnp.dot(weights, constraint_force(system, t, q + e * direction, u)))
     forward, reverse = jax.jacfwd(value)(0.0), jax.grad(value)(0.0)
-    difference = lambda h: (value(h) - value(-h)) / (2 * h)  # noqa: E731
+    difference = lambda h: (value(h) - value(-h)) / (2 * h)
     np.testing.assert_allclose(forward, (4 * difference(5e-4) - difference(1e-3)) / 3, rtol=1e-9)
     np.testing.assert_allclose(forward, reverse, rtol=1e-12)
 

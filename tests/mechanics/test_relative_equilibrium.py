@@ -96,7 +96,7 @@ def test_followed_past_the_fold():
     start = 9.0
     slow, _ = steady(start, cosine)
     q, u = precessing(slow)
-    held = lambda p, q, u: jnp.stack([height(q) - cosine, u[2] - p])  # noqa: E731
+    held = lambda p, q, u: jnp.stack([height(q) - cosine, u[2] - p])
     branch = follow_equilibria(
         TOP, start, 0.0, q, u, symmetry=TURNS, conditions=held, step=-0.7, steps=22
     )

@@ -128,7 +128,7 @@ def test_neighbouring_motions():
 
     def flow(rate, state):
         def step(state, _):
-            move = lambda k, a: jax.tree.map(lambda s, d: s + a * h * d, state, k)  # noqa: E731
+            move = lambda k, a: jax.tree.map(lambda s, d: s + a * h * d, state, k)
             k1 = rate(*state)
             k2 = rate(*move(k1, 0.5))
             k3 = rate(*move(k2, 0.5))

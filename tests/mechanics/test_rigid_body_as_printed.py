@@ -51,10 +51,8 @@ def test_coefficients_of_rotations_step_by_step():
     def everything(phi, rate):
         R, dR = rotation(phi), jax.jacfwd(rotation)(phi)  # [l, r, a]
         ddR = jax.jacfwd(jax.jacfwd(rotation))(phi)
-        skew = lambda phi, rate: (  # noqa: E731
-            rotation(phi).T @ jax.jvp(rotation, (phi,), (rate,))[1]
-        )
-        Omega = lambda phi: jax.jacfwd(lambda rate: vee(skew(phi, rate)))(rate)  # noqa: E731
+        skew = lambda phi, rate: rotation(phi).T @ jax.jvp(rotation, (phi,), (rate,))[1]
+        Omega = lambda phi: jax.jacfwd(lambda rate: vee(skew(phi, rate)))(rate)
         Psi, slope = jnp.linalg.inv(Omega(phi)), jax.jacfwd(Omega)(phi)
         mixed = jax.jacfwd(jax.jacfwd(skew, argnums=1))(phi, rate)  # [r, s, a, b]
         gamma = hamel_coefficients(body_frame(SO3()), SO3().identity(), SO3())
@@ -103,8 +101,8 @@ def test_euler_in_space_step_by_step():
 
     @jax.jit
     def everything(phi, omega, omega_dot):
-        theta = lambda phi: rotation(phi) @ INERTIA @ rotation(phi).T  # noqa: E731
-        T = lambda phi, omega: 0.5 * omega @ theta(phi) @ omega  # noqa: E731
+        theta = lambda phi: rotation(phi) @ INERTIA @ rotation(phi).T
+        T = lambda phi, omega: 0.5 * omega @ theta(phi) @ omega
         dR = jax.jacfwd(rotation)(phi)
         Omega = jax.vmap(lambda m: vee(m @ rotation(phi).T), in_axes=2, out_axes=1)(dR)
         Psi = jnp.linalg.inv(Omega)
@@ -149,8 +147,8 @@ def test_transposition_by_matrices():
 
     @jax.jit
     def everything(t, e):
-        by = lambda i: lambda t, e: jax.jacfwd(family, argnums=i)(t, e)  # noqa: E731
-        C = lambda t, e: jnp.linalg.inv(family(t, e))  # noqa: E731
+        by = lambda i: lambda t, e: jax.jacfwd(family, argnums=i)(t, e)
+        C = lambda t, e: jnp.linalg.inv(family(t, e))
         forms = {
             "body": [lambda t, e, i=i: C(t, e) @ by(i)(t, e) for i in (0, 1)],
             "space": [lambda t, e, i=i: by(i)(t, e) @ C(t, e) for i in (0, 1)],
@@ -199,15 +197,15 @@ def test_coefficients_of_poses_step_by_step():
 
     @jax.jit
     def everything(q, q_dot):
-        C = lambda q: pose_matrix(rotation(q[:3]), q[3:])  # noqa: E731
-        V = lambda q, rate: jnp.linalg.inv(C(q)) @ jax.jvp(C, (q,), (rate,))[1]  # noqa: E731
+        C = lambda q: pose_matrix(rotation(q[:3]), q[3:])
+        V = lambda q, rate: jnp.linalg.inv(C(q)) @ jax.jvp(C, (q,), (rate,))[1]
         D, dC, ddC = jnp.linalg.inv(C(q)), jax.jacfwd(C)(q), jax.jacfwd(jax.jacfwd(C))(q)
         dD = jax.jacfwd(lambda q: jnp.linalg.inv(C(q)))(q)
         J = jax.jacfwd(lambda rate: coordinates(V(q, rate)))(q_dot)
         G = jnp.linalg.inv(J)
         mixed = jax.jacfwd(jax.jacfwd(V, argnums=1))(q, q_dot)  # [α, β, a, b]
         of_70 = jnp.einsum("xs,syab->xyab", D, ddC) + jnp.einsum("xsb,sya->xyab", dD, dC)
-        alternated = lambda x: x - jnp.swapaxes(x, 2, 3)  # noqa: E731
+        alternated = lambda x: x - jnp.swapaxes(x, 2, 3)
         in_69 = jnp.einsum("xyab,ai,bj->xyij", alternated(mixed), G, G)
         product = jnp.einsum("xsb,sya->xyab", dD, dC)
         return in_69, mixed, of_70, jnp.einsum("xyab,ai,bj->xyij", alternated(product), G, G)
@@ -246,7 +244,7 @@ def test_points_of_a_body():
         w, v = turn @ u[:3], turn @ u[3:]
         by_body = jax.jacfwd(lambda u: rate("body", u))(u)
         by_space = jax.jacfwd(lambda u: rate("spatial", u))(u)
-        arms = lambda axes, arm: jnp.stack([jnp.cross(axes[:, i], arm) for i in range(3)], axis=1)  # noqa: E731
+        arms = lambda axes, arm: jnp.stack([jnp.cross(axes[:, i], arm) for i in range(3)], axis=1)
         return {
             "1, 2": (place, turn @ x + b),
             "8": (rate("body", u), v + jnp.cross(w, place - b)),

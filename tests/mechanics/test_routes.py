@@ -61,7 +61,7 @@ def test_routes_agree(case):
     @jax.jit
     @jax.vmap
     def by_all_routes(system, t, q, u):
-        control = lambda t: jnp.full(space.dim, jnp.sin(t))  # noqa: E731
+        control = lambda t: jnp.full(space.dim, jnp.sin(t))
         return {name: route(system, t, q, u, control) for name, route in ROUTES.items()}
 
     results = by_all_routes(*batch)
@@ -120,7 +120,7 @@ def test_momentum_and_energy_are_derivatives_of_the_lagrangian():
         return float(system.lagrangian(t, q, velocity(system, t, q, u)))
 
     def derivative(direction, h=1e-3):  # Richardson, error O(h⁴)
-        central = lambda h: (reduced(u + h * direction) - reduced(u - h * direction)) / (2 * h)  # noqa: E731
+        central = lambda h: (reduced(u + h * direction) - reduced(u - h * direction)) / (2 * h)
         return (4 * central(h / 2) - central(h)) / 3
 
     p = np.array([derivative(e) for e in np.eye(3)])

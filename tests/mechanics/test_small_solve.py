@@ -68,7 +68,7 @@ def test_known_inverse_differentiates_as_the_inverse_does(n):
     """First and second derivatives of B(A + εD) with B known at ε = 0 equal those of LAPACK's inverse."""
     matrix, direction = random_matrix(1, n) + 3 * np.eye(n), random_matrix(2, n)
     value = inverse(jnp.asarray(matrix))
-    along = lambda e: matrix + e * direction  # noqa: E731
+    along = lambda e: matrix + e * direction
     functions = [
         lambda e: known_inverse(along(e), value),
         lambda e: inverse(along(e)),
@@ -124,7 +124,7 @@ def test_batches_of_large_matrices():
     wanted = np.linalg.inv(matrices)
     lower = np.linalg.cholesky(matrices)
     lower = lower / np.diagonal(lower, axis1=1, axis2=2)[:, None, :]
-    close = lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-11, atol=1e-12)  # noqa: E731
+    close = lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-11, atol=1e-12)
     close(inverses, wanted)
     close(x, wanted @ rhs)
     close(forward, np.linalg.solve(lower, rhs))
@@ -145,7 +145,7 @@ def test_second_derivatives_around_a_loop():
     first, along = jnp.asarray(spd(1, 11)), jnp.asarray(random_matrix(2, 11))
 
     def entry(x):
-        step = lambda y, _: (y + inverse(first + x * along)[0, 1], None)  # noqa: E731
+        step = lambda y, _: (y + inverse(first + x * along)[0, 1], None)
         return jax.lax.scan(step, 0 * x, None, length=2)[0]
 
     orders = [a(b(entry)) for a in (jax.jacfwd, jax.jacrev) for b in (jax.jacfwd, jax.jacrev)]

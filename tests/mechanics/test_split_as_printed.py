@@ -53,12 +53,12 @@ def test_rows_and_their_inverse():
 def test_coefficients_of_the_split_frame():
     """(3.5) of 2023, its three lines; γ^K_ab = 0; (3.11) and the line above it: γ^α_βJ = −∂A^α_J/∂s^β."""
     system, q, _ = random_state(Split)
-    kin = lambda q: kinematic_coefficients(system, 0.0, q)  # noqa: E731
+    kin = lambda q: kinematic_coefficients(system, 0.0, q)
     normal = bundle_frame(lambda s, r: kin(jnp.concatenate([s, r])), M)
 
     @jax.jit
     def everything(q):
-        rows = lambda q: system.frame(0.0, q)[:M]  # noqa: E731
+        rows = lambda q: system.frame(0.0, q)[:M]
         of_frame = hamel_coefficients(lambda q: system.frame(0.0, q), q)
         return of_frame, hamel_coefficients(normal, q), jax.jacfwd(rows)(q), jax.jacfwd(kin)(q)
 
@@ -67,7 +67,7 @@ def test_coefficients_of_the_split_frame():
     Bb, BI = B[:, :M], B[:, M:]
     ss, sr = slope[:, :M, :M], slope[:, :M, M:]  # ∂A_β/∂s^μ, ∂A_β/∂r^J
     rs, rr = slope[:, M:, :M], slope[:, M:, M:]  # ∂A_I/∂s^β, ∂A_I/∂r^J
-    swap = lambda x: np.swapaxes(x, 1, 2)  # noqa: E731
+    swap = lambda x: np.swapaxes(x, 1, 2)
     first = np.einsum("amn,mb,nl->abl", ss - swap(ss), Bb, Bb)
     close(gamma[:M, :M, :M], first, 1e-13)
     second = rr - swap(rr) + np.einsum("abm,bi,mj->aij", ss - swap(ss), BI, BI)
@@ -89,7 +89,7 @@ def test_exterior_derivative_of_the_constraints():
     slope = np.asarray(jax.jit(jax.jacfwd(kin))(q))
     F = np.asarray(kin(q))
     coefficient = slope[:, :, M:] - np.einsum("aib,bj->aij", slope[:, :, :M], F)  # [α, I, J]
-    form = lambda q: jnp.concatenate([jnp.eye(M), kin(q)], axis=1)  # noqa: E731
+    form = lambda q: jnp.concatenate([jnp.eye(M), kin(q)], axis=1)
     by_q = np.asarray(jax.jit(jax.jacfwd(form))(q))  # ∂ω^α_a/∂q^b
     exterior = np.swapaxes(by_q, 1, 2) - by_q  # dω(X, Y) = (∂_a ω_b − ∂_b ω_a) X^a Y^b
     horizontal = np.concatenate([-F, np.eye(N - M)])
@@ -108,7 +108,7 @@ def test_equations_in_coordinates_of_a_split_space():
     @jax.jit
     def terms(q, rdot, r_ddot):
         B = frames(system, q)[1]
-        split = lambda q, u, rdot: system.lagrangian(  # noqa: E731
+        split = lambda q, u, rdot: system.lagrangian(
             0.0, q, frames(system, q)[1] @ jnp.concatenate([u, rdot])
         )
         zero = jnp.zeros(M)

@@ -63,7 +63,7 @@ def test_hamiltons_principle():
     """(A.1), (A.3): δ∫L dt = 0 along a simulated motion for δq that vanish at the ends, not along another path; (A.2)
     for any path and any variation."""
     system = Springs()
-    lagrangian = lambda q, v: system.lagrangian(0.0, q, v)  # noqa: E731
+    lagrangian = lambda q, v: system.lagrangian(0.0, q, v)
     motion = simulate(
         system,
         jnp.asarray([0.4, -0.3]),
@@ -72,7 +72,7 @@ def test_hamiltons_principle():
         rtol=1e-11,
         atol=1e-12,
     )
-    bump = lambda t: jnp.sin(np.pi * t) * jnp.stack([1.0 + t, 0.7 - t**2])  # noqa: E731
+    bump = lambda t: jnp.sin(np.pi * t) * jnp.stack([1.0 + t, 0.7 - t**2])
 
     @jax.jit
     def everything(q, v):
@@ -80,17 +80,17 @@ def test_hamiltons_principle():
             by_q, by_v = jax.grad(lagrangian, argnums=(0, 1))(q, v)
             return by_q @ bump(t) + by_v @ jax.jacfwd(bump)(t)
 
-        at = lambda e: lambda t: lagrangian(path(2, t, e), by(lambda t, e: path(2, t, e), 0)(t, e))  # noqa: E731
-        action = lambda e: integral(at(e))  # noqa: E731
-        x = lambda t: path(2, t, 0.0)  # noqa: E731
-        delta = lambda t: by(lambda t, e: path(2, t, e), 1)(t, 0.0)  # noqa: E731
-        momentum = lambda t: jax.grad(lagrangian, argnums=1)(x(t), jax.jacfwd(x)(t))  # noqa: E731
+        at = lambda e: lambda t: lagrangian(path(2, t, e), by(lambda t, e: path(2, t, e), 0)(t, e))
+        action = lambda e: integral(at(e))
+        x = lambda t: path(2, t, 0.0)
+        delta = lambda t: by(lambda t, e: path(2, t, e), 1)(t, 0.0)
+        momentum = lambda t: jax.grad(lagrangian, argnums=1)(x(t), jax.jacfwd(x)(t))
 
         def left(t):
             force = jax.grad(lagrangian)(x(t), jax.jacfwd(x)(t))
             return (force - jax.jacfwd(momentum)(t)) @ delta(t)
 
-        along = lambda t: change(x(t), jax.jacfwd(x)(t), t)  # noqa: E731
+        along = lambda t: change(x(t), jax.jacfwd(x)(t), t)
         return {
             "A.1": WEIGHTS @ jax.vmap(change)(q, v, TIMES),
             "another path": integral(along),
@@ -122,7 +122,7 @@ class NineNumbers(System):
     def frame(self, t, q):
         turn = q.reshape(3, 3)
         upper = np.triu_indices(3)
-        products = lambda v: (turn.T @ v.reshape(3, 3) + v.reshape(3, 3).T @ turn)[upper]  # noqa: E731
+        products = lambda v: (turn.T @ v.reshape(3, 3) + v.reshape(3, 3).T @ turn)[upper]
         rows = jax.vmap(products, out_axes=1)(jnp.eye(9))
         spins = jax.vmap(lambda e: (turn @ hat(e)).ravel())(jnp.eye(3))
         return jnp.concatenate([rows, 0.5 * spins])
@@ -169,8 +169,8 @@ def pose(space, t, e):
 
 def families(space):
     """g(t, ε), its velocity ξ and its variation η, both left-trivialised."""
-    g = lambda t, e: pose(space, t, e)  # noqa: E731
-    left = lambda i: lambda t, e: space.velocity(g(t, e), by(g, i)(t, e))  # noqa: E731
+    g = lambda t, e: pose(space, t, e)
+    left = lambda i: lambda t, e: space.velocity(g(t, e), by(g, i)(t, e))
     return g, left(0), left(1)
 
 
@@ -206,20 +206,20 @@ def test_actions_on_rotations():
     """(A.9), (A.13)–(A.15), (A.34), (A.35): δ∫ℓ by parts on a family of rotations, of a free body, a top, and with λ⟨Σ, ξ⟩;
     (A.10), (A.16) at the package's Ω̇."""
     g, Omega, Sigma = families(SO3())
-    Gamma = lambda t, e: quaternion_matrix(g(t, e)).T @ jnp.eye(3)[2]  # noqa: E731
+    Gamma = lambda t, e: quaternion_matrix(g(t, e)).T @ jnp.eye(3)[2]
     body, top = FreeRigidBody(INERTIA), HeavyTop(MASS, INERTIA, COM, GRAVITY)
     held, pull = jnp.asarray([0.3, -0.5, 0.8]), lambda t: 1.0 + t**2
 
     @jax.jit
     def everything():
-        p = lambda t: moment(Omega(t, 0.0))  # noqa: E731
-        turning = lambda t: jax.jacfwd(p)(t) + jnp.cross(Omega(t, 0.0), p(t))  # noqa: E731
+        p = lambda t: moment(Omega(t, 0.0))
+        turning = lambda t: jax.jacfwd(p)(t) + jnp.cross(Omega(t, 0.0), p(t))
         boundary = ends(lambda t: p(t) @ Sigma(t, 0.0))
-        weight = lambda t: MASS * GRAVITY * jnp.cross(Gamma(t, 0.0), COM)  # noqa: E731
-        action = lambda of: jax.jacfwd(lambda e: integral(lambda t: of(t, e)))(0.0)  # noqa: E731
+        weight = lambda t: MASS * GRAVITY * jnp.cross(Gamma(t, 0.0), COM)
+        action = lambda of: jax.jacfwd(lambda e: integral(lambda t: of(t, e)))(0.0)
         free = action(lambda t, e: 0.5 * Omega(t, e) @ moment(Omega(t, e)))
         heavy = action(lambda t, e: reduced_top(Omega(t, e), Gamma(t, e)))
-        on_sigma = lambda f: integral(lambda t: f(t) @ Sigma(t, 0.0))  # noqa: E731
+        on_sigma = lambda f: integral(lambda t: f(t) @ Sigma(t, 0.0))
         reaction = integral(lambda t: pull(t) * held @ Sigma(t, 0.0))
         at, q = Omega(0.5, 0.0), g(0.5, 0.0)
         rates = [
@@ -265,10 +265,10 @@ def test_action_with_an_advected_parameter():
 
     @jax.jit
     def everything():
-        alpha = lambda t, e: advected(g(t, e))  # noqa: E731
-        value = lambda e: integral(lambda t: reduced(xi(t, e), alpha(t, e)))  # noqa: E731
-        by_xi = lambda t: jax.grad(reduced)(xi(t, 0.0), alpha(t, 0.0))  # noqa: E731
-        by_a = lambda t: jax.grad(reduced, argnums=1)(xi(t, 0.0), alpha(t, 0.0))  # noqa: E731
+        alpha = lambda t, e: advected(g(t, e))
+        value = lambda e: integral(lambda t: reduced(xi(t, e), alpha(t, e)))
+        by_xi = lambda t: jax.grad(reduced)(xi(t, 0.0), alpha(t, 0.0))
+        by_a = lambda t: jax.grad(reduced, argnums=1)(xi(t, 0.0), alpha(t, 0.0))
 
         def left(t):
             pulled = coadjoint(space, xi(t, 0.0), by_xi(t))

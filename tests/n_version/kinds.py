@@ -209,7 +209,7 @@ def draw(seed, kind: Kind, space: AbstractSpace, n_constraints: int, count: int)
     points = n // 3 + 2
     sizes |= {"places": (3 * points,), "turned": (3,)} if kind.bodies else {}
     weights = random_weights(generator, space, sizes, (count,), HIDDEN)
-    normal = lambda *shape: jnp.asarray(generator.normal(size=(count, *shape)))  # noqa: E731
+    normal = lambda *shape: jnp.asarray(generator.normal(size=(count, *shape)))
     if kind.bodies:
         n_features = weights["mass"]["in"].shape[-1]
         root = np.asarray(normal(3, 3))

@@ -119,7 +119,7 @@ def quasi_velocities(kind, symbols, v):
 
 def lagrangian(kind, symbols, v):
     stretched = v + 3 * TENTH * sm.Matrix(symbols.field("mass")) * v
-    dot = lambda name: sm.Matrix(symbols.field(name)).dot(v)  # noqa: E731
+    dot = lambda name: sm.Matrix(symbols.field(name)).dot(v)
     potential = symbols.field("potential")[0]
     result = stretched.dot(stretched) / 2 + dot("gyro") - potential
     if kind.quartic:

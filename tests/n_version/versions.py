@@ -60,16 +60,16 @@ def derivatives(batch, tangents, control):
 @eqx.filter_jit
 def in_single_precision(batch, control):
     """u̇ `(count, k)` by the default route, everything in float32."""
-    single = lambda x: x.astype(jnp.float32) if eqx.is_inexact_array(x) else x  # noqa: E731
+    single = lambda x: x.astype(jnp.float32) if eqx.is_inexact_array(x) else x
     batch = jax.tree.map(single, batch)
-    one = lambda *state: ROUTES["gauss"](*state, control)  # noqa: E731
+    one = lambda *state: ROUTES["gauss"](*state, control)
     return of_each(one, batch[0].space.dim, *batch)
 
 
 def directions(seed, batch):
     """A random direction in all numbers of a batch, tangent to its groups: q is moved by `rate`."""
     generator = np.random.default_rng(seed)
-    normal = lambda x: jnp.asarray(generator.normal(size=x.shape), x.dtype)  # noqa: E731
+    normal = lambda x: jnp.asarray(generator.normal(size=x.shape), x.dtype)
     system, t, q, u = batch
     count, n = u.shape[0], system.space.dim
     v = jnp.asarray(generator.normal(size=(count, n)), u.dtype)
@@ -100,7 +100,7 @@ def motions(batch, control):
     system, _, q, u = batch
 
     def vmapped(options):
-        run = lambda *state: jaxhamel.simulate(*state, TS, control, **options)  # noqa: E731
+        run = lambda *state: jaxhamel.simulate(*state, TS, control, **options)
         return eqx.filter_jit(jax.vmap(run))(system, q, u)
 
     axes = {"in_axes": (0, 0, 0, None)}

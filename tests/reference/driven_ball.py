@@ -44,8 +44,8 @@ def accelerations(ball, q, angles, omega, rates, torques):
 def _equations(ball, turn, angles, w0, rates, torques):
     down, up = np.array([0, 0, -ball.gravity]), np.array([0, 0, ball.radius])
     com = turn @ ball.shell_com  # from the geometric centre
-    spin = lambda k, w, alpha: k @ alpha + np.cross(w, k @ w)  # noqa: E731
-    carried = lambda alpha, w, arm: np.cross(alpha, arm) + np.cross(w, np.cross(w, arm))  # noqa: E731
+    spin = lambda k, w, alpha: k @ alpha + np.cross(w, k @ w)
+    carried = lambda alpha, w, arm: np.cross(alpha, arm) + np.cross(w, np.cross(w, arm))
 
     def residual(x):
         a0, alpha0, ground = x[:3], x[3:6], x[6:9]

@@ -64,7 +64,7 @@ def test_chaplygin_sphere(t):
 def heavy_top():
     inertia = np.diag([15.234375, 0.46875, 15.234375])
     push = 15 * 9.81 * np.array([0.0, 1, 0])
-    rate = lambda t, q, omega: bodies.heavy_top_rate(inertia, push, q, omega)  # noqa: E731
+    rate = lambda t, q, omega: bodies.heavy_top_rate(inertia, push, q, omega)
     return rate, np.array([1.0, 0, 0, 0, 0, 150.0, -4.61538])
 
 
@@ -95,7 +95,7 @@ def test_heavy_top_at_two_seconds():
 def test_suslov_exact_solution():
     inertia = np.array([[1, 0, 0.3], [0, 2.0, 0], [0.3, 0, 1.5]])
     xi, still = np.array([0, 0, 1.0]), np.zeros(3)
-    rate = lambda t, omega: bodies.suslov_rate(inertia, xi, still, omega)[0]  # noqa: E731
+    rate = lambda t, omega: bodies.suslov_rate(inertia, xi, still, omega)[0]
     omega = integrate(rate, 0.0, 5.0, np.array([0.5, 0.2, 0.0]), 100)
     np.testing.assert_allclose(omega, [0.3310492170565, 0.3319686851845, 0], rtol=0, atol=1e-12)
 
@@ -151,7 +151,7 @@ def test_rail_derivatives(kind):
     """ζ′ and ζ″ against the complex step of ζ and ζ′."""
     size = np.array([[0.7, 0.4]]) if kind == "ellipse" else np.array([0.7])
     frame = (np.array([[0.6, 0, 0.8]]), np.array([[0.0, 1, 0]]), np.array([[0.1, 0.2, 0.3]]))
-    curve = lambda theta: getattr(rails, kind)(theta, size, *frame)  # noqa: E731
+    curve = lambda theta: getattr(rails, kind)(theta, size, *frame)
     theta, h = np.array([0.9]), 1e-30
     shifted = curve(theta + 1j * h)
     _, first, second = curve(theta)
@@ -161,6 +161,6 @@ def test_rail_derivatives(kind):
 
 def test_complex_step_through_the_integrator():
     """x(1) of ẋ = a x from x_0: derivatives e^a x_0 and e^a."""
-    end = lambda p: integrate(lambda t, x: p[:, :1] * x, 0.0, 1.0, p[:, 1:], 40)  # noqa: E731
+    end = lambda p: integrate(lambda t, x: p[:, :1] * x, 0.0, 1.0, p[:, 1:], 40)
     derivative = complex_step(end, np.array([0.7, 1.3]))
     np.testing.assert_allclose(derivative, [[1.3 * np.exp(0.7), np.exp(0.7)]], rtol=1e-14)

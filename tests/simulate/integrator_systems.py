@@ -154,7 +154,7 @@ def end_of_sleigh(x, solver):
 def check_derivatives(solver):
     """Reverse = forward = central differences with Richardson's extrapolation."""
     x = jnp.array([1.2, 0.3, 0.4, 1.3])
-    function = lambda x: end_of_sleigh(x, solver)  # noqa: E731
+    function = lambda x: end_of_sleigh(x, solver)
     step = jnp.concatenate([jnp.eye(4), -jnp.eye(4), 2 * jnp.eye(4), -2 * jnp.eye(4)]) * 1e-3
     points = jnp.concatenate([x[None], x[None] + step])
     values, reverse = jax.vmap(jax.value_and_grad(function))(points)  # one program for both

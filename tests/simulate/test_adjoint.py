@@ -102,7 +102,7 @@ def test_vmap_of_grad_and_grad_of_vmap():
     by_jacfwd = jax.jit(jax.vmap(jax.jacfwd(loss)))(batch)
     together = jax.jit(jax.vmap(jax.grad(lambda a: loss(a, COLUMNS))))(batch)
     np.testing.assert_allclose(together, by_jacfwd, atol=1e-12)
-    total = lambda b: jnp.sum(jax.vmap(lambda a: loss(a, CHECKPOINTS))(b))  # noqa: E731
+    total = lambda b: jnp.sum(jax.vmap(lambda a: loss(a, CHECKPOINTS))(b))
     np.testing.assert_allclose(jax.jit(jax.grad(total))(batch), by_jacfwd, atol=1e-12)
 
 

@@ -81,8 +81,8 @@ def test_an_object_that_was_changed(found):
 
 def test_globals_closures_methods_and_classes(monkeypatch):
     k, kept, push = 2.0, [5.0], Push(1.0)
-    reading = lambda t: jnp.asarray(k * GAIN["k"])  # noqa: E731
-    listed = lambda t, kept=kept: jnp.asarray(kept[0])  # noqa: E731
+    reading = lambda t: jnp.asarray(k * GAIN["k"])
+    listed = lambda t, kept=kept: jnp.asarray(kept[0])
     for control, value in ((reading, 2.0), (listed, 5.0), (push.at, 2.0)):
         assert rate(control) == value
     k, kept[0], push.k = 7.0, 6.0, 4.0
@@ -98,7 +98,7 @@ def test_globals_closures_methods_and_classes(monkeypatch):
 
 def test_a_function_written_again_compiles_nothing():
     """Nor does a function that changes something only while it is traced, here `TRACES`."""
-    control = lambda: lambda t: jnp.asarray(4.0) + 0 * t  # noqa: E731
+    control = lambda: lambda t: jnp.asarray(4.0) + 0 * t
     rate(control())
     before = len(TRACES)
     assert rate(control()) == 4.0
@@ -107,7 +107,7 @@ def test_a_function_written_again_compiles_nothing():
 
 def test_a_warm_call_looks_at_a_function_once(monkeypatch):
     """Six walks, of the checks and of the programs, were a fifth of its time."""
-    control = lambda: lambda t: jnp.asarray(4.0) + 0 * t  # noqa: E731
+    control = lambda: lambda t: jnp.asarray(4.0) + 0 * t
     end(control())
     seen, own = [], Walk._of_function
     monkeypatch.setattr(Walk, "_of_function", lambda walk, f: seen.append(f) or own(walk, f))
@@ -120,7 +120,7 @@ def test_a_function_changed_by_tracing_is_looked_at_again():
     factor = [1.0]
     first = compiled(lambda f: factor.append(2.0) or f(1.0))
     second = compiled(lambda f: f(1.0))
-    grows = lambda t: jnp.asarray(t * len(factor))  # noqa: E731
+    grows = lambda t: jnp.asarray(t * len(factor))
 
     @remembered
     def both():

@@ -154,7 +154,7 @@ def test_single_precision(float32):
 
 def test_single_precision_while_double_is_on():
     """A real function, a Boolean that comes true and one that holds from the start: one program."""
-    single = lambda x: jnp.asarray(x, jnp.float32)  # noqa: E731
+    single = lambda x: jnp.asarray(x, jnp.float32)
 
     def end(height, which):
         events = Real(single(height), single(1.0)), Boolean(jnp.array(which))

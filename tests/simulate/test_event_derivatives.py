@@ -21,7 +21,7 @@ def test_derivatives_of_a_real_event(adjoint):
     """t = (v − √(v² − 2 g h))/g by v and g."""
 
     def end(x):
-        event = lambda t, q, u: q[0] - HIGH  # noqa: E731
+        event = lambda t, q, u: q[0] - HIGH
         path = thrown(event, speed=x[0], gravity=x[1], max_steps=16, adjoint=adjoint)
         return path.t_end + path.u_end[0]
 

@@ -74,7 +74,7 @@ def programs():
     """The programs for times that are known, and for traced times."""
     body = FreeRigidBody(jnp.array([1.0, 2.0, 3.0]))
     q0, u0, ts = jnp.array([1.0, 0.0, 0.0, 0.0]), jnp.array([0.1, 0.2, 0.3]), jnp.arange(3.0)
-    end = lambda u0, ts: jaxhamel.simulate(body, q0, u0, ts).u_end  # noqa: E731
+    end = lambda u0, ts: jaxhamel.simulate(body, q0, u0, ts).u_end
     known = jax.jit(partial(end, ts=ts)).lower(u0).as_text()
     return known, jax.jit(end).lower(u0, ts).as_text()
 

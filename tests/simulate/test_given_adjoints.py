@@ -35,7 +35,7 @@ def differentiated(motion, solver, forward, reverse, points):
     """(value, slope along `ALONG` by forward mode, gradient by reverse mode) at each point."""
 
     def at(x):
-        of = lambda adjoint: lambda x: motion(x, solver=solver, adjoint=adjoint)  # noqa: E731
+        of = lambda adjoint: lambda x: motion(x, solver=solver, adjoint=adjoint)
         slope = jax.jvp(of(forward), (x,), (jnp.asarray(ALONG),))[1]
         return jax.value_and_grad(of(reverse))(x), slope
 

@@ -127,7 +127,7 @@ def test_dense_output_and_ts_agree_with_the_exact_motion(method):
 
 def test_event_time():
     """Where the exact curve's own function of time vanishes."""
-    height = lambda q: q[4] - 0.25  # noqa: E731 (x of the position)
+    height = lambda q: q[4] - 0.25  # (x of the position)
     event = diffrax.Event(lambda t, y, args, **_: height(y[0]), optx.Newton(1e-13, 1e-13))
     controller = diffrax.PIDController(rtol=1e-10, atol=1e-12)
     solution = solve(SE3, diffrax.Tsit5(), 5.0, None, stepsize_controller=controller, event=event)

@@ -59,7 +59,7 @@ def test_a_rod_in_cartesian_coordinates():
         np.testing.assert_allclose(np.linalg.norm(q, axis=-1), 1.3, rtol=4e-16)
     assert "holonomic constraints  0.0e+00 at the start, at most" in str(held)
 
-    end = lambda length: of_rod(length, project=True).q[-1]  # noqa: E731
+    end = lambda length: of_rod(length, project=True).q[-1]
     rate = -float(held.u[-1, 0]) * held.q[-1, 1] / 1.3**2  # v_x with u = x v_y − y v_x
     slope = (held.q[-1, 0] - 0.5 * TS[-1] * rate) / 1.3
     np.testing.assert_allclose(jax.jacfwd(end)(length)[0], slope, rtol=1e-5)
@@ -143,7 +143,7 @@ def test_a_four_bar_linkage():
     assert abs(float(crank.q[-1, 0] - crank.q[0, 0])) > 2 * np.pi
     np.testing.assert_allclose(held.q[:, 0], crank.q[:, 0], atol=1e-6)
     np.testing.assert_allclose(held.u, crank.u, rtol=1e-6, atol=1e-6)
-    open_by = lambda run: np.max(np.abs(jax.vmap(linkage.holonomic)(TS, run.q)))  # noqa: E731
+    open_by = lambda run: np.max(np.abs(jax.vmap(linkage.holonomic)(TS, run.q)))
     assert open_by(held) < 1e-14
     assert open_by(free) > 1e-10
     near = start + jnp.array([0.0, 0.2, -0.1])
@@ -270,7 +270,7 @@ class Dumbbell(System):
 def test_projection_in_the_mass_metric():
     """Along the rod, by shares as 1/m: the centre of mass stays, as with any unit of y; the other metric moves it."""
     masses, start = jnp.array([3.0, 0.5]), jnp.array([0.1, 0.2, 0.9, 0.9])
-    centre = lambda q: np.asarray(masses) @ np.asarray(q).reshape(2, 2) / 3.5  # noqa: E731
+    centre = lambda q: np.asarray(masses) @ np.asarray(q).reshape(2, 2) / 3.5
     held = close_loops(Dumbbell(masses, jnp.asarray(1.0)), 0.0, start, metric="mass")
     along = np.array([0.8, 0.7]) / np.hypot(0.8, 0.7)
     first = centre(start) - 0.5 / 3.5 * along

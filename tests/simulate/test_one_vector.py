@@ -46,7 +46,7 @@ def test_whose_state_keeps_its_structure():
 @pytest.mark.parametrize("event", [None, lambda t, q, u: u[0] - 0.3 + 0 * q[0]])
 def test_the_trajectory_is_that_of_the_structured_state(event):
     a, b = (motion(solver=s, event=event, dense=True) for s in (None, STRUCTURED))
-    told = lambda s: (s.q, s.u, s.valid, s.t_end, s.q_end, s.u_end, s.stats, s.evaluate(0.3))  # noqa: E731
+    told = lambda s: (s.q, s.u, s.valid, s.t_end, s.q_end, s.u_end, s.stats, s.evaluate(0.3))
     assert jax.tree.structure(told(a)) == jax.tree.structure(told(b))
     for x, y in zip(jax.tree.leaves(told(a)), jax.tree.leaves(told(b)), strict=True):
         assert (np.shape(x), jnp.result_type(x)) == (np.shape(y), jnp.result_type(y))
@@ -61,7 +61,7 @@ def test_an_event_of_diffrax_sees_q_and_u():
 
 def test_derivatives_are_those_of_the_structured_state():
     """By columns and by checkpoints, of two programs that are compiled sooner with equal steps; columns are forward mode."""
-    cost = lambda x, **how: jnp.sum(motion(*x, dt=0.2, **how).q[-1] * jnp.arange(4.0))  # noqa: E731
+    cost = lambda x, **how: jnp.sum(motion(*x, dt=0.2, **how).q[-1] * jnp.arange(4.0))
     at = BODY.inertia, U0
     wanted = jax.jacfwd(lambda x: cost(x, solver=STRUCTURED))(at)
     for forward_up_to in (16, 0):

@@ -84,7 +84,7 @@ def test_gradient_backward_forward_and_by_richardson():
     at, along = jnp.array([1.0, 2.0, 2.5]), jnp.array([0.6, -0.3, 0.2])
     backward = jax.grad(end)(at) @ along
     forward = jax.jvp(end, (at,), (along,))[1]
-    difference = lambda h: (end(at + h * along) - end(at - h * along)) / (2 * h)  # noqa: E731
+    difference = lambda h: (end(at + h * along) - end(at - h * along)) / (2 * h)
     richardson = (4 * difference(1e-3) - difference(2e-3)) / 3
     np.testing.assert_allclose(backward, forward, rtol=1e-11)
     np.testing.assert_allclose(forward, richardson, rtol=1e-8)

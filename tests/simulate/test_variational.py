@@ -117,7 +117,7 @@ def test_spatial_momentum_of_a_free_body_to_rounding():
     """However long the step: 500 of them, a third of a radian each."""
     system = FreeRigidBody(jnp.array([1.0, 2.0, 2.7]))
     y0 = jnp.array([0.5, -0.5, 0.5, 0.5]), jnp.array([0.2, 1.1, 0.4])
-    momentum = lambda y: quaternion_rotate(y[0], system.inertia * y[1])  # noqa: E731
+    momentum = lambda y: quaternion_rotate(y[0], system.inertia * y[1])
     y = run(Variational(), system, y0, 0.0, 0.3, 500)
     np.testing.assert_allclose(momentum(y), momentum(y0), atol=2e-13)
     assert float(jnp.max(jnp.abs(y[1] - y0[1]))) > 0.1

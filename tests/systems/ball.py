@@ -107,7 +107,7 @@ def reference_of(ball, rail_parameters, waves, kind):
         ball["gravity"],
         (0.0, 0.0, 0.0) if force is None else force,
     )
-    rails = lambda theta: RAILS[kind][2](theta, *rail_parameters)  # noqa: E731
+    rails = lambda theta: RAILS[kind][2](theta, *rail_parameters)
     return made, rb.moving(rails, rb.waves(*waves))
 
 

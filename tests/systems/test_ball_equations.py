@@ -29,10 +29,10 @@ def ball():
     """What the equations need: m_i, χ_i and their rates (i = 0 the shell), I, Ω, Ω̇ of the package, Γ, Γ̃, r, g."""
     rng = np.random.default_rng(8)
     parameters, rails, waves, state = random_balls(rng, 1, 3, "circular", False, True)
-    alone = lambda tree: jax.tree.map(lambda a: jnp.asarray(a[0]), tree)  # noqa: E731
+    alone = lambda tree: jax.tree.map(lambda a: jnp.asarray(a[0]), tree)
     system, (q, z, omega) = package_of(alone(parameters), alone(rails), "circular"), alone(state)
     offset, size, frequency, phase = alone(waves)
-    theta = lambda t: offset + size * jnp.sin(frequency * t + phase)  # noqa: E731
+    theta = lambda t: offset + size * jnp.sin(frequency * t + phase)
     omega_dot = system.closed_form(TIME, (q, z), omega, theta)
     _, motion = reference_of(parameters, rails, waves, "circular")
     turn = rotation(np.asarray(q))

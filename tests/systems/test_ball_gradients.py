@@ -93,7 +93,7 @@ def test_every_parameter_by_reverse_and_forward_mode():
     """Four kinds of rails, the inertia a matrix: 91 numbers."""
     parameters, quaternion = problem("mixed", 4, principal=False)
     wanted = reference_gradient("mixed", quaternion, parameters)
-    value = lambda parameters: package_value("mixed", quaternion, parameters)  # noqa: E731
+    value = lambda parameters: package_value("mixed", quaternion, parameters)
     traced = jax.tree.map(jnp.asarray, parameters)
     assert_same(jax.jit(jax.grad(value))(traced), wanted)
     assert_same(jax.jit(jax.jacfwd(value))(traced), wanted)
@@ -103,11 +103,11 @@ def test_principal_moments_and_circles():
     """The inertia as three moments: forward mode for all, reverse mode for it and the masses."""
     parameters, quaternion = problem("circular", 2, principal=True)
     wanted = reference_gradient("circular", quaternion, parameters)
-    value = lambda parameters: package_value("circular", quaternion, parameters)  # noqa: E731
+    value = lambda parameters: package_value("circular", quaternion, parameters)
     traced = jax.tree.map(jnp.asarray, parameters)
     assert_same(jax.jit(jax.jacfwd(value))(traced), wanted)
     few = {name: traced["ball"][name] for name in ("shell_inertia", "masses", "radius")}
-    of_few = lambda few: value(traced | {"ball": traced["ball"] | few})  # noqa: E731
+    of_few = lambda few: value(traced | {"ball": traced["ball"] | few})
     final, gradient = jax.jit(jax.value_and_grad(of_few))(few)
     assert_same(gradient, {name: wanted["ball"][name] for name in few})
     one = jax.tree.map(lambda x: np.asarray(x)[None], parameters)

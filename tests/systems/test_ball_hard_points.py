@@ -45,7 +45,7 @@ def moved(x, ball, waves, omega):
 
 def package_value(kind, x, ball, rails, waves, q, omega, t):
     ball, (offset, amplitude, frequency, phase), omega = moved(x, ball, waves, omega)
-    control = lambda t: offset + amplitude * jnp.sin(frequency * t + phase)  # noqa: E731
+    control = lambda t: offset + amplitude * jnp.sin(frequency * t + phase)
     at = (SO3().retract(q, x[5:FIXED]), jnp.zeros(2)), omega, control
     return jnp.dot(jnp.asarray(WEIGHTS), acceleration(package_of(ball, rails, kind), t, *at))
 
@@ -85,7 +85,7 @@ def test_derivatives_at_hard_points(kind, n):
     first, second = derivatives(kind, v, jax.tree.map(jnp.asarray, batch))
     for i in range(len(batch[-1])):
         gradient = partial(reference_gradient, kind, jax.tree.map(lambda a, i=i: a[i], batch))
-        slope = lambda h, g=gradient: (g(h * v) - g(-h * v)) / (2 * h)  # noqa: E731
+        slope = lambda h, g=gradient: (g(h * v) - g(-h * v)) / (2 * h)
         close(first[i], gradient(0 * v), 1e-12)
         close(second[i], (4 * slope(5e-4) - slope(1e-3)) / 3, 1e-9)
 

@@ -43,7 +43,7 @@ def tilted(slope):
     exact = ball.closed_form(0.4, q, jnp.asarray(u), moving)
     rate = ball.closed_form(0.4, q, jnp.asarray(u), still)
     v = jnp.linalg.solve(ball.frame(0.0, q), jnp.concatenate([jnp.zeros(2), jnp.asarray(u)]))
-    later = lambda s: energy(ball, 0.4, ball.space.retract(q, s * v), u + s * rate, still)  # noqa: E731
+    later = lambda s: energy(ball, 0.4, ball.space.retract(q, s * v), u + s * rate, still)
     return jnp.stack(found), exact, jax.jvp(later, (0.0,), (1.0,))[1]
 
 

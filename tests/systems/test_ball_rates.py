@@ -135,8 +135,8 @@ def test_power_of_the_masses(at):
     """dE/dt = Σ θ̇_i ζ_i′ · (force of the ball on mass i) + F_e · ż, E = T + V of all."""
     t, q, omega, control = at
     ball = two_mass_ball(external_force=[0.7, -0.4, 0.3])
-    moving = lambda t: ball.mass_positions(t, control)  # noqa: E731
-    rates = lambda t: jax.jvp(moving, (t,), (1.0,))  # noqa: E731
+    moving = lambda t: ball.mass_positions(t, control)
+    rates = lambda t: jax.jvp(moving, (t,), (1.0,))
 
     def energy(t, q, omega):
         gamma = quaternion_matrix(q)[2][None]
@@ -189,7 +189,7 @@ def test_a_ball_that_leaves_the_ground_does_not_roll():
     @jax.jit
     @jax.vmap
     def contact(rate):
-        found = lambda w: ball.contact(0.0, q, jnp.stack([0.3 * w, w, 0.2 * w]))  # noqa: E731
+        found = lambda w: ball.contact(0.0, q, jnp.stack([0.3 * w, w, 0.2 * w]))
         return *found(rate), jax.grad(lambda w: found(w).friction)(rate)
 
     h, rates = 1e-3, np.array([2.0, 3.0, 4.0, 6.0, 30.0])

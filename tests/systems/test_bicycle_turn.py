@@ -22,8 +22,8 @@ def rates(x):
 
 def steady(lean, steer, spin):
     """(φ, δ, 0, 0, θ̇_R) without acceleration, by Newton's method on (δ, θ̇_R)."""
-    state = lambda y: np.array([lean, y[0], 0.0, 0.0, y[1]])  # noqa: E731
-    residual = lambda y: np.asarray(rates(state(y)))[:2]  # noqa: E731
+    state = lambda y: np.array([lean, y[0], 0.0, 0.0, y[1]])
+    residual = lambda y: np.asarray(rates(state(y)))[:2]
     y = np.array([steer, spin])
     for _ in range(8):
         steps = np.diag([1e-6, 1e-4])
@@ -59,7 +59,7 @@ def test_eigenvalues_of_a_turn(turn):
         _, along = jax.jvp(lambda x: BICYCLE.configuration(x[0], x[1]), (turn[:2],), (e,))
         columns.append(BICYCLE.space.velocity(q, along))
     slopes = np.hstack([A[9:, :9] @ np.stack(columns, axis=1), A[9:, 9:]])
-    central = lambda e, h: (np.asarray(rates(turn + h * e)) - rates(turn - h * e)) / (2 * h)  # noqa: E731
+    central = lambda e, h: (np.asarray(rates(turn + h * e)) - rates(turn - h * e)) / (2 * h)
     wanted = [(4 * central(e, 5e-5) - central(e, 1e-4)) / 3 for e in np.eye(5)]
     np.testing.assert_allclose(slopes, np.stack(wanted, axis=1), rtol=1e-7, atol=1e-6)
     eigenvalues = np.linalg.eigvals(np.vstack([np.eye(5)[2:4], slopes]))

@@ -236,7 +236,7 @@ def test_suslov_rate_and_multiplier(rng, route, moving):
     xi_dot = turning_rate(t) if moving else np.zeros(3)
     body = Suslov(inertia, turning if moving else xi)
     q, u = jnp.asarray(unit_quaternions(rng)), jnp.asarray(rng.normal(size=2))
-    frame = lambda t: body.frame(t, q)  # noqa: E731
+    frame = lambda t: body.frame(t, q)
     across, turning_of_frame = jax.jvp(frame, (t,), (1.0,))
     omega = np.asarray(u @ across[1:])
     omega_dot, multiplier = reference_bodies.suslov_rate(inertia, xi, xi_dot, omega)

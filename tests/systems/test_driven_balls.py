@@ -139,7 +139,7 @@ def point_pendula(rng):
 def test_point_pendula_that_follow_angles_are_masses_on_circles(rng):
     """Torques from inverse dynamics give the motion of `RollingBall` with prescribed θ(t), and its contact force."""
     system, ball = point_pendula(rng)
-    theta = lambda t: jnp.sin(jnp.array([1.3, -0.8]) * t + 0.4) * 1.5  # noqa: E731
+    theta = lambda t: jnp.sin(jnp.array([1.3, -0.8]) * t + 0.4) * 1.5
     rate = jax.jacfwd(theta)
     t, (q, u) = 0.6, random_states(rng)
 

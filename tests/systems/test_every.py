@@ -74,7 +74,7 @@ def test_routes_agree_and_invariants_are_kept(case, both_triangles):
         if hasattr(system, "closed_form"):
             form = case.make.closed_form  # its own body: it may have been traced before
             traced_here = getattr(form, "__wrapped__", form)
-            closed_form = lambda q, u: traced_here(system, 0.3, q, u, case.value)  # noqa: E731
+            closed_form = lambda q, u: traced_here(system, 0.3, q, u, case.value)
             rates["closed form"] = jax.vmap(closed_form)(q, u)
         path = states(system, *start, times, still, steps=case.steps // 3)
         kept = jax.vmap(lambda t, q, u: system.invariants(t, q, u, still))(times, *path)

@@ -46,12 +46,12 @@ def test_frame_and_coefficients(rng):
     np.testing.assert_allclose(u, np.concatenate([contact, omega]), atol=1e-13)
     product = system.frame(0.0, q) @ system.inverse_frame(0.0, q)
     np.testing.assert_allclose(product, np.eye(6), atol=1e-14)
-    frame = lambda q: system.frame(0.0, q)  # noqa: E731
+    frame = lambda q: system.frame(0.0, q)
     gamma = jax.jit(lambda q: hamel_coefficients(frame, q, system.space))(q)
     expected = -np.einsum("akl,k,lij->aij", EPSILON, [0, 0, 1.4], EPSILON)
     np.testing.assert_allclose(gamma[3:, 3:, 3:], -EPSILON, atol=1e-13)
     np.testing.assert_allclose(gamma[:3, 3:, 3:], expected, atol=1e-13)
-    rows = lambda q: system.frame(0.0, q)[:3]  # noqa: E731
+    rows = lambda q: system.frame(0.0, q)[:3]
     allowed = distribution(rows, q, system.space)
     assert allowed.growth == (3, 5, 5)
     assert "1 of 3 constraints integrate" in str(allowed)  # the height

@@ -46,7 +46,7 @@ OUR_AXES = np.array([[0.0, 1, 0], [0, 0, 1], [1, 0, 0]])  # columns: our e_1, e_
 
 def their_rotation(angles):
     """R_z(q1) R_x(q2) R_y(q3)."""
-    turn = lambda i, a: rotation(np.insert(np.sin(a / 2) * np.eye(3)[i], 0, np.cos(a / 2)))  # noqa: E731
+    turn = lambda i, a: rotation(np.insert(np.sin(a / 2) * np.eye(3)[i], 0, np.cos(a / 2)))
     return turn(2, angles[0]) @ turn(0, angles[1]) @ turn(1, angles[2])
 
 

@@ -31,7 +31,7 @@ CASES = {
 
 def made(name):
     make, q, k = CASES[name]
-    is_list = lambda x: isinstance(x, list)  # noqa: E731
+    is_list = lambda x: isinstance(x, list)
     return make(), jax.tree.map(jnp.array, q, is_leaf=is_list), 0.3 + jnp.arange(k) / k
 
 

@@ -91,7 +91,7 @@ def test_position_and_derivatives_by_autodiff(parts, kind):
         "line": (StraightRails, (centre, normal)),
     }
     rails, arguments = made[kind][0](*made[kind][1]), made[kind][1]
-    slope = lambda theta: jax.jvp(rails, (theta,), (jnp.ones(N),))  # noqa: E731
+    slope = lambda theta: jax.jvp(rails, (theta,), (jnp.ones(N),))
     (position, first), (_, second) = jax.jvp(slope, (jnp.asarray(theta),), (jnp.ones(N),))
     wanted = getattr(reference_rails, kind)(theta, *arguments)
     for got, want in zip((position, first, second), wanted, strict=True):
@@ -143,7 +143,7 @@ def test_every_parameter_is_a_leaf_and_new_values_compile_nothing(parts):
 
 def test_made_inside_vmap_and_jit():
     """Tracers pass the checks: their values are not known."""
-    make = lambda radius: CircularRails(radius, [[0.0, 0, 1]], [[1.0, 0, 0]])(jnp.zeros(1))  # noqa: E731
+    make = lambda radius: CircularRails(radius, [[0.0, 0, 1]], [[1.0, 0, 0]])(jnp.zeros(1))
     np.testing.assert_allclose(jax.jit(jax.vmap(make))(jnp.array([[1.0], [2.0]]))[:, 0, 0], [1, 2])
 
 

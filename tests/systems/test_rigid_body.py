@@ -160,7 +160,7 @@ def test_one_motion_by_five_choices(representation, rng):
 
 def test_the_reference_point_may_be_anywhere():
     """The same body from another point of it: the same Ω̇ and the same motion of the centre of mass."""
-    system = lambda com: body("body", 2.0, com)  # noqa: E731
+    system = lambda com: body("body", 2.0, com)
     both = jax.jit(lambda com, q, u: acceleration(system(com), 0.0, q, u, route="boltzmann-hamel"))
 
     @given(seed=st.integers(0, 10**6))
@@ -213,7 +213,7 @@ def test_lagrange_in_coordinates():
     """Massa and Vignolo's jet coordinates: the euler representation on SE(3) is Lagrange's equations on R^6."""
     system = body("euler", 9.81)
     angles, p, u = [0.4, 1.1, -0.7], [0.3, -0.2, 1.0], jnp.array([0.6, -1.2, 0.8, 0.1, 0.5, -0.4])
-    about = lambda angle, axis: jnp.array(  # noqa: E731
+    about = lambda angle, axis: jnp.array(
         [np.cos(angle / 2), *(np.sin(angle / 2) * np.eye(3)[axis])]
     )
     q = quaternion_multiply(about(angles[0], 2), about(angles[1], 0))

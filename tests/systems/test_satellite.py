@@ -102,7 +102,7 @@ def test_torques_that_turn_the_wheels_as_prescribed():
     A = np.linalg.solve(blocks.locked, blocks.coupling)
     inertia = blocks.shape - A.T @ blocks.locked @ A
     rate = jax.jacfwd(wheel_path)
-    torque = lambda t: inertia @ jax.jacfwd(rate)(t)  # noqa: E731
+    torque = lambda t: inertia @ jax.jacfwd(rate)(t)
     times = jnp.linspace(0.0, 1.0, 3)
     rdot = rate(jnp.asarray(0.0))
     u = jnp.concatenate([-A @ rdot, rdot])
@@ -160,7 +160,7 @@ def test_phases():
 
     @jax.jit
     def phases():
-        alone = lambda x: wheel_path(x) * jnp.asarray([0.0, 1.0, 0.0])  # noqa: E731
+        alone = lambda x: wheel_path(x) * jnp.asarray([0.0, 1.0, 0.0])
         both = [geometric_phase(connection, loop, SE3(), steps=60) for loop in (alone, small)]
         return both, curvature(connection, jnp.zeros(3), SE3())
 

@@ -68,7 +68,7 @@ def on_se3(com):
         (body, q, SE3()),
         (mixed, q_mixed, Product(SO3(), Euclidean(3))),
     ):
-        kinetic = lambda u, system=system, at=at: system.lagrangian(0.0, at, u)  # noqa: E731
+        kinetic = lambda u, system=system, at=at: system.lagrangian(0.0, at, u)
         connection = mechanical_connection(system)
         found.append(
             {

@@ -232,8 +232,8 @@ def test_prescribed_shape_integrates():
     nodes, weights = np.polynomial.legendre.leggauss(30)
     t = 1 + nodes
     m, J, J_r, J_w, length = PARAMETERS
-    phi = lambda t: 0.2 + 0.7 * np.sin(1.7 * t + 0.4)  # noqa: E731
-    M = lambda t: m * np.cos(phi(t)) ** 2 + (J + J_r + 2 * J_w) / length**2 * np.sin(phi(t)) ** 2  # noqa: E731
+    phi = lambda t: 0.2 + 0.7 * np.sin(1.7 * t + 0.4)
+    M = lambda t: m * np.cos(phi(t)) ** 2 + (J + J_r + 2 * J_w) / length**2 * np.sin(phi(t)) ** 2
     psi_ddot = -0.9 * 1.1**2 * np.sin(1.1 * t)
     gained = J_r / length * np.sum(weights * np.sin(phi(t)) * psi_ddot / np.sqrt(M(t)))
     wanted = (np.sqrt(M(0.0)) * 0.8 + gained) / np.sqrt(M(2.0))

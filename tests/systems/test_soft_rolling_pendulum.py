@@ -63,7 +63,7 @@ def test_stand_swings_as_a_pendulum():
     """Without friction from 2 rad: sin θ/2 = k sn(K − ω t); with viscous friction the roots −δ ± i √(ω² − δ²) about rest."""
     weight, inertia = 22.03 * 9.81 * 0.095, 0.44235 + 22.03 * 0.095**2
     omega, k = np.sqrt(weight / inertia), np.sin(1.0)
-    stand = lambda viscous: PendulumInStand.of(  # noqa: E731
+    stand = lambda viscous: PendulumInStand.of(
         SoftRollingPendulum.roboball(
             pendulum_com=(0.0, -0.095), joint_coulomb=0.0, joint_viscous=viscous
         )
@@ -76,7 +76,7 @@ def test_stand_swings_as_a_pendulum():
     np.testing.assert_allclose(u[:, 0], -2 * k * omega * cn, rtol=0, atol=1e-9)
 
     damped, still = stand(0.3), jnp.zeros(3)
-    rate = lambda x: acceleration(damped, 0.0, still.at[1].set(x[0]), x[1:])[0]  # noqa: E731
+    rate = lambda x: acceleration(damped, 0.0, still.at[1].set(x[0]), x[1:])[0]
     roots = np.linalg.eigvals(np.stack([[0.0, 1.0], jax.jacfwd(rate)(jnp.zeros(2))]))
     delta = 0.3 / (2 * inertia)
     wanted = -delta + 1j * np.sqrt(omega**2 - delta**2) * np.array([1, -1])
@@ -118,7 +118,7 @@ def test_energy_is_lost_as_friction_says(system):
     rate = acceleration(system, 0.0, q, u)
     q_dot = jnp.zeros(3).at[2 - u.size : 2].set(u)
     _, lost = jax.jvp(lambda q, u: energy(system, 0.0, q, u), (q, u), (q_dot, rate))
-    rub = lambda w, F, c: (F / np.hypot(w, 0.02) + c) * w * w  # noqa: E731
+    rub = lambda w, F, c: (F / np.hypot(w, 0.02) + c) * w * w
     wanted = rub(-0.04, 0.45, 0.204) + (rub(0.7, 0.4, 2.7) if u.size == 2 else 0.0)
     np.testing.assert_allclose(lost, -wanted, rtol=1e-11)
 
@@ -126,7 +126,7 @@ def test_energy_is_lost_as_friction_says(system):
 def test_gradients_at_rest():
     """All derivatives are finite where nothing moves; forward, reverse and difference quotients agree."""
     q, u = jnp.array([0.2, -0.1, 0.1]), jnp.zeros(2)
-    rate = lambda system, q, u: acceleration(system, 0.0, q, u)  # noqa: E731
+    rate = lambda system, q, u: acceleration(system, 0.0, q, u)
     forward = jax.jit(jax.jacfwd(rate, argnums=(0, 1, 2)))(ROBOT, q, u)
     reverse = jax.jit(jax.jacrev(rate, argnums=(0, 1, 2)))(ROBOT, q, u)
     for a, b in zip(jax.tree.leaves(forward), jax.tree.leaves(reverse), strict=True):

@@ -100,7 +100,7 @@ def test_cycle_of_zero_phase():
     np.testing.assert_allclose(B(r)[0], -B(-r)[0], atol=1e-15)
     assert abs(B(r)[0, 0, 1]) > 1e-3
     lopsided = mechanical_connection(THREE_LINKS)
-    off = lambda r: curvature(lopsided, jnp.concatenate([r, jnp.zeros(1)]), SE2())  # noqa: E731
+    off = lambda r: curvature(lopsided, jnp.concatenate([r, jnp.zeros(1)]), SE2())
     assert abs(off(jnp.zeros(2))[0, 0, 1]) > 1e-3  # the mount is beside the axis
 
 
@@ -109,7 +109,7 @@ def test_centre_of_mass_rests_at_zero_momentum():
     connection = mechanical_connection(SYMMETRIC)
     masses = np.array([10.0, 2.0, 1.0])
     loop = loop_about(jnp.asarray([0.5, 0.5]))
-    quarter = lambda x: loop(0.3 * x)  # noqa: E731
+    quarter = lambda x: loop(0.3 * x)
     g = jax.jit(lambda: geometric_phase(connection, quarter, SE2(), steps=60))()
 
     def centre(g, r):

@@ -187,7 +187,7 @@ def test_configuration_is_on_the_ground():
 
 def test_pitch_has_derivatives():
     """Forward, reverse and central differences agree; upright and straight there is no slope, by the mirror image."""
-    pitch = lambda x: BENCHMARK.pitch(x[0], x[1])  # noqa: E731
+    pitch = lambda x: BENCHMARK.pitch(x[0], x[1])
     x = jnp.array([0.3, 0.2])
     forward, reverse = jax.jit(lambda x: (jax.jacfwd(pitch)(x), jax.grad(pitch)(x)))(x)
     np.testing.assert_allclose(forward, reverse, rtol=1e-13)

@@ -22,7 +22,7 @@ def random_states(system):
     rng = np.random.default_rng(31)
     lean, steer = rng.uniform(-1.2, 1.2, STATES), rng.uniform(-1.5, 1.5, STATES)
     heading, wheels = rng.uniform(-3, 3, STATES), rng.uniform(-9, 9, (STATES, 2))
-    place = lambda lean, steer, heading, wheels: system.configuration(  # noqa: E731
+    place = lambda lean, steer, heading, wheels: system.configuration(
         lean, steer, heading, jnp.array([0.3, -0.2]), wheels
     )
     q = jax.jit(jax.vmap(place))(*map(jnp.asarray, (lean, steer, heading, wheels)))

@@ -28,7 +28,7 @@ def test_a_bend_along_a_ray_turns_nothing():
     q, u = jax.tree.map(np.asarray, (q, u))
     bends = q[1] @ ray
     np.testing.assert_allclose(q[1], bends[:, None] * ray, atol=1e-13)
-    root = lambda bend: np.sqrt(across + mass * (length * np.sin(bend / 2)) ** 2)  # noqa: E731
+    root = lambda bend: np.sqrt(across + mass * (length * np.sin(bend / 2)) ** 2)
     np.testing.assert_allclose(u @ ray, rate * root(start) / root(bends), rtol=1e-11)
     nodes, weights = np.polynomial.legendre.leggauss(30)
     half = (bends[1:] - start) / 2

@@ -28,7 +28,7 @@ def test_tracking_error(monkeypatch):
 
 def test_contact_numbers():
     """None where no force is known; a body that lifts off needs more friction than there is."""
-    run = lambda force: SimpleNamespace(output=lambda name: force and SimpleNamespace(value=force))  # noqa: E731
+    run = lambda force: SimpleNamespace(output=lambda name: force and SimpleNamespace(value=force))
     assert _numbers.contact_numbers(run(None)) == {}
     found = _numbers.contact_numbers(run([[3.0, 4.0, 10.0], [0.0, 1.0, 5.0]]))
     assert found == {"min_normal_force": 5.0, "friction_needed": 0.5}

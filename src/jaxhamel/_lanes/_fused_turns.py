@@ -180,6 +180,8 @@ def _entries(program: Any, values: list) -> dict[int, Any]:
 
 
 def _array(graph: Any, nodes: np.ndarray, entries: dict[int, Any]) -> Any:
-    constant = lambda i: jnp.asarray(graph.value(i))[None]  # noqa: E731
+    def constant(i):
+        return jnp.asarray(graph.value(i))[None]
+
     parts = [entries[i] if i in entries else constant(i) for i in nodes.ravel().tolist()]
     return jnp.reshape(jnp.concatenate(parts), nodes.shape)

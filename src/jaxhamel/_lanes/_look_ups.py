@@ -78,7 +78,10 @@ def _inlined(closed: ClosedJaxpr) -> ClosedJaxpr:
 def _evaluated(jaxpr, consts, values) -> list[Any]:
     known: dict[Any, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
     known.update(zip(jaxpr.invars, values, strict=True))
-    read = lambda v: v.val if isinstance(v, Literal) else known[v]  # noqa: E731
+
+    def read(v):
+        return v.val if isinstance(v, Literal) else known[v]
+
     for equation in jaxpr.eqns:
         if equation.primitive.name in _CALLS:
             called = equation.params.get("jaxpr") or equation.params["call_jaxpr"]

@@ -77,7 +77,10 @@ class Program(NamedTuple):
 
     def _fits(self, parts) -> bool:
         """Whether XLA takes all loops: not those that read the weights of a network."""
-        most = lambda x: max(len(x.given), len(x.results))  # noqa: E731
+
+        def most(x):
+            return max(len(x.given), len(x.results))
+
         return most(parts) <= MOST_VALUES or all(
             most(piece) <= MOST_VALUES for piece in pieces(self.graph, parts)
         )
@@ -169,9 +172,10 @@ def _with_factors(program: Program, collect: bool) -> Program:
     operands = [nodes for each in blocks for nodes in each.operands]
     starts, ends = _numbers([*program.inputs, *results]), _numbers([*program.outputs, *operands])
     graph, place = factored(program.graph, starts, ends, collect)
-    moved = lambda nodes: np.array(  # noqa: E731
-        [place[i] for i in nodes.ravel().tolist()], dtype=int
-    ).reshape(nodes.shape)
+
+    def moved(nodes):
+        return np.array([place[i] for i in nodes.ravel().tolist()], dtype=int).reshape(nodes.shape)
+
     graph.entries = {place[i]: k for i, k in program.graph.entries.items() if i in place}
     graph.blocks = [each.moved(moved) for each in blocks]
     return Program(graph, [*map(moved, program.inputs)], [*map(moved, program.outputs)])
@@ -211,7 +215,10 @@ def _interpret(graph: Graph, closed_jaxpr, inputs: list[Nodes]) -> list[Nodes]:
     nodes = dict(zip(jaxpr.invars, inputs, strict=True))
     constants = (as_constants(graph, value) for value in closed_jaxpr.consts)
     nodes.update(zip(jaxpr.constvars, constants, strict=True))
-    read = lambda v: as_constants(graph, v.val) if hasattr(v, "val") else nodes[v]  # noqa: E731
+
+    def read(v):
+        return as_constants(graph, v.val) if hasattr(v, "val") else nodes[v]
+
     for equation in jaxpr.eqns:
         operands, first = [read(v) for v in equation.invars], len(graph.nodes)
         out = [*map(np.asarray, write_equation(graph, equation, operands))]  # a single node as well

@@ -86,8 +86,13 @@ def lanes(f: Callable, in_axes: Any = 0) -> Callable:
 def flat_axes(in_axes, given: dict[str, Any]) -> list[int | None]:
     """One axis for each leaf of the arguments, which are given by name."""
     in_axes = tuple(in_axes) if isinstance(in_axes, list) else in_axes
-    absent = lambda x: x is None  # noqa: E731
-    spread = lambda axis, part: [axis] * len(jax.tree.leaves(part))  # noqa: E731
+
+    def absent(x):
+        return x is None
+
+    def spread(axis, part):
+        return [axis] * len(jax.tree.leaves(part))
+
     try:
         full = jax.tree.map(spread, in_axes, tuple(given.values()), is_leaf=absent)
     except (TypeError, ValueError):

@@ -113,7 +113,10 @@ class _Writer:
     def flag(self) -> int | None:
         """The place of the input that decides how often the first inner loop runs; None unless one Boolean decides."""
         needed = {i for i in self.graph.needed(self.undecided[:1]) if self.graph.value(i) is None}
-        uses = lambda v: not needed.isdisjoint(self.nodes[v].ravel().tolist())  # noqa: E731
+
+        def uses(v):
+            return not needed.isdisjoint(self.nodes[v].ravel().tolist())
+
         found = [i for i, v in enumerate(self.jaxpr.invars) if v in self.nodes and uses(v)]
         avals = [self.body.in_avals[i] for i in found]
         return found[0] if [(x.dtype, x.shape) for x in avals] == [(np.dtype(bool), ())] else None
@@ -149,7 +152,10 @@ class _Writer:
         used = [*self.jaxpr.outvars, *(v for e in self.later for v in e.invars)]
         used = [v for v in used if not isinstance(v, Literal)]
         own = dict.fromkeys(v for v in used if v in self.nodes and v not in self.before)
-        key = lambda v: (v.aval.shape, tuple(self.nodes[v].ravel().tolist()))  # noqa: E731
+
+        def key(v):
+            return (v.aval.shape, tuple(self.nodes[v].ravel().tolist()))
+
         places = {key(v): v for v in given}
         same = {v: places[key(v)] for v in own if key(v) in places}
         return same, [v for v in own if v not in same]

@@ -104,8 +104,11 @@ def _asked(many: int, last: bool) -> tuple[Array, Array]:
 def _begin(task: AbstractTask) -> At:
     """The initial state, by a small separate program, which needs only the shapes of the function's values."""
     y, *_, arrays, _ = _first(task)
+
     # of `_advance`'s types, so that it is compiled only once
-    strong = lambda x: jnp.asarray(x, x.dtype)  # noqa: E731
+    def strong(x):
+        return jnp.asarray(x, x.dtype)
+
     y, leaves, result = jax.tree.map(strong, (y, jax.tree.leaves(arrays), optx.RESULTS.successful))
     return At(y, leaves, jnp.zeros((), int), jnp.zeros((), bool), result)
 
@@ -119,7 +122,10 @@ def _function(task: AbstractTask, y: Float[Array, " P"]):
 def _first(task: AbstractTask):
     """The start: (y, f, solver, options, arrays of the solver's state, rest of the state)."""
     (solver, options), y = task.solver(), task.start()
-    f = lambda y, _: _function(task, y)  # noqa: E731
+
+    def f(y, _):
+        return _function(task, y)
+
     state = solver.init(f, y, None, options, *jax.eval_shape(f, y, None), frozenset())
     return y, f, solver, options, *eqx.partition(state, eqx.is_array)
 

@@ -128,9 +128,10 @@ def _rolling_along(path, ts, radius, steps):
 
     def interval(q, ends):
         h = (ends[1] - ends[0]) / steps
-        turn = lambda i, q: group.compose(  # noqa: E731
-            group.exp(h * omega(ends[0] + (i + 0.5) * h)), q
-        )
+
+        def turn(i, q):
+            return group.compose(group.exp(h * omega(ends[0] + (i + 0.5) * h)), q)
+
         q = jax.lax.fori_loop(0, steps, turn, q)
         return q, q
 

@@ -215,7 +215,10 @@ def _measurements(problem, ts, qs, us, control):
     if problem.tracking is not None:
         tracking = jax.vmap(problem.tracking.path)(ts), jax.vmap(problem.tracking.error)(ts, qs)
     if hasattr(problem.system, "contact_force"):
-        force = lambda t, q, u: problem.system.contact_force(t, q, u, control)  # noqa: E731
+
+        def force(t, q, u):
+            return problem.system.contact_force(t, q, u, control)
+
         contact = jax.vmap(force)(ts, qs, us)
     return tracking, contact
 

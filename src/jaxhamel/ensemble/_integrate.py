@@ -114,7 +114,10 @@ def ordinary_equation() -> Equation:
 
 def _alone(member: tuple[Any, ...], ts: Float[Array, " T"], asked: Asked) -> tuple[Any, Array, Any]:
     y0, args, f = member
-    slope: Callable[..., Any] = lambda t, y, args: f(t, y, args)  # noqa: E731
+
+    def slope(t, y, args) -> Any:
+        return f(t, y, args)
+
     path, end = diffrax.SubSaveAt(ts=ts), diffrax.SubSaveAt(t1=True)
     found: Any = diffrax.diffeqsolve(
         diffrax.ODETerm(slope),

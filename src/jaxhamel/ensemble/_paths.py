@@ -52,10 +52,13 @@ def _in_lanes(
     if count == 1:
         return _of_block(motion, ts, plan, size)
     block = -(-size // count)
-    cut = lambda columns: tuple(  # noqa: E731
-        jnp.reshape(x, (count, block)) for x in widened(columns, count * block - size)
-    )
-    of = lambda at: _of_block(motion._replace(y=at[0], mine=at[1]), ts, plan, size)  # noqa: E731
+
+    def cut(columns):
+        return tuple(jnp.reshape(x, (count, block)) for x in widened(columns, count * block - size))
+
+    def of(at):
+        return _of_block(motion._replace(y=at[0], mine=at[1]), ts, plan, size)
+
     rows = jax.lax.map(of, (cut(motion.y), cut(motion.mine)))
     return [jnp.moveaxis(x, 0, 1).reshape(x.shape[1], -1)[:, :size] for x in rows]
 

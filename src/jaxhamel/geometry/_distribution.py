@@ -123,7 +123,10 @@ def lie_bracket(
 
     **Returns:** `(n,)`. Of the fields of a frame, [B_a, B_b] = γ^c_ab B_c (Müller 2021, eq. 18).
     """
-    columns = lambda field: lambda q: field(q)[:, None]  # noqa: E731
+
+    def columns(field):
+        return lambda q: field(q)[:, None]
+
     space = _space_of(q, space)
     return _brackets(columns(x), columns(y), space)(q)[:, 0]
 
@@ -149,7 +152,10 @@ def frobenius(
     space = _space_of(q, space)
     rows, kernel = _rows_and_kernel(constraints, q, space)
     m = rows.shape[0]
-    frame = lambda q: jnp.concatenate([constraints(q), kernel])  # noqa: E731
+
+    def frame(q):
+        return jnp.concatenate([constraints(q), kernel])
+
     return jax.jit(lambda q: hamel_coefficients(frame, q, space)[:m, m:, m:])(q)
 
 

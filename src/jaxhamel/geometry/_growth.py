@@ -69,7 +69,10 @@ def _ranks(Z: np.ndarray, degree: int, tolerance: float) -> Growth:
 
 def _next_level(Z: np.ndarray, level: np.ndarray, degree: int, *, first: bool) -> np.ndarray:
     """[X_i, Y_j] side by side, to degree − 1; of the first level i < j."""
-    pick = lambda i: level[:, :, i + 1 :] if first else level  # noqa: E731
+
+    def pick(i):
+        return level[:, :, i + 1 :] if first else level
+
     of_degree = len(monomials(Z.shape[1], degree))
     Z = Z[:of_degree]
     found = [bracket(Z[:, :, i], pick(i)[:of_degree], degree) for i in range(Z.shape[2])]

@@ -97,7 +97,10 @@ def coefficients(
     function = rows
     for i in range(order):
         function = _along(function, i)
-    at_zero = lambda q, d: function(jnp.zeros(space.dim, dtype), q, d)  # noqa: E731
+
+    def at_zero(q, d):
+        return function(jnp.zeros(space.dim, dtype), q, d)
+
     everywhere = jax.vmap(jax.vmap(at_zero, in_axes=(None, 0)), in_axes=(0, None))
     values = np.asarray(jax.jit(everywhere)(q, directions), dtype=float)
     return values / _factorials(kinds)[:, None, None]
@@ -107,7 +110,9 @@ def _along(function: Callable[..., Any], i: int) -> Callable[..., Any]:
     """∂ of a function of (φ, q, directions) along the i-th of the directions."""
 
     def derivative(phi, q, directions):
-        at_phi = lambda phi: function(phi, q, directions)  # noqa: E731
+        def at_phi(phi):
+            return function(phi, q, directions)
+
         return jax.jvp(at_phi, (phi,), (directions[i],))[1]
 
     return derivative

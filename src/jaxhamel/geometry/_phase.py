@@ -214,7 +214,10 @@ def _sampled(loop: Path, samples: int, dtype) -> tuple[Array, Array, Array]:
     """Mean of r, x = r − r̄ and r' at equally spaced parameters."""
     _checks.check_positive("samples", samples, "It is the number of points on the loop.")
     parameters = jnp.arange(samples, dtype=jnp.result_type(float if dtype is None else dtype))
-    push = lambda x: jax.jvp(loop, (x,), (jnp.ones_like(x),))  # noqa: E731
+
+    def push(x):
+        return jax.jvp(loop, (x,), (jnp.ones_like(x),))
+
     r, rate = jax.vmap(push)(parameters / samples)
     centre = jnp.mean(r, axis=0)
     return centre, r - centre[None], rate

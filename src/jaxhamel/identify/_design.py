@@ -275,8 +275,13 @@ def _criterion(name: str, F: Float[Array, "P P"]) -> Scalar:
 
 def _excess(curve, ts, limits) -> Scalar:
     """Mean squared excess of |θ̇| and |θ̈| over their limits, in units of these."""
-    rate = lambda t: jax.jvp(curve, (t,), (jnp.ones_like(t),))[1]  # noqa: E731
-    acceleration = lambda t: jax.jvp(rate, (t,), (jnp.ones_like(t),))[1]  # noqa: E731
+
+    def rate(t):
+        return jax.jvp(curve, (t,), (jnp.ones_like(t),))[1]
+
+    def acceleration(t):
+        return jax.jvp(rate, (t,), (jnp.ones_like(t),))[1]
+
     total = jnp.zeros((), ts.dtype)
     for function, limit in zip((rate, acceleration), limits, strict=True):
         if limit is not None:

@@ -203,14 +203,18 @@ def _curvature(target: _Target) -> Float[Array, " D"]:
 
 def _log_density(target: _Target) -> Callable[[Float[Array, " D"]], Array]:
     """−½|r|² of the scaled unknowns; its gradient −Jᵀr uses forward mode, as there are few unknowns and many residuals."""
-    errors = lambda y: _errors(target, target.scale * y)  # noqa: E731
+
+    def errors(y):
+        return _errors(target, target.scale * y)
 
     @jax.custom_vjp
     def density(y):
         return -0.5 * jnp.sum(errors(y) ** 2)
 
     def forward(y):
-        push = lambda v: jax.jvp(errors, (y,), (v,))  # noqa: E731
+        def push(v):
+            return jax.jvp(errors, (y,), (v,))
+
         r, J = jax.vmap(push, out_axes=(None, 0))(jnp.eye(y.shape[0], dtype=y.dtype))
         return -0.5 * jnp.sum(r**2), -(J @ r)
 

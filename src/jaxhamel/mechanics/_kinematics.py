@@ -122,7 +122,10 @@ def derivatives(
 
     along = (rows(jnp.ones_like(t)), jax.tree.map(rows, system.space.rate(q, v)))
     along_x = jnp.concatenate([jnp.zeros_like(x)[None], directions])
-    push = lambda *tangent: jax.jvp(function, (t, q, x), tangent)  # noqa: E731
+
+    def push(*tangent):
+        return jax.jvp(function, (t, q, x), tangent)
+
     value, tangents = jax.vmap(push, out_axes=(None, 0))(*along, along_x)
     rate = jax.tree.map(lambda d: d[0], tangents)
     return value, rate, jax.tree.map(lambda d: d[1:], tangents)
@@ -156,7 +159,10 @@ def prepare(
         if not any(_is_float(x) for x in leaves)
         else (jnp.result_type(*(x for x in leaves if _is_float(x))))
     )
-    cast = lambda x: jnp.asarray(x, dtype=dtype)  # noqa: E731
+
+    def cast(x):
+        return jnp.asarray(x, dtype=dtype)
+
     t, q, found = cast(t), jax.tree.map(cast, q), tuple(map(cast, velocities))
     control = as_control(control)
     if names[:1] == ("u",) and found and not keep_feedback:

@@ -123,7 +123,9 @@ def _saving_without_closures(saveat, state, args):
         fn = eqx.filter_closure_convert(sub.fn, state.tprev, state.y, args)
         return eqx.tree_at(lambda s: s.fn, sub, fn)
 
-    is_sub = lambda x: isinstance(x, diffrax.SubSaveAt)  # noqa: E731
+    def is_sub(x):
+        return isinstance(x, diffrax.SubSaveAt)
+
     subs = jax.tree.map(converted, saveat.subs, is_leaf=is_sub)
     return eqx.tree_at(lambda s: s.subs, saveat, subs)
 

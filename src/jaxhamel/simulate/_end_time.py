@@ -71,7 +71,10 @@ def below(x: Array, count: int) -> Array:
     As in equinox, −tiny follows on zero, and the tangent is that of x.
     """
     tiny, kind = jnp.finfo(x.dtype).tiny, jnp.dtype(f"int{jnp.finfo(x.dtype).bits}")
-    bits = lambda y: lax.bitcast_convert_type(y, kind)  # noqa: E731
+
+    def bits(y):
+        return lax.bitcast_convert_type(y, kind)
+
     magnitude = bits(jnp.abs(x))
     farther = jnp.where(x == 0, bits(jnp.asarray(tiny, x.dtype)) - 1, magnitude) + count
     farthest = jnp.minimum(farther, bits(jnp.asarray(jnp.inf, x.dtype)))

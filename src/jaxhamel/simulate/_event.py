@@ -243,8 +243,12 @@ def without_derivative(flag, values: Any, inputs: Any) -> Any:
 
 def _unknown_maps(inputs: list[Any]) -> tuple[LinearProgram, LinearProgram]:
     """The linear map from tangents of (values, inputs) to tangents of the values, and its transpose."""
-    nan = lambda flag, x: jnp.where(flag, jnp.asarray(np.nan, x.dtype), x)  # noqa: E731
-    zero = lambda x: jnp.zeros(x.shape, x.dtype)  # noqa: E731
+
+    def nan(flag, x):
+        return jnp.where(flag, jnp.asarray(np.nan, x.dtype), x)
+
+    def zero(x):
+        return jnp.zeros(x.shape, x.dtype)
 
     def forward(given, x_dot):
         return [nan(given[0], x) for x in x_dot[: len(x_dot) - len(inputs)]]

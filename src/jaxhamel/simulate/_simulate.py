@@ -185,7 +185,10 @@ def _solve(system, control, y0, ts, steps, options, route, layout, in_order):
     found = _description(solution, y0, end, layout)
     if isinstance(options["solver"], OnConstraints):  # the interpolant is not projected
         metric = options["solver"].metric
-        project = lambda t, q: closed(system, t, q, metric, control)  # noqa: E731
+
+        def project(t, q):
+            return closed(system, t, q, metric, control)
+
         found |= _closed(project, ts, found)
     return found | {"event": happened}
 
@@ -202,7 +205,10 @@ class _OneLane(eqx.Module):
 
     def __call__(self, t, y, args):
         arrays, others = eqx.partition(args, eqx.is_array)
-        rate = lambda y, t, arrays: self.field(t, y, eqx.combine(arrays, others))  # noqa: E731
+
+        def rate(y, t, arrays):
+            return self.field(t, y, eqx.combine(arrays, others))
+
         return one_lane(rate)(y, t, arrays)
 
 
@@ -223,8 +229,11 @@ def _description(solution, y0, at_end, layout: VectorLayout | None) -> dict[str,
     # derivatives by the times cancel: in single precision reverse over reverse had an error of 2e-4.
     rows = jax.tree.map(lambda x, last: x.at[-1].set(jnp.where(valid[-1], last, x[-1])), rows, end)
     (q, u), end = (y if layout is None else layout.parts(y) for y in (rows, end))
+
     # XLA may round the two projections differently.
-    last = lambda row, x: jnp.where(valid[-1], row[-1], x)  # noqa: E731
+    def last(row, x):
+        return jnp.where(valid[-1], row[-1], x)
+
     q_end, u_end = jax.tree.map(last, (q, u), end)
     return {
         "q": nan_where(~valid, q),
@@ -242,8 +251,13 @@ def _description(solution, y0, at_end, layout: VectorLayout | None) -> dict[str,
 def _closed(project, ts, found) -> dict[str, Any]:
     """Projects the configurations onto the holonomic constraints; missing rows stay NaN, with finite derivatives."""
     valid, q_end = found["valid"], project(found["t_end"], found["q_end"])
-    missing = lambda x: ~valid.reshape(-1, *[1] * (x.ndim - 1))  # noqa: E731
-    last = lambda row, x: jnp.where(missing(row), x[None], row)  # noqa: E731
+
+    def missing(x):
+        return ~valid.reshape(-1, *[1] * (x.ndim - 1))
+
+    def last(row, x):
+        return jnp.where(missing(row), x[None], row)
+
     q = jax.vmap(project)(
         jnp.where(valid, ts, found["t_end"]), jax.tree.map(last, found["q"], q_end)
     )
@@ -257,7 +271,10 @@ def _state_in_one_dtype(system, q0, u0, ts):
     _checks.check_time_array(ts)
     q0, u0, ts = _lists_to_arrays(system.space, q0), jnp.asarray(u0), jnp.asarray(ts)
     dtype = dtype_of_state(q0, u0)
-    cast = lambda x: jnp.asarray(x, dtype=dtype)  # noqa: E731
+
+    def cast(x):
+        return jnp.asarray(x, dtype=dtype)
+
     return jax.tree.map(cast, q0), cast(u0), cast(ts)
 
 

@@ -253,7 +253,10 @@ class ActuatedDisk(System):
 
     def _positions_and_rates(self, t, control) -> tuple[Array, Array]:
         """χ_i and χ̇_i, `(n+1, 3)`, the disk's own centre of mass first."""
-        position = lambda t: self.mass_positions(t, control)  # noqa: E731
+
+        def position(t):
+            return self.mass_positions(t, control)
+
         chi, chi_dot = jax.jvp(position, (t,), (jnp.ones_like(t),))
         disk = self.disk_com[None, :]
         return jnp.concatenate([disk, chi]), jnp.concatenate([jnp.zeros_like(disk), chi_dot])

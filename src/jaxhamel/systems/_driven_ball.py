@@ -143,7 +143,10 @@ class AbstractDrivenBall(System):
         θ(t).
         """
         _, q, (u, rate), _ = prepare(q, u, angle_acceleration, t=0.0, control=None)
-        motion = lambda omega_dot: self.newton_euler(q, u, jnp.concatenate([omega_dot, rate]))  # noqa: E731
+
+        def motion(omega_dot):
+            return self.newton_euler(q, u, jnp.concatenate([omega_dot, rate]))
+
         matrix, bias = _affine(lambda omega_dot: motion(omega_dot).moment, u[:3])
         return motion(-symmetric_solve(matrix, bias)).torques
 
@@ -195,7 +198,10 @@ def _equations(wrench: Wrench) -> Float[Array, " k"]:
 def _affine(function, like: Array) -> tuple[Array, Array]:
     """(∂f/∂x, f(0)) of an affine f, at once."""
     zero = jnp.zeros_like(like)
-    push = lambda tangent: jax.jvp(function, (zero,), (tangent,))  # noqa: E731
+
+    def push(tangent):
+        return jax.jvp(function, (zero,), (tangent,))
+
     bias, columns = jax.vmap(push, out_axes=(None, 1))(jnp.eye(like.shape[0], dtype=like.dtype))
     return columns, bias
 

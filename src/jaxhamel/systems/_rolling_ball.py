@@ -274,7 +274,10 @@ class RollingBall(System):
 
     def _positions_and_rates(self, t, control):
         """χ_i and χ̇_i, i = 0 … n, the shell's centre of mass first."""
-        positions = lambda t: self._rail_positions(t, control)  # noqa: E731
+
+        def positions(t):
+            return self._rail_positions(t, control)
+
         chi, chi_dot = jax.jvp(positions, (t,), (jnp.ones_like(t),))
         shell = self.shell_com[None, :]
         return jnp.concatenate([shell, chi]), jnp.concatenate([jnp.zeros_like(shell), chi_dot])

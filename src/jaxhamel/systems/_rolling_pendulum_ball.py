@@ -208,7 +208,10 @@ def _with_shell(rows: Float[Array, "n 3"]) -> Float[Array, "n+1 3"]:
 
 def _euler(inertia: Array, omega: Array, omega_dot: Array) -> Float[Array, "n 3"]:
     """K α + ω × K ω, row by row."""
-    times = lambda rows: jnp.einsum("bij,bj->bi", inertia, rows)  # noqa: E731
+
+    def times(rows):
+        return jnp.einsum("bij,bj->bi", inertia, rows)
+
     return times(omega_dot) + cross_rows(omega, times(omega))
 
 

@@ -235,7 +235,10 @@ class SoftRollingPendulum(System):
         psi_dot = u[0] + u[1]
         a_c, b_c = _turned(self.centre_com, q[0])
         a_p, b_p = _turned(self.pendulum_com, q[0] + q[1])
-        smooth = lambda w: w / jnp.hypot(w, self.slip_rate)  # noqa: E731
+
+        def smooth(w):
+            return w / jnp.hypot(w, self.slip_rate)
+
         joint = -self.joint_coulomb * smooth(u[1]) - self.joint_viscous * u[1]
         ground = -self.rolling_coulomb * smooth(u[0]) - self.rolling_viscous * u[0]
         ground = ground - self.contact_stiffness * jnp.exp(q[2]) * (q[0] - self.rest_angle)

@@ -37,5 +37,8 @@ class AbstractZeroMomentum(System):
 
 def _with_connection(A: Float[Array, "3 2"]) -> Float[Array, "5 5"]:
     """[[1, A], [0, 1]]."""
-    eye = lambda n: jnp.eye(n, dtype=A.dtype)  # noqa: E731
+
+    def eye(n):
+        return jnp.eye(n, dtype=A.dtype)
+
     return jnp.block([[eye(3), A], [jnp.zeros_like(A.T), eye(2)]])

@@ -82,7 +82,10 @@ def _jvp(primals, tangents, *, forward, transpose, n, out):
     parameters, x = list(primals[:n]), list(primals[n:])
     moving = [i for i, t in enumerate(tangents[:n]) if not isinstance(t, ad.Zero)]
     taken = forward.among_others() if moving else forward
-    apply = lambda v: linear_map(taken, transpose, parameters, v, _structs(out))  # noqa: E731
+
+    def apply(v):
+        return linear_map(taken, transpose, parameters, v, _structs(out))
+
     y, y_dot = apply(x), apply([_dense(t) for t in tangents[n:]])
     if moving:
         along = [tangents[i] for i in moving]
@@ -97,7 +100,10 @@ def _along_parameters(program, moving, parameters, x, along, out):
 
     def partial(function, given):
         fixed, v = given[:n], given[n:]
-        fill = lambda p: function(_replace(fixed, moving, p), v)  # noqa: E731
+
+        def fill(p):
+            return function(_replace(fixed, moving, p), v)
+
         return fill, [fixed[i] for i in moving]
 
     def forwards(function):
@@ -148,7 +154,10 @@ def _batch(arguments, axes, *, forward, transpose, n, out):
 def _vmapped(program: LinearProgram, p_axes) -> LinearProgram:
     if all(axis is None for axis in p_axes):
         p_axes = None
-    each = lambda f: jax.vmap(f, in_axes=(p_axes, 0))  # noqa: E731
+
+    def each(f):
+        return jax.vmap(f, in_axes=(p_axes, 0))
+
     program = program.among_others()
     run, for_jvp, for_any = each(program.run), each(program.for_jvp), each(program.for_any)
     return LinearProgram(run, for_jvp, for_any, program.columns)

@@ -53,7 +53,9 @@ def differentiated_as(function: Callable, other: Callable) -> Callable:
             along = [tangents[i] for i in active]
             return jax.jvp(moving, [primals[i] for i in active], along)
 
-        flat = lambda *leaves: of_leaves(function, leaves)  # noqa: E731
+        def flat(*leaves):
+            return of_leaves(function, leaves)
+
         return jax.tree.unflatten(of_results, own_derivative(flat, rule, leaves, shapes))
 
     return differentiable
@@ -69,7 +71,8 @@ def recomputed_as(function: Callable, other: Callable) -> Callable:
         def of_leaves(which, leaves):
             return jax.tree.leaves(which(*jax.tree.unflatten(structure, leaves)))
 
-        flat = lambda *leaves: of_leaves(function, leaves)  # noqa: E731
+        def flat(*leaves):
+            return of_leaves(function, leaves)
 
         def rule(primals, tangents):
             active = [i for i, t in enumerate(tangents) if t is not None]

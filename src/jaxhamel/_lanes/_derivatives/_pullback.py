@@ -68,7 +68,10 @@ def _looked_up(closed: ClosedJaxpr, known: list[Any]) -> tuple[list[Any], Closed
 
 def _plain(*values, closed, fixed):
     known, x, bars = _divided(values, closed, fixed)
-    moving = lambda *x: jaxpr_as_fun(closed)(*known, *x)  # noqa: E731
+
+    def moving(*x):
+        return jaxpr_as_fun(closed)(*known, *x)
+
     return list(jax.vjp(moving, *x)[1](list(bars)))
 
 

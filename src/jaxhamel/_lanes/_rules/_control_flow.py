@@ -144,8 +144,13 @@ def _divisions(equation, body: ClosedJaxpr) -> tuple[int, int]:
     have one
     axis more in the loop than in its body. (The names of these parameters differ between versions of JAX.)
     """
-    pairs = lambda outer, inner: zip(outer, inner, strict=True)  # noqa: E731
-    more = lambda v, aval: v.aval.ndim > len(aval.shape)  # noqa: E731
+
+    def pairs(outer, inner):
+        return zip(outer, inner, strict=True)
+
+    def more(v, aval):
+        return v.aval.ndim > len(aval.shape)
+
     columns = sum(more(*pair) for pair in pairs(equation.invars, body.in_avals))
     stacked = sum(more(*pair) for pair in pairs(equation.outvars, body.out_avals))
     end = len(equation.invars) - columns

@@ -87,7 +87,10 @@ MOVES: dict[str, Primitive] = {
 
 def _chain(graph: Graph, primitive, rows: Nodes, dtype) -> Nodes:
     """Combines the rows of an array in order; gives one node for each column."""
-    combine = lambda x, y: graph.apply(primitive, (x, y), dtype)  # noqa: E731
+
+    def combine(x, y):
+        return graph.apply(primitive, (x, y), dtype)
+
     return np.array([reduce(combine, column) for column in rows.T.tolist()], dtype=int)
 
 
@@ -142,7 +145,10 @@ def dot_general(graph: Graph, equation, x: Nodes, y: Nodes) -> list[Nodes]:
 
 def _matrices(x: Nodes, batch, summed) -> Nodes:
     free = [axis for axis in range(x.ndim) if axis not in (*batch, *summed)]
-    length = lambda axes: int(np.prod([x.shape[axis] for axis in axes], dtype=int))  # noqa: E731
+
+    def length(axes):
+        return int(np.prod([x.shape[axis] for axis in axes], dtype=int))
+
     ordered = np.transpose(x, (*batch, *free, *summed))
     return ordered.reshape(length(batch), length(free), length(summed))
 

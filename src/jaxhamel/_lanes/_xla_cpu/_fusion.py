@@ -87,7 +87,10 @@ def _called(equation: Any) -> ClosedJaxpr | None:
 def _inlined(jaxpr: Any, consts: Sequence, values: Sequence) -> list:
     """Runs a program with the operations of jitted functions in place of calls to them: a fusion may not contain calls."""
     known = dict(zip((*jaxpr.constvars, *jaxpr.invars), (*consts, *values), strict=True))
-    read = lambda v: v.val if isinstance(v, Literal) else known[v]  # noqa: E731
+
+    def read(v):
+        return v.val if isinstance(v, Literal) else known[v]
+
     for e in jaxpr.eqns:
         operands, inner = [read(v) for v in e.invars], _called(e)
         if inner is None:

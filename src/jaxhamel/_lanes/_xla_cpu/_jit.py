@@ -96,7 +96,10 @@ def compiled_with(options: dict[str, Any]) -> Callable[[Callable[P, T]], Callabl
 
 def is_outermost(arguments) -> bool:
     """Whether no trace is under way: neither the arguments nor, as inside `jit`, new values are tracers."""
-    traced = lambda x: isinstance(x, jax.core.Tracer)  # noqa: E731
+
+    def traced(x):
+        return isinstance(x, jax.core.Tracer)
+
     return not traced(jnp.negative(np.float32(0))) and not any(
         map(traced, jax.tree.leaves(arguments))
     )

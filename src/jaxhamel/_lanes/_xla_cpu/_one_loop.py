@@ -190,13 +190,21 @@ def _run(graph, parts: Split, values: dict[int, Any], size: int) -> dict[int, An
         pairs = zip(slots, element, strict=True)
         return tuple(found[slot.result] if slot.result is not None else x for slot, x in pairs)
 
-    zero = lambda slot: np.zeros((), slot.dtype)  # noqa: E731
+    def zero(slot):
+        return np.zeros((), slot.dtype)
+
     initial = tuple(zero(s) if s.shared is None else values[s.shared] for s in slots)
     # a slot without an input reads an existing vector: XLA would write zeros anew in each iteration of an outer loop
     some = {graph.nodes[i].dtype: values[i] for i in own}
-    spare = lambda dtype: some[dtype] if dtype in some else jnp.zeros(size, dtype)  # noqa: E731
+
+    def spare(dtype):
+        return some[dtype] if dtype in some else jnp.zeros(size, dtype)
+
     operands = [spare(s.dtype) if s.own is None else values[s.own] for s in slots]
-    window = lambda xs: lax.reduce_window(tuple(xs), initial, body, (1,), (1,), "VALID")  # noqa: E731
+
+    def window(xs):
+        return lax.reduce_window(tuple(xs), initial, body, (1,), (1,), "VALID")
+
     results = {i: slot.result for i, slot in enumerate(slots) if slot.result is not None}
     wanted = list(results)
     block = _block(slots, size)
@@ -307,8 +315,13 @@ def _tried() -> list[bool]:
 
 def _give_the_function(*transforms: Callable[[Callable], Callable]) -> list[bool]:
     """Tests whether windows evaluate a function under each transform, in one program, since each takes 40 ms to compile."""
-    body = lambda a, b: (a[0] * b[1] + b[0] * b[0], b[1] - a[1])  # noqa: E731
-    run = lambda x, y, s: lax.reduce_window((x, y), (s, s), body, (1,), (1,), "VALID")  # noqa: E731
+
+    def body(a, b):
+        return (a[0] * b[1] + b[0] * b[0], b[1] - a[1])
+
+    def run(x, y, s):
+        return lax.reduce_window((x, y), (s, s), body, (1,), (1,), "VALID")
+
     x, y, s = (np.array(v, np.float32) for v in ([1.0, 2.0], [3.0, 5.0], 0.5))
     with jax.ensure_compile_time_eval():
         found = jax.jit(lambda *at: [transform(run)(*at) for transform in transforms])(x, y, s)

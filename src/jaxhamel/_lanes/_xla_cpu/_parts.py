@@ -73,7 +73,10 @@ def _inside(graph, nodes: list[int], wanted: list[int], values: dict[int, Any]) 
 def _slots(graph, given: list[int], results: list[int]) -> list[tuple[np.dtype, Any, Any]]:
     """(dtype, input, result) of each position; None for a missing input or result."""
     kinds = sorted({graph.nodes[i].dtype for i in (*given, *results)}, key=str)
-    of = lambda kind, nodes: [i for i in nodes if graph.nodes[i].dtype == kind]  # noqa: E731
+
+    def of(kind, nodes):
+        return [i for i in nodes if graph.nodes[i].dtype == kind]
+
     return [
         (kind, *pair) for kind in kinds for pair in zip_longest(of(kind, given), of(kind, results))
     ]

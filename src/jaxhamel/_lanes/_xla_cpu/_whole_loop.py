@@ -103,7 +103,9 @@ def _loops_work() -> bool:
 
 def tried() -> bool:
     def program(a, x, turns):
-        turn = lambda i, c: (c[0] @ a / jnp.sum(c[0]), c[1].at[i].set(c[0][0]))  # noqa: E731
+        def turn(i, c):
+            return (c[0] @ a / jnp.sum(c[0]), c[1].at[i].set(c[0][0]))
+
         return jax.lax.fori_loop(0, turns, turn, (x, x))
 
     a, x = np.array([[1, 2], [3, 4]], np.float32), np.array([1, 3], np.float32)
@@ -129,7 +131,12 @@ def _jvp(primals, tangents, *, program, few, most, fuse_turns):
 
 def _batch(values, axes, *, program, few, most, fuse_turns):
     size = batch_size(values, axes)
-    one = lambda *x: jaxpr_as_fun(program)(*x)  # noqa: E731 (without a name JAX prints the whole program)
+
+    def one(
+        *x,
+    ):  # a function with a name: of jaxpr_as_fun's partial JAX would print the whole program
+        return jaxpr_as_fun(program)(*x)
+
     many = jax.make_jaxpr(jax.vmap(one, axes, axis_size=size))(*values)
     out = _whole_loop_p.bind(*values, program=many, few=few // size, most=most, fuse_turns=False)
     return out, [0] * len(out)

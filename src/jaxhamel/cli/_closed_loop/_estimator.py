@@ -33,7 +33,10 @@ def estimator_of(
     if table is None or sensors is None:
         return None
     noise, dtype = scenario["sensors"]["noise"], law.u.dtype
-    squares = lambda key: _squares(table[key] or noise, dtype)  # noqa: E731
+
+    def squares(key):
+        return _squares(table[key] or noise, dtype)
+
     q, u = jax.tree.map(lambda x: x[0], (law.q, law.u))
     # the estimator knows the noise of the sensors, but neither their bias nor their resolution
     sensors = StateSensors(sensors.noise)

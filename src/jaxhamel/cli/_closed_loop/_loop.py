@@ -131,7 +131,10 @@ def robots_of(scenario: Scenario, problem: ControlProblem, plan: MotionPlan, see
     samples = samples_of(scenario, problem, seed)
     if samples is None:
         found, axes = nominal, jax.tree.map(lambda x: None, nominal)
-        wide = lambda x: jnp.broadcast_to(x, (count, *x.shape))  # noqa: E731
+
+        def wide(x):
+            return jnp.broadcast_to(x, (count, *x.shape))
+
         q0, u0 = jax.tree.map(wide, (nominal.q0, nominal.u0))
     else:
         drawn = {k: jnp.asarray(x, nominal.u0.dtype) for k, x in samples[:].items()}
@@ -166,8 +169,13 @@ def _wrapped(driven: System, system: Any, axes: Any) -> Any:
 
 def flat_axes_of(axes: Any, values: Any) -> list[int | None]:
     """The axis of every leaf of `values`."""
-    absent = lambda x: x is None  # noqa: E731
-    each = lambda axis, part: [axis] * len(jax.tree.leaves(part))  # noqa: E731
+
+    def absent(x):
+        return x is None
+
+    def each(axis, part):
+        return [axis] * len(jax.tree.leaves(part))
+
     return jax.tree.leaves(jax.tree.map(each, axes, values, is_leaf=absent), is_leaf=absent)
 
 

@@ -99,7 +99,10 @@ def measured(
     if hasattr(_inner(robots.system), "contact_force"):
         force = np.swapaxes(_forces(robots, ts, states), 0, 1)
     command = np.max(np.abs(np.asarray(motions.commands)), axis=(1, 2))
-    as_array = lambda x: None if x is None else np.asarray(x)  # noqa: E731
+
+    def as_array(x):
+        return None if x is None else np.asarray(x)
+
     return LoopMeasures(np.asarray(ts), np.asarray(error), as_array(position), force, command)
 
 

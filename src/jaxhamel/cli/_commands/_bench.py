@@ -154,7 +154,10 @@ def ensembles() -> Iterator[Figure]:
 def gradients() -> Iterator[Figure]:
     """Cost of the reverse-mode gradient of a mean cost by states, masses and controls, relative to the run itself."""
     run, arguments = _ensemble()
-    cost = lambda *x: jnp.mean(run(*x) ** 2)  # noqa: E731
+
+    def cost(*x):
+        return jnp.mean(run(*x) ** 2)
+
     forward, backward = jax.jit(cost), jax.jit(jax.value_and_grad(cost, (0, 1, 2)))
     seconds = alternating(
         {"run": partial(forward, *arguments), "gradient": partial(backward, *arguments)}

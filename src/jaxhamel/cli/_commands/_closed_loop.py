@@ -97,7 +97,10 @@ def close_at_first(scenario: Scenario, problem: ControlProblem, seed: int) -> No
     samples = _samples(scenario, law)
     controller = controller_of(scenario, law, robots.bias, plan.system)
     compile_motions(scenario, robots, controller, samples, seed)
-    kept = lambda x: jnp.broadcast_to(x[:, None], (len(x), samples + 1, *x.shape[1:]))  # noqa: E731
+
+    def kept(x):
+        return jnp.broadcast_to(x[:, None], (len(x), samples + 1, *x.shape[1:]))
+
     ts = law.ts[0] + scenario["feedback"]["period"] * jnp.arange(samples + 1)
     commands = jnp.zeros((robots.count, samples, *controller.start.shape), robots.u0.dtype)
     q, u = jax.tree.map(kept, (robots.q0, robots.u0))

@@ -220,7 +220,9 @@ def make_runs(
 
 @compiled
 def _along(measurement, system, motion, control):
-    at = lambda t, q, u: measurement(system, t, q, u, control)  # noqa: E731
+    def at(t, q, u):
+        return measurement(system, t, q, u, control)
+
     return jax.vmap(at)(motion.ts, motion.q, motion.u)
 
 

@@ -74,7 +74,10 @@ class PreparedRun:
 
     def standing(self) -> ShownMotion:
         """A run that stays at its initial state; it is used to compile the programs for the figures early."""
-        repeat = lambda x: np.broadcast_to(x, (len(self.ts), *np.shape(x)))  # noqa: E731
+
+        def repeat(x):
+            return np.broadcast_to(x, (len(self.ts), *np.shape(x)))
+
         q, u = jax.tree.map(repeat, (self.q0, self.u0))
         return self._with_task(ShownMotion(self.system, self.control, self.ts, q, u))
 

@@ -101,7 +101,10 @@ def in_balance(rails: Any, orientation: Callable[[Array], Array]) -> Spline:
 
     def balanced(theta, s):
         turned = quaternion_matrix(orientation(s))[:2]
-        offset = lambda theta: turned @ jnp.mean(rails(theta), axis=0)  # noqa: E731
+
+        def offset(theta):
+            return turned @ jnp.mean(rails(theta), axis=0)
+
         size = jnp.mean(jnp.sum(rails(rest) ** 2, axis=1))
         for _ in range(4):
             slope = jax.jacfwd(offset)(theta)
@@ -126,7 +129,9 @@ def _rolling_problem(
     duration = number(duration)
     rolling = rolling_straight(ball.radius, place, duration)
     left = jnp.stack([-place[1], place[0]]) / jnp.sqrt(jnp.sum(place * place))
-    rate = lambda s: jax.jvp(parts, (s,), (1.0 / duration,))[1]  # noqa: E731
+
+    def rate(s):
+        return jax.jvp(parts, (s,), (1.0 / duration,))[1]
 
     def guess(s):
         turned, at, turns = rolling(s)

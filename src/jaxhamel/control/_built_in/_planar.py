@@ -45,7 +45,10 @@ def disk_to_point(
     end = (angle[None], number(distance)[None], hangs - angle)
     there = StateAtEnd(q=end, u=jnp.zeros(2))
     way = straight(driven.space, start, end)
-    guess = lambda s: (way(smooth_step(s)), jnp.zeros(2), jnp.zeros(1))  # noqa: E731
+
+    def guess(s):
+        return (way(smooth_step(s)), jnp.zeros(2), jnp.zeros(1))
+
     return least_effort(driven, (start, jnp.zeros(2)), duration, (there, *constraints), guess)
 
 
@@ -206,6 +209,9 @@ def cart_pole(
         PathLimit(ControlItself(), -force, force, name="force on the cart", unit="N"),
         PathLimit(CartPosition(), -travel, travel, name="travel of the cart", unit="m"),
     )
-    guess = lambda s: (s * end, jnp.zeros(2), jnp.zeros(1))  # noqa: E731
+
+    def guess(s):
+        return (s * end, jnp.zeros(2), jnp.zeros(1))
+
     there = StateAtEnd(q=end, u=jnp.zeros(2))
     return least_effort(cart, (jnp.zeros(2), jnp.zeros(2)), duration, (there, *limits), guess)

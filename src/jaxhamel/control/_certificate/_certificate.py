@@ -134,7 +134,9 @@ def transcription_error(transcription: Transcription, w: CollocationPoint) -> Sc
     def one(interval: Interval, state, after, c: Float[Array, "s m"]) -> Scalar:
         t0, length = transcription.t0 + interval.start * span, interval.length * span
         control = OneInterval(t0, length, c, transcription.rule.points)
-        rate = lambda t, y: field(t, y, (system, control))  # noqa: E731
+
+        def rate(t, y):
+            return field(t, y, (system, control))
 
         def step(y, i):
             q, u = looped(

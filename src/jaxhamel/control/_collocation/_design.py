@@ -73,7 +73,8 @@ def bounds_of_designs(
     system: System, designs: tuple[DesignParameter, ...], side: str, dtype: Any
 ) -> list[Float[Array, " n"]]:
     """The lower or the upper bounds of all design parameters."""
-    spread = lambda x: jnp.broadcast_to(  # noqa: E731
-        jnp.asarray(getattr(x, side), dtype), np.shape(x.where(system))
-    )
+
+    def spread(x):
+        return jnp.broadcast_to(jnp.asarray(getattr(x, side), dtype), np.shape(x.where(system)))
+
     return [jnp.ravel(spread(x)) for x in designs]

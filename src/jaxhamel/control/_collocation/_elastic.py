@@ -127,7 +127,10 @@ def inside(
     """
     lower, upper = transcription.lower, transcription.upper
     width = jnp.where(jnp.isfinite(upper - lower), upper - lower, jnp.inf)
-    size = lambda x: jnp.maximum(1.0, jnp.where(jnp.isfinite(x), jnp.abs(x), 1.0))  # noqa: E731
+
+    def size(x):
+        return jnp.maximum(1.0, jnp.where(jnp.isfinite(x), jnp.abs(x), 1.0))
+
     value = jnp.maximum(value, lower + jnp.minimum(margin * size(lower), 0.01 * width))
     value = jnp.minimum(value, upper - jnp.minimum(margin * size(upper), 0.01 * width))
     return jnp.where(lower == upper, jnp.broadcast_to(lower, value.shape), value)

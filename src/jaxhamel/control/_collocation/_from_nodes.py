@@ -37,7 +37,9 @@ def from_nodes(
 ) -> States:
     """(q, u) at the times `ts`, each integrated from the state at the node before it."""
     method, field = tableau(diffrax.Dopri8()), VectorField()
-    rate = lambda t, y: field(t, y, (system, control))  # noqa: E731
+
+    def rate(t, y):
+        return field(t, y, (system, control))
 
     def one(t, k):
         h = (t - nodes[k]) / STEPS

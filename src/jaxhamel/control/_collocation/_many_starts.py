@@ -80,7 +80,10 @@ class ManyStarts:
         calls = -(-iterations // ITERATIONS_AT_ONCE)
         self._advance(0)  # compiles, in one thread
         stopped = threading.Event()
-        is_late = lambda: stopped.is_set() or time.monotonic() > until  # noqa: E731
+
+        def is_late():
+            return stopped.is_set() or time.monotonic() > until
+
         with ThreadPoolExecutor(_threads()) as pool:
             first = pool.submit(self._search, 0, calls - 1, is_late)
             others = range(1, len(self.groups))
@@ -167,7 +170,9 @@ def _motion(transcription: Transcription, problem: ControlProblem, curve: Any):
     """The times of the mesh, and the motion there under a control: where the search from this start begins."""
     ts = problem.ts[0] + transcription.shares * (problem.ts[-1] - problem.ts[0])
     field, space = VectorField(), problem.system.space
-    rate = lambda t, y: field(t, y, (problem.system, curve))  # noqa: E731
+
+    def rate(t, y):
+        return field(t, y, (problem.system, curve))
 
     def interval(y, ends):
         h = (ends[1] - ends[0]) / STEPS_OF_START

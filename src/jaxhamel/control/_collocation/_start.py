@@ -60,7 +60,10 @@ def transcribe(
     check_one_initial_state(len(started))
     free_start = started[0].coordinates(problem.system) if started else ()
     m = eqx.filter_eval_shape(problem.curve, ts[0]).shape[0]
-    everywhere = lambda x: jnp.broadcast_to(x, (shares.shape[0] - 1, 1, *x.shape))  # noqa: E731
+
+    def everywhere(x):
+        return jnp.broadcast_to(x, (shares.shape[0] - 1, 1, *x.shape))
+
     return Transcription(
         problem.system, problem.costs, problem.constraints, limits, ts[0], duration, shares,
         everywhere(lower), everywhere(upper), p_lower, p_upper, rule, m, bool(free), free_start, designs,
@@ -154,7 +157,10 @@ def limit_shape(problem: ControlProblem, limit: PathLimit) -> tuple[int, ...]:
 def _check_can_hold(problem: ControlProblem, limit: PathLimit) -> None:
     t = problem.ts[0]
     starts_there = not any(isinstance(x, FreeInitialState) for x in problem.constraints)
-    at_first = lambda q, u, value: limit.residual(problem.system, t, q, u, Constant(value))  # noqa: E731
+
+    def at_first(q, u, value):
+        return limit.residual(problem.system, t, q, u, Constant(value))
+
     given = problem.q0, problem.u0, problem.curve(t)
     check_limit_can_hold(limit.quantity, at_first, *given, limit.lower, limit.upper, starts_there)
 

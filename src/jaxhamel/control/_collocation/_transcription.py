@@ -128,7 +128,10 @@ class Transcription(eqx.Module):
     def states(self, w: CollocationPoint) -> tuple[Configuration, Float[Array, "N+1 k"]]:
         """(q, u) at the nodes."""
         n, space = self.system.space.dim, self.system.space
-        advance = lambda q, xi: space.normalise(space.retract(q, xi))  # noqa: E731
+
+        def advance(q, xi):
+            return space.normalise(space.retract(q, xi))
+
         return jax.vmap(advance)(w.q, w.x[:, :n]), w.x[:, n:]
 
     def place(

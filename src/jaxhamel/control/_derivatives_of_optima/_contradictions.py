@@ -49,9 +49,12 @@ def open_multipliers(transcription: Transcription, w: CollocationPoint, duals: D
 @compiled_with(QUICK)
 def _slopes(problem: Any, transcription: Transcription, w: CollocationPoint, nu: Duals) -> Any:
     """νᵀ ∂F/∂p of each ν."""
-    one = lambda nu: eqx.filter_grad(  # noqa: E731
-        lambda problem: constraints_times(nu, problem, transcription, w)
-    )(problem)
+
+    def one(nu):
+        return eqx.filter_grad(lambda problem: constraints_times(nu, problem, transcription, w))(
+            problem
+        )
+
     return jax.vmap(one)(nu)
 
 

@@ -32,7 +32,10 @@ def another_minimum(
     noise = np.random.default_rng(0).normal(size=w.c.shape)
     size = STEP * (float(jnp.max(jnp.abs(w.c))) + 1e-3)
     dtype = w.c.dtype
-    number = lambda x: jnp.asarray(x, dtype)  # noqa: E731
+
+    def number(x):
+        return jnp.asarray(x, dtype)
+
     moved = w._replace(c=w.c + jnp.asarray(size * noise, dtype))
     begin = start(transcription, moved, barrier_parameter(transcription, w, duals))
     begin = begin._replace(duals=duals, floor=number(FLOOR), estimates=jnp.asarray(False))

@@ -63,6 +63,9 @@ def costates_of(
         return duals.costates
     space, n = transcription.system.space, transcription.system.space.dim
     base, (q, _) = along(w.q, 0), transcription.begun(w, w.p)
-    of_node = lambda delta: space.local(base, space.retract(q, delta))  # noqa: E731
+
+    def of_node(delta):
+        return space.local(base, space.retract(q, delta))
+
     _, pulled = jax.vjp(of_node, jnp.zeros(n, w.x.dtype))
     return duals.costates.at[0, :n].set(pulled(duals.costates[0, :n])[0])

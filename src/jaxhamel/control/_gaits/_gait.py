@@ -84,7 +84,10 @@ class GaitProblem(eqx.Module):
         if self.length is None:
             return curve
         scale = self.length / self.length_of(curve)
-        harmonics = lambda c: (c.cosine, c.sine)  # noqa: E731
+
+        def harmonics(c):
+            return (c.cosine, c.sine)
+
         return eqx.tree_at(harmonics, curve, (curve.cosine * scale, curve.sine * scale))
 
     def displacement(self, curve: FourierSeries) -> Configuration:
@@ -122,7 +125,10 @@ class GaitProblem(eqx.Module):
     def _around(self, curve, integrand):
         """∮ f(r, ṙ) dt by the trapezoidal rule, of spectral accuracy on a smooth loop."""
         times = curve.period * jnp.arange(self.steps).astype(curve.mean.dtype) / self.steps
-        rates = lambda t: jax.jvp(curve, (t,), (jnp.ones_like(t),))  # noqa: E731
+
+        def rates(t):
+            return jax.jvp(curve, (t,), (jnp.ones_like(t),))
+
         return curve.period * jnp.mean(jax.vmap(lambda t: integrand(*rates(t)))(times))
 
 

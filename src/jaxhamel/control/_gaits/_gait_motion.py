@@ -52,7 +52,10 @@ def gait_motion(
 
     def step(state, ends):
         g, p = state
-        slope = lambda t, y: rates(mechanism, curve, space, t, *y)  # noqa: E731
+
+        def slope(t, y):
+            return rates(mechanism, curve, space, t, *y)
+
         start = jnp.zeros(space.dim, p.dtype), p
         eta, p = looped(slope, RK4, ends[0], ends[1] - ends[0], start)[0]
         state = space.retract(g, eta), p

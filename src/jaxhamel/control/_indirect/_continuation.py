@@ -217,7 +217,10 @@ class _Walk:
 
     def branch(self, status: str) -> ExtremalBranch:
         """All points."""
-        stack = lambda values: jax.tree.map(lambda *x: np.stack(x), *values)  # noqa: E731
+
+        def stack(values):
+            return jax.tree.map(lambda *x: np.stack(x), *values)
+
         nodes = [point.nodes for point in self.points]
         t0, shares = float(self.problem.ts[0]), np.asarray(self.shares)
         return ExtremalBranch(

@@ -45,7 +45,10 @@ def assembled(
     d, N, b, free = sizes
     gaps, by_start, by_others, last, by_last = (np.asarray(x, float) for x in found[:5])
     matrix = np.zeros((2 * d * N + last.shape[0], sizes.unknowns))
-    column = lambda i: d + 2 * d * (i - 1)  # of δx_i  # noqa: E731
+
+    def column(i):
+        return d + 2 * d * (i - 1)  # of δx_i
+
     for i in range(N):
         rows = slice(2 * d * i, 2 * d * (i + 1))
         if i:
@@ -90,7 +93,10 @@ def _stepped(
     n = space.dim
     change = jnp.concatenate([jnp.zeros(d, step.dtype), step[: d + 2 * d * N]])
     change = change.reshape(N + 1, 2 * d)
-    move = lambda q, delta: space.normalise(space.retract(q, delta))  # noqa: E731
+
+    def move(q, delta):
+        return space.normalise(space.retract(q, delta))
+
     end = nodes.end + step[-1] if free else nodes.end
     start = d + 2 * d * N
     return ExtremalNodes(

@@ -56,7 +56,9 @@ def optimal_control(
     near: Float[Array, " m"],
 ) -> Float[Array, " m"]:
     """c with ∂H/∂c = 0, by Newton's method from `near`; its first derivatives are those of the implicit function."""
-    of_c = lambda c: hamiltonian(problem, t, q, u, c, costate)  # noqa: E731
+
+    def of_c(c):
+        return hamiltonian(problem, t, q, u, c, costate)
 
     def step(c, _):
         c = jax.lax.stop_gradient(c)
@@ -82,8 +84,13 @@ def canonical_rates(
     n = space.dim
     c = optimal_control(problem, t, q, u, costate, near)
     rate, cost = rates_and_cost(problem, t, q, u, c)
-    moved = lambda delta: (space.retract(q, delta[:n]), u + delta[n:])  # noqa: E731
-    of_state = lambda delta: hamiltonian(problem, t, *moved(delta), c, costate)  # noqa: E731
+
+    def moved(delta):
+        return (space.retract(q, delta[:n]), u + delta[n:])
+
+    def of_state(delta):
+        return hamiltonian(problem, t, *moved(delta), c, costate)
+
     slope = jax.grad(of_state)(jnp.zeros_like(costate))
     turning = space.ad(rate[:n]).T @ costate[:n]
     change = jnp.concatenate([turning - slope[:n], -slope[n:]])

@@ -90,7 +90,9 @@ def equations(
     d = nodes.costates.shape[1]
     before, after = along(nodes[:3], slice(None, -1)), along(nodes[:3], slice(1, None))
     lengths = jnp.diff(shares)
-    with_parameter = lambda change: _with_parameter(problem, where, change)  # noqa: E731
+
+    def with_parameter(change):
+        return _with_parameter(problem, where, change)
 
     def one(start, end, c, share, length):
         def place(v):
@@ -103,7 +105,10 @@ def equations(
     gaps, by_start, by_others, costs, c = jax.vmap(one)(
         before, after, nodes.c, shares[:-1], lengths
     )
-    at_end = lambda v: _last(with_parameter(v[-1]), nodes, v[:-1])  # noqa: E731
+
+    def at_end(v):
+        return _last(with_parameter(v[-1]), nodes, v[:-1])
+
     size = 2 * d + nodes.y.shape[0] + 2
     last, by_last, cost = _with_derivative(at_end, jnp.zeros(size, c.dtype))
     return Equations(gaps, by_start, by_others, last, by_last, jnp.sum(costs) + cost, c)
@@ -145,7 +150,9 @@ def _integrated(
 ) -> tuple[Extended, Float[Array, "s m"]]:
     """The extremal at the end of an interval, and its controls at the points of `RECORDED`."""
     method, space = tableau(diffrax.Dopri8()), problem.system.space
-    near = lambda share: basis_at(RECORDED.points, share) @ c  # noqa: E731
+
+    def near(share):
+        return basis_at(RECORDED.points, share) @ c
 
     def rate(share, y):
         rates = canonical_rates(problem, t0 + share * h, y, near(share))

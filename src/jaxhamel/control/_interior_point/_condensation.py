@@ -78,7 +78,10 @@ def eliminate(
     defects: Float[Array, "N s d"],
 ) -> Eliminated:
     """The elimination of all intervals' stages; `defects` are the values to be made zero."""
-    one = lambda *given: _eliminate(transcription, blocks, *given)  # noqa: E731
+
+    def one(*given):
+        return _eliminate(transcription, blocks, *given)
+
     return jax.vmap(one)(points, defects)
 
 
@@ -119,7 +122,10 @@ def condense(
     transcription: Transcription, parts: Parts, residuals: Residuals, eliminated: Eliminated
 ) -> Condensed:
     """The condensed problem, with the conditions and the final cost in the first and the last interval."""
-    one = lambda *given: _condense(transcription, *given)  # noqa: E731
+
+    def one(*given):
+        return _condense(transcription, *given)
+
     H, g, A, b, G, excess = jax.vmap(one)(
         parts.points, parts.ends, residuals.gaps, residuals.limits, eliminated
     )

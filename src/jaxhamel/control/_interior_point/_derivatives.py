@@ -84,7 +84,10 @@ def weights_at(transcription: Transcription, shares: tuple[float, ...]) -> Place
 
 def stage_unknowns(X: Array, c: Array, p: Array) -> Float[Array, "s y"]:
     """y = (X, c, p) of each of several places of an interval."""
-    many = lambda x: jnp.broadcast_to(x[None], (X.shape[0], *x.shape))  # noqa: E731
+
+    def many(x):
+        return jnp.broadcast_to(x[None], (X.shape[0], *x.shape))
+
     return jnp.concatenate([X, c, many(p)], axis=1)
 
 
@@ -119,7 +122,10 @@ def lagrangian_gradients(
 ) -> tuple[Array, Array, Array, Array]:
     """The gradients of the Lagrangian by the unknowns of each part, in the order of `Parts`."""
     multipliers = jnp.concatenate([-duals.stages, duals.limits], axis=2)
-    at = lambda at, y, m: gradients(lambda y: at_point(transcription, at, y), y, m)[0]  # noqa: E731
+
+    def at(at, y, m):
+        return gradients(lambda y: at_point(transcription, at, y), y, m)[0]
+
     where, y = points_of(transcription, w)
     points = lanes_if_short(at)(where, y, multipliers.reshape(y.shape[0], -1))
     ends = jax.vmap(lambda *given: _end_gradient(transcription, *given))(
@@ -133,7 +139,9 @@ def lagrangian_gradients(
 
 
 def _end_gradient(transcription: Transcription, interval: Interval, X, costate) -> Array:
-    end = lambda y: (transcription.end(interval, y), jnp.zeros((), X.dtype))  # noqa: E731
+    def end(y):
+        return (transcription.end(interval, y), jnp.zeros((), X.dtype))
+
     at = transcription.constants("end") @ with_start(interval, X)
     return gradients(end, at, costate)[0]
 
@@ -144,9 +152,12 @@ def no_parts(transcription: Transcription, w: CollocationPoint) -> Parts:
     y_point = d + transcription.n_controls + w.p.shape[0]
     y_ends = [y.shape[0] for y in ends_unknowns(transcription, w)]
     rows = rows_of_conditions(transcription, w)
-    of = lambda f, y, *many: Derivatives(  # noqa: E731
-        *(jnp.zeros((*many, *shape), w.X.dtype) for shape in ((f,), (), (f, y), (y,), (y, y)))
-    )
+
+    def of(f, y, *many):
+        return Derivatives(
+            *(jnp.zeros((*many, *shape), w.X.dtype) for shape in ((f,), (), (f, y), (y,), (y, y)))
+        )
+
     points = of(d + w.slack.shape[2], y_point, intervals, s)
     return Parts(points, of(d, d, intervals), *map(of, rows, y_ends))
 
@@ -171,12 +182,18 @@ def _all_points(
     A lane has one point, or, where that is too long a program, one point and direction
     (docs/performance.md#derivatives-of-collocation).
     """
-    function = lambda at, y: at_point(transcription, at, y)  # noqa: E731
+
+    def function(at, y):
+        return at_point(transcription, at, y)
+
     at, y = points_of(transcription, w)
     flat = multipliers.reshape(y.shape[0], -1)
     found = derivatives_in_lanes(function, at, y, flat)
     if found is None:
-        one = lambda at, y, multiplier: _part(lambda y: function(at, y), y, multiplier)  # noqa: E731
+
+        def one(at, y, multiplier):
+            return _part(lambda y: function(at, y), y, multiplier)
+
         found = lanes_if_short(one)(at, y, flat)
     return by_intervals(w, found)
 

@@ -214,7 +214,10 @@ def _recover(
     limits = barrier.slope + barrier.curvature * changes
     o = found.o.at[0].set(start_map(transcription) @ found.o[0])
     delta = delta.at[0].set(o[0, :d])
-    one = lambda *given: _recover_interval(transcription, blocks, *given)  # noqa: E731
+
+    def one(*given):
+        return _recover_interval(transcription, blocks, *given)
+
     X, mus, slopes = jax.vmap(one)(eliminated, parts.points, parts.ends, limits, o, costates[1:])
     equal = transcription.lower == transcription.upper
     epsilon = proximity(w.slack.dtype)
@@ -285,7 +288,10 @@ def _across(duals: Duals, residuals: Residuals) -> Scalar:
 def stationarity(transcription: Transcription, parts: Parts, duals: Duals) -> Scalar:
     """The largest entry of the Lagrangian's gradient by the nodes, stages, controls and end time."""
     d, m = transcription.size, transcription.n_controls
-    one = lambda *given: _gradient(transcription, *given)  # noqa: E731
+
+    def one(*given):
+        return _gradient(transcription, *given)
+
     delta, X, c, p = jax.vmap(one)(
         parts.points, parts.ends, duals.stages, duals.limits, duals.costates[1:]
     )

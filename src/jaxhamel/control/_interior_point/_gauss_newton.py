@@ -45,7 +45,10 @@ def _point(
     (jacobian, slope), (value, r, size, cost) = jax.jacfwd(values, has_aux=True)(y)
     gradient, hessian = slope.T @ r, slope.T @ slope
     if any(isinstance(cost, RunningCost) for cost in transcription.costs):
-        of_value = lambda y: _values(transcription, at, y)[3]  # noqa: E731
+
+        def of_value(y):
+            return _values(transcription, at, y)[3]
+
         gradient = gradient + jax.grad(of_value)(y)
         hessian = hessian + jax.hessian(of_value)(y)
     cost = size * (0.5 * jnp.sum(r * r) + cost)

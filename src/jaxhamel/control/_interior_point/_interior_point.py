@@ -76,7 +76,12 @@ def _iteration(
     mu = jnp.where(lowers, smaller, state.mu)
     known = jax.tree.map(lambda a, b: jnp.where(lowers, a, b), emptied(state.filter), state.filter)
     state = state._replace(cost=cost, errors=errors, done=done, mu=mu, near=near, filter=known)
-    stay = lambda state: (state, jnp.zeros_like(mu))  # noqa: E731
-    go = lambda state: step(transcription, state, parts, residuals)  # noqa: E731
+
+    def stay(state):
+        return (state, jnp.zeros_like(mu))
+
+    def go(state):
+        return step(transcription, state, parts, residuals)
+
     state, length = jax.lax.cond(done, stay, go, state)
     return state, parts, HistoryRow(cost, errors.stationarity, errors.violation, mu, length)

@@ -181,8 +181,13 @@ def _newton(
 
 def _attempt(setting: Setting, a: Attempt) -> Attempt:
     solves, corrects, estimates = a.kind != SHORTER, a.kind == CORRECTED, a.kind == ESTIMATE
-    again = lambda *_: (a.move, a.alpha)  # noqa: E731
-    newton = lambda *given: _newton(setting, *given)  # noqa: E731
+
+    def again(*_):
+        return (a.move, a.alpha)
+
+    def newton(*given):
+        return _newton(setting, *given)
+
     move, alpha = jax.lax.cond(solves, newton, again, a.kind, a.residuals, a.shift)
     alpha = jnp.where(estimates, 0.0, alpha)
     singular = solves & (~move.convex | ~_finite(move))

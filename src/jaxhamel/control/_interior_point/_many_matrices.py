@@ -200,5 +200,8 @@ def _cholesky_jvp(primals, tangents):
 
 def cho_solve(factor: Float[Array, "n n"], rhs: Float[Array, "n k"]) -> Float[Array, "n k"]:
     """(L Lᵀ)⁻¹ b, with derivatives."""
-    solve = lambda _, b: _cho_solve_of(factor, b)  # noqa: E731
+
+    def solve(_, b):
+        return _cho_solve_of(factor, b)
+
     return lax.custom_linear_solve(lambda x: factor @ (factor.T @ x), rhs, solve, symmetric=True)

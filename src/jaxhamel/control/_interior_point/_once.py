@@ -43,7 +43,10 @@ class _Merging:
 
     def run(self, jaxpr: Any, places: dict[Any, Any]) -> list[Any]:
         """The variables or literals of the results of `jaxpr`; `places` are those of its variables."""
-        of = lambda x: x if isinstance(x, core.Literal) else places[x]  # noqa: E731
+
+        def of(x):
+            return x if isinstance(x, core.Literal) else places[x]
+
         for equation in jaxpr.eqns:
             given = [of(x) for x in equation.invars]
             places |= zip(equation.outvars, self._results(equation, given), strict=True)
@@ -140,7 +143,10 @@ def _of_derivatives(equation: Any) -> str | None:
     shapes = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in avals]
     if not all(jnp.issubdtype(x.dtype, jnp.inexact) for x in shapes):
         return None
-    first = lambda x, y: jax.jvp(lambda *x: function(*x), x, y)  # noqa: E731
+
+    def first(x, y):
+        return jax.jvp(lambda *x: function(*x), x, y)
+
     second = jax.make_jaxpr(lambda *pair: jax.jvp(first, pair, pair))(tuple(shapes), tuple(shapes))
     return None if second.consts else str(second)
 

@@ -64,7 +64,10 @@ def derivatives_in_lanes(
 
     def along(*given):
         at, y, multiplier = jax.tree.unflatten(structure, given[:-1])
-        first = lambda y: gradients(lambda y: function(at, y), y, multiplier)  # noqa: E731
+
+        def first(y):
+            return gradients(lambda y: function(at, y), y, multiplier)
+
         (_, value, cost), tangents = jax.jvp(first, (y,), (given[-1],))
         return [value, cost, *tangents]
 
@@ -81,7 +84,10 @@ def derivatives_in_lanes(
 def _is_short(function: Callable[..., Any], at: Any, y: Float[Array, "B y"]) -> bool:
     """Whether the derivatives are a short program, judged by the function's own length, before they are traced."""
     leaves, structure = jax.tree.flatten((at, y))
-    flat = lambda *given: jax.tree.leaves(function(*jax.tree.unflatten(structure, given)))  # noqa: E731
+
+    def flat(*given):
+        return jax.tree.leaves(function(*jax.tree.unflatten(structure, given)))
+
     closed, batched, _ = traced(flat, [True] * len(leaves), leaves)
     try:
         program = scalarise(closed, batched, MOST_TRACED, whole=True, blocks=True)

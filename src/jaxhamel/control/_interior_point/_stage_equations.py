@@ -69,7 +69,9 @@ def _dependencies(transcription: Transcription, w: CollocationPoint) -> Bool[np.
     def rate(y, q, x, share):
         return transcription.rate(Interval(q, x, q, x, share, share), share, y)
 
-    one = lambda x: jnp.zeros((1, *x), w.X.dtype)  # noqa: E731
+    def one(x):
+        return jnp.zeros((1, *x), w.X.dtype)
+
     y = one((d + transcription.n_controls + w.p.shape[0],))
     q = jax.lax.stop_gradient(along(w.q, slice(0, 1)))
     found = written(rate, [True] * 4, y, q, one((d,)), one(()))

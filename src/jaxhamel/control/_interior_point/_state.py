@@ -92,12 +92,16 @@ def start(transcription: Transcription, w: CollocationPoint, mu: Scalar) -> Sear
     motion, and the first steps are as long as the regularisation allows.
     """
     dtype = w.X.dtype
-    number = lambda x: jnp.asarray(x, dtype)  # noqa: E731
+
+    def number(x):
+        return jnp.asarray(x, dtype)
+
     limited = bool(transcription.lower.size or transcription.p_lower.size)
     mu_first = mu if limited else jnp.zeros_like(mu)
-    finite = lambda bound, like: jnp.where(  # noqa: E731
-        jnp.broadcast_to(jnp.isfinite(bound), like.shape), 1.0, 0.0
-    ).astype(dtype)
+
+    def finite(bound, like):
+        return jnp.where(jnp.broadcast_to(jnp.isfinite(bound), like.shape), 1.0, 0.0).astype(dtype)
+
     equal = transcription.lower == transcription.upper
     low = jnp.where(equal, 0.0, finite(transcription.lower, w.slack))
     high = jnp.where(equal, 0.0, finite(transcription.upper, w.slack))

@@ -107,7 +107,10 @@ def _run_with(
     dtype = dtype_of_state(start[1], start[2])
     t0 = jnp.asarray(t0, dtype)
     check_samples(t0, controller.period, samples)
-    cast = lambda x: jnp.asarray(x, dtype)  # noqa: E731
+
+    def cast(x):
+        return jnp.asarray(x, dtype)
+
     first = (start[0], *jax.tree.map(cast, start[1:3]), start[3])
     width = _check(first, t0, key)
     parts, axes, table = _without_table(tuple(given.values()), axes)
@@ -134,7 +137,10 @@ def _run(arrays, others, table, t0, key, plan: Periods) -> Trajectory:
 
     first = begun(parts, t0.dtype, plan)
     last, rows = jax.lax.scan(turn, first, (jnp.arange(plan.samples), words))
-    join = lambda x, later: jnp.concatenate([x[None], later])  # noqa: E731
+
+    def join(x, later):
+        return jnp.concatenate([x[None], later])
+
     q, u = jax.tree.map(join, (first.q, first.u), rows[:2])
     return trajectory_of(parts, t0, (q, u, rows[2]), last.memory, plan)
 

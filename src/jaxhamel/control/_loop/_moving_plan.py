@@ -49,7 +49,10 @@ def later(
 
     pairs = jax.tree.map(pair, w.q)
     before, after = (jax.tree.map(lambda _, x, i=i: x[i], w.q, pairs) for i in (0, 1))
-    between = lambda a, b: space.normalise(space.retract(a, share * space.local(a, b)))  # noqa: E731
+
+    def between(a, b):
+        return space.normalise(space.retract(a, share * space.local(a, b)))
+
     others = {name: mixed(getattr(w, name)) for name in ("x", "X", "c", "slack")}
     unchanged = ("conditions", "p_low", "p_high")
     moved = {x: getattr(duals, x) for x in unchanged}
@@ -88,7 +91,9 @@ def _limits(transcription: Transcription, w: CollocationPoint) -> Float[Array, "
     shares = transcription.constants("points")
 
     def interval(interval, X, c):
-        at = lambda share, y: transcription.limit(interval, share, y)  # noqa: E731
+        def at(share, y):
+            return transcription.limit(interval, share, y)
+
         return jax.vmap(at)(shares, stage_unknowns(X, c, w.p))
 
     return jax.vmap(interval)(transcription.intervals(w), w.X, w.c)
@@ -143,7 +148,10 @@ def _iteration(
     state = state._replace(
         cost=cost, errors=errors, done=done, mu=mu, filter=known, estimates=jnp.asarray(False)
     )
-    go = lambda state: step(transcription, state, parts, residuals)[0]  # noqa: E731
+
+    def go(state):
+        return step(transcription, state, parts, residuals)[0]
+
     return jax.lax.cond(done, lambda state: state, go, state)
 
 

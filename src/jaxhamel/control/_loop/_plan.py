@@ -90,5 +90,8 @@ def plan_of_motion(problem: ControlProblem, found: Trajectory, control: Any) -> 
 @compiled
 def _driven(driven: MovingParts, ts, q, u, curve):
     """States with θ and θ̇, and θ̈ of the curve."""
-    state = lambda t, q, u: driven.state(q, u, curve(t), rate(curve, t))  # noqa: E731
+
+    def state(t, q, u):
+        return driven.state(q, u, curve(t), rate(curve, t))
+
     return (*jax.vmap(state)(ts, q, u), SecondRate(curve))

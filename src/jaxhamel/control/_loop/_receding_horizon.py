@@ -126,7 +126,10 @@ class RecedingHorizon(eqx.Module):
         self.first = first_iterate(
             self.transcription, problem.ts, guessed(problem), problem.curve, begin, end
         )
-        number = lambda x: jnp.asarray(x, dtype)  # noqa: E731
+
+        def number(x):
+            return jnp.asarray(x, dtype)
+
         self.period, self.barrier = number(period), number(barrier)
         self.tolerance, self.acceptable = number(tolerance), number(acceptable)
         self.iterations, self.first_iterations = (
@@ -160,7 +163,10 @@ class RecedingHorizon(eqx.Module):
         command = self._mean(begins, kept.w)
         waiting = (*memory.waiting, command)[1:] if self.delay else ()
         used = jnp.where(failed | missed, memory.violation, jnp.maximum(memory.violation, found))
-        one = lambda x: x.astype(int)  # noqa: E731
+
+        def one(x):
+            return x.astype(int)
+
         return command, HorizonMemory(
             begins, kept, waiting, memory.samples + 1, memory.missed + one(missed),
             memory.failed + one(failed & ~missed), used,
@@ -207,7 +213,10 @@ class RecedingHorizon(eqx.Module):
         """The state at which the command acts."""
         system, field = self.transcription.system, VectorField()
         for k, command in enumerate(waiting):
-            rate = lambda t, y, c=command: field(t, y, (system, Constant(c)))  # noqa: E731
+
+            def rate(t, y, c=command):
+                return field(t, y, (system, Constant(c)))
+
             q, u = looped(rate, RK4, t + k * self.period, self.period, (q, u))[0]
             q = system.space.normalise(q)
         return q, u

@@ -139,7 +139,10 @@ def _changed(system, controller, start: MotionState, along, points: Float[Array,
     delta = jnp.zeros((len(points), size), points.dtype)
     for direction, value in zip(along, points.T, strict=True):
         if callable(direction):
-            where = lambda both, direction=direction: direction(*both)  # noqa: E731
+
+            def where(both, direction=direction):
+                return direction(*both)
+
             old = where(parts)
             new = jnp.broadcast_to(value.reshape(-1, *[1] * old.ndim), (len(value), *old.shape))
             parts = eqx.tree_at(where, parts, new.astype(old.dtype))
@@ -160,7 +163,10 @@ def _judged(system, wanted, held, found):
     """Which motions are held, and the distances of their ends."""
     goal, tolerance = wanted
     end = jax.tree.map(lambda x: x[:, -1], (found.q, found.u))
-    away = lambda state: jnp.max(jnp.abs(local(system, goal, state)) / tolerance)  # noqa: E731
+
+    def away(state):
+        return jnp.max(jnp.abs(local(system, goal, state)) / tolerance)
+
     distance = jax.vmap(away)(end)
     distance = jnp.where(found.succeeded & jnp.isfinite(distance), distance, jnp.inf)
     if held is None:

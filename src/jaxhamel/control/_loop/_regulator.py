@@ -146,7 +146,10 @@ def regulate(
     system, control = with_array_leaves((system, as_control(control)))
     check_regulated(system, ts, q, u, route)
     dtype = dtype_of_state(q, u)
-    cast = lambda x: jnp.asarray(x, dtype)  # noqa: E731
+
+    def cast(x):
+        return jnp.asarray(x, dtype)
+
     ts, q, u = cast(ts), jax.tree.map(cast, q), cast(u)
     size = tangent_size(system)
     planned = check_plan(system, ts, q, u, control)

@@ -83,7 +83,10 @@ def _during(control, t: Scalar, h: Scalar) -> Stages:
 def _later(system, route, t: Time, h: Scalar, state, control: Stages):
     """The state one step of RK4 later, under a control that is known at its stages."""
     field = VectorField(route)
-    rate = lambda t, y: field(t, y, (system, control))  # noqa: E731
+
+    def rate(t, y):
+        return field(t, y, (system, control))
+
     q, u = looped(rate, RK4, t, h, state)[0]
     return system.space.normalise(q), u
 

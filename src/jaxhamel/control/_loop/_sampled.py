@@ -91,7 +91,10 @@ class Sensors(eqx.Module):
     ) -> Float[Array, " r"]:
         """The observation; `noise`: ξ, `(r,)`."""
         exact = self.exact(system, t, q, u, control)
-        cast = lambda x: x.astype(exact.dtype)  # noqa: E731
+
+        def cast(x):
+            return x.astype(exact.dtype)
+
         value = exact + cast(self.bias) + cast(self.noise) * noise
         return rounded(value, cast(self.resolution))
 

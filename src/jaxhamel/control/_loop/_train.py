@@ -111,7 +111,10 @@ def _progress(losses: list[float], times: list[float], updates: int) -> Progress
 def _update(loss, optimiser, fixed, state, key, k):
     """The loss, whether it and its gradient are finite, and the state after one step."""
     learned, moments = state
-    of = lambda learned: loss(eqx.combine(learned, fixed), jax.random.fold_in(key, k))  # noqa: E731
+
+    def of(learned):
+        return loss(eqx.combine(learned, fixed), jax.random.fold_in(key, k))
+
     value, slope = jax.value_and_grad(of)(learned)
     with jax.numpy_dtype_promotion("standard"):  # optax multiplies numbers of several dtypes
         step, moments = optimiser.update(slope, moments, learned)

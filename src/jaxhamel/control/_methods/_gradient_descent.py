@@ -101,9 +101,9 @@ def _way_out(iteration: int) -> str:
 
 @compiled
 def _begin(method: GradientDescent, p) -> Descent:
-    begin = lambda p: Descent(  # noqa: E731
-        p, method.optimiser.init(p), p, jnp.full((), jnp.inf, p.dtype)
-    )
+    def begin(p):
+        return Descent(p, method.optimiser.init(p), p, jnp.full((), jnp.inf, p.dtype))
+
     return begin(p) if p.ndim == 1 else jax.vmap(begin)(p)
 
 
@@ -111,7 +111,9 @@ def _begin(method: GradientDescent, p) -> Descent:
 def _descend(method: GradientDescent, problem: ControlProblem, descent: Descent):
     """One update of one start or of each of many starts, and the numbers to report."""
     optimiser = optax.with_extra_args_support(method.optimiser)
-    cost = lambda p: method.cost(problem, p)  # noqa: E731
+
+    def cost(p):
+        return method.cost(problem, p)
 
     def one(at: Descent):
         value, gradient = jax.value_and_grad(cost)(at.p)

@@ -108,12 +108,19 @@ def _direction(iterate: Iterate, exact, conditions: Callable[..., Any], penalty)
     model = iterate.model
     shifted = model.H + iterate.damping * jnp.eye(model.H.shape[0], dtype=model.H.dtype)
     L = jnp.linalg.cholesky(shifted + penalty * model.D.T @ model.D)
-    forward = lambda b: solve_triangular(L, b, lower=True)  # noqa: E731
-    backward = lambda b: solve_triangular(L, b, lower=True, trans=1)  # noqa: E731
+
+    def forward(b):
+        return solve_triangular(L, b, lower=True)
+
+    def backward(b):
+        return solve_triangular(L, b, lower=True, trans=1)
 
     Z, w = forward(model.D.T), forward(model.g + penalty * model.D.T @ model.d)
     factor = (jnp.linalg.cholesky(_regular(Z.T @ Z)), True)
-    only_exact = lambda v: jnp.where(exact, v, jnp.zeros_like(v))  # noqa: E731
+
+    def only_exact(v):
+        return jnp.where(exact, v, jnp.zeros_like(v))
+
     y = only_exact(cho_solve(factor, model.d - Z.T @ w))
     z = -backward(w + Z @ y)
 

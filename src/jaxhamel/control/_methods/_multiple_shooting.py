@@ -91,7 +91,10 @@ class MultipleShooting(AbstractManyStarts):
 @compiled_with(LESS)
 def advance(shooting: Shooting, problem: ControlProblem, grid: Grid, iterate, penalty, switch):
     """One Levenberg–Marquardt step, of one start or of each of many, and the numbers to report."""
-    one = lambda iterate: _advance_one(shooting, problem, grid, iterate, penalty, switch)  # noqa: E731
+
+    def one(iterate):
+        return _advance_one(shooting, problem, grid, iterate, penalty, switch)
+
     return one(iterate) if iterate.damping.ndim == 0 else jax.vmap(one)(iterate)
 
 
@@ -133,7 +136,10 @@ def best_start(costs, defects, switch: float) -> int:
 
 def _start(problem: ControlProblem, damping, p) -> Iterate:
     q, u = problem.guess
-    given = lambda rows, first: rows.at[0].set(first)  # noqa: E731
+
+    def given(rows, first):
+        return rows.at[0].set(first)
+
     point = Point(jax.tree.map(given, q, problem.q0), given(u, problem.u0), p)
     return first_iterate(point, _blank(problem, point), damping)
 
@@ -143,7 +149,10 @@ def _blank(problem, point: Point) -> QuadraticModel:
     n, N = tangent_size(problem.system), point.u.shape[0] - 1
     last = jax.tree.map(lambda a: a[-1], (point.q, point.u))
     ends = eqx.filter_eval_shape(conditions, problem, last, point.p).shape[0]
-    zeros = lambda *shape: jnp.zeros(shape, point.u.dtype)  # noqa: E731
+
+    def zeros(*shape):
+        return jnp.zeros(shape, point.u.dtype)
+
     z, c = n * N + point.p.shape[0], n * N + ends
     return QuadraticModel(zeros(), zeros(z), zeros(z, z), zeros(c), zeros(c, z), zeros())
 
@@ -165,12 +174,18 @@ class _Search(AbstractControlSearch):
         super().__init__(method.max_iterations, method.max_seconds)
         self.method, self.problem = method, problem
         self.shooting, self.grid = method.shooting(), grid_of(problem)
-        number = lambda x: jnp.asarray(x, problem.u0.dtype)  # noqa: E731
+
+        def number(x):
+            return jnp.asarray(x, problem.u0.dtype)
+
         self.eps = float(jnp.finfo(problem.u0.dtype).eps)
         # In single precision a larger σDᵀD drowns H in rounding: with the value 1e6 of double precision, the cost was eight
         # times the minimum after 100 iterations; with 8e3 the minimum was found in 23.
         self.limits = number(min(method.penalty, 1e-3 / self.eps)), number(method.switch)
-        start = lambda p: _start(problem, method.damping, p)  # noqa: E731
+
+        def start(p):
+            return _start(problem, method.damping, p)
+
         self.iterate = start(p) if p.ndim == 1 else jax.vmap(start)(p)
 
     def run(self, progress: Callable[..., Any] | None = None) -> Verdict:

@@ -69,7 +69,9 @@ class Shooting(eqx.Module):
         """States at the ends of the steps from x at t0 on, `(steps+1, …)`."""
         field = VectorField(self.route)
         h = (t1 - t0) / self.steps
-        rhs = lambda t, y: field(t, y, (problem.system, control))  # noqa: E731
+
+        def rhs(t, y):
+            return field(t, y, (problem.system, control))
 
         def step(y, i):
             y = looped(rhs, self.method, t0 + i * h, h, y)[0]
@@ -84,9 +86,10 @@ class Shooting(eqx.Module):
         qs, us = self.states(problem, x, control, t0, t1)
         ts = t0 + (t1 - t0) * jnp.linspace(0.0, 1.0, self.steps + 1, dtype=t0.dtype)
         weights = (t1 - t0) * jnp.asarray(quadrature(self.steps), dtype=t0.dtype)
-        running = lambda t, q, u: running_residual(  # noqa: E731
-            problem.costs, problem.system, t, q, u, control
-        )
+
+        def running(t, q, u):
+            return running_residual(problem.costs, problem.system, t, q, u, control)
+
         residual = jax.vmap(running)(ts, qs, us) * jnp.sqrt(weights)[:, None]
         end = jax.tree.map(lambda a: a[-1], (qs, us))
         return (
@@ -136,7 +139,10 @@ class Shooting(eqx.Module):
 
         zero = jnp.zeros(n + active.shape[0], dtype)
         (J, D), (r, d, end, tracking) = jax.jacfwd(arc, has_aux=True)(zero)
-        gap_of_next = lambda z: local(problem.system, retract(problem.system, x_next, z), end)  # noqa: E731
+
+        def gap_of_next(z):
+            return local(problem.system, retract(problem.system, x_next, z), end)
+
         D_next = jax.jacfwd(gap_of_next)(zero[:n])
         D = jnp.concatenate([D[:, :n], D_next, D[:, n:]], axis=1)
         J = jnp.concatenate([J[:, :n], jnp.zeros((J.shape[0], n), dtype), J[:, n:]], axis=1)
@@ -185,9 +191,10 @@ def conditions(problem, x, p):
     """The constraints at both ends, of the last node and the parameters."""
     control = free_parameters(problem.curve)[1](p)
     start, end = problem.ts[0], problem.ts[-1]
-    at = lambda at_end, t, q, u: constraint_residual(  # noqa: E731
-        problem.constraints, at_end, problem.system, t, q, u, control
-    )
+
+    def at(at_end, t, q, u):
+        return constraint_residual(problem.constraints, at_end, problem.system, t, q, u, control)
+
     return jnp.concatenate([at(False, start, problem.q0, problem.u0), at(True, end, x[0], x[1])])
 
 

@@ -71,8 +71,13 @@ class ControlProblem(eqx.Module):
         leaves = [jnp.asarray(x) for x in (*jax.tree.leaves(q0), u0)]
         dtype = jnp.result_type(*[x.dtype for x in leaves])
         dtype = dtype if jnp.issubdtype(dtype, jnp.floating) else jnp.result_type(float)
-        is_list = lambda x: isinstance(x, list)  # noqa: E731
-        cast = lambda tree: jax.tree.map(lambda x: jnp.asarray(x, dtype), tree, is_leaf=is_list)  # noqa: E731
+
+        def is_list(x):
+            return isinstance(x, list)
+
+        def cast(tree):
+            return jax.tree.map(lambda x: jnp.asarray(x, dtype), tree, is_leaf=is_list)
+
         self.system, self.curve = system, curve
         self.q0, self.u0, self.ts = cast(q0), cast(u0), cast(ts)
         _checks.check_times(self.ts)
@@ -122,5 +127,7 @@ def TrackingProblem(
 
 
 def _constant(q0, u0, ts):
-    repeat = lambda x: jnp.broadcast_to(x[None], (*ts.shape, *x.shape))  # noqa: E731
+    def repeat(x):
+        return jnp.broadcast_to(x[None], (*ts.shape, *x.shape))
+
     return jax.tree.map(repeat, q0), repeat(u0)

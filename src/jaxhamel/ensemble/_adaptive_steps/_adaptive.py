@@ -69,18 +69,26 @@ class Programs(NamedTuple):
     def of(cls, motion: SteppedMotion, pair: Pair, rebuilt: Callable) -> "Programs":
         """Builds these functions for a motion and a pair; `rebuilt` assembles the shared inputs from scalars."""
         rate = jax.jit(lambda t, y, mine, shared: motion.rate(t, y, mine, rebuilt(shared)))
-        unit = lambda y, shared: motion.unit(y, rebuilt(shared))  # noqa: E731
+
+        def unit(y, shared):
+            return motion.unit(y, rebuilt(shared))
 
         def first(t, y, mine, shared, limits):
             return first_lane(lambda t, y: rate(t, y, mine, shared), pair, t, y, limits)
 
         def one(lane, mine, shared, limits):
-            own = lambda t, y: rate(t, y, mine, shared)  # noqa: E731
+            def own(t, y):
+                return rate(t, y, mine, shared)
+
             return step(own, lambda y: unit(y, shared), pair, lane, limits)[:2]
 
         def by_stages(lane, mine, shared, limits):
-            of_lanes = lambda t, y: lanes(rate, (0, 0, 0, None))(t, y, mine, shared)  # noqa: E731
-            ends = lambda y: lanes(unit, (0, None))(y, shared)  # noqa: E731
+            def of_lanes(t, y):
+                return lanes(rate, (0, 0, 0, None))(t, y, mine, shared)
+
+            def ends(y):
+                return lanes(unit, (0, None))(y, shared)
+
             return step(of_lanes, ends, pair, lane, limits)[:2]
 
         def point(inside, theta, shared):
@@ -119,7 +127,10 @@ def adaptive(
         if not many:
             return new, written
         just = Kept(new.kept > lane.kept, lane.t, lane.end, inside, whose)
-        point = lambda theta: programs.point(inside, theta, shared)  # noqa: E731
+
+        def point(theta):
+            return programs.point(inside, theta, shared)
+
         next_output, written = _written(point, just, inner, lane.next_output, written)
         return new._replace(next_output=next_output), written
 

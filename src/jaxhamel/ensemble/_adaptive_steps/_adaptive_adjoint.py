@@ -121,7 +121,10 @@ def _kappa(pair: Pair, i: int, at, w: Columns, after: dict[int, Columns], moment
 
 def _stage_back(rate, parameters: Parameters, t, kept, kappa, here, mine, shared, y_bar, p_bar):
     """Transposes one stage: its cotangent Ȳ, and ȳ and p̄ with its contribution, which is zero for a rejected step."""
-    of = lambda x: rate(t, x[0], *parameters.filled(x[1], mine, shared))  # noqa: E731
+
+    def of(x):
+        return rate(t, x[0], *parameters.filled(x[1], mine, shared))
+
     here_bar, bars = pullback(of, (here, parameters.of(mine, shared)), kappa)
     here_bar, more = (_where(kept, x) for x in (here_bar, numbers(bars)))
     return here_bar, added(y_bar, here_bar), added(p_bar, more)
@@ -188,7 +191,9 @@ def _states_within(
         moments = programs.point(inside, theta, here, bar, moments, given.shared, now[0])
         return jnp.array(False), place - here.astype(place.dtype), moments
 
-    going = lambda now: now[0] | jnp.any(due(now[1]))  # noqa: E731
+    def going(now):
+        return now[0] | jnp.any(due(now[1]))
+
     start = (jnp.array(True), bars.place, bars.moments)
     _, place, moments = jax.lax.while_loop(going, one, start)
     return bars._replace(place=place, moments=moments)

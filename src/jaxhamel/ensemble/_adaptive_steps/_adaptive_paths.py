@@ -89,8 +89,13 @@ def _programs(
 
     if faster is None:
         return same(forward), same(backward)
-    ahead = lambda known, along: faster.forward(known[:n], active, along)  # noqa: E731
-    back = lambda known, bars: faster.backward(known[:n], known[n:], active, bars)  # noqa: E731
+
+    def ahead(known, along):
+        return faster.forward(known[:n], active, along)
+
+    def back(known, bars):
+        return faster.backward(known[:n], known[n:], active, bars)
+
     back = back if faster.back_to(active) else backward
     return LinearProgram(ahead, forward, forward), LinearProgram(back, backward, backward)
 
@@ -158,7 +163,10 @@ def adaptive_paths(
 
     def one_by_one(arrays) -> Paths:
         members, ts, asked = eqx.combine(arrays, fixed)
-        alone = lambda own: equation.alone(members.with_own(own), ts, asked)  # noqa: E731
+
+        def alone(own):
+            return equation.alone(members.with_own(own), ts, asked)
+
         states, t_end, end = jax.vmap(alone)(members.own)
         none = jnp.zeros(members.size, jnp.int32)
         return Paths(states, t_end, end, none, none, none)

@@ -79,8 +79,13 @@ def reverse(
 def _parameters(motion: SteppedMotion, scalars, rebuilt: Callable, moves: list[bool]) -> Parameters:
     """The numbers that depend on the differentiated values and that the rate reads."""
     y, mine = motion.y, motion.mine
-    one = lambda x: jax.ShapeDtypeStruct((), x.dtype)  # noqa: E731
-    rate = lambda t, y, mine, scalars: motion.rate(t, y, mine, rebuilt(scalars))  # noqa: E731
+
+    def one(x):
+        return jax.ShapeDtypeStruct((), x.dtype)
+
+    def rate(t, y, mine, scalars):
+        return motion.rate(t, y, mine, rebuilt(scalars))
+
     needed = used(rate, *jax.tree.map(one, (y[0], y, mine, scalars)))[1:]
     wanted = [a and b for a, b in zip(moves, needed, strict=True)][len(y) :]
     places = [i for i, each in enumerate(wanted) if each]

@@ -91,11 +91,16 @@ class Sweep(NamedTuple):
     def of(cls, motion: SteppedMotion, rebuilt, shared, pair, limits, ts, parameters) -> "Sweep":
         """Prepares the programs; `rebuilt` assembles the shared inputs from the scalars `shared`."""
         rate = jax.jit(lambda t, y, mine, shared: motion.rate(t, y, mine, rebuilt(shared)))
-        unit = lambda y, shared: motion.unit(y, rebuilt(shared))  # noqa: E731
+
+        def unit(y, shared):
+            return motion.unit(y, rebuilt(shared))
+
         many = len(ts) > 2
 
         def one(lane: AdaptiveLane, mine, shared, limits) -> tuple[AdaptiveLane, StepRecord]:
-            own = lambda t, y: rate(t, y, mine, shared)  # noqa: E731
+            def own(t, y):
+                return rate(t, y, mine, shared)
+
             new, inside, seen = step(own, lambda y: unit(y, shared), pair, lane, limits)
             z, powers = () if pair.reuses else seen.end, inside.powers if many else ()
             return new, StepRecord(lane.t, lane.end, new.kept > lane.kept, seen.stages, z, powers)
@@ -231,5 +236,8 @@ def _empty(sweep: Sweep, group: Ensemble) -> Store:
     t, count = y[0], group.tried
     row = StepRecord(t, t, count > 0, (y,) * len(pair.b), () if pair.reuses else y, powers)
     lane = AdaptiveLane(t, t, y, y if pair.reuses else (), count, count, count)
-    room = lambda many: lambda x: jnp.zeros((many, *x.shape), x.dtype)  # noqa: E731
+
+    def room(many):
+        return lambda x: jnp.zeros((many, *x.shape), x.dtype)
+
     return Store(jax.tree.map(room(ROWS), row), jax.tree.map(room(PLACES + 1), lane))

@@ -88,8 +88,13 @@ def _served(step: Step, queue: Queue, ends: Ends, written, width: int, fewer: in
         work = _refilled(queue, work)
         waiting = work.taken < queue.many
         enough = jnp.where(waiting, width - max(width // WAITING, 1), fewer)
-        going = lambda now: _busy(now[0]) > enough  # noqa: E731
-        one = lambda now: step(now[0], work.mine, work.whose, now[1])  # noqa: E731
+
+        def going(now):
+            return _busy(now[0]) > enough
+
+        def one(now):
+            return step(now[0], work.mine, work.whose, now[1])
+
         lane, written = jax.lax.while_loop(going, one, (work.lane, work.written))
         return work._replace(lane=lane, written=written)
 
@@ -103,7 +108,10 @@ def _busy(lane: AdaptiveLane):
 
 def _nobody(queue: Queue, ends: Ends, written, width: int) -> Work:
     """Lanes that hold no trajectory yet."""
-    fill = lambda x: jnp.broadcast_to(x[:1], (width, *x.shape[1:]))  # noqa: E731
+
+    def fill(x):
+        return jnp.broadcast_to(x[:1], (width, *x.shape[1:]))
+
     lane, mine, whose = jax.tree.map(fill, (queue.lane, queue.mine, queue.whose))
     lane = lane._replace(stands=jnp.full_like(lane.stands, ARRIVED))
     return Work(
@@ -114,7 +122,10 @@ def _nobody(queue: Queue, ends: Ends, written, width: int) -> Work:
 def _noted(work: Work) -> Ends:
     """Records the ends of the finished lanes."""
     there = jnp.where(work.lane.stands == UNDER_WAY, len(work.ends.t), work.whose)
-    put = lambda all_, now: all_.at[there].set(now, mode="drop")  # noqa: E731
+
+    def put(all_, now):
+        return all_.at[there].set(now, mode="drop")
+
     return jax.tree.map(put, work.ends, Ends.of(work.lane))
 
 

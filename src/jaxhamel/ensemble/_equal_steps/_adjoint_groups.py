@@ -205,7 +205,10 @@ def _began(steps: Steps, begins, z, shared, like) -> tuple:
 def _sums(steps: Steps, stages: _Stages, y, here, of, w, later) -> tuple[tuple, list]:
     """Sums over a group's stages: Σ b k, and h a k of the last stage if another group follows."""
     moving = steps.needed.rate
-    whole = lambda numbers: filled(numbers, moving, w[0], len(w))  # noqa: E731
+
+    def whole(numbers):
+        return filled(numbers, moving, w[0], len(w))
+
     slopes: list = []
     for t, inside in zip(stages.times, stages.inside, strict=True):
         here = _ahead(y, inside, [some(k, moving) for k in slopes]) if slopes else here

@@ -45,7 +45,9 @@ def with_adjoint(steps: Steps, count: int, keep: bool) -> Callable:
 
     def differentiable(*arguments):
         leaves, structure = jax.tree.flatten(arguments)
-        flat = lambda *leaves: list(advance(*jax.tree.unflatten(structure, leaves)))  # noqa: E731
+
+        def flat(*leaves):
+            return list(advance(*jax.tree.unflatten(structure, leaves)))
 
         def rule(leaves, tangents):
             out, kept = first_run(*jax.tree.unflatten(structure, leaves))
@@ -97,7 +99,10 @@ def _path(steps: Steps, count: int, y: Columns, starts, h, mine, shared):
             y, (begun, ahead) = carry
             y, z, stages = steps.traced(start + n.astype(h.dtype) * h, h, y, mine, shared)
             z = some(replaced(y, needed.made, z), needed.kept)
-            write = lambda i, rows, x: jax.lax.dynamic_update_index_in_dim(rows, x, i, 0)  # noqa: E731
+
+            def write(i, rows, x):
+                return jax.lax.dynamic_update_index_in_dim(rows, x, i, 0)
+
             begun = jax.tree.map(partial(write, first + n + 1), begun, z)
             return (y, (begun, jax.tree.map(partial(write, first + n), ahead, stages))), None
 
@@ -152,7 +157,9 @@ class _Sweep(NamedTuple):
         begun, ahead = path
         unit_back = _unit_back(self.steps, self.parameters)
         stages_back = groups_back(self.steps, self.parameters)
-        row = lambda n, rows: jax.lax.dynamic_index_in_dim(rows, n, 0, keepdims=False)  # noqa: E731
+
+        def row(n, rows):
+            return jax.lax.dynamic_index_in_dim(rows, n, 0, keepdims=False)
 
         def interval(carry, at):
             start, h, first, bars = at
@@ -189,7 +196,9 @@ def _unit_back(steps: Steps, parameters: Parameters) -> Callable:
     needed = steps.needed
 
     def single(z, mine, shared, bar, w, p_bar):
-        of = lambda z, p: steps.unit(z, parameters.filled(p, mine, shared)[1])  # noqa: E731
+        def of(z, p):
+            return steps.unit(z, parameters.filled(p, mine, shared)[1])
+
         z = filled(z, needed.ends, w[0], len(w))
         more, bars = jax.vjp(of, z, parameters.of(mine, shared))[1](tuple(bar))
         return added(w, more), added(p_bar, numbers(bars))

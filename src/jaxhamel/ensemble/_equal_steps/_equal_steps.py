@@ -199,7 +199,9 @@ def _stepping(motion: SteppedMotion, method: Tableau | GroupMethod) -> Steps | C
         return kept(unit(z, shared), z, points)
 
     def in_turn(t, h, y, mine, shared):
-        slope = lambda t, y: lanes(rate, (None, 0, 0, None))(t, y, mine, shared)  # noqa: E731
+        def slope(t, y):
+            return lanes(rate, (None, 0, 0, None))(t, y, mine, shared)
+
         return looped(slope, method, t, h, y)
 
     def by_stages(t, h, y, mine, shared):

@@ -100,8 +100,13 @@ def _body(rate: KernelLane, unit: KernelLane, shared_places, own_places, advance
 
     def interval(j, y):
         t, h = start[j], step[j]
-        at = lambda n: t + n.astype(h.dtype) * h  # noqa: E731
-        one = lambda n, y: normalise(advance(slope, tableau, at(n), h, y))  # noqa: E731
+
+        def at(n):
+            return t + n.astype(h.dtype) * h
+
+        def one(n, y):
+            return normalise(advance(slope, tableau, at(n), h, y))
+
         y = lax.fori_loop(np.int32(0), count[j], one, y)
         _write(out_ref, j + np.int32(1), y)
         return y

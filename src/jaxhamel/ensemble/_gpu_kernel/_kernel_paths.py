@@ -55,8 +55,13 @@ class KernelPaths(NamedTuple):
         """Prepares a motion. **Raises:** `Unsupported`, naming an operation that a kernel cannot do."""
         if motion.step is not None:
             raise Unsupported("Lie-group methods")
-        rate = lambda t, y, mine: motion.rate(t, y, mine, motion.shared)  # noqa: E731
-        unit = lambda y: motion.unit(y, motion.shared)  # noqa: E731
+
+        def rate(t, y, mine):
+            return motion.rate(t, y, mine, motion.shared)
+
+        def unit(y):
+            return motion.unit(y, motion.shared)
+
         rate = KernelLane.of(rate, ts[0], motion.y, motion.mine, varying=(False, True, True))
         unit = KernelLane.of(unit, motion.y, varying=(True,))
         values = Values(motion.y, motion.mine, rate.shared, unit.shared, ts)

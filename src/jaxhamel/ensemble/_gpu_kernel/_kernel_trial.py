@@ -70,7 +70,10 @@ def _first_line(failure: Exception) -> str:
 
 def _made_up(values: Values, plan: Plan) -> Any:
     """Numbers between 0.5 and 1.5 for all inputs, few lanes, and times of the trial's steps, 1 ms each."""
-    few = lambda x: jax.ShapeDtypeStruct((min(x.shape[0], LANES), *x.shape[1:]), x.dtype)  # noqa: E731
+
+    def few(x):
+        return jax.ShapeDtypeStruct((min(x.shape[0], LANES), *x.shape[1:]), x.dtype)
+
     y, mine = jax.tree.map(few, (values.y, values.mine))
     y, mine, rate, unit = jax.tree.map(_numbers, (y, mine, values.of_rate, values.of_unit))
     ts: Any = np.asarray([0.0, 1e-3 * plan.counts[0]], values.ts.dtype)

@@ -105,7 +105,10 @@ class Members(eqx.Module):
         abstract = [jax.ShapeDtypeStruct(x.shape[1:], x.dtype) for x in self.own]
         system, q0, u0, control = self.with_own(abstract)
         dtype = dtype_of_state(q0, u0)
-        cast = lambda x: jax.ShapeDtypeStruct(jnp.shape(x), dtype)  # noqa: E731
+
+        def cast(x):
+            return jax.ShapeDtypeStruct(jnp.shape(x), dtype)
+
         t, q0, u0 = jax.tree.map(cast, (0.0, q0, u0))
         check_takes_control(system, control, takes_control(system))
         check_methods(system, t, q0, u0, control)
@@ -173,7 +176,10 @@ class Members(eqx.Module):
 def _first_of(member: tuple[Any, ...], dtype) -> tuple[Any, ...]:
     """The inputs (system, t, q, u, control) of one trajectory at t = 0, with the state in one dtype."""
     system, q0, u0, control = member
-    cast = lambda x: jnp.asarray(x, dtype)  # noqa: E731
+
+    def cast(x):
+        return jnp.asarray(x, dtype)
+
     return system, cast(0.0), jax.tree.map(cast, q0), cast(u0), control
 
 

@@ -128,7 +128,10 @@ def _text(value: Any, calls: bool) -> str:
     If the operation `calls` programs, its other function parameters are rules for derivatives and batching, which are left
     out.
     """
-    again = lambda x: _text(x, calls)  # noqa: E731
+
+    def again(x):
+        return _text(x, calls)
+
     match value:
         case Jaxpr() | ClosedJaxpr() | jax.sharding.Sharding():
             return ""

@@ -140,7 +140,10 @@ def _steps(ts: np.ndarray, dt: float | None) -> np.ndarray:
 
 def _padded(length: int, ts, values, there, weight):
     more = length - len(ts)
-    repeat = lambda x: np.concatenate([x, np.repeat(x[-1:], more, axis=0)])  # noqa: E731
+
+    def repeat(x):
+        return np.concatenate([x, np.repeat(x[-1:], more, axis=0)])
+
     nothing = np.zeros((more, there.shape[1]))
     there = np.concatenate([there, nothing])
     return repeat(ts), [repeat(v) for v in values], there, repeat(weight)

@@ -46,7 +46,10 @@ def states(model: Model, z, control, x, ts: Float[Array, " K+1"], counts: Any = 
     mode requires. Stages are taken in storage coordinates, in which the field is tangent to the group; each step ends on it.
     """
     field, system = VectorField(), model.system_at(z)
-    rate = lambda t, y: field(t, y, (system, control))  # noqa: E731
+
+    def rate(t, y):
+        return field(t, y, (system, control))
+
     starts, lengths, each = ts[:-1], jnp.diff(ts), counts
     if isinstance(
         counts, int
@@ -147,9 +150,10 @@ def _block(model: Model, ts, counts, data, first, control, x, x_next, offsets, z
 
     zero = jnp.zeros(n + z.shape[0], z.dtype)
     (J, D), (r, gap, shown, plain) = jax.jacfwd(arc, has_aux=True)(zero)
-    shifted = lambda o: weighed(  # noqa: E731
-        model, residual(model, values, there, shown, o, noise), weight
-    )
+
+    def shifted(o):
+        return weighed(model, residual(model, values, there, shown, o, noise), weight)
+
     J_o = jnp.zeros((r.shape[0], offsets.shape[0]), r.dtype)
     if offsets.shape[0]:
         J_o = J_o.at[: plain.shape[0]].set(jax.jacfwd(shifted)(offsets))

@@ -51,7 +51,10 @@ def levenberg_marquardt(tolerance: float = 1e-4) -> optx.AbstractLeastSquaresSol
     """
     solver = optx.LevenbergMarquardt(rtol=1e-8, atol=tolerance)
     search = optx.ClassicalTrustRegion(high_cutoff=0.75, high_constant=10.0)
-    where = lambda s: (s.descent, s.search)  # noqa: E731
+
+    def where(s):
+        return (s.descent, s.search)
+
     return eqx.tree_at(where, solver, (ArrowDescent(), search))
 
 
@@ -97,7 +100,10 @@ def refusable(known):
     r, J, arrow, told = known
     if np.isfinite(float(told["cost"])):
         return known
-    zeros = lambda tree: jax.tree.map(jnp.zeros_like, tree)  # noqa: E731
+
+    def zeros(tree):
+        return jax.tree.map(jnp.zeros_like, tree)
+
     return jnp.full_like(r, HUGE), zeros(J), zeros(arrow), told
 
 
@@ -153,7 +159,10 @@ class BFGSSearch(AbstractSearch):
     def __init__(self, cost, p, arrays, max_steps: int, tolerance: float):
         super().__init__(max_steps + 1)
         solver = optx.BFGS(rtol=tolerance, atol=tolerance)
-        function = lambda p, arrays: (cost(p, arrays), None)  # noqa: E731
+
+        def function(p, arrays):
+            return (cost(p, arrays), None)
+
         options, tags = {}, frozenset()
         shape = jax.eval_shape(lambda: jnp.zeros((), p.dtype)), None
         self.p, self.arrays = p, arrays  # p is the best so far: no step up is accepted

@@ -289,7 +289,10 @@ def check_constraint_count(system, wanted: int, why: str) -> None:
 
 def check_same_structure(name: str, got, wanted) -> None:
     """Checks that two pytrees have the same structure and shapes."""
-    shapes = lambda tree: jax.tree.map(np.shape, tree)  # noqa: E731
+
+    def shapes(tree):
+        return jax.tree.map(np.shape, tree)
+
     if jax.tree.structure(got) != jax.tree.structure(wanted) or shapes(got) != shapes(wanted):
         raise ValueError(
             f"`{name}` has shapes {shapes(got)}; it must have {shapes(wanted)}, as the others do."

@@ -85,7 +85,9 @@ def check_closed(system: System, t: Scalar, q: Configuration, power: float = 0.2
 
 @compiled
 def _close(system, t, q, iterations, metric, control):
-    step = lambda _, q: closing_step(system, t, q, metric, control)  # noqa: E731
+    def step(_, q):
+        return closing_step(system, t, q, metric, control)
+
     return jax.lax.fori_loop(0, iterations, step, q)
 
 
@@ -107,9 +109,10 @@ def loops(
     system: System, t: Scalar, q: Configuration
 ) -> tuple[Float[Array, " h"], Float[Array, "h n"]]:
     """g and G_r = e_r(g), its derivative along each of the n directions."""
-    along = lambda e: jax.jvp(  # noqa: E731
-        lambda q: system.holonomic(t, q), (q,), (system.space.rate(q, e),)
-    )
+
+    def along(e):
+        return jax.jvp(lambda q: system.holonomic(t, q), (q,), (system.space.rate(q, e),))
+
     directions = jnp.eye(system.space.dim, dtype=jnp.result_type(*jax.tree.leaves(q)))
     value, columns = jax.vmap(along, out_axes=(None, 1))(directions)
     return value, columns

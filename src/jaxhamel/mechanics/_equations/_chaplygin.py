@@ -59,7 +59,10 @@ def kinematic_curvature(system: System, t: Time, q: Configuration) -> Float[Arra
 
 def _curvature(system, t, q):
     m = system.n_constraints
-    connection = lambda s, r: _coefficients(system, t, jnp.concatenate([s, r]))  # noqa: E731
+
+    def connection(s, r):
+        return _coefficients(system, t, jnp.concatenate([s, r]))
+
     return bundle_curvature(connection, q[:m], q[m:])
 
 
@@ -152,7 +155,10 @@ def _check(system: System, t: Scalar, q: Configuration, rdot: ShapeRate, control
 @compiled
 def _solve(residual, system, t, q, rdot, control):
     """r̈ of a residual M r̈ + h, affine in r̈ with symmetric M."""
-    of_acceleration = lambda rddot: residual(system, t, q, rdot, rddot, control)  # noqa: E731
+
+    def of_acceleration(rddot):
+        return residual(system, t, q, rdot, rddot, control)
+
     mass_matrix, bias = jax.jacfwd(of_acceleration, has_aux=True)(jnp.zeros_like(rdot))
     return symmetric_solve(mass_matrix, -bias)
 
@@ -164,7 +170,10 @@ def _hamel_chaplygin(system, t, q, rdot, rddot, control):
         return lagrangian(system, t, q, jnp.concatenate([sdot, rdot]), control)
 
     zero = jnp.zeros(system.n_constraints, dtype=rdot.dtype)
-    momentum = lambda t, q, rdot: jax.grad(reduced, argnums=3)(t, q, zero, rdot)  # noqa: E731
+
+    def momentum(t, q, rdot):
+        return jax.grad(reduced, argnums=3)(t, q, zero, rdot)
+
     rate = _time_derivative(system, momentum, t, q, rdot, rddot)
     by_q, by_u = jax.grad(reduced, argnums=(1, 2))(t, q, zero, rdot)
     force = _along(system, t, q, by_q + _force(system, t, q, rdot, control))
@@ -184,7 +193,9 @@ def _chaplygin(system, t, q, rdot, rddot, control):
 
 
 def _voronets(system, t, q, rdot, rddot, control):
-    momenta = lambda t, q, rdot: _momenta(system, t, q, rdot, control)  # noqa: E731
+    def momenta(t, q, rdot):
+        return _momenta(system, t, q, rdot, control)
+
     rate = _time_derivative(system, momenta, t, q, rdot, rddot)
     v = _velocity(system, t, q, rdot)
     by_q = jax.grad(lambda q: lagrangian(system, t, q, v, control))(q)
@@ -223,7 +234,10 @@ def _time_derivative(system, function, t, q, rdot, rddot):
 
 def _turning(system, t, q, rdot):
     """γ^α_IJ ṙ^J + ∂F̄^α_I/∂t, `(m, k)`."""
-    coefficients = lambda t: _coefficients(system, t, q)  # noqa: E731
+
+    def coefficients(t):
+        return _coefficients(system, t, q)
+
     _, in_time = jax.jvp(coefficients, (t,), (jnp.ones_like(t),))
     return _curvature(system, t, q) @ rdot + in_time
 

@@ -219,7 +219,10 @@ def _numbers(system: System, t, q, u, control) -> dict[str, Any]:
     v = velocity_of(system, t, q, u)
     at_rest = jnp.zeros_like(v)
     delta_q, delta_v = steps_around(system.space, v.dtype)
-    near = lambda delta: system.space.retract(q, delta)  # noqa: E731
+
+    def near(delta):
+        return system.space.retract(q, delta)
+
     parts: dict[str, Callable] = {
         "lagrangian": lambda t, q, v: lagrangian(system, t, q, v, control),
         "frame": lambda t, q, v: system.frame(t, q),
@@ -235,7 +238,9 @@ def _numbers(system: System, t, q, u, control) -> dict[str, Any]:
         return jax.vmap(rate)(delta_q, delta_v)
 
     def compared(name):
-        at = lambda dq, dv: COMPARED[name](system, t, near(dq), v + dv, control)  # noqa: E731
+        def at(dq, dv):
+            return COMPARED[name](system, t, near(dq), v + dv, control)
+
         return jax.vmap(at)(delta_q, delta_v)
 
     return {

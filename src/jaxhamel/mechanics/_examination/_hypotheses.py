@@ -89,7 +89,9 @@ def _homogeneous(system, t, q, v, control):
 
 
 def _steady(system, t, q, v, control):
-    mass = lambda t: _mass_matrix(system, t, q, v, control)  # noqa: E731
+    def mass(t):
+        return _mass_matrix(system, t, q, v, control)
+
     value, rate = jax.jvp(mass, (t,), (jnp.ones_like(t),))
     return rate, jnp.zeros_like(rate), value
 

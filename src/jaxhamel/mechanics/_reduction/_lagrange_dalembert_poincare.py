@@ -87,7 +87,10 @@ def _connection(system, t, q):
 def _accelerate(system, t, q, rdot, control, right):
     group = structure_group(system)
     f = group.dim
-    at_identity = lambda t, r: _connection(system, t, (group.identity(r.dtype), r))  # noqa: E731
+
+    def at_identity(t, r):
+        return _connection(system, t, (group.identity(r.dtype), r))
+
     connection = linear_model(at_identity, t, q[1])
 
     def velocity(t, q, x):

@@ -286,7 +286,10 @@ def _body_velocity(connection, q, v):
 def _forces(connection, t, q, x, control):
     """e(ℓ) + Q, dual to x = (ξ, ṙ): of L at fixed x, along the group as the connection's ξ has it."""
     system, group = connection.system, connection.group
-    of_place = lambda q: lagrangian(system, t, q, _body_velocity(connection, q, x), control)  # noqa: E731
+
+    def of_place(q):
+        return lagrangian(system, t, q, _body_velocity(connection, q, x), control)
+
     force = covector(system, q, jax.grad(of_place)(q))
     force = force + force_on(system, t, q, _body_velocity(connection, q, x), control)
     if not connection.right:

@@ -144,7 +144,10 @@ def _kernel(problem, unknown, mask):
     x, w = unknown
     J, _ = jacobian(problem, unknown, mask)
     here = problem.at(w[-1:])
-    orbit = lambda e: mask * generator(here.system, problem.symmetry, problem.t, e, x)  # noqa: E731
+
+    def orbit(e):
+        return mask * generator(here.system, problem.symmetry, problem.t, e, x)
+
     orbits = jnp.stack([*map(orbit, jnp.eye(w.size - 1, dtype=w.dtype)), *jnp.diag(1.0 - mask)])
     left_out = jnp.pad(orbits, ((0, 0), (0, w.size)))
     _, values, rows = jnp.linalg.svd(jnp.concatenate([J, left_out]), full_matrices=False)

@@ -215,7 +215,10 @@ def rates_of_guess(problem: EquilibriumProblem, x: MotionState) -> tuple[Array, 
     size = 1 + jnp.max(jnp.abs(f))
     if problem.symmetry is None:
         return jnp.zeros(0, f.dtype), size
-    one = lambda e: generator(problem.system, problem.symmetry, problem.t, e, x)  # noqa: E731
+
+    def one(e):
+        return generator(problem.system, problem.symmetry, problem.t, e, x)
+
     sigma = jax.vmap(one)(jnp.eye(problem.symmetry.dim, dtype=f.dtype)).T
     return pseudo_inverse(sigma) @ f, size
 

@@ -57,7 +57,9 @@ def levi_civita(system: System, t: Time, q: Configuration) -> Christoffel:
 
 @compiled
 def _levi_civita(system, t, q):
-    metric = lambda q: mass_matrix(system, t, q, None)  # noqa: E731
+    def metric(q):
+        return mass_matrix(system, t, q, None)
+
     g, slope = metric(q), _along_frame(metric, system.space, q)  # slope[b, c, a] = e_a g_bc
     c = jnp.einsum("de,eab->dab", g, system.space.structure_constants(g.dtype))
     lowered = (  # [c, a, b], each term written as in Koszul's formula
@@ -87,7 +89,9 @@ def riemann_curvature(system: System, t: Time, q: Configuration) -> Riemann:
 
 @compiled
 def _riemann(system, t, q):
-    connection = lambda q: _levi_civita(system, t, q)  # noqa: E731
+    def connection(q):
+        return _levi_civita(system, t, q)
+
     G, slope = connection(q), _along_frame(connection, system.space, q)  # [d, b, c, a] = e_a Γ^d_bc
     c = system.space.structure_constants(G.dtype)
     half = jnp.einsum("dbca->dcab", slope) + jnp.einsum("dae,ebc->dcab", G, G)
@@ -132,7 +136,9 @@ def stability_matrix(
 
 @compiled
 def _stability(system, t, q, v, control):
-    force = lambda q: contravariant_force(system, t, q, control)  # noqa: E731
+    def force(q):
+        return contravariant_force(system, t, q, control)
+
     G = _levi_civita(system, t, q)
     covariant = _along_frame(force, system.space, q) + jnp.einsum("dac,c->da", G, force(q))
     turned = jnp.einsum("dcab,c,b->da", _riemann(system, t, q), v, v)

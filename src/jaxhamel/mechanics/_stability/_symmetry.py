@@ -65,7 +65,10 @@ def generator(
     """ζ^a σ_a at x, a tangent vector (δ_q, δ_u); unchecked."""
     if symmetry is None:
         return jnp.zeros(system.space.dim + system.n_independent, x[1].dtype)
-    move = lambda s: lifted(system, symmetry, t, s, x)  # noqa: E731
+
+    def move(s):
+        return lifted(system, symmetry, t, s, x)
+
     _, (q_rate, u_rate) = jax.jvp(move, (jnp.zeros_like(zeta),), (zeta,))
     return jnp.concatenate([system.space.velocity(x[0], q_rate), u_rate])
 
@@ -96,7 +99,10 @@ def _compared(system, symmetry, t, x, control):
     s = jnp.asarray(0.4 * draw, x[1].dtype)
     q, u = x
     x = system.space.retract(q, jnp.full(system.space.dim, 0.05, u.dtype)), u + 0.1
-    field = lambda x: vector_field(t, x, (system, control))  # noqa: E731
+
+    def field(x):
+        return vector_field(t, x, (system, control))
+
     moved, pushed = jax.jvp(lambda x: lifted(system, symmetry, t, s, x), (x,), (field(x),))
     return _flat(field(moved)), _flat(pushed)
 

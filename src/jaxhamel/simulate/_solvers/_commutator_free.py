@@ -64,7 +64,9 @@ class AbstractCommutatorFree(diffrax.AbstractAdaptiveSolver[Any], AbstractGroupS
     def step(
         self, terms: Any, t0: Any, t1: Any, y0: Any, args: Any, solver_state: Any, made_jump: Any
     ) -> Any:
-        fresh = lambda: self._slope(terms, t0, y0, args)  # noqa: E731
+        def fresh():
+            return self._slope(terms, t0, y0, args)
+
         first = jax.lax.cond(made_jump, fresh, lambda: solver_state)
         h = terms.contr(t0, t1)
         slopes, (q1, rest1) = self._stages(terms, t0, t1, h, y0, args, first)

@@ -90,7 +90,10 @@ def increment(h: Scalar, weights: Sequence[float], slopes: Sequence[Y]) -> Y:
     used = [(h.dtype.type(w), k) for w, k in zip(weights, slopes, strict=False) if w]
     if not used:
         return jax.tree.map(jnp.zeros_like, slopes[0])
-    add = lambda *ks: h * sum(w * k for (w, _), k in zip(used, ks, strict=True))  # noqa: E731
+
+    def add(*ks):
+        return h * sum(w * k for (w, _), k in zip(used, ks, strict=True))
+
     return jax.tree.map(add, *(k for _, k in used))
 
 
@@ -125,7 +128,9 @@ def looped(rate: Rate, method: Tableau, t: Time, h: Scalar, y: Y) -> tuple[Y, Y]
 def _chained(rate: Rate, method: Tableau, t: Time, h: Scalar, y: Y) -> tuple[Y, Y]:
     """The loop for methods whose stages need only the preceding slope; it carries one point and one running sum."""
     ahead = [*(row[i] for i, row in enumerate(method.a[1:])), 0.0]
-    along = lambda y, d, k: jax.tree.map(lambda x, k: x + d * k, y, k)  # noqa: E731
+
+    def along(y, d, k):
+        return jax.tree.map(lambda x, k: x + d * k, y, k)
 
     def stage(carry, numbers):
         point, total = carry

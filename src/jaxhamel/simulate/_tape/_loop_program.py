@@ -153,8 +153,13 @@ def _of_float(bar: Any, aval: Any) -> Any:
 
 def dense(bars: Any, like: Any) -> Any:
     """The cotangents, with arrays of zeros for those that JAX knows to be zero."""
-    is_zero = lambda x: isinstance(x, SymbolicZero)  # noqa: E731
-    fill = lambda bar, x: jnp.zeros(x.shape, x.dtype) if is_zero(bar) else bar  # noqa: E731
+
+    def is_zero(x):
+        return isinstance(x, SymbolicZero)
+
+    def fill(bar, x):
+        return jnp.zeros(x.shape, x.dtype) if is_zero(bar) else bar
+
     return jax.tree.map(fill, bars, like, is_leaf=is_zero)
 
 

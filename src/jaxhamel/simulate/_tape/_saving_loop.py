@@ -38,7 +38,10 @@ def _summed(program: LoopProgram, inputs, moves, bars) -> tuple[list, list]:
         return after, [a + b for a, b in zip(total, more, strict=True)]
 
     zero = [jnp.zeros_like(p[i]) for i in active]
-    goes_on = lambda carry: program.goes_on(condition, program.full(carry[0], x))  # noqa: E731
+
+    def goes_on(carry):
+        return program.goes_on(condition, program.full(carry[0], x))
+
     _, total = lax.while_loop(goes_on, turn, ([x[i] for i in program.kept], zero))
     found = dict(zip(active, total, strict=True))
     return [found.get(i) for i in range(len(p))], bars

@@ -106,7 +106,10 @@ class _Transposed:
         start = _Cotangents(len(self.b) - 1, of_slopes, of_y1, zero, zero, of_arrays)
         is_first = jnp.array(True) if self.step.first is None else self.step.first[0]
         lowest = jnp.where(is_first, 0, 1)
-        stage = lambda bars: self._stage(bars, of_last)  # noqa: E731
+
+        def stage(bars):
+            return self._stage(bars, of_last)
+
         return self._of_all(
             is_first, lax.while_loop(lambda bars: bars.stage >= lowest, stage, start)
         )
@@ -154,5 +157,8 @@ class _Transposed:
 
 def _along(weights, slopes, y):
     """k_i + w_i y for all stages."""
-    column = lambda y: weights.reshape(-1, *[1] * y.ndim) * y[None]  # noqa: E731
+
+    def column(y):
+        return weights.reshape(-1, *[1] * y.ndim) * y[None]
+
     return jax.tree.map(lambda k, y: k + column(y), slopes, y)

@@ -62,7 +62,10 @@ class ShownMotion:
         q, u = jax.tree.map(lambda x: np.asarray(x)[keep], (trajectory.q, trajectory.u))
         if not keep.all() and float(trajectory.t_end) > ts[-1]:
             ts = np.append(ts, float(trajectory.t_end))
-            append = lambda rows, last: np.concatenate([rows, np.asarray(last)[None]])  # noqa: E731
+
+            def append(rows, last):
+                return np.concatenate([rows, np.asarray(last)[None]])
+
             q, u = jax.tree.map(append, (q, u), (trajectory.q_end, trajectory.u_end))
         system = trajectory.system if system is None else system
         return cls(system, trajectory.control if control is None else control, ts, q, u)

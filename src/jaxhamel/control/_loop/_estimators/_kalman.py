@@ -83,9 +83,15 @@ class KalmanFilter(eqx.Module):
         self, state: MotionState, t: Time, period: Scalar, control: Control
     ) -> tuple[MotionState, Float[Array, "n+k n+k"]]:
         """The state one period later, and F, the derivative of an error there by one at the beginning."""
-        ahead = lambda x: flow(self.system, x, t, period, control, self.steps, self.route)  # noqa: E731
+
+        def ahead(x):
+            return flow(self.system, x, t, period, control, self.steps, self.route)
+
         later = ahead(state)
-        moved = lambda delta: local(self.system, later, ahead(retract(self.system, state, delta)))  # noqa: E731
+
+        def moved(delta):
+            return local(self.system, later, ahead(retract(self.system, state, delta)))
+
         return later, jax.jacfwd(moved)(jnp.zeros(tangent_size(self.system), state[1].dtype))
 
     def update(self, belief: Belief, t: Time, seen: Any, control: Control = None) -> Belief:
@@ -118,6 +124,9 @@ class KalmanFilter(eqx.Module):
 def about(system: System, state: MotionState, delta: Array, P: Float[Array, "m m"]) -> Belief:
     """The belief N(δ, P) in the chart about a state, in the chart about its own mean: J P Jᵀ."""
     best = retract(system, state, delta)
-    turned = lambda e: local(system, best, retract(system, state, delta + e))  # noqa: E731
+
+    def turned(e):
+        return local(system, best, retract(system, state, delta + e))
+
     J = jax.jacfwd(turned)(jnp.zeros(len(delta), P.dtype))
     return Belief(*best, J @ P @ J.T)

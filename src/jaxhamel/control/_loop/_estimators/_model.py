@@ -17,7 +17,10 @@ def flow(
     """The state one period later, by RK4."""
     field, held = VectorField(route), as_control(control)
     h = jnp.asarray(period, state[1].dtype) / steps
-    rate = lambda t, y: field(t, y, (system, held))  # noqa: E731
+
+    def rate(t, y):
+        return field(t, y, (system, held))
+
     for i in range(steps):
         q, u = looped(rate, RK4, t + i * h, h, state)[0]
         state = system.space.normalise(q), u

@@ -110,7 +110,10 @@ class MovingHorizonEstimator(eqx.Module):
         """The window before the first sample."""
         belief, filter = self.filter.start(), self.filter
         state = (belief.q, belief.u)
-        many = lambda x: jnp.broadcast_to(x, (self.window, *x.shape))  # noqa: E731
+
+        def many(x):
+            return jnp.broadcast_to(x, (self.window, *x.shape))
+
         zero = jnp.zeros((), belief.u.dtype)
         command = jnp.zeros(self._width, zero.dtype)
         seen = observation(filter.sensors, filter.system, state, zero, Constant(command))
@@ -125,10 +128,16 @@ class MovingHorizonEstimator(eqx.Module):
     ) -> MovingWindow:
         """The window after an observation `seen` at t, of the form that the sensors give."""
         here = jnp.arange(self.window) == window.count - 1
-        put = lambda rows, x: jax.tree.map(lambda a, b: _put(a, b, here), rows, x)  # noqa: E731
+
+        def put(rows, x):
+            return jax.tree.map(lambda a, b: _put(a, b, here), rows, x)
+
         rows = put((window.ts, window.seen, window.felt), (t, seen, self._value(control, t)))
         window = eqx.tree_at(lambda x: (x.ts, x.seen, x.felt), window, rows)
-        again = lambda _, window: self._improved(window)  # noqa: E731
+
+        def again(_, window):
+            return self._improved(window)
+
         return jax.lax.fori_loop(0, self.iterations, again, window)
 
     def predict(
@@ -172,7 +181,10 @@ class MovingHorizonEstimator(eqx.Module):
         deltas = smoothed(chain, found)
         if self.limits:
             deltas = within(self._inequalities(window), chain, *prior, R, deltas, found.C)
-        at = lambda x, i: jax.tree.map(lambda x: jnp.take(x, i, axis=0), x)  # noqa: E731
+
+        def at(x, i):
+            return jax.tree.map(lambda x: jnp.take(x, i, axis=0), x)
+
         last = window.count - 1
         latest = about(system, at(states, last), *at((deltas, found.C), last))
         after = min(1, self.window - 1)
@@ -189,7 +201,10 @@ class MovingHorizonEstimator(eqx.Module):
         """(m, P) of the first state's δ, from a belief in another chart: e(δ) = local(x̄, x_0 exp δ) ~ N(0, P̄)."""
         system, first = self.filter.system, window.first
         state = jax.tree.map(lambda x: x[0], window.states)
-        e = lambda delta: local(system, (first.q, first.u), retract(system, state, delta))  # noqa: E731
+
+        def e(delta):
+            return local(system, (first.q, first.u), retract(system, state, delta))
+
         none = jnp.zeros(tangent_size(system), first.u.dtype)
         back = jnp.linalg.inv(jax.jacfwd(e)(none))
         return -back @ e(none), back @ first.covariance @ back.T
@@ -202,10 +217,15 @@ class MovingHorizonEstimator(eqx.Module):
 
         def one(state, later, t, seen, felt, held, period):
             end, F = filter.transition(state, t, period, Constant(held))
-            off = lambda w: local(system, later, retract(system, end, w))  # noqa: E731
-            left = lambda delta: misfit(  # noqa: E731
-                system, filter.sensors, retract(system, state, delta), t, seen, Constant(felt)
-            )
+
+            def off(w):
+                return local(system, later, retract(system, end, w))
+
+            def left(delta):
+                return misfit(
+                    system, filter.sensors, retract(system, state, delta), t, seen, Constant(felt)
+                )
+
             f, G = _with_derivative(off, none)
             r, H = _with_derivative(left, none)
             return G @ F, f, period * G @ W @ G.T, -H, r

@@ -165,7 +165,10 @@ def _noise(words: Array | None, index: Array, dtype, plan: Periods) -> Columns |
     """The noise of all lanes in one sample, one column for each measured number."""
     if plan.width[1] == 0:
         return None
-    of_one = lambda words, trajectory: tuple(noise_in(words, trajectory, plan.width[1], dtype))  # noqa: E731
+
+    def of_one(words, trajectory):
+        return tuple(noise_in(words, trajectory, plan.width[1], dtype))
+
     return lanes(of_one, (None, 0))(words, index)
 
 
@@ -228,7 +231,10 @@ class Motion(NamedTuple):
     def by_stages(self, own: Columns, columns: Columns, at: Any, applied: Columns) -> Columns:
         """The numbers of all lanes a period after a sample, by a loop over steps and stages."""
         of_stage, of_end = lanes(self.rate, (None, 0, 0, None, 0)), lanes(self.unit, (0, 0, None))
-        rate = lambda place, y: of_stage(place, y, own, at, applied)  # noqa: E731
+
+        def rate(place, y):
+            return of_stage(place, y, own, at, applied)
+
         y, dtype = tuple(columns[: self.state.size]), columns[0].dtype
         y = after_steps(rate, lambda y: of_end(y, own, at), y, dtype, self.plan)
         return (*y, *columns[self.state.size :])

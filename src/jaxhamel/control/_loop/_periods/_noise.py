@@ -30,7 +30,10 @@ def keys_of(key: Any, plan: Periods) -> UInt32[Array, "K 2"] | None:
     """The keys of Threefry at all samples, from a key of any of JAX's generators; None without one or without sensors."""
     if key is None or plan.width[1] == 0:
         return None
-    of = lambda k: jax.random.bits(jax.random.fold_in(key, k), (2,), jnp.uint32)  # noqa: E731
+
+    def of(k):
+        return jax.random.bits(jax.random.fold_in(key, k), (2,), jnp.uint32)
+
     return jax.vmap(of)(jnp.arange(plan.samples))
 
 

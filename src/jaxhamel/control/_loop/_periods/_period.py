@@ -44,7 +44,10 @@ class Periods(NamedTuple):
 def begun(parts, dtype, plan: Periods) -> Loop:
     """The state before the first sample."""
     _, q0, u0, controller = parts
-    cast = lambda x: jnp.asarray(x, dtype)  # noqa: E731
+
+    def cast(x):
+        return jnp.asarray(x, dtype)
+
     last = jnp.broadcast_to(cast(controller.start), plan.width[:1])
     belief = None if controller.estimator is None else controller.estimator.start()
     belief = jax.tree.map(lambda x: cast(x) if eqx.is_inexact_array(x) else x, belief)
@@ -93,7 +96,10 @@ def unit(parts, y):
 def after_steps(rate, unit, y, dtype, plan: Periods):
     """y after the steps of a period."""
     one = jnp.ones((), dtype)
-    advance = lambda y, i: (unit(looped(rate, RK4, i, one, y)[0]), None)  # noqa: E731
+
+    def advance(y, i):
+        return (unit(looped(rate, RK4, i, one, y)[0]), None)
+
     return jax.lax.scan(advance, y, jnp.arange(plan.steps).astype(dtype))[0]
 
 
