@@ -140,7 +140,7 @@ def _changed(system, controller, start: MotionState, along, points: Float[Array,
     for direction, value in zip(along, points.T, strict=True):
         if callable(direction):
 
-            def where(both, direction=direction):
+            def where(both, direction=direction) -> Any:
                 return direction(*both)
 
             old = where(parts)

@@ -62,10 +62,10 @@ class KernelPaths(NamedTuple):
         def unit(y):
             return motion.unit(y, motion.shared)
 
-        rate = KernelLane.of(rate, ts[0], motion.y, motion.mine, varying=(False, True, True))
-        unit = KernelLane.of(unit, motion.y, varying=(True,))
-        values = Values(motion.y, motion.mine, rate.shared, unit.shared, ts)
-        return cls(rate._replace(shared=[]), unit._replace(shared=[]), plan, how), values
+        f = KernelLane.of(rate, ts[0], motion.y, motion.mine, varying=(False, True, True))
+        N = KernelLane.of(unit, motion.y, varying=(True,))
+        values = Values(motion.y, motion.mine, f.shared, N.shared, ts)
+        return cls(f._replace(shared=[]), N._replace(shared=[]), plan, how), values
 
     def __call__(self, values: Values) -> list[Float[Array, "T B"]]:
         """Integrates the motion: the entries of its states at `ts`."""
