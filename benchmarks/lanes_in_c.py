@@ -32,7 +32,7 @@ import numpy as np
 from families import FAMILIES, Case, named
 
 from jaxhamel import ensemble
-from jaxhamel._lanes._length import Written, written
+from jaxhamel._lanes._length import Written, written_out
 from jaxhamel.ensemble._members._members import Members
 from jaxhamel.ensemble._rollout import mechanical
 
@@ -143,8 +143,8 @@ def in_c(case: Case, lanes: int) -> Callable | None:
     members = Members.of(case.system, q, u, None, (None, 0, 0, None))
     _, motion = mechanical(members, None)
     t, shared = jnp.zeros(()), motion.shared
-    rate = written(motion.rate, (False, True, True, False), t, motion.y, motion.mine, shared)
-    unit = written(motion.unit, (True, False), motion.y, shared)
+    rate = written_out(motion.rate, (False, True, True, False), t, motion.y, motion.mine, shared)
+    unit = written_out(motion.unit, (True, False), motion.y, shared)
     if rate is None or unit is None or rate.program.graph.blocks:
         return None
     n, m = len(motion.y), len(motion.mine)

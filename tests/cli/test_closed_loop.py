@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from jaxhamel.cli._closed_loop._loop import check_loop
+from jaxhamel.cli._closed_loop._loop import check_loop_tables
 from jaxhamel.cli._closed_loop._loop_measured import LoopMeasures
 from jaxhamel.cli._commands import _control, _meanwhile
 from jaxhamel.cli._commands._closed_loop_report import _numbers
@@ -124,7 +124,7 @@ def problem():
 def test_bad_loop(problem, change, message):
     """One line that names the key, before the search."""
     with pytest.raises(ScenarioError) as refused:
-        check_loop(load("figure-eight", [change]), problem, 0)
+        check_loop_tables(load("figure-eight", [change]), problem, 0)
     assert message in str(refused.value)
     assert "\n" not in str(refused.value)
 

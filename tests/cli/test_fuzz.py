@@ -131,10 +131,10 @@ def test_options(case):
     if scenario is None:
         return
     if "measurements" in scenario.tables:
-        one_line(lambda: _sizes.check_identification(scenario.tables, True))
+        one_line(lambda: _sizes.check_identification_size(scenario.tables, True))
     else:
-        one_line(lambda: _sizes.check_control(scenario.tables))
-        one_line(lambda: _sizes.check_montecarlo(scenario.tables))
+        one_line(lambda: _sizes.check_control_size(scenario.tables))
+        one_line(lambda: _sizes.check_montecarlo_size(scenario.tables))
 
 
 @settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -154,7 +154,7 @@ def test_objects(case):
     if scenario is None:
         return
     if "measurements" in scenario.tables:
-        if one_line(lambda: (_sizes.check_identification(scenario.tables, True), 1)) is None:
+        if one_line(lambda: (_sizes.check_identification_size(scenario.tables, True), 1)) is None:
             return
         one_line(lambda: build_identified_system(scenario))
         measurements = one_line(lambda: build_measurements(scenario))
@@ -163,7 +163,7 @@ def test_objects(case):
         one_line(lambda: build_parameters(scenario))
         one_line(lambda: prediction_priors(scenario))
         return
-    if one_line(lambda: (_sizes.check_simulation(scenario.tables), 1)) is None:
+    if one_line(lambda: (_sizes.check_simulation_size(scenario.tables), 1)) is None:
         return
     system = one_line(lambda: build_system(scenario))
     one_line(lambda: build_initial(scenario))

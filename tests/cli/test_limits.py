@@ -157,14 +157,22 @@ def test_only_numbers_spread(key):
     assert len(str(caught.value)) < 700
 
 
-CONTROL, MANY, FITTED = _sizes.check_control, _sizes.check_montecarlo, _sizes.check_identification
+CONTROL, MANY, FITTED = (
+    _sizes.check_control_size,
+    _sizes.check_montecarlo_size,
+    _sizes.check_identification_size,
+)
 
 
 @pytest.mark.parametrize(
     ("check", "change", "message"),
     [
-        (_sizes.check_simulation, "time.samples=1000000000000", "takes 1e+15 bytes of memory"),
-        (_sizes.check_simulation, "solver.max_steps=1000000000000000", "takes 1.16e+04 days at"),
+        (_sizes.check_simulation_size, "time.samples=1000000000000", "takes 1e+15 bytes of memory"),
+        (
+            _sizes.check_simulation_size,
+            "solver.max_steps=1000000000000000",
+            "takes 1.16e+04 days at",
+        ),
         (CONTROL, "task.coefficients=1000000000", "of memory at least, and this machine has"),
         (CONTROL, "task.steps=1000000000", "takes 16.7 hours at least, and the limit is 180 s"),
         (CONTROL, "task.degree=100000", "`task.coefficients` is 60 (degree 100000); that takes"),

@@ -9,7 +9,7 @@ import pytest
 
 from jaxhamel import Kinematic, MovingParts, systems
 from jaxhamel.cli._closed_loop._estimator import check_estimator, estimator_of
-from jaxhamel.cli._closed_loop._loop import check_loop, robots_of
+from jaxhamel.cli._closed_loop._loop import check_loop_tables, robots_of
 from jaxhamel.cli._closed_loop._traced_point import traced, traced_point
 from jaxhamel.cli._objects._plan import build_plan
 from jaxhamel.cli._objects._prepared import PreparedRun
@@ -33,7 +33,7 @@ def test_robots_of_every_drive(name, wrapper, key, start):
         name, [spread, "closed_loop.trajectories=3", 'feedback.kind="tvlqr"', "feedback.period=0.1"]
     )
     problem = build_plan(PreparedRun.of(scenario))
-    check_loop(scenario, problem, 0)
+    check_loop_tables(scenario, problem, 0)
     ts = jnp.linspace(0.0, 1.0, 3)
     q, u = jax.tree.map(lambda x: jnp.stack([x] * 3), (problem.q0, problem.u0))
     robots = robots_of(scenario, problem, MotionPlan(problem.system, ts, q, u, problem.curve), 0)
@@ -47,7 +47,7 @@ def test_robots_of_every_drive(name, wrapper, key, start):
     assert robots.u0.shape == (3, *problem.u0.shape)
     refused = [spread.replace("initial.q", "initial.w"), 'feedback.kind="tvlqr"']
     with pytest.raises(ScenarioError, match="which is no number of this scenario"):
-        check_loop(load(name, refused), problem, 0)
+        check_loop_tables(load(name, refused), problem, 0)
 
 
 def test_estimators_of_a_scenario():

@@ -14,7 +14,7 @@ import pytest
 from jax.flatten_util import ravel_pytree
 
 from jaxhamel import ensemble
-from jaxhamel._lanes._length import operations, written
+from jaxhamel._lanes._length import estimated_operations, written_out
 from jaxhamel.ensemble._equal_steps import _adjoint_groups
 from jaxhamel.ensemble._equal_steps._adjoint_groups import groups_of
 from jaxhamel.ensemble._equal_steps._equal_steps import Plan, SteppedMotion, in_lanes
@@ -133,7 +133,7 @@ def test_gradient_is_that_of_the_plain_steps(method, checkpoint, times):
 def test_groups_of_stages(method, most, size, monkeypatch):
     """Stages go backward one by one, in pairs or all at once, as many as one program can hold."""
     table = tableau(method)
-    length = operations(rate, (False, True, True, False), jnp.zeros(()), *AT)
+    length = estimated_operations(rate, (False, True, True, False), jnp.zeros(()), *AT)
     assert groups_of(length, table) == [(0, len(table.b))]
     monkeypatch.setattr(
         _adjoint_groups, "LONGEST_PROGRAM", (most + 0.5) * _adjoint_groups._BACKWARD * length
@@ -157,7 +157,7 @@ def test_numbers_that_matter():
         return y[0], y[1], y[2] / r, y[3] / r
 
     y, mine = (jnp.ones(3),) * 4, (jnp.ones(3),)
-    found = written(disk, (False, True, True, False), jnp.zeros(()), y, mine, ())
+    found = written_out(disk, (False, True, True, False), jnp.zeros(()), y, mine, ())
     needed = Needed.by(SteppedMotion(disk, on_circle, y, mine, ()), found)
     assert needed == Needed(rate=[2, 3], ends=[2, 3], made=[2, 3])
     assert needed.kept == [2, 3]

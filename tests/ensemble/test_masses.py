@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from jaxhamel import ensemble
-from jaxhamel._lanes._length import operations
+from jaxhamel._lanes._length import estimated_operations
 from jaxhamel.control import FourierSeries
 from jaxhamel.ensemble._equal_steps._equal_steps import SteppedMotion, is_at_once
 from jaxhamel.mechanics import VectorField
@@ -73,5 +73,5 @@ def test_a_long_step_goes_a_stage_at_a_time(terms, lanes, at_once):
 
     motion = SteppedMotion(rate, lambda y, shared: y, (jnp.ones(lanes),), (), ())
     at = (jnp.zeros(()), motion.y, (), ())
-    length = operations(rate, (False, True, True, False), *at)
+    length = estimated_operations(rate, (False, True, True, False), *at)
     assert is_at_once(length, motion, RK4) is at_once

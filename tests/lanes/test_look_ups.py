@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from jaxhamel._lanes._derivatives._pullback import pullback
-from jaxhamel._lanes._length import written
+from jaxhamel._lanes._length import written_out
 from jaxhamel._lanes._look_ups import divided
 from jaxhamel._lanes._transform import lanes
 from jaxhamel._lanes._xla_cpu import _one_loop
@@ -65,7 +65,7 @@ def test_pullback_of_a_look_up():
 
 def test_tables_are_not_part_of_the_program():
     """Only the row that was looked up is; arrays that anything else reads stay."""
-    found = written(law, (False, True, False, False), jnp.asarray(0.5), X, TABLE, OTHER)
+    found = written_out(law, (False, True, False, False), jnp.asarray(0.5), X, TABLE, OTHER)
     assert found is not None
     assert found.look_ups == 6
     assert [len(x) for x in found.arguments] == [1, 2, 0, 0]

@@ -8,6 +8,7 @@ import jaxlib.version
 import numpy as np
 import pytest
 
+from jaxhamel._cores import cores
 from jaxhamel._lanes import _program
 from jaxhamel._lanes._xla_cpu import _fusion, _one_loop, _parts, _pieces
 from jaxhamel._lanes._xla_cpu._jit import known_here
@@ -80,7 +81,7 @@ def long_chain(x, s):
     return x
 
 
-@pytest.mark.skipif(_one_loop.cores() < 2, reason="one core")
+@pytest.mark.skipif(cores() < 2, reason="one core")
 @pytest.mark.parametrize(("lanes_of", "tasks"), [(1500, 2), (30, 1)])
 def test_what_computes_much_is_divided_among_threads(monkeypatch, lanes_of, tasks):
     """And gives what it gave; if it is not divided XLA has changed its count: `_one_loop`."""

@@ -10,7 +10,7 @@ from jax.test_util import check_grads
 
 from jaxhamel._lanes._derivatives import _pullback
 from jaxhamel._lanes._derivatives._pullback import pullback
-from jaxhamel._lanes._length import written
+from jaxhamel._lanes._length import written_out
 from jaxhamel.ensemble import lanes
 
 RNG = np.random.default_rng(21)
@@ -127,7 +127,7 @@ def test_random_programs(program):
 
 def operations(f, of, shapes):
     """On lanes."""
-    found = written(of(f), (True, False, True), *shapes)
+    found = written_out(of(f), (True, False, True), *shapes)
     graph = found.program.graph
     nodes = (graph.nodes[i] for i in graph.needed(found.program.ends()))
     return sum(node.primitive is not None and node.batched for node in nodes)

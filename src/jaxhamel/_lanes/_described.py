@@ -14,7 +14,7 @@ _DESCRIBED: ContextVar[bool] = ContextVar("jaxhamel_described", default=False)
 
 
 @contextmanager
-def described() -> Iterator[None]:
+def for_description() -> Iterator[None]:
     """A context in which programs are traced only to be described.
 
     XLA's metadata, which the context sets, are part of the keys of JAX's caches of traced functions, so that no program

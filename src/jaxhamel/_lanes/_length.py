@@ -28,7 +28,7 @@ class Written(NamedTuple):
         return set(self.program.graph.needed(results))
 
 
-def written(f: Callable, batched: Sequence[bool], *arguments: Any) -> Written | None:
+def written_out(f: Callable, batched: Sequence[bool], *arguments: Any) -> Written | None:
     """Writes f out for one lane; returns None if f contains a primitive without a rule.
 
     **Arguments:** `batched`: for each argument, whether its arrays have a leading axis of lanes.
@@ -60,7 +60,7 @@ def _numbers(arrays: Sequence[Any]) -> list[list[int]]:
     return [x.ravel().tolist() for x in arrays]
 
 
-def operations(f: Callable, batched: Sequence[bool], *arguments: Any) -> int:
+def estimated_operations(f: Callable, batched: Sequence[bool], *arguments: Any) -> int:
     """An estimate of the operations that a processor does for one lane; 0 if the function cannot be written out."""
-    found = written(f, batched, *arguments)
+    found = written_out(f, batched, *arguments)
     return 0 if found is None else found.program.length()

@@ -65,7 +65,7 @@ def one_lane(f: Callable) -> Callable:
 
 def is_worth_it(closed, batched: list[bool]) -> bool:
     """Whether a jaxpr can be written out and, judged by its length, then compiles no more slowly."""
-    equations = list(operations(closed.jaxpr))
+    equations = list(all_equations(closed.jaxpr))
     most = max(SHORT, LONGEST_GROWTH * len(equations))
     if not all(map(_may_be_written_out, equations)) or _work(equations) > MOST_WORK:
         return False
@@ -101,12 +101,12 @@ def _may_be_written_out(equation) -> bool:
     return primitive_of(equation).one_lane
 
 
-def operations(jaxpr) -> Iterator[Any]:
+def all_equations(jaxpr) -> Iterator[Any]:
     """The equations of a jaxpr, with those of the functions that it calls in place of the calls."""
     for equation in jaxpr.eqns:
         record = primitive_of(equation)
         if record.program is not None and record.one_lane:
             called = equation.params[record.program]
-            yield from operations(getattr(called, "jaxpr", called))
+            yield from all_equations(getattr(called, "jaxpr", called))
         else:
             yield equation

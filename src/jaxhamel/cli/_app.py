@@ -11,9 +11,9 @@ from rich.table import Table
 from jaxhamel.cli._app_identify import identify, predict
 from jaxhamel.cli._commands._early import (
     accuracies,
-    check_control,
-    check_montecarlo,
-    check_simulate,
+    check_of_control,
+    check_of_montecarlo,
+    check_of_simulate,
     limit_search,
     seconds_of,
 )
@@ -98,7 +98,7 @@ def simulate(
     started = started_at(context)
 
     def job() -> Outcome:
-        check = check_simulate(out)
+        check = check_of_simulate(out)
         loaded = load(scenario, changes or (), given_class(system), check)
         start_jax()
         from jaxhamel.cli._commands._simulate import run_simulate
@@ -149,7 +149,7 @@ def control(
     started = started_at(context)
 
     def job() -> Outcome:
-        check = check_control(out, max_seconds, resume)
+        check = check_of_control(out, max_seconds, resume)
         limit_search(scenario, max_seconds, started)
         loaded = load(scenario, changes or (), given_class(system), check)
         limit_search(loaded.name, seconds_of(loaded, max_seconds), started)
@@ -203,7 +203,7 @@ def montecarlo(
 
     def job() -> Outcome:
         wanted = accuracies(accuracy or ())
-        check = check_montecarlo(out, trajectories, index)
+        check = check_of_montecarlo(out, trajectories, index)
         loaded = load(scenario, changes or (), given_class(system), check)
         start_jax()
         from jaxhamel.cli._commands._montecarlo import run_montecarlo, run_one

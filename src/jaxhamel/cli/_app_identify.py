@@ -4,7 +4,12 @@ from pathlib import Path
 
 import typer
 
-from jaxhamel.cli._commands._early import check_identify, check_predict, limit_search, seconds_of
+from jaxhamel.cli._commands._early import (
+    check_of_identify,
+    check_of_predict,
+    limit_search,
+    seconds_of,
+)
 from jaxhamel.cli._exit_status import finish, started_at
 from jaxhamel.cli._options import (
     DataOption,
@@ -63,7 +68,7 @@ def identify(
     started = started_at(context)
 
     def job() -> Outcome:
-        check = check_identify(out, data, max_seconds)
+        check = check_of_identify(out, data, max_seconds)
         limit_search(scenario, max_seconds, started)
         asked = load_identification(scenario, changes or (), given_class(system), check)
         limit_search(asked.name, seconds_of(asked, max_seconds), started)
@@ -105,7 +110,7 @@ def predict(
     started = started_at(context)
 
     def job() -> Outcome:
-        check = check_predict(out, run)
+        check = check_of_predict(out, run)
         asked = load_identification(fitted_file(fitted), changes or (), given_class(system), check)
         start_jax()
         from jaxhamel.cli._commands._predict import run_predict

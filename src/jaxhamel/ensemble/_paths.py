@@ -9,7 +9,7 @@ from jaxtyping import Array, Float
 from jaxhamel._lanes._columns import spare_lanes, widened
 from jaxhamel._lanes._described import is_described
 from jaxhamel._lanes._graph._nodes import Unsupported
-from jaxhamel._lanes._length import operations
+from jaxhamel._lanes._length import estimated_operations
 from jaxhamel._lanes._xla_cpu._pieces import LONGEST_PIECE
 from jaxhamel.ensemble._equal_steps._equal_steps import Plan, SteppedMotion, in_lanes
 from jaxhamel.ensemble._gpu_kernel._kernel_paths import KernelPaths
@@ -77,6 +77,6 @@ def _blocks(motion: SteppedMotion, plan: Plan) -> int:
         return 1
     t = jnp.zeros((), motion.y[0].dtype)
     given = t, motion.y, motion.mine, motion.shared
-    length = operations(motion.rate, (False, True, True, False), *given)
+    length = estimated_operations(motion.rate, (False, True, True, False), *given)
     stages = len(plan.method.b) if isinstance(plan.method, Tableau) else 1
     return -(-size // BLOCK) if stages * length > LONGEST_PIECE else 1

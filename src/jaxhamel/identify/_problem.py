@@ -10,7 +10,7 @@ import numpy as np
 from jaxhamel import _checks
 from jaxhamel.identify._checks._parameters import check_parameters
 from jaxhamel.identify._checks._problem import check_guess, check_identified, check_shown
-from jaxhamel.identify._checks._runs import check_measured, check_noise, check_segments
+from jaxhamel.identify._checks._runs import check_measurement_columns, check_noise, check_segments
 from jaxhamel.identify._data._measurements import AbstractMeasurement, without_noise
 from jaxhamel.identify._data._runs import Run
 from jaxhamel.identify._data._segments import Segments, segments_of
@@ -74,7 +74,7 @@ class Problem:
         loss = Squares() if loss is None else loss
         check_loss(loss)
         check_parameters(parameters)
-        check_measured(measurements, runs)
+        check_measurement_columns(measurements, runs)
         for measurement in measurements:
             check_noise(measurement)
         for run in runs:

@@ -180,7 +180,7 @@ class AbstractDrivenBall(System):
         return jnp.zeros(self.n_drives, dtype) if control is None else control(t)
 
 
-def unit(axes: Float[Array, "n 3"]) -> Float[Array, "n 3"]:
+def unit_axes(axes: Float[Array, "n 3"]) -> Float[Array, "n 3"]:
     """Unit vectors along the axes; the length of an axis has no effect, neither on values nor on gradients."""
     return axes / jnp.sqrt(jnp.sum(axes * axes, axis=1, keepdims=True))
 

@@ -14,7 +14,7 @@ from jaxhamel.mechanics._description._declarations import State
 from jaxhamel.mechanics._description._drawing import Shape, segment
 from jaxhamel.systems._checks import check_inertia, check_inertias, check_pendula
 from jaxhamel.systems._descriptions import driven
-from jaxhamel.systems._driven_ball import AbstractDrivenBall, Wrench, cross_rows, unit
+from jaxhamel.systems._driven_ball import AbstractDrivenBall, Wrench, cross_rows, unit_axes
 from jaxhamel.systems._parameters import INERTIA, inertia_matrix, parameter
 
 
@@ -118,7 +118,7 @@ class RollingPendulumBall(AbstractDrivenBall):
     def places(self, t: Time, q: Configuration, control: Control) -> tuple[Any, ...]:
         centre = jnp.append(q[1], self.radius.astype(q[1].dtype))
         at = [(q[0], centre)]
-        for angle, axis, pivot in zip(q[2], unit(self.axes), self.pivots, strict=True):
+        for angle, axis, pivot in zip(q[2], unit_axes(self.axes), self.pivots, strict=True):
             turned = quaternion_multiply(q[0], SO3().exp(angle * axis))
             at.append((turned, centre + quaternion_rotate(q[0], pivot)))
         return tuple(at)
@@ -149,7 +149,7 @@ class RollingPendulumBall(AbstractDrivenBall):
         arm = chi + self.radius * gamma[None]
         velocity = cross_rows(omega[None], arm) + _with_shell(rates[:, None] * slope)
         weight = -self.gravity * mass[:, None] * gamma[None]
-        torque = self._torques(t, v.dtype, control)[:, None] * unit(self.axes)
+        torque = self._torques(t, v.dtype, control)[:, None] * unit_axes(self.axes)
         reaction = -jnp.sum(torque, axis=0)[None]
         points = Points(mass, velocity, weight, omega)
         return points, self._spins(turned, omega, rates, jnp.concatenate([reaction, torque]))
@@ -158,7 +158,7 @@ class RollingPendulumBall(AbstractDrivenBall):
         gamma = quaternion_matrix(q[0])[2]
         (omega, rates), (omega_dot, seconds) = (u[None, :3], u[3:, None]), (u_dot[:3], u_dot[3:])
         chi, slope, turned = self._pose(q[2])
-        axes, arm = unit(self.axes), chi + self.radius * gamma[None]
+        axes, arm = unit_axes(self.axes), chi + self.radius * gamma[None]
         chi_dot = _with_shell(rates * slope)
         chi_ddot = _with_shell(seconds[:, None] * slope + rates**2 * cross_rows(axes, slope))
         moving = cross_rows(omega, cross_rows(omega, chi) + 2.0 * chi_dot) + chi_ddot
@@ -180,14 +180,14 @@ class RollingPendulumBall(AbstractDrivenBall):
 
     def _pose(self, angles: Float[Array, " n"]) -> tuple[Array, Array, Array]:
         """χ_i, i = 0 … n, dχ_i/dθ_i and R_i, i = 1 … n."""
-        turned = _rotations(unit(self.axes), angles)
+        turned = _rotations(unit_axes(self.axes), angles)
         arm = jnp.einsum("nij,nj->ni", turned, self.coms)
         chi = jnp.concatenate([self.shell_com[None], self.pivots + arm])
-        return chi, cross_rows(unit(self.axes), arm), turned
+        return chi, cross_rows(unit_axes(self.axes), arm), turned
 
     def _spins(self, turned, omega, rates, torque=None) -> Spins:
         """The shell and the pendula as spins, each in its own axes."""
-        own = jnp.einsum("nji,j->ni", turned, omega) + rates[:, None] * unit(self.axes)
+        own = jnp.einsum("nji,j->ni", turned, omega) + rates[:, None] * unit_axes(self.axes)
         inertia = jnp.concatenate([inertia_matrix(self.shell_inertia)[None], self._own_inertias()])
         spin = jnp.concatenate([omega[None], own])
         return Spins(inertia, spin, jnp.zeros_like(spin) if torque is None else torque)

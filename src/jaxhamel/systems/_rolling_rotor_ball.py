@@ -14,7 +14,7 @@ from jaxhamel.mechanics._description._declarations import State
 from jaxhamel.mechanics._description._drawing import Shape, wheel
 from jaxhamel.systems._checks import check_inertia, check_rotors
 from jaxhamel.systems._descriptions import driven
-from jaxhamel.systems._driven_ball import AbstractDrivenBall, Wrench, unit
+from jaxhamel.systems._driven_ball import AbstractDrivenBall, Wrench, unit_axes
 from jaxhamel.systems._parameters import INERTIA, inertia_matrix, parameter
 
 
@@ -103,7 +103,7 @@ class RollingRotorBall(AbstractDrivenBall):
 
     def places(self, t: Time, q: Configuration, control: Control) -> tuple[Any, ...]:
         centre = jnp.append(q[1], self.radius.astype(q[1].dtype))
-        rotors = zip(q[2], unit(self.axes), strict=True)
+        rotors = zip(q[2], unit_axes(self.axes), strict=True)
         turned = [quaternion_multiply(q[0], SO3().exp(angle * axis)) for angle, axis in rotors]
         return ((q[0], centre), *((q, centre) for q in turned))
 
@@ -129,7 +129,7 @@ class RollingRotorBall(AbstractDrivenBall):
         arm = self._com(v.dtype) + self.radius * gamma
         weight = -self.gravity * self.mass * gamma
         centre = Points(self.mass[None], cross(omega, arm)[None], weight[None], omega)
-        axes = unit(self.axes)
+        axes = unit_axes(self.axes)
         torque = self._torques(t, v.dtype, control)[:, None] * axes
         axial = self.rotor_inertias[:, None, None] * axes[:, :, None] * axes[:, None, :]
         carrier = inertia_matrix(self.inertia) - jnp.sum(axial, axis=0)
@@ -149,7 +149,7 @@ class RollingRotorBall(AbstractDrivenBall):
         momentum_dot = inertia @ omega_dot + self._rotor_momentum(u_dot[3:])
         force = self.mass * needed
         moment = momentum_dot + cross(omega, momentum) + cross(arm, force)
-        torques = self.rotor_inertias * (unit(self.axes) @ omega_dot + u_dot[3:])
+        torques = self.rotor_inertias * (unit_axes(self.axes) @ omega_dot + u_dot[3:])
         return Wrench(force, moment, torques)
 
     def invariants(
@@ -157,7 +157,7 @@ class RollingRotorBall(AbstractDrivenBall):
     ) -> dict[str, Array]:
         found = super().invariants(t, q, u, control)
         if control is None:
-            found["rotors' momenta"] = self.rotor_inertias * (unit(self.axes) @ u[:3] + u[3:])
+            found["rotors' momenta"] = self.rotor_inertias * (unit_axes(self.axes) @ u[:3] + u[3:])
         if self.com is None:
             found["momentum about the contact"] = self.contact_momentum(q, u)
         return found
@@ -171,7 +171,7 @@ class RollingRotorBall(AbstractDrivenBall):
 
     def _rotor_momentum(self, rates: Float[Array, " n"]) -> Vector3:
         """Σ j_i ψ̇_i a_i."""
-        return (self.rotor_inertias * rates) @ unit(self.axes)
+        return (self.rotor_inertias * rates) @ unit_axes(self.axes)
 
     def _com(self, dtype) -> Vector3:
         return jnp.zeros(3, dtype) if self.com is None else self.com

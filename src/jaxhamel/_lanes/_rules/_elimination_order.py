@@ -19,10 +19,10 @@ def elimination_order(zero: np.ndarray) -> list[int]:
     natural = list(range(len(zero)))
     if not np.any(np.tril(zero)) or np.any(np.diag(zero)):
         return natural
-    return min(natural, _by_degree(zero), key=lambda order: operations(zero, order))
+    return min(natural, _by_degree(zero), key=lambda order: solution_operations(zero, order))
 
 
-def operations(zero: np.ndarray, order: Sequence[int]) -> int:
+def solution_operations(zero: np.ndarray, order: Sequence[int]) -> int:
     """The operations of LDLᵀ and of one solution with it, by elimination in this order."""
     degrees = (len(rest) for _, rest in _eliminated(zero, order))
     return sum(d * (d + 1) + 5 * d + 2 for d in degrees)

@@ -12,7 +12,7 @@ from jaxhamel._lanes._blocks import TooLarge, add_block
 from jaxhamel._lanes._graph._graph import Graph
 from jaxhamel._lanes._graph._nodes import Nodes, Unsupported, constant, each
 from jaxhamel._lanes._graph._primitive import Kind, Primitive
-from jaxhamel._lanes._rules._elimination_order import elimination_order, operations
+from jaxhamel._lanes._rules._elimination_order import elimination_order, solution_operations
 from jaxhamel._lanes._rules._large_solve import solutions
 from jaxhamel._lanes._symmetric_solve import NAME as SYMMETRIC_SOLVE
 from jaxhamel._lanes._xla_cpu._loop_fusion import LONGEST_FUSION
@@ -144,7 +144,7 @@ def _order(graph: Graph, matrix: Nodes) -> list[int] | None:
     values = [graph.value(i) for i in matrix.ravel().tolist()]
     zero = np.array([x is not None and not x for x in values]).reshape(matrix.shape)
     order = elimination_order(zero)
-    return order if operations(zero, order) <= _longest(graph, matrix) else None
+    return order if solution_operations(zero, order) <= _longest(graph, matrix) else None
 
 
 def _longest(graph: Graph, matrix: Nodes) -> int:

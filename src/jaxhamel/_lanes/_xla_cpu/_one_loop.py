@@ -10,7 +10,6 @@ values of the reduction; LLVM hoists operations that depend on these alone. Timi
 docs/performance.md#one-loop.
 """
 
-import os
 from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any, NamedTuple
@@ -21,6 +20,7 @@ import jaxlib.version
 import numpy as np
 from jax import lax
 
+from jaxhamel._cores import cores
 from jaxhamel._lanes._described import is_described
 from jaxhamel._lanes._in_fusions import in_fusions
 from jaxhamel._lanes._xla_cpu._fusion import fused
@@ -351,8 +351,3 @@ def spare_vectors(columns: Iterable[np.dtype], operations: int, size: int) -> li
     widest = max(columns, key=lambda kind: kind.itemsize)
     missing = 2 * TASK_SIZE - size * sum(kind.itemsize for kind in columns)
     return [widest] * max(0, -(-missing // (size * widest.itemsize)))
-
-
-def cores() -> int:
-    """The number of cores that this process may run on."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

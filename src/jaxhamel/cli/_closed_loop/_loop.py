@@ -10,7 +10,7 @@ import numpy as np
 
 from jaxhamel._compiled import compiled
 from jaxhamel.cli._closed_loop._estimator import check_estimator, estimator_of
-from jaxhamel.cli._objects._spread import Nominal, check_system, distributions, members
+from jaxhamel.cli._objects._spread import Nominal, check_sample, distributions, members
 from jaxhamel.cli._scenario._scenario import Scenario
 from jaxhamel.cli._scenario._validate import ScenarioError
 from jaxhamel.control import (
@@ -45,7 +45,7 @@ class Robots(NamedTuple):
     count: int
 
 
-def check_loop(scenario: Scenario, problem: ControlProblem, seed: int) -> None:
+def check_loop_tables(scenario: Scenario, problem: ControlProblem, seed: int) -> None:
     """Checks the tables against the problem, before the search begins.
 
     **Raises:** `ScenarioError` that names the key.
@@ -73,7 +73,7 @@ def check_loop(scenario: Scenario, problem: ControlProblem, seed: int) -> None:
     robots = samples_of(scenario, problem, seed)
     if robots is not None:
         try:
-            robots.check(lambda x: check_system(x, _nominal(problem)))
+            robots.check(lambda x: check_sample(x, _nominal(problem)))
         except ValueError as error:
             raise ScenarioError(" ".join(str(error).split())) from None
 

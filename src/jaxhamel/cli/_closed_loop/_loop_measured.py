@@ -118,7 +118,7 @@ def _from_plan(law: Regulator, ts, q) -> Float[Array, "B K"]:
     return jnp.linalg.norm(local, axis=-1)
 
 
-def size_of(law: Regulator) -> float:
+def plan_size(law: Regulator) -> float:
     """The largest distance of the plan from its start in exponential coordinates."""
     start = jax.tree.map(lambda x: x[0], law.q)
     return float(jnp.max(_distances(law.space, start, law.q)))

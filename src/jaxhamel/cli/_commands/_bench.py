@@ -19,8 +19,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from jaxhamel._cores import cores
 from jaxhamel._typing import Time
-from jaxhamel.cli._results._machine import cores, machine
+from jaxhamel.cli._results._machine import machine
 from jaxhamel.cli._scenario._validate import brief
 from jaxhamel.cli._start import CONFIGURATION
 from jaxhamel.cli._terminal import Terminal

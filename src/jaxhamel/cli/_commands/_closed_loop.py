@@ -26,7 +26,7 @@ from jaxhamel.cli._closed_loop._loop_measured import (
     LoopMeasures,
     measured,
     motions_in,
-    size_of,
+    plan_size,
 )
 from jaxhamel.cli._closed_loop._traced_point import TracedPoint, traced, traced_point
 from jaxhamel.cli._commands._closed_loop_report import (
@@ -146,7 +146,7 @@ def _path_and_size(
         path = np.asarray(jax.vmap(problem.tracking.path)(jnp.asarray(ts)))
         return path, float(np.max(np.ptp(path, axis=0)))
     path = None if point is None else traced(point, problem.system, law.ts, law.q)
-    return path, size_of(law)
+    return path, plan_size(law)
 
 
 def _samples(scenario: Scenario, law: Regulator) -> int:

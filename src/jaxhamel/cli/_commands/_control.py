@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxhamel.cli._closed_loop._loop import check_loop
+from jaxhamel.cli._closed_loop._loop import check_loop_tables
 from jaxhamel.cli._commands._closed_loop import close_at_first, closed_about
 from jaxhamel.cli._commands._early import seconds_of
 from jaxhamel.cli._commands._meanwhile import meanwhile
@@ -55,7 +55,7 @@ def run_control(
     budget = seconds_of(scenario, max_seconds)
     prepared = PreparedRun.of(scenario)
     problem = build_problem(scenario, seed, prepared)
-    check_loop(scenario, problem, seed)
+    check_loop_tables(scenario, problem, seed)
     method = build_method(scenario, search_seconds(budget, started))
     folder(out)
     unknowns = np.size(jax.tree.leaves(problem.curve)[0])

@@ -14,18 +14,18 @@ from jaxhamel.cli._scenario._scenario import Check, Scenario
 from jaxhamel.cli._scenario._validate import ScenarioError
 
 
-def check_simulate(out: Path) -> Check:
+def check_of_simulate(out: Path) -> Check:
     """The check of `simulate`."""
 
     def check(tables: Mapping[str, Any]) -> None:
         _check_run(tables)
-        _sizes.check_simulation(tables)
+        _sizes.check_simulation_size(tables)
         check_place(out)
 
     return check
 
 
-def check_control(out: Path, max_seconds: float | None, resume: bool) -> Check:
+def check_of_control(out: Path, max_seconds: float | None, resume: bool) -> Check:
     """The check of `control`: there is a task, and `--resume` has a search to go on with."""
 
     def check(tables: Mapping[str, Any]) -> None:
@@ -40,13 +40,13 @@ def check_control(out: Path, max_seconds: float | None, resume: bool) -> Check:
             from jaxhamel.cli._results._search_file import SEARCH, check_there  # imports NumPy
 
             check_there(out / SEARCH)
-        _sizes.check_control(tables, max_seconds)
+        _sizes.check_control_size(tables, max_seconds)
         check_place(out)
 
     return check
 
 
-def check_montecarlo(out: Path, trajectories: int | None, index: int | None) -> Check:
+def check_of_montecarlo(out: Path, trajectories: int | None, index: int | None) -> Check:
     """The check of `montecarlo`: something is spread, and the trajectory of `--index` is one of the ensemble."""
 
     def check(tables: Mapping[str, Any]) -> None:
@@ -62,13 +62,13 @@ def check_montecarlo(out: Path, trajectories: int | None, index: int | None) -> 
             raise ScenarioError(
                 f"--index: there is no trajectory {index}; there are {size}, counted from 0 to {size - 1}."
             )
-        _sizes.check_montecarlo(tables, trajectories)
+        _sizes.check_montecarlo_size(tables, trajectories)
         check_place(out, of_ensemble=index is None)
 
     return check
 
 
-def check_identify(out: Path, data: Path | None, max_seconds: float | None) -> Check:
+def check_of_identify(out: Path, data: Path | None, max_seconds: float | None) -> Check:
     """The check of `identify`: there are data, or true values from which they are made up."""
 
     def check(tables: Mapping[str, Any]) -> None:
@@ -81,13 +81,13 @@ def check_identify(out: Path, data: Path | None, max_seconds: float | None) -> C
             raise ScenarioError(
                 f"--data {data}: there is no such folder. Give one with the CSV files."
             )
-        _sizes.check_identification(tables, data is None, max_seconds)
+        _sizes.check_identification_size(tables, data is None, max_seconds)
         check_place(out)
 
     return check
 
 
-def check_predict(out: Path, run: Path) -> Check:
+def check_of_predict(out: Path, run: Path) -> Check:
     """The check of `predict`: there are fitted values, and a run."""
 
     def check(tables: Mapping[str, Any]) -> None:

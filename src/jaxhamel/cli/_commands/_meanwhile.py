@@ -5,7 +5,7 @@ from contextlib import contextmanager, suppress
 from threading import Thread
 from typing import Any
 
-from jaxhamel.cli._results._machine import cores
+from jaxhamel._cores import cores
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from jaxhamel._words import counted
 from jaxhamel.cli._commands._simulate import progress_of, simulated, status
 from jaxhamel.cli._objects._ensemble_model import EnsembleModel
 from jaxhamel.cli._objects._prepared import PreparedRun
-from jaxhamel.cli._objects._spread import check_system, distributions, member, nominal_of
+from jaxhamel.cli._objects._spread import check_sample, distributions, member, nominal_of
 from jaxhamel.cli._results._folder import folder, remove_summary
 from jaxhamel.cli._results._outcome import Outcome
 from jaxhamel.cli._results._outputs import write_all
@@ -54,7 +54,7 @@ def run_montecarlo(
     model = EnsembleModel(scenario, nominal_of(prepared))
     with _as_one_line():
         samples = Samples(spread, size, seed, table["sampler"])
-        samples.check(lambda x: check_system(x, model.nominal))
+        samples.check(lambda x: check_sample(x, model.nominal))
         if accuracy:
             check_accuracy(accuracy, list(jax.eval_shape(model, samples[:1])[0]))
     folder(out, of_ensemble=True)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxhamel.cli._closed_loop._loop import check_loop
+from jaxhamel.cli._closed_loop._loop import check_loop_tables
 from jaxhamel.cli._commands._closed_loop import closed_about
 from jaxhamel.cli._commands._early import seconds_of
 from jaxhamel.cli._interrupt import guard, search_seconds
@@ -54,7 +54,7 @@ def run_plan(
     """
     budget = seconds_of(scenario, max_seconds)
     problem = build_plan(PreparedRun.of(scenario))
-    check_loop(scenario, problem, seed)
+    check_loop_tables(scenario, problem, seed)
     method = build_collocation(scenario, search_seconds(budget, started))
     file = SearchFile(out, scenario)
     with named("task"):

@@ -62,7 +62,7 @@ class PreparedRun:
         system = build_system(scenario)
         control = build_control(scenario, system)
         q0, u0 = build_initial(scenario, system)
-        check_shapes(system, q0)
+        check_lagrangian_is_scalar(system, q0)
         ts, options = build_times(scenario), solver_options(scenario)
         return cls(scenario, system, q0, u0, control, ts, options, build_path(scenario))
 
@@ -101,7 +101,7 @@ def run_of(trajectory: Trajectory, system: System, control: Control) -> ShownMot
         raise ScenarioError(str(error)) from None
 
 
-def check_shapes(system: System, q0: Configuration) -> None:
+def check_lagrangian_is_scalar(system: System, q0: Configuration) -> None:
     """Checks that the Lagrangian is a scalar: a parameter of a wrong shape is reported before derivatives are taken."""
     if system.prescribed_motion:
         return

@@ -101,7 +101,7 @@ def members(samples: Mapping[str, Any], nominal: Nominal) -> tuple[Nominal, Nomi
     return jax.tree.unflatten(structure, filled), jax.tree.unflatten(structure, axes)
 
 
-def check_system(sample: Mapping[str, np.ndarray], nominal: Nominal) -> None:
+def check_sample(sample: Mapping[str, np.ndarray], nominal: Nominal) -> None:
     """Checks that the parameters of one sample are accepted by the system's constructor.
 
     **Raises:** `ValueError` with the constructor's message, in which the parameter is named as in a scenario.

@@ -1,12 +1,12 @@
 """A description of the machine for benchmarks: processor, accelerator, versions."""
 
-import os
 import platform
 import re
 from pathlib import Path
 
 import jax
 
+from jaxhamel._cores import cores
 from jaxhamel.cli._results._outcome import versions
 
 
@@ -20,14 +20,6 @@ def machine() -> dict[str, str]:
         "system": f"{platform.system()} {platform.machine()}",
         "versions": ", ".join(f"{name} {known[name]}" for name in ("jaxhamel", "jax", "python")),
     }
-
-
-def cores() -> int:
-    """Number of cores that this process may use."""
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # not on Linux
-        return os.cpu_count() or 1
 
 
 def _processor() -> str:

@@ -20,7 +20,7 @@ ROW = 1_000  # bytes per output time: its numbers, copies of them, and their tex
 BLOCK = 256  # the fewest trajectories in a block of a larger ensemble
 
 
-def check_simulation(tables: Mapping[str, Any]) -> None:
+def check_simulation_size(tables: Mapping[str, Any]) -> None:
     """Checks the numbers of output times and steps of `[time]` and `[solver]`.
 
     **Raises:** `ScenarioError` with the memory or time needed, as the functions below.
@@ -33,9 +33,9 @@ def check_simulation(tables: Mapping[str, Any]) -> None:
     _check_seconds("solver.max_steps", solver["max_steps"], solver["max_steps"] * STEP_SECONDS)
 
 
-def check_control(tables: Mapping[str, Any], max_seconds: float | None = None) -> None:
+def check_control_size(tables: Mapping[str, Any], max_seconds: float | None = None) -> None:
     """Checks the unknowns and steps of `[task]`; one iteration has to fit into the time limit."""
-    check_simulation(tables)
+    check_simulation_size(tables)
     task = tables["task"]
     if task is None:
         return
@@ -51,9 +51,9 @@ def check_control(tables: Mapping[str, Any], max_seconds: float | None = None) -
     _check_seconds("task.steps", task["steps"], pieces * task["steps"] * STEP_SECONDS, budget)
 
 
-def check_montecarlo(tables: Mapping[str, Any], trajectories: int | None = None) -> None:
+def check_montecarlo_size(tables: Mapping[str, Any], trajectories: int | None = None) -> None:
     """Checks the numbers of trajectories, times and steps of `[montecarlo]`."""
-    check_simulation(tables)
+    check_simulation_size(tables)
     table = tables["montecarlo"]
     if table is None:
         return
@@ -69,7 +69,7 @@ def check_montecarlo(tables: Mapping[str, Any], trajectories: int | None = None)
     _check_seconds("montecarlo.dt", table["dt"], max(size, 1) * steps * each)
 
 
-def check_identification(
+def check_identification_size(
     tables: Mapping[str, Any], made_up: bool, max_seconds: float | None = None
 ) -> None:
     """Checks the starts and segments of `[fit]`, and the runs of `[synthetic]` if the data are synthetic."""

@@ -50,7 +50,7 @@ def kind_of(cls: type) -> str:
     return kind_of(cls)
 
 
-def described(cls: "type[System]") -> Description:
+def description_of(cls: "type[System]") -> Description:
     """The keys that a class declares: its parameters, `system`, and the parts of its state, `initial`."""
     from jaxhamel.mechanics import System, parameters_of
 
@@ -104,7 +104,7 @@ def as_written(value: Any) -> Any:
 def generated() -> str:
     """The content of `systems.json`, from the classes: one line for each system."""
     lines = (
-        f"{json.dumps(kind)}: {json.dumps(described(cls), ensure_ascii=False)}"
+        f"{json.dumps(kind)}: {json.dumps(description_of(cls), ensure_ascii=False)}"
         for kind, cls in named_systems().items()
     )
     return "{\n" + ",\n".join(lines) + "\n}\n"

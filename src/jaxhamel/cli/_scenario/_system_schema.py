@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from jaxhamel.cli._scenario._system_description import (
     Description,
-    described,
+    description_of,
     kind_of,
     named_descriptions,
 )
@@ -75,7 +75,7 @@ RAILS = Tables(
 def system_schema(given: "type[System] | None" = None) -> Variants:
     """The table `[system]` for every named system, or for the class of `--system`, with which `kind` may be omitted."""
     default = None if given is None else kind_of(given)
-    found = named_descriptions() if given is None else {kind_of(given): described(given)}
+    found = named_descriptions() if given is None else {kind_of(given): description_of(given)}
     tables = {kind: Table(_keys(about["system"])) for kind, about in found.items()}
     return Variants(by="kind", about="the system", required=True, tables=tables, default=default)
 
@@ -125,7 +125,7 @@ def initial_schema(kind: object, given: "type[System] | None" = None) -> Table:
     unknown kind, and `q` and `u`, which always exist."""
     named = named_descriptions()
     if given is not None:
-        found = [described(given)]
+        found = [description_of(given)]
     else:
         found = [named[kind]] if isinstance(kind, str) and kind in named else named.values()
     keys = {name: key for about in found for name, key in initial_keys(about).items()}

@@ -77,12 +77,12 @@ def contradiction(transcription: Transcription, elastic: Elastic, w: Collocation
     found: dict[str, float] = {}
     for name, value in zip(names, [*conditions, *limits], strict=True):
         found[name] = found.get(name, 0.0) + float(value)
-    least = negligible(w)
+    least = negligible_violation(w)
     parts = [f"`{name}` by {value:.3g}" for name, value in found.items() if value > least]
     return f"constraints cannot be met together; the least sum of violations found is {', '.join(parts)}"
 
 
-def negligible(w: CollocationPoint) -> float:
+def negligible_violation(w: CollocationPoint) -> float:
     """The largest violation of a constraint that counts as none, as in a certificate: it depends on the precision."""
     return bounds_of(w.X.dtype).violation
 
@@ -91,6 +91,6 @@ def no_step(transcription: Transcription, w: CollocationPoint, many: str) -> str
     """The sentence on a search in which no step helps; it names the constraint that is violated most, if one is."""
     words = f"no step leads closer to an optimum after {many}"
     violation, worst = worst_violation(transcription, w)
-    if violation <= negligible(w):
+    if violation <= negligible_violation(w):
         return words
     return f"{words}; violated by {violation:.1e}: {worst}; perhaps the constraints cannot be met together"

@@ -126,7 +126,7 @@ def check_closed_loop(system, start, controller, counts, route) -> None:
 MOST_PERIODS = 2**31 - 1  # periods, or steps in a period: they are counted by 32-bit integers
 
 
-def check_samples(t0, period, samples: int) -> None:
+def check_sampling_times(t0, period, samples: int) -> None:
     """Checks that the sampling times are finite, and the first and the last two different numbers in the dtype of t0."""
     first, step = concrete(t0), concrete(period)
     if first is None or step is None:
@@ -181,7 +181,7 @@ def check_errors(sensors) -> None:
         )
 
 
-def check_measured(sensors, at) -> jax.ShapeDtypeStruct:
+def check_observation(sensors, at) -> jax.ShapeDtypeStruct:
     """The shape of an observation at (system, t, q, u, control): that of the measurements after one another, or of the
     errors of a measured state."""
     exact = jax.ShapeDtypeStruct((_measured_numbers(sensors, at),), at[1].dtype)

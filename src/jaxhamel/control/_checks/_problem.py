@@ -56,7 +56,7 @@ def _check_span(first: str, t0, last: str, t1) -> None:
         )
 
 
-def check_samples(ts, values, n_coefficients) -> None:
+def check_curve_samples(ts, values, n_coefficients) -> None:
     """Checks the samples to which a spline is fitted: increasing times, a row of values for each, and enough rows."""
     check_times(ts)
     check_shape("values", values, (len(ts), "n"), "One row for each time.")

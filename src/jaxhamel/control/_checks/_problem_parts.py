@@ -54,7 +54,7 @@ def _floating(name: str, function: Callable[..., Any], at: tuple[Any, ...], way:
     return found
 
 
-def check_coordinates(name: str, which: str, given, count: int) -> None:
+def check_selection(name: str, which: str, given, count: int) -> None:
     """Checks that the chosen coordinates are True, False, or different numbers below their count."""
     if isinstance(given, bool):
         return

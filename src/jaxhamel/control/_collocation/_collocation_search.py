@@ -18,7 +18,7 @@ from jaxhamel._words import counted
 from jaxhamel.control._certificate._certificate import bounds_of, certify
 from jaxhamel.control._certificate._endings import (
     contradiction,
-    negligible,
+    negligible_violation,
     no_step,
     not_finite,
     without_bound,
@@ -253,7 +253,9 @@ class CollocationSearch(AbstractSearch):
 
     def _feasible(self) -> bool:
         violations = least_violations(cast(Elastic, self.elastic), self.state.w)
-        return max(float(np.max(x, initial=0.0)) for x in violations) < negligible(self.state.w)
+        return max(float(np.max(x, initial=0.0)) for x in violations) < negligible_violation(
+            self.state.w
+        )
 
     def verdict(self) -> Verdict | None:
         many = counted(len(self.rows), self.unit)

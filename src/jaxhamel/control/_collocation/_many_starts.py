@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from jaxhamel._compiled import compiled
-from jaxhamel._lanes._xla_cpu._one_loop import cores
+from jaxhamel._cores import cores
 from jaxhamel.control._collocation._start import first_iterate
 from jaxhamel.control._collocation._transcription import Transcription
 from jaxhamel.control._interior_point._interior_point import STUCK, advance

@@ -26,7 +26,7 @@ from jaxhamel.control._indirect._newton import (
     sizes_of,
     stepped,
 )
-from jaxhamel.control._indirect._pontryagin import curvature
+from jaxhamel.control._indirect._pontryagin import control_hessian
 from jaxhamel.control._indirect._shooting import (
     RECORDED,
     Equations,
@@ -122,7 +122,7 @@ def least_curvature(first: Result) -> float:
 
 @compiled
 def _curvatures(problem, ts, q, u, c, costates):
-    return jax.vmap(lambda *at: curvature(problem, *at))(ts, q, u, c, costates)
+    return jax.vmap(lambda *at: control_hessian(problem, *at))(ts, q, u, c, costates)
 
 
 def first_nodes(first: Result) -> ExtremalNodes:

@@ -68,7 +68,7 @@ def optimal_control(
     return jax.lax.scan(step, near, None, NEWTON_STEPS)[0]
 
 
-def curvature(
+def control_hessian(
     problem: ControlProblem, t: Time, q: Any, u: Any, c: Array, costate: Array
 ) -> Float[Array, "m m"]:
     """∂²H/∂c²."""

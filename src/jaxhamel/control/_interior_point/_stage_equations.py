@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from jaxhamel._lanes._length import written
+from jaxhamel._lanes._length import written_out
 from jaxhamel.control._collocation._transcription import (
     CollocationPoint,
     Interval,
@@ -74,7 +74,7 @@ def _dependencies(transcription: Transcription, w: CollocationPoint) -> Bool[np.
 
     y = one((d + transcription.n_controls + w.p.shape[0],))
     q = jax.lax.stop_gradient(along(w.q, slice(0, 1)))
-    found = written(rate, [True] * 4, y, q, one((d,)), one(()))
+    found = written_out(rate, [True] * 4, y, q, one((d,)), one(()))
     if found is None or found.look_ups or len(found.arguments[0]) != y.size:
         return np.ones((d, d), bool)
     needed = [found.needed([result]) for result in found.results[0]]

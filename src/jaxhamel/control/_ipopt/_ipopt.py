@@ -19,8 +19,8 @@ from jaxhamel.control._ipopt._sparse import (
     derivatives_at,
     duals_of,
     hessian_places,
+    iterate_of,
     jacobian_places,
-    point_of,
     values_at,
     vector_of,
 )
@@ -111,7 +111,7 @@ class _SparseProgram:
         t, count = self.transcription, self.like.p.shape[0]
         split = z.shape[0] - count
         p, *of_p = _central(z[split:], t.p_lower, t.p_upper, low[split:], high[split:])
-        w = point_of(self.like, t, jnp.concatenate([z[:split], p]))
+        w = iterate_of(self.like, t, jnp.concatenate([z[:split], p]))
         duals = duals_of(self.like, multipliers, (of_p[0], of_p[1]))
         value = evaluate(t, w)[1].limits
         slack, low, high = _central(value, t.lower, t.upper, duals.low, duals.high)

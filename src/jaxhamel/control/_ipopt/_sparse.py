@@ -119,7 +119,7 @@ def hessian_places(numbers: Numbering) -> Entries:
     return Entries.of([(x, x) for x in pairs], lower=True)
 
 
-def point_of(like: CollocationPoint, transcription: Transcription, z: Array) -> CollocationPoint:
+def iterate_of(like: CollocationPoint, transcription: Transcription, z: Array) -> CollocationPoint:
     """The iterate of z."""
     sizes = np.cumsum([like.x[1:].size, like.X.size, like.c.size])
     x, X, c, p = jnp.split(z, sizes)
@@ -152,7 +152,7 @@ def duals_of(like: CollocationPoint, multipliers: Array, of_p: tuple[Array, Arra
 @compiled_with(FEW_RUNS)
 def values_at(transcription: Transcription, like: CollocationPoint, z: Array) -> Any:
     """(J, g)."""
-    cost, r = evaluate(transcription, point_of(like, transcription, z))
+    cost, r = evaluate(transcription, iterate_of(like, transcription, z))
     parts = (r.stages.ravel(), r.gaps.ravel(), r.conditions, r.limits.ravel())
     return cost, jnp.concatenate(parts)
 
@@ -162,7 +162,7 @@ def derivatives_at(
     transcription: Transcription, like: CollocationPoint, z: Array, multipliers: Array
 ) -> tuple[Array, Array, Array]:
     """(∂J/∂z, all entries of the Jacobian, all entries of the Hessian)."""
-    w = point_of(like, transcription, z)
+    w = iterate_of(like, transcription, z)
     none = jnp.zeros_like(w.p)
     parts = parts_of(transcription, w, duals_of(like, multipliers, (none, none)))
     return (

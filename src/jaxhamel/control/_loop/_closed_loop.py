@@ -17,8 +17,8 @@ from jaxhamel.control._checks._closed_loop import (
     check_closed_loop,
     check_command,
     check_key,
-    check_measured,
-    check_samples,
+    check_observation,
+    check_sampling_times,
 )
 from jaxhamel.control._checks._laws import check_memory, has_memory
 from jaxhamel.control._loop._periods._in_lanes import in_lanes
@@ -106,7 +106,7 @@ def _run_with(
     start = _first_of(tuple(given.values()), axes)
     dtype = dtype_of_state(start[1], start[2])
     t0 = jnp.asarray(t0, dtype)
-    check_samples(t0, controller.period, samples)
+    check_sampling_times(t0, controller.period, samples)
 
     def cast(x):
         return jnp.asarray(x, dtype)
@@ -167,7 +167,7 @@ def _check(first, t0: Scalar, key) -> tuple[int, int]:
     check_state(system, q0, u0)
     zero, exact = Constant(jnp.zeros(system.n_controls or 0, t0.dtype)), None
     if controller.sensors is not None:
-        exact = check_measured(controller.sensors, (system, t0, q0, u0, zero))
+        exact = check_observation(controller.sensors, (system, t0, q0, u0, zero))
         check_key(key, controller.sensors)
     value = _first_command(controller, (system, t0, q0, u0), zero, exact)
     width = check_command(controller, value)

@@ -60,7 +60,7 @@ def later(
     return w._replace(q=jax.vmap(between)(before, after), **others), Duals(**moved)
 
 
-def begun(w: CollocationPoint, q: Any, u: Array) -> CollocationPoint:
+def begun_at(w: CollocationPoint, q: Any, u: Array) -> CollocationPoint:
     """A plan whose first node is the state (q, u)."""
     bases = jax.tree.map(lambda all_q, first: all_q.at[0].set(first), w.q, q)
     n = w.x.shape[1] - u.shape[0]

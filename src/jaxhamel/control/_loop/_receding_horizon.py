@@ -17,7 +17,7 @@ from jaxhamel.control._collocation._points import PiecewisePolynomial, rule
 from jaxhamel.control._collocation._start import first_iterate, guessed, transcribe
 from jaxhamel.control._collocation._transcription import CollocationPoint, Transcription
 from jaxhamel.control._interior_point._state import SearchState, start
-from jaxhamel.control._loop._moving_plan import HESSIANS, begun, improved, later, violation, warm
+from jaxhamel.control._loop._moving_plan import HESSIANS, begun_at, improved, later, violation, warm
 from jaxhamel.control._problem._problem import ControlProblem
 from jaxhamel.mechanics import Constant, VectorField
 from jaxhamel.simulate._solvers._runge_kutta import RK4, looped
@@ -153,7 +153,7 @@ class RecedingHorizon(eqx.Module):
         begins, at = t + self.delay * self.period, self._predicted(t, q, u, memory.waiting)
         old = self._moved(memory, begins)
         transcription = eqx.tree_at(lambda x: x.t0, self.transcription, begins)
-        begin = warm(transcription, old._replace(w=begun(old.w, *at)))
+        begin = warm(transcription, old._replace(w=begun_at(old.w, *at)))
         many = jnp.where(memory.samples == 0, self.first_iterations, self.iterations)
         new = improved(transcription, begin, self.tolerance, self.barrier, many, self.hessian)
         found = violation(transcription, new.w)

@@ -12,7 +12,7 @@ from jaxhamel import _checks
 from jaxhamel._compiled import compiled
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Scalar, Time
 from jaxhamel.control._checks._regulator import check_cost, check_gains, check_plan, check_regulated
-from jaxhamel.control._loop._riccati import linearised, parts_of, refined, riccati
+from jaxhamel.control._loop._riccati import linearised, refined, riccati, step_parts
 from jaxhamel.geometry import AbstractSpace
 from jaxhamel.mechanics import System, as_control
 from jaxhamel.mechanics._description._parameters import with_array_leaves
@@ -180,7 +180,7 @@ def _regulate(system, ts, q, u, control, costs, steps, route) -> Regulator:
     rates, A, B = linearised(system, at, route)
     h = ts[1:] - ts[:-1]
     pieces = jnp.repeat(h, steps) / steps
-    values, gains = riccati(A, B, costs, pieces, parts_of(A, B, costs, pieces))
+    values, gains = riccati(A, B, costs, pieces, step_parts(A, B, costs, pieces))
     check_gains(gains, steps)
     slopes = _slopes(system.space, h, q, rates[:: 2 * steps])
     linear = A[:: 2 * steps], B[:: 2 * steps]

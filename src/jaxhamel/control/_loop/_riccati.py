@@ -32,7 +32,7 @@ class StepParts(NamedTuple):
     before: int
 
 
-class Points(NamedTuple):
+class PlanPoints(NamedTuple):
     """Points of a plan, with a leading axis: times, states, values of the control."""
 
     t: Float[Array, " M"]
@@ -42,7 +42,7 @@ class Points(NamedTuple):
 
 
 @compiled_with(FEW_RUNS)
-def refined(system, ts: Array, q, u: Array, control, parts: int, route) -> Points:
+def refined(system, ts: Array, q, u: Array, control, parts: int, route) -> PlanPoints:
     """The plan with each interval of `ts` in equal parts, on its own motion in between (RK4 from the start of each)."""
     h = (ts[1:] - ts[:-1]) / parts
     later = lanes(partial(_later, system, route))
@@ -59,7 +59,7 @@ def refined(system, ts: Array, q, u: Array, control, parts: int, route) -> Point
         lambda x, last: jnp.concatenate([x, last[-1:]]), inner, q_and_u(q, u, slice(None))
     )
     times = jnp.append((ts[:-1, None] + h[:, None] * steps[None]).ravel(), ts[-1])
-    return Points(times, q, u, jax.vmap(control)(times))
+    return PlanPoints(times, q, u, jax.vmap(control)(times))
 
 
 class Stages(eqx.Module):
@@ -111,7 +111,7 @@ class Linearised(NamedTuple):
 
 
 @compiled_with(FEW_RUNS)
-def linearised(system, at: Points, route) -> Linearised:
+def linearised(system, at: PlanPoints, route) -> Linearised:
     """The equations and their linearisation at every point; each column at each point is a lane of its own."""
     n, d, p = system.space.dim, tangent_size(system), at.control.shape[1]
     field = VectorField(route)
@@ -120,7 +120,7 @@ def linearised(system, at: Points, route) -> Linearised:
         q_dot, u_dot = field(t, (q, u), (system, Constant(control)))
         return jnp.concatenate([system.space.velocity(q, q_dot), u_dot])
 
-    def column(point: Points, place):
+    def column(point: PlanPoints, place):
         e = (jnp.arange(d + p) == place).astype(point.u.dtype)
 
         def along(s):
@@ -200,7 +200,7 @@ def _quadratic(s: Time, x: tuple[Array, Array, Array]) -> Array:
     return (1 - 2 * s) * (1 - s) * x[0] + 4 * s * (1 - s) * x[1] + s * (2 * s - 1) * x[2]
 
 
-def parts_of(A: Any, B: Any, costs: Any, h: Any) -> StepParts:
+def step_parts(A: Any, B: Any, costs: Any, h: Any) -> StepParts:
     """The parts of the steps in which RK4 is stable, powers of two; 1 where the numbers are traced or not finite.
 
     The fastest rates of P are twice those of the closed loop, which are at most 1/2 in a part: near the end those of

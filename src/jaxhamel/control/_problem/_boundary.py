@@ -14,9 +14,9 @@ from jaxhamel._checks._values import check_callable
 from jaxhamel._typing import Configuration, Control, QuasiVelocity, Time
 from jaxhamel.control._checks._collocation import check_bounds, check_name
 from jaxhamel.control._checks._problem_parts import (
-    check_coordinates,
     check_displacement,
     check_rows,
+    check_selection,
     check_some_coordinates,
 )
 from jaxhamel.control._problem._costs import AbstractConstraint
@@ -62,8 +62,8 @@ class FreeInitialState(AbstractConstraint):
         check_name(self.name)
 
     def check(self, system: System, ts: ArrayLike, q0: Configuration, u0: ArrayLike) -> None:
-        check_coordinates(self.name, "q", self.q, system.space.dim)
-        check_coordinates(self.name, "u", self.u, system.n_independent)
+        check_selection(self.name, "q", self.q, system.space.dim)
+        check_selection(self.name, "u", self.u, system.n_independent)
         count = len(self.coordinates(system))
         check_some_coordinates(self.name, count)
         check_bounds(self.name, self.lower, self.upper, (count,), strict=True)
@@ -147,8 +147,8 @@ class Periodic(AbstractBoundaryConditions):
 
     def check(self, system: System, ts: ArrayLike, q0: Configuration, u0: ArrayLike) -> None:
         n, k = system.space.dim, system.n_independent
-        check_coordinates(self.name, "q", self.q, n)
-        check_coordinates(self.name, "u", self.u, k)
+        check_selection(self.name, "q", self.q, n)
+        check_selection(self.name, "u", self.u, k)
         check_some_coordinates(self.name, len(chosen(self.q, n)) + len(chosen(self.u, k)))
         check_displacement(self.name, self.displacement, n)
 

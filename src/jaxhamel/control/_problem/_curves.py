@@ -21,9 +21,9 @@ from numpy.polynomial import polynomial
 from jaxhamel import _checks
 from jaxhamel._typing import Scalar, Time
 from jaxhamel.control._checks._problem import (
+    check_curve_samples,
     check_fourier,
     check_limits,
-    check_samples,
     check_spline,
     check_spline_size,
 )
@@ -119,7 +119,7 @@ class Spline(AbstractCurve):
         """
         ts, values = np.asarray(ts), np.asarray(values)
         check_spline_size("n_coefficients", n_coefficients, degree)
-        check_samples(ts, values, n_coefficients)
+        check_curve_samples(ts, values, n_coefficients)
         basis = _collocation(ts, n_coefficients, degree)
         coefficients = np.linalg.lstsq(basis, values, rcond=None)[0]
         return cls(coefficients, ts[0], ts[-1], degree)

@@ -20,8 +20,8 @@ from jaxhamel.ensemble._adaptive_steps._adaptive_step import (
     Inside,
     StepLimits,
     first_lane,
+    state_within,
     step,
-    within,
 )
 from jaxhamel.ensemble._adaptive_steps._queue import Ends, through_lanes
 from jaxhamel.ensemble._equal_steps._equal_steps import SteppedMotion
@@ -92,7 +92,7 @@ class Programs(NamedTuple):
             return step(of_lanes, ends, pair, lane, limits)[:2]
 
         def point(inside, theta, shared):
-            return unit(within(inside, theta), shared)
+            return unit(state_within(inside, theta), shared)
 
         return cls(
             lanes(first, (None, 0, 0, None, None)),

@@ -22,7 +22,7 @@ from jaxtyping import Array, Bool, Float, Int
 from jaxhamel._lanes._columns import Columns
 from jaxhamel._lanes._derivatives._pullback import pullback
 from jaxhamel._lanes._transform import lanes
-from jaxhamel.ensemble._adaptive_steps._adaptive_step import Inside, within
+from jaxhamel.ensemble._adaptive_steps._adaptive_step import Inside, state_within
 from jaxhamel.ensemble._members._parameters import Parameters, added, numbers
 from jaxhamel.ensemble._methods._embedded_pairs import Pair
 
@@ -140,7 +140,7 @@ def _unit_back(unit: Callable, z: Columns, bar: Columns, shared) -> Columns:
 
 def _point_back(unit: Callable, inside: Inside, theta, here, bar, moments, shared, begins):
     """Adds the term θ^m v_θ of one output time to M; `begins` marks the first of them."""
-    v = _where(here, _unit_back(unit, within(inside, theta), bar, shared))
+    v = _where(here, _unit_back(unit, state_within(inside, theta), bar, shared))
     found, power = [], jnp.ones_like(theta)
     for before in moments:
         known = (jnp.where(begins, jnp.zeros_like(x), x) for x in before)

@@ -166,7 +166,7 @@ def _all_finite(values: Any) -> Bool[Array, "..."]:
     return found
 
 
-def within(inside: Inside, theta) -> Columns:
+def state_within(inside: Inside, theta) -> Columns:
     """The state y at the time t + θh inside of a step, before projection."""
     at = inside.powers[-1]
     for powers in inside.powers[-2::-1]:

@@ -19,7 +19,7 @@ from jaxtyping import Array, Float
 from jaxhamel._lanes._columns import Columns
 from jaxhamel._lanes._derivatives._own_derivative import differentiated_as
 from jaxhamel._lanes._in_fusions import in_fusions
-from jaxhamel._lanes._length import written
+from jaxhamel._lanes._length import written_out
 from jaxhamel._lanes._transform import lanes
 from jaxhamel._lanes._xla_cpu._loop_fusion import LONGEST_FUSION
 from jaxhamel._lanes._xla_cpu._one_kernel import SMALL_BATCH
@@ -185,7 +185,7 @@ def _stepping(motion: SteppedMotion, method: Tableau | GroupMethod) -> Steps | C
         return lambda *at: (of_group(*at),)
     rate, unit = jax.jit(motion.rate), motion.unit
     t = jnp.zeros((), motion.y[0].dtype)
-    found = written(rate, (False, True, True, False), t, motion.y, motion.mine, motion.shared)
+    found = written_out(rate, (False, True, True, False), t, motion.y, motion.mine, motion.shared)
     length, needed = 0 if found is None else found.program.length(), Needed.by(motion, found)
     groups = groups_of(length, method)
 

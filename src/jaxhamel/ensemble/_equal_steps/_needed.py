@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
-from jaxhamel._lanes._length import Written, written
+from jaxhamel._lanes._length import Written, written_out
 from jaxhamel.ensemble._members._parameters import replaced
 
 
@@ -35,7 +35,7 @@ class Needed(NamedTuple):
     def by(cls, motion: Any, rate: Written | None) -> "Needed":
         """Finds these indices from `rate`, the motion's f as a scalar program of (t, y, mine, shared); None: unknown."""
         numbers = list(range(len(motion.y)))
-        unit = written(motion.unit, (True, False), motion.y, motion.shared)
+        unit = written_out(motion.unit, (True, False), motion.y, motion.shared)
         moving = numbers
         if rate is not None:
             given = rate.needed([x for each in rate.results for x in each])

@@ -18,7 +18,7 @@ import jax.core
 import numpy as np
 from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
 
-from jaxhamel._lanes._described import described
+from jaxhamel._lanes._described import for_description
 from jaxhamel.ensemble._origin._code_text import code_text
 
 WRITTEN_OUT = 8  # arrays with at most this many numbers are written out
@@ -32,7 +32,7 @@ _PRINTS = {"debug_callback", "debug_print"}
 
 def program_text(function: Callable[..., Any], *arguments: Any) -> list[str]:
     """The lines of the traced `function`. Equal lines mean equal results, up to rounding."""
-    with described():
+    with for_description():
         closed = jax.make_jaxpr(function)(*arguments)
         writer = _Writer()
         writer.name(closed)

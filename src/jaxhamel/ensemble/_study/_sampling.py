@@ -90,10 +90,10 @@ class Samples:
         if isinstance(rows, slice):
             first, last, step = rows.indices(self.size)
             if step == 1:
-                return quantiles(self.distributions, self.probabilities(slice(first, last)))
+                return samples_of_cube(self.distributions, self.probabilities(slice(first, last)))
             rows = range(first, last, step)
         if np.ndim(rows) == 1:
-            return quantiles(self.distributions, self._scattered(rows))
+            return samples_of_cube(self.distributions, self._scattered(rows))
         index = check_index(rows, self.size)
         return {name: x[0] for name, x in self[index : index + 1].items()}
 
@@ -143,7 +143,9 @@ def dimension(distributions: Distributions) -> int:
     return sum(distribution.size for distribution in distributions.values())
 
 
-def quantiles(distributions: Distributions, p: Float[np.ndarray, "B d"]) -> dict[str, np.ndarray]:
+def samples_of_cube(
+    distributions: Distributions, p: Float[np.ndarray, "B d"]
+) -> dict[str, np.ndarray]:
     """Maps points of the unit cube to samples by name."""
     drawn, first = {}, 0
     for name, distribution in distributions.items():

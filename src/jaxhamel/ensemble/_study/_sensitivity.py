@@ -36,7 +36,7 @@ from jaxhamel.ensemble._study._sampling import (
     Samples,
     column_names,
     dimension,
-    quantiles,
+    samples_of_cube,
 )
 
 BlockFunction = Callable[[dict[str, Array]], Mapping[str, Array]]
@@ -199,7 +199,7 @@ class _Saltelli:
         p = self._points[base[0] : base[-1] + 1][base - base[0]]
         a, b = np.split(p, 2, axis=1)
         from_b = (which[:, None] == 1) | (which[:, None] - 2 == np.arange(a.shape[1]))
-        return quantiles(self.distributions, np.where(from_b, b, a))
+        return samples_of_cube(self.distributions, np.where(from_b, b, a))
 
 
 class _Scaled:
@@ -216,7 +216,7 @@ class _Scaled:
         p = self.samples.probabilities(rows)
         z = special.ndtri(p)
         ahead, behind = (
-            quantiles(self.samples.distributions, special.ndtr(z + h)) for h in (step, -step)
+            samples_of_cube(self.samples.distributions, special.ndtr(z + h)) for h in (step, -step)
         )
         rates = {n + _RATE: (ahead[n] - behind[n]) / (2 * step) for n in drawn}
         return drawn | rates

@@ -121,7 +121,7 @@ def check_weights(weights: np.ndarray, count: int, name: str) -> None:
         )
 
 
-def check_measured(measurements, runs) -> None:
+def check_measurement_columns(measurements, runs) -> None:
     """Checks that each run has only known measurements, with matching numbers of columns."""
     names = [m.name for m in measurements]
     if len(set(names)) < len(names):
@@ -152,7 +152,7 @@ def check_own_columns(measurements) -> None:
                 )
 
 
-def check_width(run_name: str, name: str, got: int, wanted: int) -> None:
+def check_column_count(run_name: str, name: str, got: int, wanted: int) -> None:
     """Checks that a run has as many columns as the measurement has components."""
     if got != wanted:
         raise ValueError(

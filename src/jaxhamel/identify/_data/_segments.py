@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from jaxhamel.identify._checks._runs import check_width
+from jaxhamel.identify._checks._runs import check_column_count
 from jaxhamel.identify._data._measurements import AbstractMeasurement
 from jaxhamel.identify._data._runs import Run
 
@@ -121,7 +121,7 @@ def _filled(run: Run, measurements):
         given = run.values.get(measurement.name)
         if given is None:
             given = np.full((len(run.ts), measurement.size), np.nan)
-        check_width(run.name, measurement.name, given.shape[1], measurement.size)
+        check_column_count(run.name, measurement.name, given.shape[1], measurement.size)
         known = np.isfinite(given)
         if measurement.error_size != measurement.size:
             known = np.broadcast_to(known.all(axis=1, keepdims=True), known.shape)

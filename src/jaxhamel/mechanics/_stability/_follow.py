@@ -22,7 +22,7 @@ from jaxhamel.mechanics._stability._relative_equilibrium import (
     free_mask,
     jacobian,
     moved,
-    negligible,
+    rank_threshold,
     relative_equilibrium,
     solve,
 )
@@ -151,4 +151,4 @@ def _kernel(problem, unknown, mask):
     orbits = jnp.stack([*map(orbit, jnp.eye(w.size - 1, dtype=w.dtype)), *jnp.diag(1.0 - mask)])
     left_out = jnp.pad(orbits, ((0, 0), (0, w.size)))
     _, values, rows = jnp.linalg.svd(jnp.concatenate([J, left_out]), full_matrices=False)
-    return jnp.sum(values <= negligible(values)), rows[-1]
+    return jnp.sum(values <= rank_threshold(values)), rows[-1]

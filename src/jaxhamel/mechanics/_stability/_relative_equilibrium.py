@@ -270,7 +270,7 @@ def _damped(J, squared):
     left, values, right = jnp.linalg.svd(J, full_matrices=False)
     largest = jnp.max(values, initial=0.0)
     damping = 1e-6 * largest * largest * squared / (1 + squared)
-    kept = values > negligible(values)
+    kept = values > rank_threshold(values)
     factors = jnp.where(kept, values / jnp.where(kept, values * values + damping, 1.0), 0.0)
     return (right.T * factors[None, :]) @ left.T
 
@@ -280,6 +280,6 @@ def pseudo_inverse(J: Array) -> Array:
     return _damped(J, jnp.zeros((), J.dtype))
 
 
-def negligible(values: Array) -> Scalar:
+def rank_threshold(values: Array) -> Scalar:
     """The threshold below which singular values count as zero; errors of J are far larger than eps times its norm."""
     return jnp.finfo(values.dtype).eps ** 0.6 * jnp.max(values, initial=0.0)

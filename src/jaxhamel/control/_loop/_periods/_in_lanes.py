@@ -15,7 +15,7 @@ from jaxtyping import Array
 from jaxhamel._lanes._columns import ColumnLayout, Columns, spare_lanes, widened
 from jaxhamel._lanes._derivatives._own_derivative import recomputed_as
 from jaxhamel._lanes._described import is_described
-from jaxhamel._lanes._length import operations
+from jaxhamel._lanes._length import estimated_operations
 from jaxhamel._lanes._transform import lanes
 from jaxhamel._lanes._xla_cpu._pieces import LONGEST_PROGRAM
 from jaxhamel.control._loop._periods._noise import noise_in
@@ -243,7 +243,7 @@ class Motion(NamedTuple):
         """Whether all stages of a period, transposed, fit into one loop."""
         y = columns[: self.state.size]
         given = jnp.zeros((), y[0].dtype), y, own, at, y[:1] * self.plan.width[0]
-        length = operations(self.rate, (False, True, True, False, True), *given)
+        length = estimated_operations(self.rate, (False, True, True, False, True), *given)
         return 0 < len(RK4.b) * self.plan.steps * TRANSPOSED * length <= LONGEST_PROGRAM
 
 
