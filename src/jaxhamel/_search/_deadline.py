@@ -1,7 +1,8 @@
-"""A deadline within which JAX may trace and compile.
+"""Ends the preparation of a JAX program at a deadline.
 
-XLA cannot be interrupted, but a program is traced, then lowered, then compiled, and each of these parts takes seconds. JAX
-tells its listeners (`jax.monitoring`) when one has ended; there the deadline is looked at.
+A program is traced, then lowered, then compiled by XLA, and each stage takes seconds. XLA cannot be interrupted, but JAX
+calls listeners (`jax.monitoring`) at the end of a stage. A listener here checks the deadline after tracing and after
+lowering, and raises `OutOfTime` if it has passed.
 """
 
 import time
@@ -13,11 +14,12 @@ from typing import Any
 
 import jax.monitoring
 
-AFTER = ("jaxpr_trace_duration", "jaxpr_to_mlir_module_duration")  # before XLA, which takes longest
+# JAX's events at the end of tracing and of lowering; XLA's compilation, the longest stage, comes next
+CHECKED_AFTER = ("jaxpr_trace_duration", "jaxpr_to_mlir_module_duration")
 
 
 class OutOfTime(Exception):
-    """The deadline is over before a program is compiled."""
+    """The deadline has passed before a program is compiled."""
 
 
 _DEADLINE: ContextVar[float] = ContextVar("deadline", default=float("inf"))
@@ -25,12 +27,12 @@ _DEADLINE: ContextVar[float] = ContextVar("deadline", default=float("inf"))
 
 @contextmanager
 def compiled_before(deadline: float) -> Iterator[None]:
-    """Within it nothing is compiled any more after the deadline; what is compiled already runs.
+    """A context in which no program is compiled after the deadline; compiled programs still run.
 
-    **Arguments:** `deadline`: on the clock `time.monotonic`. **Raises:** `OutOfTime`, at once where the deadline is over.
+    **Arguments:** `deadline`: on the clock `time.monotonic`. **Raises:** `OutOfTime`, at once if the deadline has passed.
     """
     _listen()
-    _look(deadline)
+    _check(deadline)
     token = _DEADLINE.set(deadline)
     try:
         yield
@@ -38,17 +40,17 @@ def compiled_before(deadline: float) -> Iterator[None]:
         _DEADLINE.reset(token)
 
 
-def _look(deadline: float) -> None:
+def _check(deadline: float) -> None:
     if time.monotonic() > deadline:
         raise OutOfTime
 
 
-def _told(event: str, duration_secs: float, **kwargs: Any) -> None:
-    if event.endswith(AFTER):
-        _look(_DEADLINE.get())
+def _stage_ended(event: str, duration_secs: float, **kwargs: Any) -> None:
+    if event.endswith(CHECKED_AFTER):
+        _check(_DEADLINE.get())
 
 
 @cache
 def _listen() -> None:
     """Registers the listener, once in a process."""
-    jax.monitoring.register_event_duration_secs_listener(_told)
+    jax.monitoring.register_event_duration_secs_listener(_stage_ended)

@@ -25,8 +25,8 @@ class Verdict(NamedTuple):
 class AbstractSearch(ABC):
     """A search whose iterations are made in several calls.
 
-    **Arguments:** `iterations`, `seconds`: its budget, the seconds from the call on, compilation included. The first
-    iteration is made in any case, but in searches that keep their deadline while they compile (`compiled_before`).
+    **Arguments:** `iterations`, `seconds`: its budget. The time counts from the construction on, compilation included. The
+    first iteration is made even if the time is over, except in searches that compile under `compiled_before`.
     """
 
     unit: ClassVar[str] = "iteration"
@@ -73,9 +73,9 @@ class AbstractSearch(ABC):
         return ending
 
     def look_at_start(self) -> None:
-        """Notes the start as the only point of a search whose time was over before its program was compiled.
+        """Adds the starting point to the history of a search whose time was over before its program was compiled.
 
-        A search that keeps its deadline while it compiles (`compiled_before`) notes the cost there, too.
+        Searches that compile under `compiled_before` override this method, to add the cost at the start.
         """
         self.note()
 
@@ -101,7 +101,7 @@ class AbstractSearch(ABC):
         return None
 
     def _compiling(self) -> str:
-        """States that compilation took most of the time, where it did."""
+        """A clause for the status if the first iteration took most of the time; otherwise empty."""
         first = self.rows[0]["seconds"]
         if first < max(0.5 * self.seconds, 1.0):
             return ""
@@ -112,7 +112,7 @@ class AbstractSearch(ABC):
         return Verdict(False, self._words("interrupted after {done}: best so far"))
 
     def note(self, **numbers: Any) -> None:
-        """Adds an iteration, and the seconds since the start, to the history."""
+        """Adds an iteration to the history: its `numbers`, and the seconds since the start."""
         self.rows.append(numbers | {"seconds": self.elapsed()})
 
     @property
@@ -125,10 +125,10 @@ class AbstractSearch(ABC):
         return time.monotonic() - self.began
 
     def time_left(self, iterations: float | None = None) -> float:
-        """An estimate of the seconds for this many more iterations (default: all that are left), at most the time left.
+        """Estimates the seconds for `iterations` more iterations, at most the time left; default: all that are left.
 
-        The first iteration is mostly compilation, so that the pace is that of all others. After it alone the pace is not
-        known, and the estimate is the time left.
+        The time per iteration is the mean of all iterations but the first, which is mostly compilation. After only one
+        iteration the estimate is the time left.
         """
         n, seconds = len(self.rows), self.rows[-1]["seconds"]
         more = self.iterations - n if iterations is None else iterations

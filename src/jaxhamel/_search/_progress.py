@@ -8,10 +8,10 @@ import numpy as np
 class Progress(NamedTuple):
     """Passed to `progress` after each iteration. Quantities that a method does not have are NaN.
 
-    - `iteration`, `cost`; `tracking_rms` over all intervals, `defect`: largest gap between them;
-      `damping`; `accepted`: whether the last step was accepted.
-    - `elapsed`, `time_left`: seconds; the second an estimate.
-    - `p`: the free parameters of the curve so far, `(P,)`, from `MultipleShooting`; None from other methods.
+    - `iteration`, `cost`; `tracking_rms`: distance from the path, over all intervals [m]; `defect`: largest jump of the
+      motion between two intervals; `damping`: of the Gauss–Newton step; `accepted`: whether the last step was accepted.
+    - `elapsed`, `time_left` [s]: the time left is an estimate.
+    - `p`: the current free parameters of the curve, `(P,)`, from `MultipleShooting`; None from other methods.
     """
 
     iteration: int

@@ -27,11 +27,11 @@ MOST_IN_ONE_CALL = 64  # the largest number of steps in one call
 
 
 class AbstractTask(eqx.Module):
-    """A search: its start, its optimistix solver, and its criterion for the end."""
+    """A search: its starting point, its optimistix solver, the function to minimise, and the results to report."""
 
     @abstractmethod
     def start(self) -> Float[Array, " P"]:
-        """The point to start from."""
+        """The starting point."""
 
     @abstractmethod
     def solver(self) -> tuple[Any, dict[str, Any]]:
@@ -43,7 +43,7 @@ class AbstractTask(eqx.Module):
 
     @abstractmethod
     def report(self, y: Float[Array, " P"], state: Any) -> PyTree[Array]:
-        """The results to report at the end y, where the solver has this state."""
+        """The results to report at the final point `y`; `state`: the solver's final state."""
 
 
 class At(NamedTuple):
@@ -57,7 +57,7 @@ class At(NamedTuple):
 
 
 class Stepwise(AbstractSearch):
-    """A search by an optimistix solver; `end` has the final point and the task's `report` on it."""
+    """A search by an optimistix solver; `end`: the final point, and the task's `report` of it."""
 
     unit = "step"
     out_of_iterations = "out of steps after {done}"
@@ -102,10 +102,10 @@ def _asked(many: int, last: bool) -> tuple[Array, Array]:
 
 @compiled
 def _begin(task: AbstractTask) -> At:
-    """The initial state, by a small separate program, which needs only the shapes of the function's values."""
+    """The initial state of the search, by a small program: it needs only the shapes of the values of the task's function."""
     y, *_, arrays, _ = _first(task)
 
-    # of `_advance`'s types, so that it is compiled only once
+    # the types that `_advance` returns, so that `_advance` is compiled only once
     def strong(x):
         return jnp.asarray(x, x.dtype)
 
@@ -120,7 +120,7 @@ def _function(task: AbstractTask, y: Float[Array, " P"]):
 
 
 def _first(task: AbstractTask):
-    """The start: (y, f, solver, options, arrays of the solver's state, rest of the state)."""
+    """The search at its start: (y, f, solver, options, arrays of the solver's state, other parts of this state)."""
     (solver, options), y = task.solver(), task.start()
 
     def f(y, _):
@@ -132,7 +132,10 @@ def _first(task: AbstractTask):
 
 @compiled
 def _advance(task: AbstractTask, at: At, many: Int[Array, ""], last: Bool[Array, ""]):
-    """(at, the cost after each step, (y, report)), with the report if the search has ended or this is the last call."""
+    """Makes up to `many` steps. Returns (at, the cost after each step, (y, report)).
+
+    The report is computed only if the search has ended or `last` is true; otherwise it is zero.
+    """
     _, f, solver, options, arrays, others = _first(task)
     arrays, known = jax.tree.unflatten(jax.tree.structure(arrays), at.leaves), (frozenset(),)
 
@@ -161,9 +164,9 @@ def _advance(task: AbstractTask, at: At, many: Int[Array, ""], last: Bool[Array,
     state = eqx.combine(others, arrays)
     y, *_ = solver.postprocess(f, at.y, None, None, options, state, *known, at.result)
     report = eqx.filter_closure_convert(lambda y: task.report(y, state), y)
-    nothing = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), report.out_struct)
-    told = jax.lax.cond(at.over | last, lambda y: report(y), lambda y: nothing, y)
-    return at._replace(leaves=jax.tree.leaves(arrays)), costs, (y, told)
+    zeros = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), report.out_struct)
+    reported = jax.lax.cond(at.over | last, lambda y: report(y), lambda y: zeros, y)
+    return at._replace(leaves=jax.tree.leaves(arrays)), costs, (y, reported)
 
 
 # One step of an optax optimiser.

@@ -63,9 +63,10 @@ def figure_eight(
 
     **Arguments:**
 
-    - `width`, `height` [m], `period`, `ramp` [s]: see `FigureEight`; `duration`: length of the first part that is used.
+    - `width`, `height` [m], `period`, `ramp` [s]: see `FigureEight`; `duration`: end of the problem's time [s], by default
+      `period`.
     - `n_coefficients`: number of spline coefficients of each mass, for a whole period.
-    - `system`: another rolling ball; `rest`: its masses' positions at the start, an equilibrium.
+    - `system`: another rolling ball; `rest`: its masses' angles in equilibrium, at which they start [rad].
     - `tracking_weight` [1/(m² s)], `acceleration_weight` [s³]: weights of the two costs.
 
     **Returns:** a `ControlProblem`, for `figure_eight_method()`. **Raises:** `ValueError` for invalid numbers.

@@ -1,5 +1,8 @@
-"""Mesh refinement: the error between the nodes, meshes that spread it evenly, the iterate on one mesh as the start on
-another, and the decision when and how: first the nodes move, which compiles nothing, then the intervals are doubled.
+"""Mesh refinement of collocation.
+
+Estimates the error between the nodes, chooses a mesh on which it is equal in all intervals, and transfers the solution to
+this mesh. The first refinement only moves the nodes, which needs no compilation; later ones also multiply the number of
+intervals by 2 or 4.
 """
 
 from typing import Any
@@ -33,11 +36,11 @@ from jaxhamel.control._problem._problem import ControlProblem
 
 @compiled_with(QUICK)
 def residual_errors(transcription: Transcription, w: CollocationPoint) -> Float[Array, " N"]:
-    """How far the polynomials may be from the motion, on each interval:
+    """Estimates the distance between the polynomials of the state, X(τ), and the motion, in each interval:
 
         ε_i = max over the components of  ∫_0^1 |dX/dτ − h f(X(τ), c(τ))| dτ .
 
-    At the collocation points the integrand is zero; it is integrated by a Gauss rule with twice as many points.
+    At the collocation points the integrand is zero; a Gauss rule with twice as many points integrates it.
 
     Source: Betts 2010, eq. (4.156), without its scaling: coordinates of the tangent space, SI units.
     """
@@ -58,7 +61,7 @@ def residual_errors(transcription: Transcription, w: CollocationPoint) -> Float[
     return jax.vmap(one)(transcription.intervals(w), w.X, w.c)
 
 
-# Density of the nodes, as a fraction of the mean: no interval becomes much longer than it was.
+# The least density of nodes, as a fraction of the mean density: it limits the length of intervals with a small error.
 LEAST_DENSITY = 0.2
 
 
@@ -83,12 +86,12 @@ def evenly_spread(
 
 
 def expected_error(errors: Float[np.ndarray, " N"], order: int, count: int) -> float:
-    """The largest error on `evenly_spread`: (Σ ε_i^{1/order} / count)^order."""
+    """The error of each interval of the mesh `evenly_spread`: (Σ ε_i^{1/order} / count)^order."""
     return float((np.sum(_parts(errors, order)) / count) ** order)
 
 
 def _parts(errors: Float[np.ndarray, " N"], order: int) -> Float[np.ndarray, " N"]:
-    """ε^{1/order}; zeros are raised, so that each interval counts."""
+    """ε^{1/order}, with ε at least a millionth of the largest error, so that each interval counts."""
     least = 1e-6 * np.max(errors) + np.finfo(errors.dtype).tiny
     return np.maximum(errors, least) ** (1 / order)
 
@@ -97,10 +100,10 @@ def _parts(errors: Float[np.ndarray, " N"], order: int) -> Float[np.ndarray, " N
 def transferred(
     old: Transcription, w: CollocationPoint, duals: Duals, new: Transcription
 ) -> tuple[CollocationPoint, Duals]:
-    """The old polynomials of state, control and costate at the nodes and points of the new mesh.
+    """Evaluates the old mesh's polynomials of state, control and costate at the new mesh's nodes and collocation points.
 
     The stage multipliers are μ_j = −b_j λ(t_j), b being the quadrature weights, so that λ is the polynomial through
-    −μ_j/b_j. Multipliers of limits are zero.
+    −μ_j/b_j. The multipliers of limits start at zero.
     """
     points = old.rule.points
     shares = new.shares[:-1, None] + jnp.diff(new.shares)[:, None] * new.constants("points")[None]
@@ -140,15 +143,15 @@ def _no_limits(transcription: Transcription) -> Float[Array, "N M r"]:
     return jnp.zeros(shape, transcription.shares.dtype)
 
 
-DOUBLINGS = 4
-SAFETY = 0.5  # the mesh must be expected to have at most this share of the stated error
+DOUBLINGS = 4  # the largest number of doublings of the intervals
+SAFETY = 0.5  # the expected error of a refined mesh, as a share of the stated error
 BARRIER_AFTER_REFINEMENT = (
-    1e-4  # the parameter μ with which the search goes on where there are limits
+    1e-4  # the barrier parameter μ with which a search with limits continues on the new mesh
 )
 
 
 def carried_over(old: Transcription, state: SearchState, new: Transcription) -> SearchState:
-    """The state on the new mesh with which a search goes on from a solution on the old one."""
+    """The state from which the search continues on the new mesh, made of the solution on the old one."""
     w, duals = transferred(old, state.w, state.duals, new)
     barrier = jnp.asarray(BARRIER_AFTER_REFINEMENT, state.mu.dtype)
     begin = start(new, w, barrier)._replace(duals=duals, estimates=jnp.asarray(False))
@@ -156,7 +159,7 @@ def carried_over(old: Transcription, state: SearchState, new: Transcription) -> 
 
 
 class Refinement:
-    """The mesh refinement of one search; `errors`: of the intervals of the latest mesh that was solved."""
+    """The mesh refinement of one search; `errors`: of the intervals of the mesh that was solved last."""
 
     def __init__(self, problem: ControlProblem, error: float | None):
         self.problem, self.error = problem, error
@@ -166,7 +169,7 @@ class Refinement:
 
     @property
     def met(self) -> bool:
-        """Whether the stated error is met, or none was stated."""
+        """Whether the largest error is within the stated one; true if none was stated or no mesh has been solved yet."""
         return self.error is None or self.errors is None or self.largest <= self.error
 
     @property
@@ -175,7 +178,7 @@ class Refinement:
         return float(np.max(self.errors)) if self.errors is not None else float("nan")
 
     def words(self, transcription: Transcription) -> str:
-        """States the error that is left."""
+        """A sentence with the remaining error, the stated one, and ways to reduce the error."""
         count = transcription.shares.shape[0] - 1
         return (
             f"the error between the nodes is {self.largest:.1e} with {count} intervals, and `error` asks for "
@@ -185,7 +188,7 @@ class Refinement:
     def refined(
         self, transcription: Transcription, state: SearchState
     ) -> tuple[Transcription, SearchState] | None:
-        """The problem on the next mesh, and where its search starts; None if the error is met, or no more is tried."""
+        """(transcription, first state of the search) on the next mesh; None if the error is met or no doublings are left."""
         if self.error is None:
             return None
         self.errors = np.asarray(residual_errors(transcription, state.w))
@@ -208,7 +211,7 @@ class Refinement:
         return evenly_spread(shares.astype(float), errors, order, count)
 
     def _factor(self, errors: Float[np.ndarray, " N"], order: int) -> int:
-        """2, or 4 where the error of twice as many intervals would still be too large."""
+        """The factor of the number of intervals: 2, or 4 if with twice as many the expected error is still too large."""
         error = expected_error(errors, order, 2 * errors.size)
         too_large = error > SAFETY * float(self.error or 0.0)
         twice = 2 if too_large and self.doublings + 2 <= DOUBLINGS else 1

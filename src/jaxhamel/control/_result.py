@@ -17,18 +17,18 @@ from jaxhamel.systems._rolling import friction_needed
 
 
 class Certificate(NamedTuple):
-    """What is proved of a result.
+    """The evidence that a result is an optimum.
 
-    - `holds`: stationary, feasible between the nodes too, transcribed within tolerance, and a minimum, isolated or not, the
-      cost of which does not change where what is left of the violations is removed.
+    - `holds`: whether the result is stationary, feasible also between the nodes, transcribed within tolerance, and a minimum
+      (isolated or not), and whether removing the remaining violations would leave its cost unchanged.
     - `stationarity`: largest entry of the Lagrangian's gradient, scaled by the size of the multipliers.
-    - `violation`: of the constraints, on a grid ten times finer than the mesh, in their own units.
+    - `violation`: the largest of the constraints, on a grid ten times finer than the mesh, in their own units.
     - `transcription_error`: largest distance in the tangent space between a node and the motion under the found control,
       integrated from the node before.
     - `second_order`: `"strict minimum"`, `"minimum, not isolated"`, `"not a minimum"` or `"undecided"`.
     - `multipliers_unique`: whether the gradients of the active constraints are independent.
-    - `words`: all this as sentences, with the name of the worst constraint.
-    - `optima`: (J, number of starts) of the distinct optima from many starts; None for one start.
+    - `words`: the certificate as sentences, with the name of the constraint that is violated most.
+    - `optima`: for each distinct optimum found from many starts (J, number of starts that end there); None for one start.
     - `agreement`: relative difference from the cost of the indirect solution; None where only one method was used.
     """
 
@@ -43,33 +43,34 @@ class Certificate(NamedTuple):
     optima: tuple[tuple[float, int], ...] | None = None
 
 
-MOST_DEPARTURE = 1e-3  # of an open loop that shows the plan, in the tangent space
+MOST_DEPARTURE = 1e-3  # of the open loop from the nodes, in the tangent space, with which it still shows the plan
 
 
 class Result(NamedTuple):
     """The outcome of `solve`.
 
-    - `problem`: the given problem, with the values that were found for its design parameters.
-    - `control`: the optimised curve. `trajectory`: its motion, simulated continuously in open loop; of `Collocation` and
-      `MultipleShooting`, integrated anew from each node where the open loop of an unstable motion departs from them by more
-      than 1e-3. `open_loop_departure`: the largest distance of the open loop from the nodes, in the tangent space.
+    - `problem`: the given problem, with the optimal values of its design parameters.
+    - `control`: the optimised curve. `trajectory`: its motion, simulated continuously in open loop. If an unstable motion
+      departs in open loop by more than 1e-3 from the nodes of `Collocation` or `MultipleShooting`, the trajectory is
+      integrated anew from each node. `open_loop_departure`: the largest distance of the open loop from the nodes, in the
+      tangent space.
     - `cost`, `gradient_norm`: J and the norm of its gradient (for methods with constraints, of the Lagrangian).
-    - `tracking_rms`: of the simulated output against the path [m]; `path_size`: the longer side of
-      the box around the path, `path_length`: its length [m].
-    - `min_normal_force` [N] and `friction_needed` (inf if the normal force is not positive throughout), along the
-      trajectory, of systems that have a contact force.
+    - `tracking_rms`: distance of the simulated output from the path, root mean square [m]; `path_size`: the longer side of
+      the box around the path; `path_length`: its length [m].
+    - `min_normal_force` [N] and `friction_needed`, for systems with a contact force: the least normal force along the
+      trajectory, and the largest coefficient of friction that it needs (inf if the normal force is not positive throughout).
     - `history`: one array for each quantity, with an entry for each iteration. `seconds`: time of the search.
     - `converged`, `status`: whether the tolerances were met, and the reason for the end.
 
     Of `Collocation` only:
 
-    - `ts`: the times of the mesh, `(N+1,)`; `states`: (q, u) there, with a leading axis.
-    - `costates`: λ = ∂J/∂x at `ts`, `(N+1, n+k)`: how the optimal cost from there on changes with the state,
-      J + λ·(δ_q, δ_u) at (q exp δ_q, u + δ_u). With the rate f of the state, H = ½|r|² + λ·f is the control Hamiltonian.
+    - `ts`: the times of the mesh, `(N+1,)`; `states`: (q, u) at `ts`, with a leading time axis.
+    - `costates`: λ = ∂J/∂x at `ts`, `(N+1, n+k)`: from the state (q exp δ_q, u + δ_u) at this time, the optimal cost is
+      J + λ·(δ_q, δ_u) to first order. With the rate f of the state, H = ½|r|² + λ·f is the control Hamiltonian.
     - `certificate`: the proof of the optimum, a `Certificate`; `optimum`: all unknowns and multipliers, for
       `jaxhamel.control.sensitivity`.
-    - `mesh_errors`: of each interval, `(N,)`: ε = ∫ |dX/dτ − h f(X)| dτ, the integral of the residual between the nodes, the
-      largest component. The polynomials of the state are about that far from the motion.
+    - `mesh_errors`: estimates, `(N,)`, of the distance between the state's polynomials X and the motion in each interval:
+      the largest component of ε = ∫ |dX/dτ − h f(X)| dτ, the integrated residual of the equations of motion.
 
     Quantities that do not apply are None.
     """
@@ -142,7 +143,7 @@ def _or_none(value, text: str) -> str | None:
 
 
 def report_times(ts: ArrayLike, per_interval: int = 16) -> np.ndarray:
-    """Times of the reported trajectory: each interval between the times in equal parts."""
+    """Times of the reported trajectory: each interval of `ts` is divided into `per_interval` equal parts."""
     ts = np.asarray(ts)
     parts = [np.linspace(a, b, per_interval, endpoint=False) for a, b in pairwise(ts)]
     return np.concatenate([*parts, ts[-1:]])
@@ -174,7 +175,7 @@ def report(
     status: str,
     trajectory: Trajectory | None = None,
 ) -> Result:
-    """Assembles the result; `began`: start of the search on the clock `time.monotonic`; `trajectory`: None: the replay."""
+    """Assembles the result; `began`: start of the search on the clock `time.monotonic`; `trajectory`: None: by `replay`."""
     trajectory = replay(problem, control) if trajectory is None else trajectory
     numbers = measure(problem, trajectory, control)
     if not bool(trajectory.succeeded):

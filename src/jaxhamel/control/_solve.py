@@ -20,8 +20,9 @@ def solve(
 ) -> Result:
     """Solves a control problem and simulates the result continuously.
 
-    **Arguments:** `problem`: the problem to solve; `method`: `MultipleShooting(...)` (the default),
-    `GradientDescent(...)` or `SingleShooting(...)`; `progress`: called with a `Progress` after each iteration.
+    **Arguments:** `problem`: the problem to solve; `method`: `MultipleShooting(...)` (the default), `Collocation(...)`,
+    `GradientDescent(...)`, `SingleShooting(...)`, `Indirect(...)` or `Ipopt(...)`; `progress`: called with a `Progress`
+    after each iteration.
 
     **Returns:** a `Result`; `print` it. Neither running out of time or iterations nor Ctrl-C is an error: `converged`
     and `status` report it, with the best control so far.

@@ -14,7 +14,7 @@ from jaxhamel.control._problem._problem import ControlProblem
 from jaxhamel.mechanics import System
 
 P = ParamSpec("P")
-AS_THEY_ARE = ("constraints",)  # which `ControlProblem` checks
+AS_THEY_ARE = ("constraints",)  # arguments passed on unchanged; `ControlProblem` checks them
 
 
 def number(value: Any) -> Array:
@@ -25,10 +25,10 @@ def number(value: Any) -> Array:
 def checked(
     kind: type[System], positive: tuple[str, ...] = (), planar: tuple[str, ...] = ()
 ) -> Callable[[Callable[P, ControlProblem]], Callable[P, ControlProblem]]:
-    """A decorator for the function of a built-in problem, which then gets arrays of one number each.
+    """A decorator for the function of a built-in problem: checks its arguments and converts the numbers to arrays.
 
-    **Arguments:** `kind`: the class of the argument `system`; `positive`: arguments that are larger than zero, besides
-    `duration`; `planar`: arguments that may be `(2,)`. All are finite.
+    **Arguments:** `kind`: the class of the argument `system`; `positive`: names of arguments that must be larger than zero,
+    besides `duration`; `planar`: names of arguments that may have the shape `(2,)` instead of `()`. All must be finite.
 
     **Raises:** by the decorated function, `TypeError` or `ValueError` that names the argument.
     """

@@ -20,8 +20,10 @@ from jaxhamel.systems import RollingBall
 
 
 class Balance(AbstractConstraint):
-    """The horizontal part of Λ Σ mᵢ χᵢ / Σ mᵢ is zero, over the size of the rails: the masses' centre is below the ball's
-    or above it."""
+    """Λ Σ mᵢ χᵢ / (Σ mᵢ `size`) has no horizontal part: the masses' centre is below the ball's centre or above it.
+
+    Λ is the ball's orientation, χᵢ a mass' position in the ball, and `size` the size of the rails.
+    """
 
     size: Array
     name: str = eqx.field(static=True, default="balance")
@@ -36,7 +38,7 @@ class Balance(AbstractConstraint):
 
 
 class RestThere(AbstractConstraint):
-    """The ball is at a place, and nothing moves."""
+    """The ball is at `place` at the end, and all velocities are zero."""
 
     place: Array
     name: str = eqx.field(static=True, default="rest at the end")
@@ -49,7 +51,7 @@ class RestThere(AbstractConstraint):
 
 
 class PriceOfMass(AbstractCost):
-    """w Σ mᵢ."""
+    """The final cost w Σ mᵢ of the masses on the rails; `weight`: w."""
 
     weight: Array
 
@@ -82,15 +84,16 @@ def ball_design(
     *,
     system: RollingBall | None = None,
 ) -> ControlProblem:
-    """The rails and masses of a ball are designed together with its motion from rest to rest,
+    """The rails and masses of a ball are designed together with its motion from rest to rest:
 
-        ∫ |θ̈|² dt + w Σ mᵢ   least,
+        min  ∫ |θ̈|² dt + w Σ mᵢ
 
-    over the control, the radii of the rails, the masses, and where the masses begin. They are in balance at both ends.
+    over the control, the radii of the rails, the masses mᵢ, and their angles at the start. The masses are in balance at
+    both ends.
 
-    **Arguments:** `x`, `y`: where it ends [m]; `duration` [s]; `smallest`, `largest`: bounds of the radii [m]; `lightest`,
-    `heaviest`: of the masses [kg]; `price`: w [1/kg s³]; `system`: the ball from which the search starts, as for
-    `ball_to_point`.
+    **Arguments:** `x`, `y`: where the ball ends [m]; `duration` [s]; `smallest`, `largest`: bounds of the radii [m];
+    `lightest`, `heaviest`: bounds of the masses [kg]; `price`: w [1/kg s³]; `system`: the ball from which the search starts,
+    as for `ball_to_point`.
 
     **Returns:** a `ControlProblem` of the `MovingParts` of the ball; `result.problem.system` has the design.
     """

@@ -20,7 +20,11 @@ from jaxhamel.geometry import SO3, quaternion_matrix
 from jaxhamel.mechanics import MovingParts
 from jaxhamel.systems import CircularRails, RollingBall, RollingPendulumBall
 
-REST = (0.0, -0.5 * jnp.pi, -0.5 * jnp.pi)  # the masses' centre is below the ball's
+REST = (
+    0.0,
+    -0.5 * jnp.pi,
+    -0.5 * jnp.pi,
+)  # angles of the three masses: their centre is below the ball's
 
 
 def three_mass_ball(radius: float, rail: float) -> RollingBall:
@@ -36,8 +40,8 @@ def three_mass_ball(radius: float, rail: float) -> RollingBall:
 
 
 class AtRestThere(eqx.Module):
-    """Conditions of rest at a place: its distance, all velocities, and the offset of the inner masses' centre from the
-    vertical, as the mean of the masses' positions over `size`.
+    """The residuals of rest in balance at `place`: the ball's distance from it, all velocities, and the horizontal offset of
+    the mean of the inner masses' positions from the ball's centre, over `size`.
     """
 
     positions: Callable[..., Array]
@@ -51,8 +55,8 @@ class AtRestThere(eqx.Module):
 
 
 def rolling_straight(radius: Array, place: Array, duration: Array) -> Callable[..., Any]:
-    """s ↦ (quaternion, position, turn about the horizontal axis and its two rates), for a ball that rolls straight to a
-    place.
+    """s ↦ (quaternion, position, (rotation vector, its first and its second derivative by time)) of a ball that rolls
+    straight from the origin to `place`, s being the share of `duration`.
     """
     length = jnp.sqrt(jnp.sum(place * place))
     along = place / jnp.where(length > 0, length, 1.0)
@@ -78,10 +82,10 @@ def ball_to_point(
     r"""A ball driven by masses on rails rolls from rest to rest with least ∫ |θ̈|² dt.
 
     It ends in balance: the centre of the masses is above the point of contact. Its orientation and the masses' positions
-    at the end are free. The guess rolls straight, with the masses in balance at all times.
+    at the end are free. In the guess the ball rolls straight, with the masses in balance at all times.
 
-    **Arguments:** `x`, `y`: where it ends [m]; `duration` [s]; `system`: a ball with three masses of equal size, which are
-    in balance at (0, −π/2, −π/2); by default of radius 0.1 m with rails of 0.07 m.
+    **Arguments:** `x`, `y`: where the ball ends [m]; `duration` [s]; `system`: a ball with three equal masses, which are
+    in balance at the angles (0, −π/2, −π/2); by default of radius 0.1 m with rails of 0.07 m.
 
     **Returns:** a `ControlProblem` of the `MovingParts` of the ball. For the defaults J = 4.3328672.
     """
@@ -93,8 +97,9 @@ def ball_to_point(
 
 
 def in_balance(rails: Any, orientation: Callable[[Array], Array]) -> Spline:
-    """s ↦ θ on [0, 1], with the masses' centre below the ball's in every orientation: Newton's method along the way, with
-    the smallest changes of θ.
+    """The masses' angles θ(s), s from 0 to 1, with which their centre stays below the ball's while `orientation`(s) turns.
+
+    Newton's method, from each s to the next, with the smallest change of θ.
     """
     rest = jnp.asarray(REST, jnp.result_type(float))
     shares = jnp.linspace(0.0, 1.0, 201)
@@ -124,7 +129,10 @@ def _rolling_problem(
     parts: Callable[[Array], Array],
     bow: ArrayLike = 0.0,
 ) -> ControlProblem:
-    """Least ∫ |θ̈|² dt to rest at a place; the guess has the masses at `parts`(s) and leaves the straight line by `bow`."""
+    """The problem of rolling to rest at `place` with least ∫ |θ̈|² dt.
+
+    In the guess the masses' angles are `parts`(s), and the path departs from the straight line by up to `bow` [m].
+    """
     driven, rest = MovingParts(ball), jnp.asarray(REST, jnp.result_type(float))
     duration = number(duration)
     rolling = rolling_straight(ball.radius, place, duration)
@@ -147,7 +155,7 @@ def _rolling_problem(
 
 
 class Clearance(eqx.Module):
-    """|z − centre|² − distance², of a ball's centre z from that of a round obstacle [m²]."""
+    """|z − centre|² − distance² [m²], z being the centre of a ball and `centre` that of a round obstacle."""
 
     centre: Array
     distance: Array
@@ -158,7 +166,10 @@ class Clearance(eqx.Module):
 
 
 class Grip(eqx.Module):
-    """(N, μ² N² − |f|²) of the force of the ground on the inner system of `MovingParts`, over its weight."""
+    """(N, μ² N² − |f|²), N and f being the normal and the friction force of the ground on the ball, over its weight.
+
+    Both are positive while the ball neither leaves the ground nor slips; `friction`: μ.
+    """
 
     driven: MovingParts
     friction: Array
@@ -173,7 +184,7 @@ class Grip(eqx.Module):
 
 
 class RailAngles(eqx.Module):
-    """θ − θ at the start, of some masses [rad]."""
+    """The changes of some masses' angles since the start, θ − θ(0) [rad]; `masses`: their indices."""
 
     masses: tuple[int, ...] = eqx.field(static=True)
 
@@ -222,7 +233,7 @@ def ball_obstacle(
 
 
 class PendulumPositions(eqx.Module):
-    """θ ↦ the pendula's centres of mass in the ball."""
+    """θ ↦ the positions of the pendula's centres of mass in the ball's frame."""
 
     ball: RollingPendulumBall
 
@@ -240,8 +251,8 @@ def pendulum_ball_to_point(
 ) -> ControlProblem:
     """A ball driven by two pendula rolls from rest to rest, in balance at the end, with least ∫ |τ|² dt.
 
-    **Arguments:** `x`, `y`: where it ends [m]; `duration` [s]; `system`: a ball with two equal pendula about e_1 and e_2
-    which hang at angle 0; by default of radius 0.2 m and 1 kg with pendula of 0.5 kg and 0.1 m.
+    **Arguments:** `x`, `y`: where the ball ends [m]; `duration` [s]; `system`: a ball with two equal pendula about e_1 and
+    e_2 which hang at angle 0; by default of radius 0.2 m and 1 kg with pendula of 0.5 kg and 0.1 m.
 
     **Returns:** a `ControlProblem`, whose controls are the torques of the pendula [N m].
     """

@@ -20,8 +20,10 @@ from jaxhamel.geometry import AbstractSpace
 from jaxhamel.mechanics import Constant, Kinematic, System
 from jaxhamel.mechanics._acceleration import motion
 
-GUESS_INTERVALS = 40  # of the times at which a guess is given
-STEPS_OF_GUESS = 8  # of the midpoint rule between two of them, for the motion of a guess
+GUESS_INTERVALS = 40  # number of equal intervals between the times of a guess
+STEPS_OF_GUESS = (
+    8  # steps of the midpoint rule per interval, where the guess is the motion under a control
+)
 
 
 class ConditionsAtEnd(AbstractConstraint):
@@ -79,7 +81,7 @@ def from_guess(
     u: Array,
     c: Array,
 ) -> ControlProblem:
-    """As `least_effort`, with the guess at `shares_of_guess()`."""
+    """As `least_effort`, with the guess given by arrays: `q`, `u` and the control `c` at `shares_of_guess()`."""
     q0, u0 = start
     ts = duration * shares_of_guess()
     curve = Spline.fit(np.asarray(ts), np.asarray(c), 20, 3)

@@ -33,7 +33,7 @@ def disk_to_point(
     r"""A disk rolls from rest to rest, driven by one mass inside, with least ∫ θ̈² dt.
 
     **Arguments:** `distance` [m] along x, `duration` [s]; `system`: a disk with one mass on a circular rail, which hangs
-    at θ = −π/2; `constraints`: further ones.
+    at θ = −π/2; `constraints`: further constraints.
 
     **Returns:** a `ControlProblem` of the `MovingParts` of the disk. For the defaults J = 0.258317584642551.
     """
@@ -59,7 +59,7 @@ def standard_disk() -> ActuatedDisk:
 
 
 class Behind(eqx.Module):
-    """z − (gap + speed t), for a disk whose centre is at z: not positive behind a body that moves ahead."""
+    """z − (gap + speed t), z being the position of a disk: at most 0 while it stays behind a body that moves ahead."""
 
     gap: Array
     speed: Array
@@ -168,7 +168,7 @@ def snakeboard_park(
 
 
 def standard_snakeboard() -> CoupledSnakeboard:
-    """m = 3, J = 0.11, J_r = 0.05, J_w = 0.013, ℓ = 0.3."""
+    """The snakeboard with m = 3, J = 0.11, J_r = 0.05, J_w = 0.013, ℓ = 0.3."""
     return CoupledSnakeboard(*map(number, (3.0, 0.11, 0.05, 0.013, 0.3)))
 
 
@@ -180,7 +180,7 @@ class ControlItself(eqx.Module):
 
 
 class CartPosition(eqx.Module):
-    """x of the cart."""
+    """The position x of the cart [m]."""
 
     def __call__(self, t: Time, q: Configuration, u: QuasiVelocity, control: Control) -> Array:
         return q[:1]

@@ -42,7 +42,7 @@ def plate_ball(
     shift = number(shift)
     shift = jnp.stack([shift, jnp.zeros_like(shift)]) if shift.ndim == 0 else shift
     sense = jnp.where(angle < 0, -1.0, 1.0)
-    # near the optimal loop, which has the length √(19.5 ψ) r and turns by 1.46 rounds, faster at its ends
+    # the guess is close to the optimal loop: of length √(19.5 ψ) r, turning by 1.46 rounds, faster at its ends
     speed = ball.radius * jnp.sqrt(19.5 * jnp.maximum(jnp.abs(angle), 0.1)) / duration
 
     def control(s):

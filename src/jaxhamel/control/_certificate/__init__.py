@@ -1,1 +1,1 @@
-"""The certificate of a collocation: what is proved of its result."""
+"""The certificate of a collocation: numerical checks that its result is an optimum."""

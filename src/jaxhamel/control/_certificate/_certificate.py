@@ -1,4 +1,4 @@
-"""The certificate of a collocation: what is proved of its result, with words."""
+"""Assembles the certificate of a collocation: numbers, verdict and sentences on whether its result is an optimum."""
 
 from typing import Any, NamedTuple
 
@@ -29,12 +29,12 @@ from jaxhamel.mechanics import VectorField
 from jaxhamel.mechanics._tangent import local
 from jaxhamel.simulate._solvers._runge_kutta import looped, tableau
 
-CHECKING_STEPS = 8  # of an eighth-order method in each interval, to check the transcription
+CHECKING_STEPS = 8  # steps of an eighth-order method per interval, to check the transcription
 MINIMA = ("strict minimum", "minimum, not isolated")
 
 
 class Bounds(NamedTuple):
-    """The largest numbers with which a certificate holds; `cost`: of `cost_error`."""
+    """The largest errors with which a certificate holds; `cost`: for `cost_error`."""
 
     stationarity: float
     violation: float
@@ -46,7 +46,7 @@ FINER = "; give more `intervals`, or `error`, by which control.Collocation refin
 
 
 def bounds_of(dtype: Any) -> Bounds:
-    """1e-8, 1e-7, 1e-6 and 1e-6 in double precision."""
+    """The bounds for numbers of a dtype: 1e-3 each in single precision, smaller in double precision."""
     if dtype == jnp.float64:
         return Bounds(1e-8, 1e-7, 1e-6, 1e-6)
     return Bounds(1e-3, 1e-3, 1e-3, 1e-3)
@@ -62,8 +62,9 @@ def certify(
 ) -> Certificate:
     """The certificate of the last iterate.
 
-    **Arguments:** `original`: the transcription with the problem's bounds; `transcription`: with those of the search;
-    `parts`: the derivatives there, None where they are not known.
+    **Arguments:** `original`: the transcription with the problem's bounds; `transcription`: with the bounds of the search;
+    `state`: the iterate; `parts`: the derivatives at the iterate, None if they are not known; `ending`, `tolerance`: verdict
+    and tolerance of the search.
     """
     errors = [float(x) for x in state.errors]
     stationary = max(errors[0], errors[2])
@@ -109,7 +110,7 @@ def certify(
 def with_agreement(
     certificate: Certificate, difference: float, ending: Verdict, dtype: Any
 ) -> Certificate:
-    """The certificate of a direct solution with the relative difference of its cost from the indirect one's."""
+    """Adds to the certificate of a direct solution the relative difference of its cost from the indirect solution's."""
     most = bounds_of(dtype).stationarity
     agrees = ending.converged and difference <= most
     holds = certificate.holds and agrees
@@ -127,7 +128,7 @@ def _sentence(good: str, bad: str, value: float, bound: float, more: str = "") -
 
 @compiled_with(QUICK)
 def transcription_error(transcription: Transcription, w: CollocationPoint) -> Scalar:
-    """The largest distance between a node and the motion from the node before it."""
+    """The largest distance, in the tangent space, between a node and the motion integrated from the node before it."""
     method, field, span = tableau(diffrax.Dopri8()), VectorField(), transcription.span(w.p)
     system = transcription.designed(w.p)
 

@@ -20,9 +20,9 @@ from jaxhamel.control._collocation._transcription import CollocationPoint, Trans
 def not_finite(
     transcription: Transcription, w: CollocationPoint, row: dict[str, Any], parts: Any = None
 ) -> str:
-    """Names what is not finite at an iterate, `row` of the history; empty where cost, violation and gradient are finite.
+    """A sentence that names the quantities that are not finite at the iterate `w`; empty if all are finite.
 
-    `parts`: the derivatives there.
+    **Arguments:** `row`: the iterate's cost, violation and gradient norm, from the history; `parts`: its derivatives.
     """
     if not (np.isfinite(row["cost"]) and np.isfinite(row["violation"])):
         found = ", ".join(_broken(transcription, w)) or "the cost or the motion"
@@ -61,7 +61,7 @@ def _names(transcription: Transcription, w: CollocationPoint) -> list[str]:
 
 
 def without_bound(costs: tuple[Any, ...], value: float) -> str:
-    """Names the costs that fall below every bound; squares cannot."""
+    """A sentence on a cost that falls without bound, to `value` so far; it names the terms that are not sums of squares."""
     kinds = {type(cost).__name__ for cost in costs if hasattr(cost, "value")}
     names = " and ".join(f"`{name}`" for name in sorted(kinds))
     return (
@@ -71,7 +71,7 @@ def without_bound(costs: tuple[Any, ...], value: float) -> str:
 
 
 def contradiction(transcription: Transcription, elastic: Elastic, w: CollocationPoint) -> str:
-    """Names the constraints that cannot be met together, and by how much they are violated."""
+    """A sentence that names the constraints that cannot be met together, with their violations at the end `w`."""
     conditions, limits = least_violations(elastic, w)
     names = _names(transcription, original(transcription, w))
     found: dict[str, float] = {}
@@ -83,12 +83,12 @@ def contradiction(transcription: Transcription, elastic: Elastic, w: Collocation
 
 
 def negligible_violation(w: CollocationPoint) -> float:
-    """The largest violation of a constraint that counts as none, as in a certificate: it depends on the precision."""
+    """The largest violation with which a constraint counts as met; as in a certificate, it depends on the precision."""
     return bounds_of(w.X.dtype).violation
 
 
 def no_step(transcription: Transcription, w: CollocationPoint, many: str) -> str:
-    """The sentence on a search in which no step helps; it names the constraint that is violated most, if one is."""
+    """A sentence on a search that finds no step towards an optimum; it names the most violated constraint, if any is."""
     words = f"no step leads closer to an optimum after {many}"
     violation, worst = worst_violation(transcription, w)
     if violation <= negligible_violation(w):

@@ -15,8 +15,10 @@ from jaxhamel.control._collocation._transcription import Transcription
 from jaxhamel.control._interior_point._interior_point import LOGGED, advance
 from jaxhamel.control._interior_point._state import SearchState, resumed
 
-STEP = 1e-2  # of the controls and parameters, as a share of their size
-FLOOR = 1e-6  # regularisation, so that Newton's method does not run away along the family
+STEP = 1e-2  # the change of controls and parameters before the search is repeated, as a share of their size
+FLOOR = (
+    1e-6  # regularisation of the Hessian: it keeps Newton's method from moving far along the family
+)
 
 
 def kind_along(
@@ -27,8 +29,8 @@ def kind_along(
 ) -> str:
     """The kind of a point with zero curvature along a change of the controls and parameters.
 
-    `"minimum, not isolated"` where the search from both sides ends at other points with the same cost, `"not a minimum"`
-    where it ends lower, otherwise `"undecided"`.
+    `"minimum, not isolated"` if the searches from both sides end at other points with the same cost, `"not a minimum"` if
+    one ends at a lower cost, otherwise `"undecided"`.
     """
     size = _largest((state.w.c, state.w.p)) + 1e-3
     share = STEP * size / _largest(change)
@@ -42,7 +44,10 @@ def kind_along(
 def _again(
     transcription: Transcription, state: SearchState, step: tuple[Array, Array], tolerance: Scalar
 ) -> Any:
-    """(change of the cost relative to its size, distance from the point relative to the step); None if not converged."""
+    """Repeats the search from the point moved by `step`; None if it does not converge.
+
+    **Returns:** (change of the cost relative to its size, distance of the end from the point relative to the step).
+    """
     c, p = state.w.c + step[0], _inside_bounds(transcription, state.w.p, step[1])
     floor = jnp.asarray(FLOOR, state.mu.dtype)
     begin = resumed(state._replace(w=state.w._replace(c=c, p=p), floor=floor))
@@ -65,7 +70,10 @@ def _inside_bounds(transcription: Transcription, p: Array, step: Array) -> Array
 
 
 def _judged(ends: list[Any], lower: float, equal: float) -> str:
-    """The kind by the ends of both searches; `lower`, `equal`: relative changes of the cost that count as such."""
+    """The kind of the point, from the ends of the searches on both sides.
+
+    A cost counts as lower if it falls by more than `lower`, as equal if it changes by less than `equal`, both relative.
+    """
     known = [end for end in ends if end is not None]
     if any(change < -lower for change, _ in known):
         return "not a minimum"

@@ -16,7 +16,7 @@ from jaxhamel.control._interior_point._state import SearchState, resumed
 
 # Multipliers are examined where an error of the size of the tolerance changes the cost by more than this fraction.
 SENSITIVE = 1e-6
-TIGHTER = 1e-3  # the smaller tolerance over the given one
+TIGHTER = 1e-3  # ratio of the smaller tolerance to the given one
 GROWTH = 3.0  # multipliers that grow by this factor count as unbounded; ε^(−1/2) gives 30
 
 
@@ -29,10 +29,10 @@ def largest(state: SearchState) -> float:
 def unbounded_multipliers(
     transcription: Transcription, state: SearchState, tolerance: Scalar
 ) -> str:
-    """A sentence where the multipliers grow with a smaller tolerance; otherwise empty.
+    """A sentence if the multipliers grow when the search continues with a thousandth of the tolerance; otherwise empty.
 
-    The search goes on with a thousandth of the tolerance only where an error of that size changes the cost, and the
-    precision allows it: in single precision rounding alone changes the multipliers.
+    The search is continued only if an error of the tolerance's size, times the multipliers, changes the cost, and if the
+    precision allows the smaller tolerance: in single precision rounding alone changes the multipliers.
     """
     before = largest(state)
     if TIGHTER * float(tolerance) < float(jnp.finfo(tolerance.dtype).eps):

@@ -25,16 +25,20 @@ from jaxhamel.control._interior_point._stage_equations import blocks_of
 from jaxhamel.control._interior_point._state import SearchState
 
 Dense = Float[np.ndarray, "a b"]
-MOST_CONTROLS = 3000  # beyond that the eigenvalues are left out
+MOST_CONTROLS = 3000  # with more controls and parameters the eigenvalues are not computed
 MOST_GROWTH = (
-    1e3  # of the nodes with the scaled controls; its square times the rounding error must be small
+    1e3  # of a node by the scaled controls; the square times the rounding error must be small
 )
 ZERO_ROW = 1e-13  # length of a constraint's gradient relative to the longest one, below which it is rounding
 
 
 class SecondOrder(NamedTuple):
-    """One of the four kinds, whether multipliers are unique, a sentence, and a change of controls and parameters without
-    curvature, where that leaves the kind open; `none`: a sentence where there are no multipliers."""
+    """The outcome of the second-order condition.
+
+    - `kind`: a value of `Certificate.second_order`; `unique`: whether the multipliers are unique; `words`: a sentence.
+    - `along`: a change of (controls, parameters) with zero curvature, where such a change leaves the kind open.
+    - `examined`: whether the eigenvalues were computed; `none`: a sentence if there are no multipliers, otherwise empty.
+    """
 
     kind: str
     unique: bool
@@ -44,7 +48,7 @@ class SecondOrder(NamedTuple):
     none: str = ""
 
     def without_multipliers(self, words: str) -> "SecondOrder":
-        """The condition where no multipliers exist: the curvature of the Lagrangian then says nothing."""
+        """The outcome if no multipliers exist: the curvature of the Lagrangian then decides nothing."""
         unknown = "curvature: undecided without multipliers"
         return self._replace(kind="undecided", unique=False, words=unknown, none=words)
 
@@ -117,12 +121,12 @@ def _dense(
         rows += D[i] @ o
         limits.append(G[i][active[i]] @ o)
         controls.append(o[shapes.d : shapes.d + shapes.c])
-    ends = _active_end_time(transcription, state, v)
+    ends = _active_bounds(transcription, state, v)
     return total, np.concatenate([rows, *limits, ends]), np.concatenate(controls)
 
 
 def _in_controls(A, gains, scale: Float[np.ndarray, " v"], shapes: Shapes) -> Iterator[Dense]:
-    """For each interval the change of (its first node, its controls, p) by v: δc_i = K_i δx_i + scale v_i."""
+    """For each interval, the derivative of (its first node, its controls, p) by v, where δc_i = K_i δx_i + scale v_i."""
     S = np.zeros((shapes.d, len(scale)), A.dtype)
     for i, K in enumerate(gains):
         o = np.zeros((shapes.all, len(scale)), A.dtype)
@@ -137,7 +141,7 @@ def _in_controls(A, gains, scale: Float[np.ndarray, " v"], shapes: Shapes) -> It
 
 
 def _gains(A, scale: Float[np.ndarray, " v"], shapes: Shapes) -> Float[np.ndarray, "N c d"]:
-    """K of the linear–quadratic regulator with unit weights where the motion is unstable; otherwise zeros."""
+    """The feedback K: for an unstable motion of the linear–quadratic regulator with unit weights, otherwise zero."""
     N, d, c = len(A), shapes.d, shapes.c
     none = np.zeros((N, c, d), A.dtype)
     sizes = (np.max(np.abs(o[:d]), initial=0.0) for o in _in_controls(A, none, scale, shapes))
@@ -155,7 +159,7 @@ def _gains(A, scale: Float[np.ndarray, " v"], shapes: Shapes) -> Float[np.ndarra
 
 
 def _scale(transcription: Transcription, state: SearchState) -> Float[np.ndarray, " v"]:
-    """One over the square root of the quadrature weights."""
+    """The scale of each entry of v: 1/√(quadrature weight) for controls, 1 for parameters."""
     weights = np.repeat(np.asarray(transcription.rule.weights), transcription.n_controls)
     lengths = np.diff(np.asarray(transcription.shares)) * float(transcription.span(state.w.p))
     controls = 1 / np.sqrt(lengths[:, None] * weights[None])
@@ -172,7 +176,8 @@ def _active(transcription: Transcription, state: SearchState):
     return (binds | (lower == upper)).reshape(slack.shape[0], -1)
 
 
-def _active_end_time(transcription: Transcription, state: SearchState, v: int) -> Dense:
+def _active_bounds(transcription: Transcription, state: SearchState, v: int) -> Dense:
+    """The gradients of the bounds of the parameters p that bind, one row for each."""
     p, duals = np.asarray(state.w.p), state.duals
     binds = (np.asarray(duals.p_low) > p - np.asarray(transcription.p_lower)) | (
         np.asarray(duals.p_high) > np.asarray(transcription.p_upper) - p

@@ -20,7 +20,7 @@ from jaxhamel.control._interior_point._derivatives import (
 )
 from jaxhamel.control._problem._boundary import AbstractBoundaryConditions
 
-FINER_GRID = 10
+FINER_GRID = 10  # points per collocation point at which limits are evaluated
 
 
 def worst_violation(transcription: Transcription, w: CollocationPoint) -> tuple[float, str]:
@@ -45,7 +45,7 @@ evaluated = compiled_with(QUICK)(evaluate)
 
 
 def names_of_conditions(transcription: Transcription, w: CollocationPoint) -> list[str]:
-    """The constraint of each condition, first those at the first time."""
+    """For each condition, the name of its constraint; conditions at the first time come first."""
     y_first, y_last = eqx.filter_eval_shape(ends_unknowns, transcription, w)
     names = []
     for at_end in (False, True):
@@ -58,7 +58,7 @@ def names_of_conditions(transcription: Transcription, w: CollocationPoint) -> li
 
 
 def _conditions_at(transcription: Transcription, at_end: bool) -> list[Any]:
-    """The terms with conditions at one end in their order; those that relate both ends follow the others at the last."""
+    """The constraints with conditions at one end, in their order; constraints that relate both ends come last at the end."""
     terms = [x for x in transcription.constraints if x.at_end == at_end]
     if not at_end:
         return terms
@@ -77,7 +77,7 @@ def _limits(transcription: Transcription, w: CollocationPoint) -> list[tuple[str
 def excesses(
     transcription: Transcription, w: CollocationPoint
 ) -> tuple[Float[np.ndarray, "N r"], Float[np.ndarray, "N r"]]:
-    """How far each limit's function is below its lower bound and above its upper one, in each interval."""
+    """The largest violations of each limit in each interval: of its lower bound, and of its upper bound."""
     values = np.asarray(_on_fine_grid(transcription, w))
     lower, upper = (np.asarray(x) for x in (transcription.lower, transcription.upper))
     below, above = lower - values, values - upper
@@ -116,7 +116,7 @@ def _rows(transcription: Transcription, w: CollocationPoint) -> list[int]:
 
 @compiled_with(QUICK)
 def _on_fine_grid(transcription: Transcription, w: CollocationPoint):
-    """The limits' functions at ten times as many places, ends included, `(N, M, r)`."""
+    """The limits' functions on a grid ten times finer than the collocation points, ends included, `(N, M, r)`."""
     count = FINER_GRID * len(transcription.rule.points)
     at = tuple(np.linspace(0.0, 1.0, count + 1).tolist())
     places = weights_at(transcription, at)

@@ -65,7 +65,7 @@ def _check_delay(delay) -> None:
         )
 
 
-MOST_DELAY = 10_000  # commands that wait are part of the state
+MOST_DELAY = 10_000  # [periods]; the state of a loop keeps every command that is delayed
 
 
 def _check_sensors_of(controller) -> None:
@@ -105,8 +105,8 @@ def check_held(held) -> None:
 
 
 def check_closed_loop(system, start, controller, counts, route) -> None:
-    """A system, an initial state and time of numbers, a digital controller, whole numbers of periods and of steps, a JAX
-    key, and the name of a route; the values of (q0, u0, t0) = `start` and (samples, steps, key) = `counts`."""
+    """Checks the arguments of `closed_loop`: the system, (q0, u0, t0) = `start`, the digital controller,
+    (samples, steps, key) = `counts`, and the name of the route."""
     (q0, u0, t0), (samples, steps, key) = start, counts
     check_a_system(system)
     check_arrays(q0=q0, u0=u0)
@@ -127,7 +127,7 @@ MOST_PERIODS = 2**31 - 1  # periods, or steps in a period: they are counted by 3
 
 
 def check_sampling_times(t0, period, samples: int) -> None:
-    """Checks that the sampling times are finite, and the first and the last two different numbers in the dtype of t0."""
+    """Checks that the sampling times are finite, and that the first two and the last two differ in the dtype of t0."""
     first, step = concrete(t0), concrete(period)
     if first is None or step is None:
         return
@@ -182,8 +182,10 @@ def check_errors(sensors) -> None:
 
 
 def check_observation(sensors, at) -> jax.ShapeDtypeStruct:
-    """The shape of an observation at (system, t, q, u, control): that of the measurements after one another, or of the
-    errors of a measured state."""
+    """Checks the shapes of the sensors' errors; returns the shape of an observation at (system, t, q, u, control) = `at`.
+
+    An observation has the entries of all measurements or, if the state is measured, those of its tangent space.
+    """
     exact = jax.ShapeDtypeStruct((_measured_numbers(sensors, at),), at[1].dtype)
     for name in ("noise", "bias", "resolution"):
         shape = np.shape(getattr(sensors, name))
@@ -227,7 +229,7 @@ def check_key(key, sensors) -> None:
 
 
 def check_command(controller, value) -> int:
-    """The length of a command, a vector, with limits of its length or of one number."""
+    """Checks that a command is a vector, and each of its limits a number or of its length; returns this length."""
     if getattr(value, "ndim", None) != 1:
         shape = getattr(value, "shape", None)
         got = f"an object {type_of(value)}" if shape is None else f"an array of shape {shape}"

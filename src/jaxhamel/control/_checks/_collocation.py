@@ -53,7 +53,7 @@ def check_name(name, argument: str = "name") -> None:
 
 
 def check_bounds(name: str, lower, upper, shape=None, strict: bool = False) -> None:
-    """Checks that lower ≤ upper (with `strict`: <), that neither is NaN, and that they have the shape, or any `(r,)`."""
+    """Checks that lower ≤ upper (`strict`: <), that neither is NaN, and their shape: `shape`, by default any `(r,)`."""
     check_real(f"lower` of `{name}", lower)
     check_real(f"upper` of `{name}", upper)
     low, high = concrete(lower), concrete(upper)
@@ -130,7 +130,7 @@ def check_one_end_time(count: int) -> None:
 
 
 def check_limit_shape(name: str, shape: tuple[int, ...], lower, upper) -> None:
-    """Checks that the bounds fit what a path limit's function gives."""
+    """Checks that the bounds are numbers, or have the shape of the value of the path limit's function."""
     for side, bound in (("lower", lower), ("upper", upper)):
         if np.shape(bound) not in ((), shape):
             raise ValueError(
@@ -170,7 +170,7 @@ def _written(numbers) -> str:
 
 
 def check_fits(state):
-    """A part of a saved search; raises if it is None, whose arrays are not those of a search for this problem."""
+    """Returns a restored part of a saved search; raises `ValueError` if it is None, as the arrays do not fit the problem."""
     if state is None:
         raise ValueError(
             "the saved search is damaged, or one of another problem, mesh or precision: its arrays do not fit. Start "

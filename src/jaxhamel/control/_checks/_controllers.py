@@ -63,7 +63,7 @@ def check_kalman(filter) -> None:
 
 
 def check_moving_horizon(estimator) -> None:
-    """Checks that it has a filter, and that window, iterations and controls are whole numbers."""
+    """Checks that the estimator has a filter, whole numbers of samples, iterations and controls, and limits of states."""
     filter = estimator.filter
     if isinstance(filter, type) or not hasattr(filter, "process_noise"):
         raise TypeError(
@@ -109,7 +109,7 @@ def _check_limit_of_states(limit: Any, filter: Any, width: int) -> None:
 
 
 def check_width(command, width: int) -> None:
-    """Checks that a command has as many entries as the window keeps."""
+    """Checks that a command has as many entries as the estimator's window keeps of each."""
     if command.shape != (width,):
         raise ValueError(
             f"The command has shape {command.shape}, and the window of the MovingHorizonEstimator keeps {width} entries. "
@@ -117,8 +117,12 @@ def check_width(command, width: int) -> None:
         )
 
 
-OF_LATE_LAWS = "start", "step", "held", "resumed"
-NO_UNKNOWNS = "FreeEndTime", "FreeInitialState", "DesignParameter"
+OF_LATE_LAWS = "start", "step", "held", "resumed"  # methods that a law with a deadline needs
+NO_UNKNOWNS = (
+    "FreeEndTime",
+    "FreeInitialState",
+    "DesignParameter",
+)  # constraints that a horizon cannot have
 
 
 def check_receding(problem: Any, period: Any, late: Any, counts: dict[str, Any]) -> None:
@@ -147,7 +151,7 @@ def check_receding(problem: Any, period: Any, late: Any, counts: dict[str, Any])
 
 
 def check_deadline(law: Any, deadline: Any) -> None:
-    """Checks that the law can go on with its last plan, and that the time is positive."""
+    """Checks that the law can continue with its last plan when it is late, and that the deadline is positive."""
     if isinstance(law, type) or not all(hasattr(law, name) for name in OF_LATE_LAWS):
         raise TypeError(
             f"`law` is {type_of(law)}; it must have the methods {', '.join(OF_LATE_LAWS)}, as a "

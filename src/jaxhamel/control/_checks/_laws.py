@@ -11,7 +11,7 @@ from jaxhamel._checks._values import concrete, inline, type_of
 
 
 def check_law(controller) -> None:
-    """Checks that a law can be called with the state, or with an observation."""
+    """Checks that a law takes (t, q, u) or, with sensors but no estimator, (t, observation)."""
     of_state = controller.estimator is not None or getattr(
         controller.sensors, "gives_state", controller.sensors is None
     )
@@ -40,7 +40,7 @@ def has_memory(law) -> bool:
 
 
 def check_timing_of_law(controller) -> None:
-    """The period and delay of a law that has its own are those of the controller; a plan is not over before a period is."""
+    """Checks that a law's own period and delay, if any, are the controller's, and that its plan lasts a period or more."""
     own = concrete(getattr(controller.law, "period", None))
     period = concrete(controller.period)
     ts = (
@@ -63,7 +63,7 @@ def check_timing_of_law(controller) -> None:
 
 
 def check_memory(law: Any, at: tuple[Any, ...]) -> Any:
-    """The value of a law with memory as shapes; that its memory keeps its shapes and dtypes."""
+    """Checks that the memory of a law keeps its structure, shapes and dtypes; returns the shape of the law's value."""
     before = called("`law.start`", law.start)
     value, after = called("`law.step`", law.step, before, *at)
     kinds = [
@@ -92,7 +92,7 @@ def check_no_estimator(controller: Any) -> None:
 
 
 def check_stays(off: Any) -> None:
-    """Checks that the loop keeps the state, to the root of the rounding error."""
+    """Checks that (q, u) is an equilibrium of the loop: `off`, its change in one period, is at most √(rounding error)."""
     array = concrete(off)
     if array is None:
         return

@@ -37,7 +37,7 @@ def check_indirect(method) -> None:
 
 
 def check_no_control_at_end(problem) -> None:
-    """Checks that no condition is one on the control, for which Pontryagin's conditions at the end do not hold."""
+    """Checks that no condition concerns the control or the first time, and no cost the first time: Indirect keeps none."""
     for term in problem.constraints:
         boundary = FreeInitialState | AbstractBoundaryConditions
         if isinstance(term, ControlAt | boundary) or term.at_end is False:
@@ -75,7 +75,7 @@ def check_continuation(problem, parameter, to, step, longest, points) -> None:
 
 
 def check_has_start(reason: str | None) -> None:
-    """Checks that there is an extremal to start from."""
+    """Raises `ValueError` if there is no extremal to start from; `reason`: why, None if there is one."""
     if reason is not None:
         raise ValueError(f"a continuation needs an extremal to start from: {reason}.")
 

@@ -20,7 +20,11 @@ from jaxhamel._checks._values import (
 )
 from jaxhamel.control._checks._collocation import check_has_value_only
 
-WAYS = {1: "(t)", 2: "(q, u)", 4: "(t, q, u, control)"}
+WAYS = {
+    1: "(t)",
+    2: "(q, u)",
+    4: "(t, q, u, control)",
+}  # the arguments by their number, for messages
 
 
 def check_rows(name: str, function: Callable[..., Any], *at: Any, way: str = "") -> None:
@@ -104,7 +108,7 @@ def check_one_initial_state(count: int) -> None:
 
 
 def check_phases(problems, links) -> None:
-    """Checks that there are two problems or more, of one precision, with a link for each two."""
+    """Checks that there are two problems or more, of one precision, with a link from each to the next."""
     given = isinstance(problems, tuple | list)
     if not given or not all(hasattr(x, "constraints") and hasattr(x, "ts") for x in problems):
         raise TypeError(
@@ -131,7 +135,7 @@ def check_phases(problems, links) -> None:
 
 
 def check_link(k: int, link, before, after) -> None:
-    """Checks that a link is a function of both states, or that they are of one kind."""
+    """Checks that a link is a function of the states before and after it or, if it is None, that their shapes are equal."""
     if link is not None:
         check_callable(f"links[{k}]", link, "(q, u, q_next, u_next) -> (r,)")
         way = "(q, u, q_next, u_next)"

@@ -1,4 +1,4 @@
-"""Checks of the grid on which a controller is tried, and of what counts as held."""
+"""Checks of the grid of loops in which a controller is tried, and of the criterion for a loop that it holds."""
 
 from typing import Any
 
@@ -68,7 +68,7 @@ def _row(name: str, values: Any) -> np.ndarray:
 
 
 def check_goal(system: Any, goal: Any, tolerance: Any) -> None:
-    """Checks that the goal is a state, and that there is a distance from it for each of its numbers."""
+    """Checks that the goal is a state, and the tolerance one number or one for each coordinate of its tangent space."""
     if not isinstance(goal, tuple) or len(goal) != 2:
         raise TypeError(f"`goal` is {described(goal)}; it must be a state (q, u), or None.")
     check_state(system, *goal)

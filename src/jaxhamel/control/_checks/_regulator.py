@@ -31,7 +31,7 @@ def check_regulated(system, ts, q, u, route) -> None:
 
 
 def check_plan(system, ts, q, u, control) -> int:
-    """A motion of the system at times with equal steps, and its control; the number of its entries."""
+    """Checks that (q, u) is a motion at equally spaced times with a control; returns the number of the control's entries."""
     if system.prescribed_motion:
         raise TypeError(
             f"`system` is {type(system).__name__}, whose control prescribes the motion of its parts; regulate "

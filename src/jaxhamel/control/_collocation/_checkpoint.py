@@ -1,4 +1,4 @@
-"""The arrays from which a stopped search goes on."""
+"""Saves a search as named arrays, and restores its state from them."""
 
 from collections.abc import Mapping
 from typing import NamedTuple, TypeGuard
@@ -16,7 +16,7 @@ SHARES = "shares"
 
 
 class SearchPoint(NamedTuple):
-    """An iterate, its multipliers and μ of the barrier."""
+    """The part of a search's state that is saved: the iterate, its multipliers and the barrier parameter μ."""
 
     w: CollocationPoint
     duals: Duals
@@ -36,7 +36,7 @@ def to_arrays(shares: jax.Array, state: SearchState) -> dict[str, np.ndarray]:
 
 
 def mesh_of(arrays: Mapping[str, np.ndarray]) -> np.ndarray | None:
-    """The mesh of a saved search, from 0 to 1; None if it is not one."""
+    """The mesh of a saved search, from 0 to 1; None if the saved array is missing or is not a mesh."""
     shares = arrays.get(SHARES)
     if not _finite(shares) or shares.ndim != 1 or shares.size < 2:
         return None
@@ -47,8 +47,10 @@ def mesh_of(arrays: Mapping[str, np.ndarray]) -> np.ndarray | None:
 def from_arrays(
     arrays: Mapping[str, np.ndarray], transcription: Transcription, state: SearchState
 ) -> SearchState | None:
-    """Restores a state from named arrays; it begins where `state` begins, but for free coordinates;
-    `state`: any one of the same problem and mesh.
+    """Restores the state of a search from named arrays.
+
+    **Arguments:** `state`: any state of a search on the same problem and mesh. The restored one has its initial state
+    (q0, u0), except for free coordinates.
 
     **Returns:** None if an array is missing, has another shape, or is not finite; or if a configuration is not one of the
     system's space, a slack or parameter violates its bounds, or a multiplier of a bound is negative.
@@ -75,7 +77,7 @@ def _finite(x: np.ndarray | None) -> TypeGuard[np.ndarray]:
 
 
 def _holds(transcription: Transcription, point: SearchPoint, like: SearchState) -> bool:
-    """Whether the values of a saved iterate are possible ones."""
+    """Whether saved values are valid: configurations of the space, slacks and parameters within bounds, multipliers ≥ 0."""
     w, duals = point.w, point.duals
     normal = jax.vmap(transcription.system.space.normalise)(w.q)
     off = [

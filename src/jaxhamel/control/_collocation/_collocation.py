@@ -19,23 +19,25 @@ class Collocation(eqx.Module):
     """Direct collocation, solved by an interior-point method with exact second derivatives.
 
     The control is a polynomial of degree s − 1 on each of N intervals, the state one of degree s in the tangent space, which
-    satisfies the equations of motion at s Gauss or Radau points; costs are integrated on these points. The problem's `curve`
-    (any callable of t) and its `guess` are where the search starts; without a guess it starts from the straight line to the
-    state of `StateAtEnd`.
+    satisfies the equations of motion at s Gauss or Radau points; costs are integrated on these points. The search starts
+    from the problem's `curve` (any callable of t) and its `guess`; without a guess, from the straight line to the state of
+    `StateAtEnd`.
 
     **Arguments:**
 
     - `intervals`: N, equal ones; None: those of the problem's `ts`.
     - `degree`: s; `points`: `"gauss"` (order 2s) or `"radau"` (order 2s − 1, for limits that bind).
     - `tolerance`: for stationarity and violation, scaled; at least 1e-4 in single precision.
-    - `max_iterations`, `max_seconds`: limits of the search, compilation included; where the time is over before XLA compiles
+    - `max_iterations`, `max_seconds`: limits of the search, compilation included; if the time is over before XLA compiles
       the search, the result is the guess.
-    - `barrier`: μ of the first iteration, where there are limits.
-    - `error`: the largest error between the nodes, in tangent-space coordinates (see `Result.mesh_errors`): above it the
-      nodes move to where it is large, or the intervals are doubled, up to four times. None: the mesh stays.
+    - `barrier`: the barrier parameter μ of the first iteration, used if there are limits.
+    - `error`: the largest error allowed between the nodes, in tangent-space coordinates (see `Result.mesh_errors`). While it
+      is exceeded, first the nodes move to where the error is large, then the intervals are doubled, up to four times. None:
+      the mesh stays.
 
     The system's control must be used by its value: for prescribed motion take `jaxhamel.MovingParts`. Besides `StateAtEnd`
-    and `ControlAt` it takes `PathLimit`, `FreeEndTime` and `DesignParameter`.
+    and `ControlAt`, the method takes `PathLimit`, `FreeEndTime`, `FreeInitialState`, `BoundaryConditions` and
+    `DesignParameter`.
 
     Source: Betts 2010, ch. 4; Hairer and Wanner, Solving Ordinary Differential Equations II, IV.5; Wächter and Biegler 2006.
     """

@@ -51,20 +51,20 @@ from jaxhamel.control._problem._problem import ControlProblem
 from jaxhamel.control._refinement import Refinement, carried_over, residual_errors
 from jaxhamel.control._result import Result, report
 
-TIGHTENINGS = 8  # of the bounds, at most
+TIGHTENINGS = 8  # the largest number of tightenings of the bounds
 # From this tightening on (counted from 0) the bounds of neighbouring intervals are tightened, too, as a point where a limit
 # binds may move into them.
 WIDE_FROM = 2
-UNBOUNDED = 1e14  # multiple of the first cost's size below zero at which a cost falls without bound
+UNBOUNDED = 1e14  # a cost J < −UNBOUNDED (1 + |J at the first iteration|) counts as unbounded below
 SLOW_ITERATIONS = 40  # iterations in which the violation should halve
 
 
 class CollocationSearch(AbstractSearch):
-    """The iterations, several in one call.
+    """The search of `Collocation`, with several iterations in one call.
 
-    A search with limits that makes short steps only starts anew, on a coarse mesh if its own is fine. One that comes no
-    nearer to feasible points goes on with the elastic problem, and from its solution, if that is feasible, with the problem
-    itself.
+    A search with limits that makes short steps only starts anew, on a coarse mesh if its own is fine. A search that comes no
+    nearer to feasible points continues with the elastic problem; if the solution of this problem is feasible, the search
+    continues from it with the problem itself.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class CollocationSearch(AbstractSearch):
         problem: ControlProblem,
         saved: Mapping[str, np.ndarray] | None = None,
     ):
-        """**Arguments:** `saved`: of `to_arrays`, from which the search goes on."""
+        """**Arguments:** `saved`: arrays of `to_arrays` from which the search continues; None: it starts from the guess."""
         super().__init__(method.max_iterations, method.max_seconds)
         self.problem = problem
         dtype = problem.u0.dtype
@@ -99,7 +99,8 @@ class CollocationSearch(AbstractSearch):
         self.rounds = 0
         self.refinement = Refinement(problem, method.error)
         self.may_start_anew = saved is None and bool(self.transcription.limits)
-        self.fine: tuple[Transcription, SearchState] | None = None  # while the mesh is a coarse one
+        # the method's mesh, and the state of the search on it, while the search is on a coarse mesh
+        self.fine: tuple[Transcription, SearchState] | None = None
         self.elastic: Elastic | None = None
         self.before_elastic = self.state
         self.since = 0  # the iteration at which this phase began
@@ -110,7 +111,7 @@ class CollocationSearch(AbstractSearch):
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Named arrays from which a later search can continue.
 
-        During the elastic phase, or on a coarse mesh, these are of the iterate at which that phase began.
+        During the elastic phase, or on a coarse mesh, the arrays are those of the iterate at which that phase began.
         """
         if self.fine is not None:
             return to_arrays(self.fine[0].shares, self.fine[1])
@@ -156,7 +157,7 @@ class CollocationSearch(AbstractSearch):
             self._go_on(start(self.transcription, w, self.barrier))
 
     def _go_on(self, state: SearchState) -> None:
-        """Continues with another program."""
+        """Continues the search from `state` with another compiled program."""
         self.state, self.parts = state, None
         self.since, self.pace = len(self.rows), np.inf
 
@@ -167,7 +168,7 @@ class CollocationSearch(AbstractSearch):
         self.restorations += 1
 
     def _starts_anew(self) -> bool:
-        """Whether the search has begun again."""
+        """Starts the search anew if it makes short steps only; returns whether it does."""
         rows, tolerance = self.rows[self.since :], float(self.tolerance)
         if not self.may_start_anew or self.elastic is not None or not creeps(rows, tolerance):
             return False
@@ -180,7 +181,10 @@ class CollocationSearch(AbstractSearch):
         return True
 
     def _leaves_coarse_mesh(self) -> bool:
-        """Whether the search goes on with the method's mesh: from the solution on the coarse one, or without it."""
+        """Returns from the coarse mesh to the method's mesh if the search has ended there; returns whether it does.
+
+        The search continues from the solution on the coarse mesh or, if there is none, with the elastic problem.
+        """
         failed = int(self.state.stuck) >= STUCK or len(self.rows) - self.since >= PATIENCE
         if self.fine is None or not (bool(self.state.done) or failed):
             return False
@@ -194,10 +198,10 @@ class CollocationSearch(AbstractSearch):
         return True
 
     def _bends(self) -> bool:
-        """Whether the search has begun again from a bent guess.
+        """Starts the search anew, from a bent guess, if it ends at an infeasible point; returns whether it does.
 
-        On a straight one the conditions' gradients may vanish, so that a feasible problem seems to be infeasible: motions
-        across wheels' planes and turns of bodies by their parts begin with the square of the control.
+        At a straight guess the gradients of conditions may vanish, so that a feasible problem seems infeasible:
+        displacements across the planes of wheels, and turns of a body by its parts, are of second order in the control.
         """
         ended = bool(self.state.done) or int(self.state.stuck) >= STUCK
         if not self.may_bend or self.elastic is None or not ended or self._feasible():
@@ -207,7 +211,7 @@ class CollocationSearch(AbstractSearch):
         return True
 
     def _tightens(self) -> bool:
-        """Whether bounds were tightened where a polynomial overshoots them."""
+        """Tightens bounds where a polynomial overshoots them; returns whether it does."""
         if not self._is_solved() or self.rounds >= TIGHTENINGS:
             return False
         least = 0.5 * bounds_of(self.state.mu.dtype).violation
@@ -220,7 +224,7 @@ class CollocationSearch(AbstractSearch):
         return True
 
     def _refines(self) -> bool:
-        """Whether the search goes on with a finer mesh."""
+        """Continues with a refined mesh if the error between the nodes asks for it; returns whether it does."""
         if not self._is_solved():
             return False
         finer = self.refinement.refined(self.transcription, self.state)
@@ -236,7 +240,7 @@ class CollocationSearch(AbstractSearch):
         return self.elastic is None and self.fine is None and bool(self.state.done)
 
     def _hopeless(self) -> bool:
-        """Whether the search has not come nearer to feasible points for long."""
+        """Whether the violation has not fallen enough in the last `SLOW_ITERATIONS` iterations, or the search is stuck."""
         rows = self.rows[self.since :]
         if bool(self.state.done) or not np.isfinite(rows[-1]["cost"]):
             return False
@@ -245,9 +249,9 @@ class CollocationSearch(AbstractSearch):
         slow = (
             len(window) == SLOW_ITERATIONS and min(window[SLOW_ITERATIONS // 2 :]) > 0.5 * window[0]
         )
-        whole = [row["step"] >= 0.5 for row in rows[-SLOW_ITERATIONS:]]  # these lower the cost
+        whole = [row["step"] >= 0.5 for row in rows[-SLOW_ITERATIONS:]]  # such steps lower the cost
         costs = [row["cost"] for row in rows[-SLOW_ITERATIONS:]]
-        stays = max(costs) - min(costs) <= 1e-6 * (1 + abs(costs[-1]))  # unless nothing is gained
+        stays = max(costs) - min(costs) <= 1e-6 * (1 + abs(costs[-1]))  # unless it has settled
         slow = slow and (stays or sum(whole) < SLOW_ITERATIONS // 2)
         return far and (slow or int(self.state.stuck) >= STUCK)
 
@@ -279,12 +283,12 @@ class CollocationSearch(AbstractSearch):
         return None
 
     def _own(self) -> CollocationPoint:
-        """The iterate, of the elastic problem without its elastic variables."""
+        """The iterate of the problem itself: in the elastic phase, without the elastic variables."""
         w = self.state.w
         return w if self.elastic is None else original(self.transcription, w)
 
     def _designed(self, w: CollocationPoint) -> ControlProblem:
-        """The problem with the design parameters that were found."""
+        """The problem, with the iterate's values of its design parameters."""
         if not self.transcription.designs:
             return self.problem
         system = self.transcription.designed(w.p)

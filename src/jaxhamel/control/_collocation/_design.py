@@ -49,7 +49,7 @@ class DesignParameter(AbstractConstraint):
     def residual(
         self, system: System, t: Time, q: Configuration, u: QuasiVelocity, control: Control
     ) -> Float[Array, " 0"]:
-        """Nothing: the parameter has bounds."""
+        """An empty array: the parameter has bounds, but no condition."""
         return jnp.zeros(0, u.dtype)
 
 

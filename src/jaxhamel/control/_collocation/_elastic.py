@@ -1,11 +1,11 @@
-"""The elastic problem: by how much constraints must be violated, at least.
+"""The elastic problem: finds the smallest violations with which all constraints can be met together.
 
-Each condition at the ends may be missed by e⁺ − e⁻, each path limit by ε at all times, all of them not negative, and
+Each condition at the ends may be violated by e⁺ − e⁻, each path limit by ε at all times:
 
-    Σ (e⁺ + e⁻) + Σ ε + 1e-4 J   is least.
+    min  Σ (e⁺ + e⁻) + Σ ε + 1e-4 J ,    e⁺, e⁻, ε ≥ 0 .
 
-Where that sum is zero, the motion is feasible and the search goes on from it; otherwise the numbers that are left tell which
-constraints cannot be met together, and by how much at least (in their own units).
+If the violations are zero, the motion is feasible, and the search continues from it. Otherwise those above zero show which
+constraints cannot be met together, and by how much, at least, they are violated (in their own units).
 """
 
 from typing import Any
@@ -24,17 +24,17 @@ from jaxhamel.control._collocation._transcription import (
 )
 from jaxhamel.control._interior_point._derivatives import evaluate
 
-SHARE_OF_COST = 1e-4  # of the cost, which makes the controls unique
+SHARE_OF_COST = 1e-4  # weight of the cost J: without it the controls would not be unique
 
 
 class Elastic(Transcription):
-    """A transcription with elastic constraints; their variables follow the problem's own in p."""
+    """A transcription with elastic constraints; in p, the elastic variables follow the problem's own parameters."""
 
     n_first: int = eqx.field(static=True)
     n_last: int = eqx.field(static=True)
 
     def elastic(self, p: Float[Array, " p"]) -> tuple[Array, Array]:
-        """(e⁺ − e⁻ `(b,)`, ε `(r,)`)."""
+        """The violations in p: (e⁺ − e⁻ `(b,)`, ε `(r,)`)."""
         count = self.n_first + self.n_last
         rest = p[self.n_parameters :]
         return rest[:count] - rest[count : 2 * count], rest[2 * count :]
@@ -42,19 +42,19 @@ class Elastic(Transcription):
     def stage(
         self, interval: Interval, share: Scalar, weight: Scalar, y: Float[Array, " y"]
     ) -> tuple[Float[Array, " d"], Scalar]:
-        """The problem's stage, with a share of its cost."""
+        """The problem's stage, with its cost times `SHARE_OF_COST`."""
         rate, cost = super().stage(interval, share, weight, y)
         return rate, SHARE_OF_COST * cost
 
     def limit(self, interval: Interval, share: Scalar, y: Float[Array, " y"]) -> Float[Array, " r"]:
-        """The functions + ε for lower bounds, and − ε for upper ones."""
+        """The limits' functions twice: + ε, for the lower bounds, and − ε, for the upper bounds."""
         value, epsilon = super().limit(interval, share, y), self.elastic(self.split(y)[2])[1]
         return jnp.concatenate([value + epsilon, value - epsilon])
 
     def first(
         self, w: CollocationPoint, y: Float[Array, " y"]
     ) -> tuple[Float[Array, " r1"], Scalar]:
-        """The conditions' residuals beyond e⁺ − e⁻, and a share of the cost."""
+        """The residuals of the conditions minus e⁺ − e⁻, and the cost times `SHARE_OF_COST`."""
         p = self._controls(y)[1]
         conditions, cost = super().first(w, y)
         return conditions - self.elastic(p)[0][: self.n_first], SHARE_OF_COST * cost
@@ -62,7 +62,7 @@ class Elastic(Transcription):
     def last(
         self, w: CollocationPoint, y: Float[Array, " y"]
     ) -> tuple[Float[Array, " r2"], Scalar]:
-        """The conditions' residuals beyond e⁺ − e⁻, and the sum of all violations."""
+        """The residuals of the conditions minus e⁺ − e⁻, and the cost times `SHARE_OF_COST` plus all elastic variables."""
         p = self._controls(y[self.size :])[1]
         conditions, cost = super().last(w, y)
         total = jnp.sum(p[self.n_parameters :])
@@ -71,7 +71,7 @@ class Elastic(Transcription):
 
 @compiled_with(QUICK)
 def elastic_start(transcription: Transcription, w: CollocationPoint) -> tuple[Elastic, Any]:
-    """The elastic problem and an iterate in its inside, from an iterate of the problem."""
+    """The elastic problem, and an iterate strictly within its bounds, made of the problem's iterate `w`."""
     residuals = evaluate(transcription, w)[1]
     y = jnp.concatenate([w.x[-1], w.c[-1].ravel(), w.p])
     n_last = transcription.last(w, y)[0].shape[0]
@@ -102,14 +102,14 @@ def elastic_start(transcription: Transcription, w: CollocationPoint) -> tuple[El
 def least_violations(
     elastic: Elastic, w: CollocationPoint
 ) -> tuple[Float[np.ndarray, " b"], Float[np.ndarray, " r"]]:
-    """By how much each condition and each limit is violated."""
+    """The violation of each condition, and of each limit."""
     conditions, limits = elastic.elastic(w.p)
     return np.abs(np.asarray(conditions)), np.asarray(limits)
 
 
 @compiled_with(QUICK)
 def original(transcription: Transcription, w: CollocationPoint) -> CollocationPoint:
-    """An iterate of the elastic problem as one of the problem itself."""
+    """Converts an iterate of the elastic problem to one of the problem itself, with slacks within their bounds."""
     count = transcription.p_lower.shape[0]
     r = transcription.lower.shape[2]
     w = w._replace(p=w.p[:count], slack=w.slack[:, :, :r])

@@ -1,7 +1,7 @@
-"""The motion under a control from node to node of a mesh.
+"""Integrates the motion under a control anew from each node of a mesh.
 
-In open loop an unstable motion leaves its plan by rounding errors alone: they grow by exp(λ T). Integrated from the node
-before it, each state has the error of one interval.
+In open loop an unstable motion departs from its plan by rounding errors alone: they grow like exp(λ T). A state that is
+integrated from the node before it has the error of one interval only.
 """
 
 import dataclasses
@@ -57,9 +57,10 @@ def from_nodes(
 def replayed(
     problem: ControlProblem, control: Any, nodes: Float[Array, " N+1"], states: States, gap: float
 ) -> tuple[Trajectory, float]:
-    """The motion in open loop, or from node to node where only the open loop departs from the nodes; and this departure.
+    """(the motion under a control, the departure of its open loop from the nodes).
 
-    `gap`: the largest distance between a node and the motion from the node before it.
+    The motion is that in open loop or, if this departs but the motion in each interval does not, from node to node. `gap`:
+    the largest distance between a node and the motion integrated from the node before it.
     """
     trajectory = replay(problem, control, report_times(nodes))
     departs = departure(problem.system, states, trajectory)

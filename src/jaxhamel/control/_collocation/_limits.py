@@ -90,5 +90,5 @@ class FreeEndTime(AbstractConstraint):
     def residual(
         self, system: System, t: Time, q: Configuration, u: QuasiVelocity, control: Control
     ) -> Float[Array, " 0"]:
-        """Nothing: the end time has bounds."""
+        """An empty array: the end time has bounds, but no condition."""
         return jnp.zeros(0, u.dtype)

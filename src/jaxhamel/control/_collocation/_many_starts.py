@@ -24,8 +24,8 @@ from jaxhamel.simulate._solvers._runge_kutta import RK4, looped
 
 STARTS_AT_ONCE = 32  # searches in one group on a CPU (docs/performance.md#many-starts)
 ITERATIONS_AT_ONCE = 8  # iterations in one call
-STEPS_OF_START = 4  # of the classical Runge–Kutta method in each interval
-SAME = 1e-6  # relative difference of the costs of one optimum
+STEPS_OF_START = 4  # steps of the classical Runge–Kutta method per interval, for the motion under a start's control
+SAME = 1e-6  # relative difference up to which two costs count as those of one optimum
 
 
 class Optima(NamedTuple):
@@ -36,13 +36,13 @@ class Optima(NamedTuple):
 
     @property
     def words(self) -> str:
-        """One sentence."""
+        """The optima as one sentence."""
         parts = [f"{cost:.8g} ({count}×)" for cost, count in self.found]
         return f"optima from all starts: {', '.join(parts) or 'none'}; not converged: {self.unconverged}"
 
 
 def optima_of(costs: Float[np.ndarray, " S"], converged: Bool[np.ndarray, " S"]) -> Optima:
-    """The table: costs that differ by less than `SAME` (1 + |J|) from their neighbour count as one."""
+    """The table: costs that differ by at most `SAME` (1 + |J|) from the next lower one belong to the same optimum."""
     groups: list[list[float]] = []
     for cost in np.sort(costs[converged]).tolist():
         if groups and cost - groups[-1][-1] <= SAME * (1 + abs(cost)):
@@ -54,10 +54,10 @@ def optima_of(costs: Float[np.ndarray, " S"], converged: Bool[np.ndarray, " S"])
 
 
 class ManyStarts:
-    """The states of all searches, each from one row of `starts`, the free parameters of the problem's curve.
+    """Searches from many starts; each row of `starts` has the free parameters of the problem's curve.
 
-    On a CPU they are searched in groups, each by one thread for each core: a group's arrays stay in the cache, and it waits
-    for its own slowest search alone. Elsewhere all are one group.
+    On a CPU the searches run in groups, one thread for each core: the arrays of a group stay in the cache, and a group
+    waits for its own slowest search only. On other devices all searches are one group.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class ManyStarts:
         self.is_begun = [False] * len(self.groups)
 
     def run(self, iterations: int, until: float) -> None:
-        """Iterates until all have converged or are stuck, or the iterations or the time (`until`, monotonic) are over."""
+        """Iterates until all searches have ended, or `iterations` are made, or `time.monotonic` has passed `until`."""
         calls = -(-iterations // ITERATIONS_AT_ONCE)
         self._advance(0)  # compiles, in one thread
         stopped = threading.Event()
@@ -110,15 +110,15 @@ class ManyStarts:
 
     @property
     def states(self) -> SearchState:
-        """Those of all starts, with a leading axis."""
+        """The states of the searches from all starts, with a leading axis."""
         return jax.tree.map(lambda *x: jnp.concatenate(x)[: self.count], *self.groups)
 
     def optima(self) -> Optima:
-        """The table of those that have converged."""
+        """The distinct optima of the searches that have converged."""
         return optima_of(np.asarray(self.states.cost), self._converged())
 
     def best(self) -> SearchState:
-        """The converged state of least cost; without one, that of least violation."""
+        """The converged state of least cost or, if no search has converged, the state of least violation."""
         states, converged = self.states, self._converged()
         costs = np.where(converged, np.asarray(states.cost), np.inf)
         violations = np.nan_to_num(np.asarray(states.errors.violation), nan=np.inf)
@@ -137,7 +137,7 @@ def _over(states: SearchState) -> Bool[np.ndarray, " S"]:
 
 
 def _in_groups(starts: Float[Array, "S P"]) -> list[Float[Array, "G P"]]:
-    """Groups of one size, so that one program serves all; the last row fills the last group."""
+    """The starts in groups of equal size, so that one program serves all; copies of the last start fill the last group."""
     most = STARTS_AT_ONCE if jax.default_backend() == "cpu" else len(starts)
     count = -(-len(starts) // most)
     size = -(-len(starts) // count)
@@ -147,7 +147,7 @@ def _in_groups(starts: Float[Array, "S P"]) -> list[Float[Array, "G P"]]:
 
 
 def _threads() -> int:
-    """One for each core of a CPU, which runs one group's program on one core."""
+    """The number of threads: on a CPU one for each core, since a group's program uses one core; otherwise 1."""
     return cores() if jax.default_backend() == "cpu" else 1
 
 
@@ -167,7 +167,7 @@ def _begun(transcription, problem: ControlProblem, starts: Array, barrier: Array
 
 
 def _motion(transcription: Transcription, problem: ControlProblem, curve: Any):
-    """The times of the mesh, and the motion there under a control: where the search from this start begins."""
+    """The times of the mesh, and the states at these times of the motion under `curve`: the guess of one search."""
     ts = problem.ts[0] + transcription.shares * (problem.ts[-1] - problem.ts[0])
     field, space = VectorField(), problem.system.space
 

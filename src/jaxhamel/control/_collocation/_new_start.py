@@ -19,14 +19,14 @@ from jaxhamel.control._interior_point._derivatives import evaluate
 from jaxhamel.control._interior_point._state import SearchState, start
 from jaxhamel.control._problem._problem import ControlProblem
 
-COARSE = 14  # intervals of the coarse mesh; meshes of less than twice as many stay
-MARGIN = 1.0  # of the slacks at the new start
+COARSE = 14  # intervals of the coarse mesh; a mesh with less than twice as many is kept
+MARGIN = 1.0  # least distance of a slack from a one-sided bound at the new start
 PATIENCE = 200  # iterations after which a search on the coarse mesh is given up
 SHORT, MANY_SHORT = 0.2, 8  # steps below this length, in a row, after which a search starts anew
 
 
 def creeps(rows: Sequence[dict[str, float]], tolerance: float) -> bool:
-    """Whether a search far from feasible points has made short steps only for long."""
+    """Whether the last `MANY_SHORT` steps of a search far from feasible points were all short."""
     last = rows[-MANY_SHORT:]
     if len(last) < MANY_SHORT or not last[-1]["violation"] > 100 * tolerance:
         return False
@@ -34,7 +34,7 @@ def creeps(rows: Sequence[dict[str, float]], tolerance: float) -> bool:
 
 
 def coarser(problem: ControlProblem, transcription: Transcription) -> Transcription:
-    """The problem on a coarse mesh of equal intervals; the same one where its mesh is no finer than that."""
+    """The problem on a coarse mesh of equal intervals; `transcription` itself if it has less than twice as many."""
     if transcription.shares.shape[0] - 1 < 2 * COARSE:
         return transcription
     shares = jnp.linspace(0.0, 1.0, COARSE + 1, dtype=transcription.shares.dtype)
@@ -44,8 +44,8 @@ def coarser(problem: ControlProblem, transcription: Transcription) -> Transcript
 def new_start(problem: ControlProblem, transcription: Transcription, barrier: Array) -> SearchState:
     """The state on the problem's guess, with slacks at least `MARGIN` inside of one-sided bounds.
 
-    Multipliers are not estimated before the first step: where the limits are far from met they would be those of another
-    motion.
+    Multipliers are not estimated before the first step: at a guess that violates limits by far, the estimate would not fit
+    the motions that meet the limits.
     """
     begin: Any = (problem.q0, problem.u0)
     w = first_iterate(

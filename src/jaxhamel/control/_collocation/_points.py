@@ -64,7 +64,7 @@ def _radau(degree: int) -> Float[np.ndarray, " s"]:
 def lagrange(
     nodes: Float[np.ndarray, " k"], at: Float[np.ndarray, " m"]
 ) -> Float[np.ndarray, "m k"]:
-    """ℓ_k at given places."""
+    """The Lagrange basis ℓ_k of `nodes` at the places `at`."""
     matrix = np.ones((len(at), len(nodes)))
     for k, node in enumerate(nodes):
         for other in np.delete(nodes, k):
@@ -75,7 +75,7 @@ def lagrange(
 def slopes_at(
     nodes: Float[np.ndarray, " k"], at: Float[np.ndarray, " m"]
 ) -> Float[np.ndarray, "m k"]:
-    """ℓ_k′ at given places: ℓ_k′ is a polynomial through its values at the nodes."""
+    """The slopes ℓ_k′ at the places `at`, by interpolation between the nodes, which is exact."""
     return lagrange(nodes, at) @ _slopes(nodes)
 
 
@@ -114,12 +114,12 @@ class PiecewisePolynomial(AbstractCurve):
 
     @property
     def free(self) -> "PiecewisePolynomial":
-        """The values."""
+        """True for the values, which are free parameters; False for the times."""
         return eqx.tree_at(lambda s: (s.ts, s.values), self, (False, True))
 
 
 def basis_at(points: tuple[float, ...], share: Scalar) -> Float[Array, " s"]:
-    """ℓ_j(τ)."""
+    """The Lagrange basis ℓ_j(τ) of `points` at τ = `share`."""
     rows = []
     for j, own in enumerate(points):
         row = jnp.ones_like(share)

@@ -76,7 +76,7 @@ def _parameter_bounds(
     designs: tuple[DesignParameter, ...],
     side: str,
 ) -> Float[Array, " p"]:
-    """The bounds of end time, first node and design parameters on one side."""
+    """The bounds on one `side`, "lower" or "upper", of end time, first node and design parameters."""
     dtype = problem.u0.dtype
     ends = [jnp.asarray(getattr(x, side), dtype)[None] for x in free]
     for start in problem.constraints:
@@ -93,9 +93,10 @@ def first_node(problem: ControlProblem) -> Float[Array, " d"]:
 
 
 def guessed(problem: ControlProblem) -> Any:
-    """The problem's guess from its initial state on: the first state is fixed, so that the guess's own is not taken.
+    """The problem's guess, with the problem's initial state in place of the guess's first one.
 
-    Where the guess is the initial state at all times, it is replaced by the straight line to the state at the end.
+    A guess that is the initial state at all times is replaced by the geodesic to the state of `StateAtEnd`, if there is
+    one.
     """
     targets = [x for x in problem.constraints if isinstance(x, StateAtEnd)]
     start = (problem.q0, problem.u0)
@@ -129,7 +130,7 @@ def _line(space: AbstractSpace, ts: Float[Array, " n"], begin: Any, end: Any) ->
 
 
 def _bounds(problem: ControlProblem, limits: tuple[PathLimit, ...]) -> tuple[Array, Array]:
-    """Bounds of all rows."""
+    """(lower, upper) bounds of all path limits, each `(r,)`."""
     dtype = problem.u0.dtype
     rows: list[list[Array]] = [[], []]
     for limit in limits:
@@ -141,7 +142,7 @@ def _bounds(problem: ControlProblem, limits: tuple[PathLimit, ...]) -> tuple[Arr
 
 
 def limit_shape(problem: ControlProblem, limit: PathLimit) -> tuple[int, ...]:
-    """The shape of a limit's function."""
+    """The shape of a limit's function; also checks that the limit's bounds have it and that the initial state is within."""
 
     def at_first(system, ts, q, u, curve):
         return limit.residual(system, ts[0], q, u, Constant(curve(ts[0])))
@@ -190,9 +191,10 @@ def first_iterate(
     begin: Any,
     end: Scalar,
 ) -> CollocationPoint:
-    """The iterate on the guess, which is interpolated along geodesics between its times, and on the curve's values.
+    """The first iterate: states interpolated along geodesics between those of the guess, controls from the curve.
 
-    It begins at the initial state `begin`, (q0, u0), but for free coordinates of it.
+    **Arguments:** `ts`: the times of the guess; `begin`: the initial state (q0, u0), at which the iterate begins except in
+    free coordinates; `end`: the last time.
     """
     space = transcription.system.space
     own, there = along(guess, 0), begin
@@ -219,7 +221,7 @@ def first_iterate(
 
 
 def bent(transcription: Transcription, w: CollocationPoint) -> CollocationPoint:
-    """The iterate with waves added to its controls: each of another phase, as large as the largest control, or 1."""
+    """Adds a sine wave to each control, with another phase for each, as large as the largest control (1 if all are 0)."""
     size = jnp.max(jnp.abs(w.c), initial=0.0)
     lengths = jnp.diff(transcription.shares)[:, None]
     shares = (
@@ -234,7 +236,7 @@ def bent(transcription: Transcription, w: CollocationPoint) -> CollocationPoint:
 def _first_parameters(
     transcription: Transcription, x: Float[Array, " d"], end: Scalar
 ) -> Float[Array, " p"]:
-    """End time, first node and design parameters of the problem, moved inside of their bounds."""
+    """The first values of free end time, free coordinates `x` and design parameters, moved inside of their bounds."""
     lower, upper = transcription.p_lower, transcription.p_upper
     parts = [end[None]] if transcription.free_time else []
     parts.append(x[np.asarray(transcription.free_start, int)])

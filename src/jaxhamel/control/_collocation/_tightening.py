@@ -1,5 +1,5 @@
-"""Limits that hold between the collocation points too: where a polynomial overshoots, its bounds are tightened in that
-interval by the excess."""
+"""Tightens limits so that they hold between the collocation points too: in an interval in which a polynomial overshoots a
+bound, this bound moves inwards by a little more than the excess."""
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -12,7 +12,7 @@ from jaxhamel.control._collocation._transcription import Transcription
 from jaxhamel.control._interior_point._state import SearchState, resumed
 
 MORE = 1.1  # a bound is moved by this factor times the amount by which it is violated
-BARRIER_AFTER_TIGHTENING = 1e-7  # the parameter μ with which the search goes on
+BARRIER_AFTER_TIGHTENING = 1e-7  # the least barrier parameter μ with which the search continues
 
 
 def tightened(
@@ -22,9 +22,9 @@ def tightened(
     least: float,
     neighbours: bool,
 ) -> Transcription | None:
-    """The transcription with tighter bounds; None where the original ones are violated by less than `least`.
+    """The transcription with tighter bounds; None if the original bounds are violated by at most `least`.
 
-    `neighbours`: those of the intervals next to one with an excess are tightened too, by its excess.
+    **Arguments:** `neighbours`: whether an excess tightens the bounds of the two neighbouring intervals, too.
     """
     if not original.limits:
         return None
@@ -38,13 +38,13 @@ def tightened(
 
 
 def largest_nearby(excess: Float[np.ndarray, "N r"]) -> Float[np.ndarray, "N r"]:
-    """The largest excess of each interval and the ones next to it."""
+    """For each interval, the largest excess in it and in its two neighbours."""
     padded = np.pad(excess, ((1, 1), (0, 0)))
     return np.maximum(np.maximum(padded[:-2], excess), padded[2:])
 
 
 def _moved(original: Transcription, current: Transcription, by) -> tuple[np.ndarray, np.ndarray]:
-    """The current bounds, moved inwards where a tenth of the original distance between them is left."""
+    """The current bounds moved inwards, except where less than a tenth of their original distance would be left."""
     below, above = (np.asarray(x) for x in (original.lower, original.upper))
     lower, upper = (np.asarray(x) for x in (current.lower, current.upper))
     low, high = (np.asarray(x, lower.dtype) for x in by)
@@ -58,7 +58,7 @@ def _moved(original: Transcription, current: Transcription, by) -> tuple[np.ndar
 def again(
     transcription: Transcription, state: SearchState, least: float = BARRIER_AFTER_TIGHTENING
 ) -> SearchState:
-    """The state inside of new bounds, with μ = `least` or more."""
+    """The state from which the search continues with changed bounds: slacks inside of them, and μ at least `least`."""
     mu = jnp.maximum(state.mu, least)
     lower, upper = transcription.lower, transcription.upper
     width = jnp.where(jnp.isfinite(upper - lower), upper - lower, jnp.inf)

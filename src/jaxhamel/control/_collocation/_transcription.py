@@ -5,9 +5,9 @@ On interval i the state is X = (ξ, u), q = q̄_i·exp(ξ), in the chart about a
     Σ_k ℓ_k′(τ_j) X_k = h f(X_j) ,   f = (dexp⁻¹_{−ξ} v, u̇) ,   X_0 = x_i ,
     x_{i+1} = (log(q̄_{i+1}⁻¹ q̄_i exp(ξ_end)), u_end) ,   X_end = Σ_k ℓ_k(1) X_k .
 
-The bases are constants of Newton's method. Afterwards they move to the nodes, where ξ = 0 (`rebased`), so that the
-coordinates of the next node are those of its own tangent space; the first base stays at the initial state of the problem,
-from which free coordinates are counted. Costs are integrated by the rule's quadrature.
+During a step of Newton's method the bases are constant. After the step they move to the nodes, where ξ = 0 (`rebased`), so
+that the coordinates of a node are those of its own tangent space; the first base stays at the problem's initial state, from
+which free coordinates are counted. Costs are integrated by the rule's quadrature.
 """
 
 from typing import Any, NamedTuple
@@ -47,7 +47,7 @@ class CollocationPoint(NamedTuple):
 
 
 class Interval(NamedTuple):
-    """Bases and nodes at both ends of an interval, its start and length as shares of the whole time."""
+    """Bases and nodes at both ends of an interval; its start and length as shares of the duration."""
 
     q: Configuration
     x: Float[Array, " d"]
@@ -58,7 +58,7 @@ class Interval(NamedTuple):
 
 
 class Transcription(eqx.Module):
-    """A problem on a mesh; `shares` are its times as shares of the whole, from 0 to 1, `(N+1,)`."""
+    """A problem on a mesh; `shares`: the times of the nodes as shares of the duration, from 0 to 1, `(N+1,)`."""
 
     system: System
     costs: tuple[Any, ...]
@@ -79,18 +79,18 @@ class Transcription(eqx.Module):
 
     @property
     def size(self) -> int:
-        """d = n + k."""
+        """d = n + k, the number of coordinates of a state."""
         return self.system.space.dim + self.system.n_independent
 
     @property
     def n_parameters(self) -> int:
-        """The number of the problem's own parameters p."""
+        """The number of the problem's parameters p: end time, first node, design parameters."""
         sizes = [np.size(design.where(self.system)) for design in self.designs]
         return self.n_own + sum(sizes)
 
     @property
     def n_own(self) -> int:
-        """The number of those before the design parameters: end time and first node."""
+        """The number of parameters before the design parameters in p: free end time, free coordinates of the first node."""
         return int(self.free_time) + len(self.free_start)
 
     def designed(self, p: Float[Array, " p"]) -> System:
@@ -98,7 +98,7 @@ class Transcription(eqx.Module):
         return with_designs(self.system, self.designs, p[self.n_own :])
 
     def span(self, p: Float[Array, " p"]) -> Scalar:
-        """t_N − t_0."""
+        """The duration t_N − t_0."""
         return p[0] - self.t0 if self.free_time else self.duration
 
     def begun(
@@ -111,7 +111,7 @@ class Transcription(eqx.Module):
         return self.system.space.retract(along(w.q, 0), x[:n]), x[n:]
 
     def times(self, p: Float[Array, " p"]) -> Float[Array, " N+1"]:
-        """t_i."""
+        """The times t_i of the nodes."""
         return self.t0 + self.shares * self.span(p)
 
     def intervals(self, w: CollocationPoint) -> Interval:
@@ -121,7 +121,7 @@ class Transcription(eqx.Module):
         return Interval(before[0], before[1], after[0], after[1], self.shares[:-1], lengths)
 
     def split(self, y: Float[Array, " y"]) -> tuple[Array, Array, Array]:
-        """(X, c, p)."""
+        """Splits the unknowns of a stage into (X, c, p)."""
         d, m = self.size, self.n_controls
         return y[:d], y[d : d + m], y[d + m :]
 
@@ -222,12 +222,15 @@ class Transcription(eqx.Module):
 
 
 def along(tree: Any, index: Any) -> Any:
+    """Indexes the leading axis of each array of a tree."""
     return jax.tree.map(lambda x: x[index], tree)
 
 
 def rebased(transcription: Transcription, w: CollocationPoint) -> CollocationPoint:
-    """The same iterate with the nodes as bases, but for the first; a chart's polynomial changes by the error of the
-    transcription."""
+    """The same iterate with its nodes as bases, except for the first base.
+
+    The polynomial in a new chart differs from the one in the old chart by the error of the transcription.
+    """
     n, space = transcription.system.space.dim, transcription.system.space
     nodes, _ = transcription.states(w)
     nodes = jax.tree.map(lambda new, old: new.at[0].set(old[0]), nodes, w.q)
