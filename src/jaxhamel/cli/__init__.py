@@ -23,10 +23,8 @@ def main() -> None:
     warnings.filterwarnings(
         "ignore", module="matplotlib"
     )  # Matplotlib warns of labels that do not fit
-    for stream in (
-        sys.stdout,
-        sys.stderr,
-    ):  # a character that the terminal cannot encode is no error
+    # a character that the terminal cannot encode is printed as an escape, where Python would raise an error
+    for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     try:
@@ -40,7 +38,7 @@ def main() -> None:
             f"jaxhamel: the command line needs {error.name}, which is not installed; "
             "get it with: pip install 'jaxhamel[cli]'"
         )
-    except OSError as error:  # standard output is a full disk, or its reader has closed it
+    except OSError as error:  # standard output is on a full disk, or a closed pipe
         _without_output()
         sys.exit(f"jaxhamel: standard output: {error.strerror or error}.")
     finally:
@@ -49,7 +47,7 @@ def main() -> None:
 
 
 def _open_streams() -> None:
-    """Puts the null device in place of closed standard streams; the next files that are opened would get their numbers."""
+    """Replaces closed standard streams by the null device; otherwise the next opened files would get their descriptors."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
             opened = os.open(os.devnull, os.O_RDWR)
@@ -61,11 +59,13 @@ def _open_streams() -> None:
 
 
 def _without_output() -> None:
-    """Replaces standard output by the null device, so that Python does not try to write the rest when it ends."""
+    """Flushes the standard streams; one that cannot be written to becomes the null device, so that Python exits without
+    an error.
+    """
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
         except OSError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-        except (AttributeError, ValueError):  # it was closed before
+        except (AttributeError, ValueError):  # the stream is absent or closed
             continue

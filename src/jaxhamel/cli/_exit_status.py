@@ -87,7 +87,10 @@ def reported(
 
 
 def _leave(terminal: Terminal, status: int, message: str) -> NoReturn:
-    """Prints the message and exits with this status; a process of its own ends at once, without waiting for threads."""
+    """Prints the message and exits with this status.
+
+    A process that runs the command alone ends at once, without waiting for threads.
+    """
     terminal.complain(message)
     if guard.active():
         guard.end(status)
@@ -119,7 +122,7 @@ def _what_was_written(out: Path | None) -> str:
 
 
 def _done(job: Callable[[], CommandResult], given: str | None) -> CommandResult:
-    """Runs the job; an error raised by the user's own code is reported as such."""
+    """Runs the job; an error in the file of `--system` (option `given`) becomes a `GivenClassError`."""
     try:
         return job()
     except Exception as error:

@@ -14,20 +14,22 @@ import sys
 import time
 from select import select  # the handler must not import: it may interrupt an import
 
-TYPE_CHECKING = False  # `typing` takes long to import; before `begin`, Ctrl-C is a traceback
+TYPE_CHECKING = (
+    False  # `typing` is not imported: that takes long, and Ctrl-C before `begin` prints a traceback
+)
 if TYPE_CHECKING:
     import threading
     from collections.abc import Callable
     from typing import Any
 
 INTERRUPTED, TOO_LATE = 130, 1
-PATIENCE = 0.3  # seconds that the main thread has to handle the signal itself
-GRACE = 1.2  # the same, if it then writes the result of a search
-WRITING = (
-    0.6  # seconds more that it has to write it; two seconds together, with the end of the process
-)
-SEARCH = 0.9  # share of the time limit that a search may take
-LATE = 1.08  # the process is ended at this multiple of its time limit; Python's start, before the clock, makes it 1.1
+# Seconds that the main thread has to handle Ctrl-C, before the watching thread ends the process:
+PATIENCE = 0.3  # without a result to write
+GRACE = 1.2  # with the result of a search to write; with WRITING and the end of the process about two seconds
+WRITING = 0.6  # further seconds to write the result, if the main thread has received the signal
+# Multiples of a command's time limit:
+SEARCH = 0.9  # the time for the search
+LATE = 1.08  # the time at which the process is ended; 1.1 with Python's start, which is before the clock starts
 SHOW_CURSOR = "\x1b[?25h"  # the updating progress line hides the cursor
 
 
@@ -43,8 +45,10 @@ class Guard:
         self._timer: threading.Timer | None = None
 
     def begin(self) -> None:
-        """Takes this process for the command's own, and installs the handler of Ctrl-C, unless the process ignores SIGINT,
-        as in a shell's background."""
+        """Notes that the process runs this command alone and may be ended, and installs the handler of Ctrl-C.
+
+        No handler is installed if the process ignores SIGINT, as a shell's background process does.
+        """
         self._alone = True
         if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
             return
@@ -58,7 +62,9 @@ class Guard:
         threading.Thread(target=self._watch, args=(reading,), daemon=True).start()
 
     def finish(self) -> None:
-        """Lifts the time limit and restores the handling of Ctrl-C, which ends Python without a traceback while it exits."""
+        """Lifts the time limit and restores the earlier handling of Ctrl-C. While Python exits, Ctrl-C ends it without a
+        traceback.
+        """
         if self._timer is not None:
             self._timer.cancel()
         if self._alone and self._handles():
@@ -71,8 +77,11 @@ class Guard:
         self.__init__()
 
     def limit(self, seconds: float, words: str, started: float | None = None) -> None:
-        """Ends the process after this time and a tenth, counted from `started` (by default from now), unless a search has a
-        result that is not on disk; the search then ends by itself. An earlier limit is replaced."""
+        """Ends the process a tenth after a time limit of `seconds`, counted from `started` (by default from now).
+
+        A search with a result that is not on disk yet is not ended; it stops by itself and writes the result. An earlier
+        limit is replaced. `words`: the message at the end.
+        """
         if not self.active():
             return
         import threading
@@ -86,21 +95,25 @@ class Guard:
         self._timer.start()
 
     def keep(self) -> None:
-        """Notes that there is a result that is not on disk yet."""
+        """Notes that the command has a result that is not on disk yet."""
         self.keeps = True
 
     def on_disk(self, words: str) -> None:
-        """Notes that a later run can go on from what is on disk; `words` say so at the time limit, which holds again. After
-        Ctrl-C the main thread has two seconds to write its result, and less if it does not take the signal, as while it
-        compiles."""
+        """Notes that a point of the search is on disk, from which a later run can continue.
+
+        The time limit ends the process again, with the message `words`. After Ctrl-C the main thread has two seconds to
+        write its result, and less if it cannot handle the signal because it is compiling.
+        """
         self._stands = words
 
     def kept(self, words: str) -> None:
-        """Notes that the result is on disk: Ctrl-C and the time limit end the process at once, the latter with `words`."""
+        """Notes that the result is on disk: Ctrl-C and the time limit now end the process at once; the message at the time
+        limit is `words`.
+        """
         self.keeps, self._stands = False, words
 
     def active(self) -> bool:
-        """Whether this process belongs to the command alone, so that it may be ended."""
+        """Whether the process runs this command alone, so that ending the process is allowed."""
         return self._alone
 
     def _handles(self) -> bool:
@@ -126,15 +139,15 @@ class Guard:
                     self._let_write()
 
     def _let_write(self) -> None:
-        """Gives the main thread time to write the result of its search, and ends the process if a point of it is on disk."""
+        """Waits while the main thread writes the result of its search; then ends the process if a point of the search is on
+        disk.
+        """
         from threading import Event
 
         Event().wait(GRACE)
-        if (
-            self._count
-        ):  # the main thread has taken the signal; a compiler that occupies it would not
+        if self._count:  # the main thread has received the signal: no compiler occupies it
             Event().wait(WRITING)
-        if self._stands:  # nothing does after `finish`
+        if self._stands:  # it is empty after `finish`
             self.end(INTERRUPTED, self.words())
 
     def _late(self, words: str) -> None:
@@ -142,7 +155,9 @@ class Guard:
             self.end(TOO_LATE, self._stands or words)
 
     def end(self, status: int, words: str = "") -> None:
-        """Prints the reason and ends the process at once: no cleanup, no waiting for threads or for readers of a pipe."""
+        """Prints `words`, the reason, and ends the process at once, without cleanup and without waiting for threads or for
+        readers of a pipe.
+        """
         for stream in (sys.stdout, sys.stderr):
             try:
                 if _ready(stream.fileno()):
@@ -159,15 +174,17 @@ class Guard:
 
 
 def _ready(descriptor: int) -> bool:
-    """Whether a write returns at once: not to a full pipe whose reader waits, nor to a terminal that was stopped."""
+    """Whether a write to a file descriptor returns at once; False for a full pipe and for a stopped terminal."""
     if sys.platform == "win32":
         return True
     return bool(select([], [descriptor], [], 0)[1])
 
 
 def search_seconds(budget: float, started: float) -> float:
-    """The seconds that a search may take: nine tenths of the command's limit less what has passed. The rest is for the
-    files; a command ends a tenth after its limit in any case."""
+    """The seconds left for a search: nine tenths of the command's time limit, less the time since `started`; at least 1.
+
+    The last tenth is for writing the files; a command ends a tenth after its limit in any case.
+    """
     return max(SEARCH * budget - (time.monotonic() - started), 1.0)
 
 

@@ -1,6 +1,7 @@
 """Imports and configures JAX.
 
-Commands call this after they have checked the scenario, so that errors in it are reported without waiting for imports.
+Commands call `start_jax` after they have checked the scenario: errors in the scenario are reported without waiting for
+imports.
 """
 
 import gc
@@ -16,12 +17,13 @@ from jaxhamel.cli._scenario._validate import ScenarioError, brief
 
 try:
     import resource
-except ImportError:  # Windows, where there are no such limits
+except ImportError:  # Windows has no limits of this kind
     resource = None
 
 LEAST_ADDRESSES = 2**30
 TRY = "from jaxlib import xla_client; xla_client.make_cpu_client()"  # reads XLA_FLAGS
-# the rest are aids for finding errors in a program that uses JAX: with them a command fails or takes forever
+# All settings but `jax_enable_x64` are debugging aids, which an environment variable may have switched on: with them a
+# command fails or takes forever.
 CONFIGURATION = {
     "jax_enable_x64": True,
     "jax_transfer_guard": "allow",
@@ -38,9 +40,8 @@ def start_jax() -> None:
     **Raises:** `ScenarioError` if JAX cannot be started, for instance with an unknown platform.
     """
     _check_flags(os.environ.get("XLA_FLAGS", ""))
-    os.environ["MPLBACKEND"] = (
-        "agg"  # figures are written to files; matplotlib raises an error for an unknown backend
-    )
+    # figures go to files only; matplotlib would raise an error for an unknown backend in the user's environment
+    os.environ["MPLBACKEND"] = "agg"
     import_jax()
     with _named():
         import jax
@@ -81,7 +82,10 @@ def _named() -> Iterator[None]:
 
 
 def _check_address_space() -> None:
-    """With less than `LEAST_ADDRESSES` JAX ends the process, or waits forever for threads that cannot be started."""
+    """Checks that the process may use an address space of `LEAST_ADDRESSES` bytes.
+
+    With less JAX ends the process, or waits forever for threads that cannot be started.
+    """
     if resource is None:
         return
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
@@ -95,7 +99,7 @@ def _check_address_space() -> None:
 
 @cache
 def _check_flags(flags: str) -> None:
-    """Tries the flags in another process, since XLA aborts a process with an unknown flag."""
+    """Checks the value of XLA_FLAGS in another process, since XLA aborts a process with an unknown flag."""
     if not flags:
         return
     tried = subprocess.run([sys.executable, "-c", TRY], capture_output=True, check=False)

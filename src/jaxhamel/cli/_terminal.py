@@ -11,11 +11,11 @@ from rich.text import Text
 
 from jaxhamel._words import visible, with_short_words
 
-PLAIN_SECONDS = 5.0  # between two progress lines where lines cannot be overwritten
+PLAIN_SECONDS = 5.0  # time between two progress lines, where a line cannot be overwritten
 
 
 class Terminal:
-    """Writes to standard error, so that standard output stays free for other programs."""
+    """Prints messages and progress to standard error; standard output stays free for other programs."""
 
     def __init__(self, quiet: bool) -> None:
         self.quiet = quiet
@@ -24,7 +24,7 @@ class Terminal:
         self._last = -PLAIN_SECONDS
 
     def say(self, line: str) -> None:
-        """Prints a line that stays."""
+        """Prints a line that later progress lines do not overwrite; nothing with --quiet."""
         if not self.quiet:
             self._print(_plain(line))
 
@@ -65,5 +65,5 @@ class Terminal:
 
 
 def _plain(line: str) -> Text:
-    """Writes control characters in text as visible escapes (`\\x1b`); line breaks stay."""
+    """The text with control characters as visible escapes (`\\x1b`); line breaks stay."""
     return Text(visible(line, lines=True))

@@ -1,1 +1,1 @@
-"""Robots in closed loop about a plan: built from the tables of a scenario, simulated, measured."""
+"""Robots that follow a plan by feedback: built from the tables of a scenario, simulated, and measured."""

@@ -1,4 +1,4 @@
-"""The estimator of `[estimator]`, by the sensors of `[sensors]` and the planned system."""
+"""Builds the state estimator of `[estimator]`, which uses the sensors of `[sensors]` and the planned system as its model."""
 
 import jax
 import jax.numpy as jnp
@@ -11,7 +11,7 @@ from jaxhamel.mechanics import System
 
 
 def check_estimator(scenario: Scenario) -> None:
-    """Checks that the sensors have noise, by which an estimator weighs them.
+    """Checks that `sensors.noise` is given if there is an `[estimator]`, which weighs measurements by their noise.
 
     **Raises:** `ScenarioError` that names the key.
     """
@@ -28,7 +28,7 @@ def check_estimator(scenario: Scenario) -> None:
 def estimator_of(
     scenario: Scenario, sensors: StateSensors | None, law: Regulator, system: System
 ) -> KalmanFilter | MovingHorizonEstimator | None:
-    """The estimator, which believes at first in the start of the plan; None without."""
+    """The estimator of `[estimator]`, whose first estimate is the start of the plan; None without this table or sensors."""
     table = scenario["estimator"]
     if table is None or sensors is None:
         return None
@@ -38,7 +38,7 @@ def estimator_of(
         return _squares(table[key] or noise, dtype)
 
     q, u = jax.tree.map(lambda x: x[0], (law.q, law.u))
-    # the estimator knows the noise of the sensors, but neither their bias nor their resolution
+    # the estimator's model of the sensors has their noise, but neither their bias nor their resolution
     sensors = StateSensors(sensors.noise)
     start, drift = squares("start"), squares("drift")
     filter = KalmanFilter(system, sensors, q, u, start, drift, iterations=table["iterations"])

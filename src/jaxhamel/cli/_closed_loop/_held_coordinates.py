@@ -1,4 +1,4 @@
-"""The coordinates of closed loops over time, and those of their plan."""
+"""The coordinates of many robots over time, with feedback and without, and those of their plan."""
 
 from typing import Any, NamedTuple
 
@@ -14,7 +14,7 @@ from jaxhamel.mechanics._description._declarations import state_of
 
 
 class HeldCoordinates(NamedTuple):
-    """The n coordinates of B robots with feedback and without at T times, and the planned ones."""
+    """The n coordinates of B robots at T times: with feedback (`closed`), without (`open_loop`), and as planned (`plan`)."""
 
     names: tuple[str, ...]
     closed: Float[np.ndarray, "B T n"]
@@ -23,7 +23,10 @@ class HeldCoordinates(NamedTuple):
 
 
 def coordinates_of(system: System, q: Any) -> tuple[tuple[str, ...], np.ndarray]:
-    """The numbers of a configuration that are plotted over time, with their names; `q` has leading axes."""
+    """Names and values of the coordinates that are plotted over time.
+
+    `q` has leading axes, such as robots and times; the values have the same, followed by one axis of coordinates.
+    """
     names, columns = [], []
     for part, x in zip(state_of(system).q, jax.tree.leaves(q), strict=True):
         if part.chart and part.columns:
@@ -38,7 +41,7 @@ def _leading(q: Any) -> tuple[int, ...]:
 
 
 def planned_coordinates(law: Regulator, system: System, ts: np.ndarray) -> np.ndarray:
-    """The coordinates of the plan at other times, `(T, n)`."""
+    """The coordinates of the plan at the times `ts`, `(T, n)`."""
     return coordinates_of(system, _planned(law, jnp.asarray(ts)))[1]
 
 

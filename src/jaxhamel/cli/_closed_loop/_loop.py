@@ -1,4 +1,6 @@
-"""The closed loop of `[feedback]`, `[sensors]` and `[closed_loop]`: regulator, controller and robots of a plan."""
+"""Builds the closed loop about a plan: the regulator and controller of `[feedback]` and `[sensors]`, the robots of
+`[closed_loop]`.
+"""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -29,13 +31,18 @@ from jaxhamel.mechanics import Kinematic, MovingParts, System
 from jaxhamel.mechanics._tangent import tangent_size
 from jaxhamel.simulate import Trajectory
 
-ONE = {"trajectories": 1, "steps": 1, "tolerance": 0.0, "spread": []}  # no table [closed_loop]
+# the table [closed_loop] if the scenario has none: one robot
+ONE = {"trajectories": 1, "steps": 1, "tolerance": 0.0, "spread": []}
 
-FINE = 500  # intervals of a plan that is linearised once in each; one with fewer, twice
+FINE = 500  # the Riccati equation takes two RK4 steps per interval of a plan up to this many times, one of a longer plan
 
 
 class Robots(NamedTuple):
-    """Systems and initial states of many robots, with their axes, as `closed_loop` takes them."""
+    """The arguments of `jaxhamel.control.closed_loop` for B robots.
+
+    `system`, `q0`, `u0`: system and initial state; `bias`: the constant errors of the sensors, `(B, n+k)`, or None;
+    `axes`: for each leaf of (system, q0, u0) its batch axis 0, or None if all robots share it; `count`: B.
+    """
 
     system: Any
     q0: Any
@@ -46,7 +53,7 @@ class Robots(NamedTuple):
 
 
 def check_loop_tables(scenario: Scenario, problem: ControlProblem, seed: int) -> None:
-    """Checks the tables against the problem, before the search begins.
+    """Checks `[feedback]`, `[sensors]`, `[closed_loop]` and `[estimator]` against the problem, before the search begins.
 
     **Raises:** `ScenarioError` that names the key.
     """
@@ -91,7 +98,7 @@ def _check_count(scenario: Scenario, name: str, key: str, wanted: int) -> None:
 
 
 def periods_of(table: Mapping[str, Any]) -> int:
-    """The delay as a number of sampling periods."""
+    """The delay of `[feedback]` as a number of sampling periods. **Raises:** `ScenarioError` if it is not a whole number."""
     count = table["delay"] / table["period"]
     if abs(count - round(count)) > 1e-6 * max(count, 1.0):
         raise ScenarioError(
@@ -102,12 +109,12 @@ def periods_of(table: Mapping[str, Any]) -> int:
 
 
 def loop_table(scenario: Scenario) -> Mapping[str, Any]:
-    """The table `[closed_loop]`, or one robot without it."""
+    """The table `[closed_loop]`; if it is absent, one with a single robot."""
     return scenario["closed_loop"] or ONE
 
 
 def samples_of(scenario: Scenario, problem: ControlProblem, seed: int) -> Samples | None:
-    """The numbers that differ from robot to robot; None where nothing does."""
+    """The random parameters of all robots; None if the robots are all alike."""
     table = loop_table(scenario)
     if not table["spread"]:
         return None
@@ -116,7 +123,7 @@ def samples_of(scenario: Scenario, problem: ControlProblem, seed: int) -> Sample
 
 
 def _nominal(problem: ControlProblem) -> Nominal:
-    """The system of the scenario, inside of the drive of its task, and its initial state."""
+    """The scenario's own system, taken out of the task's `MovingParts` or `Kinematic`, and its initial state."""
     system, q0, u0 = problem.system, problem.q0, problem.u0
     if isinstance(system, MovingParts):
         q0, u0, _ = system.inside(problem.ts[0], q0, u0)
@@ -126,7 +133,10 @@ def _nominal(problem: ControlProblem) -> Nominal:
 
 
 def robots_of(scenario: Scenario, problem: ControlProblem, plan: MotionPlan, seed: int) -> Robots:
-    """The robots about that of the scenario, with the plan's positions and rates of moving parts."""
+    """The robots of `[closed_loop]`: copies of the planned one, with the random parameters of `[[closed_loop.spread]]`.
+
+    Their moving parts start with the plan's positions and rates.
+    """
     count, nominal = loop_table(scenario)["trajectories"], _nominal(problem)
     samples = samples_of(scenario, problem, seed)
     if samples is None:
@@ -168,7 +178,7 @@ def _wrapped(driven: System, system: Any, axes: Any) -> Any:
 
 
 def flat_axes_of(axes: Any, values: Any) -> list[int | None]:
-    """The axis of every leaf of `values`."""
+    """The batch axis of every leaf of `values`, from the tree `axes`, which may have one entry for a whole subtree."""
 
     def absent(x):
         return x is None
@@ -180,7 +190,7 @@ def flat_axes_of(axes: Any, values: Any) -> list[int | None]:
 
 
 def _biases(scenario: Scenario, seed: int, count: int, dtype: Any) -> Any:
-    """The constant error of each robot's sensors, `(B, n+k)`; None without."""
+    """Random constant errors of each robot's sensors, `(B, n+k)`; None without `sensors.bias`."""
     width = (scenario["sensors"] or {}).get("bias")
     if not width:
         return None
@@ -209,7 +219,11 @@ def regulator_of(scenario: Scenario, plan: MotionPlan) -> Regulator:
 def controller_of(
     scenario: Scenario, law: Regulator, bias: Any = None, system: System | None = None
 ) -> Sampled:
-    """The digital controller with its sensors, and the estimator with `system` as its model where it is given."""
+    """The sampled controller of `[feedback]` around the regulator `law`, with the sensors of `[sensors]`.
+
+    `bias`: constant errors of the sensors, one row for each robot; `system`: the model of the estimator, which is left out
+    without it.
+    """
     table, seen = scenario["feedback"], scenario["sensors"]
     limit = table["limit"] or np.inf
     sensors = None
@@ -226,7 +240,7 @@ def controller_of(
         delay=periods_of(table),
         lower=-limit,
         upper=limit,
-        # the mean until the first command acts
+        # the plan's control halfway to the time at which the first command acts
         start=_value(law.control, law.ts[0] + 0.5 * table["delay"]),
         sensors=sensors,
         estimator=estimator,
@@ -235,14 +249,14 @@ def controller_of(
 
 @compiled
 def _value(control: Any, t: Any) -> Any:
-    """control(t), one program in place of one for each of its operations."""
+    """control(t), compiled as one program; without `jit` each operation would be compiled by itself."""
     return control(t)
 
 
 def motions_of(
     scenario: Scenario, robots: Robots, controller: Sampled, samples: int, seed: int
 ) -> Trajectory:
-    """The closed-loop motions of all robots."""
+    """Simulates all robots in closed loop over `samples` sampling periods; the `Trajectory` has a leading axis of robots."""
     given, options = _arguments(scenario, robots, controller, samples, seed)
     return closed_loop(*given, **options)
 
@@ -250,7 +264,7 @@ def motions_of(
 def compile_motions(
     scenario: Scenario, robots: Robots, controller: Sampled, samples: int, seed: int
 ) -> None:
-    """Compiles `motions_of` for these arguments and runs nothing."""
+    """Compiles the program of `motions_of` for these arguments, without running it."""
     given, options = _arguments(scenario, robots, controller, samples, seed)
     compile_loop(*given, **options)
 

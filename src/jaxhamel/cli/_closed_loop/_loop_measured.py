@@ -1,4 +1,4 @@
-"""What is measured along the closed-loop motions of many robots: tracking errors, contact forces, commands."""
+"""Tracking errors, contact forces and commands along the closed-loop motions of many robots."""
 
 from functools import partial
 from typing import Any, NamedTuple
@@ -22,12 +22,13 @@ SAMPLES_PER_FORCE = 10  # contact forces are computed at every tenth sample
 
 
 class LoopMeasures(NamedTuple):
-    """Quantities of the motions of B robots at K + 1 samples; None where a system or a task has no such quantity.
+    """Quantities of the motions of B robots at the times `ts`, `(K,)`; None for one that the system or task does not have.
 
-    - `error`: the distance from the path of the task, else from the plan in exponential coordinates.
-    - `position`: the output that follows the path, else that of the point which the drawing traces. `command`: the largest
-      command of each robot.
-    - `force`: of the ground, at every tenth sample.
+    - `error`: the distance from the path of the task [m]; for a task without a path, |log(q*⁻¹ q)|, the distance from the
+      planned configuration q*.
+    - `position`: the output that follows the path; for a task without a path, the point that the drawing traces [m].
+    - `force`: the contact force of the ground at every tenth sample, `(B, F, 3)` [N].
+    - `command`: the largest absolute command of each robot.
     """
 
     ts: np.ndarray
@@ -38,34 +39,34 @@ class LoopMeasures(NamedTuple):
 
     @property
     def rms(self) -> Float[np.ndarray, " B"]:
-        """The tracking error (RMS) of each robot; infinite where its motion breaks down."""
+        """The root mean square of each robot's tracking error; infinite if its motion broke down."""
         with np.errstate(all="ignore"):
             found = np.sqrt(np.mean(self.error**2, axis=1))
         return np.where(np.isfinite(found), found, np.inf)
 
     @property
     def normal(self) -> Float[np.ndarray, " B"] | None:
-        """The smallest normal force of each robot; −∞ where its motion breaks down."""
+        """The smallest normal force on each robot [N]; −∞ if its motion broke down."""
         if self.force is None:
             return None
         return np.nan_to_num(np.min(self.force[..., 2], axis=1), nan=-np.inf)
 
     @property
     def friction(self) -> Float[np.ndarray, " B"] | None:
-        """The largest friction coefficient that each robot needs; infinite without contact."""
+        """The friction coefficient that each robot needs for rolling at all times; infinite if it loses contact."""
         if self.force is None:
             return None
         needed = np.asarray(friction_needed(jnp.asarray(self.force)))
         return np.nan_to_num(np.max(needed, axis=1), nan=np.inf, posinf=np.inf)
 
     def followed(self, tolerance: float) -> np.ndarray:
-        """For each robot, whether it reaches the end within the tolerance and in contact with the ground."""
+        """For each robot, whether its RMS tracking error is within the tolerance and it stays in contact with the ground."""
         held = self.rms <= tolerance
         return held if self.normal is None else held & (self.normal > 0)
 
 
 class HeldMotions(NamedTuple):
-    """The motions of B robots at the samples, and their commands; a leading axis for the robots."""
+    """States of B robots at K sampling times, and the commands between these times; the first axis is that of the robots."""
 
     ts: Float[Array, " K"]
     q: Any
@@ -74,7 +75,7 @@ class HeldMotions(NamedTuple):
 
 
 def motions_in(found: Trajectory) -> HeldMotions:
-    """The motions of all robots of a closed loop."""
+    """The sampled states and commands in the trajectory of a closed loop of many robots."""
     _, held = found.given()
     return HeldMotions(found.ts[0], found.q, found.u, held.commands)
 
@@ -86,7 +87,7 @@ def measured(
     law: Regulator,
     point: TracedPoint | None = None,
 ) -> LoopMeasures:
-    """The quantities of all motions; `point`: whose paths are shown where the task has no path."""
+    """The quantities of all motions. `point`: its paths are the positions if the task has no path."""
     ts, *states = motions
     tracking, position = problem.tracking, None
     if tracking is None:
@@ -112,14 +113,14 @@ def _inner(system: Any) -> Any:
 
 @compiled
 def _from_plan(law: Regulator, ts, q) -> Float[Array, "B K"]:
-    """|log(q*⁻¹ q)| at all times."""
+    """|log(q*⁻¹ q)|, the distance of each robot's configuration q from the planned one q* at all times."""
     planned = jax.vmap(lambda t: law.plan(t)[0])(ts)
     local = jax.vmap(jax.vmap(law.space.local), in_axes=(None, 0))(planned, q)
     return jnp.linalg.norm(local, axis=-1)
 
 
 def plan_size(law: Regulator) -> float:
-    """The largest distance of the plan from its start in exponential coordinates."""
+    """The size of a plan: the largest |log(q(0)⁻¹ q(t))| along it."""
     start = jax.tree.map(lambda x: x[0], law.q)
     return float(jnp.max(_distances(law.space, start, law.q)))
 

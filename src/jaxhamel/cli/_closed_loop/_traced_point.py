@@ -1,4 +1,4 @@
-"""The point of a system whose paths a closed loop shows where its task asks for none: the one that its drawing traces."""
+"""The point whose paths are drawn for a closed loop whose task has no path: the point that the system's drawing traces."""
 
 from typing import Any
 
@@ -12,13 +12,15 @@ from jaxhamel._compiled import compiled
 from jaxhamel.geometry._quaternion import quaternion_rotate
 from jaxhamel.mechanics import System
 
-FLAT = 0.01  # of its larger extent: a path of smaller width is a line
+FLAT = 0.01  # a path counts as a line if its width is smaller than this share of its length
 
 
 class TracedPoint(eqx.Module):
-    """A point of a body, projected on the plane of two axes in which the plan moves it.
+    """A point of a body, projected onto the plane of the two coordinate axes along which the plan moves it.
 
-    - `point`: `(3,)` in the body's axes [m]; `body`: its number in `System.places`; `axes`: 0, 1, 2 for x, y, z.
+    - `point`: `(3,)` in the body's axes [m].
+    - `body`: index of the body in `System.places`.
+    - `axes`: the two axes of the plane, 0, 1, 2 for x, y, z.
     """
 
     point: Float[Array, " 3"]
@@ -33,8 +35,10 @@ class TracedPoint(eqx.Module):
 
 
 def traced_point(system: System, ts: Array, q: Any) -> TracedPoint | None:
-    """The first point that the system's drawing traces, else the origin of its first body; None without a body, or where
-    the plan `q` moves it along a line only."""
+    """The first point that the system's drawing traces; without one, the origin of its first body.
+
+    None for a system without bodies, and if the plan `q` moves the point along a line only.
+    """
     at_start = jax.tree.map(lambda x: x[0], q)
     if not jax.eval_shape(lambda t, q: system.places(t, q, None), ts[0], at_start):
         return None
@@ -49,14 +53,14 @@ def traced_point(system: System, ts: Array, q: Any) -> TracedPoint | None:
 
 
 def traced(point: TracedPoint, system: System, ts: Array, q: Any) -> Float[np.ndarray, "K 2"]:
-    """The point's positions at many times, in its plane."""
+    """The positions of the point in its plane at the times `ts` [m]."""
     return np.asarray(_positions(point, system, ts, q))[:, list(point.axes)]
 
 
 def traced_by_all(
     point: TracedPoint, system: System, ts: Array, q: Any
 ) -> Float[np.ndarray, "B K 2"]:
-    """The positions of the point of many robots, with the lengths of the one that is planned."""
+    """The positions of the point on many robots [m]; all robots are taken to have the lengths of the planned system."""
     return np.asarray(_of_all(point, system, ts, q))[..., list(point.axes)]
 
 

@@ -1,1 +1,1 @@
-"""The commands of the command line: `_simulate.py` has `jaxhamel simulate`, and so on."""
+"""The work of the commands: `_simulate.py` does that of `jaxhamel simulate`, and likewise for the others."""

@@ -1,6 +1,6 @@
 """The command `bench`: measures this machine on the rolling ball with three masses.
 
-Every figure is a median over runs. Programs that are compared run in turns, after one run each that compiles them.
+Times are medians over several runs. Programs that are compared run in turns, after a first run of each that compiles it.
 """
 
 import os
@@ -71,7 +71,7 @@ def ball() -> RollingBall:
 
 
 def start(batch: int):
-    """Initial values (q, u, amplitude) of a batch, different for each trajectory."""
+    """Random initial values (q, u, amplitude) of a batch, with a leading axis for the trajectories."""
     rng = np.random.default_rng(0)
     quaternion = rng.normal(size=(batch, 4))
     quaternion /= np.linalg.norm(quaternion, axis=1, keepdims=True)
@@ -105,7 +105,9 @@ def as_json(found: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def right_hand_side() -> Iterator[Figure]:
-    """Seconds per evaluation and trajectory: closed form against autodiff, both in lanes, in double precision."""
+    """Seconds per evaluation of the right-hand side for one trajectory: closed form and autodiff, both by `lanes`, in double
+    precision.
+    """
     system = ball()
     (quaternion, position), u, amplitude = start(BATCH)
 
@@ -153,7 +155,10 @@ def ensembles() -> Iterator[Figure]:
 
 
 def gradients() -> Iterator[Figure]:
-    """Cost of the reverse-mode gradient of a mean cost by states, masses and controls, relative to the run itself."""
+    """The time of a cost with its reverse-mode gradient, over the time of the cost alone.
+
+    The gradient is taken with respect to initial velocities, masses and control amplitudes.
+    """
     run, arguments = _ensemble()
 
     def cost(*x):
@@ -177,9 +182,9 @@ def cold_start() -> Iterator[Figure]:
 
 
 def _ends_well(program: list[str]) -> None:
-    """Runs a program without JAX's settings for finding errors, as commands do (`jaxhamel.cli._start`).
+    """Runs a program without JAX's debugging settings in its environment, as commands run (`jaxhamel.cli._start`).
 
-    **Raises:** `OSError` with its last words if it fails.
+    **Raises:** `OSError` with the last line of its output if the program fails.
     """
     aids = {name.upper() for name in CONFIGURATION}
     kept = {name: value for name, value in os.environ.items() if name not in aids}
@@ -211,7 +216,9 @@ def alternating(programs: Mapping[str, Callable[[], Any]]) -> dict[str, float]:
 
 
 def _ensemble():
-    """A program that maps angular velocities, masses and amplitudes to positions after STEPS steps; and its inputs."""
+    """A function of angular velocities, masses and amplitudes, which gives the balls' positions after STEPS steps; and its
+    arguments.
+    """
     q, u, amplitude = start(BATCH)
     masses = jnp.asarray(np.random.default_rng(1).uniform(0.5, 1.5, (BATCH, 3)), u.dtype)
     balls, swings = eqx.tree_at(lambda b: b.masses, ball(), masses), Swing(amplitude)
@@ -232,7 +239,7 @@ def _absent(x) -> bool:
 
 
 def _on_all_cores(program: Callable[[], Any]) -> float:
-    """Trajectory-steps per second, summed over one thread for each core."""
+    """Steps per second over all trajectories, with the program running in one thread for each core at once."""
 
     def several(_):
         for _ in range(REPEATS):

@@ -1,4 +1,4 @@
-"""The closed loop of `control`: many robots held to the plan, with feedback and without."""
+"""The closed loop of `control`: simulates many robots about the plan, with feedback and without."""
 
 import equinox as eqx
 import jax
@@ -54,17 +54,16 @@ from jaxhamel.simulate import Trajectory
 from jaxhamel.viz import Chart
 from jaxhamel.viz._motion._companion import Companion
 
-SHARE = (
-    0.02  # of the size of the path: the tracking error up to which a robot has followed the plan
-)
+# a robot has followed the plan if its tracking error is at most this share of the path's size (without `tolerance`)
+SHARE = 0.02
 
 
 def closed_about(
     outcome: Outcome, result: Result, seed: int, terminal: Terminal, stands: bool
 ) -> tuple[Outcome, list[Chart], Companion | None]:
-    """The outcome of a search with that of the closed loop, its charts, and the motion of one robot.
+    """Closes the loop about the result of a search: the outcome with its numbers, its charts, and the motion of one robot.
 
-    Nothing is added without `[feedback]`, or where the plan does not stand.
+    The outcome stays as it is without `[feedback]`, if the plan failed (`stands` is False), or if no regulator was found.
     """
     scenario = outcome.scenario
     if scenario["feedback"] is None or not stands or not bool(result.trajectory.succeeded):
@@ -73,7 +72,7 @@ def closed_about(
     terminal.say(f"{scenario.name}: {robots} in closed loop …")
     try:
         found = close_loop(scenario, result, seed)
-    except ScenarioError as error:  # the plan stands
+    except ScenarioError as error:  # the result of the search is written in any case
         terminal.say(f"{scenario.name}: the loop is not closed: {error}")
         return outcome, [], None
     if words := unstable(found.growth):
@@ -82,14 +81,14 @@ def closed_about(
 
 
 def close_loop(scenario: Scenario, result: Result, seed: int) -> ClosedLoop:
-    """Designs the regulator about the plan that was found, and simulates all robots with and without it."""
+    """Designs the regulator about the plan that the search has found, and simulates all robots with and without it."""
     plan = plan_of(result)
     law = regulator_of(scenario, plan)
     return _closed(scenario, result.problem, plan, law, seed)
 
 
 def close_at_first(scenario: Scenario, problem: ControlProblem, seed: int) -> None:
-    """Compiles what `close_loop` runs, for the control that the search begins with."""
+    """Compiles the programs of `close_loop`, with the search's initial control in place of the result."""
     curve = problem.curve
     plan = plan_of_motion(problem, replay(problem, curve), curve)
     law = regulator_of(scenario, plan)
@@ -122,7 +121,7 @@ def _closed(
     shown = _shown(robots, found, int(np.argsort(closed.rms)[len(closed.rms) // 2]))
     charted = problem.tracking is None
     first = coordinates_of(plan.system, found.q) if charted else None
-    del found  # some hundred megabytes
+    del found  # frees some hundred megabytes before the next run
     loose, found = run(eqx.tree_at(lambda law: law.gains, law, jnp.zeros_like(law.gains)))
     path, size = _path_and_size(problem, law, point, closed.ts)
     coordinates = None
@@ -141,7 +140,7 @@ def _closed(
 def _path_and_size(
     problem: ControlProblem, law: Regulator, point: TracedPoint | None, ts: np.ndarray
 ) -> tuple[np.ndarray | None, float]:
-    """The path asked for and its extent, else the planned path of the traced point and the size of the plan."""
+    """The path of the task and its extent; for a task without a path, the planned path of `point` and the plan's size."""
     if problem.tracking is not None:
         path = np.asarray(jax.vmap(problem.tracking.path)(jnp.asarray(ts)))
         return path, float(np.max(np.ptp(path, axis=0)))

@@ -1,4 +1,4 @@
-"""The outcome of closed loops: in summary.json, and in the report."""
+"""The results of closed loops, as written to summary.json and to the report."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -24,17 +24,19 @@ from jaxhamel.viz._motion._charts_of import symbol
 from jaxhamel.viz._motion._companion import Companion
 
 PATHS_SHOWN = 200  # number of robots whose paths are drawn
-UNSTABLE = 10.0  # growth of small deviations by the end of a plan, which a loop that holds it does not reach
-DRAWN = 400  # points of each path, about
+UNSTABLE = 10.0  # a loop counts as unstable if small deviations grow by this factor up to the end of the plan
+DRAWN = 400  # about the number of points with which each path is drawn
 
 
 class ClosedLoop(NamedTuple):
     """Many robots with feedback (`closed`), and the same robots under the plan's control alone (`open_loop`).
 
-    `tolerance`: the tracking error up to which a robot has followed the plan; `size`: of the path, else of the plan in
-    exponential coordinates; both in `unit`. `shown`: the motion of the robot of median error; `path`: what was asked for
-    or planned, `(K, d)`, or None, along the axes `labels`; `coordinates`: those of all motions over time;
-    `growth`: of small deviations from the plan.
+    - `tolerance`: a robot has followed the plan if its tracking error is at most this, in `unit`.
+    - `size`: the extent of the path; for a task without a path, the size of the plan in exponential coordinates; in `unit`.
+    - `shown`: the motion of the robot of median error.
+    - `path`: the path of the task or of the planned motion, `(K, d)`, or None; `labels`: the names of its axes.
+    - `coordinates`: the coordinates of all robots over time, for a task without a path, else None.
+    - `growth`: the growth of small deviations from the plan.
     """
 
     closed: LoopMeasures
@@ -50,7 +52,7 @@ class ClosedLoop(NamedTuple):
 
 
 def summary_of(found: ClosedLoop, seed: int) -> dict[str, Any]:
-    """The entry `closed_loop` of summary.json: with feedback, and the same robots in open loop."""
+    """The entry `closed_loop` of summary.json: results of the robots with feedback, and of the same robots in open loop."""
     return {
         **_numbers(found.closed, found.tolerance),
         "tolerance": found.tolerance,
@@ -64,7 +66,7 @@ def summary_of(found: ClosedLoop, seed: int) -> dict[str, Any]:
 
 
 def unstable(found: LoopGrowth) -> str:
-    """A sentence where small deviations grow along the whole plan; else an empty text."""
+    """A sentence on the instability if small deviations grow by `UNSTABLE` or more along the plan; else an empty text."""
     growth, worst = float(found.growth[-1]), int(np.argmax(found.multipliers))
     if growth < UNSTABLE:
         return ""
@@ -77,7 +79,7 @@ def unstable(found: LoopGrowth) -> str:
 
 def _numbers(motions: LoopMeasures, tolerance: float) -> dict[str, Any]:
     followed, rms = motions.followed(tolerance), motions.rms
-    whole = np.isfinite(rms)  # the motion did not break down
+    whole = np.isfinite(rms)  # motions that did not break down
     failed = probability(~followed)
     found = {
         "trajectories": len(rms),
@@ -143,7 +145,7 @@ def lead_of(numbers: Mapping[str, Any]) -> str:
 
 
 def charts_of(found: ClosedLoop) -> list[Chart]:
-    """Fan of paths, errors over time, ends, and histograms of what differs from robot to robot."""
+    """Charts of the robots' paths, coordinates and errors over time, and histograms of their errors and forces."""
     closed, loose = found.closed, found.open_loop
     title = "Distance from the plan" if found.coordinates else "Distance from the path asked for"
     errors = held_errors_figure(closed.ts, closed.error, loose.error, title=title, unit=found.unit)
@@ -156,7 +158,7 @@ def charts_of(found: ClosedLoop) -> list[Chart]:
 
 
 def _coordinate_charts(found: ClosedLoop) -> Iterator[Chart]:
-    """The coordinates of all robots over time, where the task has no path."""
+    """A chart of the coordinates of all robots over time, for a task without a path."""
     if found.coordinates is not None and found.coordinates.names:
         names, closed, loose, plan = found.coordinates
         symbols = [symbol(name) for name in names]
@@ -166,7 +168,7 @@ def _coordinate_charts(found: ClosedLoop) -> Iterator[Chart]:
 
 
 def _ground_charts(found: ClosedLoop) -> Iterator[Chart]:
-    """Paths in the plane and where they end."""
+    """Charts of the paths in the plane and of their end points."""
     closed, loose, path = found.closed.position, found.open_loop.position, found.path
     if closed is None or loose is None or path is None or path.shape[1] != 2:
         return

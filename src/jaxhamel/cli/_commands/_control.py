@@ -106,7 +106,7 @@ def _not_shown(out: Path, seconds: float) -> str:
 
 
 def _shown_at_first(problem: ControlProblem, run: PreparedRun) -> None:
-    """Evaluates the initial guess as the result is evaluated later, so that the programs for it are compiled already."""
+    """Simulates and measures the initial guess like the later result, which compiles the programs for the result."""
     trajectory = replay(problem, problem.curve)
     measure(problem, trajectory, problem.curve)
     prepare(run.shown(trajectory, problem.curve))

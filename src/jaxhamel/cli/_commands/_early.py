@@ -26,7 +26,7 @@ def check_of_simulate(out: Path) -> Check:
 
 
 def check_of_control(out: Path, max_seconds: float | None, resume: bool) -> Check:
-    """The check of `control`: there is a task, and `--resume` has a search to go on with."""
+    """The check of `control`: the scenario has a task, and with `--resume` a stopped search is on disk."""
 
     def check(tables: Mapping[str, Any]) -> None:
         _check_task(tables)
@@ -47,7 +47,7 @@ def check_of_control(out: Path, max_seconds: float | None, resume: bool) -> Chec
 
 
 def check_of_montecarlo(out: Path, trajectories: int | None, index: int | None) -> Check:
-    """The check of `montecarlo`: something is spread, and the trajectory of `--index` is one of the ensemble."""
+    """The check of `montecarlo`: at least one parameter is spread, and `--index` is below the number of trajectories."""
 
     def check(tables: Mapping[str, Any]) -> None:
         table = tables["montecarlo"]
@@ -69,7 +69,7 @@ def check_of_montecarlo(out: Path, trajectories: int | None, index: int | None) 
 
 
 def check_of_identify(out: Path, data: Path | None, max_seconds: float | None) -> Check:
-    """The check of `identify`: there are data, or true values from which they are made up."""
+    """The check of `identify`: measured data are given, or true values for synthetic data."""
 
     def check(tables: Mapping[str, Any]) -> None:
         if data is None and not tables.get("truth"):
@@ -88,7 +88,7 @@ def check_of_identify(out: Path, data: Path | None, max_seconds: float | None) -
 
 
 def check_of_predict(out: Path, run: Path) -> Check:
-    """The check of `predict`: there are fitted values, and a run."""
+    """The check of `predict`: the scenario has fitted values, and the file of the run can be read."""
 
     def check(tables: Mapping[str, Any]) -> None:
         if not tables["fitted"]:
@@ -111,7 +111,7 @@ def seconds_of(scenario: Scenario, max_seconds: float | None) -> float:
 
 
 def limit_search(name: str, seconds: float | None, started: float) -> None:
-    """Lets the guard end the command a tenth after its time limit; None: there is none yet."""
+    """Lets the guard end the command a tenth after its time limit; nothing happens if `seconds` is None."""
     if seconds is not None:
         guard.limit(
             seconds,
@@ -138,7 +138,7 @@ def accuracies(said: Sequence[str]) -> dict[str, float]:
 
 
 def _check_run(tables: Mapping[str, Any]) -> None:
-    """Checks that the times increase, and that a method without error estimate has a step."""
+    """Checks that `time.end` is after `time.start`, and that a solver without an error estimate has a step `dt`."""
     time, solver = tables["time"], tables["solver"]
     if not time["end"] > time["start"]:
         raise ScenarioError(
@@ -151,7 +151,7 @@ def _check_run(tables: Mapping[str, Any]) -> None:
 
 
 def _check_task(tables: Mapping[str, Any]) -> None:
-    """Checks that there is a task, and that it starts at 0."""
+    """Checks that the scenario has a task, and that its time starts at 0."""
     if tables["task"] is None:
         raise ScenarioError(
             "`task` is missing; control needs a table [task] that says what path to follow. "

@@ -79,7 +79,9 @@ def run_identify(
 
 
 def _problems(scenario, system, measurements, runs, data) -> Any:
-    """The problem of the scenario, or those of its stages as functions of the system, by name."""
+    """The identification problem of the scenario; with `[[stages]]`, a function from the system to the problem for each
+    stage, by the stage's name.
+    """
     if scenario["stages"]:
         return build_stages(scenario, system, measurements, runs, data)
     return build_problem(scenario, system, measurements, list(runs.values()))
@@ -108,7 +110,7 @@ def _length(run: Any) -> float:
 
 
 def _made_up(scenario, out, measurements, control, seed) -> tuple[Path, list[Path]]:
-    """Writes the synthetic runs; returns their folder and only their files, since other files may be in it."""
+    """Writes the synthetic runs; returns their folder and the files of the runs (the folder may have other files)."""
     folder_of_runs = made(folder(out) / "data")
     return folder_of_runs, make_runs(scenario, folder_of_runs, measurements, control, seed)
 

@@ -27,7 +27,7 @@ ADVICE = "Start nearer with --set system.…, give more runs, freeze or add a pr
 
 
 def fits_of(estimate: Any) -> list[Any]:
-    """The estimates of all stages; one if there are no stages."""
+    """The list of the estimates of all stages; of a fit without stages, its only estimate."""
     staged = isinstance(estimate, identify.StagedEstimate)
     return list(estimate.estimates.values()) if staged else [estimate]
 
@@ -96,7 +96,7 @@ def _correlation_charts(estimate: Any) -> list[Chart]:
 def run_charts(
     estimate: Any, index: int, shown: dict[str, Any], errors: dict[str, Any]
 ) -> list[Chart]:
-    """Charts of the measured and fitted values of each quantity in one run, and of the residuals."""
+    """Charts of one run: measured and fitted values of each quantity, and the residuals."""
     run, charts = estimate.problem.runs[index], []
     for m in estimate.problem.measurements:
         if m.name in run.values:
@@ -114,7 +114,7 @@ def run_charts(
 def measured_chart(
     run: Any, m: Any, shown: np.ndarray, name: str, start: float | None = None
 ) -> Chart:
-    """A chart of one measurement: measured values as dots, the model as lines."""
+    """A chart of one measurement in a run: measured values as dots, the values `shown` of the model as lines."""
     unit = f" / ({m.unit})" if "/" in m.unit else f" / {m.unit}" if m.unit else ""
     quantity = m.name.replace("_", " ").replace("-", " ")
     figure = fit_figure(

@@ -1,4 +1,4 @@
-"""Runs a job in a thread while the main thread compiles: XLA's compiler releases Python and uses one core."""
+"""Runs a job in a thread while the main thread compiles: XLA's compiler releases Python's global lock and uses one core."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -10,9 +10,10 @@ from jaxhamel._cores import cores
 
 @contextmanager
 def meanwhile(job: Callable[[], Any]) -> Iterator[None]:
-    """Runs `job` in a thread to warm up compilation. Its exceptions are dropped: the later code raises them again.
+    """Runs `job` in a thread, beside the body of the `with` statement, to compile programs early.
 
-    It is skipped on one core. Timings: docs/performance.md#command-line.
+    Exceptions of `job` are dropped: the later code raises them again. On one core `job` is not run.
+    Timings: docs/performance.md#command-line.
     """
     if cores() == 1:
         yield
@@ -24,5 +25,5 @@ def meanwhile(job: Callable[[], Any]) -> Iterator[None]:
 
     thread = Thread(target=run, daemon=True)
     thread.start()
-    yield  # where this ends in an error, that is said without waiting
+    yield  # an error in the body is raised without waiting for the thread
     thread.join()

@@ -32,7 +32,7 @@ from jaxhamel.ensemble._study._statistics import probability
 from jaxhamel.viz import Chart, fan_figure, growth_figure, histograms_figure, landing_figure
 from jaxhamel.viz._motion._run import ShownMotion
 
-BETWEEN_LINES = 0.5  # between two progress lines
+BETWEEN_LINES = 0.5  # seconds between two progress lines
 
 
 def run_montecarlo(
@@ -81,7 +81,7 @@ def run_one(
     trajectories: int | None = None,
     seed: int = 0,
 ) -> Outcome:
-    """Runs one trajectory of an ensemble again, alone, with the scenario's own solver.
+    """Simulates one trajectory of an ensemble again, alone and with the scenario's own solver.
 
     **Raises:** `ScenarioError` before anything is written, also for an index outside of the ensemble.
     """
@@ -107,7 +107,7 @@ def run_one(
 
 
 def _ensemble(scenario: Scenario):
-    """The table `[montecarlo]`, the nominal run, and the distributions of the deviations from it."""
+    """The table `[montecarlo]`, the nominal run, and the distribution of each parameter that is spread."""
     table = scenario["montecarlo"]
     prepared = PreparedRun.of(scenario)
     return table, prepared, distributions(table["spread"], nominal_of(prepared))
@@ -125,7 +125,7 @@ def _about(scenario: Scenario) -> dict[str, Any]:
 
 @contextmanager
 def _as_one_line() -> Iterator[None]:
-    """Turns a `ValueError` of the library into a `ScenarioError` of one line."""
+    """A context that turns a `ValueError` of the library into a `ScenarioError` of one line."""
     try:
         yield
     except ValueError as error:
@@ -211,7 +211,7 @@ def _open_loop(model: EnsembleModel) -> str:
 
 
 def _in_a_thread(job: Callable[[], Any]) -> Future:
-    """Runs `job` in a thread; like the ensemble in its first seconds, it mostly waits for XLA's compiler."""
+    """Runs `job` in a thread, beside the start of the ensemble; both mostly wait for XLA's compiler."""
     pool = ThreadPoolExecutor(1)
     try:
         return pool.submit(job)

@@ -44,7 +44,7 @@ def run_new(name: str, out: Path) -> list[Path]:
             text = (files("jaxhamel.cli") / "templates" / source).read_text(encoding="utf-8")
             write_text(path, text.replace("NAME", name).replace("CLASS", class_name(name)))
             written.append(path)
-    except BaseException:  # such as a full disk: a later attempt must not be refused
+    except BaseException:  # such as a full disk: files left behind would make a later attempt fail
         for path in written:
             with contextlib.suppress(OSError):
                 path.unlink()

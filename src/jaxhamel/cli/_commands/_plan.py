@@ -31,9 +31,9 @@ from jaxhamel.control import Certificate, Indirect, Result
 from jaxhamel.control._collocation._collocation_search import CollocationSearch
 
 ADVICE = "Go on with --resume, raise method.intervals, method.max_iterations or method.max_seconds, or look at the limits."
-UNDECIDED = "undecided"  # whether it is a minimum
+UNDECIDED = "undecided"  # the second-order conditions were not examined
 FILES = ("control.csv", "costates.csv")
-FEASIBLE = 1e-5  # largest violation of the constraints of a plan about which the loop is closed
+FEASIBLE = 1e-5  # the largest violation of the constraints by a plan about which the loop is closed
 
 
 def run_plan(
@@ -47,8 +47,8 @@ def run_plan(
 ) -> Outcome:
     """Plans the scenario's task by collocation, simulates robots that follow the plan by feedback, and writes all files.
 
-    **Arguments:** `seed`: of the robots in closed loop; `max_seconds`: time limit of the search, counted from `started`;
-    None takes that of `[method]`; `resume`: go on from the point that an earlier search left in `out`.
+    **Arguments:** `seed`: the seed of the robots' random parameters; `max_seconds`: the time limit of the search, counted
+    from `started`, by default that of `[method]`; `resume`: continue from the point that an earlier search left in `out`.
 
     **Raises:** `ScenarioError` before anything is written.
     """
@@ -87,7 +87,7 @@ def _found(
     started: float,
     budget: float,
 ) -> Result:
-    """The result of the search, examined; its point and a summary of it are on disk before that."""
+    """Runs the search and examines its result; the point and a summary are written before the examination begins."""
     out = file.path.parent
     words = f"{scenario.name}: {_not_examined(out, budget)}"
     so_far = SoFar(file.write, words)
@@ -119,15 +119,15 @@ def _not_closed(out: Path, budget: float) -> str:
 
 
 def _feasible(result: Result) -> bool:
-    """Whether the plan keeps its constraints, so that it can be followed, optimal or not."""
-    assert result.certificate is not None  # collocation gives one
+    """Whether the plan satisfies its constraints within `FEASIBLE`; it can then be followed, even if it is not optimal."""
+    assert result.certificate is not None  # every result of collocation has a certificate
     return result.certificate.violation <= FEASIBLE
 
 
 def unexamined(
     scenario: Scenario, search: CollocationSearch, status: str, started: float
 ) -> Outcome:
-    """The outcome of a search whose result has not been examined; it stands if the time limit ends the examination."""
+    """The outcome of a search before its result is examined; it is the final one if the time limit ends the examination."""
     row, nan = search.rows[-1], float("nan")
     words = f"certificate: does NOT hold; {status}; not examined"
     certificate = Certificate(
@@ -168,7 +168,7 @@ def _write_tables(out: Path, result: Result) -> None:
 
 def _outcome(scenario: Scenario, result: Result, started: float) -> Outcome:
     certificate = result.certificate
-    assert certificate is not None  # collocation gives one
+    assert certificate is not None  # every result of collocation has a certificate
     reached = {
         "cost": result.cost,
         "end_time": float(np.asarray(result.ts)[-1]),

@@ -36,7 +36,7 @@ from jaxhamel.viz._motion._scene_of import scene_of
 def run_predict(
     scenario: Scenario, run: Path, out: Path, terminal: Terminal, started: float, seconds: float
 ) -> Outcome:
-    """Predicts the run and writes the files of the command."""
+    """Predicts a measured run from its first `seconds`, and writes the files of the command."""
     system = build_identified_system(scenario)
     control, measurements = build_control(scenario, system), _measurements(scenario)
     data = read_run(scenario, run, measurements, control)
@@ -67,7 +67,7 @@ def run_predict(
 
 
 def _measurements(scenario: Scenario) -> tuple[Any, ...]:
-    """The measurements, with the noise of `[prediction]` if it has any."""
+    """The measurements, with the noise of `prediction.noise` if it is given."""
     measurements, noise = build_measurements(scenario), scenario["prediction"]["noise"]
     if not noise:
         return measurements
@@ -81,7 +81,10 @@ def _measurements(scenario: Scenario) -> tuple[Any, ...]:
 
 
 def _ended(found: identify.Prediction) -> tuple[str, str]:
-    """The outcome of the prediction; it failed if the initial state could not be estimated."""
+    """The status (`success` or `failed`), and a sentence with the reason.
+
+    A prediction has failed if the initial state could not be estimated or the simulation broke down.
+    """
     if found.initial.converged:
         return status(found.trajectory)
     return "failed", (

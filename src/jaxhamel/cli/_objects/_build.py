@@ -45,7 +45,7 @@ class Sine(eqx.Module):
 
 
 def build_control(scenario: Scenario, system: Any) -> Callable[..., Any] | None:
-    """The control of `[control]`, with one value for each control of the system; None if the system or scenario has none."""
+    """The control of `[control]`, a curve with one number for each control that the system takes; None without controls."""
     table = dict(scenario["control"])
     curve, given = table.pop("curve"), controls_of(system)
     said = any(np.size(value) for value in table.values())
@@ -59,7 +59,7 @@ def build_control(scenario: Scenario, system: Any) -> Callable[..., Any] | None:
 
 
 def _said(table: Mapping[str, Any]) -> int:
-    """The number of values that a table `[control]` specifies."""
+    """The number of controls for which the table `[control]` has values."""
     lists = [value for value in table.values() if isinstance(value, list) and value]
     return len(lists[0][0] if isinstance(lists[0][0], list) else lists[0]) if lists else 0
 
@@ -111,7 +111,7 @@ def _stored(table: Mapping[str, Any], n: int) -> Any:
 
 
 def limited(curve: Any, table: Mapping[str, Any], n: int, name: str = "control") -> Any:
-    """The curve, kept between the rail limits `lower` and `upper` of the table, if it has them."""
+    """The curve within the limits `lower` and `upper` of the table (of the masses' positions on their rails), if given."""
     if not table["lower"] and not table["upper"]:
         return curve
     bounds = [_per_mass(key, table[key], n, name) for key in ("lower", "upper")]

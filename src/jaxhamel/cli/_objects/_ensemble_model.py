@@ -46,18 +46,17 @@ class EnsembleModel:
         return _of_any(motions), None
 
     def motions(self, samples: Mapping[str, Any]) -> Motions:
-        """Runs the block. Values that all trajectories share are not repeated: their axis is None."""
+        """Simulates a block of samples. Values that all trajectories share have no batch axis."""
         (system, q0, u0, control), axes = members(samples, self.nominal)
         q, u = rollout(system, q0, u0, self.ts, control, in_axes=tuple(axes), **self.steps)
         return Motions(system, control, axes, q, u)
 
 
 def _of_ball(ts, asked, motions: Motions) -> dict[str, Array]:
-    """The end point of a ball, its distance from the path of the task, and the extremes of its contact force."""
+    """The end point of each ball, its distance from the path of the task, and the extremes of its contact force."""
     force, position = _contact_forces(ts, motions), motions.q[1]
-    pressed = (
-        force[..., 2] > 0
-    )  # friction is undefined without contact; lift-off shows in the normal force instead
+    # friction is undefined without contact; min_normal_force shows whether a ball leaves the ground
+    pressed = force[..., 2] > 0
     found = {
         "end_x": position[:, -1, 0],
         "end_y": position[:, -1, 1],
@@ -74,7 +73,7 @@ def _of_ball(ts, asked, motions: Motions) -> dict[str, Array]:
 
 
 def _contact_forces(ts: np.ndarray, motions: Motions) -> Float[Array, "T B 3"]:
-    """Force of the ground on each ball at each time; computed in lanes, one time after another."""
+    """The contact force of the ground on each ball at each time [N]: computed for one time after another, by `lanes`."""
     axes = (motions.axes.system, motions.axes.control, 0, 0)
 
     def at(now):

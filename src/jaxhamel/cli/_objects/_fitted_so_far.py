@@ -1,4 +1,4 @@
-"""The values of a fit that is under way, as a scenario."""
+"""The scenario with the parameter values that an unfinished fit has reached."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -14,9 +14,11 @@ from jaxhamel.mechanics import System
 
 
 class FittedSoFar:
-    """Gathers the values of one problem, or of the stages of a fit, each as it was reached last.
+    """Collects the latest parameter values of an unfinished fit, over all its stages.
 
-    **Arguments:** `problems`: the problem, or the functions of the stages by name.
+    `problems` is to be fitted in place of the argument: it notes which problem is under way.
+
+    **Arguments:** `problems`: the problem, or for each stage the function from the system to its problem.
     """
 
     def __init__(
@@ -30,7 +32,7 @@ class FittedSoFar:
             self.problems = {name: self._noted(make) for name, make in problems.items()}
 
     def _noted(self, make: Callable[[System], Problem]) -> Callable[[System], Problem]:
-        """The function of a stage; the problem that it made last is the one under way."""
+        """The function `make` of a stage, which in addition notes its problem as the one under way."""
 
         def noted(system: System) -> Problem:
             self.problem = make(system)
@@ -40,7 +42,7 @@ class FittedSoFar:
 
     def at(self, z: np.ndarray) -> dict[str, Any]:
         """The tables of the scenario with the values at the coordinates z of the problem under way."""
-        assert self.problem is not None  # a report comes after its problem
+        assert self.problem is not None  # no progress is reported before a problem is made
         system = self.problem.model.system_at(jnp.asarray(z))
         for path in leaves_of(self.problem.parameters):
             self.values[path] = np.asarray(leaf_of(system, path), float).tolist()

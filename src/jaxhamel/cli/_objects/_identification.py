@@ -120,14 +120,14 @@ def _one_or_all(values: list[float]) -> Any:
 
 
 def runs_in(scenario: Scenario, folder: Path) -> list[Path]:
-    """The file of every run in the folder of --data."""
+    """The files of the runs in the folder of --data."""
     return files_in(folder, scenario["data"]["files"])
 
 
 def files_in(folder: Path, patterns: list[str]) -> list[Path]:
-    """The files in a folder that match a pattern. A link must lead to a file inside the folder.
+    """The files in a folder that match one of the patterns, sorted. A link must lead to a file inside the folder.
 
-    **Raises:** `ScenarioError` if no file matches, or if one lies outside of the folder.
+    **Raises:** `ScenarioError` if no file matches, or if a matching file lies outside of the folder.
     """
     found = {path for pattern in patterns for path in _matching(folder, pattern) if path.is_file()}
     for path in sorted(found):
@@ -152,7 +152,7 @@ def _matching(folder: Path, pattern: str) -> list[Path]:
 
 
 def read_run(scenario: Scenario, path: Path, measurements: tuple[Any, ...], control: Any) -> Any:
-    """Reads one run; an error in the file becomes a `ScenarioError` of one line."""
+    """Reads one run from a CSV file. **Raises:** `ScenarioError` of one line for an error in the file."""
     data = scenario["data"]
     check_data_file(path)
     try:
@@ -171,14 +171,14 @@ def read_run(scenario: Scenario, path: Path, measurements: tuple[Any, ...], cont
 
 
 def on_clock(scenario: Scenario, run: Any) -> Any:
-    """The run at the times of the clock of `[data]`."""
+    """The run with equally spaced times in place of its time stamps, if `data.clock` is "steady"."""
     return run.at(identify.steady_clock(run.ts)) if scenario["data"]["clock"] == "steady" else run
 
 
 def build_problem(
     scenario: Scenario, system: Any, measurements: tuple[Any, ...], runs: list[Any]
 ) -> Any:
-    """The scenario's identification problem; contradictions become a `ScenarioError` of one line."""
+    """The scenario's identification problem. **Raises:** `ScenarioError` of one line for tables that do not fit together."""
     fit = scenario["fit"]
     with named("parameters"):
         return identify.Problem(
@@ -227,7 +227,7 @@ def _along(measurement, system, motion, control):
 
 
 def _noisy(measurement, exact: np.ndarray, share: float, rng) -> np.ndarray:
-    """Adds normal noise of the size `share` × RMS to each column; `share` × 1 rad to a rotation."""
+    """Adds normal noise with standard deviation `share` × RMS to each column; for a rotation it is `share` × 1 rad."""
     if measurement.size == measurement.error_size:
         return exact + share * np.sqrt(np.mean(exact**2, axis=0)) * rng.normal(size=exact.shape)
     turn = jnp.asarray(share * rng.normal(size=(len(exact), 3)))
@@ -237,7 +237,7 @@ def _noisy(measurement, exact: np.ndarray, share: float, rng) -> np.ndarray:
 def with_fitted(
     scenario: Scenario, system: Any, measurements: tuple[Any, ...], fits: list[Any]
 ) -> Scenario:
-    """The scenario with the system, the noise and the priors of the fits added, as `predict` reads it."""
+    """The scenario for `predict`: with the fitted parameters, the estimated noise and the priors from the last fit."""
     paths = dict.fromkeys(path for fit in fits for path in leaves_of(fit.problem.parameters))
     fitted = [
         {"path": path, "value": np.asarray(leaf_of(system, path), float).tolist()} for path in paths

@@ -56,14 +56,14 @@ PROBLEMS: dict[str, tuple[Callable[..., ControlProblem], type[System]]] = {
 
 
 class ControlValue(eqx.Module):
-    """control(t), for limits on the control itself."""
+    """The function h(t, q, u, control) = control(t) of a path limit, for limits on the control itself."""
 
     def __call__(self, t: Time, q: Configuration, u: QuasiVelocity, control: Control) -> Array:
         return control(t)  # pyright: ignore[reportOptionalCall]
 
 
 class PartsAtEnd(eqx.Module):
-    """θ − target and θ̇ of `MovingParts`."""
+    """The residuals θ − target and θ̇ of the parts of a `MovingParts`: zero if they rest at their target."""
 
     target: Array
 
@@ -73,7 +73,10 @@ class PartsAtEnd(eqx.Module):
 
 
 class OwnStateAtEnd(eqx.Module):
-    """The distance from a state of the system inside of `MovingParts`."""
+    """The residuals log(q*⁻¹ q) and u − u* of the state (q, u) of the system inside of `MovingParts`.
+
+    Either of the targets q*, u* (the fields `q` and `u`) may be None; its residual is then left out.
+    """
 
     driven: MovingParts
     q: Any
@@ -102,7 +105,7 @@ def build_plan(run: PreparedRun) -> ControlProblem:
 
 
 def build_collocation(scenario: Scenario, max_seconds: float) -> Collocation:
-    """The method of `[method]`, with the remaining seconds as its time limit."""
+    """The collocation method of `[method]`, with `max_seconds` as its time limit."""
     method = {k: v for k, v in scenario["method"].items() if k != "indirect"}
     method |= {"max_seconds": max_seconds, "error": method["error"] or None}
     with named("method"):
@@ -130,7 +133,7 @@ def _to_point(run: PreparedRun, task: Mapping[str, Any]) -> ControlProblem:
 
 
 def _driven(run: PreparedRun, task: Mapping[str, Any]) -> tuple[System, Configuration, Any]:
-    """The system with the drive of the task, and its initial state."""
+    """The system with the drive `task.drive` added (`Kinematic` or `MovingParts`), and its initial state (q, u)."""
     match task["drive"]:
         case "velocities":
             return Kinematic(run.system), run.q0, jnp.zeros(0)

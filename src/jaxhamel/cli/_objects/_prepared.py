@@ -1,6 +1,4 @@
-"""A run prepared from a scenario: the objects that a simulation needs and the path of its task, built once and passed
-along.
-"""
+"""A simulation prepared from a scenario: its objects and the path of its task, built once for all functions of a command."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -73,7 +71,7 @@ class PreparedRun:
         return replace(self, system=system, q0=q0, u0=u0, control=control)
 
     def standing(self) -> ShownMotion:
-        """A run that stays at its initial state; it is used to compile the programs for the figures early."""
+        """A motion that stays at the initial state, with which the programs for the figures are compiled early."""
 
         def repeat(x):
             return np.broadcast_to(x, (len(self.ts), *np.shape(x)))

@@ -1,4 +1,4 @@
-"""Builds the priors of a scenario on each run's own initial state; their spread over the runs of a fit."""
+"""The priors on quantities of each run's own initial state: built from a scenario, and re-estimated from fitted runs."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,13 +11,13 @@ from jaxhamel.cli._scenario._scenario import Scenario
 
 
 def fit_priors(scenario: Scenario) -> list[identify.StatePrior]:
-    """The priors that hold in fits."""
+    """The priors of `[[priors]]` that a fit uses: all but those estimated from its runs (`over_runs`)."""
     tables = enumerate(scenario["priors"])
     return [_prior(place, table) for place, table in tables if not table["over_runs"]]
 
 
 def prediction_priors(scenario: Scenario) -> list[identify.StatePrior]:
-    """The priors that hold in predictions."""
+    """The priors of `[[priors]]` that a prediction uses: all of them."""
     return [_prior(place, table) for place, table in enumerate(scenario["priors"])]
 
 
@@ -27,7 +27,7 @@ def _prior(place: int, table: Mapping[str, Any]) -> identify.StatePrior:
 
 
 def quantity_of(table: Mapping[str, Any]) -> identify.Coordinate:
-    """The quantity of a table of `[[priors]]`."""
+    """The coordinate or rate of the initial state to which a table of `[[priors]]` applies."""
     part = table["part"] if table["part"] != "" else None
     name = table["name"]
     return identify.Coordinate(
@@ -36,7 +36,7 @@ def quantity_of(table: Mapping[str, Any]) -> identify.Coordinate:
 
 
 def priors_found(scenario: Scenario, last: identify.Estimate) -> list[dict[str, Any]]:
-    """The tables of `[[priors]]` for predictions: with mean and standard deviation over the runs where asked for."""
+    """The tables of `[[priors]]` for predictions; with `over_runs` a prior gets mean and deviation over the fitted runs."""
     found = []
     for table in scenario["priors"]:
         known = {}
@@ -49,7 +49,7 @@ def priors_found(scenario: Scenario, last: identify.Estimate) -> list[dict[str, 
 
 
 def own_quantities(scenario: Scenario, last: identify.Estimate) -> dict[str, Any]:
-    """For summary.json: the value of each quantity of `[[priors]]` in every run, and its prior for another run."""
+    """For summary.json: each quantity of `[[priors]]`, with its estimates in all runs and its prior for further runs."""
     names = [run.name for run in last.problem.runs]
     return {
         table["name"]: {

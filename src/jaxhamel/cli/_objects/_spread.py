@@ -23,7 +23,7 @@ INITIAL_KEYS = ("initial.q", "initial.u")
 
 
 class Nominal(NamedTuple):
-    """System, initial state and control of the scenario itself."""
+    """System, initial state and control of a scenario without random deviations."""
 
     system: System
     q0: Configuration
@@ -51,11 +51,12 @@ class Disturbed(eqx.Module):
 def distributions(
     spread: list[Mapping[str, Any]], nominal: Nominal, table: str = "montecarlo"
 ) -> dict[str, Distribution]:
-    """One distribution for each table: of deviations from the nominal value, or of factors if the table is relative.
+    """The distribution of each spread parameter, by its key: about the nominal value, with the width in the spread's table.
 
-    **Arguments:** `table`: the table of the scenario that has them; only in `montecarlo` the control may differ.
+    **Arguments:** `spread`: the tables `[[montecarlo.spread]]` or `[[closed_loop.spread]]`; `table`: the name of the outer
+    table, for messages. Only `montecarlo` may spread the control.
 
-    **Raises:** `ScenarioError` for a key that is no number of the scenario, or that stands twice.
+    **Raises:** `ScenarioError` for a key that is no number of the scenario, or that is given twice.
     """
     found: dict[str, Distribution] = {}
     for i, entry in enumerate(spread):
@@ -68,7 +69,7 @@ def distributions(
 
 
 def member(sample: Mapping[str, Any], nominal: Nominal) -> Nominal:
-    """System, initial state and control of one trajectory."""
+    """System, initial state and control of one trajectory: the nominal ones with the values of its sample."""
     system, q0, u0, control = nominal
     for key, x in sample.items():
         if key == "initial.q":
@@ -115,14 +116,14 @@ def check_sample(sample: Mapping[str, np.ndarray], nominal: Nominal) -> None:
 
 
 def _disturbed(control: Control, own: Mapping[str, Array]) -> Disturbed:
-    # as a NumPy array it stays concrete in a trace: for a time that all trajectories share, knots are located only once
+    # NumPy arrays stay concrete in a trace: at a time that all trajectories share, spline knots are then located only once
     dtype = next(iter(own.values())).dtype
     zero, one = np.zeros((), dtype), np.ones((), dtype)
     return Disturbed(control, **{"offset": zero, "scale": one, "delay": zero, **own})
 
 
 def _value(key: str, nominal: Nominal, where: str, n: int) -> np.ndarray:
-    """The nominal value to which a deviation is added; `n`: the number of controls that may differ."""
+    """The nominal value of the parameter `key`; `n`: the number of controls that may differ, 0 if none may."""
     known = {
         "initial.q": np.zeros(nominal.system.space.dim),
         "initial.u": np.zeros(np.shape(nominal.u0)),
@@ -142,7 +143,7 @@ def _value(key: str, nominal: Nominal, where: str, n: int) -> np.ndarray:
 
 
 def _distribution(entry: Mapping[str, Any], value: np.ndarray, where: str) -> Distribution:
-    """The distribution of the value itself, which is the nominal value plus the deviation."""
+    """The distribution of a parameter about its nominal value `value`."""
     scale = np.abs(value) if entry.get("relative") else np.ones_like(value)
     match entry["distribution"]:
         case "normal":

@@ -23,9 +23,10 @@ def build_stages(
     runs: Runs,
     folder: Path,
 ) -> dict[str, Callable[[Any], identify.Problem]]:
-    """The problem of each stage as a function of the system; stages that are optional and have no run are left out.
+    """For each stage the function from the system to its problem; optional stages without a run are left out.
 
-    **Arguments:** `runs`: by their files in `folder`. **Raises:** `ScenarioError` for stages that do not fit together.
+    **Arguments:** `runs`: the runs by their files in `folder`. **Raises:** `ScenarioError` for a stage that lacks runs, and
+    for stages that do not fit together.
     """
     tables = scenario["stages"]
     _check_stages(scenario, measurements)
@@ -35,7 +36,7 @@ def build_stages(
     for place, (table, own) in enumerate(zip(tables, chosen, strict=True)):
         if own:
             make = _maker(scenario, place, measurements, list(own.values()))
-            make(system)  # errors come before anything is written
+            make(system)  # so that its errors are raised before anything is written
             stages[table["name"]] = make
         elif not table["optional"]:
             raise ScenarioError(_without_run(table, folder, len(runs)))
@@ -45,7 +46,7 @@ def build_stages(
 def _maker(
     scenario: Scenario, place: int, measurements: tuple[Any, ...], runs: list[Any]
 ) -> Callable[[Any], identify.Problem]:
-    """The function that poses the problem of one stage for a system with the values found before."""
+    """The function from a system, with the values of the earlier stages, to the problem of one stage."""
     table, fit = scenario["stages"][place], scenario["fit"]
     seen = [m for m in measurements if any(m.name in run.values for run in runs)]
     sought = [p for p in build_parameters(scenario) if p.path in table["parameters"]]
@@ -88,7 +89,7 @@ def _view(system: Any, kind: str, place: int) -> Any:
 
 
 def _runs_of(table: Mapping[str, Any], measurements, runs: Runs, folder: Path) -> dict[Path, Any]:
-    """The runs that belong to a stage, by their columns and their files' names."""
+    """The runs of a stage, chosen by its keys `columns`, `without` and `files`."""
     return {
         path: run
         for path, run in runs.items()

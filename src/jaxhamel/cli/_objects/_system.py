@@ -35,7 +35,7 @@ def build_system(scenario: Scenario) -> Any:
 def build_initial(
     scenario: Scenario, system: System | None = None
 ) -> tuple[Configuration, QuasiVelocity]:
-    """The configuration and quasi-velocities of `[initial]`; missing values come from the system's `initial_state`."""
+    """The configuration and quasi-velocities of `[initial]`; missing values are those of the system's `initial_state`."""
     known: System = build_system(scenario) if system is None else system
     table, names = scenario["initial"], state_of(known)
     _check_one_way(table, names)
@@ -50,7 +50,7 @@ def build_initial(
 def state_in(
     system: System, table: Mapping[str, Any], where: str, start: tuple | None = None
 ) -> tuple[Configuration, QuasiVelocity]:
-    """The state given by the keys `q` and `u` of a table; a missing one is taken from `start`, or from the system."""
+    """The state (q, u) of a table's keys `q` and `u`; a missing one is that of `start`, by default of `initial_state()`."""
     q, u = system.initial_state() if start is None else start
     if "q" in table:
         q = _configuration(table["q"], *jax.tree.flatten(q), f"{where}.q")
@@ -62,8 +62,11 @@ def state_in(
 
 @contextmanager
 def named(table: str | None) -> Iterator[None]:
-    """Turns an error of the library about `radius` into a one-line error about `system.radius`; without a table the
-    words stay, as in an error about a method of the user's own class."""
+    """A context that turns an error of the library into a `ScenarioError` of one line.
+
+    With the table `system` an error about `radius` names `system.radius`. None keeps the message, as is right for an error
+    about a method of the user's own class.
+    """
     try:
         yield
     except ScenarioError:
@@ -76,12 +79,12 @@ def named(table: str | None) -> Iterator[None]:
 
 
 def check_constructed(thing: Any) -> None:
-    """Calls the constructors of a system and of its parts (such as its rails) again with their present values.
+    """Checks the present values of a system and of its parts (such as its rails) by calling their constructors again.
 
-    A system whose leaves were replaced has not passed its constructor's checks; this function makes up for that. It also
-    checks the bounds that the fields declare (`jaxhamel.parameter`), which a user's constructor need not check.
+    This is for systems whose leaves were replaced without a constructor call. It also checks the bounds that the fields
+    declare (`jaxhamel.parameter`), which a user's constructor need not check.
 
-    **Raises:** as the constructor.
+    **Raises:** the errors of the constructors.
     """
     if not isinstance(thing, eqx.Module):
         return
@@ -158,7 +161,7 @@ def _rails(tables: list[Mapping[str, Any]], n: int) -> Any:
 
 
 def _group(kind: str, tables: list[Mapping[str, Any]]) -> Any:
-    """One object with a row for each of several neighbouring rails of one kind."""
+    """One rail object for several neighbouring rails of the same kind; each rail is a row of its arrays."""
     columns = {
         key: np.array([table[key] for table in tables]) for key in tables[0] if key != "kind"
     }
@@ -178,7 +181,7 @@ RAILS = {
 
 
 def _check_one_way(table: Mapping[str, Any], names: State) -> None:
-    """Checks that a table has either `q` or the keys that `q` consists of; likewise for `u`."""
+    """Checks that a table does not give both `q` and the keys of its parts, such as `position`; likewise for `u`."""
     for whole, parts in (("q", names.q), ("u", names.u)):
         others = [part.key for part in parts if part.key != whole]
         if whole in table and not all(_at_rest(table.get(key)) for key in others):
@@ -188,7 +191,7 @@ def _check_one_way(table: Mapping[str, Any], names: State) -> None:
 
 
 def _at_rest(value: Any) -> bool:
-    """Whether a key is absent or has its default value."""
+    """Whether the value of a key says nothing: it is None, zero or the unit quaternion, which are the defaults."""
     return value is None or not np.any(value) or list(np.ravel(value)) == [1.0, 0.0, 0.0, 0.0]
 
 
@@ -199,7 +202,7 @@ def _leaf(key: str, table: Mapping[str, Any], default: Any) -> Any:
 
 
 def _velocities(names: State, table: Mapping[str, Any], u: Any) -> Any:
-    """The quasi-velocities u, with the parts that the table names set to its values."""
+    """The quasi-velocities u, in which the parts that the table gives are replaced."""
     fixed = sum(part.size or 0 for part in names.u)
     start = 0
     for part in names.u:

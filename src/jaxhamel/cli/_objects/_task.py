@@ -87,7 +87,7 @@ def _along_path(
 
 
 def _to_state(run: PreparedRun, task: Mapping[str, Any], ts: Array, curve: Any) -> ControlProblem:
-    """The problem of reaching a state, exactly or by a weight, with the least control effort."""
+    """The problem of reaching a state with least control effort; the end is a constraint, or a cost with a weight."""
     q, u = state_in(run.system, {k: task[k] for k in ("q", "u") if k in task}, "task")
     target = {"q": q if "q" in task else None, "u": u if "u" in task else None}
     if all(x is None for x in target.values()):
@@ -102,7 +102,7 @@ def _to_state(run: PreparedRun, task: Mapping[str, Any], ts: Array, curve: Any) 
 
 
 def build_method(scenario: Scenario, max_seconds: float) -> MultipleShooting:
-    """The method of `[task]`, with the remaining seconds as its time limit."""
+    """The multiple shooting of `[task]`, with `max_seconds` as its time limit."""
     task = scenario["task"]
     with named("task"):
         return MultipleShooting(
@@ -149,7 +149,7 @@ def _output(run: PreparedRun, task: Mapping[str, Any]) -> Callable | None:
 
 
 def _controls(task: Mapping[str, Any], system: Any) -> int:
-    """The number of controls, which the system states; otherwise the number of values in `rest`."""
+    """The number of controls that the system states; for a system that states none, the number of values in `task.rest`."""
     said, given = len(task["rest"]), controls_of(system)
     if not said and given and task["path"] == "to-state":
         return given
@@ -163,7 +163,9 @@ def _controls(task: Mapping[str, Any], system: Any) -> int:
 
 
 def _curve(task: Mapping[str, Any], n: int, end: float, seed: int) -> tuple[Any, int]:
-    """The initial curve, which stays at rest (plus a random perturbation if requested), and the intervals of the search."""
+    """The initial guess and the number of intervals of the search. The guess is the constant `task.rest`, with a random
+    perturbation if `task.perturbation` asks for one.
+    """
     rest = jnp.asarray(task["rest"] or [0.0] * n, dtype=float)
     if task.get("harmonics"):
         waves = jnp.zeros((task["harmonics"], n))

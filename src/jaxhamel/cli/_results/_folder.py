@@ -1,4 +1,4 @@
-"""The folder that a command writes to: only one process may write there, and links in it are not followed."""
+"""The folder that a command writes to: only one process at a time may write to it, and links in it are not followed."""
 
 import errno
 import os
@@ -16,11 +16,11 @@ def folder(out: Path, *, of_ensemble: bool = False) -> Path:
     """Makes the folder to write to if it is absent, and locks it for this command until `release`.
 
     The summary of an earlier run is removed, since a summary states that all files beside it belong to its run. All other
-    files stay.
+    files stay. `of_ensemble`: whether the command is `montecarlo`.
 
-    **Raises:** `ScenarioError` if the folder cannot be made, if another command is writing there, or if it holds an
-    ensemble and this command is not `montecarlo`, whose results took longer to compute; `montecarlo` likewise refuses a
-    folder with the result of another command. `FileNotFoundError` if this command has locked the folder and it is gone.
+    **Raises:** `ScenarioError` if the folder cannot be made, if another command is writing to it, or if it holds an
+    ensemble (which takes long to compute) and this command is not `montecarlo`; `montecarlo` likewise refuses a folder
+    with the result of another command. `FileNotFoundError` if this command has locked the folder and somebody removed it.
     """
     if real(out) in _HELD and not out.is_dir():  # a new one would lack its files, and the lock
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(out))

@@ -15,10 +15,13 @@ PACKAGES = ("jaxhamel", "jax", "jaxlib", "diffrax", "equinox", "optax", "optimis
 class Outcome:
     """The outcome of a command.
 
-    `status` is `success`, `stopped`, `interrupted` or `failed`, and `message` explains it; `started` is the time on the
-    monotonic clock at which the command began; `tiles` and `lead` are added to those of the motion in the report; `files`
-    are files that the command has written itself; `top` has additional entries of summary.json; `proof` is the
-    certificate of an optimum, as a table of the report.
+    - `status`: `success`, `stopped`, `interrupted` or `failed`; `message`: the reason.
+    - `started`: the time on the monotonic clock at which the command began; `seconds`: its run time.
+    - `reached`: the numbers of the result, an entry of summary.json.
+    - `tiles`: headline numbers of the report, in addition to those of the motion; `lead`: the sentence under its heading.
+    - `files`: files that the command has written besides those of the motion.
+    - `top`: further entries of summary.json.
+    - `proof`: the certificate of an optimum, as a table of the report.
     """
 
     command: str

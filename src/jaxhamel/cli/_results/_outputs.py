@@ -48,9 +48,8 @@ def write_all(
 
     The summary is written last: a folder with a summary.json has all other files, too.
     """
-    with np.errstate(
-        all="ignore"
-    ):  # a motion that broke down has NaN and infinite values, which the files may show
+    # a motion that broke down has NaN and infinite values, which the files may show
+    with np.errstate(all="ignore"):
         shown = view(run)
         if companion is not None and shown.scene is not None:
             things = with_companion(list(shown.scene.things), run, companion)
@@ -88,7 +87,7 @@ def write_figures(out: Path, charts: Sequence[Chart]) -> list[str]:
 
 
 def write_report(path: Path, shown: View, outcome: Outcome, summary: Mapping[str, Any]) -> None:
-    """Writes the page report.html, with the entries of the summary as tables."""
+    """Writes the page report.html, with its tables made from the entries of the summary."""
     used = summary["versions"]
     report = Report(
         title=outcome.scenario.title,
@@ -110,7 +109,7 @@ def write_report(path: Path, shown: View, outcome: Outcome, summary: Mapping[str
 
 
 def _closed_loop(summary: Mapping[str, Any]) -> dict[str, Any]:
-    """The numbers of a closed loop, as a table."""
+    """The table of the report with the numbers of a closed loop, under its heading; empty without a closed loop."""
     if "closed_loop" not in summary:
         return {}
     numbers = {k: x for k, x in summary["closed_loop"].items() if not isinstance(x, Mapping)}
@@ -141,7 +140,7 @@ def _plain(value: Any) -> Any:
 def _readable(
     numbers: Mapping[str, Any], units: Mapping[str, str | None] = UNITS
 ) -> dict[str, Any]:
-    """The numbers with labels and units as keys."""
+    """The numbers by readable keys: "tracking_rms" becomes "tracking rms / m"."""
     label = {key: f" / {unit}" if (unit := units.get(key)) else "" for key in numbers}
     return {key.replace("_", " ") + label[key]: value for key, value in numbers.items()}
 

@@ -1,5 +1,7 @@
-"""A planned control as it is shown: its motion (that of the system inside of `MovingParts`, whose parts are drawn), and
-charts of the control, the limits along the path, and the costates.
+"""The motion and the charts with which a planned control is shown.
+
+For `MovingParts` the motion is that of the system inside, in which the parts are drawn. The charts are those of the control,
+of the limits along the path, and of the costates.
 """
 
 from collections.abc import Iterator
@@ -26,7 +28,7 @@ from jaxhamel.viz._motion._run import ShownMotion
 
 
 class Interpolated(eqx.Module):
-    """θ(t) through samples of θ, θ̇ and θ̈, by polynomials of degree 5 between neighbouring times."""
+    """The curve θ(t) with given θ, θ̇ and θ̈ at the times `ts`: a polynomial of degree 5 between neighbouring times."""
 
     ts: Float[Array, " T"]
     values: Float[Array, "T p"]
@@ -56,7 +58,7 @@ def _quintic(s: Scalar, start: tuple[Array, ...], end: tuple[Array, ...]) -> Arr
 
 
 def shown_motion(result: Result) -> ShownMotion:
-    """The motion of the result's trajectory."""
+    """The motion of the result as it is drawn; of a `MovingParts` that of the system inside, with its parts as control."""
     system, control = result.problem.system, result.control
     run = run_of(result.trajectory, system, control)
     if not isinstance(system, MovingParts):
@@ -71,7 +73,7 @@ def shown_motion(result: Result) -> ShownMotion:
 
 
 def kept_clear(result: Result) -> tuple[tuple[float, float, float], ...]:
-    """(x, y, radius) of the circles that the path must not enter, by its limits."""
+    """(x, y, radius) of the circles that the path must not enter, from the problem's `Clearance` limits."""
     limits = [x.function for x in result.problem.constraints if isinstance(x, PathLimit)]
     round_ones = [x for x in limits if isinstance(x, Clearance)]
     return tuple((float(x.centre[0]), float(x.centre[1]), float(x.distance)) for x in round_ones)
@@ -119,7 +121,7 @@ def _control(result: Result) -> Chart:
 
 
 def _limits(result: Result) -> Iterator[Chart]:
-    """One chart for each path limit, with the limits that are finite."""
+    """A chart for each path limit: the limited function over time, and its finite bounds."""
     motion = result.trajectory
     for limit in result.problem.constraints:
         if not isinstance(limit, PathLimit):
@@ -156,5 +158,5 @@ def _costates(result: Result) -> Chart:
 
 
 def costate_names(count: int) -> list[str]:
-    """lambda_1 … lambda_d: of the tangent of the configuration first, then of the quasi-velocities."""
+    """lambda_1 … lambda_d: first the costates of the configuration (of its tangent space), then of the quasi-velocities."""
     return [f"lambda_{i + 1}" for i in range(count)]

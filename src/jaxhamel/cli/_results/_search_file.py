@@ -1,4 +1,4 @@
-"""search.npz: the point of a search by collocation, from which `--resume` goes on."""
+"""The file search.npz with the latest point of a search by collocation, from which `--resume` continues."""
 
 import json
 from collections.abc import Mapping
@@ -14,29 +14,30 @@ from jaxhamel.cli._scenario._scenario import Scenario
 from jaxhamel.cli._scenario._validate import ScenarioError, brief
 
 SEARCH = "search.npz"
-ASKED = "asked"
+ASKED = "asked"  # the entry with the scenario, as JSON
 _BUDGET = ("max_seconds", "max_iterations", "tolerance")
 
 
 class SearchFile:
-    """The file of one search."""
+    """The file search.npz in the folder `out`, for the search of a scenario."""
 
     def __init__(self, out: Path, scenario: Scenario):
         self.path, self.asked = out / SEARCH, _asked(scenario)
 
     def write(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """Writes a point."""
+        """Writes the arrays of a point of the search, together with the scenario."""
         with written(self.path, binary=True) as file:
             np.savez(file, allow_pickle=False, **{ASKED: np.array(self.asked)}, **arrays)
 
     def read(self) -> dict[str, np.ndarray]:
-        """The point of an earlier search. **Raises:** `ScenarioError` if there is none, or one of another scenario."""
+        """The arrays of the point that an earlier search has written.
+
+        **Raises:** `ScenarioError` if the file does not exist, cannot be read, or is of another scenario.
+        """
         check_there(self.path)
         try:
             with saved_arrays(self.path) as file:
-                difference = _difference(
-                    str(file.read(ASKED)), self.asked
-                )  # before the arrays are read
+                difference = _difference(str(file.read(ASKED)), self.asked)
                 names = [] if difference else [name for name in file.names if name != ASKED]
                 found = {name: file.read(name) for name in names}
         except ValueError as error:
@@ -48,12 +49,12 @@ class SearchFile:
         return found
 
     def remove(self) -> None:
-        """Removes the file of a search that has ended well."""
+        """Removes the file, once the search has succeeded."""
         self.path.unlink(missing_ok=True)
 
 
 def check_there(path: Path) -> None:
-    """Checks that there is a search to go on with. **Raises:** `ScenarioError`."""
+    """Checks that the file of a stopped search exists. **Raises:** `ScenarioError`."""
     if not is_file(path):
         raise ScenarioError(
             f"--resume: {path} does not exist; a search that was stopped leaves it. Start without --resume."
@@ -61,14 +62,14 @@ def check_there(path: Path) -> None:
 
 
 def _asked(scenario: Scenario) -> str:
-    """The scenario without the limits of the search, which may differ when it goes on."""
+    """The scenario as JSON, without the keys in `_BUDGET`: a resumed search may have other limits."""
     tables = dict(scenario.tables)
     method = {k: v for k, v in tables.get("method", {}).items() if k not in _BUDGET}
     return json.dumps(tables | {"method": method}, sort_keys=True, default=str)
 
 
 def _difference(before: str, now: str) -> str:
-    """The first key that differs, in words; an empty text if there is none."""
+    """A sentence on the first key in which two scenarios differ, given as JSON; an empty text if they are equal."""
     tables = json.loads(before)
     if not isinstance(tables, Mapping):
         raise ValueError("it was written for no scenario")

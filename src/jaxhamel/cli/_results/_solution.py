@@ -1,5 +1,5 @@
-"""solution.toml: the result of `control`, as a scenario that `simulate` replays; and the writing of a search that is
-under way, so that its time limit, Ctrl-C and a kill leave it.
+"""Writes solution.toml, the result of `control` as a scenario for `simulate`. Also saves the latest point of a running
+search, so that it is on disk if the time limit, Ctrl-C or a kill ends the command.
 """
 
 import json
@@ -18,14 +18,12 @@ from jaxhamel.control import FourierSeries, Limited, Spline
 
 
 def write_solution(path: Path, scenario: Scenario, control: Any) -> None:
-    """Writes the scenario with a control that was found, a curve; floats are read back exactly."""
+    """Writes the scenario with the found `control`, a curve; floats have enough digits to be read back exactly."""
     tables = dict(scenario.tables)
     tables["control"] = _control(control)
     tables["solver"] = {**tables["solver"], "method": "dopri8", "dt": 0.0}
-    tables["solver"] |= {
-        "rtol": 1e-10,
-        "atol": 1e-12,
-    }  # the tolerances with which a result itself is simulated
+    # the tolerances with which the command itself simulates its result
+    tables["solver"] |= {"rtol": 1e-10, "atol": 1e-12}
     write_tables(path, tables)
 
 
@@ -86,9 +84,9 @@ SECONDS_BETWEEN_WRITES = 2.0
 class SoFar:
     """Writes the latest point of a search, at its first report and then at most every `SECONDS_BETWEEN_WRITES` seconds.
 
-    From the first report on, the command may be ended at any time, also while a later program compiles.
+    Once the first point is on disk, the command may be ended at any time, also while a program compiles.
 
-    **Arguments:** `write`: writes a point; `words`: the message of a command that its time limit ends.
+    **Arguments:** `write`: the function that writes a point; `words`: the message if the time limit ends the command.
     """
 
     def __init__(self, write: Callable[[Any], None], words: str):
@@ -96,7 +94,7 @@ class SoFar:
         self.last = float("-inf")
 
     def reached(self, point: Any) -> None:
-        """Notes that the search has reached a point."""
+        """Takes the latest point of the search, and writes it if the last writing is long enough ago."""
         guard.keep()
         if time.monotonic() - self.last >= SECONDS_BETWEEN_WRITES:
             self.write(point)

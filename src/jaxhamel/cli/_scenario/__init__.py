@@ -1,1 +1,1 @@
-"""Scenario files: their keys, their values, and the messages for wrong ones."""
+"""Scenario files: their keys and values, and the messages for wrong keys and values."""

@@ -39,7 +39,7 @@ def _sections(name: str, node: Table | Variants | Tables) -> Iterator[str]:
 
 
 def _variants(heading: str, node: Variants) -> Iterator[str]:
-    """For each family of variants, a table of the keys that all of them share, followed by one table for each variant."""
+    """For each family of variants, a table of the keys that all its variants share, then one table for each variant."""
     for family in dict.fromkeys(table.family for table in node.tables.values()):
         tables = {name: table for name, table in node.tables.items() if table.family == family}
         yield from _family(heading, node, tables)
@@ -56,7 +56,7 @@ def _family(heading: str, node: Variants, tables: Mapping[str, Table]) -> Iterat
 
 
 def _inner(node: Table | Variants | Tables) -> dict[str, Tables]:
-    """The arrays of tables inside of a table."""
+    """The entries of a table that are arrays of tables."""
     if isinstance(node, Tables):
         return {}
     return {key: value for key, value in keys_of(node).items() if isinstance(value, Tables)}

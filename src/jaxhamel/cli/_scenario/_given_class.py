@@ -18,7 +18,7 @@ FORM = "it must be FILE.py:Class, such as --system mine.py:Trolley"
 
 
 class GivenClassError(ScenarioError):
-    """An error in the file of `--system`; `details` is the traceback from that file's first frame on."""
+    """An error in the file of `--system`; `details`: the part of the traceback that lies in this file."""
 
     def __init__(self, message: str, details: str):
         super().__init__(message)
@@ -26,7 +26,7 @@ class GivenClassError(ScenarioError):
 
 
 def given_class(said: str | None) -> "type[System] | None":
-    """The class that the option names; None without the option.
+    """The class that the option `--system` names; None without the option.
 
     **Raises:** `ScenarioError` if the file or class does not exist or the class is no system, `GivenClassError` if the
     file cannot be imported.
@@ -44,7 +44,7 @@ def given_class(said: str | None) -> "type[System] | None":
 
 
 def _imported(path: Path, said: str) -> ModuleType:
-    """Imports a file as a module; its folder is appended to the search path, for imports of neighbouring files."""
+    """Imports the file as a module; its folder is appended to `sys.path`, so that the file can import its neighbours."""
     path = real(path)
     name = f"jaxhamel_system_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
@@ -109,9 +109,9 @@ def in_given_file(error: BaseException, path: Path, message: str) -> GivenClassE
 
 
 def of_given_class(error: BaseException, said: str | None) -> GivenClassError | None:
-    """The error as a `GivenClassError` if it comes from the user's file, otherwise None.
+    """The error as a `GivenClassError` if it comes from the file of `--system`, otherwise None.
 
-    A `ValueError` that the file itself raises is a message of its class about wrong values, and gives None, too.
+    None also for a `ValueError` that the file itself raises: it is the class's own message about wrong values.
     """
     if said is None or isinstance(error, GivenClassError):
         return None

@@ -161,14 +161,14 @@ _WITHOUT_EFFECT = {
 
 
 def plan_of(data: Mapping[str, Any]) -> str | None:
-    """The name of the data's task if collocation solves it; None for other tasks."""
+    """The name `task.path` of the scenario's task if collocation solves it; None for other tasks."""
     task = data.get("task")
     path = task.get("path") if isinstance(task, Mapping) else None
     return path if isinstance(path, str) and path in PLANS else None
 
 
 def prepared_for_plan(data: dict[str, Any]) -> dict[str, Any]:
-    """The data with `time.end` from `task.duration`, if collocation solves the task.
+    """The scenario's data; for a task that collocation solves, with `time.end` set from `task.duration`.
 
     **Raises:** `ScenarioError` for tables and keys that would have no effect.
     """

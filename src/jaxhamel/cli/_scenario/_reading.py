@@ -63,10 +63,10 @@ def is_file(path: Path) -> bool:
 
 
 def parsed(parse: Callable[[str], Any], text: str, form: str) -> Any:
-    """Applies a parser to a text.
+    """Applies the parser `parse` to a text; `form` is the name of the format in messages.
 
-    **Raises:** `ScenarioError` of one line for anything that the parser raises, including its limits on nesting, digits and
-    memory.
+    **Raises:** `ScenarioError` of one line for every error of the parser, also if the text is nested too deeply, has a
+    number with too many digits, or needs too much memory.
     """
     try:
         return parse(text)

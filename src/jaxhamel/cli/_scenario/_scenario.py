@@ -69,12 +69,12 @@ def load(
     given: "type[System] | None" = None,
     check: Check = lambda tables: None,
 ) -> Scenario:
-    """The scenario with a built-in name or in a TOML file, with `key=value` changes applied.
+    """Loads and checks the scenario with a built-in name or in a TOML file, with `key=value` changes applied.
 
-    **Arguments:** `given`: the class that `--system` names, if any. `check`: is called with all tables, those of the
-    system unchecked.
+    **Arguments:** `source`: the name or the file; `given`: the class that `--system` names, if any; `check`: a further
+    check, called before JAX is imported with all tables, of which those of the system are not checked yet.
 
-    **Raises:** `ScenarioError` of one line if there is no such scenario or it is wrong.
+    **Raises:** `ScenarioError` of one line if the scenario does not exist or is wrong.
     """
     name, data = _changed(source, changes, "simulate")
     if "measurements" in data:
@@ -88,12 +88,12 @@ def load(
 
 
 def _without_defaults(data: dict[str, Any], given: "type[System] | None") -> dict[str, Any]:
-    """The data without tables that hold nothing but defaults, such as those of a scenario that was written with all."""
+    """The data without tables that have only default values; files that jaxhamel wrote have all tables."""
     return {name: x for name, x in data.items() if x != _defaults_of(name, data, given)}
 
 
 def _defaults_of(name: str, data: dict[str, Any], given: "type[System] | None") -> Any:
-    """The defaults of a table; None if it has keys without default."""
+    """The table `name` with the defaults of all its keys; None if it has a key without default."""
     schema: Any = _schema.OUTLINE.entries.get(name)
     plan = plan_of(data)
     if plan is not None and name == "time" and "duration" in data["task"]:
@@ -110,7 +110,7 @@ def load_identification(
     given: "type[System] | None" = None,
     check: Check = lambda tables: None,
 ) -> Scenario:
-    """As `load`, for a scenario of `jaxhamel identify`, which has other tables."""
+    """Loads and checks a scenario for `jaxhamel identify`, whose tables are others; arguments and errors as for `load`."""
     name, data = _changed(source, changes, "identify")
     if "time" in data and "measurements" not in data:
         raise ScenarioError(
@@ -124,7 +124,7 @@ def load_identification(
 
 
 def _check_others(outline: Table, data: dict[str, Any], check: Check) -> None:
-    """Checks all tables that do not depend on the class of the system. This does not import JAX."""
+    """Checks all tables that do not depend on the class of the system, and calls `check`. JAX is not imported."""
     check_known(outline, data)
     others = {name: entry for name, entry in outline.entries.items() if entry is not _schema.ANY}
     known = read(Table(others), {name: data[name] for name in others if name in data})
@@ -139,7 +139,7 @@ def _changed(source: str, changes: Iterable[str], command: str) -> tuple[str, di
     return name, data
 
 
-# the commands, by the table that each needs
+# the command that a scenario is for, if it has the table
 COMMANDS = {"task": "control", "montecarlo": "montecarlo"}
 
 
@@ -185,7 +185,7 @@ def _found(source: str, command: str) -> tuple[str, str]:
 
 
 def fitted_file(source: str) -> str:
-    """The scenario with fitted values that `identify` wrote, in its folder or as the file itself.
+    """The path of the fitted.toml that `identify` wrote; `source` is this file or its folder.
 
     **Raises:** `ScenarioError` if there is no such file.
     """
@@ -203,7 +203,7 @@ def _kind_of(data: Mapping[str, Any]) -> object:
 
 
 def _apply(data: dict[str, Any], change: str) -> None:
-    """Sets one dotted key, such as `system.rails.0.radius=0.06`; missing tables on the way are created."""
+    """Applies one `--set`, such as `system.rails.0.radius=0.06`, to the data; missing tables on the way are created."""
     key, equals, value = change.partition("=")
     parts, change = key.strip().split("."), brief(change, 100, quoted=False)
     if not equals or not all(parts) or UNSEEN.search(key):

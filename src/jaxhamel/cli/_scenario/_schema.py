@@ -1,6 +1,6 @@
 """Every key of a scenario, with its kind, unit and default; the keys of systems are in `_system_schema`.
 
-The tables of docs/scenarios.md are generated from these; a test compares them.
+The tables of docs/scenarios.md are generated from this schema; a test compares them.
 """
 
 from typing import TYPE_CHECKING

@@ -1,5 +1,5 @@
-"""Estimates the size of a command from the scenario's numbers, and refuses a command that exceeds the machine before it
-starts.
+"""Estimates the time and memory of a command from the numbers in its scenario, and refuses a command that needs more than
+the machine has or its time limit allows.
 
 The estimates are lower bounds: a time for each integration step, and the arrays that are allocated in any case.
 """
@@ -17,13 +17,15 @@ from jaxhamel.cli._scenario._validate import ScenarioError
 STEP_SECONDS = 1e-6  # seconds per integration step of one trajectory; an ensemble takes a tenth of this on each core
 NO_LIMIT = 30 * 86_400.0  # longest time [s] of a command without a time limit
 ROW = 1_000  # bytes per output time: its numbers, copies of them, and their text
-BLOCK = 256  # the fewest trajectories in a block of a larger ensemble
+BLOCK = (
+    256  # the least number of trajectories that are simulated at once, if the ensemble has as many
+)
 
 
 def check_simulation_size(tables: Mapping[str, Any]) -> None:
     """Checks the numbers of output times and steps of `[time]` and `[solver]`.
 
-    **Raises:** `ScenarioError` with the memory or time needed, as the functions below.
+    **Raises:** `ScenarioError` with the memory or time needed, like the functions below.
     """
     table, solver = tables["time"], tables["solver"]
     _check_memory("time.samples", table["samples"], table["samples"] * ROW)
@@ -34,8 +36,8 @@ def check_simulation_size(tables: Mapping[str, Any]) -> None:
 
 
 def check_control_size(tables: Mapping[str, Any], max_seconds: float | None = None) -> None:
-    """Checks the unknowns and steps of `[task]`; one iteration has to fit into the time limit."""
-    check_simulation_size(tables)
+    """Checks the numbers of unknowns and steps of `[task]`: one iteration has to fit into memory and the time limit."""
+    check_simulation(tables)
     task = tables["task"]
     if task is None:
         return
@@ -72,7 +74,7 @@ def check_montecarlo_size(tables: Mapping[str, Any], trajectories: int | None = 
 def check_identification_size(
     tables: Mapping[str, Any], made_up: bool, max_seconds: float | None = None
 ) -> None:
-    """Checks the starts and segments of `[fit]`, and the runs of `[synthetic]` if the data are synthetic."""
+    """Checks the numbers of starts and segments in `[fit]`, and with `made_up` data the runs and rates of `[synthetic]`."""
     table, fit = tables["synthetic"], tables["fit"]
     if made_up:
         rows = table["runs"] * (table["seconds"] * table["rate"])

@@ -1,4 +1,4 @@
-"""Keys of a scenario for `identify` with stages, with runs that have quantities of their own, and for `predict` after it."""
+"""Keys of a scenario for `identify`: its stages, and the priors on each run's own initial state; and those for `predict`."""
 
 from jaxhamel.cli._scenario._validate import Table, Tables
 from jaxhamel.cli._scenario._values import (
@@ -21,7 +21,7 @@ LOSS = choice("squares", "huber", "soft-l1", "cauchy")
 
 
 def stages_schema(columns: Accepts) -> Tables:
-    """The schema of `[[stages]]`; `columns` accepts names of columns."""
+    """The schema of `[[stages]]`; `columns` is the kind of value that its lists of column names accept."""
     return Tables(
         Table(
             {

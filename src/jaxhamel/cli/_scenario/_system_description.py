@@ -1,7 +1,7 @@
-"""Describes the keys of a system as plain data, and keeps the descriptions of the named systems in `systems.json`.
+"""Describes the scenario keys of a system as plain data; `systems.json` has the descriptions of all named systems.
 
-Classes import JAX, which takes longer than to read a scenario and to refuse it; the file does not. It is generated from the
-classes by `python -m jaxhamel.cli._scenario._system_description`, and a test compares the two.
+With this file a wrong scenario is refused without importing the classes and JAX, which takes longer than the check. The file
+is generated from the classes by `python -m jaxhamel.cli._scenario._system_description`; a test compares the two.
 """
 
 import json
@@ -51,7 +51,7 @@ def kind_of(cls: type) -> str:
 
 
 def description_of(cls: "type[System]") -> Description:
-    """The keys that a class declares: its parameters, `system`, and the parts of its state, `initial`."""
+    """The keys that a class declares: its parameters (entry `system`) and the parts of its state (entry `initial`)."""
     from jaxhamel.mechanics import System, parameters_of
 
     own_start = cls.initial_state is not System.initial_state
@@ -90,13 +90,13 @@ def _part(part: "Part", own_start: bool) -> Description:
 
 
 def _rest(part: "Part", size: int) -> Any:
-    """The identity or zero: where a system starts if its class has no initial state of its own."""
+    """The start of a part of the state, if the class has no initial state of its own: a unit quaternion or zeros."""
     zero = [0.0] * size
     return [1.0, *zero[1:]] if part.columns[:1] == ("qw",) else zero if size > 1 else 0.0
 
 
 def as_written(value: Any) -> Any:
-    """A value of a class in the form of a scenario, where arrays and tuples are lists."""
+    """A parameter value as a scenario has it: arrays and tuples become lists."""
     value = value.tolist() if hasattr(value, "tolist") else value
     return [as_written(entry) for entry in value] if isinstance(value, list | tuple) else value
 

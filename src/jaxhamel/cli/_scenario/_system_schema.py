@@ -73,7 +73,7 @@ RAILS = Tables(
 
 
 def system_schema(given: "type[System] | None" = None) -> Variants:
-    """The table `[system]` for every named system, or for the class of `--system`, with which `kind` may be omitted."""
+    """The schema of `[system]`: for every named system, or for the class of `--system`, for which `kind` may be omitted."""
     default = None if given is None else kind_of(given)
     found = named_descriptions() if given is None else {kind_of(given): description_of(given)}
     tables = {kind: Table(_keys(about["system"])) for kind, about in found.items()}
@@ -121,8 +121,10 @@ Q_AND_U = {
 
 
 def initial_schema(kind: object, given: "type[System] | None" = None) -> Table:
-    """The table `[initial]`: the parts of the state that the kind's or the given class names, of all named systems for an
-    unknown kind, and `q` and `u`, which always exist."""
+    """The schema of `[initial]`: `q` and `u`, which every system has, and the parts of the state that the class declares.
+
+    The class is `given` or that of the kind; for an unknown kind the parts of all named systems are allowed.
+    """
     named = named_descriptions()
     if given is not None:
         found = [description_of(given)]
@@ -133,7 +135,7 @@ def initial_schema(kind: object, given: "type[System] | None" = None) -> Table:
 
 
 def initial_keys(description: Description) -> dict[str, Key]:
-    """The keys for the parts of the state that a class names."""
+    """The keys for the parts of the state, from the description of a class."""
     return {
         name: Key(_numbers(part["size"]), part["about"], part.get("default", OMITTED), part["unit"])
         for name, part in description["initial"].items()

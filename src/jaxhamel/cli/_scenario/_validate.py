@@ -25,10 +25,11 @@ class ScenarioError(ValueError):
 
 @dataclass(frozen=True)
 class Table:
-    """A table of a scenario.
+    """The schema of a table: its keys and sub-tables.
 
-    `required`: a scenario must have it; `stays_absent`: None if absent, not its defaults; variants of one `family` share
-    keys.
+    - `required`: a scenario without the table is refused.
+    - `stays_absent`: the value of an absent table is None; otherwise it is a table with the defaults of all keys.
+    - `family`: in docs/scenarios.md, variants of one family have a common table for the keys that they share.
     """
 
     entries: Mapping[str, "Key | Table | Variants | Tables"]
@@ -40,7 +41,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Variants:
-    """A table whose keys depend on the value of its key `by`; `default` is that value if the key is absent."""
+    """The schema of a table whose keys depend on the value of its key `by`; `default`: this value if the key is absent."""
 
     by: str
     tables: Mapping[str, Table]
@@ -60,7 +61,7 @@ class Variants:
 
 @dataclass(frozen=True)
 class Tables:
-    """An array of tables, `[[name]]`, each checked as `entry`."""
+    """The schema of an array of tables, `[[name]]`; `entry` is the schema of each."""
 
     entry: Table | Variants
     about: str = ""
@@ -83,9 +84,9 @@ def read(node: SchemaNode, data: Any, path: str = "") -> Any:
 
 
 def check_known(node: Table, data: Any) -> None:
-    """Checks that the data have no unknown kind or key; other values are not checked.
+    """Checks the names of all keys, and the kinds that select variants; other values are not checked.
 
-    **Raises:** `ScenarioError` for the first of them.
+    **Raises:** `ScenarioError` for the first unknown key or kind.
     """
     if (first := next(_unknown(node, data, ""), None)) is not None:
         raise ScenarioError(first)
@@ -220,7 +221,9 @@ def _filled(node: SchemaNode, data: Any) -> Any:
 
 
 def _all_default(node: Table | Variants) -> bool:
-    """Whether an absent table has the defaults of its keys, which all have one."""
+    """Whether an absent table is read as one with the defaults of its keys: every key has a default, and the table does not
+    stay absent.
+    """
     if isinstance(node, Variants):
         return node.default is not None and _all_default(node.tables[node.default])
     return not node.stays_absent and all(
@@ -230,12 +233,12 @@ def _all_default(node: Table | Variants) -> bool:
 
 
 def brief(value: Any, longest: int = 60, *, quoted: bool = True) -> str:
-    """A value as a scenario has it, shortened if it is long; strings are quoted unless `quoted` is False."""
+    """A value of a scenario as text for messages, shortened if it is long; strings are quoted unless `quoted` is False."""
     if isinstance(value, Mapping):
         return "a table"
     try:
         shown = repr(value) if quoted else str(value)
-    except (ValueError, RecursionError):  # an integer with more digits than Python writes
+    except (ValueError, RecursionError):  # too many digits, or lists nested too deeply
         return "a value too long to be written"
     if quoted:
         shown = shown.replace("True", "true").replace("False", "false").replace("'", '"')

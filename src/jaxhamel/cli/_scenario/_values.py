@@ -13,9 +13,9 @@ OMITTED = object()  # the default of a key that stays absent if it is not given
 
 
 class NotAccepted(ValueError):
-    """A value is not of the kind that its key accepts; the full message is made where the key is known.
+    """Raised for a value that its key does not accept; the caller, who knows the key, makes the full message.
 
-    Its text, if any, is appended to the description of the kind and states a further limit.
+    The text of the exception, if any, states a further limit and is appended to the description of the accepted values.
     """
 
 
@@ -109,7 +109,7 @@ def array(
     positive: bool = False,
     least: float | None = None,
 ) -> Accepts:
-    """Accepts numbers in an array of one of these shapes; None: a number or lists of any depth."""
+    """Accepts an array of numbers, as nested lists, of one of these shapes; with None a number or lists of any depth."""
     kinds = [nested()] if shapes is None else [_of_shape(shape) for shape in shapes]
     words = ", or ".join(kind.words for kind in kinds)
     several = shapes is None or any(shapes)
@@ -159,7 +159,7 @@ def _entries(value: Any) -> Iterator[float]:
 
 
 def nested(depth: int | None = None) -> Accepts:
-    """Accepts lists nested to the given depth; None: a number or lists of any depth."""
+    """Accepts numbers in lists nested to the given depth; with None a number or lists of any depth."""
 
     def read(value: Any, level: int = 0) -> Any:
         if isinstance(value, list):
