@@ -17,9 +17,7 @@ from jaxhamel.cli._scenario._validate import ScenarioError
 STEP_SECONDS = 1e-6  # seconds per integration step of one trajectory; an ensemble takes a tenth of this on each core
 NO_LIMIT = 30 * 86_400.0  # longest time [s] of a command without a time limit
 ROW = 1_000  # bytes per output time: its numbers, copies of them, and their text
-BLOCK = (
-    256  # the least number of trajectories that are simulated at once, if the ensemble has as many
-)
+BLOCK = 256  # an ensemble simulates at least this many trajectories at once, or all of them
 
 
 def check_simulation_size(tables: Mapping[str, Any]) -> None:
@@ -37,7 +35,7 @@ def check_simulation_size(tables: Mapping[str, Any]) -> None:
 
 def check_control_size(tables: Mapping[str, Any], max_seconds: float | None = None) -> None:
     """Checks the numbers of unknowns and steps of `[task]`: one iteration has to fit into memory and the time limit."""
-    check_simulation(tables)
+    check_simulation_size(tables)
     task = tables["task"]
     if task is None:
         return
