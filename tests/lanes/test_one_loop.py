@@ -177,6 +177,6 @@ def test_without_kernels_windows_are_still_taken(monkeypatch):
             raise RuntimeError("no such kernel")
         return [True]
 
-    monkeypatch.setattr(_one_loop, "_give_the_function", refuses)
+    monkeypatch.setattr(_one_loop, "_windows_work", refuses)
     monkeypatch.setattr(_one_loop, "OLDEST", (0, 0))
     assert _one_loop._tried.__wrapped__() == [True, False]

@@ -10,7 +10,7 @@ from jaxhamel._lanes._length import estimated_operations
 from jaxhamel._lanes._program import scalarise
 from jaxhamel._lanes._xla_cpu import _one_loop, _pieces
 from jaxhamel._lanes._xla_cpu._one_loop import one_loop_works, split
-from jaxhamel._lanes._xla_cpu._pieces import LONGEST_PIECE, handed_over, pieces, total
+from jaxhamel._lanes._xla_cpu._pieces import LONGEST_PIECE, pieces, total, vectors_written
 from jaxhamel.ensemble import lanes
 
 RNG = np.random.default_rng(3)
@@ -71,7 +71,7 @@ def test_what_is_handed_on_does_not_grow_with_the_masses(masses):
         assert all(
             graph.nodes[i].batched for i in piece.results
         )  # shared numbers are computed again
-    assert handed_over(graph, found) < 25 * len(found)
+    assert vectors_written(graph, found) < 25 * len(found)
 
 
 def test_the_last_cut_is_known_until_another_program_is_asked_for():

@@ -1,8 +1,8 @@
-"""Runs the operations of a program that are not written out as arrays, between its scalar parts.
+"""Runs operations on large arrays, which are not written out, between the scalar parts of a program.
 
-A factorisation of a large matrix is a *block*: the part of the program ahead of it computes its operands in lanes, XLA's
-batched operation computes its results, and they are inputs of the parts after it. A part computes again what it shares with
-the parts before it: mostly few operations, where passing all of them on would take a vector for each.
+Such an operation, a factorisation for instance, is a *block*: the part of the program ahead of it computes its operands in
+lanes, XLA's batched operation computes its results, and these are inputs of the parts after it. Values that two parts share
+are computed in each of them: this takes few operations, where passing a value on would take a vector.
 """
 
 from collections.abc import Callable, Sequence
@@ -68,7 +68,7 @@ def _run_equation(equation, operands: Sequence[Any], axes: Sequence[int | None],
 
 
 def needed_blocks(graph: Graph, ends: Sequence[Nodes]) -> list[Block]:
-    """The blocks on which the ends depend, in order."""
+    """The blocks on which the nodes `ends` depend, in the order in which they run."""
     found: list[Block] = []
     needed = set(graph.needed(_numbers(ends)))
     for each in reversed(graph.blocks):
@@ -99,7 +99,7 @@ def run_in_parts(
     size: int,
     like: Callable[[Nodes], jax.ShapeDtypeStruct],
 ) -> Sequence[Any]:
-    """The outputs of a program with blocks; `run` computes a part without blocks, `like` tells the shape of nodes."""
+    """The outputs of a program with blocks; `run` computes a part without blocks, `like` gives shape and dtype of nodes."""
     for each in blocks:
         operands = _operands(known, each, run, like)
         results = each.run([x.value for x in operands], [x.axis for x in operands], size)
@@ -121,13 +121,16 @@ def _operands(
     return [each for each in found if each is not None]
 
 
-# The most numbers that one part computes for a block, if these belong to several arrays. XLA ends the process at 1,000
-# (`_one_loop.MOST_VALUES`).
+# The most numbers that one part of the program computes for several operands of a block: a loop with more than
+# `_one_loop.MOST_VALUES` results crashes XLA.
 MOST_TOGETHER = 800
 
 
 def _grouped(places: list[int], sizes: list[int]) -> list[list[int]]:
-    """Neighbouring places, as many in a group as have no more than `MOST_TOGETHER` numbers together."""
+    """Groups consecutive places so that the arrays of a group have at most `MOST_TOGETHER` numbers in all.
+
+    **Arguments:** `sizes`: how many numbers the array at each place has; an array with more than the limit is alone.
+    """
     groups: list[list[int]] = []
     room = 0
     for i in places:

@@ -1,4 +1,4 @@
-"""Converts a batch of pytrees to columns, one vector for each number of an entry, and back."""
+"""Converts a batch of pytrees to columns and back: one vector over the batch for each number of a pytree."""
 
 import math
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ Columns = tuple[Float[Array, "*B"], ...]
 
 
 class ColumnLayout(eqx.Module):
-    """Structure, shapes and dtypes of one entry of a batch."""
+    """Structure, shapes and dtypes of one entry of a batch: the pytree of one trajectory."""
 
     structure: Any = eqx.field(static=True)
     shapes: tuple[tuple[int, ...], ...] = eqx.field(static=True)
@@ -43,7 +43,7 @@ class ColumnLayout(eqx.Module):
         return tuple(number for x in jax.tree.leaves(entry) for number in jnp.ravel(x))
 
     def entries(self, columns: Iterable[Array]) -> Any:
-        """Assembles columns of a common shape into arrays with these leading axes; scalars give one entry."""
+        """Assembles columns, all of shape `(*B,)`, into a pytree of arrays `(*B, …)`; scalars give a single entry."""
         columns = list(columns)
         rest, like = iter(columns), columns[:1]
         leaves = [
@@ -72,12 +72,13 @@ def _assembled(columns: list[Array], shape: tuple[int, ...], dtype, like: list[A
 
 LINE, SETS = 64, 64
 
-# Columns are padded if they begin in fewer sets than this; ensembles with fewer lanes than this would grow too much.
+# Columns are padded if they begin in fewer than `_FEWEST_SETS` sets of the cache. With fewer than `_FEWEST_LANES` lanes
+# they are not: the padding would be too large a part of them.
 _FEWEST_SETS, _FEWEST_LANES = 8, 256
 
 
 def lanes_for(size: int, itemsize: int) -> int:
-    """The number of lanes: `size`, or as many as fill the next odd number of cache lines."""
+    """The number of lanes with padding: `size`, or the number that fills the next odd number of cache lines."""
     lines = -(-size * itemsize // LINE)
     if size < _FEWEST_LANES or SETS // math.gcd(lines, SETS) >= _FEWEST_SETS:
         return size

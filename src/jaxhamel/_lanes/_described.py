@@ -17,8 +17,8 @@ _DESCRIBED: ContextVar[bool] = ContextVar("jaxhamel_described", default=False)
 def for_description() -> Iterator[None]:
     """A context in which programs are traced only to be described.
 
-    XLA's metadata, which the context sets, are part of the keys of JAX's caches of traced functions, so that no program
-    traced here is ever run.
+    The context sets metadata for XLA. They are part of the keys of JAX's caches of traced functions, so that JAX never runs
+    a program that was traced in this context.
     """
     token = _DESCRIBED.set(True)
     try:

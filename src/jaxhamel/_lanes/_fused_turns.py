@@ -8,7 +8,7 @@ become one fusion, with no memory in between. The others (a loop over the output
 A method whose last slope is the first one of its next step evaluates the first slope only where a flag asks for it, so that
 the number of its stages is data. A flag that is False at the start, and that a turn leaves False, is taken as known.
 
-This is for programs that are lowered: `vmap` has been applied to them, and equinox' operations on batches do nothing.
+The program is the one that JAX lowers: `vmap` has been applied to it, so that equinox' operations on batches do nothing.
 Timings: docs/performance.md#fused-turns.
 """
 
@@ -27,7 +27,8 @@ from jaxhamel._lanes._written_turn import WrittenTurn, written_turn
 from jaxhamel._lanes._xla_cpu._fusion import fused, fusions_work
 from jaxhamel._lanes._xla_cpu._parts import compute
 
-# Longer turns save a tenth of their time or less, and compile later (docs/performance.md#fused-turns).
+# Limits of a turn's scalar operations. Longer turns save a tenth of their time or less, and take longer to compile
+# (docs/performance.md#fused-turns).
 LONGEST_TURN, SHORTEST_TURN = 2_000, 100
 
 
@@ -43,7 +44,7 @@ def with_fused_turns(program: ClosedJaxpr) -> Callable[..., list]:
 
 
 def length_of_lanes(jaxpr: Any) -> int:
-    """The scalar operations of the functions that a program runs in one lane."""
+    """The number of scalar operations in those functions of a program that `lanes` runs with a single lane."""
     return sum(_length(e) for e in jaxpr.eqns)
 
 
@@ -80,7 +81,7 @@ def _results(e: Any, operands: list) -> Sequence:
 
 
 def _called(e: Any) -> ClosedJaxpr | None:
-    """The program of a call; derivative rules have been applied before."""
+    """The program that an equation calls, or None; derivative rules have been applied already."""
     if e.primitive.name == "jaxhamel_own_derivative" and not hasattr(
         e.params["function"], "closed"
     ):
@@ -96,7 +97,7 @@ def _bound(e: Any, operands: list) -> Sequence:
 
 
 def _loop(e: Any, operands: list) -> Sequence:
-    """A loop by fused turns, or as it is."""
+    """Runs a loop with each turn as one fusion, or unchanged where `_turn` returns None."""
     n, body = e.params["cond_nconsts"], e.params["body_jaxpr"]
     m = n + e.params["body_nconsts"]
     of_test, of_body, start = operands[:n], operands[n:m], operands[m:]
@@ -113,8 +114,10 @@ def _loop(e: Any, operands: list) -> Sequence:
 
 
 def _turn(body: ClosedJaxpr, consts: list, start: list) -> ClosedJaxpr | None:
-    """The body of a loop written out, as a function of what the body takes; None if that is too long, too little of it can
-    be, or XLA does not take it."""
+    """The body of a loop as a program with one fusion, of the same inputs and results.
+
+    None if more than `LONGEST_TURN` or fewer than `SHORTEST_TURN` operations are written out, or if XLA takes no fusions.
+    """
     if not fusions_work():
         return None
     turn = written_turn(body, consts, start, LONGEST_TURN)
@@ -128,7 +131,7 @@ def _turn(body: ClosedJaxpr, consts: list, start: list) -> ClosedJaxpr | None:
 
 
 class NotTaken(Exception):
-    """XLA may not take the operations of a turn as one fusion."""
+    """XLA is not known to compile the operations of a turn as one fusion."""
 
 
 def _run_turn(turn: WrittenTurn, values: list) -> list:
@@ -149,7 +152,10 @@ def _run_each(equations: list, known: dict) -> None:
 
 
 def _in_one_fusion(program: Any, values: list) -> list:
-    """The results of a program of scalars by one fusion."""
+    """Computes the results of a program of scalar operations in one fusion.
+
+    **Raises:** `NotTaken` if XLA is not known to compile it as one.
+    """
     graph, ends = program.graph, program.ends()
     entries = _entries(program, values)
     needed = graph.needed(ends)
@@ -161,7 +167,10 @@ def _in_one_fusion(program: Any, values: list) -> list:
         found = dict(zip(given, scalars, strict=True))
         compute(graph, inside, found)
         floats = [lax.convert_element_type(x, float) for x in scalars]
-        return [*(found[i] for i in results), sum(floats[1:], floats[0])]  # uses all
+        return [
+            *(found[i] for i in results),
+            sum(floats[1:], floats[0]),
+        ]  # the last depends on every input
 
     out = fused(of_all, [entries[i] for i in given]) if given and results else None
     if out is None:

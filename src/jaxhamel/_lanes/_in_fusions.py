@@ -25,7 +25,7 @@ def in_fusions() -> bool:
 
 
 def takes_fusions(f: Callable) -> Callable:
-    """f as the function of a program that is compiled with `OPTIONS`."""
+    """Marks f as the function of a program that is compiled with `OPTIONS`: while it is traced, and by its name."""
 
     def traced(*args, **kwargs):
         with _set(True):
@@ -40,13 +40,13 @@ def takes_fusions(f: Callable) -> Callable:
 
 
 def is_compiled_with_options(context: Any) -> bool:
-    """Whether this lowering is of a program that is compiled with `OPTIONS`."""
+    """Whether the program that is being lowered is compiled with `OPTIONS`."""
     name = context.module_context.module.operation.attributes["sym_name"]
     return str(name).strip('"').endswith(SUFFIX)
 
 
 def as_its_program(rule: Callable) -> Callable:
-    """A lowering rule, for which `in_fusions` tells of the program that is being lowered."""
+    """Wraps a lowering rule, so that in it `in_fusions()` is about the program that is being lowered."""
 
     @functools.wraps(rule)
     def lowered(context, *values, **params):

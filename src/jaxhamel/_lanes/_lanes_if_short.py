@@ -1,4 +1,4 @@
-"""`lanes_if_short`: `jax.vmap` of a function of any length, as lanes where these compile no more slowly."""
+"""`lanes_if_short`: `lanes` for functions that compile as fast in lanes as under `jax.vmap`; `jax.vmap` for all others."""
 
 from collections.abc import Callable
 

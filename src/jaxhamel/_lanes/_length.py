@@ -15,7 +15,7 @@ from jaxhamel._lanes._transform import traced
 class Written(NamedTuple):
     """A program with the nodes of its arguments and results, one list for each leaf, one node for each number.
 
-    The list of a leaf that nothing but look-ups reads is empty; `look_ups`: how many numbers these give.
+    The list of a leaf is empty if only look-ups read that leaf; `look_ups`: how many numbers all look-ups give.
     """
 
     program: Program
@@ -61,6 +61,6 @@ def _numbers(arrays: Sequence[Any]) -> list[list[int]]:
 
 
 def estimated_operations(f: Callable, batched: Sequence[bool], *arguments: Any) -> int:
-    """An estimate of the operations that a processor does for one lane; 0 if the function cannot be written out."""
+    """An estimate of how many operations a processor does for one lane; 0 if the function cannot be written out."""
     found = written_out(f, batched, *arguments)
     return 0 if found is None else found.program.length()

@@ -17,7 +17,7 @@ from jax.extend.core import ClosedJaxpr, DropVar, Literal, jaxpr_as_fun
 
 # Arrays with more numbers than this are tables, if nothing but look-ups reads them.
 LARGE_TABLE = 1024
-# With positions that depend on the lane, at most this many equations are computed as arrays.
+# If positions depend on the lane, look-ups are taken out only if they and their positions are at most this many equations.
 MOST_OF_LANES = 120
 
 _CALLS = {"jit", "pjit", "closed_call"}
@@ -25,7 +25,7 @@ _READS = {"dynamic_slice", "gather", "slice", "squeeze", "reshape", "rev", "tran
 
 
 class Divided(NamedTuple):
-    """A function in two parts; positions are those of inputs of the whole function.
+    """A function in two parts; `given` and `kept` are positions among the inputs of the whole function.
 
     - `look_ups`: a jaxpr of the inputs `given`; `of_lanes`: whether any of these varies from lane to lane.
     - `rest`: a jaxpr of the inputs `kept`, then of the results of `look_ups`.
@@ -52,7 +52,7 @@ class Divided(NamedTuple):
 
 
 def divided(closed: ClosedJaxpr, batched: list[bool]) -> Divided | None:
-    """The function in two parts; None if it reads no table, or if its positions take long to compute.
+    """The function in two parts; None if it reads no table, or if the positions of its look-ups take long to compute.
 
     **Arguments:** `batched`: whether each input varies from lane to lane.
     """
@@ -93,7 +93,7 @@ def _evaluated(jaxpr, consts, values) -> list[Any]:
 
 
 def _results(jaxpr, equation, known: dict[Any, Any]) -> dict[Any, Any]:
-    """The results of one equation, by variable."""
+    """Runs one equation and returns its results by variable."""
     given = list(dict.fromkeys(v for v in equation.invars if not isinstance(v, Literal)))
     made = [v for v in equation.outvars if not isinstance(v, DropVar)]
     alone = jaxpr.replace(
@@ -158,7 +158,7 @@ def _in_two(closed: ClosedJaxpr, varies: set[Any], reads: set[int]) -> Divided |
 
 
 def _ancestors(equations, wanted: set[int]) -> set[int]:
-    """These equations and all those that they depend on."""
+    """The indices of the `wanted` equations and of all equations on which they depend."""
     moved, needed = set(wanted), set()
     for i in range(len(equations) - 1, -1, -1):
         if i in moved or not needed.isdisjoint(equations[i].outvars):
@@ -168,7 +168,7 @@ def _ancestors(equations, wanted: set[int]) -> set[int]:
 
 
 def _with_descendants(jaxpr, varies: set[Any], reads: set[int], moved: set[int]) -> set[int]:
-    """Adds the equations that depend on look-ups and on nothing that varies, with their ancestors."""
+    """Adds to `moved` the equations that depend on look-ups but on no input that varies, with their ancestors."""
     varying, found, later = set(varies), set(), set()
     for i, equation in enumerate(jaxpr.eqns):
         given = _variables(equation.invars)
@@ -185,7 +185,10 @@ def _read_by(equations, places: Iterable[int]) -> set[Any]:
 
 
 def _part(closed: ClosedJaxpr, equations, more: list[Any], out) -> tuple[ClosedJaxpr, list[int]]:
-    """A program of these equations, and the positions of the inputs of `closed` that it takes, ahead of `more`."""
+    """A program of these equations with the results `out`, and the positions of the inputs of `closed` that it takes.
+
+    The variables `more` are its last inputs.
+    """
     jaxpr, used = closed.jaxpr, _read_by(equations, range(len(equations))) | _variables(out)
     kept = [i for i, v in enumerate(jaxpr.invars) if v in used]
     known = [(v, x) for v, x in zip(jaxpr.constvars, closed.consts, strict=True) if v in used]

@@ -15,11 +15,12 @@ from jaxhamel._lanes._rules._primitives import primitive_of
 from jaxhamel._lanes._transform import run_traced, traced
 from jaxhamel._lanes._xla_cpu._one_loop import MOST_VALUES, one_kernel_works
 
-# The largest ratio of scalar operations to array operations: right-hand sides with long arrays compile faster as arrays
-# (docs/performance.md#one-lane).
+# The largest ratio of scalar operations to operations on arrays: where arrays are long and the ratio is larger, operations
+# on arrays compile faster (docs/performance.md#one-lane).
 LONGEST_GROWTH = 1.5
-# Programs up to this many scalar operations are always written out: they compile as fast as arrays and run 2 to 40 times as
-# fast. Functions of many operations, such as sines, are vectorised in arrays: they may be this many of them.
+# Programs of up to SHORT scalar operations are written out whatever the ratio: they compile as fast as operations on arrays
+# and run 2 to 40 times as fast. Of these at most SHORT_SINES may stem from functions that take many operations each, such as
+# sines: XLA vectorises these functions in arrays.
 SHORT, SHORT_SINES = 9_000, 2_000
 # A function is written out to count its operations, which takes seconds where its arrays have more numbers than this in all:
 # such a function runs as it is.
@@ -83,7 +84,7 @@ def is_worth_it(closed, batched: list[bool]) -> bool:
 
 
 def _work(equations: list[Any]) -> int:
-    """The numbers of all results, and the terms of all products: a measure of the time to write them out."""
+    """A measure of the time to write equations out: the numbers in all results, each times its terms in a matrix product."""
     return sum(_terms(e) * sum(v.aval.size for v in e.outvars) for e in equations)
 
 
@@ -95,7 +96,7 @@ def _terms(equation) -> int:
 
 
 def _may_be_written_out(equation) -> bool:
-    """Whether its rule is for one lane and, where it stays an operation on arrays, one kernel can compute its operands."""
+    """Whether an equation has a rule for one lane; if it stays an operation on arrays, also whether its operands are few."""
     if is_too_large(equation) and sum(v.aval.size for v in equation.invars) > MOST_VALUES:
         return False
     return primitive_of(equation).one_lane

@@ -25,7 +25,7 @@ def own_primitive(
     **Arguments:**
 
     - `run`: computes the results.
-    - `abstract`: their shapes and dtypes.
+    - `abstract`: gives the shapes and dtypes of the results.
     - `jvp`, `batch`, `transpose`: the rules of forward mode, `vmap` and reverse mode, as JAX's interpreters take them.
     - `lowered`: the function that is compiled; None: `run`.
     - `multiple_results`: whether the rules return lists of results rather than one result.

@@ -19,9 +19,9 @@ from jaxhamel._lanes._xla_cpu._cuts import CUT_ABOVE, one_at_run_time, shared_va
 from jaxhamel._lanes._xla_cpu._one_loop import (
     MOST_VALUES,
     one_loop_works,
+    prologue_in_one_kernel,
     run_in_one_loop,
     split,
-    together,
 )
 from jaxhamel._lanes._xla_cpu._parts import length
 from jaxhamel._lanes._xla_cpu._pieces import LONGEST_PROGRAM, cost, pieces
@@ -35,11 +35,11 @@ class Program(NamedTuple):
     outputs: list[Nodes]
 
     def operations(self):
-        """The number of scalar operations of each name."""
+        """The number of scalar operations of each primitive, by its name."""
         return self.graph.operations(self._all_ends())
 
     def length(self) -> int:
-        """An estimate of the operations that a processor does."""
+        """An estimate of how many operations a processor does in one lane."""
         nodes = (self.graph.nodes[i] for i in self.graph.needed(self._all_ends()))
         return sum(length(node) for node in nodes if node.primitive is not None)
 
@@ -48,7 +48,7 @@ class Program(NamedTuple):
         return _numbers(self.outputs)
 
     def _all_ends(self) -> list[int]:
-        """The results, and the operands of operations on arrays."""
+        """The nodes of all results and of the operands of all blocks."""
         return self.ends() + [i for x in self.graph.blocks for i in _numbers(x.operands)]
 
     def __call__(self, *inputs: list, inside: bool = False) -> list[list]:
@@ -71,12 +71,12 @@ class Program(NamedTuple):
         parts = split(self.graph, self.ends())
         if not self._fits(parts):
             return self._one_by_one(values)
-        if not together(self.graph, parts, values):
+        if not prologue_in_one_kernel(self.graph, parts, values):
             self._compute(parts.before, values, set(), None)
         values.update(run_in_one_loop(self.graph, parts, values, size, inside))
 
     def _fits(self, parts) -> bool:
-        """Whether XLA takes all loops: not those that read the weights of a network."""
+        """Whether XLA can compile all loops: one that reads the weights of a network has too many inputs."""
 
         def most(x):
             return max(len(x.given), len(x.results))
@@ -87,7 +87,7 @@ class Program(NamedTuple):
 
     def _one_by_one(self, values: dict[int, Any]) -> None:
         cuts = shared_values(self.graph, self.ends(), CUT_ABOVE)
-        # taken from a column: XLA may know that a shared number, such as the time, is finite
+        # made from a column, since XLA may know that a shared number, such as the time, is finite
         columns = (x for x in values.values() if np.ndim(x))
         one = one_at_run_time(next(columns)) if cuts else None
         self._compute(self.graph.needed(self.ends()), values, cuts, one)
@@ -141,7 +141,7 @@ class _Kept(NamedTuple):
     scalars: int
 
 
-# The programs of the last jaxprs: one is written out to find its length, and again where it is compiled.
+# The programs that were written out last, by their jaxpr: each is needed twice, for its length and to be compiled.
 _KEPT: WeakKeyDictionary[Any, dict[Any, _Kept]] = WeakKeyDictionary()
 _MOST_KEPT = 16
 
@@ -153,7 +153,7 @@ def _kept(closed_jaxpr) -> dict[Any, _Kept]:
 
 
 def with_common_factors(program: Program) -> Program:
-    """The program, which is not cut into loops, with common factors taken out of sums (`_factoring`)."""
+    """The program with common factors taken out of sums (`_factoring`), for one that is not cut into several loops."""
     return _with_factors(program, collect=True)
 
 
@@ -161,7 +161,7 @@ def _factored(program: Program, whole: bool) -> Program:
     shorter = _with_factors(program, collect=True)
     if whole or shorter.graph.blocks or shorter.length() <= LONGEST_PROGRAM:
         return shorter
-    # cut into loops, which would have to pass lane-independent sums over all masses on to each other
+    # This program is cut into loops. With `collect` these would have to pass lane-independent sums on to one another.
     return min(_with_factors(program, collect=False), program, key=_cost)
 
 
@@ -191,7 +191,7 @@ def _cost(program: Program) -> float:
 
 
 def new_input(graph: Graph, aval, varies) -> Nodes:
-    """The nodes of an input; `varies`: from lane to lane."""
+    """Adds an input to the graph and returns its nodes; `varies`: whether it varies from lane to lane."""
     _check_array(aval)
     nodes = [graph.input(aval.dtype, varies) for _ in range(int(np.prod(aval.shape, dtype=int)))]
     return np.array(nodes, dtype=int).reshape(aval.shape)
@@ -203,7 +203,7 @@ def _check_array(aval) -> None:
 
 
 def as_constants(graph: Graph, value) -> Nodes:
-    """The nodes of a known array."""
+    """Adds the entries of a known array to the graph and returns their nodes."""
     _check_array(jax.typeof(value))
     value = np.asarray(value)
     nodes = [graph.constant(entry) for entry in value.ravel()]
@@ -229,7 +229,7 @@ def _interpret(graph: Graph, closed_jaxpr, inputs: list[Nodes]) -> list[Nodes]:
 
 
 def write_equation(graph: Graph, equation, operands) -> list[Nodes]:
-    """The nodes of the equation's results.
+    """Writes an equation out and returns the nodes of its results.
 
     **Raises:** `Unsupported`, naming a primitive without a rule, or if there are too many scalars.
     """

@@ -54,7 +54,7 @@ def _jvp(primals, tangents, *, arrays):
 
 
 def _transpose(x_bar, matrix, rhs, *, arrays):
-    """M is symmetric; as an input of a linear function it is known."""
+    """b̄ = M⁻¹ x̄, since M is symmetric; M has no cotangent here, as x is not linear in it."""
     if isinstance(x_bar, ad.Zero):
         return [None, ad.Zero(rhs.aval)]
     return [None, _solve_p.bind(matrix, x_bar, arrays=arrays)]

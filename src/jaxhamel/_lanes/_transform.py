@@ -35,7 +35,7 @@ def lanes(f: Callable, in_axes: Any = 0) -> Callable:
         lanes(f)(x)[b] = f(x[b]) .
 
     It serves right-hand sides of small systems, whose 3-vectors and 5 × 5 matrices fill no vector register. f is traced
-    for one trajectory and written out as scalar operations. LaneArray values are folded (0·x, 1·x, x + 0, 0/x), repeated
+    for one trajectory and written out as scalar operations. Known values are folded (0·x, 1·x, x + 0, 0/x), repeated
     expressions are computed once, and each operation runs on the whole batch. Call it under `jax.jit`: outside `jit` the
     operations run one by one.
 
@@ -55,14 +55,15 @@ def lanes(f: Callable, in_axes: Any = 0) -> Callable:
 
     Folding takes x to be finite, and not zero in 0/x: 0·x is 0 in every lane, also where x is infinite or NaN.
     """
-    if not isinstance(f, type):  # a class makes an object for each, as under `jax.vmap`
+    if not isinstance(f, type):  # a class is accepted, too, as by `jax.vmap`
         _checks.check_callable("f", f, "of arrays")
 
     @functools.wraps(f)
     def batched(*args, **named):
         leaves, structure = jax.tree.flatten((args, named))
         given = dict(zip(_names(f, len(args)), args, strict=True))
-        axes = flat_axes(in_axes, given) + [0] * len(jax.tree.leaves(named))  # as vmap has it
+        # like `jax.vmap`, along axis 0 of arguments given by keyword
+        axes = flat_axes(in_axes, given) + [0] * len(jax.tree.leaves(named))
         size = _checks.check_batch(given | named, axes)
         mapped = {i: axis for i, axis in enumerate(axes) if axis is not None}
         columns = [jnp.moveaxis(jnp.asarray(leaves[i]), axis, 0) for i, axis in mapped.items()]
@@ -84,7 +85,7 @@ def lanes(f: Callable, in_axes: Any = 0) -> Callable:
 
 
 def flat_axes(in_axes, given: dict[str, Any]) -> list[int | None]:
-    """One axis for each leaf of the arguments, which are given by name."""
+    """One axis for each leaf of the arguments `given`, a dictionary from their names to their values."""
     in_axes = tuple(in_axes) if isinstance(in_axes, list) else in_axes
 
     def absent(x):
@@ -103,7 +104,7 @@ def flat_axes(in_axes, given: dict[str, Any]) -> list[int | None]:
 
 
 def axes_of_leaves(in_axes, given: dict[str, Any]) -> list[int | None]:
-    """One axis for each leaf, as `flat_axes`; leaves that are no arrays (functions) are shared."""
+    """`flat_axes`, with None for each leaf that is not an array, such as a function: all lanes share it."""
     axes, leaves = flat_axes(in_axes, given), jax.tree.leaves(tuple(given.values()))
     return [axis if hasattr(x, "shape") else None for axis, x in zip(axes, leaves, strict=True)]
 
@@ -224,7 +225,7 @@ def _like(graph, nodes) -> jax.ShapeDtypeStruct:
 
 
 def _run_part(graph, some: bool, size: int, known: list[LaneArray], wanted: list, avals: list):
-    """The wanted arrays, from the known ones or, if the program has blocks, from some of them."""
+    """Computes the `wanted` arrays from the known ones; `some`: only from those on which they depend, as between blocks."""
     needed = set(graph.needed([i for nodes in wanted for i in nodes.ravel().tolist()]))
     if some:
         known = [x for x in known if not needed.isdisjoint(x.nodes.ravel().tolist())]

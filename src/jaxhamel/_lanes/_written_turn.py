@@ -17,9 +17,9 @@ from jaxhamel._lanes._program import (
 )
 from jaxhamel._lanes._rules._control_flow import UnknownTurns
 
-LARGEST_WRITTEN = 256  # entries of an array that is written out
+LARGEST_WRITTEN = 256  # the most entries of an array that is written out
 _LOOK_UPS = {"dynamic_slice", "gather"}
-_MOST_BEFORE = 12  # equations, the look-up included, that may run ahead of the turn for it
+_MOST_BEFORE = 12  # the most equations of a look-up that runs ahead of the turn, those of its position included
 
 
 class WrittenTurn(NamedTuple):
@@ -27,7 +27,8 @@ class WrittenTurn(NamedTuple):
 
     - `inputs`, `constants`: the variables of the body, and the values of those that are known.
     - `early`: equations that look into tables, at positions known before the turn.
-    - `program`: the scalar operations, from the variables `given` to those `wanted`; `same`: results that are inputs.
+    - `program`: the scalar operations, from the variables `given` to those `wanted`.
+    - `same`: for each result that is an unchanged input, that input.
     - `later`: the equations that are not written out; `results`: the variables after the turn.
     """
 
@@ -47,9 +48,9 @@ class WrittenTurn(NamedTuple):
 
 
 def written_turn(body: ClosedJaxpr, consts: list, start: list, longest: int) -> WrittenTurn:
-    """The body of a loop with these constants and this start, each known or traced.
+    """Writes out the body of a loop with the values `consts` and `start`, each known or traced.
 
-    `longest`: the most scalar operations. Up to four times as many are written, since some prove to be unnecessary.
+    `longest`: the most scalar operations of the result. Up to four times as many are added, since some prove unnecessary.
     """
     plain = _Writer(body, consts, {}, longest)
     flag = plain.flag()
@@ -72,7 +73,9 @@ class _Writer:
         self.graph.alone = True
         self.nodes: dict[Any, Nodes] = {}
         self.later: list[Any] = []
-        self.undecided: list[int] = []  # nodes that decide on the turns of inner loops
+        self.undecided: list[
+            int
+        ] = []  # nodes on which the number of turns of an inner loop depends
         self._add_known([*body.consts, *consts])
         for place, value in flags.items():
             self.nodes[self.jaxpr.invars[place]] = np.array(self.graph.constant(value))

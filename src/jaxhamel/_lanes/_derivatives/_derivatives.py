@@ -1,4 +1,4 @@
-"""Derivatives of functions in lanes: ẏ = F′(x) ẋ and x̄ = F′(x)ᵀ ȳ, each one program of scalars that starts from x.
+"""Derivatives of functions in lanes: ẏ = F′(x) ẋ and x̄ = F′(x)ᵀ ȳ, each computed from x by one program of scalars.
 
 JAX differentiates the function of one trajectory, by the function's own rules where it has some (`jax.custom_jvp`). The
 derivative is then written out, folded and shared like the function itself. Only x is kept between the forward and the
@@ -44,7 +44,7 @@ def with_derivative(
 
 
 def is_float(x: Any) -> bool:
-    """Whether a value has a tangent."""
+    """Whether a value is real or complex; others, such as integers, have no tangent."""
     return jnp.issubdtype(jnp.result_type(x), jnp.inexact)
 
 
@@ -97,5 +97,5 @@ def _only(floats, values):
 
 
 def same(function) -> LinearProgram:
-    """One program for all three uses; a program in lanes can be differentiated in both modes."""
+    """The same function for all three forms of a `LinearProgram`: in lanes it can be differentiated in both modes."""
     return LinearProgram(function, function, function)

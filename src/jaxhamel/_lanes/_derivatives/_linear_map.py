@@ -69,7 +69,7 @@ def _run(*arguments, forward, transpose, n, out):
 
 
 def _traced_once(*arguments, forward, **others):
-    """The lowering of `_run`. `jit` caches the trace that `_whole_loop` has already made to inspect the program."""
+    """`_run` as it is lowered: under `jit`, which has kept the trace that `_whole_loop` made to inspect the program."""
     return _run(*arguments, forward=forward._replace(run=jax.jit(forward.run)), **others)
 
 

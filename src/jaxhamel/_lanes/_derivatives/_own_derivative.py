@@ -22,7 +22,7 @@ Rule = Callable[[list, list], tuple[Sequence, Sequence]]
 def own_derivative(function: Callable, rule: Rule, values: Sequence, out: Sequence[Any]) -> list:
     """Computes `function(*values)`, a list of arrays like `out`, with `rule` as its derivative.
 
-    Weak types of `out` are kept: with strict promotion, a count that is strong cannot be added to an int32.
+    Weak types of `out` are kept: with strict promotion a counter that is not weakly typed cannot be added to an int32.
     """
     shapes = tuple(
         (tuple(jnp.shape(x)), jnp.result_type(x), bool(getattr(x, "weak_type", False))) for x in out
@@ -110,7 +110,7 @@ def _run(*values, function, rule, out):
 
 
 def _traced_once(*values, function, rule, out):
-    """The lowering of `_run`. `jit` caches the trace that `_whole_loop` has already made to inspect the program."""
+    """`_run` as it is lowered: under `jit`, which has kept the trace that `_whole_loop` made to inspect the program."""
     return _run(*values, function=jax.jit(function), rule=rule, out=out)
 
 

@@ -12,7 +12,7 @@ from jaxhamel._lanes._graph import _folding as folding
 from jaxhamel._lanes._graph._nodes import Nodes, Unsupported
 from jaxhamel._lanes._graph._primitive import BOOL, FLOAT, Kind, Primitive
 
-if TYPE_CHECKING:  # the graph reads this table
+if TYPE_CHECKING:  # the graph's module imports this one
     from jaxhamel._lanes._graph._graph import Graph
 
 
@@ -43,8 +43,8 @@ _SINE = 30
 _ARCTANGENT = 40
 
 # Those without a GPU instruction are the primitives that JAX does not lower to Triton (0.10.1 and 0.10.2). `lt_to` and
-# `le_to` are total-order comparisons, with −0 below 0 and NaN above all (`jnp.searchsorted`, `jnp.interp`). With their
-# replacements on a GPU, positions among equal table entries differ by one, and the value is the same.
+# `le_to` are total-order comparisons, with −0 below 0 and NaN above all (`jnp.searchsorted`, `jnp.interp`). With the
+# replacements of these two, the position found among equal table entries may differ by one; the value found does not.
 # fmt: off
 ELEMENTWISE: dict[str, Primitive] = {
     "abs": _of(fold=_by(np.abs), arguments=(FLOAT,)),

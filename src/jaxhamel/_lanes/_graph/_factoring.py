@@ -4,8 +4,8 @@ Autodiff writes Ω × ṡ + Ω × V, with twelve products for each mass, where a
 products and partial sums that nothing else uses are rewritten, so that no operation is added. In a sum with a common
 factor the order of the terms changes, and with it the rounding; other sums stay unchanged.
 
-A factor may stand deeper if all others are the same in all lanes:  a (b x) + c (d x)  =  (a b + c d) x . The mass matrix
-Σ_k m_k a_ki a_kj cos q_i cos q_j of points then costs each lane two products, however many points there are.
+The factor may also stand in a nested product, if all lanes share the others:  a (b x) + c (d x)  =  (a b + c d) x . The
+mass matrix Σ_k m_k a_ki a_kj cos q_i cos q_j of points then costs each lane two products, however many points there are.
 """
 
 from collections import Counter
@@ -27,7 +27,7 @@ def factored(
 ) -> tuple[Graph, dict[int, int]]:
     """The same program with fewer operations, and the places of the old nodes in the new graph.
 
-    `collect`: lane-independent factors inside of nested products as well.
+    `collect`: whether lane-independent factors are collected from nested products, too.
     """
     return _Rewriting(graph, ends, collect).run(inputs)
 

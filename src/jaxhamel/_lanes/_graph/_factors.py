@@ -1,6 +1,6 @@
 """Linear factors: the derivatives of an operation with respect to one operand, by which reverse mode multiplies.
 
-Each takes (edges, operands, index k of the operand, linear nodes) and gives the node of the factor (`_elimination`).
+Each function maps (edges, operands, index k of the operand, linear nodes) to the node of the factor (`_elimination`).
 """
 
 from collections.abc import Callable

@@ -87,7 +87,7 @@ def _is_normal(a, b, dtype) -> bool:
 
 @cache
 def _normal(dtype) -> tuple[float, float]:
-    """The smallest and the largest normal number; none for a dtype that is not real."""
+    """The smallest and the largest normal number; (∞, 0) for a dtype that is not real."""
     if not np.issubdtype(dtype, np.floating):
         return np.inf, 0.0
     return float(np.finfo(dtype).tiny), float(np.finfo(dtype).max)

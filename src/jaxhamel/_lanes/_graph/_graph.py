@@ -50,7 +50,7 @@ class Graph:
         self.cut: Any = None  # cache of `_pieces`: the program cut last, and its pieces
         self.blocks: list[Any] = []  # operations on arrays, see `_blocks`
         self.takes_blocks = False
-        self.fused = False  # whether it becomes fusions over many lanes
+        self.fused = False  # whether the program is compiled as fusions over many lanes
         self.alone = False  # whether `vmap` has been applied and the program runs for one lane
         self.numbers: dict[int, Any] = {}  # the values of constants that are numbers
         self._known: dict[Any, int] = {}
@@ -135,6 +135,6 @@ class Graph:
         return sorted(alive)
 
     def operations(self, outputs: Iterable[int]) -> Counter:
-        """The number of scalar operations of each name on which the outputs depend."""
+        """For each primitive, by name, the number of its operations on which the outputs depend."""
         needed = (self.nodes[i].primitive for i in self.needed(outputs))
         return Counter(primitive.name for primitive in needed if primitive is not None)

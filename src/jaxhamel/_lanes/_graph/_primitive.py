@@ -33,22 +33,22 @@ class Primitive:
       function that writes out a program inside the primitive. Without a rule, JAX's definition is written out, if it has
       one (`_own_definition`).
     - `of_one`: the rule, with the arguments of a nested one, in a program for one lane to which `vmap` has been applied.
-    - `program`: of a call, the parameter that holds the called program.
+    - `program`: the name of the parameter that holds the called program, if the primitive is a call.
     - `programs`: the programs inside an equation, if they are not among its parameters.
 
     An elementwise primitive is an operation of scalars:
 
-    - `fold`: its NumPy function, which computes its value from constants; JAX computes the others.
+    - `fold`: the NumPy function that computes its value if all operands are constants.
     - `simplify`: (graph, operands, dtype, params) ↦ an existing or simpler node with the same value, or None.
     - `factor`: (edges, operands, index of the operand, linear nodes) ↦ the node of the derivative with respect to that
       operand, by which reverse mode multiplies; None if the operation is never linear.
-    - `signs`: of a sum, the signs of its operands.
+    - `signs`: the signs of its operands, if it is a sum.
     - `commutes`: whether its operands may be exchanged.
     - `same_as`: another primitive that always replaces it.
     - `function`, `arguments`: an example of its use in `jax.lax`, from which its usual parameters are read.
     - `spread`: whether scalar operands have to be broadcast before JAX takes them together with vectors.
-    - `length`: processor operations.
-    - `repeated`: operations that it costs where XLA computes it again; 0 if XLA never does so.
+    - `length`: the number of operations that a processor does for it.
+    - `repeated`: the number of operations by which a recomputation counts; 0 if XLA never computes it again.
 
     Where it may run:
 

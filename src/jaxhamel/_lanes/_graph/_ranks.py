@@ -2,7 +2,7 @@
 
 Most arrays of a program share one axis: the masses. A scalar's *entry* is its index along that axis; a scalar computed from
 several entries, such as a partial sum, is ordered after the last of them. A value that was summed over all entries and is
-then used for each of them begins a new *turn* through the entries.
+then used for each of them begins a new *pass* through the entries.
 """
 
 from collections import Counter
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 # Shorter axes belong to vectors, quaternions and matrices.
 SHORTEST = 5
 
-# (turn, entry)
+# (pass, entry)
 Rank = tuple[int, int]
 
 _FIRST: Rank = (0, -1)
@@ -38,7 +38,7 @@ def _shapes(jaxpr) -> Iterator[tuple[int, ...]]:
 
 
 def ranked(graph, nodes: list[int]) -> list[int]:
-    """Sorts nodes by turn and entry; the result is again an order in which they can be computed."""
+    """Sorts nodes by pass and entry; the result is again an order in which they can be computed."""
     ranks = _ranks(graph, nodes)
     return sorted(nodes, key=lambda i: (ranks[i], i))
 
@@ -46,9 +46,9 @@ def ranked(graph, nodes: list[int]) -> list[int]:
 def _ranks(graph, nodes: list[int]) -> dict[int, Rank]:
     ranks: dict[int, Rank] = {}
     for i in nodes:
-        turn, at = max((ranks[j] for j in graph.nodes[i].operands if j in ranks), default=_FIRST)
+        passes, at = max((ranks[j] for j in graph.nodes[i].operands if j in ranks), default=_FIRST)
         own = graph.entries.get(i, at)
-        ranks[i] = (turn + (own < at), own)
+        ranks[i] = (passes + (own < at), own)
     return _just_in_time(graph, nodes, ranks)
 
 

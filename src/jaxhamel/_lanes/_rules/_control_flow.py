@@ -1,6 +1,6 @@
 """Rules for primitives that contain functions: branches, loops, calls, and functions with derivative rules of their own.
 
-If the data decide between branches, all of them are computed and their results selected; a loop is unrolled.
+If the data decide between branches, all branches are computed and one result is selected. A loop is unrolled.
 """
 
 from collections.abc import Callable, Iterable
@@ -81,7 +81,7 @@ class UnknownTurns(Unsupported):
 
 
 def cond(graph: Graph, equation, interpret: Interpret, which: Nodes, *operands) -> list[Nodes]:
-    """The known branch, or a selection from the results of all branches."""
+    """The rule for `lax.cond` and `lax.switch`: the branch `which` if that is known; otherwise all, and a selection."""
     branches, known = equation.params["branches"], graph.value(int(which))
     if known is not None:
         return interpret(graph, _closed(branches[int(known)]), list(operands))
@@ -140,9 +140,10 @@ def scan(graph: Graph, equation, interpret: Interpret, *operands: Nodes) -> list
 
 
 def _divisions(equation, body: ClosedJaxpr) -> tuple[int, int]:
-    """The index of the first operand in the carry, and of the first scanned operand. Scanned operands and stacked results
-    have one
-    axis more in the loop than in its body. (The names of these parameters differ between versions of JAX.)
+    """The index of the first operand in the carry of a scan, and that of the first scanned operand.
+
+    Both follow from the shapes: scanned operands and stacked results have one axis more in the loop than in its body. (The
+    parameters of the primitive that say it have other names in other versions of JAX.)
     """
 
     def pairs(outer, inner):

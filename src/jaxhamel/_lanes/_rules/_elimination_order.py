@@ -11,7 +11,7 @@ import numpy as np
 
 
 def elimination_order(zero: np.ndarray) -> list[int]:
-    """The order of fewest operations: that of the rows, or by minimum degree.
+    """The order of the rows or that of minimum degree, whichever takes fewer operations.
 
     **Arguments:** `zero`, `(n, n)`: whether an entry of the lower triangle is known to be zero. With a zero on the diagonal
     the order is that of the rows: another pivot may be zero.
@@ -23,7 +23,7 @@ def elimination_order(zero: np.ndarray) -> list[int]:
 
 
 def solution_operations(zero: np.ndarray, order: Sequence[int]) -> int:
-    """The operations of LDLᵀ and of one solution with it, by elimination in this order."""
+    """The number of operations of LDLᵀ and of one solution with it, if the unknowns are eliminated in this order."""
     degrees = (len(rest) for _, rest in _eliminated(zero, order))
     return sum(d * (d + 1) + 5 * d + 2 for d in degrees)
 

@@ -46,7 +46,10 @@ def dynamic_slice(graph: Graph, equation, x: Nodes, *starts: Nodes) -> list[Node
 
 
 def _windowed(graph: Graph, x: Nodes, starts: dict[int, int], sizes, dtype, few=0) -> Nodes:
-    """The window of x with these `starts` (axis: node) and `sizes`; along other axes it starts at 0. See `MOST_COMPARED`."""
+    """The window of x with these `starts` (axis: node) and `sizes`; along other axes it starts at 0.
+
+    A computed start with at most `few` possible values is compared with each of them; with more the window is looked up.
+    """
     for axis, size in enumerate(sizes):
         if axis in starts and size < x.shape[axis]:
             x = _window(graph, x, axis, size, starts[axis], dtype, few)
@@ -147,7 +150,7 @@ def gather(graph: Graph, equation, x: Nodes, indices: Nodes) -> list[Nodes]:
 
 
 def _rows(graph: Graph, indices: Nodes, axes) -> Iterator[tuple[tuple[int, ...], dict[int, int]]]:
-    """Each position among the indices, with the starts of its window by axis of the array."""
+    """Yields each position along the leading axes of `indices`, with the start of its window along each of `axes`."""
     for row in np.ndindex(indices.shape[:-1]):
         yield row, dict(zip(axes, indices[row].tolist(), strict=True))
 
@@ -201,7 +204,7 @@ def _scatter(combine: Callable) -> Callable:
 
 
 def _write(graph: Graph, x: Nodes, update: Nodes, starts: dict[int, int], combine, dtype) -> None:
-    """Changes a window of x in place. If its start is computed, each window that is possible is changed by a selection."""
+    """Changes a window of x in place. If its start is computed, every possible window is changed, by a selection."""
     possible = [_possible(graph, i, x.shape[a] - update.shape[a]) for a, i in starts.items()]
     for places in product(*possible):
         here = graph.constant(True)

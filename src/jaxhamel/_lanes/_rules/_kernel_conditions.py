@@ -6,11 +6,11 @@ Each condition takes an equation and says whether a kernel may contain it.
 import math
 from typing import Any
 
-# The most numbers in a sum: XLA calls a library for 4,096 of them, and for products of matrices with a side of 8.
+# The most numbers in a sum: XLA calls a library for 4,096 of them.
 LONGEST_SUM = 1024
 # The most numbers of a matrix in its product with a vector (tested up to 10,000, jaxlib 0.10.2).
 LONGEST_PRODUCT = 4096
-_SIDE = 8
+_SIDE = 8  # XLA calls a library for the product of two matrices with a side of this length
 
 
 def is_short_sum(equation: Any) -> bool:

@@ -2,8 +2,9 @@
 
     M = Uᵀ D⁻¹ U ,     U_i = M_i − Σ_k<i (U_ki / D_k) U_k ,     D_i = U_ii .
 
-b is one more column of M, so that it is eliminated with it; x follows from the last row to the first. The loop is in one
-kernel with the operations around it, where a call of LAPACK ends the kernel. Timings: docs/performance.md#large-solutions.
+b is stored as one more column of M and is eliminated with it; x follows from the last row to the first. The loop is in one
+kernel with the operations around it, whereas LAPACK cannot be called in a kernel. Timings:
+docs/performance.md#large-solutions.
 """
 
 from collections.abc import Sequence
@@ -17,14 +18,17 @@ from jaxhamel._lanes._rules._kernel_conditions import LONGEST_PRODUCT
 from jaxhamel._lanes._xla_cpu._one_kernel import as_one_kernel
 from jaxhamel._lanes._xla_cpu._one_loop import one_kernel_works
 
-# Rows are filled up with zeros to a multiple of this length, of which processors have vectors.
+# Rows are filled up with zeros to a multiple of this length, that of a processor's vectors.
 _WIDTH = 8
 
 
 def solution(
     rows: Sequence[Float[Array, "..."]], columns: Sequence[Float[Array, " n"]]
 ) -> list[Float[Array, " n"]]:
-    """x of M x = b, without pivoting, for each b of `columns`; `rows`: those of the lower triangle, shapes (1), … (n)."""
+    """x of M x = b, without pivoting, for each b of `columns`.
+
+    **Arguments:** `rows`: the rows of the lower triangle of M, of shapes `(1,)` to `(n,)`.
+    """
     n = len(rows)
     upper = _eliminated(_joined(rows, columns))
     return [_substituted(upper, n + k) for k in range(len(columns))]
@@ -82,7 +86,8 @@ def _substituted(upper: Float[Array, "n m"], column: int) -> Float[Array, " n"]:
 def solutions(operands: Sequence[Array], axes: Sequence[int | None], size: int, rows: int) -> list:
     """`solution` in `size` lanes, one after the other in one kernel.
 
-    **Arguments:** `operands`: the rows and the columns; `axes`: 0 for those with an axis of lanes; `rows`: their number.
+    **Arguments:** `operands`: the rows of M, then the columns b; `axes`: 0 for operands with an axis of lanes, None for
+    shared ones; `rows`: the number of rows.
     """
 
     def one(*x):

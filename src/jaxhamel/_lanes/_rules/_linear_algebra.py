@@ -50,7 +50,7 @@ def _of_matrices(rule: Callable) -> Callable:
 
 
 class _Entries:
-    """Arithmetic on entries of one dtype."""
+    """Arithmetic on arrays of nodes of one dtype."""
 
     def __init__(self, graph: Graph, dtype):
         self.graph, self.dtype = graph, np.dtype(dtype)
@@ -103,7 +103,8 @@ def triangular_solve(graph: Graph, equation, a: Nodes, b: Nodes) -> list[Nodes]:
         a, b = a.T, b.T
     if params["transpose_a"]:
         a = a.T
-    turned = bool(params["transpose_a"]) == bool(params["left_side"])  # once, not twice
+    # A is transposed by `transpose_a` or for X op(A) = B, not by both
+    turned = bool(params["transpose_a"]) == bool(params["left_side"])
     lower = params["lower"] != turned
     found = _substituted(_Entries(graph, dtype), a, b, lower, params["unit_diagonal"])
     return [found if params["left_side"] else found.T]
@@ -254,7 +255,7 @@ def _largest(graph: Graph, column: Nodes, dtype) -> list[int]:
 
 
 def _array_program(equation) -> list[Any]:
-    """The program of a symmetric solve outside lanes."""
+    """The program on arrays by which a symmetric solve runs outside lanes."""
     run = partial(equation.primitive.impl, **equation.params)
     return [jax.make_jaxpr(run)(*(v.aval for v in equation.invars)).jaxpr]
 

@@ -59,7 +59,7 @@ def sort(graph: Graph, equation, *operands: Nodes) -> list[Nodes]:
 
 
 def _out_of_order(graph: Graph, pairs, dtypes) -> Nodes:
-    """Whether y comes before x, by the first key in which they differ."""
+    """Whether y belongs before x, by the first key in which they differ; `pairs`: x and y of each key."""
     found = np.full(pairs[0][0].shape, graph.constant(False))
     equal = np.full_like(found, graph.constant(True))
     for (x, y), dtype in zip(pairs, dtypes, strict=False):

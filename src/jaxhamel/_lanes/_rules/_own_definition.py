@@ -17,13 +17,13 @@ def own_definition(equation: Any) -> ClosedJaxpr | None:
     """A program equivalent to the operation, without the operation itself; None if JAX has no such definition."""
     for definition in (_held, _traced):
         found = definition(equation)
-        if found is not None and _is_of(found, equation):
+        if found is not None and _defines(found, equation):
             return found
     return None
 
 
 def _held(equation: Any) -> ClosedJaxpr | None:
-    """The only program among the operation's parameters."""
+    """The program among the operation's parameters; None unless there is exactly one."""
     held = [x for x in equation.params.values() if isinstance(x, Jaxpr | ClosedJaxpr)]
     if len(held) != 1:
         return None
@@ -61,8 +61,8 @@ def _lowering(primitive: Any) -> Callable | None:
         return None
 
 
-def _is_of(program: ClosedJaxpr, equation: Any) -> bool:
-    """Whether a program has the operation's shapes and dtypes and does not contain the operation itself."""
+def _defines(program: ClosedJaxpr, equation: Any) -> bool:
+    """Whether a program can replace the operation: it has the same shapes and dtypes, and does not contain the operation."""
     pairs = [
         *zip(program.in_avals, equation.invars, strict=True),
         *zip(program.out_avals, equation.outvars, strict=True),

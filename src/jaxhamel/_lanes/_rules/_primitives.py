@@ -21,7 +21,7 @@ from jaxhamel._lanes._rules._order import ORDER
 
 
 def _of_own_derivative(equation) -> list[Any]:
-    """The program inside; traced under `jit`, whose cache serves the compilation, too."""
+    """The program of the function with a derivative rule; traced under `jit`, so that the compilation finds it traced."""
     return _program(jax.jit(equation.params["function"]), *_given(equation))
 
 
@@ -32,7 +32,7 @@ def _of_linear_map(equation) -> list[Any]:
 
 
 def _program(jitted: Callable, *given) -> list[Any]:
-    """The program of a function, in one of its own: JAX names a function without a name by printing it, jaxprs and all."""
+    """The jaxpr of a function. A lambda calls it: JAX would name an object without a name by printing it with its jaxprs."""
     return [jax.make_jaxpr(lambda *values: jitted(*values))(*given).jaxpr]
 
 
@@ -46,14 +46,14 @@ def _sets_one_place(equation) -> bool:
 
 
 def _is_taken_under_vmap(equation) -> bool:
-    """Whether equinox's `vprim` stands for one of its other primitives, which it is under `vmap`."""
+    """Whether equinox' `vprim`, which stands for another primitive under `vmap`, stands for one that a kernel can take."""
     params = equation.params
     name, axes = params["prim"].name, params["__batch_axes"]
     return name in _EQUINOX or (name == "maybe_set" and all(axis is None for axis in axes[3:]))
 
 
 def _unchanged(graph, equation, interpret, *operands) -> list[Any]:
-    """The results of an operation on batches where there is none: its only operand."""
+    """The rule for equinox' operations on batches in a program of one lane: the only operand, unchanged."""
     del graph, interpret
     if equation.outvars[0].aval.shape != operands[0].shape:
         raise Unsupported(f"the primitive `{equation.primitive.name}` of an array")
@@ -61,13 +61,13 @@ def _unchanged(graph, equation, interpret, *operands) -> list[Any]:
 
 
 def _chosen_alone(graph, equation, interpret, which, new, old) -> list[Any]:
-    """The second operand of `select_if_vmap`, which selects only under `vmap`."""
+    """The rule for `select_if_vmap`, which selects only under `vmap`, in a program of one lane: the second operand."""
     del graph, equation, interpret, which, old
     return [new]
 
 
 def _of_lanes(graph, equation, interpret, *operands) -> list[Any]:
-    """A function in lanes, of one lane."""
+    """The rule for a function that `lanes` runs with a single lane: writes it out."""
     of = equation.params["function"]
     if getattr(of, "size", None) != 1:
         raise Unsupported("the primitive `jaxhamel_own_derivative`")
@@ -110,5 +110,5 @@ UNKNOWN = Primitive(Kind.WITHOUT_RULE)
 
 
 def primitive_of(equation: Any) -> Primitive:
-    """The record of an equation's primitive; an empty one if it is not in the table."""
+    """The record of an equation's primitive in `PRIMITIVES`; `UNKNOWN` if it is not there."""
     return PRIMITIVES.get(equation.primitive.name, UNKNOWN)

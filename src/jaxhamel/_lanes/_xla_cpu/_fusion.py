@@ -2,9 +2,9 @@
 
 In the function of a `reduce_window` XLA gives each operation a buffer of its own, and sets up all of them in every call of
 the compiled program, although no kernel uses them: 0.1 µs for each operation, a third of the motion of six links. The
-operations of a fusion have none. XLA forms fusions itself, but computes shared values again in each; the operation
-`mhlo.fusion` states one. It is not part of JAX's documented interface, and XLA ends the process at one outside of a kernel,
-so it is used only there, with the version on which this was tested and the operations that were.
+operations of a fusion have no buffers. XLA forms fusions itself, but computes shared values again in each of them; the
+operation `mhlo.fusion` prescribes a single fusion. It is not part of JAX's documented interface, and outside of a kernel XLA
+ends the process at it. So it is used only inside of kernels, with the jaxlib and the operations that were tested.
 Timings: docs/performance.md#fusions.
 """
 
@@ -37,22 +37,22 @@ _DTYPES = {np.dtype(x) for x in ("bool", "int32", "int64", "float32", "float64")
 
 
 def fusions_work() -> bool:
-    """Whether this XLA is known to take a fusion inside of a kernel."""
+    """Whether this XLA is known to compile a fusion inside of a kernel."""
     return jaxlib.version.__version_info__ == SEEN and platform.machine() in PROCESSORS
 
 
 def fused(function: Callable, values: Sequence[Any]) -> list | None:
-    """The results of `function(*values)` by one fusion inside of a kernel, or None where XLA may not take it.
+    """Computes `function(*values)` by one fusion inside of a kernel; returns None if XLA is not known to compile that.
 
-    `function` consists of operations on single entries; all results have the same shape. It must use all values, also
-    after x − x of integers and the like are simplified.
+    `function` consists of operations on single entries; all results have the same shape. Together they must depend on all
+    values, also after XLA has simplified expressions such as x − x of integers.
     """
     program = flat_program(function, values) if fusions_work() else None
     return None if program is None else _fusion_p.bind(*values, program=program)
 
 
 def flat_program(function: Callable, values: Sequence[Any]) -> ClosedJaxpr | None:
-    """The program of `function` without calls and constants, or None where XLA may not take it as a fusion."""
+    """The program of `function` without calls and constants, or None if XLA is not known to compile it as a fusion."""
     traced = jax.make_jaxpr(function)(*values)
     if not is_taken(traced):
         return None
@@ -62,7 +62,7 @@ def flat_program(function: Callable, values: Sequence[Any]) -> ClosedJaxpr | Non
 
 
 def is_taken(program: ClosedJaxpr) -> bool:
-    """Whether all operations are among those that were tested, and all results are computed."""
+    """Whether all operations are among those that were tested in fusions, and no result is an input or a constant."""
     jaxpr, equations = program.jaxpr, list(_operations(program.jaxpr))
     atoms = [v for e in equations for v in (*e.invars, *e.outvars)]
     given = {id(v) for v in (*jaxpr.invars, *jaxpr.constvars)}
@@ -80,7 +80,7 @@ def _operations(jaxpr: Any) -> Iterator[Any]:
 
 
 def _called(equation: Any) -> ClosedJaxpr | None:
-    """The program of a jitted function."""
+    """The program of the jitted function that an equation calls; None for any other equation."""
     return equation.params["jaxpr"] if equation.primitive.name in ("jit", "pjit") else None
 
 
@@ -123,7 +123,7 @@ def _batch(values, axes, *, program):
 
 
 def lower_fusion(context, *values, program):
-    """The fusion, whose function is lowered in place."""
+    """The lowering rule of the primitive: an `mhlo.fusion` that contains the lowered program."""
     types = [_type(aval) for aval in context.avals_out]
     kind = ir.Attribute.parse("#mhlo<fusion_kind kLoop>")
     fusion = ir.Operation.create(

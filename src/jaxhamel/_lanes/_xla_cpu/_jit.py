@@ -73,7 +73,7 @@ def outermost(run: Callable) -> Callable:
 
 
 def _loops_may_be_fusions() -> bool:
-    """Whether XLA is known to take fusions over the lanes, compiled with `OPTIONS`."""
+    """Whether XLA is known to compile fusions over the lanes if it is given `OPTIONS`."""
     set_already = "--xla_cpu_use_fusion_emitters=false" in os.environ.get("XLA_FLAGS", "")
     return fusions_work() and (set_already or known_here(OPTIONS) == OPTIONS)
 
@@ -106,7 +106,7 @@ def is_outermost(arguments) -> bool:
 
 
 def known_here(options: dict[str, Any]) -> dict[str, Any]:
-    """Those of the options that this backend knows, if it is a CPU; what a user has set by XLA_FLAGS stays so."""
+    """The options that this backend accepts, if it is a CPU, without those that the user has set by XLA_FLAGS."""
     flags = re.findall(r"--(\w+)", os.environ.get("XLA_FLAGS", ""))
     free = {name: value for name, value in options.items() if name not in flags}
     if _are_known(*free.items()):

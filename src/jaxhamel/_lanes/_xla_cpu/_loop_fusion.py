@@ -24,22 +24,22 @@ from jaxhamel._lanes._in_fusions import is_compiled_with_options
 from jaxhamel._lanes._own_primitive import batch_size, own_primitive
 from jaxhamel._lanes._xla_cpu._fusion import flat_program, lower_fusion
 
-# The fewest and the most operations of a fusion: a shorter window is faster, and 25,000 operations take 18 s to trace and
-# compile (docs/performance.md#fusions-of-ensembles).
+# The fewest and the most operations of a fusion: with fewer a window (`_one_loop`) is faster, and 25,000 take 18 s to trace
+# and compile (docs/performance.md#fusions-of-ensembles).
 SHORTEST_FUSION, LONGEST_FUSION = 2_000, 30_000
 
 
 def fused_loop(
     function: Callable, values: Sequence[Any], size: int, loops: Callable
 ) -> list | None:
-    """The results of `function` of scalars in `size` lanes by one fusion; None where XLA may not take it.
+    """Computes `function` of scalars in `size` lanes by one fusion; returns None if XLA is not known to compile that.
 
-    **Arguments:** `values`: columns `(size,)`, and scalars that all lanes share. `loops`: computes the same of the same
-    values without a fusion.
+    **Arguments:** `values`: columns `(size,)`, and scalars that all lanes share. `loops`: a function of `values` that
+    computes the same results without a fusion.
     """
 
     def of_all(*given):
-        # a scalar is broadcast as it is: of a reshaped one XLA would not know the layout
+        # a scalar is broadcast without `reshape`: XLA would not know the layout of a reshaped one
         entries = [x.reshape(size) if np.ndim(x) else jnp.broadcast_to(x, (size,)) for x in given]
         return [*(jnp.broadcast_to(x, (size,)) for x in function(*entries)), *_uses(entries)]
 
@@ -53,7 +53,10 @@ def fused_loop(
 
 
 def _uses(values: list) -> list:
-    """A result that uses all values; of floating-point numbers nothing is simplified, so that all are used as it is."""
+    """A list of one more result, which depends on all values, so that XLA removes no argument of the fusion.
+
+    The list is empty if all values are of floating point: XLA does not simplify their expressions, so that each is used.
+    """
     if all(jnp.issubdtype(x.dtype, jnp.floating) for x in values):
         return []
     return [functools.reduce(operator.add, (lax.convert_element_type(x, float) for x in values))]

@@ -72,12 +72,12 @@ def _is_float(dtype) -> bool:
 
 
 def _of_each(values, dtype) -> list:
-    """The first entry of each array."""
+    """The first entry of each array, converted to `dtype`, with shape `(1,)`."""
     return [jax.lax.convert_element_type(jnp.ravel(x)[:1], dtype) for x in values]
 
 
 def _groups(shapes: Sequence[Any]) -> list[list[int]]:
-    """The results that form one vector: of one dtype, and of no more than `SHORT` bytes together."""
+    """Groups the results that form one vector: those of one dtype with at most `SHORT` bytes in all."""
     groups: dict[Any, list[list[int]]] = {}
     room: dict[Any, int] = {}
     for i, x in enumerate(shapes):

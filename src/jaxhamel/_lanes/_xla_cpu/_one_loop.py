@@ -1,7 +1,7 @@
 """Compiles a program of scalars as one loop over the lanes, whose intermediate values stay in registers.
 
-By itself XLA divides a program into many loops, and computes shared values again in each. A `reduce_window` with a window
-of one element accepts any function of scalars, with any number of arguments and results:
+By itself XLA divides a program into many loops, and computes shared values again in each loop. A `reduce_window` with a
+window of one element accepts any function of scalars, with any number of arguments and results:
 
     out_i[b] = f_i(shared, x[b]) .
 
@@ -76,11 +76,11 @@ def _vectors(graph, parts: Split) -> int:
     return max(own, len(parts.given) - own, len(parts.results))
 
 
-def together(graph, parts: Split, values: dict[int, Any]) -> bool:
-    """Runs the prologue as one kernel and adds its values; returns False, and does nothing, if it is too long for that.
+def prologue_in_one_kernel(graph, parts: Split, values: dict[int, Any]) -> bool:
+    """Runs the prologue as one kernel and adds its results to `values`; returns False, without running it, if it is long.
 
-    XLA would compile each value of a short prologue as a kernel of its own. A long prologue in one kernel would be
-    recomputed many times (`_parts`).
+    XLA would compile each value of a short prologue as a kernel of its own. The values of a long one would be computed many
+    times in a single kernel (`_parts`).
     """
     nodes = [graph.nodes[i] for i in parts.before]
     own = {i for i, node in zip(parts.before, nodes, strict=True) if node.primitive is not None}
@@ -106,9 +106,9 @@ def run_in_one_loop(
     """Computes the results, (size,) vectors, from the given vectors and scalars.
 
     A long program becomes several loops, one after the other: see `_pieces`. Each loop computes the lane-independent values
-    that it reads. Passing them as scalars instead costs a vector for each (docs/performance.md#pieces). One kernel for a
-    few lanes is not vectorised and takes a program of any length, but not of any number of results; `inside` of it,
-    the operations are one fusion.
+    that it reads. Passing them as scalars instead costs a vector for each (docs/performance.md#pieces). A kernel for a few
+    lanes is not vectorised; it may be of any length, but its number of results is limited. `inside`: whether the program is
+    part of such a kernel, in which its operations form one fusion.
     """
     if in_fusions() and size > SMALL_BATCH and jax.device_count() == 1:
         found = _in_fusions(graph, parts, values, size)
@@ -118,7 +118,7 @@ def run_in_one_loop(
 
 
 def _in_fusions(graph, parts: Split, values: dict[int, Any], size: int) -> dict[int, Any] | None:
-    """The results by one fusion over the lanes, or None where XLA may not take it."""
+    """Computes the results by one fusion over the lanes; returns None if XLA is not known to compile that."""
     length = total(graph, parts.inside)
     if not SHORTEST_FUSION <= length <= LONGEST_FUSION:
         return None
@@ -141,7 +141,7 @@ def _in_fusions(graph, parts: Split, values: dict[int, Any], size: int) -> dict[
 def _in_loops(
     graph, parts: Split, values: dict[int, Any], size: int, inside: bool = False
 ) -> dict[int, Any]:
-    """The results by one loop after the other."""
+    """Computes the results by one loop after the other, or by one fusion `inside` of a kernel."""
     known = dict(values)
     fusable = inside and size and parts.results
     found = _fused(graph, parts, known, size) if fusable else None
@@ -154,7 +154,7 @@ def _in_loops(
 
 
 def _fused(graph, parts: Split, values: dict[int, Any], size: int) -> dict[int, Any] | None:
-    """The results by one fusion; None where XLA may not take it."""
+    """Computes the results by one fusion in a kernel; returns None if XLA is not known to compile that."""
     shape = (size, 1) if size > 1 else ()
 
     def of_one(*given):
@@ -169,7 +169,10 @@ def _fused(graph, parts: Split, values: dict[int, Any], size: int) -> dict[int, 
         ]
         floats = [lax.convert_element_type(x, float) for x in entries]
         out = [jnp.broadcast_to(x, shape) for x in of_one(*entries)]
-        return [*out, sum(floats[1:], floats[0])]  # uses all arguments, and is dropped
+        return [
+            *out,
+            sum(floats[1:], floats[0]),
+        ]  # the last depends on all arguments; it is dropped
 
     if not parts.given or (out := fused(of_all, [values[i] for i in parts.given])) is None:
         return None
@@ -185,7 +188,7 @@ def _run(graph, parts: Split, values: dict[int, Any], size: int) -> dict[int, An
         found = dict(_present(slots, "shared", initial)) | dict(_present(slots, "own", element))
         if size > SMALL_BATCH:
             compute_in_parts(graph, parts.inside, parts.results, found)
-        else:  # perhaps one kernel, which another compiler takes
+        else:  # this may be in a kernel, whose compiler needs no parts
             compute(graph, parts.inside, found)
         pairs = zip(slots, element, strict=True)
         return tuple(found[slot.result] if slot.result is not None else x for slot, x in pairs)
@@ -227,8 +230,10 @@ def _block(slots: list["_Slot"], size: int) -> int:
 
 
 def _in_blocks(window: Callable, operands: list, wanted: list[int], block: int) -> list:
-    """The wanted results of a loop, block by block; the start of the last block is moved so that it ends with the last lane,
-    as JAX does by itself."""
+    """Computes the wanted results of a loop block by block.
+
+    `dynamic_slice` moves the start of the last block so that the block ends with the last lane.
+    """
     size = operands[0].shape[0]
 
     def turn(i, found):
@@ -308,13 +313,16 @@ def _tried() -> list[bool]:
     if jax.default_backend() != "cpu" or jaxlib.version.__version_info__ < OLDEST:
         return [False, False]
     try:
-        return _give_the_function(lambda run: run, as_one_kernel)
+        return _windows_work(lambda run: run, as_one_kernel)
     except (RuntimeError, TypeError):
-        return [*_give_the_function(lambda run: run), False]
+        return [*_windows_work(lambda run: run), False]
 
 
-def _give_the_function(*transforms: Callable[[Callable], Callable]) -> list[bool]:
-    """Tests whether windows evaluate a function under each transform, in one program, since each takes 40 ms to compile."""
+def _windows_work(*transforms: Callable[[Callable], Callable]) -> list[bool]:
+    """Tests for each transform whether a window under it evaluates its function correctly.
+
+    All are tested in one program, since a program takes 40 ms to compile.
+    """
 
     def body(a, b):
         return (a[0] * b[1] + b[0] * b[0], b[1] - a[1])

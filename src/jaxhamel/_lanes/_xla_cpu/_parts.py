@@ -22,7 +22,7 @@ from jaxhamel._lanes._xla_cpu._trigonometry import (
     sine_and_cosine,
 )
 
-# Operations of one part. XLA's limit also counts, twice, the values that a part takes from the one around it.
+# The most operations of one part. XLA's limit also counts, twice, the values that a part takes from the one around it.
 PART = 900
 
 

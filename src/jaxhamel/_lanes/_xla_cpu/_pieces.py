@@ -65,7 +65,7 @@ def cost(graph, found: list[Split]) -> float:
     own = sum(total(graph, [i for i in p.inside if graph.nodes[i].batched]) for p in found)
     shared = sum(total(graph, p.inside) for p in found) - own
     slower = _SLOWER if _too_many(graph, found) else 1
-    return slower * own + shared / _SHARED + _HANDED * handed_over(graph, found)
+    return slower * own + shared / _SHARED + _HANDED * vectors_written(graph, found)
 
 
 def total(graph, nodes: list[int]) -> int:
@@ -73,8 +73,8 @@ def total(graph, nodes: list[int]) -> int:
     return sum(length(graph.nodes[i]) for i in nodes)
 
 
-def handed_over(graph, found: list[Split]) -> int:
-    """The number of vectors that the loops write, which is at least the number that they read."""
+def vectors_written(graph, found: list[Split]) -> int:
+    """The number of vectors that all loops write."""
     return sum(written for _, written in vectors(graph, found))
 
 
@@ -83,7 +83,7 @@ def _too_many(graph, found: list[Split]) -> bool:
 
 
 def vectors(graph, found: list[Split]) -> list[tuple[int, int]]:
-    """The numbers of vectors that each loop reads and writes; a loop writes at least as many as it reads."""
+    """How many vectors each loop reads and how many it writes; these are at least as many, one for each vector it reads."""
     results = {i for piece in found for i in piece.results}
     read = [sum(graph.nodes[i].batched or i in results for i in p.given) for p in found]
     return [(n, max(n, len(p.results))) for n, p in zip(read, found, strict=True)]
@@ -169,7 +169,7 @@ def _crossing(place: dict[int, int], last: dict[int, int]) -> np.ndarray:
 
 
 def _vectors_if_cut(graph, nodes: list[int], place, last) -> np.ndarray:
-    """The vectors that a loop over the first 1, 2, 3, … of these nodes reads and writes."""
+    """The number of vectors that a loop over the first 1, 2, 3, … of these nodes reads and writes."""
     first, read, found = place[nodes[0]], set(), []
     ends = np.zeros(len(nodes) + 1, int)
     for n, i in enumerate(nodes):

@@ -29,7 +29,7 @@ from jaxtyping import Array
 
 
 class _SineNumbers(NamedTuple):
-    # in pieces; all but the last are so short that n times the piece is exact
+    # π/2 in pieces; all but the last have so few digits that n times the piece is exact
     half_pi: tuple[float, ...]
     sine: tuple[float, ...]  # p
     cosine: tuple[float, ...]  # q
@@ -64,15 +64,15 @@ _SINE = {
 
 
 def has_sine(dtype) -> bool:
-    """Whether there are polynomials for a dtype."""
+    """Whether there are polynomials for the sine and cosine in this dtype."""
     return np.dtype(dtype) in _SINE
 
 
 def sine_and_cosine(x: Array) -> tuple[Array, Array]:
     """sin x and cos x; NaN where x is not finite.
 
-    By `lax` itself: by operators and `jnp.where` these forty operations take three times as long to trace, and each program
-    traces them anew (docs/performance.md#first-values).
+    Its forty operations are calls of `lax`: with operators and `jnp.where` they take three times as long to trace, and every
+    program traces them anew (docs/performance.md#first-values).
     """
     dtype = np.dtype(x.dtype)
     numbers, of = _SINE[dtype], dtype.type
@@ -81,7 +81,7 @@ def sine_and_cosine(x: Array) -> tuple[Array, Array]:
     for piece in numbers.half_pi:
         r = lax.sub(r, lax.mul(n, of(piece)))
     short = lax.lt(lax.abs(r), of(1))
-    r = lax.select(short, r, lax.mul(of(0), r))  # x is so large that n has lost the quarter
+    r = lax.select(short, r, lax.mul(of(0), r))  # |r| ≥ 1: x is so large that n mod 4 is not known
     z = lax.mul(r, r)
     by_sine, by_cosine = (_polynomial(p, z, of) for p in (numbers.sine, numbers.cosine))
     sine = lax.add(r, lax.mul(lax.mul(r, z), by_sine))
@@ -141,18 +141,18 @@ _TAN_PI_8 = 0.41421356237309503
 
 
 def has_arctangent(dtype) -> bool:
-    """Whether there is a polynomial for a dtype."""
+    """Whether there is a polynomial for the arctangent in this dtype."""
     return np.dtype(dtype) in _ARCTANGENT
 
 
 def arctangent(y: Array, x: Array) -> Array:
-    """atan2(y, x), in (−π, π]; NaN where one of them is."""
+    """atan2(y, x), in [−π, π]; NaN where x or y is NaN."""
     numbers, of = _ARCTANGENT[np.dtype(y.dtype)], np.dtype(y.dtype).type
     first, rest = map(of, numbers.quarter)
     across, along = jnp.abs(y), jnp.abs(x)
     steep = across > along
     low, high = jnp.where(steep, along, across), jnp.where(steep, across, along)
-    equal = low == of(np.inf)  # both infinite: as two ones
+    equal = low == of(np.inf)  # both are infinite: the angle is that of (1, 1)
     low, high = jnp.where(equal, of(1), low), jnp.where(equal | (high == 0), of(1), high)
     turned = low > of(_TAN_PI_8) * high
     half = of(0.5) * low, of(0.5) * high  # their sum is finite

@@ -5,11 +5,12 @@ most of the time of a diffrax step. `as_one_kernel` accepts loops, too; then the
 itself if an iteration touches less than 1,024 bytes. A flag raises that limit, but a package cannot set it for its users:
 XLA refuses it as a compiler option of `jax.jit`.
 
-The small-kernel compiler cannot emit library calls (LAPACK, sort, callbacks; for XLA also sums over 4,096 numbers and
-matrix products) and reports that only at compile time, inside the user's program. So a program is marked only if the records
-of all its operations allow it (`_rules/_primitives.py`); all others compile as usual. Among these are trajectories under
-`vmap` that write to different places (a scatter), events (a linear solve), `Variational`, backward passes through
-checkpoints (sorting), and balls with ten masses or more. Timings: docs/performance.md#whole-loop.
+The compiler of small kernels cannot call libraries (for LAPACK, sorting and callbacks; XLA also uses them for sums over
+4,096 numbers and for matrix products) and reports that only at compile time, inside the user's program. So a program is
+marked only if the records of all its operations allow it (`_rules/_primitives.py`); all others compile as usual. Not marked
+are, for example, trajectories under `vmap` that write to different places (a scatter), events (a linear solve),
+`Variational`, backward passes through checkpoints (sorting), and balls with ten masses or more. Timings:
+docs/performance.md#whole-loop.
 """
 
 import platform
@@ -78,7 +79,7 @@ def _abstract(*values, program, few, most, fuse_turns):
 
 
 def _compiled(*values, program, few, most, fuse_turns):
-    """Decides at lowering, when the size of a surrounding `vmap` is known."""
+    """The program that is compiled, as one kernel if possible: decided at lowering, when the size of a `vmap` is known."""
     function = jaxpr_as_fun(program)
     possible = few and program.out_avals and one_kernel_works() and _loops_work()
     if not possible or not fits(program.jaxpr, most):
@@ -121,7 +122,7 @@ def _jvp(primals, tangents, *, program, few, most, fuse_turns):
     del few, most, fuse_turns
     moving = [i for i, t in enumerate(tangents) if not isinstance(t, ad.Zero)]
 
-    def of_moving(*values):  # a derivative inside counts the inputs that move
+    def of_moving(*values):  # of inputs with tangents only: a `linear_map` inside counts them
         filled = dict(enumerate(primals)) | dict(zip(moving, values, strict=True))
         return jaxpr_as_fun(program)(*filled.values())
 
@@ -134,7 +135,7 @@ def _batch(values, axes, *, program, few, most, fuse_turns):
 
     def one(
         *x,
-    ):  # a function with a name: of jaxpr_as_fun's partial JAX would print the whole program
+    ):  # JAX prints a function that has no name, here with the whole program
         return jaxpr_as_fun(program)(*x)
 
     many = jax.make_jaxpr(jax.vmap(one, axes, axis_size=size))(*values)
@@ -148,7 +149,7 @@ _whole_loop_p = own_primitive(
 
 
 def fits(jaxpr, most: int = MOST_OPERATIONS) -> bool:
-    """Whether all operations of a program, nested ones included, may be in a kernel, and they are not too many."""
+    """Whether all operations of a program, nested ones included, may be in a kernel and are at most `most`."""
     first = list(islice(_operations(jaxpr), most + 1))
     return len(first) <= most and all(map(_is_taken, first))
 
