@@ -10,9 +10,9 @@ import sys
 
 from jaxhamel._lazy import Package as _Package
 
-TYPE_CHECKING = False  # as in `typing`, whose import takes longer than all of this
+TYPE_CHECKING = False  # as in `typing`, whose import takes longer than this whole module
 if TYPE_CHECKING:
-    # Folders with names of their own
+    # Sub-packages
     from jaxhamel import control as control
     from jaxhamel import ensemble as ensemble
     from jaxhamel import geometry as geometry
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     # Citation
     from jaxhamel._citation import citation as citation
 
-    # The page of a motion
+    # A page with the animation and plots of a motion
     from jaxhamel._report import report as report
 
     # Configuration spaces
@@ -77,8 +77,8 @@ if TYPE_CHECKING:
 
     __version__: str
 
-# at run time each of these names is imported on first use: `import jaxhamel` takes no time, and a command can report a
-# wrong scenario before JAX is imported
+# At run time each of these names is imported on first use, so that `import jaxhamel` takes no time and a command can report
+# a wrong scenario before it imports JAX.
 _FOLDERS = ("control", "ensemble", "geometry", "identify", "mechanics", "systems")
 _HOMES = {
     "jaxhamel._citation": ("citation",),

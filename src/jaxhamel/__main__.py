@@ -1,4 +1,4 @@
-"""The command `jaxhamel`, and `python -m jaxhamel`, in a process of its own."""
+"""Starts the command line: the command `jaxhamel`, and `python -m jaxhamel`."""
 
 import os
 

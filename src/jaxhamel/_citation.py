@@ -1,4 +1,4 @@
-"""BibTeX entries of the sources that the docstrings of used classes name."""
+"""`citation`: BibTeX entries of the sources of the package, and of the systems and methods that were used."""
 
 from typing import Any
 
@@ -166,7 +166,7 @@ _BY_NAME = {
 
 
 def citation(*used: Any) -> str:
-    """BibTeX entries of the sources of the given systems and bodies, and of the general sources.
+    """BibTeX entries of the sources of the given objects (systems, bodies, solvers), and of the general sources.
 
     **Arguments:** `*used`: objects of this package or their classes.
 

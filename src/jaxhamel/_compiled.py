@@ -26,18 +26,18 @@ from jaxhamel._content._walk import (
 
 P = ParamSpec("P")
 T = TypeVar("T")
-KEPT_PROGRAMS = 256  # programs remembered of each function, for arguments of different content
-MANY = 16  # contents of one user's function after which a warning says so
-TOO_MANY = 32  # contents of one user's function after which all that JAX has compiled is dropped
+KEPT_PROGRAMS = 256  # the most compiled programs that are kept of each function, one for each content of its arguments
+MANY = 16  # a user's function that has been compiled for this many contents causes a warning
+TOO_MANY = 32  # each time a user's function has been compiled for this many more contents, JAX's caches are cleared
 _NUMBERS = (jax.Array, np.ndarray, np.generic, bool, int, float, complex, str, bytes, type(None))
 
 
 def compiled(f: Callable[P, T], **options: Any) -> Callable[P, T]:
-    """`equinox.filter_jit(f)`, traced again where the content of a function or object among the arguments has changed,
-    and not traced again for a function written once more with the same content (`jaxhamel._content`).
+    """`equinox.filter_jit(f)`, traced again if the content of a function or object among the arguments has changed, and
+    not traced again for a new function with the same content (`jaxhamel._content`).
 
-    Each program takes some 16 MiB. After `MANY` contents of one function a warning says how to need only one program,
-    after each `TOO_MANY` JAX's caches are cleared: they do not give back single programs.
+    A program takes some 16 MiB. After `MANY` contents of one function a warning says how to need only one program. After
+    each `TOO_MANY` contents JAX's caches are cleared: single programs cannot be removed from them.
     """
     shared = cast(Any, eqx.filter_jit)(f, **options)
     programs = _Programs(f, options, shared)
@@ -47,8 +47,8 @@ def compiled(f: Callable[P, T], **options: Any) -> Callable[P, T]:
     def call(*args: P.args, **kwargs: P.kwargs) -> T:
         leaves, structure = jax.tree.flatten((args, kwargs))
         others = [i for i, x in enumerate(leaves) if not isinstance(x, _NUMBERS)]
-        # JAX knows its traces by the mesh, too, and takes no mesh for another than the empty one, under which it lowers:
-        # programs that are looked at before they are lowered (`lanes`, `AutoAdjoint`) would be traced once more.
+        # The keys of JAX's cache of traces contain the mesh of devices. JAX lowers under an empty mesh, which as a key is
+        # not the same as no mesh: programs traced to be inspected (`lanes`, `AutoAdjoint`) would be traced once more.
         with jax.sharding.use_abstract_mesh(jax.sharding.get_abstract_mesh()):
             if not others and is_ours and _is_plain(structure):
                 return shared(*args, **kwargs)
@@ -59,9 +59,9 @@ def compiled(f: Callable[P, T], **options: Any) -> Callable[P, T]:
 
 
 def compile_ahead(f: Callable[..., Any], *args: Any) -> None:
-    """Compiles a function made by `compiled` for these arguments; the next call with such arguments finds the program.
+    """Compiles a function made by `compiled` for arguments like these, so that the next call with such arguments does not.
 
-    Arguments with functions or objects of the user's compile nothing here, since a call traces them by their content.
+    With functions or objects of the user's among the arguments it compiles nothing: a call traces these by their content.
     """
     leaves, structure = jax.tree.flatten((args, {}))
     if not all(isinstance(x, _NUMBERS) for x in leaves) or not _is_plain(structure):
@@ -71,26 +71,28 @@ def compile_ahead(f: Callable[..., Any], *args: Any) -> None:
 
 
 def compilations(f: Callable[..., Any]) -> int:
-    """The number of programs that JAX holds of a function made by `compiled`."""
+    """The number of compiled programs that JAX's cache holds of a function made by `compiled`."""
     return sum(each._cached._cache_size() for each in _ALL[f].all_programs())
 
 
 def content_of(arguments: Any) -> Hashable:
-    """The content of functions and objects among the arguments, and of what is static in their structure; None where
-    there is no such, or where it cannot be told."""
+    """The content of functions and objects among the arguments and in static fields of their structure.
+
+    None if there are no functions or objects, or if the content of one of them cannot be determined.
+    """
     walk = walk_of(arguments)
     return None if walk is None or walk.has_tracer else walk.found
 
 
 def walk_of(arguments: Any) -> Walk | None:
-    """The walk over them that finds this content."""
+    """The walk over the functions and objects among the arguments that has found their content; None as `content_of`."""
     leaves, structure = jax.tree.flatten(arguments)
     others = [x for x in leaves if not isinstance(x, _NUMBERS)]
     return None if not others and _is_plain(structure) else _walked(None, others, structure)
 
 
 def _walked(f: Any, others: Any, structure: Any) -> Walk | None:
-    """None where the content cannot be told."""
+    """The walk over f, the objects `others` and the static fields of `structure`; None if a content is not determined."""
     walk, nodes = Walk(), _nodes(structure)
     static = (part for node in nodes.others for part in node)
     try:
@@ -101,7 +103,7 @@ def _walked(f: Any, others: Any, structure: Any) -> Walk | None:
 
 
 class _Program(NamedTuple):
-    """A compiled function with the functions and objects that it was first called with."""
+    """A compiled function, with the functions and objects among the arguments of its first call, and their structure."""
 
     run: Callable[..., Any]
     others: tuple[Any, ...]
@@ -109,7 +111,7 @@ class _Program(NamedTuple):
 
 
 class _Programs:
-    """The latest of one function, by content."""
+    """The latest compiled programs of one function, by the content of the arguments."""
 
     def __init__(self, f: Callable[..., Any], options: dict[str, Any], shared: Any):
         self.f, self.options, self.shared = f, options, shared
@@ -148,7 +150,7 @@ class _Programs:
 
     def _first(self, kind, leaves, program):
         before = _walked(self.f, program.others, program.structure)
-        if not _is_tracing():  # within a trace it is compiled as a part of that program
+        if not _is_tracing():  # within a trace the function becomes a part of the traced program
             self._count(program.others)
         args, kwargs = jax.tree.unflatten(program.structure, leaves)
         found = program.run(*args, **kwargs)
@@ -165,7 +167,7 @@ class _Programs:
         return found
 
     def _count(self, given) -> None:
-        """Warns of functions that are compiled again and again, and bounds the memory that they take."""
+        """Warns of functions that are compiled for many contents, and clears JAX's caches to bound their memory."""
         for where in filter(None, map(_place, given)):
             self.counts[where] += 1
             if self.counts[where] == MANY and where not in _WARNED:
@@ -199,7 +201,7 @@ _ADVICE = (
 
 
 def _place(function: Any) -> str | None:
-    """A function of the user's or the class of an object, in words."""
+    """A sentence's subject for a function of the user's, with its line, or for an object by its class; None for others."""
     code = getattr(function, "__code__", None)
     if isinstance(code, types.CodeType) and is_users(function):
         return (
@@ -209,7 +211,7 @@ def _place(function: Any) -> str | None:
 
 
 class _Nodes(NamedTuple):
-    """The nodes of a pytree: the content of those without functions and objects, and the data of all others."""
+    """The nodes of a pytree: the content of nodes without functions and objects, and the data of the other nodes."""
 
     plain: tuple[Hashable, ...]
     others: tuple[tuple[Any, Any], ...]

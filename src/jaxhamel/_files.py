@@ -1,4 +1,4 @@
-"""Atomic files: written under a temporary name, then renamed; and a lock for the only writer of a folder."""
+"""Writes files under a temporary name and renames them when they are complete; and locks a folder for one writer."""
 
 import contextlib
 import os
@@ -19,7 +19,7 @@ PARTIAL = ".partial"
 
 @contextlib.contextmanager
 def written(path: Path, *, binary: bool = False) -> Iterator[IO[Any]]:
-    """A file that replaces `path` once it is complete and on disk; UTF-8 unless `binary`.
+    """Opens a file that replaces `path` once it is complete and on disk; UTF-8 unless `binary`.
 
     A link at `path` is replaced, not followed. If the block ends in an error, `path` is unchanged.
 
@@ -42,22 +42,20 @@ def written(path: Path, *, binary: bool = False) -> Iterator[IO[Any]]:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Writes text as a file, completely or not at all. Halves of surrogate pairs, which UTF-8 cannot encode, become
-    escapes.
-    """
+    """Writes text as a file, completely or not at all. Surrogates, which UTF-8 cannot encode, become escapes."""
     with written(path, binary=True) as file:
         file.write(text.encode("utf-8", "backslashreplace"))
 
 
 def remove_partial(folder: Path) -> None:
-    """Removes the incomplete files that a killed process left: only those with names that `written` makes."""
+    """Removes the incomplete files that a killed process has left, known by the names that `written` gives them."""
     for left in folder.glob(f".*.{12 * '[0-9a-f]'}{PARTIAL}"):
         with contextlib.suppress(OSError):
             left.unlink()
 
 
 def sync(folder: Path) -> None:
-    """Flushes the names in a folder to disk, too."""
+    """Flushes the names of a folder's files to disk."""
     with contextlib.suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:
@@ -67,14 +65,15 @@ def sync(folder: Path) -> None:
 
 
 def real(path: Path | str) -> Path:
-    """The absolute path without links; where links lead in a circle, as far as they can be followed (`Path.resolve`
-    raises `RuntimeError` there before Python 3.13).
+    """The absolute path with links resolved; links that form a circle are followed as far as possible.
+
+    (`Path.resolve` raises `RuntimeError` for a circle before Python 3.13.)
     """
     return Path(os.path.realpath(path))
 
 
 def made(folder: Path) -> Path:
-    """Makes a folder inside the folder of results, if it is absent.
+    """Makes a folder inside the folder of results, if it is absent, and returns it.
 
     **Raises:** `OSError` if a link stands in its place, since nothing may be written through a link.
     """
@@ -89,7 +88,7 @@ def made(folder: Path) -> Path:
 class Lock:
     """The lock for the only writer of a folder, until `close` or the end of the process.
 
-    **Raises:** `BlockingIOError` if another process has it. On a file system without locks nothing is locked.
+    **Raises:** `BlockingIOError` if another process has the lock. On a file system without locks nothing is locked.
     """
 
     def __init__(self, folder: Path):

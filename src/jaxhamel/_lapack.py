@@ -1,8 +1,8 @@
-"""LAPACK under `vmap`: one matrix after another where batched calls can wait for one another for ever.
+"""LAPACK under `vmap`: one matrix after another, since batched calls can deadlock.
 
 In jaxlib before 0.12 a batched LAPACK call on the CPU divides its batch among XLA's threads and waits for them in one of
-these threads. If as many such calls run at once as there are threads, two on two cores, each waits for a thread and none of
-them ends (docs/performance.md#lapack-under-vmap). A call for one matrix is not divided.
+these threads. If as many of these calls run at once as there are threads, two on two cores, each waits for a thread and none
+ends (docs/performance.md#lapack-under-vmap). A call for one matrix is not divided.
 """
 
 from collections.abc import Callable
@@ -21,9 +21,9 @@ CAN_WAIT_FOR_EVER = jaxlib.version.__version_info__ < (0, 12)
 
 
 def one_by_one(function: Callable) -> Callable:
-    """`function` of matrices, of which a batch on the CPU is computed by a loop if batched LAPACK calls may not end.
+    """`function` of matrices; under `vmap` on the CPU a loop over the matrices, if batched LAPACK calls can deadlock.
 
-    It has no derivative: a caller defines it.
+    The result has no derivative: the caller defines one.
     """
     if not CAN_WAIT_FOR_EVER:
         return function
@@ -48,11 +48,12 @@ def one_by_one(function: Callable) -> Callable:
     return of_one
 
 
-COLUMNS_AT_ONCE = 7  # OpenBLAS divides more among threads, which then wait for one another far longer than they compute
+# The most columns of one solve: OpenBLAS divides more of them among threads, which wait far longer than they compute.
+COLUMNS_AT_ONCE = 7
 
 
 def _by_columns(matrix: Float[Array, "n n"], rhs: Float[Array, "n k"]) -> Float[Array, "n k"]:
-    """A⁻¹ b, few columns at a time."""
+    """A⁻¹ b, with `COLUMNS_AT_ONCE` columns of b at a time."""
     factors, (n, k) = lu_factor(matrix), rhs.shape
     blocks = -(-k // COLUMNS_AT_ONCE)
     padded = jnp.pad(rhs, ((0, 0), (0, blocks * COLUMNS_AT_ONCE - k)))
@@ -90,7 +91,7 @@ def inverse(matrix: Float[Array, "n n"]) -> Float[Array, "n n"]:
 
 
 def inverse_by_columns(matrix: Float[Array, "n n"]) -> Float[Array, "n n"]:
-    """A⁻¹ of a larger matrix, with derivatives, on one thread (docs/performance.md#inverses-on-one-thread)."""
+    """A⁻¹, with derivatives, computed on one thread: faster for large A (docs/performance.md#inverses-on-one-thread)."""
     unit = jnp.eye(matrix.shape[0], dtype=matrix.dtype)
     return _solve_with(_solve_by_columns, matrix, unit)
 
@@ -98,7 +99,7 @@ def inverse_by_columns(matrix: Float[Array, "n n"]) -> Float[Array, "n n"]:
 def solve_triangular(
     lower: Float[Array, "n n"], rhs: Float[Array, "n *k"], trans: str = "N"
 ) -> Float[Array, "n *k"]:
-    """L⁻¹ b, or L⁻ᵀ b for `trans="T"`, of a unit lower triangular L; derivatives by b alone."""
+    """L⁻¹ b, or L⁻ᵀ b for `trans="T"`, with L unit lower triangular; derivatives with respect to b only."""
     other = "T" if trans == "N" else "N"
     whole = lower if trans == "N" else lower.T
     return lax.custom_linear_solve(

@@ -1,4 +1,4 @@
-"""A package whose names are imported on first use."""
+"""The class of the module `jaxhamel`, which imports its public names on first use."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Package(ModuleType):
-    """The module `jaxhamel`: `_FOLDERS` lists its public sub-packages, `_HOMES` the modules that define its other names."""
+    """The module `jaxhamel`: `_FOLDERS` are its public sub-packages, `_HOMES` maps modules to the names that they define."""
 
     _FOLDERS: tuple[str, ...]
     _HOMES: dict[str, tuple[str, ...]]
@@ -34,7 +34,7 @@ class Package(ModuleType):
         return found
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Makes an imported sub-package an attribute, except `simulate`, whose name is that of the function."""
+        """Sets an attribute, but not to the sub-package `simulate`, since `jaxhamel.simulate` is the function."""
         if not (
             isinstance(value, ModuleType) and any(name in names for names in self._HOMES.values())
         ):

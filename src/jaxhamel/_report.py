@@ -1,4 +1,4 @@
-"""`report`: writes the page of a motion from Python; figures are imported only when a page is requested."""
+"""`report`: writes a page with a motion; the plotting packages are imported only when it is called."""
 
 from os import PathLike
 from pathlib import Path
@@ -15,14 +15,15 @@ def report(trajectory: Any, out: str | PathLike[str], *, title: str = "") -> Pat
     jaxhamel.report(motion, "out")  # out/report.html, one file that needs no network
     ```
 
-    The drawing follows from `places` and `shapes` of the system's class, by default from the frames of the factors of its
-    configuration with rotations (SO(3), SE(3), SE(2), …). A configuration of plain numbers has plots but no animation.
+    The drawing follows from `places` and `shapes` of the system's class. By default these are the frames of the factors of
+    the configuration that have rotations (SO(3), SE(3), SE(2), …). A configuration of plain numbers has plots but no
+    animation.
 
     **Arguments:**
 
     - `trajectory`: a result of `jaxhamel.simulate`, not a batch. If it ended early, the motion up to then is shown.
     - `out`: a folder, which is made if necessary, or a file whose name ends in .html.
-    - `title`: heading of the page; default the name of the system's class.
+    - `title`: the heading of the page; by default the name of the system's class.
 
     **Returns:** the path of the page.
 

@@ -1,4 +1,4 @@
-"""Reads arrays from .npz files that may be damaged, or of another program: nothing is unpickled."""
+"""Reads arrays from .npz files that may be damaged or come from another program; it unpickles nothing."""
 
 import math
 import zipfile
@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-MOST_BYTES = 2**30  # of all arrays together
-# what such a file raises, also one that is encrypted, packed in an unknown way, or has text nested too deeply
+MOST_BYTES = 2**30  # the most bytes of all arrays in a file
+# The errors that unreadable files raise: damaged, encrypted, of an unknown compression, or with headers nested too deeply.
 _UNREADABLE = (
     OSError, ValueError, KeyError, EOFError, RuntimeError, MemoryError, zipfile.BadZipFile, zlib.error,
 )  # fmt: skip
@@ -24,7 +24,7 @@ class SavedArrays:
         self.names = [name.removesuffix(".npy") for name in file.namelist()]
 
     def read(self, name: str) -> np.ndarray:
-        """One array. **Raises:** an error of `zipfile` or NumPy, or `ValueError` for objects."""
+        """The array with this name. **Raises:** an error of `zipfile` or NumPy; `ValueError` for an array of objects."""
         with self._file.open(f"{name}.npy") as entry:
             if np.lib.format.read_magic(entry) != (1, 0):
                 raise ValueError(f"{name} is in another format")
@@ -38,9 +38,9 @@ class SavedArrays:
 
 @contextmanager
 def saved_arrays(path: Path) -> Iterator[SavedArrays]:
-    """Opens a file of arrays, of which each is read only when it is asked for.
+    """Opens a file of arrays; each array is read by `SavedArrays.read`.
 
-    **Raises:** `ValueError` with the reason, of one line, for all that is wrong with the file while it is open.
+    **Raises:** `ValueError` with the reason on one line, in place of every error of the file, also of `read`.
     """
     try:
         with zipfile.ZipFile(path) as file:

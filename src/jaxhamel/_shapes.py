@@ -1,4 +1,4 @@
-"""Shapes of a function's results, traced once for each kind of arguments."""
+"""Shapes of a function's results, and a memory of checked arguments: each is traced once for each kind of arguments."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,7 +15,7 @@ from jaxhamel._content._walk import Walk, changed_by_tracing
 
 
 def shapes_of(f: Callable) -> Callable:
-    """`jax.eval_shape` of f, with arrays traced and all else static, which traces f only once if only values change:
+    """`jax.eval_shape` of f, which traces f once for all arguments that differ only in the values of arrays:
 
         shapes_of(f)(*arguments) = jax.eval_shape(f, *arguments) .
 
@@ -46,9 +46,12 @@ class Seen:
 
     @contextmanager
     def once(self, *kind: Any, values: Any = None) -> Iterator[bool]:
-        """Whether this is the first of its kind, to be looked at within `with`. It counts as seen unless that raises.
+        """A context for a check; its value is whether this kind of arguments is new, so that the check is needed.
 
-        If looking changes the content of a function (a counter of traces), it is the same function still.
+        The kind is remembered unless the check raises. If the check changes the content of a function among the arguments
+        (a counter of its traces), the kind with the new content is remembered, too.
+
+        **Arguments:** `kind`: the arguments; `values`: arrays whose values also belong to the kind.
         """
         key, _ = _hash(kind, values)
         if key in self.hashes:
@@ -86,7 +89,7 @@ def _kind(x: Any, has_content: bool):
     if hasattr(x, "dtype"):
         return x.shape, x.dtype
     if has_content and not isinstance(x, bool | int | float | complex | str):
-        return type(x)  # its content is looked at beside it
+        return type(x)  # `_hash` adds its content
     try:
         return type(x), hash(x)
     except TypeError:

@@ -1,9 +1,9 @@
-"""Counted nouns, and text from outside converted to safe forms."""
+"""Counted nouns, and safe forms of text from outside: for terminals, browsers, file names and spreadsheets."""
 
 import re
 import unicodedata
 
-# control characters, marks for the direction of text, halves of surrogate pairs
+# control characters, marks for the direction of text, surrogates
 UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 FORMULA = (
     "=",
@@ -12,7 +12,7 @@ FORMULA = (
     "@",
     "\t",
     "\r",
-)  # a spreadsheet evaluates a cell that begins with one of these
+)  # a spreadsheet evaluates a cell that begins with one of these characters
 
 
 def counted(number: int, thing: str, things: str | None = None) -> str:
@@ -37,7 +37,7 @@ def visible(text: str, *, lines: bool = False) -> str:
 
 
 def with_short_words(text: str, longest: int = 300) -> str:
-    """Cuts words that no reader needs whole, such as a path of thousands of characters: their beginning and end stay."""
+    """Shortens words of more than `longest` characters, such as long paths, to their beginning and end."""
     half = longest // 2
     return re.sub(
         rf"\S{{{longest + 1},}}", lambda word: f"{word[0][:half]}...{word[0][-half:]}", text

@@ -1,4 +1,4 @@
-"""Checks of the arguments of `fit` and related functions, other than the problem."""
+"""Checks of arguments that fits, searches and other functions share: classes, solvers, budgets, keys, callables."""
 
 import inspect
 from collections.abc import Callable
@@ -69,7 +69,7 @@ def check_solver(solver) -> None:
 
 
 def check_outside(name: str, value) -> None:
-    """Checks that no value is traced."""
+    """Checks that no value is traced, for functions that do not work under jit, vmap or grad."""
     if any_tracer(value):
         raise TypeError(f"`{name}` is traced; {OUTSIDE}")
 
@@ -97,7 +97,7 @@ def check_random_key(name: str, key) -> None:
 
 
 def check_start(name: str, start, shape: tuple, what: str) -> None:
-    """Checks that the initial coordinates are concrete and finite."""
+    """Checks that the start of a search is concrete and finite and has this shape; `what`: the sentence on its shape."""
     check_arrays(**{name: start})
     check_outside(name, start)
     check_shape(name, np.asarray(start), shape, what)
@@ -105,7 +105,7 @@ def check_start(name: str, start, shape: tuple, what: str) -> None:
 
 
 def check_starts(starts, size: int, what: str) -> None:
-    """Checks that there is at least one start, each in a row."""
+    """Checks that the starts of a search are the rows of an array `(S, size)`, S ≥ 1; `what`: as in `check_start`."""
     check_start("starts", starts, ("S", size), what)
     if np.shape(starts)[0] == 0:
         raise ValueError("`starts` has no row; give one start at least, see `perturbed_starts`.")
@@ -145,7 +145,7 @@ def check_budget(max_iterations, max_seconds) -> None:
 
 
 def check_seconds(max_seconds) -> None:
-    """Checks that the number is 0 or more."""
+    """Checks that the limit of time is one number, 0 or more."""
     if (
         not is_real(max_seconds)
         or isinstance(max_seconds, list | tuple)

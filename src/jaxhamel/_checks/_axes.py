@@ -8,7 +8,7 @@ from jaxhamel._checks._values import type_of
 
 
 def wrong_axes(in_axes, given) -> ValueError:
-    """The error for an `in_axes` that is no prefix of the arguments, which are given by name."""
+    """The error for an `in_axes` that is no pytree prefix of the arguments; `given`: the arguments by their names."""
     if not isinstance(in_axes, tuple):
         return ValueError(f"`in_axes` is {_brief(in_axes)}; {_wanted(given)}, in a tuple. {_WHICH}")
     if len(in_axes) != len(given):
@@ -83,7 +83,7 @@ def _no_such_axis(axis, shape, name) -> ValueError:
 
 
 def _different(sizes, mapped, names) -> ValueError:
-    """The different batch sizes, each with the name of the first leaf that has it."""
+    """The error for different batch sizes; it names for each size the first leaf with it."""
     first = {size: i for i, size in reversed(sizes.items())}
     said = [
         f"`{names[i]}` of shape {mapped[i][1]} has {size} along axis {mapped[i][0]}"
@@ -118,7 +118,7 @@ def _described(part) -> str:
 
 
 def _brief(value) -> str:
-    """The text of a value, if it is short."""
+    """The text of a value if that is short, otherwise its type."""
     text = repr(value)
     return text if len(text) <= 60 else f"{type_of(value).removeprefix('of type ')}(…)"
 

@@ -1,4 +1,4 @@
-"""The arguments that the results of a function depend on, by its traced program."""
+"""Finds the arguments on which the results of a function depend, from its traced program."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,9 +8,9 @@ from jax.extend.core import Literal
 
 
 def depends_on(function: Callable[..., Any], *arguments: Any) -> tuple[bool, ...]:
-    """For each argument, whether a result may depend on it: an operation's results count as depending on all that it takes.
+    """For each argument, whether a result may depend on it; the leaves of the arguments are arrays.
 
-    Nothing is computed. The leaves of the arguments are arrays.
+    Each result of an operation counts as dependent on every operand. The function is only traced, not run.
     """
     program = jax.make_jaxpr(function)(*arguments).jaxpr
     counts = [len(jax.tree.leaves(x)) for x in arguments]

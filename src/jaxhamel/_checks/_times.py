@@ -66,7 +66,7 @@ def check_steps(rtol, atol, dt) -> None:
 
 
 def check_control_along(ts, control, name: str = "control") -> Any:
-    """Checks that a control is finite at all times of `ts`, and its values there; None if one of both is not concrete."""
+    """Checks that a control is finite at all times `ts`; returns its values there, or None if times or values are traced."""
     times = concrete(ts)
     if control is None or times is None or any_tracer(control):
         return None
@@ -88,7 +88,7 @@ def check_control_along(ts, control, name: str = "control") -> Any:
 
 
 def _of_one_time(name: str, control, t, error: Exception) -> Exception:
-    """The error of a control that fails at many times at once, found at one of them, where it names the user's line."""
+    """The error to raise for a control that fails under `vmap`: that of a call at the single time t, if it fails, too."""
     for leaf in jax.tree.leaves(called(name, control, t)):
         if not hasattr(leaf, "shape") and not isinstance(leaf, int | float):
             return TypeError(

@@ -1,4 +1,4 @@
-"""Traces a user's method for its result, and turns errors of tracing into one line with the place in the user's code."""
+"""Traces a user's function for the shape of its result; turns errors of tracing into one line with the user's line."""
 
 import re
 import traceback
@@ -20,8 +20,8 @@ _OTHER_PACKAGES = [Path(str(spec.origin)).parent for spec in _FOUND]
 def called(name: str, call: Callable, *arguments) -> Any:
     """The result of `call(*arguments)`, with a `jax.ShapeDtypeStruct` in place of each array; nothing is computed.
 
-    **Raises:** an error of one line with `name` and the user's line if the call cannot be traced or JAX or NumPy raises
-    in it; an error raised by the user's code itself is passed on unchanged.
+    **Raises:** an error of one line, with `name` and the user's line, if the call cannot be traced or if JAX or NumPy raises
+    in it. An error that the user's own code raises is passed on unchanged.
     """
     found, raised = [], []
 
@@ -40,7 +40,7 @@ def called(name: str, call: Callable, *arguments) -> Any:
 
 
 def looks_at_values(name: str, call: Callable, *arguments) -> bool:
-    """Whether tracing `call(*arguments)` fails because it needs the value of an array. Other errors are raised."""
+    """Whether tracing `call(*arguments)` fails because the call needs the value of an array. Other errors are raised."""
     found = []
 
     def traced(arguments):
@@ -56,7 +56,7 @@ def looks_at_values(name: str, call: Callable, *arguments) -> bool:
 
 
 def explained(name: str, error: Exception) -> Exception:
-    """The error to raise: the user's own unchanged, any other one with a description of its cause and its place."""
+    """The error to raise for `error`: the user's own unchanged, any other one with its cause and the user's line."""
     for kinds, said in _TRACING:
         if isinstance(error, kinds):
             return TypeError(f"{name} {said}. {place_of(error)}")

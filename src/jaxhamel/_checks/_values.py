@@ -8,8 +8,8 @@ from jax.core import Tracer
 def concrete(value):
     """The value as a NumPy array, or None if it is not known.
 
-    Under jit, vmap or grad the leaves are tracers, and while a pytree is rebuilt they may be None or placeholders. Values
-    are checked only where they are known, which is where a user's numbers enter.
+    Under jit, vmap or grad leaves are tracers, and while a pytree is rebuilt they may be None or placeholders. Only known
+    values are checked: a user's numbers are known where they enter the package.
     """
     known = int | float | np.number | np.ndarray | jax.Array
     if isinstance(value, Tracer) or not isinstance(value, known):
@@ -38,7 +38,7 @@ def same_shape(got: tuple[int, ...], wanted: tuple[int | str, ...]) -> bool:
 
 
 def check_real(name: str, value) -> None:
-    """Checks that the value is a real number or an array of those; functions, which may give such, are let through."""
+    """Checks that the value is a real number or an array of those; a function is accepted, since it may return them."""
     if isinstance(value, list | tuple):
         _shape_of_lists(name, value)
     is_function = callable(value) and not isinstance(value, type)
@@ -49,7 +49,7 @@ def check_real(name: str, value) -> None:
 
 
 def is_real(value) -> bool:
-    """Whether a value is a real number, or an array or list of those; tracers and abstract arrays are such arrays."""
+    """Whether a value is a real number, or an array or list of those; tracers and abstract arrays count as arrays."""
     if isinstance(value, jax.Array | np.generic | np.ndarray):
         return getattr(value.dtype, "kind", "") in tuple("biufV")  # V: bfloat16 and similar types
     if isinstance(value, list | tuple):
@@ -195,7 +195,7 @@ def check_one_array(name: str, value, accepts: str) -> None:
 
 
 def _shape_of_lists(name: str, value) -> tuple:
-    """The shape of nested lists, which must be that of an array."""
+    """The shape of the array that nested lists make; raises `ValueError` if entries of one list differ in shape."""
     if not isinstance(value, list | tuple):
         return np.shape(value)
     shapes = sorted({_shape_of_lists(name, entry) for entry in value})
@@ -210,7 +210,9 @@ def _shape_of_lists(name: str, value) -> tuple:
 def check_constant_control(control) -> None:
     """Checks that a control that is not callable, hence constant, consists of numbers."""
     parts = jax.tree.leaves(control, is_leaf=lambda x: isinstance(x, list))
-    for leaf in jax.tree.leaves(parts, is_leaf=lambda x: x is None):  # in a list None is no number
+    for leaf in jax.tree.leaves(
+        parts, is_leaf=lambda x: x is None
+    ):  # None in a list is a leaf, and no number
         kind = getattr(leaf, "dtype", None)
         if (np.asarray(leaf).dtype if kind is None else np.dtype(kind)).kind in "OUSmMc":
             raise TypeError(
@@ -268,12 +270,12 @@ def check_choice(name: str, value, choices) -> None:
 
 
 def path_of(keys) -> str:
-    """The path of a leaf of a pytree as one writes it, `shell.mass`."""
+    """The path of a leaf of a pytree as a user writes it, for example `shell.mass`."""
     return ".".join(str(getattr(key, "name", getattr(key, "idx", key))) for key in keys)
 
 
 def described(value) -> str:
-    """Words and short values as they are written, others by their kind."""
+    """The text of a value for a message: its `repr` if that is short, otherwise its type."""
     if value is None or isinstance(value, type):
         return type_of(value)
     try:
