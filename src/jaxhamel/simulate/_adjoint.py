@@ -21,9 +21,10 @@ from jaxhamel.simulate._solvers._first_slope import with_first_slope
 from jaxhamel.simulate._step_size import FixedStep
 from jaxhamel.simulate._tape._tape_adjoint import TapeAdjoint, can_be_taped
 
-# As one kernel the gradient of 20 links (33,800 operations) takes half of the time (docs/performance.md#tape).
+# The most operations of a gradient that is compiled as one kernel: that of 20 links (33,800 operations) takes half of the
+# time as one (docs/performance.md#tape).
 LONGEST_REVERSE = 40_000
-NEVER = 2**31 - 1
+NEVER = 2**31 - 1  # a number of inputs that is not reached
 
 
 class AutoAdjoint(diffrax.AbstractAdjoint):
@@ -49,8 +50,8 @@ class AutoAdjoint(diffrax.AbstractAdjoint):
     shares its forward pass, but the caller who wants a Jacobian of many outputs should ask for it by `jacfwd`.
 
     Up to about ten inputs, columns take half the time of checkpoints, and two thirds of their compile time
-    (docs/performance.md#adjoints). One gradient by seven inputs or more takes less by a tape, but compiles for 1 to 2 s
-    longer; a batch of gradients, and second derivatives, keep the columns (docs/performance.md#tape).
+    (docs/performance.md#adjoints). A single gradient with respect to seven inputs or more takes less time by a tape, but 1
+    to 2 s longer to compile; batches of gradients and second derivatives still use columns (docs/performance.md#tape).
 
     It works in `diffrax.diffeqsolve(..., adjoint=AutoAdjoint())` as well.
 
@@ -92,7 +93,7 @@ class AutoAdjoint(diffrax.AbstractAdjoint):
         return isinstance(self.reverse, TapeAdjoint) and can_be_taped(inputs)
 
     def taken_apart(self, inputs: dict[str, Any]) -> dict[str, Any]:
-        """The loop's inputs in the form in which they are counted."""
+        """The loop's inputs in the form in which those with a tangent are counted."""
         return inputs
 
     def put_together(self, inputs: dict[str, Any]) -> dict[str, Any]:
@@ -101,7 +102,7 @@ class AutoAdjoint(diffrax.AbstractAdjoint):
 
 
 def _may_be_fused(*, stepsize_controller: Any, **_: Any) -> bool:
-    """Whether a turn of the loop may be one fusion: not with a look-up in times that are written out with the turn."""
+    """Whether a step may be compiled as one fusion: not if it looks up its time in a table that is written out with it."""
     known = isinstance(stepsize_controller, FixedStep)
     return not known or stepsize_controller.ts.size > LARGEST_WRITTEN
 

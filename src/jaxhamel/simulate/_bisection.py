@@ -58,5 +58,5 @@ class InsideStep(optx.AbstractRootFinder):
 
 
 def _total(values: Any):
-    """The only nonzero value."""
+    """The only nonzero one of the values."""
     return sum(jax.tree.leaves(values))

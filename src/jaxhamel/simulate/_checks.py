@@ -122,7 +122,7 @@ def check_simulation(system, q0, u0, ts, steps) -> None:
 
 
 def check_options(solver, adjoint, max_steps, route) -> None:
-    """Checks that solver and adjoint are diffrax's, max_steps is a positive integer, and route is a word."""
+    """Checks that solver and adjoint are diffrax's, `max_steps` a positive integer, `route` a string; each may be None."""
     import diffrax
 
     if solver is not None and not isinstance(solver, diffrax.AbstractSolver):

@@ -1,8 +1,8 @@
-"""The number a hundred roundings below another, which diffrax finds by a hundred calls, at once.
+"""Computes at once the floating-point number a hundred places below another, which diffrax finds by a hundred calls.
 
-diffrax rounds times up to the end from there on. It writes the calls out in each program, and they took a quarter of the
-time to the first trajectory (docs/performance.md#first-values). Where they are not found, as with another version of
-diffrax, the program stays as it is. `ForwardMode` traces the called function once, in place of a hundred times.
+diffrax rounds times above this number up to the end time. It writes the hundred calls out in every program, which took a
+quarter of the time to the first trajectory (docs/performance.md#first-values). If the calls are not found, as with another
+version of diffrax, the program stays unchanged. `ForwardMode` traces the called function once instead of a hundred times.
 """
 
 from collections import Counter
@@ -54,7 +54,10 @@ class _Jitted:
 
 
 def in_one_call(function: Callable) -> Callable:
-    """The same function of a list of arrays, with those calls as one; values and derivatives are the same."""
+    """The same function of a list of arrays, with one call of `below` in place of the chain of calls of `NAME`.
+
+    Values and derivatives are the same.
+    """
 
     def run(leaves: list[Any]) -> Any:
         closed, shapes = jax.make_jaxpr(function, return_shape=True)(leaves)
@@ -66,9 +69,9 @@ def in_one_call(function: Callable) -> Callable:
 
 @partial(jax.custom_jvp, nondiff_argnums=(1,))
 def below(x: Array, count: int) -> Array:
-    """The floating-point number `count` places below x, for x = 0 or |x| above all subnormal numbers by as much.
+    """The floating-point number `count` places below x; x = 0, or |x| at least `count` places above subnormal numbers.
 
-    As in equinox, −tiny follows on zero, and the tangent is that of x.
+    As in equinox, the number below zero is −tiny, and the tangent is that of x.
     """
     tiny, kind = jnp.finfo(x.dtype).tiny, jnp.dtype(f"int{jnp.finfo(x.dtype).bits}")
 
@@ -89,7 +92,7 @@ def _tangent(count, primals, tangents):
 
 
 def _shortened(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """Calls inside of the program's own loops and branches stay as they are."""
+    """The program with one call of `below` in place of the chain; calls inside of its own loops and branches stay."""
     jaxpr = closed.jaxpr
     chain = [e for e in jaxpr.eqns if _is_call(e)]
     if len(chain) < 2 or not _is_chain(jaxpr, chain):
@@ -112,7 +115,7 @@ def _is_call(equation) -> bool:
 
 
 def _is_chain(jaxpr, chain: list[Any]) -> bool:
-    """Whether each call takes the result of the one before it, which nothing else reads."""
+    """Whether each call takes the result of the call before it, and no other equation reads that result."""
     atoms = (*(v for e in jaxpr.eqns for v in e.invars), *jaxpr.outvars)
     uses = Counter(v for v in atoms if not isinstance(v, Literal))
     pairs = pairwise(chain)

@@ -171,7 +171,7 @@ class Ending(eqx.Module):
 
 
 def _ended_at_start(at_start, solution: Any, end, ts, y0) -> tuple[Any, Any]:
-    """Solution and end; if an event is at the start, that is the end, and no later time is saved."""
+    """The solution and its end; if `at_start` holds, the end is the start, and no later time counts as saved."""
     saved = jnp.where(at_start & (ts > ts[0]), jnp.asarray(np.inf, ts.dtype), solution.ts[0])
     result = diffrax.RESULTS.where(at_start, diffrax.RESULTS.event_occurred, solution.result)
     solution = eqx.tree_at(lambda s: (s.ts[0], s.result), solution, (saved, result))
@@ -179,7 +179,7 @@ def _ended_at_start(at_start, solution: Any, end, ts, y0) -> tuple[Any, Any]:
 
 
 class _OfState(eqx.Module):
-    """A function of (t, q, u) as a function of diffrax' state."""
+    """A function of (t, q, u) as a function of diffrax' arguments (t, y, args)."""
 
     function: Any
     layout: VectorLayout | None

@@ -1,8 +1,8 @@
-"""Refuses by name the mode of differentiation that an adjoint of diffrax lacks.
+"""Refuses a mode of differentiation that an adjoint of diffrax lacks, with an error that names the adjoint.
 
-`ForwardMode` cannot be reversed, and `RecursiveCheckpointAdjoint` cannot be pushed forward nor differentiated again. JAX
-says so of the loop or the function inside diffrax; here a linear identity, put in front of the solve or behind it,
-raises the error first.
+`ForwardMode` cannot be reversed, and `RecursiveCheckpointAdjoint` cannot be pushed forward nor differentiated again. JAX's
+own errors name the loop or the function inside diffrax. So a linear identity in front of the solve or behind it raises an
+error first.
 """
 
 from typing import Any
@@ -26,14 +26,14 @@ _NOT_TWICE = f"`adjoint` is RecursiveCheckpointAdjoint, which has no second deri
 
 
 def given(adjoint: diffrax.AbstractAdjoint | None, inputs: Any) -> Any:
-    """The inputs of a solve; their tangents cannot be pushed through an adjoint without forward mode."""
+    """The inputs of a solve, unchanged; a tangent of them raises an error if the adjoint has no forward mode."""
     if isinstance(adjoint, diffrax.RecursiveCheckpointAdjoint):
         return _each(_with_tangent_only_reversed, inputs)
     return inputs
 
 
 def returned(adjoint: diffrax.AbstractAdjoint | None, outputs: Any) -> Any:
-    """The outputs of a solve; their cotangents cannot be pulled back through an adjoint without reverse mode."""
+    """The outputs of a solve, unchanged; a cotangent of them raises an error if the adjoint has no reverse mode."""
     if isinstance(adjoint, diffrax.ForwardMode):
         return _each(lambda x: _only_forward_p.bind(x, reason=_NO_REVERSE), outputs)
     return outputs
@@ -50,7 +50,7 @@ def _with_tangent_only_reversed(x):
 
 @_with_tangent_only_reversed.defjvp
 def _tangent(primals, tangents):
-    out = _with_tangent_only_reversed(primals[0])  # for a second differentiation around this one
+    out = _with_tangent_only_reversed(primals[0])  # keeps the rule for a second differentiation
     return out, _only_reversed_p.bind(tangents[0])
 
 

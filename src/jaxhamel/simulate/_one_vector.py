@@ -42,7 +42,7 @@ class VectorLayout(eqx.Module):
 
 
 class OfVector(eqx.Module):
-    """A vector field of (q, u) as a vector field of the vector."""
+    """The vector field of a state stored as one vector, from the vector field of (q, u)."""
 
     field: Any
     layout: VectorLayout
@@ -72,6 +72,6 @@ class OfParts(AutoAdjoint):
 
 
 def can_be_one_vector(solver: Any, event: Any) -> bool:
-    """Whether solver and event do not depend on the state's structure, as diffrax's own solvers and our events."""
+    """Whether solver and event accept a state of any structure: diffrax's own solvers, and events given as functions."""
     known = solver is None or type(solver).__module__.split(".")[0] == "diffrax"
     return known and not isinstance(event, diffrax.Event)

@@ -52,7 +52,7 @@ def as_result(item) -> ResultItem:
 
 
 def cause_of_end(result, nonfinite) -> Any:
-    """diffrax's result, in which the two causes of a vanishing step size are told apart."""
+    """diffrax's result, with `nonfinite_state` or `step_too_small`, by the flag `nonfinite`, for `dt_min_reached`."""
     result = RESULTS.promote(result)
     gave_up = result == RESULTS.dt_min_reached
     small = RESULTS.where(nonfinite, RESULTS.nonfinite_state, RESULTS.step_too_small)
@@ -74,7 +74,7 @@ _ADVICE = {
 
 
 def in_words(result, t_end) -> str:
-    """The cause, the time, and the remedy, for one concrete result."""
+    """A sentence on the end of a simulation, with cause, time and remedy, for one concrete result."""
     name = name_of(result)
     if name == "successful":
         return "reached the end"

@@ -158,7 +158,7 @@ def simulate(
 
 @compiled
 def _solve(system, control, y0, ts, steps, options, route, layout, in_order):
-    """The solve and the description of its end, as one compiled program."""
+    """Solves the equations of motion and describes the solution, as one compiled program."""
     dense, conditions = options.pop("dense"), options.pop("event")
     args, field = (system, control), VectorField(route)
     if layout is not None:
@@ -199,7 +199,7 @@ def _counting(options, y0, layout: VectorLayout):
 
 
 class _OneLane(eqx.Module):
-    """A vector field compiled as one kernel if that is advantageous."""
+    """A vector field that is compiled as one kernel if that is faster."""
 
     field: Any
 
@@ -225,12 +225,12 @@ def _description(solution, y0, at_end, layout: VectorLayout | None) -> dict[str,
         lambda x, x0: x.at[0].set(jnp.where(valid[0], x[0], x0)), solution.ys[0], y0
     )
     valid = valid.at[0].set(True)
-    # At the last of `ts` both are the same state. The end of the last step has it without the interpolant, whose second
-    # derivatives by the times cancel: in single precision reverse over reverse had an error of 2e-4.
+    # The state at the last of `ts` is the end of the last step. It is not taken from the interpolant, in whose second
+    # derivatives with respect to the times terms cancel: in single precision reverse over reverse had an error of 2e-4.
     rows = jax.tree.map(lambda x, last: x.at[-1].set(jnp.where(valid[-1], last, x[-1])), rows, end)
     (q, u), end = (y if layout is None else layout.parts(y) for y in (rows, end))
 
-    # XLA may round the two projections differently.
+    # The end is a copy of the last row, since XLA may round the projections of the two differently.
     def last(row, x):
         return jnp.where(valid[-1], row[-1], x)
 
@@ -296,7 +296,7 @@ def _lists_to_arrays(space, q0):
 
 
 def tolerances_of(rtol, atol, dt, dtype):
-    """(dt,) or (rtol, atol), as arrays."""
+    """(dt,) or (rtol, atol), as arrays, with the default tolerances of the dtype in place of None."""
     if dt is not None:
         return (jnp.asarray(dt, dtype=dtype),)
     single = jnp.finfo(dtype).eps > 1e-10

@@ -156,7 +156,7 @@ def watched_pid(rtol, atol, ts: Float[Array, " times"]) -> WatchedStep:
 
 
 def is_nonfinite(controller_state: Any):
-    """The flag that both controllers store as the last entry of their state."""
+    """Whether the last attempted step was not finite: the last entry of the state of both controllers."""
     return controller_state[-1]
 
 

@@ -15,7 +15,8 @@ from jaxhamel.mechanics._system import overridden_below
 from jaxhamel.simulate._results import in_words
 from jaxhamel.simulate._trajectory import why_it_failed
 
-GROWN = 100.0  # times |u| is larger at the end of a closed loop than at its start, from where on its summary says so
+# The summary of a closed loop says that |u| grows if |u| is more than this many times larger at the end than at the start.
+GROWN = 100.0
 
 
 def summary(trajectory) -> str:
@@ -41,7 +42,7 @@ def _summary_of_many(trajectory) -> str:
 
 
 def _growth(trajectory):
-    """A row with |u| at both ends of a closed loop, which tells a loop that is unstable; no row for other motions."""
+    """A row with the largest |u| at the start and at the end of a closed loop; no row for other motions."""
     if "largest_last" not in trajectory.stats:
         return []
     first, last = (float(trajectory.stats[f"largest_{end}"]) for end in ("first", "last"))
@@ -50,7 +51,7 @@ def _growth(trajectory):
 
 
 def _grown(trajectory):
-    """Whether |u| grows on and on: also beyond its largest value in the first half, so that a start at rest is no growth."""
+    """Whether |u| keeps growing: beyond its value at the start and, since that may be 0, beyond that in the first half."""
     names = ("first", "half", "last")
     first, half, last = (np.asarray(trajectory.stats[f"largest_{x}"]) for x in names)
     return (last > GROWN * first) & (last > np.sqrt(GROWN) * half)
@@ -92,7 +93,7 @@ def _drifts(trajectory):
 
 
 def _of_constraints(system, ts, q):
-    """Drift of holonomic constraints, redundant and nearly dependent one-forms."""
+    """Rows on the drift of holonomic constraints and on redundant or nearly dependent one-forms."""
     loops, frames, redundant = _constraint_values(system, ts, q)
     if loops.size:
         away = np.abs(np.asarray(loops)).max(axis=1)
@@ -105,7 +106,7 @@ def _of_constraints(system, ts, q):
 
 
 def _of_mass(system, control, ts, q, u):
-    """The condition number of ∂²ℓ/∂u∂u, if it is large, each quasi-velocity measured in a unit that gives it mass 1."""
+    """A row with the condition number of ∂²ℓ/∂u∂u, if it is large, in units in which each quasi-velocity has mass 1."""
     if not u.shape[1] or isinstance(system, MovingParts):
         return
     ends = [jax.device_put(jax.tree.map(lambda x, i=i: x[i], (ts, q, u))) for i in (0, -1)]
@@ -114,7 +115,7 @@ def _of_mass(system, control, ts, q, u):
 
 
 def _conditions(words, name, matrices):
-    """A line if the worse of two condition numbers is beyond ε^(−1/4)."""
+    """A row if the larger of two condition numbers exceeds ε^(−1/4)."""
     condition = [float(np.linalg.cond(m)) if m.size else 1.0 for m in matrices]
     eps = np.finfo(matrices[0].dtype).eps
     if max(condition) > eps**-0.25:
@@ -127,7 +128,7 @@ def _conditions(words, name, matrices):
 
 
 def _unit_rows(rows):
-    """The constraint one-forms, each scaled to length 1; none if that cannot be done."""
+    """The constraint one-forms, each scaled to length 1; an empty matrix if one is zero or not finite."""
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     if not np.all(np.isfinite(rows)) or not np.all(lengths > 0):
         return rows[:0]
@@ -135,7 +136,7 @@ def _unit_rows(rows):
 
 
 def _unit_masses(matrix):
-    """D M D with ones on the diagonal, D diagonal; none if that cannot be done."""
+    """D M D with ones on the diagonal, D diagonal; an empty matrix if M is not finite or has a zero on its diagonal."""
     diagonal = np.abs(np.diagonal(matrix))
     if not np.all(np.isfinite(matrix)) or not np.all(diagonal > 0):
         return matrix[:0]
@@ -180,14 +181,14 @@ def _invariants(system, t, q, u, control):
 
 @compiled
 def _constraint_values(system, ts, q):
-    """g at all times, the frame at the first and the last, all one-forms at the first."""
+    """The holonomic constraints g at all times, the frames at the first and last time, the one-forms at the first time."""
     ends = [(ts[i], jax.tree.map(lambda x, i=i: x[i], q)) for i in (0, -1)]
     loops = jax.vmap(system.holonomic)(ts, q)
     return loops, [system.frame(*end) for end in ends], system.constraints(*ends[0])
 
 
 def _residual(system, t, q, u):
-    """A_α v + a_α, which should vanish, with v from u."""
+    """|A_α v + a_α| with v from u; it should vanish."""
     from jaxhamel.mechanics._kinematics import velocity_of
 
     everything = system.frame(t, q) @ velocity_of(system, t, q, u) + system.drift(t, q)

@@ -12,7 +12,7 @@ class TimesInOrder(eqx.Module):
 
     diffrax compares the times with each other and with the ends of the motion while the program runs, and raises by calling
     back into Python. JAX does not keep such programs in its cache on disk, and compiling them takes longer
-    (docs/performance.md#first-values). Both comparisons are false here.
+    (docs/performance.md#first-values). Here both comparisons return False, without a computation.
     """
 
     times: Float[Array, " T"]
@@ -45,6 +45,6 @@ class TimesInOrder(eqx.Module):
 
 
 def saved_at(ts: Float[Array, " T"], in_order: bool) -> diffrax.SubSaveAt:
-    """Saves at these times; `in_order`: whether they have been checked."""
+    """diffrax's request to save the states at `ts`; `in_order`: whether the times are known to increase."""
     found = diffrax.SubSaveAt(ts=ts)
     return eqx.tree_at(lambda s: s.ts, found, TimesInOrder(ts)) if in_order else found

@@ -38,8 +38,8 @@ class Trajectory(eqx.Module):
     """The motion of a system at the times `ts`, up to `ts[-1]` or to an earlier end.
 
     - `ts`: the times given, `(T,)` [s].
-    - `q`, `u`: configurations and independent quasi-velocities there, with a leading time axis. Rows after an early end
-      (a failure, an event) are NaN, and False in `valid`, `(T,)`.
+    - `q`, `u`: configurations and independent quasi-velocities at these times, with a leading time axis. Rows after an
+      early end (a failure, an event) are NaN, and False in `valid`, `(T,)`.
     - `t_end`, `q_end`, `u_end`: the last state reached: at `ts[-1]`, at the event, or just before the failure.
     - `event`: for a simulation with `event=…`, one Boolean for each condition, in their structure: whether it ended the
       simulation. None without events.
@@ -166,7 +166,7 @@ def nan_where(missing: Bool[Array, " T"], tree: Any) -> Any:
 
 
 def why_it_failed(trajectory) -> str:
-    """The cause of a trajectory's failure, as far as its last state shows it: a singular mass matrix, with its field."""
+    """A sentence on the cause of a failure if the last state shows it, as a singular mass matrix does; otherwise empty."""
     if np.ndim(trajectory.succeeded) or bool(trajectory.succeeded):
         return ""
     end = (trajectory.t_end, trajectory.q_end, trajectory.u_end)

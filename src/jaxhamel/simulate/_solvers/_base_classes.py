@@ -23,7 +23,7 @@ def apply(operator: str, space: AbstractSpace, phi: Velocity, vector: Velocity) 
 def apply_dual(
     operator: str, space: AbstractSpace, phi: Velocity, covector: Float[Array, " n"]
 ) -> Float[Array, " n"]:
-    """M_φᵀ p: the same on covectors."""
+    """M_φᵀ p: the transpose of that operator, on a covector."""
     return _each(lambda matrix, p: p @ matrix, operator, space, phi, covector)
 
 

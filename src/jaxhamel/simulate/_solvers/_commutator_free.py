@@ -50,7 +50,7 @@ _CELLEDONI_MARTHINSEN_OWREN = _Tableau(
 
 
 class AbstractCommutatorFree(diffrax.AbstractAdaptiveSolver[Any], AbstractGroupSolver):
-    """q₁ = q₀·exp(h Σ_l α_1l v_l)·exp(h Σ_l α_2l v_l)…; the points of the v_l are such products, too."""
+    """q₁ = q₀·exp(h Σ_l α_1l v_l)·exp(h Σ_l α_2l v_l)…; each v_l is evaluated at a point of the same form."""
 
     tableau: eqx.AbstractClassVar[_Tableau]
 

@@ -114,7 +114,7 @@ class TimeNode(NamedTuple):
 def node(
     system: System, t: Scalar, q: Configuration, u: QuasiVelocity, control: Control
 ) -> TimeNode:
-    """The node of a state."""
+    """The node with this state (q, u) at t; the guess of ξ is the state's velocity v."""
     frame = InverseFrame.at(system, t, q)(t, q)
     momenta, v = _momenta_and_velocity(system, t, q, frame, u, control)
     return TimeNode(t, q, frame, momenta, v, jnp.array(True))

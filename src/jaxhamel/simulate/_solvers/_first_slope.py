@@ -16,7 +16,7 @@ from jaxhamel.simulate._solvers._projected import Projected
 
 
 def with_first_slope(inputs: dict[str, Any]) -> dict[str, Any]:
-    """The inputs of an adjoint's loop, with the first slope where steps are short and the method keeps its last one."""
+    """The inputs of an adjoint's loop; with the first slope, if the method reuses its last one and a step is short."""
     state, terms, args = inputs["init_state"], inputs["terms"], inputs["args"]
     if not _keeps_last(inputs["solver"]) or inputs["passed_solver_state"]:
         return inputs

@@ -176,7 +176,7 @@ def closed(
 
 
 def metric_of(project: Any) -> Metric | None:
-    """The metric that an argument `project` means; None for no projection."""
+    """The metric for the argument `project` of `simulate`; None for no projection."""
     return "mass" if isinstance(project, str) else ("identity" if project else None)
 
 

@@ -1,4 +1,4 @@
-"""A loop of diffrax as a program of arrays, whose reverse mode is a function given to it."""
+"""A loop of diffrax as a program of arrays, differentiated in reverse mode by a given function."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -18,8 +18,9 @@ from jaxhamel._lanes._transform import traced_constants_first
 class LoopProgram(NamedTuple):
     """x_{i+1} = g(p, x_i) while c(p′, x_i): the traced g and c; the state x as a list of arrays.
 
-    The loop only writes to the entries `buffers` of x, each place at most once. Its inputs are p′, p, p″ and x_0. A turn is
-    repeated from x_i with the entries `results` of x_{i+1}, by which x_{i+1} = ĝ(p″, …) costs less than g.
+    The loop only writes to the entries `buffers` of x, each place at most once. Its inputs are p′, p, p″ and x_0. Reverse
+    mode repeats a turn as x_{i+1} = ĝ(p″, x̂_i), with the entries `results` of x_{i+1} in x̂_i and all others of x_i; this
+    costs less than g.
     """
 
     condition: ClosedJaxpr
@@ -40,12 +41,12 @@ class LoopProgram(NamedTuple):
 
     @property
     def moving(self) -> list[int]:
-        """The entries with derivatives that a turn hands to the next."""
+        """The floating-point entries of x that a turn passes to the next one."""
         avals = self.body.out_avals
         return [i for i in self.kept if i not in self.results and is_float(avals[i])]
 
     def divided(self, inputs: Sequence) -> list[list]:
-        """p′, p, p″ and x_0."""
+        """Splits the inputs of the loop into p′, p, p″ and x_0."""
         programs = self.condition, self.body, self.repeated
         ends = np.cumsum([len(x.in_avals) - self.size for x in programs]).tolist()
         return [list(inputs[i:j]) for i, j in zip([0, *ends], [*ends, None], strict=True)]
@@ -65,7 +66,7 @@ class LoopProgram(NamedTuple):
         return list(jaxpr_as_fun(self.repeated)(*p, *x))
 
     def run(self, *inputs: Any) -> list:
-        """The state at the end."""
+        """Runs the loop and returns the state at its end."""
         first, p, _, x = self.divided(inputs)
         return lax.while_loop(lambda x: self.goes_on(first, x), lambda x: self.step(p, x), x)
 
@@ -83,10 +84,10 @@ def run_with_reverse(
     results: Callable = lambda _: (),
     repeated: Callable = lambda state: state,
 ) -> Any:
-    """`lax.while_loop(condition, body, init)` with this reverse mode; values that both capture may be differentiated.
+    """`lax.while_loop(condition, body, init)`, differentiated by `reverse`, also with respect to captured values.
 
-    **Arguments:** `buffers`, `results`: these parts of a state. `repeated`: gives the state from which the body repeats a
-    turn; it has the same leaves.
+    **Arguments:** `buffers`, `results`: functions that select these parts of a state (`LoopProgram`). `repeated`: turns x̂_i
+    into the state from which the body repeats a turn; it has the same leaves.
     """
     leaves, structure = jax.tree.flatten(init)
     leaves = [jnp.asarray(x) for x in leaves]
@@ -137,7 +138,7 @@ def _differentiable(program: LoopProgram, reverse: Reverse) -> Callable:
 
 
 class Flags:
-    """Which inputs have a tangent, as a node without leaves."""
+    """Which inputs have a tangent, as a pytree without leaves."""
 
     def __init__(self, moving: tuple[bool, ...]):
         self.moving = moving
@@ -147,7 +148,7 @@ jax.tree_util.register_pytree_node(Flags, lambda x: ((), x.moving), lambda movin
 
 
 def _of_float(bar: Any, aval: Any) -> Any:
-    """A cotangent, or None for a number without one."""
+    """The cotangent of a floating-point array; None for any other array, which has none."""
     return dense(bar, aval) if is_float(aval) else None
 
 

@@ -1,4 +1,4 @@
-"""A step of an explicit Runge–Kutta method of diffrax, and the decision after it, repeated from what they have computed."""
+"""Repeats a step of an explicit Runge–Kutta method of diffrax, and the decision on its size, from their stored results."""
 
 from typing import Any, NamedTuple
 
@@ -12,21 +12,21 @@ from jaxhamel.simulate._tape._stages import KnownStep, stages, weighted
 
 
 class Recorded(NamedTuple):
-    """The state of a solver or a step size controller, and what its latest turn has computed: slopes; (y_1, error)."""
+    """The state of a solver with the slopes of its latest step, or of a step size controller with (y_1, error)."""
 
     state: Any
     result: Any
 
 
 class Repeat(NamedTuple):
-    """The state before a turn that is repeated, and what this turn has computed."""
+    """The state before a step that is to be repeated, with the stored `result` of this step."""
 
     state: Any
     result: Any
 
 
 class RepeatedDecision(eqx.Module):
-    """A step size controller whose decisions are repeated from the same numbers, accepted and rejected steps alike."""
+    """A step size controller that repeats its decisions, to accept or to reject a step, from the same numbers."""
 
     controller: Any
 

@@ -15,7 +15,8 @@ def saving_loop(
 ) -> Any:
     """`lax.while_loop(condition, body, init)` for a state of buffers and integers, with reverse mode.
 
-    No turn needs the floating-point results of an earlier one. So the backward pass runs forward, too, and sums.
+    No turn needs the floating-point results of an earlier one. So the backward pass takes the turns in forward order, too,
+    and sums their cotangents.
     """
     del max_steps
     return run_with_reverse(condition, body, init, buffers, _summed)

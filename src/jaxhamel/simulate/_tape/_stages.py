@@ -21,14 +21,15 @@ from jax import lax
 from jaxhamel.simulate._solvers._runge_kutta import numbers_of
 from jaxhamel.simulate._tape._loop_program import Flags, dense, replaced
 
-_NOTHING = object()  # in place of a cotangent that nothing needs
+_NOTHING = object()  # stands for a cotangent that is not needed
 
 
 class KnownStep(NamedTuple):
-    """A step from y_0 at t_0 to t_1, and what it has computed.
+    """A step from y_0 at t_0 to t_1 with known slopes.
 
-    - `arrays`: those of the terms and their arguments.
-    - `first`: whether the first slope was evaluated, and the rate that stands for it otherwise; None: always evaluated.
+    - `arrays`: the arrays among the terms and their arguments.
+    - `first`: whether this step evaluated its first slope, and the last rate of the step before, which it took otherwise;
+      None: every step evaluates it.
     - `slopes`: k_i.
     """
 
@@ -46,7 +47,7 @@ def stages(solver: diffrax.AbstractERK, others: Any, known: KnownStep) -> tuple[
     numbers = tuple(np.asarray(x, dtype) for x in numbers_of(solver.tableau))
     leaves, structure = jax.tree.flatten(
         known
-    )  # a function with a derivative must capture no arrays
+    )  # a `jax.custom_vjp` function must capture no arrays
     like = known.y0, known.slopes, known.y0
     shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), like)
 
@@ -99,7 +100,7 @@ class _Transposed:
         self.active = [i for i, moves in enumerate(moving) if moves]
 
     def cotangents(self, of_y1, of_slopes, of_last) -> KnownStep:
-        """Those of all parts of the step."""
+        """The cotangents of all parts of the step, from those of y_1, of the slopes and of the last rate."""
         zero = jnp.zeros_like(self.step.t0)
         of_arrays = [jnp.zeros_like(self.each[i]) for i in self.active]
         of_slopes = _along(self.b, of_slopes, of_y1)
@@ -156,7 +157,7 @@ class _Transposed:
 
 
 def _along(weights, slopes, y):
-    """k_i + w_i y for all stages."""
+    """k_i + w_i y for all stages i."""
 
     def column(y):
         return weights.reshape(-1, *[1] * y.ndim) * y[None]

@@ -1,8 +1,8 @@
 """A loop of unknown length in reverse mode, with the states of a run forward on a tape.
 
 The backward pass runs the loop and writes its states to `ROWS` rows, at first every state. When the rows are full, every
-second one is dropped, and from then on half as many states are written. A loop whose states are all there is reversed at
-once. A longer one is reversed in segments: from each row on, the states up to the next row are computed again.
+second one is dropped, and from then on half as many states are written. A loop whose states are all on the tape is reversed
+at once. A longer one is reversed in segments: from each row on, the states up to the next row are computed again.
 
 equinox' loop keeps fewer states and nests a dozen loops, in which XLA spends most of the time to a first value
 (docs/performance.md#tape).
@@ -48,16 +48,16 @@ def taped_loop(
 
 
 def sizes(max_steps: int) -> tuple[int, int]:
-    """The rows of a loop of at most `max_steps` turns, and the most turns between two of them."""
+    """The number of rows for a loop of at most `max_steps` turns, and the most turns between two rows."""
     rows = max(ROWS, 2 ** math.ceil(math.log2(max_steps) / 2))
     return rows, 2 ** max(0, math.ceil(math.log2(max_steps / rows)))
 
 
 class _Tape(NamedTuple):
-    """Rows of states, one array for each dtype: those of the run, those of one segment, and one that is never read."""
+    """Rows of states, one array for each dtype: the rows of the run, then those of one segment, then one never read."""
 
     rows: list[Array]
-    stride: Array  # between the states of two rows
+    stride: Array  # the number of turns between the states of two rows
 
     @classmethod
     def empty(cls, count: int, state: list[Array]) -> "_Tape":
@@ -99,11 +99,11 @@ def _dtypes(state: list[Array]) -> list[Any]:
 
 
 class _Sweep(NamedTuple):
-    """How far the backward pass is: the segment to reverse next (none: −1), and the cotangents so far."""
+    """The state of the backward pass: the segment to reverse next (−1: none), and the cotangents so far."""
 
     is_first: Array  # whether the loop has yet to run forward
     segment: Array
-    turns: Array  # of the whole loop
+    turns: Array  # the number of turns of the whole loop
     tape: _Tape
     of_state: list[Array]
     of_inputs: list[Array]
@@ -140,7 +140,7 @@ class _Reversed:
         )
 
     def _segment(self, sweep: _Sweep) -> _Sweep:
-        """Runs the loop forward and reverses it, or its last segment that is left."""
+        """Runs the loop forward, at first all of it, then one segment, and reverses it if all its states are on the tape."""
         at, last, tape = self._forward(sweep)
         whole = sweep.is_first & (tape.stride == 1)
         lowest = jnp.where(sweep.is_first, 0, self.rows)
@@ -158,7 +158,7 @@ class _Reversed:
         return _Sweep(jnp.array(False), segment, turns, tape, of_state, of_inputs)
 
     def _forward(self, sweep: _Sweep) -> tuple[Array, Array, _Tape]:
-        """Writes the states of the whole loop or of a segment; gives its first turn and the one after its last."""
+        """Writes the states of the whole loop or of a segment to the tape; returns its first turn, its end and the tape."""
         at = sweep.segment * sweep.tape.stride
         read = sweep.tape.read(sweep.segment, self.begin)
         state = [jnp.where(sweep.is_first, a, b) for a, b in zip(self.begin, read, strict=True)]
@@ -190,13 +190,13 @@ class _Reversed:
         return lax.cond(is_full, lambda t: t.halved(self.rows), lambda t: t, tape)
 
     def _row(self, before: list, after: list) -> list:
-        """What repeats the turn between two states."""
+        """The state x̂ from which the turn between two states is repeated (`LoopProgram`)."""
         of_after = [i in self.program.results for i in self.program.kept]
         pairs = zip(before, after, of_after, strict=True)
         return [y if later else x for x, y, later in pairs]
 
     def _turn_back(self, state: list, of_state: list, of_inputs: list) -> tuple[list, list]:
-        """The cotangents before a turn."""
+        """The cotangents before a turn, from those after it."""
         program = self.program
         written = [i for i in sorted(program.buffers) if self.bars[i] is not None]
         known = dict(zip(program.kept, state, strict=True))
