@@ -166,6 +166,10 @@ class OfLanes:
     size: int
     quiet: bool
 
+    def __repr__(self) -> str:
+        """Short: JAX writes it into the debug information of each trace, and a dataclass would print the whole program."""
+        return f"OfLanes(size={self.size})"
+
     def __call__(self, *values: Any) -> tuple:
         return _evaluate(self.closed, list(self.batched), self.size, self.quiet, *values)
 
