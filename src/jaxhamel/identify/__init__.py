@@ -5,7 +5,7 @@ from jaxhamel.identify._data._runs import Run as Run
 from jaxhamel.identify._problem import Problem as Problem
 
 # isort: split
-# What is known beforehand of each run, and the clock of its time stamps
+# Priors on each run's own initial state, and the clock of its time stamps
 from jaxhamel.identify._data._clock import steady_clock as steady_clock
 from jaxhamel.identify._parameters._state_prior import StatePrior as StatePrior
 

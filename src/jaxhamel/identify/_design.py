@@ -57,12 +57,12 @@ class Experiment:
 
     **Arguments:**
 
-    - `system`: with the expected values of the parameters.
+    - `system`: the system, with the expected values of the parameters.
     - `parameters`, `measurements`: as for `identify.Problem`; each measurement needs its `noise`.
     - `ts`: times of the measurements [s], `(T,)`; `dt`: longest integration step [s], by default the distance of the times.
     - `q0`, `u0`: the initial state.
-    - `state_error`: prior standard deviation of each of the n + k coordinates of the initial state (one number for all);
-      a large number means an unknown state.
+    - `state_error`: prior standard deviation of each of the n + k coordinates of the initial state, or one number for all;
+      a large number stands for an unknown state.
     - `max_rate`, `max_acceleration`: soft limits on |θ̇| and |θ̈| of the curve, one number or one for each entry.
 
     **Raises:** `ValueError` for arguments that do not fit together, or a measurement without noise.
@@ -105,17 +105,17 @@ class Experiment:
         )
 
     def information(self, curve: Any) -> Float[Array, "P P"]:
-        """The information F about the coordinates z if the masses (motors) move along the curve."""
+        """The Fisher information F about the coordinates z, if the masses (or motors) move along the curve."""
         check_methods(self.model.system, self.ts[0], *self.start, curve)
-        # as data, finer steps need no new program; reverse mode has to know their number
+        # an array of step numbers needs no new compilation for finer steps; reverse mode needs a Python number
         data = jnp.full(self.ts.shape[0] - 1, self.steps)
         steps = self.steps if _checks.any_tracer(curve) else data
         return _information(self.model, curve, self.start, self.ts, self.state_error, steps)
 
     def errors(self, curve: Any) -> dict[str, float]:
-        """The standard error that the experiment would give to each quantity, by name, in its own unit.
+        """The standard errors of an estimate from this experiment, by the names of the quantities, in their own units.
 
-        It is 0 for a frozen quantity, and infinite for one that the experiment does not determine.
+        The error of a frozen quantity is 0; that of a quantity which the experiment does not determine is infinite.
         """
         _checks.check_outside("curve", curve)
         F, model = self.information(curve), self.model
@@ -134,9 +134,11 @@ def _steps(ts: np.ndarray, dt: float) -> int:
 class Design(NamedTuple):
     """The result of `design`.
 
-    - `curve`; `information`: F `(P, P)` of the curve; `start_information`: F of the initial curve.
+    - `curve`: the best curve; `information`: its F, `(P, P)`; `start_information`: F of the initial curve.
     - `gain`: (det F / det F_start)^{1/P}, the geometric mean of the factors by which the information grew.
-    - `errors`: standard errors by quantity; `criterion`: its name; `history`: its values; `seconds`; `converged`.
+    - `errors`: standard errors by the names of the quantities.
+    - `criterion`: name of the criterion; `history`: its value after each step.
+    - `seconds`: run time; `converged`: whether the search converged.
     """
 
     curve: Any
@@ -274,7 +276,7 @@ def _criterion(name: str, F: Float[Array, "P P"]) -> Scalar:
 
 
 def _excess(curve, ts, limits) -> Scalar:
-    """Mean squared excess of |θ̇| and |θ̈| over their limits, in units of these."""
+    """The penalty for |θ̇| and |θ̈| above their limits: `SOFT` times the mean squared excess in units of the limits."""
 
     def rate(t):
         return jax.jvp(curve, (t,), (jnp.ones_like(t),))[1]

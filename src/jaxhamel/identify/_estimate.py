@@ -24,22 +24,23 @@ from jaxhamel.mechanics import System
 class Estimate(NamedTuple):
     """The outcome of `fit`.
 
-    - `system`: with the values found. `x`: states, offsets and coordinates.
-    - `names`, `values`, `errors`, `units`, `frozen`: of each quantity; `errors` are standard errors in the units of the
-      values, zero where frozen, infinite where the data do not determine it, NaN where the motion broke down.
-      `correlation`: `(r, r)`.
-    - `information`, `covariance`: of the coordinates z, `(P, P)`; the second leaves flat directions out.
-    - `flat`: the directions that the data do not determine, each a `Flat` with its `words`. `bounds`: quantities at a
-      bound, in words.
-    - `noise`: standard deviation of each error, given or estimated; `rms`: RMS residual of each, in its unit; `counts`:
-      the number of residuals.
-    - `cost`, `gap`: ½ Σ of squares in units of the noise, and the largest gap between segments, at `x`.
-    - `converged`, `status`: whether the fit converged, and how it ended. `seconds`: its duration; `history`: each
-      iteration, rejected steps included.
+    - `problem`: the problem solved. `system`: the system with the estimated parameters. `x`: the estimated states at the
+      nodes, offsets and coordinates z.
+    - `names`, `values`, `errors`, `units`, `frozen`: one entry for each of the r quantities; `errors` are standard errors
+      in the units of the values, zero for a frozen quantity, infinite for one that the data do not determine, NaN if the
+      motion broke down. `correlation`: of the quantities, `(r, r)`.
+    - `information`, `covariance`: of the coordinates z, `(P, P)`; the covariance leaves out flat directions.
+    - `flat`: the directions that the data do not determine, each a `Flat` with a sentence `words`. `bounds`: sentences on
+      the quantities that are at a bound.
+    - `noise`: standard deviation of each error, given or estimated; `rms`: the root mean square of each error in its unit;
+      `counts`: the number of its residuals.
+    - `cost`: ½ Σ of squares in units of the noise; `gap`: the largest gap between segments; both at `x`.
+    - `converged`: whether the fit converged; `status`: how it ended; `seconds`: its run time; `history`: arrays with one
+      entry for each iteration, rejected steps included.
     - `refinement`: factor by which the fit refined the integration steps of the problem, to keep their error small.
-    - `others`: final costs of other starts, if there were any.
-    - `correlation_time`: τ = 1 + 2 Σ ρ of the residuals, in samples; `correlated`: whether standard errors count τ of them
-      as one, see `fit`.
+    - `others`: the final costs of all starts of `fit_many`; None after `fit`.
+    - `correlation_time`: τ = 1 + 2 Σ ρ of the residuals, in samples; `correlated`: whether τ samples count as one in the
+      standard errors, see `fit`.
     """
 
     problem: Problem
@@ -107,14 +108,14 @@ class Estimate(NamedTuple):
         ]
 
     def to_csv(self, path: str | Path | IO[str]) -> None:
-        """Writes `rows` with a header, to a path or an open file; 17 digits, `inf` for a quantity that is not determined.
+        """Writes `rows` with a header to a path or an open file, with 17 digits; `inf` for a quantity not determined.
 
-        Text that begins with `=`, `+`, `-` or `@`, a formula for a spreadsheet, gets an apostrophe.
+        Text that begins with `=`, `+`, `-` or `@` gets an apostrophe, since spreadsheets would take it for a formula.
         """
         write_rows(path, self.rows())
 
     def to_dict(self) -> dict[str, Any]:
-        """The numbers and sentences, for `summary.json`."""
+        """The numbers and sentences of the estimate as a dictionary, for `summary.json`."""
         return {
             "converged": self.converged,
             "status": self.status,
@@ -164,7 +165,7 @@ def _remark(error: float) -> str:
 
 
 def error_names(measurements) -> list[str]:
-    """A name for each error: the column, or axes of a rotation vector."""
+    """A name for each component of the error: that of its column, or `orientation.x` for a rotation vector."""
     names = []
     for m in measurements:
         same = m.error_size == len(m.columns)
@@ -173,7 +174,7 @@ def error_names(measurements) -> list[str]:
 
 
 def estimate_of(search: Any, ending: Verdict) -> Estimate:
-    """Assembles the result of a search."""
+    """The `Estimate` at the end of a fit: with standard errors, flat directions and residuals at its last point."""
     problem, x, model = search.problem, search.x, search.problem.model
     parts, (cost, gap) = search.weighed()
     tau = correlation_time(residual_series(problem.groups, parts))
@@ -231,7 +232,7 @@ def _errors(spread: np.ndarray, frozen, loose) -> np.ndarray:
 
 @compiled
 def quantities(model, z: Array):
-    """Reported quantities `(r,)`, their derivatives in z `(r, P)`, and the changes that count as 100 % `(r,)`."""
+    """The quantities at z `(r,)`, their derivatives by z `(r, P)`, and the changes of them that count as 100 % `(r,)`."""
     sizes = [p.sizes(model.system_at(z)) for p in model.parameters]
     sizes = jnp.concatenate([*sizes, jnp.zeros(0, z.dtype)])
     none = jnp.zeros((sizes.shape[0], 0), z.dtype)
@@ -240,9 +241,9 @@ def quantities(model, z: Array):
 
 
 def _efficiency(loss, plain, there) -> float:
-    """The factor E ψ² / (E ψ′)² between the variance of an M-estimate and F⁻¹. Source: Huber 1964, eq. (16).
+    """The factor E ψ² E s′² / (E ψ′)² between the variance of an M-estimate and F⁻¹, with means over all residuals r.
 
-    F itself uses the slope of the transformed residual, which is close to ψ′ near zero and smaller in the tails.
+    The variance is that of Huber 1964, eq. (16). F has the slope s′ of the transformed residual s(r) (`AbstractLoss`).
     """
     r = jnp.asarray(plain[there > 0])
     psi, slope = loss.psi(r), loss.slope(r)
@@ -257,7 +258,7 @@ def _correlation(spread: np.ndarray) -> np.ndarray:
 
 
 def _left(problem, noise, plain, there):
-    """RMS and number of the errors of each column, in their own units."""
+    """The root mean square of each error in its own unit, and the number of its residuals, both by its name."""
     counts, weights = np.sum(there > 0, axis=0), there.sum(axis=0)
     squares = np.sum(there * np.where(there > 0, plain * noise, 0.0) ** 2, axis=0)
     rms = np.sqrt(squares / np.where(weights > 0, weights, 1.0))

@@ -42,13 +42,14 @@ def fit(
     - `max_iterations`, `max_seconds`: limits over all rounds, after which the best point so far is returned; Ctrl-C does
       the same.
     - `progress`: called with a `Progress` after each iteration.
-    - `correlated`: whether neighbouring residuals are taken as correlated, as an imperfect model leaves them: τ = 1 + 2 Σ ρ
-      samples then contain as much information as one with an independent error, so that without priors standard errors are
+    - `correlated`: whether neighbouring residuals are taken as correlated, as they are for an imperfect model. τ = 1 + 2 Σ ρ
+      samples then have as much information as one with an independent error, so that without priors standard errors are
       √τ times as large (Sokal 1997). The estimate itself does not change. `Estimate.correlation_time` is τ in any case.
 
-    **Returns:** an `Estimate`; `print` it. A fit that does not converge is no error: `converged` and `status` say so.
+    **Returns:** an `Estimate`; `print` shows it. A fit that does not converge raises no error: see its `converged` and
+    `status`.
 
-    **Raises:** `ValueError` or `TypeError` for invalid arguments only; failures during the fit stand in the result.
+    **Raises:** `ValueError` or `TypeError` for invalid arguments only; `status` describes a failure during the fit.
     """
     _checks.check_kind("problem", problem, Problem, "it must be an identify.Problem.")
     limits = max_iterations, max_seconds, progress
@@ -63,7 +64,7 @@ def fit_many(
     at_once: int | None = None,
     **options: Any,
 ) -> Estimate:
-    """The best of fits from several starts, see `perturbed_starts`.
+    """Fits a problem from several starts, see `perturbed_starts`, and returns the fit of least cost.
 
     The first fit compiles the program that all fits share; the others run in parallel threads.
 
@@ -83,7 +84,7 @@ def fit_many(
     fits = [Fit(problem, solver, z, **options, stop=stop) for z in jnp.asarray(starts)]
 
     def run(one: Fit) -> Estimate:
-        with jax.enable_x64(double):  # a setting made by `with` belongs to one thread
+        with jax.enable_x64(double):  # the thread does not inherit a setting made by `with`
             return one.estimate()
 
     found = [fits[0].estimate()]

@@ -1,4 +1,4 @@
-"""`fit_stages`: several problems one after the other, each starting from the values that the ones before it found."""
+"""`fit_stages`: fits several problems one after the other, each with the values found by the earlier ones."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -21,7 +21,7 @@ UNBEGUN = "interrupted before its first iteration"
 class StagedEstimate(NamedTuple):
     """The outcome of `fit_stages`.
 
-    - `system`: with the values found in all stages. `estimates`: of each stage, by name.
+    - `system`: the system with the values of all stages. `estimates`: the `Estimate` of each stage, by its name.
     """
 
     system: System
@@ -41,12 +41,12 @@ class StagedEstimate(NamedTuple):
         return "; ".join(f"{name}: {found.status}" for name, found in self.estimates.items())
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row for each quantity, as `Estimate.rows`, with its `stage`."""
+        """One row for each quantity of each stage, as in `Estimate.rows`, with the name of the stage as entry `stage`."""
         found = self.estimates.items()
         return [row | {"stage": name} for name, estimate in found for row in estimate.rows()]
 
     def to_csv(self, path: str | Path | IO[str]) -> None:
-        """Writes `rows` with a header, as `Estimate.to_csv`."""
+        """Writes `rows` with a header to a path or an open file, like `Estimate.to_csv`."""
         write_rows(path, self.rows(), ("stage",))
 
     def to_dict(self) -> dict[str, Any]:
@@ -73,7 +73,8 @@ def fit_stages(
 
         θ_1 = fit(P_1(θ_0)) ,    θ_2 = fit(P_2(θ_1)) ,    …
 
-    For example, an arm held in a stand determines its joint's friction; the whole robot, with this friction, the rest.
+    For example, an arm in a stand determines the friction of its joint; runs of the whole robot, with this friction,
+    determine its other parameters.
 
     **Arguments:**
 
@@ -105,7 +106,11 @@ def fit_stages(
 
 
 def _stage(problem: Problem, before: dict[str, Estimate], **options: Any) -> Estimate:
-    """One stage. If Ctrl-C comes before its first iteration it has its starting values: what was found is kept."""
+    """Fits one stage.
+
+    After Ctrl-C in an earlier stage, or before the first iteration of this one, the stage keeps its starting values, so
+    that the estimates `before` are returned to the user.
+    """
     if not any("interrupted" in estimate.status for estimate in before.values()):
         try:
             return fit(problem, **options)
@@ -124,7 +129,7 @@ def _problem(name: str, make: MakeProblem, system: System) -> Problem:
 
 
 def _named(name: str, progress: Callable[..., Any] | None) -> Callable[..., Any] | None:
-    """The progress report with the name of the stage in front."""
+    """The user's `progress`, called with the name of the stage in front of that of the round."""
     if progress is None:
         return None
     return lambda state: progress(state._replace(round=f"{name}: {state.round}"))
@@ -137,7 +142,7 @@ def leaves_of(parameters: tuple[AbstractParameter, ...]) -> list[str]:
 
 
 def carried(system: System, fitted: System, parameters: tuple[AbstractParameter, ...]) -> System:
-    """The system with the leaves of the parameters taken from another one."""
+    """The system with the leaves of the parameters replaced by those of `fitted`."""
     for path in leaves_of(parameters):
         system = with_leaf(system, path, leaf_of(fitted, path))
     return system

@@ -1,8 +1,8 @@
 """Finds directions in which the data do not determine the parameters, and describes them in words.
 
-These are the eigenvectors of F with small eigenvalues λ: along a unit vector in z, which is dimensionless, the standard
-deviation is 1/√λ. A direction counts as not determined if that exceeds `LOOSE`, a change of 100 % in one parameter, or if λ
-is below the rounding error of F.
+Such directions are eigenvectors of the Fisher information F with small eigenvalues λ: the standard deviation along a unit
+vector of the dimensionless coordinates z is 1/√λ. The data do not determine a direction if 1/√λ exceeds `LOOSE`, a change of
+100 % in one parameter, or if λ is below the rounding error of F.
 """
 
 from typing import NamedTuple
@@ -16,7 +16,11 @@ LEAST_SHARE = 0.05  # a quantity belongs to a direction if its change is at leas
 
 
 class Flat(NamedTuple):
-    """A direction that is not determined, in `words`; relative `change` of each quantity and `width` σ along it."""
+    """A direction that the data do not determine.
+
+    - `words`: a sentence about it; `change`: the relative change of each quantity along it; `width`: the standard deviation
+      1/√λ along it.
+    """
 
     words: str
     change: Float[np.ndarray, " r"]
@@ -29,7 +33,8 @@ def flat_directions(F, jacobian, values, sizes, names):
     **Arguments:** `F`: information of z; `jacobian`: of the quantities in z, `(r, P)`; `sizes`: the change of each quantity
     that counts as 100 %.
 
-    **Returns:** the covariance in the determined directions, the flat directions, and whether these change each quantity.
+    **Returns:** the covariance in the determined directions, the list of flat directions, and for each quantity whether a
+    flat direction changes it.
     """
     if F.shape[0] == 0:
         return np.zeros((0, 0)), [], np.zeros(len(values), bool)
@@ -58,7 +63,8 @@ def flat_directions(F, jacobian, values, sizes, names):
 def _simple(flat: np.ndarray, relative: np.ndarray) -> np.ndarray:
     """A basis of the same space in which each direction moves as few quantities as possible.
 
-    Row-reduces the changes of the quantities along the directions, largest pivot first.
+    The matrix of the changes of the quantities along the directions is reduced by Gaussian elimination, largest pivot
+    first.
     """
     basis = flat.copy()
     count = basis.shape[1]
@@ -79,8 +85,8 @@ def _simple(flat: np.ndarray, relative: np.ndarray) -> np.ndarray:
 def in_words(change: np.ndarray, own: np.ndarray, names: list[str]) -> str:
     """Describes a flat direction in one sentence.
 
-    **Arguments:** `change`: of each quantity along the direction, relative to the change that counts as 100 %; `own`: the
-    same relative to the value itself; `names`: of the quantities.
+    **Arguments:** `change`: the change of each quantity along the direction, relative to the change that counts as 100 %;
+    `own`: the change relative to the quantity's own value; `names`: the names of the quantities.
     """
     largest = np.max(np.abs(change), initial=0.0)
     taking = (

@@ -12,7 +12,7 @@ from jaxhamel.identify._parameters._state_prior import StatePrior
 
 
 def initial_values(estimate: Estimate, quantity: AbstractMeasurement) -> Float[np.ndarray, "R d"]:
-    """The values h(x_0) of a quantity in the estimated initial state of each run.
+    """The values h(x_0) of a quantity h at the estimated initial state x_0 of each run.
 
     **Arguments:** `estimate`: the result of `fit`; `quantity`: h, a measurement, such as `Coordinate(2)`.
 
@@ -33,7 +33,7 @@ def initial_values(estimate: Estimate, quantity: AbstractMeasurement) -> Float[n
 
 
 def prior_over_runs(estimate: Estimate, quantity: AbstractMeasurement) -> StatePrior:
-    """The prior for another run: mean and standard deviation (with R − 1) of a quantity over the R runs of a fit.
+    """A prior for further runs: the mean of a quantity over the R runs of a fit, and its standard deviation (with R − 1).
 
     **Arguments:** as for `initial_values`. The runs should have been fitted without a prior on this quantity, which would
     make them alike.

@@ -1,5 +1,5 @@
-"""Standard deviations of the measurements: given, guessed from the data before a fit, or estimated by the fit; and the
-correlation time of residuals, by which standard errors are widened.
+"""The noise of the measurements (its standard deviations): given, guessed from the data before a fit, or estimated by the
+fit; and the correlation time of residuals, which widens standard errors.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,7 +14,7 @@ from jaxhamel.identify._problem import Problem
 
 
 def given(problem: Problem) -> Float[np.ndarray, " r"]:
-    """The given standard deviations; NaN where the noise is to be estimated."""
+    """The given standard deviation of each error; NaN where the fit has to estimate it."""
     rows = [
         np.full(m.error_size, np.nan)
         if m.noise is None
@@ -25,7 +25,10 @@ def given(problem: Problem) -> Float[np.ndarray, " r"]:
 
 
 def guessed(problem: Problem) -> Float[np.ndarray, " r"]:
-    """Guesses noise that is not given from second differences, which smooth motion hardly has; at least 1 % of the RMS."""
+    """The given standard deviation of each error, or a guess from second differences, which are small in smooth motion.
+
+    A guess is at least 1 % of the RMS of the values about their mean.
+    """
     known = given(problem)
     rough = np.concatenate([_of_measurement(problem, m) for m in problem.measurements])
     return np.where(np.isnan(known), rough, known)
@@ -40,13 +43,13 @@ def _of_measurement(problem: Problem, measurement) -> np.ndarray:
     width = np.array([_of_column([c[:, j] for c in columns]) for j in range(measurement.size)])
     if (
         measurement.error_size != measurement.size
-    ):  # a rotation vector is twice as large as a quaternion's change
+    ):  # a rotation vector is twice the quaternion's change
         width = np.full(measurement.error_size, 2 * np.max(width))
     return np.where(width > 0, width, 1e-3)
 
 
 def _of_column(runs: list[np.ndarray]) -> float:
-    """The noise of one column over all runs; 0 if there are too few values."""
+    """The guessed noise of one column, from its values in all runs; 0 without values."""
     second = np.concatenate([_known(np.diff(values, n=2)) for values in runs])
     known = [found for found in map(_known, runs) if len(found)]
     if not known:
@@ -62,11 +65,15 @@ def _known(values: np.ndarray) -> np.ndarray:
 def estimated(
     problem: Problem, noise: np.ndarray, plain: np.ndarray, there: np.ndarray, unknowns: int
 ) -> Float[np.ndarray, " r"]:
-    """Estimates noise from the residuals of a fit, `(M, r)` in units of `noise`, corrected for the fitted unknowns."""
+    """The standard deviation of each error: as given, or estimated from the residuals of a fit.
+
+    `plain`: the errors in units of `noise`, `(M, r)`; `there`: their weights; `unknowns`: the number of fitted unknowns, by
+    which the degrees of freedom are reduced.
+    """
     known = given(problem)
     counts = there.sum(axis=0)
     share = counts.sum() / max(counts.sum() - unknowns, 1.0)
-    seen = np.where(there > 0, plain, np.nan)  # `there` has the weights of the rows
+    seen = np.where(there > 0, plain, np.nan)
     with np.errstate(invalid="ignore", divide="ignore"):
         if isinstance(problem.model.loss, Squares):
             spread = np.sqrt(share * np.nansum(there * seen**2, axis=0) / counts)
@@ -83,12 +90,14 @@ def as_array(noise: np.ndarray):
 
 
 def correlation_time(series: Sequence[Float[np.ndarray, " T"]]) -> float:
-    """τ, the integrated correlation time in samples: T / τ samples are worth as much as T samples with independent errors.
+    """The integrated correlation time τ of residuals, in samples:
 
-        τ = 1 + 2 Σ_l ρ_l ,    ρ the autocorrelation, summed to where it is first negative
+        τ = 1 + 2 Σ_l ρ_l ,    ρ_l the autocorrelation at lag l, summed up to its first negative value.
+
+    T samples have as much information as T / τ samples with independent errors.
 
     **Arguments:** `series`: residuals in order of time, one series for each run and error; NaN where a value is missing.
-    **Returns:** the mean of τ over the series that are not constant; one if there is none.
+    **Returns:** the mean of τ over the series that are not constant; 1 if all are constant.
 
     Source: Sokal 1997, Monte Carlo methods in statistical mechanics.
     """
@@ -97,7 +106,7 @@ def correlation_time(series: Sequence[Float[np.ndarray, " T"]]) -> float:
 
 
 def _time(error: np.ndarray) -> float:
-    """τ of one series; a missing value adds nothing to the sums of products."""
+    """The correlation time τ of one series, by FFT; a missing value counts as zero in the sums of products."""
     apart = np.nan_to_num(error - np.nanmean(error))
     size = 2 ** (2 * len(apart) - 1).bit_length()
     rho = np.fft.irfft(np.abs(np.fft.rfft(apart, size)) ** 2, size)[: len(apart)]
@@ -106,7 +115,7 @@ def _time(error: np.ndarray) -> float:
 
 
 def residual_series(groups: Sequence[Any], parts: Sequence[Any]) -> list[np.ndarray]:
-    """The residuals of a fit in order of time, one series for each run and error with any value."""
+    """The residuals of a fit in order of time: one series for each run and each error that was measured in it."""
     return [
         column
         for group, part in zip(groups, parts, strict=True)
@@ -117,12 +126,13 @@ def residual_series(groups: Sequence[Any], parts: Sequence[Any]) -> list[np.ndar
 
 
 def _of_runs(group: Any, plain: np.ndarray) -> Iterator[np.ndarray]:
-    """The residuals `(T, r)` of each run in a group: its segments joined, without padding, NaN for missing values."""
+    """Yields the residuals `(T, r)` of each run in a group, from its segments without their padding; NaN if missing."""
     known = (np.asarray(group.there) > 0) & np.isfinite(plain)
     seen = np.where(known, plain, np.nan)
     ts, run = np.asarray(group.ts), np.asarray(group.run)
     taken = np.concatenate([np.ones((len(ts), 1), bool), np.diff(ts, axis=1) > 0], axis=1)
     inner = ~np.asarray(group.last)
-    taken[inner, taken[inner].sum(axis=1) - 1] = False  # the next segment has this row
+    # a segment's last row is also the first of the next segment
+    taken[inner, taken[inner].sum(axis=1) - 1] = False
     for i in np.unique(run):
         yield seen[run == i][taken[run == i]]

@@ -2,9 +2,9 @@ r"""The posterior of the parameters by Hamiltonian Monte Carlo (NUTS, blackjax),
 
     log p(w, z | data) = −½ Σ ((h(x(t; w, z)) + o − y)/σ)² − ½ (priors)²
 
-over the initial states and offsets w of all runs and the coordinates z, in units of the fit's standard errors, so that the
-posterior of a well-determined problem is nearly a unit normal distribution. Its standard deviations check those of the
-Fisher information.
+w are the initial states x_0 and offsets o of all runs, z the coordinates of the parameters. The unknowns are sampled in
+units of the fit's standard errors, in which the posterior of a well-determined problem is nearly a unit normal distribution.
+The standard deviations of the samples check those of the Fisher information.
 """
 
 from collections.abc import Callable
@@ -32,9 +32,10 @@ from jaxhamel.mechanics._tangent import retract, tangent_size
 class Posterior(NamedTuple):
     """Samples of the posterior.
 
-    - `samples`: of the quantities, `(chains, draws, r)`; `coordinates`: of z, `(chains, draws, P)`.
-    - `names`, `units`, `mean`, `std`: of each quantity; `fisher`: its standard error by the fit, for comparison.
-    - `r_hat`, `effective`: Gelman and Rubin's factor, and the effective number of independent samples.
+    - `samples`: the quantities, `(chains, draws, r)`; `coordinates`: the coordinates z, `(chains, draws, P)`.
+    - `names`, `units`, `mean`, `std`: one entry for each quantity; `fisher`: its standard error by the fit, for comparison.
+    - `r_hat`: Gelman and Rubin's convergence factor of each quantity; `effective`: its effective number of independent
+      samples.
     - `divergent`: number of divergent draws; `acceptance`: acceptance rate, averaged over the chains.
     """
 
@@ -70,14 +71,14 @@ class Posterior(NamedTuple):
 def posterior(
     estimate: Estimate, key: Array, *, draws: int = 500, warmup: int = 200, chains: int = 2
 ) -> Posterior:
-    """Samples of the posterior around an estimate.
+    """Draws samples of the posterior by NUTS, starting around an estimate.
 
     **Arguments:**
 
     - `estimate`: a converged result of `fit` with the loss `Squares()`.
     - `key`: a JAX random key.
-    - `draws`, `warmup`: their numbers for each chain; `chains`: number of chains, which run in parallel from starting points
-      scattered by the covariance of the estimate.
+    - `draws`, `warmup`: numbers of samples and of adaptation steps in each chain; `chains`: number of chains, which run in
+      parallel from starting points scattered by the covariance of the estimate.
 
     **Returns:** a `Posterior`.
 
@@ -104,7 +105,10 @@ def posterior(
 
 @compiled
 def _chains(target: "_Target", starts, warm_keys, run_keys, warmup: int, draws: int):
-    """All samples: (y, divergent, acceptance rate) of each draw and chain. New data of equal shapes do not recompile."""
+    """Runs all chains: (y, whether it is divergent, acceptance rate) of each draw, with leading axes of chains and draws.
+
+    New data of equal shapes do not recompile.
+    """
     blackjax: Any = import_module("blackjax")
     density = _log_density(target)
 
@@ -123,7 +127,9 @@ def _chains(target: "_Target", starts, warm_keys, run_keys, warmup: int, draws: 
 
 
 class _Target(eqx.Module):
-    """The problem as single shooting around the estimate: y ↦ (increments of initial states, offsets, z)."""
+    """The problem as single shooting around the estimate, whose unknowns are increments scale · y of (initial states,
+    offsets, z) from `base`.
+    """
 
     model: Model
     groups: tuple[Segments, ...]
@@ -149,7 +155,7 @@ class _Target(eqx.Module):
 
 
 def _starts_of_runs(estimate: Estimate) -> Unknowns:
-    """The estimate with only the states at the first node of every run, in the order of single shooting's groups."""
+    """The unknowns of the estimate, of whose states only those at the first node of each run are kept."""
     x = estimate.x
     keep = np.flatnonzero(np.concatenate([group.first for group in estimate.problem.groups]))
     q, u = jax.tree.map(lambda a: a[keep], (x.q, x.u))
@@ -157,7 +163,7 @@ def _starts_of_runs(estimate: Estimate) -> Unknowns:
 
 
 def _errors(target: _Target, increments: Float[Array, " D"]) -> Float[Array, " M"]:
-    """All residuals, including priors, at increments of (states, offsets, z)."""
+    """All residuals, including those of priors, at increments of (initial states, offsets, z) from `target.base`."""
     model, base = target.model, target.base
     n, R = tangent_size(model.system), base.offsets.shape[0]
     offsets = base.offsets + increments[R * n : R * n + base.offsets.size].reshape(
@@ -228,7 +234,7 @@ def _summarised(estimate, target: _Target, y, divergent, acceptance, diagnostics
     flat = np.asarray(jax.jit(jax.vmap(jax.vmap(target.model.quantities)))(z))
     moving = np.ptp(flat, axis=(0, 1)) > 0
     convergence = diagnostics.potential_scale_reduction, diagnostics.effective_sample_size
-    # one program, not a hundred: their operations would be compiled one by one
+    # under `jit` as one program: without it, about a hundred operations would each be compiled by itself
     found = jax.jit(lambda x: [f(x) for f in convergence])(
         np.where(moving, flat, flat + y[..., :1])
     )
@@ -240,7 +246,7 @@ def _summarised(estimate, target: _Target, y, divergent, acceptance, diagnostics
 
 
 def _check_for_posterior(estimate: Estimate) -> None:
-    """Checks that the errors are normal and that the data determine all parameters."""
+    """Checks that the estimate has Gaussian, uncorrelated errors and that the data determine all parameters."""
     loss = estimate.problem.model.loss
     if not isinstance(loss, Squares):
         raise ValueError(

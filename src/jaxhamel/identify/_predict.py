@@ -26,10 +26,11 @@ from jaxhamel.simulate import Trajectory, simulate
 class Prediction(NamedTuple):
     """The result of `predict`.
 
-    - `trajectory`: the motion at the times of the run. `shown`: the predicted values of each measurement by name, `(T, d)`,
-      offsets included. `errors`: by name of the error (a column, or an axis of a rotation vector), `(T,)`, NaN where
-      there is no measurement.
-    - `rms`: RMS of each error after the first `seconds`. `initial`: the fit of the initial state.
+    - `run`: the measured run; its first `seconds` determine the initial state.
+    - `trajectory`: the motion at the times of the run. `shown`: the predicted values of each measurement by its name,
+      `(T, d)`, offsets included. `errors`: predicted minus measured, `(T,)`, by column, or by axis of a rotation vector; NaN
+      for a missing measurement.
+    - `rms`: the root mean square of each error after the first `seconds`. `initial`: the fit of the initial state.
     """
 
     run: Run
@@ -63,13 +64,13 @@ def predict(
     - `dt`: fixed step [s] of fit and simulation; None: adaptive. `options`: for `jaxhamel.simulate`.
     - `memory`: τ [s], squared residuals of the first seconds have the weight e^(−age/τ), with the age counted back from the
       last of them: an imperfect model should match the end of this interval rather than its beginning. None: equal weights.
-    - `priors`: what is known beforehand of the initial state, see `prior_over_runs`.
+    - `priors`: priors on the initial state, see `prior_over_runs`.
     - `clock`: `"steady"` recovers the sampling times of the first seconds by `steady_clock`, from their stamps alone;
       `"stamps"` takes the times as they are.
 
-    **Returns:** a `Prediction`; its trajectory says whether the simulation reached the end.
+    **Returns:** a `Prediction`; `trajectory.succeeded` tells whether the simulation reached the end.
 
-    **Raises:** `ValueError` if the first seconds hold too few measurements, or the whole run.
+    **Raises:** `ValueError` if the first seconds have too few measurements, or no measurement lies after them.
     """
     _checks.check_kind("run", run, Run, "it must be an identify.Run.")
     start = float(run.ts[0])
@@ -89,7 +90,7 @@ def predict(
 
 
 def _first(run: Run, end: float, memory: float | None, clock: str) -> Run:
-    """The first seconds of a run, with their clock and weights."""
+    """The part of a run up to the time `end`, at the times of the clock, with weights that decay with age."""
     check_clock(clock)
     first = run.until(end)
     first = first.at(steady_clock(first.ts)) if clock == "steady" else first
@@ -102,7 +103,10 @@ def _first(run: Run, end: float, memory: float | None, clock: str) -> Run:
 
 
 def _continued(first: np.ndarray, ts: np.ndarray) -> np.ndarray:
-    """The sampling times of the first seconds, followed by the unchanged stamps, since later data must not be used."""
+    """The recovered sampling times of the first seconds, then the stamps of the run as they are, in increasing order.
+
+    The clock is not fitted to later stamps, which a prediction must not use.
+    """
     times = np.concatenate([first, ts[len(first) :]])
     return np.maximum.accumulate(times) + 1e-9 * np.arange(len(times))
 

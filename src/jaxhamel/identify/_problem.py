@@ -42,7 +42,7 @@ class Problem:
     - `dt`: longest integration step [s] (classical Runge–Kutta on the group). None starts with one step between
       measurements; the fit halves the steps until the integration error is small compared with the standard errors.
     - `loss`: `identify.Squares()` (the default), `Huber()`, `SoftL1()`, `Cauchy()`.
-    - `priors`: what is known beforehand of each run's initial state, see `identify.StatePrior`.
+    - `priors`: priors on each run's initial state, see `identify.StatePrior`.
 
     **Raises:** `ValueError` or `TypeError` for arguments that do not fit together. Cannot be used under jit, vmap or grad.
     """
@@ -101,7 +101,9 @@ class Problem:
         return {} if self.dt is None else {"dt": self.dt}
 
     def guess(self) -> Unknowns:
-        """The start of a fit: states from the measured values or from the run's guess, and the system's own parameters."""
+        """The unknowns at which a fit starts: states from each run's guess or measured values, zero offsets, and the
+        coordinates of the system's own parameters.
+        """
         dtype = jnp.result_type(float)
         nodes = [self._guess_at(self.runs[i], row) for i, row in self._nodes()]
         q, u = jax.tree.map(lambda *leaves: jnp.asarray(np.stack(leaves), dtype), *nodes)
@@ -109,7 +111,7 @@ class Problem:
         return Unknowns(q, u, offsets, self.model.coordinates())
 
     def first_node(self, index: int) -> int:
-        """The number of the node at which a run starts."""
+        """The index of the node at which a run starts."""
         runs = np.concatenate([np.asarray(group.run) for group in self.groups])
         return int(np.flatnonzero(runs == index % len(self.runs))[0])
 
@@ -135,7 +137,7 @@ class Problem:
 
 
 def _nearest(measured: np.ndarray, row: int) -> np.ndarray:
-    """The values at a row; a missing value is taken from the nearest row that has one, or is zero."""
+    """The measured values at a row; a missing one is taken from the nearest row with a value, and is 0 without any."""
     rows = np.arange(len(measured))
     out = np.zeros(measured.shape[1])
     for column, values in enumerate(measured.T):

@@ -6,9 +6,9 @@ import numpy as np
 
 
 class Progress(NamedTuple):
-    """Passed to `progress` after each iteration.
+    """The state of a fit, passed to `progress` after each iteration.
 
-    - `round`: name of the round, of which a fit has several. `iteration`: counted over all rounds.
+    - `round`: name of the current round; a fit has several. `iteration`: its number, counted over all rounds.
     - `cost`: ½ Σ of squares in units of the noise.
     - `gap`: largest gap between segments, in units of the accuracy that their measurements allow.
     - `elapsed`, `time_left`: seconds; `time_left` is an upper estimate.

@@ -35,19 +35,19 @@ from jaxhamel.identify._problem import Problem
 from jaxhamel.identify._progress import Progress
 from jaxhamel.mechanics._tangent import tangent_size
 
-LOOSE, TIGHT = (3.0, 20.0), 150.0  # weights of the gaps: open at first, then closed
-SHORT_SHARE = 0.2  # fraction of each segment used in the first rounds, in which wrong parameters have little effect
+LOOSE, TIGHT = (3.0, 20.0), 150.0  # weights of the gaps: small at first, then large, to close them
+SHORT_SHARE = 0.2  # share of each segment used in the first rounds: in a short time wrong parameters have little effect
 ROUGH = 1e-3  # a preparing round ends when a step would lower the cost by less than this fraction
-FINEST = 32  # largest number of steps between measurements, if `dt` is not given
-BIAS = 0.01  # refine steps until integration error adds less than 1 % to the mean squared score
+FINEST = 32  # the largest refinement of the integration steps, if `dt` is not given
+BIAS = 0.01  # steps are refined until the integration error changes the parameters by less than √BIAS standard errors (RMS)
 _OVER = object()  # marks the end of the rounds
 HOLD = 2.0  # weight (1/σ) of the temporary prior that keeps parameters near their start in the early rounds
 
 
 class Fit(AbstractSearch):
-    """The rounds of one fit, and its current state.
+    """One fit: its rounds, and its current point and noise.
 
-    The rounds form one generator, which yields to the host's loop after each evaluation. They check the budget themselves,
+    The rounds are one generator, which yields to the host's loop after each evaluation. They check the budget themselves,
     because the noise is estimated even if the budget ends the fit.
     """
 
@@ -137,8 +137,9 @@ class Fit(AbstractSearch):
     def _with_finer_steps(self) -> Generator[None]:
         """Halves the steps until the integration error is small compared with the standard errors.
 
-        The method has order 4, so a further halving would change the estimate 15 times less. For a ball measured at 50 Hz,
-        one step for each measurement shifted ten parameters by up to 0.8 standard errors and χ² by 15.
+        The method has order 4, so the remaining error of the estimate is about 1/15 of its change by the last halving. For
+        a ball measured at 50 Hz, one step for each measurement shifted ten parameters by up to 0.8 standard errors and χ²
+        by 15.
         """
         while self.end is None and self.refinement < FINEST:
             self.refinement, before = 2 * self.refinement, self.x.z
@@ -160,7 +161,7 @@ class Fit(AbstractSearch):
         limit: int = 10**6,
         rough: bool = True,
     ) -> Generator[None, None, bool]:
-        """Runs one search around the current point; returns whether it ran to its end."""
+        """Runs one search from the current point; returns whether the fit can go on with another round."""
         if self._spent():
             return False
         self.converged, self.round_began = False, len(self.rows)
@@ -219,7 +220,7 @@ class Fit(AbstractSearch):
         return self.parts
 
     def _broke(self) -> bool:
-        """Whether the motion broke down at the last evaluation and the search cannot go on from there."""
+        """Whether the motion broke down at the last evaluation and the search cannot reject it; the fit then ends."""
         row = self.rows[-1]
         broke = not np.isfinite(row["cost"]) and not self._may_step_back()
         if broke:
@@ -228,7 +229,9 @@ class Fit(AbstractSearch):
         return broke
 
     def _may_step_back(self) -> bool:
-        """Whether a trial at which the motion breaks down can be rejected; gradient optimisers cannot step back."""
+        """Whether the solver can reject a trial point at which the motion breaks down: a gradient optimiser cannot, and no
+        solver can reject the first point of a round.
+        """
         return _checks.is_least_squares(self.solver) and len(self.rows) > self.round_began + 1
 
     def _way_out(self) -> str:
@@ -237,7 +240,11 @@ class Fit(AbstractSearch):
         return "look for a NaN in the control, or start from other parameters or with smaller steps, `dt`"
 
     def _is_there(self, told, rough: bool) -> bool:
-        """Whether a step would lower the cost by less than 1e-5 and move each parameter by less than 1/200 of its error."""
+        """Whether the round has converged: an undamped step would lower the cost by less than 1e-5 and a small share of it,
+        or the last steps have hardly lowered the cost.
+
+        1e-5 is the change of the cost by a step of 1/200 of a standard error.
+        """
         cost, eps = float(told["cost"]), float(jnp.finfo(self.x.z.dtype).eps)
         share = ROUGH if rough else eps**0.6
         return float(told["decrement"]) < 1e-5 + share * cost or self._stays(cost)
@@ -251,13 +258,15 @@ class Fit(AbstractSearch):
         return min(costs[:-count]) - min(costs[-count:]) < 1e-4 + 1e-9 * cost
 
     def _spent(self) -> bool:
-        """Whether the fit has ended, its budget is spent or it was stopped; the start is looked at in any case."""
+        """Whether the fit has ended, was stopped by Ctrl-C, or has spent its budget; False before the first evaluation."""
         if self.rows and self.end is None:
             self.end = self.interrupted() if self.stop.is_set() else self.budget_spent()
         return self.end is not None
 
     def weighed(self):
-        """Segments, cost and largest gap at the current point, with all measurements and full weight on the gaps."""
+        """The linearised segments, and (cost, largest gap), at the current point, with all measurements and full weight of
+        the gaps.
+        """
         groups, model = self.problem.groups, self.problem.model
         self.groups = tuple(refined(group, self.refinement) for group in groups)
         parts = self._linearised(self.x)
@@ -266,7 +275,7 @@ class Fit(AbstractSearch):
         return parts, (float(told["cost"]), float(told["gap"]))
 
     def residuals(self, parts=None):
-        """Errors in units of the noise, and their weights, zero for those that were not measured, `(M, r)`."""
+        """The errors in units of the noise and their weights, both `(M, r)`; the weight of a missing value is zero."""
         width, groups = len(self.noise), self.problem.groups
         parts = self._linearised(self.x) if parts is None else parts
         plain = np.concatenate([np.asarray(part.plain).reshape(-1, width) for part in parts])
@@ -282,7 +291,7 @@ class Fit(AbstractSearch):
 
 
 def _started(problem: Problem, start: ArrayLike | None) -> Unknowns:
-    """The starting point of a fit."""
+    """The unknowns at which a fit starts; `start`: the coordinates z, by default those of the problem's system."""
     x = problem.guess()
     if start is None:
         return x

@@ -16,7 +16,9 @@ from jaxhamel.systems._checks import check_inertia
 
 
 def check_realisable(name: str, value) -> None:
-    """Checks that an inertia is one of a body that fills space: the triangle inequality holds strictly."""
+    """Checks that a body with positive mass throughout a volume has this inertia: each moment is less than the sum of the
+    other two.
+    """
     check_inertia(name, value)
     array = concrete(value)
     if array is None:
@@ -78,7 +80,7 @@ def _paths(system) -> list[str]:
 
 
 def check_frozen(path: str, frozen, shape: tuple[int, ...]) -> tuple[bool, ...]:
-    """The mask of fixed entries as a flat array, checked for its shape."""
+    """The mask of frozen entries, checked and flattened: one value for each entry of a leaf with this shape."""
     mask = np.asarray(frozen)
     if mask.dtype != bool or mask.shape not in ((), shape):
         raise ValueError(
@@ -89,7 +91,7 @@ def check_frozen(path: str, frozen, shape: tuple[int, ...]) -> tuple[bool, ...]:
 
 
 def check_frozen_names(path: str, frozen, names: tuple[str, ...]) -> tuple[str, ...]:
-    """Checks that the names are known and different."""
+    """The names of the frozen parts of a body as a tuple; checks that each is one of `names`."""
     given = (frozen,) if isinstance(frozen, str) else tuple(frozen)
     if not set(given) <= set(names):
         raise ValueError(
@@ -114,7 +116,7 @@ def check_inside(path: str, values, lower: float, upper: float) -> None:
 
 
 def check_parameters(parameters) -> None:
-    """Checks that no leaf is given twice."""
+    """Checks that no leaf of the system belongs to two parameters."""
     paths = [
         getattr(p, key) for p in parameters for key in ("path", "mass", "com") if hasattr(p, key)
     ]

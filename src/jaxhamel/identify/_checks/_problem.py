@@ -94,7 +94,7 @@ def check_spread(quantity, values: np.ndarray) -> np.ndarray:
 
 
 def check_stages(stages) -> None:
-    """Checks that the stages are functions by name, at least one."""
+    """Checks that the stages are a dictionary of functions by name, with at least one entry."""
     advice = "give functions that make an identify.Problem of a system, by the name of the stage."
     if not isinstance(stages, Mapping):
         raise TypeError(f"`stages` is {type_of(stages)}; {advice}")
@@ -105,7 +105,7 @@ def check_stages(stages) -> None:
 
 
 def check_stage(name: str, system, paths: list[str]) -> None:
-    """Checks that the system of all stages has the leaves that a stage finds."""
+    """Checks that the system given to `fit_stages` has the leaves that a stage estimates."""
     for path in paths:
         try:
             check_path(system, path)
@@ -142,7 +142,7 @@ def check_planned(system, q0, u0, state_error, limits, dt) -> None:
 
 
 def check_criterion(criterion, criteria) -> None:
-    """Checks that the criterion is a known one."""
+    """Checks that the criterion of an experiment is one of `criteria`."""
     if criterion not in criteria:
         raise ValueError(
             f"`criterion` is {criterion!r}; it must be one of {', '.join(map(repr, criteria))}: volume of the "

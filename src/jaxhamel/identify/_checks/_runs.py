@@ -20,7 +20,11 @@ from jaxhamel._words import counted
 
 
 def check_noise(measurement) -> None:
-    """Checks the noise: None (it is estimated), or one positive number, or one for each error; the offset is one number."""
+    """Checks noise and offset of a measurement.
+
+    The noise is None (it is then estimated), one positive number, or one for each component of the error. The offset is None
+    or one positive number.
+    """
     name, noise, offset = measurement.name, measurement.noise, measurement.offset
     check_outside(f"noise of {name}", noise)
     check_outside(f"offset of {name}", offset)
@@ -42,7 +46,7 @@ def check_noise(measurement) -> None:
 
 
 def check_entries(owner: str, indices, size: int) -> None:
-    """Checks indices into a vector."""
+    """Checks that the indices are valid for a vector with `size` entries; `owner` names their owner in messages."""
     if not all(-size <= i < size for i in indices):
         raise ValueError(
             f"{owner} takes entries {tuple(indices)} of {size}; count from 0 to {size - 1}."
@@ -50,7 +54,7 @@ def check_entries(owner: str, indices, size: int) -> None:
 
 
 def check_factor(owner: str, q, part) -> None:
-    """Checks that a configuration has the factor that a measurement takes; None: the configuration is one array."""
+    """Checks that `part` is the index of a factor of the configuration q, or None if q is one array."""
     if not isinstance(q, tuple):
         if part is not None:
             raise ValueError(
@@ -66,7 +70,7 @@ def check_factor(owner: str, q, part) -> None:
 
 
 def check_values(values, name: str) -> None:
-    """Checks that the values are arrays of real numbers, by name of the measurement."""
+    """Checks that the values of a run are a dictionary of real arrays, by the names of the measurements."""
     if not isinstance(values, Mapping):
         raise TypeError(
             f"{name}: `values` is {type_of(values)}; give arrays by the name of the measurement, such as "
@@ -82,7 +86,7 @@ def check_values(values, name: str) -> None:
 
 
 def check_run(ts, values: Mapping[str, np.ndarray], name: str) -> None:
-    """Checks a run: increasing times, one row of values for each (NaN where missing), and at least one value."""
+    """Checks a run: its times increase, each time has a row of values (NaN where missing), and one value is measured."""
     try:
         check_times(ts)
     except ValueError as error:
@@ -173,7 +177,7 @@ def check_segments(counts, runs) -> None:
 
 
 def check_first_seconds(ts, start: float, seconds: float) -> None:
-    """Checks that at least three times lie before the given one, and at least one after it."""
+    """Checks that at least three times of a run lie within its first `seconds`, and at least one after them."""
     check_positive_number(
         "seconds", seconds, "Give the time from which the initial state is found, in s."
     )

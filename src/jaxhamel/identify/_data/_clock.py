@@ -6,10 +6,10 @@ from jaxtyping import Float
 
 from jaxhamel._checks import check_outside, check_real, check_times
 
-# [periods], a larger median deviation of the stamps means that there is no steady clock
+# times have no steady clock if the median deviation of their stamps from it exceeds this [periods]
 UNSTEADY = 0.25
-ENOUGH = 10  # the fewest stamps for a fit
-SMALL = 5e-4  # [periods], deviations below it have equal weights
+ENOUGH = 10  # the least number of stamps for which a clock is fitted
+SMALL = 5e-4  # deviations below this have equal weights in the reweighted least squares [periods]
 
 
 def steady_clock(ts: ArrayLike) -> Float[np.ndarray, " T"]:
@@ -17,9 +17,9 @@ def steady_clock(ts: ArrayLike) -> Float[np.ndarray, " T"]:
 
         t_i = a + T n_i ,   min Σ |ts_i − a − T n_i|   over a, T
 
-    n_i counts the samples; if all later stamps are a whole period behind, samples are missing and n_i skips them. The fit
-    minimises absolute deviations, by reweighted least squares: a stamp that is 30 ms late counts no more than one that is
-    1 ms late.
+    n_i counts the samples; where all later stamps are late by at least a whole period, samples are missing, and n_i skips
+    them. The fit minimises absolute deviations, by reweighted least squares: a stamp that is 30 ms late has no more
+    influence than one that is 1 ms late.
 
     **Arguments:** `ts`: stamps [s], increasing.
 
@@ -40,7 +40,7 @@ def steady_clock(ts: ArrayLike) -> Float[np.ndarray, " T"]:
 
 
 def _line(number: np.ndarray, ts: np.ndarray) -> np.ndarray:
-    """The values at each number of the line of least absolute deviations through the stamps."""
+    """The line a + T n of least absolute deviations through the stamps `ts`, evaluated at the numbers n."""
     columns = np.stack([np.ones_like(ts), number], axis=1)
     weight, least = np.ones_like(ts), SMALL * np.median(np.diff(ts))
     for _ in range(30):
@@ -50,10 +50,10 @@ def _line(number: np.ndarray, ts: np.ndarray) -> np.ndarray:
 
 
 def _period(ts: np.ndarray) -> float:
-    """The period of the sensor.
+    """The period T of the sensor.
 
-    With many samples it follows from stamps that are far apart, whose delays have little effect; with few samples from the
-    fitted line.
+    For many samples: the median difference of stamps an eighth of the run apart, on which delays have little effect. For
+    fewer than 80: the slope of the fitted line.
     """
     if len(ts) < 80:
         return float(np.mean(np.diff(_line(np.arange(len(ts), dtype=float), ts))))
@@ -62,11 +62,12 @@ def _period(ts: np.ndarray) -> float:
 
 
 def _numbers(ts: np.ndarray, period: float) -> np.ndarray:
-    """The index of each sample, counted in periods.
+    """The number of each sample, counted in periods from the first.
 
-    A stamp that is late is followed by stamps that are not; after a missing sample all stamps are a period later.
+    A late stamp is followed by stamps that are not late; after a missing sample all stamps are a period later. So only the
+    least delay among all later stamps decides how many samples are missing.
     """
     number = np.arange(len(ts), dtype=float)
-    # the smallest value of all later stamps
+    # for each sample, the least delay of it and of all later stamps
     behind = np.minimum.accumulate((ts - period * number)[::-1])[::-1]
     return number + np.floor((behind - behind[0]) / period + 0.25)

@@ -39,10 +39,8 @@ TO_SI = {
     "N m": 1.0,
     "": 1.0,
 }
-LONGEST, SHORTEST = (
-    60.0,
-    1e-6,
-)  # range of the median time step [s] outside of which the unit of time must be wrong
+# outside of this range of the median time step [s] the unit of time must be wrong
+LONGEST, SHORTEST = 60.0, 1e-6
 
 
 class DataError(ValueError):
@@ -175,13 +173,13 @@ def _cut(text: str, longest: int = 60) -> str:
 
 
 def _few(names: Sequence[str], most: int = 30) -> str:
-    """Names for a message: the first of them, and their total number."""
+    """The names as text for a message; of more than `most` names the first ones and the total number."""
     more = f", ... ({len(names):,} in all)" if len(names) > most else ""
     return ", ".join(map(_cut, names[:most])) + more
 
 
 def _number(cell: str) -> float:
-    """A number in standard notation; Python's `float` also accepts 1_0 for 10, and digits of other scripts."""
+    """The number in a cell. **Raises:** `ValueError` also for `1_0` and digits of other scripts, which `float` accepts."""
     if "_" in cell or not cell.isascii():
         raise ValueError
     return float(cell)
@@ -217,7 +215,7 @@ def _check_spacing(path, column, ts, unit) -> None:
 
 
 def _likely(middle: float, unit: str) -> str:
-    """The unit that brings the time step closest to 20 ms."""
+    """The most likely unit of the times, for messages: the one in which the median step is closest to 20 ms."""
     raw = middle / TO_SI[unit]
     return min(("s", "ms", "us", "ns"), key=lambda u: abs(math.log(raw * TO_SI[u] / 0.02)))
 

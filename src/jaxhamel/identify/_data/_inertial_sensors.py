@@ -22,7 +22,7 @@ from jaxhamel.mechanics._kinematics import velocity_of
 
 
 class AngularRate(AbstractMeasurement):
-    """A gyroscope: the body's angular velocity in body axes, entries `axes` of the velocity v [rad/s].
+    """A gyroscope: the angular velocity of the body in body axes [rad/s], which are the entries `axes` of the velocity v.
 
     Give as many `columns` as `axes`; `name`, `unit`, `noise`, `offset`, `limit` as for all measurements.
     """

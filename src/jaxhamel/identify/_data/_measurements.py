@@ -1,4 +1,4 @@
-"""Measurements: functions of the state, with the definition of their error, their noise and an unknown offset.
+"""Measurements: functions of the state, each with its noise, an unknown offset, and the definition of its error.
 
 A measurement is a callable pytree `(system, t, q, u, control) -> (d,)`; `Measured` makes one from any function of the state.
 """
@@ -26,9 +26,9 @@ class AbstractMeasurement(eqx.Module):
     """A measured quantity.
 
     - `name`: the key of its values in runs. `columns`: its columns in CSV files. `unit`: SI.
-    - `noise`: standard deviation, one number or one for each component; None: it is estimated.
+    - `noise`: standard deviation, one number or one for each component; None: the fit estimates it.
     - `offset`: None for a sensor without offset; otherwise the prior standard deviation of a constant offset, different
-      for each run (`jnp.inf`: nothing is known).
+      for each run (`jnp.inf`: no prior).
     - `limit`: the largest plausible value; a larger one in a file is refused as a wrong unit.
     """
 
@@ -54,8 +54,8 @@ class AbstractMeasurement(eqx.Module):
         rates: Any,
         control: Control,
     ) -> Value:
-        """The predicted value for a motion with the rates (q̇, u̇), None if these are unknown; by default it does not depend
-        on them.
+        """The predicted value at a point of a motion with the rates (q̇, u̇), or None for unknown `rates`; by default it does
+        not depend on them.
 
         A measurement that needs accelerations should use these rates: evaluating the equations of motion again would
         double the time and the size of the program.
@@ -68,7 +68,7 @@ class AbstractMeasurement(eqx.Module):
         return False
 
     def error(self, measured: Value, value: Value, offset: Value) -> Float[Array, " r"]:
-        """The error: value + offset − measured."""
+        """The error of a predicted `value`: value + offset − measured."""
         return value + offset - measured
 
     @property
@@ -89,7 +89,7 @@ class AbstractMeasurement(eqx.Module):
     def guess(
         self, measured: Value, q: Configuration, u: QuasiVelocity
     ) -> tuple[Configuration, QuasiVelocity]:
-        """An initial guess: (q, u) with the measured components replaced; by default unchanged."""
+        """An initial guess of the state: (q, u) with the measured components set to `measured`; by default (q, u) itself."""
         return q, u
 
 
@@ -231,7 +231,7 @@ def _with_part(q, part, index, value):
 
 
 def quaternion_of(q: Configuration, part: int | None, name: str) -> Array:
-    """The quaternion in q; `part`: index of its factor in a product space; `name`: of the measurement, for messages."""
+    """The quaternion in q. `part`: index of its factor in a product space; `name`: the measurement's name, for messages."""
     return _factor(q, 0 if part is None else part, name) if isinstance(q, tuple) else q[:4]
 
 
@@ -241,14 +241,14 @@ def _factor(q: tuple[Array, ...], part: int, name: str) -> Array:
 
 
 def position_of(q: Configuration, part: int | None, name: str) -> Array:
-    """The position in q, as `quaternion_of`."""
+    """The position in q; arguments as for `quaternion_of`."""
     if isinstance(q, tuple):
         return _factor(q, -1 if part is None else part, name)
     return q[4:] if q.shape[0] == 7 else q[1:] if q.shape[0] == 3 else q
 
 
 def without_noise(measurement: AbstractMeasurement) -> AbstractMeasurement:
-    """The measurement without its noise, which is passed to compiled programs as a number, so that they are reused."""
+    """The measurement with its noise set to None: compiled programs take the noise as an argument and are so reused."""
     return eqx.tree_at(lambda m: m.noise, measurement, None, is_leaf=lambda x: x is None)
 
 

@@ -15,7 +15,7 @@ from jaxhamel.mechanics import as_control
 
 
 class Run:
-    """Measurements taken in one run, with gaps; its initial state and the offsets of its sensors are unknown.
+    """The measurements of one run, which may have missing values; its initial state and its sensors' offsets are unknown.
 
     **Arguments:**
 
@@ -24,8 +24,8 @@ class Run:
     - `control`: the control during the run, a callable pytree of t, or a constant.
     - `name`: for messages and tables.
     - `guess`: an initial guess of the states, `(q, u)` with a leading axis of T; default: from the measured values.
-    - `weights`: factors of the squared residuals at each time, `(T,)`, default one: a residual with the weight ¼ counts
-      as much as one with twice the noise.
+    - `weights`: factors of the squared residuals at each time, `(T,)`, default one: the weight ¼ has the effect of twice
+      the noise.
 
     **Raises:** `ValueError` for unordered times, wrong shapes, infinite values, negative weights, or no measurement at all.
     """

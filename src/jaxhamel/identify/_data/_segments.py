@@ -19,13 +19,13 @@ from jaxhamel.identify._data._runs import Run
 
 
 class Segments(eqx.Module):
-    """N segments of runs whose controls have one structure.
+    """N segments of runs whose controls have the same pytree structure.
 
-    - `ts`: `(N, K+1)`; `counts`: steps in each interval, `(K,)`, the same for all segments.
-    - `values`: for each measurement `(N, K+1, d)`; `there`: 1 for a value, 0 for a missing one, `(N, K+1, r)` over the
-      errors of all measurements. `weight`: factor of the residuals of each row, `(N, K+1)`.
-    - `run`: index of the run, `(N,)`; `first`, `last`: whether a segment begins or ends its run.
-    - `control`: each array with a leading axis of N; `row`: row of the node in its run.
+    - `ts`: times of the measurements, `(N, K+1)`; `counts`: steps in each interval, `(K,)`, the same for all segments.
+    - `values`: the measured values, `(N, K+1, d)` for each measurement. `there`: 1 for a measured value, 0 for a missing
+      one, `(N, K+1, r)` over the errors of all measurements. `weight`: factor of the residuals at each time, `(N, K+1)`.
+    - `run`: index of the segment's run, `(N,)`; `first`, `last`: whether the segment is the first or last of its run.
+    - `control`: the runs' controls, each array with a leading axis of N; `row`: index of the node's time in its run.
     """
 
     ts: Float[Array, "N K+1"]
@@ -100,7 +100,7 @@ def _stacked(controls: list[Any]) -> Any:
 
 
 def _pieces(run: Run, measurements, count: int):
-    """The segments of one run: (row of the node, (times, values, mask, weights)) of each."""
+    """Yields for each segment of a run the row of its node, and its times, values, mask of measured values, and weights."""
     rows = len(run.ts)
     nodes = np.unique(np.linspace(0, rows - 1, min(count, max(rows - 1, 1)) + 1).astype(int))
     values, there = _filled(run, measurements)
@@ -110,7 +110,8 @@ def _pieces(run: Run, measurements, count: int):
         keep = np.arange(start, end + 1)
         seen = there[keep].copy()
         if k < len(ends) - 1:
-            seen[-1] = 0.0  # the next segment's first row
+            # the measurements at the end are the first row of the next segment
+            seen[-1] = 0.0
         yield start, (run.ts[keep], [v[keep] for v in values], seen, np.sqrt(run.weights[keep]))
 
 
@@ -131,7 +132,7 @@ def _filled(run: Run, measurements):
 
 
 def _steps(ts: np.ndarray, dt: float | None) -> np.ndarray:
-    """The number of steps of at most dt in each interval, `(K,)`, by the longest interval over all segments."""
+    """The number of steps in each interval, `(K,)`, such that no segment has a step longer than dt; 1 if dt is None."""
     longest = np.max(np.diff(ts, axis=1), axis=0)
     if dt is None:
         return np.ones(len(longest), int)
@@ -150,7 +151,7 @@ def _padded(length: int, ts, values, there, weight):
 
 
 def shortened(group: Segments, share: float) -> Segments:
-    """Keeps only the measurements in the first part of each segment, at least three times."""
+    """The segments with only the measurements in the first part `share` of each; at least those at its first three times."""
     ts = np.asarray(group.ts)
     early = ts <= ts[:, :1] + share * (ts[:, -1:] - ts[:, :1]) + 1e-12
     early[:, :3] = True

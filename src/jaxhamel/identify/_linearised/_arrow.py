@@ -1,11 +1,11 @@
 r"""Normal equations of multiple shooting: block tridiagonal in the nodes, bordered by offsets and parameters.
 
-        ⎡ D_0  E_0            B_0 ⎤          D_k  (n, n)   a node with itself
-    H = ⎢ E_0ᵀ D_1  E_1       B_1 ⎥ ,        E_k  (n, n)   with the next one, through the gap between them
-        ⎢      …              …   ⎥          B_k  (n, b)   with offsets and parameters
-        ⎣ B_0ᵀ B_1ᵀ …         C   ⎦
+        ⎡ D_0  E_0            B_0 ⎤          D_k  (n, n)   node k with itself
+    H = ⎢ E_0ᵀ D_1  E_1       B_1 ⎥ ,        E_k  (n, n)   node k with node k + 1, through the gap between them
+        ⎢      …              …   ⎥          B_k  (n, b)   node k with the border: offsets and parameters
+        ⎣ B_0ᵀ B_1ᵀ …         C   ⎦          C    (b, b)   the border with itself
 
-Cholesky's factors keep the pattern, so that solving takes O(N n³) instead of O(N³ n³).
+The Cholesky factors have the same pattern, so that a solution takes O(N n³) operations instead of O(N³ n³).
 """
 
 import equinox as eqx
@@ -20,8 +20,9 @@ from jaxhamel._typing import Scalar
 class SegmentRows(eqx.Module):
     """m residuals r of each of N neighbouring segments, with their derivatives.
 
-    - `node`: derivatives by the segment's own node; `after`: by the next node, None if there are none.
-    - `border`: derivatives by the entries `place` of the border. `start`: index of the first segment's node.
+    - `node`: derivatives by the segment's own node; `after`: those by the next node, or None if r does not depend on it.
+    - `border`: derivatives by the entries of the border with the indices `place`.
+    - `start`: index of the first segment's node.
     """
 
     r: Float[Array, "N m"]
@@ -42,7 +43,9 @@ class SegmentRows(eqx.Module):
 
 
 class Linear(eqx.Module):
-    """The Jacobian J of all residuals without its zeros, r ≈ r + J @ y; x = scale · y are increments of the unknowns."""
+    """The Jacobian J of all residuals, stored without its zero blocks: the residuals at increments x = scale · y of the
+    unknowns are r + J @ y to first order.
+    """
 
     rows: tuple[SegmentRows, ...]
     border_rows: Float[Array, "M b"]
@@ -57,7 +60,9 @@ class Linear(eqx.Module):
 
 
 class ArrowMatrix(eqx.Module):
-    """The matrix H as its blocks D, E `(N, n, n)`, B `(N, n, b)` and C `(b, b)`, and Jᵀr of nodes and border."""
+    """The normal equations: the blocks D, E `(N, n, n)`, B `(N, n, b)`, C `(b, b)` of H, and Jᵀr, which is `g` for the nodes
+    and `g_border` for the border.
+    """
 
     D: Float[Array, "N n n"]
     E: Float[Array, "N n n"]
@@ -78,7 +83,7 @@ class ArrowMatrix(eqx.Module):
         return jnp.concatenate([nodes.ravel(), jnp.diagonal(self.C)])
 
     def scaled(self, scale: Float[Array, " D"]) -> "ArrowMatrix":
-        """The equations in unknowns y with x = scale · y."""
+        """The normal equations for the unknowns y, where x = scale · y."""
         N, n = self.g.shape
         s, c = scale[: N * n].reshape(N, n), scale[N * n :]
         after = jnp.roll(s, -1, axis=0)
@@ -124,7 +129,9 @@ class ArrowMatrix(eqx.Module):
         return jnp.concatenate([x.ravel(), z])
 
     def decrement(self) -> Scalar:
-        """The decrease of ½|r|² in an undamped step, without directions that hardly matter."""
+        """The decrease of ½|r|² by an undamped step, to second order; a damping near rounding error leaves out directions on
+        which r hardly depends.
+        """
         size = 1e3 * jnp.finfo(self.g.dtype).eps * jnp.max(self.diagonal)
         return jnp.dot(self.gradient, self.solved(jnp.where(size > 0, size, 1.0))) / 2
 
@@ -138,9 +145,8 @@ def arrow_of(
     """Assembles H and Jᵀr from the rows of the segments and from rows (priors) that depend on the border only."""
     n, b, dtype = rows[0].node.shape[2], border.shape[1], border.dtype
     total = ArrowMatrix(
-        D=jnp.zeros(
-            (nodes + 1, n, n), dtype
-        ),  # one extra block, for the last segment's derivatives by a next node
+        # one more block, for the derivatives of the last segment by a node after it
+        D=jnp.zeros((nodes + 1, n, n), dtype),
         E=jnp.zeros((nodes, n, n), dtype),
         B=jnp.zeros((nodes + 1, n, b), dtype),
         C=border.T @ border,
@@ -175,7 +181,7 @@ def _with_rows(total: ArrowMatrix, rows: SegmentRows) -> ArrowMatrix:
 
 
 def _products(J, wide, r):
-    """The products of a node's columns with themselves, with the border's columns and with the residuals."""
+    """JᵀJ, Jᵀ`wide` and Jᵀr: the products of a node's columns J with themselves, with the border's columns and with r."""
     return _product(J, J), _product(J, wide), jnp.einsum("kma,km->ka", J, r)
 
 
@@ -184,7 +190,7 @@ def _product(left, right):
 
 
 def _spread(values: Float[Array, "N m e"], place: Int[Array, "N e"], b: int):
-    """Places columns among the b columns of the border, at the given indices."""
+    """The matrix with b columns, one for each entry of the border: `values` at the columns `place`, 0 elsewhere."""
     N, m, _ = values.shape
     index = (jnp.arange(N)[:, None, None], jnp.arange(m)[None, :, None], place[:, None, :])
     return jnp.zeros((N, m, b), values.dtype).at[index].add(values)

@@ -1,12 +1,13 @@
 r"""Fisher information of the parameters, with initial states and offsets eliminated.
 
-At the solution the gaps are closed, so each segment is a function of its run's initial state: with end = G δ + H dz,
+At the solution the gaps are closed, so the state in each segment is a function of its run's initial state. With the
+increments δ_k of the node states, δ of the initial state and dz of the coordinates,
 
     δ_0 = δ ,   δ_k+1 = G_k δ_k + H_k dz    ⟹    δ_k = A_k δ + B_k dz ,
 
 and the information of a run about the parameters alone is the Schur complement F_zz − F_zw F_ww⁺ F_wz, where w are its
-initial state and offsets. The pseudo-inverse leaves out parts of the state that the run does not determine (its position,
-if only rates are measured).
+initial state and offsets. The pseudo-inverse leaves out parts of the state that the run does not determine (the position, if
+only rates are measured).
 """
 
 import jax
@@ -30,7 +31,7 @@ def information(
 ) -> Float[Array, "P P"]:
     """The Fisher information F `(P, P)` of the coordinates z, the inverse of their covariance.
 
-    `parts`: the result of `linearised` at the solution.
+    `parts`: the result of `linearised` at the solution x; `with_prior`: whether F includes the priors on the parameters.
     """
     R, P = x.offsets.shape[0], x.z.shape[0]
     total = jnp.zeros((P, P), x.z.dtype)
@@ -43,7 +44,7 @@ def information(
 
 
 def widened(parts: list[Blocks], tau: float) -> list[Blocks]:
-    """The linearised segments with 1/τ of the information of the measurements; that of priors is unchanged."""
+    """The linearised segments with the information of the measurements divided by τ; that of priors is unchanged."""
     found = []
     for part in parts:
         m, e = part.r.shape[1], part.plain.shape[1]
@@ -67,7 +68,10 @@ def _group(model: Model, group: Segments, part: Blocks, R: int) -> Float[Array, 
 
 
 def _eliminated(inner: Float[Array, "R w w"], outer: Float[Array, "R w P"]):
-    """The Schur complement's term F_zw F_ww⁺ F_wz, computed with F_ww scaled to a unit diagonal."""
+    """The term F_zw F_ww⁺ F_wz of the Schur complement, with F_ww = `inner` and F_wz = `outer` for each run.
+
+    F_ww is scaled to a unit diagonal, by which the pseudo-inverse decides what is zero.
+    """
     size = jnp.sqrt(jnp.diagonal(inner, axis1=1, axis2=2))
     size = jnp.where(size > 0, size, 1.0)
     unit = inner / size[:, :, None] / size[:, None, :]
@@ -79,7 +83,7 @@ def _eliminated(inner: Float[Array, "R w w"], outer: Float[Array, "R w P"]):
 
 
 def _chain(group: Segments, part: Blocks):
-    """The matrices A_k and B_k of each segment (see the module)."""
+    """The matrices A_k and B_k of each segment, with δ_k = A_k δ + B_k dz (see the module)."""
     n, P = part.H.shape[1:]
     start = jnp.eye(n, dtype=part.G.dtype), jnp.zeros((n, P), part.G.dtype)
 

@@ -1,4 +1,4 @@
-"""Losses ρ(r) of a residual in units of its noise, and the residual s(r) with s²/2 = ρ(r) for least squares.
+"""Losses ρ(r) of a residual r in units of its noise, and for least squares the residual s(r) with s²/2 = ρ(r).
 
 A robust loss grows slowly for large |r|, so that outliers have little influence. ψ = ρ′.
 """
@@ -14,7 +14,7 @@ from jaxhamel._checks import check_kind, check_positive
 
 
 class AbstractLoss(eqx.Module):
-    """An even function ρ, convex or not, with ρ ≈ r²/2 for small |r|."""
+    """A loss: an even function ρ(r) with ρ ≈ r²/2 for small |r|; it need not be convex."""
 
     @abstractmethod
     def rho(self, r: Array) -> Array:
@@ -29,14 +29,14 @@ class AbstractLoss(eqx.Module):
         """The loss's second derivative ψ′(r)."""
 
     def transformed(self, r: Array) -> Array:
-        """The residual s = sign(r) √(2ρ(r)), which is as smooth at zero as r itself."""
+        """The residual s = sign(r) √(2ρ(r)) for least squares, computed without a singularity at r = 0."""
         small = jnp.abs(r) < 1e-3
         safe = jnp.where(small, 1.0, r)
         return jnp.where(small, r, r * jnp.sqrt(2 * self.rho(safe)) / jnp.abs(safe))
 
 
 class Squares(AbstractLoss):
-    """ρ = r²/2: least squares, the maximum of the likelihood under Gaussian noise."""
+    """ρ = r²/2: least squares, which is maximum likelihood for Gaussian noise."""
 
     def rho(self, r: Array) -> Array:
         return r * r / 2
@@ -99,7 +99,7 @@ class Cauchy(AbstractLoss):
 
 
 def check_loss(loss: Any) -> None:
-    """Checks that the loss is a known one; its width, if any, must be positive."""
+    """Checks that the loss is an `AbstractLoss`, and that its width `k`, if it has one, is positive."""
     check_kind(
         "loss", loss, AbstractLoss, "it must be identify.Squares(), Huber(), SoftL1() or Cauchy()."
     )

@@ -13,7 +13,7 @@ from jaxhamel.mechanics import System
 
 
 class Unknowns(eqx.Module):
-    """The unknowns of a fit: states at the nodes, offsets of each run, coordinates of the parameters."""
+    """The unknowns of a fit: the states (`q`, `u`) at the N nodes, the `offsets` of the R runs, the coordinates `z`."""
 
     q: Configuration
     u: Float[Array, "N k"]
@@ -22,7 +22,7 @@ class Unknowns(eqx.Module):
 
 
 class Model(eqx.Module):
-    """The system as a function of its coordinates z, and the space of its states and offsets."""
+    """The system as a function of the coordinates z of its parameters, its measurements with their offsets, and priors."""
 
     system: System
     parameters: tuple[AbstractParameter, ...]
@@ -39,7 +39,7 @@ class Model(eqx.Module):
         return jnp.concatenate([*pieces, jnp.zeros(0, jnp.result_type(float))])
 
     def system_at(self, z: Float[Array, " P"]) -> System:
-        """The system with the parameters z."""
+        """The system with the parameters at the coordinates z."""
         system, start = self.system, 0
         for parameter in self.parameters:
             size = parameter.coordinates(self.system).shape[0]
@@ -54,7 +54,7 @@ class Model(eqx.Module):
         return jnp.concatenate([*pieces, jnp.zeros(0, z.dtype)])
 
     def prior_residual(self, z: Float[Array, " P"]) -> Float[Array, " p"]:
-        """The residuals of all priors."""
+        """The residuals of all priors on parameters."""
         system = self.system_at(z)
         pieces = [p.prior.residual(p.quantities(system)) for p in self.parameters if p.prior]
         return jnp.concatenate([*pieces, jnp.zeros(0, z.dtype)])

@@ -27,8 +27,8 @@ class FitWeights(NamedTuple):
     """Weights of the residuals and scales of the unknowns, which change from round to round without recompiling.
 
     - `gap`: weight of a gap in each component of a state, `(n,)`.
-    - `hold`: weight of the distance of the coordinates from `z`.
-    - `scale`: the unknowns are y · scale, `(D,)`; a zero keeps an unknown fixed.
+    - `hold`: weight (1/σ) of the temporary prior that keeps the coordinates near `z`.
+    - `scale`: factor from the search's variable y to increments of the unknowns, `(D,)`; a zero keeps an unknown fixed.
     """
 
     gap: Float[Array, " n"]
@@ -39,7 +39,10 @@ class FitWeights(NamedTuple):
 
 @compiled
 def linearised(model: Model, groups: tuple[Segments, ...], x: Unknowns, noise) -> list[Blocks]:
-    """Integrates and differentiates the segments of each group; the only program that integrates, slowest to compile."""
+    """Integrates and differentiates the segments of each group at the unknowns x.
+
+    This is the only program of a fit that integrates, and the one that takes longest to compile.
+    """
     found, start = [], 0
     for group in groups:
         here = slice(start, start + group.count)
@@ -52,7 +55,9 @@ def linearised(model: Model, groups: tuple[Segments, ...], x: Unknowns, noise) -
 
 @compiled
 def assembled(model: Model, groups, parts: list[Blocks], x: Unknowns, weights: FitWeights):
-    """Assembles the residual r, dr/dy, the normal equations and numbers to report from all segments."""
+    """The whole least-squares problem from all linearised segments: the residual r, J = dr/dy, the normal equations, and a
+    dictionary of numbers for the reports (`cost`, `gap`, `decrement`).
+    """
     rows, told = [], []
     for group, part, start in zip(groups, parts, _starts(groups), strict=True):
         gaps = _gap_rows(x, group, part, start, weights.gap)
@@ -70,7 +75,7 @@ def assembled(model: Model, groups, parts: list[Blocks], x: Unknowns, weights: F
 
 
 def _starts(groups: tuple[Segments, ...]) -> list[int]:
-    """Number of the first node of each group."""
+    """The index of the first node of each group."""
     return [sum(group.count for group in groups[:i]) for i in range(len(groups))]
 
 
@@ -84,8 +89,8 @@ def weights_of(model, groups, parts, x: Unknowns, gap, only_states, hold, z) -> 
     told = jnp.sqrt(jnp.mean(squares[:nodes].reshape(-1, n), axis=0))
     natural = jnp.maximum(told, 1e-3 * jnp.max(told))
     weight = natural * gap
-    # The scales take gaps with their natural weight, without the factor `gap`: with a large one they would damp changes
-    # that open no gaps too strongly.
+    # The scales are computed without the factor `gap` of the gaps' weights: with a large factor they would damp too strongly
+    # those changes that open no gaps.
     length = jnp.sqrt(squares + jnp.pad(jnp.tile(natural, x.u.shape[0]) ** 2, (0, D - nodes)))
     scale = SHARPNESS / jnp.maximum(length, 1e-8 * jnp.max(length))
     keeps = only_states & (jnp.arange(D) >= nodes)
@@ -113,7 +118,7 @@ def size_of(model: Model, x: Unknowns) -> int:
 
 
 def _places(x: Unknowns, group: Segments):
-    """The places of each segment's offsets and parameters in the border, `(N, o + P)`."""
+    """The indices of each segment's offsets and parameters in the border, `(N, o + P)`."""
     (R, o), P = x.offsets.shape, x.z.shape[0]
     offset = group.run[:, None] * o + jnp.arange(o)[None, :]
     z = jnp.broadcast_to((R * o + jnp.arange(P))[None, :], (group.count, P))
@@ -128,7 +133,7 @@ def _compressed(x: Unknowns, group: Segments, part: Blocks, start: int) -> Segme
 
 
 def _gap_rows(x: Unknowns, group: Segments, part: Blocks, start: int, weight) -> SegmentRows:
-    """The residuals of the gaps; there is none at the end of a run."""
+    """The residuals of the gaps between neighbouring segments; they are 0 at the end of a run."""
     N, n = part.gap.shape
     on = jnp.where(group.last[:, None], 0.0, weight[None, :])
     after = jnp.broadcast_to(-jnp.eye(n, dtype=weight.dtype)[None], (N, n, n))
@@ -147,7 +152,9 @@ def _held(x: Unknowns, weights: FitWeights):
 
 
 def _priors(model: Model, x: Unknowns):
-    """Residuals and Jacobian (r, J) of the priors on parameters, then on offsets, with J by the entries of the border."""
+    """Yields residual and Jacobian (r, J) of the priors on parameters, then on offsets; J has a column for each entry of the
+    border.
+    """
     P, O = x.z.shape[0], x.offsets.size
     r = model.prior_residual(x.z)
     if r.shape[0]:

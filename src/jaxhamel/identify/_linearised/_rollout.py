@@ -1,4 +1,4 @@
-"""One segment: its states, its predicted measurements, and their derivatives in forward mode."""
+"""The motion in one segment, its predicted measurements and residuals, and their derivatives in forward mode."""
 
 from typing import Any, NamedTuple
 
@@ -16,7 +16,7 @@ from jaxhamel.simulate._solvers._runge_kutta import RK4, looped
 
 
 class SegmentMotion(NamedTuple):
-    """States at the times with leading axis time, and their rates (q̇, u̇) if a measurement needs them, else None."""
+    """The states (`q`, `u`) at the K + 1 times of a segment; `rates`: (q̇, u̇) if a measurement needs them, else None."""
 
     q: Configuration
     u: Float[Array, "K+1 k"]
@@ -24,9 +24,12 @@ class SegmentMotion(NamedTuple):
 
 
 class Blocks(NamedTuple):
-    """Linearised segments, N of them: residual r ≈ r + J_x δ + J_z dz + J_o do, end ≈ end·exp(d + G δ + H dz).
+    """N segments linearised at increments δ of their nodes, dz of the coordinates and do of the offsets:
 
-    The first residuals are those of the measurements, as many as in `plain`; those of priors on the initial state follow.
+        residual ≈ r + J_x δ + J_z dz + J_o do ,    end ≈ x_next · exp(gap + G δ + H dz) ,
+
+    where x_next is the state at the next node. The first residuals are those of the measurements, as many as in `plain`;
+    those of priors on the initial state follow.
     """
 
     r: Float[Array, "N m"]
@@ -40,10 +43,11 @@ class Blocks(NamedTuple):
 
 
 def states(model: Model, z, control, x, ts: Float[Array, " K+1"], counts: Any = 1) -> SegmentMotion:
-    """The motion at the times, by the classical Runge–Kutta method from x on.
+    """The motion from the state x at the times `ts`, by the classical Runge–Kutta method.
 
     `counts`: number of steps in each interval, `(K,)`, which may be traced; or one number for all intervals, as reverse
-    mode requires. Stages are taken in storage coordinates, in which the field is tangent to the group; each step ends on it.
+    mode requires. The stages are computed in storage coordinates (of the ambient space of the group); each step ends with a
+    projection to the group.
     """
     field, system = VectorField(), model.system_at(z)
 
@@ -51,16 +55,14 @@ def states(model: Model, z, control, x, ts: Float[Array, " K+1"], counts: Any = 
         return field(t, y, (system, control))
 
     starts, lengths, each = ts[:-1], jnp.diff(ts), counts
-    if isinstance(
-        counts, int
-    ):  # reverse mode stores states only, not the intermediate values of each stage
+    if isinstance(counts, int):  # so that reverse mode stores only states, not the stages
         rate, each = jax.checkpoint(rate, prevent_cse=False), jnp.full(lengths.shape, counts)
     if not model.uses_rates:
         interval = _interval(rate, system.space.normalise, counts)
         end, (before, _) = jax.lax.scan(interval, x, (starts, lengths, each))
         q, u = jax.tree.map(lambda a, b: jnp.concatenate([a, b[None]]), before, end)
         return SegmentMotion(q, u, None)
-    # rates are the slopes at the start of a step, so that the last time needs a step of length zero
+    # the rates are the slopes at the start of each step, so the last time gets a step of length zero
     lengths = jnp.concatenate([lengths, jnp.zeros(1, ts.dtype)])
     each = jnp.concatenate([each, jnp.ones(1, each.dtype)])
     interval = _interval(rate, system.space.normalise, counts)
@@ -101,7 +103,7 @@ def predicted(
 
 
 def residual(model: Model, values, there, shown, offsets, noise):
-    """Errors in units of their noise, `(m,)`; zero where there is no measurement."""
+    """The errors of all measurements in units of their noise, `(m,)`; zero where a value is missing."""
     errors = [
         jax.vmap(m.error, (0, 0, None))(value, one, offset)
         for m, value, one, offset in zip(
@@ -113,7 +115,9 @@ def residual(model: Model, values, there, shown, offsets, noise):
 
 
 def blocks(model: Model, segments: Segments, x, x_next, offsets, z, noise) -> Blocks:
-    """The segments of a group with their derivatives. `offsets`: those of each segment's run, `(N, o)`."""
+    """Integrates and linearises the segments of a group. `x`, `x_next`: the states at their own and at the next nodes;
+    `offsets`: the offsets of each segment's run, `(N, o)`.
+    """
     arrays, others = eqx.partition(segments.control, eqx.is_array)
 
     def one(ts, data, first, arrays, x, x_next, offsets):
@@ -127,7 +131,7 @@ def blocks(model: Model, segments: Segments, x, x_next, offsets, z, noise) -> Bl
 
 
 def weighed(model: Model, plain: Float[Array, " e"], weight: Float[Array, " K+1"]):
-    """The residuals of the measurements: the transformed errors, each row with its weight."""
+    """The residuals of the measurements: the errors `plain` transformed by the loss, times the weight of their time."""
     return model.loss.transformed(plain) * jnp.repeat(weight, plain.shape[0] // weight.shape[0])
 
 

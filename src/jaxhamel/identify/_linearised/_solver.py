@@ -1,5 +1,5 @@
-"""The solvers of a fit, step by step: an optimistix or optax one, whose residual is evaluated between its steps, and a
-minimum by gradients for long programs that run only some hundred times, which are compiled in less time.
+"""The solvers of identification, run step by step on the host: least squares by an optimistix or optax solver, with the
+residual evaluated between its steps; and BFGS for the design of experiments, compiled for a short compilation time.
 """
 
 from collections.abc import Callable
@@ -18,15 +18,15 @@ from jaxhamel._search._stepwise import updated
 from jaxhamel.identify._linearised._arrow import ArrowMatrix
 
 HUGE = 1e15  # a large residual whose square is still finite in single precision
-SHARPNESS = 30.0  # unknowns are scaled to columns of this length, for which a damping of 1 is small
+SHARPNESS = 30.0  # unknowns are scaled such that the Jacobian's columns have this length; a damping of 1 is then small
 
 
 class ArrowDescent(optx.AbstractDescent):
     """optimistix' damped Newton descent, (H + λ)⁻¹ Jᵀr with λ = 1/step size, solved in the pattern of `ArrowMatrix`.
 
-    `arrow` belongs to the candidate and is set before each step. It solves a ball's 1090 × 330 problem 60 times as fast as
-    a dense Cholesky factorisation (docs/performance.md#identification). A step may be infinite or NaN by rounding;
-    it is then rejected and repeated with more damping.
+    `arrow`: the normal equations at the candidate, set before each step. For a ball's 1090 × 330 problem the solution is 60
+    times as fast as by a dense Cholesky factorisation (docs/performance.md#identification). A step that is not finite, which
+    rounding can cause, is rejected and repeated with more damping.
     """
 
     arrow: ArrowMatrix | None = None
@@ -60,13 +60,13 @@ def levenberg_marquardt(tolerance: float = 1e-4) -> optx.AbstractLeastSquaresSol
 
 @compiled
 def begin(solver, y, r, J, arrow, told):
-    """The solver's initial state, of which only the arrays are kept, as a list."""
+    """The arrays of the solver's initial state, as a list; its other parts are constant."""
     return jax.tree.leaves(eqx.filter(_first(solver, y, r, J, arrow, told), eqx.is_array))
 
 
 @compiled
 def candidate(solver, y, leaves, r, J, arrow, told):
-    """The point at which the solver needs the residual next."""
+    """The point y at which the solver needs the next residual and Jacobian."""
     if not isinstance(solver, optx.AbstractLeastSquaresSolver):
         return y
     return _state(solver, y, leaves, r, J, arrow, told).y_eval
@@ -74,9 +74,9 @@ def candidate(solver, y, leaves, r, J, arrow, told):
 
 @compiled
 def advance(solver, y, leaves, r, J, arrow, told):
-    """One step of the solver: (y, state, whether it has converged).
+    """Takes one step of the solver; returns its point y, the arrays of its state, and whether it has converged.
 
-    r, J and the normal equations are the results of `assembled` at its candidate.
+    r, J, `arrow` (the normal equations) and `told` are the results of `assembled` at the solver's `candidate`.
     """
     state = _state(solver, y, leaves, r, J, arrow, told)
     if not isinstance(solver, optx.AbstractLeastSquaresSolver):
@@ -96,7 +96,7 @@ def _with_arrow(solver, arrow: ArrowMatrix):
 
 
 def refusable(known):
-    """The result of `assembled`; if the motion broke down, with a residual that every solver rejects."""
+    """The result of `assembled`, `known`; if the motion broke down, one with a residual that every solver rejects."""
     r, J, arrow, told = known
     if np.isfinite(float(told["cost"])):
         return known
@@ -108,7 +108,9 @@ def refusable(known):
 
 
 class _Known(eqx.Module):
-    """A function with known value and derivative at the only point at which a solver evaluates it."""
+    """The residual as a function for the solver, with the known value r and derivative J: a solver evaluates it only at its
+    candidate, where they were computed.
+    """
 
     r: Any
     J: Any
@@ -141,7 +143,7 @@ def _state(solver, y, leaves, *known) -> Any:
 
 
 def _descend(optimiser, y, state, gradient):
-    """A step of an optax optimiser on ½|r|²."""
+    """Takes a step of an optax optimiser on ½|r|²; returns the same as `advance`."""
     y, state = updated(optimiser, gradient, state, y)
     done = jnp.linalg.norm(gradient) < 1e-4 * SHARPNESS
     return y, jax.tree.leaves(eqx.filter(state, eqx.is_array)), done
@@ -152,7 +154,7 @@ WITHOUT = {"xla_cpu_use_fusion_emitters": False}
 
 
 class BFGSSearch(AbstractSearch):
-    """Runs the steps of optimistix' BFGS method one by one; the first call only evaluates the start."""
+    """Runs the steps of optimistix' BFGS method one by one; the first call of `advance` only evaluates the start."""
 
     unit = "step"
 
@@ -165,7 +167,8 @@ class BFGSSearch(AbstractSearch):
 
         options, tags = {}, frozenset()
         shape = jax.eval_shape(lambda: jnp.zeros((), p.dtype)), None
-        self.p, self.arrays = p, arrays  # p is the best so far: no step up is accepted
+        # p is the best point so far, since no step that raises the cost is accepted
+        self.p, self.arrays = p, arrays
         self.state = solver.init(function, p, arrays, options, *shape, tags)
         self.step = _jit(lambda p, state, a: solver.step(function, p, a, options, state, tags))
         self.over = lambda p, state: solver.terminate(function, p, arrays, options, state, tags)[0]
@@ -183,5 +186,5 @@ class BFGSSearch(AbstractSearch):
 
 
 def _jit(f: Callable[..., Any]) -> Callable[..., Any]:
-    """`equinox.filter_jit(f)`; it must not be called inside another transform."""
+    """`equinox.filter_jit(f)` with the compiler options `WITHOUT`; it must not be called inside another transform."""
     return compiled(f, compiler_options=known_here(WITHOUT))

@@ -36,7 +36,8 @@ class BodyInertia(AbstractParameter):
     - `mass`, `com`, `path`: paths of the leaves; `path` is that of the inertia.
     - `about_com`: whether the inertia leaf is about the centre of mass (else about the body's origin).
     - `frozen`: any of `"mass"`, `"com"`, `"inertia"`, which keep their values.
-    - `prior`: for the quantities m, c_x, c_y, c_z, then the inertia's xx, yy, zz, xy, yz, xz; `unit`: that of the inertia.
+    - `prior`: for the quantities m, c_x, c_y, c_z, then the inertia's xx, yy, zz, xy, yz, xz.
+    - `unit`: the unit of the inertia.
 
     Source: Rucker and Wensing 2022.
     """
@@ -63,7 +64,7 @@ class BodyInertia(AbstractParameter):
         return dataclasses.replace(self, frozen=frozen, length=length, principal=principal)
 
     def _of(self, system) -> tuple[Array, Array, Array]:
-        """The body's (m, c, I_C), with the inertia in the form of its leaf."""
+        """(m, c, I_C) of the body; I_C is a matrix or three principal moments, like the leaf of the inertia."""
         mass, com, inertia = (leaf_of(system, p) for p in (self.mass, self.com, self.path))
         return mass, com, inertia if self.about_com else inertia - _steiner(mass, com, inertia)
 
@@ -204,6 +205,9 @@ def entry_sizes(inertia: Array) -> Float[Array, "..."]:
 
 
 def _steiner(mass: Any, com: Any, inertia: Any) -> Array:
-    """Steiner's term m (|c|² 1 − c cᵀ), for a matrix; principal moments keep their axes only if c lies along one of them."""
+    """Steiner's term m (|c|² 1 − c cᵀ), by which the inertia about the origin exceeds I_C.
+
+    For principal moments only its diagonal: the axes stay principal if c lies along one of them.
+    """
     matrix = mass * (jnp.dot(com, com) * jnp.eye(3, dtype=com.dtype) - com[:, None] * com[None, :])
     return jnp.diagonal(matrix) if inertia.ndim == 1 else matrix

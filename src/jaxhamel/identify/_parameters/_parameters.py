@@ -1,4 +1,5 @@
-"""The unknown leaves of a system, and coordinates for them: positive numbers stay positive, bodies stay possible.
+"""The unknown leaves of a system, and unbounded coordinates for them, in which positive numbers stay positive and bodies
+physically possible.
 
 A parameter maps its part of a system to dimensionless, unbounded *coordinates* z, and back. Results are reported as its
 *quantities*, in their own units.
@@ -71,19 +72,19 @@ class AbstractParameter(eqx.Module):
 
     @abstractmethod
     def resolved(self, system: Any) -> "AbstractParameter":
-        """The parameter completed with data from the initial system (scales, existing entries), after a check of it."""
+        """Checks that the parameter fits the initial system; returns it completed with the system's shapes and scales."""
 
     @abstractmethod
     def coordinates(self, system: Any) -> Float[Array, " k"]:
-        """The coordinates z of the system's own values, without frozen ones."""
+        """The coordinates z of the values that the system has; frozen entries have no coordinate."""
 
     @abstractmethod
     def put(self, system: Any, z: Float[Array, " k"]) -> Any:
-        """The system with the values of z."""
+        """The system with the parameter's values set from its coordinates z."""
 
     @abstractmethod
     def quantities(self, system: Any) -> Float[Array, " r"]:
-        """The reported numbers, including frozen ones."""
+        """The quantities that are reported for the system, in their units, including frozen ones."""
 
     @abstractmethod
     def names(self) -> list[str]:
@@ -132,7 +133,7 @@ class _Entries(AbstractParameter):
         return resolved
 
     def check(self, values: np.ndarray) -> None:
-        """Checks that the initial values have coordinates."""
+        """Checks that the initial values are valid, so that coordinates exist for them."""
         _checks.check_finite(self.path, values)
 
     @property

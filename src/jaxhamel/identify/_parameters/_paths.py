@@ -15,7 +15,7 @@ def leaf_of(tree: Any, path: str) -> Any:
 
 
 def with_leaf(tree: Any, path: str, value: Any) -> Any:
-    """The tree with another value at a path."""
+    """A copy of the tree with `value` as the leaf at the path."""
     return eqx.tree_at(lambda t: leaf_of(t, path), tree, value)
 
 

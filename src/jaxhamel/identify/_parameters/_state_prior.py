@@ -17,14 +17,14 @@ class StatePrior(eqx.Module):
 
         (h(x_0) − mean) / std .
 
-    It is how a run's own parameter is given: a coordinate that a constraint keeps constant is part of the initial state,
-    hence estimated for each run, and the spread between runs is its prior.
+    With it each run can have a parameter of its own: a coordinate of the system that a constraint keeps constant. Such a
+    coordinate is part of the initial state, hence estimated for each run; its spread between runs is the prior.
 
     **Arguments:**
 
-    - `quantity`: h, a measurement, for instance `Coordinate(2, name="contact")`; its noise and offset do not count.
-    - `mean`: in the unit of h, one number or one for each component, `(d,)`.
-    - `std`: standard deviation, one number or one for each component of the error, `(r,)`; infinite if nothing is known.
+    - `quantity`: h, a measurement, for instance `Coordinate(2, name="contact")`; its noise and offset are not used.
+    - `mean`: the mean in the unit of h, one number or one for each component, `(d,)`.
+    - `std`: standard deviation, one number or one for each component of the error, `(r,)`; infinite for no prior.
 
     **Raises:** `TypeError` if `quantity` is no measurement; `ValueError` for wrong shapes and a `std` that is not positive.
     """
@@ -54,7 +54,7 @@ class StatePrior(eqx.Module):
 
 
 def _vector(name: str, value: ArrayLike, size: int) -> Array:
-    """One number for each of `size` components."""
+    """`value` as an array: one number, or one for each of `size` components. **Raises:** `ValueError` for another shape."""
     _checks.check_outside(name, value)
     _checks.check_real(name, value)
     array = jnp.asarray(value, jnp.result_type(float))
