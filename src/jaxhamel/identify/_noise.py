@@ -41,9 +41,8 @@ def _of_measurement(problem: Problem, measurement) -> np.ndarray:
     if not columns:
         return np.ones(measurement.error_size)
     width = np.array([_of_column([c[:, j] for c in columns]) for j in range(measurement.size)])
-    if (
-        measurement.error_size != measurement.size
-    ):  # a rotation vector is twice the quaternion's change
+    # the rotation vector of a small turn is twice as long as the change of its quaternion
+    if measurement.error_size != measurement.size:
         width = np.full(measurement.error_size, 2 * np.max(width))
     return np.where(width > 0, width, 1e-3)
 
