@@ -247,3 +247,17 @@ def test_numbers_in_a_dict_and_a_control_that_is_missing():
     np.testing.assert_allclose(jh.momentum(hoist, 0.0, q, u), [2.0])
     with pytest.raises(ValueError, match=r"`u` has shape \(2,\)"):
         jh.energy(hoist, 0.0, q, jnp.ones(2))
+
+
+class CallingHoist(Hoist):
+    """Takes its control for a function of time."""
+
+    def force(self, t, q, v, control):
+        return control(t)[:1]
+
+
+def test_force_that_calls_its_control():
+    hoist = CallingHoist({"m": 2.0, "g": 9.81})
+    said = r"`force` of CallingHoist calls an array as a function; its `control` is the value.*return control\(t\)\[:1\]"
+    with pytest.raises(TypeError, match=said):
+        jh.simulate(hoist, jnp.ones(1), jnp.ones(1), [0.0, 1.0], lambda t: jnp.ones(1))

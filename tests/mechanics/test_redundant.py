@@ -46,6 +46,8 @@ def test_examine_knows_the_list():
     assert "redundant          3 one-forms listed, of rank 1; multipliers of least norm" in str(
         found
     )
+    found = examine(Cart(jnp.asarray(2.0), jnp.zeros(1)), jnp.zeros(3))
+    assert "one-forms          1 listed, independent" in str(found)
     (problem,) = examine(Turned(*jax.tree.leaves(cart)), jnp.zeros(3)).problems
     assert "row 0 of `constraints(t, q)` of Turned is no combination" in problem
 

@@ -98,7 +98,7 @@ def _of_constraints(system, ts, q):
     if loops.size:
         away = np.abs(np.asarray(loops)).max(axis=1)
         yield "holonomic constraints", f"{away[0]:.1e} at the start, at most {away.max():.1e}"
-    if redundant is not None:
+    if redundant is not None and redundant.shape[0] != system.n_constraints:
         count = counted(redundant.shape[0], "one-form")
         yield "constraints", f"{count} of rank {system.n_constraints}, multipliers of least norm"
     rows = [_unit_rows(np.asarray(frame)[: system.n_constraints]) for frame in frames]

@@ -15,6 +15,9 @@ from jaxhamel._checks._traced import called, place_of
 from jaxhamel._checks._values import concrete, described, inline, path_of, same_shape
 
 
+WITH_CONTROL = "force", "bodies", "invariants"  # methods that receive the value of the control
+
+
 class Returned(NamedTuple):
     """The results of the system's methods at a state, with an abstract array in place of each array."""
 
@@ -47,13 +50,22 @@ def _returned(system, name: str, at: tuple[Any, ...]) -> Any:
                 f"{_method(system, name)} fails where `control` is None: {error}. {_give_control(system, name)} "
                 f"{place_of(error)}"
             ) from error
+        if _calls_array(error) and name in WITH_CONTROL:
+            raise TypeError(
+                f"{_method(system, name)} calls an array as a function; its `control` is the value of the control at the "
+                f"time t, not the function of time. {place_of(error)}"
+            ) from error
         raise words from None
+
+
+def _calls_array(error: TypeError) -> bool:
+    """Whether the user's code has called a traced array as a function."""
+    return "Tracer' object is not callable" in str(error) and place_of(error) != ""
 
 
 def _lacks_control(system, name: str, control) -> bool:
     """Whether a method takes a control, and none is given."""
-    with_control = ("force", "bodies", "invariants")
-    return control is None and (name in with_control or system.prescribed_motion)
+    return control is None and (name in WITH_CONTROL or system.prescribed_motion)
 
 
 def _give_control(system, name: str) -> str:

@@ -22,7 +22,7 @@ def _rows(found: Any) -> Iterator[tuple[str, str]]:
     yield "space", f"{system.space}, n = {n}"
     yield "constraints", _constraints(found, m)
     if found.redundant is not None:
-        yield "redundant", _redundant(found)
+        yield _one_forms(found.redundant)
     if found.holonomic is not None:
         yield "holonomic", _holonomic(found.holonomic)
     yield "quasi-velocities", f"{n - m} independent"
@@ -47,9 +47,14 @@ def _constraints(found: Any, m: int) -> str:
     return f"{m} {kind}{moving}{known}"
 
 
-def _redundant(found: Any) -> str:
-    rows = counted(found.redundant.shape[0], "one-form")
-    return f"{rows} listed, of rank {found.redundant.rank}; multipliers of least norm"
+def _one_forms(listed: Any) -> tuple[str, str]:
+    rows, rank = listed.shape[0], listed.rank
+    if rows == rank:
+        return "one-forms", f"{rows} listed, independent"
+    return (
+        "redundant",
+        f"{counted(rows, 'one-form')} listed, of rank {rank}; multipliers of least norm",
+    )
 
 
 def _holonomic(values: Any) -> str:
