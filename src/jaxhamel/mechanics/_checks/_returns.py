@@ -14,7 +14,6 @@ from jax.tree_util import tree_flatten_with_path
 from jaxhamel._checks._traced import called, place_of
 from jaxhamel._checks._values import concrete, described, inline, path_of, same_shape
 
-
 WITH_CONTROL = "force", "bodies", "invariants"  # methods that receive the value of the control
 
 
