@@ -1,4 +1,4 @@
-"""Which numbers of a problem no constraint allows to change alone: where conditions at the ends depend on one another.
+"""Finds the numbers of a problem that cannot be changed alone, because conditions at the ends depend on one another.
 
 If νᵀ ∂F/∂w = 0 for multipliers ν ≠ 0 of the constraints F(w, p) = 0, a change of p with νᵀ ∂F/∂p ≠ 0 leaves no solution: to
 first order F cannot be made zero by any w (Fredholm's alternative). The optimal cost has no derivative by such a number.
@@ -18,17 +18,17 @@ from jaxhamel.control._interior_point._derivatives import Duals, Parts, parts_of
 from jaxhamel.control._interior_point._direction import direction
 from jaxhamel.control._problem._problem import ControlProblem
 
-SMALL = 1e-6  # relative, of νᵀ ∂F/∂p that is zero but for rounding
-LEAST = 1e-3  # of ν for a unit change of one multiplier; a condition that depends on no other has ν = 0 but for rounding
-UNIT, PENALTY = 1.0, 100.0  # curvature in place of the cost's, and weight of the conditions
+SMALL = 1e-6  # a νᵀ ∂F/∂p below this share of the largest one counts as zero
+LEAST = 1e-3  # a ν below this, for a unit change of one multiplier, is rounding: the condition depends on no other
+UNIT, PENALTY = 1.0, 100.0  # curvature in place of that of the cost, and weight of the conditions
 
 
 @compiled_with(QUICK)
 def open_multipliers(transcription: Transcription, w: CollocationPoint, duals: Duals) -> Duals:
     """Multipliers ν with νᵀ ∂F/∂w = 0, one for each condition at the ends, along a leading axis.
 
-    The least-squares multipliers keep that part of the conditions' last multipliers which the equations leave open: ν is how
-    they change with these.
+    ν is the derivative of the least-squares multipliers by the last multipliers of the conditions: least squares keep the
+    part of the last multipliers that the equations do not determine.
     """
     parts = parts_of(transcription, w, duals)
     flat = Parts(*(x._replace(hessian=jnp.zeros_like(x.hessian)) for x in parts))

@@ -1,11 +1,11 @@
-"""By which numbers the optimal cost has no derivative where its minimum is one of a family.
+"""Finds the numbers by which the optimal cost has no derivative, because its minimum is one of a family of minima.
 
-All minima w of the family have the same cost, and J*(p) follows the one that falls most with p (Danskin 1967):
+All minima w of the family have the same cost, and J*(p) follows the minimum whose cost falls most with p (Danskin 1967):
 
     dJ*/dp⁺ = min_w ∂L/∂p ,    dJ*/dp⁻ = max_w ∂L/∂p .
 
-So J* has a derivative only by numbers for which ∂L/∂p is the same at all of them: not by the direction in which a ball is to
-be displaced that may go round its loop about any axis.
+So J* has a derivative only by numbers for which ∂L/∂p is the same at all minima. Example: if a ball may go round its loop
+about any axis, J* has no derivative by the direction of the ball's displacement.
 """
 
 from typing import Any
@@ -21,14 +21,15 @@ from jaxhamel.control._interior_point._derivatives import Duals
 from jaxhamel.control._interior_point._interior_point import LOGGED, advance
 from jaxhamel.control._interior_point._state import start
 
-TOLERANCE = 1e-9
-DIFFERENT = 700.0  # times √ε: ∂L/∂p of two minima, relative; 1e-5, in single precision 0.2
+TOLERANCE = 1e-9  # of the search for another minimum
+# ∂L/∂p at two minima counts as different from this relative difference on, times √ε: 1e-5, in single precision 0.2
+DIFFERENT = 700.0
 
 
 def another_minimum(
     transcription: Transcription, w: CollocationPoint, duals: Duals
 ) -> tuple[CollocationPoint, Duals] | None:
-    """Another minimum of the family, and its multipliers: the end of a search from other controls; None if it fails."""
+    """Another minimum of the family, and its multipliers, by a search from perturbed controls; None if this search fails."""
     noise = np.random.default_rng(0).normal(size=w.c.shape)
     size = STEP * (float(jnp.max(jnp.abs(w.c))) + 1e-3)
     dtype = w.c.dtype
@@ -45,7 +46,7 @@ def another_minimum(
 
 
 def without_kinks(by: Any, there: Any) -> Any:
-    """The derivatives `by`, with NaN where those at another minimum, `there`, are different."""
+    """The derivatives `by`, with NaN where the derivatives `there`, at another minimum, are different."""
     largest = max(float(np.max(np.abs(np.asarray(x)), initial=0.0)) for x in jax.tree.leaves(by))
 
     def same(x, y):

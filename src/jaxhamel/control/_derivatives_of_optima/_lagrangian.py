@@ -1,4 +1,4 @@
-"""The Lagrangian of a solved problem as a function of all numbers of the problem; the unknowns stay."""
+"""The Lagrangian of a solved problem as a function of all numbers of the problem, with fixed unknowns."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ from jaxhamel.control._problem._problem import ControlProblem
 def lagrangian(
     problem: ControlProblem, found: Transcription, w: CollocationPoint, duals: Duals
 ) -> Scalar:
-    """J + Σ multipliers · constraints; the unknowns stay, but for the initial state."""
+    """L = J + Σ multipliers · constraints of `problem` at the unknowns `w`, but with the problem's own initial state."""
     transcription, (cost, residuals) = _of(problem, found, w)
     return cost + _times(duals, transcription, residuals)
 
@@ -24,7 +24,7 @@ def lagrangian(
 def constraints_times(
     duals: Duals, problem: ControlProblem, found: Transcription, w: CollocationPoint
 ) -> Scalar:
-    """Σ multipliers · constraints."""
+    """Σ multipliers · constraints of `problem` at the unknowns `w`, but with the problem's own initial state."""
     transcription, (_, residuals) = _of(problem, found, w)
     return _times(duals, transcription, residuals)
 
@@ -51,7 +51,7 @@ def _times(duals: Duals, transcription: Transcription, residuals: Residuals) -> 
 def begun_at(
     problem: ControlProblem, transcription: Transcription, w: CollocationPoint
 ) -> CollocationPoint:
-    """An iterate whose first node is the initial state of a problem, but for its free coordinates."""
+    """The iterate `w` with the initial state of `problem` as its first node, except for free coordinates."""
     space = problem.system.space
     q = _joined(space.normalise(problem.q0), along(w.q, slice(1, None)))
     free = np.asarray(transcription.free_start, int)

@@ -27,8 +27,8 @@ from jaxhamel.control._problem._problem import ControlProblem
 class NeighbouringOptimum(NamedTuple):
     """An optimum to first order.
 
-    J, the times of the mesh, (q, u) there, the control, and the parameters p: the end time where it is free, then those
-    of `DesignParameter`.
+    `cost`: J; `ts`: the times of the mesh; `states`: (q, u) at these times; `control`; `p`: the end time if it is free, the
+    free coordinates of the initial state, the design parameters.
     """
 
     cost: Scalar
@@ -46,7 +46,7 @@ def neighbouring(problem: ControlProblem, result: Any) -> NeighbouringOptimum:
     so that at p* its derivatives dz/dp = −K⁻¹ ∂F/∂p are those of the optimum (implicit function theorem). It can be called
     under `jax.jit`, `jax.grad` and `jax.vmap`.
 
-    **Arguments:** `problem`: that of the result with other values; `result`: of `solve` with `Collocation`, converged.
+    **Arguments:** `problem`: the problem of the result, with other values; `result`: a converged one of `Collocation`.
 
     **Returns:** a `NeighbouringOptimum`. Away from p* its error is of second order.
 
@@ -80,7 +80,7 @@ def neighbouring(problem: ControlProblem, result: Any) -> NeighbouringOptimum:
 
 
 def _with_constant_matrix(transcription: Transcription, w: CollocationPoint, duals: Duals) -> Parts:
-    """The parts, of which the gradients alone have derivatives by the problem: those of the Lagrangian's.
+    """The parts at an iterate, constant but for the gradients, which keep the derivatives of ∇L by the problem.
 
     d(K⁻¹ F) = K⁻¹ dF where F = 0: no derivative of K, of third order in the equations of motion, is needed.
     """

@@ -1,4 +1,4 @@
-"""The gradient of the optimal cost by everything that the problem consists of, and by the state: the costates."""
+"""The gradient of the optimal cost by all numbers of the problem, and by the state: the costates."""
 
 from typing import Any
 
@@ -27,12 +27,15 @@ def sensitivity(result: Any) -> ControlProblem:
     **Arguments:** `result`: of `solve` with `Collocation`.
 
     **Returns:** a problem whose arrays are these derivatives: `sensitivity(result).system.mass` for instance, in the unit of
-    the cost per unit of the number. Those by q0 are in storage coordinates, `result.costates[0]` in the tangent space.
+    the cost per unit of the number. The derivatives by q0 are in storage coordinates; in the tangent space they are
+    `result.costates[0]`.
 
-    **Raises:** `TypeError` for the result of another method. Where conditions at the ends depend on one another (multipliers
-    are not unique, see the certificate), the derivative by a number that cannot be changed alone is NaN: a disk of another
-    radius whose end is given by place and angle has no motion at all. Where limits do, the derivative is not unique. Where
-    the minimum is not isolated, it is NaN by numbers for which ∂L/∂p differs among the minima: J* has a kink there.
+    **Raises:** `TypeError` for the result of another method.
+
+    Some derivatives do not exist (see the certificate). If conditions at the ends depend on one another, so that multipliers
+    are not unique, the derivative by a number that cannot be changed alone is NaN: a rolling disk whose place and angle at
+    the end are both given cannot have another radius. If limits depend on one another, the derivative is not unique. If the
+    minimum is not isolated, the derivative is NaN by numbers for which ∂L/∂p differs among the minima: J* has a kink there.
 
     Sources: Fiacco 1983, theorem 3.4.1; Danskin 1967.
     """
@@ -56,8 +59,8 @@ def costates_of(
 ) -> Float[Array, "N+1 d"]:
     """λ_i = ∂J/∂(δ_q, δ_u) at q_i exp(δ_q), u_i + δ_u.
 
-    The multipliers are those of the coordinates (ξ, u) about the bases. These are the nodes, but for the first one where the
-    initial state is free: λ_0 = (∂ξ/∂δ_q)ᵀ multiplier there.
+    The multipliers belong to the coordinates (ξ, u) about the bases. The bases are the nodes, except for the first one if
+    the initial state is free; there λ_0 = (∂ξ/∂δ_q)ᵀ multiplier.
     """
     if not transcription.free_start:
         return duals.costates

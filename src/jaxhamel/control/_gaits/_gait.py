@@ -2,8 +2,8 @@ r"""Optimal gaits: closed curves in shape space with the largest displacement of
 
     max  w·log g  −  α ∮ c(r, ṙ) dt      or      max  w·log g / ∮ |dr|      (optionally at ∮ |dr| = L)
 
-over the Fourier coefficients of the loop, with g the displacement after a cycle (see `gait_motion`), by gradients through
-it. On an abelian group w·log g = ∫ w_α B^α_12 dr¹dr², and the best loop without effort is the zero level of that height
+over the Fourier coefficients of the loop, with g the displacement after a cycle (see `gait_motion`), by gradients of g.
+On an abelian group w·log g = ∫ w_α B^α_12 dr¹dr², and the best loop without effort is the zero level of that height
 function; at fixed length it is the curve with B proportional to its curvature, for constant B a circle. Hatton and Choset
 2015 and Ramasamy and Hatton 2019 interpret optimal gaits in this way; here the exact displacement is optimised, without
 truncating Lie brackets.
@@ -61,7 +61,7 @@ class GaitProblem(eqx.Module):
     - `length`: scales every loop about its mean to this length.
     - `cycles`: number of cycles of the displacement; `steps`: number of integration steps (order 4) in each.
 
-    **Raises:** ValueError or TypeError that names what does not fit.
+    **Raises:** ValueError or TypeError that names the argument that does not fit.
     """
 
     mechanism: Any
@@ -224,7 +224,7 @@ def optimise_gait(
 
 
 class _Gait(AbstractTask):
-    """The cost of a problem's free parameters, by BFGS."""
+    """The search for the free parameters of a gait with the least cost, by BFGS."""
 
     problem: GaitProblem
     tolerances: tuple[Scalar, ...]
@@ -261,7 +261,7 @@ class _Gait(AbstractTask):
         return {"curve": curve, "displacement": g_end, "phase": problem.space.log(g_end)}, numbers
 
 
-# For few parameters forward mode compiles faster, but runs more slowly: compiled in 6.0 s
+# Up to this number of parameters, forward mode: it compiles faster, but runs more slowly: compiled in 6.0 s
 # instead of 9.7 s for a snakeboard with 10 parameters; a gradient over 60 steps takes 2.4 ms instead of 1.3 ms.
 _FORWARD = 32
 

@@ -43,12 +43,12 @@ def gait_motion(
 
     **Returns:** g at the times, from the identity, and p, `(T, k)`; k = 0 without momentum.
 
-    **Raises:** `TypeError` for a mechanism that is neither.
+    **Raises:** `TypeError` for a mechanism that is neither a connection nor such an object.
     """
     check_mechanism(mechanism)
     rates = _rates_with_momentum if hasattr(mechanism, "momentum_rate") else _rates
     if momentum is None:
-        momentum = _none(mechanism, curve, times)
+        momentum = _momentum_at_rest(mechanism, curve, times)
 
     def step(state, ends):
         g, p = state
@@ -91,7 +91,7 @@ def gait_displacement(
     return jax.tree.map(lambda x: x[-1], g)
 
 
-def _none(
+def _momentum_at_rest(
     mechanism: Any, curve: Callable[..., Any], times: Float[Array, " T"]
 ) -> Float[Array, " k"]:
     """Zero momentum; `(0,)` for a mechanism without momentum."""
@@ -102,14 +102,14 @@ def _none(
 
 
 def _rates(mechanism, curve, space, t, eta, p):
-    """(η̇, nothing) of g = g_0 exp(η): η̇ = dexp⁻¹(−η) ξ."""
+    """(η̇, ṗ) of g = g_0 exp(η) without momentum: η̇ = dexp⁻¹(−η) ξ; ṗ is empty, as p is."""
     r, rdot = jax.jvp(curve, (t,), (jnp.ones_like(t),))
     connection = getattr(mechanism, "connection", mechanism)
     return space.dexpinv(-eta) @ fibre_velocity(connection(r), rdot), p
 
 
 def _rates_with_momentum(mechanism, curve, space, t, eta, p):
-    """(η̇, ṗ)."""
+    """(η̇, ṗ) of g = g_0 exp(η) with momentum: η̇ = dexp⁻¹(−η) ξ."""
     r, rdot = jax.jvp(curve, (t,), (jnp.ones_like(t),))
     xi = fibre_velocity(mechanism.connection(r), rdot) + mechanism.momentum_velocity(r) @ p
     return space.dexpinv(-eta) @ xi, mechanism.momentum_rate(r, rdot, p)

@@ -35,10 +35,10 @@ from jaxhamel.control._indirect._newton import (
 from jaxhamel.control._indirect._shooting import Equations, ExtremalNodes, equations, is_free
 from jaxhamel.control._problem._problem import ControlProblem
 
-MOST_CORRECTIONS = 8  # of Newton's method for each point
+MOST_CORRECTIONS = 8  # iterations of Newton's method for one point
 FEW_CORRECTIONS = 3  # after at most this many corrections the next step is longer
-LONGER, SHORTEST = 1.5, 1e-6
-FOLD_STEPS = 12  # of the secant method for da/ds = 0
+LONGER, SHORTEST = 1.5, 1e-6  # the factor of a longer step, and the shortest step
+FOLD_STEPS = 12  # iterations of the secant method for da/ds = 0
 TOLERANCE = 1e-10
 
 
@@ -48,8 +48,8 @@ class ExtremalBranch(NamedTuple):
     - `values`: of the parameter, `(K,)`; `costs`: J, `(K,)`; `costates`: at the first time, `(K, n+k)`.
     - `slopes`: da/ds, `(K,)`, of the arclength s: it changes its sign at folds.
     - `folds`: the values of the parameter at folds, in the order in which they are passed.
-    - `ts`, `states`, `controls`: of each point, with a leading axis: times of the nodes, (q, u) there, and the controls at
-      the Gauss points between them.
+    - `ts`, `states`, `controls`: for each point, along a leading axis: times of the nodes, (q, u) at the nodes, and the
+      controls at the Gauss points between the nodes.
     - `status`: why the continuation ended.
     """
 
@@ -79,14 +79,14 @@ def continuation(
     **Arguments:**
 
     - `problem`: solved by `method` for the first point, at its own value of a.
-    - `parameter`: selects a number of the problem, as for `equinox.tree_at`: `lambda problem: problem.system.mass`. Neither
-      times nor the initial state: these are where the extremal starts.
-    - `to`: the last value; the first step goes towards it.
+    - `parameter`: selects a number of the problem, as for `equinox.tree_at`: `lambda problem: problem.system.mass`; not one
+      of the times or of the initial state, which are fixed.
+    - `to`: the last value of a; the first step goes towards it.
     - `step`, `longest`: the first and the longest Δs, in the norm (mean of |Δz|² + Δa²)^½; `points`: the largest number K
       of points.
 
-    **Returns:** an `ExtremalBranch`, also where it ends before `to`. Points beyond a fold satisfy Pontryagin's conditions,
-    but need not be minima; solve the problem there, with the branch's states as the guess, for a certificate.
+    **Returns:** an `ExtremalBranch`, also if it ends before `to`. Points beyond a fold satisfy Pontryagin's conditions, but
+    need not be minima; for a certificate, solve the problem at such a point with the branch's states as the guess.
 
     **Raises:** `ValueError` if the first point cannot be found, or if the equations do not depend on the parameter;
     `TypeError` if `parameter` selects no number.
@@ -111,7 +111,7 @@ class _Point(NamedTuple):
 
 
 class _Walk:
-    """The walk along the branch."""
+    """Follows a branch of extremals; `points`: the points found so far."""
 
     def __init__(self, problem: ControlProblem, where: Any, shares: Any, nodes: Any, value: Any):
         self.problem, self.where, self.shares = problem, where, shares
@@ -131,7 +131,7 @@ class _Walk:
         self.points.append(corrected)
 
     def run(self, to: float, h: float, longest: float, most: int) -> str:
-        """Walks until the parameter reaches `to`; the reason for the end."""
+        """Adds points, at most `most`, until the parameter reaches `to`; returns why it ended. `h`: the first Δs."""
         first = self.points[0].value
         sign = 1.0 if to >= first else -1.0
         tangent = self._tangent(self.points[0], np.append(np.zeros(self.sizes.unknowns), sign))
@@ -155,7 +155,7 @@ class _Walk:
         return f"{most} points"
 
     def _finish(self, to: float) -> str:
-        """Ends with a point at the last value itself."""
+        """Adds the last point, at which the parameter is `to`; returns the reason for the end."""
         n = self.sizes.unknowns
         last, unit = self.points[-1], np.append(np.zeros(n), 1.0)
         new, _ = self._corrected(last, unit, to - last.value)
@@ -170,18 +170,19 @@ class _Walk:
         return _Point(nodes, value, equations(problem, self.shares, nodes, self.where))
 
     def _bordered(self, point: _Point, row: Any) -> tuple[Any, Any]:
+        """(F, ∂F/∂(z, a) with one more row, `row` in the metric)."""
         residual, matrix = assembled(point.found, self.sizes)
         matrix = np.column_stack([matrix, by_parameter(point.found)])
         return residual, np.vstack([matrix, self.metric * row])
 
     def _tangent(self, point: _Point, before: Any) -> Any:
-        """The unit tangent, in the sense of the one before."""
+        """The unit tangent of the branch at a point, in the direction of the tangent `before`."""
         _, matrix = self._bordered(point, before)
         found = least_squares(matrix, np.append(np.zeros(matrix.shape[0] - 1), 1.0))
         return found / np.sqrt(np.sum(self.metric * found**2))
 
     def _corrected(self, start: _Point, tangent: Any, h: float) -> tuple[_Point | None, int]:
-        """(the point of the branch at the arclength h along the tangent, Newton's iterations)."""
+        """(the branch's point at the distance h along the tangent, or None if it is not found; number of iterations)."""
         point = self._moved(start, h * tangent)
         passed = h
         for k in range(MOST_CORRECTIONS):
@@ -202,7 +203,7 @@ class _Walk:
         return self._at(nodes, point.value + float(change[-1]))
 
     def _fold(self, start: _Point, tangent: Any, h: float) -> float:
-        """The parameter's value where da/ds = 0, by the secant method on steps from a point."""
+        """The value of the parameter where da/ds = 0, by the secant method on the length of a step from `start`."""
         ends, slopes = [0.0, h], [float(tangent[-1])]
         point, _ = self._corrected(start, tangent, h)
         for _ in range(FOLD_STEPS):
@@ -216,7 +217,7 @@ class _Walk:
         return float("nan") if point is None else point.value
 
     def branch(self, status: str) -> ExtremalBranch:
-        """All points."""
+        """The branch with the points found so far."""
 
         def stack(values):
             return jax.tree.map(lambda *x: np.stack(x), *values)

@@ -37,7 +37,7 @@ from jaxhamel.control._indirect._shooting import (
 from jaxhamel.control._problem._problem import ControlProblem
 from jaxhamel.control._result import Result, report
 
-HALVINGS = 8  # of a step that makes the residual no smaller
+HALVINGS = 8  # the largest number of halvings of a step that does not reduce the residual
 
 
 class Indirect(eqx.Module):
@@ -50,7 +50,7 @@ class Indirect(eqx.Module):
 
     **Arguments:**
 
-    - `direct`: the `Collocation` whose solution is the start; a converged one is needed.
+    - `direct`: the `Collocation` from whose solution the shooting starts; it must converge.
     - `tolerance`: for the largest gap between the intervals and the conditions at the end, relative to the size of the
       costates; at least 1e-5 in single precision.
     - `max_iterations`: of Newton's method.
@@ -76,15 +76,15 @@ class Indirect(eqx.Module):
 
         **Arguments:** `problem`; `progress`: called with a `Progress` after each iteration of either method.
 
-        **Returns:** a `Result` with `costates`. Where the direct method fails, or a limit binds, it is the result of the
-        direct method with a status that says so. **Raises:** `TypeError` for a condition on the control at the end.
+        **Returns:** a `Result` with `costates`. If the direct method fails, or a limit binds, it is the result of the direct
+        method with a status that says so. **Raises:** `TypeError` for a condition on the control or at the first time.
         """
         _checks.check_outside("problem", problem)
         check_no_control_at_end(problem)
         return self.after(self.direct.run(problem, progress), progress)
 
     def after(self, first: Result, progress: Callable[..., Any] | None = None) -> Result:
-        """Solves from the result of the direct method."""
+        """Solves the problem of `first`, a result of the direct method, starting from this result."""
         check_no_control_at_end(first.problem)
         reason = why_not(first)
         if reason is not None:
@@ -126,7 +126,7 @@ def _curvatures(problem, ts, q, u, c, costates):
 
 
 def first_nodes(first: Result) -> ExtremalNodes:
-    """The iterate of a direct solution."""
+    """The first iterate: the nodes and costates of a direct solution."""
     transcription, w, duals = first.optimum
     points, at = (np.asarray(x.points) for x in (transcription.rule, RECORDED))
     c = jnp.einsum("kj,ijm->ikm", jnp.asarray(lagrange(points, at), w.c.dtype), w.c)

@@ -1,6 +1,6 @@
 """Newton's method on the equations of multiple shooting, as one dense system of least squares on the host.
 
-Its least-squares solution of least norm exists where multipliers are not unique as well.
+The least-squares solution of least norm exists also if multipliers are not unique.
 """
 
 from typing import NamedTuple
@@ -19,7 +19,7 @@ RANK = 1e-12  # singular values below this share of the largest count as zero
 
 
 class Sizes(NamedTuple):
-    """d states, N intervals, b conditions, and whether the end time is free."""
+    """The numbers of states d, of intervals N, of conditions b, and of free end times (0 or 1)."""
 
     d: int
     N: int
@@ -28,7 +28,7 @@ class Sizes(NamedTuple):
 
     @property
     def unknowns(self) -> int:
-        """λ_0, (δx_i, λ_i) of all other nodes, y, T."""
+        """The number of unknowns: λ_0, (δx_i, λ_i) of all other nodes, y, T."""
         return self.d + 2 * self.d * self.N + self.b + self.free
 
 
@@ -41,7 +41,7 @@ def sizes_of(nodes: ExtremalNodes, free: bool) -> Sizes:
 def assembled(
     found: Equations, sizes: Sizes
 ) -> tuple[Float[np.ndarray, " a"], Float[np.ndarray, "a v"]]:
-    """(residual, matrix)."""
+    """(residual, its derivative by all unknowns), with dense rows for each interval and for the end."""
     d, N, b, free = sizes
     gaps, by_start, by_others, last, by_last = (np.asarray(x, float) for x in found[:5])
     matrix = np.zeros((2 * d * N + last.shape[0], sizes.unknowns))
@@ -66,7 +66,7 @@ def assembled(
 
 
 def by_parameter(found: Equations) -> Float[np.ndarray, " a"]:
-    """The derivative of the residual by the parameter."""
+    """The derivative of the residual by the parameter of a continuation."""
     gaps, last = np.asarray(found.by_others)[:, :, 1], np.asarray(found.by_last)[:, -1]
     return np.concatenate([gaps.ravel(), last])
 
@@ -74,14 +74,14 @@ def by_parameter(found: Equations) -> Float[np.ndarray, " a"]:
 def least_squares(
     matrix: Float[np.ndarray, "a v"], right: Float[np.ndarray, " a"]
 ) -> Float[np.ndarray, " v"]:
-    """The solution of least norm."""
+    """The least-squares solution x of least norm of `matrix` x = `right`."""
     return np.linalg.lstsq(matrix, right, rcond=RANK)[0]
 
 
 def stepped(
     space: AbstractSpace, nodes: ExtremalNodes, step: Float[np.ndarray, " v"], sizes: Sizes
 ) -> ExtremalNodes:
-    """The iterate after a step."""
+    """The iterate `nodes` after a step of all unknowns."""
     return _stepped(space, nodes, jnp.asarray(step, nodes.u.dtype), sizes)
 
 
@@ -110,5 +110,5 @@ def _stepped(
 
 
 def is_finite(found: Equations) -> bool:
-    """Whether all numbers are."""
+    """Whether all residuals and derivatives are finite."""
     return all(bool(np.all(np.isfinite(np.asarray(x)))) for x in eqx.filter(found, eqx.is_array))

@@ -1,7 +1,7 @@
-"""Pontryagin's conditions, left-trivialised: costates λ = (λ_q, λ_u) are dual to (δ_q, δ_u), q exp(δ_q).
+"""Pontryagin's conditions, left-trivialised: costates λ = (λ_q, λ_u) are dual to (δ_q, δ_u) at q exp(δ_q), u + δ_u.
 
 H(t, x, c, λ) = ½|r|² + g + λ_q·v + λ_u·u̇ ,      ∂H/∂c = 0
-λ̇_q = −∂H/∂δ_q + ad_vᵀ λ_q ,     λ̇_u = −∂H/∂u       (Lie–Poisson, without ∂H/∂δ_q)
+λ̇_q = −∂H/∂δ_q + ad_vᵀ λ_q ,     λ̇_u = −∂H/∂u       (Lie–Poisson equations if ∂H/∂δ_q = 0)
 """
 
 from typing import Any
@@ -26,7 +26,7 @@ Extended = tuple[Configuration, QuasiVelocity, Float[Array, " n+k"], Scalar]  # 
 def rates_and_cost(
     problem: ControlProblem, t: Time, q: Configuration, u: QuasiVelocity, c: Float[Array, " m"]
 ) -> tuple[Float[Array, " n+k"], Scalar]:
-    """((v, u̇), ½|r|² + g)."""
+    """The rates (v, u̇) of the state, and the running cost ½|r|² + g."""
     system, control = problem.system, Constant(c)
     v, u_dot = motion(system, t, q, u, control)
     r = running_residual(problem.costs, system, t, q, u, control)

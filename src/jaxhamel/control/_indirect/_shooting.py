@@ -1,7 +1,7 @@
 """The equations of multiple shooting on Pontryagin's conditions, and their derivatives.
 
 Unknowns are the states and costates at the nodes, the multipliers y of the conditions C = 0 at the end, and the end time T
-where it is free:
+if it is free:
 
     Φ_i(x_i, λ_i) = (x_{i+1}, λ_{i+1}) ,   C(T, x_N) = 0 ,   λ_N = ∂φ/∂x + (∂C/∂x)ᵀ y ,   H + ∂φ/∂T + y·∂C/∂T = 0 .
 """
@@ -33,11 +33,13 @@ from jaxhamel.control._problem._problem import ControlProblem
 from jaxhamel.mechanics import Constant
 from jaxhamel.simulate._solvers._runge_kutta import looped, tableau
 
-RECORDED = rule("gauss", 6)  # of an interval, at which the control is recorded; the steps end there
+RECORDED = rule(
+    "gauss", 6
+)  # points of an interval at which the control is recorded; integration steps end at them
 
 
 class ExtremalNodes(NamedTuple):
-    """An iterate.
+    """An iterate of multiple shooting.
 
     - `q`, `u`, `costates`: at the nodes, with a leading axis `(N+1,)`; `y`: multipliers of the conditions at the end;
       `end`: the last time.
@@ -53,11 +55,11 @@ class ExtremalNodes(NamedTuple):
 
 
 class Equations(NamedTuple):
-    """Residuals and derivatives.
+    """The residuals of multiple shooting, and their derivatives.
 
-    - `gaps`: of the states and costates at the ends of the intervals, `(N, 2d)`; `by_start`: their derivatives by δx_i and
-      λ_i, `(N, 2d, 2d)`; `by_others`: by T and the parameter of a continuation, `(N, 2d, 2)`.
-    - `last`: of the equations at the end; `by_last`: their derivatives by δx_N, λ_N, y, T and the parameter.
+    - `gaps`: of states and costates, between the end of an arc and the next node, `(N, 2d)`; `by_start`: their derivatives
+      by δx_i and λ_i, `(N, 2d, 2d)`; `by_others`: by T and the parameter of a continuation, `(N, 2d, 2)`.
+    - `last`: residuals of the equations at the end; `by_last`: their derivatives by δx_N, λ_N, y, T and the parameter.
     - `cost`: J; `c`: the controls at the points of `RECORDED`.
     """
 
@@ -82,10 +84,10 @@ def equations(
     nodes: ExtremalNodes,
     where: Callable[..., Any] | None = None,
 ) -> Equations:
-    """All equations at an iterate.
+    """The residuals and derivatives at an iterate.
 
-    **Arguments:** `shares`: the times of the nodes as shares of the whole; `where`: selects the parameter of a continuation
-    in the problem.
+    **Arguments:** `shares`: the times of the nodes as shares of the duration; `where`: selects the parameter of a
+    continuation in the problem.
     """
     d = nodes.costates.shape[1]
     before, after = along(nodes[:3], slice(None, -1)), along(nodes[:3], slice(1, None))
@@ -115,7 +117,7 @@ def equations(
 
 
 def _with_parameter(problem: ControlProblem, where: Any, change: Scalar) -> ControlProblem:
-    """The problem with a parameter changed."""
+    """The problem, with the parameter that `where` selects changed by `change`."""
     if where is None:
         return problem
     return eqx.tree_at(where, problem, where(problem) + change)
@@ -133,7 +135,7 @@ def _with_derivative(function, v: Float[Array, " v"]) -> tuple[Array, Array, Any
 
 
 def _arc(problem, end, start, target, c, share, length, v):
-    """(the gap at the end of an interval, (its cost, controls)); v = (δx, δλ, δT)."""
+    """(the gap at the end of an interval, (the interval's cost, its controls)) after a change v = (δx, δλ, δT)."""
     space, d = problem.system.space, start[2].shape[0]
     n = space.dim
     span = end + v[-1] - problem.ts[0]
@@ -171,7 +173,7 @@ def _integrated(
 
 
 def _last(problem: ControlProblem, nodes: ExtremalNodes, v: Float[Array, " v"]):
-    """(equations at the end, the cost there); v = (δx, δλ, δy, δT)."""
+    """(residuals of the equations at the end, final cost) after a change v = (δx, δλ, δy, δT)."""
     d, n, space = nodes.costates.shape[1], problem.system.space.dim, problem.system.space
     b = nodes.y.shape[0]
     costate, y = nodes.costates[-1] + v[d : 2 * d], nodes.y + v[2 * d : 2 * d + b]

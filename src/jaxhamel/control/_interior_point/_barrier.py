@@ -1,4 +1,4 @@
-"""The barrier of the bounds: its function, steps that stay inside of them, and their multipliers."""
+"""The barrier of the bounds: its function, steps that stay inside of the bounds, and the bounds' multipliers."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from jaxhamel.control._interior_point._direction import Direction
 
 
 def barrier_function(transcription: Transcription, w: CollocationPoint) -> Scalar:
-    """−Σ log of the distances from finite bounds."""
+    """−Σ log(distance) over all finite bounds of slacks and parameters."""
     equal = transcription.lower == transcription.upper
     gaps = (
         jnp.where(equal, 1.0, w.slack - transcription.lower),
@@ -24,7 +24,7 @@ def barrier_function(transcription: Transcription, w: CollocationPoint) -> Scala
 
 
 def to_boundary(transcription: Transcription, w: CollocationPoint, move: Direction, mu) -> Scalar:
-    """The longest step, at most 1, that keeps slacks and end time inside of their bounds."""
+    """The longest step, at most 1, that keeps slacks and parameters inside of their bounds."""
     share = jnp.maximum(0.99, 1.0 - mu)
     equal = transcription.lower == transcription.upper
     pairs = [
@@ -37,6 +37,7 @@ def to_boundary(transcription: Transcription, w: CollocationPoint, move: Directi
 
 
 def _shortest(pairs: Any, share) -> Scalar:
+    """The longest step, at most 1, that takes at most `share` from each gap; `pairs`: (gap, its change in a full step)."""
     lengths = [
         jnp.min(jnp.where(change < 0, -share * gap / jnp.where(change < 0, change, -1.0), jnp.inf))
         for gap, change in pairs
@@ -53,7 +54,7 @@ def multipliers_after(
     alpha: Scalar,
     mu: Scalar,
 ) -> Duals:
-    """The multipliers after a step of length α to `w`; those of bounds have a length of their own."""
+    """The multipliers after a step of length α to `w`; multipliers of bounds take a step length of their own."""
     bounds = ("low", "high", "p_low", "p_high")
     pairs = [(getattr(duals, x), getattr(new, x) - getattr(duals, x)) for x in bounds]
     own = _shortest(pairs, jnp.maximum(0.99, 1.0 - mu))
@@ -73,7 +74,7 @@ def multipliers_after(
 
 
 def _near_centre(z, gap, mu):
-    """z kept within a factor 1e10 of μ/gap, which keeps the condensed Hessian bounded."""
+    """Clips the multipliers z to within a factor 1e10 of μ/gap, so that the condensed Hessian stays bounded."""
     bounded = jnp.isfinite(gap) & (gap > 0)
     middle = mu / jnp.where(bounded, gap, 1.0)
     return jnp.where(bounded, jnp.clip(z, middle / 1e10, middle * 1e10), 0.0)

@@ -1,8 +1,9 @@
-"""Elimination of the stages inside of each interval: a linear–quadratic problem in the nodes' increments and the controls.
+"""Eliminates the stages inside of each interval; a linear–quadratic problem in (δ, c, p) remains: the increments of the
+nodes, the controls and the parameters.
 
-The linearised stage equations give X = Z (δ, c, p) + z (`_stage_equations`), and with it every part's unknowns
-y = Y (δ, c, p) + y_0. The condensed Hessian is Σ Yᵀ H Y over the parts. Limits stay apart, as the rows G of their change by
-these unknowns: their barriers add GᵀΣG, whose numbers may be 1e10 times larger.
+The linearised stage equations give X = Z (δ, c, p) + z (`_stage_equations`), and so the unknowns y = Y (δ, c, p) + y_0 of
+each part. The condensed Hessian is Σ Yᵀ H Y over the parts. The limits are kept apart, as the rows G of their derivatives by
+(δ, c, p): their barriers add GᵀΣG, whose entries may be 1e10 times larger.
 """
 
 from typing import NamedTuple
@@ -23,8 +24,8 @@ from jaxhamel.control._interior_point._stage_equations import (
 
 
 class Eliminated(NamedTuple):
-    """X_k = Z_k o + z_k, `(s+1, d, o)` and `(s+1, d)`, of an interval's outer unknowns o = (δ, c, p), and the equations
-    of the stages."""
+    """The stages of an interval as functions of its outer unknowns o = (δ, c, p), X_k = Z_k o + z_k, `(s+1, d, o)` and
+    `(s+1, d)`; and the equations of the stages."""
 
     Z: Float[Array, "s+1 d o"]
     z: Float[Array, "s+1 d"]
@@ -60,7 +61,7 @@ class Shapes(NamedTuple):
 
     @property
     def all(self) -> int:
-        """o."""
+        """The number of outer unknowns o of an interval."""
         return sum(self)
 
 
@@ -77,7 +78,7 @@ def eliminate(
     points: Derivatives,
     defects: Float[Array, "N s d"],
 ) -> Eliminated:
-    """The elimination of all intervals' stages; `defects` are the values to be made zero."""
+    """Eliminates the stages of all intervals; `defects`: the residuals of the stage equations."""
 
     def one(*given):
         return _eliminate(transcription, blocks, *given)
@@ -103,7 +104,7 @@ def _eliminate(transcription: Transcription, blocks, point: Derivatives, defect)
 
 
 def maps(transcription: Transcription, eliminated: Eliminated) -> Maps:
-    """The maps of one interval."""
+    """The unknowns of all parts of one interval as functions of its outer unknowns."""
     shapes, s, m = (
         Shapes.of(transcription),
         len(transcription.rule.points),
@@ -134,7 +135,10 @@ def condense(
 
 
 def start_map(transcription: Transcription) -> Float[Array, "o o"]:
-    """o ↦ o with δ_0 = E p in the first interval: the free coordinates of the first node are among the parameters."""
+    """The matrix that sets δ_0 = E p in the outer unknowns of the first interval.
+
+    The parameters p contain the free coordinates of the first node.
+    """
     shapes = Shapes.of(transcription)
     matrix = np.eye(shapes.all)
     first = shapes.d + shapes.c + int(transcription.free_time)
@@ -144,7 +148,7 @@ def start_map(transcription: Transcription) -> Float[Array, "o o"]:
 
 
 def _from_first_node(transcription: Transcription, condensed: Condensed) -> Condensed:
-    """The first interval in p alone."""
+    """The condensed problem, with δ_0 of the first interval expressed by p."""
     if not transcription.free_start:
         return condensed
     T = start_map(transcription)

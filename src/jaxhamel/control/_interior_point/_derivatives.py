@@ -1,8 +1,8 @@
 """First and second derivatives of all parts of a transcription, from one call for all intervals.
 
-Each part (a collocation point, the end of an interval, both ends of the whole) depends on few unknowns y, so that its
-Hessian is small: the second derivatives of the Lagrangian are assembled from these. The equations of motion and the limits
-at a point are one part, since both need the same accelerations.
+A part is a collocation point, the end of an interval, the first time or the last time. Each part depends on few unknowns y,
+so that its Hessian is small; the Hessian of the Lagrangian is assembled from those of the parts. The equations of motion and
+the limits at a point are one part, since both need the same accelerations.
 """
 
 from typing import Any, NamedTuple
@@ -29,7 +29,7 @@ class Duals(NamedTuple):
     """Multipliers, of L = J + Σ λ_{i+1}·(end − x_{i+1}) + μ·(stage defects) + y·(conditions) + limits·(function − slack).
 
     - `costates`: λ `(N+1, d)`; `stages`: μ `(N, s, d)`; `conditions`: at both ends, y `(b,)`; `limits`: `(N, s, r)`.
-    - `low`, `high`: of the slacks' bounds, not negative; `p_low`, `p_high`: of the end time's.
+    - `low`, `high`: of the slacks' bounds, not negative; `p_low`, `p_high`: of the parameters' bounds, not negative.
     """
 
     costates: Float[Array, "N+1 d"]
@@ -43,9 +43,10 @@ class Duals(NamedTuple):
 
 
 class Parts(NamedTuple):
-    """All parts; those of intervals have a leading axis N, then one for their points.
+    """The derivatives of all parts: at collocation points, with leading axes `(N, s)`; at the ends of intervals, `(N,)`; at
+    the first and at the last time.
 
-    The value at a `point` is (h f, limits), with the multipliers (−μ, those of the limits).
+    The value at a collocation point is (h f, limits), with the multipliers (−μ, those of the limits).
     """
 
     points: Derivatives
@@ -55,7 +56,7 @@ class Parts(NamedTuple):
 
 
 def _part(function, y: Float[Array, " y"], multiplier: Float[Array, " f"]) -> Derivatives:
-    """The derivatives of y ↦ (value, cost), of the Lagrangian cost + multiplier·value."""
+    """The derivatives of a part y ↦ (value, cost), with gradient and Hessian of the Lagrangian cost + multiplier·value."""
     function = once(function, y)
 
     def first(y):
@@ -68,14 +69,14 @@ def _part(function, y: Float[Array, " y"], multiplier: Float[Array, " f"]) -> De
 
 
 class Places(NamedTuple):
-    """The weights of X_0 … X_s and of c_1 … c_s at M places of an interval, `(M, s+1)` and `(M, s)`."""
+    """The weights that interpolate X_0 … X_s and c_1 … c_s at M places of an interval, `(M, s+1)` and `(M, s)`."""
 
     X: Float[Array, "M s+1"]
     c: Float[Array, "M s"]
 
 
 def weights_at(transcription: Transcription, shares: tuple[float, ...]) -> Places:
-    """The weights at shares of an interval, as constants."""
+    """The interpolation weights at the places `shares` of an interval, from 0 to 1."""
     points, at = np.asarray(transcription.rule.points), np.asarray(shares)
     dtype = transcription.shares.dtype
     both = lagrange(np.append(0.0, points), at), lagrange(points, at)
@@ -83,7 +84,7 @@ def weights_at(transcription: Transcription, shares: tuple[float, ...]) -> Place
 
 
 def stage_unknowns(X: Array, c: Array, p: Array) -> Float[Array, "s y"]:
-    """y = (X, c, p) of each of several places of an interval."""
+    """The unknowns y = (X, c, p) at several places of an interval."""
 
     def many(x):
         return jnp.broadcast_to(x[None], (X.shape[0], *x.shape))
@@ -92,12 +93,12 @@ def stage_unknowns(X: Array, c: Array, p: Array) -> Float[Array, "s y"]:
 
 
 def with_start(interval: Interval, X: Float[Array, "s d"]) -> Float[Array, "s+1 d"]:
-    """X_0 … X_s."""
+    """X_0 … X_s: the interval's first node and its stages."""
     return jnp.concatenate([interval.x[None], X])
 
 
 def parts_of(transcription: Transcription, w: CollocationPoint, duals: Duals) -> Parts:
-    """All parts at an iterate."""
+    """The derivatives of all parts at an iterate."""
     multipliers = jnp.concatenate([-duals.stages, duals.limits], axis=2)
     points = _all_points(transcription, w, multipliers)
     ends = lanes_if_short(lambda *given: _end(transcription, *given))(
@@ -109,7 +110,7 @@ def parts_of(transcription: Transcription, w: CollocationPoint, duals: Duals) ->
 def both_ends_of(
     transcription: Transcription, w: CollocationPoint, duals: Duals
 ) -> tuple[Derivatives, Derivatives]:
-    """The parts of the first and of the last time."""
+    """The derivatives of the parts at the first and at the last time."""
     first, last = _both_ends(transcription, w)
     y_first, y_last = ends_unknowns(transcription, w)
     rows, _ = rows_of_conditions(transcription, w)
@@ -147,7 +148,7 @@ def _end_gradient(transcription: Transcription, interval: Interval, X, costate) 
 
 
 def no_parts(transcription: Transcription, w: CollocationPoint) -> Parts:
-    """Zeros of the shapes of `parts_of`, which is dear to trace."""
+    """Zeros of the shapes of `parts_of`; the shapes are not found by tracing it, which takes long."""
     intervals, s, d = w.X.shape
     y_point = d + transcription.n_controls + w.p.shape[0]
     y_ends = [y.shape[0] for y in ends_unknowns(transcription, w)]
@@ -179,7 +180,7 @@ def _all_points(
 ) -> Derivatives:
     """The derivatives at all points, with leading axes `(N, s)`.
 
-    A lane has one point, or, where that is too long a program, one point and direction
+    A lane computes the derivatives at one point or, if this program is too long, those along one direction at one point
     (docs/performance.md#derivatives-of-collocation).
     """
 
@@ -217,12 +218,12 @@ def _in_one_row(x: Float[Array, "N s *d"]) -> Float[Array, "Ns *d"]:
 
 
 def by_intervals(w: CollocationPoint, found: Any) -> Any:
-    """The reverse: arrays of all points, along one axis, with the axes `(N, s)` of intervals and their points."""
+    """Reverses `points_of`: splits the axis of all points into the axes `(N, s)` of intervals and their points."""
     return jax.tree.map(lambda x: x.reshape(*w.X.shape[:2], *x.shape[1:]), found)
 
 
 def ends_unknowns(transcription: Transcription, w: CollocationPoint) -> tuple[Array, Array]:
-    """y of `first` and of `last`."""
+    """The unknowns y of the parts at the first and at the last time."""
     return (
         jnp.concatenate([w.c[0].ravel(), w.p]),
         jnp.concatenate([w.x[-1], w.c[-1].ravel(), w.p]),
@@ -230,7 +231,7 @@ def ends_unknowns(transcription: Transcription, w: CollocationPoint) -> tuple[Ar
 
 
 def _end(transcription: Transcription, interval: Interval, X, costate) -> Derivatives:
-    """The part of the end of one interval."""
+    """The derivatives of the part at the end of one interval."""
 
     def end(y):
         return transcription.end(interval, y), jnp.zeros((), X.dtype)
@@ -245,7 +246,7 @@ def at_point(transcription: Transcription, at: tuple[Interval, Scalar, Scalar], 
     return jnp.concatenate([rate, transcription.limit(interval, share, y)]), cost
 
 
-# --- values alone --------------------------------------------------------------------------------
+# --- values without derivatives ------------------------------------------------------------------
 
 
 class Residuals(NamedTuple):
@@ -257,11 +258,11 @@ class Residuals(NamedTuple):
     limits: Float[Array, "N s r"]
 
     def norm(self) -> Scalar:
-        """Σ|·|."""
+        """The sum of the absolute values of all residuals."""
         return sum((jnp.sum(jnp.abs(x)) for x in self), jnp.zeros((), self.gaps.dtype))
 
     def largest(self) -> Scalar:
-        """max|·|."""
+        """The largest absolute value of all residuals."""
         tops = [jnp.max(jnp.abs(x)) for x in self if x.size]
         return jnp.max(jnp.stack(tops))
 

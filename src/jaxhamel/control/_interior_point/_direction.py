@@ -1,11 +1,11 @@
 """The Newton direction of the barrier problem, and the multipliers that belong to it.
 
 A limit that binds has a barrier of curvature Σ up to 1e14, beside which the curvature of the cost is lost in rounding, and
-dependent conditions leave their multipliers open. Both are solved with proximal terms round the last multipliers,
+dependent conditions leave their multipliers open. Both are solved with proximal terms about the last multipliers,
 
     G o + excess − change of slack = ε (m − m_last) ,   D o + e = ε (y − y_last) ,
 
-which vanish as the multipliers converge, and the solution is refined by residuals in which limits stand apart from the rest.
+which vanish as the multipliers converge. The solution is refined by residuals in which the limits are not part of H.
 """
 
 from typing import NamedTuple
@@ -44,7 +44,7 @@ from jaxhamel.control._interior_point._stage_equations import (
 class Direction(NamedTuple):
     """A step and the multipliers after it.
 
-    - `delta`: of the nodes `(N+1, d)`; `X`, `c`, `p`, `slack`: of the other unknowns.
+    - `delta`: increments of the nodes `(N+1, d)`; `X`, `c`, `p`, `slack`: increments of the other unknowns.
     - `duals`: the multipliers after a full step; `slope`: of the barrier function along the step; `curvature`: of the
       Lagrangian along it; `convex`: whether the pivots were positive.
     """
@@ -68,7 +68,7 @@ def no_direction(w: CollocationPoint, duals: Duals) -> Direction:
     return Direction(x, X, c, p, slack, of_duals, zero, zero, no)
 
 
-SOLUTIONS = 3  # a solution, and two refinements of it
+SOLUTIONS = 3  # linear solutions for one direction: the first, and two refinements
 
 
 class Barrier(NamedTuple):
@@ -79,14 +79,16 @@ class Barrier(NamedTuple):
 
 
 def proximity(dtype) -> float:
-    """ε; with 7e-5 in single precision large multipliers are found too late (docs/performance.md#single-precision)."""
+    """ε of the proximal terms; with 7e-5 in single precision, large multipliers are found too late
+    (docs/performance.md#single-precision)."""
     return min(float(jnp.finfo(dtype).eps) ** 0.6, 1e-6)
 
 
 def barrier_of(
     transcription: Transcription, w: CollocationPoint, duals: Duals, mu: Scalar
 ) -> Barrier:
-    """Slopes and curvatures of the limits, 1/Σ raised by ε; an equation along the path has Σ = ∞ without it."""
+    """The slope and curvature of each limit's barrier, with the proximal term: it adds ε to 1/Σ, which is 0 for an equation
+    along the path."""
     equal = transcription.lower == transcription.upper
     below, above = w.slack - transcription.lower, transcription.upper - w.slack
     below, above = (jnp.where(equal, 1.0, x) for x in (below, above))
@@ -107,7 +109,7 @@ def with_bounds(
     duals: Duals,
     mu: Scalar,
 ) -> Condensed:
-    """Adds the barrier of the end time's bounds."""
+    """Adds the barrier of the parameters' bounds to the condensed problem."""
     shapes = Shapes.of(transcription)
     if not shapes.p:
         return condensed
@@ -132,7 +134,7 @@ def direction(
 ) -> Direction:
     """The direction for given residuals (those of the iterate, or of a second-order correction).
 
-    `shift` raises the curvature; `penalty` weighs |D o + e|²/2, which changes the pivots and not the solution.
+    `shift` is added to the curvature; `penalty` weighs |D o + e|²/2, which changes the pivots, but not the solution.
     """
     barrier = barrier_of(transcription, w, duals, mu)
     blocks = blocks_of(transcription, w)
@@ -150,7 +152,7 @@ def direction(
 def _solve(
     transcription: Transcription, condensed: Condensed, barrier: Barrier, conditions, penalty
 ) -> tuple[Increments, Bool[Array, ""]]:
-    """The solution, from the multipliers of the conditions that are known already, and whether the problem is convex."""
+    """(solution of the condensed problem, whether the problem is convex); `conditions`: the last multipliers of these."""
     shapes, N = Shapes.of(transcription), condensed.G.shape[0]
     slope, curvature = (x.reshape(N, -1) for x in barrier)
     G, D = condensed.G, condensed.D
@@ -198,7 +200,7 @@ def _recover(
     found: Increments,
     convex,
 ) -> Direction:
-    """All unknowns and multipliers from the nodes, controls and parameters."""
+    """The direction of all unknowns, and all multipliers, from the increments of nodes, controls and parameters."""
     shapes = Shapes.of(transcription)
     d, z = shapes.d, shapes.d + shapes.c
     p = found.o[0, z:]
@@ -223,7 +225,7 @@ def _recover(
     epsilon = proximity(w.slack.dtype)
     slack = jnp.where(equal, 0.0, changes - epsilon * (limits - duals.limits))
     low, high = _bounds_after(transcription, w, duals, mu, slack)
-    p_low, p_high = _end_time_after(transcription, w, duals, mu, p)
+    p_low, p_high = _parameter_bounds_after(transcription, w, duals, mu, p)
     new = Duals(costates, mus, found.conditions, limits, low, high, p_low, p_high)
     slope = jnp.sum(slopes) + jnp.dot(last.gradient, y_last)
     slope = slope + jnp.dot(parts.first.gradient, found.o[0, d:])
@@ -236,7 +238,7 @@ def _recover(
 def _recover_interval(
     transcription, blocks, eliminated, points: Derivatives, end: Derivatives, limits, o, costate
 ):
-    """(X, μ, slope of the cost) of one interval."""
+    """(increments of the stages X, their multipliers μ, slope of the cost) of one interval."""
     d = transcription.size
     (Y, y), (Y_end, y_end) = maps(transcription, eliminated)
     y, y_end = Y @ o + y, Y_end @ o + y_end
@@ -251,19 +253,21 @@ def _recover_interval(
 
 
 def _bounds_after(transcription, w: CollocationPoint, duals: Duals, mu, slack):
-    """Multipliers of the slacks' bounds after the step."""
+    """The multipliers of the slacks' bounds after a full step."""
     below, above = w.slack - transcription.lower, transcription.upper - w.slack
     equal = transcription.lower == transcription.upper
     below, above = (jnp.where(equal, jnp.inf, x) for x in (below, above))
     return (mu - duals.low * slack) / below, (mu + duals.high * slack) / above
 
 
-def _end_time_after(transcription, w: CollocationPoint, duals: Duals, mu, p):
+def _parameter_bounds_after(transcription, w: CollocationPoint, duals: Duals, mu, p):
+    """The multipliers of the parameters' bounds after a full step."""
     below, above = w.p - transcription.p_lower, transcription.p_upper - w.p
     return (mu - duals.p_low * p) / below, (mu + duals.p_high * p) / above
 
 
 def _barrier_slope(transcription, w: CollocationPoint, mu, slack, p) -> Scalar:
+    """The derivative of the barrier along the step, `slack` and `p` being its increments."""
     equal = transcription.lower == transcription.upper
     below, above = w.slack - transcription.lower, transcription.upper - w.slack
     below, above = (jnp.where(equal, jnp.inf, x) for x in (below, above))
@@ -272,7 +276,7 @@ def _barrier_slope(transcription, w: CollocationPoint, mu, slack, p) -> Scalar:
 
 
 def _across(duals: Duals, residuals: Residuals) -> Scalar:
-    """The multipliers times the residuals."""
+    """Σ multipliers · residuals over all equations."""
     pairs = (
         (duals.stages, residuals.stages),
         (duals.costates[1:], residuals.gaps),
@@ -282,11 +286,11 @@ def _across(duals: Duals, residuals: Residuals) -> Scalar:
     return sum((jnp.sum(a * b) for a, b in pairs), jnp.zeros((), residuals.gaps.dtype))
 
 
-# --- how far from a stationary point ---------------------------------------------------------------
+# --- the distance from a stationary point ----------------------------------------------------------
 
 
 def stationarity(transcription: Transcription, parts: Parts, duals: Duals) -> Scalar:
-    """The largest entry of the Lagrangian's gradient by the nodes, stages, controls and end time."""
+    """The largest entry of the Lagrangian's gradient by the nodes, stages, controls and parameters."""
     d, m = transcription.size, transcription.n_controls
 
     def one(*given):
@@ -309,7 +313,7 @@ def stationarity(transcription: Transcription, parts: Parts, duals: Duals) -> Sc
 
 
 def _gradient(transcription, points: Derivatives, end: Derivatives, mu, limits, costate):
-    """∂L by δ_i, X, c and p of one interval."""
+    """(∂L/∂δ_i, ∂L/∂X, ∂L/∂c, ∂L/∂p) of one interval."""
     d, m = transcription.size, transcription.n_controls
     multipliers = jnp.concatenate([-mu, limits], axis=1)
     pull = points.gradient + jnp.einsum("jfy,jf->jy", points.jacobian, multipliers)

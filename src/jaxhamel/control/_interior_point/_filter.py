@@ -11,7 +11,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from jaxhamel._typing import Scalar
 
-FILTER_ENTRIES = 64  # of the filter; then the oldest is overwritten
+FILTER_ENTRIES = 64  # the largest number of pairs; a further one overwrites the oldest
 MARGIN = 1e-5  # γ_θ = γ_φ
 ARMIJO = 1e-4  # η
 WIDEST, LEAST = 1e4, 1e-4  # θ_max and θ_min as multiples of max(1, θ of the first iterate)
@@ -27,7 +27,7 @@ class Filter(NamedTuple):
 
 
 class Measure(NamedTuple):
-    """Violation θ = |residuals|_1 and barrier function φ, with the amounts that rounding leaves of them."""
+    """Violation θ = |residuals|_1 and barrier function φ of an iterate, and estimates of their rounding errors."""
 
     theta: Scalar
     phi: Scalar
@@ -47,12 +47,12 @@ def emptied(known: Filter) -> Filter:
 
 
 def begun(known: Filter, theta: Scalar) -> Filter:
-    """The filter, with θ of the first iterate."""
+    """The filter, with θ of the first iterate noted (as at least 1) if it was not known."""
     return known._replace(first=jnp.where(known.first > 0, known.first, jnp.maximum(1.0, theta)))
 
 
 def augmented(known: Filter, now: Measure) -> Filter:
-    """The filter with the iterate's own pair."""
+    """The filter with the pair of the iterate `now`, lowered by the margin."""
     place = known.count % FILTER_ENTRIES
     theta, phi = (1 - MARGIN) * now.theta, now.phi - MARGIN * now.theta
     return known._replace(

@@ -28,7 +28,7 @@ from jaxhamel.control._interior_point._once import once
 
 
 def gauss_newton_parts(transcription: Transcription, w: CollocationPoint, duals: Duals) -> Parts:
-    """All parts at an iterate; no curvature of the parts of points and of ends of intervals depends on multipliers.
+    """The derivatives of all parts at an iterate; at points and ends of intervals no Hessian depends on multipliers.
 
     The points are under `vmap`: in lanes a step of the ball takes ten times as long (docs/performance.md#receding-horizons).
     """
@@ -40,7 +40,7 @@ def gauss_newton_parts(transcription: Transcription, w: CollocationPoint, duals:
 def _point(
     transcription: Transcription, at: tuple[Interval, Scalar, Scalar], y: Float[Array, " y"]
 ) -> Derivatives:
-    """The part of a collocation point; `at`: interval, share and weight."""
+    """The derivatives of the part at a collocation point; `at`: interval, share and weight."""
     values = once(lambda y: (lambda found: (found[:2], found))(_values(transcription, at, y)), y)
     (jacobian, slope), (value, r, size, cost) = jax.jacfwd(values, has_aux=True)(y)
     gradient, hessian = slope.T @ r, slope.T @ slope
@@ -64,7 +64,7 @@ def _values(transcription: Transcription, at: Any, y: Float[Array, " y"]) -> Any
 
 
 def _end(transcription: Transcription, interval: Interval, X: Float[Array, "s d"]) -> Derivatives:
-    """The part of the end of one interval."""
+    """The derivatives of the part at the end of one interval."""
 
     def end(y) -> tuple[Any, Any]:
         value = transcription.end(interval, y)

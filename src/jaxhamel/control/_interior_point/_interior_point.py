@@ -25,8 +25,8 @@ from jaxhamel.control._interior_point._filter import emptied
 from jaxhamel.control._interior_point._line_search import step
 from jaxhamel.control._interior_point._state import SearchState, errors_of
 
-LOGGED = 32  # iterations in one call
-STUCK = 5  # steps in a row of the shortest length end the search
+LOGGED = 32  # the largest number of iterations in one call
+STUCK = 5  # a search ends after this many successive steps of the shortest length
 
 
 class HistoryRow(NamedTuple):
@@ -43,7 +43,10 @@ class HistoryRow(NamedTuple):
 def advance(
     transcription: Transcription, state: SearchState, tolerance: Scalar, many: Int[Array, ""]
 ) -> tuple[SearchState, Parts, HistoryRow, Int[Array, ""]]:
-    """Up to `many` iterations: (state, derivatives of the last one, rows of the history, how many of them count)."""
+    """Makes up to `many` iterations.
+
+    **Returns:** (state, derivatives at the last iteration, rows of the history, the number of rows that are filled).
+    """
     empty = jnp.zeros(LOGGED, state.mu.dtype)
 
     def goes_on(carry):
@@ -69,7 +72,7 @@ def _iteration(
     cost, residuals = values_of(transcription, w, parts)
     errors = errors_of(transcription, w, duals, parts, residuals, jnp.zeros_like(state.mu))
     near = jnp.where(errors.largest() <= 10 * tolerance, state.near + 1, 0)
-    done = (errors.largest() <= tolerance) | (near >= 5)  # rounding allows no more
+    done = (errors.largest() <= tolerance) | (near >= 5)  # five times near: rounding allows no more
     own = errors_of(transcription, w, duals, parts, residuals, state.mu).largest()
     smaller = jnp.maximum(tolerance / 10, jnp.minimum(0.2 * state.mu, state.mu**1.5))
     lowers = (own <= 10 * state.mu) & (state.mu > 0) & ~state.estimates

@@ -1,9 +1,9 @@
 """The line search with a filter, with corrections of second order and of inertia, and estimates of the multipliers.
 
-After a step that was regularised or shortened its multipliers are those of another problem, and may be as large as the
+The multipliers after a regularised or shortened step are those of another problem, and may be as large as the
 regularisation. They are then estimated anew, by least squares of the Lagrangian's gradient (Wächter and Biegler 2006,
-section 3.6): otherwise the curvature λ·∇²c, and with it the next regularisation, grows without limit. A whole step keeps
-its own, far from feasible points, too: an estimate takes an iteration's time (docs/performance.md#many-starts).
+section 3.6): otherwise the curvature λ·∇²c, and with it the next regularisation, grows without limit. The multipliers after
+a full step are kept, also far from feasible points: an estimate takes an iteration's time (docs/performance.md#many-starts).
 """
 
 from typing import Any, NamedTuple
@@ -34,23 +34,23 @@ from jaxhamel.control._interior_point._filter import (
 )
 from jaxhamel.control._interior_point._state import SearchState
 
-LEAST_SHIFT, LARGEST_SHIFT = 1e-3, 1e12
+LEAST_SHIFT, LARGEST_SHIFT = 1e-3, 1e12  # of the regularisation
 SHORT, MORE_DAMPING, LARGEST_DAMPING = 0.1, 8.0, 1e3  # see `damping_after`
 NARROWEST = 1e-8  # the shortest step of the line search
-PENALTY = 1e5  # at most, relative to the curvature; a small one is not enough for positive pivots
-SECOND_ORDER_CORRECTIONS = 4  # of second order, at most
+PENALTY = 1e5  # largest weight of the conditions, relative to the curvature; with small ones pivots are not positive
+SECOND_ORDER_CORRECTIONS = 4  # largest number of second-order corrections of one step
 NEWTON, CORRECTED, SHORTER, ESTIMATE = 0, 1, 2, 3  # kinds of attempts
 
 
 class Attempt(NamedTuple):
     """An attempt at a step.
 
-    - `kind`: a Newton direction, one with a second-order correction, a shorter step along the first, or an estimate of the
-      multipliers without a step.
-    - `shift`: the regularisation; `residuals`: those that the direction removes.
-    - `move`, `alpha`: direction and length; `kept`, `kept_alpha`: those without correction.
-    - `corrections`: their number; `theta`: the violation after the last.
-    - `w`: the new iterate; `descends`: accepted by descent alone; `over`: accepted or given up.
+    - `kind`: a Newton direction, a direction with a second-order correction, a shorter step along the Newton direction, or
+      an estimate of the multipliers without a step.
+    - `shift`: the regularisation; `residuals`: the residuals that the direction removes.
+    - `move`, `alpha`: direction and length; `kept`, `kept_alpha`: direction and length without correction.
+    - `corrections`: the number of corrections so far; `theta`: the violation after the last attempt.
+    - `w`: the new iterate; `descends`: whether it is accepted by descent of φ; `over`: accepted or given up.
     """
 
     kind: Int[Array, ""]
@@ -84,8 +84,11 @@ class Setting(NamedTuple):
 
 
 class Trial(NamedTuple):
-    """An iterate that is tried: whether the filter accepts it, and by descent alone; its residuals; whether it is no
-    worse than ten times the iterate."""
+    """A trial iterate.
+
+    `enough`: whether the filter accepts it; `descends`: whether by descent of φ; `near`: whether it may be taken even if the
+    line search gives up (`_near`).
+    """
 
     w: CollocationPoint
     enough: Bool[Array, ""]
@@ -97,7 +100,7 @@ class Trial(NamedTuple):
 def step(
     transcription: Transcription, state: SearchState, parts: Parts, residuals: Residuals
 ) -> tuple[SearchState, Scalar]:
-    """The state after an accepted step, and its length; where multipliers are to be estimated, with these and length 0."""
+    """(the state after one step, the step's length); if multipliers are to be estimated, only these change: length 0."""
     state = state._replace(filter=begun(state.filter, residuals.norm()))
     setting = _setting(transcription, state, parts, residuals)
     first = _first(setting)
@@ -123,7 +126,7 @@ def step(
 
 
 def _estimated(transcription: Transcription, duals: Duals, new: Duals) -> Duals:
-    """Multipliers of the equations from an estimate; those of bounds, and of limits with them, stay."""
+    """The multipliers, with those of equations taken from an estimate; multipliers of bounds, and of their limits, stay."""
     equal = transcription.lower == transcription.upper
     limits = jnp.where(equal, new.limits, duals.limits)
     return duals._replace(
@@ -143,8 +146,8 @@ def _setting(transcription: Transcription, state: SearchState, parts: Parts, res
 def penalty_of(parts: Parts) -> Scalar:
     """The weight of the conditions in the factored matrix, without which its pivots need not be positive at a minimum.
 
-    In single precision it is 200 times the curvature: a larger one drowns the curvature in rounding, and the multipliers of
-    conditions that depend on one another wander (docs/performance.md#single-precision).
+    In single precision it is 200 times the curvature: with a larger one the curvature is lost in rounding, and the
+    multipliers of dependent conditions drift (docs/performance.md#single-precision).
     """
     diagonals = jnp.abs(jnp.diagonal(parts.points.hessian, axis1=-2, axis2=-1))
     weight = min(PENALTY, float(jnp.finfo(diagonals.dtype).eps) ** (-1 / 3))
@@ -152,9 +155,12 @@ def penalty_of(parts: Parts) -> Scalar:
 
 
 def _first(setting: Setting) -> Attempt:
+    """The line search before its first attempt."""
     state, residuals = setting.state, setting.residuals
     zero, none, no = jnp.zeros_like(state.mu), jnp.asarray(0), jnp.asarray(False)
-    over = state.done  # under `vmap`, where the others go on: no attempt if all are done
+    over = (
+        state.done
+    )  # under `vmap` an ended search runs along with the others, but makes no attempt
     kind = jnp.where(state.estimates, ESTIMATE, NEWTON)
     nothing = no_direction(state.w, state.duals)
     return Attempt(
@@ -167,7 +173,7 @@ def _newton(
 ) -> tuple[Direction, Scalar]:
     """The direction for given residuals, and the longest step along it.
 
-    For an estimate of the multipliers: with a unit matrix as curvature and without residuals.
+    For an estimate of the multipliers the curvature is a unit matrix, and the residuals are zero.
     """
     t, state = setting.transcription, setting.state
     own = jnp.where(kind == ESTIMATE, 0.0, 1.0).astype(shift.dtype)
@@ -180,6 +186,7 @@ def _newton(
 
 
 def _attempt(setting: Setting, a: Attempt) -> Attempt:
+    """Makes the attempt `a`, and sets up the next: a correction, a shorter step or more regularisation."""
     solves, corrects, estimates = a.kind != SHORTER, a.kind == CORRECTED, a.kind == ESTIMATE
 
     def again(*_):
@@ -234,16 +241,16 @@ def _try(setting: Setting, move, alpha, kept: Direction, kept_alpha) -> Trial:
 
 
 def _near(now: Measure, theta: Scalar, phi: Scalar) -> Bool[Array, ""]:
-    """Whether a trial may be taken where the line search gives up.
+    """Whether a trial may be taken if the line search gives up: if it is not much worse than the iterate.
 
-    Where the linearised equations contradict one another a direction may be 1e30 long, and the shortest step along it too.
+    If the linearised equations contradict one another, a direction may be 1e30 long, and its shortest step still too long.
     """
     few = theta <= 10 * now.theta + now.theta_noise
     return few & (phi <= now.phi + 10 * (1 + jnp.abs(now.phi)))
 
 
 def _promising(setting: Setting, a: Attempt, theta: Scalar) -> Bool[Array, ""]:
-    """Whether a second-order correction is to be tried: the violation grew, or the last correction lowered it."""
+    """Whether to try a second-order correction: if the violation grew, or if the last correction lowered it."""
     first = (a.kind == NEWTON) & (theta >= setting.now.theta)
     lower = (
         (a.kind == CORRECTED)
@@ -266,7 +273,7 @@ def moved(w: CollocationPoint, move: Direction, alpha: Scalar) -> CollocationPoi
 
 
 def rounding_of(w: CollocationPoint, residuals: Residuals) -> Scalar:
-    """The norm that residuals keep by rounding."""
+    """An estimate of the norm of the residuals that rounding alone causes."""
     count = sum(x.size for x in jax.tree.leaves(residuals))
     largest = jnp.maximum(jnp.max(jnp.abs(w.X)), jnp.max(jnp.abs(w.slack), initial=1.0))
     return 4 * jnp.finfo(w.X.dtype).eps * count * largest
@@ -281,10 +288,10 @@ def _finite(move: Direction) -> Bool[Array, ""]:
 
 
 def larger(shift: Scalar, last: Scalar, floor: Scalar) -> Scalar:
-    """The next regularisation after `shift`, of which `floor` is the first.
+    """The next regularisation to try after `shift`; `floor`: the one tried first; `last`: the last one that was needed.
 
-    It begins at a third of the last one that was needed, and grows by a factor of eight; where none was needed yet (0), at
-    `LEAST_SHIFT`, by a factor of ten (Wächter and Biegler 2006, section 3.1).
+    It begins at a third of `last` and grows by a factor of eight. If none was needed yet (`last` = 0), it begins at
+    `LEAST_SHIFT` and grows by a factor of ten (Wächter and Biegler 2006, section 3.1).
     """
     known = last > 0
     first = jnp.maximum(jnp.where(known, last / 3, LEAST_SHIFT), 2 * floor)
@@ -294,10 +301,10 @@ def larger(shift: Scalar, last: Scalar, floor: Scalar) -> Scalar:
 def damping_after(damping: Scalar, shift: Scalar, share: Scalar) -> Scalar:
     """The least regularisation of the next step: larger after a step that the filter shortened, smaller after a long one.
 
-    `share`: of the longest step that the bounds allow; `shift`: the regularisation of the step.
+    `share`: the step's length as a share of the longest step that the bounds allow; `shift`: the step's regularisation.
 
-    Where the curvature is small in some direction, Newton's step is too long for its linearisation. A regularised step is
-    shorter in that direction alone, a shortened one in all.
+    In a direction of small curvature, Newton's step is too long for its linearisation. Regularisation shortens the step in
+    such directions only, the line search in all.
     """
     less = jnp.where(damping > LEAST_SHIFT, damping / MORE_DAMPING, 0.0)
     more = jnp.minimum(MORE_DAMPING * jnp.maximum(shift, LEAST_SHIFT), LARGEST_DAMPING)

@@ -19,11 +19,11 @@ from jaxhamel import _lapack
 MATRICES_AT_ONCE = (
     32  # inverted in one loop; more do not fit into the cache (docs/performance.md#many-starts)
 )
-LARGEST = 28  # rows; inverses of larger ones are left to LAPACK
+LARGEST = 28  # rows of a matrix that is inverted here; larger ones are left to LAPACK
 
 
 def _for_batches(one: Callable[..., Array], many: Callable[..., Array]) -> Callable[..., Array]:
-    """`one` of matrices, and under `vmap`, on the CPU, `many` of matrices with a leading axis."""
+    """A function that calls `one` for single matrices and, under `vmap` on the CPU, `many` for a batch of matrices."""
 
     @custom_vmap
     def of_one(*matrices):
@@ -47,6 +47,7 @@ def _for_batches(one: Callable[..., Array], many: Callable[..., Array]) -> Calla
 
 
 def _full(size: int, batched, matrices) -> list[Array]:
+    """Broadcasts the arguments that are not batched to the batch."""
     pairs = zip(matrices, batched, strict=True)
     return [x if has else jnp.broadcast_to(x, (size, *x.shape)) for x, has in pairs]
 
@@ -63,7 +64,7 @@ def _first(x: Float[Array, "n k B"]) -> Float[Array, "B n k"]:
 
 
 def _inverses(matrices: Float[Array, "B n n"]) -> Float[Array, "B n n"]:
-    """Some matrices at a time, so that they stay in the cache."""
+    """Inverts `MATRICES_AT_ONCE` matrices at a time, so that they stay in the cache."""
     many, n, _ = matrices.shape
     if n > LARGEST:
         return lax.map(_lapack.inverse_by_columns, matrices)
@@ -78,7 +79,7 @@ def _inverses(matrices: Float[Array, "B n n"]) -> Float[Array, "B n n"]:
 
 
 def _some_inverses(matrices: Float[Array, "B n n"]) -> Float[Array, "B n n"]:
-    """Gauss and Jordan's elimination in place; rows are exchanged for the largest pivot."""
+    """Inverts by Gauss–Jordan elimination in place, with exchanges of rows for the largest pivot."""
     n = matrices.shape[1]
     start = _last(matrices), jnp.zeros((n, matrices.shape[0]), int)
     A, rows = lax.fori_loop(0, n, _eliminated, start)
@@ -86,7 +87,7 @@ def _some_inverses(matrices: Float[Array, "B n n"]) -> Float[Array, "B n n"]:
 
 
 def _eliminated(k: Int[Array, ""], carry):
-    """Column k is eliminated from all rows but k, and replaced by that of the inverse."""
+    """Eliminates column k from all rows but k, and replaces it by the column of the inverse."""
     A, rows = carry
     places = jnp.arange(A.shape[0])[:, None]
     column = lax.dynamic_index_in_dim(A, k, 1, keepdims=False)
@@ -110,7 +111,7 @@ def _taken(x: Array, places: Array, axis: int) -> Array:
 
 
 def _with_columns(A: Float[Array, "n n B"], rows: Int[Array, "n B"]) -> Float[Array, "n n B"]:
-    """The columns exchanged as the rows were, the last exchange first."""
+    """Exchanges the columns of A as the rows were exchanged, in reverse order."""
     n = A.shape[0]
     order = jnp.broadcast_to(jnp.arange(n)[:, None], rows.shape)
 
@@ -172,10 +173,13 @@ def _solves(factors: Float[Array, "B n n"], rhs: Float[Array, "B n k"]) -> Float
     return _first(lax.fori_loop(0, n, backward, lax.fori_loop(0, n, forward, b)))
 
 
-def _substituted(b, k, others: Float[Array, "n B"], all_of_them: Float[Array, "n B"]):
-    """b with unknown k, and its part taken from the other rows."""
+def _substituted(b, k, others: Float[Array, "n B"], entries: Float[Array, "n B"]):
+    """One step of a substitution: replaces b_k by the unknown x_k, and subtracts the terms of x_k from other rows.
+
+    `entries`: the matrix' column k, or row k of its transpose; `others`: the same without the rows that are done.
+    """
     x = lax.dynamic_index_in_dim(b, k, 0, keepdims=False)
-    x = x / lax.dynamic_index_in_dim(all_of_them, k, 0)
+    x = x / lax.dynamic_index_in_dim(entries, k, 0)
     return lax.dynamic_update_index_in_dim(b - others[:, None] * x[None], x, k, 0)
 
 

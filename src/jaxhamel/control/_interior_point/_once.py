@@ -1,7 +1,7 @@
-"""A function with repeated operations done once, so that its derivatives do not repeat them.
+"""Merges repeated operations of a function, so that its derivatives do not repeat them.
 
 A right-hand side may compute the same rotation matrix six times. XLA merges equal operations, but not their derivatives,
-whose cotangents differ: so they are merged before.
+whose cotangents differ: so the operations are merged before they are differentiated.
 """
 
 from collections.abc import Callable, Iterator
@@ -14,7 +14,7 @@ from jax.extend import core
 
 
 def once(function: Callable[..., Any], *like: Any) -> Callable[..., Any]:
-    """`function` of arrays as `like`, traced once, with equal operations merged."""
+    """`function` with equal operations merged; it is traced once, for arrays of the shapes and dtypes of `like`."""
     closed, shapes = jax.make_jaxpr(function, return_shape=True)(*like)
     structure, run = jax.tree.structure(shapes), core.jaxpr_as_fun(_merged(closed))
     return lambda *given: jax.tree.unflatten(structure, run(*jax.tree.leaves(given)))
@@ -34,7 +34,7 @@ def _merged(closed: Any) -> Any:
 
 
 class _Merging:
-    """The equations so far, the operations of each key with their results, and the variables of constant arrays."""
+    """The merging of a program: its equations so far, the results of operations by their keys, variables of constants."""
 
     def __init__(self) -> None:
         self.equations: list[Any] = []
@@ -42,7 +42,10 @@ class _Merging:
         self.arrays: dict[int, Any] = {}
 
     def run(self, jaxpr: Any, places: dict[Any, Any]) -> list[Any]:
-        """The variables or literals of the results of `jaxpr`; `places` are those of its variables."""
+        """Adds the equations of `jaxpr`; returns the variables or literals of its results.
+
+        `places`: the variable or literal that stands for each variable of `jaxpr`.
+        """
 
         def of(x):
             return x if isinstance(x, core.Literal) else places[x]
@@ -73,7 +76,7 @@ class _Merging:
 
 
 def _key(equation: Any, given: list[Any]) -> Any:
-    """A key that is equal for operations with equal values; None where that cannot be told."""
+    """A key that is equal for operations with equal values; None if an operation has none."""
     own = equation.params["call_jaxpr"] if equation.primitive.name == OWN else None
     params = tuple(sorted(equation.params.items())) if own is None else str(own)
     try:
@@ -83,7 +86,7 @@ def _key(equation: Any, given: list[Any]) -> Any:
     return None if equation.effects else (equation.primitive, tuple(map(_name, given)), params)
 
 
-OWN = "custom_jvp_call"
+OWN = "custom_jvp_call"  # the primitive of functions with a derivative of their own
 
 
 def _same_derivatives(one: Any, other: Any) -> bool:
@@ -98,10 +101,10 @@ def _same_derivatives(one: Any, other: Any) -> bool:
 
 
 def _rule(equation: Any) -> Any:
-    """The function that differentiates an operation, and its static arguments; None where JAX does not show them here.
+    """The function that differentiates an operation, and its static arguments; None if it is not found.
 
-    Equal ones need no comparison of derivatives, which takes a tenth of a second for each pair. JAX keeps the function in
-    the closures of `jvp_jaxpr_fun`, which other versions may arrange otherwise.
+    Operations with the same function need no comparison of derivatives, which takes a tenth of a second for each pair. JAX
+    keeps the function in the closures of `jvp_jaxpr_fun`, which other versions of JAX may arrange otherwise.
     """
     try:
         return _innermost(equation.params["jvp_jaxpr_fun"])

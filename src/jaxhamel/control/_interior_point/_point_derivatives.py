@@ -18,11 +18,12 @@ from jaxhamel._lanes._transform import run_traced, traced
 from jaxhamel._lanes._xla_cpu._one_loop import in_one_kernel, one_loop_works
 from jaxhamel._typing import Scalar
 
-# Shorter programs are written out with all directions in one lane; longer ones stay operations on arrays: every 3,000 scalar
-# operations are a loop, which compiles in about two seconds.
+# Lengths of programs in scalar operations. A program shorter than the first has all directions in one lane; one longer than
+# the second stays operations on arrays, since every 3,000 scalar operations are a loop, which compiles in about two seconds;
+# tracing stops at the third.
 SHORTEST, LONGEST, MOST_TRACED = 3_000, 30_000, 150_000
-# A derivative of the gradient along one direction is at most that many times as long as the function: 3.7 to 5 times for the
-# built-in problems.
+# Upper bound of the length of the gradient's derivative along one direction, over the length of the function: it is 3.7 to 5
+# for the built-in problems.
 GROWTH = 6
 
 
@@ -54,8 +55,8 @@ def derivatives_in_lanes(
 
     **Arguments:** `at`: a pytree of arrays with a leading axis `(B,)`; `multiplier`: of the value.
 
-    **Returns:** None where such lanes are not to be used: not on a CPU, for an operation without a rule, or by the program's
-    length.
+    **Returns:** None if lanes cannot be used (not on a CPU, or an operation has no rule) or do not pay (the program is too
+    short or too long).
     """
     many, n = y.shape
     leaves, structure = jax.tree.flatten((at, y, multiplier))

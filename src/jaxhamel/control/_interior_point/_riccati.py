@@ -6,7 +6,7 @@ systems give the conditions' multipliers y and the parameters:
 
     S y − C p = e ,    Cᵀ y + T₀ p = −g .
 
-p is eliminated first, by T₀⁻¹: where only parameters can meet conditions, as a duration a length, S is singular.
+p is eliminated first, by T₀⁻¹, because S is singular if only parameters, such as a duration, can meet a condition.
 The pivots are positive exactly if the problem with its conditions, which have a large penalty, is strictly convex.
 """
 
@@ -21,7 +21,7 @@ from jaxhamel.control._interior_point._many_matrices import cho_solve, cholesky
 
 
 class Increments(NamedTuple):
-    """Increments o of all intervals, costates λ_0 … λ_N, of which λ_N = 0, and multipliers y of the conditions."""
+    """Increments o of all intervals, costates λ_0 … λ_N with λ_N = 0, and multipliers y of the conditions."""
 
     o: Float[Array, "N o"]
     costates: Float[Array, "N+1 d"]
@@ -29,7 +29,7 @@ class Increments(NamedTuple):
 
 
 class Recursion(NamedTuple):
-    """For each interval: P of the next node, Cholesky's factor of the controls' matrix, the gains."""
+    """For each interval: the Riccati matrix P at its end, Cholesky's factor L of the controls' matrix, the gains."""
 
     P: Float[Array, "N d d"]
     L: Float[Array, "N c c"]
@@ -39,7 +39,8 @@ class Recursion(NamedTuple):
 class Factored(NamedTuple):
     """A factored problem.
 
-    - `moves`, `costates`: of unit multipliers of the conditions and unit parameters, `(N, z, b+p)` and `(N+1, d, b+p)`.
+    - `moves`, `costates`: the responses of (δ, c) and of the costates to unit multipliers of the conditions and to unit
+      parameters, `(N, z, b+p)` and `(N+1, d, b+p)`.
     - `S`, `T`: Cholesky's factors of S + C T₀⁻¹ Cᵀ and of T₀, with the roots of their diagonals.
     - `C`: the conditions' change by p; `across`: T₀⁻¹ Cᵀ.
     """
@@ -55,7 +56,7 @@ class Factored(NamedTuple):
 
 
 def factor(condensed: Condensed, shapes: Shapes) -> Factored:
-    """The factors of ½ oᵀ H o under δ_{i+1} = A o and D o = 0."""
+    """Factors the equations of the stationary point of ½ oᵀ H o under δ_{i+1} = A o and D o = 0."""
     d, z = shapes.d, shapes.d + shapes.c
     H, A, D = condensed.H, condensed.A, condensed.D
     recursion, convex = _recursion(H[:, :z, :z], A[:, :, :z], d)
@@ -81,7 +82,7 @@ def _border(S, T, C):
 
 
 def _border_solve(factored: Factored, e, pull) -> tuple[Array, Array]:
-    """(y, p)."""
+    """Solves S y − C p = e, Cᵀ y + T₀ p = −`pull` for (y, p)."""
     p = -_positive_solve(factored.T, pull[:, None])[:, 0]
     y = _positive_solve(factored.S, (e + factored.C @ p)[:, None])[:, 0]
     return y, p - factored.across @ y
@@ -119,7 +120,7 @@ def _recursion(H, A, d: int) -> tuple[Recursion, Bool[Array, ""]]:
 
 
 def _sweep(recursion: Recursion, A, columns, shifts) -> tuple[Array, Array]:
-    """((δ, c) `(N, z, k)`, λ_0 … λ_N `(N+1, d, k)`), each column a right-hand side."""
+    """Solves the recursion for k right-hand sides, the columns: returns ((δ, c) `(N, z, k)`, λ_0 … λ_N `(N+1, d, k)`)."""
     d = A.shape[1]
 
     def back(slope, at):

@@ -26,8 +26,8 @@ from jaxhamel.control._interior_point._many_matrices import inverse
 
 
 class StageBlock(NamedTuple):
-    """Coordinates that are solved together, and those of earlier blocks on which their rates depend; `coupled`: whether
-    their own values change their rates."""
+    """Coordinates that are solved for together; `before`: the coordinates of earlier blocks on which their rates depend;
+    `coupled`: whether their rates depend on their own values."""
 
     coordinates: tuple[int, ...]
     before: tuple[int, ...]
@@ -35,7 +35,7 @@ class StageBlock(NamedTuple):
 
 
 class StageEquations(NamedTuple):
-    """The blocks' inverses, `(s n, s n)` each, of the coupled blocks alone, and the Jacobians J, `(s, d, d)`."""
+    """The inverse matrices of the coupled blocks, `(s n, s n)` each, and the Jacobians J, `(s, d, d)`."""
 
     inverses: tuple[Array, ...]
     J: Float[Array, "s d d"]
@@ -50,7 +50,7 @@ def blocks_of(transcription: Transcription, w: CollocationPoint) -> tuple[StageB
     left, blocks = list(range(len(reach))), []
     while left:
         ready = [i for i in left if not np.any(reach[i, left])]
-        if not ready:  # some coordinates that depend on one another and on none of the others left
+        if not ready:  # then coordinates that depend on one another, but on no others that are left
             within = [i for i in left if reach[i, i]]
             first = min(within, key=lambda i: int(np.sum(reach[i, left])))
             ready = [i for i in left if reach[first, i] and reach[i, first]]
@@ -63,7 +63,7 @@ def blocks_of(transcription: Transcription, w: CollocationPoint) -> tuple[StageB
 
 
 def _dependencies(transcription: Transcription, w: CollocationPoint) -> Bool[np.ndarray, "d d"]:
-    """Whether the rate of coordinate i depends on coordinate j; all, where the equations of motion do not show it."""
+    """Whether the rate of coordinate i depends on coordinate j; true for all if the equations of motion do not show it."""
     d = transcription.size
 
     def rate(y, q, x, share):
@@ -84,7 +84,7 @@ def _dependencies(transcription: Transcription, w: CollocationPoint) -> Bool[np.
 def factored(
     blocks: tuple[StageBlock, ...], derivative: Float[np.ndarray, "s s"], J: Float[Array, "s d d"]
 ) -> StageEquations:
-    """The equations of one interval with the blocks' inverses."""
+    """The stage equations of one interval, with the inverses of their coupled blocks."""
     s = len(derivative)
     stages = jnp.eye(s, dtype=J.dtype)
     D = jnp.asarray(derivative, J.dtype)
@@ -136,7 +136,7 @@ def adjoint_solution(
 
 
 def _reading(block: StageBlock, others: tuple[StageBlock, ...]) -> list[int]:
-    """The coordinates of the other blocks that depend on this one."""
+    """The coordinates of those other blocks that depend on this block."""
     own = set(block.coordinates)
     return [i for other in others if own & set(other.before) for i in other.coordinates]
 

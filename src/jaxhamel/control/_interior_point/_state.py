@@ -1,4 +1,4 @@
-"""The state of the interior-point method between two iterations, and how far it is from a solution."""
+"""The state of the interior-point method between two iterations, and the errors of its iterate."""
 
 from typing import NamedTuple
 
@@ -27,17 +27,18 @@ class Errors(NamedTuple):
     complementarity: Scalar
 
     def largest(self) -> Scalar:
-        """The largest."""
+        """The largest of the three errors."""
         return jnp.max(jnp.stack(self))
 
 
 class SearchState(NamedTuple):
     """The state of the method between two iterations.
 
-    - `mu`: of the barrier; `filter`: that of the line search; `estimates`: whether the multipliers are to be estimated anew.
-    - `cost`, `errors`: of the iterate; `done`: converged; `stuck`: steps in a row that were the shortest; `near`: iterations
-      in a row within ten times the tolerance; `floor`: the least shift; `shift`: the last larger one that was needed, or 0;
-      `damping`: the least shift after steps that the line search had to shorten.
+    - `mu`: the barrier parameter; `filter`: of the line search; `estimates`: whether to estimate the multipliers anew.
+    - `cost`, `errors`: of the iterate; `done`: converged; `stuck`: number of successive steps of the shortest length;
+      `near`: number of successive iterations within ten times the tolerance.
+    - `floor`: the least regularisation; `shift`: the last larger one that was needed, or 0; `damping`: the least one after
+      steps that the line search had to shorten.
     """
 
     w: CollocationPoint
@@ -63,7 +64,7 @@ def errors_of(
     residuals: Residuals,
     mu: Scalar,
 ) -> Errors:
-    """How far an iterate is from a solution of the barrier problem with the barrier parameter μ."""
+    """The errors of an iterate as a solution of the barrier problem with the barrier parameter μ."""
     bounds = [
         (duals.low, w.slack - transcription.lower),
         (duals.high, transcription.upper - w.slack),
@@ -86,7 +87,7 @@ def errors_of(
 
 @compiled_with(QUICK)
 def start(transcription: Transcription, w: CollocationPoint, mu: Scalar) -> SearchState:
-    """The state before the first iteration; μ counts only where there are bounds.
+    """The state before the first iteration; without bounds, μ is 0.
 
     The multipliers are estimated before the first step. With zeros the Hessian lacks the curvature of the equations of
     motion, and the first steps are as long as the regularisation allows.
@@ -126,7 +127,7 @@ def start(transcription: Transcription, w: CollocationPoint, mu: Scalar) -> Sear
 
 
 def resumed(state: SearchState) -> SearchState:
-    """The state to go on with after a change of the iterate or the problem: not done, with an empty filter."""
+    """The state from which a search continues after a change of its iterate or problem: not done, with an empty filter."""
     nothing = jnp.zeros((), int)
     known, no = emptied(state.filter), jnp.asarray(False)
     fresh = {"done": no, "estimates": no, "near": nothing, "stuck": nothing}
@@ -134,5 +135,5 @@ def resumed(state: SearchState) -> SearchState:
 
 
 def strong(state: SearchState) -> SearchState:
-    """The state with strong types only, so that `advance` is compiled once."""
+    """The state without weak types, so that `advance` is compiled only once."""
     return jax.tree.map(lambda x: jax.lax.convert_element_type(x, x.dtype), state)
