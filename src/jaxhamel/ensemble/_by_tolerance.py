@@ -24,7 +24,7 @@ def by_tolerance(
     method: object,
     max_steps: int | None,
 ) -> PyTree[Float[Array, "B T ..."]]:
-    """The states at `ts`; NaN from the time at which a trajectory breaks down, of which a warning tells.
+    """The states at `ts`, NaN from the time on at which a trajectory breaks down; a warning says how many did.
 
     **Raises:** `ValueError` for invalid times, tolerances or numbers of steps; `TypeError` for a method without an error
     estimate.

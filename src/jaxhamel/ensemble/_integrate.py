@@ -91,7 +91,7 @@ def _integrate(members: Members, ts: Float[Array, " T"], plan: Plan):
 
 
 def ordinary(members: Members) -> tuple[ColumnLayout, SteppedMotion]:
-    """The layout of y, and its motion."""
+    """The layout of y, and the motion of all members in lanes."""
     first = jax.vmap(lambda own: members.with_own(own)[0])(members.own)
     state, own = ColumnLayout.of(first), ColumnLayout.of(members.own)
     shared, fixed = members.shared

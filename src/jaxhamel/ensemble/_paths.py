@@ -18,7 +18,7 @@ from jaxhamel.simulate._solvers._runge_kutta import Tableau
 
 
 def paths(motion: SteppedMotion, ts: Float[Array, " T"], plan: Plan) -> list[Float[Array, "T B"]]:
-    """The entries of the states at `ts`, as columns."""
+    """The states of all trajectories at `ts`: one array `(T, B)` for each number of a state."""
     ts = ts.astype(motion.y[0].dtype)
     if plan.kernel is None:
         return _in_lanes(motion, ts, plan)

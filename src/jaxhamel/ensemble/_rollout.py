@@ -79,8 +79,9 @@ def rollout(
 
     **Raises:** `ValueError` for shapes that do not fit, times out of order or traced, `dt` that is not positive.
 
-    Works under jit, grad and jvp, with derivatives by per-trajectory and by shared inputs. New values do not recompile,
-    with two exceptions: a change of which shared numbers are 0, 1 or −1, and times that change the number of steps.
+    Works under jit, grad and jvp, with derivatives with respect to per-trajectory and shared inputs. New values do not
+    recompile, with two exceptions: a change of which shared numbers are 0, 1 or −1, and times that change the number of
+    steps.
     """
     members = Members.of(system, q0, u0, control, in_axes)
     check_route(route, ROUTES)

@@ -128,7 +128,7 @@ def _as_arrays(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _most(ts: ArrayLike, options: dict[str, Any]) -> int:
-    """`max_steps`, computed here from the concrete times and step, which are not known inside the program."""
+    """`max_steps` if given, else from times and step, which are concrete here but not inside the compiled program."""
     max_steps, dt = options.get("max_steps"), options.get("dt")
     return most_steps(max_steps, ts, dt, bool(options.get("dense")))
 

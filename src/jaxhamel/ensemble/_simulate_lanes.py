@@ -95,7 +95,7 @@ _OPTIONS = {"rtol", "atol", "solver", "max_steps", "route"}
 
 
 def takes_adaptive_steps(members: Members, ts: ArrayLike, options: dict[str, Any]) -> bool:
-    """Whether lanes can compute these steps: adaptive, by an explicit Runge-Kutta pair, without further options."""
+    """Whether lanes can take the steps asked for: adaptive, by an explicit Runge–Kutta pair, without further options."""
     given = {name for name, value in options.items() if value is not None}
     solver = options.get("solver")
     space = members.space

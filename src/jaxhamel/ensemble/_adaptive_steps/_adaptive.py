@@ -27,8 +27,8 @@ from jaxhamel.ensemble._adaptive_steps._queue import Ends, through_lanes
 from jaxhamel.ensemble._equal_steps._equal_steps import SteppedMotion
 from jaxhamel.ensemble._methods._embedded_pairs import Pair
 
-# Lanes at work, and lanes for the last slow trajectories. Not a power of two, whose columns would compete for the same sets
-# of the cache (docs/performance.md#adaptive-steps).
+# The most lanes, and the number of lanes for the last slow trajectories. With a power of two as the first, columns would
+# compete for the same sets of the cache (docs/performance.md#adaptive-steps).
 WIDEST, NARROW = 1920, 64
 
 # Lanes on a GPU, where an iteration costs the same for one lane as for thousands. Not measured.
@@ -59,7 +59,7 @@ class Kept(NamedTuple):
 
 
 class Programs(NamedTuple):
-    """Functions in lanes: the initial lane, one step (whose derivatives loop over the stages), and the state within it."""
+    """Functions in lanes: the initial lane, one step (whose derivatives loop over its stages), and a state within a step."""
 
     first: Callable[..., AdaptiveLane]
     step: Callable[..., Any]
@@ -158,7 +158,7 @@ def _row(first, written, last) -> Float[Array, "B T"]:
 
 
 def as_scalars(tree) -> tuple[Any, Callable]:
-    """Splits arrays into scalars once, before the steps, and returns the inverse function with them."""
+    """Splits arrays into scalars, once, before the steps; returns the scalars and a function that rebuilds the arrays."""
     leaves, structure = jax.tree.flatten(tree)
     scalars = [[jnp.ravel(x)[i] for i in range(jnp.size(x))] for x in leaves]
     like = [(jnp.shape(x), jnp.result_type(x)) for x in leaves]

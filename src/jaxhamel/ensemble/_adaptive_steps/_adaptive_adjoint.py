@@ -43,7 +43,7 @@ class StepRecord(NamedTuple):
 
 
 class Saved(NamedTuple):
-    """The interior output times, and the cotangents of the states there, `(W, m)` for each number."""
+    """The interior output times, and the cotangents of the states at these times, `(W, m)` for each number of a state."""
 
     times: Float[Array, " m"]
     bars: tuple[Float[Array, "W m"], ...]

@@ -111,7 +111,7 @@ def _of_active(function: Callable, floats: list[int], active: list[int], leaves)
 
 
 class Asked(NamedTuple):
-    """Method and limit on the number of steps (static), and tolerances."""
+    """The settings of adaptive steps: the method and the limit on their number, both static, and the tolerances."""
 
     solver: diffrax.AbstractERK
     max_steps: int

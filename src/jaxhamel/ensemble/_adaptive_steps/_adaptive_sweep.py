@@ -39,7 +39,7 @@ from jaxhamel.ensemble._equal_steps._equal_steps import SteppedMotion
 from jaxhamel.ensemble._members._parameters import Parameters
 from jaxhamel.ensemble._methods._embedded_pairs import Pair
 
-ROWS, PLACES = 48, 64
+ROWS, PLACES = 48, 64  # the most records and the most checkpoints that are stored
 
 # Trajectories in a group (docs/performance.md#adaptive-steps). The number for a GPU was not measured: an iteration costs the
 # same for one lane as for thousands, and memory (50 kB for each lane of a ball) sets the limit.

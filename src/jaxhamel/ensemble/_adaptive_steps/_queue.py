@@ -36,7 +36,7 @@ class Ends(NamedTuple):
 
 
 class Queue(NamedTuple):
-    """Waiting trajectories: their lanes, their own numbers and their indices; the first `many` entries count."""
+    """Waiting trajectories: their lanes, their own numbers and their indices. Only the first `many` entries are waiting."""
 
     lane: AdaptiveLane
     mine: PyTree[Array]

@@ -24,7 +24,7 @@ def check_aux(found, block) -> tuple:
 
 
 def check_quantities(found, block) -> list[str]:
-    """Checks that the model returns a dictionary of one number for each trajectory; its keys except `failed`."""
+    """Checks that the model returns a dictionary of one number for each trajectory; returns its keys except `failed`."""
     if not isinstance(found, Mapping) or not set(found) - {"failed"}:
         said = f"a dictionary of {sorted(found)}" if isinstance(found, Mapping) else _said(found)
         raise ValueError(
@@ -86,7 +86,10 @@ def check_left_over(used, samples) -> None:
 
 
 def check_accuracy(accuracy, names, events=()) -> list[tuple[str, float | None, float]]:
-    """The targets: (column, probability of a quantile or None, standard error). `failed` and `events` are 0-1 columns."""
+    """Checks the accuracy targets; returns each as (column, probability of a quantile or None, standard error).
+
+    `names`: the quantities; of these `events`, like `failed`, are 0 or 1 and have no quantiles.
+    """
     found = []
     if accuracy is not None and not isinstance(accuracy, Mapping):
         raise TypeError(

@@ -50,7 +50,7 @@ def check_installed(module, what, extra) -> None:
 
 
 def check_same_run(folder, there, asked, resume) -> None:
-    """The run in the folder is the requested one, and `resume` is set."""
+    """Checks that `resume` is set, and that the settings `there` of the run in the folder are those `asked` for."""
     if not resume:
         raise ValueError(
             f"the folder {folder} holds a run already ({counted(there.get('trajectories'), 'trajectory')}, seed "
@@ -67,7 +67,7 @@ def check_same_run(folder, there, asked, resume) -> None:
 
 
 def another_program(folder, differs) -> ValueError:
-    """The error for a run of another model; `differs` is the first differing line, in the folder and now."""
+    """The error for a run of another model; `differs`: the first line that differs: number, text in the folder, text now."""
     _, there, here = differs or (0, "", "")
     where = (
         f": its program has `{_short(there)}` where that of the model given has `{_short(here)}`"
@@ -91,7 +91,7 @@ def other_numbers(folder, versions, name, by) -> ValueError:
 
 
 def begun_elsewhere(folder, versions, same: bool, many: int, by: float) -> str:
-    """The warning for a run begun with other versions that is continued."""
+    """The text of the warning for a run that was begun with other versions and is continued."""
     if same:
         told = "The program is the same"
     else:
@@ -143,7 +143,7 @@ def only_writer(path) -> Lock:
 
 
 def check_no_foreign_folder(path) -> None:
-    """Checks that the place of the table is free, or holds only files of a run that was killed at its start."""
+    """Checks that no file has the path of the table, or only files of a run that was killed at its start are there."""
     begun = path.is_dir() and all(part.name.endswith(".partial") for part in path.iterdir())
     if path.exists() and not begun:
         raise foreign_folder_error(path)

@@ -136,14 +136,14 @@ def _memory() -> float:
 
 
 def check_whole(name, value) -> int:
-    """Checks that the number is whole and at least 1."""
+    """Checks that the number is whole and at least 1, and returns it."""
     if not _is_whole(value) or not 1 <= value < 2**63:
         raise ValueError(f"`{name}` is {described(value)}; it must be a whole number, at least 1.")
     return int(value)
 
 
 def check_index(index, size) -> int:
-    """Checks that the index is one of the `size` trajectories."""
+    """Checks that the index is that of one of `size` trajectories, and returns it."""
     if not _is_whole(index) or not 0 <= index < size:
         raise ValueError(
             f"there is no trajectory {index!r}; there are {size}, counted from 0 to {size - 1}."
@@ -158,7 +158,7 @@ def refuses(said) -> bool:
 
 
 def drawn_badly(index, seed, error) -> str:
-    """The error for random parameters that are impossible for the system."""
+    """The message of the error for drawn parameters that the system cannot have."""
     return (
         f"the distributions draw parameters that cannot be: in trajectory {index} (seed {seed}), {error} Take a "
         "smaller spread, or a distribution that keeps to what is possible, such as lognormal or truncated-normal."

@@ -25,7 +25,7 @@ from jaxhamel._lanes._columns import Columns
 from jaxhamel._lanes._derivatives._pullback import pullback
 from jaxhamel._lanes._transform import lanes
 from jaxhamel._lanes._xla_cpu._pieces import LONGEST_PROGRAM
-from jaxhamel.ensemble._equal_steps._needed import Needed, filled, some
+from jaxhamel.ensemble._equal_steps._needed import Needed, entries_at, filled
 from jaxhamel.ensemble._members._parameters import Parameters, added, numbers, replaced
 from jaxhamel.simulate._solvers._runge_kutta import Tableau
 
@@ -145,7 +145,7 @@ def _group_back(
     group, and `y_bar` while it still equals w.
     """
     moving = steps.needed.rate
-    y = some(_began(steps, begins, z, shared, w), moving) if z else ()
+    y = entries_at(_began(steps, begins, z, shared, w), moving) if z else ()
 
     def along(x):
         here, y, p = x
@@ -154,7 +154,7 @@ def _group_back(
     x = (here, y or here, parameters.of(mine, shared))
     hw = [stages.h * v for v in w]
     here_bar, more, bars = pullback(along, x, (hw, later))
-    y_bar = added(added(y_bar or some(w, moving), here_bar), more)
+    y_bar = added(added(y_bar or entries_at(w, moving), here_bar), more)
     return here_bar, y_bar, added(p_bar, numbers(bars)), tuple(hw)
 
 
@@ -183,12 +183,14 @@ def _first_group_back(
     def along(x):
         z, p = x
         mine_of, shared_of = parameters.filled(p, mine, shared)
-        y = _began(steps, begins, some(replaced(full, needed.moved, z), needed.kept), shared_of, w)
-        here = some(y, needed.rate)
+        y = _began(
+            steps, begins, entries_at(replaced(full, needed.moved, z), needed.kept), shared_of, w
+        )
+        here = entries_at(y, needed.rate)
         return y, _sums(steps, stages, here, here, (mine_of, shared_of), w, later)
 
-    y_bar = tuple(replaced(w, needed.rate, y_bar or some(w, needed.rate)))
-    x = (some(full, needed.moved), parameters.of(mine, shared))
+    y_bar = tuple(replaced(w, needed.rate, y_bar or entries_at(w, needed.rate)))
+    x = (entries_at(full, needed.moved), parameters.of(mine, shared))
     hw = hw or [stages.h * v for v in w]
     z_bar, bars = pullback(along, x, (y_bar, (hw, later)))
     return z_bar, added(p_bar, numbers(bars))
@@ -211,10 +213,10 @@ def _sums(steps: Steps, stages: _Stages, y, here, of, w, later) -> tuple[tuple, 
 
     slopes: list = []
     for t, inside in zip(stages.times, stages.inside, strict=True):
-        here = _ahead(y, inside, [some(k, moving) for k in slopes]) if slopes else here
+        here = _ahead(y, inside, [entries_at(k, moving) for k in slopes]) if slopes else here
         slopes.append(steps.rate(t, whole(here), *of))
     total = _ahead([jnp.zeros_like(w[0])] * len(w), stages.b, slopes)
-    return total, [stages.ahead * k for k in some(slopes[-1], moving)] if later else []
+    return total, [stages.ahead * k for k in entries_at(slopes[-1], moving)] if later else []
 
 
 def _ahead(start, weights, columns) -> tuple:

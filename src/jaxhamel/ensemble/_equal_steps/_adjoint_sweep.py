@@ -30,7 +30,7 @@ from jaxhamel._lanes._derivatives._linear_map import linear_map
 from jaxhamel._lanes._derivatives._own_derivative import own_derivative
 from jaxhamel._lanes._transform import lanes
 from jaxhamel.ensemble._equal_steps._adjoint_groups import Steps, groups_back
-from jaxhamel.ensemble._equal_steps._needed import filled, some
+from jaxhamel.ensemble._equal_steps._needed import entries_at, filled
 from jaxhamel.ensemble._members._parameters import Parameters, added, numbers, replaced
 
 
@@ -81,14 +81,14 @@ def advanced(step: Callable, count: int, y: Columns, starts, h, mine, shared) ->
 
 
 def _path(steps: Steps, count: int, y: Columns, starts, h, mine, shared):
-    """As `advanced`, but with one row per step: the required entries of z at its start, and of its stored stages."""
+    """The result of `advanced`, and the entries stored for each step: those of z at its start and of its stages."""
     needed, many = steps.needed, count * len(starts)
     y = tuple(y)
     begun = tuple(
-        jnp.zeros((many + 1, *x.shape), x.dtype).at[0].set(x) for x in some(y, needed.kept)
+        jnp.zeros((many + 1, *x.shape), x.dtype).at[0].set(x) for x in entries_at(y, needed.kept)
     )
     ahead = tuple(
-        tuple(jnp.zeros((many, *x.shape), x.dtype) for x in some(y, needed.rate))
+        tuple(jnp.zeros((many, *x.shape), x.dtype) for x in entries_at(y, needed.rate))
         for _ in steps.groups[1:]
     )
 
@@ -98,7 +98,7 @@ def _path(steps: Steps, count: int, y: Columns, starts, h, mine, shared):
         def one(carry, n):
             y, (begun, ahead) = carry
             y, z, stages = steps.traced(start + n.astype(h.dtype) * h, h, y, mine, shared)
-            z = some(replaced(y, needed.made, z), needed.kept)
+            z = entries_at(replaced(y, needed.made, z), needed.kept)
 
             def write(i, rows, x):
                 return jax.lax.dynamic_update_index_in_dim(rows, x, i, 0)
@@ -170,7 +170,7 @@ class _Sweep(NamedTuple):
                 at = (start + n.astype(h.dtype) * h, h, self.mine, self.shared)
                 return stages_back(at, (i == 0).astype(h.dtype), kept, *carry), None
 
-            end = some(begun, self._ends)
+            end = entries_at(begun, self._ends)
             z = tuple(row(first + self.count, x) for x in end)
             carry = unit_back(z, self.mine, self.shared, bars, *carry)
             return jax.lax.scan(back, carry, jnp.arange(self.count), reverse=True)[0], None

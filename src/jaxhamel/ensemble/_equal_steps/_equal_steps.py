@@ -28,7 +28,7 @@ from jaxhamel.ensemble._checks._members import check_rollout_times
 from jaxhamel.ensemble._equal_steps._adjoint_groups import Steps, groups_of
 from jaxhamel.ensemble._equal_steps._adjoint_sweep import advanced, with_adjoint
 from jaxhamel.ensemble._equal_steps._kernel_options import Kernel
-from jaxhamel.ensemble._equal_steps._needed import Needed, some
+from jaxhamel.ensemble._equal_steps._needed import Needed, entries_at
 from jaxhamel.ensemble._members._parameters import numbers
 from jaxhamel.ensemble._methods._group_steps import GroupMethod
 from jaxhamel.simulate._solvers._runge_kutta import Tableau, looped, moved, point_of, stages
@@ -38,7 +38,7 @@ _AXES = (None, None, 0, 0, None)  # of t, h, y, mine, shared
 
 
 class Plan(NamedTuple):
-    """The static arguments, which decide which program is compiled."""
+    """The static arguments of an integration with equal steps: each combination of their values is a program of its own."""
 
     method: Tableau | GroupMethod
     counts: tuple[int, ...]
@@ -72,8 +72,10 @@ class SteppedMotion(NamedTuple):
 def in_lanes(
     motion: SteppedMotion, ts: Float[Array, " T"], plan: Plan, size: int | None = None
 ) -> list[Float[Array, "T B"]]:
-    """Integrates a motion: the entries of its states at `ts`, as columns; `size`: the lanes of the whole ensemble, of which
-    these may be a part."""
+    """Integrates a motion; returns its states at `ts`, one array `(T, B)` for each number of a state.
+
+    `size`: the number of lanes of the whole ensemble, of which this motion may be a part.
+    """
     motion = _in_numbers(motion)
     y, rows = motion.y, [tuple(x[None] for x in motion.y)]
     step = _stepping(motion, plan.method)
@@ -153,12 +155,12 @@ def _advancing(
 
     Without it, reverse mode of an explicit Runge–Kutta method stores the required entries of each step.
     """
-    some = partial(_some, step, checkpoint)
-    advance = in_pieces(some, count, sum(plan.counts)) if checkpoint else some(count)
+    several = partial(_several_steps, step, checkpoint)
+    advance = in_pieces(several, count, sum(plan.counts)) if checkpoint else several(count)
     return lambda y, start, h: advance(y, start, h, motion.mine, motion.shared)
 
 
-def _some(step: Steps | Callable, checkpoint: bool, count: int) -> Callable:
+def _several_steps(step: Steps | Callable, checkpoint: bool, count: int) -> Callable:
     """A function (y, start, h, mine, shared) ↦ the state `count` steps later, with its reverse mode."""
     mine = isinstance(step, Steps)
     run = with_adjoint(step, count, not checkpoint) if mine else partial(advanced, step, count)
@@ -190,8 +192,8 @@ def _stepping(motion: SteppedMotion, method: Tableau | GroupMethod) -> Steps | C
     groups = groups_of(length, method)
 
     def kept(y1, z, points):
-        heads = [some(points[i], needed.rate) for i, _ in groups[1:]]
-        return tuple(y1), some(z, needed.made), tuple(heads)
+        heads = [entries_at(points[i], needed.rate) for i, _ in groups[1:]]
+        return tuple(y1), entries_at(z, needed.made), tuple(heads)
 
     def one_step(t, h, y, mine, shared):
         points, slopes = stages(lambda t, y: rate(t, y, mine, shared), method, t, h, y)

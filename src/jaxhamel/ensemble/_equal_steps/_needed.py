@@ -47,7 +47,7 @@ class Needed(NamedTuple):
         return cls(moving, [i for i in numbers if unit.arguments[i][0] in given], made)
 
 
-def some(values, places) -> tuple:
+def entries_at(values, places) -> tuple:
     """The values at the given indices."""
     return tuple(values[i] for i in places)
 

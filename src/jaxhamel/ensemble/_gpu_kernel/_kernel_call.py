@@ -28,7 +28,7 @@ from jaxhamel.simulate._solvers._runge_kutta import Tableau, step
 
 
 class Intervals(NamedTuple):
-    """The start of each interval, its step and its number of steps, `(T − 1,)` each."""
+    """The start of each interval, the length of its steps and their number, `(T − 1,)` each."""
 
     start: Array
     step: Array
@@ -127,7 +127,7 @@ class Memory(NamedTuple):
     own: list[tuple[int, int]]
 
     def bound(self, lane: KernelLane, offset: int, n_own: int) -> Callable:
-        """The function on vectors; its parameters are read once, before the loops that call it."""
+        """A function of a lane as a function of vectors over the block; its parameters are read once, ahead of all loops."""
         routine, n_shared = lane.routine, lane.numbers_shared
         n_inputs = len(routine.position)
         first_own = n_inputs - n_own

@@ -19,13 +19,13 @@ from jaxhamel.ensemble._gpu_kernel._kernel_paths import KernelPaths, Values
 # The most steps and the most lanes of a trial, and the number of timed runs.
 STEPS, LANES, RUNS = 8, 4096, 3
 
-_verdicts: dict[Any, str | None] = {}
+_verdicts: dict[Any, str | None] = {}  # for each program the reason not to use its kernel, or None
 
 
 def proves_itself(kernel: KernelPaths, values: Values) -> bool:
-    """Whether a kernel may be used: True without a trial if its options say so; else by a trial, once per program.
+    """Whether a kernel may be used: without a trial if its options say so, otherwise by a trial, once for each program.
 
-    A warning names the reason against it.
+    If it may not, a warning names the reason.
     """
     if kernel.how.trusted or not (kernel.how.interpret or jax.default_backend() == "gpu"):
         return True

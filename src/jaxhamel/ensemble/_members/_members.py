@@ -50,7 +50,7 @@ class Members(eqx.Module):
 
     @classmethod
     def of(cls, system: System, q0: Any, u0: Any, control: Any, in_axes: Any) -> "Members":
-        """Checks for one batch size, at least one trajectory, and configurations of the system's space.
+        """The members, after checks: one batch size, at least one trajectory, configurations of the system's space.
 
         **Raises:** `ValueError` that names the argument, and the trajectory if a single one is wrong.
         """
@@ -121,7 +121,7 @@ class Members(eqx.Module):
                 self._check_inertia(index, dtype)
 
     def _perhaps_without_inertia(self, first: System) -> list[int]:
-        """Trajectories with the smallest entry of a field, if it is not positive; 0 if a shared field is zero."""
+        """Trajectories whose mass may be singular: with a field's smallest entry ≤ 0; the first, if a shared field is 0."""
         batched = self.batched[: len(jax.tree.leaves(first))]
         varying = [x for x, varies in zip(self.leaves, batched, strict=False) if varies]
         found = {index for x in varying for index in _standing_out(np.asarray(x))}
@@ -221,6 +221,7 @@ def _check_systems(system: System, axes: list[int | None]) -> None:
 
 
 def _standing_out(x: np.ndarray) -> list[int]:
+    """The index of the trajectory with the smallest entry, or with a NaN; empty if all entries are positive."""
     entries = x.reshape(-1)
     if not entries.size:
         return []
@@ -270,7 +271,7 @@ def _suspects(space: AbstractSpace, structure, columns) -> list[int]:
         return [0]
     with jax.ensure_compile_time_eval():  # under jit, too, these are numbers
         fine = _unchanged(space, jax.tree.unflatten(structure, map(jnp.asarray, columns)))
-    known = _checks.concrete(fine)  # not under jit where the system makes its space from arrays
+    known = _checks.concrete(fine)  # None under jit if the system makes its space from arrays
     return [] if known is None else np.flatnonzero(~known).tolist()
 
 

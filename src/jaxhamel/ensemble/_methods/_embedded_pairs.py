@@ -23,8 +23,8 @@ _MOST_POWERS = 8
 class Pair(NamedTuple):
     """`a` s × s, strictly lower triangular; `b`, `c`, `error` of length s; `inside` s rows of w, powers from θ¹ on.
 
-    `order` is the exponent of the error estimate in the choice of the next step; `reuses` tells whether the last slope is
-    the first of the next step. All are plain numbers, so that a pair can be a static argument.
+    `order`: p in the choice of the next step, h ε^(−1/p), by the error estimate ε; `reuses`: whether the last slope is the
+    first of the next step. All are plain numbers, so that a pair can be a static argument.
     """
 
     a: tuple[Weights, ...]

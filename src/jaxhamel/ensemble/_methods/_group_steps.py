@@ -42,7 +42,7 @@ class MuntheKaas(NamedTuple):
 
 
 class CommutatorFree(NamedTuple):
-    """A method with several exponentials in each stage. Unlike the solver, a step does not reuse the last slope."""
+    """A method with several exponentials in each stage. Unlike `simulate`'s solvers, it does not reuse the last slope."""
 
     nodes: tuple[float, ...]
     exponents: tuple[tuple[tuple[float, ...], ...], ...]

@@ -10,7 +10,7 @@ from jaxhamel.ensemble._checks._sampling import check_distribution
 
 
 def _truncated(special, p, m, s, a, b):
-    from scipy import stats  # takes half a second to import; the other distributions do without
+    from scipy import stats  # takes half a second to import; no other distribution needs it
 
     return stats.truncnorm.ppf(p, (a - m) / s, (b - m) / s, m, s)
 

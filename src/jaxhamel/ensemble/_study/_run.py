@@ -1,4 +1,4 @@
-"""Runs the blocks of an ensemble on all devices, in order, and stores them until enough are done."""
+"""Runs the blocks of an ensemble on all devices and stores their results in order, until the accuracy targets are met."""
 
 import time
 import warnings
@@ -33,7 +33,7 @@ from jaxhamel.ensemble._study._running import (
 
 # Bounds of the default number of trajectories in a block. Larger blocks fall out of the cache (docs/performance.md).
 SMALLEST_BLOCK, LARGEST_BLOCK = 256, 1024
-ROUND = 4  # blocks that each thread computes between two exchanges of the processes
+ROUND = 4  # blocks that each thread computes between two exchanges of results among the processes
 
 
 class SampleRows(Protocol):
@@ -186,7 +186,7 @@ class EnsembleRun:
 
 
 def _suitable(size: int) -> int:
-    """The default block: N/32, rounded to a power of two within the bounds. It doesn't depend on the machine."""
+    """The default number of trajectories in a block: N/32, rounded to a power of two within the bounds, on any machine."""
     return int(np.clip(2 ** round(np.log2(max(size, 1) / 32)), SMALLEST_BLOCK, LARGEST_BLOCK))
 
 
@@ -231,7 +231,7 @@ def check_origin(
 
 
 def _compared(store: BlockStore, again: Callable[..., Any], versions: str) -> tuple[int, float]:
-    """Computes the first block in the folder again; its number of trajectories and their largest relative difference."""
+    """Computes the first block in the folder again; returns its number of trajectories and the largest relative change."""
     done = [index for index in range(store.blocks) if index not in store.missing]
     if not done:
         return 0, 0.0

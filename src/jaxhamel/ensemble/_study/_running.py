@@ -67,8 +67,8 @@ class Moments(NamedTuple):
 # failure codes in the column `failed`: the model's own `failed` is not 0, or a quantity is not finite
 BY_THE_MODEL, NOT_FINITE = 1.0, 2.0
 
-# Quantile targets are tested again after this factor more trajectories: sorting all values after each block would take
-# longer than the trajectories.
+# Quantile targets are tested again when the number of trajectories has grown by this factor: sorting all values after each
+# block would take longer than the trajectories.
 _MORE = 1.02
 
 

@@ -55,9 +55,9 @@ class Probabilities:
 
 
 class Samples:
-    """N samples of named distributions: `samples[i]` is one sample; `samples[first:last]` and `samples[[i, j]]` have a
-    leading
-    axis.
+    """N samples of named distributions, accessible by index.
+
+    `samples[i]` is one sample; `samples[first:last]` and `samples[[i, j]]` are several, with a leading axis.
 
     - `random`: independent samples; sample i is the same for every N.
     - `latin-hypercube`: for each number, one sample in each of N equally probable strata. The mean of a nearly additive

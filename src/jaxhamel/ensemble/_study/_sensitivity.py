@@ -169,7 +169,7 @@ def derivative_bounds(
 
 
 def _checked(model, distributions, samples, seed, sampler, bootstrap, about) -> int:
-    """Checks all arguments before the run; the number of bootstrap resamples."""
+    """Checks all arguments before the run; returns the number of bootstrap resamples."""
     check_sampling(distributions, samples, seed, sampler, SAMPLERS, "samples")
     check_base_samples(samples)
     check_model(model)
@@ -226,7 +226,7 @@ _RATE, _SLOPE = " by z", " by "
 
 
 def _with_slopes(model: BlockFunction, distributions: Distributions) -> BlockFunction:
-    """The model, extended by the derivatives of its quantities by each z_i, computed one direction after another."""
+    """The model with additional quantities, the derivatives ∂f/∂z_i, computed for one direction i after another."""
     # `jit` sorts the keys of a dictionary; the numbers keep the order of the distributions
     names, order = column_names(distributions), list(distributions)
     ends = np.cumsum([distributions[name].size for name in order])[:-1]
