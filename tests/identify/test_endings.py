@@ -200,6 +200,9 @@ REFUSED = {
 }
 
 WRONG = {
+    "`unit` of `length` is 0.1; it must be text": lambda: problem(
+        parameters=[identify.Bounded("length", *(0.1, 2.0))]
+    ),
     "`system` is the class Pendulum": lambda: problem(Pendulum),
     "`system.mass` is traced": lambda: jax.jit(lambda m: problem(Pendulum(m, 0.6, 0.2)).dt)(1.0),
     "`parameters` is one Positive; give it in a list": lambda: problem(

@@ -79,6 +79,15 @@ def _paths(system) -> list[str]:
     return [path_of(keys) for keys, _ in tree_flatten_with_path(system)[0]]
 
 
+def check_unit(path: str, unit) -> None:
+    """Checks that a unit is text: numbers in its place were meant for arguments that follow it."""
+    if not isinstance(unit, str):
+        raise TypeError(
+            f"`unit` of `{path}` is {described(unit)}; it must be text, such as 'kg'. Give all other arguments by name, "
+            "such as lower=0.1, upper=2.0, frozen=True."
+        )
+
+
 def check_frozen(path: str, frozen, shape: tuple[int, ...]) -> tuple[bool, ...]:
     """The mask of frozen entries, checked and flattened: one value for each entry of a leaf with this shape."""
     mask = np.asarray(frozen)

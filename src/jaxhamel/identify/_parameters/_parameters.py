@@ -23,6 +23,7 @@ from jaxhamel.identify._checks._parameters import (
     check_path,
     check_path_is_text,
     check_prior,
+    check_unit,
 )
 from jaxhamel.identify._parameters._paths import leaf_of, with_leaf
 
@@ -126,6 +127,7 @@ class _Entries(AbstractParameter):
 
     def resolved(self, system: Any) -> Self:
         check_path(system, self.path)
+        check_unit(self.path, self.unit)
         leaf = leaf_of(system, self.path)
         mask = check_frozen(self.path, self.frozen, leaf.shape)
         resolved = dataclasses.replace(self, frozen=mask, shape=leaf.shape)
