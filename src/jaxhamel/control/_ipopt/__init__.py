@@ -1,1 +1,1 @@
-"""IPOPT, a package of its own, on the transcription of `Collocation`."""
+"""Solves the transcription of `Collocation` by IPOPT, an external package."""

@@ -27,14 +27,16 @@ from jaxhamel.control._ipopt._sparse import (
 from jaxhamel.control._problem._problem import ControlProblem
 from jaxhamel.control._result import Result
 
-FINAL_BARRIER = 1e-9  # barrier parameter μ with which the package's own search goes on
+FINAL_BARRIER = (
+    1e-9  # barrier parameter μ with which the search of `Collocation` continues from IPOPT's point
+)
 
 
 class Ipopt(eqx.Module):
     """IPOPT on the transcription of `Collocation`, with the same exact derivatives; a second solver to compare with.
 
-    From IPOPT's point and multipliers the package's own search goes on, which takes few iterations, so that the result has
-    costates and a certificate like any other. `history` has IPOPT's iterations first.
+    The search of `Collocation` then continues from IPOPT's point and multipliers for a few iterations, so that the result
+    has costates and a certificate like any other. `history` has IPOPT's iterations first.
 
     **Arguments:**
 
@@ -55,7 +57,7 @@ class Ipopt(eqx.Module):
     def run(self, problem: ControlProblem, progress: Callable[..., Any] | None = None) -> Result:
         """Solves one problem.
 
-        **Arguments:** `problem`; `progress`: called with a `Progress` by the search that goes on from IPOPT's point.
+        **Arguments:** `problem`; `progress`: called with a `Progress` by the search that continues from IPOPT's point.
 
         **Returns:** a `Result`. **Raises:** `ImportError` without ipyopt; `TypeError` under jit, vmap or grad, and in
         single precision.
@@ -79,7 +81,7 @@ class _SparseProgram:
         self.key, self.found = b"", None
 
     def solve(self, ipyopt: Any, method: Collocation, options: dict[str, Any]) -> None:
-        """Runs IPOPT; the search's state becomes its point and multipliers."""
+        """Runs IPOPT, and sets the search's state to IPOPT's point and multipliers."""
         z = np.array(vector_of(self.like))
         lower, upper = self._bounds(z.size)
         given = {"tol": float(self.search.tolerance), "max_iter": method.max_iterations}
@@ -143,7 +145,7 @@ class _SparseProgram:
         return values_at(self.transcription, self.like, jnp.asarray(z))
 
     def _derivatives(self, z: np.ndarray, multipliers: np.ndarray | None = None) -> Any:
-        """Gradient, Jacobian and Hessian, once for each point and multipliers."""
+        """(gradient, Jacobian, Hessian), computed only if the point or the multipliers have changed."""
         known = np.zeros(self._limits()[0].size) if multipliers is None else multipliers
         key = z.tobytes() + (b"" if multipliers is None else multipliers.tobytes())
         if key != self.key:
@@ -165,7 +167,7 @@ class _SparseProgram:
 
 
 def _central(value: Array, lower: Array, upper: Array, low: Array, high: Array):
-    """A value inside of its bounds, and their multipliers, with (value − lower) low = μ at least, and so above."""
+    """Moves a value inside its bounds, and raises their multipliers: (value − lower) low ≥ μ, (upper − value) high ≥ μ."""
     mu, finite = FINAL_BARRIER, jnp.isfinite
     value = jnp.maximum(value, lower + mu / jnp.maximum(low, 1e-4))
     value = jnp.minimum(value, upper - mu / jnp.maximum(high, 1e-4))

@@ -42,23 +42,23 @@ class Numbering(NamedTuple):
 
     @property
     def stage(self) -> Int[np.ndarray, "N s y"]:
-        """y = (X, c, p) of the collocation points."""
+        """The places of y = (X, c, p) of all collocation points."""
         p = np.broadcast_to(self.p, (*self.X.shape[:2], len(self.p)))
         return np.concatenate([self.X, self.c, p], axis=2)
 
     @property
     def all_X(self) -> Int[np.ndarray, "N s+1 d"]:
-        """X_0 … X_s."""
+        """The places of X_0 … X_s of all intervals."""
         return np.concatenate([self.x[:-1, None], self.X], axis=1)
 
     @property
     def first(self) -> Int[np.ndarray, " y"]:
-        """y of the conditions at the first time."""
+        """The places of the unknowns y of the conditions at the first time."""
         return np.concatenate([self.c[0].ravel(), self.p])
 
     @property
     def last(self) -> Int[np.ndarray, " y"]:
-        """y of the conditions at the last time."""
+        """The places of the unknowns y of the conditions at the last time."""
         return np.concatenate([self.x[-1], self.c[-1].ravel(), self.p])
 
 
@@ -71,7 +71,7 @@ def _numbers(arrays: tuple[Any, ...]) -> list[Any]:
 
 
 class Entries(NamedTuple):
-    """A selection from all entries of a matrix, with their rows and columns."""
+    """The entries of a matrix that are kept from a list of all, with the rows and columns of the kept ones."""
 
     kept: Int[np.ndarray, " k"]
     rows: Int[np.ndarray, " k"]
@@ -79,7 +79,7 @@ class Entries(NamedTuple):
 
     @classmethod
     def of(cls, blocks: list[Any], lower: bool) -> "Entries":
-        """**Arguments:** `blocks`: (places of rows `(…, a)`, of columns `(…, b)`); `lower`: the lower triangle alone."""
+        """**Arguments:** `blocks`: (places of rows `(…, a)`, of columns `(…, b)`); `lower`: keep the lower triangle only."""
         rows, columns = ([], [])
         for a, b in blocks:
             shape = (*a.shape, b.shape[-1])
@@ -92,7 +92,7 @@ class Entries(NamedTuple):
 
 
 def jacobian_places(numbers: Numbering) -> Entries:
-    """Places of the entries of `jacobian_of`."""
+    """The places in the Jacobian of the entries that `_jacobian` lists."""
     flat_X = numbers.all_X.reshape(numbers.X.shape[0], -1)
     s = numbers.X.shape[1]
     by_component = np.moveaxis(numbers.all_X, 1, 2)[:, None]  # (N, 1, d, s+1)
@@ -113,14 +113,14 @@ def jacobian_places(numbers: Numbering) -> Entries:
 
 
 def hessian_places(numbers: Numbering) -> Entries:
-    """Places of the entries of `hessian_of`."""
+    """The places in the lower triangle of the Hessian of the entries that `_hessian` lists."""
     flat_X = numbers.all_X.reshape(numbers.X.shape[0], -1)
     pairs = (numbers.stage, flat_X, numbers.first, numbers.last)
     return Entries.of([(x, x) for x in pairs], lower=True)
 
 
 def iterate_of(like: CollocationPoint, transcription: Transcription, z: Array) -> CollocationPoint:
-    """The iterate of z."""
+    """The iterate with the unknowns z, and slacks of zero."""
     sizes = np.cumsum([like.x[1:].size, like.X.size, like.c.size])
     x, X, c, p = jnp.split(z, sizes)
     start = int(transcription.free_time)
@@ -134,12 +134,12 @@ def iterate_of(like: CollocationPoint, transcription: Transcription, z: Array) -
 
 
 def vector_of(w: CollocationPoint) -> Float[Array, " z"]:
-    """z of an iterate."""
+    """The unknowns z of an iterate."""
     return jnp.concatenate([w.x[1:].ravel(), w.X.ravel(), w.c.ravel(), w.p])
 
 
 def duals_of(like: CollocationPoint, multipliers: Array, of_p: tuple[Array, Array]) -> Duals:
-    """The multipliers of g, and those of the bounds of p, as those of the interior-point method."""
+    """Converts IPOPT's multipliers, of g and of the bounds of p, to those of the interior-point method."""
     sizes = np.cumsum([like.X.size, like.x[1:].size])
     stages, gaps, rest = jnp.split(multipliers, sizes)
     conditions, limits = jnp.split(rest, [rest.shape[0] - like.slack.size])
@@ -151,7 +151,7 @@ def duals_of(like: CollocationPoint, multipliers: Array, of_p: tuple[Array, Arra
 
 @compiled_with(FEW_RUNS)
 def values_at(transcription: Transcription, like: CollocationPoint, z: Array) -> Any:
-    """(J, g)."""
+    """(J, g) at z."""
     cost, r = evaluate(transcription, iterate_of(like, transcription, z))
     parts = (r.stages.ravel(), r.gaps.ravel(), r.conditions, r.limits.ravel())
     return cost, jnp.concatenate(parts)
@@ -173,6 +173,7 @@ def derivatives_at(
 
 
 def _gradient(transcription: Transcription, w: CollocationPoint, parts: Parts) -> Array:
+    """∂J/∂z."""
     d, m = transcription.size, transcription.n_controls
     of_points = parts.points.gradient
     s = w.X.shape[1]
@@ -186,6 +187,7 @@ def _gradient(transcription: Transcription, w: CollocationPoint, parts: Parts) -
 
 
 def _jacobian(transcription: Transcription, parts: Parts) -> Array:
+    """The entries of ∂g/∂z, block by block; their places are `jacobian_places`."""
     d = transcription.size
     derivative, end = transcription.constants("derivative"), transcription.constants("end")
     N, s = parts.points.cost.shape
@@ -204,6 +206,7 @@ def _jacobian(transcription: Transcription, parts: Parts) -> Array:
 
 
 def _hessian(transcription: Transcription, parts: Parts) -> Array:
+    """The entries of the Lagrangian's Hessian, block by block; their places are `hessian_places`."""
     end = transcription.constants("end")
     ends = jnp.einsum("iab,k,l->ikalb", parts.ends.hessian, end, end)
     blocks = (parts.points.hessian, ends, parts.first.hessian, parts.last.hessian)

@@ -146,10 +146,10 @@ def _run(arrays, others, table, t0, key, plan: Periods) -> Trajectory:
 
 
 def _without_table(parts: tuple[Any, ...], axes: list[int | None] | None):
-    """(parts, axes) without the law and the law, where it is one that has a method `at(t)` and that all trajectories share,
-    as they do the period.
+    """(parts, axes, table): a law that is a table over time is taken out of the parts; otherwise `table` is None.
 
-    Such a law, a table over time, is looked up once in each period, ahead of the lanes.
+    Such a law has a method `at(t)`, and all trajectories share the law and the period. It is looked up once in each period,
+    ahead of the lanes.
     """
     *others, controller = parts
     first, size = len(jax.tree.leaves(others)), len(jax.tree.leaves(controller.law))
@@ -162,7 +162,7 @@ def _without_table(parts: tuple[Any, ...], axes: list[int | None] | None):
 
 
 def _check(first, t0: Scalar, key) -> tuple[int, int]:
-    """Numbers of a command and of an observation, by the first trajectory's state; that it fits."""
+    """Checks the first trajectory; returns the numbers of entries of a command and of an observation."""
     system, q0, u0, controller = first
     check_state(system, q0, u0)
     zero, exact = Constant(jnp.zeros(system.n_controls or 0, t0.dtype)), None
@@ -176,7 +176,7 @@ def _check(first, t0: Scalar, key) -> tuple[int, int]:
 
 
 def _first_command(controller: Sampled, at, zero: Constant, exact) -> Array:
-    """The command at the initial state, checked; of a law with memory zeros of its shape."""
+    """Checks the law's command at the initial state, and returns it; for a law with memory, zeros of the command's shape."""
     system, t0, q0, u0 = at
     observes = exact is not None and controller.estimator is None
     if not has_memory(controller.law):

@@ -10,13 +10,13 @@ from jaxhamel.control._checks._laws import check_regulator_held
 from jaxhamel.control._loop._regulator import Regulator
 from jaxhamel.control._loop._sampled import Sampled
 
-SAMPLES_OF_GROWTH = 100  # samples whose multipliers are computed, about
-LARGE_STATE = 50  # numbers of x, with which fewer are
-TERMS = 12  # of the series of the exponential, whose argument has a norm of at most 1/2
+SAMPLES_OF_GROWTH = 100  # multipliers are computed at about this number of samples
+LARGE_STATE = 50  # with this number of entries of x or more, at fewer samples
+TERMS = 12  # terms of the series of the exponential, whose argument has a norm of at most 1/2
 
 
 class LoopGrowth(NamedTuple):
-    """How small deviations grow along a plan, `loop_growth`, at some of its samples.
+    """The growth of small deviations along a plan, at some of its samples; from `loop_growth`.
 
     - `ts`: `(L,)` [s]; `growth`: the largest factor by which a deviation of the state grows from the start to each time;
       `multipliers`: the largest |eigenvalue| of the loop's map over the period that begins there.
@@ -28,9 +28,9 @@ class LoopGrowth(NamedTuple):
 
 
 def loop_growth(controller: Sampled) -> LoopGrowth:
-    """How small deviations δ grow in a digital loop about the plan of its regulator, to first order:
+    """The growth of small deviations δ in a digital loop about the plan of its regulator, to first order:
 
-        x_{k+1} = M_k x_k ,    x = (δ, commands that wait) ,    growth_k = ‖M_{k−1} ⋯ M_0‖ of δ ,
+        x_{k+1} = M_k x_k ,    x = (δ, delayed commands) ,    growth_k = ‖M_{k−1} ⋯ M_0‖ of δ ,
         δ_{k+1} = e^{A T} δ_k + ∫_0^T e^{A s} ds B c_{k−d} ,    c_k = −K δ_k ,
 
     with A, B and K of the regulator at t_k, without limits, sensors and estimator. A growth at the end that is much
@@ -70,7 +70,7 @@ def _parts(
 
 
 def _maps(E: np.ndarray, F: np.ndarray, K: np.ndarray, delay: int) -> np.ndarray:
-    """M of all samples; the commands that wait are ordered by the time at which they act."""
+    """M_k of all samples; in x, the delayed commands are ordered by the time at which they act."""
     count, d, p = F.shape
     if delay == 0:
         return E - F @ K
@@ -83,7 +83,7 @@ def _maps(E: np.ndarray, F: np.ndarray, K: np.ndarray, delay: int) -> np.ndarray
 
 
 def _at(times: np.ndarray, values: np.ndarray, ts: np.ndarray) -> np.ndarray:
-    """Matrices at other times, linear in between."""
+    """Interpolates matrices, given at equally spaced `times`, linearly to the times `ts`."""
     place = np.clip((ts - times[0]) / (times[-1] - times[0]), 0.0, 1.0) * (len(times) - 1)
     index = np.minimum(place.astype(int), len(times) - 2)
     share = (place - index)[:, None, None]

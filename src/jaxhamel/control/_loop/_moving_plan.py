@@ -26,15 +26,18 @@ from jaxhamel.control._interior_point._line_search import step
 from jaxhamel.control._interior_point._state import SearchState, errors_of, resumed, strong
 
 HESSIANS = {"gauss-newton": gauss_newton_parts, "exact": parts_of}
-ROUNDING = 1e-6  # of an interval
+ROUNDING = 1e-6  # shares of an interval below this count as rounding
 CENTRED = 10.0  # largest ratio of a bound's multiplier to that of the central path, μ/distance, and its inverse
 
 
 def later(
     transcription: Transcription, w: CollocationPoint, duals: Duals, intervals: Scalar
 ) -> tuple[CollocationPoint, Duals]:
-    """A plan and its multipliers on a mesh that begins `intervals` intervals later, linear between those of the intervals;
-    the last ones are repeated. All intervals must be equal, all nodes bases."""
+    """Moves a plan and its multipliers to a mesh that begins `intervals` intervals later, where this may be a fraction.
+
+    Values are linear between those of neighbouring intervals; the last ones are repeated. All intervals must have the same
+    length, and all nodes must be bases.
+    """
     space, whole = transcription.system.space, jnp.floor(intervals + ROUNDING)
     share = jnp.maximum(intervals - whole, 0.0).astype(w.x.dtype)
     share = jnp.where(share < ROUNDING, 0.0, share)
@@ -61,7 +64,7 @@ def later(
 
 
 def begun_at(w: CollocationPoint, q: Any, u: Array) -> CollocationPoint:
-    """A plan whose first node is the state (q, u)."""
+    """The plan `w` with the state (q, u) as its first node."""
     bases = jax.tree.map(lambda all_q, first: all_q.at[0].set(first), w.q, q)
     n = w.x.shape[1] - u.shape[0]
     first = jnp.concatenate([jnp.zeros(n, w.x.dtype), u])
@@ -69,8 +72,8 @@ def begun_at(w: CollocationPoint, q: Any, u: Array) -> CollocationPoint:
 
 
 def warm(transcription: Transcription, state: SearchState) -> SearchState:
-    """The state of the method from which the next iterations go on: slacks inside of their bounds, multipliers of bounds
-    near the central path."""
+    """The state from which the next iterations continue: slacks inside of their bounds, and multipliers of bounds near the
+    central path."""
     state = resumed(state)._replace(filter=empty_filter(state.mu.dtype))
     if not transcription.limits:
         return state
@@ -100,6 +103,7 @@ def _limits(transcription: Transcription, w: CollocationPoint) -> Float[Array, "
 
 
 def _centred(z: Array, gap: Array, mu: Scalar) -> Array:
+    """Clips the multipliers z of bounds to within a factor `CENTRED` of μ/gap."""
     bounded = jnp.isfinite(gap) & (gap > 0)
     middle = mu / jnp.where(bounded, gap, 1.0)
     return jnp.where(bounded, jnp.clip(z, middle / CENTRED, middle * CENTRED), 0.0)
@@ -113,7 +117,7 @@ def improved(
     most: Int[Array, ""],
     hessian: str,
 ) -> SearchState:
-    """Up to `most` iterations of the interior-point method, with μ not below `barrier`; the nodes become bases."""
+    """Makes up to `most` iterations of the interior-point method, with μ ≥ `barrier`; then the nodes become bases."""
 
     def goes_on(carry):
         state, k = carry

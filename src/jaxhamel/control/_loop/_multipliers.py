@@ -32,7 +32,7 @@ def loop_multipliers(
 ) -> Complex[Array, " m"]:
     """The eigenvalues μ of M, δ_{k+1} = M δ_k, of a digital loop about an equilibrium (q, u) of it:
 
-        δ = (exponential coordinates of the state, the last command, commands that wait, the law's memory) .
+        δ = (exponential coordinates of the state, the last command, delayed commands, the law's memory) .
 
     Small deviations die away if all |μ| < 1; otherwise they grow by the largest |μ| in each period T, and double in
     T log 2 / log |μ|.
@@ -60,7 +60,7 @@ def loop_multipliers(
 
 @compiled
 def _linear(system, state, controller: Sampled, t, steps: int, route):
-    """M, and by how much the loop leaves the state."""
+    """(M, the change of the state in one period)."""
     law, dtype = controller.law, t.dtype
     plan = Periods(1, steps, route, (0, 0), None, None, controller.delay)
     memory = law.start() if has_memory(law) else None

@@ -18,13 +18,14 @@ class OnTime:
 
         command = step(memory, t, q, u)   if it is ready within `deadline` seconds, else   held(memory, t) .
 
-    The step runs in a thread. One that is late goes on, and its plan is used as soon as it is ready; until then all
-    samples are answered by `held`, the last plan moved in time, and counted. Programs are compiled before the first sample
-    by `prepare`.
+    The step runs in a thread. A late step goes on, and its plan is used as soon as it is ready. Until then `held`, the last
+    plan moved in time, gives the commands, and these samples are counted in `missed`. `prepare` compiles the programs
+    before the first sample.
 
     **Arguments:** `law`: with `start`, `step`, `held` and `resumed`, such as `RecedingHorizon`; `deadline` [s].
 
-    **Attributes:** `samples`, `missed`: numbers of calls so far, and of those whose step was late; `memory`: the law's.
+    **Attributes:** `samples`: the number of calls so far; `missed`: the number of calls whose step was late; `memory`: the
+    law's memory.
 
     **Raises:** `TypeError` or `ValueError` for a law without `held` or a deadline that is not positive. An error in a
     step is raised by the call that finds it.

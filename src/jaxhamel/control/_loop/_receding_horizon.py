@@ -30,9 +30,9 @@ class HorizonMemory(NamedTuple):
 
     - `t`: the time at which the latest plan begins [s]; `search`: the plan with its multipliers; `waiting`: commands that
       are yet to act.
-    - `samples`: the number of samples so far; `missed`: of those whose plan was late; `failed`: of those whose plan was
-      not finite or violated its constraints by more than `acceptable`. In both cases the plan before was used, moved in
-      time.
+    - `samples`: the number of samples so far; `missed`: the number of samples whose plan was late; `failed`: the number of
+      samples whose plan was not finite or violated its constraints by more than `acceptable`. In both cases the previous
+      plan was used, moved in time.
     - `violation`: the largest residual of equations and limits among the plans that were used.
     """
 
@@ -46,7 +46,7 @@ class HorizonMemory(NamedTuple):
 
 
 class RecedingHorizon(eqx.Module):
-    """A law that solves an optimal control problem in each sampling period, from the state that it is given there:
+    """A law that solves an optimal control problem in each sampling period, from the state x_k of the sample:
 
         c_k = (1/T) ∫ c*(t) dt over [t_k, t_k + T] ,
         c* = argmin J over [t_k, t_k + H]   subject to   the problem's constraints, x(t_k) = x_k .
@@ -58,10 +58,10 @@ class RecedingHorizon(eqx.Module):
     **Arguments:**
 
     - `problem`: a `ControlProblem` of duration H with a fixed end time. Its costs and constraints are called with the
-      absolute time; its initial state, curve and guess are where the first plan starts from.
+      absolute time; its initial state, curve and guess start the search for the first plan.
     - `period`: T [s], that of the `Sampled` that uses the law.
     - `intervals`, `degree`, `points`: of the mesh, as for `Collocation`; intervals as long as T give a control that is held.
-    - `iterations`: the largest number in each sample; `first_iterations`: in the first one.
+    - `iterations`: the largest number of iterations in each sample; `first_iterations`: in the first sample.
     - `delay`: the number of periods from a sample to the time at which its command acts, as in `Sampled`. The plan begins
       there, at the state that the model predicts.
     - `hessian`: `"gauss-newton"` (default): the Hessian of the Lagrangian is that of the costs, without the curvature of
@@ -148,7 +148,7 @@ class RecedingHorizon(eqx.Module):
     def step(
         self, memory: HorizonMemory, t: Time, q: Configuration, u: QuasiVelocity
     ) -> tuple[Float[Array, " p"], HorizonMemory]:
-        """(command, memory) of the sample at t, from the state (q, u) there."""
+        """(command, memory) of the sample at t, from the state (q, u) at t."""
         t = jnp.asarray(t, self.period.dtype)
         begins, at = t + self.delay * self.period, self._predicted(t, q, u, memory.waiting)
         old = self._moved(memory, begins)
@@ -188,7 +188,7 @@ class RecedingHorizon(eqx.Module):
         return memory._replace(t=planned.t, search=planned.search)
 
     def plan(self, memory: HorizonMemory) -> tuple[Array, tuple[Any, Array], PiecewisePolynomial]:
-        """(times, (q, u) there, control) of the last plan."""
+        """(times, (q, u) at these times, control) of the last plan."""
         ts = self._times(memory.t)
         control = PiecewisePolynomial(ts, memory.search.w.c, self.transcription.rule.points)
         return ts, self.transcription.states(memory.search.w), control
@@ -197,6 +197,7 @@ class RecedingHorizon(eqx.Module):
         return t + self.transcription.shares * self.transcription.duration
 
     def _moved(self, memory: HorizonMemory, t: Scalar) -> SearchState:
+        """The last plan and its multipliers, moved in time so that the plan begins at t."""
         length = self.transcription.duration * self.transcription.shares[1]
         w, duals = later(
             self.transcription, memory.search.w, memory.search.duals, (t - memory.t) / length
@@ -210,7 +211,7 @@ class RecedingHorizon(eqx.Module):
         return self.transcription.constants("weights") @ jax.vmap(control)(places)
 
     def _predicted(self, t: Scalar, q, u, waiting) -> tuple[Configuration, Array]:
-        """The state at which the command acts."""
+        """The state at the time at which the new command begins to act, predicted under the commands `waiting`."""
         system, field = self.transcription.system, VectorField()
         for k, command in enumerate(waiting):
 

@@ -1,4 +1,4 @@
-"""The region in which a controller holds: a grid of starts or parameters, held or lost."""
+"""The region of initial states or parameters in which a controller holds, found by trials on a grid."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -28,7 +28,7 @@ GridDirection = ArrayLike | Callable[[Any, Any], Any]
 class Region(NamedTuple):
     """The outcome of `region` on its grid.
 
-    - `values`: those along both directions, `(A,)` and `(B,)`; `held`: whether the loop holds, `(A, B)`.
+    - `values`: a and b on the grid, `(A,)` and `(B,)`; `held`: whether the loop holds, `(A, B)`.
     - `distance`: of the last state from the goal, max_i |δ_i| / tolerance_i, `(A, B)`; infinite where a motion breaks down.
     """
 
@@ -68,7 +68,7 @@ def region(
 
     - `system`, `q0`, `u0`, `controller`, `samples` (K), `t0`, `steps`, `key`, `route`: as for `closed_loop`.
     - `along`: for each of a and b a direction d of the initial state in the tangent space, `(n+k,)`; or a function of
-      (system, controller) that selects an array of one of them, in place of which each of its entries is a or b:
+      (system, controller) that selects an array of one of them, all of whose entries are set to a or b:
       `lambda system, controller: system.mass`.
     - `values`: of a and of b, `(A,)` and `(B,)`.
     - `tolerance`: a number or `(n+k,)`.
@@ -118,13 +118,13 @@ def _part_of(key: Any, i: int) -> Any:
 
 
 def _bytes(system: System, controller: Sampled, samples: int, dtype: Any) -> int:
-    """Of one motion, about."""
+    """The approximate number of bytes of one motion."""
     width = 2 * tangent_size(system) + (system.n_controls or 0) + controller.delay
     return samples * width * np.dtype(dtype).itemsize
 
 
 def _parts(values: tuple[np.ndarray, np.ndarray], size: int) -> list[Float[np.ndarray, "N 2"]]:
-    """All points of the grid in parts of equal length, for one program; the last one is filled up."""
+    """All points of the grid in parts of equal length, for one program; copies of the last point fill the last part."""
     points = np.stack(np.meshgrid(*values, indexing="ij"), axis=-1).reshape(-1, 2)
     count = -(-len(points) * size // BYTES_AT_ONCE)
     length = -(-len(points) // count)
@@ -133,7 +133,7 @@ def _parts(values: tuple[np.ndarray, np.ndarray], size: int) -> list[Float[np.nd
 
 
 def _changed(system, controller, start: MotionState, along, points: Float[Array, "N 2"]):
-    """(system, q, u, controller) of each point, and their axes."""
+    """((system, q, u, controller) for all points, with a leading axis where they differ; the axes of these arguments)."""
     parts = system, controller
     axes, size = jax.tree.map(lambda x: None, parts), tangent_size(system)
     delta = jnp.zeros((len(points), size), points.dtype)
@@ -160,7 +160,7 @@ def _moved(system, start: MotionState, deltas: Array) -> MotionState:
 
 @compiled
 def _judged(system, wanted, held, found):
-    """Which motions are held, and the distances of their ends."""
+    """(whether each motion is held, the distance of its last state from the goal)."""
     goal, tolerance = wanted
     end = jax.tree.map(lambda x: x[:, -1], (found.q, found.u))
 

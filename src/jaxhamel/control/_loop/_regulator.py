@@ -21,8 +21,8 @@ from jaxhamel.simulate._simulate import dtype_of_state
 from jaxhamel.simulate._solvers._base_classes import apply
 from jaxhamel.systems._parameters import parameter
 
-MOST_PLAN_STEPS = 2**31 - 1
-ENDS = slice(None, -1), slice(1, None)  # of intervals
+MOST_PLAN_STEPS = 2**31 - 1  # steps are counted by 32-bit integers
+ENDS = slice(None, -1), slice(1, None)  # select the starts and the ends of all intervals
 
 
 class Correction(eqx.Module):
@@ -167,7 +167,7 @@ def regulate(
 
 
 def _square(name: str, cost: ArrayLike, size: int, positive: bool) -> Array:
-    """A cost as a matrix."""
+    """Checks a cost, and converts it to a matrix."""
     _checks.check_arrays(**{name: cost})
     _checks.check_one_array(name, cost, "an array of weights")
     array = jnp.asarray(cost)

@@ -26,7 +26,7 @@ ENDING = 8  # steps before the end in which P may be fast because the final cost
 
 
 class StepParts(NamedTuple):
-    """Parts of each of the last `ENDING` steps of the Riccati equation, and of each step before them."""
+    """The numbers of parts of each of the last `ENDING` steps of the Riccati equation, and of each step before them."""
 
     ending: int
     before: int
@@ -188,7 +188,7 @@ def riccati(
 
 
 def _stretches(count: int, parts: StepParts) -> list[tuple[slice, int]]:
-    """The steps with equally many parts, the last ones first."""
+    """Groups of steps with the same number of parts, as (steps, number of parts), the last steps first."""
     first = max(0, count - ENDING)
     if parts.before == parts.ending or first == 0:
         return [(slice(0, None), parts.ending)]
@@ -201,11 +201,12 @@ def _quadratic(s: Time, x: tuple[Array, Array, Array]) -> Array:
 
 
 def step_parts(A: Any, B: Any, costs: Any, h: Any) -> StepParts:
-    """The parts of the steps in which RK4 is stable, powers of two; 1 where the numbers are traced or not finite.
+    """The numbers of parts of a step with which RK4 is stable, powers of two; 1 if numbers are traced or not finite.
 
-    The fastest rates of P are twice those of the closed loop, which are at most 1/2 in a part: near the end those of
-    B R⁻¹ Bᵀ S, where S is large, and before it the eigenvalues of the Hamiltonian matrix ((A, −B R⁻¹ Bᵀ), (−Q, −Aᵀ)). A
-    large S is forgotten as P = (S⁻¹ + B R⁻¹ Bᵀ τ)⁻¹, at the rate 1/τ at a time τ before the end.
+    A part is so short that the rates of the closed loop times its length are at most 1/2; the fastest rates of P are twice
+    as large. The rates of the closed loop are the eigenvalues of the Hamiltonian matrix ((A, −B R⁻¹ Bᵀ), (−Q, −Aᵀ)), and
+    near the end those of B R⁻¹ Bᵀ S if S is large. At a time τ before the end a large S decays at the rate 1/τ:
+    P = (S⁻¹ + B R⁻¹ Bᵀ τ)⁻¹.
     """
     known = [_checks.concrete(x) for x in (A, B, *costs, h)]
     numbers = [x for x in known if x is not None and np.all(np.isfinite(x))]

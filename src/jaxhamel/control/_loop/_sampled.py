@@ -32,13 +32,13 @@ class Sampled(eqx.Module):
     - `start`: the command before the first one, `(p,)`; it acts during the first d periods. Default 0.
     - `sensors`: `Sensors`, whose observation the law is given in place of the state, or `StateSensors`, which give a
       measured state (q, u); None: the state itself.
-    - `estimator`: a `KalmanFilter` or a `MovingHorizonEstimator` of these sensors: the law is then called as (t, q, u) with
-      its estimate; None: none.
+    - `estimator`: a `KalmanFilter` or a `MovingHorizonEstimator` with these sensors: the law is then called as (t, q, u)
+      with the estimated state; default none.
 
     Everything but `delay` is a leaf: other gains, periods and limits compile nothing again.
 
     **Raises:** `TypeError` or `ValueError` for a law that is not callable, a period that is not positive, a delay that is
-    not a whole number, limits that leave nothing.
+    not a whole number, a lower limit above its upper limit.
     """
 
     law: Any
@@ -64,7 +64,7 @@ class Sampled(eqx.Module):
 
 
 class Sensors(eqx.Module):
-    """What a controller sees: measurements with bias, noise and quantisation,
+    """The sensors of a controller: measurements with bias, noise and quantisation,
 
         observation = round_to(m(t, q, u) + bias + noise ξ, resolution) ,   ξ ~ N(0, 1) in each sample.
 
@@ -73,7 +73,7 @@ class Sensors(eqx.Module):
     - `measurements`: callables (system, t, q, u, control) → `(r_i,)`; those of `jaxhamel.identify` (`Gyroscope`,
       `Accelerometer`, `Position`, …) are, and any function of that form. Their values follow one another.
     - `noise`: standard deviations, a number or `(r,)`; `bias`: a number or `(r,)`; default 0.
-    - `resolution`: the distance between two values that are told apart, a number or `(r,)`; 0 (the default): none.
+    - `resolution`: the step of quantisation, a number or `(r,)`; 0 (the default): no quantisation.
 
     **Raises:** `TypeError` or `ValueError` for measurements that are not callable or numbers that are negative.
     """

@@ -12,9 +12,10 @@ def tail_mean(values: ArrayLike, share: ArrayLike) -> Float[Array, "..."]:
 
         CVaR_p = min over c of  c + Σ_i max(v_i − c, 0) / (p N) .
 
-    Of the chance constraint P(v > 0) ≤ p it is a bound on the safe side: where CVaR_p ≤ 0, at most p N of the values are
-    positive. Unlike their number it has a derivative, so that `control.train` can lower it through the closed loops of an
-    ensemble (docs/feedback.md). Where p N is no whole number the last of the values counts in part; p N ≤ 1: the largest.
+    It replaces the chance constraint P(v > 0) ≤ p, on the safe side: if CVaR_p ≤ 0, at most p N of the values are positive.
+    Unlike the number of positive values it has a derivative, so that `control.train` can lower it through the closed loops
+    of an ensemble (docs/feedback.md). If p N is no whole number, the last of the values counts in part; if p N ≤ 1, the
+    result is the largest value.
 
     **Arguments:**
 

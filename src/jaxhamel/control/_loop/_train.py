@@ -28,8 +28,8 @@ SAVED_EVERY = 50  # updates between two writes of the checkpoint
 class Training(NamedTuple):
     """The result of `train`.
 
-    - `policy`: the latest one whose loss was finite; `losses`: the loss before each update, `(K,)`.
-    - `outcome`: `"finished"`, `"interrupted"`, or `"not finite"` where loss or gradient was NaN or infinite.
+    - `policy`: the policy after the last update with a finite loss; `losses`: the loss before each update, `(K,)`.
+    - `outcome`: `"finished"`, `"interrupted"`, or `"not finite"` if loss or gradient was NaN or infinite.
     """
 
     policy: Any
@@ -56,11 +56,11 @@ def train(
     - `loss`: (policy, key) → a number, for example the mean cost of many trajectories of `closed_loop` whose initial states
       and noise are drawn by the key.
     - `policy`: a pytree; its floating arrays are learned: an `equinox.nn.MLP` inside of a law, or gains.
-    - `updates`: the number K of steps, with those of an earlier run that goes on.
+    - `updates`: the number K of steps, including those of an earlier run that is continued.
     - `key`: a JAX random key.
     - `optimiser`: of optax; default `optax.adam(1e-2)`.
-    - `checkpoint`: a file for the state of the training, written every 50 updates and at the end, also after Ctrl-C. Where
-      it exists, the training goes on from it, with the same numbers as without the interruption.
+    - `checkpoint`: a file for the state of the training, written every 50 updates and at the end, also after Ctrl-C. If it
+      exists, the training continues from it, with the same numbers as without the interruption.
 
     - `progress`: called with a `Progress` after each update: its number, the loss as `cost`, seconds, and an estimate of
       those that are left.
@@ -100,7 +100,7 @@ def train(
 
 
 def _progress(losses: list[float], times: list[float], updates: int) -> Progress:
-    """The first update is mostly compilation, so that the pace is that of all others."""
+    """The report after an update; the time left is estimated without the first update, which is mostly compilation."""
     since = min(1, len(times) - 2)
     pace = (times[-1] - times[since]) / (len(times) - 1 - since)
     left = pace * (updates - len(losses))

@@ -52,7 +52,7 @@ class GradientDescent(AbstractManyStarts):
         check_descent(self)
 
     def cost(self, problem: ControlProblem, p: Float[Array, " P"]) -> Float[Array, ""]:
-        """J(p), constraints penalised."""
+        """J(p), with a penalty for violated constraints."""
         r = residual(problem, p, samples=self.samples, penalty=self.penalty, options=self.options)
         return jnp.dot(r, r) / 2
 

@@ -145,7 +145,7 @@ def _start(problem: ControlProblem, damping, p) -> Iterate:
 
 
 def _blank(problem, point: Point) -> QuadraticModel:
-    """A model of the right shapes."""
+    """A quadratic model of zeros, with the shapes of the problem's model."""
     n, N = tangent_size(problem.system), point.u.shape[0] - 1
     last = jax.tree.map(lambda a: a[-1], (point.q, point.u))
     ends = eqx.filter_eval_shape(conditions, problem, last, point.p).shape[0]
@@ -158,7 +158,7 @@ def _blank(problem, point: Point) -> QuadraticModel:
 
 
 def _open(row: dict[str, float]) -> str:
-    """A description of the conditions that are not met."""
+    """A sentence on the conditions that are not met."""
     if row["missed"] < row["defect"]:
         return f"gaps of {row['defect']:.1e} between intervals remain"
     return (
@@ -190,7 +190,7 @@ class _Search(AbstractControlSearch):
 
     def run(self, progress: Callable[..., Any] | None = None) -> Verdict:
         ending = super().run(progress)
-        return ending if ending.status == NOT_FINITE else self._land(ending, progress)
+        return ending if ending.status == NOT_FINITE else self._close_gaps(ending, progress)
 
     def advance(self) -> None:
         self.iterate, numbers = advance(
@@ -239,15 +239,15 @@ class _Search(AbstractControlSearch):
         return None
 
     def _stalled(self, count: int = 10) -> bool:
-        """The last `count` accepted steps together changed the cost by less than the tolerance."""
+        """Whether the last `count` accepted steps together changed the cost by less than the tolerance."""
         met = [r for r in self.rows if r["accepted"] and r["defect"] < self.method.switch]
         if len(met) <= count:
             return False
         costs = [row["cost"] for row in met[-count - 1 :]]
         return max(costs) - min(costs) < self.method.cost_tolerance * abs(costs[-1])
 
-    def _land(self, ending: Verdict, progress: Callable[..., Any] | None) -> Verdict:
-        """Closes the gaps to rounding: heavily damped steps are Newton steps on the conditions alone."""
+    def _close_gaps(self, ending: Verdict, progress: Callable[..., Any] | None) -> Verdict:
+        """Closes the gaps to rounding, by heavily damped steps: these are Newton steps on the conditions alone."""
         last = self.iterate
         heavy = jnp.maximum(last.damping, 1e3)
         # The present candidate is a long step; stay at the current point instead.

@@ -49,7 +49,7 @@ class Grid(NamedTuple):
 
 
 def grid_of(problem: ControlProblem) -> Grid:
-    """Determines, on the host, the parameters of each interval; the interval with the most decides on a."""
+    """Determines, on the host, the parameters that act in each interval; a is the largest number of them."""
     ts = np.asarray(problem.ts)
     masks = [support(problem.curve, a, b) for a, b in pairwise(ts)]
     width = max(int(mask.sum()) for mask in masks)
@@ -59,7 +59,7 @@ def grid_of(problem: ControlProblem) -> Grid:
 
 
 class Shooting(eqx.Module):
-    """The model's evaluation: `steps` steps of an explicit Runge–Kutta method in each interval."""
+    """Evaluates the quadratic model, by `steps` steps of an explicit Runge–Kutta method in each interval."""
 
     method: Tableau = eqx.field(static=True)
     steps: int = eqx.field(static=True)
@@ -105,7 +105,7 @@ class Shooting(eqx.Module):
         return jnp.sum(weights * jnp.sum(error * error, axis=1))
 
     def defects(self, problem: ControlProblem, grid: Grid, point: Point) -> Float[Array, " c"]:
-        """d alone: the gaps at the nodes, then the constraints."""
+        """d without derivatives: the gaps at the nodes, then the residuals of the constraints."""
 
         def gap(active, x, x_next, t0, t1):
             del active
@@ -188,7 +188,7 @@ def _last(point: Point):
 
 
 def conditions(problem, x, p):
-    """The constraints at both ends, of the last node and the parameters."""
+    """The residuals of the constraints at both ends, for the state `x` at the last node and the parameters p."""
     control = free_parameters(problem.curve)[1](p)
     start, end = problem.ts[0], problem.ts[-1]
 

@@ -117,7 +117,7 @@ class _Search(Stepwise, AbstractControlSearch):
 
 
 class _LeastSquares(AbstractTask):
-    """½|r|² of a problem's parameters; minimisers of optimistix receive it, least-squares solvers r."""
+    """The search for p with the least ½|r(p)|²; optimistix' minimisers get this number, its least-squares solvers r."""
 
     method: SingleShooting
     problem: ControlProblem

@@ -36,12 +36,12 @@ class Together(eqx.Module):
         return tuple(x.space.dim + x.n_independent for x in self.systems)
 
     def time(self, k: int, s: Time) -> Scalar:
-        """t_k(s)."""
+        """The time t_k(s) of phase k."""
         before = sum(self.durations[:k], self.begin)
         return before + s * self.durations[k]
 
     def state(self, k: int, q: Configuration) -> tuple[Configuration, QuasiVelocity]:
-        """(q_k, u_k)."""
+        """The state (q_k, u_k) of phase k."""
         first = sum(len(_spaces(system)) for system in self.systems[:k])
         if self.systems[k].n_independent:
             return q[first], q[first + 1]
@@ -70,7 +70,7 @@ class Together(eqx.Module):
 
 
 class PhaseControl(eqx.Module):
-    """c_k(t) = c(s)[of phase k] with t = t_k(s)."""
+    """The control of phase k as a function of its own time: the entries c_k of c(s), with t = t_k(s)."""
 
     clock: Together
     whole: Control
@@ -87,5 +87,5 @@ def _spaces(system: System) -> tuple[AbstractSpace, ...]:
 
 
 def joined_state(q: Configuration, u: QuasiVelocity) -> tuple[Configuration, ...]:
-    """The factors of one phase's state."""
+    """One phase's state as factors of the configuration of all phases."""
     return (q, u) if u.shape[-1] else (q,)

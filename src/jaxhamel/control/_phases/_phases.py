@@ -20,11 +20,11 @@ from jaxhamel.control._problem._problem import ControlProblem
 from jaxhamel.control._result import Result
 from jaxhamel.mechanics import ODE, System
 
-TIMES = 41  # at which the guesses of the phases are given
+TIMES = 41  # number of times at which the guess of all phases is given
 
 
 class Phase(NamedTuple):
-    """One phase of a solution: its system, the times of the mesh, (q, u) there, and the control as a function of t."""
+    """One phase of a solution: its system, the times of the mesh, the states (q, u) at these times, the control c(t)."""
 
     system: System
     ts: Float[Array, " N+1"]
@@ -43,12 +43,13 @@ def phases(
 
     **Arguments:**
 
-    - `problems`: a `ControlProblem` for each phase. The first one's (q0, u0) is the initial state; those of the others,
-      and all guesses, are where the search starts. T_k is the length of `ts`, or unknown with `FreeEndTime`, whose bounds
+    - `problems`: a `ControlProblem` for each phase. The first one's (q0, u0) is the initial state; the (q0, u0) of the
+      others, and all guesses, only start the search. T_k is the length of `ts`, or unknown with `FreeEndTime`, whose bounds
       are on the clock of the phase's own `ts`. Time runs on from the first problem's first time: t in costs, limits and
       systems is t_k + s T_k.
-    - `links`: for each two phases, None (the state is continuous), or a function (q, u, q_next, u_next) → `(r,)` that is
-      zero there: an impact, other coordinates, a mass that is dropped.
+    - `links`: for each phase but the last, None (the next phase begins at its last state), or a function
+      (q, u, q_next, u_next) → `(r,)` of these two states that must be zero: an impact, other coordinates, a mass that is
+      dropped.
 
     **Returns:** a `ControlProblem` for `control.Collocation`, from whose result `phases_of` takes the phases.
 
@@ -130,7 +131,7 @@ def _guess(problems: Sequence[ControlProblem], shares: Float[np.ndarray, " T"]) 
 
 
 def _free(problems: Sequence[ControlProblem], clock: Together) -> FreeInitialState:
-    """The initial states that are unknowns: all but the first one's, and what the phases leave free themselves."""
+    """Frees the initial states of all phases but the first, and the coordinates that the first phase frees itself."""
     coordinates, bounds, before = [], ([], []), 0
     for k, (problem, size) in enumerate(zip(problems, clock.sizes, strict=True)):
         own = next((x for x in problem.constraints if isinstance(x, FreeInitialState)), None)

@@ -1,4 +1,4 @@
-"""Costs and constraints of one phase as those of the problem of all phases."""
+"""Converts costs and constraints of one phase to those of the problem of all phases."""
 
 from collections.abc import Callable
 from typing import Any
@@ -30,7 +30,7 @@ class PhaseCost(AbstractCost):
     k: int = eqx.field(static=True)
 
     def check(self, system: System, ts: ArrayLike, q0: Configuration, u0: ArrayLike) -> None:
-        """Nothing: the phase has checked it."""
+        """Does nothing: the problem of the phase has checked this term."""
 
     def running(self, system: Any, t: Time, q: Configuration, u: QuasiVelocity, control: Control):
         clock = system.function
@@ -49,13 +49,13 @@ class _PhaseScalar(AbstractScalarCost):
     k: int = eqx.field(static=True)
 
     def __check_init__(self) -> None:
-        """Nothing: the phase has checked it."""
+        """Does nothing: the problem of the phase has checked this term."""
 
     def check(self, system: System, ts: ArrayLike, q0: Configuration, u0: ArrayLike) -> None:
-        """Nothing: the phase has checked it."""
+        """Does nothing: the problem of the phase has checked this term."""
 
     def check_function(self, t: Time, q: Configuration, u: QuasiVelocity, control: Control) -> None:
-        """Nothing: the phase has checked it."""
+        """Does nothing: the problem of the phase has checked this term."""
 
     def value(
         self, system: Any, t: Time, q: Configuration, u: QuasiVelocity, control: Control
@@ -84,7 +84,7 @@ class PhaseLimit(PathLimit):
     k: int = eqx.field(static=True, default=0)
 
     def check_function(self, t: Time, q: Configuration, u: QuasiVelocity, control: Control) -> None:
-        """Nothing: the phase has checked it."""
+        """Does nothing: the problem of the phase has checked this term."""
 
     def residual(
         self, system: Any, t: Time, q: Configuration, u: QuasiVelocity, control: Control

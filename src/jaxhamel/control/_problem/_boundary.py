@@ -41,8 +41,9 @@ class FreeInitialState(AbstractConstraint):
 
     **Arguments:**
 
-    - `q`, `u`: True: all coordinates of δ_q or δ_u are free; False: none is; or their numbers, such as `(0, 2)`.
-    - `lower`, `upper`: numbers, or one for each free coordinate, those of q first; infinite: no limit.
+    - `q`, `u`: True: all coordinates of δ_q or δ_u are free; False: none is; or the indices of the free ones, such as
+      `(0, 2)`.
+    - `lower`, `upper`: a number, or one for each free coordinate, those of q first; infinite: no limit.
     - `name`: for messages.
 
     The search starts at the first state of the problem's `guess`, by default (q0, u0). On a group δ_q should stay below
@@ -69,7 +70,7 @@ class FreeInitialState(AbstractConstraint):
         check_bounds(self.name, self.lower, self.upper, (count,), strict=True)
 
     def coordinates(self, system: System) -> tuple[int, ...]:
-        """The free ones among (δ_q, δ_u)."""
+        """The indices of the free coordinates among (δ_q, δ_u)."""
         n = system.space.dim
         of_u = chosen(self.u, system.n_independent)
         return (*chosen(self.q, n), *(n + i for i in of_u))
@@ -77,7 +78,7 @@ class FreeInitialState(AbstractConstraint):
     def residual(
         self, system: System, t: Time, q: Configuration, u: QuasiVelocity, control: Control
     ) -> Float[Array, " 0"]:
-        """Nothing: the initial state has bounds."""
+        """An empty array: the initial state has bounds, but no condition."""
         return jnp.zeros(0, u.dtype)
 
 
@@ -129,8 +130,8 @@ class Periodic(AbstractBoundaryConditions):
 
     **Arguments:**
 
-    - `q`, `u`: True: in all coordinates; False: in none; or the numbers of those in which it holds, such as `(0, 2)`. For q
-      these are coordinates of log((q(t_0) exp(displacement))⁻¹ q(t_N)).
+    - `q`, `u`: the coordinates in which the condition holds: True: all; False: none; or their indices, such as `(0, 2)`. For
+      q they are coordinates of log((q(t_0) exp(displacement))⁻¹ q(t_N)).
     - `displacement`: δ, `(n,)`, in the tangent space of the first configuration (on a group, in the axes of the body), or 0.
     - `name`: for messages.
 
@@ -153,7 +154,7 @@ class Periodic(AbstractBoundaryConditions):
         check_displacement(self.name, self.displacement, n)
 
     def between(self, system: System, first: EndState, last: EndState) -> Float[Array, " r"]:
-        """(log((q(t_0) exp δ)⁻¹ q(t_N)), u(t_N) − u(t_0)) in the coordinates in which it holds."""
+        """(log((q(t_0) exp δ)⁻¹ q(t_N)), u(t_N) − u(t_0)) in the coordinates in which the condition holds."""
         (q, u), (q_end, u_end) = first, last
         space = system.space
         delta = jnp.broadcast_to(jnp.asarray(self.displacement, u.dtype), (space.dim,))

@@ -73,7 +73,7 @@ class AbstractCost(eqx.Module):
         check_weight(getattr(self, "weight", 1.0))
 
     def check_function(self, t: Time, q: Configuration, u: QuasiVelocity, control: Control) -> None:
-        """Raises if a function of the user's cannot be called or returns something else; default: never."""
+        """Raises if a user's function cannot be called, or if its value has a wrong shape or dtype; default: never."""
 
 
 class Tracking(AbstractCost):
@@ -233,7 +233,7 @@ class AbstractConstraint(eqx.Module):
         """Raises if the constraint does not fit the problem; default: never."""
 
     def check_function(self, t: Time, q: Configuration, u: QuasiVelocity, control: Control) -> None:
-        """Raises if a function of the user's cannot be called or returns something else; default: never."""
+        """Raises if a user's function cannot be called, or if its value has a wrong shape or dtype; default: never."""
 
 
 class ControlAt(AbstractConstraint):

@@ -1,1 +1,1 @@
-"""Closed loops: digital controllers, and gains that hold a motion to a plan."""
+"""Estimators of the state in a closed loop: an extended Kalman filter and a moving horizon, on the group."""

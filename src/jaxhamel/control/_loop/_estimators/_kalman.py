@@ -82,7 +82,7 @@ class KalmanFilter(eqx.Module):
     def transition(
         self, state: MotionState, t: Time, period: Scalar, control: Control
     ) -> tuple[MotionState, Float[Array, "n+k n+k"]]:
-        """The state one period later, and F, the derivative of an error there by one at the beginning."""
+        """The state one period later, and F, the derivative of the error after the period by the error before it."""
 
         def ahead(x):
             return flow(self.system, x, t, period, control, self.steps, self.route)
@@ -122,7 +122,7 @@ class KalmanFilter(eqx.Module):
 
 
 def about(system: System, state: MotionState, delta: Array, P: Float[Array, "m m"]) -> Belief:
-    """The belief N(δ, P) in the chart about a state, in the chart about its own mean: J P Jᵀ."""
+    """Converts a belief N(δ, P) in the chart about `state` to the chart about its own mean, with the covariance J P Jᵀ."""
     best = retract(system, state, delta)
 
     def turned(e):

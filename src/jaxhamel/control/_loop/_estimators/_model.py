@@ -30,7 +30,7 @@ def flow(
 def misfit(
     system: System, sensors: Any, state: MotionState, t: Time, seen: Any, control: Control
 ) -> Float[Array, " r"]:
-    """The observation less the one that is expected in a state."""
+    """The observation minus the one that is expected in a state."""
     if isinstance(seen, tuple):
         return local(system, state, seen)
     return seen - sensors.exact(system, t, *state, as_control(control))
@@ -44,7 +44,7 @@ def observation(sensors: Any, system: System, state: MotionState, t: Time, contr
 
 
 def as_matrix(value: Array, size: int) -> Float[Array, "m m"]:
-    """A number, a diagonal or a matrix, as a matrix."""
+    """Converts a number, a diagonal or a matrix to a matrix."""
     return value if value.ndim == 2 else jnp.diag(jnp.broadcast_to(value, (size,)))
 
 

@@ -1,4 +1,4 @@
-"""An estimator that fits the latest observations all at once, on the tangent space of the group."""
+"""An estimator that fits the states at the latest observations to all of these at once, on the group."""
 
 from collections.abc import Callable
 from typing import Any, ClassVar
@@ -27,11 +27,11 @@ from jaxhamel.mechanics._tangent import MotionState, local, retract, tangent_siz
 class MovingWindow(eqx.Module):
     """The latest samples of a moving horizon, and the belief in the present state.
 
-    - `latest`: the belief at the last of them, also as `q`, `u`, `covariance`; `first`: the belief at the first one before
-      its observation; `second`: at the second one, from the first alone.
-    - `states`: the estimates of all; `ts`, `seen`, `felt`: times, observations, and the commands that the sensors felt;
-      `held`, `periods`: the commands after each, and their lengths. All have a leading axis of N.
-    - `count`: the number of samples so far, at most N; `violation`: the largest excess of its states over their limits, in
+    - `latest`: the belief at the last sample, also as `q`, `u`, `covariance`; `first`: the belief at the first sample before
+      its observation; `second`: the belief at the second sample before its observation.
+    - `states`: the estimated states at all samples; `ts`, `seen`, `felt`: times, observations, and the commands under which
+      these were made; `held`, `periods`: the command after each sample, and its duration. All have a leading axis of N.
+    - `count`: the number of samples so far, at most N; `violation`: the largest excess of the states over their limits, in
       the unit of the limit.
     """
 
@@ -49,17 +49,17 @@ class MovingWindow(eqx.Module):
 
     @property
     def q(self) -> Configuration:
-        """The estimate of q."""
+        """The estimate of the present configuration."""
         return self.latest.q
 
     @property
     def u(self) -> QuasiVelocity:
-        """The estimate of u."""
+        """The estimate of the present quasi-velocities."""
         return self.latest.u
 
     @property
     def covariance(self) -> Float[Array, "n+k n+k"]:
-        """P of the estimate."""
+        """The covariance P of the present estimate's error."""
         return self.latest.covariance
 
 
@@ -74,24 +74,24 @@ class MovingHorizonEstimator(eqx.Module):
     earlier ones, which a filter cannot. Gauss–Newton steps in exponential coordinates of all x_i are solved by a
     filter forward and its adjoint backward; P and W may be singular.
 
-    Under `limits` all x_i of the window keep lower ≤ g(t_i, x_i) ≤ upper, linearised in each Gauss–Newton step; P is
-    that without limits, and the arrival cost forgets those of samples that have left the window.
+    Under `limits` all x_i of the window keep lower ≤ g(t_i, x_i) ≤ upper, linearised in each Gauss–Newton step. P is
+    computed without limits, and the arrival cost does not contain the limits of samples that have left the window.
 
     **Arguments:**
 
     - `filter`: a `KalmanFilter`, which has the model, the sensors, the belief before the first sample and W. Its
       `iterations` are not used.
     - `window`: N, the number of samples.
-    - `iterations`: Gauss–Newton steps in each sample; they go on from the estimates of the sample before.
+    - `iterations`: Gauss–Newton steps in each sample; they start from the estimates of the sample before.
     - `n_controls`: p, the number of entries of a command; None if the system defines it.
-    - `limits`: `PathLimit`s of the states, called with the command that the sensors felt. What noise and equations do not
-      allow stays beyond its limit, by the `violation` of the window.
+    - `limits`: `PathLimit`s of the states, called with the command under which the observation was made. A limit that the
+      noise and the equations do not allow to be met is exceeded, by the `violation` of the window.
 
     Give it to `Sampled(law, period, sensors=..., estimator=...)` as a filter. For estimates alone call `start`, then
     `update` and `predict` in turn; between two samples the control is taken as held.
 
-    **Raises:** `TypeError` or `ValueError` for anything but a filter, numbers that are no whole ones, and limits that are
-    no `PathLimit`s, whose bounds are equal, or that do not depend on the state.
+    **Raises:** `TypeError` or `ValueError` for a `filter` that is no filter, counts that are no whole numbers, and limits
+    that are no `PathLimit`s, whose bounds are equal, or that do not depend on the state.
 
     Source: Rao, Rawlings and Mayne 2003, also for limits; Bell 1994 for Gauss–Newton steps by smoothing.
     """
@@ -143,7 +143,7 @@ class MovingHorizonEstimator(eqx.Module):
     def predict(
         self, window: MovingWindow, t: Time, period: Scalar, control: Control = None
     ) -> MovingWindow:
-        """The window one period later, under `control`; the first sample goes where N are there."""
+        """The window one period later, under `control`; a full window drops its first sample."""
         latest = self.filter.predict(window.latest, t, period, control)
         here = jnp.arange(self.window) == window.count - 1
         held = _put(window.held, self._value(control, t), here)
@@ -210,7 +210,7 @@ class MovingHorizonEstimator(eqx.Module):
         return -back @ e(none), back @ first.covariance @ back.T
 
     def _chain(self, window: MovingWindow) -> Chain:
-        """The linearised equations at the estimates of the window; zeros where none follow."""
+        """The linearised equations at the estimates of the window; those of the motion are zero where no sample follows."""
         filter, system = self.filter, self.filter.system
         none = jnp.zeros(tangent_size(system), window.ts.dtype)
         W = as_matrix(filter.process_noise, len(none)).astype(none.dtype)
@@ -275,7 +275,7 @@ class MovingHorizonEstimator(eqx.Module):
 
 
 def _put(rows: Array, value: Any, here: Array) -> Array:
-    """The rows with a value in one of them."""
+    """`rows` with `value` in the row that the flags `here` mark."""
     return jnp.where(_beside(here, rows), jnp.asarray(value, rows.dtype)[None], rows)
 
 
@@ -286,5 +286,5 @@ def _with_derivative(function: Callable[[Array], Array], x: Array) -> tuple[Arra
 
 
 def _beside(here: Array, rows: Array) -> Array:
-    """A row of flags in the shape of rows that have more axes."""
+    """The flags `here` with as many axes as `rows`, all but the first of length 1."""
     return here.reshape(-1, *[1] * (rows.ndim - 1))

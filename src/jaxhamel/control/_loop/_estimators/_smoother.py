@@ -2,7 +2,8 @@
 
     δ_0 ~ N(m, P) ,   r_i = H_i δ_i + e_i ,   e_i ~ N(0, R) ,   δ_{i+1} = f_i + F_i δ_i + w_i ,   w_i ~ N(0, Q_i) .
 
-In covariances alone, so that Q and P may be singular. It is the solution of the block tridiagonal equations of all δ_i.
+Neither Q nor P is inverted, so that both may be singular. The solution is that of the block tridiagonal equations of all
+δ_i.
 
 Source: Bierman 1973 (modified Bryson–Frazier smoother).
 """
@@ -15,7 +16,8 @@ from jaxtyping import Array, Bool, Float
 
 
 class Chain(NamedTuple):
-    """The equations; only the first times, those that are `live`, count: F, f and Q are 0 from the last one on."""
+    """The equations at N times, of which only the first, those that are `live`, count: from the last of these on, F, f and Q
+    are 0."""
 
     F: Float[Array, "N m m"]
     f: Float[Array, "N m"]
@@ -37,7 +39,7 @@ class Filtered(NamedTuple):
 
 
 def filtered(chain: Chain, m: Float[Array, " m"], P: Float[Array, "m m"], R: Array) -> Filtered:
-    """The pass forward."""
+    """The forward pass: Kalman's filter."""
 
     def turn(carry, at: Chain):
         m, P = carry
@@ -52,7 +54,7 @@ def filtered(chain: Chain, m: Float[Array, " m"], P: Float[Array, "m m"], R: Arr
 
 
 def smoothed(chain: Chain, found: Filtered) -> Float[Array, "N m"]:
-    """The pass backward: the means of all δ_i given all observations."""
+    """The backward pass: the means of all δ_i, given all observations."""
 
     def turn(adjoint, at: tuple[Chain, Filtered]):
         chain, found = at

@@ -18,9 +18,9 @@ from jaxtyping import Array, Float
 from jaxhamel._typing import Scalar
 from jaxhamel.control._loop._estimators._smoother import Chain, filtered, smoothed
 
-STEPS = 25  # from μ = 1 to the least μ it takes 12 to 20
-CENTRE = 0.1  # μ over the mean of s z
-TO_BORDER = 0.995  # share of the way to the nearest limit
+STEPS = 25  # Newton steps; from μ = 1 to the least μ 12 to 20 are needed
+CENTRE = 0.1  # μ of a step, as a share of the mean of s z
+TO_BORDER = 0.995  # the longest step, as a share of the way to the nearest limit
 
 
 class Inequalities(NamedTuple):
@@ -43,8 +43,10 @@ class _Iterate(NamedTuple):
 def within(
     limits: Inequalities, chain: Chain, m: Array, P: Array, R: Array, free: Array, C: Array
 ) -> Float[Array, "N m"]:
-    """The states δ_i of least squares within limits; `free`, C: those without limits, and their covariances. Where `free`
-    keeps the limits, it is the solution."""
+    """The states δ_i of least squares within limits.
+
+    `free`, `C`: the solution without limits, and its covariances. If `free` keeps the limits, it is the solution.
+    """
     turn = partial(_improved, limits, chain, m, P, R)
 
     def searched():
@@ -57,8 +59,10 @@ def within(
 
 
 def _first(limits: Inequalities, free: Array, C: Array) -> _Iterate:
-    """The solution without limits, at a distance of a standard deviation from them, s z = 1; without a derivative, as the
-    solution does not depend on where the search begins."""
+    """The first iterate: the solution without limits, with slacks of at least a standard deviation, and s z = 1.
+
+    It has no derivatives, since the solution does not depend on it.
+    """
     limits, free, C = jax.lax.stop_gradient((limits, free, C))
     spread = jnp.sqrt(jnp.einsum("ilm,imn,iln->il", limits.A, C, limits.A))
     least = jnp.sqrt(jnp.finfo(free.dtype).eps) * (1 + jnp.abs(limits.b))

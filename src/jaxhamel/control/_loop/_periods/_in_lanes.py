@@ -35,9 +35,9 @@ from jaxhamel.simulate._solvers._runge_kutta import RK4
 
 
 class Lane(eqx.Module):
-    """The arguments of a closed loop, put together from the numbers of one trajectory and what all share.
+    """The arguments of a closed loop, put together from one trajectory's own numbers and the arrays that all share.
 
-    `own`: the layout of the arrays of each trajectory; `shared`: the other arrays, None in the place of one's own.
+    `own`: the layout of a trajectory's own arrays; `shared`: all arrays, with None in the place of a trajectory's own.
     """
 
     own: ColumnLayout
@@ -72,7 +72,8 @@ def in_lanes(
 ) -> Trajectory:
     """The motions of all trajectories.
 
-    **Arguments:** `shared`: the law where it is a table over time, and t₀; `words`: the keys of the noise at all samples.
+    **Arguments:** `shared`: (the law if it is a table over time, otherwise None; t₀); `words`: the keys of the noise at all
+    samples.
     """
     lane, own = Lane.of(arrays, others, plan.axes or ())
     size = cast(int, plan.batch)
@@ -100,7 +101,7 @@ def _blocks(size: int) -> int:
 def _of_block(
     lane: Lane, shared: tuple, words: Array | None, plan: Periods, own: Columns, index: Array
 ) -> Trajectory:
-    """The motions of some of the trajectories, by their own numbers and their places in the ensemble."""
+    """The motions of one block of trajectories, from their own numbers and their indices in the ensemble."""
     t0, size = shared[1], len(index)
     spread = partial(jax.vmap, axis_size=size)
     first = spread(lambda own: begun(lane.parts(own), t0.dtype, plan))(own)
@@ -130,7 +131,7 @@ def _run(
     index: Array,
     start: Columns,
 ):
-    """The columns of q and u at all samples, those of the commands, and those of the loops at the end."""
+    """((columns of q and u at all samples, columns of the commands), columns of the loops after the last period)."""
     controller, dtype = lane.parts(own)[3], shared[1].dtype
 
     def turn(columns, given):
@@ -172,10 +173,10 @@ def _noise(words: Array | None, index: Array, dtype, plan: Periods) -> Columns |
     return lanes(of_one, (None, 0))(words, index)
 
 
-# The transpose of a program has about this many times its operations.
+# The transpose of a program has about this many times as many operations as the program.
 TRANSPOSED = 2.2
 
-# of own numbers, a loop's numbers, what all share at a sample, noise or commands
+# lane axes of (a trajectory's own numbers, a loop's numbers, the values that all share at a sample, noise or commands)
 _AXES = (0, 0, None, 0)
 
 
@@ -204,7 +205,7 @@ def _moved(
 
 
 def _in_turn(decide, move, own: Columns, columns: Columns, at: Any, noise: Columns | None):
-    """A sample and the period after it."""
+    """(the numbers of loops after a sample and the period that follows it, the commands)."""
     columns, applied = decide(own, columns, at, noise)
     return move(own, columns, at, applied), applied
 
@@ -250,5 +251,5 @@ class Motion(NamedTuple):
 def _shorter(
     motion: Motion, period, parts, own: Columns, columns: Columns, at: Any, noise: Columns | None
 ):
-    """A period as one program where that is short, else by its parts."""
+    """Runs a period as one program if this is short, otherwise by its parts."""
     return (period if motion.is_short(own, columns, at) else parts)(own, columns, at, noise)

@@ -1,4 +1,4 @@
-"""Normal numbers for the errors of sensors, of each trajectory and sample its own.
+"""Normal random numbers for the errors of sensors, independent for each trajectory and each sample.
 
     ξ₁ = r cos φ ,  ξ₂ = r sin φ ,    r = √(−2 ln u) ,  u uniform in (0, 1) ,  φ uniform in [−π, π)
 
@@ -27,7 +27,7 @@ _CENTRE = np.sqrt(0.5)  # c
 
 
 def keys_of(key: Any, plan: Periods) -> UInt32[Array, "K 2"] | None:
-    """The keys of Threefry at all samples, from a key of any of JAX's generators; None without one or without sensors."""
+    """The keys of Threefry at all samples, from a key of any of JAX's generators; None without a key or without sensors."""
     if key is None or plan.width[1] == 0:
         return None
 
@@ -92,5 +92,5 @@ def minus_two_logarithms(bits: Array, dtype) -> Array:
 
 
 def _number(bits: Array, dtype) -> Array:
-    """Two's complement as a floating-point number."""
+    """Reads 32 bits as a signed integer, and converts it to a floating-point number."""
     return lax.bitcast_convert_type(bits, jnp.int32).astype(dtype)

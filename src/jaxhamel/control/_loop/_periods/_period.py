@@ -18,8 +18,11 @@ from jaxhamel.simulate._trajectory import of_equal_steps
 
 
 class Loop(NamedTuple):
-    """The state of a closed loop at a sample: the system's, the command before, commands that are yet to act, the
-    estimator's belief and the law's memory (None without them)."""
+    """The state of a closed loop at a sample.
+
+    `q`, `u`: the system's state; `last`: the latest command; `waiting`: commands that do not act yet, because of the delay;
+    `belief`: of the estimator; `memory`: of the law. Belief and memory are None for a controller without them.
+    """
 
     q: Configuration
     u: QuasiVelocity
@@ -94,7 +97,7 @@ def unit(parts, y):
 
 
 def after_steps(rate, unit, y, dtype, plan: Periods):
-    """y after the steps of a period."""
+    """The state y after the RK4 steps of one period; `rate`: (number of steps since the sample, y) → h f."""
     one = jnp.ones((), dtype)
 
     def advance(y, i):
@@ -104,7 +107,7 @@ def after_steps(rate, unit, y, dtype, plan: Periods):
 
 
 def _given(system, controller: Sampled, t: Scalar, loop: Loop, noise) -> tuple[tuple, Any]:
-    """The arguments of the law after t, and the estimator's belief; the sensors feel the command before."""
+    """(the law's arguments after t, the estimator's belief); the sensors measure under the command before the sample."""
     if controller.sensors is None:
         return (loop.q, loop.u), None
     acting = Constant(loop.waiting[0] if loop.waiting else loop.last)
@@ -121,7 +124,7 @@ def as_arguments(seen: Any) -> tuple[Any, ...]:
 
 
 def sampled_at(parts, shared, k: Array) -> tuple[Scalar, Scalar, Any]:
-    """t₀, k and the law at t_k, None where it is no table over time."""
+    """(t₀, k, the law at t_k); the law is None if it is not a table over time."""
     table, t0 = shared
     k = k.astype(t0.dtype)
     return t0, k, None if table is None else table.at(t0 + k * parts[3].period.astype(t0.dtype))
